@@ -1,0 +1,25 @@
+# Everything kzero links against. cmake/debian.sh installs it on a bare Debian bookworm.
+
+find_package(Kokkos 4.7 REQUIRED CONFIG)
+find_package(MPI REQUIRED COMPONENTS CXX)
+
+# Debian has one HDF5 per MPI flavour side by side; a serial one cannot write shared shards.
+set(HDF5_PREFER_PARALLEL ON)
+find_package(HDF5 1.10 REQUIRED COMPONENTS C)
+if(NOT HDF5_IS_PARALLEL)
+  message(FATAL_ERROR "The HDF5 found at ${HDF5_C_LIBRARIES} has no MPI support. "
+                      "Install libhdf5-mpich-dev or point HDF5_ROOT to a parallel build.")
+endif()
+
+find_package(toml11 3.7 REQUIRED CONFIG)
+find_package(CLI11 2.1 REQUIRED CONFIG)
+find_package(fmt 9 REQUIRED CONFIG)
+find_package(nlohmann_json 3.11 REQUIRED CONFIG)
+find_package(OneDNN REQUIRED)
+find_package(BLAS REQUIRED)
+find_package(PkgConfig REQUIRED)
+pkg_check_modules(XXHASH REQUIRED IMPORTED_TARGET libxxhash)
+
+if(KZERO_TESTS)
+  find_package(GTest REQUIRED CONFIG)
+endif()

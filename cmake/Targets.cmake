@@ -1,0 +1,39 @@
+# One static library per folder of src/, so that the link graph states the levels of docs/architecture.md.
+#
+#   kzero_folder(NAME [USES folder...] [LIBRARIES target...])
+
+set(KZERO_WARNINGS -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion
+                   -Wno-unknown-pragmas)
+if(KZERO_WERROR)
+  list(APPEND KZERO_WARNINGS -Werror)
+endif()
+
+# Arithmetic: fused multiply-add allowed everywhere alike, no reassociation, so that one binary gives one answer.
+set(KZERO_ARITHMETIC -ffp-contract=fast -fno-math-errno -fno-trapping-math)
+if(KZERO_NATIVE)
+  list(APPEND KZERO_ARITHMETIC -march=native)
+endif()
+
+function(kzero_compile_options target)
+  target_compile_options(${target} PRIVATE ${KZERO_WARNINGS} ${KZERO_ARITHMETIC})
+endfunction()
+
+function(kzero_folder name)
+  cmake_parse_arguments(PARSE_ARGV 1 ARG "" "" "USES;LIBRARIES")
+  file(GLOB sources CONFIGURE_DEPENDS *.cpp)
+  list(FILTER sources EXCLUDE REGEX "/main.cpp$")
+  file(GLOB headers CONFIGURE_DEPENDS *.hpp)
+  list(TRANSFORM ARG_USES PREPEND kzero_)
+  if(sources)
+    add_library(kzero_${name} STATIC ${sources})
+    target_sources(kzero_${name} PUBLIC FILE_SET HEADERS BASE_DIRS ${PROJECT_SOURCE_DIR}/src
+                                        FILES ${headers})
+    target_link_libraries(kzero_${name} PUBLIC ${ARG_USES} ${ARG_LIBRARIES})
+    kzero_compile_options(kzero_${name})
+  else()
+    add_library(kzero_${name} INTERFACE)
+    target_sources(kzero_${name} INTERFACE FILE_SET HEADERS BASE_DIRS ${PROJECT_SOURCE_DIR}/src
+                                           FILES ${headers})
+    target_link_libraries(kzero_${name} INTERFACE ${ARG_USES} ${ARG_LIBRARIES})
+  endif()
+endfunction()

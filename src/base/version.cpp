@@ -1,0 +1,23 @@
+#include "base/version.hpp"
+
+#include <Kokkos_Core.hpp>
+
+#include "version_info.hpp"
+
+namespace kzero {
+
+std::string version() { return KZERO_VERSION; }
+std::string git_hash() { return KZERO_GIT_HASH; }
+
+std::vector<std::pair<std::string, std::string>> build_facts() {
+  return {{"kzero", KZERO_VERSION},
+          {"git", KZERO_GIT_HASH},
+          {"compiler", KZERO_COMPILER},
+          {"build", KZERO_BUILD_TYPE},
+          {"kokkos", std::to_string(KOKKOS_VERSION / 10000) + "." +
+                         std::to_string(KOKKOS_VERSION / 100 % 100) + "." +
+                         std::to_string(KOKKOS_VERSION % 100)},
+          {"execution", Kokkos::DefaultExecutionSpace::name()}};
+}
+
+}  // namespace kzero

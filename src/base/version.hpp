@@ -1,0 +1,16 @@
+// What this binary is: for logs, checkpoints and `kzero --version`.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace kzero {
+
+std::string version();
+std::string git_hash();
+
+/// Version, git hash, compiler, build type and device backend, in printing order.
+std::vector<std::pair<std::string, std::string>> build_facts();
+
+}  // namespace kzero

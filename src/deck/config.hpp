@@ -1,0 +1,106 @@
+// The typed form of an input deck: what every other folder may know of it. Plain values with their
+// defaults; reading, checking and documenting them is the key table's business (schema.hpp).
+// Units: bytes for sizes, seconds for times, tokens for lengths.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/types.hpp"
+
+namespace kzero::deck {
+
+enum class Schedule { cosine, linear, constant };
+enum class DataFormat { bytes, llmc };
+enum class DataOrder { shuffled, sequential };
+enum class GemmBackend { onednn, blas, reference };
+
+struct Model {
+  Index layers = 4;
+  Index hidden = 128;
+  Index heads = 4;
+  Index sequence = 128;
+  Index vocab = 256;
+  Index feed_forward = 0;  // 0: 4 * hidden; resolved by the rules
+  bool tied_embeddings = true;
+  double layernorm_eps = 1e-5;
+  double init_std = 0.02;
+  std::string initial;  // safetensors file to start from; empty: draw from train.seed
+};
+
+struct Grid {
+  Index data = 0;  // 0: all ranks that tensor leaves
+  Index tensor = 1;
+};
+
+struct Zero {
+  Index stage = 0;
+  Index bucket = Index{32} << 20;  // bytes (C_B)
+};
+
+struct Train {
+  Index steps = 100;
+  Index global_batch = 8;  // sequences a step, over all ranks
+  Index micro_batch = 0;   // sequences a rank computes at once; 0: global_batch / data ranks
+  Dtype precision = Dtype::fp32;
+  std::uint64_t seed = 1;
+  Index validate_every = 0;      // steps; 0: never
+  Index validation_batches = 8;  // global batches a validation reads
+};
+
+struct Optimizer {
+  std::string kind = "adamw";
+  double lr = 3e-4;
+  double min_lr = 3e-5;
+  Index warmup = 0;  // steps
+  Schedule schedule = Schedule::cosine;
+  double beta1 = 0.9;
+  double beta2 = 0.95;
+  double eps = 1e-8;
+  double weight_decay = 0.1;
+  double clip = 1.0;                 // global L2 norm; 0: no clipping
+  double loss_scale = 65536;         // fp16: the first scale
+  Index loss_scale_window = 1000;    // fp16: steps without overflow before it doubles
+  Index max_skipped = 50;            // skipped steps in a row that end the run as diverged
+};
+
+struct Data {
+  std::vector<std::string> files;  // paths or globs
+  DataFormat format = DataFormat::bytes;
+  DataOrder order = DataOrder::shuffled;
+  std::vector<std::string> validation_files;  // paths or globs; empty: validation_fraction of files
+  double validation_fraction = 0.0;           // the last part of the training tokens
+};
+
+struct Checkpoint {
+  std::string folder;  // empty: no checkpoints
+  Index every = 0;     // steps; 0: only at the end and on a stop
+  Index keep = 3;      // complete checkpoints that stay; 0: all
+  bool resume = true;  // go on from the newest complete checkpoint in folder
+};
+
+struct Run {
+  double wall_limit = 0;    // seconds from the start of the program; 0: none
+  double stop_margin = 60;  // seconds before wall_limit at which to stop
+  Index max_steps = 0;      // steps of this job after which it stops with a checkpoint; 0: none
+  Index log_every = 1;
+  std::string communicator = "mpi";
+  std::string metrics;  // JSON lines file; empty: none
+  Index threads = 0;    // per rank; 0: OMP_NUM_THREADS, else the node's cores / its ranks
+  GemmBackend gemm = GemmBackend::onednn;
+  double peak_tflops = 0;  // per rank, for MFU; 0: measured at start
+};
+
+struct Config {
+  Model model;
+  Grid grid;
+  Zero zero;
+  Train train;
+  Optimizer optimizer;
+  Data data;
+  Checkpoint checkpoint;
+  Run run;
+};
+
+}  // namespace kzero::deck

@@ -1,0 +1,87 @@
+#include "grid/group.hpp"
+
+#include <utility>
+
+#include "base/error.hpp"
+
+namespace kzero::grid {
+
+Group::Group(MPI_Comm comm, std::string name) : comm_(comm), name_(std::move(name)) {
+  MPI_Comm_rank(comm_, &rank_);
+  MPI_Comm_size(comm_, &size_);
+}
+
+Group::~Group() {
+  if (comm_ != MPI_COMM_NULL) MPI_Comm_free(&comm_);
+}
+
+Group::Group(Group&& other) noexcept
+    : comm_(std::exchange(other.comm_, MPI_COMM_NULL)),
+      name_(std::move(other.name_)),
+      rank_(other.rank_),
+      size_(other.size_) {}
+
+void Group::barrier() const { MPI_Barrier(comm_); }
+
+std::vector<double> Group::all_gather(double mine) const {
+  std::vector<double> all(size_);
+  MPI_Allgather(&mine, 1, MPI_DOUBLE, all.data(), 1, MPI_DOUBLE, comm_);
+  return all;
+}
+
+double Group::sum(double mine) const {
+  double total = 0;
+  for (const double value : all_gather(mine)) total += value;
+  return total;
+}
+
+Index Group::max(Index mine) const {
+  MPI_Allreduce(MPI_IN_PLACE, &mine, 1, MPI_INT64_T, MPI_MAX, comm_);
+  return mine;
+}
+
+Index Group::min(Index mine) const {
+  MPI_Allreduce(MPI_IN_PLACE, &mine, 1, MPI_INT64_T, MPI_MIN, comm_);
+  return mine;
+}
+
+std::vector<std::string> Group::gather(const std::string& mine) const {
+  const int length = static_cast<int>(mine.size());
+  std::vector<int> lengths(size_);
+  MPI_Gather(&length, 1, MPI_INT, lengths.data(), 1, MPI_INT, 0, comm_);
+  std::vector<int> begins(size_);
+  int total = 0;
+  for (int r = 0; r < size_ && is_root(); ++r) {
+    begins[r] = total;
+    total += lengths[r];
+  }
+  std::string joined(total, '\0');
+  MPI_Gatherv(mine.data(), length, MPI_CHAR, joined.data(), lengths.data(), begins.data(), MPI_CHAR,
+              0, comm_);
+  std::vector<std::string> all;
+  for (int r = 0; r < size_ && is_root(); ++r) all.push_back(joined.substr(begins[r], lengths[r]));
+  return all;
+}
+
+std::string Group::broadcast(const std::string& text) const {
+  Index length = static_cast<Index>(text.size());
+  MPI_Bcast(&length, 1, MPI_INT64_T, 0, comm_);
+  std::string copy = is_root() ? text : std::string(length, '\0');
+  MPI_Bcast(copy.data(), static_cast<int>(length), MPI_CHAR, 0, comm_);
+  return copy;
+}
+
+void Group::agree(const std::string& problem, int exit_code) const {
+  const Index lowest = min(problem.empty() ? size_ : rank_);
+  if (lowest == size_) return;
+  std::string text = problem;
+  Index length = static_cast<Index>(text.size());
+  Index code = exit_code;
+  MPI_Bcast(&length, 1, MPI_INT64_T, static_cast<int>(lowest), comm_);
+  MPI_Bcast(&code, 1, MPI_INT64_T, static_cast<int>(lowest), comm_);
+  text.resize(length);
+  MPI_Bcast(text.data(), static_cast<int>(length), MPI_CHAR, static_cast<int>(lowest), comm_);
+  throw Error(static_cast<ExitCode>(code), text);
+}
+
+}  // namespace kzero::grid

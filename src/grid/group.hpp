@@ -1,0 +1,58 @@
+// A group of ranks and its control messages: agreement, small gathers, barriers. Data that grows with
+// the model goes through comm/, which counts it; what passes here is a few words a step at most.
+#pragma once
+
+#include <mpi.h>
+
+#include <string>
+#include <vector>
+
+#include "base/types.hpp"
+
+namespace kzero::grid {
+
+/// Owns one MPI communicator. Every function but rank() and size() is collective over the group.
+class Group {
+ public:
+  /// Takes the ownership of `comm`. `name` is what messages and the traffic ledger call the group.
+  Group(MPI_Comm comm, std::string name);
+  ~Group();
+  Group(Group&& other) noexcept;
+  Group(const Group&) = delete;
+  Group& operator=(const Group&) = delete;
+  Group& operator=(Group&&) = delete;
+
+  const std::string& name() const { return name_; }
+  int rank() const { return rank_; }
+  int size() const { return size_; }
+  bool is_root() const { return rank_ == 0; }
+  MPI_Comm handle() const { return comm_; }
+
+  void barrier() const;
+
+  /// The sum in rank order, the same bits on every rank.
+  double sum(double mine) const;
+  Index max(Index mine) const;
+  Index min(Index mine) const;
+
+  /// Every rank's value, in rank order, on every rank.
+  std::vector<double> all_gather(double mine) const;
+
+  /// Every rank's text, in rank order, on the root; empty elsewhere.
+  std::vector<std::string> gather(const std::string& mine) const;
+
+  /// The root's text on every rank.
+  std::string broadcast(const std::string& text) const;
+
+  /// Ends a step that may fail on some ranks alone: `problem` is empty where it went well. If any rank
+  /// reports one, every rank throws Error(code) with the lowest such rank's text.
+  void agree(const std::string& problem, int exit_code) const;
+
+ private:
+  MPI_Comm comm_ = MPI_COMM_NULL;
+  std::string name_;
+  int rank_ = 0;
+  int size_ = 1;
+};
+
+}  // namespace kzero::grid

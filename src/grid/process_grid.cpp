@@ -1,0 +1,36 @@
+#include "grid/process_grid.hpp"
+
+#include "base/error.hpp"
+
+namespace kzero::grid {
+
+namespace {
+
+MPI_Comm duplicate_world() {
+  MPI_Comm copy = MPI_COMM_NULL;
+  MPI_Comm_dup(MPI_COMM_WORLD, &copy);
+  return copy;
+}
+
+MPI_Comm split(const Group& world, Index color) {
+  MPI_Comm part = MPI_COMM_NULL;
+  MPI_Comm_split(world.handle(), static_cast<int>(color), world.rank(), &part);
+  return part;
+}
+
+Index checked_tensor(const Group& world, Index data, Index tensor) {
+  const Index ranks = world.size();
+  KZERO_REQUIRE(ranks % tensor == 0 && (data == 0 || data * tensor == ranks), ExitCode::usage,
+                "grid.data = {} times grid.tensor = {} is not the {} ranks of this launch", data,
+                tensor, ranks);
+  return tensor;
+}
+
+}  // namespace
+
+ProcessGrid::ProcessGrid(Index data, Index tensor)
+    : world_(duplicate_world(), "world"),
+      tensor_(split(world_, world_.rank() / checked_tensor(world_, data, tensor)), "tensor"),
+      data_(split(world_, world_.rank() % tensor), "data") {}
+
+}  // namespace kzero::grid

@@ -1,0 +1,27 @@
+// The process grid: data parallel x tensor parallel, tensor ranks innermost so that a tensor group stays
+// on one node. Rank = data * tensor_size + tensor.
+#pragma once
+
+#include <mpi.h>
+
+#include "grid/group.hpp"
+
+namespace kzero::grid {
+
+class ProcessGrid {
+ public:
+  /// Collective over MPI_COMM_WORLD. data = 0 takes all ranks that `tensor` leaves. Throws Error(usage)
+  /// where data * tensor is not the number of ranks.
+  ProcessGrid(Index data, Index tensor);
+
+  const Group& world() const { return world_; }
+  const Group& data() const { return data_; }
+  const Group& tensor() const { return tensor_; }
+
+ private:
+  Group world_;
+  Group tensor_;
+  Group data_;
+};
+
+}  // namespace kzero::grid

@@ -1,0 +1,63 @@
+#include "runtime/session.hpp"
+
+#include <mpi.h>
+#include <sched.h>
+
+#include <Kokkos_Core.hpp>
+#include <algorithm>
+#include <cstdlib>
+#include <string>
+
+#include "base/error.hpp"
+
+namespace kzero::runtime {
+
+namespace {
+
+/// Cores this process may use: its affinity mask, which launchers and batch systems set.
+Index usable_cores() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+}
+
+Index threads_per_rank(Index asked, int node_size) {
+  if (asked > 0) return asked;
+  if (const char* value = std::getenv("OMP_NUM_THREADS")) return std::max(1, std::atoi(value));
+  return std::max<Index>(1, usable_cores() / node_size);
+}
+
+}  // namespace
+
+Session::Session(const SessionOptions& options) {
+  int level = 0;
+  MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &level);
+  KZERO_REQUIRE(level >= MPI_THREAD_FUNNELED, ExitCode::other,
+                "this MPI library grants no thread support (MPI_THREAD_FUNNELED is needed)");
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank_);
+  MPI_Comm_size(MPI_COMM_WORLD, &size_);
+  MPI_Comm node = MPI_COMM_NULL;
+  MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, rank_, MPI_INFO_NULL, &node);
+  MPI_Comm_rank(node, &node_rank_);
+  MPI_Comm_size(node, &node_size_);
+  MPI_Comm_free(&node);
+
+  threads_ = threads_per_rank(options.threads, node_size_);
+  setenv("OMP_PROC_BIND", "false", 0);  // binding is the launcher's; also keeps Kokkos' hint away
+  Kokkos::initialize(
+      Kokkos::InitializationSettings().set_num_threads(static_cast<int>(threads_)).set_map_device_id_by(
+          "mpi_rank").set_disable_warnings(true));
+}
+
+Session::~Session() {
+  Kokkos::finalize();
+  MPI_Finalize();
+}
+
+bool Session::any_rank(bool mine) const {
+  int value = mine ? 1 : 0;
+  MPI_Allreduce(MPI_IN_PLACE, &value, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
+  return value != 0;
+}
+
+}  // namespace kzero::runtime

@@ -1,0 +1,37 @@
+// The process's life with MPI and Kokkos: begun in that order, ended in reverse. One per program.
+#pragma once
+
+#include "base/types.hpp"
+
+namespace kzero::runtime {
+
+struct SessionOptions {
+  Index threads = 0;  // per rank; 0: OMP_NUM_THREADS, else the node's cores / its ranks
+};
+
+class Session {
+ public:
+  /// Collective over all processes of the launch. Throws Error(other) if MPI grants too low a thread level.
+  explicit Session(const SessionOptions& options);
+  ~Session();
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
+
+  int rank() const { return rank_; }
+  int size() const { return size_; }
+  int node_rank() const { return node_rank_; }  // among the ranks of this node
+  int node_size() const { return node_size_; }
+  Index threads() const { return threads_; }
+
+  /// True on every rank if `mine` is true on any. Collective over all ranks.
+  bool any_rank(bool mine) const;
+
+ private:
+  int rank_ = 0;
+  int size_ = 1;
+  int node_rank_ = 0;
+  int node_size_ = 1;
+  Index threads_ = 1;
+};
+
+}  // namespace kzero::runtime

@@ -1,0 +1,10 @@
+// Runs the tests of one program on every rank: a test that fails on any rank fails the program.
+#include <gtest/gtest.h>
+
+#include "runtime/session.hpp"
+
+int main(int argc, char** argv) {
+  testing::InitGoogleTest(&argc, argv);
+  const kzero::runtime::Session session({.threads = 0});
+  return session.any_rank(RUN_ALL_TESTS() != 0) ? 1 : 0;
+}
