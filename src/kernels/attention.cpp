@@ -1,0 +1,39 @@
+#include "kernels/attention.hpp"
+
+#include "kernels/attention_host.hpp"
+
+namespace kzero::kernels {
+
+template <class T>
+void attention_forward(const Execution& exec, const AttentionShape& shape, Matrix<const T> qkv, Matrix<T> out,
+                       Matrix<float> log_sum, Vector<float> scratch) {
+  if constexpr (tensor::on_host) {
+    attention_forward_tiles<T>(exec, shape, qkv, out, log_sum, scratch);
+  } else {
+    attention_forward_teams<T>(exec, shape, qkv, out, log_sum);
+  }
+}
+
+template <class T>
+void attention_backward(const Execution& exec, const AttentionShape& shape, Matrix<const T> qkv,
+                        Matrix<const T> out, Matrix<const float> log_sum, Matrix<const T> dout,
+                        Matrix<T> dqkv, Vector<float> scratch) {
+  if constexpr (tensor::on_host) {
+    attention_backward_tiles<T>(exec, shape, qkv, out, log_sum, dout, dqkv, scratch);
+  } else {
+    attention_backward_teams<T>(exec, shape, qkv, out, log_sum, dout, dqkv);
+  }
+}
+
+#define KZERO_INSTANTIATE(T)                                                                            \
+  template void attention_forward<T>(const Execution&, const AttentionShape&, Matrix<const T>,          \
+                                     Matrix<T>, Matrix<float>, Vector<float>);                          \
+  template void attention_backward<T>(const Execution&, const AttentionShape&, Matrix<const T>,         \
+                                      Matrix<const T>, Matrix<const float>, Matrix<const T>, Matrix<T>, \
+                                      Vector<float>);
+KZERO_INSTANTIATE(float)
+KZERO_INSTANTIATE(bf16)
+KZERO_INSTANTIATE(fp16)
+#undef KZERO_INSTANTIATE
+
+}  // namespace kzero::kernels

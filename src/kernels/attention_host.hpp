@@ -1,0 +1,16 @@
+// The host's attention: one thread a head of a sequence, blocks of query rows, tiles multiplied by the library.
+#pragma once
+
+#include "kernels/attention.hpp"
+
+namespace kzero::kernels {
+
+template <class T>
+void attention_forward_tiles(const Execution& exec, const AttentionShape& shape, Matrix<const T> qkv,
+                             Matrix<T> out, Matrix<float> log_sum, Vector<float> scratch);
+template <class T>
+void attention_backward_tiles(const Execution& exec, const AttentionShape& shape, Matrix<const T> qkv,
+                              Matrix<const T> out, Matrix<const float> log_sum, Matrix<const T> dout,
+                              Matrix<T> dqkv, Vector<float> scratch);
+
+}  // namespace kzero::kernels

@@ -1,0 +1,23 @@
+// First values and conversions. A normal draw is a pure function of (seed, parameter, element), so every grid
+// starts from the same model.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/row.hpp"
+
+namespace kzero::kernels {
+
+/// x[i] = value.
+template <class T>
+void fill(const Execution& exec, Vector<T> x, float value);
+
+/// x[i] = std * the standard normal number of (seed, parameter, first + i): Box and Muller on Philox words.
+void draw_normal(const Execution& exec, std::uint64_t seed, std::uint64_t parameter, Index first, float std,
+                 Vector<float> x);
+
+/// to[i] = from[i] rounded to T.
+template <class T>
+void round_to(const Execution& exec, Vector<const float> from, Vector<T> to);
+
+}  // namespace kzero::kernels

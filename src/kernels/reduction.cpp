@@ -1,0 +1,105 @@
+#include "kernels/reduction.hpp"
+
+namespace kzero::kernels {
+
+namespace {
+
+/// Columns that one team sums, so that its sums stay in registers or the first cache.
+constexpr Index column_block = 256;
+
+}  // namespace
+
+template <class T>
+void sum_groups(const Execution& exec, Matrix<const float> partial, Index first, Update mode, Vector<T> out) {
+  const Index groups = partial.extent(0), width = out.extent(0), stride = partial.extent(1);
+  const bool keep = mode == Update::add;
+  const float* from = partial.data() + first;
+  Kokkos::parallel_for(
+      "kzero::kernels::sum_groups", Policy(exec, static_cast<int>(ceil_div(width, column_block)), Kokkos::AUTO),
+      KOKKOS_LAMBDA(const Team& team) {
+        const Index begin = team.league_rank() * column_block;
+        const Index columns = Kokkos::min(column_block, width - begin);
+        T* target = out.data() + begin;
+        for_each(team, columns, [=](Index j) {
+          float total = 0;
+          for (Index g = 0; g < groups; ++g) total += from[g * stride + begin + j];
+          target[j] = static_cast<T>((keep ? static_cast<float>(target[j]) : 0.0F) + total);
+        });
+      });
+}
+
+template <class T>
+void sum_rows(const Execution& exec, Matrix<const T> x, Update mode, Vector<T> out, Matrix<float> partial) {
+  const Index rows = x.extent(0), width = x.extent(1);
+  const Index group = ceil_div(rows, row_groups);
+  Kokkos::parallel_for(
+      "kzero::kernels::sum_rows", Policy(exec, static_cast<int>(row_groups), Kokkos::AUTO),
+      KOKKOS_LAMBDA(const Team& team) {
+        const Index g = team.league_rank();
+        float* total = &partial(g, 0);
+        for_each(team, width, [=](Index j) { total[j] = 0; });
+        team.team_barrier();
+        for (Index i = g * group; i < rows && i < (g + 1) * group; ++i) {
+          const T* row = &x(i, 0);
+          for_each(team, width, [=](Index j) { total[j] += static_cast<float>(row[j]); });
+        }
+      });
+  sum_groups<T>(exec, partial, 0, mode, out);
+}
+
+template <class T>
+double sum_of_squares(const Execution& exec, Vector<const T> x, Vector<float> partial) {
+  const Index count = x.extent(0), blocks = ceil_div(count, squares_block);
+  Kokkos::parallel_for(
+      "kzero::kernels::sum_of_squares", Policy(exec, static_cast<int>(blocks), Kokkos::AUTO),
+      KOKKOS_LAMBDA(const Team& team) {
+        const Index begin = team.league_rank() * squares_block;
+        const T* from = x.data() + begin;
+        const float total = sum(team, Kokkos::min(squares_block, count - begin), [=](Index i) {
+          const float value = static_cast<float>(from[i]);
+          return value * value;
+        });
+        Kokkos::single(Kokkos::PerTeam(team), [=]() { partial(team.league_rank()) = total; });
+      });
+  // One work item adds the blocks in order: a parallel reduction's order is the backend's own.
+  double result = 0;
+  Kokkos::parallel_reduce(
+      "kzero::kernels::sum_blocks", Kokkos::RangePolicy<Execution>(exec, 0, 1),
+      KOKKOS_LAMBDA(Index, double& total) {
+        double ordered = 0;
+        for (Index b = 0; b < blocks; ++b) ordered += static_cast<double>(partial(b));
+        total += ordered;
+      },
+      result);
+  return result;
+}
+
+template <class T>
+void ordered_sum(const Execution& exec, const T* sources, Index stride, int ranks, int own, Vector<T> out) {
+  const Index count = out.extent(0);
+  Kokkos::parallel_for(
+      "kzero::kernels::ordered_sum", Policy(exec, static_cast<int>(ceil_div(count, column_block)), Kokkos::AUTO),
+      KOKKOS_LAMBDA(const Team& team) {
+        const Index begin = team.league_rank() * column_block;
+        T* target = out.data() + begin;
+        for_each(team, Kokkos::min(column_block, count - begin), [=](Index i) {
+          float total = 0;
+          for (int r = 0; r < ranks; ++r) {
+            total += static_cast<float>(r == own ? target[i] : sources[r * stride + begin + i]);
+          }
+          target[i] = static_cast<T>(total);
+        });
+      });
+}
+
+#define KZERO_INSTANTIATE(T)                                                                            \
+  template void sum_groups<T>(const Execution&, Matrix<const float>, Index, Update, Vector<T>);         \
+  template void sum_rows<T>(const Execution&, Matrix<const T>, Update, Vector<T>, Matrix<float>);       \
+  template double sum_of_squares<T>(const Execution&, Vector<const T>, Vector<float>);                  \
+  template void ordered_sum<T>(const Execution&, const T*, Index, int, int, Vector<T>);
+KZERO_INSTANTIATE(float)
+KZERO_INSTANTIATE(bf16)
+KZERO_INSTANTIATE(fp16)
+#undef KZERO_INSTANTIATE
+
+}  // namespace kzero::kernels

@@ -1,0 +1,89 @@
+// How a kernel works on one row with a team: on a device the team's threads share the row, on a host one
+// thread runs over it in a form that compilers turn into vector instructions. Sums have a fixed order on
+// either, so a result does not depend on the number of threads.
+#pragma once
+
+#include "tensor/view.hpp"
+
+namespace kzero::kernels {
+
+using tensor::Execution;
+using tensor::Matrix;
+using tensor::Vector;
+using Policy = Kokkos::TeamPolicy<Execution>;
+using Team = Policy::member_type;
+
+namespace detail {
+
+inline constexpr int lanes = 32;
+
+template <class F>
+void host_for(Index n, const F& f) {
+#pragma omp simd
+  for (Index i = 0; i < n; ++i) f(i);
+}
+
+template <class F>
+float host_sum(Index n, const F& f) {
+  float partial[lanes] = {};
+  const Index whole = n / lanes * lanes;
+  for (Index i = 0; i < whole; i += lanes) {
+#pragma omp simd
+    for (int j = 0; j < lanes; ++j) partial[j] += f(i + j);
+  }
+  for (Index i = whole; i < n; ++i) partial[i - whole] += f(i);
+  for (int half = lanes / 2; half > 0; half /= 2) {
+    for (int j = 0; j < half; ++j) partial[j] += partial[j + half];
+  }
+  return partial[0];
+}
+
+template <class F>
+float host_max(Index n, const F& f) {
+  float partial[lanes];
+  for (float& value : partial) value = -Kokkos::Experimental::infinity_v<float>;
+  const Index whole = n / lanes * lanes;
+  for (Index i = 0; i < whole; i += lanes) {
+#pragma omp simd
+    for (int j = 0; j < lanes; ++j) {
+      const float value = f(i + j);
+      partial[j] = value > partial[j] ? value : partial[j];
+    }
+  }
+  for (Index i = whole; i < n; ++i) partial[i - whole] = Kokkos::fmax(partial[i - whole], f(i));
+  float largest = partial[0];
+  for (const float value : partial) largest = Kokkos::fmax(largest, value);
+  return largest;
+}
+
+}  // namespace detail
+
+/// f(i) for i in [0,n), in any order.
+template <class F>
+KOKKOS_INLINE_FUNCTION void for_each(const Team& team, Index n, const F& f) {
+  KOKKOS_IF_ON_HOST(((void)team; detail::host_for(n, f);))
+  KOKKOS_IF_ON_DEVICE((Kokkos::parallel_for(Kokkos::TeamVectorRange(team, n), f);))
+}
+
+/// The fp32 sum of f(i) over [0,n), on every thread of the team.
+template <class F>
+KOKKOS_INLINE_FUNCTION float sum(const Team& team, Index n, const F& f) {
+  KOKKOS_IF_ON_HOST(((void)team; return detail::host_sum(n, f);))
+  KOKKOS_IF_ON_DEVICE((float total = 0; Kokkos::parallel_reduce(
+                           Kokkos::TeamVectorRange(team, n),
+                           [&](Index i, float& partial) { partial += f(i); }, total);
+                       return total;))
+}
+
+/// The largest f(i) over [0,n), on every thread of the team; minus infinity for n = 0.
+template <class F>
+KOKKOS_INLINE_FUNCTION float max(const Team& team, Index n, const F& f) {
+  KOKKOS_IF_ON_HOST(((void)team; return detail::host_max(n, f);))
+  KOKKOS_IF_ON_DEVICE((float largest = 0; Kokkos::parallel_reduce(
+                           Kokkos::TeamVectorRange(team, n),
+                           [&](Index i, float& partial) { partial = Kokkos::fmax(partial, f(i)); },
+                           Kokkos::Max<float>(largest));
+                       return largest;))
+}
+
+}  // namespace kzero::kernels

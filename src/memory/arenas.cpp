@@ -1,0 +1,65 @@
+#include "memory/arenas.hpp"
+
+#include <sys/mman.h>
+
+#include <Kokkos_Core.hpp>
+#include <string>
+
+#include "base/bytes.hpp"
+
+namespace kzero::memory {
+
+namespace {
+
+using Memory = Kokkos::DefaultExecutionSpace::memory_space;
+
+constexpr Index alignment = 64;
+constexpr Index huge_page = Index{2} << 20;
+
+std::byte* allocate(Category category, Index bytes) {
+  const std::string label = "kzero::memory::" + std::string(name_of(category));
+  void* data = nullptr;
+  try {
+    data = Kokkos::kokkos_malloc<Memory>(label, static_cast<std::size_t>(bytes));
+  } catch (const std::exception&) {
+    fail(ExitCode::memory, "{} of memory for {} are not to be had; `kzero plan` shows what a rank needs",
+         format_bytes(bytes), name_of(category));
+  }
+  if constexpr (Kokkos::SpaceAccessibility<Kokkos::HostSpace, Memory>::accessible) {
+    // Large pages cut the cost of first touching and of walking a slab; a refusal costs only speed.
+    const auto begin = round_up(reinterpret_cast<std::intptr_t>(data), huge_page);
+    const auto end = (reinterpret_cast<std::intptr_t>(data) + bytes) / huge_page * huge_page;
+    if (end > begin) madvise(reinterpret_cast<void*>(begin), end - begin, MADV_HUGEPAGE);
+  }
+  return static_cast<std::byte*>(data);
+}
+
+}  // namespace
+
+void Arenas::Free::operator()(std::byte* data) const {
+  Kokkos::kokkos_free<Memory>(data);
+  ledger->remove(category, bytes);
+}
+
+Arenas::Arenas(const Arenas& measured, Ledger& ledger) : ledger_(&ledger), capacity_(measured.taken_) {
+  for (std::size_t i = 0; i < category_count; ++i) {
+    if (capacity_[i] == 0) continue;
+    const auto category = static_cast<Category>(i);
+    std::byte* data = allocate(category, capacity_[i]);
+    ledger.add(category, capacity_[i]);
+    slabs_[i] = {data, Free{&ledger, category, capacity_[i]}};
+  }
+}
+
+void* Arenas::take_bytes(Category category, Index bytes) {
+  Index& taken = taken_[position(category)];
+  const Index begin = taken;
+  taken += round_up(bytes, alignment);
+  if (measuring()) return nullptr;
+  KZERO_REQUIRE(taken <= capacity_[position(category)], ExitCode::other,
+                "internal error: {} were laid out for {}, {} are taken",
+                format_bytes(capacity_[position(category)]), name_of(category), format_bytes(taken));
+  return slabs_[position(category)].get() + begin;
+}
+
+}  // namespace kzero::memory

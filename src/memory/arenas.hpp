@@ -1,0 +1,54 @@
+// One contiguous slab per category (the paper's M_D, section 6.3), laid out before the first step.
+// The same code that takes ranges runs twice: once on measuring arenas, which only add up sizes, and once
+// on allocated ones, which hand out memory. So the plan's bytes are the run's bytes by construction.
+#pragma once
+
+#include <array>
+#include <memory>
+
+#include "base/error.hpp"
+#include "base/types.hpp"
+#include "memory/ledger.hpp"
+
+namespace kzero::memory {
+
+class Arenas {
+ public:
+  /// Arenas without memory: take() returns null and only counts.
+  Arenas() = default;
+
+  /// Arenas with the memory that `measured` counted, entered in `ledger`, which must outlive them.
+  /// Throws Error(memory) naming the category that does not fit.
+  Arenas(const Arenas& measured, Ledger& ledger);
+
+  Arenas(Arenas&&) = default;
+  Arenas& operator=(Arenas&&) = default;
+
+  bool measuring() const { return ledger_ == nullptr; }
+
+  /// A range of `count` elements, aligned to 64 bytes; null while measuring.
+  template <class T>
+  T* take(Category category, Index count) {
+    return static_cast<T*>(take_bytes(category, count * static_cast<Index>(sizeof(T))));
+  }
+
+  /// Bytes taken so far, by category.
+  const Bytes& bytes() const { return taken_; }
+
+ private:
+  struct Free {
+    Ledger* ledger;
+    Category category;
+    Index bytes;
+    void operator()(std::byte* data) const;
+  };
+
+  void* take_bytes(Category category, Index bytes);
+
+  Ledger* ledger_ = nullptr;
+  Bytes taken_{};
+  Bytes capacity_{};
+  std::array<std::unique_ptr<std::byte, Free>, category_count> slabs_;
+};
+
+}  // namespace kzero::memory

@@ -1,0 +1,28 @@
+// What memory is for. Every byte kzero owns belongs to one category, in the plan, the ledger and the reports.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <string_view>
+
+namespace kzero::memory {
+
+enum class Category {
+  parameters,   // as the model computes with them
+  gradients,    // in the same precision
+  optimizer,    // fp32 master weights (16-bit runs) and moments
+  activations,  // what forward keeps for backward
+  recompute,    // inputs kept by activation checkpointing
+  buckets,      // constant-size communication buffers (C_B)
+  workspace,    // temporaries of one unit's computation
+  io,           // token batches
+};
+
+inline constexpr std::array<std::string_view, 8> category_names{
+    "parameters", "gradients", "optimizer", "activations", "recompute", "buckets", "workspace", "io"};
+inline constexpr std::size_t category_count = category_names.size();
+
+constexpr std::size_t position(Category category) { return static_cast<std::size_t>(category); }
+constexpr std::string_view name_of(Category category) { return category_names[position(category)]; }
+
+}  // namespace kzero::memory

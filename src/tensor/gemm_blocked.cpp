@@ -1,0 +1,103 @@
+#include <algorithm>
+
+#include "tensor/gemm_backends.hpp"
+
+namespace kzero::tensor {
+
+namespace {
+
+// Blocks that fit a core's second-level cache while a library kernel still runs near its peak.
+constexpr Index block_m = 256, block_n = 512, block_k = 512;
+
+/// Widens rows [0,rows) x [0,columns) of a strided 16-bit matrix.
+template <class T>
+void widen(const Execution& exec, const T* from, Index stride, Index rows, Index columns, float* to) {
+  Kokkos::parallel_for(
+      "kzero::tensor::widen_block", Kokkos::RangePolicy<Execution>(exec, 0, rows),
+      KOKKOS_LAMBDA(Index i) {
+        for (Index j = 0; j < columns; ++j) to[i * columns + j] = static_cast<float>(from[i * stride + j]);
+      });
+}
+
+/// Widens the block of op(X) that begins at (row, column), as it lies in memory.
+template <class T>
+void widen_operand(const Execution& exec, const Operand& x, Index row, Index column, Index rows,
+                   Index columns, float* to) {
+  const auto* data = static_cast<const T*>(x.data);
+  if (x.transpose == Transpose::no) {
+    widen(exec, data + row * x.stride + column, x.stride, rows, columns, to);
+  } else {
+    widen(exec, data + column * x.stride + row, x.stride, columns, rows, to);
+  }
+}
+
+}  // namespace
+
+BlockedGemm::BlockedGemm(Kernel kernel)
+    : kernel_(kernel), a_(block_m * block_k), b_(block_k * block_n), c_(block_m * block_n) {}
+
+template <class T, class Out>
+void BlockedGemm::run_typed(const Execution& exec, const Product& p) {
+  const auto* bias = static_cast<const T*>(p.bias);
+  const auto* addend = static_cast<const T*>(p.addend);
+  auto* out = static_cast<Out*>(p.c);
+  const bool keep = p.accumulate == Accumulate::yes;
+  float* block = c_.data();
+  for (Index i = 0; i < p.m; i += block_m) {
+    const Index m = std::min(block_m, p.m - i);
+    for (Index j = 0; j < p.n; j += block_n) {
+      const Index n = std::min(block_n, p.n - j);
+      std::fill_n(block, m * n, 0.0F);
+      for (Index l = 0; l < p.k; l += block_k) {
+        const Index k = std::min(block_k, p.k - l);
+        widen_operand<T>(exec, p.a, i, l, m, k, a_.data());
+        widen_operand<T>(exec, p.b, l, j, k, n, b_.data());
+        exec.fence("kzero::tensor::widened");
+        kernel_(p.a.transpose, p.b.transpose, m, n, k, a_.data(), p.a.transpose == Transpose::no ? k : m,
+                b_.data(), p.b.transpose == Transpose::no ? n : k, block, n);
+      }
+      Kokkos::parallel_for(
+          "kzero::tensor::round_block", Kokkos::RangePolicy<Execution>(exec, 0, m),
+          KOKKOS_LAMBDA(Index r) {
+            Out* row = out + (i + r) * p.c_stride + j;
+            for (Index s = 0; s < n; ++s) {
+              float sum = block[r * n + s];
+              if (bias) sum += static_cast<float>(bias[j + s]);
+              if (addend) sum += static_cast<float>(addend[(i + r) * p.n + j + s]);
+              if (keep) sum += static_cast<float>(row[s]);
+              row[s] = static_cast<Out>(sum);
+            }
+          });
+    }
+  }
+}
+
+void BlockedGemm::run(const Execution& exec, const Product& p) {
+  with_type(p.in, [&](auto in) {
+    using T = decltype(in);
+    if (p.out == p.in) {
+      run_typed<T, T>(exec, p);
+    } else {
+      run_typed<T, float>(exec, p);
+    }
+  });
+}
+
+void prepare_output(const Execution& exec, const Product& p) {
+  if (p.accumulate == Accumulate::yes && !p.bias) return;
+  const auto* bias = static_cast<const float*>(p.bias);
+  const auto* addend = static_cast<const float*>(p.addend);
+  const bool keep = p.accumulate == Accumulate::yes;
+  auto* c = static_cast<float*>(p.c);
+  const Index n = p.n, stride = p.c_stride;
+  Kokkos::parallel_for(
+      "kzero::tensor::prepare_output", Kokkos::RangePolicy<Execution>(exec, 0, p.m),
+      KOKKOS_LAMBDA(Index i) {
+        for (Index j = 0; j < n; ++j) {
+          c[i * stride + j] = (keep ? c[i * stride + j] : 0.0F) + (bias ? bias[j] : 0.0F) +
+                              (addend ? addend[i * n + j] : 0.0F);
+        }
+      });
+}
+
+}  // namespace kzero::tensor

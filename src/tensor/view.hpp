@@ -1,0 +1,23 @@
+// Shapes and views. Views are unmanaged, row-major ranges of the arenas; nothing here owns memory.
+// Legend of dimensions: B sequences, T tokens a sequence, N = B * T rows, D model width, F feed-forward
+// width, H heads, V vocabulary, L layers.
+#pragma once
+
+#include <Kokkos_Core.hpp>
+
+#include "base/float16.hpp"
+#include "base/types.hpp"
+
+namespace kzero::tensor {
+
+using Execution = Kokkos::DefaultExecutionSpace;
+using Memory = Execution::memory_space;
+
+inline constexpr bool on_host = Kokkos::SpaceAccessibility<Kokkos::HostSpace, Memory>::accessible;
+
+template <class T>
+using Vector = Kokkos::View<T*, Kokkos::LayoutRight, Memory, Kokkos::MemoryUnmanaged>;
+template <class T>
+using Matrix = Kokkos::View<T**, Kokkos::LayoutRight, Memory, Kokkos::MemoryUnmanaged>;
+
+}  // namespace kzero::tensor
