@@ -47,6 +47,19 @@ void sum_rows(const Execution& exec, Matrix<const T> x, Update mode, Vector<T> o
   sum_groups<T>(exec, partial, 0, mode, out);
 }
 
+double sum_in_order(const Execution& exec, Vector<const float> x) {
+  const Index count = x.extent(0);
+  double result = 0;
+  // One work item: the order of a parallel reduction is the backend's own.
+  Kokkos::parallel_reduce(
+      "kzero::kernels::sum_in_order", Kokkos::RangePolicy<Execution>(exec, 0, 1),
+      KOKKOS_LAMBDA(Index, double& total) {
+        for (Index i = 0; i < count; ++i) total += static_cast<double>(x(i));
+      },
+      result);
+  return result;
+}
+
 template <class T>
 double sum_of_squares(const Execution& exec, Vector<const T> x, Vector<float> partial) {
   const Index count = x.extent(0), blocks = ceil_div(count, squares_block);
@@ -61,17 +74,7 @@ double sum_of_squares(const Execution& exec, Vector<const T> x, Vector<float> pa
         });
         Kokkos::single(Kokkos::PerTeam(team), [=]() { partial(team.league_rank()) = total; });
       });
-  // One work item adds the blocks in order: a parallel reduction's order is the backend's own.
-  double result = 0;
-  Kokkos::parallel_reduce(
-      "kzero::kernels::sum_blocks", Kokkos::RangePolicy<Execution>(exec, 0, 1),
-      KOKKOS_LAMBDA(Index, double& total) {
-        double ordered = 0;
-        for (Index b = 0; b < blocks; ++b) ordered += static_cast<double>(partial(b));
-        total += ordered;
-      },
-      result);
-  return result;
+  return sum_in_order(exec, Vector<const float>(partial.data(), blocks));
 }
 
 template <class T>

@@ -20,6 +20,9 @@ void sum_groups(const Execution& exec, Matrix<const float> partial, Index first,
 template <class T>
 void sum_rows(const Execution& exec, Matrix<const T> x, Update mode, Vector<T> out, Matrix<float> partial);
 
+/// The sum in element order, in fp64. Waits for the result.
+double sum_in_order(const Execution& exec, Vector<const float> x);
+
 /// Elements that one block of sum_of_squares covers.
 inline constexpr Index squares_block = 8192;
 

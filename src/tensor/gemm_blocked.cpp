@@ -31,6 +31,27 @@ void widen_operand(const Execution& exec, const Operand& x, Index row, Index col
   }
 }
 
+/// Rounds the finished sums of C's block [m,n] at (i, j), with whatever else the product adds.
+template <class T, class Out>
+void round_block(const Execution& exec, const Product& p, Index i, Index j, Index m, Index n, const float* block) {
+  const auto* bias = static_cast<const T*>(p.bias);
+  const auto* addend = static_cast<const T*>(p.addend);
+  auto* out = static_cast<Out*>(p.c);
+  const bool keep = p.accumulate == Accumulate::yes;
+  const Index stride = p.c_stride, width = p.n;
+  Kokkos::parallel_for(
+      "kzero::tensor::round_block", Kokkos::RangePolicy<Execution>(exec, 0, m), KOKKOS_LAMBDA(Index r) {
+        Out* row = out + (i + r) * stride + j;
+        for (Index s = 0; s < n; ++s) {
+          float sum = block[r * n + s];
+          if (bias) sum += static_cast<float>(bias[j + s]);
+          if (addend) sum += static_cast<float>(addend[(i + r) * width + j + s]);
+          if (keep) sum += static_cast<float>(row[s]);
+          row[s] = static_cast<Out>(sum);
+        }
+      });
+}
+
 }  // namespace
 
 BlockedGemm::BlockedGemm(Kernel kernel)
@@ -38,36 +59,20 @@ BlockedGemm::BlockedGemm(Kernel kernel)
 
 template <class T, class Out>
 void BlockedGemm::run_typed(const Execution& exec, const Product& p) {
-  const auto* bias = static_cast<const T*>(p.bias);
-  const auto* addend = static_cast<const T*>(p.addend);
-  auto* out = static_cast<Out*>(p.c);
-  const bool keep = p.accumulate == Accumulate::yes;
-  float* block = c_.data();
   for (Index i = 0; i < p.m; i += block_m) {
     const Index m = std::min(block_m, p.m - i);
     for (Index j = 0; j < p.n; j += block_n) {
       const Index n = std::min(block_n, p.n - j);
-      std::fill_n(block, m * n, 0.0F);
+      std::fill_n(c_.data(), m * n, 0.0F);
       for (Index l = 0; l < p.k; l += block_k) {
         const Index k = std::min(block_k, p.k - l);
         widen_operand<T>(exec, p.a, i, l, m, k, a_.data());
         widen_operand<T>(exec, p.b, l, j, k, n, b_.data());
         exec.fence("kzero::tensor::widened");
         kernel_(p.a.transpose, p.b.transpose, m, n, k, a_.data(), p.a.transpose == Transpose::no ? k : m,
-                b_.data(), p.b.transpose == Transpose::no ? n : k, block, n);
+                b_.data(), p.b.transpose == Transpose::no ? n : k, c_.data(), n);
       }
-      Kokkos::parallel_for(
-          "kzero::tensor::round_block", Kokkos::RangePolicy<Execution>(exec, 0, m),
-          KOKKOS_LAMBDA(Index r) {
-            Out* row = out + (i + r) * p.c_stride + j;
-            for (Index s = 0; s < n; ++s) {
-              float sum = block[r * n + s];
-              if (bias) sum += static_cast<float>(bias[j + s]);
-              if (addend) sum += static_cast<float>(addend[(i + r) * p.n + j + s]);
-              if (keep) sum += static_cast<float>(row[s]);
-              row[s] = static_cast<Out>(sum);
-            }
-          });
+      round_block<T, Out>(exec, p, i, j, m, n, c_.data());
     }
   }
 }

@@ -1,0 +1,127 @@
+#include "model/block.hpp"
+
+#include "kernels/gelu.hpp"
+#include "kernels/initialize.hpp"
+#include "kernels/layernorm.hpp"
+#include "model/linear.hpp"
+
+namespace kzero::model {
+
+namespace {
+
+/// Hands out consecutive ranges of a flat unit.
+template <class T>
+struct Cursor {
+  T* at;
+
+  Vector<T> vector(Index length) {
+    const Vector<T> view(at, length);
+    at += length;
+    return view;
+  }
+  Matrix<T> matrix(Index rows, Index columns) {
+    const Matrix<T> view(at, rows, columns);
+    at += rows * columns;
+    return view;
+  }
+};
+
+}  // namespace
+
+template <class T>
+BlockSaved<T>::BlockSaved(memory::Arenas& arenas, const GptShape& s, Index batch) {
+  const Index n = batch * s.sequence;
+  const auto matrix = [&](Index columns) {
+    return Matrix<T>(arenas.take<T>(memory::Category::activations, n * columns), n, columns);
+  };
+  const auto statistic = [&] {
+    return Vector<float>(arenas.take<float>(memory::Category::activations, n), n);
+  };
+  ln1 = matrix(s.hidden);
+  qkv = matrix(3 * s.hidden);
+  attention = matrix(s.hidden);
+  middle = matrix(s.hidden);
+  ln2 = matrix(s.hidden);
+  hidden = matrix(s.feed_forward);
+  activated = matrix(s.feed_forward);
+  mean1 = statistic(), rstd1 = statistic(), mean2 = statistic(), rstd2 = statistic();
+  log_sum = Matrix<float>(arenas.take<float>(memory::Category::activations, n * s.heads), batch * s.heads,
+                          s.sequence);
+}
+
+template <class T>
+BlockParams<T>::BlockParams(const GptShape& s, T* unit) {
+  Cursor<T> next{unit};
+  ln1_weight = next.vector(s.hidden);
+  ln1_bias = next.vector(s.hidden);
+  qkv_weight = next.matrix(s.hidden, 3 * s.hidden);
+  qkv_bias = next.vector(3 * s.hidden);
+  projection_weight = next.matrix(s.hidden, s.hidden);
+  projection_bias = next.vector(s.hidden);
+  ln2_weight = next.vector(s.hidden);
+  ln2_bias = next.vector(s.hidden);
+  up_weight = next.matrix(s.hidden, s.feed_forward);
+  up_bias = next.vector(s.feed_forward);
+  down_weight = next.matrix(s.feed_forward, s.hidden);
+  down_bias = next.vector(s.hidden);
+}
+
+template <class T>
+void block_forward(const Context<T>& c, const BlockParams<const T>& p, Matrix<const T> x,
+                   const BlockSaved<T>& saved, Matrix<T> out) {
+  const float eps = c.shape.layernorm_eps;
+  kernels::layernorm_forward<T>(c.exec, x, p.ln1_weight, p.ln1_bias, eps, saved.ln1, saved.mean1, saved.rstd1);
+  linear_forward<T>(c, saved.ln1, p.qkv_weight, p.qkv_bias, saved.qkv);
+  kernels::attention_forward<T>(c.exec, c.attention_shape(), saved.qkv, saved.attention, saved.log_sum,
+                                c.attention);
+  linear_forward<T>(c, saved.attention, p.projection_weight, p.projection_bias, saved.middle, x.data());
+  kernels::layernorm_forward<T>(c.exec, saved.middle, p.ln2_weight, p.ln2_bias, eps, saved.ln2, saved.mean2,
+                                saved.rstd2);
+  linear_forward<T>(c, saved.ln2, p.up_weight, p.up_bias, saved.hidden);
+  kernels::gelu_forward<T>(c.exec, saved.hidden, saved.activated);
+  linear_forward<T>(c, saved.activated, p.down_weight, p.down_bias, out, saved.middle.data());
+}
+
+template <class T>
+void block_backward(const Context<T>& c, const BlockParams<const T>& p, Matrix<const T> x,
+                    const BlockSaved<T>& saved, kernels::Update update, const BlockParams<T>& g, Matrix<T> dx) {
+  using kernels::Update;
+  const Index d = c.shape.hidden;
+
+  const Matrix<T> dhidden = c.wide_view(c.shape.feed_forward);
+  linear_backward_weight<T>(c, saved.activated, dx, update, g.down_weight, g.down_bias);
+  linear_backward_input<T>(c, dx, p.down_weight, dhidden);
+  kernels::gelu_backward<T>(c.exec, saved.hidden, dhidden);
+  linear_backward_weight<T>(c, saved.ln2, dhidden, update, g.up_weight, g.up_bias);
+  linear_backward_input<T>(c, dhidden, p.up_weight, c.narrow);
+  kernels::layernorm_backward<T>(c.exec, saved.middle, p.ln2_weight, saved.mean2, saved.rstd2, c.narrow,
+                                 Update::add, dx, update, g.ln2_weight, g.ln2_bias, c.partial);
+
+  const Matrix<T> dqkv = c.wide_view(3 * d);
+  linear_backward_weight<T>(c, saved.attention, dx, update, g.projection_weight, g.projection_bias);
+  linear_backward_input<T>(c, dx, p.projection_weight, c.narrow);
+  kernels::attention_backward<T>(c.exec, c.attention_shape(), saved.qkv, saved.attention, saved.log_sum,
+                                 c.narrow, dqkv, c.attention);
+  linear_backward_weight<T>(c, saved.ln1, dqkv, update, g.qkv_weight, g.qkv_bias);
+  // A key bias adds the same number to all scores of a query, which softmax ignores: its gradient is exactly
+  // zero. What the sum leaves is rounding noise that AdamW would turn into steps of full size.
+  kernels::fill<T>(c.exec, Vector<T>(g.qkv_bias.data() + d, d), 0);
+  linear_backward_input<T>(c, dqkv, p.qkv_weight, c.narrow);
+  kernels::layernorm_backward<T>(c.exec, x, p.ln1_weight, saved.mean1, saved.rstd1, c.narrow, Update::add, dx,
+                                 update, g.ln1_weight, g.ln1_bias, c.partial);
+}
+
+#define KZERO_INSTANTIATE(T)                                                                              \
+  template struct BlockSaved<T>;                                                                          \
+  template struct BlockParams<T>;                                                                         \
+  template struct BlockParams<const T>;                                                                   \
+  template void block_forward<T>(const Context<T>&, const BlockParams<const T>&, Matrix<const T>,         \
+                                 const BlockSaved<T>&, Matrix<T>);                                        \
+  template void block_backward<T>(const Context<T>&, const BlockParams<const T>&, Matrix<const T>,        \
+                                  const BlockSaved<T>&, kernels::Update, const BlockParams<T>&, Matrix<T>);
+KZERO_INSTANTIATE(float)
+KZERO_INSTANTIATE(bf16)
+KZERO_INSTANTIATE(fp16)
+#undef KZERO_INSTANTIATE
+
+}  // namespace kzero::model

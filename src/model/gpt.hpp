@@ -1,0 +1,64 @@
+// The model as units that are run one by one: forward in order, the head with its loss, backward in reverse.
+// Whoever drives it says where each unit's flat parameters and gradients lie; the model keeps activations and
+// knows nothing of ranks or ZeRO.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "kernels/embedding.hpp"
+#include "model/block.hpp"
+#include "model/head.hpp"
+
+namespace kzero::model {
+
+/// One micro-batch on the device: inputs and targets [N], and the inputs grouped by token.
+struct Batch {
+  Vector<const Token> inputs, targets;
+  kernels::TokenGroups groups;
+};
+
+/// Flat units by number; an entry is null while its unit is not there.
+template <class T>
+using Units = std::span<T* const>;
+
+template <class T>
+class Gpt {
+ public:
+  /// Takes activations and workspace from the arenas (measuring ones too).
+  Gpt(memory::Arenas& arenas, const deck::Model& model, const BatchShape& batch, tensor::Gemm* gemm);
+
+  Index head() const { return shape_.layers + 1; }
+
+  /// Units whose parameters unit u reads, and whose gradients it writes: itself, and for a tied head the
+  /// embedding.
+  std::vector<Index> uses(Index u) const;
+
+  /// Runs unit u < head().
+  void forward(Index u, Units<const T> parameters, const Batch& batch);
+
+  /// Runs the head; returns the sum of the micro-batch's losses (waits for it).
+  double loss(Units<const T> parameters, const Batch& batch);
+
+  /// Runs the head forward and backward for scale * sum of losses; returns that sum of losses (waits for it).
+  double loss_and_gradient(Units<const T> parameters, const Batch& batch, float scale, kernels::Update update,
+                           Units<T> gradients);
+
+  /// Runs unit u < head() backward, in descending order after loss_and_gradient.
+  void backward(Index u, Units<const T> parameters, const Batch& batch, kernels::Update update, Units<T> gradients);
+
+  const Execution& exec() const { return context_.exec; }
+
+ private:
+  template <class U>
+  HeadParams<U> head_params(std::span<U* const> units) const;
+
+  GptShape shape_;
+  Context<T> context_;
+  std::vector<Matrix<T>> x_;  // [N,D]: x_[i] enters block i, x_[L] the head
+  std::vector<BlockSaved<T>> saved_;
+  HeadSaved<T> head_saved_;
+  Matrix<T> dx_;  // [N,D]
+};
+
+}  // namespace kzero::model

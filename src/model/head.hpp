@@ -1,0 +1,36 @@
+// The output: final LayerNorm, projection on the vocabulary, cross-entropy. Logits exist for a chunk of rows at
+// a time: each chunk's gradient is used up before the next is made.
+#pragma once
+
+#include "kernels/reduction.hpp"
+#include "model/context.hpp"
+
+namespace kzero::model {
+
+template <class T>
+struct HeadSaved {
+  Matrix<T> normal;          // [N,D]
+  Vector<float> mean, rstd;  // [N]
+
+  HeadSaved(memory::Arenas& arenas, const GptShape& shape, Index batch);
+};
+
+template <class T>
+struct HeadParams {
+  Vector<T> ln_weight, ln_bias;  // [D]
+  Matrix<T> output;              // [V,D]: the embedding's table where tied
+};
+
+/// Losses [N] of the micro-batch in c.losses.
+template <class T>
+void head_forward(const Context<T>& c, const HeadParams<const T>& p, Matrix<const T> x, Vector<const Token> targets,
+                  const HeadSaved<T>& saved);
+
+/// As above, and the gradient of scale * sum(losses): dx [N,D] is overwritten, parameter gradients are written or
+/// added as `update` says.
+template <class T>
+void head_forward_backward(const Context<T>& c, const HeadParams<const T>& p, Matrix<const T> x,
+                           Vector<const Token> targets, float scale, const HeadSaved<T>& saved,
+                           kernels::Update update, const HeadParams<T>& gradients, Matrix<T> dx);
+
+}  // namespace kzero::model

@@ -1,0 +1,27 @@
+// y = x W + b with W [in,out], and its gradients, as products.
+#pragma once
+
+#include "kernels/reduction.hpp"
+#include "model/context.hpp"
+
+namespace kzero::model {
+
+inline tensor::Accumulate accumulate_of(kernels::Update update) {
+  return update == kernels::Update::add ? tensor::Accumulate::yes : tensor::Accumulate::no;
+}
+
+/// y [N,out] = x [N,in] W + b (+ addend [N,out] where given).
+template <class T>
+void linear_forward(const Context<T>& c, Matrix<const T> x, Matrix<const T> weight, Vector<const T> bias,
+                    Matrix<T> y, const T* addend = nullptr);
+
+/// dx [N,in] = dy [N,out] W^T.
+template <class T>
+void linear_backward_input(const Context<T>& c, Matrix<const T> dy, Matrix<const T> weight, Matrix<T> dx);
+
+/// dweight (=|+=) x^T dy; dbias (=|+=) the sum of dy's rows.
+template <class T>
+void linear_backward_weight(const Context<T>& c, Matrix<const T> x, Matrix<const T> dy, kernels::Update update,
+                            Matrix<T> dweight, Vector<T> dbias);
+
+}  // namespace kzero::model

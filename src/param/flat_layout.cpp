@@ -1,0 +1,39 @@
+#include "param/flat_layout.hpp"
+
+#include <algorithm>
+
+namespace kzero::param {
+
+namespace {
+
+constexpr Index unit_alignment = 32;  // elements: 64 bytes in 16 bits
+
+}  // namespace
+
+FlatLayout::FlatLayout(const Table& table, Index ranks) : ranks_(ranks) {
+  for (const UnitSpec& spec : table) {
+    UnitLayout unit;
+    unit.begin = total_;
+    for (const ParamSpec& p : spec.params) {
+      unit.offsets.push_back(unit.elements);
+      unit.elements += p.elements();
+    }
+    unit.padded = round_up(unit.elements, ranks);
+    unit.piece = unit.padded / ranks;
+    padded_ += unit.padded;
+    total_ += round_up(unit.padded, unit_alignment);
+    units_.push_back(std::move(unit));
+  }
+}
+
+std::vector<Part> parts(const UnitSpec& spec, const UnitLayout& layout, Index begin, Index end) {
+  std::vector<Part> found;
+  for (std::size_t i = 0; i < spec.params.size(); ++i) {
+    const Index first = layout.offsets[i], last = first + spec.params[i].elements();
+    const Index from = std::max(begin, first), to = std::min(end, last);
+    if (from < to) found.push_back({static_cast<Index>(i), from - first, from, to - from});
+  }
+  return found;
+}
+
+}  // namespace kzero::param

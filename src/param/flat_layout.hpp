@@ -1,0 +1,51 @@
+// Where parameters lie: every unit is one flat range, its parameters one behind the other, padded to a
+// multiple of the data-parallel ranks and cut into equal pieces, one a rank: the same ownership in every ZeRO
+// stage. Pure integers; padding belongs to a run and never reaches a file.
+#pragma once
+
+#include <vector>
+
+#include "param/spec.hpp"
+
+namespace kzero::param {
+
+struct UnitLayout {
+  Index begin = 0;             // of the unit in a buffer of all units
+  Index elements = 0;          // without padding
+  Index padded = 0;            // a multiple of ranks
+  Index piece = 0;             // padded / ranks: what a rank owns, rank r from r * piece
+  std::vector<Index> offsets;  // of each parameter in the unit
+};
+
+class FlatLayout {
+ public:
+  FlatLayout(const Table& table, Index ranks);
+
+  Index ranks() const { return ranks_; }
+  const std::vector<UnitLayout>& units() const { return units_; }
+  const UnitLayout& unit(Index u) const { return units_[static_cast<std::size_t>(u)]; }
+
+  /// Elements of a buffer of all units, padding and alignment between units included.
+  Index total() const { return total_; }
+  /// Elements that are exchanged: the sum of padded units.
+  Index padded() const { return padded_; }
+
+ private:
+  Index ranks_;
+  Index total_ = 0;
+  Index padded_ = 0;
+  std::vector<UnitLayout> units_;
+};
+
+/// One parameter's intersection with a range of its unit.
+struct Part {
+  Index param = 0;     // position in the unit
+  Index in_param = 0;  // first element within the parameter
+  Index in_unit = 0;   // first element within the unit
+  Index count = 0;
+};
+
+/// The parts of a unit's parameters that lie in [begin, end) of the unit; padding is in no part.
+std::vector<Part> parts(const UnitSpec& spec, const UnitLayout& layout, Index begin, Index end);
+
+}  // namespace kzero::param
