@@ -1,6 +1,9 @@
 # Everything kzero links against. cmake/debian.sh installs it on a bare Debian bookworm.
 
 find_package(Kokkos 4.7 REQUIRED CONFIG)
+if(Kokkos_ENABLE_CUDA)
+  include(Cuda)
+endif()
 find_package(MPI REQUIRED COMPONENTS CXX)
 
 # Debian has one HDF5 per MPI flavour side by side; a serial one cannot write shared shards.

@@ -15,7 +15,10 @@ if(KZERO_NATIVE)
 endif()
 
 function(kzero_compile_options target)
-  target_compile_options(${target} PRIVATE ${KZERO_WARNINGS} ${KZERO_ARITHMETIC})
+  target_compile_options(${target} PRIVATE "$<$<COMPILE_LANGUAGE:CXX>:${KZERO_WARNINGS};${KZERO_ARITHMETIC}>")
+  if(Kokkos_ENABLE_CUDA)
+    kzero_compile_with_nvcc(${target})
+  endif()
 endfunction()
 
 function(kzero_folder name)

@@ -19,7 +19,7 @@ std::uint64_t checksum_of_file(const std::filesystem::path& path) {
   std::ifstream file(path, std::ios::binary);
   KZERO_REQUIRE(file, ExitCode::files, "{}: cannot be opened for reading", path.string());
   const std::unique_ptr<XXH3_state_t, decltype(&XXH3_freeState)> state(XXH3_createState(),
-                                                                        &XXH3_freeState);
+                                                                       &XXH3_freeState);
   XXH3_64bits_reset(state.get());
   std::vector<char> piece(std::size_t{1} << 22);
   while (file) {

@@ -1,5 +1,6 @@
 // How kzero fails: one exception type that carries the process's exit code, and two checks.
-// KZERO_REQUIRE is for facts of the run (always on); KZERO_EXPECT is for programming mistakes (debug builds).
+// KZERO_REQUIRE is for facts of the run (always on); KZERO_EXPECT is for programming mistakes
+// (debug builds).
 #pragma once
 
 #include <fmt/format.h>
@@ -20,7 +21,8 @@ enum class ExitCode : int {
   stopped = 75,  // stopped in time with a checkpoint: submit again
 };
 
-/// An error for the user. The text says what is wrong, the value found, what is allowed and what to change.
+/// An error for the user. The text says what is wrong, the value found, what is allowed and what to
+/// change.
 class Error : public std::runtime_error {
  public:
   Error(ExitCode code, const std::string& text) : std::runtime_error(text), code_(code) {}
@@ -41,8 +43,8 @@ template <class... Args>
 }  // namespace kzero
 
 /// Throws Error(code, formatted text) unless the condition holds.
-#define KZERO_REQUIRE(condition, code, ...)        \
-  do {                                             \
+#define KZERO_REQUIRE(condition, code, ...)             \
+  do {                                                  \
     if (!(condition)) ::kzero::fail(code, __VA_ARGS__); \
   } while (false)
 
@@ -50,8 +52,8 @@ template <class... Args>
 #define KZERO_EXPECT(condition) ((void)0)
 #else
 /// Stops a debug build at a broken precondition.
-#define KZERO_EXPECT(condition)                                              \
-  do {                                                                       \
+#define KZERO_EXPECT(condition)                                                    \
+  do {                                                                             \
     if (!(condition)) ::kzero::expectation_failed(#condition, __FILE__, __LINE__); \
   } while (false)
 #endif

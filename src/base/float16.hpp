@@ -1,6 +1,7 @@
 // bf16 and fp16 as 16 bits of storage on every build; arithmetic is done in float.
-// Kokkos' own half types are 4-byte floats when no device backend is on, so they cannot count bytes.
-// Conversions round to nearest, ties to even, keep infinities and quiet NaNs, and run in kernels.
+// Kokkos' own half types are 4-byte floats when no device backend is on, so they cannot count
+// bytes. Conversions round to nearest, ties to even, keep infinities and quiet NaNs, and run in
+// kernels.
 #pragma once
 
 #include <Kokkos_Macros.hpp>
@@ -24,13 +25,15 @@ KOKKOS_INLINE_FUNCTION float bf16_value(std::uint16_t bits) {
   return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16);
 }
 
-// Scaling by a power of two lets the float unit do the rounding of normal and subnormal results alike.
+// Scaling by a power of two lets the float unit do the rounding of normal and subnormal results
+// alike.
 KOKKOS_INLINE_FUNCTION std::uint16_t fp16_bits(float value) {
   const auto bits = std::bit_cast<std::uint32_t>(value);
   const std::uint32_t sign = (bits >> 16) & 0x8000U;
   const std::uint32_t magnitude = bits & 0x7FFFFFFFU;
   if (magnitude > 0x7F800000U) return static_cast<std::uint16_t>(sign | 0x7E00U);
-  if (magnitude >= 0x477FF000U) return static_cast<std::uint16_t>(sign | 0x7C00U);  // rounds past 65504
+  if (magnitude >= 0x477FF000U)
+    return static_cast<std::uint16_t>(sign | 0x7C00U);  // rounds past 65504
   if (magnitude < 0x38800000U) {  // below 2^-14: subnormal; 0.5 + x has its last bit at 2^-24
     const float shifted = std::bit_cast<float>(magnitude) + 0.5F;
     return static_cast<std::uint16_t>(sign | (std::bit_cast<std::uint32_t>(shifted) - 0x3F000000U));
@@ -42,7 +45,8 @@ KOKKOS_INLINE_FUNCTION std::uint16_t fp16_bits(float value) {
 KOKKOS_INLINE_FUNCTION float fp16_value(std::uint16_t bits) {
   const std::uint32_t sign = (bits & 0x8000U) << 16;
   const std::uint32_t magnitude = bits & 0x7FFFU;
-  if (magnitude >= 0x7C00U) return std::bit_cast<float>(sign | 0x7F800000U | (magnitude & 0x3FFU) << 13);
+  if (magnitude >= 0x7C00U)
+    return std::bit_cast<float>(sign | 0x7F800000U | (magnitude & 0x3FFU) << 13);
   if (magnitude >= 0x0400U) return std::bit_cast<float>(sign | ((magnitude << 13) + 0x38000000U));
   const float subnormal = static_cast<float>(magnitude) * 5.9604644775390625e-8F;  // 2^-24
   return std::bit_cast<float>(sign | std::bit_cast<std::uint32_t>(subnormal));
@@ -79,9 +83,12 @@ inline constexpr Dtype dtype_of<fp16> = Dtype::fp16;
 template <class F>
 decltype(auto) with_type(Dtype dtype, F&& f) {
   switch (dtype) {
-    case Dtype::bf16: return f(bf16{});
-    case Dtype::fp16: return f(fp16{});
-    default: return f(float{});
+    case Dtype::bf16:
+      return f(bf16{});
+    case Dtype::fp16:
+      return f(fp16{});
+    default:
+      return f(float{});
   }
 }
 

@@ -1,5 +1,6 @@
-// Counter-based random numbers (Philox4x32-10; Salmon et al., SC11): a pure function of (key, counter),
-// so that what is drawn depends on the element and never on the grid, the thread or the order of calls.
+// Counter-based random numbers (Philox4x32-10; Salmon et al., SC11): a pure function of (key,
+// counter), so that what is drawn depends on the element and never on the grid, the thread or the
+// order of calls.
 #pragma once
 
 #include <Kokkos_Macros.hpp>
@@ -23,9 +24,9 @@ KOKKOS_INLINE_FUNCTION Philox4 philox(std::uint64_t key, std::uint64_t counter_l
   for (int round = 0; round < 10; ++round) {
     const std::uint64_t p0 = std::uint64_t{0xD2511F53U} * c.word[0];
     const std::uint64_t p1 = std::uint64_t{0xCD9E8D57U} * c.word[2];
-    c = Philox4{{static_cast<std::uint32_t>(p1 >> 32) ^ c.word[1] ^ k0, static_cast<std::uint32_t>(p1),
-                 static_cast<std::uint32_t>(p0 >> 32) ^ c.word[3] ^ k1,
-                 static_cast<std::uint32_t>(p0)}};
+    c = Philox4{
+        {static_cast<std::uint32_t>(p1 >> 32) ^ c.word[1] ^ k0, static_cast<std::uint32_t>(p1),
+         static_cast<std::uint32_t>(p0 >> 32) ^ c.word[3] ^ k1, static_cast<std::uint32_t>(p0)}};
     k0 += 0x9E3779B9U;
     k1 += 0xBB67AE85U;
   }

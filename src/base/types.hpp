@@ -18,9 +18,12 @@ constexpr Index bytes_of(Dtype dtype) { return dtype == Dtype::fp32 ? 4 : 2; }
 
 constexpr std::string_view name_of(Dtype dtype) {
   switch (dtype) {
-    case Dtype::bf16: return "bf16";
-    case Dtype::fp16: return "fp16";
-    default: return "fp32";
+    case Dtype::bf16:
+      return "bf16";
+    case Dtype::fp16:
+      return "fp16";
+    default:
+      return "fp32";
   }
 }
 

@@ -14,8 +14,8 @@ void Communicator::all_gather(ConstSpan mine, std::span<const Span> receive, Pur
 
 std::unique_ptr<Communicator> make_communicator(const std::string& name, const grid::Group& group,
                                                 Traffic& traffic) {
-  KZERO_REQUIRE(name == "mpi", ExitCode::usage, "run.communicator = \"{}\" is not in this build; it has \"mpi\"",
-                name);
+  KZERO_REQUIRE(name == "mpi", ExitCode::usage,
+                "run.communicator = \"{}\" is not in this build; it has \"mpi\"", name);
   return std::make_unique<MpiCommunicator>(group, traffic);
 }
 

@@ -1,5 +1,5 @@
-// Collectives on device data over one group of ranks. Callers give typed spans with counts in elements; the
-// backend moves bytes and enters every element it sends in the traffic ledger.
+// Collectives on device data over one group of ranks. Callers give typed spans with counts in
+// elements; the backend moves bytes and enters every element it sends in the traffic ledger.
 #pragma once
 
 #include <memory>
@@ -39,7 +39,8 @@ struct ConstSpan {
 };
 
 /// Every function is collective over the group: all its ranks must call it with matching counts.
-/// Data sent has been computed (the caller fences); data received is ready on return. Spans never overlap.
+/// Data sent has been computed (the caller fences); data received is ready on return. Spans never
+/// overlap.
 class Communicator {
  public:
   virtual ~Communicator() = default;
@@ -48,8 +49,8 @@ class Communicator {
   int size() const { return group_.size(); }
 
   /// send[r] goes to rank r, receive[r] comes from rank r; the own entries are ignored.
-  virtual void all_to_all(std::span<const ConstSpan> send, std::span<const Span> receive, Operation operation,
-                          Purpose purpose) = 0;
+  virtual void all_to_all(std::span<const ConstSpan> send, std::span<const Span> receive,
+                          Operation operation, Purpose purpose) = 0;
 
   /// `mine` goes to every rank, receive[r] comes from rank r; the own entry is ignored.
   void all_gather(ConstSpan mine, std::span<const Span> receive, Purpose purpose);

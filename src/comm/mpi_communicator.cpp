@@ -10,8 +10,8 @@ namespace kzero::comm {
 
 namespace {
 
-// Bytes of one message: large enough for full bandwidth, small enough to stay in a shared cache on its way,
-// and far below MPI's limit of 2^31 - 1.
+// Bytes of one message: large enough for full bandwidth, small enough to stay in a shared cache on
+// its way, and far below MPI's limit of 2^31 - 1.
 constexpr Index piece_bytes = Index{1} << 20;
 constexpr int tag = 1;
 
@@ -37,9 +37,10 @@ void MpiCommunicator::all_to_all(std::span<const ConstSpan> send, std::span<cons
     for (Index at = 0; at < std::max(out_bytes, in_bytes); at += piece_bytes) {
       const Index sent = std::clamp<Index>(out_bytes - at, 0, piece_bytes);
       const Index received = std::clamp<Index>(in_bytes - at, 0, piece_bytes);
-      check(MPI_Sendrecv(out + at, static_cast<int>(sent), MPI_BYTE, sent > 0 ? to : MPI_PROC_NULL, tag, in + at,
-                         static_cast<int>(received), MPI_BYTE, received > 0 ? from : MPI_PROC_NULL, tag,
-                         group_.handle(), MPI_STATUS_IGNORE),
+      check(MPI_Sendrecv(out + at, static_cast<int>(sent), MPI_BYTE, sent > 0 ? to : MPI_PROC_NULL,
+                         tag, in + at, static_cast<int>(received), MPI_BYTE,
+                         received > 0 ? from : MPI_PROC_NULL, tag, group_.handle(),
+                         MPI_STATUS_IGNORE),
             "exchange", group_.name());
     }
     traffic_.add({group_.name(), operation, purpose}, send[to].elements, out_bytes);
@@ -49,7 +50,8 @@ void MpiCommunicator::all_to_all(std::span<const ConstSpan> send, std::span<cons
 void MpiCommunicator::broadcast(Span data, int root, Purpose purpose) {
   auto* at = static_cast<std::byte*>(data.data);
   for (Index left = data.bytes(); left > 0; left -= piece_bytes, at += piece_bytes) {
-    check(MPI_Bcast(at, static_cast<int>(std::min(left, piece_bytes)), MPI_BYTE, root, group_.handle()),
+    check(MPI_Bcast(at, static_cast<int>(std::min(left, piece_bytes)), MPI_BYTE, root,
+                    group_.handle()),
           "broadcast", group_.name());
   }
   if (rank() == root && size() > 1) {

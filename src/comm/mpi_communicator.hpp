@@ -1,5 +1,5 @@
-// Collectives as pairwise exchanges over MPI, in pieces: any message size, no library temporaries, and an
-// order that does not depend on the MPI library's choice of algorithm.
+// Collectives as pairwise exchanges over MPI, in pieces: any message size, no library temporaries,
+// and an order that does not depend on the MPI library's choice of algorithm.
 #pragma once
 
 #include "comm/communicator.hpp"
@@ -10,8 +10,8 @@ class MpiCommunicator : public Communicator {
  public:
   MpiCommunicator(const grid::Group& group, Traffic& traffic) : Communicator(group, traffic) {}
 
-  void all_to_all(std::span<const ConstSpan> send, std::span<const Span> receive, Operation operation,
-                  Purpose purpose) override;
+  void all_to_all(std::span<const ConstSpan> send, std::span<const Span> receive,
+                  Operation operation, Purpose purpose) override;
   void broadcast(Span data, int root, Purpose purpose) override;
 };
 

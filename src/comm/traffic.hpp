@@ -1,4 +1,5 @@
-// Counts what this rank sends, by group, operation and purpose. The unit is elements; bytes stand beside.
+// Counts what this rank sends, by group, operation and purpose. The unit is elements; bytes stand
+// beside.
 #pragma once
 
 #include <map>
@@ -19,7 +20,8 @@ constexpr std::string_view name_of(Operation operation) {
 }
 
 constexpr std::string_view name_of(Purpose purpose) {
-  constexpr std::string_view names[] = {"gradients", "parameters", "activations", "checkpointed_activations"};
+  constexpr std::string_view names[] = {"gradients", "parameters", "activations",
+                                        "checkpointed_activations"};
   return names[static_cast<int>(purpose)];
 }
 
@@ -30,7 +32,8 @@ struct Channel {
   Purpose purpose = Purpose::parameters;
 
   bool operator<(const Channel& other) const {
-    return std::tie(group, operation, purpose) < std::tie(other.group, other.operation, other.purpose);
+    return std::tie(group, operation, purpose) <
+           std::tie(other.group, other.operation, other.purpose);
   }
 };
 

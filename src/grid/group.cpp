@@ -2,8 +2,6 @@
 
 #include <utility>
 
-#include "base/error.hpp"
-
 namespace kzero::grid {
 
 Group::Group(MPI_Comm comm, std::string name) : comm_(comm), name_(std::move(name)) {
@@ -81,7 +79,7 @@ void Group::agree(const std::string& problem, int exit_code) const {
   MPI_Bcast(&code, 1, MPI_INT64_T, static_cast<int>(lowest), comm_);
   text.resize(length);
   MPI_Bcast(text.data(), static_cast<int>(length), MPI_CHAR, static_cast<int>(lowest), comm_);
-  throw Error(static_cast<ExitCode>(code), text);
+  throw AgreedError(static_cast<ExitCode>(code), text);
 }
 
 }  // namespace kzero::grid

@@ -1,5 +1,6 @@
-// A group of ranks and its control messages: agreement, small gathers, barriers. Data that grows with
-// the model goes through comm/, which counts it; what passes here is a few words a step at most.
+// A group of ranks and its control messages: agreement, small gathers, barriers. Data that grows
+// with the model goes through comm/, which counts it; what passes here is a few words a step at
+// most.
 #pragma once
 
 #include <mpi.h>
@@ -7,9 +8,16 @@
 #include <string>
 #include <vector>
 
+#include "base/error.hpp"
 #include "base/types.hpp"
 
 namespace kzero::grid {
+
+/// An Error that every rank of the launch throws at the same place, so that all may end in order.
+class AgreedError : public Error {
+ public:
+  using Error::Error;
+};
 
 /// Owns one MPI communicator. Every function but rank() and size() is collective over the group.
 class Group {
@@ -44,8 +52,8 @@ class Group {
   /// The root's text on every rank.
   std::string broadcast(const std::string& text) const;
 
-  /// Ends a step that may fail on some ranks alone: `problem` is empty where it went well. If any rank
-  /// reports one, every rank throws Error(code) with the lowest such rank's text.
+  /// Ends a step that may fail on some ranks alone: `problem` is empty where it went well. If any
+  /// rank reports one, every rank throws AgreedError(code) with the lowest such rank's text.
   void agree(const std::string& problem, int exit_code) const;
 
  private:

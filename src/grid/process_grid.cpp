@@ -6,12 +6,6 @@ namespace kzero::grid {
 
 namespace {
 
-MPI_Comm duplicate_world() {
-  MPI_Comm copy = MPI_COMM_NULL;
-  MPI_Comm_dup(MPI_COMM_WORLD, &copy);
-  return copy;
-}
-
 MPI_Comm split(const Group& world, Index color) {
   MPI_Comm part = MPI_COMM_NULL;
   MPI_Comm_split(world.handle(), static_cast<int>(color), world.rank(), &part);
@@ -28,8 +22,14 @@ Index checked_tensor(const Group& world, Index data, Index tensor) {
 
 }  // namespace
 
+Group world_group() {
+  MPI_Comm copy = MPI_COMM_NULL;
+  MPI_Comm_dup(MPI_COMM_WORLD, &copy);
+  return {copy, "world"};
+}
+
 ProcessGrid::ProcessGrid(Index data, Index tensor)
-    : world_(duplicate_world(), "world"),
+    : world_(world_group()),
       tensor_(split(world_, world_.rank() / checked_tensor(world_, data, tensor)), "tensor"),
       data_(split(world_, world_.rank() % tensor), "data") {}
 

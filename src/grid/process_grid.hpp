@@ -1,5 +1,5 @@
-// The process grid: data parallel x tensor parallel, tensor ranks innermost so that a tensor group stays
-// on one node. Rank = data * tensor_size + tensor.
+// The process grid: data parallel x tensor parallel, tensor ranks innermost so that a tensor group
+// stays on one node. Rank = data * tensor_size + tensor.
 #pragma once
 
 #include <mpi.h>
@@ -8,10 +8,13 @@
 
 namespace kzero::grid {
 
+/// All ranks of the launch. Collective over them.
+Group world_group();
+
 class ProcessGrid {
  public:
-  /// Collective over MPI_COMM_WORLD. data = 0 takes all ranks that `tensor` leaves. Throws Error(usage)
-  /// where data * tensor is not the number of ranks.
+  /// Collective over MPI_COMM_WORLD. data = 0 takes all ranks that `tensor` leaves. Throws
+  /// Error(usage) where data * tensor is not the number of ranks.
   ProcessGrid(Index data, Index tensor);
 
   const Group& world() const { return world_; }

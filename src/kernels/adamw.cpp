@@ -9,8 +9,8 @@ constexpr Index block = 4096;  // elements a team updates
 }  // namespace
 
 template <class T>
-void adamw(const Execution& exec, const AdamWStep& step, Vector<const T> gradient, Vector<float> master,
-           Vector<float> first, Vector<float> second, Vector<T> parameters) {
+void adamw(const Execution& exec, const AdamWStep& step, Vector<const T> gradient,
+           Vector<float> master, Vector<float> first, Vector<float> second, Vector<T> parameters) {
   const Index count = gradient.extent(0);
   const AdamWStep s = step;
   Kokkos::parallel_for(
@@ -26,7 +26,8 @@ void adamw(const Execution& exec, const AdamWStep& step, Vector<const T> gradien
           const float gi = static_cast<float>(g[i]) * s.gradient_scale;
           const float mi = s.beta1 * m[i] + (1.0F - s.beta1) * gi;
           const float vi = s.beta2 * v[i] + (1.0F - s.beta2) * gi * gi;
-          const float step_size = s.lr * (mi / s.correction1) / (Kokkos::sqrt(vi / s.correction2) + s.eps);
+          const float step_size =
+              s.lr * (mi / s.correction1) / (Kokkos::sqrt(vi / s.correction2) + s.eps);
           const float wi = w[i] * (1.0F - s.lr * s.decay) - step_size;
           m[i] = mi;
           v[i] = vi;
@@ -36,8 +37,8 @@ void adamw(const Execution& exec, const AdamWStep& step, Vector<const T> gradien
       });
 }
 
-#define KZERO_INSTANTIATE(T)                                                                         \
-  template void adamw<T>(const Execution&, const AdamWStep&, Vector<const T>, Vector<float>,         \
+#define KZERO_INSTANTIATE(T)                                                                 \
+  template void adamw<T>(const Execution&, const AdamWStep&, Vector<const T>, Vector<float>, \
                          Vector<float>, Vector<float>, Vector<T>);
 KZERO_INSTANTIATE(float)
 KZERO_INSTANTIATE(bf16)

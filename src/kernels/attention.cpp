@@ -5,8 +5,8 @@
 namespace kzero::kernels {
 
 template <class T>
-void attention_forward(const Execution& exec, const AttentionShape& shape, Matrix<const T> qkv, Matrix<T> out,
-                       Matrix<float> log_sum, Vector<float> scratch) {
+void attention_forward(const Execution& exec, const AttentionShape& shape, Matrix<const T> qkv,
+                       Matrix<T> out, Matrix<float> log_sum, Vector<float> scratch) {
   if constexpr (tensor::on_host) {
     attention_forward_tiles<T>(exec, shape, qkv, out, log_sum, scratch);
   } else {
@@ -25,12 +25,12 @@ void attention_backward(const Execution& exec, const AttentionShape& shape, Matr
   }
 }
 
-#define KZERO_INSTANTIATE(T)                                                                            \
-  template void attention_forward<T>(const Execution&, const AttentionShape&, Matrix<const T>,          \
-                                     Matrix<T>, Matrix<float>, Vector<float>);                          \
-  template void attention_backward<T>(const Execution&, const AttentionShape&, Matrix<const T>,         \
-                                      Matrix<const T>, Matrix<const float>, Matrix<const T>, Matrix<T>, \
-                                      Vector<float>);
+#define KZERO_INSTANTIATE(T)                                                                    \
+  template void attention_forward<T>(const Execution&, const AttentionShape&, Matrix<const T>,  \
+                                     Matrix<T>, Matrix<float>, Vector<float>);                  \
+  template void attention_backward<T>(const Execution&, const AttentionShape&, Matrix<const T>, \
+                                      Matrix<const T>, Matrix<const float>, Matrix<const T>,    \
+                                      Matrix<T>, Vector<float>);
 KZERO_INSTANTIATE(float)
 KZERO_INSTANTIATE(bf16)
 KZERO_INSTANTIATE(fp16)

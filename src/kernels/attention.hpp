@@ -1,6 +1,7 @@
-// Causal multi-head attention: softmax(Q K^T / sqrt(d)) V per head, d = D / H, that never holds the T x T
-// matrix of all heads: a thread works on a block of query rows of one head at a time, and backward computes
-// the probabilities again from the saved log-sum-exp (Dao et al., arXiv 2205.14135, without its inner tiling).
+// Causal multi-head attention: softmax(Q K^T / sqrt(d)) V per head, d = D / H, that never holds the
+// T x T matrix of all heads: a thread works on a block of query rows of one head at a time, and
+// backward computes the probabilities again from the saved log-sum-exp (Dao et al., arXiv
+// 2205.14135, without its inner tiling).
 #pragma once
 
 #include "kernels/row.hpp"
@@ -16,14 +17,15 @@ struct AttentionShape {
   Index head_width() const { return width / heads; }
 };
 
-/// Bytes of scratch that forward and backward need with this many threads at once; forward needs no more
-/// than backward.
+/// Bytes of scratch that forward and backward need with this many threads at once; forward needs no
+/// more than backward.
 Index attention_scratch_bytes(const AttentionShape& shape, Index threads);
 
-/// qkv [B*T,3D]: rows hold q, k, v, each by heads. out [B*T,D]; log_sum [B*H,T] is kept for backward.
+/// qkv [B*T,3D]: rows hold q, k, v, each by heads. out [B*T,D]; log_sum [B*H,T] is kept for
+/// backward.
 template <class T>
-void attention_forward(const Execution& exec, const AttentionShape& shape, Matrix<const T> qkv, Matrix<T> out,
-                       Matrix<float> log_sum, Vector<float> scratch);
+void attention_forward(const Execution& exec, const AttentionShape& shape, Matrix<const T> qkv,
+                       Matrix<T> out, Matrix<float> log_sum, Vector<float> scratch);
 
 /// dout, out [B*T,D] as forward left out. Overwrites dqkv [B*T,3D].
 template <class T>
@@ -33,11 +35,11 @@ void attention_backward(const Execution& exec, const AttentionShape& shape, Matr
 
 /// The same results, to rounding, from plain Kokkos team kernels: what device builds run.
 template <class T>
-void attention_forward_teams(const Execution& exec, const AttentionShape& shape, Matrix<const T> qkv,
-                             Matrix<T> out, Matrix<float> log_sum);
+void attention_forward_teams(const Execution& exec, const AttentionShape& shape,
+                             Matrix<const T> qkv, Matrix<T> out, Matrix<float> log_sum);
 template <class T>
-void attention_backward_teams(const Execution& exec, const AttentionShape& shape, Matrix<const T> qkv,
-                              Matrix<const T> out, Matrix<const float> log_sum, Matrix<const T> dout,
-                              Matrix<T> dqkv);
+void attention_backward_teams(const Execution& exec, const AttentionShape& shape,
+                              Matrix<const T> qkv, Matrix<const T> out, Matrix<const float> log_sum,
+                              Matrix<const T> dout, Matrix<T> dqkv);
 
 }  // namespace kzero::kernels

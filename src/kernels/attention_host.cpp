@@ -17,8 +17,8 @@ using tensor::Transpose;
 // Rows of scores that a thread holds: with T = 1024 they fill half of a 1 MiB second-level cache.
 constexpr Index query_block = 128;
 
-/// One thread's scratch: the head's q, k, v, out and their gradients widened to fp32, [T,d] each, and two
-/// tiles [query_block,T].
+/// One thread's scratch: the head's q, k, v, out and their gradients widened to fp32, [T,d] each,
+/// and two tiles [query_block,T].
 struct HeadScratch {
   float *q, *k, *v, *dq, *dk, *dv, *dout, *out, *scores, *dscores;
 
@@ -40,19 +40,21 @@ struct HeadScratch {
 template <class T>
 void load(const T* from, Index stride, Index rows, Index width, float* to) {
   for (Index i = 0; i < rows; ++i) {
-    detail::host_for(width, [=](Index j) { to[i * width + j] = static_cast<float>(from[i * stride + j]); });
+    detail::host_for(
+        width, [=](Index j) { to[i * width + j] = static_cast<float>(from[i * stride + j]); });
   }
 }
 
 template <class T>
 void store(const float* from, Index rows, Index width, T* to, Index stride) {
   for (Index i = 0; i < rows; ++i) {
-    detail::host_for(width, [=](Index j) { to[i * stride + j] = static_cast<T>(from[i * width + j]); });
+    detail::host_for(width,
+                     [=](Index j) { to[i * stride + j] = static_cast<T>(from[i * width + j]); });
   }
 }
 
-/// Row i of a block sees keys 0 .. first + i. Turns its scores into unnormalised probabilities, zeros the
-/// rest of the row, and returns the log-sum-exp.
+/// Row i of a block sees keys 0 .. first + i. Turns its scores into unnormalised probabilities,
+/// zeros the rest of the row, and returns the log-sum-exp.
 float softmax_row(float* row, Index seen, Index columns) {
   const float largest = detail::host_max(seen, [=](Index j) { return row[j]; });
   detail::host_for(seen, [=](Index j) { row[j] = exponential(row[j] - largest); });
@@ -68,13 +70,13 @@ void forward_head(const AttentionShape& s, const HeadScratch& h, float* log_sum)
   const float scale = 1.0F / std::sqrt(static_cast<float>(d));
   for (Index first = 0; first < length; first += query_block) {
     const Index rows = std::min(query_block, length - first), columns = first + rows;
-    tensor::multiply_tile(Transpose::no, Transpose::yes, rows, columns, d, scale, h.q + first * d, d, h.k, d,
-                          0, h.scores, columns);
+    tensor::multiply_tile(Transpose::no, Transpose::yes, rows, columns, d, scale, h.q + first * d,
+                          d, h.k, d, 0, h.scores, columns);
     for (Index i = 0; i < rows; ++i) {
       log_sum[first + i] = softmax_row(h.scores + i * columns, first + i + 1, columns);
     }
-    tensor::multiply_tile(Transpose::no, Transpose::no, rows, d, columns, 1, h.scores, columns, h.v, d, 0,
-                          h.out + first * d, d);
+    tensor::multiply_tile(Transpose::no, Transpose::no, rows, d, columns, 1, h.scores, columns, h.v,
+                          d, 0, h.out + first * d, d);
   }
 }
 
@@ -85,10 +87,10 @@ void backward_head(const AttentionShape& s, const HeadScratch& h, const float* l
   std::fill_n(h.dv, length * d, 0.0F);
   for (Index first = 0; first < length; first += query_block) {
     const Index rows = std::min(query_block, length - first), columns = first + rows;
-    tensor::multiply_tile(Transpose::no, Transpose::yes, rows, columns, d, scale, h.q + first * d, d, h.k, d,
-                          0, h.scores, columns);
-    tensor::multiply_tile(Transpose::no, Transpose::yes, rows, columns, d, 1, h.dout + first * d, d, h.v, d,
-                          0, h.dscores, columns);
+    tensor::multiply_tile(Transpose::no, Transpose::yes, rows, columns, d, scale, h.q + first * d,
+                          d, h.k, d, 0, h.scores, columns);
+    tensor::multiply_tile(Transpose::no, Transpose::yes, rows, columns, d, 1, h.dout + first * d, d,
+                          h.v, d, 0, h.dscores, columns);
     for (Index i = 0; i < rows; ++i) {
       const Index seen = first + i + 1, at = (first + i) * d;
       float* p = h.scores + i * columns;
@@ -101,8 +103,8 @@ void backward_head(const AttentionShape& s, const HeadScratch& h, const float* l
       std::fill(p + seen, p + columns, 0.0F);
       std::fill(dp + seen, dp + columns, 0.0F);
     }
-    tensor::multiply_tile(Transpose::no, Transpose::no, rows, d, columns, 1, h.dscores, columns, h.k, d, 0,
-                          h.dq + first * d, d);
+    tensor::multiply_tile(Transpose::no, Transpose::no, rows, d, columns, 1, h.dscores, columns,
+                          h.k, d, 0, h.dq + first * d, d);
     tensor::multiply_tile(Transpose::yes, Transpose::no, columns, d, rows, 1, h.dscores, columns,
                           h.q + first * d, d, 1, h.dk, d);
     tensor::multiply_tile(Transpose::yes, Transpose::no, columns, d, rows, 1, h.scores, columns,
@@ -112,11 +114,12 @@ void backward_head(const AttentionShape& s, const HeadScratch& h, const float* l
 
 /// Runs work(head index, scratch) for every head of every sequence, one a thread.
 template <class F>
-void for_each_head(const Execution& exec, const AttentionShape& s, const char* label, Vector<float> scratch,
-                   const F& work) {
+void for_each_head(const Execution& exec, const AttentionShape& s, const char* label,
+                   Vector<float> scratch, const F& work) {
   const Index per_thread = HeadScratch::elements(s);
   const Index slots = static_cast<Index>(scratch.extent(0)) / per_thread;
-  KZERO_REQUIRE(slots > 0, ExitCode::other, "internal error: no scratch was laid out for attention");
+  KZERO_REQUIRE(slots > 0, ExitCode::other,
+                "internal error: no scratch was laid out for attention");
   // A slot a thread: work is dealt out by slot, so that slots never exceed what was planned.
   const Index heads = s.batch * s.heads;
   Kokkos::parallel_for(label, Kokkos::RangePolicy<Execution>(exec, 0, slots), [=](Index slot) {
@@ -135,44 +138,47 @@ template <class T>
 void attention_forward_tiles(const Execution& exec, const AttentionShape& s, Matrix<const T> qkv,
                              Matrix<T> out, Matrix<float> log_sum, Vector<float> scratch) {
   const Index d = s.head_width(), width = s.width;
-  for_each_head(exec, s, "kzero::kernels::attention_forward", scratch, [=](Index head, const HeadScratch& h) {
-    const Index b = head / s.heads, column = head % s.heads * d;
-    const T* row = &qkv(b * s.sequence, column);
-    load(row, 3 * width, s.sequence, d, h.q);
-    load(row + width, 3 * width, s.sequence, d, h.k);
-    load(row + 2 * width, 3 * width, s.sequence, d, h.v);
-    forward_head(s, h, &log_sum(head, 0));
-    store(h.out, s.sequence, d, &out(b * s.sequence, column), width);
-  });
+  for_each_head(exec, s, "kzero::kernels::attention_forward", scratch,
+                [=](Index head, const HeadScratch& h) {
+                  const Index b = head / s.heads, column = head % s.heads * d;
+                  const T* row = &qkv(b * s.sequence, column);
+                  load(row, 3 * width, s.sequence, d, h.q);
+                  load(row + width, 3 * width, s.sequence, d, h.k);
+                  load(row + 2 * width, 3 * width, s.sequence, d, h.v);
+                  forward_head(s, h, &log_sum(head, 0));
+                  store(h.out, s.sequence, d, &out(b * s.sequence, column), width);
+                });
 }
 
 template <class T>
 void attention_backward_tiles(const Execution& exec, const AttentionShape& s, Matrix<const T> qkv,
-                              Matrix<const T> out, Matrix<const float> log_sum, Matrix<const T> dout,
-                              Matrix<T> dqkv, Vector<float> scratch) {
+                              Matrix<const T> out, Matrix<const float> log_sum,
+                              Matrix<const T> dout, Matrix<T> dqkv, Vector<float> scratch) {
   const Index d = s.head_width(), width = s.width;
-  for_each_head(exec, s, "kzero::kernels::attention_backward", scratch, [=](Index head, const HeadScratch& h) {
-    const Index b = head / s.heads, column = head % s.heads * d;
-    const T* row = &qkv(b * s.sequence, column);
-    load(row, 3 * width, s.sequence, d, h.q);
-    load(row + width, 3 * width, s.sequence, d, h.k);
-    load(row + 2 * width, 3 * width, s.sequence, d, h.v);
-    load(&out(b * s.sequence, column), width, s.sequence, d, h.out);
-    load(&dout(b * s.sequence, column), width, s.sequence, d, h.dout);
-    backward_head(s, h, &log_sum(head, 0));
-    T* gradient = &dqkv(b * s.sequence, column);
-    store(h.dq, s.sequence, d, gradient, 3 * width);
-    store(h.dk, s.sequence, d, gradient + width, 3 * width);
-    store(h.dv, s.sequence, d, gradient + 2 * width, 3 * width);
-  });
+  for_each_head(exec, s, "kzero::kernels::attention_backward", scratch,
+                [=](Index head, const HeadScratch& h) {
+                  const Index b = head / s.heads, column = head % s.heads * d;
+                  const T* row = &qkv(b * s.sequence, column);
+                  load(row, 3 * width, s.sequence, d, h.q);
+                  load(row + width, 3 * width, s.sequence, d, h.k);
+                  load(row + 2 * width, 3 * width, s.sequence, d, h.v);
+                  load(&out(b * s.sequence, column), width, s.sequence, d, h.out);
+                  load(&dout(b * s.sequence, column), width, s.sequence, d, h.dout);
+                  backward_head(s, h, &log_sum(head, 0));
+                  T* gradient = &dqkv(b * s.sequence, column);
+                  store(h.dq, s.sequence, d, gradient, 3 * width);
+                  store(h.dk, s.sequence, d, gradient + width, 3 * width);
+                  store(h.dv, s.sequence, d, gradient + 2 * width, 3 * width);
+                });
 }
 
-#define KZERO_INSTANTIATE(T)                                                                                \
-  template void attention_forward_tiles<T>(const Execution&, const AttentionShape&, Matrix<const T>,        \
-                                           Matrix<T>, Matrix<float>, Vector<float>);                        \
-  template void attention_backward_tiles<T>(const Execution&, const AttentionShape&, Matrix<const T>,       \
-                                            Matrix<const T>, Matrix<const float>, Matrix<const T>,          \
-                                            Matrix<T>, Vector<float>);
+#define KZERO_INSTANTIATE(T)                                                                       \
+  template void attention_forward_tiles<T>(const Execution&, const AttentionShape&,                \
+                                           Matrix<const T>, Matrix<T>, Matrix<float>,              \
+                                           Vector<float>);                                         \
+  template void attention_backward_tiles<T>(const Execution&, const AttentionShape&,               \
+                                            Matrix<const T>, Matrix<const T>, Matrix<const float>, \
+                                            Matrix<const T>, Matrix<T>, Vector<float>);
 KZERO_INSTANTIATE(float)
 KZERO_INSTANTIATE(bf16)
 KZERO_INSTANTIATE(fp16)

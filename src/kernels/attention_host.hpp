@@ -1,4 +1,5 @@
-// The host's attention: one thread a head of a sequence, blocks of query rows, tiles multiplied by the library.
+// The host's attention: one thread a head of a sequence, blocks of query rows, tiles multiplied by
+// the library.
 #pragma once
 
 #include "kernels/attention.hpp"
@@ -6,11 +7,12 @@
 namespace kzero::kernels {
 
 template <class T>
-void attention_forward_tiles(const Execution& exec, const AttentionShape& shape, Matrix<const T> qkv,
-                             Matrix<T> out, Matrix<float> log_sum, Vector<float> scratch);
+void attention_forward_tiles(const Execution& exec, const AttentionShape& shape,
+                             Matrix<const T> qkv, Matrix<T> out, Matrix<float> log_sum,
+                             Vector<float> scratch);
 template <class T>
-void attention_backward_tiles(const Execution& exec, const AttentionShape& shape, Matrix<const T> qkv,
-                              Matrix<const T> out, Matrix<const float> log_sum, Matrix<const T> dout,
-                              Matrix<T> dqkv, Vector<float> scratch);
+void attention_backward_tiles(const Execution& exec, const AttentionShape& shape,
+                              Matrix<const T> qkv, Matrix<const T> out, Matrix<const float> log_sum,
+                              Matrix<const T> dout, Matrix<T> dqkv, Vector<float> scratch);
 
 }  // namespace kzero::kernels

@@ -27,7 +27,8 @@ KOKKOS_INLINE_FUNCTION float dot(const A* a, const B* b, Index n) {
 
 }  // namespace
 
-// One team a query: it walks over the keys it sees twice, first for the log-sum-exp, then for the output.
+// One team a query: it walks over the keys it sees twice, first for the log-sum-exp, then for the
+// output.
 template <class T>
 void attention_forward_teams(const Execution& exec, const AttentionShape& s, Matrix<const T> qkv,
                              Matrix<T> out, Matrix<float> log_sum) {
@@ -35,13 +36,15 @@ void attention_forward_teams(const Execution& exec, const AttentionShape& s, Mat
   const float scale = 1.0F / Kokkos::sqrt(static_cast<float>(d));
   Kokkos::parallel_for(
       "kzero::kernels::attention_forward_teams",
-      Policy(exec, static_cast<int>(s.batch * s.heads * length), Kokkos::AUTO), KOKKOS_LAMBDA(const Team& team) {
+      Policy(exec, static_cast<int>(s.batch * s.heads * length), Kokkos::AUTO),
+      KOKKOS_LAMBDA(const Team& team) {
         const Index head = team.league_rank() / length, i = team.league_rank() % length;
         const Head<const T> x(qkv, s, head);
         const T* q = x.q + i * x.stride;
         const auto score = [=](Index j) { return scale * dot(q, x.k + j * x.stride, d); };
         const float largest = max(team, i + 1, score);
-        const float total = sum(team, i + 1, [=](Index j) { return exponential(score(j) - largest); });
+        const float total =
+            sum(team, i + 1, [=](Index j) { return exponential(score(j) - largest); });
         const float log_total = largest + Kokkos::log(total);
         T* target = &out(head / s.heads * length + i, head % s.heads * d);
         for (Index c = 0; c < d; ++c) {
@@ -54,17 +57,18 @@ void attention_forward_teams(const Execution& exec, const AttentionShape& s, Mat
       });
 }
 
-// One team a position t: as a query it gathers dq from the keys before it, as a key dk and dv from the
-// queries after it. Nothing is shared between teams, so no atomics and one fixed order.
+// One team a position t: as a query it gathers dq from the keys before it, as a key dk and dv from
+// the queries after it. Nothing is shared between teams, so no atomics and one fixed order.
 template <class T>
 void attention_backward_teams(const Execution& exec, const AttentionShape& s, Matrix<const T> qkv,
-                              Matrix<const T> out, Matrix<const float> log_sum, Matrix<const T> dout,
-                              Matrix<T> dqkv) {
+                              Matrix<const T> out, Matrix<const float> log_sum,
+                              Matrix<const T> dout, Matrix<T> dqkv) {
   const Index d = s.head_width(), length = s.sequence, width = s.width;
   const float scale = 1.0F / Kokkos::sqrt(static_cast<float>(d));
   Kokkos::parallel_for(
       "kzero::kernels::attention_backward_teams",
-      Policy(exec, static_cast<int>(s.batch * s.heads * length), Kokkos::AUTO), KOKKOS_LAMBDA(const Team& team) {
+      Policy(exec, static_cast<int>(s.batch * s.heads * length), Kokkos::AUTO),
+      KOKKOS_LAMBDA(const Team& team) {
         const Index head = team.league_rank() / length, t = team.league_rank() % length;
         const Head<const T> x(qkv, s, head);
         const Head<T> gradient(dqkv, s, head);
@@ -76,7 +80,8 @@ void attention_backward_teams(const Execution& exec, const AttentionShape& s, Ma
         };
         const auto dscore = [=](Index i, Index j) {
           const T* gi = g + i * width;
-          return scale * probability(i, j) * (dot(gi, x.v + j * x.stride, d) - dot(gi, o + i * width, d));
+          return scale * probability(i, j) *
+                 (dot(gi, x.v + j * x.stride, d) - dot(gi, o + i * width, d));
         };
         for (Index c = 0; c < d; ++c) {
           const float dq = sum(team, t + 1, [=](Index j) {
@@ -97,12 +102,12 @@ void attention_backward_teams(const Execution& exec, const AttentionShape& s, Ma
       });
 }
 
-#define KZERO_INSTANTIATE(T)                                                                               \
-  template void attention_forward_teams<T>(const Execution&, const AttentionShape&, Matrix<const T>,       \
-                                           Matrix<T>, Matrix<float>);                                      \
-  template void attention_backward_teams<T>(const Execution&, const AttentionShape&, Matrix<const T>,      \
-                                            Matrix<const T>, Matrix<const float>, Matrix<const T>,         \
-                                            Matrix<T>);
+#define KZERO_INSTANTIATE(T)                                                                       \
+  template void attention_forward_teams<T>(const Execution&, const AttentionShape&,                \
+                                           Matrix<const T>, Matrix<T>, Matrix<float>);             \
+  template void attention_backward_teams<T>(const Execution&, const AttentionShape&,               \
+                                            Matrix<const T>, Matrix<const T>, Matrix<const float>, \
+                                            Matrix<const T>, Matrix<T>);
 KZERO_INSTANTIATE(float)
 KZERO_INSTANTIATE(bf16)
 KZERO_INSTANTIATE(fp16)

@@ -7,8 +7,8 @@ void embedding_forward(const Execution& exec, Vector<const Token> tokens, Matrix
                        Matrix<const T> wpe, Index sequence, Matrix<T> x) {
   const Index width = x.extent(1);
   Kokkos::parallel_for(
-      "kzero::kernels::embedding_forward", Policy(exec, static_cast<int>(x.extent(0)), Kokkos::AUTO),
-      KOKKOS_LAMBDA(const Team& team) {
+      "kzero::kernels::embedding_forward",
+      Policy(exec, static_cast<int>(x.extent(0)), Kokkos::AUTO), KOKKOS_LAMBDA(const Team& team) {
         const Index i = team.league_rank();
         const T* token = &wte(tokens(i), 0);
         const T* position = &wpe(i % sequence, 0);
@@ -20,13 +20,13 @@ void embedding_forward(const Execution& exec, Vector<const Token> tokens, Matrix
 }
 
 template <class T>
-void embedding_backward(const Execution& exec, const TokenGroups& groups, Matrix<const T> dx, Index sequence,
-                        Matrix<T> dwte, Update mode, Matrix<T> dwpe) {
+void embedding_backward(const Execution& exec, const TokenGroups& groups, Matrix<const T> dx,
+                        Index sequence, Matrix<T> dwte, Update mode, Matrix<T> dwpe) {
   const Index rows = dx.extent(0), width = dx.extent(1);
   const TokenGroups g = groups;
   Kokkos::parallel_for(
-      "kzero::kernels::token_embedding_backward", Policy(exec, static_cast<int>(g.distinct), Kokkos::AUTO),
-      KOKKOS_LAMBDA(const Team& team) {
+      "kzero::kernels::token_embedding_backward",
+      Policy(exec, static_cast<int>(g.distinct), Kokkos::AUTO), KOKKOS_LAMBDA(const Team& team) {
         const Index u = team.league_rank();
         const Index first = g.begin(u), last = g.begin(u + 1);
         T* out = &dwte(g.token(u), 0);
@@ -38,8 +38,8 @@ void embedding_backward(const Execution& exec, const TokenGroups& groups, Matrix
       });
   const bool keep = mode == Update::add;
   Kokkos::parallel_for(
-      "kzero::kernels::position_embedding_backward", Policy(exec, static_cast<int>(sequence), Kokkos::AUTO),
-      KOKKOS_LAMBDA(const Team& team) {
+      "kzero::kernels::position_embedding_backward",
+      Policy(exec, static_cast<int>(sequence), Kokkos::AUTO), KOKKOS_LAMBDA(const Team& team) {
         const Index t = team.league_rank();
         T* out = &dwpe(t, 0);
         for_each(team, width, [=](Index j) {
@@ -50,11 +50,11 @@ void embedding_backward(const Execution& exec, const TokenGroups& groups, Matrix
       });
 }
 
-#define KZERO_INSTANTIATE(T)                                                                              \
-  template void embedding_forward<T>(const Execution&, Vector<const Token>, Matrix<const T>,              \
-                                     Matrix<const T>, Index, Matrix<T>);                                  \
-  template void embedding_backward<T>(const Execution&, const TokenGroups&, Matrix<const T>, Index,       \
-                                      Matrix<T>, Update, Matrix<T>);
+#define KZERO_INSTANTIATE(T)                                                                 \
+  template void embedding_forward<T>(const Execution&, Vector<const Token>, Matrix<const T>, \
+                                     Matrix<const T>, Index, Matrix<T>);                     \
+  template void embedding_backward<T>(const Execution&, const TokenGroups&, Matrix<const T>, \
+                                      Index, Matrix<T>, Update, Matrix<T>);
 KZERO_INSTANTIATE(float)
 KZERO_INSTANTIATE(bf16)
 KZERO_INSTANTIATE(fp16)

@@ -1,5 +1,6 @@
-// Token and position embedding: x = wte[token] + wpe[position]. The backward sum over equal tokens runs in the
-// order of the batch, in fp32, one team a distinct token: no atomics, so the same bits every time.
+// Token and position embedding: x = wte[token] + wpe[position]. The backward sum over equal tokens
+// runs in the order of the batch, in fp32, one team a distinct token: no atomics, so the same bits
+// every time.
 #pragma once
 
 #include "kernels/reduction.hpp"
@@ -7,8 +8,9 @@
 
 namespace kzero::kernels {
 
-/// The rows of a batch sorted by token: distinct token u stands at rows order[begin[u] .. begin[u+1]),
-/// ascending. Arrays of N, N + 1 and N elements of which the first `distinct` (+ 1) count.
+/// The rows of a batch sorted by token: distinct token u stands at rows order[begin[u] ..
+/// begin[u+1]), ascending. Arrays of N, N + 1 and N elements of which the first `distinct` (+ 1)
+/// count.
 struct TokenGroups {
   Vector<const Index> order;
   Vector<const Index> begin;
@@ -23,7 +25,7 @@ void embedding_forward(const Execution& exec, Vector<const Token> tokens, Matrix
 
 /// dx [N,D]. Adds to dwte [V,D]; overwrites or adds to dwpe [T,D] as `mode` says.
 template <class T>
-void embedding_backward(const Execution& exec, const TokenGroups& groups, Matrix<const T> dx, Index sequence,
-                        Matrix<T> dwte, Update mode, Matrix<T> dwpe);
+void embedding_backward(const Execution& exec, const TokenGroups& groups, Matrix<const T> dx,
+                        Index sequence, Matrix<T> dwte, Update mode, Matrix<T> dwpe);
 
 }  // namespace kzero::kernels

@@ -1,5 +1,5 @@
-// exp and tanh in plain arithmetic, so that compilers vectorise loops over them and every backend gives the
-// same bits. Relative error below 2e-7.
+// exp and tanh in plain arithmetic, so that compilers vectorise loops over them and every backend
+// gives the same bits. Relative error below 2e-7.
 #pragma once
 
 #include <Kokkos_Macros.hpp>
@@ -11,7 +11,8 @@ namespace kzero::kernels {
 /// e^x; 0 below -87, and saturating at e^88.
 KOKKOS_INLINE_FUNCTION float exponential(float x) {
   const float clamped = x < -87.0F ? -87.0F : (x > 88.0F ? 88.0F : x);
-  // x = n ln 2 + r: adding 1.5 * 2^23 rounds to the nearest integer; ln 2 in two parts keeps r exact.
+  // x = n ln 2 + r: adding 1.5 * 2^23 rounds to the nearest integer; ln 2 in two parts keeps r
+  // exact.
   const float shifted = clamped * 1.44269504F + 12582912.0F;
   const float n = shifted - 12582912.0F;
   const float r = (clamped - n * 0.693359375F) + n * 2.12194440e-4F;

@@ -39,13 +39,14 @@ void gelu_backward(const Execution& exec, Matrix<const T> h, Matrix<T> dg) {
           const float x = static_cast<float>(in[j]);
           const float t = hyperbolic_tangent(root_two_over_pi * (x + cubic * x * x * x));
           const float inner = root_two_over_pi * (1.0F + 3.0F * cubic * x * x);
-          d[j] = static_cast<T>(static_cast<float>(d[j]) * (0.5F * (1.0F + t) + 0.5F * x * (1.0F - t * t) * inner));
+          d[j] = static_cast<T>(static_cast<float>(d[j]) *
+                                (0.5F * (1.0F + t) + 0.5F * x * (1.0F - t * t) * inner));
         });
       });
 }
 
-#define KZERO_INSTANTIATE(T)                                                        \
-  template void gelu_forward<T>(const Execution&, Matrix<const T>, Matrix<T>);      \
+#define KZERO_INSTANTIATE(T)                                                   \
+  template void gelu_forward<T>(const Execution&, Matrix<const T>, Matrix<T>); \
   template void gelu_backward<T>(const Execution&, Matrix<const T>, Matrix<T>);
 KZERO_INSTANTIATE(float)
 KZERO_INSTANTIATE(bf16)

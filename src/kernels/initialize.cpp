@@ -11,8 +11,8 @@ void fill(const Execution& exec, Vector<T> x, float value) {
       KOKKOS_LAMBDA(Index i) { x(i) = static_cast<T>(value); });
 }
 
-void draw_normal(const Execution& exec, std::uint64_t seed, std::uint64_t parameter, Index first, float std,
-                 Vector<float> x) {
+void draw_normal(const Execution& exec, std::uint64_t seed, std::uint64_t parameter, Index first,
+                 float std, Vector<float> x) {
   Kokkos::parallel_for(
       "kzero::kernels::draw_normal", Kokkos::RangePolicy<Execution>(exec, 0, x.extent(0)),
       KOKKOS_LAMBDA(Index i) {
@@ -33,8 +33,8 @@ void round_to(const Execution& exec, Vector<const float> from, Vector<T> to) {
       KOKKOS_LAMBDA(Index i) { to(i) = static_cast<T>(from(i)); });
 }
 
-#define KZERO_INSTANTIATE(T)                                    \
-  template void fill<T>(const Execution&, Vector<T>, float);    \
+#define KZERO_INSTANTIATE(T)                                 \
+  template void fill<T>(const Execution&, Vector<T>, float); \
   template void round_to<T>(const Execution&, Vector<const float>, Vector<T>);
 KZERO_INSTANTIATE(float)
 KZERO_INSTANTIATE(bf16)

@@ -1,5 +1,5 @@
-// First values and conversions. A normal draw is a pure function of (seed, parameter, element), so every grid
-// starts from the same model.
+// First values and conversions. A normal draw is a pure function of (seed, parameter, element), so
+// every grid starts from the same model.
 #pragma once
 
 #include <cstdint>
@@ -12,9 +12,10 @@ namespace kzero::kernels {
 template <class T>
 void fill(const Execution& exec, Vector<T> x, float value);
 
-/// x[i] = std * the standard normal number of (seed, parameter, first + i): Box and Muller on Philox words.
-void draw_normal(const Execution& exec, std::uint64_t seed, std::uint64_t parameter, Index first, float std,
-                 Vector<float> x);
+/// x[i] = std * the standard normal number of (seed, parameter, first + i): Box and Muller on
+/// Philox words.
+void draw_normal(const Execution& exec, std::uint64_t seed, std::uint64_t parameter, Index first,
+                 float std, Vector<float> x);
 
 /// to[i] = from[i] rounded to T.
 template <class T>

@@ -3,19 +3,20 @@
 namespace kzero::kernels {
 
 template <class T>
-void layernorm_forward(const Execution& exec, Matrix<const T> x, Vector<const T> weight, Vector<const T> bias,
-                       float eps, Matrix<T> y, Vector<float> mean, Vector<float> rstd) {
+void layernorm_forward(const Execution& exec, Matrix<const T> x, Vector<const T> weight,
+                       Vector<const T> bias, float eps, Matrix<T> y, Vector<float> mean,
+                       Vector<float> rstd) {
   const Index width = x.extent(1);
   Kokkos::parallel_for(
-      "kzero::kernels::layernorm_forward", Policy(exec, static_cast<int>(x.extent(0)), Kokkos::AUTO),
-      KOKKOS_LAMBDA(const Team& team) {
+      "kzero::kernels::layernorm_forward",
+      Policy(exec, static_cast<int>(x.extent(0)), Kokkos::AUTO), KOKKOS_LAMBDA(const Team& team) {
         const Index i = team.league_rank();
         const T* row = &x(i, 0);
         T* out = &y(i, 0);
         const T* w = weight.data();
         const T* b = bias.data();
-        const float m =
-            sum(team, width, [=](Index j) { return static_cast<float>(row[j]); }) / static_cast<float>(width);
+        const float m = sum(team, width, [=](Index j) { return static_cast<float>(row[j]); }) /
+                        static_cast<float>(width);
         const float variance = sum(team, width,
                                    [=](Index j) {
                                      const float d = static_cast<float>(row[j]) - m;
@@ -36,14 +37,15 @@ void layernorm_forward(const Execution& exec, Matrix<const T> x, Vector<const T>
 
 template <class T>
 void layernorm_backward(const Execution& exec, Matrix<const T> x, Vector<const T> weight,
-                        Vector<const float> mean, Vector<const float> rstd, Matrix<const T> dy, Update dx_mode,
-                        Matrix<T> dx, Update mode, Vector<T> dweight, Vector<T> dbias, Matrix<float> partial) {
+                        Vector<const float> mean, Vector<const float> rstd, Matrix<const T> dy,
+                        Update dx_mode, Matrix<T> dx, Update mode, Vector<T> dweight,
+                        Vector<T> dbias, Matrix<float> partial) {
   const Index rows = x.extent(0), width = x.extent(1);
   const Index group = ceil_div(rows, row_groups);
   const float keep = dx_mode == Update::add ? 1.0F : 0.0F;
   Kokkos::parallel_for(
-      "kzero::kernels::layernorm_backward", Policy(exec, static_cast<int>(row_groups), Kokkos::AUTO),
-      KOKKOS_LAMBDA(const Team& team) {
+      "kzero::kernels::layernorm_backward",
+      Policy(exec, static_cast<int>(row_groups), Kokkos::AUTO), KOKKOS_LAMBDA(const Team& team) {
         const Index g = team.league_rank();
         float* dw = &partial(g, 0);
         float* db = dw + width;
@@ -60,7 +62,8 @@ void layernorm_backward(const Execution& exec, Matrix<const T> x, Vector<const T
                                  return static_cast<float>(gradient[j]) * static_cast<float>(w[j]);
                                });
           const float mean_gx = scale * sum(team, width, [=](Index j) {
-                                  return static_cast<float>(gradient[j]) * static_cast<float>(w[j]) *
+                                  return static_cast<float>(gradient[j]) *
+                                         static_cast<float>(w[j]) *
                                          (static_cast<float>(row[j]) - m) * r;
                                 });
           for_each(team, width, [=](Index j) {
@@ -69,7 +72,8 @@ void layernorm_backward(const Execution& exec, Matrix<const T> x, Vector<const T
             dw[j] += dyj * normal;
             db[j] += dyj;
             const float before = keep != 0.0F ? static_cast<float>(out[j]) : 0.0F;
-            out[j] = static_cast<T>(before + r * (dyj * static_cast<float>(w[j]) - mean_g - normal * mean_gx));
+            out[j] = static_cast<T>(
+                before + r * (dyj * static_cast<float>(w[j]) - mean_g - normal * mean_gx));
           });
           team.team_barrier();
         }
@@ -78,12 +82,14 @@ void layernorm_backward(const Execution& exec, Matrix<const T> x, Vector<const T
   sum_groups<T>(exec, partial, width, mode, dbias);
 }
 
-#define KZERO_INSTANTIATE(T)                                                                                  \
-  template void layernorm_forward<T>(const Execution&, Matrix<const T>, Vector<const T>, Vector<const T>,    \
-                                     float, Matrix<T>, Vector<float>, Vector<float>);                        \
-  template void layernorm_backward<T>(const Execution&, Matrix<const T>, Vector<const T>,                    \
-                                      Vector<const float>, Vector<const float>, Matrix<const T>, Update,     \
-                                      Matrix<T>, Update, Vector<T>, Vector<T>, Matrix<float>);
+#define KZERO_INSTANTIATE(T)                                                                     \
+  template void layernorm_forward<T>(const Execution&, Matrix<const T>, Vector<const T>,         \
+                                     Vector<const T>, float, Matrix<T>, Vector<float>,           \
+                                     Vector<float>);                                             \
+  template void layernorm_backward<T>(const Execution&, Matrix<const T>, Vector<const T>,        \
+                                      Vector<const float>, Vector<const float>, Matrix<const T>, \
+                                      Update, Matrix<T>, Update, Vector<T>, Vector<T>,           \
+                                      Matrix<float>);
 KZERO_INSTANTIATE(float)
 KZERO_INSTANTIATE(bf16)
 KZERO_INSTANTIATE(fp16)

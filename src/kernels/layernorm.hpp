@@ -1,5 +1,5 @@
-// LayerNorm over the last dimension (Ba et al., arXiv 1607.06450): y = (x - mean) * rstd * weight + bias,
-// rstd = 1 / sqrt(variance + eps), statistics in fp32.
+// LayerNorm over the last dimension (Ba et al., arXiv 1607.06450): y = (x - mean) * rstd * weight +
+// bias, rstd = 1 / sqrt(variance + eps), statistics in fp32.
 #pragma once
 
 #include "kernels/reduction.hpp"
@@ -9,14 +9,16 @@ namespace kzero::kernels {
 
 /// x, y [N,D]; weight, bias [D]; mean, rstd [N] are kept for backward. Overwrites y, mean, rstd.
 template <class T>
-void layernorm_forward(const Execution& exec, Matrix<const T> x, Vector<const T> weight, Vector<const T> bias,
-                       float eps, Matrix<T> y, Vector<float> mean, Vector<float> rstd);
+void layernorm_forward(const Execution& exec, Matrix<const T> x, Vector<const T> weight,
+                       Vector<const T> bias, float eps, Matrix<T> y, Vector<float> mean,
+                       Vector<float> rstd);
 
-/// Adds the gradient of x to dx [N,D] (the residual branch's gradient is already there); writes or adds to
-/// dweight and dbias [D] as `mode` says. partial [row_groups, 2D] is scratch.
+/// Adds the gradient of x to dx [N,D] (the residual branch's gradient is already there); writes or
+/// adds to dweight and dbias [D] as `mode` says. partial [row_groups, 2D] is scratch.
 template <class T>
 void layernorm_backward(const Execution& exec, Matrix<const T> x, Vector<const T> weight,
-                        Vector<const float> mean, Vector<const float> rstd, Matrix<const T> dy, Update dx_mode,
-                        Matrix<T> dx, Update mode, Vector<T> dweight, Vector<T> dbias, Matrix<float> partial);
+                        Vector<const float> mean, Vector<const float> rstd, Matrix<const T> dy,
+                        Update dx_mode, Matrix<T> dx, Update mode, Vector<T> dweight,
+                        Vector<T> dbias, Matrix<float> partial);
 
 }  // namespace kzero::kernels

@@ -10,12 +10,14 @@ constexpr Index column_block = 256;
 }  // namespace
 
 template <class T>
-void sum_groups(const Execution& exec, Matrix<const float> partial, Index first, Update mode, Vector<T> out) {
+void sum_groups(const Execution& exec, Matrix<const float> partial, Index first, Update mode,
+                Vector<T> out) {
   const Index groups = partial.extent(0), width = out.extent(0), stride = partial.extent(1);
   const bool keep = mode == Update::add;
   const float* from = partial.data() + first;
   Kokkos::parallel_for(
-      "kzero::kernels::sum_groups", Policy(exec, static_cast<int>(ceil_div(width, column_block)), Kokkos::AUTO),
+      "kzero::kernels::sum_groups",
+      Policy(exec, static_cast<int>(ceil_div(width, column_block)), Kokkos::AUTO),
       KOKKOS_LAMBDA(const Team& team) {
         const Index begin = team.league_rank() * column_block;
         const Index columns = Kokkos::min(column_block, width - begin);
@@ -29,7 +31,8 @@ void sum_groups(const Execution& exec, Matrix<const float> partial, Index first,
 }
 
 template <class T>
-void sum_rows(const Execution& exec, Matrix<const T> x, Update mode, Vector<T> out, Matrix<float> partial) {
+void sum_rows(const Execution& exec, Matrix<const T> x, Update mode, Vector<T> out,
+              Matrix<float> partial) {
   const Index rows = x.extent(0), width = x.extent(1);
   const Index group = ceil_div(rows, row_groups);
   Kokkos::parallel_for(
@@ -78,10 +81,12 @@ double sum_of_squares(const Execution& exec, Vector<const T> x, Vector<float> pa
 }
 
 template <class T>
-void ordered_sum(const Execution& exec, const T* sources, Index stride, int ranks, int own, Vector<T> out) {
+void ordered_sum(const Execution& exec, const T* sources, Index stride, int ranks, int own,
+                 Vector<T> out) {
   const Index count = out.extent(0);
   Kokkos::parallel_for(
-      "kzero::kernels::ordered_sum", Policy(exec, static_cast<int>(ceil_div(count, column_block)), Kokkos::AUTO),
+      "kzero::kernels::ordered_sum",
+      Policy(exec, static_cast<int>(ceil_div(count, column_block)), Kokkos::AUTO),
       KOKKOS_LAMBDA(const Team& team) {
         const Index begin = team.league_rank() * column_block;
         T* target = out.data() + begin;
@@ -95,10 +100,10 @@ void ordered_sum(const Execution& exec, const T* sources, Index stride, int rank
       });
 }
 
-#define KZERO_INSTANTIATE(T)                                                                            \
-  template void sum_groups<T>(const Execution&, Matrix<const float>, Index, Update, Vector<T>);         \
-  template void sum_rows<T>(const Execution&, Matrix<const T>, Update, Vector<T>, Matrix<float>);       \
-  template double sum_of_squares<T>(const Execution&, Vector<const T>, Vector<float>);                  \
+#define KZERO_INSTANTIATE(T)                                                                      \
+  template void sum_groups<T>(const Execution&, Matrix<const float>, Index, Update, Vector<T>);   \
+  template void sum_rows<T>(const Execution&, Matrix<const T>, Update, Vector<T>, Matrix<float>); \
+  template double sum_of_squares<T>(const Execution&, Vector<const T>, Vector<float>);            \
   template void ordered_sum<T>(const Execution&, const T*, Index, int, int, Vector<T>);
 KZERO_INSTANTIATE(float)
 KZERO_INSTANTIATE(bf16)

@@ -1,5 +1,6 @@
-// Sums whose order is fixed: over rows in a set number of groups, over ranks in rank order, over elements in
-// blocks. Their results depend neither on the number of threads nor on who computes them.
+// Sums whose order is fixed: over rows in a set number of groups, over ranks in rank order, over
+// elements in blocks. Their results depend neither on the number of threads nor on who computes
+// them.
 #pragma once
 
 #include "kernels/row.hpp"
@@ -14,11 +15,14 @@ inline constexpr Index row_groups = 32;
 
 /// out[j] (=|+=) sum over g of partial(g, first + j), j over out. partial [row_groups, any].
 template <class T>
-void sum_groups(const Execution& exec, Matrix<const float> partial, Index first, Update mode, Vector<T> out);
+void sum_groups(const Execution& exec, Matrix<const float> partial, Index first, Update mode,
+                Vector<T> out);
 
-/// out[j] (=|+=) sum over rows of x(i, j): the gradient of a bias. x [N,D], out [D], partial [row_groups, D].
+/// out[j] (=|+=) sum over rows of x(i, j): the gradient of a bias. x [N,D], out [D], partial
+/// [row_groups, D].
 template <class T>
-void sum_rows(const Execution& exec, Matrix<const T> x, Update mode, Vector<T> out, Matrix<float> partial);
+void sum_rows(const Execution& exec, Matrix<const T> x, Update mode, Vector<T> out,
+              Matrix<float> partial);
 
 /// The sum in element order, in fp64. Waits for the result.
 double sum_in_order(const Execution& exec, Vector<const float> x);
@@ -31,10 +35,10 @@ inline constexpr Index squares_block = 8192;
 template <class T>
 double sum_of_squares(const Execution& exec, Vector<const T> x, Vector<float> partial);
 
-
-/// out[i] = round(sum over r in order of sources[r * stride + i]) with fp32 sums, except that rank `own`'s
-/// values come from out itself. sources [ranks * stride], out [count].
+/// out[i] = round(sum over r in order of sources[r * stride + i]) with fp32 sums, except that rank
+/// `own`'s values come from out itself. sources [ranks * stride], out [count].
 template <class T>
-void ordered_sum(const Execution& exec, const T* sources, Index stride, int ranks, int own, Vector<T> out);
+void ordered_sum(const Execution& exec, const T* sources, Index stride, int ranks, int own,
+                 Vector<T> out);
 
 }  // namespace kzero::kernels

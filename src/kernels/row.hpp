@@ -1,6 +1,6 @@
-// How a kernel works on one row with a team: on a device the team's threads share the row, on a host one
-// thread runs over it in a form that compilers turn into vector instructions. Sums have a fixed order on
-// either, so a result does not depend on the number of threads.
+// How a kernel works on one row with a team: on a device the team's threads share the row, on a
+// host one thread runs over it in a form that compilers turn into vector instructions. Sums have a
+// fixed order on either, so a result does not depend on the number of threads.
 #pragma once
 
 #include "tensor/view.hpp"

@@ -22,7 +22,8 @@ std::byte* allocate(Category category, Index bytes) {
   try {
     data = Kokkos::kokkos_malloc<Memory>(label, static_cast<std::size_t>(bytes));
   } catch (const std::exception&) {
-    fail(ExitCode::memory, "{} of memory for {} are not to be had; `kzero plan` shows what a rank needs",
+    fail(ExitCode::memory,
+         "{} of memory for {} are not to be had; `kzero plan` shows what a rank needs",
          format_bytes(bytes), name_of(category));
   }
   if constexpr (Kokkos::SpaceAccessibility<Kokkos::HostSpace, Memory>::accessible) {
@@ -41,7 +42,8 @@ void Arenas::Free::operator()(std::byte* data) const {
   ledger->remove(category, bytes);
 }
 
-Arenas::Arenas(const Arenas& measured, Ledger& ledger) : ledger_(&ledger), capacity_(measured.taken_) {
+Arenas::Arenas(const Arenas& measured, Ledger& ledger)
+    : ledger_(&ledger), capacity_(measured.taken_) {
   for (std::size_t i = 0; i < category_count; ++i) {
     if (capacity_[i] == 0) continue;
     const auto category = static_cast<Category>(i);
@@ -58,7 +60,8 @@ void* Arenas::take_bytes(Category category, Index bytes) {
   if (measuring()) return nullptr;
   KZERO_REQUIRE(taken <= capacity_[position(category)], ExitCode::other,
                 "internal error: {} were laid out for {}, {} are taken",
-                format_bytes(capacity_[position(category)]), name_of(category), format_bytes(taken));
+                format_bytes(capacity_[position(category)]), name_of(category),
+                format_bytes(taken));
   return slabs_[position(category)].get() + begin;
 }
 

@@ -1,6 +1,7 @@
 // One contiguous slab per category (the paper's M_D, section 6.3), laid out before the first step.
-// The same code that takes ranges runs twice: once on measuring arenas, which only add up sizes, and once
-// on allocated ones, which hand out memory. So the plan's bytes are the run's bytes by construction.
+// The same code that takes ranges runs twice: once on measuring arenas, which only add up sizes,
+// and once on allocated ones, which hand out memory. So the plan's bytes are the run's bytes by
+// construction.
 #pragma once
 
 #include <array>

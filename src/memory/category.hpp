@@ -1,4 +1,5 @@
-// What memory is for. Every byte kzero owns belongs to one category, in the plan, the ledger and the reports.
+// What memory is for. Every byte kzero owns belongs to one category, in the plan, the ledger and
+// the reports.
 #pragma once
 
 #include <array>
@@ -19,7 +20,8 @@ enum class Category {
 };
 
 inline constexpr std::array<std::string_view, 8> category_names{
-    "parameters", "gradients", "optimizer", "activations", "recompute", "buckets", "workspace", "io"};
+    "parameters", "gradients", "optimizer", "activations",
+    "recompute",  "buckets",   "workspace", "io"};
 inline constexpr std::size_t category_count = category_names.size();
 
 constexpr std::size_t position(Category category) { return static_cast<std::size_t>(category); }

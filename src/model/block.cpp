@@ -45,8 +45,8 @@ BlockSaved<T>::BlockSaved(memory::Arenas& arenas, const GptShape& s, Index batch
   hidden = matrix(s.feed_forward);
   activated = matrix(s.feed_forward);
   mean1 = statistic(), rstd1 = statistic(), mean2 = statistic(), rstd2 = statistic();
-  log_sum = Matrix<float>(arenas.take<float>(memory::Category::activations, n * s.heads), batch * s.heads,
-                          s.sequence);
+  log_sum = Matrix<float>(arenas.take<float>(memory::Category::activations, n * s.heads),
+                          batch * s.heads, s.sequence);
 }
 
 template <class T>
@@ -70,13 +70,15 @@ template <class T>
 void block_forward(const Context<T>& c, const BlockParams<const T>& p, Matrix<const T> x,
                    const BlockSaved<T>& saved, Matrix<T> out) {
   const float eps = c.shape.layernorm_eps;
-  kernels::layernorm_forward<T>(c.exec, x, p.ln1_weight, p.ln1_bias, eps, saved.ln1, saved.mean1, saved.rstd1);
+  kernels::layernorm_forward<T>(c.exec, x, p.ln1_weight, p.ln1_bias, eps, saved.ln1, saved.mean1,
+                                saved.rstd1);
   linear_forward<T>(c, saved.ln1, p.qkv_weight, p.qkv_bias, saved.qkv);
-  kernels::attention_forward<T>(c.exec, c.attention_shape(), saved.qkv, saved.attention, saved.log_sum,
-                                c.attention);
-  linear_forward<T>(c, saved.attention, p.projection_weight, p.projection_bias, saved.middle, x.data());
-  kernels::layernorm_forward<T>(c.exec, saved.middle, p.ln2_weight, p.ln2_bias, eps, saved.ln2, saved.mean2,
-                                saved.rstd2);
+  kernels::attention_forward<T>(c.exec, c.attention_shape(), saved.qkv, saved.attention,
+                                saved.log_sum, c.attention);
+  linear_forward<T>(c, saved.attention, p.projection_weight, p.projection_bias, saved.middle,
+                    x.data());
+  kernels::layernorm_forward<T>(c.exec, saved.middle, p.ln2_weight, p.ln2_bias, eps, saved.ln2,
+                                saved.mean2, saved.rstd2);
   linear_forward<T>(c, saved.ln2, p.up_weight, p.up_bias, saved.hidden);
   kernels::gelu_forward<T>(c.exec, saved.hidden, saved.activated);
   linear_forward<T>(c, saved.activated, p.down_weight, p.down_bias, out, saved.middle.data());
@@ -84,7 +86,8 @@ void block_forward(const Context<T>& c, const BlockParams<const T>& p, Matrix<co
 
 template <class T>
 void block_backward(const Context<T>& c, const BlockParams<const T>& p, Matrix<const T> x,
-                    const BlockSaved<T>& saved, kernels::Update update, const BlockParams<T>& g, Matrix<T> dx) {
+                    const BlockSaved<T>& saved, kernels::Update update, const BlockParams<T>& g,
+                    Matrix<T> dx) {
   using kernels::Update;
   const Index d = c.shape.hidden;
 
@@ -94,31 +97,34 @@ void block_backward(const Context<T>& c, const BlockParams<const T>& p, Matrix<c
   kernels::gelu_backward<T>(c.exec, saved.hidden, dhidden);
   linear_backward_weight<T>(c, saved.ln2, dhidden, update, g.up_weight, g.up_bias);
   linear_backward_input<T>(c, dhidden, p.up_weight, c.narrow);
-  kernels::layernorm_backward<T>(c.exec, saved.middle, p.ln2_weight, saved.mean2, saved.rstd2, c.narrow,
-                                 Update::add, dx, update, g.ln2_weight, g.ln2_bias, c.partial);
+  kernels::layernorm_backward<T>(c.exec, saved.middle, p.ln2_weight, saved.mean2, saved.rstd2,
+                                 c.narrow, Update::add, dx, update, g.ln2_weight, g.ln2_bias,
+                                 c.partial);
 
   const Matrix<T> dqkv = c.wide_view(3 * d);
   linear_backward_weight<T>(c, saved.attention, dx, update, g.projection_weight, g.projection_bias);
   linear_backward_input<T>(c, dx, p.projection_weight, c.narrow);
-  kernels::attention_backward<T>(c.exec, c.attention_shape(), saved.qkv, saved.attention, saved.log_sum,
-                                 c.narrow, dqkv, c.attention);
+  kernels::attention_backward<T>(c.exec, c.attention_shape(), saved.qkv, saved.attention,
+                                 saved.log_sum, c.narrow, dqkv, c.attention);
   linear_backward_weight<T>(c, saved.ln1, dqkv, update, g.qkv_weight, g.qkv_bias);
-  // A key bias adds the same number to all scores of a query, which softmax ignores: its gradient is exactly
-  // zero. What the sum leaves is rounding noise that AdamW would turn into steps of full size.
+  // A key bias adds the same number to all scores of a query, which softmax ignores: its gradient
+  // is exactly zero. What the sum leaves is rounding noise that AdamW would turn into steps of full
+  // size.
   kernels::fill<T>(c.exec, Vector<T>(g.qkv_bias.data() + d, d), 0);
   linear_backward_input<T>(c, dqkv, p.qkv_weight, c.narrow);
-  kernels::layernorm_backward<T>(c.exec, x, p.ln1_weight, saved.mean1, saved.rstd1, c.narrow, Update::add, dx,
-                                 update, g.ln1_weight, g.ln1_bias, c.partial);
+  kernels::layernorm_backward<T>(c.exec, x, p.ln1_weight, saved.mean1, saved.rstd1, c.narrow,
+                                 Update::add, dx, update, g.ln1_weight, g.ln1_bias, c.partial);
 }
 
-#define KZERO_INSTANTIATE(T)                                                                              \
-  template struct BlockSaved<T>;                                                                          \
-  template struct BlockParams<T>;                                                                         \
-  template struct BlockParams<const T>;                                                                   \
-  template void block_forward<T>(const Context<T>&, const BlockParams<const T>&, Matrix<const T>,         \
-                                 const BlockSaved<T>&, Matrix<T>);                                        \
-  template void block_backward<T>(const Context<T>&, const BlockParams<const T>&, Matrix<const T>,        \
-                                  const BlockSaved<T>&, kernels::Update, const BlockParams<T>&, Matrix<T>);
+#define KZERO_INSTANTIATE(T)                                                                       \
+  template struct BlockSaved<T>;                                                                   \
+  template struct BlockParams<T>;                                                                  \
+  template struct BlockParams<const T>;                                                            \
+  template void block_forward<T>(const Context<T>&, const BlockParams<const T>&, Matrix<const T>,  \
+                                 const BlockSaved<T>&, Matrix<T>);                                 \
+  template void block_backward<T>(const Context<T>&, const BlockParams<const T>&, Matrix<const T>, \
+                                  const BlockSaved<T>&, kernels::Update, const BlockParams<T>&,    \
+                                  Matrix<T>);
 KZERO_INSTANTIATE(float)
 KZERO_INSTANTIATE(bf16)
 KZERO_INSTANTIATE(fp16)

@@ -1,5 +1,6 @@
 // One transformer block, pre-LayerNorm: x + attention(ln_1(x)), then + feed-forward(ln_2(.)).
-// It knows shapes, its flat parameters and what it keeps; nothing of ranks, stages or who owns memory.
+// It knows shapes, its flat parameters and what it keeps; nothing of ranks, stages or who owns
+// memory.
 #pragma once
 
 #include "kernels/reduction.hpp"
@@ -10,9 +11,10 @@ namespace kzero::model {
 /// What forward keeps for backward, beside the block's input. 14 N D elements for F = 4 D.
 template <class T>
 struct BlockSaved {
-  Matrix<T> ln1, qkv, attention, middle, ln2, hidden, activated;  // [N,D] [N,3D] [N,D] [N,D] [N,D] [N,F] [N,F]
-  Vector<float> mean1, rstd1, mean2, rstd2;                       // [N]
-  Matrix<float> log_sum;                                          // [B*H,T]
+  Matrix<T> ln1, qkv, attention, middle, ln2, hidden,
+      activated;                             // [N,D] [N,3D] [N,D] [N,D] [N,D] [N,F] [N,F]
+  Vector<float> mean1, rstd1, mean2, rstd2;  // [N]
+  Matrix<float> log_sum;                     // [B*H,T]
 
   BlockSaved(memory::Arenas& arenas, const GptShape& shape, Index batch);
 };
@@ -39,11 +41,11 @@ template <class T>
 void block_forward(const Context<T>& c, const BlockParams<const T>& p, Matrix<const T> x,
                    const BlockSaved<T>& saved, Matrix<T> out);
 
-/// dx holds the gradient of the block's output on entry and that of its input on return; parameter gradients
-/// are written or added as `update` says.
+/// dx holds the gradient of the block's output on entry and that of its input on return; parameter
+/// gradients are written or added as `update` says.
 template <class T>
 void block_backward(const Context<T>& c, const BlockParams<const T>& p, Matrix<const T> x,
-                    const BlockSaved<T>& saved, kernels::Update update, const BlockParams<T>& gradients,
-                    Matrix<T> dx);
+                    const BlockSaved<T>& saved, kernels::Update update,
+                    const BlockParams<T>& gradients, Matrix<T> dx);
 
 }  // namespace kzero::model

@@ -20,7 +20,8 @@ Index chunk_rows(Index rows, Index vocab) {
 }  // namespace
 
 template <class T>
-Context<T>::Context(memory::Arenas& arenas, tensor::Gemm* products, const GptShape& s, const BatchShape& b)
+Context<T>::Context(memory::Arenas& arenas, tensor::Gemm* products, const GptShape& s,
+                    const BatchShape& b)
     : gemm(products), shape(s), batch(b.batch), rows(b.batch * s.sequence) {
   const auto take = [&]<class U>(U, Index count) {
     return arenas.take<U>(memory::Category::workspace, count);
@@ -36,7 +37,8 @@ Context<T>::Context(memory::Arenas& arenas, tensor::Gemm* products, const GptSha
   logits = reinterpret_cast<float*>(shared);
   dlogits = in_place ? wide : reinterpret_cast<T*>(logits + logit_elements);
   narrow = Matrix<T>(take(T{}, rows * s.hidden), rows, s.hidden);
-  partial = Matrix<float>(take(float{}, kernels::row_groups * columns), kernels::row_groups, columns);
+  partial =
+      Matrix<float>(take(float{}, kernels::row_groups * columns), kernels::row_groups, columns);
   const Index scratch = kernels::attention_scratch_bytes(attention_shape(), b.threads) / 4;
   attention = Vector<float>(take(float{}, scratch), scratch);
   losses = Vector<float>(take(float{}, rows), rows);

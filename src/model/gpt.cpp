@@ -6,10 +6,15 @@
 namespace kzero::model {
 
 template <class T>
-Gpt<T>::Gpt(memory::Arenas& arenas, const deck::Model& model, const BatchShape& batch, tensor::Gemm* gemm)
-    : shape_(model), context_(arenas, gemm, shape_, batch), head_saved_(arenas, shape_, batch.batch) {
+Gpt<T>::Gpt(memory::Arenas& arenas, const deck::Model& model, const BatchShape& batch,
+            tensor::Gemm* gemm)
+    : shape_(model),
+      context_(arenas, gemm, shape_, batch),
+      head_saved_(arenas, shape_, batch.batch) {
   const Index n = context_.rows, d = shape_.hidden;
-  const auto stream = [&](memory::Category category) { return Matrix<T>(arenas.take<T>(category, n * d), n, d); };
+  const auto stream = [&](memory::Category category) {
+    return Matrix<T>(arenas.take<T>(category, n * d), n, d);
+  };
   for (Index i = 0; i <= shape_.layers; ++i) x_.push_back(stream(memory::Category::activations));
   for (Index i = 0; i < shape_.layers; ++i) saved_.emplace_back(arenas, shape_, batch.batch);
   dx_ = stream(memory::Category::workspace);
@@ -34,36 +39,40 @@ template <class T>
 void Gpt<T>::forward(Index u, Units<const T> parameters, const Batch& batch) {
   if (u == 0) {
     const T* unit = parameters[0];
-    kernels::embedding_forward<T>(context_.exec, batch.inputs, Matrix<const T>(unit, shape_.vocab, shape_.hidden),
-                                  Matrix<const T>(unit + shape_.vocab * shape_.hidden, shape_.sequence, shape_.hidden),
-                                  shape_.sequence, x_[0]);
+    kernels::embedding_forward<T>(
+        context_.exec, batch.inputs, Matrix<const T>(unit, shape_.vocab, shape_.hidden),
+        Matrix<const T>(unit + shape_.vocab * shape_.hidden, shape_.sequence, shape_.hidden),
+        shape_.sequence, x_[0]);
   } else {
     const Index i = u - 1;
-    block_forward<T>(context_, BlockParams<const T>(shape_, parameters[u]), x_[i], saved_[i], x_[i + 1]);
+    block_forward<T>(context_, BlockParams<const T>(shape_, parameters[u]), x_[i], saved_[i],
+                     x_[i + 1]);
   }
 }
 
 template <class T>
 double Gpt<T>::loss(Units<const T> parameters, const Batch& batch) {
-  head_forward<T>(context_, head_params<const T>(parameters), x_.back(), batch.targets, head_saved_);
+  head_forward<T>(context_, head_params<const T>(parameters), x_.back(), batch.targets,
+                  head_saved_);
   return kernels::sum_in_order(context_.exec, context_.losses);
 }
 
 template <class T>
-double Gpt<T>::loss_and_gradient(Units<const T> parameters, const Batch& batch, float scale, kernels::Update update,
-                                 Units<T> gradients) {
-  head_forward_backward<T>(context_, head_params<const T>(parameters), x_.back(), batch.targets, scale, head_saved_,
-                           update, head_params<T>(gradients), dx_);
+double Gpt<T>::loss_and_gradient(Units<const T> parameters, const Batch& batch, float scale,
+                                 kernels::Update update, Units<T> gradients) {
+  head_forward_backward<T>(context_, head_params<const T>(parameters), x_.back(), batch.targets,
+                           scale, head_saved_, update, head_params<T>(gradients), dx_);
   return kernels::sum_in_order(context_.exec, context_.losses);
 }
 
 template <class T>
-void Gpt<T>::backward(Index u, Units<const T> parameters, const Batch& batch, kernels::Update update,
-                      Units<T> gradients) {
+void Gpt<T>::backward(Index u, Units<const T> parameters, const Batch& batch,
+                      kernels::Update update, Units<T> gradients) {
   if (u == 0) {
     const Index table = shape_.vocab * shape_.hidden;
     T* unit = gradients[0];
-    // A tied head has written the table's gradient already; otherwise nothing has in this micro-batch.
+    // A tied head has written the table's gradient already; otherwise nothing has in this
+    // micro-batch.
     if (!shape_.tied_embeddings && update == kernels::Update::overwrite) {
       kernels::fill<T>(context_.exec, Vector<T>(unit, table), 0);
     }
@@ -72,8 +81,8 @@ void Gpt<T>::backward(Index u, Units<const T> parameters, const Batch& batch, ke
                                    Matrix<T>(unit + table, shape_.sequence, shape_.hidden));
   } else {
     const Index i = u - 1;
-    block_backward<T>(context_, BlockParams<const T>(shape_, parameters[u]), x_[i], saved_[i], update,
-                      BlockParams<T>(shape_, gradients[u]), dx_);
+    block_backward<T>(context_, BlockParams<const T>(shape_, parameters[u]), x_[i], saved_[i],
+                      update, BlockParams<T>(shape_, gradients[u]), dx_);
   }
 }
 

@@ -1,6 +1,6 @@
-// The model as units that are run one by one: forward in order, the head with its loss, backward in reverse.
-// Whoever drives it says where each unit's flat parameters and gradients lie; the model keeps activations and
-// knows nothing of ranks or ZeRO.
+// The model as units that are run one by one: forward in order, the head with its loss, backward in
+// reverse. Whoever drives it says where each unit's flat parameters and gradients lie; the model
+// keeps activations and knows nothing of ranks or ZeRO.
 #pragma once
 
 #include <span>
@@ -26,12 +26,13 @@ template <class T>
 class Gpt {
  public:
   /// Takes activations and workspace from the arenas (measuring ones too).
-  Gpt(memory::Arenas& arenas, const deck::Model& model, const BatchShape& batch, tensor::Gemm* gemm);
+  Gpt(memory::Arenas& arenas, const deck::Model& model, const BatchShape& batch,
+      tensor::Gemm* gemm);
 
   Index head() const { return shape_.layers + 1; }
 
-  /// Units whose parameters unit u reads, and whose gradients it writes: itself, and for a tied head the
-  /// embedding.
+  /// Units whose parameters unit u reads, and whose gradients it writes: itself, and for a tied
+  /// head the embedding.
   std::vector<Index> uses(Index u) const;
 
   /// Runs unit u < head().
@@ -40,12 +41,14 @@ class Gpt {
   /// Runs the head; returns the sum of the micro-batch's losses (waits for it).
   double loss(Units<const T> parameters, const Batch& batch);
 
-  /// Runs the head forward and backward for scale * sum of losses; returns that sum of losses (waits for it).
-  double loss_and_gradient(Units<const T> parameters, const Batch& batch, float scale, kernels::Update update,
-                           Units<T> gradients);
+  /// Runs the head forward and backward for scale * sum of losses; returns that sum of losses
+  /// (waits for it).
+  double loss_and_gradient(Units<const T> parameters, const Batch& batch, float scale,
+                           kernels::Update update, Units<T> gradients);
 
   /// Runs unit u < head() backward, in descending order after loss_and_gradient.
-  void backward(Index u, Units<const T> parameters, const Batch& batch, kernels::Update update, Units<T> gradients);
+  void backward(Index u, Units<const T> parameters, const Batch& batch, kernels::Update update,
+                Units<T> gradients);
 
   const Execution& exec() const { return context_.exec; }
 

@@ -21,12 +21,14 @@ param::UnitSpec block(const GptShape& s, Index i, double std) {
   const std::string at = "h." + std::to_string(i) + ".";
   const double residual_std = std / std::sqrt(2.0 * static_cast<double>(s.layers));
   return {"block " + std::to_string(i),
-          {vector(at + "ln_1.weight", s.hidden, Init::ones), vector(at + "ln_1.bias", s.hidden, Init::zeros),
+          {vector(at + "ln_1.weight", s.hidden, Init::ones),
+           vector(at + "ln_1.bias", s.hidden, Init::zeros),
            matrix(at + "attn.c_attn.weight", s.hidden, 3 * s.hidden, std),
            vector(at + "attn.c_attn.bias", 3 * s.hidden, Init::zeros),
            matrix(at + "attn.c_proj.weight", s.hidden, s.hidden, residual_std),
            vector(at + "attn.c_proj.bias", s.hidden, Init::zeros),
-           vector(at + "ln_2.weight", s.hidden, Init::ones), vector(at + "ln_2.bias", s.hidden, Init::zeros),
+           vector(at + "ln_2.weight", s.hidden, Init::ones),
+           vector(at + "ln_2.bias", s.hidden, Init::zeros),
            matrix(at + "mlp.c_fc.weight", s.hidden, s.feed_forward, std),
            vector(at + "mlp.c_fc.bias", s.feed_forward, Init::zeros),
            matrix(at + "mlp.c_proj.weight", s.feed_forward, s.hidden, residual_std),
@@ -52,9 +54,11 @@ param::Table gpt_table(const deck::Model& model) {
                    {matrix("wte.weight", s.vocab, s.hidden, model.init_std),
                     matrix("wpe.weight", s.sequence, s.hidden, model.init_std)}});
   for (Index i = 0; i < s.layers; ++i) table.push_back(block(s, i, model.init_std));
-  param::UnitSpec head{"head",
-                       {vector("ln_f.weight", s.hidden, Init::ones), vector("ln_f.bias", s.hidden, Init::zeros)}};
-  if (!s.tied_embeddings) head.params.push_back(matrix("lm_head.weight", s.vocab, s.hidden, model.init_std));
+  param::UnitSpec head{
+      "head",
+      {vector("ln_f.weight", s.hidden, Init::ones), vector("ln_f.bias", s.hidden, Init::zeros)}};
+  if (!s.tied_embeddings)
+    head.params.push_back(matrix("lm_head.weight", s.vocab, s.hidden, model.init_std));
   table.push_back(std::move(head));
   return table;
 }

@@ -1,5 +1,5 @@
-// GPT-2 as a table of units, before any memory exists: embedding, one unit a block, head. Names and shapes are
-// those of Hugging Face's GPT-2 files.
+// GPT-2 as a table of units, before any memory exists: embedding, one unit a block, head. Names and
+// shapes are those of Hugging Face's GPT-2 files.
 #pragma once
 
 #include "deck/config.hpp"
@@ -15,11 +15,13 @@ struct GptShape {
   explicit GptShape(const deck::Model& model);
 };
 
-/// Units in forward order: 0 is the embedding, 1 .. L the blocks, L + 1 the head. Matrices start from a normal
-/// law of the deck's init_std, those that write to the residual stream from one 1 / sqrt(2 L) narrower.
+/// Units in forward order: 0 is the embedding, 1 .. L the blocks, L + 1 the head. Matrices start
+/// from a normal law of the deck's init_std, those that write to the residual stream from one 1 /
+/// sqrt(2 L) narrower.
 param::Table gpt_table(const deck::Model& model);
 
-/// Training arithmetic of one token: 6 operations a parameter in a matrix product, and causal attention.
+/// Training arithmetic of one token: 6 operations a parameter in a matrix product, and causal
+/// attention.
 double flops_per_token(const deck::Model& model);
 
 }  // namespace kzero::model

@@ -15,7 +15,8 @@ using tensor::Transpose;
 
 template <class U>
 Matrix<U> rows_of(const Matrix<U>& x, Index first, Index count) {
-  return {x.data() + first * static_cast<Index>(x.extent(1)), static_cast<std::size_t>(count), x.extent(1)};
+  return {x.data() + first * static_cast<Index>(x.extent(1)), static_cast<std::size_t>(count),
+          x.extent(1)};
 }
 
 /// logits [rows,V] = normal [rows,D] output^T, in fp32.
@@ -33,8 +34,9 @@ Matrix<float> project(const Context<T>& c, Matrix<const T> output, Matrix<const 
 
 /// dnormal [rows,D] = dlogits output; doutput (=|+=) dlogits^T normal.
 template <class T>
-void project_backward(const Context<T>& c, Matrix<const T> output, Matrix<const T> normal, Matrix<const T> dlogits,
-                      kernels::Update update, Matrix<T> doutput, Matrix<T> dnormal) {
+void project_backward(const Context<T>& c, Matrix<const T> output, Matrix<const T> normal,
+                      Matrix<const T> dlogits, kernels::Update update, Matrix<T> doutput,
+                      Matrix<T> dnormal) {
   tensor::Product input;
   input.m = dnormal.extent(0), input.n = dnormal.extent(1), input.k = output.extent(0);
   input.a = operand(dlogits), input.b = operand(output);
@@ -61,14 +63,15 @@ HeadSaved<T>::HeadSaved(memory::Arenas& arenas, const GptShape& s, Index batch) 
 }
 
 template <class T>
-void head_forward(const Context<T>& c, const HeadParams<const T>& p, Matrix<const T> x, Vector<const Token> targets,
-                  const HeadSaved<T>& saved) {
-  kernels::layernorm_forward<T>(c.exec, x, p.ln_weight, p.ln_bias, c.shape.layernorm_eps, saved.normal, saved.mean,
-                                saved.rstd);
+void head_forward(const Context<T>& c, const HeadParams<const T>& p, Matrix<const T> x,
+                  Vector<const Token> targets, const HeadSaved<T>& saved) {
+  kernels::layernorm_forward<T>(c.exec, x, p.ln_weight, p.ln_bias, c.shape.layernorm_eps,
+                                saved.normal, saved.mean, saved.rstd);
   for (Index first = 0; first < c.rows; first += c.chunk) {
     const Index count = std::min(c.chunk, c.rows - first);
     const Matrix<float> logits = project<T>(c, p.output, rows_of<T>(saved.normal, first, count));
-    kernels::cross_entropy_forward(c.exec, logits, Vector<const Token>(targets.data() + first, count),
+    kernels::cross_entropy_forward(c.exec, logits,
+                                   Vector<const Token>(targets.data() + first, count),
                                    Vector<float>(c.losses.data() + first, count));
   }
 }
@@ -77,30 +80,31 @@ template <class T>
 void head_forward_backward(const Context<T>& c, const HeadParams<const T>& p, Matrix<const T> x,
                            Vector<const Token> targets, float scale, const HeadSaved<T>& saved,
                            kernels::Update update, const HeadParams<T>& gradients, Matrix<T> dx) {
-  kernels::layernorm_forward<T>(c.exec, x, p.ln_weight, p.ln_bias, c.shape.layernorm_eps, saved.normal, saved.mean,
-                                saved.rstd);
+  kernels::layernorm_forward<T>(c.exec, x, p.ln_weight, p.ln_bias, c.shape.layernorm_eps,
+                                saved.normal, saved.mean, saved.rstd);
   for (Index first = 0; first < c.rows; first += c.chunk) {
     const Index count = std::min(c.chunk, c.rows - first);
     const Matrix<T> normal = rows_of<T>(saved.normal, first, count);
     const Matrix<float> logits = project<T>(c, p.output, normal);
     const Matrix<T> dlogits(c.dlogits, logits.extent(0), logits.extent(1));
-    kernels::cross_entropy_with_gradient<T>(c.exec, logits, Vector<const Token>(targets.data() + first, count), scale,
-                                            Vector<float>(c.losses.data() + first, count), dlogits);
-    project_backward<T>(c, p.output, normal, dlogits, first == 0 ? update : kernels::Update::add, gradients.output,
-                        rows_of<T>(c.narrow, first, count));
+    kernels::cross_entropy_with_gradient<T>(
+        c.exec, logits, Vector<const Token>(targets.data() + first, count), scale,
+        Vector<float>(c.losses.data() + first, count), dlogits);
+    project_backward<T>(c, p.output, normal, dlogits, first == 0 ? update : kernels::Update::add,
+                        gradients.output, rows_of<T>(c.narrow, first, count));
   }
   kernels::layernorm_backward<T>(c.exec, x, p.ln_weight, saved.mean, saved.rstd, c.narrow,
-                                 kernels::Update::overwrite, dx, update, gradients.ln_weight, gradients.ln_bias,
-                                 c.partial);
+                                 kernels::Update::overwrite, dx, update, gradients.ln_weight,
+                                 gradients.ln_bias, c.partial);
 }
 
-#define KZERO_INSTANTIATE(T)                                                                                   \
-  template struct HeadSaved<T>;                                                                                \
-  template void head_forward<T>(const Context<T>&, const HeadParams<const T>&, Matrix<const T>,                \
-                                Vector<const Token>, const HeadSaved<T>&);                                     \
-  template void head_forward_backward<T>(const Context<T>&, const HeadParams<const T>&, Matrix<const T>,       \
-                                         Vector<const Token>, float, const HeadSaved<T>&, kernels::Update,     \
-                                         const HeadParams<T>&, Matrix<T>);
+#define KZERO_INSTANTIATE(T)                                                                      \
+  template struct HeadSaved<T>;                                                                   \
+  template void head_forward<T>(const Context<T>&, const HeadParams<const T>&, Matrix<const T>,   \
+                                Vector<const Token>, const HeadSaved<T>&);                        \
+  template void head_forward_backward<T>(                                                         \
+      const Context<T>&, const HeadParams<const T>&, Matrix<const T>, Vector<const Token>, float, \
+      const HeadSaved<T>&, kernels::Update, const HeadParams<T>&, Matrix<T>);
 KZERO_INSTANTIATE(float)
 KZERO_INSTANTIATE(bf16)
 KZERO_INSTANTIATE(fp16)

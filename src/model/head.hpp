@@ -1,5 +1,5 @@
-// The output: final LayerNorm, projection on the vocabulary, cross-entropy. Logits exist for a chunk of rows at
-// a time: each chunk's gradient is used up before the next is made.
+// The output: final LayerNorm, projection on the vocabulary, cross-entropy. Logits exist for a
+// chunk of rows at a time: each chunk's gradient is used up before the next is made.
 #pragma once
 
 #include "kernels/reduction.hpp"
@@ -23,11 +23,11 @@ struct HeadParams {
 
 /// Losses [N] of the micro-batch in c.losses.
 template <class T>
-void head_forward(const Context<T>& c, const HeadParams<const T>& p, Matrix<const T> x, Vector<const Token> targets,
-                  const HeadSaved<T>& saved);
+void head_forward(const Context<T>& c, const HeadParams<const T>& p, Matrix<const T> x,
+                  Vector<const Token> targets, const HeadSaved<T>& saved);
 
-/// As above, and the gradient of scale * sum(losses): dx [N,D] is overwritten, parameter gradients are written or
-/// added as `update` says.
+/// As above, and the gradient of scale * sum(losses): dx [N,D] is overwritten, parameter gradients
+/// are written or added as `update` says.
 template <class T>
 void head_forward_backward(const Context<T>& c, const HeadParams<const T>& p, Matrix<const T> x,
                            Vector<const Token> targets, float scale, const HeadSaved<T>& saved,

@@ -6,8 +6,8 @@ using tensor::operand;
 using tensor::Transpose;
 
 template <class T>
-void linear_forward(const Context<T>& c, Matrix<const T> x, Matrix<const T> weight, Vector<const T> bias,
-                    Matrix<T> y, const T* addend) {
+void linear_forward(const Context<T>& c, Matrix<const T> x, Matrix<const T> weight,
+                    Vector<const T> bias, Matrix<T> y, const T* addend) {
   tensor::Product p;
   p.m = y.extent(0), p.n = y.extent(1), p.k = x.extent(1);
   p.a = operand(x), p.b = operand(weight);
@@ -19,7 +19,8 @@ void linear_forward(const Context<T>& c, Matrix<const T> x, Matrix<const T> weig
 }
 
 template <class T>
-void linear_backward_input(const Context<T>& c, Matrix<const T> dy, Matrix<const T> weight, Matrix<T> dx) {
+void linear_backward_input(const Context<T>& c, Matrix<const T> dy, Matrix<const T> weight,
+                           Matrix<T> dx) {
   tensor::Product p;
   p.m = dx.extent(0), p.n = dx.extent(1), p.k = dy.extent(1);
   p.a = operand(dy), p.b = operand(weight, Transpose::yes);
@@ -29,8 +30,8 @@ void linear_backward_input(const Context<T>& c, Matrix<const T> dy, Matrix<const
 }
 
 template <class T>
-void linear_backward_weight(const Context<T>& c, Matrix<const T> x, Matrix<const T> dy, kernels::Update update,
-                            Matrix<T> dweight, Vector<T> dbias) {
+void linear_backward_weight(const Context<T>& c, Matrix<const T> x, Matrix<const T> dy,
+                            kernels::Update update, Matrix<T> dweight, Vector<T> dbias) {
   tensor::Product p;
   p.m = dweight.extent(0), p.n = dweight.extent(1), p.k = x.extent(0);
   p.a = operand(x, Transpose::yes), p.b = operand(dy);
@@ -41,11 +42,12 @@ void linear_backward_weight(const Context<T>& c, Matrix<const T> x, Matrix<const
   kernels::sum_rows<T>(c.exec, dy, update, dbias, c.partial);
 }
 
-#define KZERO_INSTANTIATE(T)                                                                               \
-  template void linear_forward<T>(const Context<T>&, Matrix<const T>, Matrix<const T>, Vector<const T>,    \
-                                  Matrix<T>, const T*);                                                    \
-  template void linear_backward_input<T>(const Context<T>&, Matrix<const T>, Matrix<const T>, Matrix<T>);  \
-  template void linear_backward_weight<T>(const Context<T>&, Matrix<const T>, Matrix<const T>,             \
+#define KZERO_INSTANTIATE(T)                                                                   \
+  template void linear_forward<T>(const Context<T>&, Matrix<const T>, Matrix<const T>,         \
+                                  Vector<const T>, Matrix<T>, const T*);                       \
+  template void linear_backward_input<T>(const Context<T>&, Matrix<const T>, Matrix<const T>,  \
+                                         Matrix<T>);                                           \
+  template void linear_backward_weight<T>(const Context<T>&, Matrix<const T>, Matrix<const T>, \
                                           kernels::Update, Matrix<T>, Vector<T>);
 KZERO_INSTANTIATE(float)
 KZERO_INSTANTIATE(bf16)

@@ -12,16 +12,17 @@ inline tensor::Accumulate accumulate_of(kernels::Update update) {
 
 /// y [N,out] = x [N,in] W + b (+ addend [N,out] where given).
 template <class T>
-void linear_forward(const Context<T>& c, Matrix<const T> x, Matrix<const T> weight, Vector<const T> bias,
-                    Matrix<T> y, const T* addend = nullptr);
+void linear_forward(const Context<T>& c, Matrix<const T> x, Matrix<const T> weight,
+                    Vector<const T> bias, Matrix<T> y, const T* addend = nullptr);
 
 /// dx [N,in] = dy [N,out] W^T.
 template <class T>
-void linear_backward_input(const Context<T>& c, Matrix<const T> dy, Matrix<const T> weight, Matrix<T> dx);
+void linear_backward_input(const Context<T>& c, Matrix<const T> dy, Matrix<const T> weight,
+                           Matrix<T> dx);
 
 /// dweight (=|+=) x^T dy; dbias (=|+=) the sum of dy's rows.
 template <class T>
-void linear_backward_weight(const Context<T>& c, Matrix<const T> x, Matrix<const T> dy, kernels::Update update,
-                            Matrix<T> dweight, Vector<T> dbias);
+void linear_backward_weight(const Context<T>& c, Matrix<const T> x, Matrix<const T> dy,
+                            kernels::Update update, Matrix<T> dweight, Vector<T> dbias);
 
 }  // namespace kzero::model

@@ -1,6 +1,6 @@
-// Where parameters lie: every unit is one flat range, its parameters one behind the other, padded to a
-// multiple of the data-parallel ranks and cut into equal pieces, one a rank: the same ownership in every ZeRO
-// stage. Pure integers; padding belongs to a run and never reaches a file.
+// Where parameters lie: every unit is one flat range, its parameters one behind the other, padded
+// to a multiple of the data-parallel ranks and cut into equal pieces, one a rank: the same
+// ownership in every ZeRO stage. Pure integers; padding belongs to a run and never reaches a file.
 #pragma once
 
 #include <vector>

@@ -1,5 +1,5 @@
-// What a model's parameters are, before any of them exists: names, shapes, first values. This is all that
-// model/ and zero/ both know of parameters.
+// What a model's parameters are, before any of them exists: names, shapes, first values. This is
+// all that model/ and zero/ both know of parameters.
 #pragma once
 
 #include <string>
@@ -15,8 +15,8 @@ struct ParamSpec {
   std::string name;          // Hugging Face GPT-2 name, without "transformer."
   std::vector<Index> shape;  // global, row-major; linear weights are [in, out]
   Init init = Init::zeros;
-  double std = 0;      // of Init::normal
-  bool decays = false; // weight decay acts on it: tensors of two or more dimensions
+  double std = 0;       // of Init::normal
+  bool decays = false;  // weight decay acts on it: tensors of two or more dimensions
 
   Index elements() const {
     Index product = 1;

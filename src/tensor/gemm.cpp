@@ -7,10 +7,11 @@ namespace kzero::tensor {
 
 std::unique_ptr<Gemm> make_gemm(Backend backend) {
   if (backend == Backend::reference) return std::make_unique<ReferenceGemm>();
-  KZERO_REQUIRE(on_host, ExitCode::usage,
-                "run.gemm: oneDNN and BLAS work on host memory; this build computes on {}, which has "
-                "run.gemm = \"reference\"",
-                Execution::name());
+  KZERO_REQUIRE(
+      on_host, ExitCode::usage,
+      "run.gemm: oneDNN and BLAS work on host memory; this build computes on {}, which has "
+      "run.gemm = \"reference\"",
+      Execution::name());
   if (backend == Backend::blas) return std::make_unique<BlasGemm>();
   return std::make_unique<OneDnnGemm>();
 }

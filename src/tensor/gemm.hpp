@@ -1,5 +1,6 @@
-// Matrix products through one call: C = op(A) op(B) [+ bias] [+ C or an addend], sums in fp32, C rounded once.
-// Backends are chosen at start, never inside a step; docs/decisions.md has the measurements behind the default.
+// Matrix products through one call: C = op(A) op(B) [+ bias] [+ C or an addend], sums in fp32, C
+// rounded once. Backends are chosen at start, never inside a step; docs/decisions.md has the
+// measurements behind the default.
 #pragma once
 
 #include <memory>
@@ -20,7 +21,8 @@ struct Operand {
 };
 
 /// C[m,n] = op(A)[m,k] op(B)[k,n] + bias[n] + addend[m,n] + (accumulate ? C : 0).
-/// A, B, bias and addend have dtype `in`; C has dtype `out`: `in` or fp32. C overlaps no other operand.
+/// A, B, bias and addend have dtype `in`; C has dtype `out`: `in` or fp32. C overlaps no other
+/// operand.
 struct Product {
   Index m = 0, n = 0, k = 0;
   Operand a, b;

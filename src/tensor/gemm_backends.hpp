@@ -9,14 +9,15 @@
 
 namespace kzero::tensor {
 
-/// A plain Kokkos kernel, one output element a work item: for tests and for devices without a library.
+/// A plain Kokkos kernel, one output element a work item: for tests and for devices without a
+/// library.
 class ReferenceGemm : public Gemm {
  public:
   void run(const Execution& exec, const Product& product) override;
 };
 
-/// 16-bit products through an fp32 library: blocks of A and B are widened into buffers of constant size,
-/// multiplied, and the block of C is rounded once.
+/// 16-bit products through an fp32 library: blocks of A and B are widened into buffers of constant
+/// size, multiplied, and the block of C is rounded once.
 class BlockedGemm {
  public:
   /// c[m,n] += op(a) op(b) in fp32, row-major, with the strides in memory.

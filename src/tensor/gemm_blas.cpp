@@ -1,9 +1,9 @@
 #include "tensor/gemm_backends.hpp"
 
 // The Fortran interface is the one that every BLAS has.
-extern "C" void sgemm_(const char* transa, const char* transb, const int* m, const int* n, const int* k,
-                       const float* alpha, const float* a, const int* lda, const float* b, const int* ldb,
-                       const float* beta, float* c, const int* ldc);
+extern "C" void sgemm_(const char* transa, const char* transb, const int* m, const int* n,
+                       const int* k, const float* alpha, const float* a, const int* lda,
+                       const float* b, const int* ldb, const float* beta, float* c, const int* ldc);
 
 namespace kzero::tensor {
 
@@ -11,9 +11,10 @@ namespace {
 
 const char* letter(Transpose t) { return t == Transpose::no ? "N" : "T"; }
 
-/// c = op(a) op(b) + beta c. Column-major BLAS sees the transposes of row-major operands: C^T = B^T A^T.
-void sgemm(Transpose ta, Transpose tb, Index m, Index n, Index k, const float* a, Index lda, const float* b,
-           Index ldb, float beta, float* c, Index ldc) {
+/// c = op(a) op(b) + beta c. Column-major BLAS sees the transposes of row-major operands: C^T = B^T
+/// A^T.
+void sgemm(Transpose ta, Transpose tb, Index m, Index n, Index k, const float* a, Index lda,
+           const float* b, Index ldb, float beta, float* c, Index ldc) {
   const int mi = static_cast<int>(m), ni = static_cast<int>(n), ki = static_cast<int>(k);
   const int ai = static_cast<int>(lda), bi = static_cast<int>(ldb), ci = static_cast<int>(ldc);
   const float one = 1;
@@ -34,8 +35,9 @@ void BlasGemm::run(const Execution& exec, const Product& p) {
   const bool adds = p.bias || p.addend || p.accumulate == Accumulate::yes;
   if (adds) prepare_output(exec, p);
   exec.fence("kzero::tensor::operands_ready");
-  sgemm(p.a.transpose, p.b.transpose, p.m, p.n, p.k, static_cast<const float*>(p.a.data), p.a.stride,
-        static_cast<const float*>(p.b.data), p.b.stride, adds ? 1 : 0, static_cast<float*>(p.c), p.c_stride);
+  sgemm(p.a.transpose, p.b.transpose, p.m, p.n, p.k, static_cast<const float*>(p.a.data),
+        p.a.stride, static_cast<const float*>(p.b.data), p.b.stride, adds ? 1 : 0,
+        static_cast<float*>(p.c), p.c_stride);
 }
 
 }  // namespace kzero::tensor

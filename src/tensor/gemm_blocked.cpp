@@ -11,11 +11,13 @@ constexpr Index block_m = 256, block_n = 512, block_k = 512;
 
 /// Widens rows [0,rows) x [0,columns) of a strided 16-bit matrix.
 template <class T>
-void widen(const Execution& exec, const T* from, Index stride, Index rows, Index columns, float* to) {
+void widen(const Execution& exec, const T* from, Index stride, Index rows, Index columns,
+           float* to) {
   Kokkos::parallel_for(
       "kzero::tensor::widen_block", Kokkos::RangePolicy<Execution>(exec, 0, rows),
       KOKKOS_LAMBDA(Index i) {
-        for (Index j = 0; j < columns; ++j) to[i * columns + j] = static_cast<float>(from[i * stride + j]);
+        for (Index j = 0; j < columns; ++j)
+          to[i * columns + j] = static_cast<float>(from[i * stride + j]);
       });
 }
 
@@ -33,14 +35,16 @@ void widen_operand(const Execution& exec, const Operand& x, Index row, Index col
 
 /// Rounds the finished sums of C's block [m,n] at (i, j), with whatever else the product adds.
 template <class T, class Out>
-void round_block(const Execution& exec, const Product& p, Index i, Index j, Index m, Index n, const float* block) {
+void round_block(const Execution& exec, const Product& p, Index i, Index j, Index m, Index n,
+                 const float* block) {
   const auto* bias = static_cast<const T*>(p.bias);
   const auto* addend = static_cast<const T*>(p.addend);
   auto* out = static_cast<Out*>(p.c);
   const bool keep = p.accumulate == Accumulate::yes;
   const Index stride = p.c_stride, width = p.n;
   Kokkos::parallel_for(
-      "kzero::tensor::round_block", Kokkos::RangePolicy<Execution>(exec, 0, m), KOKKOS_LAMBDA(Index r) {
+      "kzero::tensor::round_block", Kokkos::RangePolicy<Execution>(exec, 0, m),
+      KOKKOS_LAMBDA(Index r) {
         Out* row = out + (i + r) * stride + j;
         for (Index s = 0; s < n; ++s) {
           float sum = block[r * n + s];
@@ -69,8 +73,9 @@ void BlockedGemm::run_typed(const Execution& exec, const Product& p) {
         widen_operand<T>(exec, p.a, i, l, m, k, a_.data());
         widen_operand<T>(exec, p.b, l, j, k, n, b_.data());
         exec.fence("kzero::tensor::widened");
-        kernel_(p.a.transpose, p.b.transpose, m, n, k, a_.data(), p.a.transpose == Transpose::no ? k : m,
-                b_.data(), p.b.transpose == Transpose::no ? n : k, c_.data(), n);
+        kernel_(p.a.transpose, p.b.transpose, m, n, k, a_.data(),
+                p.a.transpose == Transpose::no ? k : m, b_.data(),
+                p.b.transpose == Transpose::no ? n : k, c_.data(), n);
       }
       round_block<T, Out>(exec, p, i, j, m, n, c_.data());
     }

@@ -12,11 +12,13 @@ namespace {
 
 char letter(Transpose t) { return t == Transpose::no ? 'N' : 'T'; }
 
-void sgemm(Transpose ta, Transpose tb, Index m, Index n, Index k, const float* a, Index lda, const float* b,
-           Index ldb, float beta, float* c, Index ldc) {
-  const dnnl_status_t status = dnnl_sgemm(letter(ta), letter(tb), m, n, k, 1, a, lda, b, ldb, beta, c, ldc);
-  KZERO_REQUIRE(status == dnnl_success, ExitCode::other, "oneDNN's sgemm failed with status {} for {} x {} x {}",
-                static_cast<int>(status), m, n, k);
+void sgemm(Transpose ta, Transpose tb, Index m, Index n, Index k, const float* a, Index lda,
+           const float* b, Index ldb, float beta, float* c, Index ldc) {
+  const dnnl_status_t status =
+      dnnl_sgemm(letter(ta), letter(tb), m, n, k, 1, a, lda, b, ldb, beta, c, ldc);
+  KZERO_REQUIRE(status == dnnl_success, ExitCode::other,
+                "oneDNN's sgemm failed with status {} for {} x {} x {}", static_cast<int>(status),
+                m, n, k);
 }
 
 void add_product(Transpose ta, Transpose tb, Index m, Index n, Index k, const float* a, Index lda,
@@ -25,11 +27,21 @@ void add_product(Transpose ta, Transpose tb, Index m, Index n, Index k, const fl
 }
 
 /// Everything a bf16 primitive depends on.
-using Key = std::tuple<Index, Index, Index, Index, Index, Index, Transpose, Transpose, Dtype, bool, bool>;
+using Key =
+    std::tuple<Index, Index, Index, Index, Index, Index, Transpose, Transpose, Dtype, bool, bool>;
 
 Key key_of(const Product& p) {
-  return {p.m, p.n, p.k, p.a.stride, p.b.stride, p.c_stride, p.a.transpose, p.b.transpose, p.out,
-          p.bias != nullptr, p.addend != nullptr || p.accumulate == Accumulate::yes};
+  return {p.m,
+          p.n,
+          p.k,
+          p.a.stride,
+          p.b.stride,
+          p.c_stride,
+          p.a.transpose,
+          p.b.transpose,
+          p.out,
+          p.bias != nullptr,
+          p.addend != nullptr || p.accumulate == Accumulate::yes};
 }
 
 /// C = addend, to which the primitive's sum post-op then adds.
@@ -38,7 +50,8 @@ void copy_addend(const Execution& exec, const Product& p) {
   auto* to = static_cast<bf16*>(p.c);
   const Index n = p.n, stride = p.c_stride;
   Kokkos::parallel_for(
-      "kzero::tensor::copy_addend", Kokkos::RangePolicy<Execution>(exec, 0, p.m), KOKKOS_LAMBDA(Index i) {
+      "kzero::tensor::copy_addend", Kokkos::RangePolicy<Execution>(exec, 0, p.m),
+      KOKKOS_LAMBDA(Index i) {
         for (Index j = 0; j < n; ++j) to[i * stride + j] = from[i * n + j];
       });
 }
@@ -64,15 +77,18 @@ struct OneDnnGemm::Primitives {
 
   Entry& entry(const Product& p) {
     const auto found = entries.find(key_of(p));
-    return found != entries.end() ? found->second : entries.emplace(key_of(p), make(p)).first->second;
+    return found != entries.end() ? found->second
+                                  : entries.emplace(key_of(p), make(p)).first->second;
   }
 
   Entry make(const Product& p) const {
     const auto a = describe(p.m, p.k, p.a);
     const auto b = describe(p.k, p.n, p.b);
-    const auto out = p.out == Dtype::fp32 ? dnnl::memory::data_type::f32 : dnnl::memory::data_type::bf16;
+    const auto out =
+        p.out == Dtype::fp32 ? dnnl::memory::data_type::f32 : dnnl::memory::data_type::bf16;
     const dnnl::memory::desc c({p.m, p.n}, out, dnnl::memory::dims{p.c_stride, 1});
-    const dnnl::memory::desc bias({1, p.n}, dnnl::memory::data_type::bf16, dnnl::memory::dims{p.n, 1});
+    const dnnl::memory::desc bias({1, p.n}, dnnl::memory::data_type::bf16,
+                                  dnnl::memory::dims{p.n, 1});
     dnnl::primitive_attr attributes;
     if (p.addend || p.accumulate == Accumulate::yes) {
       dnnl::post_ops sum;
@@ -83,13 +99,14 @@ struct OneDnnGemm::Primitives {
     const auto descriptor = p.bias ? dnnl::matmul::primitive_desc(engine, a, b, bias, c, attributes)
                                    : dnnl::matmul::primitive_desc(engine, a, b, c, attributes);
 #else
-    const auto descriptor =
-        dnnl::matmul::primitive_desc(p.bias ? dnnl::matmul::desc(a, b, bias, c) : dnnl::matmul::desc(a, b, c),
-                                     attributes, engine);
+    const auto descriptor = dnnl::matmul::primitive_desc(
+        p.bias ? dnnl::matmul::desc(a, b, bias, c) : dnnl::matmul::desc(a, b, c), attributes,
+        engine);
 #endif
-    Entry e{dnnl::matmul(descriptor), {a, engine, nullptr}, {b, engine, nullptr}, {c, engine, nullptr},
-            {bias, engine, nullptr}, {}};
-    e.arguments = {{DNNL_ARG_SRC, e.a.get()}, {DNNL_ARG_WEIGHTS, e.b.get()}, {DNNL_ARG_DST, e.c.get()}};
+    Entry e{dnnl::matmul(descriptor), {a, engine, nullptr},    {b, engine, nullptr},
+            {c, engine, nullptr},     {bias, engine, nullptr}, {}};
+    e.arguments = {
+        {DNNL_ARG_SRC, e.a.get()}, {DNNL_ARG_WEIGHTS, e.b.get()}, {DNNL_ARG_DST, e.c.get()}};
     if (p.bias) e.arguments.push_back({DNNL_ARG_BIAS, e.bias.get()});
     return e;
   }
@@ -104,9 +121,9 @@ void OneDnnGemm::run(const Execution& exec, const Product& p) {
     const bool adds = p.bias || p.addend || p.accumulate == Accumulate::yes;
     if (adds) prepare_output(exec, p);
     exec.fence("kzero::tensor::operands_ready");
-    return sgemm(p.a.transpose, p.b.transpose, p.m, p.n, p.k, static_cast<const float*>(p.a.data), p.a.stride,
-                 static_cast<const float*>(p.b.data), p.b.stride, adds ? 1 : 0, static_cast<float*>(p.c),
-                 p.c_stride);
+    return sgemm(p.a.transpose, p.b.transpose, p.m, p.n, p.k, static_cast<const float*>(p.a.data),
+                 p.a.stride, static_cast<const float*>(p.b.data), p.b.stride, adds ? 1 : 0,
+                 static_cast<float*>(p.c), p.c_stride);
   }
   if (p.addend) copy_addend(exec, p);
   exec.fence("kzero::tensor::operands_ready");
@@ -116,10 +133,11 @@ void OneDnnGemm::run(const Execution& exec, const Product& p) {
   e.c.set_data_handle(p.c);
   if (p.bias) e.bias.set_data_handle(const_cast<void*>(p.bias));
   const dnnl_status_t status =
-      dnnl_primitive_execute(e.matmul.get(), primitives_->stream.get(), static_cast<int>(e.arguments.size()),
-                             e.arguments.data());
-  KZERO_REQUIRE(status == dnnl_success, ExitCode::other, "oneDNN's matmul failed with status {} for {} x {} x {}",
-                static_cast<int>(status), p.m, p.n, p.k);
+      dnnl_primitive_execute(e.matmul.get(), primitives_->stream.get(),
+                             static_cast<int>(e.arguments.size()), e.arguments.data());
+  KZERO_REQUIRE(status == dnnl_success, ExitCode::other,
+                "oneDNN's matmul failed with status {} for {} x {} x {}", static_cast<int>(status),
+                p.m, p.n, p.k);
   primitives_->stream.wait();
 }
 

@@ -25,7 +25,8 @@ void multiply(const Execution& exec, const Product& p) {
         const Index i = at / n, j = at % n;
         float sum = 0;
         for (Index l = 0; l < k; ++l) {
-          sum += static_cast<float>(a[i * a_row + l * a_k]) * static_cast<float>(b[l * b_k + j * b_column]);
+          sum += static_cast<float>(a[i * a_row + l * a_k]) *
+                 static_cast<float>(b[l * b_k + j * b_column]);
         }
         if (bias) sum += static_cast<float>(bias[j]);
         if (addend) sum += static_cast<float>(addend[i * n + j]);

@@ -1,6 +1,6 @@
 // Shapes and views. Views are unmanaged, row-major ranges of the arenas; nothing here owns memory.
-// Legend of dimensions: B sequences, T tokens a sequence, N = B * T rows, D model width, F feed-forward
-// width, H heads, V vocabulary, L layers.
+// Legend of dimensions: B sequences, T tokens a sequence, N = B * T rows, D model width, F
+// feed-forward width, H heads, V vocabulary, L layers.
 #pragma once
 
 #include <Kokkos_Core.hpp>

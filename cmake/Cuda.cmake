@@ -1,0 +1,34 @@
+# The device build: included when the Kokkos found has CUDA. Kokkos wants every source that sees its headers compiled by
+# nvcc, so all of kzero's are, by CMake's own CUDA language.
+if(NOT Kokkos_ENABLE_COMPILE_AS_CMAKE_LANGUAGE)
+  message(FATAL_ERROR "The Kokkos in ${Kokkos_DIR} has CUDA but was built for a compiler wrapper. Build it with "
+                      "-DKokkos_ENABLE_COMPILE_AS_CMAKE_LANGUAGE=ON (Spack: kokkos +cmake_lang).")
+endif()
+
+set(CMAKE_CUDA_ARCHITECTURES ${Kokkos_CUDA_ARCHITECTURES})
+enable_language(CUDA)
+if(NOT DEFINED CMAKE_CUDA20_STANDARD_COMPILE_OPTION)  # CMake 3.25 does not know that nvcc has C++20
+  set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION -std=c++20)
+endif()
+find_package(CUDAToolkit 12 REQUIRED)
+find_package(NCCL REQUIRED)
+
+# fmt 9 takes nvcc for a compiler without constexpr.
+add_compile_definitions(FMT_USE_CONSTEXPR=1)
+
+# Host flags reach g++ through nvcc; -Wpedantic would complain of the code that nvcc writes.
+function(kzero_compile_with_nvcc target)
+  get_target_property(sources ${target} SOURCES)
+  list(FILTER sources INCLUDE REGEX "\\.cpp$")
+  set_source_files_properties(${sources} PROPERTIES LANGUAGE CUDA)
+  set_target_properties(${target} PROPERTIES LINKER_LANGUAGE CXX)
+
+  set(host ${KZERO_WARNINGS} ${KZERO_ARITHMETIC})
+  list(REMOVE_ITEM host -Wpedantic)
+  list(JOIN host "," host)
+  set(flags -Xcompiler=${host} "SHELL:-include ${PROJECT_SOURCE_DIR}/cmake/kokkos47_cuda13.hpp")
+  if(KZERO_WERROR)
+    list(APPEND flags --Werror=all-warnings)
+  endif()
+  target_compile_options(${target} PRIVATE "$<$<COMPILE_LANGUAGE:CUDA>:${flags}>")
+endfunction()

@@ -1,0 +1,44 @@
+#!/usr/bin/env bash
+# Installs what a bare Debian bookworm lacks to build and test kzero: packages as root, the rest into .deps/ of this
+# checkout, where the CMake presets look first. Safe to run again: what is there is left alone.
+#
+#   bash cmake/debian.sh         for the presets release, debug and asan
+#   bash cmake/debian.sh cuda    also for the preset cuda: toolkit, NCCL, Kokkos for the device
+set -euo pipefail
+
+case ${1-} in
+  "" | cuda) ;;
+  *) echo "usage: bash cmake/debian.sh [cuda]" >&2; exit 2 ;;
+esac
+
+here=$(cd "$(dirname "$0")" && pwd)
+packages=(
+  # build
+  ca-certificates ccache cmake g++ git ninja-build pkg-config python3-venv
+  # libraries; this OpenBLAS shares the threads of OpenMP programs instead of starting its own
+  libcli11-dev libdnnl-dev libfmt-dev libhdf5-mpich-dev libmpich-dev libopenblas-openmp-dev libtoml11-dev
+  libxxhash-dev mpich nlohmann-json3-dev
+  # tests, plots, style
+  clang-format-14 clang-tidy-14 hdf5-tools libbenchmark-dev libgtest-dev python3-h5py python3-matplotlib python3-numpy
+)
+
+missing=()
+for package in "${packages[@]}"; do
+  status=$(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null || true)
+  [[ $status == installed ]] || missing+=("$package")
+done
+if ((${#missing[@]})); then
+  echo "debian.sh: installing ${missing[*]}"
+  if ((EUID != 0)); then
+    echo "debian.sh: these packages are missing and installing them needs root" >&2
+    exit 1
+  fi
+  apt-get update -qq
+  DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
+fi
+
+if [[ ${1-} == cuda ]]; then
+  bash "$here/cuda_toolkit.sh"
+  bash "$here/kokkos.sh" cuda
+fi
+bash "$here/kokkos.sh" host

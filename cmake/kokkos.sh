@@ -1,0 +1,56 @@
+#!/usr/bin/env bash
+# Builds Kokkos 4.7.0 into .deps/kokkos-host (OpenMP and Serial) or .deps/kokkos-cuda (CUDA for Hopper as well).
+# Debian has only Kokkos 3, so the source is the copy that the PyPI package pygenten carries. Called by debian.sh.
+#
+#   bash cmake/kokkos.sh host|cuda
+set -euo pipefail
+
+variant=${1:?host or cuda}
+here=$(cd "$(dirname "$0")" && pwd)
+deps=$(dirname "$here")/.deps
+prefix=$deps/kokkos-$variant
+source=$deps/source/pygenten-0.1.5
+options=(
+  -DCMAKE_BUILD_TYPE=Release -DCMAKE_INSTALL_PREFIX="$prefix" -DCMAKE_CXX_COMPILER_LAUNCHER=ccache
+  -DCMAKE_CXX_STANDARD=20 -DCMAKE_CXX_EXTENSIONS=OFF -DBUILD_SHARED_LIBS=ON
+  -DKokkos_ENABLE_OPENMP=ON -DKokkos_ENABLE_SERIAL=ON
+)
+case $variant in
+  host) ;;
+  cuda)
+    header=$here/kokkos47_cuda13.hpp
+    options+=(
+      -DKokkos_ENABLE_CUDA=ON -DKokkos_ARCH_HOPPER90=ON -DKokkos_ENABLE_COMPILE_AS_CMAKE_LANGUAGE=ON
+      -DCMAKE_CUDA_COMPILER="$deps/cuda/bin/nvcc" -DCUDAToolkit_ROOT="$deps/cuda" -DCMAKE_CUDA_COMPILER_LAUNCHER=ccache
+      "-DCMAKE_CUDA_FLAGS=-std=c++20 -include $header"
+    ) ;;
+  *) echo "kokkos.sh: '$variant' is neither host nor cuda" >&2; exit 2 ;;
+esac
+
+# Built once for a recipe: the stamp is this script, and the header that is compiled in.
+recipe=$(cat "$0" "${header:-/dev/null}" | sha256sum)
+if [[ -f $prefix/recipe && $(<"$prefix/recipe") == "$recipe" ]]; then
+  exit 0
+fi
+echo "kokkos.sh: building Kokkos 4.7.0 ($variant) into $prefix"
+
+if [[ ! -f $source/tpls/kokkos/CMakeLists.txt ]]; then
+  mkdir -p "$deps/source"
+  [[ -x $deps/venv/bin/pip ]] || python3 -m venv "$deps/venv"
+  # pip checks the digest, and asks the package for its metadata with the three tools that do so.
+  "$deps/venv/bin/pip" install -q scikit-build-core pybind11 setuptools_scm
+  "$deps/venv/bin/pip" download -q --no-deps --no-build-isolation --no-binary pygenten -d "$deps/source" -r /dev/stdin \
+    <<<"pygenten==0.1.5 --hash=sha256:e620f05c742905e2db705d875f1cac92ef0ed453f9e6734e9beda26cc0f9cce7"
+  tar -xzf "$source.tar.gz" -C "$deps/source" pygenten-0.1.5/tpls/kokkos
+fi
+
+build=$deps/build-kokkos-$variant
+log=$build.log
+rm -rf "$build" "$prefix"
+{
+  cmake -S "$source/tpls/kokkos" -B "$build" -G Ninja "${options[@]}"
+  cmake --build "$build"
+  cmake --install "$build"
+} >"$log" 2>&1 || { tail -n 40 "$log" >&2; echo "kokkos.sh: failed; the whole log is $log" >&2; exit 1; }
+rm -rf "$build"
+echo "$recipe" >"$prefix/recipe"

@@ -1,0 +1,132 @@
+#include "app/cli.hpp"
+
+#include <mpi.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdlib>
+#include <functional>
+#include <iostream>
+
+#include "app/commands.hpp"
+#include "base/version.hpp"
+#include "grid/group.hpp"
+
+namespace kzero::app {
+
+namespace {
+
+/// This process's rank as its launcher tells it, for messages outside of MPI's life.
+int launch_rank() {
+  for (const char* name : {"PMI_RANK", "PMIX_RANK", "SLURM_PROCID"}) {
+    if (const char* value = std::getenv(name)) return std::atoi(value);
+  }
+  return 0;
+}
+
+bool mpi_is_up() {
+  int begun = 0, ended = 0;
+  MPI_Initialized(&begun);
+  MPI_Finalized(&ended);
+  return begun && !ended;
+}
+
+/// All ranks fail alike: rank 0 speaks, and each ends in order.
+ExitCode fail_together(const Error& error) {
+  if (launch_rank() == 0) std::cerr << "kzero: " << error.what() << std::endl;
+  return error.code();
+}
+
+/// This rank alone fails while others may wait for it: it says so and ends the launch.
+ExitCode fail_alone(const std::string& text, ExitCode code) {
+  char host[256] = {};
+  gethostname(host, sizeof host - 1);
+  std::cerr << "kzero: rank " << launch_rank() << " on " << host << ": " << text << std::endl;
+  if (mpi_is_up()) MPI_Abort(MPI_COMM_WORLD, static_cast<int>(code));
+  return code;
+}
+
+std::string version_text() {
+  std::string text;
+  for (const auto& [name, value] : build_facts()) text += name + " " + value + "\n";
+  text.pop_back();
+  return text;
+}
+
+void add_deck(CLI::App& command, DeckArguments& arguments) {
+  command.add_option("deck", arguments.file, "the input deck (TOML)")->required();
+  command.add_option("overrides", arguments.overrides, "key=value: replaces a key of the deck");
+}
+
+/// Runs a command; what it throws while MPI is not up cannot strand another rank.
+ExitCode guarded(const std::function<ExitCode()>& command) {
+  try {
+    return command();
+  } catch (const grid::AgreedError& error) {
+    return fail_together(error);
+  } catch (const Error& error) {
+    return fail_alone(error.what(), error.code());
+  } catch (const std::bad_alloc&) {
+    return fail_alone("no more memory", ExitCode::memory);
+  } catch (const std::exception& error) {
+    return fail_alone(error.what(), ExitCode::other);
+  }
+}
+
+}  // namespace
+
+ExitCode main(int argc, char** argv) {
+  CLI::App cli("Trains GPT-style transformers with ZeRO data parallelism.", "kzero");
+  cli.set_version_flag("--version", version_text());
+  cli.require_subcommand(1);
+  std::function<ExitCode()> chosen;
+  DeckArguments deck;
+
+  CLI::App* training = cli.add_subcommand("train", "train a model; launch it with mpiexec or srun");
+  add_deck(*training, deck);
+  training->callback([&] { chosen = [&] { return train(deck); }; });
+
+  Index ranks = 0;
+  CLI::App* checking =
+      cli.add_subcommand("check", "read a deck and report everything wrong with it");
+  add_deck(*checking, deck);
+  checking->add_option("--ranks", ranks, "check for a launch of this many ranks")
+      ->check(CLI::PositiveNumber);
+  checking->callback([&] { chosen = [&] { return check(deck, ranks); }; });
+
+  bool reference = false;
+  CLI::App* listing = cli.add_subcommand("defaults", "print the annotated default deck");
+  listing->add_flag("--reference", reference, "print the deck reference in Markdown instead");
+  listing->callback([&] {
+    chosen = [&] { return defaults(reference ? DefaultsForm::reference : DefaultsForm::deck); };
+  });
+
+  std::string from, to;
+  bool verify = false;
+  CLI::App* inspecting = cli.add_subcommand("inspect", "show what a checkpoint holds");
+  inspecting->add_option("checkpoint", from, "a checkpoint, or a folder of them")->required();
+  inspecting->add_flag("--verify", verify, "read everything and compare every checksum");
+  inspecting->callback([&] {
+    chosen = [&] { return inspect(from, verify ? InspectMode::verify : InspectMode::describe); };
+  });
+
+  CLI::App* converting =
+      cli.add_subcommand("convert", "turn a checkpoint into a Hugging Face GPT-2 file, or back");
+  converting->add_option("from", from, "a checkpoint; with --deck a safetensors file")->required();
+  converting->add_option("to", to, "a safetensors file; with --deck a folder of checkpoints")
+      ->required();
+  converting->add_option("--deck", deck.file,
+                         "the deck of the model that the safetensors file holds");
+  converting->add_option("--set", deck.overrides, "key=value: replaces a key of the deck");
+  converting->callback([&] { chosen = [&] { return convert(from, to, deck); }; });
+
+  try {
+    cli.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    if (launch_rank() != 0) return error.get_exit_code() == 0 ? ExitCode::done : ExitCode::usage;
+    return cli.exit(error) == 0 ? ExitCode::done : ExitCode::usage;
+  }
+  return guarded(chosen);
+}
+
+}  // namespace kzero::app

@@ -1,0 +1,121 @@
+#include "app/commands.hpp"
+
+#include <fstream>
+#include <iostream>
+#include <memory>
+#include <sstream>
+
+#include "checkpoint/agreement.hpp"
+#include "checkpoint/inspect.hpp"
+#include "convert/gpt2.hpp"
+#include "deck/reader.hpp"
+#include "deck/writer.hpp"
+#include "grid/process_grid.hpp"
+#include "model/gpt_spec.hpp"
+#include "train/trainer.hpp"
+
+namespace kzero::app {
+
+namespace {
+
+deck::Source load(const std::string& file) {
+  std::ifstream in(file, std::ios::binary);
+  std::ostringstream text;
+  text << in.rdbuf();
+  KZERO_REQUIRE(in, ExitCode::usage, "{}: the deck cannot be read", file);
+  return {file, text.str()};
+}
+
+/// Rank 0 reads the deck and every rank parses the same text. Collective over `world`.
+deck::Config read_deck(const grid::Group& world, const DeckArguments& arguments,
+                       deck::Purpose purpose) {
+  deck::Config config;
+  std::string text;
+  checkpoint::together(world, [&] {
+    if (world.is_root()) text = load(arguments.file).text;
+  });
+  text = world.broadcast(text);
+  checkpoint::together(world, [&] {
+    config = deck::read({arguments.file, text}, arguments.overrides, {world.size(), purpose});
+  });
+  return config;
+}
+
+/// Threads are settled before Kokkos starts, which is before the deck can be read in full: the
+/// value is looked up on its own, and a broken deck is reported later by read_deck.
+Index threads_of(const DeckArguments& arguments) {
+  try {
+    return deck::read(load(arguments.file), arguments.overrides).run.threads;
+  } catch (const Error&) {
+    return 1;
+  }
+}
+
+}  // namespace
+
+ExitCode train(const DeckArguments& arguments) {
+  const runtime::Session session({.threads = threads_of(arguments)});
+  train::RunRequest request;
+  {
+    const grid::Group world = grid::world_group();
+    request.config = read_deck(world, arguments, deck::Purpose::train);
+    request.deck_file = arguments.file;
+    if (!request.config.model.initial.empty()) {
+      checkpoint::together(world, [&] {
+        const auto weights = std::make_shared<convert::Gpt2Weights>(
+            request.config.model.initial, model::gpt_table(request.config.model));
+        request.initial = [weights](const param::ParamSpec& p, const checkpoint::Range& range,
+                                    std::span<float> values) {
+          weights->load_range(p.name, range, values);
+        };
+      });
+    }
+  }
+  return train::run(request, session);
+}
+
+ExitCode check(const DeckArguments& arguments, Index ranks) {
+  deck::read(load(arguments.file), arguments.overrides, {ranks, deck::Purpose::train});
+  std::cout << arguments.file << ": no errors\n";
+  return ExitCode::done;
+}
+
+ExitCode defaults(DefaultsForm form) {
+  std::cout << (form == DefaultsForm::deck ? deck::annotated_defaults()
+                                           : deck::reference_markdown());
+  return ExitCode::done;
+}
+
+ExitCode inspect(const std::string& path, InspectMode mode) {
+  std::cout << checkpoint::describe(path);
+  if (mode == InspectMode::describe) return ExitCode::done;
+  const std::vector<std::string> problems = checkpoint::verify(path);
+  for (const std::string& problem : problems) std::cerr << problem << '\n';
+  if (problems.empty()) std::cout << "every checksum agrees\n";
+  return problems.empty() ? ExitCode::done : ExitCode::files;
+}
+
+ExitCode convert(const std::string& from, const std::string& to, const DeckArguments& arguments) {
+  const runtime::Session session({.threads = 1});
+  const grid::Group world = grid::world_group();
+  KZERO_REQUIRE(world.size() == 1, ExitCode::usage, "kzero convert runs on one rank, not on {}",
+                world.size());
+  if (arguments.file.empty()) {
+    std::vector<std::string> problems;
+    const checkpoint::Found found = checkpoint::open(world, from, problems);
+    for (const std::string& problem : problems)
+      std::cerr << "kzero: passed over: " << problem << '\n';
+    convert::export_gpt2(found, to);
+  } else {
+    const deck::Config config = read_deck(world, arguments, deck::Purpose::plan);
+    checkpoint::Manifest manifest;
+    manifest.deck = deck::resolved(config);
+    manifest.model = checkpoint::shape_of(config.model);
+    manifest.precision = name_of(config.train.precision);
+    convert::import_gpt2(world, from, model::gpt_table(config.model), to, manifest);
+  }
+  std::cout << "wrote " << to << '\n';
+  return ExitCode::done;
+}
+
+}  // namespace kzero::app

@@ -1,0 +1,32 @@
+// The subcommands of kzero. Each returns the process's exit code or throws Error.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/error.hpp"
+#include "base/types.hpp"
+
+namespace kzero::app {
+
+struct DeckArguments {
+  std::string file;
+  std::vector<std::string> overrides;  // key=value
+};
+
+/// Starts MPI and Kokkos and trains. Collective over the launch.
+ExitCode train(const DeckArguments& arguments);
+
+/// Reads and checks the deck alone; ranks = 0 leaves out what depends on the launch.
+ExitCode check(const DeckArguments& arguments, Index ranks);
+
+enum class DefaultsForm { deck, reference };
+ExitCode defaults(DefaultsForm form);
+
+enum class InspectMode { describe, verify };
+ExitCode inspect(const std::string& checkpoint, InspectMode mode);
+
+/// A checkpoint to a safetensors file, or with a deck a safetensors file to a checkpoint folder.
+ExitCode convert(const std::string& from, const std::string& to, const DeckArguments& deck);
+
+}  // namespace kzero::app

@@ -1,0 +1,30 @@
+// Steps that may fail on some ranks alone, such as writing to a disk that is full on one node: they
+// end alike on every rank, so that no rank waits for one that has given up.
+#pragma once
+
+#include <exception>
+#include <string>
+
+#include "base/error.hpp"
+#include "grid/group.hpp"
+
+namespace kzero::checkpoint {
+
+/// Runs f() on this rank. If it throws on any rank, every rank throws the lowest such rank's Error.
+/// Collective over `group`; f itself must not be.
+template <class F>
+void together(const grid::Group& group, F&& f) {
+  std::string problem;
+  ExitCode code = ExitCode::other;
+  try {
+    f();
+  } catch (const Error& error) {
+    problem = error.what();
+    code = error.code();
+  } catch (const std::exception& error) {
+    problem = error.what();
+  }
+  group.agree(problem, static_cast<int>(code));
+}
+
+}  // namespace kzero::checkpoint

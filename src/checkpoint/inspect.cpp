@@ -1,0 +1,86 @@
+#include "checkpoint/inspect.hpp"
+
+#include <fmt/ranges.h>
+
+#include "base/bytes.hpp"
+#include "base/checksum.hpp"
+#include "base/error.hpp"
+#include "checkpoint/manifest.hpp"
+#include "checkpoint/retention.hpp"
+#include "checkpoint/verify.hpp"
+
+namespace kzero::checkpoint {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+std::vector<fs::path> some_candidates(const fs::path& path) {
+  auto paths = candidates(path);
+  KZERO_REQUIRE(!paths.empty(), ExitCode::files,
+                "{}: is no checkpoint and holds none (a checkpoint is a folder step_... with a {})",
+                path.string(), manifest_name);
+  return paths;
+}
+
+std::string describe_manifest(const fs::path& path, const Manifest& m) {
+  Index bytes = 0;
+  Index elements = 0;
+  for (const Shard& shard : m.shards) bytes += shard.bytes;
+  for (const Parameter& p : m.parameters) elements += p.elements();
+  std::string text = fmt::format(
+      "checkpoint  {}\n"
+      "format      {}, written by kzero {} ({})\n"
+      "progress    {} steps, {} samples, {} tokens, {} skipped steps\n"
+      "grid        {} data x {} tensor, stage {}, {}, loss scale {}\n"
+      "model       layers {}, hidden {}, heads {}, sequence {}, vocab {}, feed_forward {}, {} "
+      "embeddings\n"
+      "parameters  {} in {} tensors, each with two moments\n"
+      "shards      {} with {}\n",
+      path.string(), format_version, m.kzero_version, m.git_hash, m.step, m.samples, m.tokens,
+      m.skipped_steps, m.data_ranks, m.tensor_ranks, m.stage, m.precision, m.loss_scale,
+      m.model.layers, m.model.hidden, m.model.heads, m.model.sequence, m.model.vocab,
+      m.model.feed_forward, m.model.tied_embeddings != 0 ? "tied" : "untied", elements,
+      m.parameters.size(), m.shards.size(), format_bytes(bytes));
+  for (const Shard& shard : m.shards) {
+    text += fmt::format("  {}  {} bytes, checksum {}, {} tensors or parts\n", shard.file,
+                        shard.bytes, format_checksum(shard.checksum), shard.pieces.size());
+  }
+  text += "tensors\n";
+  for (const Parameter& p : m.parameters) {
+    text += fmt::format("  {} [{}]\n", p.name, fmt::join(p.shape, ", "));
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string describe(const fs::path& path) {
+  std::string problems;
+  for (const fs::path& candidate : some_candidates(path)) {
+    try {
+      return problems + describe_manifest(candidate, read_manifest(candidate));
+    } catch (const Error& error) {
+      problems += fmt::format("passed over: {}\n", error.what());
+    }
+  }
+  fail(ExitCode::files, "{}: holds no readable checkpoint\n{}", path.string(), problems);
+}
+
+std::vector<std::string> verify(const fs::path& path) {
+  std::vector<std::string> problems;
+  for (const fs::path& candidate : some_candidates(path)) {
+    try {
+      const Manifest manifest = read_manifest(candidate);
+      for (const Shard& shard : manifest.shards) {
+        const auto found = verify_shard(candidate, manifest.parameters, shard);
+        problems.insert(problems.end(), found.begin(), found.end());
+      }
+    } catch (const Error& error) {
+      problems.emplace_back(error.what());
+    }
+  }
+  return problems;
+}
+
+}  // namespace kzero::checkpoint

@@ -1,0 +1,264 @@
+#include "checkpoint/manifest.hpp"
+
+#include <algorithm>
+#include <cinttypes>
+#include <cstdio>
+#include <fstream>
+#include <utility>
+
+#include "base/checksum.hpp"
+#include "base/error.hpp"
+#include "checkpoint/files.hpp"
+#include "checkpoint/hdf5_file.hpp"
+
+namespace kzero::checkpoint {
+
+namespace {
+
+constexpr std::size_t header_bytes = 512;  // the smallest user block
+
+/// Calls f(object, attribute, value) for every single value of a manifest: one list serves both
+/// directions.
+template <class M, class F>
+void for_each_attribute(M& m, F&& f) {
+  f("/", "kzero_version", m.kzero_version);
+  f("/", "git_hash", m.git_hash);
+  f("/", "data_ranks", m.data_ranks);
+  f("/", "tensor_ranks", m.tensor_ranks);
+  f("/", "stage", m.stage);
+  f("/", "precision", m.precision);
+  f("/", "step", m.step);
+  f("/", "tokens", m.tokens);
+  f("/", "samples", m.samples);
+  f("/", "loss_scale", m.loss_scale);
+  f("/", "scale_good_steps", m.scale_good_steps);
+  f("/", "skipped_steps", m.skipped_steps);
+  f("/", "skipped_in_row", m.skipped_in_row);
+  f("/model", "layers", m.model.layers);
+  f("/model", "hidden", m.model.hidden);
+  f("/model", "heads", m.model.heads);
+  f("/model", "sequence", m.model.sequence);
+  f("/model", "vocab", m.model.vocab);
+  f("/model", "feed_forward", m.model.feed_forward);
+  f("/model", "tied_embeddings", m.model.tied_embeddings);
+  f("/model", "layernorm_eps", m.model.layernorm_eps);
+}
+
+template <class T>
+void put(Hdf5File& file, const char* dataset, const std::vector<T>& values, Index columns = 1) {
+  const auto rows = static_cast<Index>(values.size()) / columns;
+  file.write(dataset, std::span<const T>(values),
+             columns == 1 ? std::vector<Index>{rows} : std::vector<Index>{rows, columns});
+}
+
+void put_parameters(Hdf5File& file, const std::vector<Parameter>& parameters) {
+  std::size_t dims = 1;
+  for (const Parameter& p : parameters) dims = std::max(dims, p.shape.size());
+  std::vector<std::string> names;
+  std::vector<Index> shapes;  // rows of equal length, zeros behind the last extent
+  for (const Parameter& p : parameters) {
+    names.push_back(p.name);
+    shapes.insert(shapes.end(), p.shape.begin(), p.shape.end());
+    shapes.insert(shapes.end(), dims - p.shape.size(), 0);
+  }
+  file.create_group("/parameters");
+  put(file, "/parameters/name", names);
+  file.write("/parameters/shape", std::span<const Index>(shapes),
+             {static_cast<Index>(names.size()), static_cast<Index>(dims)});
+}
+
+std::vector<Parameter> get_parameters(const Hdf5File& file) {
+  const auto names = file.read<std::string>("/parameters/name");
+  const auto shapes = file.read<Index>("/parameters/shape");
+  std::vector<Parameter> parameters;
+  const std::size_t dims = names.empty() ? 0 : shapes.size() / names.size();
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    const auto row = shapes.begin() + static_cast<std::ptrdiff_t>(i * dims);
+    parameters.push_back({names[i], {row, std::find(row, row + dims, 0)}});
+  }
+  return parameters;
+}
+
+/// One row a piece, in the order of the shards; the ranges of all pieces one after the other.
+struct PieceTable {
+  std::vector<Index> shard, parameter, range_count, offset, ranges;
+  std::vector<std::uint64_t> checksum;
+};
+
+void put_shards(Hdf5File& file, const std::vector<Shard>& shards) {
+  std::vector<std::string> names;
+  std::vector<Index> bytes;
+  std::vector<std::uint64_t> checksums;
+  PieceTable table;
+  for (const Shard& shard : shards) {
+    for (const StoredPiece& piece : shard.pieces) {
+      table.shard.push_back(static_cast<Index>(names.size()));
+      table.parameter.push_back(piece.parameter);
+      table.range_count.push_back(static_cast<Index>(piece.ranges.size()));
+      table.offset.insert(table.offset.end(), piece.offsets.begin(), piece.offsets.end());
+      table.checksum.insert(table.checksum.end(), piece.checksums.begin(), piece.checksums.end());
+      for (const Range& r : piece.ranges)
+        table.ranges.insert(table.ranges.end(), {r.begin, r.count});
+    }
+    names.push_back(shard.file);
+    bytes.push_back(shard.bytes);
+    checksums.push_back(shard.checksum);
+  }
+  file.create_group("/shards");
+  put(file, "/shards/file", names);
+  put(file, "/shards/bytes", bytes);
+  put(file, "/shards/xxh3_64", checksums);
+  file.create_group("/pieces");
+  put(file, "/pieces/shard", table.shard);
+  put(file, "/pieces/parameter", table.parameter);
+  put(file, "/pieces/range_count", table.range_count);
+  put(file, "/pieces/xxh3_64", table.checksum, state_count);
+  put(file, "/pieces/offset", table.offset, state_count);
+  put(file, "/pieces/ranges", table.ranges, 2);
+}
+
+bool consistent(const PieceTable& table, std::size_t shards, std::size_t parameters) {
+  const std::size_t rows = table.shard.size();
+  std::size_t ranges = 0;
+  if (table.parameter.size() != rows || table.range_count.size() != rows) return false;
+  if (table.checksum.size() != rows * state_count || table.offset.size() != rows * state_count) {
+    return false;
+  }
+  for (std::size_t i = 0; i < rows; ++i) {
+    if (std::cmp_less(table.shard[i], 0) || std::cmp_greater_equal(table.shard[i], shards))
+      return false;
+    if (std::cmp_less(table.parameter[i], 0) ||
+        std::cmp_greater_equal(table.parameter[i], parameters)) {
+      return false;
+    }
+    if (table.range_count[i] < 0) return false;
+    ranges += static_cast<std::size_t>(table.range_count[i]);
+  }
+  return table.ranges.size() == 2 * ranges;
+}
+
+std::vector<Shard> get_shards(const Hdf5File& file, std::size_t parameters,
+                              const std::filesystem::path& path) {
+  const auto names = file.read<std::string>("/shards/file");
+  const auto bytes = file.read<Index>("/shards/bytes");
+  const auto checksums = file.read<std::uint64_t>("/shards/xxh3_64");
+  PieceTable table{.shard = file.read<Index>("/pieces/shard"),
+                   .parameter = file.read<Index>("/pieces/parameter"),
+                   .range_count = file.read<Index>("/pieces/range_count"),
+                   .offset = file.read<Index>("/pieces/offset"),
+                   .ranges = file.read<Index>("/pieces/ranges"),
+                   .checksum = file.read<std::uint64_t>("/pieces/xxh3_64")};
+  KZERO_REQUIRE(bytes.size() == names.size() && checksums.size() == names.size() &&
+                    consistent(table, names.size(), parameters),
+                ExitCode::files, "{}: its tables of shards and pieces do not fit together",
+                path.string());
+  std::vector<Shard> shards;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    shards.push_back({names[i], bytes[i], checksums[i], {}});
+  }
+  auto range = table.ranges.begin();
+  for (std::size_t i = 0; i < table.shard.size(); ++i) {
+    StoredPiece piece{.parameter = table.parameter[i]};
+    for (Index r = 0; r < table.range_count[i]; ++r, range += 2) {
+      piece.ranges.push_back({range[0], range[1]});
+    }
+    std::copy_n(table.checksum.begin() + i * state_count, state_count, piece.checksums.begin());
+    std::copy_n(table.offset.begin() + i * state_count, state_count, piece.offsets.begin());
+    shards[table.shard[i]].pieces.push_back(std::move(piece));
+  }
+  return shards;
+}
+
+std::string header_of(std::uint64_t digest, std::size_t bytes) {
+  std::string header = fmt::format("kzero checkpoint manifest\nformat {}\nbytes {}\nxxh3_64 {}\n",
+                                   format_version, bytes, format_checksum(digest));
+  header.resize(header_bytes, '\0');
+  return header;
+}
+
+std::uint64_t digest_behind_header(const std::string& bytes) {
+  return checksum(std::as_bytes(std::span(bytes).subspan(header_bytes)));
+}
+
+void check_header(const std::string& bytes, const std::filesystem::path& path) {
+  Index version = 0;
+  const std::string header = bytes.substr(0, header_bytes);
+  const bool known =
+      header.size() == header_bytes &&
+      std::sscanf(header.c_str(), "kzero checkpoint manifest\nformat %" SCNd64, &version) == 1;
+  KZERO_REQUIRE(known, ExitCode::files, "{}: is not the manifest of a checkpoint, or is damaged",
+                path.string());
+  KZERO_REQUIRE(version == format_version, ExitCode::files,
+                "{}: is of format version {}; this program reads version {}", path.string(),
+                version, format_version);
+  KZERO_REQUIRE(header == header_of(digest_behind_header(bytes), bytes.size()), ExitCode::files,
+                "{}: is damaged: its {} bytes do not fit their checksum", path.string(),
+                bytes.size());
+}
+
+}  // namespace
+
+ModelShape shape_of(const deck::Model& model) {
+  return {.layers = model.layers,
+          .hidden = model.hidden,
+          .heads = model.heads,
+          .sequence = model.sequence,
+          .vocab = model.vocab,
+          .feed_forward = model.feed_forward == 0 ? 4 * model.hidden : model.feed_forward,
+          .tied_embeddings = model.tied_embeddings ? 1 : 0,
+          .layernorm_eps = model.layernorm_eps};
+}
+
+std::vector<Parameter> parameters_of(const param::Table& table) {
+  std::vector<Parameter> parameters;
+  for (const auto& unit : table) {
+    for (const auto& spec : unit.params) parameters.push_back({spec.name, spec.shape});
+  }
+  return parameters;
+}
+
+void write_manifest(const std::filesystem::path& folder, const Manifest& manifest) {
+  const auto path = folder / manifest_name;
+  Hdf5File file = Hdf5File::create(path, header_bytes);
+  file.create_group("/model");
+  for_each_attribute(manifest, [&](const char* object, const char* name, const auto& value) {
+    file.set_attribute(object, name, value);
+  });
+  file.set_attribute("/", "format_version", format_version);
+  file.write("/deck", std::span<const std::string>(&manifest.deck, 1), {});
+  put_parameters(file, manifest.parameters);
+  put_shards(file, manifest.shards);
+  file.close();
+
+  // The header goes in last: until then the file does not count as a manifest.
+  const std::string bytes = load_file(path);
+  std::fstream stream(path, std::ios::in | std::ios::out | std::ios::binary);
+  stream << header_of(digest_behind_header(bytes), bytes.size()) << std::flush;
+  KZERO_REQUIRE(stream.good(), ExitCode::files, "{}: writing failed", path.string());
+  stream.close();
+  sync_to_disk(path);
+  read_manifest(folder);
+}
+
+Manifest parse_manifest(const std::string& bytes, const std::filesystem::path& path) {
+  check_header(bytes, path);
+  const Hdf5File file = Hdf5File::open_image(bytes, path);
+  Manifest manifest;
+  for_each_attribute(manifest, [&](const char* object, const char* name, auto& value) {
+    value = file.attribute<std::remove_reference_t<decltype(value)>>(object, name);
+  });
+  const auto deck = file.read<std::string>("/deck");
+  KZERO_REQUIRE(deck.size() == 1, ExitCode::files, "{}: holds {} decks, not one", path.string(),
+                deck.size());
+  manifest.deck = deck.front();
+  manifest.parameters = get_parameters(file);
+  manifest.shards = get_shards(file, manifest.parameters.size(), path);
+  return manifest;
+}
+
+Manifest read_manifest(const std::filesystem::path& folder) {
+  const auto path = folder / manifest_name;
+  return parse_manifest(load_file(path), path);
+}
+
+}  // namespace kzero::checkpoint

@@ -1,0 +1,96 @@
+// The manifest of a checkpoint: what was saved, by which program and run, and which file holds
+// which ranges with which checksums. manifest.h5 carries its own checksum in front (the HDF5 user
+// block), so that damaged bytes never reach the HDF5 library. Its presence means that the
+// checkpoint is complete.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "checkpoint/piece.hpp"
+#include "deck/config.hpp"
+#include "param/spec.hpp"
+
+namespace kzero::checkpoint {
+
+inline constexpr Index format_version = 1;
+inline constexpr const char* manifest_name = "manifest.h5";
+
+/// What makes two models the same: what `convert` and `inspect` know without reading the deck.
+struct ModelShape {
+  Index layers = 0;
+  Index hidden = 0;
+  Index heads = 0;
+  Index sequence = 0;
+  Index vocab = 0;
+  Index feed_forward = 0;
+  Index tied_embeddings = 1;  // 0: lm_head.weight is a parameter of its own
+  double layernorm_eps = 0;
+  bool operator==(const ModelShape&) const = default;
+};
+
+ModelShape shape_of(const deck::Model& model);
+
+struct Parameter {
+  std::string name;
+  std::vector<Index> shape;  // global, row-major
+  bool operator==(const Parameter&) const = default;
+
+  Index elements() const {
+    Index product = 1;
+    for (const Index extent : shape) product *= extent;
+    return product;
+  }
+};
+
+std::vector<Parameter> parameters_of(const param::Table& table);
+
+/// One parameter's part of a shard file: three datasets `NAME/master` and so on.
+struct StoredPiece {
+  Index parameter = 0;  // position in Manifest::parameters
+  std::vector<Range> ranges{};
+  std::array<std::uint64_t, state_count> checksums{};
+  std::array<Index, state_count> offsets{};  // bytes from the start of the file
+};
+
+struct Shard {
+  std::string file;  // name within the checkpoint's folder
+  Index bytes = 0;
+  std::uint64_t checksum = 0;
+  std::vector<StoredPiece> pieces{};
+};
+
+struct Manifest {
+  std::string kzero_version;  // these two are filled in by write()
+  std::string git_hash;
+  std::string deck;  // the resolved deck, as TOML
+  ModelShape model;
+  Index data_ranks = 1;
+  Index tensor_ranks = 1;
+  Index stage = 0;
+  std::string precision;
+  Index step = 0;     // steps done
+  Index tokens = 0;   // seen in training
+  Index samples = 0;  // the next global sample index
+  double loss_scale = 1;
+  Index scale_good_steps = 0;  // since the last overflow or change of the scale
+  Index skipped_steps = 0;     // of all steps done
+  Index skipped_in_row = 0;    // up to now
+  std::vector<Parameter> parameters;
+  std::vector<Shard> shards;  // filled in by write()
+};
+
+/// Writes and syncs manifest.h5 in `folder`, and reads it back.
+void write_manifest(const std::filesystem::path& folder, const Manifest& manifest);
+
+/// From the bytes of a manifest file; `path` is for messages. Throws Error(files) for bytes that
+/// are damaged, of another format version, or no manifest at all.
+Manifest parse_manifest(const std::string& bytes, const std::filesystem::path& path);
+
+/// parse_manifest of `folder`/manifest.h5.
+Manifest read_manifest(const std::filesystem::path& folder);
+
+}  // namespace kzero::checkpoint

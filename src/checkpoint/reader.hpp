@@ -1,0 +1,22 @@
+// Reads ranges of parameters out of a checkpoint, whichever files hold them: what one grid saved,
+// any other loads.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "checkpoint/piece.hpp"
+#include "checkpoint/search.hpp"
+
+namespace kzero::checkpoint {
+
+/// Fills the pieces' arrays, bit for bit what was saved; an empty array is not wanted. Opens only
+/// the shards that hold wanted ranges and reads little more than those. A dataset that is wanted
+/// whole is compared with its checksum once more. Throws Error(files) naming the parameter and
+/// range that is nowhere, or the file at fault. Each rank reads for itself: not collective.
+void read(const Found& from, std::span<const Piece> wanted);
+
+/// Throws Error(usage) naming the first difference if the model of `table` is not the one saved.
+void require_same_parameters(const Found& found, const param::Table& table);
+
+}  // namespace kzero::checkpoint

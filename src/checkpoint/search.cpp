@@ -1,0 +1,89 @@
+#include "checkpoint/search.hpp"
+
+#include <fmt/ranges.h>
+
+#include <sstream>
+
+#include "base/error.hpp"
+#include "checkpoint/agreement.hpp"
+#include "checkpoint/files.hpp"
+#include "checkpoint/retention.hpp"
+#include "checkpoint/verify.hpp"
+
+namespace kzero::checkpoint {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream stream(text);
+  for (std::string line; std::getline(stream, line);) lines.push_back(line);
+  return lines;
+}
+
+std::string joined(const std::vector<std::string>& lines) {
+  std::string text;
+  for (const std::string& line : lines) text += line + "\n";
+  return text;
+}
+
+std::vector<std::string> shared_candidates(const grid::Group& world, const fs::path& folder) {
+  std::vector<std::string> paths;
+  together(world, [&] {
+    if (!world.is_root()) return;
+    for (const fs::path& path : candidates(folder)) paths.push_back(path.string());
+  });
+  return lines_of(world.broadcast(joined(paths)));
+}
+
+/// One rank reads the manifest's bytes, all make sense of them.
+Manifest shared_manifest(const grid::Group& world, const fs::path& path) {
+  std::string bytes;
+  together(world, [&] {
+    if (world.is_root()) bytes = load_file(path / manifest_name);
+  });
+  bytes = world.broadcast(bytes);
+  Manifest manifest;
+  together(world, [&] { manifest = parse_manifest(bytes, path / manifest_name); });
+  return manifest;
+}
+
+std::vector<std::string> shared_verification(const grid::Group& world, const fs::path& path,
+                                             const Manifest& manifest) {
+  std::vector<std::string> mine;
+  for (std::size_t i = world.rank(); i < manifest.shards.size(); i += world.size()) {
+    const auto found = verify_shard(path, manifest.parameters, manifest.shards[i]);
+    mine.insert(mine.end(), found.begin(), found.end());
+  }
+  std::string all;
+  for (const std::string& text : world.gather(joined(mine))) all += text;
+  return lines_of(world.broadcast(all));
+}
+
+}  // namespace
+
+std::optional<Found> newest(const grid::Group& world, const fs::path& folder,
+                            std::vector<std::string>& problems) {
+  for (const std::string& path : shared_candidates(world, folder)) {
+    try {
+      Found found{path, shared_manifest(world, path)};
+      const auto damage = shared_verification(world, path, found.manifest);
+      if (damage.empty()) return found;
+      problems.insert(problems.end(), damage.begin(), damage.end());
+    } catch (const Error& error) {
+      problems.emplace_back(error.what());
+    }
+  }
+  return std::nullopt;
+}
+
+Found open(const grid::Group& world, const fs::path& path, std::vector<std::string>& problems) {
+  auto found = newest(world, path, problems);
+  KZERO_REQUIRE(found, ExitCode::files, "{}: holds no complete checkpoint{}{}", path.string(),
+                problems.empty() ? "" : "\n", fmt::join(problems, "\n"));
+  return std::move(*found);
+}
+
+}  // namespace kzero::checkpoint

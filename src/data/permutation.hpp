@@ -1,0 +1,29 @@
+// A shuffled order that is computed, not stored: a keyed bijection of {0 .. count-1} by a balanced
+// Feistel network (Luby, Rackoff 1988) on the next even power of two, walked until it falls inside
+// (Black, Rogaway 2002). Takes no memory for any count, so a run resumes anywhere in it. Knows
+// nothing of tokens.
+#pragma once
+
+#include <cstdint>
+
+#include "base/types.hpp"
+
+namespace kzero::data {
+
+class Permutation {
+ public:
+  /// Of `count` >= 1 elements. Each (seed, epoch) gives an order of its own.
+  Permutation(Index count, std::uint64_t seed, std::uint64_t epoch);
+
+  /// What stands at a position in [0, count).
+  Index operator()(Index position) const;
+
+ private:
+  std::uint64_t encrypt(std::uint64_t value) const;
+
+  std::uint64_t count_;
+  std::uint64_t key_;
+  int half_bits_ = 1;
+};
+
+}  // namespace kzero::data

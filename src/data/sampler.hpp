@@ -1,0 +1,81 @@
+// Which tokens a sample holds: a pure function of (seed, global sample index), the same on any
+// grid, so a run resumes by its step number alone. Window w of a stream covers tokens [w T, w T +
+// T]; its first T are the inputs, its last T the targets, and neighbours share one token. Does not
+// know ranks or epochs' ends.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "base/types.hpp"
+#include "data/token_file.hpp"
+#include "deck/config.hpp"
+
+namespace kzero::data {
+
+/// How a step's samples fall to data parallel ranks and micro-batches: contiguous, in rank order.
+struct BatchPlan {
+  Index global_batch;  // sequences a step over all ranks; a multiple of ranks * micro_batch
+  Index ranks;
+  Index micro_batch;  // sequences a rank computes at once
+
+  Index micro_batches() const { return global_batch / ranks / micro_batch; }
+
+  /// The first of the micro_batch global samples that a rank reads.
+  Index first_sample(Index step, Index rank, Index micro) const {
+    return step * global_batch + rank * (global_batch / ranks) + micro * micro_batch;
+  }
+};
+
+/// Windows of T + 1 tokens of a stream: how many there are.
+Index count_windows(const TokenStream& stream, Index sequence);
+
+/// Some consecutive windows of a stream, in sequential or shuffled order, over and over.
+class Sampler {
+ public:
+  Sampler(std::shared_ptr<const TokenStream> stream, Index sequence, Index first_window,
+          Index windows, deck::DataOrder order, std::uint64_t seed);
+
+  Index windows() const { return windows_; }  // samples in an epoch
+  Index epoch(Index sample) const { return sample / windows_; }
+
+  /// The stream's window that a global sample reads. Shuffled epochs differ from one another.
+  Index window(Index sample) const;
+
+  /// Tokens of samples [first_sample, first_sample + count): inputs [count, T] and targets [count,
+  /// T].
+  void batch(Index first_sample, Index count, Token* inputs, Token* targets) const;
+
+ private:
+  std::shared_ptr<const TokenStream> stream_;
+  Index sequence_;
+  Index first_window_;
+  Index windows_;
+  deck::DataOrder order_;
+  std::uint64_t seed_;
+};
+
+/// What the deck's [data] names: training samples, and validation samples where it asks for them.
+struct Dataset {
+  std::shared_ptr<const TokenStream> training_stream;
+  std::shared_ptr<const TokenStream>
+      validation_stream;  // null: part of the training stream, or none
+  std::unique_ptr<const Sampler> training;
+  std::unique_ptr<const Sampler> validation;  // always sequential; null: none
+
+  /// Of all that decides which tokens a sample holds, but for the seed.
+  std::uint64_t digest() const;
+
+  /// Checks one of `parts` equal parts of all tokens against the vocabulary: Error(files) as
+  /// TokenStream::check_tokens. With a part for each rank the data is read once; agree on the
+  /// outcome.
+  void check_tokens(Index vocab, Index part, Index parts) const;
+};
+
+/// Opens the files and cuts them into windows. Validation reads validation_files, or else the last
+/// validation_fraction of the training windows, which training then leaves out. Throws Error(files)
+/// if a file is missing or bad, or if there are too few tokens.
+Dataset open_dataset(const deck::Data& deck, Index sequence, std::uint64_t seed);
+
+}  // namespace kzero::data

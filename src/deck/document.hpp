@@ -1,0 +1,39 @@
+// A deck's text as places and values, before it is known which keys exist: the TOML parser with its
+// limits and its error messages. Knows nothing of the key table.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "deck/problem.hpp"
+#include "deck/schema.hpp"
+
+namespace kzero::deck {
+
+/// A deck's name in messages and its bytes.
+struct Source {
+  std::string name;
+  std::string text;
+};
+
+/// One `name = value` as it was found.
+struct Entry {
+  std::string name;
+  Place key_place;
+  Place value_place;
+  Value value;
+  std::string shown;  // the value as written, on one line
+};
+
+/// One table of the deck. The entries outside any table are in a section without a name.
+struct Section {
+  std::string name;
+  Place place;
+  std::vector<Entry> entries;
+};
+
+/// Reads TOML. What is not TOML (or is longer than 256 KiB, or nests deeper than 32) becomes a
+/// problem, and then there are no sections. Never throws, whatever the bytes.
+std::vector<Section> read_document(const Source& source, std::vector<Problem>& problems);
+
+}  // namespace kzero::deck

@@ -1,0 +1,286 @@
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "deck/schema.hpp"
+
+namespace kzero::deck {
+
+namespace {
+
+// Limits are far above any use, and low enough that what is computed from the values stays in
+// range.
+constexpr double most = 1000000000;
+constexpr double year = 365 * 86400;
+constexpr double largest_exact = 9007199254740992;  // integer that JSON and double hold: 2^53
+
+/// Reads and writes one field of Config, as the type that Value has for it.
+template <class Held, class Table, class Field>
+void bind(Key& key, Table Config::*table, Field Table::*field) {
+  key.get = [=](const Config& config) -> Value { return static_cast<Held>(config.*table.*field); };
+  key.set = [=](Config& config, const Value& value) {
+    config.*table.*field = static_cast<Field>(std::get<Held>(value));
+  };
+}
+
+template <class Table, class Field>
+Key integer(std::string path, Table Config::*table, Field Table::*field, Range range,
+            std::string unit, std::string doc) {
+  Key key{std::move(path), Kind::integer, std::move(unit), range, {}, std::move(doc), {}, {}};
+  bind<Index>(key, table, field);
+  return key;
+}
+
+template <class Table>
+Key size(std::string path, Table Config::*table, Index Table::*field, Range range,
+         std::string doc) {
+  Key key{std::move(path), Kind::size, "bytes", range, {}, std::move(doc), {}, {}};
+  bind<Index>(key, table, field);
+  return key;
+}
+
+template <class Table>
+Key real(std::string path, Table Config::*table, double Table::*field, Range range,
+         std::string unit, std::string doc) {
+  Key key{std::move(path), Kind::real, std::move(unit), range, {}, std::move(doc), {}, {}};
+  bind<double>(key, table, field);
+  return key;
+}
+
+template <class Table>
+Key duration(std::string path, Table Config::*table, double Table::*field, Range range,
+             std::string doc) {
+  Key key{std::move(path), Kind::duration, "seconds", range, {}, std::move(doc), {}, {}};
+  bind<double>(key, table, field);
+  return key;
+}
+
+template <class Table>
+Key boolean(std::string path, Table Config::*table, bool Table::*field, std::string doc) {
+  Key key{std::move(path), Kind::boolean, "", {}, {}, std::move(doc), {}, {}};
+  bind<bool>(key, table, field);
+  return key;
+}
+
+template <class Table>
+Key text(std::string path, Table Config::*table, std::string Table::*field, std::string doc) {
+  Key key{std::move(path), Kind::text, "", {}, {}, std::move(doc), {}, {}};
+  bind<std::string>(key, table, field);
+  return key;
+}
+
+template <class Table>
+Key texts(std::string path, Table Config::*table, std::vector<std::string> Table::*field,
+          std::string doc) {
+  Key key{std::move(path), Kind::texts, "", {}, {}, std::move(doc), {}, {}};
+  bind<std::vector<std::string>>(key, table, field);
+  return key;
+}
+
+template <class Table, class Field>
+Key choice(std::string path, Table Config::*table, Field Table::*field,
+           std::vector<std::pair<std::string, Field>> choices, std::string doc) {
+  Key key{std::move(path), Kind::choice, "", {}, {}, std::move(doc), {}, {}};
+  for (const auto& [name, value] : choices) key.choices.push_back(name);
+  key.get = [=](const Config& config) -> Value {
+    for (const auto& [name, value] : choices) {
+      if (value == config.*table.*field) return name;
+    }
+    return std::monostate{};
+  };
+  key.set = [=](Config& config, const Value& value) {
+    for (const auto& [name, choice] : choices) {
+      if (name == std::get<std::string>(value)) config.*table.*field = choice;
+    }
+  };
+  return key;
+}
+
+Range from(double low, double high) { return {low, high, End::included, End::included}; }
+Range above(double low, double high) { return {low, high, End::excluded, End::included}; }
+Range below(double low, double high) { return {low, high, End::included, End::excluded}; }
+
+void add_model(std::vector<Key>& table) {
+  constexpr auto t = &Config::model;
+  table.push_back(
+      integer("model.layers", t, &Model::layers, from(1, 10000), "", "Transformer blocks."));
+  table.push_back(integer("model.hidden", t, &Model::hidden, from(1, 100000), "",
+                          "Width of the model; a multiple of model.heads."));
+  table.push_back(
+      integer("model.heads", t, &Model::heads, from(1, 10000), "", "Attention heads of a block."));
+  table.push_back(integer("model.sequence", t, &Model::sequence, from(1, 1000000), "tokens",
+                          "Length of a sequence, also the number of learned positions."));
+  table.push_back(integer("model.vocab", t, &Model::vocab, from(1, 2147483647), "tokens",
+                          "Size of the vocabulary; at least 256 for data.format = \"bytes\"."));
+  table.push_back(integer("model.feed_forward", t, &Model::feed_forward, from(0, 1000000), "",
+                          "Width inside the feed-forward part; 0: 4 * model.hidden."));
+  table.push_back(boolean("model.tied_embeddings", t, &Model::tied_embeddings,
+                          "The output projection uses the weights of the token embedding."));
+  table.push_back(real("model.layernorm_eps", t, &Model::layernorm_eps, above(0, 1), "",
+                       "Added to the variance in every layer normalisation."));
+  table.push_back(real("model.init_std", t, &Model::init_std, from(0, 10), "",
+                       "Standard deviation of the initial weights."));
+  table.push_back(
+      text("model.initial", t, &Model::initial,
+           "A safetensors file with GPT-2 weights to start from; empty: weights drawn from "
+           "train.seed."));
+}
+
+void add_grid(std::vector<Key>& table) {
+  constexpr auto t = &Config::grid;
+  table.push_back(integer("grid.data", t, &Grid::data, from(0, 1000000), "ranks",
+                          "Data-parallel axis of the process grid; 0: all ranks that grid.tensor "
+                          "leaves."));
+  table.push_back(integer("grid.tensor", t, &Grid::tensor, from(1, 10000), "ranks",
+                          "Tensor-parallel axis of the process grid; this version has 1 only."));
+}
+
+void add_zero(std::vector<Key>& table) {
+  constexpr auto t = &Config::zero;
+  table.push_back(
+      integer("zero.stage", t, &Zero::stage, from(0, 3), "",
+              "What the data-parallel ranks share out among themselves (0: nothing); this "
+              "version has 0 only."));
+  table.push_back(
+      size("zero.bucket", t, &Zero::bucket, from(256, 0x1p40),
+           "Size of one communication buffer; gradients are reduced a buffer at a time."));
+}
+
+void add_train(std::vector<Key>& table) {
+  constexpr auto t = &Config::train;
+  table.push_back(integer("train.steps", t, &Train::steps, from(1, most), "steps",
+                          "Optimizer steps of the whole training, over all its jobs."));
+  table.push_back(integer("train.global_batch", t, &Train::global_batch, from(1, 1000000),
+                          "sequences", "Sequences of one step, over all ranks."));
+  table.push_back(integer("train.micro_batch", t, &Train::micro_batch, from(0, 1000000),
+                          "sequences",
+                          "Sequences that a rank computes at once; 0: all of its share of "
+                          "train.global_batch."));
+  table.push_back(
+      choice("train.precision", t, &Train::precision,
+             {{"fp32", Dtype::fp32}, {"bf16", Dtype::bf16}, {"fp16", Dtype::fp16}},
+             "Storage of weights, activations and gradients; master weights and moments "
+             "are fp32 always."));
+  table.push_back(integer("train.seed", t, &Train::seed, from(0, largest_exact), "",
+                          "Key of the initial weights and of the order of the data."));
+  table.push_back(integer("train.validate_every", t, &Train::validate_every, from(0, most), "steps",
+                          "Steps from one validation to the next; 0: never."));
+  table.push_back(integer("train.validation_batches", t, &Train::validation_batches, from(1, most),
+                          "batches", "Global batches that one validation reads."));
+}
+
+void add_optimizer(std::vector<Key>& table) {
+  constexpr auto t = &Config::optimizer;
+  table.push_back(
+      choice("optimizer.kind", t, &Optimizer::kind, {{"adamw", "adamw"}}, "The update rule."));
+  table.push_back(real("optimizer.lr", t, &Optimizer::lr, from(0, 1000), "",
+                       "Highest learning rate, reached after the warm-up."));
+  table.push_back(real("optimizer.min_lr", t, &Optimizer::min_lr, from(0, 1000), "",
+                       "Learning rate at the end of a falling schedule."));
+  table.push_back(integer("optimizer.warmup", t, &Optimizer::warmup, from(0, most), "steps",
+                          "Steps over which the learning rate rises to optimizer.lr."));
+  table.push_back(choice("optimizer.schedule", t, &Optimizer::schedule,
+                         {{"cosine", Schedule::cosine},
+                          {"linear", Schedule::linear},
+                          {"constant", Schedule::constant}},
+                         "How the learning rate falls after the warm-up, until train.steps."));
+  table.push_back(
+      real("optimizer.beta1", t, &Optimizer::beta1, below(0, 1), "", "Decay of the first moment."));
+  table.push_back(real("optimizer.beta2", t, &Optimizer::beta2, below(0, 1), "",
+                       "Decay of the second moment."));
+  table.push_back(real("optimizer.eps", t, &Optimizer::eps, above(0, 1), "",
+                       "Added to the root of the second moment."));
+  table.push_back(real("optimizer.weight_decay", t, &Optimizer::weight_decay, from(0, 1000), "",
+                       "Decoupled weight decay, of weights with two dimensions only."));
+  table.push_back(
+      real("optimizer.clip", t, &Optimizer::clip, from(0, 1000000), "",
+           "Gradients are scaled down to at most this global L2 norm; 0: no clipping."));
+  table.push_back(real("optimizer.loss_scale", t, &Optimizer::loss_scale, from(1, 0x1p24), "",
+                       "First factor on the loss in fp16; a power of two."));
+  table.push_back(integer("optimizer.loss_scale_window", t, &Optimizer::loss_scale_window,
+                          from(1, most), "steps",
+                          "Steps without overflow after which the factor on the loss doubles in "
+                          "fp16."));
+  table.push_back(integer("optimizer.max_skipped", t, &Optimizer::max_skipped, from(1, most),
+                          "steps",
+                          "Steps with gradients that are not finite, in a row, that end the run as "
+                          "diverged."));
+}
+
+void add_data(std::vector<Key>& table) {
+  constexpr auto t = &Config::data;
+  table.push_back(
+      texts("data.files", t, &Data::files, "Training data: paths, or patterns with * and ?."));
+  table.push_back(choice(
+      "data.format", t, &Data::format, {{"bytes", DataFormat::bytes}, {"llmc", DataFormat::llmc}},
+      "\"bytes\": any file, a token is a byte. \"llmc\": 256 int32 of header, then "
+      "16-bit tokens."));
+  table.push_back(choice("data.order", t, &Data::order,
+                         {{"shuffled", DataOrder::shuffled}, {"sequential", DataOrder::sequential}},
+                         "Order in which an epoch visits the sequences."));
+  table.push_back(texts("data.validation_files", t, &Data::validation_files,
+                        "Validation data: paths, or patterns with * and ?."));
+  table.push_back(real("data.validation_fraction", t, &Data::validation_fraction, from(0, 0.5), "",
+                       "Part of the tokens of data.files, at their end, that is kept for "
+                       "validation."));
+}
+
+void add_checkpoint(std::vector<Key>& table) {
+  constexpr auto t = &Config::checkpoint;
+  table.push_back(text("checkpoint.folder", t, &Checkpoint::folder,
+                       "Where checkpoints are written; empty: none are."));
+  table.push_back(
+      integer("checkpoint.every", t, &Checkpoint::every, from(0, most), "steps",
+              "Steps from one checkpoint to the next; 0: only at the end and when stopped."));
+  table.push_back(integer("checkpoint.keep", t, &Checkpoint::keep, from(0, most), "checkpoints",
+                          "Newest complete checkpoints that stay; 0: all."));
+  table.push_back(boolean("checkpoint.resume", t, &Checkpoint::resume,
+                          "Go on from the newest complete checkpoint in checkpoint.folder."));
+}
+
+void add_run(std::vector<Key>& table) {
+  constexpr auto t = &Config::run;
+  table.push_back(duration("run.wall_limit", t, &Run::wall_limit, from(0, year),
+                           "Time limit of the job, from the start of the program; 0: none."));
+  table.push_back(duration("run.stop_margin", t, &Run::stop_margin, from(0, year),
+                           "Time before run.wall_limit at which to stop with a checkpoint."));
+  table.push_back(
+      integer("run.max_steps", t, &Run::max_steps, from(0, most), "steps",
+              "Steps of this job after which it stops with a checkpoint; 0: no limit."));
+  table.push_back(integer("run.log_every", t, &Run::log_every, from(1, most), "steps",
+                          "Steps from one line of output to the next."));
+  table.push_back(choice("run.communicator", t, &Run::communicator, {{"mpi", "mpi"}},
+                         "What carries messages between ranks."));
+  table.push_back(
+      text("run.metrics", t, &Run::metrics, "File for one JSON object a step; empty: none."));
+  table.push_back(
+      integer("run.threads", t, &Run::threads, from(0, 10000), "threads",
+              "Threads of a rank; 0: OMP_NUM_THREADS, else its share of the node's cores."));
+  table.push_back(choice("run.gemm", t, &Run::gemm,
+                         {{"onednn", GemmBackend::onednn},
+                          {"blas", GemmBackend::blas},
+                          {"reference", GemmBackend::reference}},
+                         "Library of the matrix products; \"reference\" is for tests."));
+  table.push_back(real("run.peak_tflops", t, &Run::peak_tflops, from(0, 1000000), "TFLOP/s",
+                       "Peak speed of a rank, for the utilisation; 0: measured at the start."));
+}
+
+}  // namespace
+
+const std::vector<Key>& keys() {
+  static const std::vector<Key> all = [] {
+    std::vector<Key> table;
+    add_model(table);
+    add_grid(table);
+    add_zero(table);
+    add_train(table);
+    add_optimizer(table);
+    add_data(table);
+    add_checkpoint(table);
+    add_run(table);
+    return table;
+  }();
+  return all;
+}
+
+}  // namespace kzero::deck

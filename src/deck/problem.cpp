@@ -1,0 +1,46 @@
+#include "deck/problem.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <ranges>
+#include <tuple>
+
+#include "base/error.hpp"
+
+namespace kzero::deck {
+
+void throw_if_any(std::vector<Problem> problems) {
+  if (problems.empty()) return;
+  std::ranges::stable_sort(problems, {}, [](const Problem& p) {
+    return std::tuple(p.place.source, p.place.line, p.place.column);
+  });
+  constexpr std::size_t most_lines = 100;  // a file that is no deck at all must not flood the log
+  std::string text;
+  for (const Problem& problem : problems | std::views::take(most_lines)) {
+    text += fmt::format("{}{}: {}", text.empty() ? "" : "\n", problem.place.text, problem.text);
+  }
+  if (problems.size() > most_lines) {
+    text += fmt::format("\n{}: and {} more", problems[most_lines].place.text,
+                        problems.size() - most_lines);
+  }
+  throw Error(ExitCode::usage, text);
+}
+
+std::string printable(std::string_view text) {
+  constexpr std::size_t longest = 80;
+  std::string shown;
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    const bool starts_character = (byte & 0xC0U) != 0x80U;
+    if (shown.size() >= longest && starts_character) return shown + "...";
+    if (byte < 0x20 || byte == 0x7F) {
+      shown += fmt::format("\\x{:02x}", byte);
+    } else {
+      shown += c;
+    }
+  }
+  return shown;
+}
+
+}  // namespace kzero::deck

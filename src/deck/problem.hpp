@@ -1,0 +1,35 @@
+// What is wrong with a deck and where: problems are gathered, sorted by place and shown at once.
+// Knows nothing of TOML or of the keys.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/types.hpp"
+
+namespace kzero::deck {
+
+/// Where something was set, in the order in which problems are listed.
+struct Place {
+  enum class Source { deck, command_line, defaults };
+
+  Source source = Source::defaults;
+  Index line = 0;    // from 1; on the command line: which override
+  Index column = 0;  // from 1, in characters
+  std::string text;  // "deck.toml:3:1"
+};
+
+struct Problem {
+  Place place;
+  std::string text;
+};
+
+/// Throws Error(usage) with one line for each of the first hundred problems, sorted by place, and
+/// the count of the others; returns if there are none.
+void throw_if_any(std::vector<Problem> problems);
+
+/// The text on one line: control characters as \xNN, and no longer than a line.
+std::string printable(std::string_view text);
+
+}  // namespace kzero::deck

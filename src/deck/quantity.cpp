@@ -1,0 +1,101 @@
+#include "deck/quantity.hpp"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <limits>
+
+namespace kzero::deck {
+
+namespace {
+
+struct Unit {
+  std::string_view name;
+  Index factor;
+};
+
+constexpr std::array<Unit, 5> size_units{{{"TiB", Index{1} << 40},
+                                          {"GiB", Index{1} << 30},
+                                          {"MiB", Index{1} << 20},
+                                          {"KiB", Index{1} << 10},
+                                          {"B", 1}}};
+constexpr std::array<Unit, 4> time_units{{{"d", 86400}, {"h", 3600}, {"min", 60}, {"s", 1}}};
+
+bool starts_with_digit(std::string_view text) {
+  return !text.empty() && text.front() >= '0' && text.front() <= '9';
+}
+
+void skip_blanks(std::string_view& text) {
+  while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
+}
+
+/// Takes a number off the front of the text.
+template <class Number>
+std::optional<Number> take_number(std::string_view& text) {
+  Number value{};
+  if (!starts_with_digit(text)) return std::nullopt;
+  const char* const end = text.data() + text.size();
+  const auto [rest, problem] = std::from_chars(text.data(), end, value);
+  if (problem != std::errc{}) return std::nullopt;
+  text.remove_prefix(static_cast<std::size_t>(rest - text.data()));
+  skip_blanks(text);
+  return value;
+}
+
+}  // namespace
+
+std::optional<Index> parse_size(std::string_view text) {
+  const auto count = take_number<Index>(text);
+  if (!count || text.empty()) return count;
+  for (const Unit& unit : size_units) {
+    if (text != unit.name) continue;
+    if (*count > std::numeric_limits<Index>::max() / unit.factor) return std::nullopt;
+    return *count * unit.factor;
+  }
+  return std::nullopt;
+}
+
+std::string format_size(Index bytes) {
+  for (const Unit& unit : size_units) {
+    if (bytes != 0 && bytes % unit.factor == 0) {
+      return fmt::format("{}{}", bytes / unit.factor, unit.name);
+    }
+  }
+  return fmt::format("{}B", bytes);
+}
+
+std::optional<double> parse_duration(std::string_view text) {
+  auto number = take_number<double>(text);
+  if (!number || text.empty()) return number;
+  double seconds = 0;
+  auto unit = time_units.begin();
+  while (number) {
+    while (unit != time_units.end() && !text.starts_with(unit->name)) ++unit;
+    if (unit == time_units.end()) return std::nullopt;
+    seconds += *number * static_cast<double>(unit->factor);
+    text.remove_prefix(unit->name.size());
+    ++unit;
+    if (text.empty()) return seconds;
+    skip_blanks(text);
+    number = take_number<double>(text);
+  }
+  return std::nullopt;
+}
+
+std::string format_duration(double seconds) {
+  if (seconds == 0 || seconds != std::floor(seconds) || seconds > 1e15) {
+    return fmt::format("{}s", seconds);
+  }
+  std::string text;
+  auto left = static_cast<Index>(seconds);
+  for (const Unit& unit : time_units) {
+    if (unit.name == "d" || left < unit.factor) continue;  // batch systems count hours, not days
+    text += fmt::format("{}{}", left / unit.factor, unit.name);
+    left %= unit.factor;
+  }
+  return text;
+}
+
+}  // namespace kzero::deck

@@ -1,0 +1,201 @@
+#include "deck/reader.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "deck/guard.hpp"
+#include "deck/problem.hpp"
+#include "deck/schema.hpp"
+
+namespace kzero::deck {
+
+namespace {
+
+std::string suggestion(const std::string& path) {
+  return path.empty() ? "; 'kzero defaults' lists every key"
+                      : fmt::format("; did you mean '{}'?", path);
+}
+
+class Reader {
+ public:
+  void read_deck(const Source& deck) {
+    const std::vector<Section> sections = read_document(deck, problems_);
+    is_readable_ = problems_.empty();
+    for (const Section& section : sections) {
+      if (section.name.empty()) {
+        for (const Entry& entry : section.entries) read_outside_tables(entry);
+        continue;
+      }
+      const auto names = tables();
+      if (std::ranges::find(names, section.name) == names.end()) {
+        problems_.push_back({section.place, unknown_table(section.name)});
+        continue;
+      }
+      for (Entry entry : section.entries) {
+        entry.name = section.name + "." + entry.name;
+        read_entry(entry);
+      }
+    }
+  }
+
+  void read_override(const std::string& argument, Index number) {
+    const Place place{Place::Source::command_line, number, 0,
+                      fmt::format("command line: '{}'", printable(argument))};
+    if (const auto refusal = find_refusal(argument)) {
+      problems_.push_back({place, refusal->reason});
+      return;
+    }
+    const std::size_t equals = argument.find('=');
+    if (equals == std::string::npos || equals == 0) {
+      problems_.push_back({place, "an override is written as key=value"});
+      return;
+    }
+    const std::string path = argument.substr(0, equals);
+    const std::string text = argument.substr(equals + 1);
+    const Key* key = find_key(path);
+    if (key != nullptr && !overridden_.insert(path).second) {
+      problems_.push_back(
+          {place, fmt::format("key '{}' is given twice on the command line", path)});
+      return;
+    }
+    Entry entry{path, place, place, text, text.empty() ? "nothing" : printable(text)};
+    if (key != nullptr && !interpret(*key, text, entry)) return;
+    read_entry(entry);
+  }
+
+  Config finish(const Source& deck, const Target& target) {
+    for (const Violation& violation : apply_rules(config_, target)) {
+      const auto is_bad = [&](const std::string& path) { return bad_.contains(path); };
+      if (!is_readable_ || std::ranges::any_of(violation.keys, is_bad)) continue;
+      problems_.push_back({place_of(violation, deck), violation.text + note_of(violation)});
+    }
+    throw_if_any(std::move(problems_));
+    return config_;
+  }
+
+ private:
+  static std::string unknown_table(const std::string& name) {
+    const std::string near = nearest(name, tables(), 1 + name.size() / 3);
+    std::string known;
+    for (const std::string& table : tables()) known += (known.empty() ? "" : ", ") + table;
+    return fmt::format(
+        "table '{}' is not known; {}", printable(name),
+        near.empty() ? "the tables are " + known : fmt::format("did you mean '{}'?", near));
+  }
+
+  void read_outside_tables(const Entry& entry) {
+    const auto names = tables();
+    if (std::ranges::find(names, entry.name) != names.end()) {
+      problems_.push_back({entry.key_place, fmt::format("'{}' must be a table, [{}], found {}",
+                                                        entry.name, entry.name, entry.shown)});
+      return;
+    }
+    read_entry(entry);
+  }
+
+  void read_entry(const Entry& entry) {
+    const Key* key = find_key(entry.name);
+    if (key == nullptr) {
+      problems_.push_back(
+          {entry.key_place, fmt::format("key '{}' is not known (value {}){}", printable(entry.name),
+                                        entry.shown, suggestion(nearest_path(entry.name)))});
+      return;
+    }
+    const Value value = converted(*key, entry.value);
+    if (is_allowed(*key, value)) {
+      key->set(config_, value);
+      places_[key->path] = entry.key_place;
+      return;
+    }
+    bad_.insert(key->path);
+    problems_.push_back(
+        {entry.value_place, fmt::format("key '{}' must be {}, found {}{}", key->path, allowed(*key),
+                                        entry.shown, advice(*key, entry.value))});
+  }
+
+  static std::string advice(const Key& key, const Value& value) {
+    if (key.kind == Kind::integer && std::holds_alternative<double>(value)) {
+      return "; write it without a decimal point";
+    }
+    const auto* text = std::get_if<std::string>(&value);
+    if (key.kind != Kind::choice || text == nullptr) return "";
+    const std::string near = nearest(*text, key.choices, 1 + text->size() / 3);
+    return near.empty() ? "" : fmt::format("; did you mean \"{}\"?", near);
+  }
+
+  /// Gives the entry the value that the text stands for: TOML, or the bare text where the key holds
+  /// text. False if it starts like TOML and is none.
+  bool interpret(const Key& key, const std::string& text, Entry& entry) {
+    const bool is_quoted = text.starts_with('"') || text.starts_with('\'');
+    const bool is_list = key.kind == Kind::texts && text.starts_with('[');
+    if (key.kind == Kind::texts && !is_quoted && !is_list) {
+      entry.value = split(text);
+      return true;
+    }
+    const bool is_bare = key.kind == Kind::text || key.kind == Kind::choice;
+    if (is_bare && !is_quoted) return true;
+    std::vector<Problem> problems;
+    const auto sections = read_document({"", "value = " + text}, problems);
+    const bool is_toml =
+        problems.empty() && sections.size() == 1 && sections.front().entries.size() == 1;
+    if (is_toml) {
+      entry.value = sections.front().entries.front().value;
+      if (auto* one = std::get_if<std::string>(&entry.value); one && key.kind == Kind::texts) {
+        entry.value = std::vector<std::string>{*one};
+      }
+    } else if (is_quoted || is_list) {
+      bad_.insert(key.path);
+      problems_.push_back({entry.key_place, "the value is not valid TOML"});
+      return false;
+    }
+    return true;
+  }
+
+  static std::vector<std::string> split(const std::string& text) {
+    std::vector<std::string> parts;
+    for (std::size_t start = 0; start < text.size() + 1 && !text.empty();) {
+      const std::size_t end = std::min(text.find(',', start), text.size());
+      parts.push_back(text.substr(start, end - start));
+      start = end + 1;
+    }
+    return parts;
+  }
+
+  /// The first of the rule's keys that was set; the deck as a whole if all are defaults.
+  Place place_of(const Violation& violation, const Source& deck) const {
+    for (const std::string& path : violation.keys) {
+      if (const auto found = places_.find(path); found != places_.end()) return found->second;
+    }
+    return {.text = deck.name};
+  }
+
+  /// A reader who never wrote the key that a rule names must learn where its value comes from.
+  std::string note_of(const Violation& violation) const {
+    const std::string& path = violation.keys.front();
+    if (places_.contains(path)) return "";
+    const Key& key = *find_key(path);
+    return fmt::format("; {} is not set, its default is {}", path, as_toml(key, key.get(Config{})));
+  }
+
+  Config config_;
+  std::map<std::string, Place> places_;  // of the keys that were set
+  std::set<std::string> bad_;            // keys whose value was refused
+  std::set<std::string> overridden_;
+  std::vector<Problem> problems_;
+  bool is_readable_ = true;  // the rules judge values, not the lack of them
+};
+
+}  // namespace
+
+Config read(const Source& deck, const std::vector<std::string>& overrides, const Target& target) {
+  Reader reader;
+  reader.read_deck(deck);
+  Index number = 0;
+  for (const std::string& argument : overrides) reader.read_override(argument, ++number);
+  return reader.finish(deck, target);
+}
+
+}  // namespace kzero::deck

@@ -1,0 +1,185 @@
+#include "deck/rules.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "deck/problem.hpp"
+#include "deck/quantity.hpp"
+#include "deck/schema.hpp"
+
+namespace kzero::deck {
+
+namespace {
+
+class Rules {
+ public:
+  Rules(Config& config, const Target& target) : config_(config), target_(target) {}
+
+  std::vector<Violation> apply() {
+    check_model();
+    check_grid();
+    check_batch();
+    check_optimizer();
+    check_data();
+    check_checkpoint();
+    return std::move(violations_);
+  }
+
+ private:
+  void refuse_if(bool is_broken, std::vector<std::string> keys, std::string text) {
+    if (is_broken) violations_.push_back({std::move(keys), std::move(text)});
+  }
+
+  void check_model() {
+    Model& model = config_.model;
+    if (model.feed_forward == 0) model.feed_forward = 4 * model.hidden;
+    refuse_if(model.hidden % model.heads != 0, {"model.hidden", "model.heads"},
+              fmt::format("model.hidden must be a multiple of model.heads = {}, found {}; {}",
+                          model.heads, model.hidden, nearest_multiples(model.hidden, model.heads)));
+    refuse_if(config_.data.format == DataFormat::bytes && model.vocab < 256,
+              {"model.vocab", "data.format"},
+              fmt::format("model.vocab must be at least 256 with data.format = \"bytes\", found {}",
+                          model.vocab));
+  }
+
+  void check_grid() {
+    Grid& grid = config_.grid;
+    const Index ranks = target_.ranks;
+    const Index stage = config_.zero.stage;
+    refuse_if(
+        stage > 0, {"zero.stage"},
+        fmt::format("ZeRO stages 1 to 3 are not in this version; zero.stage must be 0, found {}",
+                    stage));
+    if (grid.tensor > 1) {
+      refuse_if(true, {"grid.tensor"},
+                fmt::format("tensor parallelism is not in this version; grid.tensor must be 1, "
+                            "found {}",
+                            grid.tensor));
+      return;
+    }
+    if (ranks == 0) return;
+    if (grid.data == 0) grid.data = ranks;
+    refuse_if(grid.data != ranks, {"grid.data"},
+              fmt::format("grid.data * grid.tensor = {} * {} = {} must be the number of ranks, {}; "
+                          "start {} ranks or set grid.data to {} or to 0 (all ranks)",
+                          grid.data, grid.tensor, grid.data * grid.tensor, ranks,
+                          grid.data * grid.tensor, ranks));
+  }
+
+  void check_batch() {
+    Train& train = config_.train;
+    const Index data = config_.grid.data;
+    if (data == 0 || config_.grid.tensor > 1) return;
+    const Index batch = train.global_batch;
+    const std::vector<std::string> keys{"train.global_batch", "train.micro_batch", "grid.data"};
+    if (train.micro_batch == 0) {
+      refuse_if(batch % data != 0, keys,
+                fmt::format("train.global_batch must be a multiple of the {} data-parallel ranks, "
+                            "found {}; {}",
+                            data, batch, nearest_multiples(batch, data)));
+      train.micro_batch = std::max<Index>(1, batch / data);
+      return;
+    }
+    const Index micro = train.micro_batch;
+    const Index unit = micro * data;
+    const Index fewer = batch / unit;
+    const auto term = [&](Index accumulation) {
+      return fmt::format("{} = {} * {} * {}", unit * accumulation, micro, data, accumulation);
+    };
+    refuse_if(batch % unit != 0, keys,
+              fmt::format("train.global_batch must be train.micro_batch * data-parallel ranks * "
+                          "accumulation = {} * {} * accumulation, found {}; nearest: {}{}{}",
+                          micro, data, batch, fewer > 0 ? term(fewer) : "",
+                          fewer > 0 ? " and " : "", term(fewer + 1)));
+  }
+
+  void check_optimizer() {
+    const Optimizer& optimizer = config_.optimizer;
+    refuse_if(optimizer.schedule != Schedule::constant && optimizer.min_lr > optimizer.lr,
+              {"optimizer.min_lr", "optimizer.lr"},
+              fmt::format("optimizer.min_lr must be at most optimizer.lr = {}, found {}",
+                          optimizer.lr, optimizer.min_lr));
+    refuse_if(optimizer.warmup > config_.train.steps, {"optimizer.warmup", "train.steps"},
+              fmt::format("optimizer.warmup must be at most train.steps = {}, found {}",
+                          config_.train.steps, optimizer.warmup));
+    int exponent = 0;
+    const double fraction = std::frexp(optimizer.loss_scale, &exponent);
+    refuse_if(
+        fraction != 0.5, {"optimizer.loss_scale"},
+        fmt::format("optimizer.loss_scale must be a power of two, found {}; nearest: {} and {}",
+                    optimizer.loss_scale, std::ldexp(0.5, exponent), std::ldexp(1.0, exponent)));
+  }
+
+  void check_data() {
+    const Data& data = config_.data;
+    refuse_if(target_.purpose == Purpose::train && data.files.empty(), {"data.files"},
+              "data.files must name the files to train on, found none");
+    const bool has_files = !data.validation_files.empty();
+    const bool has_fraction = data.validation_fraction > 0;
+    refuse_if(has_files && has_fraction, {"data.validation_fraction", "data.validation_files"},
+              "data.validation_files and data.validation_fraction exclude one another; set one");
+    refuse_if(config_.train.validate_every > 0 && !has_files && !has_fraction,
+              {"train.validate_every", "data.validation_files", "data.validation_fraction"},
+              fmt::format("train.validate_every = {} needs data.validation_files or "
+                          "data.validation_fraction above 0",
+                          config_.train.validate_every));
+    for (const std::string& file : data.validation_files) {
+      refuse_if(std::ranges::find(data.files, file) != data.files.end(),
+                {"data.validation_files", "data.files"},
+                fmt::format("\"{}\" is both in data.files and in data.validation_files", file));
+    }
+  }
+
+  void check_checkpoint() {
+    const Checkpoint& checkpoint = config_.checkpoint;
+    const Run& run = config_.run;
+    const bool has_folder = !checkpoint.folder.empty();
+    const auto needs_folder = [&](bool is_set, const std::string& key, const std::string& value) {
+      refuse_if(is_set && !has_folder, {key, "checkpoint.folder"},
+                fmt::format("{} = {} needs checkpoint.folder", key, value));
+    };
+    needs_folder(checkpoint.every > 0, "checkpoint.every", fmt::format("{}", checkpoint.every));
+    needs_folder(run.max_steps > 0, "run.max_steps", fmt::format("{}", run.max_steps));
+    needs_folder(run.wall_limit > 0, "run.wall_limit",
+                 fmt::format("\"{}\"", format_duration(run.wall_limit)));
+    refuse_if(run.wall_limit > 0 && run.wall_limit <= run.stop_margin,
+              {"run.wall_limit", "run.stop_margin"},
+              fmt::format("run.wall_limit must be more than run.stop_margin = {}, found {}",
+                          format_duration(run.stop_margin), format_duration(run.wall_limit)));
+  }
+
+  static std::string nearest_multiples(Index value, Index unit) {
+    const Index below = value / unit * unit;
+    return below > 0 ? fmt::format("nearest: {} and {}", below, below + unit)
+                     : fmt::format("nearest: {}", unit);
+  }
+
+  Config& config_;
+  const Target& target_;
+  std::vector<Violation> violations_;
+};
+
+}  // namespace
+
+std::vector<Violation> apply_rules(Config& config, const Target& target) {
+  return Rules(config, target).apply();
+}
+
+void resolve(Config& config, const Target& target) {
+  Place place;
+  place.text = "configuration";
+  std::vector<Problem> problems;
+  for (const Key& key : keys()) {
+    if (is_allowed(key, key.get(config))) continue;
+    problems.push_back({place, fmt::format("{} must be {}", key.path, allowed(key))});
+  }
+  throw_if_any(problems);
+  for (Violation& violation : apply_rules(config, target)) {
+    problems.push_back({place, std::move(violation.text)});
+  }
+  throw_if_any(std::move(problems));
+}
+
+}  // namespace kzero::deck

@@ -1,0 +1,231 @@
+#include "deck/schema.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "deck/quantity.hpp"
+
+namespace kzero::deck {
+
+namespace {
+
+std::string bound(const Key& key, double value) {
+  switch (key.kind) {
+    case Kind::size:
+      return format_size(static_cast<Index>(value));
+    case Kind::duration:
+      return format_duration(value);
+    case Kind::integer:
+      return fmt::format("{}", static_cast<Index>(value));
+    default:
+      return fmt::format("{}", value);
+  }
+}
+
+std::string range_phrase(const Key& key) {
+  const Range& range = key.range;
+  const std::string low = bound(key, range.low);
+  const std::string high = bound(key, range.high);
+  if (range.low_end == End::excluded) return fmt::format("above {} and at most {}", low, high);
+  if (range.high_end == End::excluded) return fmt::format("from {} to below {}", low, high);
+  return fmt::format("from {} to {}", low, high);
+}
+
+bool is_in(const Range& range, double value) {
+  if (!std::isfinite(value)) return false;
+  const bool low = range.low_end == End::included ? value >= range.low : value > range.low;
+  return low && (range.high_end == End::included ? value <= range.high : value < range.high);
+}
+
+/// No file name or choice holds control characters, and a log line must stay one line.
+bool is_plain(const std::string& text) {
+  return std::ranges::none_of(text, [](char c) { return (c >= 0 && c < 0x20) || c == 0x7F; });
+}
+
+std::string quoted(std::string_view text) {
+  std::string result = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\') result += '\\';
+    result += c;
+  }
+  return result + '"';
+}
+
+std::string real_as_toml(double value) {
+  std::string text = fmt::format("{}", value);
+  return text.find_first_of(".e") == std::string::npos ? text + ".0" : text;
+}
+
+/// A short list on one line, a long one with a line for each element.
+std::string list_as_toml(const std::vector<std::string>& texts) {
+  std::string list;
+  for (const auto& text : texts) list += (list.empty() ? "" : ", ") + quoted(text);
+  if (list.size() < 80) return "[" + list + "]";
+  list.clear();
+  for (const auto& text : texts) list += "  " + quoted(text) + ",\n";
+  return "[\n" + list + "]";
+}
+
+template <class Read>
+Value parsed(const Value& value, Read read) {
+  const auto* text = std::get_if<std::string>(&value);
+  if (text == nullptr) return std::monostate{};
+  const auto result = read(*text);
+  return result ? Value(*result) : Value();
+}
+
+std::size_t edit_distance(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), std::size_t{0});
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    std::size_t diagonal = row[0];
+    row[0] = i + 1;
+    for (std::size_t j = 0; j < b.size(); ++j) {
+      const std::size_t replaced = diagonal + (a[i] == b[j] ? 0 : 1);
+      diagonal = row[j + 1];
+      row[j + 1] = std::min({replaced, row[j] + 1, row[j + 1] + 1});
+    }
+  }
+  return row.back();
+}
+
+}  // namespace
+
+std::vector<std::string> tables() {
+  std::vector<std::string> names;
+  for (const Key& key : keys()) {
+    if (names.empty() || names.back() != key.table()) names.push_back(key.table());
+  }
+  return names;
+}
+
+const Key* find_key(std::string_view path) {
+  const auto found = std::ranges::find(keys(), path, &Key::path);
+  return found == keys().end() ? nullptr : &*found;
+}
+
+Value converted(const Key& key, const Value& value) {
+  const auto* integer = std::get_if<Index>(&value);
+  const bool is_real = std::holds_alternative<double>(value);
+  switch (key.kind) {
+    case Kind::integer:
+      return integer ? value : Value();
+    case Kind::boolean:
+      return std::holds_alternative<bool>(value) ? value : Value();
+    case Kind::real:
+      if (integer) return static_cast<double>(*integer);
+      return is_real ? value : Value();
+    case Kind::size:
+      return integer ? value : parsed(value, parse_size);
+    case Kind::duration:
+      if (integer) return static_cast<double>(*integer);
+      return is_real ? value : parsed(value, parse_duration);
+    case Kind::texts:
+      return std::holds_alternative<std::vector<std::string>>(value) ? value : Value();
+    default:
+      return std::holds_alternative<std::string>(value) ? value : Value();
+  }
+}
+
+bool is_allowed(const Key& key, const Value& value) {
+  switch (key.kind) {
+    case Kind::integer:
+    case Kind::size:
+      return std::holds_alternative<Index>(value) &&
+             is_in(key.range, static_cast<double>(std::get<Index>(value)));
+    case Kind::real:
+    case Kind::duration:
+      return std::holds_alternative<double>(value) && is_in(key.range, std::get<double>(value));
+    case Kind::boolean:
+      return std::holds_alternative<bool>(value);
+    case Kind::text:
+      return std::holds_alternative<std::string>(value) && is_plain(std::get<std::string>(value));
+    case Kind::texts:
+      return std::holds_alternative<std::vector<std::string>>(value) &&
+             std::ranges::all_of(
+                 std::get<std::vector<std::string>>(value),
+                 [](const std::string& text) { return !text.empty() && is_plain(text); });
+    case Kind::choice:
+      return std::holds_alternative<std::string>(value) &&
+             std::ranges::find(key.choices, std::get<std::string>(value)) != key.choices.end();
+  }
+  return false;
+}
+
+std::string allowed(const Key& key) {
+  switch (key.kind) {
+    case Kind::integer:
+      return "an integer " + range_phrase(key);
+    case Kind::size:
+      return "a size such as \"32MiB\" " + range_phrase(key);
+    case Kind::real:
+      return "a number " + range_phrase(key);
+    case Kind::duration:
+      return "a time such as \"90min\" " + range_phrase(key);
+    case Kind::boolean:
+      return "true or false";
+    case Kind::text:
+      return "a text without control characters";
+    case Kind::texts:
+      return "a list of texts, none empty or with control characters";
+    case Kind::choice:
+      break;
+  }
+  std::string phrase;
+  for (std::size_t i = 0; i < key.choices.size(); ++i) {
+    const bool is_last = i + 1 == key.choices.size();
+    phrase += (i == 0 ? "" : is_last ? " or " : ", ") + quoted(key.choices[i]);
+  }
+  return phrase;
+}
+
+std::string as_toml(const Key& key, const Value& value) {
+  switch (key.kind) {
+    case Kind::integer:
+      return fmt::format("{}", std::get<Index>(value));
+    case Kind::size:
+      return quoted(format_size(std::get<Index>(value)));
+    case Kind::real:
+      return real_as_toml(std::get<double>(value));
+    case Kind::duration:
+      return quoted(format_duration(std::get<double>(value)));
+    case Kind::boolean:
+      return std::get<bool>(value) ? "true" : "false";
+    case Kind::texts:
+      return list_as_toml(std::get<std::vector<std::string>>(value));
+    default:
+      return quoted(std::get<std::string>(value));
+  }
+}
+
+std::string nearest(std::string_view word, const std::vector<std::string>& candidates,
+                    std::size_t limit) {
+  std::string best;
+  for (const std::string& candidate : candidates) {
+    const std::size_t longer = std::max(word.size(), candidate.size());
+    const std::size_t shorter = std::min(word.size(), candidate.size());
+    if (longer - shorter > limit) continue;
+    const std::size_t distance = edit_distance(word, candidate);
+    if (distance > limit || (!best.empty() && distance == limit)) continue;
+    best = candidate;
+    limit = distance;
+  }
+  return best;
+}
+
+std::string nearest_path(std::string_view path) {
+  const std::string_view name = path.substr(path.rfind('.') + 1);
+  std::vector<std::string> paths;
+  for (const Key& key : keys()) paths.push_back(key.path);
+  const std::string typed_wrong = nearest(path, paths, 1 + name.size() / 3);
+  if (!typed_wrong.empty()) return typed_wrong;
+  for (const Key& key : keys()) {
+    if (key.name() == name) return key.path;
+  }
+  return "";
+}
+
+}  // namespace kzero::deck

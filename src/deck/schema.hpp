@@ -1,0 +1,77 @@
+// The table of every key of a deck: path, type, default, unit, what is allowed, what it means.
+// Reading, overrides, the default deck and the reference in the documentation all come from it, so
+// that each fact stands once. Knows nothing of TOML.
+#pragma once
+
+#include <functional>
+#include <limits>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "base/types.hpp"
+#include "deck/config.hpp"
+
+namespace kzero::deck {
+
+enum class Kind { integer, real, boolean, text, texts, choice, size, duration };
+
+/// A value as a key holds it: Index for integer and size (bytes), double for real and duration
+/// (seconds), std::string for text and choice. monostate: anything that no key can hold.
+using Value =
+    std::variant<std::monostate, bool, Index, double, std::string, std::vector<std::string>>;
+
+enum class End { included, excluded };
+
+struct Range {
+  double low = -std::numeric_limits<double>::infinity();
+  double high = std::numeric_limits<double>::infinity();
+  End low_end = End::included;
+  End high_end = End::included;
+};
+
+struct Key {
+  std::string path;  // "model.layers"
+  Kind kind;
+  std::string unit;  // empty: none
+  Range range;
+  std::vector<std::string> choices;
+  std::string doc;
+  std::function<Value(const Config&)> get;
+  std::function<void(Config&, const Value&)> set;
+
+  std::string table() const { return path.substr(0, path.find('.')); }
+  std::string name() const { return path.substr(path.find('.') + 1); }
+};
+
+/// All keys in the order of the deck, those of one table together.
+const std::vector<Key>& keys();
+
+/// The names of the tables in the order of the deck.
+std::vector<std::string> tables();
+
+/// The key with this path, or null.
+const Key* find_key(std::string_view path);
+
+/// The value in the form that the key holds ("32MiB" becomes bytes, 1 becomes 1.0), or monostate if
+/// its type is wrong.
+Value converted(const Key& key, const Value& value);
+
+/// Whether a converted value is one that the key allows.
+bool is_allowed(const Key& key, const Value& value);
+
+/// What is allowed, as a phrase: "an integer from 1 to 64".
+std::string allowed(const Key& key);
+
+/// The value as it stands in a deck; read back, it is the same to the last bit.
+std::string as_toml(const Key& key, const Value& value);
+
+/// The known path that `path` was probably meant to be; empty if none is near.
+std::string nearest_path(std::string_view path);
+
+/// The candidate at the smallest edit distance, if that is at most `limit`; else empty.
+std::string nearest(std::string_view word, const std::vector<std::string>& candidates,
+                    std::size_t limit);
+
+}  // namespace kzero::deck

@@ -1,0 +1,83 @@
+#include "deck/writer.hpp"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "deck/schema.hpp"
+
+namespace kzero::deck {
+
+namespace {
+
+/// One table after another, each key as `write` makes it.
+template <class Head, class Write>
+std::string table_by_table(Head head, Write write) {
+  std::string text;
+  std::string table;
+  for (const Key& key : keys()) {
+    if (key.table() != table) {
+      table = key.table();
+      text += head(table);
+    }
+    text += write(key);
+  }
+  return text;
+}
+
+std::string assignment(const Key& key, const Config& config) {
+  return fmt::format("{} = {}\n", key.name(), as_toml(key, key.get(config)));
+}
+
+constexpr const char* page_head = R"(# The input deck
+
+A deck is a TOML file. Every key has a default; a key that is not in this page is an error, and so is a
+value outside its range. All errors of a deck are shown at once, each with file, line and column.
+
+- `kzero check DECK` reads a deck and reports what is wrong; `kzero defaults` prints a deck of all keys.
+- On the command line `key=value` overrides the deck: `train.steps=100 train.precision=bf16`,
+  `data.files=a.txt,b.txt`.
+- Sizes are texts with a binary unit (`"512B"`, `"64KiB"`, `"32MiB"`, `"1GiB"`, `"2TiB"`) or integers in bytes.
+- Times are texts with units (`"45s"`, `"90min"`, `"1h30min"`, `"2d"`) or numbers in seconds.
+
+This page is made from the key table; `kzero defaults --reference` prints it.
+)";
+
+}  // namespace
+
+std::string resolved(const Config& config) {
+  const auto head = [first = true](const std::string& table) mutable {
+    const bool was_first = std::exchange(first, false);
+    return fmt::format("{}[{}]\n", was_first ? "" : "\n", table);
+  };
+  return table_by_table(head, [&](const Key& key) { return assignment(key, config); });
+}
+
+std::string annotated_defaults() {
+  const auto head = [](const std::string& table) { return fmt::format("\n[{}]\n", table); };
+  const Config defaults;
+  return "# Every key of a kzero deck with its default. Keep the ones to change; the rest may be "
+         "left "
+         "out.\n" +
+         table_by_table(head, [&](const Key& key) {
+           const std::string unit = key.unit.empty() ? "" : fmt::format(" ({})", key.unit);
+           return fmt::format("# {}\n#   {}{}\n{}", key.doc, allowed(key), unit,
+                              assignment(key, defaults));
+         });
+}
+
+std::string reference_markdown() {
+  const auto head = [](const std::string& table) {
+    return fmt::format(
+        "\n## [{}]\n\n| key | default | unit | allowed | meaning |\n"
+        "|---|---|---|---|---|\n",
+        table);
+  };
+  const Config defaults;
+  return page_head + table_by_table(head, [&](const Key& key) {
+           return fmt::format("| `{}` | `{}` | {} | {} | {} |\n", key.name(),
+                              as_toml(key, key.get(defaults)), key.unit, allowed(key), key.doc);
+         });
+}
+
+}  // namespace kzero::deck

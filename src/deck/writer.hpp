@@ -1,0 +1,20 @@
+// A Config as text: the complete deck of a run, the annotated default deck and the reference page,
+// all from the key table.
+#pragma once
+
+#include <string>
+
+#include "deck/config.hpp"
+
+namespace kzero::deck {
+
+/// A complete deck, every key in order; read back, it gives the same Config to the last bit.
+std::string resolved(const Config& config);
+
+/// The default deck, with what each key means, its type, unit and range as comments.
+std::string annotated_defaults();
+
+/// The deck's reference page, docs/deck.md.
+std::string reference_markdown();
+
+}  // namespace kzero::deck

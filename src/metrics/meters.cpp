@@ -1,0 +1,38 @@
+#include "metrics/meters.hpp"
+
+#include <algorithm>
+#include <fstream>
+#include <string>
+
+#include "base/error.hpp"
+
+namespace kzero::metrics {
+
+void Throughput::fill(StepRecord& record) const {
+  record.tokens_per_second =
+      record.seconds > 0 ? static_cast<double>(record.tokens) / record.seconds : 0;
+  record.mfu =
+      flops_per_second > 0 ? record.tokens_per_second * flops_per_token / flops_per_second : 0;
+}
+
+void MovingMedian::add(double value) { values_[added_++ % values_.size()] = value; }
+
+double MovingMedian::value() const {
+  const std::size_t count = std::min(added_, values_.size());
+  if (count == 0) return 0;
+  auto sorted = values_;
+  const auto middle = sorted.begin() + static_cast<std::ptrdiff_t>(count / 2);
+  std::nth_element(sorted.begin(), middle, sorted.begin() + static_cast<std::ptrdiff_t>(count));
+  return *middle;
+}
+
+Index resident_peak_bytes() {
+  std::ifstream status("/proc/self/status");
+  for (std::string word; status >> word;) {
+    Index kibibytes = 0;
+    if (word == "VmHWM:" && status >> kibibytes) return kibibytes * 1024;
+  }
+  fail(ExitCode::other, "/proc/self/status has no VmHWM: the resident memory is not known");
+}
+
+}  // namespace kzero::metrics

@@ -1,0 +1,37 @@
+// Numbers derived while a run goes: rates of a step, a steady step time for "time left", and the
+// resident memory of the process. Does not know who prints them.
+#pragma once
+
+#include <array>
+#include <cstddef>
+
+#include "base/types.hpp"
+#include "metrics/records.hpp"
+
+namespace kzero::metrics {
+
+/// What turns tokens and seconds into the share of the peak.
+struct Throughput {
+  double flops_per_token = 0;   // of training: forward and backward
+  double flops_per_second = 0;  // peak of all ranks together; 0: unknown, then mfu is 0
+
+  /// Fills tokens_per_second and mfu from tokens and seconds.
+  void fill(StepRecord& record) const;
+};
+
+/// The median of the last values: one slow step (a checkpoint, a busy disk) does not move it.
+class MovingMedian {
+ public:
+  void add(double value);
+  double value() const;  // 0 before the first add
+
+ private:
+  std::array<double, 31> values_{};
+  std::size_t added_ = 0;
+};
+
+/// The most memory this process ever had resident (VmHWM), in bytes: also what no ledger owns.
+/// Throws Error(other) where /proc does not tell.
+Index resident_peak_bytes();
+
+}  // namespace kzero::metrics

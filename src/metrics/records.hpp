@@ -1,0 +1,92 @@
+// What a run reports, as plain values: one struct per event of the metrics file. The console prints
+// the same ones, so people and programs read the same numbers. Knows nothing of where the values
+// come from.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/types.hpp"
+
+namespace kzero::metrics {
+
+/// One category of memory on one rank: parameters, gradients, optimizer, activations, recompute,
+/// buckets, workspace or io.
+struct CategoryBytes {
+  std::string name{};
+  Index planned_bytes = 0;
+  Index peak_bytes = 0;  // 0 in a plan
+};
+
+struct MemoryRow {
+  Index rank = 0;
+  Index resident_peak_bytes = 0;  // of the whole process, also what no category owns
+  std::vector<CategoryBytes> categories{};
+};
+
+/// What one rank sends in one step for one purpose.
+struct TrafficRow {
+  std::string group{};      // data, tensor, ...
+  std::string operation{};  // reduce_scatter, all_gather, ...
+  std::string purpose{};    // gradients, parameters, activations, ...
+  Index elements_per_step = 0;
+  Index bytes_per_step = 0;
+  Index theory_elements_per_step = 0;
+};
+
+struct StartRecord {
+  std::vector<std::pair<std::string, std::string>> versions{};  // name, version; in printing order
+  std::string git_hash{};
+  std::vector<std::string> hosts{};  // of each rank
+  std::string deck_file{};           // as named on the command line
+  std::string deck{};                // resolved, TOML
+  Index data_ranks = 1;
+  Index tensor_ranks = 1;
+  Index threads = 1;  // per rank
+  Index stage = 0;
+  std::string precision{};
+  Index parameters = 0;
+  Index steps = 0;       // of the whole run
+  Index first_step = 0;  // 0, or where a restart goes on
+  Index tokens_per_step = 0;
+  std::vector<CategoryBytes> planned_memory{};  // of the largest rank
+  std::vector<TrafficRow> planned_traffic{};    // theory_elements_per_step alone is meant
+};
+
+struct StepRecord {
+  Index step = 0;        // from 0
+  double loss = 0;       // mean over the global batch, natural log
+  double grad_norm = 0;  // global, before clipping
+  double lr = 0;
+  Index tokens = 0;    // of this step, over all ranks
+  double seconds = 0;  // of this step
+  double tokens_per_second = 0;
+  double mfu = 0;  // share of the peak, 0 to 1
+  double loss_scale = 1;
+  bool skipped = false;  // gradients were not finite: no update
+};
+
+struct ValidationRecord {
+  Index step = 0;  // steps done before it
+  double loss = 0;
+  Index tokens = 0;
+  double seconds = 0;
+};
+
+struct CheckpointRecord {
+  Index step = 0;  // steps done before it
+  std::string folder{};
+  Index bytes = 0;
+  double seconds = 0;
+};
+
+struct EndRecord {
+  std::string reason{};             // completed, wall_limit, signal, max_steps, diverged
+  Index steps = 0;                  // done since step 0, restarts included
+  double seconds = 0;               // of this process
+  std::vector<MemoryRow> memory{};  // a row per rank
+  std::vector<TrafficRow> traffic{};
+};
+
+}  // namespace kzero::metrics

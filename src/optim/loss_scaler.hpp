@@ -1,0 +1,36 @@
+// Dynamic loss scaling for fp16 (Micikevicius et al., arXiv 1710.03740): the scale halves when
+// gradients overflow, and the step is skipped; it doubles after a window of good steps. Other
+// precisions keep scale 1 and still skip steps whose gradients are not finite.
+#pragma once
+
+#include "deck/config.hpp"
+
+namespace kzero::optim {
+
+class LossScaler {
+ public:
+  LossScaler(Dtype precision, const deck::Optimizer& optimizer);
+
+  double scale() const { return scale_; }
+  Index good_steps() const { return good_steps_; }  // since the scale last changed
+  Index skipped_in_a_row() const { return skipped_in_a_row_; }
+  Index skipped() const { return skipped_; }  // in all
+
+  /// Takes note of a step. Throws Error(diverged) after optimizer.max_skipped skipped steps in a
+  /// row.
+  void update(bool finite);
+
+  /// Goes on from a checkpoint's values; another precision than fp16 keeps scale 1.
+  void restore(double scale, Index good_steps, Index skipped, Index skipped_in_a_row);
+
+ private:
+  bool dynamic_;
+  double scale_;
+  Index window_;
+  Index max_skipped_;
+  Index good_steps_ = 0;
+  Index skipped_in_a_row_ = 0;
+  Index skipped_ = 0;
+};
+
+}  // namespace kzero::optim

@@ -1,0 +1,65 @@
+// A model in training on this rank: one step, one validation, its state. The precision is inside;
+// the run around it (trainer.hpp) sees only this interface.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <span>
+
+#include "checkpoint/piece.hpp"
+#include "comm/communicator.hpp"
+#include "data/sampler.hpp"
+#include "memory/ledger.hpp"
+#include "optim/loss_scaler.hpp"
+#include "train/buffers.hpp"
+
+namespace kzero::train {
+
+struct StepResult {
+  double loss = 0;       // mean over the global batch, natural log
+  double grad_norm = 0;  // global L2 norm before clipping, unscaled
+  double lr = 0;
+  double loss_scale = 1;
+  bool skipped = false;  // the gradients were not finite: nothing was updated
+};
+
+/// Fills [range] of a parameter's elements with its first values, in fp32.
+using InitialValues = std::function<void(const param::ParamSpec& parameter,
+                                         const checkpoint::Range& range, std::span<float> values)>;
+
+class Engine {
+ public:
+  virtual ~Engine() = default;
+
+  virtual const param::Table& table() const = 0;
+  virtual const param::FlatLayout& layout() const = 0;
+  virtual const memory::Bytes& planned() const = 0;
+
+  /// Parameters from the deck's seed, or from `values` where given; moments zero.
+  virtual void initialise(const InitialValues& values) = 0;
+
+  /// The parts of master weights and moments that this rank writes to a checkpoint: each element on
+  /// one rank. They stay valid, and the engine must not step, until the next call of the engine.
+  virtual std::vector<checkpoint::Piece> owned_pieces() = 0;
+
+  /// As above, for all that this rank needs from a checkpoint; call loaded() once they are filled.
+  virtual std::vector<checkpoint::Piece> needed_pieces() = 0;
+  virtual void loaded() = 0;
+
+  /// One optimizer step on the samples of global step `step`. Collective over the data group.
+  virtual StepResult step(Index step, const data::Sampler& sampler) = 0;
+
+  /// Mean loss of `batches` global batches from the validation samples' beginning. Collective over
+  /// the data group.
+  virtual double validate(Index batches, const data::Sampler& sampler) = 0;
+
+  virtual optim::LossScaler& scaler() = 0;
+};
+
+/// Allocates everything: ledger and communicator must outlive the engine. The deck is resolved.
+/// Throws Error(memory) if it does not fit.
+std::unique_ptr<Engine> make_engine(const deck::Config& config, const Machine& machine,
+                                    comm::Communicator& data, const grid::Group& data_group,
+                                    tensor::Gemm& gemm, memory::Ledger& ledger);
+
+}  // namespace kzero::train

@@ -1,0 +1,48 @@
+#include "train/pieces.hpp"
+
+namespace kzero::train {
+
+namespace {
+
+using HostVector = Kokkos::View<float*, Kokkos::HostSpace, Kokkos::MemoryUnmanaged>;
+
+}  // namespace
+
+Pieces::Pieces(const std::vector<UnitState>& units, zero::Placement placement, Index rank) {
+  for (const UnitState& unit : units) {
+    const zero::Range held = zero::held(placement, *unit.layout, rank);
+    for (const param::Part& part : param::parts(*unit.spec, *unit.layout, held.begin, held.end)) {
+      pieces_.push_back({unit.spec->params[static_cast<std::size_t>(part.param)].name,
+                         {{part.in_param, part.count}},
+                         view(unit.state.master + part.in_unit, part.count),
+                         view(unit.state.first + part.in_unit, part.count),
+                         view(unit.state.second + part.in_unit, part.count)});
+    }
+  }
+}
+
+std::span<float> Pieces::view(float* device, Index count) {
+  if constexpr (tensor::on_host) {
+    return {device, static_cast<std::size_t>(count)};
+  } else {
+    Copy& copy =
+        copies_.emplace_back(Copy{device, std::vector<float>(static_cast<std::size_t>(count))});
+    return copy.host;
+  }
+}
+
+void Pieces::download() {
+  for (Copy& copy : copies_) {
+    Kokkos::deep_copy(HostVector(copy.host.data(), copy.host.size()),
+                      tensor::Vector<float>(copy.device, copy.host.size()));
+  }
+}
+
+void Pieces::upload() const {
+  for (const Copy& copy : copies_) {
+    Kokkos::deep_copy(tensor::Vector<float>(copy.device, copy.host.size()),
+                      HostVector(const_cast<float*>(copy.host.data()), copy.host.size()));
+  }
+}
+
+}  // namespace kzero::train

@@ -1,0 +1,43 @@
+// Master weights and moments as checkpoint pieces: which ranges of which parameters a rank holds,
+// in host memory.
+#pragma once
+
+#include <vector>
+
+#include "checkpoint/piece.hpp"
+#include "optim/optimizer.hpp"
+#include "zero/stage.hpp"
+
+namespace kzero::train {
+
+/// State of unit `u` from its first element on the device.
+struct UnitState {
+  const param::UnitSpec* spec;
+  const param::UnitLayout* layout;
+  optim::State state;
+};
+
+/// On host builds the pieces are views of the state itself; on device builds of copies that
+/// download() and upload() keep in step.
+class Pieces {
+ public:
+  /// The parts of each unit that `rank` holds under `placement`.
+  Pieces(const std::vector<UnitState>& units, zero::Placement placement, Index rank);
+
+  void download();
+  void upload() const;
+  std::vector<checkpoint::Piece> views() const { return pieces_; }
+
+ private:
+  struct Copy {
+    float* device;
+    std::vector<float> host;
+  };
+
+  std::span<float> view(float* device, Index count);
+
+  std::vector<checkpoint::Piece> pieces_;
+  std::vector<Copy> copies_;
+};
+
+}  // namespace kzero::train

@@ -1,0 +1,75 @@
+#include "train/reports.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <sstream>
+
+#include "metrics/meters.hpp"
+#include "zero/bucket.hpp"
+
+namespace kzero::train {
+
+std::vector<metrics::TrafficRow> theory(const deck::Config&, const param::FlatLayout& layout) {
+  if (layout.ranks() == 1) return {};
+  const Index elements = zero::exchanged_elements(layout.padded(), layout.ranks());
+  return {{"data", "reduce_scatter", "gradients", 0, 0, elements},
+          {"data", "all_gather", "gradients", 0, 0, elements}};
+}
+
+std::vector<metrics::TrafficRow> counted(const comm::Traffic& traffic, Index steps,
+                                         std::vector<metrics::TrafficRow> rows) {
+  for (const auto& [channel, volume] : traffic.volumes()) {
+    const auto same = [&, &at = channel](const metrics::TrafficRow& row) {
+      return row.group == at.group && row.operation == name_of(at.operation) &&
+             row.purpose == name_of(at.purpose);
+    };
+    auto row = std::find_if(rows.begin(), rows.end(), same);
+    if (row == rows.end()) {
+      row = rows.insert(rows.end(), {channel.group, std::string(name_of(channel.operation)),
+                                     std::string(name_of(channel.purpose)), 0, 0, 0});
+    }
+    row->elements_per_step = volume.elements / std::max<Index>(1, steps);
+    row->bytes_per_step = volume.bytes / std::max<Index>(1, steps);
+  }
+  return rows;
+}
+
+std::vector<metrics::CategoryBytes> categories(const memory::Bytes& planned,
+                                               const memory::Bytes& peak) {
+  std::vector<metrics::CategoryBytes> rows;
+  for (std::size_t i = 0; i < memory::category_count; ++i) {
+    rows.push_back({std::string(memory::category_names[i]), planned[i], peak[i]});
+  }
+  return rows;
+}
+
+std::vector<metrics::MemoryRow> memory_rows(const grid::Group& world, const memory::Bytes& planned,
+                                            const memory::Bytes& peak) {
+  std::ostringstream mine;
+  mine << metrics::resident_peak_bytes();
+  for (std::size_t i = 0; i < memory::category_count; ++i)
+    mine << ' ' << planned[i] << ' ' << peak[i];
+  std::vector<metrics::MemoryRow> rows;
+  for (const std::string& text : world.gather(mine.str())) {
+    std::istringstream in(text);
+    metrics::MemoryRow row;
+    row.rank = static_cast<Index>(rows.size());
+    in >> row.resident_peak_bytes;
+    for (const std::string_view name : memory::category_names) {
+      metrics::CategoryBytes& bytes = row.categories.emplace_back();
+      bytes.name = name;
+      in >> bytes.planned_bytes >> bytes.peak_bytes;
+    }
+    rows.push_back(std::move(row));
+  }
+  return rows;
+}
+
+std::vector<std::string> host_names(const grid::Group& world) {
+  char name[256] = {};
+  gethostname(name, sizeof name - 1);
+  return world.gather(name);
+}
+
+}  // namespace kzero::train

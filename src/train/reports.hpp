@@ -1,0 +1,32 @@
+// What a run says of itself at its start and end, gathered from all ranks into plain records.
+#pragma once
+
+#include "comm/traffic.hpp"
+#include "deck/config.hpp"
+#include "grid/process_grid.hpp"
+#include "memory/ledger.hpp"
+#include "metrics/records.hpp"
+#include "param/flat_layout.hpp"
+
+namespace kzero::train {
+
+/// What one rank sends in a step by theory (paper section 7), padding included; elements_per_step
+/// and bytes are left 0.
+std::vector<metrics::TrafficRow> theory(const deck::Config& config,
+                                        const param::FlatLayout& layout);
+
+/// Counted traffic of `steps` steps beside theory.
+std::vector<metrics::TrafficRow> counted(const comm::Traffic& traffic, Index steps,
+                                         std::vector<metrics::TrafficRow> rows);
+
+std::vector<metrics::CategoryBytes> categories(const memory::Bytes& planned,
+                                               const memory::Bytes& peak);
+
+/// A row for every rank on the root, none elsewhere. Collective over `world`.
+std::vector<metrics::MemoryRow> memory_rows(const grid::Group& world, const memory::Bytes& planned,
+                                            const memory::Bytes& peak);
+
+/// The node names of all ranks on the root. Collective over `world`.
+std::vector<std::string> host_names(const grid::Group& world);
+
+}  // namespace kzero::train

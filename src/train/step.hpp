@@ -1,0 +1,48 @@
+// One training step: the one place where model, zero and optim meet.
+#pragma once
+
+#include "train/engine.hpp"
+#include "train/pieces.hpp"
+
+namespace kzero::train {
+
+template <class T>
+class TypedEngine : public Engine {
+ public:
+  TypedEngine(const deck::Config& config, const Machine& machine, comm::Communicator& data,
+              const grid::Group& data_group, tensor::Gemm& gemm, memory::Ledger& ledger);
+
+  const param::Table& table() const override { return table_; }
+  const param::FlatLayout& layout() const override { return layout_; }
+  const memory::Bytes& planned() const override { return measured_.bytes(); }
+  void initialise(const InitialValues& values) override;
+  std::vector<checkpoint::Piece> owned_pieces() override;
+  std::vector<checkpoint::Piece> needed_pieces() override;
+  void loaded() override;
+  StepResult step(Index step, const data::Sampler& sampler) override;
+  double validate(Index batches, const data::Sampler& sampler) override;
+  optim::LossScaler& scaler() override { return scaler_; }
+
+ private:
+  double accumulate(Index step, const data::Sampler& sampler);
+  void reduce(Index unit);
+  double gradient_norm();
+  void update(double lr, Index updates, double gradient_scale);
+  void parameters_from_master();
+  std::vector<UnitState> unit_states() const;
+
+  const deck::Config& config_;
+  comm::Communicator& data_;
+  const grid::Group& data_group_;
+  data::BatchPlan batch_plan_;
+  param::Table table_;
+  param::FlatLayout layout_;
+  memory::Arenas measured_;
+  memory::Arenas arenas_;
+  Buffers<T> buffers_;
+  std::vector<const T*> parameter_units_;
+  optim::LossScaler scaler_;
+  Pieces owned_, needed_;
+};
+
+}  // namespace kzero::train

@@ -1,0 +1,270 @@
+#include "train/trainer.hpp"
+
+#include <chrono>
+#include <iostream>
+#include <optional>
+
+#include "base/version.hpp"
+#include "checkpoint/agreement.hpp"
+#include "checkpoint/reader.hpp"
+#include "checkpoint/search.hpp"
+#include "checkpoint/writer.hpp"
+#include "deck/writer.hpp"
+#include "grid/process_grid.hpp"
+#include "metrics/console.hpp"
+#include "metrics/jsonl_sink.hpp"
+#include "metrics/meters.hpp"
+#include "model/gpt_spec.hpp"
+#include "runtime/stop_signal.hpp"
+#include "train/peak.hpp"
+#include "train/reports.hpp"
+
+namespace kzero::train {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point begin) {
+  return std::chrono::duration<double>(Clock::now() - begin).count();
+}
+
+tensor::Backend backend_of(deck::GemmBackend backend) {
+  switch (backend) {
+    case deck::GemmBackend::blas:
+      return tensor::Backend::blas;
+    case deck::GemmBackend::reference:
+      return tensor::Backend::reference;
+    default:
+      return tensor::on_host ? tensor::Backend::onednn : tensor::Backend::reference;
+  }
+}
+
+/// The parts of a run in the order in which they come to life.
+class Run {
+ public:
+  Run(const RunRequest& request, const runtime::Session& session);
+  ExitCode operator()();
+
+ private:
+  data::Dataset open_data();
+  Index begin();
+  void announce(Index first_step);
+  void report(Index step, const StepResult& result, double seconds);
+  void validate(Index steps_done);
+  void save(Index steps_done);
+  std::optional<std::string> stop_reason(Index steps_of_this_job) const;
+  void finish(const std::string& reason, Index first_step, Index steps_done);
+
+  const deck::Config& config_;
+  const RunRequest& request_;
+  const runtime::Session& session_;
+  Clock::time_point started_ = Clock::now();
+  runtime::StopSignal stop_;
+  grid::ProcessGrid grid_;
+  metrics::Console console_;
+  std::optional<metrics::JsonlSink> sink_;  // on rank 0
+  comm::Traffic traffic_;
+  std::unique_ptr<comm::Communicator> data_comm_;
+  data::Dataset dataset_;
+  std::unique_ptr<tensor::Gemm> gemm_;
+  memory::Ledger ledger_;
+  std::unique_ptr<Engine> engine_;
+  metrics::Throughput throughput_;
+  Index saved_step_ = -1;  // of the newest checkpoint written or loaded
+};
+
+Run::Run(const RunRequest& request, const runtime::Session& session)
+    : config_(request.config),
+      request_(request),
+      session_(session),
+      stop_(config_.run.wall_limit, config_.run.stop_margin),
+      grid_(config_.grid.data, config_.grid.tensor),
+      console_(std::cout, metrics::console_mode(session.rank()), config_.run.log_every),
+      data_comm_(comm::make_communicator(config_.run.communicator, grid_.data(), traffic_)),
+      dataset_(open_data()),
+      gemm_(tensor::make_gemm(backend_of(config_.run.gemm))) {
+  checkpoint::together(grid_.world(), [&] {
+    const Machine machine{grid_.data().size(), session.threads()};
+    engine_ = make_engine(config_, machine, *data_comm_, grid_.data(), *gemm_, ledger_);
+    if (session.rank() == 0) sink_.emplace(config_.run.metrics);
+  });
+  const double peak = config_.run.peak_tflops > 0
+                          ? config_.run.peak_tflops * 1e12
+                          : measure_peak({}, *gemm_, config_.train.precision);
+  throughput_ = {model::flops_per_token(config_.model), grid_.world().sum(peak)};
+}
+
+data::Dataset Run::open_data() {
+  data::Dataset dataset;
+  checkpoint::together(grid_.world(), [&] {
+    dataset = data::open_dataset(config_.data, config_.model.sequence, config_.train.seed);
+    dataset.check_tokens(config_.model.vocab, session_.rank(), session_.size());
+  });
+  return dataset;
+}
+
+Index Run::begin() {
+  const std::string& folder = config_.checkpoint.folder;
+  if (!folder.empty() && config_.checkpoint.resume) {
+    std::vector<std::string> problems;
+    const auto found = checkpoint::newest(grid_.world(), folder, problems);
+    for (const std::string& problem : problems) {
+      if (session_.rank() == 0) std::cerr << "kzero: passed over: " << problem << '\n';
+    }
+    if (found) {
+      const checkpoint::Manifest& m = found->manifest;
+      checkpoint::require_same_parameters(*found, engine_->table());
+      checkpoint::together(grid_.world(),
+                           [&] { checkpoint::read(*found, engine_->needed_pieces()); });
+      engine_->loaded();
+      engine_->scaler().restore(m.loss_scale, m.scale_good_steps, m.skipped_steps,
+                                m.skipped_in_row);
+      KZERO_REQUIRE(m.samples == m.step * config_.train.global_batch, ExitCode::usage,
+                    "{}: after {} steps it had read {} samples, which is not train.global_batch = "
+                    "{} a step; the data "
+                    "order would change",
+                    found->path.string(), m.step, m.samples, config_.train.global_batch);
+      console_.note("resumed from " + found->path.string());
+      saved_step_ = m.step;
+      return m.step;
+    }
+  }
+  checkpoint::together(grid_.world(), [&] { engine_->initialise(request_.initial); });
+  return 0;
+}
+
+void Run::announce(Index first_step) {
+  metrics::StartRecord record;
+  record.versions = build_facts();
+  record.git_hash = git_hash();
+  record.hosts = host_names(grid_.world());
+  record.deck_file = request_.deck_file;
+  record.deck = deck::resolved(config_);
+  record.data_ranks = grid_.data().size();
+  record.tensor_ranks = grid_.tensor().size();
+  record.threads = session_.threads();
+  record.stage = config_.zero.stage;
+  record.precision = name_of(config_.train.precision);
+  record.parameters = param::elements_of(engine_->table());
+  record.steps = config_.train.steps;
+  record.first_step = first_step;
+  record.tokens_per_step = config_.train.global_batch * config_.model.sequence;
+  record.planned_memory = categories(engine_->planned(), {});
+  record.planned_traffic = theory(config_, engine_->layout());
+  console_.start(record);
+  if (sink_) sink_->write(record);
+}
+
+void Run::report(Index step, const StepResult& result, double seconds) {
+  metrics::StepRecord record;
+  record.step = step;
+  record.loss = result.loss;
+  record.grad_norm = result.grad_norm;
+  record.lr = result.lr;
+  record.tokens = config_.train.global_batch * config_.model.sequence;
+  record.seconds = seconds;
+  record.loss_scale = result.loss_scale;
+  record.skipped = result.skipped;
+  throughput_.fill(record);
+  console_.step(record);
+  if (sink_) sink_->write(record);
+}
+
+void Run::validate(Index steps_done) {
+  const auto begin = Clock::now();
+  metrics::ValidationRecord record;
+  record.step = steps_done;
+  record.loss = engine_->validate(config_.train.validation_batches, *dataset_.validation);
+  record.tokens =
+      config_.train.validation_batches * config_.train.global_batch * config_.model.sequence;
+  record.seconds = seconds_since(begin);
+  console_.validation(record);
+  if (sink_) sink_->write(record);
+}
+
+void Run::save(Index steps_done) {
+  if (config_.checkpoint.folder.empty() || saved_step_ == steps_done) return;
+  const auto begin = Clock::now();
+  const optim::LossScaler& scaler = engine_->scaler();
+  checkpoint::Manifest m;
+  m.deck = deck::resolved(config_);
+  m.model = checkpoint::shape_of(config_.model);
+  m.data_ranks = grid_.data().size();
+  m.tensor_ranks = grid_.tensor().size();
+  m.stage = config_.zero.stage;
+  m.precision = name_of(config_.train.precision);
+  m.step = steps_done;
+  m.samples = steps_done * config_.train.global_batch;
+  m.tokens = m.samples * config_.model.sequence;
+  m.loss_scale = scaler.scale();
+  m.scale_good_steps = scaler.good_steps();
+  m.skipped_steps = scaler.skipped();
+  m.skipped_in_row = scaler.skipped_in_a_row();
+  m.parameters = checkpoint::parameters_of(engine_->table());
+  const auto written = checkpoint::write(grid_.world(), config_.checkpoint.folder, std::move(m),
+                                         engine_->owned_pieces(), config_.checkpoint.keep);
+  for (const std::string& problem : written.problems) std::cerr << "kzero: " << problem << '\n';
+  saved_step_ = steps_done;
+  const metrics::CheckpointRecord record{steps_done, written.path.string(), written.bytes,
+                                         seconds_since(begin)};
+  console_.checkpoint(record);
+  if (sink_) sink_->write(record);
+}
+
+std::optional<std::string> Run::stop_reason(Index steps_of_this_job) const {
+  const auto agreed = runtime::decode_stop(grid_.world().max(runtime::encode(stop_.wish())));
+  if (agreed) return std::string(name_of(*agreed));
+  if (config_.run.max_steps > 0 && steps_of_this_job >= config_.run.max_steps) return "max_steps";
+  return std::nullopt;
+}
+
+void Run::finish(const std::string& reason, Index first_step, Index steps_done) {
+  metrics::EndRecord record;
+  record.reason = reason;
+  record.steps = steps_done;
+  record.seconds = seconds_since(started_);
+  record.memory = memory_rows(grid_.world(), engine_->planned(), ledger_.peaks());
+  record.traffic = counted(traffic_, steps_done - first_step, theory(config_, engine_->layout()));
+  console_.end(record);
+  if (sink_) sink_->write(record);
+}
+
+ExitCode Run::operator()() {
+  const Index first_step = begin();
+  announce(first_step);
+  const Index steps = config_.train.steps;
+  Index done = first_step;
+  std::string reason = "completed";
+  try {
+    while (done < steps) {
+      const auto begin = Clock::now();
+      const StepResult result = engine_->step(done, *dataset_.training);
+      report(done, result, seconds_since(begin));
+      ++done;
+      const bool last = done == steps;
+      const Index every = config_.train.validate_every;
+      if (dataset_.validation && every > 0 && (done % every == 0 || last)) validate(done);
+      if (last) break;
+      if (const auto stop = stop_reason(done - first_step)) {
+        reason = *stop;
+        break;
+      }
+      if (config_.checkpoint.every > 0 && done % config_.checkpoint.every == 0) save(done);
+    }
+  } catch (const Error& error) {
+    if (error.code() == ExitCode::diverged) finish("diverged", first_step, done);
+    throw;
+  }
+  save(done);
+  finish(reason, first_step, done);
+  return done == steps ? ExitCode::done : ExitCode::stopped;
+}
+
+}  // namespace
+
+ExitCode run(const RunRequest& request, const runtime::Session& session) {
+  return Run(request, session)();
+}
+
+}  // namespace kzero::train

@@ -1,0 +1,39 @@
+// The table of ZeRO stages (arXiv 1910.02054, section 5): what each cuts over the data-parallel
+// ranks.
+#pragma once
+
+#include "param/flat_layout.hpp"
+
+namespace kzero::zero {
+
+enum class Placement { replicated, partitioned };
+
+struct Stage {
+  Placement parameters = Placement::replicated;
+  Placement gradients = Placement::replicated;
+  Placement optimizer = Placement::replicated;
+};
+
+/// Stage 0 is plain data parallelism; 1 is P_os, 2 adds P_g, 3 adds P_p.
+constexpr Stage stage(Index number) {
+  const auto from = [number](Index first) {
+    return number >= first ? Placement::partitioned : Placement::replicated;
+  };
+  return {from(3), from(2), from(1)};
+}
+
+/// Elements [begin, end) of a unit.
+struct Range {
+  Index begin = 0;
+  Index end = 0;
+};
+
+/// What a rank holds of a unit under a placement; padding left out.
+inline Range held(Placement placement, const param::UnitLayout& unit, Index rank) {
+  if (placement == Placement::replicated) return {0, unit.elements};
+  const Index begin = rank * unit.piece < unit.elements ? rank * unit.piece : unit.elements;
+  const Index end = begin + unit.piece < unit.elements ? begin + unit.piece : unit.elements;
+  return {begin, end};
+}
+
+}  // namespace kzero::zero

@@ -1,0 +1,82 @@
+// A device buffer between guard values, so that a kernel that writes outside of its range fails the test.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <vector>
+
+#include "tensor/view.hpp"
+
+namespace kzero::tests {
+
+template <class T>
+class Guarded {
+ public:
+  /// `count` elements that hold the guard pattern too: what a kernel leaves out reads as NaN.
+  explicit Guarded(Index count)
+      : count_(count),
+        storage_(Kokkos::view_alloc(Kokkos::WithoutInitializing, "kzero::tests::guarded"),
+                 count + 2 * margin) {
+    const auto copy = Kokkos::create_mirror_view(storage_);
+    fill_pattern(copy.data(), count + 2 * margin);
+    Kokkos::deep_copy(storage_, copy);
+  }
+
+  explicit Guarded(const std::vector<T>& values) : Guarded(static_cast<Index>(values.size())) {
+    set(values);
+  }
+
+  Guarded(const Guarded&) = delete;
+  Guarded& operator=(const Guarded&) = delete;
+
+  ~Guarded() {
+    const auto copy = Kokkos::create_mirror_view_and_copy(Kokkos::HostSpace(), storage_);
+    std::vector<T> pattern(margin);
+    fill_pattern(pattern.data(), margin);
+    const std::size_t bytes = margin * sizeof(T);
+    EXPECT_EQ(std::memcmp(copy.data(), pattern.data(), bytes), 0) << "written before the buffer";
+    EXPECT_EQ(std::memcmp(copy.data() + margin + count_, pattern.data(), bytes), 0)
+        << "written past the buffer's " << count_ << " elements";
+  }
+
+  T* data() const { return storage_.data() + margin; }
+  tensor::Vector<T> vector() const { return {data(), static_cast<std::size_t>(count_)}; }
+  tensor::Matrix<T> matrix(Index rows, Index columns) const {
+    EXPECT_EQ(rows * columns, count_);
+    return {data(), static_cast<std::size_t>(rows), static_cast<std::size_t>(columns)};
+  }
+
+  void set(const std::vector<T>& values) {
+    const auto copy = Kokkos::create_mirror_view_and_copy(Kokkos::HostSpace(), storage_);
+    std::copy(values.begin(), values.end(), copy.data() + margin);
+    Kokkos::deep_copy(storage_, copy);
+  }
+
+  std::vector<T> host() const {
+    const auto copy = Kokkos::create_mirror_view_and_copy(Kokkos::HostSpace(), storage_);
+    return {copy.data() + margin, copy.data() + margin + count_};
+  }
+
+ private:
+  static constexpr Index margin = 64;
+
+  // A signalling NaN as float and as bf16, a NaN with a payload as fp16: arithmetic that reads it changes
+  // its bits, so even a guard value added to itself shows.
+  static void fill_pattern(T* data, Index count) {
+    const auto bytes = reinterpret_cast<unsigned char*>(data);
+    for (std::size_t i = 0; i < count * sizeof(T); ++i) bytes[i] = i % 2 == 0 ? 0xA5 : 0x7F;
+  }
+
+  Index count_;
+  Kokkos::View<T*, Kokkos::LayoutRight, tensor::Memory> storage_;
+};
+
+/// The same bits, NaNs included.
+template <class T>
+bool same_bits(const std::vector<T>& a, const std::vector<T>& b) {
+  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(T)) == 0;
+}
+
+}  // namespace kzero::tests

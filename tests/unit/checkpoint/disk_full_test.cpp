@@ -1,0 +1,140 @@
+// A disk that takes no more: an Error on every rank, no half checkpoint, the earlier ones
+// untouched.
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <limits>
+#include <utility>
+
+#include "unit/checkpoint/support.hpp"
+
+namespace kzero::checkpoint {
+
+namespace {
+
+using DiskFull = CheckpointTest;
+
+constexpr off_t unlimited = std::numeric_limits<off_t>::max();
+
+/// Bytes from the start of a file beyond which HDF5's writes fail while a DiskLimit lives.
+off_t disk_limit = unlimited;
+
+class DiskLimit {
+ public:
+  explicit DiskLimit(off_t bytes) { disk_limit = bytes; }
+  ~DiskLimit() { disk_limit = unlimited; }
+  DiskLimit(const DiskLimit&) = delete;
+  DiskLimit& operator=(const DiskLimit&) = delete;
+};
+
+void expect_only(const fs::path& folder, std::vector<std::string> names) {
+  std::vector<std::string> found;
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    found.push_back(entry.path().filename().string());
+  }
+  std::ranges::sort(found);
+  EXPECT_EQ(found, names);
+}
+
+TEST_F(DiskFull, OnOneRankStopsAllAtAnyPointOfTheShard) {
+  save(world, folder, 10, 0);
+  const auto shard = fmt::format("shard_{:05}.h5", world.size() - 1);
+  const auto shard_bytes = fs::file_size(folder / "step_00000010" / shard);
+  for (off_t bytes = 0; std::cmp_less(bytes, shard_bytes);
+       bytes += static_cast<off_t>(shard_bytes) / 40 + 1) {
+    world.barrier();
+    const std::string text = error_of(ExitCode::files, [&] {
+      const DiskLimit limit(world.rank() == world.size() - 1 ? bytes : unlimited);
+      save(world, folder, 20, 0);
+    });
+    EXPECT_TRUE(contains(text, "step_00000020.partial/" + shard)) << text;
+    EXPECT_TRUE(contains(text, "No space left on device")) << text;
+    world.barrier();
+    expect_only(folder, {"latest", "step_00000010"});
+    world.barrier();
+  }
+  save(world, folder, 20, 0);
+  EXPECT_EQ(search()->manifest.step, 20);
+}
+
+TEST_F(DiskFull, OfTheManifestStopsAllAtAnyPoint) {
+  // One value a rank makes the manifest the larger file.
+  const std::vector<Parameter> model{{"tiny", {world.size()}}};
+  const Share share = filled(flat_share(model, world.rank(), world.size()), model, 1);
+  write(world, folder, manifest_at(10, model), share.pieces, 0);
+  const auto bytes_of_file = [&](const char* file) {
+    return fs::file_size(folder / "step_00000010" / file);
+  };
+  const auto shard_bytes = bytes_of_file("shard_00000.h5");
+  const auto manifest_bytes = bytes_of_file("manifest.h5");
+  ASSERT_GT(manifest_bytes, shard_bytes);
+  const auto stride = (manifest_bytes - shard_bytes) / 20 + 1;
+  for (off_t bytes = static_cast<off_t>(shard_bytes); std::cmp_less(bytes, manifest_bytes);
+       bytes += static_cast<off_t>(stride)) {
+    world.barrier();
+    const std::string text = error_of(ExitCode::files, [&] {
+      const DiskLimit limit(bytes);
+      write(world, folder, manifest_at(20, model), share.pieces, 0);
+    });
+    EXPECT_TRUE(contains(text, "step_00000020.partial/manifest.h5")) << text;
+    world.barrier();
+    expect_only(folder, {"latest", "step_00000010"});
+  }
+}
+
+TEST_F(DiskFull, OfASmallFileSystem) {
+  bool mounted = false;
+  on_root([&] {
+    fs::create_directories(folder);
+    mounted = mount("tmpfs", folder.c_str(), "tmpfs", 0, "size=160k") == 0;
+  });
+  if (world.broadcast(mounted ? "yes" : "no") == "no") {
+    GTEST_SKIP() << "mounting a small tmpfs needs root";
+  }
+  Index saved = 0;
+  const std::string text = error_of(ExitCode::files, [&] {
+    for (Index step = 1; step < 20; ++step, ++saved) save(world, folder, step, 0);
+  });
+  EXPECT_TRUE(contains(text, "No space left on device")) << text;
+  EXPECT_TRUE(contains(text, folder.string())) << text;
+  world.barrier();
+  const auto found = search();
+  EXPECT_EQ(found ? found->manifest.step : 0, saved);
+  EXPECT_TRUE(problems.empty()) << all_of(problems);
+  on_root([&] { EXPECT_EQ(umount(folder.c_str()), 0); });
+}
+
+TEST_F(DiskFull, AFolderThatCannotBeMadeIsNamed) {
+  on_root([&] { std::ofstream(folder) << "a file"; });
+  const std::string text = error_of(ExitCode::files, [&] { save(world, folder, 1, 0); });
+  EXPECT_TRUE(contains(text, folder.string())) << text;
+}
+
+}  // namespace
+
+// These take the place of the C library's functions for the HDF5 library and for all of this
+// program. Files without a name, which are not on a disk, are spared.
+
+bool refused(int file, off_t end) {
+  struct stat status {};
+  fstat(file, &status);
+  return status.st_nlink > 0 && end > disk_limit;
+}
+
+extern "C" ssize_t pwrite(int file, const void* bytes, size_t count, off_t offset) {
+  if (!refused(file, offset + static_cast<off_t>(count))) {
+    return syscall(SYS_pwrite64, file, bytes, count, offset);
+  }
+  errno = ENOSPC;
+  return -1;
+}
+
+extern "C" int posix_fallocate(int file, off_t offset, off_t count) {
+  if (refused(file, offset + count)) return ENOSPC;
+  return syscall(SYS_fallocate, file, 0, offset, count) == 0 ? 0 : errno;
+}
+
+}  // namespace kzero::checkpoint

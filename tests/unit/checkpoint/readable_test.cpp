@@ -1,0 +1,68 @@
+// Others read the files too: h5py, h5dump, and people through `kzero inspect`.
+#include <cstdlib>
+
+#include "checkpoint/inspect.hpp"
+#include "unit/checkpoint/support.hpp"
+
+namespace kzero::checkpoint {
+
+namespace {
+
+using Readable = CheckpointTest;
+
+int run(const std::string& command) { return std::system(command.c_str()); }
+
+/// A Python that has h5py, empty if none.
+std::string python_with_h5py() {
+  for (const char* python : {"python3", "/usr/bin/python3"}) {
+    if (run(std::string(python) + " -c 'import h5py' 2>/dev/null") == 0) return python;
+  }
+  return "";
+}
+
+TEST_F(Readable, ByH5py) {
+  const Written written = save(world, folder, 7, 0);
+  if (!world.is_root()) return;
+  const std::string python = python_with_h5py();
+  if (python.empty()) GTEST_SKIP() << "no Python with h5py here";
+  const std::string script =
+      (fs::path(KZERO_TEST_DATA) / "../unit/checkpoint/read_with_h5py.py").string();
+  EXPECT_EQ(
+      run(fmt::format("{} '{}' '{}' {}", python, script, written.path.string(), world.size())), 0);
+}
+
+TEST_F(Readable, ByH5dump) {
+  const Written written = save(world, folder, 7, 0);
+  if (!world.is_root()) return;
+  if (run("h5dump --version >/dev/null 2>&1") != 0) GTEST_SKIP() << "no h5dump here";
+  const auto output = folder / "dump.txt";
+  for (const char* file : {"shard_00000.h5", "manifest.h5"}) {
+    ASSERT_EQ(
+        run(fmt::format("h5dump '{}' > '{}'", (written.path / file).string(), output.string())), 0);
+    std::ifstream stream(output);
+    const std::string text{std::istreambuf_iterator<char>(stream), {}};
+    const bool shard = std::string(file) != "manifest.h5";
+    EXPECT_TRUE(contains(text, shard ? "GROUP \"wte.weight\"" : "ATTRIBUTE \"samples\"")) << file;
+    EXPECT_TRUE(contains(text, shard ? "DATASET \"second_moment\"" : "h.0.attn.c_attn.weight"))
+        << file;
+  }
+}
+
+TEST_F(Readable, ByPeople) {
+  save(world, folder, 7, 0);
+  for (const fs::path& path : {folder, folder / "step_00000007"}) {
+    const std::string text = describe(path);
+    for (const char* part : {"7 steps", "7000 tokens", "stage 0", "bf16", "5411 in 5 tensors",
+                             "wte.weight [101, 48]", "shard_00000.h5", "untied"}) {
+      EXPECT_TRUE(contains(text, part)) << part << "\n" << text;
+    }
+    EXPECT_TRUE(verify(path).empty());
+  }
+  const auto nothing = folder / "nothing";
+  EXPECT_TRUE(contains(error_of(ExitCode::files, [&] { describe(nothing); }), nothing.string()));
+  error_of(ExitCode::files, [&] { verify(nothing); });
+}
+
+}  // namespace
+
+}  // namespace kzero::checkpoint

@@ -1,0 +1,111 @@
+// Which checkpoints stay, and what interrupted writes leave behind.
+#include "checkpoint/retention.hpp"
+
+#include <set>
+
+#include "unit/checkpoint/support.hpp"
+
+namespace kzero::checkpoint {
+
+namespace {
+
+using Retention = CheckpointTest;
+
+std::set<std::string> names_in(const fs::path& folder) {
+  std::set<std::string> names;
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    names.insert(entry.path().filename().string());
+  }
+  return names;
+}
+
+using Names = std::set<std::string>;
+
+TEST_F(Retention, KeepsTheNewest) {
+  for (const Index step : {10, 20, 30, 40}) save(world, folder, step, 2);
+  EXPECT_EQ(names_in(folder), (Names{"latest", "step_00000030", "step_00000040"}));
+  world.barrier();
+  save(world, folder, 50, 0);
+  EXPECT_EQ(names_in(folder), (Names{"latest", "step_00000030", "step_00000040", "step_00000050"}));
+  world.barrier();
+  save(world, folder, 60, 1);
+  EXPECT_EQ(names_in(folder), (Names{"latest", "step_00000060"}));
+  std::ifstream latest(folder / "latest");
+  std::string name;
+  latest >> name;
+  EXPECT_EQ(name, "step_00000060");
+}
+
+TEST_F(Retention, DamagedOnesDoNotCountAndLaterOnesStay) {
+  for (const Index step : {10, 20, 90}) save(world, folder, step, 0);
+  on_root([&] { fs::resize_file(folder / "step_00000020" / "shard_00000.h5", 100); });
+  save(world, folder, 30, 2);
+  EXPECT_EQ(names_in(folder),
+            (Names{"latest", "step_00000010", "step_00000020", "step_00000030", "step_00000090"}));
+  world.barrier();
+  save(world, folder, 40, 1);
+  EXPECT_EQ(names_in(folder), (Names{"latest", "step_00000020", "step_00000040", "step_00000090"}));
+}
+
+TEST_F(Retention, TheSameStepIsReplaced) {
+  save(world, folder, 10, 0);
+  const auto model = small_model();
+  const Share share = filled(flat_share(model, world.rank(), world.size()), model, 99);
+  write(world, folder, manifest_at(10, model), share.pieces, 0);
+  EXPECT_EQ(names_in(folder), (Names{"latest", "step_00000010"}));
+  const auto found = search();
+  ASSERT_TRUE(found) << all_of(problems);
+  Share back = flat_share(model, 0, 1);
+  read(*found, back.pieces);
+  EXPECT_EQ(wrong_values(back, model, 99), 0);
+}
+
+TEST_F(Retention, AnInterruptedWriteIsNotSeenAndRemovedByTheNext) {
+  save(world, folder, 10, 0);
+  on_root([&] {
+    fs::copy(folder / "step_00000010", folder / "step_00000020.partial");
+    fs::copy(folder / "step_00000010", folder / "step_00000030.partial");
+    fs::remove(folder / "step_00000030.partial" / "manifest.h5");
+  });
+  const auto found = search();
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->manifest.step, 10);
+  EXPECT_TRUE(problems.empty()) << all_of(problems);
+  save(world, folder, 20, 0);
+  EXPECT_EQ(names_in(folder), (Names{"latest", "step_00000010", "step_00000020"}));
+}
+
+TEST_F(Retention, AReplacementCutShortLosesNothing) {
+  save(world, folder, 10, 0);
+  save(world, folder, 20, 0);
+  // The instant between the two renames of a replacement of step 20.
+  on_root([&] { fs::rename(folder / "step_00000020", folder / "step_00000020.replaced"); });
+  const auto found = search();
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->manifest.step, 20);
+  world.barrier();
+  save(world, folder, 30, 0);
+  EXPECT_EQ(names_in(folder), (Names{"latest", "step_00000010", "step_00000020", "step_00000030"}));
+  // The instant after them.
+  on_root([&] { fs::copy(folder / "step_00000020", folder / "step_00000020.replaced"); });
+  save(world, folder, 40, 0);
+  EXPECT_EQ(names_in(folder),
+            (Names{"latest", "step_00000010", "step_00000020", "step_00000030", "step_00000040"}));
+}
+
+TEST_F(Retention, OnlyItsOwnNamesAreTouched) {
+  on_root([&] {
+    for (const char* name : {"step_x", "step_1x", "mine.partial", "step_-0000004.partial"}) {
+      fs::create_directories(folder / name);
+    }
+    std::ofstream(folder / "notes.txt") << "keep";
+  });
+  save(world, folder, 10, 1);
+  save(world, folder, 20, 1);
+  EXPECT_EQ(names_in(folder), (Names{"latest", "step_00000020", "step_x", "step_1x", "mine.partial",
+                                     "step_-0000004.partial", "notes.txt"}));
+}
+
+}  // namespace
+
+}  // namespace kzero::checkpoint

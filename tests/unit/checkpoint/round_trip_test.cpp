@@ -1,0 +1,169 @@
+// What was saved is what is loaded, bit for bit, on the same grid and on any other.
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "unit/checkpoint/support.hpp"
+
+namespace kzero::checkpoint {
+
+namespace {
+
+using RoundTrip = CheckpointTest;
+
+/// The ranks below `size` as a group of their own; the others get a group that must not be used.
+grid::Group first_ranks(const grid::Group& world, int size) {
+  MPI_Comm part = MPI_COMM_NULL;
+  MPI_Comm_split(world.handle(), world.rank() < size ? 0 : 1, world.rank(), &part);
+  return {part, "part"};
+}
+
+void expect_loads_everywhere(const Found& found, Index step) {
+  const auto model = small_model();
+  for (const Index ranks : {1, 2, 3, 4, 5, 7, 16}) {
+    for (Index rank = 0; rank < ranks; ++rank) {
+      Share flat = flat_share(model, rank, ranks);
+      read(found, flat.pieces);
+      EXPECT_EQ(wrong_values(flat, model, step), 0) << rank << " of " << ranks;
+      Share columns = column_share(model, rank, ranks);
+      read(found, columns.pieces);
+      EXPECT_EQ(wrong_values(columns, model, step), 0) << "columns, " << rank << " of " << ranks;
+    }
+  }
+}
+
+TEST_F(RoundTrip, EveryGridLoadsWhatAnyGridSaved) {
+  for (int ranks = 1; ranks <= world.size(); ++ranks) {
+    const grid::Group part = first_ranks(world, ranks);
+    if (world.rank() < ranks) save(part, folder, ranks, 0);
+    world.barrier();
+    const auto found = search();
+    ASSERT_TRUE(found);
+    EXPECT_EQ(found->manifest.step, ranks);
+    EXPECT_EQ(found->manifest.shards.size(), static_cast<std::size_t>(ranks));
+    expect_loads_everywhere(*found, ranks);
+  }
+  EXPECT_TRUE(problems.empty()) << all_of(problems);
+}
+
+TEST_F(RoundTrip, ColumnSlicesLoadOnEveryGrid) {
+  const auto model = small_model();
+  const Share share = filled(column_share(model, world.rank(), world.size()), model, 5);
+  write(world, folder, manifest_at(5, model), share.pieces, 0);
+  const auto found = search();
+  ASSERT_TRUE(found) << all_of(problems);
+  expect_loads_everywhere(*found, 5);
+}
+
+TEST_F(RoundTrip, ManifestComesBackAsGiven) {
+  const Written written = save(world, folder, 1234, 3);
+  EXPECT_EQ(written.path, folder / "step_00001234");
+  const auto found = search();
+  ASSERT_TRUE(found) << all_of(problems);
+  EXPECT_EQ(found->path, written.path);
+  const Manifest& m = found->manifest;
+  const Manifest wanted = manifest_at(1234, small_model());
+  EXPECT_EQ(m.deck, wanted.deck);
+  EXPECT_EQ(m.model, wanted.model);
+  EXPECT_EQ(m.precision, wanted.precision);
+  EXPECT_EQ(m.step, 1234);
+  EXPECT_EQ(m.tokens, wanted.tokens);
+  EXPECT_EQ(m.samples, wanted.samples);
+  EXPECT_EQ(m.loss_scale, wanted.loss_scale);
+  EXPECT_EQ(m.scale_good_steps, 17);
+  EXPECT_EQ(m.skipped_steps, 2);
+  EXPECT_EQ(m.skipped_in_row, 1);
+  EXPECT_EQ(m.data_ranks, world.size());
+  EXPECT_EQ(m.parameters, wanted.parameters);
+  EXPECT_FALSE(m.kzero_version.empty());
+  Index bytes = 0;
+  for (const Shard& shard : m.shards) {
+    EXPECT_EQ(fs::file_size(written.path / shard.file), static_cast<std::uintmax_t>(shard.bytes));
+    bytes += shard.bytes;
+  }
+  EXPECT_EQ(written.bytes, bytes);
+}
+
+TEST_F(RoundTrip, EveryBitPatternSurvives) {
+  const std::vector<Parameter> model{{"odd.values", {6}}};
+  std::vector<float> values{0.0F,
+                            -0.0F,
+                            std::numeric_limits<float>::infinity(),
+                            std::numeric_limits<float>::denorm_min(),
+                            std::nanf("0x123"),
+                            -1.5F};
+  std::vector<Piece> mine;
+  if (world.is_root()) mine = {{"odd.values", {{0, 6}}, values, values, values}};
+  write(world, folder, manifest_at(1, model), mine, 0);
+  const auto found = search();
+  ASSERT_TRUE(found) << all_of(problems);
+  std::vector<float> back(6);
+  const std::vector<Piece> wanted{{"odd.values", {{0, 6}}, {}, back, {}}};
+  read(*found, wanted);
+  EXPECT_EQ(0, std::memcmp(values.data(), back.data(), sizeof(float) * 6));
+}
+
+TEST_F(RoundTrip, RangesFarApartAndNearAreBothRight) {
+  constexpr Index elements = 3'000'017;
+  const std::vector<Parameter> model{{"large", {elements}}};
+  const Share share = filled(flat_share(model, world.rank(), world.size()), model, 0);
+  write(world, folder, manifest_at(0, model), share.pieces, 0);
+  const auto found = search();
+  ASSERT_TRUE(found) << all_of(problems);
+  Share wanted;
+  std::vector<Range> ranges;
+  for (Index i = 0; i < 900; ++i) ranges.push_back({i * 3001, 1 + i % 11});
+  ranges.push_back({elements - 1, 1});
+  add_piece(wanted, model[0], ranges);
+  read(*found, wanted.pieces);
+  EXPECT_EQ(wrong_values(wanted, model, 0), 0);
+}
+
+TEST_F(RoundTrip, WhatIsNotThereIsNamed) {
+  save(world, folder, 1, 0);
+  const auto found = search();
+  ASSERT_TRUE(found);
+  std::vector<float> room(10);
+  const std::vector<Piece> beyond{{"ln_f.bias", {{40, 10}}, room, {}, {}}};
+  const std::string text = error_of(ExitCode::files, [&] { read(*found, beyond); });
+  EXPECT_TRUE(contains(text, "holds no element 48 of ln_f.bias, wanted with [40, 50)")) << text;
+  const std::vector<Piece> unknown{{"ln_g.bias", {{0, 10}}, room, {}, {}}};
+  EXPECT_TRUE(contains(error_of(ExitCode::files, [&] { read(*found, unknown); }), "ln_g.bias"));
+}
+
+TEST_F(RoundTrip, AnotherModelIsRefused) {
+  save(world, folder, 1, 0);
+  const auto found = search();
+  ASSERT_TRUE(found);
+  param::Table table(1);
+  for (const Parameter& p : small_model())
+    table[0].params.push_back({.name = p.name, .shape = p.shape});
+  EXPECT_NO_THROW(require_same_parameters(*found, table));
+  table[0].params[2].shape = {13, 40};
+  const std::string text =
+      error_of(ExitCode::usage, [&] { require_same_parameters(*found, table); });
+  EXPECT_TRUE(contains(text, "h.0.attn.c_attn.weight [13, 39]")) << text;
+  EXPECT_TRUE(contains(text, "h.0.attn.c_attn.weight [13, 40]")) << text;
+}
+
+TEST_F(RoundTrip, HolesAndOverlapsAreRefused) {
+  const auto model = small_model();
+  Share share = filled(flat_share(model, world.rank(), world.size()), model, 1);
+  Share hole = share;
+  if (world.is_root()) hole.pieces.erase(hole.pieces.begin());
+  const auto saving = [&](const Share& s) {
+    return error_of(ExitCode::other,
+                    [&] { write(world, folder, manifest_at(1, model), s.pieces, 0); });
+  };
+  EXPECT_TRUE(contains(saving(hole), "wte.weight"));
+  if (world.size() > 1) {
+    if (world.is_root()) add_piece(share, model[4], {{0, 1}});
+    EXPECT_TRUE(contains(saving(share), "ln_f.bias"));
+  }
+  EXPECT_FALSE(search());
+  EXPECT_TRUE(problems.empty()) << all_of(problems);
+}
+
+}  // namespace
+
+}  // namespace kzero::checkpoint

@@ -1,0 +1,219 @@
+// A model state whose every value is known from its place, cut over any number of ranks as training
+// cuts it.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "base/error.hpp"
+#include "checkpoint/reader.hpp"
+#include "checkpoint/search.hpp"
+#include "checkpoint/writer.hpp"
+#include "grid/group.hpp"
+
+namespace kzero::checkpoint {
+
+namespace fs = std::filesystem;
+
+inline grid::Group world_group() {
+  MPI_Comm copy = MPI_COMM_NULL;
+  MPI_Comm_dup(MPI_COMM_WORLD, &copy);
+  return {copy, "world"};
+}
+
+/// A folder of its own for each test, the same on all ranks, removed with the object.
+class CheckpointTest : public testing::Test {
+ protected:
+  CheckpointTest() : world(world_group()) {
+    std::random_device seed;
+    const auto name = "kzero_checkpoint_" + std::to_string(seed()) + std::to_string(seed());
+    folder = world.broadcast((fs::temp_directory_path() / name).string());
+    world.barrier();
+  }
+  ~CheckpointTest() override {
+    world.barrier();
+    std::error_code ignored;
+    if (world.is_root()) fs::remove_all(folder, ignored);
+    world.barrier();
+  }
+
+  /// Runs f on the root while the others wait.
+  template <class F>
+  void on_root(F&& f) const {
+    if (world.is_root()) f();
+    world.barrier();
+  }
+
+  std::optional<Found> search() {
+    problems.clear();
+    return newest(world, folder, problems);
+  }
+
+  grid::Group world;
+  fs::path folder;
+  std::vector<std::string> problems;
+};
+
+/// Sizes are a scalar, primes and not multiples of anything; one tensor is larger than the read
+/// window.
+inline std::vector<Parameter> small_model() {
+  return {{"wte.weight", {101, 48}},
+          {"h.0.ln_1.weight", {7}},
+          {"h.0.attn.c_attn.weight", {13, 39}},
+          {"h.0.attn.c_attn.bias", {1}},
+          {"ln_f.bias", {48}}};
+}
+
+inline float value_of(std::size_t parameter, std::size_t state, Index element, Index step) {
+  return static_cast<float>(element) * 0.25F + static_cast<float>(parameter) * 1e5F +
+         static_cast<float>(state) * 1e7F + static_cast<float>(step) / 1024.0F;
+}
+
+/// The pieces of one rank with their memory.
+struct Share {
+  std::vector<std::vector<float>> memory;
+  std::vector<Piece> pieces;
+};
+
+inline void add_piece(Share& share, const Parameter& parameter, std::vector<Range> ranges) {
+  const auto elements = static_cast<std::size_t>(elements_of(ranges));
+  if (elements == 0) return;
+  Piece piece{parameter.name, std::move(ranges), {}, {}, {}};
+  for (std::span<float>* state : {&piece.master, &piece.first_moment, &piece.second_moment}) {
+    *state = share.memory.emplace_back(elements, -1.0F);  // the vectors' own memory does not move
+  }
+  share.pieces.push_back(std::move(piece));
+}
+
+/// The model as one flat array, cut into equal parts: what ZeRO gives rank `rank` of `ranks`.
+inline Share flat_share(const std::vector<Parameter>& model, Index rank, Index ranks) {
+  Index total = 0;
+  for (const Parameter& p : model) total += p.elements();
+  const Index part = ceil_div(total, ranks);
+  Share share;
+  Index begin = 0;
+  for (const Parameter& p : model) {
+    const Index low = std::clamp(part * rank - begin, Index{0}, p.elements());
+    const Index high = std::clamp(part * (rank + 1) - begin, Index{0}, p.elements());
+    add_piece(share, p, {{low, high - low}});
+    begin += p.elements();
+  }
+  return share;
+}
+
+/// Columns of matrices and parts of vectors: many ranges a piece, as a tensor-parallel slice has
+/// them.
+inline Share column_share(const std::vector<Parameter>& model, Index rank, Index ranks) {
+  Share share;
+  for (const Parameter& p : model) {
+    const Index width = p.shape.back();
+    const Index low = width * rank / ranks;
+    const Index high = width * (rank + 1) / ranks;
+    std::vector<Range> ranges;
+    for (Index row = 0; row < p.elements() / width && low < high; ++row) {
+      ranges.push_back({row * width + low, high - low});
+    }
+    add_piece(share, p, std::move(ranges));
+  }
+  return share;
+}
+
+/// Calls f(value, expected) for every element of a share.
+template <class F>
+void for_each_value(Share& share, const std::vector<Parameter>& model, Index step, F&& f) {
+  for (const Piece& piece : share.pieces) {
+    const auto place = std::ranges::find(model, piece.parameter, &Parameter::name);
+    const auto states = piece.states();
+    for (std::size_t s = 0; s < states.size(); ++s) {
+      std::size_t i = 0;
+      for (const Range& range : piece.ranges) {
+        for (Index e = range.begin; e < range.begin + range.count; ++e, ++i) {
+          f(states[s][i], value_of(place - model.begin(), s, e, step));
+        }
+      }
+    }
+  }
+}
+
+inline Share filled(Share share, const std::vector<Parameter>& model, Index step) {
+  for_each_value(share, model, step, [](float& value, float expected) { value = expected; });
+  return share;
+}
+
+inline Index wrong_values(Share& share, const std::vector<Parameter>& model, Index step) {
+  Index wrong = 0;
+  for_each_value(share, model, step,
+                 [&](float value, float expected) { wrong += value == expected ? 0 : 1; });
+  return wrong;
+}
+
+inline Manifest manifest_at(Index step, std::vector<Parameter> model) {
+  Manifest manifest;
+  manifest.deck = "[model]\nlayers = 1  # \xC3\xA9\n";
+  manifest.model = {.layers = 1,
+                    .hidden = 48,
+                    .heads = 3,
+                    .sequence = 20,
+                    .vocab = 101,
+                    .feed_forward = 192,
+                    .tied_embeddings = 0,
+                    .layernorm_eps = 1e-5};
+  manifest.precision = "bf16";
+  manifest.step = step;
+  manifest.tokens = step * 1000;
+  manifest.samples = step * 8;
+  manifest.loss_scale = 4096;
+  manifest.scale_good_steps = 17;
+  manifest.skipped_steps = 2;
+  manifest.skipped_in_row = 1;
+  manifest.parameters = std::move(model);
+  return manifest;
+}
+
+/// Writes the small model at a step, cut over the ranks of `group`.
+inline Written save(const grid::Group& group, const fs::path& folder, Index step, Index keep) {
+  const auto model = small_model();
+  const Share share = filled(flat_share(model, group.rank(), group.size()), model, step);
+  Manifest manifest = manifest_at(step, model);
+  manifest.data_ranks = group.size();
+  return write(group, folder, manifest, share.pieces, keep);
+}
+
+inline void flip_byte(const fs::path& path, Index position) {
+  std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
+  file.seekg(position);
+  const char byte = static_cast<char>(file.get());
+  file.seekp(position);
+  file.put(static_cast<char>(byte ^ 0x10));
+}
+
+inline std::string all_of(const std::vector<std::string>& lines) {
+  std::string text;
+  for (const std::string& line : lines) text += line + "\n";
+  return text;
+}
+
+/// The text of the Error that f throws; fails the test if it throws none or one of another code.
+template <class F>
+std::string error_of(ExitCode code, F&& f) {
+  try {
+    f();
+  } catch (const Error& error) {
+    EXPECT_EQ(static_cast<int>(error.code()), static_cast<int>(code)) << error.what();
+    return error.what();
+  }
+  ADD_FAILURE() << "no Error was thrown";
+  return "";
+}
+
+inline bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+}  // namespace kzero::checkpoint

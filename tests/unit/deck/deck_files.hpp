@@ -1,0 +1,57 @@
+// The decks of tests/data/decks: a deck may begin with comment lines that say how to read it:
+// `# ranks = 4`, `# purpose = train`, `# override = train.steps=x`.
+#pragma once
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "deck/reader.hpp"
+
+namespace kzero::deck {
+
+struct DeckFile {
+  Source source;
+  std::vector<std::string> overrides;
+  Target target;
+};
+
+inline std::filesystem::path decks() { return std::filesystem::path(KZERO_TEST_DATA) / "decks"; }
+
+inline std::string text_of(const std::filesystem::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+inline DeckFile read_deck_file(const std::filesystem::path& path) {
+  DeckFile deck{{path.filename().string(), text_of(path)}, {}, {}};
+  std::istringstream lines(deck.source.text);
+  for (std::string line; std::getline(lines, line) && line.starts_with("# ");) {
+    const auto value = [&](std::string_view name) {
+      return line.starts_with(name) ? line.substr(name.size()) : "";
+    };
+    if (const auto ranks = value("# ranks = "); !ranks.empty())
+      deck.target.ranks = std::stol(ranks);
+    if (value("# purpose = ") == "train") deck.target.purpose = Purpose::train;
+    if (const auto text = value("# override = "); !text.empty()) deck.overrides.push_back(text);
+  }
+  return deck;
+}
+
+/// The names without extension, sorted, of the decks in a folder of tests/data/decks.
+inline std::vector<std::string> deck_names(const std::string& folder) {
+  std::vector<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator(decks() / folder)) {
+    if (entry.path().extension() == ".toml") names.push_back(entry.path().stem().string());
+  }
+  std::ranges::sort(names);
+  return names;
+}
+
+}  // namespace kzero::deck

@@ -1,0 +1,149 @@
+#include "deck/reader.hpp"
+
+#include <gtest/gtest.h>
+
+#include <random>
+#include <string>
+
+#include "base/error.hpp"
+#include "deck/writer.hpp"
+#include "deck_files.hpp"
+
+namespace kzero::deck {
+namespace {
+
+Config read_good(const std::string& name) {
+  const DeckFile deck = read_deck_file(decks() / "good" / (name + ".toml"));
+  return read(deck.source, deck.overrides, deck.target);
+}
+
+std::string message_of(const std::string& text, const std::vector<std::string>& overrides = {}) {
+  try {
+    read({"deck.toml", text}, overrides);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(Reader, gives_defaults_for_an_empty_deck) {
+  const Config config = read_good("empty");
+  EXPECT_EQ(config.model.layers, Model{}.layers);
+  EXPECT_EQ(config.optimizer.lr, Optimizer{}.lr);
+  EXPECT_EQ(config.model.feed_forward, 4 * Model{}.hidden);
+}
+
+TEST(Reader, reads_every_kind_of_value) {
+  const Config config = read_good("all_tables");
+  EXPECT_EQ(config.model.hidden, 96);
+  EXPECT_FALSE(config.model.tied_embeddings);
+  EXPECT_EQ(config.zero.bucket, 65536);
+  EXPECT_EQ(config.train.precision, Dtype::bf16);
+  EXPECT_EQ(config.train.seed, 42U);
+  EXPECT_EQ(config.optimizer.min_lr, 0.0);
+  EXPECT_EQ(config.optimizer.schedule, Schedule::linear);
+  EXPECT_EQ(config.data.files, (std::vector<std::string>{"a.txt", "b*.txt"}));
+  EXPECT_EQ(config.run.wall_limit, 5400);
+}
+
+TEST(Reader, reads_dotted_keys_and_inline_tables) {
+  const Config config = read_good("dotted_and_inline");
+  EXPECT_EQ(config.model.layers, 3);
+  EXPECT_EQ(config.train.steps, 7);
+  EXPECT_EQ(config.train.seed, 1000U);
+}
+
+TEST(Reader, lets_overrides_win_over_the_deck) {
+  const Config config = read_good("overrides");
+  EXPECT_EQ(config.train.precision, Dtype::fp16);
+  EXPECT_EQ(config.train.steps, 12);
+  EXPECT_EQ(config.data.files, (std::vector<std::string>{"a.txt", "b.txt"}));
+  EXPECT_EQ(config.data.validation_files, (std::vector<std::string>{"v w.txt"}));
+  EXPECT_EQ(config.checkpoint.folder, "my out");
+  EXPECT_EQ(config.run.wall_limit, 7200);
+  EXPECT_EQ(config.zero.bucket, 1 << 20);
+  EXPECT_EQ(config.optimizer.lr, 2e-3);
+  EXPECT_FALSE(config.checkpoint.resume);
+}
+
+TEST(Reader, keeps_bare_override_text_that_holds_equals_signs_and_dots) {
+  const Config config = read({"deck", ""}, {"checkpoint.folder=out/a=b.1", "data.files="});
+  EXPECT_EQ(config.checkpoint.folder, "out/a=b.1");
+  EXPECT_TRUE(config.data.files.empty());
+}
+
+TEST(Reader, reads_windows_line_ends_and_strange_strings) {
+  EXPECT_EQ(read_good("windows_lines").model.layers, 3);
+  EXPECT_EQ(read_good("strange_strings").data.files,
+            (std::vector<std::string>{"a\"b.txt", "c:\\d.txt", "x\"y", "größe #[{.txt"}));
+}
+
+TEST(Reader, refuses_a_deck_that_is_too_large) {
+  const std::string long_comment = "#" + std::string(std::size_t{256} << 10, 'x');
+  EXPECT_EQ(
+      message_of(long_comment),
+      "deck.toml:1:1: 262145 bytes; a deck has at most 262144 (many data files: use a pattern)");
+}
+
+TEST(Reader, refuses_a_line_that_is_too_long) {
+  EXPECT_EQ(message_of("[data]\nfiles = [" + std::string(40000, ' ') + "]"),
+            "deck.toml:2:32770: a line has at most 32768 bytes; break the list");
+}
+
+TEST(Reader, does_not_flood_the_log) {
+  std::string text = "[model]\n";
+  for (int i = 0; i < 150; ++i) text += "x" + std::to_string(i) + " = 1\n";
+  const std::string message = message_of(text);
+  EXPECT_EQ(std::ranges::count(message, '\n'), 100);
+  EXPECT_EQ(message.substr(message.rfind('\n') + 1), "deck.toml:102:1: and 50 more");
+}
+
+TEST(Reader, refuses_bytes_that_are_no_text_on_the_command_line) {
+  EXPECT_EQ(
+      message_of("", {"checkpoint.folder=a\nb"}),
+      "command line: 'checkpoint.folder=a\\x0ab': key 'checkpoint.folder' must be a text without "
+      "control characters, found a\\x0ab");
+  EXPECT_EQ(message_of("", {"run.metrics=\x01"}),
+            "command line: 'run.metrics=\\x01': control character 0x01; a deck is plain text");
+  EXPECT_NE(message_of("", {"train.steps=4\ngrid.data = 2"}), "");
+}
+
+TEST(Reader, gives_every_error_one_line) {
+  const std::string text = message_of("[model]\n\"lay\\ners\" = \"\"\"a\nb\"\"\"\n");
+  EXPECT_EQ(text.find('\n'), std::string::npos) << text;
+  EXPECT_EQ(text.find("deck.toml:2:1: key 'model.lay\\x0aers' is not known"), 0U) << text;
+}
+
+// Whatever the bytes, the answer is a Config or an Error, and the same one twice.
+TEST(Reader, survives_damaged_decks_and_repeats_itself) {
+  std::vector<std::string> seeds;
+  for (const char* folder : {"good", "bad"}) {
+    for (const auto& name : deck_names(folder)) {
+      seeds.push_back(text_of(decks() / folder / (name + ".toml")));
+    }
+  }
+  seeds.push_back(annotated_defaults());
+  const std::string alphabet = "[]{}=\".,'#\n\r\\ \t0b1eExu_-+:TZ\xc3\xb6\xef\xbb\xbf";
+  std::mt19937 random(1);
+  const auto pick = [&](std::size_t count) { return random() % count; };
+  int errors = 0;
+  for (int round = 0; round < 2000; ++round) {
+    std::string text = seeds[pick(seeds.size())];
+    for (std::size_t change = 1 + pick(8); change > 0; --change) {
+      const std::size_t at = pick(text.size() + 1);
+      const std::string piece(1 + pick(3), alphabet[pick(alphabet.size())]);
+      if (pick(2) == 0) {
+        text.insert(at, piece);
+      } else {
+        text.replace(at, std::min(piece.size(), text.size() - at), piece);
+      }
+    }
+    const std::string first = message_of(text);
+    EXPECT_EQ(first, message_of(text)) << text;
+    errors += first.empty() ? 0 : 1;
+  }
+  EXPECT_GT(errors, 500);
+}
+
+}  // namespace
+}  // namespace kzero::deck

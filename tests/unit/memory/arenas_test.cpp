@@ -1,0 +1,106 @@
+#include "memory/arenas.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace kzero::memory {
+
+namespace {
+
+constexpr Index large = Index{3} << 20;  // spans huge pages
+
+/// What a model might take: odd sizes, several categories in turn. Returns the addresses.
+std::vector<std::uintptr_t> take_ranges(Arenas& arenas) {
+  std::vector<std::uintptr_t> ranges;
+  const auto keep = [&](auto* range) { ranges.push_back(reinterpret_cast<std::uintptr_t>(range)); };
+  keep(arenas.take<float>(Category::parameters, 1));
+  keep(arenas.take<std::uint16_t>(Category::gradients, 33));
+  keep(arenas.take<float>(Category::parameters, 17));
+  keep(arenas.take<std::byte>(Category::parameters, large));
+  keep(arenas.take<double>(Category::parameters, 8));
+  keep(arenas.take<std::uint16_t>(Category::gradients, 64));
+  return ranges;
+}
+
+TEST(Arenas, MeasuringHandsOutNothingAndCounts) {
+  Arenas arenas;
+  EXPECT_TRUE(arenas.measuring());
+  for (const auto range : take_ranges(arenas)) EXPECT_EQ(range, 0U);
+  // Each range rounded up to 64 bytes: 4, 68, 3 MiB and 64 bytes; 66 and 128 bytes.
+  EXPECT_EQ(arenas.bytes()[position(Category::parameters)], 64 + 128 + large + 64);
+  EXPECT_EQ(arenas.bytes()[position(Category::gradients)], 128 + 128);
+  EXPECT_EQ(arenas.bytes()[position(Category::optimizer)], 0);
+}
+
+TEST(Arenas, AllocatedOnesRepeatTheMeasuredLayout) {
+  Arenas measured;
+  take_ranges(measured);
+  Ledger ledger;
+  Arenas arenas(measured, ledger);
+  EXPECT_FALSE(arenas.measuring());
+  const auto ranges = take_ranges(arenas);
+  EXPECT_EQ(arenas.bytes(), measured.bytes());
+  for (const auto range : ranges) EXPECT_EQ(range % 64, 0U);
+  EXPECT_EQ(ranges[2] - ranges[0], 64U);
+  EXPECT_EQ(ranges[3] - ranges[2], 128U);
+  EXPECT_EQ(ranges[4] - ranges[3], static_cast<std::uintptr_t>(large));
+  EXPECT_EQ(ranges[5] - ranges[1], 128U);
+  for (std::size_t i = 0; i < category_count; ++i) {
+    EXPECT_EQ(ledger.now(static_cast<Category>(i)), measured.bytes()[i]) << category_names[i];
+  }
+}
+
+TEST(Arenas, TakingMoreThanWasMeasuredFails) {
+  Arenas measured;
+  measured.take<float>(Category::workspace, 16);
+  Ledger ledger;
+  Arenas arenas(measured, ledger);
+  EXPECT_NE(arenas.take<float>(Category::workspace, 16), nullptr);
+  try {
+    arenas.take<float>(Category::workspace, 1);
+    FAIL() << "a range past the slab was handed out";
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("workspace"), std::string::npos) << error.what();
+  }
+  EXPECT_THROW(arenas.take<float>(Category::io, 1), Error) << "nothing was measured for io";
+}
+
+TEST(Arenas, GiveTheirBytesBackAndLeaveThePeak) {
+  Arenas measured;
+  measured.take<float>(Category::optimizer, 100);
+  Ledger ledger;
+  {
+    Arenas first(measured, ledger);
+    Arenas moved(std::move(first));
+    EXPECT_EQ(ledger.now(Category::optimizer), 448);
+    Arenas second(measured, ledger);
+    EXPECT_EQ(ledger.now(Category::optimizer), 896);
+  }
+  EXPECT_EQ(ledger.now(Category::optimizer), 0);
+  EXPECT_EQ(ledger.peak(Category::optimizer), 896);
+}
+
+TEST(Arenas, MemoryThatIsNotToBeHadNamesItsCategory) {
+  Arenas measured;
+  measured.take<float>(Category::parameters, 1000);
+  measured.take<std::byte>(Category::optimizer, Index{1} << 60);  // beyond any address space
+  Ledger ledger;
+  try {
+    const Arenas arenas(measured, ledger);
+    FAIL() << "an exbibyte was allocated";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::memory);
+    EXPECT_NE(std::string(error.what()).find("optimizer"), std::string::npos) << error.what();
+    EXPECT_NE(std::string(error.what()).find("1024.00 PiB"), std::string::npos) << error.what();
+  }
+  EXPECT_EQ(ledger.now(Category::parameters), 0) << "what had been allocated is given back";
+  EXPECT_EQ(ledger.now(Category::optimizer), 0);
+}
+
+}  // namespace
+
+}  // namespace kzero::memory

@@ -1,0 +1,175 @@
+#include "metrics/jsonl_sink.hpp"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "base/error.hpp"
+#include "support/temporary_folder.hpp"
+
+namespace kzero::metrics {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+class JsonLines : public testing::Test {
+ protected:
+  std::vector<std::string> lines() const {
+    std::ifstream file(path_);
+    std::vector<std::string> result;
+    for (std::string line; std::getline(file, line);) result.push_back(line);
+    return result;
+  }
+
+  static std::vector<std::string> keys(const Json& json) {
+    std::vector<std::string> result;
+    for (const auto& [key, value] : json.items()) result.push_back(key);
+    return result;
+  }
+
+  tests::TemporaryFolder folder_;
+  std::string path_ = folder_.path() / "runs" / "new" / "metrics.jsonl";
+};
+
+TEST_F(JsonLines, AStepHasTheAgreedFieldsAndReadsBackExactly) {
+  const StepRecord record{.step = 7,
+                          .loss = 0.1 + 0.2,
+                          .grad_norm = 1.0 / 3,
+                          .lr = 2.9999999999999997e-4,
+                          .tokens = 2048,
+                          .seconds = 1e-17,
+                          .tokens_per_second = 123456789.123456789,
+                          .mfu = 5e-324,
+                          .loss_scale = 65536,
+                          .skipped = false};
+  JsonlSink(path_).write(record);
+  const Json json = Json::parse(lines().at(0));
+  EXPECT_EQ(keys(json), (std::vector<std::string>{"event", "step", "loss", "grad_norm", "lr",
+                                                  "tokens", "seconds", "tokens_per_second", "mfu",
+                                                  "loss_scale", "skipped"}));
+  EXPECT_EQ(json["event"], "step");
+  EXPECT_EQ(json["step"], 7);
+  EXPECT_EQ(json["loss"].get<double>(), record.loss);
+  EXPECT_EQ(json["grad_norm"].get<double>(), record.grad_norm);
+  EXPECT_EQ(json["lr"].get<double>(), record.lr);
+  EXPECT_EQ(json["tokens"], 2048);
+  EXPECT_EQ(json["seconds"].get<double>(), record.seconds);
+  EXPECT_EQ(json["tokens_per_second"].get<double>(), record.tokens_per_second);
+  EXPECT_EQ(json["mfu"].get<double>(), record.mfu);
+  EXPECT_EQ(json["skipped"], false);
+}
+
+TEST_F(JsonLines, NumbersThatAreNotFiniteAreNullAndTheStepSaysItWasSkipped) {
+  JsonlSink(path_).write(StepRecord{.loss = std::numeric_limits<double>::quiet_NaN(),
+                                    .grad_norm = std::numeric_limits<double>::infinity(),
+                                    .skipped = true});
+  const Json json = Json::parse(lines().at(0));
+  EXPECT_TRUE(json["loss"].is_null());
+  EXPECT_TRUE(json["grad_norm"].is_null());
+  EXPECT_EQ(json["skipped"], true);
+}
+
+TEST_F(JsonLines, TheStartSaysWhatRuns) {
+  JsonlSink(path_).write(StartRecord{.versions = {{"kzero", "1.2"}, {"kokkos", "4.7"}},
+                                     .git_hash = "abc",
+                                     .hosts = {"node1", "node\xff"},
+                                     .deck_file = "a.toml",
+                                     .deck = "[model]\nlayers = 2\n",
+                                     .data_ranks = 2,
+                                     .tensor_ranks = 3,
+                                     .planned_memory = {{"parameters", 100, 0}, {"io", 5, 0}},
+                                     .planned_traffic = {{.group = "data",
+                                                          .operation = "all_gather",
+                                                          .purpose = "parameters",
+                                                          .theory_elements_per_step = 9}}});
+  const Json json = Json::parse(lines().at(0));
+  EXPECT_EQ(json["event"], "start");
+  EXPECT_EQ(json["versions"]["kokkos"], "4.7");
+  EXPECT_EQ(json["git_hash"], "abc");
+  EXPECT_EQ(json["hosts"].size(), 2U);
+  EXPECT_EQ(json["deck"], "[model]\nlayers = 2\n");
+  EXPECT_EQ(json["grid"], Json::parse(R"({"data":2,"tensor":3})"));
+  EXPECT_EQ(json["plan"]["memory"], Json::parse(R"({"parameters":100,"io":5})"));
+  EXPECT_EQ(json["plan"]["traffic"][0]["theory_elements_per_step"], 9);
+}
+
+TEST_F(JsonLines, TheEndHoldsMemoryAndTrafficAsAgreed) {
+  JsonlSink(path_).write(
+      EndRecord{.reason = "completed",
+                .steps = 20,
+                .seconds = 1.5,
+                .memory = {{0, 4096, {{"parameters", 8, 8}, {"gradients", 4, 4}}},
+                           {1, 8192, {{"parameters", 8, 7}}}},
+                .traffic = {{"data", "reduce_scatter", "gradients", 10, 40, 10}}});
+  Json json = Json::parse(lines().at(0));
+  EXPECT_EQ(json["seconds"], 1.5);
+  json.erase("seconds");
+  EXPECT_EQ(json.dump(),
+            R"({"event":"end","reason":"completed","steps":20,"memory":[)"
+            R"({"rank":0,"resident_peak_bytes":4096,"categories":{)"
+            R"("parameters":{"planned_bytes":8,"peak_bytes":8},)"
+            R"("gradients":{"planned_bytes":4,"peak_bytes":4}}},)"
+            R"({"rank":1,"resident_peak_bytes":8192,"categories":{)"
+            R"("parameters":{"planned_bytes":8,"peak_bytes":7}}}],)"
+            R"("traffic":[{"group":"data","operation":"reduce_scatter","purpose":"gradients",)"
+            R"("elements_per_step":10,"bytes_per_step":40,"theory_elements_per_step":10}]})");
+}
+
+TEST_F(JsonLines, ValidationAndCheckpointAreEvents) {
+  JsonlSink sink(path_);
+  sink.write(ValidationRecord{.step = 5, .loss = 2.5, .tokens = 64, .seconds = 0.5});
+  sink.write(CheckpointRecord{.step = 6, .folder = "runs/step_6", .bytes = 99, .seconds = 0.25});
+  EXPECT_EQ(lines().at(0),
+            R"({"event":"validation","step":5,"loss":2.5,"tokens":64,"seconds":0.5})");
+  EXPECT_EQ(lines().at(1),
+            R"({"event":"checkpoint","step":6,"folder":"runs/step_6","bytes":99,"seconds":0.25})");
+}
+
+TEST_F(JsonLines, EachRecordIsInTheFileWhenWriteReturns) {
+  JsonlSink sink(path_);
+  for (Index step = 0; step < 3; ++step) {
+    sink.write(StepRecord{.step = step});
+    EXPECT_EQ(lines().size(), static_cast<std::size_t>(step) + 1);
+  }
+}
+
+TEST_F(JsonLines, ARestartAppendsAndClosesALineThatACrashCut) {
+  JsonlSink(path_).write(StepRecord{.step = 1});
+  std::ofstream(path_, std::ios::app) << R"({"event":"st)";
+  JsonlSink(path_).write(StepRecord{.step = 2});
+  JsonlSink(path_).write(StepRecord{.step = 3});
+  ASSERT_EQ(lines().size(), 4U);
+  EXPECT_EQ(Json::parse(lines()[0])["step"], 1);
+  EXPECT_EQ(lines()[1], R"({"event":"st)");
+  EXPECT_EQ(Json::parse(lines()[2])["step"], 2);
+  EXPECT_EQ(Json::parse(lines()[3])["step"], 3);
+}
+
+TEST_F(JsonLines, AnEmptyPathWritesNothing) { EXPECT_NO_THROW(JsonlSink("").write(StepRecord{})); }
+
+TEST_F(JsonLines, AFullDiskIsAnErrorOfFilesThatNamesTheFile) {
+  JsonlSink sink("/dev/full");
+  try {
+    sink.write(StepRecord{});
+    FAIL() << "no error";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::files);
+    EXPECT_NE(std::string(error.what()).find("/dev/full"), std::string::npos) << error.what();
+  }
+}
+
+TEST_F(JsonLines, AFolderThatCannotBeMadeIsAnErrorOfFiles) {
+  std::ofstream(folder_.path() / "file") << "text";
+  try {
+    JsonlSink sink(folder_.path() / "file" / "metrics.jsonl");
+    FAIL() << "no error";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::files);
+  }
+}
+
+}  // namespace
+}  // namespace kzero::metrics

@@ -1,0 +1,47 @@
+#include "metrics/meters.hpp"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+namespace kzero::metrics {
+namespace {
+
+TEST(MovingMedian, IsNotMovedByOneSlowStep) {
+  MovingMedian median;
+  EXPECT_EQ(median.value(), 0);
+  for (int i = 0; i < 10; ++i) median.add(2);
+  median.add(1000);
+  EXPECT_EQ(median.value(), 2);
+}
+
+TEST(MovingMedian, FollowsTheLastValuesOnly) {
+  MovingMedian median;
+  for (int i = 0; i < 100; ++i) median.add(2);
+  for (int i = 0; i < 31; ++i) median.add(i);
+  EXPECT_EQ(median.value(), 15);
+}
+
+TEST(Throughput, FillsRatesFromTokensAndSeconds) {
+  StepRecord record{.tokens = 1000, .seconds = 0.5};
+  Throughput{.flops_per_token = 6e6, .flops_per_second = 4e10}.fill(record);
+  EXPECT_DOUBLE_EQ(record.tokens_per_second, 2000);
+  EXPECT_DOUBLE_EQ(record.mfu, 0.3);
+}
+
+TEST(Throughput, AnUnknownPeakOrNoTimeGivesZeroAndNoInfinity) {
+  StepRecord record{.tokens = 1000, .seconds = 0};
+  Throughput{.flops_per_token = 6e6, .flops_per_second = 0}.fill(record);
+  EXPECT_EQ(record.tokens_per_second, 0);
+  EXPECT_EQ(record.mfu, 0);
+}
+
+TEST(ResidentMemory, SeesMemoryThatWasTouched) {
+  const Index before = resident_peak_bytes();
+  const std::vector<char> touched(64 << 20, 1);
+  EXPECT_GE(resident_peak_bytes(), before + (60 << 20));
+  EXPECT_EQ(touched.back(), 1);
+}
+
+}  // namespace
+}  // namespace kzero::metrics
