@@ -1,6 +1,6 @@
 # One static library per folder of src/, so that the link graph states the levels of docs/architecture.md.
 #
-#   kzero_folder(NAME [USES folder...] [LIBRARIES target...])
+#   kzero_folder(NAME [USES folder...] [LIBRARIES target...] [EXCLUDE source...])
 
 set(KZERO_WARNINGS -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion
                    -Wno-unknown-pragmas)
@@ -22,9 +22,10 @@ function(kzero_compile_options target)
 endfunction()
 
 function(kzero_folder name)
-  cmake_parse_arguments(PARSE_ARGV 1 ARG "" "" "USES;LIBRARIES")
+  cmake_parse_arguments(PARSE_ARGV 1 ARG "" "" "USES;LIBRARIES;EXCLUDE")
   file(GLOB sources CONFIGURE_DEPENDS *.cpp)
-  list(FILTER sources EXCLUDE REGEX "/main.cpp$")
+  list(TRANSFORM ARG_EXCLUDE PREPEND ${CMAKE_CURRENT_SOURCE_DIR}/)
+  list(REMOVE_ITEM sources ${CMAKE_CURRENT_SOURCE_DIR}/main.cpp ${ARG_EXCLUDE})
   file(GLOB headers CONFIGURE_DEPENDS *.hpp)
   list(TRANSFORM ARG_USES PREPEND kzero_)
   if(sources)

@@ -2,7 +2,8 @@
 # Trains on CPU nodes under Slurm for as long as it takes: a job that runs out of time stops with a
 # checkpoint and submits itself again, under the same job id.
 #
-#   sbatch jobscripts/slurm_cpu.sh input/DECK.toml [train.steps=1000 ...]     from the repository's root
+# From the repository's root:
+#   sbatch jobscripts/slurm_cpu.sh input/DECK.toml [train.steps=1000 ...]
 #
 # The deck must name a checkpoint.folder on a file system that all nodes share. What a site changes:
 # the lines marked SITE. Options given to sbatch itself win over the lines here.

@@ -35,7 +35,7 @@ def read_arguments(doc, default_output):
     """The runs that the command line names, and the file to write."""
     parser = argparse.ArgumentParser(description=doc)
     parser.add_argument("runs", nargs="+", metavar="RUN.jsonl", help="metrics files")
-    parser.add_argument("-o", "--output", default=default_output, help="picture to write (%(default)s)")
+    parser.add_argument("-o", "--output", default=default_output, help="default: %(default)s")
     arguments = parser.parse_args()
     return [records.read(path) for path in arguments.runs], arguments.output
 

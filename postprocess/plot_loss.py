@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Draws the training loss of runs over their steps, raw and smoothed, with validation and restarts."""
+"""Draws the loss of runs over their steps, raw and smoothed, with validation and restarts."""
 import figure
 import matplotlib.pyplot as plt
 from records import smoothed
@@ -8,7 +8,8 @@ from records import smoothed
 def draw_run(axes, run, color, prefix):
     steps, losses = run.column("loss")
     axes.plot(steps, losses, color=color, alpha=0.25, linewidth=0.8)
-    axes.plot(steps, smoothed(losses), color=color, linewidth=1.8, label=f"{prefix}training, smoothed")
+    label = f"{prefix}training, smoothed"
+    axes.plot(steps, smoothed(losses), color=color, linewidth=1.8, label=label)
     if run.validations:
         axes.plot(
             [v["step"] for v in run.validations],

@@ -1,15 +1,19 @@
 #!/usr/bin/env python3
-"""Draws planned and peak memory by category, of the fullest rank, beside the resident memory of its process."""
+"""Draws planned and peak memory of the fullest rank by category, and its resident memory."""
 import figure
 import matplotlib.pyplot as plt
 
 UNITS = [("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10), ("B", 1)]
 
 
+def total(row, key):
+    return sum(category[key] for category in row["categories"].values())
+
+
 def fullest_rank(run):
     if not run.end.get("memory"):
-        raise SystemExit(f"{run.name}: the run has not ended in order, so it has no record of its memory")
-    return max(run.end["memory"], key=lambda row: sum(c["peak_bytes"] for c in row["categories"].values()))
+        raise SystemExit(f"{run.name}: the run has not ended in order: no record of its memory")
+    return max(run.end["memory"], key=lambda row: total(row, "peak_bytes"))
 
 
 def text_of(byte_count):
@@ -20,9 +24,7 @@ def text_of(byte_count):
 def draw_run(axes, run):
     row = fullest_rank(run)
     held = {n: c for n, c in row["categories"].items() if c["planned_bytes"] or c["peak_bytes"]}
-    held["sum"] = {
-        key: sum(c[key] for c in row["categories"].values()) for key in ("planned_bytes", "peak_bytes")
-    }
+    held["sum"] = {key: total(row, key) for key in ("planned_bytes", "peak_bytes")}
     unit, size = next(u for u in UNITS if row["resident_peak_bytes"] >= u[1])
     colors = figure.colors()
     for offset, key, label, color in (
@@ -34,7 +36,8 @@ def draw_run(axes, run):
         bars = axes.barh(places, values, height=0.38, color=color, label=label)
         axes.bar_label(bars, [text_of(c[key]) for c in held.values()], padding=4, fontsize=9)
     resident = row["resident_peak_bytes"]
-    axes.axvline(resident / size, color=colors[1], linewidth=1.6, label=f"resident, {text_of(resident)}")
+    label = f"resident, {text_of(resident)}"
+    axes.axvline(resident / size, color=colors[1], linewidth=1.6, label=label)
     axes.set_yticks(range(len(held)), list(held))
     axes.invert_yaxis()
     axes.grid(axis="y", visible=False)

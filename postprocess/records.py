@@ -60,7 +60,7 @@ def read(path):
 
 
 def smoothed(values, average=statistics.fmean):
-    """The average of each value's neighbourhood, about a thirtieth of the run wide; NaN is left out."""
+    """The average around each value, over about a thirtieth of the run; NaN is left out."""
     reach = max(1, len(values) // 60)
     result = []
     for i in range(len(values)):

@@ -125,7 +125,8 @@ void install(const fs::path& partial, const fs::path& target) {
     fs::rename(old, target, ignored);
     throw;
   }
-  remove_tree(old);
+  std::error_code left_to_the_next_write;
+  fs::remove_all(old, left_to_the_next_write);
 }
 
 std::vector<std::string> retain(const fs::path& folder, Index newest, Index keep) {

@@ -134,6 +134,17 @@ void check_coverage(const Manifest& manifest) {
   }
 }
 
+/// What may fail without harm to the checkpoint that is there by now.
+void tidy(const fs::path& folder, Index step, Index keep, std::vector<std::string>& problems) {
+  try {
+    write_durably(folder / "latest", folder_name(step) + "\n");
+    const auto left = retain(folder, step, keep);
+    problems.insert(problems.end(), left.begin(), left.end());
+  } catch (const Error& error) {
+    problems.emplace_back(error.what());
+  }
+}
+
 }  // namespace
 
 Written write(const grid::Group& world, const fs::path& folder, Manifest manifest,
@@ -167,8 +178,7 @@ Written write(const grid::Group& world, const fs::path& folder, Manifest manifes
       check_coverage(manifest);
       write_manifest(partial, manifest);
       install(partial, target);
-      write_durably(folder / "latest", target.filename().string() + "\n");
-      written.problems = retain(folder, manifest.step, keep);
+      tidy(folder, manifest.step, keep, written.problems);
     });
   } catch (const Error&) {
     std::error_code ignored;

@@ -14,10 +14,9 @@
 namespace kzero::checkpoint {
 
 struct Written {
-  std::filesystem::path path;  // of the complete checkpoint
-  Index bytes = 0;             // of all its shard files
-  std::vector<std::string>
-      problems{};  // old checkpoints that could not be removed; on the root only
+  std::filesystem::path path;           // of the complete checkpoint
+  Index bytes = 0;                      // of all its shard files
+  std::vector<std::string> problems{};  // in tidying up behind it; on the root only
 };
 
 /// Saves every rank's pieces as `folder`/step_<manifest.step>, on the disk and read back before it

@@ -1,7 +1,7 @@
 // Which tokens a sample holds: a pure function of (seed, global sample index), the same on any
-// grid, so a run resumes by its step number alone. Window w of a stream covers tokens [w T, w T +
-// T]; its first T are the inputs, its last T the targets, and neighbours share one token. Does not
-// know ranks or epochs' ends.
+// grid, so a run resumes by its step number alone. Window w of a stream covers the T + 1 tokens
+// from w * T on: the first T are the inputs, the last T the targets; neighbours share one token.
+// Does not know file formats or MPI.
 #pragma once
 
 #include <cstdint>

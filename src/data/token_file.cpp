@@ -65,8 +65,7 @@ std::vector<std::string> expand_files(const std::vector<std::string>& patterns) 
         "[data]: \"{}\" matches no file (looked for in {}); give a path or a glob that does",
         pattern, std::filesystem::current_path().string());
   }
-  KZERO_REQUIRE(!files.empty(), ExitCode::files,
-                "[data]: no files are named; name at least one");
+  KZERO_REQUIRE(!files.empty(), ExitCode::files, "[data]: no files are named; name at least one");
   return files;
 }
 

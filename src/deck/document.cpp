@@ -164,8 +164,9 @@ std::optional<std::string_view> unquoted_text(std::string_view line) {
   const std::size_t start = line.find_first_not_of(" \t", equals + 1);
   if (equals == std::string_view::npos || start == std::string_view::npos) return std::nullopt;
   const std::string_view value = line.substr(start, line.find_first_of(" \t#,", start) - start);
-  if (value.empty() || !is_letter(value.front()) || value == "true" || value == "false")
+  if (value.empty() || !is_letter(value.front()) || value == "true" || value == "false") {
     return std::nullopt;
+  }
   return value;
 }
 

@@ -56,8 +56,8 @@ std::string memory_table(const std::vector<MemoryRow>& rows) {
     return fmt::format("\n  {:<14}{:>14}{:>14}{}", name, format_bytes(planned), format_bytes(peak),
                        planned == peak ? "" : "  differs from the plan");
   };
-  std::string text =
-      fmt::format("memory of rank {:<1}{:>13}{:>14}", fullest.rank, "planned", "peak");
+  std::string text = fmt::format("{:<16}{:>14}{:>14}",
+                                 fmt::format("memory of rank {}", fullest.rank), "planned", "peak");
   for (const CategoryBytes& category : fullest.categories) {
     if (category.planned_bytes == 0 && category.peak_bytes == 0) continue;
     text += line(category.name, category.planned_bytes, category.peak_bytes);

@@ -33,7 +33,7 @@ class Console {
   void validation(const ValidationRecord& record);
   void checkpoint(const CheckpointRecord& record);
 
-  /// Any other event, in the caller's words; ends the line itself.
+  /// Any other event, in the caller's words: one line, given without its end.
   void note(const std::string& text);
 
   /// The closing summary.

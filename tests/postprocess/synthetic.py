@@ -11,8 +11,9 @@ def step_record(step, rng, scale):
     skipped = step in (130, 131)
     rate = 21000 * (1 + rng.gauss(0, 0.02)) * (0.6 if step % 50 == 0 else 1)
     return {
-        "event": "step", "step": step, "loss": loss, "grad_norm": None if skipped else 1 + rng.random(),
-        "lr": 3e-4, "tokens": 2048, "seconds": 2048 / rate, "tokens_per_second": rate,
+        "event": "step", "step": step, "loss": loss,
+        "grad_norm": None if skipped else 1 + rng.random(), "lr": 3e-4,
+        "tokens": 2048, "seconds": 2048 / rate, "tokens_per_second": rate,
         "mfu": rate * 5.4e6 / 2.6e11, "loss_scale": 1, "skipped": skipped,
     }  # fmt: skip
 
@@ -20,8 +21,8 @@ def step_record(step, rng, scale):
 def write(path, steps=300, killed_at=170, resumed_from=150, scale=1.0):
     rng = random.Random(1)
     start = {"event": "start", "git_hash": "0", "grid": {"data": 2, "tensor": 1}, "first_step": 0}
-    sizes = {"parameters": 3.2, "gradients": 3.2, "optimizer": 6.4, "activations": 48, "recompute": 0,
-             "buckets": 16, "workspace": 9, "io": 0.02}  # fmt: skip
+    sizes = {"parameters": 3.2, "gradients": 3.2, "optimizer": 6.4, "activations": 48,
+             "recompute": 0, "buckets": 16, "workspace": 9, "io": 0.02}  # fmt: skip
     end = {
         "event": "end", "reason": "completed", "steps": steps,
         "memory": [
@@ -36,7 +37,8 @@ def write(path, steps=300, killed_at=170, resumed_from=150, scale=1.0):
         write_line = lambda record: print(json.dumps(record), file=file)
         write_line(start)
         for step in range(killed_at):
-            write_line({**step_record(step, rng, scale), **({"loss": 99.0} if step >= resumed_from else {})})
+            lost = {"loss": 99.0} if step >= resumed_from else {}
+            write_line({**step_record(step, rng, scale), **lost})
             if (step + 1) % 50 == 0:
                 write_line({"event": "validation", "step": step + 1, "tokens": 8192, "seconds": 0.4,
                             "loss": 2.2 + 3.4 * math.exp(-step / 60 * scale)})  # fmt: skip

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The plot scripts run on a small metrics file and draw something; the reader takes the last record."""
+"""The plot scripts draw a small metrics file; the reader takes the last record of a step."""
 import struct
 import subprocess
 import sys
@@ -29,7 +29,7 @@ class Plots(unittest.TestCase):
         return subprocess.run(command, capture_output=True, text=True, check=False), picture
 
     def check_picture(self, script, *files):
-        """A blank picture of the same size compresses to a few kilobytes; one with curves does not."""
+        """A blank picture of this size compresses to a few kilobytes; one with curves does not."""
         result, picture = self.draw(script, *files)
         self.assertEqual(result.returncode, 0, result.stderr)
         data = picture.read_bytes()
@@ -65,7 +65,8 @@ class Plots(unittest.TestCase):
     def test_a_missing_or_foreign_file_is_named(self):
         foreign = self.folder / "foreign.jsonl"
         foreign.write_text("words\n[1]\n")
-        for path, text in ((foreign, "holds no record"), (self.folder / "absent", "cannot be read")):
+        absent = self.folder / "absent"
+        for path, text in ((foreign, "holds no record"), (absent, "cannot be read")):
             result, _ = self.draw("plot_loss.py", path)
             self.assertNotEqual(result.returncode, 0)
             self.assertIn(f"{path}: {text}", result.stderr)

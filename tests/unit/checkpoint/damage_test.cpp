@@ -59,7 +59,8 @@ TEST_F(Damage, AnyByteOfTheManifestIsFound) {
   save_two();
   const auto path = newer() / "manifest.h5";
   const auto bytes = static_cast<Index>(fs::file_size(path));
-  for (Index position = 0; position < bytes; position += position < 600 ? 37 : 997) {
+  for (Index position = 0; position < bytes;
+       position += (position < 600 ? 37 : 997) * world.size()) {
     on_root([&] { flip_byte(path, position); });
     expect_fallback({"step_00000020/manifest.h5"});
     world.barrier();

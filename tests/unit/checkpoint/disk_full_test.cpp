@@ -44,7 +44,7 @@ TEST_F(DiskFull, OnOneRankStopsAllAtAnyPointOfTheShard) {
   const auto shard = fmt::format("shard_{:05}.h5", world.size() - 1);
   const auto shard_bytes = fs::file_size(folder / "step_00000010" / shard);
   for (off_t bytes = 0; std::cmp_less(bytes, shard_bytes);
-       bytes += static_cast<off_t>(shard_bytes) / 40 + 1) {
+       bytes += static_cast<off_t>(shard_bytes) * world.size() / 40 + 1) {
     world.barrier();
     const std::string text = error_of(ExitCode::files, [&] {
       const DiskLimit limit(world.rank() == world.size() - 1 ? bytes : unlimited);

@@ -9,27 +9,29 @@ namespace kzero::checkpoint {
 
 namespace {
 
-using Retention = CheckpointTest;
-
-std::set<std::string> names_in(const fs::path& folder) {
-  std::set<std::string> names;
-  for (const auto& entry : fs::directory_iterator(folder)) {
-    names.insert(entry.path().filename().string());
-  }
-  return names;
-}
-
 using Names = std::set<std::string>;
+
+class Retention : public CheckpointTest {
+ protected:
+  /// All names in the folder, seen by every rank before any goes on.
+  Names names() const {
+    world.barrier();
+    Names found;
+    for (const auto& entry : fs::directory_iterator(folder)) {
+      found.insert(entry.path().filename().string());
+    }
+    world.barrier();
+    return found;
+  }
+};
 
 TEST_F(Retention, KeepsTheNewest) {
   for (const Index step : {10, 20, 30, 40}) save(world, folder, step, 2);
-  EXPECT_EQ(names_in(folder), (Names{"latest", "step_00000030", "step_00000040"}));
-  world.barrier();
+  EXPECT_EQ(names(), (Names{"latest", "step_00000030", "step_00000040"}));
   save(world, folder, 50, 0);
-  EXPECT_EQ(names_in(folder), (Names{"latest", "step_00000030", "step_00000040", "step_00000050"}));
-  world.barrier();
+  EXPECT_EQ(names(), (Names{"latest", "step_00000030", "step_00000040", "step_00000050"}));
   save(world, folder, 60, 1);
-  EXPECT_EQ(names_in(folder), (Names{"latest", "step_00000060"}));
+  EXPECT_EQ(names(), (Names{"latest", "step_00000060"}));
   std::ifstream latest(folder / "latest");
   std::string name;
   latest >> name;
@@ -40,11 +42,10 @@ TEST_F(Retention, DamagedOnesDoNotCountAndLaterOnesStay) {
   for (const Index step : {10, 20, 90}) save(world, folder, step, 0);
   on_root([&] { fs::resize_file(folder / "step_00000020" / "shard_00000.h5", 100); });
   save(world, folder, 30, 2);
-  EXPECT_EQ(names_in(folder),
+  EXPECT_EQ(names(),
             (Names{"latest", "step_00000010", "step_00000020", "step_00000030", "step_00000090"}));
-  world.barrier();
   save(world, folder, 40, 1);
-  EXPECT_EQ(names_in(folder), (Names{"latest", "step_00000020", "step_00000040", "step_00000090"}));
+  EXPECT_EQ(names(), (Names{"latest", "step_00000020", "step_00000040", "step_00000090"}));
 }
 
 TEST_F(Retention, TheSameStepIsReplaced) {
@@ -52,7 +53,7 @@ TEST_F(Retention, TheSameStepIsReplaced) {
   const auto model = small_model();
   const Share share = filled(flat_share(model, world.rank(), world.size()), model, 99);
   write(world, folder, manifest_at(10, model), share.pieces, 0);
-  EXPECT_EQ(names_in(folder), (Names{"latest", "step_00000010"}));
+  EXPECT_EQ(names(), (Names{"latest", "step_00000010"}));
   const auto found = search();
   ASSERT_TRUE(found) << all_of(problems);
   Share back = flat_share(model, 0, 1);
@@ -72,7 +73,7 @@ TEST_F(Retention, AnInterruptedWriteIsNotSeenAndRemovedByTheNext) {
   EXPECT_EQ(found->manifest.step, 10);
   EXPECT_TRUE(problems.empty()) << all_of(problems);
   save(world, folder, 20, 0);
-  EXPECT_EQ(names_in(folder), (Names{"latest", "step_00000010", "step_00000020"}));
+  EXPECT_EQ(names(), (Names{"latest", "step_00000010", "step_00000020"}));
 }
 
 TEST_F(Retention, AReplacementCutShortLosesNothing) {
@@ -85,11 +86,11 @@ TEST_F(Retention, AReplacementCutShortLosesNothing) {
   EXPECT_EQ(found->manifest.step, 20);
   world.barrier();
   save(world, folder, 30, 0);
-  EXPECT_EQ(names_in(folder), (Names{"latest", "step_00000010", "step_00000020", "step_00000030"}));
+  EXPECT_EQ(names(), (Names{"latest", "step_00000010", "step_00000020", "step_00000030"}));
   // The instant after them.
   on_root([&] { fs::copy(folder / "step_00000020", folder / "step_00000020.replaced"); });
   save(world, folder, 40, 0);
-  EXPECT_EQ(names_in(folder),
+  EXPECT_EQ(names(),
             (Names{"latest", "step_00000010", "step_00000020", "step_00000030", "step_00000040"}));
 }
 
@@ -102,8 +103,8 @@ TEST_F(Retention, OnlyItsOwnNamesAreTouched) {
   });
   save(world, folder, 10, 1);
   save(world, folder, 20, 1);
-  EXPECT_EQ(names_in(folder), (Names{"latest", "step_00000020", "step_x", "step_1x", "mine.partial",
-                                     "step_-0000004.partial", "notes.txt"}));
+  EXPECT_EQ(names(), (Names{"latest", "step_00000020", "step_x", "step_1x", "mine.partial",
+                            "step_-0000004.partial", "notes.txt"}));
 }
 
 }  // namespace

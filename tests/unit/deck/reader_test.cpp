@@ -1,5 +1,6 @@
 #include "deck/reader.hpp"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <random>
@@ -92,7 +93,7 @@ TEST(Reader, refuses_a_line_that_is_too_long) {
 
 TEST(Reader, does_not_flood_the_log) {
   std::string text = "[model]\n";
-  for (int i = 0; i < 150; ++i) text += "x" + std::to_string(i) + " = 1\n";
+  for (int i = 0; i < 150; ++i) text += fmt::format("x{} = 1\n", i);
   const std::string message = message_of(text);
   EXPECT_EQ(std::ranges::count(message, '\n'), 100);
   EXPECT_EQ(message.substr(message.rfind('\n') + 1), "deck.toml:102:1: and 50 more");

@@ -1,0 +1,210 @@
+// GPT-2 weights from Hugging Face files into checkpoints and back.
+#include "convert/gpt2.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include "checkpoint/reader.hpp"
+#include "model/gpt_spec.hpp"
+#include "unit/convert/support.hpp"
+
+namespace kzero::convert {
+
+namespace {
+
+using checkpoint::Manifest;
+using model::gpt_table;
+
+fs::path reference(const std::string& name) {
+  return fs::path(KZERO_TEST_DATA) / "reference" / (name + ".safetensors");
+}
+
+std::vector<float> values_of(const SafetensorsFile& file, const std::string& name) {
+  const Tensor* tensor = file.find(name);
+  std::vector<float> values(tensor == nullptr ? 0 : tensor->elements());
+  if (tensor != nullptr) file.read(*tensor, {0, tensor->elements()}, values);
+  return values;
+}
+
+/// Changes to make to a copy of the reference file's tensors before they are written anew.
+struct Tensors {
+  SafetensorsWriter::Shapes shapes;
+  std::vector<std::vector<float>> values;
+
+  explicit Tensors(const fs::path& path) {
+    const SafetensorsFile file(path);
+    for (const Tensor& tensor : file.tensors()) {
+      add(tensor.name, tensor.shape, values_of(file, tensor.name));
+    }
+  }
+  void add(const std::string& name, const std::vector<Index>& shape, std::vector<float> data) {
+    shapes.emplace_back(name, shape);
+    values.push_back(std::move(data));
+  }
+  std::size_t at(const std::string& name) const {
+    std::size_t i = 0;
+    while (shapes.at(i).first != name) ++i;
+    return i;
+  }
+  void write(const fs::path& path) const {
+    // The header lists tensors by name, so the data may be in any order.
+    SafetensorsWriter writer(path, shapes);
+    for (const auto& data : values) writer.append(data);
+    writer.finish();
+  }
+};
+
+class Gpt2Files : public FolderTest {
+ protected:
+  fs::path changed(const Tensors& tensors) const {
+    const auto path = folder / "changed.safetensors";
+    tensors.write(path);
+    return path;
+  }
+  std::string misfit(const Tensors& tensors, const deck::Model& model) const {
+    const auto path = changed(tensors);
+    const auto text =
+        error_of(ExitCode::files, [&] { Gpt2Weights weights(path, gpt_table(model)); });
+    EXPECT_TRUE(contains(text, path.string())) << text;
+    return text;
+  }
+};
+
+TEST_F(Gpt2Files, RangesAreThoseOfTheFile) {
+  const Gpt2Weights weights(reference("even"), gpt_table(even_model()));
+  const auto whole = values_of(SafetensorsFile(reference("even")), "h.1.mlp.c_fc.weight");
+  std::vector<float> part(1001);
+  weights.load_range("h.1.mlp.c_fc.weight", {77, 1001}, part);
+  EXPECT_TRUE(std::equal(part.begin(), part.end(), whole.begin() + 77));
+}
+
+TEST_F(Gpt2Files, PrefixMasksAndATiedHeadAreUnderstood) {
+  Tensors tensors(reference("even"));
+  for (auto& [name, shape] : tensors.shapes) name = "transformer." + name;
+  tensors.add("transformer.h.0.attn.bias", {1, 1, 2, 2}, {1, 0, 1, 1});
+  tensors.add("h.1.attn.masked_bias", {}, {-1e4F});
+  tensors.add("lm_head.weight", {256, 64}, tensors.values[tensors.at("transformer.wte.weight")]);
+  const Gpt2Weights weights(changed(tensors), gpt_table(even_model()));
+  std::vector<float> bias(64);
+  weights.load_range("ln_f.bias", {0, 64}, bias);
+  EXPECT_EQ(bias, values_of(SafetensorsFile(reference("even")), "ln_f.bias"));
+}
+
+TEST_F(Gpt2Files, EveryMisfitIsNamed) {
+  Tensors tensors(reference("even"));
+  tensors.shapes[tensors.at("h.0.ln_1.bias")].first = "h.0.ln1.bias";
+  tensors.shapes[tensors.at("h.1.mlp.c_fc.weight")].second = {256, 64};
+  const std::string text = misfit(tensors, even_model());
+  EXPECT_TRUE(contains(text, "h.0.ln_1.bias [64] is missing")) << text;
+  EXPECT_TRUE(contains(text, "h.0.ln1.bias is not a parameter of this model")) << text;
+  EXPECT_TRUE(contains(text, "h.1.mlp.c_fc.weight [64, 256] has shape [256, 64] in the file"))
+      << text;
+}
+
+TEST_F(Gpt2Files, AnUntiedHeadHasToBeAskedFor) {
+  Tensors tensors(reference("even"));
+  auto untied = even_model();
+  untied.tied_embeddings = false;
+  EXPECT_TRUE(contains(misfit(tensors, untied), "lm_head.weight [256, 64] is missing"));
+  tensors.add("lm_head.weight", {256, 64}, std::vector<float>(256 * 64, 0.5F));
+  EXPECT_TRUE(contains(misfit(tensors, even_model()), "lm_head.weight differs from wte.weight"));
+  EXPECT_NO_THROW(Gpt2Weights(changed(tensors), gpt_table(untied)));
+}
+
+TEST_F(Gpt2Files, ANameWithAndWithoutPrefixIsRefused) {
+  Tensors tensors(reference("even"));
+  tensors.add("transformer.ln_f.bias", {64}, std::vector<float>(64));
+  EXPECT_TRUE(contains(misfit(tensors, even_model()), "ln_f.bias is there twice"));
+}
+
+Manifest manifest_for(const deck::Model& model) {
+  Manifest manifest;
+  manifest.deck = "[model]\n";
+  manifest.precision = "fp32";
+  manifest.model = checkpoint::shape_of(model);
+  return manifest;
+}
+
+TEST_F(Gpt2Files, ThereAndBackIsTheSameFile) {
+  const grid::Group self = own_group(MPI_COMM_SELF);
+  import_gpt2(self, reference("even"), gpt_table(even_model()), folder / "run",
+              manifest_for(even_model()));
+  std::vector<std::string> problems;
+  const auto found = checkpoint::open(self, folder / "run", problems);
+  EXPECT_EQ(found.manifest.step, 0);
+  EXPECT_EQ(found.path.filename(), "step_00000000");
+  std::vector<float> moment(64, 1.0F);
+  const checkpoint::Piece piece{"ln_f.bias", {{0, 64}}, {}, {}, moment};
+  checkpoint::read(found, std::span(&piece, 1));
+  EXPECT_EQ(moment, std::vector<float>(64, 0.0F));
+
+  const auto path = folder / "model.safetensors";
+  export_gpt2(found, path);
+  const SafetensorsFile original(reference("even"));
+  const SafetensorsFile exported(path);
+  ASSERT_EQ(exported.tensors().size(), original.tensors().size());
+  for (const Tensor& tensor : original.tensors()) {
+    ASSERT_NE(exported.find(tensor.name), nullptr) << tensor.name;
+    EXPECT_EQ(exported.find(tensor.name)->shape, tensor.shape);
+    EXPECT_EQ(values_of(exported, tensor.name), values_of(original, tensor.name)) << tensor.name;
+  }
+  std::ifstream stream(folder / "config.json");
+  const auto config = nlohmann::json::parse(stream);
+  EXPECT_EQ(config["model_type"], "gpt2");
+  EXPECT_EQ(config["n_layer"], 2);
+  EXPECT_EQ(config["n_embd"], 64);
+  EXPECT_EQ(config["n_head"], 4);
+  EXPECT_EQ(config["n_positions"], 32);
+  EXPECT_EQ(config["vocab_size"], 256);
+  EXPECT_EQ(config["n_inner"], 256);
+  EXPECT_EQ(config["layer_norm_epsilon"], 1e-5);
+  EXPECT_EQ(config["activation_function"], "gelu_new");
+  EXPECT_EQ(config["tie_word_embeddings"], true);
+}
+
+TEST_F(Gpt2Files, AnUntiedModelIsExportedWithPrefix) {
+  const grid::Group self = own_group(MPI_COMM_SELF);
+  auto model = even_model();
+  model.tied_embeddings = false;
+  Tensors tensors(reference("even"));
+  tensors.add("lm_head.weight", {256, 64}, std::vector<float>(256 * 64, 0.5F));
+  import_gpt2(self, changed(tensors), gpt_table(model), folder / "run", manifest_for(model));
+  std::vector<std::string> problems;
+  export_gpt2(checkpoint::open(self, folder / "run", problems), folder / "model.safetensors");
+  const SafetensorsFile exported(folder / "model.safetensors");
+  EXPECT_NE(exported.find("lm_head.weight"), nullptr);
+  EXPECT_NE(exported.find("transformer.wte.weight"), nullptr);
+  EXPECT_EQ(exported.find("wte.weight"), nullptr);
+  EXPECT_NO_THROW(Gpt2Weights(exported.path(), gpt_table(model)));
+}
+
+TEST_F(Gpt2Files, AllRanksOfAGroupImportTogether) {
+  const grid::Group world = own_group(MPI_COMM_WORLD);
+  const fs::path shared = world.broadcast((folder / "run").string());
+  import_gpt2(world, reference("even"), gpt_table(even_model()), shared,
+              manifest_for(even_model()));
+  std::vector<std::string> problems;
+  const auto found = checkpoint::open(world, shared, problems);
+  EXPECT_EQ(found.manifest.shards.size(), static_cast<std::size_t>(world.size()));
+  std::vector<float> back(64 * 192);
+  const checkpoint::Piece piece{"h.0.attn.c_attn.weight", {{0, 64 * 192}}, back, {}, {}};
+  checkpoint::read(found, std::span(&piece, 1));
+  EXPECT_EQ(back, values_of(SafetensorsFile(reference("even")), "h.0.attn.c_attn.weight"));
+  world.barrier();
+}
+
+TEST_F(Gpt2Files, ABadFileFailsOnAllRanksAlike) {
+  const grid::Group world = own_group(MPI_COMM_WORLD);
+  const fs::path shared = world.broadcast((folder / "run").string());
+  auto model = even_model();
+  model.hidden = 32;
+  const auto text = error_of(ExitCode::files, [&] {
+    import_gpt2(world, reference("even"), gpt_table(model), shared, manifest_for(model));
+  });
+  EXPECT_TRUE(contains(text, "more")) << text;
+  EXPECT_FALSE(fs::exists(shared));
+  world.barrier();
+}
+
+}  // namespace
+
+}  // namespace kzero::convert

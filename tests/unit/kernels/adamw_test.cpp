@@ -1,0 +1,106 @@
+#include "kernels/adamw.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "unit/kernels/cases.hpp"
+
+namespace kzero::kernels {
+
+namespace {
+
+using tests::as_double;
+
+constexpr int steps = 20;
+
+AdamWStep step_at(int t) {
+  return {.lr = 1e-2F / static_cast<float>(t),
+          .beta1 = 0.9F,
+          .beta2 = 0.95F,
+          .eps = 1e-8F,
+          .decay = 0.1F,
+          .correction1 = 1 - std::pow(0.9F, static_cast<float>(t)),
+          .correction2 = 1 - std::pow(0.95F, static_cast<float>(t)),
+          .gradient_scale = 0.7F};
+}
+
+/// One element in double, with the error that fp32 adds at each step and carries to the next.
+/// 1 - beta is exact in fp32 for beta in [0.5,1].
+struct Element {
+  Bounded w, m, v;
+
+  void update(const AdamWStep& s, double gradient) {
+    const double g = as_double(s.gradient_scale) * gradient;
+    const double b1 = as_double(s.beta1), b2 = as_double(s.beta2);
+    const double m_new = (1 - b1) * g, v_new = (1 - b2) * g * g;
+    m.error = b1 * m.error + gamma(3) * (std::abs(b1 * m.value) + b1 * m.error + std::abs(m_new));
+    m.value = b1 * m.value + m_new;
+    v.error = b2 * v.error + gamma(5) * (b2 * v.value + b2 * v.error + v_new);
+    v.value = b2 * v.value + v_new;
+    const double lr = as_double(s.lr), decayed = w.value * (1 - lr * as_double(s.decay));
+    const double root = std::sqrt(v.value / as_double(s.correction2));
+    const double below = root + as_double(s.eps), factor = lr / as_double(s.correction1) / below;
+    // The root halves the relative error of v; 7 roundings are between the moments and the step.
+    const double root_error = v.value > 0 ? root * 0.5 * v.error / (v.value - v.error) : 0;
+    const double step = factor * m.value;
+    const double step_error =
+        factor * m.error + std::abs(step) * root_error / below + gamma(8) * (std::abs(step) + factor * m.error);
+    w.error += step_error + gamma(4) * (std::abs(w.value) + w.error + std::abs(step));
+    w.value = decayed - step;
+  }
+};
+
+template <class T>
+class AdamW : public testing::Test {};
+TYPED_TEST_SUITE(AdamW, Elements, );
+
+TYPED_TEST(AdamW, FollowsThePlainLoopForTwentySteps) {
+  using T = TypeParam;
+  for (const Index count : {1, 31, 257, 4096, 4099}) {
+    const auto w = numbers<float>(count, 1);
+    const std::vector<float> zeros(count);
+    const Guarded<float> master(w), first(zeros), second(zeros);
+    const Guarded<T> parameters(count);
+    std::vector<Element> elements(count);
+    for (Index i = 0; i < count; ++i) elements[i].w.value = as_double(w[i]);
+    for (int t = 1; t <= steps; ++t) {
+      auto g = numbers<T>(count, 100 + t);
+      g.back() = T(0.0F);  // an element that never had a gradient only decays
+      const Guarded<T> gradient(g);
+      adamw<T>(Execution(), step_at(t), gradient.vector(), master.vector(), first.vector(), second.vector(),
+               parameters.vector());
+      for (Index i = 0; i < count; ++i) elements[i].update(step_at(t), as_double(g[i]));
+    }
+    std::vector<Bounded> ws, ms, vs;
+    for (const Element& e : elements) {
+      ws.push_back(e.w);
+      ms.push_back(e.m);
+      vs.push_back(e.v);
+    }
+    const std::string name = std::to_string(count);
+    expect_close(master.host(), ws, name + " master");
+    expect_close(first.host(), ms, name + " first moment");
+    expect_close(second.host(), vs, name + " second moment");
+    const auto masters = master.host();
+    const auto rounded = parameters.host();
+    for (Index i = 0; i < count; ++i) EXPECT_EQ(as_double(rounded[i]), as_double(T(masters[i])));
+  }
+}
+
+TEST(AdamWInPlace, ParametersOfAnFp32RunAreTheMasterWeights) {
+  const auto w = numbers<float>(1000, 1), g = numbers<float>(1000, 2);
+  const std::vector<float> zeros(1000);
+  const Guarded<float> gradient(g), apart(w), together(w), out(1000);
+  const Guarded<float> m1(zeros), v1(zeros), m2(zeros), v2(zeros);
+  adamw<float>(Execution(), step_at(1), gradient.vector(), apart.vector(), m1.vector(), v1.vector(),
+               out.vector());
+  adamw<float>(Execution(), step_at(1), gradient.vector(), together.vector(), m2.vector(), v2.vector(),
+               together.vector());
+  EXPECT_TRUE(tests::same_bits(together.host(), apart.host()));
+  EXPECT_TRUE(tests::same_bits(out.host(), apart.host()));
+}
+
+}  // namespace
+
+}  // namespace kzero::kernels

@@ -1,0 +1,144 @@
+#include "kernels/embedding.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "unit/kernels/cases.hpp"
+
+namespace kzero::kernels {
+
+namespace {
+
+using tests::as_double;
+
+struct Batch {
+  Index sequences, sequence;
+};
+
+// Rows 1, 7, 33 and 65; the position table has more rows than a sequence uses.
+constexpr Batch batches[] = {{1, 1}, {1, 7}, {3, 11}, {5, 13}};
+constexpr Index vocab = 101, spare_positions = 2;
+
+std::vector<Token> draw_tokens(Index rows) {
+  std::vector<Token> tokens(rows);
+  // Few distinct ones, so that sums have several terms; the first and last of the vocabulary among them.
+  for (Index i = 0; i < rows; ++i) tokens[i] = static_cast<Token>(i * i % 7 * (vocab - 1) / 6);
+  tokens.back() = vocab - 1;
+  return tokens;
+}
+
+template <class F>
+void for_each_batch(const F& f) {
+  for (const auto [sequences, sequence] : batches) {
+    for (const Index width : widths) {
+      f(sequences * sequence, sequence, width,
+        std::to_string(sequences) + " x " + std::to_string(sequence) + " x " + std::to_string(width));
+    }
+  }
+}
+
+template <class T>
+class Embedding : public testing::Test {};
+TYPED_TEST_SUITE(Embedding, Elements, );
+
+TYPED_TEST(Embedding, ForwardMatchesThePlainLoop) {
+  using T = TypeParam;
+  for_each_batch([](Index rows, Index sequence, Index width, const std::string& name) {
+    const auto wte = numbers<T>(vocab * width, 1);
+    const auto wpe = numbers<T>((sequence + spare_positions) * width, 2);
+    const auto tokens = draw_tokens(rows);
+    const Guarded<T> token_table(wte), position_table(wpe), x(rows * width);
+    const Guarded<Token> ids(tokens);
+    embedding_forward<T>(Execution(), ids.vector(), token_table.matrix(vocab, width),
+                         position_table.matrix(sequence + spare_positions, width), sequence,
+                         x.matrix(rows, width));
+    std::vector<Bounded> expected;
+    for (Index i = 0; i < rows; ++i) {
+      for (Index j = 0; j < width; ++j) {
+        const double sum = as_double(wte[tokens[i] * width + j]) + as_double(wpe[i % sequence * width + j]);
+        expected.push_back(stored<T>(sum, u * std::abs(sum)));
+      }
+    }
+    expect_close(x.host(), expected, name);
+  });
+}
+
+/// Sorts rows by token as TokenGroups wants it, with the unused tails filled with traps.
+struct Groups {
+  std::vector<Index> order, begin;
+  std::vector<Token> token;
+  Index distinct = 0;
+
+  explicit Groups(const std::vector<Token>& tokens)
+      : order(tokens.size()), begin(tokens.size() + 1, -1), token(tokens.size(), -1) {
+    std::iota(order.begin(), order.end(), 0);
+    std::stable_sort(order.begin(), order.end(), [&](Index a, Index b) { return tokens[a] < tokens[b]; });
+    for (std::size_t k = 0; k < order.size(); ++k) {
+      if (k == 0 || tokens[order[k]] != tokens[order[k - 1]]) {
+        begin[distinct] = static_cast<Index>(k);
+        token[distinct++] = tokens[order[k]];
+      }
+    }
+    begin[distinct] = static_cast<Index>(order.size());
+  }
+};
+
+/// A sum over the rows for which `uses` holds, on top of `before`: as many roundings as terms.
+template <class T, class F>
+Bounded sum_of_rows(const std::vector<T>& dx, Index rows, Index width, Index j, double before, const F& uses) {
+  double total = before, size = std::abs(before);
+  Index terms = 0;
+  for (Index i = 0; i < rows; ++i) {
+    if (!uses(i)) continue;
+    total += as_double(dx[i * width + j]);
+    size += std::abs(as_double(dx[i * width + j]));
+    ++terms;
+  }
+  return terms == 0 ? Bounded{before, 0} : stored<T>(total, gamma(terms) * size);
+}
+
+template <class T>
+void check_backward(Index rows, Index sequence, Index width, Update mode, const std::string& name) {
+  const auto dx = numbers<T>(rows * width, 1), dwte = numbers<T>(vocab * width, 2);
+  const auto dwpe = numbers<T>(sequence * width, 3);
+  const auto tokens = draw_tokens(rows);
+  const Groups groups(tokens);
+  const Guarded<Index> order(groups.order), begin(groups.begin);
+  const Guarded<Token> token(groups.token);
+  const Guarded<T> gradient(dx), token_gradient(dwte);
+  Guarded<T> position_gradient(sequence * width);
+  if (mode == Update::add) position_gradient.set(dwpe);
+  embedding_backward<T>(Execution(), {order.vector(), begin.vector(), token.vector(), groups.distinct},
+                        gradient.matrix(rows, width), sequence, token_gradient.matrix(vocab, width), mode,
+                        position_gradient.matrix(sequence, width));
+  std::vector<Bounded> by_token, by_position;
+  for (Index v = 0; v < vocab; ++v) {
+    for (Index j = 0; j < width; ++j) {
+      by_token.push_back(sum_of_rows(dx, rows, width, j, as_double(dwte[v * width + j]),
+                                     [&](Index i) { return tokens[i] == v; }));
+    }
+  }
+  for (Index t = 0; t < sequence; ++t) {
+    for (Index j = 0; j < width; ++j) {
+      const double before = mode == Update::add ? as_double(dwpe[t * width + j]) : 0;
+      by_position.push_back(
+          sum_of_rows(dx, rows, width, j, before, [&](Index i) { return i % sequence == t; }));
+    }
+  }
+  expect_close(token_gradient.host(), by_token, name + " dwte");
+  expect_close(position_gradient.host(), by_position, name + " dwpe");
+}
+
+TYPED_TEST(Embedding, BackwardMatchesThePlainLoop) {
+  for_each_batch([](Index rows, Index sequence, Index width, const std::string& name) {
+    check_backward<TypeParam>(rows, sequence, width, Update::overwrite, name);
+    check_backward<TypeParam>(rows, sequence, width, Update::add, name + " added");
+  });
+}
+
+}  // namespace
+
+}  // namespace kzero::kernels

@@ -1,0 +1,78 @@
+#include "kernels/exponential.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "support/numbers.hpp"
+
+namespace kzero::kernels {
+
+namespace {
+
+constexpr float infinity = std::numeric_limits<float>::infinity();
+
+/// Floats from `low` to `high` in magnitude, of both signs, a prime number of steps apart.
+template <class F>
+void sweep(float low, float high, const F& f) {
+  for (auto bits = std::bit_cast<std::uint32_t>(low); bits <= std::bit_cast<std::uint32_t>(high);
+       bits += 577) {
+    f(std::bit_cast<float>(bits));
+    f(-std::bit_cast<float>(bits));
+  }
+}
+
+double relative_error(float actual, double expected) {
+  return std::abs(static_cast<double>(actual) - expected) / std::abs(expected);
+}
+
+TEST(Exponential, KeepsTheErrorItStates) {
+  double worst = 0;
+  sweep(0, 87, [&](float x) { worst = std::max(worst, relative_error(exponential(x), std::exp(x * 1.0))); });
+  EXPECT_LT(worst, tests::elementary_error);
+}
+
+TEST(Exponential, IsExactAtZero) {
+  EXPECT_EQ(exponential(0.0F), 1.0F);
+  EXPECT_EQ(exponential(-0.0F), 1.0F);
+  EXPECT_EQ(exponential(std::numeric_limits<float>::denorm_min()), 1.0F);
+}
+
+TEST(Exponential, GivesZeroInsteadOfSubnormals) {
+  EXPECT_GE(exponential(-87.0F), std::numeric_limits<float>::min());
+  for (const float x : {std::nextafter(-87.0F, -88.0F), -88.0F, -103.0F, -1e30F, -infinity}) {
+    EXPECT_EQ(exponential(x), 0.0F) << x;
+  }
+}
+
+TEST(Exponential, SaturatesAboveEightyEight) {
+  EXPECT_LT(relative_error(exponential(88.0F), std::exp(88.0)), tests::elementary_error);
+  for (const float x : {88.5F, 1000.0F, infinity}) EXPECT_EQ(exponential(x), exponential(88.0F)) << x;
+}
+
+TEST(Exponential, KeepsNan) {
+  EXPECT_TRUE(std::isnan(exponential(std::numeric_limits<float>::quiet_NaN())));
+  EXPECT_TRUE(std::isnan(hyperbolic_tangent(std::numeric_limits<float>::quiet_NaN())));
+}
+
+TEST(HyperbolicTangent, KeepsTheErrorItStates) {
+  double worst = 0;
+  sweep(std::numeric_limits<float>::min(), 200, [&](float x) {
+    worst = std::max(worst, relative_error(hyperbolic_tangent(x), std::tanh(x * 1.0)));
+  });
+  EXPECT_LT(worst, tests::elementary_error);
+}
+
+TEST(HyperbolicTangent, SaturatesAndVanishes) {
+  EXPECT_EQ(hyperbolic_tangent(infinity), 1.0F);
+  EXPECT_EQ(hyperbolic_tangent(-infinity), -1.0F);
+  EXPECT_EQ(hyperbolic_tangent(1e30F), 1.0F);
+  EXPECT_EQ(hyperbolic_tangent(0.0F), 0.0F);
+  EXPECT_EQ(hyperbolic_tangent(std::numeric_limits<float>::denorm_min()),
+            std::numeric_limits<float>::denorm_min());
+}
+
+}  // namespace
+
+}  // namespace kzero::kernels

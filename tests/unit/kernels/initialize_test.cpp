@@ -1,0 +1,97 @@
+#include "kernels/initialize.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "unit/kernels/cases.hpp"
+
+namespace kzero::kernels {
+
+namespace {
+
+using tests::as_double;
+
+std::vector<float> draw(std::uint64_t seed, std::uint64_t parameter, Index first, Index count,
+                        float std = 1) {
+  const Guarded<float> x(count);
+  draw_normal(Execution(), seed, parameter, first, std, x.vector());
+  return x.host();
+}
+
+// For n independent standard normal numbers the mean has the deviation sqrt(1/n), the mean square
+// sqrt(2/n) and the mean fourth power, which is 3, sqrt(96/n). Six deviations come by chance once in
+// 5 * 10^8 draws of the seed, and the seed is fixed.
+TEST(DrawNormal, HasTheMomentsOfANormalLaw) {
+  const Index n = 1'000'003;
+  const double count = static_cast<double>(n);
+  double first = 0, second = 0, fourth = 0, neighbours = 0, before = 0;
+  for (const float value : draw(42, 7, 0, n)) {
+    const double x = as_double(value);
+    first += x / count;
+    second += x * x / count;
+    fourth += x * x * x * x / count;
+    neighbours += x * before / count;
+    before = x;
+  }
+  EXPECT_LT(std::abs(first), 6 * std::sqrt(1 / count));
+  EXPECT_LT(std::abs(second - 1), 6 * std::sqrt(2 / count));
+  EXPECT_LT(std::abs(fourth - 3), 6 * std::sqrt(96 / count));
+  EXPECT_LT(std::abs(neighbours), 6 * std::sqrt(1 / count)) << "neighbours are correlated";
+}
+
+TEST(DrawNormal, DoesNotDependOnWhereThePiecesBegin) {
+  const Index n = 257;
+  const auto whole = draw(1, 2, 0, n);
+  for (const Index cut : {1, 64, 128, 256}) {
+    auto pieces = draw(1, 2, 0, cut);
+    for (const float x : draw(1, 2, cut, n - cut)) pieces.push_back(x);
+    EXPECT_TRUE(tests::same_bits(pieces, whole)) << cut;
+  }
+}
+
+TEST(DrawNormal, DiffersBySeedAndParameter) {
+  const auto base = draw(1, 2, 0, 64);
+  for (const auto& other : {draw(2, 2, 0, 64), draw(1, 3, 0, 64), draw(2, 1, 0, 64)}) {
+    int equal = 0;
+    for (std::size_t i = 0; i < base.size(); ++i) equal += base[i] == other[i];
+    EXPECT_EQ(equal, 0);
+  }
+}
+
+TEST(DrawNormal, ScalesByTheDeviation) {
+  const auto base = draw(1, 2, 0, 1000), scaled = draw(1, 2, 0, 1000, 0.02F);
+  std::vector<Bounded> expected;
+  for (const float x : base) {
+    // Both were rounded once from double.
+    expected.push_back({0.02F * as_double(x), 2 * u * std::abs(0.02F * as_double(x))});
+  }
+  expect_close(scaled, expected, "std 0.02");
+}
+
+template <class T>
+class Initialize : public testing::Test {};
+TYPED_TEST_SUITE(Initialize, Elements, );
+
+TYPED_TEST(Initialize, FillWritesEveryElement) {
+  for (const Index count : widths) {
+    const Guarded<TypeParam> x(count);
+    fill<TypeParam>(Execution(), x.vector(), 0.1F);
+    for (const TypeParam value : x.host()) EXPECT_EQ(as_double(value), as_double(TypeParam(0.1F)));
+  }
+}
+
+TYPED_TEST(Initialize, RoundToRoundsEveryElement) {
+  for (const Index count : widths) {
+    const auto from = numbers<float>(count, 3, 100);
+    const Guarded<float> input(from);
+    const Guarded<TypeParam> output(count);
+    round_to<TypeParam>(Execution(), input.vector(), output.vector());
+    const auto to = output.host();
+    for (Index i = 0; i < count; ++i) EXPECT_EQ(as_double(to[i]), as_double(TypeParam(from[i])));
+  }
+}
+
+}  // namespace
+
+}  // namespace kzero::kernels

@@ -1,0 +1,126 @@
+#include "kernels/reduction.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "unit/kernels/cases.hpp"
+
+namespace kzero::kernels {
+
+namespace {
+
+using tests::as_double;
+
+template <class T>
+class Reduction : public testing::Test {};
+TYPED_TEST_SUITE(Reduction, Elements, );
+
+/// The sum of a column of x [rows, stride] and of `before`: as many roundings as rows and one.
+template <class T, class X>
+Bounded column_sum(const std::vector<X>& x, Index rows, Index stride, Index column, double before) {
+  double total = before, size = std::abs(before);
+  for (Index i = 0; i < rows; ++i) {
+    total += as_double(x[i * stride + column]);
+    size += std::abs(as_double(x[i * stride + column]));
+  }
+  return stored<T>(total, gamma(rows + 1) * size);
+}
+
+TYPED_TEST(Reduction, SumRowsMatchesThePlainLoop) {
+  using T = TypeParam;
+  for_each_shape([](Index rows, Index width, const std::string& name) {
+    for (const Update mode : {Update::overwrite, Update::add}) {
+      const auto x = numbers<T>(rows * width, 1), before = numbers<T>(width, 2);
+      const Guarded<T> input(x);
+      const Guarded<float> partial(row_groups * width);
+      Guarded<T> out(width);
+      if (mode == Update::add) out.set(before);
+      sum_rows<T>(Execution(), input.matrix(rows, width), mode, out.vector(),
+                  partial.matrix(row_groups, width));
+      std::vector<Bounded> expected;
+      for (Index j = 0; j < width; ++j) {
+        expected.push_back(
+            column_sum<T>(x, rows, width, j, mode == Update::add ? as_double(before[j]) : 0));
+      }
+      expect_close(out.host(), expected, name + (mode == Update::add ? " added" : ""));
+    }
+  });
+}
+
+TYPED_TEST(Reduction, SumGroupsTakesTheColumnsFromFirstOn) {
+  using T = TypeParam;
+  const Index stride = 300;
+  const auto partial = numbers<float>(row_groups * stride, 1);
+  const Guarded<float> input(partial);
+  for (const Index width : widths) {
+    for (const Index first : {Index{0}, stride - width}) {
+      const Guarded<T> out(width);
+      sum_groups<T>(Execution(), input.matrix(row_groups, stride), first, Update::overwrite, out.vector());
+      std::vector<Bounded> expected;
+      for (Index j = 0; j < width; ++j) {
+        expected.push_back(column_sum<T>(partial, row_groups, stride, first + j, 0));
+      }
+      expect_close(out.host(), expected, std::to_string(width) + " from " + std::to_string(first));
+    }
+  }
+}
+
+constexpr Index square_counts[] = {0, 1, 31, 257, squares_block - 1, squares_block, 3 * squares_block + 17};
+
+template <class T>
+double squares(const std::vector<T>& x) {
+  const Guarded<T> input(x);
+  const Guarded<float> partial(ceil_div(static_cast<Index>(x.size()), squares_block));
+  return sum_of_squares<T>(Execution(), input.vector(), partial.vector());
+}
+
+TYPED_TEST(Reduction, SumOfSquaresMatchesThePlainLoop) {
+  for (const Index count : square_counts) {
+    const auto x = numbers<TypeParam>(count, 1);
+    double expected = 0;
+    for (const auto value : x) expected += as_double(value) * as_double(value);
+    // Terms are positive: the relative error of an fp32 block is its bound; the rest is in double.
+    EXPECT_NEAR(squares(x), expected, gamma(squares_block + 1) * expected) << count;
+  }
+}
+
+TYPED_TEST(Reduction, SumOfSquaresIsNotFiniteIfAnyElementIsNot) {
+  for (const float bad : {INFINITY, -INFINITY, std::numeric_limits<float>::quiet_NaN()}) {
+    const Index count = 2 * squares_block + 5;
+    for (const Index at : {Index{0}, squares_block - 1, squares_block, count - 1}) {
+      auto x = numbers<TypeParam>(count, 1);
+      x[at] = TypeParam(bad);
+      EXPECT_FALSE(std::isfinite(squares(x))) << bad << " at " << at;
+    }
+  }
+}
+
+TYPED_TEST(Reduction, OrderedSumIsTheFp32LoopOverRanksBitForBit) {
+  using T = TypeParam;
+  for (const int ranks : {1, 2, 3, 8}) {
+    for (const Index count : widths) {
+      const Index stride = count + 5;
+      const auto sources = numbers<T>(ranks * stride, 1, 100), mine = numbers<T>(count, 2, 0.01);
+      for (int own = 0; own < ranks; ++own) {
+        const Guarded<T> input(sources), out(mine);
+        ordered_sum<T>(Execution(), input.data(), stride, ranks, own, out.vector());
+        std::vector<T> expected;
+        for (Index i = 0; i < count; ++i) {
+          float total = 0;
+          for (int r = 0; r < ranks; ++r) {
+            total += static_cast<float>(r == own ? mine[i] : sources[r * stride + i]);
+          }
+          expected.push_back(static_cast<T>(total));
+        }
+        EXPECT_TRUE(tests::same_bits(out.host(), expected)) << count << " of " << own << "/" << ranks;
+        EXPECT_TRUE(tests::same_bits(input.host(), sources));
+      }
+    }
+  }
+}
+
+}  // namespace
+
+}  // namespace kzero::kernels
