@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <ranges>
 #include <tuple>
 
 #include "base/error.hpp"
@@ -17,7 +16,8 @@ void throw_if_any(std::vector<Problem> problems) {
   });
   constexpr std::size_t most_lines = 100;  // a file that is no deck at all must not flood the log
   std::string text;
-  for (const Problem& problem : problems | std::views::take(most_lines)) {
+  for (std::size_t i = 0; i < std::min(problems.size(), most_lines); ++i) {
+    const Problem& problem = problems[i];
     text += fmt::format("{}{}: {}", text.empty() ? "" : "\n", problem.place.text, problem.text);
   }
   if (problems.size() > most_lines) {

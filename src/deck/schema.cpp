@@ -220,7 +220,7 @@ std::string nearest_path(std::string_view path) {
   const std::string_view name = path.substr(path.rfind('.') + 1);
   std::vector<std::string> paths;
   for (const Key& key : keys()) paths.push_back(key.path);
-  const std::string typed_wrong = nearest(path, paths, 1 + name.size() / 3);
+  std::string typed_wrong = nearest(path, paths, 1 + name.size() / 3);
   if (!typed_wrong.empty()) return typed_wrong;
   for (const Key& key : keys()) {
     if (key.name() == name) return key.path;

@@ -31,15 +31,16 @@ std::string assignment(const Key& key, const Config& config) {
 
 constexpr const char* page_head = R"(# The input deck
 
-A deck is a TOML file. Every key has a default; a key that is not in this page is an error, and so is a
-value outside its range. All errors of a deck are shown at once, each with file, line and column.
+A deck is a TOML file. Every key has a default; a key that is not in this page is an error, and so
+is a value outside its range. All errors of a deck are shown at once, each with file, line and
+column.
 
 - `kzero check DECK` reads a deck and reports what is wrong; `kzero defaults` prints a deck with
   every key.
 - On the command line `key=value` overrides the deck: `train.steps=100 train.precision=bf16`,
   `data.files=a.txt,b.txt`.
-- Sizes are texts with a binary unit (`"512B"`, `"64KiB"`, `"32MiB"`, `"1GiB"`, `"2TiB"`) or integers
-  in bytes.
+- Sizes are texts with a binary unit (`"512B"`, `"64KiB"`, `"32MiB"`, `"1GiB"`, `"2TiB"`) or
+  integers in bytes.
 - Times are texts with units (`"45s"`, `"90min"`, `"1h30min"`, `"2d"`) or numbers in seconds.
 
 This page is made from the key table; `kzero defaults --reference` prints it.

@@ -1,5 +1,6 @@
 #include "runtime/session.hpp"
 
+#include <malloc.h>
 #include <mpi.h>
 #include <sched.h>
 
@@ -27,9 +28,19 @@ Index threads_per_rank(Index asked, int node_size) {
   return std::max<Index>(1, usable_cores() / node_size);
 }
 
+/// Libraries take large temporaries in every call. glibc would return each to the kernel and have
+/// its pages cleared again on the next call, a fifth of a step on a host; kept, they are found
+/// again.
+void keep_freed_memory() {
+  mallopt(M_MMAP_THRESHOLD, 1 << 30);
+  mallopt(M_TRIM_THRESHOLD, 1 << 30);
+  mallopt(M_TOP_PAD, 64 << 20);
+}
+
 }  // namespace
 
 Session::Session(const SessionOptions& options) {
+  keep_freed_memory();
   int level = 0;
   MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &level);
   KZERO_REQUIRE(level >= MPI_THREAD_FUNNELED, ExitCode::other,
@@ -44,9 +55,10 @@ Session::Session(const SessionOptions& options) {
 
   threads_ = threads_per_rank(options.threads, node_size_);
   setenv("OMP_PROC_BIND", "false", 0);  // binding is the launcher's; also keeps Kokkos' hint away
-  Kokkos::initialize(
-      Kokkos::InitializationSettings().set_num_threads(static_cast<int>(threads_)).set_map_device_id_by(
-          "mpi_rank").set_disable_warnings(true));
+  Kokkos::initialize(Kokkos::InitializationSettings()
+                         .set_num_threads(static_cast<int>(threads_))
+                         .set_map_device_id_by("mpi_rank")
+                         .set_disable_warnings(true));
 }
 
 Session::~Session() {
