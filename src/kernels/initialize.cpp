@@ -13,16 +13,19 @@ void fill(const Execution& exec, Vector<T> x, float value) {
 
 void draw_normal(const Execution& exec, std::uint64_t seed, std::uint64_t parameter, Index first,
                  float std, Vector<float> x) {
+  const Index last = first + static_cast<Index>(x.extent(0));
   Kokkos::parallel_for(
-      "kzero::kernels::draw_normal", Kokkos::RangePolicy<Execution>(exec, 0, x.extent(0)),
-      KOKKOS_LAMBDA(Index i) {
-        const Philox4 words = philox(seed, static_cast<std::uint64_t>(first + i), parameter);
-        // 53-bit and 32-bit uniforms; the first lies in (0, 1], so its logarithm is finite.
-        const std::uint64_t high = (std::uint64_t{words.word[0]} << 21) | (words.word[1] >> 11);
-        const double u = (static_cast<double>(high) + 1.0) * 0x1.0p-53;
-        const double angle = 6.283185307179586 * (static_cast<double>(words.word[2]) * 0x1.0p-32);
-        x(i) = static_cast<float>(static_cast<double>(std) * Kokkos::sqrt(-2.0 * Kokkos::log(u)) *
-                                  Kokkos::cos(angle));
+      "kzero::kernels::draw_normal",
+      Kokkos::RangePolicy<Execution>(exec, first / 2, ceil_div(last, 2)),
+      KOKKOS_LAMBDA(Index pair) {
+        const Philox4 words = philox(seed, static_cast<std::uint64_t>(pair), parameter);
+        // Half a unit keeps the uniform number above zero, so its logarithm is finite.
+        const float u = (static_cast<float>(words.word[0]) + 0.5F) * 0x1.0p-32F;
+        const float angle = static_cast<float>(words.word[1]) * (6.2831853F * 0x1.0p-32F);
+        const float radius = std * Kokkos::sqrt(-2.0F * Kokkos::log(u));
+        const Index even = 2 * pair;
+        if (even >= first) x(even - first) = radius * Kokkos::cos(angle);
+        if (even + 1 < last) x(even + 1 - first) = radius * Kokkos::sin(angle);
       });
 }
 
