@@ -40,7 +40,7 @@ Buffers<T>::Buffers(memory::Arenas& arenas, const deck::Config& config,
       first(arenas, Category::optimizer, layout),
       second(arenas, Category::optimizer, layout),
       master(master_of(arenas, parameters)),
-      bucket(arenas, config.zero.bucket, dtype_of<T>, layout.ranks()),
+      bucket(arenas, config.zero.bucket, dtype_of<T>, layout),
       partial(take_partial(arenas, layout)),
       model(arenas, config.model, {config.train.micro_batch, machine.threads}, gemm),
       batches(arenas, config.train.micro_batch, config.model.sequence, config.model.vocab) {}

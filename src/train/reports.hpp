@@ -26,6 +26,9 @@ std::vector<metrics::CategoryBytes> categories(const memory::Bytes& planned,
 std::vector<metrics::MemoryRow> memory_rows(const grid::Group& world, const memory::Bytes& planned,
                                             const memory::Bytes& peak);
 
+/// What a restart changes: a line for every key whose value differs between two resolved decks.
+std::vector<std::string> deck_changes(const std::string& before, const std::string& now);
+
 /// The node names of all ranks on the root. Collective over `world`.
 std::vector<std::string> host_names(const grid::Group& world);
 

@@ -4,6 +4,7 @@
 #include <iostream>
 #include <optional>
 
+#include "base/bytes.hpp"
 #include "base/version.hpp"
 #include "checkpoint/agreement.hpp"
 #include "checkpoint/reader.hpp"
@@ -15,6 +16,7 @@
 #include "metrics/jsonl_sink.hpp"
 #include "metrics/meters.hpp"
 #include "model/gpt_spec.hpp"
+#include "runtime/node_memory.hpp"
 #include "runtime/stop_signal.hpp"
 #include "train/peak.hpp"
 #include "train/reports.hpp"
@@ -49,6 +51,9 @@ class Run {
  private:
   data::Dataset open_data();
   Index begin();
+  std::optional<checkpoint::Found> newest_checkpoint() const;
+  Index resume(const checkpoint::Found& found);
+  void require_memory(const Machine& machine) const;
   void announce(Index first_step);
   void report(Index step, const StepResult& result, double seconds);
   void validate(Index steps_done);
@@ -84,15 +89,33 @@ Run::Run(const RunRequest& request, const runtime::Session& session)
       data_comm_(comm::make_communicator(config_.run.communicator, grid_.data(), traffic_)),
       dataset_(open_data()),
       gemm_(tensor::make_gemm(backend_of(config_.run.gemm))) {
+  const Machine machine{grid_.data().size(), session.threads()};
   checkpoint::together(grid_.world(), [&] {
-    const Machine machine{grid_.data().size(), session.threads()};
-    engine_ = make_engine(config_, machine, *data_comm_, grid_.data(), *gemm_, ledger_);
+    require_memory(machine);
     if (session.rank() == 0) sink_.emplace(config_.run.metrics);
+  });
+  checkpoint::together(grid_.world(), [&] {
+    engine_ = make_engine(config_, machine, *data_comm_, grid_.data(), *gemm_, ledger_);
   });
   const double peak = config_.run.peak_tflops > 0
                           ? config_.run.peak_tflops * 1e12
                           : measure_peak({}, *gemm_, config_.train.precision);
   throughput_ = {model::flops_per_token(config_.model), grid_.world().sum(peak)};
+}
+
+void Run::require_memory(const Machine& machine) const {
+  if constexpr (tensor::on_host) {
+    Index bytes = 0;
+    for (const Index category : planned_bytes(config_, machine)) bytes += category;
+    const Index needed = bytes * session_.node_size(),
+                available = runtime::available_memory_bytes();
+    KZERO_REQUIRE(needed <= available, ExitCode::memory,
+                  "the run needs {} a rank, {} for the {} ranks of this node, which has {} left; "
+                  "more nodes, a "
+                  "smaller train.micro_batch or 16-bit train.precision need less",
+                  format_bytes(bytes), format_bytes(needed), session_.node_size(),
+                  format_bytes(available));
+  }
 }
 
 data::Dataset Run::open_data() {
@@ -105,33 +128,48 @@ data::Dataset Run::open_data() {
 }
 
 Index Run::begin() {
-  const std::string& folder = config_.checkpoint.folder;
-  if (!folder.empty() && config_.checkpoint.resume) {
-    std::vector<std::string> problems;
-    const auto found = checkpoint::newest(grid_.world(), folder, problems);
-    for (const std::string& problem : problems) {
-      if (session_.rank() == 0) std::cerr << "kzero: passed over: " << problem << '\n';
-    }
-    if (found) {
-      const checkpoint::Manifest& m = found->manifest;
-      checkpoint::require_same_parameters(*found, engine_->table());
-      checkpoint::together(grid_.world(),
-                           [&] { checkpoint::read(*found, engine_->needed_pieces()); });
-      engine_->loaded();
-      engine_->scaler().restore(m.loss_scale, m.scale_good_steps, m.skipped_steps,
-                                m.skipped_in_row);
-      KZERO_REQUIRE(m.samples == m.step * config_.train.global_batch, ExitCode::usage,
-                    "{}: after {} steps it had read {} samples, which is not train.global_batch = "
-                    "{} a step; the data "
-                    "order would change",
-                    found->path.string(), m.step, m.samples, config_.train.global_batch);
-      console_.note("resumed from " + found->path.string());
-      saved_step_ = m.step;
-      return m.step;
-    }
-  }
+  if (const auto found = newest_checkpoint()) return resume(*found);
   checkpoint::together(grid_.world(), [&] { engine_->initialise(request_.initial); });
   return 0;
+}
+
+std::optional<checkpoint::Found> Run::newest_checkpoint() const {
+  const std::string& folder = config_.checkpoint.folder;
+  if (folder.empty() || !config_.checkpoint.resume) return std::nullopt;
+  std::vector<std::string> problems;
+  auto found = checkpoint::newest(grid_.world(), folder, problems);
+  if (session_.rank() == 0) {
+    for (const std::string& problem : problems)
+      std::cerr << "kzero: passed over: " << problem << '\n';
+  }
+  checkpoint::together(grid_.world(), [&] {
+    KZERO_REQUIRE(
+        found || problems.empty(), ExitCode::files,
+        "{}: holds checkpoints, but none that can be used; to start afresh, move them away or "
+        "set checkpoint.resume = false",
+        folder);
+  });
+  return found;
+}
+
+Index Run::resume(const checkpoint::Found& found) {
+  const checkpoint::Manifest& m = found.manifest;
+  checkpoint::together(grid_.world(), [&] {
+    checkpoint::require_same_parameters(found, engine_->table());
+    KZERO_REQUIRE(
+        m.samples == m.step * config_.train.global_batch, ExitCode::usage,
+        "{}: after {} steps it had read {} samples, which is not train.global_batch = {} a "
+        "step; the data order would change",
+        found.path.string(), m.step, m.samples, config_.train.global_batch);
+    checkpoint::read(found, engine_->needed_pieces());
+  });
+  engine_->loaded();
+  engine_->scaler().restore(m.loss_scale, m.scale_good_steps, m.skipped_steps, m.skipped_in_row);
+  console_.note("resumed from " + found.path.string());
+  for (const std::string& change : deck_changes(m.deck, deck::resolved(config_)))
+    console_.note(change);
+  saved_step_ = m.step;
+  return m.step;
 }
 
 void Run::announce(Index first_step) {
@@ -253,8 +291,9 @@ ExitCode Run::operator()() {
       if (config_.checkpoint.every > 0 && done % config_.checkpoint.every == 0) save(done);
     }
   } catch (const Error& error) {
-    if (error.code() == ExitCode::diverged) finish("diverged", first_step, done);
-    throw;
+    if (error.code() != ExitCode::diverged) throw;
+    finish("diverged", first_step, done);
+    throw grid::AgreedError(error.code(), error.what());  // every rank saw the same norms
   }
   save(done);
   finish(reason, first_step, done);

@@ -10,9 +10,12 @@ namespace kzero::zero {
 using comm::ConstSpan;
 using comm::Span;
 
-Bucket::Bucket(memory::Arenas& arenas, Index bytes, Dtype dtype, Index ranks) {
+Bucket::Bucket(memory::Arenas& arenas, Index bytes, Dtype dtype, const param::FlatLayout& layout) {
+  const Index ranks = layout.ranks();
   if (ranks == 1) return;
-  slice_ = std::max<Index>(1, bytes / bytes_of(dtype) / ranks);
+  Index largest = 1;
+  for (const param::UnitLayout& unit : layout.units()) largest = std::max(largest, unit.piece);
+  slice_ = std::clamp<Index>(bytes / bytes_of(dtype) / ranks, 1, largest);
   data_ = arenas.take<std::byte>(memory::Category::buckets, slice_ * ranks * bytes_of(dtype));
 }
 

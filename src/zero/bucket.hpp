@@ -13,9 +13,9 @@ namespace kzero::zero {
 
 class Bucket {
  public:
-  /// Takes at most `bytes` (at least one element a rank) from the buckets category; nothing for a
-  /// single rank.
-  Bucket(memory::Arenas& arenas, Index bytes, Dtype dtype, Index ranks);
+  /// Takes at most `bytes` (at least one element a rank, and no more than the largest unit fills)
+  /// from the buckets category; nothing for a single rank.
+  Bucket(memory::Arenas& arenas, Index bytes, Dtype dtype, const param::FlatLayout& layout);
 
   /// Sums a unit's gradients over the group and leaves the sum on every rank. `unit`
   /// [layout.padded] lies on the device; dtype is the constructor's. Collective over the
