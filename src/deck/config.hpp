@@ -59,10 +59,10 @@ struct Optimizer {
   double beta2 = 0.95;
   double eps = 1e-8;
   double weight_decay = 0.1;
-  double clip = 1.0;                 // global L2 norm; 0: no clipping
-  double loss_scale = 65536;         // fp16: the first scale
-  Index loss_scale_window = 1000;    // fp16: steps without overflow before it doubles
-  Index max_skipped = 50;            // skipped steps in a row that end the run as diverged
+  double clip = 1.0;               // global L2 norm; 0: no clipping
+  double loss_scale = 65536;       // fp16: the first scale
+  Index loss_scale_window = 1000;  // fp16: steps without overflow before it doubles
+  Index max_skipped = 50;          // skipped steps in a row that end the run as diverged
 };
 
 struct Data {

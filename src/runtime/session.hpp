@@ -11,7 +11,8 @@ struct SessionOptions {
 
 class Session {
  public:
-  /// Collective over all processes of the launch. Throws Error(other) if MPI grants too low a thread level.
+  /// Collective over all processes of the launch. Throws Error(other) if MPI grants too low a
+  /// thread level.
   explicit Session(const SessionOptions& options);
   ~Session();
   Session(const Session&) = delete;
