@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <functional>
 #include <iostream>
+#include <optional>
 
 #include "app/commands.hpp"
 #include "base/version.hpp"
@@ -16,12 +17,13 @@ namespace kzero::app {
 
 namespace {
 
-/// This process's rank as its launcher tells it, for messages outside of MPI's life.
-int launch_rank() {
+/// This process's rank as its launcher tells it, for messages outside of MPI's life; none without a
+/// launcher.
+std::optional<int> launch_rank() {
   for (const char* name : {"PMI_RANK", "PMIX_RANK", "SLURM_PROCID"}) {
     if (const char* value = std::getenv(name)) return std::atoi(value);
   }
-  return 0;
+  return std::nullopt;
 }
 
 bool mpi_is_up() {
@@ -33,15 +35,19 @@ bool mpi_is_up() {
 
 /// All ranks fail alike: rank 0 speaks, and each ends in order.
 ExitCode fail_together(const Error& error) {
-  if (launch_rank() == 0) std::cerr << "kzero: " << error.what() << std::endl;
+  if (launch_rank().value_or(0) == 0) std::cerr << "kzero: " << error.what() << std::endl;
   return error.code();
 }
 
 /// This rank alone fails while others may wait for it: it says so and ends the launch.
 ExitCode fail_alone(const std::string& text, ExitCode code) {
-  char host[256] = {};
-  gethostname(host, sizeof host - 1);
-  std::cerr << "kzero: rank " << launch_rank() << " on " << host << ": " << text << std::endl;
+  std::cerr << "kzero: ";
+  if (const auto rank = launch_rank()) {
+    char host[256] = {};
+    gethostname(host, sizeof host - 1);
+    std::cerr << "rank " << *rank << " on " << host << ": ";
+  }
+  std::cerr << text << std::endl;
   if (mpi_is_up()) MPI_Abort(MPI_COMM_WORLD, static_cast<int>(code));
   return code;
 }
@@ -123,7 +129,8 @@ ExitCode main(int argc, char** argv) {
   try {
     cli.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    if (launch_rank() != 0) return error.get_exit_code() == 0 ? ExitCode::done : ExitCode::usage;
+    if (launch_rank().value_or(0) != 0)
+      return error.get_exit_code() == 0 ? ExitCode::done : ExitCode::usage;
     return cli.exit(error) == 0 ? ExitCode::done : ExitCode::usage;
   }
   return guarded(chosen);

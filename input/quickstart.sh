@@ -1,0 +1,48 @@
+#!/usr/bin/env bash
+# From a bare Debian bookworm (as root) to a trained model: installs what is missing, builds, trains input/quickstart.toml
+# on two ranks, stops half-way, goes on from the checkpoint and draws the loss to runs/quickstart/loss.png.
+#
+#   bash input/quickstart.sh
+#
+# Safe to run again: it starts afresh, and removes nothing but runs/quickstart.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+deck=input/quickstart.toml
+folder=runs/quickstart
+stopped=75  # the exit code of a run that stopped in time with a checkpoint
+export OMP_NUM_THREADS=${OMP_NUM_THREADS:-1}  # a rank
+
+section() { printf '\n=== %s\n' "$*"; }
+
+section "Install what is missing"
+bash cmake/debian.sh
+
+section "Build into build/release"
+cmake --preset release
+cmake --build --preset release --target kzero
+kzero=build/release/kzero
+
+steps=$(sed -n 's/^steps *= *\([0-9]*\).*/\1/p' "$deck")
+half=$((steps / 2))
+rm -rf "$folder"
+
+section "Train on two ranks; stop after $half of $steps steps"
+code=0
+mpiexec -n 2 "$kzero" train "$deck" run.max_steps=$half || code=$?
+if ((code != stopped)); then
+  echo "quickstart.sh: the run ended with exit code $code, not with $stopped (stopped with a checkpoint)" >&2
+  exit 1
+fi
+echo "exit code $code: stopped with a checkpoint, to be run again"
+
+section "The same command without the limit goes on from the checkpoint"
+mpiexec -n 2 "$kzero" train "$deck"
+
+section "The newest checkpoint, every checksum compared"
+"$kzero" inspect --verify "$folder/checkpoints" | sed '/^tensors$/d; /^ .*]$/d'
+
+section "Draw the loss"
+/usr/bin/python3 postprocess/plot_loss.py "$folder/metrics.jsonl" -o "$folder/loss.png"
+
+printf '\ndone in %d min %02d s. Look at %s\n' $((SECONDS / 60)) $((SECONDS % 60)) "$folder/loss.png"
