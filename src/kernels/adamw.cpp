@@ -22,7 +22,8 @@ void adamw(const Execution& exec, const AdamWStep& step, Vector<const T> gradien
         float* m = first.data() + begin;
         float* v = second.data() + begin;
         T* p = parameters.data() + begin;
-        for_each(team, Kokkos::min(block, count - begin), [=](Index i) {
+        // A copy of block: on a device the constant itself has no address for min to take.
+        for_each(team, Kokkos::min(Index{block}, count - begin), [=](Index i) {
           const float gi = static_cast<float>(g[i]) * s.gradient_scale;
           const float mi = s.beta1 * m[i] + (1.0F - s.beta1) * gi;
           const float vi = s.beta2 * v[i] + (1.0F - s.beta2) * gi * gi;

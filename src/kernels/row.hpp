@@ -50,10 +50,12 @@ float host_max(Index n, const F& f) {
       partial[j] = value > partial[j] ? value : partial[j];
     }
   }
-  for (Index i = whole; i < n; ++i) partial[i - whole] = Kokkos::fmax(partial[i - whole], f(i));
-  float largest = partial[0];
-  for (const float value : partial) largest = Kokkos::fmax(largest, value);
-  return largest;
+  for (Index i = whole; i < n; ++i) partial[0] = Kokkos::fmax(partial[0], f(i));
+  for (int half = lanes / 2; half > 0; half /= 2) {
+    for (int j = 0; j < half; ++j)
+      partial[j] = partial[j + half] > partial[j] ? partial[j + half] : partial[j];
+  }
+  return partial[0];
 }
 
 }  // namespace detail

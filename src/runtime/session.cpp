@@ -7,6 +7,7 @@
 #include <Kokkos_Core.hpp>
 #include <algorithm>
 #include <cstdlib>
+#include <exception>
 #include <string>
 
 #include "base/error.hpp"
@@ -55,10 +56,15 @@ Session::Session(const SessionOptions& options) {
 
   threads_ = threads_per_rank(options.threads, node_size_);
   setenv("OMP_PROC_BIND", "false", 0);  // binding is the launcher's; also keeps Kokkos' hint away
-  Kokkos::initialize(Kokkos::InitializationSettings()
-                         .set_num_threads(static_cast<int>(threads_))
-                         .set_map_device_id_by("mpi_rank")
-                         .set_disable_warnings(true));
+  try {
+    Kokkos::initialize(Kokkos::InitializationSettings()
+                           .set_num_threads(static_cast<int>(threads_))
+                           .set_map_device_id_by("mpi_rank")
+                           .set_disable_warnings(true));
+  } catch (const std::exception& problem) {
+    fail(ExitCode::other, "no {} device to compute on: {}", Kokkos::DefaultExecutionSpace::name(),
+         problem.what());
+  }
 }
 
 Session::~Session() {
