@@ -25,8 +25,8 @@ void adamw(const Execution& exec, const AdamWStep& step, Vector<const T> gradien
         // A copy of block: on a device the constant itself has no address for min to take.
         for_each(team, Kokkos::min(Index{block}, count - begin), [=](Index i) {
           const float gi = static_cast<float>(g[i]) * s.gradient_scale;
-          const float mi = s.beta1 * m[i] + (1.0F - s.beta1) * gi;
-          const float vi = s.beta2 * v[i] + (1.0F - s.beta2) * gi * gi;
+          const float mi = s.beta1 * m[i] + s.rest1 * gi;
+          const float vi = s.beta2 * v[i] + s.rest2 * gi * gi;
           const float step_size =
               s.lr * (mi / s.correction1) / (Kokkos::sqrt(vi / s.correction2) + s.eps);
           const float wi = w[i] * (1.0F - s.lr * s.decay) - step_size;

@@ -18,6 +18,8 @@ void update(const tensor::Execution& exec, const deck::Optimizer& o, double lr, 
   step.lr = static_cast<float>(lr);
   step.beta1 = static_cast<float>(o.beta1);
   step.beta2 = static_cast<float>(o.beta2);
+  step.rest1 = static_cast<float>(1 - o.beta1);
+  step.rest2 = static_cast<float>(1 - o.beta2);
   step.eps = static_cast<float>(o.eps);
   step.correction1 = static_cast<float>(1 - std::pow(o.beta1, static_cast<double>(updates)));
   step.correction2 = static_cast<float>(1 - std::pow(o.beta2, static_cast<double>(updates)));

@@ -18,6 +18,8 @@ AdamWStep step_at(int t) {
   return {.lr = 1e-2F / static_cast<float>(t),
           .beta1 = 0.9F,
           .beta2 = 0.95F,
+          .rest1 = 1.0F - 0.9F,
+          .rest2 = 1.0F - 0.95F,
           .eps = 1e-8F,
           .decay = 0.1F,
           .correction1 = 1 - std::pow(0.9F, static_cast<float>(t)),
@@ -44,8 +46,8 @@ struct Element {
     // The root halves the relative error of v; 7 roundings are between the moments and the step.
     const double root_error = v.value > 0 ? root * 0.5 * v.error / (v.value - v.error) : 0;
     const double step = factor * m.value;
-    const double step_error =
-        factor * m.error + std::abs(step) * root_error / below + gamma(8) * (std::abs(step) + factor * m.error);
+    const double step_error = factor * m.error + std::abs(step) * root_error / below +
+                              gamma(8) * (std::abs(step) + factor * m.error);
     w.error += step_error + gamma(4) * (std::abs(w.value) + w.error + std::abs(step));
     w.value = decayed - step;
   }
@@ -68,8 +70,8 @@ TYPED_TEST(AdamW, FollowsThePlainLoopForTwentySteps) {
       auto g = numbers<T>(count, 100 + t);
       g.back() = T(0.0F);  // an element that never had a gradient only decays
       const Guarded<T> gradient(g);
-      adamw<T>(Execution(), step_at(t), gradient.vector(), master.vector(), first.vector(), second.vector(),
-               parameters.vector());
+      adamw<T>(Execution(), step_at(t), gradient.vector(), master.vector(), first.vector(),
+               second.vector(), parameters.vector());
       for (Index i = 0; i < count; ++i) elements[i].update(step_at(t), as_double(g[i]));
     }
     std::vector<Bounded> ws, ms, vs;
@@ -95,8 +97,8 @@ TEST(AdamWInPlace, ParametersOfAnFp32RunAreTheMasterWeights) {
   const Guarded<float> m1(zeros), v1(zeros), m2(zeros), v2(zeros);
   adamw<float>(Execution(), step_at(1), gradient.vector(), apart.vector(), m1.vector(), v1.vector(),
                out.vector());
-  adamw<float>(Execution(), step_at(1), gradient.vector(), together.vector(), m2.vector(), v2.vector(),
-               together.vector());
+  adamw<float>(Execution(), step_at(1), gradient.vector(), together.vector(), m2.vector(),
+               v2.vector(), together.vector());
   EXPECT_TRUE(tests::same_bits(together.host(), apart.host()));
   EXPECT_TRUE(tests::same_bits(out.host(), apart.host()));
 }

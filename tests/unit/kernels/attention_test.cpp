@@ -74,9 +74,10 @@ ForwardReference forward(const Head& h) {
     }
     for (const Bounded& s : scores) total += std::exp(s.value - largest);
     const double log_total = std::log(total), log_sum = largest + log_total;
-    // Relative error of a term before the division: of its score, of the difference, of the exponential.
+    // Relative error of a term before the division: of its score, of the difference, of the
+    // exponential.
     const auto term_error = [&](const Bounded& s) {
-      return s.error + u * std::abs(s.value - largest) + tests::elementary_error;
+      return s.error + u * std::abs(s.value - largest) + tests::exponential_error;
     };
     for (const Bounded& s : scores) mean_error += std::exp(s.value - log_sum) * term_error(s);
     const double sum_error = mean_error + gamma(i + 2) + 4 * u * std::abs(log_total);
@@ -107,23 +108,27 @@ void add(Bounded& to, double term, double error) {
   to.error += error;
 }
 
-/// Gradients from the log-sum-exp and the outputs that forward stored. The softmax's inner sum is that of
-/// p dp or, equally, of out dout; they differ by the rounding of `out`, which counts as error here.
+/// Gradients from the log-sum-exp and the outputs that forward stored. The softmax's inner sum is
+/// that of p dp or, equally, of out dout; they differ by the rounding of `out`, which counts as
+/// error here.
 template <class T>
-BackwardReference backward(const Head& h, const Doubles& log_sum, const Doubles& out, const Doubles& dout) {
+BackwardReference backward(const Head& h, const Doubles& log_sum, const Doubles& out,
+                           const Doubles& dout) {
   const Index n = h.length, d = h.d;
-  BackwardReference r{std::vector<Bounded>(n * d), std::vector<Bounded>(n * d), std::vector<Bounded>(n * d)};
+  BackwardReference r{std::vector<Bounded>(n * d), std::vector<Bounded>(n * d),
+                      std::vector<Bounded>(n * d)};
   for (Index i = 0; i < n; ++i) {
     std::vector<Bounded> p, dp;
     double inner = 0, inner_error = 0;
     for (Index j = 0; j <= i; ++j) {
       const Bounded s = h.score(i, j);
       const double below = s.value - log_sum[i], value = std::exp(below);
-      p.push_back({value, s.error + u * std::abs(below) + tests::elementary_error});  // relative
+      p.push_back({value, s.error + u * std::abs(below) + tests::exponential_error});  // relative
       const Dot dot(&dout[i * d], &h.v[j * d], d);
       dp.push_back({dot.value, gamma(d) * dot.size});
       inner += value * dot.value;
-      inner_error += value * (p[j].error + gamma(i + 2)) * std::abs(dot.value) + value * dp[j].error;
+      inner_error +=
+          value * (p[j].error + gamma(i + 2)) * std::abs(dot.value) + value * dp[j].error;
     }
     const Dot other(&out[i * d], &dout[i * d], d);
     inner_error += std::abs(other.value - inner) + gamma(d) * other.size;
@@ -176,8 +181,9 @@ void check_forward(const Case& c) {
     attention_forward_teams<T>(Execution(), s, input.matrix(rows, 3 * s.width),
                                output.matrix(rows, s.width), logs.matrix(heads, s.sequence));
   } else {
-    attention_forward<T>(Execution(), s, input.matrix(rows, 3 * s.width), output.matrix(rows, s.width),
-                         logs.matrix(heads, s.sequence), scratch.vector());
+    attention_forward<T>(Execution(), s, input.matrix(rows, 3 * s.width),
+                         output.matrix(rows, s.width), logs.matrix(heads, s.sequence),
+                         scratch.vector());
   }
   std::vector<Bounded> out(rows * s.width), log_sum;
   for (Index head = 0; head < heads; ++head) {
@@ -213,7 +219,8 @@ void store_forward(const AttentionShape& s, const std::vector<T>& qkv, std::vect
 template <class T>
 void check_backward(const Case& c) {
   const auto& s = c.shape;
-  const Index rows = s.batch * s.sequence, heads = s.batch * s.heads, d = s.head_width(), n = s.sequence;
+  const Index rows = s.batch * s.sequence, heads = s.batch * s.heads, d = s.head_width(),
+              n = s.sequence;
   const auto qkv = numbers<T>(rows * 3 * s.width, 1, 2), dout = numbers<T>(rows * s.width, 2);
   std::vector<T> out(rows * s.width);
   std::vector<float> log_sum(heads * n);
@@ -225,13 +232,15 @@ void check_backward(const Case& c) {
   if (c.implementation == Implementation::teams) {
     attention_backward_teams<T>(Execution(), s, in, o, logs.matrix(heads, n), g, result);
   } else {
-    attention_backward<T>(Execution(), s, in, o, logs.matrix(heads, n), g, result, scratch.vector());
+    attention_backward<T>(Execution(), s, in, o, logs.matrix(heads, n), g, result,
+                          scratch.vector());
   }
   std::vector<Bounded> expected(rows * 3 * s.width);
   for (Index head = 0; head < heads; ++head) {
     const Index first = head / s.heads * n * s.width + head % s.heads * d;
-    const auto r = backward<T>(Head(s, qkv, head), rows_of(&log_sum[head * n], n, 1, 1),
-                               rows_of(&out[first], n, d, s.width), rows_of(&dout[first], n, d, s.width));
+    const auto r =
+        backward<T>(Head(s, qkv, head), rows_of(&log_sum[head * n], n, 1, 1),
+                    rows_of(&out[first], n, d, s.width), rows_of(&dout[first], n, d, s.width));
     for (Index i = 0; i < n; ++i) {
       Bounded* row = &expected[(head / s.heads * n + i) * 3 * s.width + head % s.heads * d];
       std::copy_n(&r.dq[i * d], d, row);
@@ -267,7 +276,8 @@ TYPED_TEST(Attention, NeedsNoMoreScratchThanOneSlot) {
 // Backward is quadratic in the head width here, so the long and the wide shapes are apart.
 TYPED_TEST(Attention, TeamsMatchThePlainLoop) {
   const auto check = [](Index sequence, Index head_width) {
-    const Case c{.shape = make_shape(2, sequence, 1, head_width), .implementation = Implementation::teams};
+    const Case c{.shape = make_shape(2, sequence, 1, head_width),
+                 .implementation = Implementation::teams};
     check_forward<TypeParam>(c);
     check_backward<TypeParam>(c);
   };

@@ -1,4 +1,5 @@
-// What the kernel tests share: element types and sizes that are one, prime, or no multiple of any block.
+// What the kernel tests share: element types and sizes that are one, prime, or no multiple of any
+// block.
 #pragma once
 
 #include <array>

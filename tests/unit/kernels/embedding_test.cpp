@@ -24,7 +24,8 @@ constexpr Index vocab = 101, spare_positions = 2;
 
 std::vector<Token> draw_tokens(Index rows) {
   std::vector<Token> tokens(rows);
-  // Few distinct ones, so that sums have several terms; the first and last of the vocabulary among them.
+  // Few distinct ones, so that sums have several terms; the first and last of the vocabulary among
+  // them.
   for (Index i = 0; i < rows; ++i) tokens[i] = static_cast<Token>(i * i % 7 * (vocab - 1) / 6);
   tokens.back() = vocab - 1;
   return tokens;
@@ -35,7 +36,8 @@ void for_each_batch(const F& f) {
   for (const auto [sequences, sequence] : batches) {
     for (const Index width : widths) {
       f(sequences * sequence, sequence, width,
-        std::to_string(sequences) + " x " + std::to_string(sequence) + " x " + std::to_string(width));
+        std::to_string(sequences) + " x " + std::to_string(sequence) + " x " +
+            std::to_string(width));
     }
   }
 }
@@ -58,7 +60,8 @@ TYPED_TEST(Embedding, ForwardMatchesThePlainLoop) {
     std::vector<Bounded> expected;
     for (Index i = 0; i < rows; ++i) {
       for (Index j = 0; j < width; ++j) {
-        const double sum = as_double(wte[tokens[i] * width + j]) + as_double(wpe[i % sequence * width + j]);
+        const double sum =
+            as_double(wte[tokens[i] * width + j]) + as_double(wpe[i % sequence * width + j]);
         expected.push_back(stored<T>(sum, u * std::abs(sum)));
       }
     }
@@ -75,7 +78,8 @@ struct Groups {
   explicit Groups(const std::vector<Token>& tokens)
       : order(tokens.size()), begin(tokens.size() + 1, -1), token(tokens.size(), -1) {
     std::iota(order.begin(), order.end(), 0);
-    std::stable_sort(order.begin(), order.end(), [&](Index a, Index b) { return tokens[a] < tokens[b]; });
+    std::stable_sort(order.begin(), order.end(),
+                     [&](Index a, Index b) { return tokens[a] < tokens[b]; });
     for (std::size_t k = 0; k < order.size(); ++k) {
       if (k == 0 || tokens[order[k]] != tokens[order[k - 1]]) {
         begin[distinct] = static_cast<Index>(k);
@@ -88,7 +92,8 @@ struct Groups {
 
 /// A sum over the rows for which `uses` holds, on top of `before`: as many roundings as terms.
 template <class T, class F>
-Bounded sum_of_rows(const std::vector<T>& dx, Index rows, Index width, Index j, double before, const F& uses) {
+Bounded sum_of_rows(const std::vector<T>& dx, Index rows, Index width, Index j, double before,
+                    const F& uses) {
   double total = before, size = std::abs(before);
   Index terms = 0;
   for (Index i = 0; i < rows; ++i) {
@@ -111,9 +116,10 @@ void check_backward(Index rows, Index sequence, Index width, Update mode, const 
   const Guarded<T> gradient(dx), token_gradient(dwte);
   Guarded<T> position_gradient(sequence * width);
   if (mode == Update::add) position_gradient.set(dwpe);
-  embedding_backward<T>(Execution(), {order.vector(), begin.vector(), token.vector(), groups.distinct},
-                        gradient.matrix(rows, width), sequence, token_gradient.matrix(vocab, width), mode,
-                        position_gradient.matrix(sequence, width));
+  embedding_backward<T>(Execution(),
+                        {order.vector(), begin.vector(), token.vector(), groups.distinct},
+                        gradient.matrix(rows, width), sequence, token_gradient.matrix(vocab, width),
+                        mode, position_gradient.matrix(sequence, width));
   std::vector<Bounded> by_token, by_position;
   for (Index v = 0; v < vocab; ++v) {
     for (Index j = 0; j < width; ++j) {

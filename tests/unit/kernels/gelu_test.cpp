@@ -13,11 +13,11 @@ namespace {
 constexpr double root_two_over_pi = 0.79788456080286535588;
 constexpr double cubic = 0.044715;
 
-/// tanh of the inner argument. Its two terms have one sign, so the argument carries 7 roundings (constants
-/// included) and no cancellation; z tanh'(z) never exceeds 0.45.
+/// tanh of the inner argument. Its two terms have one sign, so the argument carries 7 roundings
+/// (constants included) and no cancellation; z tanh'(z) never exceeds 0.45.
 Bounded inner_tanh(double x) {
   const double t = std::tanh(root_two_over_pi * (x + cubic * x * x * x));
-  return {t, 0.45 * gamma(7) + tests::elementary_error * std::abs(t)};
+  return {t, 0.45 * gamma(7) + tests::tangent_error * std::abs(t)};
 }
 
 template <class T>

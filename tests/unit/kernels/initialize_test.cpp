@@ -20,8 +20,8 @@ std::vector<float> draw(std::uint64_t seed, std::uint64_t parameter, Index first
 }
 
 // For n independent standard normal numbers the mean has the deviation sqrt(1/n), the mean square
-// sqrt(2/n) and the mean fourth power, which is 3, sqrt(96/n). Six deviations come by chance once in
-// 5 * 10^8 draws of the seed, and the seed is fixed.
+// sqrt(2/n) and the mean fourth power, which is 3, sqrt(96/n). Six deviations come by chance once
+// in 5 * 10^8 draws of the seed, and the seed is fixed.
 TEST(DrawNormal, HasTheMomentsOfANormalLaw) {
   const Index n = 1'000'003;
   const double count = static_cast<double>(n);
@@ -63,8 +63,8 @@ TEST(DrawNormal, ScalesByTheDeviation) {
   const auto base = draw(1, 2, 0, 1000), scaled = draw(1, 2, 0, 1000, 0.02F);
   std::vector<Bounded> expected;
   for (const float x : base) {
-    // Both were rounded once from double.
-    expected.push_back({0.02F * as_double(x), 2 * u * std::abs(0.02F * as_double(x))});
+    // The product with the cosine was rounded in both, that with the deviation in one.
+    expected.push_back({0.02F * as_double(x), gamma(3) * std::abs(0.02F * as_double(x))});
   }
   expect_close(scaled, expected, "std 0.02");
 }

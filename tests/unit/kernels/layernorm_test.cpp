@@ -52,8 +52,8 @@ TYPED_TEST(Layernorm, ForwardMatchesThePlainLoop) {
     const auto x = numbers<T>(rows * width, 1), w = numbers<T>(width, 2), b = numbers<T>(width, 3);
     const Guarded<T> input(x), weight(w), bias(b), output(rows * width);
     const Guarded<float> mean(rows), rstd(rows);
-    layernorm_forward<T>(Execution(), input.matrix(rows, width), weight.vector(), bias.vector(), eps,
-                         output.matrix(rows, width), mean.vector(), rstd.vector());
+    layernorm_forward<T>(Execution(), input.matrix(rows, width), weight.vector(), bias.vector(),
+                         eps, output.matrix(rows, width), mean.vector(), rstd.vector());
     std::vector<Bounded> y, m, r;
     for (Index i = 0; i < rows; ++i) {
       const Statistics s = statistics(&x[i * width], width);
@@ -62,9 +62,9 @@ TYPED_TEST(Layernorm, ForwardMatchesThePlainLoop) {
       for (Index j = 0; j < width; ++j) {
         const double d = as_double(x[i * width + j]) - s.mean.value, wj = as_double(w[j]);
         const double scaled = d * s.rstd.value * wj, value = scaled + as_double(b[j]);
-        const double error =
-            std::abs(wj) * ((s.rstd.value + s.rstd.error) * s.mean.error + std::abs(d) * s.rstd.error) +
-            gamma(4) * (std::abs(scaled) + std::abs(as_double(b[j])));
+        const double error = std::abs(wj) * ((s.rstd.value + s.rstd.error) * s.mean.error +
+                                             std::abs(d) * s.rstd.error) +
+                             gamma(4) * (std::abs(scaled) + std::abs(as_double(b[j])));
         y.push_back(stored<T>(value, error));
       }
     }
@@ -78,13 +78,13 @@ struct Gradients {
   std::vector<Bounded> dx, dweight, dbias;
 };
 
-/// Each value of a row passes at most 9 roundings besides the row's sums; a column's sum has a term a row,
-/// in any grouping, and the one before.
+/// Each value of a row passes at most 9 roundings besides the row's sums; a column's sum has a term
+/// a row, in any grouping, and the one before.
 template <class T>
 Gradients reference(Index rows, Index width, const std::vector<T>& x, const std::vector<T>& w,
-                    const std::vector<float>& mean, const std::vector<float>& rstd, const std::vector<T>& dy,
-                    Update dx_mode, const std::vector<T>& dx_before, Update mode,
-                    const std::vector<T>& w_before, const std::vector<T>& b_before) {
+                    const std::vector<float>& mean, const std::vector<float>& rstd,
+                    const std::vector<T>& dy, Update dx_mode, const std::vector<T>& dx_before,
+                    Update mode, const std::vector<T>& w_before, const std::vector<T>& b_before) {
   Gradients out;
   std::vector<double> dw(width), db(width), dw_size(width), db_size(width);
   const auto count = static_cast<double>(width);
@@ -108,7 +108,8 @@ Gradients reference(Index rows, Index width, const std::vector<T>& x, const std:
       const double g = as_double(dy[i * width + j]) * as_double(w[j]);
       const double value = before + r * (g - mean_g - normal(j) * mean_gx);
       const double size = r * (std::abs(g) + size_g + std::abs(normal(j)) * size_gx);
-      out.dx.push_back(stored<T>(value, gamma(width + 9) * size + gamma(2) * (std::abs(before) + size)));
+      out.dx.push_back(
+          stored<T>(value, gamma(width + 9) * size + gamma(2) * (std::abs(before) + size)));
     }
   }
   for (Index j = 0; j < width; ++j) {
@@ -122,8 +123,10 @@ Gradients reference(Index rows, Index width, const std::vector<T>& x, const std:
 
 template <class T>
 void check_backward(Index rows, Index width, Update dx_mode, Update mode, const std::string& name) {
-  const auto x = numbers<T>(rows * width, 1), w = numbers<T>(width, 2), dy = numbers<T>(rows * width, 3);
-  const auto dx0 = numbers<T>(rows * width, 4), dw0 = numbers<T>(width, 5), db0 = numbers<T>(width, 6);
+  const auto x = numbers<T>(rows * width, 1), w = numbers<T>(width, 2),
+             dy = numbers<T>(rows * width, 3);
+  const auto dx0 = numbers<T>(rows * width, 4), dw0 = numbers<T>(width, 5),
+             db0 = numbers<T>(width, 6);
   std::vector<float> mean, rstd;
   for (Index i = 0; i < rows; ++i) {
     const Statistics s = statistics(&x[i * width], width);
@@ -138,8 +141,9 @@ void check_backward(Index rows, Index width, Update dx_mode, Update mode, const 
   if (mode == Update::add) dweight.set(dw0);
   if (mode == Update::add) dbias.set(db0);
   layernorm_backward<T>(Execution(), input.matrix(rows, width), weight.vector(), means.vector(),
-                        rstds.vector(), gradient.matrix(rows, width), dx_mode, dx.matrix(rows, width), mode,
-                        dweight.vector(), dbias.vector(), partial.matrix(row_groups, 2 * width));
+                        rstds.vector(), gradient.matrix(rows, width), dx_mode,
+                        dx.matrix(rows, width), mode, dweight.vector(), dbias.vector(),
+                        partial.matrix(row_groups, 2 * width));
   const auto expected = reference(rows, width, x, w, mean, rstd, dy, dx_mode, dx0, mode, dw0, db0);
   expect_close(dx.host(), expected.dx, name + " dx");
   expect_close(dweight.host(), expected.dweight, name + " dweight");

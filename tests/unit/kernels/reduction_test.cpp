@@ -57,7 +57,8 @@ TYPED_TEST(Reduction, SumGroupsTakesTheColumnsFromFirstOn) {
   for (const Index width : widths) {
     for (const Index first : {Index{0}, stride - width}) {
       const Guarded<T> out(width);
-      sum_groups<T>(Execution(), input.matrix(row_groups, stride), first, Update::overwrite, out.vector());
+      sum_groups<T>(Execution(), input.matrix(row_groups, stride), first, Update::overwrite,
+                    out.vector());
       std::vector<Bounded> expected;
       for (Index j = 0; j < width; ++j) {
         expected.push_back(column_sum<T>(partial, row_groups, stride, first + j, 0));
@@ -67,7 +68,8 @@ TYPED_TEST(Reduction, SumGroupsTakesTheColumnsFromFirstOn) {
   }
 }
 
-constexpr Index square_counts[] = {0, 1, 31, 257, squares_block - 1, squares_block, 3 * squares_block + 17};
+constexpr Index square_counts[] = {
+    0, 1, 31, 257, squares_block - 1, squares_block, 3 * squares_block + 17};
 
 template <class T>
 double squares(const std::vector<T>& x) {
@@ -114,7 +116,8 @@ TYPED_TEST(Reduction, OrderedSumIsTheFp32LoopOverRanksBitForBit) {
           }
           expected.push_back(static_cast<T>(total));
         }
-        EXPECT_TRUE(tests::same_bits(out.host(), expected)) << count << " of " << own << "/" << ranks;
+        EXPECT_TRUE(tests::same_bits(out.host(), expected))
+            << count << " of " << own << "/" << ranks;
         EXPECT_TRUE(tests::same_bits(input.host(), sources));
       }
     }

@@ -28,8 +28,10 @@ Expected reference(const float* row, Index vocab, Token target) {
   std::vector<Bounded> terms;
   for (Index j = 0; j < vocab; ++j) {
     const double below = as_double(row[j]) - largest, e = std::exp(below);
-    // The rounding of the difference acts on the exponent; below -87 the kernel's exponential is zero.
-    const double error = e * (u * std::abs(below) + tests::elementary_error) + (below < -86 ? e : 0);
+    // The rounding of the difference acts on the exponent; below -87 the kernel's exponential is
+    // zero.
+    const double error =
+        e * (u * std::abs(below) + tests::exponential_error) + (below < -86 ? e : 0);
     terms.push_back({e, error});
     total += e;
     total_error += error;
@@ -86,13 +88,14 @@ std::vector<Case> cases() {
   return all;
 }
 
-/// Losses and gradients of one case; T is float and the gradient in place of the logits if `dlogits` is null.
+/// Losses and gradients of one case; T is float and the gradient in place of the logits if
+/// `dlogits` is null.
 template <class T>
 void check(const Case& c, const Guarded<float>& logits, const Guarded<T>& dlogits) {
   const Guarded<Token> targets(c.targets);
   const Guarded<float> losses(c.rows);
-  cross_entropy_with_gradient<T>(Execution(), logits.matrix(c.rows, c.vocab), targets.vector(), scale,
-                                 losses.vector(), dlogits.matrix(c.rows, c.vocab));
+  cross_entropy_with_gradient<T>(Execution(), logits.matrix(c.rows, c.vocab), targets.vector(),
+                                 scale, losses.vector(), dlogits.matrix(c.rows, c.vocab));
   std::vector<Bounded> loss, d;
   for (Index i = 0; i < c.rows; ++i) {
     const Expected e = reference(&c.logits[i * c.vocab], c.vocab, c.targets[i]);
@@ -126,7 +129,8 @@ TEST(CrossEntropyForward, MatchesThePlainLoopAndLeavesTheLogits) {
   for (const Case& c : cases()) {
     const Guarded<float> logits(c.logits), losses(c.rows);
     const Guarded<Token> targets(c.targets);
-    cross_entropy_forward(Execution(), logits.matrix(c.rows, c.vocab), targets.vector(), losses.vector());
+    cross_entropy_forward(Execution(), logits.matrix(c.rows, c.vocab), targets.vector(),
+                          losses.vector());
     std::vector<Bounded> loss;
     for (Index i = 0; i < c.rows; ++i) {
       loss.push_back(reference(&c.logits[i * c.vocab], c.vocab, c.targets[i]).loss);
