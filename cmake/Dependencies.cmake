@@ -1,5 +1,8 @@
 # Everything kzero links against. cmake/debian.sh installs it on a bare Debian bookworm.
 
+if(CMAKE_VERSION VERSION_LESS 3.26)  # its FindCUDAToolkit insists on a library that CUDA 13 no longer has
+  add_library(CUDA::nvToolsExt INTERFACE IMPORTED)
+endif()
 find_package(Kokkos 4.7 REQUIRED CONFIG)
 if(Kokkos_ENABLE_CUDA)
   include(Cuda)

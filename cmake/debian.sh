@@ -14,7 +14,7 @@ esac
 here=$(cd "$(dirname "$0")" && pwd)
 packages=(
   # build
-  ca-certificates ccache cmake g++ git ninja-build pkg-config python3-venv
+  ccache cmake g++ git ninja-build pkg-config python3-venv
   # libraries; this OpenBLAS shares the threads of OpenMP programs instead of starting its own
   libcli11-dev libdnnl-dev libfmt-dev libhdf5-mpich-dev libmpich-dev libopenblas-openmp-dev libtoml11-dev
   libxxhash-dev mpich nlohmann-json3-dev

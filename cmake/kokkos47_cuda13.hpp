@@ -1,6 +1,7 @@
-// For the one pair that needs it, Kokkos 4.7.0 with CUDA 13: two runtime calls that lost the signatures Kokkos uses get
-// them back as overloads of the new ones. Compiled in (-include) before everything that sees Kokkos' CUDA headers, in
-// Kokkos itself and here; empty for host compilers and for CUDA 12.
+// For the one pair that needs it, Kokkos 4.7.0 with CUDA 13: two runtime calls that lost the
+// signatures Kokkos uses get them back as overloads of the new ones. Compiled in (-include) before
+// everything that sees Kokkos' CUDA headers, in Kokkos itself and here; empty for host compilers
+// and for CUDA 12.
 #pragma once
 
 #if defined(__cplusplus) && defined(__CUDACC__)

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """kzero's training speed beside other trainers', in one sitting on one machine.
 
-    compare.py --kzero build/release/kzero --peers DIR --python VENV/bin/python [--configs tiny small30m gpt2-124m]
+    VENV/bin/python compare.py --kzero build/release/kzero --peers DIR [--configs tiny small30m gpt2-124m]
                [--precisions fp32 bf16] [--rivals torch+compile ddp deepspeed0] [--rounds 2]
 
-DIR holds a rivals' benchmark whose run.py appends a JSON line a case to --out; VENV has torch and deepspeed.
+VENV has torch and deepspeed; DIR holds a rivals' benchmark: run.py with attempt(case, shim, options), whose cases it
+tunes with a library made of mkl_avx512.c.
 kzero runs the decks of input/ on two ranks of one thread and on one rank of two threads. Sides take turns, round by
 round, so that a machine that drifts drifts for both; each figure is the best median of its rounds. Prints a table.
 """
@@ -50,13 +51,16 @@ def run_kzero(binary, config, precision, ranks, tokens, folder):
 
 
 def run_rival(arguments, name, config, precision, folder):
-    out = folder / "rival.jsonl"
-    out.unlink(missing_ok=True)
-    matrix = ["--matrix", "compile"] if name.endswith("+compile") else []
-    only = f"^{name}:{config}:{precision}:".replace("+", r"\+")
-    subprocess.run([arguments.python, "run.py", "--out", out, "--tries", "1", "--only", only, *matrix],
-                   cwd=arguments.peers, check=True, stdout=subprocess.DEVNULL)
-    return json.loads(out.read_text().splitlines()[-1])
+    """The same of a rival: its ranks and threads are those of its kind."""
+    sys.path.insert(0, arguments.peers)
+    import run  # the rivals' own launcher, which knows their environments
+    shim = folder / "mkl.so"
+    if not shim.exists():
+        subprocess.run(["cc", "-shared", "-fPIC", "-o", shim, f"{arguments.peers}/mkl_avx512.c"], check=True)
+    shape = "1x2" if name.startswith("torch") else "2x1"
+    result = run.attempt((name, config, precision, shape, "tuned"), str(shim), [])
+    memory = result["peak_rss_mib"]
+    return dict(result, peak_rss_mib=max(memory) if isinstance(memory, list) else memory)
 
 
 def better(best, new):
@@ -82,7 +86,6 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--kzero", required=True, type=lambda path: str(pathlib.Path(path).resolve()))
     parser.add_argument("--peers", required=True)
-    parser.add_argument("--python", default=sys.executable)
     parser.add_argument("--configs", nargs="+", default=list(VOCAB), choices=VOCAB)
     parser.add_argument("--precisions", nargs="+", default=["fp32", "bf16"])
     parser.add_argument("--rivals", nargs="+", default=["torch+compile", "ddp", "deepspeed0", "deepspeed1"])

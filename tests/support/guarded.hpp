@@ -1,4 +1,5 @@
-// A device buffer between guard values, so that a kernel that writes outside of its range fails the test.
+// A device buffer between guard values, so that a kernel that writes outside of its range fails the
+// test.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -62,8 +63,8 @@ class Guarded {
  private:
   static constexpr Index margin = 64;
 
-  // A signalling NaN as float and as bf16, a NaN with a payload as fp16: arithmetic that reads it changes
-  // its bits, so even a guard value added to itself shows.
+  // A signalling NaN as float and as bf16, a NaN with a payload as fp16: arithmetic that reads it
+  // changes its bits, so even a guard value added to itself shows.
   static void fill_pattern(T* data, Index count) {
     const auto bytes = reinterpret_cast<unsigned char*>(data);
     for (std::size_t i = 0; i < count * sizeof(T); ++i) bytes[i] = i % 2 == 0 ? 0xA5 : 0x7F;

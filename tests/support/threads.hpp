@@ -1,20 +1,21 @@
 // Execution instances with a set number of threads, to check that results do not depend on it.
 #pragma once
 
+#include <type_traits>
 #include <vector>
 
 #include "tensor/view.hpp"
 
 namespace kzero::tests {
 
-/// Instances of 1, 2 and 3 threads where the host has threads; elsewhere two equal ones, for repeatability.
-inline std::vector<tensor::Execution> thread_counts() {
+/// Instances of 1, 2 and 3 threads where `Space` has host threads; elsewhere two equal ones, for
+/// repeatability.
+template <class Space = tensor::Execution>
+std::vector<Space> thread_counts() {
 #ifdef KOKKOS_ENABLE_OPENMP
-  if constexpr (std::is_same_v<tensor::Execution, Kokkos::OpenMP>) {
-    return {tensor::Execution(1), tensor::Execution(2), tensor::Execution(3)};
-  }
+  if constexpr (std::is_same_v<Space, Kokkos::OpenMP>) return {Space(1), Space(2), Space(3)};
 #endif
-  return {tensor::Execution(), tensor::Execution()};
+  return {Space(), Space()};
 }
 
 }  // namespace kzero::tests

@@ -32,7 +32,8 @@ TEST(Checksum, NoticesOneFlippedBit) {
 TEST(Checksum, OfAFileIsThatOfItsBytes) {
   const tests::TemporaryFolder folder;
   const auto path = folder.path() / "file";
-  for (const std::size_t size : {0UL, 1UL, 4194303UL, 4194304UL, 9000001UL}) {  // around the read size
+  for (const std::size_t size :
+       {0UL, 1UL, 4194303UL, 4194304UL, 9000001UL}) {  // around the read size
     const auto bytes = pattern(size);
     std::ofstream(path, std::ios::binary)
         .write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(size));

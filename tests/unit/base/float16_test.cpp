@@ -36,16 +36,16 @@ void for_each_midpoint(std::uint16_t infinity, const F& f) {
   }
 }
 
-/// Nearest of the two neighbours, the even one of a tie; past the largest, the next step is infinity.
+/// Nearest of the two neighbours, the even one of a tie; past the largest, the next step is
+/// infinity.
 std::uint16_t nearest_bf16(float value) {
   const auto bits = std::bit_cast<std::uint32_t>(value);
   const auto low = static_cast<std::uint16_t>(bits >> 16);
   if (std::isinf(value) || (bits & 0xFFFFU) == 0) return low;
   const auto high = static_cast<std::uint16_t>(low + 1);
   const double below = std::abs(static_cast<double>(detail::bf16_value(low)));
-  const double above = (high & 0x7FFF) == 0x7F80
-                           ? 0x1p128
-                           : std::abs(static_cast<double>(detail::bf16_value(high)));
+  const double above =
+      (high & 0x7FFF) == 0x7F80 ? 0x1p128 : std::abs(static_cast<double>(detail::bf16_value(high)));
   const double down = std::abs(static_cast<double>(value)) - below;
   const double up = above - std::abs(static_cast<double>(value));
   if (down == up) return low % 2 == 0 ? low : high;
@@ -114,9 +114,9 @@ TEST(Fp16, AgreesWithTheCompiler) {
     const auto half = static_cast<std::uint16_t>(bits);
     const float expected = static_cast<float>(std::bit_cast<Native>(half));
     const float actual = detail::fp16_value(half);
-    wrong += std::isnan(expected) ? !std::isnan(actual)
-                                  : std::bit_cast<std::uint32_t>(actual) !=
-                                        std::bit_cast<std::uint32_t>(expected);
+    wrong += std::isnan(expected)
+                 ? !std::isnan(actual)
+                 : std::bit_cast<std::uint32_t>(actual) != std::bit_cast<std::uint32_t>(expected);
   }
   EXPECT_EQ(wrong, 0);
 }

@@ -42,7 +42,8 @@ TEST(Group, GathersNumbersEverywhereInRankOrder) {
 
 TEST(Group, GathersTextsOfAnyLengthOnTheRoot) {
   const Group group = make_world();
-  const auto all = group.gather(std::string(group.rank() * 3, static_cast<char>('a' + group.rank())));
+  const auto all =
+      group.gather(std::string(group.rank() * 3, static_cast<char>('a' + group.rank())));
   if (!group.is_root()) {
     EXPECT_TRUE(all.empty());
     return;

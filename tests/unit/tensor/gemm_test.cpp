@@ -25,8 +25,12 @@ struct Size {
 };
 
 enum class Extra { none, bias, addend, accumulate, bias_and_addend, bias_and_accumulate };
-constexpr Extra extras[] = {Extra::none,       Extra::bias,            Extra::addend,
-                            Extra::accumulate, Extra::bias_and_addend, Extra::bias_and_accumulate};
+constexpr Extra extras[] = {Extra::none,
+                            Extra::bias,
+                            Extra::addend,
+                            Extra::accumulate,
+                            Extra::bias_and_addend,
+                            Extra::bias_and_accumulate};
 
 bool has_bias(Extra e) {
   return e == Extra::bias || e == Extra::bias_and_addend || e == Extra::bias_and_accumulate;
@@ -42,7 +46,11 @@ struct Problem {
   std::vector<double> value, size;
 
   explicit Problem(const Size& sizes)
-      : s(sizes), a(numbers<T>(s.m * s.k, 1)), b(numbers<T>(s.k * s.n, 2)), value(s.m * s.n), size(s.m * s.n) {
+      : s(sizes),
+        a(numbers<T>(s.m * s.k, 1)),
+        b(numbers<T>(s.k * s.n, 2)),
+        value(s.m * s.n),
+        size(s.m * s.n) {
     std::vector<double> wide(b.size());
     for (std::size_t i = 0; i < b.size(); ++i) wide[i] = as_double(b[i]);
     for (Index i = 0; i < s.m; ++i) {
@@ -60,7 +68,8 @@ struct Problem {
 
 /// A matrix as it lies in memory, with NaN in the gaps: a product that reads them shows.
 template <class T>
-std::vector<T> lay_out(const std::vector<T>& x, Index rows, Index columns, Transpose transpose, Index gap) {
+std::vector<T> lay_out(const std::vector<T>& x, Index rows, Index columns, Transpose transpose,
+                       Index gap) {
   const Index lines = transpose == Transpose::no ? rows : columns;
   const Index stride = rows * columns / lines + gap;
   std::vector<T> out(lines * stride, T(std::numeric_limits<float>::quiet_NaN()));
@@ -79,8 +88,9 @@ struct Variant {
 };
 
 std::string name_of(const Size& s, const Variant& v) {
-  return std::to_string(s.m) + " x " + std::to_string(s.n) + " x " + std::to_string(s.k) + " transposed " +
-         std::to_string(static_cast<int>(v.a)) + std::to_string(static_cast<int>(v.b)) + " extra " +
+  return std::to_string(s.m) + " x " + std::to_string(s.n) + " x " + std::to_string(s.k) +
+         " transposed " + std::to_string(static_cast<int>(v.a)) +
+         std::to_string(static_cast<int>(v.b)) + " extra " +
          std::to_string(static_cast<int>(v.extra)) + " gap " + std::to_string(v.gap);
 }
 
@@ -96,7 +106,8 @@ void check(Gemm& gemm, const Problem<T>& problem, const Variant& v) {
   std::vector<Out> start(m * c_stride, Out(gap_value));
   const Out unset(std::numeric_limits<float>::quiet_NaN());
   for (Index i = 0; i < m; ++i) {
-    for (Index j = 0; j < n; ++j) start[i * c_stride + j] = accumulates(v.extra) ? before[i * n + j] : unset;
+    for (Index j = 0; j < n; ++j)
+      start[i * c_stride + j] = accumulates(v.extra) ? before[i * n + j] : unset;
   }
   const Guarded<Out> c(start);
   Product p{.m = m,
@@ -127,7 +138,8 @@ void check(Gemm& gemm, const Problem<T>& problem, const Variant& v) {
       values.push_back(result[i * c_stride + j]);
       expected.push_back(tests::stored<Out>(value, gamma(k + 3) * size));
     }
-    for (Index j = n; j < c_stride; ++j) ASSERT_EQ(as_double(result[i * c_stride + j]), as_double(Out(gap_value)));
+    for (Index j = n; j < c_stride; ++j)
+      ASSERT_EQ(as_double(result[i * c_stride + j]), as_double(Out(gap_value)));
   }
   tests::expect_close(values, expected, name_of(problem.s, v));
 }
@@ -179,7 +191,8 @@ TYPED_TEST(GemmBackends, MatchThePlainLoopAcrossBlocks) {
       check<T, T>(*gemm, problem, {Transpose::no, Transpose::no, Extra::bias_and_addend, 3});
       check<T, T>(*gemm, problem, {Transpose::no, Transpose::yes, Extra::none, 0});
       check<T, T>(*gemm, problem, {Transpose::yes, Transpose::no, Extra::accumulate, 3});
-      check<T, float>(*gemm, problem, {Transpose::yes, Transpose::yes, Extra::bias_and_accumulate, 1});
+      check<T, float>(*gemm, problem,
+                      {Transpose::yes, Transpose::yes, Extra::bias_and_accumulate, 1});
     }
   }
 }

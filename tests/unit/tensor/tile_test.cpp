@@ -26,7 +26,8 @@ void check(Index m, Index n, Index k, Transpose ta, Transpose tb, float beta) {
   auto before = numbers<float>(m * c_stride, 3);
   if (beta == 0) before.assign(before.size(), std::numeric_limits<float>::quiet_NaN());
   const Guarded<float> c(before);
-  multiply_tile(ta, tb, m, n, k, alpha, a.data(), a_stride, b.data(), b_stride, beta, c.data(), c_stride);
+  multiply_tile(ta, tb, m, n, k, alpha, a.data(), a_stride, b.data(), b_stride, beta, c.data(),
+                c_stride);
   const auto result = c.host();
   std::vector<float> values;
   std::vector<tests::Bounded> expected;
@@ -34,8 +35,9 @@ void check(Index m, Index n, Index k, Transpose ta, Transpose tb, float beta) {
     for (Index j = 0; j < n; ++j) {
       double sum = 0, size = 0;
       for (Index l = 0; l < k; ++l) {
-        const double product = as_double(a[ta == Transpose::no ? i * a_stride + l : l * a_stride + i]) *
-                               as_double(b[tb == Transpose::no ? l * b_stride + j : j * b_stride + l]);
+        const double product =
+            as_double(a[ta == Transpose::no ? i * a_stride + l : l * a_stride + i]) *
+            as_double(b[tb == Transpose::no ? l * b_stride + j : j * b_stride + l]);
         sum += product;
         size += std::abs(product);
       }

@@ -1,0 +1,165 @@
+// A run that stops and goes on from its checkpoint computes what it would have computed without
+// stopping.
+#include <gtest/gtest.h>
+
+#include "checkpoint/reader.hpp"
+#include "checkpoint/writer.hpp"
+#include "deck/writer.hpp"
+#include "support/guarded.hpp"
+#include "support/temporary_folder.hpp"
+#include "support/training.hpp"
+
+namespace kzero::tests {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// A folder that all ranks know; the root removes it.
+class SharedFolder {
+ public:
+  explicit SharedFolder(const grid::Group& world) : world_(world) {
+    path_ = world.broadcast(own_.path().string());
+  }
+  ~SharedFolder() { world_.barrier(); }
+  const fs::path& path() const { return path_; }
+
+ private:
+  const grid::Group& world_;
+  TemporaryFolder own_;
+  fs::path path_;
+};
+
+void save(Training& training, const grid::Group& group, const fs::path& folder, Index steps) {
+  const optim::LossScaler& scaler = training.engine->scaler();
+  checkpoint::Manifest m;
+  m.deck = deck::resolved(training.config);
+  m.model = checkpoint::shape_of(training.config.model);
+  m.data_ranks = group.size();
+  m.precision = name_of(training.config.train.precision);
+  m.step = steps;
+  m.samples = steps * training.config.train.global_batch;
+  m.loss_scale = scaler.scale();
+  m.scale_good_steps = scaler.good_steps();
+  m.skipped_steps = scaler.skipped();
+  m.skipped_in_row = scaler.skipped_in_a_row();
+  m.parameters = checkpoint::parameters_of(training.engine->table());
+  checkpoint::write(group, folder, std::move(m), training.engine->owned_pieces(), 0);
+}
+
+Index load(Training& training, const grid::Group& group, const fs::path& folder) {
+  std::vector<std::string> problems;
+  const checkpoint::Found found = checkpoint::open(group, folder, problems);
+  EXPECT_TRUE(problems.empty());
+  checkpoint::read(found, training.engine->needed_pieces());
+  training.engine->loaded();
+  const checkpoint::Manifest& m = found.manifest;
+  training.engine->scaler().restore(m.loss_scale, m.scale_good_steps, m.skipped_steps,
+                                    m.skipped_in_row);
+  return m.step;
+}
+
+/// With fp16, a first loss scale that overflows for some steps, and a window in which it doubles
+/// again.
+deck::Config deck_of(Dtype precision) {
+  deck::Config config = small_deck(precision);
+  config.train.steps = 12;
+  config.optimizer.loss_scale = 0x1p22;
+  config.optimizer.loss_scale_window = 3;
+  return config;
+}
+
+class Restart : public testing::TestWithParam<Dtype> {};
+
+TEST_P(Restart, IsBitForBitWhereverTheRunStopped) {
+  const grid::Group group = first_ranks(launch_ranks());
+  const deck::Config config = deck_of(GetParam());
+  const Index steps = config.train.steps;
+  Training straight(config, group);
+  straight.engine->initialise({});
+  const auto expected = straight.run(0, steps);
+  const Index skipped = straight.engine->scaler().skipped();
+  if (GetParam() == Dtype::fp16) {
+    ASSERT_TRUE(expected[1].skipped && !expected[steps - 1].skipped)
+        << "the case does not test skipping";
+  } else {
+    EXPECT_EQ(skipped, 0);
+  }
+  // Before the first step, between skipped steps, within the window of the scale, and before the
+  // last step.
+  for (const Index stop : {Index{0}, Index{1}, skipped + 1, steps - 1}) {
+    const SharedFolder folder(group);
+    std::vector<train::StepResult> results;
+    {
+      Training first(config, group);
+      first.engine->initialise({});
+      results = first.run(0, stop);
+      save(first, group, folder.path(), stop);
+    }
+    Training second(config, group);
+    ASSERT_EQ(load(second, group, folder.path()), stop);
+    for (const auto& result : second.run(stop, steps)) results.push_back(result);
+    EXPECT_TRUE(same_bits(numbers_of(results), numbers_of(expected))) << "stopped after " << stop;
+    EXPECT_TRUE(same_bits(second.state(), straight.state())) << "stopped after " << stop;
+    EXPECT_EQ(second.engine->scaler().skipped(), skipped);
+  }
+}
+
+TEST_P(Restart, SavingLeavesTheRunAsItWas) {
+  const grid::Group group = first_ranks(launch_ranks());
+  const SharedFolder folder(group);
+  Training saving(deck_of(GetParam()), group), plain(deck_of(GetParam()), group);
+  saving.engine->initialise({});
+  plain.engine->initialise({});
+  for (Index s = 0; s < 5; ++s) {
+    EXPECT_TRUE(same_bits(numbers_of({saving.step(s)}), numbers_of({plain.step(s)})));
+    save(saving, group, folder.path(), s + 1);
+  }
+  EXPECT_TRUE(same_bits(saving.state(), plain.state()));
+}
+
+// On another number of ranks gradients are summed in another order, so only what is loaded is the
+// same bits. The first loss after it is that of the same weights on the same sequences, one
+// micro-batch each: only their fp64 sum differs in its order.
+TEST_P(Restart, OnOtherRanksLoadsTheSavedBits) {
+  const int all = launch_ranks();
+  const grid::Group world = first_ranks(all);
+  const SharedFolder folder(world);
+  constexpr Index stop = 6;
+  std::vector<float> saved;
+  double next_loss = 0;
+  const auto with_ranks = [&](int ranks, const auto& f) {
+    const grid::Group group = first_ranks(ranks);
+    if (is_among_first(ranks)) f(group);
+    MPI_Barrier(MPI_COMM_WORLD);
+  };
+  for (const auto& [from, to] :
+       {std::pair{all, 1}, std::pair{1, all}, std::pair{all, std::max(1, all / 2)}}) {
+    const fs::path path = folder.path() / (std::to_string(from) + "to" + std::to_string(to));
+    with_ranks(from, [&](const grid::Group& group) {
+      Training training(deck_of(GetParam()), group);
+      training.engine->initialise({});
+      training.run(0, stop);
+      save(training, group, path, stop);
+      saved = training.state();
+      next_loss = training.step(stop).loss;
+    });
+    with_ranks(to, [&](const grid::Group& group) {
+      Training training(deck_of(GetParam()), group);
+      const Index step = load(training, group, path);
+      // Ranks that were not there when it was saved compare with nothing.
+      if (!is_among_first(from)) {
+        training.step(step);
+        return;
+      }
+      EXPECT_TRUE(same_bits(training.state(), saved)) << from << " to " << to;
+      EXPECT_NEAR(training.step(step).loss, next_loss, 1e-14 * next_loss) << from << " to " << to;
+    });
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Precisions, Restart,
+                         testing::Values(Dtype::fp32, Dtype::bf16, Dtype::fp16),
+                         [](const auto& test) { return std::string(name_of(test.param)); });
+
+}  // namespace
+}  // namespace kzero::tests

@@ -1,0 +1,63 @@
+// A training run in float64 by an independent program (PyTorch's autograd and AdamW): its settings
+// as a deck, and its numbers. NAME.h5 holds the settings as attributes and the datasets initial/,
+// gradient/ (of step 0, before clipping) and final/ with a parameter's name, logits of step 0,
+// loss, grad_norm and lr; NAME.safetensors and NAME.tokens.bin are its input.
+#pragma once
+
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "checkpoint/hdf5_file.hpp"
+#include "deck/config.hpp"
+#include "support/training.hpp"
+
+namespace kzero::tests {
+
+class ReferenceCase {
+ public:
+  explicit ReferenceCase(const std::string& name)
+      : name_(name), file_(checkpoint::Hdf5File::open(reference_file(name + ".h5"))) {}
+
+  std::vector<double> numbers(const std::string& dataset) const {
+    return file_.read<double>(dataset);
+  }
+
+  deck::Config config() const {
+    deck::Config c;
+    c.model.layers = integer("layers"), c.model.hidden = integer("hidden");
+    c.model.heads = integer("heads"), c.model.sequence = integer("sequence");
+    c.model.vocab = integer("vocab");
+    c.model.initial = reference_file(name_ + ".safetensors");
+    c.train = {.steps = integer("steps"), .global_batch = integer("global_batch")};
+    c.optimizer = {.lr = real("lr"), .min_lr = real("min_lr"), .warmup = integer("warmup")};
+    c.optimizer.beta1 = real("beta1"), c.optimizer.beta2 = real("beta2");
+    c.optimizer.eps = real("eps"), c.optimizer.weight_decay = real("weight_decay");
+    c.optimizer.clip = real("clip");
+    c.data.files = {reference_file(name_ + ".tokens.bin")};
+    c.data.format = deck::DataFormat::llmc;
+    c.data.order = deck::DataOrder::sequential;
+    return c;
+  }
+
+ private:
+  Index integer(const std::string& key) const { return file_.attribute<Index>("/", key); }
+  double real(const std::string& key) const { return file_.attribute<double>("/", key); }
+
+  std::string name_;
+  checkpoint::Hdf5File file_;
+};
+
+/// ||actual - expected|| / ||expected||, in the L2 norm.
+template <class Actual>
+double relative_distance(const Actual& actual, const std::vector<double>& expected) {
+  double difference = 0, total = 0;
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    const double d = static_cast<double>(actual[i]) - expected[i];
+    difference += d * d;
+    total += expected[i] * expected[i];
+  }
+  return std::sqrt(difference / total);
+}
+
+}  // namespace kzero::tests

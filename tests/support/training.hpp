@@ -1,0 +1,110 @@
+// An engine with all that a run gives it, driven by a test over some of the launch's ranks, and a
+// small deck whose sizes divide by nothing.
+#pragma once
+
+#include <gtest/gtest.h>
+#include <mpi.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "deck/rules.hpp"
+#include "train/engine.hpp"
+
+namespace kzero::tests {
+
+inline std::string reference_file(const std::string& name) {
+  return std::string(KZERO_TEST_DATA) + "/reference/" + name;
+}
+
+inline int launch_ranks() {
+  int ranks = 0;
+  MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+  return ranks;
+}
+
+/// Ranks [0, count) of the launch, on those; the other ranks get a group of their own. Collective
+/// over all ranks.
+inline grid::Group first_ranks(int count) {
+  int rank = 0;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm part = MPI_COMM_NULL;
+  MPI_Comm_split(MPI_COMM_WORLD, rank < count ? 0 : 1, rank, &part);
+  return {part, "data"};
+}
+
+inline bool is_among_first(int count) {
+  int rank = 0;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  return rank < count;
+}
+
+/// Three blocks of odd widths on the tokens of the reference case "odd"; every unit needs padding
+/// on 2 ranks and more.
+inline deck::Config small_deck(Dtype precision = Dtype::fp32) {
+  deck::Config config;
+  deck::Model& model = config.model;
+  model.layers = 3, model.hidden = 15, model.heads = 3, model.sequence = 13, model.vocab = 101;
+  config.train = {
+      .steps = 8, .global_batch = 8, .micro_batch = 1, .precision = precision, .seed = 7};
+  config.optimizer = {.lr = 3e-3, .warmup = 2};
+  config.data.files = {reference_file("odd.tokens.bin")};
+  config.data.format = deck::DataFormat::llmc;
+  return config;
+}
+
+inline deck::Config resolved(deck::Config config, Index ranks) {
+  const auto violations = deck::apply_rules(config, {ranks, deck::Purpose::train});
+  for (const deck::Violation& violation : violations) ADD_FAILURE() << violation.text;
+  return config;
+}
+
+class Training {
+ public:
+  /// The model stays without values until initialise() or a checkpoint. `group` must outlive it.
+  /// Collective over it.
+  Training(const deck::Config& deck, const grid::Group& group,
+           tensor::Backend backend = tensor::Backend::onednn)
+      : config(resolved(deck, group.size())),
+        comm(comm::make_communicator("mpi", group, traffic)),
+        dataset(data::open_dataset(config.data, config.model.sequence, config.train.seed)),
+        gemm(tensor::make_gemm(backend)),
+        engine(train::make_engine(config, {group.size(), 1}, *comm, group, *gemm, ledger)) {}
+
+  train::StepResult step(Index step) { return engine->step(step, *dataset.training); }
+
+  std::vector<train::StepResult> run(Index begin, Index end) {
+    std::vector<train::StepResult> results;
+    for (Index s = begin; s < end; ++s) results.push_back(step(s));
+    return results;
+  }
+
+  /// Master weights and moments of all that this rank needs, one behind the other.
+  std::vector<float> state() {
+    std::vector<float> values;
+    for (const checkpoint::Piece& piece : engine->needed_pieces()) {
+      for (const auto& part : piece.states()) values.insert(values.end(), part.begin(), part.end());
+    }
+    return values;
+  }
+
+  const deck::Config config;
+  comm::Traffic traffic;
+  memory::Ledger ledger;
+  std::unique_ptr<comm::Communicator> comm;
+  data::Dataset dataset;
+  std::unique_ptr<tensor::Gemm> gemm;
+  std::unique_ptr<train::Engine> engine;
+};
+
+/// Losses, norms, rates and loss scales as numbers whose bits can be compared.
+inline std::vector<double> numbers_of(const std::vector<train::StepResult>& results) {
+  std::vector<double> values;
+  for (const train::StepResult& r : results) {
+    values.insert(values.end(), {r.loss, r.grad_norm, r.lr, r.loss_scale, r.skipped ? 1.0 : 0.0});
+  }
+  return values;
+}
+
+}  // namespace kzero::tests

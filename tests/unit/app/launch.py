@@ -1,0 +1,143 @@
+"""Starts the program that the environment names (KZERO, KZERO_LAUNCHER) on decks of a tiny model."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+import unittest
+from pathlib import Path
+
+import h5py
+import numpy as np
+
+KZERO = os.environ["KZERO"]
+LAUNCHER = os.environ["KZERO_LAUNCHER"].split()
+PATIENCE = 120  # seconds, on a machine that is busy with other things
+
+DECK = """
+[model]
+layers = 1
+hidden = 12
+heads = 3
+sequence = 11
+
+[train]
+steps = 6
+global_batch = 4
+micro_batch = 1
+
+[optimizer]
+lr = 1e-2
+warmup = 2
+
+[data]
+files = ["text"]
+
+[checkpoint]
+folder = "saved"
+
+[run]
+metrics = "metrics.jsonl"
+peak_tflops = 1.0
+"""
+
+
+def records(path, event):
+    return [r for r in map(json.loads, Path(path).read_text().splitlines()) if r["event"] == event]
+
+
+def steps_of(path):
+    """What a restart has to repeat to the last bit."""
+    keys = ("step", "loss", "grad_norm", "lr", "loss_scale", "skipped", "tokens")
+    return [tuple(r[k] for k in keys) for r in records(path, "step")]
+
+
+def arrays_of(checkpoint):
+    """{parameter/state: float32 array} of all shards, each parameter's ranges put together in file order."""
+    found = {}
+    for shard in sorted(Path(checkpoint).glob("shard_*.h5")):
+        with h5py.File(shard) as file:
+            def keep(name, item):
+                if isinstance(item, h5py.Dataset):
+                    found.setdefault(name, []).append(item[:].ravel())
+            file.visititems(keep)
+    return {name: np.concatenate(parts) for name, parts in found.items()}
+
+
+def ranks_of(launch):
+    """{rank: process id} of the program's processes that this launch started."""
+    parents, ranks = {}, {}
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            parents[int(stat.parent.name)] = int(stat.read_text().rpartition(")")[2].split()[1])
+        except (OSError, IndexError):
+            continue  # it has just ended
+    for pid in parents:
+        above = pid
+        while above in parents and above != launch.pid:
+            above = parents[above]
+        try:
+            if above == launch.pid and Path(f"/proc/{pid}/exe").resolve() == Path(KZERO).resolve():
+                variables = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+                ranks.update((int(v[9:]), pid) for v in variables if v.startswith(b"PMI_RANK="))
+        except OSError:
+            continue
+    return ranks
+
+
+class LaunchTest(unittest.TestCase):
+    def setUp(self):
+        self.folder = Path(tempfile.mkdtemp(prefix="kzero_app_"))
+        self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
+        (self.folder / "deck.toml").write_text(DECK)
+        (self.folder / "text").write_bytes(b"".join(b"%d bottles of beer, " % i for i in range(200)))
+
+    def command(self, arguments, ranks):
+        launcher = [*LAUNCHER, str(ranks)] if ranks else []
+        return [*launcher, KZERO, *map(str, arguments)]
+
+    def run_kzero(self, *arguments, ranks=None):
+        return subprocess.run(self.command(arguments, ranks), cwd=self.folder, capture_output=True,
+                              text=True, timeout=PATIENCE)
+
+    def train(self, *overrides, ranks=None):
+        return self.run_kzero("train", "deck.toml", *overrides, ranks=ranks)
+
+    def expect(self, result, code, *texts):
+        """The exit code, and on standard error each text exactly once, however many ranks there were."""
+        shown = f"{result.args}\n{result.stdout}\n{result.stderr}"
+        self.assertEqual(result.returncode, code, shown)
+        for text in texts:
+            self.assertEqual(result.stderr.count(text), 1, f"{text!r} in {shown}")
+        return result
+
+    def start(self, *overrides, ranks=2):
+        """A long run, once it has done some steps."""
+        launch = subprocess.Popen(self.command(["train", "deck.toml", "train.steps=1000000", *overrides], ranks),
+                                  cwd=self.folder, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        self.addCleanup(lambda: (launch.kill(), launch.communicate()) if launch.poll() is None else None)
+        metrics, end = self.folder / "metrics.jsonl", time.monotonic() + PATIENCE
+        while not (metrics.exists() and metrics.read_text().count('"step"') > 6):
+            self.assertIsNone(launch.poll(), "it ended early")
+            self.assertLess(time.monotonic(), end, "it did not begin")
+            time.sleep(0.02)
+        return launch
+
+    def finish(self, launch):
+        _, launch.errors = launch.communicate(timeout=PATIENCE)
+        return launch.returncode
+
+    def signal_rank(self, launch, rank, number):
+        os.kill(ranks_of(launch)[rank], number)
+
+    def metrics(self, event):
+        return records(self.folder / "metrics.jsonl", event)
+
+    def checkpoints(self):
+        return sorted(p.name for p in (self.folder / "saved").glob("step_*"))
+
+
+__all__ = ["LaunchTest", "arrays_of", "records", "signal", "steps_of", "subprocess"]

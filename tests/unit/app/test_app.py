@@ -1,0 +1,281 @@
+"""kzero as its users meet it. Arguments: names of test classes; none: all."""
+
+import json
+import unittest
+from pathlib import Path
+
+import numpy as np
+
+from launch import LaunchTest, arrays_of, records, signal, steps_of
+
+CATEGORIES = {"parameters", "gradients", "optimizer", "activations", "recompute", "buckets", "workspace", "io"}
+
+
+class Commands(LaunchTest):
+    def test_help_and_version(self):
+        self.assertIn("train", self.expect(self.run_kzero("--help"), 0).stdout)
+        self.assertIn("kzero", self.expect(self.run_kzero("--version"), 0).stdout)
+
+    def test_bad_command_lines(self):
+        for arguments in ([], ["trian"], ["train"], ["train", "deck.toml", "--frobnicate"], ["check"],
+                          ["check", "deck.toml", "--ranks", "0"], ["convert", "saved"]):
+            with self.subTest(arguments):
+                self.expect(self.run_kzero(*arguments), 2)
+
+    def test_a_bad_command_line_is_reported_once(self):
+        self.expect(self.run_kzero("train", "--frobnicate", "deck.toml", ranks=2), 2, "--frobnicate")
+
+    def test_defaults_are_a_sound_deck(self):
+        (self.folder / "defaults.toml").write_text(self.expect(self.run_kzero("defaults"), 0).stdout)
+        checked = self.expect(self.run_kzero("check", "defaults.toml", "data.files=text"), 0)
+        self.assertEqual(checked.stdout, "defaults.toml: no errors\n")
+        self.assertIn("| `train.steps`", self.expect(self.run_kzero("defaults", "--reference"), 0).stdout)
+
+    def test_check_reports_all_errors_with_their_places(self):
+        (self.folder / "bad.toml").write_text("[model]\nlayres = 3\n[train]\nsteps = 'many'\n")
+        self.expect(self.run_kzero("check", "bad.toml"), 2, "bad.toml:2:1", "bad.toml:4:", "model.layers")
+        self.expect(self.run_kzero("check", "deck.toml"), 0)
+        self.expect(self.run_kzero("check", "deck.toml", "--ranks", "3"), 2, "train.global_batch")
+
+    def test_inspect_describes_and_verifies(self):
+        self.expect(self.train(ranks=2), 0)
+        for path in ("saved", "saved/step_00000006"):
+            self.assertIn("wte.weight", self.expect(self.run_kzero("inspect", path), 0).stdout)
+            self.assertIn("every checksum agrees", self.expect(self.run_kzero("inspect", path, "--verify"), 0).stdout)
+        shard = self.folder / "saved/step_00000006/shard_00001.h5"
+        data = bytearray(shard.read_bytes())
+        data[len(data) // 2] ^= 1
+        shard.write_bytes(data)
+        self.assertIn("shard_00001.h5", self.expect(self.run_kzero("inspect", "saved", "--verify"), 4).stderr)
+        self.expect(self.run_kzero("inspect", "nowhere"), 4, "nowhere")
+
+
+class Runs(LaunchTest):
+    def test_metrics_hold_what_is_promised(self):
+        self.expect(self.train("train.validate_every=3", "data.validation_fraction=0.2",
+                               "train.validation_batches=2", ranks=2), 0)
+        start, = self.metrics("start")
+        self.assertEqual(start["grid"], {"data": 2, "tensor": 1})
+        self.assertEqual(len(start["hosts"]), 2)
+        for key in ("versions", "git_hash", "deck", "deck_file", "plan", "parameters", "first_step", "threads"):
+            self.assertIn(key, start)
+        steps = self.metrics("step")
+        self.assertEqual([r["step"] for r in steps], list(range(6)))
+        for r in steps:
+            self.assertGreater(r["loss"], 0)
+            self.assertGreater(r["grad_norm"], 0)
+            self.assertEqual(r["tokens"], 44)
+            self.assertAlmostEqual(r["tokens_per_second"] * r["seconds"], 44, places=6)
+            self.assertGreater(r["mfu"], 0)
+            self.assertEqual((r["loss_scale"], r["skipped"]), (1, False))
+        self.assertEqual([r["lr"] for r in steps[:3]], [0.005, 0.01, 0.01])
+        self.assertEqual([(r["step"], r["tokens"]) for r in self.metrics("validation")], [(3, 88), (6, 88)])
+        saved, = self.metrics("checkpoint")
+        self.assertEqual((saved["step"], Path(saved["folder"]).name), (6, "step_00000006"))
+        end, = self.metrics("end")
+        self.assertEqual((end["reason"], end["steps"]), ("completed", 6))
+        self.assertEqual([row["rank"] for row in end["memory"]], [0, 1])
+        for row in end["memory"]:
+            self.assertEqual(set(row["categories"]), CATEGORIES)
+            self.assertGreater(row["resident_peak_bytes"], sum(c["peak_bytes"] for c in row["categories"].values()))
+            for name, category in row["categories"].items():
+                self.assertEqual(category["planned_bytes"], category["peak_bytes"], name)
+                self.assertEqual(category["planned_bytes"], start["plan"]["memory"][name], name)
+        self.assertEqual({(t["group"], t["operation"], t["purpose"]) for t in end["traffic"]},
+                         {("data", "reduce_scatter", "gradients"), ("data", "all_gather", "gradients")})
+        for row in end["traffic"]:
+            self.assertEqual(row["elements_per_step"], row["theory_elements_per_step"])
+            self.assertEqual(row["bytes_per_step"], 4 * row["elements_per_step"])
+            self.assertGreaterEqual(2 * row["elements_per_step"], start["parameters"])
+
+    def test_any_number_of_ranks_trains_the_same_model(self):
+        losses = {}
+        for ranks in (1, 2, 4):
+            self.expect(self.train("checkpoint.folder=", f"run.metrics={ranks}.jsonl", ranks=ranks), 0)
+            losses[ranks] = [r["loss"] for r in records(self.folder / f"{ranks}.jsonl", "step")]
+        for ranks in (2, 4):  # the same samples; gradients are summed in another order
+            np.testing.assert_allclose(losses[ranks], losses[1], rtol=1e-5)
+
+    def test_threads_do_not_change_a_bit(self):
+        for precision in ("fp32", "bf16", "fp16"):
+            for threads in (1, 2, 3):
+                self.expect(self.train("checkpoint.folder=", f"train.precision={precision}", "train.micro_batch=4",
+                                       f"run.threads={threads}", f"run.metrics={precision}{threads}.jsonl"), 0)
+            for threads in (2, 3):
+                self.assertEqual(steps_of(self.folder / f"{precision}{threads}.jsonl"),
+                                 steps_of(self.folder / f"{precision}1.jsonl"), f"{precision}, {threads} threads")
+
+    def test_a_finished_run_stays_finished(self):
+        self.expect(self.train(ranks=2), 0)
+        before = {p: p.read_bytes() for p in (self.folder / "saved").rglob("*.h5")}
+        again = self.expect(self.train(ranks=2), 0)
+        self.assertIn("resumed from", again.stdout)
+        self.assertEqual({p: p.read_bytes() for p in (self.folder / "saved").rglob("*.h5")}, before)
+        self.assertEqual(len(self.metrics("step")), 6)
+        self.assertEqual([(r["reason"], r["steps"]) for r in self.metrics("end")], [("completed", 6)] * 2)
+
+    def test_a_run_that_is_further_than_its_deck_is_done(self):
+        self.expect(self.train(), 0)
+        self.expect(self.train("train.steps=4"), 0)
+        self.assertEqual(self.checkpoints(), ["step_00000006"])
+
+    def test_checkpoints_are_kept_as_the_deck_says(self):
+        self.expect(self.train("checkpoint.every=1", "checkpoint.keep=2"), 0)
+        self.assertEqual(self.checkpoints(), ["step_00000005", "step_00000006"])
+        self.expect(self.train("checkpoint.resume=false", "train.steps=2", "run.metrics=fresh.jsonl"), 0)
+        self.assertEqual(len(records(self.folder / "fresh.jsonl", "step")), 2)
+
+    def test_a_damaged_checkpoint_is_passed_over_and_named(self):
+        self.expect(self.train("checkpoint.every=3"), 0)
+        expected = steps_of(self.folder / "metrics.jsonl")
+        shard = self.folder / "saved/step_00000006/shard_00000.h5"
+        shard.write_bytes(shard.read_bytes()[:-100])
+        result = self.expect(self.train("run.metrics=again.jsonl"), 0, "passed over")
+        self.assertIn("step_00000006", result.stderr)
+        self.assertEqual(steps_of(self.folder / "again.jsonl"), expected[3:])
+
+
+class Failures(LaunchTest):
+    """One message, whatever the number of ranks, and the exit code that a job script can act on."""
+
+    def test_decks(self):
+        self.expect(self.run_kzero("train", "missing.toml", ranks=2), 2, "missing.toml: the deck cannot be read")
+        self.expect(self.train("model.layres=3", ranks=2), 2, "model.layres", "model.layers")
+        self.expect(self.train("grid.data=3", ranks=2), 2, "number of ranks, 2")
+        self.expect(self.train("grid.data=2"), 2, "number of ranks, 1")
+
+    def test_memory(self):
+        for ranks in (None, 2):
+            self.expect(self.train("model.hidden=65535", "model.layers=1000", ranks=ranks), 3, "of memory for parameters")
+
+    def test_data(self):
+        self.expect(self.train("data.files=missing.bin", ranks=2), 4, "missing.bin")
+        self.expect(self.train("data.format=llmc", ranks=2), 4, "text")
+        (self.folder / "short").write_bytes(b"x" * 11)
+        self.expect(self.train("data.files=short", ranks=2), 4, "short")
+
+    def test_files_that_cannot_be_written(self):
+        self.expect(self.train("run.metrics=text/metrics.jsonl", ranks=2), 4, "run.metrics")
+        self.expect(self.train("checkpoint.folder=text", ranks=2), 4, "text")
+
+    def test_a_folder_of_damaged_checkpoints_does_not_start_the_run_anew(self):
+        self.expect(self.train(), 0)
+        manifest = self.folder / "saved/step_00000006/manifest.h5"
+        manifest.write_bytes(b"\0" * 100)
+        result = self.expect(self.train(ranks=2), 4, "checkpoint.resume")
+        self.assertIn(str(Path("step_00000006/manifest.h5")), result.stderr)
+        self.expect(self.train("checkpoint.resume=false", ranks=2), 0)
+
+    def test_weights_to_start_from(self):
+        self.expect(self.train("model.initial=missing.safetensors", ranks=2), 4, "missing.safetensors")
+
+    def test_a_checkpoint_of_another_run(self):
+        self.expect(self.train(), 0)
+        self.expect(self.train("train.steps=8", "model.hidden=24", ranks=2), 2, "wte.weight")
+        self.expect(self.train("train.steps=8", "train.global_batch=8", ranks=2), 2, "train.global_batch = 8")
+
+    def test_divergence(self):
+        for ranks in (None, 2):
+            metrics = f"{ranks}.jsonl"
+            self.expect(self.train("optimizer.lr=1e30", "optimizer.warmup=0", "optimizer.max_skipped=3",
+                                   "checkpoint.folder=", f"run.metrics={metrics}", ranks=ranks), 5,
+                        "not finite in 3 steps in a row")
+            steps, (end,) = records(self.folder / metrics, "step"), records(self.folder / metrics, "end")
+            self.assertEqual([r["skipped"] for r in steps], [False, True, True, True])
+            self.assertEqual((end["reason"], end["steps"]), ("diverged", 4))
+            for row in end["traffic"]:
+                self.assertEqual(row["elements_per_step"], row["theory_elements_per_step"])
+
+
+class Stops(LaunchTest):
+    def test_restarts_go_on_bit_for_bit(self):
+        # The first loss scale of fp16 overflows for some steps, and doubles again later.
+        fp16 = ["train.precision=fp16", "optimizer.loss_scale=16777216", "optimizer.loss_scale_window=3"]
+        for settings in (["train.precision=fp32"], ["train.precision=bf16"], fp16):
+            with self.subTest(settings):
+                a, b = f"{settings[0]}_a", f"{settings[0]}_b"
+                settings = [*settings, "train.steps=12"]
+                self.expect(self.train(*settings, f"checkpoint.folder={a}", f"run.metrics={a}.jsonl", ranks=2), 0)
+                for code in (75, 75, 0):
+                    self.expect(self.train(*settings, f"checkpoint.folder={b}", f"run.metrics={b}.jsonl",
+                                           "run.max_steps=5", ranks=2), code)
+                self.assertEqual(steps_of(self.folder / f"{b}.jsonl"), steps_of(self.folder / f"{a}.jsonl"))
+                reasons = [(r["reason"], r["steps"]) for r in records(self.folder / f"{b}.jsonl", "end")]
+                self.assertEqual(reasons, [("max_steps", 5), ("max_steps", 10), ("completed", 12)])
+                whole = arrays_of(self.folder / a / "step_00000012")
+                pieces = arrays_of(self.folder / b / "step_00000012")
+                self.assertEqual(whole.keys(), pieces.keys())
+                for name in whole:
+                    self.assertEqual(whole[name].tobytes(), pieces[name].tobytes(), name)
+        self.assertGreater(sum(r["skipped"] for r in records(self.folder / f"{a}.jsonl", "step")), 1)
+
+    def test_signals_to_one_rank_stop_all_with_a_checkpoint(self):
+        for number in (signal.SIGTERM, signal.SIGUSR1):
+            with self.subTest(number):
+                (self.folder / "metrics.jsonl").unlink(missing_ok=True)
+                launch = self.start(f"checkpoint.folder={number}")
+                self.signal_rank(launch, 1, number)
+                self.assertEqual(self.finish(launch), 75, launch.errors)
+                self.assertEqual(launch.errors, "")
+                end, = self.metrics("end")
+                self.assertEqual(end["reason"], "signal")
+                self.assertEqual(self.metrics("checkpoint")[-1]["step"], end["steps"])
+                self.expect(self.run_kzero("inspect", str(number), "--verify"), 0)
+
+    def test_the_wall_limit_stops_in_time(self):
+        self.expect(self.train("train.steps=1000000", "run.wall_limit=4s", "run.stop_margin=1s", ranks=2), 75)
+        end, = self.metrics("end")
+        self.assertEqual(end["reason"], "wall_limit")
+        self.assertLess(end["seconds"], 4)
+        self.assertEqual(self.metrics("checkpoint")[-1]["step"], end["steps"])
+
+    def test_a_killed_rank_ends_the_launch_and_loses_no_checkpoint(self):
+        launch = self.start("checkpoint.every=2")
+        self.signal_rank(launch, 1, signal.SIGKILL)
+        self.assertNotIn(self.finish(launch), (0, 75))
+        steps = self.metrics("checkpoint")[-1]["step"]
+        before = (self.folder / "metrics.jsonl").read_text()
+        self.expect(self.train(f"train.steps={steps + 2}", "run.metrics=again.jsonl", ranks=2), 0)
+        first = steps_of(self.folder / "again.jsonl")[0][0]
+        self.assertIn(first, (steps, steps + 2) if first else (), before[-500:])
+
+
+class Convert(LaunchTest):
+    def test_there_and_back_keeps_every_bit(self):
+        self.expect(self.train(ranks=2), 0)
+        self.expect(self.run_kzero("convert", "saved", "model.safetensors"), 0)
+        self.expect(self.run_kzero("convert", "model.safetensors", "back", "--deck", "deck.toml"), 0)
+        self.expect(self.run_kzero("convert", "back", "again/model.safetensors"), 4)  # no such folder
+        (self.folder / "again").mkdir()
+        self.expect(self.run_kzero("convert", "back", "again/model.safetensors"), 0)
+        weights = (self.folder / "model.safetensors").read_bytes()
+        self.assertEqual((self.folder / "again/model.safetensors").read_bytes(), weights)
+        config = json.loads((self.folder / "config.json").read_text())
+        self.assertEqual((config["n_layer"], config["n_embd"], config["n_head"]), (1, 12, 3))
+        saved, back = (arrays_of(self.folder / p) for p in ("saved/step_00000006", "back/step_00000000"))
+        self.assertEqual(saved.keys(), back.keys())
+        for name in saved:
+            if name.endswith("master"):
+                self.assertEqual(saved[name].tobytes(), back[name].tobytes(), name)
+            else:
+                self.assertFalse(back[name].any(), name)
+
+    def test_training_starts_from_converted_weights_by_either_way(self):
+        self.expect(self.train("train.steps=3"), 0)
+        self.expect(self.run_kzero("convert", "saved", "model.safetensors"), 0)
+        self.expect(self.run_kzero("convert", "model.safetensors", "back", "--deck", "deck.toml"), 0)
+        self.expect(self.train("model.initial=model.safetensors", "checkpoint.folder=", "run.metrics=a.jsonl", ranks=2), 0)
+        self.expect(self.train("checkpoint.folder=back", "run.metrics=b.jsonl", ranks=2), 0)
+        self.assertEqual(steps_of(self.folder / "a.jsonl"), steps_of(self.folder / "b.jsonl"))
+
+    def test_refusals(self):
+        self.expect(self.train(), 0)
+        self.expect(self.run_kzero("convert", "saved", "model.safetensors", ranks=2), 2, "one rank")
+        self.expect(self.run_kzero("convert", "nowhere", "model.safetensors"), 4, "nowhere")
+        self.expect(self.run_kzero("convert", "saved", "model.safetensors"), 0)
+        self.expect(self.run_kzero("convert", "model.safetensors", "back", "--deck", "deck.toml",
+                                   "--set", "model.hidden=24"), 4, "ln_f.weight [24] has shape [12]")
+
+
+if __name__ == "__main__":
+    unittest.main()

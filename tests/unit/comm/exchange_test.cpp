@@ -1,0 +1,137 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+#include <vector>
+
+#include "base/error.hpp"
+#include "comm/communicator.hpp"
+#include "grid/process_grid.hpp"
+
+namespace kzero::comm {
+namespace {
+
+/// Elements that rank `from` sends to rank `to`: none, one, primes, and more than one piece of a
+/// message.
+Index count_of(int from, int to) {
+  constexpr Index counts[] = {0, 1, 7, 4093, 0, 300007, 31};
+  return counts[(from * 3 + to * 5) % 7];
+}
+
+float value_of(int from, int to, Index i) {
+  return static_cast<float>((from * 11 + to) * 4096 + i % 4093);
+}
+
+class Exchange : public testing::Test {
+ protected:
+  Exchange() : group(grid::world_group()), comm(make_communicator("mpi", group, traffic)) {}
+
+  grid::Group group;
+  Traffic traffic;
+  std::unique_ptr<Communicator> comm;
+};
+
+TEST_F(Exchange, AllToAllBringsEveryElementAndNothingElse) {
+  const int ranks = comm->size(), me = comm->rank();
+  std::vector<std::vector<float>> out(ranks), in(ranks);
+  std::vector<ConstSpan> send(ranks);
+  std::vector<Span> receive(ranks);
+  Index sent = 0;
+  for (int r = 0; r < ranks; ++r) {
+    for (Index i = 0; i < count_of(me, r); ++i) out[r].push_back(value_of(me, r, i));
+    in[r].assign(count_of(r, me) + 1, -1);
+    send[r] = ConstSpan::of(out[r].data(), count_of(me, r));
+    receive[r] = Span::of(in[r].data(), count_of(r, me));
+    if (r != me) sent += count_of(me, r);
+  }
+  comm->all_to_all(send, receive, Operation::reduce_scatter, Purpose::gradients);
+  for (int r = 0; r < ranks; ++r) {
+    for (Index i = 0; i < count_of(r, me) && r != me; ++i)
+      ASSERT_EQ(in[r][i], value_of(r, me, i)) << r << ' ' << i;
+    EXPECT_EQ(in[r].back(), -1) << "written past the range from rank " << r;
+  }
+  EXPECT_TRUE(std::all_of(in[me].begin(), in[me].end(), [](float x) { return x == -1; }))
+      << "the own entry is ignored";
+  if (ranks == 1) {
+    EXPECT_TRUE(traffic.volumes().empty());
+    return;
+  }
+  ASSERT_EQ(traffic.volumes().size(), 1U);
+  const auto& [channel, volume] = *traffic.volumes().begin();
+  EXPECT_EQ(channel.group, "world");
+  EXPECT_EQ(channel.operation, Operation::reduce_scatter);
+  EXPECT_EQ(channel.purpose, Purpose::gradients);
+  EXPECT_EQ(volume.elements, sent);
+  EXPECT_EQ(volume.bytes, 4 * sent);
+}
+
+TEST_F(Exchange, AllGatherGivesEveryRankEveryPiece) {
+  const int ranks = comm->size(), me = comm->rank();
+  for (const Index count : {0, 1, 13, 524287, 524288, 524289}) {  // around a piece of bf16, too
+    traffic.reset();
+    const std::vector<bf16> mine(count, static_cast<bf16>(static_cast<float>(me + 1)));
+    std::vector<std::vector<bf16>> all(ranks,
+                                       std::vector<bf16>(count + 1, static_cast<bf16>(-1.0F)));
+    std::vector<Span> receive;
+    for (auto& piece : all) receive.push_back(Span::of(piece.data(), count));
+    comm->all_gather(ConstSpan::of(mine.data(), count), receive, Purpose::parameters);
+    for (int r = 0; r < ranks; ++r) {
+      const float expected = r == me ? -1.0F : static_cast<float>(r + 1);
+      for (Index i = 0; i < count; ++i) ASSERT_EQ(static_cast<float>(all[r][i]), expected);
+      EXPECT_EQ(static_cast<float>(all[r][count]), -1.0F);
+    }
+    for (const auto& [channel, volume] : traffic.volumes()) {
+      EXPECT_EQ(channel.operation, Operation::all_gather);
+      EXPECT_EQ(channel.purpose, Purpose::parameters);
+      EXPECT_EQ(volume.elements, count * (ranks - 1));
+      EXPECT_EQ(volume.bytes, 2 * count * (ranks - 1));
+    }
+    EXPECT_EQ(traffic.volumes().size(), ranks == 1 ? 0U : 1U);
+  }
+}
+
+TEST_F(Exchange, BroadcastComesFromAnyRootAndIsCountedThere) {
+  const int ranks = comm->size(), me = comm->rank();
+  for (int root = 0; root < ranks; ++root) {
+    for (const Index count : {0, 1, 300007}) {
+      traffic.reset();
+      std::vector<float> data(count + 1, -1);
+      if (me == root) std::iota(data.begin(), data.begin() + count, 0.0F);
+      comm->broadcast(Span::of(data.data(), count), root, Purpose::parameters);
+      for (Index i = 0; i < count; ++i) ASSERT_EQ(data[i], static_cast<float>(i));
+      EXPECT_EQ(data[count], -1);
+      Index elements = 0;
+      for (const auto& [channel, volume] : traffic.volumes()) elements += volume.elements;
+      EXPECT_EQ(elements, me == root && ranks > 1 ? count : 0);
+    }
+  }
+}
+
+TEST_F(Exchange, TrafficAddsUpByChannel) {
+  const Channel a{"data", Operation::all_gather, Purpose::gradients};
+  const Channel b{"data", Operation::all_gather, Purpose::parameters};
+  Traffic counted;
+  counted.add(a, 3, 12);
+  counted.add(b, 5, 10);
+  counted.add(a, 4, 16);
+  ASSERT_EQ(counted.volumes().size(), 2U);
+  EXPECT_EQ(counted.volumes().at(a).elements, 7);
+  EXPECT_EQ(counted.volumes().at(a).bytes, 28);
+  EXPECT_EQ(counted.volumes().at(b).elements, 5);
+  counted.reset();
+  EXPECT_TRUE(counted.volumes().empty());
+}
+
+TEST_F(Exchange, AnUnknownBackendIsRefused) {
+  try {
+    make_communicator("pigeons", group, traffic);
+    FAIL() << "no Error was thrown";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::usage);
+    EXPECT_NE(std::string(error.what()).find("run.communicator = \"pigeons\""), std::string::npos);
+  }
+}
+
+}  // namespace
+}  // namespace kzero::comm

@@ -1,0 +1,120 @@
+// The model with arenas, parameters and gradients of its own, driven directly: no engine, no ranks.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "data/sampler.hpp"
+#include "kernels/initialize.hpp"
+#include "model/gpt.hpp"
+#include "param/flat_layout.hpp"
+#include "support/numbers.hpp"
+#include "train/batches.hpp"
+#include "zero/flat_buffer.hpp"
+
+namespace kzero::tests {
+
+template <class T>
+class DrivenModel {
+ public:
+  DrivenModel(const deck::Model& model, Index batch)
+      : table(model::gpt_table(model)),
+        layout_(table, 1),
+        gemm_(tensor::make_gemm(tensor::Backend::onednn)),
+        measured_(measure(model, batch)),
+        arenas_(measured_, ledger_),
+        parts_(arenas_, model, batch, layout_, gemm_.get()),
+        read_only_(parts_.parameters.units().begin(), parts_.parameters.units().end()) {}
+
+  template <class Values>
+  void set(const std::string& name, const Values& values) {
+    const std::span<T> to = find(parts_.parameters, name);
+    ASSERT_EQ(values.size(), to.size()) << name;
+    for (std::size_t i = 0; i < to.size(); ++i)
+      to[i] = static_cast<T>(static_cast<float>(values[i]));
+  }
+
+  /// What is there before the first micro-batch must not matter.
+  void spoil_gradients() {
+    kernels::fill<T>({}, {parts_.gradients.data(), static_cast<std::size_t>(layout_.total())},
+                     1e4F);
+  }
+
+  /// The sum of losses of samples [first, first + batch), and the gradient of scale times it.
+  double loss_and_gradients(const data::Sampler& sampler, Index first, float scale,
+                            kernels::Update update) {
+    model::Gpt<T>& model = parts_.model;
+    const model::Units<const T> parameters(read_only_);
+    const model::Units<T> gradients(parts_.gradients.units());
+    const model::Batch batch = parts_.batches.load(model.exec(), sampler, first);
+    for (Index unit = 0; unit < model.head(); ++unit) model.forward(unit, parameters, batch);
+    const double loss = model.loss_and_gradient(parameters, batch, scale, update, gradients);
+    for (Index unit = model.head() - 1; unit >= 0; --unit)
+      model.backward(unit, parameters, batch, update, gradients);
+    model.exec().fence("kzero::tests::gradients_ready");
+    return loss;
+  }
+
+  double loss(const data::Sampler& sampler, Index first) {
+    model::Gpt<T>& model = parts_.model;
+    const model::Units<const T> parameters(read_only_);
+    const model::Batch batch = parts_.batches.load(model.exec(), sampler, first);
+    for (Index unit = 0; unit < model.head(); ++unit) model.forward(unit, parameters, batch);
+    return model.loss(parameters, batch);
+  }
+
+  std::vector<double> gradient(const std::string& name) const {
+    std::vector<double> values;
+    for (const T value : find(parts_.gradients, name)) values.push_back(as_double(value));
+    return values;
+  }
+
+  const model::Gpt<T>& model() const { return parts_.model; }
+
+  const param::Table table;
+
+ private:
+  struct Parts {
+    zero::FlatBuffer<T> parameters, gradients;
+    model::Gpt<T> model;
+    train::Batches batches;
+
+    Parts(memory::Arenas& arenas, const deck::Model& m, Index batch,
+          const param::FlatLayout& layout, tensor::Gemm* gemm)
+        : parameters(arenas, memory::Category::parameters, layout),
+          gradients(arenas, memory::Category::gradients, layout),
+          model(arenas, m, {batch, 1}, gemm),
+          batches(arenas, batch, m.sequence, m.vocab) {}
+  };
+
+  memory::Arenas measure(const deck::Model& model, Index batch) const {
+    memory::Arenas arenas;
+    Parts(arenas, model, batch, layout_, nullptr);
+    return arenas;
+  }
+
+  std::span<T> find(const zero::FlatBuffer<T>& buffer, const std::string& name) const {
+    for (std::size_t unit = 0; unit < table.size(); ++unit) {
+      for (std::size_t i = 0; i < table[unit].params.size(); ++i) {
+        const param::ParamSpec& p = table[unit].params[i];
+        if (p.name != name) continue;
+        return {buffer.unit(static_cast<Index>(unit)) + layout_.units()[unit].offsets[i],
+                static_cast<std::size_t>(p.elements())};
+      }
+    }
+    throw std::runtime_error("no parameter " + name);
+  }
+
+  param::FlatLayout layout_;
+  std::unique_ptr<tensor::Gemm> gemm_;
+  memory::Ledger ledger_;
+  memory::Arenas measured_, arenas_;
+  Parts parts_;
+  std::vector<const T*> read_only_;
+};
+
+}  // namespace kzero::tests

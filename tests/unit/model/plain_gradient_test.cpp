@@ -1,0 +1,120 @@
+// Gradients of small models of every kind against central differences of a model of plain loops in
+// double.
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "driven_model.hpp"
+#include "plain_model.hpp"
+#include "reference/reference_case.hpp"
+#include "support/temporary_folder.hpp"
+
+namespace kzero::tests {
+namespace {
+
+struct Case {
+  const char* name;
+  Index layers, hidden, heads, sequence, vocab, feed_forward, batch;
+  bool tied;
+};
+
+class PlainGradient : public testing::TestWithParam<Case> {
+ protected:
+  PlainGradient() : c(GetParam()) {
+    model.layers = c.layers, model.hidden = c.hidden, model.heads = c.heads;
+    model.sequence = c.sequence, model.vocab = c.vocab, model.feed_forward = c.feed_forward;
+    model.tied_embeddings = c.tied;
+    const auto path = folder.path() / "tokens";
+    std::string tokens;
+    // Few tokens of many, so that some rows of the table come up often and others never.
+    for (const double x : numbers<float>(c.batch * c.sequence + 1, 5)) {
+      tokens += static_cast<char>(std::abs(x) * static_cast<double>(c.vocab));
+    }
+    std::ofstream(path, std::ios::binary) << tokens;
+    const auto stream =
+        std::make_shared<data::TokenStream>(std::vector{path.string()}, deck::DataFormat::bytes);
+    sampler = std::make_unique<data::Sampler>(stream, c.sequence, 0, c.batch,
+                                              deck::DataOrder::sequential, 0);
+    std::uint64_t seed = 10;
+    for (const auto& unit : model::gpt_table(model)) {
+      for (const auto& p : unit.params) {
+        auto& values = weights[p.name];
+        const double centre = p.init == param::Init::ones ? 1 : 0;
+        for (const double x : numbers<float>(p.elements(), ++seed, 0.5))
+          values.push_back(static_cast<float>(centre + x));
+      }
+    }
+  }
+
+  double plain_loss() const {
+    const PlainModel plain(model);
+    std::vector<Token> inputs(c.batch * c.sequence), targets(inputs);
+    sampler->batch(0, c.batch, inputs.data(), targets.data());
+    double sum = 0;
+    for (Index b = 0; b < c.batch; ++b) {
+      sum += plain.loss(weights, inputs.data() + b * c.sequence, targets.data() + b * c.sequence);
+    }
+    return sum;
+  }
+
+  /// Fourth order: an error of h^4 times the fifth derivative, and of 1e-16 / h by rounding, both
+  /// below 1e-12.
+  std::vector<double> plain_gradient(const std::string& name) {
+    constexpr double h = 1e-3;
+    std::vector<double> gradient;
+    for (double& w : weights.at(name)) {
+      const double at = w;
+      const auto moved = [&](double by) { return w = at + by, plain_loss(); };
+      gradient.push_back((8 * (moved(h) - moved(-h)) - (moved(2 * h) - moved(-2 * h))) / (12 * h));
+      w = at;
+    }
+    return gradient;
+  }
+
+  Case c;
+  deck::Model model;
+  TemporaryFolder folder;
+  std::unique_ptr<data::Sampler> sampler;
+  Weights weights;
+};
+
+TEST_P(PlainGradient, AgreesWithDifferences) {
+  DrivenModel<float> whole(model, c.batch), accumulated(model, 1);
+  for (auto* m : {&whole, &accumulated}) {
+    for (const auto& [name, values] : weights) m->set(name, values);
+    m->spoil_gradients();
+  }
+  const double expected_loss = plain_loss();
+  EXPECT_NEAR(whole.loss(*sampler, 0), expected_loss, 1e-5 * expected_loss);
+  EXPECT_NEAR(whole.loss_and_gradients(*sampler, 0, 0.25F, kernels::Update::overwrite),
+              expected_loss, 1e-5 * expected_loss);
+  for (Index b = 0; b < c.batch; ++b) {
+    accumulated.loss_and_gradients(*sampler, b, 0.25F,
+                                   b == 0 ? kernels::Update::overwrite : kernels::Update::add);
+  }
+  for (const auto& unit : whole.table) {
+    for (const auto& p : unit.params) {
+      std::vector<double> expected = plain_gradient(p.name);
+      for (double& g : expected) g *= 0.25;
+      double norm = 0;
+      for (const double g : expected) norm += g * g;
+      if (norm < 1e-18) {  // one token sees itself alone: queries and keys have no gradient
+        for (const double g : whole.gradient(p.name)) EXPECT_NEAR(g, 0, 1e-6) << p.name;
+        continue;
+      }
+      EXPECT_LE(relative_distance(whole.gradient(p.name), expected), 1e-5) << p.name;
+      EXPECT_LE(relative_distance(accumulated.gradient(p.name), expected), 1e-5) << p.name;
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, PlainGradient,
+                         testing::Values(Case{"untied", 1, 8, 2, 5, 11, 12, 3, false},
+                                         Case{"tied", 1, 8, 2, 5, 11, 12, 3, true},
+                                         Case{"odd_widths", 2, 9, 3, 7, 13, 7, 2, false},
+                                         Case{"one_token", 1, 4, 1, 1, 5, 16, 3, true},
+                                         Case{"one_wide_head", 1, 5, 1, 3, 2, 1, 1, false}),
+                         [](const auto& test) { return test.param.name; });
+
+}  // namespace
+}  // namespace kzero::tests

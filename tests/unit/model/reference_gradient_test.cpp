@@ -1,0 +1,161 @@
+// Every gradient and every logit of step 0 of the reference cases.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "convert/gpt2.hpp"
+#include "driven_model.hpp"
+#include "model/block.hpp"
+#include "model/head.hpp"
+#include "reference/reference_case.hpp"
+
+namespace kzero::tests {
+namespace {
+
+/// Six standard deviations of the relative error of a gradient that 12 L + 4 stored values on the
+/// way forward, and twice as many on the way back, have rounded with unit round-off u: 6 sqrt(12 L
+/// + 4) u (derived in tests/reference/run_test.cpp).
+template <class T>
+double tolerance(Index layers) {
+  if constexpr (dtype_of<T> == Dtype::fp32) {
+    return 1e-5;
+  } else {
+    return 6 * std::sqrt(12.0 * static_cast<double>(layers) + 4) * round_off<T>;
+  }
+}
+
+template <class T>
+class ReferenceGradient : public testing::Test {};
+using Elements = testing::Types<float, bf16, fp16>;
+TYPED_TEST_SUITE(ReferenceGradient, Elements);
+
+TYPED_TEST(ReferenceGradient, OfEveryParameterAgreesWithFloat64) {
+  using T = TypeParam;
+  for (const char* name : {"even", "odd"}) {
+    const ReferenceCase reference(name);
+    const deck::Config config = reference.config();
+    const Index batch = config.train.global_batch;
+    const auto dataset = data::open_dataset(config.data, config.model.sequence, 0);
+    // In micro-batches of every size, each on a model that held other gradients before.
+    for (const Index micro : {batch, batch / 2, Index{1}}) {
+      DrivenModel<T> model(config.model, micro);
+      for (const auto& unit : model.table) {
+        for (const auto& p : unit.params) model.set(p.name, reference.numbers("initial/" + p.name));
+      }
+      model.spoil_gradients();
+      const double tokens = static_cast<double>(batch * config.model.sequence);
+      // A power of two that lifts fp16 gradients out of its subnormal numbers.
+      const double loss_scale = dtype_of<T> == Dtype::fp16 ? 1024 : 1;
+      double loss = 0;
+      for (Index first = 0; first < batch; first += micro) {
+        loss += model.loss_and_gradients(
+            *dataset.training, first, static_cast<float>(loss_scale / tokens),
+            first == 0 ? kernels::Update::overwrite : kernels::Update::add);
+      }
+      const double expected_loss = reference.numbers("loss")[0];
+      EXPECT_NEAR(loss / tokens, expected_loss, tolerance<T>(config.model.layers) * expected_loss);
+      for (const auto& unit : model.table) {
+        for (const auto& p : unit.params) {
+          std::vector<double> actual = model.gradient(p.name);
+          for (double& value : actual) value /= loss_scale;
+          const auto expected = reference.numbers("gradient/" + p.name);
+          EXPECT_LE(relative_distance(actual, expected), tolerance<T>(config.model.layers))
+              << name << ", micro-batch " << micro << ": " << p.name;
+        }
+      }
+      // A key's bias shifts all scores of a query alike: float64 leaves 1e-19 of it, here it is
+      // nothing at all.
+      for (Index i = 0; i < config.model.layers; ++i) {
+        const auto bias = model.gradient("h." + std::to_string(i) + ".attn.c_attn.bias");
+        for (Index d = config.model.hidden; d < 2 * config.model.hidden; ++d)
+          EXPECT_EQ(bias[d], 0.0) << "block " << i;
+      }
+    }
+  }
+}
+
+/// The forward pass out of the model's own parts, so that the head's logits can be seen: those of
+/// its last chunk stay behind.
+struct Forward {
+  model::Context<float> context;
+  std::vector<model::BlockSaved<float>> saved;
+  model::HeadSaved<float> head;
+  tensor::Matrix<float> x, y;
+  train::Batches batches;
+
+  Forward(memory::Arenas& a, tensor::Gemm* gemm, const model::GptShape& s, Index batch)
+      : context(a, gemm, s, {batch, 1}), head(a, s, batch), batches(a, batch, s.sequence, s.vocab) {
+    for (Index i = 0; i < s.layers; ++i) saved.emplace_back(a, s, batch);
+    const Index rows = batch * s.sequence;
+    for (auto* stream : {&x, &y}) {
+      *stream = {a.take<float>(memory::Category::activations, rows * s.hidden),
+                 static_cast<std::size_t>(rows), static_cast<std::size_t>(s.hidden)};
+    }
+  }
+};
+
+std::vector<float> flat_unit(const ReferenceCase& reference, const param::UnitSpec& unit) {
+  std::vector<float> values;
+  for (const auto& p : unit.params) {
+    for (const double value : reference.numbers("initial/" + p.name))
+      values.push_back(static_cast<float>(value));
+  }
+  return values;
+}
+
+TEST(ReferenceLogits, AndLossesOfEveryTokenAgreeWithFloat64) {
+  for (const char* name : {"even", "odd"}) {
+    const ReferenceCase reference(name);
+    const deck::Config config = reference.config();
+    const model::GptShape s(config.model);
+    const Index batch = config.train.global_batch, rows = batch * s.sequence;
+    const auto gemm = tensor::make_gemm(tensor::Backend::onednn);
+    memory::Ledger ledger;
+    memory::Arenas measured;
+    Forward(measured, nullptr, s, batch);
+    memory::Arenas arenas(measured, ledger);
+    Forward f(arenas, gemm.get(), s, batch);
+    const auto dataset = data::open_dataset(config.data, s.sequence, 0);
+    const model::Batch tokens = f.batches.load({}, *dataset.training, 0);
+
+    const param::Table table = model::gpt_table(config.model);
+    std::vector<std::vector<float>> units;
+    for (const auto& unit : table) units.push_back(flat_unit(reference, unit));
+    const auto embedding = units.front().data();
+    kernels::embedding_forward<float>(
+        {}, tokens.inputs,
+        {embedding, static_cast<std::size_t>(s.vocab), static_cast<std::size_t>(s.hidden)},
+        {embedding + s.vocab * s.hidden, static_cast<std::size_t>(s.sequence),
+         static_cast<std::size_t>(s.hidden)},
+        s.sequence, f.x);
+    for (Index i = 0; i < s.layers; ++i) {
+      model::block_forward<float>(
+          f.context, model::BlockParams<const float>(s, units[i + 1].data()), f.x, f.saved[i], f.y);
+      std::swap(f.x, f.y);
+    }
+    const auto width = static_cast<std::size_t>(s.hidden);
+    const model::HeadParams<const float> head{
+        {units.back().data(), width},
+        {units.back().data() + s.hidden, width},
+        {embedding, static_cast<std::size_t>(s.vocab), width}};
+    model::head_forward<float>(f.context, head, f.x, tokens.targets, f.head);
+    Kokkos::fence();
+
+    const auto logits = reference.numbers("logits");
+    const Index last = rows - (rows - 1) / f.context.chunk * f.context.chunk;
+    ASSERT_LT(last, rows) << "logits never exist for the whole batch";
+    const std::vector<double> tail(logits.end() - last * s.vocab, logits.end());
+    EXPECT_LE(relative_distance(f.context.logits, tail), 1e-5) << name;
+    std::vector<double> losses;
+    for (Index row = 0; row < rows; ++row) {
+      double total = 0;
+      for (Index v = 0; v < s.vocab; ++v) total += std::exp(logits[row * s.vocab + v]);
+      losses.push_back(std::log(total) - logits[row * s.vocab + tokens.targets(row)]);
+    }
+    for (Index row = 0; row < rows; ++row)
+      EXPECT_NEAR(f.context.losses(row), losses[row], 1e-5 * losses[row]) << name << ' ' << row;
+  }
+}
+
+}  // namespace
+}  // namespace kzero::tests

@@ -1,0 +1,70 @@
+#include "model/gpt_spec.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <set>
+
+namespace kzero::model {
+namespace {
+
+deck::Model gpt2_124m() {
+  deck::Model m;
+  m.layers = 12, m.hidden = 768, m.heads = 12, m.sequence = 1024, m.vocab = 50257;
+  return m;
+}
+
+TEST(GptSpec, CountsTheParametersOfGpt2) {
+  deck::Model m = gpt2_124m();
+  EXPECT_EQ(param::elements_of(gpt_table(m)), 124439808);
+  m.tied_embeddings = false;
+  EXPECT_EQ(param::elements_of(gpt_table(m)), 124439808 + 50257 * 768);
+  m = gpt2_124m();
+  m.layers = 48, m.hidden = 1600, m.heads = 25;
+  EXPECT_EQ(param::elements_of(gpt_table(m)), 1557611200) << "GPT-2 XL";
+}
+
+TEST(GptSpec, UnitsAreEmbeddingBlocksAndHeadWithNamesOfTheirOwn) {
+  const param::Table table = gpt_table(gpt2_124m());
+  ASSERT_EQ(table.size(), 14U);
+  EXPECT_EQ(table.front().params.size(), 2U);
+  EXPECT_EQ(table[1].params.size(), 12U);
+  EXPECT_EQ(table.back().params.size(), 2U);
+  std::set<std::string> names;
+  for (const auto& unit : table) {
+    for (const auto& p : unit.params) EXPECT_TRUE(names.insert(p.name).second) << p.name;
+  }
+  for (const char* name :
+       {"wte.weight", "wpe.weight", "h.0.ln_1.weight", "h.11.mlp.c_proj.bias", "ln_f.bias"}) {
+    EXPECT_TRUE(names.contains(name)) << name;
+  }
+}
+
+TEST(GptSpec, MatricesDecayAndStartNormalVectorsDoNeither) {
+  const deck::Model m = gpt2_124m();
+  for (const auto& unit : gpt_table(m)) {
+    for (const auto& p : unit.params) {
+      const bool is_matrix = p.shape.size() > 1;
+      EXPECT_EQ(p.decays, is_matrix) << p.name;
+      const bool is_norm_weight = !is_matrix && p.name.ends_with("weight");
+      const param::Init init = is_matrix        ? param::Init::normal
+                               : is_norm_weight ? param::Init::ones
+                                                : param::Init::zeros;
+      EXPECT_EQ(p.init, init) << p.name;
+      const bool is_residual = p.name.ends_with("c_proj.weight");
+      const double std = is_residual ? m.init_std / std::sqrt(24.0) : m.init_std;
+      EXPECT_DOUBLE_EQ(p.std, is_matrix ? std : 0) << p.name;
+    }
+  }
+}
+
+// Kaplan et al., arXiv 2001.08361, table 1, forward and backward; causal attention needs half of
+// its full matrix.
+TEST(GptSpec, FlopsAreSixAParameterInProductsAndCausalAttention) {
+  const double blocks = 12.0 * 12 * 768 * 768, output = 768.0 * 50257,
+               attention = 6.0 * 12 * 1024 * 768;
+  EXPECT_DOUBLE_EQ(flops_per_token(gpt2_124m()), 6 * (blocks + output) + attention);
+}
+
+}  // namespace
+}  // namespace kzero::model

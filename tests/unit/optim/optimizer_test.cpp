@@ -1,0 +1,118 @@
+#include "optim/optimizer.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "support/guarded.hpp"
+#include "support/numbers.hpp"
+
+namespace kzero::optim {
+namespace {
+
+using tests::Guarded;
+using tests::numbers;
+
+TEST(GradientScale, UnscalesAlwaysAndClipsAboveTheLimitOnly) {
+  EXPECT_EQ(gradient_scale(0.5, 1, 1), 1);
+  EXPECT_EQ(gradient_scale(1, 1, 1), 1);
+  EXPECT_EQ(gradient_scale(4, 1, 1), 0.25);
+  EXPECT_EQ(gradient_scale(4, 0, 1), 1) << "clip = 0 is no clipping";
+  EXPECT_EQ(gradient_scale(4, 1, 1024), 0.25 / 1024);
+  EXPECT_EQ(gradient_scale(0.5, 1, 1024), 1.0 / 1024);
+  EXPECT_EQ(gradient_scale(0, 1, 2), 0.5) << "a zero gradient";
+}
+
+/// A unit with a matrix, which decays, between two vectors, which do not.
+param::Table table() {
+  return {{"unit",
+           {{"before", {5}, param::Init::zeros, 0, false},
+            {"matrix", {3, 7}, param::Init::normal, 1, true},
+            {"after", {4}, param::Init::zeros, 0, false}}}};
+}
+
+deck::Optimizer settings() {
+  deck::Optimizer o;
+  o.beta1 = 0.9, o.beta2 = 0.99, o.eps = 1e-6, o.weight_decay = 0.25;
+  return o;
+}
+
+/// All state of a unit of 30 elements.
+struct Unit {
+  Guarded<float> master{numbers<float>(30, 1)}, first{numbers<float>(30, 2, 0.1)};
+  Guarded<float> second{std::vector<float>(30, 0.01F)}, gradient{numbers<float>(30, 3)};
+};
+
+void update_range(const Unit& unit, const param::FlatLayout& layout, Index begin, Index end,
+                  Index updates) {
+  const param::Table specs = table();
+  const Share<float> share{
+      &specs[0],
+      &layout.unit(0),
+      begin,
+      end,
+      unit.gradient.data() + begin,
+      unit.master.data() + begin,
+      {unit.master.data() + begin, unit.first.data() + begin, unit.second.data() + begin}};
+  update<float>({}, settings(), 0.01, updates, 0.5, share);
+}
+
+TEST(Update, IsAdamWWithDecayOnMatricesAlone) {
+  const Unit unit;
+  const auto w = unit.master.host(), m = unit.first.host(), v = unit.second.host(),
+             g = unit.gradient.host();
+  const deck::Optimizer o = settings();
+  update_range(unit, param::FlatLayout(table(), 1), 0, 30, 7);
+  for (Index i = 0; i < 30; ++i) {
+    const double gi = 0.5 * g[i];
+    const double mi = o.beta1 * m[i] + (1 - o.beta1) * gi,
+                 vi = o.beta2 * v[i] + (1 - o.beta2) * gi * gi;
+    const double decay = i >= 5 && i < 26 ? 1 - 0.01 * o.weight_decay : 1;
+    const double step = 0.01 * mi / (1 - std::pow(o.beta1, 7)) /
+                        (std::sqrt(vi / (1 - std::pow(o.beta2, 7))) + o.eps);
+    // A dozen fp32 roundings of numbers no larger than 1; beta and the corrections are rounded to
+    // fp32 as well, and 1 - beta2 and 1 - beta2^7 are differences that keep 2^-24 / 0.01 of their
+    // value.
+    const double error = tests::gamma(12) + 2e3 * tests::u * 0.01;
+    EXPECT_NEAR(unit.first.host()[i], mi, error);
+    EXPECT_NEAR(unit.second.host()[i], vi, error);
+    EXPECT_NEAR(unit.master.host()[i], w[i] * decay - step, error);
+  }
+}
+
+TEST(Update, OfPartsIsTheUpdateOfTheWhole) {
+  const Unit whole, cut;
+  const param::FlatLayout layout(table(), 4);
+  update_range(whole, layout, 0, 30, 3);
+  for (Index r = 0; r < 4; ++r)
+    update_range(cut, layout, r * 8, std::min<Index>(30, (r + 1) * 8), 3);
+  EXPECT_TRUE(tests::same_bits(whole.master.host(), cut.master.host()));
+  EXPECT_TRUE(tests::same_bits(whole.first.host(), cut.first.host()));
+  EXPECT_TRUE(tests::same_bits(whole.second.host(), cut.second.host()));
+}
+
+TEST(Update, In16BitsKeepsMasterWeightsInFp32AndRoundsTheParameters) {
+  const Unit unit;
+  const param::Table specs = table();
+  const param::FlatLayout layout(specs, 1);
+  const Guarded<bf16> gradient(numbers<bf16>(30, 3));
+  const Guarded<bf16> parameters(std::vector<bf16>(30, static_cast<bf16>(9.0F)));
+  const auto before = unit.master.host();
+  update<bf16>({}, settings(), 1e-6, 1, 1,
+               {&specs[0],
+                &layout.unit(0),
+                0,
+                30,
+                gradient.data(),
+                parameters.data(),
+                {unit.master.data(), unit.first.data(), unit.second.data()}});
+  const auto after = unit.master.host();
+  for (Index i = 0; i < 30; ++i) {
+    EXPECT_EQ(static_cast<float>(parameters.host()[i]),
+              static_cast<float>(static_cast<bf16>(after[i])));
+  }
+  EXPECT_NE(before, after) << "a step below bf16's resolution moves the master weights";
+}
+
+}  // namespace
+}  // namespace kzero::optim

@@ -1,0 +1,78 @@
+#include "param/flat_layout.hpp"
+
+#include <gtest/gtest.h>
+
+namespace kzero::param {
+namespace {
+
+ParamSpec vector(const std::string& name, Index length) { return {name, {length}}; }
+
+Table table() {
+  return {{"first", {{"a", {3, 7}}, vector("b", 5)}},
+          {"second", {vector("c", 1)}},
+          {"third", {{"d", {11, 13}}, vector("e", 64), vector("f", 2)}}};
+}
+
+TEST(FlatLayout, UnitsArePaddedToTheRanksAndCutIntoEqualPieces) {
+  for (const Index ranks : {1, 2, 3, 4, 7, 64}) {
+    const FlatLayout layout(table(), ranks);
+    ASSERT_EQ(layout.units().size(), 3U);
+    Index padded = 0, end = 0;
+    for (std::size_t u = 0; u < 3; ++u) {
+      const UnitLayout& unit = layout.units()[u];
+      EXPECT_EQ(unit.elements, table()[u].elements());
+      EXPECT_EQ(unit.piece * ranks, unit.padded);
+      EXPECT_GE(unit.padded, unit.elements);
+      EXPECT_LT(unit.padded, unit.elements + ranks);
+      EXPECT_GE(unit.begin, end) << "units overlap";
+      EXPECT_EQ(unit.begin % 32, 0) << "a unit begins on a cache line in 16 bits";
+      end = unit.begin + unit.padded;
+      padded += unit.padded;
+    }
+    EXPECT_GE(layout.total(), end);
+    EXPECT_EQ(layout.padded(), padded);
+    EXPECT_EQ(layout.ranks(), ranks);
+  }
+}
+
+TEST(FlatLayout, ParametersLieOneBehindTheOther) {
+  const FlatLayout layout(table(), 4);
+  EXPECT_EQ(layout.unit(0).offsets, (std::vector<Index>{0, 21}));
+  EXPECT_EQ(layout.unit(2).offsets, (std::vector<Index>{0, 143, 207}));
+}
+
+TEST(Parts, OfTheRanksCoverEveryElementOnceAndNoPadding) {
+  for (const Index ranks : {1, 2, 3, 4, 7, 300}) {
+    const FlatLayout layout(table(), ranks);
+    for (std::size_t u = 0; u < 3; ++u) {
+      const UnitSpec spec = table()[u];
+      const UnitLayout& unit = layout.units()[u];
+      std::vector<std::vector<int>> seen;
+      for (const ParamSpec& p : spec.params) seen.emplace_back(p.elements(), 0);
+      for (Index r = 0; r < ranks; ++r) {
+        for (const Part& part : parts(spec, unit, r * unit.piece, (r + 1) * unit.piece)) {
+          EXPECT_GT(part.count, 0);
+          EXPECT_EQ(part.in_unit, unit.offsets[part.param] + part.in_param);
+          EXPECT_GE(part.in_unit, r * unit.piece);
+          EXPECT_LE(part.in_unit + part.count, (r + 1) * unit.piece);
+          for (Index i = 0; i < part.count; ++i) ++seen[part.param].at(part.in_param + i);
+        }
+      }
+      for (const auto& counts : seen) EXPECT_EQ(counts, std::vector<int>(counts.size(), 1));
+    }
+  }
+}
+
+TEST(Parts, OfAnEmptyRangeAreNone) {
+  const FlatLayout layout(table(), 2);
+  EXPECT_TRUE(parts(table()[0], layout.unit(0), 4, 4).empty());
+  EXPECT_TRUE(parts(table()[0], layout.unit(0), 26, 28).empty());
+}
+
+TEST(Spec, CountsElements) {
+  EXPECT_EQ(table()[2].elements(), 11 * 13 + 64 + 2);
+  EXPECT_EQ(elements_of(table()), 26 + 1 + 209);
+}
+
+}  // namespace
+}  // namespace kzero::param

@@ -1,0 +1,67 @@
+#include "train/reports.hpp"
+
+#include <gtest/gtest.h>
+
+#include "support/training.hpp"
+
+namespace kzero::tests {
+namespace {
+
+using comm::Operation;
+using comm::Purpose;
+
+TEST(Reports, CountedTrafficStandsBesideItsTheory) {
+  comm::Traffic traffic;
+  traffic.add({"data", Operation::all_gather, Purpose::gradients}, 30, 120);
+  traffic.add({"data", Operation::broadcast, Purpose::parameters}, 8, 32);
+  const auto rows = train::counted(traffic, 2,
+                                   {{"data", "reduce_scatter", "gradients", 0, 0, 9},
+                                    {"data", "all_gather", "gradients", 0, 0, 15}});
+  ASSERT_EQ(rows.size(), 3U);
+  for (const metrics::TrafficRow& row : rows) {
+    const Index elements = row.operation == "all_gather"  ? 15
+                           : row.operation == "broadcast" ? 4
+                                                          : 0;
+    const Index theory = row.operation == "all_gather" ? 15 : row.operation == "broadcast" ? 0 : 9;
+    EXPECT_EQ(row.elements_per_step, elements) << row.operation;
+    EXPECT_EQ(row.bytes_per_step, 4 * elements) << row.operation;
+    EXPECT_EQ(row.theory_elements_per_step, theory)
+        << row.operation << ": what was planned and not sent shows";
+  }
+}
+
+TEST(Reports, TheoryOfOneRankIsSilence) {
+  const param::FlatLayout layout(model::gpt_table(small_deck().model), 1);
+  EXPECT_TRUE(train::theory(small_deck(), layout).empty());
+}
+
+TEST(Reports, MemoryRowsComeFromEveryRank) {
+  const grid::Group group = first_ranks(launch_ranks());
+  memory::Bytes planned{}, peak{};
+  for (std::size_t i = 0; i < memory::category_count; ++i) {
+    planned[i] = static_cast<Index>(1000 * i);
+    peak[i] = planned[i] + group.rank();
+  }
+  const auto rows = train::memory_rows(group, planned, peak);
+  ASSERT_EQ(rows.size(), group.is_root() ? static_cast<std::size_t>(group.size()) : 0U);
+  for (std::size_t r = 0; r < rows.size(); ++r) {
+    EXPECT_EQ(rows[r].rank, static_cast<Index>(r));
+    EXPECT_GT(rows[r].resident_peak_bytes, 0);
+    ASSERT_EQ(rows[r].categories.size(), memory::category_count);
+    for (std::size_t i = 0; i < memory::category_count; ++i) {
+      EXPECT_EQ(rows[r].categories[i].name, memory::category_names[i]);
+      EXPECT_EQ(rows[r].categories[i].planned_bytes, static_cast<Index>(1000 * i));
+      EXPECT_EQ(rows[r].categories[i].peak_bytes, static_cast<Index>(1000 * i + r));
+    }
+  }
+}
+
+TEST(Reports, HostNamesComeFromEveryRank) {
+  const grid::Group group = first_ranks(launch_ranks());
+  const auto names = train::host_names(group);
+  ASSERT_EQ(names.size(), group.is_root() ? static_cast<std::size_t>(group.size()) : 0U);
+  for (const std::string& name : names) EXPECT_FALSE(name.empty());
+}
+
+}  // namespace
+}  // namespace kzero::tests

@@ -1,0 +1,47 @@
+#include "zero/stage.hpp"
+
+#include <gtest/gtest.h>
+
+namespace kzero::zero {
+namespace {
+
+constexpr Placement replicated = Placement::replicated, partitioned = Placement::partitioned;
+
+// Section 5 of the paper: P_os, P_os+g, P_os+g+p.
+TEST(Stage, TableIsThePapers) {
+  const Placement expected[4][3] = {{replicated, replicated, replicated},
+                                    {replicated, replicated, partitioned},
+                                    {replicated, partitioned, partitioned},
+                                    {partitioned, partitioned, partitioned}};
+  for (int number = 0; number < 4; ++number) {
+    EXPECT_EQ(stage(number).parameters, expected[number][0]) << number;
+    EXPECT_EQ(stage(number).gradients, expected[number][1]) << number;
+    EXPECT_EQ(stage(number).optimizer, expected[number][2]) << number;
+  }
+}
+
+TEST(Held, RangesOfAllRanksCoverEachElementOnce) {
+  for (const Index elements : {1, 2, 3, 5, 64, 1000}) {
+    for (const Index ranks : {1, 2, 3, 4, 7, 64}) {
+      param::UnitLayout unit;
+      unit.elements = elements;
+      unit.padded = round_up(elements, ranks);
+      unit.piece = unit.padded / ranks;
+      Index end = 0;
+      for (Index r = 0; r < ranks; ++r) {
+        const Range range = held(partitioned, unit, r);
+        EXPECT_EQ(range.begin, end) << elements << " elements, rank " << r << " of " << ranks;
+        EXPECT_LE(range.end - range.begin, unit.piece);
+        EXPECT_GE(range.end, range.begin);
+        end = range.end;
+        const Range whole = held(replicated, unit, r);
+        EXPECT_EQ(whole.begin, 0);
+        EXPECT_EQ(whole.end, elements);
+      }
+      EXPECT_EQ(end, elements);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace kzero::zero
