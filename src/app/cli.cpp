@@ -1,6 +1,5 @@
 #include "app/cli.hpp"
 
-#include <mpi.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -11,7 +10,7 @@
 
 #include "app/commands.hpp"
 #include "base/version.hpp"
-#include "grid/group.hpp"
+#include "grid/process_grid.hpp"
 
 namespace kzero::app {
 
@@ -24,13 +23,6 @@ std::optional<int> launch_rank() {
     if (const char* value = std::getenv(name)) return std::atoi(value);
   }
   return std::nullopt;
-}
-
-bool mpi_is_up() {
-  int begun = 0, ended = 0;
-  MPI_Initialized(&begun);
-  MPI_Finalized(&ended);
-  return begun && !ended;
 }
 
 /// All ranks fail alike: rank 0 speaks, and each ends in order.
@@ -48,7 +40,7 @@ ExitCode fail_alone(const std::string& text, ExitCode code) {
     std::cerr << "rank " << *rank << " on " << host << ": ";
   }
   std::cerr << text << std::endl;
-  if (mpi_is_up()) MPI_Abort(MPI_COMM_WORLD, static_cast<int>(code));
+  grid::abort_launch(static_cast<int>(code));
   return code;
 }
 

@@ -5,11 +5,11 @@
 #include <memory>
 #include <sstream>
 
-#include "checkpoint/agreement.hpp"
 #include "checkpoint/inspect.hpp"
 #include "convert/gpt2.hpp"
 #include "deck/reader.hpp"
 #include "deck/writer.hpp"
+#include "grid/agreement.hpp"
 #include "grid/process_grid.hpp"
 #include "model/gpt_spec.hpp"
 #include "train/trainer.hpp"
@@ -31,11 +31,11 @@ deck::Config read_deck(const grid::Group& world, const DeckArguments& arguments,
                        deck::Purpose purpose) {
   deck::Config config;
   std::string text;
-  checkpoint::together(world, [&] {
+  grid::together(world, [&] {
     if (world.is_root()) text = load(arguments.file).text;
   });
   text = world.broadcast(text);
-  checkpoint::together(world, [&] {
+  grid::together(world, [&] {
     config = deck::read({arguments.file, text}, arguments.overrides, {world.size(), purpose});
   });
   return config;
@@ -59,9 +59,10 @@ ExitCode train(const DeckArguments& arguments) {
   {
     const grid::Group world = grid::world_group();
     request.config = read_deck(world, arguments, deck::Purpose::train);
+    request.deck = deck::resolved(request.config);
     request.deck_file = arguments.file;
     if (!request.config.model.initial.empty()) {
-      checkpoint::together(world, [&] {
+      grid::together(world, [&] {
         const auto weights = std::make_shared<convert::Gpt2Weights>(
             request.config.model.initial, model::gpt_table(request.config.model));
         request.initial = [weights](const param::ParamSpec& p, const checkpoint::Range& range,
@@ -98,8 +99,10 @@ ExitCode inspect(const std::string& path, InspectMode mode) {
 ExitCode convert(const std::string& from, const std::string& to, const DeckArguments& arguments) {
   const runtime::Session session({.threads = 1});
   const grid::Group world = grid::world_group();
-  KZERO_REQUIRE(world.size() == 1, ExitCode::usage, "kzero convert runs on one rank, not on {}",
-                world.size());
+  grid::together(world, [&] {
+    KZERO_REQUIRE(world.size() == 1, ExitCode::usage, "kzero convert runs on one rank, not on {}",
+                  world.size());
+  });
   if (arguments.file.empty()) {
     std::vector<std::string> problems;
     const checkpoint::Found found = checkpoint::open(world, from, problems);

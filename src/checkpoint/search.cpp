@@ -5,10 +5,10 @@
 #include <sstream>
 
 #include "base/error.hpp"
-#include "checkpoint/agreement.hpp"
 #include "checkpoint/files.hpp"
 #include "checkpoint/retention.hpp"
 #include "checkpoint/verify.hpp"
+#include "grid/agreement.hpp"
 
 namespace kzero::checkpoint {
 
@@ -31,7 +31,7 @@ std::string joined(const std::vector<std::string>& lines) {
 
 std::vector<std::string> shared_candidates(const grid::Group& world, const fs::path& folder) {
   std::vector<std::string> paths;
-  together(world, [&] {
+  grid::together(world, [&] {
     if (!world.is_root()) return;
     for (const fs::path& path : candidates(folder)) paths.push_back(path.string());
   });
@@ -41,12 +41,12 @@ std::vector<std::string> shared_candidates(const grid::Group& world, const fs::p
 /// One rank reads the manifest's bytes, all make sense of them.
 Manifest shared_manifest(const grid::Group& world, const fs::path& path) {
   std::string bytes;
-  together(world, [&] {
+  grid::together(world, [&] {
     if (world.is_root()) bytes = load_file(path / manifest_name);
   });
   bytes = world.broadcast(bytes);
   Manifest manifest;
-  together(world, [&] { manifest = parse_manifest(bytes, path / manifest_name); });
+  grid::together(world, [&] { manifest = parse_manifest(bytes, path / manifest_name); });
   return manifest;
 }
 

@@ -8,11 +8,11 @@
 #include "base/checksum.hpp"
 #include "base/error.hpp"
 #include "base/version.hpp"
-#include "checkpoint/agreement.hpp"
 #include "checkpoint/files.hpp"
 #include "checkpoint/hdf5_file.hpp"
 #include "checkpoint/retention.hpp"
 #include "checkpoint/verify.hpp"
+#include "grid/agreement.hpp"
 
 namespace kzero::checkpoint {
 
@@ -155,7 +155,7 @@ Written write(const grid::Group& world, const fs::path& folder, Manifest manifes
   manifest.kzero_version = version();
   manifest.git_hash = git_hash();
   try {
-    together(world, [&] {
+    grid::together(world, [&] {
       if (!world.is_root()) return;
       std::error_code error;
       fs::create_directories(folder, error);
@@ -167,10 +167,11 @@ Written write(const grid::Group& world, const fs::path& folder, Manifest manifes
                     error.message());
     });
     Shard shard;
-    together(world, [&] { shard = write_shard(partial, world.rank(), manifest.parameters, mine); });
+    grid::together(world,
+                   [&] { shard = write_shard(partial, world.rank(), manifest.parameters, mine); });
     const auto packed = world.gather(pack(shard));
     written.bytes = static_cast<Index>(world.sum(static_cast<double>(shard.bytes)));
-    together(world, [&] {
+    grid::together(world, [&] {
       if (!world.is_root()) return;
       for (std::size_t r = 0; r < packed.size(); ++r) {
         manifest.shards.push_back(unpack(packed[r], fmt::format("shard_{:05}.h5", r)));

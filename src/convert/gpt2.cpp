@@ -6,10 +6,10 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.hpp"
-#include "checkpoint/agreement.hpp"
 #include "checkpoint/files.hpp"
 #include "checkpoint/reader.hpp"
 #include "checkpoint/writer.hpp"
+#include "grid/agreement.hpp"
 
 namespace kzero::convert {
 
@@ -160,7 +160,7 @@ void import_gpt2(const grid::Group& group, const std::filesystem::path& file,
   std::vector<std::vector<float>> memory;
   std::vector<float> zeros;
   std::vector<Piece> pieces;
-  checkpoint::together(group, [&] {
+  grid::together(group, [&] {
     const Gpt2Weights weights(file, table);
     for (std::size_t p = group.rank(); p < manifest.parameters.size(); p += group.size()) {
       const Parameter& parameter = manifest.parameters[p];

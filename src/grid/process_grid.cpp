@@ -28,6 +28,13 @@ Group world_group() {
   return {copy, "world"};
 }
 
+void abort_launch(int exit_code) {
+  int begun = 0, ended = 0;
+  MPI_Initialized(&begun);
+  MPI_Finalized(&ended);
+  if (begun && !ended) MPI_Abort(MPI_COMM_WORLD, exit_code);
+}
+
 ProcessGrid::ProcessGrid(Index data, Index tensor)
     : world_(world_group()),
       tensor_(split(world_, world_.rank() / checked_tensor(world_, data, tensor)), "tensor"),

@@ -11,6 +11,9 @@ namespace kzero::grid {
 /// All ranks of the launch. Collective over them.
 Group world_group();
 
+/// Ends every rank of the launch, for a rank that fails alone; does nothing while MPI is not up.
+void abort_launch(int exit_code);
+
 class ProcessGrid {
  public:
   /// Collective over MPI_COMM_WORLD. data = 0 takes all ranks that `tensor` leaves. Throws

@@ -4,7 +4,8 @@ namespace kzero::kernels {
 
 namespace {
 
-/// Columns that one team sums, so that its sums stay in registers or the first cache.
+/// Columns that one team sums, so that its sums stay in registers or the first cache. As
+/// Index{column_block} where min takes its address: on a device a constant has none.
 constexpr Index column_block = 256;
 
 }  // namespace
@@ -20,7 +21,7 @@ void sum_groups(const Execution& exec, Matrix<const float> partial, Index first,
       Policy(exec, static_cast<int>(ceil_div(width, column_block)), Kokkos::AUTO),
       KOKKOS_LAMBDA(const Team& team) {
         const Index begin = team.league_rank() * column_block;
-        const Index columns = Kokkos::min(column_block, width - begin);
+        const Index columns = Kokkos::min(Index{column_block}, width - begin);
         T* target = out.data() + begin;
         for_each(team, columns, [=](Index j) {
           float total = 0;
@@ -71,10 +72,11 @@ double sum_of_squares(const Execution& exec, Vector<const T> x, Vector<float> pa
       KOKKOS_LAMBDA(const Team& team) {
         const Index begin = team.league_rank() * squares_block;
         const T* from = x.data() + begin;
-        const float total = sum(team, Kokkos::min(squares_block, count - begin), [=](Index i) {
-          const float value = static_cast<float>(from[i]);
-          return value * value;
-        });
+        const float total =
+            sum(team, Kokkos::min(Index{squares_block}, count - begin), [=](Index i) {
+              const float value = static_cast<float>(from[i]);
+              return value * value;
+            });
         Kokkos::single(Kokkos::PerTeam(team), [=]() { partial(team.league_rank()) = total; });
       });
   return sum_in_order(exec, Vector<const float>(partial.data(), blocks));
@@ -90,7 +92,7 @@ void ordered_sum(const Execution& exec, const T* sources, Index stride, int rank
       KOKKOS_LAMBDA(const Team& team) {
         const Index begin = team.league_rank() * column_block;
         T* target = out.data() + begin;
-        for_each(team, Kokkos::min(column_block, count - begin), [=](Index i) {
+        for_each(team, Kokkos::min(Index{column_block}, count - begin), [=](Index i) {
           float total = 0;
           for (int r = 0; r < ranks; ++r) {
             total += static_cast<float>(r == own ? target[i] : sources[r * stride + begin + i]);

@@ -28,9 +28,10 @@ std::byte* allocate(Category category, Index bytes) {
   }
   if constexpr (Kokkos::SpaceAccessibility<Kokkos::HostSpace, Memory>::accessible) {
     // Large pages cut the cost of first touching and of walking a slab; a refusal costs only speed.
-    const auto begin = round_up(reinterpret_cast<std::intptr_t>(data), huge_page);
-    const auto end = (reinterpret_cast<std::intptr_t>(data) + bytes) / huge_page * huge_page;
-    if (end > begin) madvise(reinterpret_cast<void*>(begin), end - begin, MADV_HUGEPAGE);
+    const auto address = reinterpret_cast<std::intptr_t>(data);
+    const Index skipped = round_up(address, huge_page) - address;
+    const Index advised = (bytes - skipped) / huge_page * huge_page;
+    if (advised > 0) madvise(static_cast<std::byte*>(data) + skipped, advised, MADV_HUGEPAGE);
   }
   return static_cast<std::byte*>(data);
 }

@@ -25,6 +25,9 @@ void LossScaler::update(bool finite) {
   ++skipped_in_a_row_;
   good_steps_ = 0;
   if (dynamic_) scale_ = std::max(scale_ / 2, 0x1.0p-24);
+}
+
+void LossScaler::require_progress() const {
   KZERO_REQUIRE(skipped_in_a_row_ < max_skipped_, ExitCode::diverged,
                 "the gradients were not finite in {} steps in a row (optimizer.max_skipped = {}, "
                 "loss scale now {}); "

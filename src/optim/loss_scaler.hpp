@@ -16,9 +16,11 @@ class LossScaler {
   Index skipped_in_a_row() const { return skipped_in_a_row_; }
   Index skipped() const { return skipped_; }  // in all
 
-  /// Takes note of a step. Throws Error(diverged) after optimizer.max_skipped skipped steps in a
-  /// row.
+  /// Takes note of a step.
   void update(bool finite);
+
+  /// Throws Error(diverged) after optimizer.max_skipped skipped steps in a row.
+  void require_progress() const;
 
   /// Goes on from a checkpoint's values; another precision than fp16 keeps scale 1.
   void restore(double scale, Index good_steps, Index skipped, Index skipped_in_a_row);

@@ -1,6 +1,7 @@
 #include "tensor/gemm_backends.hpp"
 
 // The Fortran interface is the one that every BLAS has.
+// NOLINTNEXTLINE(readability-identifier-naming): the library's symbol
 extern "C" void sgemm_(const char* transa, const char* transb, const int* m, const int* n,
                        const int* k, const float* alpha, const float* a, const int* lda,
                        const float* b, const int* ldb, const float* beta, float* c, const int* ldc);

@@ -6,11 +6,10 @@
 
 #include "base/bytes.hpp"
 #include "base/version.hpp"
-#include "checkpoint/agreement.hpp"
 #include "checkpoint/reader.hpp"
 #include "checkpoint/search.hpp"
 #include "checkpoint/writer.hpp"
-#include "deck/writer.hpp"
+#include "grid/agreement.hpp"
 #include "grid/process_grid.hpp"
 #include "metrics/console.hpp"
 #include "metrics/jsonl_sink.hpp"
@@ -90,11 +89,11 @@ Run::Run(const RunRequest& request, const runtime::Session& session)
       dataset_(open_data()),
       gemm_(tensor::make_gemm(backend_of(config_.run.gemm))) {
   const Machine machine{grid_.data().size(), session.threads()};
-  checkpoint::together(grid_.world(), [&] {
+  grid::together(grid_.world(), [&] {
     require_memory(machine);
     if (session.rank() == 0) sink_.emplace(config_.run.metrics);
   });
-  checkpoint::together(grid_.world(), [&] {
+  grid::together(grid_.world(), [&] {
     engine_ = make_engine(config_, machine, *data_comm_, grid_.data(), *gemm_, ledger_);
   });
   const double peak = config_.run.peak_tflops > 0
@@ -120,7 +119,7 @@ void Run::require_memory(const Machine& machine) const {
 
 data::Dataset Run::open_data() {
   data::Dataset dataset;
-  checkpoint::together(grid_.world(), [&] {
+  grid::together(grid_.world(), [&] {
     dataset = data::open_dataset(config_.data, config_.model.sequence, config_.train.seed);
     dataset.check_tokens(config_.model.vocab, session_.rank(), session_.size());
   });
@@ -129,7 +128,7 @@ data::Dataset Run::open_data() {
 
 Index Run::begin() {
   if (const auto found = newest_checkpoint()) return resume(*found);
-  checkpoint::together(grid_.world(), [&] { engine_->initialise(request_.initial); });
+  grid::together(grid_.world(), [&] { engine_->initialise(request_.initial); });
   return 0;
 }
 
@@ -142,7 +141,7 @@ std::optional<checkpoint::Found> Run::newest_checkpoint() const {
     for (const std::string& problem : problems)
       std::cerr << "kzero: passed over: " << problem << '\n';
   }
-  checkpoint::together(grid_.world(), [&] {
+  grid::together(grid_.world(), [&] {
     KZERO_REQUIRE(
         found || problems.empty(), ExitCode::files,
         "{}: holds checkpoints, but none that can be used; to start afresh, move them away or "
@@ -154,7 +153,7 @@ std::optional<checkpoint::Found> Run::newest_checkpoint() const {
 
 Index Run::resume(const checkpoint::Found& found) {
   const checkpoint::Manifest& m = found.manifest;
-  checkpoint::together(grid_.world(), [&] {
+  grid::together(grid_.world(), [&] {
     checkpoint::require_same_parameters(found, engine_->table());
     KZERO_REQUIRE(
         m.samples == m.step * config_.train.global_batch, ExitCode::usage,
@@ -166,8 +165,7 @@ Index Run::resume(const checkpoint::Found& found) {
   engine_->loaded();
   engine_->scaler().restore(m.loss_scale, m.scale_good_steps, m.skipped_steps, m.skipped_in_row);
   console_.note("resumed from " + found.path.string());
-  for (const std::string& change : deck_changes(m.deck, deck::resolved(config_)))
-    console_.note(change);
+  for (const std::string& change : deck_changes(m.deck, request_.deck)) console_.note(change);
   saved_step_ = m.step;
   return m.step;
 }
@@ -178,7 +176,7 @@ void Run::announce(Index first_step) {
   record.git_hash = git_hash();
   record.hosts = host_names(grid_.world());
   record.deck_file = request_.deck_file;
-  record.deck = deck::resolved(config_);
+  record.deck = request_.deck;
   record.data_ranks = grid_.data().size();
   record.tensor_ranks = grid_.tensor().size();
   record.threads = session_.threads();
@@ -226,7 +224,7 @@ void Run::save(Index steps_done) {
   const auto begin = Clock::now();
   const optim::LossScaler& scaler = engine_->scaler();
   checkpoint::Manifest m;
-  m.deck = deck::resolved(config_);
+  m.deck = request_.deck;
   m.model = checkpoint::shape_of(config_.model);
   m.data_ranks = grid_.data().size();
   m.tensor_ranks = grid_.tensor().size();
@@ -280,6 +278,7 @@ ExitCode Run::operator()() {
       const StepResult result = engine_->step(done, *dataset_.training);
       report(done, result, seconds_since(begin));
       ++done;
+      engine_->scaler().require_progress();
       const bool last = done == steps;
       const Index every = config_.train.validate_every;
       if (dataset_.validation && every > 0 && (done % every == 0 || last)) validate(done);
@@ -297,7 +296,14 @@ ExitCode Run::operator()() {
   }
   save(done);
   finish(reason, first_step, done);
-  return done == steps ? ExitCode::done : ExitCode::stopped;
+  if (done >= steps) return ExitCode::done;
+  if (config_.checkpoint.folder.empty()) {
+    throw grid::AgreedError(ExitCode::other,
+                            fmt::format("stopped ({}) after {} steps without a checkpoint, as "
+                                        "checkpoint.folder is empty",
+                                        reason, done));
+  }
+  return ExitCode::stopped;
 }
 
 }  // namespace

@@ -11,6 +11,7 @@ namespace kzero::train {
 
 struct RunRequest {
   deck::Config config;    // resolved for this launch
+  std::string deck;       // the same as TOML text, every key in it
   std::string deck_file;  // as the user named it
   InitialValues initial;  // of a model that starts from a file; empty: drawn from the seed
 };

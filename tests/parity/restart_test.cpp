@@ -63,7 +63,7 @@ Index load(Training& training, const grid::Group& group, const fs::path& folder)
 deck::Config deck_of(Dtype precision) {
   deck::Config config = small_deck(precision);
   config.train.steps = 12;
-  config.optimizer.loss_scale = 0x1p22;
+  config.optimizer.loss_scale = 0x1p24;
   config.optimizer.loss_scale_window = 3;
   return config;
 }

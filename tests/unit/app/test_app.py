@@ -29,7 +29,7 @@ class Commands(LaunchTest):
         (self.folder / "defaults.toml").write_text(self.expect(self.run_kzero("defaults"), 0).stdout)
         checked = self.expect(self.run_kzero("check", "defaults.toml", "data.files=text"), 0)
         self.assertEqual(checked.stdout, "defaults.toml: no errors\n")
-        self.assertIn("| `train.steps`", self.expect(self.run_kzero("defaults", "--reference"), 0).stdout)
+        self.assertIn("| `global_batch` |", self.expect(self.run_kzero("defaults", "--reference"), 0).stdout)
 
     def test_check_reports_all_errors_with_their_places(self):
         (self.folder / "bad.toml").write_text("[model]\nlayres = 3\n[train]\nsteps = 'many'\n")
@@ -99,7 +99,8 @@ class Runs(LaunchTest):
     def test_threads_do_not_change_a_bit(self):
         for precision in ("fp32", "bf16", "fp16"):
             for threads in (1, 2, 3):
-                self.expect(self.train("checkpoint.folder=", f"train.precision={precision}", "train.micro_batch=4",
+                self.expect(self.train("checkpoint.folder=", f"train.precision={precision}", "train.micro_batch=8",
+                                       "train.global_batch=16", "model.hidden=96", "model.sequence=61",
                                        f"run.threads={threads}", f"run.metrics={precision}{threads}.jsonl"), 0)
             for threads in (2, 3):
                 self.assertEqual(steps_of(self.folder / f"{precision}{threads}.jsonl"),
@@ -140,17 +141,17 @@ class Failures(LaunchTest):
 
     def test_decks(self):
         self.expect(self.run_kzero("train", "missing.toml", ranks=2), 2, "missing.toml: the deck cannot be read")
-        self.expect(self.train("model.layres=3", ranks=2), 2, "model.layres", "model.layers")
+        self.expect(self.train("model.layres=3", ranks=2), 2, "key 'model.layres' is not known", "model.layers")
         self.expect(self.train("grid.data=3", ranks=2), 2, "number of ranks, 2")
         self.expect(self.train("grid.data=2"), 2, "number of ranks, 1")
 
     def test_memory(self):
         for ranks in (None, 2):
-            self.expect(self.train("model.hidden=65535", "model.layers=1000", ranks=ranks), 3, "of memory for parameters")
+            self.expect(self.train("model.hidden=65535", "model.layers=1000", ranks=ranks), 3, "the run needs 750")
 
     def test_data(self):
         self.expect(self.train("data.files=missing.bin", ranks=2), 4, "missing.bin")
-        self.expect(self.train("data.format=llmc", ranks=2), 4, "text")
+        self.expect(self.train("data.format=llmc", ranks=2), 4, "text: starts with")
         (self.folder / "short").write_bytes(b"x" * 11)
         self.expect(self.train("data.files=short", ranks=2), 4, "short")
 
@@ -171,20 +172,30 @@ class Failures(LaunchTest):
 
     def test_a_checkpoint_of_another_run(self):
         self.expect(self.train(), 0)
-        self.expect(self.train("train.steps=8", "model.hidden=24", ranks=2), 2, "wte.weight")
+        self.expect(self.train("train.steps=8", "model.hidden=24", ranks=2), 2, "is of another model")
         self.expect(self.train("train.steps=8", "train.global_batch=8", ranks=2), 2, "train.global_batch = 8")
 
     def test_divergence(self):
+        # Weights grow a millionfold a step until they overflow.
         for ranks in (None, 2):
             metrics = f"{ranks}.jsonl"
-            self.expect(self.train("optimizer.lr=1e30", "optimizer.warmup=0", "optimizer.max_skipped=3",
-                                   "checkpoint.folder=", f"run.metrics={metrics}", ranks=ranks), 5,
-                        "not finite in 3 steps in a row")
-            steps, (end,) = records(self.folder / metrics, "step"), records(self.folder / metrics, "end")
-            self.assertEqual([r["skipped"] for r in steps], [False, True, True, True])
-            self.assertEqual((end["reason"], end["steps"]), ("diverged", 4))
+            self.expect(self.train("train.steps=30", "optimizer.lr=1000", "optimizer.warmup=0",
+                                   "optimizer.weight_decay=1000", "optimizer.max_skipped=3", "checkpoint.folder=",
+                                   f"run.metrics={metrics}", ranks=ranks), 5, "not finite in 3 steps in a row")
+            skipped = [r["skipped"] for r in records(self.folder / metrics, "step")]
+            self.assertEqual(skipped[-3:], [True, True, True])
+            self.assertEqual(sum(skipped), 3)
+            end, = records(self.folder / metrics, "end")
+            self.assertEqual((end["reason"], end["steps"]), ("diverged", len(skipped)))
             for row in end["traffic"]:
                 self.assertEqual(row["elements_per_step"], row["theory_elements_per_step"])
+
+    def test_a_stop_without_a_checkpoint_is_no_reason_to_submit_again(self):
+        launch = self.start("checkpoint.folder=")
+        self.signal_rank(launch, 0, signal.SIGTERM)
+        self.assertEqual(self.finish(launch), 1, launch.errors)
+        self.assertEqual(launch.errors.count("without a checkpoint"), 1, launch.errors)
+        self.assertEqual(self.metrics("end")[-1]["reason"], "signal")
 
 
 class Stops(LaunchTest):
@@ -233,11 +244,10 @@ class Stops(LaunchTest):
         launch = self.start("checkpoint.every=2")
         self.signal_rank(launch, 1, signal.SIGKILL)
         self.assertNotIn(self.finish(launch), (0, 75))
-        steps = self.metrics("checkpoint")[-1]["step"]
-        before = (self.folder / "metrics.jsonl").read_text()
-        self.expect(self.train(f"train.steps={steps + 2}", "run.metrics=again.jsonl", ranks=2), 0)
-        first = steps_of(self.folder / "again.jsonl")[0][0]
-        self.assertIn(first, (steps, steps + 2) if first else (), before[-500:])
+        saved = self.metrics("checkpoint")[-1]["step"]
+        self.expect(self.train(f"train.steps={saved + 20}", "run.metrics=again.jsonl", ranks=2), 0)
+        start, = records(self.folder / "again.jsonl", "start")
+        self.assertGreaterEqual(start["first_step"], saved)
 
 
 class Convert(LaunchTest):
@@ -255,10 +265,10 @@ class Convert(LaunchTest):
         saved, back = (arrays_of(self.folder / p) for p in ("saved/step_00000006", "back/step_00000000"))
         self.assertEqual(saved.keys(), back.keys())
         for name in saved:
-            if name.endswith("master"):
-                self.assertEqual(saved[name].tobytes(), back[name].tobytes(), name)
-            else:
+            if name.endswith("_moment"):
                 self.assertFalse(back[name].any(), name)
+            elif name.endswith("master"):
+                self.assertEqual(saved[name].tobytes(), back[name].tobytes(), name)
 
     def test_training_starts_from_converted_weights_by_either_way(self):
         self.expect(self.train("train.steps=3"), 0)

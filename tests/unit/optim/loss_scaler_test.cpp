@@ -59,8 +59,10 @@ TEST(LossScaler, EndsARunThatKeepsFailing) {
     for (int i = 0; i < 3; ++i) scaler.update(false);
     scaler.update(true);  // in a row means in a row
     for (int i = 0; i < 3; ++i) scaler.update(false);
+    EXPECT_NO_THROW(scaler.require_progress());
+    scaler.update(false);
     try {
-      scaler.update(false);
+      scaler.require_progress();
       FAIL() << "no Error was thrown";
     } catch (const Error& error) {
       EXPECT_EQ(error.code(), ExitCode::diverged);

@@ -8,12 +8,12 @@
 #include "base/error.hpp"
 #include "grid/group.hpp"
 
-namespace kzero::checkpoint {
+namespace kzero::grid {
 
 /// Runs f() on this rank. If it throws on any rank, every rank throws the lowest such rank's Error.
 /// Collective over `group`; f itself must not be.
 template <class F>
-void together(const grid::Group& group, F&& f) {
+void together(const Group& group, F&& f) {
   std::string problem;
   ExitCode code = ExitCode::other;
   try {
@@ -27,4 +27,4 @@ void together(const grid::Group& group, F&& f) {
   group.agree(problem, static_cast<int>(code));
 }
 
-}  // namespace kzero::checkpoint
+}  // namespace kzero::grid
