@@ -69,51 +69,69 @@ TEST_P(ReferenceRun, Fp32AccumulatingSingleSequencesAgreesWithFloat64) {
   expect_fp32_run(CaseRun(GetParam(), Dtype::fp32, Micro::one_sequence));
 }
 
-/// How far a 16-bit run may be from exact arithmetic, by the format's unit round-off u and the
-/// depth of the model.
+/// How far a 16-bit run may be from exact arithmetic, by the format's unit round-off u, the depth
+/// of the model and the reference's own gradients. Standard deviations, six of which are allowed.
 ///
 /// A value that is stored in the format is off by a factor of at most 1 +- u, in the root mean
 /// square u / sqrt(3). On its way from tokens to logits a number is stored 8 times a block (two
 /// LayerNorms, qkv, attention, the stream after attention, the hidden layer before and after GELU,
-/// the stream after it) and meets 4 stored weights there; embedding and head add 4: K = 12 L + 4.
-/// Independent roundings add up as squares, and neither LayerNorm nor the residual sums amplify
-/// them in the norm, so the vector before the logits is off by e = sqrt(K / 3) u of its norm.
-/// Backward repeats the way in reverse, with values that are off themselves: 2 K roundings more, so
-/// a gradient is off by sqrt(3 K / 3) u.
+/// the stream after it) and twice outside: A = 8 L + 2. Independent roundings add up as squares,
+/// and neither LayerNorm nor the residual sums amplify them in the norm, so the vector before the
+/// logits is off by sqrt(A / 3) u of its norm. That is sqrt(D) (LayerNorm with weights near 1), so
+/// a logit is off by sqrt(A / 3) u |w|, w its row of the output matrix, and a loss, as the
+/// difference of one logit and a mean of logits, by sqrt(2) times that; their mean over N tokens by
+/// 1 / sqrt(N) of it. Rounded weights change the loss by the sum of gradient * weight * rounding.
 ///
-/// That vector has norm sqrt(D) (LayerNorm with weights near 1), so a logit is off by e |w|, w its
-/// row of the output matrix, and a loss, as the difference of one logit and a mean of logits, by
-/// sqrt(2) e |w|. An AdamW update is lr times a number of size 1 whose error is twice the
-/// gradient's relative error at most; weighted with the gradient g it changes later losses by 2 lr
-/// e' |g| a step. All as standard deviations; six of them are allowed, without taking into account
-/// that a loss is a mean over many tokens.
+/// A gradient meets the A roundings forward, about twice as many backward and the 4 L + 2 of
+/// weights, each on both ways: it is off by e = sqrt(K / 3) u, K = 3 A + 2 (4 L + 2), and so is its
+/// norm at most. An AdamW update is lr times a number of size 1 whose error is at most twice the
+/// gradient's relative one; weighted with the gradient g it changes later losses by 2 lr e |g| a
+/// step.
 struct Tolerance {
   double norm;
   double first_loss;
   double loss_per_rate;  // for each unit of learning rate spent before the step
 
-  Tolerance(const ReferenceCase& reference, double u) {
+  Tolerance(const ReferenceCase& reference, const param::Table& table, double u) {
     const deck::Config config = reference.config();
-    const double stored = 12.0 * static_cast<double>(config.model.layers) + 4;
+    const auto layers = static_cast<double>(config.model.layers);
+    const double stored = 8 * layers + 2, on_gradient = 3 * stored + 2 * (4 * layers + 2);
+    const auto tokens = static_cast<double>(config.train.global_batch * config.model.sequence);
+    norm = std::sqrt(on_gradient / 3) * u;
+    const double rounded_stream = std::sqrt(2 * stored / 3 / tokens) * longest_row(reference);
+    first_loss = 6 * u * (rounded_stream + rounded_weights(reference, table));
+    double largest = 0;
+    for (const double g : reference.numbers("grad_norm")) largest = std::max(largest, g);
+    loss_per_rate = 6 * 2 * norm * largest;
+  }
+
+  static double longest_row(const ReferenceCase& reference) {
     const auto table = reference.numbers("final/wte.weight");
-    const auto width = static_cast<std::size_t>(config.model.hidden);
+    const auto width = static_cast<std::size_t>(reference.config().model.hidden);
     double longest = 0;
     for (std::size_t row = 0; row < table.size(); row += width) {
       double squares = 0;
       for (std::size_t i = row; i < row + width; ++i) squares += table[i] * table[i];
       longest = std::max(longest, std::sqrt(squares));
     }
-    double largest_norm = 0;
-    for (const double norm_of_step : reference.numbers("grad_norm"))
-      largest_norm = std::max(largest_norm, norm_of_step);
-    norm = 6 * std::sqrt(stored) * u;
-    first_loss = 6 * std::sqrt(2 * stored / 3) * u * longest;
-    loss_per_rate = 6 * 2 * std::sqrt(stored) * u * largest_norm;
+    return longest;
+  }
+
+  static double rounded_weights(const ReferenceCase& reference, const param::Table& table) {
+    double squares = 0;
+    for (const auto& unit : table) {
+      for (const auto& p : unit.params) {
+        const auto w = reference.numbers("initial/" + p.name);
+        const auto g = reference.numbers("gradient/" + p.name);
+        for (std::size_t i = 0; i < w.size(); ++i) squares += w[i] * g[i] * w[i] * g[i] / 3;
+      }
+    }
+    return std::sqrt(squares);
   }
 };
 
 void expect_16_bit_run(const CaseRun& run, double round_off) {
-  const Tolerance tolerance(run.reference, round_off);
+  const Tolerance tolerance(run.reference, run.training->engine->table(), round_off);
   const auto loss = run.reference.numbers("loss"), norm = run.reference.numbers("grad_norm"),
              lr = run.reference.numbers("lr");
   ASSERT_EQ(run.results.size(), loss.size());
