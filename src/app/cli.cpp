@@ -46,7 +46,7 @@ ExitCode fail_alone(const std::string& text, ExitCode code) {
 
 std::string version_text() {
   std::string text;
-  for (const auto& [name, value] : build_facts()) text += name + " " + value + "\n";
+  for (const auto& [name, value] : build_facts()) text += fmt::format("{} {}\n", name, value);
   text.pop_back();
   return text;
 }

@@ -3,7 +3,6 @@
 import json
 import os
 import shutil
-import signal
 import subprocess
 import tempfile
 import time
@@ -138,6 +137,3 @@ class LaunchTest(unittest.TestCase):
 
     def checkpoints(self):
         return sorted(p.name for p in (self.folder / "saved").glob("step_*"))
-
-
-__all__ = ["LaunchTest", "arrays_of", "records", "signal", "steps_of", "subprocess"]

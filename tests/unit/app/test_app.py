@@ -1,12 +1,13 @@
 """kzero as its users meet it. Arguments: names of test classes; none: all."""
 
 import json
+import signal
 import unittest
 from pathlib import Path
 
 import numpy as np
 
-from launch import LaunchTest, arrays_of, records, signal, steps_of
+from launch import LaunchTest, arrays_of, records, steps_of
 
 CATEGORIES = {"parameters", "gradients", "optimizer", "activations", "recompute", "buckets", "workspace", "io"}
 
