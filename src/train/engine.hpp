@@ -56,8 +56,8 @@ class Engine {
   virtual optim::LossScaler& scaler() = 0;
 };
 
-/// Allocates everything: ledger and communicator must outlive the engine. The deck is resolved.
-/// Throws Error(memory) if it does not fit.
+/// Allocates everything: config, ledger and communicator must outlive the engine. The deck is
+/// resolved. Throws Error(memory) if it does not fit.
 std::unique_ptr<Engine> make_engine(const deck::Config& config, const Machine& machine,
                                     comm::Communicator& data, const grid::Group& data_group,
                                     tensor::Gemm& gemm, memory::Ledger& ledger);
