@@ -4,6 +4,14 @@
 
 namespace kzero::kernels {
 
+Index attention_scratch_bytes(const AttentionShape& shape, Index threads) {
+  if constexpr (tensor::on_host) {
+    return attention_tiles_scratch_bytes(shape, threads);
+  } else {
+    return 0;
+  }
+}
+
 template <class T>
 void attention_forward(const Execution& exec, const AttentionShape& shape, Matrix<const T> qkv,
                        Matrix<T> out, Matrix<float> log_sum, Vector<float> scratch) {

@@ -146,7 +146,7 @@ void for_each_head(const Execution& exec, const AttentionShape& s, const char* l
 
 }  // namespace
 
-Index attention_scratch_bytes(const AttentionShape& shape, Index threads) {
+Index attention_tiles_scratch_bytes(const AttentionShape& shape, Index threads) {
   return threads * HeadScratch::elements(shape) * static_cast<Index>(sizeof(float));
 }
 

@@ -6,6 +6,8 @@
 
 namespace kzero::kernels {
 
+Index attention_tiles_scratch_bytes(const AttentionShape& shape, Index threads);
+
 template <class T>
 void attention_forward_tiles(const Execution& exec, const AttentionShape& shape,
                              Matrix<const T> qkv, Matrix<T> out, Matrix<float> log_sum,

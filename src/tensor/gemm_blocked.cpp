@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "base/error.hpp"
 #include "tensor/gemm_backends.hpp"
 
 namespace kzero::tensor {
@@ -83,14 +84,19 @@ void BlockedGemm::run_typed(const Execution& exec, const Product& p) {
 }
 
 void BlockedGemm::run(const Execution& exec, const Product& p) {
-  with_type(p.in, [&](auto in) {
-    using T = decltype(in);
-    if (p.out == p.in) {
-      run_typed<T, T>(exec, p);
-    } else {
+  const auto run_from = [&]<class T>(T) {
+    if (p.out == Dtype::fp32) {
       run_typed<T, float>(exec, p);
+    } else {
+      run_typed<T, T>(exec, p);
     }
-  });
+  };
+  KZERO_EXPECT(p.in != Dtype::fp32);
+  if (p.in == Dtype::bf16) {
+    run_from(bf16{});
+  } else {
+    run_from(fp16{});
+  }
 }
 
 void prepare_output(const Execution& exec, const Product& p) {

@@ -1,5 +1,6 @@
 #include "train/reports.hpp"
 
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -78,7 +79,7 @@ std::vector<std::string> deck_changes(const std::string& before, const std::stri
       const std::size_t equals = line.find(" = ");
       if (line.starts_with('[')) table = line.substr(1, line.find(']') - 1);
       if (equals != std::string::npos)
-        found[table + "." + line.substr(0, equals)] = line.substr(equals + 3);
+        found[fmt::format("{}.{}", table, line.substr(0, equals))] = line.substr(equals + 3);
     }
     return found;
   };
@@ -87,7 +88,7 @@ std::vector<std::string> deck_changes(const std::string& before, const std::stri
   for (const auto& [key, value] : values(now)) {
     const auto was = old.find(key);
     if (was == old.end() || was->second == value) continue;
-    changes.push_back(key + " is " + value + ", was " + was->second);
+    changes.push_back(fmt::format("{} is {}, was {}", key, value, was->second));
   }
   return changes;
 }

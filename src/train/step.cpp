@@ -17,7 +17,7 @@ template <class T>
 memory::Arenas measure(const deck::Config& config, const param::FlatLayout& layout,
                        const Machine& machine) {
   memory::Arenas arenas;
-  Buffers<T>(arenas, config, layout, machine, nullptr);
+  const Buffers<T> counted(arenas, config, layout, machine, nullptr);
   return arenas;
 }
 
