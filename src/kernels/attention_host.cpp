@@ -45,6 +45,15 @@ void load(const T* from, Index stride, Index rows, Index width, float* to) {
   }
 }
 
+/// The q, k and v of one head, which begin at `row` of a [B*T,3D] array.
+template <class T>
+void load_qkv(const AttentionShape& s, const T* row, const HeadScratch& h) {
+  const Index d = s.head_width();
+  load(row, 3 * s.width, s.sequence, d, h.q);
+  load(row + s.width, 3 * s.width, s.sequence, d, h.k);
+  load(row + 2 * s.width, 3 * s.width, s.sequence, d, h.v);
+}
+
 template <class T>
 void store(const float* from, Index rows, Index width, T* to, Index stride) {
   for (Index i = 0; i < rows; ++i) {
@@ -157,10 +166,7 @@ void attention_forward_tiles(const Execution& exec, const AttentionShape& s, Mat
   for_each_head(exec, s, "kzero::kernels::attention_forward", scratch,
                 [=](Index head, const HeadScratch& h) {
                   const Index b = head / s.heads, column = head % s.heads * d;
-                  const T* row = &qkv(b * s.sequence, column);
-                  load(row, 3 * width, s.sequence, d, h.q);
-                  load(row + width, 3 * width, s.sequence, d, h.k);
-                  load(row + 2 * width, 3 * width, s.sequence, d, h.v);
+                  load_qkv(s, &qkv(b * s.sequence, column), h);
                   forward_head(s, h, &log_sum(head, 0));
                   store(h.out, s.sequence, d, &out(b * s.sequence, column), width);
                 });
@@ -174,10 +180,7 @@ void attention_backward_tiles(const Execution& exec, const AttentionShape& s, Ma
   for_each_head(exec, s, "kzero::kernels::attention_backward", scratch,
                 [=](Index head, const HeadScratch& h) {
                   const Index b = head / s.heads, column = head % s.heads * d;
-                  const T* row = &qkv(b * s.sequence, column);
-                  load(row, 3 * width, s.sequence, d, h.q);
-                  load(row + width, 3 * width, s.sequence, d, h.k);
-                  load(row + 2 * width, 3 * width, s.sequence, d, h.v);
+                  load_qkv(s, &qkv(b * s.sequence, column), h);
                   load(&out(b * s.sequence, column), width, s.sequence, d, h.out);
                   load(&dout(b * s.sequence, column), width, s.sequence, d, h.dout);
                   backward_head(s, h, &log_sum(head, 0));
