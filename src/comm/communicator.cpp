@@ -1,22 +1,31 @@
 #include "comm/communicator.hpp"
 
-#include <vector>
-
 #include "base/error.hpp"
 #include "comm/mpi_communicator.hpp"
 
 namespace kzero::comm {
 
-void Communicator::all_gather(ConstSpan mine, std::span<const Span> receive, Purpose purpose) {
-  const std::vector<ConstSpan> send(size(), mine);
-  all_to_all(send, receive, Operation::all_gather, purpose);
+Ticket Communicator::begin_all_to_all(std::vector<ConstSpan> send, std::vector<Span> receive,
+                                      Operation operation, Purpose purpose) {
+  KZERO_EXPECT(static_cast<int>(send.size()) == size() &&
+               static_cast<int>(receive.size()) == size());
+  for (int r = 0; r < size(); ++r) {
+    if (r == rank()) continue;
+    traffic_.add({group_.name(), operation, purpose}, send[r].elements, send[r].bytes());
+  }
+  return begin(std::move(send), std::move(receive));
 }
 
-std::unique_ptr<Communicator> make_communicator(const std::string& name, const grid::Group& group,
-                                                Traffic& traffic) {
+Ticket Communicator::begin_all_gather(ConstSpan mine, std::vector<Span> receive, Purpose purpose) {
+  return begin_all_to_all(std::vector<ConstSpan>(size(), mine), std::move(receive),
+                          Operation::all_gather, purpose);
+}
+
+std::unique_ptr<Communicator> make_communicator(const std::string& name, Overlap overlap,
+                                                const grid::Group& group, Traffic& traffic) {
   KZERO_REQUIRE(name == "mpi", ExitCode::usage,
                 "run.communicator = \"{}\" is not in this build; it has \"mpi\"", name);
-  return std::make_unique<MpiCommunicator>(group, traffic);
+  return std::make_unique<MpiCommunicator>(overlap, group, traffic);
 }
 
 }  // namespace kzero::comm

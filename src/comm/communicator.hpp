@@ -2,8 +2,9 @@
 // elements; the backend moves bytes and enters every element it sends in the traffic ledger.
 #pragma once
 
+#include <cstdint>
 #include <memory>
-#include <span>
+#include <vector>
 
 #include "base/float16.hpp"
 #include "base/types.hpp"
@@ -38,22 +39,39 @@ struct ConstSpan {
   Index bytes() const { return elements * bytes_of(dtype); }
 };
 
-/// Every function is collective over the group: all its ranks must call it with matching counts.
-/// Data sent has been computed (the caller fences); data received is ready on return. Spans never
-/// overlap.
+/// Stands for an exchange that was begun. Exchanges end in the order in which they began.
+using Ticket = std::uint64_t;
+
+/// Every function but wait() is collective over the group: all its ranks must call it with matching
+/// counts, in the same order. Data sent has been computed (the caller fences) and stays as it is,
+/// and data received is not touched, until the exchange has ended. Spans never overlap.
 class Communicator {
  public:
   virtual ~Communicator() = default;
 
   int rank() const { return group_.rank(); }
   int size() const { return group_.size(); }
+  Traffic& traffic() { return traffic_; }
 
-  /// send[r] goes to rank r, receive[r] comes from rank r; the own entries are ignored.
-  virtual void all_to_all(std::span<const ConstSpan> send, std::span<const Span> receive,
-                          Operation operation, Purpose purpose) = 0;
+  /// send[r] goes to rank r, receive[r] comes from rank r; the own entries are ignored. Counts the
+  /// traffic at once; whether data moves before wait() is the backend's affair.
+  Ticket begin_all_to_all(std::vector<ConstSpan> send, std::vector<Span> receive,
+                          Operation operation, Purpose purpose);
 
   /// `mine` goes to every rank, receive[r] comes from rank r; the own entry is ignored.
-  void all_gather(ConstSpan mine, std::span<const Span> receive, Purpose purpose);
+  Ticket begin_all_gather(ConstSpan mine, std::vector<Span> receive, Purpose purpose);
+
+  /// Returns when the exchange, and all begun before it, have ended. Throws what they met.
+  virtual void wait(Ticket ticket) = 0;
+
+  /// begin_all_to_all and wait.
+  void all_to_all(std::vector<ConstSpan> send, std::vector<Span> receive, Operation operation,
+                  Purpose purpose) {
+    wait(begin_all_to_all(std::move(send), std::move(receive), operation, purpose));
+  }
+  void all_gather(ConstSpan mine, std::vector<Span> receive, Purpose purpose) {
+    wait(begin_all_gather(mine, std::move(receive), purpose));
+  }
 
   /// The root's data on every rank.
   virtual void broadcast(Span data, int root, Purpose purpose) = 0;
@@ -61,12 +79,18 @@ class Communicator {
  protected:
   Communicator(const grid::Group& group, Traffic& traffic) : group_(group), traffic_(traffic) {}
 
+  virtual Ticket begin(std::vector<ConstSpan> send, std::vector<Span> receive) = 0;
+
   const grid::Group& group_;
   Traffic& traffic_;
 };
 
-/// `name` is run.communicator; group and traffic must outlive what is made.
-std::unique_ptr<Communicator> make_communicator(const std::string& name, const grid::Group& group,
-                                                Traffic& traffic);
+/// Whether exchanges move data while the caller computes, or inside begin.
+enum class Overlap { no, yes };
+
+/// `name` is run.communicator; group and traffic must outlive what is made. With Overlap::yes no
+/// other MPI call may be made on this rank between begin and wait.
+std::unique_ptr<Communicator> make_communicator(const std::string& name, Overlap overlap,
+                                                const grid::Group& group, Traffic& traffic);
 
 }  // namespace kzero::comm

@@ -3,6 +3,8 @@
 #include <mpi.h>
 
 #include <algorithm>
+#include <chrono>
+#include <thread>
 
 #include "base/error.hpp"
 
@@ -15,6 +17,11 @@ namespace {
 constexpr Index piece_bytes = Index{1} << 20;
 constexpr int tag = 1;
 
+// A thread that waits must not take a core from threads that compute: it offers it after every
+// look, and after some it sleeps.
+constexpr int looks_before_sleep = 100;
+constexpr std::chrono::microseconds sleep_time{20};
+
 void check(int status, const char* what, const std::string& group) {
   if (status == MPI_SUCCESS) return;
   char text[MPI_MAX_ERROR_STRING];
@@ -23,27 +30,73 @@ void check(int status, const char* what, const std::string& group) {
   fail(ExitCode::other, "{} over group '{}' failed: {}", what, group, std::string(text, length));
 }
 
+Span piece_of(const Span& span, Index at) {
+  const Index bytes = std::clamp<Index>(span.bytes() - at, 0, piece_bytes);
+  return {static_cast<std::byte*>(span.data) + at, bytes / bytes_of(span.dtype), span.dtype};
+}
+
+ConstSpan piece_of(const ConstSpan& span, Index at) {
+  const Index bytes = std::clamp<Index>(span.bytes() - at, 0, piece_bytes);
+  return {static_cast<const std::byte*>(span.data) + at, bytes / bytes_of(span.dtype), span.dtype};
+}
+
 }  // namespace
 
-void MpiCommunicator::all_to_all(std::span<const ConstSpan> send, std::span<const Span> receive,
-                                 Operation operation, Purpose purpose) {
+MpiCommunicator::MpiCommunicator(Overlap overlap, const grid::Group& group, Traffic& traffic)
+    : Communicator(group, traffic) {
+  if (overlap == Overlap::yes && group.size() > 1) worker_.emplace();
+}
+
+MpiCommunicator::~MpiCommunicator() {
+  // Nothing is under way unless an error unwinds; then partners may never come.
+  abandoned_ = true;
+}
+
+Ticket MpiCommunicator::begin(std::vector<ConstSpan> send, std::vector<Span> receive) {
+  if (!worker_) {
+    exchange(send, receive);
+    return 0;
+  }
+  return worker_->submit(
+      [this, send = std::move(send), receive = std::move(receive)] { exchange(send, receive); });
+}
+
+void MpiCommunicator::wait(Ticket ticket) {
+  if (worker_) worker_->wait(ticket);
+}
+
+void MpiCommunicator::exchange(const std::vector<ConstSpan>& send,
+                               const std::vector<Span>& receive) {
   const int ranks = size(), me = rank();
-  KZERO_EXPECT(static_cast<int>(send.size()) == ranks && static_cast<int>(receive.size()) == ranks);
   for (int step = 1; step < ranks; ++step) {
     const int to = (me + step) % ranks, from = (me - step + ranks) % ranks;
-    const auto* out = static_cast<const std::byte*>(send[to].data);
-    auto* in = static_cast<std::byte*>(receive[from].data);
-    const Index out_bytes = send[to].bytes(), in_bytes = receive[from].bytes();
-    for (Index at = 0; at < std::max(out_bytes, in_bytes); at += piece_bytes) {
-      const Index sent = std::clamp<Index>(out_bytes - at, 0, piece_bytes);
-      const Index received = std::clamp<Index>(in_bytes - at, 0, piece_bytes);
-      check(MPI_Sendrecv(out + at, static_cast<int>(sent), MPI_BYTE, sent > 0 ? to : MPI_PROC_NULL,
-                         tag, in + at, static_cast<int>(received), MPI_BYTE,
-                         received > 0 ? from : MPI_PROC_NULL, tag, group_.handle(),
-                         MPI_STATUS_IGNORE),
-            "exchange", group_.name());
+    const Index bytes = std::max(send[to].bytes(), receive[from].bytes());
+    for (Index at = 0; at < bytes; at += piece_bytes)
+      swap_piece(piece_of(send[to], at), to, piece_of(receive[from], at), from);
+  }
+}
+
+void MpiCommunicator::swap_piece(ConstSpan send, int to, Span receive, int from) {
+  MPI_Request requests[2];
+  check(MPI_Irecv(receive.data, static_cast<int>(receive.bytes()), MPI_BYTE,
+                  receive.elements > 0 ? from : MPI_PROC_NULL, tag, group_.handle(), &requests[0]),
+        "receive", group_.name());
+  check(MPI_Isend(send.data, static_cast<int>(send.bytes()), MPI_BYTE,
+                  send.elements > 0 ? to : MPI_PROC_NULL, tag, group_.handle(), &requests[1]),
+        "send", group_.name());
+  if (!worker_) {
+    check(MPI_Waitall(2, requests, MPI_STATUSES_IGNORE), "exchange", group_.name());
+    return;
+  }
+  int done = 0;
+  for (int looks = 1; !abandoned_; ++looks) {
+    check(MPI_Testall(2, requests, &done, MPI_STATUSES_IGNORE), "exchange", group_.name());
+    if (done) return;
+    if (looks < looks_before_sleep) {
+      std::this_thread::yield();
+    } else {
+      std::this_thread::sleep_for(sleep_time);
     }
-    traffic_.add({group_.name(), operation, purpose}, send[to].elements, out_bytes);
   }
 }
 

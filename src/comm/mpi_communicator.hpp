@@ -2,17 +2,30 @@
 // and an order that does not depend on the MPI library's choice of algorithm.
 #pragma once
 
+#include <atomic>
+#include <optional>
+
 #include "comm/communicator.hpp"
+#include "comm/worker.hpp"
 
 namespace kzero::comm {
 
 class MpiCommunicator : public Communicator {
  public:
-  MpiCommunicator(const grid::Group& group, Traffic& traffic) : Communicator(group, traffic) {}
+  /// With Overlap::yes a thread of its own makes the MPI calls of exchanges.
+  MpiCommunicator(Overlap overlap, const grid::Group& group, Traffic& traffic);
+  ~MpiCommunicator() override;
 
-  void all_to_all(std::span<const ConstSpan> send, std::span<const Span> receive,
-                  Operation operation, Purpose purpose) override;
+  void wait(Ticket ticket) override;
   void broadcast(Span data, int root, Purpose purpose) override;
+
+ private:
+  Ticket begin(std::vector<ConstSpan> send, std::vector<Span> receive) override;
+  void exchange(const std::vector<ConstSpan>& send, const std::vector<Span>& receive);
+  void swap_piece(ConstSpan send, int to, Span receive, int from);
+
+  std::atomic<bool> abandoned_ = false;
+  std::optional<Worker> worker_;
 };
 
 }  // namespace kzero::comm

@@ -40,20 +40,41 @@ struct Channel {
 struct Volume {
   Index elements = 0;
   Index bytes = 0;
+  Index steps = 0;  // in which the channel was used
 };
 
 class Traffic {
  public:
   void add(const Channel& channel, Index elements, Index bytes) {
-    Volume& volume = volumes_[channel];
+    Volume& volume = in_step_ ? steps_[channel] : outside_[channel];
     volume.elements += elements;
     volume.bytes += bytes;
+    if (in_step_ && last_step_[channel] != step_) {
+      last_step_[channel] = step_;
+      ++volume.steps;
+    }
   }
-  void reset() { volumes_.clear(); }
-  const std::map<Channel, Volume>& volumes() const { return volumes_; }
+
+  /// What is added until end_step() belongs to one training step; all else (first weights,
+  /// validation) is kept apart.
+  void begin_step() {
+    ++step_;
+    in_step_ = true;
+  }
+  void end_step() { in_step_ = false; }
+
+  void reset() { *this = {}; }
+
+  /// Of all steps so far.
+  const std::map<Channel, Volume>& in_steps() const { return steps_; }
+  /// Of everything outside of steps; its `steps` are 0.
+  const std::map<Channel, Volume>& outside() const { return outside_; }
 
  private:
-  std::map<Channel, Volume> volumes_;
+  bool in_step_ = false;
+  Index step_ = 0;  // counted from 1
+  std::map<Channel, Volume> steps_, outside_;
+  std::map<Channel, Index> last_step_;
 };
 
 }  // namespace kzero::comm

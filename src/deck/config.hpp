@@ -14,6 +14,8 @@ namespace kzero::deck {
 enum class Schedule { cosine, linear, constant };
 enum class DataFormat { bytes, llmc };
 enum class DataOrder { shuffled, sequential };
+enum class Accumulate { automatic, local, reduced };
+enum class Offload { none, host };
 enum class GemmBackend { onednn, blas, reference };
 
 struct Model {
@@ -35,8 +37,12 @@ struct Grid {
 };
 
 struct Zero {
-  Index stage = 0;
+  Index stage = 2;
   Index bucket = Index{32} << 20;  // bytes (C_B)
+  Index prefetch_units = 1;        // stage 3: gathered ahead of the one in use
+  Accumulate accumulate = Accumulate::automatic;
+  Offload offload = Offload::none;  // of the optimizer's state
+  bool overlap = false;             // messages move while the rank computes
 };
 
 struct Train {

@@ -139,11 +139,29 @@ void add_zero(std::vector<Key>& table) {
   constexpr auto t = &Config::zero;
   table.push_back(
       integer("zero.stage", t, &Zero::stage, from(0, 3), "",
-              "What the data-parallel ranks share out among themselves (0: nothing); this "
-              "version has 0 only."));
+              "What the data-parallel ranks share out among themselves: 1 the optimizer state, 2 "
+              "also gradients, 3 also parameters; 0 nothing."));
   table.push_back(
       size("zero.bucket", t, &Zero::bucket, from(256, 0x1p40),
-           "Size of one communication buffer; gradients are reduced a buffer at a time."));
+           "Size of the communication buffer; gradients are reduced a buffer at a time."));
+  table.push_back(integer("zero.prefetch_units", t, &Zero::prefetch_units, from(0, 10000), "units",
+                          "Units (blocks) whose parameters are gathered ahead of the one in use in "
+                          "stage 3."));
+  table.push_back(choice("zero.accumulate", t, &Zero::accumulate,
+                         {{"auto", Accumulate::automatic},
+                          {"local", Accumulate::local},
+                          {"reduced", Accumulate::reduced}},
+                         "Gradients of several micro-batches: \"local\" adds them up before they "
+                         "are reduced (stages 0 "
+                         "and 1), \"reduced\" reduces each and adds in fp32; \"auto\": "
+                         "\"reduced\", on one data-parallel "
+                         "rank \"local\"."));
+  table.push_back(choice("zero.offload", t, &Zero::offload,
+                         {{"none", Offload::none}, {"host", Offload::host}},
+                         "Where the optimizer's state lives and is updated: with the model, or on "
+                         "the host; on builds without a device that is the same."));
+  table.push_back(boolean("zero.overlap", t, &Zero::overlap,
+                          "Gathers and reductions move data while the rank computes."));
 }
 
 void add_train(std::vector<Key>& table) {

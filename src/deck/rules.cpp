@@ -21,6 +21,7 @@ class Rules {
     check_model();
     check_grid();
     check_batch();
+    check_zero();
     check_optimizer();
     check_data();
     check_checkpoint();
@@ -47,11 +48,6 @@ class Rules {
   void check_grid() {
     Grid& grid = config_.grid;
     const Index ranks = target_.ranks;
-    const Index stage = config_.zero.stage;
-    refuse_if(
-        stage > 0, {"zero.stage"},
-        fmt::format("ZeRO stages 1 to 3 are not in this version; zero.stage must be 0, found {}",
-                    stage));
     if (grid.tensor > 1) {
       refuse_if(true, {"grid.tensor"},
                 fmt::format("tensor parallelism is not in this version; grid.tensor must be 1, "
@@ -93,6 +89,20 @@ class Rules {
                           "accumulation = {} * {} * accumulation, found {}; nearest: {}{}{}",
                           micro, data, batch, fewer > 0 ? term(fewer) : "",
                           fewer > 0 ? " and " : "", term(fewer + 1)));
+  }
+
+  void check_zero() {
+    Zero& zero = config_.zero;
+    const Index data = config_.grid.data;
+    if (data == 0) return;
+    refuse_if(
+        zero.accumulate == Accumulate::local && zero.stage >= 2 && data > 1,
+        {"zero.accumulate", "zero.stage"},
+        fmt::format("zero.accumulate = \"local\" keeps whole gradients, which zero.stage = {} "
+                    "does not have; use \"reduced\" or zero.stage 0 or 1",
+                    zero.stage));
+    if (zero.accumulate == Accumulate::automatic)
+      zero.accumulate = data == 1 ? Accumulate::local : Accumulate::reduced;
   }
 
   void check_optimizer() {

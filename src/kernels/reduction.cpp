@@ -82,22 +82,23 @@ double sum_of_squares(const Execution& exec, Vector<const T> x, Vector<float> pa
   return sum_in_order(exec, Vector<const float>(partial.data(), blocks));
 }
 
-template <class T>
-void ordered_sum(const Execution& exec, const T* sources, Index stride, int ranks, int own,
-                 Vector<T> out) {
+template <class T, class Out>
+void ordered_sum(const Execution& exec, const RankValues<T>& values, const float* base,
+                 Vector<Out> out) {
   const Index count = out.extent(0);
+  const RankValues<T> v = values;
   Kokkos::parallel_for(
       "kzero::kernels::ordered_sum",
       Policy(exec, static_cast<int>(ceil_div(count, column_block)), Kokkos::AUTO),
       KOKKOS_LAMBDA(const Team& team) {
         const Index begin = team.league_rank() * column_block;
-        T* target = out.data() + begin;
-        for_each(team, Kokkos::min(Index{column_block}, count - begin), [=](Index i) {
+        for_each(team, Kokkos::min(Index{column_block}, count - begin), [=](Index column) {
+          const Index i = begin + column;
           float total = 0;
-          for (int r = 0; r < ranks; ++r) {
-            total += static_cast<float>(r == own ? target[i] : sources[r * stride + begin + i]);
+          for (int r = 0; r < v.ranks; ++r) {
+            total += static_cast<float>(r == v.rank ? v.own[i] : v.others[r * v.stride + i]);
           }
-          target[i] = static_cast<T>(total);
+          out(i) = static_cast<Out>(base == nullptr ? total : base[i] + total);
         });
       });
 }
@@ -106,10 +107,14 @@ void ordered_sum(const Execution& exec, const T* sources, Index stride, int rank
   template void sum_groups<T>(const Execution&, Matrix<const float>, Index, Update, Vector<T>);   \
   template void sum_rows<T>(const Execution&, Matrix<const T>, Update, Vector<T>, Matrix<float>); \
   template double sum_of_squares<T>(const Execution&, Vector<const T>, Vector<float>);            \
-  template void ordered_sum<T>(const Execution&, const T*, Index, int, int, Vector<T>);
+  template void ordered_sum<T, T>(const Execution&, const RankValues<T>&, const float*, Vector<T>);
 KZERO_INSTANTIATE(float)
 KZERO_INSTANTIATE(bf16)
 KZERO_INSTANTIATE(fp16)
 #undef KZERO_INSTANTIATE
+template void ordered_sum<bf16, float>(const Execution&, const RankValues<bf16>&, const float*,
+                                       Vector<float>);
+template void ordered_sum<fp16, float>(const Execution&, const RankValues<fp16>&, const float*,
+                                       Vector<float>);
 
 }  // namespace kzero::kernels

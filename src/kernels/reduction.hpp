@@ -35,10 +35,20 @@ inline constexpr Index squares_block = 8192;
 template <class T>
 double sum_of_squares(const Execution& exec, Vector<const T> x, Vector<float> partial);
 
-/// out[i] = round(sum over r in order of sources[r * stride + i]) with fp32 sums, except that rank
-/// `own`'s values come from out itself. sources [ranks * stride], out [count].
+/// The values of every rank for a range: the own ones apart, rank r's others at others[r * stride].
 template <class T>
-void ordered_sum(const Execution& exec, const T* sources, Index stride, int ranks, int own,
-                 Vector<T> out);
+struct RankValues {
+  const T* others = nullptr;
+  Index stride = 0;
+  const T* own = nullptr;
+  int ranks = 1;
+  int rank = 0;
+};
+
+/// out[i] = round(base[i] + sum over ranks in rank order of their i-th value), sums in fp32;
+/// without base where it is null. out may be the own values or base. Out is T or float.
+template <class T, class Out>
+void ordered_sum(const Execution& exec, const RankValues<T>& values, const float* base,
+                 Vector<Out> out);
 
 }  // namespace kzero::kernels

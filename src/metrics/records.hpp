@@ -33,6 +33,7 @@ struct TrafficRow {
   Index elements_per_step = 0;
   Index bytes_per_step = 0;
   Index theory_elements_per_step = 0;
+  Index theory_bytes_per_step = 0;
 };
 
 struct StartRecord {

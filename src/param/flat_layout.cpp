@@ -4,16 +4,11 @@
 
 namespace kzero::param {
 
-namespace {
-
-constexpr Index unit_alignment = 32;  // elements: 64 bytes in 16 bits
-
-}  // namespace
-
 FlatLayout::FlatLayout(const Table& table, Index ranks) : ranks_(ranks) {
   for (const UnitSpec& spec : table) {
     UnitLayout unit;
     unit.begin = total_;
+    unit.owned = owned_total_;
     for (const ParamSpec& p : spec.params) {
       unit.offsets.push_back(unit.elements);
       unit.elements += p.elements();
@@ -22,6 +17,7 @@ FlatLayout::FlatLayout(const Table& table, Index ranks) : ranks_(ranks) {
     unit.piece = unit.padded / ranks;
     padded_ += unit.padded;
     total_ += round_up(unit.padded, unit_alignment);
+    owned_total_ += round_up(unit.piece, unit_alignment);
     units_.push_back(std::move(unit));
   }
 }

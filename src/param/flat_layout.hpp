@@ -14,8 +14,12 @@ struct UnitLayout {
   Index elements = 0;          // without padding
   Index padded = 0;            // a multiple of ranks
   Index piece = 0;             // padded / ranks: what a rank owns, rank r from r * piece
+  Index owned = 0;             // where a rank's piece begins in a buffer of its pieces
   std::vector<Index> offsets;  // of each parameter in the unit
 };
+
+/// Ranges of units begin at multiples of so many elements: 64 bytes in 16 bits.
+inline constexpr Index unit_alignment = 32;
 
 class FlatLayout {
  public:
@@ -27,12 +31,15 @@ class FlatLayout {
 
   /// Elements of a buffer of all units, padding and alignment between units included.
   Index total() const { return total_; }
+  /// Elements of a buffer of one rank's pieces of all units, alignment between them included.
+  Index owned_total() const { return owned_total_; }
   /// Elements that are exchanged: the sum of padded units.
   Index padded() const { return padded_; }
 
  private:
   Index ranks_;
   Index total_ = 0;
+  Index owned_total_ = 0;
   Index padded_ = 0;
   std::vector<UnitLayout> units_;
 };

@@ -43,9 +43,10 @@ void keep_freed_memory() {
 Session::Session(const SessionOptions& options) {
   keep_freed_memory();
   int level = 0;
-  MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &level);
-  KZERO_REQUIRE(level >= MPI_THREAD_FUNNELED, ExitCode::other,
-                "this MPI library grants no thread support (MPI_THREAD_FUNNELED is needed)");
+  MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &level);
+  KZERO_REQUIRE(level >= MPI_THREAD_SERIALIZED, ExitCode::other,
+                "this MPI library grants too little thread support (MPI_THREAD_SERIALIZED is "
+                "needed)");
   MPI_Comm_rank(MPI_COMM_WORLD, &rank_);
   MPI_Comm_size(MPI_COMM_WORLD, &size_);
   MPI_Comm node = MPI_COMM_NULL;

@@ -11,49 +11,63 @@ namespace {
 using memory::Category;
 
 template <class T>
-float* master_of(memory::Arenas& arenas, const zero::FlatBuffer<T>& parameters) {
-  if constexpr (dtype_of<T> == Dtype::fp32) {
-    return parameters.data();
-  } else {
-    return arenas.take<float>(Category::optimizer, parameters.elements());
-  }
-}
-
-Index largest_unit(const param::FlatLayout& layout) {
-  Index largest = 0;
-  for (const param::UnitLayout& unit : layout.units()) largest = std::max(largest, unit.padded);
-  return largest;
+zero::FlatBuffer<float> master_of(memory::Arenas& arenas, const Blueprint& blueprint) {
+  if constexpr (dtype_of<T> == Dtype::fp32) return {};
+  return {arenas, Category::optimizer, blueprint.layout, blueprint.stage.optimizer};
 }
 
 tensor::Vector<float> take_partial(memory::Arenas& arenas, const param::FlatLayout& layout) {
-  const Index blocks = ceil_div(largest_unit(layout), kernels::squares_block);
+  Index largest = 0;
+  for (const param::UnitLayout& unit : layout.units()) largest = std::max(largest, unit.piece);
+  const Index blocks = ceil_div(largest, kernels::squares_block);
   return {arenas.take<float>(Category::workspace, blocks), static_cast<std::size_t>(blocks)};
+}
+
+zero::GradientOptions gradient_options(const deck::Config& config, const Blueprint& blueprint) {
+  return {blueprint.stage, blueprint.adds_reduced, config.zero.bucket,
+          config.zero.overlap ? comm::Overlap::yes : comm::Overlap::no};
 }
 
 }  // namespace
 
 template <class T>
-Buffers<T>::Buffers(memory::Arenas& arenas, const deck::Config& config,
-                    const param::FlatLayout& layout, const Machine& machine, tensor::Gemm* gemm)
-    : parameters(arenas, Category::parameters, layout),
-      gradients(arenas, Category::gradients, layout),
-      first(arenas, Category::optimizer, layout),
-      second(arenas, Category::optimizer, layout),
-      master(master_of(arenas, parameters)),
-      bucket(arenas, config.zero.bucket, dtype_of<T>, layout),
-      partial(take_partial(arenas, layout)),
-      model(arenas, config.model, {config.train.micro_batch, machine.threads}, gemm),
-      batches(arenas, config.train.micro_batch, config.model.sequence, config.model.vocab) {}
+Buffers<T>::Buffers(memory::Arenas& arenas, const deck::Config& config, const Blueprint& b,
+                    Index rank, Index threads, tensor::Gemm* gemm)
+    : parameters(arenas, b.layout, b.stage.parameters,
+                 std::max(b.training.gathered_elements(), b.validation.gathered_elements()), rank),
+      gradients(arenas, b.layout, gradient_options(config, b), b.training.target_elements(), rank),
+      master(master_of<T>(arenas, b)),
+      first(arenas, Category::optimizer, b.layout, b.stage.optimizer),
+      second(arenas, Category::optimizer, b.layout, b.stage.optimizer),
+      partial(take_partial(arenas, b.layout)),
+      model(arenas, config.model, {config.train.micro_batch, threads}, gemm),
+      batches(arenas, config.train.micro_batch, config.model.sequence, config.model.vocab),
+      optimizer_(b.stage.optimizer) {}
+
+template <class T>
+T* Buffers<T>::updated(Index u) const {
+  return optimizer_ == zero::Placement::replicated ? parameters.held().unit(u)
+                                                   : parameters.owned(u);
+}
+
+template <class T>
+optim::State Buffers<T>::state(Index u) const {
+  if constexpr (dtype_of<T> == Dtype::fp32) {
+    return {updated(u), first.unit(u), second.unit(u)};
+  } else {
+    return {master.unit(u), first.unit(u), second.unit(u)};
+  }
+}
 
 template struct Buffers<float>;
 template struct Buffers<bf16>;
 template struct Buffers<fp16>;
 
 memory::Bytes planned_bytes(const deck::Config& config, const Machine& machine) {
-  const param::FlatLayout layout(model::gpt_table(config.model), machine.data_ranks);
+  const Blueprint blueprint(config, machine.data_ranks);
   memory::Arenas measuring;
   with_type(config.train.precision, [&](auto type) {
-    Buffers<decltype(type)>(measuring, config, layout, machine, nullptr);
+    Buffers<decltype(type)>(measuring, config, blueprint, 0, machine.threads, nullptr);
   });
   return measuring.bytes();
 }

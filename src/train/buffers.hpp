@@ -2,41 +2,35 @@
 // memory plan, run on allocated ones it is the run.
 #pragma once
 
-#include "deck/config.hpp"
 #include "memory/arenas.hpp"
 #include "model/gpt.hpp"
 #include "optim/optimizer.hpp"
-#include "param/flat_layout.hpp"
 #include "train/batches.hpp"
-#include "zero/bucket.hpp"
-#include "zero/flat_buffer.hpp"
+#include "train/blueprint.hpp"
+#include "zero/gradient_store.hpp"
+#include "zero/parameter_store.hpp"
 
 namespace kzero::train {
 
-/// Who computes: of a launch, or of one that is only planned.
-struct Machine {
-  Index data_ranks = 1;
-  Index threads = 1;
-};
-
 template <class T>
 struct Buffers {
-  zero::FlatBuffer<T> parameters;
-  zero::FlatBuffer<T> gradients;
+  zero::ParameterStore<T> parameters;
+  zero::GradientStore<T> gradients;
+  zero::FlatBuffer<float> master;  // none in an fp32 run: the parameters themselves
   zero::FlatBuffer<float> first, second;
-  float* master;  // [layout.total]; the parameters themselves in an fp32 run
-  zero::Bucket bucket;
   tensor::Vector<float> partial;  // of the gradient norm
   model::Gpt<T> model;
   Batches batches;
 
-  Buffers(memory::Arenas& arenas, const deck::Config& config, const param::FlatLayout& layout,
-          const Machine& machine, tensor::Gemm* gemm);
+  Buffers(memory::Arenas& arenas, const deck::Config& config, const Blueprint& blueprint,
+          Index rank, Index threads, tensor::Gemm* gemm);
 
-  /// The fp32 state of unit u, from its first element.
-  optim::State state(const param::UnitLayout& unit) const {
-    return {master + unit.begin, first.data() + unit.begin, second.data() + unit.begin};
-  }
+  /// The parameters that this rank's optimizer updates, from the first of unit u, and their state.
+  T* updated(Index u) const;
+  optim::State state(Index u) const;
+
+ private:
+  zero::Placement optimizer_;
 };
 
 /// Bytes a rank will hold, by category; the deck is resolved. Nothing is allocated.

@@ -2,9 +2,7 @@
 // the run around it (trainer.hpp) sees only this interface.
 #pragma once
 
-#include <functional>
 #include <memory>
-#include <span>
 
 #include "checkpoint/piece.hpp"
 #include "comm/communicator.hpp"
@@ -12,6 +10,7 @@
 #include "memory/ledger.hpp"
 #include "optim/loss_scaler.hpp"
 #include "train/buffers.hpp"
+#include "train/first_values.hpp"
 
 namespace kzero::train {
 
@@ -23,30 +22,28 @@ struct StepResult {
   bool skipped = false;  // the gradients were not finite: nothing was updated
 };
 
-/// Fills [range] of a parameter's elements with its first values, in fp32.
-using InitialValues = std::function<void(const param::ParamSpec& parameter,
-                                         const checkpoint::Range& range, std::span<float> values)>;
-
 class Engine {
  public:
   virtual ~Engine() = default;
 
-  virtual const param::Table& table() const = 0;
-  virtual const param::FlatLayout& layout() const = 0;
+  virtual const Blueprint& blueprint() const = 0;
   virtual const memory::Bytes& planned() const = 0;
 
-  /// Parameters from the deck's seed, or from `values` where given; moments zero.
+  /// Parameters from the deck's seed, or from `values` where given; moments zero. Collective over
+  /// the data group.
   virtual void initialise(const InitialValues& values) = 0;
 
   /// The parts of master weights and moments that this rank writes to a checkpoint: each element on
   /// one rank. They stay valid, and the engine must not step, until the next call of the engine.
   virtual std::vector<checkpoint::Piece> owned_pieces() = 0;
 
-  /// As above, for all that this rank needs from a checkpoint; call loaded() once they are filled.
+  /// As above, for all that this rank needs from a checkpoint; call loaded() once they are filled,
+  /// on every rank of the data group.
   virtual std::vector<checkpoint::Piece> needed_pieces() = 0;
   virtual void loaded() = 0;
 
-  /// One optimizer step on the samples of global step `step`. Collective over the data group.
+  /// One optimizer step on the samples of global step `step`; its traffic is counted as a step's.
+  /// Collective over the data group.
   virtual StepResult step(Index step, const data::Sampler& sampler) = 0;
 
   /// Mean loss of `batches` global batches from the validation samples' beginning. Collective over

@@ -10,13 +10,15 @@ using HostVector = Kokkos::View<float*, Kokkos::HostSpace, Kokkos::MemoryUnmanag
 
 Pieces::Pieces(const std::vector<UnitState>& units, zero::Placement placement, Index rank) {
   for (const UnitState& unit : units) {
-    const zero::Range held = zero::held(placement, *unit.layout, rank);
-    for (const param::Part& part : param::parts(*unit.spec, *unit.layout, held.begin, held.end)) {
+    const zero::Range wanted = zero::held(placement, *unit.layout, rank);
+    for (const param::Part& part :
+         param::parts(*unit.spec, *unit.layout, wanted.begin, wanted.end)) {
+      const Index at = part.in_unit - unit.held.begin;
       pieces_.push_back({unit.spec->params[static_cast<std::size_t>(part.param)].name,
                          {{part.in_param, part.count}},
-                         view(unit.state.master + part.in_unit, part.count),
-                         view(unit.state.first + part.in_unit, part.count),
-                         view(unit.state.second + part.in_unit, part.count)});
+                         view(unit.state.master + at, part.count),
+                         view(unit.state.first + at, part.count),
+                         view(unit.state.second + at, part.count)});
     }
   }
 }

@@ -10,18 +10,19 @@
 
 namespace kzero::train {
 
-/// State of unit `u` from its first element on the device.
+/// What a rank's optimizer holds of a unit, on the device.
 struct UnitState {
   const param::UnitSpec* spec;
   const param::UnitLayout* layout;
-  optim::State state;
+  zero::Range held;    // of the unit
+  optim::State state;  // from held.begin
 };
 
 /// On host builds the pieces are views of the state itself; on device builds of copies that
 /// download() and upload() keep in step.
 class Pieces {
  public:
-  /// The parts of each unit that `rank` holds under `placement`.
+  /// The parts of each unit that `rank` holds under `placement`: no more than its state does.
   Pieces(const std::vector<UnitState>& units, zero::Placement placement, Index rank);
 
   void download();

@@ -6,17 +6,17 @@
 #include "grid/process_grid.hpp"
 #include "memory/ledger.hpp"
 #include "metrics/records.hpp"
-#include "param/flat_layout.hpp"
+#include "train/blueprint.hpp"
 
 namespace kzero::train {
 
 /// What one rank sends in a step by theory (paper section 7), padding included; elements_per_step
-/// and bytes are left 0.
-std::vector<metrics::TrafficRow> theory(const deck::Config& config,
-                                        const param::FlatLayout& layout);
+/// and bytes_per_step are left 0.
+std::vector<metrics::TrafficRow> theory(const deck::Config& config, const Blueprint& blueprint);
 
-/// Counted traffic of `steps` steps beside theory.
-std::vector<metrics::TrafficRow> counted(const comm::Traffic& traffic, Index steps,
+/// Traffic counted in steps beside theory: the mean of those steps that used a channel (a skipped
+/// step updates no parameters).
+std::vector<metrics::TrafficRow> counted(const comm::Traffic& traffic,
                                          std::vector<metrics::TrafficRow> rows);
 
 std::vector<metrics::CategoryBytes> categories(const memory::Bytes& planned,

@@ -14,16 +14,21 @@ using kernels::Update;
 
 /// The arenas' sizes: the layout code run without memory.
 template <class T>
-memory::Arenas measure(const deck::Config& config, const param::FlatLayout& layout,
-                       const Machine& machine) {
+memory::Arenas measure(const deck::Config& config, const Blueprint& blueprint, Index rank,
+                       Index threads) {
   memory::Arenas arenas;
-  const Buffers<T> counted(arenas, config, layout, machine, nullptr);
+  const Buffers<T> counted(arenas, config, blueprint, rank, threads, nullptr);
   return arenas;
 }
 
 template <class T>
 tensor::Vector<T> vector(T* data, Index count) {
   return {data, static_cast<std::size_t>(count)};
+}
+
+template <class T>
+void clear(const tensor::Execution& exec, const zero::FlatBuffer<T>& buffer) {
+  if (buffer.elements() > 0) kernels::fill<T>(exec, vector(buffer.data(), buffer.elements()), 0);
 }
 
 }  // namespace
@@ -36,68 +41,62 @@ TypedEngine<T>::TypedEngine(const deck::Config& config, const Machine& machine,
       data_(data),
       data_group_(data_group),
       batch_plan_{config.train.global_batch, machine.data_ranks, config.train.micro_batch},
-      table_(model::gpt_table(config.model)),
-      layout_(table_, machine.data_ranks),
-      measured_(measure<T>(config, layout_, machine)),
+      blueprint_(config, machine.data_ranks),
+      measured_(measure<T>(config, blueprint_, data.rank(), machine.threads)),
       arenas_(measured_, ledger),
-      buffers_(arenas_, config, layout_, machine, &gemm),
-      parameter_units_(buffers_.parameters.units().begin(), buffers_.parameters.units().end()),
+      buffers_(arenas_, config, blueprint_, data.rank(), machine.threads, &gemm),
       scaler_(config.train.precision, config.optimizer),
       owned_(unit_states(), zero::Placement::partitioned, data.rank()),
-      needed_(unit_states(), zero::stage(config.zero.stage).optimizer, data.rank()) {
+      needed_(unit_states(), blueprint_.stage.optimizer, data.rank()) {
   // Padding takes part in exchanges, so it has to hold zeros from the start.
   const tensor::Execution& exec = buffers_.model.exec();
-  kernels::fill<T>(exec, vector(buffers_.parameters.data(), layout_.total()), 0);
-  kernels::fill<T>(exec, vector(buffers_.gradients.data(), layout_.total()), 0);
-  kernels::fill<float>(exec, vector(buffers_.first.data(), layout_.total()), 0);
-  kernels::fill<float>(exec, vector(buffers_.second.data(), layout_.total()), 0);
-  kernels::fill<float>(exec, vector(buffers_.master, layout_.total()), 0);
+  clear(exec, buffers_.parameters.held());
+  clear(exec, buffers_.gradients.held());
+  clear(exec, buffers_.master);
+  clear(exec, buffers_.first);
+  clear(exec, buffers_.second);
 }
 
 template <class T>
 std::vector<UnitState> TypedEngine<T>::unit_states() const {
   std::vector<UnitState> states;
-  for (std::size_t u = 0; u < table_.size(); ++u) {
-    const param::UnitLayout& unit = layout_.units()[u];
-    states.push_back({&table_[u], &unit, buffers_.state(unit)});
+  for (std::size_t i = 0; i < blueprint_.table.size(); ++i) {
+    const auto u = static_cast<Index>(i);
+    const param::UnitLayout& layout = blueprint_.layout.unit(u);
+    const zero::Range held = zero::held(blueprint_.stage.optimizer, layout, data_.rank());
+    states.push_back({&blueprint_.table[i], &layout, held, buffers_.state(u)});
   }
   return states;
 }
 
 template <class T>
 void TypedEngine<T>::initialise(const InitialValues& values) {
-  const tensor::Execution& exec = buffers_.model.exec();
-  std::uint64_t id = 0;  // of the parameter in the model: part of what its draws depend on
-  std::vector<float> staging;
-  for (std::size_t u = 0; u < table_.size(); ++u) {
-    const param::UnitLayout& unit = layout_.units()[u];
-    for (std::size_t i = 0; i < table_[u].params.size(); ++i, ++id) {
-      const param::ParamSpec& p = table_[u].params[i];
-      const auto master = vector(buffers_.master + unit.begin + unit.offsets[i], p.elements());
-      if (values) {
-        staging.resize(p.elements());
-        values(p, {0, p.elements()}, staging);
-        Kokkos::deep_copy(exec, master,
-                          Kokkos::View<float*, Kokkos::HostSpace, Kokkos::MemoryUnmanaged>(
-                              staging.data(), staging.size()));
-        exec.fence("kzero::train::parameter_read");
-      } else if (p.init == param::Init::normal) {
-        kernels::draw_normal(exec, config_.train.seed, id, 0, static_cast<float>(p.std), master);
-      } else {
-        kernels::fill<float>(exec, master, p.init == param::Init::ones ? 1.0F : 0.0F);
-      }
-    }
-  }
+  set_first_values(buffers_.model.exec(), config_.train.seed, unit_states(), values);
   parameters_from_master();
+}
+
+/// Whether ranks keep parameters whole that another rank updates.
+template <class T>
+bool TypedEngine<T>::publishes() const {
+  return blueprint_.stage.optimizer == zero::Placement::partitioned &&
+         blueprint_.stage.parameters == zero::Placement::replicated;
 }
 
 template <class T>
 void TypedEngine<T>::parameters_from_master() {
-  if constexpr (dtype_of<T> != Dtype::fp32) {
-    kernels::round_to<T>(buffers_.model.exec(),
-                         vector<const float>(buffers_.master, layout_.total()),
-                         vector(buffers_.parameters.data(), layout_.total()));
+  const tensor::Execution& exec = buffers_.model.exec();
+  comm::Ticket last = 0;
+  Index u = 0;
+  for (const UnitState& unit : unit_states()) {
+    const Index count = unit.held.end - unit.held.begin;
+    if constexpr (dtype_of<T> != Dtype::fp32) {
+      kernels::round_to<T>(exec, vector<const float>(unit.state.master, count),
+                           vector(buffers_.updated(u), count));
+    }
+    if (publishes()) last = buffers_.parameters.publish(u, exec, data_);
+    ++u;
   }
+  data_.wait(last);
 }
 
 template <class T>
@@ -121,6 +120,7 @@ void TypedEngine<T>::loaded() {
 
 template <class T>
 StepResult TypedEngine<T>::step(Index step, const data::Sampler& sampler) {
+  data_.traffic().begin_step();
   StepResult result;
   result.lr = optim::learning_rate(config_.optimizer, step, config_.train.steps);
   result.loss_scale = scaler_.scale();
@@ -134,51 +134,75 @@ StepResult TypedEngine<T>::step(Index step, const data::Sampler& sampler) {
            optim::gradient_scale(result.grad_norm, config_.optimizer.clip, result.loss_scale));
   }
   scaler_.update(!result.skipped);
+  data_.traffic().end_step();
   return result;
 }
 
 template <class T>
 double TypedEngine<T>::accumulate(Index step, const data::Sampler& sampler) {
-  model::Gpt<T>& model = buffers_.model;
-  const model::Units<const T> parameters(parameter_units_);
-  const model::Units<T> gradients(buffers_.gradients.units());
   const auto tokens = static_cast<double>(config_.train.global_batch * config_.model.sequence);
   const auto scale = static_cast<float>(scaler_.scale() / tokens);
-  const Index micro_batches = batch_plan_.micro_batches();
+  const Index count = blueprint_.micro_batches;
   double losses = 0;
-  for (Index micro = 0; micro < micro_batches; ++micro) {
-    const Update update = micro == 0 ? Update::overwrite : Update::add;
-    const bool last = micro + 1 == micro_batches;
+  for (Index m = 0; m < count; ++m) {
     const model::Batch batch = buffers_.batches.load(
-        model.exec(), sampler, batch_plan_.first_sample(step, data_.rank(), micro));
-    for (Index u = 0; u < model.head(); ++u) model.forward(u, parameters, batch);
-    losses += model.loss_and_gradient(parameters, batch, scale, update, gradients);
-    if (last) reduce(model.head());
-    for (Index u = model.head() - 1; u >= 0; --u) {
-      model.backward(u, parameters, batch, update, gradients);
-      if (last) reduce(u);
-    }
+        buffers_.model.exec(), sampler, batch_plan_.first_sample(step, data_.rank(), m));
+    losses += train(batch, {m == 0, m + 1 == count}, scale);
   }
   return losses;
 }
 
+/// One micro-batch forward and backward; returns the sum of its losses.
 template <class T>
-void TypedEngine<T>::reduce(Index u) {
-  buffers_.bucket.template all_reduce<T>(buffers_.model.exec(), data_, layout_.unit(u),
-                                         buffers_.gradients.unit(u));
+double TypedEngine<T>::train(const model::Batch& batch, const zero::MicroBatch& micro,
+                             float scale) {
+  const zero::Schedule& schedule = blueprint_.training;
+  const tensor::Execution& exec = buffers_.model.exec();
+  const Update update = buffers_.gradients.adds_in_model(micro) ? Update::add : Update::overwrite;
+  double losses = 0;
+  for (std::size_t i = 0; i < schedule.trace().size(); ++i) {
+    const zero::Moment& moment = schedule.moments()[i];
+    buffers_.parameters.enter(moment, exec, data_);
+    buffers_.gradients.enter(moment, exec);
+    losses += run(schedule.trace()[i], batch, update, scale);
+    buffers_.parameters.leave(moment);
+    buffers_.gradients.leave(moment, micro, exec, data_);
+  }
+  buffers_.gradients.finish(data_);
+  return losses;
+}
+
+/// One operation of training; returns the sum of losses if it is the loss.
+template <class T>
+double TypedEngine<T>::run(const param::Operation& operation, const model::Batch& batch,
+                           Update update, float scale) {
+  model::Gpt<T>& model = buffers_.model;
+  const model::Units<const T> parameters(buffers_.parameters.units());
+  const model::Units<T> gradients(buffers_.gradients.units());
+  switch (operation.pass) {
+    case param::Pass::forward:
+      model.forward(operation.unit, parameters, batch);
+      return 0;
+    case param::Pass::loss:
+      return model.loss_and_gradient(parameters, batch, scale, update, gradients);
+    case param::Pass::backward:
+      model.backward(operation.unit, parameters, batch, update, gradients);
+      return 0;
+  }
+  return 0;
 }
 
 template <class T>
 double TypedEngine<T>::gradient_norm() {
   // Each element counts once, on the rank that owns it; the sum over ranks is in rank order.
   double squares = 0;
-  for (std::size_t u = 0; u < table_.size(); ++u) {
-    const param::UnitLayout& unit = layout_.units()[u];
-    const zero::Range own = zero::held(zero::Placement::partitioned, unit, data_.rank());
+  for (std::size_t i = 0; i < blueprint_.table.size(); ++i) {
+    const auto u = static_cast<Index>(i);
+    const zero::Range own =
+        zero::held(zero::Placement::partitioned, blueprint_.layout.unit(u), data_.rank());
     if (own.begin == own.end) continue;
     squares += kernels::sum_of_squares<T>(
-        buffers_.model.exec(),
-        vector<const T>(buffers_.gradients.data() + unit.begin + own.begin, own.end - own.begin),
+        buffers_.model.exec(), vector<const T>(buffers_.gradients.owned(u), own.end - own.begin),
         buffers_.partial);
   }
   return std::sqrt(data_group_.sum(squares));
@@ -186,37 +210,55 @@ double TypedEngine<T>::gradient_norm() {
 
 template <class T>
 void TypedEngine<T>::update(double lr, Index updates, double gradient_scale) {
-  const zero::Placement placement = zero::stage(config_.zero.stage).optimizer;
+  const tensor::Execution& exec = buffers_.model.exec();
+  comm::Ticket last = 0;
+  Index u = 0;
   for (const UnitState& unit : unit_states()) {
-    const zero::Range held = zero::held(placement, *unit.layout, data_.rank());
-    const Index at = unit.layout->begin + held.begin;
-    optim::Share<T> share{unit.spec,
-                          unit.layout,
-                          held.begin,
-                          held.end,
-                          buffers_.gradients.data() + at,
-                          buffers_.parameters.data() + at,
-                          {unit.state.master + held.begin, unit.state.first + held.begin,
-                           unit.state.second + held.begin}};
-    optim::update<T>(buffers_.model.exec(), config_.optimizer, lr, updates, gradient_scale, share);
+    const optim::Share<T> share{unit.spec,
+                                unit.layout,
+                                unit.held.begin,
+                                unit.held.end,
+                                buffers_.gradients.result(u),
+                                buffers_.updated(u),
+                                unit.state};
+    optim::update<T>(exec, config_.optimizer, lr, updates, gradient_scale, share);
+    if (publishes()) last = buffers_.parameters.publish(u, exec, data_);
+    ++u;
   }
+  data_.wait(last);
 }
 
 template <class T>
 double TypedEngine<T>::validate(Index batches, const data::Sampler& sampler) {
-  model::Gpt<T>& model = buffers_.model;
-  const model::Units<const T> parameters(parameter_units_);
   double losses = 0;
   for (Index b = 0; b < batches; ++b) {
-    for (Index micro = 0; micro < batch_plan_.micro_batches(); ++micro) {
-      const model::Batch batch = buffers_.batches.load(
-          model.exec(), sampler, batch_plan_.first_sample(b, data_.rank(), micro));
-      for (Index u = 0; u < model.head(); ++u) model.forward(u, parameters, batch);
-      losses += model.loss(parameters, batch);
+    for (Index m = 0; m < blueprint_.micro_batches; ++m) {
+      losses += evaluate(buffers_.batches.load(buffers_.model.exec(), sampler,
+                                               batch_plan_.first_sample(b, data_.rank(), m)));
     }
   }
   const Index tokens = batches * config_.train.global_batch * config_.model.sequence;
   return data_group_.sum(losses) / static_cast<double>(tokens);
+}
+
+/// The sum of one micro-batch's losses.
+template <class T>
+double TypedEngine<T>::evaluate(const model::Batch& batch) {
+  const zero::Schedule& schedule = blueprint_.validation;
+  const tensor::Execution& exec = buffers_.model.exec();
+  const model::Units<const T> parameters(buffers_.parameters.units());
+  double losses = 0;
+  for (std::size_t i = 0; i < schedule.trace().size(); ++i) {
+    const param::Operation& operation = schedule.trace()[i];
+    buffers_.parameters.enter(schedule.moments()[i], exec, data_);
+    if (operation.pass == param::Pass::loss) {
+      losses += buffers_.model.loss(parameters, batch);
+    } else {
+      buffers_.model.forward(operation.unit, parameters, batch);
+    }
+    buffers_.parameters.leave(schedule.moments()[i]);
+  }
+  return losses;
 }
 
 std::unique_ptr<Engine> make_engine(const deck::Config& config, const Machine& machine,

@@ -12,8 +12,7 @@ class TypedEngine : public Engine {
   TypedEngine(const deck::Config& config, const Machine& machine, comm::Communicator& data,
               const grid::Group& data_group, tensor::Gemm& gemm, memory::Ledger& ledger);
 
-  const param::Table& table() const override { return table_; }
-  const param::FlatLayout& layout() const override { return layout_; }
+  const Blueprint& blueprint() const override { return blueprint_; }
   const memory::Bytes& planned() const override { return measured_.bytes(); }
   void initialise(const InitialValues& values) override;
   std::vector<checkpoint::Piece> owned_pieces() override;
@@ -25,22 +24,24 @@ class TypedEngine : public Engine {
 
  private:
   double accumulate(Index step, const data::Sampler& sampler);
-  void reduce(Index unit);
+  double train(const model::Batch& batch, const zero::MicroBatch& micro, float scale);
+  double run(const param::Operation& operation, const model::Batch& batch, kernels::Update update,
+             float scale);
+  double evaluate(const model::Batch& batch);
   double gradient_norm();
   void update(double lr, Index updates, double gradient_scale);
   void parameters_from_master();
+  bool publishes() const;
   std::vector<UnitState> unit_states() const;
 
   const deck::Config& config_;
   comm::Communicator& data_;
   const grid::Group& data_group_;
   data::BatchPlan batch_plan_;
-  param::Table table_;
-  param::FlatLayout layout_;
+  Blueprint blueprint_;
   memory::Arenas measured_;
   memory::Arenas arenas_;
   Buffers<T> buffers_;
-  std::vector<const T*> parameter_units_;
   optim::LossScaler scaler_;
   Pieces owned_, needed_;
 };

@@ -58,7 +58,7 @@ class Run {
   void validate(Index steps_done);
   void save(Index steps_done);
   std::optional<std::string> stop_reason(Index steps_of_this_job) const;
-  void finish(const std::string& reason, Index first_step, Index steps_done);
+  void finish(const std::string& reason, Index steps_done);
 
   const deck::Config& config_;
   const RunRequest& request_;
@@ -85,7 +85,9 @@ Run::Run(const RunRequest& request, const runtime::Session& session)
       stop_(config_.run.wall_limit, config_.run.stop_margin),
       grid_(config_.grid.data, config_.grid.tensor),
       console_(std::cout, metrics::console_mode(session.rank()), config_.run.log_every),
-      data_comm_(comm::make_communicator(config_.run.communicator, grid_.data(), traffic_)),
+      data_comm_(comm::make_communicator(
+          config_.run.communicator, config_.zero.overlap ? comm::Overlap::yes : comm::Overlap::no,
+          grid_.data(), traffic_)),
       dataset_(open_data()),
       gemm_(tensor::make_gemm(backend_of(config_.run.gemm))) {
   const Machine machine{grid_.data().size(), session.threads()};
@@ -110,8 +112,8 @@ void Run::require_memory(const Machine& machine) const {
                 available = runtime::available_memory_bytes();
     KZERO_REQUIRE(needed <= available, ExitCode::memory,
                   "the run needs {} a rank, {} for the {} ranks of this node, which has {} left; "
-                  "more nodes, a "
-                  "smaller train.micro_batch or 16-bit train.precision need less",
+                  "more nodes, a higher zero.stage, a smaller train.micro_batch or 16-bit "
+                  "train.precision need less",
                   format_bytes(bytes), format_bytes(needed), session_.node_size(),
                   format_bytes(available));
   }
@@ -154,7 +156,7 @@ std::optional<checkpoint::Found> Run::newest_checkpoint() const {
 Index Run::resume(const checkpoint::Found& found) {
   const checkpoint::Manifest& m = found.manifest;
   grid::together(grid_.world(), [&] {
-    checkpoint::require_same_parameters(found, engine_->table());
+    checkpoint::require_same_parameters(found, engine_->blueprint().table);
     KZERO_REQUIRE(
         m.samples == m.step * config_.train.global_batch, ExitCode::usage,
         "{}: after {} steps it had read {} samples, which is not train.global_batch = {} a "
@@ -182,12 +184,12 @@ void Run::announce(Index first_step) {
   record.threads = session_.threads();
   record.stage = config_.zero.stage;
   record.precision = name_of(config_.train.precision);
-  record.parameters = param::elements_of(engine_->table());
+  record.parameters = param::elements_of(engine_->blueprint().table);
   record.steps = config_.train.steps;
   record.first_step = first_step;
   record.tokens_per_step = config_.train.global_batch * config_.model.sequence;
   record.planned_memory = categories(engine_->planned(), {});
-  record.planned_traffic = theory(config_, engine_->layout());
+  record.planned_traffic = theory(config_, engine_->blueprint());
   console_.start(record);
   if (sink_) sink_->write(record);
 }
@@ -237,7 +239,7 @@ void Run::save(Index steps_done) {
   m.scale_good_steps = scaler.good_steps();
   m.skipped_steps = scaler.skipped();
   m.skipped_in_row = scaler.skipped_in_a_row();
-  m.parameters = checkpoint::parameters_of(engine_->table());
+  m.parameters = checkpoint::parameters_of(engine_->blueprint().table);
   const auto written = checkpoint::write(grid_.world(), config_.checkpoint.folder, std::move(m),
                                          engine_->owned_pieces(), config_.checkpoint.keep);
   for (const std::string& problem : written.problems) std::cerr << "kzero: " << problem << '\n';
@@ -255,13 +257,13 @@ std::optional<std::string> Run::stop_reason(Index steps_of_this_job) const {
   return std::nullopt;
 }
 
-void Run::finish(const std::string& reason, Index first_step, Index steps_done) {
+void Run::finish(const std::string& reason, Index steps_done) {
   metrics::EndRecord record;
   record.reason = reason;
   record.steps = steps_done;
   record.seconds = seconds_since(started_);
   record.memory = memory_rows(grid_.world(), engine_->planned(), ledger_.peaks());
-  record.traffic = counted(traffic_, steps_done - first_step, theory(config_, engine_->layout()));
+  record.traffic = counted(traffic_, theory(config_, engine_->blueprint()));
   console_.end(record);
   if (sink_) sink_->write(record);
 }
@@ -291,11 +293,11 @@ ExitCode Run::operator()() {
     }
   } catch (const Error& error) {
     if (error.code() != ExitCode::diverged) throw;
-    finish("diverged", first_step, done);
+    finish("diverged", done);
     throw grid::AgreedError(error.code(), error.what());  // every rank saw the same norms
   }
   save(done);
-  finish(reason, first_step, done);
+  finish(reason, done);
   if (done >= steps) return ExitCode::done;
   if (config_.checkpoint.folder.empty()) {
     throw grid::AgreedError(ExitCode::other,

@@ -1,31 +1,37 @@
-// A buffer of all units of a model, and where each begins: what the parameters and gradients of a
-// stage that replicates them are.
+// A buffer of what a rank holds of every unit: all of it, or its piece.
 #pragma once
 
 #include <vector>
 
 #include "memory/arenas.hpp"
-#include "param/flat_layout.hpp"
+#include "zero/stage.hpp"
 
 namespace kzero::zero {
 
 template <class T>
 class FlatBuffer {
  public:
-  FlatBuffer(memory::Arenas& arenas, memory::Category category, const param::FlatLayout& layout)
-      : data_(arenas.take<T>(category, layout.total())), elements_(layout.total()) {
-    for (const param::UnitLayout& unit : layout.units())
-      units_.push_back(data_ ? data_ + unit.begin : nullptr);
+  FlatBuffer() = default;
+  FlatBuffer(memory::Arenas& arenas, memory::Category category, const param::FlatLayout& layout,
+             Placement placement)
+      : elements_(placement == Placement::replicated ? layout.total() : layout.owned_total()),
+        data_(arenas.take<T>(category, elements_)) {
+    for (const param::UnitLayout& unit : layout.units()) {
+      const Index begin = placement == Placement::replicated ? unit.begin : unit.owned;
+      units_.push_back(data_ ? data_ + begin : nullptr);
+    }
   }
 
   T* data() const { return data_; }
   Index elements() const { return elements_; }
+
+  /// The first element held of unit u.
   T* unit(Index u) const { return units_[static_cast<std::size_t>(u)]; }
   const std::vector<T*>& units() const { return units_; }
 
  private:
-  T* data_;
-  Index elements_;
+  Index elements_ = 0;
+  T* data_ = nullptr;
   std::vector<T*> units_;
 };
 

@@ -14,10 +14,11 @@ struct Stage {
   Placement optimizer = Placement::replicated;
 };
 
-/// Stage 0 is plain data parallelism; 1 is P_os, 2 adds P_g, 3 adds P_p.
-constexpr Stage stage(Index number) {
-  const auto from = [number](Index first) {
-    return number >= first ? Placement::partitioned : Placement::replicated;
+/// Stage 0 is plain data parallelism; 1 is P_os, 2 adds P_g, 3 adds P_p. A single rank has nobody
+/// to share with: every stage is stage 0.
+constexpr Stage stage(Index number, Index ranks) {
+  const auto from = [=](Index first) {
+    return number >= first && ranks > 1 ? Placement::partitioned : Placement::replicated;
   };
   return {from(3), from(2), from(1)};
 }

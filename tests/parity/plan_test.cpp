@@ -4,27 +4,43 @@
 #include "base/float16.hpp"
 #include "support/training.hpp"
 #include "train/reports.hpp"
-#include "zero/bucket.hpp"
 
 namespace kzero::tests {
 namespace {
 
+/// Two models, with and without accumulation, in every precision and stage.
 std::vector<deck::Config> decks() {
   std::vector<deck::Config> all;
+  const auto every_stage = [&](deck::Config config) {
+    for (const Index stage : {0, 1, 2, 3}) {
+      config.zero.stage = stage;
+      all.push_back(config);
+    }
+  };
+  const Index ranks = launch_ranks();
   for (const Dtype precision : {Dtype::fp32, Dtype::bf16, Dtype::fp16}) {
-    all.push_back(small_deck(precision));
-    all.push_back(small_deck(precision));
-    all.back().model.tied_embeddings = false;
-    all.back().model.feed_forward = 31;
-    all.back().train.micro_batch = 2, all.back().train.global_batch = 16;
-    all.back().zero.bucket = 509;
+    deck::Config config = small_deck(precision);
+    config.optimizer.loss_scale = 1;  // no step is skipped
+    config.train.global_batch = ranks;
+    every_stage(config);
+    config.model.tied_embeddings = false;
+    config.model.feed_forward = 31;
+    config.train.micro_batch = 2, config.train.global_batch = 4 * ranks;
+    config.zero.bucket = 509, config.zero.prefetch_units = 0, config.zero.overlap = false;
+    every_stage(config);
+    config.zero.accumulate = deck::Accumulate::local;
+    for (const Index stage : {0, 1}) {
+      config.zero.stage = stage;
+      all.push_back(config);
+    }
   }
   return all;
 }
 
 std::string describe(const deck::Config& config) {
   return std::string(name_of(config.train.precision)) +
-         (config.model.tied_embeddings ? ", tied" : ", untied");
+         (config.model.tied_embeddings ? ", tied" : ", untied") + ", stage " +
+         std::to_string(config.zero.stage);
 }
 
 TEST(Plan, BytesOfEveryCategoryAreTheLedgersPeak) {
@@ -40,26 +56,54 @@ TEST(Plan, BytesOfEveryCategoryAreTheLedgersPeak) {
   }
 }
 
-// Model states of paper section 3.1: with 16-bit parameters 2 + 2 + 12 bytes each, in fp32 4 + 4
-// + 8. What a category holds beyond them is the alignment of its units, at most 31 + ranks elements
-// each.
-TEST(Plan, ModelStatesAre16BytesAParameter) {
+// Model states of paper sections 3.1 and 5: of 2 + 2 + 12 bytes a parameter (4 + 4 + 8 in fp32)
+// the stage cuts its share by N. What a category holds beyond is named: padding and alignment of
+// units, gathered units, gradients in passing, fp32 sums of micro-batches.
+TEST(Plan, ModelStatesAreThePapers) {
   const grid::Group group = first_ranks(launch_ranks());
+  const Index ranks = group.size();
   for (const deck::Config& config : decks()) {
-    const memory::Bytes planned =
-        train::planned_bytes(resolved(config, group.size()), {group.size(), 1});
-    const param::Table table = model::gpt_table(config.model);
-    const Index parameters = param::elements_of(table);
-    const Index slack = static_cast<Index>(table.size()) * (31 + group.size());
-    const Index bytes = bytes_of(config.train.precision);
-    const auto expect = [&](memory::Category category, Index each) {
-      EXPECT_GE(planned[position(category)], parameters * each) << describe(config);
-      EXPECT_LE(planned[position(category)], (parameters + slack) * each + 3 * 63)
+    const deck::Config ready = resolved(config, ranks);
+    const memory::Bytes planned = train::planned_bytes(ready, {ranks, 1});
+    const train::Blueprint blueprint(ready, ranks);
+    const Index parameters = param::elements_of(blueprint.table);
+    const Index slack = static_cast<Index>(blueprint.table.size()) * (31 + ranks);
+    const Index width = bytes_of(config.train.precision);
+    const auto expect = [&](memory::Category category, Index each, bool is_cut, Index more) {
+      const Index shared = is_cut && ranks > 1 ? ceil_div(parameters, ranks) : parameters;
+      EXPECT_GE(planned[position(category)], shared * each + more) << describe(config);
+      EXPECT_LE(planned[position(category)], (shared + slack) * each + more + 4 * slack + 4 * 63)
           << describe(config);
     };
-    expect(memory::Category::parameters, bytes);
-    expect(memory::Category::gradients, bytes);
-    expect(memory::Category::optimizer, bytes == 4 ? 8 : 12);
+    const Index sums = blueprint.adds_reduced ? ceil_div(parameters, ranks) * 4 : 0;
+    const bool sums_in_place = width == 4 && config.zero.stage >= 2 && ranks > 1;
+    using memory::Category;
+    expect(
+        Category::parameters, width, config.zero.stage >= 3,
+        std::max(blueprint.training.gathered_elements(), blueprint.validation.gathered_elements()) *
+            width);
+    expect(Category::gradients, width, config.zero.stage >= 2,
+           blueprint.training.target_elements() * width + (sums_in_place ? 0 : sums));
+    expect(Category::optimizer, width == 4 ? 8 : 12, config.zero.stage >= 1, 0);
+  }
+}
+
+// Gathered units are few: the paper's 16 P / N does not hide a whole model.
+TEST(Plan, GatheredUnitsAreAtMostPrefetchAndOne) {
+  deck::Config config = small_deck();
+  config.model.layers = 40;
+  config.model.hidden = 48, config.model.vocab = 101;
+  config.zero.stage = 3;
+  config.train.micro_batch = 1, config.train.global_batch = 8;
+  for (const Index prefetch : {0, 1, 3}) {
+    config.zero.prefetch_units = prefetch;
+    const train::Blueprint blueprint(resolved(config, 8), 8);
+    const Index block = round_up(blueprint.layout.unit(1).padded, param::unit_alignment);
+    const Index embedding = round_up(blueprint.layout.unit(0).padded, param::unit_alignment);
+    const Index head = round_up(blueprint.layout.units().back().padded, param::unit_alignment);
+    EXPECT_GE(blueprint.training.gathered_elements(), (prefetch + 1) * block);
+    // The tied head reads two units, which never stand beside more than `prefetch` blocks.
+    EXPECT_LE(blueprint.training.gathered_elements(), (prefetch + 1) * block + embedding + head);
   }
 }
 
@@ -69,7 +113,7 @@ TEST(Plan, TheLedgerIsEmptyAfterTheRun) {
   {
     const deck::Config config = resolved(small_deck(), group.size());
     comm::Traffic traffic;
-    const auto comm = comm::make_communicator("mpi", group, traffic);
+    const auto comm = comm::make_communicator("mpi", comm::Overlap::yes, group, traffic);
     const auto gemm = tensor::make_gemm(tensor::Backend::reference);
     const auto engine = train::make_engine(config, {group.size(), 1}, *comm, group, *gemm, ledger);
     EXPECT_GT(ledger.now(memory::Category::parameters), 0);
@@ -79,40 +123,65 @@ TEST(Plan, TheLedgerIsEmptyAfterTheRun) {
   }
 }
 
-// Paper section 7.1: reduce-scatter and all-gather of the gradients move 2 P (N - 1) / N elements a
-// step; each unit's P is padded to a multiple of N here.
+/// Elements of all units padded for `ranks`, and what one rank sends to exchange them.
+Index exchanged(const param::Table& table, Index ranks) {
+  Index padded = 0;
+  for (const param::UnitSpec& unit : table) padded += round_up(unit.elements(), ranks);
+  EXPECT_LT(padded - param::elements_of(table), ranks * static_cast<Index>(table.size()));
+  return padded / ranks * (ranks - 1);
+}
+
+// Paper section 7: 2 P (N - 1) / N elements a step in stages 0 to 2, at most 3 P (N - 1) / N in
+// stage 3; each unit's P is padded to a multiple of N here. Every further micro-batch is reduced,
+// and gathered in stage 3, again.
 TEST(Plan, CountedTrafficIsTheory) {
   const grid::Group group = first_ranks(launch_ranks());
+  const Index ranks = group.size();
   constexpr Index steps = 3;
   for (const deck::Config& config : decks()) {
     Training training(config, group);
     training.engine->initialise({});
     training.run(0, steps);
     training.engine->validate(1, *training.dataset.training);
-    const Index ranks = group.size();
-    const auto rows = train::counted(training.traffic, steps,
-                                     train::theory(training.config, training.engine->layout()));
+    const train::Blueprint& blueprint = training.engine->blueprint();
+    const auto rows = train::counted(training.traffic, train::theory(training.config, blueprint));
     ASSERT_EQ(rows.size(), ranks == 1 ? 0U : 2U) << describe(config);
-    Index padded = 0;
-    for (const param::UnitSpec& unit : training.engine->table())
-      padded += round_up(unit.elements(), ranks);
-    ASSERT_LT(padded - param::elements_of(training.engine->table()),
-              ranks * static_cast<Index>(training.engine->table().size()));
-    Index elements = 0;
-    for (const metrics::TrafficRow& row : rows) {
-      EXPECT_EQ(row.elements_per_step, row.theory_elements_per_step) << row.operation;
-      EXPECT_EQ(row.bytes_per_step, row.elements_per_step * bytes_of(config.train.precision))
-          << row.operation;
-      EXPECT_EQ(row.group, "data");
-      EXPECT_EQ(row.purpose, "gradients");
-      elements += row.elements_per_step;
-    }
-    EXPECT_EQ(elements, 2 * (padded / ranks) * (ranks - 1)) << describe(config);
     if (ranks == 1) continue;
-    // Totals, not means that could round: nothing is sent outside of steps.
-    for (const auto& [channel, volume] : training.traffic.volumes())
-      EXPECT_EQ(volume.elements * 2, steps * elements);
+    const Index once = exchanged(blueprint.table, ranks), micro = blueprint.micro_batches;
+    for (const metrics::TrafficRow& row : rows) {
+      EXPECT_EQ(row.elements_per_step, row.theory_elements_per_step) << describe(config);
+      EXPECT_EQ(row.bytes_per_step, row.theory_bytes_per_step) << describe(config);
+      EXPECT_EQ(row.bytes_per_step, row.elements_per_step * bytes_of(config.train.precision));
+      EXPECT_EQ(row.group, "data");
+    }
+    EXPECT_EQ(rows[0].operation, "reduce_scatter");
+    EXPECT_EQ(rows[0].elements_per_step, blueprint.adds_reduced ? micro * once : once);
+    EXPECT_EQ(rows[1].operation, "all_gather");
+    EXPECT_EQ(rows[1].purpose, config.zero.stage == 0 ? "gradients" : "parameters");
+    if (config.zero.stage < 3) {
+      EXPECT_EQ(rows[1].elements_per_step, once) << describe(config);
+    } else {
+      EXPECT_LE(rows[1].elements_per_step, 2 * micro * once) << describe(config);
+      EXPECT_GE(rows[1].elements_per_step, micro * once) << describe(config);
+    }
+    // Totals, not means that could round.
+    for (const auto& [channel, volume] : training.traffic.in_steps())
+      EXPECT_EQ(volume.elements % steps, 0) << describe(config);
   }
+}
+
+// What stage 3 gathers, written out: all units forward, the tied embedding again for the head, all
+// blocks but the last again backward.
+TEST(Plan, Stage3GathersAreThoseOfTheSchedule) {
+  const Index ranks = 4;
+  deck::Config config = small_deck();
+  config.train.global_batch = ranks, config.zero.stage = 3;
+  const train::Blueprint blueprint(resolved(config, ranks), ranks);
+  const auto padded = [&](Index u) { return blueprint.layout.unit(u).padded; };
+  EXPECT_EQ(blueprint.training.gathers(),
+            2 * padded(0) + 2 * padded(1) + 2 * padded(2) + padded(3) + padded(4));
+  EXPECT_EQ(blueprint.validation.gathers(),
+            2 * padded(0) + padded(1) + padded(2) + padded(3) + padded(4));
 }
 
 TEST(Plan, AModelThatDoesNotFitIsAnErrorThatNamesTheCategory) {
@@ -122,7 +191,7 @@ TEST(Plan, AModelThatDoesNotFitIsAnErrorThatNamesTheCategory) {
   memory::Ledger ledger;
   comm::Traffic traffic;
   config = resolved(config, group.size());
-  const auto comm = comm::make_communicator("mpi", group, traffic);
+  const auto comm = comm::make_communicator("mpi", comm::Overlap::yes, group, traffic);
   const auto gemm = tensor::make_gemm(tensor::Backend::reference);
   try {
     train::make_engine(config, {group.size(), 1}, *comm, group, *gemm, ledger);

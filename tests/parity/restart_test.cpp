@@ -42,7 +42,7 @@ void save(Training& training, const grid::Group& group, const fs::path& folder, 
   m.scale_good_steps = scaler.good_steps();
   m.skipped_steps = scaler.skipped();
   m.skipped_in_row = scaler.skipped_in_a_row();
-  m.parameters = checkpoint::parameters_of(training.engine->table());
+  m.parameters = checkpoint::parameters_of(training.engine->blueprint().table);
   checkpoint::write(group, folder, std::move(m), training.engine->owned_pieces(), 0);
 }
 

@@ -49,6 +49,7 @@ inline deck::Config small_deck(Dtype precision = Dtype::fp32) {
   config.train = {
       .steps = 8, .global_batch = 8, .micro_batch = 1, .precision = precision, .seed = 7};
   config.optimizer = {.lr = 3e-3, .warmup = 2};
+  config.zero.stage = 0;
   config.data.files = {reference_file("odd.tokens.bin")};
   config.data.format = deck::DataFormat::llmc;
   return config;
@@ -67,7 +68,8 @@ class Training {
   Training(const deck::Config& deck, const grid::Group& group,
            tensor::Backend backend = tensor::Backend::onednn)
       : config(resolved(deck, group.size())),
-        comm(comm::make_communicator("mpi", group, traffic)),
+        comm(comm::make_communicator(
+            "mpi", config.zero.overlap ? comm::Overlap::yes : comm::Overlap::no, group, traffic)),
         dataset(data::open_dataset(config.data, config.model.sequence, config.train.seed)),
         gemm(tensor::make_gemm(backend)),
         engine(train::make_engine(config, {group.size(), 1}, *comm, group, *gemm, ledger)) {}

@@ -23,16 +23,17 @@ float value_of(int from, int to, Index i) {
   return static_cast<float>((from * 11 + to) * 4096 + i % 4093);
 }
 
-class Exchange : public testing::Test {
+class Exchange : public testing::TestWithParam<Overlap> {
  protected:
-  Exchange() : group(grid::world_group()), comm(make_communicator("mpi", group, traffic)) {}
+  Exchange()
+      : group(grid::world_group()), comm(make_communicator("mpi", GetParam(), group, traffic)) {}
 
   grid::Group group;
   Traffic traffic;
   std::unique_ptr<Communicator> comm;
 };
 
-TEST_F(Exchange, AllToAllBringsEveryElementAndNothingElse) {
+TEST_P(Exchange, AllToAllBringsEveryElementAndNothingElse) {
   const int ranks = comm->size(), me = comm->rank();
   std::vector<std::vector<float>> out(ranks), in(ranks);
   std::vector<ConstSpan> send(ranks);
@@ -54,11 +55,11 @@ TEST_F(Exchange, AllToAllBringsEveryElementAndNothingElse) {
   EXPECT_TRUE(std::all_of(in[me].begin(), in[me].end(), [](float x) { return x == -1; }))
       << "the own entry is ignored";
   if (ranks == 1) {
-    EXPECT_TRUE(traffic.volumes().empty());
+    EXPECT_TRUE(traffic.outside().empty());
     return;
   }
-  ASSERT_EQ(traffic.volumes().size(), 1U);
-  const auto& [channel, volume] = *traffic.volumes().begin();
+  ASSERT_EQ(traffic.outside().size(), 1U);
+  const auto& [channel, volume] = *traffic.outside().begin();
   EXPECT_EQ(channel.group, "world");
   EXPECT_EQ(channel.operation, Operation::reduce_scatter);
   EXPECT_EQ(channel.purpose, Purpose::gradients);
@@ -66,7 +67,7 @@ TEST_F(Exchange, AllToAllBringsEveryElementAndNothingElse) {
   EXPECT_EQ(volume.bytes, 4 * sent);
 }
 
-TEST_F(Exchange, AllGatherGivesEveryRankEveryPiece) {
+TEST_P(Exchange, AllGatherGivesEveryRankEveryPiece) {
   const int ranks = comm->size(), me = comm->rank();
   for (const Index count : {0, 1, 13, 524287, 524288, 524289}) {  // around a piece of bf16, too
     traffic.reset();
@@ -81,17 +82,17 @@ TEST_F(Exchange, AllGatherGivesEveryRankEveryPiece) {
       for (Index i = 0; i < count; ++i) ASSERT_EQ(static_cast<float>(all[r][i]), expected);
       EXPECT_EQ(static_cast<float>(all[r][count]), -1.0F);
     }
-    for (const auto& [channel, volume] : traffic.volumes()) {
+    for (const auto& [channel, volume] : traffic.outside()) {
       EXPECT_EQ(channel.operation, Operation::all_gather);
       EXPECT_EQ(channel.purpose, Purpose::parameters);
       EXPECT_EQ(volume.elements, count * (ranks - 1));
       EXPECT_EQ(volume.bytes, 2 * count * (ranks - 1));
     }
-    EXPECT_EQ(traffic.volumes().size(), ranks == 1 ? 0U : 1U);
+    EXPECT_EQ(traffic.outside().size(), ranks == 1 ? 0U : 1U);
   }
 }
 
-TEST_F(Exchange, BroadcastComesFromAnyRootAndIsCountedThere) {
+TEST_P(Exchange, BroadcastComesFromAnyRootAndIsCountedThere) {
   const int ranks = comm->size(), me = comm->rank();
   for (int root = 0; root < ranks; ++root) {
     for (const Index count : {0, 1, 300007}) {
@@ -102,30 +103,89 @@ TEST_F(Exchange, BroadcastComesFromAnyRootAndIsCountedThere) {
       for (Index i = 0; i < count; ++i) ASSERT_EQ(data[i], static_cast<float>(i));
       EXPECT_EQ(data[count], -1);
       Index elements = 0;
-      for (const auto& [channel, volume] : traffic.volumes()) elements += volume.elements;
+      for (const auto& [channel, volume] : traffic.outside()) elements += volume.elements;
       EXPECT_EQ(elements, me == root && ranks > 1 ? count : 0);
     }
   }
 }
 
-TEST_F(Exchange, TrafficAddsUpByChannel) {
+// Several exchanges under way at once, and the caller busy between them.
+TEST_P(Exchange, EndsInTheOrderInWhichItBegan) {
+  const int ranks = comm->size(), me = comm->rank();
+  constexpr int exchanges = 5;
+  const Index count = 300007;
+  std::vector<std::vector<float>> mine, all;
+  std::vector<Ticket> tickets;
+  for (int e = 0; e < exchanges; ++e) {
+    mine.emplace_back(count, static_cast<float>(100 * e + me));
+    all.emplace_back(count * ranks, -1.0F);
+  }
+  for (int e = 0; e < exchanges; ++e) {
+    std::vector<Span> receive;
+    for (int r = 0; r < ranks; ++r) receive.push_back(Span::of(all[e].data() + r * count, count));
+    tickets.push_back(
+        comm->begin_all_gather(ConstSpan::of(static_cast<const float*>(mine[e].data()), count),
+                               receive, Purpose::parameters));
+  }
+  comm->wait(tickets[2]);
+  const auto expect_arrived = [&](int e) {
+    for (int r = 0; r < ranks; ++r) {
+      const float expected = r == me ? -1.0F : static_cast<float>(100 * e + r);
+      EXPECT_EQ(all[e][r * count], expected) << e;
+      EXPECT_EQ(all[e][(r + 1) * count - 1], expected) << e;
+    }
+  };
+  for (int e = 0; e <= 2; ++e) expect_arrived(e);
+  comm->wait(tickets.back());
+  for (int e = 3; e < exchanges; ++e) expect_arrived(e);
+}
+
+INSTANTIATE_TEST_SUITE_P(Overlaps, Exchange, testing::Values(Overlap::no, Overlap::yes),
+                         [](const auto& test) {
+                           return test.param == Overlap::yes ? "overlapped" : "inside";
+                         });
+
+TEST(Traffic, OfStepsIsKeptApartAndKnowsHowManyStepsUsedIt) {
+  const Channel a{"data", Operation::all_gather, Purpose::gradients};
+  const Channel b{"data", Operation::all_gather, Purpose::parameters};
+  Traffic counted;
+  counted.add(a, 100, 400);
+  for (Index step = 0; step < 3; ++step) {
+    counted.begin_step();
+    counted.add(a, 2, 8);
+    counted.add(a, 3, 12);
+    if (step == 1) counted.add(b, 7, 14);
+    counted.end_step();
+    counted.add(a, 100, 400);
+  }
+  EXPECT_EQ(counted.outside().at(a).elements, 400);
+  EXPECT_EQ(counted.in_steps().at(a).elements, 15);
+  EXPECT_EQ(counted.in_steps().at(a).bytes, 60);
+  EXPECT_EQ(counted.in_steps().at(a).steps, 3);
+  EXPECT_EQ(counted.in_steps().at(b).elements, 7);
+  EXPECT_EQ(counted.in_steps().at(b).steps, 1);
+}
+
+TEST(Traffic, AddsUpByChannel) {
   const Channel a{"data", Operation::all_gather, Purpose::gradients};
   const Channel b{"data", Operation::all_gather, Purpose::parameters};
   Traffic counted;
   counted.add(a, 3, 12);
   counted.add(b, 5, 10);
   counted.add(a, 4, 16);
-  ASSERT_EQ(counted.volumes().size(), 2U);
-  EXPECT_EQ(counted.volumes().at(a).elements, 7);
-  EXPECT_EQ(counted.volumes().at(a).bytes, 28);
-  EXPECT_EQ(counted.volumes().at(b).elements, 5);
+  ASSERT_EQ(counted.outside().size(), 2U);
+  EXPECT_EQ(counted.outside().at(a).elements, 7);
+  EXPECT_EQ(counted.outside().at(a).bytes, 28);
+  EXPECT_EQ(counted.outside().at(b).elements, 5);
   counted.reset();
-  EXPECT_TRUE(counted.volumes().empty());
+  EXPECT_TRUE(counted.outside().empty());
 }
 
-TEST_F(Exchange, AnUnknownBackendIsRefused) {
+TEST(Backend, AnUnknownOneIsRefused) {
+  const grid::Group group = grid::world_group();
+  Traffic traffic;
   try {
-    make_communicator("pigeons", group, traffic);
+    make_communicator("pigeons", Overlap::no, group, traffic);
     FAIL() << "no Error was thrown";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ExitCode::usage);

@@ -99,25 +99,41 @@ TYPED_TEST(Reduction, SumOfSquaresIsNotFiniteIfAnyElementIsNot) {
   }
 }
 
+/// The ranks' values for element i, rank `own`'s from `mine`, added up as ordered_sum promises.
+template <class T>
+float plain_sum(const std::vector<T>& sources, Index stride, const std::vector<T>& mine, int ranks,
+                int own, Index i) {
+  float total = 0;
+  for (int r = 0; r < ranks; ++r)
+    total += static_cast<float>(r == own ? mine[i] : sources[r * stride + i]);
+  return total;
+}
+
 TYPED_TEST(Reduction, OrderedSumIsTheFp32LoopOverRanksBitForBit) {
   using T = TypeParam;
   for (const int ranks : {1, 2, 3, 8}) {
     for (const Index count : widths) {
       const Index stride = count + 5;
       const auto sources = numbers<T>(ranks * stride, 1, 100), mine = numbers<T>(count, 2, 0.01);
+      const auto before = numbers<float>(count, 3, 10);
       for (int own = 0; own < ranks; ++own) {
-        const Guarded<T> input(sources), out(mine);
-        ordered_sum<T>(Execution(), input.data(), stride, ranks, own, out.vector());
-        std::vector<T> expected;
+        std::vector<T> in_place, added;
+        std::vector<float> unrounded;
         for (Index i = 0; i < count; ++i) {
-          float total = 0;
-          for (int r = 0; r < ranks; ++r) {
-            total += static_cast<float>(r == own ? mine[i] : sources[r * stride + i]);
-          }
-          expected.push_back(static_cast<T>(total));
+          const float total = plain_sum(sources, stride, mine, ranks, own, i);
+          in_place.push_back(static_cast<T>(total));
+          added.push_back(static_cast<T>(before[i] + total));
+          unrounded.push_back(before[i] + total);
         }
-        EXPECT_TRUE(tests::same_bits(out.host(), expected))
-            << count << " of " << own << "/" << ranks;
+        const Guarded<T> input(sources), self(mine), out(count);
+        const Guarded<float> wide(before);
+        const RankValues<T> values{input.data(), stride, self.data(), ranks, own};
+        ordered_sum<T, T>(Execution(), values, wide.data(), out.vector());
+        EXPECT_TRUE(tests::same_bits(out.host(), added)) << count << " of " << own << "/" << ranks;
+        ordered_sum<T, float>(Execution(), values, wide.data(), wide.vector());
+        EXPECT_TRUE(tests::same_bits(wide.host(), unrounded)) << "onto its own base";
+        ordered_sum<T, T>(Execution(), values, nullptr, self.vector());
+        EXPECT_TRUE(tests::same_bits(self.host(), in_place)) << "onto its own values";
         EXPECT_TRUE(tests::same_bits(input.host(), sources));
       }
     }

@@ -85,8 +85,8 @@ class DrivenModel {
 
     Parts(memory::Arenas& arenas, const deck::Model& m, Index batch,
           const param::FlatLayout& layout, tensor::Gemm* gemm)
-        : parameters(arenas, memory::Category::parameters, layout),
-          gradients(arenas, memory::Category::gradients, layout),
+        : parameters(arenas, memory::Category::parameters, layout, zero::Placement::replicated),
+          gradients(arenas, memory::Category::gradients, layout, zero::Placement::replicated),
           model(arenas, m, {batch, 1}, gemm),
           batches(arenas, batch, m.sequence, m.vocab) {}
   };

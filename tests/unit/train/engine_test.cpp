@@ -111,7 +111,7 @@ TEST(Engine, OwnedPiecesOfAllRanksCoverEveryParameterOnce) {
   const auto all = group.gather(mine);
   if (!group.is_root()) return;
   std::map<std::string, std::vector<int>> seen;
-  for (const auto& unit : training.engine->table()) {
+  for (const auto& unit : training.engine->blueprint().table) {
     for (const auto& p : unit.params) seen[p.name].assign(p.elements(), 0);
   }
   for (const std::string& text : all) {

@@ -41,7 +41,7 @@ TEST(InitialWeights, FollowTheirLawAndMomentsAreZero) {
   Training training(deck_with(7), group);
   training.engine->initialise({});
   std::map<std::string, param::ParamSpec> specs;
-  for (const auto& unit : training.engine->table()) {
+  for (const auto& unit : training.engine->blueprint().table) {
     for (const auto& p : unit.params) specs[p.name] = p;
   }
   for (const checkpoint::Piece& piece : training.engine->needed_pieces()) {

@@ -12,11 +12,15 @@ using comm::Purpose;
 
 TEST(Reports, CountedTrafficStandsBesideItsTheory) {
   comm::Traffic traffic;
-  traffic.add({"data", Operation::all_gather, Purpose::gradients}, 30, 120);
-  traffic.add({"data", Operation::broadcast, Purpose::parameters}, 8, 32);
-  const auto rows = train::counted(traffic, 2,
-                                   {{"data", "reduce_scatter", "gradients", 0, 0, 9},
-                                    {"data", "all_gather", "gradients", 0, 0, 15}});
+  traffic.add({"data", Operation::all_gather, Purpose::gradients}, 99, 396);  // before any step
+  for (Index step = 0; step < 2; ++step) {
+    traffic.begin_step();
+    traffic.add({"data", Operation::all_gather, Purpose::gradients}, 15, 60);
+    if (step == 1) traffic.add({"data", Operation::broadcast, Purpose::parameters}, 4, 16);
+    traffic.end_step();
+  }
+  const auto rows = train::counted(traffic, {{"data", "reduce_scatter", "gradients", 0, 0, 9, 36},
+                                             {"data", "all_gather", "gradients", 0, 0, 15, 60}});
   ASSERT_EQ(rows.size(), 3U);
   for (const metrics::TrafficRow& row : rows) {
     const Index elements = row.operation == "all_gather"  ? 15
@@ -31,8 +35,8 @@ TEST(Reports, CountedTrafficStandsBesideItsTheory) {
 }
 
 TEST(Reports, TheoryOfOneRankIsSilence) {
-  const param::FlatLayout layout(model::gpt_table(small_deck().model), 1);
-  EXPECT_TRUE(train::theory(small_deck(), layout).empty());
+  const deck::Config config = resolved(small_deck(), 1);
+  EXPECT_TRUE(train::theory(config, train::Blueprint(config, 1)).empty());
 }
 
 TEST(Reports, MemoryRowsComeFromEveryRank) {

@@ -14,9 +14,18 @@ TEST(Stage, TableIsThePapers) {
                                     {replicated, partitioned, partitioned},
                                     {partitioned, partitioned, partitioned}};
   for (int number = 0; number < 4; ++number) {
-    EXPECT_EQ(stage(number).parameters, expected[number][0]) << number;
-    EXPECT_EQ(stage(number).gradients, expected[number][1]) << number;
-    EXPECT_EQ(stage(number).optimizer, expected[number][2]) << number;
+    EXPECT_EQ(stage(number, 2).parameters, expected[number][0]) << number;
+    EXPECT_EQ(stage(number, 2).gradients, expected[number][1]) << number;
+    EXPECT_EQ(stage(number, 2).optimizer, expected[number][2]) << number;
+  }
+}
+
+TEST(Stage, OfOneRankSharesNothing) {
+  for (int number = 0; number < 4; ++number) {
+    const Stage alone = stage(number, 1);
+    EXPECT_EQ(alone.parameters, replicated);
+    EXPECT_EQ(alone.gradients, replicated);
+    EXPECT_EQ(alone.optimizer, replicated);
   }
 }
 

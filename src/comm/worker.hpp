@@ -1,0 +1,44 @@
+// A thread that runs tasks one after the other, in the order in which they were submitted: for host
+// messages what a stream is for a device.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <exception>
+#include <functional>
+#include <mutex>
+#include <thread>
+
+namespace kzero::comm {
+
+class Worker {
+ public:
+  using Task = std::function<void()>;
+
+  Worker();
+  /// Drops tasks that have not begun and waits for the one that has.
+  ~Worker();
+  Worker(const Worker&) = delete;
+  Worker& operator=(const Worker&) = delete;
+
+  /// Returns the task's number, counted from 1.
+  std::uint64_t submit(Task task);
+
+  /// Returns when tasks up to `number` have ended; throws what the first failing one threw.
+  void wait(std::uint64_t number);
+
+ private:
+  void run();
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<Task> tasks_;
+  std::uint64_t submitted_ = 0;
+  std::uint64_t ended_ = 0;
+  bool stopping_ = false;
+  std::exception_ptr problem_;
+  std::thread thread_;
+};
+
+}  // namespace kzero::comm

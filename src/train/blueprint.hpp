@@ -1,0 +1,28 @@
+// What a run will do, settled on shapes before any memory exists: units and their layout, what is
+// shared out, and the schedules that memory, traffic and the run itself follow.
+#pragma once
+
+#include "deck/config.hpp"
+#include "zero/schedule.hpp"
+
+namespace kzero::train {
+
+/// Who computes: of a launch, or of one that is only planned.
+struct Machine {
+  Index data_ranks = 1;
+  Index threads = 1;
+};
+
+struct Blueprint {
+  param::Table table;
+  param::FlatLayout layout;
+  zero::Stage stage;
+  Index micro_batches;  // of a step, on every rank
+  bool adds_reduced;    // see zero::GradientOptions
+  zero::Schedule training, validation;
+
+  /// The deck is resolved.
+  Blueprint(const deck::Config& config, Index data_ranks);
+};
+
+}  // namespace kzero::train

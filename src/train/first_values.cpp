@@ -1,0 +1,45 @@
+#include "train/first_values.hpp"
+
+#include "kernels/initialize.hpp"
+
+namespace kzero::train {
+
+namespace {
+
+using Master = tensor::Vector<float>;
+
+void copy_from(const tensor::Execution& exec, const InitialValues& values,
+               const param::ParamSpec& p, const checkpoint::Range& range, Master master) {
+  std::vector<float> staging(static_cast<std::size_t>(range.count));
+  values(p, range, staging);
+  Kokkos::deep_copy(exec, master,
+                    Kokkos::View<float*, Kokkos::HostSpace, Kokkos::MemoryUnmanaged>(
+                        staging.data(), staging.size()));
+  exec.fence("kzero::train::parameter_read");
+}
+
+}  // namespace
+
+void set_first_values(const tensor::Execution& exec, std::uint64_t seed,
+                      const std::vector<UnitState>& units, const InitialValues& values) {
+  Index first_id = 0;  // of the unit's parameters in the model: draws depend on it
+  for (const UnitState& unit : units) {
+    for (const param::Part& part :
+         param::parts(*unit.spec, *unit.layout, unit.held.begin, unit.held.end)) {
+      const param::ParamSpec& p = unit.spec->params[static_cast<std::size_t>(part.param)];
+      const Master master(unit.state.master + part.in_unit - unit.held.begin,
+                          static_cast<std::size_t>(part.count));
+      if (values) {
+        copy_from(exec, values, p, {part.in_param, part.count}, master);
+      } else if (p.init == param::Init::normal) {
+        kernels::draw_normal(exec, seed, static_cast<std::uint64_t>(first_id + part.param),
+                             part.in_param, static_cast<float>(p.std), master);
+      } else {
+        kernels::fill<float>(exec, master, p.init == param::Init::ones ? 1.0F : 0.0F);
+      }
+    }
+    first_id += static_cast<Index>(unit.spec->params.size());
+  }
+}
+
+}  // namespace kzero::train

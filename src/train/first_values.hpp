@@ -1,0 +1,23 @@
+// The master weights a training starts from.
+#pragma once
+
+#include <functional>
+#include <span>
+
+#include "checkpoint/piece.hpp"
+#include "tensor/view.hpp"
+#include "train/pieces.hpp"
+
+namespace kzero::train {
+
+/// Fills [range] of a parameter's elements with its first values, in fp32.
+using InitialValues = std::function<void(const param::ParamSpec& parameter,
+                                         const checkpoint::Range& range, std::span<float> values)>;
+
+/// Sets the master weights of all that is held of `units`: from `values` where given, else from the
+/// seed. A value depends on seed, parameter and element alone, so every grid and stage starts from
+/// the same model. `units` are all of the model's, in order.
+void set_first_values(const tensor::Execution& exec, std::uint64_t seed,
+                      const std::vector<UnitState>& units, const InitialValues& values);
+
+}  // namespace kzero::train

@@ -1,0 +1,103 @@
+#include "zero/gradient_store.hpp"
+
+#include "kernels/initialize.hpp"
+
+namespace kzero::zero {
+
+using memory::Category;
+
+template <class T>
+GradientStore<T>::GradientStore(memory::Arenas& arenas, const param::FlatLayout& layout,
+                                const GradientOptions& options, Index targets, Index rank)
+    : layout_(&layout),
+      options_(options),
+      rank_(rank),
+      held_(arenas, Category::gradients, layout, options.stage.gradients),
+      bucket_(arenas, options.bucket, dtype_of<T>, layout, options.overlap),
+      units_(layout.units().size()) {
+  const bool replicated = options.stage.gradients == Placement::replicated;
+  if (replicated) {
+    units_ = held_.units();
+  } else {
+    passing_ = arenas.take<T>(Category::gradients, targets);
+  }
+  if (options.adds_reduced) {
+    if constexpr (dtype_of<T> == Dtype::fp32) {
+      sums_ = replicated
+                  ? FlatBuffer<float>(arenas, Category::gradients, layout, Placement::partitioned)
+                  : held_;
+    } else {
+      sums_ = FlatBuffer<float>(arenas, Category::gradients, layout, Placement::partitioned);
+    }
+  }
+}
+
+template <class T>
+T* GradientStore<T>::owned(Index u) const {
+  T* first = held_.unit(u);
+  const bool replicated = options_.stage.gradients == Placement::replicated;
+  return replicated ? first + rank_ * layout_->unit(u).piece : first;
+}
+
+template <class T>
+T* GradientStore<T>::result(Index u) const {
+  return options_.stage.optimizer == Placement::replicated ? held_.unit(u) : owned(u);
+}
+
+template <class T>
+void GradientStore<T>::enter(const Moment& moment, const tensor::Execution& exec) {
+  for (const Place& place : moment.targets) {
+    const param::UnitLayout& layout = layout_->unit(place.unit);
+    T* unit = passing_ + place.offset;
+    units_[static_cast<std::size_t>(place.unit)] = unit;
+    // Padding is exchanged with the rest, so it must not hold what lay here before.
+    const Index padding = layout.padded - layout.elements;
+    if (padding == 0) continue;
+    kernels::fill<T>(
+        exec, tensor::Vector<T>(unit + layout.elements, static_cast<std::size_t>(padding)), 0);
+  }
+}
+
+template <class T>
+void GradientStore<T>::leave(const Moment& moment, const MicroBatch& micro,
+                             const tensor::Execution& exec, comm::Communicator& comm) {
+  end_reductions();
+  if (!options_.adds_reduced && !micro.last) return;
+  const bool wanted_everywhere = options_.stage.optimizer == Placement::replicated;
+  for (const Index u : moment.complete) {
+    T*& unit = units_[static_cast<std::size_t>(u)];
+    under_way_.emplace_back(
+        exec, comm, bucket_, layout_->unit(u), unit, destination(u, micro),
+        wanted_everywhere && micro.last ? Result::everywhere : Result::scattered);
+    if (options_.stage.gradients == Placement::partitioned) unit = nullptr;
+    // The bucket serves one unit at a time.
+    if (options_.overlap == comm::Overlap::no || u != moment.complete.back()) end_reductions();
+  }
+}
+
+template <class T>
+OwnedSum<T> GradientStore<T>::destination(Index u, const MicroBatch& micro) const {
+  if (!options_.adds_reduced) return {nullptr, nullptr, owned(u)};
+  float* sum = sums_.unit(u);
+  const float* base = micro.first ? nullptr : sum;
+  if (micro.last) return {base, nullptr, owned(u)};
+  return {base, sum, nullptr};
+}
+
+template <class T>
+void GradientStore<T>::end_reductions() {
+  for (Reduction<T>& reduction : under_way_) last_gather_ = reduction.finish();
+  under_way_.clear();
+}
+
+template <class T>
+void GradientStore<T>::finish(comm::Communicator& comm) {
+  end_reductions();
+  comm.wait(last_gather_);
+}
+
+template class GradientStore<float>;
+template class GradientStore<bf16>;
+template class GradientStore<fp16>;
+
+}  // namespace kzero::zero

@@ -1,0 +1,51 @@
+#include "zero/lifetimes.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+#include "param/flat_layout.hpp"
+
+namespace kzero::zero {
+
+namespace {
+
+/// The lowest offset at which `elements` fit between `taken`, which are in ascending order.
+Index lowest_place(const std::vector<Lifetime>& taken, Index elements) {
+  Index offset = 0;
+  for (const Lifetime& other : taken) {
+    if (offset + elements <= other.offset) break;
+    offset = std::max(offset, other.offset + other.elements);
+  }
+  return offset;
+}
+
+}  // namespace
+
+Index lay_out(std::vector<Lifetime>& values) {
+  Index total = 0, last = 0;
+  for (Lifetime& value : values) {
+    value.elements = round_up(value.elements, param::unit_alignment);
+    last = std::max(last, value.last);
+  }
+  std::vector<std::size_t> order(values.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+    return values[a].elements > values[b].elements;
+  });
+  std::vector<std::vector<std::size_t>> placed(last + 1);  // by operation at which they live
+  for (const std::size_t i : order) {
+    Lifetime& value = values[i];
+    std::vector<Lifetime> taken;
+    for (Index at = value.first; at <= value.last; ++at) {
+      for (const std::size_t other : placed[at]) taken.push_back(values[other]);
+      placed[at].push_back(i);
+    }
+    std::sort(taken.begin(), taken.end(),
+              [](const Lifetime& a, const Lifetime& b) { return a.offset < b.offset; });
+    value.offset = lowest_place(taken, value.elements);
+    total = std::max(total, value.offset + value.elements);
+  }
+  return total;
+}
+
+}  // namespace kzero::zero

@@ -1,0 +1,23 @@
+// Memory for values that come and go at known times: where each lies is settled before the first
+// step, so that nothing can fragment (the paper's M_D, section 6.3).
+#pragma once
+
+#include <vector>
+
+#include "base/types.hpp"
+
+namespace kzero::zero {
+
+/// `elements` that are needed from operation `first` to operation `last`, both included.
+struct Lifetime {
+  Index unit = 0;
+  Index first = 0, last = 0;
+  Index elements = 0;
+  Index offset = 0;  // set by lay_out
+};
+
+/// Sets offsets so that no two values share an element at a time: the largest first, each at the
+/// lowest place that is free throughout its life. Returns the elements that all of them need.
+Index lay_out(std::vector<Lifetime>& values);
+
+}  // namespace kzero::zero

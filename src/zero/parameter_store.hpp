@@ -1,0 +1,49 @@
+// Where the model finds its parameters. Replicated, every unit is always there (stages 0 to 2);
+// partitioned (stage 3, the paper's P_p), a rank keeps its piece of each unit, and units are
+// gathered ahead of use and let go as the schedule says.
+#pragma once
+
+#include "comm/communicator.hpp"
+#include "tensor/view.hpp"
+#include "zero/flat_buffer.hpp"
+#include "zero/schedule.hpp"
+
+namespace kzero::zero {
+
+template <class T>
+class ParameterStore {
+ public:
+  /// Takes the parameters' memory: `gathered` elements of it for units that are there for a while.
+  ParameterStore(memory::Arenas& arenas, const param::FlatLayout& layout, Placement placement,
+                 Index gathered, Index rank);
+
+  /// Units by number, as the model takes them; null while a unit is not there.
+  const std::vector<const T*>& units() const { return units_; }
+
+  /// What this rank holds of all units, and its own piece of unit u.
+  const FlatBuffer<T>& held() const { return held_; }
+  T* owned(Index u) const;
+
+  /// Before an operation: begins the gathers that are due and waits for those it needs. Collective.
+  void enter(const Moment& moment, const tensor::Execution& exec, comm::Communicator& comm);
+
+  /// After it: lets go what is no longer needed.
+  void leave(const Moment& moment);
+
+  /// Begins to bring unit u's owned pieces, which have changed, to every rank that keeps it whole:
+  /// the end of a step in stages 1 and 2. Wait for the ticket before units are read. Collective.
+  comm::Ticket publish(Index u, const tensor::Execution& exec, comm::Communicator& comm) const;
+
+ private:
+  comm::Ticket gather(Index u, T* unit, comm::Communicator& comm) const;
+
+  const param::FlatLayout* layout_;
+  Placement placement_;
+  Index rank_;
+  FlatBuffer<T> held_;
+  T* gathered_ = nullptr;
+  std::vector<const T*> units_;
+  std::vector<comm::Ticket> arrivals_;  // by unit, of gathers under way
+};
+
+}  // namespace kzero::zero

@@ -1,0 +1,63 @@
+// The dynamic communication schedule (arXiv 1910.02054, section 7.2.2), settled before the first
+// step from the model's trace: which unit is gathered before which operation, when it is let go,
+// where gradients are written and when they are complete. Running, memory plan and traffic all
+// follow it.
+#pragma once
+
+#include <vector>
+
+#include "param/flat_layout.hpp"
+#include "param/trace.hpp"
+#include "zero/lifetimes.hpp"
+#include "zero/stage.hpp"
+
+namespace kzero::zero {
+
+/// A unit, and where in the memory of gathered units (or of gradients being written) it lies.
+struct Place {
+  Index unit = 0;
+  Index offset = 0;  // elements
+};
+
+/// What happens around one operation of a micro-batch.
+struct Moment {
+  std::vector<Place> gathers;   // begun before it: its own first, then those ahead of use
+  std::vector<Index> needs;     // gathered units that must have arrived
+  std::vector<Index> releases;  // gathered units that nothing needs soon after it
+  std::vector<Place> targets;   // gradients that it is the first to write
+  std::vector<Index> complete;  // gradients that it is the last to write
+};
+
+struct ScheduleOptions {
+  Stage stage;
+  Index prefetch_units = 1;  // reading operations ahead of which gathers begin
+  bool overlap = true;       // reductions end one operation later
+};
+
+class Schedule {
+ public:
+  Schedule(const param::Trace& trace, const param::FlatLayout& layout,
+           const ScheduleOptions& options);
+
+  const param::Trace& trace() const { return trace_; }
+  const std::vector<Moment>& moments() const { return moments_; }
+
+  /// Elements of memory for gathered units, and for gradients being written; 0 where replicated.
+  Index gathered_elements() const { return gathered_elements_; }
+  Index target_elements() const { return target_elements_; }
+
+  /// Elements, padding included, of all units gathered in a micro-batch.
+  Index gathers() const { return gathers_; }
+
+ private:
+  void schedule_gathers(const param::FlatLayout& layout, Index prefetch_units);
+  void schedule_gradients(const param::FlatLayout& layout, const ScheduleOptions& options);
+
+  param::Trace trace_;
+  std::vector<Moment> moments_;
+  Index gathered_elements_ = 0;
+  Index target_elements_ = 0;
+  Index gathers_ = 0;
+};
+
+}  // namespace kzero::zero

@@ -1,0 +1,129 @@
+// Promise 1: stages 0 to 3 give the same bits, whatever the bucket, the prefetch depth and the
+// overlap, in every precision, with accumulation, clipping and skipped steps.
+#include <gtest/gtest.h>
+
+#include "support/guarded.hpp"
+#include "support/training.hpp"
+
+namespace kzero::tests {
+namespace {
+
+constexpr Index steps = 4;
+
+struct Outcome {
+  std::vector<double> numbers;
+  double validation = 0;
+  std::string weights;  // master weights and moments of this rank's pieces
+};
+
+Outcome train(const deck::Config& config, const grid::Group& group) {
+  Training training(config, group);
+  training.engine->initialise({});
+  Outcome outcome;
+  outcome.numbers = numbers_of(training.run(0, steps));
+  outcome.validation = training.engine->validate(1, *training.dataset.training);
+  for (const checkpoint::Piece& piece : training.engine->owned_pieces()) {
+    for (const auto& part : piece.states())
+      outcome.weights.append(reinterpret_cast<const char*>(part.data()), part.size_bytes());
+  }
+  return outcome;
+}
+
+void expect_same(const Outcome& a, const Outcome& b, const std::string& what) {
+  EXPECT_TRUE(same_bits(a.numbers, b.numbers)) << what;
+  EXPECT_TRUE(same_bits(std::vector{a.validation}, std::vector{b.validation})) << what;
+  EXPECT_TRUE(a.weights == b.weights) << "weights and moments, " << what;
+}
+
+std::string describe(const deck::Zero& zero) {
+  return "stage " + std::to_string(zero.stage) + ", bucket " + std::to_string(zero.bucket) +
+         ", prefetch " + std::to_string(zero.prefetch_units) +
+         (zero.overlap ? ", overlap" : ", no overlap");
+}
+
+/// Buckets of an element a rank, of a size that divides nothing, and larger than any unit; depths
+/// from none to more than there are units.
+std::vector<deck::Zero> variants(Index stage) {
+  std::vector<deck::Zero> all;
+  for (const bool overlap : {false, true}) {
+    for (const auto& [bucket, prefetch] :
+         {std::pair<Index, Index>{1 << 20, 1}, {509, 0}, {8191, 2}, {3001, 40}}) {
+      if (stage < 3 && prefetch == 40) continue;  // prefetch means nothing there
+      all.push_back(
+          {.stage = stage, .bucket = bucket, .prefetch_units = prefetch, .overlap = overlap});
+    }
+  }
+  return all;
+}
+
+class Stages : public testing::TestWithParam<Dtype> {
+ protected:
+  void expect_all_stages_alike(deck::Config config) {
+    config.zero.stage = 0;
+    const Outcome expected = train(config, group);
+    for (const Index stage : {0, 1, 2, 3}) {
+      for (const deck::Zero& variant : variants(stage)) {
+        config.zero = variant;
+        expect_same(train(config, group), expected, describe(variant));
+      }
+    }
+  }
+
+  const grid::Group group = first_ranks(launch_ranks());
+};
+
+TEST_P(Stages, WithoutAccumulation) {
+  deck::Config config = small_deck(GetParam());
+  config.train.micro_batch = 0, config.train.global_batch = 2 * launch_ranks();
+  config.optimizer.clip = 0.5;  // below the first norms
+  expect_all_stages_alike(config);
+}
+
+TEST_P(Stages, WithReducedMicroBatches) {
+  deck::Config config = small_deck(GetParam());
+  config.train.global_batch = 3 * launch_ranks();
+  config.model.tied_embeddings = false, config.model.layers = 1;
+  config.optimizer.clip = 0.5;
+  expect_all_stages_alike(config);
+}
+
+TEST_P(Stages, LocalAccumulationGivesStages0And1TheSameBits) {
+  deck::Config config = small_deck(GetParam());
+  config.train.global_batch = 3 * launch_ranks();
+  config.zero.accumulate = deck::Accumulate::local;
+  const Outcome expected = train(config, group);
+  config.zero.stage = 1;
+  expect_same(train(config, group), expected, "stage 1");
+  config.zero.bucket = 509, config.zero.overlap = false;
+  expect_same(train(config, group), expected, "stage 1, small bucket");
+}
+
+// fp16 with a scale that overflows: skipped steps leave every stage as it was.
+TEST(SkippedSteps, AreSkippedInEveryStage) {
+  const grid::Group group = first_ranks(launch_ranks());
+  deck::Config config = small_deck(Dtype::fp16);
+  config.train.micro_batch = 0, config.train.global_batch = 2 * launch_ranks();
+  config.optimizer.loss_scale = 0x1p24;
+  config.optimizer.loss_scale_window = 1;
+  const Outcome expected = train(config, group);
+  EXPECT_EQ(expected.numbers[4], 1.0) << "the first step overflows";
+  for (const Index stage : {1, 2, 3}) {
+    config.zero.stage = stage;
+    expect_same(train(config, group), expected, "stage " + std::to_string(stage));
+  }
+}
+
+// Fewer elements in the small units than ranks, and pieces that are all padding.
+TEST_P(Stages, OfAModelWithFewerElementsThanRanks) {
+  deck::Config config = small_deck(GetParam());
+  deck::Model& model = config.model;
+  model.layers = model.hidden = model.heads = model.feed_forward = 1, model.sequence = 2;
+  config.train.micro_batch = 0, config.train.global_batch = 2 * launch_ranks();
+  expect_all_stages_alike(config);
+}
+
+INSTANTIATE_TEST_SUITE_P(Precisions, Stages, testing::Values(Dtype::fp32, Dtype::bf16, Dtype::fp16),
+                         [](const auto& test) { return std::string(name_of(test.param)); });
+
+}  // namespace
+}  // namespace kzero::tests

@@ -1,0 +1,160 @@
+#include "zero/reduction.hpp"
+
+#include <gtest/gtest.h>
+
+#include "grid/process_grid.hpp"
+#include "support/guarded.hpp"
+#include "support/numbers.hpp"
+
+namespace kzero::zero {
+namespace {
+
+param::FlatLayout layout_of(Index elements, Index ranks) {
+  return {{{"unit", {{"values", {elements}}}}}, ranks};
+}
+
+template <class T>
+std::vector<T> values_of(int rank, Index count) {
+  // Magnitudes that differ by rank: another order of the sum would show in the bits.
+  return tests::numbers<T>(count, 100 + rank, rank % 2 == 0 ? 1 : 300);
+}
+
+/// The rank-ordered fp32 sum of all ranks' values for a unit, padding included.
+template <class T>
+std::vector<float> sums_of(int ranks, Index count) {
+  std::vector<float> total(count, 0.0F);
+  for (int r = 0; r < ranks; ++r) {
+    const auto values = values_of<T>(r, count);
+    for (Index i = 0; i < count; ++i) total[i] += static_cast<float>(values[i]);
+  }
+  return total;
+}
+
+template <class T>
+std::vector<T> rounded(const std::vector<float>& values, Index begin, Index count) {
+  std::vector<T> result;
+  for (Index i = begin; i < begin + count; ++i) result.push_back(static_cast<T>(values[i]));
+  return result;
+}
+
+/// A reduction of one unit with its bucket, and what its owner's sum is made of.
+template <class T>
+struct Case {
+  Case(const grid::Group& group, const param::FlatLayout& flat, Index bytes, comm::Overlap overlap)
+      : comm(comm::make_communicator("mpi", overlap, group, traffic)),
+        layout(flat.unit(0)),
+        arenas(measured(bytes, flat, overlap), ledger),
+        bucket(arenas, bytes, dtype_of<T>, flat, overlap),
+        unit(values_of<T>(group.rank(), layout.padded)) {}
+
+  static memory::Arenas measured(Index bytes, const param::FlatLayout& flat,
+                                 comm::Overlap overlap) {
+    memory::Arenas measuring;
+    static_cast<void>(Bucket(measuring, bytes, dtype_of<T>, flat, overlap));
+    return measuring;
+  }
+
+  void reduce(const OwnedSum<T>& sum, Result result) {
+    const tensor::Execution exec;
+    zero::Reduction<T> reduction(exec, *comm, bucket, layout, unit.data(), sum, result);
+    comm->wait(reduction.finish());
+  }
+
+  comm::Traffic traffic;
+  std::unique_ptr<comm::Communicator> comm;
+  const param::UnitLayout& layout;
+  memory::Ledger ledger;
+  memory::Arenas arenas;
+  zero::Bucket bucket;
+  tests::Guarded<T> unit;
+};
+
+template <class T>
+class Reduction : public testing::Test {
+ protected:
+  /// f(flat layout, bytes of the bucket, overlap) over sizes and buckets that divide by nothing.
+  template <class F>
+  void for_each_case(const F& f) {
+    for (const Index elements : {1, 3, 31, 1000, 4099}) {
+      const param::FlatLayout flat = layout_of(elements, group.size());
+      for (const Index bytes : {1, 254, 1 << 20}) {
+        if (elements / bytes > 100) continue;  // thousands of messages tell nothing new
+        for (const auto overlap : {comm::Overlap::no, comm::Overlap::yes}) f(flat, bytes, overlap);
+      }
+    }
+  }
+
+  grid::Group group = grid::world_group();
+};
+using Elements = testing::Types<float, bf16, fp16>;
+TYPED_TEST_SUITE(Reduction, Elements, );
+
+TYPED_TEST(Reduction, EverywhereIsTheRankOrderedFp32SumRoundedOnce) {
+  using T = TypeParam;
+  const int ranks = this->group.size();
+  this->for_each_case([&](const param::FlatLayout& flat, Index bytes, comm::Overlap overlap) {
+    Case<T> c(this->group, flat, bytes, overlap);
+    c.reduce({nullptr, nullptr, c.unit.data() + this->group.rank() * c.layout.piece},
+             Result::everywhere);
+    EXPECT_TRUE(tests::same_bits(
+        c.unit.host(), rounded<T>(sums_of<T>(ranks, c.layout.padded), 0, c.layout.padded)))
+        << c.layout.elements << " elements, bucket of " << bytes;
+    for (const auto& [channel, volume] : c.traffic.outside()) {
+      EXPECT_EQ(volume.elements, exchanged_elements(c.layout.padded, ranks))
+          << name_of(channel.operation);
+      EXPECT_EQ(volume.bytes, volume.elements * bytes_of(dtype_of<T>));
+    }
+    EXPECT_EQ(c.traffic.outside().size(), ranks == 1 ? 0U : 2U);
+  });
+}
+
+TYPED_TEST(Reduction, ScatteredGoesToItsOwnerAlone) {
+  using T = TypeParam;
+  const int ranks = this->group.size(), me = this->group.rank();
+  this->for_each_case([&](const param::FlatLayout& flat, Index bytes, comm::Overlap overlap) {
+    Case<T> c(this->group, flat, bytes, overlap);
+    const Index piece = c.layout.piece;
+    const auto sums = sums_of<T>(ranks, c.layout.padded);
+    const auto before = tests::numbers<float>(piece, 7, 10);
+    const tests::Guarded<float> wide(before);
+    const tests::Guarded<T> narrow(piece);
+    // As micro-batches do it: the first one's sum, the next one's on top, and a rounded end.
+    c.reduce({nullptr, wide.data(), nullptr}, Result::scattered);
+    std::vector<float> expected(sums.begin() + me * piece, sums.begin() + (me + 1) * piece);
+    EXPECT_TRUE(tests::same_bits(wide.host(), expected));
+    c.reduce({wide.data(), wide.data(), nullptr}, Result::scattered);
+    for (float& value : expected) value = value + value;
+    EXPECT_TRUE(tests::same_bits(wide.host(), expected));
+    c.reduce({wide.data(), nullptr, narrow.data()}, Result::scattered);
+    for (Index i = 0; i < piece; ++i) expected[i] += sums[me * piece + i];
+    EXPECT_TRUE(tests::same_bits(narrow.host(), rounded<T>(expected, 0, piece)));
+    EXPECT_TRUE(tests::same_bits(c.unit.host(), values_of<T>(me, c.layout.padded)))
+        << "what was sent is not touched";
+    EXPECT_EQ(c.traffic.outside().size(), ranks == 1 ? 0U : 1U);
+  });
+}
+
+TEST(BucketMemory, IsWhatTheDeckAllowsAndNoMoreThanALargestUnitFills) {
+  const auto bytes = [](Index size, Dtype dtype, Index ranks, comm::Overlap overlap) {
+    memory::Arenas measuring;
+    static_cast<void>(zero::Bucket(measuring, size, dtype, layout_of(1 << 20, ranks), overlap));
+    return measuring.bytes()[position(memory::Category::buckets)];
+  };
+  for (const auto overlap : {comm::Overlap::no, comm::Overlap::yes}) {
+    EXPECT_EQ(bytes(1 << 20, Dtype::fp32, 1, overlap), 0) << "one rank sends nothing";
+    EXPECT_EQ(bytes(1 << 20, Dtype::fp32, 4, overlap), 1 << 20);
+    EXPECT_EQ(bytes(1 << 20, Dtype::bf16, 4, overlap), 1 << 20);
+    EXPECT_LE(bytes(1000, Dtype::bf16, 3, overlap), round_up(1000, 64));
+    EXPECT_EQ(bytes(1 << 30, Dtype::fp32, 4, overlap), 4 << 20);
+  }
+  EXPECT_EQ(bytes(1, Dtype::fp32, 64, comm::Overlap::no), 64 * 4) << "an element a rank";
+  EXPECT_EQ(bytes(1, Dtype::fp32, 64, comm::Overlap::yes), 2 * 64 * 4) << "and slot";
+}
+
+TEST(ExchangedElements, AreTheSharesOfTheOthers) {
+  EXPECT_EQ(exchanged_elements(12, 1), 0);
+  EXPECT_EQ(exchanged_elements(12, 4), 9);
+}
+
+}  // namespace
+}  // namespace kzero::zero
