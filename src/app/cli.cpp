@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "app/commands.hpp"
+#include "app/plan_command.hpp"
 #include "base/version.hpp"
 #include "grid/process_grid.hpp"
 
@@ -91,6 +92,9 @@ ExitCode main(int argc, char** argv) {
   checking->add_option("--ranks", ranks, "check for a launch of this many ranks")
       ->check(CLI::PositiveNumber);
   checking->callback([&] { chosen = [&] { return check(deck, ranks); }; });
+
+  PlanArguments planned;
+  add_plan(cli, planned)->callback([&] { chosen = [&] { return plan(planned); }; });
 
   bool reference = false;
   CLI::App* listing = cli.add_subcommand("defaults", "print the annotated default deck");

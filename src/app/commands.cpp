@@ -1,10 +1,9 @@
 #include "app/commands.hpp"
 
-#include <fstream>
 #include <iostream>
 #include <memory>
-#include <sstream>
 
+#include "app/deck_file.hpp"
 #include "checkpoint/inspect.hpp"
 #include "convert/gpt2.hpp"
 #include "deck/reader.hpp"
@@ -17,14 +16,6 @@
 namespace kzero::app {
 
 namespace {
-
-deck::Source load(const std::string& file) {
-  std::ifstream in(file, std::ios::binary);
-  std::ostringstream text;
-  text << in.rdbuf();
-  KZERO_REQUIRE(in, ExitCode::usage, "{}: the deck cannot be read", file);
-  return {file, text.str()};
-}
 
 /// Rank 0 reads the deck and every rank parses the same text. Collective over `world`.
 deck::Config read_deck(const grid::Group& world, const DeckArguments& arguments,

@@ -2,17 +2,12 @@
 #pragma once
 
 #include <string>
-#include <vector>
 
+#include "app/deck_file.hpp"
 #include "base/error.hpp"
 #include "base/types.hpp"
 
 namespace kzero::app {
-
-struct DeckArguments {
-  std::string file;
-  std::vector<std::string> overrides;  // key=value
-};
 
 /// Starts MPI and Kokkos and trains. Collective over the launch.
 ExitCode train(const DeckArguments& arguments);

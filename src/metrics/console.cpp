@@ -15,17 +15,6 @@ namespace {
 
 constexpr Index bar_width = 24;  // characters; the whole bar line stays below 80
 
-/// "84.2 k", "12.6 M": counts for people.
-std::string format_count(double count) {
-  const char* unit = "";
-  for (const char* next : {" k", " M", " G", " T"}) {
-    if (std::abs(count) < 10000) break;
-    count /= 1000;
-    unit = next;
-  }
-  return fmt::format("{:.{}f}{}", count, *unit == '\0' ? 0 : 1, unit);
-}
-
 Index total_bytes(const std::vector<CategoryBytes>& categories, Index CategoryBytes::*which) {
   Index total = 0;
   for (const CategoryBytes& category : categories) total += category.*which;
@@ -68,6 +57,8 @@ std::string memory_table(const std::vector<MemoryRow>& rows) {
                             format_bytes(resident.resident_peak_bytes), resident.rank);
 }
 
+}  // namespace
+
 std::string traffic_table(const std::vector<TrafficRow>& rows) {
   std::string text =
       fmt::format("traffic a step and rank, sent{:>34}{:>14}{:>13}", "elements", "theory", "bytes");
@@ -79,7 +70,15 @@ std::string traffic_table(const std::vector<TrafficRow>& rows) {
   return text;
 }
 
-}  // namespace
+std::string format_count(double count) {
+  const char* unit = "";
+  for (const char* next : {" k", " M", " G", " T"}) {
+    if (std::abs(count) < 10000) break;
+    count /= 1000;
+    unit = next;
+  }
+  return fmt::format("{:.{}f}{}", count, *unit == '\0' ? 0 : 1, unit);
+}
 
 std::string format_seconds(double seconds) {
   if (seconds < 59.95) return fmt::format("{:.1f} s", seconds);

@@ -55,6 +55,12 @@ class Console {
   Index skipped_ = 0;
 };
 
+/// What one rank sends in a step: elements, theory and bytes of each row, under a heading.
+std::string traffic_table(const std::vector<TrafficRow>& rows);
+
+/// "84.2 k", "12.6 M": counts for people.
+std::string format_count(double count);
+
 /// "2 h 05 min", "1 min 20 s", "12.3 s": seconds for people.
 std::string format_seconds(double seconds);
 

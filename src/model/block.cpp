@@ -70,17 +70,17 @@ template <class T>
 void block_forward(const Context<T>& c, const BlockParams<const T>& p, Matrix<const T> x,
                    const BlockSaved<T>& saved, Matrix<T> out) {
   const float eps = c.shape.layernorm_eps;
-  kernels::layernorm_forward<T>(c.exec, x, p.ln1_weight, p.ln1_bias, eps, saved.ln1, saved.mean1,
+  kernels::layernorm_forward<T>(*c.exec, x, p.ln1_weight, p.ln1_bias, eps, saved.ln1, saved.mean1,
                                 saved.rstd1);
   linear_forward<T>(c, saved.ln1, p.qkv_weight, p.qkv_bias, saved.qkv);
-  kernels::attention_forward<T>(c.exec, c.attention_shape(), saved.qkv, saved.attention,
+  kernels::attention_forward<T>(*c.exec, c.attention_shape(), saved.qkv, saved.attention,
                                 saved.log_sum, c.attention);
   linear_forward<T>(c, saved.attention, p.projection_weight, p.projection_bias, saved.middle,
                     x.data());
-  kernels::layernorm_forward<T>(c.exec, saved.middle, p.ln2_weight, p.ln2_bias, eps, saved.ln2,
+  kernels::layernorm_forward<T>(*c.exec, saved.middle, p.ln2_weight, p.ln2_bias, eps, saved.ln2,
                                 saved.mean2, saved.rstd2);
   linear_forward<T>(c, saved.ln2, p.up_weight, p.up_bias, saved.hidden);
-  kernels::gelu_forward<T>(c.exec, saved.hidden, saved.activated);
+  kernels::gelu_forward<T>(*c.exec, saved.hidden, saved.activated);
   linear_forward<T>(c, saved.activated, p.down_weight, p.down_bias, out, saved.middle.data());
 }
 
@@ -94,25 +94,25 @@ void block_backward(const Context<T>& c, const BlockParams<const T>& p, Matrix<c
   const Matrix<T> dhidden = c.wide_view(c.shape.feed_forward);
   linear_backward_weight<T>(c, saved.activated, dx, update, g.down_weight, g.down_bias);
   linear_backward_input<T>(c, dx, p.down_weight, dhidden);
-  kernels::gelu_backward<T>(c.exec, saved.hidden, dhidden);
+  kernels::gelu_backward<T>(*c.exec, saved.hidden, dhidden);
   linear_backward_weight<T>(c, saved.ln2, dhidden, update, g.up_weight, g.up_bias);
   linear_backward_input<T>(c, dhidden, p.up_weight, c.narrow);
-  kernels::layernorm_backward<T>(c.exec, saved.middle, p.ln2_weight, saved.mean2, saved.rstd2,
+  kernels::layernorm_backward<T>(*c.exec, saved.middle, p.ln2_weight, saved.mean2, saved.rstd2,
                                  c.narrow, Update::add, dx, update, g.ln2_weight, g.ln2_bias,
                                  c.partial);
 
   const Matrix<T> dqkv = c.wide_view(3 * d);
   linear_backward_weight<T>(c, saved.attention, dx, update, g.projection_weight, g.projection_bias);
   linear_backward_input<T>(c, dx, p.projection_weight, c.narrow);
-  kernels::attention_backward<T>(c.exec, c.attention_shape(), saved.qkv, saved.attention,
+  kernels::attention_backward<T>(*c.exec, c.attention_shape(), saved.qkv, saved.attention,
                                  saved.log_sum, c.narrow, dqkv, c.attention);
   linear_backward_weight<T>(c, saved.ln1, dqkv, update, g.qkv_weight, g.qkv_bias);
   // A key bias adds the same number to all scores of a query, which softmax ignores: its gradient
   // is exactly zero. What the sum leaves is rounding noise that AdamW would turn into steps of full
   // size.
-  kernels::fill<T>(c.exec, Vector<T>(g.qkv_bias.data() + d, d), 0);
+  kernels::fill<T>(*c.exec, Vector<T>(g.qkv_bias.data() + d, d), 0);
   linear_backward_input<T>(c, dqkv, p.qkv_weight, c.narrow);
-  kernels::layernorm_backward<T>(c.exec, x, p.ln1_weight, saved.mean1, saved.rstd1, c.narrow,
+  kernels::layernorm_backward<T>(*c.exec, x, p.ln1_weight, saved.mean1, saved.rstd1, c.narrow,
                                  Update::add, dx, update, g.ln1_weight, g.ln1_bias, c.partial);
 }
 

@@ -23,6 +23,7 @@ template <class T>
 Context<T>::Context(memory::Arenas& arenas, tensor::Gemm* products, const GptShape& s,
                     const BatchShape& b)
     : gemm(products), shape(s), batch(b.batch), rows(b.batch * s.sequence) {
+  if (!arenas.measuring()) exec.emplace();
   const auto take = [&]<class U>(U, Index count) {
     return arenas.take<U>(memory::Category::workspace, count);
   };

@@ -2,6 +2,8 @@
 // micro-batch and the scratch memory that units share because they run one after the other.
 #pragma once
 
+#include <optional>
+
 #include "kernels/attention.hpp"
 #include "memory/arenas.hpp"
 #include "model/gpt_spec.hpp"
@@ -21,7 +23,7 @@ struct BatchShape {
 
 template <class T>
 struct Context {
-  Execution exec;
+  std::optional<Execution> exec;  // none while measuring, which needs no device
   tensor::Gemm* gemm = nullptr;
   GptShape shape;
   Index batch = 0;  // B

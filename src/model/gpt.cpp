@@ -40,7 +40,7 @@ void Gpt<T>::forward(Index u, Units<const T> parameters, const Batch& batch) {
   if (u == 0) {
     const T* unit = parameters[0];
     kernels::embedding_forward<T>(
-        context_.exec, batch.inputs, Matrix<const T>(unit, shape_.vocab, shape_.hidden),
+        *context_.exec, batch.inputs, Matrix<const T>(unit, shape_.vocab, shape_.hidden),
         Matrix<const T>(unit + shape_.vocab * shape_.hidden, shape_.sequence, shape_.hidden),
         shape_.sequence, x_[0]);
   } else {
@@ -54,7 +54,7 @@ template <class T>
 double Gpt<T>::loss(Units<const T> parameters, const Batch& batch) {
   head_forward<T>(context_, head_params<const T>(parameters), x_.back(), batch.targets,
                   head_saved_);
-  return kernels::sum_in_order(context_.exec, context_.losses);
+  return kernels::sum_in_order(*context_.exec, context_.losses);
 }
 
 template <class T>
@@ -62,7 +62,7 @@ double Gpt<T>::loss_and_gradient(Units<const T> parameters, const Batch& batch, 
                                  kernels::Update update, Units<T> gradients) {
   head_forward_backward<T>(context_, head_params<const T>(parameters), x_.back(), batch.targets,
                            scale, head_saved_, update, head_params<T>(gradients), dx_);
-  return kernels::sum_in_order(context_.exec, context_.losses);
+  return kernels::sum_in_order(*context_.exec, context_.losses);
 }
 
 template <class T>
@@ -74,9 +74,9 @@ void Gpt<T>::backward(Index u, Units<const T> parameters, const Batch& batch,
     // A tied head has written the table's gradient already; otherwise nothing has in this
     // micro-batch.
     if (!shape_.tied_embeddings && update == kernels::Update::overwrite) {
-      kernels::fill<T>(context_.exec, Vector<T>(unit, table), 0);
+      kernels::fill<T>(*context_.exec, Vector<T>(unit, table), 0);
     }
-    kernels::embedding_backward<T>(context_.exec, batch.groups, dx_, shape_.sequence,
+    kernels::embedding_backward<T>(*context_.exec, batch.groups, dx_, shape_.sequence,
                                    Matrix<T>(unit, shape_.vocab, shape_.hidden), update,
                                    Matrix<T>(unit + table, shape_.sequence, shape_.hidden));
   } else {

@@ -50,7 +50,7 @@ class Gpt {
   void backward(Index u, Units<const T> parameters, const Batch& batch, kernels::Update update,
                 Units<T> gradients);
 
-  const Execution& exec() const { return context_.exec; }
+  const Execution& exec() const { return *context_.exec; }
 
  private:
   template <class U>

@@ -28,7 +28,7 @@ Matrix<float> project(const Context<T>& c, Matrix<const T> output, Matrix<const 
   p.a = operand(normal), p.b = operand(output, Transpose::yes);
   p.c = logits.data(), p.c_stride = p.n;
   p.in = dtype_of<T>, p.out = Dtype::fp32;
-  c.gemm->run(c.exec, p);
+  c.gemm->run(*c.exec, p);
   return logits;
 }
 
@@ -42,14 +42,14 @@ void project_backward(const Context<T>& c, Matrix<const T> output, Matrix<const 
   input.a = operand(dlogits), input.b = operand(output);
   input.c = dnormal.data(), input.c_stride = input.n;
   input.in = input.out = dtype_of<T>;
-  c.gemm->run(c.exec, input);
+  c.gemm->run(*c.exec, input);
   tensor::Product weight;
   weight.m = doutput.extent(0), weight.n = doutput.extent(1), weight.k = normal.extent(0);
   weight.a = operand(dlogits, Transpose::yes), weight.b = operand(normal);
   weight.c = doutput.data(), weight.c_stride = weight.n;
   weight.in = weight.out = dtype_of<T>;
   weight.accumulate = accumulate_of(update);
-  c.gemm->run(c.exec, weight);
+  c.gemm->run(*c.exec, weight);
 }
 
 }  // namespace
@@ -65,12 +65,12 @@ HeadSaved<T>::HeadSaved(memory::Arenas& arenas, const GptShape& s, Index batch) 
 template <class T>
 void head_forward(const Context<T>& c, const HeadParams<const T>& p, Matrix<const T> x,
                   Vector<const Token> targets, const HeadSaved<T>& saved) {
-  kernels::layernorm_forward<T>(c.exec, x, p.ln_weight, p.ln_bias, c.shape.layernorm_eps,
+  kernels::layernorm_forward<T>(*c.exec, x, p.ln_weight, p.ln_bias, c.shape.layernorm_eps,
                                 saved.normal, saved.mean, saved.rstd);
   for (Index first = 0; first < c.rows; first += c.chunk) {
     const Index count = std::min(c.chunk, c.rows - first);
     const Matrix<float> logits = project<T>(c, p.output, rows_of<T>(saved.normal, first, count));
-    kernels::cross_entropy_forward(c.exec, logits,
+    kernels::cross_entropy_forward(*c.exec, logits,
                                    Vector<const Token>(targets.data() + first, count),
                                    Vector<float>(c.losses.data() + first, count));
   }
@@ -80,7 +80,7 @@ template <class T>
 void head_forward_backward(const Context<T>& c, const HeadParams<const T>& p, Matrix<const T> x,
                            Vector<const Token> targets, float scale, const HeadSaved<T>& saved,
                            kernels::Update update, const HeadParams<T>& gradients, Matrix<T> dx) {
-  kernels::layernorm_forward<T>(c.exec, x, p.ln_weight, p.ln_bias, c.shape.layernorm_eps,
+  kernels::layernorm_forward<T>(*c.exec, x, p.ln_weight, p.ln_bias, c.shape.layernorm_eps,
                                 saved.normal, saved.mean, saved.rstd);
   for (Index first = 0; first < c.rows; first += c.chunk) {
     const Index count = std::min(c.chunk, c.rows - first);
@@ -88,12 +88,12 @@ void head_forward_backward(const Context<T>& c, const HeadParams<const T>& p, Ma
     const Matrix<float> logits = project<T>(c, p.output, normal);
     const Matrix<T> dlogits(c.dlogits, logits.extent(0), logits.extent(1));
     kernels::cross_entropy_with_gradient<T>(
-        c.exec, logits, Vector<const Token>(targets.data() + first, count), scale,
+        *c.exec, logits, Vector<const Token>(targets.data() + first, count), scale,
         Vector<float>(c.losses.data() + first, count), dlogits);
     project_backward<T>(c, p.output, normal, dlogits, first == 0 ? update : kernels::Update::add,
                         gradients.output, rows_of<T>(c.narrow, first, count));
   }
-  kernels::layernorm_backward<T>(c.exec, x, p.ln_weight, saved.mean, saved.rstd, c.narrow,
+  kernels::layernorm_backward<T>(*c.exec, x, p.ln_weight, saved.mean, saved.rstd, c.narrow,
                                  kernels::Update::overwrite, dx, update, gradients.ln_weight,
                                  gradients.ln_bias, c.partial);
 }

@@ -15,7 +15,7 @@ void linear_forward(const Context<T>& c, Matrix<const T> x, Matrix<const T> weig
   p.in = p.out = dtype_of<T>;
   p.bias = bias.data();
   p.addend = addend;
-  c.gemm->run(c.exec, p);
+  c.gemm->run(*c.exec, p);
 }
 
 template <class T>
@@ -26,7 +26,7 @@ void linear_backward_input(const Context<T>& c, Matrix<const T> dy, Matrix<const
   p.a = operand(dy), p.b = operand(weight, Transpose::yes);
   p.c = dx.data(), p.c_stride = p.n;
   p.in = p.out = dtype_of<T>;
-  c.gemm->run(c.exec, p);
+  c.gemm->run(*c.exec, p);
 }
 
 template <class T>
@@ -38,8 +38,8 @@ void linear_backward_weight(const Context<T>& c, Matrix<const T> x, Matrix<const
   p.c = dweight.data(), p.c_stride = p.n;
   p.in = p.out = dtype_of<T>;
   p.accumulate = accumulate_of(update);
-  c.gemm->run(c.exec, p);
-  kernels::sum_rows<T>(c.exec, dy, update, dbias, c.partial);
+  c.gemm->run(*c.exec, p);
+  kernels::sum_rows<T>(*c.exec, dy, update, dbias, c.partial);
 }
 
 #define KZERO_INSTANTIATE(T)                                                                   \

@@ -2,32 +2,18 @@
 
 #include <malloc.h>
 #include <mpi.h>
-#include <sched.h>
 
 #include <Kokkos_Core.hpp>
-#include <algorithm>
 #include <cstdlib>
 #include <exception>
 #include <string>
 
 #include "base/error.hpp"
+#include "runtime/threads.hpp"
 
 namespace kzero::runtime {
 
 namespace {
-
-/// Cores this process may use: its affinity mask, which launchers and batch systems set.
-Index usable_cores() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
-}
-
-Index threads_per_rank(Index asked, int node_size) {
-  if (asked > 0) return asked;
-  if (const char* value = std::getenv("OMP_NUM_THREADS")) return std::max(1, std::atoi(value));
-  return std::max<Index>(1, usable_cores() / node_size);
-}
 
 /// Libraries take large temporaries in every call. glibc would return each to the kernel and have
 /// its pages cleared again on the next call, a fifth of a step on a host; kept, they are found
@@ -55,7 +41,7 @@ Session::Session(const SessionOptions& options) {
   MPI_Comm_size(node, &node_size_);
   MPI_Comm_free(&node);
 
-  threads_ = threads_per_rank(options.threads, node_size_);
+  threads_ = threads_per_rank(options.threads, node_size_).count;
   setenv("OMP_PROC_BIND", "false", 0);  // binding is the launcher's; also keeps Kokkos' hint away
   try {
     Kokkos::initialize(Kokkos::InitializationSettings()

@@ -1,0 +1,142 @@
+#include "app/plan_command.hpp"
+
+#include <fmt/ranges.h>
+
+#include <Kokkos_Core.hpp>
+#include <algorithm>
+#include <cstdlib>
+#include <iostream>
+#include <set>
+
+#include "base/bytes.hpp"
+#include "deck/reader.hpp"
+#include "plan/nominal.hpp"
+#include "plan/report.hpp"
+#include "runtime/threads.hpp"
+
+namespace kzero::app {
+
+namespace {
+
+template <class Plans>
+void print(const PlanArguments& arguments, const Plans& plans) {
+  std::cout << (arguments.output == Output::json ? plan::json(plans) : plan::table(plans));
+}
+
+/// One launch of the deck.
+struct Launch {
+  Index ranks = 1;
+  deck::Config config;  // resolved for it
+  runtime::Threads threads;
+};
+
+std::vector<Launch> launches(const PlanArguments& arguments) {
+  const deck::Source source = load(arguments.deck.file);
+  const auto read = [&](Index ranks) {
+    return deck::read(source, arguments.deck.overrides, {ranks, deck::Purpose::plan});
+  };
+  std::vector<Index> all = arguments.ranks;
+  if (all.empty()) {
+    const deck::Grid grid = read(0).grid;
+    all = {std::max<Index>(1, grid.data) * grid.tensor};
+  }
+  std::vector<Launch> found;
+  for (const Index ranks : all) {
+    const deck::Config config = read(ranks);
+    const Index asked = arguments.threads > 0 ? arguments.threads : config.run.threads;
+    found.push_back({ranks, config, runtime::threads_per_rank(asked, ranks)});
+  }
+  return found;
+}
+
+/// Rates for every number of threads in the launches; none where products cannot be measured.
+std::optional<plan::RateSource> rates(const plan::GivenRates& given,
+                                      const std::vector<Launch>& all) {
+  if (!given.operations && !plan::can_measure_products()) return std::nullopt;
+  Index threads = 1;
+  for (const Launch& launch : all) threads = std::max(threads, launch.threads.count);
+  std::optional<Kokkos::ScopeGuard> kokkos;
+  if (!given.operations) {
+    setenv("OMP_PROC_BIND", "false", 0);  // as in a run
+    kokkos.emplace(Kokkos::InitializationSettings()
+                       .set_num_threads(static_cast<int>(threads))
+                       .set_disable_warnings(true));
+  }
+  return plan::RateSource(given, all.front().config, threads);
+}
+
+void add_estimate(plan::Entry& entry, const std::optional<plan::RateSource>& source) {
+  if (source) entry.estimate = plan::estimate(entry.work, source->of_rank(entry.threads));
+}
+
+/// What the tables below take for granted.
+void introduce(const PlanArguments& arguments, const std::vector<Launch>& all) {
+  if (arguments.output == Output::json) return;
+  std::set<Index> counts;
+  for (const Launch& launch : all) counts.insert(launch.threads.count);
+  std::cout << fmt::format("deck        {}\nthreads     {} a rank, {}\n", arguments.deck.file,
+                           fmt::join(counts, " or "), all.front().threads.origin);
+}
+
+ExitCode plan_deck(const PlanArguments& arguments) {
+  const std::vector<Launch> all = launches(arguments);
+  std::vector<plan::Entry> entries;
+  for (const Launch& launch : all)
+    entries.push_back(plan::plan(launch.config, launch.threads.count));
+  const auto source = rates(arguments.rates, all);
+  for (plan::Entry& entry : entries) add_estimate(entry, source);
+  introduce(arguments, all);
+  print(arguments, entries);
+  return ExitCode::done;
+}
+
+ExitCode fit_deck(const PlanArguments& arguments) {
+  const std::vector<Launch> all = launches(arguments);
+  std::vector<plan::Fit> fits;
+  for (const Launch& launch : all)
+    fits.push_back(plan::fit(launch.config, launch.ranks, launch.threads.count, *arguments.fit));
+  const auto source = rates(arguments.rates, all);
+  bool has_answer = false;
+  for (plan::Fit& fit : fits) {
+    for (plan::Answer& answer : fit.answers) add_estimate(answer.entry, source);
+    has_answer = has_answer || !fit.answers.empty();
+  }
+  introduce(arguments, all);
+  print(arguments, fits);
+  KZERO_REQUIRE(has_answer, ExitCode::memory,
+                "nothing fits in {} a rank, not even one layer of this width; a smaller "
+                "train.micro_batch, model.hidden or model.vocab needs less",
+                format_bytes(*arguments.fit));
+  return ExitCode::done;
+}
+
+ExitCode plan_nominal(const PlanArguments& arguments) {
+  KZERO_REQUIRE(arguments.deck.overrides.empty() && (arguments.parameters > 0 || arguments.fit),
+                ExitCode::usage, "kzero plan needs a deck, or --parameters or --fit without one");
+  const std::vector<Index> all =
+      arguments.ranks.empty() ? std::vector{arguments.tensor} : arguments.ranks;
+  std::vector<plan::Holding> holdings;
+  for (const Index ranks : all) {
+    KZERO_REQUIRE(ranks % arguments.tensor == 0, ExitCode::usage,
+                  "--ranks must be a multiple of --tensor = {}, found {}", arguments.tensor, ranks);
+    for (Index stage = arguments.stage.value_or(0); stage <= arguments.stage.value_or(3); ++stage) {
+      const plan::Launch launch{ranks / arguments.tensor, arguments.tensor, stage};
+      holdings.push_back(arguments.fit ? plan::largest_nominal(*arguments.fit, launch)
+                                       : plan::nominal(arguments.parameters, launch));
+    }
+  }
+  print(arguments, holdings);
+  const auto fits = [](const plan::Holding& holding) { return holding.parameters > 0; };
+  KZERO_REQUIRE(std::ranges::any_of(holdings, fits), ExitCode::memory, "no model fits in {} a rank",
+                format_bytes(arguments.fit.value_or(0)));
+  return ExitCode::done;
+}
+
+}  // namespace
+
+ExitCode plan(const PlanArguments& arguments) {
+  if (arguments.deck.file.empty()) return plan_nominal(arguments);
+  return arguments.fit ? fit_deck(arguments) : plan_deck(arguments);
+}
+
+}  // namespace kzero::app

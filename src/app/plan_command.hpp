@@ -1,0 +1,35 @@
+// kzero plan: what a deck, or a model of nominal size, takes of memory, messages and time.
+#pragma once
+
+#include <CLI/App.hpp>
+#include <optional>
+#include <vector>
+
+#include "app/deck_file.hpp"
+#include "base/error.hpp"
+#include "plan/rates.hpp"
+
+namespace kzero::app {
+
+enum class Output { table, json };
+
+struct PlanArguments {
+  DeckArguments deck;          // file empty: a nominal size
+  std::vector<Index> ranks;    // of each launch to plan; empty: the smallest that the grid allows
+  std::optional<Index> fit;    // bytes of a rank
+  Index threads = 0;           // per rank; 0: as a run would choose
+  Index parameters = 0;        // of a model without deck
+  Index tensor = 1;            // of a launch without deck
+  std::optional<Index> stage;  // of a launch without deck; none: all
+  plan::GivenRates rates;
+  Output output = Output::table;
+};
+
+/// Adds the subcommand; parsing fills `arguments`.
+CLI::App* add_plan(CLI::App& cli, PlanArguments& arguments);
+
+/// Needs neither MPI nor a device. Throws Error(memory) if nothing fits what was asked to be
+/// fitted.
+ExitCode plan(const PlanArguments& arguments);
+
+}  // namespace kzero::app

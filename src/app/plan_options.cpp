@@ -1,0 +1,126 @@
+#include <CLI/CLI.hpp>
+#include <charconv>
+#include <cmath>
+
+#include "app/plan_command.hpp"
+#include "plan/nominal.hpp"
+
+namespace kzero::app {
+
+namespace {
+
+/// A number at the front of the text, which it is taken from; it may have a fraction and an
+/// exponent.
+std::optional<double> take_number(std::string_view& text) {
+  double value = 0;
+  const auto [rest, problem] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (problem != std::errc{} || !std::isfinite(value)) return std::nullopt;
+  text.remove_prefix(rest - text.data());
+  return value;
+}
+
+/// Bytes of "32GiB", "32GB", "1.5 TB" or "4096". Decks know binary units only; vendors and the
+/// paper's tables count in decimal ones.
+Index parse_bytes(const std::string& option, std::string_view text) {
+  constexpr std::pair<std::string_view, double> units[] = {
+      {"", 1},      {"B", 1},        {"kB", 1e3},     {"MB", 1e6},     {"GB", 1e9},
+      {"TB", 1e12}, {"KiB", 0x1p10}, {"MiB", 0x1p20}, {"GiB", 0x1p30}, {"TiB", 0x1p40}};
+  const std::string found(text);
+  if (const auto number = take_number(text)) {
+    while (text.starts_with(' ')) text.remove_prefix(1);
+    for (const auto& [name, factor] : units) {
+      const double bytes = std::floor(*number * factor);
+      if (text == name && bytes >= 1 && bytes <= 1e18) return static_cast<Index>(bytes);
+    }
+  }
+  throw CLI::ValidationError(option, "must be a size such as 32GiB or 32GB, found " + found);
+}
+
+/// Integers of "64,128,400".
+std::vector<Index> parse_ranks(const std::string& option, std::string_view text) {
+  constexpr Index most = 1'000'000;  // as grid.data
+  const std::string found(text);
+  std::vector<Index> ranks;
+  while (true) {
+    Index value = 0;
+    const auto [rest, problem] = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (problem != std::errc{} || value < 1 || value > most) break;
+    ranks.push_back(value);
+    text.remove_prefix(rest - text.data());
+    if (text.empty()) return ranks;
+    if (text.front() != ',') break;
+    text.remove_prefix(1);
+  }
+  throw CLI::ValidationError(
+      option, "must be numbers of ranks from 1 to 1000000 such as 64,128, found " + found);
+}
+
+Index parse_parameters(const std::string& option, std::string_view text) {
+  const std::string found(text);
+  const auto number = take_number(text);
+  const bool is_count = number && text.empty() && *number >= 1 &&
+                        *number <= static_cast<double>(plan::most_parameters);
+  if (!is_count)
+    throw CLI::ValidationError(option,
+                               "must be a number from 1 to 1e17 such as 7.5e9, found " + found);
+  return std::llround(*number);
+}
+
+/// An option whose text `parse` turns into the target's value.
+template <class Target, class Parse>
+CLI::Option* add(CLI::App& command, const std::string& name, Target& target, const Parse& parse,
+                 const std::string& text) {
+  return command.add_option_function<std::string>(
+      name, [&target, parse, name](const std::string& value) { target = parse(name, value); },
+      text);
+}
+
+}  // namespace
+
+CLI::App* add_plan(CLI::App& cli, PlanArguments& a) {
+  CLI::App* command = cli.add_subcommand(
+      "plan", "say what a deck needs of memory, messages and time; needs no launch and no device");
+  auto* deck = command->add_option("deck", a.deck.file, "the input deck (TOML)");
+  command->add_option("overrides", a.deck.overrides, "key=value: replaces a key of the deck");
+  add(*command, "--ranks", a.ranks, parse_ranks, "ranks of the launch, or several: 64,128,400");
+  auto* fit = add(*command, "--fit", a.fit, parse_bytes,
+                  "search what fits in this memory of a rank, such as 32GiB or 32GB");
+  command->add_option("--threads", a.threads, "threads of a rank; default: as a run would choose")
+      ->check(CLI::Range(1, 100000))
+      ->needs(deck);
+  add(
+      *command, "--tflops", a.rates.operations,
+      [](const std::string& option, std::string_view text) {
+        const std::string found(text);
+        const auto number = take_number(text);
+        if (!number || !text.empty() || *number <= 0)
+          throw CLI::ValidationError(option, "must be a number above 0, found " + found);
+        return *number * 1e12;
+      },
+      "1e12 operations a second that a rank reaches; default: measured here")
+      ->needs(deck);
+  const auto rate = [](const std::string& option, std::string_view text) {
+    return static_cast<double>(parse_bytes(option, text));
+  };
+  add(*command, "--bandwidth", a.rates.sent_bytes, rate,
+      "bytes a second that a rank sends, such as 10GB; default: measured here")
+      ->needs(deck);
+  add(*command, "--memory-bandwidth", a.rates.memory_bytes, rate,
+      "bytes a second that a rank reads and writes; default: measured here")
+      ->needs(deck);
+  add(*command, "--parameters", a.parameters, parse_parameters,
+      "model states of a model of this size, without a deck")
+      ->excludes(deck)
+      ->excludes(fit);
+  command->add_option("--tensor", a.tensor, "tensor-parallel ranks, without a deck")
+      ->check(CLI::Range(1, 10000))
+      ->excludes(deck);
+  command->add_option("--stage", a.stage, "ZeRO stage, without a deck; default: all")
+      ->check(CLI::Range(0, 3))
+      ->excludes(deck);
+  command->add_flag_callback(
+      "--json", [&a] { a.output = Output::json; }, "print JSON");
+  return command;
+}
+
+}  // namespace kzero::app

@@ -1,0 +1,85 @@
+#include "plan/fit.hpp"
+
+#include "base/error.hpp"
+#include "deck/rules.hpp"
+#include "plan/search.hpp"
+
+namespace kzero::plan {
+
+namespace {
+
+/// Plans variants of a deck against one budget.
+class Fitter {
+ public:
+  Fitter(Index ranks, Index threads, Index bytes)
+      : ranks_(ranks), threads_(threads), bytes_(bytes) {}
+
+  /// The plan of a deck if the rules allow it and it fits.
+  std::optional<Entry> attempt(deck::Config config) const {
+    if (refusal(config)) return std::nullopt;
+    Entry entry = plan(config, threads_);
+    if (entry.total_bytes() > bytes_) return std::nullopt;
+    return entry;
+  }
+
+  /// What the rules have against a deck, which they complete otherwise.
+  std::optional<std::string> refusal(deck::Config& config) const {
+    try {
+      deck::resolve(config, {ranks_, deck::Purpose::plan});
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return std::nullopt;
+  }
+
+  std::optional<Entry> largest_micro_batch(deck::Config config) const {
+    const Index share = config.train.global_batch / config.grid.data;
+    for (Index parts = 1; parts <= share; ++parts) {
+      if (share % parts != 0) continue;
+      config.train.micro_batch = share / parts;
+      if (auto entry = attempt(config)) return entry;
+    }
+    return std::nullopt;
+  }
+
+  std::optional<Entry> most_layers(deck::Config config) const {
+    const auto with = [&](Index layers) {
+      config.model.layers = layers;
+      return attempt(config);
+    };
+    const Index layers = largest([&](Index n) { return with(n).has_value(); });
+    return layers > 0 ? with(layers) : std::nullopt;
+  }
+
+ private:
+  Index ranks_, threads_, bytes_;
+};
+
+}  // namespace
+
+std::vector<std::pair<std::string, Index>> Answer::settings() const {
+  const auto searched = search == Search::micro_batch
+                            ? std::pair<std::string, Index>{"train.micro_batch", entry.micro_batch}
+                            : std::pair<std::string, Index>{"model.layers", entry.layers};
+  return {{"zero.stage", entry.stage}, searched};
+}
+
+Fit fit(const deck::Config& deck, Index ranks, Index threads, Index bytes) {
+  const Fitter fitter(ranks, threads, bytes);
+  Fit found;
+  for (Index stage = 0; stage <= 3; ++stage) {
+    deck::Config config = deck;
+    config.zero.stage = stage;
+    if (auto reason = fitter.refusal(config)) {
+      found.refusals.push_back({stage, std::move(*reason)});
+      continue;
+    }
+    if (auto entry = fitter.largest_micro_batch(config))
+      found.answers.push_back({Search::micro_batch, std::move(*entry)});
+    if (auto entry = fitter.most_layers(config))
+      found.answers.push_back({Search::layers, std::move(*entry)});
+  }
+  return found;
+}
+
+}  // namespace kzero::plan

@@ -1,0 +1,29 @@
+// A deck on a grid of ranks: what each will hold, send and take for a step. The numbers are the
+// run's, because the functions are: train::planned_bytes lays out the buffers, train::theory counts
+// the traffic. Nothing is allocated; neither MPI nor Kokkos has to be up.
+#pragma once
+
+#include <optional>
+
+#include "deck/config.hpp"
+#include "plan/holding.hpp"
+#include "plan/time.hpp"
+
+namespace kzero::plan {
+
+struct Entry : Holding {
+  Index threads = 1;  // per rank
+  Index layers = 0;
+  Index micro_batch = 0;
+  Dtype precision = Dtype::fp32;
+  std::vector<metrics::TrafficRow> traffic{};  // of one rank in one step
+  Work work{};
+  std::optional<Estimate> estimate{};  // none where no rates are known
+
+  Index sent_bytes() const;
+};
+
+/// The deck is resolved for its ranks.
+Entry plan(const deck::Config& config, Index threads);
+
+}  // namespace kzero::plan

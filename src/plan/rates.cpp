@@ -1,0 +1,100 @@
+#include "plan/rates.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <limits>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "train/peak.hpp"
+
+namespace kzero::plan {
+
+namespace {
+
+constexpr Index measured_bytes = Index{128} << 20;  // more than caches hold
+constexpr Index piece_bytes = Index{1} << 20;       // as messages are cut
+constexpr int repeats = 3;
+
+/// Seconds of the fastest of some runs; the first one meets cold pages.
+template <class Run>
+double fastest(const Run& run) {
+  double best = std::numeric_limits<double>::infinity();
+  for (int i = 0; i <= repeats; ++i) {
+    const auto begin = std::chrono::steady_clock::now();
+    run();
+    const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - begin;
+    if (i > 0) best = std::min(best, taken.count());
+  }
+  return best;
+}
+
+std::vector<std::byte> buffer(Index bytes) { return std::vector<std::byte>(bytes); }
+
+/// Bytes read plus written a second by a copy that all threads share.
+double measure_memory(Index threads) {
+  const auto from = buffer(measured_bytes);
+  auto to = buffer(measured_bytes);
+  const Index part = measured_bytes / threads;
+  const double seconds = fastest([&] {
+    std::vector<std::jthread> copies;
+    for (Index i = 0; i < threads; ++i) {
+      copies.emplace_back([&from, &to, part, i] {
+        std::memcpy(to.data() + i * part, from.data() + i * part, part);
+      });
+    }
+  });
+  return 2.0 * static_cast<double>(part * threads) / seconds;
+}
+
+/// Bytes a second that one thread passes on through a staging buffer, piece by piece: a message
+/// between ranks of one node is copied in by its sender and out by its receiver, and each rank is
+/// both.
+double measure_messages() {
+  const auto from = buffer(measured_bytes);
+  auto staging = buffer(piece_bytes), to = buffer(measured_bytes);
+  const double seconds = fastest([&] {
+    for (Index at = 0; at < measured_bytes; at += piece_bytes) {
+      std::memcpy(staging.data(), from.data() + at, piece_bytes);
+      std::memcpy(to.data() + at, staging.data(), piece_bytes);
+    }
+  });
+  return static_cast<double>(measured_bytes) / seconds;
+}
+
+double measure_products(const deck::Config& config) {
+  const auto backend = [&] {
+    switch (config.run.gemm) {
+      case deck::GemmBackend::blas:
+        return tensor::Backend::blas;
+      case deck::GemmBackend::reference:
+        return tensor::Backend::reference;
+      default:
+        return tensor::Backend::onednn;
+    }
+  };
+  const auto gemm = tensor::make_gemm(backend());
+  return train::measure_peak({}, *gemm, config.train.precision);
+}
+
+}  // namespace
+
+bool can_measure_products() { return tensor::on_host; }
+
+RateSource::RateSource(const GivenRates& given, const deck::Config& config, Index threads)
+    : given_(given), threads_(threads) {
+  if (!given.operations) measured_.operations = measure_products(config);
+  if (!given.memory_bytes) measured_.memory_bytes = measure_memory(threads);
+  if (!given.sent_bytes) measured_.sent_bytes = measure_messages();
+}
+
+Rates RateSource::of_rank(Index threads) const {
+  const double share = static_cast<double>(threads) / static_cast<double>(threads_);
+  return {given_.operations.value_or(measured_.operations * share),
+          given_.memory_bytes.value_or(measured_.memory_bytes * share),
+          given_.sent_bytes.value_or(measured_.sent_bytes)};
+}
+
+}  // namespace kzero::plan

@@ -1,0 +1,36 @@
+// The rates of an estimate: given ones, and for the rest what this machine reaches, measured in a
+// fraction of a second. A measured rate is that of ranks that have their cores to themselves, all
+// on machines like this one.
+#pragma once
+
+#include <optional>
+
+#include "deck/config.hpp"
+#include "plan/time.hpp"
+
+namespace kzero::plan {
+
+/// Rates that are known already, a second.
+struct GivenRates {
+  std::optional<double> operations, memory_bytes, sent_bytes;
+};
+
+/// Whether this build's products can be measured without its device: on hosts.
+bool can_measure_products();
+
+class RateSource {
+ public:
+  /// Measures what is not given, with `threads` threads. Products are measured in the deck's
+  /// precision and library, for which Kokkos must be up with as many threads; the rest needs none.
+  RateSource(const GivenRates& given, const deck::Config& config, Index threads);
+
+  /// Of a rank with so many threads: of a measured rate of products or memory it has their share.
+  Rates of_rank(Index threads) const;
+
+ private:
+  GivenRates given_;
+  Rates measured_;
+  Index threads_;
+};
+
+}  // namespace kzero::plan

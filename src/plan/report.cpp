@@ -1,0 +1,134 @@
+#include "plan/report.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/bytes.hpp"
+#include "metrics/console.hpp"
+
+namespace kzero::plan {
+
+namespace {
+
+std::string format_step(double seconds) {
+  return seconds < 1 ? fmt::format("{:.1f} ms", 1e3 * seconds) : metrics::format_seconds(seconds);
+}
+
+std::string grid_of(const Holding& holding) {
+  return fmt::format("{} x {}", holding.data_ranks, holding.tensor_ranks);
+}
+
+std::string format_parameters(Index parameters) {
+  return metrics::format_count(static_cast<double>(parameters));
+}
+
+std::string estimate_lines(const Estimate& e) {
+  return fmt::format(
+      "step        {}, estimated: products {}, optimizer {}, messages {}\n"
+      "rates       {:.4g} Tflop/s, {:.1f} GB/s of memory, {:.2f} GB/s sent, each a rank\n",
+      format_step(e.seconds()), format_step(e.products), format_step(e.optimizer),
+      format_step(e.messages), e.rates.operations / 1e12, e.rates.memory_bytes / 1e9,
+      e.rates.sent_bytes / 1e9);
+}
+
+std::string full(const Entry& entry) {
+  std::string text = fmt::format(
+      "grid        {} data x {} tensor ranks\n"
+      "model       {} parameters, {}, ZeRO stage {}, micro-batch {}\n"
+      "memory of a rank       planned\n",
+      entry.data_ranks, entry.tensor_ranks, format_parameters(entry.parameters),
+      name_of(entry.precision), entry.stage, entry.micro_batch);
+  const auto line = [&](const std::string& name, Index bytes) {
+    text += fmt::format("  {:<14}{:>14}\n", name, format_bytes(bytes));
+  };
+  for (const metrics::CategoryBytes& category : entry.memory) {
+    if (category.planned_bytes > 0) line(category.name, category.planned_bytes);
+  }
+  line("sum", entry.total_bytes());
+  if (entry.traffic.empty()) text += "traffic     none\n";
+  if (!entry.traffic.empty()) text += metrics::traffic_table(entry.traffic) + '\n';
+  return text + (entry.estimate ? estimate_lines(*entry.estimate) : "");
+}
+
+/// Bytes of the first three categories, which are the model states, and of the others.
+std::pair<Index, Index> split(const Entry& entry) {
+  constexpr std::size_t states = 3;
+  std::pair<Index, Index> sums{0, 0};
+  for (std::size_t i = 0; i < entry.memory.size(); ++i)
+    (i < states ? sums.first : sums.second) += entry.memory[i].planned_bytes;
+  return sums;
+}
+
+std::string step_of(const Entry& entry) {
+  return entry.estimate ? format_step(entry.estimate->seconds()) : "unknown";
+}
+
+/// What the lines of answers do not say: stages passed over, and a deck that has to change.
+std::string remarks(const Fit& fit) {
+  std::string text;
+  for (const Refusal& refusal : fit.refusals)
+    text += fmt::format("stage {} is passed over: {}\n", refusal.stage, refusal.reason);
+  const auto keeps_model = [](const Answer& a) { return a.search == Search::micro_batch; };
+  if (std::ranges::none_of(fit.answers, keeps_model))
+    text += "the deck's own model fits in no stage at any micro-batch\n";
+  return text;
+}
+
+}  // namespace
+
+std::string table(const std::vector<Entry>& entries) {
+  if (entries.size() == 1) return full(entries.front());
+  std::string text = fmt::format(
+      "model       {} parameters, {}\n{:>7}{:>12}{:>7}{:>9}{:>13}{:>14}{:>14}{:>14}"
+      "{:>14}{:>14}\n",
+      format_parameters(entries.front().parameters), name_of(entries.front().precision), "ranks",
+      "grid", "stage", "threads", "micro-batch", "states", "the rest", "a rank", "sent a step",
+      "step");
+  for (const Entry& entry : entries) {
+    const auto [states, rest] = split(entry);
+    text +=
+        fmt::format("{:>7}{:>12}{:>7}{:>9}{:>13}{:>14}{:>14}{:>14}{:>14}{:>14}\n", entry.ranks(),
+                    grid_of(entry), entry.stage, entry.threads, entry.micro_batch,
+                    format_bytes(states), format_bytes(rest), format_bytes(entry.total_bytes()),
+                    format_bytes(entry.sent_bytes()), step_of(entry));
+  }
+  return text;
+}
+
+std::string table(const std::vector<Fit>& fits) {
+  std::string text = fmt::format("{:>7}{:>12}{:>7}{:>13}{:>14}{:>14}  {}\n", "ranks", "grid",
+                                 "stage", "parameters", "a rank", "step", "in the deck");
+  for (const Fit& fit : fits) {
+    for (const auto& answer : fit.answers) {
+      const Entry& entry = answer.entry;
+      text += fmt::format("{:>7}{:>12}{:>7}{:>13}{:>14}{:>14} ", entry.ranks(), grid_of(entry),
+                          entry.stage, format_parameters(entry.parameters),
+                          format_bytes(entry.total_bytes()), step_of(entry));
+      for (const auto& [key, value] : answer.settings()) text += fmt::format(" {}={}", key, value);
+      text += '\n';
+    }
+    text += remarks(fit);
+  }
+  return text;
+}
+
+std::string table(const std::vector<Holding>& holdings) {
+  std::string text = fmt::format(
+      "model states alone, 2 + 2 + 12 bytes a parameter; GB = 1e9 bytes\n"
+      "{:>7}{:>12}{:>7}{:>13}{:>14}{:>14}{:>14}{:>14}\n",
+      "ranks", "grid", "stage", "model (1e9)", "parameters", "gradients", "optimizer", "a rank");
+  const auto gigabytes = [](Index bytes) {
+    return fmt::format("{:.3f} GB", static_cast<double>(bytes) / 1e9);
+  };
+  for (const Holding& holding : holdings) {
+    text += fmt::format("{:>7}{:>12}{:>7}{:>13.3f}", holding.ranks(), grid_of(holding),
+                        holding.stage, static_cast<double>(holding.parameters) / 1e9);
+    for (const metrics::CategoryBytes& state : holding.memory)
+      text += fmt::format("{:>14}", gigabytes(state.planned_bytes));
+    text += fmt::format("{:>14}\n", gigabytes(holding.total_bytes()));
+  }
+  return text;
+}
+
+}  // namespace kzero::plan

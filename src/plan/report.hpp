@@ -1,0 +1,22 @@
+// Plans for people and for programs. A list of one is shown in full, a longer one a line each.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "plan/fit.hpp"
+
+namespace kzero::plan {
+
+std::string table(const std::vector<Entry>& entries);
+std::string table(const std::vector<Fit>& fits);
+
+/// Of model states of nominal sizes; in GB of 1e9 bytes, as the paper's.
+std::string table(const std::vector<Holding>& holdings);
+
+/// A JSON array with an object for each; docs/planning.md has the fields.
+std::string json(const std::vector<Entry>& entries);
+std::string json(const std::vector<Fit>& fits);
+std::string json(const std::vector<Holding>& holdings);
+
+}  // namespace kzero::plan

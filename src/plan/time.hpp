@@ -1,0 +1,43 @@
+// How long a step should take, from what a rank does in it and how fast it does that:
+//
+//   seconds = operations / rate of products + optimizer bytes / rate of memory
+//             + bytes sent / rate of messages
+//
+// One after the other, as a step does them. Left out: what kernels other than products cost, the
+// latency of messages, waiting for slower ranks, and ranks that have to share cores.
+// docs/planning.md says how far measured steps were from it.
+#pragma once
+
+#include "deck/config.hpp"
+#include "memory/ledger.hpp"
+
+namespace kzero::plan {
+
+/// What one rank does in one step.
+struct Work {
+  double operations = 0;       // floating-point, of matrix products
+  double optimizer_bytes = 0;  // read and written by the update
+  double sent_bytes = 0;
+};
+
+/// What one rank reaches, a second.
+struct Rates {
+  double operations = 0;
+  double memory_bytes = 0;  // read plus written
+  double sent_bytes = 0;
+};
+
+struct Estimate {
+  Rates rates;
+  double products = 0, optimizer = 0, messages = 0;  // seconds
+
+  double seconds() const { return products + optimizer + messages; }
+};
+
+/// Of a resolved deck. `held` are the planned bytes of a rank, which say how much of the optimizer
+/// state is its own.
+Work work_of_step(const deck::Config& config, const memory::Bytes& held, Index sent_bytes);
+
+Estimate estimate(const Work& work, const Rates& rates);
+
+}  // namespace kzero::plan
