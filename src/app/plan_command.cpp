@@ -49,10 +49,10 @@ std::vector<Launch> launches(const PlanArguments& arguments) {
   return found;
 }
 
-/// Rates for every number of threads in the launches; none where products cannot be measured.
+/// Rates for every number of threads in the launches; none where operations cannot be measured.
 std::optional<plan::RateSource> rates(const plan::GivenRates& given,
                                       const std::vector<Launch>& all) {
-  if (!given.operations && !plan::can_measure_products()) return std::nullopt;
+  if (!given.operations && !plan::can_measure_blocks()) return std::nullopt;
   Index threads = 1;
   for (const Launch& launch : all) threads = std::max(threads, launch.threads.count);
   std::optional<Kokkos::ScopeGuard> kokkos;

@@ -8,7 +8,8 @@
 #include <thread>
 #include <vector>
 
-#include "train/peak.hpp"
+#include "plan/block_rate.hpp"
+#include "tensor/view.hpp"
 
 namespace kzero::plan {
 
@@ -64,28 +65,13 @@ double measure_messages() {
   return static_cast<double>(measured_bytes) / seconds;
 }
 
-double measure_products(const deck::Config& config) {
-  const auto backend = [&] {
-    switch (config.run.gemm) {
-      case deck::GemmBackend::blas:
-        return tensor::Backend::blas;
-      case deck::GemmBackend::reference:
-        return tensor::Backend::reference;
-      default:
-        return tensor::Backend::onednn;
-    }
-  };
-  const auto gemm = tensor::make_gemm(backend());
-  return train::measure_peak({}, *gemm, config.train.precision);
-}
-
 }  // namespace
 
-bool can_measure_products() { return tensor::on_host; }
+bool can_measure_blocks() { return tensor::on_host; }
 
 RateSource::RateSource(const GivenRates& given, const deck::Config& config, Index threads)
     : given_(given), threads_(threads) {
-  if (!given.operations) measured_.operations = measure_products(config);
+  if (!given.operations) measured_.operations = block_rate(config, threads);
   if (!given.memory_bytes) measured_.memory_bytes = measure_memory(threads);
   if (!given.sent_bytes) measured_.sent_bytes = measure_messages();
 }

@@ -15,16 +15,16 @@ struct GivenRates {
   std::optional<double> operations, memory_bytes, sent_bytes;
 };
 
-/// Whether this build's products can be measured without its device: on hosts.
-bool can_measure_products();
+/// Whether this build's arithmetic can be measured without its device: on hosts.
+bool can_measure_blocks();
 
 class RateSource {
  public:
-  /// Measures what is not given, with `threads` threads. Products are measured in the deck's
-  /// precision and library, for which Kokkos must be up with as many threads; the rest needs none.
+  /// Measures what is not given, with `threads` threads. Operations are measured on a block like
+  /// the deck's, for which Kokkos must be up with as many threads; the rest needs none.
   RateSource(const GivenRates& given, const deck::Config& config, Index threads);
 
-  /// Of a rank with so many threads: of a measured rate of products or memory it has their share.
+  /// Of a rank with so many threads: of measured operations and memory it has their share.
   Rates of_rank(Index threads) const;
 
  private:

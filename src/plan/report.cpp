@@ -25,9 +25,9 @@ std::string format_parameters(Index parameters) {
 
 std::string estimate_lines(const Estimate& e) {
   return fmt::format(
-      "step        {}, estimated: products {}, optimizer {}, messages {}\n"
+      "step        {}, estimated: model {}, optimizer {}, messages {}\n"
       "rates       {:.4g} Tflop/s, {:.1f} GB/s of memory, {:.2f} GB/s sent, each a rank\n",
-      format_step(e.seconds()), format_step(e.products), format_step(e.optimizer),
+      format_step(e.seconds()), format_step(e.model), format_step(e.optimizer),
       format_step(e.messages), e.rates.operations / 1e12, e.rates.memory_bytes / 1e9,
       e.rates.sent_bytes / 1e9);
 }

@@ -1,11 +1,10 @@
 // How long a step should take, from what a rank does in it and how fast it does that:
 //
-//   seconds = operations / rate of products + optimizer bytes / rate of memory
+//   seconds = operations / their rate + optimizer bytes / rate of memory
 //             + bytes sent / rate of messages
 //
-// One after the other, as a step does them. Left out: what kernels other than products cost, the
-// latency of messages, waiting for slower ranks, and ranks that have to share cores.
-// docs/planning.md says how far measured steps were from it.
+// One after the other, as a step does them. Left out: the latency of messages, waiting for slower
+// ranks, and ranks that have to share cores. docs/planning.md compares it with measured steps.
 #pragma once
 
 #include "deck/config.hpp"
@@ -15,7 +14,7 @@ namespace kzero::plan {
 
 /// What one rank does in one step.
 struct Work {
-  double operations = 0;       // floating-point, of matrix products
+  double operations = 0;       // of the model, as MFU counts them
   double optimizer_bytes = 0;  // read and written by the update
   double sent_bytes = 0;
 };
@@ -29,9 +28,9 @@ struct Rates {
 
 struct Estimate {
   Rates rates;
-  double products = 0, optimizer = 0, messages = 0;  // seconds
+  double model = 0, optimizer = 0, messages = 0;  // seconds
 
-  double seconds() const { return products + optimizer + messages; }
+  double seconds() const { return model + optimizer + messages; }
 };
 
 /// Of a resolved deck. `held` are the planned bytes of a rank, which say how much of the optimizer

@@ -1,0 +1,133 @@
+#include "plan/block_rate.hpp"
+
+#include <algorithm>
+#include <chrono>
+
+#include "kernels/initialize.hpp"
+#include "model/block.hpp"
+#include "param/flat_layout.hpp"
+
+namespace kzero::plan {
+
+namespace {
+
+using memory::Category;
+using tensor::Matrix;
+using Clock = std::chrono::steady_clock;
+
+constexpr Index most_width = 1024;       // wider blocks run at the same rate and only take longer
+constexpr Index first_tokens = 16;       // of the first try
+constexpr double enough_seconds = 0.05;  // of a try; half of it would do to time it well
+
+/// A block with all it needs.
+template <class T>
+struct Parts {
+  Index elements;
+  T *parameters, *gradients;
+  model::Context<T> context;
+  model::BlockSaved<T> saved;
+  Matrix<T> x, out, dx;
+
+  Parts(memory::Arenas& arenas, const deck::Model& m, const model::BatchShape& batch,
+        tensor::Gemm* gemm)
+      : elements(model::gpt_table(m)[1].elements()),
+        parameters(arenas.take<T>(Category::parameters, elements)),
+        gradients(arenas.take<T>(Category::gradients, elements)),
+        context(arenas, gemm, model::GptShape(m), batch),
+        saved(arenas, context.shape, batch.batch),
+        x(stream(arenas)),
+        out(stream(arenas)),
+        dx(stream(arenas)) {}
+
+  Matrix<T> stream(memory::Arenas& arenas) const {
+    const Index width = context.shape.hidden;
+    return {arenas.take<T>(Category::activations, context.rows * width),
+            static_cast<std::size_t>(context.rows), static_cast<std::size_t>(width)};
+  }
+};
+
+template <class T>
+void run(Parts<T>& parts) {
+  const auto& shape = parts.context.shape;
+  const model::BlockParams<const T> parameters(shape, parts.parameters);
+  model::block_forward<T>(parts.context, parameters, parts.x, parts.saved, parts.out);
+  model::block_backward<T>(parts.context, parameters, parts.x, parts.saved,
+                           kernels::Update::overwrite,
+                           model::BlockParams<T>(shape, parts.gradients), parts.dx);
+  parts.context.exec->fence("kzero::plan::block_done");
+}
+
+/// Seconds of one block, the faster of two runs after one that warms up.
+template <class T>
+double seconds_of(const deck::Model& m, const model::BatchShape& batch, tensor::Gemm& gemm) {
+  memory::Arenas measured;
+  Parts<T>(measured, m, batch, nullptr);
+  memory::Ledger ledger;
+  memory::Arenas arenas(measured, ledger);
+  Parts<T> parts(arenas, m, batch, &gemm);
+  const auto fill = [&](T* data, Index count) {
+    kernels::fill<T>(*parts.context.exec, {data, static_cast<std::size_t>(count)}, 0.01F);
+  };
+  fill(parts.parameters, parts.elements);
+  fill(parts.x.data(), parts.x.size());
+  fill(parts.dx.data(), parts.dx.size());
+  run(parts);
+  double best = 0;
+  for (int i = 0; i < 2; ++i) {
+    const auto begin = Clock::now();
+    run(parts);
+    const double taken = std::chrono::duration<double>(Clock::now() - begin).count();
+    best = i == 0 ? taken : std::min(best, taken);
+  }
+  return best;
+}
+
+/// One block of the deck's proportions, no wider than most_width.
+deck::Model narrowed(const deck::Config& config) {
+  deck::Model m = config.model;
+  const Index head = m.hidden / m.heads;
+  m.heads = std::min(m.heads, std::max<Index>(1, most_width / head));
+  m.feed_forward = std::max<Index>(1, m.feed_forward * (m.heads * head) / m.hidden);
+  m.hidden = m.heads * head;
+  m.layers = 1;
+  m.vocab = 1;
+  return m;
+}
+
+tensor::Backend backend_of(deck::GemmBackend backend) {
+  switch (backend) {
+    case deck::GemmBackend::blas:
+      return tensor::Backend::blas;
+    case deck::GemmBackend::reference:
+      return tensor::Backend::reference;
+    default:
+      return tensor::Backend::onednn;
+  }
+}
+
+/// The whole micro-batch is tried last, and not at all where a part of it takes long enough.
+template <class T>
+double rate(const deck::Config& config, Index threads) {
+  const auto gemm = tensor::make_gemm(backend_of(config.run.gemm));
+  deck::Model m = narrowed(config);
+  const Index sequence = m.sequence, all = config.train.micro_batch * sequence;
+  for (Index tokens = first_tokens;; tokens *= 4) {
+    tokens = std::min(tokens, all);
+    m.sequence = std::min(tokens, sequence);
+    const Index batch = tokens / m.sequence;
+    const double seconds = seconds_of<T>(m, {batch, threads}, *gemm);
+    if (seconds < enough_seconds && tokens < all) continue;
+    deck::Model counted = m;
+    counted.vocab = 0;  // no head
+    return model::flops_per_token(counted) * static_cast<double>(batch * m.sequence) / seconds;
+  }
+}
+
+}  // namespace
+
+double block_rate(const deck::Config& config, Index threads) {
+  return with_type(config.train.precision,
+                   [&](auto type) { return rate<decltype(type)>(config, threads); });
+}
+
+}  // namespace kzero::plan

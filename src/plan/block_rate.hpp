@@ -1,0 +1,14 @@
+// How fast this machine trains a block like the deck's: products, attention and all between them,
+// in the deck's precision and product library. Blocks are nearly all of a step's arithmetic, and
+// measuring one whole takes in what the products' own speed does not show.
+#pragma once
+
+#include "deck/config.hpp"
+
+namespace kzero::plan {
+
+/// Operations (as model::flops_per_token counts them) a second, forwards and backwards; takes a
+/// fraction of a second. Kokkos is up with `threads` threads; needs no MPI.
+double block_rate(const deck::Config& config, Index threads);
+
+}  // namespace kzero::plan
