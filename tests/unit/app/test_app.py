@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from launch import LaunchTest, arrays_of, records, steps_of
+from launch import PATIENCE, LaunchTest, arrays_of, records, steps_of
 
 CATEGORIES = {"parameters", "gradients", "optimizer", "activations", "recompute", "buckets", "workspace", "io"}
 
@@ -49,6 +49,127 @@ class Commands(LaunchTest):
         shard.write_bytes(data)
         self.assertIn("shard_00001.h5", self.expect(self.run_kzero("inspect", "saved", "--verify"), 4).stderr)
         self.expect(self.run_kzero("inspect", "nowhere"), 4, "nowhere")
+
+
+class Plan(LaunchTest):
+    """kzero plan, never launched with MPI."""
+
+    RATES = ("--tflops", "1", "--bandwidth", "1GB", "--memory-bandwidth", "10GB")
+
+    def plan(self, *arguments):
+        return json.loads(self.expect(self.run_kzero("plan", *arguments, "--json"), 0).stdout)
+
+    def test_the_run_holds_and_sends_what_was_planned(self):
+        for ranks, precision in ((1, "fp32"), (2, "fp32"), (2, "bf16"), (4, "fp16")):
+            with self.subTest(f"{ranks} ranks, {precision}"):
+                planned, = self.plan("deck.toml", f"train.precision={precision}", "--ranks", ranks, *self.RATES)
+                metrics = f"{ranks}{precision}.jsonl"
+                self.expect(self.train(f"train.precision={precision}", f"run.metrics={metrics}", "checkpoint.folder=",
+                                       ranks=ranks), 0)
+                start, = records(self.folder / metrics, "start")
+                end, = records(self.folder / metrics, "end")
+                for key in ("parameters", "grid", "stage", "precision", "threads"):
+                    self.assertEqual(planned[key], start[key], key)
+                self.assertEqual(planned["ranks"], ranks)
+                self.assertEqual(planned["traffic"], end["traffic"])
+                self.assertEqual(set(planned["memory"]), CATEGORIES)
+                for name, planned_bytes in planned["memory"].items():
+                    peaks = [row["categories"][name]["peak_bytes"] for row in end["memory"]]
+                    self.assertEqual(planned_bytes, max(peaks), name)
+                self.assertEqual(planned["total_bytes"], sum(planned["memory"].values()))
+
+    def test_the_estimate_is_the_documented_formula(self):
+        for ranks in (1, 2):
+            planned, = self.plan("deck.toml", "--ranks", ranks, *self.RATES)
+            # A token: 6 for each weight in a product (12 D^2 + V D), 6 T D for causal attention.
+            operations = 6 * (12 * 12**2 + 256 * 12) + 6 * 11 * 12
+            seconds = operations * 4 * 11 / ranks / 1e12
+            seconds += planned["memory"]["optimizer"] * 28 / 8 / 1e10
+            seconds += sum(row["bytes_per_step"] for row in planned["traffic"]) / 1e9
+            self.assertAlmostEqual(planned["step_seconds_estimate"] / seconds, 1, places=12)
+
+    def test_rates_are_measured_where_none_are_given(self):
+        for precision in ("fp32", "bf16", "fp16"):
+            planned, = self.plan("deck.toml", f"train.precision={precision}")
+            self.assertGreater(planned["step_seconds_estimate"], 0)
+            self.assertLess(planned["step_seconds_estimate"], PATIENCE)
+
+    def test_several_launches_at_once(self):
+        planned = self.plan("deck.toml", "--ranks", "1,2,4", "--threads", "3", *self.RATES)
+        self.assertEqual([(p["ranks"], p["threads"], p["micro_batch"]) for p in planned], [(1, 3, 1), (2, 3, 1), (4, 3, 1)])
+        table = self.expect(self.run_kzero("plan", "deck.toml", "--ranks", "1,2,4", *self.RATES), 0).stdout
+        self.assertEqual([line.split()[0] for line in table.splitlines()[-3:]], ["1", "2", "4"])
+
+    def test_the_default_launch_is_the_decks_grid(self):
+        self.assertEqual(self.plan("deck.toml", *self.RATES)[0]["ranks"], 1)
+        self.assertEqual(self.plan("deck.toml", "grid.data=4", *self.RATES)[0]["ranks"], 4)
+
+    def test_what_fits_is_what_replanning_says(self):
+        budget = 400 * 1024
+        deck = ("deck.toml", "train.global_batch=48", "--ranks", "2", *self.RATES)
+        answers = self.plan(*deck, "--fit", "400KiB")
+        self.assertTrue(any("model.layers" in a["settings"] for a in answers), answers)
+        self.assertTrue(any("train.micro_batch" in a["settings"] for a in answers), answers)
+        for answer in answers:
+            settings = [f"{key}={value}" for key, value in answer.pop("settings").items()]
+            again, = self.plan(*deck, *settings)
+            self.assertEqual(again, answer)
+            self.assertLessEqual(again["total_bytes"], budget)
+            layers = [f"model.layers={answer['layers'] + 1}" if s.startswith("model.layers") else s for s in settings]
+            if layers != settings:
+                self.assertGreater(self.plan(*deck, *layers)[0]["total_bytes"], budget)
+
+    def test_nothing_fits(self):
+        for arguments in (("deck.toml", "--fit", "1KiB", *self.RATES), ("--fit", "1B")):
+            self.expect(self.run_kzero("plan", *arguments), 3, "fits in 1")
+
+    def test_nominal_sizes(self):
+        # Paper table 1 and figure 1: 7.5e9 parameters, 64 ranks.
+        planned = self.plan("--parameters", "7.5e9", "--ranks", "64")
+        self.assertEqual([p["total_bytes"] for p in planned], [120000000000, 31406250000, 16640625000, 1875000000])
+        self.assertEqual([p["stage"] for p in planned], [0, 1, 2, 3])
+        self.assertEqual(planned[3]["memory"], {"parameters": 234375000, "gradients": 234375000, "optimizer": 1406250000})
+        one, = self.plan("--parameters", "7.5e9", "--ranks", "128", "--tensor", "2", "--stage", "2")
+        self.assertEqual((one["grid"], one["total_bytes"]), ({"data": 64, "tensor": 2}, 16640625000 // 2))
+        # Paper table 2: 32 GB, 64 data-parallel ranks.
+        fits = self.plan("--fit", "32GB", "--ranks", "64")
+        for fit, billions in zip(fits, (2, 7.642, 14.423, 128)):
+            self.assertAlmostEqual(fit["parameters"] / 1e9, billions, places=3)
+            self.assertLessEqual(fit["total_bytes"], 32e9)
+        larger = self.plan("--fit", "32GiB", "--ranks", "64")
+        for decimal, binary in zip(fits, larger):
+            self.assertAlmostEqual(binary["parameters"] / decimal["parameters"], 2**30 / 1e9, places=6)
+
+    def test_tables_for_people(self):
+        full = self.expect(self.run_kzero("plan", "deck.toml", "--ranks", "2", *self.RATES), 0).stdout
+        for text in ("threads     1 a rank, from OMP_NUM_THREADS", "activations", "reduce_scatter", "step ", "rates"):
+            self.assertIn(text, full)
+        fits = self.expect(self.run_kzero("plan", "deck.toml", "--fit", "1GB", *self.RATES), 0).stdout
+        self.assertIn("zero.stage=0 train.micro_batch=4", fits)
+        nominal = self.expect(self.run_kzero("plan", "--parameters", "128e9", "--ranks", "64"), 0).stdout
+        self.assertIn("32.000 GB", nominal)
+
+    def test_bad_options(self):
+        for arguments in ([], ["--ranks", "2"], ["--parameters", "0"], ["--parameters", "1e18"], ["--parameters", "7x"],
+                          ["--parameters", "nan"], ["--parameters", "5", "deck.toml"], ["--parameters", "5", "--fit", "1GB"],
+                          ["--parameters", "5", "--tensor", "2", "--ranks", "3"], ["--parameters", "5", "--stage", "4"],
+                          ["--parameters", "5", "--tflops", "1"], ["--parameters", "5", "--threads", "1"],
+                          ["deck.toml", "--stage", "0"], ["deck.toml", "--tensor", "1"], ["deck.toml", "--ranks", "0"],
+                          ["deck.toml", "--ranks", "2,"], ["deck.toml", "--ranks", "2;4"], ["deck.toml", "--fit", "3XB"],
+                          ["deck.toml", "--fit", "-3GB"], ["deck.toml", "--tflops", "0"], ["deck.toml", "--bandwidth", "fast"],
+                          ["deck.toml", "--threads", "0"]):
+            with self.subTest(arguments):
+                self.assertEqual(self.expect(self.run_kzero("plan", *arguments), 2).stdout, "")
+
+    def test_bad_decks_are_reported_as_elsewhere(self):
+        self.expect(self.run_kzero("plan", "missing.toml"), 2, "missing.toml: the deck cannot be read")
+        self.expect(self.run_kzero("plan", "deck.toml", "model.layres=3"), 2, "'model.layres' is not known")
+        self.expect(self.run_kzero("plan", "deck.toml", "--ranks", "3"), 2, "train.global_batch")
+        self.expect(self.run_kzero("plan", "deck.toml", "--fit", "1GB", "--ranks", "3"), 2, "train.global_batch")
+
+    def test_a_plan_above_this_nodes_memory_is_no_error(self):
+        planned, = self.plan("deck.toml", "model.hidden=65532", "model.layers=1000", *self.RATES)
+        self.assertGreater(planned["total_bytes"], 1e14)
 
 
 class Runs(LaunchTest):

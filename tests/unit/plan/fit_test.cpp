@@ -1,0 +1,134 @@
+// What the search calls the largest fits, and the next larger one does not.
+#include "plan/fit.hpp"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "base/error.hpp"
+#include "deck/rules.hpp"
+#include "plan/report.hpp"
+#include "plan/search.hpp"
+
+namespace kzero::plan {
+namespace {
+
+constexpr Index ranks = 2;
+
+deck::Config deck() {
+  deck::Config config;
+  config.model.hidden = 60, config.model.heads = 3, config.model.layers = 5;
+  config.train.global_batch = 48, config.train.micro_batch = 4;
+  deck::resolve(config, {.ranks = ranks});
+  return config;
+}
+
+deck::Config with(const Answer& answer) {
+  deck::Config config = deck();
+  config.zero.stage = answer.entry.stage;
+  config.train.micro_batch = answer.entry.micro_batch;
+  config.model.layers = answer.entry.layers;
+  return config;
+}
+
+Index bytes_of(const deck::Config& config) { return plan(config, 1).total_bytes(); }
+
+TEST(Largest, IsTheLastThatFits) {
+  for (Index bound = 0; bound < 70; ++bound) {
+    EXPECT_EQ(largest([&](Index n) { return n <= bound; }), bound);
+  }
+}
+
+/// Budgets from less than a layer to more than the whole batch at once; among them what some models
+/// take to the byte, and a byte less.
+std::vector<Index> budgets() {
+  std::vector<Index> all;
+  for (const Index layers : {1, 2, 7}) {
+    deck::Config config = deck();
+    config.model.layers = layers;
+    all.insert(all.end(), {bytes_of(config) - 1, bytes_of(config)});
+  }
+  for (Index bytes = 100'000; bytes < 300'000'000; bytes = bytes * 3 / 2) all.push_back(bytes);
+  return all;
+}
+
+TEST(Fit, ReplanningShowsThatItFitsAndOneMoreDoesNot) {
+  std::set<Index> micro_batches, layers;
+  for (const Index bytes : budgets()) {
+    for (const Answer& answer : fit(deck(), ranks, 1, bytes).answers) {
+      deck::Config config = with(answer);
+      EXPECT_EQ(bytes_of(config), answer.entry.total_bytes());
+      EXPECT_LE(bytes_of(config), bytes);
+      if (answer.search == Search::layers) {
+        EXPECT_EQ(config.train.micro_batch, 4);
+        layers.insert(config.model.layers);
+        ++config.model.layers;
+        const bool is_allowed = config.model.layers <= 10000;
+        EXPECT_TRUE(!is_allowed || bytes_of(config) > bytes) << config.model.layers;
+        continue;
+      }
+      EXPECT_EQ(config.model.layers, 5);
+      const Index share = 24, found = config.train.micro_batch;
+      EXPECT_EQ(share % found, 0);
+      micro_batches.insert(found);
+      for (config.train.micro_batch = found + 1; config.train.micro_batch <= share;
+           ++config.train.micro_batch) {
+        if (share % config.train.micro_batch == 0) {
+          EXPECT_GT(bytes_of(config), bytes);
+        }
+      }
+    }
+  }
+  EXPECT_TRUE(micro_batches.contains(1) && micro_batches.contains(24)) << "too few budgets";
+  EXPECT_TRUE(layers.contains(1) && layers.size() > 10) << "too few budgets";
+}
+
+TEST(Fit, EveryStageIsAnsweredOrRefusedByTheRules) {
+  const Fit found = fit(deck(), ranks, 1, Index{1} << 40);
+  for (Index stage = 0; stage <= 3; ++stage) {
+    deck::Config config = deck();
+    config.zero.stage = stage;
+    std::string reason;
+    try {
+      deck::resolve(config, {.ranks = ranks});
+    } catch (const Error& error) {
+      reason = error.what();
+    }
+    const auto answers = std::ranges::count_if(
+        found.answers, [&](const Answer& a) { return a.entry.stage == stage; });
+    EXPECT_EQ(answers, reason.empty() ? 2 : 0) << stage;
+    const auto refused =
+        std::ranges::find_if(found.refusals, [&](const Refusal& r) { return r.stage == stage; });
+    ASSERT_EQ(refused == found.refusals.end(), reason.empty()) << stage;
+    if (!reason.empty()) {
+      EXPECT_EQ(refused->reason, reason);
+    }
+  }
+}
+
+TEST(Fit, AnswersNothingWhereNotEvenOneLayerFits) {
+  const Fit found = fit(deck(), ranks, 1, 1000);
+  EXPECT_TRUE(found.answers.empty());
+  EXPECT_EQ(nlohmann::json::parse(json(std::vector{found})), nlohmann::json::array());
+  EXPECT_NE(table(std::vector{found}).find("fits in no stage"), std::string::npos);
+}
+
+TEST(Fit, SettingsNameTheKeysThatGiveTheAnswer) {
+  const Fit found = fit(deck(), ranks, 1, Index{1} << 24);
+  ASSERT_EQ(found.answers.size() % 2, 0U);
+  const auto all = nlohmann::json::parse(json(std::vector{found}));
+  ASSERT_EQ(all.size(), found.answers.size());
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const Answer& answer = found.answers[i];
+    nlohmann::json expected{{"zero.stage", answer.entry.stage}};
+    if (answer.search == Search::layers) expected["model.layers"] = answer.entry.layers;
+    if (answer.search == Search::micro_batch)
+      expected["train.micro_batch"] = answer.entry.micro_batch;
+    EXPECT_EQ(all[i].at("settings"), expected);
+    EXPECT_EQ(all[i].at("total_bytes"), answer.entry.total_bytes());
+  }
+}
+
+}  // namespace
+}  // namespace kzero::plan

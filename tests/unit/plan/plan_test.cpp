@@ -1,0 +1,161 @@
+// Plans of decks, in a process that starts neither MPI nor Kokkos. That they are the run's numbers
+// is for tests/unit/app to show, which runs both.
+#include <gtest/gtest.h>
+#include <mpi.h>
+
+#include <Kokkos_Core.hpp>
+#include <nlohmann/json.hpp>
+
+#include "deck/rules.hpp"
+#include "memory/category.hpp"
+#include "model/gpt_spec.hpp"
+#include "plan/rates.hpp"
+#include "plan/report.hpp"
+
+namespace kzero::plan {
+namespace {
+
+using Json = nlohmann::json;
+
+deck::Config deck_for(Index ranks, Dtype precision = Dtype::fp32) {
+  deck::Config config;
+  config.model.hidden = 60, config.model.heads = 3, config.model.vocab = 301;
+  config.train.global_batch = 24, config.train.precision = precision;
+  config.zero.stage = 0;
+  deck::resolve(config, {.ranks = ranks});
+  return config;
+}
+
+TEST(Plan, NeedsNeitherMpiNorKokkos) {
+  for (const Dtype precision : {Dtype::fp32, Dtype::bf16, Dtype::fp16}) {
+    const Entry entry = plan(deck_for(4, precision), 2);
+    EXPECT_EQ(entry.memory.size(), memory::category_count);
+    EXPECT_GT(entry.total_bytes(), 16 * entry.parameters) << name_of(precision);
+  }
+  int mpi = 1;
+  MPI_Initialized(&mpi);
+  EXPECT_EQ(mpi, 0);
+  EXPECT_FALSE(Kokkos::is_initialized());
+}
+
+TEST(Plan, CountsEveryParameterOnce) {
+  const deck::Config config = deck_for(4);
+  EXPECT_EQ(plan(config, 1).parameters, param::elements_of(model::gpt_table(config.model)));
+}
+
+TEST(Plan, MoreThreadsNeedMoreWorkspaceOnly) {
+  const Entry one = plan(deck_for(2), 1), two = plan(deck_for(2), 2);
+  for (std::size_t i = 0; i < memory::category_count; ++i) {
+    const bool grows = one.memory[i].name == "workspace";
+    EXPECT_EQ(two.memory[i].planned_bytes > one.memory[i].planned_bytes, grows)
+        << one.memory[i].name;
+  }
+}
+
+TEST(Plan, TrafficIsTheorysInTheRunsPrecision) {
+  EXPECT_TRUE(plan(deck_for(1), 1).traffic.empty());
+  for (const Dtype precision : {Dtype::fp32, Dtype::bf16}) {
+    const Entry entry = plan(deck_for(4, precision), 1);
+    ASSERT_EQ(entry.traffic.size(), 2U);
+    Index elements = 0;
+    for (const metrics::TrafficRow& row : entry.traffic) {
+      EXPECT_EQ(row.elements_per_step, row.theory_elements_per_step);
+      EXPECT_EQ(row.bytes_per_step, row.elements_per_step * bytes_of(precision));
+      elements += row.elements_per_step;
+    }
+    // 2 P (N - 1) / N, with each of the six units padded to a multiple of N.
+    const double theory = 2 * static_cast<double>(entry.parameters) * 3 / 4;
+    EXPECT_GE(static_cast<double>(elements), theory);
+    EXPECT_LE(static_cast<double>(elements), theory + 2 * 6 * 4);
+    EXPECT_EQ(entry.sent_bytes(), elements * bytes_of(precision));
+  }
+}
+
+TEST(Time, IsArithmeticAndUpdateAndMessages) {
+  const Rates rates{2e12, 4e9, 5e8};
+  const Estimate e =
+      estimate({.operations = 1e12, .optimizer_bytes = 1e9, .sent_bytes = 1e9}, rates);
+  EXPECT_DOUBLE_EQ(e.model, 0.5);
+  EXPECT_DOUBLE_EQ(e.optimizer, 0.25);
+  EXPECT_DOUBLE_EQ(e.messages, 2);
+  EXPECT_DOUBLE_EQ(e.seconds(), 2.75);
+}
+
+TEST(Time, ARankDoesItsShareOfTheTokensAndUpdatesWhatItHolds) {
+  for (const Dtype precision : {Dtype::fp32, Dtype::bf16}) {
+    const deck::Config config = deck_for(4, precision);
+    const Entry entry = plan(config, 1);
+    const double tokens = 24.0 / 4 * static_cast<double>(config.model.sequence);
+    EXPECT_DOUBLE_EQ(entry.work.operations, tokens * model::flops_per_token(config.model));
+    EXPECT_DOUBLE_EQ(entry.work.sent_bytes, static_cast<double>(entry.sent_bytes()));
+    // 28 bytes a parameter in either precision; the units' alignment adds a little.
+    const double update = 28 * static_cast<double>(entry.parameters);
+    EXPECT_GE(entry.work.optimizer_bytes, update);
+    EXPECT_LE(entry.work.optimizer_bytes, update * 1.01);
+  }
+}
+
+TEST(Rates, GivenOnesAreTakenAsTheyAre) {
+  const RateSource source({1e12, 2e9, 3e9}, deck_for(1), 8);
+  const Rates rates = source.of_rank(2);
+  EXPECT_EQ(rates.operations, 1e12);
+  EXPECT_EQ(rates.memory_bytes, 2e9);
+  EXPECT_EQ(rates.sent_bytes, 3e9);
+}
+
+TEST(Rates, MeasuredMemoryIsSharedByThreads) {
+  const RateSource source({1e12, std::nullopt, std::nullopt}, deck_for(1), 2);
+  EXPECT_GT(source.of_rank(2).memory_bytes, 0);
+  EXPECT_DOUBLE_EQ(source.of_rank(2).memory_bytes, 2 * source.of_rank(1).memory_bytes);
+  EXPECT_GT(source.of_rank(1).sent_bytes, 0);
+  EXPECT_EQ(source.of_rank(2).sent_bytes, source.of_rank(1).sent_bytes);
+}
+
+TEST(Json, HoldsTheFieldsThatProgramsReadByName) {
+  Entry entry = plan(deck_for(4, Dtype::bf16), 2);
+  entry.estimate = estimate(entry.work, {1e12, 1e10, 1e9});
+  const Json all = Json::parse(json(std::vector{entry}));
+  ASSERT_EQ(all.size(), 1U);
+  const Json& found = all[0];
+  EXPECT_EQ(found.at("ranks"), 4);
+  EXPECT_EQ(found.at("grid"), (Json{{"data", 4}, {"tensor", 1}}));
+  EXPECT_EQ(found.at("stage"), 0);
+  EXPECT_EQ(found.at("parameters"), entry.parameters);
+  EXPECT_EQ(found.at("total_bytes"), entry.total_bytes());
+  EXPECT_EQ(found.at("step_seconds_estimate"), entry.estimate->seconds());
+  EXPECT_EQ(found.at("threads"), 2);
+  EXPECT_EQ(found.at("precision"), "bf16");
+  EXPECT_EQ(found.at("micro_batch"), 6);
+  Index total = 0;
+  for (const std::string_view name : memory::category_names)
+    total += found.at("memory").at(std::string(name)).get<Index>();
+  EXPECT_EQ(total, entry.total_bytes());
+  for (std::size_t i = 0; i < 2; ++i) {
+    const metrics::TrafficRow& row = entry.traffic[i];
+    EXPECT_EQ(found.at("traffic").at(i),
+              (Json{{"group", row.group},
+                    {"operation", row.operation},
+                    {"purpose", row.purpose},
+                    {"elements_per_step", row.elements_per_step},
+                    {"bytes_per_step", row.bytes_per_step},
+                    {"theory_elements_per_step", row.theory_elements_per_step}}));
+  }
+}
+
+TEST(Json, SaysNullWhereNoTimeIsKnown) {
+  const Json all = Json::parse(json(std::vector{plan(deck_for(1), 1)}));
+  EXPECT_TRUE(all.at(0).at("step_seconds_estimate").is_null());
+  EXPECT_EQ(all.at(0).at("traffic"), Json::array());
+}
+
+TEST(Table, ShowsOneEntryInFullAndSeveralALineEach) {
+  const Entry entry = plan(deck_for(4), 1);
+  const std::string one = table(std::vector{entry});
+  for (const char* part : {"activations", "sum", "reduce_scatter", "4 data x 1 tensor"})
+    EXPECT_NE(one.find(part), std::string::npos) << one;
+  const std::string two = table(std::vector{entry, plan(deck_for(2), 1)});
+  EXPECT_EQ(std::ranges::count(two, '\n'), 4) << two;
+}
+
+}  // namespace
+}  // namespace kzero::plan
