@@ -49,12 +49,14 @@ std::vector<Launch> launches(const PlanArguments& arguments) {
   return found;
 }
 
-/// Rates for every number of threads in the launches; none where operations cannot be measured.
+/// Rates for every number of threads in the launches, measured with as many as this machine has
+/// cores for; none where operations cannot be measured.
 std::optional<plan::RateSource> rates(const plan::GivenRates& given,
                                       const std::vector<Launch>& all) {
   if (!given.operations && !plan::can_measure_blocks()) return std::nullopt;
   Index threads = 1;
   for (const Launch& launch : all) threads = std::max(threads, launch.threads.count);
+  threads = std::min(threads, runtime::usable_cores());
   std::optional<Kokkos::ScopeGuard> kokkos;
   if (!given.operations) {
     setenv("OMP_PROC_BIND", "false", 0);  // as in a run

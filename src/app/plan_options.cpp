@@ -86,7 +86,7 @@ CLI::App* add_plan(CLI::App& cli, PlanArguments& a) {
   auto* fit = add(*command, "--fit", a.fit, parse_bytes,
                   "search what fits in this memory of a rank, such as 32GiB or 32GB");
   command->add_option("--threads", a.threads, "threads of a rank; default: as a run would choose")
-      ->check(CLI::Range(1, 100000))
+      ->check(CLI::Range(1, 10000))
       ->needs(deck);
   add(
       *command, "--tflops", a.rates.operations,

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <limits>
 
 #include "kernels/initialize.hpp"
 #include "model/block.hpp"
@@ -17,7 +18,9 @@ using Clock = std::chrono::steady_clock;
 
 constexpr Index most_width = 1024;       // wider blocks run at the same rate and only take longer
 constexpr Index first_tokens = 16;       // of the first try
-constexpr double enough_seconds = 0.05;  // of a try; half of it would do to time it well
+constexpr double enough_seconds = 0.05;  // of a run; shorter ones are followed by a larger try
+constexpr int least_runs = 2, most_runs = 6;
+constexpr double runs_seconds = 0.4;
 
 /// A block with all it needs.
 template <class T>
@@ -57,7 +60,7 @@ void run(Parts<T>& parts) {
   parts.context.exec->fence("kzero::plan::block_done");
 }
 
-/// Seconds of one block, the faster of two runs after one that warms up.
+/// Seconds of one block, the fastest of some runs after one that warms up.
 template <class T>
 double seconds_of(const deck::Model& m, const model::BatchShape& batch, tensor::Gemm& gemm) {
   memory::Arenas measured;
@@ -72,12 +75,13 @@ double seconds_of(const deck::Model& m, const model::BatchShape& batch, tensor::
   fill(parts.x.data(), parts.x.size());
   fill(parts.dx.data(), parts.dx.size());
   run(parts);
-  double best = 0;
-  for (int i = 0; i < 2; ++i) {
+  double best = std::numeric_limits<double>::infinity(), spent = 0;
+  for (int i = 0; i < least_runs || (i < most_runs && spent < runs_seconds); ++i) {
     const auto begin = Clock::now();
     run(parts);
     const double taken = std::chrono::duration<double>(Clock::now() - begin).count();
-    best = i == 0 ? taken : std::min(best, taken);
+    best = std::min(best, taken);
+    spent += taken;
   }
   return best;
 }

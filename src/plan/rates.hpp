@@ -24,7 +24,7 @@ class RateSource {
   /// the deck's, for which Kokkos must be up with as many threads; the rest needs none.
   RateSource(const GivenRates& given, const deck::Config& config, Index threads);
 
-  /// Of a rank with so many threads: of measured operations and memory it has their share.
+  /// Of a rank with so many threads: measured operations and memory grow with them.
   Rates of_rank(Index threads) const;
 
  private:

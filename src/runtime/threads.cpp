@@ -7,16 +7,11 @@
 
 namespace kzero::runtime {
 
-namespace {
-
-/// Cores this process may use: its affinity mask, which launchers and batch systems set.
 Index usable_cores() {
   cpu_set_t set;
   CPU_ZERO(&set);
   return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
 }
-
-}  // namespace
 
 Threads threads_per_rank(Index asked, Index node_ranks) {
   if (asked > 0) return {asked, "as set"};

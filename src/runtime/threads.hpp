@@ -7,6 +7,9 @@
 
 namespace kzero::runtime {
 
+/// Cores this process may use: its affinity mask, which launchers and batch systems set.
+Index usable_cores();
+
 struct Threads {
   Index count = 1;     // per rank
   std::string origin;  // what settled the count, for people

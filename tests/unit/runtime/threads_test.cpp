@@ -1,0 +1,50 @@
+#include "runtime/threads.hpp"
+
+#include <gtest/gtest.h>
+#include <sched.h>
+
+#include <cstdlib>
+#include <optional>
+
+namespace kzero::runtime {
+namespace {
+
+/// OMP_NUM_THREADS as the test wants it, and as it was afterwards.
+class ThreadsPerRank : public testing::Test {
+ protected:
+  ThreadsPerRank() {
+    if (const char* value = std::getenv("OMP_NUM_THREADS")) before_ = value;
+  }
+  ~ThreadsPerRank() override {
+    before_ ? setenv("OMP_NUM_THREADS", before_->c_str(), 1) : unsetenv("OMP_NUM_THREADS");
+  }
+
+ private:
+  std::optional<std::string> before_;
+};
+
+TEST_F(ThreadsPerRank, AreThoseAskedForFirst) {
+  setenv("OMP_NUM_THREADS", "3", 1);
+  EXPECT_EQ(threads_per_rank(5, 2).count, 5);
+  EXPECT_EQ(threads_per_rank(5, 2).origin, "as set");
+}
+
+TEST_F(ThreadsPerRank, AreTheEnvironmentsNext) {
+  setenv("OMP_NUM_THREADS", "3", 1);
+  EXPECT_EQ(threads_per_rank(0, 2).count, 3);
+  setenv("OMP_NUM_THREADS", "0", 1);
+  EXPECT_EQ(threads_per_rank(0, 2).count, 1);
+}
+
+TEST_F(ThreadsPerRank, ShareTheCoresOtherwise) {
+  unsetenv("OMP_NUM_THREADS");
+  const Index cores = threads_per_rank(0, 1).count;
+  cpu_set_t set;
+  ASSERT_EQ(sched_getaffinity(0, sizeof set, &set), 0);
+  EXPECT_EQ(cores, CPU_COUNT(&set));
+  EXPECT_EQ(threads_per_rank(0, cores).count, 1);
+  EXPECT_EQ(threads_per_rank(0, 10 * cores).count, 1);
+}
+
+}  // namespace
+}  // namespace kzero::runtime
