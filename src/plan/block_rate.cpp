@@ -7,6 +7,7 @@
 #include "kernels/initialize.hpp"
 #include "model/block.hpp"
 #include "param/flat_layout.hpp"
+#include "train/product_library.hpp"
 
 namespace kzero::plan {
 
@@ -98,21 +99,10 @@ deck::Model narrowed(const deck::Config& config) {
   return m;
 }
 
-tensor::Backend backend_of(deck::GemmBackend backend) {
-  switch (backend) {
-    case deck::GemmBackend::blas:
-      return tensor::Backend::blas;
-    case deck::GemmBackend::reference:
-      return tensor::Backend::reference;
-    default:
-      return tensor::Backend::onednn;
-  }
-}
-
 /// The whole micro-batch is tried last, and not at all where a part of it takes long enough.
 template <class T>
 double rate(const deck::Config& config, Index threads) {
-  const auto gemm = tensor::make_gemm(backend_of(config.run.gemm));
+  const auto gemm = train::make_product_library(config.run.gemm);
   deck::Model m = narrowed(config);
   const Index sequence = m.sequence, all = config.train.micro_batch * sequence;
   for (Index tokens = first_tokens;; tokens *= 4) {

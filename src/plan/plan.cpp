@@ -1,6 +1,5 @@
 #include "plan/plan.hpp"
 
-#include "model/gpt_spec.hpp"
 #include "train/buffers.hpp"
 #include "train/reports.hpp"
 
@@ -8,12 +7,13 @@ namespace kzero::plan {
 
 namespace {
 
-/// A run counts what it sends and finds theory's elements, all in its own precision.
-std::vector<metrics::TrafficRow> traffic_of(const deck::Config& config, const param::Table& table) {
-  auto rows = train::theory(config, param::FlatLayout(table, config.grid.data));
+/// A run counts what it sends and finds theory's elements and bytes.
+std::vector<metrics::TrafficRow> traffic_of(const deck::Config& config,
+                                            const train::Blueprint& blueprint) {
+  auto rows = train::theory(config, blueprint);
   for (metrics::TrafficRow& row : rows) {
     row.elements_per_step = row.theory_elements_per_step;
-    row.bytes_per_step = row.elements_per_step * bytes_of(config.train.precision);
+    row.bytes_per_step = row.theory_bytes_per_step;
   }
   return rows;
 }
@@ -27,20 +27,20 @@ Index Entry::sent_bytes() const {
 }
 
 Entry plan(const deck::Config& config, Index threads) {
-  const param::Table table = model::gpt_table(config.model);
+  const train::Blueprint blueprint(config, config.grid.data);
   const memory::Bytes held =
       train::planned_bytes(config, {.data_ranks = config.grid.data, .threads = threads});
   Entry entry;
   entry.data_ranks = config.grid.data;
   entry.tensor_ranks = config.grid.tensor;
   entry.stage = config.zero.stage;
-  entry.parameters = param::elements_of(table);
+  entry.parameters = param::elements_of(blueprint.table);
   entry.memory = train::categories(held, {});
   entry.threads = threads;
   entry.layers = config.model.layers;
   entry.micro_batch = config.train.micro_batch;
   entry.precision = config.train.precision;
-  entry.traffic = traffic_of(config, table);
+  entry.traffic = traffic_of(config, blueprint);
   entry.work = work_of_step(config, held, entry.sent_bytes());
   return entry;
 }

@@ -18,6 +18,7 @@
 #include "runtime/node_memory.hpp"
 #include "runtime/stop_signal.hpp"
 #include "train/peak.hpp"
+#include "train/product_library.hpp"
 #include "train/reports.hpp"
 
 namespace kzero::train {
@@ -28,17 +29,6 @@ using Clock = std::chrono::steady_clock;
 
 double seconds_since(Clock::time_point begin) {
   return std::chrono::duration<double>(Clock::now() - begin).count();
-}
-
-tensor::Backend backend_of(deck::GemmBackend backend) {
-  switch (backend) {
-    case deck::GemmBackend::blas:
-      return tensor::Backend::blas;
-    case deck::GemmBackend::reference:
-      return tensor::Backend::reference;
-    default:
-      return tensor::on_host ? tensor::Backend::onednn : tensor::Backend::reference;
-  }
 }
 
 /// The parts of a run in the order in which they come to life.
@@ -89,7 +79,7 @@ Run::Run(const RunRequest& request, const runtime::Session& session)
           config_.run.communicator, config_.zero.overlap ? comm::Overlap::yes : comm::Overlap::no,
           grid_.data(), traffic_)),
       dataset_(open_data()),
-      gemm_(tensor::make_gemm(backend_of(config_.run.gemm))) {
+      gemm_(make_product_library(config_.run.gemm)) {
   const Machine machine{grid_.data().size(), session.threads()};
   grid::together(grid_.world(), [&] {
     require_memory(machine);
