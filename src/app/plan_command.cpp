@@ -12,6 +12,7 @@
 #include "deck/reader.hpp"
 #include "plan/nominal.hpp"
 #include "plan/report.hpp"
+#include "plan/trace.hpp"
 #include "runtime/threads.hpp"
 
 namespace kzero::app {
@@ -92,6 +93,14 @@ ExitCode plan_deck(const PlanArguments& arguments) {
   return ExitCode::done;
 }
 
+ExitCode trace_deck(const PlanArguments& arguments) {
+  for (const Launch& launch : launches(arguments)) {
+    std::cout << plan::trace(launch.config,
+                             train::Blueprint(launch.config, launch.config.grid.data));
+  }
+  return ExitCode::done;
+}
+
 ExitCode fit_deck(const PlanArguments& arguments) {
   const std::vector<Launch> all = launches(arguments);
   std::vector<plan::Fit> fits;
@@ -138,6 +147,7 @@ ExitCode plan_nominal(const PlanArguments& arguments) {
 
 ExitCode plan(const PlanArguments& arguments) {
   if (arguments.deck.file.empty()) return plan_nominal(arguments);
+  if (arguments.output == Output::trace) return trace_deck(arguments);
   return arguments.fit ? fit_deck(arguments) : plan_deck(arguments);
 }
 

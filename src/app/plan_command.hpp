@@ -11,7 +11,7 @@
 
 namespace kzero::app {
 
-enum class Output { table, json };
+enum class Output { table, json, trace };
 
 struct PlanArguments {
   DeckArguments deck;          // file empty: a nominal size

@@ -118,8 +118,15 @@ CLI::App* add_plan(CLI::App& cli, PlanArguments& a) {
   command->add_option("--stage", a.stage, "ZeRO stage, without a deck; default: all")
       ->check(CLI::Range(0, 3))
       ->excludes(deck);
-  command->add_flag_callback(
+  auto* json = command->add_flag_callback(
       "--json", [&a] { a.output = Output::json; }, "print JSON");
+  command
+      ->add_flag_callback(
+          "--trace", [&a] { a.output = Output::trace; },
+          "print the schedule of a micro-batch: gathers, reductions, dependencies")
+      ->needs(deck)
+      ->excludes(fit)
+      ->excludes(json);
   return command;
 }
 

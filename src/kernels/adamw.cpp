@@ -1,46 +1,47 @@
 #include "kernels/adamw.hpp"
 
+#include <algorithm>
+
 namespace kzero::kernels {
 
 namespace {
 
-constexpr Index block = 4096;  // elements a team updates
+constexpr Index block = 4096;  // elements a team, or a host thread at a time, updates
 
 }  // namespace
 
 template <class T>
-void adamw(const Execution& exec, const AdamWStep& step, Vector<const T> gradient,
-           Vector<float> master, Vector<float> first, Vector<float> second, Vector<T> parameters) {
-  const Index count = gradient.extent(0);
+void adamw(const Execution& exec, const AdamWStep& step, const AdamWArrays<T>& arrays,
+           Index count) {
   const AdamWStep s = step;
+  const AdamWArrays<T> all = arrays;
   Kokkos::parallel_for(
       "kzero::kernels::adamw", Policy(exec, static_cast<int>(ceil_div(count, block)), Kokkos::AUTO),
       KOKKOS_LAMBDA(const Team& team) {
         const Index begin = team.league_rank() * block;
-        const T* g = gradient.data() + begin;
-        float* w = master.data() + begin;
-        float* m = first.data() + begin;
-        float* v = second.data() + begin;
-        T* p = parameters.data() + begin;
         // A copy of block: on a device the constant itself has no address for min to take.
-        for_each(team, Kokkos::min(Index{block}, count - begin), [=](Index i) {
-          const float gi = static_cast<float>(g[i]) * s.gradient_scale;
-          const float mi = s.beta1 * m[i] + s.rest1 * gi;
-          const float vi = s.beta2 * v[i] + s.rest2 * gi * gi;
-          const float step_size =
-              s.lr * (mi / s.correction1) / (Kokkos::sqrt(vi / s.correction2) + s.eps);
-          const float wi = w[i] * (1.0F - s.lr * s.decay) - step_size;
-          m[i] = mi;
-          v[i] = vi;
-          w[i] = wi;
-          p[i] = static_cast<T>(wi);
-        });
+        for_each(team, Kokkos::min(Index{block}, count - begin),
+                 [=](Index i) { all.update(s, begin + i); });
       });
 }
 
-#define KZERO_INSTANTIATE(T)                                                                 \
-  template void adamw<T>(const Execution&, const AdamWStep&, Vector<const T>, Vector<float>, \
-                         Vector<float>, Vector<float>, Vector<T>);
+template <class T>
+void adamw_on_host(const AdamWStep& step, const AdamWArrays<T>& arrays, Index count) {
+  using Host = Kokkos::DefaultHostExecutionSpace;
+  const Host host;
+  Kokkos::parallel_for("kzero::kernels::adamw_on_host",
+                       Kokkos::RangePolicy<Host>(host, 0, ceil_div(count, block)),
+                       [=](Index number) {
+                         const AdamWArrays<T> part = arrays + number * block;
+                         detail::host_for(std::min(block, count - number * block),
+                                          [&](Index i) { part.update(step, i); });
+                       });
+  host.fence("kzero::kernels::adamw_on_host");
+}
+
+#define KZERO_INSTANTIATE(T)                                                                \
+  template void adamw<T>(const Execution&, const AdamWStep&, const AdamWArrays<T>&, Index); \
+  template void adamw_on_host<T>(const AdamWStep&, const AdamWArrays<T>&, Index);
 KZERO_INSTANTIATE(float)
 KZERO_INSTANTIATE(bf16)
 KZERO_INSTANTIATE(fp16)

@@ -18,10 +18,40 @@ struct AdamWStep {
   float gradient_scale = 1;  // unscaling and clipping in one factor
 };
 
-/// master, first and second moments and gradient [n]. Updates the first three in fp32 and writes
-/// the rounded weights to parameters [n], which is master itself in an fp32 run.
+/// What an update reads and writes, n elements each: gradient; master weights and moments, updated
+/// in fp32; and the weights rounded to T, which are the master weights themselves in an fp32 run.
 template <class T>
-void adamw(const Execution& exec, const AdamWStep& step, Vector<const T> gradient,
-           Vector<float> master, Vector<float> first, Vector<float> second, Vector<T> parameters);
+struct AdamWArrays {
+  const T* gradient = nullptr;
+  float* master = nullptr;
+  float* first = nullptr;
+  float* second = nullptr;
+  T* parameters = nullptr;
+
+  AdamWArrays operator+(Index n) const {
+    return {gradient + n, master + n, first + n, second + n, parameters + n};
+  }
+
+  KOKKOS_INLINE_FUNCTION void update(const AdamWStep& s, Index i) const {
+    const float g = static_cast<float>(gradient[i]) * s.gradient_scale;
+    const float m = s.beta1 * first[i] + s.rest1 * g;
+    const float v = s.beta2 * second[i] + s.rest2 * g * g;
+    const float step = s.lr * (m / s.correction1) / (Kokkos::sqrt(v / s.correction2) + s.eps);
+    const float w = master[i] * (1.0F - s.lr * s.decay) - step;
+    first[i] = m;
+    second[i] = v;
+    master[i] = w;
+    parameters[i] = static_cast<T>(w);
+  }
+};
+
+/// Updates elements [0, count) of arrays in device memory.
+template <class T>
+void adamw(const Execution& exec, const AdamWStep& step, const AdamWArrays<T>& arrays, Index count);
+
+/// The same on the host's cores, whatever the device of the build; arrays in host memory. Returns
+/// when it is done.
+template <class T>
+void adamw_on_host(const AdamWStep& step, const AdamWArrays<T>& arrays, Index count);
 
 }  // namespace kzero::kernels

@@ -12,15 +12,18 @@ namespace kzero::memory {
 namespace {
 
 using Memory = Kokkos::DefaultExecutionSpace::memory_space;
+using HostMemory = Kokkos::SharedHostPinnedSpace;  // which a device reads and writes as well
 
 constexpr Index alignment = 64;
 constexpr Index huge_page = Index{2} << 20;
 
 std::byte* allocate(Category category, Index bytes) {
   const std::string label = "kzero::memory::" + std::string(name_of(category));
+  const auto size = static_cast<std::size_t>(bytes);
   void* data = nullptr;
   try {
-    data = Kokkos::kokkos_malloc<Memory>(label, static_cast<std::size_t>(bytes));
+    data = category == Category::offloaded ? Kokkos::kokkos_malloc<HostMemory>(label, size)
+                                           : Kokkos::kokkos_malloc<Memory>(label, size);
   } catch (const std::exception&) {
     fail(ExitCode::memory,
          "{} of memory for {} are not to be had; `kzero plan` shows what a rank needs",
@@ -39,7 +42,11 @@ std::byte* allocate(Category category, Index bytes) {
 }  // namespace
 
 void Arenas::Free::operator()(std::byte* data) const {
-  Kokkos::kokkos_free<Memory>(data);
+  if (category == Category::offloaded) {
+    Kokkos::kokkos_free<HostMemory>(data);
+  } else {
+    Kokkos::kokkos_free<Memory>(data);
+  }
   ledger->remove(category, bytes);
 }
 

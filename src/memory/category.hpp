@@ -17,11 +17,12 @@ enum class Category {
   buckets,      // constant-size communication buffers (C_B)
   workspace,    // temporaries of one unit's computation
   io,           // token batches
+  offloaded,    // in host memory of device builds: what was moved off the device
 };
 
-inline constexpr std::array<std::string_view, 8> category_names{
-    "parameters", "gradients", "optimizer", "activations",
-    "recompute",  "buckets",   "workspace", "io"};
+inline constexpr std::array<std::string_view, 9> category_names{
+    "parameters", "gradients", "optimizer", "activations", "recompute",
+    "buckets",    "workspace", "io",        "offloaded"};
 inline constexpr std::size_t category_count = category_names.size();
 
 constexpr std::size_t position(Category category) { return static_cast<std::size_t>(category); }

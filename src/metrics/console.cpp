@@ -53,8 +53,12 @@ std::string memory_table(const std::vector<MemoryRow>& rows) {
   }
   text += line("sum", total_bytes(fullest.categories, &CategoryBytes::planned_bytes),
                total_bytes(fullest.categories, &CategoryBytes::peak_bytes));
-  return text + fmt::format("\n  {:<28}{:>14}  whole process, most on rank {}", "resident",
-                            format_bytes(resident.resident_peak_bytes), resident.rank);
+  text += fmt::format("\n  {:<28}{:>14}  whole process, most on rank {}", "resident",
+                      format_bytes(resident.resident_peak_bytes), resident.rank);
+  return text + fmt::format("\n  {:<28}{:>14}  code and libraries; {} of it before the first slab",
+                            "beyond the plan",
+                            format_bytes(std::max<Index>(0, unplanned_bytes(resident))),
+                            format_bytes(resident.resident_start_bytes));
 }
 
 }  // namespace

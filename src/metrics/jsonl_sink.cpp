@@ -136,6 +136,8 @@ void JsonlSink::write(const EndRecord& record) {
   for (const MemoryRow& row : record.memory) {
     memory.push_back({{"rank", row.rank},
                       {"resident_peak_bytes", row.resident_peak_bytes},
+                      {"resident_start_bytes", row.resident_start_bytes},
+                      {"unplanned_peak_bytes", unplanned_bytes(row)},
                       {"categories", memory_json(row.categories)}});
   }
   Json traffic = Json::array();

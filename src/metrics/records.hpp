@@ -21,9 +21,17 @@ struct CategoryBytes {
 
 struct MemoryRow {
   Index rank = 0;
-  Index resident_peak_bytes = 0;  // of the whole process, also what no category owns
+  Index resident_peak_bytes = 0;   // of the whole process, also what no category owns
+  Index resident_start_bytes = 0;  // of it, before the categories' memory was taken
   std::vector<CategoryBytes> categories{};
 };
+
+/// What the process held at most beyond its categories: code, libraries, their scratch memory.
+inline Index unplanned_bytes(const MemoryRow& row) {
+  Index rest = row.resident_peak_bytes;
+  for (const CategoryBytes& category : row.categories) rest -= category.peak_bytes;
+  return rest;
+}
 
 /// What one rank sends in one step for one purpose.
 struct TrafficRow {

@@ -1,5 +1,6 @@
 #include "optim/optimizer.hpp"
 
+#include <algorithm>
 #include <cmath>
 
 #include "kernels/adamw.hpp"
@@ -11,36 +12,86 @@ double gradient_scale(double norm, double clip, double loss_scale) {
   return clipping / loss_scale;
 }
 
-template <class T>
-void update(const tensor::Execution& exec, const deck::Optimizer& o, double lr, Index updates,
-            double scale, const Share<T>& share) {
+namespace {
+
+kernels::AdamWStep step_of(const deck::Optimizer& o, const Update& update) {
+  const auto bias = [&](double beta) {
+    return static_cast<float>(1 - std::pow(beta, static_cast<double>(update.number)));
+  };
   kernels::AdamWStep step;
-  step.lr = static_cast<float>(lr);
+  step.lr = static_cast<float>(update.lr);
   step.beta1 = static_cast<float>(o.beta1);
   step.beta2 = static_cast<float>(o.beta2);
   step.rest1 = static_cast<float>(1 - o.beta1);
   step.rest2 = static_cast<float>(1 - o.beta2);
   step.eps = static_cast<float>(o.eps);
-  step.correction1 = static_cast<float>(1 - std::pow(o.beta1, static_cast<double>(updates)));
-  step.correction2 = static_cast<float>(1 - std::pow(o.beta2, static_cast<double>(updates)));
-  step.gradient_scale = static_cast<float>(scale);
+  step.correction1 = bias(o.beta1);
+  step.correction2 = bias(o.beta2);
+  step.gradient_scale = static_cast<float>(update.gradient_scale);
+  return step;
+}
+
+/// apply(step, arrays, count) for every parameter's part of a share.
+template <class T, class Apply>
+void for_each_part(const deck::Optimizer& o, const Update& update, const Share<T>& share,
+                   const Apply& apply) {
+  kernels::AdamWStep step = step_of(o, update);
+  const kernels::AdamWArrays<T> arrays{share.gradient, share.state.master, share.state.first,
+                                       share.state.second, share.parameters};
   for (const param::Part& part : param::parts(*share.spec, *share.layout, share.begin, share.end)) {
-    const Index at = part.in_unit - share.begin;
-    const auto count = static_cast<std::size_t>(part.count);
-    step.decay = share.spec->params[static_cast<std::size_t>(part.param)].decays
-                     ? static_cast<float>(o.weight_decay)
-                     : 0.0F;
-    kernels::adamw<T>(exec, step, {share.gradient + at, count}, {share.state.master + at, count},
-                      {share.state.first + at, count}, {share.state.second + at, count},
-                      {share.parameters + at, count});
+    const bool decays = share.spec->params[static_cast<std::size_t>(part.param)].decays;
+    step.decay = decays ? static_cast<float>(o.weight_decay) : 0.0F;
+    apply(step, arrays + (part.in_unit - share.begin), part.count);
   }
 }
 
-template void update<float>(const tensor::Execution&, const deck::Optimizer&, double, Index, double,
-                            const Share<float>&);
-template void update<bf16>(const tensor::Execution&, const deck::Optimizer&, double, Index, double,
-                           const Share<bf16>&);
-template void update<fp16>(const tensor::Execution&, const deck::Optimizer&, double, Index, double,
-                           const Share<fp16>&);
+}  // namespace
+
+template <class T>
+void apply(const tensor::Execution& exec, const deck::Optimizer& optimizer, const Update& update,
+           const Share<T>& share) {
+  for_each_part(optimizer, update, share, [&](const auto& step, const auto& arrays, Index count) {
+    kernels::adamw<T>(exec, step, arrays, count);
+  });
+}
+
+template <class T>
+HostUpdater<T>::HostUpdater(memory::Arenas& arenas, Index bytes)
+    : elements_(bytes / 2 / static_cast<Index>(sizeof(T))),
+      gradient_(arenas.take<T>(memory::Category::offloaded, elements_)),
+      parameters_(arenas.take<T>(memory::Category::offloaded, elements_)) {}
+
+template <class T>
+void HostUpdater<T>::apply(const tensor::Execution& exec, const deck::Optimizer& optimizer,
+                           const Update& update, const Share<T>& share) const {
+  using Host = Kokkos::View<T*, Kokkos::HostSpace, Kokkos::MemoryUnmanaged>;
+  for (Index at = 0; at < share.end - share.begin; at += elements_) {
+    const auto count = static_cast<std::size_t>(std::min(elements_, share.end - share.begin - at));
+    Share<T> part = share;
+    part.begin = share.begin + at;
+    part.end = part.begin + static_cast<Index>(count);
+    part.gradient = gradient_;
+    part.parameters = parameters_;
+    part.state = {share.state.master + at, share.state.first + at, share.state.second + at};
+    Kokkos::deep_copy(exec, Host(gradient_, count),
+                      tensor::Vector<const T>(share.gradient + at, count));
+    exec.fence("kzero::optim::gradient_on_host");
+    for_each_part(optimizer, update, part, [](const auto& step, const auto& arrays, Index n) {
+      kernels::adamw_on_host<T>(step, arrays, n);
+    });
+    Kokkos::deep_copy(exec, tensor::Vector<T>(share.parameters + at, count),
+                      Host(parameters_, count));
+    exec.fence("kzero::optim::parameters_on_device");
+  }
+}
+
+#define KZERO_INSTANTIATE(T)                                                              \
+  template void apply<T>(const tensor::Execution&, const deck::Optimizer&, const Update&, \
+                         const Share<T>&);                                                \
+  template class HostUpdater<T>;
+KZERO_INSTANTIATE(float)
+KZERO_INSTANTIATE(bf16)
+KZERO_INSTANTIATE(fp16)
+#undef KZERO_INSTANTIATE
 
 }  // namespace kzero::optim

@@ -30,10 +30,34 @@ struct Share {
 /// What a step multiplies gradients with: unscaling by the loss scale, and clipping.
 double gradient_scale(double norm, double clip, double loss_scale);
 
-/// Updates a share in place. `updates` counts optimizer steps from 1, for the moments' bias
-/// correction.
+/// One step of the optimizer.
+struct Update {
+  double lr = 0;
+  Index number = 1;           // counted from 1, for the moments' bias correction
+  double gradient_scale = 1;  // see gradient_scale()
+};
+
+/// Updates a share in place, in device memory.
 template <class T>
-void update(const tensor::Execution& exec, const deck::Optimizer& optimizer, double lr,
-            Index updates, double gradient_scale, const Share<T>& share);
+void apply(const tensor::Execution& exec, const deck::Optimizer& optimizer, const Update& update,
+           const Share<T>& share);
+
+/// The same with the state in host memory, updated by the host's cores (zero.offload = "host"):
+/// gradients come to the host and parameters go back a constant number of bytes at a time.
+template <class T>
+class HostUpdater {
+ public:
+  /// Takes `bytes` of memory for copies from the offloaded category.
+  HostUpdater(memory::Arenas& arenas, Index bytes);
+
+  /// share.state lies in host memory, gradient and parameters on the device. Returns when the
+  /// parameters are there.
+  void apply(const tensor::Execution& exec, const deck::Optimizer& optimizer, const Update& update,
+             const Share<T>& share) const;
+
+ private:
+  Index elements_;
+  T *gradient_, *parameters_;
+};
 
 }  // namespace kzero::optim

@@ -10,10 +10,24 @@ namespace {
 
 using memory::Category;
 
+zero::FlatBuffer<float> state_buffer(memory::Arenas& arenas, const deck::Config& config,
+                                     const Blueprint& blueprint) {
+  return {arenas, offloads(config) ? Category::offloaded : Category::optimizer, blueprint.layout,
+          blueprint.stage.optimizer};
+}
+
 template <class T>
-zero::FlatBuffer<float> master_of(memory::Arenas& arenas, const Blueprint& blueprint) {
-  if constexpr (dtype_of<T> == Dtype::fp32) return {};
-  return {arenas, Category::optimizer, blueprint.layout, blueprint.stage.optimizer};
+zero::FlatBuffer<float> master_of(memory::Arenas& arenas, const deck::Config& config,
+                                  const Blueprint& blueprint) {
+  if (dtype_of<T> == Dtype::fp32 && !offloads(config)) return {};
+  return state_buffer(arenas, config, blueprint);
+}
+
+template <class T>
+std::optional<optim::HostUpdater<T>> updater_of(memory::Arenas& arenas,
+                                                const deck::Config& config) {
+  if (!offloads(config)) return std::nullopt;
+  return optim::HostUpdater<T>(arenas, config.zero.bucket);
 }
 
 tensor::Vector<float> take_partial(memory::Arenas& arenas, const param::FlatLayout& layout) {
@@ -36,9 +50,10 @@ Buffers<T>::Buffers(memory::Arenas& arenas, const deck::Config& config, const Bl
     : parameters(arenas, b.layout, b.stage.parameters,
                  std::max(b.training.gathered_elements(), b.validation.gathered_elements()), rank),
       gradients(arenas, b.layout, gradient_options(config, b), b.training.target_elements(), rank),
-      master(master_of<T>(arenas, b)),
-      first(arenas, Category::optimizer, b.layout, b.stage.optimizer),
-      second(arenas, Category::optimizer, b.layout, b.stage.optimizer),
+      master(master_of<T>(arenas, config, b)),
+      first(state_buffer(arenas, config, b)),
+      second(state_buffer(arenas, config, b)),
+      host_updater(updater_of<T>(arenas, config)),
       partial(take_partial(arenas, b.layout)),
       model(arenas, config.model, {config.train.micro_batch, threads}, gemm),
       batches(arenas, config.train.micro_batch, config.model.sequence, config.model.vocab),
@@ -53,10 +68,9 @@ T* Buffers<T>::updated(Index u) const {
 template <class T>
 optim::State Buffers<T>::state(Index u) const {
   if constexpr (dtype_of<T> == Dtype::fp32) {
-    return {updated(u), first.unit(u), second.unit(u)};
-  } else {
-    return {master.unit(u), first.unit(u), second.unit(u)};
+    if (master.units().empty()) return {updated(u), first.unit(u), second.unit(u)};
   }
+  return {master.unit(u), first.unit(u), second.unit(u)};
 }
 
 template struct Buffers<float>;

@@ -2,6 +2,8 @@
 // memory plan, run on allocated ones it is the run.
 #pragma once
 
+#include <optional>
+
 #include "memory/arenas.hpp"
 #include "model/gpt.hpp"
 #include "optim/optimizer.hpp"
@@ -16,9 +18,10 @@ template <class T>
 struct Buffers {
   zero::ParameterStore<T> parameters;
   zero::GradientStore<T> gradients;
-  zero::FlatBuffer<float> master;  // none in an fp32 run: the parameters themselves
+  zero::FlatBuffer<float> master;  // none in an fp32 run without offload: the parameters themselves
   zero::FlatBuffer<float> first, second;
-  tensor::Vector<float> partial;  // of the gradient norm
+  std::optional<optim::HostUpdater<T>> host_updater;  // with offload from a device
+  tensor::Vector<float> partial;                      // of the gradient norm
   model::Gpt<T> model;
   Batches batches;
 
@@ -32,6 +35,11 @@ struct Buffers {
  private:
   zero::Placement optimizer_;
 };
+
+/// Whether the optimizer's state leaves the device; where there is none it is on the host anyway.
+inline bool offloads(const deck::Config& config) {
+  return config.zero.offload == deck::Offload::host && !tensor::on_host;
+}
 
 /// Bytes a rank will hold, by category; the deck is resolved. Nothing is allocated.
 memory::Bytes planned_bytes(const deck::Config& config, const Machine& machine);

@@ -22,9 +22,10 @@ std::vector<metrics::TrafficRow> counted(const comm::Traffic& traffic,
 std::vector<metrics::CategoryBytes> categories(const memory::Bytes& planned,
                                                const memory::Bytes& peak);
 
-/// A row for every rank on the root, none elsewhere. Collective over `world`.
+/// A row for every rank on the root, none elsewhere. `resident_at_start` is this process's peak
+/// before its slabs were taken. Collective over `world`.
 std::vector<metrics::MemoryRow> memory_rows(const grid::Group& world, const memory::Bytes& planned,
-                                            const memory::Bytes& peak);
+                                            const memory::Bytes& peak, Index resident_at_start);
 
 /// What a restart changes: a line for every key whose value differs between two resolved decks.
 std::vector<std::string> deck_changes(const std::string& before, const std::string& now);

@@ -89,7 +89,7 @@ void TypedEngine<T>::parameters_from_master() {
   Index u = 0;
   for (const UnitState& unit : unit_states()) {
     const Index count = unit.held.end - unit.held.begin;
-    if constexpr (dtype_of<T> != Dtype::fp32) {
+    if (buffers_.master.elements() > 0) {
       kernels::round_to<T>(exec, vector<const float>(unit.state.master, count),
                            vector(buffers_.updated(u), count));
     }
@@ -130,8 +130,8 @@ StepResult TypedEngine<T>::step(Index step, const data::Sampler& sampler) {
   result.skipped = !std::isfinite(result.grad_norm);
   if (!result.skipped) {
     // Skipped steps did not move the moments, so they do not count in their bias correction.
-    update(result.lr, step + 1 - scaler_.skipped(),
-           optim::gradient_scale(result.grad_norm, config_.optimizer.clip, result.loss_scale));
+    update({result.lr, step + 1 - scaler_.skipped(),
+            optim::gradient_scale(result.grad_norm, config_.optimizer.clip, result.loss_scale)});
   }
   scaler_.update(!result.skipped);
   data_.traffic().end_step();
@@ -209,7 +209,7 @@ double TypedEngine<T>::gradient_norm() {
 }
 
 template <class T>
-void TypedEngine<T>::update(double lr, Index updates, double gradient_scale) {
+void TypedEngine<T>::update(const optim::Update& update) {
   const tensor::Execution& exec = buffers_.model.exec();
   comm::Ticket last = 0;
   Index u = 0;
@@ -221,7 +221,11 @@ void TypedEngine<T>::update(double lr, Index updates, double gradient_scale) {
                                 buffers_.gradients.result(u),
                                 buffers_.updated(u),
                                 unit.state};
-    optim::update<T>(exec, config_.optimizer, lr, updates, gradient_scale, share);
+    if (buffers_.host_updater) {
+      buffers_.host_updater->apply(exec, config_.optimizer, update, share);
+    } else {
+      optim::apply<T>(exec, config_.optimizer, update, share);
+    }
     if (publishes()) last = buffers_.parameters.publish(u, exec, data_);
     ++u;
   }

@@ -29,7 +29,7 @@ class TypedEngine : public Engine {
              float scale);
   double evaluate(const model::Batch& batch);
   double gradient_norm();
-  void update(double lr, Index updates, double gradient_scale);
+  void update(const optim::Update& update);
   void parameters_from_master();
   bool publishes() const;
   std::vector<UnitState> unit_states() const;

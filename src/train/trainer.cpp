@@ -63,6 +63,7 @@ class Run {
   data::Dataset dataset_;
   std::unique_ptr<tensor::Gemm> gemm_;
   memory::Ledger ledger_;
+  Index resident_at_start_ = 0;  // before the engine takes its memory
   std::unique_ptr<Engine> engine_;
   metrics::Throughput throughput_;
   Index saved_step_ = -1;  // of the newest checkpoint written or loaded
@@ -85,6 +86,7 @@ Run::Run(const RunRequest& request, const runtime::Session& session)
     require_memory(machine);
     if (session.rank() == 0) sink_.emplace(config_.run.metrics);
   });
+  resident_at_start_ = metrics::resident_peak_bytes();
   grid::together(grid_.world(), [&] {
     engine_ = make_engine(config_, machine, *data_comm_, grid_.data(), *gemm_, ledger_);
   });
@@ -181,6 +183,8 @@ void Run::announce(Index first_step) {
   record.planned_memory = categories(engine_->planned(), {});
   record.planned_traffic = theory(config_, engine_->blueprint());
   console_.start(record);
+  if (config_.zero.offload == deck::Offload::host && tensor::on_host)
+    console_.note("zero.offload: this build computes on the host, where the state is already");
   if (sink_) sink_->write(record);
 }
 
@@ -252,7 +256,8 @@ void Run::finish(const std::string& reason, Index steps_done) {
   record.reason = reason;
   record.steps = steps_done;
   record.seconds = seconds_since(started_);
-  record.memory = memory_rows(grid_.world(), engine_->planned(), ledger_.peaks());
+  record.memory =
+      memory_rows(grid_.world(), engine_->planned(), ledger_.peaks(), resident_at_start_);
   record.traffic = counted(traffic_, theory(config_, engine_->blueprint()));
   console_.end(record);
   if (sink_) sink_->write(record);

@@ -111,7 +111,9 @@ TEST(Plan, TheLedgerIsEmptyAfterTheRun) {
   const grid::Group group = first_ranks(launch_ranks());
   memory::Ledger ledger;
   {
-    const deck::Config config = resolved(small_deck(), group.size());
+    deck::Config config = small_deck();
+    config.train.global_batch = group.size();
+    config = resolved(config, group.size());
     comm::Traffic traffic;
     const auto comm = comm::make_communicator("mpi", comm::Overlap::yes, group, traffic);
     const auto gemm = tensor::make_gemm(tensor::Backend::reference);
@@ -187,6 +189,7 @@ TEST(Plan, Stage3GathersAreThoseOfTheSchedule) {
 TEST(Plan, AModelThatDoesNotFitIsAnErrorThatNamesTheCategory) {
   deck::Config config = small_deck();
   config.model.hidden = 65535, config.model.layers = 1000;
+  config.train.global_batch = launch_ranks();
   const grid::Group group = first_ranks(launch_ranks());
   memory::Ledger ledger;
   comm::Traffic traffic;

@@ -104,6 +104,33 @@ TEST_P(Restart, IsBitForBitWhereverTheRunStopped) {
   }
 }
 
+// A checkpoint knows no stage: a run goes on in another one as if it had never changed.
+TEST_P(Restart, InAnotherStageIsBitForBit) {
+  const grid::Group group = first_ranks(launch_ranks());
+  deck::Config config = deck_of(GetParam());
+  const Index steps = config.train.steps, stop = steps / 2;
+  Training straight(config, group);
+  straight.engine->initialise({});
+  const auto expected = straight.run(0, steps);
+  for (const auto& [from, to] : {std::pair<Index, Index>{0, 3}, {3, 0}, {1, 2}, {2, 1}, {3, 3}}) {
+    const SharedFolder folder(group);
+    std::vector<train::StepResult> results;
+    {
+      config.zero.stage = from;
+      Training first(config, group);
+      first.engine->initialise({});
+      results = first.run(0, stop);
+      save(first, group, folder.path(), stop);
+    }
+    config.zero.stage = to;
+    Training second(config, group);
+    ASSERT_EQ(load(second, group, folder.path()), stop);
+    for (const auto& result : second.run(stop, steps)) results.push_back(result);
+    EXPECT_TRUE(same_bits(numbers_of(results), numbers_of(expected))) << from << " to " << to;
+    EXPECT_EQ(owned_state(second), owned_state(straight)) << from << " to " << to;
+  }
+}
+
 TEST_P(Restart, SavingLeavesTheRunAsItWas) {
   const grid::Group group = first_ranks(launch_ranks());
   const SharedFolder folder(group);

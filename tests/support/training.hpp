@@ -100,6 +100,16 @@ class Training {
   std::unique_ptr<train::Engine> engine;
 };
 
+/// The bytes of master weights and moments that this rank owns, whatever the stage.
+inline std::string owned_state(Training& training) {
+  std::string bytes;
+  for (const checkpoint::Piece& piece : training.engine->owned_pieces()) {
+    for (const auto& part : piece.states())
+      bytes.append(reinterpret_cast<const char*>(part.data()), part.size_bytes());
+  }
+  return bytes;
+}
+
 /// Losses, norms, rates and loss scales as numbers whose bits can be compared.
 inline std::vector<double> numbers_of(const std::vector<train::StepResult>& results) {
   std::vector<double> values;

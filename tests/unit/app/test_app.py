@@ -78,6 +78,13 @@ class Plan(LaunchTest):
                     self.assertEqual(planned_bytes, max(peaks), name)
                 self.assertEqual(planned["total_bytes"], sum(planned["memory"].values()))
 
+    def test_the_schedule_is_shown(self):
+        text = self.expect(self.run_kzero("plan", "deck.toml", "--ranks", "2", "--trace", "zero.stage=3"), 0).stdout
+        self.assertIn("ZeRO stage 3", text)
+        self.assertIn("ranks meet", text)
+        self.expect(self.run_kzero("plan", "deck.toml", "--trace", "--json"), 2, "--json excludes --trace")
+        self.expect(self.run_kzero("plan", "--trace"), 2, "--trace requires deck")
+
     def test_the_estimate_is_the_documented_formula(self):
         for ranks in (1, 2):
             planned, = self.plan("deck.toml", "--ranks", ranks, *self.RATES)

@@ -69,8 +69,9 @@ TYPED_TEST(AdamW, FollowsThePlainLoopForTwentySteps) {
       auto g = numbers<T>(count, 100 + t);
       g.back() = T(0.0F);  // an element that never had a gradient only decays
       const Guarded<T> gradient(g);
-      adamw<T>(Execution(), step_at(t), gradient.vector(), master.vector(), first.vector(),
-               second.vector(), parameters.vector());
+      adamw<T>(Execution(), step_at(t),
+               {gradient.data(), master.data(), first.data(), second.data(), parameters.data()},
+               count);
       for (Index i = 0; i < count; ++i) elements[i].update(step_at(t), as_double(g[i]));
     }
     std::vector<Bounded> ws, ms, vs;
@@ -94,12 +95,41 @@ TEST(AdamWInPlace, ParametersOfAnFp32RunAreTheMasterWeights) {
   const std::vector<float> zeros(1000);
   const Guarded<float> gradient(g), apart(w), together(w), out(1000);
   const Guarded<float> m1(zeros), v1(zeros), m2(zeros), v2(zeros);
-  adamw<float>(Execution(), step_at(1), gradient.vector(), apart.vector(), m1.vector(), v1.vector(),
-               out.vector());
-  adamw<float>(Execution(), step_at(1), gradient.vector(), together.vector(), m2.vector(),
-               v2.vector(), together.vector());
+  adamw<float>(Execution(), step_at(1),
+               {gradient.data(), apart.data(), m1.data(), v1.data(), out.data()}, 1000);
+  adamw<float>(Execution(), step_at(1),
+               {gradient.data(), together.data(), m2.data(), v2.data(), together.data()}, 1000);
   EXPECT_TRUE(tests::same_bits(together.host(), apart.host()));
   EXPECT_TRUE(tests::same_bits(out.host(), apart.host()));
+}
+
+// On device builds within rounding; where the host is the device, bit for bit.
+TYPED_TEST(AdamW, OnTheHostIsTheSameUpdate) {
+  using T = TypeParam;
+  for (const Index count : {1, 31, 4096, 10007}) {
+    const auto w = numbers<float>(count, 1), m = numbers<float>(count, 2, 0.1);
+    const std::vector<float> v(count, 0.01F);
+    auto g = numbers<T>(count, 3);
+    const Guarded<float> master(w), first(m), second(v);
+    const Guarded<T> gradient(g), parameters(count);
+    std::vector<float> host_w = w, host_m = m, host_v = v;
+    std::vector<T> host_p(count);
+    adamw<T>(Execution(), step_at(3),
+             {gradient.data(), master.data(), first.data(), second.data(), parameters.data()},
+             count);
+    adamw_on_host<T>(step_at(3),
+                     {g.data(), host_w.data(), host_m.data(), host_v.data(), host_p.data()}, count);
+    const auto device_w = master.host();
+    for (Index i = 0; i < count; ++i) {
+      EXPECT_NEAR(host_w[i], device_w[i], 2 * gamma(12) * (std::abs(w[i]) + 1));
+      EXPECT_EQ(as_double(host_p[i]), as_double(T(host_w[i])));
+    }
+    if constexpr (tensor::on_host) {
+      EXPECT_TRUE(tests::same_bits(host_w, device_w));
+      EXPECT_TRUE(tests::same_bits(host_m, first.host()));
+      EXPECT_TRUE(tests::same_bits(host_v, second.host()));
+    }
+  }
 }
 
 }  // namespace

@@ -134,13 +134,14 @@ TEST(Console, TheSummaryShowsTheFullestRankAndNamesWhatDiffersFromThePlan) {
   console.end({.reason = "wall_limit",
                .steps = 60,
                .seconds = 75,
-               .memory = {{0, 64 << 20, {{"parameters", 1024, 1024}, {"io", 0, 0}}},
-                          {1, 32 << 20, {{"parameters", 1024, 2048}, {"io", 0, 0}}}},
+               .memory = {{0, 64 << 20, 3 << 20, {{"parameters", 1024, 1024}, {"io", 0, 0}}},
+                          {1, 32 << 20, 0, {{"parameters", 1024, 2048}, {"io", 0, 0}}}},
                .traffic = {{"data", "reduce_scatter", "gradients", 1000, 4000, 1000}}});
   const std::string text = out.str();
-  for (const char* part : {"memory of rank 1", "1.00 KiB      2.00 KiB  differs from the plan",
-                           "64.00 MiB  whole process, most on rank 0", "reduce_scatter", "3.91 KiB",
-                           "wall_limit after 60 of 100 steps, 1 min 15 s\n"}) {
+  for (const char* part :
+       {"memory of rank 1", "1.00 KiB      2.00 KiB  differs from the plan",
+        "64.00 MiB  whole process, most on rank 0", "3.00 MiB of it before the first slab",
+        "reduce_scatter", "3.91 KiB", "wall_limit after 60 of 100 steps, 1 min 15 s\n"}) {
     EXPECT_TRUE(has(text, part)) << part << "\nin\n" << text;
   }
   EXPECT_FALSE(has(text, "io ")) << "a category that holds nothing is noise";

@@ -101,21 +101,22 @@ TEST_F(JsonLines, TheEndHoldsMemoryAndTrafficAsAgreed) {
       EndRecord{.reason = "completed",
                 .steps = 20,
                 .seconds = 1.5,
-                .memory = {{0, 4096, {{"parameters", 8, 8}, {"gradients", 4, 4}}},
-                           {1, 8192, {{"parameters", 8, 7}}}},
+                .memory = {{0, 4096, 2048, {{"parameters", 8, 8}, {"gradients", 4, 4}}},
+                           {1, 8192, 2048, {{"parameters", 8, 7}}}},
                 .traffic = {{"data", "reduce_scatter", "gradients", 10, 40, 10}}});
   Json json = Json::parse(lines().at(0));
   EXPECT_EQ(json["seconds"], 1.5);
   json.erase("seconds");
-  EXPECT_EQ(json.dump(),
-            R"({"event":"end","reason":"completed","steps":20,"memory":[)"
-            R"({"rank":0,"resident_peak_bytes":4096,"categories":{)"
-            R"("parameters":{"planned_bytes":8,"peak_bytes":8},)"
-            R"("gradients":{"planned_bytes":4,"peak_bytes":4}}},)"
-            R"({"rank":1,"resident_peak_bytes":8192,"categories":{)"
-            R"("parameters":{"planned_bytes":8,"peak_bytes":7}}}],)"
-            R"("traffic":[{"group":"data","operation":"reduce_scatter","purpose":"gradients",)"
-            R"("elements_per_step":10,"bytes_per_step":40,"theory_elements_per_step":10}]})");
+  EXPECT_EQ(
+      json.dump(),
+      R"({"event":"end","reason":"completed","steps":20,"memory":[)"
+      R"({"rank":0,"resident_peak_bytes":4096,"resident_start_bytes":2048,"unplanned_peak_bytes":4084,"categories":{)"
+      R"("parameters":{"planned_bytes":8,"peak_bytes":8},)"
+      R"("gradients":{"planned_bytes":4,"peak_bytes":4}}},)"
+      R"({"rank":1,"resident_peak_bytes":8192,"resident_start_bytes":2048,"unplanned_peak_bytes":8185,"categories":{)"
+      R"("parameters":{"planned_bytes":8,"peak_bytes":7}}}],)"
+      R"("traffic":[{"group":"data","operation":"reduce_scatter","purpose":"gradients",)"
+      R"("elements_per_step":10,"bytes_per_step":40,"theory_elements_per_step":10}]})");
 }
 
 TEST_F(JsonLines, ValidationAndCheckpointAreEvents) {

@@ -54,7 +54,7 @@ void update_range(const Unit& unit, const param::FlatLayout& layout, Index begin
       unit.gradient.data() + begin,
       unit.master.data() + begin,
       {unit.master.data() + begin, unit.first.data() + begin, unit.second.data() + begin}};
-  update<float>({}, settings(), 0.01, updates, 0.5, share);
+  apply<float>({}, settings(), {0.01, updates, 0.5}, share);
 }
 
 TEST(Update, IsAdamWWithDecayOnMatricesAlone) {
@@ -98,20 +98,61 @@ TEST(Update, In16BitsKeepsMasterWeightsInFp32AndRoundsTheParameters) {
   const Guarded<bf16> gradient(numbers<bf16>(30, 3));
   const Guarded<bf16> parameters(std::vector<bf16>(30, static_cast<bf16>(9.0F)));
   const auto before = unit.master.host();
-  update<bf16>({}, settings(), 1e-6, 1, 1,
-               {&specs[0],
-                &layout.unit(0),
-                0,
-                30,
-                gradient.data(),
-                parameters.data(),
-                {unit.master.data(), unit.first.data(), unit.second.data()}});
+  apply<bf16>({}, settings(), {1e-6, 1, 1},
+              {&specs[0],
+               &layout.unit(0),
+               0,
+               30,
+               gradient.data(),
+               parameters.data(),
+               {unit.master.data(), unit.first.data(), unit.second.data()}});
   const auto after = unit.master.host();
   for (Index i = 0; i < 30; ++i) {
     EXPECT_EQ(static_cast<float>(parameters.host()[i]),
               static_cast<float>(static_cast<bf16>(after[i])));
   }
   EXPECT_NE(before, after) << "a step below bf16's resolution moves the master weights";
+}
+
+// State in host memory, gradient and parameters on the device; copies of a few elements at a time.
+TEST(HostUpdater, IsTheUpdateOnTheDevice) {
+  const Unit unit;
+  const param::Table specs = table();
+  const param::FlatLayout layout(specs, 2);
+  const Guarded<bf16> gradient(numbers<bf16>(30, 3)), expected(30), parameters(30);
+  std::vector<float> w = unit.master.host(), m = unit.first.host(), v = unit.second.host();
+  const deck::Optimizer o = settings();
+  const Update step{0.01, 3, 0.5};
+  for (const auto& [begin, end] : {std::pair<Index, Index>{0, 15}, {15, 30}}) {
+    Share<bf16> share{
+        &specs[0],
+        &layout.unit(0),
+        begin,
+        end,
+        gradient.data() + begin,
+        expected.data() + begin,
+        {unit.master.data() + begin, unit.first.data() + begin, unit.second.data() + begin}};
+    apply<bf16>({}, o, step, share);
+    share.parameters = parameters.data() + begin;
+    share.state = {w.data() + begin, m.data() + begin, v.data() + begin};
+    memory::Arenas measuring;
+    static_cast<void>(HostUpdater<bf16>(measuring, 28));
+    memory::Ledger ledger;
+    memory::Arenas arenas(measuring, ledger);
+    EXPECT_GT(ledger.now(memory::Category::offloaded), 0);
+    HostUpdater<bf16>(arenas, 28).apply({}, o, step, share);
+  }
+  const auto device = unit.master.host();
+  for (Index i = 0; i < 30; ++i) {
+    EXPECT_NEAR(w[i], device[i], 2 * tests::gamma(12));
+    EXPECT_EQ(static_cast<float>(parameters.host()[i]),
+              static_cast<float>(static_cast<bf16>(w[i])));
+  }
+  if constexpr (tensor::on_host) {
+    EXPECT_TRUE(tests::same_bits(w, device));
+    EXPECT_TRUE(tests::same_bits(m, unit.first.host()));
+    EXPECT_TRUE(tests::same_bits(v, unit.second.host()));
+  }
 }
 
 }  // namespace

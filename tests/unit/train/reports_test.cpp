@@ -46,11 +46,12 @@ TEST(Reports, MemoryRowsComeFromEveryRank) {
     planned[i] = static_cast<Index>(1000 * i);
     peak[i] = planned[i] + group.rank();
   }
-  const auto rows = train::memory_rows(group, planned, peak);
+  const auto rows = train::memory_rows(group, planned, peak, 77 + group.rank());
   ASSERT_EQ(rows.size(), group.is_root() ? static_cast<std::size_t>(group.size()) : 0U);
   for (std::size_t r = 0; r < rows.size(); ++r) {
     EXPECT_EQ(rows[r].rank, static_cast<Index>(r));
     EXPECT_GT(rows[r].resident_peak_bytes, 0);
+    EXPECT_EQ(rows[r].resident_start_bytes, static_cast<Index>(77 + r));
     ASSERT_EQ(rows[r].categories.size(), memory::category_count);
     for (std::size_t i = 0; i < memory::category_count; ++i) {
       EXPECT_EQ(rows[r].categories[i].name, memory::category_names[i]);

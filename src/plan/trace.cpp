@@ -1,0 +1,118 @@
+#include "plan/trace.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+namespace kzero::plan {
+
+namespace {
+
+using param::Operation;
+using param::Value;
+using param::ValueKind;
+using Strings = std::vector<std::string>;
+
+std::string name_of(param::Pass pass) {
+  constexpr const char* names[] = {"forward", "loss", "backward"};
+  return names[static_cast<int>(pass)];
+}
+
+std::string name_of(const Value& value) {
+  if (value.kind == ValueKind::parameters) return fmt::format("P{}", value.unit);
+  const std::string base =
+      value.kind == ValueKind::gradient ? fmt::format("G{}", value.unit) : value.name;
+  return value.version > 0 ? fmt::format("{}.{}", base, value.version) : base;
+}
+
+std::string joined(const Strings& names) {
+  return names.empty() ? "-" : fmt::format("{}", fmt::join(names, " "));
+}
+
+std::string names_of(const std::vector<Value>& values) {
+  Strings names;
+  for (const Value& value : values) names.push_back(name_of(value));
+  return joined(names);
+}
+
+std::string units(const char* letter, const std::vector<Index>& units) {
+  Strings names;
+  for (const Index unit : units) names.push_back(fmt::format("{}{}", letter, unit));
+  return joined(names);
+}
+
+/// Operations whose results operation `at` reads.
+std::string producers(const param::Trace& trace, std::size_t at) {
+  Strings found;
+  for (std::size_t i = 0; i < at; ++i) {
+    const auto writes = [&](const Value& value) {
+      return std::ranges::find(trace[i].writes, value) != trace[i].writes.end();
+    };
+    if (std::ranges::any_of(trace[at].reads, writes)) found.push_back(std::to_string(i));
+  }
+  return joined(found);
+}
+
+/// Exchanges that may be under way while operation `at` computes.
+std::string beside(const zero::Schedule& schedule, std::size_t at, bool overlap) {
+  Strings found;
+  if (!overlap) return "-";
+  const zero::Moment& moment = schedule.moments()[at];
+  for (const zero::Place& place : moment.gathers) {
+    if (std::ranges::find(moment.needs, place.unit) == moment.needs.end())
+      found.push_back(fmt::format("gather P{}", place.unit));
+  }
+  if (at > 0) {
+    for (const Index unit : schedule.moments()[at - 1].complete)
+      found.push_back(fmt::format("reduce G{}", unit));
+  }
+  return joined(found);
+}
+
+std::string line(const zero::Schedule& schedule, std::size_t at, bool overlap) {
+  const Operation& operation = schedule.trace()[at];
+  const zero::Moment& moment = schedule.moments()[at];
+  std::vector<Index> gathered;
+  for (const zero::Place& place : moment.gathers) gathered.push_back(place.unit);
+  return fmt::format("{:>4}  {:<8} {:>4}  {:<24} {:<18} {:<12} {:<12} {:<12} {:<10} {}\n", at,
+                     name_of(operation.pass), operation.unit, names_of(operation.reads),
+                     names_of(operation.writes), producers(schedule.trace(), at),
+                     units("P", gathered), units("P", moment.releases), units("G", moment.complete),
+                     beside(schedule, at, overlap));
+}
+
+/// What follows the micro-batches of a step, in order.
+std::string end_of_step(const train::Blueprint& b) {
+  std::string text = "once a step, all ranks: sum of the losses; sum of the squared gradients; ";
+  const bool whole_update = b.stage.optimizer == zero::Placement::replicated;
+  text += whole_update ? "every rank updates all parameters" : "each rank updates its pieces";
+  if (!whole_update && b.stage.parameters == zero::Placement::replicated)
+    text += ", and each unit's new pieces are gathered while the next is updated";
+  return text + "; agreement on whether to stop\n";
+}
+
+}  // namespace
+
+std::string trace(const deck::Config& config, const train::Blueprint& b) {
+  const Index head = static_cast<Index>(b.table.size()) - 1;
+  std::string text = fmt::format(
+      "schedule of a micro-batch ({} a step), {} data-parallel ranks, ZeRO stage {}, "
+      "prefetch_units {}, overlap {}\n"
+      "P, G: parameters and gradient of a unit (0 {}, 1 to {} blocks, {} {}); x: residual stream; "
+      "dx: its gradient; .n: version\n",
+      b.micro_batches, b.layout.ranks(), config.zero.stage, config.zero.prefetch_units,
+      config.zero.overlap, b.table.front().name, head - 1, head, b.table.back().name);
+  text += fmt::format("{:>4}  {:<8} {:>4}  {:<24} {:<18} {:<12} {:<12} {:<12} {:<10} {}\n", "op",
+                      "pass", "unit", "reads", "writes", "after", "gathers", "lets go", "reduces",
+                      "may move beside it");
+  for (std::size_t i = 0; i < b.training.trace().size(); ++i)
+    text += line(b.training, i, config.zero.overlap);
+  text += b.layout.ranks() == 1
+              ? "one rank: nothing is gathered or reduced\n"
+              : "ranks meet: in every gather before its operation needs it, and in every "
+                "reduction\n";
+  return text + end_of_step(b);
+}
+
+}  // namespace kzero::plan

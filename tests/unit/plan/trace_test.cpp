@@ -1,0 +1,54 @@
+#include "plan/trace.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <sstream>
+
+#include "deck/rules.hpp"
+
+namespace kzero::plan {
+namespace {
+
+/// The trace of a deck with one block, runs of blanks as one.
+std::string trace_of(deck::Zero zero, Index ranks) {
+  deck::Config config;
+  config.model.layers = 1, config.model.hidden = 8, config.model.heads = 2;
+  config.train.global_batch = ranks;
+  config.zero = zero;
+  deck::resolve(config, {.ranks = ranks, .purpose = deck::Purpose::plan});
+  std::string text = trace(config, train::Blueprint(config, ranks));
+  const auto both_blank = [](char a, char b) { return a == ' ' && b == ' '; };
+  text.erase(std::unique(text.begin(), text.end(), both_blank), text.end());
+  return text;
+}
+
+TEST(Trace, OfStage3SaysWhatIsGatheredAndWhatMovesBesideIt) {
+  EXPECT_EQ(trace_of({.stage = 3, .prefetch_units = 1, .overlap = true}, 2),
+            "schedule of a micro-batch (1 a step), 2 data-parallel ranks, ZeRO stage 3, "
+            "prefetch_units 1, overlap true\n"
+            "P, G: parameters and gradient of a unit (0 embedding, 1 to 1 blocks, 2 head); x: "
+            "residual stream; dx: its gradient; .n: version\n"
+            " op pass unit reads writes after gathers lets go reduces may move beside it\n"
+            " 0 forward 0 P0 x0 - P0 P1 - - gather P1\n"
+            " 1 forward 1 P1 x0 x1 saved0 0 P2 - - gather P2\n"
+            " 2 loss 2 P0 P2 x1 loss dx G0.1 G2.1 1 - P0 P2 G2 -\n"
+            " 3 backward 1 P1 x0 saved0 dx dx.1 G1.1 0 1 2 - P1 G1 reduce G2\n"
+            " 4 backward 0 dx.1 G0.1 G0.2 2 3 - - G0 reduce G1\n"
+            "ranks meet: in every gather before its operation needs it, and in every reduction\n"
+            "once a step, all ranks: sum of the losses; sum of the squared gradients; each rank "
+            "updates its pieces; agreement on whether to stop\n");
+}
+
+TEST(Trace, OfOtherStagesGathersAfterTheUpdateOrNotAtAll) {
+  const std::string first = trace_of({.stage = 1, .overlap = false}, 4);
+  EXPECT_NE(first.find("0 forward 0 P0 x0 - - - - -"), std::string::npos) << first;
+  EXPECT_NE(first.find("new pieces are gathered while the next is updated"), std::string::npos);
+  const std::string none = trace_of({.stage = 0}, 4);
+  EXPECT_NE(none.find("every rank updates all parameters"), std::string::npos) << none;
+  const std::string alone = trace_of({.stage = 3}, 1);
+  EXPECT_NE(alone.find("nothing is gathered or reduced"), std::string::npos) << alone;
+}
+
+}  // namespace
+}  // namespace kzero::plan
