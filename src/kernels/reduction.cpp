@@ -82,6 +82,42 @@ double sum_of_squares(const Execution& exec, Vector<const T> x, Vector<float> pa
   return sum_in_order(exec, Vector<const float>(partial.data(), blocks));
 }
 
+namespace {
+
+template <class T>
+KOKKOS_INLINE_FUNCTION const T* values_of(const RankValues<T>& v, int rank) {
+  return rank == v.rank ? v.own : v.others + rank * v.stride;
+}
+
+/// ordered_sum of elements [begin, begin + count): rank by rank over a few elements that stay in
+/// the first cache, which compilers turn into vector instructions.
+template <class T, class Out>
+void host_ordered_sum(const RankValues<T>& v, const float* base, Index begin, Index count,
+                      Out* out) {
+  float total[column_block] = {};
+  for (int r = 0; r < v.ranks; ++r) {
+    const T* from = values_of(v, r) + begin;
+    detail::host_for(count, [&](Index i) { total[i] += static_cast<float>(from[i]); });
+  }
+  if (base != nullptr)
+    detail::host_for(count, [&](Index i) { total[i] = base[begin + i] + total[i]; });
+  detail::host_for(count, [&](Index i) { out[begin + i] = static_cast<Out>(total[i]); });
+}
+
+template <class T, class Out>
+KOKKOS_INLINE_FUNCTION void device_ordered_sum(const Team& team, const RankValues<T>& v,
+                                               const float* base, Index begin, Index count,
+                                               Out* out) {
+  Kokkos::parallel_for(Kokkos::TeamVectorRange(team, count), [=](Index column) {
+    const Index i = begin + column;
+    float total = 0;
+    for (int r = 0; r < v.ranks; ++r) total += static_cast<float>(values_of(v, r)[i]);
+    out[i] = static_cast<Out>(base == nullptr ? total : base[i] + total);
+  });
+}
+
+}  // namespace
+
 template <class T, class Out>
 void ordered_sum(const Execution& exec, const RankValues<T>& values, const float* base,
                  Vector<Out> out) {
@@ -92,14 +128,9 @@ void ordered_sum(const Execution& exec, const RankValues<T>& values, const float
       Policy(exec, static_cast<int>(ceil_div(count, column_block)), Kokkos::AUTO),
       KOKKOS_LAMBDA(const Team& team) {
         const Index begin = team.league_rank() * column_block;
-        for_each(team, Kokkos::min(Index{column_block}, count - begin), [=](Index column) {
-          const Index i = begin + column;
-          float total = 0;
-          for (int r = 0; r < v.ranks; ++r) {
-            total += static_cast<float>(r == v.rank ? v.own[i] : v.others[r * v.stride + i]);
-          }
-          out(i) = static_cast<Out>(base == nullptr ? total : base[i] + total);
-        });
+        const Index columns = Kokkos::min(Index{column_block}, count - begin);
+        KOKKOS_IF_ON_HOST(((void)team; host_ordered_sum(v, base, begin, columns, out.data());))
+        KOKKOS_IF_ON_DEVICE((device_ordered_sum(team, v, base, begin, columns, out.data());))
       });
 }
 
