@@ -45,9 +45,10 @@ TypedEngine<T>::TypedEngine(const deck::Config& config, const Machine& machine,
       measured_(measure<T>(config, blueprint_, data.rank(), machine.threads)),
       arenas_(measured_, ledger),
       buffers_(arenas_, config, blueprint_, data.rank(), machine.threads, &gemm),
+      states_(states()),
       scaler_(config.train.precision, config.optimizer),
-      owned_(unit_states(), zero::Placement::partitioned, data.rank()),
-      needed_(unit_states(), blueprint_.stage.optimizer, data.rank()) {
+      owned_(states_, zero::Placement::partitioned, data.rank()),
+      needed_(states_, blueprint_.stage.optimizer, data.rank()) {
   // Padding takes part in exchanges, so it has to hold zeros from the start.
   const tensor::Execution& exec = buffers_.model.exec();
   clear(exec, buffers_.parameters.held());
@@ -58,7 +59,7 @@ TypedEngine<T>::TypedEngine(const deck::Config& config, const Machine& machine,
 }
 
 template <class T>
-std::vector<UnitState> TypedEngine<T>::unit_states() const {
+std::vector<UnitState> TypedEngine<T>::states() const {
   std::vector<UnitState> states;
   for (std::size_t i = 0; i < blueprint_.table.size(); ++i) {
     const auto u = static_cast<Index>(i);
@@ -71,7 +72,7 @@ std::vector<UnitState> TypedEngine<T>::unit_states() const {
 
 template <class T>
 void TypedEngine<T>::initialise(const InitialValues& values) {
-  set_first_values(buffers_.model.exec(), config_.train.seed, unit_states(), values);
+  set_first_values(buffers_.model.exec(), config_.train.seed, states_, values);
   parameters_from_master();
 }
 
@@ -87,7 +88,7 @@ void TypedEngine<T>::parameters_from_master() {
   const tensor::Execution& exec = buffers_.model.exec();
   comm::Ticket last = 0;
   Index u = 0;
-  for (const UnitState& unit : unit_states()) {
+  for (const UnitState& unit : states_) {
     const Index count = unit.held.end - unit.held.begin;
     if (buffers_.master.elements() > 0) {
       kernels::round_to<T>(exec, vector<const float>(unit.state.master, count),
@@ -213,7 +214,7 @@ void TypedEngine<T>::update(const optim::Update& update) {
   const tensor::Execution& exec = buffers_.model.exec();
   comm::Ticket last = 0;
   Index u = 0;
-  for (const UnitState& unit : unit_states()) {
+  for (const UnitState& unit : states_) {
     const optim::Share<T> share{unit.spec,
                                 unit.layout,
                                 unit.held.begin,

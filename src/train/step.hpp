@@ -32,7 +32,7 @@ class TypedEngine : public Engine {
   void update(const optim::Update& update);
   void parameters_from_master();
   bool publishes() const;
-  std::vector<UnitState> unit_states() const;
+  std::vector<UnitState> states() const;
 
   const deck::Config& config_;
   comm::Communicator& data_;
@@ -42,6 +42,7 @@ class TypedEngine : public Engine {
   memory::Arenas measured_;
   memory::Arenas arenas_;
   Buffers<T> buffers_;
+  const std::vector<UnitState> states_;  // of all units, in order
   optim::LossScaler scaler_;
   Pieces owned_, needed_;
 };

@@ -1,5 +1,7 @@
 #include "zero/gradient_store.hpp"
 
+#include <algorithm>
+
 #include "kernels/initialize.hpp"
 
 namespace kzero::zero {
@@ -86,7 +88,8 @@ OwnedSum<T> GradientStore<T>::destination(Index u, const MicroBatch& micro) cons
 
 template <class T>
 void GradientStore<T>::end_reductions() {
-  for (Reduction<T>& reduction : under_way_) last_gather_ = reduction.finish();
+  for (Reduction<T>& reduction : under_way_)
+    last_gather_ = std::max(last_gather_, reduction.finish());
   under_way_.clear();
 }
 
