@@ -65,7 +65,7 @@ void run(Parts<T>& parts) {
 template <class T>
 double seconds_of(const deck::Model& m, const model::BatchShape& batch, tensor::Gemm& gemm) {
   memory::Arenas measured;
-  Parts<T>(measured, m, batch, nullptr);
+  static_cast<void>(Parts<T>(measured, m, batch, nullptr));
   memory::Ledger ledger;
   memory::Arenas arenas(measured, ledger);
   Parts<T> parts(arenas, m, batch, &gemm);

@@ -61,6 +61,7 @@ template <class T>
 comm::Ticket ParameterStore<T>::gather(Index u, T* unit, comm::Communicator& comm) const {
   const Index piece = layout_->unit(u).piece;
   std::vector<Span> receive;
+  receive.reserve(static_cast<std::size_t>(comm.size()));
   for (int r = 0; r < comm.size(); ++r) receive.push_back(Span::of(unit + r * piece, piece));
   return comm.begin_all_gather(ConstSpan::of(static_cast<const T*>(owned(u)), piece),
                                std::move(receive), comm::Purpose::parameters);

@@ -40,6 +40,8 @@ void Reduction<T>::begin(Index number) {
   T* slot = bucket_->template slot<T>(number);
   std::vector<ConstSpan> send;
   std::vector<Span> receive;
+  send.reserve(static_cast<std::size_t>(ranks));
+  receive.reserve(static_cast<std::size_t>(ranks));
   for (int r = 0; r < ranks; ++r) {
     send.push_back(ConstSpan::of(unit_ + r * layout_->piece + at, count));
     receive.push_back(Span::of(slot + r * count, count));
@@ -70,6 +72,7 @@ comm::Ticket Reduction<T>::gather(Index number) const {
   const int ranks = comm_->size(), me = comm_->rank();
   const auto [at, count] = slice(number);
   std::vector<Span> receive;
+  receive.reserve(static_cast<std::size_t>(ranks));
   for (int r = 0; r < ranks; ++r)
     receive.push_back(Span::of(unit_ + r * layout_->piece + at, count));
   return comm_->begin_all_gather(
