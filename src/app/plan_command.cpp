@@ -84,6 +84,7 @@ void introduce(const PlanArguments& arguments, const std::vector<Launch>& all) {
 ExitCode plan_deck(const PlanArguments& arguments) {
   const std::vector<Launch> all = launches(arguments);
   std::vector<plan::Entry> entries;
+  entries.reserve(all.size());
   for (const Launch& launch : all)
     entries.push_back(plan::plan(launch.config, launch.threads.count));
   const auto source = rates(arguments.rates, all);
@@ -104,6 +105,7 @@ ExitCode trace_deck(const PlanArguments& arguments) {
 ExitCode fit_deck(const PlanArguments& arguments) {
   const std::vector<Launch> all = launches(arguments);
   std::vector<plan::Fit> fits;
+  fits.reserve(all.size());
   for (const Launch& launch : all)
     fits.push_back(plan::fit(launch.config, launch.ranks, launch.threads.count, *arguments.fit));
   const auto source = rates(arguments.rates, all);
