@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/types.hpp"
@@ -16,7 +17,13 @@ enum class DataFormat { bytes, llmc };
 enum class DataOrder { shuffled, sequential };
 enum class Accumulate { automatic, local, reduced };
 enum class Offload { none, host };
+enum class RecomputeMode { none, selective, block };
 enum class GemmBackend { onednn, blas, reference };
+
+constexpr std::string_view name_of(RecomputeMode mode) {
+  constexpr std::string_view names[] = {"none", "selective", "block"};
+  return names[static_cast<int>(mode)];
+}
 
 struct Model {
   Index layers = 4;
@@ -43,6 +50,12 @@ struct Zero {
   Accumulate accumulate = Accumulate::automatic;
   Offload offload = Offload::none;  // of the optimizer's state
   bool overlap = false;             // messages move while the rank computes
+};
+
+/// Activation checkpointing: what backward computes again instead of keeping it.
+struct Recompute {
+  RecomputeMode mode = RecomputeMode::none;
+  Offload offload = Offload::none;  // of the kept inputs of blocks
 };
 
 struct Train {
@@ -102,6 +115,7 @@ struct Config {
   Model model;
   Grid grid;
   Zero zero;
+  Recompute recompute;
   Train train;
   Optimizer optimizer;
   Data data;

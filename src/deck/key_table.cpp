@@ -164,6 +164,21 @@ void add_zero(std::vector<Key>& table) {
                           "Gathers and reductions move data while the rank computes."));
 }
 
+void add_recompute(std::vector<Key>& table) {
+  constexpr auto t = &Config::recompute;
+  table.push_back(choice("recompute.mode", t, &Recompute::mode,
+                         {{"none", RecomputeMode::none},
+                          {"selective", RecomputeMode::selective},
+                          {"block", RecomputeMode::block}},
+                         "What backward computes again instead of keeping it: \"selective\" the "
+                         "outputs of LayerNorm and GELU; \"block\" all of a block but its input."));
+  table.push_back(choice("recompute.offload", t, &Recompute::offload,
+                         {{"none", Offload::none}, {"host", Offload::host}},
+                         "Where the inputs of blocks wait for backward with recompute.mode = "
+                         "\"block\": with the model, or in host memory, to which builds without a "
+                         "device copy them as well."));
+}
+
 void add_train(std::vector<Key>& table) {
   constexpr auto t = &Config::train;
   table.push_back(integer("train.steps", t, &Train::steps, from(1, most), "steps",
@@ -291,6 +306,7 @@ const std::vector<Key>& keys() {
     add_model(table);
     add_grid(table);
     add_zero(table);
+    add_recompute(table);
     add_train(table);
     add_optimizer(table);
     add_data(table);

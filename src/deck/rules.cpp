@@ -22,6 +22,7 @@ class Rules {
     check_grid();
     check_batch();
     check_zero();
+    check_recompute();
     check_optimizer();
     check_data();
     check_checkpoint();
@@ -103,6 +104,17 @@ class Rules {
                     zero.stage));
     if (zero.accumulate == Accumulate::automatic)
       zero.accumulate = data == 1 ? Accumulate::local : Accumulate::reduced;
+  }
+
+  void check_recompute() {
+    const Recompute& recompute = config_.recompute;
+    refuse_if(
+        recompute.offload == Offload::host && recompute.mode != RecomputeMode::block,
+        {"recompute.offload", "recompute.mode"},
+        fmt::format("recompute.offload = \"host\" moves what recompute.mode = \"block\" keeps, "
+                    "found recompute.mode = \"{}\"; use \"block\" or recompute.offload = "
+                    "\"none\"",
+                    name_of(recompute.mode)));
   }
 
   void check_optimizer() {

@@ -26,27 +26,62 @@ struct Cursor {
   }
 };
 
+template <class T>
+Matrix<T> take(memory::Arenas& arenas, Index rows, Index columns) {
+  return Matrix<T>(arenas.take<T>(memory::Category::activations, rows * columns), rows, columns);
+}
+
+template <class T>
+void normalise_input(const Context<T>& c, const BlockParams<const T>& p, Matrix<const T> x,
+                     const BlockSaved<T>& saved) {
+  kernels::layernorm_forward<T>(*c.exec, x, p.ln1_weight, p.ln1_bias, c.shape.layernorm_eps,
+                                saved.ln1, saved.mean1, saved.rstd1);
+}
+
+template <class T>
+void normalise_middle(const Context<T>& c, const BlockParams<const T>& p,
+                      const BlockSaved<T>& saved) {
+  kernels::layernorm_forward<T>(*c.exec, saved.middle, p.ln2_weight, p.ln2_bias,
+                                c.shape.layernorm_eps, saved.ln2, saved.mean2, saved.rstd2);
+}
+
+/// Forward but for its last product, the only one whose result backward does not read.
+template <class T>
+void fill_saved(const Context<T>& c, const BlockParams<const T>& p, Matrix<const T> x,
+                const BlockSaved<T>& saved) {
+  normalise_input(c, p, x, saved);
+  linear_forward<T>(c, saved.ln1, p.qkv_weight, p.qkv_bias, saved.qkv);
+  kernels::attention_forward<T>(*c.exec, c.attention_shape(), saved.qkv, saved.attention,
+                                saved.log_sum, c.attention);
+  linear_forward<T>(c, saved.attention, p.projection_weight, p.projection_bias, saved.middle,
+                    x.data());
+  normalise_middle(c, p, saved);
+  linear_forward<T>(c, saved.ln2, p.up_weight, p.up_bias, saved.hidden);
+  kernels::gelu_forward<T>(*c.exec, saved.hidden, saved.activated);
+}
+
 }  // namespace
 
 template <class T>
-BlockSaved<T>::BlockSaved(memory::Arenas& arenas, const GptShape& s, Index batch) {
+BlockProducts<T>::BlockProducts(memory::Arenas& arenas, const GptShape& s, Index batch) {
   const Index n = batch * s.sequence;
-  const auto matrix = [&](Index columns) {
-    return Matrix<T>(arenas.take<T>(memory::Category::activations, n * columns), n, columns);
-  };
+  qkv = take<T>(arenas, n, 3 * s.hidden);
+  attention = take<T>(arenas, n, s.hidden);
+  middle = take<T>(arenas, n, s.hidden);
+  hidden = take<T>(arenas, n, s.feed_forward);
+  log_sum = take<float>(arenas, batch * s.heads, s.sequence);
+}
+
+template <class T>
+BlockPasses<T>::BlockPasses(memory::Arenas& arenas, const GptShape& s, Index batch) {
+  const Index n = batch * s.sequence;
   const auto statistic = [&] {
     return Vector<float>(arenas.take<float>(memory::Category::activations, n), n);
   };
-  ln1 = matrix(s.hidden);
-  qkv = matrix(3 * s.hidden);
-  attention = matrix(s.hidden);
-  middle = matrix(s.hidden);
-  ln2 = matrix(s.hidden);
-  hidden = matrix(s.feed_forward);
-  activated = matrix(s.feed_forward);
+  ln1 = take<T>(arenas, n, s.hidden);
+  ln2 = take<T>(arenas, n, s.hidden);
+  activated = take<T>(arenas, n, s.feed_forward);
   mean1 = statistic(), rstd1 = statistic(), mean2 = statistic(), rstd2 = statistic();
-  log_sum = Matrix<float>(arenas.take<float>(memory::Category::activations, n * s.heads),
-                          batch * s.heads, s.sequence);
 }
 
 template <class T>
@@ -69,19 +104,26 @@ BlockParams<T>::BlockParams(const GptShape& s, T* unit) {
 template <class T>
 void block_forward(const Context<T>& c, const BlockParams<const T>& p, Matrix<const T> x,
                    const BlockSaved<T>& saved, Matrix<T> out) {
-  const float eps = c.shape.layernorm_eps;
-  kernels::layernorm_forward<T>(*c.exec, x, p.ln1_weight, p.ln1_bias, eps, saved.ln1, saved.mean1,
-                                saved.rstd1);
-  linear_forward<T>(c, saved.ln1, p.qkv_weight, p.qkv_bias, saved.qkv);
-  kernels::attention_forward<T>(*c.exec, c.attention_shape(), saved.qkv, saved.attention,
-                                saved.log_sum, c.attention);
-  linear_forward<T>(c, saved.attention, p.projection_weight, p.projection_bias, saved.middle,
-                    x.data());
-  kernels::layernorm_forward<T>(*c.exec, saved.middle, p.ln2_weight, p.ln2_bias, eps, saved.ln2,
-                                saved.mean2, saved.rstd2);
-  linear_forward<T>(c, saved.ln2, p.up_weight, p.up_bias, saved.hidden);
-  kernels::gelu_forward<T>(*c.exec, saved.hidden, saved.activated);
+  fill_saved(c, p, x, saved);
   linear_forward<T>(c, saved.activated, p.down_weight, p.down_bias, out, saved.middle.data());
+}
+
+// The kernels are forward's own, run whole: nothing else would be sure to round as they do.
+template <class T>
+void block_recompute(const Context<T>& c, deck::RecomputeMode mode, const BlockParams<const T>& p,
+                     Matrix<const T> x, const BlockSaved<T>& saved) {
+  switch (mode) {
+    case deck::RecomputeMode::none:
+      return;
+    case deck::RecomputeMode::selective:
+      normalise_input(c, p, x, saved);
+      normalise_middle(c, p, saved);
+      kernels::gelu_forward<T>(*c.exec, saved.hidden, saved.activated);
+      return;
+    case deck::RecomputeMode::block:
+      fill_saved(c, p, x, saved);
+      return;
+  }
 }
 
 template <class T>
@@ -117,11 +159,15 @@ void block_backward(const Context<T>& c, const BlockParams<const T>& p, Matrix<c
 }
 
 #define KZERO_INSTANTIATE(T)                                                                       \
-  template struct BlockSaved<T>;                                                                   \
+  template struct BlockProducts<T>;                                                                \
+  template struct BlockPasses<T>;                                                                  \
   template struct BlockParams<T>;                                                                  \
   template struct BlockParams<const T>;                                                            \
   template void block_forward<T>(const Context<T>&, const BlockParams<const T>&, Matrix<const T>,  \
                                  const BlockSaved<T>&, Matrix<T>);                                 \
+  template void block_recompute<T>(const Context<T>&, deck::RecomputeMode,                         \
+                                   const BlockParams<const T>&, Matrix<const T>,                   \
+                                   const BlockSaved<T>&);                                          \
   template void block_backward<T>(const Context<T>&, const BlockParams<const T>&, Matrix<const T>, \
                                   const BlockSaved<T>&, kernels::Update, const BlockParams<T>&,    \
                                   Matrix<T>);

@@ -3,21 +3,35 @@
 // memory.
 #pragma once
 
+#include "deck/config.hpp"
 #include "kernels/reduction.hpp"
 #include "model/context.hpp"
 
 namespace kzero::model {
 
-/// What forward keeps for backward, beside the block's input. 14 N D elements for F = 4 D.
+/// Of what backward reads, the results of products and of attention. 9 N D elements for F = 4 D.
 template <class T>
-struct BlockSaved {
-  Matrix<T> ln1, qkv, attention, middle, ln2, hidden,
-      activated;                             // [N,D] [N,3D] [N,D] [N,D] [N,D] [N,F] [N,F]
-  Vector<float> mean1, rstd1, mean2, rstd2;  // [N]
+struct BlockProducts {
+  Matrix<T> qkv, attention, middle, hidden;  // [N,3D] [N,D] [N,D] [N,F]
   Matrix<float> log_sum;                     // [B*H,T]
 
-  BlockSaved(memory::Arenas& arenas, const GptShape& shape, Index batch);
+  BlockProducts(memory::Arenas& arenas, const GptShape& shape, Index batch);
 };
+
+/// The rest: what one pass over a block's input and products makes again. 6 N D elements for F = 4
+/// D.
+template <class T>
+struct BlockPasses {
+  Matrix<T> ln1, ln2, activated;             // [N,D] [N,D] [N,F]
+  Vector<float> mean1, rstd1, mean2, rstd2;  // [N]
+
+  BlockPasses(memory::Arenas& arenas, const GptShape& shape, Index batch);
+};
+
+/// What forward leaves for backward, beside the block's input. Blocks whose values are computed
+/// again share the memory of them.
+template <class T>
+struct BlockSaved : BlockProducts<T>, BlockPasses<T> {};
 
 /// A block's parameters, or their gradients, as views into its flat unit; the order is gpt_table's.
 template <class T>
@@ -36,10 +50,15 @@ struct BlockParams {
   BlockParams(const GptShape& shape, T* unit);
 };
 
-/// x [N,D] to out [N,D], filling `saved`.
+/// x [N,D] to out [N,D], which may be x's memory, filling `saved`.
 template <class T>
 void block_forward(const Context<T>& c, const BlockParams<const T>& p, Matrix<const T> x,
                    const BlockSaved<T>& saved, Matrix<T> out);
+
+/// Fills again what `mode` has not kept of `saved`, with the bits that forward gave it.
+template <class T>
+void block_recompute(const Context<T>& c, deck::RecomputeMode mode, const BlockParams<const T>& p,
+                     Matrix<const T> x, const BlockSaved<T>& saved);
 
 /// dx holds the gradient of the block's output on entry and that of its input on return; parameter
 /// gradients are written or added as `update` says.

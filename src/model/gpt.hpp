@@ -1,6 +1,6 @@
 // The model as units that are run one by one: forward in order, the head with its loss, backward in
 // reverse. Whoever drives it says where each unit's flat parameters and gradients lie; the model
-// keeps activations and knows nothing of ranks or ZeRO.
+// keeps activations, or computes them again, and knows nothing of ranks or ZeRO.
 #pragma once
 
 #include <span>
@@ -9,6 +9,7 @@
 #include "kernels/embedding.hpp"
 #include "model/block.hpp"
 #include "model/head.hpp"
+#include "model/residual_stream.hpp"
 
 namespace kzero::model {
 
@@ -26,8 +27,8 @@ template <class T>
 class Gpt {
  public:
   /// Takes activations and workspace from the arenas (measuring ones too).
-  Gpt(memory::Arenas& arenas, const deck::Model& model, const BatchShape& batch,
-      tensor::Gemm* gemm);
+  Gpt(memory::Arenas& arenas, const deck::Model& model, const deck::Recompute& recompute,
+      const BatchShape& batch, tensor::Gemm* gemm);
 
   Index head() const { return shape_.layers + 1; }
 
@@ -57,9 +58,10 @@ class Gpt {
   HeadParams<U> head_params(std::span<U* const> units) const;
 
   GptShape shape_;
+  deck::RecomputeMode recompute_;
   Context<T> context_;
-  std::vector<Matrix<T>> x_;  // [N,D]: x_[i] enters block i, x_[L] the head
-  std::vector<BlockSaved<T>> saved_;
+  ResidualStream<T> stream_;
+  std::vector<BlockSaved<T>> saved_;  // of each block; what is computed again lies in one place
   HeadSaved<T> head_saved_;
   Matrix<T> dx_;  // [N,D]
 };

@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <iterator>
+
 namespace kzero::model {
 
 namespace {
@@ -22,10 +25,19 @@ Value activation(const std::string& name, Index version = 0) {
 Value stream(Index i) { return activation(fmt::format("x{}", i)); }
 Value saved(Index block) { return activation(fmt::format("saved{}", block)); }
 
-std::vector<Operation> forward_operations(Index layers) {
+/// What backward of unit u finds of its forward beside the input. The last block's is still there
+/// when backward begins.
+std::vector<Value> left_by(Index u, Index layers, deck::RecomputeMode mode) {
+  if (mode == deck::RecomputeMode::block && u < layers) return {};
+  return {saved(u - 1)};
+}
+
+std::vector<Operation> forward_operations(Index layers, deck::RecomputeMode mode) {
   std::vector<Operation> trace{{Pass::forward, 0, {parameters(0)}, {stream(0)}}};
   for (Index u = 1; u <= layers; ++u) {
-    trace.push_back({Pass::forward, u, {parameters(u), stream(u - 1)}, {stream(u), saved(u - 1)}});
+    Operation& block = trace.emplace_back(
+        Operation{Pass::forward, u, {parameters(u), stream(u - 1)}, {stream(u)}});
+    std::ranges::copy(left_by(u, layers, mode), std::back_inserter(block.writes));
   }
   return trace;
 }
@@ -40,20 +52,20 @@ std::vector<Value> head_reads(const deck::Model& model) {
 
 }  // namespace
 
-param::Trace gpt_trace(const deck::Model& model) {
+param::Trace gpt_trace(const deck::Model& model, deck::RecomputeMode mode) {
   const Index layers = model.layers, head = layers + 1;
   const auto dx = [](Index version) { return activation("dx", version); };
-  param::Trace trace = forward_operations(layers);
+  param::Trace trace = forward_operations(layers, mode);
   Operation loss{Pass::loss, head, head_reads(model), {activation("loss"), dx(0)}};
   if (model.tied_embeddings) loss.writes.push_back(gradient(0, 1));
   loss.writes.push_back(gradient(head, 1));
   trace.push_back(std::move(loss));
   for (Index u = layers; u >= 1; --u) {
     const Index version = layers - u;
-    trace.push_back({Pass::backward,
-                     u,
-                     {parameters(u), stream(u - 1), saved(u - 1), dx(version)},
-                     {dx(version + 1), gradient(u, 1)}});
+    Operation& block = trace.emplace_back(Operation{
+        Pass::backward, u, {parameters(u), stream(u - 1)}, {dx(version + 1), gradient(u, 1)}});
+    std::ranges::copy(left_by(u, layers, mode), std::back_inserter(block.reads));
+    block.reads.push_back(dx(version));
   }
   Operation embedding{Pass::backward, 0, {dx(layers)}, {}};
   if (model.tied_embeddings) embedding.reads.push_back(gradient(0, 1));
@@ -63,7 +75,7 @@ param::Trace gpt_trace(const deck::Model& model) {
 }
 
 param::Trace gpt_validation_trace(const deck::Model& model) {
-  param::Trace trace = forward_operations(model.layers);
+  param::Trace trace = forward_operations(model.layers, deck::RecomputeMode::none);
   trace.push_back({Pass::loss, model.layers + 1, head_reads(model), {activation("loss")}});
   return trace;
 }

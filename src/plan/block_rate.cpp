@@ -38,7 +38,7 @@ struct Parts {
         parameters(arenas.take<T>(Category::parameters, elements)),
         gradients(arenas.take<T>(Category::gradients, elements)),
         context(arenas, gemm, model::GptShape(m), batch),
-        saved(arenas, context.shape, batch.batch),
+        saved{{arenas, context.shape, batch.batch}, {arenas, context.shape, batch.batch}},
         x(stream(arenas)),
         out(stream(arenas)),
         dx(stream(arenas)) {}

@@ -12,6 +12,7 @@ namespace kzero::tensor {
 
 using Execution = Kokkos::DefaultExecutionSpace;
 using Memory = Execution::memory_space;
+using HostMemory = Kokkos::SharedHostPinnedSpace;  // as the arena of what is offloaded
 
 inline constexpr bool on_host = Kokkos::SpaceAccessibility<Kokkos::HostSpace, Memory>::accessible;
 
@@ -19,5 +20,7 @@ template <class T>
 using Vector = Kokkos::View<T*, Kokkos::LayoutRight, Memory, Kokkos::MemoryUnmanaged>;
 template <class T>
 using Matrix = Kokkos::View<T**, Kokkos::LayoutRight, Memory, Kokkos::MemoryUnmanaged>;
+template <class T>
+using HostMatrix = Kokkos::View<T**, Kokkos::LayoutRight, HostMemory, Kokkos::MemoryUnmanaged>;
 
 }  // namespace kzero::tensor

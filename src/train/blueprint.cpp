@@ -20,7 +20,8 @@ Blueprint::Blueprint(const deck::Config& config, Index data_ranks)
       micro_batches(
           std::max<Index>(1, config.train.global_batch / data_ranks / config.train.micro_batch)),
       adds_reduced(config.zero.accumulate == deck::Accumulate::reduced && micro_batches > 1),
-      training(model::gpt_trace(config.model), layout, schedule_options(config, stage)),
+      training(model::gpt_trace(config.model, config.recompute.mode), layout,
+               schedule_options(config, stage)),
       validation(model::gpt_validation_trace(config.model), layout,
                  schedule_options(config, stage)) {}
 

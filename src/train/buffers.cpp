@@ -55,7 +55,7 @@ Buffers<T>::Buffers(memory::Arenas& arenas, const deck::Config& config, const Bl
       second(state_buffer(arenas, config, b)),
       host_updater(updater_of<T>(arenas, config)),
       partial(take_partial(arenas, b.layout)),
-      model(arenas, config.model, {config.train.micro_batch, threads}, gemm),
+      model(arenas, config.model, config.recompute, {config.train.micro_batch, threads}, gemm),
       batches(arenas, config.train.micro_batch, config.model.sequence, config.model.vocab),
       optimizer_(b.stage.optimizer) {}
 

@@ -147,7 +147,9 @@ class Allocations : public testing::TestWithParam<Dtype> {};
 
 TEST_P(Allocations, NoneInAStep) {
   const grid::Group group = first_ranks(launch_ranks());
-  Training training(small_deck(GetParam()), group);
+  deck::Config config = small_deck(GetParam());
+  config.recompute = {deck::RecomputeMode::block, deck::Offload::host};
+  Training training(config, group);
   training.engine->initialise({});
   training.run(0, 3);
   const std::size_t before = heap_in_use();

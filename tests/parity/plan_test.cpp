@@ -8,7 +8,7 @@
 namespace kzero::tests {
 namespace {
 
-/// Two models, with and without accumulation, in every precision and stage.
+/// Two models, with and without accumulation, in every precision and stage; recomputation in some.
 std::vector<deck::Config> decks() {
   std::vector<deck::Config> all;
   const auto every_stage = [&](deck::Config config) {
@@ -28,6 +28,15 @@ std::vector<deck::Config> decks() {
     config.train.micro_batch = 2, config.train.global_batch = 4 * ranks;
     config.zero.bucket = 509, config.zero.prefetch_units = 0, config.zero.overlap = false;
     every_stage(config);
+    using deck::RecomputeMode;
+    for (const auto& [stage, recompute] :
+         {std::pair<Index, deck::Recompute>{0, {RecomputeMode::selective}},
+          {3, {RecomputeMode::block}},
+          {2, {RecomputeMode::block, deck::Offload::host}}}) {
+      config.zero.stage = stage, config.recompute = recompute;
+      all.push_back(config);
+    }
+    config.recompute = {};
     config.zero.accumulate = deck::Accumulate::local;
     for (const Index stage : {0, 1}) {
       config.zero.stage = stage;
@@ -40,7 +49,8 @@ std::vector<deck::Config> decks() {
 std::string describe(const deck::Config& config) {
   return std::string(name_of(config.train.precision)) +
          (config.model.tied_embeddings ? ", tied" : ", untied") + ", stage " +
-         std::to_string(config.zero.stage);
+         std::to_string(config.zero.stage) + ", recompute " +
+         std::string(name_of(config.recompute.mode));
 }
 
 TEST(Plan, BytesOfEveryCategoryAreTheLedgersPeak) {
@@ -184,6 +194,19 @@ TEST(Plan, Stage3GathersAreThoseOfTheSchedule) {
             2 * padded(0) + 2 * padded(1) + 2 * padded(2) + padded(3) + padded(4));
   EXPECT_EQ(blueprint.validation.gathers(),
             2 * padded(0) + padded(1) + padded(2) + padded(3) + padded(4));
+}
+
+// A block is run again with the parameters that were gathered for its backward.
+TEST(Plan, RecomputationGathersNothingMore) {
+  deck::Config config = small_deck();
+  config.train.global_batch = 4, config.zero.stage = 3;
+  const train::Blueprint plain(resolved(config, 4), 4);
+  for (const auto mode : {deck::RecomputeMode::selective, deck::RecomputeMode::block}) {
+    config.recompute.mode = mode;
+    const train::Blueprint again(resolved(config, 4), 4);
+    EXPECT_EQ(again.training.gathers(), plain.training.gathers());
+    EXPECT_EQ(again.training.gathered_elements(), plain.training.gathered_elements());
+  }
 }
 
 TEST(Plan, AModelThatDoesNotFitIsAnErrorThatNamesTheCategory) {

@@ -1,5 +1,6 @@
 // Promise 1: stages 0 to 3 give the same bits, whatever the bucket, the prefetch depth and the
-// overlap, in every precision, with accumulation, clipping and skipped steps.
+// overlap, in every precision, with accumulation, clipping and skipped steps, and whatever is
+// computed again or moved to the host.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -40,10 +41,13 @@ std::string describe(const deck::Zero& zero) {
          (zero.overlap ? ", overlap" : ", no overlap");
 }
 
+/// Whether the launch has many ranks on few cores, and so should try less.
+bool has_few_cores() { return std::getenv("KZERO_FEWER_VARIANTS") != nullptr; }
+
 /// Buckets of sizes that divide nothing, and larger than any unit; depths from none to more than
-/// there are units. Launches with many ranks on few cores try two.
+/// there are units. Two where cores are few.
 std::vector<deck::Zero> variants(Index stage) {
-  if (std::getenv("KZERO_FEWER_VARIANTS")) {
+  if (has_few_cores()) {
     return {{.stage = stage, .bucket = 3001, .prefetch_units = 1, .overlap = true},
             {.stage = stage, .bucket = 1 << 20, .prefetch_units = 0, .overlap = false}};
   }
@@ -88,6 +92,26 @@ TEST_P(Stages, WithReducedMicroBatches) {
   config.model.tied_embeddings = false, config.model.layers = 1;
   config.optimizer.clip = 0.5;
   expect_all_stages_alike(config);
+}
+
+TEST_P(Stages, WithRecomputation) {
+  deck::Config config = small_deck(GetParam());
+  config.train.global_batch = 2 * launch_ranks();
+  const Outcome expected = train(config, group);
+  using deck::RecomputeMode;
+  for (const deck::Recompute& recompute :
+       {deck::Recompute{RecomputeMode::selective}, deck::Recompute{RecomputeMode::block},
+        deck::Recompute{RecomputeMode::block, deck::Offload::host}}) {
+    config.recompute = recompute;
+    for (const Index stage : {0, 1, 2, 3}) {
+      if (stage < 3 && has_few_cores()) continue;
+      config.zero = variants(stage).front();
+      expect_same(train(config, group), expected,
+                  std::string(name_of(recompute.mode)) +
+                      (recompute.offload == deck::Offload::host ? ", host, " : ", ") +
+                      describe(config.zero));
+    }
+  }
 }
 
 TEST_P(Stages, LocalAccumulationGivesStages0And1TheSameBits) {

@@ -21,13 +21,13 @@ namespace kzero::tests {
 template <class T>
 class DrivenModel {
  public:
-  DrivenModel(const deck::Model& model, Index batch)
+  DrivenModel(const deck::Model& model, Index batch, const deck::Recompute& recompute = {})
       : table(model::gpt_table(model)),
         layout_(table, 1),
         gemm_(tensor::make_gemm(tensor::Backend::onednn)),
-        measured_(measure(model, batch)),
+        measured_(measure(model, batch, recompute)),
         arenas_(measured_, ledger_),
-        parts_(arenas_, model, batch, layout_, gemm_.get()),
+        parts_(arenas_, model, batch, recompute, layout_, gemm_.get()),
         read_only_(parts_.parameters.units().begin(), parts_.parameters.units().end()) {}
 
   template <class Values>
@@ -84,16 +84,17 @@ class DrivenModel {
     train::Batches batches;
 
     Parts(memory::Arenas& arenas, const deck::Model& m, Index batch,
-          const param::FlatLayout& layout, tensor::Gemm* gemm)
+          const deck::Recompute& recompute, const param::FlatLayout& layout, tensor::Gemm* gemm)
         : parameters(arenas, memory::Category::parameters, layout, zero::Placement::replicated),
           gradients(arenas, memory::Category::gradients, layout, zero::Placement::replicated),
-          model(arenas, m, {batch, 1}, gemm),
+          model(arenas, m, recompute, {batch, 1}, gemm),
           batches(arenas, batch, m.sequence, m.vocab) {}
   };
 
-  memory::Arenas measure(const deck::Model& model, Index batch) const {
+  memory::Arenas measure(const deck::Model& model, Index batch,
+                         const deck::Recompute& recompute) const {
     memory::Arenas arenas;
-    Parts(arenas, model, batch, layout_, nullptr);
+    Parts(arenas, model, batch, recompute, layout_, nullptr);
     return arenas;
   }
 

@@ -85,7 +85,7 @@ struct Forward {
 
   Forward(memory::Arenas& a, tensor::Gemm* gemm, const model::GptShape& s, Index batch)
       : context(a, gemm, s, {batch, 1}), head(a, s, batch), batches(a, batch, s.sequence, s.vocab) {
-    for (Index i = 0; i < s.layers; ++i) saved.emplace_back(a, s, batch);
+    for (Index i = 0; i < s.layers; ++i) saved.push_back({{a, s, batch}, {a, s, batch}});
     const Index rows = batch * s.sequence;
     for (auto* stream : {&x, &y}) {
       *stream = {a.take<float>(memory::Category::activations, rows * s.hidden),

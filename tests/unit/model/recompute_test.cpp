@@ -1,0 +1,162 @@
+// What backward computes again has the bits that forward gave it, and costs the memory that the
+// formulas here say.
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "driven_model.hpp"
+#include "model/gpt_trace.hpp"
+#include "support/guarded.hpp"
+#include "support/temporary_folder.hpp"
+
+namespace kzero::tests {
+namespace {
+
+using deck::Offload;
+using deck::RecomputeMode;
+using memory::Category;
+
+const std::vector<deck::Recompute> variants{{RecomputeMode::selective, Offload::none},
+                                            {RecomputeMode::block, Offload::none},
+                                            {RecomputeMode::block, Offload::host}};
+
+std::string describe(const deck::Recompute& recompute, Index layers) {
+  return std::string(name_of(recompute.mode)) +
+         (recompute.offload == Offload::host ? ", host" : "") + ", " + std::to_string(layers) +
+         " layers";
+}
+
+deck::Model odd_model(Index layers) {
+  deck::Model model;
+  model.layers = layers, model.hidden = 15, model.heads = 3, model.sequence = 13;
+  model.vocab = 101, model.feed_forward = 31;
+  return model;
+}
+
+template <class T>
+class Recompute : public testing::Test {
+ protected:
+  Recompute() {
+    const auto path = folder.path() / "tokens";
+    std::string tokens;
+    for (const double x : numbers<float>(8 * 13 + 1, 5))
+      tokens += static_cast<char>(std::abs(x) * 101);
+    std::ofstream(path, std::ios::binary) << tokens;
+    const auto stream =
+        std::make_shared<data::TokenStream>(std::vector{path.string()}, deck::DataFormat::bytes);
+    sampler = std::make_unique<data::Sampler>(stream, 13, 0, 8, deck::DataOrder::sequential, 0);
+  }
+
+  /// Losses, and the gradient of two micro-batches with a validation between them.
+  std::vector<std::vector<double>> results(Index layers, const deck::Recompute& recompute) {
+    DrivenModel<T> model(odd_model(layers), 2, recompute);
+    std::uint64_t seed = 10;
+    for (const auto& unit : model.table) {
+      for (const auto& p : unit.params) {
+        auto values = numbers<float>(p.elements(), ++seed, 0.5);
+        if (p.init == param::Init::ones) {
+          for (auto& value : values) value += 1;
+        }
+        model.set(p.name, values);
+      }
+    }
+    model.spoil_gradients();
+    std::vector<double> losses;
+    using kernels::Update;
+    losses.push_back(model.loss_and_gradients(*sampler, 0, 0.25F, Update::overwrite));
+    losses.push_back(model.loss(*sampler, 4));
+    losses.push_back(model.loss_and_gradients(*sampler, 2, 0.25F, Update::add));
+    std::vector<std::vector<double>> all{losses};
+    for (const auto& unit : model.table) {
+      for (const auto& p : unit.params) all.push_back(model.gradient(p.name));
+    }
+    return all;
+  }
+
+  TemporaryFolder folder;
+  std::unique_ptr<data::Sampler> sampler;
+};
+
+using Precisions = testing::Types<float, bf16, fp16>;
+TYPED_TEST_SUITE(Recompute, Precisions);
+
+TYPED_TEST(Recompute, ChangesNoBit) {
+  for (const Index layers : {1, 2, 4}) {
+    const auto expected = this->results(layers, {});
+    for (const deck::Recompute& variant : variants) {
+      const auto found = this->results(layers, variant);
+      ASSERT_EQ(found.size(), expected.size());
+      for (std::size_t i = 0; i < found.size(); ++i)
+        EXPECT_TRUE(same_bits(found[i], expected[i])) << describe(variant, layers) << ", " << i;
+    }
+  }
+}
+
+/// Bytes that a model takes for activations and all that takes their place.
+struct Taken {
+  Index activations, recompute, offloaded;
+
+  bool operator==(const Taken&) const = default;
+};
+
+template <class T>
+Taken taken(const deck::Model& model, Index batch, const deck::Recompute& recompute) {
+  memory::Arenas arenas;
+  const model::Gpt<T> counted(arenas, model, recompute, {batch, 1}, nullptr);
+  const auto of = [&](Category category) { return arenas.bytes()[position(category)]; };
+  return {of(Category::activations), of(Category::recompute), of(Category::offloaded)};
+}
+
+// With N = B T rows, all sizes multiples of the arenas' alignment. A block without recomputation
+// keeps N (8 D + 2 F) elements, D of them its input, and N (4 + H) numbers in fp32. "selective"
+// leaves N (2 D + F) elements and 4 N numbers to one place for all blocks, "block" all but the
+// input.
+TYPED_TEST(Recompute, BytesDropByTheFormula) {
+  deck::Model m;
+  m.hidden = 48, m.heads = 3, m.sequence = 32, m.vocab = 101, m.feed_forward = 80;
+  const Index batch = 2, n = batch * m.sequence, d = m.hidden, f = m.feed_forward;
+  const Index width = bytes_of(dtype_of<TypeParam>);
+  const Index selective = n * ((2 * d + f) * width + 4 * 4);
+  const Index block = n * ((7 * d + 2 * f) * width + (4 + m.heads) * 4);
+  const Index input = n * d * width;
+  for (const Index layers : {1, 2, 12}) {
+    m.layers = layers;
+    const Taken none = taken<TypeParam>(m, batch, {});
+    const auto with = [&](std::size_t i) { return taken<TypeParam>(m, batch, variants[i]); };
+    const Index head = input + n * 2 * 4;  // its LayerNorm
+    EXPECT_EQ(none, (Taken{layers * (block + input) + input + head, 0, 0}));
+    EXPECT_EQ(with(0), (Taken{none.activations - (layers - 1) * selective, 0, 0}));
+    const Index left = none.activations - (layers - 1) * block - layers * input;
+    EXPECT_EQ(with(1), (Taken{left, layers * input, 0}));
+    EXPECT_EQ(with(2), (Taken{left, 0, layers * input}));
+  }
+}
+
+TEST(RecomputeTrace, OfABlockReadsItsInputAndNothingElseThatForwardLeft) {
+  const deck::Model model = odd_model(3);
+  const auto plain = model::gpt_trace(model, RecomputeMode::none);
+  const auto again = model::gpt_trace(model, RecomputeMode::block);
+  EXPECT_EQ(plain.size(), again.size());
+  const auto names = [](const std::vector<param::Value>& values) {
+    std::string text;
+    for (const auto& value : values) {
+      if (value.kind == param::ValueKind::activation) text += value.name + " ";
+    }
+    return text;
+  };
+  for (std::size_t i = 0; i < plain.size(); ++i) {
+    for (const auto kind : {param::ValueKind::parameters, param::ValueKind::gradient}) {
+      EXPECT_EQ(param::units_of(again[i].reads, kind), param::units_of(plain[i].reads, kind));
+      EXPECT_EQ(param::units_of(again[i].writes, kind), param::units_of(plain[i].writes, kind));
+    }
+  }
+  EXPECT_EQ(names(again[1].writes), "x1 ");
+  EXPECT_EQ(names(again[3].writes), "x3 saved2 ") << "the last block's is still there";
+  EXPECT_EQ(names(again[5].reads), "x2 saved2 dx ");
+  EXPECT_EQ(names(again[6].reads), "x1 dx ");
+  EXPECT_EQ(names(again[7].reads), "x0 dx ");
+  EXPECT_EQ(names(plain[7].reads), "x0 saved0 dx ");
+}
+
+}  // namespace
+}  // namespace kzero::tests
