@@ -71,4 +71,18 @@ double flops_per_token(const deck::Model& model) {
   return 6 * products + 6 * static_cast<double>(s.layers * s.sequence) * d;
 }
 
+// The last block is not computed again, and of none the last product.
+Recomputed recomputed_per_token(const deck::Model& model, const deck::Recompute& recompute) {
+  const GptShape s(model);
+  const auto d = static_cast<double>(s.hidden), f = static_cast<double>(s.feed_forward);
+  const auto again = static_cast<double>(s.layers - 1);
+  Recomputed sum;
+  if (recompute.mode == deck::RecomputeMode::block)
+    sum.operations = again * 2 * (4 * d * d + d * f + static_cast<double>(s.sequence) * d);
+  if (recompute.mode == deck::RecomputeMode::selective) sum.elements = again * (4 * d + 2 * f);
+  if (recompute.offload == deck::Offload::host)
+    sum.elements += static_cast<double>(s.layers) * 4 * d;
+  return sum;
+}
+
 }  // namespace kzero::model

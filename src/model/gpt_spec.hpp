@@ -24,4 +24,12 @@ param::Table gpt_table(const deck::Model& model);
 /// attention.
 double flops_per_token(const deck::Model& model);
 
+/// What activation checkpointing adds to that for one token.
+struct Recomputed {
+  double operations = 0;  // of products and attention, with the passes between them
+  double elements = 0;    // read and written by passes alone, and by moves to the host and back
+};
+
+Recomputed recomputed_per_token(const deck::Model& model, const deck::Recompute& recompute);
+
 }  // namespace kzero::model

@@ -57,11 +57,14 @@ class Fitter {
 
 }  // namespace
 
-std::vector<std::pair<std::string, Index>> Answer::settings() const {
-  const auto searched = search == Search::micro_batch
-                            ? std::pair<std::string, Index>{"train.micro_batch", entry.micro_batch}
-                            : std::pair<std::string, Index>{"model.layers", entry.layers};
-  return {{"zero.stage", entry.stage}, searched};
+std::vector<std::pair<std::string, Setting>> Answer::settings() const {
+  const auto searched =
+      search == Search::micro_batch
+          ? std::pair<std::string, Setting>{"train.micro_batch", entry.micro_batch}
+          : std::pair<std::string, Setting>{"model.layers", entry.layers};
+  return {{"zero.stage", entry.stage},
+          searched,
+          {"recompute.mode", std::string(name_of(entry.recompute))}};
 }
 
 Fit fit(const deck::Config& deck, Index ranks, Index threads, Index bytes) {
@@ -74,10 +77,14 @@ Fit fit(const deck::Config& deck, Index ranks, Index threads, Index bytes) {
       found.refusals.push_back({stage, std::move(*reason)});
       continue;
     }
-    if (auto entry = fitter.largest_micro_batch(config))
-      found.answers.push_back({Search::micro_batch, std::move(*entry)});
-    if (auto entry = fitter.most_layers(config))
-      found.answers.push_back({Search::layers, std::move(*entry)});
+    using Mode = deck::RecomputeMode;
+    for (const Mode mode : {Mode::none, Mode::selective, Mode::block}) {
+      config.recompute.mode = mode;
+      if (auto entry = fitter.largest_micro_batch(config))
+        found.answers.push_back({Search::micro_batch, std::move(*entry)});
+      if (auto entry = fitter.most_layers(config))
+        found.answers.push_back({Search::layers, std::move(*entry)});
+    }
   }
   return found;
 }

@@ -1,9 +1,10 @@
-// What fits into a given memory of a rank: for each ZeRO stage the largest micro-batch of the
-// deck's model, and the deepest model of the deck's width. Whatever the rules of decks refuse is
-// passed over, so a stage is searched as soon as it may be set.
+// What fits into a given memory of a rank: for each ZeRO stage, and each mode of recomputation, the
+// largest micro-batch of the deck's model and the deepest model of the deck's width. Whatever the
+// rules of decks refuse is passed over, so a stage is searched as soon as it may be set.
 #pragma once
 
 #include <utility>
+#include <variant>
 
 #include "plan/plan.hpp"
 
@@ -11,13 +12,16 @@ namespace kzero::plan {
 
 enum class Search { micro_batch, layers };
 
+/// What a key of the deck is set to.
+using Setting = std::variant<Index, std::string>;
+
 /// An entry that fits, and the setting that was searched for it.
 struct Answer {
   Search search;
   Entry entry;
 
   /// Keys of the deck, and the values that give this entry.
-  std::vector<std::pair<std::string, Index>> settings() const;
+  std::vector<std::pair<std::string, Setting>> settings() const;
 };
 
 /// A stage that the rules refuse, and why.
@@ -31,7 +35,8 @@ struct Fit {
   std::vector<Refusal> refusals;
 };
 
-/// `deck` is resolved for `ranks`; its stage, and then its micro-batch or its layers, are replaced.
+/// `deck` is resolved for `ranks`; its stage and mode of recomputation, and then its micro-batch or
+/// its layers, are replaced.
 /// Micro-batches divide a rank's share of the global batch; layers are searched at the deck's own.
 Fit fit(const deck::Config& deck, Index ranks, Index threads, Index bytes);
 

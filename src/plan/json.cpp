@@ -37,6 +37,7 @@ Json as_json(const Entry& entry) {
   json["precision"] = std::string(name_of(entry.precision));
   json["micro_batch"] = entry.micro_batch;
   json["layers"] = entry.layers;
+  json["recompute"] = std::string(name_of(entry.recompute));
   return json;
 }
 
@@ -63,7 +64,8 @@ std::string json(const std::vector<Fit>& fits) {
     for (const Answer& answer : fit.answers) {
       Json& json = all.emplace_back(as_json(answer.entry));
       json["settings"] = Json::object();
-      for (const auto& [key, value] : answer.settings()) json["settings"][key] = value;
+      for (const auto& [key, setting] : answer.settings())
+        std::visit([&, &at = key](const auto& value) { json["settings"][at] = value; }, setting);
     }
   }
   return all.dump(indent) + '\n';

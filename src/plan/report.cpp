@@ -25,9 +25,10 @@ std::string format_parameters(Index parameters) {
 
 std::string estimate_lines(const Estimate& e) {
   return fmt::format(
-      "step        {}, estimated: model {}, optimizer {}, messages {}\n"
+      "step        {}, estimated: model {}{}, optimizer {}, messages {}\n"
       "rates       {:.4g} Tflop/s, {:.1f} GB/s of memory, {:.2f} GB/s sent, each a rank\n",
-      format_step(e.seconds()), format_step(e.model), format_step(e.optimizer),
+      format_step(e.seconds()), format_step(e.model),
+      e.recompute > 0 ? ", recompute " + format_step(e.recompute) : "", format_step(e.optimizer),
       format_step(e.messages), e.rates.operations / 1e12, e.rates.memory_bytes / 1e9,
       e.rates.sent_bytes / 1e9);
 }
@@ -35,10 +36,13 @@ std::string estimate_lines(const Estimate& e) {
 std::string full(const Entry& entry) {
   std::string text = fmt::format(
       "grid        {} data x {} tensor ranks\n"
-      "model       {} parameters, {}, ZeRO stage {}, micro-batch {}\n"
+      "model       {} parameters, {}, ZeRO stage {}, micro-batch {}{}\n"
       "memory of a rank       planned\n",
       entry.data_ranks, entry.tensor_ranks, format_parameters(entry.parameters),
-      name_of(entry.precision), entry.stage, entry.micro_batch);
+      name_of(entry.precision), entry.stage, entry.micro_batch,
+      entry.recompute == deck::RecomputeMode::none
+          ? ""
+          : fmt::format(", recompute {}", name_of(entry.recompute)));
   const auto line = [&](const std::string& name, Index bytes) {
     text += fmt::format("  {:<14}{:>14}\n", name, format_bytes(bytes));
   };
@@ -105,7 +109,11 @@ std::string table(const std::vector<Fit>& fits) {
       text += fmt::format("{:>7}{:>12}{:>7}{:>13}{:>14}{:>14} ", entry.ranks(), grid_of(entry),
                           entry.stage, format_parameters(entry.parameters),
                           format_bytes(entry.total_bytes()), step_of(entry));
-      for (const auto& [key, value] : answer.settings()) text += fmt::format(" {}={}", key, value);
+      for (const auto& [key, setting] : answer.settings()) {
+        text += std::visit(
+            [&, &at = key](const auto& value) { return fmt::format(" {}={}", at, value); },
+            setting);
+      }
       text += '\n';
     }
     text += remarks(fit);

@@ -19,13 +19,22 @@ Work work_of_step(const deck::Config& config, const memory::Bytes& held, Index s
   const Index ranks = config.grid.data * config.grid.tensor;
   const double tokens = ratio(config.train.global_batch * config.model.sequence, ranks);
   const auto optimizer = static_cast<double>(held[position(memory::Category::optimizer)]);
-  return {model::flops_per_token(config.model) * tokens,
-          update_traffic(config.train.precision) * optimizer, static_cast<double>(sent_bytes)};
+  const auto again = model::recomputed_per_token(config.model, config.recompute);
+  const auto width = static_cast<double>(bytes_of(config.train.precision));
+  return {.operations = model::flops_per_token(config.model) * tokens,
+          .recomputed_operations = again.operations * tokens,
+          .recomputed_bytes = again.elements * width * tokens,
+          .optimizer_bytes = update_traffic(config.train.precision) * optimizer,
+          .sent_bytes = static_cast<double>(sent_bytes)};
 }
 
 Estimate estimate(const Work& work, const Rates& rates) {
-  return {rates, work.operations / rates.operations, work.optimizer_bytes / rates.memory_bytes,
-          work.sent_bytes / rates.sent_bytes};
+  return {.rates = rates,
+          .model = work.operations / rates.operations,
+          .recompute = work.recomputed_operations / rates.operations +
+                       work.recomputed_bytes / rates.memory_bytes,
+          .optimizer = work.optimizer_bytes / rates.memory_bytes,
+          .messages = work.sent_bytes / rates.sent_bytes};
 }
 
 }  // namespace kzero::plan

@@ -27,6 +27,7 @@ deck::Config deck() {
 deck::Config with(const Answer& answer) {
   deck::Config config = deck();
   config.zero.stage = answer.entry.stage;
+  config.recompute.mode = answer.entry.recompute;
   config.train.micro_batch = answer.entry.micro_batch;
   config.model.layers = answer.entry.layers;
   return config;
@@ -97,7 +98,7 @@ TEST(Fit, EveryStageIsAnsweredOrRefusedByTheRules) {
     }
     const auto answers = std::ranges::count_if(
         found.answers, [&](const Answer& a) { return a.entry.stage == stage; });
-    EXPECT_EQ(answers, reason.empty() ? 2 : 0) << stage;
+    EXPECT_EQ(answers, reason.empty() ? 6 : 0) << "in three modes of recomputation, " << stage;
     const auto refused =
         std::ranges::find_if(found.refusals, [&](const Refusal& r) { return r.stage == stage; });
     ASSERT_EQ(refused == found.refusals.end(), reason.empty()) << stage;
@@ -105,6 +106,32 @@ TEST(Fit, EveryStageIsAnsweredOrRefusedByTheRules) {
       EXPECT_EQ(refused->reason, reason);
     }
   }
+}
+
+// What is computed again need not fit, and it is said with the answer.
+TEST(Fit, RecomputationMakesRoom) {
+  using deck::RecomputeMode;
+  const auto largest_of = [](const Fit& found, Search search, RecomputeMode mode) {
+    Index sum = 0;
+    for (const Answer& a : found.answers) {
+      if (a.search == search && a.entry.recompute == mode)
+        sum += search == Search::layers ? a.entry.layers : a.entry.micro_batch;
+    }
+    return sum;
+  };
+  const Fit found = fit(deck(), ranks, 1, Index{1} << 23);
+  for (const Search search : {Search::micro_batch, Search::layers}) {
+    const Index none = largest_of(found, search, RecomputeMode::none);
+    const Index selective = largest_of(found, search, RecomputeMode::selective);
+    const Index block = largest_of(found, search, RecomputeMode::block);
+    EXPECT_GT(none, 0);
+    EXPECT_GT(selective, none);
+    EXPECT_GT(block, selective);
+  }
+  deck::Config offloading = deck();
+  offloading.recompute = {RecomputeMode::block, deck::Offload::host};
+  for (const Answer& a : fit(offloading, ranks, 1, Index{1} << 23).answers)
+    EXPECT_EQ(a.entry.recompute, RecomputeMode::block) << "the rules refuse the others";
 }
 
 TEST(Fit, AnswersNothingWhereNotEvenOneLayerFits) {
@@ -121,7 +148,8 @@ TEST(Fit, SettingsNameTheKeysThatGiveTheAnswer) {
   ASSERT_EQ(all.size(), found.answers.size());
   for (std::size_t i = 0; i < all.size(); ++i) {
     const Answer& answer = found.answers[i];
-    nlohmann::json expected{{"zero.stage", answer.entry.stage}};
+    nlohmann::json expected{{"zero.stage", answer.entry.stage},
+                            {"recompute.mode", std::string(name_of(answer.entry.recompute))}};
     if (answer.search == Search::layers) expected["model.layers"] = answer.entry.layers;
     if (answer.search == Search::micro_batch)
       expected["train.micro_batch"] = answer.entry.micro_batch;
