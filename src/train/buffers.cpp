@@ -24,10 +24,16 @@ zero::FlatBuffer<float> master_of(memory::Arenas& arenas, const deck::Config& co
 }
 
 template <class T>
-std::optional<optim::HostUpdater<T>> updater_of(memory::Arenas& arenas,
-                                                const deck::Config& config) {
+std::optional<optim::HostUpdater<T>> updater_of(memory::Arenas& arenas, const deck::Config& config,
+                                                const Blueprint& b) {
   if (!offloads(config)) return std::nullopt;
-  return optim::HostUpdater<T>(arenas, config.zero.bucket);
+  const bool whole = b.stage.optimizer == zero::Placement::replicated;
+  Index largest = 1;
+  for (const param::UnitLayout& unit : b.layout.units())
+    largest = std::max(largest, whole ? unit.padded : unit.piece);
+  // Gradients and parameters pass through, no more at a time than a bucket holds.
+  const auto width = static_cast<Index>(sizeof(T));
+  return optim::HostUpdater<T>(arenas, std::min(config.zero.bucket, 2 * largest * width));
 }
 
 tensor::Vector<float> take_partial(memory::Arenas& arenas, const param::FlatLayout& layout) {
@@ -53,7 +59,7 @@ Buffers<T>::Buffers(memory::Arenas& arenas, const deck::Config& config, const Bl
       master(master_of<T>(arenas, config, b)),
       first(state_buffer(arenas, config, b)),
       second(state_buffer(arenas, config, b)),
-      host_updater(updater_of<T>(arenas, config)),
+      host_updater(updater_of<T>(arenas, config, b)),
       partial(take_partial(arenas, b.layout)),
       model(arenas, config.model, config.recompute, {config.train.micro_batch, threads}, gemm),
       batches(arenas, config.train.micro_batch, config.model.sequence, config.model.vocab),
