@@ -6,10 +6,10 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <system_error>
 
 #include "base/error.hpp"
+#include "metrics/traffic_json.hpp"
 
 namespace kzero::metrics {
 
@@ -142,12 +142,7 @@ void JsonlSink::write(const EndRecord& record) {
   }
   Json traffic = Json::array();
   for (const TrafficRow& row : record.traffic) {
-    traffic.push_back({{"group", row.group},
-                       {"operation", row.operation},
-                       {"purpose", row.purpose},
-                       {"elements_per_step", row.elements_per_step},
-                       {"bytes_per_step", row.bytes_per_step},
-                       {"theory_elements_per_step", row.theory_elements_per_step}});
+    traffic.push_back(as_json(row));
   }
   write_line(dump({{"event", "end"},
                    {"reason", record.reason},

@@ -37,12 +37,6 @@ Gpt<T>::Gpt(memory::Arenas& arenas, const deck::Model& model, const deck::Recomp
 }
 
 template <class T>
-std::vector<Index> Gpt<T>::uses(Index u) const {
-  if (u == head() && shape_.tied_embeddings) return {0, u};
-  return {u};
-}
-
-template <class T>
 template <class U>
 HeadParams<U> Gpt<T>::head_params(std::span<U* const> units) const {
   const Index d = shape_.hidden;

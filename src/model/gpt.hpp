@@ -32,10 +32,6 @@ class Gpt {
 
   Index head() const { return shape_.layers + 1; }
 
-  /// Units whose parameters unit u reads, and whose gradients it writes: itself, and for a tied
-  /// head the embedding.
-  std::vector<Index> uses(Index u) const;
-
   /// Runs unit u < head().
   void forward(Index u, Units<const T> parameters, const Batch& batch);
 

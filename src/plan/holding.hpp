@@ -8,14 +8,19 @@
 
 namespace kzero::plan {
 
-struct Holding {
+/// Ranks and what they share out; the paper's N is data_ranks, its model-parallel degree
+/// tensor_ranks.
+struct Launch {
   Index data_ranks = 1;
   Index tensor_ranks = 1;
   Index stage = 0;
-  Index parameters = 0;                          // of the whole model
-  std::vector<metrics::CategoryBytes> memory{};  // planned_bytes of the largest rank
 
   Index ranks() const { return data_ranks * tensor_ranks; }
+};
+
+struct Holding : Launch {
+  Index parameters = 0;                          // of the whole model
+  std::vector<metrics::CategoryBytes> memory{};  // planned_bytes of the largest rank
 
   Index total_bytes() const {
     Index total = 0;

@@ -1,5 +1,4 @@
-#include <nlohmann/json.hpp>
-
+#include "metrics/traffic_json.hpp"
 #include "plan/report.hpp"
 
 namespace kzero::plan {
@@ -19,19 +18,11 @@ Json as_json(const Holding& holding) {
           {"total_bytes", holding.total_bytes()}};
 }
 
-Json as_json(const metrics::TrafficRow& row) {
-  return {{"group", row.group},
-          {"operation", row.operation},
-          {"purpose", row.purpose},
-          {"elements_per_step", row.elements_per_step},
-          {"bytes_per_step", row.bytes_per_step},
-          {"theory_elements_per_step", row.theory_elements_per_step}};
-}
-
 Json as_json(const Entry& entry) {
   Json json = as_json(static_cast<const Holding&>(entry));
   json["traffic"] = Json::array();
-  for (const metrics::TrafficRow& row : entry.traffic) json["traffic"].push_back(as_json(row));
+  for (const metrics::TrafficRow& row : entry.traffic)
+    json["traffic"].push_back(metrics::as_json(row));
   json["step_seconds_estimate"] = entry.estimate ? Json(entry.estimate->seconds()) : Json();
   json["threads"] = entry.threads;
   json["precision"] = std::string(name_of(entry.precision));

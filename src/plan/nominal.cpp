@@ -11,9 +11,7 @@ Holding nominal(Index parameters, const Launch& launch) {
     return metrics::CategoryBytes{name,
                                   ceil_div(bytes_each * parameters, cut * launch.tensor_ranks)};
   };
-  return {launch.data_ranks,
-          launch.tensor_ranks,
-          launch.stage,
+  return {launch,
           parameters,
           {state("parameters", 2, 3), state("gradients", 2, 2), state("optimizer", 12, 1)}};
 }

@@ -10,13 +10,6 @@
 
 namespace kzero::plan {
 
-/// Where the paper's N is data_ranks and its model-parallel degree tensor_ranks.
-struct Launch {
-  Index data_ranks = 1;
-  Index tensor_ranks = 1;
-  Index stage = 0;
-};
-
 /// Sizes above this are not planned: their bytes would leave 64 bits.
 inline constexpr Index most_parameters = 100'000'000'000'000'000;
 

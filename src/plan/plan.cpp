@@ -28,8 +28,7 @@ Index Entry::sent_bytes() const {
 
 Entry plan(const deck::Config& config, Index threads) {
   const train::Blueprint blueprint(config, config.grid.data);
-  const memory::Bytes held =
-      train::planned_bytes(config, {.data_ranks = config.grid.data, .threads = threads});
+  const memory::Bytes held = train::planned_bytes(config, blueprint, threads);
   Entry entry;
   entry.data_ranks = config.grid.data;
   entry.tensor_ranks = config.grid.tensor;

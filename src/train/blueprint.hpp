@@ -2,6 +2,7 @@
 // shared out, and the schedules that memory, traffic and the run itself follow.
 #pragma once
 
+#include "comm/communicator.hpp"
 #include "deck/config.hpp"
 #include "zero/schedule.hpp"
 
@@ -12,6 +13,11 @@ struct Machine {
   Index data_ranks = 1;
   Index threads = 1;
 };
+
+/// zero.overlap for who makes a communicator or a bucket.
+inline comm::Overlap overlap_of(const deck::Config& config) {
+  return config.zero.overlap ? comm::Overlap::yes : comm::Overlap::no;
+}
 
 struct Blueprint {
   param::Table table;

@@ -44,8 +44,7 @@ tensor::Vector<float> take_partial(memory::Arenas& arenas, const param::FlatLayo
 }
 
 zero::GradientOptions gradient_options(const deck::Config& config, const Blueprint& blueprint) {
-  return {blueprint.stage, blueprint.adds_reduced, config.zero.bucket,
-          config.zero.overlap ? comm::Overlap::yes : comm::Overlap::no};
+  return {blueprint.stage, blueprint.adds_reduced, config.zero.bucket, overlap_of(config)};
 }
 
 }  // namespace
@@ -67,8 +66,7 @@ Buffers<T>::Buffers(memory::Arenas& arenas, const deck::Config& config, const Bl
 
 template <class T>
 T* Buffers<T>::updated(Index u) const {
-  return optimizer_ == zero::Placement::replicated ? parameters.held().unit(u)
-                                                   : parameters.owned(u);
+  return parameters.share(u, optimizer_);
 }
 
 template <class T>
@@ -83,13 +81,16 @@ template struct Buffers<float>;
 template struct Buffers<bf16>;
 template struct Buffers<fp16>;
 
-memory::Bytes planned_bytes(const deck::Config& config, const Machine& machine) {
-  const Blueprint blueprint(config, machine.data_ranks);
+memory::Bytes planned_bytes(const deck::Config& config, const Blueprint& blueprint, Index threads) {
   memory::Arenas measuring;
   with_type(config.train.precision, [&](auto type) {
-    Buffers<decltype(type)>(measuring, config, blueprint, 0, machine.threads, nullptr);
+    Buffers<decltype(type)>(measuring, config, blueprint, 0, threads, nullptr);
   });
   return measuring.bytes();
+}
+
+memory::Bytes planned_bytes(const deck::Config& config, const Machine& machine) {
+  return planned_bytes(config, Blueprint(config, machine.data_ranks), machine.threads);
 }
 
 }  // namespace kzero::train

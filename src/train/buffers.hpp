@@ -43,5 +43,6 @@ inline bool offloads(const deck::Config& config) {
 
 /// Bytes a rank will hold, by category; the deck is resolved. Nothing is allocated.
 memory::Bytes planned_bytes(const deck::Config& config, const Machine& machine);
+memory::Bytes planned_bytes(const deck::Config& config, const Blueprint& blueprint, Index threads);
 
 }  // namespace kzero::train

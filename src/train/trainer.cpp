@@ -76,9 +76,8 @@ Run::Run(const RunRequest& request, const runtime::Session& session)
       stop_(config_.run.wall_limit, config_.run.stop_margin),
       grid_(config_.grid.data, config_.grid.tensor),
       console_(std::cout, metrics::console_mode(session.rank()), config_.run.log_every),
-      data_comm_(comm::make_communicator(
-          config_.run.communicator, config_.zero.overlap ? comm::Overlap::yes : comm::Overlap::no,
-          grid_.data(), traffic_)),
+      data_comm_(comm::make_communicator(config_.run.communicator, train::overlap_of(config_),
+                                         grid_.data(), traffic_)),
       dataset_(open_data()),
       gemm_(make_product_library(config_.run.gemm)) {
   const Machine machine{grid_.data().size(), session.threads()};

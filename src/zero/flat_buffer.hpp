@@ -14,7 +14,9 @@ class FlatBuffer {
   FlatBuffer() = default;
   FlatBuffer(memory::Arenas& arenas, memory::Category category, const param::FlatLayout& layout,
              Placement placement)
-      : elements_(placement == Placement::replicated ? layout.total() : layout.owned_total()),
+      : layout_(&layout),
+        placement_(placement),
+        elements_(placement == Placement::replicated ? layout.total() : layout.owned_total()),
         data_(arenas.take<T>(category, elements_)) {
     for (const param::UnitLayout& unit : layout.units()) {
       const Index begin = placement == Placement::replicated ? unit.begin : unit.owned;
@@ -29,7 +31,16 @@ class FlatBuffer {
   T* unit(Index u) const { return units_[static_cast<std::size_t>(u)]; }
   const std::vector<T*>& units() const { return units_; }
 
+  /// The first element of what `rank`, whose buffer this is, would hold of unit u under placement
+  /// `by`: no more than it holds.
+  T* share(Index u, Placement by, Index rank) const {
+    const bool cut = placement_ == Placement::replicated && by == Placement::partitioned;
+    return unit(u) + (cut ? rank * layout_->unit(u).piece : 0);
+  }
+
  private:
+  const param::FlatLayout* layout_ = nullptr;
+  Placement placement_ = Placement::replicated;
   Index elements_ = 0;
   T* data_ = nullptr;
   std::vector<T*> units_;

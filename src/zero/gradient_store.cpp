@@ -35,18 +35,6 @@ GradientStore<T>::GradientStore(memory::Arenas& arenas, const param::FlatLayout&
 }
 
 template <class T>
-T* GradientStore<T>::owned(Index u) const {
-  T* first = held_.unit(u);
-  const bool replicated = options_.stage.gradients == Placement::replicated;
-  return replicated ? first + rank_ * layout_->unit(u).piece : first;
-}
-
-template <class T>
-T* GradientStore<T>::result(Index u) const {
-  return options_.stage.optimizer == Placement::replicated ? held_.unit(u) : owned(u);
-}
-
-template <class T>
 void GradientStore<T>::enter(const Moment& moment, const tensor::Execution& exec) {
   for (const Place& place : moment.targets) {
     const param::UnitLayout& layout = layout_->unit(place.unit);

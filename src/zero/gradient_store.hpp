@@ -36,10 +36,10 @@ class GradientStore {
   const FlatBuffer<T>& held() const { return held_; }
 
   /// The reduced gradient of this rank's piece of unit u, rounded to T; after finish().
-  T* owned(Index u) const;
+  T* owned(Index u) const { return held_.share(u, Placement::partitioned, rank_); }
 
   /// All that finish() leaves here: units in stage 0, else pieces.
-  T* result(Index u) const;
+  T* result(Index u) const { return held_.share(u, options_.stage.optimizer, rank_); }
 
   /// Whether the model adds to what earlier micro-batches left in its units.
   bool adds_in_model(const MicroBatch& micro) const {

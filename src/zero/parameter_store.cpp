@@ -1,15 +1,13 @@
 #include "zero/parameter_store.hpp"
 
-namespace kzero::zero {
+#include "zero/gather.hpp"
 
-using comm::ConstSpan;
-using comm::Span;
+namespace kzero::zero {
 
 template <class T>
 ParameterStore<T>::ParameterStore(memory::Arenas& arenas, const param::FlatLayout& layout,
                                   Placement placement, Index gathered, Index rank)
     : layout_(&layout),
-      placement_(placement),
       rank_(rank),
       held_(arenas, memory::Category::parameters, layout, placement),
       units_(layout.units().size()),
@@ -19,12 +17,6 @@ ParameterStore<T>::ParameterStore(memory::Arenas& arenas, const param::FlatLayou
   } else {
     gathered_ = arenas.take<T>(memory::Category::parameters, gathered);
   }
-}
-
-template <class T>
-T* ParameterStore<T>::owned(Index u) const {
-  T* first = held_.unit(u);
-  return placement_ == Placement::replicated ? first + rank_ * layout_->unit(u).piece : first;
 }
 
 template <class T>
@@ -60,11 +52,7 @@ comm::Ticket ParameterStore<T>::publish(Index u, const tensor::Execution& exec,
 template <class T>
 comm::Ticket ParameterStore<T>::gather(Index u, T* unit, comm::Communicator& comm) const {
   const Index piece = layout_->unit(u).piece;
-  std::vector<Span> receive;
-  receive.reserve(static_cast<std::size_t>(comm.size()));
-  for (int r = 0; r < comm.size(); ++r) receive.push_back(Span::of(unit + r * piece, piece));
-  return comm.begin_all_gather(ConstSpan::of(static_cast<const T*>(owned(u)), piece),
-                               std::move(receive), comm::Purpose::parameters);
+  return begin_gather<T>(comm, unit, piece, {0, piece}, owned(u), comm::Purpose::parameters);
 }
 
 template class ParameterStore<float>;

@@ -20,9 +20,11 @@ class ParameterStore {
   /// Units by number, as the model takes them; null while a unit is not there.
   const std::vector<const T*>& units() const { return units_; }
 
-  /// What this rank holds of all units, and its own piece of unit u.
+  /// What this rank holds of all units.
   const FlatBuffer<T>& held() const { return held_; }
-  T* owned(Index u) const;
+
+  /// The first element of what this rank would hold of unit u under a placement.
+  T* share(Index u, Placement by) const { return held_.share(u, by, rank_); }
 
   /// Before an operation: begins the gathers that are due and waits for those it needs. Collective.
   void enter(const Moment& moment, const tensor::Execution& exec, comm::Communicator& comm);
@@ -35,10 +37,10 @@ class ParameterStore {
   comm::Ticket publish(Index u, const tensor::Execution& exec, comm::Communicator& comm) const;
 
  private:
+  T* owned(Index u) const { return share(u, Placement::partitioned); }
   comm::Ticket gather(Index u, T* unit, comm::Communicator& comm) const;
 
   const param::FlatLayout* layout_;
-  Placement placement_;
   Index rank_;
   FlatBuffer<T> held_;
   T* gathered_ = nullptr;

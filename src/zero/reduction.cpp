@@ -26,7 +26,7 @@ Reduction<T>::Reduction(const tensor::Execution& exec, comm::Communicator& comm,
 }
 
 template <class T>
-typename Reduction<T>::Slice Reduction<T>::slice(Index number) const {
+Slice Reduction<T>::slice(Index number) const {
   if (comm_->size() == 1) return {0, layout_->piece};
   const Index at = number * bucket_->slice();
   return {at, std::min(bucket_->slice(), layout_->piece - at)};
@@ -69,15 +69,9 @@ void Reduction<T>::add_up(Index number) const {
 
 template <class T>
 comm::Ticket Reduction<T>::gather(Index number) const {
-  const int ranks = comm_->size(), me = comm_->rank();
-  const auto [at, count] = slice(number);
-  std::vector<Span> receive;
-  receive.reserve(static_cast<std::size_t>(ranks));
-  for (int r = 0; r < ranks; ++r)
-    receive.push_back(Span::of(unit_ + r * layout_->piece + at, count));
-  return comm_->begin_all_gather(
-      ConstSpan::of(static_cast<const T*>(unit_ + me * layout_->piece + at), count),
-      std::move(receive), comm::Purpose::gradients);
+  const Index piece = layout_->piece;
+  return begin_gather<T>(*comm_, unit_, piece, slice(number), unit_ + comm_->rank() * piece,
+                         comm::Purpose::gradients);
 }
 
 template <class T>

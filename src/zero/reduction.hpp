@@ -5,6 +5,7 @@
 
 #include "tensor/view.hpp"
 #include "zero/bucket.hpp"
+#include "zero/gather.hpp"
 
 namespace kzero::zero {
 
@@ -33,9 +34,6 @@ class Reduction {
   comm::Ticket finish();
 
  private:
-  struct Slice {
-    Index at, count;  // of every rank's piece
-  };
   Slice slice(Index number) const;
   void begin(Index number);
   void add_up(Index number) const;

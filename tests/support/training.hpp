@@ -68,8 +68,7 @@ class Training {
   Training(const deck::Config& deck, const grid::Group& group,
            tensor::Backend backend = tensor::Backend::onednn)
       : config(resolved(deck, group.size())),
-        comm(comm::make_communicator(
-            "mpi", config.zero.overlap ? comm::Overlap::yes : comm::Overlap::no, group, traffic)),
+        comm(comm::make_communicator("mpi", train::overlap_of(config), group, traffic)),
         dataset(data::open_dataset(config.data, config.model.sequence, config.train.seed)),
         gemm(tensor::make_gemm(backend)),
         engine(train::make_engine(config, {group.size(), 1}, *comm, group, *gemm, ledger)) {}

@@ -45,21 +45,25 @@ class Stages : public testing::TestWithParam<std::tuple<Index, Index, bool>> {
   const bool overlap = std::get<2>(GetParam());
   const param::FlatLayout layout = layout_of(blocks, 3);
   const Schedule schedule{trace_of(blocks), layout, {stage(3, 3), ahead, overlap}};
+
+  /// `place` lies within `elements`, apart from all units whose offsets are in `taken`.
+  void expect_alone(const Place& place, const std::map<Index, Index>& taken, Index elements) const {
+    const Index end = place.offset + layout.unit(place.unit).padded;
+    for (const auto& [unit, offset] : taken) {
+      EXPECT_TRUE(end <= offset || offset + layout.unit(unit).padded <= place.offset)
+          << "units " << unit << " and " << place.unit;
+    }
+    EXPECT_LE(end, elements);
+  }
 };
 
 // Played through: what an operation reads is there, lies alone, and only so much is there at once.
 TEST_P(Stages, EveryReadFindsItsUnitGathered) {
   std::map<Index, Index> there;  // unit to offset
-  std::set<Index> began;
   for (std::size_t i = 0; i < schedule.trace().size(); ++i) {
     const Moment& moment = schedule.moments()[i];
     for (const Place& place : moment.gathers) {
-      const Index end = place.offset + layout.unit(place.unit).padded;
-      for (const auto& [unit, offset] : there) {
-        EXPECT_TRUE(end <= offset || offset + layout.unit(unit).padded <= place.offset)
-            << "units " << unit << " and " << place.unit << " at operation " << i;
-      }
-      EXPECT_LE(end, schedule.gathered_elements());
+      expect_alone(place, there, schedule.gathered_elements());
       EXPECT_TRUE(there.emplace(place.unit, place.offset).second) << "gathered twice";
     }
     const auto reads = units_of(schedule.trace()[i].reads, ValueKind::parameters);
@@ -79,12 +83,7 @@ TEST_P(Stages, GradientsHaveAPlaceUntilTheyAreReduced) {
   for (std::size_t i = 0; i < schedule.trace().size(); ++i) {
     const Moment& moment = schedule.moments()[i];
     for (const Place& place : moment.targets) {
-      const Index end = place.offset + layout.unit(place.unit).padded;
-      for (const auto& [unit, offset] : places) {
-        EXPECT_TRUE(end <= offset || offset + layout.unit(unit).padded <= place.offset)
-            << "units " << unit << " and " << place.unit << " at operation " << i;
-      }
-      EXPECT_LE(end, schedule.target_elements());
+      expect_alone(place, places, schedule.target_elements());
       EXPECT_TRUE(places.emplace(place.unit, place.offset).second);
     }
     for (const Index unit : units_of(schedule.trace()[i].writes, ValueKind::gradient))

@@ -1,0 +1,19 @@
+// A row of traffic as metrics files and plans write it.
+#pragma once
+
+#include <nlohmann/json.hpp>
+
+#include "metrics/records.hpp"
+
+namespace kzero::metrics {
+
+inline nlohmann::ordered_json as_json(const TrafficRow& row) {
+  return {{"group", row.group},
+          {"operation", row.operation},
+          {"purpose", row.purpose},
+          {"elements_per_step", row.elements_per_step},
+          {"bytes_per_step", row.bytes_per_step},
+          {"theory_elements_per_step", row.theory_elements_per_step}};
+}
+
+}  // namespace kzero::metrics
