@@ -96,8 +96,8 @@ ExitCode plan_deck(const PlanArguments& arguments) {
 
 ExitCode trace_deck(const PlanArguments& arguments) {
   for (const Launch& launch : launches(arguments)) {
-    std::cout << plan::trace(launch.config,
-                             train::Blueprint(launch.config, launch.config.grid.data));
+    std::cout << plan::trace(launch.config, train::Blueprint(launch.config, launch.config.grid.data,
+                                                             {0, launch.config.grid.tensor}));
   }
   return ExitCode::done;
 }

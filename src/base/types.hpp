@@ -30,4 +30,11 @@ constexpr std::string_view name_of(Dtype dtype) {
 constexpr Index ceil_div(Index a, Index b) { return (a + b - 1) / b; }
 constexpr Index round_up(Index a, Index multiple) { return ceil_div(a, multiple) * multiple; }
 
+/// Where part `i` begins of `total` things cut into `parts`: as equal as can be, the first ones
+/// never smaller than later ones. part_begin(total, parts, parts) is their end.
+constexpr Index part_begin(Index total, Index parts, Index i) {
+  const Index rest = total % parts;
+  return total / parts * i + (i < rest ? i : rest);
+}
+
 }  // namespace kzero

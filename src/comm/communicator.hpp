@@ -85,11 +85,12 @@ class Communicator {
   Traffic& traffic_;
 };
 
-/// Whether exchanges move data while the caller computes, or inside begin.
-enum class Overlap { no, yes };
+/// Whether exchanges move data while the caller computes, or inside begin. One communicator of a
+/// rank may overlap; while its exchanges are under way no MPI call may be made on the rank but by
+/// communicators made `beside` it, whose calls take turns with its own.
+enum class Overlap { no, beside, yes };
 
-/// `name` is run.communicator; group and traffic must outlive what is made. With Overlap::yes no
-/// other MPI call may be made on this rank between begin and wait.
+/// `name` is run.communicator; group and traffic must outlive what is made.
 std::unique_ptr<Communicator> make_communicator(const std::string& name, Overlap overlap,
                                                 const grid::Group& group, Traffic& traffic);
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <mutex>
 #include <thread>
 
 #include "base/error.hpp"
@@ -30,6 +31,15 @@ void check(int status, const char* what, const std::string& group) {
   fail(ExitCode::other, "{} over group '{}' failed: {}", what, group, std::string(text, length));
 }
 
+/// Held by the thread of this process that makes MPI calls (MPI_THREAD_SERIALIZED).
+std::mutex turn;
+
+template <class F>
+void in_turn(const F& calls) {
+  const std::lock_guard lock(turn);
+  calls();
+}
+
 Span piece_of(const Span& span, Index at) {
   const Index bytes = std::clamp<Index>(span.bytes() - at, 0, piece_bytes);
   return {static_cast<std::byte*>(span.data) + at, bytes / bytes_of(span.dtype), span.dtype};
@@ -43,7 +53,7 @@ ConstSpan piece_of(const ConstSpan& span, Index at) {
 }  // namespace
 
 MpiCommunicator::MpiCommunicator(Overlap overlap, const grid::Group& group, Traffic& traffic)
-    : Communicator(group, traffic) {
+    : Communicator(group, traffic), takes_turns_(overlap != Overlap::no && group.size() > 1) {
   if (overlap == Overlap::yes && group.size() > 1) worker_.emplace();
 }
 
@@ -78,19 +88,26 @@ void MpiCommunicator::exchange(const std::vector<ConstSpan>& send,
 
 void MpiCommunicator::swap_piece(ConstSpan send, int to, Span receive, int from) {
   MPI_Request requests[2];
-  check(MPI_Irecv(receive.data, static_cast<int>(receive.bytes()), MPI_BYTE,
+  const auto start = [&] {
+    check(
+        MPI_Irecv(receive.data, static_cast<int>(receive.bytes()), MPI_BYTE,
                   receive.elements > 0 ? from : MPI_PROC_NULL, tag, group_.handle(), &requests[0]),
         "receive", group_.name());
-  check(MPI_Isend(send.data, static_cast<int>(send.bytes()), MPI_BYTE,
-                  send.elements > 0 ? to : MPI_PROC_NULL, tag, group_.handle(), &requests[1]),
-        "send", group_.name());
-  if (!worker_) {
+    check(MPI_Isend(send.data, static_cast<int>(send.bytes()), MPI_BYTE,
+                    send.elements > 0 ? to : MPI_PROC_NULL, tag, group_.handle(), &requests[1]),
+          "send", group_.name());
+  };
+  if (!takes_turns_) {
+    start();
     check(MPI_Waitall(2, requests, MPI_STATUSES_IGNORE), "exchange", group_.name());
     return;
   }
+  in_turn(start);
   int done = 0;
   for (int looks = 1; !abandoned_; ++looks) {
-    check(MPI_Testall(2, requests, &done, MPI_STATUSES_IGNORE), "exchange", group_.name());
+    in_turn([&] {
+      check(MPI_Testall(2, requests, &done, MPI_STATUSES_IGNORE), "exchange", group_.name());
+    });
     if (done) return;
     if (looks < looks_before_sleep) {
       std::this_thread::yield();

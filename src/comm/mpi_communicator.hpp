@@ -24,6 +24,7 @@ class MpiCommunicator : public Communicator {
   void exchange(const std::vector<ConstSpan>& send, const std::vector<Span>& receive);
   void swap_piece(ConstSpan send, int to, Span receive, int from);
 
+  const bool takes_turns_;
   std::atomic<bool> abandoned_ = false;
   std::optional<Worker> worker_;
 };

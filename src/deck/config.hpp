@@ -33,6 +33,7 @@ struct Model {
   Index vocab = 256;
   Index feed_forward = 0;  // 0: 4 * hidden; resolved by the rules
   bool tied_embeddings = true;
+  bool sequence_parallel = false;  // tensor ranks also share LayerNorm and sums, by rows
   double layernorm_eps = 1e-5;
   double init_std = 0.02;
   std::string initial;  // safetensors file to start from; empty: draw from train.seed
@@ -55,6 +56,7 @@ struct Zero {
 /// Activation checkpointing: what backward computes again instead of keeping it.
 struct Recompute {
   RecomputeMode mode = RecomputeMode::none;
+  bool partition = false;           // a tensor rank keeps its part of each block's input (P_a)
   Offload offload = Offload::none;  // of the kept inputs of blocks
 };
 

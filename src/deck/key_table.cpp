@@ -116,6 +116,10 @@ void add_model(std::vector<Key>& table) {
                           "Width inside the feed-forward part; 0: 4 * model.hidden."));
   table.push_back(boolean("model.tied_embeddings", t, &Model::tied_embeddings,
                           "The output projection uses the weights of the token embedding."));
+  table.push_back(boolean("model.sequence_parallel", t, &Model::sequence_parallel,
+                          "The grid.tensor ranks also share out LayerNorm and the residual stream, "
+                          "by rows: fewer activations, more gathers, results equal to "
+                          "rounding."));
   table.push_back(real("model.layernorm_eps", t, &Model::layernorm_eps, above(0, 1), "",
                        "Added to the variance in every layer normalisation."));
   table.push_back(real("model.init_std", t, &Model::init_std, from(0, 10), "",
@@ -131,8 +135,10 @@ void add_grid(std::vector<Key>& table) {
   table.push_back(integer("grid.data", t, &Grid::data, from(0, 1000000), "ranks",
                           "Data-parallel axis of the process grid; 0: all ranks that grid.tensor "
                           "leaves."));
-  table.push_back(integer("grid.tensor", t, &Grid::tensor, from(1, 10000), "ranks",
-                          "Tensor-parallel axis of the process grid; this version has 1 only."));
+  table.push_back(
+      integer("grid.tensor", t, &Grid::tensor, from(1, 10000), "ranks",
+              "Tensor-parallel axis of the process grid: ranks that share out each layer's heads, "
+              "columns and vocabulary; neighbours in rank order. It divides model.heads."));
 }
 
 void add_zero(std::vector<Key>& table) {
@@ -172,6 +178,9 @@ void add_recompute(std::vector<Key>& table) {
                           {"block", RecomputeMode::block}},
                          "What backward computes again instead of keeping it: \"selective\" the "
                          "outputs of LayerNorm and GELU; \"block\" all of a block but its input."));
+  table.push_back(boolean("recompute.partition", t, &Recompute::partition,
+                          "Each of the grid.tensor ranks keeps its part of a block's input with "
+                          "recompute.mode = \"block\", and gathers it before backward (P_a)."));
   table.push_back(choice("recompute.offload", t, &Recompute::offload,
                          {{"none", Offload::none}, {"host", Offload::host}},
                          "Where the inputs of blocks wait for backward with recompute.mode = "

@@ -49,26 +49,42 @@ class Rules {
   void check_grid() {
     Grid& grid = config_.grid;
     const Index ranks = target_.ranks;
-    if (grid.tensor > 1) {
+    check_tensor();
+    if (ranks == 0) return;
+    if (ranks % grid.tensor != 0) {
       refuse_if(true, {"grid.tensor"},
-                fmt::format("tensor parallelism is not in this version; grid.tensor must be 1, "
-                            "found {}",
+                fmt::format("grid.tensor must divide the number of ranks, {}, found {}", ranks,
                             grid.tensor));
       return;
     }
-    if (ranks == 0) return;
-    if (grid.data == 0) grid.data = ranks;
-    refuse_if(grid.data != ranks, {"grid.data"},
+    const Index data = ranks / grid.tensor;
+    if (grid.data == 0) grid.data = data;
+    refuse_if(grid.data != data, {"grid.data", "grid.tensor"},
               fmt::format("grid.data * grid.tensor = {} * {} = {} must be the number of ranks, {}; "
-                          "start {} ranks or set grid.data to {} or to 0 (all ranks)",
+                          "start {} ranks or set grid.data to {} or to 0 (all that grid.tensor "
+                          "leaves)",
                           grid.data, grid.tensor, grid.data * grid.tensor, ranks,
-                          grid.data * grid.tensor, ranks));
+                          grid.data * grid.tensor, data));
+  }
+
+  void check_tensor() {
+    const Model& model = config_.model;
+    const Index tensor = config_.grid.tensor;
+    refuse_if(
+        model.heads % tensor != 0, {"grid.tensor", "model.heads"},
+        fmt::format("grid.tensor must divide model.heads = {}, found {}", model.heads, tensor));
+    const auto share = [&](Index value, const std::string& key) {
+      refuse_if(value < tensor, {"grid.tensor", key},
+                fmt::format("grid.tensor must be at most {} = {}, found {}", key, value, tensor));
+    };
+    share(model.vocab, "model.vocab");
+    share(model.feed_forward, "model.feed_forward");
   }
 
   void check_batch() {
     Train& train = config_.train;
     const Index data = config_.grid.data;
-    if (data == 0 || config_.grid.tensor > 1) return;
+    if (data == 0) return;
     const Index batch = train.global_batch;
     const std::vector<std::string> keys{"train.global_batch", "train.micro_batch", "grid.data"};
     if (train.micro_batch == 0) {
@@ -115,6 +131,16 @@ class Rules {
                     "found recompute.mode = \"{}\"; use \"block\" or recompute.offload = "
                     "\"none\"",
                     name_of(recompute.mode)));
+    refuse_if(recompute.partition && recompute.mode != RecomputeMode::block,
+              {"recompute.partition", "recompute.mode"},
+              fmt::format("recompute.partition = true cuts what recompute.mode = \"block\" keeps, "
+                          "found recompute.mode = \"{}\"; use \"block\" or recompute.partition = "
+                          "false",
+                          name_of(recompute.mode)));
+    refuse_if(recompute.partition && config_.model.sequence_parallel,
+              {"recompute.partition", "model.sequence_parallel"},
+              "with model.sequence_parallel = true a rank has its part of each block's input only; "
+              "recompute.partition must be false");
   }
 
   void check_optimizer() {

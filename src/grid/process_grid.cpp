@@ -1,5 +1,7 @@
 #include "grid/process_grid.hpp"
 
+#include <utility>
+
 #include "base/error.hpp"
 
 namespace kzero::grid {
@@ -35,8 +37,8 @@ void abort_launch(int exit_code) {
   if (begun && !ended) MPI_Abort(MPI_COMM_WORLD, exit_code);
 }
 
-ProcessGrid::ProcessGrid(Index data, Index tensor)
-    : world_(world_group()),
+ProcessGrid::ProcessGrid(Group world, Index data, Index tensor)
+    : world_(std::move(world)),
       tensor_(split(world_, world_.rank() / checked_tensor(world_, data, tensor)), "tensor"),
       data_(split(world_, world_.rank() % tensor), "data") {}
 

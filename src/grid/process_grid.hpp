@@ -18,7 +18,10 @@ class ProcessGrid {
  public:
   /// Collective over MPI_COMM_WORLD. data = 0 takes all ranks that `tensor` leaves. Throws
   /// Error(usage) where data * tensor is not the number of ranks.
-  ProcessGrid(Index data, Index tensor);
+  ProcessGrid(Index data, Index tensor) : ProcessGrid(world_group(), data, tensor) {}
+
+  /// The same of the ranks of `world` alone. Collective over them.
+  ProcessGrid(Group world, Index data, Index tensor);
 
   const Group& world() const { return world_; }
   const Group& data() const { return data_; }

@@ -20,16 +20,52 @@ void embedding_forward(const Execution& exec, Vector<const Token> tokens, Matrix
 }
 
 template <class T>
+void embedding_lookup(const Execution& exec, Vector<const Token> tokens, Matrix<const T> wte,
+                      Index first_token, Matrix<T> x) {
+  const Index width = x.extent(1), held = wte.extent(0);
+  Kokkos::parallel_for(
+      "kzero::kernels::embedding_lookup", Policy(exec, static_cast<int>(x.extent(0)), Kokkos::AUTO),
+      KOKKOS_LAMBDA(const Team& team) {
+        const Index i = team.league_rank(), token = tokens(i) - first_token;
+        T* out = &x(i, 0);
+        if (token >= 0 && token < held) {
+          const T* row = &wte(token, 0);
+          for_each(team, width, [=](Index j) { out[j] = row[j]; });
+        } else {
+          for_each(team, width, [=](Index j) { out[j] = static_cast<T>(0.0F); });
+        }
+      });
+}
+
+template <class T>
+void add_positions(const Execution& exec, Matrix<const T> wpe, Index sequence, Index first_row,
+                   Matrix<T> x) {
+  const Index width = x.extent(1);
+  Kokkos::parallel_for(
+      "kzero::kernels::add_positions", Policy(exec, static_cast<int>(x.extent(0)), Kokkos::AUTO),
+      KOKKOS_LAMBDA(const Team& team) {
+        const Index i = team.league_rank();
+        const T* position = &wpe((first_row + i) % sequence, 0);
+        T* out = &x(i, 0);
+        for_each(team, width, [=](Index j) {
+          out[j] = static_cast<T>(static_cast<float>(out[j]) + static_cast<float>(position[j]));
+        });
+      });
+}
+
+template <class T>
 void embedding_backward(const Execution& exec, const TokenGroups& groups, Matrix<const T> dx,
-                        Index sequence, Matrix<T> dwte, Update mode, Matrix<T> dwpe) {
-  const Index rows = dx.extent(0), width = dx.extent(1);
+                        Index sequence, Index first_token, Matrix<T> dwte, Update mode,
+                        Matrix<T> dwpe) {
+  const Index rows = dx.extent(0), width = dx.extent(1), held = dwte.extent(0);
   const TokenGroups g = groups;
   Kokkos::parallel_for(
       "kzero::kernels::token_embedding_backward",
       Policy(exec, static_cast<int>(g.distinct), Kokkos::AUTO), KOKKOS_LAMBDA(const Team& team) {
-        const Index u = team.league_rank();
+        const Index u = team.league_rank(), token = g.token(u) - first_token;
+        if (token < 0 || token >= held) return;
         const Index first = g.begin(u), last = g.begin(u + 1);
-        T* out = &dwte(g.token(u), 0);
+        T* out = &dwte(token, 0);
         for_each(team, width, [=](Index j) {
           float total = 0;
           for (Index k = first; k < last; ++k) total += static_cast<float>(dx(g.order(k), j));
@@ -50,11 +86,14 @@ void embedding_backward(const Execution& exec, const TokenGroups& groups, Matrix
       });
 }
 
-#define KZERO_INSTANTIATE(T)                                                                 \
-  template void embedding_forward<T>(const Execution&, Vector<const Token>, Matrix<const T>, \
-                                     Matrix<const T>, Index, Matrix<T>);                     \
-  template void embedding_backward<T>(const Execution&, const TokenGroups&, Matrix<const T>, \
-                                      Index, Matrix<T>, Update, Matrix<T>);
+#define KZERO_INSTANTIATE(T)                                                                       \
+  template void embedding_forward<T>(const Execution&, Vector<const Token>, Matrix<const T>,       \
+                                     Matrix<const T>, Index, Matrix<T>);                           \
+  template void embedding_lookup<T>(const Execution&, Vector<const Token>, Matrix<const T>, Index, \
+                                    Matrix<T>);                                                    \
+  template void add_positions<T>(const Execution&, Matrix<const T>, Index, Index, Matrix<T>);      \
+  template void embedding_backward<T>(const Execution&, const TokenGroups&, Matrix<const T>,       \
+                                      Index, Index, Matrix<T>, Update, Matrix<T>);
 KZERO_INSTANTIATE(float)
 KZERO_INSTANTIATE(bf16)
 KZERO_INSTANTIATE(fp16)

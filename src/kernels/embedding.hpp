@@ -23,9 +23,22 @@ template <class T>
 void embedding_forward(const Execution& exec, Vector<const Token> tokens, Matrix<const T> wte,
                        Matrix<const T> wpe, Index sequence, Matrix<T> x);
 
-/// dx [N,D]. Adds to dwte [V,D]; overwrites or adds to dwpe [T,D] as `mode` says.
+/// Rows of the table that a tensor rank holds, wte [v,D] from token `first_token` on: x [N,D] is
+/// wte[token], or zero where another rank has the token.
+template <class T>
+void embedding_lookup(const Execution& exec, Vector<const Token> tokens, Matrix<const T> wte,
+                      Index first_token, Matrix<T> x);
+
+/// x [n,D] += wpe[position], row i being row first_row + i of the batch.
+template <class T>
+void add_positions(const Execution& exec, Matrix<const T> wpe, Index sequence, Index first_row,
+                   Matrix<T> x);
+
+/// dx [N,D]. Adds to dwte [v,D], which holds tokens from `first_token` on; overwrites or adds to
+/// dwpe [T,D] as `mode` says.
 template <class T>
 void embedding_backward(const Execution& exec, const TokenGroups& groups, Matrix<const T> dx,
-                        Index sequence, Matrix<T> dwte, Update mode, Matrix<T> dwpe);
+                        Index sequence, Index first_token, Matrix<T> dwte, Update mode,
+                        Matrix<T> dwpe);
 
 }  // namespace kzero::kernels

@@ -11,21 +11,37 @@ void fill(const Execution& exec, Vector<T> x, float value) {
       KOKKOS_LAMBDA(Index i) { x(i) = static_cast<T>(value); });
 }
 
-void draw_normal(const Execution& exec, std::uint64_t seed, std::uint64_t parameter, Index first,
-                 float std, Vector<float> x) {
-  const Index last = first + static_cast<Index>(x.extent(0));
+// A pair of elements comes from one draw, so the work items are the pairs that blocks touch.
+void draw_normal(const Execution& exec, std::uint64_t seed, std::uint64_t parameter,
+                 const DrawnElements& elements, float std, Vector<float> x) {
+  const Index count = x.extent(0);
+  if (count == 0) return;
+  DrawnElements e = elements;
+  Index first_block = e.first / e.length;
+  const Index blocks = (e.first + count - 1) / e.length + 1 - first_block;
+  if (blocks == 1) {  // perhaps a small part of a large block
+    e = {0, 0, first_block * e.stride + e.begin + e.first % e.length, count};
+    first_block = 0;
+  }
+  const Index pairs = e.length / 2 + 1;  // of a block, wherever it begins
   Kokkos::parallel_for(
-      "kzero::kernels::draw_normal",
-      Kokkos::RangePolicy<Execution>(exec, first / 2, ceil_div(last, 2)),
-      KOKKOS_LAMBDA(Index pair) {
+      "kzero::kernels::draw_normal", Kokkos::RangePolicy<Execution>(exec, 0, blocks * pairs),
+      KOKKOS_LAMBDA(Index item) {
+        const Index block = first_block + item / pairs;
+        const Index begin = block * e.stride + e.begin;
+        const Index pair = begin / 2 + item % pairs;
         const Philox4 words = philox(seed, static_cast<std::uint64_t>(pair), parameter);
         // Half a unit keeps the uniform number above zero, so its logarithm is finite.
         const float u = (static_cast<float>(words.word[0]) + 0.5F) * 0x1.0p-32F;
         const float angle = static_cast<float>(words.word[1]) * (6.2831853F * 0x1.0p-32F);
         const float radius = std * Kokkos::sqrt(-2.0F * Kokkos::log(u));
-        const Index even = 2 * pair;
-        if (even >= first) x(even - first) = radius * Kokkos::cos(angle);
-        if (even + 1 < last) x(even + 1 - first) = radius * Kokkos::sin(angle);
+        const auto put = [&](Index element, float value) {
+          const Index at = block * e.length + element - begin - e.first;
+          if (element >= begin && element < begin + e.length && at >= 0 && at < count)
+            x(at) = value;
+        };
+        put(2 * pair, radius * Kokkos::cos(angle));
+        put(2 * pair + 1, radius * Kokkos::sin(angle));
       });
 }
 

@@ -12,10 +12,19 @@ namespace kzero::kernels {
 template <class T>
 void fill(const Execution& exec, Vector<T> x, float value);
 
-/// x[i] = std * the standard normal number of (seed, parameter, first + i): Box and Muller on
+/// Elements that are drawn of a parameter: it falls into blocks of `stride` elements, of each of
+/// which `length` are wanted from `begin`; x holds the wanted ones from the `first` on.
+struct DrawnElements {
+  Index first = 0;
+  Index stride = 1;
+  Index begin = 0;
+  Index length = 1;
+};
+
+/// x[i] = std * the standard normal number of (seed, parameter, its element): Box and Muller on
 /// Philox words.
-void draw_normal(const Execution& exec, std::uint64_t seed, std::uint64_t parameter, Index first,
-                 float std, Vector<float> x);
+void draw_normal(const Execution& exec, std::uint64_t seed, std::uint64_t parameter,
+                 const DrawnElements& elements, float std, Vector<float> x);
 
 /// to[i] = from[i] rounded to T.
 template <class T>

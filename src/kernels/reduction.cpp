@@ -134,11 +134,36 @@ void ordered_sum(const Execution& exec, const RankValues<T>& values, const float
       });
 }
 
+template <class T>
+void sum_partial_rows(const Execution& exec, const RankValues<T>& values, const T* bias,
+                      const T* addend, Matrix<T> out) {
+  const Index rows = out.extent(0), width = out.extent(1);
+  const Index blocks = ceil_div(width, column_block);
+  const RankValues<T> v = values;
+  Kokkos::parallel_for(
+      "kzero::kernels::sum_partial_rows",
+      Policy(exec, static_cast<int>(rows * blocks), Kokkos::AUTO), KOKKOS_LAMBDA(const Team& team) {
+        const Index row = team.league_rank() / blocks;
+        const Index begin = team.league_rank() % blocks * column_block;
+        const Index at = row * width + begin;
+        for_each(team, Kokkos::min(Index{column_block}, width - begin), [=](Index j) {
+          float total = 0;
+          for (int r = 0; r < v.ranks; ++r) total += static_cast<float>(values_of(v, r)[at + j]);
+          if (bias != nullptr) total += static_cast<float>(bias[begin + j]);
+          if (addend != nullptr) total += static_cast<float>(addend[at + j]);
+          out.data()[at + j] = static_cast<T>(total);
+        });
+      });
+}
+
 #define KZERO_INSTANTIATE(T)                                                                      \
   template void sum_groups<T>(const Execution&, Matrix<const float>, Index, Update, Vector<T>);   \
   template void sum_rows<T>(const Execution&, Matrix<const T>, Update, Vector<T>, Matrix<float>); \
   template double sum_of_squares<T>(const Execution&, Vector<const T>, Vector<float>);            \
-  template void ordered_sum<T, T>(const Execution&, const RankValues<T>&, const float*, Vector<T>);
+  template void ordered_sum<T, T>(const Execution&, const RankValues<T>&, const float*,           \
+                                  Vector<T>);                                                     \
+  template void sum_partial_rows<T>(const Execution&, const RankValues<T>&, const T*, const T*,   \
+                                    Matrix<T>);
 KZERO_INSTANTIATE(float)
 KZERO_INSTANTIATE(bf16)
 KZERO_INSTANTIATE(fp16)

@@ -51,4 +51,11 @@ template <class T, class Out>
 void ordered_sum(const Execution& exec, const RankValues<T>& values, const float* base,
                  Vector<Out> out);
 
+/// out(i, j) = round(sum over ranks in rank order of their values + bias[j] + addend(i, j)) in
+/// fp32; bias [D] and addend [n,D] may be null. Values and out are [n,D]; out may be the own values
+/// or the addend.
+template <class T>
+void sum_partial_rows(const Execution& exec, const RankValues<T>& values, const T* bias,
+                      const T* addend, Matrix<T> out);
+
 }  // namespace kzero::kernels

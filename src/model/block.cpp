@@ -4,6 +4,7 @@
 #include "kernels/initialize.hpp"
 #include "kernels/layernorm.hpp"
 #include "model/linear.hpp"
+#include "model/norm.hpp"
 
 namespace kzero::model {
 
@@ -50,13 +51,13 @@ template <class T>
 void fill_saved(const Context<T>& c, const BlockParams<const T>& p, Matrix<const T> x,
                 const BlockSaved<T>& saved) {
   normalise_input(c, p, x, saved);
-  linear_forward<T>(c, saved.ln1, p.qkv_weight, p.qkv_bias, saved.qkv);
+  linear_forward<T>(c, c.all_rows(saved.ln1), p.qkv_weight, p.qkv_bias, saved.qkv);
   kernels::attention_forward<T>(*c.exec, c.attention_shape(), saved.qkv, saved.attention,
                                 saved.log_sum, c.attention);
-  linear_forward<T>(c, saved.attention, p.projection_weight, p.projection_bias, saved.middle,
-                    x.data());
+  row_parallel_forward<T>(c, saved.attention, p.projection_weight, p.projection_bias, x.data(),
+                          saved.middle);
   normalise_middle(c, p, saved);
-  linear_forward<T>(c, saved.ln2, p.up_weight, p.up_bias, saved.hidden);
+  linear_forward<T>(c, c.all_rows(saved.ln2), p.up_weight, p.up_bias, saved.hidden);
   kernels::gelu_forward<T>(*c.exec, saved.hidden, saved.activated);
 }
 
@@ -65,22 +66,22 @@ void fill_saved(const Context<T>& c, const BlockParams<const T>& p, Matrix<const
 template <class T>
 BlockProducts<T>::BlockProducts(memory::Arenas& arenas, const GptShape& s, Index batch) {
   const Index n = batch * s.sequence;
-  qkv = take<T>(arenas, n, 3 * s.hidden);
-  attention = take<T>(arenas, n, s.hidden);
-  middle = take<T>(arenas, n, s.hidden);
-  hidden = take<T>(arenas, n, s.feed_forward);
-  log_sum = take<float>(arenas, batch * s.heads, s.sequence);
+  qkv = take<T>(arenas, n, 3 * s.own.width);
+  attention = take<T>(arenas, n, s.own.width);
+  middle = take<T>(arenas, s.stream_rows(n), s.hidden);
+  hidden = take<T>(arenas, n, s.own.feed_forward);
+  log_sum = take<float>(arenas, batch * s.own.heads, s.sequence);
 }
 
 template <class T>
 BlockPasses<T>::BlockPasses(memory::Arenas& arenas, const GptShape& s, Index batch) {
-  const Index n = batch * s.sequence;
+  const Index all = batch * s.sequence, n = s.stream_rows(all);
   const auto statistic = [&] {
     return Vector<float>(arenas.take<float>(memory::Category::activations, n), n);
   };
   ln1 = take<T>(arenas, n, s.hidden);
   ln2 = take<T>(arenas, n, s.hidden);
-  activated = take<T>(arenas, n, s.feed_forward);
+  activated = take<T>(arenas, all, s.own.feed_forward);
   mean1 = statistic(), rstd1 = statistic(), mean2 = statistic(), rstd2 = statistic();
 }
 
@@ -89,15 +90,15 @@ BlockParams<T>::BlockParams(const GptShape& s, T* unit) {
   Cursor<T> next{unit};
   ln1_weight = next.vector(s.hidden);
   ln1_bias = next.vector(s.hidden);
-  qkv_weight = next.matrix(s.hidden, 3 * s.hidden);
-  qkv_bias = next.vector(3 * s.hidden);
-  projection_weight = next.matrix(s.hidden, s.hidden);
+  qkv_weight = next.matrix(s.hidden, 3 * s.own.width);
+  qkv_bias = next.vector(3 * s.own.width);
+  projection_weight = next.matrix(s.own.width, s.hidden);
   projection_bias = next.vector(s.hidden);
   ln2_weight = next.vector(s.hidden);
   ln2_bias = next.vector(s.hidden);
-  up_weight = next.matrix(s.hidden, s.feed_forward);
-  up_bias = next.vector(s.feed_forward);
-  down_weight = next.matrix(s.feed_forward, s.hidden);
+  up_weight = next.matrix(s.hidden, s.own.feed_forward);
+  up_bias = next.vector(s.own.feed_forward);
+  down_weight = next.matrix(s.own.feed_forward, s.hidden);
   down_bias = next.vector(s.hidden);
 }
 
@@ -105,7 +106,7 @@ template <class T>
 void block_forward(const Context<T>& c, const BlockParams<const T>& p, Matrix<const T> x,
                    const BlockSaved<T>& saved, Matrix<T> out) {
   fill_saved(c, p, x, saved);
-  linear_forward<T>(c, saved.activated, p.down_weight, p.down_bias, out, saved.middle.data());
+  row_parallel_forward<T>(c, saved.activated, p.down_weight, p.down_bias, saved.middle.data(), out);
 }
 
 // The kernels are forward's own, run whole: nothing else would be sure to round as they do.
@@ -130,32 +131,33 @@ template <class T>
 void block_backward(const Context<T>& c, const BlockParams<const T>& p, Matrix<const T> x,
                     const BlockSaved<T>& saved, kernels::Update update, const BlockParams<T>& g,
                     Matrix<T> dx) {
-  using kernels::Update;
-  const Index d = c.shape.hidden;
-
-  const Matrix<T> dhidden = c.wide_view(c.shape.feed_forward);
-  linear_backward_weight<T>(c, saved.activated, dx, update, g.down_weight, g.down_bias);
-  linear_backward_input<T>(c, dx, p.down_weight, dhidden);
+  const Matrix<T> dhidden = c.wide_view(c.shape.own.feed_forward);
+  const Matrix<const T> dout = c.all_rows(dx);
+  linear_backward_weight<T>(c, saved.activated, dout, update, g.down_weight, g.down_bias);
+  linear_backward_input<T>(c, dout, p.down_weight, dhidden);
   kernels::gelu_backward<T>(*c.exec, saved.hidden, dhidden);
-  linear_backward_weight<T>(c, saved.ln2, dhidden, update, g.up_weight, g.up_bias);
+  linear_backward_weight<T>(c, c.all_rows(saved.ln2), dhidden, update, g.up_weight, g.up_bias);
   linear_backward_input<T>(c, dhidden, p.up_weight, c.narrow);
-  kernels::layernorm_backward<T>(*c.exec, saved.middle, p.ln2_weight, saved.mean2, saved.rstd2,
-                                 c.narrow, Update::add, dx, update, g.ln2_weight, g.ln2_bias,
-                                 c.partial);
+  norm_backward<T>(c, saved.middle, p.ln2_weight, saved.mean2, saved.rstd2, kernels::Update::add,
+                   dx, update, g.ln2_weight, g.ln2_bias);
 
+  const Index d = c.shape.own.width;
   const Matrix<T> dqkv = c.wide_view(3 * d);
-  linear_backward_weight<T>(c, saved.attention, dx, update, g.projection_weight, g.projection_bias);
-  linear_backward_input<T>(c, dx, p.projection_weight, c.narrow);
+  const Matrix<const T> dmiddle = c.all_rows(dx);
+  linear_backward_weight<T>(c, saved.attention, dmiddle, update, g.projection_weight,
+                            g.projection_bias);
+  const Matrix<T> dattention(c.narrow.data(), c.rows, d);
+  linear_backward_input<T>(c, dmiddle, p.projection_weight, dattention);
   kernels::attention_backward<T>(*c.exec, c.attention_shape(), saved.qkv, saved.attention,
-                                 saved.log_sum, c.narrow, dqkv, c.attention);
-  linear_backward_weight<T>(c, saved.ln1, dqkv, update, g.qkv_weight, g.qkv_bias);
+                                 saved.log_sum, dattention, dqkv, c.attention);
+  linear_backward_weight<T>(c, c.all_rows(saved.ln1), dqkv, update, g.qkv_weight, g.qkv_bias);
   // A key bias adds the same number to all scores of a query, which softmax ignores: its gradient
   // is exactly zero. What the sum leaves is rounding noise that AdamW would turn into steps of full
   // size.
   kernels::fill<T>(*c.exec, Vector<T>(g.qkv_bias.data() + d, d), 0);
   linear_backward_input<T>(c, dqkv, p.qkv_weight, c.narrow);
-  kernels::layernorm_backward<T>(*c.exec, x, p.ln1_weight, saved.mean1, saved.rstd1, c.narrow,
-                                 Update::add, dx, update, g.ln1_weight, g.ln1_bias, c.partial);
+  norm_backward<T>(c, x, p.ln1_weight, saved.mean1, saved.rstd1, kernels::Update::add, dx, update,
+                   g.ln1_weight, g.ln1_bias);
 }
 
 #define KZERO_INSTANTIATE(T)                                                                       \

@@ -1,6 +1,7 @@
 // One transformer block, pre-LayerNorm: x + attention(ln_1(x)), then + feed-forward(ln_2(.)).
-// It knows shapes, its flat parameters and what it keeps; nothing of ranks, stages or who owns
-// memory.
+// It knows shapes, its flat parameters, what it keeps and its tensor group; nothing of stages or
+// who owns memory. The group shares out heads and feed-forward columns (Megatron-LM, arXiv
+// 1909.08053, section 3): one sum over it behind each half, forward and backward.
 #pragma once
 
 #include "deck/config.hpp"
@@ -9,21 +10,22 @@
 
 namespace kzero::model {
 
-/// Of what backward reads, the results of products and of attention. 9 N D elements for F = 4 D.
+/// Of what backward reads, the results of products and of attention: 3D, D, F and H are this tensor
+/// rank's parts, n the rows of the stream here. 9 N D elements on a rank alone with F = 4 D.
 template <class T>
 struct BlockProducts {
-  Matrix<T> qkv, attention, middle, hidden;  // [N,3D] [N,D] [N,D] [N,F]
+  Matrix<T> qkv, attention, middle, hidden;  // [N,3D] [N,D] [n, whole D] [N,F]
   Matrix<float> log_sum;                     // [B*H,T]
 
   BlockProducts(memory::Arenas& arenas, const GptShape& shape, Index batch);
 };
 
-/// The rest: what one pass over a block's input and products makes again. 6 N D elements for F = 4
-/// D.
+/// The rest: what one pass over a block's input and products makes again. 6 N D elements on a rank
+/// alone with F = 4 D.
 template <class T>
 struct BlockPasses {
-  Matrix<T> ln1, ln2, activated;             // [N,D] [N,D] [N,F]
-  Vector<float> mean1, rstd1, mean2, rstd2;  // [N]
+  Matrix<T> ln1, ln2, activated;             // [n, whole D] twice, [N,F]
+  Vector<float> mean1, rstd1, mean2, rstd2;  // [n]
 
   BlockPasses(memory::Arenas& arenas, const GptShape& shape, Index batch);
 };
@@ -37,20 +39,20 @@ struct BlockSaved : BlockProducts<T>, BlockPasses<T> {};
 template <class T>
 struct BlockParams {
   Vector<T> ln1_weight, ln1_bias;
-  Matrix<T> qkv_weight;  // [D,3D]
+  Matrix<T> qkv_weight;  // [D,3d], d: the width of this rank's heads
   Vector<T> qkv_bias;
-  Matrix<T> projection_weight;  // [D,D]
+  Matrix<T> projection_weight;  // [d,D]
   Vector<T> projection_bias;
   Vector<T> ln2_weight, ln2_bias;
-  Matrix<T> up_weight;  // [D,F]
+  Matrix<T> up_weight;  // [D,f], f: this rank's part of the feed-forward width
   Vector<T> up_bias;
-  Matrix<T> down_weight;  // [F,D]
+  Matrix<T> down_weight;  // [f,D]
   Vector<T> down_bias;
 
   BlockParams(const GptShape& shape, T* unit);
 };
 
-/// x [N,D] to out [N,D], which may be x's memory, filling `saved`.
+/// x [n,D] to out [n,D], which may be x's memory, filling `saved`.
 template <class T>
 void block_forward(const Context<T>& c, const BlockParams<const T>& p, Matrix<const T> x,
                    const BlockSaved<T>& saved, Matrix<T> out);

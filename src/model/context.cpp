@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "kernels/reduction.hpp"
+#include "kernels/softmax_cross_entropy.hpp"
 
 namespace kzero::model {
 
@@ -21,28 +22,59 @@ Index chunk_rows(Index rows, Index vocab) {
 
 template <class T>
 Context<T>::Context(memory::Arenas& arenas, tensor::Gemm* products, const GptShape& s,
-                    const BatchShape& b)
-    : gemm(products), shape(s), batch(b.batch), rows(b.batch * s.sequence) {
+                    const BatchShape& b, const TensorLink& link)
+    : gemm(products),
+      shape(s),
+      batch(b.batch),
+      rows(b.batch * s.sequence),
+      stream(s.stream_rows(rows)),
+      group(arenas, link, rows, s.hidden) {
   if (!arenas.measuring()) exec.emplace();
   const auto take = [&]<class U>(U, Index count) {
     return arenas.take<U>(memory::Category::workspace, count);
   };
-  const Index columns = std::max(s.feed_forward, 3 * s.hidden);
-  chunk = chunk_rows(rows, s.vocab);
+  const Index columns = std::max(s.own.feed_forward, 3 * s.own.width);
+  // Ranks exchange chunks, so all cut them alike, whatever their share of the vocabulary.
+  chunk = chunk_rows(rows, ceil_div(s.vocab, s.tensor.size));
   const bool in_place = dtype_of<T> == Dtype::fp32;
-  const Index logit_elements = round_up(chunk * s.vocab, 16);
-  const Index head_bytes = logit_elements * 4 + (in_place ? 0 : chunk * s.vocab * 2);
+  const Index logit_elements = round_up(chunk * s.own.vocab, 16);
+  const Index head_bytes = logit_elements * 4 + (in_place ? 0 : chunk * s.own.vocab * 2);
   const Index block_bytes = rows * columns * bytes_of(dtype_of<T>);
   auto* shared = take(std::byte{}, std::max(head_bytes, block_bytes));
   wide = reinterpret_cast<T*>(shared);
   logits = reinterpret_cast<float*>(shared);
   dlogits = in_place ? wide : reinterpret_cast<T*>(logits + logit_elements);
   narrow = Matrix<T>(take(T{}, rows * s.hidden), rows, s.hidden);
-  partial =
-      Matrix<float>(take(float{}, kernels::row_groups * columns), kernels::row_groups, columns);
+  if (is_split()) softmaxes = take(float{}, s.tensor.size * chunk * kernels::partial_softmax_width);
+  if (splits_stream()) {
+    gathered = Matrix<T>(take(T{}, rows * s.hidden), rows, s.hidden);
+    norm_gradient = Vector<T>(take(T{}, 2 * s.hidden), 2 * s.hidden);
+  }
+  const Index sums = std::max(columns, 2 * s.hidden);  // LayerNorm's, of which no rank has a part
+  partial = Matrix<float>(take(float{}, kernels::row_groups * sums), kernels::row_groups, sums);
   const Index scratch = kernels::attention_scratch_bytes(attention_shape(), b.threads) / 4;
   attention = Vector<float>(take(float{}, scratch), scratch);
   losses = Vector<float>(take(float{}, rows), rows);
+}
+
+template <class T>
+Matrix<const T> Context<T>::all_rows(const Matrix<const T>& of_stream) const {
+  if (!splits_stream()) return of_stream;
+  group.all_gather(*exec, of_stream.data(), gathered, comm::Purpose::activations);
+  return gathered;
+}
+
+template <class T>
+Matrix<T> Context<T>::stream_sum(const Matrix<T>& share) const {
+  if (!is_split()) return share;
+  if (!splits_stream()) {
+    group.all_reduce(*exec, share, nullptr, nullptr, share);
+    return share;
+  }
+  const Index width = share.extent(1);
+  T* own = share.data() + shape.first_row(rows, shape.tensor.rank) * width;
+  group.reduce_scatter(*exec, share, nullptr, nullptr, own);
+  return {own, static_cast<std::size_t>(stream), static_cast<std::size_t>(width)};
 }
 
 template struct Context<float>;

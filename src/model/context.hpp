@@ -6,15 +6,11 @@
 
 #include "kernels/attention.hpp"
 #include "memory/arenas.hpp"
-#include "model/gpt_spec.hpp"
+#include "model/tensor_group.hpp"
 #include "tensor/gemm.hpp"
 #include "tensor/view.hpp"
 
 namespace kzero::model {
-
-using tensor::Execution;
-using tensor::Matrix;
-using tensor::Vector;
 
 struct BatchShape {
   Index batch = 0;    // B sequences
@@ -26,27 +22,43 @@ struct Context {
   std::optional<Execution> exec;  // none while measuring, which needs no device
   tensor::Gemm* gemm = nullptr;
   GptShape shape;
-  Index batch = 0;  // B
-  Index rows = 0;   // N = B * T
+  Index batch = 0;   // B
+  Index rows = 0;    // N = B * T
+  Index stream = 0;  // n: rows of the residual stream here, N without sequence parallelism
+  TensorGroup<T> group;
 
   // Scratch. wide and the head's logits share one range: no unit needs both.
-  T* wide = nullptr;        // [N, max(F, 3D)]
-  float* logits = nullptr;  // [chunk, V]
-  T* dlogits = nullptr;     // [chunk, V]; the logits themselves in fp32
-  Index chunk = 0;          // rows of logits that exist at once
-  Matrix<T> narrow;         // [N, D]
-  Matrix<float> partial;    // [row_groups, max(F, 3D)] of sums over rows
-  Vector<float> attention;  // scratch of the attention kernel
-  Vector<float> losses;     // [N]
+  T* wide = nullptr;           // [N, max(F, 3D)], F and 3D of this rank
+  float* logits = nullptr;     // [chunk, V], V of this rank
+  T* dlogits = nullptr;        // [chunk, V]; the logits themselves in fp32
+  Index chunk = 0;             // rows of logits that exist at once
+  float* softmaxes = nullptr;  // [ranks * chunk, 3] of a tensor group's ranks, else none
+  Matrix<T> narrow;            // [N, D]
+  Matrix<T> gathered;          // [N, D] in sequence parallelism, else none
+  Vector<T> norm_gradient;     // [2D] in sequence parallelism, else none
+  Matrix<float> partial;       // [row_groups, max(F, 3D)] of sums over rows
+  Vector<float> attention;     // scratch of the attention kernel
+  Vector<float> losses;        // [N]
 
   /// Takes the scratch from the workspace category. Also on measuring arenas.
   Context(memory::Arenas& arenas, tensor::Gemm* gemm, const GptShape& shape,
-          const BatchShape& batch);
+          const BatchShape& batch, const TensorLink& link = {});
+
+  bool is_split() const { return group.size() > 1; }
+  bool splits_stream() const { return is_split() && shape.sequence_parallel; }
 
   kernels::AttentionShape attention_shape() const {
-    return {batch, shape.sequence, shape.heads, shape.hidden};
+    return {batch, shape.sequence, shape.own.heads, shape.own.width};
   }
   Matrix<T> wide_view(Index columns) const { return {wide, rows, columns}; }
+
+  /// All N rows of a matrix that has the stream's: itself, or gathered from the tensor group, where
+  /// it lasts until the next call.
+  Matrix<const T> all_rows(const Matrix<const T>& of_stream) const;
+
+  /// The tensor group's sum of `share` [N,D], for the rows of the stream; share itself serves as
+  /// its memory. Without a group, share.
+  Matrix<T> stream_sum(const Matrix<T>& share) const;
 };
 
 }  // namespace kzero::model

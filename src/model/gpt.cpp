@@ -25,14 +25,14 @@ std::vector<BlockSaved<T>> take_saved(memory::Arenas& arenas, const GptShape& sh
 
 template <class T>
 Gpt<T>::Gpt(memory::Arenas& arenas, const deck::Model& model, const deck::Recompute& recompute,
-            const BatchShape& batch, tensor::Gemm* gemm)
-    : shape_(model),
+            const BatchShape& batch, tensor::Gemm* gemm, const TensorLink& link)
+    : shape_(model, link.rank),
       recompute_(recompute.mode),
-      context_(arenas, gemm, shape_, batch),
-      stream_(arenas, shape_, recompute, context_.rows),
+      context_(arenas, gemm, shape_, batch, link),
+      stream_(arenas, shape_, recompute, context_.stream, context_.group),
       saved_(take_saved<T>(arenas, shape_, recompute_, batch.batch)),
       head_saved_(arenas, shape_, batch.batch) {
-  const Index n = context_.rows, d = shape_.hidden;
+  const Index n = context_.stream, d = shape_.hidden;
   dx_ = Matrix<T>(arenas.take<T>(memory::Category::workspace, n * d), n, d);
 }
 
@@ -42,17 +42,47 @@ HeadParams<U> Gpt<T>::head_params(std::span<U* const> units) const {
   const Index d = shape_.hidden;
   U* own = units[head()];
   U* output = shape_.tied_embeddings ? units[0] : own + 2 * d;
-  return {Vector<U>(own, d), Vector<U>(own + d, d), Matrix<U>(output, shape_.vocab, d)};
+  return {Vector<U>(own, d), Vector<U>(own + d, d), Matrix<U>(output, shape_.own.vocab, d)};
+}
+
+template <class T>
+void Gpt<T>::embed(const T* unit, const Batch& batch) {
+  const Context<T>& c = context_;
+  const Matrix<const T> wte(unit, shape_.own.vocab, shape_.hidden);
+  const Matrix<const T> wpe(unit + wte.size(), shape_.sequence, shape_.hidden);
+  const Matrix<T>& x = stream_.at(0);
+  if (!c.is_split()) {
+    kernels::embedding_forward<T>(*c.exec, batch.inputs, wte, wpe, shape_.sequence, x);
+    return;
+  }
+  // Each token's row comes from one rank and zeros from the others, so the sum is exact.
+  kernels::embedding_lookup<T>(*c.exec, batch.inputs, wte, shape_.own.first_token, c.narrow);
+  Index first_row = 0;
+  if (c.splits_stream()) {
+    first_row = shape_.first_row(c.rows, shape_.tensor.rank);
+    c.group.reduce_scatter(*c.exec, c.narrow, nullptr, nullptr, x.data());
+  } else {
+    c.group.all_reduce(*c.exec, c.narrow, nullptr, nullptr, x);
+  }
+  kernels::add_positions<T>(*c.exec, wpe, shape_.sequence, first_row, x);
+}
+
+template <class T>
+void Gpt<T>::embed_backward(T* unit, const Batch& batch, kernels::Update update) {
+  const Matrix<T> dwte(unit, shape_.own.vocab, shape_.hidden);
+  const Matrix<T> dwpe(unit + dwte.size(), shape_.sequence, shape_.hidden);
+  // A tied head has written the table's gradient already; otherwise nothing has in this
+  // micro-batch.
+  if (!shape_.tied_embeddings && update == kernels::Update::overwrite)
+    kernels::fill<T>(*context_.exec, Vector<T>(unit, dwte.size()), 0);
+  kernels::embedding_backward<T>(*context_.exec, batch.groups, context_.all_rows(dx_),
+                                 shape_.sequence, shape_.own.first_token, dwte, update, dwpe);
 }
 
 template <class T>
 void Gpt<T>::forward(Index u, Units<const T> parameters, const Batch& batch) {
   if (u == 0) {
-    const T* unit = parameters[0];
-    kernels::embedding_forward<T>(
-        *context_.exec, batch.inputs, Matrix<const T>(unit, shape_.vocab, shape_.hidden),
-        Matrix<const T>(unit + shape_.vocab * shape_.hidden, shape_.sequence, shape_.hidden),
-        shape_.sequence, stream_.at(0));
+    embed(parameters[0], batch);
   } else {
     const Index i = u - 1;
     stream_.keep(*context_.exec, i);
@@ -81,16 +111,7 @@ template <class T>
 void Gpt<T>::backward(Index u, Units<const T> parameters, const Batch& batch,
                       kernels::Update update, Units<T> gradients) {
   if (u == 0) {
-    const Index table = shape_.vocab * shape_.hidden;
-    T* unit = gradients[0];
-    // A tied head has written the table's gradient already; otherwise nothing has in this
-    // micro-batch.
-    if (!shape_.tied_embeddings && update == kernels::Update::overwrite) {
-      kernels::fill<T>(*context_.exec, Vector<T>(unit, table), 0);
-    }
-    kernels::embedding_backward<T>(*context_.exec, batch.groups, dx_, shape_.sequence,
-                                   Matrix<T>(unit, shape_.vocab, shape_.hidden), update,
-                                   Matrix<T>(unit + table, shape_.sequence, shape_.hidden));
+    embed_backward(gradients[0], batch, update);
   } else {
     const Index i = u - 1;
     const BlockParams<const T> own(shape_, parameters[u]);

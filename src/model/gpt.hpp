@@ -1,6 +1,6 @@
 // The model as units that are run one by one: forward in order, the head with its loss, backward in
 // reverse. Whoever drives it says where each unit's flat parameters and gradients lie; the model
-// keeps activations, or computes them again, and knows nothing of ranks or ZeRO.
+// keeps activations, or computes them again; it knows its tensor group, and nothing of ZeRO.
 #pragma once
 
 #include <span>
@@ -26,9 +26,13 @@ using Units = std::span<T* const>;
 template <class T>
 class Gpt {
  public:
-  /// Takes activations and workspace from the arenas (measuring ones too).
+  /// Takes activations, workspace and the tensor group's bucket from the arenas (measuring ones
+  /// too). Every function that runs a unit is collective over the tensor group.
   Gpt(memory::Arenas& arenas, const deck::Model& model, const deck::Recompute& recompute,
-      const BatchShape& batch, tensor::Gemm* gemm);
+      const BatchShape& batch, tensor::Gemm* gemm, const TensorLink& link = {});
+
+  Gpt(const Gpt&) = delete;  // its parts refer to one another
+  Gpt& operator=(const Gpt&) = delete;
 
   Index head() const { return shape_.layers + 1; }
 
@@ -50,6 +54,8 @@ class Gpt {
   const Execution& exec() const { return *context_.exec; }
 
  private:
+  void embed(const T* unit, const Batch& batch);
+  void embed_backward(T* unit, const Batch& batch, kernels::Update update);
   template <class U>
   HeadParams<U> head_params(std::span<U* const> units) const;
 
@@ -59,7 +65,7 @@ class Gpt {
   ResidualStream<T> stream_;
   std::vector<BlockSaved<T>> saved_;  // of each block; what is computed again lies in one place
   HeadSaved<T> head_saved_;
-  Matrix<T> dx_;  // [N,D]
+  Matrix<T> dx_;  // [n,D]
 };
 
 }  // namespace kzero::model

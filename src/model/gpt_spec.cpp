@@ -6,38 +6,91 @@ namespace kzero::model {
 
 namespace {
 
+using param::Cut;
 using param::Init;
 using param::ParamSpec;
 
-ParamSpec matrix(std::string name, Index rows, Index columns, double std) {
-  return {std::move(name), {rows, columns}, Init::normal, std, true};
-}
+/// A part of one extent of a parameter.
+struct Extent {
+  Index total = 0;
+  Index begin = 0;
+  Index length = 0;
+};
 
-ParamSpec vector(std::string name, Index length, Init init) {
-  return {std::move(name), {length}, init, 0, false};
-}
+/// The parameters of units, cut for one tensor rank.
+class Units {
+ public:
+  Units(const GptShape& shape, double std) : s_(shape), std_(std) {
+    const Index before = shape.own.width * shape.tensor.rank;
+    width_ = {shape.hidden, before, shape.own.width};
+    const Index first = part_begin(shape.feed_forward, shape.tensor.size, shape.tensor.rank);
+    feed_forward_ = {shape.feed_forward, first, shape.own.feed_forward};
+    vocab_ = {shape.vocab, shape.own.first_token, shape.own.vocab};
+  }
 
-param::UnitSpec block(const GptShape& s, Index i, double std) {
-  const std::string at = "h." + std::to_string(i) + ".";
-  const double residual_std = std / std::sqrt(2.0 * static_cast<double>(s.layers));
-  return {"block " + std::to_string(i),
-          {vector(at + "ln_1.weight", s.hidden, Init::ones),
-           vector(at + "ln_1.bias", s.hidden, Init::zeros),
-           matrix(at + "attn.c_attn.weight", s.hidden, 3 * s.hidden, std),
-           vector(at + "attn.c_attn.bias", 3 * s.hidden, Init::zeros),
-           matrix(at + "attn.c_proj.weight", s.hidden, s.hidden, residual_std),
-           vector(at + "attn.c_proj.bias", s.hidden, Init::zeros),
-           vector(at + "ln_2.weight", s.hidden, Init::ones),
-           vector(at + "ln_2.bias", s.hidden, Init::zeros),
-           matrix(at + "mlp.c_fc.weight", s.hidden, s.feed_forward, std),
-           vector(at + "mlp.c_fc.bias", s.feed_forward, Init::zeros),
-           matrix(at + "mlp.c_proj.weight", s.feed_forward, s.hidden, residual_std),
-           vector(at + "mlp.c_proj.bias", s.hidden, Init::zeros)}};
-}
+  param::UnitSpec embedding() const {
+    return {"embedding",
+            {rows("wte.weight", vocab_, std_), matrix("wpe.weight", s_.sequence, s_.hidden, std_)}};
+  }
+
+  param::UnitSpec block(Index i) const {
+    const std::string at = "h." + std::to_string(i) + ".";
+    const double residual = std_ / std::sqrt(2.0 * static_cast<double>(s_.layers));
+    return {
+        "block " + std::to_string(i),
+        {vector(at + "ln_1.weight", Init::ones), vector(at + "ln_1.bias"),
+         columns(at + "attn.c_attn.weight", 3, width_), part(at + "attn.c_attn.bias", 3, width_),
+         rows(at + "attn.c_proj.weight", width_, residual), vector(at + "attn.c_proj.bias"),
+         vector(at + "ln_2.weight", Init::ones), vector(at + "ln_2.bias"),
+         columns(at + "mlp.c_fc.weight", 1, feed_forward_),
+         part(at + "mlp.c_fc.bias", 1, feed_forward_),
+         rows(at + "mlp.c_proj.weight", feed_forward_, residual), vector(at + "mlp.c_proj.bias")}};
+  }
+
+  param::UnitSpec head() const {
+    param::UnitSpec unit{"head", {vector("ln_f.weight", Init::ones), vector("ln_f.bias")}};
+    if (!s_.tied_embeddings) unit.params.push_back(rows("lm_head.weight", vocab_, std_));
+    return unit;
+  }
+
+ private:
+  static ParamSpec matrix(std::string name, Index rows, Index columns, double std) {
+    return {std::move(name), {rows, columns}, Init::normal, std, true};
+  }
+
+  ParamSpec vector(std::string name, Init init = Init::zeros) const {
+    return {std::move(name), {s_.hidden}, init};
+  }
+
+  /// [extent, D], cut by rows.
+  ParamSpec rows(std::string name, const Extent& e, double std) const {
+    ParamSpec p = matrix(std::move(name), e.total, s_.hidden, std);
+    p.cut = {1, e.total * s_.hidden, e.begin * s_.hidden, e.length * s_.hidden};
+    return p;
+  }
+
+  /// [D, groups * extent]: the columns of every group are cut alike.
+  ParamSpec columns(std::string name, Index groups, const Extent& e) const {
+    ParamSpec p = matrix(std::move(name), s_.hidden, groups * e.total, std_);
+    p.cut = {s_.hidden * groups, e.total, e.begin, e.length};
+    return p;
+  }
+
+  /// [groups * extent]: the bias of columns.
+  static ParamSpec part(std::string name, Index groups, const Extent& e) {
+    return {std::move(name), {groups * e.total},
+            Init::zeros,     0,
+            false,           {groups, e.total, e.begin, e.length}};
+  }
+
+  const GptShape& s_;
+  double std_;
+  Extent width_, feed_forward_, vocab_;
+};
 
 }  // namespace
 
-GptShape::GptShape(const deck::Model& m)
+GptShape::GptShape(const deck::Model& m, const TensorRank& t)
     : layers(m.layers),
       hidden(m.hidden),
       heads(m.heads),
@@ -45,21 +98,25 @@ GptShape::GptShape(const deck::Model& m)
       vocab(m.vocab),
       feed_forward(m.feed_forward > 0 ? m.feed_forward : 4 * m.hidden),
       tied_embeddings(m.tied_embeddings),
-      layernorm_eps(static_cast<float>(m.layernorm_eps)) {}
+      sequence_parallel(m.sequence_parallel),
+      layernorm_eps(static_cast<float>(m.layernorm_eps)),
+      tensor(t) {
+  const auto part = [&](Index total) {
+    return part_begin(total, t.size, t.rank + 1) - part_begin(total, t.size, t.rank);
+  };
+  own.heads = heads / t.size;
+  own.width = hidden / t.size;
+  own.feed_forward = part(feed_forward);
+  own.vocab = part(vocab);
+  own.first_token = part_begin(vocab, t.size, t.rank);
+}
 
-param::Table gpt_table(const deck::Model& model) {
-  const GptShape s(model);
-  param::Table table;
-  table.push_back({"embedding",
-                   {matrix("wte.weight", s.vocab, s.hidden, model.init_std),
-                    matrix("wpe.weight", s.sequence, s.hidden, model.init_std)}});
-  for (Index i = 0; i < s.layers; ++i) table.push_back(block(s, i, model.init_std));
-  param::UnitSpec head{
-      "head",
-      {vector("ln_f.weight", s.hidden, Init::ones), vector("ln_f.bias", s.hidden, Init::zeros)}};
-  if (!s.tied_embeddings)
-    head.params.push_back(matrix("lm_head.weight", s.vocab, s.hidden, model.init_std));
-  table.push_back(std::move(head));
+param::Table gpt_table(const deck::Model& model, const TensorRank& tensor) {
+  const GptShape shape(model, tensor);
+  const Units units(shape, model.init_std);
+  param::Table table{units.embedding()};
+  for (Index i = 0; i < shape.layers; ++i) table.push_back(units.block(i));
+  table.push_back(units.head());
   return table;
 }
 

@@ -5,6 +5,7 @@
 #include "kernels/layernorm.hpp"
 #include "kernels/softmax_cross_entropy.hpp"
 #include "model/linear.hpp"
+#include "model/norm.hpp"
 
 namespace kzero::model {
 
@@ -52,11 +53,72 @@ void project_backward(const Context<T>& c, Matrix<const T> output, Matrix<const 
   c.gemm->run(*c.exec, weight);
 }
 
+/// Rows [first, first + count) of what a chunk of logits has and needs.
+template <class T>
+struct Chunk {
+  Matrix<float> logits;
+  Vector<const Token> targets;
+  Vector<float> losses;
+
+  Chunk(const Context<T>& c, const Matrix<float>& rows, Vector<const Token> all, Index first)
+      : logits(rows),
+        targets(all.data() + first, rows.extent(0)),
+        losses(c.losses.data() + first, rows.extent(0)) {}
+};
+
+/// Every tensor rank's part of the softmaxes of a chunk, [ranks * C,3]; logits as partial_softmax
+/// leaves them.
+template <class T>
+Matrix<const float> softmaxes_of_all(const Context<T>& c, const Chunk<T>& chunk) {
+  constexpr Index width = kernels::partial_softmax_width;
+  const Index rows = chunk.logits.extent(0);
+  const Matrix<float> all(c.softmaxes, c.group.size() * rows, width);
+  const Matrix<float> own(c.softmaxes + c.group.rank() * rows * width, rows, width);
+  kernels::partial_softmax(*c.exec, chunk.logits, c.shape.own.first_token, chunk.targets, own);
+  c.group.exchange_own(*c.exec, c.softmaxes, rows * width);
+  return all;
+}
+
+template <class T>
+void cross_entropy(const Context<T>& c, const Chunk<T>& chunk) {
+  if (c.is_split()) {
+    const auto all = softmaxes_of_all(c, chunk);
+    kernels::cross_entropy_of_partials(*c.exec, all, c.group.size(), chunk.losses);
+  } else {
+    kernels::cross_entropy_forward(*c.exec, chunk.logits, chunk.targets, chunk.losses);
+  }
+}
+
+/// The gradient by the logits, where c.dlogits says.
+template <class T>
+Matrix<T> cross_entropy_with_gradient(const Context<T>& c, const Chunk<T>& chunk, float scale) {
+  const Matrix<T> dlogits(c.dlogits, chunk.logits.extent(0), chunk.logits.extent(1));
+  if (c.is_split()) {
+    const auto all = softmaxes_of_all(c, chunk);
+    kernels::cross_entropy_of_partials_with_gradient<T>(
+        *c.exec, all, c.group.size(), c.group.rank(), chunk.logits, c.shape.own.first_token,
+        chunk.targets, scale, chunk.losses, dlogits);
+  } else {
+    kernels::cross_entropy_with_gradient<T>(*c.exec, chunk.logits, chunk.targets, scale,
+                                            chunk.losses, dlogits);
+  }
+  return dlogits;
+}
+
+/// The final LayerNorm; all its rows.
+template <class T>
+Matrix<const T> normalise(const Context<T>& c, const HeadParams<const T>& p, Matrix<const T> x,
+                          const HeadSaved<T>& saved) {
+  kernels::layernorm_forward<T>(*c.exec, x, p.ln_weight, p.ln_bias, c.shape.layernorm_eps,
+                                saved.normal, saved.mean, saved.rstd);
+  return c.all_rows(saved.normal);
+}
+
 }  // namespace
 
 template <class T>
 HeadSaved<T>::HeadSaved(memory::Arenas& arenas, const GptShape& s, Index batch) {
-  const Index n = batch * s.sequence;
+  const Index n = s.stream_rows(batch * s.sequence);
   normal = Matrix<T>(arenas.take<T>(memory::Category::activations, n * s.hidden), n, s.hidden);
   mean = Vector<float>(arenas.take<float>(memory::Category::activations, n), n);
   rstd = Vector<float>(arenas.take<float>(memory::Category::activations, n), n);
@@ -65,14 +127,11 @@ HeadSaved<T>::HeadSaved(memory::Arenas& arenas, const GptShape& s, Index batch) 
 template <class T>
 void head_forward(const Context<T>& c, const HeadParams<const T>& p, Matrix<const T> x,
                   Vector<const Token> targets, const HeadSaved<T>& saved) {
-  kernels::layernorm_forward<T>(*c.exec, x, p.ln_weight, p.ln_bias, c.shape.layernorm_eps,
-                                saved.normal, saved.mean, saved.rstd);
+  const Matrix<const T> normal = normalise(c, p, x, saved);
   for (Index first = 0; first < c.rows; first += c.chunk) {
     const Index count = std::min(c.chunk, c.rows - first);
-    const Matrix<float> logits = project<T>(c, p.output, rows_of<T>(saved.normal, first, count));
-    kernels::cross_entropy_forward(*c.exec, logits,
-                                   Vector<const Token>(targets.data() + first, count),
-                                   Vector<float>(c.losses.data() + first, count));
+    const Matrix<float> logits = project<T>(c, p.output, rows_of<const T>(normal, first, count));
+    cross_entropy(c, Chunk<T>(c, logits, targets, first));
   }
 }
 
@@ -80,22 +139,18 @@ template <class T>
 void head_forward_backward(const Context<T>& c, const HeadParams<const T>& p, Matrix<const T> x,
                            Vector<const Token> targets, float scale, const HeadSaved<T>& saved,
                            kernels::Update update, const HeadParams<T>& gradients, Matrix<T> dx) {
-  kernels::layernorm_forward<T>(*c.exec, x, p.ln_weight, p.ln_bias, c.shape.layernorm_eps,
-                                saved.normal, saved.mean, saved.rstd);
+  const Matrix<const T> normal = normalise(c, p, x, saved);
   for (Index first = 0; first < c.rows; first += c.chunk) {
     const Index count = std::min(c.chunk, c.rows - first);
-    const Matrix<T> normal = rows_of<T>(saved.normal, first, count);
-    const Matrix<float> logits = project<T>(c, p.output, normal);
-    const Matrix<T> dlogits(c.dlogits, logits.extent(0), logits.extent(1));
-    kernels::cross_entropy_with_gradient<T>(
-        *c.exec, logits, Vector<const Token>(targets.data() + first, count), scale,
-        Vector<float>(c.losses.data() + first, count), dlogits);
-    project_backward<T>(c, p.output, normal, dlogits, first == 0 ? update : kernels::Update::add,
+    const Matrix<const T> rows = rows_of<const T>(normal, first, count);
+    const Matrix<float> logits = project<T>(c, p.output, rows);
+    const Matrix<T> dlogits =
+        cross_entropy_with_gradient(c, Chunk<T>(c, logits, targets, first), scale);
+    project_backward<T>(c, p.output, rows, dlogits, first == 0 ? update : kernels::Update::add,
                         gradients.output, rows_of<T>(c.narrow, first, count));
   }
-  kernels::layernorm_backward<T>(*c.exec, x, p.ln_weight, saved.mean, saved.rstd, c.narrow,
-                                 kernels::Update::overwrite, dx, update, gradients.ln_weight,
-                                 gradients.ln_bias, c.partial);
+  norm_backward<T>(c, x, p.ln_weight, saved.mean, saved.rstd, kernels::Update::overwrite, dx,
+                   update, gradients.ln_weight, gradients.ln_bias);
 }
 
 #define KZERO_INSTANTIATE(T)                                                                      \

@@ -9,8 +9,8 @@ namespace kzero::model {
 
 template <class T>
 struct HeadSaved {
-  Matrix<T> normal;          // [N,D]
-  Vector<float> mean, rstd;  // [N]
+  Matrix<T> normal;          // [n,D]: the stream's rows
+  Vector<float> mean, rstd;  // [n]
 
   HeadSaved(memory::Arenas& arenas, const GptShape& shape, Index batch);
 };
@@ -18,15 +18,15 @@ struct HeadSaved {
 template <class T>
 struct HeadParams {
   Vector<T> ln_weight, ln_bias;  // [D]
-  Matrix<T> output;              // [V,D]: the embedding's table where tied
+  Matrix<T> output;              // [V of this rank,D]: the embedding's table where tied
 };
 
-/// Losses [N] of the micro-batch in c.losses.
+/// x [n,D]. Losses [N] of the micro-batch in c.losses.
 template <class T>
 void head_forward(const Context<T>& c, const HeadParams<const T>& p, Matrix<const T> x,
                   Vector<const Token> targets, const HeadSaved<T>& saved);
 
-/// As above, and the gradient of scale * sum(losses): dx [N,D] is overwritten, parameter gradients
+/// As above, and the gradient of scale * sum(losses): dx [n,D] is overwritten, parameter gradients
 /// are written or added as `update` says.
 template <class T>
 void head_forward_backward(const Context<T>& c, const HeadParams<const T>& p, Matrix<const T> x,

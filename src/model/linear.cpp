@@ -19,6 +19,21 @@ void linear_forward(const Context<T>& c, Matrix<const T> x, Matrix<const T> weig
 }
 
 template <class T>
+void row_parallel_forward(const Context<T>& c, Matrix<const T> x, Matrix<const T> weight,
+                          Vector<const T> bias, const T* addend, Matrix<T> y) {
+  if (!c.is_split()) {
+    linear_forward<T>(c, x, weight, bias, y, addend);
+    return;
+  }
+  linear_forward<T>(c, x, weight, {}, c.narrow);
+  if (c.splits_stream()) {
+    c.group.reduce_scatter(*c.exec, c.narrow, bias.data(), addend, y.data());
+  } else {
+    c.group.all_reduce(*c.exec, c.narrow, bias.data(), addend, y);
+  }
+}
+
+template <class T>
 void linear_backward_input(const Context<T>& c, Matrix<const T> dy, Matrix<const T> weight,
                            Matrix<T> dx) {
   tensor::Product p;
@@ -45,6 +60,8 @@ void linear_backward_weight(const Context<T>& c, Matrix<const T> x, Matrix<const
 #define KZERO_INSTANTIATE(T)                                                                   \
   template void linear_forward<T>(const Context<T>&, Matrix<const T>, Matrix<const T>,         \
                                   Vector<const T>, Matrix<T>, const T*);                       \
+  template void row_parallel_forward<T>(const Context<T>&, Matrix<const T>, Matrix<const T>,   \
+                                        Vector<const T>, const T*, Matrix<T>);                 \
   template void linear_backward_input<T>(const Context<T>&, Matrix<const T>, Matrix<const T>,  \
                                          Matrix<T>);                                           \
   template void linear_backward_weight<T>(const Context<T>&, Matrix<const T>, Matrix<const T>, \

@@ -15,6 +15,12 @@ template <class T>
 void linear_forward(const Context<T>& c, Matrix<const T> x, Matrix<const T> weight,
                     Vector<const T> bias, Matrix<T> y, const T* addend = nullptr);
 
+/// y = x W + b + addend where `in` is cut over the tensor group (Megatron-LM's row-parallel layer):
+/// y and addend have the stream's rows [n,out].
+template <class T>
+void row_parallel_forward(const Context<T>& c, Matrix<const T> x, Matrix<const T> weight,
+                          Vector<const T> bias, const T* addend, Matrix<T> y);
+
 /// dx [N,in] = dy [N,out] W^T.
 template <class T>
 void linear_backward_input(const Context<T>& c, Matrix<const T> dy, Matrix<const T> weight,

@@ -1,14 +1,13 @@
-// The residual stream [N,D] between units, and how the input of each block waits for its backward:
-// where it was written, or moved to host memory, so that one place serves all blocks (P_a+cpu of
-// arXiv 1910.02054, section 6.1, without partitioning).
+// The residual stream [n,D] between units, and how the input of each block waits for its backward:
+// where it was written; cut over the tensor group, of which each rank keeps its rows (P_a of arXiv
+// 1910.02054, section 6.1); or in host memory, cut or not (P_a+cpu). In the latter cases one place
+// serves all blocks.
 #pragma once
 
 #include <vector>
 
 #include "deck/config.hpp"
-#include "memory/arenas.hpp"
-#include "model/gpt_spec.hpp"
-#include "tensor/view.hpp"
+#include "model/tensor_group.hpp"
 
 namespace kzero::model {
 
@@ -17,21 +16,28 @@ class ResidualStream {
  public:
   /// Inputs that are kept while the rest of their blocks is computed again are in category
   /// recompute, or where the deck offloads them in offloaded; all other places in activations.
+  /// `rows` are the stream's. The group must outlive this.
   ResidualStream(memory::Arenas& arenas, const GptShape& shape, const deck::Recompute& recompute,
-                 Index rows);
+                 Index rows, const TensorGroup<T>& group);
 
   /// Where block i reads its input, and for i = L the head; at(i + 1), where block i writes, may be
   /// the same memory.
-  const tensor::Matrix<T>& at(Index i) const { return places_[static_cast<std::size_t>(i)]; }
+  const Matrix<T>& at(Index i) const { return places_[static_cast<std::size_t>(i)]; }
 
   /// Call before block i runs forward.
-  void keep(const tensor::Execution& exec, Index i) const;
+  void keep(const Execution& exec, Index i) const;
 
-  /// Call before block i runs backward: at(i) is its input again.
-  void restore(const tensor::Execution& exec, Index i) const;
+  /// Call before block i runs backward: at(i) is its input again. Collective over the tensor group.
+  void restore(const Execution& exec, Index i) const;
 
  private:
-  std::vector<tensor::Matrix<T>> places_;       // of L + 1
+  Matrix<T> own_part(Index i) const;
+
+  const TensorGroup<T>& group_;
+  Index first_row_ = 0, own_rows_ = 0;  // of what this rank keeps
+  bool is_cut_ = false;
+  std::vector<Matrix<T>> places_;               // of L + 1
+  std::vector<Matrix<T>> kept_;                 // of L, or none
   std::vector<tensor::HostMatrix<T>> on_host_;  // of L, or none
 };
 

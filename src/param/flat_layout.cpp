@@ -11,7 +11,7 @@ FlatLayout::FlatLayout(const Table& table, Index ranks) : ranks_(ranks) {
     unit.owned = owned_total_;
     for (const ParamSpec& p : spec.params) {
       unit.offsets.push_back(unit.elements);
-      unit.elements += p.elements();
+      unit.elements += p.held();
     }
     unit.padded = round_up(unit.elements, ranks);
     unit.piece = unit.padded / ranks;
@@ -25,7 +25,7 @@ FlatLayout::FlatLayout(const Table& table, Index ranks) : ranks_(ranks) {
 std::vector<Part> parts(const UnitSpec& spec, const UnitLayout& layout, Index begin, Index end) {
   std::vector<Part> found;
   for (std::size_t i = 0; i < spec.params.size(); ++i) {
-    const Index first = layout.offsets[i], last = first + spec.params[i].elements();
+    const Index first = layout.offsets[i], last = first + spec.params[i].held();
     const Index from = std::max(begin, first), to = std::min(end, last);
     if (from < to) found.push_back({static_cast<Index>(i), from - first, from, to - from});
   }

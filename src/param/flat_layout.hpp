@@ -1,6 +1,7 @@
 // Where parameters lie: every unit is one flat range, its parameters one behind the other, padded
 // to a multiple of the data-parallel ranks and cut into equal pieces, one a rank: the same
-// ownership in every ZeRO stage. Pure integers; padding belongs to a run and never reaches a file.
+// ownership in every ZeRO stage. A unit is what one tensor-parallel rank holds of it. Pure
+// integers; padding belongs to a run and never reaches a file.
 #pragma once
 
 #include <vector>
@@ -47,7 +48,7 @@ class FlatLayout {
 /// One parameter's intersection with a range of its unit.
 struct Part {
   Index param = 0;     // position in the unit
-  Index in_param = 0;  // first element within the parameter
+  Index in_param = 0;  // first element within what is held of the parameter
   Index in_unit = 0;   // first element within the unit
   Index count = 0;
 };

@@ -2,6 +2,7 @@
 
 #include "train/buffers.hpp"
 #include "train/reports.hpp"
+#include "train/theory.hpp"
 
 namespace kzero::plan {
 
@@ -27,7 +28,7 @@ Index Entry::sent_bytes() const {
 }
 
 Entry plan(const deck::Config& config, Index threads) {
-  const train::Blueprint blueprint(config, config.grid.data);
+  const train::Blueprint blueprint(config, config.grid.data, {0, config.grid.tensor});
   const memory::Bytes held = train::planned_bytes(config, blueprint, threads);
   Entry entry;
   entry.data_ranks = config.grid.data;

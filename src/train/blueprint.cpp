@@ -1,6 +1,5 @@
 #include "train/blueprint.hpp"
 
-#include "model/gpt_spec.hpp"
 #include "model/gpt_trace.hpp"
 
 namespace kzero::train {
@@ -13,8 +12,9 @@ zero::ScheduleOptions schedule_options(const deck::Config& config, const zero::S
 
 }  // namespace
 
-Blueprint::Blueprint(const deck::Config& config, Index data_ranks)
-    : table(model::gpt_table(config.model)),
+Blueprint::Blueprint(const deck::Config& config, Index data_ranks, const model::TensorRank& rank)
+    : tensor(rank),
+      table(model::gpt_table(config.model, rank)),
       layout(table, data_ranks),
       stage(zero::stage(config.zero.stage, data_ranks)),
       micro_batches(

@@ -4,14 +4,16 @@
 
 #include "comm/communicator.hpp"
 #include "deck/config.hpp"
+#include "model/gpt_spec.hpp"
 #include "zero/schedule.hpp"
 
 namespace kzero::train {
 
-/// Who computes: of a launch, or of one that is only planned.
+/// Who computes: a rank of a launch, or of one that is only planned.
 struct Machine {
   Index data_ranks = 1;
   Index threads = 1;
+  model::TensorRank tensor{};
 };
 
 /// zero.overlap for who makes a communicator or a bucket.
@@ -19,8 +21,14 @@ inline comm::Overlap overlap_of(const deck::Config& config) {
   return config.zero.overlap ? comm::Overlap::yes : comm::Overlap::no;
 }
 
+/// For the tensor group's communicator, which works while the data group's may be under way.
+inline comm::Overlap overlap_beside(const deck::Config& config) {
+  return config.zero.overlap ? comm::Overlap::beside : comm::Overlap::no;
+}
+
 struct Blueprint {
-  param::Table table;
+  model::TensorRank tensor;
+  param::Table table;  // as this tensor rank holds it
   param::FlatLayout layout;
   zero::Stage stage;
   Index micro_batches;  // of a step, on every rank
@@ -28,7 +36,7 @@ struct Blueprint {
   zero::Schedule training, validation;
 
   /// The deck is resolved.
-  Blueprint(const deck::Config& config, Index data_ranks);
+  Blueprint(const deck::Config& config, Index data_ranks, const model::TensorRank& tensor = {});
 };
 
 }  // namespace kzero::train

@@ -51,7 +51,7 @@ zero::GradientOptions gradient_options(const deck::Config& config, const Bluepri
 
 template <class T>
 Buffers<T>::Buffers(memory::Arenas& arenas, const deck::Config& config, const Blueprint& b,
-                    Index rank, Index threads, tensor::Gemm* gemm)
+                    Index rank, Index threads, tensor::Gemm* gemm, comm::Communicator* tensor)
     : parameters(arenas, b.layout, b.stage.parameters,
                  std::max(b.training.gathered_elements(), b.validation.gathered_elements()), rank),
       gradients(arenas, b.layout, gradient_options(config, b), b.training.target_elements(), rank),
@@ -60,7 +60,8 @@ Buffers<T>::Buffers(memory::Arenas& arenas, const deck::Config& config, const Bl
       second(state_buffer(arenas, config, b)),
       host_updater(updater_of<T>(arenas, config, b)),
       partial(take_partial(arenas, b.layout)),
-      model(arenas, config.model, config.recompute, {config.train.micro_batch, threads}, gemm),
+      model(arenas, config.model, config.recompute, {config.train.micro_batch, threads}, gemm,
+            {b.tensor, tensor, config.zero.bucket}),
       batches(arenas, config.train.micro_batch, config.model.sequence, config.model.vocab),
       optimizer_(b.stage.optimizer) {}
 
@@ -84,13 +85,14 @@ template struct Buffers<fp16>;
 memory::Bytes planned_bytes(const deck::Config& config, const Blueprint& blueprint, Index threads) {
   memory::Arenas measuring;
   with_type(config.train.precision, [&](auto type) {
-    Buffers<decltype(type)>(measuring, config, blueprint, 0, threads, nullptr);
+    Buffers<decltype(type)>(measuring, config, blueprint, 0, threads, nullptr, nullptr);
   });
   return measuring.bytes();
 }
 
 memory::Bytes planned_bytes(const deck::Config& config, const Machine& machine) {
-  return planned_bytes(config, Blueprint(config, machine.data_ranks), machine.threads);
+  return planned_bytes(config, Blueprint(config, machine.data_ranks, machine.tensor),
+                       machine.threads);
 }
 
 }  // namespace kzero::train

@@ -25,8 +25,9 @@ struct Buffers {
   model::Gpt<T> model;
   Batches batches;
 
+  /// `data_rank` is this rank's in its data group; `gemm` and `tensor` are null while measuring.
   Buffers(memory::Arenas& arenas, const deck::Config& config, const Blueprint& blueprint,
-          Index rank, Index threads, tensor::Gemm* gemm);
+          Index data_rank, Index threads, tensor::Gemm* gemm, comm::Communicator* tensor);
 
   /// The parameters that this rank's optimizer updates, from the first of unit u, and their state.
   T* updated(Index u) const;

@@ -7,6 +7,7 @@
 #include "checkpoint/piece.hpp"
 #include "comm/communicator.hpp"
 #include "data/sampler.hpp"
+#include "grid/process_grid.hpp"
 #include "memory/ledger.hpp"
 #include "optim/loss_scaler.hpp"
 #include "train/buffers.hpp"
@@ -30,33 +31,42 @@ class Engine {
   virtual const memory::Bytes& planned() const = 0;
 
   /// Parameters from the deck's seed, or from `values` where given; moments zero. Collective over
-  /// the data group.
+  /// all ranks of the grid.
   virtual void initialise(const InitialValues& values) = 0;
 
   /// The parts of master weights and moments that this rank writes to a checkpoint: each element on
-  /// one rank. They stay valid, and the engine must not step, until the next call of the engine.
+  /// one rank of the grid. They stay valid, and the engine must not step, until the next call of
+  /// the engine.
   virtual std::vector<checkpoint::Piece> owned_pieces() = 0;
 
   /// As above, for all that this rank needs from a checkpoint; call loaded() once they are filled,
-  /// on every rank of the data group.
+  /// on every rank of the grid.
   virtual std::vector<checkpoint::Piece> needed_pieces() = 0;
   virtual void loaded() = 0;
 
   /// One optimizer step on the samples of global step `step`; its traffic is counted as a step's.
-  /// Collective over the data group.
+  /// Collective over all ranks of the grid.
   virtual StepResult step(Index step, const data::Sampler& sampler) = 0;
 
   /// Mean loss of `batches` global batches from the validation samples' beginning. Collective over
-  /// the data group.
+  /// all ranks of the grid.
   virtual double validate(Index batches, const data::Sampler& sampler) = 0;
 
   virtual optim::LossScaler& scaler() = 0;
 };
 
-/// Allocates everything: config, ledger and communicator must outlive the engine. The deck is
-/// resolved. Throws Error(memory) if it does not fit.
-std::unique_ptr<Engine> make_engine(const deck::Config& config, const Machine& machine,
-                                    comm::Communicator& data, const grid::Group& data_group,
+/// Whom a rank works with: communicators for what grows with the model, groups for words.
+struct Peers {
+  comm::Communicator& data;
+  comm::Communicator& tensor;
+  const grid::ProcessGrid& grid;
+};
+
+model::TensorRank tensor_rank(const grid::ProcessGrid& grid);
+
+/// Allocates everything: config, ledger and peers must outlive the engine. The deck is resolved.
+/// Throws Error(memory) if it does not fit.
+std::unique_ptr<Engine> make_engine(const deck::Config& config, Index threads, const Peers& peers,
                                     tensor::Gemm& gemm, memory::Ledger& ledger);
 
 }  // namespace kzero::train

@@ -9,9 +9,13 @@ namespace {
 using Master = tensor::Vector<float>;
 
 void copy_from(const tensor::Execution& exec, const InitialValues& values,
-               const param::ParamSpec& p, const checkpoint::Range& range, Master master) {
-  std::vector<float> staging(static_cast<std::size_t>(range.count));
-  values(p, range, staging);
+               const param::ParamSpec& p, const param::Part& part, Master master) {
+  std::vector<float> staging(static_cast<std::size_t>(part.count));
+  p.cut.for_each_run(part.in_param, part.count, [&](Index held, Index begin, Index count) {
+    values(p, {begin, count},
+           std::span(staging).subspan(static_cast<std::size_t>(held - part.in_param),
+                                      static_cast<std::size_t>(count)));
+  });
   Kokkos::deep_copy(exec, master,
                     Kokkos::View<float*, Kokkos::HostSpace, Kokkos::MemoryUnmanaged>(
                         staging.data(), staging.size()));
@@ -30,10 +34,11 @@ void set_first_values(const tensor::Execution& exec, std::uint64_t seed,
       const Master master(unit.state.master + part.in_unit - unit.held.begin,
                           static_cast<std::size_t>(part.count));
       if (values) {
-        copy_from(exec, values, p, {part.in_param, part.count}, master);
+        copy_from(exec, values, p, part, master);
       } else if (p.init == param::Init::normal) {
         kernels::draw_normal(exec, seed, static_cast<std::uint64_t>(first_id + part.param),
-                             part.in_param, static_cast<float>(p.std), master);
+                             {part.in_param, p.cut.stride, p.cut.begin, p.cut.length},
+                             static_cast<float>(p.std), master);
       } else {
         kernels::fill<float>(exec, master, p.init == param::Init::ones ? 1.0F : 0.0F);
       }

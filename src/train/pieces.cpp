@@ -6,17 +6,26 @@ namespace {
 
 using HostVector = Kokkos::View<float*, Kokkos::HostSpace, Kokkos::MemoryUnmanaged>;
 
+/// The ranges of the whole parameter that a part holds.
+std::vector<checkpoint::Range> ranges_of(const param::Cut& cut, const param::Part& part) {
+  std::vector<checkpoint::Range> ranges;
+  cut.for_each_run(part.in_param, part.count, [&](Index, Index begin, Index count) {
+    ranges.push_back({begin, count});
+  });
+  return ranges;
+}
+
 }  // namespace
 
-Pieces::Pieces(const std::vector<UnitState>& units, zero::Placement placement, Index rank) {
+Pieces::Pieces(const std::vector<UnitState>& units, zero::Placement placement, Index rank,
+               Wanted wanted) {
   for (const UnitState& unit : units) {
-    const zero::Range wanted = zero::held(placement, *unit.layout, rank);
-    for (const param::Part& part :
-         param::parts(*unit.spec, *unit.layout, wanted.begin, wanted.end)) {
+    const zero::Range range = zero::held(placement, *unit.layout, rank);
+    for (const param::Part& part : param::parts(*unit.spec, *unit.layout, range.begin, range.end)) {
+      const param::ParamSpec& p = unit.spec->params[static_cast<std::size_t>(part.param)];
+      if (wanted == Wanted::cut && p.cut.is_whole()) continue;
       const Index at = part.in_unit - unit.held.begin;
-      pieces_.push_back({unit.spec->params[static_cast<std::size_t>(part.param)].name,
-                         {{part.in_param, part.count}},
-                         view(unit.state.master + at, part.count),
+      pieces_.push_back({p.name, ranges_of(p.cut, part), view(unit.state.master + at, part.count),
                          view(unit.state.first + at, part.count),
                          view(unit.state.second + at, part.count)});
     }

@@ -18,12 +18,16 @@ struct UnitState {
   optim::State state;  // from held.begin
 };
 
+/// All parameters, or those alone of which other tensor ranks hold other parts.
+enum class Wanted { all, cut };
+
 /// On host builds the pieces are views of the state itself; on device builds of copies that
 /// download() and upload() keep in step.
 class Pieces {
  public:
-  /// The parts of each unit that `rank` holds under `placement`: no more than its state does.
-  Pieces(const std::vector<UnitState>& units, zero::Placement placement, Index rank);
+  /// The parts of each unit that data rank `rank` holds under `placement`: no more than its state
+  /// does.
+  Pieces(const std::vector<UnitState>& units, zero::Placement placement, Index rank, Wanted wanted);
 
   void download();
   void upload() const;

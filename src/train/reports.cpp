@@ -8,48 +8,8 @@
 #include <sstream>
 
 #include "metrics/meters.hpp"
-#include "zero/bucket.hpp"
 
 namespace kzero::train {
-
-// Paper section 7: a reduce-scatter and an all-gather of all units, of gradients in stage 0 and of
-// parameters in stages 1 and 2; in stage 3 the gathers of the schedule.
-std::vector<metrics::TrafficRow> theory(const deck::Config& config, const Blueprint& blueprint) {
-  const Index ranks = blueprint.layout.ranks();
-  if (ranks == 1) return {};
-  const bool shards_parameters = blueprint.stage.parameters == zero::Placement::partitioned;
-  const bool shards_state = blueprint.stage.optimizer == zero::Placement::partitioned;
-  const Index all = zero::exchanged_elements(blueprint.layout.padded(), ranks);
-  const Index reductions = blueprint.adds_reduced ? blueprint.micro_batches : 1;
-  const Index gathers =
-      shards_parameters
-          ? blueprint.micro_batches * zero::exchanged_elements(blueprint.training.gathers(), ranks)
-          : all;
-  const Index width = bytes_of(config.train.precision);
-  const auto row = [&](const char* operation, const char* purpose, Index elements) {
-    return metrics::TrafficRow{"data", operation, purpose, 0, 0, elements, elements * width};
-  };
-  return {row("reduce_scatter", "gradients", reductions * all),
-          row("all_gather", shards_state ? "parameters" : "gradients", gathers)};
-}
-
-std::vector<metrics::TrafficRow> counted(const comm::Traffic& traffic,
-                                         std::vector<metrics::TrafficRow> rows) {
-  for (const auto& [channel, volume] : traffic.in_steps()) {
-    const auto same = [&, &at = channel](const metrics::TrafficRow& row) {
-      return row.group == at.group && row.operation == name_of(at.operation) &&
-             row.purpose == name_of(at.purpose);
-    };
-    auto row = std::find_if(rows.begin(), rows.end(), same);
-    if (row == rows.end()) {
-      row = rows.insert(rows.end(), {channel.group, std::string(name_of(channel.operation)),
-                                     std::string(name_of(channel.purpose)), 0, 0, 0, 0});
-    }
-    row->elements_per_step = volume.elements / volume.steps;
-    row->bytes_per_step = volume.bytes / volume.steps;
-  }
-  return rows;
-}
 
 namespace {
 

@@ -1,23 +1,11 @@
 // What a run says of itself at its start and end, gathered from all ranks into plain records.
 #pragma once
 
-#include "comm/traffic.hpp"
-#include "deck/config.hpp"
 #include "grid/process_grid.hpp"
 #include "memory/ledger.hpp"
 #include "metrics/records.hpp"
-#include "train/blueprint.hpp"
 
 namespace kzero::train {
-
-/// What one rank sends in a step by theory (paper section 7), padding included; elements_per_step
-/// and bytes_per_step are left 0.
-std::vector<metrics::TrafficRow> theory(const deck::Config& config, const Blueprint& blueprint);
-
-/// Traffic counted in steps beside theory: the mean of those steps that used a channel (a skipped
-/// step updates no parameters).
-std::vector<metrics::TrafficRow> counted(const comm::Traffic& traffic,
-                                         std::vector<metrics::TrafficRow> rows);
 
 std::vector<metrics::CategoryBytes> categories(const memory::Bytes& planned,
                                                const memory::Bytes& peak);

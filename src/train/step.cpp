@@ -17,8 +17,13 @@ template <class T>
 memory::Arenas measure(const deck::Config& config, const Blueprint& blueprint, Index rank,
                        Index threads) {
   memory::Arenas arenas;
-  const Buffers<T> counted(arenas, config, blueprint, rank, threads, nullptr);
+  const Buffers<T> counted(arenas, config, blueprint, rank, threads, nullptr, nullptr);
   return arenas;
+}
+
+/// Parameters that every tensor rank holds whole are rank 0's to write.
+Wanted writes_of(const model::TensorRank& tensor) {
+  return tensor.rank == 0 ? Wanted::all : Wanted::cut;
 }
 
 template <class T>
@@ -34,21 +39,20 @@ void clear(const tensor::Execution& exec, const zero::FlatBuffer<T>& buffer) {
 }  // namespace
 
 template <class T>
-TypedEngine<T>::TypedEngine(const deck::Config& config, const Machine& machine,
-                            comm::Communicator& data, const grid::Group& data_group,
+TypedEngine<T>::TypedEngine(const deck::Config& config, Index threads, const Peers& peers,
                             tensor::Gemm& gemm, memory::Ledger& ledger)
     : config_(config),
-      data_(data),
-      data_group_(data_group),
-      batch_plan_{config.train.global_batch, machine.data_ranks, config.train.micro_batch},
-      blueprint_(config, machine.data_ranks),
-      measured_(measure<T>(config, blueprint_, data.rank(), machine.threads)),
+      data_(peers.data),
+      grid_(peers.grid),
+      batch_plan_{config.train.global_batch, data_.size(), config.train.micro_batch},
+      blueprint_(config, data_.size(), tensor_rank(peers.grid)),
+      measured_(measure<T>(config, blueprint_, data_.rank(), threads)),
       arenas_(measured_, ledger),
-      buffers_(arenas_, config, blueprint_, data.rank(), machine.threads, &gemm),
+      buffers_(arenas_, config, blueprint_, data_.rank(), threads, &gemm, &peers.tensor),
       states_(states()),
       scaler_(config.train.precision, config.optimizer),
-      owned_(states_, zero::Placement::partitioned, data.rank()),
-      needed_(states_, blueprint_.stage.optimizer, data.rank()) {
+      owned_(states_, zero::Placement::partitioned, data_.rank(), writes_of(blueprint_.tensor)),
+      needed_(states_, blueprint_.stage.optimizer, data_.rank(), Wanted::all) {
   // Padding takes part in exchanges, so it has to hold zeros from the start.
   const tensor::Execution& exec = buffers_.model.exec();
   clear(exec, buffers_.parameters.held());
@@ -126,7 +130,7 @@ StepResult TypedEngine<T>::step(Index step, const data::Sampler& sampler) {
   result.lr = optim::learning_rate(config_.optimizer, step, config_.train.steps);
   result.loss_scale = scaler_.scale();
   const auto tokens = static_cast<double>(config_.train.global_batch * config_.model.sequence);
-  result.loss = data_group_.sum(accumulate(step, sampler)) / tokens;
+  result.loss = grid_.data().sum(accumulate(step, sampler)) / tokens;
   result.grad_norm = gradient_norm() / result.loss_scale;
   result.skipped = !std::isfinite(result.grad_norm);
   if (!result.skipped) {
@@ -195,18 +199,34 @@ double TypedEngine<T>::run(const param::Operation& operation, const model::Batch
 
 template <class T>
 double TypedEngine<T>::gradient_norm() {
-  // Each element counts once, on the rank that owns it; the sum over ranks is in rank order.
-  double squares = 0;
+  // Each element counts once, on the rank that owns it; the sum over ranks is in rank order. What
+  // every tensor rank holds whole counts on the first of them.
+  double sum = 0;
   for (std::size_t i = 0; i < blueprint_.table.size(); ++i) {
     const auto u = static_cast<Index>(i);
     const zero::Range own =
         zero::held(zero::Placement::partitioned, blueprint_.layout.unit(u), data_.rank());
-    if (own.begin == own.end) continue;
-    squares += kernels::sum_of_squares<T>(
-        buffers_.model.exec(), vector<const T>(buffers_.gradients.owned(u), own.end - own.begin),
-        buffers_.partial);
+    if (blueprint_.tensor.rank == 0) {
+      sum += squares(u, 0, own.end - own.begin);
+      continue;
+    }
+    const param::UnitSpec& spec = blueprint_.table[i];
+    for (const auto& part : param::parts(spec, blueprint_.layout.unit(u), own.begin, own.end)) {
+      const Index at = part.in_unit - own.begin;
+      if (!spec.params[static_cast<std::size_t>(part.param)].cut.is_whole())
+        sum += squares(u, at, at + part.count);
+    }
   }
-  return std::sqrt(data_group_.sum(squares));
+  return std::sqrt(grid_.world().sum(sum));
+}
+
+/// Of elements [begin, end) of this rank's piece of a unit's gradient.
+template <class T>
+double TypedEngine<T>::squares(Index unit, Index begin, Index end) {
+  if (begin == end) return 0;
+  return kernels::sum_of_squares<T>(
+      buffers_.model.exec(), vector<const T>(buffers_.gradients.owned(unit) + begin, end - begin),
+      buffers_.partial);
 }
 
 template <class T>
@@ -243,7 +263,7 @@ double TypedEngine<T>::validate(Index batches, const data::Sampler& sampler) {
     }
   }
   const Index tokens = batches * config_.train.global_batch * config_.model.sequence;
-  return data_group_.sum(losses) / static_cast<double>(tokens);
+  return grid_.data().sum(losses) / static_cast<double>(tokens);
 }
 
 /// The sum of one micro-batch's losses.
@@ -266,12 +286,14 @@ double TypedEngine<T>::evaluate(const model::Batch& batch) {
   return losses;
 }
 
-std::unique_ptr<Engine> make_engine(const deck::Config& config, const Machine& machine,
-                                    comm::Communicator& data, const grid::Group& data_group,
+model::TensorRank tensor_rank(const grid::ProcessGrid& grid) {
+  return {grid.tensor().rank(), grid.tensor().size()};
+}
+
+std::unique_ptr<Engine> make_engine(const deck::Config& config, Index threads, const Peers& peers,
                                     tensor::Gemm& gemm, memory::Ledger& ledger) {
   return with_type(config.train.precision, [&](auto type) -> std::unique_ptr<Engine> {
-    return std::make_unique<TypedEngine<decltype(type)>>(config, machine, data, data_group, gemm,
-                                                         ledger);
+    return std::make_unique<TypedEngine<decltype(type)>>(config, threads, peers, gemm, ledger);
   });
 }
 

@@ -9,8 +9,8 @@ namespace kzero::train {
 template <class T>
 class TypedEngine : public Engine {
  public:
-  TypedEngine(const deck::Config& config, const Machine& machine, comm::Communicator& data,
-              const grid::Group& data_group, tensor::Gemm& gemm, memory::Ledger& ledger);
+  TypedEngine(const deck::Config& config, Index threads, const Peers& peers, tensor::Gemm& gemm,
+              memory::Ledger& ledger);
 
   const Blueprint& blueprint() const override { return blueprint_; }
   const memory::Bytes& planned() const override { return measured_.bytes(); }
@@ -29,6 +29,7 @@ class TypedEngine : public Engine {
              float scale);
   double evaluate(const model::Batch& batch);
   double gradient_norm();
+  double squares(Index unit, Index begin, Index end);
   void update(const optim::Update& update);
   void parameters_from_master();
   bool publishes() const;
@@ -36,7 +37,7 @@ class TypedEngine : public Engine {
 
   const deck::Config& config_;
   comm::Communicator& data_;
-  const grid::Group& data_group_;
+  const grid::ProcessGrid& grid_;
   data::BatchPlan batch_plan_;
   Blueprint blueprint_;
   memory::Arenas measured_;

@@ -20,6 +20,7 @@
 #include "train/peak.hpp"
 #include "train/product_library.hpp"
 #include "train/reports.hpp"
+#include "train/theory.hpp"
 
 namespace kzero::train {
 
@@ -59,7 +60,7 @@ class Run {
   metrics::Console console_;
   std::optional<metrics::JsonlSink> sink_;  // on rank 0
   comm::Traffic traffic_;
-  std::unique_ptr<comm::Communicator> data_comm_;
+  std::unique_ptr<comm::Communicator> data_comm_, tensor_comm_;
   data::Dataset dataset_;
   std::unique_ptr<tensor::Gemm> gemm_;
   memory::Ledger ledger_;
@@ -78,16 +79,19 @@ Run::Run(const RunRequest& request, const runtime::Session& session)
       console_(std::cout, metrics::console_mode(session.rank()), config_.run.log_every),
       data_comm_(comm::make_communicator(config_.run.communicator, train::overlap_of(config_),
                                          grid_.data(), traffic_)),
+      tensor_comm_(comm::make_communicator(config_.run.communicator, train::overlap_beside(config_),
+                                           grid_.tensor(), traffic_)),
       dataset_(open_data()),
       gemm_(make_product_library(config_.run.gemm)) {
-  const Machine machine{grid_.data().size(), session.threads()};
+  const Machine machine{grid_.data().size(), session.threads(), tensor_rank(grid_)};
   grid::together(grid_.world(), [&] {
     require_memory(machine);
     if (session.rank() == 0) sink_.emplace(config_.run.metrics);
   });
   resident_at_start_ = metrics::resident_peak_bytes();
   grid::together(grid_.world(), [&] {
-    engine_ = make_engine(config_, machine, *data_comm_, grid_.data(), *gemm_, ledger_);
+    engine_ =
+        make_engine(config_, machine.threads, {*data_comm_, *tensor_comm_, grid_}, *gemm_, ledger_);
   });
   const double peak = config_.run.peak_tflops > 0
                           ? config_.run.peak_tflops * 1e12

@@ -148,7 +148,7 @@ class Allocations : public testing::TestWithParam<Dtype> {};
 TEST_P(Allocations, NoneInAStep) {
   const grid::Group group = first_ranks(launch_ranks());
   deck::Config config = small_deck(GetParam());
-  config.recompute = {deck::RecomputeMode::block, deck::Offload::host};
+  config.recompute = {.mode = deck::RecomputeMode::block, .offload = deck::Offload::host};
   Training training(config, group);
   training.engine->initialise({});
   training.run(0, 3);

@@ -30,9 +30,9 @@ std::vector<deck::Config> decks() {
     every_stage(config);
     using deck::RecomputeMode;
     for (const auto& [stage, recompute] :
-         {std::pair<Index, deck::Recompute>{0, {RecomputeMode::selective}},
-          {3, {RecomputeMode::block}},
-          {2, {RecomputeMode::block, deck::Offload::host}}}) {
+         {std::pair<Index, deck::Recompute>{0, {.mode = RecomputeMode::selective}},
+          {3, {.mode = RecomputeMode::block}},
+          {2, {.mode = RecomputeMode::block, .offload = deck::Offload::host}}}) {
       config.zero.stage = stage, config.recompute = recompute;
       all.push_back(config);
     }
@@ -60,7 +60,8 @@ TEST(Plan, BytesOfEveryCategoryAreTheLedgersPeak) {
     training.engine->initialise({});
     training.run(0, 2);
     training.engine->validate(1, *training.dataset.training);
-    const memory::Bytes planned = train::planned_bytes(training.config, {group.size(), 1});
+    const memory::Bytes planned = train::planned_bytes(
+        training.config, {training.grid.data().size(), 1, train::tensor_rank(training.grid)});
     EXPECT_EQ(planned, training.engine->planned()) << describe(config);
     EXPECT_EQ(planned, training.ledger.peaks()) << describe(config);
   }
@@ -125,9 +126,9 @@ TEST(Plan, TheLedgerIsEmptyAfterTheRun) {
     config.train.global_batch = group.size();
     config = resolved(config, group.size());
     comm::Traffic traffic;
-    const auto comm = comm::make_communicator("mpi", comm::Overlap::yes, group, traffic);
+    const Links links(group, comm::Overlap::yes, traffic);
     const auto gemm = tensor::make_gemm(tensor::Backend::reference);
-    const auto engine = train::make_engine(config, {group.size(), 1}, *comm, group, *gemm, ledger);
+    const auto engine = train::make_engine(config, 1, links.peers(), *gemm, ledger);
     EXPECT_GT(ledger.now(memory::Category::parameters), 0);
   }
   for (std::size_t i = 0; i < memory::category_count; ++i) {
@@ -217,10 +218,10 @@ TEST(Plan, AModelThatDoesNotFitIsAnErrorThatNamesTheCategory) {
   memory::Ledger ledger;
   comm::Traffic traffic;
   config = resolved(config, group.size());
-  const auto comm = comm::make_communicator("mpi", comm::Overlap::yes, group, traffic);
+  const Links links(group, comm::Overlap::yes, traffic);
   const auto gemm = tensor::make_gemm(tensor::Backend::reference);
   try {
-    train::make_engine(config, {group.size(), 1}, *comm, group, *gemm, ledger);
+    train::make_engine(config, 1, links.peers(), *gemm, ledger);
     FAIL() << "two hundred terabytes were had";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ExitCode::memory);

@@ -3,46 +3,16 @@
 // computed again or moved to the host.
 #include <gtest/gtest.h>
 
-#include <cstdlib>
-
-#include "support/guarded.hpp"
-#include "support/training.hpp"
+#include "support/outcome.hpp"
 
 namespace kzero::tests {
 namespace {
-
-constexpr Index steps = 4;
-
-struct Outcome {
-  std::vector<double> numbers;
-  double validation = 0;
-  std::string weights;  // master weights and moments of this rank's pieces
-};
-
-Outcome train(const deck::Config& config, const grid::Group& group) {
-  Training training(config, group);
-  training.engine->initialise({});
-  Outcome outcome;
-  outcome.numbers = numbers_of(training.run(0, steps));
-  outcome.validation = training.engine->validate(1, *training.dataset.training);
-  outcome.weights = owned_state(training);
-  return outcome;
-}
-
-void expect_same(const Outcome& a, const Outcome& b, const std::string& what) {
-  EXPECT_TRUE(same_bits(a.numbers, b.numbers)) << what;
-  EXPECT_TRUE(same_bits(std::vector{a.validation}, std::vector{b.validation})) << what;
-  EXPECT_TRUE(a.weights == b.weights) << "weights and moments, " << what;
-}
 
 std::string describe(const deck::Zero& zero) {
   return "stage " + std::to_string(zero.stage) + ", bucket " + std::to_string(zero.bucket) +
          ", prefetch " + std::to_string(zero.prefetch_units) +
          (zero.overlap ? ", overlap" : ", no overlap");
 }
-
-/// Whether the launch has many ranks on few cores, and so should try less.
-bool has_few_cores() { return std::getenv("KZERO_FEWER_VARIANTS") != nullptr; }
 
 /// Buckets of sizes that divide nothing, and larger than any unit; depths from none to more than
 /// there are units. Two where cores are few.
@@ -67,11 +37,11 @@ class Stages : public testing::TestWithParam<Dtype> {
  protected:
   void expect_all_stages_alike(deck::Config config) {
     config.zero.stage = 0;
-    const Outcome expected = train(config, group);
+    const Outcome expected = train_outcome(config, group);
     for (const Index stage : {0, 1, 2, 3}) {
       for (const deck::Zero& variant : variants(stage)) {
         config.zero = variant;
-        expect_same(train(config, group), expected, describe(variant));
+        expect_same(train_outcome(config, group), expected, describe(variant));
       }
     }
   }
@@ -97,16 +67,17 @@ TEST_P(Stages, WithReducedMicroBatches) {
 TEST_P(Stages, WithRecomputation) {
   deck::Config config = small_deck(GetParam());
   config.train.global_batch = 2 * launch_ranks();
-  const Outcome expected = train(config, group);
+  const Outcome expected = train_outcome(config, group);
   using deck::RecomputeMode;
   for (const deck::Recompute& recompute :
-       {deck::Recompute{RecomputeMode::selective}, deck::Recompute{RecomputeMode::block},
-        deck::Recompute{RecomputeMode::block, deck::Offload::host}}) {
+       {deck::Recompute{.mode = RecomputeMode::selective},
+        deck::Recompute{.mode = RecomputeMode::block},
+        deck::Recompute{.mode = RecomputeMode::block, .offload = deck::Offload::host}}) {
     config.recompute = recompute;
     for (const Index stage : {0, 1, 2, 3}) {
       if (stage < 3 && has_few_cores()) continue;
       config.zero = variants(stage).front();
-      expect_same(train(config, group), expected,
+      expect_same(train_outcome(config, group), expected,
                   std::string(name_of(recompute.mode)) +
                       (recompute.offload == deck::Offload::host ? ", host, " : ", ") +
                       describe(config.zero));
@@ -118,11 +89,11 @@ TEST_P(Stages, LocalAccumulationGivesStages0And1TheSameBits) {
   deck::Config config = small_deck(GetParam());
   config.train.global_batch = 3 * launch_ranks();
   config.zero.accumulate = deck::Accumulate::local;
-  const Outcome expected = train(config, group);
+  const Outcome expected = train_outcome(config, group);
   config.zero.stage = 1;
-  expect_same(train(config, group), expected, "stage 1");
+  expect_same(train_outcome(config, group), expected, "stage 1");
   config.zero.bucket = 509, config.zero.overlap = false;
-  expect_same(train(config, group), expected, "stage 1, small bucket");
+  expect_same(train_outcome(config, group), expected, "stage 1, small bucket");
 }
 
 // fp16 with a scale that overflows: skipped steps leave every stage as it was.
@@ -132,11 +103,11 @@ TEST(SkippedSteps, AreSkippedInEveryStage) {
   config.train.micro_batch = 0, config.train.global_batch = 2 * launch_ranks();
   config.optimizer.loss_scale = 0x1p24;
   config.optimizer.loss_scale_window = 1;
-  const Outcome expected = train(config, group);
+  const Outcome expected = train_outcome(config, group);
   EXPECT_EQ(expected.numbers[4], 1.0) << "the first step overflows";
   for (const Index stage : {1, 2, 3}) {
     config.zero.stage = stage;
-    expect_same(train(config, group), expected, "stage " + std::to_string(stage));
+    expect_same(train_outcome(config, group), expected, "stage " + std::to_string(stage));
   }
 }
 

@@ -10,11 +10,18 @@ namespace {
 
 enum class Micro { whole_share, one_sequence };
 
+struct Tensor {
+  Index ranks = 1;
+  bool sequence_parallel = false;
+};
+
 /// A case, its engine with the case's first weights, and the results of all its steps.
 struct CaseRun {
-  CaseRun(const std::string& name, Dtype precision, Micro micro)
+  CaseRun(const std::string& name, Dtype precision, Micro micro, const Tensor& tensor = {})
       : reference(name), group(first_ranks(launch_ranks())) {
     deck::Config config = reference.config();
+    config.grid.tensor = tensor.ranks;
+    config.model.sequence_parallel = tensor.sequence_parallel;
     config.train.precision = precision;
     config.zero.stage = 0;  // every rank then holds all that is compared; stages give the same bits
     config.train.micro_batch = micro == Micro::one_sequence ? 1 : 0;
@@ -54,12 +61,19 @@ void expect_fp32_run(const CaseRun& run) {
   }
   Index parameters = 0;
   for (const checkpoint::Piece& piece : run.training->engine->needed_pieces()) {
-    const auto expected = run.reference.numbers("final/" + piece.parameter);
+    const auto whole = run.reference.numbers("final/" + piece.parameter);
+    std::vector<double> expected;
+    for (const checkpoint::Range& range : piece.ranges) {
+      const auto from = whole.begin() + range.begin;
+      expected.insert(expected.end(), from, from + range.count);
+    }
     ASSERT_EQ(piece.master.size(), expected.size()) << piece.parameter;
     EXPECT_LE(relative_distance(piece.master, expected), 1e-5) << piece.parameter;
     parameters += static_cast<Index>(expected.size());
   }
-  EXPECT_EQ(parameters, param::elements_of(run.training->engine->blueprint().table));
+  if (run.training->config.grid.tensor == 1) {
+    EXPECT_EQ(parameters, param::elements_of(run.training->engine->blueprint().table));
+  }
 }
 
 TEST_P(ReferenceRun, Fp32AgreesWithFloat64) {
@@ -68,6 +82,40 @@ TEST_P(ReferenceRun, Fp32AgreesWithFloat64) {
 
 TEST_P(ReferenceRun, Fp32AccumulatingSingleSequencesAgreesWithFloat64) {
   expect_fp32_run(CaseRun(GetParam(), Dtype::fp32, Micro::one_sequence));
+}
+
+/// Tensor-parallel sizes that a case can have on the ranks of this launch.
+std::vector<Index> tensor_sizes(const std::string& name) {
+  const deck::Config config = ReferenceCase(name).config();
+  std::vector<Index> sizes;
+  for (Index tensor = 2; tensor <= launch_ranks(); ++tensor) {
+    const Index data = launch_ranks() / tensor;
+    if (launch_ranks() % tensor == 0 && config.model.heads % tensor == 0 &&
+        config.train.global_batch % data == 0)
+      sizes.push_back(tensor);
+  }
+  return sizes;
+}
+
+class TensorParallelRun : public testing::TestWithParam<std::string> {
+ protected:
+  void SetUp() override {
+    if (tensor_sizes(GetParam()).empty()) GTEST_SKIP() << "no grid of " << launch_ranks();
+  }
+};
+
+TEST_P(TensorParallelRun, Fp32AgreesWithFloat64) {
+  for (const Index tensor : tensor_sizes(GetParam())) {
+    SCOPED_TRACE(std::to_string(tensor) + " tensor ranks");
+    expect_fp32_run(CaseRun(GetParam(), Dtype::fp32, Micro::one_sequence, {tensor}));
+  }
+}
+
+TEST_P(TensorParallelRun, InSequenceParallelismFp32AgreesWithFloat64) {
+  for (const Index tensor : tensor_sizes(GetParam())) {
+    SCOPED_TRACE(std::to_string(tensor) + " tensor ranks");
+    expect_fp32_run(CaseRun(GetParam(), Dtype::fp32, Micro::whole_share, {tensor, true}));
+  }
 }
 
 /// How far a 16-bit run may be from exact arithmetic, by the format's unit round-off u, the depth
@@ -164,6 +212,19 @@ TEST_P(ReferenceRun, Fp16AccumulatingStaysWithinItsRounding) {
   expect_16_bit_run(CaseRun(GetParam(), Dtype::fp16, Micro::one_sequence), 0x1p-11);
 }
 
+TEST_P(TensorParallelRun, SixteenBitsStayWithinTheirRounding) {
+  for (const Index tensor : tensor_sizes(GetParam())) {
+    SCOPED_TRACE(std::to_string(tensor) + " tensor ranks");
+    for (const bool sequence_parallel : {false, true}) {
+      const Tensor split{tensor, sequence_parallel};
+      expect_16_bit_run(CaseRun(GetParam(), Dtype::bf16, Micro::whole_share, split), 0x1p-8);
+      expect_16_bit_run(CaseRun(GetParam(), Dtype::fp16, Micro::whole_share, split), 0x1p-11);
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Cases, TensorParallelRun, testing::Values("even", "odd"),
+                         [](const auto& test) { return test.param; });
 INSTANTIATE_TEST_SUITE_P(Cases, ReferenceRun, testing::Values("even", "odd"),
                          [](const auto& test) { return test.param; });
 

@@ -5,12 +5,14 @@
 #include <gtest/gtest.h>
 #include <mpi.h>
 
+#include <cstdlib>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "deck/rules.hpp"
 #include "train/engine.hpp"
+#include "train/theory.hpp"
 
 namespace kzero::tests {
 
@@ -40,6 +42,15 @@ inline bool is_among_first(int count) {
   return rank < count;
 }
 
+/// Whether the launch has many ranks on few cores, and so should try less.
+inline bool has_few_cores() { return std::getenv("KZERO_FEWER_VARIANTS") != nullptr; }
+
+inline grid::Group copy_of(const grid::Group& group) {
+  MPI_Comm copy = MPI_COMM_NULL;
+  MPI_Comm_dup(group.handle(), &copy);
+  return {copy, "world"};
+}
+
 /// Three blocks of odd widths on the tokens of the reference case "odd"; every unit needs padding
 /// on 2 ranks and more.
 inline deck::Config small_deck(Dtype precision = Dtype::fp32) {
@@ -61,17 +72,33 @@ inline deck::Config resolved(deck::Config config, Index ranks) {
   return config;
 }
 
+/// A process grid over a group's ranks and its communicators. Collective over the group.
+struct Links {
+  Links(const grid::Group& group, comm::Overlap overlap, comm::Traffic& traffic,
+        Index tensor_ranks = 1)
+      : grid(copy_of(group), 0, tensor_ranks),
+        data(comm::make_communicator("mpi", overlap, grid.data(), traffic)),
+        tensor(comm::make_communicator(
+            "mpi", overlap == comm::Overlap::no ? comm::Overlap::no : comm::Overlap::beside,
+            grid.tensor(), traffic)) {}
+
+  train::Peers peers() const { return {*data, *tensor, grid}; }
+
+  const grid::ProcessGrid grid;
+  const std::unique_ptr<comm::Communicator> data, tensor;
+};
+
 class Training {
  public:
-  /// The model stays without values until initialise() or a checkpoint. `group` must outlive it.
-  /// Collective over it.
+  /// The model stays without values until initialise() or a checkpoint. Collective over `group`.
   Training(const deck::Config& deck, const grid::Group& group,
            tensor::Backend backend = tensor::Backend::onednn)
       : config(resolved(deck, group.size())),
-        comm(comm::make_communicator("mpi", train::overlap_of(config), group, traffic)),
+        links(group, train::overlap_of(config), traffic, config.grid.tensor),
+        grid(links.grid),
         dataset(data::open_dataset(config.data, config.model.sequence, config.train.seed)),
         gemm(tensor::make_gemm(backend)),
-        engine(train::make_engine(config, {group.size(), 1}, *comm, group, *gemm, ledger)) {}
+        engine(train::make_engine(config, 1, links.peers(), *gemm, ledger)) {}
 
   train::StepResult step(Index step) { return engine->step(step, *dataset.training); }
 
@@ -93,7 +120,8 @@ class Training {
   const deck::Config config;
   comm::Traffic traffic;
   memory::Ledger ledger;
-  std::unique_ptr<comm::Communicator> comm;
+  const Links links;
+  const grid::ProcessGrid& grid;
   data::Dataset dataset;
   std::unique_ptr<tensor::Gemm> gemm;
   std::unique_ptr<train::Engine> engine;

@@ -106,8 +106,9 @@ Bounded sum_of_rows(const std::vector<T>& dx, Index rows, Index width, Index j, 
 }
 
 template <class T>
-void check_backward(Index rows, Index sequence, Index width, Update mode, const std::string& name) {
-  const auto dx = numbers<T>(rows * width, 1), dwte = numbers<T>(vocab * width, 2);
+void check_backward(Index rows, Index sequence, Index width, Update mode, const std::string& name,
+                    Index first_token = 0, Index held = vocab) {
+  const auto dx = numbers<T>(rows * width, 1), dwte = numbers<T>(held * width, 2);
   const auto dwpe = numbers<T>(sequence * width, 3);
   const auto tokens = draw_tokens(rows);
   const Groups groups(tokens);
@@ -116,15 +117,15 @@ void check_backward(Index rows, Index sequence, Index width, Update mode, const 
   const Guarded<T> gradient(dx), token_gradient(dwte);
   Guarded<T> position_gradient(sequence * width);
   if (mode == Update::add) position_gradient.set(dwpe);
-  embedding_backward<T>(Execution(),
-                        {order.vector(), begin.vector(), token.vector(), groups.distinct},
-                        gradient.matrix(rows, width), sequence, token_gradient.matrix(vocab, width),
-                        mode, position_gradient.matrix(sequence, width));
+  embedding_backward<T>(
+      Execution(), {order.vector(), begin.vector(), token.vector(), groups.distinct},
+      gradient.matrix(rows, width), sequence, first_token, token_gradient.matrix(held, width), mode,
+      position_gradient.matrix(sequence, width));
   std::vector<Bounded> by_token, by_position;
-  for (Index v = 0; v < vocab; ++v) {
+  for (Index v = 0; v < held; ++v) {
     for (Index j = 0; j < width; ++j) {
       by_token.push_back(sum_of_rows(dx, rows, width, j, as_double(dwte[v * width + j]),
-                                     [&](Index i) { return tokens[i] == v; }));
+                                     [&](Index i) { return tokens[i] == first_token + v; }));
     }
   }
   for (Index t = 0; t < sequence; ++t) {
@@ -142,6 +143,40 @@ TYPED_TEST(Embedding, BackwardMatchesThePlainLoop) {
   for_each_batch([](Index rows, Index sequence, Index width, const std::string& name) {
     check_backward<TypeParam>(rows, sequence, width, Update::overwrite, name);
     check_backward<TypeParam>(rows, sequence, width, Update::add, name + " added");
+    check_backward<TypeParam>(rows, sequence, width, Update::add, name + " of a part", 17, 40);
+  });
+}
+
+// The sum over parts of the table is the whole lookup; with positions it is the whole embedding,
+// bit for bit.
+TYPED_TEST(Embedding, LookupInPartsAndPositionsAreTheWhole) {
+  for_each_shape([](Index rows, Index width, const std::string& name) {
+    const Index sequence = 5;
+    const auto wte = numbers<TypeParam>(vocab * width, 1),
+               wpe = numbers<TypeParam>(sequence * width, 2);
+    const Guarded<Token> ids(draw_tokens(rows));
+    const Guarded<TypeParam> table(wte), positions(wpe), expected(rows * width);
+    embedding_forward<TypeParam>(Execution(), ids.vector(), table.matrix(vocab, width),
+                                 positions.matrix(sequence, width), sequence,
+                                 expected.matrix(rows, width));
+    std::vector<TypeParam> sum(rows * width, TypeParam(0.0F));
+    for (const auto& [first, held] : {std::pair<Index, Index>{0, 17}, {17, 40}, {57, vocab - 57}}) {
+      const Guarded<TypeParam> part(std::vector<TypeParam>(wte.begin() + first * width,
+                                                           wte.begin() + (first + held) * width));
+      const Guarded<TypeParam> x(rows * width);
+      embedding_lookup<TypeParam>(Execution(), ids.vector(), part.matrix(held, width), first,
+                                  x.matrix(rows, width));
+      const auto found = x.host();
+      for (std::size_t i = 0; i < sum.size(); ++i)
+        sum[i] = static_cast<TypeParam>(static_cast<float>(sum[i]) + static_cast<float>(found[i]));
+    }
+    const Index before = rows / 2;  // rows that another rank has
+    std::vector<TypeParam> tail(sum.begin() + before * width, sum.end());
+    const Guarded<TypeParam> x(tail);
+    add_positions<TypeParam>(Execution(), positions.matrix(sequence, width), sequence, before,
+                             x.matrix(rows - before, width));
+    const auto all = expected.host();
+    EXPECT_TRUE(tests::same_bits(x.host(), {all.begin() + before * width, all.end()})) << name;
   });
 }
 

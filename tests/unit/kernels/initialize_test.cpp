@@ -15,7 +15,7 @@ using tests::as_double;
 std::vector<float> draw(std::uint64_t seed, std::uint64_t parameter, Index first, Index count,
                         float std = 1) {
   const Guarded<float> x(count);
-  draw_normal(Execution(), seed, parameter, first, std, x.vector());
+  draw_normal(Execution(), seed, parameter, {0, 0, first, count}, std, x.vector());
   return x.host();
 }
 
@@ -47,6 +47,27 @@ TEST(DrawNormal, DoesNotDependOnWhereThePiecesBegin) {
     auto pieces = draw(1, 2, 0, cut);
     for (const float x : draw(1, 2, cut, n - cut)) pieces.push_back(x);
     EXPECT_TRUE(tests::same_bits(pieces, whole)) << cut;
+  }
+}
+
+TEST(DrawNormal, OfBlocksIsThatOfTheWhole) {
+  const Index stride = 37, blocks = 5;
+  const auto whole = draw(1, 2, 0, stride * blocks);
+  for (const Index begin : {0, 1, 18}) {
+    for (const Index length : {1, 2, 19}) {
+      std::vector<float> wanted;
+      for (Index b = 0; b < blocks; ++b) {
+        const auto from = whole.begin() + b * stride + begin;
+        wanted.insert(wanted.end(), from, from + length);
+      }
+      const Index all = blocks * length;
+      for (const Index first : {Index{0}, length / 2, all - 1}) {
+        const Guarded<float> x(all - first);
+        draw_normal(Execution(), 1, 2, {first, stride, begin, length}, 1, x.vector());
+        EXPECT_TRUE(tests::same_bits(x.host(), {wanted.begin() + first, wanted.end()}))
+            << length << " from " << begin << ", without the first " << first;
+      }
+    }
   }
 }
 

@@ -140,6 +140,31 @@ TYPED_TEST(Reduction, OrderedSumIsTheFp32LoopOverRanksBitForBit) {
   }
 }
 
+TYPED_TEST(Reduction, SumOfPartialRowsIsTheFp32LoopOverRanksBitForBit) {
+  using T = TypeParam;
+  for (const int ranks : {2, 3, 8}) {
+    for_each_shape([&](Index rows, Index width, const std::string& name) {
+      const Index count = rows * width, stride = count + 5;
+      const auto sources = numbers<T>(ranks * stride, 1, 100), mine = numbers<T>(count, 2, 0.01);
+      const auto bias = numbers<T>(width, 3, 10), addend = numbers<T>(count, 4, 10);
+      const int own = ranks / 2;
+      std::vector<T> plain, added;
+      for (Index i = 0; i < count; ++i) {
+        const float total = plain_sum(sources, stride, mine, ranks, own, i);
+        plain.push_back(static_cast<T>(total));
+        added.push_back(static_cast<T>(total + static_cast<float>(bias[i % width]) +
+                                       static_cast<float>(addend[i])));
+      }
+      const Guarded<T> input(sources), self(mine), b(bias), onto(addend);
+      const RankValues<T> values{input.data(), stride, self.data(), ranks, own};
+      sum_partial_rows<T>(Execution(), values, b.data(), onto.data(), onto.matrix(rows, width));
+      EXPECT_TRUE(tests::same_bits(onto.host(), added)) << name << ", onto its addend";
+      sum_partial_rows<T>(Execution(), values, nullptr, nullptr, self.matrix(rows, width));
+      EXPECT_TRUE(tests::same_bits(self.host(), plain)) << name << ", onto its own values";
+    });
+  }
+}
+
 }  // namespace
 
 }  // namespace kzero::kernels

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <deque>
 #include <limits>
 
 #include "unit/kernels/cases.hpp"
@@ -154,5 +155,55 @@ TEST(CrossEntropyForward, ANonFiniteLogitMakesTheLossNotFinite) {
 }
 
 }  // namespace
+// and each rank's columns of the gradient are those of the whole.
+TYPED_TEST(CrossEntropy, OfColumnsCutOverRanksMatchesThePlainLoop) {
+  for (const Case& c : cases()) {
+    for (const Index ranks : {2, 3, 7}) {
+      if (c.vocab < ranks) continue;
+      const auto first = [&](Index r) { return part_begin(c.vocab, ranks, r); };
+      const Guarded<Token> targets(c.targets);
+      const Guarded<float> partials(ranks * c.rows * partial_softmax_width);
+      std::deque<Guarded<float>> parts;
+      for (Index r = 0; r < ranks; ++r) {
+        const Index held = first(r + 1) - first(r);
+        std::vector<float> columns;
+        for (Index i = 0; i < c.rows; ++i) {
+          const auto row = c.logits.begin() + i * c.vocab;
+          columns.insert(columns.end(), row + first(r), row + first(r + 1));
+        }
+        const Guarded<float>& part = parts.emplace_back(columns);
+        partial_softmax(Execution(), part.matrix(c.rows, held), first(r), targets.vector(),
+                        {partials.data() + r * c.rows * partial_softmax_width,
+                         static_cast<std::size_t>(c.rows), partial_softmax_width});
+      }
+      const auto all = partials.matrix(ranks * c.rows, partial_softmax_width);
+      std::vector<Bounded> loss;
+      for (Index i = 0; i < c.rows; ++i)
+        loss.push_back(reference(&c.logits[i * c.vocab], c.vocab, c.targets[i]).loss);
+      const Guarded<float> losses(c.rows);
+      cross_entropy_of_partials(Execution(), all, ranks, losses.vector());
+      const std::string name = c.name + " on " + std::to_string(ranks);
+      expect_close(losses.host(), loss, name + " loss");
+      for (Index r = 0; r < ranks; ++r) {
+        const Index held = first(r + 1) - first(r);
+        const Guarded<TypeParam> dlogits(c.rows * held);
+        const Guarded<float> again(c.rows);
+        cross_entropy_of_partials_with_gradient<TypeParam>(
+            Execution(), all, ranks, r, parts[r].matrix(c.rows, held), first(r), targets.vector(),
+            scale, again.vector(), dlogits.matrix(c.rows, held));
+        EXPECT_EQ(again.host(), losses.host());
+        std::vector<Bounded> d;
+        for (Index i = 0; i < c.rows; ++i) {
+          const Expected e = reference(&c.logits[i * c.vocab], c.vocab, c.targets[i]);
+          const auto row = gradient<TypeParam>(e, c.targets[i]);
+          d.insert(d.end(), row.begin() + first(r), row.begin() + first(r + 1));
+        }
+        expect_close(dlogits.host(), d, name + " dlogits");
+      }
+    }
+  }
+}
+
+// namespace
 
 }  // namespace kzero::kernels

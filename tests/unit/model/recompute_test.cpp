@@ -16,9 +16,10 @@ using deck::Offload;
 using deck::RecomputeMode;
 using memory::Category;
 
-const std::vector<deck::Recompute> variants{{RecomputeMode::selective, Offload::none},
-                                            {RecomputeMode::block, Offload::none},
-                                            {RecomputeMode::block, Offload::host}};
+const std::vector<deck::Recompute> variants{
+    {.mode = RecomputeMode::selective},
+    {.mode = RecomputeMode::block},
+    {.mode = RecomputeMode::block, .offload = Offload::host}};
 
 std::string describe(const deck::Recompute& recompute, Index layers) {
   return std::string(name_of(recompute.mode)) +

@@ -129,7 +129,7 @@ TEST(Fit, RecomputationMakesRoom) {
     EXPECT_GT(block, selective);
   }
   deck::Config offloading = deck();
-  offloading.recompute = {RecomputeMode::block, deck::Offload::host};
+  offloading.recompute = {.mode = RecomputeMode::block, .offload = deck::Offload::host};
   for (const Answer& a : fit(offloading, ranks, 1, Index{1} << 23).answers)
     EXPECT_EQ(a.entry.recompute, RecomputeMode::block) << "the rules refuse the others";
 }

@@ -1,0 +1,107 @@
+#include "model/tensor_group.hpp"
+
+#include <algorithm>
+
+#include "kernels/reduction.hpp"
+
+namespace kzero::model {
+
+using comm::ConstSpan;
+using comm::Operation;
+using comm::Purpose;
+using comm::Span;
+
+template <class T>
+TensorGroup<T>::TensorGroup(memory::Arenas& arenas, const TensorLink& link, Index rows, Index width)
+    : link_(link) {
+  if (size() == 1) return;
+  // At least a row of every rank, at most all rows of one.
+  const Index most = part_begin(rows, size(), 1) * width;
+  const Index share = link.bucket / bytes_of(dtype_of<T>) / size();
+  buffer_elements_ = std::clamp(share, width, std::max(most, width)) * size();
+  buffer_ = arenas.take<T>(memory::Category::buckets, buffer_elements_);
+}
+
+template <class T>
+void TensorGroup<T>::reduce_scatter(const Execution& exec, const Matrix<T>& partial, const T* bias,
+                                    const T* addend, T* own) const {
+  sum_own_rows(exec, partial, bias, addend, own, Operation::reduce_scatter);
+}
+
+template <class T>
+void TensorGroup<T>::all_gather(const Execution& exec, const T* own, const Matrix<T>& all,
+                                Purpose purpose) const {
+  gather(exec, own, all, Operation::all_gather, purpose);
+}
+
+template <class T>
+void TensorGroup<T>::all_reduce(const Execution& exec, const Matrix<T>& partial, const T* bias,
+                                const T* addend, const Matrix<T>& out) const {
+  const Index before = first_row(partial.extent(0), rank()) * static_cast<Index>(partial.extent(1));
+  T* own = out.data() + before;
+  sum_own_rows(exec, partial, bias, addend ? addend + before : nullptr, own, Operation::all_reduce);
+  gather(exec, own, out, Operation::all_reduce, Purpose::activations);
+}
+
+// A piece of every rank's rows at a time, as much as the buffer holds.
+template <class T>
+void TensorGroup<T>::sum_own_rows(const Execution& exec, const Matrix<T>& partial, const T* bias,
+                                  const T* addend, T* own, Operation operation) const {
+  const Index rows = partial.extent(0), width = partial.extent(1);
+  const Index mine = first_row(rows, rank()), most = first_row(rows, 1);
+  const Index piece = buffer_elements_ / size() / width;
+  exec.fence("kzero::model::partial_sums_ready");
+  for (Index at = 0; at < most; at += piece) {
+    const auto rows_of = [&](Index r) {
+      return std::clamp<Index>(first_row(rows, r + 1) - first_row(rows, r) - at, 0, piece);
+    };
+    const Index count = rows_of(rank());
+    std::vector<ConstSpan> send;
+    std::vector<Span> receive;
+    for (Index r = 0; r < size(); ++r) {
+      send.push_back(
+          ConstSpan::of(partial.data() + (first_row(rows, r) + at) * width, rows_of(r) * width));
+      receive.push_back(Span::of(buffer_ + r * count * width, count * width));
+    }
+    link_.comm->all_to_all(std::move(send), std::move(receive), operation, Purpose::activations);
+    const kernels::RankValues<T> values{buffer_, count * width,
+                                        partial.data() + (mine + at) * width,
+                                        static_cast<int>(size()), static_cast<int>(rank())};
+    const auto n = static_cast<std::size_t>(count), w = static_cast<std::size_t>(width);
+    kernels::sum_partial_rows<T>(exec, values, bias, addend ? addend + at * width : nullptr,
+                                 Matrix<T>(own + at * width, n, w));
+    exec.fence("kzero::model::rows_summed");
+  }
+}
+
+template <class T>
+void TensorGroup<T>::gather(const Execution& exec, const T* own, const Matrix<T>& all,
+                            Operation operation, Purpose purpose) const {
+  const Index rows = all.extent(0), width = all.extent(1);
+  const auto count = [&](Index r) { return (first_row(rows, r + 1) - first_row(rows, r)) * width; };
+  T* place = all.data() + first_row(rows, rank()) * width;
+  const auto extent = static_cast<std::size_t>(count(rank()));
+  exec.fence("kzero::model::own_rows_ready");
+  std::vector<Span> receive;
+  for (Index r = 0; r < size(); ++r)
+    receive.push_back(Span::of(all.data() + first_row(rows, r) * width, count(r)));
+  if (place != own) Kokkos::deep_copy(exec, Vector<T>(place, extent), Vector<const T>(own, extent));
+  link_.comm->all_to_all(
+      std::vector<ConstSpan>(static_cast<std::size_t>(size()), ConstSpan::of(own, count(rank()))),
+      std::move(receive), operation, purpose);
+}
+
+template <class T>
+void TensorGroup<T>::exchange_own(const Execution& exec, float* all, Index count) const {
+  exec.fence("kzero::model::values_ready");
+  std::vector<Span> receive;
+  for (Index r = 0; r < size(); ++r) receive.push_back(Span::of(all + r * count, count));
+  link_.comm->all_gather(ConstSpan::of(all + rank() * count, count), std::move(receive),
+                         Purpose::activations);
+}
+
+template class TensorGroup<float>;
+template class TensorGroup<bf16>;
+template class TensorGroup<fp16>;
+
+}  // namespace kzero::model

@@ -1,0 +1,217 @@
+// Tensor parallelism: the same model on every grid, the same bits in every stage and recompute mode
+// on one grid, memory and traffic as planned.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "support/guarded.hpp"
+#include "support/outcome.hpp"
+#include "support/training.hpp"
+
+namespace kzero::tests {
+namespace {
+
+using deck::Offload;
+using deck::Recompute;
+using deck::RecomputeMode;
+
+/// Eight heads; the rest divides by nothing, so that ranks' shares differ.
+deck::Config split_deck(Index tensor, Dtype precision = Dtype::fp32) {
+  deck::Config config = small_deck(precision);
+  config.model.heads = 8, config.model.hidden = 24, config.model.feed_forward = 53;
+  config.model.layers = 2;
+  config.grid.tensor = tensor;
+  config.train.global_batch = 2 * launch_ranks() / tensor;  // two micro-batches
+  config.optimizer.clip = 0.5;
+  return config;
+}
+
+/// Tensor-parallel sizes above 1 of a launch.
+std::vector<Index> tensor_sizes() {
+  std::vector<Index> sizes;
+  for (Index tensor = 2; tensor <= launch_ranks() && tensor <= 8; tensor *= 2) {
+    if (launch_ranks() % tensor == 0 && !(tensor == 2 && has_few_cores())) sizes.push_back(tensor);
+  }
+  return sizes;
+}
+
+const std::vector<Recompute> recompute_modes{
+    {.mode = RecomputeMode::selective},
+    {.mode = RecomputeMode::block},
+    {.mode = RecomputeMode::block, .offload = Offload::host},
+    {.mode = RecomputeMode::block, .partition = true},
+    {.mode = RecomputeMode::block, .partition = true, .offload = Offload::host}};
+
+std::string describe(const deck::Config& c) {
+  return "tensor " + std::to_string(c.grid.tensor) + ", stage " + std::to_string(c.zero.stage) +
+         ", recompute " + std::string(name_of(c.recompute.mode)) +
+         (c.recompute.partition ? ", cut" : "") +
+         (c.recompute.offload == Offload::host ? ", host" : "") +
+         (c.model.sequence_parallel ? ", sequence parallel" : "");
+}
+
+class TensorParallel : public testing::TestWithParam<Dtype> {
+ protected:
+  /// Stages, small buckets, overlap and recompute modes against one plain run of the same grid.
+  void expect_same_bits(deck::Config config) {
+    const Outcome expected = train_outcome(config, group);
+    for (const Index stage : {0, 1, 2, 3}) {
+      if (stage != 1 && has_few_cores()) continue;
+      config.zero = {.stage = stage, .bucket = 509, .overlap = stage % 2 == 1};
+      expect_same(train_outcome(config, group), expected, describe(config));
+    }
+    for (const Recompute& recompute : recompute_modes) {
+      if (recompute.partition && config.model.sequence_parallel) continue;
+      if (recompute.mode == RecomputeMode::selective && has_few_cores()) continue;
+      config.zero = {.stage = 3, .bucket = 8191, .prefetch_units = 2};
+      config.recompute = recompute;
+      expect_same(train_outcome(config, group), expected, describe(config));
+    }
+  }
+
+  const grid::Group group = first_ranks(launch_ranks());
+};
+
+TEST_P(TensorParallel, StagesAndRecomputationGiveTheSameBitsOnAGrid) {
+  for (const Index tensor : tensor_sizes()) expect_same_bits(split_deck(tensor, GetParam()));
+}
+
+TEST_P(TensorParallel, SoTheyDoInSequenceParallelismAndWithUntiedEmbeddings) {
+  for (const Index tensor : tensor_sizes()) {
+    deck::Config config = split_deck(tensor, GetParam());
+    config.model.sequence_parallel = true, config.model.tied_embeddings = false;
+    expect_same_bits(config);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Precisions, TensorParallel,
+                         testing::Values(Dtype::fp32, Dtype::bf16, Dtype::fp16),
+                         [](const auto& test) { return std::string(name_of(test.param)); });
+
+class Grid : public testing::Test {
+ protected:
+  const grid::Group group = first_ranks(launch_ranks());
+  const grid::Group self = own_rank();
+
+  static grid::Group own_rank() {
+    MPI_Comm copy = MPI_COMM_NULL;
+    MPI_Comm_dup(MPI_COMM_SELF, &copy);
+    return {copy, "self"};
+  }
+};
+
+/// f(values of the piece, the same values of a run on one rank) for every piece of a grid's run.
+template <class F>
+void compare_with_one_rank(Training& grid, Training& one, const F& f) {
+  std::map<std::string, checkpoint::Piece> whole;
+  for (const checkpoint::Piece& piece : one.engine->needed_pieces()) whole[piece.parameter] = piece;
+  for (const checkpoint::Piece& piece : grid.engine->needed_pieces()) {
+    std::vector<float> expected;
+    for (const checkpoint::Range& range : piece.ranges) {
+      const auto from = whole.at(piece.parameter).master.subspan(range.begin, range.count);
+      expected.insert(expected.end(), from.begin(), from.end());
+    }
+    f(piece, std::vector<float>(piece.master.begin(), piece.master.end()), expected);
+  }
+}
+
+// Every grid starts from the same model bit for bit, and stays beside it to rounding.
+TEST_F(Grid, TrainsTheModelOfOneRank) {
+  for (const Index tensor : tensor_sizes()) {
+    for (const bool sequence_parallel : {false, true}) {
+      deck::Config config = split_deck(tensor);
+      config.zero.stage = 3;
+      config.model.sequence_parallel = sequence_parallel;
+      deck::Config alone = config;
+      alone.grid.tensor = 1, alone.train.micro_batch = 0;
+      Training grid(config, group), one(alone, self);
+      grid.engine->initialise({});
+      one.engine->initialise({});
+      compare_with_one_rank(grid, one, [&](const auto& piece, const auto& a, const auto& b) {
+        EXPECT_TRUE(same_bits(a, b)) << piece.parameter << " at first, " << describe(config);
+      });
+      const auto found = grid.run(0, 6), expected = one.run(0, 6);
+      for (std::size_t s = 0; s < found.size(); ++s) {
+        EXPECT_NEAR(found[s].loss, expected[s].loss, 1e-6 * expected[s].loss) << describe(config);
+        EXPECT_NEAR(found[s].grad_norm, expected[s].grad_norm, 1e-5 * expected[s].grad_norm)
+            << "step " << s << ", " << describe(config);
+      }
+      EXPECT_NEAR(grid.engine->validate(1, *grid.dataset.training),
+                  one.engine->validate(1, *one.dataset.training), 1e-5);
+      compare_with_one_rank(grid, one, [&](const auto& piece, const auto& a, const auto& b) {
+        double difference = 0, size = 0;
+        for (std::size_t i = 0; i < a.size(); ++i) {
+          difference += std::pow(static_cast<double>(a[i]) - static_cast<double>(b[i]), 2);
+          size += std::pow(static_cast<double>(b[i]), 2);
+        }
+        EXPECT_LE(difference, 4e-10 * size + 1e-12) << piece.parameter << ", " << describe(config);
+      });
+    }
+  }
+}
+
+/// Decks that between them use every kind of buffer and message of a tensor group.
+std::vector<deck::Config> planned_decks() {
+  std::vector<deck::Config> all;
+  for (const Index tensor : tensor_sizes()) {
+    for (const Dtype precision : {Dtype::fp32, Dtype::bf16}) {
+      deck::Config config = split_deck(tensor, precision);
+      for (const Recompute& recompute : recompute_modes) {
+        config.zero.stage = (config.zero.stage + 1) % 4;
+        config.recompute = recompute;
+        all.push_back(config);
+        if (recompute.partition) continue;
+        config.model.sequence_parallel = true;
+        config.model.tied_embeddings = !config.model.tied_embeddings;
+        all.push_back(config);
+        config.model.sequence_parallel = false;
+      }
+      config.recompute = {};
+      config.zero.bucket = 509, config.zero.overlap = true;
+      all.push_back(config);
+    }
+  }
+  return all;
+}
+
+TEST_F(Grid, MemoryAndTrafficAreAsPlannedOnEveryRank) {
+  constexpr Index steps = 2;
+  for (const deck::Config& config : planned_decks()) {
+    Training training(config, group);
+    training.engine->initialise({});
+    training.run(0, steps);
+    training.engine->validate(1, *training.dataset.training);
+    const memory::Bytes planned = train::planned_bytes(
+        training.config, {training.grid.data().size(), 1, train::tensor_rank(training.grid)});
+    EXPECT_EQ(planned, training.engine->planned()) << describe(config);
+    EXPECT_EQ(planned, training.ledger.peaks()) << describe(config);
+    const auto theory = train::theory(training.config, training.engine->blueprint());
+    const auto rows = train::counted(training.traffic, theory);
+    EXPECT_EQ(rows.size(), theory.size()) << describe(config);
+    for (const metrics::TrafficRow& row : rows) {
+      const std::string what = row.operation + " of " + row.purpose + ", " + describe(config);
+      EXPECT_GT(row.elements_per_step, 0) << what;
+      EXPECT_EQ(row.elements_per_step, row.theory_elements_per_step) << what;
+      EXPECT_EQ(row.bytes_per_step, row.theory_bytes_per_step) << what;
+    }
+    for (const auto& [channel, volume] : training.traffic.in_steps())
+      EXPECT_EQ(volume.elements % steps, 0) << describe(config);
+  }
+}
+
+// The plan's first rank holds no less than any other: what `kzero plan` prints is the largest.
+TEST_F(Grid, TheFirstTensorRankIsTheLargest) {
+  for (const deck::Config& config : planned_decks()) {
+    const deck::Config ready = resolved(config, launch_ranks());
+    const Index tensor = ready.grid.tensor;
+    const memory::Bytes first = train::planned_bytes(ready, {ready.grid.data, 1, {0, tensor}});
+    for (Index rank = 1; rank < tensor; ++rank) {
+      const memory::Bytes other = train::planned_bytes(ready, {ready.grid.data, 1, {rank, tensor}});
+      for (std::size_t i = 0; i < first.size(); ++i)
+        EXPECT_LE(other[i], first[i]) << memory::category_names[i] << ", " << describe(config);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace kzero::tests

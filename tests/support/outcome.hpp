@@ -1,0 +1,35 @@
+// All that a short training leaves behind, to be compared bit for bit with another's.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "support/guarded.hpp"
+#include "support/training.hpp"
+
+namespace kzero::tests {
+
+struct Outcome {
+  std::vector<double> numbers;
+  double validation = 0;
+  std::string weights;  // master weights and moments of this rank's pieces
+};
+
+/// Of four steps. Collective over the group.
+inline Outcome train_outcome(const deck::Config& config, const grid::Group& group) {
+  Training training(config, group);
+  training.engine->initialise({});
+  Outcome outcome;
+  outcome.numbers = numbers_of(training.run(0, 4));
+  outcome.validation = training.engine->validate(1, *training.dataset.training);
+  outcome.weights = owned_state(training);
+  return outcome;
+}
+
+inline void expect_same(const Outcome& a, const Outcome& b, const std::string& what) {
+  EXPECT_TRUE(same_bits(a.numbers, b.numbers)) << what;
+  EXPECT_TRUE(same_bits(std::vector{a.validation}, std::vector{b.validation})) << what;
+  EXPECT_TRUE(a.weights == b.weights) << "weights and moments, " << what;
+}
+
+}  // namespace kzero::tests
