@@ -2,61 +2,13 @@
 // stopping.
 #include <gtest/gtest.h>
 
-#include "checkpoint/reader.hpp"
-#include "checkpoint/writer.hpp"
-#include "deck/writer.hpp"
+#include "support/checkpoints.hpp"
 #include "support/guarded.hpp"
-#include "support/temporary_folder.hpp"
-#include "support/training.hpp"
 
 namespace kzero::tests {
 namespace {
 
 namespace fs = std::filesystem;
-
-/// A folder that all ranks know; the root removes it.
-class SharedFolder {
- public:
-  explicit SharedFolder(const grid::Group& world) : world_(world) {
-    path_ = world.broadcast(own_.path().string());
-  }
-  ~SharedFolder() { world_.barrier(); }
-  const fs::path& path() const { return path_; }
-
- private:
-  const grid::Group& world_;
-  TemporaryFolder own_;
-  fs::path path_;
-};
-
-void save(Training& training, const grid::Group& group, const fs::path& folder, Index steps) {
-  const optim::LossScaler& scaler = training.engine->scaler();
-  checkpoint::Manifest m;
-  m.deck = deck::resolved(training.config);
-  m.model = checkpoint::shape_of(training.config.model);
-  m.data_ranks = group.size();
-  m.precision = name_of(training.config.train.precision);
-  m.step = steps;
-  m.samples = steps * training.config.train.global_batch;
-  m.loss_scale = scaler.scale();
-  m.scale_good_steps = scaler.good_steps();
-  m.skipped_steps = scaler.skipped();
-  m.skipped_in_row = scaler.skipped_in_a_row();
-  m.parameters = checkpoint::parameters_of(training.engine->blueprint().table);
-  checkpoint::write(group, folder, std::move(m), training.engine->owned_pieces(), 0);
-}
-
-Index load(Training& training, const grid::Group& group, const fs::path& folder) {
-  std::vector<std::string> problems;
-  const checkpoint::Found found = checkpoint::open(group, folder, problems);
-  EXPECT_TRUE(problems.empty());
-  checkpoint::read(found, training.engine->needed_pieces());
-  training.engine->loaded();
-  const checkpoint::Manifest& m = found.manifest;
-  training.engine->scaler().restore(m.loss_scale, m.scale_good_steps, m.skipped_steps,
-                                    m.skipped_in_row);
-  return m.step;
-}
 
 /// With fp16, a first loss scale that overflows for some steps, and a window in which it doubles
 /// again.

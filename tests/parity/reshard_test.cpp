@@ -1,0 +1,162 @@
+// What one grid saved, every other loads bit for bit: data and tensor ranks, stages and precisions
+// in any combination, more ranks than before and fewer.
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <map>
+
+#include "support/checkpoints.hpp"
+
+namespace kzero::tests {
+namespace {
+
+struct Side {
+  int ranks;
+  Index tensor;
+  Index stage;
+  Dtype precision = Dtype::fp32;
+  bool sequence_parallel = false;
+  Index batch = 12;
+};
+
+std::string describe(const Side& side) {
+  return std::to_string(side.ranks / side.tensor) + " x " + std::to_string(side.tensor) +
+         " stage " + std::to_string(side.stage) + " " + std::string(name_of(side.precision));
+}
+
+deck::Config deck_of(const Side& side) {
+  deck::Config config = small_deck(side.precision);
+  config.model.heads = 4, config.model.hidden = 20, config.model.feed_forward = 37;
+  config.model.layers = 2, config.model.sequence_parallel = side.sequence_parallel;
+  config.train.global_batch = side.batch, config.train.micro_batch = 0;
+  config.grid.tensor = side.tensor, config.zero.stage = side.stage;
+  return config;
+}
+
+/// The bits of the three states of every parameter, whole: a rank's own entries set, others zero.
+using Bits = std::map<std::string, std::vector<std::uint32_t>>;
+
+void add(const checkpoint::Piece& piece, Index elements, Bits& bits) {
+  const auto states = piece.states();
+  for (std::size_t s = 0; s < states.size(); ++s) {
+    auto& whole = bits[piece.parameter + "/" + checkpoint::state_names[s]];
+    whole.resize(static_cast<std::size_t>(elements));
+    auto value = states[s].begin();
+    for (const checkpoint::Range& range : piece.ranges) {
+      for (Index i = range.begin; i < range.begin + range.count; ++i)
+        whole[static_cast<std::size_t>(i)] = std::bit_cast<std::uint32_t>(*value++);
+    }
+  }
+}
+
+std::map<std::string, Index> sizes_of(const param::Table& table) {
+  std::map<std::string, Index> sizes;
+  for (const auto& unit : table) {
+    for (const auto& p : unit.params) sizes[p.name] = p.elements();
+  }
+  return sizes;
+}
+
+/// The same on every rank of the launch, from what the ranks of a training own: each element of the
+/// model has one owner, so sums of the bits are the bits. Collective over the launch.
+Bits whole_state(const std::vector<checkpoint::Piece>& owned, const param::Table& table) {
+  Bits bits;
+  const auto sizes = sizes_of(table);
+  for (const auto& [name, elements] : sizes) add({name, {}, {}, {}, {}}, elements, bits);
+  for (const checkpoint::Piece& piece : owned) add(piece, sizes.at(piece.parameter), bits);
+  for (auto& [name, values] : bits)
+    MPI_Allreduce(MPI_IN_PLACE, values.data(), static_cast<int>(values.size()), MPI_UINT32_T,
+                  MPI_SUM, MPI_COMM_WORLD);
+  return bits;
+}
+
+class Reshard : public testing::Test {
+ protected:
+  /// Saves after three steps, loads, and takes one step more on either side.
+  void expect_moves(const Side& from, const Side& to) {
+    SCOPED_TRACE(describe(from) + " to " + describe(to));
+    const param::Table table = model::gpt_table(deck_of(from).model);
+    const grid::Group saving = first_ranks(from.ranks), loading = first_ranks(to.ranks);
+    const auto path = folder.path() / std::to_string(number++);
+    Bits saved;
+    double loss = 0;
+    if (is_among_first(from.ranks)) {
+      Training training(deck_of(from), saving);
+      training.engine->initialise({});
+      training.run(0, 3);
+      save(training, saving, path, 3);
+      saved = whole_state(training.engine->owned_pieces(), table);
+      loss = training.step(3).loss;
+    } else {
+      saved = whole_state({}, table);
+    }
+    world.barrier();
+    MPI_Bcast(&loss, 1, MPI_DOUBLE, 0, world.handle());
+    Bits loaded;
+    if (is_among_first(to.ranks)) {
+      Training training(deck_of(to), loading);
+      ASSERT_EQ(load(training, loading, path), 3);
+      loaded = whole_state(training.engine->owned_pieces(), table);
+      for (const checkpoint::Piece& piece : training.engine->needed_pieces())
+        expect_part(piece, saved);
+      const double found = training.step(3).loss;
+      const double tolerance =
+          from.precision == Dtype::fp32 && to.precision == Dtype::fp32 ? 1e-6 : 2e-2;
+      EXPECT_NEAR(found, loss, tolerance * loss);
+    } else {
+      loaded = whole_state({}, table);
+    }
+    EXPECT_TRUE(loaded == saved);
+  }
+
+  /// Also what several ranks hold alike has arrived on each.
+  static void expect_part(const checkpoint::Piece& piece, const Bits& saved) {
+    const auto states = piece.states();
+    for (std::size_t s = 0; s < states.size(); ++s) {
+      const auto& whole = saved.at(piece.parameter + "/" + checkpoint::state_names[s]);
+      auto value = states[s].begin();
+      bool same = true;
+      for (const checkpoint::Range& range : piece.ranges) {
+        for (Index i = range.begin; i < range.begin + range.count; ++i)
+          same &= whole[static_cast<std::size_t>(i)] == std::bit_cast<std::uint32_t>(*value++);
+      }
+      EXPECT_TRUE(same) << piece.parameter;
+    }
+  }
+
+  const grid::Group world = first_ranks(launch_ranks());
+  const SharedFolder folder{world};
+  int number = 0;
+};
+
+TEST_F(Reshard, OnTheRanksOfTheLaunch) {
+  const int all = launch_ranks();
+  if (all != 4) GTEST_SKIP() << "these grids are of four ranks";
+  expect_moves({4, 1, 2}, {4, 2, 2});
+  expect_moves({4, 2, 3}, {4, 1, 0});
+  expect_moves({4, 4, 0}, {4, 2, 3});
+  expect_moves({4, 2, 1}, {4, 4, 2, Dtype::fp32, true});
+  expect_moves({4, 4, 2, Dtype::fp32, true}, {1, 1, 0});
+  expect_moves({1, 1, 3}, {4, 2, 3, Dtype::bf16});
+  expect_moves({4, 2, 2, Dtype::bf16}, {2, 2, 1, Dtype::fp16});
+  expect_moves({2, 2, 3, Dtype::fp16}, {3, 1, 3});
+  expect_moves({3, 1, 3}, {4, 4, 1});
+  expect_moves({2, 1, 0}, {2, 2, 3});
+  expect_moves({4, 1, 3}, {3, 1, 1, Dtype::bf16});
+  expect_moves({2, 2, 0, Dtype::fp32, true}, {4, 2, 3});
+}
+
+TEST_F(Reshard, OnOddAndPrimeNumbersOfRanks) {
+  const int all = launch_ranks();
+  if (all != 7) GTEST_SKIP() << "these grids are of up to seven ranks";
+  const auto move = [this](Side from, Side to, Index batch) {
+    from.batch = to.batch = batch;
+    expect_moves(from, to);
+  };
+  move({3, 1, 3}, {5, 1, 2}, 15);
+  move({7, 1, 3}, {2, 2, 1}, 14);
+  move({6, 2, 2}, {7, 1, 0}, 21);
+}
+
+}  // namespace
+}  // namespace kzero::tests
