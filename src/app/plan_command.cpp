@@ -33,19 +33,27 @@ struct Launch {
 
 std::vector<Launch> launches(const PlanArguments& arguments) {
   const deck::Source source = load(arguments.deck.file);
-  const auto read = [&](Index ranks) {
-    return deck::read(source, arguments.deck.overrides, {ranks, deck::Purpose::plan});
-  };
-  std::vector<Index> all = arguments.ranks;
-  if (all.empty()) {
-    const deck::Grid grid = read(0).grid;
-    all = {std::max<Index>(1, grid.data) * grid.tensor};
-  }
   std::vector<Launch> found;
-  for (const Index ranks : all) {
-    const deck::Config config = read(ranks);
-    const Index asked = arguments.threads > 0 ? arguments.threads : config.run.threads;
-    found.push_back({ranks, config, runtime::threads_per_rank(asked, ranks)});
+  const auto plan_launches = [&](const std::vector<std::string>& overrides) {
+    const auto read = [&](Index ranks) {
+      return deck::read(source, overrides, {ranks, deck::Purpose::plan});
+    };
+    std::vector<Index> all = arguments.ranks;
+    if (all.empty()) {
+      const deck::Grid grid = read(0).grid;
+      all = {std::max<Index>(1, grid.data) * grid.tensor};
+    }
+    for (const Index ranks : all) {
+      const deck::Config config = read(ranks);
+      const Index asked = arguments.threads > 0 ? arguments.threads : config.run.threads;
+      found.push_back({ranks, config, runtime::threads_per_rank(asked, ranks)});
+    }
+  };
+  if (arguments.tensor.empty()) plan_launches(arguments.deck.overrides);
+  for (const Index tensor : arguments.tensor) {
+    std::vector<std::string> overrides = arguments.deck.overrides;
+    overrides.push_back(fmt::format("grid.tensor={}", tensor));
+    plan_launches(overrides);
   }
   return found;
 }
@@ -126,17 +134,19 @@ ExitCode fit_deck(const PlanArguments& arguments) {
 ExitCode plan_nominal(const PlanArguments& arguments) {
   KZERO_REQUIRE(arguments.deck.overrides.empty() && (arguments.parameters > 0 || arguments.fit),
                 ExitCode::usage, "kzero plan needs a deck, or --parameters or --fit without one");
-  const std::vector<Index> all =
-      arguments.ranks.empty() ? std::vector{arguments.tensor} : arguments.ranks;
   std::vector<plan::Holding> holdings;
-  for (const Index ranks : all) {
-    KZERO_REQUIRE(ranks % arguments.tensor == 0, ExitCode::usage,
-                  "--ranks must be a multiple of --tensor = {}, found {}", arguments.tensor, ranks);
+  const auto plan_launch = [&](Index ranks, Index tensor) {
+    KZERO_REQUIRE(ranks % tensor == 0, ExitCode::usage,
+                  "--ranks must be a multiple of --tensor = {}, found {}", tensor, ranks);
     for (Index stage = arguments.stage.value_or(0); stage <= arguments.stage.value_or(3); ++stage) {
-      const plan::Launch launch{ranks / arguments.tensor, arguments.tensor, stage};
+      const plan::Launch launch{ranks / tensor, tensor, stage};
       holdings.push_back(arguments.fit ? plan::largest_nominal(*arguments.fit, launch)
                                        : plan::nominal(arguments.parameters, launch));
     }
+  };
+  for (const Index tensor : arguments.tensor.empty() ? std::vector<Index>{1} : arguments.tensor) {
+    const std::vector<Index> all = arguments.ranks.empty() ? std::vector{tensor} : arguments.ranks;
+    for (const Index ranks : all) plan_launch(ranks, tensor);
   }
   print(arguments, holdings);
   const auto fits = [](const plan::Holding& holding) { return holding.parameters > 0; };

@@ -19,7 +19,7 @@ struct PlanArguments {
   std::optional<Index> fit;    // bytes of a rank
   Index threads = 0;           // per rank; 0: as a run would choose
   Index parameters = 0;        // of a model without deck
-  Index tensor = 1;            // of a launch without deck
+  std::vector<Index> tensor;   // tensor-parallel ranks of each launch; empty: the deck's, else 1
   std::optional<Index> stage;  // of a launch without deck; none: all
   plan::GivenRates rates;
   Output output = Output::table;

@@ -112,9 +112,9 @@ CLI::App* add_plan(CLI::App& cli, PlanArguments& a) {
       "model states of a model of this size, without a deck")
       ->excludes(deck)
       ->excludes(fit);
-  command->add_option("--tensor", a.tensor, "tensor-parallel ranks, without a deck")
-      ->check(CLI::Range(1, 10000))
-      ->excludes(deck);
+  add(*command, "--tensor", a.tensor, parse_ranks,
+      "tensor-parallel ranks, or several: 1,4,16; default: the deck's grid.tensor, without a deck "
+      "1");
   command->add_option("--stage", a.stage, "ZeRO stage, without a deck; default: all")
       ->check(CLI::Range(0, 3))
       ->excludes(deck);

@@ -62,10 +62,30 @@ std::vector<std::pair<std::string, Setting>> Answer::settings() const {
       search == Search::micro_batch
           ? std::pair<std::string, Setting>{"train.micro_batch", entry.micro_batch}
           : std::pair<std::string, Setting>{"model.layers", entry.layers};
-  return {{"zero.stage", entry.stage},
-          searched,
-          {"recompute.mode", std::string(name_of(entry.recompute))}};
+  std::vector<std::pair<std::string, Setting>> settings{
+      {"zero.stage", entry.stage},
+      searched,
+      {"recompute.mode", std::string(name_of(entry.recompute.mode))}};
+  if (entry.tensor_ranks > 1) {
+    settings.emplace_back("grid.tensor", entry.tensor_ranks);
+    settings.emplace_back("recompute.partition", entry.recompute.partition);
+  }
+  return settings;
 }
+
+namespace {
+
+/// The ways to hold activations that are tried. P_a needs ranks to share a block's input with.
+std::vector<deck::Recompute> variants(const deck::Config& deck) {
+  using Mode = deck::RecomputeMode;
+  std::vector<deck::Recompute> all;
+  for (const Mode mode : {Mode::none, Mode::selective, Mode::block})
+    all.push_back({mode, false, deck.recompute.offload});
+  if (deck.grid.tensor > 1) all.push_back({Mode::block, true, deck.recompute.offload});
+  return all;
+}
+
+}  // namespace
 
 Fit fit(const deck::Config& deck, Index ranks, Index threads, Index bytes) {
   const Fitter fitter(ranks, threads, bytes);
@@ -73,13 +93,13 @@ Fit fit(const deck::Config& deck, Index ranks, Index threads, Index bytes) {
   for (Index stage = 0; stage <= 3; ++stage) {
     deck::Config config = deck;
     config.zero.stage = stage;
+    config.recompute.partition = false;
     if (auto reason = fitter.refusal(config)) {
       found.refusals.push_back({stage, std::move(*reason)});
       continue;
     }
-    using Mode = deck::RecomputeMode;
-    for (const Mode mode : {Mode::none, Mode::selective, Mode::block}) {
-      config.recompute.mode = mode;
+    for (const deck::Recompute& recompute : variants(deck)) {
+      config.recompute = recompute;
       if (auto entry = fitter.largest_micro_batch(config))
         found.answers.push_back({Search::micro_batch, std::move(*entry)});
       if (auto entry = fitter.most_layers(config))

@@ -1,6 +1,7 @@
-// What fits into a given memory of a rank: for each ZeRO stage, and each mode of recomputation, the
-// largest micro-batch of the deck's model and the deepest model of the deck's width. Whatever the
-// rules of decks refuse is passed over, so a stage is searched as soon as it may be set.
+// What fits into a given memory of a rank: for each ZeRO stage, and each mode of recomputation
+// (with tensor ranks also partitioned), the largest micro-batch of the deck's model and the deepest
+// model of the deck's width. Whatever the rules of decks refuse is passed over, so a stage is
+// searched as soon as it may be set.
 #pragma once
 
 #include <utility>
@@ -13,7 +14,7 @@ namespace kzero::plan {
 enum class Search { micro_batch, layers };
 
 /// What a key of the deck is set to.
-using Setting = std::variant<Index, std::string>;
+using Setting = std::variant<Index, bool, std::string>;
 
 /// An entry that fits, and the setting that was searched for it.
 struct Answer {

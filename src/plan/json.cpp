@@ -28,7 +28,8 @@ Json as_json(const Entry& entry) {
   json["precision"] = std::string(name_of(entry.precision));
   json["micro_batch"] = entry.micro_batch;
   json["layers"] = entry.layers;
-  json["recompute"] = std::string(name_of(entry.recompute));
+  json["recompute"] = std::string(name_of(entry.recompute.mode));
+  json["partition"] = entry.recompute.partition;
   return json;
 }
 

@@ -39,7 +39,7 @@ Entry plan(const deck::Config& config, Index threads) {
   entry.threads = threads;
   entry.layers = config.model.layers;
   entry.micro_batch = config.train.micro_batch;
-  entry.recompute = config.recompute.mode;
+  entry.recompute = config.recompute;
   entry.precision = config.train.precision;
   entry.traffic = traffic_of(config, blueprint);
   entry.work = work_of_step(config, held, entry.sent_bytes());

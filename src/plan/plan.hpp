@@ -15,7 +15,7 @@ struct Entry : Holding {
   Index threads = 1;  // per rank
   Index layers = 0;
   Index micro_batch = 0;
-  deck::RecomputeMode recompute = deck::RecomputeMode::none;
+  deck::Recompute recompute;
   Dtype precision = Dtype::fp32;
   std::vector<metrics::TrafficRow> traffic{};  // of one rank in one step
   Work work{};

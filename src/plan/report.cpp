@@ -40,9 +40,11 @@ std::string full(const Entry& entry) {
       "memory of a rank       planned\n",
       entry.data_ranks, entry.tensor_ranks, format_parameters(entry.parameters),
       name_of(entry.precision), entry.stage, entry.micro_batch,
-      entry.recompute == deck::RecomputeMode::none
+      entry.recompute.mode == deck::RecomputeMode::none
           ? ""
-          : fmt::format(", recompute {}", name_of(entry.recompute)));
+          : fmt::format(", recompute {}{}{}", name_of(entry.recompute.mode),
+                        entry.recompute.partition ? " partitioned" : "",
+                        entry.recompute.offload == deck::Offload::host ? " on the host" : ""));
   const auto line = [&](const std::string& name, Index bytes) {
     text += fmt::format("  {:<14}{:>14}\n", name, format_bytes(bytes));
   };

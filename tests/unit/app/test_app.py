@@ -153,6 +153,10 @@ class Plan(LaunchTest):
             self.assertIn(text, full)
         fits = self.expect(self.run_kzero("plan", "deck.toml", "--fit", "1GB", *self.RATES), 0).stdout
         self.assertIn("zero.stage=0 train.micro_batch=4", fits)
+        split = self.expect(self.run_kzero("plan", "deck.toml", "model.heads=4", "--fit", "1GB", "--ranks", "4", "--tensor", "1,2",
+                                           *self.RATES), 0).stdout
+        for text in ("4 x 1", "2 x 2", "recompute.mode=block grid.tensor=2 recompute.partition=true"):
+            self.assertIn(text, split)
         nominal = self.expect(self.run_kzero("plan", "--parameters", "128e9", "--ranks", "64"), 0).stdout
         self.assertIn("32.000 GB", nominal)
 
@@ -161,7 +165,7 @@ class Plan(LaunchTest):
                           ["--parameters", "nan"], ["--parameters", "5", "deck.toml"], ["--parameters", "5", "--fit", "1GB"],
                           ["--parameters", "5", "--tensor", "2", "--ranks", "3"], ["--parameters", "5", "--stage", "4"],
                           ["--parameters", "5", "--tflops", "1"], ["--parameters", "5", "--threads", "1"],
-                          ["deck.toml", "--stage", "0"], ["deck.toml", "--tensor", "1"], ["deck.toml", "--ranks", "0"],
+                          ["deck.toml", "--stage", "0"], ["deck.toml", "--tensor", "0"], ["deck.toml", "--ranks", "0"],
                           ["deck.toml", "--ranks", "2,"], ["deck.toml", "--ranks", "2;4"], ["deck.toml", "--fit", "3XB"],
                           ["deck.toml", "--fit", "-3GB"], ["deck.toml", "--tflops", "0"], ["deck.toml", "--bandwidth", "fast"],
                           ["deck.toml", "--threads", "0"]):

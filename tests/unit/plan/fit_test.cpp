@@ -27,7 +27,7 @@ deck::Config deck() {
 deck::Config with(const Answer& answer) {
   deck::Config config = deck();
   config.zero.stage = answer.entry.stage;
-  config.recompute.mode = answer.entry.recompute;
+  config.recompute = answer.entry.recompute;
   config.train.micro_batch = answer.entry.micro_batch;
   config.model.layers = answer.entry.layers;
   return config;
@@ -114,7 +114,7 @@ TEST(Fit, RecomputationMakesRoom) {
   const auto largest_of = [](const Fit& found, Search search, RecomputeMode mode) {
     Index sum = 0;
     for (const Answer& a : found.answers) {
-      if (a.search == search && a.entry.recompute == mode)
+      if (a.search == search && a.entry.recompute.mode == mode)
         sum += search == Search::layers ? a.entry.layers : a.entry.micro_batch;
     }
     return sum;
@@ -131,7 +131,7 @@ TEST(Fit, RecomputationMakesRoom) {
   deck::Config offloading = deck();
   offloading.recompute = {.mode = RecomputeMode::block, .offload = deck::Offload::host};
   for (const Answer& a : fit(offloading, ranks, 1, Index{1} << 23).answers)
-    EXPECT_EQ(a.entry.recompute, RecomputeMode::block) << "the rules refuse the others";
+    EXPECT_EQ(a.entry.recompute.mode, RecomputeMode::block) << "the rules refuse the others";
 }
 
 TEST(Fit, AnswersNothingWhereNotEvenOneLayerFits) {
@@ -149,7 +149,7 @@ TEST(Fit, SettingsNameTheKeysThatGiveTheAnswer) {
   for (std::size_t i = 0; i < all.size(); ++i) {
     const Answer& answer = found.answers[i];
     nlohmann::json expected{{"zero.stage", answer.entry.stage},
-                            {"recompute.mode", std::string(name_of(answer.entry.recompute))}};
+                            {"recompute.mode", std::string(name_of(answer.entry.recompute.mode))}};
     if (answer.search == Search::layers) expected["model.layers"] = answer.entry.layers;
     if (answer.search == Search::micro_batch)
       expected["train.micro_batch"] = answer.entry.micro_batch;

@@ -1,0 +1,74 @@
+"""The decks of input/paper: what arXiv 1910.02054 ran on GPUs of 32 GB is planned to fit there, and what it could not run is not."""
+
+import json
+import os
+import re
+import subprocess
+import unittest
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[3]
+DECKS = sorted((ROOT / "input/paper").glob("*.toml"))
+MEMORY = 32e9  # bytes of a V100
+
+# Model states and checkpoints of a rank in GB, computed by hand from 2 + (2 + 12)/N bytes a parameter over the tensor ranks and one
+# fp16 input a block: the paper's own figures do not include what a block holds while it runs.
+STATES = {"figure2_1.5b": 6.9, "figure2_8b": 11.7, "figure2_20b": 17.3, "figure2_40b": 24.8, "figure2_60b": 16.3, "figure2_80b": 16.3,
+          "figure2_100b": 20.4, "figure2_120b": 23.2, "figure2_140b": 25.6, "figure2_170b": 30.1,
+          "figure3_64": 22.2, "figure3_128": 18.0, "figure3_256": 14.7, "figure3_400": 14.8,
+          "figure4_1.5b": 6.6, "figure4_2.5b": 10.3, "figure4_4b": 13.7, "figure4_6b": 16.7, "figure4_8b": 21.1, "figure4_10b": 24.2,
+          "figure4_11b": 25.2, "figure4_12b": 27.1, "figure4_13b": 27.8}
+
+
+def plan(deck, *overrides):
+    text = (ROOT / f"input/paper/{deck}.toml").read_text()
+    ranks = re.search(r"--ranks (\d+)", text).group(1)
+    command = [os.environ["KZERO"], "plan", f"input/paper/{deck}.toml", *overrides, "--ranks", ranks, "--json", "--threads", "1",
+               "--tflops", "40", "--bandwidth", "10GB", "--memory-bandwidth", "800GB"]
+    return json.loads(subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout)[0]
+
+
+def on_the_device(entry):
+    return entry["total_bytes"] - entry["memory"].get("offloaded", 0)
+
+
+class Paper(unittest.TestCase):
+    def test_what_was_run_fits(self):
+        self.assertEqual(len(DECKS), 28)
+        for deck in DECKS:
+            with self.subTest(deck.stem):
+                self.assertLessEqual(on_the_device(plan(deck.stem)), MEMORY)
+
+    def test_states_and_checkpoints_are_those_of_the_formulas(self):
+        for deck, expected in STATES.items():
+            memory = plan(deck)["memory"]
+            held = sum(memory[name] for name in ("parameters", "gradients", "optimizer", "recompute")) / 1e9
+            with self.subTest(deck):
+                self.assertGreaterEqual(held, 0.99 * expected)
+                self.assertLessEqual(held, 1.08 * expected)  # and gradients in passing
+
+    def test_what_could_not_be_run_does_not_fit(self):
+        # Each configuration's largest model with the configuration before, and the ablations of section 10.5.
+        for deck, *overrides in (["c2", "recompute.partition=false", "train.micro_batch=32", "train.global_batch=800"],
+                                 ["c4", "zero.stage=1"], ["c4", "recompute.partition=false"], ["c5", "recompute.offload=none", "model.layers=212"],
+                                 ["figure2_100b", "zero.stage=0"], ["figure2_100b", "recompute.mode=none", "recompute.partition=false"],
+                                 ["figure2_170b", "zero.stage=1"], ["figure4_13b", "zero.stage=1"], ["figure4_2.5b", "zero.stage=0"]):
+            with self.subTest([deck, *overrides]):
+                self.assertGreater(on_the_device(plan(deck, *overrides)), MEMORY)
+
+    def test_the_switches_of_zero_r_cut_what_the_paper_says(self):
+        whole, cut = plan("c4", "recompute.partition=false")["memory"], plan("c4")["memory"]
+        self.assertEqual(whole["recompute"], 16 * cut["recompute"])
+        host = plan("c5")["memory"]
+        self.assertEqual((host["recompute"], host["offloaded"]), (0, plan("c5", "recompute.offload=none")["memory"]["recompute"]))
+
+    def test_partitioned_checkpoints_add_a_tenth_of_the_traffic(self):
+        # Section 8: 12 b s h elements a block, one all-gather of b s h more. kzero does not compute a block's last product again: 10.
+        rows = {(r["operation"], r["purpose"]): r["elements_per_step"] for r in plan("c4")["traffic"] if r["group"] == "tensor"}
+        b, s, h, layers, sent = 16, 1024, 8192, 175, 15 / 16
+        self.assertAlmostEqual(rows["all_reduce", "activations"] / (b * s * h * layers * sent), 10, delta=0.05)
+        self.assertEqual(rows["all_gather", "checkpointed_activations"], b * s * h * layers * sent)
+
+
+if __name__ == "__main__":
+    unittest.main()
