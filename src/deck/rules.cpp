@@ -192,6 +192,7 @@ class Rules {
     needs_folder(run.max_steps > 0, "run.max_steps", fmt::format("{}", run.max_steps));
     needs_folder(run.wall_limit > 0, "run.wall_limit",
                  fmt::format("\"{}\"", format_duration(run.wall_limit)));
+    needs_folder(!run.stop_file.empty(), "run.stop_file", fmt::format("\"{}\"", run.stop_file));
     refuse_if(run.wall_limit > 0 && run.wall_limit <= run.stop_margin,
               {"run.wall_limit", "run.stop_margin"},
               fmt::format("run.wall_limit must be more than run.stop_margin = {}, found {}",

@@ -32,6 +32,15 @@ std::string plan_line(const std::vector<CategoryBytes>& categories) {
   return text;
 }
 
+std::string limit_line(const TimeLimit& limit) {
+  const std::string left =
+      fmt::format("{} left by {}", format_seconds(limit.seconds_left), limit.source);
+  return limit.seconds_left > limit.stop_margin
+             ? fmt::format("{}; stops {} before its end", left, format_seconds(limit.stop_margin))
+             : fmt::format("{}, run.stop_margin is {}: stops after one step", left,
+                           format_seconds(limit.stop_margin));
+}
+
 std::string memory_table(const std::vector<MemoryRow>& rows) {
   const auto& fullest =
       *std::max_element(rows.begin(), rows.end(), [](const auto& a, const auto& b) {
@@ -146,6 +155,7 @@ void Console::start(const StartRecord& record) {
       fmt::format("steps       {} of {} tokens{}", record.steps,
                   format_count(static_cast<double>(record.tokens_per_step)),
                   record.first_step > 0 ? fmt::format(", going on at {}", record.first_step) : ""));
+  if (record.limit) print_line("limit       " + limit_line(*record.limit));
 }
 
 void Console::step(const StepRecord& record) {

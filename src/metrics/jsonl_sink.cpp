@@ -31,6 +31,13 @@ Json memory_json(const std::vector<CategoryBytes>& categories) {
   return result;
 }
 
+Json limit_json(const std::optional<TimeLimit>& limit) {
+  if (!limit) return nullptr;
+  return {{"source", limit->source},
+          {"seconds_left", limit->seconds_left},
+          {"stop_margin", limit->stop_margin}};
+}
+
 Json planned_json(const StartRecord& record) {
   Json memory = Json::object();
   for (const CategoryBytes& category : record.planned_memory) {
@@ -98,6 +105,7 @@ void JsonlSink::write(const StartRecord& record) {
                    {"steps", record.steps},
                    {"first_step", record.first_step},
                    {"tokens_per_step", record.tokens_per_step},
+                   {"limit", limit_json(record.limit)},
                    {"plan", planned_json(record)}}));
 }
 

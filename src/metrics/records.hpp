@@ -3,6 +3,7 @@
 // come from.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -44,6 +45,13 @@ struct TrafficRow {
   Index theory_bytes_per_step = 0;
 };
 
+/// When the job has to be over, and how long before that the run stops.
+struct TimeLimit {
+  std::string source{};     // run.wall_limit, or a variable of the batch system
+  double seconds_left = 0;  // until the job has to be over
+  double stop_margin = 0;   // seconds
+};
+
 struct StartRecord {
   std::vector<std::pair<std::string, std::string>> versions{};  // name, version; in printing order
   std::string git_hash{};
@@ -59,6 +67,7 @@ struct StartRecord {
   Index steps = 0;       // of the whole run
   Index first_step = 0;  // 0, or where a restart goes on
   Index tokens_per_step = 0;
+  std::optional<TimeLimit> limit{};
   std::vector<CategoryBytes> planned_memory{};  // of the largest rank
   std::vector<TrafficRow> planned_traffic{};    // theory_elements_per_step alone is meant
 };
@@ -91,7 +100,7 @@ struct CheckpointRecord {
 };
 
 struct EndRecord {
-  std::string reason{};             // completed, wall_limit, signal, max_steps, diverged
+  std::string reason{};             // completed, wall_limit, stop_file, signal, max_steps, diverged
   Index steps = 0;                  // done since step 0, restarts included
   double seconds = 0;               // of this process
   std::vector<MemoryRow> memory{};  // a row per rank

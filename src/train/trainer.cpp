@@ -17,6 +17,7 @@
 #include "model/gpt_spec.hpp"
 #include "runtime/node_memory.hpp"
 #include "runtime/stop_signal.hpp"
+#include "runtime/wall_time.hpp"
 #include "train/peak.hpp"
 #include "train/product_library.hpp"
 #include "train/reports.hpp"
@@ -43,6 +44,9 @@ class Run {
   Index begin();
   std::optional<checkpoint::Found> newest_checkpoint() const;
   Index resume(const checkpoint::Found& found);
+  std::optional<runtime::Deadline> deadline() const;
+  runtime::StopRules stop_rules() const;
+  void require_no_stop_file() const;
   void require_memory(const Machine& machine) const;
   void announce(Index first_step);
   void report(Index step, const StepResult& result, double seconds);
@@ -55,9 +59,10 @@ class Run {
   const RunRequest& request_;
   const runtime::Session& session_;
   Clock::time_point started_ = Clock::now();
-  runtime::StopSignal stop_;
   grid::ProcessGrid grid_;
   metrics::Console console_;
+  std::optional<runtime::Deadline> deadline_;
+  runtime::StopSignal stop_;
   std::optional<metrics::JsonlSink> sink_;  // on rank 0
   comm::Traffic traffic_;
   std::unique_ptr<comm::Communicator> data_comm_, tensor_comm_;
@@ -74,9 +79,10 @@ Run::Run(const RunRequest& request, const runtime::Session& session)
     : config_(request.config),
       request_(request),
       session_(session),
-      stop_(config_.run.wall_limit, config_.run.stop_margin),
       grid_(config_.grid.data, config_.grid.tensor),
       console_(std::cout, metrics::console_mode(session.rank()), config_.run.log_every),
+      deadline_(deadline()),
+      stop_(stop_rules()),
       data_comm_(comm::make_communicator(config_.run.communicator, train::overlap_of(config_),
                                          grid_.data(), traffic_)),
       tensor_comm_(comm::make_communicator(config_.run.communicator, train::overlap_beside(config_),
@@ -85,6 +91,7 @@ Run::Run(const RunRequest& request, const runtime::Session& session)
       gemm_(make_product_library(config_.run.gemm)) {
   const Machine machine{grid_.data().size(), session.threads(), tensor_rank(grid_)};
   grid::together(grid_.world(), [&] {
+    require_no_stop_file();
     require_memory(machine);
     if (session.rank() == 0) sink_.emplace(config_.run.metrics);
   });
@@ -97,6 +104,28 @@ Run::Run(const RunRequest& request, const runtime::Session& session)
                           ? config_.run.peak_tflops * 1e12
                           : measure_peak({}, *gemm_, config_.train.precision);
   throughput_ = {model::flops_per_token(config_.model), grid_.world().sum(peak)};
+}
+
+std::optional<runtime::Deadline> Run::deadline() const {
+  std::optional<runtime::Deadline> found;
+  grid::together(grid_.world(), [&] { found = runtime::find_deadline(config_.run.wall_limit); });
+  return found;
+}
+
+/// A stop in time is of use with a checkpoint only; without one the run goes as far as it may. The
+/// file is looked for by one rank, out of consideration for the file system.
+runtime::StopRules Run::stop_rules() const {
+  runtime::StopRules rules;
+  if (deadline_ && !config_.checkpoint.folder.empty())
+    rules.after = deadline_->seconds - config_.run.stop_margin;
+  if (session_.rank() == 0) rules.file = config_.run.stop_file;
+  return rules;
+}
+
+void Run::require_no_stop_file() const {
+  KZERO_REQUIRE(!stop_.has_file(), ExitCode::usage,
+                "run.stop_file: {} exists, so the run would stop after one step; remove it first",
+                config_.run.stop_file);
 }
 
 void Run::require_memory(const Machine& machine) const {
@@ -183,11 +212,17 @@ void Run::announce(Index first_step) {
   record.steps = config_.train.steps;
   record.first_step = first_step;
   record.tokens_per_step = config_.train.global_batch * config_.model.sequence;
+  if (deadline_ && !config_.checkpoint.folder.empty()) {
+    record.limit = {std::string(deadline_->source), deadline_->seconds - runtime::process_seconds(),
+                    config_.run.stop_margin};
+  }
   record.planned_memory = categories(engine_->planned(), {});
   record.planned_traffic = theory(config_, engine_->blueprint());
   console_.start(record);
   if (config_.zero.offload == deck::Offload::host && tensor::on_host)
     console_.note("zero.offload: this build computes on the host, where the state is already");
+  if (deadline_ && !record.limit)
+    console_.note(fmt::format("{} is not heeded: checkpoint.folder is empty", deadline_->source));
   if (sink_) sink_->write(record);
 }
 

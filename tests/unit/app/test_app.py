@@ -1,9 +1,12 @@
 """kzero as its users meet it. Arguments: names of test classes; none: all."""
 
 import json
+import os
 import signal
+import time
 import unittest
 from pathlib import Path
+from unittest import mock
 
 import numpy as np
 
@@ -372,6 +375,34 @@ class Stops(LaunchTest):
         self.assertEqual(end["reason"], "wall_limit")
         self.assertLess(end["seconds"], 4)
         self.assertEqual(self.metrics("checkpoint")[-1]["step"], end["steps"])
+
+    def test_the_end_of_a_slurm_job_stops_in_time(self):
+        with mock.patch.dict(os.environ, SLURM_JOB_END_TIME=str(int(time.time()) + 64)):
+            shown = self.expect(self.train("train.steps=1000000", ranks=2), 75).stdout
+        self.assertIn("left by SLURM_JOB_END_TIME; stops 1 min 00 s before its end", shown)
+        start, = self.metrics("start")
+        self.assertEqual((start["limit"]["source"], start["limit"]["stop_margin"]), ("SLURM_JOB_END_TIME", 60))
+        end, = self.metrics("end")
+        self.assertEqual(end["reason"], "wall_limit")
+        self.assertEqual(self.metrics("checkpoint")[-1]["step"], end["steps"])
+
+    def test_too_little_time_makes_one_step_and_a_job_that_is_over_none(self):
+        with mock.patch.dict(os.environ, SLURM_JOB_END_TIME=str(int(time.time()) + 50)):
+            self.assertIn("stops after one step", self.expect(self.train(ranks=2), 75).stdout)
+            shown = self.expect(self.train("checkpoint.folder=", "run.metrics="), 0).stdout
+            self.assertIn("SLURM_JOB_END_TIME is not heeded: checkpoint.folder is empty", shown)
+        self.assertEqual(self.metrics("end")[-1]["steps"], 1)
+        with mock.patch.dict(os.environ, SLURM_JOB_END_TIME=str(int(time.time()) - 50)):
+            self.expect(self.train(ranks=2), 2, "belongs to a job that is over")
+
+    def test_a_stop_file_stops_with_a_checkpoint_and_forbids_a_start(self):
+        launch = self.start("run.stop_file=stop here")
+        (self.folder / "stop here").touch()
+        self.assertEqual(self.finish(launch), 75, launch.errors)
+        end, = self.metrics("end")
+        self.assertEqual(end["reason"], "stop_file")
+        self.assertEqual(self.metrics("checkpoint")[-1]["step"], end["steps"])
+        self.expect(self.train("run.stop_file=stop here", ranks=2), 2, "stop here exists")
 
     def test_a_killed_rank_ends_the_launch_and_loses_no_checkpoint(self):
         launch = self.start("checkpoint.every=2")

@@ -47,6 +47,7 @@ TEST(Reader, reads_every_kind_of_value) {
   EXPECT_EQ(config.optimizer.schedule, Schedule::linear);
   EXPECT_EQ(config.data.files, (std::vector<std::string>{"a.txt", "b*.txt"}));
   EXPECT_EQ(config.run.wall_limit, 5400);
+  EXPECT_EQ(config.run.stop_file, "stop me");
 }
 
 TEST(Reader, reads_dotted_keys_and_inline_tables) {

@@ -50,6 +50,23 @@ TEST(Console, TheHeaderSaysWhatRunsWhereAndHowMuchItHolds) {
   }
 }
 
+TEST(Console, TheHeaderSaysWhenTheRunStops) {
+  const auto header = [](std::optional<TimeLimit> limit) {
+    std::ostringstream out;
+    StartRecord record = start_record();
+    record.limit = std::move(limit);
+    Console(out, ConsoleMode::lines, 1).start(record);
+    return out.str();
+  };
+  EXPECT_FALSE(has(header(std::nullopt), "limit"));
+  EXPECT_TRUE(
+      has(header(TimeLimit{"run.wall_limit", 3600, 60}),
+          "limit       1 h 00 min left by run.wall_limit; stops 1 min 00 s before its end\n"));
+  EXPECT_TRUE(has(header(TimeLimit{"SLURM_JOB_END_TIME", 50, 60}),
+                  "limit       50.0 s left by SLURM_JOB_END_TIME, run.stop_margin is 1 min 00 s: "
+                  "stops after one step\n"));
+}
+
 TEST(Console, AStepLineHoldsProgressValuesAndTimeLeft) {
   std::ostringstream out;
   Console console(out, ConsoleMode::lines, 1);

@@ -94,6 +94,13 @@ TEST_F(JsonLines, TheStartSaysWhatRuns) {
   EXPECT_EQ(json["grid"], Json::parse(R"({"data":2,"tensor":3})"));
   EXPECT_EQ(json["plan"]["memory"], Json::parse(R"({"parameters":100,"io":5})"));
   EXPECT_EQ(json["plan"]["traffic"][0]["theory_elements_per_step"], 9);
+  EXPECT_TRUE(json["limit"].is_null());
+}
+
+TEST_F(JsonLines, TheStartSaysWhenTheJobHasToBeOver) {
+  JsonlSink(path_).write(StartRecord{.limit = TimeLimit{"SLURM_JOB_END_TIME", 99.5, 60}});
+  EXPECT_EQ(Json::parse(lines().at(0))["limit"],
+            Json::parse(R"({"source":"SLURM_JOB_END_TIME","seconds_left":99.5,"stop_margin":60})"));
 }
 
 TEST_F(JsonLines, TheEndHoldsMemoryAndTrafficAsAgreed) {

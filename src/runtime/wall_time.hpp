@@ -1,0 +1,27 @@
+// How long this process has lived, and when its job has to be over: by run.wall_limit, or by the
+// end that the batch system has put into the environment.
+#pragma once
+
+#include <optional>
+#include <string_view>
+
+namespace kzero::runtime {
+
+/// Seconds since the start of this process, launch and library start-up included.
+double process_seconds();
+
+/// Names the end of a Slurm job in seconds since 1970. Slurm sets it from 23.02 on; for older ones
+/// the job scripts do.
+inline constexpr const char* job_end_variable = "SLURM_JOB_END_TIME";
+
+struct Deadline {
+  double seconds = 0;       // since the start of this process
+  std::string_view source;  // job_end_variable or "run.wall_limit"
+};
+
+/// The earlier of wall_limit (seconds as in the deck; 0: none) and the job's end in the
+/// environment. An end that has passed or is no number is an error of ExitCode::usage: the variable
+/// is left over from another job.
+std::optional<Deadline> find_deadline(double wall_limit);
+
+}  // namespace kzero::runtime
