@@ -19,7 +19,8 @@ packages=(
   libcli11-dev libdnnl-dev libfmt-dev libhdf5-mpich-dev libmpich-dev libopenblas-openmp-dev libtoml11-dev
   libxxhash-dev mpich nlohmann-json3-dev
   # tests, plots, style
-  clang-format-14 clang-tidy-14 hdf5-tools libomp-14-dev libbenchmark-dev libgtest-dev python3-h5py python3-matplotlib python3-numpy
+  clang-format-14 clang-tidy-14 hdf5-tools libomp-14-dev libbenchmark-dev libgtest-dev munge python3-h5py python3-matplotlib
+  python3-numpy slurm-wlm
 )
 
 missing=()

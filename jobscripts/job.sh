@@ -1,0 +1,57 @@
+# What the job scripts of this folder do alike. They source it inside the job; it is no job script itself.
+#
+# Sets      $kzero       the program: $KZERO, or build/release/kzero under the working folder ($preset for another build), or kzero in PATH
+#           $overrides   settings that belong to the job, for the end of the program's command line
+#           $job         the job's number as squeue shows it
+# Defines   finish CODE  what follows from the program's exit code; ends the script
+#
+# KZERO_MAX_RESTARTS     how often a job may submit itself again (100): ends a job that would go on for ever
+# KZERO_CHAIN            set by chain.sh: the name of a chain of jobs, of which each goes on where the one before stopped
+
+set -u
+if (($# == 0)); then
+  echo "usage: sbatch [OPTIONS] ${usage:-SCRIPT DECK.toml [key=value ...]}" >&2
+  exit 2
+fi
+
+job=${SLURM_ARRAY_JOB_ID:+${SLURM_ARRAY_JOB_ID}_$SLURM_ARRAY_TASK_ID}
+job=${job:-$SLURM_JOB_ID}
+restarts=${SLURM_RESTART_COUNT:-0}
+stop_file=kzero-$job.stop
+overrides=("run.stop_file=$stop_file")
+
+kzero=${KZERO:-build/${preset:-release}/kzero}
+if [[ -z ${KZERO-} && ! -x $kzero ]]; then
+  kzero=$(command -v kzero) || { echo "neither build/${preset:-release}/kzero nor kzero in PATH; KZERO can name one" >&2; exit 1; }
+fi
+
+# A rank's threads. srun binds ranks to cores; OpenMP, which knows of one rank only, must not bind them again.
+export OMP_NUM_THREADS=${SLURM_CPUS_PER_TASK:-1}
+export OMP_PROC_BIND=${OMP_PROC_BIND:-false}
+
+# The program stops run.stop_margin before the job's end, which Slurm puts into the environment from 23.02 on.
+if [[ -z ${SLURM_JOB_END_TIME-} ]] && end=$(date -d "$(squeue -h -j "$SLURM_JOB_ID" -o %e)" +%s 2>/dev/null); then
+  export SLURM_JOB_END_TIME=$end
+fi
+
+say() { echo "$(date '+%F %T') job $job: $*"; }
+
+finish() {
+  local code=$1
+  say "exit code $code"
+  if ((code == 75)) && [[ -e $stop_file ]]; then
+    say "not submitted again, as $stop_file exists"
+  elif ((code == 75)) && [[ -z ${KZERO_CHAIN-} ]] && ((restarts < ${KZERO_MAX_RESTARTS:-100})); then
+    say "stopped in time with a checkpoint: submitted again"
+    scontrol requeue "$SLURM_JOB_ID" && sleep 60  # Slurm ends this script while it sleeps
+  elif ((code == 75)) && [[ -n ${KZERO_CHAIN-} ]]; then
+    say "stopped in time with a checkpoint: the next job of the chain goes on"
+    exit "$code"
+  fi
+  if [[ -n ${KZERO_CHAIN-} ]]; then  # done, failed or told to stop: nothing to go on with
+    scancel --name="$KZERO_CHAIN" --state=PENDING
+  fi
+  exit "$code"
+}
+
+say "restart $restarts on $SLURM_JOB_NODELIST, $kzero $*; to stop it for good with a checkpoint: touch $PWD/$stop_file"

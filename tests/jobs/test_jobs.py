@@ -1,0 +1,226 @@
+"""The job scripts on a real Slurm of one node. Arguments: names of test classes; none: all."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+from pathlib import Path
+
+from one_node_slurm import PATIENCE, OneNodeSlurm, wait_for
+
+ROOT = Path(__file__).parents[2]
+sys.path.insert(0, str(ROOT / "tests/unit/app"))
+from launch import DECK, KZERO, LAUNCHER, arrays_of, records, steps_of  # noqa: E402
+
+SMALL = ("--nodes=1", "--ntasks-per-node=2", "--cpus-per-task=1", "--time=10")
+
+
+class JobTest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.slurm = OneNodeSlurm(cpus=6)
+        cls.addClassCleanup(cls.slurm.stop)
+
+    def setUp(self):
+        self.folder = Path(tempfile.mkdtemp(prefix="kzero_jobs_"))
+        self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
+        self.addCleanup(lambda: self.slurm("scancel", "--quiet", "--user", str(os.getuid()), check=False))
+        (self.folder / "text").write_bytes(b"".join(b"%d bottles of beer, " % i for i in range(200)))
+        (self.folder / "deck.toml").write_text(DECK)
+
+    def submit(self, script, *arguments, options=(), **environment):
+        variables = {"KZERO": KZERO, "KZERO_JOBSCRIPTS": str(ROOT / "jobscripts"), **environment}
+        return self.slurm("sbatch", "--parsable", *SMALL, *options, str(ROOT / "jobscripts" / script),
+                          *map(str, arguments), cwd=self.folder, env=variables)
+
+    def output(self, job):
+        path = self.folder / f"kzero-{job}.out"
+        return path.read_text() if path.exists() else ""
+
+    def metrics(self, event, file="metrics.jsonl"):
+        path = self.folder / file
+        return records(path, event) if path.exists() else []
+
+    def wait_end(self, job, *states):
+        """Waits for one of the states, and shows what the job printed if it is another that does not pass."""
+        final = {"COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", *states}
+        state = self.slurm.wait_state(job, *final)
+        self.assertIn(state, states, self.output(job))
+        return self.slurm.facts(job)
+
+    def wait_steps(self, count=3, file="metrics.jsonl"):
+        wait_for(f"{count} steps", lambda: len(self.metrics("step", file)) >= count)
+
+
+class Resubmission(JobTest):
+    """A training that its time ends twice, first by the deck's limit, then by Slurm's."""
+
+    STEPS = 800
+
+    def write_deck(self, name, **run):
+        model = DECK.replace("layers = 1", "layers = 2").replace("hidden = 12", "hidden = 96").replace("sequence = 11", "sequence = 96")
+        settings = "".join(f'{key} = "{value}"\n' for key, value in run.items())
+        text = model.replace("steps = 6", f"steps = {self.STEPS}").replace('"saved"', f'"{name}"')
+        (self.folder / f"{name}.toml").write_text(text.replace('"metrics.jsonl"', f'"{name}.jsonl"') + settings)
+
+    def uninterrupted(self):
+        """Trains without a job. How long it took to begin, and for its steps."""
+        self.write_deck("whole")
+        begin = time.monotonic()
+        subprocess.run([*LAUNCHER, "2", KZERO, "train", "whole.toml"], cwd=self.folder, check=True, timeout=PATIENCE,
+                       stdout=subprocess.DEVNULL)
+        steps = sum(r["seconds"] for r in self.metrics("step", "whole.jsonl"))
+        return time.monotonic() - begin - steps, steps
+
+    def test_two_stops_and_restarts_change_no_bit(self):
+        # Two parts of a tenth each leave steps for the third even if the machine becomes four times as fast meanwhile.
+        start_up, steps = self.uninterrupted()
+        part = start_up + steps / 10
+        self.write_deck("parts", wall_limit=f"{part + 1:.2f}s", stop_margin="1s")
+        job = self.submit("slurm_cpu.sh", "parts.toml", options=["--time=1", "--signal=USR1@1"])
+
+        self.slurm.wait_restart(job, 1)
+        self.write_deck("parts", stop_margin=f"{60 - part - 1:.2f}s")  # 1: from the job's start to the program's
+        self.slurm.start_now(job)
+        self.slurm.wait_restart(job, 2)
+        self.write_deck("parts", stop_margin="1s")
+        self.slurm("scontrol", "update", f"JobId={job}", "TimeLimit=10")
+        self.slurm.start_now(job)
+        self.wait_end(job, "COMPLETED")
+
+        self.assertEqual([r["reason"] for r in self.metrics("end", "parts.jsonl")], ["wall_limit", "wall_limit", "completed"])
+        self.assertEqual([r["limit"]["source"] for r in self.metrics("start", "parts.jsonl")],
+                         ["run.wall_limit", "SLURM_JOB_END_TIME", "SLURM_JOB_END_TIME"])
+        self.assertEqual(steps_of(self.folder / "parts.jsonl"), steps_of(self.folder / "whole.jsonl"))
+        whole, parts = (arrays_of(self.folder / name / f"step_{self.STEPS:08}") for name in ("whole", "parts"))
+        self.assertEqual(whole.keys(), parts.keys())
+        self.assertTrue(whole)
+        for name in whole:
+            self.assertEqual(whole[name].tobytes(), parts[name].tobytes(), name)
+        self.assertEqual(re.findall(r"restart (\d)", self.output(job)), ["0", "1", "2"])
+        self.assertEqual(re.findall(r"job \d+: exit code (\d+)", self.output(job)), ["75", "75", "0"])
+
+
+class Stops(JobTest):
+    """What ends a job, and whether it is submitted again."""
+
+    LONG = "train.steps=100000000"
+
+    def test_a_signal_from_slurm_stops_and_submits_again(self):
+        job = self.submit("slurm_cpu.sh", "deck.toml", self.LONG)
+        self.wait_steps()
+        self.slurm("scancel", "--signal=USR1", job)
+        self.slurm.wait_restart(job, 1)
+        end, = self.metrics("end")
+        self.assertEqual(end["reason"], "signal")
+        self.assertEqual(self.metrics("checkpoint")[-1]["step"], end["steps"])
+
+    def test_a_stop_file_stops_for_good(self):
+        job = self.submit("slurm_cpu.sh", "deck.toml", self.LONG)
+        self.wait_steps()
+        (self.folder / f"kzero-{job}.stop").touch()
+        facts = self.wait_end(job, "FAILED")
+        self.assertEqual((facts["ExitCode"], facts["Restarts"]), ("75:0", "0"))
+        end, = self.metrics("end")
+        self.assertEqual(end["reason"], "stop_file")
+        self.assertEqual(self.metrics("checkpoint")[-1]["step"], end["steps"])
+
+    def test_a_cancelled_job_stays_cancelled_and_keeps_a_checkpoint(self):
+        job = self.submit("slurm_cpu.sh", "deck.toml", self.LONG)
+        self.wait_steps()
+        self.slurm("scancel", job)
+        self.wait_end(job, "CANCELLED")
+        wait_for("a checkpoint", lambda: self.metrics("checkpoint"))
+        time.sleep(2)  # a script that still lived would submit it again now
+        self.assertEqual(self.slurm.state(job), "CANCELLED")
+
+    def test_a_failed_program_is_not_submitted_again(self):
+        for settings, code in ((["train.steps=none"], 2), (["data.files=nowhere"], 4)):
+            with self.subTest(settings):
+                job = self.submit("slurm_cpu.sh", "deck.toml", *settings)
+                facts = self.wait_end(job, "FAILED")
+                self.assertEqual((facts["ExitCode"], facts["Restarts"]), (f"{code}:0", "0"), self.output(job))
+
+    def test_a_killed_rank_is_not_submitted_again(self):
+        job = self.submit("slurm_cpu.sh", "deck.toml", self.LONG)
+        self.wait_steps()
+        self.slurm("scancel", "--signal=KILL", f"{job}.0")
+        self.assertEqual(self.wait_end(job, "FAILED")["Restarts"], "0")
+
+    def test_restarts_are_limited(self):
+        job = self.submit("slurm_cpu.sh", "deck.toml", "run.max_steps=1", KZERO_MAX_RESTARTS="1")
+        self.slurm.wait_restart(job, 1)
+        self.slurm.start_now(job)
+        facts = self.wait_end(job, "FAILED")
+        self.assertEqual((facts["ExitCode"], facts["Restarts"]), ("75:0", "1"), self.output(job))
+
+
+class Many(JobTest):
+    """Jobs that are submitted together."""
+
+    def test_a_sweep_trains_each_line_of_settings(self):
+        (self.folder / "rates.txt").write_text("# two rates\noptimizer.lr=1e-3\n\n  # and one more\n"
+                                               "optimizer.lr=3e-3 train.seed=5\n")
+        job = self.submit("slurm_array.sh", "deck.toml", "rates.txt", "optimizer.schedule=constant",
+                          "optimizer.min_lr=0", options=["--array=1-3"])
+        for task, rate in ((1, 1e-3), (2, 3e-3)):
+            facts = self.wait_end(f"{job}_{task}", "COMPLETED")
+            self.assertEqual(facts["ExitCode"], "0:0")
+            folder = self.folder / f"runs/rates/{task}"
+            self.assertEqual([r["lr"] for r in records(folder / "metrics.jsonl", "step")][-1], rate)
+            self.assertTrue((folder / "checkpoints/step_00000006/manifest.h5").exists())
+        self.assertEqual(self.wait_end(f"{job}_3", "FAILED")["ExitCode"], "2:0")  # there is no third line
+        self.assertFalse((self.folder / "runs/rates/3").exists())
+
+    def test_one_task_of_a_sweep_is_submitted_again(self):
+        (self.folder / "rates.txt").write_text("run.max_steps=4\ntrain.seed=5\n")
+        job = self.submit("slurm_array.sh", "deck.toml", "rates.txt", options=["--array=1-2"])
+        self.wait_end(f"{job}_2", "COMPLETED")
+        self.slurm.wait_restart(f"{job}_1", 1)
+        self.slurm.start_now(f"{job}_1")
+        self.wait_end(f"{job}_1", "COMPLETED")
+        ends = records(self.folder / "runs/rates/1/metrics.jsonl", "end")
+        self.assertEqual([(r["reason"], r["steps"]) for r in ends], [("max_steps", 4), ("completed", 6)])
+
+    def test_the_gpu_scripts_start_one_rank_a_gpu(self):
+        # The program is the host's: what is tried here is the script, its options and the launch.
+        gpus = ("--gpus-per-node=2", "--ntasks-per-node=2")
+        modules = {"BASH_FUNC_module%%": "() { :; }"}
+        for script, options in (("slurm_gpu.sh", gpus), ("slurm_cray_amd.sh", (*gpus, "--partition=test", "--account=none"))):
+            with self.subTest(script):
+                job = self.submit(script, "deck.toml", f"run.metrics={script}.jsonl", "checkpoint.folder=" + script,
+                                  options=options, **modules)
+                self.assertEqual(self.wait_end(job, "COMPLETED")["ExitCode"], "0:0")
+                start, = self.metrics("start", f"{script}.jsonl")
+                self.assertEqual(start["grid"], {"data": 2, "tensor": 1}, self.output(job))
+
+    def chain(self, *settings):
+        variables = {"KZERO": KZERO, "KZERO_JOBSCRIPTS": str(ROOT / "jobscripts"), "SBATCH_TIMELIMIT": "10"}
+        script = self.folder / "small.sh"
+        lines = (ROOT / "jobscripts/slurm_cpu.sh").read_text()
+        for option in SMALL:
+            lines = re.sub(rf"(?m)^#SBATCH {option.split('=')[0]}=\S+", f"#SBATCH {option}", lines)
+        script.write_text(lines)
+        shown = self.slurm("bash", str(ROOT / "jobscripts/chain.sh"), "4", str(script), "deck.toml", *settings,
+                           cwd=self.folder, env=variables)
+        return re.findall(r"Submitted batch job (\d+)", shown)
+
+    def test_a_chain_goes_on_until_the_training_is_done(self):
+        jobs = self.chain("run.max_steps=4")
+        for job, state in zip(jobs, ("FAILED", "COMPLETED", "CANCELLED", "CANCELLED"), strict=True):
+            self.wait_end(job, state)
+        self.assertEqual([(r["reason"], r["steps"]) for r in self.metrics("end")], [("max_steps", 4), ("completed", 6)])
+
+    def test_a_chain_ends_with_the_first_failure(self):
+        jobs = self.chain("data.files=nowhere")
+        for job, state in zip(jobs, ("FAILED", "CANCELLED", "CANCELLED", "CANCELLED"), strict=True):
+            self.wait_end(job, state)
+
+
+if __name__ == "__main__":
+    unittest.main()
