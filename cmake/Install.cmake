@@ -1,0 +1,12 @@
+# What cmake --install puts under its prefix: bin/kzero, share/kzero/ and a modulefile for Lmod.
+include(GNUInstallDirs)
+
+# The program keeps the paths of the libraries that it was linked with outside the system's own folders (Kokkos, a site's
+# MPI and HDF5), so that it runs without LD_LIBRARY_PATH. They are absolute: the prefix may move, those libraries not.
+set(CMAKE_INSTALL_RPATH_USE_LINK_PATH ON)
+
+set(share ${CMAKE_INSTALL_DATADIR}/kzero)
+install(DIRECTORY docs input postprocess DESTINATION ${share} PATTERN __pycache__ EXCLUDE PATTERN quickstart.sh EXCLUDE)
+install(DIRECTORY jobscripts DESTINATION ${share} USE_SOURCE_PERMISSIONS)
+install(FILES README.md CHANGELOG.md DESTINATION ${share})
+install(FILES cmake/modulefile.lua DESTINATION ${CMAKE_INSTALL_DATADIR}/modulefiles/kzero RENAME ${PROJECT_VERSION}.lua)

@@ -1,0 +1,66 @@
+"""Installs what the environment names (KZERO_BUILD, KZERO_CMAKE) to a prefix of its own and runs it from there."""
+
+import json
+import os
+import shutil
+import subprocess
+import tempfile
+import unittest
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+BUILD = Path(os.environ["KZERO_BUILD"])
+LAUNCHER = os.environ["KZERO_LAUNCHER"].split()
+
+
+class Install(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = Path(tempfile.mkdtemp(prefix="kzero_install_"))
+        cls.addClassCleanup(shutil.rmtree, cls.folder, ignore_errors=True)
+        cls.prefix, cls.work = cls.folder / "prefix", cls.folder / "work"
+        cls.work.mkdir()
+        subprocess.run([os.environ["KZERO_CMAKE"], "--install", BUILD, "--prefix", cls.prefix], check=True, stdout=subprocess.DEVNULL)
+        cls.share = cls.prefix / "share/kzero"
+        cls.environment = {name: value for name, value in os.environ.items() if name != "LD_LIBRARY_PATH"}
+
+    def run_here(self, *command):
+        result = subprocess.run([str(c) for c in command], cwd=self.work, env=self.environment, capture_output=True, text=True, timeout=200)
+        self.assertEqual(result.returncode, 0, f"{command}\n{result.stdout}\n{result.stderr}")
+        return result.stdout
+
+    def test_decks_scripts_and_documents_are_there(self):
+        for name in ("docs", "input", "jobscripts", "postprocess"):
+            wanted = {p.name for p in (ROOT / name).glob("*") if p.is_file()} - {"quickstart.sh"}  # which builds first
+            self.assertTrue(wanted)
+            self.assertEqual({p.name for p in (self.share / name).glob("*")}, wanted)
+        self.assertFalse(list(self.prefix.rglob("*.a")), "the program's own libraries are no interface")
+
+    def test_libraries_are_found_without_a_library_path_and_outside_the_build(self):
+        libraries = self.run_here("ldd", self.prefix / "bin/kzero")
+        self.assertIn("libkokkoscore", libraries)
+        self.assertNotIn("not found", libraries)
+        paths = [line for line in self.run_here("readelf", "-d", self.prefix / "bin/kzero").splitlines() if "PATH" in line]
+        self.assertFalse([line for line in paths if str(BUILD) in line], paths)
+
+    def test_the_version(self):
+        self.assertIn(os.environ["KZERO_VERSION"], self.run_here(self.prefix / "bin/kzero", "--version"))
+
+    def test_the_quickstart_deck_trains_on_two_ranks_elsewhere(self):
+        self.run_here(*LAUNCHER, "2", self.prefix / "bin/kzero", "train", self.share / "input/quickstart.toml",
+                      f"data.files={self.share}/docs/*.md", "train.steps=3", "optimizer.warmup=1",
+                      "checkpoint.folder=saved", "run.metrics=metrics.jsonl")
+        events = [json.loads(line) for line in (self.work / "metrics.jsonl").read_text().splitlines()]
+        self.assertEqual([e["step"] for e in events if e["event"] == "step"], [0, 1, 2])
+        self.assertEqual(events[-1]["reason"], "completed")
+        self.run_here(self.prefix / "bin/kzero", "inspect", "--verify", "saved")
+
+    def test_what_the_modulefile_names_is_there(self):
+        text = (self.prefix / f"share/modulefiles/kzero/{os.environ['KZERO_VERSION']}.lua").read_text()
+        for path in ("bin", "share/kzero/jobscripts"):
+            self.assertIn(f'pathJoin(prefix, "{path}")', text)
+            self.assertTrue((self.prefix / path).is_dir())
+
+
+if __name__ == "__main__":
+    unittest.main()
