@@ -79,12 +79,19 @@ def recipe_needs(root):
 def environment_needs(root):
     """{name: least version} of the environment's specs."""
     specs = re.search(r"^  specs:\n((?:  - .*\n)+)", (root / "spack.yaml").read_text(), re.M).group(1)
-    return dict(spec_of(line.strip()[2:]) for line in specs.splitlines())
+    return dict(spec_of(line.strip()[2:].strip('"')) for line in specs.splitlines())
+
+
+def unquoted(root):
+    """Lines of spack.yaml that YAML takes for a key, as they have a colon before a blank or at their end and no quotes."""
+    for number, line in enumerate((root / "spack.yaml").read_text().splitlines(), 1):
+        if re.match(r"  - [^\"'].*:(\s|$)", line.split("  #")[0]):
+            yield f"spack.yaml:{number}: {line.strip()} needs quotes"
 
 
 def check_dependencies(root):
     cmake, recipe, environment = cmake_needs(root), recipe_needs(root), environment_needs(root)
-    problems = []
+    problems = list(unquoted(root))
 
     def compare(where, found, wanted, strangers=frozenset()):
         for name in sorted(set(wanted) - set(found)):

@@ -39,6 +39,8 @@ class CheckDependencies(unittest.TestCase):
             (RECIPE, 'depends_on("xxhash")', 'depends_on("xxhash", when="+tests")', "the recipe: xxhash ('', 'tests'), elsewhere ('', '')"),
             ("spack.yaml", "  - xxhash\n", "", "spack.yaml lacks xxhash"),
             ("spack.yaml", "  - xxhash\n", "  - xxhash\n  - zstd\n", "spack.yaml has zstd, which nothing asks for"),
+            ("spack.yaml", '"fmt@9:"', "fmt@9:", "spack.yaml:16: - fmt@9: needs quotes"),
+            ("spack.yaml", '"hdf5@1.10: +mpi"', "hdf5@1.10: +mpi", "spack.yaml:11: - hdf5@1.10: +mpi needs quotes"),
             ("spack.yaml", "kokkos@4.7:4", "kokkos@4.6:4", "spack.yaml: kokkos 4.6, elsewhere 4.7"),
         ):
             with self.subTest(new or old):
