@@ -29,7 +29,7 @@ fi
 export OMP_NUM_THREADS=${SLURM_CPUS_PER_TASK:-1}
 export OMP_PROC_BIND=${OMP_PROC_BIND:-false}
 
-# The program stops run.stop_margin before the job's end, which Slurm puts into the environment from 23.02 on.
+# The program stops run.stop_margin before the job's end, which newer Slurms (not 22.05) put into the environment.
 if [[ -z ${SLURM_JOB_END_TIME-} ]] && end=$(date -d "$(squeue -h -j "$SLURM_JOB_ID" -o %e)" +%s 2>/dev/null); then
   export SLURM_JOB_END_TIME=$end
 fi

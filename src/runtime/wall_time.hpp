@@ -10,8 +10,8 @@ namespace kzero::runtime {
 /// Seconds since the start of this process, launch and library start-up included.
 double process_seconds();
 
-/// Names the end of a Slurm job in seconds since 1970. Slurm sets it from 23.02 on; for older ones
-/// the job scripts do.
+/// Names the end of a Slurm job in seconds since 1970. Newer Slurms set it; for others such
+/// as 22.05 the job scripts do.
 inline constexpr const char* job_end_variable = "SLURM_JOB_END_TIME";
 
 struct Deadline {
