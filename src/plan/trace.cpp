@@ -109,9 +109,15 @@ std::string trace(const deck::Config& config, const train::Blueprint& b) {
   for (std::size_t i = 0; i < b.training.trace().size(); ++i)
     text += line(b.training, i, config.zero.overlap);
   text += b.layout.ranks() == 1
-              ? "one rank: nothing is gathered or reduced\n"
+              ? "one data-parallel rank: nothing is gathered or reduced\n"
               : "ranks meet: in every gather before its operation needs it, and in every "
                 "reduction\n";
+  if (b.tensor.size > 1) {
+    text += fmt::format(
+        "the {} ranks of a tensor group meet in every operation: sums and gathers "
+        "of rows of x and dx\n",
+        b.tensor.size);
+  }
   return text + end_of_step(b);
 }
 
