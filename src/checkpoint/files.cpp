@@ -1,6 +1,7 @@
 #include "checkpoint/files.hpp"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <xxhash.h>
 
@@ -9,6 +10,7 @@
 #include <cstring>
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include "base/error.hpp"
 
@@ -45,36 +47,16 @@ class Descriptor {
     }
   }
 
-  /// Bytes read; 0 at the end of the file.
-  std::size_t read(char* buffer, std::size_t capacity) const {
-    for (;;) {
-      const auto count = ::read(id_, buffer, capacity);
-      if (count < 0 && errno == EINTR) continue;
-      require(count >= 0, "reading failed");
-      return static_cast<std::size_t>(count);
-    }
-  }
-
  private:
   std::string path_;
   int id_;
 };
 
-class Digest {
- public:
-  Digest() : state_(XXH3_createState(), &XXH3_freeState) { XXH3_64bits_reset(state_.get()); }
-  void update(const char* bytes, std::size_t count) {
-    XXH3_64bits_update(state_.get(), bytes, count);
-  }
-  std::uint64_t value() const { return XXH3_64bits_digest(state_.get()); }
-
- private:
-  std::unique_ptr<XXH3_state_t, decltype(&XXH3_freeState)> state_;
-};
-
 }  // namespace
 
 void sync_to_disk(const std::filesystem::path& path) { Descriptor(path, O_RDONLY).sync(); }
+
+void begin_sync(int file) { ::sync_file_range(file, 0, 0, SYNC_FILE_RANGE_WRITE); }
 
 void rename_durably(const std::filesystem::path& from, const std::filesystem::path& to) {
   std::error_code error;
@@ -102,34 +84,58 @@ void write_durably(const std::filesystem::path& path, std::string_view bytes) {
 }
 
 std::string load_file(const std::filesystem::path& path) {
-  const Descriptor file(path, O_RDONLY);
-  std::string bytes;
-  std::string piece(std::size_t{1} << 20, '\0');
-  while (const std::size_t count = file.read(piece.data(), piece.size())) {
-    bytes.append(piece, 0, count);
-  }
+  const InputFile file(path);
+  std::string bytes(static_cast<std::size_t>(file.bytes()), '\0');
+  bytes.resize(file.read(0, std::as_writable_bytes(std::span(bytes))));
   return bytes;
 }
 
-Scan scan_file(const std::filesystem::path& path, const std::vector<Region>& regions) {
-  const Descriptor file(path, O_RDONLY);
-  Digest whole;
-  std::vector<Digest> parts(regions.size());
-  std::string piece(std::size_t{1} << 22, '\0');
-  Scan scan;
-  while (const std::size_t count = file.read(piece.data(), piece.size())) {
-    whole.update(piece.data(), count);
-    const Index piece_end = scan.bytes + static_cast<Index>(count);
-    for (std::size_t i = 0; i < regions.size(); ++i) {
-      const Index begin = std::max(scan.bytes, regions[i].offset);
-      const Index end = std::min(piece_end, regions[i].offset + regions[i].bytes);
-      if (begin < end) parts[i].update(piece.data() + (begin - scan.bytes), end - begin);
-    }
-    scan.bytes = piece_end;
+InputFile::InputFile(const std::filesystem::path& path)
+    : path_(path.string()), id_(::open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
+  KZERO_REQUIRE(id_ >= 0, ExitCode::files, "{}: cannot be opened ({})", path_,
+                std::strerror(errno));
+}
+
+InputFile::~InputFile() { ::close(id_); }
+
+Index InputFile::bytes() const {
+  struct stat status {};
+  KZERO_REQUIRE(::fstat(id_, &status) == 0, ExitCode::files, "{}: has no size ({})", path_,
+                std::strerror(errno));
+  return status.st_size;
+}
+
+Index InputFile::read(Index offset, std::span<std::byte> to) const {
+  Index done = 0;
+  while (done < static_cast<Index>(to.size())) {
+    const auto count = ::pread(id_, to.data() + done, to.size() - done, offset + done);
+    if (count < 0 && errno == EINTR) continue;
+    KZERO_REQUIRE(count >= 0, ExitCode::files, "{}: reading failed ({})", path_,
+                  std::strerror(errno));
+    if (count == 0) break;
+    done += count;
   }
-  scan.checksum = whole.value();
-  for (const Digest& part : parts) scan.regions.push_back(part.value());
-  return scan;
+  return done;
+}
+
+std::uint64_t InputFile::checksum(std::span<const Region> regions) const {
+  const std::unique_ptr<XXH3_state_t, decltype(&XXH3_freeState)> digest(XXH3_createState(),
+                                                                        &XXH3_freeState);
+  XXH3_64bits_reset(digest.get());
+  Index largest = 0;
+  for (const Region& region : regions) largest = std::max(largest, region.bytes);
+  std::vector<std::byte> buffer(std::min(largest, Index{1} << 20));
+  for (const Region& region : regions) {
+    Index at = 0;
+    while (at < region.bytes) {
+      const auto wanted = std::min(region.bytes - at, static_cast<Index>(buffer.size()));
+      const Index count = read(region.offset + at, std::span(buffer).first(wanted));
+      if (count == 0) break;
+      XXH3_64bits_update(digest.get(), buffer.data(), count);
+      at += count;
+    }
+  }
+  return XXH3_64bits_digest(digest.get());
 }
 
 }  // namespace kzero::checkpoint

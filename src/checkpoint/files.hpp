@@ -1,13 +1,14 @@
 // Files that must survive a crash: what is written is on the disk before the next step, and names
-// change in one step. Also reads files back to compare them with their checksums. Errors are
-// Error(files) and name the path.
+// change in one step. Also reads parts of files, and checksums of parts. Errors are Error(files)
+// and name the path.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <span>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "base/types.hpp"
 
@@ -15,6 +16,10 @@ namespace kzero::checkpoint {
 
 /// Waits until the file or folder is on the disk.
 void sync_to_disk(const std::filesystem::path& path);
+
+/// Lets the disk begin with what was written so far, without waiting for it. `file` is a
+/// descriptor.
+void begin_sync(int file);
 
 /// Renames within one folder and waits until the folder knows the new name.
 void rename_durably(const std::filesystem::path& from, const std::filesystem::path& to);
@@ -31,13 +36,26 @@ struct Region {
   Index bytes = 0;
 };
 
-struct Scan {
-  Index bytes = 0;                     // of the file
-  std::uint64_t checksum = 0;          // of the file
-  std::vector<std::uint64_t> regions;  // of each region; of what there is of it in a file too short
-};
+/// A file that is open for reading at any place.
+class InputFile {
+ public:
+  explicit InputFile(const std::filesystem::path& path);
+  ~InputFile();
+  InputFile(const InputFile&) = delete;
+  InputFile& operator=(const InputFile&) = delete;
 
-/// Checksums of a file and of parts of it in one pass with a small buffer.
-Scan scan_file(const std::filesystem::path& path, const std::vector<Region>& regions);
+  Index bytes() const;
+
+  /// Fills `to` from `offset` on; returns how many bytes there were, fewer only at the file's end.
+  Index read(Index offset, std::span<std::byte> to) const;
+
+  /// Of the regions' bytes one after the other; of what there is of them in a file too short. Takes
+  /// a small buffer.
+  std::uint64_t checksum(std::span<const Region> regions) const;
+
+ private:
+  std::string path_;
+  int id_;
+};
 
 }  // namespace kzero::checkpoint

@@ -56,6 +56,13 @@ Hdf5Handle type_of() {
   return {H5Tcopy(native), H5Tclose};
 }
 
+/// What is written depends on the values alone.
+Hdf5Handle without_times(hid_t list) {
+  Hdf5Handle creation(H5Pcreate(list), H5Pclose);
+  H5Pset_obj_track_times(creation.id(), false);
+  return creation;
+}
+
 /// Calls write(pointer) with the values as HDF5 takes them.
 template <class T, class F>
 herr_t with_values(std::span<const T> values, F&& write) {
@@ -85,6 +92,8 @@ herr_t into_values(hid_t type, hid_t space, std::vector<T>& values, F&& read) {
 }
 
 }  // namespace
+
+void start_hdf5() { H5open(); }
 
 Hdf5Handle::Hdf5Handle(Hdf5Handle&& other) noexcept
     : id_(std::exchange(other.id_, -1)), close_(other.close_) {}
@@ -137,9 +146,10 @@ Hdf5File Hdf5File::create(const std::filesystem::path& path, Index user_block_by
   const std::string what = "cannot be set up for writing";
   const Hdf5Handle access = result.own(H5Pcreate(H5P_FILE_ACCESS), H5Pclose, what);
   const Hdf5Handle creation = result.own(H5Pcreate(H5P_FILE_CREATE), H5Pclose, what);
-  // The newer layout stores groups compactly. Locks are refused by many parallel file systems, and
-  // a checkpoint has one writer anyway.
-  result.check(H5Pset_libver_bounds(access.id(), H5F_LIBVER_V110, H5F_LIBVER_V110), what);
+  // This layout stores groups compactly, and opening it for writing writes nothing. Locks are
+  // refused by many parallel file systems, and a checkpoint has one writer at a time anyway.
+  result.check(H5Pset_libver_bounds(access.id(), H5F_LIBVER_V18, H5F_LIBVER_V18), what);
+  result.check(H5Pset_obj_track_times(creation.id(), false), what);
   result.check(H5Pset_file_locking(access.id(), false, true), what);
   // HDF5 grants either a user block or alignment.
   result.check(user_block_bytes > 0
@@ -200,8 +210,10 @@ void Hdf5File::close() {
 
 void Hdf5File::create_group(const std::string& group) {
   const std::string what = "cannot write group " + group;
-  Hdf5Handle handle = own(
-      H5Gcreate2(file_.id(), group.c_str(), H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT), H5Gclose, what);
+  const Hdf5Handle creation = without_times(H5P_GROUP_CREATE);
+  Hdf5Handle handle =
+      own(H5Gcreate2(file_.id(), group.c_str(), H5P_DEFAULT, creation.id(), H5P_DEFAULT), H5Gclose,
+          what);
   check(handle.release(), what);
 }
 
@@ -222,9 +234,10 @@ void Hdf5File::set_attribute(const std::string& object, const std::string& name,
                 own(H5Screate(H5S_SCALAR), H5Sclose, "cannot describe attribute " + name));
 }
 
+template <class T>
 void Hdf5File::set_attribute(const std::string& object, const std::string& name,
-                             const std::vector<Index>& values) {
-  put_attribute(object, name, std::span<const Index>(values),
+                             const std::vector<T>& values) {
+  put_attribute(object, name, std::span<const T>(values),
                 space_of({static_cast<Index>(values.size())}));
 }
 
@@ -267,14 +280,27 @@ void Hdf5File::write(const std::string& dataset, std::span<const T> values,
   const Hdf5Handle type = type_of<T>();
   const Hdf5Handle space = space_of(extents);
   KZERO_EXPECT(H5Sget_simple_extent_npoints(space.id()) == static_cast<Index>(values.size()));
+  const Hdf5Handle creation = without_times(H5P_DATASET_CREATE);
   Hdf5Handle target = own(H5Dcreate2(file_.id(), dataset.c_str(), type.id(), space.id(),
-                                     H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT),
+                                     H5P_DEFAULT, creation.id(), H5P_DEFAULT),
                           H5Dclose, what);
   check(with_values(values,
                     [&](const void* data) {
                       return H5Dwrite(target.id(), type.id(), H5S_ALL, H5S_ALL, H5P_DEFAULT, data);
                     }),
         what);
+  check(target.release(), what);
+}
+
+void Hdf5File::reserve(const std::string& dataset, Index elements) {
+  const std::string what = "cannot reserve dataset " + dataset;
+  const Hdf5Handle creation = without_times(H5P_DATASET_CREATE);
+  check(H5Pset_alloc_time(creation.id(), H5D_ALLOC_TIME_EARLY), what);
+  check(H5Pset_fill_time(creation.id(), H5D_FILL_TIME_NEVER), what);
+  Hdf5Handle target =
+      own(H5Dcreate2(file_.id(), dataset.c_str(), H5T_NATIVE_FLOAT, space_of({elements}).id(),
+                     H5P_DEFAULT, creation.id(), H5P_DEFAULT),
+          H5Dclose, what);
   check(target.release(), what);
 }
 
@@ -304,21 +330,6 @@ std::vector<Index> Hdf5File::extents_of(const std::string& dataset) const {
   return {extents.begin(), extents.end()};
 }
 
-void Hdf5File::read_range(const std::string& dataset, Index begin, std::span<float> values) const {
-  const std::string what = "cannot read dataset " + dataset;
-  const Hdf5Handle source = open_dataset(dataset);
-  const Hdf5Handle stored = own(H5Dget_space(source.id()), H5Sclose, what);
-  const auto start = static_cast<hsize_t>(begin);
-  const auto count = static_cast<hsize_t>(values.size());
-  KZERO_REQUIRE(H5Sget_simple_extent_ndims(stored.id()) == 1, ExitCode::files,
-                "{}: dataset {} is not one-dimensional", path_.string(), dataset);
-  check(H5Sselect_hyperslab(stored.id(), H5S_SELECT_SET, &start, nullptr, &count, nullptr), what);
-  const Hdf5Handle wanted = space_of({static_cast<Index>(values.size())});
-  check(
-      H5Dread(source.id(), H5T_NATIVE_FLOAT, wanted.id(), stored.id(), H5P_DEFAULT, values.data()),
-      what);
-}
-
 Index Hdf5File::offset_of(const std::string& dataset) const {
   const Hdf5Handle source = open_dataset(dataset);
   const haddr_t offset = H5Dget_offset(source.id());
@@ -329,6 +340,8 @@ Index Hdf5File::offset_of(const std::string& dataset) const {
 
 #define KZERO_INSTANTIATE(T)                                                               \
   template void Hdf5File::set_attribute(const std::string&, const std::string&, const T&); \
+  template void Hdf5File::set_attribute(const std::string&, const std::string&,            \
+                                        const std::vector<T>&);                            \
   template T Hdf5File::attribute(const std::string&, const std::string&) const;            \
   template void Hdf5File::write(const std::string&, std::span<const T>,                    \
                                 const std::vector<Index>&);                                \

@@ -33,6 +33,9 @@ class Hdf5Handle {
   Close close_ = nullptr;
 };
 
+/// Starts the library, which makes MPI calls: for a thread that is to use it and may make none.
+void start_hdf5();
+
 /// One open file. Objects are named by their path in it ("/" is the root group). T is one of float,
 /// double, Index, std::uint64_t, std::string.
 class Hdf5File {
@@ -50,6 +53,9 @@ class Hdf5File {
   Hdf5File(Hdf5File&&) = default;
   Hdf5File& operator=(Hdf5File&&) = delete;
 
+  /// The file as the operating system knows it; -1 if it is none.
+  int descriptor() const;
+
   /// Writes what is still buffered. A file that was written is good only if this returned.
   void close();
 
@@ -57,8 +63,9 @@ class Hdf5File {
 
   template <class T>
   void set_attribute(const std::string& object, const std::string& name, const T& value);
+  template <class T>
   void set_attribute(const std::string& object, const std::string& name,
-                     const std::vector<Index>& values);
+                     const std::vector<T>& values);
   template <class T>
   T attribute(const std::string& object, const std::string& name) const;
 
@@ -66,20 +73,19 @@ class Hdf5File {
   template <class T>
   void write(const std::string& dataset, std::span<const T> values,
              const std::vector<Index>& extents);
+  /// A one-dimensional float dataset that has its place in the file and no values yet.
+  void reserve(const std::string& dataset, Index elements);
+
   /// A whole dataset in row-major order.
   template <class T>
   std::vector<T> read(const std::string& dataset) const;
   std::vector<Index> extents_of(const std::string& dataset) const;
-
-  /// Elements [begin, begin + values.size()) of a one-dimensional float dataset.
-  void read_range(const std::string& dataset, Index begin, std::span<float> values) const;
 
   /// Where the values of a contiguous dataset begin, in bytes from the start of the file.
   Index offset_of(const std::string& dataset) const;
 
  private:
   Hdf5File(Hdf5Handle file, std::filesystem::path path);
-  int descriptor() const;
   void divert() const;
   [[noreturn]] void give_up(const std::string& what) const;
   Hdf5Handle own(hid_t id, Hdf5Handle::Close closer, const std::string& what) const;

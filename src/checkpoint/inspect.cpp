@@ -35,16 +35,16 @@ std::string describe_manifest(const fs::path& path, const Manifest& m) {
       "grid        {} data x {} tensor, stage {}, {}, loss scale {}\n"
       "model       layers {}, hidden {}, heads {}, sequence {}, vocab {}, feed_forward {}, {} "
       "embeddings\n"
-      "parameters  {} in {} tensors, each with two moments\n"
+      "parameters  {} in {} tensors, each with two moments; hash {}\n"
       "shards      {} with {}\n",
       path.string(), format_version, m.kzero_version, m.git_hash, m.step, m.samples, m.tokens,
       m.skipped_steps, m.data_ranks, m.tensor_ranks, m.stage, m.precision, m.loss_scale,
       m.model.layers, m.model.hidden, m.model.heads, m.model.sequence, m.model.vocab,
       m.model.feed_forward, m.model.tied_embeddings != 0 ? "tied" : "untied", elements,
-      m.parameters.size(), m.shards.size(), format_bytes(bytes));
+      m.parameters.size(), format_checksum(m.parameter_hash), m.shards.size(), format_bytes(bytes));
   for (const Shard& shard : m.shards) {
-    text += fmt::format("  {}  {} bytes, checksum {}, {} tensors or parts\n", shard.file,
-                        shard.bytes, format_checksum(shard.checksum), shard.pieces.size());
+    text += fmt::format("  {}  {} bytes, {} tensors or parts\n", shard.file, shard.bytes,
+                        shard.pieces.size());
   }
   text += "tensors\n";
   for (const Parameter& p : m.parameters) {

@@ -16,6 +16,7 @@ namespace kzero::checkpoint {
 namespace {
 
 constexpr std::size_t header_bytes = 512;  // the smallest user block
+constexpr std::size_t run_words = 4;
 
 /// Calls f(object, attribute, value) for every single value of a manifest: one list serves both
 /// directions.
@@ -34,6 +35,8 @@ void for_each_attribute(M& m, F&& f) {
   f("/", "scale_good_steps", m.scale_good_steps);
   f("/", "skipped_steps", m.skipped_steps);
   f("/", "skipped_in_row", m.skipped_in_row);
+  f("/", "data_digest", m.data_digest);
+  f("/", "parameter_hash", m.parameter_hash);
   f("/model", "layers", m.model.layers);
   f("/model", "hidden", m.model.hidden);
   f("/model", "heads", m.model.heads);
@@ -79,48 +82,48 @@ std::vector<Parameter> get_parameters(const Hdf5File& file) {
   return parameters;
 }
 
-/// One row a piece, in the order of the shards; the ranges of all pieces one after the other.
+/// One row a piece, in the order of the shards; the runs of all pieces one after the other.
 struct PieceTable {
-  std::vector<Index> shard, parameter, range_count, offset, ranges;
+  std::vector<Index> shard, parameter, run_count, offset, runs;
   std::vector<std::uint64_t> checksum;
 };
 
 void put_shards(Hdf5File& file, const std::vector<Shard>& shards) {
   std::vector<std::string> names;
   std::vector<Index> bytes;
-  std::vector<std::uint64_t> checksums;
+  std::vector<std::uint64_t> structures;
   PieceTable table;
   for (const Shard& shard : shards) {
     for (const StoredPiece& piece : shard.pieces) {
       table.shard.push_back(static_cast<Index>(names.size()));
       table.parameter.push_back(piece.parameter);
-      table.range_count.push_back(static_cast<Index>(piece.ranges.size()));
+      table.run_count.push_back(static_cast<Index>(piece.runs.size()));
       table.offset.insert(table.offset.end(), piece.offsets.begin(), piece.offsets.end());
       table.checksum.insert(table.checksum.end(), piece.checksums.begin(), piece.checksums.end());
-      for (const Range& r : piece.ranges)
-        table.ranges.insert(table.ranges.end(), {r.begin, r.count});
+      for (const Run& r : piece.runs)
+        table.runs.insert(table.runs.end(), {r.begin, r.count, r.stride, r.repeat});
     }
     names.push_back(shard.file);
     bytes.push_back(shard.bytes);
-    checksums.push_back(shard.checksum);
+    structures.push_back(shard.structure);
   }
   file.create_group("/shards");
   put(file, "/shards/file", names);
   put(file, "/shards/bytes", bytes);
-  put(file, "/shards/xxh3_64", checksums);
+  put(file, "/shards/xxh3_64", structures);
   file.create_group("/pieces");
   put(file, "/pieces/shard", table.shard);
   put(file, "/pieces/parameter", table.parameter);
-  put(file, "/pieces/range_count", table.range_count);
+  put(file, "/pieces/run_count", table.run_count);
   put(file, "/pieces/xxh3_64", table.checksum, state_count);
   put(file, "/pieces/offset", table.offset, state_count);
-  put(file, "/pieces/ranges", table.ranges, 2);
+  put(file, "/pieces/runs", table.runs, run_words);
 }
 
 bool consistent(const PieceTable& table, std::size_t shards, std::size_t parameters) {
   const std::size_t rows = table.shard.size();
-  std::size_t ranges = 0;
-  if (table.parameter.size() != rows || table.range_count.size() != rows) return false;
+  std::size_t runs = 0;
+  if (table.parameter.size() != rows || table.run_count.size() != rows) return false;
   if (table.checksum.size() != rows * state_count || table.offset.size() != rows * state_count) {
     return false;
   }
@@ -131,36 +134,36 @@ bool consistent(const PieceTable& table, std::size_t shards, std::size_t paramet
         std::cmp_greater_equal(table.parameter[i], parameters)) {
       return false;
     }
-    if (table.range_count[i] < 0) return false;
-    ranges += static_cast<std::size_t>(table.range_count[i]);
+    if (table.run_count[i] < 0) return false;
+    runs += static_cast<std::size_t>(table.run_count[i]);
   }
-  return table.ranges.size() == 2 * ranges;
+  return table.runs.size() == run_words * runs;
 }
 
 std::vector<Shard> get_shards(const Hdf5File& file, std::size_t parameters,
                               const std::filesystem::path& path) {
   const auto names = file.read<std::string>("/shards/file");
   const auto bytes = file.read<Index>("/shards/bytes");
-  const auto checksums = file.read<std::uint64_t>("/shards/xxh3_64");
+  const auto structures = file.read<std::uint64_t>("/shards/xxh3_64");
   PieceTable table{.shard = file.read<Index>("/pieces/shard"),
                    .parameter = file.read<Index>("/pieces/parameter"),
-                   .range_count = file.read<Index>("/pieces/range_count"),
+                   .run_count = file.read<Index>("/pieces/run_count"),
                    .offset = file.read<Index>("/pieces/offset"),
-                   .ranges = file.read<Index>("/pieces/ranges"),
+                   .runs = file.read<Index>("/pieces/runs"),
                    .checksum = file.read<std::uint64_t>("/pieces/xxh3_64")};
-  KZERO_REQUIRE(bytes.size() == names.size() && checksums.size() == names.size() &&
+  KZERO_REQUIRE(bytes.size() == names.size() && structures.size() == names.size() &&
                     consistent(table, names.size(), parameters),
                 ExitCode::files, "{}: its tables of shards and pieces do not fit together",
                 path.string());
   std::vector<Shard> shards;
   for (std::size_t i = 0; i < names.size(); ++i) {
-    shards.push_back({names[i], bytes[i], checksums[i], {}});
+    shards.push_back({names[i], bytes[i], structures[i], {}});
   }
-  auto range = table.ranges.begin();
+  auto word = table.runs.begin();
   for (std::size_t i = 0; i < table.shard.size(); ++i) {
     StoredPiece piece{.parameter = table.parameter[i]};
-    for (Index r = 0; r < table.range_count[i]; ++r, range += 2) {
-      piece.ranges.push_back({range[0], range[1]});
+    for (Index r = 0; r < table.run_count[i]; ++r, word += run_words) {
+      piece.runs.push_back({word[0], word[1], word[2], word[3]});
     }
     std::copy_n(table.checksum.begin() + i * state_count, state_count, piece.checksums.begin());
     std::copy_n(table.offset.begin() + i * state_count, state_count, piece.offsets.begin());

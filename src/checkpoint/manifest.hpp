@@ -11,12 +11,13 @@
 #include <vector>
 
 #include "checkpoint/piece.hpp"
+#include "checkpoint/runs.hpp"
 #include "deck/config.hpp"
 #include "param/spec.hpp"
 
 namespace kzero::checkpoint {
 
-inline constexpr Index format_version = 1;
+inline constexpr Index format_version = 2;
 inline constexpr const char* manifest_name = "manifest.h5";
 
 /// What makes two models the same: what `convert` and `inspect` know without reading the deck.
@@ -48,18 +49,19 @@ struct Parameter {
 
 std::vector<Parameter> parameters_of(const param::Table& table);
 
-/// One parameter's part of a shard file: three datasets `NAME/master` and so on.
+/// What one rank wrote of a parameter: a part of three datasets `NAME/master` and so on. The parts
+/// of ranks that share a file follow one another in them.
 struct StoredPiece {
   Index parameter = 0;  // position in Manifest::parameters
-  std::vector<Range> ranges{};
+  std::vector<Run> runs{};
   std::array<std::uint64_t, state_count> checksums{};
-  std::array<Index, state_count> offsets{};  // bytes from the start of the file
+  std::array<Index, state_count> offsets{};  // of the part, in bytes from the start of the file
 };
 
 struct Shard {
   std::string file;  // name within the checkpoint's folder
   Index bytes = 0;
-  std::uint64_t checksum = 0;
+  std::uint64_t structure = 0;  // checksum of the bytes that belong to no piece
   std::vector<StoredPiece> pieces{};
 };
 
@@ -76,9 +78,11 @@ struct Manifest {
   Index tokens = 0;   // seen in training
   Index samples = 0;  // the next global sample index
   double loss_scale = 1;
-  Index scale_good_steps = 0;  // since the last overflow or change of the scale
-  Index skipped_steps = 0;     // of all steps done
-  Index skipped_in_row = 0;    // up to now
+  Index scale_good_steps = 0;        // since the last overflow or change of the scale
+  Index skipped_steps = 0;           // of all steps done
+  Index skipped_in_row = 0;          // up to now
+  std::uint64_t data_digest = 0;     // of what decides the order of the training data
+  std::uint64_t parameter_hash = 0;  // of master weights and moments; filled in by write()
   std::vector<Parameter> parameters;
   std::vector<Shard> shards;  // filled in by write()
 };

@@ -3,11 +3,14 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cstring>
 #include <map>
 
 #include "base/checksum.hpp"
 #include "base/error.hpp"
-#include "checkpoint/hdf5_file.hpp"
+#include "checkpoint/files.hpp"
+#include "checkpoint/parameter_hash.hpp"
+#include "grid/agreement.hpp"
 
 namespace kzero::checkpoint {
 
@@ -21,12 +24,12 @@ constexpr Index window_elements = Index{1} << 20;
 /// Where a range of a parameter is stored.
 struct Source {
   Range range;
+  const StoredPiece* piece = nullptr;
   Index shard = 0;
-  Index piece = 0;    // within the shard
-  Index element = 0;  // of the datasets, at which the range begins
+  Index element = 0;  // of the piece, at which the range begins
 };
 
-/// `count` elements of a dataset, and where in a wanted piece they go.
+/// `count` elements of a stored piece, and where in a wanted piece they go.
 struct Copy {
   Index from = 0;
   Index count = 0;
@@ -34,30 +37,37 @@ struct Copy {
   const Piece* target = nullptr;
 };
 
-/// Copies by shard and piece within it, so that each file is opened once.
-using Plan = std::map<Index, std::map<Index, std::vector<Copy>>>;
+/// Copies by shard and piece within it, so that each file is opened once and read in order.
+using Plan = std::map<Index, std::map<const StoredPiece*, std::vector<Copy>>>;
 
-using Sources = std::map<std::string, std::vector<Source>>;
-
-Sources sources_of(const Manifest& manifest, std::span<const Piece> wanted) {
-  Sources sources;
-  for (const Piece& piece : wanted) sources[piece.parameter];
+/// Everything that is stored of a parameter, by place.
+std::vector<Source> sources_of(const Manifest& manifest, Index parameter) {
+  std::vector<Source> sources;
   for (std::size_t s = 0; s < manifest.shards.size(); ++s) {
-    const auto& pieces = manifest.shards[s].pieces;
-    for (std::size_t p = 0; p < pieces.size(); ++p) {
-      const auto found = sources.find(manifest.parameters[pieces[p].parameter].name);
-      if (found == sources.end()) continue;
+    for (const StoredPiece& piece : manifest.shards[s].pieces) {
+      if (piece.parameter != parameter) continue;
       Index element = 0;
-      for (const Range& range : pieces[p].ranges) {
-        found->second.push_back({range, static_cast<Index>(s), static_cast<Index>(p), element});
+      for (const Range& range : expand(piece.runs)) {
+        sources.push_back({range, &piece, static_cast<Index>(s), element});
         element += range.count;
       }
     }
   }
-  for (auto& [name, list] : sources) {
-    std::ranges::sort(list, {}, [](const Source& source) { return source.range.begin; });
-  }
+  std::ranges::sort(sources, {}, [](const Source& source) { return source.range.begin; });
   return sources;
+}
+
+/// Joins a copy to the one before where both sides go on.
+void add(std::vector<Copy>& copies, const Copy& copy) {
+  if (!copies.empty()) {
+    Copy& last = copies.back();
+    if (last.target == copy.target && last.from + last.count == copy.from &&
+        last.to + last.count == copy.to) {
+      last.count += copy.count;
+      return;
+    }
+  }
+  copies.push_back(copy);
 }
 
 void plan_range(const Found& from, const std::vector<Source>& sources, const Piece& piece,
@@ -72,15 +82,15 @@ void plan_range(const Found& from, const std::vector<Source>& sources, const Pie
                   from.path.string(), at, piece.parameter, range.begin, end);
     const Index inside = at - source->range.begin;
     const Index count = std::min(end - at, source->range.count - inside);
-    plan[source->shard][source->piece].push_back({source->element + inside, count, to, &piece});
+    add(plan[source->shard][source->piece], {source->element + inside, count, to, &piece});
     at += count;
     to += count;
   }
 }
 
 Plan plan_of(const Found& from, std::span<const Piece> wanted) {
-  const Sources sources = sources_of(from.manifest, wanted);
   Plan plan;
+  const Positions positions = positions_of(from.manifest.parameters);
   for (const Piece& piece : wanted) {
     const Index elements = elements_of(piece.ranges);
     for (const auto state : piece.states()) {
@@ -88,18 +98,34 @@ Plan plan_of(const Found& from, std::span<const Piece> wanted) {
                     "internal error: room for {} values of {} for ranges of {} elements",
                     state.size(), piece.parameter, elements);
     }
+    const auto position = positions.find(piece.parameter);
+    const auto sources = position == positions.end() ? std::vector<Source>{}
+                                                     : sources_of(from.manifest, position->second);
     Index to = 0;
     for (const Range& range : piece.ranges) {
-      plan_range(from, sources.at(piece.parameter), piece, range, to, plan);
+      plan_range(from, sources, piece, range, to, plan);
       to += range.count;
     }
   }
   return plan;
 }
 
+/// An open shard and one dataset's part in it.
+struct StoredValues {
+  const InputFile& file;
+  const std::filesystem::path& path;
+  Index offset = 0;  // in bytes
+
+  void read(Index begin, std::span<float> values) const {
+    const auto bytes = std::as_writable_bytes(values);
+    const Index count = file.read(offset + begin * static_cast<Index>(sizeof(float)), bytes);
+    KZERO_REQUIRE(count == static_cast<Index>(bytes.size()), ExitCode::files, "{}: ends too early",
+                  path.string());
+  }
+};
+
 /// Reads one dataset's copies, sorted by where they come from, in windows that join near ones.
-void read_copies(const Hdf5File& file, const std::string& dataset, std::size_t state,
-                 std::span<const Copy> copies) {
+void read_copies(const StoredValues& stored, std::size_t state, std::span<const Copy> copies) {
   std::vector<float> window;
   for (std::size_t first = 0, last = 0; first < copies.size(); first = last) {
     const Index begin = copies[first].from;
@@ -113,11 +139,11 @@ void read_copies(const Hdf5File& file, const std::string& dataset, std::size_t s
       return copy.target->states()[state].subspan(copy.to, copy.count);
     };
     if (last == first + 1) {
-      file.read_range(dataset, begin, target(copies[first]));
+      stored.read(begin, target(copies[first]));
       continue;
     }
     window.resize(end - begin);
-    file.read_range(dataset, begin, window);
+    stored.read(begin, window);
     for (const Copy& copy : copies.subspan(first, last - first)) {
       std::ranges::copy(std::span(window).subspan(copy.from - begin, copy.count),
                         target(copy).begin());
@@ -125,21 +151,20 @@ void read_copies(const Hdf5File& file, const std::string& dataset, std::size_t s
   }
 }
 
-void read_piece(const Hdf5File& file, const std::filesystem::path& path, const std::string& name,
+void read_piece(const InputFile& file, const std::filesystem::path& path, const std::string& name,
                 const StoredPiece& stored, const std::vector<Copy>& copies) {
   for (std::size_t s = 0; s < state_count; ++s) {
     std::vector<Copy> wanted;
     std::ranges::copy_if(copies, std::back_inserter(wanted),
                          [&](const Copy& copy) { return !copy.target->states()[s].empty(); });
-    const std::string dataset = name + "/" + state_names[s];
     std::ranges::sort(wanted, {}, &Copy::from);
-    read_copies(file, dataset, s, wanted);
+    read_copies({file, path, stored.offsets[s]}, s, wanted);
     for (const Copy& copy : wanted) {
-      if (copy.count != elements_of(stored.ranges)) continue;
+      if (copy.count != elements_of(stored.runs)) continue;
       const auto values = copy.target->states()[s].subspan(copy.to, copy.count);
       KZERO_REQUIRE(checksum(std::as_bytes(values)) == stored.checksums[s], ExitCode::files,
-                    "{}: dataset {} is damaged (its checksum is not the manifest's)", path.string(),
-                    dataset);
+                    "{}: dataset {}/{} is damaged (its checksum is not the manifest's)",
+                    path.string(), name, state_names[s]);
     }
   }
 }
@@ -148,14 +173,32 @@ void read_piece(const Hdf5File& file, const std::filesystem::path& path, const s
 
 void read(const Found& from, std::span<const Piece> wanted) {
   for (const auto& [shard_index, pieces] : plan_of(from, wanted)) {
-    const Shard& shard = from.manifest.shards[shard_index];
-    const auto path = from.path / shard.file;
-    const Hdf5File file = Hdf5File::open(path);
-    for (const auto& [piece_index, copies] : pieces) {
-      const StoredPiece& stored = shard.pieces[piece_index];
-      read_piece(file, path, from.manifest.parameters[stored.parameter].name, stored, copies);
+    const auto path = from.path / from.manifest.shards[shard_index].file;
+    const InputFile file(path);
+    for (const auto& [stored, copies] : pieces) {
+      read_piece(file, path, from.manifest.parameters[stored->parameter].name, *stored, copies);
     }
   }
+}
+
+void require_saved_values(const grid::Group& world, const Found& found,
+                          std::span<const Piece> mine) {
+  const Positions positions = positions_of(found.manifest.parameters);
+  std::uint64_t hash = 0;
+  for (const Piece& piece : mine) hash += hash_of(piece, positions.at(piece.parameter));
+  const auto all =
+      world.gather(std::string(reinterpret_cast<const char*>(&hash), sizeof(std::uint64_t)));
+  grid::together(world, [&] {
+    if (!world.is_root()) return;
+    std::uint64_t sum = 0;
+    for (const std::string& text : all) {
+      std::memcpy(&hash, text.data(), sizeof hash);
+      sum += hash;
+    }
+    KZERO_REQUIRE(sum == found.manifest.parameter_hash, ExitCode::files,
+                  "{}: what was loaded has the hash {}, its manifest says {}", found.path.string(),
+                  format_checksum(sum), format_checksum(found.manifest.parameter_hash));
+  });
 }
 
 void require_same_parameters(const Found& found, const param::Table& table) {

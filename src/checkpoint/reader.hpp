@@ -16,6 +16,12 @@ namespace kzero::checkpoint {
 /// range that is nowhere, or the file at fault. Each rank reads for itself: not collective.
 void read(const Found& from, std::span<const Piece> wanted);
 
+/// Throws Error(files) unless the values of all ranks' pieces, which hold each element of the
+/// checkpoint once, have the hash of the manifest: a check of the way from any grid to any other.
+/// Collective over `world`.
+void require_saved_values(const grid::Group& world, const Found& found,
+                          std::span<const Piece> mine);
+
 /// Throws Error(usage) naming the first difference if the model of `table` is not the one saved.
 void require_same_parameters(const Found& found, const param::Table& table);
 

@@ -2,6 +2,7 @@
 
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <sstream>
 
 #include "base/error.hpp"
@@ -52,14 +53,22 @@ Manifest shared_manifest(const grid::Group& world, const fs::path& path) {
 
 std::vector<std::string> shared_verification(const grid::Group& world, const fs::path& path,
                                              const Manifest& manifest) {
+  // Few files and many ranks share them out in slices.
+  const auto shards = static_cast<Index>(manifest.shards.size());
+  const Index parts = shards == 0 ? 1 : ceil_div(world.size(), shards);
   std::vector<std::string> mine;
-  for (std::size_t i = world.rank(); i < manifest.shards.size(); i += world.size()) {
-    const auto found = verify_shard(path, manifest.parameters, manifest.shards[i]);
+  for (Index i = world.rank(); i < shards * parts; i += world.size()) {
+    const auto found =
+        verify_shard(path, manifest.parameters, manifest.shards[i / parts], {i % parts, parts});
     mine.insert(mine.end(), found.begin(), found.end());
   }
-  std::string all;
-  for (const std::string& text : world.gather(joined(mine))) all += text;
-  return lines_of(world.broadcast(all));
+  std::vector<std::string> all;
+  for (const std::string& text : world.gather(joined(mine))) {
+    for (const std::string& line : lines_of(text)) {
+      if (std::ranges::find(all, line) == all.end()) all.push_back(line);
+    }
+  }
+  return lines_of(world.broadcast(joined(all)));
 }
 
 }  // namespace

@@ -1,51 +1,99 @@
 #include "checkpoint/verify.hpp"
 
+#include <algorithm>
+
 #include "base/checksum.hpp"
 #include "base/error.hpp"
 
 namespace kzero::checkpoint {
 
+namespace {
+
+Index bytes_of(const StoredPiece& piece) {
+  return elements_of(piece.runs) * static_cast<Index>(sizeof(float));
+}
+
 std::vector<Region> regions_of(const Shard& shard) {
   std::vector<Region> regions;
   for (const StoredPiece& piece : shard.pieces) {
-    const Index bytes = elements_of(piece.ranges) * Index{sizeof(float)};
-    for (const Index offset : piece.offsets) regions.push_back({offset, bytes});
+    for (const Index offset : piece.offsets) regions.push_back({offset, bytes_of(piece)});
   }
   return regions;
 }
 
-std::vector<std::string> problems_of(const std::filesystem::path& path,
-                                     const std::vector<Parameter>& parameters, const Shard& shard,
-                                     const Scan& scan) {
-  std::vector<std::string> problems;
-  if (scan.bytes != shard.bytes) {
-    problems.push_back(fmt::format("{}: has {} bytes, its manifest says {}", path.string(),
-                                   scan.bytes, shard.bytes));
+/// Consecutive pieces, so that a slice is read from one end to the other.
+std::span<const StoredPiece> pieces_of(const Shard& shard, Slice slice) {
+  const std::span<const StoredPiece> all(shard.pieces);
+  Index total = 0;
+  for (const StoredPiece& piece : all) total += bytes_of(piece);
+  std::size_t begin = all.size(), end = 0;
+  Index before = 0;
+  for (std::size_t i = 0; i < all.size(); before += bytes_of(all[i++])) {
+    if (before * slice.parts / std::max<Index>(total, 1) != slice.part) continue;
+    begin = std::min(begin, i);
+    end = i + 1;
   }
-  const auto compare = [&](const std::string& part, std::uint64_t found, std::uint64_t wanted) {
-    if (found == wanted) return;
-    problems.push_back(fmt::format("{}: {} is damaged (checksum {}, its manifest says {})",
-                                   path.string(), part, format_checksum(found),
-                                   format_checksum(wanted)));
-  };
-  std::size_t region = 0;
-  for (const StoredPiece& piece : shard.pieces) {
-    for (Index s = 0; s < state_count; ++s) {
-      compare("dataset " + parameters[piece.parameter].name + "/" + state_names[s],
-              scan.regions[region++], piece.checksums[s]);
+  return begin < end ? all.subspan(begin, end - begin) : all.first(0);
+}
+
+}  // namespace
+
+std::uint64_t structure_of(const InputFile& file, const Shard& shard) {
+  std::vector<Region> taken = regions_of(shard);
+  std::ranges::sort(taken, {}, &Region::offset);
+  std::vector<Region> gaps;
+  Index at = 0;
+  for (const Region& region : taken) {
+    if (region.offset > at) gaps.push_back({at, region.offset - at});
+    at = std::max(at, region.offset + region.bytes);
+  }
+  if (const Index bytes = file.bytes(); bytes > at) gaps.push_back({at, bytes - at});
+  return file.checksum(gaps);
+}
+
+std::vector<std::string> damage_of(const InputFile& file, const std::filesystem::path& path,
+                                   const std::vector<Parameter>& parameters,
+                                   std::span<const StoredPiece> pieces) {
+  std::vector<std::string> problems;
+  for (const StoredPiece& piece : pieces) {
+    for (std::size_t s = 0; s < state_count; ++s) {
+      const Region region{piece.offsets[s], bytes_of(piece)};
+      const std::uint64_t found = file.checksum(std::span(&region, 1));
+      if (found == piece.checksums[s]) continue;
+      problems.push_back(
+          fmt::format("{}: dataset {}/{} is damaged (checksum {}, its manifest says {})",
+                      path.string(), parameters[piece.parameter].name, state_names[s],
+                      format_checksum(found), format_checksum(piece.checksums[s])));
     }
   }
-  if (problems.empty())
-    compare("the structure between its datasets", scan.checksum, shard.checksum);
   return problems;
 }
 
+void require_undamaged(const InputFile& file, const std::filesystem::path& path,
+                       const std::vector<Parameter>& parameters,
+                       std::span<const StoredPiece> pieces) {
+  const auto problems = damage_of(file, path, parameters, pieces);
+  KZERO_REQUIRE(problems.empty(), ExitCode::files, "{} (found when reading back what was written)",
+                problems.front());
+}
+
 std::vector<std::string> verify_shard(const std::filesystem::path& folder,
-                                      const std::vector<Parameter>& parameters,
-                                      const Shard& shard) {
+                                      const std::vector<Parameter>& parameters, const Shard& shard,
+                                      Slice slice) {
   const auto path = folder / shard.file;
   try {
-    return problems_of(path, parameters, shard, scan_file(path, regions_of(shard)));
+    const InputFile file(path);
+    auto problems = damage_of(file, path, parameters, pieces_of(shard, slice));
+    if (slice.part > 0) return problems;
+    if (file.bytes() != shard.bytes) {
+      problems.insert(problems.begin(), fmt::format("{}: has {} bytes, its manifest says {}",
+                                                    path.string(), file.bytes(), shard.bytes));
+    } else if (structure_of(file, shard) != shard.structure) {
+      problems.push_back(fmt::format(
+          "{}: the structure between its datasets is damaged (its checksum is not its manifest's)",
+          path.string()));
+    }
+    return problems;
   } catch (const Error& error) {
     return {error.what()};
   }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <filesystem>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -11,17 +12,29 @@
 
 namespace kzero::checkpoint {
 
-/// Where a shard's datasets lie in its file: three regions a piece, in order.
-std::vector<Region> regions_of(const Shard& shard);
+/// Checksum of what lies between the pieces of a shard's file: HDF5's own structure.
+std::uint64_t structure_of(const InputFile& file, const Shard& shard);
 
-/// What `scan`, made of the shard's file at `path` with regions_of(shard), shows to be damaged; one
-/// message a file or dataset. Empty: all is well.
-std::vector<std::string> problems_of(const std::filesystem::path& path,
-                                     const std::vector<Parameter>& parameters, const Shard& shard,
-                                     const Scan& scan);
+/// Which of the pieces' datasets in the file are not what their checksums say; a message each.
+std::vector<std::string> damage_of(const InputFile& file, const std::filesystem::path& path,
+                                   const std::vector<Parameter>& parameters,
+                                   std::span<const StoredPiece> pieces);
 
-/// Reads the shard's file in `folder` and says what is wrong with it.
+/// Throws Error(files) for the first of them: the check of what was just written.
+void require_undamaged(const InputFile& file, const std::filesystem::path& path,
+                       const std::vector<Parameter>& parameters,
+                       std::span<const StoredPiece> pieces);
+
+/// One of `parts` about equal parts of a file's pieces, for ranks that share the reading.
+struct Slice {
+  Index part = 0;
+  Index parts = 1;
+};
+
+/// Reads a slice of the shard's file in `folder` and says what is wrong with it; one message a file
+/// or dataset. Size and structure belong to the first slice.
 std::vector<std::string> verify_shard(const std::filesystem::path& folder,
-                                      const std::vector<Parameter>& parameters, const Shard& shard);
+                                      const std::vector<Parameter>& parameters, const Shard& shard,
+                                      Slice slice = {});
 
 }  // namespace kzero::checkpoint

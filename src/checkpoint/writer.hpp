@@ -1,14 +1,16 @@
-// Writes a checkpoint: one HDF5 shard a rank, then the manifest, then the name. Does not know the
-// model, the stage or where the numbers come from.
+// Writes a checkpoint: HDF5 shards, then the manifest, then the name. Does not know the model, the
+// stage or where the numbers come from.
 #pragma once
 
 #include <filesystem>
+#include <future>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "checkpoint/manifest.hpp"
 #include "checkpoint/piece.hpp"
+#include "checkpoint/shard.hpp"
 #include "grid/group.hpp"
 
 namespace kzero::checkpoint {
@@ -20,12 +22,41 @@ struct Written {
 };
 
 /// Saves every rank's pieces as `folder`/step_<manifest.step>, on the disk and read back before it
-/// gets its name, then removes all but the newest `keep` checkpoints (0: keeps all). Together the
-/// pieces must cover every parameter of the manifest once. `manifest` is the same on all ranks,
-/// less what write() fills in. Throws the same Error on every rank, with the file at fault, if any
-/// rank fails: then no trace stays and earlier checkpoints are as they were. Collective over
-/// `world`.
+/// gets its name, then removes all but the newest `keep` checkpoints (0: keeps all). Each
+/// `ranks_per_file` consecutive ranks write one file. Together the pieces must cover every
+/// parameter of the manifest once. `manifest` is the same on all ranks, less what write() fills in.
+/// Throws the same Error on every rank, with the file at fault, if any rank fails: then no trace
+/// stays and earlier checkpoints are as they were. Collective over `world`.
 Written write(const grid::Group& world, const std::filesystem::path& folder, Manifest manifest,
-              std::span<const Piece> mine, Index keep);
+              std::span<const Piece> mine, Index keep, Index ranks_per_file = 1);
+
+/// The same with a file a rank, written by a thread while the caller goes on. Only what needs
+/// messages is left to the caller: the start and the end. At most one at a time in a folder.
+class BackgroundWrite {
+ public:
+  /// The pieces' memory must stay as it is until finish() returns. Collective over `world`, which
+  /// must outlive this.
+  BackgroundWrite(const grid::Group& world, const std::filesystem::path& folder, Manifest manifest,
+                  std::vector<Piece> mine, Index keep);
+
+  /// Waits for the thread. Without finish() the checkpoint stays incomplete, and is removed by the
+  /// next one.
+  ~BackgroundWrite() = default;
+
+  /// Whether this rank's file is written, or its writing has failed.
+  bool ready() const;
+
+  /// Waits for all ranks' files and completes the checkpoint; throws as write() does. To be called
+  /// once. Collective over `world`.
+  Written finish();
+
+ private:
+  const grid::Group& world_;
+  std::filesystem::path folder_;
+  Manifest manifest_;
+  std::vector<Piece> mine_;
+  Index keep_;
+  std::future<LocalPart> part_;  // last: its thread uses the others
+};
 
 }  // namespace kzero::checkpoint

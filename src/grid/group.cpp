@@ -19,6 +19,12 @@ Group::Group(Group&& other) noexcept
       rank_(other.rank_),
       size_(other.size_) {}
 
+Group Group::part(Index color, std::string name) const {
+  MPI_Comm part = MPI_COMM_NULL;
+  MPI_Comm_split(comm_, static_cast<int>(color), rank_, &part);
+  return {part, std::move(name)};
+}
+
 void Group::barrier() const { MPI_Barrier(comm_); }
 
 std::vector<double> Group::all_gather(double mine) const {

@@ -36,6 +36,9 @@ class Group {
   bool is_root() const { return rank_ == 0; }
   MPI_Comm handle() const { return comm_; }
 
+  /// The ranks that give the same `color`, in the same order.
+  Group part(Index color, std::string name) const;
+
   void barrier() const;
 
   /// The sum in rank order, the same bits on every rank.

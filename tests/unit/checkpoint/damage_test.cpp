@@ -89,9 +89,9 @@ TEST_F(Damage, TruncatedMissingAndForeignFilesAreNamed) {
        {"manifest.h5: is not the manifest"}},
       {[](const fs::path& p) {
          std::fstream file(p / "manifest.h5", std::ios::in | std::ios::out | std::ios::binary);
-         file << "kzero checkpoint manifest\nformat 2\n";
+         file << "kzero checkpoint manifest\nformat 1\n";
        },
-       {"manifest.h5: is of format version 2; this program reads version 1"}}};
+       {"manifest.h5: is of format version 1; this program reads version 2"}}};
   for (const Case& c : cases) {
     save_two();
     on_root([&] { c.harm(newer()); });

@@ -1,14 +1,16 @@
-"""Reads a checkpoint that the tests wrote with nothing but h5py, and checks every value."""
+"""Reads a checkpoint that the tests wrote with nothing but h5py, and checks every value.
+
+Arguments: its folder, ranks, files."""
 import sys
 from pathlib import Path
 
 import h5py
 import numpy as np
 
-folder, ranks = Path(sys.argv[1]), int(sys.argv[2])
+folder, ranks, shards = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
 with h5py.File(folder / "manifest.h5", "r") as manifest:
     attrs = manifest.attrs
-    assert attrs["format_version"] == 1
+    assert attrs["format_version"] == 2
     assert (attrs["step"], attrs["tokens"], attrs["data_ranks"]) == (7, 7000, ranks)
     assert attrs["precision"] == "bf16" and attrs["loss_scale"] == 4096.0
     assert manifest["model"].attrs["hidden"] == 48
@@ -17,7 +19,7 @@ with h5py.File(folder / "manifest.h5", "r") as manifest:
     shapes = [tuple(n for n in row if n) for row in manifest["parameters/shape"]]
     files = [name.decode() for name in manifest["shards/file"]]
     assert list(manifest["shards/bytes"]) == [(folder / file).stat().st_size for file in files]
-    assert len(files) == ranks
+    assert len(files) == shards
 
 states = ("master", "first_moment", "second_moment")
 model = {name: {s: np.full(np.prod(shape), np.nan, np.float32) for s in states}
@@ -26,12 +28,15 @@ for file in files:
     with h5py.File(folder / file, "r") as shard:
         for name, group in shard.items():
             assert tuple(group.attrs["shape"]) == shapes[names.index(name)]
+            parts = group.attrs["part_elements"]
             for state in states:
                 assert group[state].attrs["xxh3_64"].dtype == np.uint64
+                assert len(group[state].attrs["xxh3_64"]) == len(parts) and sum(parts) == group[state].size
                 at = 0
-                for begin, count in group["ranges"]:
-                    model[name][state][begin:begin + count] = group[state][at:at + count]
-                    at += count
+                for begin, count, stride, repeat in group["runs"]:
+                    for first in range(begin, begin + repeat * stride, stride):
+                        model[name][state][first:first + count] = group[state][at:at + count]
+                        at += count
 
 for p, name in enumerate(names):
     for s, state in enumerate(states):

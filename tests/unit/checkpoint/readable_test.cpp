@@ -21,14 +21,16 @@ std::string python_with_h5py() {
 }
 
 TEST_F(Readable, ByH5py) {
-  const Written written = save(world, folder, 7, 0);
+  const int files = (world.size() + 1) / 2;
+  const Written written = save(world, folder, 7, 0, 2);
   if (!world.is_root()) return;
   const std::string python = python_with_h5py();
   if (python.empty()) GTEST_SKIP() << "no Python with h5py here";
   const std::string script =
       (fs::path(KZERO_TEST_DATA) / "../unit/checkpoint/read_with_h5py.py").string();
-  EXPECT_EQ(
-      run(fmt::format("{} '{}' '{}' {}", python, script, written.path.string(), world.size())), 0);
+  EXPECT_EQ(run(fmt::format("{} '{}' '{}' {} {}", python, script, written.path.string(),
+                            world.size(), files)),
+            0);
 }
 
 TEST_F(Readable, ByH5dump) {

@@ -1,8 +1,10 @@
 // What was saved is what is loaded, bit for bit, on the same grid and on any other.
 #include <cmath>
 #include <cstring>
+#include <functional>
 #include <limits>
 
+#include "checkpoint/files.hpp"
 #include "unit/checkpoint/support.hpp"
 
 namespace kzero::checkpoint {
@@ -48,11 +50,52 @@ TEST_F(RoundTrip, EveryGridLoadsWhatAnyGridSaved) {
 
 TEST_F(RoundTrip, ColumnSlicesLoadOnEveryGrid) {
   const auto model = small_model();
-  const Share share = filled(column_share(model, world.rank(), world.size()), model, 5);
-  write(world, folder, manifest_at(5, model), share.pieces, 0);
+  for (Index ranks_per_file = 1; ranks_per_file <= world.size() + 1; ++ranks_per_file) {
+    const Share share =
+        filled(column_share(model, world.rank(), world.size()), model, ranks_per_file);
+    write(world, folder, manifest_at(ranks_per_file, model), share.pieces, 0, ranks_per_file);
+    const auto found = search();
+    ASSERT_TRUE(found) << all_of(problems);
+    EXPECT_EQ(std::ssize(found->manifest.shards), ceil_div(world.size(), ranks_per_file));
+    expect_loads_everywhere(*found, ranks_per_file);
+    require_saved_values(world, *found, share.pieces);
+  }
+}
+
+TEST_F(RoundTrip, TheParametersHashIsTheSameForEveryCut) {
+  const auto model = small_model();
+  Share share = filled(column_share(model, world.rank(), world.size()), model, 1);
+  write(world, folder, manifest_at(1, model), share.pieces, 0);
+  const auto by_columns = search()->manifest.parameter_hash;
+  save(world, folder, 1, 0, 2);
   const auto found = search();
-  ASSERT_TRUE(found) << all_of(problems);
-  expect_loads_everywhere(*found, 5);
+  EXPECT_EQ(found->manifest.parameter_hash, by_columns);
+  EXPECT_NO_THROW(require_saved_values(world, *found, share.pieces));
+  // A sign, two elements that change places, two moments that do.
+  const std::vector<std::function<void(const Piece&)>> changes{
+      [](const Piece& piece) { piece.first_moment[0] = -piece.first_moment[0]; },
+      [](const Piece& piece) { std::swap(piece.master[0], piece.master[1]); },
+      [](const Piece& piece) { std::swap(piece.first_moment[2], piece.second_moment[2]); }};
+  for (const auto& change : changes) {
+    if (world.is_root()) change(share.pieces.front());
+    const std::string text =
+        error_of(ExitCode::files, [&] { require_saved_values(world, *found, share.pieces); });
+    EXPECT_TRUE(contains(text, "step_00000001: what was loaded has the hash")) << text;
+    if (world.is_root()) change(share.pieces.front());
+  }
+  save(world, folder, 2, 0);
+  EXPECT_NE(search()->manifest.parameter_hash, by_columns);
+}
+
+TEST_F(RoundTrip, TheSameStateGivesTheSameFiles) {
+  for (const Index ranks_per_file : {1, 2}) {
+    std::vector<std::string> files;
+    for (const char* name : {"a", "b"}) {
+      save(world, folder / name, 1, 0, ranks_per_file);
+      files.push_back(load_file(folder / name / "step_00000001" / shard_name(0)));
+    }
+    EXPECT_EQ(files[0], files[1]);
+  }
 }
 
 TEST_F(RoundTrip, ManifestComesBackAsGiven) {

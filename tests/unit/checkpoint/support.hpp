@@ -177,12 +177,13 @@ inline Manifest manifest_at(Index step, std::vector<Parameter> model) {
 }
 
 /// Writes the small model at a step, cut over the ranks of `group`.
-inline Written save(const grid::Group& group, const fs::path& folder, Index step, Index keep) {
+inline Written save(const grid::Group& group, const fs::path& folder, Index step, Index keep,
+                    Index ranks_per_file = 1) {
   const auto model = small_model();
   const Share share = filled(flat_share(model, group.rank(), group.size()), model, step);
   Manifest manifest = manifest_at(step, model);
   manifest.data_ranks = group.size();
-  return write(group, folder, manifest, share.pieces, keep);
+  return write(group, folder, manifest, share.pieces, keep, ranks_per_file);
 }
 
 inline void flip_byte(const fs::path& path, Index position) {

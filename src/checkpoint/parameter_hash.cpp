@@ -1,0 +1,53 @@
+#include "checkpoint/parameter_hash.hpp"
+
+#include <bit>
+
+namespace kzero::checkpoint {
+
+namespace {
+
+// Odd, so that multiplying loses nothing: the constants of SplitMix64 (Steele, Lea, Flood 2014).
+constexpr std::uint64_t step_of_place = 0x9E3779B97F4A7C15;
+constexpr std::uint64_t first_mixer = 0xBF58476D1CE4E5B9;
+constexpr std::uint64_t second_mixer = 0x94D049BB133111EB;
+
+std::uint64_t bits_of(float value) { return std::bit_cast<std::uint32_t>(value); }
+
+/// Every step can be undone, so for one place and two of the values the third never mixes to the
+/// same as another.
+std::uint64_t mix(std::uint64_t place, float master, float first_moment, float second_moment) {
+  std::uint64_t x = (place ^ bits_of(master) ^ (bits_of(first_moment) << 32)) * first_mixer;
+  x = (x ^ (x >> 32) ^ bits_of(second_moment)) * second_mixer;
+  return x ^ (x >> 29);
+}
+
+}  // namespace
+
+Positions positions_of(const std::vector<Parameter>& parameters) {
+  Positions positions;
+  for (const Parameter& p : parameters) {
+    positions.emplace(p.name, static_cast<Index>(positions.size()));
+  }
+  return positions;
+}
+
+std::uint64_t hash_of(const Piece& piece, Index position) {
+  const std::uint64_t key = static_cast<std::uint64_t>(position + 1) * second_mixer;
+  const float* master = piece.master.data();
+  const float* first = piece.first_moment.data();
+  const float* second = piece.second_moment.data();
+  std::uint64_t sum = 0;
+  for (const Range& range : piece.ranges) {
+    const std::uint64_t place = key + static_cast<std::uint64_t>(range.begin) * step_of_place;
+    const auto count = static_cast<std::uint64_t>(range.count);
+    for (std::uint64_t i = 0; i < count; ++i) {
+      sum += mix(place + i * step_of_place, master[i], first[i], second[i]);
+    }
+    master += count;
+    first += count;
+    second += count;
+  }
+  return sum;
+}
+
+}  // namespace kzero::checkpoint

@@ -1,0 +1,27 @@
+// Ranges as they are stored: a column of a matrix is thousands of short ranges, all of one length
+// and one distance, which is one line here.
+#pragma once
+
+#include <vector>
+
+#include "checkpoint/piece.hpp"
+
+namespace kzero::checkpoint {
+
+/// `repeat` ranges of `count` elements each; every one begins `stride` elements behind the one
+/// before.
+struct Run {
+  Index begin = 0;
+  Index count = 0;
+  Index stride = 0;
+  Index repeat = 0;
+  bool operator==(const Run&) const = default;
+};
+
+/// The same elements in the same order.
+std::vector<Run> compact(const std::vector<Range>& ranges);
+std::vector<Range> expand(const std::vector<Run>& runs);
+
+Index elements_of(const std::vector<Run>& runs);
+
+}  // namespace kzero::checkpoint

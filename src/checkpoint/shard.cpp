@@ -1,0 +1,64 @@
+#include "checkpoint/shard.hpp"
+
+#include "base/error.hpp"
+#include "checkpoint/files.hpp"
+#include "checkpoint/pieces_to_store.hpp"
+#include "checkpoint/verify.hpp"
+
+namespace kzero::checkpoint {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr Index sync_bytes = Index{8} << 20;  // enough for a disk to be busy with
+
+void write_piece(Hdf5File& file, const Piece& piece, const Parameter& parameter,
+                 StoredPiece& record) {
+  const std::array<const StoredPiece*, 1> parts{&record};
+  describe_parameter(file, parameter, parts);
+  const auto states = piece.states();
+  for (std::size_t s = 0; s < states.size(); ++s) {
+    const std::string dataset = piece.parameter + "/" + state_names[s];
+    file.write(dataset, std::span<const float>(states[s]), {elements_of(record.runs)});
+    describe_state(file, dataset, s, parts);
+    record.offsets[s] = file.offset_of(dataset);
+  }
+}
+
+}  // namespace
+
+std::string shard_name(Index number) { return fmt::format("shard_{:05}.h5", number); }
+
+LocalPart write_shard(const fs::path& folder, const std::string& name,
+                      const std::vector<Parameter>& parameters, std::span<const Piece> mine) {
+  LocalPart part{{.file = name}};
+  const fs::path path = folder / name;
+  const Positions positions = positions_of(parameters);
+  Hdf5File file = Hdf5File::create(path, 0);
+  Index unsynced = 0;
+  for (const Piece& piece : mine) {
+    // The disk writes the last pieces while this one's checksums are taken.
+    if (unsynced >= sync_bytes) {
+      begin_sync(file.descriptor());
+      unsynced = 0;
+    }
+    Prepared prepared = prepare(std::span(&piece, 1), positions);
+    part.parameter_hash += prepared.parameter_hash;
+    for (StoredPiece& record : prepared.records) {
+      write_piece(file, piece, parameters[record.parameter], record);
+      unsynced += elements_of(record.runs) * state_count * static_cast<Index>(sizeof(float));
+      part.shard.pieces.push_back(std::move(record));
+    }
+  }
+  file.close();
+  sync_to_disk(path);
+
+  const InputFile written(path);
+  part.shard.bytes = written.bytes();
+  part.shard.structure = structure_of(written, part.shard);
+  require_undamaged(written, path, parameters, part.shard.pieces);
+  return part;
+}
+
+}  // namespace kzero::checkpoint

@@ -1,0 +1,45 @@
+// A file that several ranks write at once through MPI-IO, at places that are settled already. Not
+// through HDF5: where one rank's write fails, its collective transfer (1.10) leaves the others
+// waiting for ever.
+#pragma once
+
+#include <mpi.h>
+
+#include <filesystem>
+#include <span>
+#include <string>
+
+#include "base/types.hpp"
+#include "grid/group.hpp"
+
+namespace kzero::checkpoint {
+
+class SharedFile {
+ public:
+  /// Opens an existing file. Throws the same Error(files) on every rank. Collective over `group`,
+  /// which must outlive the object.
+  SharedFile(const grid::Group& group, const std::filesystem::path& path);
+  /// Collective over the group.
+  ~SharedFile();
+  SharedFile(const SharedFile&) = delete;
+  SharedFile& operator=(const SharedFile&) = delete;
+
+  /// Writes the values at a place in the file, less than 2 GiB; none are allowed. Keeps what goes
+  /// wrong for agree(), so that the other ranks' calls find their partner. Collective over the
+  /// group.
+  void write(Index offset, std::span<const float> values);
+
+  /// Throws the same Error(files) on every rank if a write failed on any. Collective over the
+  /// group.
+  void agree() const;
+
+ private:
+  void keep(int result, const char* what);
+
+  const grid::Group& group_;
+  std::string path_;
+  std::string problem_;  // the first
+  MPI_File file_ = MPI_FILE_NULL;
+};
+
+}  // namespace kzero::checkpoint

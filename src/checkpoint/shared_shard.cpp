@@ -1,0 +1,137 @@
+#include <algorithm>
+#include <map>
+
+#include "base/error.hpp"
+#include "checkpoint/files.hpp"
+#include "checkpoint/pieces_to_store.hpp"
+#include "checkpoint/record.hpp"
+#include "checkpoint/shard.hpp"
+#include "checkpoint/shared_file.hpp"
+#include "checkpoint/verify.hpp"
+#include "grid/agreement.hpp"
+
+namespace kzero::checkpoint {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+/// Values of one rank in one call: MPI libraries count in 32 bits.
+constexpr Index most_elements = Index{1} << 27;
+
+/// Sets up the whole file but for its values, and tells every piece its place.
+void lay_out(const fs::path& path, const std::vector<Parameter>& parameters,
+             std::vector<StoredPiece>& pieces) {
+  std::map<Index, std::vector<StoredPiece*>> parts;
+  for (StoredPiece& piece : pieces) parts[piece.parameter].push_back(&piece);
+  Hdf5File file = Hdf5File::create(path, 0);
+  for (const auto& [position, own] : parts) {
+    const std::vector<const StoredPiece*> all(own.begin(), own.end());
+    Index elements = 0;
+    for (const StoredPiece* part : all) elements += elements_of(part->runs);
+    const std::string& name = parameters[position].name;
+    describe_parameter(file, parameters[position], all);
+    for (std::size_t s = 0; s < state_count; ++s) {
+      const std::string dataset = name + "/" + state_names[s];
+      file.reserve(dataset, elements);
+      describe_state(file, dataset, s, all);
+      Index offset = file.offset_of(dataset);
+      for (StoredPiece* part : own) {
+        part->offsets[s] = offset;
+        offset += elements_of(part->runs) * static_cast<Index>(sizeof(float));
+      }
+    }
+  }
+  file.close();
+}
+
+/// The first rank's record of the file, with every rank's pieces in rank order.
+Shard agree_on_layout(const grid::Group& group, const fs::path& path,
+                      const std::vector<Parameter>& parameters,
+                      const std::vector<StoredPiece>& mine) {
+  const std::string name = path.filename().string();
+  Shard shard{.file = name, .pieces = mine};
+  const auto all = group.gather(pack(shard));
+  grid::together(group, [&] {
+    if (!group.is_root()) return;
+    shard.pieces.clear();
+    for (const std::string& one : all) {
+      for (StoredPiece& piece : unpack(one, name).pieces) shard.pieces.push_back(std::move(piece));
+    }
+    lay_out(path, parameters, shard.pieces);
+  });
+  return unpack(group.broadcast(pack(shard)), name);
+}
+
+/// The pieces of one parameter, and this rank's own if it has one.
+struct Parts {
+  Index rounds = 0;  // calls that the longest takes
+  const StoredPiece* own = nullptr;
+  const Piece* piece = nullptr;
+};
+
+/// By parameter, so that the file is written from one end to the other. `first` is the position of
+/// this rank's first piece in the shard.
+std::map<Index, Parts> parts_of(const Shard& shard, std::size_t first,
+                                const std::vector<const Piece*>& mine) {
+  std::map<Index, Parts> all;
+  for (std::size_t i = 0; i < shard.pieces.size(); ++i) {
+    const StoredPiece& stored = shard.pieces[i];
+    Parts& parts = all[stored.parameter];
+    parts.rounds = std::max(parts.rounds, ceil_div(elements_of(stored.runs), most_elements));
+    if (i < first || i >= first + mine.size()) continue;
+    parts.own = &stored;
+    parts.piece = mine[i - first];
+  }
+  return all;
+}
+
+/// Every rank makes the same calls. Collective over the file's group.
+void write_values(SharedFile& file, const Parts& parts) {
+  for (std::size_t s = 0; s < state_count; ++s) {
+    const std::span<const float> values =
+        parts.piece == nullptr ? std::span<float>() : parts.piece->states()[s];
+    for (Index round = 0; round < parts.rounds; ++round) {
+      const Index at = std::min(std::ssize(values), round * most_elements);
+      const Index count = std::min(std::ssize(values) - at, most_elements);
+      const Index begin = parts.own == nullptr ? 0 : parts.own->offsets[s];
+      file.write(begin + at * static_cast<Index>(sizeof(float)), values.subspan(at, count));
+    }
+  }
+}
+
+}  // namespace
+
+LocalPart write_shared_shard(const grid::Group& group, const fs::path& folder,
+                             const std::string& name, const std::vector<Parameter>& parameters,
+                             std::span<const Piece> mine) {
+  const fs::path path = folder / name;
+  Prepared prepared;
+  grid::together(group, [&] { prepared = prepare(mine, positions_of(parameters)); });
+  LocalPart part{agree_on_layout(group, path, parameters, prepared.records),
+                 prepared.parameter_hash};
+  std::size_t first = 0;
+  const auto counts = group.all_gather(static_cast<double>(prepared.records.size()));
+  for (int r = 0; r < group.rank(); ++r) first += static_cast<std::size_t>(counts[r]);
+
+  {
+    SharedFile file(group, path);
+    for (const auto& [position, parts] : parts_of(part.shard, first, prepared.pieces)) {
+      write_values(file, parts);
+    }
+    file.agree();
+  }
+  grid::together(group, [&] {
+    sync_to_disk(path);
+    const InputFile written(path);
+    require_undamaged(written, path, parameters,
+                      std::span(part.shard.pieces).subspan(first, prepared.records.size()));
+    if (!group.is_root()) return;
+    part.shard.bytes = written.bytes();
+    part.shard.structure = structure_of(written, part.shard);
+  });
+  if (!group.is_root()) part.shard = {};
+  return part;
+}
+
+}  // namespace kzero::checkpoint
