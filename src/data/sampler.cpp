@@ -66,11 +66,16 @@ void Sampler::batch(Index first_sample, Index count, Token* inputs, Token* targe
   }
 }
 
-std::uint64_t Dataset::digest() const {
-  const std::array<std::uint64_t, 4> parts{
-      training_stream->digest(), validation_stream ? validation_stream->digest() : 0,
-      static_cast<std::uint64_t>(training->windows()),
-      validation ? static_cast<std::uint64_t>(validation->windows()) : 0};
+std::uint64_t Sampler::digest() const {
+  const bool shuffled = order_ == deck::DataOrder::shuffled;
+  const std::array<std::uint64_t, 5> parts{
+      static_cast<std::uint64_t>(sequence_), static_cast<std::uint64_t>(first_window_),
+      static_cast<std::uint64_t>(windows_), shuffled ? 1U : 0U, shuffled ? seed_ : 0};
+  return checksum(std::as_bytes(std::span(parts)));
+}
+
+std::uint64_t Dataset::training_digest() const {
+  const std::array<std::uint64_t, 2> parts{training_stream->digest(), training->digest()};
   return checksum(std::as_bytes(std::span(parts)));
 }
 

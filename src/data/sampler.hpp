@@ -40,6 +40,9 @@ class Sampler {
   Index windows() const { return windows_; }  // samples in an epoch
   Index epoch(Index sample) const { return sample / windows_; }
 
+  /// Of all that decides which window a sample reads.
+  std::uint64_t digest() const;
+
   /// The stream's window that a global sample reads. Shuffled epochs differ from one another.
   Index window(Index sample) const;
 
@@ -64,8 +67,8 @@ struct Dataset {
   std::unique_ptr<const Sampler> training;
   std::unique_ptr<const Sampler> validation;  // always sequential; null: none
 
-  /// Of all that decides which tokens a sample holds, but for the seed.
-  std::uint64_t digest() const;
+  /// Of all that decides which tokens a training sample holds: files, windows, order and seed.
+  std::uint64_t training_digest() const;
 
   /// Checks one of `parts` equal parts of all tokens against the vocabulary: Error(files) as
   /// TokenStream::check_tokens. With a part for each rank the data is read once; agree on the

@@ -95,10 +95,14 @@ struct Data {
 };
 
 struct Checkpoint {
-  std::string folder;  // empty: no checkpoints
-  Index every = 0;     // steps; 0: only at the end and on a stop
-  Index keep = 3;      // complete checkpoints that stay; 0: all
-  bool resume = true;  // go on from the newest complete checkpoint in folder
+  std::string folder;           // empty: no checkpoints
+  Index every = 0;              // steps; 0: only at the end and on a stop
+  Index keep = 3;               // complete checkpoints that stay; 0: all
+  Index ranks_per_file = 1;     // consecutive ranks that write one file together
+  bool asynchronous = false;    // a thread writes while training goes on
+  bool resume = true;           // go on from the newest complete checkpoint in folder
+  bool strict = false;          // a damaged newest checkpoint is an error
+  bool allow_new_data = false;  // go on with other training data than before
 };
 
 struct Run {

@@ -276,8 +276,19 @@ void add_checkpoint(std::vector<Key>& table) {
               "Steps from one checkpoint to the next; 0: only at the end and when stopped."));
   table.push_back(integer("checkpoint.keep", t, &Checkpoint::keep, from(0, most), "checkpoints",
                           "Newest complete checkpoints that stay; 0: all."));
+  table.push_back(integer("checkpoint.ranks_per_file", t, &Checkpoint::ranks_per_file,
+                          from(1, most), "ranks",
+                          "Consecutive ranks that write one file together (MPI-IO)."));
+  table.push_back(boolean("checkpoint.asynchronous", t, &Checkpoint::asynchronous,
+                          "Copy the state and let a thread write it while training goes on."));
   table.push_back(boolean("checkpoint.resume", t, &Checkpoint::resume,
                           "Go on from the newest complete checkpoint in checkpoint.folder."));
+  table.push_back(boolean("checkpoint.strict", t, &Checkpoint::strict,
+                          "Stop if the newest checkpoint is damaged, instead of taking the one "
+                          "before."));
+  table.push_back(boolean("checkpoint.allow_new_data", t, &Checkpoint::allow_new_data,
+                          "Go on from a checkpoint of a run with other training data, or with the "
+                          "same in another order."));
 }
 
 void add_run(std::vector<Key>& table) {

@@ -189,6 +189,11 @@ class Rules {
                 fmt::format("{} = {} needs checkpoint.folder", key, value));
     };
     needs_folder(checkpoint.every > 0, "checkpoint.every", fmt::format("{}", checkpoint.every));
+    refuse_if(checkpoint.asynchronous && checkpoint.ranks_per_file > 1,
+              {"checkpoint.asynchronous", "checkpoint.ranks_per_file"},
+              fmt::format("checkpoint.asynchronous = true writes without messages, so each rank "
+                          "needs a file of its own; checkpoint.ranks_per_file must be 1, found {}",
+                          checkpoint.ranks_per_file));
     needs_folder(run.max_steps > 0, "run.max_steps", fmt::format("{}", run.max_steps));
     needs_folder(run.wall_limit > 0, "run.wall_limit",
                  fmt::format("\"{}\"", format_duration(run.wall_limit)));

@@ -16,7 +16,7 @@ enum class Category {
   recompute,    // inputs kept by activation checkpointing
   buckets,      // constant-size communication buffers (C_B)
   workspace,    // temporaries of one unit's computation
-  io,           // token batches
+  io,           // token batches; the copy of the state that checkpoint.asynchronous writes
   offloaded,    // in host memory of device builds: what was moved off the device
 };
 

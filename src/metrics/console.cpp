@@ -182,8 +182,11 @@ void Console::validation(const ValidationRecord& record) {
 }
 
 void Console::checkpoint(const CheckpointRecord& record) {
-  print_line(fmt::format("checkpoint after {} steps: {}, {} in {}", record.step, record.folder,
-                         format_bytes(record.bytes), format_seconds(record.seconds)));
+  const bool beside = record.stall_seconds < record.seconds;
+  print_line(fmt::format(
+      "checkpoint after {} steps: {}, {} in {}{}", record.step, record.folder,
+      format_bytes(record.bytes), format_seconds(record.seconds),
+      beside ? fmt::format(", training waited {}", format_seconds(record.stall_seconds)) : ""));
 }
 
 void Console::note(const std::string& text) { print_line(text); }

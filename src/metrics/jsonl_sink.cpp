@@ -104,6 +104,7 @@ void JsonlSink::write(const StartRecord& record) {
                    {"parameters", record.parameters},
                    {"steps", record.steps},
                    {"first_step", record.first_step},
+                   {"load_seconds", record.load_seconds},
                    {"tokens_per_step", record.tokens_per_step},
                    {"limit", limit_json(record.limit)},
                    {"plan", planned_json(record)}}));
@@ -136,7 +137,8 @@ void JsonlSink::write(const CheckpointRecord& record) {
                    {"step", record.step},
                    {"folder", record.folder},
                    {"bytes", record.bytes},
-                   {"seconds", record.seconds}}));
+                   {"seconds", record.seconds},
+                   {"stall_seconds", record.stall_seconds}}));
 }
 
 void JsonlSink::write(const EndRecord& record) {

@@ -64,8 +64,9 @@ struct StartRecord {
   Index stage = 0;
   std::string precision{};
   Index parameters = 0;
-  Index steps = 0;       // of the whole run
-  Index first_step = 0;  // 0, or where a restart goes on
+  Index steps = 0;          // of the whole run
+  Index first_step = 0;     // 0, or where a restart goes on
+  double load_seconds = 0;  // finding, verifying and loading its checkpoint
   Index tokens_per_step = 0;
   std::optional<TimeLimit> limit{};
   std::vector<CategoryBytes> planned_memory{};  // of the largest rank
@@ -96,7 +97,8 @@ struct CheckpointRecord {
   Index step = 0;  // steps done before it
   std::string folder{};
   Index bytes = 0;
-  double seconds = 0;
+  double seconds = 0;        // from its beginning to its name
+  double stall_seconds = 0;  // of these, training stood still
 };
 
 struct EndRecord {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "checkpoint/piece.hpp"
 #include "kernels/reduction.hpp"
 
 namespace kzero::train {
@@ -43,6 +44,16 @@ tensor::Vector<float> take_partial(memory::Arenas& arenas, const param::FlatLayo
   return {arenas.take<float>(Category::workspace, blocks), static_cast<std::size_t>(blocks)};
 }
 
+/// Device builds have copies of the state in host memory anyway.
+float* take_snapshot(memory::Arenas& arenas, const deck::Config& config,
+                     const param::FlatLayout& layout) {
+  if (!tensor::on_host || !config.checkpoint.asynchronous || config.checkpoint.folder.empty())
+    return nullptr;
+  Index elements = 0;
+  for (const param::UnitLayout& unit : layout.units()) elements += unit.piece;
+  return arenas.take<float>(Category::io, checkpoint::state_count * elements);
+}
+
 zero::GradientOptions gradient_options(const deck::Config& config, const Blueprint& blueprint) {
   return {blueprint.stage, blueprint.adds_reduced, config.zero.bucket, overlap_of(config)};
 }
@@ -63,6 +74,7 @@ Buffers<T>::Buffers(memory::Arenas& arenas, const deck::Config& config, const Bl
       model(arenas, config.model, config.recompute, {config.train.micro_batch, threads}, gemm,
             {b.tensor, tensor, config.zero.bucket}),
       batches(arenas, config.train.micro_batch, config.model.sequence, config.model.vocab),
+      snapshot(take_snapshot(arenas, config, b.layout)),
       optimizer_(b.stage.optimizer) {}
 
 template <class T>

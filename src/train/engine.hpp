@@ -39,8 +39,12 @@ class Engine {
   /// the engine.
   virtual std::vector<checkpoint::Piece> owned_pieces() = 0;
 
-  /// As above, for all that this rank needs from a checkpoint; call loaded() once they are filled,
-  /// on every rank of the grid.
+  /// As above, but a copy that stays as it is while the engine goes on, until the next call of
+  /// this or owned_pieces(). For runs with checkpoint.asynchronous.
+  virtual std::vector<checkpoint::Piece> snapshot() = 0;
+
+  /// As owned_pieces(), for all that this rank needs from a checkpoint; call loaded() once they are
+  /// filled, on every rank of the grid.
   virtual std::vector<checkpoint::Piece> needed_pieces() = 0;
   virtual void loaded() = 0;
 

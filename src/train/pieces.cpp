@@ -56,4 +56,14 @@ void Pieces::upload() const {
   }
 }
 
+void copy_states(std::vector<checkpoint::Piece>& pieces, float* to) {
+  for (checkpoint::Piece& piece : pieces) {
+    for (std::span<float>* state : {&piece.master, &piece.first_moment, &piece.second_moment}) {
+      Kokkos::deep_copy(HostVector(to, state->size()), HostVector(state->data(), state->size()));
+      *state = {to, state->size()};
+      to += state->size();
+    }
+  }
+}
+
 }  // namespace kzero::train

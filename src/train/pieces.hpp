@@ -45,4 +45,7 @@ class Pieces {
   std::vector<Copy> copies_;
 };
 
+/// Copies the pieces' states one behind the other and makes the pieces views of the copies.
+void copy_states(std::vector<checkpoint::Piece>& pieces, float* to);
+
 }  // namespace kzero::train

@@ -112,6 +112,13 @@ std::vector<checkpoint::Piece> TypedEngine<T>::owned_pieces() {
 }
 
 template <class T>
+std::vector<checkpoint::Piece> TypedEngine<T>::snapshot() {
+  auto pieces = owned_pieces();
+  if constexpr (tensor::on_host) copy_states(pieces, buffers_.snapshot);
+  return pieces;
+}
+
+template <class T>
 std::vector<checkpoint::Piece> TypedEngine<T>::needed_pieces() {
   buffers_.model.exec().fence("kzero::train::state_ready");
   return needed_.views();

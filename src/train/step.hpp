@@ -16,6 +16,7 @@ class TypedEngine : public Engine {
   const memory::Bytes& planned() const override { return measured_.bytes(); }
   void initialise(const InitialValues& values) override;
   std::vector<checkpoint::Piece> owned_pieces() override;
+  std::vector<checkpoint::Piece> snapshot() override;
   std::vector<checkpoint::Piece> needed_pieces() override;
   void loaded() override;
   StepResult step(Index step, const data::Sampler& sampler) override;

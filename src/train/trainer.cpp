@@ -6,9 +6,6 @@
 
 #include "base/bytes.hpp"
 #include "base/version.hpp"
-#include "checkpoint/reader.hpp"
-#include "checkpoint/search.hpp"
-#include "checkpoint/writer.hpp"
 #include "grid/agreement.hpp"
 #include "grid/process_grid.hpp"
 #include "metrics/console.hpp"
@@ -18,6 +15,7 @@
 #include "runtime/node_memory.hpp"
 #include "runtime/stop_signal.hpp"
 #include "runtime/wall_time.hpp"
+#include "train/checkpoints.hpp"
 #include "train/peak.hpp"
 #include "train/product_library.hpp"
 #include "train/reports.hpp"
@@ -42,8 +40,6 @@ class Run {
  private:
   data::Dataset open_data();
   Index begin();
-  std::optional<checkpoint::Found> newest_checkpoint() const;
-  Index resume(const checkpoint::Found& found);
   std::optional<runtime::Deadline> deadline() const;
   runtime::StopRules stop_rules() const;
   void require_no_stop_file() const;
@@ -51,7 +47,6 @@ class Run {
   void announce(Index first_step);
   void report(Index step, const StepResult& result, double seconds);
   void validate(Index steps_done);
-  void save(Index steps_done);
   std::optional<std::string> stop_reason(Index steps_of_this_job) const;
   void finish(const std::string& reason, Index steps_done);
 
@@ -72,7 +67,7 @@ class Run {
   Index resident_at_start_ = 0;  // before the engine takes its memory
   std::unique_ptr<Engine> engine_;
   metrics::Throughput throughput_;
-  Index saved_step_ = -1;  // of the newest checkpoint written or loaded
+  std::optional<Checkpoints> checkpoints_;
 };
 
 Run::Run(const RunRequest& request, const runtime::Session& session)
@@ -104,6 +99,8 @@ Run::Run(const RunRequest& request, const runtime::Session& session)
                           ? config_.run.peak_tflops * 1e12
                           : measure_peak({}, *gemm_, config_.train.precision);
   throughput_ = {model::flops_per_token(config_.model), grid_.world().sum(peak)};
+  checkpoints_.emplace(request, grid_, dataset_.training_digest(), *engine_, console_,
+                       sink_ ? &*sink_ : nullptr);
 }
 
 std::optional<runtime::Deadline> Run::deadline() const {
@@ -153,47 +150,9 @@ data::Dataset Run::open_data() {
 }
 
 Index Run::begin() {
-  if (const auto found = newest_checkpoint()) return resume(*found);
+  if (const auto step = checkpoints_->resume()) return *step;
   grid::together(grid_.world(), [&] { engine_->initialise(request_.initial); });
   return 0;
-}
-
-std::optional<checkpoint::Found> Run::newest_checkpoint() const {
-  const std::string& folder = config_.checkpoint.folder;
-  if (folder.empty() || !config_.checkpoint.resume) return std::nullopt;
-  std::vector<std::string> problems;
-  auto found = checkpoint::newest(grid_.world(), folder, problems);
-  if (session_.rank() == 0) {
-    for (const std::string& problem : problems)
-      std::cerr << "kzero: passed over: " << problem << '\n';
-  }
-  grid::together(grid_.world(), [&] {
-    KZERO_REQUIRE(
-        found || problems.empty(), ExitCode::files,
-        "{}: holds checkpoints, but none that can be used; to start afresh, move them away or "
-        "set checkpoint.resume = false",
-        folder);
-  });
-  return found;
-}
-
-Index Run::resume(const checkpoint::Found& found) {
-  const checkpoint::Manifest& m = found.manifest;
-  grid::together(grid_.world(), [&] {
-    checkpoint::require_same_parameters(found, engine_->blueprint().table);
-    KZERO_REQUIRE(
-        m.samples == m.step * config_.train.global_batch, ExitCode::usage,
-        "{}: after {} steps it had read {} samples, which is not train.global_batch = {} a "
-        "step; the data order would change",
-        found.path.string(), m.step, m.samples, config_.train.global_batch);
-    checkpoint::read(found, engine_->needed_pieces());
-  });
-  engine_->loaded();
-  engine_->scaler().restore(m.loss_scale, m.scale_good_steps, m.skipped_steps, m.skipped_in_row);
-  console_.note("resumed from " + found.path.string());
-  for (const std::string& change : deck_changes(m.deck, request_.deck)) console_.note(change);
-  saved_step_ = m.step;
-  return m.step;
 }
 
 void Run::announce(Index first_step) {
@@ -211,6 +170,7 @@ void Run::announce(Index first_step) {
   record.parameters = param::elements_of(engine_->blueprint().table);
   record.steps = config_.train.steps;
   record.first_step = first_step;
+  record.load_seconds = checkpoints_->load_seconds();
   record.tokens_per_step = config_.train.global_batch * config_.model.sequence;
   if (deadline_ && !config_.checkpoint.folder.empty()) {
     record.limit = {std::string(deadline_->source), deadline_->seconds - runtime::process_seconds(),
@@ -253,35 +213,6 @@ void Run::validate(Index steps_done) {
   if (sink_) sink_->write(record);
 }
 
-void Run::save(Index steps_done) {
-  if (config_.checkpoint.folder.empty() || saved_step_ == steps_done) return;
-  const auto begin = Clock::now();
-  const optim::LossScaler& scaler = engine_->scaler();
-  checkpoint::Manifest m;
-  m.deck = request_.deck;
-  m.model = checkpoint::shape_of(config_.model);
-  m.data_ranks = grid_.data().size();
-  m.tensor_ranks = grid_.tensor().size();
-  m.stage = config_.zero.stage;
-  m.precision = name_of(config_.train.precision);
-  m.step = steps_done;
-  m.samples = steps_done * config_.train.global_batch;
-  m.tokens = m.samples * config_.model.sequence;
-  m.loss_scale = scaler.scale();
-  m.scale_good_steps = scaler.good_steps();
-  m.skipped_steps = scaler.skipped();
-  m.skipped_in_row = scaler.skipped_in_a_row();
-  m.parameters = checkpoint::parameters_of(engine_->blueprint().table);
-  const auto written = checkpoint::write(grid_.world(), config_.checkpoint.folder, std::move(m),
-                                         engine_->owned_pieces(), config_.checkpoint.keep);
-  for (const std::string& problem : written.problems) std::cerr << "kzero: " << problem << '\n';
-  saved_step_ = steps_done;
-  const metrics::CheckpointRecord record{steps_done, written.path.string(), written.bytes,
-                                         seconds_since(begin)};
-  console_.checkpoint(record);
-  if (sink_) sink_->write(record);
-}
-
 std::optional<std::string> Run::stop_reason(Index steps_of_this_job) const {
   const auto agreed = runtime::decode_stop(grid_.world().max(runtime::encode(stop_.wish())));
   if (agreed) return std::string(name_of(*agreed));
@@ -313,6 +244,7 @@ ExitCode Run::operator()() {
       const StepResult result = engine_->step(done, *dataset_.training);
       report(done, result, seconds_since(begin));
       ++done;
+      checkpoints_->poll();
       engine_->scaler().require_progress();
       const bool last = done == steps;
       const Index every = config_.train.validate_every;
@@ -322,14 +254,17 @@ ExitCode Run::operator()() {
         reason = *stop;
         break;
       }
-      if (config_.checkpoint.every > 0 && done % config_.checkpoint.every == 0) save(done);
+      if (config_.checkpoint.every > 0 && done % config_.checkpoint.every == 0)
+        checkpoints_->save(done);
     }
   } catch (const Error& error) {
     if (error.code() != ExitCode::diverged) throw;
+    checkpoints_->finish();
     finish("diverged", done);
     throw grid::AgreedError(error.code(), error.what());  // every rank saw the same norms
   }
-  save(done);
+  checkpoints_->save(done);
+  checkpoints_->finish();
   finish(reason, done);
   if (done >= steps) return ExitCode::done;
   if (config_.checkpoint.folder.empty()) {

@@ -96,6 +96,27 @@ TEST_P(Restart, SavingLeavesTheRunAsItWas) {
   EXPECT_TRUE(same_bits(saving.state(), plain.state()));
 }
 
+// What a thread writes must not change under it.
+TEST_P(Restart, ASnapshotStaysWhileTrainingGoesOn) {
+  const grid::Group group = first_ranks(launch_ranks());
+  deck::Config config = deck_of(GetParam());
+  config.checkpoint.folder = "unused";
+  config.checkpoint.asynchronous = true;
+  Training training(config, group);
+  training.engine->initialise({});
+  training.run(0, config.train.steps / 2);
+  const std::string expected = owned_state(training);
+  const auto snapshot = training.engine->snapshot();
+  training.run(config.train.steps / 2, config.train.steps);
+  std::string bytes;
+  for (const checkpoint::Piece& piece : snapshot) {
+    for (const auto& part : piece.states())
+      bytes.append(reinterpret_cast<const char*>(part.data()), part.size_bytes());
+  }
+  EXPECT_TRUE(bytes == expected);
+  EXPECT_FALSE(owned_state(training) == expected);
+}
+
 // On another number of ranks gradients are summed in another order, so only what is loaded is the
 // same bits. The first loss after it is that of the same weights on the same sequences, one
 // micro-batch each: only their fp64 sum differs in its order.

@@ -221,12 +221,19 @@ TEST_F(Samples, RanksTogetherCheckEveryToken) {
   EXPECT_EQ(complaints, 1);
 }
 
-TEST_F(Samples, TheDigestSeesTheSplit) {
+TEST_F(Samples, TheDigestSeesWhatChangesASample) {
   deck::Data settings = deck(41, deck::DataOrder::shuffled);
-  const std::uint64_t whole = open_dataset(settings, 4, 1).digest();
-  EXPECT_EQ(whole, open_dataset(settings, 4, 1).digest());
-  settings.validation_fraction = 0.25;
-  EXPECT_NE(whole, open_dataset(settings, 4, 1).digest());
+  const std::uint64_t whole = open_dataset(settings, 4, 1).training_digest();
+  EXPECT_EQ(whole, open_dataset(settings, 4, 1).training_digest());
+  EXPECT_NE(whole, open_dataset(settings, 5, 1).training_digest());
+  EXPECT_NE(whole, open_dataset(settings, 4, 2).training_digest());
+  deck::Data split = settings;
+  split.validation_fraction = 0.25;
+  EXPECT_NE(whole, open_dataset(split, 4, 1).training_digest());
+  settings.order = deck::DataOrder::sequential;
+  const std::uint64_t in_order = open_dataset(settings, 4, 1).training_digest();
+  EXPECT_NE(whole, in_order);
+  EXPECT_EQ(in_order, open_dataset(settings, 4, 2).training_digest());  // draws nothing
 }
 
 }  // namespace

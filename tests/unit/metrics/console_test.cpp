@@ -136,11 +136,19 @@ TEST(Console, ValidationAndCheckpointHaveTheirLines) {
   std::ostringstream out;
   Console console(out, ConsoleMode::lines, 1);
   console.validation({.step = 50, .loss = 2.25, .tokens = 20000, .seconds = 1.5});
-  console.checkpoint(
-      {.step = 60, .folder = "runs/a/step_00000060", .bytes = 3 << 20, .seconds = 0.25});
+  CheckpointRecord saved{.step = 60,
+                         .folder = "runs/a/step_00000060",
+                         .bytes = 3 << 20,
+                         .seconds = 0.25,
+                         .stall_seconds = 0.25};
+  console.checkpoint(saved);
+  saved.stall_seconds = 0.1;
+  console.checkpoint(saved);
   EXPECT_EQ(out.str(),
             "validation after 50 steps: loss 2.2500 over 20.0 k tokens, 1.5 s\n"
-            "checkpoint after 60 steps: runs/a/step_00000060, 3.00 MiB in 0.2 s\n");
+            "checkpoint after 60 steps: runs/a/step_00000060, 3.00 MiB in 0.2 s\n"
+            "checkpoint after 60 steps: runs/a/step_00000060, 3.00 MiB in 0.2 s, training waited "
+            "0.1 s\n");
 }
 
 TEST(Console, TheSummaryShowsTheFullestRankAndNamesWhatDiffersFromThePlan) {

@@ -129,11 +129,13 @@ TEST_F(JsonLines, TheEndHoldsMemoryAndTrafficAsAgreed) {
 TEST_F(JsonLines, ValidationAndCheckpointAreEvents) {
   JsonlSink sink(path_);
   sink.write(ValidationRecord{.step = 5, .loss = 2.5, .tokens = 64, .seconds = 0.5});
-  sink.write(CheckpointRecord{.step = 6, .folder = "runs/step_6", .bytes = 99, .seconds = 0.25});
+  sink.write(CheckpointRecord{
+      .step = 6, .folder = "runs/step_6", .bytes = 99, .seconds = 0.25, .stall_seconds = 0.125});
   EXPECT_EQ(lines().at(0),
             R"({"event":"validation","step":5,"loss":2.5,"tokens":64,"seconds":0.5})");
-  EXPECT_EQ(lines().at(1),
-            R"({"event":"checkpoint","step":6,"folder":"runs/step_6","bytes":99,"seconds":0.25})");
+  EXPECT_EQ(
+      lines().at(1),
+      R"({"event":"checkpoint","step":6,"folder":"runs/step_6","bytes":99,"seconds":0.25,"stall_seconds":0.125})");
 }
 
 TEST_F(JsonLines, EachRecordIsInTheFileWhenWriteReturns) {

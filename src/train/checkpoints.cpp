@@ -1,0 +1,154 @@
+#include "train/checkpoints.hpp"
+
+#include <fmt/ranges.h>
+
+#include <iostream>
+
+#include "checkpoint/reader.hpp"
+#include "grid/agreement.hpp"
+#include "train/reports.hpp"
+
+namespace kzero::train {
+
+namespace {
+
+double seconds_since(std::chrono::steady_clock::time_point begin) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
+}  // namespace
+
+Checkpoints::Checkpoints(const RunRequest& request, const grid::ProcessGrid& grid,
+                         std::uint64_t data_digest, Engine& engine, metrics::Console& console,
+                         metrics::JsonlSink* sink)
+    : config_(request.config),
+      request_(request),
+      grid_(grid),
+      data_digest_(data_digest),
+      engine_(engine),
+      console_(console),
+      sink_(sink) {}
+
+std::optional<checkpoint::Found> Checkpoints::newest() const {
+  const deck::Checkpoint& deck = config_.checkpoint;
+  if (deck.folder.empty() || !deck.resume) return std::nullopt;
+  std::vector<std::string> problems;
+  auto found = checkpoint::newest(grid_.world(), deck.folder, problems);
+  if (grid_.world().is_root() && !(deck.strict && found)) {
+    for (const std::string& problem : problems)
+      std::cerr << "kzero: passed over: " << problem << '\n';
+  }
+  grid::together(grid_.world(), [&] {
+    KZERO_REQUIRE(
+        found || problems.empty(), ExitCode::files,
+        "{}: holds checkpoints, but none that can be used; to start afresh, move them away or "
+        "set checkpoint.resume = false",
+        deck.folder);
+    KZERO_REQUIRE(!deck.strict || problems.empty(), ExitCode::files,
+                  "{}\n(checkpoint.strict = false would go on from {})", fmt::join(problems, "\n"),
+                  found->path.string());
+  });
+  return found;
+}
+
+void Checkpoints::require_same_data(const checkpoint::Found& found) const {
+  const checkpoint::Manifest& m = found.manifest;
+  KZERO_REQUIRE(m.samples == m.step * config_.train.global_batch, ExitCode::usage,
+                "{}: after {} steps it had read {} samples, which is not train.global_batch = {} a "
+                "step; the data order would change",
+                found.path.string(), m.step, m.samples, config_.train.global_batch);
+  if (m.samples == 0 || m.data_digest == data_digest_ || config_.checkpoint.allow_new_data) return;
+  std::vector<std::string> changes;
+  for (const std::string& change : deck_changes(m.deck, request_.deck)) {
+    const bool concerns = change.starts_with("data.") || change.starts_with("train.seed") ||
+                          change.starts_with("model.sequence");
+    if (concerns) changes.push_back(change);
+  }
+  if (changes.empty()) changes.emplace_back("the files behind data.files are others");
+  fail(ExitCode::usage,
+       "{}: was written by a run with other training data, or the same in another order ({}); "
+       "restore them, or set checkpoint.allow_new_data = true to go on with these",
+       found.path.string(), fmt::join(changes, "; "));
+}
+
+std::optional<Index> Checkpoints::resume() {
+  const auto begin = Clock::now();
+  const auto found = newest();
+  if (!found) return std::nullopt;
+  const checkpoint::Manifest& m = found->manifest;
+  grid::together(grid_.world(), [&] {
+    checkpoint::require_same_parameters(*found, engine_.blueprint().table);
+    require_same_data(*found);
+    checkpoint::read(*found, engine_.needed_pieces());
+  });
+  engine_.loaded();
+  checkpoint::require_saved_values(grid_.world(), *found, engine_.owned_pieces());
+  engine_.scaler().restore(m.loss_scale, m.scale_good_steps, m.skipped_steps, m.skipped_in_row);
+  console_.note("resumed from " + found->path.string());
+  for (const std::string& change : deck_changes(m.deck, request_.deck)) console_.note(change);
+  saved_step_ = m.step;
+  load_seconds_ = seconds_since(begin);
+  return m.step;
+}
+
+checkpoint::Manifest Checkpoints::manifest_after(Index steps_done) const {
+  const optim::LossScaler& scaler = engine_.scaler();
+  checkpoint::Manifest m;
+  m.deck = request_.deck;
+  m.model = checkpoint::shape_of(config_.model);
+  m.data_ranks = grid_.data().size();
+  m.tensor_ranks = grid_.tensor().size();
+  m.stage = config_.zero.stage;
+  m.precision = name_of(config_.train.precision);
+  m.step = steps_done;
+  m.samples = steps_done * config_.train.global_batch;
+  m.tokens = m.samples * config_.model.sequence;
+  m.loss_scale = scaler.scale();
+  m.scale_good_steps = scaler.good_steps();
+  m.skipped_steps = scaler.skipped();
+  m.skipped_in_row = scaler.skipped_in_a_row();
+  m.data_digest = data_digest_;
+  m.parameters = checkpoint::parameters_of(engine_.blueprint().table);
+  return m;
+}
+
+void Checkpoints::save(Index steps_done) {
+  const deck::Checkpoint& deck = config_.checkpoint;
+  if (deck.folder.empty() || saved_step_ == steps_done) return;
+  finish();
+  begun_ = Clock::now();
+  saved_step_ = steps_done;
+  if (deck.asynchronous) {
+    under_way_.emplace(grid_.world(), deck.folder, manifest_after(steps_done), engine_.snapshot(),
+                       deck.keep);
+    stalled_ = seconds_since(begun_);
+  } else {
+    const auto written = checkpoint::write(grid_.world(), deck.folder, manifest_after(steps_done),
+                                           engine_.owned_pieces(), deck.keep, deck.ranks_per_file);
+    stalled_ = seconds_since(begun_);
+    report(written, stalled_);
+  }
+}
+
+void Checkpoints::poll() {
+  if (under_way_ && grid_.world().min(under_way_->ready() ? 1 : 0) == 1) finish();
+}
+
+void Checkpoints::finish() {
+  if (!under_way_) return;
+  const auto waiting = Clock::now();
+  const auto written = under_way_->finish();
+  stalled_ += seconds_since(waiting);
+  report(written, seconds_since(begun_));
+  under_way_.reset();
+}
+
+void Checkpoints::report(const checkpoint::Written& written, double seconds) const {
+  for (const std::string& problem : written.problems) std::cerr << "kzero: " << problem << '\n';
+  const metrics::CheckpointRecord record{saved_step_, written.path.string(), written.bytes, seconds,
+                                         stalled_};
+  console_.checkpoint(record);
+  if (sink_ != nullptr) sink_->write(record);
+}
+
+}  // namespace kzero::train
