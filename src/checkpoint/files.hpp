@@ -17,9 +17,11 @@ namespace kzero::checkpoint {
 /// Waits until the file or folder is on the disk.
 void sync_to_disk(const std::filesystem::path& path);
 
-/// Lets the disk begin with what was written so far, without waiting for it. `file` is a
-/// descriptor.
-void begin_sync(int file);
+/// What is worth a call of begin_sync().
+inline constexpr Index sync_bytes = Index{8} << 20;
+
+/// Lets the disk begin with what was written so far, without waiting for it.
+void begin_sync(const std::filesystem::path& path);
 
 /// Renames within one folder and waits until the folder knows the new name.
 void rename_durably(const std::filesystem::path& from, const std::filesystem::path& to);
@@ -50,7 +52,7 @@ class InputFile {
   Index read(Index offset, std::span<std::byte> to) const;
 
   /// Of the regions' bytes one after the other; of what there is of them in a file too short. Takes
-  /// a small buffer.
+  /// a small buffer, and lets the disk read ahead of it.
   std::uint64_t checksum(std::span<const Region> regions) const;
 
  private:

@@ -53,9 +53,6 @@ class Hdf5File {
   Hdf5File(Hdf5File&&) = default;
   Hdf5File& operator=(Hdf5File&&) = delete;
 
-  /// The file as the operating system knows it; -1 if it is none.
-  int descriptor() const;
-
   /// Writes what is still buffered. A file that was written is good only if this returned.
   void close();
 
@@ -86,6 +83,7 @@ class Hdf5File {
 
  private:
   Hdf5File(Hdf5Handle file, std::filesystem::path path);
+  int descriptor() const;
   void divert() const;
   [[noreturn]] void give_up(const std::string& what) const;
   Hdf5Handle own(hid_t id, Hdf5Handle::Close closer, const std::string& what) const;

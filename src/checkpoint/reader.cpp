@@ -151,21 +151,14 @@ void read_copies(const StoredValues& stored, std::size_t state, std::span<const 
   }
 }
 
-void read_piece(const InputFile& file, const std::filesystem::path& path, const std::string& name,
-                const StoredPiece& stored, const std::vector<Copy>& copies) {
+void read_piece(const InputFile& file, const std::filesystem::path& path, const StoredPiece& stored,
+                const std::vector<Copy>& copies) {
   for (std::size_t s = 0; s < state_count; ++s) {
     std::vector<Copy> wanted;
     std::ranges::copy_if(copies, std::back_inserter(wanted),
                          [&](const Copy& copy) { return !copy.target->states()[s].empty(); });
     std::ranges::sort(wanted, {}, &Copy::from);
     read_copies({file, path, stored.offsets[s]}, s, wanted);
-    for (const Copy& copy : wanted) {
-      if (copy.count != elements_of(stored.runs)) continue;
-      const auto values = copy.target->states()[s].subspan(copy.to, copy.count);
-      KZERO_REQUIRE(checksum(std::as_bytes(values)) == stored.checksums[s], ExitCode::files,
-                    "{}: dataset {}/{} is damaged (its checksum is not the manifest's)",
-                    path.string(), name, state_names[s]);
-    }
   }
 }
 
@@ -176,7 +169,7 @@ void read(const Found& from, std::span<const Piece> wanted) {
     const auto path = from.path / from.manifest.shards[shard_index].file;
     const InputFile file(path);
     for (const auto& [stored, copies] : pieces) {
-      read_piece(file, path, from.manifest.parameters[stored->parameter].name, *stored, copies);
+      read_piece(file, path, *stored, copies);
     }
   }
 }

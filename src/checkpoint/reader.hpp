@@ -11,9 +11,9 @@
 namespace kzero::checkpoint {
 
 /// Fills the pieces' arrays, bit for bit what was saved; an empty array is not wanted. Opens only
-/// the shards that hold wanted ranges and reads little more than those. A dataset that is wanted
-/// whole is compared with its checksum once more. Throws Error(files) naming the parameter and
-/// range that is nowhere, or the file at fault. Each rank reads for itself: not collective.
+/// the shards that hold wanted ranges and reads little more than those. Throws Error(files) naming
+/// the parameter and range that is nowhere, or the file at fault. Each rank reads for itself: not
+/// collective.
 void read(const Found& from, std::span<const Piece> wanted);
 
 /// Throws Error(files) unless the values of all ranks' pieces, which hold each element of the

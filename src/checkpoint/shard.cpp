@@ -11,8 +11,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr Index sync_bytes = Index{8} << 20;  // enough for a disk to be busy with
-
 void write_piece(Hdf5File& file, const Piece& piece, const Parameter& parameter,
                  StoredPiece& record) {
   const std::array<const StoredPiece*, 1> parts{&record};
@@ -40,7 +38,7 @@ LocalPart write_shard(const fs::path& folder, const std::string& name,
   for (const Piece& piece : mine) {
     // The disk writes the last pieces while this one's checksums are taken.
     if (unsynced >= sync_bytes) {
-      begin_sync(file.descriptor());
+      begin_sync(path);
       unsynced = 0;
     }
     Prepared prepared = prepare(std::span(&piece, 1), positions);
@@ -52,12 +50,14 @@ LocalPart write_shard(const fs::path& folder, const std::string& name,
     }
   }
   file.close();
-  sync_to_disk(path);
 
+  // Read back while the disk is busy with it.
+  begin_sync(path);
   const InputFile written(path);
   part.shard.bytes = written.bytes();
   part.shard.structure = structure_of(written, part.shard);
   require_undamaged(written, path, parameters, part.shard.pieces);
+  sync_to_disk(path);
   return part;
 }
 

@@ -86,6 +86,11 @@ std::map<Index, Parts> parts_of(const Shard& shard, std::size_t first,
   return all;
 }
 
+Index bytes_of(const Parts& parts) {
+  const Index elements = parts.own == nullptr ? 0 : elements_of(parts.own->runs);
+  return elements * state_count * static_cast<Index>(sizeof(float));
+}
+
 /// Every rank makes the same calls. Collective over the file's group.
 void write_values(SharedFile& file, const Parts& parts) {
   for (std::size_t s = 0; s < state_count; ++s) {
@@ -116,19 +121,26 @@ LocalPart write_shared_shard(const grid::Group& group, const fs::path& folder,
 
   {
     SharedFile file(group, path);
+    Index unsynced = 0;
     for (const auto& [position, parts] : parts_of(part.shard, first, prepared.pieces)) {
       write_values(file, parts);
+      unsynced += bytes_of(parts);
+      if (unsynced < sync_bytes) continue;
+      begin_sync(path);
+      unsynced = 0;
     }
     file.agree();
   }
   grid::together(group, [&] {
-    sync_to_disk(path);
+    begin_sync(path);
     const InputFile written(path);
     require_undamaged(written, path, parameters,
                       std::span(part.shard.pieces).subspan(first, prepared.records.size()));
-    if (!group.is_root()) return;
-    part.shard.bytes = written.bytes();
-    part.shard.structure = structure_of(written, part.shard);
+    if (group.is_root()) {
+      part.shard.bytes = written.bytes();
+      part.shard.structure = structure_of(written, part.shard);
+    }
+    sync_to_disk(path);
   });
   if (!group.is_root()) part.shard = {};
   return part;

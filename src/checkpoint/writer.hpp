@@ -31,7 +31,8 @@ Written write(const grid::Group& world, const std::filesystem::path& folder, Man
               std::span<const Piece> mine, Index keep, Index ranks_per_file = 1);
 
 /// The same with a file a rank, written by a thread while the caller goes on. Only what needs
-/// messages is left to the caller: the start and the end. At most one at a time in a folder.
+/// messages is left to the caller: the start and the end. At most one at a time, and nobody else
+/// may use HDF5 until finish() returns.
 class BackgroundWrite {
  public:
   /// The pieces' memory must stay as it is until finish() returns. Collective over `world`, which
