@@ -13,6 +13,8 @@ import time
 import unittest
 from pathlib import Path
 
+import numpy as np
+
 from launch import PATIENCE, LaunchTest, arrays_of, ranks_of, records, steps_of
 
 KILLS = int(os.environ.get("KZERO_KILLS", "6"))
@@ -51,7 +53,7 @@ class Kills(FaultTest):
     def test_kill_9_at_random_instants(self):
         print(f"KZERO_SEED={SEED} KZERO_KILLS={KILLS}", flush=True)
         draw = random.Random(SEED)
-        newest = 0
+        newest, cut_short = 0, 0
         for kill in range(KILLS):
             way = WAYS[kill % len(WAYS)]
             every = draw.choice((1, 1, 7))
@@ -66,6 +68,8 @@ class Kills(FaultTest):
                 self.assertGreaterEqual(self.first_step(f"{kill}.jsonl"), newest, f"kill {kill} lost a checkpoint")
             newest = max([newest, *(r["step"] for r in records(self.folder / f"{kill}.jsonl", "checkpoint"))])
             self.expect(self.run_kzero("inspect", "saved", "--verify"), 0)
+            cut_short += len(list(self.saved.glob("*.partial")))
+        print(f"{cut_short} of them left an unfinished checkpoint", flush=True)
         self.run_to(newest + 200, first=newest)
         self.assertGreaterEqual(self.first_step(), newest)
         self.expect_same_steps("run.jsonl", *(f"{kill}.jsonl" for kill in range(KILLS)))
@@ -241,6 +245,31 @@ class Ways(FaultTest):
                 self.run_to(14, "checkpoint.folder=from", *way, ranks=ranks, first=12)
                 self.assertEqual(self.first_step(), 12)
                 shutil.rmtree(self.folder / "from")
+
+    def test_every_grid_loads_what_any_other_wrote(self):
+        grids = ((1, 1), (2, 1), (6, 3))  # ranks, grid.tensor: there are three heads
+        state = {}
+        for i, (ranks, tensor) in enumerate(grids):
+            way = WAYS[i % len(WAYS)]
+            self.run_to(3, f"grid.tensor={tensor}", *way, "checkpoint.folder=made", ranks=ranks)
+            made = self.hash_of("made/step_00000003")
+            for others, cut in grids:
+                shutil.copytree(self.folder / "made", self.folder / "taken")
+                # Without steps of its own a run leaves what it found; a step of rate 0 saves it again.
+                self.run_to(4, f"grid.tensor={cut}", "optimizer.lr=0", "optimizer.min_lr=0", "checkpoint.folder=taken",
+                            *WAYS[(i + 1) % len(WAYS)], ranks=others, first=3)
+                self.assertEqual(self.first_step(), 3)
+                state[others, cut] = arrays_of(self.folder / "taken/step_00000004")
+                shutil.rmtree(self.folder / "taken")
+            for arrays in state.values():
+                for name in arrays:
+                    if name.endswith("master"):
+                        np.testing.assert_array_equal(np.sort(arrays[name]), np.sort(state[1, 1][name]), name)
+            self.assertRegex(made, "^[0-9a-f]{16}$")
+            shutil.rmtree(self.folder / "made")
+
+    def hash_of(self, checkpoint):
+        return self.expect(self.run_kzero("inspect", checkpoint), 0).stdout.split("hash ")[1].split()[0]
 
     def test_what_the_copy_takes_is_planned(self):
         def planned(*overrides):
