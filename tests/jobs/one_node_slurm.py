@@ -140,6 +140,11 @@ class OneNodeSlurm:
             raise RuntimeError(f"{command}: {result.stdout}{result.stderr}")
         return result.stdout.strip()
 
+    def cancel_all(self):
+        """Cancels every job and waits for the ends: one that outlived the daemons would run on alone."""
+        self("scancel", "--quiet", "--user", str(os.getuid()), check=False)
+        wait_for("the end of every job", lambda: not self("squeue", "-h"))
+
     def facts(self, job):
         """{field: value} of scontrol's description of a job, or of one task of an array (12_3)."""
         return dict(re.findall(r"(\w[\w/:]*)=(\S+)", self("scontrol", "show", "job", str(job))))

@@ -1,6 +1,5 @@
 """The job scripts on a real Slurm of one node. Arguments: names of test classes; none: all."""
 
-import json
 import os
 import re
 import shutil
@@ -29,7 +28,7 @@ class JobTest(unittest.TestCase):
     def setUp(self):
         self.folder = Path(tempfile.mkdtemp(prefix="kzero_jobs_"))
         self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
-        self.addCleanup(lambda: self.slurm("scancel", "--quiet", "--user", str(os.getuid()), check=False))
+        self.addCleanup(self.slurm.cancel_all)
         (self.folder / "text").write_bytes(b"".join(b"%d bottles of beer, " % i for i in range(200)))
         (self.folder / "deck.toml").write_text(DECK)
 
