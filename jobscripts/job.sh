@@ -30,8 +30,9 @@ export OMP_NUM_THREADS=${SLURM_CPUS_PER_TASK:-1}
 export OMP_PROC_BIND=${OMP_PROC_BIND:-false}
 
 # The program stops run.stop_margin before the job's end, which newer Slurms (not 22.05) put into the environment.
-if [[ -z ${SLURM_JOB_END_TIME-} ]] && end=$(date -d "$(squeue -h -j "$SLURM_JOB_ID" -o %e)" +%s 2>/dev/null); then
-  export SLURM_JOB_END_TIME=$end
+if [[ -z ${SLURM_JOB_END_TIME-} ]]; then
+  end=$(squeue -h -j "$job" -o %e)  # a date, unless the controller does not answer or there is no limit
+  [[ $end != ????-??-??T* ]] || export SLURM_JOB_END_TIME=$(date -d "$end" +%s)
 fi
 
 say() { echo "$(date '+%F %T') job $job: $*"; }
@@ -43,7 +44,7 @@ finish() {
     say "not submitted again, as $stop_file exists"
   elif ((code == 75)) && [[ -z ${KZERO_CHAIN-} ]] && ((restarts < ${KZERO_MAX_RESTARTS:-100})); then
     say "stopped in time with a checkpoint: submitted again"
-    scontrol requeue "$SLURM_JOB_ID" && sleep 60  # Slurm ends this script while it sleeps
+    scontrol requeue "$job" && sleep 60  # Slurm ends this script while it sleeps
   elif ((code == 75)) && [[ -n ${KZERO_CHAIN-} ]]; then
     say "stopped in time with a checkpoint: the next job of the chain goes on"
     exit "$code"

@@ -177,14 +177,18 @@ class Many(JobTest):
         self.assertFalse((self.folder / "runs/rates/3").exists())
 
     def test_one_task_of_a_sweep_is_submitted_again(self):
-        (self.folder / "rates.txt").write_text("run.max_steps=4\ntrain.seed=5\n")
+        # The last task has the number of the whole array for its own, which must not submit all of them again.
+        (self.folder / "rates.txt").write_text("train.seed=5\nrun.max_steps=4\n")
         job = self.submit("slurm_array.sh", "deck.toml", "rates.txt", options=["--array=1-2"])
+        self.slurm.wait_restart(f"{job}_2", 1)
+        self.assertEqual(self.wait_end(f"{job}_1", "COMPLETED")["Restarts"], "0")
+        self.slurm.start_now(f"{job}_2")
         self.wait_end(f"{job}_2", "COMPLETED")
-        self.slurm.wait_restart(f"{job}_1", 1)
-        self.slurm.start_now(f"{job}_1")
-        self.wait_end(f"{job}_1", "COMPLETED")
-        ends = records(self.folder / "runs/rates/1/metrics.jsonl", "end")
-        self.assertEqual([(r["reason"], r["steps"]) for r in ends], [("max_steps", 4), ("completed", 6)])
+        for task, wanted in ((1, [("completed", 6)]), (2, [("max_steps", 4), ("completed", 6)])):
+            ends = records(self.folder / f"runs/rates/{task}/metrics.jsonl", "end")
+            self.assertEqual([(r["reason"], r["steps"]) for r in ends], wanted)
+            starts = records(self.folder / f"runs/rates/{task}/metrics.jsonl", "start")
+            self.assertEqual({r["limit"]["source"] for r in starts}, {"SLURM_JOB_END_TIME"})
 
     def test_the_gpu_scripts_start_one_rank_a_gpu(self):
         # The program is the host's: what is tried here is the script, its options and the launch.
