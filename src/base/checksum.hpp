@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <memory>
 #include <span>
 #include <string>
 
@@ -10,6 +11,20 @@ namespace kzero {
 
 /// Digest of a range of bytes.
 std::uint64_t checksum(std::span<const std::byte> bytes);
+
+/// The same digest, of bytes that come in pieces.
+class Digest {
+ public:
+  Digest();
+  void update(std::span<const std::byte> bytes);
+  std::uint64_t value() const;
+
+ private:
+  struct Free {
+    void operator()(void* state) const;
+  };
+  std::unique_ptr<void, Free> state_;
+};
 
 /// Digest of a whole file, read once in pieces. Throws Error(files) naming the file.
 std::uint64_t checksum_of_file(const std::filesystem::path& path);

@@ -3,22 +3,19 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <xxhash.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <memory>
 #include <utility>
 #include <vector>
 
+#include "base/checksum.hpp"
 #include "base/error.hpp"
 
 namespace kzero::checkpoint {
 
 namespace {
-
-constexpr Index ahead_bytes = Index{8} << 20;  // a multiple of the buffer
 
 class Descriptor {
  public:
@@ -124,26 +121,21 @@ Index InputFile::read(Index offset, std::span<std::byte> to) const {
 }
 
 std::uint64_t InputFile::checksum(std::span<const Region> regions) const {
-  const std::unique_ptr<XXH3_state_t, decltype(&XXH3_freeState)> digest(XXH3_createState(),
-                                                                        &XXH3_freeState);
-  XXH3_64bits_reset(digest.get());
+  Digest digest;
   Index largest = 0;
   for (const Region& region : regions) largest = std::max(largest, region.bytes);
   std::vector<std::byte> buffer(std::min(largest, Index{1} << 20));
   for (const Region& region : regions) {
     Index at = 0;
     while (at < region.bytes) {
-      if (at % ahead_bytes == 0) {
-        ::posix_fadvise(id_, region.offset + at, 2 * ahead_bytes, POSIX_FADV_WILLNEED);
-      }
       const auto wanted = std::min(region.bytes - at, static_cast<Index>(buffer.size()));
       const Index count = read(region.offset + at, std::span(buffer).first(wanted));
       if (count == 0) break;
-      XXH3_64bits_update(digest.get(), buffer.data(), count);
+      digest.update(std::span(buffer).first(count));
       at += count;
     }
   }
-  return XXH3_64bits_digest(digest.get());
+  return digest.value();
 }
 
 }  // namespace kzero::checkpoint

@@ -52,7 +52,7 @@ class InputFile {
   Index read(Index offset, std::span<std::byte> to) const;
 
   /// Of the regions' bytes one after the other; of what there is of them in a file too short. Takes
-  /// a small buffer, and lets the disk read ahead of it.
+  /// a small buffer.
   std::uint64_t checksum(std::span<const Region> regions) const;
 
  private:
