@@ -1,14 +1,6 @@
 #include "base/checksum.hpp"
 
 #include <fmt/format.h>
-
-// Compiled here for this machine's vectors, which the library is not: twice as fast. nvcc takes the
-// library. gcc 12 sees an uninitialized value in its own intrinsics.
-#ifndef __CUDACC__
-#define XXH_INLINE_ALL
-#pragma GCC diagnostic ignored "-Wuninitialized"
-#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
-#endif
 #include <xxhash.h>
 
 #include <fstream>
