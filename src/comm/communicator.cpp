@@ -9,11 +9,12 @@ Ticket Communicator::begin_all_to_all(std::vector<ConstSpan> send, std::vector<S
                                       Operation operation, Purpose purpose) {
   KZERO_EXPECT(static_cast<int>(send.size()) == size() &&
                static_cast<int>(receive.size()) == size());
+  const Channel channel{group_.name(), operation, purpose};
   for (int r = 0; r < size(); ++r) {
     if (r == rank()) continue;
-    traffic_.add({group_.name(), operation, purpose}, send[r].elements, send[r].bytes());
+    traffic_.add(channel, send[r].elements, send[r].bytes());
   }
-  return begin(std::move(send), std::move(receive));
+  return begin(std::move(send), std::move(receive), channel);
 }
 
 Ticket Communicator::begin_all_gather(ConstSpan mine, std::vector<Span> receive, Purpose purpose) {

@@ -79,7 +79,9 @@ class Communicator {
  protected:
   Communicator(const grid::Group& group, Traffic& traffic) : group_(group), traffic_(traffic) {}
 
-  virtual Ticket begin(std::vector<ConstSpan> send, std::vector<Span> receive) = 0;
+  /// `channel` says what is exchanged.
+  virtual Ticket begin(std::vector<ConstSpan> send, std::vector<Span> receive,
+                       const Channel& channel) = 0;
 
   const grid::Group& group_;
   Traffic& traffic_;

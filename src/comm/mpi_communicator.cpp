@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "base/error.hpp"
+#include "base/wait.hpp"
 
 namespace kzero::comm {
 
@@ -29,6 +30,10 @@ void check(int status, const char* what, const std::string& group) {
   int length = 0;
   MPI_Error_string(status, text, &length);
   fail(ExitCode::other, "{} over group '{}' failed: {}", what, group, std::string(text, length));
+}
+
+std::string describe(const Channel& channel) {
+  return fmt::format("{} of {}", name_of(channel.operation), name_of(channel.purpose));
 }
 
 /// Held by the thread of this process that makes MPI calls (MPI_THREAD_SERIALIZED).
@@ -62,13 +67,15 @@ MpiCommunicator::~MpiCommunicator() {
   abandoned_ = true;
 }
 
-Ticket MpiCommunicator::begin(std::vector<ConstSpan> send, std::vector<Span> receive) {
+Ticket MpiCommunicator::begin(std::vector<ConstSpan> send, std::vector<Span> receive,
+                              const Channel& channel) {
   if (!worker_) {
-    exchange(send, receive);
+    exchange(send, receive, channel);
     return 0;
   }
-  return worker_->submit(
-      [this, send = std::move(send), receive = std::move(receive)] { exchange(send, receive); });
+  return worker_->submit([this, send = std::move(send), receive = std::move(receive), channel] {
+    exchange(send, receive, channel);
+  });
 }
 
 void MpiCommunicator::wait(Ticket ticket) {
@@ -76,11 +83,12 @@ void MpiCommunicator::wait(Ticket ticket) {
 }
 
 void MpiCommunicator::exchange(const std::vector<ConstSpan>& send,
-                               const std::vector<Span>& receive) {
+                               const std::vector<Span>& receive, const Channel& channel) {
   const int ranks = size(), me = rank();
   for (int step = 1; step < ranks; ++step) {
     const int to = (me + step) % ranks, from = (me - step + ranks) % ranks;
     const Index bytes = std::max(send[to].bytes(), receive[from].bytes());
+    const Waiting waiting({describe(channel), channel.group, group_.launch_rank(from)});
     for (Index at = 0; at < bytes; at += piece_bytes)
       swap_piece(piece_of(send[to], at), to, piece_of(receive[from], at), from);
   }
@@ -118,6 +126,8 @@ void MpiCommunicator::swap_piece(ConstSpan send, int to, Span receive, int from)
 }
 
 void MpiCommunicator::broadcast(Span data, int root, Purpose purpose) {
+  const Waiting waiting({fmt::format("broadcast of {}", name_of(purpose)), group_.name(),
+                         group_.launch_rank(root)});
   auto* at = static_cast<std::byte*>(data.data);
   for (Index left = data.bytes(); left > 0; left -= piece_bytes, at += piece_bytes) {
     check(MPI_Bcast(at, static_cast<int>(std::min(left, piece_bytes)), MPI_BYTE, root,

@@ -20,8 +20,10 @@ class MpiCommunicator : public Communicator {
   void broadcast(Span data, int root, Purpose purpose) override;
 
  private:
-  Ticket begin(std::vector<ConstSpan> send, std::vector<Span> receive) override;
-  void exchange(const std::vector<ConstSpan>& send, const std::vector<Span>& receive);
+  Ticket begin(std::vector<ConstSpan> send, std::vector<Span> receive,
+               const Channel& channel) override;
+  void exchange(const std::vector<ConstSpan>& send, const std::vector<Span>& receive,
+                const Channel& channel);
   void swap_piece(ConstSpan send, int to, Span receive, int from);
 
   const bool takes_turns_;

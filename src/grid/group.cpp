@@ -1,12 +1,24 @@
 #include "grid/group.hpp"
 
+#include <numeric>
 #include <utility>
+
+#include "base/wait.hpp"
 
 namespace kzero::grid {
 
 Group::Group(MPI_Comm comm, std::string name) : comm_(comm), name_(std::move(name)) {
   MPI_Comm_rank(comm_, &rank_);
   MPI_Comm_size(comm_, &size_);
+  MPI_Group members = MPI_GROUP_NULL, launch = MPI_GROUP_NULL;
+  MPI_Comm_group(comm_, &members);
+  MPI_Comm_group(MPI_COMM_WORLD, &launch);
+  std::vector<int> ranks(size_);
+  std::iota(ranks.begin(), ranks.end(), 0);
+  launch_ranks_.resize(size_);
+  MPI_Group_translate_ranks(members, size_, ranks.data(), launch, launch_ranks_.data());
+  MPI_Group_free(&members);
+  MPI_Group_free(&launch);
 }
 
 Group::~Group() {
@@ -17,7 +29,8 @@ Group::Group(Group&& other) noexcept
     : comm_(std::exchange(other.comm_, MPI_COMM_NULL)),
       name_(std::move(other.name_)),
       rank_(other.rank_),
-      size_(other.size_) {}
+      size_(other.size_),
+      launch_ranks_(std::move(other.launch_ranks_)) {}
 
 Group Group::part(Index color, std::string name) const {
   MPI_Comm part = MPI_COMM_NULL;
@@ -25,9 +38,13 @@ Group Group::part(Index color, std::string name) const {
   return {part, std::move(name)};
 }
 
-void Group::barrier() const { MPI_Barrier(comm_); }
+void Group::barrier() const {
+  const Waiting waiting({"barrier", name_});
+  MPI_Barrier(comm_);
+}
 
 std::vector<double> Group::all_gather(double mine) const {
+  const Waiting waiting({"agreement", name_});
   std::vector<double> all(size_);
   MPI_Allgather(&mine, 1, MPI_DOUBLE, all.data(), 1, MPI_DOUBLE, comm_);
   return all;
@@ -40,16 +57,19 @@ double Group::sum(double mine) const {
 }
 
 Index Group::max(Index mine) const {
+  const Waiting waiting({"agreement", name_});
   MPI_Allreduce(MPI_IN_PLACE, &mine, 1, MPI_INT64_T, MPI_MAX, comm_);
   return mine;
 }
 
 Index Group::min(Index mine) const {
+  const Waiting waiting({"agreement", name_});
   MPI_Allreduce(MPI_IN_PLACE, &mine, 1, MPI_INT64_T, MPI_MIN, comm_);
   return mine;
 }
 
 std::vector<std::string> Group::gather(const std::string& mine) const {
+  const Waiting waiting({"agreement", name_});
   const int length = static_cast<int>(mine.size());
   std::vector<int> lengths(size_);
   MPI_Gather(&length, 1, MPI_INT, lengths.data(), 1, MPI_INT, 0, comm_);
@@ -68,6 +88,7 @@ std::vector<std::string> Group::gather(const std::string& mine) const {
 }
 
 std::string Group::broadcast(const std::string& text) const {
+  const Waiting waiting({"agreement", name_});
   Index length = static_cast<Index>(text.size());
   MPI_Bcast(&length, 1, MPI_INT64_T, 0, comm_);
   std::string copy = is_root() ? text : std::string(length, '\0');
@@ -76,6 +97,7 @@ std::string Group::broadcast(const std::string& text) const {
 }
 
 void Group::agree(const std::string& problem, int exit_code) const {
+  const Waiting waiting({"agreement", name_});
   const Index lowest = min(problem.empty() ? size_ : rank_);
   if (lowest == size_) return;
   std::string text = problem;

@@ -35,6 +35,8 @@ class Group {
   int size() const { return size_; }
   bool is_root() const { return rank_ == 0; }
   MPI_Comm handle() const { return comm_; }
+  /// The rank in the launch of one of the group.
+  int launch_rank(int rank) const { return launch_ranks_[static_cast<std::size_t>(rank)]; }
 
   /// The ranks that give the same `color`, in the same order.
   Group part(Index color, std::string name) const;
@@ -64,6 +66,7 @@ class Group {
   std::string name_;
   int rank_ = 0;
   int size_ = 1;
+  std::vector<int> launch_ranks_;
 };
 
 }  // namespace kzero::grid

@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "base/wait.hpp"
 #include "kernels/initialize.hpp"
 #include "kernels/reduction.hpp"
 #include "optim/schedule.hpp"
@@ -133,6 +134,7 @@ void TypedEngine<T>::loaded() {
 template <class T>
 StepResult TypedEngine<T>::step(Index step, const data::Sampler& sampler) {
   data_.traffic().begin_step();
+  set_step(step);
   StepResult result;
   result.lr = optim::learning_rate(config_.optimizer, step, config_.train.steps);
   result.loss_scale = scaler_.scale();
@@ -147,6 +149,7 @@ StepResult TypedEngine<T>::step(Index step, const data::Sampler& sampler) {
   }
   scaler_.update(!result.skipped);
   data_.traffic().end_step();
+  set_step(-1);
   return result;
 }
 

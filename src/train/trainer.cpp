@@ -15,6 +15,8 @@
 #include "runtime/node_memory.hpp"
 #include "runtime/stop_signal.hpp"
 #include "runtime/wall_time.hpp"
+#include "runtime/watchdog.hpp"
+#include "train/alarm.hpp"
 #include "train/checkpoints.hpp"
 #include "train/peak.hpp"
 #include "train/product_library.hpp"
@@ -54,6 +56,7 @@ class Run {
   const RunRequest& request_;
   const runtime::Session& session_;
   Clock::time_point started_ = Clock::now();
+  runtime::Watchdog watchdog_;
   grid::ProcessGrid grid_;
   metrics::Console console_;
   std::optional<runtime::Deadline> deadline_;
@@ -74,6 +77,8 @@ Run::Run(const RunRequest& request, const runtime::Session& session)
     : config_(request.config),
       request_(request),
       session_(session),
+      watchdog_(config_.run.watchdog,
+                [rank = session.rank()](const Wait& wait) { give_up(wait, rank); }),
       grid_(config_.grid.data, config_.grid.tensor),
       console_(std::cout, metrics::console_mode(session.rank()), config_.run.log_every),
       deadline_(deadline()),

@@ -369,6 +369,15 @@ class Stops(LaunchTest):
                 self.assertEqual(self.metrics("checkpoint")[-1]["step"], end["steps"])
                 self.expect(self.run_kzero("inspect", str(number), "--verify"), 0)
 
+    def test_a_rank_that_hangs_ends_the_run_with_its_name(self):
+        for overlap in ("false", "true"):
+            (self.folder / "metrics.jsonl").unlink(missing_ok=True)
+            launch = self.start("run.watchdog=2s", "zero.stage=3", f"zero.overlap={overlap}", "checkpoint.folder=", ranks=3)
+            self.signal_rank(launch, 2, signal.SIGSTOP)
+            self.assertNotEqual(self.finish(launch), 0)
+            self.assertRegex(launch.errors, r"kzero: rank [01] on \S+: .* over group '(data|world)' in (step \d+|no step): has waited \d+ s")
+            self.assertNotIn("kzero: rank 2", launch.errors)
+
     def test_the_wall_limit_stops_in_time(self):
         self.expect(self.train("train.steps=1000000", "run.wall_limit=4s", "run.stop_margin=1s", ranks=2), 75)
         end, = self.metrics("end")

@@ -1,0 +1,34 @@
+// Ends a run that waits in vain: a rank that has died without a word, hangs, or has taken another
+// way through the program leaves the others in an exchange that never ends.
+#pragma once
+
+#include <condition_variable>
+#include <functional>
+#include <mutex>
+#include <thread>
+
+#include "base/wait.hpp"
+
+namespace kzero::runtime {
+
+class Watchdog {
+ public:
+  /// Once a wait of this process has lasted for `seconds`, calls alarm(wait), once, on a thread of
+  /// its own. 0: never.
+  Watchdog(double seconds, std::function<void(const Wait&)> alarm);
+  ~Watchdog();
+  Watchdog(const Watchdog&) = delete;
+  Watchdog& operator=(const Watchdog&) = delete;
+
+ private:
+  void watch();
+
+  std::chrono::duration<double> limit_;
+  std::function<void(const Wait&)> alarm_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool stopping_ = false;
+  std::thread thread_;
+};
+
+}  // namespace kzero::runtime

@@ -1,0 +1,44 @@
+#include "train/alarm.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <iostream>
+#include <thread>
+
+#include "base/error.hpp"
+#include "grid/process_grid.hpp"
+
+namespace kzero::train {
+
+namespace {
+
+// Ranks that wait for the same one began within a step of one another.
+constexpr std::chrono::seconds time_for_others{3};
+
+std::string describe(const Wait& wait) {
+  const auto now = std::chrono::steady_clock::now();
+  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(now - wait.since).count();
+  const std::string partner =
+      wait.rank >= 0 ? fmt::format("rank {}", wait.rank) : std::string("the ranks");
+  const std::string when =
+      step_now() >= 0 ? fmt::format("step {}", step_now()) : std::string("no step");
+  return fmt::format(
+      "{} over group '{}' in {}: has waited {} s for {} (run.watchdog). Ranks that do not report a "
+      "wait are those that hang or are gone",
+      wait.what, wait.group, when, seconds, partner);
+}
+
+}  // namespace
+
+void give_up(const Wait& wait, int rank) {
+  char host[256] = {};
+  gethostname(host, sizeof host - 1);
+  std::cerr << fmt::format("kzero: rank {} on {}: {}\n", rank, host, describe(wait)) << std::flush;
+  std::this_thread::sleep_for(time_for_others);
+  grid::abort_launch(static_cast<int>(ExitCode::other));
+  std::_Exit(static_cast<int>(ExitCode::other));
+}
+
+}  // namespace kzero::train
