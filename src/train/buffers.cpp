@@ -45,13 +45,14 @@ tensor::Vector<float> take_partial(memory::Arenas& arenas, const param::FlatLayo
 }
 
 /// Device builds have copies of the state in host memory anyway.
-float* take_snapshot(memory::Arenas& arenas, const deck::Config& config,
-                     const param::FlatLayout& layout) {
+tensor::Vector<float> take_snapshot(memory::Arenas& arenas, const deck::Config& config,
+                                    const param::FlatLayout& layout) {
   if (!tensor::on_host || !config.checkpoint.asynchronous || config.checkpoint.folder.empty())
-    return nullptr;
+    return {};
   Index elements = 0;
   for (const param::UnitLayout& unit : layout.units()) elements += unit.piece;
-  return arenas.take<float>(Category::io, checkpoint::state_count * elements);
+  elements *= checkpoint::state_count;
+  return {arenas.take<float>(Category::io, elements), static_cast<std::size_t>(elements)};
 }
 
 zero::GradientOptions gradient_options(const deck::Config& config, const Blueprint& blueprint) {

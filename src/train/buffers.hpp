@@ -24,7 +24,7 @@ struct Buffers {
   tensor::Vector<float> partial;                      // of the gradient norm
   model::Gpt<T> model;
   Batches batches;
-  float* snapshot;  // of the owned state, on hosts with checkpoint.asynchronous
+  tensor::Vector<float> snapshot;  // of the owned state, on hosts with checkpoint.asynchronous
 
   /// `data_rank` is this rank's in its data group; `gemm` and `tensor` are null while measuring.
   Buffers(memory::Arenas& arenas, const deck::Config& config, const Blueprint& blueprint,

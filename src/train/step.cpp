@@ -61,6 +61,8 @@ TypedEngine<T>::TypedEngine(const deck::Config& config, Index threads, const Pee
   clear(exec, buffers_.master);
   clear(exec, buffers_.first);
   clear(exec, buffers_.second);
+  // Touched for the first time here, not while training waits for a copy.
+  if (buffers_.snapshot.size() > 0) kernels::fill<float>(exec, buffers_.snapshot, 0.0F);
 }
 
 template <class T>
@@ -115,7 +117,7 @@ std::vector<checkpoint::Piece> TypedEngine<T>::owned_pieces() {
 template <class T>
 std::vector<checkpoint::Piece> TypedEngine<T>::snapshot() {
   auto pieces = owned_pieces();
-  if constexpr (tensor::on_host) copy_states(pieces, buffers_.snapshot);
+  if constexpr (tensor::on_host) copy_states(pieces, buffers_.snapshot.data());
   return pieces;
 }
 
