@@ -82,8 +82,8 @@ void MpiCommunicator::wait(Ticket ticket) {
   if (worker_) worker_->wait(ticket);
 }
 
-void MpiCommunicator::exchange(const std::vector<ConstSpan>& send,
-                               const std::vector<Span>& receive, const Channel& channel) {
+void MpiCommunicator::exchange(const std::vector<ConstSpan>& send, const std::vector<Span>& receive,
+                               const Channel& channel) {
   const int ranks = size(), me = rank();
   for (int step = 1; step < ranks; ++step) {
     const int to = (me + step) % ranks, from = (me - step + ranks) % ranks;
@@ -126,8 +126,8 @@ void MpiCommunicator::swap_piece(ConstSpan send, int to, Span receive, int from)
 }
 
 void MpiCommunicator::broadcast(Span data, int root, Purpose purpose) {
-  const Waiting waiting({fmt::format("broadcast of {}", name_of(purpose)), group_.name(),
-                         group_.launch_rank(root)});
+  const Waiting waiting(
+      {fmt::format("broadcast of {}", name_of(purpose)), group_.name(), group_.launch_rank(root)});
   auto* at = static_cast<std::byte*>(data.data);
   for (Index left = data.bytes(); left > 0; left -= piece_bytes, at += piece_bytes) {
     check(MPI_Bcast(at, static_cast<int>(std::min(left, piece_bytes)), MPI_BYTE, root,

@@ -299,9 +299,10 @@ void add_run(std::vector<Key>& table) {
                "The end of a Slurm job (SLURM_JOB_END_TIME) counts too; the earlier wins."));
   table.push_back(duration("run.stop_margin", t, &Run::stop_margin, from(0, year),
                            "Time before the limit at which to stop with a checkpoint."));
-  table.push_back(duration("run.watchdog", t, &Run::watchdog, from(0, year),
-                           "Time that a rank waits for others in one exchange before the run ends and says for "
-                           "whom it waited; 0: for ever."));
+  table.push_back(
+      duration("run.watchdog", t, &Run::watchdog, from(0, year),
+               "Time that a rank waits for others in one exchange before the run ends and says for "
+               "whom it waited; 0: for ever."));
   table.push_back(text("run.stop_file", t, &Run::stop_file,
                        "The run stops with a checkpoint once this file exists; empty: none."));
   table.push_back(

@@ -372,7 +372,8 @@ class Stops(LaunchTest):
     def test_a_rank_that_hangs_ends_the_run_with_its_name(self):
         for overlap in ("false", "true"):
             (self.folder / "metrics.jsonl").unlink(missing_ok=True)
-            launch = self.start("run.watchdog=2s", "zero.stage=3", f"zero.overlap={overlap}", "checkpoint.folder=", ranks=3)
+            launch = self.start("run.watchdog=2s", "zero.stage=3", f"zero.overlap={overlap}", "checkpoint.folder=",
+                                "train.global_batch=6", ranks=3)
             self.signal_rank(launch, 2, signal.SIGSTOP)
             self.assertNotEqual(self.finish(launch), 0)
             self.assertRegex(launch.errors, r"kzero: rank [01] on \S+: .* over group '(data|world)' in (step \d+|no step): has waited \d+ s")

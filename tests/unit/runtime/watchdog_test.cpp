@@ -14,7 +14,8 @@ TEST(Watchdog, AlarmsOnceAWaitHasLastedTooLong) {
   auto alarm = promise.get_future();
   Watchdog watchdog(0.05, [&](const Wait& wait) { promise.set_value(wait); });
   const Waiting later({"later", "others", 7});
-  const Waiting waiting({"all_gather of parameters", "data", 3, std::chrono::steady_clock::now() - 1h});
+  const Waiting waiting(
+      {"all_gather of parameters", "data", 3, std::chrono::steady_clock::now() - 1h});
   ASSERT_EQ(alarm.wait_for(20s), std::future_status::ready);
   const Wait wait = alarm.get();
   EXPECT_EQ(wait.what, "all_gather of parameters");
