@@ -36,7 +36,7 @@ struct Context {
   Matrix<T> narrow;            // [N, D]
   Matrix<T> gathered;          // [N, D] in sequence parallelism, else none
   Vector<T> norm_gradient;     // [2D] in sequence parallelism, else none
-  Matrix<float> partial;       // [row_groups, max(F, 3D)] of sums over rows
+  Matrix<float> partial;       // [row_groups, max(F, 3D, 2 whole D)] of sums over rows
   Vector<float> attention;     // scratch of the attention kernel
   Vector<float> losses;        // [N]
 

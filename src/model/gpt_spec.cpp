@@ -6,7 +6,6 @@ namespace kzero::model {
 
 namespace {
 
-using param::Cut;
 using param::Init;
 using param::ParamSpec;
 
