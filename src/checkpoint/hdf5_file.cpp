@@ -75,18 +75,16 @@ herr_t with_values(std::span<const T> values, F&& write) {
   }
 }
 
-/// Calls read(pointer) with room for as many values as the space has.
+/// Calls read(pointer) with room for the `count` values that the space has.
 template <class T, class F>
-herr_t into_values(hid_t type, hid_t space, std::vector<T>& values, F&& read) {
-  const auto count = H5Sget_simple_extent_npoints(space);
-  if (count < 0) return -1;
+herr_t into_values(hid_t type, hid_t space, std::size_t count, std::vector<T>& values, F&& read) {
   if constexpr (std::is_same_v<T, std::string>) {
-    std::vector<char*> pointers(static_cast<std::size_t>(count), nullptr);
+    std::vector<char*> pointers(count, nullptr);
     if (const herr_t result = read(pointers.data()); result < 0) return result;
     for (const char* pointer : pointers) values.emplace_back(pointer == nullptr ? "" : pointer);
     return H5Dvlen_reclaim(type, space, H5P_DEFAULT, pointers.data());
   } else {
-    values.resize(static_cast<std::size_t>(count));
+    values.resize(count);
     return read(values.data());
   }
 }
@@ -223,6 +221,16 @@ Hdf5Handle Hdf5File::space_of(const std::vector<Index>& extents) const {
              "cannot describe a dataset");
 }
 
+/// A file has no more values than bytes, whatever its extents say: they are not worth memory yet.
+std::size_t Hdf5File::count_of(const Hdf5Handle& space, const std::string& what) const {
+  hsize_t bytes = 0;
+  check(H5Fget_filesize(file_.id(), &bytes), what);
+  const auto count = H5Sget_simple_extent_npoints(space.id());
+  KZERO_REQUIRE(count >= 0 && std::cmp_less_equal(count, bytes), ExitCode::files,
+                "{}: {} (it names {} values in {} bytes)", path_.string(), what, count, bytes);
+  return static_cast<std::size_t>(count);
+}
+
 Hdf5Handle Hdf5File::open_dataset(const std::string& dataset) const {
   return own(H5Dopen2(file_.id(), dataset.c_str(), H5P_DEFAULT), H5Dclose,
              "has no readable dataset " + dataset);
@@ -265,7 +273,7 @@ T Hdf5File::attribute(const std::string& object, const std::string& name) const 
           H5Aclose, what);
   const Hdf5Handle space = own(H5Aget_space(source.id()), H5Sclose, what);
   std::vector<T> values;
-  check(into_values(type.id(), space.id(), values,
+  check(into_values(type.id(), space.id(), count_of(space, what), values,
                     [&](void* data) { return H5Aread(source.id(), type.id(), data); }),
         what);
   KZERO_REQUIRE(values.size() == 1, ExitCode::files, "{}: {} (it has {} values, not one)",
@@ -311,11 +319,12 @@ std::vector<T> Hdf5File::read(const std::string& dataset) const {
   const Hdf5Handle space =
       own(H5Dget_space(source.id()), H5Sclose, "has no extents for " + dataset);
   std::vector<T> values;
-  check(into_values(type.id(), space.id(), values,
+  const std::string what = "cannot read dataset " + dataset;
+  check(into_values(type.id(), space.id(), count_of(space, what), values,
                     [&](void* data) {
                       return H5Dread(source.id(), type.id(), H5S_ALL, H5S_ALL, H5P_DEFAULT, data);
                     }),
-        "cannot read dataset " + dataset);
+        what);
   return values;
 }
 

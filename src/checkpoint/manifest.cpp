@@ -10,6 +10,7 @@
 #include "base/error.hpp"
 #include "checkpoint/files.hpp"
 #include "checkpoint/hdf5_file.hpp"
+#include "checkpoint/sound.hpp"
 
 namespace kzero::checkpoint {
 
@@ -70,11 +71,13 @@ void put_parameters(Hdf5File& file, const std::vector<Parameter>& parameters) {
              {static_cast<Index>(names.size()), static_cast<Index>(dims)});
 }
 
-std::vector<Parameter> get_parameters(const Hdf5File& file) {
+std::vector<Parameter> get_parameters(const Hdf5File& file, const std::filesystem::path& path) {
   const auto names = file.read<std::string>("/parameters/name");
   const auto shapes = file.read<Index>("/parameters/shape");
   std::vector<Parameter> parameters;
   const std::size_t dims = names.empty() ? 0 : shapes.size() / names.size();
+  KZERO_REQUIRE(shapes.size() == names.size() * dims, ExitCode::files,
+                "{}: its tables of parameters do not fit together", path.string());
   for (std::size_t i = 0; i < names.size(); ++i) {
     const auto row = shapes.begin() + static_cast<std::ptrdiff_t>(i * dims);
     parameters.push_back({names[i], {row, std::find(row, row + dims, 0)}});
@@ -134,7 +137,10 @@ bool consistent(const PieceTable& table, std::size_t shards, std::size_t paramet
         std::cmp_greater_equal(table.parameter[i], parameters)) {
       return false;
     }
-    if (table.run_count[i] < 0) return false;
+    if (std::cmp_less(table.run_count[i], 0) ||
+        std::cmp_greater(table.run_count[i], table.runs.size() / run_words - runs)) {
+      return false;
+    }
     runs += static_cast<std::size_t>(table.run_count[i]);
   }
   return table.runs.size() == run_words * runs;
@@ -254,8 +260,9 @@ Manifest parse_manifest(const std::string& bytes, const std::filesystem::path& p
   KZERO_REQUIRE(deck.size() == 1, ExitCode::files, "{}: holds {} decks, not one", path.string(),
                 deck.size());
   manifest.deck = deck.front();
-  manifest.parameters = get_parameters(file);
+  manifest.parameters = get_parameters(file, path);
   manifest.shards = get_shards(file, manifest.parameters.size(), path);
+  require_sound(manifest, path);
   return manifest;
 }
 

@@ -91,7 +91,7 @@ struct Manifest {
 void write_manifest(const std::filesystem::path& folder, const Manifest& manifest);
 
 /// From the bytes of a manifest file; `path` is for messages. Throws Error(files) for bytes that
-/// are damaged, of another format version, or no manifest at all.
+/// are damaged, of another format version, hold numbers that cannot be true, or no manifest at all.
 Manifest parse_manifest(const std::string& bytes, const std::filesystem::path& path);
 
 /// parse_manifest of `folder`/manifest.h5.

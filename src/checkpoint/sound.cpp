@@ -1,0 +1,82 @@
+#include "checkpoint/sound.hpp"
+
+#include "base/error.hpp"
+
+namespace kzero::checkpoint {
+
+namespace {
+
+constexpr Index element_bytes = sizeof(float);
+
+/// The end of a run that begins at `least` or later, or nothing if its numbers make no sense.
+/// Counts of at least one bound the work by the elements, which the file's size bounds.
+bool find_end(const Run& run, Index least, Index& end) {
+  if (run.begin < least || run.count < 1 || run.repeat < 1) return false;
+  if (run.repeat > 1 && run.stride < run.count) return false;
+  Index last = 0;
+  return !__builtin_mul_overflow(run.repeat - 1, run.repeat > 1 ? run.stride : 0, &last) &&
+         !__builtin_add_overflow(last, run.begin, &last) &&
+         !__builtin_add_overflow(last, run.count, &end);
+}
+
+/// Ascending and disjoint within a parameter of `elements`; then so are sums over them.
+bool are_sound(const std::vector<Run>& runs, Index elements) {
+  Index end = 0;
+  for (const Run& run : runs) {
+    if (!find_end(run, end, end) || end > elements) return false;
+  }
+  return true;
+}
+
+bool fits(const StoredPiece& piece, const Shard& shard) {
+  const Index bytes = elements_of(piece.runs) * element_bytes;
+  for (const Index offset : piece.offsets) {
+    if (offset < 0 || bytes > shard.bytes || offset > shard.bytes - bytes) return false;
+  }
+  return true;
+}
+
+/// The bytes of all tensors' states together can be counted.
+void require_countable(const std::vector<Parameter>& parameters,
+                       const std::filesystem::path& path) {
+  Index total = 0;
+  for (const Parameter& parameter : parameters) {
+    Index bytes = element_bytes * state_count;
+    bool good = true;
+    for (const Index extent : parameter.shape) {
+      good = good && extent > 0 && !__builtin_mul_overflow(bytes, extent, &bytes);
+    }
+    good = good && !__builtin_add_overflow(total, bytes, &total);
+    KZERO_REQUIRE(good, ExitCode::files, "{}: the shape of {} is impossible", path.string(),
+                  parameter.name);
+  }
+}
+
+bool is_plain_name(const std::string& file) {
+  return !file.empty() && file != "." && file != ".." && file.find('/') == std::string::npos;
+}
+
+}  // namespace
+
+void require_sound(const Manifest& manifest, const std::filesystem::path& path) {
+  require_countable(manifest.parameters, path);
+  Index total = 0;
+  for (const Shard& shard : manifest.shards) {
+    KZERO_REQUIRE(is_plain_name(shard.file), ExitCode::files,
+                  "{}: names \"{}\", which is no file of its folder", path.string(), shard.file);
+    KZERO_REQUIRE(shard.bytes >= 0 && !__builtin_add_overflow(total, shard.bytes, &total),
+                  ExitCode::files, "{}: the size of {} is impossible, {}", path.string(),
+                  shard.file, shard.bytes);
+    for (const StoredPiece& piece : shard.pieces) {
+      const Parameter& parameter = manifest.parameters[piece.parameter];
+      KZERO_REQUIRE(are_sound(piece.runs, parameter.elements()), ExitCode::files,
+                    "{}: its ranges of {} in {} overlap or leave the tensor", path.string(),
+                    parameter.name, shard.file);
+      KZERO_REQUIRE(fits(piece, shard), ExitCode::files,
+                    "{}: its part of {} in {} leaves the file of {} bytes", path.string(),
+                    parameter.name, shard.file, shard.bytes);
+    }
+  }
+}
+
+}  // namespace kzero::checkpoint

@@ -1,0 +1,16 @@
+// Whether the numbers of a manifest can be true: reading and verifying compute places, sizes and
+// memory from them. Its checksum finds damage only, not what another program wrote.
+#pragma once
+
+#include <filesystem>
+
+#include "checkpoint/manifest.hpp"
+
+namespace kzero::checkpoint {
+
+/// Throws Error(files) with the first thing that cannot be: a tensor too large to count, a file
+/// outside of the checkpoint's folder, ranges that overlap or leave their tensor, parts that leave
+/// their file. `path` is for messages.
+void require_sound(const Manifest& manifest, const std::filesystem::path& path);
+
+}  // namespace kzero::checkpoint

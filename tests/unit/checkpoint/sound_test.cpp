@@ -1,0 +1,138 @@
+// Files whose checksums are right and whose numbers are not: refused before anything computes with
+// them. tests/fuzz looks for more of them.
+#include "checkpoint/sound.hpp"
+
+#include <functional>
+#include <limits>
+
+#include "checkpoint/hdf5_file.hpp"
+#include "unit/checkpoint/support.hpp"
+
+namespace kzero::checkpoint {
+
+namespace {
+
+constexpr Index huge = std::numeric_limits<Index>::max();
+
+/// A matrix of [6, 4], its left half in one file.
+Manifest good_manifest() {
+  Manifest manifest = manifest_at(1, {{"wte.weight", {6, 4}}});
+  const StoredPiece left{
+      .parameter = 0, .runs = {{0, 2, 4, 6}}, .checksums = {}, .offsets = {1000, 1048, 1096}};
+  manifest.shards = {{.file = "shard_00000.h5", .bytes = 1144, .structure = 0, .pieces = {left}}};
+  return manifest;
+}
+
+struct Case {
+  const char* what;
+  std::function<void(Manifest&, std::vector<Run>&)> change;
+};
+
+const std::vector<Case>& bad_cases() {
+  static const std::vector<Case> cases{
+      {"the shape of",
+       [](Manifest& m, auto&) {
+         m.parameters[0].shape = {huge, 2};
+       }},
+      {"the shape of",
+       [](Manifest& m, auto&) {
+         m.parameters[0].shape = {6, -4};
+       }},
+      {"the shape of",
+       [](Manifest& m, auto&) {
+         m.parameters.push_back({"b", {huge / 12}});
+       }},
+      {"no file of its folder", [](Manifest& m, auto&) { m.shards[0].file = "../shard.h5"; }},
+      {"no file of its folder", [](Manifest& m, auto&) { m.shards[0].file = ".."; }},
+      {"no file of its folder", [](Manifest& m, auto&) { m.shards[0].file = ""; }},
+      {"the size of", [](Manifest& m, auto&) { m.shards[0].bytes = -1; }},
+      {"the size of",
+       [](Manifest& m, auto&) {
+         m.shards.push_back({"more.h5", huge, 0, {}});
+       }},
+      {"overlap or leave",
+       [](Manifest&, auto& runs) {
+         runs = {{0, 2, 4, huge}};
+       }},
+      {"overlap or leave",
+       [](Manifest&, auto& runs) {
+         runs = {{0, huge, 4, 6}};
+       }},
+      {"overlap or leave",
+       [](Manifest&, auto& runs) {
+         runs = {{0, 0, 4, huge}};
+       }},
+      {"overlap or leave",
+       [](Manifest&, auto& runs) {
+         runs = {{0, 2, 4, 0}};
+       }},
+      {"overlap or leave",
+       [](Manifest&, auto& runs) {
+         runs = {{-2, 2, 4, 6}};
+       }},
+      {"overlap or leave",
+       [](Manifest&, auto& runs) {
+         runs = {{20, 2, -4, 6}};
+       }},
+      {"overlap or leave",
+       [](Manifest&, auto& runs) {
+         runs = {{0, 2, 1, 6}};
+       }},
+      {"overlap or leave",
+       [](Manifest&, auto& runs) {
+         runs = {{3, 2, 4, 6}};
+       }},
+      {"overlap or leave",
+       [](Manifest&, auto& runs) {
+         runs = {{0, 2, 2, 2}, {3, 1, 1, 1}};
+       }},
+      {"leaves the file", [](Manifest& m, auto&) { m.shards[0].pieces[0].offsets[1] = -4; }},
+      {"leaves the file", [](Manifest& m, auto&) { m.shards[0].pieces[0].offsets[2] = 1097; }},
+      {"leaves the file", [](Manifest& m, auto&) { m.shards[0].pieces[0].offsets[0] = huge; }},
+      {"leaves the file", [](Manifest& m, auto&) { m.shards[0].bytes = 40; }}};
+  return cases;
+}
+
+class Sound : public CheckpointTest {
+ protected:
+  /// A manifest of this rank alone, as a file with the right checksum.
+  std::string refusal(const Manifest& manifest) const {
+    return error_of(ExitCode::files, [&] { write_manifest(own_folder(), manifest); });
+  }
+  fs::path own_folder() const {
+    const fs::path own = folder / std::to_string(world.rank());
+    fs::create_directories(own);
+    return own;
+  }
+};
+
+TEST_F(Sound, NumbersThatCannotBeTrueAreNamed) {
+  write_manifest(own_folder(), good_manifest());
+  for (const Case& c : bad_cases()) {
+    Manifest manifest = good_manifest();
+    c.change(manifest, manifest.shards[0].pieces[0].runs);
+    const std::string text = refusal(manifest);
+    EXPECT_TRUE(contains(text, c.what)) << c.what << " (wanted); found " << text;
+  }
+}
+
+TEST_F(Sound, ExtentsThatTheFileCannotHoldTakeNoMemory) {
+  const auto path = own_folder() / "huge.h5";
+  const hsize_t extent = hsize_t{1} << 50;
+  {
+    const Hdf5Handle file(H5Fcreate(path.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT),
+                          H5Fclose);
+    const Hdf5Handle space(H5Screate_simple(1, &extent, nullptr), H5Sclose);
+    const Hdf5Handle values(H5Dcreate2(file.id(), "values", H5T_NATIVE_INT64, space.id(),
+                                       H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT),
+                            H5Dclose);
+    ASSERT_GE(values.id(), 0);
+  }
+  const Hdf5File file = Hdf5File::open(path);
+  const std::string text = error_of(ExitCode::files, [&] { file.read<Index>("values"); });
+  EXPECT_TRUE(contains(text, "it names 1125899906842624 values")) << text;
+}
+
+}  // namespace
+
+}  // namespace kzero::checkpoint
