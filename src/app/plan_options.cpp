@@ -93,9 +93,10 @@ CLI::App* add_plan(CLI::App& cli, PlanArguments& a) {
       [](const std::string& option, std::string_view text) {
         const std::string found(text);
         const auto number = take_number(text);
-        if (!number || !text.empty() || *number <= 0)
+        const double operations = number.value_or(0) * 1e12;
+        if (!text.empty() || operations <= 0 || !std::isfinite(operations))
           throw CLI::ValidationError(option, "must be a number above 0, found " + found);
-        return *number * 1e12;
+        return operations;
       },
       "1e12 operations a second that a rank reaches; default: measured here")
       ->needs(deck);

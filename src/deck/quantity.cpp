@@ -77,7 +77,7 @@ std::optional<double> parse_duration(std::string_view text) {
     seconds += *number * static_cast<double>(unit->factor);
     text.remove_prefix(unit->name.size());
     ++unit;
-    if (text.empty()) return seconds;
+    if (text.empty()) return std::isfinite(seconds) ? std::optional(seconds) : std::nullopt;
     skip_blanks(text);
     number = take_number<double>(text);
   }
