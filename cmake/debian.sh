@@ -2,7 +2,7 @@
 # Installs what a bare Debian bookworm lacks to build and test kzero: packages as root, the rest into .deps/ of this
 # checkout, where the CMake presets look first. Safe to run again: what is there is left alone.
 #
-#   bash cmake/debian.sh         for the presets release, debug and asan
+#   bash cmake/debian.sh         for the presets release, debug, asan and fuzz
 #   bash cmake/debian.sh cuda    also for the preset cuda: toolkit, NCCL, Kokkos for the device
 set -euo pipefail
 
@@ -19,8 +19,8 @@ packages=(
   libcli11-dev libdnnl-dev libfmt-dev libhdf5-mpich-dev libmpich-dev libopenblas-openmp-dev libtoml11-dev
   libxxhash-dev mpich nlohmann-json3-dev
   # tests, plots, style
-  clang-format-14 clang-tidy-14 hdf5-tools libomp-14-dev libbenchmark-dev libgtest-dev munge python3-h5py python3-matplotlib
-  python3-numpy slurm-wlm
+  clang-14 clang-format-14 clang-tidy-14 hdf5-tools libclang-rt-14-dev libomp-14-dev libbenchmark-dev libgtest-dev llvm-14 munge
+  python3-h5py python3-matplotlib python3-numpy slurm-wlm
 )
 
 missing=()

@@ -170,8 +170,8 @@ class Plan(LaunchTest):
                           ["--parameters", "5", "--tflops", "1"], ["--parameters", "5", "--threads", "1"],
                           ["deck.toml", "--stage", "0"], ["deck.toml", "--tensor", "0"], ["deck.toml", "--ranks", "0"],
                           ["deck.toml", "--ranks", "2,"], ["deck.toml", "--ranks", "2;4"], ["deck.toml", "--fit", "3XB"],
-                          ["deck.toml", "--fit", "-3GB"], ["deck.toml", "--tflops", "0"], ["deck.toml", "--tflops", "1e300"], ["deck.toml", "--bandwidth", "fast"],
-                          ["deck.toml", "--threads", "0"]):
+                          ["deck.toml", "--fit", "-3GB"], ["deck.toml", "--tflops", "0"], ["deck.toml", "--tflops", "1e300"],
+                          ["deck.toml", "--bandwidth", "fast"], ["deck.toml", "--threads", "0"]):
             with self.subTest(arguments):
                 self.assertEqual(self.expect(self.run_kzero("plan", *arguments), 2).stdout, "")
 

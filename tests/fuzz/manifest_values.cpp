@@ -1,0 +1,58 @@
+// A manifest with a good checksum and good HDF5 whose numbers are anything: the input replaces the
+// values of its tables, one after the other. What is accepted is verified and read.
+#include <algorithm>
+
+#include "checkpoint/reader.hpp"
+#include "checkpoint/verify.hpp"
+#include "fuzz.hpp"
+#include "saved.hpp"
+
+namespace {
+
+using namespace kzero;
+
+struct Original {
+  fuzz::SavedCheckpoint saved;
+  std::string bytes = fuzz::manifest_bytes(saved);
+  std::vector<checkpoint::Region> tables = fuzz::tables_of(bytes);
+};
+
+/// As `convert` and a restart do: from files of the right size.
+void read_values(const checkpoint::Found& found) {
+  for (const checkpoint::Shard& shard : found.manifest.shards) {
+    if (static_cast<Index>(std::filesystem::file_size(found.path / shard.file)) != shard.bytes)
+      return;
+  }
+  std::vector<float> values(64);
+  for (const checkpoint::Parameter& parameter : found.manifest.parameters) {
+    const Index count = std::min<Index>(parameter.elements(), values.size());
+    for (const Index begin : {Index{0}, parameter.elements() - count}) {
+      const auto room = std::span(values).first(count);
+      const checkpoint::Piece piece{parameter.name, {{begin, count}}, room, room, room};
+      fuzz::accepts([&] { checkpoint::read(found, std::span(&piece, 1)); });
+    }
+  }
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  static const Original original;
+  std::string bytes = original.bytes;
+  for (const checkpoint::Region& table : original.tables) {
+    const auto count = std::min(static_cast<std::size_t>(table.bytes), size);
+    std::memcpy(bytes.data() + table.offset, data, count);
+    data += count;
+    size -= count;
+  }
+  fuzz::sign(bytes);
+  checkpoint::Found found{original.saved.path(), {}};
+  if (!fuzz::accepts([&] { found.manifest = checkpoint::parse_manifest(bytes, "fuzz"); })) return 0;
+  for (const auto& shard : found.manifest.shards) {
+    for (const Index part : {0, 1, 2}) {
+      checkpoint::verify_shard(found.path, found.manifest.parameters, shard, {part, 3});
+    }
+  }
+  read_values(found);
+  return 0;
+}

@@ -1,0 +1,38 @@
+#!/usr/bin/env bash
+# Feeds damaged and random bytes to every reader of files and decks, each target for some seconds; 0 if none failed.
+# Needs what cmake/debian.sh installs. What a target fails on stays in build/fuzz/failures.
+#
+#   bash tests/fuzz/run.sh [SECONDS_PER_TARGET [TARGET...]]
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+seconds=${1:-20}
+targets=("${@:2}")
+((${#targets[@]})) || targets=(deck quantity plan_options safetensors token_file manifest manifest_values)
+
+cmake --preset fuzz -DKZERO_WERROR=ON >build/fuzz.log
+cmake --build --preset fuzz
+folder=$PWD/build/fuzz
+export LSAN_OPTIONS=suppressions=$PWD/tests/support/leaks.txt:print_suppressions=0 UBSAN_OPTIONS=print_stacktrace=1
+"$folder/fuzz_seeds" tests/data/decks "$folder/seeds"
+mkdir -p "$folder/failures" "$folder/found"
+
+# The memory that one read may take is far above any of these small files.
+options=(-max_total_time="$seconds" -timeout=10 -malloc_limit_mb=128 -rss_limit_mb=2048 -print_final_stats=1)
+failed=()
+for target in "${targets[@]}"; do
+  found=$folder/found/$target
+  log=$folder/$target.log
+  mkdir -p "$found"
+  "$folder/fuzz_$target" "${options[@]}" -artifact_prefix="$folder/failures/$target-" "$found" "$folder/seeds/$target" \
+    >"$log" 2>&1 || failed+=("$target")
+  awk -v target="$target" '
+    /^stat::number_of_executed_units/ { runs = $2 }
+    /^stat::average_exec_per_sec/ { speed = $2 }
+    / cov: / { for (i = 1; i < NF; ++i) if ($i == "cov:") covered = $(i + 1) }
+    END { printf "%-16s %10d runs, %7d a second, %5d edges covered\n", target, runs, speed, covered }' "$log"
+done
+for target in ${failed[@]+"${failed[@]}"}; do
+  echo "FAILED: $target"
+  tail -40 "$folder/$target.log"
+done
+((${#failed[@]} == 0))

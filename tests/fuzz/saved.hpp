@@ -1,0 +1,88 @@
+// A tiny checkpoint on disk, which the checkpoint's targets and the seeds start from.
+#pragma once
+
+#include <cstring>
+#include <filesystem>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/checksum.hpp"
+#include "checkpoint/files.hpp"
+#include "checkpoint/hdf5_file.hpp"
+#include "checkpoint/manifest.hpp"
+#include "checkpoint/shard.hpp"
+#include "fuzz.hpp"
+#include "support/temporary_folder.hpp"
+
+namespace kzero::fuzz {
+
+/// Two shards, cut by columns and by rows, so that pieces have several runs, parameters several
+/// pieces.
+class SavedCheckpoint {
+ public:
+  SavedCheckpoint() {
+    manifest_.deck = "[model]\n";
+    manifest_.precision = "fp32";
+    manifest_.parameters = {{"wte.weight", {6, 4}}, {"ln_f.bias", {5}}};
+    add_shard({{0, 2}, {4, 2}, {8, 2}, {12, 2}, {16, 2}, {20, 2}}, {{0, 3}});
+    add_shard({{2, 2}, {6, 2}, {10, 2}, {14, 2}, {18, 2}, {22, 2}}, {{3, 2}});
+    checkpoint::write_manifest(path(), manifest_);
+  }
+
+  const std::filesystem::path& path() const { return folder_.path(); }
+  const checkpoint::Manifest& manifest() const { return manifest_; }
+
+ private:
+  void add_shard(const std::vector<checkpoint::Range>& wte,
+                 const std::vector<checkpoint::Range>& bias) {
+    std::vector<float> values(12);
+    for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i);
+    const std::span<float> all(values);
+    const std::span<float> few = all.first(checkpoint::elements_of(bias));
+    const std::vector<checkpoint::Piece> pieces{{"wte.weight", wte, all, all, all},
+                                                {"ln_f.bias", bias, few, few, few}};
+    const auto name = checkpoint::shard_name(static_cast<Index>(manifest_.shards.size()));
+    auto part = checkpoint::write_shard(path(), name, manifest_.parameters, pieces);
+    manifest_.parameter_hash += part.parameter_hash;
+    manifest_.shards.push_back(std::move(part.shard));
+  }
+
+  tests::TemporaryFolder folder_;
+  checkpoint::Manifest manifest_;
+};
+
+inline constexpr std::size_t header_bytes = 512;
+
+/// Puts the header in front that makes any bytes behind it an undamaged manifest file.
+inline void sign(std::string& bytes) {
+  const auto digest = checksum(std::as_bytes(std::span(bytes).subspan(header_bytes)));
+  std::string header =
+      fmt::format("kzero checkpoint manifest\nformat {}\nbytes {}\nxxh3_64 {}\n",
+                  checkpoint::format_version, bytes.size(), format_checksum(digest));
+  header.resize(header_bytes, '\0');
+  bytes.replace(0, header_bytes, header);
+}
+
+inline std::string manifest_bytes(const SavedCheckpoint& saved) {
+  return checkpoint::load_file(saved.path() / checkpoint::manifest_name);
+}
+
+/// Where the numbers of a manifest lie, those that are looked at first in front.
+inline std::vector<checkpoint::Region> tables_of(const std::string& bytes) {
+  const auto file = checkpoint::Hdf5File::open_image(bytes, "manifest");
+  std::vector<checkpoint::Region> tables;
+  for (const char* name :
+       {"/pieces/runs", "/pieces/run_count", "/pieces/shard", "/pieces/offset", "/pieces/parameter",
+        "/parameters/shape", "/shards/bytes", "/shards/xxh3_64", "/pieces/xxh3_64"}) {
+    const auto values = file.read<std::uint64_t>(name);
+    const checkpoint::Region table{file.offset_of(name),
+                                   static_cast<Index>(values.size() * sizeof(std::uint64_t))};
+    require(std::memcmp(bytes.data() + table.offset, values.data(), table.bytes) == 0,
+            "a table lies where HDF5 says");
+    tables.push_back(table);
+  }
+  return tables;
+}
+
+}  // namespace kzero::fuzz

@@ -1,0 +1,30 @@
+// Token files in both formats: opened, hashed, checked and read to the end.
+#include <vector>
+
+#include "data/token_file.hpp"
+#include "fuzz.hpp"
+
+namespace {
+
+using namespace kzero;
+
+void read_all(const std::string& path, deck::DataFormat format, Index vocab) {
+  const data::TokenStream stream({path}, format);
+  stream.digest();
+  std::vector<Token> tokens(stream.size());
+  stream.read(0, stream.size(), tokens.data());
+  if (!fuzz::accepts([&] { stream.check_tokens(vocab, 0, stream.size()); })) return;
+  for (const Token token : tokens) {
+    fuzz::require(0 <= token && token < vocab, "tokens that were checked are in the vocabulary");
+  }
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  static const fuzz::MemoryFile memory;
+  memory.store(data, size);
+  fuzz::accepts([&] { read_all(memory.path(), deck::DataFormat::bytes, 200); });
+  fuzz::accepts([&] { read_all(memory.path(), deck::DataFormat::llmc, 50257); });
+  return 0;
+}
