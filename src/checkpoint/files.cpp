@@ -17,6 +17,9 @@ namespace kzero::checkpoint {
 
 namespace {
 
+/// Read at once where a checksum is taken: small enough for the second-level cache.
+constexpr Index chunk_bytes = Index{1} << 20;
+
 class Descriptor {
  public:
   Descriptor(const std::filesystem::path& path, int flags)
@@ -124,7 +127,7 @@ std::uint64_t InputFile::checksum(std::span<const Region> regions) const {
   Digest digest;
   Index largest = 0;
   for (const Region& region : regions) largest = std::max(largest, region.bytes);
-  std::vector<std::byte> buffer(std::min(largest, Index{1} << 20));
+  std::vector<std::byte> buffer(std::min(largest, chunk_bytes));
   for (const Region& region : regions) {
     Index at = 0;
     while (at < region.bytes) {
@@ -134,6 +137,18 @@ std::uint64_t InputFile::checksum(std::span<const Region> regions) const {
       digest.update(std::span(buffer).first(count));
       at += count;
     }
+  }
+  return digest.value();
+}
+
+std::uint64_t InputFile::read_and_checksum(Index offset, std::span<std::byte> to) const {
+  Digest digest;
+  while (!to.empty()) {
+    const Index count = read(offset, to.first(std::min(std::ssize(to), chunk_bytes)));
+    if (count == 0) break;
+    digest.update(to.first(count));
+    to = to.subspan(count);
+    offset += count;
   }
   return digest.value();
 }

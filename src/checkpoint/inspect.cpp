@@ -72,8 +72,9 @@ std::vector<std::string> verify(const fs::path& path) {
   for (const fs::path& candidate : some_candidates(path)) {
     try {
       const Manifest manifest = read_manifest(candidate);
+      Targets none;
       for (const Shard& shard : manifest.shards) {
-        const auto found = verify_shard(candidate, manifest.parameters, shard);
+        const auto found = verify_shard(candidate, manifest.parameters, shard, {}, none);
         problems.insert(problems.end(), found.begin(), found.end());
       }
     } catch (const Error& error) {

@@ -88,10 +88,21 @@ void plan_range(const Found& from, const std::vector<Source>& sources, const Pie
   }
 }
 
+bool is_filled(const Found& from, const Piece& wanted) {
+  const auto same_place = [](std::span<float> a, std::span<float> b) {
+    return a.data() == b.data() && a.size() == b.size();
+  };
+  return std::ranges::any_of(from.filled, [&](const Piece& piece) {
+    return std::ranges::equal(piece.states(), wanted.states(), same_place) &&
+           piece.parameter == wanted.parameter && piece.ranges == wanted.ranges;
+  });
+}
+
 Plan plan_of(const Found& from, std::span<const Piece> wanted) {
   Plan plan;
   const Positions positions = positions_of(from.manifest.parameters);
   for (const Piece& piece : wanted) {
+    if (is_filled(from, piece)) continue;
     const Index elements = elements_of(piece.ranges);
     for (const auto state : piece.states()) {
       KZERO_REQUIRE(state.empty() || static_cast<Index>(state.size()) == elements, ExitCode::other,

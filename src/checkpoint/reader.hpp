@@ -11,7 +11,8 @@
 namespace kzero::checkpoint {
 
 /// Fills the pieces' arrays, bit for bit what was saved; an empty array is not wanted. Opens only
-/// the shards that hold wanted ranges and reads little more than those. Throws Error(files) naming
+/// the shards that hold wanted ranges and reads little more than those, and nothing for the arrays
+/// that the search has filled, which must be untouched since. Throws Error(files) naming
 /// the parameter and range that is nowhere, or the file at fault. Each rank reads for itself: not
 /// collective.
 void read(const Found& from, std::span<const Piece> wanted);

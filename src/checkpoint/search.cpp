@@ -52,14 +52,15 @@ Manifest shared_manifest(const grid::Group& world, const fs::path& path) {
 }
 
 std::vector<std::string> shared_verification(const grid::Group& world, const fs::path& path,
-                                             const Manifest& manifest) {
-  // Few files and many ranks share them out in slices.
+                                             const Manifest& manifest, Targets& targets) {
+  // Few files and many ranks share them out in slices. A rank of the grid that wrote them comes
+  // upon its own pieces.
   const auto shards = static_cast<Index>(manifest.shards.size());
   const Index parts = shards == 0 ? 1 : ceil_div(world.size(), shards);
   std::vector<std::string> mine;
   for (Index i = world.rank(); i < shards * parts; i += world.size()) {
-    const auto found =
-        verify_shard(path, manifest.parameters, manifest.shards[i / parts], {i % parts, parts});
+    const auto found = verify_shard(path, manifest.parameters, manifest.shards[i / parts],
+                                    {i % parts, parts}, targets);
     mine.insert(mine.end(), found.begin(), found.end());
   }
   std::vector<std::string> all;
@@ -74,12 +75,16 @@ std::vector<std::string> shared_verification(const grid::Group& world, const fs:
 }  // namespace
 
 std::optional<Found> newest(const grid::Group& world, const fs::path& folder,
-                            std::vector<std::string>& problems) {
+                            std::vector<std::string>& problems, std::span<const Piece> wanted) {
   for (const std::string& path : shared_candidates(world, folder)) {
     try {
       Found found{path, shared_manifest(world, path)};
-      const auto damage = shared_verification(world, path, found.manifest);
-      if (damage.empty()) return found;
+      Targets targets(wanted, found.manifest.parameters);
+      const auto damage = shared_verification(world, path, found.manifest, targets);
+      if (damage.empty()) {
+        found.filled = targets.taken();
+        return found;
+      }
       problems.insert(problems.end(), damage.begin(), damage.end());
     } catch (const Error& error) {
       problems.emplace_back(error.what());

@@ -3,6 +3,7 @@
 
 #include <filesystem>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -14,15 +15,18 @@ namespace kzero::checkpoint {
 struct Found {
   std::filesystem::path path;
   Manifest manifest;
+  std::vector<Piece>
+      filled{};  // of the pieces that this rank wanted: read() leaves them as they are
 };
 
 /// The newest complete checkpoint in `folder` (or `folder` itself, if it is one) whose files all
 /// have the sizes and checksums of its manifest; none if the folder does not exist or holds no good
 /// one. Each newer one that was passed over adds messages to `problems`, with file and dataset. The
-/// ranks share the reading and get the same answer. Throws Error(files) if the folder cannot be
-/// listed. Collective over `world`.
+/// ranks share the reading and get the same answer. Of the pieces that this rank `wanted`, those
+/// that it comes upon as they are wanted are filled; without an answer, their values mean nothing.
+/// Throws Error(files) if the folder cannot be listed. Collective over `world`.
 std::optional<Found> newest(const grid::Group& world, const std::filesystem::path& folder,
-                            std::vector<std::string>& problems);
+                            std::vector<std::string>& problems, std::span<const Piece> wanted = {});
 
 /// As newest(), where there has to be one: Error(files) otherwise. Collective over `world`.
 Found open(const grid::Group& world, const std::filesystem::path& path,

@@ -21,6 +21,12 @@ std::vector<Region> regions_of(const Shard& shard) {
   return regions;
 }
 
+/// Of one of a piece's arrays; fills its target, if it has one.
+std::uint64_t checksum_of(const InputFile& file, Region region, std::span<float> target) {
+  if (target.empty()) return file.checksum(std::span(&region, 1));
+  return file.read_and_checksum(region.offset, std::as_writable_bytes(target));
+}
+
 /// Consecutive pieces, so that a slice is read from one end to the other.
 std::span<const StoredPiece> pieces_of(const Shard& shard, Slice slice) {
   const std::span<const StoredPiece> all(shard.pieces);
@@ -53,12 +59,14 @@ std::uint64_t structure_of(const InputFile& file, const Shard& shard) {
 
 std::vector<std::string> damage_of(const InputFile& file, const std::filesystem::path& path,
                                    const std::vector<Parameter>& parameters,
-                                   std::span<const StoredPiece> pieces) {
+                                   std::span<const StoredPiece> pieces, Targets& targets) {
   std::vector<std::string> problems;
   for (const StoredPiece& piece : pieces) {
+    const Piece* target = targets.take(piece);
     for (std::size_t s = 0; s < state_count; ++s) {
-      const Region region{piece.offsets[s], bytes_of(piece)};
-      const std::uint64_t found = file.checksum(std::span(&region, 1));
+      const std::uint64_t found =
+          checksum_of(file, {piece.offsets[s], bytes_of(piece)},
+                      target == nullptr ? std::span<float>() : target->states()[s]);
       if (found == piece.checksums[s]) continue;
       problems.push_back(
           fmt::format("{}: dataset {}/{} is damaged (checksum {}, its manifest says {})",
@@ -72,18 +80,19 @@ std::vector<std::string> damage_of(const InputFile& file, const std::filesystem:
 void require_undamaged(const InputFile& file, const std::filesystem::path& path,
                        const std::vector<Parameter>& parameters,
                        std::span<const StoredPiece> pieces) {
-  const auto problems = damage_of(file, path, parameters, pieces);
+  Targets none;
+  const auto problems = damage_of(file, path, parameters, pieces, none);
   KZERO_REQUIRE(problems.empty(), ExitCode::files, "{} (found when reading back what was written)",
                 problems.front());
 }
 
 std::vector<std::string> verify_shard(const std::filesystem::path& folder,
                                       const std::vector<Parameter>& parameters, const Shard& shard,
-                                      Slice slice) {
+                                      Slice slice, Targets& targets) {
   const auto path = folder / shard.file;
   try {
     const InputFile file(path);
-    auto problems = damage_of(file, path, parameters, pieces_of(shard, slice));
+    auto problems = damage_of(file, path, parameters, pieces_of(shard, slice), targets);
     if (slice.part > 0) return problems;
     if (file.bytes() != shard.bytes) {
       problems.insert(problems.begin(), fmt::format("{}: has {} bytes, its manifest says {}",

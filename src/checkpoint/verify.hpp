@@ -9,6 +9,7 @@
 
 #include "checkpoint/files.hpp"
 #include "checkpoint/manifest.hpp"
+#include "checkpoint/targets.hpp"
 
 namespace kzero::checkpoint {
 
@@ -16,9 +17,10 @@ namespace kzero::checkpoint {
 std::uint64_t structure_of(const InputFile& file, const Shard& shard);
 
 /// Which of the pieces' datasets in the file are not what their checksums say; a message each.
+/// Pieces that `targets` wants as they are end up there, damaged or not.
 std::vector<std::string> damage_of(const InputFile& file, const std::filesystem::path& path,
                                    const std::vector<Parameter>& parameters,
-                                   std::span<const StoredPiece> pieces);
+                                   std::span<const StoredPiece> pieces, Targets& targets);
 
 /// Throws Error(files) for the first of them: the check of what was just written.
 void require_undamaged(const InputFile& file, const std::filesystem::path& path,
@@ -32,9 +34,9 @@ struct Slice {
 };
 
 /// Reads a slice of the shard's file in `folder` and says what is wrong with it; one message a file
-/// or dataset. Size and structure belong to the first slice.
+/// or dataset. Size and structure belong to the first slice. `targets` as for damage_of().
 std::vector<std::string> verify_shard(const std::filesystem::path& folder,
                                       const std::vector<Parameter>& parameters, const Shard& shard,
-                                      Slice slice = {});
+                                      Slice slice, Targets& targets);
 
 }  // namespace kzero::checkpoint

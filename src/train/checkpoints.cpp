@@ -29,11 +29,12 @@ Checkpoints::Checkpoints(const RunRequest& request, const grid::ProcessGrid& gri
       console_(console),
       sink_(sink) {}
 
-std::optional<checkpoint::Found> Checkpoints::newest() const {
+std::optional<checkpoint::Found> Checkpoints::newest(
+    std::span<const checkpoint::Piece> wanted) const {
   const deck::Checkpoint& deck = config_.checkpoint;
   if (deck.folder.empty() || !deck.resume) return std::nullopt;
   std::vector<std::string> problems;
-  auto found = checkpoint::newest(grid_.world(), deck.folder, problems);
+  auto found = checkpoint::newest(grid_.world(), deck.folder, problems, wanted);
   if (grid_.world().is_root() && !(deck.strict && found)) {
     for (const std::string& problem : problems)
       std::cerr << "kzero: passed over: " << problem << '\n';
@@ -73,13 +74,14 @@ void Checkpoints::require_same_data(const checkpoint::Found& found) const {
 
 std::optional<Index> Checkpoints::resume() {
   const auto begin = Clock::now();
-  const auto found = newest();
+  const std::vector<checkpoint::Piece> wanted = engine_.needed_pieces();
+  const auto found = newest(wanted);
   if (!found) return std::nullopt;
   const checkpoint::Manifest& m = found->manifest;
   grid::together(grid_.world(), [&] {
     checkpoint::require_same_parameters(*found, engine_.blueprint().table);
     require_same_data(*found);
-    checkpoint::read(*found, engine_.needed_pieces());
+    checkpoint::read(*found, wanted);
   });
   engine_.loaded();
   checkpoint::require_saved_values(grid_.world(), *found, engine_.owned_pieces());

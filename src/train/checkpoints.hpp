@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <optional>
+#include <span>
 
 #include "checkpoint/search.hpp"
 #include "checkpoint/writer.hpp"
@@ -41,7 +42,7 @@ class Checkpoints {
  private:
   using Clock = std::chrono::steady_clock;
 
-  std::optional<checkpoint::Found> newest() const;
+  std::optional<checkpoint::Found> newest(std::span<const checkpoint::Piece> wanted) const;
   void require_same_data(const checkpoint::Found& found) const;
   checkpoint::Manifest manifest_after(Index steps_done) const;
   void report(const checkpoint::Written& written, double seconds) const;

@@ -17,6 +17,24 @@ struct Original {
   std::vector<checkpoint::Region> tables = fuzz::tables_of(bytes);
 };
 
+/// As the search of a restart that wants small parameters as a whole.
+void verify_values(const checkpoint::Found& found) {
+  std::vector<float> values(4096);
+  std::vector<checkpoint::Piece> wanted;
+  for (const checkpoint::Parameter& parameter : found.manifest.parameters) {
+    const Index count = parameter.elements();
+    if (count > std::ssize(values)) continue;
+    const auto room = std::span(values).first(count);
+    wanted.push_back({parameter.name, {{0, count}}, room, room, room});
+  }
+  checkpoint::Targets targets(wanted, found.manifest.parameters);
+  for (const auto& shard : found.manifest.shards) {
+    for (const Index part : {0, 1, 2}) {
+      checkpoint::verify_shard(found.path, found.manifest.parameters, shard, {part, 3}, targets);
+    }
+  }
+}
+
 /// As `convert` and a restart do: from files of the right size.
 void read_values(const checkpoint::Found& found) {
   for (const checkpoint::Shard& shard : found.manifest.shards) {
@@ -48,11 +66,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   fuzz::sign(bytes);
   checkpoint::Found found{original.saved.path(), {}};
   if (!fuzz::accepts([&] { found.manifest = checkpoint::parse_manifest(bytes, "fuzz"); })) return 0;
-  for (const auto& shard : found.manifest.shards) {
-    for (const Index part : {0, 1, 2}) {
-      checkpoint::verify_shard(found.path, found.manifest.parameters, shard, {part, 3});
-    }
-  }
+  verify_values(found);
   read_values(found);
   return 0;
 }

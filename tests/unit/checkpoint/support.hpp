@@ -50,9 +50,9 @@ class CheckpointTest : public testing::Test {
     world.barrier();
   }
 
-  std::optional<Found> search() {
+  std::optional<Found> search(std::span<const Piece> wanted = {}) {
     problems.clear();
-    return newest(world, folder, problems);
+    return newest(world, folder, problems, wanted);
   }
 
   grid::Group world;

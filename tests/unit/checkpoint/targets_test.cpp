@@ -1,0 +1,131 @@
+// What the search for a checkpoint fills on its way is right, and is not read again.
+#include "checkpoint/targets.hpp"
+
+#include "unit/checkpoint/support.hpp"
+
+namespace kzero::checkpoint {
+
+namespace {
+
+class TargetsTest : public CheckpointTest {
+ protected:
+  Share mine() const { return flat_share(model, world.rank(), world.size()); }
+
+  void remove_shards(const Found& found) const {
+    world.barrier();
+    on_root([&] {
+      for (const Shard& shard : found.manifest.shards) fs::remove(found.path / shard.file);
+    });
+  }
+
+  const std::vector<Parameter> model = small_model();
+};
+
+TEST_F(TargetsTest, OnTheSameGridNothingIsReadAfterTheSearch) {
+  for (const Index ranks_per_file : {1, world.size()}) {
+    save(world, folder, 10 + ranks_per_file, 0, ranks_per_file);
+    Share back = mine();
+    const auto found = search(back.pieces);
+    ASSERT_TRUE(found) << all_of(problems);
+    EXPECT_EQ(found->filled.size(), back.pieces.size()) << ranks_per_file;
+    remove_shards(*found);
+    read(*found, back.pieces);
+    EXPECT_EQ(wrong_values(back, model, 10 + ranks_per_file), 0) << ranks_per_file;
+  }
+}
+
+TEST_F(TargetsTest, WithoutTargetsEverythingIsReadAfterTheSearch) {
+  save(world, folder, 10, 0);
+  const auto found = search();
+  ASSERT_TRUE(found) << all_of(problems);
+  EXPECT_TRUE(found->filled.empty());
+  remove_shards(*found);
+  Share back = mine();
+  EXPECT_TRUE(contains(error_of(ExitCode::files, [&] { read(*found, back.pieces); }), "shard_"));
+}
+
+TEST_F(TargetsTest, PiecesOfAnotherCutAreReadAfterTheSearch) {
+  save(world, folder, 10, 0);
+  for (const Index ranks : {1, 2, 5}) {
+    const Index rank = world.rank() % ranks;
+    for (Share back : {column_share(model, rank, ranks), flat_share(model, rank, ranks)}) {
+      const auto found = search(back.pieces);
+      ASSERT_TRUE(found) << all_of(problems);
+      read(*found, back.pieces);
+      EXPECT_EQ(wrong_values(back, model, 10), 0) << rank << " of " << ranks;
+    }
+  }
+  Share columns = column_share(model, world.rank(), world.size());
+  const auto found = search(columns.pieces);
+  ASSERT_TRUE(found) << all_of(problems);
+  EXPECT_EQ(std::ranges::count(found->filled, "wte.weight", &Piece::parameter), 0);
+}
+
+TEST_F(TargetsTest, OtherMemoryThanTheSearchFilledIsRead) {
+  save(world, folder, 10, 0);
+  const Share first = mine();
+  const auto found = search(first.pieces);
+  ASSERT_TRUE(found) << all_of(problems);
+  EXPECT_FALSE(found->filled.empty());
+  Share second = mine();
+  read(*found, second.pieces);
+  EXPECT_EQ(wrong_values(second, model, 10), 0);
+}
+
+TEST_F(TargetsTest, AnArrayThatIsEmptyIsNotFilledAndOneOfAnotherSizeRefused) {
+  save(world, folder, 10, 0);
+  Share back = mine();
+  Piece piece = back.pieces.front();
+  for (float& value : piece.second_moment) value = -7;
+  piece.second_moment = {};
+  auto found = search(std::span(&piece, 1));
+  ASSERT_TRUE(found) << all_of(problems);
+  EXPECT_EQ(found->filled.size(), 1U);
+  EXPECT_EQ(back.pieces.front().second_moment[0], -7);
+  EXPECT_NE(piece.first_moment[0], -1);
+
+  piece.first_moment = piece.first_moment.first(piece.first_moment.size() - 1);
+  found = search(std::span(&piece, 1));
+  ASSERT_TRUE(found) << all_of(problems);
+  EXPECT_TRUE(found->filled.empty());
+  const auto text = error_of(ExitCode::other, [&] { read(*found, std::span(&piece, 1)); });
+  EXPECT_TRUE(contains(text, "room for")) << text;
+}
+
+TEST_F(TargetsTest, ADamagedCheckpointThatWasReadLeavesNoTrace) {
+  // The older one is cut otherwise, so that its search fills nothing of the large matrices.
+  const Share columns = filled(column_share(model, world.rank(), world.size()), model, 10);
+  write(world, folder, manifest_at(10, model), columns.pieces, 0);
+  save(world, folder, 20, 0);
+  const fs::path newer = folder / "step_00000020";
+  const Manifest manifest = read_manifest(newer);
+  const Shard& last = manifest.shards.back();
+  on_root([&] { flip_byte(newer / last.file, last.pieces.back().offsets.back() + 1); });
+
+  Share back = mine();
+  const auto found = search(back.pieces);
+  ASSERT_TRUE(found) << all_of(problems);
+  EXPECT_EQ(found->manifest.step, 10);
+  EXPECT_TRUE(contains(all_of(problems), "step_00000020/" + last.file + ": dataset ln_f.bias"));
+  EXPECT_EQ(back.pieces.front().master[0],
+            filled(mine(), model, 20).pieces.front().master[0]);  // it had been read
+  read(*found, back.pieces);
+  EXPECT_EQ(wrong_values(back, model, 10), 0);
+}
+
+TEST_F(TargetsTest, ACandidateWhoseManifestAloneIsGoodLeavesNoTrace) {
+  save(world, folder, 10, 0);
+  save(world, folder, 20, 0);
+  on_root([&] { fs::remove(folder / "step_00000020" / "shard_00000.h5"); });
+  Share back = mine();
+  const auto found = search(back.pieces);
+  ASSERT_TRUE(found) << all_of(problems);
+  EXPECT_EQ(found->filled.size(), back.pieces.size());
+  remove_shards(*found);
+  read(*found, back.pieces);
+  EXPECT_EQ(wrong_values(back, model, 10), 0);
+}
+
+}  // namespace
+
+}  // namespace kzero::checkpoint
