@@ -1,6 +1,11 @@
 #include "base/checksum.hpp"
 
 #include <fmt/format.h>
+
+#ifndef __clang__  // gcc 12 sees an uninitialized value in its own intrinsics, which xxHash inlines
+#pragma GCC diagnostic ignored "-Wuninitialized"
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#endif
 #include <xxhash.h>
 
 #include <fstream>
