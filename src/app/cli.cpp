@@ -1,7 +1,5 @@
 #include "app/cli.hpp"
 
-#include <unistd.h>
-
 #include <CLI/CLI.hpp>
 #include <cstdlib>
 #include <functional>
@@ -12,6 +10,7 @@
 #include "app/plan_command.hpp"
 #include "base/version.hpp"
 #include "grid/process_grid.hpp"
+#include "runtime/host_name.hpp"
 
 namespace kzero::app {
 
@@ -36,9 +35,7 @@ ExitCode fail_together(const Error& error) {
 ExitCode fail_alone(const std::string& text, ExitCode code) {
   std::cerr << "kzero: ";
   if (const auto rank = launch_rank()) {
-    char host[256] = {};
-    gethostname(host, sizeof host - 1);
-    std::cerr << "rank " << *rank << " on " << host << ": ";
+    std::cerr << "rank " << *rank << " on " << runtime::host_name() << ": ";
   }
   std::cerr << text << std::endl;
   grid::abort_launch(static_cast<int>(code));

@@ -36,5 +36,8 @@ constexpr Index part_begin(Index total, Index parts, Index i) {
   const Index rest = total % parts;
   return total / parts * i + (i < rest ? i : rest);
 }
+constexpr Index part_size(Index total, Index parts, Index i) {
+  return part_begin(total, parts, i + 1) - part_begin(total, parts, i);
+}
 
 }  // namespace kzero

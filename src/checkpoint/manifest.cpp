@@ -226,6 +226,15 @@ std::vector<Parameter> parameters_of(const param::Table& table) {
   return parameters;
 }
 
+std::vector<std::vector<HeldPiece>> pieces_by_parameter(const Manifest& manifest) {
+  std::vector<std::vector<HeldPiece>> held(manifest.parameters.size());
+  for (std::size_t s = 0; s < manifest.shards.size(); ++s) {
+    for (const StoredPiece& piece : manifest.shards[s].pieces)
+      held[piece.parameter].push_back({static_cast<Index>(s), &piece});
+  }
+  return held;
+}
+
 void write_manifest(const std::filesystem::path& folder, const Manifest& manifest) {
   const auto path = folder / manifest_name;
   Hdf5File file = Hdf5File::create(path, header_bytes);

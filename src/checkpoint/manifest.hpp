@@ -87,6 +87,15 @@ struct Manifest {
   std::vector<Shard> shards;  // filled in by write()
 };
 
+/// A piece of a manifest, and the shard that holds it.
+struct HeldPiece {
+  Index shard = 0;
+  const StoredPiece* piece = nullptr;
+};
+
+/// The pieces of each parameter, by its position, in the order of the shards.
+std::vector<std::vector<HeldPiece>> pieces_by_parameter(const Manifest& manifest);
+
 /// Writes and syncs manifest.h5 in `folder`, and reads it back.
 void write_manifest(const std::filesystem::path& folder, const Manifest& manifest);
 

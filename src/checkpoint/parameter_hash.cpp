@@ -1,6 +1,7 @@
 #include "checkpoint/parameter_hash.hpp"
 
 #include <bit>
+#include <cstring>
 
 namespace kzero::checkpoint {
 
@@ -46,6 +47,17 @@ std::uint64_t hash_of(const Piece& piece, Index position) {
     master += count;
     first += count;
     second += count;
+  }
+  return sum;
+}
+
+std::uint64_t sum_of_hashes(const grid::Group& world, std::uint64_t mine) {
+  std::uint64_t sum = 0;
+  for (const std::string& text :
+       world.gather(std::string(reinterpret_cast<const char*>(&mine), sizeof mine))) {
+    std::uint64_t hash = 0;
+    std::memcpy(&hash, text.data(), sizeof hash);
+    sum += hash;
   }
   return sum;
 }

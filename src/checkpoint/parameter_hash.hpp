@@ -10,6 +10,7 @@
 
 #include "checkpoint/manifest.hpp"
 #include "checkpoint/piece.hpp"
+#include "grid/group.hpp"
 
 namespace kzero::checkpoint {
 
@@ -21,5 +22,8 @@ Positions positions_of(const std::vector<Parameter>& parameters);
 /// Sums over pieces that hold each element once are the same for every cut. A change of one element
 /// always changes it.
 std::uint64_t hash_of(const Piece& piece, Index position);
+
+/// The sum over the ranks on the root; 0 elsewhere. Collective over `world`.
+std::uint64_t sum_of_hashes(const grid::Group& world, std::uint64_t mine);
 
 }  // namespace kzero::checkpoint

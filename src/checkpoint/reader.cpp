@@ -3,7 +3,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cstring>
 #include <map>
 
 #include "base/checksum.hpp"
@@ -41,16 +40,13 @@ struct Copy {
 using Plan = std::map<Index, std::map<const StoredPiece*, std::vector<Copy>>>;
 
 /// Everything that is stored of a parameter, by place.
-std::vector<Source> sources_of(const Manifest& manifest, Index parameter) {
+std::vector<Source> sources_of(const std::vector<HeldPiece>& held) {
   std::vector<Source> sources;
-  for (std::size_t s = 0; s < manifest.shards.size(); ++s) {
-    for (const StoredPiece& piece : manifest.shards[s].pieces) {
-      if (piece.parameter != parameter) continue;
-      Index element = 0;
-      for (const Range& range : expand(piece.runs)) {
-        sources.push_back({range, &piece, static_cast<Index>(s), element});
-        element += range.count;
-      }
+  for (const auto& [shard, piece] : held) {
+    Index element = 0;
+    for (const Range& range : expand(piece->runs)) {
+      sources.push_back({range, piece, shard, element});
+      element += range.count;
     }
   }
   std::ranges::sort(sources, {}, [](const Source& source) { return source.range.begin; });
@@ -101,6 +97,7 @@ bool is_filled(const Found& from, const Piece& wanted) {
 Plan plan_of(const Found& from, std::span<const Piece> wanted) {
   Plan plan;
   const Positions positions = positions_of(from.manifest.parameters);
+  const auto held = pieces_by_parameter(from.manifest);
   for (const Piece& piece : wanted) {
     if (is_filled(from, piece)) continue;
     const Index elements = elements_of(piece.ranges);
@@ -110,8 +107,8 @@ Plan plan_of(const Found& from, std::span<const Piece> wanted) {
                     state.size(), piece.parameter, elements);
     }
     const auto position = positions.find(piece.parameter);
-    const auto sources = position == positions.end() ? std::vector<Source>{}
-                                                     : sources_of(from.manifest, position->second);
+    const auto sources =
+        position == positions.end() ? std::vector<Source>{} : sources_of(held[position->second]);
     Index to = 0;
     for (const Range& range : piece.ranges) {
       plan_range(from, sources, piece, range, to, plan);
@@ -190,15 +187,9 @@ void require_saved_values(const grid::Group& world, const Found& found,
   const Positions positions = positions_of(found.manifest.parameters);
   std::uint64_t hash = 0;
   for (const Piece& piece : mine) hash += hash_of(piece, positions.at(piece.parameter));
-  const auto all =
-      world.gather(std::string(reinterpret_cast<const char*>(&hash), sizeof(std::uint64_t)));
+  const std::uint64_t sum = sum_of_hashes(world, hash);
   grid::together(world, [&] {
     if (!world.is_root()) return;
-    std::uint64_t sum = 0;
-    for (const std::string& text : all) {
-      std::memcpy(&hash, text.data(), sizeof hash);
-      sum += hash;
-    }
     KZERO_REQUIRE(sum == found.manifest.parameter_hash, ExitCode::files,
                   "{}: what was loaded has the hash {}, its manifest says {}", found.path.string(),
                   format_checksum(sum), format_checksum(found.manifest.parameter_hash));

@@ -2,13 +2,13 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstring>
 #include <utility>
 
 #include "base/error.hpp"
 #include "base/version.hpp"
 #include "checkpoint/files.hpp"
 #include "checkpoint/hdf5_file.hpp"
+#include "checkpoint/parameter_hash.hpp"
 #include "checkpoint/record.hpp"
 #include "checkpoint/retention.hpp"
 #include "grid/agreement.hpp"
@@ -47,14 +47,11 @@ void remove_partial(const grid::Group& world, const fs::path& folder, Index step
 /// A checkpoint with a hole is worse than none: every element of every parameter, once. Ranges are
 /// spelled out for one parameter at a time.
 void check_coverage(const Manifest& manifest) {
-  std::vector<std::vector<const StoredPiece*>> held(manifest.parameters.size());
-  for (const Shard& shard : manifest.shards) {
-    for (const StoredPiece& piece : shard.pieces) held[piece.parameter].push_back(&piece);
-  }
+  const auto held = pieces_by_parameter(manifest);
   for (std::size_t p = 0; p < held.size(); ++p) {
     std::vector<Range> ranges;
-    for (const StoredPiece* piece : held[p]) {
-      const auto own = expand(piece->runs);
+    for (const HeldPiece& part : held[p]) {
+      const auto own = expand(part.piece->runs);
       ranges.insert(ranges.end(), own.begin(), own.end());
     }
     std::ranges::sort(ranges, {}, &Range::begin);
@@ -83,20 +80,13 @@ void tidy(const fs::path& folder, Index step, Index keep, std::vector<std::strin
 }
 
 /// Puts the ranks' records together on the root.
-void fill_in(Manifest& manifest, const std::vector<std::string>& shards,
-             const std::vector<std::string>& hashes) {
+void fill_in(Manifest& manifest, const std::vector<std::string>& shards) {
   manifest.kzero_version = version();
   manifest.git_hash = git_hash();
   for (const std::string& text : shards) {
     if (text.empty()) continue;
     const auto name = shard_name(static_cast<Index>(manifest.shards.size()));
     manifest.shards.push_back(unpack(text, name));
-  }
-  manifest.parameter_hash = 0;
-  for (const std::string& text : hashes) {
-    std::uint64_t hash = 0;
-    std::memcpy(&hash, text.data(), sizeof hash);
-    manifest.parameter_hash += hash;
   }
 }
 
@@ -107,11 +97,10 @@ Written complete(const grid::Group& world, const fs::path& folder, Manifest mani
   Written written{.path = folder / folder_name(manifest.step)};
   written.bytes = static_cast<Index>(world.sum(static_cast<double>(part.shard.bytes)));
   const auto shards = world.gather(part.shard.file.empty() ? "" : pack(part.shard));
-  const auto hashes = world.gather(
-      std::string(reinterpret_cast<const char*>(&part.parameter_hash), sizeof(std::uint64_t)));
+  manifest.parameter_hash = sum_of_hashes(world, part.parameter_hash);
   grid::together(world, [&] {
     if (!world.is_root()) return;
-    fill_in(manifest, shards, hashes);
+    fill_in(manifest, shards);
     check_coverage(manifest);
     write_manifest(partial, manifest);
     install(partial, written.path);

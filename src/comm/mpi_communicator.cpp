@@ -85,10 +85,11 @@ void MpiCommunicator::wait(Ticket ticket) {
 void MpiCommunicator::exchange(const std::vector<ConstSpan>& send, const std::vector<Span>& receive,
                                const Channel& channel) {
   const int ranks = size(), me = rank();
+  const std::string what = describe(channel);
   for (int step = 1; step < ranks; ++step) {
     const int to = (me + step) % ranks, from = (me - step + ranks) % ranks;
     const Index bytes = std::max(send[to].bytes(), receive[from].bytes());
-    const Waiting waiting({describe(channel), channel.group, group_.launch_rank(from)});
+    const Waiting waiting({what, channel.group, group_.launch_rank(from)});
     for (Index at = 0; at < bytes; at += piece_bytes)
       swap_piece(piece_of(send[to], at), to, piece_of(receive[from], at), from);
   }

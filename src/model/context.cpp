@@ -65,16 +65,23 @@ Matrix<const T> Context<T>::all_rows(const Matrix<const T>& of_stream) const {
 }
 
 template <class T>
+void Context<T>::sum_to_stream(const Matrix<T>& share, const T* bias, const T* addend,
+                               const Matrix<T>& out) const {
+  if (splits_stream()) {
+    group.reduce_scatter(*exec, share, bias, addend, out.data());
+  } else {
+    group.all_reduce(*exec, share, bias, addend, out);
+  }
+}
+
+template <class T>
 Matrix<T> Context<T>::stream_sum(const Matrix<T>& share) const {
   if (!is_split()) return share;
-  if (!splits_stream()) {
-    group.all_reduce(*exec, share, nullptr, nullptr, share);
-    return share;
-  }
   const Index width = share.extent(1);
-  T* own = share.data() + shape.first_row(rows, shape.tensor.rank) * width;
-  group.reduce_scatter(*exec, share, nullptr, nullptr, own);
-  return {own, static_cast<std::size_t>(stream), static_cast<std::size_t>(width)};
+  const Index before = splits_stream() ? shape.first_row(rows, shape.tensor.rank) : 0;
+  const Matrix<T> out(share.data() + before * width, stream, width);
+  sum_to_stream(share, nullptr, nullptr, out);
+  return out;
 }
 
 template struct Context<float>;

@@ -56,8 +56,13 @@ struct Context {
   /// it lasts until the next call.
   Matrix<const T> all_rows(const Matrix<const T>& of_stream) const;
 
-  /// The tensor group's sum of `share` [N,D], for the rows of the stream; share itself serves as
-  /// its memory. Without a group, share.
+  /// out = the tensor group's sum of `share` [N,D], for the rows of the stream, + bias + addend
+  /// [n,D], either of which may be null. out [n,D] may be those rows of share, or addend. Only with
+  /// a group.
+  void sum_to_stream(const Matrix<T>& share, const T* bias, const T* addend,
+                     const Matrix<T>& out) const;
+
+  /// The same within share, which is the sum itself without a group.
   Matrix<T> stream_sum(const Matrix<T>& share) const;
 };
 

@@ -57,13 +57,8 @@ void Gpt<T>::embed(const T* unit, const Batch& batch) {
   }
   // Each token's row comes from one rank and zeros from the others, so the sum is exact.
   kernels::embedding_lookup<T>(*c.exec, batch.inputs, wte, shape_.own.first_token, c.narrow);
-  Index first_row = 0;
-  if (c.splits_stream()) {
-    first_row = shape_.first_row(c.rows, shape_.tensor.rank);
-    c.group.reduce_scatter(*c.exec, c.narrow, nullptr, nullptr, x.data());
-  } else {
-    c.group.all_reduce(*c.exec, c.narrow, nullptr, nullptr, x);
-  }
+  c.sum_to_stream(c.narrow, nullptr, nullptr, x);
+  const Index first_row = c.splits_stream() ? shape_.first_row(c.rows, shape_.tensor.rank) : 0;
   kernels::add_positions<T>(*c.exec, wpe, shape_.sequence, first_row, x);
 }
 

@@ -100,13 +100,10 @@ GptShape::GptShape(const deck::Model& m, const TensorRank& t)
       sequence_parallel(m.sequence_parallel),
       layernorm_eps(static_cast<float>(m.layernorm_eps)),
       tensor(t) {
-  const auto part = [&](Index total) {
-    return part_begin(total, t.size, t.rank + 1) - part_begin(total, t.size, t.rank);
-  };
   own.heads = heads / t.size;
   own.width = hidden / t.size;
-  own.feed_forward = part(feed_forward);
-  own.vocab = part(vocab);
+  own.feed_forward = part_size(feed_forward, t.size, t.rank);
+  own.vocab = part_size(vocab, t.size, t.rank);
   own.first_token = part_begin(vocab, t.size, t.rank);
 }
 

@@ -35,9 +35,7 @@ struct GptShape {
   /// Rows [begin, end) of the residual stream [N,D] that a tensor rank works on alone in sequence
   /// parallelism (Korthikanti et al., arXiv 2205.05198), or keeps of a checkpoint cut by P_a.
   Index first_row(Index rows, Index rank) const { return part_begin(rows, tensor.size, rank); }
-  Index own_rows(Index rows) const {
-    return first_row(rows, tensor.rank + 1) - first_row(rows, tensor.rank);
-  }
+  Index own_rows(Index rows) const { return part_size(rows, tensor.size, tensor.rank); }
   /// Of the residual stream as LayerNorm and sums see it.
   Index stream_rows(Index rows) const { return sequence_parallel ? own_rows(rows) : rows; }
 };

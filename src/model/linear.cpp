@@ -26,11 +26,7 @@ void row_parallel_forward(const Context<T>& c, Matrix<const T> x, Matrix<const T
     return;
   }
   linear_forward<T>(c, x, weight, {}, c.narrow);
-  if (c.splits_stream()) {
-    c.group.reduce_scatter(*c.exec, c.narrow, bias.data(), addend, y.data());
-  } else {
-    c.group.all_reduce(*c.exec, c.narrow, bias.data(), addend, y);
-  }
+  c.sum_to_stream(c.narrow, bias.data(), addend, y);
 }
 
 template <class T>

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "comm/gather.hpp"
 #include "kernels/reduction.hpp"
 
 namespace kzero::model {
@@ -53,7 +54,7 @@ void TensorGroup<T>::sum_own_rows(const Execution& exec, const Matrix<T>& partia
   exec.fence("kzero::model::partial_sums_ready");
   for (Index at = 0; at < most; at += piece) {
     const auto rows_of = [&](Index r) {
-      return std::clamp<Index>(first_row(rows, r + 1) - first_row(rows, r) - at, 0, piece);
+      return std::clamp<Index>(part_size(rows, size(), r) - at, 0, piece);
     };
     const Index count = rows_of(rank());
     std::vector<ConstSpan> send;
@@ -78,7 +79,7 @@ template <class T>
 void TensorGroup<T>::gather(const Execution& exec, const T* own, const Matrix<T>& all,
                             Operation operation, Purpose purpose) const {
   const Index rows = all.extent(0), width = all.extent(1);
-  const auto count = [&](Index r) { return (first_row(rows, r + 1) - first_row(rows, r)) * width; };
+  const auto count = [&](Index r) { return part_size(rows, size(), r) * width; };
   T* place = all.data() + first_row(rows, rank()) * width;
   const auto extent = static_cast<std::size_t>(count(rank()));
   exec.fence("kzero::model::own_rows_ready");
@@ -94,10 +95,8 @@ void TensorGroup<T>::gather(const Execution& exec, const T* own, const Matrix<T>
 template <class T>
 void TensorGroup<T>::exchange_own(const Execution& exec, float* all, Index count) const {
   exec.fence("kzero::model::values_ready");
-  std::vector<Span> receive;
-  for (Index r = 0; r < size(); ++r) receive.push_back(Span::of(all + r * count, count));
-  link_.comm->all_gather(ConstSpan::of(all + rank() * count, count), std::move(receive),
-                         Purpose::activations);
+  link_.comm->wait(comm::begin_gather<float>(*link_.comm, all, count, {0, count},
+                                             all + rank() * count, Purpose::activations));
 }
 
 template class TensorGroup<float>;

@@ -55,6 +55,16 @@ class Fitter {
   Index ranks_, threads_, bytes_;
 };
 
+/// The ways to hold activations that are tried. P_a needs ranks to share a block's input with.
+std::vector<deck::Recompute> variants(const deck::Config& deck) {
+  using Mode = deck::RecomputeMode;
+  std::vector<deck::Recompute> all;
+  for (const Mode mode : {Mode::none, Mode::selective, Mode::block})
+    all.push_back({mode, false, deck.recompute.offload});
+  if (deck.grid.tensor > 1) all.push_back({Mode::block, true, deck.recompute.offload});
+  return all;
+}
+
 }  // namespace
 
 std::vector<std::pair<std::string, Setting>> Answer::settings() const {
@@ -72,20 +82,6 @@ std::vector<std::pair<std::string, Setting>> Answer::settings() const {
   }
   return settings;
 }
-
-namespace {
-
-/// The ways to hold activations that are tried. P_a needs ranks to share a block's input with.
-std::vector<deck::Recompute> variants(const deck::Config& deck) {
-  using Mode = deck::RecomputeMode;
-  std::vector<deck::Recompute> all;
-  for (const Mode mode : {Mode::none, Mode::selective, Mode::block})
-    all.push_back({mode, false, deck.recompute.offload});
-  if (deck.grid.tensor > 1) all.push_back({Mode::block, true, deck.recompute.offload});
-  return all;
-}
-
-}  // namespace
 
 Fit fit(const deck::Config& deck, Index ranks, Index threads, Index bytes) {
   const Fitter fitter(ranks, threads, bytes);

@@ -2,6 +2,7 @@
 // end that the batch system has put into the environment.
 #pragma once
 
+#include <chrono>
 #include <optional>
 #include <string_view>
 
@@ -9,6 +10,10 @@ namespace kzero::runtime {
 
 /// Seconds since the start of this process, launch and library start-up included.
 double process_seconds();
+
+inline double seconds_since(std::chrono::steady_clock::time_point begin) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
 
 /// Names the end of a Slurm job in seconds since 1970. Newer Slurms set it; for others such
 /// as 22.05 the job scripts do.

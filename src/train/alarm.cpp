@@ -1,7 +1,6 @@
 #include "train/alarm.hpp"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <cstdlib>
 #include <iostream>
@@ -9,6 +8,7 @@
 
 #include "base/error.hpp"
 #include "grid/process_grid.hpp"
+#include "runtime/host_name.hpp"
 
 namespace kzero::train {
 
@@ -33,9 +33,8 @@ std::string describe(const Wait& wait) {
 }  // namespace
 
 void give_up(const Wait& wait, int rank) {
-  char host[256] = {};
-  gethostname(host, sizeof host - 1);
-  std::cerr << fmt::format("kzero: rank {} on {}: {}\n", rank, host, describe(wait)) << std::flush;
+  std::cerr << fmt::format("kzero: rank {} on {}: {}\n", rank, runtime::host_name(), describe(wait))
+            << std::flush;
   std::this_thread::sleep_for(time_for_others);
   grid::abort_launch(static_cast<int>(ExitCode::other));
   std::_Exit(static_cast<int>(ExitCode::other));

@@ -6,17 +6,12 @@
 
 #include "checkpoint/reader.hpp"
 #include "grid/agreement.hpp"
+#include "runtime/wall_time.hpp"
 #include "train/reports.hpp"
 
 namespace kzero::train {
 
-namespace {
-
-double seconds_since(std::chrono::steady_clock::time_point begin) {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-}
-
-}  // namespace
+using runtime::seconds_since;
 
 Checkpoints::Checkpoints(const RunRequest& request, const grid::ProcessGrid& grid,
                          std::uint64_t data_digest, Engine& engine, metrics::Console& console,

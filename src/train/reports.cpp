@@ -1,13 +1,13 @@
 #include "train/reports.hpp"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <map>
 #include <sstream>
 
 #include "metrics/meters.hpp"
+#include "runtime/host_name.hpp"
 
 namespace kzero::train {
 
@@ -82,9 +82,7 @@ std::vector<std::string> deck_changes(const std::string& before, const std::stri
 }
 
 std::vector<std::string> host_names(const grid::Group& world) {
-  char name[256] = {};
-  gethostname(name, sizeof name - 1);
-  return world.gather(name);
+  return world.gather(runtime::host_name());
 }
 
 }  // namespace kzero::train

@@ -43,8 +43,7 @@ struct Exchange {
   Index gather = 0;   // to give its own rows to the others
 
   Exchange(const model::TensorRank& tensor, Index rows, Index width) {
-    const Index own =
-        part_begin(rows, tensor.size, tensor.rank + 1) - part_begin(rows, tensor.size, tensor.rank);
+    const Index own = part_size(rows, tensor.size, tensor.rank);
     scatter = (rows - own) * width;
     gather = own * (tensor.size - 1) * width;
   }

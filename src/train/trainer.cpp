@@ -27,11 +27,8 @@ namespace kzero::train {
 
 namespace {
 
+using runtime::seconds_since;
 using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point begin) {
-  return std::chrono::duration<double>(Clock::now() - begin).count();
-}
 
 /// The parts of a run in the order in which they come to life.
 class Run {

@@ -1,6 +1,6 @@
 #include "zero/parameter_store.hpp"
 
-#include "zero/gather.hpp"
+#include "comm/gather.hpp"
 
 namespace kzero::zero {
 
@@ -52,7 +52,7 @@ comm::Ticket ParameterStore<T>::publish(Index u, const tensor::Execution& exec,
 template <class T>
 comm::Ticket ParameterStore<T>::gather(Index u, T* unit, comm::Communicator& comm) const {
   const Index piece = layout_->unit(u).piece;
-  return begin_gather<T>(comm, unit, piece, {0, piece}, owned(u), comm::Purpose::parameters);
+  return comm::begin_gather<T>(comm, unit, piece, {0, piece}, owned(u), comm::Purpose::parameters);
 }
 
 template class ParameterStore<float>;

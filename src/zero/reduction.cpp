@@ -26,7 +26,7 @@ Reduction<T>::Reduction(const tensor::Execution& exec, comm::Communicator& comm,
 }
 
 template <class T>
-Slice Reduction<T>::slice(Index number) const {
+comm::Slice Reduction<T>::slice(Index number) const {
   if (comm_->size() == 1) return {0, layout_->piece};
   const Index at = number * bucket_->slice();
   return {at, std::min(bucket_->slice(), layout_->piece - at)};
@@ -70,8 +70,8 @@ void Reduction<T>::add_up(Index number) const {
 template <class T>
 comm::Ticket Reduction<T>::gather(Index number) const {
   const Index piece = layout_->piece;
-  return begin_gather<T>(*comm_, unit_, piece, slice(number), unit_ + comm_->rank() * piece,
-                         comm::Purpose::gradients);
+  return comm::begin_gather<T>(*comm_, unit_, piece, slice(number), unit_ + comm_->rank() * piece,
+                               comm::Purpose::gradients);
 }
 
 template <class T>

@@ -3,9 +3,9 @@
 // depend on no library's algorithm.
 #pragma once
 
+#include "comm/gather.hpp"
 #include "tensor/view.hpp"
 #include "zero/bucket.hpp"
-#include "zero/gather.hpp"
 
 namespace kzero::zero {
 
@@ -34,7 +34,7 @@ class Reduction {
   comm::Ticket finish();
 
  private:
-  Slice slice(Index number) const;
+  comm::Slice slice(Index number) const;
   void begin(Index number);
   void add_up(Index number) const;
   comm::Ticket gather(Index number) const;

@@ -60,10 +60,7 @@ TEST(Plan, BytesOfEveryCategoryAreTheLedgersPeak) {
     training.engine->initialise({});
     training.run(0, 2);
     training.engine->validate(1, *training.dataset.training);
-    const memory::Bytes planned = train::planned_bytes(
-        training.config, {training.grid.data().size(), 1, train::tensor_rank(training.grid)});
-    EXPECT_EQ(planned, training.engine->planned()) << describe(config);
-    EXPECT_EQ(planned, training.ledger.peaks()) << describe(config);
+    expect_planned_bytes(training, describe(config));
   }
 }
 

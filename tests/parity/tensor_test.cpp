@@ -185,10 +185,7 @@ TEST_F(Grid, MemoryAndTrafficAreAsPlannedOnEveryRank) {
     training.engine->initialise({});
     training.run(0, steps);
     training.engine->validate(1, *training.dataset.training);
-    const memory::Bytes planned = train::planned_bytes(
-        training.config, {training.grid.data().size(), 1, train::tensor_rank(training.grid)});
-    EXPECT_EQ(planned, training.engine->planned()) << describe(config);
-    EXPECT_EQ(planned, training.ledger.peaks()) << describe(config);
+    expect_planned_bytes(training, describe(config));
     const auto theory = train::theory(training.config, training.engine->blueprint());
     const auto rows = train::counted(training.traffic, theory);
     EXPECT_EQ(rows.size(), theory.size()) << describe(config);

@@ -127,6 +127,14 @@ class Training {
   std::unique_ptr<train::Engine> engine;
 };
 
+/// A run with validation holds what was planned, in every category.
+inline void expect_planned_bytes(const Training& training, const std::string& what) {
+  const memory::Bytes planned = train::planned_bytes(
+      training.config, {training.grid.data().size(), 1, train::tensor_rank(training.grid)});
+  EXPECT_EQ(planned, training.engine->planned()) << what;
+  EXPECT_EQ(planned, training.ledger.peaks()) << what;
+}
+
 /// The bytes of master weights and moments that this rank owns, whatever the stage.
 inline std::string owned_state(Training& training) {
   std::string bytes;

@@ -1,0 +1,16 @@
+// What this process's node is called.
+#pragma once
+
+#include <unistd.h>
+
+#include <string>
+
+namespace kzero::runtime {
+
+inline std::string host_name() {
+  char name[256] = {};
+  gethostname(name, sizeof name - 1);
+  return name;
+}
+
+}  // namespace kzero::runtime
