@@ -11,6 +11,7 @@ namespace {
 // Of the process, as its messages are: a watchdog has to see every thread's.
 std::mutex mutex;
 std::list<Wait> waits;
+std::optional<Wait> failure;
 std::atomic<Index> step = -1;
 
 }  // namespace
@@ -29,6 +30,16 @@ std::optional<Wait> longest_wait() {
   const std::lock_guard lock(mutex);
   const auto longest = std::ranges::min_element(waits, {}, &Wait::since);
   return longest == waits.end() ? std::nullopt : std::optional(*longest);
+}
+
+void note_failure(Wait wait) {
+  const std::lock_guard lock(mutex);
+  if (!failure) failure = std::move(wait);
+}
+
+std::optional<Wait> failed_wait() {
+  const std::lock_guard lock(mutex);
+  return failure;
 }
 
 void set_step(Index value) { step = value; }

@@ -16,6 +16,7 @@ struct Wait {
   std::string group;  // of ranks
   int rank = -1;      // of the launch, that is waited for; -1: any of the group
   std::chrono::steady_clock::time_point since = std::chrono::steady_clock::now();
+  std::string problem = {};  // that ended it, where a library met one while nobody called it
 };
 
 /// Notes a wait while it lives.
@@ -32,6 +33,10 @@ class Waiting {
 
 /// The wait that has lasted longest, of all threads.
 std::optional<Wait> longest_wait();
+
+/// For threads that cannot throw to anyone: a wait that has a problem. The first one is kept.
+void note_failure(Wait wait);
+std::optional<Wait> failed_wait();
 
 /// The training step that waits belong to; -1 outside of steps.
 void set_step(Index step);

@@ -1,32 +1,72 @@
 #include "comm/communicator.hpp"
 
 #include "base/error.hpp"
-#include "comm/mpi_communicator.hpp"
 
 namespace kzero::comm {
 
-Ticket Communicator::begin_all_to_all(std::vector<ConstSpan> send, std::vector<Span> receive,
-                                      Operation operation, Purpose purpose) {
+namespace {
+
+using Bytes = Kokkos::View<std::byte*, runtime::Memory, Kokkos::MemoryUnmanaged>;
+using ConstBytes = Kokkos::View<const std::byte*, runtime::Memory, Kokkos::MemoryUnmanaged>;
+
+void fill_own(const Execution& queue, const ConstSpan& mine, const Span& place) {
+  if (place.data == mine.data || mine.elements == 0) return;
+  const auto bytes = static_cast<std::size_t>(mine.bytes());
+  Kokkos::deep_copy(queue, Bytes(static_cast<std::byte*>(place.data), bytes),
+                    ConstBytes(static_cast<const std::byte*>(mine.data), bytes));
+}
+
+}  // namespace
+
+Ticket Communicator::begin_all_to_all(const Execution& queue, std::vector<ConstSpan> send,
+                                      std::vector<Span> receive, Operation operation,
+                                      Purpose purpose) {
   KZERO_EXPECT(static_cast<int>(send.size()) == size() &&
                static_cast<int>(receive.size()) == size());
+  if (size() == 1) return 0;
   const Channel channel{group_.name(), operation, purpose};
   for (int r = 0; r < size(); ++r) {
-    if (r == rank()) continue;
-    traffic_.add(channel, send[r].elements, send[r].bytes());
+    if (r != rank()) traffic_.add(channel, send[r].elements, send[r].bytes());
   }
-  return begin(std::move(send), std::move(receive), channel);
+  return begin(queue, std::move(send), std::move(receive), channel);
 }
 
-Ticket Communicator::begin_all_gather(ConstSpan mine, std::vector<Span> receive, Purpose purpose) {
-  return begin_all_to_all(std::vector<ConstSpan>(size(), mine), std::move(receive),
-                          Operation::all_gather, purpose);
+Ticket Communicator::begin_all_gather(const Execution& queue, ConstSpan mine,
+                                      std::vector<Span> receive, Purpose purpose,
+                                      Operation operation) {
+  KZERO_EXPECT(static_cast<int>(receive.size()) == size());
+  const Channel channel{group_.name(), operation, purpose};
+  if (size() == 1) {
+    fill_own(queue, mine, receive[0]);
+    return 0;
+  }
+  traffic_.add(channel, mine.elements * (size() - 1), mine.bytes() * (size() - 1));
+  return gather(queue, mine, std::move(receive), channel);
 }
 
-std::unique_ptr<Communicator> make_communicator(const std::string& name, Overlap overlap,
-                                                const grid::Group& group, Traffic& traffic) {
-  KZERO_REQUIRE(name == "mpi", ExitCode::usage,
-                "run.communicator = \"{}\" is not in this build; it has \"mpi\"", name);
-  return std::make_unique<MpiCommunicator>(overlap, group, traffic);
+Ticket Communicator::gather(const Execution& queue, ConstSpan mine, std::vector<Span> receive,
+                            const Channel& channel) {
+  fill_own(queue, mine, receive[rank()]);
+  return begin(queue, std::vector<ConstSpan>(static_cast<std::size_t>(size()), mine),
+               std::move(receive), channel);
+}
+
+Ticket Communicator::begin_library_sum(const Execution& queue, ConstSpan all, Span own,
+                                       Purpose purpose) {
+  KZERO_EXPECT(all.elements == own.elements * size());
+  const Channel channel{group_.name(), Operation::reduce_scatter, purpose};
+  if (size() == 1) {
+    fill_own(queue, all, own);
+    return 0;
+  }
+  traffic_.add(channel, own.elements * (size() - 1), own.bytes() * (size() - 1));
+  return library_sum(queue, all, own, channel);
+}
+
+Ticket Communicator::library_sum(const Execution&, ConstSpan, Span, const Channel&) {
+  fail(ExitCode::usage,
+       "zero.reduction = \"library\" needs run.communicator = \"nccl\": sums over MPI are ordered "
+       "ones");
 }
 
 }  // namespace kzero::comm

@@ -10,8 +10,11 @@
 #include "base/types.hpp"
 #include "comm/traffic.hpp"
 #include "grid/group.hpp"
+#include "runtime/execution.hpp"
 
 namespace kzero::comm {
+
+using runtime::Execution;
 
 /// A contiguous range to receive into.
 struct Span {
@@ -39,12 +42,16 @@ struct ConstSpan {
   Index bytes() const { return elements * bytes_of(dtype); }
 };
 
-/// Stands for an exchange that was begun. Exchanges end in the order in which they began.
+/// Stands for an exchange that was begun; 0 for one that had nothing to do.
 using Ticket = std::uint64_t;
 
+/// Exchanges take their place in a queue of the device. What the queue holds when one begins
+/// computes what is sent and has done with what is received into; what is enqueued after wait()
+/// sees what was received and may overwrite what was sent. In between neither is touched. Spans
+/// never overlap.
+///
 /// Every function but wait() is collective over the group: all its ranks must call it with matching
-/// counts, in the same order. Data sent has been computed (the caller fences) and stays as it is,
-/// and data received is not touched, until the exchange has ended. Spans never overlap.
+/// counts, in the same order.
 class Communicator {
  public:
   virtual ~Communicator() = default;
@@ -55,33 +62,49 @@ class Communicator {
 
   /// send[r] goes to rank r, receive[r] comes from rank r; the own entries are ignored. Counts the
   /// traffic at once; whether data moves before wait() is the backend's affair.
-  Ticket begin_all_to_all(std::vector<ConstSpan> send, std::vector<Span> receive,
-                          Operation operation, Purpose purpose);
+  Ticket begin_all_to_all(const Execution& queue, std::vector<ConstSpan> send,
+                          std::vector<Span> receive, Operation operation, Purpose purpose);
 
-  /// `mine` goes to every rank, receive[r] comes from rank r; the own entry is ignored.
-  Ticket begin_all_gather(ConstSpan mine, std::vector<Span> receive, Purpose purpose);
+  /// `mine` goes to every rank, receive[r] comes from rank r: the own one is filled too, if mine
+  /// lies elsewhere. `operation` is what the traffic is counted as.
+  Ticket begin_all_gather(const Execution& queue, ConstSpan mine, std::vector<Span> receive,
+                          Purpose purpose, Operation operation = Operation::all_gather);
 
-  /// Returns when the exchange, and all begun before it, have ended. Throws what they met.
-  virtual void wait(Ticket ticket) = 0;
+  /// own = the ranks' sum of their `all` [size() * own], this rank's part, in the order and the
+  /// precision that the library takes; own may be that part of all. Throws Error(usage) where the
+  /// backend has no such sum.
+  Ticket begin_library_sum(const Execution& queue, ConstSpan all, Span own, Purpose purpose);
 
-  /// begin_all_to_all and wait.
-  void all_to_all(std::vector<ConstSpan> send, std::vector<Span> receive, Operation operation,
-                  Purpose purpose) {
-    wait(begin_all_to_all(std::move(send), std::move(receive), operation, purpose));
+  /// Orders what comes after on `queue` behind the exchange and all of its operation begun before
+  /// it. Throws what they met.
+  virtual void wait(const Execution& queue, Ticket ticket) = 0;
+
+  /// Whether wait() returns at once, so that work can be enqueued behind an exchange under way.
+  virtual bool waits_on_device() const { return false; }
+
+  /// begin_... and wait.
+  void all_to_all(const Execution& queue, std::vector<ConstSpan> send, std::vector<Span> receive,
+                  Operation operation, Purpose purpose) {
+    wait(queue, begin_all_to_all(queue, std::move(send), std::move(receive), operation, purpose));
   }
-  void all_gather(ConstSpan mine, std::vector<Span> receive, Purpose purpose) {
-    wait(begin_all_gather(mine, std::move(receive), purpose));
+  void all_gather(const Execution& queue, ConstSpan mine, std::vector<Span> receive,
+                  Purpose purpose, Operation operation = Operation::all_gather) {
+    wait(queue, begin_all_gather(queue, mine, std::move(receive), purpose, operation));
   }
-
-  /// The root's data on every rank.
-  virtual void broadcast(Span data, int root, Purpose purpose) = 0;
 
  protected:
   Communicator(const grid::Group& group, Traffic& traffic) : group_(group), traffic_(traffic) {}
 
-  /// `channel` says what is exchanged.
-  virtual Ticket begin(std::vector<ConstSpan> send, std::vector<Span> receive,
-                       const Channel& channel) = 0;
+  /// `channel` says what is exchanged. Only for groups of two and more.
+  virtual Ticket begin(const Execution& queue, std::vector<ConstSpan> send,
+                       std::vector<Span> receive, const Channel& channel) = 0;
+
+  /// begin() of the same to all, with the own place filled.
+  virtual Ticket gather(const Execution& queue, ConstSpan mine, std::vector<Span> receive,
+                        const Channel& channel);
+
+  virtual Ticket library_sum(const Execution& queue, ConstSpan all, Span own,
+                             const Channel& channel);
 
   const grid::Group& group_;
   Traffic& traffic_;
@@ -92,8 +115,12 @@ class Communicator {
 /// communicators made `beside` it, whose calls take turns with its own.
 enum class Overlap { no, beside, yes };
 
-/// `name` is run.communicator; group and traffic must outlive what is made.
+/// `name` is run.communicator; group and traffic must outlive what is made. Collective over the
+/// group. Throws Error(usage) if this build does not have it.
 std::unique_ptr<Communicator> make_communicator(const std::string& name, Overlap overlap,
                                                 const grid::Group& group, Traffic& traffic);
+
+/// Whether exchanges of run.communicator = `name` move data without a core of the host's.
+bool moves_by_itself(const std::string& name);
 
 }  // namespace kzero::comm

@@ -12,16 +12,16 @@ struct Slice {
 };
 
 /// Begins to bring the ranks' slices to their places in `all` [ranks * piece]. `mine` is this
-/// rank's piece, there or elsewhere; its own place in `all` is left alone. Collective.
+/// rank's piece, there or elsewhere. Collective.
 template <class T>
-Ticket begin_gather(Communicator& comm, T* all, Index piece, const Slice& slice, const T* mine,
-                    Purpose purpose) {
+Ticket begin_gather(const Execution& queue, Communicator& comm, T* all, Index piece,
+                    const Slice& slice, const T* mine, Purpose purpose) {
   std::vector<Span> receive;
   receive.reserve(static_cast<std::size_t>(comm.size()));
   for (int r = 0; r < comm.size(); ++r)
     receive.push_back(Span::of(all + r * piece + slice.at, slice.count));
-  return comm.begin_all_gather(ConstSpan::of(mine + slice.at, slice.count), std::move(receive),
-                               purpose);
+  return comm.begin_all_gather(queue, ConstSpan::of(mine + slice.at, slice.count),
+                               std::move(receive), purpose);
 }
 
 }  // namespace kzero::comm

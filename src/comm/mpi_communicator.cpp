@@ -32,10 +32,6 @@ void check(int status, const char* what, const std::string& group) {
   fail(ExitCode::other, "{} over group '{}' failed: {}", what, group, std::string(text, length));
 }
 
-std::string describe(const Channel& channel) {
-  return fmt::format("{} of {}", name_of(channel.operation), name_of(channel.purpose));
-}
-
 /// Held by the thread of this process that makes MPI calls (MPI_THREAD_SERIALIZED).
 std::mutex turn;
 
@@ -57,9 +53,12 @@ ConstSpan piece_of(const ConstSpan& span, Index at) {
 
 }  // namespace
 
-MpiCommunicator::MpiCommunicator(Overlap overlap, const grid::Group& group, Traffic& traffic)
+MpiCommunicator::MpiCommunicator(Overlap overlap, const grid::Group& group, Traffic& traffic,
+                                 Reach reach)
     : Communicator(group, traffic), takes_turns_(overlap != Overlap::no && group.size() > 1) {
-  if (overlap == Overlap::yes && group.size() > 1) worker_.emplace();
+  if (group.size() == 1) return;
+  if (reach == Reach::host) staging_.emplace(piece_bytes);
+  if (overlap == Overlap::yes) worker_.emplace();
 }
 
 MpiCommunicator::~MpiCommunicator() {
@@ -67,8 +66,9 @@ MpiCommunicator::~MpiCommunicator() {
   abandoned_ = true;
 }
 
-Ticket MpiCommunicator::begin(std::vector<ConstSpan> send, std::vector<Span> receive,
-                              const Channel& channel) {
+Ticket MpiCommunicator::begin(const Execution& queue, std::vector<ConstSpan> send,
+                              std::vector<Span> receive, const Channel& channel) {
+  queue.fence("kzero::comm::operands_ready");
   if (!worker_) {
     exchange(send, receive, channel);
     return 0;
@@ -78,7 +78,7 @@ Ticket MpiCommunicator::begin(std::vector<ConstSpan> send, std::vector<Span> rec
   });
 }
 
-void MpiCommunicator::wait(Ticket ticket) {
+void MpiCommunicator::wait(const Execution&, Ticket ticket) {
   if (worker_) worker_->wait(ticket);
 }
 
@@ -96,6 +96,12 @@ void MpiCommunicator::exchange(const std::vector<ConstSpan>& send, const std::ve
 }
 
 void MpiCommunicator::swap_piece(ConstSpan send, int to, Span receive, int from) {
+  if (!staging_) return swap_reachable(send, to, receive, from);
+  swap_reachable(staging_->bring(send), to, staging_->room(receive), from);
+  staging_->take(receive);
+}
+
+void MpiCommunicator::swap_reachable(ConstSpan send, int to, Span receive, int from) {
   MPI_Request requests[2];
   const auto start = [&] {
     check(
@@ -123,20 +129,6 @@ void MpiCommunicator::swap_piece(ConstSpan send, int to, Span receive, int from)
     } else {
       std::this_thread::sleep_for(sleep_time);
     }
-  }
-}
-
-void MpiCommunicator::broadcast(Span data, int root, Purpose purpose) {
-  const Waiting waiting(
-      {fmt::format("broadcast of {}", name_of(purpose)), group_.name(), group_.launch_rank(root)});
-  auto* at = static_cast<std::byte*>(data.data);
-  for (Index left = data.bytes(); left > 0; left -= piece_bytes, at += piece_bytes) {
-    check(MPI_Bcast(at, static_cast<int>(std::min(left, piece_bytes)), MPI_BYTE, root,
-                    group_.handle()),
-          "broadcast", group_.name());
-  }
-  if (rank() == root && size() > 1) {
-    traffic_.add({group_.name(), Operation::broadcast, purpose}, data.elements, data.bytes());
   }
 }
 

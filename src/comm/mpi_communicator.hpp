@@ -1,11 +1,13 @@
 // Collectives as pairwise exchanges over MPI, in pieces: any message size, no library temporaries,
-// and an order that does not depend on the MPI library's choice of algorithm.
+// and an order that does not depend on the MPI library's choice of algorithm. Device data that MPI
+// cannot reach passes through pinned host memory.
 #pragma once
 
 #include <atomic>
 #include <optional>
 
 #include "comm/communicator.hpp"
+#include "comm/staging.hpp"
 #include "comm/worker.hpp"
 
 namespace kzero::comm {
@@ -13,21 +15,23 @@ namespace kzero::comm {
 class MpiCommunicator : public Communicator {
  public:
   /// With Overlap::yes a thread of its own makes the MPI calls of exchanges.
-  MpiCommunicator(Overlap overlap, const grid::Group& group, Traffic& traffic);
+  MpiCommunicator(Overlap overlap, const grid::Group& group, Traffic& traffic,
+                  Reach reach = mpi_reach());
   ~MpiCommunicator() override;
 
-  void wait(Ticket ticket) override;
-  void broadcast(Span data, int root, Purpose purpose) override;
+  void wait(const Execution& queue, Ticket ticket) override;
 
  private:
-  Ticket begin(std::vector<ConstSpan> send, std::vector<Span> receive,
+  Ticket begin(const Execution& queue, std::vector<ConstSpan> send, std::vector<Span> receive,
                const Channel& channel) override;
   void exchange(const std::vector<ConstSpan>& send, const std::vector<Span>& receive,
                 const Channel& channel);
   void swap_piece(ConstSpan send, int to, Span receive, int from);
+  void swap_reachable(ConstSpan send, int to, Span receive, int from);
 
   const bool takes_turns_;
   std::atomic<bool> abandoned_ = false;
+  std::optional<Staging> staging_;
   std::optional<Worker> worker_;
 };
 

@@ -11,11 +11,11 @@
 
 namespace kzero::comm {
 
-enum class Operation { reduce_scatter, all_gather, all_reduce, broadcast };
+enum class Operation { reduce_scatter, all_gather, all_reduce };
 enum class Purpose { gradients, parameters, activations, checkpointed_activations };
 
 constexpr std::string_view name_of(Operation operation) {
-  constexpr std::string_view names[] = {"reduce_scatter", "all_gather", "all_reduce", "broadcast"};
+  constexpr std::string_view names[] = {"reduce_scatter", "all_gather", "all_reduce"};
   return names[static_cast<int>(operation)];
 }
 
@@ -36,6 +36,11 @@ struct Channel {
            std::tie(other.group, other.operation, other.purpose);
   }
 };
+
+/// "all_gather of parameters"
+inline std::string describe(const Channel& channel) {
+  return std::string(name_of(channel.operation)) + " of " + std::string(name_of(channel.purpose));
+}
 
 struct Volume {
   Index elements = 0;

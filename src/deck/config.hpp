@@ -17,6 +17,8 @@ enum class DataFormat { bytes, llmc };
 enum class DataOrder { shuffled, sequential };
 enum class Accumulate { automatic, local, reduced };
 enum class Offload { none, host };
+enum class Overlap { automatic, off, on };
+enum class ReductionOrder { ranks, library };
 enum class RecomputeMode { none, selective, block };
 enum class GemmBackend { onednn, blas, reference };
 
@@ -49,8 +51,9 @@ struct Zero {
   Index bucket = Index{32} << 20;  // bytes (C_B)
   Index prefetch_units = 1;        // stage 3: gathered ahead of the one in use
   Accumulate accumulate = Accumulate::automatic;
-  Offload offload = Offload::none;  // of the optimizer's state
-  bool overlap = false;             // messages move while the rank computes
+  Offload offload = Offload::none;                   // of the optimizer's state
+  Overlap overlap = Overlap::automatic;              // messages move while the rank computes
+  ReductionOrder reduction = ReductionOrder::ranks;  // of the sums of gradients
 };
 
 /// Activation checkpointing: what backward computes again instead of keeping it.
@@ -112,7 +115,7 @@ struct Run {
   double watchdog = 1800;   // seconds that a rank waits for others before the run ends; 0: for ever
   Index max_steps = 0;      // steps of this job after which it stops with a checkpoint; 0: none
   Index log_every = 1;
-  std::string communicator = "mpi";
+  std::string communicator = "auto";
   std::string metrics;  // JSON lines file; empty: none
   Index threads = 0;    // per rank; 0: OMP_NUM_THREADS, else the node's cores / its ranks
   GemmBackend gemm = GemmBackend::onednn;

@@ -166,8 +166,17 @@ void add_zero(std::vector<Key>& table) {
                          {{"none", Offload::none}, {"host", Offload::host}},
                          "Where the optimizer's state lives and is updated: with the model, or on "
                          "the host; on builds without a device that is the same."));
-  table.push_back(boolean("zero.overlap", t, &Zero::overlap,
-                          "Gathers and reductions move data while the rank computes."));
+  table.push_back(choice("zero.overlap", t, &Zero::overlap,
+                         {{"auto", Overlap::automatic}, {"on", Overlap::on}, {"off", Overlap::off}},
+                         "Whether gathers and reductions move data while the rank computes; "
+                         "\"auto\": with NCCL, where "
+                         "that takes no core from it."));
+  table.push_back(
+      choice("zero.reduction", t, &Zero::reduction,
+             {{"ordered", ReductionOrder::ranks}, {"library", ReductionOrder::library}},
+             "Sums of gradients over ranks: \"ordered\" in rank order and fp32, the same "
+             "bits whatever the library; \"library\" as NCCL adds them, with other "
+             "rounding for each number of ranks and machine."));
 }
 
 void add_recompute(std::vector<Key>& table) {
@@ -310,8 +319,10 @@ void add_run(std::vector<Key>& table) {
               "Steps of this job after which it stops with a checkpoint; 0: no limit."));
   table.push_back(integer("run.log_every", t, &Run::log_every, from(1, most), "steps",
                           "Steps from one line of output to the next."));
-  table.push_back(choice("run.communicator", t, &Run::communicator, {{"mpi", "mpi"}},
-                         "What carries messages between ranks."));
+  table.push_back(choice("run.communicator", t, &Run::communicator,
+                         {{"auto", "auto"}, {"mpi", "mpi"}, {"nccl", "nccl"}},
+                         "What carries arrays between ranks; \"auto\": \"nccl\" in device builds "
+                         "that have it, else \"mpi\"."));
   table.push_back(
       text("run.metrics", t, &Run::metrics, "File for one JSON object a step; empty: none."));
   table.push_back(

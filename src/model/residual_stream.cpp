@@ -7,7 +7,7 @@ using memory::Category;
 template <class T>
 ResidualStream<T>::ResidualStream(memory::Arenas& arenas, const GptShape& shape,
                                   const deck::Recompute& recompute, Index rows,
-                                  const TensorGroup<T>& group)
+                                  const TensorGroup<T>& group, Index places)
     : group_(group), own_rows_(rows), is_cut_(recompute.partition && group.size() > 1) {
   const Index width = shape.hidden;
   const auto take = [&](Category category, Index count) {
@@ -25,7 +25,12 @@ ResidualStream<T>::ResidualStream(memory::Arenas& arenas, const GptShape& shape,
       places_.push_back(take(i < shape.layers ? kept : Category::activations, rows));
     return;
   }
-  places_.assign(shape.layers + 1, take(Category::activations, rows));
+  std::vector<Matrix<T>> in_turn;
+  turns_ = on_host ? places : 1;
+  for (Index i = 0; i < turns_; ++i) in_turn.push_back(take(Category::activations, rows));
+  for (Index i = 0; i <= shape.layers; ++i)
+    places_.push_back(in_turn[static_cast<std::size_t>(i % turns_)]);
+  if (on_host && !arenas.measuring()) copies_.emplace();
   for (Index i = 0; i < shape.layers; ++i) {
     if (on_host) {
       on_host_.emplace_back(take(Category::offloaded, own_rows_).data(), own_rows_, width);
@@ -44,18 +49,42 @@ Matrix<T> ResidualStream<T>::own_part(Index i) const {
 }
 
 template <class T>
-void ResidualStream<T>::keep(const Execution& exec, Index i) const {
-  const auto block = static_cast<std::size_t>(i);
-  if (!on_host_.empty()) Kokkos::deep_copy(exec, on_host_[block], own_part(i));
-  if (!kept_.empty()) Kokkos::deep_copy(exec, kept_[block], own_part(i));
+void ResidualStream<T>::send(const Execution& exec, Index i) {
+  copies_->ready.mark(exec);
+  copies_->ready.hold(copies_->queue);
+  Kokkos::deep_copy(copies_->queue, on_host_[static_cast<std::size_t>(i)], own_part(i));
+  ended(i).mark(copies_->queue);
 }
 
 template <class T>
-void ResidualStream<T>::restore(const Execution& exec, Index i) const {
-  const auto block = static_cast<std::size_t>(i);
-  if (!on_host_.empty()) Kokkos::deep_copy(exec, own_part(i), on_host_[block]);
+void ResidualStream<T>::fetch(const Execution& exec, Index i) {
+  copies_->ready.mark(exec);
+  copies_->ready.hold(copies_->queue);
+  Kokkos::deep_copy(copies_->queue, own_part(i), on_host_[static_cast<std::size_t>(i)]);
+  ended(i).mark(copies_->queue);
+  copies_->arriving = i;
+}
+
+template <class T>
+void ResidualStream<T>::keep(const Execution& exec, Index i) {
+  if (!kept_.empty()) Kokkos::deep_copy(exec, kept_[static_cast<std::size_t>(i)], own_part(i));
+  if (!copies_) return;
+  copies_->arriving = -1;
+  send(exec, i);
+  // The block will write where its predecessor's input lay; with one place, over its own.
+  ended(i + 1).hold(exec);
+}
+
+template <class T>
+void ResidualStream<T>::restore(const Execution& exec, Index i) {
+  if (copies_) {
+    if (copies_->arriving != i) fetch(exec, i);
+    ended(i).hold(exec);
+    // The other place has served: the block after this one is through with it.
+    if (turns_ > 1 && i > 0) fetch(exec, i - 1);
+  }
   if (!is_cut_) return;
-  const T* own = kept_.empty() ? own_part(i).data() : kept_[block].data();
+  const T* own = kept_.empty() ? own_part(i).data() : kept_[static_cast<std::size_t>(i)].data();
   group_.all_gather(exec, own, at(i), comm::Purpose::checkpointed_activations);
 }
 

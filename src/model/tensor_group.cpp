@@ -51,7 +51,6 @@ void TensorGroup<T>::sum_own_rows(const Execution& exec, const Matrix<T>& partia
   const Index rows = partial.extent(0), width = partial.extent(1);
   const Index mine = first_row(rows, rank()), most = first_row(rows, 1);
   const Index piece = buffer_elements_ / size() / width;
-  exec.fence("kzero::model::partial_sums_ready");
   for (Index at = 0; at < most; at += piece) {
     const auto rows_of = [&](Index r) {
       return std::clamp<Index>(part_size(rows, size(), r) - at, 0, piece);
@@ -64,14 +63,14 @@ void TensorGroup<T>::sum_own_rows(const Execution& exec, const Matrix<T>& partia
           ConstSpan::of(partial.data() + (first_row(rows, r) + at) * width, rows_of(r) * width));
       receive.push_back(Span::of(buffer_ + r * count * width, count * width));
     }
-    link_.comm->all_to_all(std::move(send), std::move(receive), operation, Purpose::activations);
+    link_.comm->all_to_all(exec, std::move(send), std::move(receive), operation,
+                           Purpose::activations);
     const kernels::RankValues<T> values{buffer_, count * width,
                                         partial.data() + (mine + at) * width,
                                         static_cast<int>(size()), static_cast<int>(rank())};
     const auto n = static_cast<std::size_t>(count), w = static_cast<std::size_t>(width);
     kernels::sum_partial_rows<T>(exec, values, bias, addend ? addend + at * width : nullptr,
                                  Matrix<T>(own + at * width, n, w));
-    exec.fence("kzero::model::rows_summed");
   }
 }
 
@@ -80,23 +79,17 @@ void TensorGroup<T>::gather(const Execution& exec, const T* own, const Matrix<T>
                             Operation operation, Purpose purpose) const {
   const Index rows = all.extent(0), width = all.extent(1);
   const auto count = [&](Index r) { return part_size(rows, size(), r) * width; };
-  T* place = all.data() + first_row(rows, rank()) * width;
-  const auto extent = static_cast<std::size_t>(count(rank()));
-  exec.fence("kzero::model::own_rows_ready");
   std::vector<Span> receive;
   for (Index r = 0; r < size(); ++r)
     receive.push_back(Span::of(all.data() + first_row(rows, r) * width, count(r)));
-  if (place != own) Kokkos::deep_copy(exec, Vector<T>(place, extent), Vector<const T>(own, extent));
-  link_.comm->all_to_all(
-      std::vector<ConstSpan>(static_cast<std::size_t>(size()), ConstSpan::of(own, count(rank()))),
-      std::move(receive), operation, purpose);
+  link_.comm->all_gather(exec, ConstSpan::of(own, count(rank())), std::move(receive), purpose,
+                         operation);
 }
 
 template <class T>
 void TensorGroup<T>::exchange_own(const Execution& exec, float* all, Index count) const {
-  exec.fence("kzero::model::values_ready");
-  link_.comm->wait(comm::begin_gather<float>(*link_.comm, all, count, {0, count},
-                                             all + rank() * count, Purpose::activations));
+  link_.comm->wait(exec, comm::begin_gather<float>(exec, *link_.comm, all, count, {0, count},
+                                                   all + rank() * count, Purpose::activations));
 }
 
 template class TensorGroup<float>;

@@ -57,31 +57,49 @@ void apply(const tensor::Execution& exec, const deck::Optimizer& optimizer, cons
 
 template <class T>
 HostUpdater<T>::HostUpdater(memory::Arenas& arenas, Index bytes)
-    : elements_(bytes / 2 / static_cast<Index>(sizeof(T))),
-      gradient_(arenas.take<T>(memory::Category::offloaded, elements_)),
-      parameters_(arenas.take<T>(memory::Category::offloaded, elements_)) {}
+    : elements_(std::max<Index>(1, bytes / 2 / slots / static_cast<Index>(sizeof(T)))) {
+  for (Slot& slot : slots_) {
+    slot.gradient = arenas.take<T>(memory::Category::offloaded, elements_);
+    slot.parameters = arenas.take<T>(memory::Category::offloaded, elements_);
+  }
+  if (!arenas.measuring()) queue_.emplace(runtime::make_queue());
+}
+
+template <class T>
+void HostUpdater<T>::fetch(const Share<T>& share, Index at, Slot& slot) {
+  const auto count = static_cast<std::size_t>(count_at(share, at));
+  Kokkos::deep_copy(*queue_, Host(slot.gradient, count),
+                    tensor::Vector<const T>(share.gradient + at, count));
+  slot.fetched.mark(*queue_);
+}
 
 template <class T>
 void HostUpdater<T>::apply(const tensor::Execution& exec, const deck::Optimizer& optimizer,
-                           const Update& update, const Share<T>& share) const {
-  using Host = Kokkos::View<T*, Kokkos::HostSpace, Kokkos::MemoryUnmanaged>;
-  for (Index at = 0; at < share.end - share.begin; at += elements_) {
-    const auto count = static_cast<std::size_t>(std::min(elements_, share.end - share.begin - at));
+                           const Update& update, const Share<T>& share) {
+  ready_.mark(exec);
+  ready_.hold(*queue_);
+  const Index count = share.end - share.begin;
+  if (count > 0) fetch(share, 0, slots_[0]);
+  for (Index at = 0, turn = 0; at < count; at += elements_, turn = 1 - turn) {
+    Slot& slot = slots_[static_cast<std::size_t>(turn)];
+    if (at + elements_ < count)
+      fetch(share, at + elements_, slots_[static_cast<std::size_t>(1 - turn)]);
+    slot.fetched.wait();
+    slot.sent.wait();
     Share<T> part = share;
     part.begin = share.begin + at;
-    part.end = part.begin + static_cast<Index>(count);
-    part.gradient = gradient_;
-    part.parameters = parameters_;
+    part.end = part.begin + count_at(share, at);
+    part.gradient = slot.gradient;
+    part.parameters = slot.parameters;
     part.state = {share.state.master + at, share.state.first + at, share.state.second + at};
-    Kokkos::deep_copy(exec, Host(gradient_, count),
-                      tensor::Vector<const T>(share.gradient + at, count));
-    exec.fence("kzero::optim::gradient_on_host");
     for_each_part(optimizer, update, part, [](const auto& step, const auto& arrays, Index n) {
       kernels::adamw_on_host<T>(step, arrays, n);
     });
-    Kokkos::deep_copy(exec, tensor::Vector<T>(share.parameters + at, count),
-                      Host(parameters_, count));
-    exec.fence("kzero::optim::parameters_on_device");
+    const auto extent = static_cast<std::size_t>(part.end - part.begin);
+    Kokkos::deep_copy(*queue_, tensor::Vector<T>(share.parameters + at, extent),
+                      Host(slot.parameters, extent));
+    slot.sent.mark(*queue_);
+    slot.sent.hold(exec);
   }
 }
 

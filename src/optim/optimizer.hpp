@@ -2,9 +2,14 @@
 // acts on the ranges it is given and does not know how they came to be this rank's.
 #pragma once
 
+#include <algorithm>
+#include <array>
+#include <optional>
+
 #include "deck/config.hpp"
 #include "memory/arenas.hpp"
 #include "param/flat_layout.hpp"
+#include "runtime/event.hpp"
 #include "tensor/view.hpp"
 
 namespace kzero::optim {
@@ -43,21 +48,37 @@ void apply(const tensor::Execution& exec, const deck::Optimizer& optimizer, cons
            const Share<T>& share);
 
 /// The same with the state in host memory, updated by the host's cores (zero.offload = "host"):
-/// gradients come to the host and parameters go back a constant number of bytes at a time.
+/// gradients come to the host and parameters go back a constant number of bytes at a time, in two
+/// slots: one is copied while the other is computed with.
 template <class T>
 class HostUpdater {
  public:
   /// Takes `bytes` of memory for copies from the offloaded category.
   HostUpdater(memory::Arenas& arenas, Index bytes);
 
-  /// share.state lies in host memory, gradient and parameters on the device. Returns when the
-  /// parameters are there.
+  /// share.state lies in host memory, gradient and parameters on the device. What comes next on
+  /// `exec` sees the parameters.
   void apply(const tensor::Execution& exec, const deck::Optimizer& optimizer, const Update& update,
-             const Share<T>& share) const;
+             const Share<T>& share);
 
  private:
-  Index elements_;
-  T *gradient_, *parameters_;
+  using Host = Kokkos::View<T*, Kokkos::HostSpace, Kokkos::MemoryUnmanaged>;
+
+  struct Slot {
+    T *gradient = nullptr, *parameters = nullptr;
+    runtime::Event fetched, sent;
+  };
+  static constexpr Index slots = 2;
+
+  Index count_at(const Share<T>& share, Index at) const {
+    return std::min(elements_, share.end - share.begin - at);
+  }
+  void fetch(const Share<T>& share, Index at, Slot& slot);
+
+  Index elements_;  // of a slot
+  std::array<Slot, slots> slots_;
+  runtime::Event ready_;
+  std::optional<tensor::Execution> queue_;  // none while measuring
 };
 
 }  // namespace kzero::optim

@@ -96,18 +96,18 @@ std::string end_of_step(const train::Blueprint& b) {
 
 std::string trace(const deck::Config& config, const train::Blueprint& b) {
   const Index head = static_cast<Index>(b.table.size()) - 1;
+  const bool overlap = train::overlap_of(config) == comm::Overlap::yes;
   std::string text = fmt::format(
       "schedule of a micro-batch ({} a step), {} data-parallel ranks, ZeRO stage {}, "
       "prefetch_units {}, overlap {}\n"
       "P, G: parameters and gradient of a unit (0 {}, 1 to {} blocks, {} {}); x: residual stream; "
       "dx: its gradient; .n: version\n",
       b.micro_batches, b.layout.ranks(), config.zero.stage, config.zero.prefetch_units,
-      config.zero.overlap, b.table.front().name, head - 1, head, b.table.back().name);
+      overlap ? "on" : "off", b.table.front().name, head - 1, head, b.table.back().name);
   text += fmt::format("{:>4}  {:<8} {:>4}  {:<24} {:<18} {:<12} {:<12} {:<12} {:<10} {}\n", "op",
                       "pass", "unit", "reads", "writes", "after", "gathers", "lets go", "reduces",
                       "may move beside it");
-  for (std::size_t i = 0; i < b.training.trace().size(); ++i)
-    text += line(b.training, i, config.zero.overlap);
+  for (std::size_t i = 0; i < b.training.trace().size(); ++i) text += line(b.training, i, overlap);
   text += b.layout.ranks() == 1
               ? "one data-parallel rank: nothing is gathered or reduced\n"
               : "ranks meet: in every gather before its operation needs it, and in every "

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "base/error.hpp"
+#include "runtime/execution.hpp"
 #include "runtime/threads.hpp"
 
 namespace kzero::runtime {
@@ -22,6 +23,20 @@ void keep_freed_memory() {
   mallopt(M_MMAP_THRESHOLD, 1 << 30);
   mallopt(M_TRIM_THRESHOLD, 1 << 30);
   mallopt(M_TOP_PAD, 64 << 20);
+}
+
+/// One rank a device, by the rank on the node. A launcher may show each rank its own device alone;
+/// with more ranks than devices they share (run.communicator = "nccl" then refuses).
+Kokkos::InitializationSettings settings(Index threads, int node_rank) {
+  Kokkos::InitializationSettings settings;
+  settings.set_num_threads(static_cast<int>(threads)).set_disable_warnings(true);
+  const int devices = device_count();
+  if (devices > 0) {
+    settings.set_device_id(node_rank % devices);
+  } else {
+    settings.set_map_device_id_by("mpi_rank");
+  }
+  return settings;
 }
 
 }  // namespace
@@ -44,10 +59,7 @@ Session::Session(const SessionOptions& options) {
   threads_ = threads_per_rank(options.threads, node_size_).count;
   setenv("OMP_PROC_BIND", "false", 0);  // binding is the launcher's; also keeps Kokkos' hint away
   try {
-    Kokkos::initialize(Kokkos::InitializationSettings()
-                           .set_num_threads(static_cast<int>(threads_))
-                           .set_map_device_id_by("mpi_rank")
-                           .set_disable_warnings(true));
+    Kokkos::initialize(settings(threads_, node_rank_));
   } catch (const std::exception& problem) {
     fail(ExitCode::other, "no {} device to compute on: {}", Kokkos::DefaultExecutionSpace::name(),
          problem.what());

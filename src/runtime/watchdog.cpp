@@ -13,12 +13,9 @@ constexpr Seconds longest_pause{5};  // between looks; a look costs nothing
 }  // namespace
 
 Watchdog::Watchdog(double seconds, std::function<void(const Wait&)> alarm)
-    : limit_(seconds), alarm_(std::move(alarm)) {
-  if (seconds > 0) thread_ = std::thread([this] { watch(); });
-}
+    : limit_(seconds), alarm_(std::move(alarm)), thread_([this] { watch(); }) {}
 
 Watchdog::~Watchdog() {
-  if (!thread_.joinable()) return;
   {
     const std::lock_guard lock(mutex_);
     stopping_ = true;
@@ -28,14 +25,18 @@ Watchdog::~Watchdog() {
 }
 
 void Watchdog::watch() {
-  const Seconds pause = std::min(longest_pause, limit_ / 10);
+  const bool has_limit = limit_ > Seconds(0);
+  const Seconds pause = has_limit ? std::min(longest_pause, limit_ / 10) : longest_pause;
   std::unique_lock lock(mutex_);
-  while (!changed_.wait_for(lock, pause, [this] { return stopping_; })) {
-    const auto wait = longest_wait();
-    if (!wait || std::chrono::steady_clock::now() - wait->since < limit_) continue;
+  do {
+    const auto failed = failed_wait();
+    const auto wait = failed ? failed : longest_wait();
+    if (!wait) continue;
+    if (!failed && (!has_limit || std::chrono::steady_clock::now() - wait->since < limit_))
+      continue;
     alarm_(*wait);
     return;
-  }
+  } while (!changed_.wait_for(lock, pause, [this] { return stopping_; }));
 }
 
 }  // namespace kzero::runtime

@@ -1,5 +1,6 @@
 // Ends a run that waits in vain: a rank that has died without a word, hangs, or has taken another
-// way through the program leaves the others in an exchange that never ends.
+// way through the program leaves the others in an exchange that never ends; and one in which a
+// library meets an error while no thread calls it.
 #pragma once
 
 #include <condition_variable>
@@ -13,8 +14,8 @@ namespace kzero::runtime {
 
 class Watchdog {
  public:
-  /// Once a wait of this process has lasted for `seconds`, calls alarm(wait), once, on a thread of
-  /// its own. 0: never.
+  /// Once a wait of this process has lasted for `seconds` (0: none may), or has failed, calls
+  /// alarm(wait), once, on a thread of its own.
   Watchdog(double seconds, std::function<void(const Wait&)> alarm);
   ~Watchdog();
   Watchdog(const Watchdog&) = delete;

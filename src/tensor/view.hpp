@@ -3,18 +3,16 @@
 // feed-forward width, H heads, V vocabulary, L layers.
 #pragma once
 
-#include <Kokkos_Core.hpp>
-
 #include "base/float16.hpp"
 #include "base/types.hpp"
+#include "runtime/execution.hpp"
 
 namespace kzero::tensor {
 
-using Execution = Kokkos::DefaultExecutionSpace;
-using Memory = Execution::memory_space;
-using HostMemory = Kokkos::SharedHostPinnedSpace;  // as the arena of what is offloaded
-
-inline constexpr bool on_host = Kokkos::SpaceAccessibility<Kokkos::HostSpace, Memory>::accessible;
+using runtime::Execution;
+using runtime::HostMemory;
+using runtime::Memory;
+using runtime::on_host;
 
 template <class T>
 using Vector = Kokkos::View<T*, Kokkos::LayoutRight, Memory, Kokkos::MemoryUnmanaged>;

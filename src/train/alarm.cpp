@@ -24,6 +24,8 @@ std::string describe(const Wait& wait) {
       wait.rank >= 0 ? fmt::format("rank {}", wait.rank) : std::string("the ranks");
   const std::string when =
       step_now() >= 0 ? fmt::format("step {}", step_now()) : std::string("no step");
+  if (!wait.problem.empty())
+    return fmt::format("{} over group '{}' in {}: {}", wait.what, wait.group, when, wait.problem);
   return fmt::format(
       "{} over group '{}' in {}: has waited {} s for {} (run.watchdog). Ranks that do not report a "
       "wait are those that hang or are gone",

@@ -7,7 +7,7 @@ namespace kzero::train {
 namespace {
 
 zero::ScheduleOptions schedule_options(const deck::Config& config, const zero::Stage& stage) {
-  return {stage, config.zero.prefetch_units, config.zero.overlap};
+  return {stage, config.zero.prefetch_units, overlap_of(config) == comm::Overlap::yes};
 }
 
 }  // namespace

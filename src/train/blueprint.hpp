@@ -18,12 +18,14 @@ struct Machine {
 
 /// zero.overlap for who makes a communicator or a bucket.
 inline comm::Overlap overlap_of(const deck::Config& config) {
-  return config.zero.overlap ? comm::Overlap::yes : comm::Overlap::no;
+  if (config.zero.overlap == deck::Overlap::automatic)
+    return comm::moves_by_itself(config.run.communicator) ? comm::Overlap::yes : comm::Overlap::no;
+  return config.zero.overlap == deck::Overlap::on ? comm::Overlap::yes : comm::Overlap::no;
 }
 
 /// For the tensor group's communicator, which works while the data group's may be under way.
 inline comm::Overlap overlap_beside(const deck::Config& config) {
-  return config.zero.overlap ? comm::Overlap::beside : comm::Overlap::no;
+  return overlap_of(config) == comm::Overlap::yes ? comm::Overlap::beside : comm::Overlap::no;
 }
 
 struct Blueprint {

@@ -56,7 +56,8 @@ tensor::Vector<float> take_snapshot(memory::Arenas& arenas, const deck::Config& 
 }
 
 zero::GradientOptions gradient_options(const deck::Config& config, const Blueprint& blueprint) {
-  return {blueprint.stage, blueprint.adds_reduced, config.zero.bucket, overlap_of(config)};
+  return {blueprint.stage, blueprint.adds_reduced, config.zero.bucket, overlap_of(config),
+          config.zero.reduction};
 }
 
 }  // namespace

@@ -104,7 +104,7 @@ void TypedEngine<T>::parameters_from_master() {
     if (publishes()) last = buffers_.parameters.publish(u, exec, data_);
     ++u;
   }
-  data_.wait(last);
+  data_.wait(exec, last);
 }
 
 template <class T>
@@ -185,7 +185,7 @@ double TypedEngine<T>::train(const model::Batch& batch, const zero::MicroBatch& 
     buffers_.parameters.leave(moment);
     buffers_.gradients.leave(moment, micro, exec, data_);
   }
-  buffers_.gradients.finish(data_);
+  buffers_.gradients.finish(exec, data_);
   return losses;
 }
 
@@ -262,7 +262,7 @@ void TypedEngine<T>::update(const optim::Update& update) {
     if (publishes()) last = buffers_.parameters.publish(u, exec, data_);
     ++u;
   }
-  data_.wait(last);
+  data_.wait(exec, last);
 }
 
 template <class T>

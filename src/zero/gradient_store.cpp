@@ -15,8 +15,10 @@ GradientStore<T>::GradientStore(memory::Arenas& arenas, const param::FlatLayout&
       options_(options),
       rank_(rank),
       held_(arenas, Category::gradients, layout, options.stage.gradients),
-      bucket_(arenas, options.bucket, dtype_of<T>, layout, options.overlap),
+      bucket_(arenas, options.order == Order::library ? 0 : options.bucket, dtype_of<T>, layout,
+              options.overlap),
       units_(layout.units().size()) {
+  if (!arenas.measuring()) queue_.emplace();
   const bool replicated = options.stage.gradients == Placement::replicated;
   if (replicated) {
     units_ = held_.units();
@@ -57,8 +59,8 @@ void GradientStore<T>::leave(const Moment& moment, const MicroBatch& micro,
   for (const Index u : moment.complete) {
     T*& unit = units_[static_cast<std::size_t>(u)];
     under_way_.emplace_back(
-        exec, comm, bucket_, layout_->unit(u), unit, destination(u, micro),
-        wanted_everywhere && micro.last ? Result::everywhere : Result::scattered);
+        exec, *queue_, comm, bucket_, layout_->unit(u), unit, destination(u, micro),
+        wanted_everywhere && micro.last ? Result::everywhere : Result::scattered, options_.order);
     if (options_.stage.gradients == Placement::partitioned) unit = nullptr;
     // The bucket serves one unit at a time.
     if (options_.overlap == comm::Overlap::no || u != moment.complete.back()) end_reductions();
@@ -82,9 +84,9 @@ void GradientStore<T>::end_reductions() {
 }
 
 template <class T>
-void GradientStore<T>::finish(comm::Communicator& comm) {
+void GradientStore<T>::finish(const tensor::Execution& exec, comm::Communicator& comm) {
   end_reductions();
-  comm.wait(last_gather_);
+  comm.wait(exec, last_gather_);
 }
 
 template class GradientStore<float>;

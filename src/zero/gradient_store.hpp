@@ -3,6 +3,8 @@
 // lies in passing memory until it is reduced, and a rank keeps its piece of the sum.
 #pragma once
 
+#include <optional>
+
 #include "zero/flat_buffer.hpp"
 #include "zero/reduction.hpp"
 #include "zero/schedule.hpp"
@@ -14,6 +16,7 @@ struct GradientOptions {
   bool adds_reduced = false;  // every micro-batch is reduced, and owned sums are added in fp32
   Index bucket = 0;           // bytes
   comm::Overlap overlap = comm::Overlap::no;
+  Order order = Order::ranks;
 };
 
 /// Of the micro-batches of a step.
@@ -54,7 +57,7 @@ class GradientStore {
              comm::Communicator& comm);
 
   /// Ends all reductions. Collective.
-  void finish(comm::Communicator& comm);
+  void finish(const tensor::Execution& exec, comm::Communicator& comm);
 
  private:
   OwnedSum<T> destination(Index u, const MicroBatch& micro) const;
@@ -68,6 +71,7 @@ class GradientStore {
   FlatBuffer<float> sums_;  // of micro-batches; the held pieces themselves where they are fp32
   Bucket bucket_;
   std::vector<T*> units_;
+  std::optional<ReductionQueue> queue_;  // none while measuring
   std::vector<Reduction<T>> under_way_;
   comm::Ticket last_gather_ = 0;
 };

@@ -38,7 +38,8 @@ class ParameterStore {
 
  private:
   T* owned(Index u) const { return share(u, Placement::partitioned); }
-  comm::Ticket gather(Index u, T* unit, comm::Communicator& comm) const;
+  comm::Ticket gather(Index u, T* unit, const tensor::Execution& exec,
+                      comm::Communicator& comm) const;
 
   const param::FlatLayout* layout_;
   Index rank_;

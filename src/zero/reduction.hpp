@@ -1,9 +1,11 @@
 // The deterministic reduce-scatter of one unit's gradients: an all-to-all through the bucket, then
 // each owner adds the ranks' values in rank order in fp32. It sends what a ring sends, and its bits
-// depend on no library's algorithm.
+// depend on no library's algorithm. The library's own sum can be asked for by name.
 #pragma once
 
 #include "comm/gather.hpp"
+#include "deck/config.hpp"
+#include "runtime/event.hpp"
 #include "tensor/view.hpp"
 #include "zero/bucket.hpp"
 
@@ -21,32 +23,49 @@ struct OwnedSum {
 /// Whether the sum stays with its owner or goes to every rank.
 enum class Result { scattered, everywhere };
 
+/// Whose order sums take: the ranks', or whatever the library of collectives makes of it.
+using Order = deck::ReductionOrder;
+
+/// Where exchanges and sums take their turn beside the model's kernels.
+struct ReductionQueue {
+  tensor::Execution queue = runtime::make_queue();
+  runtime::Event written, summed;
+};
+
 template <class T>
 class Reduction {
  public:
-  /// Begins the exchange of `unit` [layout.padded], which has been written. All referenced things
-  /// must live until finish(). Collective over the communicator's group.
-  Reduction(const tensor::Execution& exec, comm::Communicator& comm, const Bucket& bucket,
-            const param::UnitLayout& layout, T* unit, const OwnedSum<T>& sum, Result result);
+  /// Begins the exchange of `unit` [layout.padded], as `exec` will have written it. All referenced
+  /// things must live until finish(); one reduction is under way on a queue at a time. Collective
+  /// over the communicator's group.
+  Reduction(const tensor::Execution& exec, ReductionQueue& queue, comm::Communicator& comm,
+            const Bucket& bucket, const param::UnitLayout& layout, T* unit, const OwnedSum<T>& sum,
+            Result result, Order order);
 
-  /// Ends the exchange and sums. With Result::everywhere the rounded pieces, which lie in the unit
-  /// itself, are on their way to every rank on return: the ticket says when they have arrived.
+  /// Ends the exchange and sums: `exec` sees the sums. With Result::everywhere the rounded pieces,
+  /// which lie in the unit itself, are on their way to every rank on return: the ticket says when
+  /// they have arrived.
   comm::Ticket finish();
 
  private:
   comm::Slice slice(Index number) const;
+  void sum_all();
   void begin(Index number);
   void add_up(Index number) const;
   comm::Ticket gather(Index number) const;
 
   const tensor::Execution* exec_;
+  ReductionQueue* queue_;
   comm::Communicator* comm_;
   const Bucket* bucket_;
   const param::UnitLayout* layout_;
   T* unit_;
   OwnedSum<T> sum_;
   Result result_;
+  Order order_;
   Index slices_ = 0;
+  bool summed_ = false;
+  comm::Ticket last_gather_ = 0;
   std::vector<comm::Ticket> tickets_;
 };
 

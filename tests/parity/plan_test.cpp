@@ -26,7 +26,8 @@ std::vector<deck::Config> decks() {
     config.model.tied_embeddings = false;
     config.model.feed_forward = 31;
     config.train.micro_batch = 2, config.train.global_batch = 4 * ranks;
-    config.zero.bucket = 509, config.zero.prefetch_units = 0, config.zero.overlap = false;
+    config.zero.bucket = 509, config.zero.prefetch_units = 0,
+    config.zero.overlap = deck::Overlap::off;
     every_stage(config);
     using deck::RecomputeMode;
     for (const auto& [stage, recompute] :

@@ -11,18 +11,19 @@ namespace {
 std::string describe(const deck::Zero& zero) {
   return "stage " + std::to_string(zero.stage) + ", bucket " + std::to_string(zero.bucket) +
          ", prefetch " + std::to_string(zero.prefetch_units) +
-         (zero.overlap ? ", overlap" : ", no overlap");
+         (zero.overlap == deck::Overlap::on ? ", overlap" : ", no overlap");
 }
 
 /// Buckets of sizes that divide nothing, and larger than any unit; depths from none to more than
 /// there are units. Two where cores are few.
 std::vector<deck::Zero> variants(Index stage) {
   if (has_few_cores()) {
-    return {{.stage = stage, .bucket = 3001, .prefetch_units = 1, .overlap = true},
-            {.stage = stage, .bucket = 1 << 20, .prefetch_units = 0, .overlap = false}};
+    return {
+        {.stage = stage, .bucket = 3001, .prefetch_units = 1, .overlap = deck::Overlap::on},
+        {.stage = stage, .bucket = 1 << 20, .prefetch_units = 0, .overlap = deck::Overlap::off}};
   }
   std::vector<deck::Zero> all;
-  for (const bool overlap : {false, true}) {
+  for (const auto overlap : {deck::Overlap::off, deck::Overlap::on}) {
     for (const auto& [bucket, prefetch] :
          {std::pair<Index, Index>{1 << 20, 1}, {509, 0}, {8191, 2}, {3001, 40}}) {
       if (stage < 3 && prefetch == 40) continue;  // prefetch means nothing there
@@ -92,7 +93,7 @@ TEST_P(Stages, LocalAccumulationGivesStages0And1TheSameBits) {
   const Outcome expected = train_outcome(config, group);
   config.zero.stage = 1;
   expect_same(train_outcome(config, group), expected, "stage 1");
-  config.zero.bucket = 509, config.zero.overlap = false;
+  config.zero.bucket = 509, config.zero.overlap = deck::Overlap::off;
   expect_same(train_outcome(config, group), expected, "stage 1, small bucket");
 }
 

@@ -57,7 +57,9 @@ class TensorParallel : public testing::TestWithParam<Dtype> {
     const Outcome expected = train_outcome(config, group);
     for (const Index stage : {0, 1, 2, 3}) {
       if (stage != 1 && has_few_cores()) continue;
-      config.zero = {.stage = stage, .bucket = 509, .overlap = stage % 2 == 1};
+      config.zero = {.stage = stage,
+                     .bucket = 509,
+                     .overlap = stage % 2 == 1 ? deck::Overlap::on : deck::Overlap::off};
       expect_same(train_outcome(config, group), expected, describe(config));
     }
     for (const Recompute& recompute : recompute_modes) {
@@ -171,7 +173,7 @@ std::vector<deck::Config> planned_decks() {
         config.model.sequence_parallel = false;
       }
       config.recompute = {};
-      config.zero.bucket = 509, config.zero.overlap = true;
+      config.zero.bucket = 509, config.zero.overlap = deck::Overlap::on;
       all.push_back(config);
     }
   }

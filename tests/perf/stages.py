@@ -20,7 +20,7 @@ def median_step(arguments, stage, overlap):
     with tempfile.TemporaryDirectory() as folder:
         metrics = os.path.join(folder, "metrics.jsonl")
         command = ["mpiexec", "-n", str(arguments.ranks), arguments.kzero, "train", arguments.deck, *arguments.overrides,
-                   f"zero.stage={stage}", f"zero.overlap={'true' if overlap else 'false'}", f"run.metrics={metrics}",
+                   f"zero.stage={stage}", f"zero.overlap={'on' if overlap else 'off'}", f"run.metrics={metrics}",
                    "run.peak_tflops=1", "checkpoint.folder="]
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL, env={**os.environ, "OMP_NUM_THREADS": "1"})
         with open(metrics) as lines:

@@ -75,11 +75,11 @@ inline deck::Config resolved(deck::Config config, Index ranks) {
 /// A process grid over a group's ranks and its communicators. Collective over the group.
 struct Links {
   Links(const grid::Group& group, comm::Overlap overlap, comm::Traffic& traffic,
-        Index tensor_ranks = 1)
+        Index tensor_ranks = 1, const std::string& name = "auto")
       : grid(copy_of(group), 0, tensor_ranks),
-        data(comm::make_communicator("mpi", overlap, grid.data(), traffic)),
+        data(comm::make_communicator(name, overlap, grid.data(), traffic)),
         tensor(comm::make_communicator(
-            "mpi", overlap == comm::Overlap::no ? comm::Overlap::no : comm::Overlap::beside,
+            name, overlap == comm::Overlap::no ? comm::Overlap::no : comm::Overlap::beside,
             grid.tensor(), traffic)) {}
 
   train::Peers peers() const { return {*data, *tensor, grid}; }
@@ -94,7 +94,8 @@ class Training {
   Training(const deck::Config& deck, const grid::Group& group,
            tensor::Backend backend = tensor::Backend::onednn)
       : config(resolved(deck, group.size())),
-        links(group, train::overlap_of(config), traffic, config.grid.tensor),
+        links(group, train::overlap_of(config), traffic, config.grid.tensor,
+              config.run.communicator),
         grid(links.grid),
         dataset(data::open_dataset(config.data, config.model.sequence, config.train.seed)),
         gemm(tensor::make_gemm(backend)),

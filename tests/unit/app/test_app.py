@@ -370,7 +370,7 @@ class Stops(LaunchTest):
                 self.expect(self.run_kzero("inspect", str(number), "--verify"), 0)
 
     def test_a_rank_that_hangs_ends_the_run_with_its_name(self):
-        for overlap in ("false", "true"):
+        for overlap in ("off", "on"):
             (self.folder / "metrics.jsonl").unlink(missing_ok=True)
             launch = self.start("run.watchdog=2s", "zero.stage=3", f"zero.overlap={overlap}", "checkpoint.folder=",
                                 "train.global_batch=6", ranks=3)

@@ -41,7 +41,7 @@ TEST(LargeMessage, DISABLED_OfMoreThan2GiBArrivesWhole) {
   std::vector<Span> receive(2);
   send[other] = {out.get(), sent, Dtype::fp32};
   receive[other] = {in.get(), received, Dtype::fp32};
-  comm->all_to_all(send, receive, Operation::all_gather, Purpose::parameters);
+  comm->all_to_all(Execution(), send, receive, Operation::all_gather, Purpose::parameters);
   Index wrong = 0;
   for (Index i = 0; i < received; ++i) wrong += in[i] != value_of(i);
   EXPECT_EQ(wrong, 0);

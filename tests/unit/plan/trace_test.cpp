@@ -24,9 +24,9 @@ std::string trace_of(deck::Zero zero, Index ranks) {
 }
 
 TEST(Trace, OfStage3SaysWhatIsGatheredAndWhatMovesBesideIt) {
-  EXPECT_EQ(trace_of({.stage = 3, .prefetch_units = 1, .overlap = true}, 2),
+  EXPECT_EQ(trace_of({.stage = 3, .prefetch_units = 1, .overlap = deck::Overlap::on}, 2),
             "schedule of a micro-batch (1 a step), 2 data-parallel ranks, ZeRO stage 3, "
-            "prefetch_units 1, overlap true\n"
+            "prefetch_units 1, overlap on\n"
             "P, G: parameters and gradient of a unit (0 embedding, 1 to 1 blocks, 2 head); x: "
             "residual stream; dx: its gradient; .n: version\n"
             " op pass unit reads writes after gathers lets go reduces may move beside it\n"
@@ -41,7 +41,7 @@ TEST(Trace, OfStage3SaysWhatIsGatheredAndWhatMovesBesideIt) {
 }
 
 TEST(Trace, OfOtherStagesGathersAfterTheUpdateOrNotAtAll) {
-  const std::string first = trace_of({.stage = 1, .overlap = false}, 4);
+  const std::string first = trace_of({.stage = 1, .overlap = deck::Overlap::off}, 4);
   EXPECT_NE(first.find("0 forward 0 P0 x0 - - - - -"), std::string::npos) << first;
   EXPECT_NE(first.find("new pieces are gathered while the next is updated"), std::string::npos);
   const std::string none = trace_of({.stage = 0}, 4);

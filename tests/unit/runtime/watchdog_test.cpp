@@ -43,6 +43,20 @@ TEST(Watchdog, OfNoTimeNeverAlarms) {
   std::this_thread::sleep_for(50ms);
 }
 
+// Last of the Watchdog's: a failure stays noted for the process's life.
+TEST(Watchdog, ReportsAFailureAtOnceAndBeforeAWait) {
+  std::promise<Wait> promise;
+  auto alarm = promise.get_future();
+  const Waiting waiting({"sum", "data", -1, std::chrono::steady_clock::now() - 1h});
+  note_failure({"all_gather of parameters", "data", -1, {}, "NCCL: unhandled system error"});
+  note_failure({"a later one", "data"});
+  Watchdog watchdog(1000, [&](const Wait& wait) { promise.set_value(wait); });
+  ASSERT_EQ(alarm.wait_for(20s), std::future_status::ready);
+  const Wait wait = alarm.get();
+  EXPECT_EQ(wait.what, "all_gather of parameters");
+  EXPECT_EQ(wait.problem, "NCCL: unhandled system error");
+}
+
 TEST(Wait, TheLongestIsTheOldestOfThoseThatLast) {
   EXPECT_FALSE(longest_wait());
   const Waiting first({"first", "a"});

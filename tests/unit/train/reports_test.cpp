@@ -16,17 +16,17 @@ TEST(Reports, CountedTrafficStandsBesideItsTheory) {
   for (Index step = 0; step < 2; ++step) {
     traffic.begin_step();
     traffic.add({"data", Operation::all_gather, Purpose::gradients}, 15, 60);
-    if (step == 1) traffic.add({"data", Operation::broadcast, Purpose::parameters}, 4, 16);
+    if (step == 1) traffic.add({"data", Operation::all_reduce, Purpose::parameters}, 4, 16);
     traffic.end_step();
   }
   const auto rows = train::counted(traffic, {{"data", "reduce_scatter", "gradients", 0, 0, 9, 36},
                                              {"data", "all_gather", "gradients", 0, 0, 15, 60}});
   ASSERT_EQ(rows.size(), 3U);
   for (const metrics::TrafficRow& row : rows) {
-    const Index elements = row.operation == "all_gather"  ? 15
-                           : row.operation == "broadcast" ? 4
-                                                          : 0;
-    const Index theory = row.operation == "all_gather" ? 15 : row.operation == "broadcast" ? 0 : 9;
+    const Index elements = row.operation == "all_gather"   ? 15
+                           : row.operation == "all_reduce" ? 4
+                                                           : 0;
+    const Index theory = row.operation == "all_gather" ? 15 : row.operation == "all_reduce" ? 0 : 9;
     EXPECT_EQ(row.elements_per_step, elements) << row.operation;
     EXPECT_EQ(row.bytes_per_step, 4 * elements) << row.operation;
     EXPECT_EQ(row.theory_elements_per_step, theory)

@@ -56,8 +56,10 @@ struct Case {
 
   void reduce(const OwnedSum<T>& sum, Result result) {
     const tensor::Execution exec;
-    zero::Reduction<T> reduction(exec, *comm, bucket, layout, unit.data(), sum, result);
-    comm->wait(reduction.finish());
+    ReductionQueue queue;
+    zero::Reduction<T> reduction(exec, queue, *comm, bucket, layout, unit.data(), sum, result,
+                                 Order::ranks);
+    comm->wait(exec, reduction.finish());
   }
 
   comm::Traffic traffic;

@@ -1,0 +1,215 @@
+#include "comm/nccl_communicator.hpp"
+
+#include <nccl.h>
+
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <cstring>
+#include <map>
+
+#include "base/error.hpp"
+#include "runtime/cuda_stream.hpp"
+#include "runtime/host_name.hpp"
+
+namespace kzero::comm {
+
+namespace {
+
+constexpr std::chrono::milliseconds time_between_looks{50};
+
+void check(ncclResult_t status, const char* what, const std::string& group) {
+  KZERO_REQUIRE(status == ncclSuccess, ExitCode::other, "{} over group '{}' failed: {}", what,
+                group, ncclGetErrorString(status));
+}
+
+ncclDataType_t type_of(Dtype dtype) {
+  switch (dtype) {
+    case Dtype::bf16:
+      return ncclBfloat16;
+    case Dtype::fp16:
+      return ncclFloat16;
+    default:
+      return ncclFloat32;
+  }
+}
+
+/// Names two ranks on one GPU; empty if there are none.
+std::string shared_device(const std::vector<std::string>& devices) {
+  std::map<std::string, int> owners;
+  int rank = 0;
+  for (const std::string& device : devices) {
+    const auto [owner, is_new] = owners.emplace(device, rank);
+    if (!is_new) return fmt::format("ranks {} and {} share {}", owner->second, rank, device);
+    ++rank;
+  }
+  return {};
+}
+
+/// NCCL would refuse it as well, but later and without names. Collective over the group.
+void require_own_devices(const grid::Group& group) {
+  const auto devices = group.gather(runtime::device_name() + " of " + runtime::host_name());
+  const std::string problem = group.broadcast(shared_device(devices));
+  KZERO_REQUIRE(problem.empty(), ExitCode::usage,
+                "run.communicator = \"nccl\" needs a GPU for each rank; of group '{}' {}. Start "
+                "fewer ranks a node, or set run.communicator = \"mpi\"",
+                group.name(), problem);
+}
+
+/// The root's new identity of a communicator, on every rank. Collective over the group.
+ncclUniqueId shared_id(const grid::Group& group) {
+  ncclUniqueId id{};
+  std::string bytes;
+  if (group.is_root()) {
+    check(ncclGetUniqueId(&id), "ncclGetUniqueId", group.name());
+    bytes.assign(id.internal, sizeof id.internal);
+  }
+  bytes = group.broadcast(bytes);
+  KZERO_EXPECT(bytes.size() == sizeof id.internal);
+  std::memcpy(id.internal, bytes.data(), bytes.size());
+  return id;
+}
+
+/// Whether the ranks' places lie one behind the other, all of one size: what ncclAllGather fills.
+bool is_one_array(const std::vector<Span>& places) {
+  for (std::size_t r = 1; r < places.size(); ++r) {
+    if (places[r].elements != places[0].elements) return false;
+    if (static_cast<std::byte*>(places[r].data) !=
+        static_cast<std::byte*>(places[r - 1].data) + places[0].bytes())
+      return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+NcclCommunicator::NcclCommunicator(const grid::Group& group, Traffic& traffic)
+    : Communicator(group, traffic) {
+  if (size() == 1) return;
+  require_own_devices(group);
+  for (Lane& lane : lanes_) {
+    check(ncclCommInitRank(&lane.handle, size(), shared_id(group), rank()), "ncclCommInitRank",
+          group.name());
+  }
+  watcher_ = std::jthread([this](const std::stop_token& stop) { watch(stop); });
+}
+
+NcclCommunicator::~NcclCommunicator() {
+  watcher_ = {};  // stops and joins
+  for (Lane& lane : lanes_) {
+    if (!lane.handle) continue;
+    const bool idle = !failed_ && std::ranges::all_of(lane.flights, &has_arrived);
+    idle ? ncclCommDestroy(lane.handle) : ncclCommAbort(lane.handle);
+  }
+}
+
+/// An error of the device stands for "no": destructors and the watching thread ask.
+bool NcclCommunicator::has_arrived(const Flight& flight) noexcept {
+  try {
+    return flight.arrived.reached();
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+template <class F>
+Ticket NcclCommunicator::fly(const Execution& queue, const Channel& channel, const F& enqueue) {
+  const Ticket number = lane_of(channel.operation);
+  Lane& lane = lanes_[number];
+  lane.ready.mark(queue);
+  lane.ready.hold(lane.queue);
+  enqueue(lane);
+  const std::lock_guard lock(mutex_);
+  Flight flight{++begun_ * lanes + number, {}, {describe(channel), channel.group}, nullptr};
+  if (!spare_events_.empty()) {
+    flight.arrived = std::move(spare_events_.back());
+    spare_events_.pop_back();
+  }
+  flight.arrived.mark(lane.queue);
+  flight.noted = std::make_unique<Waiting>(flight.wait);
+  lane.flights.push_back(std::move(flight));
+  return lane.flights.back().ticket;
+}
+
+void NcclCommunicator::wait(const Execution& queue, Ticket ticket) {
+  if (ticket == 0) return;
+  const std::lock_guard lock(mutex_);
+  const auto& flights = lanes_[ticket % lanes].flights;
+  const auto flight = std::ranges::find(flights, ticket, &Flight::ticket);
+  if (flight != flights.end()) flight->arrived.hold(queue);  // else it has arrived
+}
+
+Ticket NcclCommunicator::begin(const Execution& queue, std::vector<ConstSpan> send,
+                               std::vector<Span> receive, const Channel& channel) {
+  return fly(queue, channel, [&](const Lane& lane) {
+    const auto stream = runtime::stream_of(lane.queue);
+    check(ncclGroupStart(), "ncclGroupStart", group_.name());
+    for (int step = 1; step < size(); ++step) {
+      const int to = (rank() + step) % size(), from = (rank() - step + size()) % size();
+      const auto& [out, sent, out_type] = send[to];
+      const auto& [in, received, in_type] = receive[from];
+      if (sent > 0) {
+        check(ncclSend(out, static_cast<std::size_t>(sent), type_of(out_type), to, lane.handle,
+                       stream),
+              "ncclSend", group_.name());
+      }
+      if (received > 0) {
+        check(ncclRecv(in, static_cast<std::size_t>(received), type_of(in_type), from, lane.handle,
+                       stream),
+              "ncclRecv", group_.name());
+      }
+    }
+    check(ncclGroupEnd(), "ncclGroupEnd", group_.name());
+  });
+}
+
+// A ring or tree passes a node's boundary less often than pairs do, and moves the same bits.
+Ticket NcclCommunicator::gather(const Execution& queue, ConstSpan mine, std::vector<Span> receive,
+                                const Channel& channel) {
+  if (!is_one_array(receive)) return Communicator::gather(queue, mine, std::move(receive), channel);
+  return fly(queue, channel, [&](const Lane& lane) {
+    check(ncclAllGather(mine.data, receive[0].data, static_cast<std::size_t>(mine.elements),
+                        type_of(mine.dtype), lane.handle, runtime::stream_of(lane.queue)),
+          "ncclAllGather", group_.name());
+  });
+}
+
+Ticket NcclCommunicator::library_sum(const Execution& queue, ConstSpan all, Span own,
+                                     const Channel& channel) {
+  return fly(queue, channel, [&](const Lane& lane) {
+    check(
+        ncclReduceScatter(all.data, own.data, static_cast<std::size_t>(own.elements),
+                          type_of(own.dtype), ncclSum, lane.handle, runtime::stream_of(lane.queue)),
+        "ncclReduceScatter", group_.name());
+  });
+}
+
+/// Takes down what has arrived, so that the watchdog sees what has not, and reports what NCCL meets
+/// behind the host's back.
+void NcclCommunicator::watch(const std::stop_token& stop) {
+  std::mutex sleep;
+  std::condition_variable_any woken;
+  while (!stop.stop_requested() && !failed_) {
+    for (Lane& lane : lanes_) look_at(lane);
+    std::unique_lock lock(sleep);
+    woken.wait_for(lock, stop, time_between_looks, [] { return false; });
+  }
+}
+
+void NcclCommunicator::look_at(Lane& lane) {
+  const std::lock_guard lock(mutex_);
+  while (!lane.flights.empty() && has_arrived(lane.flights.front())) {
+    spare_events_.push_back(std::move(lane.flights.front().arrived));
+    lane.flights.pop_front();
+  }
+  ncclResult_t status = ncclSuccess;
+  if (ncclCommGetAsyncError(lane.handle, &status) == ncclSuccess &&
+      (status == ncclSuccess || status == ncclInProgress))
+    return;
+  Wait wait = lane.flights.empty() ? Wait{"no exchange", group_.name()} : lane.flights.front().wait;
+  wait.problem = std::string("NCCL: ") + ncclGetErrorString(status);
+  failed_ = true;
+  note_failure(std::move(wait));
+}
+
+}  // namespace kzero::comm

@@ -1,0 +1,35 @@
+// Pinned host memory through which device data passes to an MPI library that cannot read it.
+#pragma once
+
+#include "comm/communicator.hpp"
+
+namespace kzero::comm {
+
+/// What memory an MPI library can send from: the host's alone, or the device's too.
+enum class Reach { host, device };
+
+/// Of the MPI library at hand, for this build's device: where kernels run on the host, all memory
+/// is in reach.
+Reach mpi_reach();
+
+/// Room for a piece to send and one to receive, on a queue of its own. What it holds, two pieces a
+/// communicator, is in no category of the ledger.
+class Staging {
+ public:
+  explicit Staging(Index piece_bytes);
+
+  /// A copy in host memory of a piece, until the next call.
+  ConstSpan bring(const ConstSpan& piece);
+  /// Where to receive what belongs into `piece`.
+  Span room(const Span& piece) const;
+  /// Copies what lies there into `piece`.
+  void take(const Span& piece);
+
+ private:
+  using HostBytes = Kokkos::View<std::byte*, runtime::HostMemory>;
+
+  Execution queue_;
+  HostBytes out_, in_;
+};
+
+}  // namespace kzero::comm

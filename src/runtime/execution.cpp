@@ -1,0 +1,13 @@
+#include "runtime/execution.hpp"
+
+namespace kzero::runtime {
+
+Execution make_queue() {
+  if constexpr (on_host) {
+    return {};
+  } else {
+    return Kokkos::Experimental::partition_space(Execution(), 1)[0];
+  }
+}
+
+}  // namespace kzero::runtime

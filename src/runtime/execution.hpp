@@ -1,0 +1,21 @@
+// Where kernels run and on which queues: the one definition that everything above shares.
+#pragma once
+
+#include <Kokkos_Core.hpp>
+
+namespace kzero::runtime {
+
+using Execution = Kokkos::DefaultExecutionSpace;
+using Memory = Execution::memory_space;
+using HostMemory = Kokkos::SharedHostPinnedSpace;  // which a device reads and writes as well
+
+inline constexpr bool on_host = Kokkos::SpaceAccessibility<Kokkos::HostSpace, Memory>::accessible;
+
+/// A queue beside the default one, whose work goes on at the same time: a stream of its own on
+/// devices; hosts, which finish work before they enqueue more, have just the one.
+Execution make_queue();
+
+/// Devices that this process sees; 0 where there are none or nobody knows.
+int device_count();
+
+}  // namespace kzero::runtime

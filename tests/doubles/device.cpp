@@ -1,0 +1,97 @@
+// In place of src/runtime/device_*.cpp: kernels run at once, as on any host, but what libraries
+// enqueue may wait until a queue holds an event that was marked behind it.
+#include "doubles/device.hpp"
+
+#include <mpi.h>
+
+#include <deque>
+#include <map>
+#include <mutex>
+
+#include "runtime/cuda_stream.hpp"
+#include "runtime/event.hpp"
+
+namespace {
+
+struct Stream {
+  std::deque<std::function<void()>> calls;
+  std::size_t enqueued = 0, done = 0;
+};
+
+std::string device;
+auto when = kzero::doubles::Calls::at_once;
+std::recursive_mutex mutex;  // a watching thread asks what is done
+std::map<void*, Stream> streams;
+
+void run(Stream& stream, std::size_t up_to) {
+  while (stream.done < up_to) {
+    const auto call = std::move(stream.calls.front());
+    stream.calls.pop_front();
+    call();
+    const std::lock_guard lock(mutex);
+    ++stream.done;
+  }
+}
+
+}  // namespace
+
+namespace kzero::doubles {
+
+void set_calls(Calls value) { when = value; }
+void set_device_name(const char* name) { device = name; }
+
+void enqueue(void* stream, std::function<void()> call) {
+  const std::unique_lock lock(mutex);
+  Stream& s = streams[stream];
+  s.calls.push_back(std::move(call));
+  ++s.enqueued;
+  if (when == Calls::at_once) run(s, s.enqueued);
+}
+
+}  // namespace kzero::doubles
+
+namespace kzero::runtime {
+
+struct Event::Handle {
+  Stream* stream;
+  std::size_t calls;
+};
+
+Event::Event() = default;
+Event::~Event() = default;
+Event::Event(Event&&) noexcept = default;
+Event& Event::operator=(Event&&) noexcept = default;
+
+void Event::mark(const Execution& queue) {
+  const std::lock_guard lock(mutex);
+  Stream& stream = streams[stream_of(queue)];
+  handle_ = std::make_unique<Handle>(Handle{&stream, stream.enqueued});
+}
+
+// What comes next on the queue is a kernel, which runs at once, or a call that this thread makes.
+void Event::hold(const Execution&) const { wait(); }
+
+bool Event::reached() const {
+  const std::lock_guard lock(mutex);
+  return !handle_ || handle_->stream->done >= handle_->calls;
+}
+
+void Event::wait() const {
+  if (handle_) run(*handle_->stream, handle_->calls);
+}
+
+Execution make_queue() { return Kokkos::Experimental::partition_space(Execution(), 1)[0]; }
+
+int device_count() { return 0; }
+
+cudaStream_t stream_of(const Execution& queue) {
+  return reinterpret_cast<cudaStream_t>(queue.impl_internal_space_instance());
+}
+
+std::string device_name() {
+  int rank = 0;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  return device.empty() ? "device " + std::to_string(rank) : device;
+}
+
+}  // namespace kzero::runtime
