@@ -13,7 +13,7 @@ constexpr Index rows = 7, width = 5, layers = 5;
 GptShape shape() {
   deck::Model model;
   model.layers = layers, model.hidden = width, model.heads = 1, model.vocab = 11;
-  return {model, {}};
+  return GptShape(model, {});
 }
 
 /// A stream whose blocks' inputs go to the host, with room for `places` of them on the device.
