@@ -18,7 +18,7 @@ namespace kzero::checkpoint {
 namespace {
 
 /// Read at once where a checksum is taken: small enough for the second-level cache.
-constexpr Index chunk_bytes = Index{1} << 20;
+constexpr Index chunk_bytes = Index{1} << 18;
 
 class Descriptor {
  public:
@@ -137,18 +137,6 @@ std::uint64_t InputFile::checksum(std::span<const Region> regions) const {
       digest.update(std::span(buffer).first(count));
       at += count;
     }
-  }
-  return digest.value();
-}
-
-std::uint64_t InputFile::read_and_checksum(Index offset, std::span<std::byte> to) const {
-  Digest digest;
-  while (!to.empty()) {
-    const Index count = read(offset, to.first(std::min(std::ssize(to), chunk_bytes)));
-    if (count == 0) break;
-    digest.update(to.first(count));
-    to = to.subspan(count);
-    offset += count;
   }
   return digest.value();
 }

@@ -55,9 +55,6 @@ class InputFile {
   /// a small buffer.
   std::uint64_t checksum(std::span<const Region> regions) const;
 
-  /// As read(), but returns the checksum of the bytes there were, taken while they are in cache.
-  std::uint64_t read_and_checksum(Index offset, std::span<std::byte> to) const;
-
  private:
   std::string path_;
   int id_;

@@ -1,5 +1,6 @@
 #include "checkpoint/parameter_hash.hpp"
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
 
@@ -22,6 +23,20 @@ std::uint64_t mix(std::uint64_t place, float master, float first_moment, float s
   return x ^ (x >> 29);
 }
 
+/// Of `count` elements of the piece's arrays, from `first` on, that lie one behind the other in the
+/// parameter from `place` on.
+std::uint64_t sum_of_mixes(const Piece& piece, Index first, Index count, std::uint64_t place) {
+  const float* master = piece.master.data() + first;
+  const float* first_moment = piece.first_moment.data() + first;
+  const float* second_moment = piece.second_moment.data() + first;
+  const auto elements = static_cast<std::uint64_t>(count);
+  std::uint64_t sum = 0;
+  for (std::uint64_t i = 0; i < elements; ++i) {
+    sum += mix(place + i * step_of_place, master[i], first_moment[i], second_moment[i]);
+  }
+  return sum;
+}
+
 }  // namespace
 
 Positions positions_of(const std::vector<Parameter>& parameters) {
@@ -32,23 +47,29 @@ Positions positions_of(const std::vector<Parameter>& parameters) {
   return positions;
 }
 
-std::uint64_t hash_of(const Piece& piece, Index position) {
-  const std::uint64_t key = static_cast<std::uint64_t>(position + 1) * second_mixer;
-  const float* master = piece.master.data();
-  const float* first = piece.first_moment.data();
-  const float* second = piece.second_moment.data();
-  std::uint64_t sum = 0;
-  for (const Range& range : piece.ranges) {
-    const std::uint64_t place = key + static_cast<std::uint64_t>(range.begin) * step_of_place;
-    const auto count = static_cast<std::uint64_t>(range.count);
-    for (std::uint64_t i = 0; i < count; ++i) {
-      sum += mix(place + i * step_of_place, master[i], first[i], second[i]);
-    }
-    master += count;
-    first += count;
-    second += count;
+PieceHash::PieceHash(const Piece& piece, Index position)
+    : piece_(piece), key_(static_cast<std::uint64_t>(position + 1) * second_mixer) {}
+
+void PieceHash::add(Index count) {
+  while (count > 0) {
+    const Range& range = piece_.ranges[range_];
+    const Index now = std::min(count, range.count - in_range_);
+    sum_ +=
+        sum_of_mixes(piece_, added_, now,
+                     key_ + static_cast<std::uint64_t>(range.begin + in_range_) * step_of_place);
+    count -= now;
+    added_ += now;
+    in_range_ += now;
+    if (in_range_ < range.count) continue;
+    ++range_;
+    in_range_ = 0;
   }
-  return sum;
+}
+
+std::uint64_t hash_of(const Piece& piece, Index position) {
+  PieceHash hash(piece, position);
+  hash.add(elements_of(piece.ranges));
+  return hash.value();
 }
 
 std::uint64_t sum_of_hashes(const grid::Group& world, std::uint64_t mine) {

@@ -18,9 +18,28 @@ namespace kzero::checkpoint {
 using Positions = std::unordered_map<std::string, Index>;
 Positions positions_of(const std::vector<Parameter>& parameters);
 
-/// The sum modulo 2^64, over the piece's elements, of a mix of parameter, state, place and bits.
+/// The sum modulo 2^64, over a piece's elements, of a mix of parameter, state, place and bits.
 /// Sums over pieces that hold each element once are the same for every cut. A change of one element
-/// always changes it.
+/// always changes it. Takes the elements in turn, as they become known.
+class PieceHash {
+ public:
+  /// All arrays have room; `piece` must outlive the object. `position` is the parameter's.
+  PieceHash(const Piece& piece, Index position);
+
+  /// Of the next `count` elements of all three arrays.
+  void add(Index count);
+  std::uint64_t value() const { return sum_; }
+
+ private:
+  const Piece& piece_;
+  std::uint64_t key_;
+  std::size_t range_ = 0;  // that is under way
+  Index in_range_ = 0;     // elements of it that were added
+  Index added_ = 0;
+  std::uint64_t sum_ = 0;
+};
+
+/// Of the whole piece.
 std::uint64_t hash_of(const Piece& piece, Index position);
 
 /// The sum over the ranks on the root; 0 elsewhere. Collective over `world`.

@@ -84,14 +84,23 @@ void plan_range(const Found& from, const std::vector<Source>& sources, const Pie
   }
 }
 
-bool is_filled(const Found& from, const Piece& wanted) {
+/// What the search has filled of this piece in this memory; null for nothing.
+const Filled* filled_of(const Found& from, const Piece& wanted) {
   const auto same_place = [](std::span<float> a, std::span<float> b) {
     return a.data() == b.data() && a.size() == b.size();
   };
-  return std::ranges::any_of(from.filled, [&](const Piece& piece) {
+  const auto filled = std::ranges::find_if(from.filled, [&](const Filled& candidate) {
+    const Piece& piece = candidate.piece;
     return std::ranges::equal(piece.states(), wanted.states(), same_place) &&
            piece.parameter == wanted.parameter && piece.ranges == wanted.ranges;
   });
+  return filled == from.filled.end() ? nullptr : &*filled;
+}
+
+/// Taken while the search filled the piece, or now.
+std::uint64_t hash_of_loaded(const Found& from, const Piece& piece, Index position) {
+  const Filled* filled = filled_of(from, piece);
+  return filled != nullptr ? filled->hash : hash_of(piece, position);
 }
 
 Plan plan_of(const Found& from, std::span<const Piece> wanted) {
@@ -99,7 +108,7 @@ Plan plan_of(const Found& from, std::span<const Piece> wanted) {
   const Positions positions = positions_of(from.manifest.parameters);
   const auto held = pieces_by_parameter(from.manifest);
   for (const Piece& piece : wanted) {
-    if (is_filled(from, piece)) continue;
+    if (filled_of(from, piece) != nullptr) continue;
     const Index elements = elements_of(piece.ranges);
     for (const auto state : piece.states()) {
       KZERO_REQUIRE(state.empty() || static_cast<Index>(state.size()) == elements, ExitCode::other,
@@ -186,7 +195,9 @@ void require_saved_values(const grid::Group& world, const Found& found,
                           std::span<const Piece> mine) {
   const Positions positions = positions_of(found.manifest.parameters);
   std::uint64_t hash = 0;
-  for (const Piece& piece : mine) hash += hash_of(piece, positions.at(piece.parameter));
+  for (const Piece& piece : mine) {
+    hash += hash_of_loaded(found, piece, positions.at(piece.parameter));
+  }
   const std::uint64_t sum = sum_of_hashes(world, hash);
   grid::together(world, [&] {
     if (!world.is_root()) return;

@@ -19,6 +19,7 @@ void read(const Found& from, std::span<const Piece> wanted);
 
 /// Throws Error(files) unless the values of all ranks' pieces, which hold each element of the
 /// checkpoint once, have the hash of the manifest: a check of the way from any grid to any other.
+/// Of arrays that the search has filled, which must be untouched since, it took the hash.
 /// Collective over `world`.
 void require_saved_values(const grid::Group& world, const Found& found,
                           std::span<const Piece> mine);

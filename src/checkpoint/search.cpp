@@ -82,7 +82,7 @@ std::optional<Found> newest(const grid::Group& world, const fs::path& folder,
       Targets targets(wanted, found.manifest.parameters);
       const auto damage = shared_verification(world, path, found.manifest, targets);
       if (damage.empty()) {
-        found.filled = targets.taken();
+        found.filled = targets.filled();
         return found;
       }
       problems.insert(problems.end(), damage.begin(), damage.end());

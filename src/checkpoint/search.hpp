@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "checkpoint/manifest.hpp"
+#include "checkpoint/targets.hpp"
 #include "grid/group.hpp"
 
 namespace kzero::checkpoint {
@@ -15,8 +16,7 @@ namespace kzero::checkpoint {
 struct Found {
   std::filesystem::path path;
   Manifest manifest;
-  std::vector<Piece>
-      filled{};  // of the pieces that this rank wanted: read() leaves them as they are
+  std::vector<Filled> filled{};  // of what this rank wanted: read() leaves it as it is
 };
 
 /// The newest complete checkpoint in `folder` (or `folder` itself, if it is one) whose files all

@@ -8,11 +8,10 @@ namespace kzero::checkpoint {
 
 namespace {
 
-/// An array that is empty is not wanted; one of another size is read()'s to refuse.
+/// Where an array is not wanted there is no hash; one of another size is read()'s to refuse.
 bool has_room(const Piece& piece, Index elements) {
-  return std::ranges::all_of(piece.states(), [&](const std::span<float> state) {
-    return state.empty() || std::ssize(state) == elements;
-  });
+  return std::ranges::all_of(
+      piece.states(), [&](const std::span<float> state) { return std::ssize(state) == elements; });
 }
 
 }  // namespace
@@ -30,7 +29,9 @@ const Piece* Targets::take(const StoredPiece& stored) {
   const auto [begin, end] = by_parameter_.equal_range(stored.parameter);
   for (auto target = begin; target != end; ++target) {
     if (target->second.runs != stored.runs) continue;
-    return &taken_.emplace_back(*target->second.piece);
+    const Piece* piece = target->second.piece;
+    by_parameter_.erase(target);
+    return piece;
   }
   return nullptr;
 }

@@ -2,6 +2,7 @@
 // that is wanted as it is goes to its place while its checksum is taken, and is read once.
 #pragma once
 
+#include <cstdint>
 #include <span>
 #include <unordered_map>
 #include <vector>
@@ -11,18 +12,25 @@
 
 namespace kzero::checkpoint {
 
+/// A wanted piece that has its values, and their hash_of().
+struct Filled {
+  Piece piece;
+  std::uint64_t hash = 0;
+};
+
 class Targets {
  public:
   Targets() = default;
   /// `wanted` must outlive the object.
   Targets(std::span<const Piece> wanted, const std::vector<Parameter>& parameters);
 
-  /// The wanted piece of the stored one's elements in their order, for the caller to fill; none
-  /// where it has to be put together from several, or has no room for all.
+  /// The wanted piece of the stored one's elements in their order, for the caller to fill and
+  /// put(); each is given out once. None where it has to be put together from several, or has no
+  /// room for all elements of all arrays.
   const Piece* take(const StoredPiece& stored);
+  void put(const Filled& filled) { filled_.push_back(filled); }
 
-  /// All that were given out.
-  const std::vector<Piece>& taken() const { return taken_; }
+  const std::vector<Filled>& filled() const { return filled_; }
 
  private:
   struct Target {
@@ -31,7 +39,7 @@ class Targets {
   };
 
   std::unordered_multimap<Index, Target> by_parameter_;
-  std::vector<Piece> taken_;
+  std::vector<Filled> filled_;
 };
 
 }  // namespace kzero::checkpoint

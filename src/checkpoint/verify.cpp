@@ -1,13 +1,18 @@
 #include "checkpoint/verify.hpp"
 
 #include <algorithm>
+#include <array>
 
 #include "base/checksum.hpp"
 #include "base/error.hpp"
+#include "checkpoint/parameter_hash.hpp"
 
 namespace kzero::checkpoint {
 
 namespace {
+
+/// Of one array: three of them stay in the second-level cache.
+constexpr Index block_elements = Index{1} << 16;
 
 Index bytes_of(const StoredPiece& piece) {
   return elements_of(piece.runs) * static_cast<Index>(sizeof(float));
@@ -21,10 +26,41 @@ std::vector<Region> regions_of(const Shard& shard) {
   return regions;
 }
 
-/// Of one of a piece's arrays; fills its target, if it has one.
-std::uint64_t checksum_of(const InputFile& file, Region region, std::span<float> target) {
-  if (target.empty()) return file.checksum(std::span(&region, 1));
-  return file.read_and_checksum(region.offset, std::as_writable_bytes(target));
+using Checksums = std::array<std::uint64_t, state_count>;
+
+Checksums checksums_of(const InputFile& file, const StoredPiece& stored) {
+  Checksums checksums;
+  for (std::size_t s = 0; s < state_count; ++s) {
+    const Region region{stored.offsets[s], bytes_of(stored)};
+    checksums[s] = file.checksum(std::span(&region, 1));
+  }
+  return checksums;
+}
+
+/// Reads elements [begin, begin + block's size) of one of a piece's arrays.
+void read_block(const InputFile& file, Index offset, Index begin, std::span<float> block,
+                Digest& digest) {
+  const auto bytes = std::as_writable_bytes(block);
+  digest.update(bytes.first(file.read(offset + begin * static_cast<Index>(sizeof(float)), bytes)));
+}
+
+/// Puts a piece where it is wanted, a block of all three arrays at a time: the block's checksums
+/// and hash are taken while it is in cache and the kernel reads ahead.
+Checksums fill(const InputFile& file, const StoredPiece& stored, const Piece& target,
+               Targets& targets) {
+  std::array<Digest, state_count> digests;
+  PieceHash hash(target, stored.parameter);
+  const auto states = target.states();
+  const Index elements = elements_of(stored.runs);
+  for (Index begin = 0; begin < elements; begin += block_elements) {
+    const Index count = std::min(block_elements, elements - begin);
+    for (std::size_t s = 0; s < state_count; ++s) {
+      read_block(file, stored.offsets[s], begin, states[s].subspan(begin, count), digests[s]);
+    }
+    hash.add(count);
+  }
+  targets.put({target, hash.value()});
+  return {digests[0].value(), digests[1].value(), digests[2].value()};
 }
 
 /// Consecutive pieces, so that a slice is read from one end to the other.
@@ -63,15 +99,14 @@ std::vector<std::string> damage_of(const InputFile& file, const std::filesystem:
   std::vector<std::string> problems;
   for (const StoredPiece& piece : pieces) {
     const Piece* target = targets.take(piece);
+    const Checksums found =
+        target == nullptr ? checksums_of(file, piece) : fill(file, piece, *target, targets);
     for (std::size_t s = 0; s < state_count; ++s) {
-      const std::uint64_t found =
-          checksum_of(file, {piece.offsets[s], bytes_of(piece)},
-                      target == nullptr ? std::span<float>() : target->states()[s]);
-      if (found == piece.checksums[s]) continue;
+      if (found[s] == piece.checksums[s]) continue;
       problems.push_back(
           fmt::format("{}: dataset {}/{} is damaged (checksum {}, its manifest says {})",
                       path.string(), parameters[piece.parameter].name, state_names[s],
-                      format_checksum(found), format_checksum(piece.checksums[s])));
+                      format_checksum(found[s]), format_checksum(piece.checksums[s])));
     }
   }
   return problems;

@@ -1,6 +1,7 @@
 // What the search for a checkpoint fills on its way is right, and is not read again.
 #include "checkpoint/targets.hpp"
 
+#include "checkpoint/parameter_hash.hpp"
 #include "unit/checkpoint/support.hpp"
 
 namespace kzero::checkpoint {
@@ -58,7 +59,60 @@ TEST_F(TargetsTest, PiecesOfAnotherCutAreReadAfterTheSearch) {
   Share columns = column_share(model, world.rank(), world.size());
   const auto found = search(columns.pieces);
   ASSERT_TRUE(found) << all_of(problems);
-  EXPECT_EQ(std::ranges::count(found->filled, "wte.weight", &Piece::parameter), 0);
+  EXPECT_TRUE(std::ranges::none_of(
+      found->filled, [](const Filled& filled) { return filled.piece.parameter == "wte.weight"; }));
+}
+
+TEST_F(TargetsTest, PiecesOfManyBlocksAreFilledWithTheirHash) {
+  const std::vector<Parameter> large{{"wte.weight", {331, 1009}}, {"wpe.weight", {211, 640}}};
+  Index step = 0;
+  for (const auto cut : {flat_share, column_share}) {
+    const Share saved = filled(cut(large, world.rank(), world.size()), large, ++step);
+    write(world, folder, manifest_at(step, large), saved.pieces, 0);
+    Share back = cut(large, world.rank(), world.size());
+    const auto found = search(back.pieces);
+    ASSERT_TRUE(found) << all_of(problems);
+    EXPECT_EQ(found->filled.size(), back.pieces.size());
+    EXPECT_EQ(wrong_values(back, large, step), 0);
+    const Positions positions = positions_of(large);
+    for (const auto& [piece, hash] : found->filled) {
+      EXPECT_EQ(hash, hash_of(piece, positions.at(piece.parameter))) << piece.parameter;
+    }
+    require_saved_values(world, *found, back.pieces);
+  }
+}
+
+TEST_F(TargetsTest, FilledPiecesThatAreNotWhatWasSavedAreRefused) {
+  save(world, folder, 10, 0);
+  on_root([&] {
+    Manifest manifest = read_manifest(folder / "step_00000010");
+    ++manifest.parameter_hash;
+    write_manifest(folder / "step_00000010", manifest);
+  });
+  Share back = mine();
+  const auto found = search(back.pieces);
+  ASSERT_TRUE(found) << all_of(problems);
+  EXPECT_EQ(found->filled.size(), back.pieces.size());
+  const std::string text =
+      error_of(ExitCode::files, [&] { require_saved_values(world, *found, back.pieces); });
+  EXPECT_TRUE(contains(text, "step_00000010: what was loaded has the hash")) << text;
+}
+
+TEST_F(TargetsTest, AFileThatEndsInAWantedPieceIsPassedOver) {
+  save(world, folder, 10, 0);
+  save(world, folder, 20, 0);
+  const fs::path newer = folder / "step_00000020";
+  const Shard last = read_manifest(newer).shards.back();
+  world.barrier();
+  on_root([&] { fs::resize_file(newer / last.file, last.pieces.back().offsets.back() + 5); });
+  Share back = mine();
+  const auto found = search(back.pieces);
+  ASSERT_TRUE(found) << all_of(problems);
+  EXPECT_EQ(found->manifest.step, 10);
+  EXPECT_TRUE(contains(all_of(problems), "step_00000020/" + last.file + ": dataset ln_f.bias"));
+  read(*found, back.pieces);
+  EXPECT_EQ(wrong_values(back, model, 10), 0);
+  require_saved_values(world, *found, back.pieces);
 }
 
 TEST_F(TargetsTest, OtherMemoryThanTheSearchFilledIsRead) {
@@ -72,7 +126,7 @@ TEST_F(TargetsTest, OtherMemoryThanTheSearchFilledIsRead) {
   EXPECT_EQ(wrong_values(second, model, 10), 0);
 }
 
-TEST_F(TargetsTest, AnArrayThatIsEmptyIsNotFilledAndOneOfAnotherSizeRefused) {
+TEST_F(TargetsTest, APieceWithAnEmptyArrayIsReadAfterTheSearchAndOneOfAnotherSizeRefused) {
   save(world, folder, 10, 0);
   Share back = mine();
   Piece piece = back.pieces.front();
@@ -80,7 +134,8 @@ TEST_F(TargetsTest, AnArrayThatIsEmptyIsNotFilledAndOneOfAnotherSizeRefused) {
   piece.second_moment = {};
   auto found = search(std::span(&piece, 1));
   ASSERT_TRUE(found) << all_of(problems);
-  EXPECT_EQ(found->filled.size(), 1U);
+  EXPECT_TRUE(found->filled.empty());
+  read(*found, std::span(&piece, 1));
   EXPECT_EQ(back.pieces.front().second_moment[0], -7);
   EXPECT_NE(piece.first_moment[0], -1);
 

@@ -1,0 +1,44 @@
+// The hash of all parameters is part of the files' format.
+#include "checkpoint/parameter_hash.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+namespace kzero::checkpoint {
+
+namespace {
+
+/// Three ranges, the third parameter of a model.
+struct Example {
+  Example() {
+    for (int i = 0; i < 9; ++i) {
+      master[i] = 0.5F * static_cast<float>(i) - 1;
+      first[i] = static_cast<float>(i * i);
+      second[i] = std::ldexp(1.0F, -i);
+    }
+  }
+
+  std::vector<float> master = std::vector<float>(9), first = master, second = master;
+  Piece piece{"wpe.weight", {{5, 3}, {40, 5}, {90, 1}}, master, first, second};
+};
+
+TEST(ParameterHash, IsThatOfTheFormat) {
+  const Example example;
+  EXPECT_EQ(hash_of(example.piece, 2), 0x8B068CF90C1CE831U);  // computed in Python
+}
+
+TEST(ParameterHash, IsTheSameInAnySteps) {
+  const Example example;
+  const std::uint64_t whole = hash_of(example.piece, 2);
+  for (Index step = 1; step <= 9; ++step) {
+    PieceHash hash(example.piece, 2);
+    EXPECT_EQ(hash.value(), 0U);
+    for (Index done = 0; done < 9; done += step) hash.add(std::min<Index>(step, 9 - done));
+    EXPECT_EQ(hash.value(), whole) << step;
+  }
+}
+
+}  // namespace
+
+}  // namespace kzero::checkpoint
