@@ -68,14 +68,13 @@ void check_coverage(const Manifest& manifest) {
   }
 }
 
-/// What may fail without harm to the checkpoint that is there by now.
-void tidy(const fs::path& folder, Index step, Index keep, std::vector<std::string>& problems) {
+/// What may fail without harm to the checkpoint that is there by now; messages of what did.
+std::vector<std::string> tidy(const fs::path& folder, Index step, Index keep) {
   try {
     write_durably(folder / "latest", folder_name(step) + "\n");
-    const auto left = retain(folder, step, keep);
-    problems.insert(problems.end(), left.begin(), left.end());
-  } catch (const Error& error) {
-    problems.emplace_back(error.what());
+    return retain(folder, step, keep);
+  } catch (const std::exception& error) {
+    return {error.what()};
   }
 }
 
@@ -92,7 +91,7 @@ void fill_in(Manifest& manifest, const std::vector<std::string>& shards) {
 
 /// From files to a checkpoint. Collective over `world`.
 Written complete(const grid::Group& world, const fs::path& folder, Manifest manifest,
-                 const LocalPart& part, Index keep) {
+                 const LocalPart& part) {
   const fs::path partial = partial_of(folder, manifest.step);
   Written written{.path = folder / folder_name(manifest.step)};
   written.bytes = static_cast<Index>(world.sum(static_cast<double>(part.shard.bytes)));
@@ -104,7 +103,6 @@ Written complete(const grid::Group& world, const fs::path& folder, Manifest mani
     check_coverage(manifest);
     write_manifest(partial, manifest);
     install(partial, written.path);
-    tidy(folder, manifest.step, keep, written.problems);
   });
   return written;
 }
@@ -127,7 +125,11 @@ Written write(const grid::Group& world, const fs::path& folder, Manifest manifes
                  ? write_shard(partial, name, manifest.parameters, mine)
                  : write_shared_shard(together, partial, name, manifest.parameters, mine);
     });
-    return complete(world, folder, std::move(manifest), part, keep);
+    Written written = complete(world, folder, std::move(manifest), part);
+    grid::together(world, [&] {
+      if (world.is_root()) written.problems = tidy(folder, step, keep);
+    });
+    return written;
   } catch (const Error&) {
     remove_partial(world, folder, step);
     throw;
@@ -158,11 +160,17 @@ Written BackgroundWrite::finish() {
   try {
     LocalPart part;
     grid::together(world_, [&] { part = part_.get(); });
-    return complete(world_, folder_, std::move(manifest_), part, keep_);
+    Written written = complete(world_, folder_, std::move(manifest_), part);
+    if (world_.is_root()) tidying_ = std::async(std::launch::async, tidy, folder_, step, keep_);
+    return written;
   } catch (const Error&) {
     remove_partial(world_, folder_, step);
     throw;
   }
+}
+
+std::vector<std::string> BackgroundWrite::tidied() {
+  return tidying_.valid() ? tidying_.get() : std::vector<std::string>{};
 }
 
 }  // namespace kzero::checkpoint

@@ -30,9 +30,9 @@ struct Written {
 Written write(const grid::Group& world, const std::filesystem::path& folder, Manifest manifest,
               std::span<const Piece> mine, Index keep, Index ranks_per_file = 1);
 
-/// The same with a file a rank, written by a thread while the caller goes on. Only what needs
-/// messages is left to the caller: the start and the end. At most one at a time, and nobody else
-/// may use HDF5 until finish() returns.
+/// The same with a file a rank, written by a thread while the caller goes on; a thread of the
+/// root's removes old checkpoints. Only what needs messages is left to the caller: the start and
+/// the end. At most one at a time, and nobody else may use HDF5 until tidied() returns.
 class BackgroundWrite {
  public:
   /// The pieces' memory must stay as it is until finish() returns. Collective over `world`, which
@@ -40,16 +40,20 @@ class BackgroundWrite {
   BackgroundWrite(const grid::Group& world, const std::filesystem::path& folder, Manifest manifest,
                   std::vector<Piece> mine, Index keep);
 
-  /// Waits for the thread. Without finish() the checkpoint stays incomplete, and is removed by the
+  /// Waits for the threads. Without finish() the checkpoint stays incomplete, and is removed by the
   /// next one.
   ~BackgroundWrite() = default;
 
   /// Whether this rank's file is written, or its writing has failed.
   bool ready() const;
 
-  /// Waits for all ranks' files and completes the checkpoint; throws as write() does. To be called
-  /// once. Collective over `world`.
+  /// Waits for all ranks' files and completes the checkpoint, but for the removal of others, which
+  /// begins; throws as write() does. To be called once. Collective over `world`.
   Written finish();
+
+  /// Waits until others are removed; messages of what could not be. To be called once, after
+  /// finish().
+  std::vector<std::string> tidied();
 
  private:
   const grid::Group& world_;
@@ -57,7 +61,8 @@ class BackgroundWrite {
   Manifest manifest_;
   std::vector<Piece> mine_;
   Index keep_;
-  std::future<LocalPart> part_;  // last: its thread uses the others
+  std::future<LocalPart> part_;                    // behind what its thread uses
+  std::future<std::vector<std::string>> tidying_;  // on the root
 };
 
 }  // namespace kzero::checkpoint

@@ -13,6 +13,14 @@ namespace kzero::train {
 
 using runtime::seconds_since;
 
+namespace {
+
+void print_problems(const std::vector<std::string>& problems) {
+  for (const std::string& problem : problems) std::cerr << "kzero: " << problem << '\n';
+}
+
+}  // namespace
+
 Checkpoints::Checkpoints(const RunRequest& request, const grid::ProcessGrid& grid,
                          std::uint64_t data_digest, Engine& engine, metrics::Console& console,
                          metrics::JsonlSink* sink)
@@ -112,12 +120,14 @@ checkpoint::Manifest Checkpoints::manifest_after(Index steps_done) const {
 void Checkpoints::save(Index steps_done) {
   const deck::Checkpoint& deck = config_.checkpoint;
   if (deck.folder.empty() || saved_step_ == steps_done) return;
-  finish();
+  if (is_incomplete_) complete();
   begun_ = Clock::now();
+  settle();
   saved_step_ = steps_done;
   if (deck.asynchronous) {
     under_way_.emplace(grid_.world(), deck.folder, manifest_after(steps_done), engine_.snapshot(),
                        deck.keep);
+    is_incomplete_ = true;
     stalled_ = seconds_since(begun_);
   } else {
     const auto written = checkpoint::write(grid_.world(), deck.folder, manifest_after(steps_done),
@@ -128,20 +138,29 @@ void Checkpoints::save(Index steps_done) {
 }
 
 void Checkpoints::poll() {
-  if (under_way_ && grid_.world().min(under_way_->ready() ? 1 : 0) == 1) finish();
+  if (is_incomplete_ && grid_.world().min(under_way_->ready() ? 1 : 0) == 1) complete();
 }
 
-void Checkpoints::finish() {
-  if (!under_way_) return;
+void Checkpoints::complete() {
   const auto waiting = Clock::now();
+  is_incomplete_ = false;
   const auto written = under_way_->finish();
   stalled_ += seconds_since(waiting);
   report(written, seconds_since(begun_));
+}
+
+void Checkpoints::settle() {
+  if (under_way_) print_problems(under_way_->tidied());
   under_way_.reset();
 }
 
+void Checkpoints::finish() {
+  if (is_incomplete_) complete();
+  settle();
+}
+
 void Checkpoints::report(const checkpoint::Written& written, double seconds) const {
-  for (const std::string& problem : written.problems) std::cerr << "kzero: " << problem << '\n';
+  print_problems(written.problems);
   const metrics::CheckpointRecord record{saved_step_, written.path.string(), written.bytes, seconds,
                                          stalled_};
   console_.checkpoint(record);

@@ -29,8 +29,8 @@ class Checkpoints {
   double load_seconds() const { return load_seconds_; }
 
   /// Saves the state after so many steps, unless it is saved. With checkpoint.asynchronous the
-  /// state is copied and writing goes on in the background; a write still under way is waited for
-  /// first.
+  /// state is copied, and writing and the removal of old checkpoints go on in the background; what
+  /// is still under way is waited for first.
   void save(Index steps_done);
 
   /// Completes what the background has written on all ranks by now. To be called once a step.
@@ -45,6 +45,8 @@ class Checkpoints {
   std::optional<checkpoint::Found> newest(std::span<const checkpoint::Piece> wanted) const;
   void require_same_data(const checkpoint::Found& found) const;
   checkpoint::Manifest manifest_after(Index steps_done) const;
+  void complete();
+  void settle();
   void report(const checkpoint::Written& written, double seconds) const;
 
   const deck::Config& config_;
@@ -59,6 +61,7 @@ class Checkpoints {
   Clock::time_point begun_{};  // of the newest write
   double stalled_ = 0;         // seconds that training waited for it
   std::optional<checkpoint::BackgroundWrite> under_way_;  // of saved_step_
+  bool is_incomplete_ = false;  // what is under way, rather than the removal of others
 };
 
 }  // namespace kzero::train
