@@ -17,7 +17,7 @@ export LSAN_OPTIONS=suppressions=$PWD/tests/support/leaks.txt:print_suppressions
 mkdir -p "$folder/failures" "$folder/found"
 
 # The memory that one read may take is far above any of these small files.
-options=(-max_total_time="$seconds" -timeout=10 -malloc_limit_mb=128 -rss_limit_mb=2048 -print_final_stats=1)
+options=(-max_total_time="$seconds" -timeout=60 -malloc_limit_mb=128 -rss_limit_mb=2048 -print_final_stats=1)
 failed=()
 for target in "${targets[@]}"; do
   found=$folder/found/$target
