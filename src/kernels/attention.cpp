@@ -1,14 +1,19 @@
 #include "kernels/attention.hpp"
 
+#include "kernels/attention_device.hpp"
 #include "kernels/attention_host.hpp"
 
 namespace kzero::kernels {
 
-Index attention_scratch_bytes(const AttentionShape& shape, Index threads) {
+Index tiled_attention_scratch_bytes(const AttentionShape& shape) {
+  return shape.batch * shape.heads * shape.sequence * static_cast<Index>(sizeof(float));
+}
+
+Index attention_scratch_bytes(const AttentionShape& shape, [[maybe_unused]] Index threads) {
   if constexpr (tensor::on_host) {
     return attention_tiles_scratch_bytes(shape, threads);
   } else {
-    return 0;
+    return tiled_attention_scratch_bytes(shape);
   }
 }
 
@@ -18,7 +23,7 @@ void attention_forward(const Execution& exec, const AttentionShape& shape, Matri
   if constexpr (tensor::on_host) {
     attention_forward_tiles<T>(exec, shape, qkv, out, log_sum, scratch);
   } else {
-    attention_forward_teams<T>(exec, shape, qkv, out, log_sum);
+    tiled_attention_forward<DeviceArithmetic, T>(exec, shape, qkv, out, log_sum);
   }
 }
 
@@ -29,7 +34,8 @@ void attention_backward(const Execution& exec, const AttentionShape& shape, Matr
   if constexpr (tensor::on_host) {
     attention_backward_tiles<T>(exec, shape, qkv, out, log_sum, dout, dqkv, scratch);
   } else {
-    attention_backward_teams<T>(exec, shape, qkv, out, log_sum, dout, dqkv);
+    tiled_attention_backward<DeviceArithmetic, T>(exec, shape, qkv, out, log_sum, dout, dqkv,
+                                                  scratch);
   }
 }
 

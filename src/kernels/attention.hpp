@@ -1,7 +1,6 @@
 // Causal multi-head attention: softmax(Q K^T / sqrt(d)) V per head, d = D / H, that never holds the
-// T x T matrix of all heads: a thread works on a block of query rows of one head at a time, and
-// backward computes the probabilities again from the saved log-sum-exp (Dao et al., arXiv
-// 2205.14135, without its inner tiling).
+// T x T matrix of all heads; backward computes the probabilities again from the saved log-sum-exp
+// (Dao et al., arXiv 2205.14135). attention_host.hpp and attention_device.hpp have one way each.
 #pragma once
 
 #include "kernels/row.hpp"
@@ -32,14 +31,5 @@ template <class T>
 void attention_backward(const Execution& exec, const AttentionShape& shape, Matrix<const T> qkv,
                         Matrix<const T> out, Matrix<const float> log_sum, Matrix<const T> dout,
                         Matrix<T> dqkv, Vector<float> scratch);
-
-/// The same results, to rounding, from plain Kokkos team kernels: what device builds run.
-template <class T>
-void attention_forward_teams(const Execution& exec, const AttentionShape& shape,
-                             Matrix<const T> qkv, Matrix<T> out, Matrix<float> log_sum);
-template <class T>
-void attention_backward_teams(const Execution& exec, const AttentionShape& shape,
-                              Matrix<const T> qkv, Matrix<const T> out, Matrix<const float> log_sum,
-                              Matrix<const T> dout, Matrix<T> dqkv);
 
 }  // namespace kzero::kernels

@@ -1,0 +1,11 @@
+#include "kernels/attention_tiles.hpp"
+
+namespace kzero::kernels {
+
+struct DeviceArithmetic : PlainArithmetic {};
+
+KZERO_INSTANTIATE_ATTENTION(DeviceArithmetic, float)
+KZERO_INSTANTIATE_ATTENTION(DeviceArithmetic, bf16)
+KZERO_INSTANTIATE_ATTENTION(DeviceArithmetic, fp16)
+
+}  // namespace kzero::kernels

@@ -1,0 +1,106 @@
+// Attention for devices, in tiles that never hold T x T scores (Dao et al., arXiv 2205.14135): a
+// team has a block of queries, or of keys, and walks over the blocks that it sees or is seen by.
+// Nothing is shared between teams, so there are no atomics and every sum has one order.
+// Arithmetic::Product<T, rows, columns> is a class like tile_product.hpp's.
+#pragma once
+
+#include <cmath>
+#include <type_traits>
+
+#include "kernels/attention_device.hpp"
+#include "kernels/attention_tiles_backward.hpp"
+#include "kernels/attention_tiles_forward.hpp"
+
+namespace kzero::kernels {
+
+struct PlainArithmetic {
+  template <class T, int rows, int columns>
+  using Product = PlainProduct<T, rows, columns, team_threads>;
+};
+
+namespace detail {
+
+template <class Kernel>
+void launch_blocks(const char* label, const Execution& exec, const AttentionShape& s, int width,
+                   const Kernel& kernel) {
+  const Index teams = s.batch * s.heads * blocks_of(s, Kernel::own) * parts_of(s, width);
+  BlockPolicy policy(exec, static_cast<int>(teams), team_warps, warp_lanes);
+  policy.set_scratch_size(0, Kokkos::PerTeam(int{Kernel::Work::bytes}));
+  Kokkos::parallel_for(label, policy, kernel);
+}
+
+/// f(a std::integral_constant) with the width of tiles for heads of this width.
+template <class F>
+void with_tile_width(const AttentionShape& s, const F& f) {
+  if (s.head_width() <= 64) {
+    f(std::integral_constant<int, 64>{});
+  } else {
+    f(std::integral_constant<int, 128>{});
+  }
+}
+
+inline float scale_of(const AttentionShape& s) {
+  return 1.0F / std::sqrt(static_cast<float>(s.head_width()));
+}
+
+/// delta [B*H,T] = rowsum(dout * out) of each head.
+template <class T>
+void sum_products(const Execution& exec, const AttentionShape& s, Matrix<const T> out,
+                  Matrix<const T> dout, Matrix<float> delta) {
+  const Index d = s.head_width(), heads = s.heads, length = s.sequence;
+  Kokkos::parallel_for(
+      "kzero::kernels::attention_delta",
+      BlockPolicy(exec, static_cast<int>(s.batch * length), team_warps, warp_lanes),
+      KOKKOS_LAMBDA(const Team& team) {
+        const Index row = team.league_rank();
+        Kokkos::parallel_for(Kokkos::TeamThreadRange(team, heads), [&](Index head) {
+          const T* o = &out(row, head * d);
+          const T* g = &dout(row, head * d);
+          float total = 0;
+          Kokkos::parallel_reduce(
+              Kokkos::ThreadVectorRange(team, d),
+              [&](Index j, float& partial) {
+                partial += static_cast<float>(o[j]) * static_cast<float>(g[j]);
+              },
+              total);
+          Kokkos::single(Kokkos::PerThread(team),
+                         [&]() { delta(row / length * heads + head, row % length) = total; });
+        });
+      });
+}
+
+}  // namespace detail
+
+template <class Arithmetic, class T>
+void tiled_attention_forward(const Execution& exec, const AttentionShape& s, Matrix<const T> qkv,
+                             Matrix<T> out, Matrix<float> log_sum) {
+  detail::with_tile_width(s, [&](auto width) {
+    const AttentionForward<Arithmetic, T, width> kernel{s, detail::scale_of(s), qkv, out, log_sum};
+    detail::launch_blocks("kzero::kernels::attention_forward", exec, s, width, kernel);
+  });
+}
+
+/// scratch: at least B*H*T values.
+template <class Arithmetic, class T>
+void tiled_attention_backward(const Execution& exec, const AttentionShape& s, Matrix<const T> qkv,
+                              Matrix<const T> out, Matrix<const float> log_sum,
+                              Matrix<const T> dout, Matrix<T> dqkv, Vector<float> scratch) {
+  const Matrix<float> delta(scratch.data(), s.batch * s.heads, s.sequence);
+  detail::sum_products<T>(exec, s, out, dout, delta);
+  const BackwardArrays<T> arrays{s, detail::scale_of(s), qkv, dout, log_sum, delta, dqkv};
+  detail::with_tile_width(s, [&](auto width) {
+    detail::launch_blocks("kzero::kernels::attention_query_gradient", exec, s, width,
+                          AttentionQueryGradient<Arithmetic, T, width>{arrays});
+    detail::launch_blocks("kzero::kernels::attention_key_gradient", exec, s, width,
+                          AttentionKeyGradient<Arithmetic, T, width>{arrays});
+  });
+}
+
+#define KZERO_INSTANTIATE_ATTENTION(Arithmetic, T)                                                 \
+  template void tiled_attention_forward<Arithmetic, T>(const Execution&, const AttentionShape&,    \
+                                                       Matrix<const T>, Matrix<T>, Matrix<float>); \
+  template void tiled_attention_backward<Arithmetic, T>(                                           \
+      const Execution&, const AttentionShape&, Matrix<const T>, Matrix<const T>,                   \
+      Matrix<const float>, Matrix<const T>, Matrix<T>, Vector<float>);
+
+}  // namespace kzero::kernels

@@ -1,0 +1,107 @@
+// Tiles of a head's rows in a team's scratch.
+#pragma once
+
+#include "kernels/attention.hpp"
+#include "kernels/pack.hpp"
+#include "kernels/tile_product.hpp"
+
+namespace kzero::kernels {
+
+inline constexpr int scratch_alignment = 32;  // what tensor cores ask of a tile's place
+
+/// Elements from row to row of a tile: 16 bytes more than its columns keep rows out of each other's
+/// banks.
+constexpr int stride_of(int columns, int element) { return columns + 16 / element; }
+
+/// Hands out a team's scratch piece by piece.
+class Scratch {
+ public:
+  KOKKOS_INLINE_FUNCTION Scratch(const Team& team, int bytes)
+      : next_(static_cast<char*>(team.team_scratch(0).get_shmem_aligned(bytes - scratch_alignment,
+                                                                        scratch_alignment))) {}
+
+  template <class T>
+  KOKKOS_INLINE_FUNCTION T* take(int count) {
+    T* piece = reinterpret_cast<T*>(next_);
+    next_ += count * static_cast<int>(sizeof(T));
+    return piece;
+  }
+
+  template <class T, int rows, int columns>
+  KOKKOS_INLINE_FUNCTION Tile<T> take_tile() {
+    constexpr int stride = stride_of(columns, sizeof(T));
+    return {take<T>(rows * stride), stride};
+  }
+
+ private:
+  char* next_;
+};
+
+/// One head's rows of one operand: [T,d], `stride` elements from row to row.
+template <class T>
+struct HeadRows {
+  T* data;
+  Index stride, length;
+  int width;
+
+  KOKKOS_INLINE_FUNCTION HeadRows(const Matrix<T>& of, const AttentionShape& s, Index head,
+                                  int operand)
+      : data(&of(head / s.heads * s.sequence,
+                 operand * s.width + head % s.heads * (s.width / s.heads))),
+        stride(of.extent(1)),
+        length(s.sequence),
+        width(static_cast<int>(s.width / s.heads)) {}
+};
+
+/// A tile [rows,width] of a head, zero beyond its rows and columns. Heads wider than `width` pass
+/// through it in parts of so many columns.
+template <class T, int rows, int width>
+class HeadTile {
+ public:
+  KOKKOS_INLINE_FUNCTION HeadTile(const HeadRows<const T>& from, Scratch& scratch)
+      : from_(from), tile_(scratch.take_tile<T, rows, width>()) {}
+
+  /// Holds rows from `first` on of part `part`, to be read after the next barrier. All of the team
+  /// call.
+  KOKKOS_INLINE_FUNCTION void hold(const Team& team, Index first, int part) {
+    if (first == first_ && part == part_) return;
+    first_ = first;
+    part_ = part;
+    team.team_barrier();  // what it holds may still be read
+    constexpr int whole = 16 / sizeof(T);
+    if (begin_packs(from_.data) && from_.stride % whole == 0 && from_.width % whole == 0) {
+      load<whole>(team);
+    } else {
+      load<1>(team);
+    }
+  }
+
+  KOKKOS_INLINE_FUNCTION Tile<const T> tile() const { return {tile_.data, tile_.stride}; }
+
+  /// Columns that are not all zero, in steps of a fragment.
+  KOKKOS_INLINE_FUNCTION int depth() const {
+    return (Kokkos::min(from_.width - part_ * width, width) + 15) / 16 * 16;
+  }
+
+ private:
+  template <int count>
+  KOKKOS_INLINE_FUNCTION void load(const Team& team) const {
+    constexpr int in_row = width / count;
+    const int left = from_.width - part_ * width;
+    Kokkos::parallel_for(Kokkos::TeamVectorRange(team, rows * in_row), [&](int n) {
+      const int i = n / in_row, j = n % in_row * count;
+      Pack<T, count> pack{};
+      if (first_ + i < from_.length && j < left) {
+        pack = Pack<T, count>::at(from_.data + (first_ + i) * from_.stride + part_ * width + j);
+      }
+      Pack<T, count>::at(&tile_(i, j)) = pack;
+    });
+  }
+
+  HeadRows<const T> from_;
+  Tile<T> tile_;
+  Index first_ = -1;
+  int part_ = -1;
+};
+
+}  // namespace kzero::kernels

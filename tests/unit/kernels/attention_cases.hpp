@@ -1,0 +1,319 @@
+// Attention against plain loops in double with a bound on the error.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "kernels/attention.hpp"
+#include "kernels/attention_device.hpp"
+#include "unit/kernels/cases.hpp"
+
+namespace kzero::kernels {
+
+using tests::as_double;
+using Doubles = std::vector<double>;
+
+/// [T,d] of one head, widened; `stride` elements from row to row.
+template <class T>
+Doubles rows_of(const T* from, Index rows, Index width, Index stride) {
+  Doubles out;
+  for (Index i = 0; i < rows; ++i) {
+    for (Index c = 0; c < width; ++c) out.push_back(as_double(from[i * stride + c]));
+  }
+  return out;
+}
+
+/// q.k and the like, with the magnitudes of the terms.
+struct Dot {
+  double value = 0, size = 0;
+
+  Dot(const double* a, const double* b, Index n) {
+    for (Index c = 0; c < n; ++c) {
+      value += a[c] * b[c];
+      size += std::abs(a[c] * b[c]);
+    }
+  }
+};
+
+/// One head of one sequence in double.
+struct Head {
+  Index length, d;
+  double scale;
+  Doubles q, k, v;
+
+  template <class T>
+  Head(const AttentionShape& s, const std::vector<T>& qkv, Index head)
+      : length(s.sequence), d(s.head_width()), scale(1 / std::sqrt(static_cast<double>(d))) {
+    const T* base = &qkv[head / s.heads * length * 3 * s.width + head % s.heads * d];
+    q = rows_of(base, length, d, 3 * s.width);
+    k = rows_of(base + s.width, length, d, 3 * s.width);
+    v = rows_of(base + 2 * s.width, length, d, 3 * s.width);
+  }
+
+  /// d products and sums, and the scale with its own root and division.
+  Bounded score(Index i, Index j) const {
+    const Dot dot(&q[i * d], &k[j * d], d);
+    return {scale * dot.value, gamma(d + 3) * scale * dot.size};
+  }
+};
+
+struct ForwardReference {
+  std::vector<Bounded> out, log_sum;  // [T,d], [T]
+};
+
+/// What an implementation rounds on the way: the largest relative and absolute errors of a stored
+/// probability or its gradient, and how often a row's sums are rescaled at most.
+struct Rounding {
+  double relative = 0, absolute = 0;
+  Index keys_a_rescaling = 1 << 30;
+};
+
+template <class T>
+ForwardReference forward(const Head& h, const Rounding& rounding) {
+  ForwardReference result;
+  for (Index i = 0; i < h.length; ++i) {
+    std::vector<Bounded> scores;
+    double largest = -INFINITY, total = 0, mean_error = 0;
+    for (Index j = 0; j <= i; ++j) {
+      scores.push_back(h.score(i, j));
+      largest = std::max(largest, scores[j].value);
+    }
+    for (const Bounded& s : scores) total += std::exp(s.value - largest);
+    const double log_total = std::log(total), log_sum = largest + log_total;
+    // Relative error of a term before the division: of its score, of the difference, of the
+    // exponential; the last two again each time that the maximum grows, but the differences add up
+    // to one.
+    const double rescalings = static_cast<double>(i / rounding.keys_a_rescaling);
+    const auto term_error = [&](const Bounded& s) {
+      return s.error + u * std::abs(s.value - largest) +
+             (1 + rescalings) * (tests::exponential_error + u);
+    };
+    for (const Bounded& s : scores) mean_error += std::exp(s.value - log_sum) * term_error(s);
+    const double sum_error = mean_error + gamma(i + 2) + 4 * u * std::abs(log_total);
+    result.log_sum.push_back({log_sum, sum_error + 2 * u * std::abs(log_sum)});
+    for (Index c = 0; c < h.d; ++c) {
+      double value = 0, error = 0;
+      for (Index j = 0; j <= i; ++j) {
+        // Normalised by a division or in the exponent, which rounds the log-sum and the difference.
+        const double p = std::exp(scores[j].value - log_sum), x = h.v[j * h.d + c];
+        const double in_exponent = u * (std::abs(log_sum) + std::abs(scores[j].value - log_sum));
+        const double relative =
+            2 * term_error(scores[j]) + sum_error + 2 * in_exponent + gamma(i + 6);
+        value += p * x;
+        error += p * std::abs(x) * (relative + rounding.relative) + rounding.absolute * std::abs(x);
+      }
+      result.out.push_back(stored<T>(value, error));
+    }
+  }
+  return result;
+}
+
+struct BackwardReference {
+  std::vector<Bounded> dq, dk, dv;  // [T,d] each
+};
+
+inline void add(Bounded& to, double term, double error) {
+  to.value += term;
+  to.error += error;
+}
+
+/// Gradients from the log-sum-exp and the outputs that forward stored. The softmax's inner sum is
+/// that of p dp or, equally, of out dout; they differ by the rounding of `out`, which counts as
+/// error here.
+template <class T>
+BackwardReference backward(const Head& h, const Rounding& rounding, const Doubles& log_sum,
+                           const Doubles& out, const Doubles& dout) {
+  const Index n = h.length, d = h.d;
+  BackwardReference r{std::vector<Bounded>(n * d), std::vector<Bounded>(n * d),
+                      std::vector<Bounded>(n * d)};
+  for (Index i = 0; i < n; ++i) {
+    std::vector<Bounded> p, dp;
+    double inner = 0, inner_error = 0;
+    for (Index j = 0; j <= i; ++j) {
+      const Bounded s = h.score(i, j);
+      const double below = s.value - log_sum[i], value = std::exp(below);
+      p.push_back({value, s.error + u * std::abs(below) + tests::exponential_error});  // relative
+      const Dot dot(&dout[i * d], &h.v[j * d], d);
+      dp.push_back({dot.value, gamma(d) * dot.size});
+      inner += value * dot.value;
+      inner_error +=
+          value * (p[j].error + gamma(i + 2)) * std::abs(dot.value) + value * dp[j].error;
+    }
+    const Dot other(&out[i * d], &dout[i * d], d);
+    inner_error += std::abs(other.value - inner) + gamma(d) * other.size;
+    for (Index j = 0; j <= i; ++j) {
+      const double difference = dp[j].value - inner, ds = h.scale * p[j].value * difference;
+      const double ds_error = h.scale * p[j].value * (dp[j].error + inner_error) +
+                              std::abs(ds) * (p[j].error + gamma(6) + gamma(n + 1)) +
+                              rounding.relative * std::abs(ds) + h.scale * rounding.absolute;
+      const double p_error =
+          p[j].value * (p[j].error + gamma(n + 1) + rounding.relative) + rounding.absolute;
+      for (Index c = 0; c < d; ++c) {
+        const double kc = h.k[j * d + c], qc = h.q[i * d + c], gc = dout[i * d + c];
+        add(r.dq[i * d + c], ds * kc, ds_error * std::abs(kc));
+        add(r.dk[j * d + c], ds * qc, ds_error * std::abs(qc));
+        add(r.dv[j * d + c], p[j].value * gc, p_error * std::abs(gc));
+      }
+    }
+  }
+  for (auto* part : {&r.dq, &r.dk, &r.dv}) {
+    for (Bounded& b : *part) b = stored<T>(b.value, b.error);
+  }
+  return r;
+}
+
+/// What attention_forward picks on this device. The host's way keeps probabilities in fp32.
+struct Chosen {
+  template <class T>
+  static Rounding rounding();
+
+  static Index scratch_elements(const AttentionShape& s, Index slots) {
+    return attention_scratch_bytes(s, slots) / 4;
+  }
+  template <class T>
+  static void forward(const AttentionShape& s, Matrix<const T> qkv, Matrix<T> out,
+                      Matrix<float> log_sum, Vector<float> scratch) {
+    attention_forward<T>(Execution(), s, qkv, out, log_sum, scratch);
+  }
+  template <class T>
+  static void backward(const AttentionShape& s, Matrix<const T> qkv, Matrix<const T> out,
+                       Matrix<const float> log_sum, Matrix<const T> dout, Matrix<T> dqkv,
+                       Vector<float> scratch) {
+    attention_backward<T>(Execution(), s, qkv, out, log_sum, dout, dqkv, scratch);
+  }
+};
+
+/// The device's way.
+template <class Arithmetic>
+struct Tiled {
+  template <class T>
+  static Rounding rounding() {
+    const Bounded one = stored<T>(1, 0), none = stored<T>(0, 0);
+    return {one.error - none.error, none.error, 16};
+  }
+
+  static Index scratch_elements(const AttentionShape& s, Index) {
+    return tiled_attention_scratch_bytes(s) / 4;
+  }
+  template <class T>
+  static void forward(const AttentionShape& s, Matrix<const T> qkv, Matrix<T> out,
+                      Matrix<float> log_sum, Vector<float>) {
+    tiled_attention_forward<Arithmetic, T>(Execution(), s, qkv, out, log_sum);
+  }
+  template <class T>
+  static void backward(const AttentionShape& s, Matrix<const T> qkv, Matrix<const T> out,
+                       Matrix<const float> log_sum, Matrix<const T> dout, Matrix<T> dqkv,
+                       Vector<float> scratch) {
+    tiled_attention_backward<Arithmetic, T>(Execution(), s, qkv, out, log_sum, dout, dqkv, scratch);
+  }
+};
+
+template <class T>
+Rounding Chosen::rounding() {
+  return tensor::on_host ? Rounding{} : Tiled<DeviceArithmetic>::rounding<T>();
+}
+
+inline std::string name_of(const AttentionShape& s) {
+  return "B " + std::to_string(s.batch) + " T " + std::to_string(s.sequence) + " H " +
+         std::to_string(s.heads) + " d " + std::to_string(s.head_width());
+}
+
+inline AttentionShape make_shape(Index batch, Index sequence, Index heads, Index head_width) {
+  return {.batch = batch, .sequence = sequence, .heads = heads, .width = heads * head_width};
+}
+
+template <class Implementation, class T>
+void check_forward(const AttentionShape& s, Index slots = 1) {
+  const Index rows = s.batch * s.sequence, heads = s.batch * s.heads, d = s.head_width();
+  const auto qkv = numbers<T>(rows * 3 * s.width, 1, 2);
+  const Guarded<T> input(qkv), output(rows * s.width);
+  const Guarded<float> logs(heads * s.sequence),
+      scratch(Implementation::scratch_elements(s, slots));
+  Implementation::template forward<T>(s, input.matrix(rows, 3 * s.width),
+                                      output.matrix(rows, s.width), logs.matrix(heads, s.sequence),
+                                      scratch.vector());
+  std::vector<Bounded> out(rows * s.width), log_sum;
+  for (Index head = 0; head < heads; ++head) {
+    const auto expected = forward<T>(Head(s, qkv, head), Implementation::template rounding<T>());
+    log_sum.insert(log_sum.end(), expected.log_sum.begin(), expected.log_sum.end());
+    for (Index i = 0; i < s.sequence; ++i) {
+      std::copy_n(&expected.out[i * d], d,
+                  &out[(head / s.heads * s.sequence + i) * s.width + head % s.heads * d]);
+    }
+  }
+  expect_close(output.host(), out, name_of(s) + " out");
+  expect_close(logs.host(), log_sum, name_of(s) + " log_sum");
+  EXPECT_TRUE(tests::same_bits(input.host(), qkv));
+}
+
+/// out and log_sum as an exact forward would store them.
+template <class T>
+void store_forward(const AttentionShape& s, const std::vector<T>& qkv, std::vector<T>& out,
+                   std::vector<float>& log_sum) {
+  const Index d = s.head_width();
+  for (Index head = 0; head < s.batch * s.heads; ++head) {
+    const auto exact = forward<T>(Head(s, qkv, head), Rounding{});
+    for (Index i = 0; i < s.sequence; ++i) {
+      log_sum[head * s.sequence + i] = static_cast<float>(exact.log_sum[i].value);
+      for (Index c = 0; c < d; ++c) {
+        out[(head / s.heads * s.sequence + i) * s.width + head % s.heads * d + c] =
+            static_cast<T>(static_cast<float>(exact.out[i * d + c].value));
+      }
+    }
+  }
+}
+
+template <class Implementation, class T>
+void check_backward(const AttentionShape& s, Index slots = 1) {
+  const Index rows = s.batch * s.sequence, heads = s.batch * s.heads, d = s.head_width(),
+              n = s.sequence;
+  const auto qkv = numbers<T>(rows * 3 * s.width, 1, 2), dout = numbers<T>(rows * s.width, 2);
+  std::vector<T> out(rows * s.width);
+  std::vector<float> log_sum(heads * n);
+  store_forward(s, qkv, out, log_sum);
+  const Guarded<T> input(qkv), output(out), gradient(dout), dqkv(rows * 3 * s.width);
+  const Guarded<float> logs(log_sum), scratch(Implementation::scratch_elements(s, slots));
+  const auto in = input.matrix(rows, 3 * s.width), result = dqkv.matrix(rows, 3 * s.width);
+  const auto o = output.matrix(rows, s.width), g = gradient.matrix(rows, s.width);
+  Implementation::template backward<T>(s, in, o, logs.matrix(heads, n), g, result,
+                                       scratch.vector());
+  std::vector<Bounded> expected(rows * 3 * s.width);
+  for (Index head = 0; head < heads; ++head) {
+    const Index first = head / s.heads * n * s.width + head % s.heads * d;
+    const auto r =
+        backward<T>(Head(s, qkv, head), Implementation::template rounding<T>(),
+                    rows_of(&log_sum[head * n], n, 1, 1), rows_of(&out[first], n, d, s.width),
+                    rows_of(&dout[first], n, d, s.width));
+    for (Index i = 0; i < n; ++i) {
+      Bounded* row = &expected[(head / s.heads * n + i) * 3 * s.width + head % s.heads * d];
+      std::copy_n(&r.dq[i * d], d, row);
+      std::copy_n(&r.dk[i * d], d, row + s.width);
+      std::copy_n(&r.dv[i * d], d, row + 2 * s.width);
+    }
+  }
+  expect_close(dqkv.host(), expected, name_of(s) + " dqkv");
+}
+
+/// Shapes around the tiles' blocks: less than one, one, one row more; heads narrower and wider than
+/// a tile, whose rows begin at multiples of 16 bytes or do not.
+inline std::vector<AttentionShape> tiled_shapes() {
+  std::vector<AttentionShape> shapes;
+  for (const Index sequence : {1, 2, 17, 63, 64, 65, 130})
+    shapes.push_back(make_shape(2, sequence, 2, 20));
+  for (const Index head_width : {1, 8, 64, 80, 128, 136, 257})
+    shapes.push_back(make_shape(1, 65, 2, head_width));
+  shapes.push_back(make_shape(1, 200, 1, 64));
+  return shapes;
+}
+
+template <class Implementation, class T>
+void check_attention(const AttentionShape& s, Index slots = 1) {
+  check_forward<Implementation, T>(s, slots);
+  check_backward<Implementation, T>(s, slots);
+}
+
+}  // namespace kzero::kernels
