@@ -19,11 +19,11 @@ void gelu_forward(const Execution& exec, Matrix<const T> h, Matrix<T> g) {
       KOKKOS_LAMBDA(const Team& team) {
         const T* in = &h(team.league_rank(), 0);
         T* out = &g(team.league_rank(), 0);
-        for_each(team, width, [=](Index j) {
-          const float x = static_cast<float>(in[j]);
+        const auto gelu = [](float x) {
           const float t = hyperbolic_tangent(root_two_over_pi * (x + cubic * x * x * x));
-          out[j] = static_cast<T>(0.5F * x * (1.0F + t));
-        });
+          return 0.5F * x * (1.0F + t);
+        };
+        map(team, width, out, gelu, in);
       });
 }
 
@@ -35,13 +35,12 @@ void gelu_backward(const Execution& exec, Matrix<const T> h, Matrix<T> dg) {
       KOKKOS_LAMBDA(const Team& team) {
         const T* in = &h(team.league_rank(), 0);
         T* d = &dg(team.league_rank(), 0);
-        for_each(team, width, [=](Index j) {
-          const float x = static_cast<float>(in[j]);
+        const auto gradient = [](float x, float dg_x) {
           const float t = hyperbolic_tangent(root_two_over_pi * (x + cubic * x * x * x));
           const float inner = root_two_over_pi * (1.0F + 3.0F * cubic * x * x);
-          d[j] = static_cast<T>(static_cast<float>(d[j]) *
-                                (0.5F * (1.0F + t) + 0.5F * x * (1.0F - t * t) * inner));
-        });
+          return dg_x * (0.5F * (1.0F + t) + 0.5F * x * (1.0F - t * t) * inner);
+        };
+        map(team, width, d, gradient, in, d);
       });
 }
 

@@ -24,10 +24,8 @@ void layernorm_forward(const Execution& exec, Matrix<const T> x, Vector<const T>
                                    }) /
                                static_cast<float>(width);
         const float r = 1.0F / Kokkos::sqrt(variance + eps);
-        for_each(team, width, [=](Index j) {
-          out[j] = static_cast<T>((static_cast<float>(row[j]) - m) * r * static_cast<float>(w[j]) +
-                                  static_cast<float>(b[j]));
-        });
+        const auto normal = [=](float xj, float wj, float bj) { return (xj - m) * r * wj + bj; };
+        map(team, width, out, normal, row, w, b);
         Kokkos::single(Kokkos::PerTeam(team), [=]() {
           mean(i) = m;
           rstd(i) = r;

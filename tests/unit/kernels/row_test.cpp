@@ -1,0 +1,77 @@
+#include "kernels/row.hpp"
+
+#include <gtest/gtest.h>
+
+#include "unit/kernels/cases.hpp"
+
+namespace kzero::kernels {
+
+namespace {
+
+template <class T>
+class Row : public testing::Test {};
+TYPED_TEST_SUITE(Row, Elements, );
+
+enum class Way { chosen, device };
+
+/// out = x y + 1 from `first` on, of an fp32 and a T array; what lies around stays.
+template <class T>
+void check_map(Way way, Index first, Index count) {
+  const Index size = 80;
+  const auto x = numbers<float>(size, 1);
+  const auto y = numbers<T>(size, 2), before = numbers<T>(size, 3);
+  const Guarded<float> a(x);
+  const Guarded<T> b(y), result(before);
+  const Vector<float> in = a.vector();
+  const Vector<T> other = b.vector(), out = result.vector();
+  Kokkos::parallel_for(
+      "kzero::tests::map", Policy(Execution(), 1, Kokkos::AUTO), KOKKOS_LAMBDA(const Team& team) {
+        const auto f = [](float xi, float yi) { return xi * yi + 1.0F; };
+        const float* left = &in(first);
+        const T* right = &other(first);
+        if (way == Way::device) {
+          detail::device_map(team, count, &out(first), f, left, right);
+        } else {
+          map(team, count, &out(first), f, left, right);
+        }
+      });
+  std::vector<Bounded> expected;
+  for (Index i = 0; i < size; ++i) {
+    const double value = x[i] * tests::as_double(y[i]) + 1;
+    const bool mapped = i >= first && i < first + count;
+    expected.push_back(mapped ? stored<T>(value, gamma(2) * 2)
+                              : Bounded{tests::as_double(before[i]), 0});
+  }
+  expect_close(result.host(), expected,
+               std::to_string(count) + " elements from " + std::to_string(first));
+}
+
+TYPED_TEST(Row, MapMatchesThePlainLoop) {
+  for (const Way way : {Way::chosen, Way::device}) {
+    for (const Index first : {0, 1, 4, 8}) {
+      for (const Index count : {0, 1, 7, 8, 9, 31, 64}) check_map<TypeParam>(way, first, count);
+    }
+  }
+}
+
+TYPED_TEST(Row, MapMayWriteToItsInput) {
+  for (const Index count : {3, 64}) {
+    const auto before = numbers<TypeParam>(count, 1);
+    const Guarded<TypeParam> row(before);
+    const Vector<TypeParam> inout = row.vector();
+    Kokkos::parallel_for(
+        "kzero::tests::map_in_place", Policy(Execution(), 1, Kokkos::AUTO),
+        KOKKOS_LAMBDA(const Team& team) {
+          const auto twice = [](float x) { return 2 * x; };
+          const TypeParam* in = inout.data();
+          detail::device_map(team, count, inout.data(), twice, in);
+        });
+    const auto after = row.host();
+    for (Index i = 0; i < count; ++i)
+      EXPECT_EQ(tests::as_double(after[i]), 2 * tests::as_double(before[i])) << i;
+  }
+}
+
+}  // namespace
+
+}  // namespace kzero::kernels
