@@ -20,7 +20,7 @@ enum class Offload { none, host };
 enum class Overlap { automatic, off, on };
 enum class ReductionOrder { ranks, library };
 enum class RecomputeMode { none, selective, block };
-enum class GemmBackend { onednn, blas, reference };
+enum class GemmBackend { automatic, onednn, blas, cublaslt, reference };
 
 constexpr std::string_view name_of(RecomputeMode mode) {
   constexpr std::string_view names[] = {"none", "selective", "block"};
@@ -118,7 +118,7 @@ struct Run {
   std::string communicator = "auto";
   std::string metrics;  // JSON lines file; empty: none
   Index threads = 0;    // per rank; 0: OMP_NUM_THREADS, else the node's cores / its ranks
-  GemmBackend gemm = GemmBackend::onednn;
+  GemmBackend gemm = GemmBackend::automatic;
   double peak_tflops = 0;  // per rank, for MFU; 0: measured at start
 };
 

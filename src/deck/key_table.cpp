@@ -329,10 +329,14 @@ void add_run(std::vector<Key>& table) {
       integer("run.threads", t, &Run::threads, from(0, 10000), "threads",
               "Threads of a rank; 0: OMP_NUM_THREADS, else its share of the node's cores."));
   table.push_back(choice("run.gemm", t, &Run::gemm,
-                         {{"onednn", GemmBackend::onednn},
+                         {{"auto", GemmBackend::automatic},
+                          {"onednn", GemmBackend::onednn},
                           {"blas", GemmBackend::blas},
+                          {"cublaslt", GemmBackend::cublaslt},
                           {"reference", GemmBackend::reference}},
-                         "Library of the matrix products; \"reference\" is for tests."));
+                         "Library of the matrix products: \"onednn\" and \"blas\" on hosts, "
+                         "\"cublaslt\" in builds for CUDA; \"auto\": \"onednn\" or "
+                         "\"cublaslt\"; \"reference\" is for tests and for other devices."));
   table.push_back(real("run.peak_tflops", t, &Run::peak_tflops, from(0, 1000000), "TFLOP/s",
                        "Peak speed of a rank, for the utilisation; 0: measured at the start."));
 }

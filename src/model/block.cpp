@@ -134,8 +134,7 @@ void block_backward(const Context<T>& c, const BlockParams<const T>& p, Matrix<c
   const Matrix<T> dhidden = c.wide_view(c.shape.own.feed_forward);
   const Matrix<const T> dout = c.all_rows(dx);
   linear_backward_weight<T>(c, saved.activated, dout, update, g.down_weight, g.down_bias);
-  linear_backward_input<T>(c, dout, p.down_weight, dhidden);
-  kernels::gelu_backward<T>(*c.exec, saved.hidden, dhidden);
+  linear_backward_gelu<T>(c, dout, p.down_weight, saved.hidden, dhidden);
   linear_backward_weight<T>(c, c.all_rows(saved.ln2), dhidden, update, g.up_weight, g.up_bias);
   linear_backward_input<T>(c, dhidden, p.up_weight, c.narrow);
   norm_backward<T>(c, saved.middle, p.ln2_weight, saved.mean2, saved.rstd2, kernels::Update::add,

@@ -29,7 +29,6 @@ Context<T>::Context(memory::Arenas& arenas, tensor::Gemm* products, const GptSha
       rows(b.batch * s.sequence),
       stream(s.stream_rows(rows)),
       group(arenas, link, rows, s.hidden) {
-  if (!arenas.measuring()) exec.emplace();
   const auto take = [&]<class U>(U, Index count) {
     return arenas.take<U>(memory::Category::workspace, count);
   };
@@ -55,6 +54,10 @@ Context<T>::Context(memory::Arenas& arenas, tensor::Gemm* products, const GptSha
   const Index scratch = kernels::attention_scratch_bytes(attention_shape(), b.threads) / 4;
   attention = Vector<float>(take(float{}, scratch), scratch);
   losses = Vector<float>(take(float{}, rows), rows);
+  auto* products_scratch = take(std::byte{}, tensor::gemm_workspace_bytes);
+  if (arenas.measuring()) return;
+  exec.emplace();
+  gemm->use_workspace(products_scratch, tensor::gemm_workspace_bytes);
 }
 
 template <class T>

@@ -40,7 +40,8 @@ struct Context {
   Vector<float> attention;     // scratch of the attention kernel
   Vector<float> losses;        // [N]
 
-  /// Takes the scratch from the workspace category. Also on measuring arenas.
+  /// Takes the scratch from the workspace category, for the product library as well. Also on
+  /// measuring arenas, which need no library.
   Context(memory::Arenas& arenas, tensor::Gemm* gemm, const GptShape& shape,
           const BatchShape& batch, const TensorLink& link = {});
 

@@ -1,9 +1,26 @@
 #include "model/linear.hpp"
 
+#include "kernels/gelu.hpp"
+
 namespace kzero::model {
 
 using tensor::operand;
 using tensor::Transpose;
+
+namespace {
+
+/// dx = dy W^T.
+template <class T>
+tensor::Product input_gradient(Matrix<const T> dy, Matrix<const T> weight, Matrix<T> dx) {
+  tensor::Product p;
+  p.m = dx.extent(0), p.n = dx.extent(1), p.k = dy.extent(1);
+  p.a = operand(dy), p.b = operand(weight, Transpose::yes);
+  p.c = dx.data(), p.c_stride = p.n;
+  p.in = p.out = dtype_of<T>;
+  return p;
+}
+
+}  // namespace
 
 template <class T>
 void linear_forward(const Context<T>& c, Matrix<const T> x, Matrix<const T> weight,
@@ -32,12 +49,20 @@ void row_parallel_forward(const Context<T>& c, Matrix<const T> x, Matrix<const T
 template <class T>
 void linear_backward_input(const Context<T>& c, Matrix<const T> dy, Matrix<const T> weight,
                            Matrix<T> dx) {
-  tensor::Product p;
-  p.m = dx.extent(0), p.n = dx.extent(1), p.k = dy.extent(1);
-  p.a = operand(dy), p.b = operand(weight, Transpose::yes);
-  p.c = dx.data(), p.c_stride = p.n;
-  p.in = p.out = dtype_of<T>;
-  c.gemm->run(*c.exec, p);
+  c.gemm->run(*c.exec, input_gradient<T>(dy, weight, dx));
+}
+
+template <class T>
+void linear_backward_gelu(const Context<T>& c, Matrix<const T> dy, Matrix<const T> weight,
+                          Matrix<const T> hidden, Matrix<T> dhidden) {
+  tensor::Product p = input_gradient<T>(dy, weight, dhidden);
+  if (c.gemm->fuses_gelu_gradient(p.in, p.n)) {
+    p.gelu_input = hidden.data();
+    c.gemm->run(*c.exec, p);
+  } else {
+    c.gemm->run(*c.exec, p);
+    kernels::gelu_backward<T>(*c.exec, hidden, dhidden);
+  }
 }
 
 template <class T>
@@ -60,6 +85,8 @@ void linear_backward_weight(const Context<T>& c, Matrix<const T> x, Matrix<const
                                         Vector<const T>, const T*, Matrix<T>);                 \
   template void linear_backward_input<T>(const Context<T>&, Matrix<const T>, Matrix<const T>,  \
                                          Matrix<T>);                                           \
+  template void linear_backward_gelu<T>(const Context<T>&, Matrix<const T>, Matrix<const T>,   \
+                                        Matrix<const T>, Matrix<T>);                           \
   template void linear_backward_weight<T>(const Context<T>&, Matrix<const T>, Matrix<const T>, \
                                           kernels::Update, Matrix<T>, Vector<T>);
 KZERO_INSTANTIATE(float)

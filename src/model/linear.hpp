@@ -26,6 +26,12 @@ template <class T>
 void linear_backward_input(const Context<T>& c, Matrix<const T> dy, Matrix<const T> weight,
                            Matrix<T> dx);
 
+/// dhidden [N,in] = dy W^T * gelu'(hidden), for x = gelu(hidden [N,in]). dy W^T is rounded before
+/// the last product unless the library fuses that.
+template <class T>
+void linear_backward_gelu(const Context<T>& c, Matrix<const T> dy, Matrix<const T> weight,
+                          Matrix<const T> hidden, Matrix<T> dhidden);
+
 /// dweight (=|+=) x^T dy; dbias (=|+=) the sum of dy's rows.
 template <class T>
 void linear_backward_weight(const Context<T>& c, Matrix<const T> x, Matrix<const T> dy,

@@ -1,14 +1,23 @@
 #include "tensor/gemm.hpp"
 
+#include <algorithm>
+#include <string>
+
+#include "base/error.hpp"
 #include "tensor/gemm_backends.hpp"
 
 namespace kzero::tensor {
 
-// For builds that compute on the host; gemm_device.cpp is for the others.
 std::unique_ptr<Gemm> make_gemm(Backend backend) {
-  if (backend == Backend::reference) return std::make_unique<ReferenceGemm>();
-  if (backend == Backend::blas) return std::make_unique<BlasGemm>();
-  return std::make_unique<OneDnnGemm>();
+  const auto present = backends();
+  if (std::find(present.begin(), present.end(), backend) == present.end()) {
+    std::string names;
+    for (const Backend other : present)
+      names += fmt::format("{}\"{}\"", names.empty() ? "" : ", ", name_of(other));
+    fail(ExitCode::usage, "run.gemm: this build has no \"{}\"; it computes on {} and has {}",
+         name_of(backend), Execution::name(), names);
+  }
+  return make_backend(backend);
 }
 
 }  // namespace kzero::tensor

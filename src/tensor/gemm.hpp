@@ -4,6 +4,8 @@
 #pragma once
 
 #include <memory>
+#include <span>
+#include <string_view>
 
 #include "tensor/view.hpp"
 
@@ -11,7 +13,12 @@ namespace kzero::tensor {
 
 enum class Transpose { no, yes };
 enum class Accumulate { no, yes };
-enum class Backend { onednn, blas, reference };
+enum class Backend { onednn, blas, cublaslt, reference };
+
+constexpr std::string_view name_of(Backend backend) {
+  constexpr std::string_view names[] = {"onednn", "blas", "cublaslt", "reference"};
+  return names[static_cast<int>(backend)];
+}
 
 /// A row-major operand as it lies in memory; `stride` elements from row to row.
 struct Operand {
@@ -20,9 +27,10 @@ struct Operand {
   Transpose transpose = Transpose::no;
 };
 
-/// C[m,n] = op(A)[m,k] op(B)[k,n] + bias[n] + addend[m,n] + (accumulate ? C : 0).
-/// A, B, bias and addend have dtype `in`; C has dtype `out`: `in` or fp32. C overlaps no other
-/// operand.
+/// C[m,n] = op(A)[m,k] op(B)[k,n] + bias[n] + addend[m,n] + (accumulate ? C : 0), or with
+/// gelu_input, C = op(A) op(B) * gelu'(gelu_input).
+/// A and B have dtype `in`; C has dtype `out`: `in` or fp32; bias, addend and gelu_input have that
+/// of both and need them to be the same. C overlaps no other operand.
 struct Product {
   Index m = 0, n = 0, k = 0;
   Operand a, b;
@@ -33,6 +41,9 @@ struct Product {
   const void* bias = nullptr;    // [n]; none: null
   const void* addend = nullptr;  // [m,n], rows n apart; none: null; not together with accumulate
   Accumulate accumulate = Accumulate::no;
+  // [m,n], rows n apart: what entered the GELU (tanh form) whose gradient this is; none: null. Only
+  // where the backend fuses it, and then nothing is added.
+  const void* gelu_input = nullptr;
 };
 
 class Gemm {
@@ -41,9 +52,22 @@ class Gemm {
 
   /// Enqueues the product on `exec`.
   virtual void run(const Execution& exec, const Product& product) = 0;
+
+  /// Whether run() takes the gelu_input of products of `type` with n columns. It depends on nothing
+  /// else, so that a run which begins with the one way of rounding stays with it.
+  virtual bool fuses_gelu_gradient(Dtype /*type*/, Index /*n*/) const { return false; }
+
+  /// Scratch memory of the products from now on, for one stream at a time. None without this call.
+  virtual void use_workspace(void* /*data*/, Index /*bytes*/) {}
 };
 
-/// Throws Error(usage) where the backend cannot reach this build's memory.
+/// What use_workspace should get in this build, whichever backend it is for: planned memory.
+extern const Index gemm_workspace_bytes;
+
+/// What this build has, its default first.
+std::span<const Backend> backends();
+
+/// Throws Error(usage) where this build does not have the backend.
 std::unique_ptr<Gemm> make_gemm(Backend backend);
 
 /// An operand of the whole of a contiguous view.

@@ -9,6 +9,10 @@
 
 namespace kzero::tensor {
 
+/// make_gemm for one of backends(). gemm_host.cpp, gemm_cuda.cpp and gemm_device.cpp, of which a
+/// build has one, say what a build has.
+std::unique_ptr<Gemm> make_backend(Backend backend);
+
 /// A plain Kokkos kernel, one output element a work item: for tests and for devices without a
 /// library.
 class ReferenceGemm : public Gemm {
@@ -59,6 +63,26 @@ class OneDnnGemm : public Gemm {
   struct Primitives;
   std::unique_ptr<Primitives> primitives_;
   BlockedGemm blocked_;
+};
+
+/// cuBLASLt, all types, with one call a product; how to make it (the plan) is kept by shape. The
+/// choice of an algorithm depends on shapes and alignments alone, never on timing.
+class CublasLtGemm : public Gemm {
+ public:
+  /// For GPUs of the Hopper generation NVIDIA recommends 32 MiB; the rest is for the alignment.
+  static constexpr Index workspace_alignment = 256;
+  static constexpr Index workspace_bytes = (Index{32} << 20) + workspace_alignment;
+
+  /// For the device that is current.
+  CublasLtGemm();
+  ~CublasLtGemm() override;
+  void run(const Execution& exec, const Product& product) override;
+  bool fuses_gelu_gradient(Dtype type, Index n) const override;
+  void use_workspace(void* data, Index bytes) override;
+
+ private:
+  struct Plans;
+  std::unique_ptr<Plans> plans_;
 };
 
 }  // namespace kzero::tensor

@@ -1,14 +1,16 @@
-#include "base/error.hpp"
+// The backends of builds for devices without a library of products here.
 #include "tensor/gemm_backends.hpp"
 
 namespace kzero::tensor {
 
-std::unique_ptr<Gemm> make_gemm(Backend backend) {
-  KZERO_REQUIRE(
-      backend == Backend::reference, ExitCode::usage,
-      "run.gemm: oneDNN and BLAS work on host memory; this build computes on {}, which has "
-      "run.gemm = \"reference\"",
-      Execution::name());
+const Index gemm_workspace_bytes = 0;
+
+std::span<const Backend> backends() {
+  static constexpr Backend present[] = {Backend::reference};
+  return present;
+}
+
+std::unique_ptr<Gemm> make_backend(Backend /*backend*/) {
   return std::make_unique<ReferenceGemm>();
 }
 

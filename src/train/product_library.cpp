@@ -1,19 +1,21 @@
 #include "train/product_library.hpp"
 
-#include "tensor/view.hpp"
-
 namespace kzero::train {
 
 std::unique_ptr<tensor::Gemm> make_product_library(deck::GemmBackend backend) {
   switch (backend) {
+    case deck::GemmBackend::automatic:
+      break;
+    case deck::GemmBackend::onednn:
+      return tensor::make_gemm(tensor::Backend::onednn);
     case deck::GemmBackend::blas:
       return tensor::make_gemm(tensor::Backend::blas);
+    case deck::GemmBackend::cublaslt:
+      return tensor::make_gemm(tensor::Backend::cublaslt);
     case deck::GemmBackend::reference:
       return tensor::make_gemm(tensor::Backend::reference);
-    default:
-      return tensor::make_gemm(tensor::on_host ? tensor::Backend::onednn
-                                               : tensor::Backend::reference);
   }
+  return tensor::make_gemm(tensor::backends().front());
 }
 
 }  // namespace kzero::train

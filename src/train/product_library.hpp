@@ -8,7 +8,7 @@
 
 namespace kzero::train {
 
-/// run.gemm's library; on a device, whose only one is the plain kernel, "onednn" means that.
+/// run.gemm's library. Throws Error(usage) where this build does not have it.
 std::unique_ptr<tensor::Gemm> make_product_library(deck::GemmBackend backend);
 
 }  // namespace kzero::train

@@ -84,12 +84,12 @@ Run::Run(const RunRequest& request, const runtime::Session& session)
                                          grid_.data(), traffic_)),
       tensor_comm_(comm::make_communicator(config_.run.communicator, train::overlap_beside(config_),
                                            grid_.tensor(), traffic_)),
-      dataset_(open_data()),
-      gemm_(make_product_library(config_.run.gemm)) {
+      dataset_(open_data()) {
   const Machine machine{grid_.data().size(), session.threads(), tensor_rank(grid_)};
   grid::together(grid_.world(), [&] {
     require_no_stop_file();
     require_memory(machine);
+    gemm_ = make_product_library(config_.run.gemm);
     if (session.rank() == 0) sink_.emplace(config_.run.metrics);
   });
   resident_at_start_ = metrics::resident_peak_bytes();

@@ -124,6 +124,9 @@ class CheckTree(unittest.TestCase):
         for name in ("cudaMalloc", "cublasLtMatmul", "ncclAllReduce", "__CUDA_ARCH__", "KOKKOS_ENABLE_CUDA", "Kokkos::Cuda"):
             self.expect(f"comm/more.cpp:2: {name}", self.comm(f"auto f = {name};"))
 
+    def test_a_library_as_a_value(self):
+        self.assertEqual(self.breaches(self.comm("enum class Backend { nccl, cublaslt };")), [])
+
     def test_a_launch_without_a_label(self):
         for call in ("parallel_for(policy, f)", "Kokkos::parallel_scan(n, f)", "exec.fence()", "Kokkos::fence()"):
             self.expect("without a literal label", self.comm(f"void f() {{ {call}; }}"))

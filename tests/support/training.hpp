@@ -92,7 +92,7 @@ class Training {
  public:
   /// The model stays without values until initialise() or a checkpoint. Collective over `group`.
   Training(const deck::Config& deck, const grid::Group& group,
-           tensor::Backend backend = tensor::Backend::onednn)
+           tensor::Backend backend = tensor::backends().front())
       : config(resolved(deck, group.size())),
         links(group, train::overlap_of(config), traffic, config.grid.tensor,
               config.run.communicator),

@@ -280,6 +280,7 @@ class Failures(LaunchTest):
         self.expect(self.train("model.layres=3", ranks=2), 2, "key 'model.layres' is not known", "model.layers")
         self.expect(self.train("grid.data=3", ranks=2), 2, "number of ranks, 2")
         self.expect(self.train("grid.data=2"), 2, "number of ranks, 1")
+        self.expect(self.train("run.gemm=cublaslt", ranks=2), 2, 'this build has no "cublaslt"', '"onednn", "blas"')
 
     def test_memory(self):
         for ranks in (None, 2):

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <random>
 
+#include "param/flat_layout.hpp"
+
 namespace kzero::zero {
 namespace {
 
@@ -41,6 +43,8 @@ TEST(Lifetimes, NoTwoValuesShareAnElementAtATime) {
     const Index total = lay_out(values);
     for (std::size_t i = 0; i < values.size(); ++i) {
       EXPECT_LE(values[i].offset + values[i].elements, total);
+      // As in a buffer of all units: product libraries choose algorithms by alignments.
+      EXPECT_EQ(values[i].offset % param::unit_alignment, 0);
       for (std::size_t j = i + 1; j < values.size(); ++j) {
         EXPECT_FALSE(overlap_in_time(values[i], values[j]) &&
                      overlap_in_memory(values[i], values[j]))

@@ -1,0 +1,292 @@
+#include <cublasLt.h>
+
+#include <algorithm>
+#include <bit>
+#include <compare>
+#include <cstdint>
+#include <map>
+
+#include "base/error.hpp"
+#include "runtime/cuda_stream.hpp"
+#include "tensor/gemm_backends.hpp"
+
+namespace kzero::tensor {
+
+namespace {
+
+// cuBLASLt's matrices are column-major, and only such outputs have epilogues. A row-major matrix is
+// the transposed one in column-major order, so C^T = op(B)^T op(A)^T is asked for: our B is the
+// library's A, our columns are its rows, and its bias along rows is ours along columns.
+
+/// What begins at a multiple of this need not be told apart: arenas and units of parameters are
+/// aligned to no more, and a value lies as far from such a boundary in every ZeRO stage.
+constexpr Index most_alignment = 64;
+
+/// The library reads gelu_input in steps of so many columns.
+constexpr Index gelu_columns = 8;
+
+Index alignment_of(const void* data) {
+  const auto address = std::bit_cast<std::uintptr_t>(data);
+  return std::min(most_alignment, Index{1} << std::min(std::countr_zero(address), 62));
+}
+
+/// An address with this alignment and no more: the heuristic goes by the pointers of vectors.
+const void* aligned_to_no_more_than(Index alignment, const void* data) {
+  return std::bit_cast<const void*>(std::bit_cast<std::uintptr_t>(data) |
+                                    static_cast<std::uintptr_t>(alignment));
+}
+
+cudaDataType_t type_of(Dtype type) {
+  switch (type) {
+    case Dtype::bf16:
+      return CUDA_R_16BF;
+    case Dtype::fp16:
+      return CUDA_R_16F;
+    default:
+      return CUDA_R_32F;
+  }
+}
+
+/// Everything an algorithm is chosen by.
+struct Key {
+  Index m, n, k;
+  Index a_stride, b_stride, c_stride;
+  Transpose a_transpose, b_transpose;
+  Dtype in, out;
+  bool has_bias, has_addend, has_gelu_input;
+  Accumulate accumulate;
+  Index a_alignment, b_alignment, c_alignment, addend_alignment, vector_alignment;
+
+  auto operator<=>(const Key&) const = default;
+};
+
+/// What the library calls C: it is added with the factor beta.
+const void* added_to(const Product& p) { return p.addend ? p.addend : p.c; }
+
+/// The operand of the epilogue, if it has one.
+const void* vector_of(const Product& p) { return p.bias ? p.bias : p.gelu_input; }
+
+Key key_of(const Product& p) {
+  return {p.m,
+          p.n,
+          p.k,
+          p.a.stride,
+          p.b.stride,
+          p.c_stride,
+          p.a.transpose,
+          p.b.transpose,
+          p.in,
+          p.out,
+          p.bias != nullptr,
+          p.addend != nullptr,
+          p.gelu_input != nullptr,
+          p.accumulate,
+          alignment_of(p.a.data),
+          alignment_of(p.b.data),
+          alignment_of(p.c),
+          alignment_of(added_to(p)),
+          alignment_of(vector_of(p))};
+}
+
+std::string text_of(const Product& p) {
+  const auto operand = [](const Operand& x) {
+    return fmt::format("{}stride {}", x.transpose == Transpose::yes ? "transposed, " : "",
+                       x.stride);
+  };
+  return fmt::format("a product of {} x {} x {} in {} to {} (A {}; B {}; C stride {}{}{}{}{})", p.m,
+                     p.n, p.k, name_of(p.in), name_of(p.out), operand(p.a), operand(p.b),
+                     p.c_stride, p.bias ? "; bias" : "", p.addend ? "; addend" : "",
+                     p.gelu_input ? "; GELU's gradient" : "",
+                     p.accumulate == Accumulate::yes ? "; accumulated" : "");
+}
+
+void require(cublasStatus_t status, const char* call, const Product& p) {
+  KZERO_REQUIRE(status == CUBLAS_STATUS_SUCCESS, ExitCode::other, "{} failed with {} ({}) for {}",
+                call, cublasLtGetStatusName(status), cublasLtGetStatusString(status), text_of(p));
+}
+
+template <auto destroy>
+struct Destroy {
+  template <class T>
+  void operator()(T* object) const {
+    destroy(object);
+  }
+};
+using Handle = std::unique_ptr<cublasLtContext, Destroy<&cublasLtDestroy>>;
+using Description =
+    std::unique_ptr<cublasLtMatmulDescOpaque_t, Destroy<&cublasLtMatmulDescDestroy>>;
+using Layout = std::unique_ptr<cublasLtMatrixLayoutOpaque_t, Destroy<&cublasLtMatrixLayoutDestroy>>;
+using Preference =
+    std::unique_ptr<cublasLtMatmulPreferenceOpaque_t, Destroy<&cublasLtMatmulPreferenceDestroy>>;
+
+template <class T>
+void set(const Description& description, cublasLtMatmulDescAttributes_t name, T value,
+         const Product& p) {
+  require(cublasLtMatmulDescSetAttribute(description.get(), name, &value, sizeof value),
+          "cublasLtMatmulDescSetAttribute", p);
+}
+
+template <class T>
+void set(const Preference& preference, cublasLtMatmulPreferenceAttributes_t name, T value,
+         const Product& p) {
+  require(cublasLtMatmulPreferenceSetAttribute(preference.get(), name, &value, sizeof value),
+          "cublasLtMatmulPreferenceSetAttribute", p);
+}
+
+void set_vector(const Description& description, const void* data, const Product& p) {
+  if (p.bias) set(description, CUBLASLT_MATMUL_DESC_BIAS_POINTER, data, p);
+  if (p.gelu_input) set(description, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, data, p);
+}
+
+/// Sums and factors in fp32 without TF32's shorter inputs.
+Description make_description(const Product& p) {
+  cublasLtMatmulDesc_t made = nullptr;
+  require(cublasLtMatmulDescCreate(&made, CUBLAS_COMPUTE_32F, CUDA_R_32F),
+          "cublasLtMatmulDescCreate", p);
+  Description description(made);
+  const auto operation = [](Transpose t) -> std::int32_t {
+    return t == Transpose::yes ? CUBLAS_OP_T : CUBLAS_OP_N;
+  };
+  set(description, CUBLASLT_MATMUL_DESC_TRANSA, operation(p.b.transpose), p);
+  set(description, CUBLASLT_MATMUL_DESC_TRANSB, operation(p.a.transpose), p);
+  if (p.bias)
+    set(description, CUBLASLT_MATMUL_DESC_EPILOGUE, std::uint32_t{CUBLASLT_EPILOGUE_BIAS}, p);
+  if (p.gelu_input) {
+    set(description, CUBLASLT_MATMUL_DESC_EPILOGUE, std::uint32_t{CUBLASLT_EPILOGUE_DGELU}, p);
+    set(description, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, std::int64_t{p.n}, p);
+  }
+  set_vector(description, aligned_to_no_more_than(alignment_of(vector_of(p)), vector_of(p)), p);
+  return description;
+}
+
+/// Of a row-major [rows,columns].
+Layout make_layout(Dtype type, Index rows, Index columns, Index stride, const Product& p) {
+  cublasLtMatrixLayout_t made = nullptr;
+  require(cublasLtMatrixLayoutCreate(&made, type_of(type), static_cast<std::uint64_t>(columns),
+                                     static_cast<std::uint64_t>(rows), stride),
+          "cublasLtMatrixLayoutCreate", p);
+  return Layout(made);
+}
+
+Layout make_layout(const Operand& x, Index rows, Index columns, const Product& p) {
+  if (x.transpose == Transpose::yes) std::swap(rows, columns);
+  return make_layout(p.in, rows, columns, x.stride, p);
+}
+
+Preference make_preference(const Key& key, Index workspace, const Product& p) {
+  cublasLtMatmulPreference_t made = nullptr;
+  require(cublasLtMatmulPreferenceCreate(&made), "cublasLtMatmulPreferenceCreate", p);
+  Preference preference(made);
+  set(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, static_cast<std::uint64_t>(workspace),
+      p);
+  // A sum may be split if its parts are kept in fp32 and added by a later kernel; the other schemes
+  // round parts to C's type.
+  set(preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
+      std::uint32_t{CUBLASLT_REDUCTION_SCHEME_NONE | CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE}, p);
+  const auto promise = [&](cublasLtMatmulPreferenceAttributes_t name, Index alignment) {
+    set(preference, name, static_cast<std::uint32_t>(alignment), p);
+  };
+  promise(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, key.b_alignment);
+  promise(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, key.a_alignment);
+  promise(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, key.addend_alignment);
+  promise(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, key.c_alignment);
+  return preference;
+}
+
+void require_possible(const Product& p) {
+  const bool adds = p.bias || p.addend || p.accumulate == Accumulate::yes;
+  KZERO_REQUIRE(p.in == p.out || (!p.bias && !p.addend && !p.gelu_input), ExitCode::other,
+                "internal error: operands of two types besides A and B, in {}", text_of(p));
+  KZERO_REQUIRE(!p.addend || p.accumulate == Accumulate::no, ExitCode::other,
+                "internal error: two matrices to add, in {}", text_of(p));
+  KZERO_REQUIRE(!p.gelu_input || !adds, ExitCode::other,
+                "internal error: GELU's gradient of a sum, in {}", text_of(p));
+}
+
+}  // namespace
+
+struct CublasLtGemm::Plans {
+  struct Plan {
+    Description description;
+    Layout a, b, c, addend;  // addend: none where the library's C and D are one
+    cublasLtMatmulAlgo_t algorithm{};
+
+    cublasLtMatrixLayout_t added() const { return addend ? addend.get() : c.get(); }
+  };
+
+  Handle handle;
+  std::map<Key, Plan> plans;
+  void* workspace = nullptr;
+  Index workspace_size = 0;
+
+  const Plan& plan(const Product& p) {
+    const Key key = key_of(p);
+    const auto found = plans.find(key);
+    return found != plans.end() ? found->second : plans.emplace(key, make(key, p)).first->second;
+  }
+
+  Plan make(const Key& key, const Product& p) const {
+    require_possible(p);
+    KZERO_REQUIRE(!p.gelu_input || fuses(p.in, p.n), ExitCode::other,
+                  "internal error: GELU's gradient is not fused, in {}", text_of(p));
+    Plan plan{make_description(p),
+              make_layout(p.a, p.m, p.k, p),
+              make_layout(p.b, p.k, p.n, p),
+              make_layout(p.out, p.m, p.n, p.c_stride, p),
+              p.addend ? make_layout(p.in, p.m, p.n, p.n, p) : nullptr,
+              {}};
+    const Preference preference = make_preference(key, workspace_size, p);
+    cublasLtMatmulHeuristicResult_t result{};
+    int count = 0;
+    const cublasStatus_t status = cublasLtMatmulAlgoGetHeuristic(
+        handle.get(), plan.description.get(), plan.b.get(), plan.a.get(), plan.added(),
+        plan.c.get(), preference.get(), 1, &result, &count);
+    if (status != CUBLAS_STATUS_NOT_SUPPORTED) require(status, "cublasLtMatmulAlgoGetHeuristic", p);
+    KZERO_REQUIRE(
+        status == CUBLAS_STATUS_SUCCESS && count == 1 && result.state == CUBLAS_STATUS_SUCCESS,
+        ExitCode::other,
+        "cuBLASLt has no algorithm for {}; run.gemm = \"reference\" is slow but "
+        "has one for everything",
+        text_of(p));
+    plan.algorithm = result.algo;
+    return plan;
+  }
+
+  static bool fuses(Dtype type, Index n) { return type != Dtype::fp32 && n % gelu_columns == 0; }
+};
+
+CublasLtGemm::CublasLtGemm() : plans_(std::make_unique<Plans>()) {
+  cublasLtHandle_t made = nullptr;
+  const cublasStatus_t status = cublasLtCreate(&made);
+  KZERO_REQUIRE(status == CUBLAS_STATUS_SUCCESS, ExitCode::other,
+                "cuBLASLt does not start: cublasLtCreate failed with {} ({})",
+                cublasLtGetStatusName(status), cublasLtGetStatusString(status));
+  plans_->handle.reset(made);
+}
+
+CublasLtGemm::~CublasLtGemm() = default;
+
+bool CublasLtGemm::fuses_gelu_gradient(Dtype type, Index n) const { return Plans::fuses(type, n); }
+
+void CublasLtGemm::use_workspace(void* data, Index bytes) {
+  const auto address = std::bit_cast<std::intptr_t>(data);
+  plans_->workspace = std::bit_cast<void*>(round_up(address, workspace_alignment));
+  // The same size wherever it lies, as algorithms are chosen by it.
+  const Index size = std::max<Index>(bytes - workspace_alignment, 0);
+  if (size != plans_->workspace_size) plans_->plans.clear();
+  plans_->workspace_size = size;
+}
+
+void CublasLtGemm::run(const Execution& exec, const Product& p) {
+  const Plans::Plan& plan = plans_->plan(p);
+  set_vector(plan.description, vector_of(p), p);
+  const float one = 1;
+  const float beta = p.addend || p.accumulate == Accumulate::yes ? 1 : 0;
+  require(cublasLtMatmul(plans_->handle.get(), plan.description.get(), &one, p.b.data, plan.b.get(),
+                         p.a.data, plan.a.get(), &beta, added_to(p), plan.added(), p.c,
+                         plan.c.get(), &plan.algorithm, plans_->workspace,
+                         static_cast<std::size_t>(plans_->workspace_size), stream_of(exec)),
+          "cublasLtMatmul", p);
+}
+
+}  // namespace kzero::tensor
