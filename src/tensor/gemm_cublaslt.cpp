@@ -282,11 +282,12 @@ void CublasLtGemm::run(const Execution& exec, const Product& p) {
   set_vector(plan.description, vector_of(p), p);
   const float one = 1;
   const float beta = p.addend || p.accumulate == Accumulate::yes ? 1 : 0;
-  require(cublasLtMatmul(plans_->handle.get(), plan.description.get(), &one, p.b.data, plan.b.get(),
-                         p.a.data, plan.a.get(), &beta, added_to(p), plan.added(), p.c,
-                         plan.c.get(), &plan.algorithm, plans_->workspace,
-                         static_cast<std::size_t>(plans_->workspace_size), stream_of(exec)),
-          "cublasLtMatmul", p);
+  require(
+      cublasLtMatmul(plans_->handle.get(), plan.description.get(), &one, p.b.data, plan.b.get(),
+                     p.a.data, plan.a.get(), &beta, added_to(p), plan.added(), p.c, plan.c.get(),
+                     &plan.algorithm, plans_->workspace,
+                     static_cast<std::size_t>(plans_->workspace_size), runtime::stream_of(exec)),
+      "cublasLtMatmul", p);
 }
 
 }  // namespace kzero::tensor

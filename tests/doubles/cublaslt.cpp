@@ -1,0 +1,314 @@
+#include "doubles/cublaslt.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <map>
+#include <vector>
+
+#include "doubles/cublaslt_product.hpp"
+#include "runtime/cuda_stream.hpp"
+
+// A handle has nothing to keep.
+struct cublasLtContext {
+  int unused = 0;
+};
+
+namespace kzero::tests {
+
+namespace {
+
+/// Attributes as the bytes that were set.
+class Attributes {
+ public:
+  void set(int name, const void* value, std::size_t size) {
+    const auto* bytes = static_cast<const unsigned char*>(value);
+    values_[name].assign(bytes, bytes + size);
+  }
+
+  template <class T>
+  T get(int name, T otherwise) const {
+    const auto found = values_.find(name);
+    if (found == values_.end()) return otherwise;
+    EXPECT_EQ(found->second.size(), sizeof(T)) << "attribute " << name;
+    T value = otherwise;
+    std::memcpy(&value, found->second.data(), std::min(sizeof value, found->second.size()));
+    return value;
+  }
+
+  bool operator==(const Attributes&) const = default;
+
+ private:
+  std::map<int, std::vector<unsigned char>> values_;
+};
+
+struct Description {
+  cublasComputeType_t compute;
+  cudaDataType_t scale;
+  Attributes attributes;
+
+  cublasOperation_t operation(int name) const {
+    return static_cast<cublasOperation_t>(
+        attributes.get<std::int32_t>(name, static_cast<std::int32_t>(CUBLAS_OP_N)));
+  }
+  cublasOperation_t a() const { return operation(CUBLASLT_MATMUL_DESC_TRANSA); }
+  cublasOperation_t b() const { return operation(CUBLASLT_MATMUL_DESC_TRANSB); }
+  std::uint32_t epilogue() const {
+    return attributes.get<std::uint32_t>(CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_DEFAULT);
+  }
+  const void* pointer(int name) const { return attributes.get<const void*>(name, nullptr); }
+  /// The operand of the epilogue.
+  const void* vector() const {
+    if (epilogue() == CUBLASLT_EPILOGUE_BIAS) return pointer(CUBLASLT_MATMUL_DESC_BIAS_POINTER);
+    if (epilogue() == CUBLASLT_EPILOGUE_DGELU)
+      return pointer(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER);
+    return nullptr;
+  }
+  std::int64_t vector_stride() const {
+    return attributes.get<std::int64_t>(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, 0);
+  }
+};
+
+struct Algorithm {
+  Shape shape;
+  AlgorithmRequest request;
+  std::size_t workspace;
+};
+
+std::vector<Algorithm>& algorithms() {
+  static std::vector<Algorithm> all;
+  return all;
+}
+
+template <class Mine, class Theirs>
+Mine& mine(Theirs* theirs) {
+  return *reinterpret_cast<Mine*>(theirs);
+}
+
+template <class Mine, class Theirs, class... Values>
+cublasStatus_t make(Theirs** theirs, Values... values) {
+  *theirs = reinterpret_cast<Theirs*>(new Mine{values...});
+  ++cublaslt().made, ++cublaslt().alive;
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+template <class Mine, class Theirs>
+cublasStatus_t destroy(Theirs* theirs) {
+  delete &mine<Mine>(theirs);
+  --cublaslt().alive;
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+std::uint32_t alignment_of(const void* data) {
+  const auto address = std::bit_cast<std::uintptr_t>(data);
+  return address == 0 ? 0 : 1U << std::min(std::countr_zero(address), 20);
+}
+
+Shape shape_of(cublasLtMatmulDesc_t description, cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
+               cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d) {
+  const auto& own = mine<Description>(description);
+  return {own.a(),         own.b(),         own.epilogue(),  own.vector_stride(),
+          mine<Layout>(a), mine<Layout>(b), mine<Layout>(c), mine<Layout>(d)};
+}
+
+/// The table of supported types and the conditions on layouts.
+void check_shape(const Description& description, const Shape& s) {
+  EXPECT_EQ(description.compute, CUBLAS_COMPUTE_32F);
+  EXPECT_EQ(description.scale, CUDA_R_32F);
+  EXPECT_EQ(s.a.type, s.b.type);
+  EXPECT_EQ(s.c.type, s.d.type);
+  EXPECT_TRUE(s.d.type == s.a.type || s.d.type == CUDA_R_32F);
+  for (const Layout& x : {s.a, s.b, s.c, s.d}) {
+    EXPECT_GT(x.rows, 0U);
+    EXPECT_GT(x.columns, 0U);
+    EXPECT_GE(x.stride, static_cast<std::int64_t>(x.rows));
+  }
+  const bool a_plain = s.a_operation == CUBLAS_OP_N, b_plain = s.b_operation == CUBLAS_OP_N;
+  EXPECT_EQ(a_plain ? s.a.rows : s.a.columns, s.d.rows);
+  EXPECT_EQ(b_plain ? s.b.columns : s.b.rows, s.d.columns);
+  EXPECT_EQ(a_plain ? s.a.columns : s.a.rows, b_plain ? s.b.rows : s.b.columns);
+  EXPECT_EQ(s.c.rows, s.d.rows);
+  EXPECT_EQ(s.c.columns, s.d.columns);
+  EXPECT_TRUE(s.epilogue == CUBLASLT_EPILOGUE_DEFAULT || s.epilogue == CUBLASLT_EPILOGUE_BIAS ||
+              s.epilogue == CUBLASLT_EPILOGUE_DGELU);
+  // A bias has D's type by default, which is what the table asks for.
+  if (s.epilogue != CUBLASLT_EPILOGUE_DEFAULT) {
+    EXPECT_NE(description.vector(), nullptr);
+    EXPECT_EQ(s.d.type, s.a.type) << "kzero's vectors have the type of A";
+  }
+  if (s.epilogue == CUBLASLT_EPILOGUE_DGELU) {
+    EXPECT_EQ(s.vector_stride % 8, 0);
+    EXPECT_GE(s.vector_stride, static_cast<std::int64_t>(s.d.rows));
+  }
+}
+
+AlgorithmRequest request_of(const Attributes& preference, const Description& description) {
+  const auto alignment = [&](int name) { return preference.get<std::uint32_t>(name, 256); };
+  return {preference.get<std::uint64_t>(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, 0),
+          preference.get<std::uint32_t>(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
+                                        CUBLASLT_REDUCTION_SCHEME_MASK),
+          alignment(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES),
+          alignment(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES),
+          alignment(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES),
+          alignment(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES),
+          alignment_of(description.vector())};
+}
+
+void check_call(const Algorithm& algorithm, const Call& call, const void* vector) {
+  const Shape& s = algorithm.shape;
+  EXPECT_GE(alignment_of(call.a), algorithm.request.alignment_a);
+  EXPECT_GE(alignment_of(call.b), algorithm.request.alignment_b);
+  EXPECT_GE(alignment_of(call.c), algorithm.request.alignment_c);
+  EXPECT_GE(alignment_of(call.d), algorithm.request.alignment_d);
+  EXPECT_GE(alignment_of(vector), algorithm.request.alignment_vector);
+  EXPECT_EQ(std::bit_cast<std::uintptr_t>(call.workspace) % 256, 0U);
+  EXPECT_GE(call.workspace_size, algorithm.workspace);
+  if (call.c == call.d) {
+    EXPECT_EQ(s.c, s.d) << "in place, yet of two layouts";
+  } else {
+    EXPECT_FALSE(overlap(call.c, s.c, call.d, s.d));
+  }
+  EXPECT_FALSE(overlap(call.a, s.a, call.d, s.d));
+  EXPECT_FALSE(overlap(call.b, s.b, call.d, s.d));
+}
+
+/// Whoever else uses the workspace will notice.
+void spoil_ends(void* workspace, std::size_t size) {
+  const std::size_t part = std::min<std::size_t>(size / 2, 4096);
+  if (part == 0) return;
+  std::memset(workspace, 0xA5, part);
+  std::memset(static_cast<char*>(workspace) + size - part, 0xA5, part);
+}
+
+}  // namespace
+
+CublasLtDouble& cublaslt() {
+  static CublasLtDouble state;
+  return state;
+}
+
+}  // namespace kzero::tests
+
+using namespace kzero::tests;
+
+extern "C" {
+
+cublasStatus_t cublasLtCreate(cublasLtHandle_t* handle) {
+  *handle = new cublasLtContext;
+  ++cublaslt().made, ++cublaslt().alive;
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtDestroy(cublasLtHandle_t handle) {
+  delete handle;
+  --cublaslt().alive;
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+const char* cublasLtGetStatusName(cublasStatus_t status) {
+  return status == CUBLAS_STATUS_EXECUTION_FAILED ? "CUBLAS_STATUS_EXECUTION_FAILED" : "another";
+}
+
+const char* cublasLtGetStatusString(cublasStatus_t /*status*/) { return "the double was told so"; }
+
+cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t* made, cublasComputeType_t compute,
+                                        cudaDataType_t scale) {
+  return make<Description>(made, compute, scale, Attributes());
+}
+
+cublasStatus_t cublasLtMatmulDescDestroy(cublasLtMatmulDesc_t description) {
+  return destroy<Description>(description);
+}
+
+cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t description,
+                                              cublasLtMatmulDescAttributes_t name,
+                                              const void* value, std::size_t size) {
+  mine<Description>(description).attributes.set(name, value, size);
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t* made, cudaDataType type,
+                                          std::uint64_t rows, std::uint64_t columns,
+                                          std::int64_t stride) {
+  return make<Layout>(made, type, rows, columns, stride);
+}
+
+cublasStatus_t cublasLtMatrixLayoutDestroy(cublasLtMatrixLayout_t layout) {
+  return destroy<Layout>(layout);
+}
+
+cublasStatus_t cublasLtMatmulPreferenceCreate(cublasLtMatmulPreference_t* made) {
+  return make<Attributes>(made);
+}
+
+cublasStatus_t cublasLtMatmulPreferenceDestroy(cublasLtMatmulPreference_t preference) {
+  return destroy<Attributes>(preference);
+}
+
+cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t preference,
+                                                    cublasLtMatmulPreferenceAttributes_t name,
+                                                    const void* value, std::size_t size) {
+  mine<Attributes>(preference).set(name, value, size);
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle,
+                                              cublasLtMatmulDesc_t description,
+                                              cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
+                                              cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d,
+                                              cublasLtMatmulPreference_t preference, int requested,
+                                              cublasLtMatmulHeuristicResult_t results[],
+                                              int* found) {
+  EXPECT_NE(handle, nullptr);
+  EXPECT_GE(requested, 1);
+  ++cublaslt().heuristics;
+  const auto& own = mine<Description>(description);
+  const Shape shape = shape_of(description, a, b, c, d);
+  check_shape(own, shape);
+  cublaslt().request = request_of(mine<Attributes>(preference), own);
+  *found = 0;
+  if (!cublaslt().has_algorithms) return CUBLAS_STATUS_NOT_SUPPORTED;
+  *found = 1;
+  results[0] = {};
+  results[0].workspaceSize = cublaslt().request.workspace;
+  results[0].algo.data[0] = algorithms().size();
+  algorithms().push_back({shape, cublaslt().request, results[0].workspaceSize});
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t description,
+                              const void* alpha, const void* a, cublasLtMatrixLayout_t a_layout,
+                              const void* b, cublasLtMatrixLayout_t b_layout, const void* beta,
+                              const void* c, cublasLtMatrixLayout_t c_layout, void* d,
+                              cublasLtMatrixLayout_t d_layout,
+                              const cublasLtMatmulAlgo_t* algorithm, void* workspace,
+                              std::size_t workspace_size, cudaStream_t stream) {
+  EXPECT_NE(handle, nullptr);
+  EXPECT_EQ(stream, kzero::runtime::stream_of({}));
+  if (cublaslt().next_product_status) {
+    const cublasStatus_t status = *cublaslt().next_product_status;
+    cublaslt().next_product_status.reset();
+    return status;
+  }
+  ++cublaslt().products;
+  const Algorithm& chosen = algorithms().at(algorithm->data[0]);
+  const Shape shape = shape_of(description, a_layout, b_layout, c_layout, d_layout);
+  EXPECT_EQ(shape, chosen.shape) << "an algorithm for another product";
+  const void* vector = mine<Description>(description).vector();
+  const Call call{*static_cast<const float*>(alpha),
+                  *static_cast<const float*>(beta),
+                  a,
+                  b,
+                  c,
+                  d,
+                  workspace,
+                  workspace_size};
+  check_call(chosen, call, vector);
+  spoil_ends(workspace, chosen.workspace);
+  multiply(shape, call, vector);
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+}  // extern "C"

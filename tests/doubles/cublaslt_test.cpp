@@ -1,0 +1,280 @@
+// The calls that CublasLtGemm makes, against the double.
+#include "doubles/cublaslt.hpp"
+
+#include <gtest/gtest.h>
+
+#include "base/error.hpp"
+#include "model/linear.hpp"
+#include "support/products.hpp"
+#include "tensor/gemm_backends.hpp"
+
+namespace kzero::tensor {
+
+namespace {
+
+using tests::check;
+using tests::check_all;
+using tests::cublaslt;
+using tests::Extra;
+using tests::Guarded;
+using tests::numbers;
+using tests::Problem;
+using tests::Size;
+
+/// The library with a workspace that begins nowhere in particular.
+struct WithWorkspace {
+  Guarded<std::byte> workspace{CublasLtGemm::workspace_bytes};
+  CublasLtGemm gemm;
+
+  WithWorkspace() { gemm.use_workspace(workspace.data(), CublasLtGemm::workspace_bytes); }
+};
+
+/// Ranges that begin `offset` elements behind an address that is a multiple of 64.
+template <class T>
+struct Ranges {
+  static constexpr Index most = 64;
+  Guarded<T> a, b, c, vector, addend;
+  Index offset;
+
+  Ranges(const Size& s, Index shift)
+      : a(numbers<T>(s.m * s.k + most, 1)),
+        b(numbers<T>(s.k * s.n + most, 2)),
+        c(numbers<T>(s.m * s.n + most, 3)),
+        vector(numbers<T>(s.m * s.n + most, 4)),
+        addend(numbers<T>(s.m * s.n + most, 5)),
+        offset(shift) {}
+
+  Product product(const Size& s) const {
+    return {.m = s.m,
+            .n = s.n,
+            .k = s.k,
+            .a = {a.data() + offset, s.k},
+            .b = {b.data() + offset, s.n},
+            .c = c.data() + offset,
+            .c_stride = s.n,
+            .in = dtype_of<T>,
+            .out = dtype_of<T>};
+  }
+};
+
+template <class T>
+class CublasLt : public testing::Test {
+ protected:
+  ~CublasLt() override { EXPECT_EQ(cublaslt().alive, 0) << "objects of the library left over"; }
+};
+using Elements = testing::Types<float, bf16, fp16>;
+TYPED_TEST_SUITE(CublasLt, Elements, );
+
+TYPED_TEST(CublasLt, MatchesThePlainLoop) {
+  WithWorkspace library;
+  for (const Size size :
+       {Size{1, 1, 1}, Size{7, 5, 3}, Size{31, 40, 16}, Size{61, 37, 67}, Size{32, 64, 128}}) {
+    check_all(library.gemm, Problem<TypeParam>(size));
+  }
+}
+
+TYPED_TEST(CublasLt, MatchesThePlainLoopWithoutAWorkspace) {
+  CublasLtGemm gemm;
+  check_all(gemm, Problem<TypeParam>({7, 8, 3}));
+  EXPECT_EQ(cublaslt().request.workspace, 0U);
+}
+
+TYPED_TEST(CublasLt, GivesTheGradientOfTheTanhForm) {
+  WithWorkspace library;
+  if (dtype_of<TypeParam> == Dtype::fp32) {
+    EXPECT_FALSE(library.gemm.fuses_gelu_gradient(Dtype::fp32, tests::gelu_count));
+    return;
+  }
+  ASSERT_TRUE(library.gemm.fuses_gelu_gradient(dtype_of<TypeParam>, tests::gelu_count));
+  EXPECT_FALSE(library.gemm.fuses_gelu_gradient(dtype_of<TypeParam>, tests::gelu_count + 4));
+  tests::check_gelu_form<TypeParam>(library.gemm);
+}
+
+TYPED_TEST(CublasLt, MakesNothingForAShapeThatItHasSeen) {
+  using T = TypeParam;
+  WithWorkspace library;
+  const Size size{6, 8, 10};
+  const Ranges<T> first(size, 0), second(size, 0);
+  const auto run_all = [&](const Ranges<T>& ranges) {
+    for (const Extra extra : {Extra::none, Extra::bias, Extra::addend, Extra::accumulate}) {
+      Product p = ranges.product(size);
+      if (extra == Extra::bias) p.bias = ranges.vector.data();
+      if (extra == Extra::addend) p.addend = ranges.addend.data();
+      if (extra == Extra::accumulate) p.accumulate = Accumulate::yes;
+      library.gemm.run({}, p);
+    }
+    if (!library.gemm.fuses_gelu_gradient(dtype_of<T>, size.n)) return;
+    Product p = ranges.product(size);
+    p.gelu_input = ranges.vector.data();
+    library.gemm.run({}, p);
+  };
+  run_all(first);
+  const Index made = cublaslt().made, heuristics = cublaslt().heuristics;
+  const Index products = cublaslt().products;
+  run_all(second);
+  run_all(first);
+  EXPECT_GT(cublaslt().products, products);
+  EXPECT_EQ(cublaslt().made, made);
+  EXPECT_EQ(cublaslt().heuristics, heuristics);
+}
+
+// The same shape at other addresses is the same request, unless the alignment below 64 differs.
+TYPED_TEST(CublasLt, AsksByShapeAndAlignmentAlone) {
+  using T = TypeParam;
+  const Size size{6, 8, 10};
+  for (const Extra extra : {Extra::none, Extra::bias, Extra::addend}) {
+    for (Index offset = 0; offset < Ranges<T>::most; ++offset) {
+      tests::AlgorithmRequest requests[2];
+      for (auto& request : requests) {
+        CublasLtGemm gemm;
+        const Ranges<T> ranges(size, offset);
+        Product p = ranges.product(size);
+        if (extra == Extra::bias) p.bias = ranges.vector.data() + offset;
+        if (extra == Extra::addend) p.addend = ranges.addend.data() + offset;
+        gemm.run({}, p);
+        request = cublaslt().request;
+        const Index bytes = offset * static_cast<Index>(sizeof(T)) % 64;
+        const auto expected = static_cast<std::uint32_t>(bytes == 0 ? 64 : bytes & -bytes);
+        EXPECT_EQ(request.alignment_a, expected);
+        EXPECT_EQ(request.alignment_b, expected);
+        EXPECT_EQ(request.alignment_c, expected);
+        EXPECT_EQ(request.alignment_d, expected);
+        EXPECT_EQ(request.alignment_vector, extra == Extra::bias ? expected : 0U);
+      }
+      EXPECT_EQ(requests[0], requests[1]) << offset;
+    }
+  }
+}
+
+TYPED_TEST(CublasLt, HasAnAlgorithmForEachAlignment) {
+  using T = TypeParam;
+  WithWorkspace library;
+  const Size size{6, 8, 10};
+  const Ranges<T> aligned(size, 0), shifted(size, 1);
+  library.gemm.run({}, aligned.product(size));
+  const Index heuristics = cublaslt().heuristics;
+  library.gemm.run({}, shifted.product(size));
+  EXPECT_EQ(cublaslt().heuristics, heuristics + 1);
+}
+
+TYPED_TEST(CublasLt, KeepsPartsOfSumsInFp32AndUsesTheWholeWorkspace) {
+  WithWorkspace library;
+  check<TypeParam, TypeParam>(library.gemm, Problem<TypeParam>({7, 5, 3}), {});
+  EXPECT_EQ(cublaslt().request.reduction_schemes, CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE);
+  EXPECT_EQ(cublaslt().request.workspace, std::uint64_t{32} << 20);
+}
+
+TYPED_TEST(CublasLt, ChoosesAgainForAnotherWorkspace) {
+  WithWorkspace library;
+  const Problem<TypeParam> problem({7, 5, 3});
+  check<TypeParam, TypeParam>(library.gemm, problem, {});
+  library.gemm.use_workspace(library.workspace.data(), 1000);
+  check<TypeParam, TypeParam>(library.gemm, problem, {});
+  EXPECT_EQ(cublaslt().request.workspace, 1000U - 256U);
+}
+
+std::string failure_of(Gemm& gemm, const Product& p) {
+  try {
+    gemm.run({}, p);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::other);
+    return error.what();
+  }
+  return "none";
+}
+
+TYPED_TEST(CublasLt, NamesWhatFailed) {
+  using T = TypeParam;
+  WithWorkspace library;
+  const Size size{6, 8, 10};
+  const Ranges<T> ranges(size, 0);
+  Product p = ranges.product(size);
+  cublaslt().next_product_status = CUBLAS_STATUS_EXECUTION_FAILED;
+  const std::string failed = failure_of(library.gemm, p);
+  EXPECT_NE(failed.find("cublasLtMatmul failed with CUBLAS_STATUS_EXECUTION_FAILED"),
+            std::string::npos)
+      << failed;
+  EXPECT_NE(failed.find("6 x 8 x 10 in "), std::string::npos) << failed;
+
+  p.accumulate = Accumulate::yes;
+  cublaslt().has_algorithms = false;
+  const std::string none = failure_of(library.gemm, p);
+  cublaslt().has_algorithms = true;
+  EXPECT_NE(none.find("no algorithm for a product of 6 x 8 x 10 in "), std::string::npos) << none;
+  EXPECT_NE(none.find("accumulated"), std::string::npos) << none;
+}
+
+TYPED_TEST(CublasLt, RefusesWhatOneCallCannotDo) {
+  using T = TypeParam;
+  WithWorkspace library;
+  const Size size{6, 8, 10};
+  const Ranges<T> ranges(size, 0);
+  const auto expect_refusal = [&](const Product& p, const std::string& text) {
+    const std::string failure = failure_of(library.gemm, p);
+    EXPECT_NE(failure.find("internal error: " + text), std::string::npos) << failure;
+  };
+  Product p = ranges.product(size);
+  p.addend = ranges.addend.data(), p.accumulate = Accumulate::yes;
+  expect_refusal(p, "two matrices to add");
+  p = ranges.product(size);
+  p.gelu_input = ranges.vector.data(), p.bias = ranges.vector.data();
+  expect_refusal(p, "GELU's gradient of a sum");
+  p.bias = nullptr;
+  if (dtype_of<T> == Dtype::fp32) {
+    expect_refusal(p, "GELU's gradient is not fused");
+  } else {
+    p.out = Dtype::fp32;
+    expect_refusal(p, "operands of two types");
+  }
+}
+
+/// The same products without the fusion.
+class InTwoSteps : public Gemm {
+ public:
+  void run(const Execution& exec, const Product& product) override { inner_.run(exec, product); }
+
+ private:
+  CublasLtGemm inner_;
+};
+
+/// dhidden, fused or in two steps.
+template <class T>
+std::vector<T> feed_forward_gradient(Gemm& gemm, Index width) {
+  deck::Model deck;
+  deck.layers = deck.heads = 1;
+  deck.hidden = 8;
+  deck.sequence = 6;
+  deck.feed_forward = width;
+  const model::GptShape shape(deck);
+  memory::Arenas measured;
+  static_cast<void>(model::Context<T>(measured, nullptr, shape, {1}));
+  memory::Ledger ledger;
+  memory::Arenas arenas(measured, ledger);
+  const model::Context<T> context(arenas, &gemm, shape, {1});
+  const Guarded<T> dy(numbers<T>(6 * 8, 1)), weight(numbers<T>(width * 8, 2));
+  const Guarded<T> hidden(numbers<T>(6 * width, 3, 4)), dhidden(6 * width);
+  model::linear_backward_gelu<T>(context, dy.matrix(6, 8), weight.matrix(width, 8),
+                                 hidden.matrix(6, width), dhidden.matrix(6, width));
+  return dhidden.host();
+}
+
+// Widths that are and are not multiples of eight: the two ways differ by a rounding of the product.
+TYPED_TEST(CublasLt, FusesTheGradientInTheModelWhereItCan) {
+  using T = TypeParam;
+  CublasLtGemm fused;
+  InTwoSteps plain;
+  for (const Index width : {24, 20}) {
+    const auto one = feed_forward_gradient<T>(fused, width);
+    const auto two = feed_forward_gradient<T>(plain, width);
+    const bool same = tests::same_bits(one, two);
+    EXPECT_EQ(same, !fused.fuses_gelu_gradient(dtype_of<T>, width)) << width;
+    for (std::size_t i = 0; i < one.size(); ++i) {
+      const double a = tests::as_double(one[i]), b = tests::as_double(two[i]);
+      EXPECT_NEAR(a, b, 3 * tests::round_off<T> * std::abs(b) + 1e-6) << width << ' ' << i;
+    }
+  }
+}
+
+}  // namespace
+
+}  // namespace kzero::tensor
