@@ -51,7 +51,29 @@ void sum_rows(const Execution& exec, Matrix<const T> x, Update mode, Vector<T> o
   sum_groups<T>(exec, partial, 0, mode, out);
 }
 
+namespace {
+
+/// By one team, of as many threads on any device, as their number decides the order.
+double sum_in_turns(const Execution& exec, Vector<const float> x) {
+  const Index count = x.extent(0);
+  double result = 0;
+  Kokkos::parallel_reduce(
+      "kzero::kernels::sum_in_turns", Policy(exec, 1, 256),
+      KOKKOS_LAMBDA(const Team& team, double& total) {
+        double all = 0;
+        Kokkos::parallel_reduce(
+            Kokkos::TeamThreadRange(team, count),
+            [&](Index i, double& own) { own += static_cast<double>(x(i)); }, all);
+        Kokkos::single(Kokkos::PerTeam(team), [&]() { total += all; });
+      },
+      result);
+  return result;
+}
+
+}  // namespace
+
 double sum_in_order(const Execution& exec, Vector<const float> x) {
+  if (!tensor::on_host) return sum_in_turns(exec, x);
   const Index count = x.extent(0);
   double result = 0;
   // One work item: the order of a parallel reduction is the backend's own.

@@ -10,8 +10,9 @@ namespace kzero::kernels {
 /// Whether a gradient replaces what is there or is added to it (later micro-batches, second uses).
 enum class Update { overwrite, add };
 
-/// Groups into which the rows of a batch are cut for sums over rows.
-inline constexpr Index row_groups = 32;
+/// Groups into which the rows of a batch are cut for sums over rows: each is a team's, and a device
+/// wants several for every multiprocessor.
+inline constexpr Index row_groups = tensor::on_host ? 32 : 512;
 
 /// out[j] (=|+=) sum over g of partial(g, first + j), j over out. partial [row_groups, any].
 template <class T>
@@ -24,7 +25,8 @@ template <class T>
 void sum_rows(const Execution& exec, Matrix<const T> x, Update mode, Vector<T> out,
               Matrix<float> partial);
 
-/// The sum in element order, in fp64. Waits for the result.
+/// The sum in fp64, in element order on hosts; on devices one team's threads take turns, and their
+/// sums are added in a tree. Waits for the result.
 double sum_in_order(const Execution& exec, Vector<const float> x);
 
 /// Elements that one block of sum_of_squares covers.
