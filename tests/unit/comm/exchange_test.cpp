@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "base/error.hpp"
-#include "comm/communicator.hpp"
+#include "comm/mpi_communicator.hpp"
 #include "grid/process_grid.hpp"
 
 namespace kzero::comm {
@@ -22,10 +22,13 @@ float value_of(int from, int to, Index i) {
   return static_cast<float>((from * 11 + to) * 4096 + i % 4093);
 }
 
-class Exchange : public testing::TestWithParam<Overlap> {
+/// With Reach::host every piece passes through the staging that device memory needs.
+class Exchange : public testing::TestWithParam<std::pair<Overlap, Reach>> {
  protected:
   Exchange()
-      : group(grid::world_group()), comm(make_communicator("mpi", GetParam(), group, traffic)) {}
+      : group(grid::world_group()),
+        comm(std::make_unique<MpiCommunicator>(GetParam().first, group, traffic,
+                                               GetParam().second)) {}
 
   const Execution queue;
   grid::Group group;
@@ -123,10 +126,17 @@ TEST_P(Exchange, EndsInTheOrderInWhichItBegan) {
   for (int e = 3; e < exchanges; ++e) expect_arrived(e);
 }
 
-INSTANTIATE_TEST_SUITE_P(Overlaps, Exchange, testing::Values(Overlap::no, Overlap::yes),
-                         [](const auto& test) {
-                           return test.param == Overlap::yes ? "overlapped" : "inside";
-                         });
+std::string name_of_way(const testing::TestParamInfo<std::pair<Overlap, Reach>>& test) {
+  return std::string(test.param.first == Overlap::yes ? "overlapped" : "inside") +
+         (test.param.second == Reach::host ? "_staged" : "");
+}
+
+INSTANTIATE_TEST_SUITE_P(Ways, Exchange,
+                         testing::Values(std::pair{Overlap::no, Reach::device},
+                                         std::pair{Overlap::yes, Reach::device},
+                                         std::pair{Overlap::no, Reach::host},
+                                         std::pair{Overlap::yes, Reach::host}),
+                         name_of_way);
 
 TEST(Traffic, OfStepsIsKeptApartAndKnowsHowManyStepsUsedIt) {
   const Channel a{"data", Operation::all_gather, Purpose::gradients};
