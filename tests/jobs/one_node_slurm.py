@@ -48,6 +48,10 @@ PartitionName=test Nodes={host} Default=YES MaxTime=INFINITE State=UP
 """
 
 
+class EndedTooSoon(RuntimeError):
+    """A job was done before it was stopped as often as a test wanted."""
+
+
 def wait_for(what, condition):
     end = time.monotonic() + PATIENCE
     while not (found := condition()):
@@ -160,7 +164,8 @@ class OneNodeSlurm:
         def submitted():
             facts = self.facts(job)
             if facts["JobState"] not in ("PENDING", "RUNNING", "COMPLETING"):
-                raise RuntimeError(f"job {job} ended before its restart {number}: {facts}")
+                problem = EndedTooSoon if facts["JobState"] == "COMPLETED" else RuntimeError
+                raise problem(f"job {job} ended before its restart {number}: {facts}")
             return facts["JobState"] == "PENDING" and facts["Restarts"] == str(number)
         wait_for(f"restart {number} of job {job}", submitted)
 

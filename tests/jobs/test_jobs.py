@@ -10,7 +10,7 @@ import time
 import unittest
 from pathlib import Path
 
-from one_node_slurm import PATIENCE, OneNodeSlurm, wait_for
+from one_node_slurm import PATIENCE, EndedTooSoon, OneNodeSlurm, wait_for
 
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "tests/unit/app"))
@@ -76,8 +76,8 @@ class Resubmission(JobTest):
         steps = sum(r["seconds"] for r in self.metrics("step", "whole.jsonl"))
         return time.monotonic() - begin - steps, steps
 
-    def test_two_stops_and_restarts_change_no_bit(self):
-        # Two parts of a tenth each leave steps for the third even if the machine becomes four times as fast meanwhile.
+    def stop_twice(self):
+        """Two parts of a tenth each leave steps for the third, unless the machine becomes far faster meanwhile."""
         start_up, steps = self.uninterrupted()
         part = start_up + steps / 10
         self.write_deck("parts", wall_limit=f"{part + 1:.2f}s", stop_margin="1s")
@@ -91,6 +91,18 @@ class Resubmission(JobTest):
         self.slurm("scontrol", "update", f"JobId={job}", "TimeLimit=10")
         self.slurm.start_now(job)
         self.wait_end(job, "COMPLETED")
+        return job
+
+    def test_two_stops_and_restarts_change_no_bit(self):
+        for attempt in range(3):
+            try:
+                job = self.stop_twice()
+                break
+            except EndedTooSoon:  # the times were taken on a machine that was busy and is no longer
+                if attempt == 2:
+                    raise
+                for path in (*self.folder.glob("whole*"), *self.folder.glob("parts*"), *self.folder.glob("kzero-*")):
+                    shutil.rmtree(path) if path.is_dir() else path.unlink()
 
         self.assertEqual([r["reason"] for r in self.metrics("end", "parts.jsonl")], ["wall_limit", "wall_limit", "completed"])
         self.assertEqual([r["limit"]["source"] for r in self.metrics("start", "parts.jsonl")],
