@@ -3,6 +3,10 @@
 
 namespace kzero::comm {
 
+void require_communicator(const std::string& name, bool library_sums) {
+  if (name == "mpi" && library_sums) refuse_library_sums();
+}
+
 std::unique_ptr<Communicator> make_communicator(const std::string& name, Overlap overlap,
                                                 const grid::Group& group, Traffic& traffic) {
   if (name == "mpi") return std::make_unique<MpiCommunicator>(overlap, group, traffic);

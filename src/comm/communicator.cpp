@@ -64,6 +64,10 @@ Ticket Communicator::begin_library_sum(const Execution& queue, ConstSpan all, Sp
 }
 
 Ticket Communicator::library_sum(const Execution&, ConstSpan, Span, const Channel&) {
+  refuse_library_sums();
+}
+
+void refuse_library_sums() {
   fail(ExitCode::usage,
        "zero.reduction = \"library\" needs run.communicator = \"nccl\": sums over MPI are ordered "
        "ones");

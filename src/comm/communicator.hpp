@@ -103,6 +103,7 @@ class Communicator {
   virtual Ticket gather(const Execution& queue, ConstSpan mine, std::vector<Span> receive,
                         const Channel& channel);
 
+  /// That of a backend without sums throws.
   virtual Ticket library_sum(const Execution& queue, ConstSpan all, Span own,
                              const Channel& channel);
 
@@ -115,10 +116,17 @@ class Communicator {
 /// communicators made `beside` it, whose calls take turns with its own.
 enum class Overlap { no, beside, yes };
 
+/// Throws Error(usage) if this build has no run.communicator = `name`, or if that has no sums of
+/// its own and `library_sums` asks for them.
+void require_communicator(const std::string& name, bool library_sums);
+
 /// `name` is run.communicator; group and traffic must outlive what is made. Collective over the
 /// group. Throws Error(usage) if this build does not have it.
 std::unique_ptr<Communicator> make_communicator(const std::string& name, Overlap overlap,
                                                 const grid::Group& group, Traffic& traffic);
+
+/// For backends over MPI, which add in rank order.
+[[noreturn]] void refuse_library_sums();
 
 /// Whether exchanges of run.communicator = `name` move data without a core of the host's.
 bool moves_by_itself(const std::string& name);

@@ -80,18 +80,21 @@ Run::Run(const RunRequest& request, const runtime::Session& session)
       console_(std::cout, metrics::console_mode(session.rank()), config_.run.log_every),
       deadline_(deadline()),
       stop_(stop_rules()),
-      data_comm_(comm::make_communicator(config_.run.communicator, train::overlap_of(config_),
-                                         grid_.data(), traffic_)),
-      tensor_comm_(comm::make_communicator(config_.run.communicator, train::overlap_beside(config_),
-                                           grid_.tensor(), traffic_)),
       dataset_(open_data()) {
   const Machine machine{grid_.data().size(), session.threads(), tensor_rank(grid_)};
   grid::together(grid_.world(), [&] {
     require_no_stop_file();
     require_memory(machine);
     gemm_ = make_product_library(config_.run.gemm);
+    comm::require_communicator(config_.run.communicator,
+                               config_.zero.reduction == deck::ReductionOrder::library);
     if (session.rank() == 0) sink_.emplace(config_.run.metrics);
   });
+  const auto link = [&](comm::Overlap overlap, const grid::Group& group) {
+    return comm::make_communicator(config_.run.communicator, overlap, group, traffic_);
+  };
+  data_comm_ = link(overlap_of(config_), grid_.data());
+  tensor_comm_ = link(overlap_beside(config_), grid_.tensor());
   resident_at_start_ = metrics::resident_peak_bytes();
   grid::together(grid_.world(), [&] {
     engine_ =

@@ -186,5 +186,16 @@ TEST(Backend, AnUnknownOneIsRefused) {
   }
 }
 
+TEST(Backend, WithoutSumsOfItsOwnIsRefusedWhereTheyAreWanted) {
+  EXPECT_NO_THROW(require_communicator("mpi", false));
+  try {
+    require_communicator("mpi", true);
+    FAIL() << "no Error was thrown";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::usage);
+    EXPECT_NE(std::string(error.what()).find("zero.reduction = \"library\""), std::string::npos);
+  }
+}
+
 }  // namespace
 }  // namespace kzero::comm
