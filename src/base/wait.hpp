@@ -27,6 +27,8 @@ class Waiting {
   Waiting(const Waiting&) = delete;
   Waiting& operator=(const Waiting&) = delete;
 
+  const Wait& wait() const { return *entry_; }
+
  private:
   std::list<Wait>::iterator entry_;
 };

@@ -1,19 +1,15 @@
 #include "comm/communicator.hpp"
 
 #include "base/error.hpp"
+#include "comm/byte_view.hpp"
 
 namespace kzero::comm {
 
 namespace {
 
-using Bytes = Kokkos::View<std::byte*, runtime::Memory, Kokkos::MemoryUnmanaged>;
-using ConstBytes = Kokkos::View<const std::byte*, runtime::Memory, Kokkos::MemoryUnmanaged>;
-
 void fill_own(const Execution& queue, const ConstSpan& mine, const Span& place) {
   if (place.data == mine.data || mine.elements == 0) return;
-  const auto bytes = static_cast<std::size_t>(mine.bytes());
-  Kokkos::deep_copy(queue, Bytes(static_cast<std::byte*>(place.data), bytes),
-                    ConstBytes(static_cast<const std::byte*>(mine.data), bytes));
+  Kokkos::deep_copy(queue, bytes_of(place), bytes_of(mine));
 }
 
 }  // namespace

@@ -116,17 +116,16 @@ template <class F>
 Ticket NcclCommunicator::fly(const Execution& queue, const Channel& channel, const F& enqueue) {
   const Ticket number = lane_of(channel.operation);
   Lane& lane = lanes_[number];
-  lane.ready.mark(queue);
-  lane.ready.hold(lane.queue);
+  lane.ready.order(queue, lane.queue);
   enqueue(lane);
   const std::lock_guard lock(mutex_);
-  Flight flight{++begun_ * lanes + number, {}, {describe(channel), channel.group}, nullptr};
+  Flight flight{++begun_ * lanes + number, {}, nullptr};
   if (!spare_events_.empty()) {
     flight.arrived = std::move(spare_events_.back());
     spare_events_.pop_back();
   }
   flight.arrived.mark(lane.queue);
-  flight.noted = std::make_unique<Waiting>(flight.wait);
+  flight.noted = std::make_unique<Waiting>(Wait{describe(channel), channel.group});
   lane.flights.push_back(std::move(flight));
   return lane.flights.back().ticket;
 }
@@ -206,7 +205,8 @@ void NcclCommunicator::look_at(Lane& lane) {
   if (ncclCommGetAsyncError(lane.handle, &status) == ncclSuccess &&
       (status == ncclSuccess || status == ncclInProgress))
     return;
-  Wait wait = lane.flights.empty() ? Wait{"no exchange", group_.name()} : lane.flights.front().wait;
+  Wait wait = lane.flights.empty() ? Wait{"no exchange", group_.name()}
+                                   : lane.flights.front().noted->wait();
   wait.problem = std::string("NCCL: ") + ncclGetErrorString(status);
   failed_ = true;
   note_failure(std::move(wait));

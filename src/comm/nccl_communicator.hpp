@@ -32,7 +32,6 @@ class NcclCommunicator : public Communicator {
   struct Flight {
     Ticket ticket;
     runtime::Event arrived;
-    Wait wait;
     std::unique_ptr<Waiting> noted;
   };
 

@@ -2,12 +2,11 @@
 
 #include <mpi.h>
 
+#include "comm/byte_view.hpp"
+
 namespace kzero::comm {
 
 namespace {
-
-using Bytes = Kokkos::View<std::byte*, runtime::Memory, Kokkos::MemoryUnmanaged>;
-using ConstBytes = Kokkos::View<const std::byte*, runtime::Memory, Kokkos::MemoryUnmanaged>;
 
 auto first(Index bytes) {
   return Kokkos::make_pair(std::size_t{0}, static_cast<std::size_t>(bytes));
@@ -36,9 +35,7 @@ Staging::Staging(Index piece_bytes)
       in_("kzero::comm::received_piece", static_cast<std::size_t>(piece_bytes)) {}
 
 ConstSpan Staging::bring(const ConstSpan& piece) {
-  const auto bytes = static_cast<std::size_t>(piece.bytes());
-  Kokkos::deep_copy(queue_, Kokkos::subview(out_, first(piece.bytes())),
-                    ConstBytes(static_cast<const std::byte*>(piece.data), bytes));
+  Kokkos::deep_copy(queue_, Kokkos::subview(out_, first(piece.bytes())), bytes_of(piece));
   queue_.fence("kzero::comm::piece_on_host");
   return {out_.data(), piece.elements, piece.dtype};
 }
@@ -46,9 +43,7 @@ ConstSpan Staging::bring(const ConstSpan& piece) {
 Span Staging::room(const Span& piece) const { return {in_.data(), piece.elements, piece.dtype}; }
 
 void Staging::take(const Span& piece) {
-  const auto bytes = static_cast<std::size_t>(piece.bytes());
-  Kokkos::deep_copy(queue_, Bytes(static_cast<std::byte*>(piece.data), bytes),
-                    Kokkos::subview(in_, first(piece.bytes())));
+  Kokkos::deep_copy(queue_, bytes_of(piece), Kokkos::subview(in_, first(piece.bytes())));
   queue_.fence("kzero::comm::piece_on_device");
 }
 

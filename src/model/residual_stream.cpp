@@ -49,19 +49,16 @@ Matrix<T> ResidualStream<T>::own_part(Index i) const {
 }
 
 template <class T>
-void ResidualStream<T>::send(const Execution& exec, Index i) {
-  copies_->ready.mark(exec);
-  copies_->ready.hold(copies_->queue);
-  Kokkos::deep_copy(copies_->queue, on_host_[static_cast<std::size_t>(i)], own_part(i));
+template <class To, class From>
+void ResidualStream<T>::copy(const Execution& exec, Index i, const To& to, const From& from) {
+  copies_->ready.order(exec, copies_->queue);
+  Kokkos::deep_copy(copies_->queue, to, from);
   ended(i).mark(copies_->queue);
 }
 
 template <class T>
 void ResidualStream<T>::fetch(const Execution& exec, Index i) {
-  copies_->ready.mark(exec);
-  copies_->ready.hold(copies_->queue);
-  Kokkos::deep_copy(copies_->queue, own_part(i), on_host_[static_cast<std::size_t>(i)]);
-  ended(i).mark(copies_->queue);
+  copy(exec, i, own_part(i), on_host_[static_cast<std::size_t>(i)]);
   copies_->arriving = i;
 }
 
@@ -70,7 +67,7 @@ void ResidualStream<T>::keep(const Execution& exec, Index i) {
   if (!kept_.empty()) Kokkos::deep_copy(exec, kept_[static_cast<std::size_t>(i)], own_part(i));
   if (!copies_) return;
   copies_->arriving = -1;
-  send(exec, i);
+  copy(exec, i, on_host_[static_cast<std::size_t>(i)], own_part(i));
   // The block will write where its predecessor's input lay; with one place, over its own.
   ended(i + 1).hold(exec);
 }

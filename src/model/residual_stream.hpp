@@ -49,7 +49,9 @@ class ResidualStream {
 
   Matrix<T> own_part(Index i) const;
   runtime::Event& ended(Index i) { return copies_->ended[static_cast<std::size_t>(i % turns_)]; }
-  void send(const Execution& exec, Index i);
+  /// Copies block i's input once `exec` has come as far as it is enqueued.
+  template <class To, class From>
+  void copy(const Execution& exec, Index i, const To& to, const From& from);
   void fetch(const Execution& exec, Index i);
 
   const TensorGroup<T>& group_;

@@ -76,8 +76,7 @@ void HostUpdater<T>::fetch(const Share<T>& share, Index at, Slot& slot) {
 template <class T>
 void HostUpdater<T>::apply(const tensor::Execution& exec, const deck::Optimizer& optimizer,
                            const Update& update, const Share<T>& share) {
-  ready_.mark(exec);
-  ready_.hold(*queue_);
+  ready_.order(exec, *queue_);
   const Index count = share.end - share.begin;
   if (count > 0) fetch(share, 0, slots_[0]);
   for (Index at = 0, turn = 0; at < count; at += elements_, turn = 1 - turn) {

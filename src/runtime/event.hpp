@@ -23,6 +23,12 @@ class Event {
   /// once.
   void hold(const Execution& queue) const;
 
+  /// What is enqueued on `later` from now on begins after what is enqueued on `earlier` so far.
+  void order(const Execution& earlier, const Execution& later) {
+    mark(earlier);
+    hold(later);
+  }
+
   /// Whether the point is reached.
   bool reached() const;
 

@@ -25,8 +25,7 @@ Reduction<T>::Reduction(const tensor::Execution& exec, ReductionQueue& queue,
       order_(order) {
   const bool whole = comm.size() == 1 || order == Order::library;
   slices_ = whole ? 1 : ceil_div(layout.piece, bucket.slice());
-  queue.written.mark(exec);
-  queue.written.hold(queue.queue);
+  queue.written.order(exec, queue.queue);
   for (Index i = 0; i < std::min(slices_, bucket.slots()); ++i) begin(i);
   if (comm.waits_on_device()) sum_all();
 }
