@@ -31,8 +31,8 @@ Reach mpi_reach() {
 
 Staging::Staging(Index piece_bytes)
     : queue_(runtime::make_queue()),
-      out_("kzero::comm::sent_piece", static_cast<std::size_t>(piece_bytes)),
-      in_("kzero::comm::received_piece", static_cast<std::size_t>(piece_bytes)) {}
+      out_("kzero::comm::host_piece_out", static_cast<std::size_t>(piece_bytes)),
+      in_("kzero::comm::host_piece_in", static_cast<std::size_t>(piece_bytes)) {}
 
 ConstSpan Staging::bring(const ConstSpan& piece) {
   Kokkos::deep_copy(queue_, Kokkos::subview(out_, first(piece.bytes())), bytes_of(piece));

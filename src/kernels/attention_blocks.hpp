@@ -8,7 +8,8 @@ namespace kzero::kernels {
 
 // A warp is a thread in Kokkos' terms and its lanes are vector lanes, so that a row's maximum and
 // sum stay within one.
-inline constexpr int team_warps = tensor::on_host ? 1 : 4, warp_lanes = tensor::on_host ? 1 : 32;
+inline constexpr int team_warps = runtime::kernels_on_host ? 1 : 4,
+                     warp_lanes = runtime::kernels_on_host ? 1 : 32;
 inline constexpr int team_threads = team_warps * warp_lanes;
 
 // 128 registers a thread: four teams at once on the 65536 of a multiprocessor. Said for two of

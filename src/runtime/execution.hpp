@@ -9,7 +9,16 @@ using Execution = Kokkos::DefaultExecutionSpace;
 using Memory = Execution::memory_space;
 using HostMemory = Kokkos::SharedHostPinnedSpace;  // which a device reads and writes as well
 
-inline constexpr bool on_host = Kokkos::SpaceAccessibility<Kokkos::HostSpace, Memory>::accessible;
+/// Whether kernels run on the host's own threads.
+inline constexpr bool kernels_on_host =
+    Kokkos::SpaceAccessibility<Kokkos::HostSpace, Memory>::accessible;
+
+/// Whether the host reaches what kernels work on without a copy.
+#ifdef KZERO_STAND_IN_DEVICE  // the host plays a device: tests/support/stand_in_device.cpp
+inline constexpr bool on_host = false;
+#else
+inline constexpr bool on_host = kernels_on_host;
+#endif
 
 /// A queue beside the default one, whose work goes on at the same time: a stream of its own on
 /// devices; hosts, which finish work before they enqueue more, have just the one.

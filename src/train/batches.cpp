@@ -52,7 +52,6 @@ void Batches::group_by_token() {
 
 model::Batch Batches::load(const tensor::Execution& exec, const data::Sampler& sampler,
                            Index first_sample) {
-  exec.fence("kzero::train::batch_free");
   sampler.batch(first_sample, batch_, host_inputs_.data(), host_targets_.data());
   group_by_token();
   upload(exec, host_inputs_, inputs_);

@@ -43,8 +43,8 @@ class Engine {
   /// this or owned_pieces(). For runs with checkpoint.asynchronous.
   virtual std::vector<checkpoint::Piece> snapshot() = 0;
 
-  /// As owned_pieces(), for all that this rank needs from a checkpoint; call loaded() once they are
-  /// filled, on every rank of the grid.
+  /// As owned_pieces(), for all that this rank needs from a checkpoint: as it is now, and to be
+  /// filled; then call loaded(), on every rank of the grid.
   virtual std::vector<checkpoint::Piece> needed_pieces() = 0;
   virtual void loaded() = 0;
 

@@ -124,6 +124,7 @@ std::vector<checkpoint::Piece> TypedEngine<T>::snapshot() {
 template <class T>
 std::vector<checkpoint::Piece> TypedEngine<T>::needed_pieces() {
   buffers_.model.exec().fence("kzero::train::state_ready");
+  needed_.download();
   return needed_.views();
 }
 

@@ -55,8 +55,12 @@ void note(std::size_t bytes) {
   inside = false;
 }
 
-void note_kokkos(Kokkos::Tools::SpaceHandle, const char*, const void*, std::uint64_t) {
+Kokkos::Tools::Experimental::EventSet tool;  // what was there before
+
+void note_kokkos(Kokkos::Tools::SpaceHandle space, const char* label, const void* data,
+                 std::uint64_t bytes) {
   if (recording) ++kokkos_allocations;
+  if (tool.allocate_data) tool.allocate_data(space, label, data, bytes);
 }
 
 /// The first shared object on the stack that is neither this program nor the C or C++ library; this
@@ -85,11 +89,12 @@ void record(const F& f) {
   void* first[1];
   backtrace(first, 1);  // which loads a library when it is called first
   requests = kokkos_allocations = 0;
+  tool = Kokkos::Tools::Experimental::get_callbacks();
   Kokkos::Tools::Experimental::set_allocate_data_callback(&note_kokkos);
   recording = true;
   f();
   recording = false;
-  Kokkos::Tools::Experimental::set_allocate_data_callback(nullptr);
+  Kokkos::Tools::Experimental::set_allocate_data_callback(tool.allocate_data);
 }
 
 /// oneDNN's products of fp32 matrices pack into memory of their own, which they free before they
@@ -113,27 +118,27 @@ std::size_t heap_in_use() {
 using kzero::tests::note;
 
 extern "C" {
-void* malloc(std::size_t bytes) {
+void* malloc(std::size_t bytes) noexcept {
   note(bytes);
   return __libc_malloc(bytes);
 }
-void* calloc(std::size_t count, std::size_t bytes) {
+void* calloc(std::size_t count, std::size_t bytes) noexcept {
   note(count * bytes);
   return __libc_calloc(count, bytes);
 }
-void* realloc(void* data, std::size_t bytes) {
+void* realloc(void* data, std::size_t bytes) noexcept {
   note(bytes);
   return __libc_realloc(data, bytes);
 }
-void* memalign(std::size_t alignment, std::size_t bytes) {
+void* memalign(std::size_t alignment, std::size_t bytes) noexcept {
   note(bytes);
   return __libc_memalign(alignment, bytes);
 }
-void* aligned_alloc(std::size_t alignment, std::size_t bytes) {
+void* aligned_alloc(std::size_t alignment, std::size_t bytes) noexcept {
   note(bytes);
   return __libc_memalign(alignment, bytes);
 }
-int posix_memalign(void** data, std::size_t alignment, std::size_t bytes) {
+int posix_memalign(void** data, std::size_t alignment, std::size_t bytes) noexcept {
   note(bytes);
   *data = __libc_memalign(alignment, bytes);
   return *data ? 0 : ENOMEM;

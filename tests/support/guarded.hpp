@@ -4,13 +4,18 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <cstring>
 #include <vector>
 
-#include "tensor/view.hpp"
+#include "support/device_memory.hpp"
 
 namespace kzero::tests {
+
+/// The same bits, NaNs included.
+template <class T>
+bool same_bits(const std::vector<T>& a, const std::vector<T>& b) {
+  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(T)) == 0;
+}
 
 template <class T>
 class Guarded {
@@ -20,9 +25,9 @@ class Guarded {
       : count_(count),
         storage_(Kokkos::view_alloc(Kokkos::WithoutInitializing, "kzero::tests::guarded"),
                  count + 2 * margin) {
-    const auto copy = Kokkos::create_mirror_view(storage_);
-    fill_pattern(copy.data(), count + 2 * margin);
-    Kokkos::deep_copy(storage_, copy);
+    std::vector<T> pattern(count + 2 * margin);
+    fill_pattern(pattern.data(), count + 2 * margin);
+    to_device(pattern, storage_.data());
   }
 
   explicit Guarded(const std::vector<T>& values) : Guarded(static_cast<Index>(values.size())) {
@@ -33,12 +38,11 @@ class Guarded {
   Guarded& operator=(const Guarded&) = delete;
 
   ~Guarded() {
-    const auto copy = Kokkos::create_mirror_view_and_copy(Kokkos::HostSpace(), storage_);
     std::vector<T> pattern(margin);
     fill_pattern(pattern.data(), margin);
-    const std::size_t bytes = margin * sizeof(T);
-    EXPECT_EQ(std::memcmp(copy.data(), pattern.data(), bytes), 0) << "written before the buffer";
-    EXPECT_EQ(std::memcmp(copy.data() + margin + count_, pattern.data(), bytes), 0)
+    EXPECT_TRUE(same_bits(from_device(storage_.data(), margin), pattern))
+        << "written before the buffer";
+    EXPECT_TRUE(same_bits(from_device(data() + count_, margin), pattern))
         << "written past the buffer's " << count_ << " elements";
   }
 
@@ -50,15 +54,11 @@ class Guarded {
   }
 
   void set(const std::vector<T>& values) {
-    const auto copy = Kokkos::create_mirror_view_and_copy(Kokkos::HostSpace(), storage_);
-    std::copy(values.begin(), values.end(), copy.data() + margin);
-    Kokkos::deep_copy(storage_, copy);
+    ASSERT_LE(static_cast<Index>(values.size()), count_);
+    to_device(values, data());
   }
 
-  std::vector<T> host() const {
-    const auto copy = Kokkos::create_mirror_view_and_copy(Kokkos::HostSpace(), storage_);
-    return {copy.data() + margin, copy.data() + margin + count_};
-  }
+  std::vector<T> host() const { return from_device(data(), count_); }
 
  private:
   static constexpr Index margin = 64;
@@ -73,11 +73,5 @@ class Guarded {
   Index count_;
   Kokkos::View<T*, Kokkos::LayoutRight, tensor::Memory> storage_;
 };
-
-/// The same bits, NaNs included.
-template <class T>
-bool same_bits(const std::vector<T>& a, const std::vector<T>& b) {
-  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(T)) == 0;
-}
 
 }  // namespace kzero::tests

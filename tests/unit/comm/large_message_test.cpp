@@ -21,7 +21,29 @@ Index available_bytes() {
   return 0;
 }
 
-std::uint32_t value_of(Index i) { return static_cast<std::uint32_t>(i) * 2654435761U; }
+// 32-bit words, sent as fp32: nothing but a copy happens to them.
+using Words = Kokkos::View<std::uint32_t*, runtime::Memory>;
+
+KOKKOS_INLINE_FUNCTION std::uint32_t value_of(Index i) {
+  return static_cast<std::uint32_t>(i) * 2654435761U;
+}
+
+Words words_in_order(Index count) {
+  const Words words("kzero::tests::sent", static_cast<std::size_t>(count));
+  Kokkos::parallel_for(
+      "kzero::tests::fill", Kokkos::RangePolicy<Execution, Kokkos::IndexType<Index>>(0, count),
+      KOKKOS_LAMBDA(const Index i) { words(i) = value_of(i); });
+  return words;
+}
+
+Index wrong_in(const Words& words) {
+  Index wrong = 0;
+  Kokkos::parallel_reduce(
+      "kzero::tests::compare",
+      Kokkos::RangePolicy<Execution, Kokkos::IndexType<Index>>(0, static_cast<Index>(words.size())),
+      KOKKOS_LAMBDA(const Index i, Index& sum) { sum += words(i) != value_of(i); }, wrong);
+  return wrong;
+}
 
 TEST(LargeMessage, DISABLED_OfMoreThan2GiBArrivesWhole) {
   const grid::Group group = grid::world_group();
@@ -32,19 +54,15 @@ TEST(LargeMessage, DISABLED_OfMoreThan2GiBArrivesWhole) {
   constexpr Index large = (Index{2362} << 20) / 4 + 3, small = 5;
   const Index sent = comm->rank() == 0 ? large : small,
               received = comm->rank() == 0 ? small : large;
-  // 32-bit words, sent as fp32: nothing but a copy happens to them.
-  const auto out = std::make_unique_for_overwrite<std::uint32_t[]>(sent);
-  const auto in = std::make_unique_for_overwrite<std::uint32_t[]>(received);
-  for (Index i = 0; i < sent; ++i) out[i] = value_of(i);
+  const Words out = words_in_order(sent),
+              in("kzero::tests::received", static_cast<std::size_t>(received));
   const int other = 1 - comm->rank();
   std::vector<ConstSpan> send(2);
   std::vector<Span> receive(2);
-  send[other] = {out.get(), sent, Dtype::fp32};
-  receive[other] = {in.get(), received, Dtype::fp32};
+  send[other] = {out.data(), sent, Dtype::fp32};
+  receive[other] = {in.data(), received, Dtype::fp32};
   comm->all_to_all(Execution(), send, receive, Operation::all_gather, Purpose::parameters);
-  Index wrong = 0;
-  for (Index i = 0; i < received; ++i) wrong += in[i] != value_of(i);
-  EXPECT_EQ(wrong, 0);
+  EXPECT_EQ(wrong_in(in), 0);
   EXPECT_EQ(traffic.outside().begin()->second.bytes, sent * 4);
 }
 

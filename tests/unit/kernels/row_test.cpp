@@ -54,18 +54,22 @@ TYPED_TEST(Row, MapMatchesThePlainLoop) {
   }
 }
 
+template <class T>
+void double_in_place(const Vector<T>& inout) {
+  Kokkos::parallel_for(
+      "kzero::tests::map_in_place", Policy(Execution(), 1, Kokkos::AUTO),
+      KOKKOS_LAMBDA(const Team& team) {
+        const auto twice = [](float x) { return 2 * x; };
+        const T* in = inout.data();
+        detail::device_map(team, static_cast<Index>(inout.size()), inout.data(), twice, in);
+      });
+}
+
 TYPED_TEST(Row, MapMayWriteToItsInput) {
   for (const Index count : {3, 64}) {
     const auto before = numbers<TypeParam>(count, 1);
     const Guarded<TypeParam> row(before);
-    const Vector<TypeParam> inout = row.vector();
-    Kokkos::parallel_for(
-        "kzero::tests::map_in_place", Policy(Execution(), 1, Kokkos::AUTO),
-        KOKKOS_LAMBDA(const Team& team) {
-          const auto twice = [](float x) { return 2 * x; };
-          const TypeParam* in = inout.data();
-          detail::device_map(team, count, inout.data(), twice, in);
-        });
+    double_in_place(row.vector());
     const auto after = row.host();
     for (Index i = 0; i < count; ++i)
       EXPECT_EQ(tests::as_double(after[i]), 2 * tests::as_double(before[i])) << i;

@@ -3,7 +3,6 @@
 
 #include <gtest/gtest.h>
 
-#include <span>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -12,6 +11,7 @@
 #include "kernels/initialize.hpp"
 #include "model/gpt.hpp"
 #include "param/flat_layout.hpp"
+#include "support/device_memory.hpp"
 #include "support/numbers.hpp"
 #include "train/batches.hpp"
 #include "zero/flat_buffer.hpp"
@@ -24,7 +24,7 @@ class DrivenModel {
   DrivenModel(const deck::Model& model, Index batch, const deck::Recompute& recompute = {})
       : table(model::gpt_table(model)),
         layout_(table, 1),
-        gemm_(tensor::make_gemm(tensor::Backend::onednn)),
+        gemm_(tensor::make_gemm(tensor::backends().front())),
         measured_(measure(model, batch, recompute)),
         arenas_(measured_, ledger_),
         parts_(arenas_, model, batch, recompute, layout_, gemm_.get()),
@@ -32,10 +32,11 @@ class DrivenModel {
 
   template <class Values>
   void set(const std::string& name, const Values& values) {
-    const std::span<T> to = find(parts_.parameters, name);
+    const tensor::Vector<T> to = find(parts_.parameters, name);
     ASSERT_EQ(values.size(), to.size()) << name;
-    for (std::size_t i = 0; i < to.size(); ++i)
-      to[i] = static_cast<T>(static_cast<float>(values[i]));
+    std::vector<T> rounded;
+    for (const auto value : values) rounded.push_back(static_cast<T>(static_cast<float>(value)));
+    to_device(rounded, to.data());
   }
 
   /// What is there before the first micro-batch must not matter.
@@ -69,7 +70,8 @@ class DrivenModel {
 
   std::vector<double> gradient(const std::string& name) const {
     std::vector<double> values;
-    for (const T value : find(parts_.gradients, name)) values.push_back(as_double(value));
+    for (const T value : from_device(find(parts_.gradients, name)))
+      values.push_back(as_double(value));
     return values;
   }
 
@@ -98,7 +100,7 @@ class DrivenModel {
     return arenas;
   }
 
-  std::span<T> find(const zero::FlatBuffer<T>& buffer, const std::string& name) const {
+  tensor::Vector<T> find(const zero::FlatBuffer<T>& buffer, const std::string& name) const {
     for (std::size_t unit = 0; unit < table.size(); ++unit) {
       for (std::size_t i = 0; i < table[unit].params.size(); ++i) {
         const param::ParamSpec& p = table[unit].params[i];

@@ -6,6 +6,7 @@
 
 #include "driven_model.hpp"
 #include "model/gpt_trace.hpp"
+#include "model/residual_stream.hpp"
 #include "support/guarded.hpp"
 #include "support/temporary_folder.hpp"
 
@@ -129,7 +130,7 @@ TYPED_TEST(Recompute, BytesDropByTheFormula) {
     EXPECT_EQ(with(0), (Taken{none.activations - (layers - 1) * selective, 0, 0}));
     const Index left = none.activations - (layers - 1) * block - layers * input;
     EXPECT_EQ(with(1), (Taken{left, layers * input, 0}));
-    EXPECT_EQ(with(2), (Taken{left, 0, layers * input}));
+    EXPECT_EQ(with(2), (Taken{left + (model::offload_places - 1) * input, 0, layers * input}));
   }
 }
 

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "kernels/initialize.hpp"
-#include "support/guarded.hpp"
+#include "support/device_memory.hpp"
 
 namespace kzero::model {
 namespace {
@@ -35,8 +35,7 @@ struct Offloaded {
     kernels::fill<float>(exec, Vector<float>(x.data(), x.size()), value);
   }
   void expect(Index i, float value) {
-    const Matrix<float>& x = stream.at(i);
-    for (std::size_t j = 0; j < x.size(); ++j) ASSERT_EQ(x.data()[j], value) << "block " << i;
+    for (const float x : tests::from_device(stream.at(i))) ASSERT_EQ(x, value) << "block " << i;
   }
 
   static constexpr deck::Recompute recompute{.mode = deck::RecomputeMode::block,

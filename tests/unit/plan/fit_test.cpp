@@ -10,6 +10,7 @@
 #include "deck/rules.hpp"
 #include "plan/report.hpp"
 #include "plan/search.hpp"
+#include "tensor/gemm.hpp"
 
 namespace kzero::plan {
 namespace {
@@ -119,7 +120,8 @@ TEST(Fit, RecomputationMakesRoom) {
     }
     return sum;
   };
-  const Fit found = fit(deck(), ranks, 1, Index{1} << 23);
+  const Index memory = (Index{1} << 23) + tensor::gemm_workspace_bytes;
+  const Fit found = fit(deck(), ranks, 1, memory);
   for (const Search search : {Search::micro_batch, Search::layers}) {
     const Index none = largest_of(found, search, RecomputeMode::none);
     const Index selective = largest_of(found, search, RecomputeMode::selective);

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "deck/rules.hpp"
+#include "model/residual_stream.hpp"
 #include "plan/plan.hpp"
 
 namespace kzero::plan {
@@ -81,7 +82,7 @@ TEST(Switches, PartitioningDividesCheckpointsByTheTensorRanks) {
         .mode = RecomputeMode::block, .partition = true, .offload = Offload::host};
     EXPECT_EQ(bytes_of({t, false, host}, "recompute"), 0);
     EXPECT_EQ(bytes_of({t, false, host}, "offloaded"), layers * input / t);
-    EXPECT_EQ(bytes_of({t, false, host}, "activations"), place + input);
+    EXPECT_EQ(bytes_of({t, false, host}, "activations"), place + model::offload_places * input);
   }
 }
 

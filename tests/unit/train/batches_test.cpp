@@ -4,6 +4,7 @@
 
 #include <map>
 
+#include "support/device_memory.hpp"
 #include "support/training.hpp"
 
 namespace kzero::tests {
@@ -21,20 +22,21 @@ TEST(Batches, HoldTheSamplersTokensGroupedInTheOrderOfTheBatch) {
     train::Batches batches(arenas, batch, 13, 101);
     for (const Index first : {0, 5}) {
       const model::Batch loaded = batches.load({}, *dataset.training, first);
-      Kokkos::fence();
+      const auto loaded_inputs = from_device(loaded.inputs),
+                 loaded_targets = from_device(loaded.targets);
       std::vector<Token> inputs(rows), targets(rows);
       dataset.training->batch(first, batch, inputs.data(), targets.data());
       std::map<Token, std::vector<Index>> expected;
       for (Index i = 0; i < rows; ++i) {
-        EXPECT_EQ(loaded.inputs(i), inputs[i]);
-        EXPECT_EQ(loaded.targets(i), targets[i]);
+        EXPECT_EQ(loaded_inputs[i], inputs[i]);
+        EXPECT_EQ(loaded_targets[i], targets[i]);
         expected[inputs[i]].push_back(i);
       }
+      const auto order = from_device(loaded.groups.order), begin = from_device(loaded.groups.begin);
+      const auto token = from_device(loaded.groups.token);
       std::map<Token, std::vector<Index>> groups;
       for (Index g = 0; g < loaded.groups.distinct; ++g) {
-        for (Index i = loaded.groups.begin(g); i < loaded.groups.begin(g + 1); ++i) {
-          groups[loaded.groups.token(g)].push_back(loaded.groups.order(i));
-        }
+        for (Index i = begin[g]; i < begin[g + 1]; ++i) groups[token[g]].push_back(order[i]);
       }
       EXPECT_EQ(loaded.groups.distinct, static_cast<Index>(expected.size()));
       EXPECT_EQ(groups, expected);

@@ -1,0 +1,152 @@
+// Makes a host build's device memory what a device's is: out of the host's reach. Preloaded into a
+// test and loaded by Kokkos as its tool. Memory that Kokkos hands out for the device cannot be
+// touched but while Kokkos runs a kernel or copies; whoever touches it at another time ends with a
+// message and a stack.
+#include <execinfo.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <mutex>
+#include <new>
+#include <string>
+
+#include <impl/Kokkos_Profiling_C_Interface.h>
+
+namespace {
+
+constexpr std::size_t page = 4096;
+constexpr std::size_t header = 128;  // Kokkos' own, in front of the elements
+
+struct Range {
+  std::byte* begin;
+  std::size_t bytes;
+};
+
+struct State {
+  std::recursive_mutex mutex;
+  std::map<void*, Range> mapped;         // by what operator new returned
+  std::map<void*, std::string> devices;  // labels of those that are the device's
+  int open = 0;                          // kernels and copies under way
+};
+
+State& state() {
+  static auto* const state = new State;  // outlives every destructor
+  return *state;
+}
+
+bool is_of_device(const std::string& label) {
+  return label.starts_with("kzero::") && label.find("host") == std::string::npos &&
+         !label.ends_with("offloaded");
+}
+
+/// The pages of the elements alone.
+Range elements(const Range& range) { return {range.begin + page, range.bytes - page}; }
+
+void allow(const Range& range, int access) { mprotect(range.begin, range.bytes, access); }
+
+void open() {
+  State& s = state();
+  const std::lock_guard lock(s.mutex);
+  if (s.open++ > 0) return;
+  for (const auto& [data, label] : s.devices)
+    allow(elements(s.mapped.at(data)), PROT_READ | PROT_WRITE);
+}
+
+void close() {
+  State& s = state();
+  const std::lock_guard lock(s.mutex);
+  if (--s.open > 0) return;
+  for (const auto& [data, label] : s.devices) allow(elements(s.mapped.at(data)), PROT_NONE);
+}
+
+void report(int signal, siginfo_t* info, void*) {
+  const auto* const at = static_cast<const std::byte*>(info->si_addr);
+  for (const auto& [data, label] : state().devices) {
+    const Range range = elements(state().mapped.at(data));
+    if (at < range.begin || at >= range.begin + range.bytes) continue;
+    std::fprintf(stderr, "the host touched the device's memory: byte %td of %s\n", at - range.begin,
+                 label.c_str());
+    void* frames[32];
+    backtrace_symbols_fd(frames, backtrace(frames, 32), STDERR_FILENO);
+  }
+  std::signal(signal, SIG_DFL);
+  std::raise(signal);
+}
+
+/// Elements begin on a page of their own, behind Kokkos' header.
+void* map(std::size_t bytes) {
+  const std::size_t whole = 2 * page + (bytes + page - 1) / page * page;
+  void* const begin =
+      mmap(nullptr, whole, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (begin == MAP_FAILED) return nullptr;
+  void* const data = static_cast<std::byte*>(begin) + page - header;
+  const std::lock_guard lock(state().mutex);
+  state().mapped[data] = {static_cast<std::byte*>(begin), whole};
+  return data;
+}
+
+void unmap(void* data) {
+  const std::lock_guard lock(state().mutex);
+  const auto found = state().mapped.find(data);
+  if (found == state().mapped.end()) return;
+  munmap(found->second.begin, found->second.bytes);
+  state().mapped.erase(found);
+}
+
+}  // namespace
+
+// What Kokkos takes host memory with; kzero's own alignments are smaller than a header.
+void* operator new(std::size_t bytes, std::align_val_t, const std::nothrow_t&) noexcept {
+  return map(bytes);
+}
+void operator delete(void* data, std::align_val_t, const std::nothrow_t&) noexcept { unmap(data); }
+
+extern "C" {
+
+void kokkosp_init_library(int, std::uint64_t, std::uint32_t, void*) {
+  struct sigaction action {};
+  action.sa_sigaction = report;
+  action.sa_flags = SA_SIGINFO;
+  sigaction(SIGSEGV, &action, nullptr);
+}
+
+void kokkosp_allocate_data(Kokkos_Profiling_SpaceHandle, const char* label, const void* data,
+                           std::uint64_t) {
+  if (!is_of_device(label)) return;
+  State& s = state();
+  const std::lock_guard lock(s.mutex);
+  if (!s.mapped.contains(const_cast<void*>(data))) {
+    std::fprintf(stderr, "%s was not taken as this tool expects it of Kokkos\n", label);
+    std::abort();
+  }
+  s.devices[const_cast<void*>(data)] = label;
+  if (s.open == 0) allow(elements(s.mapped.at(const_cast<void*>(data))), PROT_NONE);
+}
+
+void kokkosp_deallocate_data(Kokkos_Profiling_SpaceHandle, const char*, const void* data,
+                             std::uint64_t) {
+  const std::lock_guard lock(state().mutex);
+  state().devices.erase(const_cast<void*>(data));
+}
+
+void kokkosp_begin_parallel_for(const char*, std::uint32_t, std::uint64_t*) { open(); }
+void kokkosp_end_parallel_for(std::uint64_t) { close(); }
+void kokkosp_begin_parallel_reduce(const char*, std::uint32_t, std::uint64_t*) { open(); }
+void kokkosp_end_parallel_reduce(std::uint64_t) { close(); }
+void kokkosp_begin_parallel_scan(const char*, std::uint32_t, std::uint64_t*) { open(); }
+void kokkosp_end_parallel_scan(std::uint64_t) { close(); }
+
+void kokkosp_begin_deep_copy(Kokkos_Profiling_SpaceHandle, const char*, const void*,
+                             Kokkos_Profiling_SpaceHandle, const char*, const void*,
+                             std::uint64_t) {
+  open();
+}
+void kokkosp_end_deep_copy() { close(); }
+
+}  // extern "C"
