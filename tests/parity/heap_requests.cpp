@@ -1,0 +1,107 @@
+#include "parity/heap_requests.hpp"
+
+#include <dlfcn.h>
+#include <execinfo.h>
+#include <malloc.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstdlib>
+#include <filesystem>
+
+extern "C" {
+void* __libc_malloc(std::size_t);
+void* __libc_calloc(std::size_t, std::size_t);
+void* __libc_realloc(void*, std::size_t);
+void* __libc_memalign(std::size_t, std::size_t);
+}
+
+namespace kzero::tests {
+
+namespace {
+
+constexpr int most_recorded = 4096;
+constexpr int depth = 12;
+
+struct Request {
+  int frames;
+  void* frame[depth];
+};
+
+std::atomic<bool> recording{false};
+std::atomic<int> requests{0};
+Request recorded[most_recorded];
+thread_local bool inside = false;
+
+/// Notes who asks. Allocates nothing itself.
+void note(std::size_t bytes) {
+  if (bytes < least_bytes || inside || !recording) return;
+  inside = true;
+  const int at = requests++;
+  if (at < most_recorded) recorded[at].frames = backtrace(recorded[at].frame, depth);
+  inside = false;
+}
+
+std::string library_of(const Request& request) {
+  for (int i = 0; i < request.frames; ++i) {
+    Dl_info info{};
+    if (dladdr(request.frame[i], &info) == 0 || info.dli_fname == nullptr) continue;
+    const std::string name = std::filesystem::path(info.dli_fname).filename().string();
+    const bool is_plain = name.starts_with("libc.") || name.starts_with("libstdc++");
+    if (!is_plain && name.find("test_parity") == std::string::npos) return name;
+  }
+  return "kzero";
+}
+
+}  // namespace
+
+void begin_recording() {
+  void* first[1];
+  backtrace(first, 1);  // which loads a library when it is called first
+  requests = 0;
+  recording = true;
+}
+
+void end_recording() { recording = false; }
+
+std::map<std::string, int> requests_by_library() {
+  std::map<std::string, int> counts;
+  for (int i = 0; i < std::min<int>(requests, most_recorded); ++i)
+    ++counts[library_of(recorded[i])];
+  return counts;
+}
+
+std::size_t heap_in_use() {
+  const struct mallinfo2 info = mallinfo2();
+  return info.uordblks + info.hblkhd;
+}
+
+extern "C" {
+void* malloc(std::size_t bytes) noexcept {
+  note(bytes);
+  return __libc_malloc(bytes);
+}
+void* calloc(std::size_t count, std::size_t bytes) noexcept {
+  note(count * bytes);
+  return __libc_calloc(count, bytes);
+}
+void* realloc(void* data, std::size_t bytes) noexcept {
+  note(bytes);
+  return __libc_realloc(data, bytes);
+}
+void* memalign(std::size_t alignment, std::size_t bytes) noexcept {
+  note(bytes);
+  return __libc_memalign(alignment, bytes);
+}
+void* aligned_alloc(std::size_t alignment, std::size_t bytes) noexcept {
+  note(bytes);
+  return __libc_memalign(alignment, bytes);
+}
+int posix_memalign(void** data, std::size_t alignment, std::size_t bytes) noexcept {
+  note(bytes);
+  *data = __libc_memalign(alignment, bytes);
+  return *data ? 0 : ENOMEM;
+}
+}
+
+}  // namespace kzero::tests
