@@ -8,6 +8,21 @@ namespace {
 
 constexpr Index block = 4096;  // elements a team, or a host thread at a time, updates
 
+template <class T>
+void host_update(const AdamWStep& step, Index n, const AdamWArrays<T>& arrays) {
+  detail::host_for(n, [&](Index i) { detail::update_pack<1>(step, arrays + i); });
+}
+
+template <class T>
+KOKKOS_INLINE_FUNCTION void team_update(const Team& team, const AdamWStep& step, Index n,
+                                        const AdamWArrays<T>& arrays) {
+  if constexpr (tensor::on_host) {
+    host_update(step, n, arrays);
+  } else {
+    detail::device_update(team, step, n, arrays);
+  }
+}
+
 }  // namespace
 
 template <class T>
@@ -20,8 +35,7 @@ void adamw(const Execution& exec, const AdamWStep& step, const AdamWArrays<T>& a
       KOKKOS_LAMBDA(const Team& team) {
         const Index begin = team.league_rank() * block;
         // A copy of block: on a device the constant itself has no address for min to take.
-        for_each(team, Kokkos::min(Index{block}, count - begin),
-                 [=](Index i) { all.update(s, begin + i); });
+        team_update(team, s, Kokkos::min(Index{block}, count - begin), all + begin);
       });
 }
 
@@ -29,13 +43,11 @@ template <class T>
 void adamw_on_host(const AdamWStep& step, const AdamWArrays<T>& arrays, Index count) {
   using Host = Kokkos::DefaultHostExecutionSpace;
   const Host host;
-  Kokkos::parallel_for("kzero::kernels::adamw_on_host",
-                       Kokkos::RangePolicy<Host>(host, 0, ceil_div(count, block)),
-                       [=](Index number) {
-                         const AdamWArrays<T> part = arrays + number * block;
-                         detail::host_for(std::min(block, count - number * block),
-                                          [&](Index i) { part.update(step, i); });
-                       });
+  Kokkos::parallel_for(
+      "kzero::kernels::adamw_on_host", Kokkos::RangePolicy<Host>(host, 0, ceil_div(count, block)),
+      [=](Index number) {
+        host_update(step, std::min(block, count - number * block), arrays + number * block);
+      });
   host.fence("kzero::kernels::adamw_on_host");
 }
 

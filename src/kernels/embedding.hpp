@@ -3,8 +3,7 @@
 // every time.
 #pragma once
 
-#include "kernels/reduction.hpp"
-#include "kernels/row.hpp"
+#include "kernels/row_sums.hpp"
 
 namespace kzero::kernels {
 

@@ -15,14 +15,10 @@ void layernorm_forward(const Execution& exec, Matrix<const T> x, Vector<const T>
         T* out = &y(i, 0);
         const T* w = weight.data();
         const T* b = bias.data();
-        const float m = sum(team, width, [=](Index j) { return static_cast<float>(row[j]); }) /
-                        static_cast<float>(width);
-        const float variance = sum(team, width,
-                                   [=](Index j) {
-                                     const float d = static_cast<float>(row[j]) - m;
-                                     return d * d;
-                                   }) /
-                               static_cast<float>(width);
+        const auto value = [](float xj) { return xj; };
+        const float m = sum_of(team, width, value, row) / static_cast<float>(width);
+        const auto square = [=](float xj) { return (xj - m) * (xj - m); };
+        const float variance = sum_of(team, width, square, row) / static_cast<float>(width);
         const float r = 1.0F / Kokkos::sqrt(variance + eps);
         const auto normal = [=](float xj, float wj, float bj) { return (xj - m) * r * wj + bj; };
         map(team, width, out, normal, row, w, b);
@@ -33,6 +29,151 @@ void layernorm_forward(const Execution& exec, Matrix<const T> x, Vector<const T>
       });
 }
 
+namespace {
+
+/// A run of rows in memory, and what a gradient needs of them.
+template <class T>
+struct BackwardRows {
+  const T *x, *dy, *weight;
+  T* dx;
+  const float *mean, *rstd;
+  bool adds;  // to dx
+  Index count, width;
+};
+
+/// What is known of a row once its sums are: dx of an element, and its normalised value.
+struct RowGradient {
+  float mean, rstd, mean_g, mean_gx;
+
+  KOKKOS_INLINE_FUNCTION float normal(float x) const { return (x - mean) * rstd; }
+  KOKKOS_INLINE_FUNCTION float dx(float x, float dy, float weight) const {
+    return rstd * (dy * weight - mean_g - normal(x) * mean_gx);
+  }
+};
+
+/// Row by row, each read once more while it is in the first cache. dw and db are [D].
+template <class T>
+KOKKOS_INLINE_FUNCTION void host_backward(const Team& team, const BackwardRows<T>& rows, float* dw,
+                                          float* db) {
+  const Index width = rows.width;
+  const T* w = rows.weight;
+  const bool adds = rows.adds;
+  for_each(team, width, [=](Index j) { dw[j] = db[j] = 0; });
+  for (Index i = 0; i < rows.count; ++i) {
+    const T* x = rows.x + i * width;
+    const T* dy = rows.dy + i * width;
+    T* out = rows.dx + i * width;
+    const float scale = 1.0F / static_cast<float>(width);
+    RowGradient row{rows.mean[i], rows.rstd[i], 0, 0};
+    const auto g = [](float dyj, float wj) { return dyj * wj; };
+    const auto gx = [=](float dyj, float wj, float xj) {
+      return dyj * wj * (xj - row.mean) * row.rstd;
+    };
+    row.mean_g = scale * sum_of(team, width, g, dy, w);
+    row.mean_gx = scale * sum_of(team, width, gx, dy, w, x);
+    for_each(team, width, [=](Index j) {
+      const float dyj = static_cast<float>(dy[j]), xj = static_cast<float>(x[j]);
+      dw[j] += dyj * row.normal(xj);
+      db[j] += dyj;
+      const float before = adds ? static_cast<float>(out[j]) : 0.0F;
+      out[j] = static_cast<T>(before + row.dx(xj, dyj, static_cast<float>(w[j])));
+    });
+  }
+}
+
+/// dx, a row a warp, whose sums so need no other thread.
+template <int pack, class T>
+KOKKOS_INLINE_FUNCTION void device_dx(const Team& team, const BackwardRows<T>& rows) {
+  using Values = Pack<T, pack>;
+  const Index packs = rows.width / pack;
+  const float scale = 1.0F / static_cast<float>(rows.width);
+  Kokkos::parallel_for(Kokkos::TeamThreadRange(team, rows.count), [&](Index i) {
+    const T* x = rows.x + i * rows.width;
+    const T* dy = rows.dy + i * rows.width;
+    T* out = rows.dx + i * rows.width;
+    RowGradient row{rows.mean[i], rows.rstd[i], 0, 0};
+    const auto sum_over = [&](const auto& f) {
+      float total = 0;
+      Kokkos::parallel_reduce(
+          Kokkos::ThreadVectorRange(team, packs),
+          [&](Index number, float& partial) {
+            const Index j = number * pack;
+            const auto xs = Values::at(x + j), dys = Values::at(dy + j),
+                       ws = Values::at(rows.weight + j);
+            for (int e = 0; e < pack; ++e)
+              partial += f(static_cast<float>(xs.values[e]),
+                           static_cast<float>(dys.values[e]) * static_cast<float>(ws.values[e]));
+          },
+          total);
+      return scale * total;
+    };
+    const float mean_g = sum_over([](float, float g) { return g; });
+    row.mean_gx = sum_over([&](float xj, float g) { return g * row.normal(xj); });
+    row.mean_g = mean_g;
+    Kokkos::parallel_for(Kokkos::ThreadVectorRange(team, packs), [&](Index number) {
+      const Index j = number * pack;
+      const auto xs = Values::at(x + j), dys = Values::at(dy + j), ws = Values::at(rows.weight + j);
+      Values outs = rows.adds ? Values::at(out + j) : Values{};
+      for (int e = 0; e < pack; ++e) {
+        const float before = rows.adds ? static_cast<float>(outs.values[e]) : 0.0F;
+        outs.values[e] = static_cast<T>(before + row.dx(static_cast<float>(xs.values[e]),
+                                                        static_cast<float>(dys.values[e]),
+                                                        static_cast<float>(ws.values[e])));
+      }
+      Values::at(out + j) = outs;
+    });
+  });
+}
+
+/// dw and db, a pack of columns a thread, whose sums stay in its registers.
+template <int pack, class T>
+KOKKOS_INLINE_FUNCTION void device_parameters(const Team& team, const BackwardRows<T>& rows,
+                                              float* dw, float* db) {
+  Kokkos::parallel_for(Kokkos::TeamVectorRange(team, rows.width / pack), [&](Index number) {
+    const Index j = number * pack;
+    Pack<float, pack> weight{}, bias{};
+    for (Index i = 0; i < rows.count; ++i) {
+      const auto xs = Pack<T, pack>::at(rows.x + i * rows.width + j),
+                 dys = Pack<T, pack>::at(rows.dy + i * rows.width + j);
+      const RowGradient row{rows.mean[i], rows.rstd[i], 0, 0};
+      for (int e = 0; e < pack; ++e) {
+        const float dyj = static_cast<float>(dys.values[e]);
+        weight.values[e] += dyj * row.normal(static_cast<float>(xs.values[e]));
+        bias.values[e] += dyj;
+      }
+    }
+    Pack<float, pack>::at(dw + j) = weight;
+    Pack<float, pack>::at(db + j) = bias;
+  });
+}
+
+template <class T>
+KOKKOS_INLINE_FUNCTION void team_backward(const Team& team, const BackwardRows<T>& rows, float* dw,
+                                          float* db) {
+  constexpr int pack = 16 / sizeof(T);
+  if constexpr (tensor::on_host) {
+    host_backward(team, rows, dw, db);
+  } else if (rows.width % pack == 0 && begin_packs(rows.x, rows.dy, rows.weight, rows.dx, dw, db)) {
+    device_dx<pack>(team, rows);
+    device_parameters<pack>(team, rows, dw, db);
+  } else {
+    device_dx<1>(team, rows);
+    device_parameters<1>(team, rows, dw, db);
+  }
+}
+
+/// Teams of eight warps on devices.
+Policy backward_policy(const Execution& exec) {
+  const auto teams = static_cast<int>(row_groups);
+  if constexpr (runtime::kernels_on_host) {
+    return {exec, teams, Kokkos::AUTO};
+  } else {
+    return {exec, teams, 8, 32};
+  }
+}
+
+}  // namespace
+
 template <class T>
 void layernorm_backward(const Execution& exec, Matrix<const T> x, Vector<const T> weight,
                         Vector<const float> mean, Vector<const float> rstd, Matrix<const T> dy,
@@ -40,41 +181,16 @@ void layernorm_backward(const Execution& exec, Matrix<const T> x, Vector<const T
                         Vector<T> dbias, Matrix<float> partial) {
   const Index rows = x.extent(0), width = x.extent(1);
   const Index group = ceil_div(rows, row_groups);
-  const float keep = dx_mode == Update::add ? 1.0F : 0.0F;
+  const bool adds = dx_mode == Update::add;
   Kokkos::parallel_for(
-      "kzero::kernels::layernorm_backward",
-      Policy(exec, static_cast<int>(row_groups), Kokkos::AUTO), KOKKOS_LAMBDA(const Team& team) {
-        const Index g = team.league_rank();
-        float* dw = &partial(g, 0);
-        float* db = dw + width;
-        const T* w = weight.data();
-        for_each(team, 2 * width, [=](Index j) { dw[j] = 0; });
-        team.team_barrier();
-        for (Index i = g * group; i < rows && i < (g + 1) * group; ++i) {
-          const T* row = &x(i, 0);
-          const T* gradient = &dy(i, 0);
-          T* out = &dx(i, 0);
-          const float m = mean(i), r = rstd(i);
-          const float scale = 1.0F / static_cast<float>(width);
-          const float mean_g = scale * sum(team, width, [=](Index j) {
-                                 return static_cast<float>(gradient[j]) * static_cast<float>(w[j]);
-                               });
-          const float mean_gx = scale * sum(team, width, [=](Index j) {
-                                  return static_cast<float>(gradient[j]) *
-                                         static_cast<float>(w[j]) *
-                                         (static_cast<float>(row[j]) - m) * r;
-                                });
-          for_each(team, width, [=](Index j) {
-            const float normal = (static_cast<float>(row[j]) - m) * r;
-            const float dyj = static_cast<float>(gradient[j]);
-            dw[j] += dyj * normal;
-            db[j] += dyj;
-            const float before = keep != 0.0F ? static_cast<float>(out[j]) : 0.0F;
-            out[j] = static_cast<T>(
-                before + r * (dyj * static_cast<float>(w[j]) - mean_g - normal * mean_gx));
-          });
-          team.team_barrier();
-        }
+      "kzero::kernels::layernorm_backward", backward_policy(exec), KOKKOS_LAMBDA(const Team& team) {
+        const Index first = team.league_rank() * group, at = first * width;
+        const Index count = Kokkos::max(Index{0}, Kokkos::min(group, rows - first));
+        float* dw = &partial(team.league_rank(), 0);
+        team_backward<T>(team,
+                         {x.data() + at, dy.data() + at, weight.data(), dx.data() + at,
+                          mean.data() + first, rstd.data() + first, adds, count, width},
+                         dw, dw + width);
       });
   sum_groups<T>(exec, partial, 0, mode, dweight);
   sum_groups<T>(exec, partial, width, mode, dbias);

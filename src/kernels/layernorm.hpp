@@ -2,8 +2,7 @@
 // bias, rstd = 1 / sqrt(variance + eps), statistics in fp32.
 #pragma once
 
-#include "kernels/reduction.hpp"
-#include "kernels/row.hpp"
+#include "kernels/row_sums.hpp"
 
 namespace kzero::kernels {
 
@@ -14,7 +13,8 @@ void layernorm_forward(const Execution& exec, Matrix<const T> x, Vector<const T>
                        Vector<float> rstd);
 
 /// Adds the gradient of x to dx [N,D] (the residual branch's gradient is already there); writes or
-/// adds to dweight and dbias [D] as `mode` says. partial [row_groups, 2D] is scratch.
+/// adds to dweight and dbias [D] as `mode` says. partial [row_groups, 2D] is scratch. dx overlaps
+/// neither x nor dy.
 template <class T>
 void layernorm_backward(const Execution& exec, Matrix<const T> x, Vector<const T> weight,
                         Vector<const float> mean, Vector<const float> rstd, Matrix<const T> dy,

@@ -8,51 +8,6 @@ namespace {
 /// Index{column_block} where min takes its address: on a device a constant has none.
 constexpr Index column_block = 256;
 
-}  // namespace
-
-template <class T>
-void sum_groups(const Execution& exec, Matrix<const float> partial, Index first, Update mode,
-                Vector<T> out) {
-  const Index groups = partial.extent(0), width = out.extent(0), stride = partial.extent(1);
-  const bool keep = mode == Update::add;
-  const float* from = partial.data() + first;
-  Kokkos::parallel_for(
-      "kzero::kernels::sum_groups",
-      Policy(exec, static_cast<int>(ceil_div(width, column_block)), Kokkos::AUTO),
-      KOKKOS_LAMBDA(const Team& team) {
-        const Index begin = team.league_rank() * column_block;
-        const Index columns = Kokkos::min(Index{column_block}, width - begin);
-        T* target = out.data() + begin;
-        for_each(team, columns, [=](Index j) {
-          float total = 0;
-          for (Index g = 0; g < groups; ++g) total += from[g * stride + begin + j];
-          target[j] = static_cast<T>((keep ? static_cast<float>(target[j]) : 0.0F) + total);
-        });
-      });
-}
-
-template <class T>
-void sum_rows(const Execution& exec, Matrix<const T> x, Update mode, Vector<T> out,
-              Matrix<float> partial) {
-  const Index rows = x.extent(0), width = x.extent(1);
-  const Index group = ceil_div(rows, row_groups);
-  Kokkos::parallel_for(
-      "kzero::kernels::sum_rows", Policy(exec, static_cast<int>(row_groups), Kokkos::AUTO),
-      KOKKOS_LAMBDA(const Team& team) {
-        const Index g = team.league_rank();
-        float* total = &partial(g, 0);
-        for_each(team, width, [=](Index j) { total[j] = 0; });
-        team.team_barrier();
-        for (Index i = g * group; i < rows && i < (g + 1) * group; ++i) {
-          const T* row = &x(i, 0);
-          for_each(team, width, [=](Index j) { total[j] += static_cast<float>(row[j]); });
-        }
-      });
-  sum_groups<T>(exec, partial, 0, mode, out);
-}
-
-namespace {
-
 /// By one team, of as many threads on any device, as their number decides the order.
 double sum_in_turns(const Execution& exec, Vector<const float> x) {
   constexpr int threads = runtime::kernels_on_host ? 1 : 256;
@@ -94,12 +49,9 @@ double sum_of_squares(const Execution& exec, Vector<const T> x, Vector<float> pa
       "kzero::kernels::sum_of_squares", Policy(exec, static_cast<int>(blocks), Kokkos::AUTO),
       KOKKOS_LAMBDA(const Team& team) {
         const Index begin = team.league_rank() * squares_block;
-        const T* from = x.data() + begin;
-        const float total =
-            sum(team, Kokkos::min(Index{squares_block}, count - begin), [=](Index i) {
-              const float value = static_cast<float>(from[i]);
-              return value * value;
-            });
+        const auto square = [](float value) { return value * value; };
+        const float total = sum_of(team, Kokkos::min(Index{squares_block}, count - begin), square,
+                                   x.data() + begin);
         Kokkos::single(Kokkos::PerTeam(team), [=]() { partial(team.league_rank()) = total; });
       });
   return sum_in_order(exec, Vector<const float>(partial.data(), blocks));
@@ -139,6 +91,17 @@ KOKKOS_INLINE_FUNCTION void device_ordered_sum(const Team& team, const RankValue
   });
 }
 
+template <class T, class Out>
+KOKKOS_INLINE_FUNCTION void team_ordered_sum(const Team& team, const RankValues<T>& v,
+                                             const float* base, Index begin, Index count,
+                                             Out* out) {
+  if constexpr (tensor::on_host) {
+    host_ordered_sum(v, base, begin, count, out);
+  } else {
+    device_ordered_sum(team, v, base, begin, count, out);
+  }
+}
+
 }  // namespace
 
 template <class T, class Out>
@@ -152,8 +115,7 @@ void ordered_sum(const Execution& exec, const RankValues<T>& values, const float
       KOKKOS_LAMBDA(const Team& team) {
         const Index begin = team.league_rank() * column_block;
         const Index columns = Kokkos::min(Index{column_block}, count - begin);
-        KOKKOS_IF_ON_HOST(((void)team; host_ordered_sum(v, base, begin, columns, out.data());))
-        KOKKOS_IF_ON_DEVICE((device_ordered_sum(team, v, base, begin, columns, out.data());))
+        team_ordered_sum(team, v, base, begin, columns, out.data());
       });
 }
 
@@ -179,13 +141,11 @@ void sum_partial_rows(const Execution& exec, const RankValues<T>& values, const 
       });
 }
 
-#define KZERO_INSTANTIATE(T)                                                                      \
-  template void sum_groups<T>(const Execution&, Matrix<const float>, Index, Update, Vector<T>);   \
-  template void sum_rows<T>(const Execution&, Matrix<const T>, Update, Vector<T>, Matrix<float>); \
-  template double sum_of_squares<T>(const Execution&, Vector<const T>, Vector<float>);            \
-  template void ordered_sum<T, T>(const Execution&, const RankValues<T>&, const float*,           \
-                                  Vector<T>);                                                     \
-  template void sum_partial_rows<T>(const Execution&, const RankValues<T>&, const T*, const T*,   \
+#define KZERO_INSTANTIATE(T)                                                                    \
+  template double sum_of_squares<T>(const Execution&, Vector<const T>, Vector<float>);          \
+  template void ordered_sum<T, T>(const Execution&, const RankValues<T>&, const float*,         \
+                                  Vector<T>);                                                   \
+  template void sum_partial_rows<T>(const Execution&, const RankValues<T>&, const T*, const T*, \
                                     Matrix<T>);
 KZERO_INSTANTIATE(float)
 KZERO_INSTANTIATE(bf16)

@@ -1,29 +1,10 @@
-// Sums whose order is fixed: over rows in a set number of groups, over ranks in rank order, over
-// elements in blocks. Their results depend neither on the number of threads nor on who computes
-// them.
+// Sums whose order is fixed: over ranks in rank order, over elements in blocks. Their results
+// depend neither on the number of threads nor on who computes them.
 #pragma once
 
 #include "kernels/row.hpp"
 
 namespace kzero::kernels {
-
-/// Whether a gradient replaces what is there or is added to it (later micro-batches, second uses).
-enum class Update { overwrite, add };
-
-/// Groups into which the rows of a batch are cut for sums over rows: each is a team's, and a device
-/// wants several for every multiprocessor.
-inline constexpr Index row_groups = tensor::on_host ? 32 : 512;
-
-/// out[j] (=|+=) sum over g of partial(g, first + j), j over out. partial [row_groups, any].
-template <class T>
-void sum_groups(const Execution& exec, Matrix<const float> partial, Index first, Update mode,
-                Vector<T> out);
-
-/// out[j] (=|+=) sum over rows of x(i, j): the gradient of a bias. x [N,D], out [D], partial
-/// [row_groups, D].
-template <class T>
-void sum_rows(const Execution& exec, Matrix<const T> x, Update mode, Vector<T> out,
-              Matrix<float> partial);
 
 /// The sum in fp64, in element order on hosts; on devices one team's threads take turns, and their
 /// sums are added in a tree. Waits for the result.

@@ -5,7 +5,7 @@
 #pragma once
 
 #include "deck/config.hpp"
-#include "kernels/reduction.hpp"
+#include "kernels/row_sums.hpp"
 #include "model/context.hpp"
 
 namespace kzero::model {

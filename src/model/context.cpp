@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "kernels/reduction.hpp"
+#include "kernels/row_sums.hpp"
 #include "kernels/softmax_cross_entropy.hpp"
 
 namespace kzero::model {

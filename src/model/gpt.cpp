@@ -2,6 +2,7 @@
 
 #include "kernels/initialize.hpp"
 #include "kernels/reduction.hpp"
+#include "kernels/row_sums.hpp"
 
 namespace kzero::model {
 

@@ -2,7 +2,7 @@
 // chunk of rows at a time: each chunk's gradient is used up before the next is made.
 #pragma once
 
-#include "kernels/reduction.hpp"
+#include "kernels/row_sums.hpp"
 #include "model/context.hpp"
 
 namespace kzero::model {

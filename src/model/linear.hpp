@@ -1,7 +1,7 @@
 // y = x W + b with W [in,out], and its gradients, as products.
 #pragma once
 
-#include "kernels/reduction.hpp"
+#include "kernels/row_sums.hpp"
 #include "model/context.hpp"
 
 namespace kzero::model {

@@ -3,7 +3,7 @@
 // too.
 #pragma once
 
-#include "kernels/reduction.hpp"
+#include "kernels/row_sums.hpp"
 #include "model/context.hpp"
 
 namespace kzero::model {

@@ -5,6 +5,7 @@
 #include "base/wait.hpp"
 #include "kernels/initialize.hpp"
 #include "kernels/reduction.hpp"
+#include "kernels/row_sums.hpp"
 #include "optim/schedule.hpp"
 
 namespace kzero::train {

@@ -132,6 +132,51 @@ TYPED_TEST(AdamW, OnTheHostIsTheSameUpdate) {
   }
 }
 
+template <class T>
+void update_by_packs(const AdamWArrays<T>& arrays, Index count) {
+  const AdamWStep step = step_at(3);
+  Kokkos::parallel_for(
+      "kzero::tests::update_by_packs", Policy(Execution(), 1, Kokkos::AUTO),
+      KOKKOS_LAMBDA(const Team& team) { detail::device_update(team, step, count, arrays); });
+}
+
+// Wherever the elements begin and end; those around them stay.
+TYPED_TEST(AdamW, ByPacksIsTheSameUpdate) {
+  using T = TypeParam;
+  const Index size = 80;
+  const auto w = numbers<float>(size, 1), m = numbers<float>(size, 2, 0.1);
+  const std::vector<float> v(size, 0.01F);
+  const auto p = numbers<T>(size, 4);
+  const Guarded<T> gradient(numbers<T>(size, 3));
+  for (const Index first : {0, 1, 4, 8}) {
+    for (const Index count : {0, 1, 3, 4, 7, 31, 64}) {
+      const Guarded<float> packs[] = {Guarded(w), Guarded(m), Guarded(v)};
+      const Guarded<float> plain[] = {Guarded(w), Guarded(m), Guarded(v)};
+      const Guarded<T> rounded(p), expected(p);
+      const auto at = [&](const Guarded<float>(&state)[3], const Guarded<T>& parameters) {
+        return AdamWArrays<T>{gradient.data(), state[0].data(), state[1].data(), state[2].data(),
+                              parameters.data()} +
+               first;
+      };
+      update_by_packs<T>(at(packs, rounded), count);
+      adamw<T>(Execution(), step_at(3), at(plain, expected), count);
+      for (int array = 0; array < 3; ++array) {
+        const auto found = packs[array].host(), wanted = plain[array].host();
+        for (Index i = 0; i < size; ++i) {
+          const bool updated = i >= first && i < first + count;
+          EXPECT_NEAR(found[i], wanted[i], updated ? 2 * gamma(12) : 0) << array << ' ' << i;
+        }
+      }
+      const auto masters = packs[0].host();
+      const auto values = rounded.host();
+      for (Index i = 0; i < size; ++i) {
+        const bool updated = i >= first && i < first + count;
+        EXPECT_EQ(as_double(values[i]), as_double(updated ? T(masters[i]) : p[i])) << i;
+      }
+    }
+  }
+}
+
 }  // namespace
 
 }  // namespace kzero::kernels

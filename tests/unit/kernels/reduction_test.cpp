@@ -1,4 +1,5 @@
 #include "kernels/reduction.hpp"
+#include "kernels/row_sums.hpp"
 
 #include <gtest/gtest.h>
 

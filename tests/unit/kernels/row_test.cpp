@@ -54,6 +54,45 @@ TYPED_TEST(Row, MapMatchesThePlainLoop) {
   }
 }
 
+/// The sum of x y over [first, first + count).
+template <class T>
+float product_sum(Way way, const Vector<float>& x, const Vector<T>& y, Index first, Index count) {
+  const Guarded<float> result(1);
+  const Vector<float> out = result.vector();
+  Kokkos::parallel_for(
+      "kzero::tests::sum", Policy(Execution(), 1, Kokkos::AUTO), KOKKOS_LAMBDA(const Team& team) {
+        const auto f = [](float xi, float yi) { return xi * yi; };
+        const float* left = x.data() + first;
+        const T* right = y.data() + first;
+        const float total = way == Way::device ? detail::device_sum(team, count, f, left, right)
+                                               : sum_of(team, count, f, left, right);
+        Kokkos::single(Kokkos::PerTeam(team), [=]() { out(0) = total; });
+      });
+  return result.host()[0];
+}
+
+TYPED_TEST(Row, SumMatchesThePlainLoop) {
+  const Index size = 80;
+  const auto x = numbers<float>(size, 1);
+  const auto y = numbers<TypeParam>(size, 2);
+  const Guarded<float> a(x);
+  const Guarded<TypeParam> b(y);
+  for (const Index first : {0, 1, 4, 8}) {
+    for (const Index count : {0, 1, 7, 8, 9, 31, 64}) {
+      double total = 0, magnitudes = 0;
+      for (Index i = first; i < first + count; ++i) {
+        total += x[i] * tests::as_double(y[i]);
+        magnitudes += std::abs(x[i] * tests::as_double(y[i]));
+      }
+      for (const Way way : {Way::chosen, Way::device}) {
+        EXPECT_NEAR(product_sum(way, a.vector(), b.vector(), first, count), total,
+                    gamma(count + 1) * magnitudes)
+            << count << " elements from " << first;
+      }
+    }
+  }
+}
+
 template <class T>
 void double_in_place(const Vector<T>& inout) {
   Kokkos::parallel_for(

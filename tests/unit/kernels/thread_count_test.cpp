@@ -10,6 +10,7 @@
 #include "kernels/initialize.hpp"
 #include "kernels/layernorm.hpp"
 #include "kernels/reduction.hpp"
+#include "kernels/row_sums.hpp"
 #include "kernels/softmax_cross_entropy.hpp"
 #include "support/threads.hpp"
 #include "unit/kernels/cases.hpp"

@@ -1,0 +1,145 @@
+#include "kernels/row_sums.hpp"
+
+namespace kzero::kernels {
+
+namespace {
+
+// Devices sum groups in runs, a warp a run of 32 neighbouring columns (128 bytes a read), and then
+// the runs in turn: one thread a column would wait for hundreds of reads one after the other.
+constexpr int runs = 16, run_columns = 32;
+
+template <class T>
+KOKKOS_INLINE_FUNCTION void put(Update mode, T& target, float total) {
+  target = static_cast<T>((mode == Update::add ? static_cast<float>(target) : 0.0F) + total);
+}
+
+template <class T>
+void host_sum_groups(const Execution& exec, Matrix<const float> partial, Index first, Update mode,
+                     Vector<T> out) {
+  constexpr Index block = 256;  // a team's columns, whose sums stay in the first cache
+  const Index groups = partial.extent(0), width = out.extent(0), stride = partial.extent(1);
+  const float* from = partial.data() + first;
+  Kokkos::parallel_for(
+      "kzero::kernels::sum_groups",
+      Policy(exec, static_cast<int>(ceil_div(width, block)), Kokkos::AUTO),
+      KOKKOS_LAMBDA(const Team& team) {
+        const Index begin = team.league_rank() * block;
+        T* target = out.data() + begin;
+        for_each(team, Kokkos::min(Index{block}, width - begin), [=](Index j) {
+          float total = 0;
+          for (Index g = 0; g < groups; ++g) total += from[g * stride + begin + j];
+          put(mode, target[j], total);
+        });
+      });
+}
+
+template <class T>
+void device_sum_groups(const Execution& exec, Matrix<const float> partial, Index first, Update mode,
+                       Vector<T> out) {
+  const Index groups = partial.extent(0), width = out.extent(0), stride = partial.extent(1);
+  const Index run = ceil_div(groups, runs);
+  const float* from = partial.data() + first;
+  constexpr int threads = runtime::kernels_on_host ? 1 : runs,
+                lanes = runtime::kernels_on_host ? 1 : run_columns;
+  using Sums = Kokkos::View<float[runs][run_columns], Execution::scratch_memory_space,
+                            Kokkos::MemoryUnmanaged>;
+  Policy policy(exec, static_cast<int>(ceil_div(width, run_columns)), threads, lanes);
+  policy.set_scratch_size(0, Kokkos::PerTeam(static_cast<int>(Sums::shmem_size())));
+  Kokkos::parallel_for(
+      "kzero::kernels::sum_groups_in_runs", policy, KOKKOS_LAMBDA(const Team& team) {
+        const Sums sums(team.team_scratch(0));
+        const Index begin = team.league_rank() * run_columns;
+        const Index columns = Kokkos::min(Index{run_columns}, width - begin);
+        Kokkos::parallel_for(Kokkos::TeamThreadRange(team, runs), [&](int r) {
+          const Index end = Kokkos::min(groups, (r + 1) * run);
+          Kokkos::parallel_for(Kokkos::ThreadVectorRange(team, columns), [&](Index j) {
+            float total = 0;
+            for (Index g = r * run; g < end; ++g) total += from[g * stride + begin + j];
+            sums(r, j) = total;
+          });
+        });
+        team.team_barrier();
+        Kokkos::parallel_for(Kokkos::TeamVectorRange(team, columns), [&](Index j) {
+          float total = 0;
+          for (int r = 0; r < runs; ++r) total += sums(r, j);
+          put(mode, out(begin + j), total);
+        });
+      });
+}
+
+/// total[j] = the sum over `count` rows, row by row in memory.
+template <class T>
+KOKKOS_INLINE_FUNCTION void host_sum_rows(const Team& team, const T* rows, Index count, Index width,
+                                          float* total) {
+  for_each(team, width, [=](Index j) { total[j] = 0; });
+  for (Index i = 0; i < count; ++i) {
+    const T* row = rows + i * width;
+    for_each(team, width, [=](Index j) { total[j] += static_cast<float>(row[j]); });
+  }
+}
+
+/// The same with sums in registers, a pack of columns a thread.
+template <int pack, class T>
+KOKKOS_INLINE_FUNCTION void device_sum_rows(const Team& team, const T* rows, Index count,
+                                            Index width, float* total) {
+  Kokkos::parallel_for(Kokkos::TeamVectorRange(team, width / pack), [=](Index number) {
+    const Index j = number * pack;
+    Pack<float, pack> sums{};
+    for (Index i = 0; i < count; ++i) {
+      const auto x = Pack<T, pack>::at(rows + i * width + j);
+      for (int e = 0; e < pack; ++e) sums.values[e] += static_cast<float>(x.values[e]);
+    }
+    Pack<float, pack>::at(total + j) = sums;
+  });
+}
+
+template <class T>
+KOKKOS_INLINE_FUNCTION void team_sum_rows(const Team& team, const T* rows, Index count, Index width,
+                                          float* total) {
+  constexpr int pack = 16 / sizeof(T);
+  if constexpr (tensor::on_host) {
+    host_sum_rows(team, rows, count, width, total);
+  } else if (width % pack == 0 && begin_packs(rows, total)) {
+    device_sum_rows<pack>(team, rows, count, width, total);
+  } else {
+    device_sum_rows<1>(team, rows, count, width, total);
+  }
+}
+
+}  // namespace
+
+template <class T>
+void sum_groups(const Execution& exec, Matrix<const float> partial, Index first, Update mode,
+                Vector<T> out) {
+  if constexpr (tensor::on_host) {
+    host_sum_groups(exec, partial, first, mode, out);
+  } else {
+    device_sum_groups(exec, partial, first, mode, out);
+  }
+}
+
+template <class T>
+void sum_rows(const Execution& exec, Matrix<const T> x, Update mode, Vector<T> out,
+              Matrix<float> partial) {
+  const Index rows = x.extent(0), width = x.extent(1);
+  const Index group = ceil_div(rows, row_groups);
+  Kokkos::parallel_for(
+      "kzero::kernels::sum_rows", Policy(exec, static_cast<int>(row_groups), Kokkos::AUTO),
+      KOKKOS_LAMBDA(const Team& team) {
+        const Index first = team.league_rank() * group;
+        const Index count = Kokkos::max(Index{0}, Kokkos::min(group, rows - first));
+        team_sum_rows(team, x.data() + first * width, count, width,
+                      &partial(team.league_rank(), 0));
+      });
+  sum_groups<T>(exec, partial, 0, mode, out);
+}
+
+#define KZERO_INSTANTIATE(T)                                                                    \
+  template void sum_groups<T>(const Execution&, Matrix<const float>, Index, Update, Vector<T>); \
+  template void sum_rows<T>(const Execution&, Matrix<const T>, Update, Vector<T>, Matrix<float>);
+KZERO_INSTANTIATE(float)
+KZERO_INSTANTIATE(bf16)
+KZERO_INSTANTIATE(fp16)
+#undef KZERO_INSTANTIATE
+
+}  // namespace kzero::kernels
