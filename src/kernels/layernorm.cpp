@@ -84,7 +84,6 @@ KOKKOS_INLINE_FUNCTION void host_backward(const Team& team, const BackwardRows<T
 /// dx, a row a warp, whose sums so need no other thread.
 template <int pack, class T>
 KOKKOS_INLINE_FUNCTION void device_dx(const Team& team, const BackwardRows<T>& rows) {
-  using Values = Pack<T, pack>;
   const Index packs = rows.width / pack;
   const float scale = 1.0F / static_cast<float>(rows.width);
   Kokkos::parallel_for(Kokkos::TeamThreadRange(team, rows.count), [&](Index i) {
@@ -98,8 +97,8 @@ KOKKOS_INLINE_FUNCTION void device_dx(const Team& team, const BackwardRows<T>& r
           Kokkos::ThreadVectorRange(team, packs),
           [&](Index number, float& partial) {
             const Index j = number * pack;
-            const auto xs = Values::at(x + j), dys = Values::at(dy + j),
-                       ws = Values::at(rows.weight + j);
+            const auto xs = read_pack<pack>(x + j), dys = read_pack<pack>(dy + j),
+                       ws = read_pack<pack>(rows.weight + j);
             for (int e = 0; e < pack; ++e)
               partial += f(static_cast<float>(xs.values[e]),
                            static_cast<float>(dys.values[e]) * static_cast<float>(ws.values[e]));
@@ -107,20 +106,20 @@ KOKKOS_INLINE_FUNCTION void device_dx(const Team& team, const BackwardRows<T>& r
           total);
       return scale * total;
     };
-    const float mean_g = sum_over([](float, float g) { return g; });
+    row.mean_g = sum_over([](float, float g) { return g; });
     row.mean_gx = sum_over([&](float xj, float g) { return g * row.normal(xj); });
-    row.mean_g = mean_g;
     Kokkos::parallel_for(Kokkos::ThreadVectorRange(team, packs), [&](Index number) {
       const Index j = number * pack;
-      const auto xs = Values::at(x + j), dys = Values::at(dy + j), ws = Values::at(rows.weight + j);
-      Values outs = rows.adds ? Values::at(out + j) : Values{};
+      const auto xs = read_pack<pack>(x + j), dys = read_pack<pack>(dy + j),
+                 ws = read_pack<pack>(rows.weight + j);
+      auto outs = rows.adds ? read_pack<pack>(static_cast<const T*>(out + j)) : Pack<T, pack>{};
       for (int e = 0; e < pack; ++e) {
         const float before = rows.adds ? static_cast<float>(outs.values[e]) : 0.0F;
         outs.values[e] = static_cast<T>(before + row.dx(static_cast<float>(xs.values[e]),
                                                         static_cast<float>(dys.values[e]),
                                                         static_cast<float>(ws.values[e])));
       }
-      Values::at(out + j) = outs;
+      write_pack(out + j, outs);
     });
   });
 }
@@ -133,8 +132,8 @@ KOKKOS_INLINE_FUNCTION void device_parameters(const Team& team, const BackwardRo
     const Index j = number * pack;
     Pack<float, pack> weight{}, bias{};
     for (Index i = 0; i < rows.count; ++i) {
-      const auto xs = Pack<T, pack>::at(rows.x + i * rows.width + j),
-                 dys = Pack<T, pack>::at(rows.dy + i * rows.width + j);
+      const auto xs = read_pack<pack>(rows.x + i * rows.width + j),
+                 dys = read_pack<pack>(rows.dy + i * rows.width + j);
       const RowGradient row{rows.mean[i], rows.rstd[i], 0, 0};
       for (int e = 0; e < pack; ++e) {
         const float dyj = static_cast<float>(dys.values[e]);
@@ -142,8 +141,8 @@ KOKKOS_INLINE_FUNCTION void device_parameters(const Team& team, const BackwardRo
         bias.values[e] += dyj;
       }
     }
-    Pack<float, pack>::at(dw + j) = weight;
-    Pack<float, pack>::at(db + j) = bias;
+    write_pack(dw + j, weight);
+    write_pack(db + j, bias);
   });
 }
 
@@ -153,7 +152,7 @@ KOKKOS_INLINE_FUNCTION void team_backward(const Team& team, const BackwardRows<T
   constexpr int pack = 16 / sizeof(T);
   if constexpr (tensor::on_host) {
     host_backward(team, rows, dw, db);
-  } else if (rows.width % pack == 0 && begin_packs(rows.x, rows.dy, rows.weight, rows.dx, dw, db)) {
+  } else if (rows.width % pack == 0) {
     device_dx<pack>(team, rows);
     device_parameters<pack>(team, rows, dw, db);
   } else {

@@ -17,6 +17,27 @@ struct alignas(count * sizeof(T) < 16 ? count * sizeof(T) : 16) Pack {
   }
 };
 
+/// The pack at `data`, element by element where none may begin. So which thread takes which
+/// elements of a sum, and with it the sum's bits, does not depend on where an array lies.
+template <int count, class T>
+KOKKOS_INLINE_FUNCTION Pack<T, count> read_pack(const T* data) {
+  using Whole = Pack<T, count>;
+  if (reinterpret_cast<std::uintptr_t>(data) % alignof(Whole) == 0) return Whole::at(data);
+  Whole pack;
+  for (int e = 0; e < count; ++e) pack.values[e] = data[e];
+  return pack;
+}
+
+template <int count, class T>
+KOKKOS_INLINE_FUNCTION void write_pack(T* data, const Pack<T, count>& pack) {
+  using Whole = Pack<T, count>;
+  if (reinterpret_cast<std::uintptr_t>(data) % alignof(Whole) == 0) {
+    Whole::at(data) = pack;
+  } else {
+    for (int e = 0; e < count; ++e) data[e] = pack.values[e];
+  }
+}
+
 /// Whether packs of at least 16 bytes may begin at all of these.
 template <class... T>
 KOKKOS_INLINE_FUNCTION bool begin_packs(const T*... data) {

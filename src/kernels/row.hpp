@@ -136,17 +136,17 @@ KOKKOS_INLINE_FUNCTION float sum_packs(const Team& team, Index packs, const F& f
         const auto add = [&](const Pack<In, count>... x) {
           for (int e = 0; e < count; ++e) partial += f(static_cast<float>(x.values[e])...);
         };
-        add(Pack<In, count>::at(in + pack * count)...);
+        add(read_pack<count>(in + pack * count)...);
       },
       total);
   return total;
 }
 
-/// sum_of as devices do it: 16 bytes at once where all arrays begin at such multiples.
+/// sum_of as devices do it: 16 bytes at once where an array begins at such multiples.
 template <class F, class... In>
 KOKKOS_INLINE_FUNCTION float device_sum(const Team& team, Index n, const F& f, const In*... in) {
   constexpr int count = static_cast<int>(16 / std::min({sizeof(In)...}));
-  const Index packs = begin_packs(in...) ? n / count : 0, done = packs * count;
+  const Index packs = n / count, done = packs * count;
   const float total = sum_packs<count>(team, packs, f, in...);
   return done == n ? total : total + sum_packs<1>(team, n - done, f, (in + done)...);
 }

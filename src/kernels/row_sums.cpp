@@ -86,10 +86,10 @@ KOKKOS_INLINE_FUNCTION void device_sum_rows(const Team& team, const T* rows, Ind
     const Index j = number * pack;
     Pack<float, pack> sums{};
     for (Index i = 0; i < count; ++i) {
-      const auto x = Pack<T, pack>::at(rows + i * width + j);
+      const auto x = read_pack<pack>(rows + i * width + j);
       for (int e = 0; e < pack; ++e) sums.values[e] += static_cast<float>(x.values[e]);
     }
-    Pack<float, pack>::at(total + j) = sums;
+    write_pack(total + j, sums);
   });
 }
 
@@ -99,7 +99,7 @@ KOKKOS_INLINE_FUNCTION void team_sum_rows(const Team& team, const T* rows, Index
   constexpr int pack = 16 / sizeof(T);
   if constexpr (tensor::on_host) {
     host_sum_rows(team, rows, count, width, total);
-  } else if (width % pack == 0 && begin_packs(rows, total)) {
+  } else if (width % pack == 0) {
     device_sum_rows<pack>(team, rows, count, width, total);
   } else {
     device_sum_rows<1>(team, rows, count, width, total);

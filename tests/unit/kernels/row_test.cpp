@@ -93,6 +93,25 @@ TYPED_TEST(Row, SumMatchesThePlainLoop) {
   }
 }
 
+// A share's place in memory differs between the stages of ZeRO; its sums may not.
+TYPED_TEST(Row, SumHasTheSameBitsWhereverTheArraysLie) {
+  for (const Index count : {1, 7, 8, 9, 31, 64, 1000}) {
+    const auto x = numbers<float>(count, 1, 100);
+    const auto y = numbers<TypeParam>(count, 2);
+    std::vector<float> sums;
+    for (const Index first : {0, 1, 2, 3, 4, 7}) {
+      auto shifted_x = numbers<float>(count + 8, 3);
+      auto shifted_y = numbers<TypeParam>(count + 8, 4);
+      std::copy(x.begin(), x.end(), shifted_x.begin() + first);
+      std::copy(y.begin(), y.end(), shifted_y.begin() + first);
+      const Guarded<float> a(shifted_x);
+      const Guarded<TypeParam> b(shifted_y);
+      sums.push_back(product_sum(Way::device, a.vector(), b.vector(), first, count));
+    }
+    EXPECT_TRUE(tests::same_bits(sums, std::vector(sums.size(), sums.front()))) << count;
+  }
+}
+
 template <class T>
 void double_in_place(const Vector<T>& inout) {
   Kokkos::parallel_for(

@@ -31,6 +31,13 @@ TYPED_TEST(Guards, NoticeWhatIsAddedOutside) {
   EXPECT_NONFATAL_FAILURE(change<TypeParam>(68), "past the buffer's 5");
 }
 
+// Run by a CTest entry of its own where a host stands in for a device: it has to end the program.
+TEST(StandIn, DISABLED_EndsAHostThatTouchesTheDevicesMemory) {
+  const Guarded<float> buffer(std::vector<float>(5, 2.0F));
+  const volatile float* data = buffer.data();
+  EXPECT_EQ(data[2], 2.0F);
+}
+
 }  // namespace
 
 }  // namespace kzero::tests
