@@ -10,7 +10,15 @@ constexpr Index block = 4096;  // elements a team, or a host thread at a time, u
 
 template <class T>
 void host_update(const AdamWStep& step, Index n, const AdamWArrays<T>& arrays) {
-  detail::host_for(n, [&](Index i) { detail::update_pack<1>(step, arrays + i); });
+  const AdamWArrays<T> a = arrays;
+  detail::host_for(n, [=](Index i) {  // element by element: compilers make no vectors of packs
+    float w = a.master[i], m = a.first[i], v = a.second[i];
+    detail::update_element(step, static_cast<float>(a.gradient[i]), w, m, v);
+    a.first[i] = m;
+    a.second[i] = v;
+    a.master[i] = w;
+    a.parameters[i] = static_cast<T>(w);
+  });
 }
 
 template <class T>

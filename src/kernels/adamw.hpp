@@ -35,6 +35,15 @@ struct AdamWArrays {
 
 namespace detail {
 
+KOKKOS_INLINE_FUNCTION void update_element(const AdamWStep& s, float gradient, float& w, float& m,
+                                           float& v) {
+  const float g = gradient * s.gradient_scale;
+  m = s.beta1 * m + s.rest1 * g;
+  v = s.beta2 * v + s.rest2 * g * g;
+  const float step = s.lr * (m / s.correction1) / (Kokkos::sqrt(v / s.correction2) + s.eps);
+  w = w * (1.0F - s.lr * s.decay) - step;
+}
+
 /// The update of `count` neighbouring elements, which are read and written as packs.
 template <int count, class T>
 KOKKOS_INLINE_FUNCTION void update_pack(const AdamWStep& s, const AdamWArrays<T>& at) {
@@ -43,12 +52,8 @@ KOKKOS_INLINE_FUNCTION void update_pack(const AdamWStep& s, const AdamWArrays<T>
        v = Pack<float, count>::at(at.second);
   Pack<T, count> rounded;
   for (int e = 0; e < count; ++e) {
-    const float g = static_cast<float>(gradient.values[e]) * s.gradient_scale;
-    m.values[e] = s.beta1 * m.values[e] + s.rest1 * g;
-    v.values[e] = s.beta2 * v.values[e] + s.rest2 * g * g;
-    const float step =
-        s.lr * (m.values[e] / s.correction1) / (Kokkos::sqrt(v.values[e] / s.correction2) + s.eps);
-    w.values[e] = w.values[e] * (1.0F - s.lr * s.decay) - step;
+    update_element(s, static_cast<float>(gradient.values[e]), w.values[e], m.values[e],
+                   v.values[e]);
     rounded.values[e] = static_cast<T>(w.values[e]);
   }
   Pack<float, count>::at(at.first) = m;
