@@ -47,29 +47,28 @@ KOKKOS_INLINE_FUNCTION void update_element(const AdamWStep& s, float gradient, f
 /// The update of `count` neighbouring elements, which are read and written as packs.
 template <int count, class T>
 KOKKOS_INLINE_FUNCTION void update_pack(const AdamWStep& s, const AdamWArrays<T>& at) {
-  const auto gradient = Pack<T, count>::at(at.gradient);
-  auto w = Pack<float, count>::at(at.master), m = Pack<float, count>::at(at.first),
-       v = Pack<float, count>::at(at.second);
+  const auto gradient = read_pack<count>(at.gradient);
+  auto w = read_pack<count>(at.master), m = read_pack<count>(at.first),
+       v = read_pack<count>(at.second);
   Pack<T, count> rounded;
   for (int e = 0; e < count; ++e) {
     update_element(s, static_cast<float>(gradient.values[e]), w.values[e], m.values[e],
                    v.values[e]);
     rounded.values[e] = static_cast<T>(w.values[e]);
   }
-  Pack<float, count>::at(at.first) = m;
-  Pack<float, count>::at(at.second) = v;
-  Pack<float, count>::at(at.master) = w;
-  Pack<T, count>::at(at.parameters) = rounded;
+  write_pack(at.first, m);
+  write_pack(at.second, v);
+  write_pack(at.master, w);
+  write_pack(at.parameters, rounded);
 }
 
-/// The update of n elements as devices do it: 16 bytes of fp32 at once where all arrays begin at
+/// The update of n elements as devices do it: 16 bytes of fp32 at once where an array begins at
 /// such multiples.
 template <class T>
 KOKKOS_INLINE_FUNCTION void device_update(const Team& team, const AdamWStep& s, Index n,
                                           const AdamWArrays<T>& a) {
   constexpr int count = 4;
-  const bool begins = begin_packs(a.gradient, a.master, a.first, a.second, a.parameters);
-  const Index packs = begins ? n / count : 0, done = packs * count;
+  const Index packs = n / count, done = packs * count;
   Kokkos::parallel_for(Kokkos::TeamVectorRange(team, packs),
                        [&](Index pack) { update_pack<count>(s, a + pack * count); });
   Kokkos::parallel_for(Kokkos::TeamVectorRange(team, n - done),

@@ -8,8 +8,7 @@ namespace kzero::kernels {
 
 // A warp is a thread in Kokkos' terms and its lanes are vector lanes, so that a row's maximum and
 // sum stay within one.
-inline constexpr int team_warps = runtime::kernels_on_host ? 1 : 4,
-                     warp_lanes = runtime::kernels_on_host ? 1 : 32;
+inline constexpr int team_warps = team_size(4), warp_lanes = team_size(32);
 inline constexpr int team_threads = team_warps * warp_lanes;
 
 // 128 registers a thread: four teams at once on the 65536 of a multiprocessor. Said for two of

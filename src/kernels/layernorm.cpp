@@ -112,7 +112,7 @@ KOKKOS_INLINE_FUNCTION void device_dx(const Team& team, const BackwardRows<T>& r
       const Index j = number * pack;
       const auto xs = read_pack<pack>(x + j), dys = read_pack<pack>(dy + j),
                  ws = read_pack<pack>(rows.weight + j);
-      auto outs = rows.adds ? read_pack<pack>(static_cast<const T*>(out + j)) : Pack<T, pack>{};
+      auto outs = rows.adds ? read_pack<pack>(out + j) : Pack<T, pack>{};
       for (int e = 0; e < pack; ++e) {
         const float before = rows.adds ? static_cast<float>(outs.values[e]) : 0.0F;
         outs.values[e] = static_cast<T>(before + row.dx(static_cast<float>(xs.values[e]),
@@ -161,16 +161,6 @@ KOKKOS_INLINE_FUNCTION void team_backward(const Team& team, const BackwardRows<T
   }
 }
 
-/// Teams of eight warps on devices.
-Policy backward_policy(const Execution& exec) {
-  const auto teams = static_cast<int>(row_groups);
-  if constexpr (runtime::kernels_on_host) {
-    return {exec, teams, Kokkos::AUTO};
-  } else {
-    return {exec, teams, 8, 32};
-  }
-}
-
 }  // namespace
 
 template <class T>
@@ -182,7 +172,9 @@ void layernorm_backward(const Execution& exec, Matrix<const T> x, Vector<const T
   const Index group = ceil_div(rows, row_groups);
   const bool adds = dx_mode == Update::add;
   Kokkos::parallel_for(
-      "kzero::kernels::layernorm_backward", backward_policy(exec), KOKKOS_LAMBDA(const Team& team) {
+      "kzero::kernels::layernorm_backward",
+      Policy(exec, static_cast<int>(row_groups), team_size(8), team_size(32)),
+      KOKKOS_LAMBDA(const Team& team) {
         const Index first = team.league_rank() * group, at = first * width;
         const Index count = Kokkos::max(Index{0}, Kokkos::min(group, rows - first));
         float* dw = &partial(team.league_rank(), 0);

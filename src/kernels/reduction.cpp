@@ -10,11 +10,10 @@ constexpr Index column_block = 256;
 
 /// By one team, of as many threads on any device, as their number decides the order.
 double sum_in_turns(const Execution& exec, Vector<const float> x) {
-  constexpr int threads = runtime::kernels_on_host ? 1 : 256;
   const Index count = x.extent(0);
   double result = 0;
   Kokkos::parallel_reduce(
-      "kzero::kernels::sum_in_turns", Policy(exec, 1, threads),
+      "kzero::kernels::sum_in_turns", Policy(exec, 1, team_size(256)),
       KOKKOS_LAMBDA(const Team& team, double& total) {
         double all = 0;
         Kokkos::parallel_reduce(

@@ -16,6 +16,9 @@ using tensor::Vector;
 using Policy = Kokkos::TeamPolicy<Execution>;
 using Team = Policy::member_type;
 
+/// Threads of a team, or lanes of a thread, where a kernel says how many: one on hosts.
+constexpr int team_size(int on_device) { return runtime::kernels_on_host ? 1 : on_device; }
+
 namespace detail {
 
 inline constexpr int lanes = 32;
@@ -113,16 +116,16 @@ KOKKOS_INLINE_FUNCTION void map_packs(const Team& team, Index packs, Out* out, c
         y.values[e] = static_cast<Out>(f(static_cast<float>(x.values[e])...));
       return y;
     };
-    Pack<Out, count>::at(out + pack * count) = results(Pack<In, count>::at(in + pack * count)...);
+    write_pack(out + pack * count, results(read_pack<count>(in + pack * count)...));
   });
 }
 
-/// map as devices do it: 16 bytes at once where all arrays begin at such multiples.
+/// map as devices do it: 16 bytes at once where an array begins at such multiples.
 template <class Out, class F, class... In>
 KOKKOS_INLINE_FUNCTION void device_map(const Team& team, Index n, Out* out, const F& f,
                                        const In*... in) {
   constexpr int count = static_cast<int>(16 / std::min({sizeof(Out), sizeof(In)...}));
-  const Index packs = begin_packs(out, in...) ? n / count : 0, done = packs * count;
+  const Index packs = n / count, done = packs * count;
   map_packs<count>(team, packs, out, f, in...);
   map_packs<1>(team, n - done, out + done, f, (in + done)...);
 }

@@ -39,11 +39,10 @@ void device_sum_groups(const Execution& exec, Matrix<const float> partial, Index
   const Index groups = partial.extent(0), width = out.extent(0), stride = partial.extent(1);
   const Index run = ceil_div(groups, runs);
   const float* from = partial.data() + first;
-  constexpr int threads = runtime::kernels_on_host ? 1 : runs,
-                lanes = runtime::kernels_on_host ? 1 : run_columns;
   using Sums = Kokkos::View<float[runs][run_columns], Execution::scratch_memory_space,
                             Kokkos::MemoryUnmanaged>;
-  Policy policy(exec, static_cast<int>(ceil_div(width, run_columns)), threads, lanes);
+  Policy policy(exec, static_cast<int>(ceil_div(width, run_columns)), team_size(runs),
+                team_size(run_columns));
   policy.set_scratch_size(0, Kokkos::PerTeam(static_cast<int>(Sums::shmem_size())));
   Kokkos::parallel_for(
       "kzero::kernels::sum_groups_in_runs", policy, KOKKOS_LAMBDA(const Team& team) {

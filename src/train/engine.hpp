@@ -43,8 +43,11 @@ class Engine {
   /// this or owned_pieces(). For runs with checkpoint.asynchronous.
   virtual std::vector<checkpoint::Piece> snapshot() = 0;
 
-  /// As owned_pieces(), for all that this rank needs from a checkpoint: as it is now, and to be
-  /// filled; then call loaded(), on every rank of the grid.
+  /// As owned_pieces(), for all that this rank holds.
+  virtual std::vector<checkpoint::Piece> held_pieces() = 0;
+
+  /// Room for all that this rank needs from a checkpoint; call loaded() once it is filled, on every
+  /// rank of the grid.
   virtual std::vector<checkpoint::Piece> needed_pieces() = 0;
   virtual void loaded() = 0;
 

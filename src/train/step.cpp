@@ -123,9 +123,15 @@ std::vector<checkpoint::Piece> TypedEngine<T>::snapshot() {
 }
 
 template <class T>
+std::vector<checkpoint::Piece> TypedEngine<T>::held_pieces() {
+  auto pieces = needed_pieces();
+  needed_.download();
+  return pieces;
+}
+
+template <class T>
 std::vector<checkpoint::Piece> TypedEngine<T>::needed_pieces() {
   buffers_.model.exec().fence("kzero::train::state_ready");
-  needed_.download();
   return needed_.views();
 }
 

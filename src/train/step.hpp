@@ -17,6 +17,7 @@ class TypedEngine : public Engine {
   void initialise(const InitialValues& values) override;
   std::vector<checkpoint::Piece> owned_pieces() override;
   std::vector<checkpoint::Piece> snapshot() override;
+  std::vector<checkpoint::Piece> held_pieces() override;
   std::vector<checkpoint::Piece> needed_pieces() override;
   void loaded() override;
   StepResult step(Index step, const data::Sampler& sampler) override;

@@ -97,7 +97,7 @@ class Reshard : public testing::Test {
       Training training(deck_of(to), loading);
       ASSERT_EQ(load(training, loading, path), 3);
       loaded = whole_state(training.engine->owned_pieces(), table);
-      for (const checkpoint::Piece& piece : training.engine->needed_pieces())
+      for (const checkpoint::Piece& piece : training.engine->held_pieces())
         expect_part(piece, saved);
       const double found = training.step(3).loss;
       const double tolerance =

@@ -110,8 +110,8 @@ class Grid : public testing::Test {
 template <class F>
 void compare_with_one_rank(Training& grid, Training& one, const F& f) {
   std::map<std::string, checkpoint::Piece> whole;
-  for (const checkpoint::Piece& piece : one.engine->needed_pieces()) whole[piece.parameter] = piece;
-  for (const checkpoint::Piece& piece : grid.engine->needed_pieces()) {
+  for (const checkpoint::Piece& piece : one.engine->held_pieces()) whole[piece.parameter] = piece;
+  for (const checkpoint::Piece& piece : grid.engine->held_pieces()) {
     std::vector<float> expected;
     for (const checkpoint::Range& range : piece.ranges) {
       const auto from = whole.at(piece.parameter).master.subspan(range.begin, range.count);

@@ -60,7 +60,7 @@ void expect_fp32_run(const CaseRun& run) {
     EXPECT_FALSE(run.results[s].skipped);
   }
   Index parameters = 0;
-  for (const checkpoint::Piece& piece : run.training->engine->needed_pieces()) {
+  for (const checkpoint::Piece& piece : run.training->engine->held_pieces()) {
     const auto whole = run.reference.numbers("final/" + piece.parameter);
     std::vector<double> expected;
     for (const checkpoint::Range& range : piece.ranges) {

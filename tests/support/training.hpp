@@ -112,7 +112,7 @@ class Training {
   /// Master weights and moments of all that this rank needs, one behind the other.
   std::vector<float> state() {
     std::vector<float> values;
-    for (const checkpoint::Piece& piece : engine->needed_pieces()) {
+    for (const checkpoint::Piece& piece : engine->held_pieces()) {
       for (const auto& part : piece.states()) values.insert(values.end(), part.begin(), part.end());
     }
     return values;

@@ -44,7 +44,7 @@ TEST(InitialWeights, FollowTheirLawAndMomentsAreZero) {
   for (const auto& unit : training.engine->blueprint().table) {
     for (const auto& p : unit.params) specs[p.name] = p;
   }
-  for (const checkpoint::Piece& piece : training.engine->needed_pieces()) {
+  for (const checkpoint::Piece& piece : training.engine->held_pieces()) {
     const param::ParamSpec& p = specs.at(piece.parameter);
     ASSERT_EQ(static_cast<Index>(piece.master.size()), p.elements());
     double squares = 0;
@@ -70,7 +70,7 @@ TEST(InitialWeights, NoTwoParametersShareTheirDraws) {
   training.engine->initialise({});
   std::set<float> first;
   std::size_t matrices = 0;
-  for (const checkpoint::Piece& piece : training.engine->needed_pieces()) {
+  for (const checkpoint::Piece& piece : training.engine->held_pieces()) {
     if (!piece.parameter.ends_with(".weight") || piece.parameter.find("ln_") != std::string::npos)
       continue;
     ++matrices;
