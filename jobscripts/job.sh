@@ -3,7 +3,8 @@
 # Sets      $kzero       the program: $KZERO, or build/release/kzero under the working folder ($preset for another build), or kzero in PATH
 #           $overrides   settings that belong to the job, for the end of the program's command line
 #           $job         the job's number as squeue shows it
-# Defines   finish CODE  what follows from the program's exit code; ends the script
+# Defines   finish CODE  what follows from how the program ended; CODE is the launcher's, and counts where the program said
+#                        nothing of its own. Ends the script.
 #
 # KZERO_MAX_RESTARTS     how often a job may submit itself again (100): ends a job that would go on for ever
 # KZERO_CHAIN            set by chain.sh: the name of a chain of jobs, of which each goes on where the one before stopped
@@ -18,7 +19,9 @@ job=${SLURM_ARRAY_JOB_ID:+${SLURM_ARRAY_JOB_ID}_$SLURM_ARRAY_TASK_ID}
 job=${job:-$SLURM_JOB_ID}
 restarts=${SLURM_RESTART_COUNT:-0}
 stop_file=kzero-$job.stop
-overrides=("run.stop_file=$stop_file")
+end_file=kzero-$job.end  # the program's own word, as launchers lose exit codes
+rm -f "$end_file"
+overrides=("run.stop_file=$stop_file" "run.end_file=$end_file")
 
 kzero=${KZERO:-build/${preset:-release}/kzero}
 if [[ -z ${KZERO-} && ! -x $kzero ]]; then
@@ -38,7 +41,13 @@ fi
 say() { echo "$(date '+%F %T') job $job: $*"; }
 
 finish() {
-  local code=$1
+  local code=$1 told
+  told=$(sed -n 's/.*"exit_code":\([0-9]*\).*/\1/p' "$end_file" 2>/dev/null)
+  if [[ -n $told && $told != "$code" ]]; then
+    say "the launcher ended with $code, the program with $told"
+    code=$told
+  fi
+  rm -f "$end_file"
   say "exit code $code"
   if ((code == 75)) && [[ -e $stop_file ]]; then
     say "not submitted again, as $stop_file exists"

@@ -1,45 +1,25 @@
 #include "app/cli.hpp"
 
 #include <CLI/CLI.hpp>
-#include <cstdlib>
 #include <functional>
 #include <iostream>
-#include <optional>
 
 #include "app/commands.hpp"
 #include "app/plan_command.hpp"
 #include "base/version.hpp"
-#include "grid/process_grid.hpp"
-#include "runtime/host_name.hpp"
+#include "grid/group.hpp"
+#include "runtime/launch.hpp"
+#include "runtime/signals.hpp"
+#include "train/failure.hpp"
 
 namespace kzero::app {
 
 namespace {
 
-/// This process's rank as its launcher tells it, for messages outside of MPI's life; none without a
-/// launcher.
-std::optional<int> launch_rank() {
-  for (const char* name : {"PMI_RANK", "PMIX_RANK", "SLURM_PROCID"}) {
-    if (const char* value = std::getenv(name)) return std::atoi(value);
-  }
-  return std::nullopt;
-}
-
 /// All ranks fail alike: rank 0 speaks, and each ends in order.
 ExitCode fail_together(const Error& error) {
-  if (launch_rank().value_or(0) == 0) std::cerr << "kzero: " << error.what() << std::endl;
+  if (runtime::launch_rank().value_or(0) == 0) std::cerr << "kzero: " << error.what() << std::endl;
   return error.code();
-}
-
-/// This rank alone fails while others may wait for it: it says so and ends the launch.
-ExitCode fail_alone(const std::string& text, ExitCode code) {
-  std::cerr << "kzero: ";
-  if (const auto rank = launch_rank()) {
-    std::cerr << "rank " << *rank << " on " << runtime::host_name() << ": ";
-  }
-  std::cerr << text << std::endl;
-  grid::abort_launch(static_cast<int>(code));
-  return code;
 }
 
 std::string version_text() {
@@ -54,24 +34,30 @@ void add_deck(CLI::App& command, DeckArguments& arguments) {
   command.add_option("overrides", arguments.overrides, "key=value: replaces a key of the deck");
 }
 
-/// Runs a command; what it throws while MPI is not up cannot strand another rank.
+/// Runs a command and turns what it throws into a message and an exit code. A signal that comes
+/// later finds everything done and changes neither.
 ExitCode guarded(const std::function<ExitCode()>& command) {
-  try {
-    return command();
-  } catch (const grid::AgreedError& error) {
-    return fail_together(error);
-  } catch (const Error& error) {
-    return fail_alone(error.what(), error.code());
-  } catch (const std::bad_alloc&) {
-    return fail_alone("no more memory", ExitCode::memory);
-  } catch (const std::exception& error) {
-    return fail_alone(error.what(), ExitCode::other);
-  }
+  const auto run = [&] {
+    try {
+      return command();
+    } catch (const grid::AgreedError& error) {
+      return fail_together(error);
+    } catch (...) {
+      const train::Failure failure = train::current_failure();
+      train::end_launch(failure);
+      return failure.code;
+    }
+  };
+  const ExitCode code = run();
+  std::cout.flush();
+  runtime::leave_on_signals(static_cast<int>(code));
+  return code;
 }
 
 }  // namespace
 
 ExitCode main(int argc, char** argv) {
+  runtime::take_signals();
   CLI::App cli("Trains GPT-style transformers with ZeRO data parallelism.", "kzero");
   cli.set_version_flag("--version", version_text());
   cli.require_subcommand(1);
@@ -122,7 +108,7 @@ ExitCode main(int argc, char** argv) {
   try {
     cli.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    if (launch_rank().value_or(0) != 0)
+    if (runtime::launch_rank().value_or(0) != 0)
       return error.get_exit_code() == 0 ? ExitCode::done : ExitCode::usage;
     return cli.exit(error) == 0 ? ExitCode::done : ExitCode::usage;
   }

@@ -11,6 +11,7 @@
 #include "grid/agreement.hpp"
 #include "grid/process_grid.hpp"
 #include "model/gpt_spec.hpp"
+#include "train/failure.hpp"
 #include "train/trainer.hpp"
 
 namespace kzero::app {
@@ -42,28 +43,32 @@ Index threads_of(const DeckArguments& arguments) {
   }
 }
 
+/// What the command line asks for. Collective over the launch.
+train::RunRequest request_of(const DeckArguments& arguments) {
+  const grid::Group world = grid::world_group();
+  train::RunRequest request;
+  request.config = read_deck(world, arguments, deck::Purpose::train);
+  request.deck = deck::resolved(request.config);
+  request.deck_file = arguments.file;
+  if (!request.config.model.initial.empty()) {
+    grid::together(world, [&] {
+      const auto weights = std::make_shared<convert::Gpt2Weights>(
+          request.config.model.initial, model::gpt_table(request.config.model));
+      request.initial = [weights](const param::ParamSpec& p, const checkpoint::Range& range,
+                                  std::span<float> values) {
+        weights->load_range(p.name, range, values);
+      };
+    });
+  }
+  return request;
+}
+
 }  // namespace
 
 ExitCode train(const DeckArguments& arguments) {
   const runtime::Session session({.threads = threads_of(arguments)});
-  train::RunRequest request;
-  {
-    const grid::Group world = grid::world_group();
-    request.config = read_deck(world, arguments, deck::Purpose::train);
-    request.deck = deck::resolved(request.config);
-    request.deck_file = arguments.file;
-    if (!request.config.model.initial.empty()) {
-      grid::together(world, [&] {
-        const auto weights = std::make_shared<convert::Gpt2Weights>(
-            request.config.model.initial, model::gpt_table(request.config.model));
-        request.initial = [weights](const param::ParamSpec& p, const checkpoint::Range& range,
-                                    std::span<float> values) {
-          weights->load_range(p.name, range, values);
-        };
-      });
-    }
-  }
-  return train::run(request, session);
+  return train::ending_launch_on_failure(
+      [&] { return train::run(request_of(arguments), session); });
 }
 
 ExitCode check(const DeckArguments& arguments, Index ranks) {

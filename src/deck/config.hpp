@@ -112,6 +112,7 @@ struct Run {
   double wall_limit = 0;    // seconds from the start of the program; 0: the batch system's alone
   double stop_margin = 60;  // seconds before the limit at which to stop
   std::string stop_file;    // stops the run once it exists; empty: none
+  std::string end_file;     // says how the run ended; empty: end.json in checkpoint.folder
   double watchdog = 1800;   // seconds that a rank waits for others before the run ends; 0: for ever
   Index max_steps = 0;      // steps of this job after which it stops with a checkpoint; 0: none
   Index log_every = 1;

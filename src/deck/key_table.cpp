@@ -314,6 +314,9 @@ void add_run(std::vector<Key>& table) {
                "whom it waited; 0: for ever."));
   table.push_back(text("run.stop_file", t, &Run::stop_file,
                        "The run stops with a checkpoint once this file exists; empty: none."));
+  table.push_back(text("run.end_file", t, &Run::end_file,
+                       "Tells job scripts how the run ended, as one line of JSON; empty: "
+                       "end.json in checkpoint.folder."));
   table.push_back(
       integer("run.max_steps", t, &Run::max_steps, from(0, most), "steps",
               "Steps of this job after which it stops with a checkpoint; 0: no limit."));

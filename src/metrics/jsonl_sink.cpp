@@ -156,6 +156,8 @@ void JsonlSink::write(const EndRecord& record) {
   }
   write_line(dump({{"event", "end"},
                    {"reason", record.reason},
+                   {"signal", record.signal},
+                   {"exit_code", record.exit_code},
                    {"steps", record.steps},
                    {"seconds", record.seconds},
                    {"memory", std::move(memory)},

@@ -10,6 +10,7 @@
 
 #include "base/error.hpp"
 #include "runtime/execution.hpp"
+#include "runtime/signals.hpp"
 #include "runtime/threads.hpp"
 
 namespace kzero::runtime {
@@ -64,6 +65,7 @@ Session::Session(const SessionOptions& options) {
     fail(ExitCode::other, "no {} device to compute on: {}", Kokkos::DefaultExecutionSpace::name(),
          problem.what());
   }
+  move_handlers_to_alternate_stacks();
 }
 
 Session::~Session() {

@@ -3,8 +3,6 @@
 // through their group, on the encoded wish.
 #pragma once
 
-#include <array>
-#include <csignal>
 #include <limits>
 #include <optional>
 #include <string>
@@ -23,12 +21,20 @@ constexpr std::string_view name_of(StopReason reason) {
   return names[static_cast<int>(reason)];
 }
 
+struct StopWish {
+  StopReason reason{};
+  int signal = 0;  // the signal's number; 0 for other reasons
+
+  bool operator==(const StopWish&) const = default;
+};
+
 /// A wish as a number to take the maximum of over ranks; 0: go on.
-constexpr Index encode(std::optional<StopReason> wish) {
-  return wish ? static_cast<Index>(*wish) : 0;
+constexpr Index encode(std::optional<StopWish> wish) {
+  return wish ? static_cast<Index>(wish->reason) * 256 + wish->signal : 0;
 }
-constexpr std::optional<StopReason> decode_stop(Index code) {
-  return code == 0 ? std::nullopt : std::optional(static_cast<StopReason>(code));
+constexpr std::optional<StopWish> decode_stop(Index code) {
+  if (code == 0) return std::nullopt;
+  return StopWish{static_cast<StopReason>(code / 256), static_cast<int>(code % 256)};
 }
 
 /// What this rank heeds beside signals.
@@ -37,8 +43,8 @@ struct StopRules {
   std::string file{};                                      // looked for at every wish; empty: none
 };
 
-/// Catches SIGTERM, SIGUSR1 and SIGINT while it lives; at most one at a time. A second SIGINT ends
-/// the process at once, as people expect of the keyboard.
+/// Notes stop signals while it lives; at most one at a time. The first one counts, and further ones
+/// change nothing.
 class StopSignal {
  public:
   explicit StopSignal(StopRules rules = {});
@@ -47,14 +53,11 @@ class StopSignal {
   StopSignal& operator=(const StopSignal&) = delete;
 
   /// This rank's wish alone.
-  std::optional<StopReason> wish() const;
+  std::optional<StopWish> wish() const;
   bool has_file() const;
 
  private:
-  static constexpr std::array signals{SIGTERM, SIGUSR1, SIGINT};
-
   StopRules rules_;
-  std::array<struct sigaction, signals.size()> before_{};
 };
 
 }  // namespace kzero::runtime

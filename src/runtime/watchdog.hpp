@@ -14,9 +14,13 @@ namespace kzero::runtime {
 
 class Watchdog {
  public:
+  /// What a wait that lasts too long, or has failed, leads to. `waited` counts the time in which
+  /// this process ran: a job that its scheduler suspends has waited for nobody.
+  using Alarm = std::function<void(const Wait&, std::chrono::duration<double> waited)>;
+
   /// Once a wait of this process has lasted for `seconds` (0: none may), or has failed, calls
-  /// alarm(wait), once, on a thread of its own.
-  Watchdog(double seconds, std::function<void(const Wait&)> alarm);
+  /// `alarm`, once, on a thread of its own.
+  Watchdog(double seconds, Alarm alarm);
   ~Watchdog();
   Watchdog(const Watchdog&) = delete;
   Watchdog& operator=(const Watchdog&) = delete;
@@ -25,7 +29,7 @@ class Watchdog {
   void watch();
 
   std::chrono::duration<double> limit_;
-  std::function<void(const Wait&)> alarm_;
+  Alarm alarm_;
   std::mutex mutex_;
   std::condition_variable changed_;
   bool stopping_ = false;

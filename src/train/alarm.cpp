@@ -17,9 +17,7 @@ namespace {
 // Ranks that wait for the same one began within a step of one another.
 constexpr std::chrono::seconds time_for_others{3};
 
-std::string describe(const Wait& wait) {
-  const auto now = std::chrono::steady_clock::now();
-  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(now - wait.since).count();
+std::string describe(const Wait& wait, std::chrono::duration<double> waited) {
   const std::string partner =
       wait.rank >= 0 ? fmt::format("rank {}", wait.rank) : std::string("the ranks");
   const std::string when =
@@ -27,15 +25,17 @@ std::string describe(const Wait& wait) {
   if (!wait.problem.empty())
     return fmt::format("{} over group '{}' in {}: {}", wait.what, wait.group, when, wait.problem);
   return fmt::format(
-      "{} over group '{}' in {}: has waited {} s for {} (run.watchdog). Ranks that do not report a "
+      "{} over group '{}' in {}: has waited {:.0f} s for {} (run.watchdog). Ranks that do not "
+      "report a "
       "wait are those that hang or are gone",
-      wait.what, wait.group, when, seconds, partner);
+      wait.what, wait.group, when, waited.count(), partner);
 }
 
 }  // namespace
 
-void give_up(const Wait& wait, int rank) {
-  std::cerr << fmt::format("kzero: rank {} on {}: {}\n", rank, runtime::host_name(), describe(wait))
+void give_up(const Wait& wait, std::chrono::duration<double> waited, int rank) {
+  std::cerr << fmt::format("kzero: rank {} on {}: {}\n", rank, runtime::host_name(),
+                           describe(wait, waited))
             << std::flush;
   std::this_thread::sleep_for(time_for_others);
   grid::abort_launch(static_cast<int>(ExitCode::other));

@@ -13,11 +13,14 @@
 #include "metrics/meters.hpp"
 #include "model/gpt_spec.hpp"
 #include "runtime/node_memory.hpp"
+#include "runtime/signals.hpp"
 #include "runtime/stop_signal.hpp"
 #include "runtime/wall_time.hpp"
 #include "runtime/watchdog.hpp"
 #include "train/alarm.hpp"
 #include "train/checkpoints.hpp"
+#include "train/ending.hpp"
+#include "train/failure.hpp"
 #include "train/peak.hpp"
 #include "train/product_library.hpp"
 #include "train/reports.hpp"
@@ -30,14 +33,24 @@ namespace {
 using runtime::seconds_since;
 using Clock = std::chrono::steady_clock;
 
+/// Why a run makes no further step.
+struct Ending {
+  std::string reason = "completed";  // as the end record names it
+  int signal = 0;                    // that asked for it; 0: none
+};
+
 /// The parts of a run in the order in which they come to life.
 class Run {
  public:
   Run(const RunRequest& request, const runtime::Session& session);
+  /// To be called once; what it throws alone must not destroy the members, whose destructors may
+  /// need the other ranks.
   ExitCode operator()();
 
  private:
   data::Dataset open_data();
+  void prepare();
+  ExitCode train();
   Index begin();
   std::optional<runtime::Deadline> deadline() const;
   runtime::StopRules stop_rules() const;
@@ -46,8 +59,8 @@ class Run {
   void announce(Index first_step);
   void report(Index step, const StepResult& result, double seconds);
   void validate(Index steps_done);
-  std::optional<std::string> stop_reason(Index steps_of_this_job) const;
-  void finish(const std::string& reason, Index steps_done);
+  std::optional<Ending> stop(Index steps_of_this_job) const;
+  ExitCode finish(const Ending& ending, Index steps_done);
 
   const deck::Config& config_;
   const RunRequest& request_;
@@ -74,21 +87,27 @@ Run::Run(const RunRequest& request, const runtime::Session& session)
     : config_(request.config),
       request_(request),
       session_(session),
-      watchdog_(config_.run.watchdog,
-                [rank = session.rank()](const Wait& wait) { give_up(wait, rank); }),
+      watchdog_(
+          config_.run.watchdog,
+          [rank = session.rank()](const Wait& wait, auto waited) { give_up(wait, waited, rank); }),
       grid_(config_.grid.data, config_.grid.tensor),
       console_(std::cout, metrics::console_mode(session.rank()), config_.run.log_every),
       deadline_(deadline()),
       stop_(stop_rules()),
-      dataset_(open_data()) {
-  const Machine machine{grid_.data().size(), session.threads(), tensor_rank(grid_)};
+      dataset_(open_data()) {}
+
+void Run::prepare() {
+  const Machine machine{grid_.data().size(), session_.threads(), tensor_rank(grid_)};
   grid::together(grid_.world(), [&] {
     require_no_stop_file();
     require_memory(machine);
     gemm_ = make_product_library(config_.run.gemm);
     comm::require_communicator(config_.run.communicator,
                                config_.zero.reduction == deck::ReductionOrder::library);
-    if (session.rank() == 0) sink_.emplace(config_.run.metrics);
+    if (session_.rank() == 0) {
+      sink_.emplace(config_.run.metrics);
+      remove_end_file(config_);
+    }
   });
   const auto link = [&](comm::Overlap overlap, const grid::Group& group) {
     return comm::make_communicator(config_.run.communicator, overlap, group, traffic_);
@@ -104,7 +123,7 @@ Run::Run(const RunRequest& request, const runtime::Session& session)
                           ? config_.run.peak_tflops * 1e12
                           : measure_peak({}, *gemm_, config_.train.precision);
   throughput_ = {model::flops_per_token(config_.model), grid_.world().sum(peak)};
-  checkpoints_.emplace(request, grid_, dataset_.training_digest(), *engine_, console_,
+  checkpoints_.emplace(request_, grid_, dataset_.training_digest(), *engine_, console_,
                        sink_ ? &*sink_ : nullptr);
 }
 
@@ -218,31 +237,46 @@ void Run::validate(Index steps_done) {
   if (sink_) sink_->write(record);
 }
 
-std::optional<std::string> Run::stop_reason(Index steps_of_this_job) const {
+std::optional<Ending> Run::stop(Index steps_of_this_job) const {
   const auto agreed = runtime::decode_stop(grid_.world().max(runtime::encode(stop_.wish())));
-  if (agreed) return std::string(name_of(*agreed));
-  if (config_.run.max_steps > 0 && steps_of_this_job >= config_.run.max_steps) return "max_steps";
+  if (agreed) return Ending{std::string(name_of(agreed->reason)), agreed->signal};
+  if (config_.run.max_steps > 0 && steps_of_this_job >= config_.run.max_steps)
+    return Ending{"max_steps"};
   return std::nullopt;
 }
 
-void Run::finish(const std::string& reason, Index steps_done) {
+/// The exit code that the ending means. First says it where job scripts look, as a run that is told
+/// to stop may be killed while it prints.
+ExitCode Run::finish(const Ending& ending, Index steps_done) {
+  const bool saves = !config_.checkpoint.folder.empty();
+  const ExitCode code = ending.reason == "diverged"         ? ExitCode::diverged
+                        : steps_done >= config_.train.steps ? ExitCode::done
+                        : saves                             ? ExitCode::stopped
+                                                            : ExitCode::other;
   metrics::EndRecord record;
-  record.reason = reason;
+  record.reason = ending.reason;
+  record.signal = runtime::signal_name(ending.signal);
+  record.exit_code = static_cast<Index>(code);
   record.steps = steps_done;
   record.seconds = seconds_since(started_);
+  if (sink_) write_end_file(record, config_);
   record.memory =
       memory_rows(grid_.world(), engine_->planned(), ledger_.peaks(), resident_at_start_);
   record.traffic = counted(traffic_, theory(config_, engine_->blueprint()));
   console_.end(record);
   if (sink_) sink_->write(record);
+  if (code == ExitCode::stopped) console_.note(stop_text(record, config_));
+  grid_.world().barrier();  // a rank that leaves early and is killed takes the others with it
+  if (code == ExitCode::other) throw grid::AgreedError(code, stop_text(record, config_));
+  return code;
 }
 
-ExitCode Run::operator()() {
+ExitCode Run::train() {
   const Index first_step = begin();
   announce(first_step);
   const Index steps = config_.train.steps;
   Index done = first_step;
-  std::string reason = "completed";
+  Ending ending;
   try {
     while (done < steps) {
       const auto begin = Clock::now();
@@ -255,8 +289,8 @@ ExitCode Run::operator()() {
       const Index every = config_.train.validate_every;
       if (dataset_.validation && every > 0 && (done % every == 0 || last)) validate(done);
       if (last) break;
-      if (const auto stop = stop_reason(done - first_step)) {
-        reason = *stop;
+      if (const auto found = stop(done - first_step)) {
+        ending = *found;
         break;
       }
       if (config_.checkpoint.every > 0 && done % config_.checkpoint.every == 0)
@@ -265,20 +299,27 @@ ExitCode Run::operator()() {
   } catch (const Error& error) {
     if (error.code() != ExitCode::diverged) throw;
     checkpoints_->finish();
-    finish("diverged", done);
+    finish({"diverged"}, done);
     throw grid::AgreedError(error.code(), error.what());  // every rank saw the same norms
   }
   checkpoints_->save(done);
   checkpoints_->finish();
-  finish(reason, done);
-  if (done >= steps) return ExitCode::done;
-  if (config_.checkpoint.folder.empty()) {
-    throw grid::AgreedError(ExitCode::other,
-                            fmt::format("stopped ({}) after {} steps without a checkpoint, as "
-                                        "checkpoint.folder is empty",
-                                        reason, done));
+  return finish(ending, done);
+}
+
+/// What all is done for stays done: a signal from then on only ends the process sooner.
+ExitCode Run::operator()() {
+  try {
+    const ExitCode code = ending_launch_on_failure([this] {
+      prepare();
+      return train();
+    });
+    runtime::leave_on_signals(static_cast<int>(code));
+    return code;
+  } catch (const grid::AgreedError& error) {
+    runtime::leave_on_signals(static_cast<int>(error.code()));
+    throw;
   }
-  return ExitCode::stopped;
 }
 
 }  // namespace

@@ -2,8 +2,10 @@
 #include <gtest/gtest.h>
 
 #include "runtime/session.hpp"
+#include "runtime/signals.hpp"
 
 int main(int argc, char** argv) {
+  kzero::runtime::take_signals();
   testing::InitGoogleTest(&argc, argv);
   const kzero::runtime::Session session({.threads = 0});
   return session.any_rank(RUN_ALL_TESTS() != 0) ? 1 : 0;

@@ -116,7 +116,7 @@ TEST_F(JsonLines, TheEndHoldsMemoryAndTrafficAsAgreed) {
   json.erase("seconds");
   EXPECT_EQ(
       json.dump(),
-      R"({"event":"end","reason":"completed","steps":20,"memory":[)"
+      R"({"event":"end","reason":"completed","signal":"","exit_code":0,"steps":20,"memory":[)"
       R"({"rank":0,"resident_peak_bytes":4096,"resident_start_bytes":2048,"unplanned_peak_bytes":4084,"categories":{)"
       R"("parameters":{"planned_bytes":8,"peak_bytes":8},)"
       R"("gradients":{"planned_bytes":4,"peak_bytes":4}}},)"

@@ -1,0 +1,56 @@
+#include "runtime/launch.hpp"
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <string>
+
+#include "base/error.hpp"
+#include "runtime/host_name.hpp"
+
+namespace kzero::runtime {
+
+namespace {
+
+pid_t parent = 0;
+int connection = -1;  // to the launcher's process on this node
+
+std::optional<int> number(const char* variable) {
+  const char* value = std::getenv(variable);
+  return value == nullptr ? std::nullopt : std::optional(std::atoi(value));
+}
+
+}  // namespace
+
+std::optional<int> launch_rank() {
+  for (const char* name : {"PMI_RANK", "PMIX_RANK", "SLURM_PROCID"}) {
+    if (const auto rank = number(name)) return rank;
+  }
+  return std::nullopt;
+}
+
+void remember_launcher() {
+  if (!launch_rank()) return;
+  parent = ::getppid();
+  connection = number("PMI_FD").value_or(-1);
+}
+
+bool launcher_is_gone() {
+  if (parent == 0) return false;
+  if (connection < 0) return ::getppid() != parent;
+  pollfd found{.fd = connection, .events = 0, .revents = 0};
+  return ::poll(&found, 1, 0) == 1 && (found.revents & (POLLHUP | POLLERR)) != 0;
+}
+
+void end_without_launcher() {
+  if (!launcher_is_gone()) return;
+  const std::string text =
+      fmt::format("kzero: rank {} on {}: its launcher is gone, so this rank ends\n",
+                  launch_rank().value_or(0), host_name());
+  (void)!::write(STDERR_FILENO, text.data(), text.size());
+  ::_exit(static_cast<int>(ExitCode::other));
+}
+
+}  // namespace kzero::runtime

@@ -1,0 +1,53 @@
+#include "runtime/launch.hpp"
+
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <string>
+
+namespace kzero::runtime {
+namespace {
+
+/// A value of the environment, put back at the end.
+class Variable {
+ public:
+  Variable(const char* name, const std::string& value) : name_(name) {
+    if (const char* before = std::getenv(name)) before_ = before;
+    setenv(name, value.c_str(), 1);
+  }
+  ~Variable() {
+    before_.empty() ? unsetenv(name_) : setenv(name_, before_.c_str(), 1);
+    remember_launcher();
+  }
+  Variable(const Variable&) = delete;
+  Variable& operator=(const Variable&) = delete;
+
+ private:
+  const char* name_;
+  std::string before_;
+};
+
+TEST(Launch, IsThereWhileItsConnectionIs) {
+  int ends[2];
+  ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+  const Variable rank("PMI_RANK", "3"), connection("PMI_FD", std::to_string(ends[0]));
+  remember_launcher();
+  EXPECT_EQ(launch_rank(), 3);
+  EXPECT_FALSE(launcher_is_gone());
+  EXPECT_EQ(write(ends[1], "cmd=response\n", 13), 13);  // unread messages are no sign of an end
+  EXPECT_FALSE(launcher_is_gone());
+  close(ends[1]);
+  EXPECT_TRUE(launcher_is_gone());
+  close(ends[0]);
+  EXPECT_FALSE(launcher_is_gone()) << "MPI_Finalize closes it on this side";
+}
+
+TEST(Launch, WithoutALauncherNobodyCanBeGone) {
+  remember_launcher();
+  EXPECT_FALSE(launcher_is_gone());
+}
+
+}  // namespace
+}  // namespace kzero::runtime
