@@ -7,12 +7,15 @@ handled on a computing thread corrupts memory there.
 """
 
 import contextlib
+import fcntl
 import itertools
 import json
 import os
+import pty
 import random
 import signal
 import subprocess
+import termios
 import threading
 import time
 import unittest
@@ -42,6 +45,12 @@ def takes_signals(pid):
             if line.startswith("SigBlk:"):
                 return bool(int(line.split()[1], 16) >> (signal.SIGTERM - 1) & 1)
     return False
+
+
+def read_all(descriptor):
+    with contextlib.suppress(OSError):  # how a terminal without programs ends
+        while data := os.read(descriptor, 4096):
+            yield data.decode(errors="replace")
 
 
 class StopTest(LaunchTest):
@@ -148,6 +157,26 @@ class Launchers(StopTest):
                 self.assertEqual((told["exit_code"], told["reason"], told["signal"]), (75, "signal", number.name))
                 self.expect(self.run_kzero("inspect", "saved", "--verify"), 0)
                 self.assertTrue((self.saved / f"step_{told['steps']:08}").is_dir())
+
+    def test_ctrl_c_in_a_terminal(self):
+        keyboard, terminal = pty.openpty()
+        launch = subprocess.Popen(self.command(["train", "deck.toml", "train.steps=100000", *MODEL], 2), cwd=self.folder,
+                                  stdin=terminal, stdout=terminal, stderr=terminal, start_new_session=True,
+                                  preexec_fn=lambda: fcntl.ioctl(terminal, termios.TIOCSCTTY, 0))
+        self.addCleanup(lambda: launch.poll() is None and launch.kill())
+        os.close(terminal)
+        shown = []
+        reader = threading.Thread(target=lambda: shown.extend(read_all(keyboard)))
+        reader.start()
+        self.wait_for_steps(launch)
+        os.write(keyboard, b"\x03")
+        launch.wait(PATIENCE)
+        reader.join()
+        os.close(keyboard)
+        told = json.loads((self.saved / "end.json").read_text())
+        self.assertEqual((told["exit_code"], told["signal"]), (75, "SIGINT"), shown)
+        self.assertIn("stopped by SIGINT", "".join(shown))
+        self.expect(self.run_kzero("inspect", "saved", "--verify"), 0)
 
     def test_a_new_run_removes_what_an_old_one_said(self):
         (self.folder / "ended.json").write_text('{"reason":"signal","signal":"SIGTERM","exit_code":75,"steps":3}')

@@ -1,8 +1,10 @@
 """The job scripts on a real Slurm of one node. Arguments: names of test classes; none: all."""
 
+import contextlib
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -130,6 +132,34 @@ class Stops(JobTest):
         end, = self.metrics("end")
         self.assertEqual(end["reason"], "signal")
         self.assertEqual(self.metrics("checkpoint")[-1]["step"], end["steps"])
+
+    def test_a_signal_to_srun_submits_again_whatever_it_ends_with(self):
+        job = self.submit("slurm_cpu.sh", "deck.toml", self.LONG)
+        self.wait_steps()
+        for process in Path("/proc").glob("[0-9]*"):
+            with contextlib.suppress(OSError):
+                if (process / "cwd").resolve() == self.folder and (process / "comm").read_text() == "srun\n":
+                    os.kill(int(process.name), signal.SIGUSR1)  # SIGTERM would make it kill the ranks
+        self.slurm.wait_restart(job, 1)
+        end, = self.metrics("end")
+        self.assertEqual((end["reason"], end["exit_code"]), ("signal", 75))
+
+    def test_an_exit_code_that_the_launcher_loses_counts(self):
+        program = self.folder / "loses_codes"
+        program.write_text(f'#!/bin/sh\n"{KZERO}" "$@"\nexit 0\n')
+        program.chmod(0o755)
+        job = self.submit("slurm_cpu.sh", "deck.toml", "run.max_steps=1", KZERO=str(program))
+        self.slurm.wait_restart(job, 1)
+        self.assertIn("the launcher ended with 0, the program with 75", self.output(job))
+
+    def test_what_an_earlier_job_said_does_not_count(self):
+        program = self.folder / "does_not_start"
+        program.write_text("#!/bin/sh\nexit 4\n")
+        program.chmod(0o755)
+        job = self.submit("slurm_cpu.sh", "deck.toml", KZERO=str(program), options=["--hold"])
+        (self.folder / f"kzero-{job}.end").write_text('{"exit_code":75}\n')
+        self.slurm("scontrol", "release", job)
+        self.assertEqual(self.wait_end(job, "FAILED")["ExitCode"], "4:0")
 
     def test_a_stop_file_stops_for_good(self):
         job = self.submit("slurm_cpu.sh", "deck.toml", self.LONG)
