@@ -79,34 +79,52 @@ std::uint64_t Dataset::training_digest() const {
   return checksum(std::as_bytes(std::span(parts)));
 }
 
-void Dataset::check_tokens(Index vocab, Index part, Index parts) const {
+void Dataset::check_tokens(Index part, Index parts, ProblemList& problems) const {
   for (const TokenStream* stream : {training_stream.get(), validation_stream.get()}) {
-    if (stream == nullptr) continue;
-    const Index length = ceil_div(stream->size(), parts);
-    const Index begin = std::min(stream->size(), part * length);
-    stream->check_tokens(vocab, begin, std::min(length, stream->size() - begin));
+    if (stream != nullptr) stream->check_tokens(part, parts, problems);
   }
 }
 
-Dataset open_dataset(const deck::Data& deck, Index sequence, std::uint64_t seed) {
+Dataset open_dataset(const deck::Data& deck, Index sequence, Index vocab, std::uint64_t seed,
+                     ProblemList& problems) {
   Dataset result;
-  result.training_stream = std::make_shared<TokenStream>(deck.files, deck.format);
-  Index training = require_windows(*result.training_stream, sequence, "data.files");
-  if (!deck.validation_files.empty()) {
-    result.validation_stream = std::make_shared<TokenStream>(deck.validation_files, deck.format);
-    const Index count =
-        require_windows(*result.validation_stream, sequence, "data.validation_files");
-    result.validation = std::make_unique<Sampler>(result.validation_stream, sequence, 0, count,
+  const auto open = [&](const std::vector<std::string>& patterns) {
+    return std::make_shared<TokenStream>(patterns, deck.format, vocab, problems);
+  };
+  result.training_stream = open(deck.files);
+  if (!deck.validation_files.empty()) result.validation_stream = open(deck.validation_files);
+  if (!problems.empty()) return result;  // the tokens of bad files cannot be counted
+
+  const auto validate_on = [&](const std::shared_ptr<const TokenStream>& stream, Index first,
+                               Index count) {
+    result.validation = std::make_unique<Sampler>(stream, sequence, first, count,
                                                   deck::DataOrder::sequential, seed);
-  } else if (deck.validation_fraction > 0) {
+  };
+  Index training = 0;
+  problems.collect("data.files", [&] {
+    training = require_windows(*result.training_stream, sequence, "data.files");
+    if (deck.validation_fraction <= 0 || result.validation_stream) return;
     const Index count = validation_windows(training, deck.validation_fraction);
     training -= count;
-    result.validation = std::make_unique<Sampler>(result.training_stream, sequence, training, count,
-                                                  deck::DataOrder::sequential, seed);
+    validate_on(result.training_stream, training, count);
+  });
+  problems.collect("data.validation_files", [&] {
+    if (!result.validation_stream) return;
+    validate_on(result.validation_stream, 0,
+                require_windows(*result.validation_stream, sequence, "data.validation_files"));
+  });
+  if (problems.empty()) {
+    result.training =
+        std::make_unique<Sampler>(result.training_stream, sequence, 0, training, deck.order, seed);
   }
-  result.training =
-      std::make_unique<Sampler>(result.training_stream, sequence, 0, training, deck.order, seed);
   return result;
+}
+
+Dataset open_dataset(const deck::Data& deck, Index sequence, Index vocab, std::uint64_t seed) {
+  ProblemList problems;
+  Dataset dataset = open_dataset(deck, sequence, vocab, seed, problems);
+  problems.throw_if_any(ExitCode::files);
+  return dataset;
 }
 
 }  // namespace kzero::data

@@ -8,8 +8,9 @@
 #include <memory>
 #include <string>
 
+#include "base/problem_list.hpp"
 #include "base/types.hpp"
-#include "data/token_file.hpp"
+#include "data/token_stream.hpp"
 #include "deck/config.hpp"
 
 namespace kzero::data {
@@ -70,15 +71,19 @@ struct Dataset {
   /// Of all that decides which tokens a training sample holds: files, windows, order and seed.
   std::uint64_t training_digest() const;
 
-  /// Checks one of `parts` equal parts of all tokens against the vocabulary: Error(files) as
-  /// TokenStream::check_tokens. With a part for each rank the data is read once; agree on the
-  /// outcome.
-  void check_tokens(Index vocab, Index part, Index parts) const;
+  /// As TokenStream::check_tokens, for training and validation. With a part for each rank the data
+  /// is read once.
+  void check_tokens(Index part, Index parts, ProblemList& problems) const;
 };
 
-/// Opens the files and cuts them into windows. Validation reads validation_files, or else the last
-/// validation_fraction of the training windows, which training then leaves out. Throws Error(files)
-/// if a file is missing or bad, or if there are too few tokens.
-Dataset open_dataset(const deck::Data& deck, Index sequence, std::uint64_t seed);
+/// Opens the files and divides them into windows of tokens below `vocab`. Validation reads
+/// validation_files, or else the last validation_fraction of the training windows, which training
+/// then leaves out. Adds what is wrong with the files to `problems`, also that there are too few
+/// tokens; the samplers are there only if nothing is.
+Dataset open_dataset(const deck::Data& deck, Index sequence, Index vocab, std::uint64_t seed,
+                     ProblemList& problems);
+
+/// As above, but throws Error(files) with all problems.
+Dataset open_dataset(const deck::Data& deck, Index sequence, Index vocab, std::uint64_t seed);
 
 }  // namespace kzero::data

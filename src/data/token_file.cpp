@@ -1,23 +1,20 @@
 #include "data/token_file.hpp"
 
 #include <fcntl.h>
-#include <glob.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <bit>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
 #include <limits>
-#include <span>
-#include <unordered_set>
+#include <vector>
 
 #include "base/checksum.hpp"
 #include "base/error.hpp"
+#include "data/foreign_format.hpp"
 
 namespace kzero::data {
 
@@ -27,198 +24,198 @@ static_assert(std::endian::native == std::endian::little, "token files are littl
 
 constexpr std::int32_t llmc_magic = 20240520;
 constexpr std::int32_t llmc_version = 1;
-constexpr Index llmc_header_bytes = 256 * 4;
-constexpr Index scan_piece = Index{1} << 23;  // tokens; bounds what a scan keeps resident
+constexpr std::size_t read_bytes = 1 << 14;   // at once; on the stack
+constexpr std::size_t check_bytes = 1 << 20;  // at once
 
+// A plain reduction, which compilers turn into vector instructions; positions are looked up where
+// they are needed.
 template <class Stored>
-Index position_of_max(const Stored* tokens, Index count) {
-  return std::max_element(tokens, tokens + count) - tokens;
+Index largest(std::span<const Stored> tokens) {
+  Stored result = 0;
+  for (const Stored token : tokens) result = std::max(result, token);
+  return result;
 }
 
-// A plain reduction, which compilers turn into vector instructions; positions are looked up on
-// error only.
 template <class Stored>
-Index largest(const Stored* tokens, Index count) {
-  Stored result = 0;
-  for (Index i = 0; i < count; ++i) result = std::max(result, tokens[i]);
-  return result;
+Index position_of(Index value, std::span<const Stored> tokens) {
+  return std::ranges::find(tokens, static_cast<Stored>(value)) - tokens.begin();
+}
+
+const char* kind_of(mode_t mode) {
+  if (S_ISDIR(mode)) return "folder";
+  return S_ISFIFO(mode) ? "FIFO" : "device";
+}
+
+std::string reason_of(int problem, const std::string& path) {
+  std::string text = std::strerror(problem);
+  if (problem == ENOENT && std::filesystem::path(path).is_relative())
+    text += fmt::format(" (looked for in {})", std::filesystem::current_path().string());
+  if (problem == EMFILE) text += "; raise the limit (ulimit -n), or join files";
+  return text;
 }
 
 }  // namespace
 
-std::vector<std::string> expand_files(const std::vector<std::string>& patterns) {
-  std::vector<std::string> files;
-  std::unordered_set<std::string> seen;
-  for (const std::string& pattern : patterns) {
-    glob_t matches{};
-    const int status = ::glob(pattern.c_str(), 0, nullptr, &matches);
-    bool found = false;
-    for (std::size_t i = 0; status == 0 && i < matches.gl_pathc; ++i) {
-      const std::string path = matches.gl_pathv[i];
-      if (!std::filesystem::is_regular_file(path)) continue;
-      found = true;
-      if (seen.insert(std::filesystem::path(path).lexically_normal()).second) files.push_back(path);
-    }
-    ::globfree(&matches);
-    KZERO_REQUIRE(
-        found, ExitCode::files,
-        "[data]: \"{}\" matches no file (looked for in {}); give a path or a glob that does",
-        pattern, std::filesystem::current_path().string());
-  }
-  KZERO_REQUIRE(!files.empty(), ExitCode::files, "[data]: no files are named; name at least one");
-  return files;
-}
-
-/// One mapped file: where its tokens lie and how many there are.
-class TokenStream::File {
- public:
-  File(std::string path, deck::DataFormat format) : path_(std::move(path)) {
-    map();
-    if (format == deck::DataFormat::bytes) {
-      count_ = bytes_;
-    } else {
-      check_llmc_header();
-      offset_ = llmc_header_bytes;
-    }
-  }
-  ~File() {
-    if (bytes_ > 0) ::munmap(map_, static_cast<std::size_t>(bytes_));
-  }
-  File(const File&) = delete;
-  File& operator=(const File&) = delete;
-
-  const std::string& path() const { return path_; }
-  Index count() const { return count_; }
-
-  template <class Stored>
-  const Stored* tokens() const {
-    return reinterpret_cast<const Stored*>(static_cast<const std::byte*>(map_) + offset_);
-  }
-
-  std::uint64_t digest() const {
-    const std::string name = std::filesystem::path(path_).filename();
-    const std::array<std::uint64_t, 3> parts{
-        checksum(std::as_bytes(std::span(name))), static_cast<std::uint64_t>(bytes_),
-        checksum({static_cast<const std::byte*>(map_), static_cast<std::size_t>(offset_)})};
-    return checksum(std::as_bytes(std::span(parts)));
-  }
-
-  /// Gives back the memory of pages that a scan touched, so that they do not count as resident.
-  void drop_pages() const {
-    if (bytes_ > 0) ::madvise(map_, static_cast<std::size_t>(bytes_), MADV_DONTNEED);
-  }
-
- private:
-  void map() {
-    const int descriptor = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC);
-    KZERO_REQUIRE(descriptor >= 0, ExitCode::files, "{}: cannot be opened for reading: {}", path_,
-                  std::strerror(errno));
-    struct stat status {};
-    const bool known = ::fstat(descriptor, &status) == 0;
-    if (known && status.st_size > 0) {
-      map_ = ::mmap(nullptr, static_cast<std::size_t>(status.st_size), PROT_READ, MAP_SHARED,
-                    descriptor, 0);
-    }
-    const int reason = errno;
-    ::close(descriptor);
-    KZERO_REQUIRE(known && map_ != MAP_FAILED, ExitCode::files,
-                  "{}: cannot be mapped into memory: {}", path_, std::strerror(reason));
-    bytes_ = status.st_size;
-  }
-
-  void check_llmc_header() {
-    KZERO_REQUIRE(bytes_ >= llmc_header_bytes, ExitCode::files,
-                  "{}: {} bytes are too short for the {} byte header of format \"llmc\"; "
-                  "use data.format = \"bytes\" for plain text",
-                  path_, bytes_, llmc_header_bytes);
-    std::array<std::int32_t, 3> header{};
-    std::memcpy(header.data(), map_, sizeof header);
-    KZERO_REQUIRE(header[0] == llmc_magic, ExitCode::files,
-                  "{}: starts with {}, but a file of format \"llmc\" starts with {}; "
-                  "use data.format = \"bytes\" for plain text",
-                  path_, header[0], llmc_magic);
-    KZERO_REQUIRE(
-        header[1] == llmc_version, ExitCode::files,
-        "{}: is version {} of format \"llmc\", but only version {} (16-bit tokens) is read", path_,
-        header[1], llmc_version);
-    count_ = header[2];
-    const Index expected = llmc_header_bytes + 2 * count_;
-    KZERO_REQUIRE(count_ >= 0 && bytes_ == expected, ExitCode::files,
-                  "{}: its header counts {} tokens, which makes {} bytes, but the file has {}; "
-                  "it is cut short or damaged: write it again",
-                  path_, count_, expected, bytes_);
-  }
-
-  std::string path_;
-  void* map_ = nullptr;
-  Index bytes_ = 0;
-  Index offset_ = 0;  // bytes before the first token
-  Index count_ = 0;   // tokens
-};
-
-TokenStream::TokenStream(const std::vector<std::string>& patterns, deck::DataFormat format)
-    : format_(format), starts_{0} {
-  for (std::string& path : expand_files(patterns)) {
-    files_.push_back(std::make_unique<File>(std::move(path), format));
-    starts_.push_back(starts_.back() + files_.back()->count());
+TokenFile::TokenFile(std::string path, deck::DataFormat format)
+    : path_(std::move(path)), format_(format) {
+  open();
+  try {
+    read_head();
+  } catch (...) {
+    ::close(descriptor_);
+    throw;
   }
 }
 
-TokenStream::~TokenStream() = default;
+TokenFile::~TokenFile() { ::close(descriptor_); }
 
-template <class Visit>
-void TokenStream::for_each_piece(Index begin, Index count, Visit&& visit) const {
-  KZERO_EXPECT(begin >= 0 && count >= 0 && begin + count <= size());
-  const Index end = begin + count;
-  auto file = static_cast<std::size_t>(std::upper_bound(starts_.begin(), starts_.end(), begin) -
-                                       starts_.begin() - 1);
-  while (begin < end) {
-    const Index here = std::min(end, starts_[file + 1]) - begin;
-    if (here > 0) visit(*files_[file], begin - starts_[file], here);
+void TokenFile::open() {
+  // Without O_NONBLOCK a FIFO would be waited for.
+  descriptor_ = ::open(path_.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+  KZERO_REQUIRE(descriptor_ >= 0, ExitCode::files, "{}: cannot be opened for reading: {}", path_,
+                reason_of(errno, path_));
+}
+
+void TokenFile::read_head() {
+  struct stat status {};
+  KZERO_REQUIRE(::fstat(descriptor_, &status) == 0, ExitCode::files, "{}: has no size: {}", path_,
+                std::strerror(errno));
+  KZERO_REQUIRE(S_ISREG(status.st_mode), ExitCode::files,
+                "{}: is a {}, but data must be in regular files, which are read at any place and "
+                "more than once",
+                path_, kind_of(status.st_mode));
+  bytes_ = status.st_size;
+  Head head;
+  const Index loaded = load(head, 0);
+  const bool is_llmc = format_ == deck::DataFormat::llmc;
+  const std::span<const std::byte> begin(head.data(), static_cast<std::size_t>(loaded));
+  std::int32_t magic = 0;
+  if (loaded >= Index{sizeof magic}) std::memcpy(&magic, head.data(), sizeof magic);
+  if (!is_llmc || magic != llmc_magic) {
+    const std::string looks = foreign_format(path_, begin);
+    KZERO_REQUIRE(looks.empty(), ExitCode::files, "{}: data.format = \"{}\", but it looks like {}",
+                  path_, is_llmc ? "llmc" : "bytes", looks);
+  }
+  if (is_llmc) {
+    check_header(head, loaded);
+    offset_ = header_bytes;
+  } else {
+    count_ = bytes_;
+  }
+  header_digest_ = checksum(begin.first(static_cast<std::size_t>(offset_)));
+}
+
+void TokenFile::check_header(const Head& head, Index loaded) {
+  KZERO_REQUIRE(loaded == header_bytes, ExitCode::files,
+                "{}: {} bytes are too short for the {} byte header of format \"llmc\"", path_,
+                bytes_, header_bytes);
+  std::array<std::int32_t, 3> header{};
+  std::memcpy(header.data(), head.data(), sizeof header);
+  KZERO_REQUIRE(
+      header[0] == llmc_magic, ExitCode::files,
+      "{}: starts with {}, but a file of format \"llmc\" has a header of {} bytes, {}, {} "
+      "and the number of tokens as 32-bit integers and then zeros, before its 16-bit "
+      "tokens",
+      path_, header[0], header_bytes, llmc_magic, llmc_version);
+  KZERO_REQUIRE(header[1] == llmc_version, ExitCode::files,
+                "{}: is version {} of format \"llmc\", but only version {} (16-bit tokens) is read",
+                path_, header[1], llmc_version);
+  count_ = header[2];
+  const Index expected = header_bytes + 2 * count_;
+  KZERO_REQUIRE(count_ >= 0 && bytes_ == expected, ExitCode::files,
+                "{}: its header counts {} tokens, which makes {} bytes, but the file has {}; "
+                "it is cut short or damaged: write it again",
+                path_, count_, expected, bytes_);
+}
+
+/// Returns how many bytes there were, fewer only at the file's end.
+Index TokenFile::load(std::span<std::byte> bytes, Index offset) const {
+  std::size_t done = 0;
+  while (done < bytes.size()) {
+    const ssize_t count = ::pread(descriptor_, bytes.data() + done, bytes.size() - done,
+                                  offset + static_cast<Index>(done));
+    if (count < 0 && errno == EINTR) continue;
+    KZERO_REQUIRE(count >= 0, ExitCode::files, "{}: reading at byte {} failed: {}", path_,
+                  offset + static_cast<Index>(done), std::strerror(errno));
+    if (count == 0) break;
+    done += static_cast<std::size_t>(count);
+  }
+  return static_cast<Index>(done);
+}
+
+template <class Stored>
+void TokenFile::load_tokens(Index begin, std::span<Stored> tokens) const {
+  constexpr Index width = sizeof(Stored);
+  const Index loaded = load(std::as_writable_bytes(tokens), offset_ + begin * width);
+  KZERO_REQUIRE(loaded == static_cast<Index>(tokens.size_bytes()), ExitCode::files,
+                "{}: ends before token {} (counted from 0), but had {} tokens when it was opened; "
+                "it was cut while the run was using it: restore it and start again",
+                path_, begin + loaded / width, count_);
+}
+
+template <class Stored>
+void TokenFile::read_as(Index begin, Index count, Index vocab, Token* out) const {
+  std::array<Stored, read_bytes / sizeof(Stored)> buffer;
+  while (count > 0) {
+    const auto here = std::min(count, static_cast<Index>(buffer.size()));
+    const std::span<Stored> tokens(buffer.data(), static_cast<std::size_t>(here));
+    load_tokens(begin, tokens);
+    const Index value = largest<Stored>(tokens);
+    KZERO_REQUIRE(value < vocab, ExitCode::files,
+                  "{}: token {} (counted from 0) is {}, but model.vocab = {} allows 0 to {}; it "
+                  "was overwritten while the run was using it: restore it and start again",
+                  path_, begin + position_of<Stored>(value, tokens), value, vocab, vocab - 1);
+    out = std::copy(tokens.begin(), tokens.end(), out);
     begin += here;
-    ++file;
+    count -= here;
   }
 }
 
-void TokenStream::read(Index begin, Index count, Token* out) const {
-  for_each_piece(begin, count, [&](const File& file, Index first, Index here) {
-    if (format_ == deck::DataFormat::bytes) {
-      std::copy_n(file.tokens<std::uint8_t>() + first, here, out);
-    } else {
-      std::copy_n(file.tokens<std::uint16_t>() + first, here, out);
+template <class Stored>
+void TokenFile::check_as(Index begin, Index count, Index vocab) const {
+  if (vocab > std::numeric_limits<Stored>::max()) return;
+  std::vector<Stored> buffer(
+      std::min(static_cast<std::size_t>(count), check_bytes / sizeof(Stored)));
+  Index worst = -1, position = 0;
+  for (const Index end = begin + count; begin < end;) {
+    const auto here = std::min(end - begin, static_cast<Index>(buffer.size()));
+    const auto tokens = std::span(buffer).first(static_cast<std::size_t>(here));
+    load_tokens(begin, tokens);
+    if (const Index value = largest<Stored>(tokens); value > worst) {
+      worst = value;
+      position = begin + position_of<Stored>(value, tokens);
     }
-    out += here;
-  });
+    begin += here;
+  }
+  KZERO_REQUIRE(worst < vocab, ExitCode::files,
+                "{}: token {} (counted from 0) is {}, but model.vocab = {} allows 0 to {}; "
+                "raise model.vocab to at least {} or use other data",
+                path_, position, worst, vocab, vocab - 1, worst + 1);
 }
 
-std::uint64_t TokenStream::digest() const {
-  std::vector<std::uint64_t> digests;
-  for (const auto& file : files_) digests.push_back(file->digest());
-  return checksum(std::as_bytes(std::span(digests)));
+void TokenFile::read(Index begin, Index count, Index vocab, Token* out) const {
+  KZERO_EXPECT(begin >= 0 && count >= 0 && begin + count <= count_);
+  if (format_ == deck::DataFormat::bytes) {
+    read_as<std::uint8_t>(begin, count, vocab, out);
+  } else {
+    read_as<std::uint16_t>(begin, count, vocab, out);
+  }
 }
 
-void TokenStream::check_tokens(Index vocab, Index begin, Index count) const {
-  const auto check = [&](const auto* stored, const File& file, Index first, Index here) {
-    using Stored = std::remove_cvref_t<decltype(*stored)>;
-    if (vocab > std::numeric_limits<Stored>::max()) return;
-    for (Index piece = first; piece < first + here; piece += scan_piece) {
-      const Index length = std::min(scan_piece, first + here - piece);
-      const Index value = largest(stored + piece, length);
-      KZERO_REQUIRE(value < vocab, ExitCode::files,
-                    "{}: token {} (counted from 0) is {}, but model.vocab = {} allows 0 to {}; "
-                    "raise model.vocab to at least {} or use other data",
-                    file.path(), piece + position_of_max(stored + piece, length), value, vocab,
-                    vocab - 1, value + 1);
-      file.drop_pages();
-    }
-  };
-  for_each_piece(begin, count, [&](const File& file, Index first, Index here) {
-    if (format_ == deck::DataFormat::bytes) {
-      check(file.tokens<std::uint8_t>(), file, first, here);
-    } else {
-      check(file.tokens<std::uint16_t>(), file, first, here);
-    }
-  });
+void TokenFile::check(Index begin, Index count, Index vocab) const {
+  KZERO_EXPECT(begin >= 0 && count >= 0 && begin + count <= count_);
+  if (format_ == deck::DataFormat::bytes) {
+    check_as<std::uint8_t>(begin, count, vocab);
+  } else {
+    check_as<std::uint16_t>(begin, count, vocab);
+  }
+}
+
+std::uint64_t TokenFile::digest() const {
+  const std::string name = std::filesystem::path(path_).filename();
+  const std::array<std::uint64_t, 3> parts{checksum(std::as_bytes(std::span(name))),
+                                           static_cast<std::uint64_t>(bytes_), header_digest_};
+  return checksum(std::as_bytes(std::span(parts)));
 }
 
 }  // namespace kzero::data

@@ -1,55 +1,67 @@
-// Token files mapped into memory and strung together to one stream in the order of their list.
-// Knows file formats; does not know windows, batches or ranks.
+// One token file: its format, and reading from it. Files are read, never mapped: a file that is cut
+// or overwritten while a run uses it then ends the run with a message that names it, where a
+// mapping would end in SIGBUS. Does not know streams, windows or ranks.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
-#include <memory>
+#include <span>
 #include <string>
-#include <vector>
 
 #include "base/types.hpp"
 #include "deck/config.hpp"
 
 namespace kzero::data {
 
-/// The files that a list of paths and globs names: each glob's matches sorted, duplicates kept once
-/// at their first place. Throws Error(files) naming an entry that matches no regular file.
-std::vector<std::string> expand_files(const std::vector<std::string>& patterns);
-
-/// A read-only stream of tokens over one or more files. Reading is safe from several threads.
-class TokenStream {
+/// Open for reading as long as the object lives. All errors are Error(files) and name the path.
+/// Reading is safe from several threads.
+class TokenFile {
  public:
-  /// Maps the files that `patterns` names, relative ones from the working directory. Throws
-  /// Error(files) naming the file that is missing or breaks its format.
-  TokenStream(const std::vector<std::string>& patterns, deck::DataFormat format);
-  ~TokenStream();
-  TokenStream(const TokenStream&) = delete;
-  TokenStream& operator=(const TokenStream&) = delete;
+  /// Throws where the path is no regular file, cannot be opened, breaks the format, or looks like a
+  /// token file of another one.
+  TokenFile(std::string path, deck::DataFormat format);
+  ~TokenFile();
+  TokenFile(const TokenFile&) = delete;
+  TokenFile& operator=(const TokenFile&) = delete;
 
-  Index size() const { return starts_.back(); }  // tokens
-  Index file_count() const { return static_cast<Index>(files_.size()); }
+  const std::string& path() const { return path_; }
+  Index count() const { return count_; }  // tokens
 
-  /// Copies tokens [begin, begin + count) to out.
-  void read(Index begin, Index count, Token* out) const;
+  /// Copies tokens [begin, begin + count) to `out`. Allocates nothing. Throws, naming the position,
+  /// where the file has become shorter, or holds a token of `vocab` or more.
+  void read(Index begin, Index count, Index vocab, Token* out) const;
 
-  /// Of the files' names without folders, sizes and headers, in order: tells whether a restart
-  /// reads what the first run read, also after the files moved, without reading them whole.
+  /// Reads tokens [begin, begin + count) once. Throws, naming position and value of the largest,
+  /// where one is `vocab` or more.
+  void check(Index begin, Index count, Index vocab) const;
+
+  /// Of the name without folders, the size and the header.
   std::uint64_t digest() const;
 
-  /// Reads tokens [begin, begin + count) once and throws Error(files) naming file, position and
-  /// value of the largest one in the first file that has a token of `vocab` or more. Ranks may
-  /// share the work.
-  void check_tokens(Index vocab, Index begin, Index count) const;
-
  private:
-  class File;
+  static constexpr Index header_bytes = 256 * 4;  // of format llmc
+  using Head = std::array<std::byte, header_bytes>;
 
-  template <class Visit>
-  void for_each_piece(Index begin, Index count, Visit&& visit) const;
+  void open();
+  void read_head();
+  void check_header(const Head& head, Index bytes);
+  Index load(std::span<std::byte> bytes, Index offset) const;
 
+  template <class Stored>
+  void load_tokens(Index begin, std::span<Stored> tokens) const;
+  template <class Stored>
+  void read_as(Index begin, Index count, Index vocab, Token* out) const;
+  template <class Stored>
+  void check_as(Index begin, Index count, Index vocab) const;
+
+  std::string path_;
   deck::DataFormat format_;
-  std::vector<std::unique_ptr<File>> files_;
-  std::vector<Index> starts_;  // of each file in the stream, and the end
+  int descriptor_ = -1;
+  Index bytes_ = 0;
+  Index offset_ = 0;  // bytes before the first token
+  Index count_ = 0;
+  std::uint64_t header_digest_ = 0;
 };
 
 }  // namespace kzero::data

@@ -260,12 +260,14 @@ void add_optimizer(std::vector<Key>& table) {
 
 void add_data(std::vector<Key>& table) {
   constexpr auto t = &Config::data;
-  table.push_back(
-      texts("data.files", t, &Data::files, "Training data: paths, or patterns with * and ?."));
-  table.push_back(choice(
-      "data.format", t, &Data::format, {{"bytes", DataFormat::bytes}, {"llmc", DataFormat::llmc}},
-      "\"bytes\": any file, a token is a byte. \"llmc\": 256 int32 of header, then "
-      "16-bit tokens."));
+  table.push_back(texts("data.files", t, &Data::files,
+                        "Training data: paths, or patterns in which * and ? are wildcards; regular "
+                        "files all."));
+  table.push_back(choice("data.format", t, &Data::format,
+                         {{"bytes", DataFormat::bytes}, {"llmc", DataFormat::llmc}},
+                         "\"bytes\": any file but those of known token formats, a token is a byte. "
+                         "\"llmc\": 256 int32 "
+                         "of header, then 16-bit tokens."));
   table.push_back(choice("data.order", t, &Data::order,
                          {{"shuffled", DataOrder::shuffled}, {"sequential", DataOrder::sequential}},
                          "Order in which an epoch visits the sequences."));

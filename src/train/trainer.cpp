@@ -167,8 +167,11 @@ void Run::require_memory(const Machine& machine) const {
 data::Dataset Run::open_data() {
   data::Dataset dataset;
   grid::together(grid_.world(), [&] {
-    dataset = data::open_dataset(config_.data, config_.model.sequence, config_.train.seed);
-    dataset.check_tokens(config_.model.vocab, session_.rank(), session_.size());
+    ProblemList problems;
+    dataset = data::open_dataset(config_.data, config_.model.sequence, config_.model.vocab,
+                                 config_.train.seed);
+    dataset.check_tokens(session_.rank(), session_.size(), problems);
+    problems.throw_if_any(ExitCode::files);
   });
   return dataset;
 }

@@ -97,7 +97,8 @@ class Training {
         links(group, train::overlap_of(config), traffic, config.grid.tensor,
               config.run.communicator),
         grid(links.grid),
-        dataset(data::open_dataset(config.data, config.model.sequence, config.train.seed)),
+        dataset(data::open_dataset(config.data, config.model.sequence, config.model.vocab,
+                                   config.train.seed)),
         gemm(tensor::make_gemm(backend)),
         engine(train::make_engine(config, 1, links.peers(), *gemm, ledger)) {}
 

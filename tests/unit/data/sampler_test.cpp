@@ -113,7 +113,7 @@ class Samples : public testing::Test {
 };
 
 TEST_F(Samples, WindowsShareOneTokenAndTheRestIsLeftOut) {
-  const Dataset data = open_dataset(deck(13, deck::DataOrder::sequential), 4, 1);
+  const Dataset data = open_dataset(deck(13, deck::DataOrder::sequential), 4, 256, 1);
   ASSERT_EQ(data.training->windows(), 3);
   std::vector<Token> inputs(12);
   std::vector<Token> targets(12);
@@ -125,12 +125,12 @@ TEST_F(Samples, WindowsShareOneTokenAndTheRestIsLeftOut) {
 }
 
 TEST_F(Samples, AWindowNeedsItsLastTarget) {
-  EXPECT_EQ(open_dataset(deck(12, deck::DataOrder::sequential), 4, 1).training->windows(), 2);
-  EXPECT_EQ(open_dataset(deck(16, deck::DataOrder::sequential), 4, 1).training->windows(), 3);
+  EXPECT_EQ(open_dataset(deck(12, deck::DataOrder::sequential), 4, 256, 1).training->windows(), 2);
+  EXPECT_EQ(open_dataset(deck(16, deck::DataOrder::sequential), 4, 256, 1).training->windows(), 3);
 }
 
 TEST_F(Samples, SequentialOrderStartsAgainAtAnEpochsEnd) {
-  const Dataset data = open_dataset(deck(13, deck::DataOrder::sequential), 4, 1);
+  const Dataset data = open_dataset(deck(13, deck::DataOrder::sequential), 4, 256, 1);
   std::vector<Token> inputs(8);
   std::vector<Token> targets(8);
   data.training->batch(5, 2, inputs.data(), targets.data());
@@ -139,18 +139,19 @@ TEST_F(Samples, SequentialOrderStartsAgainAtAnEpochsEnd) {
 }
 
 TEST_F(Samples, ShuffledEpochsHoldEachWindowOnceInOrdersOfTheirOwn) {
-  const Dataset data = open_dataset(deck(241, deck::DataOrder::shuffled), 4, 9);
+  const Dataset data = open_dataset(deck(241, deck::DataOrder::shuffled), 4, 256, 9);
   const auto first = epoch_of(*data.training, 0);
   const auto second = epoch_of(*data.training, 1);
   EXPECT_NE(first, second);
   EXPECT_FALSE(std::is_sorted(first.begin(), first.end()));
   EXPECT_TRUE(std::is_permutation(first.begin(), first.end(), second.begin(), second.end()));
   EXPECT_EQ(std::set(first.begin(), first.end()).size(), 60U);
-  EXPECT_NE(first, epoch_of(*open_dataset(deck(241, deck::DataOrder::shuffled), 4, 8).training, 0));
+  EXPECT_NE(first,
+            epoch_of(*open_dataset(deck(241, deck::DataOrder::shuffled), 4, 256, 8).training, 0));
 }
 
 TEST_F(Samples, ABatchDoesNotDependOnHowItIsCut) {
-  const Dataset data = open_dataset(deck(241, deck::DataOrder::shuffled), 4, 9);
+  const Dataset data = open_dataset(deck(241, deck::DataOrder::shuffled), 4, 256, 9);
   std::vector<Token> inputs(400);
   std::vector<Token> targets(400);
   data.training->batch(17, 100, inputs.data(), targets.data());
@@ -166,7 +167,7 @@ TEST_F(Samples, ABatchDoesNotDependOnHowItIsCut) {
 TEST_F(Samples, AFractionForValidationIsTakenFromTheEndAndNotTrainedOn) {
   deck::Data settings = deck(41, deck::DataOrder::shuffled);
   settings.validation_fraction = 0.2;
-  const Dataset data = open_dataset(settings, 4, 1);
+  const Dataset data = open_dataset(settings, 4, 256, 1);
   EXPECT_EQ(data.training->windows(), 8);
   EXPECT_EQ(epoch_of(*data.validation, 0), (std::vector<Index>{8, 9}));
   const auto trained = epoch_of(*data.training, 0);
@@ -176,20 +177,20 @@ TEST_F(Samples, AFractionForValidationIsTakenFromTheEndAndNotTrainedOn) {
 TEST_F(Samples, ASmallFractionStillValidatesOnOneWindow) {
   deck::Data settings = deck(41, deck::DataOrder::shuffled);
   settings.validation_fraction = 0.001;
-  EXPECT_EQ(open_dataset(settings, 4, 1).validation->windows(), 1);
+  EXPECT_EQ(open_dataset(settings, 4, 256, 1).validation->windows(), 1);
 }
 
 TEST_F(Samples, ValidationFilesAreReadInOrderAndLeaveTrainingWhole) {
   deck::Data settings = deck(41, deck::DataOrder::shuffled);
   settings.validation_files = {write("validation", 9)};
-  const Dataset data = open_dataset(settings, 4, 1);
+  const Dataset data = open_dataset(settings, 4, 256, 1);
   EXPECT_EQ(data.training->windows(), 10);
   EXPECT_EQ(epoch_of(*data.validation, 3), (std::vector<Index>{0, 1}));
 }
 
 TEST_F(Samples, TooFewTokensSayHowManyAreNeeded) {
   try {
-    open_dataset(deck(4, deck::DataOrder::shuffled), 4, 1);
+    open_dataset(deck(4, deck::DataOrder::shuffled), 4, 256, 1);
     FAIL() << "no error";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ExitCode::files);
@@ -198,42 +199,61 @@ TEST_F(Samples, TooFewTokensSayHowManyAreNeeded) {
               std::string::npos)
         << error.what();
   }
-  EXPECT_EQ(open_dataset(deck(5, deck::DataOrder::shuffled), 4, 1).training->windows(), 1);
+  EXPECT_EQ(open_dataset(deck(5, deck::DataOrder::shuffled), 4, 256, 1).training->windows(), 1);
 }
 
 TEST_F(Samples, OneWindowCannotBeDividedForValidation) {
   deck::Data settings = deck(5, deck::DataOrder::shuffled);
   settings.validation_fraction = 0.5;
-  EXPECT_THROW(open_dataset(settings, 4, 1), Error);
+  EXPECT_THROW(open_dataset(settings, 4, 256, 1), Error);
 }
 
 TEST_F(Samples, RanksTogetherCheckEveryToken) {
-  const Dataset data = open_dataset(deck(41, deck::DataOrder::shuffled), 4, 1);  // tokens 0 to 40
-  int complaints = 0;
-  for (Index part = 0; part < 7; ++part) {
-    EXPECT_NO_THROW(data.check_tokens(41, part, 7));
-    try {
-      data.check_tokens(40, part, 7);
-    } catch (const Error&) {
-      ++complaints;
+  const deck::Data settings = deck(41, deck::DataOrder::shuffled);  // tokens 0 to 40
+  const auto complaints = [&](Index vocab) {
+    const Dataset data = open_dataset(settings, 4, vocab, 1);
+    std::size_t count = 0;
+    for (Index part = 0; part < 7; ++part) {
+      ProblemList problems;
+      data.check_tokens(part, 7, problems);
+      count += problems.problems().size();
     }
-  }
-  EXPECT_EQ(complaints, 1);
+    return count;
+  };
+  EXPECT_EQ(complaints(41), 0U);
+  EXPECT_EQ(complaints(40), 1U);
+}
+
+TEST_F(Samples, AllThatIsWrongWithTheFilesIsSaidAtOnce) {
+  deck::Data settings;
+  settings.files = {folder_.path() / "absent", write("short", 3), folder_.path() / "*.bin"};
+  settings.validation_files = {folder_.path() / "missing"};
+  ProblemList problems;
+  const Dataset data = open_dataset(settings, 4, 256, 1, problems);
+  EXPECT_EQ(problems.problems().size(), 3U) << problems.text();
+  EXPECT_EQ(data.training, nullptr);
+  EXPECT_THROW(open_dataset(settings, 4, 256, 1), Error);
+
+  settings.files = settings.validation_files = {folder_.path() / "short"};
+  ProblemList too_short;
+  open_dataset(settings, 4, 256, 1, too_short);
+  ASSERT_EQ(too_short.problems().size(), 2U) << too_short.text();
+  EXPECT_EQ(too_short.problems()[1].subject, "data.validation_files");
 }
 
 TEST_F(Samples, TheDigestSeesWhatChangesASample) {
   deck::Data settings = deck(41, deck::DataOrder::shuffled);
-  const std::uint64_t whole = open_dataset(settings, 4, 1).training_digest();
-  EXPECT_EQ(whole, open_dataset(settings, 4, 1).training_digest());
-  EXPECT_NE(whole, open_dataset(settings, 5, 1).training_digest());
-  EXPECT_NE(whole, open_dataset(settings, 4, 2).training_digest());
+  const std::uint64_t whole = open_dataset(settings, 4, 256, 1).training_digest();
+  EXPECT_EQ(whole, open_dataset(settings, 4, 256, 1).training_digest());
+  EXPECT_NE(whole, open_dataset(settings, 5, 256, 1).training_digest());
+  EXPECT_NE(whole, open_dataset(settings, 4, 256, 2).training_digest());
   deck::Data split = settings;
   split.validation_fraction = 0.25;
-  EXPECT_NE(whole, open_dataset(split, 4, 1).training_digest());
+  EXPECT_NE(whole, open_dataset(split, 4, 256, 1).training_digest());
   settings.order = deck::DataOrder::sequential;
-  const std::uint64_t in_order = open_dataset(settings, 4, 1).training_digest();
+  const std::uint64_t in_order = open_dataset(settings, 4, 256, 1).training_digest();
   EXPECT_NE(whole, in_order);
-  EXPECT_EQ(in_order, open_dataset(settings, 4, 2).training_digest());  // draws nothing
+  EXPECT_EQ(in_order, open_dataset(settings, 4, 256, 2).training_digest());  // draws nothing
 }
 
 }  // namespace

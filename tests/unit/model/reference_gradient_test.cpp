@@ -37,7 +37,8 @@ TYPED_TEST(ReferenceGradient, OfEveryParameterAgreesWithFloat64) {
     const ReferenceCase reference(name);
     const deck::Config config = reference.config();
     const Index batch = config.train.global_batch;
-    const auto dataset = data::open_dataset(config.data, config.model.sequence, 0);
+    const auto dataset =
+        data::open_dataset(config.data, config.model.sequence, config.model.vocab, 0);
     // In micro-batches of every size, each on a model that held other gradients before.
     for (const Index micro : {batch, batch / 2, Index{1}}) {
       DrivenModel<T> model(config.model, micro);
@@ -117,7 +118,7 @@ TEST(ReferenceLogits, AndLossesOfEveryTokenAgreeWithFloat64) {
     Forward(measured, nullptr, s, batch);
     memory::Arenas arenas(measured, ledger);
     Forward f(arenas, gemm.get(), s, batch);
-    const auto dataset = data::open_dataset(config.data, s.sequence, 0);
+    const auto dataset = data::open_dataset(config.data, s.sequence, s.vocab, 0);
     const model::Batch tokens = f.batches.load({}, *dataset.training, 0);
 
     const param::Table table = model::gpt_table(config.model);

@@ -12,7 +12,7 @@ namespace {
 
 TEST(Batches, HoldTheSamplersTokensGroupedInTheOrderOfTheBatch) {
   const deck::Config config = small_deck();
-  const data::Dataset dataset = data::open_dataset(config.data, 13, config.train.seed);
+  const data::Dataset dataset = data::open_dataset(config.data, 13, 101, config.train.seed);
   for (const Index batch : {1, 3, 8}) {
     const Index rows = batch * 13;
     memory::Arenas measuring;

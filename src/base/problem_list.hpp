@@ -1,0 +1,47 @@
+// Faults that are found in one go and shown at once, one for each subject. Knows nothing of files
+// or decks.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/error.hpp"
+
+namespace kzero {
+
+class ProblemList {
+ public:
+  struct Problem {
+    std::string subject;  // the file or the key at fault
+    std::string text;     // the whole sentence, which names the subject
+  };
+
+  /// Keeps the first problem of each subject.
+  void add(const std::string& subject, const std::string& text);
+
+  /// Runs f(). The Error that it throws becomes a problem of `subject`. True if it threw none.
+  template <class F>
+  bool collect(const std::string& subject, F&& f) {
+    try {
+      f();
+      return true;
+    } catch (const Error& error) {
+      add(subject, error.what());
+      return false;
+    }
+  }
+
+  bool empty() const { return problems_.empty(); }
+  const std::vector<Problem>& problems() const { return problems_; }
+
+  /// The first hundred problems, each on a line, and the count of the others.
+  std::string text() const;
+
+  /// Throws Error(code) with text() unless the list is empty.
+  void throw_if_any(ExitCode code) const;
+
+ private:
+  std::vector<Problem> problems_;
+};
+
+}  // namespace kzero

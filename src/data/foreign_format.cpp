@@ -1,0 +1,56 @@
+#include "data/foreign_format.hpp"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <cstring>
+#include <fstream>
+#include <string_view>
+
+namespace kzero::data {
+
+namespace {
+
+using namespace std::string_view_literals;
+
+// Magic numbers as their programs write them: llm.c in dev/data/data_common.py, Megatron-LM in
+// megatron/core/datasets/indexed_dataset.py, numpy in numpy/lib/format.py.
+constexpr auto llmc_16_bits = "\x88\xD8\x34\x01"sv;  // 20240520, little-endian
+constexpr auto llmc_32_bits = "\xA1\xD9\x34\x01"sv;  // 20240801
+constexpr auto megatron_index = "MMIDIDX\0\0"sv;
+constexpr auto numpy_array = "\x93NUMPY"sv;
+
+constexpr const char* rewrite =
+    "which kzero does not read; write its tokens as 16-bit tokens behind llm.c's header and set "
+    "data.format = \"llmc\"";
+
+bool starts_with(std::span<const std::byte> head, std::string_view magic) {
+  return head.size() >= magic.size() && std::memcmp(head.data(), magic.data(), magic.size()) == 0;
+}
+
+bool is_megatron_index(const std::filesystem::path& path) {
+  std::error_code ignored;
+  if (!std::filesystem::is_regular_file(path, ignored)) return false;
+  std::array<char, megatron_index.size()> head{};
+  std::ifstream(path, std::ios::binary).read(head.data(), head.size());
+  return std::string_view(head.data(), head.size()) == megatron_index;
+}
+
+}  // namespace
+
+std::string foreign_format(const std::filesystem::path& path, std::span<const std::byte> head) {
+  if (starts_with(head, llmc_16_bits)) return "a token file of llm.c; set data.format = \"llmc\"";
+  if (starts_with(head, llmc_32_bits))
+    return fmt::format("a token file of llm.c with 32-bit tokens, {}", rewrite);
+  if (starts_with(head, numpy_array)) return fmt::format("a numpy array, {}", rewrite);
+  if (starts_with(head, megatron_index))
+    return fmt::format("the index of a Megatron-LM dataset, {}", rewrite);
+  auto index = path;
+  index.replace_extension(".idx");
+  if (path.extension() == ".bin" && is_megatron_index(index))
+    return fmt::format("the tokens of a Megatron-LM dataset ({} lies beside it), {}",
+                       index.filename().string(), rewrite);
+  return "";
+}
+
+}  // namespace kzero::data

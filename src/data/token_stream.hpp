@@ -1,0 +1,53 @@
+// Token files strung together to one stream in the order of their list. Does not know formats,
+// windows or ranks.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/problem_list.hpp"
+#include "base/types.hpp"
+#include "data/token_file.hpp"
+#include "deck/config.hpp"
+
+namespace kzero::data {
+
+/// A read-only stream of tokens below `vocab` over one or more files, which stay open. Reading is
+/// safe from several threads.
+class TokenStream {
+ public:
+  /// Opens the files that `patterns` name (see expand_files), relative ones from the working
+  /// directory. Throws Error(files) with all that is wrong with them.
+  TokenStream(const std::vector<std::string>& patterns, deck::DataFormat format, Index vocab);
+
+  /// As above, but adds to `problems` instead of throwing. Bad files are left out of the stream.
+  TokenStream(const std::vector<std::string>& patterns, deck::DataFormat format, Index vocab,
+              ProblemList& problems);
+
+  Index size() const { return starts_.back(); }  // tokens
+  Index file_count() const { return static_cast<Index>(files_.size()); }
+
+  /// Copies tokens [begin, begin + count) to out. Allocates nothing. Throws Error(files) naming
+  /// file and position where a file was cut, or overwritten with tokens of `vocab` or more.
+  void read(Index begin, Index count, Token* out) const;
+
+  /// Of the files' names without folders, sizes and headers, in order: tells whether a restart
+  /// reads what the first run read, also after the files moved, without reading them whole.
+  std::uint64_t digest() const;
+
+  /// Reads one of `parts` equal parts of each file once, and adds files that have a token of
+  /// `vocab` or more there to `problems`, with position and value of the largest.
+  void check_tokens(Index part, Index parts, ProblemList& problems) const;
+
+ private:
+  void open(const std::vector<std::string>& patterns, deck::DataFormat format,
+            ProblemList& problems);
+
+  Index vocab_;
+  std::vector<std::unique_ptr<TokenFile>> files_;
+  std::vector<Index> starts_{0};  // of each file in the stream, and the end
+};
+
+}  // namespace kzero::data
