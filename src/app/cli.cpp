@@ -34,6 +34,18 @@ void add_deck(CLI::App& command, DeckArguments& arguments) {
   command.add_option("overrides", arguments.overrides, "key=value: replaces a key of the deck");
 }
 
+CLI::App* add_check(CLI::App& cli, DeckArguments& deck, CheckOptions& options) {
+  CLI::App* command =
+      cli.add_subcommand("check", "read a deck and report everything wrong with it");
+  add_deck(*command, deck);
+  command->add_option("--ranks", options.ranks, "check for a launch of this many ranks")
+      ->check(CLI::PositiveNumber);
+  command->add_flag_callback(
+      "--files", [&options] { options.scope = CheckScope::deck_and_files; },
+      "also read the data and the initial weights, and try the places that a run writes to");
+  return command;
+}
+
 /// Runs a command and turns what it throws into a message and an exit code. A signal that comes
 /// later finds everything done and changes neither.
 ExitCode guarded(const std::function<ExitCode()>& command) {
@@ -68,13 +80,10 @@ ExitCode main(int argc, char** argv) {
   add_deck(*training, deck);
   training->callback([&] { chosen = [&] { return train(deck); }; });
 
-  Index ranks = 0;
-  CLI::App* checking =
-      cli.add_subcommand("check", "read a deck and report everything wrong with it");
-  add_deck(*checking, deck);
-  checking->add_option("--ranks", ranks, "check for a launch of this many ranks")
-      ->check(CLI::PositiveNumber);
-  checking->callback([&] { chosen = [&] { return check(deck, ranks); }; });
+  CheckOptions check_options;
+  add_check(cli, deck, check_options)->callback([&] {
+    chosen = [&] { return check(deck, check_options); };
+  });
 
   PlanArguments planned;
   add_plan(cli, planned)->callback([&] { chosen = [&] { return plan(planned); }; });

@@ -1,16 +1,18 @@
 #include "app/commands.hpp"
 
 #include <iostream>
-#include <memory>
 
 #include "app/deck_file.hpp"
+#include "app/file_check.hpp"
 #include "checkpoint/inspect.hpp"
 #include "convert/gpt2.hpp"
 #include "deck/reader.hpp"
 #include "deck/writer.hpp"
 #include "grid/agreement.hpp"
 #include "grid/process_grid.hpp"
+#include "metrics/data_summary.hpp"
 #include "model/gpt_spec.hpp"
+#include "train/data_report.hpp"
 #include "train/failure.hpp"
 #include "train/trainer.hpp"
 
@@ -44,22 +46,15 @@ Index threads_of(const DeckArguments& arguments) {
 }
 
 /// What the command line asks for. Collective over the launch.
-train::RunRequest request_of(const DeckArguments& arguments) {
+train::RunRequest request_of(const DeckArguments& arguments, const runtime::Session& session) {
   const grid::Group world = grid::world_group();
   train::RunRequest request;
   request.config = read_deck(world, arguments, deck::Purpose::train);
   request.deck = deck::resolved(request.config);
   request.deck_file = arguments.file;
-  if (!request.config.model.initial.empty()) {
-    grid::together(world, [&] {
-      const auto weights = std::make_shared<convert::Gpt2Weights>(
-          request.config.model.initial, model::gpt_table(request.config.model));
-      request.initial = [weights](const param::ParamSpec& p, const checkpoint::Range& range,
-                                  std::span<float> values) {
-        weights->load_range(p.name, range, values);
-      };
-    });
-  }
+  request.open_inputs = [&session](const deck::Config& config, const grid::Group& ranks) {
+    return check_files(config, session, ranks);
+  };
   return request;
 }
 
@@ -68,12 +63,22 @@ train::RunRequest request_of(const DeckArguments& arguments) {
 ExitCode train(const DeckArguments& arguments) {
   const runtime::Session session({.threads = threads_of(arguments)});
   return train::ending_launch_on_failure(
-      [&] { return train::run(request_of(arguments), session); });
+      [&] { return train::run(request_of(arguments, session), session); });
 }
 
-ExitCode check(const DeckArguments& arguments, Index ranks) {
-  deck::read(load(arguments.file), arguments.overrides, {ranks, deck::Purpose::train});
-  std::cout << arguments.file << ": no errors\n";
+ExitCode check(const DeckArguments& arguments, const CheckOptions& options) {
+  const bool with_files = options.scope == CheckScope::deck_and_files;
+  const deck::Config config =
+      deck::read(load(arguments.file), arguments.overrides, {options.ranks, deck::Purpose::train});
+  if (with_files) {
+    ProblemList problems;
+    const train::RunInputs inputs = check_files(config, Inspection{}, problems);
+    problems.throw_if_any(ExitCode::files);
+    std::cout << metrics::data_lines(train::summary_of(config, inputs.dataset)) << '\n';
+    for (const std::string& line : train::data_warnings(config, inputs.dataset))
+      std::cout << line << '\n';
+  }
+  std::cout << arguments.file << ": no errors" << (with_files ? ", nor in its files\n" : "\n");
   return ExitCode::done;
 }
 

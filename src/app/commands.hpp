@@ -12,8 +12,16 @@ namespace kzero::app {
 /// Starts MPI and Kokkos and trains. Collective over the launch.
 ExitCode train(const DeckArguments& arguments);
 
-/// Reads and checks the deck alone; ranks = 0 leaves out what depends on the launch.
-ExitCode check(const DeckArguments& arguments, Index ranks);
+enum class CheckScope { deck, deck_and_files };
+
+struct CheckOptions {
+  Index ranks = 0;  // of the launch; 0 leaves out what depends on it
+  CheckScope scope = CheckScope::deck;
+};
+
+/// Reads and checks the deck; with its files as well, those that a run would read are read and
+/// those that it would write are tried, as at the start of `train`.
+ExitCode check(const DeckArguments& arguments, const CheckOptions& options);
 
 enum class DefaultsForm { deck, reference };
 ExitCode defaults(DefaultsForm form);

@@ -147,10 +147,13 @@ template <class Stored>
 void TokenFile::load_tokens(Index begin, std::span<Stored> tokens) const {
   constexpr Index width = sizeof(Stored);
   const Index loaded = load(std::as_writable_bytes(tokens), offset_ + begin * width);
-  KZERO_REQUIRE(loaded == static_cast<Index>(tokens.size_bytes()), ExitCode::files,
-                "{}: ends before token {} (counted from 0), but had {} tokens when it was opened; "
-                "it was cut while the run was using it: restore it and start again",
-                path_, begin + loaded / width, count_);
+  if (loaded == static_cast<Index>(tokens.size_bytes())) return;
+  struct stat status {};
+  ::fstat(descriptor_, &status);
+  fail(ExitCode::files,
+       "{}: token {} (counted from 0) cannot be read: the file had {} bytes when it was opened and "
+       "has {} now; it was cut while the run was using it: restore it and start again",
+       path_, begin + loaded / width, bytes_, status.st_size);
 }
 
 template <class Stored>

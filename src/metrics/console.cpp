@@ -155,6 +155,7 @@ void Console::start(const StartRecord& record) {
       fmt::format("steps       {} of {} tokens{}", record.steps,
                   format_count(static_cast<double>(record.tokens_per_step)),
                   record.first_step > 0 ? fmt::format(", going on at {}", record.first_step) : ""));
+  print_line(data_lines(record.data));
   if (record.limit) print_line("limit       " + limit_line(*record.limit));
 }
 

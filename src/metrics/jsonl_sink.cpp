@@ -31,6 +31,14 @@ Json memory_json(const std::vector<CategoryBytes>& categories) {
   return result;
 }
 
+Json data_json(const DataSummary& data) {
+  return {{"files", data.files},
+          {"tokens", data.tokens},
+          {"sequences", data.sequences},
+          {"epochs", data.epochs},
+          {"validation_sequences", data.validation_sequences}};
+}
+
 Json limit_json(const std::optional<TimeLimit>& limit) {
   if (!limit) return nullptr;
   return {{"source", limit->source},
@@ -106,6 +114,7 @@ void JsonlSink::write(const StartRecord& record) {
                    {"first_step", record.first_step},
                    {"load_seconds", record.load_seconds},
                    {"tokens_per_step", record.tokens_per_step},
+                   {"data", data_json(record.data)},
                    {"limit", limit_json(record.limit)},
                    {"plan", planned_json(record)}}));
 }

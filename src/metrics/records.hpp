@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/types.hpp"
+#include "metrics/data_summary.hpp"
 
 namespace kzero::metrics {
 
@@ -68,6 +69,7 @@ struct StartRecord {
   Index first_step = 0;     // 0, or where a restart goes on
   double load_seconds = 0;  // finding, verifying and loading its checkpoint
   Index tokens_per_step = 0;
+  DataSummary data{};
   std::optional<TimeLimit> limit{};
   std::vector<CategoryBytes> planned_memory{};  // of the largest rank
   std::vector<TrafficRow> planned_traffic{};    // theory_elements_per_step alone is meant

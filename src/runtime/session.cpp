@@ -2,6 +2,7 @@
 
 #include <malloc.h>
 #include <mpi.h>
+#include <sched.h>
 
 #include <Kokkos_Core.hpp>
 #include <cstdlib>
@@ -40,6 +41,15 @@ Kokkos::InitializationSettings settings(Index threads, int node_rank) {
   return settings;
 }
 
+/// Launchers may bind each rank to cores of its own. Collective over `node`.
+Index cores_of(MPI_Comm node) {
+  cpu_set_t cores;
+  CPU_ZERO(&cores);
+  sched_getaffinity(0, sizeof cores, &cores);  // stays empty where it fails
+  MPI_Allreduce(MPI_IN_PLACE, &cores, sizeof cores, MPI_BYTE, MPI_BOR, node);
+  return CPU_COUNT(&cores);
+}
+
 }  // namespace
 
 Session::Session(const SessionOptions& options) {
@@ -55,6 +65,7 @@ Session::Session(const SessionOptions& options) {
   MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, rank_, MPI_INFO_NULL, &node);
   MPI_Comm_rank(node, &node_rank_);
   MPI_Comm_size(node, &node_size_);
+  node_cores_ = cores_of(node);
   MPI_Comm_free(&node);
 
   threads_ = threads_per_rank(options.threads, node_size_).count;

@@ -23,6 +23,8 @@ class Session {
   int node_rank() const { return node_rank_; }  // among the ranks of this node
   int node_size() const { return node_size_; }
   Index threads() const { return threads_; }
+  /// Cores that the ranks of this node may use together; 0 where the system does not say.
+  Index node_cores() const { return node_cores_; }
 
   /// True on every rank if `mine` is true on any. Collective over all ranks.
   bool any_rank(bool mine) const;
@@ -33,6 +35,7 @@ class Session {
   int node_rank_ = 0;
   int node_size_ = 1;
   Index threads_ = 1;
+  Index node_cores_ = 0;
 };
 
 }  // namespace kzero::runtime

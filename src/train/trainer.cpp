@@ -12,6 +12,7 @@
 #include "metrics/jsonl_sink.hpp"
 #include "metrics/meters.hpp"
 #include "model/gpt_spec.hpp"
+#include "runtime/host_name.hpp"
 #include "runtime/node_memory.hpp"
 #include "runtime/signals.hpp"
 #include "runtime/stop_signal.hpp"
@@ -19,6 +20,7 @@
 #include "runtime/watchdog.hpp"
 #include "train/alarm.hpp"
 #include "train/checkpoints.hpp"
+#include "train/data_report.hpp"
 #include "train/ending.hpp"
 #include "train/failure.hpp"
 #include "train/peak.hpp"
@@ -48,7 +50,6 @@ class Run {
   ExitCode operator()();
 
  private:
-  data::Dataset open_data();
   void prepare();
   ExitCode train();
   Index begin();
@@ -56,6 +57,7 @@ class Run {
   runtime::StopRules stop_rules() const;
   void require_no_stop_file() const;
   void require_memory(const Machine& machine) const;
+  std::string crowding() const;
   void announce(Index first_step);
   void report(Index step, const StepResult& result, double seconds);
   void validate(Index steps_done);
@@ -74,7 +76,7 @@ class Run {
   std::optional<metrics::JsonlSink> sink_;  // on rank 0
   comm::Traffic traffic_;
   std::unique_ptr<comm::Communicator> data_comm_, tensor_comm_;
-  data::Dataset dataset_;
+  const RunInputs inputs_;
   std::unique_ptr<tensor::Gemm> gemm_;
   memory::Ledger ledger_;
   Index resident_at_start_ = 0;  // before the engine takes its memory
@@ -94,7 +96,7 @@ Run::Run(const RunRequest& request, const runtime::Session& session)
       console_(std::cout, metrics::console_mode(session.rank()), config_.run.log_every),
       deadline_(deadline()),
       stop_(stop_rules()),
-      dataset_(open_data()) {}
+      inputs_(request.open_inputs(config_, grid_.world())) {}
 
 void Run::prepare() {
   const Machine machine{grid_.data().size(), session_.threads(), tensor_rank(grid_)};
@@ -123,7 +125,7 @@ void Run::prepare() {
                           ? config_.run.peak_tflops * 1e12
                           : measure_peak({}, *gemm_, config_.train.precision);
   throughput_ = {model::flops_per_token(config_.model), grid_.world().sum(peak)};
-  checkpoints_.emplace(request_, grid_, dataset_.training_digest(), *engine_, console_,
+  checkpoints_.emplace(request_, grid_, inputs_.dataset.training_digest(), *engine_, console_,
                        sink_ ? &*sink_ : nullptr);
 }
 
@@ -164,22 +166,21 @@ void Run::require_memory(const Machine& machine) const {
   }
 }
 
-data::Dataset Run::open_data() {
-  data::Dataset dataset;
-  grid::together(grid_.world(), [&] {
-    ProblemList problems;
-    dataset = data::open_dataset(config_.data, config_.model.sequence, config_.model.vocab,
-                                 config_.train.seed);
-    dataset.check_tokens(session_.rank(), session_.size(), problems);
-    problems.throw_if_any(ExitCode::files);
-  });
-  return dataset;
-}
-
 Index Run::begin() {
   if (const auto step = checkpoints_->resume()) return *step;
-  grid::together(grid_.world(), [&] { engine_->initialise(request_.initial); });
+  grid::together(grid_.world(), [&] { engine_->initialise(inputs_.initial); });
   return 0;
+}
+
+/// Threads that wait for one another on too few cores make a run slower by orders of magnitude;
+/// empty where each has a core.
+std::string Run::crowding() const {
+  const Index threads = session_.node_size() * session_.threads(), cores = session_.node_cores();
+  if (cores == 0 || threads <= cores) return "";
+  return fmt::format(
+      "{} ranks x {} threads share {} cores of node {}, which makes them far slower than fewer "
+      "would be; start fewer ranks or set run.threads",
+      session_.node_size(), session_.threads(), cores, runtime::host_name());
 }
 
 void Run::announce(Index first_step) {
@@ -203,6 +204,7 @@ void Run::announce(Index first_step) {
     record.limit = {std::string(deadline_->source), deadline_->seconds - runtime::process_seconds(),
                     config_.run.stop_margin};
   }
+  record.data = summary_of(config_, inputs_.dataset);
   record.planned_memory = categories(engine_->planned(), {});
   record.planned_traffic = theory(config_, engine_->blueprint());
   console_.start(record);
@@ -210,6 +212,12 @@ void Run::announce(Index first_step) {
     console_.note("zero.offload: this build computes on the host, where the state is already");
   if (deadline_ && !record.limit)
     console_.note(fmt::format("{} is not heeded: checkpoint.folder is empty", deadline_->source));
+  for (const std::string& text : data_warnings(config_, inputs_.dataset)) console_.note(text);
+  for (const std::string& text : grid_.world().gather(crowding())) {
+    if (text.empty()) continue;
+    console_.note("warning     " + text);
+    break;  // the other nodes are alike
+  }
   if (sink_) sink_->write(record);
 }
 
@@ -232,7 +240,7 @@ void Run::validate(Index steps_done) {
   const auto begin = Clock::now();
   metrics::ValidationRecord record;
   record.step = steps_done;
-  record.loss = engine_->validate(config_.train.validation_batches, *dataset_.validation);
+  record.loss = engine_->validate(config_.train.validation_batches, *inputs_.dataset.validation);
   record.tokens =
       config_.train.validation_batches * config_.train.global_batch * config_.model.sequence;
   record.seconds = seconds_since(begin);
@@ -283,14 +291,14 @@ ExitCode Run::train() {
   try {
     while (done < steps) {
       const auto begin = Clock::now();
-      const StepResult result = engine_->step(done, *dataset_.training);
+      const StepResult result = engine_->step(done, *inputs_.dataset.training);
       report(done, result, seconds_since(begin));
       ++done;
       checkpoints_->poll();
       engine_->scaler().require_progress();
       const bool last = done == steps;
       const Index every = config_.train.validate_every;
-      if (dataset_.validation && every > 0 && (done % every == 0 || last)) validate(done);
+      if (inputs_.dataset.validation && every > 0 && (done % every == 0 || last)) validate(done);
       if (last) break;
       if (const auto found = stop(done - first_step)) {
         ending = *found;

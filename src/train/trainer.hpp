@@ -1,19 +1,31 @@
 // A whole run: start or resume, steps, validation, reports, checkpoints, stopping in time.
 #pragma once
 
+#include <functional>
 #include <string>
 
+#include "data/sampler.hpp"
 #include "deck/config.hpp"
+#include "grid/group.hpp"
 #include "runtime/session.hpp"
 #include "train/engine.hpp"
 
 namespace kzero::train {
 
+/// What a run reads, open.
+struct RunInputs {
+  data::Dataset dataset;
+  InitialValues initial{};  // of a model that starts from a file; empty: drawn from the seed
+};
+
 struct RunRequest {
   deck::Config config;    // resolved for this launch
   std::string deck;       // the same as TOML text, every key in it
   std::string deck_file;  // as the user named it
-  InitialValues initial;  // of a model that starts from a file; empty: drawn from the seed
+  /// Opens the inputs and refuses what is wrong with the files, also those that the run will write.
+  /// Collective over the group, all ranks of the launch. Called before memory is taken, while stop
+  /// signals are noted and the watchdog looks on.
+  std::function<RunInputs(const deck::Config&, const grid::Group&)> open_inputs;
 };
 
 /// Trains until the deck's last step, or until a stop is agreed. Returns done, or stopped after a

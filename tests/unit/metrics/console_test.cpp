@@ -20,6 +20,7 @@ StartRecord start_record() {
           .steps = 100,
           .first_step = 40,
           .tokens_per_step = 2048,
+          .data = {103, 10200000000, 9960937, 0.0123, 0},
           .planned_memory = {{"parameters", 1 << 20, 0}, {"workspace", 0, 0}, {"io", 1 << 19, 0}}};
 }
 
@@ -48,6 +49,21 @@ TEST(Console, TheHeaderSaysWhatRunsWhereAndHowMuchItHolds) {
                            "100 of 2048 tokens, going on at 40"}) {
     EXPECT_TRUE(has(out.str(), part)) << part << "\nin\n" << out.str();
   }
+}
+
+TEST(Console, TheHeaderSumsTheDataUp) {
+  const auto header = [](Index validation_sequences) {
+    std::ostringstream out;
+    StartRecord record = start_record();
+    record.data.validation_sequences = validation_sequences;
+    Console(out, ConsoleMode::lines, 1).start(record);
+    return out.str();
+  };
+  const std::string line =
+      "data        10.2 G tokens in 103 files, 9960.9 k sequences, 0.0123 epochs\n";
+  EXPECT_TRUE(has(header(0), line)) << header(0);
+  EXPECT_FALSE(has(header(0), "validation"));
+  EXPECT_TRUE(has(header(99609), line + "validation  99.6 k sequences\n")) << header(99609);
 }
 
 TEST(Console, TheHeaderSaysWhenTheRunStops) {

@@ -80,6 +80,7 @@ TEST_F(JsonLines, TheStartSaysWhatRuns) {
                                      .deck = "[model]\nlayers = 2\n",
                                      .data_ranks = 2,
                                      .tensor_ranks = 3,
+                                     .data = {2, 1000, 90, 0.25, 10},
                                      .planned_memory = {{"parameters", 100, 0}, {"io", 5, 0}},
                                      .planned_traffic = {{.group = "data",
                                                           .operation = "all_gather",
@@ -94,6 +95,8 @@ TEST_F(JsonLines, TheStartSaysWhatRuns) {
   EXPECT_EQ(json["grid"], Json::parse(R"({"data":2,"tensor":3})"));
   EXPECT_EQ(json["plan"]["memory"], Json::parse(R"({"parameters":100,"io":5})"));
   EXPECT_EQ(json["plan"]["traffic"][0]["theory_elements_per_step"], 9);
+  EXPECT_EQ(json["data"], Json::parse(R"({"files":2,"tokens":1000,"sequences":90,"epochs":0.25,)"
+                                      R"("validation_sequences":10})"));
   EXPECT_TRUE(json["limit"].is_null());
 }
 

@@ -1,0 +1,113 @@
+#include "app/file_check.hpp"
+
+#include <memory>
+
+#include "app/writable.hpp"
+#include "base/bytes.hpp"
+#include "checkpoint/retention.hpp"
+#include "convert/gpt2.hpp"
+#include "grid/agreement.hpp"
+#include "model/gpt_spec.hpp"
+
+namespace kzero::app {
+
+namespace {
+
+/// Master weights and both moments in fp32, and generously what HDF5 and the manifest need for each
+/// stored range: measured 2 KiB a parameter and 8 KiB a rank.
+Index checkpoint_bytes(const deck::Config& config) {
+  constexpr Index bytes_of_range = 4096, ranges_of_rank = 4;
+  const param::Table table = model::gpt_table(config.model);
+  const Index tensor = config.grid.tensor, ranks = std::max<Index>(1, config.grid.data) * tensor;
+  Index parameters = 0;
+  for (const param::UnitSpec& unit : table) parameters += static_cast<Index>(unit.params.size());
+  return 12 * param::elements_of(table) +
+         bytes_of_range * (parameters * tensor + ranges_of_rank * ranks);
+}
+
+/// A checkpoint is complete before the one before it is removed. One that is there already is one
+/// of the two.
+void require_room(const deck::Config& config) {
+  const auto there = static_cast<Index>(checkpoint::candidates(config.checkpoint.folder).size());
+  const Index bytes = checkpoint_bytes(config), count = there > 0 ? 1 : 2;
+  const auto left = free_bytes(config.checkpoint.folder);
+  KZERO_REQUIRE(!left || *left >= count * bytes, ExitCode::files,
+                "checkpoint.folder: {} has room for {}, but {} of {} {} to fit; make room or name "
+                "another file system",
+                config.checkpoint.folder, format_bytes(*left),
+                count == 1 ? "one more checkpoint" : "two checkpoints", format_bytes(bytes),
+                count == 1 ? "has" : "have");
+}
+
+std::string packed(const ProblemList& problems) {
+  std::string bytes;
+  for (const ProblemList::Problem& problem : problems.problems())
+    bytes += problem.subject + '\0' + problem.text + '\0';
+  return bytes;
+}
+
+void unpack(const std::string& bytes, ProblemList& problems) {
+  const auto next = [&](std::size_t& at) {
+    const std::string text = bytes.c_str() + at;
+    at += text.size() + 1;
+    return text;
+  };
+  for (std::size_t at = 0; at < bytes.size();) {
+    const std::string subject = next(at);
+    problems.add(subject, next(at));
+  }
+}
+
+}  // namespace
+
+train::RunInputs check_files(const deck::Config& config, const Inspection& inspection,
+                             ProblemList& problems) {
+  train::RunInputs inputs;
+  inputs.dataset = data::open_dataset(config.data, config.model.sequence, config.model.vocab,
+                                      config.train.seed, problems);
+  inputs.dataset.check_tokens(inspection.part, inspection.parts, problems);
+  if (!config.model.initial.empty()) {
+    problems.collect("model.initial", [&] {
+      const auto weights = std::make_shared<const convert::Gpt2Weights>(
+          config.model.initial, model::gpt_table(config.model));
+      inputs.initial = [weights](const param::ParamSpec& p, const checkpoint::Range& range,
+                                 std::span<float> values) {
+        weights->load_range(p.name, range, values);
+      };
+    });
+  }
+  const std::string& folder = config.checkpoint.folder;
+  if (!folder.empty() && inspection.tries_checkpoints) {
+    problems.collect("checkpoint.folder", [&] {
+      require_writable_folder("checkpoint.folder", folder);
+      if (inspection.is_first) require_room(config);
+    });
+  }
+  const auto try_file = [&](const std::string& key, const std::string& file) {
+    if (file.empty() || !inspection.is_first) return;
+    problems.collect(key, [&] { require_writable_file(key, file); });
+  };
+  try_file("run.metrics", config.run.metrics);
+  try_file("run.end_file", config.run.end_file);
+  return inputs;
+}
+
+train::RunInputs check_files(const deck::Config& config, const runtime::Session& session,
+                             const grid::Group& world) {
+  train::RunInputs inputs;
+  ProblemList mine, all;
+  grid::together(world, [&] {
+    inputs = check_files(config,
+                         {.part = session.rank(),
+                          .parts = session.size(),
+                          .tries_checkpoints = session.node_rank() == 0,
+                          .is_first = session.rank() == 0},
+                         mine);
+  });
+  for (const std::string& bytes : world.gather(packed(mine))) unpack(bytes, all);
+  const std::string text = world.broadcast(all.text());
+  if (!text.empty()) throw grid::AgreedError(ExitCode::files, text);
+  return inputs;
+}
+
+}  // namespace kzero::app

@@ -1,0 +1,81 @@
+#include "app/writable.hpp"
+
+#include <fcntl.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+
+#include "base/error.hpp"
+#include "runtime/host_name.hpp"
+
+namespace kzero::app {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+/// The path itself if there is something of its name, also a link to nothing.
+fs::path nearest_existing(const fs::path& path) {
+  fs::path found = path;
+  std::error_code ignored;
+  while (!fs::exists(fs::symlink_status(found, ignored))) {
+    if (!found.has_parent_path() || found == found.parent_path()) return ".";
+    found = found.parent_path();
+  }
+  return found;
+}
+
+/// 0 or the errno of what failed. The folder may be every node's, so the name is this process's
+/// alone.
+int try_to_write(const fs::path& folder) {
+  const fs::path probe =
+      folder / fmt::format(".kzero_probe_{}_{}", runtime::host_name(), ::getpid());
+  const int descriptor = ::open(probe.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+  if (descriptor < 0) return errno;
+  const std::array<char, 4096> block{};  // a single byte may fit where no file's block does
+  const ssize_t written = ::write(descriptor, block.data(), block.size());
+  int problem = written == static_cast<ssize_t>(block.size()) ? 0 : (written < 0 ? errno : ENOSPC);
+  if (::close(descriptor) != 0 && problem == 0) problem = errno;  // where NFS tells of quotas
+  if (::unlink(probe.c_str()) != 0 && problem == 0) problem = errno;
+  return problem;
+}
+
+void require(int problem, const std::string& key, const fs::path& path, const fs::path& tried) {
+  KZERO_REQUIRE(problem == 0, ExitCode::files,
+                "{}: {} cannot be written ({}{}); name a place that this job may write to", key,
+                path.string(), std::strerror(problem),
+                tried == path ? "" : fmt::format(", tried in {}", tried.string()));
+}
+
+}  // namespace
+
+void require_writable_folder(const std::string& key, const fs::path& folder) {
+  const fs::path tried = nearest_existing(folder);
+  std::error_code ignored;
+  require(fs::is_directory(tried, ignored) ? try_to_write(tried) : ENOTDIR, key, folder, tried);
+}
+
+void require_writable_file(const std::string& key, const fs::path& file) {
+  std::error_code ignored;
+  if (!fs::exists(file, ignored)) {
+    const fs::path tried = nearest_existing(file.has_parent_path() ? file.parent_path() : ".");
+    require(fs::is_directory(tried, ignored) ? try_to_write(tried) : ENOTDIR, key, file, tried);
+    return;
+  }
+  // Without O_NONBLOCK a FIFO would be waited for.
+  const int descriptor = ::open(file.c_str(), O_WRONLY | O_APPEND | O_NONBLOCK | O_CLOEXEC);
+  require(descriptor < 0 ? errno : 0, key, file, file);
+  ::close(descriptor);
+}
+
+std::optional<Index> free_bytes(const fs::path& path) {
+  struct statvfs status {};
+  if (::statvfs(nearest_existing(path).c_str(), &status) != 0 || status.f_blocks == 0)
+    return std::nullopt;
+  return static_cast<Index>(status.f_bavail) * static_cast<Index>(status.f_frsize);
+}
+
+}  // namespace kzero::app

@@ -1,0 +1,20 @@
+// What people are told of the data before the first step.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "data/sampler.hpp"
+#include "deck/config.hpp"
+#include "metrics/data_summary.hpp"
+
+namespace kzero::train {
+
+/// The dataset is one without problems.
+metrics::DataSummary summary_of(const deck::Config& config, const data::Dataset& dataset);
+
+/// A line for each setting that is allowed, but hardly meant: validation that reads sequences more
+/// than once, or that is set aside and never done.
+std::vector<std::string> data_warnings(const deck::Config& config, const data::Dataset& dataset);
+
+}  // namespace kzero::train

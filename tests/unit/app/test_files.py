@@ -1,0 +1,148 @@
+"""The files of a run: what is said of them before the first step, and what happens when they change. Arguments:
+names of test classes; none: all."""
+
+import os
+import struct
+import unittest
+
+from launch import LaunchTest
+
+
+def llmc(tokens):
+    return struct.pack("<256i", 20240520, 1, len(tokens), *[0] * 253) + struct.pack(f"<{len(tokens)}H", *tokens)
+
+
+class FilesTest(LaunchTest):
+    def setUp(self):
+        super().setUp()
+        (self.folder / "tokens.bin").write_bytes(llmc([i % 300 for i in range(3000)]))
+
+    def check(self, *overrides):
+        return self.run_kzero("check", "--files", "deck.toml", *overrides)
+
+    def names(self):
+        return sorted(str(p.relative_to(self.folder)) for p in self.folder.rglob("*"))
+
+
+class Before(FilesTest):
+    """Problems that are there before the first step."""
+
+    def test_all_problems_are_said_at_once_and_nothing_is_left_behind(self):
+        (self.folder / "array.bin").write_bytes(b"\x93NUMPY\x01\x00v\x00")
+        before = self.names()
+        wrong = ("data.files=text,absent.txt,*.jsonl", "data.validation_files=array.bin",
+                 "model.initial=none.safetensors", "checkpoint.folder=text/saved", "run.metrics=/proc/none/metrics.jsonl")
+        texts = ("absent.txt: cannot be opened for reading: No such file", "*.jsonl: matches no file",
+                 "array.bin: data.format = \"bytes\", but it looks like a numpy array", "none.safetensors: ",
+                 "checkpoint.folder: text/saved cannot be written (Not a directory, tried in text)",
+                 "run.metrics: /proc/none/metrics.jsonl cannot be written (")
+        checked = self.expect(self.check(*wrong), 4, *texts)
+        self.assertEqual(len(checked.stderr.splitlines()), len(texts), checked.stderr)
+        for ranks in (1, 2):
+            self.assertEqual(self.expect(self.train(*wrong, ranks=ranks), 4, *texts).stderr, checked.stderr)
+        self.assertEqual(self.names(), before)
+
+    def test_good_files_are_summed_up_and_left_alone(self):
+        before = self.names()
+        shown = self.expect(self.check("data.validation_fraction=0.1", "train.validate_every=5",
+                                       "train.validation_batches=2", "checkpoint.folder=a/b/c", "run.metrics=d/e"), 0)
+        self.assertEqual(shown.stdout, "data        4090 tokens in 1 file, 334 sequences, 0.0719 epochs\n"
+                         "validation  37 sequences\ndeck.toml: no errors, nor in its files\n")
+        self.assertEqual(self.names(), before)
+
+    def test_every_token_is_looked_at(self):
+        wrong = ("data.files=tokens.bin", "data.format=llmc", "model.vocab=299")
+        text = "tokens.bin: token 299 (counted from 0) is 299, but model.vocab = 299 allows 0 to 298"
+        self.expect(self.check(*wrong), 4, text)
+        for ranks in (1, 2):
+            self.expect(self.train(*wrong, ranks=ranks), 4, "tokens.bin: token ")
+        self.expect(self.check(*wrong[:2], "model.vocab=300"), 0)
+
+    def test_two_checkpoints_have_room(self):
+        self.expect(self.check("model.hidden=65532", "model.layers=1000"), 4, "checkpoint.folder: saved has room for ",
+                    "two checkpoints of 562")
+        self.expect(self.train("model.hidden=65532", "model.layers=1000", ranks=2), 4, "two checkpoints of 562")
+
+    def test_a_token_file_is_no_bytes(self):
+        shown = self.expect(self.train("data.files=tokens.bin", ranks=2), 4, "tokens.bin: data.format = \"bytes\", but it "
+                            "looks like a token file of llm.c; set data.format = \"llmc\"")
+        self.assertEqual(len(shown.stderr.splitlines()), 1)
+
+    def test_special_files_are_refused_at_once(self):
+        os.mkfifo(self.folder / "fifo")
+        self.expect(self.check("data.files=fifo"), 4, "fifo: is a FIFO, but data must be in regular files")
+        self.expect(self.train("data.files=fifo", ranks=2), 4, "fifo: is a FIFO")
+        self.expect(self.check("data.files=/dev/zero"), 4, "/dev/zero: is a device")
+
+    def test_brackets_are_no_pattern(self):
+        (self.folder / "a1.txt").write_bytes(b"x" * 1000)
+        self.expect(self.check("data.files=a[1].txt"), 4, "a[1].txt: cannot be opened")
+        (self.folder / "a[1].txt").write_bytes(b"y" * 2000)
+        self.assertIn("data        2000 tokens in 1 file", self.expect(self.check("data.files=a[1].txt"), 0).stdout)
+
+
+class Notes(FilesTest):
+    """What the header says of the data."""
+
+    def test_the_start_sums_the_data_up(self):
+        shown = self.expect(self.train("data.validation_fraction=0.1", "train.validate_every=6",
+                                       "train.validation_batches=9", ranks=2), 0).stdout
+        self.assertIn("\ndata        4090 tokens in 1 file, 334 sequences, 0.0719 epochs\nvalidation  37 sequences\n", shown)
+        start, = self.metrics("start")
+        epochs = start["data"].pop("epochs")
+        self.assertAlmostEqual(epochs, 24 / 334)
+        self.assertEqual(start["data"], {"files": 1, "tokens": 4090, "sequences": 334, "validation_sequences": 37})
+        self.assertNotIn("validat", shown.split("validation  37")[1].split("step 1/6")[0], "nothing repeats itself")
+
+    def test_validation_that_is_hardly_meant_is_noted(self):
+        repeats = self.expect(self.check("data.validation_fraction=0.1", "train.validate_every=6",
+                                         "train.validation_batches=10"), 0).stdout
+        self.assertIn("train.validation_batches * train.global_batch = 40 sequences, but there are 37; "
+                      "train.validation_batches = 9 reads each at most once", repeats)
+        never = self.expect(self.train("data.validation_fraction=0.1", "checkpoint.folder=", "run.metrics="), 0).stdout
+        self.assertIn("data.validation_fraction = 0.1 keeps 37 sequences from training, but train.validate_every = 0", never)
+
+    def test_more_threads_than_cores_are_noted(self):
+        cores = os.sched_getaffinity(0)
+        two = sorted(cores)[:2]
+        if len(two) < 2:
+            self.skipTest("one core is too few to tell")
+        self.addCleanup(os.sched_setaffinity, 0, cores)
+        os.sched_setaffinity(0, two)
+        quiet = ("checkpoint.folder=", "run.metrics=", "train.steps=1", "optimizer.warmup=0")
+        self.assertNotIn("share", self.expect(self.train(*quiet, ranks=2), 0).stdout)
+        self.assertIn("2 ranks x 2 threads share 2 cores of node ",
+                      self.expect(self.train(*quiet, "run.threads=2", ranks=2), 0).stdout)
+
+
+class Meanwhile(FilesTest):
+    """Data that changes under a run."""
+
+    def end_of_run(self, ranks, change):
+        """What a run says that ends with exit code 4 once its data was changed."""
+        (self.folder / "metrics.jsonl").unlink(missing_ok=True)
+        tokens = self.folder / "tokens.bin"
+        tokens.write_bytes(llmc([i % 300 for i in range(3000)]))
+        launch = self.start("data.files=tokens.bin", "data.format=llmc", "model.vocab=300", "checkpoint.folder=", ranks=ranks)
+        change(tokens)
+        self.assertEqual(self.finish(launch), 4, launch.errors)
+        return launch.errors
+
+    def test_a_cut_ends_the_run_with_its_place(self):
+        for ranks in (1, 2):
+            errors = self.end_of_run(ranks, lambda tokens: os.truncate(tokens, 1024 + 2 * 88))
+            self.assertRegex(errors, r"tokens.bin: token \d+ \(counted from 0\) cannot be read: the file had 7024 bytes when "
+                             "it was opened and has 1200 now")
+
+    def test_tokens_beyond_the_vocabulary_end_the_run_with_their_place(self):
+        def overwrite(tokens):
+            with open(tokens, "r+b") as file:
+                file.seek(1024)
+                file.write(b"\xff\xff" * 3000)
+        for ranks in (1, 2):
+            self.assertRegex(self.end_of_run(ranks, overwrite),
+                             r"tokens.bin: token \d+ \(counted from 0\) is 65535, but model.vocab = 300")
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
