@@ -20,48 +20,49 @@ namespace {
 /// Read at once where a checksum is taken: small enough for the second-level cache.
 constexpr Index chunk_bytes = Index{1} << 18;
 
-class Descriptor {
- public:
-  Descriptor(const std::filesystem::path& path, int flags)
-      : path_(path.string()), id_(::open(path.c_str(), flags | O_CLOEXEC, 0666)) {
-    require(id_ >= 0, "cannot be opened");
-  }
-  ~Descriptor() {
-    if (id_ >= 0) ::close(id_);
-  }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
+/// Repeats a system call that a signal interrupted.
+template <class F>
+auto uninterrupted(F&& call) {
+  auto result = call();
+  while (result < 0 && errno == EINTR) result = call();
+  return result;
+}
 
-  void require(bool good, const char* what) const {
-    KZERO_REQUIRE(good, ExitCode::files, "{}: {} ({})", path_, what, std::strerror(errno));
-  }
+void require(bool good, const std::string& path, const char* what) {
+  KZERO_REQUIRE(good, ExitCode::files, "{}: {} ({})", path, what, std::strerror(errno));
+}
 
-  /// Only saves time, so it may fail.
-  void begin_sync() const { ::sync_file_range(id_, 0, 0, SYNC_FILE_RANGE_WRITE); }
+int open_file(const std::string& path, int flags) {
+  const int id = uninterrupted([&] { return ::open(path.c_str(), flags | O_CLOEXEC, 0666); });
+  require(id >= 0, path, "cannot be opened");
+  return id;
+}
 
-  void sync() const { require(::fsync(id_) == 0, "cannot be written to the disk"); }
+void sync(int id, const std::string& path) {
+  require(uninterrupted([&] { return ::fsync(id); }) == 0, path, "cannot be written to the disk");
+}
 
-  void close() { require(::close(std::exchange(id_, -1)) == 0, "cannot be closed"); }
+/// A file or folder that was written before, open to be synced.
+struct OpenForSync {
+  explicit OpenForSync(const std::string& path) : id(open_file(path, O_RDONLY)) {}
+  ~OpenForSync() { ::close(id); }
+  OpenForSync(const OpenForSync&) = delete;
+  OpenForSync& operator=(const OpenForSync&) = delete;
 
-  void write(std::string_view bytes) const {
-    while (!bytes.empty()) {
-      const auto written = ::write(id_, bytes.data(), bytes.size());
-      if (written < 0 && errno == EINTR) continue;
-      require(written >= 0, "writing failed");
-      bytes.remove_prefix(static_cast<std::size_t>(written));
-    }
-  }
-
- private:
-  std::string path_;
-  int id_;
+  int id;
 };
 
 }  // namespace
 
-void sync_to_disk(const std::filesystem::path& path) { Descriptor(path, O_RDONLY).sync(); }
+void sync_to_disk(const std::filesystem::path& path) {
+  const OpenForSync opened(path.string());
+  sync(opened.id, path.string());
+}
 
-void begin_sync(const std::filesystem::path& path) { Descriptor(path, O_RDONLY).begin_sync(); }
+void begin_sync(const std::filesystem::path& path) {
+  const OpenForSync opened(path.string());
+  ::sync_file_range(opened.id, 0, 0, SYNC_FILE_RANGE_WRITE);  // only saves time, so it may fail
+}
 
 void rename_durably(const std::filesystem::path& from, const std::filesystem::path& to) {
   std::error_code error;
@@ -76,8 +77,8 @@ void write_durably(const std::filesystem::path& path, std::string_view bytes) {
   auto fresh = path;
   fresh += ".partial";
   try {
-    Descriptor file(fresh, O_WRONLY | O_CREAT | O_TRUNC);
-    file.write(bytes);
+    OutputFile file(fresh);
+    file.write(0, std::as_bytes(std::span(bytes)));
     file.sync();
     file.close();
     rename_durably(fresh, path);
@@ -95,28 +96,68 @@ std::string load_file(const std::filesystem::path& path) {
   return bytes;
 }
 
-InputFile::InputFile(const std::filesystem::path& path)
-    : path_(path.string()), id_(::open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
-  KZERO_REQUIRE(id_ >= 0, ExitCode::files, "{}: cannot be opened ({})", path_,
-                std::strerror(errno));
+std::vector<Region> gaps_between(std::vector<Region> regions, Index bytes) {
+  std::ranges::sort(regions, {}, &Region::offset);
+  std::vector<Region> gaps;
+  Index at = 0;
+  for (const Region& region : regions) {
+    if (region.offset > at) gaps.push_back({at, region.offset - at});
+    at = std::max(at, region.offset + region.bytes);
+  }
+  if (bytes > at) gaps.push_back({at, bytes - at});
+  return gaps;
 }
+
+OutputFile::OutputFile(const std::filesystem::path& path)
+    : path_(path.string()), id_(open_file(path_, O_WRONLY | O_CREAT | O_TRUNC)) {}
+
+OutputFile::~OutputFile() {
+  if (id_ >= 0) ::close(id_);
+}
+
+void OutputFile::write(Index offset, std::span<const std::byte> bytes) const {
+  while (!bytes.empty()) {
+    const auto written =
+        uninterrupted([&] { return ::pwrite(id_, bytes.data(), bytes.size(), offset); });
+    require(written >= 0, path_, "cannot be written");
+    bytes = bytes.subspan(static_cast<std::size_t>(written));
+    offset += written;
+  }
+}
+
+void OutputFile::allocate(Index bytes) const {
+  // This call returns its error rather than leaving it in errno.
+  do {
+    errno = ::posix_fallocate(id_, 0, bytes);
+  } while (errno == EINTR);
+  require(errno == 0, path_, "cannot be written");
+}
+
+void OutputFile::sync() const { checkpoint::sync(id_, path_); }
+
+void OutputFile::close() {
+  // Linux has closed the file when it reports an interruption, and its bytes are synced before.
+  const bool closed = ::close(std::exchange(id_, -1)) == 0 || errno == EINTR;
+  require(closed, path_, "cannot be closed");
+}
+
+InputFile::InputFile(const std::filesystem::path& path)
+    : path_(path.string()), id_(open_file(path_, O_RDONLY)) {}
 
 InputFile::~InputFile() { ::close(id_); }
 
 Index InputFile::bytes() const {
   struct stat status {};
-  KZERO_REQUIRE(::fstat(id_, &status) == 0, ExitCode::files, "{}: has no size ({})", path_,
-                std::strerror(errno));
+  require(::fstat(id_, &status) == 0, path_, "has no size");
   return status.st_size;
 }
 
 Index InputFile::read(Index offset, std::span<std::byte> to) const {
   Index done = 0;
   while (done < static_cast<Index>(to.size())) {
-    const auto count = ::pread(id_, to.data() + done, to.size() - done, offset + done);
-    if (count < 0 && errno == EINTR) continue;
-    KZERO_REQUIRE(count >= 0, ExitCode::files, "{}: reading failed ({})", path_,
-                  std::strerror(errno));
+    const auto count = uninterrupted(
+        [&] { return ::pread(id_, to.data() + done, to.size() - done, offset + done); });
+    require(count >= 0, path_, "reading failed");
     if (count == 0) break;
     done += count;
   }

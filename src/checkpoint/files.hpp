@@ -9,6 +9,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/types.hpp"
 
@@ -36,6 +37,36 @@ std::string load_file(const std::filesystem::path& path);
 struct Region {
   Index offset = 0;
   Index bytes = 0;
+};
+
+/// The parts of a file of `bytes` bytes that lie outside the regions, which may come in any order.
+std::vector<Region> gaps_between(std::vector<Region> regions, Index bytes);
+
+/// A file that is open for writing at any place. What was written is good only if sync() and
+/// close() returned.
+class OutputFile {
+ public:
+  /// A new file, replacing what was there.
+  explicit OutputFile(const std::filesystem::path& path);
+  ~OutputFile();
+  OutputFile(const OutputFile&) = delete;
+  OutputFile& operator=(const OutputFile&) = delete;
+
+  /// Writes all bytes from `offset` on.
+  void write(Index offset, std::span<const std::byte> bytes) const;
+
+  /// Takes the space for this many bytes, so that writing there cannot fill the disk.
+  void allocate(Index bytes) const;
+
+  /// Waits until the file is on the disk.
+  void sync() const;
+
+  /// A network file system may report a full quota only here. To be called once.
+  void close();
+
+ private:
+  std::string path_;
+  int id_;
 };
 
 /// A file that is open for reading at any place.

@@ -1,9 +1,10 @@
 #include "checkpoint/hdf5_file.hpp"
 
-#include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdint>
 #include <cstring>
 #include <type_traits>
@@ -17,6 +18,10 @@ namespace {
 
 constexpr hsize_t alignment_threshold = hsize_t{1} << 16;  // small tensors stay packed
 constexpr hsize_t alignment = 4096;
+constexpr std::size_t copy_bytes = std::size_t{1} << 18;
+
+/// More than what may follow the last values in a file.
+constexpr Index tail_bytes = Index{1} << 16;
 
 extern "C" herr_t keep_first_reason(unsigned depth, const H5E_error2_t* entry, void* text) {
   if (depth == 0 && entry->desc != nullptr) *static_cast<std::string*>(text) = entry->desc;
@@ -104,29 +109,30 @@ Hdf5Handle& Hdf5Handle::operator=(Hdf5Handle&& other) noexcept {
 
 herr_t Hdf5Handle::release() { return id_ < 0 ? 0 : close_(std::exchange(id_, -1)); }
 
-Hdf5File::Hdf5File(Hdf5Handle file, std::filesystem::path path)
-    : file_(std::move(file)), path_(std::move(path)) {}
+/// Bytes that have a name only here. Reserved values are holes, which take no memory.
+class Hdf5File::Memory {
+ public:
+  explicit Memory(const std::filesystem::path& purpose) : id_(memfd_create("kzero", MFD_CLOEXEC)) {
+    KZERO_REQUIRE(id_ >= 0, ExitCode::files, "{}: cannot be set up in memory ({})",
+                  purpose.string(), std::strerror(errno));
+  }
+  ~Memory() { ::close(id_); }
+  Memory(const Memory&) = delete;
+  Memory& operator=(const Memory&) = delete;
 
-int Hdf5File::descriptor() const {
-  void* handle = nullptr;
-  const bool found = H5Fget_vfd_handle(file_.id(), H5P_DEFAULT, &handle) >= 0;
-  return found ? *static_cast<int*>(handle) : -1;
-}
+  std::string path() const { return fmt::format("/proc/self/fd/{}", id_); }
+  bool take_place_of(int descriptor) const { return dup2(id_, descriptor) >= 0; }
 
-/// HDF5 1.10 cannot close a file that does not take its writes: it keeps a dangling identifier and
-/// crashes when the program ends. So what is left goes to memory, which does take it.
-void Hdf5File::divert() const {
-  if (!writing_ || file_.id() < 0) return;
-  writing_ = false;
-  const int sink = memfd_create("kzero", MFD_CLOEXEC);
-  dup2(sink, descriptor());
-  ::close(sink);
-}
+ private:
+  int id_;
+};
+
+Hdf5File::Hdf5File(std::filesystem::path path) : path_(std::move(path)) {}
+Hdf5File::~Hdf5File() = default;
+Hdf5File::Hdf5File(Hdf5File&& other) noexcept = default;
 
 void Hdf5File::give_up(const std::string& what) const {
-  const std::string cause = reason();
-  divert();
-  fail(ExitCode::files, "{}: {} ({})", path_.string(), what, cause);
+  fail(ExitCode::files, "{}: {} ({})", path_.string(), what, reason());
 }
 
 void Hdf5File::check(herr_t result, const std::string& what) const {
@@ -140,7 +146,7 @@ Hdf5Handle Hdf5File::own(hid_t id, Hdf5Handle::Close closer, const std::string& 
 
 Hdf5File Hdf5File::create(const std::filesystem::path& path, Index user_block_bytes) {
   silence_hdf5();
-  Hdf5File result({}, path);
+  Hdf5File result(path);
   const std::string what = "cannot be set up for writing";
   const Hdf5Handle access = result.own(H5Pcreate(H5P_FILE_ACCESS), H5Pclose, what);
   const Hdf5Handle creation = result.own(H5Pcreate(H5P_FILE_CREATE), H5Pclose, what);
@@ -154,7 +160,7 @@ Hdf5File Hdf5File::create(const std::filesystem::path& path, Index user_block_by
                    ? H5Pset_userblock(creation.id(), static_cast<hsize_t>(user_block_bytes))
                    : H5Pset_alignment(access.id(), alignment_threshold, alignment),
                what);
-  // All metadata stays in memory until the file is closed, which see.
+  // All metadata stays in HDF5's cache until the file is closed.
   H5AC_cache_config_t cache{};
   cache.version = H5AC__CURR_CACHE_CONFIG_VERSION;
   result.check(H5Pget_mdc_config(access.id(), &cache), what);
@@ -163,15 +169,20 @@ Hdf5File Hdf5File::create(const std::filesystem::path& path, Index user_block_by
   cache.decr_mode = H5C_decr__off;
   cache.evictions_enabled = false;
   result.check(H5Pset_mdc_config(access.id(), &cache), what);
-  result.file_ = result.own(H5Fcreate(path.c_str(), H5F_ACC_TRUNC, creation.id(), access.id()),
-                            H5Fclose, "cannot be created");
-  result.writing_ = true;
+  result.memory_ = std::make_unique<Memory>(path);
+  // HDF5 opens no file by its descriptor, but lets it be exchanged.
+  result.file_ =
+      result.own(H5Fcreate("/dev/null", H5F_ACC_TRUNC, creation.id(), access.id()), H5Fclose, what);
+  void* handle = nullptr;
+  result.check(H5Fget_vfd_handle(result.file_.id(), H5P_DEFAULT, &handle), what);
+  KZERO_REQUIRE(result.memory_->take_place_of(*static_cast<int*>(handle)), ExitCode::files,
+                "{}: {} ({})", path.string(), what, std::strerror(errno));
   return result;
 }
 
 Hdf5File Hdf5File::open(const std::filesystem::path& path) {
   silence_hdf5();
-  Hdf5File result({}, path);
+  Hdf5File result(path);
   const Hdf5Handle access = result.own(H5Pcreate(H5P_FILE_ACCESS), H5Pclose, "cannot be set up");
   result.check(H5Pset_file_locking(access.id(), false, true), "cannot be set up");
   result.file_ = result.own(H5Fopen(path.c_str(), H5F_ACC_RDONLY, access.id()), H5Fclose,
@@ -181,7 +192,7 @@ Hdf5File Hdf5File::open(const std::filesystem::path& path) {
 
 Hdf5File Hdf5File::open_image(const std::string& bytes, const std::filesystem::path& path) {
   silence_hdf5();
-  Hdf5File result({}, path);
+  Hdf5File result(path);
   const std::string what = "cannot be opened as an HDF5 file";
   const Hdf5Handle access = result.own(H5Pcreate(H5P_FILE_ACCESS), H5Pclose, what);
   result.check(H5Pset_fapl_core(access.id(), std::size_t{1} << 20, false), what);
@@ -192,18 +203,22 @@ Hdf5File Hdf5File::open_image(const std::string& bytes, const std::filesystem::p
   return result;
 }
 
-void Hdf5File::close() {
-  // A failure in the middle of flushing metadata cannot be mended, so the space is taken before.
-  hsize_t bytes = 0;
-  check(H5Fget_filesize(file_.id(), &bytes), "has no size");
-  const int reason = posix_fallocate(descriptor(), 0, static_cast<off_t>(bytes));
-  if (reason != 0) {
-    divert();
-    fail(ExitCode::files, "{}: cannot be written ({})", path_.string(), std::strerror(reason));
-  }
-  check(H5Fflush(file_.id(), H5F_SCOPE_GLOBAL), "cannot be written");
-  writing_ = false;
+Index Hdf5File::write_to(const OutputFile& file) {
   check(file_.release(), "cannot be closed");
+  const InputFile written(memory_->path());
+  const Index bytes = written.bytes();
+  std::vector<std::byte> buffer(copy_bytes);
+  for (const Region& gap : gaps_between(reserved_, bytes)) {
+    const Index end = gap.offset + gap.bytes;
+    for (Index at = gap.offset; at < end;) {
+      const auto part = std::span(buffer).first(std::min(end - at, std::ssize(buffer)));
+      KZERO_REQUIRE(written.read(at, part) == std::ssize(part), ExitCode::files,
+                    "{}: cannot be read from memory", path_.string());
+      file.write(at, part);
+      at += std::ssize(part);
+    }
+  }
+  return bytes;
 }
 
 void Hdf5File::create_group(const std::string& group) {
@@ -300,8 +315,23 @@ void Hdf5File::write(const std::string& dataset, std::span<const T> values,
   check(target.release(), what);
 }
 
+/// The limit holds for memory too, and beyond it HDF5 could not even give the file up.
+void Hdf5File::require_size_within_limit(Index more_bytes) const {
+  hsize_t bytes = 0;
+  check(H5Fget_filesize(file_.id(), &bytes), "has no size");
+  const auto wanted = static_cast<Index>(bytes) + more_bytes + tail_bytes;
+  rlimit limit{};
+  getrlimit(RLIMIT_FSIZE, &limit);
+  KZERO_REQUIRE(std::cmp_less_equal(wanted, limit.rlim_cur), ExitCode::files,
+                "{}: needs {} bytes or more, but this process may write files of {} bytes at most "
+                "(ulimit -f)",
+                path_.string(), wanted, limit.rlim_cur);
+}
+
 void Hdf5File::reserve(const std::string& dataset, Index elements) {
   const std::string what = "cannot reserve dataset " + dataset;
+  const Index bytes = elements * static_cast<Index>(sizeof(float));
+  require_size_within_limit(bytes);
   const Hdf5Handle creation = without_times(H5P_DATASET_CREATE);
   check(H5Pset_alloc_time(creation.id(), H5D_ALLOC_TIME_EARLY), what);
   check(H5Pset_fill_time(creation.id(), H5D_FILL_TIME_NEVER), what);
@@ -310,6 +340,7 @@ void Hdf5File::reserve(const std::string& dataset, Index elements) {
                      H5P_DEFAULT, creation.id(), H5P_DEFAULT),
           H5Dclose, what);
   check(target.release(), what);
+  reserved_.push_back({offset_of(dataset), bytes});
 }
 
 template <class T>

@@ -1,16 +1,19 @@
 // HDF5 files: handles that close themselves, typed attributes and datasets, and every return code
 // turned into Error(files) with the file's name and HDF5's own reason. Knows nothing of what the
-// files mean.
+// files mean. HDF5 itself writes to memory only: after a write or close that fails, HDF5 1.10 keeps
+// a dangling identifier, on which it crashes when the program ends.
 #pragma once
 
 #include <hdf5.h>
 
 #include <filesystem>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "base/types.hpp"
+#include "checkpoint/files.hpp"
 
 namespace kzero::checkpoint {
 
@@ -40,21 +43,22 @@ void start_hdf5();
 /// double, Index, std::uint64_t, std::string.
 class Hdf5File {
  public:
-  /// A new file, replacing what was there. The first `user_block_bytes` (512 times a power of two)
-  /// are left to the caller; with 0, large datasets are aligned.
+  /// A new file in memory, for write_to(), one at a time; `path` is for messages. The first
+  /// `user_block_bytes` (512 times a power of two) are left to the caller; with 0, large datasets
+  /// are aligned.
   static Hdf5File create(const std::filesystem::path& path, Index user_block_bytes);
   /// An existing file, for reading.
   static Hdf5File open(const std::filesystem::path& path);
   /// The bytes of a whole file, for reading; `path` is for messages.
   static Hdf5File open_image(const std::string& bytes, const std::filesystem::path& path);
 
-  /// A file that is being written and was not closed is abandoned: its contents are undefined.
-  ~Hdf5File() { divert(); }
-  Hdf5File(Hdf5File&&) = default;
+  ~Hdf5File();
+  Hdf5File(Hdf5File&& other) noexcept;
   Hdf5File& operator=(Hdf5File&&) = delete;
 
-  /// Writes what is still buffered. A file that was written is good only if this returned.
-  void close();
+  /// Ends a new file: writes all of it but the values of reserved datasets to `file`. Returns the
+  /// bytes of the whole. Nothing else may be called after it.
+  Index write_to(const OutputFile& file);
 
   void create_group(const std::string& group);
 
@@ -70,7 +74,8 @@ class Hdf5File {
   template <class T>
   void write(const std::string& dataset, std::span<const T> values,
              const std::vector<Index>& extents);
-  /// A one-dimensional float dataset that has its place in the file and no values yet.
+  /// A one-dimensional float dataset that has its place in the file; its values are the caller's to
+  /// write there.
   void reserve(const std::string& dataset, Index elements);
 
   /// A whole dataset in row-major order.
@@ -82,12 +87,13 @@ class Hdf5File {
   Index offset_of(const std::string& dataset) const;
 
  private:
-  Hdf5File(Hdf5Handle file, std::filesystem::path path);
-  int descriptor() const;
-  void divert() const;
+  class Memory;
+
+  explicit Hdf5File(std::filesystem::path path);
   [[noreturn]] void give_up(const std::string& what) const;
   Hdf5Handle own(hid_t id, Hdf5Handle::Close closer, const std::string& what) const;
   void check(herr_t result, const std::string& what) const;
+  void require_size_within_limit(Index more_bytes) const;
   Hdf5Handle open_dataset(const std::string& dataset) const;
   Hdf5Handle space_of(const std::vector<Index>& extents) const;
   std::size_t count_of(const Hdf5Handle& space, const std::string& what) const;
@@ -95,9 +101,10 @@ class Hdf5File {
   void put_attribute(const std::string& object, const std::string& name, std::span<const T> values,
                      const Hdf5Handle& space);
 
-  Hdf5Handle file_;
   std::filesystem::path path_;
-  mutable bool writing_ = false;  // HDF5 may still have something for the disk
+  std::unique_ptr<Memory> memory_;  // of a new file
+  std::vector<Region> reserved_;
+  Hdf5Handle file_;  // closes before its memory goes
 };
 
 }  // namespace kzero::checkpoint

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cinttypes>
 #include <cstdio>
-#include <fstream>
 #include <utility>
 
 #include "base/checksum.hpp"
@@ -237,24 +236,24 @@ std::vector<std::vector<HeldPiece>> pieces_by_parameter(const Manifest& manifest
 
 void write_manifest(const std::filesystem::path& folder, const Manifest& manifest) {
   const auto path = folder / manifest_name;
-  Hdf5File file = Hdf5File::create(path, header_bytes);
-  file.create_group("/model");
+  Hdf5File structure = Hdf5File::create(path, header_bytes);
+  structure.create_group("/model");
   for_each_attribute(manifest, [&](const char* object, const char* name, const auto& value) {
-    file.set_attribute(object, name, value);
+    structure.set_attribute(object, name, value);
   });
-  file.set_attribute("/", "format_version", format_version);
-  file.write("/deck", std::span<const std::string>(&manifest.deck, 1), {});
-  put_parameters(file, manifest.parameters);
-  put_shards(file, manifest.shards);
-  file.close();
+  structure.set_attribute("/", "format_version", format_version);
+  structure.write("/deck", std::span<const std::string>(&manifest.deck, 1), {});
+  put_parameters(structure, manifest.parameters);
+  put_shards(structure, manifest.shards);
+  OutputFile file(path);
+  structure.write_to(file);
 
   // The header goes in last: until then the file does not count as a manifest.
   const std::string bytes = load_file(path);
-  std::fstream stream(path, std::ios::in | std::ios::out | std::ios::binary);
-  stream << header_of(digest_behind_header(bytes), bytes.size()) << std::flush;
-  KZERO_REQUIRE(stream.good(), ExitCode::files, "{}: writing failed", path.string());
-  stream.close();
-  sync_to_disk(path);
+  const std::string header = header_of(digest_behind_header(bytes), bytes.size());
+  file.write(0, std::as_bytes(std::span(header)));
+  file.sync();
+  file.close();
   read_manifest(folder);
 }
 

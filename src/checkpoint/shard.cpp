@@ -11,16 +11,17 @@ namespace {
 
 namespace fs = std::filesystem;
 
-void write_piece(Hdf5File& file, const Piece& piece, const Parameter& parameter,
-                 StoredPiece& record) {
+void write_piece(Hdf5File& structure, const OutputFile& file, const Piece& piece,
+                 const Parameter& parameter, StoredPiece& record) {
   const std::array<const StoredPiece*, 1> parts{&record};
-  describe_parameter(file, parameter, parts);
+  describe_parameter(structure, parameter, parts);
   const auto states = piece.states();
   for (std::size_t s = 0; s < states.size(); ++s) {
     const std::string dataset = piece.parameter + "/" + state_names[s];
-    file.write(dataset, std::span<const float>(states[s]), {elements_of(record.runs)});
-    describe_state(file, dataset, s, parts);
-    record.offsets[s] = file.offset_of(dataset);
+    structure.reserve(dataset, elements_of(record.runs));
+    describe_state(structure, dataset, s, parts);
+    record.offsets[s] = structure.offset_of(dataset);
+    file.write(record.offsets[s], std::as_bytes(states[s]));
   }
 }
 
@@ -33,7 +34,8 @@ LocalPart write_shard(const fs::path& folder, const std::string& name,
   LocalPart part{{.file = name}};
   const fs::path path = folder / name;
   const Positions positions = positions_of(parameters);
-  Hdf5File file = Hdf5File::create(path, 0);
+  OutputFile file(path);
+  Hdf5File structure = Hdf5File::create(path, 0);
   Index unsynced = 0;
   for (const Piece& piece : mine) {
     // The disk writes the last pieces while this one's checksums are taken.
@@ -44,12 +46,12 @@ LocalPart write_shard(const fs::path& folder, const std::string& name,
     Prepared prepared = prepare(std::span(&piece, 1), positions);
     part.parameter_hash += prepared.parameter_hash;
     for (StoredPiece& record : prepared.records) {
-      write_piece(file, piece, parameters[record.parameter], record);
+      write_piece(structure, file, piece, parameters[record.parameter], record);
       unsynced += elements_of(record.runs) * state_count * static_cast<Index>(sizeof(float));
       part.shard.pieces.push_back(std::move(record));
     }
   }
-  file.close();
+  structure.write_to(file);
 
   // Read back while the disk is busy with it.
   begin_sync(path);
@@ -57,7 +59,8 @@ LocalPart write_shard(const fs::path& folder, const std::string& name,
   part.shard.bytes = written.bytes();
   part.shard.structure = structure_of(written, part.shard);
   require_undamaged(written, path, parameters, part.shard.pieces);
-  sync_to_disk(path);
+  file.sync();
+  file.close();
   return part;
 }
 

@@ -1,5 +1,7 @@
 #include "checkpoint/shared_file.hpp"
 
+#include <utility>
+
 #include "base/error.hpp"
 
 namespace kzero::checkpoint {
@@ -13,6 +15,12 @@ SharedFile::SharedFile(const grid::Group& group, const std::filesystem::path& pa
 
 SharedFile::~SharedFile() {
   if (file_ != MPI_FILE_NULL) MPI_File_close(&file_);
+}
+
+void SharedFile::close() {
+  MPI_File file = std::exchange(file_, MPI_FILE_NULL);  // a failed closing leaves nothing to close
+  keep(MPI_File_close(&file), "cannot be closed");
+  agree();
 }
 
 void SharedFile::write(Index offset, std::span<const float> values) {
@@ -29,7 +37,10 @@ void SharedFile::keep(int result, const char* what) {
   char reason[MPI_MAX_ERROR_STRING];
   int length = 0;
   MPI_Error_string(result, reason, &length);
-  problem_ = fmt::format("{}: {} ({})", path_, what, std::string(reason, length));
+  // MPICH says most in the last of several lines.
+  std::string text(reason, length);
+  while (text.ends_with('\n')) text.pop_back();
+  problem_ = fmt::format("{}: {} ({})", path_, what, text.substr(text.rfind('\n') + 1));
 }
 
 }  // namespace kzero::checkpoint

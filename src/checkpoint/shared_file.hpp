@@ -19,21 +19,22 @@ class SharedFile {
   /// Opens an existing file. Throws the same Error(files) on every rank. Collective over `group`,
   /// which must outlive the object.
   SharedFile(const grid::Group& group, const std::filesystem::path& path);
-  /// Collective over the group.
+  /// Collective over the group, unless close() was called.
   ~SharedFile();
   SharedFile(const SharedFile&) = delete;
   SharedFile& operator=(const SharedFile&) = delete;
 
   /// Writes the values at a place in the file, less than 2 GiB; none are allowed. Keeps what goes
-  /// wrong for agree(), so that the other ranks' calls find their partner. Collective over the
+  /// wrong for close(), so that the other ranks' calls find their partner. Collective over the
   /// group.
   void write(Index offset, std::span<const float> values);
 
-  /// Throws the same Error(files) on every rank if a write failed on any. Collective over the
-  /// group.
-  void agree() const;
+  /// Throws the same Error(files) on every rank if a write or the closing failed on any. Collective
+  /// over the group.
+  void close();
 
  private:
+  void agree() const;
   void keep(int result, const char* what);
 
   const grid::Group& group_;

@@ -24,24 +24,27 @@ void lay_out(const fs::path& path, const std::vector<Parameter>& parameters,
              std::vector<StoredPiece>& pieces) {
   std::map<Index, std::vector<StoredPiece*>> parts;
   for (StoredPiece& piece : pieces) parts[piece.parameter].push_back(&piece);
-  Hdf5File file = Hdf5File::create(path, 0);
+  OutputFile file(path);
+  Hdf5File structure = Hdf5File::create(path, 0);
   for (const auto& [position, own] : parts) {
     const std::vector<const StoredPiece*> all(own.begin(), own.end());
     Index elements = 0;
     for (const StoredPiece* part : all) elements += elements_of(part->runs);
     const std::string& name = parameters[position].name;
-    describe_parameter(file, parameters[position], all);
+    describe_parameter(structure, parameters[position], all);
     for (std::size_t s = 0; s < state_count; ++s) {
       const std::string dataset = name + "/" + state_names[s];
-      file.reserve(dataset, elements);
-      describe_state(file, dataset, s, all);
-      Index offset = file.offset_of(dataset);
+      structure.reserve(dataset, elements);
+      describe_state(structure, dataset, s, all);
+      Index offset = structure.offset_of(dataset);
       for (StoredPiece* part : own) {
         part->offsets[s] = offset;
         offset += elements_of(part->runs) * static_cast<Index>(sizeof(float));
       }
     }
   }
+  // No rank is to find the disk full while others wait for it.
+  file.allocate(structure.write_to(file));
   file.close();
 }
 
@@ -129,7 +132,7 @@ LocalPart write_shared_shard(const grid::Group& group, const fs::path& folder,
       begin_sync(path);
       unsynced = 0;
     }
-    file.agree();
+    file.close();
   }
   grid::together(group, [&] {
     begin_sync(path);

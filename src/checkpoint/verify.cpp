@@ -81,16 +81,7 @@ std::span<const StoredPiece> pieces_of(const Shard& shard, Slice slice) {
 }  // namespace
 
 std::uint64_t structure_of(const InputFile& file, const Shard& shard) {
-  std::vector<Region> taken = regions_of(shard);
-  std::ranges::sort(taken, {}, &Region::offset);
-  std::vector<Region> gaps;
-  Index at = 0;
-  for (const Region& region : taken) {
-    if (region.offset > at) gaps.push_back({at, region.offset - at});
-    at = std::max(at, region.offset + region.bytes);
-  }
-  if (const Index bytes = file.bytes(); bytes > at) gaps.push_back({at, bytes - at});
-  return file.checksum(gaps);
+  return file.checksum(gaps_between(regions_of(shard), file.bytes()));
 }
 
 std::vector<std::string> damage_of(const InputFile& file, const std::filesystem::path& path,
