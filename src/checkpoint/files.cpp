@@ -42,6 +42,11 @@ void sync(int id, const std::string& path) {
   require(uninterrupted([&] { return ::fsync(id); }) == 0, path, "cannot be written to the disk");
 }
 
+std::filesystem::path folder_of(const std::filesystem::path& path) {
+  const auto folder = path.parent_path();
+  return folder.empty() ? "." : folder;
+}
+
 /// A file or folder that was written before, open to be synced.
 struct OpenForSync {
   explicit OpenForSync(const std::string& path) : id(open_file(path, O_RDONLY)) {}
@@ -64,13 +69,25 @@ void begin_sync(const std::filesystem::path& path) {
   ::sync_file_range(opened.id, 0, 0, SYNC_FILE_RANGE_WRITE);  // only saves time, so it may fail
 }
 
+void create_folders_durably(const std::filesystem::path& path) {
+  if (path.filename().empty() && path.has_relative_path()) {
+    return create_folders_durably(path.parent_path());  // "name/"
+  }
+  std::error_code error;
+  if (std::filesystem::is_directory(path, error)) return;
+  create_folders_durably(folder_of(path));
+  std::filesystem::create_directory(path, error);  // another process may be faster
+  KZERO_REQUIRE(!error, ExitCode::files, "{}: cannot be created ({})", path.string(),
+                error.message());
+  sync_to_disk(folder_of(path));
+}
+
 void rename_durably(const std::filesystem::path& from, const std::filesystem::path& to) {
   std::error_code error;
   std::filesystem::rename(from, to, error);
   KZERO_REQUIRE(!error, ExitCode::files, "{}: cannot be renamed to {} ({})", from.string(),
                 to.filename().string(), error.message());
-  const auto folder = to.parent_path();
-  sync_to_disk(folder.empty() ? "." : folder);
+  sync_to_disk(folder_of(to));
 }
 
 void write_durably(const std::filesystem::path& path, std::string_view bytes) {

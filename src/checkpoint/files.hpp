@@ -18,6 +18,10 @@ namespace kzero::checkpoint {
 /// Waits until the file or folder is on the disk.
 void sync_to_disk(const std::filesystem::path& path);
 
+/// Makes the folder and those above it that are missing, and waits until each is known in the one
+/// above.
+void create_folders_durably(const std::filesystem::path& path);
+
 /// What is worth a call of begin_sync().
 inline constexpr Index sync_bytes = Index{8} << 20;
 

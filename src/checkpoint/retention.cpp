@@ -97,7 +97,11 @@ std::vector<fs::path> candidates(const fs::path& folder) {
 }
 
 void remove_stale(const fs::path& folder) {
-  for (const Entry& entry : entries_of(folder)) {
+  const std::vector<Entry> entries = entries_of(folder);
+  const bool stale = std::ranges::any_of(entries, [](const Entry& e) { return !e.suffix.empty(); });
+  // Whoever gave them these names may have died before they were safe.
+  if (stale) sync_to_disk(folder);
+  for (const Entry& entry : entries) {
     if (entry.suffix == partial_suffix) remove_tree(entry.path);
     if (entry.suffix != replaced_suffix) continue;
     const fs::path plain = folder / folder_name(entry.step);

@@ -29,9 +29,7 @@ void begin(const grid::Group& world, const fs::path& folder, Index step) {
     if (!world.is_root()) return;
     const fs::path partial = partial_of(folder, step);
     std::error_code error;
-    fs::create_directories(folder, error);
-    KZERO_REQUIRE(!error, ExitCode::files, "{}: the folder of checkpoints cannot be created ({})",
-                  folder.string(), error.message());
+    create_folders_durably(folder);
     remove_stale(folder);
     fs::create_directory(partial, error);
     KZERO_REQUIRE(!error, ExitCode::files, "{}: cannot be created ({})", partial.string(),

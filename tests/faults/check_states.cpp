@@ -1,0 +1,67 @@
+// Where would a restart begin? Reads folders of checkpoints from standard input, one a line, and
+// answers each with
+//     NAME\tNAME AFTER TIDYING\tPROBLEM
+// : the checkpoint that the search finds, the one that it finds once what interrupted writes left
+// is removed, both "-" for none, and the first message of the searches.
+#include <fmt/ranges.h>
+#include <mpi.h>
+
+#include <iostream>
+#include <string>
+
+#include "base/error.hpp"
+#include "checkpoint/inspect.hpp"
+#include "checkpoint/retention.hpp"
+#include "checkpoint/search.hpp"
+#include "grid/group.hpp"
+
+namespace {
+
+using namespace kzero;
+
+std::string name_of(const std::optional<checkpoint::Found>& found) {
+  return found ? found->path.filename().string() : "-";
+}
+
+bool is_sound(const std::filesystem::path& path) {
+  try {
+    return checkpoint::verify(path).empty();
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+std::string answer(const grid::Group& alone, const std::string& folder) {
+  std::vector<std::string> problems;
+  std::string before = "-";
+  std::string after = "-";
+  std::vector<std::string> damaged;
+  try {
+    for (const std::filesystem::path& path : checkpoint::candidates(folder)) {
+      if (path.has_extension() || is_sound(path)) continue;
+      damaged.push_back(path.filename().string());
+    }
+    before = name_of(checkpoint::newest(alone, folder, problems));
+    if (std::filesystem::exists(folder)) checkpoint::remove_stale(folder);
+    after = name_of(checkpoint::newest(alone, folder, problems));
+  } catch (const Error& error) {
+    problems.emplace_back(error.what());
+  }
+  return fmt::format("{}\t{}\t{}\t{}", before, after, problems.empty() ? "" : problems.front(),
+                     fmt::join(damaged, ","));
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  MPI_Init(&argc, &argv);
+  {
+    MPI_Comm own = MPI_COMM_NULL;
+    MPI_Comm_dup(MPI_COMM_SELF, &own);
+    const grid::Group alone(own, "alone");
+    for (std::string folder; std::getline(std::cin, folder);) {
+      std::cout << answer(alone, folder) << std::endl;
+    }
+  }
+  MPI_Finalize();
+}
