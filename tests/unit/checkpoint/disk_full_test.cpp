@@ -1,6 +1,7 @@
 // A disk that takes no more: an Error on every rank, no half checkpoint, the earlier ones
 // untouched.
 #include <sys/mount.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -136,6 +137,33 @@ TEST_F(DiskFull, OfASmallFileSystem) {
   EXPECT_EQ(found ? found->manifest.step : 0, saved);
   EXPECT_TRUE(problems.empty()) << all_of(problems);
   world.barrier();
+}
+
+/// The largest file that this process may write, while it lives.
+class FileSizeLimit {
+ public:
+  explicit FileSizeLimit(rlim_t bytes) {
+    getrlimit(RLIMIT_FSIZE, &before_);
+    const rlimit limit{bytes, before_.rlim_max};
+    setrlimit(RLIMIT_FSIZE, &limit);
+  }
+  ~FileSizeLimit() { setrlimit(RLIMIT_FSIZE, &before_); }
+  FileSizeLimit(const FileSizeLimit&) = delete;
+  FileSizeLimit& operator=(const FileSizeLimit&) = delete;
+
+ private:
+  rlimit before_{};
+};
+
+TEST_F(DiskFull, AFileBeyondTheLimitOfTheProcessIsRefusedBeforeItIsWritten) {
+  save(world, folder, 10, 0);
+  const std::string text = error_of(ExitCode::files, [&] {
+    const FileSizeLimit limit(70000);
+    save(world, folder, 20, 0);
+  });
+  EXPECT_TRUE(contains(text, "step_00000020.partial/shard_00000.h5")) << text;
+  EXPECT_TRUE(contains(text, "files of 70000 bytes at most (ulimit -f)")) << text;
+  EXPECT_EQ(search()->manifest.step, 10);
 }
 
 TEST_F(DiskFull, AFolderThatCannotBeMadeIsNamed) {
