@@ -48,7 +48,7 @@ std::string packed(const ProblemList& problems) {
 
 void unpack(const std::string& bytes, ProblemList& problems) {
   const auto next = [&](std::size_t& at) {
-    const std::string text = bytes.c_str() + at;
+    std::string text = bytes.c_str() + at;
     at += text.size() + 1;
     return text;
   };

@@ -1,16 +1,37 @@
 #include "train/failure.hpp"
 
 #include <fmt/format.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
+#include <chrono>
 #include <exception>
 #include <iostream>
 #include <new>
+#include <thread>
 
 #include "grid/process_grid.hpp"
 #include "runtime/host_name.hpp"
 #include "runtime/launch.hpp"
 
 namespace kzero::train {
+
+namespace {
+
+/// A launcher that learns of an abort drops what it has not read from the ranks' pipes: half of the
+/// messages were lost. Waits until all is read, but two seconds at most.
+void wait_until_read(int descriptor) {
+  using std::chrono::milliseconds;
+  struct stat status {};
+  if (::fstat(descriptor, &status) != 0 || !S_ISFIFO(status.st_mode)) return;
+  for (int i = 0, unread = 1; i < 200 && unread > 0; ++i) {
+    if (::ioctl(descriptor, FIONREAD, &unread) != 0) return;
+    if (unread > 0) std::this_thread::sleep_for(milliseconds(10));
+  }
+}
+
+}  // namespace
 
 Failure current_failure() {
   try {
@@ -31,6 +52,7 @@ void end_launch(const Failure& failure) {
   const std::string place =
       rank ? fmt::format("rank {} on {}: ", *rank, runtime::host_name()) : std::string();
   std::cerr << fmt::format("kzero: {}{}\n", place, failure.text) << std::flush;
+  wait_until_read(STDERR_FILENO);
   grid::abort_launch(static_cast<int>(failure.code));
 }
 
