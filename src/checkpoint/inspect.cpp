@@ -5,6 +5,7 @@
 #include "base/bytes.hpp"
 #include "base/checksum.hpp"
 #include "base/error.hpp"
+#include "base/printable.hpp"
 #include "checkpoint/manifest.hpp"
 #include "checkpoint/retention.hpp"
 #include "checkpoint/verify.hpp"
@@ -37,18 +38,19 @@ std::string describe_manifest(const fs::path& path, const Manifest& m) {
       "embeddings\n"
       "parameters  {} in {} tensors, each with two moments; hash {}\n"
       "shards      {} with {}\n",
-      path.string(), format_version, m.kzero_version, m.git_hash, m.step, m.samples, m.tokens,
-      m.skipped_steps, m.data_ranks, m.tensor_ranks, m.stage, m.precision, m.loss_scale,
-      m.model.layers, m.model.hidden, m.model.heads, m.model.sequence, m.model.vocab,
-      m.model.feed_forward, m.model.tied_embeddings != 0 ? "tied" : "untied", elements,
-      m.parameters.size(), format_checksum(m.parameter_hash), m.shards.size(), format_bytes(bytes));
+      printable(path.string()), format_version, printable(m.kzero_version), printable(m.git_hash),
+      m.step, m.samples, m.tokens, m.skipped_steps, m.data_ranks, m.tensor_ranks, m.stage,
+      printable(m.precision), m.loss_scale, m.model.layers, m.model.hidden, m.model.heads,
+      m.model.sequence, m.model.vocab, m.model.feed_forward,
+      m.model.tied_embeddings != 0 ? "tied" : "untied", elements, m.parameters.size(),
+      format_checksum(m.parameter_hash), m.shards.size(), format_bytes(bytes));
   for (const Shard& shard : m.shards) {
-    text += fmt::format("  {}  {} bytes, {} tensors or parts\n", shard.file, shard.bytes,
+    text += fmt::format("  {}  {} bytes, {} tensors or parts\n", printable(shard.file), shard.bytes,
                         shard.pieces.size());
   }
   text += "tensors\n";
   for (const Parameter& p : m.parameters) {
-    text += fmt::format("  {} [{}]\n", p.name, fmt::join(p.shape, ", "));
+    text += fmt::format("  {} [{}]\n", printable(p.name), fmt::join(p.shape, ", "));
   }
   return text;
 }
@@ -61,7 +63,7 @@ std::string describe(const fs::path& path) {
     try {
       return problems + describe_manifest(candidate, read_manifest(candidate));
     } catch (const Error& error) {
-      problems += fmt::format("passed over: {}\n", error.what());
+      problems += fmt::format("passed over: {}\n", printable_lines(error.what()));
     }
   }
   fail(ExitCode::files, "{}: holds no readable checkpoint\n{}", path.string(), problems);

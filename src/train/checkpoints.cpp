@@ -4,6 +4,7 @@
 
 #include <iostream>
 
+#include "base/printable.hpp"
 #include "checkpoint/reader.hpp"
 #include "grid/agreement.hpp"
 #include "runtime/wall_time.hpp"
@@ -16,7 +17,8 @@ using runtime::seconds_since;
 namespace {
 
 void print_problems(const std::vector<std::string>& problems) {
-  for (const std::string& problem : problems) std::cerr << "kzero: " << problem << '\n';
+  for (const std::string& problem : problems)
+    std::cerr << "kzero: " << printable_lines(problem) << '\n';
 }
 
 }  // namespace
@@ -40,7 +42,7 @@ std::optional<checkpoint::Found> Checkpoints::newest(
   auto found = checkpoint::newest(grid_.world(), deck.folder, problems, wanted);
   if (grid_.world().is_root() && !(deck.strict && found)) {
     for (const std::string& problem : problems)
-      std::cerr << "kzero: passed over: " << problem << '\n';
+      std::cerr << "kzero: passed over: " << printable_lines(problem) << '\n';
   }
   grid::together(grid_.world(), [&] {
     KZERO_REQUIRE(
@@ -89,8 +91,9 @@ std::optional<Index> Checkpoints::resume() {
   engine_.loaded();
   checkpoint::require_saved_values(grid_.world(), *found, engine_.owned_pieces());
   engine_.scaler().restore(m.loss_scale, m.scale_good_steps, m.skipped_steps, m.skipped_in_row);
-  console_.note("resumed from " + found->path.string());
-  for (const std::string& change : deck_changes(m.deck, request_.deck)) console_.note(change);
+  console_.note("resumed from " + printable(found->path.string()));
+  for (const std::string& change : deck_changes(m.deck, request_.deck))
+    console_.note(printable(change));
   saved_step_ = m.step;
   load_seconds_ = seconds_since(begin);
   return m.step;

@@ -11,6 +11,7 @@
 #include <new>
 #include <thread>
 
+#include "base/printable.hpp"
 #include "grid/process_grid.hpp"
 #include "runtime/host_name.hpp"
 #include "runtime/launch.hpp"
@@ -51,7 +52,7 @@ void end_launch(const Failure& failure) {
   const auto rank = runtime::launch_rank();
   const std::string place =
       rank ? fmt::format("rank {} on {}: ", *rank, runtime::host_name()) : std::string();
-  std::cerr << fmt::format("kzero: {}{}\n", place, failure.text) << std::flush;
+  std::cerr << fmt::format("kzero: {}{}\n", place, printable_lines(failure.text)) << std::flush;
   wait_until_read(STDERR_FILENO);
   grid::abort_launch(static_cast<int>(failure.code));
 }

@@ -1,0 +1,29 @@
+// What a person sees of a checkpoint is the checkpoint's, but it cannot command the terminal.
+#include "checkpoint/inspect.hpp"
+
+#include "unit/checkpoint/support.hpp"
+
+namespace kzero::checkpoint {
+
+namespace {
+
+class Inspect : public CheckpointTest {};
+
+TEST_F(Inspect, NamesAndTextsAreShownWithoutControlCharacters) {
+  std::vector<float> values(6);
+  Manifest manifest;
+  manifest.precision = "fp32\x1b[31m";
+  manifest.parameters = {{"a\x1b[2J\nshards 0", {2, 3}}};
+  std::vector<Piece> pieces;
+  if (world.is_root())
+    pieces.push_back({manifest.parameters[0].name, {{0, 6}}, values, values, values});
+  write(world, folder, manifest, pieces, 0);
+  const std::string text = describe(folder);
+  EXPECT_EQ(text.find('\x1b'), std::string::npos);
+  EXPECT_NE(text.find("fp32\\x1b[31m"), std::string::npos) << text;
+  EXPECT_NE(text.find("  a\\x1b[2J\\nshards 0 [2, 3]\n"), std::string::npos) << text;
+}
+
+}  // namespace
+
+}  // namespace kzero::checkpoint
