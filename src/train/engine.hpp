@@ -30,8 +30,8 @@ class Engine {
   virtual const Blueprint& blueprint() const = 0;
   virtual const memory::Bytes& planned() const = 0;
 
-  /// Parameters from the deck's seed, or from `values` where given; moments zero. Collective over
-  /// all ranks of the grid.
+  /// Parameters from the deck's seed, or from `values` where given; moments zero. What `values`
+  /// throws on one rank all ranks throw. Collective over all ranks of the grid.
   virtual void initialise(const InitialValues& values) = 0;
 
   /// The parts of master weights and moments that this rank writes to a checkpoint: each element on

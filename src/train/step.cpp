@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "base/wait.hpp"
+#include "grid/agreement.hpp"
 #include "kernels/initialize.hpp"
 #include "kernels/reduction.hpp"
 #include "kernels/row_sums.hpp"
@@ -80,7 +81,9 @@ std::vector<UnitState> TypedEngine<T>::states() const {
 
 template <class T>
 void TypedEngine<T>::initialise(const InitialValues& values) {
-  set_first_values(buffers_.model.exec(), config_.train.seed, states_, values);
+  grid::together(grid_.world(), [&] {
+    set_first_values(buffers_.model.exec(), config_.train.seed, states_, values);
+  });
   parameters_from_master();
 }
 

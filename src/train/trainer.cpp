@@ -168,7 +168,7 @@ void Run::require_memory(const Machine& machine) const {
 
 Index Run::begin() {
   if (const auto step = checkpoints_->resume()) return *step;
-  grid::together(grid_.world(), [&] { engine_->initialise(inputs_.initial); });
+  engine_->initialise(inputs_.initial);
   return 0;
 }
 
