@@ -3,9 +3,11 @@
 #include <CLI/CLI.hpp>
 #include <functional>
 #include <iostream>
+#include <sstream>
 
 #include "app/commands.hpp"
 #include "app/plan_command.hpp"
+#include "base/printable.hpp"
 #include "base/version.hpp"
 #include "grid/group.hpp"
 #include "runtime/launch.hpp"
@@ -18,7 +20,8 @@ namespace {
 
 /// All ranks fail alike: rank 0 speaks, and each ends in order.
 ExitCode fail_together(const Error& error) {
-  if (runtime::launch_rank().value_or(0) == 0) std::cerr << "kzero: " << error.what() << std::endl;
+  if (runtime::launch_rank().value_or(0) == 0)
+    std::cerr << "kzero: " << printable_lines(error.what()) << std::endl;
   return error.code();
 }
 
@@ -43,6 +46,26 @@ CLI::App* add_check(CLI::App& cli, DeckArguments& deck, CheckOptions& options) {
   command->add_flag_callback(
       "--files", [&options] { options.scope = CheckScope::deck_and_files; },
       "also read the data and the initial weights, and try the places that a run writes to");
+  return command;
+}
+
+CLI::App* add_convert(CLI::App& cli, std::string& from, std::string& to, DeckArguments& deck) {
+  CLI::App* command =
+      cli.add_subcommand("convert", "turn a checkpoint into Hugging Face GPT-2 weights, or back");
+  command
+      ->add_option("from", from,
+                   "a checkpoint; with --deck weights: a folder, a safetensors file, or the index "
+                   "of a set of them")
+      ->required();
+  command
+      ->add_option("to", to,
+                   "a folder, made if missing, or a .safetensors file; with --deck a folder of "
+                   "checkpoints")
+      ->required();
+  CLI::Option* deck_option =
+      command->add_option("--deck", deck.file, "the deck of the model that the weights are of");
+  command->add_option("--set", deck.overrides, "key=value: replaces a key of the deck")
+      ->needs(deck_option);
   return command;
 }
 
@@ -104,14 +127,7 @@ ExitCode main(int argc, char** argv) {
     chosen = [&] { return inspect(from, verify ? InspectMode::verify : InspectMode::describe); };
   });
 
-  CLI::App* converting =
-      cli.add_subcommand("convert", "turn a checkpoint into a Hugging Face GPT-2 file, or back");
-  converting->add_option("from", from, "a checkpoint; with --deck a safetensors file")->required();
-  converting->add_option("to", to, "a safetensors file; with --deck a folder of checkpoints")
-      ->required();
-  converting->add_option("--deck", deck.file,
-                         "the deck of the model that the safetensors file holds");
-  converting->add_option("--set", deck.overrides, "key=value: replaces a key of the deck");
+  CLI::App* converting = add_convert(cli, from, to, deck);
   converting->callback([&] { chosen = [&] { return convert(from, to, deck); }; });
 
   try {
@@ -119,7 +135,10 @@ ExitCode main(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     if (runtime::launch_rank().value_or(0) != 0)
       return error.get_exit_code() == 0 ? ExitCode::done : ExitCode::usage;
-    return cli.exit(error) == 0 ? ExitCode::done : ExitCode::usage;
+    std::ostringstream mistake;
+    const int code = cli.exit(error, std::cout, mistake);
+    std::cerr << printable_lines(mistake.str());
+    return code == 0 ? ExitCode::done : ExitCode::usage;
   }
   return guarded(chosen);
 }

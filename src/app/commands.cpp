@@ -4,8 +4,10 @@
 
 #include "app/deck_file.hpp"
 #include "app/file_check.hpp"
+#include "base/printable.hpp"
 #include "checkpoint/inspect.hpp"
 #include "convert/gpt2.hpp"
+#include "convert/gpt2_export.hpp"
 #include "deck/reader.hpp"
 #include "deck/writer.hpp"
 #include "grid/agreement.hpp"
@@ -45,6 +47,10 @@ Index threads_of(const DeckArguments& arguments) {
   }
 }
 
+void print_note(const std::string& note) {
+  if (!note.empty()) std::cout << "note        " << note << '\n';
+}
+
 /// What the command line asks for. Collective over the launch.
 train::RunRequest request_of(const DeckArguments& arguments, const runtime::Session& session) {
   const grid::Group world = grid::world_group();
@@ -56,6 +62,31 @@ train::RunRequest request_of(const DeckArguments& arguments, const runtime::Sess
     return check_files(config, session, ranks);
   };
   return request;
+}
+
+void export_checkpoint(const grid::Group& world, const std::string& from, const std::string& to) {
+  KZERO_REQUIRE(!from.ends_with(".safetensors"), ExitCode::usage,
+                "{}: a safetensors file becomes a checkpoint with --deck DECK", from);
+  const convert::ExportTarget target = convert::export_target(to);
+  std::vector<std::string> problems;
+  const checkpoint::Found found = checkpoint::open(world, from, problems);
+  for (const std::string& problem : problems)
+    std::cerr << "kzero: passed over: " << printable_lines(problem) << '\n';
+  convert::export_gpt2(found, target);
+  std::cout << printable(
+                   fmt::format("wrote {} and {}", target.weights.string(), target.config.string()))
+            << '\n';
+}
+
+void import_weights(const grid::Group& world, const std::string& from, const std::string& to,
+                    const DeckArguments& arguments) {
+  const deck::Config config = read_deck(world, arguments, deck::Purpose::plan);
+  checkpoint::Manifest manifest;
+  manifest.deck = deck::resolved(config);
+  manifest.model = checkpoint::shape_of(config.model);
+  manifest.precision = name_of(config.train.precision);
+  print_note(convert::import_gpt2(world, from, model::gpt_table(config.model), to, manifest));
+  std::cout << "wrote " << printable(to) << '\n';
 }
 
 }  // namespace
@@ -75,10 +106,12 @@ ExitCode check(const DeckArguments& arguments, const CheckOptions& options) {
     const train::RunInputs inputs = check_files(config, Inspection{}, problems);
     problems.throw_if_any(ExitCode::files);
     std::cout << metrics::data_lines(train::summary_of(config, inputs.dataset)) << '\n';
+    print_note(inputs.initial_note);
     for (const std::string& line : train::data_warnings(config, inputs.dataset))
       std::cout << line << '\n';
   }
-  std::cout << arguments.file << ": no errors" << (with_files ? ", nor in its files\n" : "\n");
+  std::cout << printable(arguments.file) << ": no errors"
+            << (with_files ? ", nor in its files\n" : "\n");
   return ExitCode::done;
 }
 
@@ -92,7 +125,7 @@ ExitCode inspect(const std::string& path, InspectMode mode) {
   std::cout << checkpoint::describe(path);
   if (mode == InspectMode::describe) return ExitCode::done;
   const std::vector<std::string> problems = checkpoint::verify(path);
-  for (const std::string& problem : problems) std::cerr << problem << '\n';
+  for (const std::string& problem : problems) std::cerr << printable_lines(problem) << '\n';
   if (problems.empty()) std::cout << "every checksum agrees\n";
   return problems.empty() ? ExitCode::done : ExitCode::files;
 }
@@ -105,20 +138,10 @@ ExitCode convert(const std::string& from, const std::string& to, const DeckArgum
                   world.size());
   });
   if (arguments.file.empty()) {
-    std::vector<std::string> problems;
-    const checkpoint::Found found = checkpoint::open(world, from, problems);
-    for (const std::string& problem : problems)
-      std::cerr << "kzero: passed over: " << problem << '\n';
-    convert::export_gpt2(found, to);
+    export_checkpoint(world, from, to);
   } else {
-    const deck::Config config = read_deck(world, arguments, deck::Purpose::plan);
-    checkpoint::Manifest manifest;
-    manifest.deck = deck::resolved(config);
-    manifest.model = checkpoint::shape_of(config.model);
-    manifest.precision = name_of(config.train.precision);
-    convert::import_gpt2(world, from, model::gpt_table(config.model), to, manifest);
+    import_weights(world, from, to, arguments);
   }
-  std::cout << "wrote " << to << '\n';
   return ExitCode::done;
 }
 

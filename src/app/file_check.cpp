@@ -69,7 +69,8 @@ train::RunInputs check_files(const deck::Config& config, const Inspection& inspe
   if (!config.model.initial.empty()) {
     problems.collect("model.initial", [&] {
       const auto weights = std::make_shared<const convert::Gpt2Weights>(
-          config.model.initial, model::gpt_table(config.model));
+          config.model.initial, checkpoint::shape_of(config.model), model::gpt_table(config.model));
+      inputs.initial_note = weights->note();
       inputs.initial = [weights](const param::ParamSpec& p, const checkpoint::Range& range,
                                  std::span<float> values) {
         weights->load_range(p.name, range, values);

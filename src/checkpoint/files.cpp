@@ -159,7 +159,13 @@ void OutputFile::close() {
 }
 
 InputFile::InputFile(const std::filesystem::path& path)
-    : path_(path.string()), id_(open_file(path_, O_RDONLY)) {}
+    : path_(path.string()), id_(open_file(path_, O_RDONLY | O_NONBLOCK)) {
+  struct stat status {};
+  if (::fstat(id_, &status) == 0 && S_ISREG(status.st_mode)) return;
+  ::close(id_);
+  fail(ExitCode::files, "{}: is {}, not a regular file", path_,
+       S_ISDIR(status.st_mode) ? "a folder" : "a pipe, a device or a socket");
+}
 
 InputFile::~InputFile() { ::close(id_); }
 

@@ -73,9 +73,10 @@ class OutputFile {
   int id_;
 };
 
-/// A file that is open for reading at any place.
+/// A regular file that is open for reading at any place.
 class InputFile {
  public:
+  /// Never waits, as opening a pipe would: throws Error(files) for anything but a regular file.
   explicit InputFile(const std::filesystem::path& path);
   ~InputFile();
   InputFile(const InputFile&) = delete;

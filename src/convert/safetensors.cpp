@@ -1,21 +1,15 @@
 #include "convert/safetensors.hpp"
 
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <bit>
-#include <cerrno>
 #include <cstring>
 #include <limits>
-#include <map>
 #include <nlohmann/json.hpp>
 
 #include "base/error.hpp"
 #include "base/float16.hpp"
-#include "checkpoint/files.hpp"
+#include "base/printable.hpp"
+#include "convert/json_file.hpp"
 
 namespace kzero::convert {
 
@@ -25,8 +19,10 @@ static_assert(std::endian::native == std::endian::little, "the format is little-
 
 using Json = nlohmann::json;
 
+constexpr const char* metadata_name = "__metadata__";
 constexpr std::size_t length_bytes = 8;
 constexpr std::uint64_t header_limit = 100'000'000;  // of the format
+constexpr Index chunk_elements = Index{1} << 18;     // widened at once
 
 const std::map<std::string, Index>& bytes_of_dtypes() {
   static const std::map<std::string, Index> table{
@@ -61,97 +57,104 @@ std::vector<Index> counts_of(const Json& entry, const char* key, const std::stri
 }
 
 Tensor tensor_of(const std::string& name, const Json& entry, Index data_begin, Index data_bytes) {
-  demand(entry.is_object(), "tensor {} is not described by an object", name);
+  const std::string shown = printable(name);
+  demand(entry.is_object(), "tensor {} is not described by an object", shown);
   const auto dtype = entry.find("dtype");
-  demand(dtype != entry.end() && dtype->is_string(), "tensor {} has no \"dtype\"", name);
+  demand(dtype != entry.end() && dtype->is_string(), "tensor {} has no \"dtype\"", shown);
   Tensor tensor{.name = name, .dtype = dtype->get<std::string>()};
   const auto known = bytes_of_dtypes().find(tensor.dtype);
-  demand(known != bytes_of_dtypes().end(), "tensor {} is of unknown dtype {}", name, tensor.dtype);
-  tensor.shape = counts_of(entry, "shape", name);
-  const auto offsets = counts_of(entry, "data_offsets", name);
+  demand(known != bytes_of_dtypes().end(), "tensor {} is of unknown dtype {}", shown,
+         printable(tensor.dtype));
+  tensor.shape = counts_of(entry, "shape", shown);
+  const auto offsets = counts_of(entry, "data_offsets", shown);
   demand(offsets.size() == 2 && offsets[0] <= offsets[1],
-         "tensor {}: \"data_offsets\" is not [begin, end]", name);
-  demand(offsets[1] <= data_bytes, "tensor {} ends at byte {} of {} bytes of data", name,
+         "tensor {}: \"data_offsets\" is not [begin, end]", shown);
+  demand(offsets[1] <= data_bytes, "tensor {} ends at byte {} of {} bytes of data", shown,
          offsets[1], data_bytes);
   Index bytes = known->second;
   for (const Index extent : tensor.shape) {
-    demand(!__builtin_mul_overflow(bytes, extent, &bytes), "tensor {} is impossibly large", name);
+    demand(!__builtin_mul_overflow(bytes, extent, &bytes), "tensor {} is impossibly large", shown);
   }
   demand(bytes == offsets[1] - offsets[0], "tensor {} has {} bytes, its shape and dtype need {}",
-         name, offsets[1] - offsets[0], bytes);
+         shown, offsets[1] - offsets[0], bytes);
   tensor.begin = data_begin + offsets[0];
   tensor.end = data_begin + offsets[1];
   return tensor;
+}
+
+std::map<std::string, std::string> metadata_of(const Json& entry) {
+  demand(entry.is_object(), "its {} is not an object", metadata_name);
+  std::map<std::string, std::string> metadata;
+  for (const auto& [key, value] : entry.items()) {
+    demand(value.is_string(), "its {} holds a {} that is not a text", metadata_name,
+           printable(key));
+    metadata[key] = value.get<std::string>();
+  }
+  return metadata;
 }
 
 /// Tensors lie one behind the other without overlap or gap up to the file's end.
 void check_tiling(const std::vector<Tensor>& tensors, Index data_begin, Index file_bytes) {
   Index end = data_begin;
   for (const Tensor& tensor : tensors) {
-    demand(tensor.begin >= end, "tensor {} overlaps the one before it", tensor.name);
+    demand(tensor.begin >= end, "tensor {} overlaps the one before it", printable(tensor.name));
     demand(tensor.begin == end, "there is a gap of {} bytes before tensor {}", tensor.begin - end,
-           tensor.name);
+           printable(tensor.name));
     end = tensor.end;
   }
   demand(end == file_bytes, "{} bytes behind the last tensor belong to none", file_bytes - end);
 }
 
-std::vector<Tensor> parse(std::span<const std::byte> bytes) {
-  demand(bytes.size() >= length_bytes, "it has {} bytes, too few for a header", bytes.size());
+SafetensorsHeader parse(std::span<const std::byte> start, Index file_bytes) {
+  demand(start.size() >= length_bytes, "it has {} bytes, too few for a header", file_bytes);
   std::uint64_t header_bytes = 0;
-  std::memcpy(&header_bytes, bytes.data(), length_bytes);
+  std::memcpy(&header_bytes, start.data(), length_bytes);
   demand(header_bytes <= header_limit, "its header of {} bytes is larger than the format allows",
          header_bytes);
-  demand(header_bytes <= bytes.size() - length_bytes, "its header of {} bytes ends behind the file",
-         header_bytes);
-  const auto* text = reinterpret_cast<const char*>(bytes.data()) + length_bytes;
-  const Json header = Json::parse(text, text + header_bytes, nullptr, false);
-  demand(header.is_object(), "its header is not a JSON object");
   const auto data_begin = static_cast<Index>(length_bytes + header_bytes);
-  const auto file_bytes = static_cast<Index>(bytes.size());
-  std::vector<Tensor> tensors;
-  for (const auto& [name, entry] : header.items()) {
-    if (name == "__metadata__") continue;
-    tensors.push_back(tensor_of(name, entry, data_begin, file_bytes - data_begin));
+  demand(data_begin <= file_bytes, "its header of {} bytes ends behind the file", header_bytes);
+  demand(static_cast<Index>(start.size()) >= data_begin, "it became shorter while it was read");
+  const auto* text = reinterpret_cast<const char*>(start.data()) + length_bytes;
+  const Json json = parse_json({text, static_cast<std::size_t>(header_bytes)});
+  demand(json.is_object(), "its header is not a JSON object");
+  SafetensorsHeader header;
+  for (const auto& [name, entry] : json.items()) {
+    if (name == metadata_name) {
+      header.metadata = metadata_of(entry);
+    } else {
+      header.tensors.push_back(tensor_of(name, entry, data_begin, file_bytes - data_begin));
+    }
   }
-  std::ranges::sort(tensors, [](const Tensor& a, const Tensor& b) {
+  std::ranges::sort(header.tensors, [](const Tensor& a, const Tensor& b) {
     return std::pair(a.begin, a.end) < std::pair(b.begin, b.end);
   });
-  check_tiling(tensors, data_begin, file_bytes);
-  return tensors;
+  check_tiling(header.tensors, data_begin, file_bytes);
+  return header;
+}
+
+/// The length of the header and, if it can be one, the header.
+std::vector<std::byte> read_start(const checkpoint::InputFile& file) {
+  std::vector<std::byte> bytes(std::min<std::size_t>(length_bytes, file.bytes()));
+  bytes.resize(file.read(0, bytes));
+  if (bytes.size() < length_bytes) return bytes;
+  std::uint64_t header_bytes = 0;
+  std::memcpy(&header_bytes, bytes.data(), length_bytes);
+  const auto behind = static_cast<std::uint64_t>(file.bytes()) - length_bytes;
+  if (header_bytes > header_limit || header_bytes > behind) return bytes;
+  bytes.resize(length_bytes + header_bytes);
+  bytes.resize(file.read(0, bytes));
+  return bytes;
 }
 
 template <class T>
-void convert_values(const std::byte* source, std::span<float> values) {
+void widen(std::span<const std::byte> stored, std::span<float> values) {
+  const std::byte* source = stored.data();
   for (float& value : values) {
-    T stored;
-    std::memcpy(&stored, source, sizeof stored);  // the format promises no alignment
-    value = static_cast<float>(stored);
-    source += sizeof stored;
+    T narrow;
+    std::memcpy(&narrow, source, sizeof narrow);
+    value = static_cast<float>(narrow);
+    source += sizeof narrow;
   }
-}
-
-std::span<const std::byte> map_file(const std::filesystem::path& path) {
-  const auto require = [&](bool good) {
-    KZERO_REQUIRE(good, ExitCode::files, "{}: cannot be read ({})", path.string(),
-                  std::strerror(errno));
-  };
-  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  require(file >= 0);
-  struct stat status {};
-  void* address = nullptr;
-  const bool sized = ::fstat(file, &status) == 0;
-  const auto bytes = static_cast<std::size_t>(status.st_size);
-  if (sized && bytes > 0) address = ::mmap(nullptr, bytes, PROT_READ, MAP_PRIVATE, file, 0);
-  const int reason = errno;
-  ::close(file);
-  errno = reason;
-  require(sized && address != MAP_FAILED);
-  return {static_cast<const std::byte*>(address), bytes};
-}
-
-void unmap(std::span<const std::byte> bytes) {
-  if (!bytes.empty()) ::munmap(const_cast<std::byte*>(bytes.data()), bytes.size());
 }
 
 }  // namespace
@@ -162,29 +165,44 @@ Index Tensor::elements() const {
   return product;
 }
 
-std::vector<Tensor> parse_safetensors(std::span<const std::byte> bytes, const std::string& name) {
+SafetensorsHeader parse_safetensors(std::span<const std::byte> start, Index file_bytes,
+                                    const std::string& name) {
   try {
-    return parse(bytes);
+    return parse(start, file_bytes);
   } catch (const Malformed& malformed) {
-    fail(ExitCode::files, "{}: is not a good safetensors file: {}", name, malformed.what);
+    fail(ExitCode::files, "{}: is not a good safetensors file: {}", printable(name),
+         malformed.what);
   }
 }
 
 SafetensorsFile::SafetensorsFile(const std::filesystem::path& path)
-    : path_(path), bytes_(map_file(path)) {
-  try {
-    tensors_ = parse_safetensors(bytes_, path.string());
-  } catch (...) {
-    unmap(bytes_);
-    throw;
-  }
-}
-
-SafetensorsFile::~SafetensorsFile() { unmap(bytes_); }
+    : path_(path),
+      file_(path),
+      header_(parse_safetensors(read_start(file_), file_.bytes(), path.string())) {}
 
 const Tensor* SafetensorsFile::find(const std::string& name) const {
-  const auto found = std::ranges::find(tensors_, name, &Tensor::name);
-  return found == tensors_.end() ? nullptr : &*found;
+  const auto found = std::ranges::find(tensors(), name, &Tensor::name);
+  return found == tensors().end() ? nullptr : &*found;
+}
+
+void SafetensorsFile::read_bytes(Index begin, std::span<std::byte> bytes) const {
+  const Index count = file_.read(begin, bytes);
+  KZERO_REQUIRE(count == static_cast<Index>(bytes.size()), ExitCode::files,
+                "{}: became shorter while it was read", printable(path_.string()));
+}
+
+template <class T>
+void SafetensorsFile::read_widened(Index begin, std::span<float> values) const {
+  constexpr auto most = static_cast<std::size_t>(chunk_elements);
+  std::vector<std::byte> stored(std::min(most, values.size()) * sizeof(T));
+  while (!values.empty()) {
+    const auto chunk = values.first(std::min(most, values.size()));
+    const auto bytes = std::span(stored).first(chunk.size() * sizeof(T));
+    read_bytes(begin, bytes);
+    widen<T>(bytes, chunk);
+    begin += static_cast<Index>(bytes.size());
+    values = values.subspan(chunk.size());
+  }
 }
 
 void SafetensorsFile::read(const Tensor& tensor, checkpoint::Range range,
@@ -193,66 +211,17 @@ void SafetensorsFile::read(const Tensor& tensor, checkpoint::Range range,
                     range.count <= tensor.elements() - range.begin &&
                     range.count == static_cast<Index>(values.size()),
                 ExitCode::other, "internal error: elements [{}, +{}) of {} into {} values",
-                range.begin, range.count, tensor.name, values.size());
-  const std::byte* begin = bytes_.data() + tensor.begin;
+                range.begin, range.count, printable(tensor.name), values.size());
   if (tensor.dtype == "F32") {
-    std::memcpy(values.data(), begin + range.begin * 4, values.size_bytes());
+    read_bytes(tensor.begin + range.begin * 4, std::as_writable_bytes(values));
   } else if (tensor.dtype == "BF16") {
-    convert_values<bf16>(begin + range.begin * 2, values);
+    read_widened<bf16>(tensor.begin + range.begin * 2, values);
   } else if (tensor.dtype == "F16") {
-    convert_values<fp16>(begin + range.begin * 2, values);
+    read_widened<fp16>(tensor.begin + range.begin * 2, values);
   } else {
     fail(ExitCode::files, "{}: tensor {} is of dtype {}; weights have to be F32, F16 or BF16",
-         path_.string(), tensor.name, tensor.dtype);
+         printable(path_.string()), printable(tensor.name), tensor.dtype);
   }
-}
-
-SafetensorsWriter::SafetensorsWriter(const std::filesystem::path& path, const Shapes& tensors)
-    : path_(path), partial_(path.string() + ".partial"), stream_(partial_, std::ios::binary) {
-  Json header{{"__metadata__", {{"format", "pt"}}}};
-  for (const auto& [name, shape] : tensors) {
-    Index elements = 1;
-    for (const Index extent : shape) elements *= extent;
-    const Index begin = elements_left_ * 4;
-    elements_left_ += elements;
-    header[name] = {
-        {"dtype", "F32"}, {"shape", shape}, {"data_offsets", {begin, elements_left_ * 4}}};
-  }
-  std::string text = header.dump();
-  text.resize(round_up(static_cast<Index>(text.size()), length_bytes), ' ');  // aligns the data
-  const std::uint64_t bytes = text.size();
-  stream_.write(reinterpret_cast<const char*>(&bytes), length_bytes);
-  stream_ << text;
-  check(stream_.good());
-}
-
-SafetensorsWriter::~SafetensorsWriter() {
-  std::error_code ignored;
-  stream_.close();
-  std::filesystem::remove(partial_, ignored);
-}
-
-void SafetensorsWriter::check(bool good) const {
-  KZERO_REQUIRE(good, ExitCode::files, "{}: writing failed ({})", partial_.string(),
-                std::strerror(errno));
-}
-
-void SafetensorsWriter::append(std::span<const float> values) {
-  elements_left_ -= static_cast<Index>(values.size());
-  KZERO_REQUIRE(elements_left_ >= 0, ExitCode::other, "internal error: too many values for {}",
-                path_.string());
-  stream_.write(reinterpret_cast<const char*>(values.data()),
-                static_cast<std::streamsize>(values.size_bytes()));
-  check(stream_.good());
-}
-
-void SafetensorsWriter::finish() {
-  KZERO_REQUIRE(elements_left_ == 0, ExitCode::other, "internal error: {} values are missing in {}",
-                elements_left_, path_.string());
-  stream_.close();
-  check(stream_.good());
-  checkpoint::sync_to_disk(partial_);
-  checkpoint::rename_durably(partial_, path_);
 }
 
 }  // namespace kzero::convert

@@ -1,16 +1,16 @@
 // Safetensors files: eight bytes of header length, a JSON header with dtype, shape and place of
 // each tensor, then the tensors. Reads any file that keeps the format's rules and refuses all
-// others; writes float32. Knows no model. https://github.com/huggingface/safetensors#format
+// others. Knows no model. https://github.com/huggingface/safetensors#format
 #pragma once
 
 #include <cstddef>
 #include <filesystem>
-#include <fstream>
+#include <map>
 #include <span>
 #include <string>
-#include <utility>
 #include <vector>
 
+#include "checkpoint/files.hpp"
 #include "checkpoint/piece.hpp"
 
 namespace kzero::convert {
@@ -25,58 +25,42 @@ struct Tensor {
   Index elements() const;
 };
 
-/// The tensors of a file's bytes, in the order in which they lie. Throws Error(files) with `name`
-/// and the broken rule for bytes that are no safetensors file; never reads outside of `bytes`.
-std::vector<Tensor> parse_safetensors(std::span<const std::byte> bytes, const std::string& name);
+/// What the first bytes of a file say.
+struct SafetensorsHeader {
+  std::vector<Tensor> tensors;  // in the order in which they lie
+  std::map<std::string, std::string> metadata;
+};
 
-/// A memory-mapped file.
+/// From the first bytes of a file, up to the end of its header or further, and the file's size.
+/// Throws Error(files) with `name` and the broken rule for bytes that do not begin a safetensors
+/// file; never reads outside of `start`.
+SafetensorsHeader parse_safetensors(std::span<const std::byte> start, Index file_bytes,
+                                    const std::string& name);
+
+/// A file that is open for reading; only its header is in memory.
 class SafetensorsFile {
  public:
-  /// Throws Error(files) if it cannot be read or breaks the format's rules.
+  /// Throws Error(files) if it cannot be read, is not a regular file or breaks the format's rules.
   explicit SafetensorsFile(const std::filesystem::path& path);
-  ~SafetensorsFile();
-  SafetensorsFile(const SafetensorsFile&) = delete;
-  SafetensorsFile& operator=(const SafetensorsFile&) = delete;
 
   const std::filesystem::path& path() const { return path_; }
-  const std::vector<Tensor>& tensors() const { return tensors_; }
+  const std::vector<Tensor>& tensors() const { return header_.tensors; }
+  const std::map<std::string, std::string>& metadata() const { return header_.metadata; }
   /// Null if there is none of that name.
   const Tensor* find(const std::string& name) const;
 
-  /// Elements of a tensor of F32, F16 or BF16 as float32. Throws Error(files) for another dtype.
+  /// Elements of a tensor of F32, F16 or BF16 as float32. Throws Error(files) for another dtype, or
+  /// if the file has become shorter.
   void read(const Tensor& tensor, checkpoint::Range range, std::span<float> values) const;
 
  private:
-  std::filesystem::path path_;
-  std::span<const std::byte> bytes_;
-  std::vector<Tensor> tensors_;
-};
-
-/// Writes a file of float32 tensors as a stream: only what append() is given is in memory. The file
-/// gets its name in finish(); without it no trace stays.
-class SafetensorsWriter {
- public:
-  using Shapes = std::vector<std::pair<std::string, std::vector<Index>>>;
-
-  /// The tensors in the order in which their values will come.
-  SafetensorsWriter(const std::filesystem::path& path, const Shapes& tensors);
-  ~SafetensorsWriter();
-  SafetensorsWriter(const SafetensorsWriter&) = delete;
-  SafetensorsWriter& operator=(const SafetensorsWriter&) = delete;
-
-  /// The next values, of whichever tensor is due. Throws Error(files).
-  void append(std::span<const float> values);
-
-  /// Throws Error(files) if the disk did not take all.
-  void finish();
-
- private:
-  void check(bool good) const;
+  void read_bytes(Index begin, std::span<std::byte> bytes) const;
+  template <class T>
+  void read_widened(Index begin, std::span<float> values) const;
 
   std::filesystem::path path_;
-  std::filesystem::path partial_;
-  std::ofstream stream_;
-  Index elements_left_ = 0;
+  checkpoint::InputFile file_;
+  SafetensorsHeader header_;
 };
 
 }  // namespace kzero::convert

@@ -38,7 +38,7 @@ struct Model {
   bool sequence_parallel = false;  // tensor ranks also share LayerNorm and sums, by rows
   double layernorm_eps = 1e-5;
   double init_std = 0.02;
-  std::string initial;  // safetensors file to start from; empty: draw from train.seed
+  std::string initial;  // safetensors file, index or folder to start from; empty: train.seed
 };
 
 struct Grid {

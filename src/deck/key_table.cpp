@@ -126,8 +126,8 @@ void add_model(std::vector<Key>& table) {
                        "Standard deviation of the initial weights."));
   table.push_back(
       text("model.initial", t, &Model::initial,
-           "A safetensors file with GPT-2 weights to start from; empty: weights drawn from "
-           "train.seed."));
+           "GPT-2 weights to start from: a safetensors file, the index of a set of them, or a "
+           "Hugging Face folder; empty: weights drawn from train.seed."));
 }
 
 void add_grid(std::vector<Key>& table) {

@@ -213,6 +213,8 @@ void Run::announce(Index first_step) {
   if (deadline_ && !record.limit)
     console_.note(fmt::format("{} is not heeded: checkpoint.folder is empty", deadline_->source));
   for (const std::string& text : data_warnings(config_, inputs_.dataset)) console_.note(text);
+  if (!inputs_.initial_note.empty() && first_step == 0)
+    console_.note("note        " + inputs_.initial_note);
   for (const std::string& text : grid_.world().gather(crowding())) {
     if (text.empty()) continue;
     console_.note("warning     " + text);

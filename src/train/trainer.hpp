@@ -15,7 +15,8 @@ namespace kzero::train {
 /// What a run reads, open.
 struct RunInputs {
   data::Dataset dataset;
-  InitialValues initial{};  // of a model that starts from a file; empty: drawn from the seed
+  InitialValues initial{};     // of a model that starts from a file; empty: drawn from the seed
+  std::string initial_note{};  // what could not be checked of that file, for people
 };
 
 struct RunRequest {

@@ -27,7 +27,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   static const fuzz::MemoryFile memory;
   std::vector<convert::Tensor> tensors;
   const auto parse = [&] {
-    tensors = convert::parse_safetensors(std::as_bytes(std::span(data, size)), "fuzz");
+    const auto bytes = std::as_bytes(std::span(data, size));
+    tensors = convert::parse_safetensors(bytes, static_cast<Index>(size), "fuzz").tensors;
   };
   if (!fuzz::accepts(parse)) return 0;
   for (const convert::Tensor& tensor : tensors) {

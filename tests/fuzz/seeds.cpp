@@ -7,7 +7,7 @@
 #include <iostream>
 #include <iterator>
 
-#include "convert/safetensors.hpp"
+#include "convert/safetensors_writer.hpp"
 #include "saved.hpp"
 
 namespace {

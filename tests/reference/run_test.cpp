@@ -26,7 +26,8 @@ struct CaseRun {
     config.zero.stage = 0;  // every rank then holds all that is compared; stages give the same bits
     config.train.micro_batch = micro == Micro::one_sequence ? 1 : 0;
     training = std::make_unique<Training>(config, group);
-    const convert::Gpt2Weights weights(config.model.initial, training->engine->blueprint().table);
+    const convert::Gpt2Weights weights(config.model.initial, checkpoint::shape_of(config.model),
+                                       training->engine->blueprint().table);
     training->engine->initialise(
         [&](const param::ParamSpec& p, const checkpoint::Range& range, std::span<float> values) {
           weights.load_range(p.name, range, values);

@@ -1,57 +1,20 @@
 // GPT-2 weights from Hugging Face files into checkpoints and back.
 #include "convert/gpt2.hpp"
 
+#include <sys/stat.h>
+
+#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "checkpoint/reader.hpp"
-#include "model/gpt_spec.hpp"
-#include "unit/convert/support.hpp"
+#include "convert/gpt2_export.hpp"
+#include "unit/convert/models.hpp"
 
 namespace kzero::convert {
 
 namespace {
 
-using checkpoint::Manifest;
 using model::gpt_table;
-
-fs::path reference(const std::string& name) {
-  return fs::path(KZERO_TEST_DATA) / "reference" / (name + ".safetensors");
-}
-
-std::vector<float> values_of(const SafetensorsFile& file, const std::string& name) {
-  const Tensor* tensor = file.find(name);
-  std::vector<float> values(tensor == nullptr ? 0 : tensor->elements());
-  if (tensor != nullptr) file.read(*tensor, {0, tensor->elements()}, values);
-  return values;
-}
-
-/// Changes to make to a copy of the reference file's tensors before they are written anew.
-struct Tensors {
-  SafetensorsWriter::Shapes shapes;
-  std::vector<std::vector<float>> values;
-
-  explicit Tensors(const fs::path& path) {
-    const SafetensorsFile file(path);
-    for (const Tensor& tensor : file.tensors()) {
-      add(tensor.name, tensor.shape, values_of(file, tensor.name));
-    }
-  }
-  void add(const std::string& name, const std::vector<Index>& shape, std::vector<float> data) {
-    shapes.emplace_back(name, shape);
-    values.push_back(std::move(data));
-  }
-  std::size_t at(const std::string& name) const {
-    std::size_t i = 0;
-    while (shapes.at(i).first != name) ++i;
-    return i;
-  }
-  void write(const fs::path& path) const {
-    // The header lists tensors by name, so the data may be in any order.
-    SafetensorsWriter writer(path, shapes);
-    for (const auto& data : values) writer.append(data);
-    writer.finish();
-  }
-};
 
 class Gpt2Files : public FolderTest {
  protected:
@@ -62,15 +25,14 @@ class Gpt2Files : public FolderTest {
   }
   std::string misfit(const Tensors& tensors, const deck::Model& model) const {
     const auto path = changed(tensors);
-    const auto text =
-        error_of(ExitCode::files, [&] { Gpt2Weights weights(path, gpt_table(model)); });
+    const auto text = error_of(ExitCode::files, [&] { weights_of(path, model); });
     EXPECT_TRUE(contains(text, path.string())) << text;
     return text;
   }
 };
 
 TEST_F(Gpt2Files, RangesAreThoseOfTheFile) {
-  const Gpt2Weights weights(reference("even"), gpt_table(even_model()));
+  const Gpt2Weights weights = weights_of(reference("even"), even_model());
   const auto whole = values_of(SafetensorsFile(reference("even")), "h.1.mlp.c_fc.weight");
   std::vector<float> part(1001);
   weights.load_range("h.1.mlp.c_fc.weight", {77, 1001}, part);
@@ -83,7 +45,7 @@ TEST_F(Gpt2Files, PrefixMasksAndATiedHeadAreUnderstood) {
   tensors.add("transformer.h.0.attn.bias", {1, 1, 2, 2}, {1, 0, 1, 1});
   tensors.add("h.1.attn.masked_bias", {}, {-1e4F});
   tensors.add("lm_head.weight", {256, 64}, tensors.values[tensors.at("transformer.wte.weight")]);
-  const Gpt2Weights weights(changed(tensors), gpt_table(even_model()));
+  const Gpt2Weights weights = weights_of(changed(tensors), even_model());
   std::vector<float> bias(64);
   weights.load_range("ln_f.bias", {0, 64}, bias);
   EXPECT_EQ(bias, values_of(SafetensorsFile(reference("even")), "ln_f.bias"));
@@ -107,21 +69,44 @@ TEST_F(Gpt2Files, AnUntiedHeadHasToBeAskedFor) {
   EXPECT_TRUE(contains(misfit(tensors, untied), "lm_head.weight [256, 64] is missing"));
   tensors.add("lm_head.weight", {256, 64}, std::vector<float>(256 * 64, 0.5F));
   EXPECT_TRUE(contains(misfit(tensors, even_model()), "lm_head.weight differs from wte.weight"));
-  EXPECT_NO_THROW(Gpt2Weights(changed(tensors), gpt_table(untied)));
+  EXPECT_NO_THROW(weights_of(changed(tensors), untied));
+}
+
+TEST_F(Gpt2Files, ValuesThatAreNotFiniteAreNamedWithTheirPosition) {
+  constexpr float infinity = std::numeric_limits<float>::infinity();
+  const std::pair<float, std::string> cases[] = {{std::numeric_limits<float>::quiet_NaN(), "NaN"},
+                                                 {infinity, "infinity"},
+                                                 {-infinity, "-infinity"}};
+  for (const auto& [value, name] : cases) {
+    Tensors tensors(reference("even"));
+    tensors.values[tensors.at("h.1.mlp.c_fc.weight")][3 * 256 + 17] = value;
+    const auto path = changed(tensors);
+    const Gpt2Weights weights = weights_of(path, even_model());
+    std::vector<float> part(100);
+    weights.load_range("h.1.mlp.c_fc.weight", {0, 100}, part);
+    const auto text = error_of(ExitCode::files, [&] {
+      weights.load_range("h.1.mlp.c_fc.weight", {700, 100}, part);
+    });
+    EXPECT_EQ(text, path.string() + ": h.1.mlp.c_fc.weight [3, 17] is " + name +
+                        "; weights have to be finite numbers");
+    const grid::Group self = own_group(MPI_COMM_SELF);
+    error_of(ExitCode::files, [&] {
+      import_gpt2(self, path, gpt_table(even_model()), folder / "run", manifest_for(even_model()));
+    });
+    EXPECT_FALSE(fs::exists(folder / "run"));
+  }
+}
+
+TEST_F(Gpt2Files, NamesCannotCommandATerminal) {
+  Tensors tensors(reference("even"));
+  tensors.add("x\x1b[2J\n", {1}, {1});
+  EXPECT_TRUE(contains(misfit(tensors, even_model()), "x\\x1b[2J\\n is not a parameter"));
 }
 
 TEST_F(Gpt2Files, ANameWithAndWithoutPrefixIsRefused) {
   Tensors tensors(reference("even"));
   tensors.add("transformer.ln_f.bias", {64}, std::vector<float>(64));
   EXPECT_TRUE(contains(misfit(tensors, even_model()), "ln_f.bias is there twice"));
-}
-
-Manifest manifest_for(const deck::Model& model) {
-  Manifest manifest;
-  manifest.deck = "[model]\n";
-  manifest.precision = "fp32";
-  manifest.model = checkpoint::shape_of(model);
-  return manifest;
 }
 
 TEST_F(Gpt2Files, ThereAndBackIsTheSameFile) {
@@ -138,7 +123,7 @@ TEST_F(Gpt2Files, ThereAndBackIsTheSameFile) {
   EXPECT_EQ(moment, std::vector<float>(64, 0.0F));
 
   const auto path = folder / "model.safetensors";
-  export_gpt2(found, path);
+  export_gpt2(found, export_target(path));
   const SafetensorsFile original(reference("even"));
   const SafetensorsFile exported(path);
   ASSERT_EQ(exported.tensors().size(), original.tensors().size());
@@ -159,6 +144,9 @@ TEST_F(Gpt2Files, ThereAndBackIsTheSameFile) {
   EXPECT_EQ(config["layer_norm_epsilon"], 1e-5);
   EXPECT_EQ(config["activation_function"], "gelu_new");
   EXPECT_EQ(config["tie_word_embeddings"], true);
+  EXPECT_TRUE(config.at("bos_token_id").is_null());
+  EXPECT_TRUE(config.at("eos_token_id").is_null());
+  EXPECT_EQ(weights_of(folder, even_model()).note(), "");
 }
 
 TEST_F(Gpt2Files, AnUntiedModelIsExportedWithPrefix) {
@@ -169,12 +157,12 @@ TEST_F(Gpt2Files, AnUntiedModelIsExportedWithPrefix) {
   tensors.add("lm_head.weight", {256, 64}, std::vector<float>(256 * 64, 0.5F));
   import_gpt2(self, changed(tensors), gpt_table(model), folder / "run", manifest_for(model));
   std::vector<std::string> problems;
-  export_gpt2(checkpoint::open(self, folder / "run", problems), folder / "model.safetensors");
+  export_gpt2(checkpoint::open(self, folder / "run", problems), export_target(folder));
   const SafetensorsFile exported(folder / "model.safetensors");
   EXPECT_NE(exported.find("lm_head.weight"), nullptr);
   EXPECT_NE(exported.find("transformer.wte.weight"), nullptr);
   EXPECT_EQ(exported.find("wte.weight"), nullptr);
-  EXPECT_NO_THROW(Gpt2Weights(exported.path(), gpt_table(model)));
+  EXPECT_NO_THROW(weights_of(exported.path(), model));
 }
 
 TEST_F(Gpt2Files, AllRanksOfAGroupImportTogether) {

@@ -3,20 +3,25 @@
 #include "convert/safetensors.hpp"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <cmath>
 #include <cstring>
 #include <random>
 
+#include "convert/safetensors_writer.hpp"
 #include "unit/convert/support.hpp"
 
 namespace kzero::convert {
 
 namespace {
 
+SafetensorsHeader parsed(const std::string& bytes, const std::string& name) {
+  return parse_safetensors(std::as_bytes(std::span(bytes)), static_cast<Index>(bytes.size()), name);
+}
+
 std::string reason_for(const std::string& bytes) {
-  return error_of(ExitCode::files,
-                  [&] { parse_safetensors(std::as_bytes(std::span(bytes)), "bad.safetensors"); });
+  return error_of(ExitCode::files, [&] { parsed(bytes, "bad.safetensors"); });
 }
 
 struct Bad {
@@ -44,6 +49,10 @@ std::vector<Bad> header_cases() {
           {file_of("[]", 0), "not a JSON object"},
           {file_of("null", 0), "not a JSON object"},
           {file_of(std::string(100000, '['), 0), "not a JSON object"},
+          {file_of(R"({"a":)" + std::string(100, '[') + std::string(100, ']') + "}", 0),
+           "not a JSON object"},
+          {file_of(R"({"\u001b[31mred":1})", 0), "tensor \\x1b[31mred is not"},
+          {file_of(R"({"__metadata__":{"format":1}})", 0), "format that is not a text"},
           {file_of(invalid_utf8, 8), "not a JSON object"},
           {file_of(good.substr(0, good.size() - 1), 8), "not a JSON object"},
           {file_of(good + "{}", 8), "not a JSON object"},
@@ -106,7 +115,7 @@ TEST(SafetensorsHeader, NoBytesCrashTheReader) {
       bytes[random() % bytes.size()] = static_cast<char>(random());
     }
     try {
-      for (const Tensor& tensor : parse_safetensors(std::as_bytes(std::span(bytes)), "x")) {
+      for (const Tensor& tensor : parsed(bytes, "x").tensors) {
         EXPECT_LE(tensor.begin, tensor.end);
         EXPECT_LE(tensor.end, static_cast<Index>(bytes.size()));
       }
@@ -120,11 +129,12 @@ TEST(SafetensorsHeader, EmptyAndScalarTensorsAndMetadataAreGood) {
       R"({"__metadata__":{"format":"pt"},"scalar":{"dtype":"F32","shape":[],"data_offsets":[0,4]},)"
       R"("none":{"dtype":"F32","shape":[0,7],"data_offsets":[4,4]}}   )",
       4);
-  const auto tensors = parse_safetensors(std::as_bytes(std::span(bytes)), "good");
+  const auto [tensors, metadata] = parsed(bytes, "good");
   ASSERT_EQ(tensors.size(), 2U);
   EXPECT_EQ(tensors[0].name, "scalar");
   EXPECT_EQ(tensors[0].elements(), 1);
   EXPECT_EQ(tensors[1].elements(), 0);
+  EXPECT_EQ(metadata, (std::map<std::string, std::string>{{"format", "pt"}}));
 }
 
 using SafetensorsDisk = FolderTest;
@@ -195,6 +205,35 @@ TEST_F(SafetensorsDisk, FilesThatCannotBeReadOrWrittenAreNamed) {
   store(folder / "empty", "");
   EXPECT_TRUE(contains(error_of(ExitCode::files, [&] { SafetensorsFile{folder / "empty"}; }),
                        "too few for a header"));
+}
+
+TEST_F(SafetensorsDisk, AFileThatBecomesShorterIsAnError) {
+  const auto path = folder / "short.safetensors";
+  SafetensorsWriter writer(path, {{"x", {1000}}});
+  writer.append(std::vector<float>(1000));
+  writer.finish();
+  const SafetensorsFile file(path);
+  fs::resize_file(path, 1000);
+  std::vector<float> values(1000);
+  const auto text = error_of(ExitCode::files, [&] {
+    file.read(*file.find("x"), {0, 1000}, values);
+  });
+  EXPECT_TRUE(contains(text, path.string() + ": became shorter while it was read")) << text;
+}
+
+TEST_F(SafetensorsDisk, APipeIsRefusedWithoutWaiting) {
+  const auto path = folder / "pipe.safetensors";
+  ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);
+  const auto text = error_of(ExitCode::files, [&] { SafetensorsFile{path}; });
+  EXPECT_TRUE(contains(text, "pipe.safetensors: is a pipe")) << text;
+}
+
+TEST_F(SafetensorsDisk, WhatTheWriterWroteIsRecognised) {
+  const auto path = folder / "out.safetensors";
+  EXPECT_FALSE(is_written_by_kzero(path));
+  SafetensorsWriter(path, {}).finish();
+  EXPECT_TRUE(is_written_by_kzero(path));
+  EXPECT_FALSE(is_written_by_kzero(fs::path(KZERO_TEST_DATA) / "reference" / "even.safetensors"));
 }
 
 TEST(SafetensorsReference, FilesFromThePythonLibraryAreRead) {

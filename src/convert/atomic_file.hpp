@@ -1,0 +1,37 @@
+// A file that gets its name once it is complete and on the disk.
+#pragma once
+
+#include <cstddef>
+#include <filesystem>
+#include <span>
+
+namespace kzero::convert {
+
+/// Until finish() the bytes are in PATH.partial, which is removed if finish() is never reached. One
+/// that a killed process left is replaced; one that another process is writing is an error.
+class AtomicFile {
+ public:
+  /// Throws Error(files).
+  explicit AtomicFile(std::filesystem::path path);
+  ~AtomicFile();
+  AtomicFile(const AtomicFile&) = delete;
+  AtomicFile& operator=(const AtomicFile&) = delete;
+
+  /// Throws Error(files) unless all bytes were taken.
+  void append(std::span<const std::byte> bytes);
+
+  /// Waits for the disk, then replaces whatever has the name. Throws Error(files).
+  void finish();
+
+ private:
+  void require(bool good, const char* what) const;
+  void open();
+  bool is_still_there() const;
+
+  std::filesystem::path path_;
+  std::filesystem::path partial_;
+  int id_ = -1;
+  bool finished_ = false;
+};
+
+}  // namespace kzero::convert

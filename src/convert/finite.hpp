@@ -1,0 +1,17 @@
+// Weights have to be numbers: NaN and infinity are found where weights come in and go out.
+#pragma once
+
+#include <span>
+#include <string>
+
+#include "checkpoint/manifest.hpp"
+
+namespace kzero::convert {
+
+/// Throws Error(files) with tensor and position of the first value that is NaN or infinite.
+/// `values` are those of `range` of the parameter; `origin` is the file or folder that they are
+/// from.
+void require_finite(const std::string& origin, const checkpoint::Parameter& parameter,
+                    checkpoint::Range range, std::span<const float> values);
+
+}  // namespace kzero::convert

@@ -1,0 +1,20 @@
+// JSON from outside, read within bounds: what a file may weigh and how deep values may nest.
+#pragma once
+
+#include <filesystem>
+#include <nlohmann/json_fwd.hpp>
+#include <string_view>
+
+#include "base/types.hpp"
+
+namespace kzero::convert {
+
+/// The value of a JSON text, or a discarded one for text that is not JSON or nests deeper than any
+/// file of Hugging Face does.
+nlohmann::json parse_json(std::string_view text);
+
+/// The object in a file of at most `most_bytes`. Throws Error(files) if the file cannot be read, is
+/// not a regular one, is larger, or holds anything else.
+nlohmann::json read_json_object(const std::filesystem::path& path, Index most_bytes);
+
+}  // namespace kzero::convert

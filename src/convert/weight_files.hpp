@@ -1,0 +1,31 @@
+// The files that hold a model's weights, as Hugging Face lays them out: one safetensors file, or
+// several with an index of which tensor is in which. Opens no weights.
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace kzero::convert {
+
+inline constexpr const char* weights_name = "model.safetensors";
+inline constexpr const char* index_name = "model.safetensors.index.json";
+inline constexpr const char* config_name = "config.json";
+
+/// Whether the name is taken, be it by a link that leads nowhere.
+bool is_there(const std::filesystem::path& path);
+
+struct WeightFiles {
+  std::vector<std::filesystem::path> files;
+  std::map<std::string, std::filesystem::path> placed;  // by an index: the file of each tensor
+  std::optional<std::filesystem::path> config;          // config.json beside them, if there is one
+};
+
+/// From a safetensors file, the index of a set of them, or a folder with either. Throws
+/// Error(files) for a folder with neither or both, and for an index that is malformed or leaves its
+/// folder.
+WeightFiles find_weight_files(const std::filesystem::path& path);
+
+}  // namespace kzero::convert

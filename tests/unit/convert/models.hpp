@@ -1,0 +1,75 @@
+// The reference models' weights, to be changed and written anew.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "checkpoint/manifest.hpp"
+#include "convert/gpt2.hpp"
+#include "convert/safetensors_writer.hpp"
+#include "model/gpt_spec.hpp"
+#include "unit/convert/support.hpp"
+
+namespace kzero::convert {
+
+inline fs::path reference(const std::string& name) {
+  return fs::path(KZERO_TEST_DATA) / "reference" / (name + ".safetensors");
+}
+
+inline std::vector<float> values_of(const SafetensorsFile& file, const std::string& name) {
+  const Tensor* tensor = file.find(name);
+  std::vector<float> values(tensor == nullptr ? 0 : tensor->elements());
+  if (tensor != nullptr) file.read(*tensor, {0, tensor->elements()}, values);
+  return values;
+}
+
+/// Changes to make to a copy of the reference file's tensors before they are written anew.
+struct Tensors {
+  SafetensorsWriter::Shapes shapes;
+  std::vector<std::vector<float>> values;
+
+  Tensors() = default;
+  explicit Tensors(const fs::path& path) {
+    const SafetensorsFile file(path);
+    for (const Tensor& tensor : file.tensors()) {
+      add(tensor.name, tensor.shape, values_of(file, tensor.name));
+    }
+  }
+  void add(const std::string& name, const std::vector<Index>& shape, std::vector<float> data) {
+    shapes.emplace_back(name, shape);
+    values.push_back(std::move(data));
+  }
+  std::size_t at(const std::string& name) const {
+    std::size_t i = 0;
+    while (shapes.at(i).first != name) ++i;
+    return i;
+  }
+  void write(const fs::path& path) const {
+    // The header lists tensors by name, so the data may be in any order.
+    SafetensorsWriter writer(path, shapes);
+    for (const auto& data : values) writer.append(data);
+    writer.finish();
+  }
+};
+
+inline checkpoint::Manifest manifest_for(const deck::Model& model) {
+  checkpoint::Manifest manifest;
+  manifest.deck = "[model]\n";
+  manifest.precision = "fp32";
+  manifest.model = checkpoint::shape_of(model);
+  return manifest;
+}
+
+inline Gpt2Weights weights_of(const fs::path& path, const deck::Model& model) {
+  return {path, checkpoint::shape_of(model), model::gpt_table(model)};
+}
+
+/// The checkpoint that an import of the reference model "even" makes in `folder`.
+inline checkpoint::Found even_checkpoint(const grid::Group& self, const fs::path& folder) {
+  import_gpt2(self, reference("even"), model::gpt_table(even_model()), folder,
+              manifest_for(even_model()));
+  std::vector<std::string> problems;
+  return checkpoint::open(self, folder, problems);
+}
+
+}  // namespace kzero::convert
