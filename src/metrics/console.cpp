@@ -8,6 +8,7 @@
 #include <set>
 
 #include "base/bytes.hpp"
+#include "base/printable.hpp"
 
 namespace kzero::metrics {
 
@@ -117,7 +118,7 @@ void Console::erase_bar() {
 void Console::print_line(const std::string& text) {
   if (mode_ == ConsoleMode::silent) return;
   erase_bar();
-  out_ << text << '\n' << std::flush;
+  out_ << printable_lines(text) << '\n' << std::flush;
 }
 
 std::string Console::time_left() const {

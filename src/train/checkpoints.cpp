@@ -91,9 +91,8 @@ std::optional<Index> Checkpoints::resume() {
   engine_.loaded();
   checkpoint::require_saved_values(grid_.world(), *found, engine_.owned_pieces());
   engine_.scaler().restore(m.loss_scale, m.scale_good_steps, m.skipped_steps, m.skipped_in_row);
-  console_.note("resumed from " + printable(found->path.string()));
-  for (const std::string& change : deck_changes(m.deck, request_.deck))
-    console_.note(printable(change));
+  console_.note("resumed from " + found->path.string());
+  for (const std::string& change : deck_changes(m.deck, request_.deck)) console_.note(change);
   saved_step_ = m.step;
   load_seconds_ = seconds_since(begin);
   return m.step;

@@ -28,7 +28,7 @@ class Gpt2Config : public FolderTest {
   std::string error_with(const std::string& key, const json& value) {
     const json before = config;
     config[key] = value;
-    const std::string text = error();
+    std::string text = error();
     config = before;
     EXPECT_TRUE(text.starts_with((folder / config_name).string() + ": ")) << text;
     return text;

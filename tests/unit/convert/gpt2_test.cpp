@@ -19,13 +19,13 @@ using model::gpt_table;
 class Gpt2Files : public FolderTest {
  protected:
   fs::path changed(const Tensors& tensors) const {
-    const auto path = folder / "changed.safetensors";
+    fs::path path = folder / "changed.safetensors";
     tensors.write(path);
     return path;
   }
   std::string misfit(const Tensors& tensors, const deck::Model& model) const {
     const auto path = changed(tensors);
-    const auto text = error_of(ExitCode::files, [&] { weights_of(path, model); });
+    std::string text = error_of(ExitCode::files, [&] { weights_of(path, model); });
     EXPECT_TRUE(contains(text, path.string())) << text;
     return text;
   }

@@ -121,6 +121,19 @@ TEST(Console, PlainOutputHasNoControlCharacters) {
   for (const char character : out.str()) EXPECT_TRUE(character >= ' ' || character == '\n');
 }
 
+TEST(Console, NamesCannotCommandTheTerminal) {
+  std::ostringstream out;
+  StartRecord record = start_record();
+  record.deck_file = "a\x1b[2J.toml";
+  Console console(out, ConsoleMode::lines, 1);
+  console.start(record);
+  console.note(
+      "data.files is [\"\x9b"
+      "2J\"]");
+  EXPECT_TRUE(has(out.str(), "a\\x1b[2J.toml\n")) << out.str();
+  EXPECT_TRUE(has(out.str(), "[\"\\x9b2J\"]\n")) << out.str();
+}
+
 TEST(Console, TheBarFitsATerminalAndIsErasedBeforeALine) {
   std::ostringstream out;
   Console console(out, ConsoleMode::bar, 1000);
