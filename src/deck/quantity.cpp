@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cmath>
@@ -16,11 +17,16 @@ struct Unit {
   Index factor;
 };
 
-constexpr std::array<Unit, 5> size_units{{{"TiB", Index{1} << 40},
-                                          {"GiB", Index{1} << 30},
-                                          {"MiB", Index{1} << 20},
-                                          {"KiB", Index{1} << 10},
-                                          {"B", 1}}};
+constexpr std::array<Unit, 5> binary_units{{{"TiB", Index{1} << 40},
+                                            {"GiB", Index{1} << 30},
+                                            {"MiB", Index{1} << 20},
+                                            {"KiB", Index{1} << 10},
+                                            {"B", 1}}};
+constexpr std::array<Unit, 5> decimal_units{{{"TB", 1'000'000'000'000},
+                                             {"GB", 1'000'000'000},
+                                             {"MB", 1'000'000},
+                                             {"kB", 1'000},
+                                             {"KB", 1'000}}};
 constexpr std::array<Unit, 4> time_units{{{"d", 86400}, {"h", 3600}, {"min", 60}, {"s", 1}}};
 
 bool starts_with_digit(std::string_view text) {
@@ -44,21 +50,37 @@ std::optional<Number> take_number(std::string_view& text) {
   return value;
 }
 
+template <std::size_t N>
+const Unit* find_unit(const std::array<Unit, N>& units, std::string_view name) {
+  const auto* const found = std::ranges::find(units, name, &Unit::name);
+  return found == units.end() ? nullptr : found;
+}
+
 }  // namespace
+
+std::optional<Index> whole_number(double value) {
+  constexpr double largest_exact = 0x1p53;
+  if (!(std::abs(value) <= largest_exact) || value != std::floor(value)) return std::nullopt;
+  return static_cast<Index>(value);
+}
+
+std::optional<Index> parse_count(std::string_view text) {
+  const auto number = take_number<double>(text);
+  return number && text.empty() ? whole_number(*number) : std::nullopt;
+}
 
 std::optional<Index> parse_size(std::string_view text) {
   const auto count = take_number<Index>(text);
   if (!count || text.empty()) return count;
-  for (const Unit& unit : size_units) {
-    if (text != unit.name) continue;
-    if (*count > std::numeric_limits<Index>::max() / unit.factor) return std::nullopt;
-    return *count * unit.factor;
-  }
-  return std::nullopt;
+  const Unit* unit = find_unit(binary_units, text);
+  if (unit == nullptr) unit = find_unit(decimal_units, text);
+  if (unit == nullptr || *count > std::numeric_limits<Index>::max() / unit->factor)
+    return std::nullopt;
+  return *count * unit->factor;
 }
 
 std::string format_size(Index bytes) {
-  for (const Unit& unit : size_units) {
+  for (const Unit& unit : binary_units) {
     if (bytes != 0 && bytes % unit.factor == 0) {
       return fmt::format("{}{}", bytes / unit.factor, unit.name);
     }

@@ -10,10 +10,18 @@
 
 namespace kzero::deck {
 
-/// Bytes of "4096", "512B", "32MiB", "1 GiB" (B, KiB, MiB, GiB, TiB); nothing if it is no size.
+/// The integer that the value is; nothing if it has a fraction or is above 2^53, where doubles skip
+/// integers.
+std::optional<Index> whole_number(double value);
+
+/// The integer of "64", "4.0", "1e3"; nothing if it is no such number.
+std::optional<Index> parse_count(std::string_view text);
+
+/// Bytes of "4096", "512B", "32MiB", "1 GiB", "32MB": binary (KiB, MiB, GiB, TiB) and decimal (kB,
+/// MB, GB, TB) units; nothing if it is no size.
 std::optional<Index> parse_size(std::string_view text);
 
-/// The size in the largest unit that divides it, as parse_size reads it: "32MiB".
+/// The size in the largest binary unit that divides it, as parse_size reads it: "32MiB".
 std::string format_size(Index bytes);
 
 /// Seconds of "45s", "90min", "1h30min", "2d", "0.5h", "60" (d, h, min, s, each at most once, in

@@ -6,6 +6,7 @@
 #include <map>
 #include <set>
 
+#include "deck/common_names.hpp"
 #include "deck/guard.hpp"
 #include "deck/problem.hpp"
 #include "deck/schema.hpp"
@@ -78,7 +79,9 @@ class Reader {
 
  private:
   static std::string unknown_table(const std::string& name) {
-    const std::string near = nearest(name, tables(), 1 + name.size() / 3);
+    std::string near = nearest(name, tables(), 1 + name.size() / 3);
+    if (const Key* key = find_key(path_of_common_name(name)); near.empty() && key != nullptr)
+      near = key->table();
     std::string known;
     for (const std::string& table : tables()) known += (known.empty() ? "" : ", ") + table;
     return fmt::format(
@@ -117,9 +120,6 @@ class Reader {
   }
 
   static std::string advice(const Key& key, const Value& value) {
-    if (key.kind == Kind::integer && std::holds_alternative<double>(value)) {
-      return "; write it without a decimal point";
-    }
     const auto* text = std::get_if<std::string>(&value);
     if (key.kind != Kind::choice || text == nullptr) return "";
     const std::string near = nearest(*text, key.choices, 1 + text->size() / 3);
@@ -164,12 +164,17 @@ class Reader {
     return parts;
   }
 
-  /// The first of the rule's keys that was set; the deck as a whole if all are defaults.
+  /// The first of the rule's keys that the command line set, since the deck alone may be sound;
+  /// else the first that the deck set, or the deck as a whole if all are defaults.
   Place place_of(const Violation& violation, const Source& deck) const {
+    const Place* first = nullptr;
     for (const std::string& path : violation.keys) {
-      if (const auto found = places_.find(path); found != places_.end()) return found->second;
+      const auto found = places_.find(path);
+      if (found == places_.end()) continue;
+      if (found->second.source == Place::Source::command_line) return found->second;
+      if (first == nullptr) first = &found->second;
     }
-    return {.text = deck.name};
+    return first != nullptr ? *first : Place{.text = deck.name};
   }
 
   /// A reader who never wrote the key that a rule names must learn where its value comes from.

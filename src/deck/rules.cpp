@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "deck/problem.hpp"
 #include "deck/quantity.hpp"
@@ -18,6 +19,7 @@ class Rules {
   Rules(Config& config, const Target& target) : config_(config), target_(target) {}
 
   std::vector<Violation> apply() {
+    check_numbers();
     check_model();
     check_grid();
     check_batch();
@@ -32,6 +34,23 @@ class Rules {
  private:
   void refuse_if(bool is_broken, std::vector<std::string> keys, std::string text) {
     if (is_broken) violations_.push_back({std::move(keys), std::move(text)});
+  }
+
+  /// Kernels compute in fp32: a number that is not 0 must not become 0 there, nor one below 1
+  /// become 1.
+  void check_numbers() {
+    for (const Key& key : keys()) {
+      if (key.kind != Kind::real) continue;
+      const double value = std::get<double>(key.get(config_));
+      const auto rounded = static_cast<float>(value);
+      refuse_if(value != 0 && rounded == 0, {key.path},
+                fmt::format("{} = {} rounds to 0 in fp32; the smallest number there is {}",
+                            key.path, value, std::numeric_limits<float>::denorm_min()));
+      const bool leaves = key.range.high_end == End::excluded && rounded >= key.range.high;
+      refuse_if(leaves, {key.path},
+                fmt::format("{} = {} rounds to {} in fp32; it must be at most {}", key.path, value,
+                            rounded, std::nextafter(static_cast<float>(key.range.high), 0.0F)));
+    }
   }
 
   void check_model() {

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "deck/common_names.hpp"
 #include "deck/quantity.hpp"
 
 namespace kzero::deck {
@@ -109,20 +110,22 @@ const Key* find_key(std::string_view path) {
 
 Value converted(const Key& key, const Value& value) {
   const auto* integer = std::get_if<Index>(&value);
-  const bool is_real = std::holds_alternative<double>(value);
+  const auto* real = std::get_if<double>(&value);
+  const auto whole = real ? whole_number(*real) : std::nullopt;
   switch (key.kind) {
     case Kind::integer:
-      return integer ? value : Value();
+      return integer ? value : whole ? Value(*whole) : Value();
     case Kind::boolean:
       return std::holds_alternative<bool>(value) ? value : Value();
     case Kind::real:
       if (integer) return static_cast<double>(*integer);
-      return is_real ? value : Value();
+      return real ? value : Value();
     case Kind::size:
+      if (whole) return *whole;
       return integer ? value : parsed(value, parse_size);
     case Kind::duration:
       if (integer) return static_cast<double>(*integer);
-      return is_real ? value : parsed(value, parse_duration);
+      return real ? value : parsed(value, parse_duration);
     case Kind::texts:
       return std::holds_alternative<std::vector<std::string>>(value) ? value : Value();
     default:
@@ -218,6 +221,8 @@ std::string nearest(std::string_view word, const std::vector<std::string>& candi
 
 std::string nearest_path(std::string_view path) {
   const std::string_view name = path.substr(path.rfind('.') + 1);
+  if (const std::string_view known = path_of_common_name(name); !known.empty())
+    return std::string(known);
   std::vector<std::string> paths;
   for (const Key& key : keys()) paths.push_back(key.path);
   std::string typed_wrong = nearest(path, paths, 1 + name.size() / 3);

@@ -54,8 +54,8 @@ std::vector<std::string> tables();
 /// The key with this path, or null.
 const Key* find_key(std::string_view path);
 
-/// The value in the form that the key holds ("32MiB" becomes bytes, 1 becomes 1.0), or monostate if
-/// its type is wrong.
+/// The value in the form that the key holds ("32MiB" becomes bytes, 1 becomes 1.0, 1e3 becomes
+/// 1000), or monostate if its type is wrong.
 Value converted(const Key& key, const Value& value);
 
 /// Whether a converted value is one that the key allows.
@@ -67,7 +67,8 @@ std::string allowed(const Key& key);
 /// The value as it stands in a deck; read back, it is the same to the last bit.
 std::string as_toml(const Key& key, const Value& value);
 
-/// The known path that `path` was probably meant to be; empty if none is near.
+/// The known path that `path` was probably meant to be, by another program's name for the key or by
+/// a slip of the keyboard; empty if none is near.
 std::string nearest_path(std::string_view path);
 
 /// The candidate at the smallest edit distance, if that is at most `limit`; else empty.

@@ -39,7 +39,7 @@ column.
   every key.
 - On the command line `key=value` overrides the deck: `train.steps=100 train.precision=bf16`,
   `data.files=a.txt,b.txt`.
-- Sizes are texts with a binary unit (`"512B"`, `"64KiB"`, `"32MiB"`, `"1GiB"`, `"2TiB"`) or
+- Sizes are texts with a unit, binary (`"64KiB"`, `"32MiB"`, `"1GiB"`) or decimal (`"32MB"`), or
   integers in bytes.
 - Times are texts with units (`"45s"`, `"90min"`, `"1h30min"`, `"2d"`) or numbers in seconds.
 

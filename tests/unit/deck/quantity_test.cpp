@@ -15,9 +15,33 @@ TEST(Size, reads_binary_units_and_plain_bytes) {
   EXPECT_EQ(parse_size("2TiB"), Index{2} << 40);
 }
 
+TEST(Size, reads_decimal_units) {
+  EXPECT_EQ(parse_size("64kB"), 64'000);
+  EXPECT_EQ(parse_size("64KB"), 64'000);
+  EXPECT_EQ(parse_size("32MB"), 32'000'000);
+  EXPECT_EQ(parse_size("1 GB"), 1'000'000'000);
+  EXPECT_EQ(parse_size("2TB"), 2'000'000'000'000);
+}
+
+TEST(Count, reads_whole_numbers_however_they_are_written) {
+  EXPECT_EQ(parse_count("64"), 64);
+  EXPECT_EQ(parse_count("4.0"), 4);
+  EXPECT_EQ(parse_count("1e3"), 1000);
+  EXPECT_EQ(parse_count("1.5e1"), 15);
+  EXPECT_EQ(parse_count("9007199254740992"), Index{1} << 53);
+}
+
+TEST(Count, refuses_what_is_no_whole_number) {
+  for (const char* text :
+       {"", "-1", "+1", "4.5", "1e-3", "1e16", "1e999", "nan", "inf", "4x", "0x4", " 4", "4,2"}) {
+    EXPECT_FALSE(parse_count(text)) << text;
+  }
+}
+
 TEST(Size, refuses_what_is_no_size) {
-  for (const char* text : {"", "MiB", "-1", "+1", "1.5GiB", "32MB", "32mib", "1GiB ", " 1GiB",
-                           "1GiB2", "0x10", "9223372036854775808", "8388608TiB", "1KiB1B"}) {
+  for (const char* text :
+       {"", "MiB", "-1", "+1", "1.5GiB", "32Mb", "32mib", "1GiB ", " 1GiB", "1GiB2", "0x10",
+        "9223372036854775808", "8388608TiB", "9223373TB", "1KiB1B"}) {
     EXPECT_FALSE(parse_size(text)) << text;
   }
 }

@@ -7,6 +7,8 @@
 #include <string>
 
 #include "base/error.hpp"
+#include "deck/common_names.hpp"
+#include "deck/schema.hpp"
 #include "deck/writer.hpp"
 #include "deck_files.hpp"
 
@@ -68,6 +70,25 @@ TEST(Reader, lets_overrides_win_over_the_deck) {
   EXPECT_EQ(config.zero.bucket, 1 << 20);
   EXPECT_EQ(config.optimizer.lr, 2e-3);
   EXPECT_FALSE(config.checkpoint.resume);
+}
+
+TEST(Reader, reads_whole_numbers_as_integers) {
+  const Config config = read({"deck", "[train]\nsteps = 1e3\n[zero]\nbucket = 4096.0\n"},
+                             {"model.layers=4.0", "optimizer.warmup=1e2", "train.seed=1e15"});
+  EXPECT_EQ(config.train.steps, 1000);
+  EXPECT_EQ(config.zero.bucket, 4096);
+  EXPECT_EQ(config.model.layers, 4);
+  EXPECT_EQ(config.optimizer.warmup, 100);
+  EXPECT_EQ(config.train.seed, 1'000'000'000'000'000U);
+}
+
+TEST(Reader, names_only_keys_that_exist_for_other_programs_names) {
+  for (const char* name : {"n_layer", "n_embd", "n_head", "block_size", "batch_size",
+                           "learning_rate", "max_iters", "num_hidden_layers", "Train-Iters"}) {
+    const std::string_view path = path_of_common_name(name);
+    EXPECT_NE(find_key(path), nullptr) << name;
+  }
+  for (const Key& key : keys()) EXPECT_EQ(path_of_common_name(key.name()), "") << key.path;
 }
 
 TEST(Reader, keeps_bare_override_text_that_holds_equals_signs_and_dots) {

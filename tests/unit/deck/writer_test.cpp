@@ -57,7 +57,7 @@ TEST(Writer, writes_a_deck_that_reads_back_the_same) {
 TEST(Writer, keeps_every_bit_of_a_number) {
   Config config;
   config.optimizer.lr = 0.1 + 0.2;
-  config.optimizer.min_lr = 4.9406564584124654e-324;
+  config.optimizer.min_lr = 1.2345678901234567e-44;
   config.optimizer.eps = 1.0 / 3.0;
   config.run.peak_tflops = 123456.78901234567;
   config.checkpoint.folder = "x";
