@@ -1,18 +1,23 @@
 #include "runtime/node_memory.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <filesystem>
 #include <fstream>
 #include <limits>
-#include <string>
+#include <vector>
 
 namespace kzero::runtime {
 
 namespace {
 
+namespace fs = std::filesystem;
+
 constexpr Index unlimited = std::numeric_limits<Index>::max();
 
-Index kernel_available() {
-  std::ifstream file("/proc/meminfo");
+Index kernel_available(const fs::path& proc) {
+  std::ifstream file(proc / "meminfo");
   for (std::string key, unit; file >> key;) {
     Index kibibytes = 0;
     file >> kibibytes;
@@ -22,22 +27,79 @@ Index kernel_available() {
   return unlimited;
 }
 
+/// How a version of control groups names what is read here.
+struct Version {
+  fs::path root;                    // where its groups are mounted
+  std::vector<const char*> limits;  // the least of them counts
+  const char* used;
+  std::vector<const char*> reclaimable;  // in memory.stat: file cache of a group and those below
+};
+
 /// A number in a control group's file; "max" and a missing file are no limit.
-Index read_number(const char* path) {
+Index read_number(const fs::path& path) {
   std::ifstream file(path);
   Index value = 0;
   return file >> value ? value : unlimited;
 }
 
-Index group_left() {
-  const Index limit = read_number("/sys/fs/cgroup/memory.max");
-  if (limit == unlimited) return unlimited;
-  const Index used = read_number("/sys/fs/cgroup/memory.current");
-  return used == unlimited ? limit : std::max<Index>(0, limit - used);
+/// File cache is charged to the group that read the file first, and given back under pressure: to
+/// count it as taken would refuse a run because of the data that was staged before it.
+Index reclaimable_bytes(const fs::path& group, const Version& version) {
+  std::ifstream file(group / "memory.stat");
+  Index sum = 0, value = 0;
+  for (std::string key; file >> key >> value;) {
+    if (std::ranges::find(version.reclaimable, key) != version.reclaimable.end()) sum += value;
+  }
+  return sum;
+}
+
+AvailableMemory group_left(const fs::path& group, const Version& version) {
+  AvailableMemory left{unlimited};
+  for (const char* name : version.limits) {
+    const Index limit = read_number(group / name);
+    if (limit < left.bytes) left = {limit, (group / name).string()};
+  }
+  const Index used = read_number(group / version.used);
+  if (left.bytes == unlimited || used == unlimited) return left;
+  const Index held = std::max<Index>(0, used - reclaimable_bytes(group, version));
+  left.bytes = std::max<Index>(0, left.bytes - held);
+  return left;
+}
+
+/// The least that is left in a group and in all groups around it. A container may show groups by
+/// paths that it cannot see; those levels are missing and limit nothing.
+AvailableMemory least_left(const Version& version, fs::path group) {
+  AvailableMemory least{unlimited};
+  for (group = group.relative_path();; group = group.parent_path()) {
+    const AvailableMemory left = group_left(version.root / group, version);
+    if (left.bytes < least.bytes) least = left;
+    if (group.empty()) return least;
+  }
 }
 
 }  // namespace
 
-Index available_memory_bytes() { return std::min(kernel_available(), group_left()); }
+AvailableMemory available_memory(const KernelFolders& folders) {
+  const fs::path cgroup = folders.cgroup;
+  const Version one{cgroup / "memory",
+                    {"memory.limit_in_bytes"},
+                    "memory.usage_in_bytes",
+                    {"total_inactive_file", "total_active_file"}};
+  // Above memory.high nothing is killed, but every new page waits until the run stands still.
+  const Version two{
+      cgroup, {"memory.max", "memory.high"}, "memory.current", {"inactive_file", "active_file"}};
+  AvailableMemory least{kernel_available(folders.proc)};
+  std::ifstream groups(fs::path(folders.proc) / "self/cgroup");
+  for (std::string line; std::getline(groups, line);) {  // "4:memory:/path", "0::/path"
+    const std::size_t names = line.find(':') + 1, path = line.find(':', names) + 1;
+    if (names == 0 || path == 0) continue;
+    const std::string controllers = fmt::format(",{},", line.substr(names, path - 1 - names));
+    const bool is_two = line.starts_with("0::");
+    if (!is_two && controllers.find(",memory,") == std::string::npos) continue;
+    const AvailableMemory left = least_left(is_two ? two : one, line.substr(path));
+    if (left.bytes < least.bytes) least = left;
+  }
+  return least;
+}
 
 }  // namespace kzero::runtime

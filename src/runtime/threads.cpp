@@ -3,9 +3,22 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cstdlib>
+#include <string_view>
+
+#include "base/error.hpp"
 
 namespace kzero::runtime {
+
+namespace {
+
+constexpr const char* variable = "OMP_NUM_THREADS";
+
+/// Machines refuse to start threads without end, and OpenMP ends the process then.
+Index most_threads() { return std::max<Index>(1024, usable_cores()); }
+
+}  // namespace
 
 Index usable_cores() {
   cpu_set_t set;
@@ -13,10 +26,32 @@ Index usable_cores() {
   return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
 }
 
+std::optional<Index> threads_of_environment() {
+  const char* value = std::getenv(variable);
+  if (value == nullptr || *value == '\0') return std::nullopt;
+  const std::string_view text = value;
+  // A list such as "4,2" has a number for each level of nesting; there is one level here.
+  const std::string_view first = text.substr(0, text.find(','));
+  Index count = 0;
+  const auto [rest, problem] = std::from_chars(first.data(), first.data() + first.size(), count);
+  KZERO_REQUIRE(problem == std::errc{} && rest == first.data() + first.size() && count >= 1 &&
+                    count <= most_threads(),
+                ExitCode::usage,
+                "{} must be a number of threads from 1 to {}, found '{}'; correct or unset it",
+                variable, most_threads(), text);
+  return count;
+}
+
+void require_startable(Index threads) {
+  KZERO_REQUIRE(threads <= most_threads(), ExitCode::usage,
+                "run.threads must be at most {} on this machine, found {}", most_threads(),
+                threads);
+}
+
 Threads threads_per_rank(Index asked, Index node_ranks) {
   if (asked > 0) return {asked, "as set"};
-  if (const char* value = std::getenv("OMP_NUM_THREADS"))
-    return {std::max(1, std::atoi(value)), "from OMP_NUM_THREADS"};
+  if (const auto threads = threads_of_environment())
+    return {*threads, fmt::format("from {}", variable)};
   return {std::max<Index>(1, usable_cores() / node_ranks), "this node's cores over its ranks"};
 }
 

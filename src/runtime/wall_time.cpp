@@ -6,6 +6,7 @@
 #include <charconv>
 #include <chrono>
 #include <cstdlib>
+#include <ctime>
 #include <fstream>
 #include <iterator>
 #include <sstream>
@@ -20,21 +21,29 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// Age of this process from the kernel's record of its start, which counts ticks since boot.
-double age_by_kernel() {
-  std::ifstream stat_file("/proc/self/stat");
-  const std::string stat((std::istreambuf_iterator<char>(stat_file)), {});
-  double up = 0;
-  std::ifstream("/proc/uptime") >> up;
-  // The program's name, in parentheses, may hold blanks; the start is the 20th field after it.
-  std::istringstream fields(stat.substr(std::min(stat.size(), stat.rfind(')') + 1)));
-  std::string skipped;
-  for (int field = 0; field < 19; ++field) fields >> skipped;
-  double start_ticks = 0;
-  fields >> start_ticks;
-  KZERO_REQUIRE(fields && up > 0, ExitCode::other,
-                "/proc/self/stat and /proc/uptime do not tell when this process began");
-  return up - start_ticks / static_cast<double>(::sysconf(_SC_CLK_TCK));
+// Set while the program's static objects are made, before main.
+const Clock::time_point program_began = Clock::now();
+
+std::optional<double> ask_kernel() {
+  std::ifstream file("/proc/self/stat");
+  const std::string stat((std::istreambuf_iterator<char>(file)), {});
+  timespec boot{};
+  if (::clock_gettime(CLOCK_BOOTTIME, &boot) != 0) return std::nullopt;
+  const double now = static_cast<double>(boot.tv_sec) + 1e-9 * static_cast<double>(boot.tv_nsec);
+  return age_by_kernel(stat, now, static_cast<double>(::sysconf(_SC_CLK_TCK)));
+}
+
+/// Age of this process when it was first asked for; the steady clock then counts on and is unmoved
+/// by changes of the date.
+struct FirstAge {
+  std::optional<double> by_kernel = ask_kernel();
+  Clock::time_point asked = Clock::now();
+  double seconds = by_kernel.value_or(std::chrono::duration<double>(asked - program_began).count());
+};
+
+const FirstAge& first_age() {
+  static const FirstAge age;
+  return age;
 }
 
 /// Seconds from now to the job's end; nothing outside jobs.
@@ -57,13 +66,27 @@ std::optional<double> job_seconds_left() {
 
 }  // namespace
 
-double process_seconds() {
-  // Asked of the kernel once; the steady clock then counts on and is unmoved by changes of the
-  // date.
-  static const double first_age = age_by_kernel();
-  static const Clock::time_point first_asked = Clock::now();
-  return first_age + std::chrono::duration<double>(Clock::now() - first_asked).count();
+std::optional<double> age_by_kernel(const std::string& stat, double seconds_since_boot,
+                                    double ticks_per_second) {
+  // The program's name, in parentheses, may hold blanks; the start is the 20th field after it.
+  std::istringstream fields(stat.substr(std::min(stat.size(), stat.rfind(')') + 1)));
+  std::string skipped;
+  for (int field = 0; field < 19; ++field) fields >> skipped;
+  double start_ticks = 0;
+  fields >> start_ticks;
+  if (!fields || start_ticks <= 0 || ticks_per_second <= 0) return std::nullopt;
+  const double age = seconds_since_boot - start_ticks / ticks_per_second;
+  const double rounding = 1 / ticks_per_second;
+  if (age < -rounding) return std::nullopt;
+  return std::max(0.0, age);
 }
+
+double process_seconds() {
+  const FirstAge& first = first_age();
+  return first.seconds + seconds_since(first.asked);
+}
+
+bool knows_process_start() { return first_age().by_kernel.has_value(); }
 
 std::optional<Deadline> find_deadline(double wall_limit) {
   std::optional<Deadline> deadline;

@@ -4,12 +4,23 @@
 
 #include <chrono>
 #include <optional>
+#include <string>
 #include <string_view>
 
 namespace kzero::runtime {
 
-/// Seconds since the start of this process, launch and library start-up included.
+/// Seconds since the start of this process, launch and library start-up included. Where the kernel
+/// does not tell its start, seconds since the program was loaded.
 double process_seconds();
+
+/// Whether the kernel told when this process began.
+bool knows_process_start();
+
+/// Age of a process from its line in /proc/PID/stat, whose start counts ticks since boot, by the
+/// clock that counts so as well. /proc/uptime is no such clock: containers replace it by their own.
+/// Nothing where that cannot be an age: an unreadable line, no start, a start in the future.
+std::optional<double> age_by_kernel(const std::string& stat, double seconds_since_boot,
+                                    double ticks_per_second);
 
 inline double seconds_since(std::chrono::steady_clock::time_point begin) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();

@@ -155,14 +155,13 @@ void Run::require_memory(const Machine& machine) const {
   if constexpr (tensor::on_host) {
     Index bytes = 0;
     for (const Index category : planned_bytes(config_, machine)) bytes += category;
-    const Index needed = bytes * session_.node_size(),
-                available = runtime::available_memory_bytes();
-    KZERO_REQUIRE(needed <= available, ExitCode::memory,
-                  "the run needs {} a rank, {} for the {} ranks of this node, which has {} left; "
+    const runtime::AvailableMemory available = runtime::available_memory();
+    KZERO_REQUIRE(bytes <= available.bytes / session_.node_size(), ExitCode::memory,
+                  "the run needs {} a rank, but this node has {} left for {} ranks{}; "
                   "more nodes, a higher zero.stage, a smaller train.micro_batch or 16-bit "
                   "train.precision need less",
-                  format_bytes(bytes), format_bytes(needed), session_.node_size(),
-                  format_bytes(available));
+                  format_bytes(bytes), format_bytes(available.bytes), session_.node_size(),
+                  available.limit.empty() ? "" : ", by the job's limit in " + available.limit);
   }
 }
 
@@ -210,6 +209,9 @@ void Run::announce(Index first_step) {
   console_.start(record);
   if (config_.zero.offload == deck::Offload::host && tensor::on_host)
     console_.note("zero.offload: this build computes on the host, where the state is already");
+  if (deadline_ && !runtime::knows_process_start())
+    console_.note(
+        "the kernel does not tell when this process began; times count from the program's start");
   if (deadline_ && !record.limit)
     console_.note(fmt::format("{} is not heeded: checkpoint.folder is empty", deadline_->source));
   for (const std::string& text : data_warnings(config_, inputs_.dataset)) console_.note(text);

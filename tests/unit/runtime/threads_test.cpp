@@ -5,6 +5,9 @@
 
 #include <cstdlib>
 #include <optional>
+#include <string>
+
+#include "base/error.hpp"
 
 namespace kzero::runtime {
 namespace {
@@ -32,12 +35,23 @@ TEST_F(ThreadsPerRank, AreThoseAskedForFirst) {
 TEST_F(ThreadsPerRank, AreTheEnvironmentsNext) {
   setenv("OMP_NUM_THREADS", "3", 1);
   EXPECT_EQ(threads_per_rank(0, 2).count, 3);
-  setenv("OMP_NUM_THREADS", "0", 1);
-  EXPECT_EQ(threads_per_rank(0, 2).count, 1);
+  setenv("OMP_NUM_THREADS", "4,2", 1);
+  EXPECT_EQ(threads_per_rank(0, 2).count, 4);
+}
+
+TEST_F(ThreadsPerRank, RefuseAnEnvironmentThatIsNoNumberOfThreads) {
+  for (const char* value :
+       {"0", "-1", "many", "4 ", "1e3", ",4", "100000", "99999999999999999999"}) {
+    setenv("OMP_NUM_THREADS", value, 1);
+    EXPECT_THROW(threads_per_rank(0, 1), Error) << value;
+    EXPECT_EQ(threads_per_rank(3, 1).count, 3) << value;
+  }
+  EXPECT_THROW(require_startable(100000), Error);
+  EXPECT_NO_THROW(require_startable(1024));
 }
 
 TEST_F(ThreadsPerRank, ShareTheCoresOtherwise) {
-  unsetenv("OMP_NUM_THREADS");
+  setenv("OMP_NUM_THREADS", "", 1);  // as good as none
   const Index cores = threads_per_rank(0, 1).count;
   cpu_set_t set;
   ASSERT_EQ(sched_getaffinity(0, sizeof set, &set), 0);

@@ -44,6 +44,23 @@ TEST_F(WallTime, TheProcessAgesWithTheClock) {
   EXPECT_GE(process_seconds(), first + 0.05);
 }
 
+// Start at tick 123456 of 100 a second: 1234.56 s after boot. A container with an uptime of its own
+// (age -1134 s) made run.wall_limit void.
+TEST_F(WallTime, AnAgeThatCannotBeIsNone) {
+  const std::string stat =
+      "4711 (a name) (of blanks) R 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 123456 20 21\n";
+  ASSERT_TRUE(age_by_kernel(stat, 1240, 100));
+  EXPECT_NEAR(*age_by_kernel(stat, 1240, 100), 5.44, 1e-9);
+  EXPECT_EQ(age_by_kernel(stat, 1234.555, 100), 0.0);  // within a tick
+  EXPECT_FALSE(age_by_kernel(stat, 100, 100));
+  EXPECT_FALSE(
+      age_by_kernel("4711 (x) R 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 0 20", 9, 100));
+  EXPECT_FALSE(age_by_kernel("", 1240, 100));
+  EXPECT_FALSE(age_by_kernel("4711 (x) R 1 2 3", 1240, 100));
+}
+
+TEST_F(WallTime, ThisProcesssStartIsKnown) { EXPECT_TRUE(knows_process_start()); }
+
 TEST_F(WallTime, OutsideJobsTheDecksLimitAloneCounts) {
   EXPECT_FALSE(find_deadline(0));
   const auto deadline = find_deadline(90);

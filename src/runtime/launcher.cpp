@@ -1,0 +1,65 @@
+#include "runtime/launcher.hpp"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <cstdlib>
+#include <string_view>
+
+namespace kzero::runtime {
+
+namespace {
+
+struct Launcher {
+  const char* ranks;  // the variable that holds how many it started
+  const char* name;
+};
+
+// Not SLURM_NTASKS, which a batch script has without having started any: srun alone sets the
+// step's.
+constexpr Launcher launchers[] = {{"PMI_SIZE", "mpiexec or srun"},
+                                  {"MPI_LOCALNRANKS", "mpiexec"},
+                                  {"OMPI_COMM_WORLD_SIZE", "Open MPI's mpirun"},
+                                  {"MV2_COMM_WORLD_SIZE", "MVAPICH2's launcher"},
+                                  {"SLURM_STEP_NUM_TASKS", "srun"}};
+
+long number_of(const char* variable) {
+  const char* value = std::getenv(variable);
+  if (value == nullptr) return 0;
+  const std::string_view text = value;
+  long number = 0;
+  std::from_chars(text.data(), text.data() + text.size(), number);
+  return number;
+}
+
+}  // namespace
+
+std::optional<ForeignLaunch> foreign_launch(int mpi_ranks) {
+  if (mpi_ranks != 1) return std::nullopt;
+  // mpiexec -n 1 starts its proxies by srun, with a task for each node.
+  const bool is_own_single = number_of("PMI_SIZE") == 1;
+  for (const Launcher& launcher : launchers) {
+    const bool is_slurm = std::string_view(launcher.ranks).starts_with("SLURM");
+    const long ranks = number_of(launcher.ranks);
+    if (ranks <= 1 || (is_slurm && is_own_single)) continue;
+    return ForeignLaunch{fmt::format(
+        "{0}={1}: {2} started {1} ranks, but this program's MPI library sees one alone, so each "
+        "would train by itself in the same folder; start it with the mpiexec of the MPI that it "
+        "was built with (kzero --version), or with srun --mpi=pmi2 or --mpi=pmix as that supports; "
+        "if {0} is left over from another launch, unset it",
+        launcher.ranks, ranks, launcher.name)};
+  }
+  // PMIx tells each process its rank, and not how many there are: rank 0 notices nothing.
+  if (number_of("PMIX_RANK") > 0) {
+    return ForeignLaunch{
+        fmt::format(
+            "PMIX_RANK={}: a launcher with PMIx started several ranks, but this program's MPI "
+            "library sees one alone; start it with the mpiexec of the MPI that it was built with "
+            "(kzero --version)",
+            number_of("PMIX_RANK")),
+        false};
+  }
+  return std::nullopt;
+}
+
+}  // namespace kzero::runtime
