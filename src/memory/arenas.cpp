@@ -16,6 +16,7 @@ using HostMemory = Kokkos::SharedHostPinnedSpace;  // which a device reads and w
 
 constexpr Index alignment = 64;
 constexpr Index huge_page = Index{2} << 20;
+constexpr Index most_bytes = Index{1} << 58;  // of a category, so that sums over all stay in range
 
 std::byte* allocate(Category category, Index bytes) {
   const std::string label = "kzero::memory::" + std::string(name_of(category));
@@ -64,6 +65,11 @@ Arenas::Arenas(const Arenas& measured, Ledger& ledger)
 void* Arenas::take_bytes(Category category, Index bytes) {
   Index& taken = taken_[position(category)];
   const Index begin = taken;
+  KZERO_REQUIRE(
+      bytes <= most_bytes - taken, ExitCode::memory,
+      "a rank would need more than {} of memory for {}, beyond what can be planned; fewer "
+      "layers, a smaller train.micro_batch or model.sequence, or more ranks need less",
+      format_bytes(most_bytes), name_of(category));
   taken += round_up(bytes, alignment);
   if (measuring()) return nullptr;
   KZERO_REQUIRE(taken <= capacity_[position(category)], ExitCode::other,

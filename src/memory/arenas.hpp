@@ -27,7 +27,8 @@ class Arenas {
 
   bool measuring() const { return ledger_ == nullptr; }
 
-  /// A range of `count` elements, aligned to 64 bytes; null while measuring.
+  /// A range of `count` elements, aligned to 64 bytes; null while measuring. Throws Error(memory)
+  /// where a category would have more than 256 PiB.
   template <class T>
   T* take(Category category, Index count) {
     return static_cast<T*>(take_bytes(category, count * static_cast<Index>(sizeof(T))));

@@ -87,12 +87,14 @@ double seconds_of(const deck::Model& m, const model::BatchShape& batch, tensor::
   return best;
 }
 
-/// One block of the deck's proportions, no wider than most_width.
+/// One block of the deck's proportions, no wider than most_width in any of them, so that its memory
+/// is small whatever the deck's is.
 deck::Model narrowed(const deck::Config& config) {
   deck::Model m = config.model;
-  const Index head = m.hidden / m.heads;
+  const Index head = std::min(m.hidden / m.heads, most_width);
   m.heads = std::min(m.heads, std::max<Index>(1, most_width / head));
-  m.feed_forward = std::max<Index>(1, m.feed_forward * (m.heads * head) / m.hidden);
+  m.feed_forward =
+      std::clamp<Index>(m.feed_forward * (m.heads * head) / m.hidden, 1, 16 * most_width);
   m.hidden = m.heads * head;
   m.layers = 1;
   m.vocab = 1;

@@ -17,9 +17,13 @@ class Fitter {
   /// The plan of a deck if the rules allow it and it fits.
   std::optional<Entry> attempt(deck::Config config) const {
     if (refusal(config)) return std::nullopt;
-    Entry entry = plan(config, threads_);
-    if (entry.total_bytes() > bytes_) return std::nullopt;
-    return entry;
+    try {
+      Entry entry = plan(config, threads_);
+      if (entry.total_bytes() <= bytes_) return entry;
+    } catch (const Error& error) {  // more memory than can be counted
+      if (error.code() != ExitCode::memory) throw;
+    }
+    return std::nullopt;
   }
 
   /// What the rules have against a deck, which they complete otherwise.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/error.hpp"
 #include "kernels/softmax_cross_entropy.hpp"
 #include "zero/bucket.hpp"
 
@@ -10,6 +11,17 @@ namespace kzero::train {
 namespace {
 
 using Rows = std::vector<metrics::TrafficRow>;
+
+/// a * b, as long as sums of such products stay in range.
+Index times(Index a, Index b) {
+  constexpr Index most = Index{1} << 58;
+  Index product = 0;
+  KZERO_REQUIRE(!__builtin_mul_overflow(a, b, &product) && product <= most, ExitCode::usage,
+                "a rank would send more than {} elements or bytes a step, beyond what can be "
+                "planned; a smaller train.global_batch, model.sequence or model need less",
+                most);
+  return product;
+}
 
 metrics::TrafficRow row(const char* group, const char* operation, const char* purpose,
                         Index elements, Index bytes) {
@@ -25,15 +37,15 @@ void add_data_group(const deck::Config& config, const Blueprint& blueprint, Rows
   const bool shards_state = blueprint.stage.optimizer == zero::Placement::partitioned;
   const Index all = zero::exchanged_elements(blueprint.layout.padded(), ranks);
   const Index reductions = blueprint.adds_reduced ? blueprint.micro_batches : 1;
-  const Index gathers =
-      shards_parameters
-          ? blueprint.micro_batches * zero::exchanged_elements(blueprint.training.gathers(), ranks)
-          : all;
+  const Index gathers = shards_parameters
+                            ? times(blueprint.micro_batches,
+                                    zero::exchanged_elements(blueprint.training.gathers(), ranks))
+                            : all;
   const Index width = bytes_of(config.train.precision);
-  rows.push_back(
-      row("data", "reduce_scatter", "gradients", reductions * all, reductions * all * width));
+  const Index reduced = times(reductions, all);
+  rows.push_back(row("data", "reduce_scatter", "gradients", reduced, times(reduced, width)));
   rows.push_back(row("data", "all_gather", shards_state ? "parameters" : "gradients", gathers,
-                     gathers * width));
+                     times(gathers, width)));
 }
 
 /// Elements that a rank of a group sends for a matrix of so many rows, which are cut over the
@@ -71,22 +83,22 @@ void add_tensor_group(const deck::Config& config, const Blueprint& blueprint, Ro
   const StreamTraffic passes(m.layers, config.recompute.mode);
   const Index width = bytes_of(config.train.precision);
   const auto add = [&](const char* operation, const char* purpose, Index elements, Index floats) {
-    rows.push_back(row("tensor", operation, purpose, batches * (elements + floats),
-                       batches * (elements * width + floats * 4)));
+    rows.push_back(row("tensor", operation, purpose, times(batches, elements + floats),
+                       times(batches, times(elements, width) + times(floats, 4))));
   };
   // What a rank knows of each row's softmax, in fp32.
   const Index softmaxes = tokens * kernels::partial_softmax_width * (tensor.size - 1);
   if (m.sequence_parallel) {
     const Exchange norm(tensor, 2 * m.hidden, 1);  // a LayerNorm's gradients
-    add("reduce_scatter", "activations", passes.sums * stream.scatter, 0);
-    add("all_gather", "activations", passes.gathers * stream.gather, softmaxes);
+    add("reduce_scatter", "activations", times(passes.sums, stream.scatter), 0);
+    add("all_gather", "activations", times(passes.gathers, stream.gather), softmaxes);
     add("all_reduce", "activations", (2 * m.layers + 1) * (norm.scatter + norm.gather), 0);
   } else {
-    add("all_reduce", "activations", passes.sums * (stream.scatter + stream.gather), 0);
+    add("all_reduce", "activations", times(passes.sums, stream.scatter + stream.gather), 0);
     add("all_gather", "activations", 0, softmaxes);
   }
   if (config.recompute.partition)
-    add("all_gather", "checkpointed_activations", m.layers * stream.gather, 0);
+    add("all_gather", "checkpointed_activations", times(m.layers, stream.gather), 0);
 }
 
 }  // namespace

@@ -32,14 +32,21 @@ Index lay_out(std::vector<Lifetime>& values) {
   std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
     return values[a].elements > values[b].elements;
   });
-  std::vector<std::vector<std::size_t>> placed(last + 1);  // by operation at which they live
+  // Most values live for few operations, and are found by the one at which they begin.
+  constexpr Index short_life = 64;
+  std::vector<std::vector<std::size_t>> placed(last + 1);
+  std::vector<std::size_t> long_lived;
   for (const std::size_t i : order) {
     Lifetime& value = values[i];
     std::vector<Lifetime> taken;
-    for (Index at = value.first; at <= value.last; ++at) {
-      for (const std::size_t other : placed[at]) taken.push_back(values[other]);
-      placed[at].push_back(i);
-    }
+    const auto take = [&](std::size_t other) {
+      if (values[other].first <= value.last && value.first <= values[other].last)
+        taken.push_back(values[other]);
+    };
+    for (Index at = std::max<Index>(0, value.first - short_life); at <= value.last; ++at)
+      std::ranges::for_each(placed[at], take);
+    std::ranges::for_each(long_lived, take);
+    (value.last - value.first > short_life ? long_lived : placed[value.first]).push_back(i);
     std::sort(taken.begin(), taken.end(),
               [](const Lifetime& a, const Lifetime& b) { return a.offset < b.offset; });
     value.offset = lowest_place(taken, value.elements);

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
+#include <utility>
 
 namespace kzero::zero {
 
@@ -10,18 +12,16 @@ namespace {
 using param::units_of;
 using param::ValueKind;
 
-bool contains(const std::vector<Index>& units, Index unit) {
-  return std::find(units.begin(), units.end(), unit) != units.end();
-}
-
 /// Units that operation `at` and the next `ahead` reading operations read, nearest first.
-std::vector<Index> window(const param::Trace& trace, std::size_t at, Index ahead) {
+/// `reads`: of each operation. `window_of` gets at + 1 for each unit found, so that none is found
+/// twice and the caller can ask for one.
+std::vector<Index> window(const std::vector<std::vector<Index>>& reads, std::size_t at, Index ahead,
+                          std::vector<std::size_t>& window_of) {
   std::vector<Index> units;
-  for (std::size_t i = at; i < trace.size(); ++i) {
-    const auto reads = units_of(trace[i].reads, ValueKind::parameters);
-    if (i > at && !reads.empty() && ahead-- == 0) break;
-    for (const Index unit : reads) {
-      if (!contains(units, unit)) units.push_back(unit);
+  for (std::size_t i = at; i < reads.size(); ++i) {
+    if (i > at && !reads[i].empty() && ahead-- == 0) break;
+    for (const Index unit : reads[i]) {
+      if (std::exchange(window_of[unit], at + 1) != at + 1) units.push_back(unit);
     }
   }
   return units;
@@ -40,27 +40,37 @@ Schedule::Schedule(const param::Trace& trace, const param::FlatLayout& layout,
 // A unit stays as long as the window of what is read soon holds it: between two uses that are
 // close it is not gathered again.
 void Schedule::schedule_gathers(const param::FlatLayout& layout, Index prefetch_units) {
+  constexpr std::size_t nowhere = -1;
   std::vector<Lifetime> lives;
-  std::map<Index, std::size_t> live;  // unit to position in lives
-  for (std::size_t i = 0; i < trace_.size(); ++i) {
-    const std::vector<Index> soon = window(trace_, i, prefetch_units);
-    std::erase_if(live, [&](const auto& entry) {
-      if (contains(soon, entry.first)) return false;
-      moments_[i - 1].releases.push_back(entry.first);
+  std::vector<std::size_t> live(layout.units().size(), nowhere);  // of each unit: where in lives
+  std::set<Index> gathered;                                       // units with a place there
+  std::vector<std::size_t> window_of(layout.units().size());
+  for (std::size_t i = 0; i < trace_.size(); ++i)
+    moments_[i].needs = units_of(trace_[i].reads, ValueKind::parameters);
+  std::vector<std::vector<Index>> reads;
+  for (const Moment& moment : moments_) reads.push_back(moment.needs);
+  const auto release_unless = [&](Moment& moment, const auto& is_needed) {
+    std::erase_if(gathered, [&](Index unit) {
+      if (is_needed(unit)) return false;
+      moment.releases.push_back(unit);
+      live[unit] = nowhere;
       return true;
     });
+  };
+  for (std::size_t i = 0; i < trace_.size(); ++i) {
+    const std::vector<Index> soon = window(reads, i, prefetch_units, window_of);
+    if (i > 0) release_unless(moments_[i - 1], [&](auto unit) { return window_of[unit] == i + 1; });
+    const auto at = static_cast<Index>(i);
     for (const Index unit : soon) {
-      if (const auto found = live.find(unit); found != live.end()) {
-        lives[found->second].last = static_cast<Index>(i);
-        continue;
+      if (live[unit] == nowhere) {
+        live[unit] = lives.size();
+        gathered.insert(unit);
+        lives.push_back({unit, at, at, layout.unit(unit).padded, 0});
       }
-      const auto at = static_cast<Index>(i);
-      live[unit] = lives.size();
-      lives.push_back({unit, at, at, layout.unit(unit).padded, 0});
+      lives[live[unit]].last = at;
     }
-    moments_[i].needs = units_of(trace_[i].reads, ValueKind::parameters);
   }
-  for (const auto& [unit, position] : live) moments_.back().releases.push_back(unit);
+  release_unless(moments_.back(), [](auto) { return false; });
   gathered_elements_ = lay_out(lives);
   for (const Lifetime& life : lives) {
     moments_[life.first].gathers.push_back({life.unit, life.offset});
@@ -70,16 +80,13 @@ void Schedule::schedule_gathers(const param::FlatLayout& layout, Index prefetch_
 
 void Schedule::schedule_gradients(const param::FlatLayout& layout, const ScheduleOptions& options) {
   std::vector<Lifetime> lives;
+  std::map<Index, std::size_t> position;  // of each unit in lives
   for (std::size_t i = 0; i < trace_.size(); ++i) {
     const auto at = static_cast<Index>(i);
     for (const Index unit : units_of(trace_[i].writes, ValueKind::gradient)) {
-      const auto same = [&](const Lifetime& life) { return life.unit == unit; };
-      const auto found = std::find_if(lives.begin(), lives.end(), same);
-      if (found == lives.end()) {
-        lives.push_back({unit, at, at, layout.unit(unit).padded, 0});
-      } else {
-        found->last = at;
-      }
+      const auto [found, is_first] = position.try_emplace(unit, lives.size());
+      if (is_first) lives.push_back({unit, at, at, layout.unit(unit).padded, 0});
+      lives[found->second].last = at;
     }
   }
   for (const Lifetime& life : lives) moments_[life.last].complete.push_back(life.unit);
