@@ -3,9 +3,10 @@
 #include <CLI/CLI.hpp>
 #include <functional>
 #include <iostream>
-#include <sstream>
 
 #include "app/commands.hpp"
+#include "app/completion.hpp"
+#include "app/mistakes.hpp"
 #include "app/plan_command.hpp"
 #include "base/printable.hpp"
 #include "base/version.hpp"
@@ -42,7 +43,8 @@ CLI::App* add_check(CLI::App& cli, DeckArguments& deck, CheckOptions& options) {
       cli.add_subcommand("check", "read a deck and report everything wrong with it");
   add_deck(*command, deck);
   command->add_option("--ranks", options.ranks, "check for a launch of this many ranks")
-      ->check(CLI::PositiveNumber);
+      ->check(CLI::PositiveNumber)
+      ->transform(whole_number());
   command->add_flag_callback(
       "--files", [&options] { options.scope = CheckScope::deck_and_files; },
       "also read the data and the initial weights, and try the places that a run writes to");
@@ -94,7 +96,7 @@ ExitCode guarded(const std::function<ExitCode()>& command) {
 ExitCode main(int argc, char** argv) {
   runtime::take_signals();
   CLI::App cli("Trains GPT-style transformers with ZeRO data parallelism.", "kzero");
-  cli.set_version_flag("--version", version_text());
+  cli.set_version_flag("-v,--version", version_text());
   cli.require_subcommand(1);
   std::function<ExitCode()> chosen;
   DeckArguments deck;
@@ -130,15 +132,17 @@ ExitCode main(int argc, char** argv) {
   CLI::App* converting = add_convert(cli, from, to, deck);
   converting->callback([&] { chosen = [&] { return convert(from, to, deck); }; });
 
+  add_completion(cli, chosen);
+
   try {
     cli.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    if (runtime::launch_rank().value_or(0) != 0)
-      return error.get_exit_code() == 0 ? ExitCode::done : ExitCode::usage;
-    std::ostringstream mistake;
-    const int code = cli.exit(error, std::cout, mistake);
-    std::cerr << printable_lines(mistake.str());
-    return code == 0 ? ExitCode::done : ExitCode::usage;
+    const bool is_mistake = error.get_exit_code() != 0;
+    if (runtime::launch_rank().value_or(0) == 0) {
+      if (is_mistake) std::cerr << "kzero: " << printable_lines(explain(cli, error)) << std::endl;
+      if (!is_mistake) cli.exit(error);
+    }
+    return is_mistake ? ExitCode::usage : ExitCode::done;
   }
   return guarded(chosen);
 }

@@ -4,6 +4,7 @@
 
 #include "app/deck_file.hpp"
 #include "app/file_check.hpp"
+#include "app/launch.hpp"
 #include "base/printable.hpp"
 #include "checkpoint/inspect.hpp"
 #include "convert/gpt2.hpp"
@@ -22,44 +23,19 @@ namespace kzero::app {
 
 namespace {
 
-/// Rank 0 reads the deck and every rank parses the same text. Collective over `world`.
-deck::Config read_deck(const grid::Group& world, const DeckArguments& arguments,
-                       deck::Purpose purpose) {
-  deck::Config config;
-  std::string text;
-  grid::together(world, [&] {
-    if (world.is_root()) text = load(arguments.file).text;
-  });
-  text = world.broadcast(text);
-  grid::together(world, [&] {
-    config = deck::read({arguments.file, text}, arguments.overrides, {world.size(), purpose});
-  });
-  return config;
-}
-
-/// Threads are settled before Kokkos starts, which is before the deck can be read in full: the
-/// value is looked up on its own, and a broken deck is reported later by read_deck.
-Index threads_of(const DeckArguments& arguments) {
-  try {
-    return deck::read(load(arguments.file), arguments.overrides).run.threads;
-  } catch (const Error&) {
-    return 1;
-  }
-}
-
 void print_note(const std::string& note) {
   if (!note.empty()) std::cout << "note        " << note << '\n';
 }
 
-/// What the command line asks for. Collective over the launch.
-train::RunRequest request_of(const DeckArguments& arguments, const runtime::Session& session) {
-  const grid::Group world = grid::world_group();
+/// What the command line asks for.
+train::RunRequest request_of(const DeckArguments& arguments, const deck::Config& config,
+                             const runtime::Session& session) {
   train::RunRequest request;
-  request.config = read_deck(world, arguments, deck::Purpose::train);
-  request.deck = deck::resolved(request.config);
+  request.config = config;
+  request.deck = deck::resolved(config);
   request.deck_file = arguments.file;
-  request.open_inputs = [&session](const deck::Config& config, const grid::Group& ranks) {
-    return check_files(config, session, ranks);
+  request.open_inputs = [&session](const deck::Config& resolved, const grid::Group& ranks) {
+    return check_files(resolved, session, ranks);
   };
   return request;
 }
@@ -92,9 +68,15 @@ void import_weights(const grid::Group& world, const std::string& from, const std
 }  // namespace
 
 ExitCode train(const DeckArguments& arguments) {
-  const runtime::Session session({.threads = threads_of(arguments)});
+  // Kokkos starts with the deck's threads, so the deck is read between MPI's start and Kokkos'.
+  deck::Config config;
+  const auto read = [&] {
+    config = read_deck(grid::world_group(), arguments, deck::Purpose::train);
+    return config.run.threads;
+  };
+  const runtime::Session session({.choose_threads = read});
   return train::ending_launch_on_failure(
-      [&] { return train::run(request_of(arguments, session), session); });
+      [&] { return train::run(request_of(arguments, config, session), session); });
 }
 
 ExitCode check(const DeckArguments& arguments, const CheckOptions& options) {
@@ -131,7 +113,11 @@ ExitCode inspect(const std::string& path, InspectMode mode) {
 }
 
 ExitCode convert(const std::string& from, const std::string& to, const DeckArguments& arguments) {
-  const runtime::Session session({.threads = 1});
+  const auto one_thread = [] {
+    check_launch(grid::world_group());
+    return Index{1};
+  };
+  const runtime::Session session({.choose_threads = one_thread});
   const grid::Group world = grid::world_group();
   grid::together(world, [&] {
     KZERO_REQUIRE(world.size() == 1, ExitCode::usage, "kzero convert runs on one rank, not on {}",

@@ -1,18 +1,102 @@
 #include "app/deck_file.hpp"
 
-#include <fstream>
-#include <sstream>
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
 
 #include "base/error.hpp"
+#include "deck/schema.hpp"
 
 namespace kzero::app {
 
-deck::Source load(const std::string& file) {
-  std::ifstream in(file, std::ios::binary);
-  std::ostringstream text;
-  text << in.rdbuf();
-  KZERO_REQUIRE(in, ExitCode::usage, "{}: the deck cannot be read", file);
-  return {file, text.str()};
+namespace {
+
+constexpr std::size_t most_bytes = std::size_t{1} << 20;  // four times what a deck may have
+
+class Descriptor {
+ public:
+  explicit Descriptor(int number) : number_(number) {}
+  ~Descriptor() {
+    if (number_ >= 0) ::close(number_);
+  }
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+
+  int number() const { return number_; }
+
+ private:
+  int number_;
+};
+
+/// The deck beside a file that is missing whose name is nearest to it, as a question.
+std::string suggestion(const std::filesystem::path& file) {
+  constexpr int most_entries = 1000;  // a folder may be huge
+  std::vector<std::string> names;
+  const auto folder = file.parent_path();
+  std::error_code problem;
+  std::filesystem::directory_iterator entry(folder.empty() ? "." : folder, problem);
+  if (problem) return fmt::format("; there is no folder {}", folder.string());
+  for (int i = 0; i < most_entries && entry != end(entry); ++i, entry.increment(problem)) {
+    if (entry->path().extension() == ".toml") names.push_back(entry->path().filename().string());
+  }
+  const std::string name = file.filename().string();
+  const std::string near = deck::nearest(name, names, 1 + name.size() / 3);
+  return near.empty() ? "" : fmt::format("; did you mean {}?", (folder / near).string());
+}
+
+[[noreturn]] void refuse(const std::string& file, const std::string& reason) {
+  fail(ExitCode::usage, "{}: the deck cannot be read: {}", file, reason);
+}
+
+/// Waits until a pipe has bytes or its writers are gone.
+void wait_for_writer(int descriptor, const std::string& file, std::chrono::milliseconds patience) {
+  pollfd wanted{descriptor, POLLIN, 0};
+  int ready = 0;
+  do {
+    ready = ::poll(&wanted, 1, static_cast<int>(patience.count()));
+  } while (ready < 0 && errno == EINTR);
+  if (ready == 0)
+    refuse(file, fmt::format("nobody has written to this pipe for {} s",
+                             std::chrono::duration<double>(patience).count()));
+}
+
+}  // namespace
+
+deck::Source load(const std::string& file, std::chrono::milliseconds patience) {
+  // A pipe without a writer must not hang in open.
+  const Descriptor input(::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (input.number() < 0) {
+    const int problem = errno;
+    refuse(file, std::strerror(problem) + (problem == ENOENT ? suggestion(file) : std::string()));
+  }
+  struct stat status {};
+  if (::fstat(input.number(), &status) != 0) refuse(file, std::strerror(errno));
+  if (S_ISDIR(status.st_mode)) refuse(file, "it is a directory; a deck is a TOML file");
+  const bool is_pipe = S_ISFIFO(status.st_mode);
+  if (!is_pipe && !S_ISREG(status.st_mode)) refuse(file, "it is neither a file nor a pipe");
+  std::string text;
+  std::array<char, 65536> part{};
+  for (bool has_waited = false;;) {
+    const ssize_t count = ::read(input.number(), part.data(), part.size());
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0 && errno != EAGAIN) refuse(file, std::strerror(errno));
+    if (count > 0) text.append(part.data(), static_cast<std::size_t>(count));
+    if (text.size() > most_bytes)
+      refuse(file, fmt::format("it has more than {} bytes, which no deck has", most_bytes));
+    // Without writers a pipe reads as ended: they are gone, or there have been none yet.
+    const bool may_go_on = count < 0 || (is_pipe && text.empty() && !has_waited);
+    if (count == 0 && !may_go_on) return {file, text};
+    if (count <= 0) {
+      wait_for_writer(input.number(), file, patience);
+      has_waited = true;
+    }
+  }
 }
 
 }  // namespace kzero::app

@@ -1,6 +1,7 @@
 // The deck as the command line names it.
 #pragma once
 
+#include <chrono>
 #include <string>
 #include <vector>
 
@@ -13,7 +14,10 @@ struct DeckArguments {
   std::vector<std::string> overrides;  // key=value
 };
 
-/// The file's text. Throws Error(usage) if it cannot be read.
-deck::Source load(const std::string& file);
+/// The file's text: of a regular file, or of a pipe, which can be read once. Throws Error(usage) if
+/// it is neither or cannot be read, if it has more than 1 MiB, or if nobody writes to the pipe for
+/// as long as `patience`.
+deck::Source load(const std::string& file,
+                  std::chrono::milliseconds patience = std::chrono::seconds(30));
 
 }  // namespace kzero::app

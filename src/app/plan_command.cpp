@@ -68,6 +68,7 @@ std::optional<plan::RateSource> rates(const plan::GivenRates& given,
   threads = std::min(threads, runtime::usable_cores());
   std::optional<Kokkos::ScopeGuard> kokkos;
   if (!given.operations) {
+    runtime::threads_of_environment();    // OpenMP starts as many, whatever number was asked for
     setenv("OMP_PROC_BIND", "false", 0);  // as in a run
     kokkos.emplace(Kokkos::InitializationSettings()
                        .set_num_threads(static_cast<int>(threads))

@@ -1,8 +1,11 @@
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 
+#include "app/mistakes.hpp"
 #include "app/plan_command.hpp"
+#include "deck/quantity.hpp"
 #include "plan/nominal.hpp"
 
 namespace kzero::app {
@@ -19,11 +22,10 @@ std::optional<double> take_number(std::string_view& text) {
   return value;
 }
 
-/// Bytes of "32GiB", "32GB", "1.5 TB" or "4096". Decks know binary units only; vendors and the
-/// paper's tables count in decimal ones.
+/// Bytes of "32GiB", "32GB", "1.5 TB" or "4096".
 Index parse_bytes(const std::string& option, std::string_view text) {
   constexpr std::pair<std::string_view, double> units[] = {
-      {"", 1},      {"B", 1},        {"kB", 1e3},     {"MB", 1e6},     {"GB", 1e9},
+      {"", 1},      {"B", 1},        {"kB", 1e3},     {"KB", 1e3},     {"MB", 1e6},    {"GB", 1e9},
       {"TB", 1e12}, {"KiB", 0x1p10}, {"MiB", 0x1p20}, {"GiB", 0x1p30}, {"TiB", 0x1p40}};
   const std::string found(text);
   if (const auto number = take_number(text)) {
@@ -37,33 +39,34 @@ Index parse_bytes(const std::string& option, std::string_view text) {
 }
 
 /// Integers of "64,128,400".
-std::vector<Index> parse_ranks(const std::string& option, std::string_view text) {
+std::vector<Index> parse_ranks(const std::string& option, const std::string& text) {
   constexpr Index most = 1'000'000;  // as grid.data
-  const std::string found(text);
   std::vector<Index> ranks;
-  while (true) {
-    Index value = 0;
-    const auto [rest, problem] = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (problem != std::errc{} || value < 1 || value > most) break;
-    ranks.push_back(value);
-    text.remove_prefix(rest - text.data());
-    if (text.empty()) return ranks;
-    if (text.front() != ',') break;
-    text.remove_prefix(1);
+  for (std::size_t begin = 0; begin <= text.size();) {
+    const std::size_t end = std::min(text.find(',', begin), text.size());
+    ranks.push_back(deck::parse_count(text.substr(begin, end - begin)).value_or(0));
+    if (ranks.back() < 1 || ranks.back() > most)
+      throw CLI::ValidationError(
+          option, "must be numbers of ranks from 1 to 1000000 such as 64,128, found " + text);
+    begin = end + 1;
   }
-  throw CLI::ValidationError(
-      option, "must be numbers of ranks from 1 to 1000000 such as 64,128, found " + found);
+  return ranks;
 }
 
+/// "7.5e9", or "7.5B" as models are named.
 Index parse_parameters(const std::string& option, std::string_view text) {
+  constexpr std::pair<std::string_view, double> units[] = {
+      {"", 1}, {"K", 1e3}, {"k", 1e3}, {"M", 1e6}, {"B", 1e9}, {"G", 1e9}, {"T", 1e12}};
   const std::string found(text);
-  const auto number = take_number(text);
-  const bool is_count = number && text.empty() && *number >= 1 &&
-                        *number <= static_cast<double>(plan::most_parameters);
-  if (!is_count)
-    throw CLI::ValidationError(option,
-                               "must be a number from 1 to 1e17 such as 7.5e9, found " + found);
-  return std::llround(*number);
+  if (const auto number = take_number(text)) {
+    for (const auto& [name, factor] : units) {
+      const double count = *number * factor;
+      const bool is_count = count >= 1 && count <= static_cast<double>(plan::most_parameters);
+      if (text == name && is_count) return std::llround(count);
+    }
+  }
+  throw CLI::ValidationError(
+      option, "must be a number from 1 to 1e17 such as 7.5e9 or 7.5B, found " + found);
 }
 
 /// An option whose text `parse` turns into the target's value.
@@ -87,6 +90,7 @@ CLI::App* add_plan(CLI::App& cli, PlanArguments& a) {
                   "search what fits in this memory of a rank, such as 32GiB or 32GB");
   command->add_option("--threads", a.threads, "threads of a rank; default: as a run would choose")
       ->check(CLI::Range(1, 10000))
+      ->transform(whole_number())
       ->needs(deck);
   add(
       *command, "--tflops", a.rates.operations,

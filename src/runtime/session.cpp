@@ -18,6 +18,16 @@ namespace kzero::runtime {
 
 namespace {
 
+Index chosen_threads(const SessionOptions& options) {
+  if (!options.choose_threads) return options.threads;
+  try {
+    return options.choose_threads();
+  } catch (const Error&) {
+    MPI_Finalize();  // every rank is here
+    throw;
+  }
+}
+
 /// Libraries take large temporaries in every call. glibc would return each to the kernel and have
 /// its pages cleared again on the next call, a fifth of a step on a host; kept, they are found
 /// again.
@@ -68,7 +78,7 @@ Session::Session(const SessionOptions& options) {
   node_cores_ = cores_of(node);
   MPI_Comm_free(&node);
 
-  threads_ = threads_per_rank(options.threads, node_size_).count;
+  threads_ = threads_per_rank(chosen_threads(options), node_size_).count;
   setenv("OMP_PROC_BIND", "false", 0);  // binding is the launcher's; also keeps Kokkos' hint away
   try {
     Kokkos::initialize(settings(threads_, node_rank_));

@@ -1,12 +1,17 @@
 // The process's life with MPI and Kokkos: begun in that order, ended in reverse. One per program.
 #pragma once
 
+#include <functional>
+
 #include "base/types.hpp"
 
 namespace kzero::runtime {
 
 struct SessionOptions {
   Index threads = 0;  // per rank; 0: OMP_NUM_THREADS, else the node's cores / its ranks
+  /// Chooses `threads` once MPI is up and before Kokkos starts, collectively. Throws only what
+  /// every rank throws alike.
+  std::function<Index()> choose_threads{};
 };
 
 class Session {
