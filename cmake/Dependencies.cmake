@@ -3,7 +3,14 @@
 if(CMAKE_VERSION VERSION_LESS 3.26)  # its FindCUDAToolkit insists on a library that CUDA 13 no longer has
   add_library(CUDA::nvToolsExt INTERFACE IMPORTED)
 endif()
-find_package(Kokkos 4.7 REQUIRED CONFIG)
+find_package(Kokkos 4.7 CONFIG QUIET PATHS ${PROJECT_SOURCE_DIR}/.deps/kokkos-host)
+if(NOT Kokkos_FOUND)
+  if(Kokkos_CONSIDERED_VERSIONS)
+    set(found ", found ${Kokkos_CONSIDERED_VERSIONS}")
+  endif()
+  message(FATAL_ERROR "Kokkos 4.7 or newer is missing${found}. On Debian `bash cmake/debian.sh` builds it into .deps/, where "
+                      "this looks; elsewhere set Kokkos_ROOT to an installed one.")
+endif()
 if(Kokkos_ENABLE_CUDA)
   include(Cuda)
 endif()

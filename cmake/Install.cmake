@@ -1,4 +1,4 @@
-# What cmake --install puts under its prefix: bin/kzero, share/kzero/ and a modulefile for Lmod.
+# What cmake --install puts under its prefix: bin/kzero, share/kzero/, a modulefile for Lmod, completion for bash.
 include(GNUInstallDirs)
 
 # The program keeps the paths of the libraries that it was linked with outside the system's own folders (Kokkos, a site's
@@ -17,3 +17,4 @@ install(DIRECTORY docs input postprocess DESTINATION ${share} PATTERN __pycache_
 install(DIRECTORY jobscripts DESTINATION ${share} USE_SOURCE_PERMISSIONS)
 install(FILES README.md CHANGELOG.md DESTINATION ${share})
 install(FILES cmake/modulefile.lua DESTINATION ${CMAKE_INSTALL_DATADIR}/modulefiles/kzero RENAME ${PROJECT_VERSION}.lua)
+install(FILES cmake/completion.bash DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions RENAME kzero)

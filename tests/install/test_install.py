@@ -57,6 +57,11 @@ class Install(unittest.TestCase):
         self.assertEqual(events[-1]["reason"], "completed")
         self.run_here(self.prefix / "bin/kzero", "inspect", "--verify", "saved")
 
+    def test_bash_completes_the_installed_program(self):
+        completion = self.prefix / "share/bash-completion/completions/kzero"
+        found = self.run_here("env", f"PATH={self.prefix}/bin:{os.environ['PATH']}", "bash", "-c", f"source {completion}; complete -p kzero")
+        self.assertEqual(found.strip(), "complete -F _kzero kzero")
+
     def test_what_the_modulefile_names_is_there(self):
         text = (self.prefix / f"share/modulefiles/kzero/{os.environ['KZERO_VERSION']}.lua").read_text()
         for path in ("bin", "share/kzero/jobscripts"):
