@@ -157,10 +157,11 @@ void Run::require_memory(const Machine& machine) const {
     for (const Index category : planned_bytes(config_, machine)) bytes += category;
     const runtime::AvailableMemory available = runtime::available_memory();
     KZERO_REQUIRE(bytes <= available.bytes / session_.node_size(), ExitCode::memory,
-                  "the run needs {} a rank, but this node has {} left for {} ranks{}; "
+                  "the run needs {} a rank, but this node has {} left for {} {}{}; "
                   "more nodes, a higher zero.stage, a smaller train.micro_batch or 16-bit "
                   "train.precision need less",
                   format_bytes(bytes), format_bytes(available.bytes), session_.node_size(),
+                  session_.node_size() == 1 ? "rank" : "ranks",
                   available.limit.empty() ? "" : ", by the job's limit in " + available.limit);
   }
 }
