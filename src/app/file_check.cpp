@@ -7,6 +7,7 @@
 #include "checkpoint/retention.hpp"
 #include "convert/gpt2.hpp"
 #include "grid/agreement.hpp"
+#include "metrics/line_file.hpp"
 #include "model/gpt_spec.hpp"
 
 namespace kzero::app {
@@ -84,12 +85,15 @@ train::RunInputs check_files(const deck::Config& config, const Inspection& inspe
       if (inspection.is_first) require_room(config);
     });
   }
-  const auto try_file = [&](const std::string& key, const std::string& file) {
+  const auto try_file = [&](const std::string& key, const std::string& file, auto require_kind) {
     if (file.empty() || !inspection.is_first) return;
-    problems.collect(key, [&] { require_writable_file(key, file); });
+    problems.collect(key, [&] {
+      require_kind(file);
+      require_writable_file(key, file);
+    });
   };
-  try_file("run.metrics", config.run.metrics);
-  try_file("run.end_file", config.run.end_file);
+  try_file("run.metrics", config.run.metrics, metrics::require_metrics_file);
+  try_file("run.end_file", config.run.end_file, [](const std::string&) {});
   return inputs;
 }
 

@@ -1,14 +1,5 @@
 #include "metrics/jsonl_sink.hpp"
 
-#include <fcntl.h>
-#include <unistd.h>
-
-#include <cerrno>
-#include <cstring>
-#include <filesystem>
-#include <system_error>
-
-#include "base/error.hpp"
 #include "metrics/traffic_json.hpp"
 
 namespace kzero::metrics {
@@ -63,91 +54,62 @@ Json planned_json(const StartRecord& record) {
 
 }  // namespace
 
-JsonlSink::JsonlSink(std::string path) : path_(std::move(path)) {
-  if (path_.empty()) return;
-  const auto folder = std::filesystem::path(path_).parent_path();
-  std::error_code problem;
-  if (!folder.empty()) std::filesystem::create_directories(folder, problem);
-  KZERO_REQUIRE(!problem, ExitCode::files, "run.metrics: the folder {} cannot be made: {}",
-                folder.string(), problem.message());
-  descriptor_ = ::open(path_.c_str(), O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
-  KZERO_REQUIRE(descriptor_ >= 0, ExitCode::files,
-                "run.metrics: {} cannot be opened for writing: {}", path_, std::strerror(errno));
-  // A killed run may have left half a line: the next record starts on its own.
-  char last = '\n';
-  const off_t size = ::lseek(descriptor_, 0, SEEK_END);
-  if (size > 0 && ::pread(descriptor_, &last, 1, size - 1) == 1 && last != '\n') write_line("");
-}
-
-JsonlSink::~JsonlSink() {
-  if (descriptor_ >= 0) ::close(descriptor_);
-}
-
-void JsonlSink::write_line(const std::string& text) {
-  if (descriptor_ < 0) return;
-  const std::string line = text + '\n';
-  std::size_t done = 0;
-  while (done < line.size()) {
-    const ssize_t written = ::write(descriptor_, line.data() + done, line.size() - done);
-    if (written < 0 && errno == EINTR) continue;
-    KZERO_REQUIRE(written > 0, ExitCode::files, "run.metrics: writing to {} failed: {}", path_,
-                  std::strerror(errno));
-    done += static_cast<std::size_t>(written);
-  }
-}
-
 void JsonlSink::write(const StartRecord& record) {
+  if (record.first_step == 0)
+    file_.start_afresh();
+  else
+    file_.go_on();
   Json versions = Json::object();
   for (const auto& [name, version] : record.versions) versions[name] = version;
-  write_line(dump({{"event", "start"},
-                   {"versions", std::move(versions)},
-                   {"git_hash", record.git_hash},
-                   {"hosts", record.hosts},
-                   {"deck_file", record.deck_file},
-                   {"deck", record.deck},
-                   {"grid", {{"data", record.data_ranks}, {"tensor", record.tensor_ranks}}},
-                   {"threads", record.threads},
-                   {"stage", record.stage},
-                   {"precision", record.precision},
-                   {"parameters", record.parameters},
-                   {"steps", record.steps},
-                   {"first_step", record.first_step},
-                   {"load_seconds", record.load_seconds},
-                   {"tokens_per_step", record.tokens_per_step},
-                   {"data", data_json(record.data)},
-                   {"limit", limit_json(record.limit)},
-                   {"plan", planned_json(record)}}));
+  file_.write_line(dump({{"event", "start"},
+                         {"versions", std::move(versions)},
+                         {"git_hash", record.git_hash},
+                         {"hosts", record.hosts},
+                         {"deck_file", record.deck_file},
+                         {"deck", record.deck},
+                         {"grid", {{"data", record.data_ranks}, {"tensor", record.tensor_ranks}}},
+                         {"threads", record.threads},
+                         {"stage", record.stage},
+                         {"precision", record.precision},
+                         {"parameters", record.parameters},
+                         {"steps", record.steps},
+                         {"first_step", record.first_step},
+                         {"load_seconds", record.load_seconds},
+                         {"tokens_per_step", record.tokens_per_step},
+                         {"data", data_json(record.data)},
+                         {"limit", limit_json(record.limit)},
+                         {"plan", planned_json(record)}}));
 }
 
 void JsonlSink::write(const StepRecord& record) {
-  write_line(dump({{"event", "step"},
-                   {"step", record.step},
-                   {"loss", record.loss},
-                   {"grad_norm", record.grad_norm},
-                   {"lr", record.lr},
-                   {"tokens", record.tokens},
-                   {"seconds", record.seconds},
-                   {"tokens_per_second", record.tokens_per_second},
-                   {"mfu", record.mfu},
-                   {"loss_scale", record.loss_scale},
-                   {"skipped", record.skipped}}));
+  file_.write_line(dump({{"event", "step"},
+                         {"step", record.step},
+                         {"loss", record.loss},
+                         {"grad_norm", record.grad_norm},
+                         {"lr", record.lr},
+                         {"tokens", record.tokens},
+                         {"seconds", record.seconds},
+                         {"tokens_per_second", record.tokens_per_second},
+                         {"mfu", record.mfu},
+                         {"loss_scale", record.loss_scale},
+                         {"skipped", record.skipped}}));
 }
 
 void JsonlSink::write(const ValidationRecord& record) {
-  write_line(dump({{"event", "validation"},
-                   {"step", record.step},
-                   {"loss", record.loss},
-                   {"tokens", record.tokens},
-                   {"seconds", record.seconds}}));
+  file_.write_line(dump({{"event", "validation"},
+                         {"step", record.step},
+                         {"loss", record.loss},
+                         {"tokens", record.tokens},
+                         {"seconds", record.seconds}}));
 }
 
 void JsonlSink::write(const CheckpointRecord& record) {
-  write_line(dump({{"event", "checkpoint"},
-                   {"step", record.step},
-                   {"folder", record.folder},
-                   {"bytes", record.bytes},
-                   {"seconds", record.seconds},
-                   {"stall_seconds", record.stall_seconds}}));
+  file_.write_line(dump({{"event", "checkpoint"},
+                         {"step", record.step},
+                         {"folder", record.folder},
+                         {"bytes", record.bytes},
+                         {"seconds", record.seconds},
+                         {"stall_seconds", record.stall_seconds}}));
 }
 
 void JsonlSink::write(const EndRecord& record) {
@@ -163,14 +125,14 @@ void JsonlSink::write(const EndRecord& record) {
   for (const TrafficRow& row : record.traffic) {
     traffic.push_back(as_json(row));
   }
-  write_line(dump({{"event", "end"},
-                   {"reason", record.reason},
-                   {"signal", record.signal},
-                   {"exit_code", record.exit_code},
-                   {"steps", record.steps},
-                   {"seconds", record.seconds},
-                   {"memory", std::move(memory)},
-                   {"traffic", std::move(traffic)}}));
+  file_.write_line(dump({{"event", "end"},
+                         {"reason", record.reason},
+                         {"signal", record.signal},
+                         {"exit_code", record.exit_code},
+                         {"steps", record.steps},
+                         {"seconds", record.seconds},
+                         {"memory", std::move(memory)},
+                         {"traffic", std::move(traffic)}}));
 }
 
 }  // namespace kzero::metrics

@@ -4,7 +4,9 @@
 #pragma once
 
 #include <string>
+#include <utility>
 
+#include "metrics/line_file.hpp"
 #include "metrics/records.hpp"
 
 namespace kzero::metrics {
@@ -12,24 +14,22 @@ namespace kzero::metrics {
 /// Doubles are printed so that they read back exactly; those not finite become null.
 class JsonlSink {
  public:
-  /// Opens for appending and makes the folder where there is none. An empty path: writes nothing.
-  /// Every function throws Error(files) naming the file on failure.
-  explicit JsonlSink(std::string path);
-  ~JsonlSink();
-  JsonlSink(const JsonlSink&) = delete;
-  JsonlSink& operator=(const JsonlSink&) = delete;
+  /// Opens the file, see LineFile. An empty path: writes nothing. Every function throws
+  /// Error(files) naming the file on failure.
+  explicit JsonlSink(std::string path) : file_(std::move(path)) {}
 
+  /// To be written first: a run from step 0 begins a file of its own, a restart appends.
   void write(const StartRecord& record);
   void write(const StepRecord& record);
   void write(const ValidationRecord& record);
   void write(const CheckpointRecord& record);
   void write(const EndRecord& record);
 
- private:
-  void write_line(const std::string& text);
+  /// The name that the start record gave to an earlier run's file; empty: there was none.
+  const std::string& old_name() const { return file_.old_name(); }
 
-  std::string path_;
-  int descriptor_ = -1;
+ private:
+  LineFile file_;
 };
 
 }  // namespace kzero::metrics

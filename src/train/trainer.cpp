@@ -223,7 +223,10 @@ void Run::announce(Index first_step) {
     console_.note("warning     " + text);
     break;  // the other nodes are alike
   }
-  if (sink_) sink_->write(record);
+  if (!sink_) return;
+  sink_->write(record);
+  if (!sink_->old_name().empty())
+    console_.note("an earlier run's metrics are now in " + sink_->old_name());
 }
 
 void Run::report(Index step, const StepResult& result, double seconds) {

@@ -149,16 +149,15 @@ TEST_F(JsonLines, EachRecordIsInTheFileWhenWriteReturns) {
   }
 }
 
-TEST_F(JsonLines, ARestartAppendsAndClosesALineThatACrashCut) {
-  JsonlSink(path_).write(StepRecord{.step = 1});
-  std::ofstream(path_, std::ios::app) << R"({"event":"st)";
-  JsonlSink(path_).write(StepRecord{.step = 2});
-  JsonlSink(path_).write(StepRecord{.step = 3});
-  ASSERT_EQ(lines().size(), 4U);
-  EXPECT_EQ(Json::parse(lines()[0])["step"], 1);
-  EXPECT_EQ(lines()[1], R"({"event":"st)");
-  EXPECT_EQ(Json::parse(lines()[2])["step"], 2);
-  EXPECT_EQ(Json::parse(lines()[3])["step"], 3);
+TEST_F(JsonLines, ARestartAppendsAndARunFromStep0BeginsAFile) {
+  for (const Index first_step : {0, 1, 0}) {
+    JsonlSink sink(path_);
+    sink.write(StartRecord{.first_step = first_step});
+    sink.write(StepRecord{.step = first_step});
+  }
+  EXPECT_EQ(lines().size(), 2U);
+  path_ = folder_.path() / "runs" / "new" / "metrics.1.jsonl";
+  EXPECT_EQ(lines().size(), 4U);
 }
 
 TEST_F(JsonLines, AnEmptyPathWritesNothing) { EXPECT_NO_THROW(JsonlSink("").write(StepRecord{})); }
