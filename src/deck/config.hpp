@@ -20,6 +20,7 @@ enum class Offload { none, host };
 enum class Overlap { automatic, off, on };
 enum class ReductionOrder { ranks, library };
 enum class RecomputeMode { none, selective, block };
+enum class ProgressStyle { automatic, live, plain };
 enum class GemmBackend { automatic, onednn, blas, cublaslt, reference };
 
 constexpr std::string_view name_of(RecomputeMode mode) {
@@ -116,6 +117,7 @@ struct Run {
   double watchdog = 1800;   // seconds that a rank waits for others before the run ends; 0: for ever
   Index max_steps = 0;      // steps of this job after which it stops with a checkpoint; 0: none
   Index log_every = 1;
+  ProgressStyle progress = ProgressStyle::automatic;
   std::string communicator = "auto";
   std::string metrics;  // JSON lines file; empty: none
   Index threads = 0;    // per rank; 0: OMP_NUM_THREADS, else the node's cores / its ranks

@@ -324,6 +324,13 @@ void add_run(std::vector<Key>& table) {
               "Steps of this job after which it stops with a checkpoint; 0: no limit."));
   table.push_back(integer("run.log_every", t, &Run::log_every, from(1, most), "steps",
                           "Steps from one line of output to the next."));
+  table.push_back(choice("run.progress", t, &Run::progress,
+                         {{"auto", ProgressStyle::automatic},
+                          {"live", ProgressStyle::live},
+                          {"plain", ProgressStyle::plain}},
+                         "\"live\": below the lines one that is redrawn in place; \"plain\": lines "
+                         "only; \"auto\": \"live\" where rank 0 or its mpiexec prints on a "
+                         "terminal."));
   table.push_back(choice("run.communicator", t, &Run::communicator,
                          {{"auto", "auto"}, {"mpi", "mpi"}, {"nccl", "nccl"}},
                          "What carries arrays between ranks; \"auto\": \"nccl\" in device builds "

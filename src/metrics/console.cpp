@@ -4,17 +4,22 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cmath>
 #include <set>
 
 #include "base/bytes.hpp"
 #include "base/printable.hpp"
+#include "metrics/terminal.hpp"
 
 namespace kzero::metrics {
 
 namespace {
 
-constexpr Index bar_width = 24;  // characters; the whole bar line stays below 80
+constexpr Index log_columns = 80;      // of lines that go to files, and of unknown terminals
+constexpr double draw_interval = 0.1;  // seconds of steps from one drawing to the next
+
+// The live line begins where the cursor is left, so that a terminal that wraps its lines anew when
+// it gets narrower still has all of the line behind the cursor, where this erases it.
+constexpr const char* erase = "\r\x1b[J";
 
 Index total_bytes(const std::vector<CategoryBytes>& categories, Index CategoryBytes::*which) {
   Index total = 0;
@@ -22,15 +27,31 @@ Index total_bytes(const std::vector<CategoryBytes>& categories, Index CategoryBy
   return total;
 }
 
+/// The items after the heading, with commas between them, in as many lines as they need.
+std::string wrapped(const std::string& heading, const std::vector<std::string>& items) {
+  const std::string indent(12, ' ');
+  std::string text, line = heading;
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    const std::string item = items[i] + (i + 1 < items.size() ? "," : "");
+    if (line.size() + 1 + item.size() > log_columns) {
+      text += line + '\n';
+      line = indent + item;
+    } else {
+      line += (line.empty() ? "" : " ") + item;
+    }
+  }
+  return text + line;
+}
+
 std::string plan_line(const std::vector<CategoryBytes>& categories) {
-  std::string text =
-      format_bytes(total_bytes(categories, &CategoryBytes::planned_bytes)) + " a rank:";
+  std::vector<std::string> items;
   for (const CategoryBytes& category : categories) {
     if (category.planned_bytes == 0) continue;
-    text += fmt::format("{} {} {}", text.back() == ':' ? "" : ",", category.name,
-                        format_bytes(category.planned_bytes));
+    items.push_back(fmt::format("{} {}", category.name, format_bytes(category.planned_bytes)));
   }
-  return text;
+  return wrapped(fmt::format("memory      {} a rank:",
+                             format_bytes(total_bytes(categories, &CategoryBytes::planned_bytes))),
+                 items);
 }
 
 std::string limit_line(const TimeLimit& limit) {
@@ -63,86 +84,93 @@ std::string memory_table(const std::vector<MemoryRow>& rows) {
   }
   text += line("sum", total_bytes(fullest.categories, &CategoryBytes::planned_bytes),
                total_bytes(fullest.categories, &CategoryBytes::peak_bytes));
-  text += fmt::format("\n  {:<28}{:>14}  whole process, most on rank {}", "resident",
-                      format_bytes(resident.resident_peak_bytes), resident.rank);
-  return text + fmt::format("\n  {:<28}{:>14}  code and libraries; {} of it before the first slab",
-                            "beyond the plan",
-                            format_bytes(std::max<Index>(0, unplanned_bytes(resident))),
-                            format_bytes(resident.resident_start_bytes));
+  const auto process_line = [](const std::string& name, Index bytes, const std::string& note) {
+    return fmt::format("\n  {:<28}{:>14}  {}", name, format_bytes(bytes), note);
+  };
+  text += process_line("resident", resident.resident_peak_bytes,
+                       fmt::format("whole process, most on rank {}", resident.rank));
+  text += process_line("beyond the plan", std::max<Index>(0, unplanned_bytes(resident)),
+                       "code and libraries");
+  return text + process_line("  before the first slab", resident.resident_start_bytes, "of it");
 }
 
 }  // namespace
 
 std::string traffic_table(const std::vector<TrafficRow>& rows) {
-  std::string text =
-      fmt::format("traffic a step and rank, sent{:>34}{:>14}{:>13}", "elements", "theory", "bytes");
+  constexpr std::size_t names_columns = 39;  // a row of them all has 79, but for long purposes
+  std::string text = fmt::format("{:<{}}{:>12}{:>14}{:>14}", "traffic a step and rank, sent",
+                                 names_columns, "elements", "theory", "bytes");
   for (const TrafficRow& row : rows) {
-    text += fmt::format("\n  {:<8}{:<16}{:<26}{:>11}{:>14}{:>13}", row.group, row.operation,
-                        row.purpose, row.elements_per_step, row.theory_elements_per_step,
-                        format_bytes(row.bytes_per_step));
+    const std::string names = fmt::format("  {:<8}{:<16}{}", row.group, row.operation, row.purpose);
+    const std::string elements = fmt::format("  {}", row.elements_per_step);
+    const std::size_t before = std::max(names.size() + elements.size(), names_columns + 12);
+    text += fmt::format("\n{}{:>{}}{:>14}{:>14}", names, elements, before - names.size(),
+                        row.theory_elements_per_step, format_bytes(row.bytes_per_step));
   }
   return text;
 }
 
-std::string format_count(double count) {
-  const char* unit = "";
-  for (const char* next : {" k", " M", " G", " T"}) {
-    if (std::abs(count) < 10000) break;
-    count /= 1000;
-    unit = next;
-  }
-  return fmt::format("{:.{}f}{}", count, *unit == '\0' ? 0 : 1, unit);
+Screen plain_screen(Index rank) { return {rank == 0 ? ConsoleMode::lines : ConsoleMode::silent}; }
+
+Screen live_screen(Index rank) {
+  if (rank != 0) return plain_screen(rank);
+  return {ConsoleMode::live, [terminal = Terminal::behind(STDOUT_FILENO)] {
+            return terminal ? terminal->columns() : 0;
+          }};
 }
 
-std::string format_seconds(double seconds) {
-  if (seconds < 59.95) return fmt::format("{:.1f} s", seconds);
-  const auto whole = static_cast<Index>(std::llround(seconds));
-  if (whole < 3600) return fmt::format("{} min {:02} s", whole / 60, whole % 60);
-  const Index minutes = (whole + 30) / 60;
-  return fmt::format("{} h {:02} min", minutes / 60, minutes % 60);
+Screen found_screen(Index rank) {
+  Screen screen = live_screen(rank);
+  return screen.columns && screen.columns() > 0 ? screen : plain_screen(rank);
 }
 
-ConsoleMode console_mode(Index rank) {
-  if (rank != 0) return ConsoleMode::silent;
-  return ::isatty(STDOUT_FILENO) == 1 ? ConsoleMode::bar : ConsoleMode::lines;
+Console::Console(std::ostream& out, Screen screen, Index log_every)
+    : out_(out), screen_(std::move(screen)), log_every_(std::max<Index>(1, log_every)) {}
+
+Console::~Console() { out_ << erasure() << std::flush; }
+
+Index Console::columns() const {
+  const Index now = screen_.columns ? screen_.columns() : 0;
+  return now > 0 ? now : log_columns;
 }
 
-Console::Console(std::ostream& out, ConsoleMode mode, Index log_every)
-    : out_(out), mode_(mode), log_every_(std::max<Index>(1, log_every)) {}
-
-void Console::erase_bar() {
-  if (bar_on_) out_ << "\r\x1b[K";
-  bar_on_ = false;
+Progress Console::progress(const StepMeans& means) const {
+  return {last_,
+          steps_,
+          means.loss(),
+          means.tokens_per_second(),
+          means.mfu(),
+          pace_.seconds() * static_cast<double>(std::max<Index>(0, steps_ - last_.step - 1))};
 }
 
+std::string Console::erasure() const { return is_drawn_ ? erase : ""; }
+
+/// The last column stays empty: some terminals wrap once it is filled.
+std::string Console::drawing() {
+  is_drawn_ = is_running_ && screen_.mode == ConsoleMode::live;
+  since_drawn_ = 0;
+  return is_drawn_ ? live_line(progress(shown_), columns() - 1) + '\r' : "";
+}
+
+void Console::redraw() {
+  const std::string erased = erasure();
+  out_ << erased + drawing() << std::flush;
+}
+
+/// Written at once, so that a terminal never shows a part of it for long.
 void Console::print_line(const std::string& text) {
-  if (mode_ == ConsoleMode::silent) return;
-  erase_bar();
-  out_ << printable_lines(text) << '\n' << std::flush;
-}
-
-std::string Console::time_left() const {
-  return format_seconds(step_seconds_.value() * static_cast<double>(steps_ - last_.step - 1));
-}
-
-void Console::draw_bar() {
-  if (mode_ != ConsoleMode::bar) return;
-  const Index done = last_.step + 1;
-  const Index filled = steps_ > 0 ? std::min(bar_width, bar_width * done / steps_) : bar_width;
-  out_ << fmt::format("\r[{:=<{}}{:{}}] step {}/{}  loss {:.4f}  left {}\x1b[K", "", filled, "",
-                      bar_width - filled, done, steps_, last_.loss, time_left())
-       << std::flush;
-  bar_on_ = true;
+  if (screen_.mode == ConsoleMode::silent) return;
+  const std::string line = erasure() + printable_lines(text) + '\n';
+  out_ << line + drawing() << std::flush;
 }
 
 void Console::start(const StartRecord& record) {
   steps_ = record.steps;
-  std::string versions;
-  for (const auto& [name, version] : record.versions) {
-    versions += fmt::format("{}{} {}", versions.empty() ? "" : ", ", name, version);
-  }
+  std::vector<std::string> versions;
+  for (const auto& [name, version] : record.versions)
+    versions.push_back(fmt::format("{} {}", name, version));
   const std::set<std::string> nodes(record.hosts.begin(), record.hosts.end());
-  print_line(versions);
+  print_line(wrapped("", versions));
   print_line(fmt::format("deck        {}", record.deck_file));
   print_line(fmt::format("grid        {} data x {} tensor ranks, {} threads each, on {} {}{}",
                          record.data_ranks, record.tensor_ranks, record.threads, nodes.size(),
@@ -151,7 +179,7 @@ void Console::start(const StartRecord& record) {
   print_line(fmt::format("model       {} parameters, {}, ZeRO stage {}",
                          format_count(static_cast<double>(record.parameters)), record.precision,
                          record.stage));
-  print_line("memory      " + plan_line(record.planned_memory));
+  print_line(plan_line(record.planned_memory));
   print_line(
       fmt::format("steps       {} of {} tokens{}", record.steps,
                   format_count(static_cast<double>(record.tokens_per_step)),
@@ -162,19 +190,23 @@ void Console::start(const StartRecord& record) {
 
 void Console::step(const StepRecord& record) {
   last_ = record;
-  step_seconds_.add(record.seconds);
+  pace_.add(record.seconds);
+  interval_.add(record);
+  job_.add(record);
+  shown_ = interval_;
+  is_running_ = true;
+  since_drawn_ += record.seconds;
   if (record.skipped) ++skipped_;
   const Index done = record.step + 1;
-  if (done % log_every_ == 0 || done == steps_ || record.skipped) {
-    print_line(fmt::format(
-        "step {:>{}}/{}  loss {:.4f}  norm {:.3f}  lr {:.2e}  {} tokens/s  MFU {:.1f} %  {}", done,
-        fmt::formatted_size("{}", steps_), steps_, record.loss, record.grad_norm, record.lr,
-        format_count(record.tokens_per_second), 100 * record.mfu,
-        record.skipped
-            ? fmt::format("skipped: gradients not finite, loss scale {}", record.loss_scale)
-            : "left " + time_left()));
+  const bool ends_interval = done % log_every_ == 0 || done == steps_;
+  if (ends_interval || record.skipped) {
+    const bool is_live = screen_.mode == ConsoleMode::live;
+    print_line(step_line(progress(interval_),
+                         is_live ? std::min(log_columns, columns() - 1) : log_columns));
+  } else if (screen_.mode == ConsoleMode::live && (!is_drawn_ || since_drawn_ >= draw_interval)) {
+    redraw();
   }
-  draw_bar();
+  if (ends_interval) interval_ = {};
 }
 
 void Console::validation(const ValidationRecord& record) {
@@ -194,8 +226,13 @@ void Console::checkpoint(const CheckpointRecord& record) {
 void Console::note(const std::string& text) { print_line(text); }
 
 void Console::end(const EndRecord& record) {
+  is_running_ = false;
   if (!record.memory.empty()) print_line(memory_table(record.memory));
   if (!record.traffic.empty()) print_line(traffic_table(record.traffic));
+  if (!job_.empty()) {
+    print_line(fmt::format("steps of this job   {} tokens/s, MFU {:.1f} %",
+                           format_count(job_.tokens_per_second()), 100 * job_.mfu()));
+  }
   print_line(fmt::format("{} after {} of {} steps, {}{}", record.reason, record.steps, steps_,
                          format_seconds(record.seconds),
                          skipped_ > 0 ? fmt::format(", {} skipped", skipped_) : ""));

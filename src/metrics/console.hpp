@@ -1,14 +1,16 @@
-// What people see of a run: a header, a line a step with the time left, events, and at the end a
-// summary of memory and traffic beside the plan. On a terminal a progress bar is redrawn in place
+// What people see of a run: a header, a line an interval with the time left, events, and at the end
+// a summary of memory and traffic beside the plan. On a terminal one live line is redrawn in place
 // below the lines. Standard output only; errors are the caller's. Does not know where the numbers
 // come from.
 #pragma once
 
+#include <functional>
 #include <ostream>
 #include <string>
 #include <vector>
 
 #include "metrics/meters.hpp"
+#include "metrics/progress.hpp"
 #include "metrics/records.hpp"
 
 namespace kzero::metrics {
@@ -16,16 +18,33 @@ namespace kzero::metrics {
 enum class ConsoleMode {
   silent,  // ranks other than 0
   lines,   // files and pipes
-  bar,     // terminals
+  live,    // terminals
 };
 
-/// `bar` where standard output is a terminal, else `lines`; `silent` on every rank but 0.
-ConsoleMode console_mode(Index rank);
+/// Where a run is shown.
+struct Screen {
+  ConsoleMode mode = ConsoleMode::lines;
+  std::function<Index()> columns{};  // the width now, asked for before each drawing; 0: unknown
+};
+
+/// On rank 0 `live` where a terminal shows standard output and knows its width, else `lines`;
+/// `silent` on every other rank.
+Screen found_screen(Index rank);
+
+/// On rank 0 `live` in any case; 80 columns where the width cannot be known. Else `silent`.
+Screen live_screen(Index rank);
+
+/// On rank 0 `lines`, else `silent`.
+Screen plain_screen(Index rank);
 
 class Console {
  public:
-  /// Prints a step line every `log_every` >= 1 steps, and for the last and for skipped steps.
-  Console(std::ostream& out, ConsoleMode mode, Index log_every);
+  /// Prints a step line every `log_every` >= 1 steps, and for the last and for skipped steps. Loss
+  /// and rates are means over the steps since the line before.
+  Console(std::ostream& out, Screen screen, Index log_every);
+  ~Console();
+  Console(const Console&) = delete;
+  Console& operator=(const Console&) = delete;
 
   /// Before the first step: what runs, where, in which precision, and its planned memory.
   void start(const StartRecord& record);
@@ -41,27 +60,27 @@ class Console {
 
  private:
   void print_line(const std::string& text);
-  void erase_bar();
-  void draw_bar();
-  std::string time_left() const;
+  std::string erasure() const;
+  std::string drawing();
+  void redraw();
+  Progress progress(const StepMeans& means) const;
+  Index columns() const;
 
   std::ostream& out_;
-  ConsoleMode mode_;
+  Screen screen_;
   Index log_every_;
-  Index steps_ = 0;      // of the whole run
-  StepRecord last_;      // what the bar shows
-  bool bar_on_ = false;  // the bar stands on the current line
-  MovingMedian step_seconds_;
+  Index steps_ = 0;           // of the whole run
+  StepRecord last_;           // the newest
+  StepMeans interval_, job_;  // since the last line; since the start
+  StepMeans shown_;           // of the live line
+  SteadyPace pace_;
   Index skipped_ = 0;
+  bool is_running_ = false;  // between the first step and the summary: the live line has content
+  bool is_drawn_ = false;    // the live line stands on the terminal
+  double since_drawn_ = 0;   // seconds of steps
 };
 
 /// What one rank sends in a step: elements, theory and bytes of each row, under a heading.
 std::string traffic_table(const std::vector<TrafficRow>& rows);
-
-/// "84.2 k", "12.6 M": counts for people.
-std::string format_count(double count);
-
-/// "2 h 05 min", "1 min 20 s", "12.3 s": seconds for people.
-std::string format_seconds(double seconds);
 
 }  // namespace kzero::metrics

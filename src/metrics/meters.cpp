@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <fstream>
+#include <limits>
 #include <string>
 
 #include "base/error.hpp"
@@ -25,6 +26,32 @@ double MovingMedian::value() const {
   std::nth_element(sorted.begin(), middle, sorted.begin() + static_cast<std::ptrdiff_t>(count));
   return *middle;
 }
+
+void SteadyPace::add(double seconds) {
+  median_.add(seconds);
+  added_ = std::min(added_ + 1, reach);
+  mean_ += (median_.value() - mean_) / added_;
+}
+
+void StepMeans::add(const StepRecord& record) {
+  tokens_ += record.tokens;
+  seconds_ += record.seconds;
+  mfu_seconds_ += record.mfu * record.seconds;
+  if (record.skipped) return;
+  loss_sum_ += record.loss;
+  ++losses_;
+}
+
+double StepMeans::loss() const {
+  return losses_ > 0 ? loss_sum_ / static_cast<double>(losses_)
+                     : std::numeric_limits<double>::quiet_NaN();
+}
+
+double StepMeans::tokens_per_second() const {
+  return seconds_ > 0 ? static_cast<double>(tokens_) / seconds_ : 0;
+}
+
+double StepMeans::mfu() const { return seconds_ > 0 ? mfu_seconds_ / seconds_ : 0; }
 
 Index resident_peak_bytes() {
   std::ifstream status("/proc/self/status");

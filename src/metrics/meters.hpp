@@ -30,6 +30,39 @@ class MovingMedian {
   std::size_t added_ = 0;
 };
 
+/// A step's usual seconds: the median of the last steps, and of that the mean over about as many as
+/// `reach`, so that a time left that is computed from it counts down evenly.
+class SteadyPace {
+ public:
+  void add(double seconds);
+  double seconds() const { return mean_; }  // 0 before the first add
+
+ private:
+  static constexpr double reach = 64;  // steps
+
+  MovingMedian median_;
+  double added_ = 0;
+  double mean_ = 0;
+};
+
+/// Means over several steps, as of one line of output to the next.
+class StepMeans {
+ public:
+  void add(const StepRecord& record);
+
+  bool empty() const { return tokens_ == 0; }
+  double loss() const;  // of steps that were not skipped; NaN where all were
+  double tokens_per_second() const;
+  double mfu() const;
+
+ private:
+  double loss_sum_ = 0;
+  Index losses_ = 0;
+  Index tokens_ = 0;
+  double seconds_ = 0;
+  double mfu_seconds_ = 0;
+};
+
 /// The most memory this process ever had resident (VmHWM), in bytes: also what no ledger owns.
 /// Throws Error(other) where /proc does not tell.
 Index resident_peak_bytes();

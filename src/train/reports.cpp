@@ -81,6 +81,18 @@ std::vector<std::string> deck_changes(const std::string& before, const std::stri
   return changes;
 }
 
+metrics::Screen screen_of(deck::ProgressStyle style, Index rank) {
+  switch (style) {
+    case deck::ProgressStyle::live:
+      return metrics::live_screen(rank);
+    case deck::ProgressStyle::plain:
+      return metrics::plain_screen(rank);
+    case deck::ProgressStyle::automatic:
+      break;
+  }
+  return metrics::found_screen(rank);
+}
+
 std::vector<std::string> host_names(const grid::Group& world) {
   return world.gather(runtime::host_name());
 }

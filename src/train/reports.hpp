@@ -1,8 +1,10 @@
 // What a run says of itself at its start and end, gathered from all ranks into plain records.
 #pragma once
 
+#include "deck/config.hpp"
 #include "grid/process_grid.hpp"
 #include "memory/ledger.hpp"
+#include "metrics/console.hpp"
 #include "metrics/records.hpp"
 
 namespace kzero::train {
@@ -17,6 +19,9 @@ std::vector<metrics::MemoryRow> memory_rows(const grid::Group& world, const memo
 
 /// What a restart changes: a line for every key whose value differs between two resolved decks.
 std::vector<std::string> deck_changes(const std::string& before, const std::string& now);
+
+/// Where rank 0 shows the run; every other rank is silent.
+metrics::Screen screen_of(deck::ProgressStyle style, Index rank);
 
 /// The node names of all ranks on the root. Collective over `world`.
 std::vector<std::string> host_names(const grid::Group& world);

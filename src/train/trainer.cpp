@@ -93,7 +93,7 @@ Run::Run(const RunRequest& request, const runtime::Session& session)
           config_.run.watchdog,
           [rank = session.rank()](const Wait& wait, auto waited) { give_up(wait, waited, rank); }),
       grid_(config_.grid.data, config_.grid.tensor),
-      console_(std::cout, metrics::console_mode(session.rank()), config_.run.log_every),
+      console_(std::cout, screen_of(config_.run.progress, session.rank()), config_.run.log_every),
       deadline_(deadline()),
       stop_(stop_rules()),
       inputs_(request.open_inputs(config_, grid_.world())) {}

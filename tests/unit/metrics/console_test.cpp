@@ -41,7 +41,7 @@ bool has(const std::string& text, const std::string& part) {
 
 TEST(Console, TheHeaderSaysWhatRunsWhereAndHowMuchItHolds) {
   std::ostringstream out;
-  Console(out, ConsoleMode::lines, 1).start(start_record());
+  Console(out, Screen{}, 1).start(start_record());
   for (const char* part : {"kzero 0.1.0, git abc\n", "input/a.toml",
                            "2 data x 1 tensor ranks, 3 threads each, on 1 node node7",
                            "12.3 M parameters, bf16, ZeRO stage 0",
@@ -56,7 +56,7 @@ TEST(Console, TheHeaderSumsTheDataUp) {
     std::ostringstream out;
     StartRecord record = start_record();
     record.data.validation_sequences = validation_sequences;
-    Console(out, ConsoleMode::lines, 1).start(record);
+    Console(out, Screen{}, 1).start(record);
     return out.str();
   };
   const std::string line =
@@ -71,7 +71,7 @@ TEST(Console, TheHeaderSaysWhenTheRunStops) {
     std::ostringstream out;
     StartRecord record = start_record();
     record.limit = std::move(limit);
-    Console(out, ConsoleMode::lines, 1).start(record);
+    Console(out, Screen{}, 1).start(record);
     return out.str();
   };
   EXPECT_FALSE(has(header(std::nullopt), "limit"));
@@ -85,18 +85,47 @@ TEST(Console, TheHeaderSaysWhenTheRunStops) {
 
 TEST(Console, AStepLineHoldsProgressValuesAndTimeLeft) {
   std::ostringstream out;
-  Console console(out, ConsoleMode::lines, 1);
+  Console console(out, Screen{}, 1);
   console.start(start_record());
   out.str("");
   console.step(step_record(9));
-  EXPECT_EQ(out.str(),
-            "step  10/100  loss 2.5000  norm 0.750  lr 3.00e-04  4096 tokens/s  MFU 31.4 %  left "
-            "45.0 s\n");
+  EXPECT_EQ(out.str(), "step  10/100  loss 2.5000  norm 0.75  lr 3.0e-4  4096 tok/s  left 45s\n");
+}
+
+TEST(Console, LossAndRateAreMeansSinceTheLineBefore) {
+  std::ostringstream out;
+  Console console(out, Screen{}, 2);
+  console.start(start_record());
+  for (Index step = 0; step < 4; ++step) {
+    StepRecord record = step_record(step);
+    record.loss = static_cast<double>(step);
+    record.seconds = step < 2 ? 1.0 : 0.25 + 0.5 * static_cast<double>(step - 2);
+    record.tokens_per_second = 1e9;  // of one step alone
+    out.str("");
+    console.step(record);
+    if (step % 2 == 0) continue;
+    const char* means = step == 1 ? "loss 0.5000  norm 0.75  lr 3.0e-4  2048 tok/s"
+                                  : "loss 2.5000  norm 0.75  lr 3.0e-4  4096 tok/s";
+    EXPECT_TRUE(has(out.str(), means)) << out.str();
+  }
+}
+
+TEST(Console, ASkippedStepNeitherEndsTheIntervalNorCountsInItsLoss) {
+  std::ostringstream out;
+  Console console(out, Screen{}, 3);
+  console.start(start_record());
+  for (Index step = 0; step < 3; ++step) {
+    StepRecord record = step_record(step);
+    record.loss = step == 1 ? std::numeric_limits<double>::quiet_NaN() : static_cast<double>(step);
+    record.skipped = step == 1;
+    console.step(record);
+  }
+  EXPECT_TRUE(has(out.str(), "step   3/100  loss 1.0000")) << out.str();
 }
 
 TEST(Console, LinesComeEveryLogEveryAndAtTheEndAndForSkippedSteps) {
   std::ostringstream out;
-  Console console(out, ConsoleMode::lines, 30);
+  Console console(out, Screen{}, 30);
   console.start(start_record());
   out.str("");
   for (Index step = 0; step < 100; ++step) {
@@ -115,7 +144,7 @@ TEST(Console, LinesComeEveryLogEveryAndAtTheEndAndForSkippedSteps) {
 
 TEST(Console, PlainOutputHasNoControlCharacters) {
   std::ostringstream out;
-  Console console(out, ConsoleMode::lines, 10);
+  Console console(out, Screen{}, 10);
   console.start(start_record());
   for (Index step = 0; step < 20; ++step) console.step(step_record(step));
   for (const char character : out.str()) EXPECT_TRUE(character >= ' ' || character == '\n');
@@ -125,7 +154,7 @@ TEST(Console, NamesCannotCommandTheTerminal) {
   std::ostringstream out;
   StartRecord record = start_record();
   record.deck_file = "a\x1b[2J.toml";
-  Console console(out, ConsoleMode::lines, 1);
+  Console console(out, Screen{}, 1);
   console.start(record);
   console.note(
       "data.files is [\"\x9b"
@@ -134,24 +163,105 @@ TEST(Console, NamesCannotCommandTheTerminal) {
   EXPECT_TRUE(has(out.str(), "[\"\\x9b2J\"]\n")) << out.str();
 }
 
-TEST(Console, TheBarFitsATerminalAndIsErasedBeforeALine) {
+TEST(Console, TheLiveLineIsRedrawnBelowTheLinesAndErasedAtTheEnd) {
   std::ostringstream out;
-  Console console(out, ConsoleMode::bar, 1000);
+  {
+    Console console(out, Screen{ConsoleMode::live, [] { return Index{60}; }}, 1000);
+    console.start(start_record());
+    out.str("");
+    console.step(step_record(49));
+    const std::string live = "50/100  loss 2.5000  lr 3.0e-4  4096 tok/s  left 25s\r";
+    EXPECT_EQ(out.str(), live);
+    out.str("");
+    console.note("hello");
+    EXPECT_EQ(out.str(), "\r\x1b[Jhello\n" + live);
+    out.str("");
+  }
+  EXPECT_EQ(out.str(), "\r\x1b[J") << "what follows on the screen must not meet its rest";
+}
+
+TEST(Console, TheLiveLineFitsWhateverTheWidthIsNow) {
+  std::ostringstream out;
+  Index columns = 0;
+  Console console(out, Screen{ConsoleMode::live, [&] { return columns; }}, 1000);
+  StartRecord start = start_record();
+  start.steps = 1000000;
+  console.start(start);
+  for (columns = 40; columns <= 220; ++columns) {
+    StepRecord record = step_record(123456 + columns);
+    record.loss = 10.9876;
+    out.str("");
+    console.step(record);
+    const std::string text = out.str();
+    const std::size_t begin = text.rfind("\x1b[J");
+    const std::string live = begin == std::string::npos ? text : text.substr(begin + 3);
+    EXPECT_LT(live.size() - 1, static_cast<std::size_t>(columns)) << live;
+    EXPECT_TRUE(has(live, "/1000000  loss 10.9876")) << live;
+    EXPECT_EQ(live.back(), '\r');
+    EXPECT_TRUE(columns < 80 || has(live, "4096 tok/s")) << live;
+    EXPECT_TRUE(columns < 120 || has(live, "MFU 31 %")) << live;
+  }
+}
+
+TEST(Console, AnUnknownWidthIsTakenFor80Columns) {
+  std::ostringstream out;
+  Console console(out, Screen{ConsoleMode::live}, 1000);
   console.start(start_record());
   out.str("");
   console.step(step_record(49));
-  const std::string bar = out.str();
-  EXPECT_EQ(bar, "\r[============            ] step 50/100  loss 2.5000  left 25.0 s\x1b[K");
-  EXPECT_LT(bar.size(), 80U);
+  EXPECT_GT(out.str().size(), 60U);
+  EXPECT_LE(out.str().size(), 80U) << "79 characters and the return";
+}
+
+TEST(Console, ShortStepsAreNotAllDrawn) {
+  std::ostringstream out;
+  Console console(out, Screen{ConsoleMode::live}, 100000);
+  console.start(start_record());
   out.str("");
-  console.note("hello");
-  EXPECT_EQ(out.str(), "\r\x1b[Khello\n");
+  for (Index step = 0; step < 50; ++step) {
+    StepRecord record = step_record(step);
+    record.seconds = 0.01;
+    console.step(record);
+  }
+  const std::string text = out.str();
+  EXPECT_LE(std::count(text.begin(), text.end(), '\r'), 2 * 5) << text;
+  EXPECT_TRUE(has(text, " 45/100")) << text;
+}
+
+TEST(Console, StepAndMemoryLinesFit80Columns) {
+  const Index huge = Index{123} << 40;
+  std::ostringstream out;
+  Console console(out, Screen{}, 1);
+  StartRecord start = start_record();
+  start.steps = 1000000;
+  start.planned_memory.clear();
+  for (const char* name : {"parameters", "gradients", "optimizer", "activations", "recompute",
+                           "buckets", "workspace", "io", "offloaded"})
+    start.planned_memory.push_back({name, huge, huge - 1024});
+  console.start(start);
+  StepRecord record = step_record(654321);
+  record.loss = 10.9876;
+  record.grad_norm = 123456;
+  record.tokens_per_second = 987.6e6;
+  console.step(record);
+  record.skipped = true;
+  record.loss_scale = 16777216;
+  console.step(record);
+  console.end(
+      {.reason = "completed",
+       .steps = 1000000,
+       .memory = {{123456, huge * 20, huge, start.planned_memory}},
+       .traffic = {{"tensor", "reduce_scatter", "activations", 9876543210, huge, 9876543210}}});
+  std::istringstream lines(out.str());
+  ASSERT_TRUE(has(out.str(), "differs from the plan"));
+  for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 80U) << line;
 }
 
 TEST(Console, OtherRanksPrintNothing) {
-  EXPECT_EQ(console_mode(1), ConsoleMode::silent);
+  for (const Screen& screen : {found_screen(1), live_screen(1), plain_screen(1)})
+    EXPECT_EQ(screen.mode, ConsoleMode::silent);
   std::ostringstream out;
-  Console console(out, ConsoleMode::silent, 1);
+  Console console(out, plain_screen(1), 1);
   console.start(start_record());
   console.step(step_record(0));
   console.validation({});
@@ -163,7 +273,7 @@ TEST(Console, OtherRanksPrintNothing) {
 
 TEST(Console, ValidationAndCheckpointHaveTheirLines) {
   std::ostringstream out;
-  Console console(out, ConsoleMode::lines, 1);
+  Console console(out, Screen{}, 1);
   console.validation({.step = 50, .loss = 2.25, .tokens = 20000, .seconds = 1.5});
   CheckpointRecord saved{.step = 60,
                          .folder = "runs/a/step_00000060",
@@ -182,7 +292,7 @@ TEST(Console, ValidationAndCheckpointHaveTheirLines) {
 
 TEST(Console, TheSummaryShowsTheFullestRankAndNamesWhatDiffersFromThePlan) {
   std::ostringstream out;
-  Console console(out, ConsoleMode::lines, 1);
+  Console console(out, Screen{}, 1);
   console.start(start_record());
   out.str("");
   console.end({.reason = "wall_limit",
@@ -194,19 +304,24 @@ TEST(Console, TheSummaryShowsTheFullestRankAndNamesWhatDiffersFromThePlan) {
   const std::string text = out.str();
   for (const char* part :
        {"memory of rank 1", "1.00 KiB      2.00 KiB  differs from the plan",
-        "64.00 MiB  whole process, most on rank 0", "3.00 MiB of it before the first slab",
-        "reduce_scatter", "3.91 KiB", "wall_limit after 60 of 100 steps, 1 min 15 s\n"}) {
+        "64.00 MiB  whole process, most on rank 0", "3.00 MiB  of it\n", "reduce_scatter",
+        "3.91 KiB", "wall_limit after 60 of 100 steps, 1 min 15 s\n"}) {
     EXPECT_TRUE(has(text, part)) << part << "\nin\n" << text;
   }
   EXPECT_FALSE(has(text, "io ")) << "a category that holds nothing is noise";
 }
 
-TEST(Console, SecondsArePrintedForPeople) {
-  EXPECT_EQ(format_seconds(0.04), "0.0 s");
-  EXPECT_EQ(format_seconds(59.94), "59.9 s");
-  EXPECT_EQ(format_seconds(59.96), "1 min 00 s");
-  EXPECT_EQ(format_seconds(3599.4), "59 min 59 s");
-  EXPECT_EQ(format_seconds(7499), "2 h 05 min");
+TEST(Console, TheSummarySaysHowFastTheStepsWere) {
+  std::ostringstream out;
+  Console console(out, Screen{}, 100);
+  console.start(start_record());
+  console.step(step_record(40));
+  StepRecord slow = step_record(41);
+  slow.seconds = 1.5;
+  slow.mfu = 0.114;
+  console.step(slow);
+  console.end({.reason = "max_steps", .steps = 42, .seconds = 2.5});
+  EXPECT_TRUE(has(out.str(), "steps of this job   2048 tokens/s, MFU 16.4 %\n")) << out.str();
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <vector>
 
 namespace kzero::metrics {
@@ -20,6 +21,33 @@ TEST(MovingMedian, FollowsTheLastValuesOnly) {
   for (int i = 0; i < 100; ++i) median.add(2);
   for (int i = 0; i < 31; ++i) median.add(i);
   EXPECT_EQ(median.value(), 15);
+}
+
+TEST(SteadyPace, MovesLittleWhereStepsVaryAndFollowsALastingChange) {
+  SteadyPace pace;
+  EXPECT_EQ(pace.seconds(), 0);
+  for (int i = 0; i < 100; ++i) pace.add(i % 2 == 0 ? 0.5 : 1.5);
+  double before = pace.seconds();
+  for (int i = 0; i < 100; ++i) {
+    pace.add(i % 2 == 0 ? 0.5 : 1.5);
+    EXPECT_NEAR(pace.seconds(), before, 0.02);
+    before = pace.seconds();
+  }
+  for (int i = 0; i < 400; ++i) pace.add(3);
+  EXPECT_NEAR(pace.seconds(), 3, 0.05);
+}
+
+TEST(StepMeans, WeighLossesByStepsAndRatesByTime) {
+  StepMeans means;
+  EXPECT_TRUE(means.empty());
+  EXPECT_TRUE(std::isnan(means.loss()));
+  EXPECT_EQ(means.tokens_per_second(), 0);
+  means.add({.loss = 1, .tokens = 10, .seconds = 1, .mfu = 0.4});
+  means.add({.loss = 2, .tokens = 10, .seconds = 3, .mfu = 0.2});
+  means.add({.loss = 99, .tokens = 10, .seconds = 0, .mfu = 0.9, .skipped = true});
+  EXPECT_EQ(means.loss(), 1.5);
+  EXPECT_EQ(means.tokens_per_second(), 7.5);
+  EXPECT_DOUBLE_EQ(means.mfu(), 0.25);
 }
 
 TEST(Throughput, FillsRatesFromTokensAndSeconds) {

@@ -1,0 +1,123 @@
+#include "metrics/progress.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+namespace kzero::metrics {
+
+namespace {
+
+constexpr Index narrowest_bar = 10, widest_bar = 40;  // characters, brackets not counted
+constexpr Index least_for_bar = 64;                   // columns: below, values are worth more
+
+/// A part of a line; those with the highest `spare` are left out first.
+struct Field {
+  std::string text;
+  int spare = 0;
+};
+
+std::string fit(std::vector<Field> fields, Index columns) {
+  const auto joined = [&] {
+    std::string line;
+    for (const Field& field : fields) line += (line.empty() ? "" : "  ") + field.text;
+    return line;
+  };
+  const auto room = static_cast<std::size_t>(std::max<Index>(0, columns));
+  std::string line = joined();
+  while (line.size() > room && fields.size() > 1) {
+    fields.erase(std::max_element(fields.begin(), fields.end(),
+                                  [](const auto& a, const auto& b) { return a.spare < b.spare; }));
+    line = joined();
+  }
+  return line.substr(0, room);
+}
+
+/// "3.0e-4": two digits, and no zeros in the exponent.
+std::string short_exponent(double value) {
+  std::string text = fmt::format("{:.1e}", value);
+  const std::size_t exponent = text.find('e');
+  if (exponent != std::string::npos && exponent + 2 < text.size() && text[exponent + 2] == '0')
+    text.erase(exponent + 2, 1);
+  return text;
+}
+
+std::string norm_of(double norm) {
+  return norm < 1000 ? fmt::format("norm {:.2f}", norm) : "norm " + short_exponent(norm);
+}
+
+std::vector<Field> values_of(const Progress& progress) {
+  return {{fmt::format("loss {:.4f}", progress.loss), 1},
+          {norm_of(progress.last.grad_norm), 5},
+          {"lr " + short_exponent(progress.last.lr), 4},
+          {format_count(progress.tokens_per_second) + " tok/s", 3}};
+}
+
+Field left_field(const Progress& progress) {
+  return {"left " + format_short_seconds(progress.seconds_left), 2};
+}
+
+}  // namespace
+
+std::string step_line(const Progress& progress, Index columns) {
+  const Index done = progress.last.step + 1;
+  const Field where{fmt::format("step {:>{}}/{}", done, fmt::formatted_size("{}", progress.steps),
+                                progress.steps)};
+  if (progress.last.skipped) {
+    return fit({where,
+                {"skipped: gradients not finite", 1},
+                {fmt::format("loss scale {}", progress.last.loss_scale), 2}},
+               columns);
+  }
+  std::vector<Field> fields = values_of(progress);
+  fields.insert(fields.begin(), where);
+  fields.push_back(left_field(progress));
+  return fit(std::move(fields), columns);
+}
+
+std::string live_line(const Progress& progress, Index columns) {
+  const Index done = progress.last.step + 1;
+  std::vector<Field> fields = values_of(progress);
+  fields.insert(fields.begin(), {fmt::format("{}/{}", done, progress.steps)});
+  fields.push_back({fmt::format("MFU {:.0f} %", 100 * progress.mfu), 6});
+  fields.push_back(left_field(progress));
+  const bool has_bar = columns >= least_for_bar;
+  std::string line = fit(std::move(fields), columns - (has_bar ? narrowest_bar + 3 : 0));
+  if (!has_bar) return line;
+  const Index room = columns - static_cast<Index>(line.size()) - 3;
+  const Index width = std::min(room, widest_bar);
+  const Index filled = progress.steps > 0 ? std::min(width, width * done / progress.steps) : width;
+  return fmt::format("[{:=<{}}{:{}}] {}", "", filled, "", width - filled, line);
+}
+
+std::string format_count(double count) {
+  const char* unit = "";
+  for (const char* next : {" k", " M", " G", " T"}) {
+    if (std::abs(count) < 10000) break;
+    count /= 1000;
+    unit = next;
+  }
+  return fmt::format("{:.{}f}{}", count, *unit == '\0' ? 0 : 1, unit);
+}
+
+std::string format_seconds(double seconds) {
+  if (seconds < 59.95) return fmt::format("{:.1f} s", seconds);
+  const auto whole = static_cast<Index>(std::llround(seconds));
+  if (whole < 3600) return fmt::format("{} min {:02} s", whole / 60, whole % 60);
+  const Index minutes = (whole + 30) / 60;
+  return fmt::format("{} h {:02} min", minutes / 60, minutes % 60);
+}
+
+std::string format_short_seconds(double seconds) {
+  const auto whole = static_cast<Index>(std::llround(seconds));
+  if (whole < 60) return fmt::format("{}s", whole);
+  if (whole < 3600) return fmt::format("{}m{:02}s", whole / 60, whole % 60);
+  const Index minutes = (whole + 30) / 60;
+  if (minutes < 100 * 60) return fmt::format("{}h{:02}m", minutes / 60, minutes % 60);
+  const Index hours = (minutes + 30) / 60;
+  return fmt::format("{}d{:02}h", hours / 24, hours % 24);
+}
+
+}  // namespace kzero::metrics
