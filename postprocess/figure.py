@@ -1,12 +1,19 @@
 """The look that all plots share, and their command line: PLOT RUN.jsonl [...] -o FILE.png."""
 import argparse
+from pathlib import Path
 
+import matplotlib_python  # noqa: F401, isort: skip
 import matplotlib
 
 matplotlib.use("Agg")  # draws to files; needs no display
 import matplotlib.pyplot as plt
+from matplotlib.ticker import EngFormatter
 
 import records
+
+COLORS = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9"]
+DASHES = ["-", (0, (6, 2)), (0, (1.5, 1.2)), (0, (7, 2, 1.5, 2)), (0, (3, 1.5)), (0, (5, 1.5, 1, 1.5, 1, 1.5))]
+MARKERS = ["o", "s", "^", "D", "v", "P"]
 
 plt.rcParams.update(
     {
@@ -24,38 +31,74 @@ plt.rcParams.update(
         "grid.linewidth": 0.6,
         "axes.axisbelow": True,
         "legend.frameon": False,
-        "axes.prop_cycle": plt.cycler(
-            color=["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9"]
-        ),
+        "legend.handlelength": 3,  # room for a dash pattern
     }
 )
 
 
-def read_arguments(doc, default_output):
-    """The runs that the command line names, and the file to write."""
+class Style:
+    """How the run of this number is drawn: runs differ by hue, and by dash and marker for those who do not see it."""
+
+    def __init__(self, number):
+        self.color = COLORS[number % len(COLORS)]
+        turn = number + number // len(COLORS)  # from the seventh on another dash for each hue
+        self.dash = DASHES[turn % len(DASHES)]
+        self.marker = MARKERS[turn % len(MARKERS)]
+
+    def draw_smoothed(self, axes, places, values, average, label):
+        axes.plot(places, values, color=self.color, alpha=0.22, linewidth=0.8)
+        axes.plot(places, records.smoothed(values, average), color=self.color, linestyle=self.dash, linewidth=1.8, label=label)
+
+
+def read_arguments(doc, default_output, *, has_axis=True):
+    """The runs that the command line names, and its other arguments."""
     parser = argparse.ArgumentParser(description=doc)
     parser.add_argument("runs", nargs="+", metavar="RUN.jsonl", help="metrics files")
     parser.add_argument("-o", "--output", default=default_output, help="default: %(default)s")
+    if has_axis:
+        parser.add_argument("--x", choices=["steps", "tokens"], default="steps", help="the horizontal axis; default: %(default)s")
     arguments = parser.parse_args()
-    return [records.read(path) for path in arguments.runs], arguments.output
+    return records.read_all(arguments.runs), arguments
 
 
-def colors():
-    return plt.rcParams["axes.prop_cycle"].by_key()["color"]
+def with_steps(runs):
+    found = [run for run in runs if run.steps]
+    if not found:
+        raise SystemExit(f"{runs[0].name}: did no step that could be drawn")
+    return found
 
 
-def mark_restarts(axes, run, color, label):
-    """A broken line at each step from which the run went on after a stop."""
-    for step in run.restarts():
-        axes.axvline(step, color=color, linestyle=(0, (4, 3)), linewidth=1, alpha=0.7, label=label)
-        label = None
+def name_axis(axes, axis):
+    axes.set_xlabel("step" if axis == "steps" else "tokens")
+    if axis == "tokens":
+        axes.xaxis.set_major_formatter(EngFormatter(sep=" "))
+    axes.margins(x=0.01)
+
+
+def mark_restarts(axes, run, number, axis):
+    """A tick at the foot of the axes for each restart: a row for each run, so that many hide neither curves nor each other."""
+    if run.restarts:
+        axes.plot(
+            run.places(axis, run.restarts), [0.015 + 0.03 * (number % 8)] * len(run.restarts), "|", color=Style(number).color,
+            markersize=8, markeredgewidth=1.4, transform=axes.get_xaxis_transform(), label="restart",
+        )  # fmt: skip
 
 
 def legend_right(axes):
     """A legend beside the axes, where it covers no curve."""
-    axes.legend(loc="upper left", bbox_to_anchor=(1.01, 1.0), borderaxespad=0)
+    handles = dict(zip(*reversed(axes.get_legend_handles_labels())))  # what is said of several runs alike: once
+    axes.legend(handles.values(), handles.keys(), loc="upper left", bbox_to_anchor=(1.01, 1.0), borderaxespad=0)
 
 
 def save(figure, output):
-    figure.savefig(output)
+    if Path(output).is_dir():
+        raise SystemExit(f"{output}: is a folder; name a file")
+    if not Path(output).suffix:
+        output += ".png"
+    try:
+        figure.savefig(output)
+    except OSError as error:
+        raise SystemExit(f"{output}: cannot be written: {error.strerror or error}") from None
+    except ValueError as error:  # an ending that names no format
+        raise SystemExit(f"{output}: {error}") from None
     print(f"wrote {output}")

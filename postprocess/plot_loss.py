@@ -1,42 +1,52 @@
 #!/usr/bin/env python3
-"""Draws the loss of runs over their steps, raw and smoothed, with validation and restarts."""
+"""Draws the loss of runs, raw and smoothed, with validation and restarts; below it gradient norm and learning rate."""
+import statistics
+
 import figure
 import matplotlib.pyplot as plt
-from records import smoothed
+from matplotlib.ticker import LogLocator, NullFormatter
 
 
-def draw_run(axes, run, color, prefix):
-    steps, losses = run.column("loss")
-    axes.plot(steps, losses, color=color, alpha=0.25, linewidth=0.8)
-    label = f"{prefix}training, smoothed"
-    axes.plot(steps, smoothed(losses), color=color, linewidth=1.8, label=label)
+def draw_loss(axes, run, number, axis, prefix):
+    style = figure.Style(number)
+    style.draw_smoothed(axes, run.places(axis), run.column("loss"), statistics.fmean, f"{prefix}training, smoothed")
     if run.validations:
+        places = run.places(axis, [v["step"] for v in run.validations])
+        losses = [v.get("loss") for v in run.validations]
         axes.plot(
-            [v["step"] for v in run.validations],
-            [v["loss"] for v in run.validations],
-            color=color, marker="o", markersize=5, markerfacecolor="white", linewidth=0, zorder=3,
-            label=f"{prefix}validation",
+            places, [float("nan") if loss is None else loss for loss in losses], color=style.color, marker=style.marker,
+            markersize=5, markerfacecolor="white", linewidth=0, zorder=3, label=f"{prefix}validation",
         )  # fmt: skip
-    figure.mark_restarts(axes, run, color, f"{prefix}restart")
-    skipped = [r["step"] + 1 for r in run.steps if r["skipped"]]
+    figure.mark_restarts(axes, run, number, axis)
+    skipped = [r["step"] + 1 for r in run.steps if r.get("skipped")]
     if skipped:
         axes.plot(
-            skipped, [0.02] * len(skipped), "v", color=color, markeredgecolor="black", markersize=6,
-            transform=axes.get_xaxis_transform(), label=f"{prefix}skipped step",
+            run.places(axis, skipped), [0.98] * len(skipped), "x", color=style.color, markersize=6,
+            transform=axes.get_xaxis_transform(), label="skipped step",
         )  # fmt: skip
 
 
 def main():
-    runs, output = figure.read_arguments(__doc__, "loss.png")
-    picture, axes = plt.subplots(figsize=(9, 4.8))
-    for run, color in zip(runs, figure.colors() * len(runs)):
-        draw_run(axes, run, color, f"{run.name}: " if len(runs) > 1 else "")
-    axes.set_title("Loss" + (f" of {runs[0].name}" if len(runs) == 1 else ""))
-    axes.set_xlabel("step")
-    axes.set_ylabel("cross-entropy (nats per token)")
-    axes.margins(x=0.01)
-    figure.legend_right(axes)
-    figure.save(picture, output)
+    runs, arguments = figure.read_arguments(__doc__, "loss.png")
+    runs = figure.with_steps(runs)
+    picture, (loss, norm, rate) = plt.subplots(3, 1, figsize=(9, 8.4), sharex=True, gridspec_kw={"height_ratios": [3, 1.1, 1]})
+    for number, run in enumerate(runs):
+        draw_loss(loss, run, number, arguments.x, f"{run.name}: " if len(runs) > 1 else "")
+        style, places = figure.Style(number), run.places(arguments.x)
+        style.draw_smoothed(norm, places, run.column("grad_norm"), statistics.median, run.name)
+        rate.plot(places, run.column("lr"), color=style.color, linestyle=style.dash, linewidth=1.8)
+    loss.set_title("Loss" + (f" of {runs[0].name}" if len(runs) == 1 else ""))
+    loss.set_ylabel("cross-entropy (nats per token)")
+    norm.set_ylabel("gradient norm")
+    norm.set_yscale("log")
+    norm.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    norm.yaxis.set_major_formatter("{x:g}")
+    norm.yaxis.set_minor_formatter(NullFormatter())
+    rate.set_ylabel("learning rate")
+    rate.set_ylim(bottom=0)
+    figure.name_axis(rate, arguments.x)
+    figure.legend_right(loss)
+    figure.save(picture, arguments.output)
 
 
 if __name__ == "__main__":

@@ -1,5 +1,7 @@
 #!/usr/bin/env python3
-"""Draws planned and peak memory of the fullest rank by category, and its resident memory."""
+"""Draws planned and peak memory of the fullest rank by category, and its resident memory; several runs on one scale."""
+import sys
+
 import figure
 import matplotlib.pyplot as plt
 
@@ -11,25 +13,29 @@ def total(row, key):
 
 
 def fullest_rank(run):
-    if not run.end.get("memory"):
-        raise SystemExit(f"{run.name}: the run has not ended in order: no record of its memory")
     return max(run.end["memory"], key=lambda row: total(row, "peak_bytes"))
 
 
+def unit_of(byte_count):
+    return next(u for u in UNITS if byte_count >= u[1] or u[1] == 1)
+
+
 def text_of(byte_count):
-    unit, size = next(u for u in UNITS if byte_count >= u[1] or u[1] == 1)
+    unit, size = unit_of(byte_count)
     return f"{byte_count / size:.3g} {unit}"
 
 
-def draw_run(axes, run):
-    row = fullest_rank(run)
+def most_bytes(row):
+    return max(row["resident_peak_bytes"], total(row, "peak_bytes"), total(row, "planned_bytes"))
+
+
+def draw_run(axes, name, row, unit, most):
     held = {n: c for n, c in row["categories"].items() if c["planned_bytes"] or c["peak_bytes"]}
     held["sum"] = {key: total(row, key) for key in ("planned_bytes", "peak_bytes")}
-    unit, size = next(u for u in UNITS if row["resident_peak_bytes"] >= u[1])
-    colors = figure.colors()
+    unit_name, size = unit
     for offset, key, label, color in (
         (-0.2, "planned_bytes", "planned", "#b0b0b0"),
-        (0.2, "peak_bytes", "peak", colors[0]),
+        (0.2, "peak_bytes", "peak", figure.COLORS[0]),
     ):
         values = [c[key] / size for c in held.values()]
         places = [i + offset for i in range(len(held))]
@@ -37,22 +43,29 @@ def draw_run(axes, run):
         axes.bar_label(bars, [text_of(c[key]) for c in held.values()], padding=4, fontsize=9)
     resident = row["resident_peak_bytes"]
     label = f"resident, {text_of(resident)}"
-    axes.axvline(resident / size, color=colors[1], linewidth=1.6, label=label)
+    axes.axvline(resident / size, color=figure.COLORS[1], linestyle="--", linewidth=1.6, label=label)
     axes.set_yticks(range(len(held)), list(held))
     axes.invert_yaxis()
     axes.grid(axis="y", visible=False)
-    axes.set_xlim(0, 1.18 * max(resident, *(c["peak_bytes"] for c in held.values())) / size)
-    axes.set_xlabel(f"memory of rank {row['rank']} ({unit})")
-    axes.set_title(f"Memory of {run.name}")
+    axes.set_xlim(0, 1.18 * most / size)
+    axes.set_xlabel(f"memory of rank {row['rank']} ({unit_name})")
+    axes.set_title(f"Memory of {name}")
     figure.legend_right(axes)
 
 
 def main():
-    runs, output = figure.read_arguments(__doc__, "memory.png")
-    picture, grid = plt.subplots(len(runs), 1, figsize=(9, 4.6 * len(runs)), squeeze=False)
-    for axes, run in zip(grid[:, 0], runs):
-        draw_run(axes, run)
-    figure.save(picture, output)
+    runs, arguments = figure.read_arguments(__doc__, "memory.png", has_axis=False)
+    rows = [(run.name, fullest_rank(run)) for run in runs if run.end.get("memory")]
+    if not rows:
+        raise SystemExit(f"{runs[0].name}: the run has not ended in order: no record of its memory")
+    for run in runs:
+        if not run.end.get("memory"):
+            print(f"{run.name}: has not ended in order: left out", file=sys.stderr)
+    most = max(most_bytes(row) for _, row in rows)
+    picture, grid = plt.subplots(len(rows), 1, figsize=(9, 4.6 * len(rows)), squeeze=False)
+    for axes, (name, row) in zip(grid[:, 0], rows):
+        draw_run(axes, name, row, unit_of(most), most)
+    figure.save(picture, arguments.output)
 
 
 if __name__ == "__main__":

@@ -1,10 +1,11 @@
-"""Reads the metrics file of a run: one JSON object a line, see "metrics" in the deck reference.
+"""Reads metrics files: one JSON object a line, see docs/metrics.md.
 
-A run that was killed and restarted appends to its file and may repeat steps: the last record of a
-step counts. A line that a crash cut short is left out.
+A run that was killed and restarted appends to its file and may repeat steps: the last record of a step counts. A start at step 0
+begins another run. A line that a crash cut short is left out.
 """
 import json
 import math
+import re
 import statistics
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,27 +14,38 @@ from pathlib import Path
 @dataclass
 class Run:
     name: str
-    starts: list = field(default_factory=list)  # every start event, in order
     steps: list = field(default_factory=list)  # one record a step, in order of steps
     validations: list = field(default_factory=list)
-    checkpoints: list = field(default_factory=list)
-    end: dict = field(default_factory=dict)  # of the last job; empty while it runs
-
-    def restarts(self):
-        """The steps at which the run went on after a stop."""
-        return [s["first_step"] for s in self.starts if s.get("first_step", 0) > 0]
+    restarts: list = field(default_factory=list)  # the steps at which it went on, where steps followed
+    end: dict = field(default_factory=dict)  # of the last job that did steps; empty while it runs
 
     def column(self, name):
-        """The steps, counted from 1, and a value of each; NaN where the file has null."""
-        values = [math.nan if r[name] is None else r[name] for r in self.steps]
-        return [r["step"] + 1 for r in self.steps], values
+        """A value of each step; NaN where the file has null or none."""
+        return [math.nan if r.get(name) is None else r[name] for r in self.steps]
+
+    def places(self, axis, done=None):
+        """Where counts of steps done lie on an axis, "steps" or "tokens" (of the whole run); without counts: every step."""
+        if done is None:
+            done = [r["step"] + 1 for r in self.steps]
+        if axis == "steps" or not self.steps:
+            return list(done)
+        first = self.steps[0]
+        total = first["step"] * first.get("tokens", 0)
+        tokens = {first["step"]: total}
+        for record in self.steps:
+            total += record.get("tokens", 0)
+            tokens[record["step"] + 1] = total
+        size = self.steps[-1].get("tokens", 0)  # of a step that the file does not have
+        return [tokens.get(count, count * size) for count in done]
 
 
-def read(path):
-    """The run that a metrics file describes. Raises SystemExit with a clear text if it is none."""
-    path = Path(path)
-    run = Run(name=path.parent.name if path.stem == "metrics" and path.parent.name else path.stem)
-    last = {"step": {}, "validation": {}, "checkpoint": {}}
+def name_of(path):
+    """The name by which a user knows the run: its folder where the file is just "metrics", or "metrics.N" of an earlier one."""
+    earlier = re.fullmatch(r"metrics(\.\d+)?", path.stem)
+    return path.resolve().parent.name + (earlier[1] or "") if earlier else path.stem
+
+
+def records_of(path):
     try:
         lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError as error:
@@ -41,22 +53,64 @@ def read(path):
     for line in lines:
         try:
             record = json.loads(line)
-            event = record["event"]
-        except (ValueError, KeyError, TypeError):
+        except ValueError:
             continue
+        if not isinstance(record, dict):
+            continue
+        if record.get("event") in ("start", "end") or isinstance(record.get("step"), int):
+            yield record
+
+
+def run_of(name, records):
+    """The run from one start at step 0 to the next."""
+    run, steps, validations, start, has_steps = Run(name), {}, {}, None, False
+    for record in records:
+        event = record.get("event")
         if event == "start":
-            run.starts.append(record)
-            run.end = {}
-        elif event == "end":
+            start, has_steps = record.get("first_step", 0), False
+        elif event == "step":
+            if not has_steps:  # a job that ends without a step has changed nothing
+                run.restarts += [start] if start else []
+                run.end = {}
+            has_steps = True
+            steps[record["step"]] = record
+        elif event == "validation":
+            validations[record["step"]] = record
+        elif event == "end" and (has_steps or not run.end):
             run.end = record
-        elif event in last:
-            last[event][record["step"]] = record
-    run.steps, run.validations, run.checkpoints = (
-        [records[step] for step in sorted(records)] for records in last.values()
-    )
-    if not run.steps and not run.starts:
-        raise SystemExit(f"{path}: holds no record of a run; give the file that run.metrics names")
+    run.steps, run.validations = ([found[step] for step in sorted(found)] for found in (steps, validations))
     return run
+
+
+def read(path):
+    """The runs of a metrics file that did steps or ended, oldest first. Raises SystemExit with a line of text if there is none."""
+    path = Path(path)
+    parts = [[]]
+    for record in records_of(path):
+        if record.get("event") == "start" and not record.get("first_step", 0):
+            parts.append([])
+        parts[-1].append(record)
+    if not any(parts):
+        raise SystemExit(f"{path}: holds no record of a run; give the file that run.metrics names")
+    runs = [run_of(name_of(path), part) for part in parts]
+    runs = [run for run in runs if run.steps or run.end.get("memory")]
+    if not runs:
+        raise SystemExit(f"{path}: holds no step of a run yet")
+    if len(runs) > 1:
+        for number, run in enumerate(runs, 1):
+            run.name += f" #{number}"
+    return runs
+
+
+def read_all(paths):
+    """The runs of all files; files whose runs would have one name are told apart by their paths."""
+    found = [(path, read(path)) for path in paths]
+    names = [runs[0].name for _, runs in found]
+    for path, runs in found:
+        if names.count(runs[0].name) > 1:
+            for run in runs:
+                run.name = f"{path}{run.name[len(name_of(Path(path))):]}"
+    return [run for _, runs in found for run in runs]
 
 
 def smoothed(values, average=statistics.fmean):

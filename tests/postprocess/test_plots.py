@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """The plot scripts draw a small metrics file; the reader takes the last record of a step."""
+import json
 import struct
 import subprocess
 import sys
@@ -14,6 +15,13 @@ sys.path[:0] = [str(HERE), str(SCRIPTS)]
 import records
 import synthetic
 
+START = {"event": "start", "first_step": 0}
+
+
+def step(number, **values):
+    return {"event": "step", "step": number, "loss": 1.0, **values}
+
+
 
 class Plots(unittest.TestCase):
     def setUp(self):
@@ -23,10 +31,13 @@ class Plots(unittest.TestCase):
         self.run_file = self.folder / "small.jsonl"
         synthetic.write(self.run_file)
 
+    def run_script(self, script, *arguments):
+        command = [sys.executable, "-B", SCRIPTS / script, *arguments]
+        return subprocess.run(command, capture_output=True, text=True, check=False)
+
     def draw(self, script, *files):
         picture = self.folder / "picture.png"
-        command = [sys.executable, SCRIPTS / script, *files, "-o", picture]
-        return subprocess.run(command, capture_output=True, text=True, check=False), picture
+        return self.run_script(script, *files, "-o", picture), picture
 
     def check_picture(self, script, *files):
         """A blank picture of this size compresses to a few kilobytes; one with curves does not."""
@@ -70,19 +81,122 @@ class Plots(unittest.TestCase):
             result, _ = self.draw("plot_loss.py", path)
             self.assertNotEqual(result.returncode, 0)
             self.assertIn(f"{path}: {text}", result.stderr)
-            self.assertNotIn("Traceback", result.stderr)
+            self.assertEqual(result.stderr.count("\n"), 1, result.stderr)
+
+    def test_a_bad_output_is_one_line(self):
+        for output in (self.folder / "nowhere" / "x.png", self.folder, self.folder / "x.words"):
+            result = self.run_script("plot_throughput.py", self.run_file, "-o", output)
+            self.assertEqual(result.returncode, 1)
+            self.assertTrue(result.stderr.startswith(f"{output}: "), result.stderr)
+            self.assertEqual(result.stderr.count("\n"), 1, result.stderr)
+
+    def test_an_output_without_an_ending_is_a_png(self):
+        result = self.run_script("plot_throughput.py", self.run_file, "-o", self.folder / "picture")
+        self.assertEqual(result.stdout, f"wrote {self.folder / 'picture'}.png\n", result.stderr)
+        self.assertTrue((self.folder / "picture.png").exists())
+
+    def test_tokens_are_another_axis(self):
+        for script in ("plot_loss.py", "plot_throughput.py"):
+            self.check_picture(script, self.run_file, "--x", "tokens")
+
+    def test_runs_of_one_file_are_drawn_one_by_one(self):
+        both = self.folder / "both.jsonl"
+        synthetic.write(self.folder / "other.jsonl", scale=2)
+        both.write_text(self.run_file.read_text() + (self.folder / "other.jsonl").read_text())
+        for script in ("plot_loss.py", "plot_memory.py"):
+            self.check_picture(script, both)
+
+    def test_a_python_without_matplotlib_says_what_to_install(self):
+        # -S -I: a Python that sees no installed package, and takes itself for Debian's.
+        program = f"import os, sys; sys.path.insert(0, {str(SCRIPTS)!r}); os.path.realpath = lambda path: 'the same'; import matplotlib_python"
+        result = subprocess.run([sys.executable, "-S", "-I", "-B", "-c", program], capture_output=True, text=True, check=False)
+        self.assertEqual(result.returncode, 1)
+        self.assertRegex(result.stderr, r"^\S+ has no matplotlib: install it .*\n$")
+
+
+class Styles(unittest.TestCase):
+    def test_runs_differ_by_hue_and_by_dash_and_marker(self):
+        import figure
+
+        styles = [figure.Style(number) for number in range(24)]
+        self.assertEqual(len({(style.color, str(style.dash)) for style in styles}), 24)
+        for kind in ("color", "dash", "marker"):
+            self.assertEqual(len({str(getattr(style, kind)) for style in styles[:6]}), 6, kind)
+
+    def test_memory_of_several_runs_has_one_scale(self):
+        import matplotlib.pyplot as plt
+        import plot_memory
+
+        picture, (small, large) = plt.subplots(2, 1)
+        for axes, size in ((small, 2**20), (large, 2**33)):
+            row = {"rank": 0, "resident_peak_bytes": size,
+                   "categories": {"io": {"planned_bytes": size // 2, "peak_bytes": size // 2}}}  # fmt: skip
+            plot_memory.draw_run(axes, "run", row, plot_memory.unit_of(2**33), 2**33)
+        self.assertEqual(small.get_xlim(), large.get_xlim())
+        self.assertEqual(small.get_xlabel(), large.get_xlabel())
+        plt.close(picture)
 
 
 class Reader(unittest.TestCase):
+    def read(self, *records_of_file, name="run.jsonl"):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        path = Path(folder.name) / name
+        path.write_text("".join(json.dumps(record) + "\n" for record in records_of_file))
+        return records.read(path)
+
     def test_the_last_record_of_a_repeated_step_counts(self):
         with tempfile.TemporaryDirectory() as folder:
             synthetic.write(Path(folder) / "run.jsonl")
-            run = records.read(Path(folder) / "run.jsonl")
+            run, = records.read(Path(folder) / "run.jsonl")
         self.assertEqual([r["step"] for r in run.steps], list(range(300)))
         self.assertLess(max(r["loss"] for r in run.steps), 99.0)
         self.assertEqual([v["step"] for v in run.validations], [50, 100, 150, 200, 250, 300])
-        self.assertEqual(run.restarts(), [150])
+        self.assertEqual(run.restarts, [150])
         self.assertEqual(run.end["reason"], "completed")
+
+    def test_a_start_at_step_0_begins_another_run(self):
+        first, second = self.read(
+            START, step(0), step(1), START, {**START, "first_step": 0}, step(0), {**START, "first_step": 1}, step(1), step(2)
+        )
+        self.assertEqual(([r["step"] for r in first.steps], first.restarts), ([0, 1], []))
+        self.assertEqual(([r["step"] for r in second.steps], second.restarts), ([0, 1, 2], [1]))
+        self.assertEqual((first.name, second.name), ("run #1", "run #2"))
+
+    def test_starts_without_steps_are_no_restarts_and_leave_the_end_alone(self):
+        end = {"event": "end", "memory": [{"rank": 0}], "reason": "completed"}
+        again = [{**START, "first_step": 2}, {**end, "reason": "nothing to do"}]
+        run, = self.read(START, step(0), step(1), end, *again, *again)
+        self.assertEqual((run.restarts, run.end["reason"]), ([], "completed"))
+        run, = self.read(START, step(0), step(1), end, {**START, "first_step": 2}, step(2))
+        self.assertEqual((run.restarts, run.end), ([2], {}))
+
+    def test_a_file_without_steps_is_named(self):
+        with self.assertRaisesRegex(SystemExit, "run.jsonl: holds no step of a run yet"):
+            self.read(START)
+
+    def test_records_of_other_programs_are_passed_over(self):
+        run, = self.read(START, [1], 2, {"event": "step"}, {"event": "step", "step": "one"}, {"step": 7}, step(0))
+        self.assertEqual([r["step"] for r in run.steps], [0])
+
+    def test_places_count_tokens_from_the_beginning_of_the_training(self):
+        run, = self.read({**START, "first_step": 10}, step(10, tokens=5), step(11, tokens=7))
+        self.assertEqual(run.places("steps"), [11, 12])
+        self.assertEqual(run.places("tokens"), [55, 62])
+        self.assertEqual(run.places("tokens", [10, 12]), [50, 62])
+
+    def test_names_are_those_that_a_user_gave(self):
+        self.assertEqual(records.name_of(Path("runs/first/metrics.jsonl")), "first")
+        self.assertEqual(records.name_of(Path("runs/first/metrics.2.jsonl")), "first.2")
+        self.assertEqual(records.name_of(Path("runs/first/wide.jsonl")), "wide")
+
+    def test_files_of_one_name_are_told_apart(self):
+        with tempfile.TemporaryDirectory() as folder:
+            paths = [f"{folder}/{part}/x/metrics.jsonl" for part in "ab"]
+            for path in paths:
+                Path(path).parent.mkdir(parents=True)
+                synthetic.write(path)
+            self.assertEqual([run.name for run in records.read_all(paths)], paths)
 
     def test_smoothing_leaves_out_what_is_not_a_number(self):
         self.assertEqual(records.smoothed([1.0, float("nan"), 3.0]), [1.0, 2.0, 3.0])

@@ -1,0 +1,21 @@
+"""Makes sure of matplotlib: `import matplotlib_python` before it. Without it, Debian's Python goes on in this one's place if it has it."""
+import importlib.util
+import os
+import subprocess
+import sys
+
+DEBIAN = "/usr/bin/python3"
+
+
+def has_matplotlib(python):
+    try:
+        return subprocess.run([python, "-c", "import matplotlib"], capture_output=True, check=False).returncode == 0
+    except OSError:
+        return False
+
+
+if importlib.util.find_spec("matplotlib") is None:
+    if os.path.realpath(sys.executable) != os.path.realpath(DEBIAN) and has_matplotlib(DEBIAN):
+        print(f"{sys.executable} has no matplotlib: going on with {DEBIAN}", file=sys.stderr, flush=True)
+        os.execv(DEBIAN, [DEBIAN, *sys.argv])
+    raise SystemExit(f"{sys.executable} has no matplotlib: install it (apt install python3-matplotlib, or pip install matplotlib)")
