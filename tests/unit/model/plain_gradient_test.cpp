@@ -31,8 +31,8 @@ class PlainGradient : public testing::TestWithParam<Case> {
       tokens += static_cast<char>(std::abs(x) * static_cast<double>(c.vocab));
     }
     std::ofstream(path, std::ios::binary) << tokens;
-    const auto stream =
-        std::make_shared<data::TokenStream>(std::vector{path.string()}, deck::DataFormat::bytes);
+    const auto stream = std::make_shared<data::TokenStream>(std::vector{path.string()},
+                                                            deck::DataFormat::bytes, 256);
     sampler = std::make_unique<data::Sampler>(stream, c.sequence, 0, c.batch,
                                               deck::DataOrder::sequential, 0);
     std::uint64_t seed = 10;

@@ -44,8 +44,8 @@ class Recompute : public testing::Test {
     for (const double x : numbers<float>(8 * 13 + 1, 5))
       tokens += static_cast<char>(std::abs(x) * 101);
     std::ofstream(path, std::ios::binary) << tokens;
-    const auto stream =
-        std::make_shared<data::TokenStream>(std::vector{path.string()}, deck::DataFormat::bytes);
+    const auto stream = std::make_shared<data::TokenStream>(std::vector{path.string()},
+                                                            deck::DataFormat::bytes, 256);
     sampler = std::make_unique<data::Sampler>(stream, 13, 0, 8, deck::DataOrder::sequential, 0);
   }
 
