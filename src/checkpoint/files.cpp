@@ -94,6 +94,8 @@ void write_durably(const std::filesystem::path& path, std::string_view bytes) {
   auto fresh = path;
   fresh += ".partial";
   try {
+    // Whatever has the name, a link to a file elsewhere too, is not written through.
+    ::unlink(fresh.c_str());
     OutputFile file(fresh);
     file.write(0, std::as_bytes(std::span(bytes)));
     file.sync();
@@ -126,7 +128,7 @@ std::vector<Region> gaps_between(std::vector<Region> regions, Index bytes) {
 }
 
 OutputFile::OutputFile(const std::filesystem::path& path)
-    : path_(path.string()), id_(open_file(path_, O_WRONLY | O_CREAT | O_TRUNC)) {}
+    : path_(path.string()), id_(open_file(path_, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW)) {}
 
 OutputFile::~OutputFile() {
   if (id_ >= 0) ::close(id_);

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "checkpoint/foreign_links.hpp"
 
 namespace kzero::checkpoint {
 
@@ -200,6 +201,7 @@ Hdf5File Hdf5File::open_image(const std::string& bytes, const std::filesystem::p
   result.check(H5Pset_file_image(access.id(), const_cast<char*>(bytes.data()), bytes.size()), what);
   const std::string name = path.string() + " in memory";  // no file may have it
   result.file_ = result.own(H5Fopen(name.c_str(), H5F_ACC_RDONLY, access.id()), H5Fclose, what);
+  require_no_foreign_links(result.file_.id(), path);
   return result;
 }
 

@@ -49,7 +49,8 @@ class Hdf5File {
   static Hdf5File create(const std::filesystem::path& path, Index user_block_bytes);
   /// An existing file, for reading.
   static Hdf5File open(const std::filesystem::path& path);
-  /// The bytes of a whole file, for reading; `path` is for messages.
+  /// The bytes of a whole file, for reading; `path` is for messages. Nothing in it may lead to
+  /// another file.
   static Hdf5File open_image(const std::string& bytes, const std::filesystem::path& path);
 
   ~Hdf5File();

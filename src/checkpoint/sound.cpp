@@ -1,5 +1,7 @@
 #include "checkpoint/sound.hpp"
 
+#include <cmath>
+
 #include "base/error.hpp"
 
 namespace kzero::checkpoint {
@@ -7,6 +9,7 @@ namespace kzero::checkpoint {
 namespace {
 
 constexpr Index element_bytes = sizeof(float);
+constexpr Index most_steps = 1000000000;  // of train.steps
 
 /// The end of a run that begins at `least` or later, or nothing if its numbers make no sense.
 /// Counts of at least one bound the work by the elements, which the file's size bounds.
@@ -56,9 +59,24 @@ bool is_plain_name(const std::string& file) {
   return !file.empty() && file != "." && file != ".." && file.find('/') == std::string::npos;
 }
 
+/// What counts steps counts no more of them than there were.
+void require_counts(const Manifest& m, const std::filesystem::path& path) {
+  const bool good = m.step >= 0 && m.step <= most_steps && m.samples >= 0 && m.tokens >= 0 &&
+                    m.skipped_steps >= 0 && m.skipped_steps <= m.step && m.skipped_in_row >= 0 &&
+                    m.skipped_in_row <= m.skipped_steps && m.scale_good_steps >= 0 &&
+                    m.scale_good_steps <= m.step - m.skipped_in_row &&
+                    std::isfinite(m.loss_scale) && m.loss_scale > 0;
+  KZERO_REQUIRE(good, ExitCode::files,
+                "{}: its counts are impossible: {} steps, {} of them skipped, the last {} in a "
+                "row, {} since the loss scale of {} changed; {} samples, {} tokens",
+                path.string(), m.step, m.skipped_steps, m.skipped_in_row, m.scale_good_steps,
+                m.loss_scale, m.samples, m.tokens);
+}
+
 }  // namespace
 
 void require_sound(const Manifest& manifest, const std::filesystem::path& path) {
+  require_counts(manifest, path);
   require_countable(manifest.parameters, path);
   Index total = 0;
   for (const Shard& shard : manifest.shards) {

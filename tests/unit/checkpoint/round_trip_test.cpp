@@ -99,7 +99,7 @@ TEST_F(RoundTrip, TheSameStateGivesTheSameFiles) {
 }
 
 TEST_F(RoundTrip, ManifestComesBackAsGiven) {
-  const Written written = save(world, folder, 1234, 3);
+  const Written written = save(world, folder, 1234, 3, 1, 5);
   EXPECT_EQ(written.path, folder / "step_00001234");
   const auto found = search();
   ASSERT_TRUE(found) << all_of(problems);
@@ -114,8 +114,8 @@ TEST_F(RoundTrip, ManifestComesBackAsGiven) {
   EXPECT_EQ(m.samples, wanted.samples);
   EXPECT_EQ(m.loss_scale, wanted.loss_scale);
   EXPECT_EQ(m.scale_good_steps, 17);
-  EXPECT_EQ(m.skipped_steps, 2);
-  EXPECT_EQ(m.skipped_in_row, 1);
+  EXPECT_EQ(m.skipped_steps, 7);
+  EXPECT_EQ(m.skipped_in_row, 5);
   EXPECT_EQ(m.data_ranks, world.size());
   EXPECT_EQ(m.parameters, wanted.parameters);
   EXPECT_FALSE(m.kzero_version.empty());

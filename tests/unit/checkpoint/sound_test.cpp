@@ -2,6 +2,7 @@
 // them. tests/fuzz looks for more of them.
 #include "checkpoint/sound.hpp"
 
+#include <cmath>
 #include <functional>
 #include <limits>
 
@@ -30,6 +31,17 @@ struct Case {
 
 const std::vector<Case>& bad_cases() {
   static const std::vector<Case> cases{
+      {"its counts are impossible", [](Manifest& m, auto&) { m.step = -1; }},
+      {"its counts are impossible", [](Manifest& m, auto&) { m.step = huge; }},
+      {"its counts are impossible", [](Manifest& m, auto&) { m.samples = -1; }},
+      {"its counts are impossible", [](Manifest& m, auto&) { m.tokens = -1; }},
+      {"its counts are impossible", [](Manifest& m, auto&) { m.skipped_steps = m.step + 1; }},
+      {"its counts are impossible", [](Manifest& m, auto&) { m.skipped_steps = -1; }},
+      {"its counts are impossible", [](Manifest& m, auto&) { m.skipped_in_row = 2; }},
+      {"its counts are impossible", [](Manifest& m, auto&) { m.skipped_in_row = -1; }},
+      {"its counts are impossible", [](Manifest& m, auto&) { m.scale_good_steps = m.step + 1; }},
+      {"its counts are impossible", [](Manifest& m, auto&) { m.loss_scale = 0; }},
+      {"its counts are impossible", [](Manifest& m, auto&) { m.loss_scale = HUGE_VAL; }},
       {"the shape of",
        [](Manifest& m, auto&) {
          m.parameters[0].shape = {huge, 2};

@@ -153,7 +153,7 @@ inline Index wrong_values(Share& share, const std::vector<Parameter>& model, Ind
   return wrong;
 }
 
-inline Manifest manifest_at(Index step, std::vector<Parameter> model) {
+inline Manifest manifest_at(Index step, std::vector<Parameter> model, Index skipped_in_row = 0) {
   Manifest manifest;
   manifest.deck = "[model]\nlayers = 1  # \xC3\xA9\n";
   manifest.model = {.layers = 1,
@@ -169,19 +169,19 @@ inline Manifest manifest_at(Index step, std::vector<Parameter> model) {
   manifest.tokens = step * 1000;
   manifest.samples = step * 8;
   manifest.loss_scale = 4096;
-  manifest.scale_good_steps = 17;
-  manifest.skipped_steps = 2;
-  manifest.skipped_in_row = 1;
+  manifest.scale_good_steps = std::min<Index>(17, step - skipped_in_row);
+  manifest.skipped_steps = std::min<Index>(2 + skipped_in_row, step);
+  manifest.skipped_in_row = skipped_in_row;
   manifest.parameters = std::move(model);
   return manifest;
 }
 
 /// Writes the small model at a step, cut over the ranks of `group`.
 inline Written save(const grid::Group& group, const fs::path& folder, Index step, Index keep,
-                    Index ranks_per_file = 1) {
+                    Index ranks_per_file = 1, Index skipped_in_row = 0) {
   const auto model = small_model();
   const Share share = filled(flat_share(model, group.rank(), group.size()), model, step);
-  Manifest manifest = manifest_at(step, model);
+  Manifest manifest = manifest_at(step, model, skipped_in_row);
   manifest.data_ranks = group.size();
   return write(group, folder, manifest, share.pieces, keep, ranks_per_file);
 }
