@@ -24,6 +24,12 @@ std::vector<fs::path> some_candidates(const fs::path& path) {
   return paths;
 }
 
+Manifest manifest_of(const fs::path& path) {
+  Manifest manifest = read_manifest(path);
+  require_named_after(path, manifest.step);
+  return manifest;
+}
+
 std::string describe_manifest(const fs::path& path, const Manifest& m) {
   Index bytes = 0;
   Index elements = 0;
@@ -61,7 +67,7 @@ std::string describe(const fs::path& path) {
   std::string problems;
   for (const fs::path& candidate : some_candidates(path)) {
     try {
-      return problems + describe_manifest(candidate, read_manifest(candidate));
+      return problems + describe_manifest(candidate, manifest_of(candidate));
     } catch (const Error& error) {
       problems += fmt::format("passed over: {}\n", printable_lines(error.what()));
     }
@@ -73,7 +79,7 @@ std::vector<std::string> verify(const fs::path& path) {
   std::vector<std::string> problems;
   for (const fs::path& candidate : some_candidates(path)) {
     try {
-      const Manifest manifest = read_manifest(candidate);
+      const Manifest manifest = manifest_of(candidate);
       Targets none;
       for (const Shard& shard : manifest.shards) {
         const auto found = verify_shard(candidate, manifest.parameters, shard, {}, none);

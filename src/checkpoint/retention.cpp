@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <charconv>
 #include <functional>
 #include <optional>
+#include <random>
 #include <string_view>
 #include <tuple>
 
@@ -23,11 +25,21 @@ constexpr std::string_view prefix = "step_";
 constexpr const char* partial_suffix = ".partial";
 constexpr const char* replaced_suffix = ".replaced";
 
+enum class Kind { complete, partial, replaced };
+
 struct Entry {
   Index step = 0;
-  std::string suffix{};
+  Kind kind = Kind::complete;
   fs::path path;
 };
+
+/// ".partial", or the same behind a mark of whoever writes it: ".1f2e3d4c.partial".
+bool is_partial(std::string_view suffix) {
+  if (!suffix.ends_with(partial_suffix)) return false;
+  const auto mark = suffix.substr(0, suffix.size() - std::string_view(partial_suffix).size());
+  const auto is_hex = [](char c) { return std::isxdigit(static_cast<unsigned char>(c)) != 0; };
+  return mark.empty() || (mark.front() == '.' && std::ranges::all_of(mark.substr(1), is_hex));
+}
 
 std::optional<Entry> parse(const fs::path& path) {
   const std::string name = path.filename().string();
@@ -35,14 +47,15 @@ std::optional<Entry> parse(const fs::path& path) {
   Entry entry{.path = path};
   const char* end = name.data() + name.size();
   const auto [rest, error] = std::from_chars(name.data() + prefix.size(), end, entry.step);
-  entry.suffix.assign(rest, end);
-  const bool known =
-      entry.suffix.empty() || entry.suffix == partial_suffix || entry.suffix == replaced_suffix;
+  const std::string_view suffix(rest, end);
+  if (is_partial(suffix)) entry.kind = Kind::partial;
+  if (suffix == replaced_suffix) entry.kind = Kind::replaced;
+  const bool known = suffix.empty() || entry.kind != Kind::complete;
   if (error != std::errc{} || entry.step < 0 || !known) return std::nullopt;
   return entry;
 }
 
-/// Falling steps; for one step the plain name before its suffixed ones.
+/// Falling steps; for one step the complete one before others.
 std::vector<Entry> entries_of(const fs::path& folder) {
   std::vector<Entry> entries;
   std::error_code error;
@@ -52,7 +65,7 @@ std::vector<Entry> entries_of(const fs::path& folder) {
   KZERO_REQUIRE(!error, ExitCode::files, "{}: the folder of checkpoints cannot be listed ({})",
                 folder.string(), error.message());
   std::ranges::sort(entries, [](const Entry& a, const Entry& b) {
-    return std::tuple(-a.step, a.suffix) < std::tuple(-b.step, b.suffix);
+    return std::tuple(-a.step, a.kind, a.path) < std::tuple(-b.step, b.kind, b.path);
   });
   return entries;
 }
@@ -64,18 +77,20 @@ void remove_tree(const fs::path& path) {
                 error.message());
 }
 
-/// All there, as far as names and sizes tell.
-bool looks_complete(const fs::path& path) {
+/// The manifest of what is all there, as far as names and sizes tell.
+std::optional<Manifest> manifest_if_complete(const fs::path& path) {
   try {
-    for (const Shard& shard : read_manifest(path).shards) {
+    Manifest manifest = read_manifest(path);
+    require_named_after(path, manifest.step);
+    for (const Shard& shard : manifest.shards) {
       std::error_code error;
       if (fs::file_size(path / shard.file, error) != static_cast<std::uintmax_t>(shard.bytes)) {
-        return false;
+        return std::nullopt;
       }
     }
-    return true;
+    return manifest;
   } catch (const Error&) {
-    return false;
+    return std::nullopt;
   }
 }
 
@@ -85,27 +100,49 @@ std::string folder_name(Index step) { return fmt::format("{}{:08}", prefix, step
 
 fs::path with_suffix(fs::path path, const char* suffix) { return path += suffix; }
 
+fs::path partial_path(const fs::path& folder, Index step) {
+  return folder /
+         fmt::format("{}.{:08x}{}", folder_name(step), std::random_device()(), partial_suffix);
+}
+
+void require_named_after(const fs::path& checkpoint, Index step) {
+  const auto entry = parse(checkpoint.has_filename() ? checkpoint : checkpoint.parent_path());
+  KZERO_REQUIRE(!entry || entry->step == step, ExitCode::files,
+                "{}: its manifest is that of step {}; a folder that was renamed needs its name {} "
+                "back",
+                checkpoint.string(), step, folder_name(step));
+}
+
+void require_folder_of_checkpoints(const fs::path& folder) {
+  std::error_code ignored;
+  KZERO_REQUIRE(!fs::exists(folder / manifest_name, ignored), ExitCode::usage,
+                "{}: is a checkpoint itself, not a folder of checkpoints; {} would be one",
+                folder.string(),
+                (folder.has_filename() ? folder : folder.parent_path()).parent_path().string());
+}
+
 std::vector<fs::path> candidates(const fs::path& folder) {
   std::error_code ignored;
   if (fs::exists(folder / manifest_name, ignored)) return {folder};
   if (!fs::exists(folder, ignored)) return {};
   std::vector<fs::path> paths;
   for (const Entry& entry : entries_of(folder)) {
-    if (entry.suffix != partial_suffix) paths.push_back(entry.path);
+    if (entry.kind != Kind::partial) paths.push_back(entry.path);
   }
   return paths;
 }
 
 void remove_stale(const fs::path& folder) {
   const std::vector<Entry> entries = entries_of(folder);
-  const bool stale = std::ranges::any_of(entries, [](const Entry& e) { return !e.suffix.empty(); });
+  const bool stale =
+      std::ranges::any_of(entries, [](const Entry& e) { return e.kind != Kind::complete; });
   // Whoever gave them these names may have died before they were safe.
   if (stale) sync_to_disk(folder);
   for (const Entry& entry : entries) {
-    if (entry.suffix == partial_suffix) remove_tree(entry.path);
-    if (entry.suffix != replaced_suffix) continue;
+    if (entry.kind == Kind::partial) remove_tree(entry.path);
+    if (entry.kind != Kind::replaced) continue;
     const fs::path plain = folder / folder_name(entry.step);
-    if (looks_complete(plain) || !looks_complete(entry.path)) {
+    if (manifest_if_complete(plain) || !manifest_if_complete(entry.path)) {
       remove_tree(entry.path);
     } else {
       remove_tree(plain);
@@ -137,11 +174,14 @@ std::vector<std::string> retain(const fs::path& folder, Index newest, Index keep
   std::vector<std::string> problems;
   Index kept = 0;
   for (const Entry& entry : entries_of(folder)) {
-    if (keep == 0 || !entry.suffix.empty() || entry.step > newest) continue;
-    if (!looks_complete(entry.path) || ++kept <= keep) continue;
+    if (keep == 0 || entry.kind != Kind::complete || entry.step > newest) continue;
+    const auto manifest = manifest_if_complete(entry.path);
+    if (!manifest) continue;
+    const bool counts = manifest->skipped_in_row == 0;
+    if (counts ? ++kept <= keep : kept < keep || entry.step == newest) continue;
     try {
       // A name that nobody reads, first: a removal that is cut short leaves no damaged checkpoint.
-      const fs::path dying = with_suffix(entry.path, partial_suffix);
+      const fs::path dying = partial_path(folder, entry.step);
       rename_durably(entry.path, dying);
       remove_tree(dying);
     } catch (const Error& error) {

@@ -47,7 +47,10 @@ Manifest shared_manifest(const grid::Group& world, const fs::path& path) {
   });
   bytes = world.broadcast(bytes);
   Manifest manifest;
-  grid::together(world, [&] { manifest = parse_manifest(bytes, path / manifest_name); });
+  grid::together(world, [&] {
+    manifest = parse_manifest(bytes, path / manifest_name);
+    require_named_after(path, manifest.step);
+  });
   return manifest;
 }
 

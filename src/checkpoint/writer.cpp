@@ -19,27 +19,24 @@ namespace {
 
 namespace fs = std::filesystem;
 
-fs::path partial_of(const fs::path& folder, Index step) {
-  return with_suffix(folder / folder_name(step), ".partial");
-}
-
-/// An empty folder for the files. Collective over `world`.
-void begin(const grid::Group& world, const fs::path& folder, Index step) {
+/// A new folder for the files, which nobody else writes into. Collective over `world`.
+fs::path begin(const grid::Group& world, const fs::path& folder, Index step) {
+  std::string partial;
   grid::together(world, [&] {
     if (!world.is_root()) return;
-    const fs::path partial = partial_of(folder, step);
+    partial = partial_path(folder, step).string();
     std::error_code error;
     create_folders_durably(folder);
-    remove_stale(folder);
-    fs::create_directory(partial, error);
-    KZERO_REQUIRE(!error, ExitCode::files, "{}: cannot be created ({})", partial.string(),
-                  error.message());
+    const bool is_new = fs::create_directory(partial, error);
+    KZERO_REQUIRE(is_new, ExitCode::files, "{}: cannot be created ({})", partial,
+                  error ? error.message() : "it exists");
   });
+  return world.broadcast(partial);
 }
 
-void remove_partial(const grid::Group& world, const fs::path& folder, Index step) {
+void remove_partial(const grid::Group& world, const fs::path& partial) {
   std::error_code ignored;
-  if (world.is_root()) fs::remove_all(partial_of(folder, step), ignored);
+  if (world.is_root()) fs::remove_all(partial, ignored);
 }
 
 /// A checkpoint with a hole is worse than none: every element of every parameter, once. Ranges are
@@ -88,9 +85,8 @@ void fill_in(Manifest& manifest, const std::vector<std::string>& shards) {
 }
 
 /// From files to a checkpoint. Collective over `world`.
-Written complete(const grid::Group& world, const fs::path& folder, Manifest manifest,
-                 const LocalPart& part) {
-  const fs::path partial = partial_of(folder, manifest.step);
+Written complete(const grid::Group& world, const fs::path& folder, const fs::path& partial,
+                 Manifest manifest, const LocalPart& part) {
   Written written{.path = folder / folder_name(manifest.step)};
   written.bytes = static_cast<Index>(world.sum(static_cast<double>(part.shard.bytes)));
   const auto shards = world.gather(part.shard.file.empty() ? "" : pack(part.shard));
@@ -110,11 +106,10 @@ Written complete(const grid::Group& world, const fs::path& folder, Manifest mani
 Written write(const grid::Group& world, const fs::path& folder, Manifest manifest,
               std::span<const Piece> mine, Index keep, Index ranks_per_file) {
   const Index step = manifest.step;
-  const fs::path partial = partial_of(folder, step);
   const Index number = world.rank() / ranks_per_file;
   const std::string name = shard_name(number);
+  const fs::path partial = begin(world, folder, step);
   try {
-    begin(world, folder, step);
     const grid::Group together = world.part(number, "file");
     LocalPart part;
     // What is collective over a file's ranks ends alike on them, so it may be part of this.
@@ -123,13 +118,13 @@ Written write(const grid::Group& world, const fs::path& folder, Manifest manifes
                  ? write_shard(partial, name, manifest.parameters, mine)
                  : write_shared_shard(together, partial, name, manifest.parameters, mine);
     });
-    Written written = complete(world, folder, std::move(manifest), part);
+    Written written = complete(world, folder, partial, std::move(manifest), part);
     grid::together(world, [&] {
       if (world.is_root()) written.problems = tidy(folder, step, keep);
     });
     return written;
   } catch (const Error&) {
-    remove_partial(world, folder, step);
+    remove_partial(world, partial);
     throw;
   }
 }
@@ -140,12 +135,11 @@ BackgroundWrite::BackgroundWrite(const grid::Group& world, const fs::path& folde
       folder_(folder),
       manifest_(std::move(manifest)),
       mine_(std::move(mine)),
-      keep_(keep) {
-  begin(world, folder, manifest_.step);
+      keep_(keep),
+      partial_(begin(world, folder, manifest_.step)) {
   start_hdf5();  // which makes MPI calls, as the thread must not
   part_ = std::async(std::launch::async, [this] {
-    return write_shard(partial_of(folder_, manifest_.step), shard_name(world_.rank()),
-                       manifest_.parameters, mine_);
+    return write_shard(partial_, shard_name(world_.rank()), manifest_.parameters, mine_);
   });
 }
 
@@ -158,11 +152,11 @@ Written BackgroundWrite::finish() {
   try {
     LocalPart part;
     grid::together(world_, [&] { part = part_.get(); });
-    Written written = complete(world_, folder_, std::move(manifest_), part);
+    Written written = complete(world_, folder_, partial_, std::move(manifest_), part);
     if (world_.is_root()) tidying_ = std::async(std::launch::async, tidy, folder_, step, keep_);
     return written;
   } catch (const Error&) {
-    remove_partial(world_, folder_, step);
+    remove_partial(world_, partial_);
     throw;
   }
 }

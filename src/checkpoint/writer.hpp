@@ -26,7 +26,9 @@ struct Written {
 /// `ranks_per_file` consecutive ranks write one file. Together the pieces must cover every
 /// parameter of the manifest once. `manifest` is the same on all ranks, less what write() fills in.
 /// Throws the same Error on every rank, with the file at fault, if any rank fails: then no trace
-/// stays and earlier checkpoints are as they were. Collective over `world`.
+/// stays and earlier checkpoints are as they were. The caller holds the folder's lock
+/// (FolderLock); without it nothing is damaged, but runs may remove one another's checkpoints.
+/// Collective over `world`.
 Written write(const grid::Group& world, const std::filesystem::path& folder, Manifest manifest,
               std::span<const Piece> mine, Index keep, Index ranks_per_file = 1);
 
@@ -41,7 +43,7 @@ class BackgroundWrite {
                   std::vector<Piece> mine, Index keep);
 
   /// Waits for the threads. Without finish() the checkpoint stays incomplete, and is removed by the
-  /// next one.
+  /// next run.
   ~BackgroundWrite() = default;
 
   /// Whether this rank's file is written, or its writing has failed.
@@ -61,6 +63,7 @@ class BackgroundWrite {
   Manifest manifest_;
   std::vector<Piece> mine_;
   Index keep_;
+  std::filesystem::path partial_;
   std::future<LocalPart> part_;                    // behind what its thread uses
   std::future<std::vector<std::string>> tidying_;  // on the root
 };

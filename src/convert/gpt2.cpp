@@ -3,10 +3,14 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <iostream>
+#include <memory>
 #include <set>
 
 #include "base/error.hpp"
 #include "base/printable.hpp"
+#include "checkpoint/lock.hpp"
+#include "checkpoint/retention.hpp"
 #include "checkpoint/writer.hpp"
 #include "convert/finite.hpp"
 #include "convert/gpt2_config.hpp"
@@ -52,6 +56,25 @@ std::string misfit(const Parameter& parameter, const Tensor* tensor) {
                        tensor->dtype);
   }
   return "";
+}
+
+/// The right to write into a folder that holds no checkpoint yet; on the root. Collective.
+std::unique_ptr<checkpoint::FolderLock> take_empty(const grid::Group& group,
+                                                   const std::filesystem::path& folder) {
+  std::unique_ptr<checkpoint::FolderLock> lock;
+  grid::together(group, [&] {
+    if (!group.is_root()) return;
+    checkpoint::require_folder_of_checkpoints(folder);
+    lock = std::make_unique<checkpoint::FolderLock>(folder, [](const std::string& text) {
+      std::cerr << "kzero: " << printable_lines(text) << std::endl;
+    });
+    const auto others = checkpoint::candidates(folder);
+    KZERO_REQUIRE(others.empty(), ExitCode::usage,
+                  "{}: is a checkpoint already, and a training would go on from the newest; choose "
+                  "a folder without checkpoints, or move them away",
+                  printable(others.front().string()));
+  });
+  return lock;
 }
 
 void throw_if_any(const std::filesystem::path& path, std::vector<std::string> problems) {
@@ -173,6 +196,7 @@ std::string import_gpt2(const grid::Group& group, const std::filesystem::path& p
   for (Piece& piece : pieces) {
     piece.first_moment = piece.second_moment = std::span(zeros).first(piece.master.size());
   }
+  const auto lock = take_empty(group, folder);
   checkpoint::write(group, folder, manifest, pieces, 0);
   return note;
 }

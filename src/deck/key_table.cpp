@@ -293,7 +293,8 @@ void add_checkpoint(std::vector<Key>& table) {
   table.push_back(boolean("checkpoint.asynchronous", t, &Checkpoint::asynchronous,
                           "Copy the state and let a thread write it while training goes on."));
   table.push_back(boolean("checkpoint.resume", t, &Checkpoint::resume,
-                          "Go on from the newest complete checkpoint in checkpoint.folder."));
+                          "Go on from the newest complete checkpoint in checkpoint.folder; false: "
+                          "start afresh, in a folder without checkpoints."));
   table.push_back(boolean("checkpoint.strict", t, &Checkpoint::strict,
                           "Stop if the newest checkpoint is damaged, instead of taking the one "
                           "before."));

@@ -233,6 +233,10 @@ void Console::end(const EndRecord& record) {
     print_line(fmt::format("steps of this job   {} tokens/s, MFU {:.1f} %",
                            format_count(job_.tokens_per_second()), 100 * job_.mfu()));
   }
+  if (record.reason == "nothing_to_do") {
+    print_line(fmt::format("already at step {} of {}: nothing to do", record.steps, steps_));
+    return;
+  }
   print_line(fmt::format("{} after {} of {} steps, {}{}", record.reason, record.steps, steps_,
                          format_seconds(record.seconds),
                          skipped_ > 0 ? fmt::format(", {} skipped", skipped_) : ""));

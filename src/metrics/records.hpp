@@ -104,7 +104,8 @@ struct CheckpointRecord {
 };
 
 struct EndRecord {
-  std::string reason{};             // completed, wall_limit, stop_file, signal, max_steps, diverged
+  std::string reason{};             // completed, nothing_to_do, wall_limit, stop_file, signal,
+                                    // max_steps, diverged
   std::string signal{};             // "SIGTERM", where the reason is one; else empty
   Index exit_code = 0;              // that the process means to end with
   Index steps = 0;                  // done since step 0, restarts included

@@ -35,6 +35,14 @@ void LossScaler::require_progress() const {
                 skipped_in_a_row_, max_skipped_, scale_);
 }
 
+void LossScaler::require_good_end() const {
+  KZERO_REQUIRE(skipped_in_a_row_ <= (dynamic_ ? 1 : 0), ExitCode::diverged,
+                "the last {} steps were skipped, as their gradients were not finite: the training "
+                "ends with the weights from before them; a lower optimizer.lr or optimizer.clip, "
+                "or precision bf16, may help from an earlier checkpoint (move later ones away)",
+                skipped_in_a_row_);
+}
+
 void LossScaler::restore(double scale, Index good_steps, Index skipped, Index skipped_in_a_row) {
   if (dynamic_) scale_ = scale;
   good_steps_ = good_steps;

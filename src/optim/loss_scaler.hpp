@@ -22,6 +22,10 @@ class LossScaler {
   /// Throws Error(diverged) after optimizer.max_skipped skipped steps in a row.
   void require_progress() const;
 
+  /// Throws Error(diverged) for a training that ends on skipped steps; in fp16 one of them is how
+  /// the loss scale finds its place.
+  void require_good_end() const;
+
   /// Goes on from a checkpoint's values; another precision than fp16 keeps scale 1.
   void restore(double scale, Index good_steps, Index skipped, Index skipped_in_a_row);
 

@@ -2,13 +2,16 @@
 
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <iostream>
 
 #include "base/printable.hpp"
 #include "checkpoint/reader.hpp"
+#include "checkpoint/retention.hpp"
 #include "grid/agreement.hpp"
 #include "runtime/wall_time.hpp"
 #include "train/reports.hpp"
+#include "train/restart_rules.hpp"
 
 namespace kzero::train {
 
@@ -23,21 +26,58 @@ void print_problems(const std::vector<std::string>& problems) {
 
 }  // namespace
 
+std::unique_ptr<checkpoint::FolderLock> take_folder(const deck::Checkpoint& deck,
+                                                    const grid::Group& world) {
+  std::unique_ptr<checkpoint::FolderLock> lock;
+  grid::together(world, [&] {
+    if (!world.is_root() || deck.folder.empty()) return;
+    checkpoint::require_folder_of_checkpoints(deck.folder);
+    lock = std::make_unique<checkpoint::FolderLock>(
+        deck.folder, [](const std::string& text) { print_problems({text}); });
+  });
+  return lock;
+}
+
 Checkpoints::Checkpoints(const RunRequest& request, const grid::ProcessGrid& grid,
-                         std::uint64_t data_digest, Engine& engine, metrics::Console& console,
-                         metrics::JsonlSink* sink)
+                         checkpoint::FolderLock* lock, std::uint64_t data_digest, Engine& engine,
+                         metrics::Console& console, metrics::JsonlSink* sink)
     : config_(request.config),
       request_(request),
       grid_(grid),
+      lock_(lock),
       data_digest_(data_digest),
       engine_(engine),
       console_(console),
       sink_(sink) {}
 
+void Checkpoints::require_held_folder() {
+  grid::together(grid_.world(), [&] {
+    if (lock_ != nullptr) lock_->require_held();
+  });
+}
+
+/// A run that starts afresh beside checkpoints would be taken for their continuation.
+void Checkpoints::require_no_checkpoints() const {
+  const std::string& folder = config_.checkpoint.folder;
+  grid::together(grid_.world(), [&] {
+    if (!grid_.world().is_root()) return;
+    const auto found = checkpoint::candidates(folder);
+    KZERO_REQUIRE(found.empty(), ExitCode::usage,
+                  "checkpoint.resume = false starts afresh, but {} is there, perhaps of another "
+                  "run; choose another checkpoint.folder or move what {} holds away; with "
+                  "checkpoint.resume = true the run goes on from it",
+                  found.front().string(), folder);
+  });
+}
+
 std::optional<checkpoint::Found> Checkpoints::newest(
     std::span<const checkpoint::Piece> wanted) const {
   const deck::Checkpoint& deck = config_.checkpoint;
-  if (deck.folder.empty() || !deck.resume) return std::nullopt;
+  if (deck.folder.empty()) return std::nullopt;
+  if (!deck.resume) {
+    require_no_checkpoints();
+    return std::nullopt;
+  }
   std::vector<std::string> problems;
   auto found = checkpoint::newest(grid_.world(), deck.folder, problems, wanted);
   if (grid_.world().is_root() && !(deck.strict && found)) {
@@ -48,33 +88,13 @@ std::optional<checkpoint::Found> Checkpoints::newest(
     KZERO_REQUIRE(
         found || problems.empty(), ExitCode::files,
         "{}: holds checkpoints, but none that can be used; to start afresh, move them away or "
-        "set checkpoint.resume = false",
+        "choose another checkpoint.folder",
         deck.folder);
     KZERO_REQUIRE(!deck.strict || problems.empty(), ExitCode::files,
                   "{}\n(checkpoint.strict = false would go on from {})", fmt::join(problems, "\n"),
                   found->path.string());
   });
   return found;
-}
-
-void Checkpoints::require_same_data(const checkpoint::Found& found) const {
-  const checkpoint::Manifest& m = found.manifest;
-  KZERO_REQUIRE(m.samples == m.step * config_.train.global_batch, ExitCode::usage,
-                "{}: after {} steps it had read {} samples, which is not train.global_batch = {} a "
-                "step; the data order would change",
-                found.path.string(), m.step, m.samples, config_.train.global_batch);
-  if (m.samples == 0 || m.data_digest == data_digest_ || config_.checkpoint.allow_new_data) return;
-  std::vector<std::string> changes;
-  for (const std::string& change : deck_changes(m.deck, request_.deck)) {
-    const bool concerns = change.starts_with("data.") || change.starts_with("train.seed") ||
-                          change.starts_with("model.sequence");
-    if (concerns) changes.push_back(change);
-  }
-  if (changes.empty()) changes.emplace_back("the files behind data.files are others");
-  fail(ExitCode::usage,
-       "{}: was written by a run with other training data, or the same in another order ({}); "
-       "restore them, or set checkpoint.allow_new_data = true to go on with these",
-       found.path.string(), fmt::join(changes, "; "));
 }
 
 std::optional<Index> Checkpoints::resume() {
@@ -84,8 +104,7 @@ std::optional<Index> Checkpoints::resume() {
   if (!found) return std::nullopt;
   const checkpoint::Manifest& m = found->manifest;
   grid::together(grid_.world(), [&] {
-    checkpoint::require_same_parameters(*found, engine_.blueprint().table);
-    require_same_data(*found);
+    require_same_training(*found, request_, engine_.blueprint().table, data_digest_);
     checkpoint::read(*found, wanted);
   });
   engine_.loaded();
@@ -123,9 +142,11 @@ void Checkpoints::save(Index steps_done) {
   const deck::Checkpoint& deck = config_.checkpoint;
   if (deck.folder.empty() || saved_step_ == steps_done) return;
   if (is_incomplete_) complete();
+  require_held_folder();
   begun_ = Clock::now();
   settle();
   saved_step_ = steps_done;
+  is_due_ = false;
   if (deck.asynchronous) {
     under_way_.emplace(grid_.world(), deck.folder, manifest_after(steps_done), engine_.snapshot(),
                        deck.keep);
@@ -137,6 +158,26 @@ void Checkpoints::save(Index steps_done) {
     stalled_ = seconds_since(begun_);
     report(written, stalled_);
   }
+}
+
+void Checkpoints::save_if_due(Index steps_done) {
+  const Index every = config_.checkpoint.every;
+  is_due_ = is_due_ || (every > 0 && steps_done % every == 0);
+  if (is_due_ && engine_.scaler().skipped_in_a_row() == 0) save(steps_done);
+}
+
+void Checkpoints::save_result(Index steps_done) {
+  const Index good_step = steps_done - engine_.scaler().skipped_in_a_row();
+  if (good_step > std::max<Index>(saved_step_, 0)) save(steps_done);
+}
+
+void Checkpoints::require_newer_than(Index first_step) const {
+  if (config_.checkpoint.folder.empty() || saved_step_ > first_step) return;
+  throw grid::AgreedError(
+      ExitCode::other,
+      fmt::format("stopped without a checkpoint newer than step {}, from which it began; the same "
+                  "command would make no progress",
+                  first_step));
 }
 
 void Checkpoints::poll() {

@@ -3,9 +3,11 @@
 #pragma once
 
 #include <chrono>
+#include <memory>
 #include <optional>
 #include <span>
 
+#include "checkpoint/lock.hpp"
 #include "checkpoint/search.hpp"
 #include "checkpoint/writer.hpp"
 #include "grid/process_grid.hpp"
@@ -15,14 +17,23 @@
 
 namespace kzero::train {
 
+/// The deck's folder of checkpoints for this run alone, held by the root; null elsewhere, and
+/// without a folder. Throws Error(files) if another run has it, Error(usage) if it is a checkpoint
+/// itself. Collective over `world`.
+std::unique_ptr<checkpoint::FolderLock> take_folder(const deck::Checkpoint& deck,
+                                                    const grid::Group& world);
+
 class Checkpoints {
  public:
-  /// `sink` is null where nothing is recorded. All arguments must outlive the object.
-  Checkpoints(const RunRequest& request, const grid::ProcessGrid& grid, std::uint64_t data_digest,
-              Engine& engine, metrics::Console& console, metrics::JsonlSink* sink);
+  /// `lock` is what take_folder() gave, `sink` is null where nothing is recorded. All arguments
+  /// must outlive the object.
+  Checkpoints(const RunRequest& request, const grid::ProcessGrid& grid,
+              checkpoint::FolderLock* lock, std::uint64_t data_digest, Engine& engine,
+              metrics::Console& console, metrics::JsonlSink* sink);
 
   /// Loads the newest good checkpoint, if there is one and the deck asks for it; returns the steps
-  /// done. Collective over all ranks, as all below.
+  /// done. Throws Error(usage) for one that the deck's training cannot go on from, and, with
+  /// checkpoint.resume = false, for any. Collective over all ranks, as all below.
   std::optional<Index> resume();
 
   /// What resume() took where it found something.
@@ -32,6 +43,17 @@ class Checkpoints {
   /// state is copied, and writing and the removal of old checkpoints go on in the background; what
   /// is still under way is waited for first.
   void save(Index steps_done);
+
+  /// Saves if checkpoint.every says so, or has said so since the last time. That waits for a step
+  /// whose gradients are finite: a training that diverges shall not push out good checkpoints.
+  void save_if_due(Index steps_done);
+
+  /// Saves what a training ends with, unless all its steps since the last checkpoint were skipped.
+  void save_result(Index steps_done);
+
+  /// Throws Error(other) unless a checkpoint newer than that was saved: a job that is submitted
+  /// again would run for ever. Not collective.
+  void require_newer_than(Index first_step) const;
 
   /// Completes what the background has written on all ranks by now. To be called once a step.
   void poll();
@@ -43,7 +65,8 @@ class Checkpoints {
   using Clock = std::chrono::steady_clock;
 
   std::optional<checkpoint::Found> newest(std::span<const checkpoint::Piece> wanted) const;
-  void require_same_data(const checkpoint::Found& found) const;
+  void require_held_folder();
+  void require_no_checkpoints() const;
   checkpoint::Manifest manifest_after(Index steps_done) const;
   void complete();
   void settle();
@@ -52,12 +75,14 @@ class Checkpoints {
   const deck::Config& config_;
   const RunRequest& request_;
   const grid::ProcessGrid& grid_;
+  checkpoint::FolderLock* lock_;
   std::uint64_t data_digest_;
   Engine& engine_;
   metrics::Console& console_;
   metrics::JsonlSink* sink_;
   double load_seconds_ = 0;
   Index saved_step_ = -1;      // of the newest checkpoint written, begun or loaded
+  bool is_due_ = false;        // a save that waits for a step with finite gradients
   Clock::time_point begun_{};  // of the newest write
   double stalled_ = 0;         // seconds that training waited for it
   std::optional<checkpoint::BackgroundWrite> under_way_;  // of saved_step_

@@ -73,7 +73,8 @@ class Run {
   metrics::Console console_;
   std::optional<runtime::Deadline> deadline_;
   runtime::StopSignal stop_;
-  std::optional<metrics::JsonlSink> sink_;  // on rank 0
+  std::unique_ptr<checkpoint::FolderLock> folder_lock_;  // on rank 0
+  std::optional<metrics::JsonlSink> sink_;               // on rank 0
   comm::Traffic traffic_;
   std::unique_ptr<comm::Communicator> data_comm_, tensor_comm_;
   const RunInputs inputs_;
@@ -100,6 +101,7 @@ Run::Run(const RunRequest& request, const runtime::Session& session)
 
 void Run::prepare() {
   const Machine machine{grid_.data().size(), session_.threads(), tensor_rank(grid_)};
+  folder_lock_ = take_folder(config_.checkpoint, grid_.world());  // before any file is touched
   grid::together(grid_.world(), [&] {
     require_no_stop_file();
     require_memory(machine);
@@ -125,8 +127,8 @@ void Run::prepare() {
                           ? config_.run.peak_tflops * 1e12
                           : measure_peak({}, *gemm_, config_.train.precision);
   throughput_ = {model::flops_per_token(config_.model), grid_.world().sum(peak)};
-  checkpoints_.emplace(request_, grid_, inputs_.dataset.training_digest(), *engine_, console_,
-                       sink_ ? &*sink_ : nullptr);
+  checkpoints_.emplace(request_, grid_, folder_lock_.get(), inputs_.dataset.training_digest(),
+                       *engine_, console_, sink_ ? &*sink_ : nullptr);
 }
 
 std::optional<runtime::Deadline> Run::deadline() const {
@@ -296,6 +298,7 @@ ExitCode Run::train() {
   const Index steps = config_.train.steps;
   Index done = first_step;
   Ending ending;
+  if (done >= steps) ending.reason = "nothing_to_do";
   try {
     while (done < steps) {
       const auto begin = Clock::now();
@@ -312,8 +315,13 @@ ExitCode Run::train() {
         ending = *found;
         break;
       }
-      if (config_.checkpoint.every > 0 && done % config_.checkpoint.every == 0)
-        checkpoints_->save(done);
+      checkpoints_->save_if_due(done);
+    }
+    if (done < steps) {
+      checkpoints_->save(done);
+    } else {
+      checkpoints_->save_result(done);
+      engine_->scaler().require_good_end();
     }
   } catch (const Error& error) {
     if (error.code() != ExitCode::diverged) throw;
@@ -321,8 +329,8 @@ ExitCode Run::train() {
     finish({"diverged"}, done);
     throw grid::AgreedError(error.code(), error.what());  // every rank saw the same norms
   }
-  checkpoints_->save(done);
   checkpoints_->finish();
+  if (done < steps) checkpoints_->require_newer_than(first_step);
   return finish(ending, done);
 }
 
@@ -331,7 +339,9 @@ ExitCode Run::operator()() {
   try {
     const ExitCode code = ending_launch_on_failure([this] {
       prepare();
-      return train();
+      const ExitCode done = train();
+      folder_lock_.reset();
+      return done;
     });
     runtime::leave_on_signals(static_cast<int>(code));
     return code;

@@ -59,7 +59,7 @@ def run_job(folder, job, steps_of_job, arguments):
         if growth > MOST_GROWTH_KIB or handles > 2 or threads > 1:
             complaints.append(f"job {job}, rank {rank}: grew")
     names = sorted(p.name for p in (folder / "saved").iterdir())
-    if len(names) != 4 or names[0] != "latest":
+    if len(names) != 5 or names[:2] != ["end.json", "latest"]:
         complaints.append(f"job {job}: left {names}")
     first = records(metrics, "start")[-1]["first_step"]
     if first != job * steps_of_job:

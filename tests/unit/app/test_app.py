@@ -252,7 +252,7 @@ class Runs(LaunchTest):
         self.assertIn("resumed from", again.stdout)
         self.assertEqual({p: p.read_bytes() for p in (self.folder / "saved").rglob("*.h5")}, before)
         self.assertEqual(len(self.metrics("step")), 6)
-        self.assertEqual([(r["reason"], r["steps"]) for r in self.metrics("end")], [("completed", 6)] * 2)
+        self.assertEqual([(r["reason"], r["steps"]) for r in self.metrics("end")], [("completed", 6), ("nothing_to_do", 6)])
 
     def test_a_run_that_is_further_than_its_deck_is_done(self):
         self.expect(self.train(), 0)
@@ -262,8 +262,6 @@ class Runs(LaunchTest):
     def test_checkpoints_are_kept_as_the_deck_says(self):
         self.expect(self.train("checkpoint.every=1", "checkpoint.keep=2"), 0)
         self.assertEqual(self.checkpoints(), ["step_00000005", "step_00000006"])
-        self.expect(self.train("checkpoint.resume=false", "train.steps=2", "run.metrics=fresh.jsonl"), 0)
-        self.assertEqual(len(records(self.folder / "fresh.jsonl", "step")), 2)
 
     def test_a_damaged_checkpoint_is_passed_over_and_named(self):
         self.expect(self.train("checkpoint.every=3"), 0)
@@ -306,9 +304,9 @@ class Failures(LaunchTest):
         self.expect(self.train(), 0)
         manifest = self.folder / "saved/step_00000006/manifest.h5"
         manifest.write_bytes(b"\0" * 100)
-        result = self.expect(self.train(ranks=2), 4, "checkpoint.resume")
+        result = self.expect(self.train(ranks=2), 4, "none that can be used")
         self.assertIn(str(Path("step_00000006/manifest.h5")), result.stderr)
-        self.expect(self.train("checkpoint.resume=false", ranks=2), 0)
+        self.expect(self.train("checkpoint.resume=false", ranks=2), 2, "saved/step_00000006 is there")
 
     def test_weights_to_start_from(self):
         self.expect(self.train("model.initial=missing.safetensors", ranks=2), 4, "missing.safetensors")

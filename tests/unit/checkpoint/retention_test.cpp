@@ -61,10 +61,10 @@ TEST_F(Retention, TheSameStepIsReplaced) {
   EXPECT_EQ(wrong_values(back, model, 99), 0);
 }
 
-TEST_F(Retention, AnInterruptedWriteIsNotSeenAndRemovedByTheNext) {
+TEST_F(Retention, AnInterruptedWriteIsNotSeenAndRemovedByTheNextRun) {
   save(world, folder, 10, 0);
   on_root([&] {
-    fs::copy(folder / "step_00000010", folder / "step_00000020.partial");
+    fs::copy(folder / "step_00000010", folder / "step_00000020.0badcafe.partial");
     fs::copy(folder / "step_00000010", folder / "step_00000030.partial");
     fs::remove(folder / "step_00000030.partial" / "manifest.h5");
   });
@@ -73,7 +73,43 @@ TEST_F(Retention, AnInterruptedWriteIsNotSeenAndRemovedByTheNext) {
   EXPECT_EQ(found->manifest.step, 10);
   EXPECT_TRUE(problems.empty()) << all_of(problems);
   save(world, folder, 20, 0);
-  EXPECT_EQ(names(), (Names{"latest", "step_00000010", "step_00000020"}));
+  const Names all{"latest", "step_00000010", "step_00000020"};
+  Names with_others = all;
+  with_others.insert({"step_00000020.0badcafe.partial", "step_00000030.partial"});
+  EXPECT_EQ(names(), with_others) << "a write leaves alone what is not its own";
+  on_root([&] { remove_stale(folder); });
+  EXPECT_EQ(names(), all);
+}
+
+TEST_F(Retention, SkippedStepsPushOutNoGoodCheckpoint) {
+  for (const Index step : {10, 20}) save(world, folder, step, 2);
+  for (const Index step : {30, 40, 50}) save(world, folder, step, 2, 1, step - 25);
+  EXPECT_EQ(names(), (Names{"latest", "step_00000010", "step_00000020", "step_00000030",
+                            "step_00000040", "step_00000050"}));
+  save(world, folder, 60, 2);
+  EXPECT_EQ(names(), (Names{"latest", "step_00000020", "step_00000030", "step_00000040",
+                            "step_00000050", "step_00000060"}));
+  save(world, folder, 70, 2);
+  EXPECT_EQ(names(), (Names{"latest", "step_00000060", "step_00000070"}));
+  save(world, folder, 80, 1, 1, 3);
+  EXPECT_EQ(names(), (Names{"latest", "step_00000070", "step_00000080"}));
+}
+
+TEST_F(Retention, ANameIsThatOfTheManifest) {
+  for (const Index step : {10, 20}) save(world, folder, step, 0);
+  on_root([&] { fs::rename(folder / "step_00000020", folder / "step_00000099"); });
+  const auto found = search();
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->manifest.step, 10);
+  EXPECT_TRUE(contains(all_of(problems), "step_00000099: its manifest is that of step 20"));
+  world.barrier();
+  on_root([&] { fs::rename(folder / "step_00000099", folder / "best"); });
+  EXPECT_EQ(newest(world, folder / "best", problems)->manifest.step, 20)
+      << "any other name is good";
+  EXPECT_TRUE(contains(
+      error_of(ExitCode::usage, [&] { require_folder_of_checkpoints(folder / "best" / ""); }),
+      "is a checkpoint itself"));
+  EXPECT_NO_THROW(require_folder_of_checkpoints(folder));
 }
 
 TEST_F(Retention, AReplacementCutShortLosesNothing) {
@@ -85,10 +121,12 @@ TEST_F(Retention, AReplacementCutShortLosesNothing) {
   ASSERT_TRUE(found);
   EXPECT_EQ(found->manifest.step, 20);
   world.barrier();
+  on_root([&] { remove_stale(folder); });
   save(world, folder, 30, 0);
   EXPECT_EQ(names(), (Names{"latest", "step_00000010", "step_00000020", "step_00000030"}));
   // The instant after them.
   on_root([&] { fs::copy(folder / "step_00000020", folder / "step_00000020.replaced"); });
+  on_root([&] { remove_stale(folder); });
   save(world, folder, 40, 0);
   EXPECT_EQ(names(),
             (Names{"latest", "step_00000010", "step_00000020", "step_00000030", "step_00000040"}));
@@ -100,6 +138,7 @@ TEST_F(Retention, OnlyItsOwnNamesAreTouched) {
       fs::create_directories(folder / name);
     }
     std::ofstream(folder / "notes.txt") << "keep";
+    remove_stale(folder);
   });
   save(world, folder, 10, 1);
   save(world, folder, 20, 1);

@@ -257,6 +257,15 @@ TEST(Console, StepAndMemoryLinesFit80Columns) {
   for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 80U) << line;
 }
 
+TEST(Console, ARunWithNothingToDoSaysSo) {
+  std::ostringstream out;
+  Console console(out, Screen{}, 1);
+  console.start({.steps = 200, .first_step = 320});
+  out.str("");
+  console.end({.reason = "nothing_to_do", .steps = 320});
+  EXPECT_EQ(out.str(), "already at step 320 of 200: nothing to do\n");
+}
+
 TEST(Console, OtherRanksPrintNothing) {
   for (const Screen& screen : {found_screen(1), live_screen(1), plain_screen(1)})
     EXPECT_EQ(screen.mode, ConsoleMode::silent);

@@ -1,0 +1,83 @@
+#include "train/restart_rules.hpp"
+
+#include <fmt/ranges.h>
+
+#include <string>
+#include <vector>
+
+#include "base/error.hpp"
+#include "checkpoint/reader.hpp"
+#include "train/reports.hpp"
+
+namespace kzero::train {
+
+namespace {
+
+/// A line for each key of [model] that makes another function, whatever the shapes.
+std::vector<std::string> model_changes(const checkpoint::ModelShape& saved,
+                                       const checkpoint::ModelShape& now) {
+  std::vector<std::string> changes;
+  const auto compare = [&](const char* key, const auto& before, const auto& after) {
+    if (before != after) changes.push_back(fmt::format("{} is {}, was {}", key, after, before));
+  };
+  compare("model.layers", saved.layers, now.layers);
+  compare("model.hidden", saved.hidden, now.hidden);
+  compare("model.heads", saved.heads, now.heads);
+  compare("model.sequence", saved.sequence, now.sequence);
+  compare("model.vocab", saved.vocab, now.vocab);
+  compare("model.feed_forward", saved.feed_forward, now.feed_forward);
+  compare("model.tied_embeddings", saved.tied_embeddings != 0, now.tied_embeddings != 0);
+  compare("model.layernorm_eps", saved.layernorm_eps, now.layernorm_eps);
+  return changes;
+}
+
+/// How to take the weights alone into another training.
+std::string with_its_weights(const checkpoint::Found& found) {
+  return fmt::format(
+      "to start another training from its weights, run `kzero convert {} weights.safetensors` and "
+      "set model.initial = \"weights.safetensors\" and another checkpoint.folder",
+      found.path.string());
+}
+
+void require_same_model(const checkpoint::Found& found, const RunRequest& request,
+                        const param::Table& table) {
+  const auto changes =
+      model_changes(found.manifest.model, checkpoint::shape_of(request.config.model));
+  KZERO_REQUIRE(changes.empty(), ExitCode::usage,
+                "{}: is of another model ({}), so its weights would compute something else; set "
+                "[model] as it was saved, or choose another checkpoint.folder to start afresh",
+                found.path.string(), fmt::join(changes, "; "));
+  checkpoint::require_same_parameters(found, table);
+}
+
+void require_same_data(const checkpoint::Found& found, const RunRequest& request,
+                       std::uint64_t data_digest) {
+  const checkpoint::Manifest& m = found.manifest;
+  const deck::Config& config = request.config;
+  KZERO_REQUIRE(m.samples == m.step * config.train.global_batch, ExitCode::usage,
+                "{}: after {} steps it had read {} samples, which is not train.global_batch = {} a "
+                "step; the data order would change; restore train.global_batch, or {}",
+                found.path.string(), m.step, m.samples, config.train.global_batch,
+                with_its_weights(found));
+  if (m.samples == 0 || m.data_digest == data_digest || config.checkpoint.allow_new_data) return;
+  std::vector<std::string> changes;
+  for (const std::string& change : deck_changes(m.deck, request.deck)) {
+    const bool concerns = change.starts_with("data.") || change.starts_with("train.seed");
+    if (concerns) changes.push_back(change);
+  }
+  if (changes.empty()) changes.emplace_back("the files behind data.files are others");
+  fail(ExitCode::usage,
+       "{}: was written by a run with other training data, or the same in another order ({}); "
+       "restore them, or set checkpoint.allow_new_data = true to go on with these, or {}",
+       found.path.string(), fmt::join(changes, "; "), with_its_weights(found));
+}
+
+}  // namespace
+
+void require_same_training(const checkpoint::Found& found, const RunRequest& request,
+                           const param::Table& table, std::uint64_t data_digest) {
+  require_same_model(found, request, table);
+  require_same_data(found, request, data_digest);
+}
+
+}  // namespace kzero::train
