@@ -38,13 +38,23 @@ PRODUCTS = ("onednn", "blas")
 STOP_LINE = r"stopped by SIG(TERM|INT|USR1) after step \d+ of \d+ with a checkpoint; the same command goes on"
 
 
-def takes_signals(pid):
-    """Whether the process has got as far as keeping signals out of its threads."""
+def is_in_mask(pid, mask, number):
+    """Whether a process has the signal in a mask of its status, SigBlk or SigIgn."""
     with contextlib.suppress(OSError):
         for line in Path(f"/proc/{pid}/status").read_text().splitlines():
-            if line.startswith("SigBlk:"):
-                return bool(int(line.split()[1], 16) >> (signal.SIGTERM - 1) & 1)
+            if line.startswith(f"{mask}:"):
+                return bool(int(line.split()[1], 16) >> (number - 1) & 1)
     return False
+
+
+def takes_signals(pid):
+    """Whether the process has got as far as keeping signals out of its threads."""
+    return is_in_mask(pid, "SigBlk", signal.SIGTERM)
+
+
+def has_begun(pid):
+    """Whether the process has begun with its run: a pipe that closes no longer ends it."""
+    return is_in_mask(pid, "SigIgn", signal.SIGPIPE)
 
 
 def read_all(descriptor):
@@ -120,7 +130,7 @@ class Stops(StopTest):
                 self.wait_for(launch, "all ranks", lambda: len(ranks_of(launch)) == ranks)
                 # The run's own start-up; before it nothing is to be saved, and a signal ends the program.
                 self.wait_for(launch, "the threads of the run",
-                              lambda: all(self.noting(pid) for pid in ranks_of(launch).values()))
+                              lambda: all(map(has_begun, ranks_of(launch).values())))
             else:
                 self.wait_for_steps(launch)
                 time.sleep(draw.uniform(0, 0.1))
@@ -132,14 +142,6 @@ class Stops(StopTest):
                 problems.append(f"{number.name} to {target} of {ranks}, {precision}, {products}, in {moment}: {problem}")
         print(f"{len(problems)} of {STOPS} stops failed", flush=True)
         self.assertEqual(problems, [])
-
-    def noting(self, pid):
-        """Whether the process has begun with its run: a pipe that closes no longer ends it."""
-        with contextlib.suppress(OSError):
-            for line in Path(f"/proc/{pid}/status").read_text().splitlines():
-                if line.startswith("SigIgn:"):
-                    return bool(int(line.split()[1], 16) >> (signal.SIGPIPE - 1) & 1)
-        return False
 
 
 class Launchers(StopTest):
