@@ -7,6 +7,9 @@ set(KZERO_WARNINGS -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conv
 if(KZERO_WERROR)
   list(APPEND KZERO_WARNINGS -Werror)
 endif()
+if(KZERO_UNITY GREATER 1 AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  list(APPEND KZERO_WARNINGS -Wno-subobject-linkage)  # it takes an included source for a header
+endif()
 
 # Arithmetic: fused multiply-add allowed everywhere alike, no reassociation, so that one binary gives one answer.
 set(KZERO_ARITHMETIC -ffp-contract=fast -fno-math-errno -fno-trapping-math)
@@ -30,6 +33,7 @@ function(kzero_folder name)
   list(REMOVE_ITEM headers ${ARG_EXCLUDE})
   list(TRANSFORM ARG_USES PREPEND kzero_)
   if(sources)
+    kzero_unite(sources kzero_${name} SOURCES ${sources})
     add_library(kzero_${name} STATIC ${sources})
     target_sources(kzero_${name} PUBLIC FILE_SET HEADERS BASE_DIRS ${PROJECT_SOURCE_DIR}/src
                                         FILES ${headers})

@@ -15,7 +15,7 @@ namespace {
 
 using Words = std::vector<std::string>;
 
-Words options_of(const CLI::App& app) {
+Words option_words(const CLI::App& app) {
   Words words;
   for (const CLI::Option* option : app.get_options()) {
     for (const std::string& name : option->get_lnames()) words.push_back("--" + name);
@@ -88,9 +88,10 @@ std::string bash_completion(const CLI::App& cli) {
     const std::string& name = command->get_name();
     commands.push_back(name);
     if (command->get_option_no_throw("overrides") != nullptr) with_deck.push_back(name);
-    options += fmt::format("    {}) options='{}' ;;\n", name, fmt::join(options_of(*command), " "));
+    options +=
+        fmt::format("    {}) options='{}' ;;\n", name, fmt::join(option_words(*command), " "));
   }
-  for (const std::string& option : options_of(cli)) commands.push_back(option);
+  for (const std::string& option : option_words(cli)) commands.push_back(option);
   for (const deck::Key& key : deck::keys()) keys.push_back(key.path + "=");
   return fmt::format(script, fmt::arg("keys", fmt::join(keys, " ")),
                      fmt::arg("values", value_cases()),

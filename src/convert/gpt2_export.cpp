@@ -22,7 +22,7 @@ using checkpoint::Parameter;
 using checkpoint::Piece;
 using checkpoint::Range;
 
-constexpr Index chunk_elements = Index{1} << 20;
+constexpr Index write_elements = Index{1} << 20;
 
 std::string shown(const fs::path& path) { return printable(path.string()); }
 
@@ -97,8 +97,8 @@ SafetensorsWriter::Shapes shapes_of(const std::vector<Parameter>& parameters) {
 void append_weights(const checkpoint::Found& found, SafetensorsWriter& writer) {
   std::vector<float> chunk;
   for (const Parameter& parameter : found.manifest.parameters) {
-    for (Index at = 0; at < parameter.elements(); at += chunk_elements) {
-      const Range range{at, std::min(chunk_elements, parameter.elements() - at)};
+    for (Index at = 0; at < parameter.elements(); at += write_elements) {
+      const Range range{at, std::min(write_elements, parameter.elements() - at)};
       chunk.resize(range.count);
       const Piece piece{parameter.name, {range}, chunk, {}, {}};
       checkpoint::read(found, std::span(&piece, 1));

@@ -22,7 +22,7 @@ using Json = nlohmann::json;
 constexpr const char* metadata_name = "__metadata__";
 constexpr std::size_t length_bytes = 8;
 constexpr std::uint64_t header_limit = 100'000'000;  // of the format
-constexpr Index chunk_elements = Index{1} << 18;     // widened at once
+constexpr Index widen_elements = Index{1} << 18;     // widened at once
 
 const std::map<std::string, Index>& bytes_of_dtypes() {
   static const std::map<std::string, Index> table{
@@ -193,7 +193,7 @@ void SafetensorsFile::read_bytes(Index begin, std::span<std::byte> bytes) const 
 
 template <class T>
 void SafetensorsFile::read_widened(Index begin, std::span<float> values) const {
-  constexpr auto most = static_cast<std::size_t>(chunk_elements);
+  constexpr auto most = static_cast<std::size_t>(widen_elements);
   std::vector<std::byte> stored(std::min(most, values.size()) * sizeof(T));
   while (!values.empty()) {
     const auto chunk = values.first(std::min(most, values.size()));

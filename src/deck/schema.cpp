@@ -46,7 +46,7 @@ bool is_plain(const std::string& text) {
   return std::ranges::none_of(text, [](char c) { return (c >= 0 && c < 0x20) || c == 0x7F; });
 }
 
-std::string quoted(std::string_view text) {
+std::string in_quotes(std::string_view text) {
   std::string result = "\"";
   for (const char c : text) {
     if (c == '"' || c == '\\') result += '\\';
@@ -63,10 +63,10 @@ std::string real_as_toml(double value) {
 /// A short list on one line, a long one with a line for each element.
 std::string list_as_toml(const std::vector<std::string>& texts) {
   std::string list;
-  for (const auto& text : texts) list += (list.empty() ? "" : ", ") + quoted(text);
+  for (const auto& text : texts) list += (list.empty() ? "" : ", ") + in_quotes(text);
   if (list.size() < 80) return "[" + list + "]";
   list.clear();
-  for (const auto& text : texts) list += "  " + quoted(text) + ",\n";
+  for (const auto& text : texts) list += "  " + in_quotes(text) + ",\n";
   return "[\n" + list + "]";
 }
 
@@ -180,7 +180,7 @@ std::string allowed(const Key& key) {
   std::string phrase;
   for (std::size_t i = 0; i < key.choices.size(); ++i) {
     const bool is_last = i + 1 == key.choices.size();
-    phrase += (i == 0 ? "" : is_last ? " or " : ", ") + quoted(key.choices[i]);
+    phrase += (i == 0 ? "" : is_last ? " or " : ", ") + in_quotes(key.choices[i]);
   }
   return phrase;
 }
@@ -190,17 +190,17 @@ std::string as_toml(const Key& key, const Value& value) {
     case Kind::integer:
       return fmt::format("{}", std::get<Index>(value));
     case Kind::size:
-      return quoted(format_size(std::get<Index>(value)));
+      return in_quotes(format_size(std::get<Index>(value)));
     case Kind::real:
       return real_as_toml(std::get<double>(value));
     case Kind::duration:
-      return quoted(format_duration(std::get<double>(value)));
+      return in_quotes(format_duration(std::get<double>(value)));
     case Kind::boolean:
       return std::get<bool>(value) ? "true" : "false";
     case Kind::texts:
       return list_as_toml(std::get<std::vector<std::string>>(value));
     default:
-      return quoted(std::get<std::string>(value));
+      return in_quotes(std::get<std::string>(value));
   }
 }
 

@@ -6,7 +6,7 @@ namespace kzero::kernels {
 
 namespace {
 
-constexpr Index block = 4096;  // elements a team, or a host thread at a time, updates
+constexpr Index block_elements = 4096;  // elements a team, or a host thread at a time, updates
 
 template <class T>
 void host_update(const AdamWStep& step, Index n, const AdamWArrays<T>& arrays) {
@@ -39,11 +39,12 @@ void adamw(const Execution& exec, const AdamWStep& step, const AdamWArrays<T>& a
   const AdamWStep s = step;
   const AdamWArrays<T> all = arrays;
   Kokkos::parallel_for(
-      "kzero::kernels::adamw", Policy(exec, static_cast<int>(ceil_div(count, block)), Kokkos::AUTO),
+      "kzero::kernels::adamw",
+      Policy(exec, static_cast<int>(ceil_div(count, block_elements)), Kokkos::AUTO),
       KOKKOS_LAMBDA(const Team& team) {
-        const Index begin = team.league_rank() * block;
-        // A copy of block: on a device the constant itself has no address for min to take.
-        team_update(team, s, Kokkos::min(Index{block}, count - begin), all + begin);
+        const Index begin = team.league_rank() * block_elements;
+        // A copy of block_elements: on a device the constant itself has no address for min to take.
+        team_update(team, s, Kokkos::min(Index{block_elements}, count - begin), all + begin);
       });
 }
 
@@ -52,9 +53,10 @@ void adamw_on_host(const AdamWStep& step, const AdamWArrays<T>& arrays, Index co
   using Host = Kokkos::DefaultHostExecutionSpace;
   const Host host;
   Kokkos::parallel_for(
-      "kzero::kernels::adamw_on_host", Kokkos::RangePolicy<Host>(host, 0, ceil_div(count, block)),
-      [=](Index number) {
-        host_update(step, std::min(block, count - number * block), arrays + number * block);
+      "kzero::kernels::adamw_on_host",
+      Kokkos::RangePolicy<Host>(host, 0, ceil_div(count, block_elements)), [=](Index number) {
+        host_update(step, std::min(block_elements, count - number * block_elements),
+                    arrays + number * block_elements);
       });
   host.fence("kzero::kernels::adamw_on_host");
 }

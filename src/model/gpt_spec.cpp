@@ -17,9 +17,9 @@ struct Extent {
 };
 
 /// The parameters of units, cut for one tensor rank.
-class Units {
+class UnitSpecs {
  public:
-  Units(const GptShape& shape, double std) : s_(shape), std_(std) {
+  UnitSpecs(const GptShape& shape, double std) : s_(shape), std_(std) {
     const Index before = shape.own.width * shape.tensor.rank;
     width_ = {shape.hidden, before, shape.own.width};
     const Index first = part_begin(shape.feed_forward, shape.tensor.size, shape.tensor.rank);
@@ -109,7 +109,7 @@ GptShape::GptShape(const deck::Model& m, const TensorRank& t)
 
 param::Table gpt_table(const deck::Model& model, const TensorRank& tensor) {
   const GptShape shape(model, tensor);
-  const Units units(shape, model.init_std);
+  const UnitSpecs units(shape, model.init_std);
   param::Table table{units.embedding()};
   for (Index i = 0; i < shape.layers; ++i) table.push_back(units.block(i));
   table.push_back(units.head());

@@ -8,7 +8,6 @@
 namespace kzero::model {
 
 using comm::ConstSpan;
-using comm::Operation;
 using comm::Purpose;
 using comm::Span;
 
@@ -26,13 +25,13 @@ TensorGroup<T>::TensorGroup(memory::Arenas& arenas, const TensorLink& link, Inde
 template <class T>
 void TensorGroup<T>::reduce_scatter(const Execution& exec, const Matrix<T>& partial, const T* bias,
                                     const T* addend, T* own) const {
-  sum_own_rows(exec, partial, bias, addend, own, Operation::reduce_scatter);
+  sum_own_rows(exec, partial, bias, addend, own, comm::Operation::reduce_scatter);
 }
 
 template <class T>
 void TensorGroup<T>::all_gather(const Execution& exec, const T* own, const Matrix<T>& all,
                                 Purpose purpose) const {
-  gather(exec, own, all, Operation::all_gather, purpose);
+  gather(exec, own, all, comm::Operation::all_gather, purpose);
 }
 
 template <class T>
@@ -40,14 +39,15 @@ void TensorGroup<T>::all_reduce(const Execution& exec, const Matrix<T>& partial,
                                 const T* addend, const Matrix<T>& out) const {
   const Index before = first_row(partial.extent(0), rank()) * static_cast<Index>(partial.extent(1));
   T* own = out.data() + before;
-  sum_own_rows(exec, partial, bias, addend ? addend + before : nullptr, own, Operation::all_reduce);
-  gather(exec, own, out, Operation::all_reduce, Purpose::activations);
+  sum_own_rows(exec, partial, bias, addend ? addend + before : nullptr, own,
+               comm::Operation::all_reduce);
+  gather(exec, own, out, comm::Operation::all_reduce, Purpose::activations);
 }
 
 // A piece of every rank's rows at a time, as much as the buffer holds.
 template <class T>
 void TensorGroup<T>::sum_own_rows(const Execution& exec, const Matrix<T>& partial, const T* bias,
-                                  const T* addend, T* own, Operation operation) const {
+                                  const T* addend, T* own, comm::Operation operation) const {
   const Index rows = partial.extent(0), width = partial.extent(1);
   const Index mine = first_row(rows, rank()), most = first_row(rows, 1);
   const Index piece = buffer_elements_ / size() / width;
@@ -76,7 +76,7 @@ void TensorGroup<T>::sum_own_rows(const Execution& exec, const Matrix<T>& partia
 
 template <class T>
 void TensorGroup<T>::gather(const Execution& exec, const T* own, const Matrix<T>& all,
-                            Operation operation, Purpose purpose) const {
+                            comm::Operation operation, Purpose purpose) const {
   const Index rows = all.extent(0), width = all.extent(1);
   const auto count = [&](Index r) { return part_size(rows, size(), r) * width; };
   std::vector<Span> receive;

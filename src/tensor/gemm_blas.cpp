@@ -10,35 +10,35 @@ namespace kzero::tensor {
 
 namespace {
 
-const char* letter(Transpose t) { return t == Transpose::no ? "N" : "T"; }
+const char* blas_letter(Transpose t) { return t == Transpose::no ? "N" : "T"; }
 
 /// c = op(a) op(b) + beta c. Column-major BLAS sees the transposes of row-major operands: C^T = B^T
 /// A^T.
-void sgemm(Transpose ta, Transpose tb, Index m, Index n, Index k, const float* a, Index lda,
-           const float* b, Index ldb, float beta, float* c, Index ldc) {
+void blas_product(Transpose ta, Transpose tb, Index m, Index n, Index k, const float* a, Index lda,
+                  const float* b, Index ldb, float beta, float* c, Index ldc) {
   const int mi = static_cast<int>(m), ni = static_cast<int>(n), ki = static_cast<int>(k);
   const int ai = static_cast<int>(lda), bi = static_cast<int>(ldb), ci = static_cast<int>(ldc);
   const float one = 1;
-  sgemm_(letter(tb), letter(ta), &ni, &mi, &ki, &one, b, &bi, a, &ai, &beta, c, &ci);
+  sgemm_(blas_letter(tb), blas_letter(ta), &ni, &mi, &ki, &one, b, &bi, a, &ai, &beta, c, &ci);
 }
 
-void add_product(Transpose ta, Transpose tb, Index m, Index n, Index k, const float* a, Index lda,
-                 const float* b, Index ldb, float* c, Index ldc) {
-  sgemm(ta, tb, m, n, k, a, lda, b, ldb, 1, c, ldc);
+void add_blas_product(Transpose ta, Transpose tb, Index m, Index n, Index k, const float* a,
+                      Index lda, const float* b, Index ldb, float* c, Index ldc) {
+  blas_product(ta, tb, m, n, k, a, lda, b, ldb, 1, c, ldc);
 }
 
 }  // namespace
 
-BlasGemm::BlasGemm() : blocked_(&add_product) {}
+BlasGemm::BlasGemm() : blocked_(&add_blas_product) {}
 
 void BlasGemm::run(const Execution& exec, const Product& p) {
   if (p.in != Dtype::fp32) return blocked_.run(exec, p);
   const bool adds = p.bias || p.addend || p.accumulate == Accumulate::yes;
   if (adds) prepare_output(exec, p);
   exec.fence("kzero::tensor::operands_ready");
-  sgemm(p.a.transpose, p.b.transpose, p.m, p.n, p.k, static_cast<const float*>(p.a.data),
-        p.a.stride, static_cast<const float*>(p.b.data), p.b.stride, adds ? 1 : 0,
-        static_cast<float*>(p.c), p.c_stride);
+  blas_product(p.a.transpose, p.b.transpose, p.m, p.n, p.k, static_cast<const float*>(p.a.data),
+               p.a.stride, static_cast<const float*>(p.b.data), p.b.stride, adds ? 1 : 0,
+               static_cast<float*>(p.c), p.c_stride);
 }
 
 }  // namespace kzero::tensor

@@ -10,20 +10,20 @@ namespace kzero::tensor {
 
 namespace {
 
-char letter(Transpose t) { return t == Transpose::no ? 'N' : 'T'; }
+char dnnl_letter(Transpose t) { return t == Transpose::no ? 'N' : 'T'; }
 
-void sgemm(Transpose ta, Transpose tb, Index m, Index n, Index k, const float* a, Index lda,
-           const float* b, Index ldb, float beta, float* c, Index ldc) {
+void dnnl_product(Transpose ta, Transpose tb, Index m, Index n, Index k, const float* a, Index lda,
+                  const float* b, Index ldb, float beta, float* c, Index ldc) {
   const dnnl_status_t status =
-      dnnl_sgemm(letter(ta), letter(tb), m, n, k, 1, a, lda, b, ldb, beta, c, ldc);
+      dnnl_sgemm(dnnl_letter(ta), dnnl_letter(tb), m, n, k, 1, a, lda, b, ldb, beta, c, ldc);
   KZERO_REQUIRE(status == dnnl_success, ExitCode::other,
                 "oneDNN's sgemm failed with status {} for {} x {} x {}", static_cast<int>(status),
                 m, n, k);
 }
 
-void add_product(Transpose ta, Transpose tb, Index m, Index n, Index k, const float* a, Index lda,
-                 const float* b, Index ldb, float* c, Index ldc) {
-  sgemm(ta, tb, m, n, k, a, lda, b, ldb, 1, c, ldc);
+void add_dnnl_product(Transpose ta, Transpose tb, Index m, Index n, Index k, const float* a,
+                      Index lda, const float* b, Index ldb, float* c, Index ldc) {
+  dnnl_product(ta, tb, m, n, k, a, lda, b, ldb, 1, c, ldc);
 }
 
 /// Everything a bf16 primitive depends on.
@@ -112,7 +112,8 @@ struct OneDnnGemm::Primitives {
   }
 };
 
-OneDnnGemm::OneDnnGemm() : primitives_(std::make_unique<Primitives>()), blocked_(&add_product) {}
+OneDnnGemm::OneDnnGemm()
+    : primitives_(std::make_unique<Primitives>()), blocked_(&add_dnnl_product) {}
 OneDnnGemm::~OneDnnGemm() = default;
 
 void OneDnnGemm::run(const Execution& exec, const Product& p) {
@@ -121,9 +122,10 @@ void OneDnnGemm::run(const Execution& exec, const Product& p) {
     const bool adds = p.bias || p.addend || p.accumulate == Accumulate::yes;
     if (adds) prepare_output(exec, p);
     exec.fence("kzero::tensor::operands_ready");
-    return sgemm(p.a.transpose, p.b.transpose, p.m, p.n, p.k, static_cast<const float*>(p.a.data),
-                 p.a.stride, static_cast<const float*>(p.b.data), p.b.stride, adds ? 1 : 0,
-                 static_cast<float*>(p.c), p.c_stride);
+    return dnnl_product(p.a.transpose, p.b.transpose, p.m, p.n, p.k,
+                        static_cast<const float*>(p.a.data), p.a.stride,
+                        static_cast<const float*>(p.b.data), p.b.stride, adds ? 1 : 0,
+                        static_cast<float*>(p.c), p.c_stride);
   }
   if (p.addend) copy_addend(exec, p);
   exec.fence("kzero::tensor::operands_ready");

@@ -7,12 +7,12 @@
 namespace kzero::tests {
 namespace {
 
-struct Outcome {
+struct BucketOutcome {
   std::vector<double> numbers;
   std::vector<float> state;
 };
 
-Outcome train(const deck::Config& config, const grid::Group& group) {
+BucketOutcome train(const deck::Config& config, const grid::Group& group) {
   Training training(config, group);
   training.engine->initialise({});
   const auto results = training.run(0, 2);
@@ -25,13 +25,13 @@ TEST_P(Bucket, AnySizeGivesTheSameBits) {
   const grid::Group group = first_ranks(launch_ranks());
   deck::Config config = small_deck(GetParam());
   config.model.layers = 1, config.model.hidden = 9;  // few messages where each holds one element
-  const Outcome whole = train(config, group);
+  const BucketOutcome whole = train(config, group);
   // One element a rank, a prime that divides nothing, one too small by an element for the largest
   // unit (1089 = 12 D^2 + 13 D), and one that is never full.
   const int element = static_cast<int>(bytes_of(GetParam()));
   for (const Index bytes : {1, 509, 1088 * element, 1 << 30}) {
     config.zero.bucket = bytes;
-    const Outcome other = train(config, group);
+    const BucketOutcome other = train(config, group);
     EXPECT_TRUE(same_bits(other.numbers, whole.numbers)) << bytes;
     EXPECT_TRUE(same_bits(other.state, whole.state)) << bytes;
   }
@@ -39,15 +39,15 @@ TEST_P(Bucket, AnySizeGivesTheSameBits) {
 
 TEST_P(Bucket, RepeatedRunsGiveTheSameBits) {
   const grid::Group group = first_ranks(launch_ranks());
-  const Outcome first = train(small_deck(GetParam()), group);
-  const Outcome second = train(small_deck(GetParam()), group);
+  const BucketOutcome first = train(small_deck(GetParam()), group);
+  const BucketOutcome second = train(small_deck(GetParam()), group);
   EXPECT_TRUE(same_bits(first.numbers, second.numbers));
   EXPECT_TRUE(same_bits(first.state, second.state));
 }
 
 TEST_P(Bucket, EveryRankHoldsTheSameWeights) {
   const grid::Group group = first_ranks(launch_ranks());
-  const Outcome mine = train(small_deck(GetParam()), group);
+  const BucketOutcome mine = train(small_deck(GetParam()), group);
   const std::string text(reinterpret_cast<const char*>(mine.state.data()),
                          mine.state.size() * sizeof(float));
   EXPECT_EQ(text, group.broadcast(text));

@@ -20,14 +20,14 @@ struct Batch {
 
 // Rows 1, 7, 33 and 65; the position table has more rows than a sequence uses.
 constexpr Batch batches[] = {{1, 1}, {1, 7}, {3, 11}, {5, 13}};
-constexpr Index vocab = 101, spare_positions = 2;
+constexpr Index table_rows = 101, spare_positions = 2;
 
 std::vector<Token> draw_tokens(Index rows) {
   std::vector<Token> tokens(rows);
   // Few distinct ones, so that sums have several terms; the first and last of the vocabulary among
   // them.
-  for (Index i = 0; i < rows; ++i) tokens[i] = static_cast<Token>(i * i % 7 * (vocab - 1) / 6);
-  tokens.back() = vocab - 1;
+  for (Index i = 0; i < rows; ++i) tokens[i] = static_cast<Token>(i * i % 7 * (table_rows - 1) / 6);
+  tokens.back() = table_rows - 1;
   return tokens;
 }
 
@@ -49,12 +49,12 @@ TYPED_TEST_SUITE(Embedding, Elements, );
 TYPED_TEST(Embedding, ForwardMatchesThePlainLoop) {
   using T = TypeParam;
   for_each_batch([](Index rows, Index sequence, Index width, const std::string& name) {
-    const auto wte = numbers<T>(vocab * width, 1);
+    const auto wte = numbers<T>(table_rows * width, 1);
     const auto wpe = numbers<T>((sequence + spare_positions) * width, 2);
     const auto tokens = draw_tokens(rows);
     const Guarded<T> token_table(wte), position_table(wpe), x(rows * width);
     const Guarded<Token> ids(tokens);
-    embedding_forward<T>(Execution(), ids.vector(), token_table.matrix(vocab, width),
+    embedding_forward<T>(Execution(), ids.vector(), token_table.matrix(table_rows, width),
                          position_table.matrix(sequence + spare_positions, width), sequence,
                          x.matrix(rows, width));
     std::vector<Bounded> expected;
@@ -107,7 +107,7 @@ Bounded sum_of_rows(const std::vector<T>& dx, Index rows, Index width, Index j, 
 
 template <class T>
 void check_backward(Index rows, Index sequence, Index width, Update mode, const std::string& name,
-                    Index first_token = 0, Index held = vocab) {
+                    Index first_token = 0, Index held = table_rows) {
   const auto dx = numbers<T>(rows * width, 1), dwte = numbers<T>(held * width, 2);
   const auto dwpe = numbers<T>(sequence * width, 3);
   const auto tokens = draw_tokens(rows);
@@ -152,15 +152,16 @@ TYPED_TEST(Embedding, BackwardMatchesThePlainLoop) {
 TYPED_TEST(Embedding, LookupInPartsAndPositionsAreTheWhole) {
   for_each_shape([](Index rows, Index width, const std::string& name) {
     const Index sequence = 5;
-    const auto wte = numbers<TypeParam>(vocab * width, 1),
+    const auto wte = numbers<TypeParam>(table_rows * width, 1),
                wpe = numbers<TypeParam>(sequence * width, 2);
     const Guarded<Token> ids(draw_tokens(rows));
     const Guarded<TypeParam> table(wte), positions(wpe), expected(rows * width);
-    embedding_forward<TypeParam>(Execution(), ids.vector(), table.matrix(vocab, width),
+    embedding_forward<TypeParam>(Execution(), ids.vector(), table.matrix(table_rows, width),
                                  positions.matrix(sequence, width), sequence,
                                  expected.matrix(rows, width));
     std::vector<TypeParam> sum(rows * width, TypeParam(0.0F));
-    for (const auto& [first, held] : {std::pair<Index, Index>{0, 17}, {17, 40}, {57, vocab - 57}}) {
+    for (const auto& [first, held] :
+         {std::pair<Index, Index>{0, 17}, {17, 40}, {57, table_rows - 57}}) {
       const Guarded<TypeParam> part(std::vector<TypeParam>(wte.begin() + first * width,
                                                            wte.begin() + (first + held) * width));
       const Guarded<TypeParam> x(rows * width);

@@ -7,14 +7,14 @@
 namespace kzero::optim {
 namespace {
 
-deck::Optimizer settings() {
+deck::Optimizer scaler_settings() {
   deck::Optimizer o;
   o.loss_scale = 1024, o.loss_scale_window = 3, o.max_skipped = 4;
   return o;
 }
 
 TEST(LossScaler, HalvesAtEveryOverflowAndDoublesAfterAWindowOfGoodSteps) {
-  LossScaler scaler(Dtype::fp16, settings());
+  LossScaler scaler(Dtype::fp16, scaler_settings());
   EXPECT_EQ(scaler.scale(), 1024);
   scaler.update(false);
   scaler.update(false);
@@ -34,7 +34,7 @@ TEST(LossScaler, HalvesAtEveryOverflowAndDoublesAfterAWindowOfGoodSteps) {
 }
 
 TEST(LossScaler, StaysBetweenItsLimits) {
-  deck::Optimizer o = settings();
+  deck::Optimizer o = scaler_settings();
   o.loss_scale_window = 1, o.max_skipped = 1000;
   LossScaler scaler(Dtype::fp16, o);
   for (int i = 0; i < 40; ++i) scaler.update(true);
@@ -45,7 +45,7 @@ TEST(LossScaler, StaysBetweenItsLimits) {
 
 TEST(LossScaler, IsOneInOtherPrecisionsAndStillCountsSkippedSteps) {
   for (const Dtype precision : {Dtype::fp32, Dtype::bf16}) {
-    LossScaler scaler(precision, settings());
+    LossScaler scaler(precision, scaler_settings());
     for (int i = 0; i < 10; ++i) scaler.update(true);
     scaler.update(false);
     EXPECT_EQ(scaler.scale(), 1);
@@ -55,7 +55,7 @@ TEST(LossScaler, IsOneInOtherPrecisionsAndStillCountsSkippedSteps) {
 
 TEST(LossScaler, EndsARunThatKeepsFailing) {
   for (const Dtype precision : {Dtype::fp32, Dtype::bf16, Dtype::fp16}) {
-    LossScaler scaler(precision, settings());
+    LossScaler scaler(precision, scaler_settings());
     for (int i = 0; i < 3; ++i) scaler.update(false);
     scaler.update(true);  // in a row means in a row
     for (int i = 0; i < 3; ++i) scaler.update(false);
@@ -74,7 +74,7 @@ TEST(LossScaler, EndsARunThatKeepsFailing) {
 
 TEST(LossScaler, ARunDoesNotEndWellOnSkippedSteps) {
   for (const Dtype precision : {Dtype::fp32, Dtype::bf16, Dtype::fp16}) {
-    LossScaler scaler(precision, settings());
+    LossScaler scaler(precision, scaler_settings());
     EXPECT_NO_THROW(scaler.require_good_end());
     // The dynamic scale of fp16 finds its place by a skipped step now and then.
     const int most = precision == Dtype::fp16 ? 1 : 0;
@@ -88,7 +88,7 @@ TEST(LossScaler, ARunDoesNotEndWellOnSkippedSteps) {
 }
 
 TEST(LossScaler, GoesOnFromRestoredValues) {
-  LossScaler first(Dtype::fp16, settings()), second(Dtype::fp16, settings());
+  LossScaler first(Dtype::fp16, scaler_settings()), second(Dtype::fp16, scaler_settings());
   for (const bool finite : {false, true, true}) first.update(finite);
   second.restore(first.scale(), first.good_steps(), first.skipped(), first.skipped_in_a_row());
   for (const bool finite : {true, false, true, true, true, false, false}) {
@@ -99,7 +99,7 @@ TEST(LossScaler, GoesOnFromRestoredValues) {
     EXPECT_EQ(first.skipped(), second.skipped());
     EXPECT_EQ(first.skipped_in_a_row(), second.skipped_in_a_row());
   }
-  LossScaler other(Dtype::bf16, settings());
+  LossScaler other(Dtype::bf16, scaler_settings());
   other.restore(512, 2, 1, 0);
   EXPECT_EQ(other.scale(), 1) << "a checkpoint of another precision does not bring its scale";
 }

@@ -15,13 +15,13 @@
 namespace kzero::plan {
 namespace {
 
-constexpr Index ranks = 2;
+constexpr Index fit_ranks = 2;
 
 deck::Config deck() {
   deck::Config config;
   config.model.hidden = 60, config.model.heads = 3, config.model.layers = 5;
   config.train.global_batch = 48, config.train.micro_batch = 4;
-  deck::resolve(config, {.ranks = ranks});
+  deck::resolve(config, {.ranks = fit_ranks});
   return config;
 }
 
@@ -58,7 +58,7 @@ std::vector<Index> budgets() {
 TEST(Fit, ReplanningShowsThatItFitsAndOneMoreDoesNot) {
   std::set<Index> micro_batches, layers;
   for (const Index bytes : budgets()) {
-    for (const Answer& answer : fit(deck(), ranks, 1, bytes).answers) {
+    for (const Answer& answer : fit(deck(), fit_ranks, 1, bytes).answers) {
       deck::Config config = with(answer);
       EXPECT_EQ(bytes_of(config), answer.entry.total_bytes());
       EXPECT_LE(bytes_of(config), bytes);
@@ -87,13 +87,13 @@ TEST(Fit, ReplanningShowsThatItFitsAndOneMoreDoesNot) {
 }
 
 TEST(Fit, EveryStageIsAnsweredOrRefusedByTheRules) {
-  const Fit found = fit(deck(), ranks, 1, Index{1} << 40);
+  const Fit found = fit(deck(), fit_ranks, 1, Index{1} << 40);
   for (Index stage = 0; stage <= 3; ++stage) {
     deck::Config config = deck();
     config.zero.stage = stage;
     std::string reason;
     try {
-      deck::resolve(config, {.ranks = ranks});
+      deck::resolve(config, {.ranks = fit_ranks});
     } catch (const Error& error) {
       reason = error.what();
     }
@@ -121,7 +121,7 @@ TEST(Fit, RecomputationMakesRoom) {
     return sum;
   };
   const Index memory = (Index{1} << 23) + tensor::gemm_workspace_bytes;
-  const Fit found = fit(deck(), ranks, 1, memory);
+  const Fit found = fit(deck(), fit_ranks, 1, memory);
   for (const Search search : {Search::micro_batch, Search::layers}) {
     const Index none = largest_of(found, search, RecomputeMode::none);
     const Index selective = largest_of(found, search, RecomputeMode::selective);
@@ -132,19 +132,19 @@ TEST(Fit, RecomputationMakesRoom) {
   }
   deck::Config offloading = deck();
   offloading.recompute = {.mode = RecomputeMode::block, .offload = deck::Offload::host};
-  for (const Answer& a : fit(offloading, ranks, 1, Index{1} << 23).answers)
+  for (const Answer& a : fit(offloading, fit_ranks, 1, Index{1} << 23).answers)
     EXPECT_EQ(a.entry.recompute.mode, RecomputeMode::block) << "the rules refuse the others";
 }
 
 TEST(Fit, AnswersNothingWhereNotEvenOneLayerFits) {
-  const Fit found = fit(deck(), ranks, 1, 1000);
+  const Fit found = fit(deck(), fit_ranks, 1, 1000);
   EXPECT_TRUE(found.answers.empty());
   EXPECT_EQ(nlohmann::json::parse(json(std::vector{found})), nlohmann::json::array());
   EXPECT_NE(table(std::vector{found}).find("fits in no stage"), std::string::npos);
 }
 
 TEST(Fit, SettingsNameTheKeysThatGiveTheAnswer) {
-  const Fit found = fit(deck(), ranks, 1, Index{1} << 24);
+  const Fit found = fit(deck(), fit_ranks, 1, Index{1} << 24);
   ASSERT_EQ(found.answers.size() % 2, 0U);
   const auto all = nlohmann::json::parse(json(std::vector{found}));
   ASSERT_EQ(all.size(), found.answers.size());

@@ -9,7 +9,7 @@
 namespace kzero::zero {
 namespace {
 
-param::FlatLayout layout_of(Index elements, Index ranks) {
+param::FlatLayout one_unit_layout(Index elements, Index ranks) {
   return {{{"unit", {{"values", {elements}}}}}, ranks};
 }
 
@@ -78,7 +78,7 @@ class Reduction : public testing::Test {
   template <class F>
   void for_each_case(const F& f) {
     for (const Index elements : {1, 3, 31, 1000, 4099}) {
-      const param::FlatLayout flat = layout_of(elements, group.size());
+      const param::FlatLayout flat = one_unit_layout(elements, group.size());
       for (const Index bytes : {1, 254, 1 << 20}) {
         if (elements / bytes > 100) continue;  // thousands of messages tell nothing new
         for (const auto overlap : {comm::Overlap::no, comm::Overlap::yes}) f(flat, bytes, overlap);
@@ -139,7 +139,8 @@ TYPED_TEST(Reduction, ScatteredGoesToItsOwnerAlone) {
 TEST(BucketMemory, IsWhatTheDeckAllowsAndNoMoreThanALargestUnitFills) {
   const auto bytes = [](Index size, Dtype dtype, Index ranks, comm::Overlap overlap) {
     memory::Arenas measuring;
-    static_cast<void>(zero::Bucket(measuring, size, dtype, layout_of(1 << 20, ranks), overlap));
+    static_cast<void>(
+        zero::Bucket(measuring, size, dtype, one_unit_layout(1 << 20, ranks), overlap));
     return measuring.bytes()[position(memory::Category::buckets)];
   };
   for (const auto overlap : {comm::Overlap::no, comm::Overlap::yes}) {
