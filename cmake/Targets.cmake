@@ -1,6 +1,8 @@
 # One static library per folder of src/, so that the link graph states the levels of docs/architecture.md.
 #
-#   kzero_folder(NAME [USES folder...] [LIBRARIES target...] [EXCLUDE source...])
+#   kzero_folder(NAME [USES folder...] [LIBRARIES target...] [EXCLUDE source...] [ALONE source...])
+#
+# ALONE: not compiled together with others, as tests link a source of their own in its place.
 
 set(KZERO_WARNINGS -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion
                    -Wno-unknown-pragmas)
@@ -25,7 +27,7 @@ function(kzero_compile_options target)
 endfunction()
 
 function(kzero_folder name)
-  cmake_parse_arguments(PARSE_ARGV 1 ARG "" "" "USES;LIBRARIES;EXCLUDE")
+  cmake_parse_arguments(PARSE_ARGV 1 ARG "" "" "USES;LIBRARIES;EXCLUDE;ALONE")
   file(GLOB sources CONFIGURE_DEPENDS *.cpp)
   list(TRANSFORM ARG_EXCLUDE PREPEND ${CMAKE_CURRENT_SOURCE_DIR}/)
   list(REMOVE_ITEM sources ${CMAKE_CURRENT_SOURCE_DIR}/main.cpp ${ARG_EXCLUDE})
@@ -33,8 +35,10 @@ function(kzero_folder name)
   list(REMOVE_ITEM headers ${ARG_EXCLUDE})
   list(TRANSFORM ARG_USES PREPEND kzero_)
   if(sources)
-    kzero_unite(sources kzero_${name} SOURCES ${sources})
-    add_library(kzero_${name} STATIC ${sources})
+    list(TRANSFORM ARG_ALONE PREPEND ${CMAKE_CURRENT_SOURCE_DIR}/)
+    list(REMOVE_ITEM sources ${ARG_ALONE})
+    kzero_unite(united kzero_${name} SOURCES ${sources})
+    add_library(kzero_${name} STATIC ${united} ${ARG_ALONE})
     target_sources(kzero_${name} PUBLIC FILE_SET HEADERS BASE_DIRS ${PROJECT_SOURCE_DIR}/src
                                         FILES ${headers})
     target_link_libraries(kzero_${name} PUBLIC ${ARG_USES} ${ARG_LIBRARIES})

@@ -119,7 +119,7 @@ ExitCode convert(const std::string& from, const std::string& to, const DeckArgum
   };
   const runtime::Session session({.choose_threads = one_thread});
   const grid::Group world = grid::world_group();
-  grid::together(world, [&] {
+  grid::collectively(world, [&] {
     KZERO_REQUIRE(world.size() == 1, ExitCode::usage, "kzero convert runs on one rank, not on {}",
                   world.size());
   });

@@ -101,7 +101,7 @@ train::RunInputs check_files(const deck::Config& config, const runtime::Session&
                              const grid::Group& world) {
   train::RunInputs inputs;
   ProblemList mine, all;
-  grid::together(world, [&] {
+  grid::collectively(world, [&] {
     inputs = check_files(config,
                          {.part = session.rank(),
                           .parts = session.size(),

@@ -49,13 +49,13 @@ void require_same(const grid::Group& world, const std::string& file, const deck:
   const std::string first_file = world.broadcast(file);
   const std::string first_deck = world.broadcast(deck::resolved(config));
   std::string mine;
-  grid::together(world, [&] {
+  grid::collectively(world, [&] {
     if (world.is_root()) return;
     mine = difference(config, deck::read({first_file, first_deck}, {}, {world.size()}));
     if (mine.empty() && file != first_file) mine = "the deck " + deck::printable(file);
   });
   const auto differences = world.gather(mine);
-  grid::together(world, [&] {
+  grid::collectively(world, [&] {
     if (world.is_root()) throw Error(ExitCode::usage, describe(differences));
   });
 }
@@ -65,7 +65,7 @@ void require_same(const grid::Group& world, const std::string& file, const deck:
 void check_launch(const grid::Group& world) {
   const auto foreign = runtime::foreign_launch(world.size());
   if (foreign && !foreign->all_know) throw Error(ExitCode::usage, foreign->problem);
-  grid::together(world, [&] {
+  grid::collectively(world, [&] {
     if (foreign) throw Error(ExitCode::usage, foreign->problem);
     runtime::threads_of_environment();
   });
@@ -76,11 +76,11 @@ deck::Config read_deck(const grid::Group& world, const DeckArguments& arguments,
   check_launch(world);
   deck::Config config;
   std::string text;
-  grid::together(world, [&] {
+  grid::collectively(world, [&] {
     if (world.is_root()) text = load(arguments.file).text;
   });
   text = world.broadcast(text);
-  grid::together(world, [&] {
+  grid::collectively(world, [&] {
     config = deck::read({arguments.file, text}, arguments.overrides, {world.size(), purpose});
     runtime::require_startable(config.run.threads);
   });

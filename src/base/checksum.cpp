@@ -39,10 +39,10 @@ std::uint64_t checksum_of_file(const std::filesystem::path& path) {
   std::ifstream file(path, std::ios::binary);
   KZERO_REQUIRE(file, ExitCode::files, "{}: cannot be opened for reading", path.string());
   Digest digest;
-  std::vector<char> piece(std::size_t{1} << 22);
+  std::vector<char> chunk(std::size_t{1} << 22);
   while (file) {
-    file.read(piece.data(), static_cast<std::streamsize>(piece.size()));
-    digest.update(std::as_bytes(std::span(piece).first(static_cast<std::size_t>(file.gcount()))));
+    file.read(chunk.data(), static_cast<std::streamsize>(chunk.size()));
+    digest.update(std::as_bytes(std::span(chunk).first(static_cast<std::size_t>(file.gcount()))));
   }
   KZERO_REQUIRE(file.eof(), ExitCode::files, "{}: reading failed", path.string());
   return digest.value();

@@ -12,7 +12,7 @@ namespace kzero {
 /// Digest of a range of bytes.
 std::uint64_t checksum(std::span<const std::byte> bytes);
 
-/// The same digest, of bytes that come in pieces.
+/// The same digest, of bytes that come in chunks.
 class Digest {
  public:
   Digest();
@@ -26,7 +26,7 @@ class Digest {
   std::unique_ptr<void, Free> state_;
 };
 
-/// Digest of a whole file, read once in pieces. Throws Error(files) naming the file.
+/// Digest of a whole file, read once in chunks. Throws Error(files) naming the file.
 std::uint64_t checksum_of_file(const std::filesystem::path& path);
 
 /// Sixteen lower-case hexadecimal digits.

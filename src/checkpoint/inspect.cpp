@@ -33,7 +33,7 @@ Manifest manifest_of(const fs::path& path) {
 std::string describe_manifest(const fs::path& path, const Manifest& m) {
   Index bytes = 0;
   Index elements = 0;
-  for (const Shard& shard : m.shards) bytes += shard.bytes;
+  for (const ShardFile& shard_file : m.shard_files) bytes += shard_file.bytes;
   for (const Parameter& p : m.parameters) elements += p.elements();
   std::string text = fmt::format(
       "checkpoint  {}\n"
@@ -49,10 +49,10 @@ std::string describe_manifest(const fs::path& path, const Manifest& m) {
       printable(m.precision), m.loss_scale, m.model.layers, m.model.hidden, m.model.heads,
       m.model.sequence, m.model.vocab, m.model.feed_forward,
       m.model.tied_embeddings != 0 ? "tied" : "untied", elements, m.parameters.size(),
-      format_checksum(m.parameter_hash), m.shards.size(), format_bytes(bytes));
-  for (const Shard& shard : m.shards) {
-    text += fmt::format("  {}  {} bytes, {} tensors or parts\n", printable(shard.file), shard.bytes,
-                        shard.pieces.size());
+      format_checksum(m.parameter_hash), m.shard_files.size(), format_bytes(bytes));
+  for (const ShardFile& shard_file : m.shard_files) {
+    text += fmt::format("  {}  {} bytes, {} tensors or parts\n", printable(shard_file.file),
+                        shard_file.bytes, shard_file.shards.size());
   }
   text += "tensors\n";
   for (const Parameter& p : m.parameters) {
@@ -81,8 +81,8 @@ std::vector<std::string> verify(const fs::path& path) {
     try {
       const Manifest manifest = manifest_of(candidate);
       Targets none;
-      for (const Shard& shard : manifest.shards) {
-        const auto found = verify_shard(candidate, manifest.parameters, shard, {}, none);
+      for (const ShardFile& shard_file : manifest.shard_files) {
+        const auto found = verify_shard(candidate, manifest.parameters, shard_file, {}, none);
         problems.insert(problems.end(), found.begin(), found.end());
       }
     } catch (const Error& error) {

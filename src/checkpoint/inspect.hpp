@@ -9,8 +9,8 @@
 
 namespace kzero::checkpoint {
 
-/// Step, tokens, grid, parameters and shards of a checkpoint, or of the newest readable one in a
-/// folder of them, as lines of text. Reads manifests only. Throws Error(files) if there is none.
+/// Step, tokens, grid, parameters and shard_files of a checkpoint, or of the newest readable one in
+/// a folder of them, as lines of text. Reads manifests only. Throws Error(files) if there is none.
 std::string describe(const std::filesystem::path& path);
 
 /// Every problem of the checkpoint, or of all in a folder of them: one message a file or dataset.

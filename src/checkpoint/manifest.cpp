@@ -9,7 +9,7 @@
 #include "base/error.hpp"
 #include "checkpoint/files.hpp"
 #include "checkpoint/hdf5_file.hpp"
-#include "checkpoint/sound.hpp"
+#include "checkpoint/validate.hpp"
 
 namespace kzero::checkpoint {
 
@@ -84,37 +84,37 @@ std::vector<Parameter> get_parameters(const Hdf5File& file, const std::filesyste
   return parameters;
 }
 
-/// One row a piece, in the order of the shards; the runs of all pieces one after the other.
-struct PieceTable {
-  std::vector<Index> shard, parameter, run_count, offset, runs;
+/// One row a shard, in the order of the shard_files; the runs of all shards one after the other.
+struct ShardTable {
+  std::vector<Index> shard_file, parameter, run_count, offset, runs;
   std::vector<std::uint64_t> checksum;
 };
 
-void put_shards(Hdf5File& file, const std::vector<Shard>& shards) {
+void put_shards(Hdf5File& file, const std::vector<ShardFile>& shard_files) {
   std::vector<std::string> names;
   std::vector<Index> bytes;
   std::vector<std::uint64_t> structures;
-  PieceTable table;
-  for (const Shard& shard : shards) {
-    for (const StoredPiece& piece : shard.pieces) {
-      table.shard.push_back(static_cast<Index>(names.size()));
-      table.parameter.push_back(piece.parameter);
-      table.run_count.push_back(static_cast<Index>(piece.runs.size()));
-      table.offset.insert(table.offset.end(), piece.offsets.begin(), piece.offsets.end());
-      table.checksum.insert(table.checksum.end(), piece.checksums.begin(), piece.checksums.end());
-      for (const Run& r : piece.runs)
+  ShardTable table;
+  for (const ShardFile& shard_file : shard_files) {
+    for (const StoredShard& shard : shard_file.shards) {
+      table.shard_file.push_back(static_cast<Index>(names.size()));
+      table.parameter.push_back(shard.parameter);
+      table.run_count.push_back(static_cast<Index>(shard.runs.size()));
+      table.offset.insert(table.offset.end(), shard.offsets.begin(), shard.offsets.end());
+      table.checksum.insert(table.checksum.end(), shard.checksums.begin(), shard.checksums.end());
+      for (const Run& r : shard.runs)
         table.runs.insert(table.runs.end(), {r.begin, r.count, r.stride, r.repeat});
     }
-    names.push_back(shard.file);
-    bytes.push_back(shard.bytes);
-    structures.push_back(shard.structure);
+    names.push_back(shard_file.file);
+    bytes.push_back(shard_file.bytes);
+    structures.push_back(shard_file.structure);
   }
   file.create_group("/shards");
   put(file, "/shards/file", names);
   put(file, "/shards/bytes", bytes);
   put(file, "/shards/xxh3_64", structures);
   file.create_group("/pieces");
-  put(file, "/pieces/shard", table.shard);
+  put(file, "/pieces/shard", table.shard_file);
   put(file, "/pieces/parameter", table.parameter);
   put(file, "/pieces/run_count", table.run_count);
   put(file, "/pieces/xxh3_64", table.checksum, state_count);
@@ -122,15 +122,16 @@ void put_shards(Hdf5File& file, const std::vector<Shard>& shards) {
   put(file, "/pieces/runs", table.runs, run_words);
 }
 
-bool consistent(const PieceTable& table, std::size_t shards, std::size_t parameters) {
-  const std::size_t rows = table.shard.size();
+bool consistent(const ShardTable& table, std::size_t shard_files, std::size_t parameters) {
+  const std::size_t rows = table.shard_file.size();
   std::size_t runs = 0;
   if (table.parameter.size() != rows || table.run_count.size() != rows) return false;
   if (table.checksum.size() != rows * state_count || table.offset.size() != rows * state_count) {
     return false;
   }
   for (std::size_t i = 0; i < rows; ++i) {
-    if (std::cmp_less(table.shard[i], 0) || std::cmp_greater_equal(table.shard[i], shards))
+    if (std::cmp_less(table.shard_file[i], 0) ||
+        std::cmp_greater_equal(table.shard_file[i], shard_files))
       return false;
     if (std::cmp_less(table.parameter[i], 0) ||
         std::cmp_greater_equal(table.parameter[i], parameters)) {
@@ -145,12 +146,12 @@ bool consistent(const PieceTable& table, std::size_t shards, std::size_t paramet
   return table.runs.size() == run_words * runs;
 }
 
-std::vector<Shard> get_shards(const Hdf5File& file, std::size_t parameters,
-                              const std::filesystem::path& path) {
+std::vector<ShardFile> get_shards(const Hdf5File& file, std::size_t parameters,
+                                  const std::filesystem::path& path) {
   const auto names = file.read<std::string>("/shards/file");
   const auto bytes = file.read<Index>("/shards/bytes");
   const auto structures = file.read<std::uint64_t>("/shards/xxh3_64");
-  PieceTable table{.shard = file.read<Index>("/pieces/shard"),
+  ShardTable table{.shard_file = file.read<Index>("/pieces/shard"),
                    .parameter = file.read<Index>("/pieces/parameter"),
                    .run_count = file.read<Index>("/pieces/run_count"),
                    .offset = file.read<Index>("/pieces/offset"),
@@ -160,21 +161,21 @@ std::vector<Shard> get_shards(const Hdf5File& file, std::size_t parameters,
                     consistent(table, names.size(), parameters),
                 ExitCode::files, "{}: its tables of shards and pieces do not fit together",
                 path.string());
-  std::vector<Shard> shards;
+  std::vector<ShardFile> shard_files;
   for (std::size_t i = 0; i < names.size(); ++i) {
-    shards.push_back({names[i], bytes[i], structures[i], {}});
+    shard_files.push_back({names[i], bytes[i], structures[i], {}});
   }
   auto word = table.runs.begin();
-  for (std::size_t i = 0; i < table.shard.size(); ++i) {
-    StoredPiece piece{.parameter = table.parameter[i]};
+  for (std::size_t i = 0; i < table.shard_file.size(); ++i) {
+    StoredShard shard{.parameter = table.parameter[i]};
     for (Index r = 0; r < table.run_count[i]; ++r, word += run_words) {
-      piece.runs.push_back({word[0], word[1], word[2], word[3]});
+      shard.runs.push_back({word[0], word[1], word[2], word[3]});
     }
-    std::copy_n(table.checksum.begin() + i * state_count, state_count, piece.checksums.begin());
-    std::copy_n(table.offset.begin() + i * state_count, state_count, piece.offsets.begin());
-    shards[table.shard[i]].pieces.push_back(std::move(piece));
+    std::copy_n(table.checksum.begin() + i * state_count, state_count, shard.checksums.begin());
+    std::copy_n(table.offset.begin() + i * state_count, state_count, shard.offsets.begin());
+    shard_files[table.shard_file[i]].shards.push_back(std::move(shard));
   }
-  return shards;
+  return shard_files;
 }
 
 std::string header_of(std::uint64_t digest, std::size_t bytes) {
@@ -225,11 +226,11 @@ std::vector<Parameter> parameters_of(const param::Table& table) {
   return parameters;
 }
 
-std::vector<std::vector<HeldPiece>> pieces_by_parameter(const Manifest& manifest) {
-  std::vector<std::vector<HeldPiece>> held(manifest.parameters.size());
-  for (std::size_t s = 0; s < manifest.shards.size(); ++s) {
-    for (const StoredPiece& piece : manifest.shards[s].pieces)
-      held[piece.parameter].push_back({static_cast<Index>(s), &piece});
+std::vector<std::vector<LocatedShard>> shards_by_parameter(const Manifest& manifest) {
+  std::vector<std::vector<LocatedShard>> held(manifest.parameters.size());
+  for (std::size_t s = 0; s < manifest.shard_files.size(); ++s) {
+    for (const StoredShard& shard : manifest.shard_files[s].shards)
+      held[shard.parameter].push_back({static_cast<Index>(s), &shard});
   }
   return held;
 }
@@ -244,7 +245,7 @@ void write_manifest(const std::filesystem::path& folder, const Manifest& manifes
   structure.set_attribute("/", "format_version", format_version);
   structure.write("/deck", std::span<const std::string>(&manifest.deck, 1), {});
   put_parameters(structure, manifest.parameters);
-  put_shards(structure, manifest.shards);
+  put_shards(structure, manifest.shard_files);
   OutputFile file(path);
   structure.write_to(file);
 
@@ -269,8 +270,8 @@ Manifest parse_manifest(const std::string& bytes, const std::filesystem::path& p
                 deck.size());
   manifest.deck = deck.front();
   manifest.parameters = get_parameters(file, path);
-  manifest.shards = get_shards(file, manifest.parameters.size(), path);
-  require_sound(manifest, path);
+  manifest.shard_files = get_shards(file, manifest.parameters.size(), path);
+  validate(manifest, path);
   return manifest;
 }
 

@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "checkpoint/piece.hpp"
 #include "checkpoint/runs.hpp"
+#include "checkpoint/state_shard.hpp"
 #include "deck/config.hpp"
 #include "param/spec.hpp"
 
@@ -51,18 +51,18 @@ std::vector<Parameter> parameters_of(const param::Table& table);
 
 /// What one rank wrote of a parameter: a part of three datasets `NAME/master` and so on. The parts
 /// of ranks that share a file follow one another in them.
-struct StoredPiece {
+struct StoredShard {
   Index parameter = 0;  // position in Manifest::parameters
   std::vector<Run> runs{};
   std::array<std::uint64_t, state_count> checksums{};
   std::array<Index, state_count> offsets{};  // of the part, in bytes from the start of the file
 };
 
-struct Shard {
+struct ShardFile {
   std::string file;  // name within the checkpoint's folder
   Index bytes = 0;
-  std::uint64_t structure = 0;  // checksum of the bytes that belong to no piece
-  std::vector<StoredPiece> pieces{};
+  std::uint64_t structure = 0;  // checksum of the bytes that belong to no shard
+  std::vector<StoredShard> shards{};
 };
 
 struct Manifest {
@@ -84,17 +84,17 @@ struct Manifest {
   std::uint64_t data_digest = 0;     // of what decides the order of the training data
   std::uint64_t parameter_hash = 0;  // of master weights and moments; filled in by write()
   std::vector<Parameter> parameters;
-  std::vector<Shard> shards;  // filled in by write()
+  std::vector<ShardFile> shard_files;  // filled in by write()
 };
 
-/// A piece of a manifest, and the shard that holds it.
-struct HeldPiece {
-  Index shard = 0;
-  const StoredPiece* piece = nullptr;
+/// A shard of a manifest, and the shard_file that holds it.
+struct LocatedShard {
+  Index shard_file = 0;
+  const StoredShard* shard = nullptr;
 };
 
-/// The pieces of each parameter, by its position, in the order of the shards.
-std::vector<std::vector<HeldPiece>> pieces_by_parameter(const Manifest& manifest);
+/// The shards of each parameter, by its position, in the order of the shard_files.
+std::vector<std::vector<LocatedShard>> shards_by_parameter(const Manifest& manifest);
 
 /// Writes and syncs manifest.h5 in `folder`, and reads it back.
 void write_manifest(const std::filesystem::path& folder, const Manifest& manifest);

@@ -23,12 +23,12 @@ std::uint64_t mix(std::uint64_t place, float master, float first_moment, float s
   return x ^ (x >> 29);
 }
 
-/// Of `count` elements of the piece's arrays, from `first` on, that lie one behind the other in the
+/// Of `count` elements of the shard's arrays, from `first` on, that lie one behind the other in the
 /// parameter from `place` on.
-std::uint64_t sum_of_mixes(const Piece& piece, Index first, Index count, std::uint64_t place) {
-  const float* master = piece.master.data() + first;
-  const float* first_moment = piece.first_moment.data() + first;
-  const float* second_moment = piece.second_moment.data() + first;
+std::uint64_t sum_of_mixes(const StateShard& shard, Index first, Index count, std::uint64_t place) {
+  const float* master = shard.master.data() + first;
+  const float* first_moment = shard.first_moment.data() + first;
+  const float* second_moment = shard.second_moment.data() + first;
   const auto elements = static_cast<std::uint64_t>(count);
   std::uint64_t sum = 0;
   for (std::uint64_t i = 0; i < elements; ++i) {
@@ -47,15 +47,15 @@ Positions positions_of(const std::vector<Parameter>& parameters) {
   return positions;
 }
 
-PieceHash::PieceHash(const Piece& piece, Index position)
-    : piece_(piece), key_(static_cast<std::uint64_t>(position + 1) * second_mixer) {}
+StateShardHash::StateShardHash(const StateShard& shard, Index position)
+    : shard_(shard), key_(static_cast<std::uint64_t>(position + 1) * second_mixer) {}
 
-void PieceHash::add(Index count) {
+void StateShardHash::add(Index count) {
   while (count > 0) {
-    const Range& range = piece_.ranges[range_];
+    const Range& range = shard_.ranges[range_];
     const Index now = std::min(count, range.count - in_range_);
     sum_ +=
-        sum_of_mixes(piece_, added_, now,
+        sum_of_mixes(shard_, added_, now,
                      key_ + static_cast<std::uint64_t>(range.begin + in_range_) * step_of_place);
     count -= now;
     added_ += now;
@@ -66,9 +66,9 @@ void PieceHash::add(Index count) {
   }
 }
 
-std::uint64_t hash_of(const Piece& piece, Index position) {
-  PieceHash hash(piece, position);
-  hash.add(elements_of(piece.ranges));
+std::uint64_t hash_of(const StateShard& shard, Index position) {
+  StateShardHash hash(shard, position);
+  hash.add(elements_of(shard.ranges));
   return hash.value();
 }
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "checkpoint/manifest.hpp"
-#include "checkpoint/piece.hpp"
+#include "checkpoint/state_shard.hpp"
 #include "grid/group.hpp"
 
 namespace kzero::checkpoint {
@@ -18,20 +18,20 @@ namespace kzero::checkpoint {
 using Positions = std::unordered_map<std::string, Index>;
 Positions positions_of(const std::vector<Parameter>& parameters);
 
-/// The sum modulo 2^64, over a piece's elements, of a mix of parameter, state, place and bits.
-/// Sums over pieces that hold each element once are the same for every cut. A change of one element
+/// The sum modulo 2^64, over a shard's elements, of a mix of parameter, state, place and bits.
+/// Sums over shards that hold each element once are the same for every cut. A change of one element
 /// always changes it. Takes the elements in turn, as they become known.
-class PieceHash {
+class StateShardHash {
  public:
-  /// All arrays have room; `piece` must outlive the object. `position` is the parameter's.
-  PieceHash(const Piece& piece, Index position);
+  /// All arrays have room; `shard` must outlive the object. `position` is the parameter's.
+  StateShardHash(const StateShard& shard, Index position);
 
   /// Of the next `count` elements of all three arrays.
   void add(Index count);
   std::uint64_t value() const { return sum_; }
 
  private:
-  const Piece& piece_;
+  const StateShard& shard_;
   std::uint64_t key_;
   std::size_t range_ = 0;  // that is under way
   Index in_range_ = 0;     // elements of it that were added
@@ -39,8 +39,8 @@ class PieceHash {
   std::uint64_t sum_ = 0;
 };
 
-/// Of the whole piece.
-std::uint64_t hash_of(const Piece& piece, Index position);
+/// Of the whole shard.
+std::uint64_t hash_of(const StateShard& shard, Index position);
 
 /// The sum over the ranks on the root; 0 elsewhere. Collective over `world`.
 std::uint64_t sum_of_hashes(const grid::Group& world, std::uint64_t mine);

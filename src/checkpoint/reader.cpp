@@ -23,29 +23,29 @@ constexpr Index window_elements = Index{1} << 20;
 /// Where a range of a parameter is stored.
 struct Source {
   Range range;
-  const StoredPiece* piece = nullptr;
-  Index shard = 0;
-  Index element = 0;  // of the piece, at which the range begins
+  const StoredShard* shard = nullptr;
+  Index shard_file = 0;
+  Index element = 0;  // of the shard, at which the range begins
 };
 
-/// `count` elements of a stored piece, and where in a wanted piece they go.
+/// `count` elements of a stored shard, and where in a wanted shard they go.
 struct Copy {
   Index from = 0;
   Index count = 0;
   Index to = 0;
-  const Piece* target = nullptr;
+  const StateShard* target = nullptr;
 };
 
-/// Copies by shard and piece within it, so that each file is opened once and read in order.
-using Plan = std::map<Index, std::map<const StoredPiece*, std::vector<Copy>>>;
+/// Copies by shard_file and shard within it, so that each file is opened once and read in order.
+using Plan = std::map<Index, std::map<const StoredShard*, std::vector<Copy>>>;
 
 /// Everything that is stored of a parameter, by place.
-std::vector<Source> sources_of(const std::vector<HeldPiece>& held) {
+std::vector<Source> sources_of(const std::vector<LocatedShard>& held) {
   std::vector<Source> sources;
-  for (const auto& [shard, piece] : held) {
+  for (const auto& [shard_file, shard] : held) {
     Index element = 0;
-    for (const Range& range : expand(piece->runs)) {
-      sources.push_back({range, piece, shard, element});
+    for (const Range& range : expand(shard->runs)) {
+      sources.push_back({range, shard, shard_file, element});
       element += range.count;
     }
   }
@@ -66,7 +66,7 @@ void add(std::vector<Copy>& copies, const Copy& copy) {
   copies.push_back(copy);
 }
 
-void plan_range(const Found& from, const std::vector<Source>& sources, const Piece& piece,
+void plan_range(const Found& from, const std::vector<Source>& sources, const StateShard& shard,
                 Range range, Index to, Plan& plan) {
   const Index end = range.begin + range.count;
   for (Index at = range.begin; at < end;) {
@@ -75,59 +75,59 @@ void plan_range(const Found& from, const std::vector<Source>& sources, const Pie
     const bool held =
         source != sources.begin() && at < (--source)->range.begin + source->range.count;
     KZERO_REQUIRE(held, ExitCode::files, "{}: holds no element {} of {}, wanted with [{}, {})",
-                  from.path.string(), at, piece.parameter, range.begin, end);
+                  from.path.string(), at, shard.parameter, range.begin, end);
     const Index inside = at - source->range.begin;
     const Index count = std::min(end - at, source->range.count - inside);
-    add(plan[source->shard][source->piece], {source->element + inside, count, to, &piece});
+    add(plan[source->shard_file][source->shard], {source->element + inside, count, to, &shard});
     at += count;
     to += count;
   }
 }
 
-/// What the search has filled of this piece in this memory; null for nothing.
-const Filled* filled_of(const Found& from, const Piece& wanted) {
+/// What the search has filled of this shard in this memory; null for nothing.
+const Filled* filled_of(const Found& from, const StateShard& wanted) {
   const auto same_place = [](std::span<float> a, std::span<float> b) {
     return a.data() == b.data() && a.size() == b.size();
   };
   const auto filled = std::ranges::find_if(from.filled, [&](const Filled& candidate) {
-    const Piece& piece = candidate.piece;
-    return std::ranges::equal(piece.states(), wanted.states(), same_place) &&
-           piece.parameter == wanted.parameter && piece.ranges == wanted.ranges;
+    const StateShard& shard = candidate.shard;
+    return std::ranges::equal(shard.states(), wanted.states(), same_place) &&
+           shard.parameter == wanted.parameter && shard.ranges == wanted.ranges;
   });
   return filled == from.filled.end() ? nullptr : &*filled;
 }
 
-/// Taken while the search filled the piece, or now.
-std::uint64_t hash_of_loaded(const Found& from, const Piece& piece, Index position) {
-  const Filled* filled = filled_of(from, piece);
-  return filled != nullptr ? filled->hash : hash_of(piece, position);
+/// Taken while the search filled the shard, or now.
+std::uint64_t hash_of_loaded(const Found& from, const StateShard& shard, Index position) {
+  const Filled* filled = filled_of(from, shard);
+  return filled != nullptr ? filled->hash : hash_of(shard, position);
 }
 
-Plan plan_of(const Found& from, std::span<const Piece> wanted) {
+Plan plan_of(const Found& from, std::span<const StateShard> wanted) {
   Plan plan;
   const Positions positions = positions_of(from.manifest.parameters);
-  const auto held = pieces_by_parameter(from.manifest);
-  for (const Piece& piece : wanted) {
-    if (filled_of(from, piece) != nullptr) continue;
-    const Index elements = elements_of(piece.ranges);
-    for (const auto state : piece.states()) {
+  const auto held = shards_by_parameter(from.manifest);
+  for (const StateShard& shard : wanted) {
+    if (filled_of(from, shard) != nullptr) continue;
+    const Index elements = elements_of(shard.ranges);
+    for (const auto state : shard.states()) {
       KZERO_REQUIRE(state.empty() || static_cast<Index>(state.size()) == elements, ExitCode::other,
                     "internal error: room for {} values of {} for ranges of {} elements",
-                    state.size(), piece.parameter, elements);
+                    state.size(), shard.parameter, elements);
     }
-    const auto position = positions.find(piece.parameter);
+    const auto position = positions.find(shard.parameter);
     const auto sources =
         position == positions.end() ? std::vector<Source>{} : sources_of(held[position->second]);
     Index to = 0;
-    for (const Range& range : piece.ranges) {
-      plan_range(from, sources, piece, range, to, plan);
+    for (const Range& range : shard.ranges) {
+      plan_range(from, sources, shard, range, to, plan);
       to += range.count;
     }
   }
   return plan;
 }
 
-/// An open shard and one dataset's part in it.
+/// An open shard_file and one dataset's part in it.
 struct StoredValues {
   const InputFile& file;
   const std::filesystem::path& path;
@@ -168,7 +168,7 @@ void read_copies(const StoredValues& stored, std::size_t state, std::span<const 
   }
 }
 
-void read_piece(const InputFile& file, const std::filesystem::path& path, const StoredPiece& stored,
+void read_shard(const InputFile& file, const std::filesystem::path& path, const StoredShard& stored,
                 const std::vector<Copy>& copies) {
   for (std::size_t s = 0; s < state_count; ++s) {
     std::vector<Copy> wanted;
@@ -181,25 +181,25 @@ void read_piece(const InputFile& file, const std::filesystem::path& path, const 
 
 }  // namespace
 
-void read(const Found& from, std::span<const Piece> wanted) {
-  for (const auto& [shard_index, pieces] : plan_of(from, wanted)) {
-    const auto path = from.path / from.manifest.shards[shard_index].file;
+void read(const Found& from, std::span<const StateShard> wanted) {
+  for (const auto& [shard_index, shards] : plan_of(from, wanted)) {
+    const auto path = from.path / from.manifest.shard_files[shard_index].file;
     const InputFile file(path);
-    for (const auto& [stored, copies] : pieces) {
-      read_piece(file, path, *stored, copies);
+    for (const auto& [stored, copies] : shards) {
+      read_shard(file, path, *stored, copies);
     }
   }
 }
 
 void require_saved_values(const grid::Group& world, const Found& found,
-                          std::span<const Piece> mine) {
+                          std::span<const StateShard> mine) {
   const Positions positions = positions_of(found.manifest.parameters);
   std::uint64_t hash = 0;
-  for (const Piece& piece : mine) {
-    hash += hash_of_loaded(found, piece, positions.at(piece.parameter));
+  for (const StateShard& shard : mine) {
+    hash += hash_of_loaded(found, shard, positions.at(shard.parameter));
   }
   const std::uint64_t sum = sum_of_hashes(world, hash);
-  grid::together(world, [&] {
+  grid::collectively(world, [&] {
     if (!world.is_root()) return;
     KZERO_REQUIRE(sum == found.manifest.parameter_hash, ExitCode::files,
                   "{}: what was loaded has the hash {}, its manifest says {}", found.path.string(),

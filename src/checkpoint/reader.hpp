@@ -5,24 +5,24 @@
 #include <span>
 #include <vector>
 
-#include "checkpoint/piece.hpp"
 #include "checkpoint/search.hpp"
+#include "checkpoint/state_shard.hpp"
 
 namespace kzero::checkpoint {
 
-/// Fills the pieces' arrays, bit for bit what was saved; an empty array is not wanted. Opens only
-/// the shards that hold wanted ranges and reads little more than those, and nothing for the arrays
-/// that the search has filled, which must be untouched since. Throws Error(files) naming
-/// the parameter and range that is nowhere, or the file at fault. Each rank reads for itself: not
+/// Fills the shards' arrays, bit for bit what was saved; an empty array is not wanted. Opens only
+/// the shard_files that hold wanted ranges and reads little more than those, and nothing for the
+/// arrays that the search has filled, which must be untouched since. Throws Error(files) naming the
+/// parameter and range that is nowhere, or the file at fault. Each rank reads for itself: not
 /// collective.
-void read(const Found& from, std::span<const Piece> wanted);
+void read(const Found& from, std::span<const StateShard> wanted);
 
-/// Throws Error(files) unless the values of all ranks' pieces, which hold each element of the
+/// Throws Error(files) unless the values of all ranks' shards, which hold each element of the
 /// checkpoint once, have the hash of the manifest: a check of the way from any grid to any other.
 /// Of arrays that the search has filled, which must be untouched since, it took the hash.
 /// Collective over `world`.
 void require_saved_values(const grid::Group& world, const Found& found,
-                          std::span<const Piece> mine);
+                          std::span<const StateShard> mine);
 
 /// Throws Error(usage) naming the first difference if the model of `table` is not the one saved.
 void require_same_parameters(const Found& found, const param::Table& table);

@@ -5,36 +5,36 @@
 
 namespace kzero::checkpoint {
 
-std::string pack(const Shard& shard) {
-  std::vector<Index> words{shard.bytes, static_cast<Index>(shard.structure)};
-  for (const StoredPiece& piece : shard.pieces) {
-    words.insert(words.end(), {piece.parameter, static_cast<Index>(piece.runs.size())});
-    for (const Run& r : piece.runs) {
+std::string pack(const ShardFile& shard_file) {
+  std::vector<Index> words{shard_file.bytes, static_cast<Index>(shard_file.structure)};
+  for (const StoredShard& shard : shard_file.shards) {
+    words.insert(words.end(), {shard.parameter, static_cast<Index>(shard.runs.size())});
+    for (const Run& r : shard.runs) {
       words.insert(words.end(), {r.begin, r.count, r.stride, r.repeat});
     }
-    for (const auto digest : piece.checksums) words.push_back(static_cast<Index>(digest));
-    words.insert(words.end(), piece.offsets.begin(), piece.offsets.end());
+    for (const auto digest : shard.checksums) words.push_back(static_cast<Index>(digest));
+    words.insert(words.end(), shard.offsets.begin(), shard.offsets.end());
   }
   return {reinterpret_cast<const char*>(words.data()), words.size() * sizeof(Index)};
 }
 
-Shard unpack(const std::string& bytes, std::string file) {
+ShardFile unpack(const std::string& bytes, std::string file) {
   std::vector<Index> words(bytes.size() / sizeof(Index));
   std::memcpy(words.data(), bytes.data(), bytes.size());
   auto word = words.begin();
-  Shard shard{.file = std::move(file), .bytes = *word++};
-  shard.structure = static_cast<std::uint64_t>(*word++);
+  ShardFile shard_file{.file = std::move(file), .bytes = *word++};
+  shard_file.structure = static_cast<std::uint64_t>(*word++);
   while (word != words.end()) {
-    StoredPiece piece{.parameter = *word++};
-    piece.runs.resize(*word++);
-    for (Run& r : piece.runs) {
+    StoredShard shard{.parameter = *word++};
+    shard.runs.resize(*word++);
+    for (Run& r : shard.runs) {
       for (Index* field : {&r.begin, &r.count, &r.stride, &r.repeat}) *field = *word++;
     }
-    for (auto& digest : piece.checksums) digest = static_cast<std::uint64_t>(*word++);
-    for (auto& offset : piece.offsets) offset = *word++;
-    shard.pieces.push_back(std::move(piece));
+    for (auto& digest : shard.checksums) digest = static_cast<std::uint64_t>(*word++);
+    for (auto& offset : shard.offsets) offset = *word++;
+    shard_file.shards.push_back(std::move(shard));
   }
-  return shard;
+  return shard_file;
 }
 
 }  // namespace kzero::checkpoint

@@ -1,4 +1,4 @@
-// A shard's record as a message between ranks.
+// A shard_file's record as a message between ranks.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace kzero::checkpoint {
 
-std::string pack(const Shard& shard);
-Shard unpack(const std::string& bytes, std::string file);
+std::string pack(const ShardFile& shard_file);
+ShardFile unpack(const std::string& bytes, std::string file);
 
 }  // namespace kzero::checkpoint

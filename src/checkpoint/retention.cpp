@@ -82,9 +82,10 @@ std::optional<Manifest> manifest_if_complete(const fs::path& path) {
   try {
     Manifest manifest = read_manifest(path);
     require_named_after(path, manifest.step);
-    for (const Shard& shard : manifest.shards) {
+    for (const ShardFile& shard_file : manifest.shard_files) {
       std::error_code error;
-      if (fs::file_size(path / shard.file, error) != static_cast<std::uintmax_t>(shard.bytes)) {
+      if (fs::file_size(path / shard_file.file, error) !=
+          static_cast<std::uintmax_t>(shard_file.bytes)) {
         return std::nullopt;
       }
     }

@@ -40,10 +40,10 @@ void remove_stale(const std::filesystem::path& folder);
 /// one exists.
 void install(const std::filesystem::path& partial, const std::filesystem::path& target);
 
-/// Of the checkpoints with manifest and shards of the right sizes up to step `newest`, keeps the
-/// last `keep` (0: all), always that of `newest`, and removes the others. One whose last step was
-/// skipped may be of a training that diverges: it pushes out no other, and goes when enough good
-/// ones are newer. Later steps, which another run left, and damaged folders stay. Returns what
+/// Of the checkpoints with manifest and shard_files of the right sizes up to step `newest`, keeps
+/// the last `keep` (0: all), always that of `newest`, and removes the others. One whose last step
+/// was skipped may be of a training that diverges: it pushes out no other, and goes when enough
+/// good ones are newer. Later steps, which another run left, and damaged folders stay. Returns what
 /// could not be removed, as messages.
 std::vector<std::string> retain(const std::filesystem::path& folder, Index newest, Index keep);
 

@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "checkpoint/piece.hpp"
+#include "checkpoint/state_shard.hpp"
 
 namespace kzero::checkpoint {
 

@@ -32,7 +32,7 @@ std::string joined(const std::vector<std::string>& lines) {
 
 std::vector<std::string> shared_candidates(const grid::Group& world, const fs::path& folder) {
   std::vector<std::string> paths;
-  grid::together(world, [&] {
+  grid::collectively(world, [&] {
     if (!world.is_root()) return;
     for (const fs::path& path : candidates(folder)) paths.push_back(path.string());
   });
@@ -42,12 +42,12 @@ std::vector<std::string> shared_candidates(const grid::Group& world, const fs::p
 /// One rank reads the manifest's bytes, all make sense of them.
 Manifest shared_manifest(const grid::Group& world, const fs::path& path) {
   std::string bytes;
-  grid::together(world, [&] {
+  grid::collectively(world, [&] {
     if (world.is_root()) bytes = load_file(path / manifest_name);
   });
   bytes = world.broadcast(bytes);
   Manifest manifest;
-  grid::together(world, [&] {
+  grid::collectively(world, [&] {
     manifest = parse_manifest(bytes, path / manifest_name);
     require_named_after(path, manifest.step);
   });
@@ -57,12 +57,12 @@ Manifest shared_manifest(const grid::Group& world, const fs::path& path) {
 std::vector<std::string> shared_verification(const grid::Group& world, const fs::path& path,
                                              const Manifest& manifest, Targets& targets) {
   // Few files and many ranks share them out in slices. A rank of the grid that wrote them comes
-  // upon its own pieces.
-  const auto shards = static_cast<Index>(manifest.shards.size());
-  const Index parts = shards == 0 ? 1 : ceil_div(world.size(), shards);
+  // upon its own shards.
+  const auto shard_files = static_cast<Index>(manifest.shard_files.size());
+  const Index parts = shard_files == 0 ? 1 : ceil_div(world.size(), shard_files);
   std::vector<std::string> mine;
-  for (Index i = world.rank(); i < shards * parts; i += world.size()) {
-    const auto found = verify_shard(path, manifest.parameters, manifest.shards[i / parts],
+  for (Index i = world.rank(); i < shard_files * parts; i += world.size()) {
+    const auto found = verify_shard(path, manifest.parameters, manifest.shard_files[i / parts],
                                     {i % parts, parts}, targets);
     mine.insert(mine.end(), found.begin(), found.end());
   }
@@ -78,7 +78,8 @@ std::vector<std::string> shared_verification(const grid::Group& world, const fs:
 }  // namespace
 
 std::optional<Found> newest(const grid::Group& world, const fs::path& folder,
-                            std::vector<std::string>& problems, std::span<const Piece> wanted) {
+                            std::vector<std::string>& problems,
+                            std::span<const StateShard> wanted) {
   for (const std::string& path : shared_candidates(world, folder)) {
     try {
       Found found{path, shared_manifest(world, path)};

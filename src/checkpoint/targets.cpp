@@ -9,29 +9,29 @@ namespace kzero::checkpoint {
 namespace {
 
 /// Where an array is not wanted there is no hash; one of another size is read()'s to refuse.
-bool has_room(const Piece& piece, Index elements) {
+bool has_room(const StateShard& shard, Index elements) {
   return std::ranges::all_of(
-      piece.states(), [&](const std::span<float> state) { return std::ssize(state) == elements; });
+      shard.states(), [&](const std::span<float> state) { return std::ssize(state) == elements; });
 }
 
 }  // namespace
 
-Targets::Targets(std::span<const Piece> wanted, const std::vector<Parameter>& parameters) {
+Targets::Targets(std::span<const StateShard> wanted, const std::vector<Parameter>& parameters) {
   const Positions positions = positions_of(parameters);
-  for (const Piece& piece : wanted) {
-    const auto found = positions.find(piece.parameter);
-    if (found == positions.end() || !has_room(piece, elements_of(piece.ranges))) continue;
-    by_parameter_.emplace(found->second, Target{compact(piece.ranges), &piece});
+  for (const StateShard& shard : wanted) {
+    const auto found = positions.find(shard.parameter);
+    if (found == positions.end() || !has_room(shard, elements_of(shard.ranges))) continue;
+    by_parameter_.emplace(found->second, Target{compact(shard.ranges), &shard});
   }
 }
 
-const Piece* Targets::take(const StoredPiece& stored) {
+const StateShard* Targets::take(const StoredShard& stored) {
   const auto [begin, end] = by_parameter_.equal_range(stored.parameter);
   for (auto target = begin; target != end; ++target) {
     if (target->second.runs != stored.runs) continue;
-    const Piece* piece = target->second.piece;
+    const StateShard* shard = target->second.shard;
     by_parameter_.erase(target);
-    return piece;
+    return shard;
   }
   return nullptr;
 }

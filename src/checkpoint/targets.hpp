@@ -1,4 +1,4 @@
-// What a rank wants from a checkpoint, offered to the verification of its files: a stored piece
+// What a rank wants from a checkpoint, offered to the verification of its files: a stored shard
 // that is wanted as it is goes to its place while its checksum is taken, and is read once.
 #pragma once
 
@@ -8,13 +8,13 @@
 #include <vector>
 
 #include "checkpoint/manifest.hpp"
-#include "checkpoint/piece.hpp"
+#include "checkpoint/state_shard.hpp"
 
 namespace kzero::checkpoint {
 
-/// A wanted piece that has its values, and their hash_of().
+/// A wanted shard that has its values, and their hash_of().
 struct Filled {
-  Piece piece;
+  StateShard shard;
   std::uint64_t hash = 0;
 };
 
@@ -22,12 +22,12 @@ class Targets {
  public:
   Targets() = default;
   /// `wanted` must outlive the object.
-  Targets(std::span<const Piece> wanted, const std::vector<Parameter>& parameters);
+  Targets(std::span<const StateShard> wanted, const std::vector<Parameter>& parameters);
 
-  /// The wanted piece of the stored one's elements in their order, for the caller to fill and
+  /// The wanted shard of the stored one's elements in their order, for the caller to fill and
   /// put(); each is given out once. None where it has to be put together from several, or has no
   /// room for all elements of all arrays.
-  const Piece* take(const StoredPiece& stored);
+  const StateShard* take(const StoredShard& stored);
   void put(const Filled& filled) { filled_.push_back(filled); }
 
   const std::vector<Filled>& filled() const { return filled_; }
@@ -35,7 +35,7 @@ class Targets {
  private:
   struct Target {
     std::vector<Run> runs;
-    const Piece* piece = nullptr;
+    const StateShard* shard = nullptr;
   };
 
   std::unordered_multimap<Index, Target> by_parameter_;

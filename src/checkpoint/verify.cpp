@@ -14,21 +14,21 @@ namespace {
 /// Of one array: three of them stay in the second-level cache.
 constexpr Index block_elements = Index{1} << 16;
 
-Index bytes_of(const StoredPiece& piece) {
-  return elements_of(piece.runs) * static_cast<Index>(sizeof(float));
+Index bytes_of(const StoredShard& shard) {
+  return elements_of(shard.runs) * static_cast<Index>(sizeof(float));
 }
 
-std::vector<Region> regions_of(const Shard& shard) {
+std::vector<Region> regions_of(const ShardFile& shard_file) {
   std::vector<Region> regions;
-  for (const StoredPiece& piece : shard.pieces) {
-    for (const Index offset : piece.offsets) regions.push_back({offset, bytes_of(piece)});
+  for (const StoredShard& shard : shard_file.shards) {
+    for (const Index offset : shard.offsets) regions.push_back({offset, bytes_of(shard)});
   }
   return regions;
 }
 
 using Checksums = std::array<std::uint64_t, state_count>;
 
-Checksums checksums_of(const InputFile& file, const StoredPiece& stored) {
+Checksums checksums_of(const InputFile& file, const StoredShard& stored) {
   Checksums checksums;
   for (std::size_t s = 0; s < state_count; ++s) {
     const Region region{stored.offsets[s], bytes_of(stored)};
@@ -37,19 +37,19 @@ Checksums checksums_of(const InputFile& file, const StoredPiece& stored) {
   return checksums;
 }
 
-/// Reads elements [begin, begin + block's size) of one of a piece's arrays.
+/// Reads elements [begin, begin + block's size) of one of a shard's arrays.
 void read_block(const InputFile& file, Index offset, Index begin, std::span<float> block,
                 Digest& digest) {
   const auto bytes = std::as_writable_bytes(block);
   digest.update(bytes.first(file.read(offset + begin * static_cast<Index>(sizeof(float)), bytes)));
 }
 
-/// Puts a piece where it is wanted, a block of all three arrays at a time: the block's checksums
+/// Puts a shard where it is wanted, a block of all three arrays at a time: the block's checksums
 /// and hash are taken while it is in cache and the kernel reads ahead.
-Checksums fill(const InputFile& file, const StoredPiece& stored, const Piece& target,
+Checksums fill(const InputFile& file, const StoredShard& stored, const StateShard& target,
                Targets& targets) {
   std::array<Digest, state_count> digests;
-  PieceHash hash(target, stored.parameter);
+  StateShardHash hash(target, stored.parameter);
   const auto states = target.states();
   const Index elements = elements_of(stored.runs);
   for (Index begin = 0; begin < elements; begin += block_elements) {
@@ -63,11 +63,11 @@ Checksums fill(const InputFile& file, const StoredPiece& stored, const Piece& ta
   return {digests[0].value(), digests[1].value(), digests[2].value()};
 }
 
-/// Consecutive pieces, so that a slice is read from one end to the other.
-std::span<const StoredPiece> pieces_of(const Shard& shard, Slice slice) {
-  const std::span<const StoredPiece> all(shard.pieces);
+/// Consecutive shards, so that a slice is read from one end to the other.
+std::span<const StoredShard> shards_of(const ShardFile& shard_file, Slice slice) {
+  const std::span<const StoredShard> all(shard_file.shards);
   Index total = 0;
-  for (const StoredPiece& piece : all) total += bytes_of(piece);
+  for (const StoredShard& shard : all) total += bytes_of(shard);
   std::size_t begin = all.size(), end = 0;
   Index before = 0;
   for (std::size_t i = 0; i < all.size(); before += bytes_of(all[i++])) {
@@ -80,24 +80,24 @@ std::span<const StoredPiece> pieces_of(const Shard& shard, Slice slice) {
 
 }  // namespace
 
-std::uint64_t structure_of(const InputFile& file, const Shard& shard) {
-  return file.checksum(gaps_between(regions_of(shard), file.bytes()));
+std::uint64_t structure_of(const InputFile& file, const ShardFile& shard_file) {
+  return file.checksum(gaps_between(regions_of(shard_file), file.bytes()));
 }
 
 std::vector<std::string> damage_of(const InputFile& file, const std::filesystem::path& path,
                                    const std::vector<Parameter>& parameters,
-                                   std::span<const StoredPiece> pieces, Targets& targets) {
+                                   std::span<const StoredShard> shards, Targets& targets) {
   std::vector<std::string> problems;
-  for (const StoredPiece& piece : pieces) {
-    const Piece* target = targets.take(piece);
+  for (const StoredShard& shard : shards) {
+    const StateShard* target = targets.take(shard);
     const Checksums found =
-        target == nullptr ? checksums_of(file, piece) : fill(file, piece, *target, targets);
+        target == nullptr ? checksums_of(file, shard) : fill(file, shard, *target, targets);
     for (std::size_t s = 0; s < state_count; ++s) {
-      if (found[s] == piece.checksums[s]) continue;
+      if (found[s] == shard.checksums[s]) continue;
       problems.push_back(
           fmt::format("{}: dataset {}/{} is damaged (checksum {}, its manifest says {})",
-                      path.string(), parameters[piece.parameter].name, state_names[s],
-                      format_checksum(found[s]), format_checksum(piece.checksums[s])));
+                      path.string(), parameters[shard.parameter].name, state_names[s],
+                      format_checksum(found[s]), format_checksum(shard.checksums[s])));
     }
   }
   return problems;
@@ -105,25 +105,25 @@ std::vector<std::string> damage_of(const InputFile& file, const std::filesystem:
 
 void require_undamaged(const InputFile& file, const std::filesystem::path& path,
                        const std::vector<Parameter>& parameters,
-                       std::span<const StoredPiece> pieces) {
+                       std::span<const StoredShard> shards) {
   Targets none;
-  const auto problems = damage_of(file, path, parameters, pieces, none);
+  const auto problems = damage_of(file, path, parameters, shards, none);
   KZERO_REQUIRE(problems.empty(), ExitCode::files, "{} (found when reading back what was written)",
                 problems.front());
 }
 
 std::vector<std::string> verify_shard(const std::filesystem::path& folder,
-                                      const std::vector<Parameter>& parameters, const Shard& shard,
-                                      Slice slice, Targets& targets) {
-  const auto path = folder / shard.file;
+                                      const std::vector<Parameter>& parameters,
+                                      const ShardFile& shard_file, Slice slice, Targets& targets) {
+  const auto path = folder / shard_file.file;
   try {
     const InputFile file(path);
-    auto problems = damage_of(file, path, parameters, pieces_of(shard, slice), targets);
+    auto problems = damage_of(file, path, parameters, shards_of(shard_file, slice), targets);
     if (slice.part > 0) return problems;
-    if (file.bytes() != shard.bytes) {
+    if (file.bytes() != shard_file.bytes) {
       problems.insert(problems.begin(), fmt::format("{}: has {} bytes, its manifest says {}",
-                                                    path.string(), file.bytes(), shard.bytes));
-    } else if (structure_of(file, shard) != shard.structure) {
+                                                    path.string(), file.bytes(), shard_file.bytes));
+    } else if (structure_of(file, shard_file) != shard_file.structure) {
       problems.push_back(fmt::format(
           "{}: the structure between its datasets is damaged (its checksum is not its manifest's)",
           path.string()));

@@ -13,30 +13,30 @@
 
 namespace kzero::checkpoint {
 
-/// Checksum of what lies between the pieces of a shard's file: HDF5's own structure.
-std::uint64_t structure_of(const InputFile& file, const Shard& shard);
+/// Checksum of what lies between the shards of a shard_file's file: HDF5's own structure.
+std::uint64_t structure_of(const InputFile& file, const ShardFile& shard_file);
 
-/// Which of the pieces' datasets in the file are not what their checksums say; a message each.
-/// Pieces that `targets` wants as they are end up there, damaged or not.
+/// Which of the shards' datasets in the file are not what their checksums say; a message each.
+/// StateShards that `targets` wants as they are end up there, damaged or not.
 std::vector<std::string> damage_of(const InputFile& file, const std::filesystem::path& path,
                                    const std::vector<Parameter>& parameters,
-                                   std::span<const StoredPiece> pieces, Targets& targets);
+                                   std::span<const StoredShard> shards, Targets& targets);
 
 /// Throws Error(files) for the first of them: the check of what was just written.
 void require_undamaged(const InputFile& file, const std::filesystem::path& path,
                        const std::vector<Parameter>& parameters,
-                       std::span<const StoredPiece> pieces);
+                       std::span<const StoredShard> shards);
 
-/// One of `parts` about equal parts of a file's pieces, for ranks that share the reading.
+/// One of `parts` about equal parts of a file's shards, for ranks that share the reading.
 struct Slice {
   Index part = 0;
   Index parts = 1;
 };
 
-/// Reads a slice of the shard's file in `folder` and says what is wrong with it; one message a file
-/// or dataset. Size and structure belong to the first slice. `targets` as for damage_of().
+/// Reads a slice of the shard_file's file in `folder` and says what is wrong with it; one message a
+/// file or dataset. Size and structure belong to the first slice. `targets` as for damage_of().
 std::vector<std::string> verify_shard(const std::filesystem::path& folder,
-                                      const std::vector<Parameter>& parameters, const Shard& shard,
-                                      Slice slice, Targets& targets);
+                                      const std::vector<Parameter>& parameters,
+                                      const ShardFile& shard_file, Slice slice, Targets& targets);
 
 }  // namespace kzero::checkpoint

@@ -22,7 +22,7 @@ namespace fs = std::filesystem;
 /// A new folder for the files, which nobody else writes into. Collective over `world`.
 fs::path begin(const grid::Group& world, const fs::path& folder, Index step) {
   std::string partial;
-  grid::together(world, [&] {
+  grid::collectively(world, [&] {
     if (!world.is_root()) return;
     partial = partial_path(folder, step).string();
     std::error_code error;
@@ -42,11 +42,11 @@ void remove_partial(const grid::Group& world, const fs::path& partial) {
 /// A checkpoint with a hole is worse than none: every element of every parameter, once. Ranges are
 /// spelled out for one parameter at a time.
 void check_coverage(const Manifest& manifest) {
-  const auto held = pieces_by_parameter(manifest);
+  const auto held = shards_by_parameter(manifest);
   for (std::size_t p = 0; p < held.size(); ++p) {
     std::vector<Range> ranges;
-    for (const HeldPiece& part : held[p]) {
-      const auto own = expand(part.piece->runs);
+    for (const LocatedShard& part : held[p]) {
+      const auto own = expand(part.shard->runs);
       ranges.insert(ranges.end(), own.begin(), own.end());
     }
     std::ranges::sort(ranges, {}, &Range::begin);
@@ -74,13 +74,13 @@ std::vector<std::string> tidy(const fs::path& folder, Index step, Index keep) {
 }
 
 /// Puts the ranks' records together on the root.
-void fill_in(Manifest& manifest, const std::vector<std::string>& shards) {
+void fill_in(Manifest& manifest, const std::vector<std::string>& shard_files) {
   manifest.kzero_version = version();
   manifest.git_hash = git_hash();
-  for (const std::string& text : shards) {
+  for (const std::string& text : shard_files) {
     if (text.empty()) continue;
-    const auto name = shard_name(static_cast<Index>(manifest.shards.size()));
-    manifest.shards.push_back(unpack(text, name));
+    const auto name = shard_file_name(static_cast<Index>(manifest.shard_files.size()));
+    manifest.shard_files.push_back(unpack(text, name));
   }
 }
 
@@ -88,12 +88,12 @@ void fill_in(Manifest& manifest, const std::vector<std::string>& shards) {
 Written complete(const grid::Group& world, const fs::path& folder, const fs::path& partial,
                  Manifest manifest, const LocalPart& part) {
   Written written{.path = folder / folder_name(manifest.step)};
-  written.bytes = static_cast<Index>(world.sum(static_cast<double>(part.shard.bytes)));
-  const auto shards = world.gather(part.shard.file.empty() ? "" : pack(part.shard));
+  written.bytes = static_cast<Index>(world.sum(static_cast<double>(part.shard_file.bytes)));
+  const auto shard_files = world.gather(part.shard_file.file.empty() ? "" : pack(part.shard_file));
   manifest.parameter_hash = sum_of_hashes(world, part.parameter_hash);
-  grid::together(world, [&] {
+  grid::collectively(world, [&] {
     if (!world.is_root()) return;
-    fill_in(manifest, shards);
+    fill_in(manifest, shard_files);
     check_coverage(manifest);
     write_manifest(partial, manifest);
     install(partial, written.path);
@@ -104,22 +104,22 @@ Written complete(const grid::Group& world, const fs::path& folder, const fs::pat
 }  // namespace
 
 Written write(const grid::Group& world, const fs::path& folder, Manifest manifest,
-              std::span<const Piece> mine, Index keep, Index ranks_per_file) {
+              std::span<const StateShard> mine, Index keep, Index ranks_per_file) {
   const Index step = manifest.step;
   const Index number = world.rank() / ranks_per_file;
-  const std::string name = shard_name(number);
+  const std::string name = shard_file_name(number);
   const fs::path partial = begin(world, folder, step);
   try {
     const grid::Group together = world.part(number, "file");
     LocalPart part;
     // What is collective over a file's ranks ends alike on them, so it may be part of this.
-    grid::together(world, [&] {
+    grid::collectively(world, [&] {
       part = together.size() == 1
-                 ? write_shard(partial, name, manifest.parameters, mine)
-                 : write_shared_shard(together, partial, name, manifest.parameters, mine);
+                 ? write_shard_file(partial, name, manifest.parameters, mine)
+                 : write_shared_shard_file(together, partial, name, manifest.parameters, mine);
     });
     Written written = complete(world, folder, partial, std::move(manifest), part);
-    grid::together(world, [&] {
+    grid::collectively(world, [&] {
       if (world.is_root()) written.problems = tidy(folder, step, keep);
     });
     return written;
@@ -130,7 +130,7 @@ Written write(const grid::Group& world, const fs::path& folder, Manifest manifes
 }
 
 BackgroundWrite::BackgroundWrite(const grid::Group& world, const fs::path& folder,
-                                 Manifest manifest, std::vector<Piece> mine, Index keep)
+                                 Manifest manifest, std::vector<StateShard> mine, Index keep)
     : world_(world),
       folder_(folder),
       manifest_(std::move(manifest)),
@@ -139,7 +139,7 @@ BackgroundWrite::BackgroundWrite(const grid::Group& world, const fs::path& folde
       partial_(begin(world, folder, manifest_.step)) {
   start_hdf5();  // which makes MPI calls, as the thread must not
   part_ = std::async(std::launch::async, [this] {
-    return write_shard(partial_, shard_name(world_.rank()), manifest_.parameters, mine_);
+    return write_shard_file(partial_, shard_file_name(world_.rank()), manifest_.parameters, mine_);
   });
 }
 
@@ -151,7 +151,7 @@ Written BackgroundWrite::finish() {
   const Index step = manifest_.step;
   try {
     LocalPart part;
-    grid::together(world_, [&] { part = part_.get(); });
+    grid::collectively(world_, [&] { part = part_.get(); });
     Written written = complete(world_, folder_, partial_, std::move(manifest_), part);
     if (world_.is_root()) tidying_ = std::async(std::launch::async, tidy, folder_, step, keep_);
     return written;

@@ -1,5 +1,5 @@
-// Writes a checkpoint: HDF5 shards, then the manifest, then the name. Does not know the model, the
-// stage or where the numbers come from.
+// Writes a checkpoint: HDF5 shard_files, then the manifest, then the name. Does not know the model,
+// the stage or where the numbers come from.
 #pragma once
 
 #include <filesystem>
@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "checkpoint/manifest.hpp"
-#include "checkpoint/piece.hpp"
-#include "checkpoint/shard.hpp"
+#include "checkpoint/shard_file.hpp"
+#include "checkpoint/state_shard.hpp"
 #include "grid/group.hpp"
 
 namespace kzero::checkpoint {
@@ -21,26 +21,26 @@ struct Written {
   std::vector<std::string> problems{};  // in tidying up behind it; on the root only
 };
 
-/// Saves every rank's pieces as `folder`/step_<manifest.step>, on the disk and read back before it
+/// Saves every rank's shards as `folder`/step_<manifest.step>, on the disk and read back before it
 /// gets its name, then removes all but the newest `keep` checkpoints (0: keeps all). Each
-/// `ranks_per_file` consecutive ranks write one file. Together the pieces must cover every
+/// `ranks_per_file` consecutive ranks write one file. Together the shards must cover every
 /// parameter of the manifest once. `manifest` is the same on all ranks, less what write() fills in.
 /// Throws the same Error on every rank, with the file at fault, if any rank fails: then no trace
 /// stays and earlier checkpoints are as they were. The caller holds the folder's lock
 /// (FolderLock); without it nothing is damaged, but runs may remove one another's checkpoints.
 /// Collective over `world`.
 Written write(const grid::Group& world, const std::filesystem::path& folder, Manifest manifest,
-              std::span<const Piece> mine, Index keep, Index ranks_per_file = 1);
+              std::span<const StateShard> mine, Index keep, Index ranks_per_file = 1);
 
 /// The same with a file a rank, written by a thread while the caller goes on; a thread of the
 /// root's removes old checkpoints. Only what needs messages is left to the caller: the start and
 /// the end. At most one at a time, and nobody else may use HDF5 until tidied() returns.
 class BackgroundWrite {
  public:
-  /// The pieces' memory must stay as it is until finish() returns. Collective over `world`, which
+  /// The shards' memory must stay as it is until finish() returns. Collective over `world`, which
   /// must outlive this.
   BackgroundWrite(const grid::Group& world, const std::filesystem::path& folder, Manifest manifest,
-                  std::vector<Piece> mine, Index keep);
+                  std::vector<StateShard> mine, Index keep);
 
   /// Waits for the threads. Without finish() the checkpoint stays incomplete, and is removed by the
   /// next run.
@@ -61,7 +61,7 @@ class BackgroundWrite {
   const grid::Group& world_;
   std::filesystem::path folder_;
   Manifest manifest_;
-  std::vector<Piece> mine_;
+  std::vector<StateShard> mine_;
   Index keep_;
   std::filesystem::path partial_;
   std::future<LocalPart> part_;                    // behind what its thread uses

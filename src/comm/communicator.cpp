@@ -7,16 +7,16 @@ namespace kzero::comm {
 
 namespace {
 
-void fill_own(const Execution& queue, const ConstSpan& mine, const Span& place) {
+void fill_own(const Execution& stream, const ConstSpan& mine, const Span& place) {
   if (place.data == mine.data || mine.elements == 0) return;
-  Kokkos::deep_copy(queue, bytes_of(place), bytes_of(mine));
+  Kokkos::deep_copy(stream, bytes_of(place), bytes_of(mine));
 }
 
 }  // namespace
 
-Ticket Communicator::begin_all_to_all(const Execution& queue, std::vector<ConstSpan> send,
-                                      std::vector<Span> receive, Operation operation,
-                                      Purpose purpose) {
+Request Communicator::begin_all_to_all(const Execution& stream, std::vector<ConstSpan> send,
+                                       std::vector<Span> receive, Operation operation,
+                                       Purpose purpose) {
   KZERO_EXPECT(static_cast<int>(send.size()) == size() &&
                static_cast<int>(receive.size()) == size());
   if (size() == 1) return 0;
@@ -24,42 +24,42 @@ Ticket Communicator::begin_all_to_all(const Execution& queue, std::vector<ConstS
   for (int r = 0; r < size(); ++r) {
     if (r != rank()) traffic_.add(channel, send[r].elements, send[r].bytes());
   }
-  return begin(queue, std::move(send), std::move(receive), channel);
+  return begin(stream, std::move(send), std::move(receive), channel);
 }
 
-Ticket Communicator::begin_all_gather(const Execution& queue, ConstSpan mine,
-                                      std::vector<Span> receive, Purpose purpose,
-                                      Operation operation) {
+Request Communicator::begin_all_gather(const Execution& stream, ConstSpan mine,
+                                       std::vector<Span> receive, Purpose purpose,
+                                       Operation operation) {
   KZERO_EXPECT(static_cast<int>(receive.size()) == size());
   const Channel channel{group_.name(), operation, purpose};
   if (size() == 1) {
-    fill_own(queue, mine, receive[0]);
+    fill_own(stream, mine, receive[0]);
     return 0;
   }
   traffic_.add(channel, mine.elements * (size() - 1), mine.bytes() * (size() - 1));
-  return gather(queue, mine, std::move(receive), channel);
+  return gather(stream, mine, std::move(receive), channel);
 }
 
-Ticket Communicator::gather(const Execution& queue, ConstSpan mine, std::vector<Span> receive,
-                            const Channel& channel) {
-  fill_own(queue, mine, receive[rank()]);
-  return begin(queue, std::vector<ConstSpan>(static_cast<std::size_t>(size()), mine),
+Request Communicator::gather(const Execution& stream, ConstSpan mine, std::vector<Span> receive,
+                             const Channel& channel) {
+  fill_own(stream, mine, receive[rank()]);
+  return begin(stream, std::vector<ConstSpan>(static_cast<std::size_t>(size()), mine),
                std::move(receive), channel);
 }
 
-Ticket Communicator::begin_library_sum(const Execution& queue, ConstSpan all, Span own,
-                                       Purpose purpose) {
+Request Communicator::begin_library_sum(const Execution& stream, ConstSpan all, Span own,
+                                        Purpose purpose) {
   KZERO_EXPECT(all.elements == own.elements * size());
   const Channel channel{group_.name(), Operation::reduce_scatter, purpose};
   if (size() == 1) {
-    fill_own(queue, all, own);
+    fill_own(stream, all, own);
     return 0;
   }
   traffic_.add(channel, own.elements * (size() - 1), own.bytes() * (size() - 1));
-  return library_sum(queue, all, own, channel);
+  return library_sum(stream, all, own, channel);
 }
 
-Ticket Communicator::library_sum(const Execution&, ConstSpan, Span, const Channel&) {
+Request Communicator::library_sum(const Execution&, ConstSpan, Span, const Channel&) {
   refuse_library_sums();
 }
 

@@ -43,9 +43,9 @@ struct ConstSpan {
 };
 
 /// Stands for an exchange that was begun; 0 for one that had nothing to do.
-using Ticket = std::uint64_t;
+using Request = std::uint64_t;
 
-/// Exchanges take their place in a queue of the device. What the queue holds when one begins
+/// Exchanges take their place in a stream of the device. What the stream holds when one begins
 /// computes what is sent and has done with what is received into; what is enqueued after wait()
 /// sees what was received and may overwrite what was sent. In between neither is touched. Spans
 /// never overlap.
@@ -62,50 +62,50 @@ class Communicator {
 
   /// send[r] goes to rank r, receive[r] comes from rank r; the own entries are ignored. Counts the
   /// traffic at once; whether data moves before wait() is the backend's affair.
-  Ticket begin_all_to_all(const Execution& queue, std::vector<ConstSpan> send,
-                          std::vector<Span> receive, Operation operation, Purpose purpose);
+  Request begin_all_to_all(const Execution& stream, std::vector<ConstSpan> send,
+                           std::vector<Span> receive, Operation operation, Purpose purpose);
 
   /// `mine` goes to every rank, receive[r] comes from rank r: the own one is filled too, if mine
   /// lies elsewhere. `operation` is what the traffic is counted as.
-  Ticket begin_all_gather(const Execution& queue, ConstSpan mine, std::vector<Span> receive,
-                          Purpose purpose, Operation operation = Operation::all_gather);
+  Request begin_all_gather(const Execution& stream, ConstSpan mine, std::vector<Span> receive,
+                           Purpose purpose, Operation operation = Operation::all_gather);
 
   /// own = the ranks' sum of their `all` [size() * own], this rank's part, in the order and the
   /// precision that the library takes; own may be that part of all. Throws Error(usage) where the
   /// backend has no such sum.
-  Ticket begin_library_sum(const Execution& queue, ConstSpan all, Span own, Purpose purpose);
+  Request begin_library_sum(const Execution& stream, ConstSpan all, Span own, Purpose purpose);
 
-  /// Orders what comes after on `queue` behind the exchange and all of its operation begun before
+  /// Orders what comes after on `stream` behind the exchange and all of its operation begun before
   /// it. Throws what they met.
-  virtual void wait(const Execution& queue, Ticket ticket) = 0;
+  virtual void wait(const Execution& stream, Request request) = 0;
 
   /// Whether wait() returns at once, so that work can be enqueued behind an exchange under way.
   virtual bool waits_on_device() const { return false; }
 
   /// begin_... and wait.
-  void all_to_all(const Execution& queue, std::vector<ConstSpan> send, std::vector<Span> receive,
+  void all_to_all(const Execution& stream, std::vector<ConstSpan> send, std::vector<Span> receive,
                   Operation operation, Purpose purpose) {
-    wait(queue, begin_all_to_all(queue, std::move(send), std::move(receive), operation, purpose));
+    wait(stream, begin_all_to_all(stream, std::move(send), std::move(receive), operation, purpose));
   }
-  void all_gather(const Execution& queue, ConstSpan mine, std::vector<Span> receive,
+  void all_gather(const Execution& stream, ConstSpan mine, std::vector<Span> receive,
                   Purpose purpose, Operation operation = Operation::all_gather) {
-    wait(queue, begin_all_gather(queue, mine, std::move(receive), purpose, operation));
+    wait(stream, begin_all_gather(stream, mine, std::move(receive), purpose, operation));
   }
 
  protected:
   Communicator(const grid::Group& group, Traffic& traffic) : group_(group), traffic_(traffic) {}
 
   /// `channel` says what is exchanged. Only for groups of two and more.
-  virtual Ticket begin(const Execution& queue, std::vector<ConstSpan> send,
-                       std::vector<Span> receive, const Channel& channel) = 0;
+  virtual Request begin(const Execution& stream, std::vector<ConstSpan> send,
+                        std::vector<Span> receive, const Channel& channel) = 0;
 
   /// begin() of the same to all, with the own place filled.
-  virtual Ticket gather(const Execution& queue, ConstSpan mine, std::vector<Span> receive,
-                        const Channel& channel);
+  virtual Request gather(const Execution& stream, ConstSpan mine, std::vector<Span> receive,
+                         const Channel& channel);
 
   /// That of a backend without sums throws.
-  virtual Ticket library_sum(const Execution& queue, ConstSpan all, Span own,
-                             const Channel& channel);
+  virtual Request library_sum(const Execution& stream, ConstSpan all, Span own,
+                              const Channel& channel);
 
   const grid::Group& group_;
   Traffic& traffic_;

@@ -16,7 +16,7 @@ namespace {
 
 // Bytes of one message: large enough for full bandwidth, small enough to stay in a shared cache on
 // its way, and far below MPI's limit of 2^31 - 1.
-constexpr Index piece_bytes = Index{1} << 20;
+constexpr Index chunk_bytes = Index{1} << 20;
 constexpr int tag = 1;
 
 // A thread that waits must not take a core from threads that compute: it offers it after every
@@ -41,13 +41,13 @@ void in_turn(const F& calls) {
   calls();
 }
 
-Span piece_of(const Span& span, Index at) {
-  const Index bytes = std::clamp<Index>(span.bytes() - at, 0, piece_bytes);
+Span chunk_of(const Span& span, Index at) {
+  const Index bytes = std::clamp<Index>(span.bytes() - at, 0, chunk_bytes);
   return {static_cast<std::byte*>(span.data) + at, bytes / bytes_of(span.dtype), span.dtype};
 }
 
-ConstSpan piece_of(const ConstSpan& span, Index at) {
-  const Index bytes = std::clamp<Index>(span.bytes() - at, 0, piece_bytes);
+ConstSpan chunk_of(const ConstSpan& span, Index at) {
+  const Index bytes = std::clamp<Index>(span.bytes() - at, 0, chunk_bytes);
   return {static_cast<const std::byte*>(span.data) + at, bytes / bytes_of(span.dtype), span.dtype};
 }
 
@@ -57,7 +57,7 @@ MpiCommunicator::MpiCommunicator(Overlap overlap, const grid::Group& group, Traf
                                  Reach reach)
     : Communicator(group, traffic), takes_turns_(overlap != Overlap::no && group.size() > 1) {
   if (group.size() == 1) return;
-  if (reach == Reach::host) staging_.emplace(piece_bytes);
+  if (reach == Reach::host) staging_.emplace(chunk_bytes);
   if (overlap == Overlap::yes) worker_.emplace();
 }
 
@@ -66,9 +66,9 @@ MpiCommunicator::~MpiCommunicator() {
   abandoned_ = true;
 }
 
-Ticket MpiCommunicator::begin(const Execution& queue, std::vector<ConstSpan> send,
-                              std::vector<Span> receive, const Channel& channel) {
-  queue.fence("kzero::comm::operands_ready");
+Request MpiCommunicator::begin(const Execution& stream, std::vector<ConstSpan> send,
+                               std::vector<Span> receive, const Channel& channel) {
+  stream.fence("kzero::comm::operands_ready");
   if (!worker_) {
     exchange(send, receive, channel);
     return 0;
@@ -78,8 +78,8 @@ Ticket MpiCommunicator::begin(const Execution& queue, std::vector<ConstSpan> sen
   });
 }
 
-void MpiCommunicator::wait(const Execution&, Ticket ticket) {
-  if (worker_) worker_->wait(ticket);
+void MpiCommunicator::wait(const Execution&, Request request) {
+  if (worker_) worker_->wait(request);
 }
 
 void MpiCommunicator::exchange(const std::vector<ConstSpan>& send, const std::vector<Span>& receive,
@@ -90,12 +90,12 @@ void MpiCommunicator::exchange(const std::vector<ConstSpan>& send, const std::ve
     const int to = (me + step) % ranks, from = (me - step + ranks) % ranks;
     const Index bytes = std::max(send[to].bytes(), receive[from].bytes());
     const Waiting waiting({what, channel.group, group_.launch_rank(from)});
-    for (Index at = 0; at < bytes; at += piece_bytes)
-      swap_piece(piece_of(send[to], at), to, piece_of(receive[from], at), from);
+    for (Index at = 0; at < bytes; at += chunk_bytes)
+      swap_chunk(chunk_of(send[to], at), to, chunk_of(receive[from], at), from);
   }
 }
 
-void MpiCommunicator::swap_piece(ConstSpan send, int to, Span receive, int from) {
+void MpiCommunicator::swap_chunk(ConstSpan send, int to, Span receive, int from) {
   if (!staging_) return swap_reachable(send, to, receive, from);
   swap_reachable(staging_->bring(send), to, staging_->room(receive), from);
   staging_->take(receive);

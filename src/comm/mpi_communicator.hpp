@@ -1,4 +1,4 @@
-// Collectives as pairwise exchanges over MPI, in pieces: any message size, no library temporaries,
+// Collectives as pairwise exchanges over MPI, in chunks: any message size, no library temporaries,
 // and an order that does not depend on the MPI library's choice of algorithm. Device data that MPI
 // cannot reach passes through pinned host memory.
 #pragma once
@@ -19,14 +19,14 @@ class MpiCommunicator : public Communicator {
                   Reach reach = mpi_reach());
   ~MpiCommunicator() override;
 
-  void wait(const Execution& queue, Ticket ticket) override;
+  void wait(const Execution& stream, Request request) override;
 
  private:
-  Ticket begin(const Execution& queue, std::vector<ConstSpan> send, std::vector<Span> receive,
-               const Channel& channel) override;
+  Request begin(const Execution& stream, std::vector<ConstSpan> send, std::vector<Span> receive,
+                const Channel& channel) override;
   void exchange(const std::vector<ConstSpan>& send, const std::vector<Span>& receive,
                 const Channel& channel);
-  void swap_piece(ConstSpan send, int to, Span receive, int from);
+  void swap_chunk(ConstSpan send, int to, Span receive, int from);
   void swap_reachable(ConstSpan send, int to, Span receive, int from);
 
   const bool takes_turns_;

@@ -113,10 +113,10 @@ bool NcclCommunicator::has_arrived(const Flight& flight) noexcept {
 }
 
 template <class F>
-Ticket NcclCommunicator::fly(const Execution& queue, const Channel& channel, const F& enqueue) {
-  const Ticket number = lane_of(channel.operation);
+Request NcclCommunicator::fly(const Execution& stream, const Channel& channel, const F& enqueue) {
+  const Request number = lane_of(channel.operation);
   Lane& lane = lanes_[number];
-  lane.ready.order(queue, lane.queue);
+  lane.ready.order(stream, lane.stream);
   enqueue(lane);
   const std::lock_guard lock(mutex_);
   Flight flight{++begun_ * lanes + number, {}, nullptr};
@@ -124,24 +124,24 @@ Ticket NcclCommunicator::fly(const Execution& queue, const Channel& channel, con
     flight.arrived = std::move(spare_events_.back());
     spare_events_.pop_back();
   }
-  flight.arrived.mark(lane.queue);
+  flight.arrived.record(lane.stream);
   flight.noted = std::make_unique<Waiting>(Wait{describe(channel), channel.group});
   lane.flights.push_back(std::move(flight));
-  return lane.flights.back().ticket;
+  return lane.flights.back().request;
 }
 
-void NcclCommunicator::wait(const Execution& queue, Ticket ticket) {
-  if (ticket == 0) return;
+void NcclCommunicator::wait(const Execution& stream, Request request) {
+  if (request == 0) return;
   const std::lock_guard lock(mutex_);
-  const auto& flights = lanes_[ticket % lanes].flights;
-  const auto flight = std::ranges::find(flights, ticket, &Flight::ticket);
-  if (flight != flights.end()) flight->arrived.hold(queue);  // else it has arrived
+  const auto& flights = lanes_[request % lanes].flights;
+  const auto flight = std::ranges::find(flights, request, &Flight::request);
+  if (flight != flights.end()) flight->arrived.wait(stream);  // else it has arrived
 }
 
-Ticket NcclCommunicator::begin(const Execution& queue, std::vector<ConstSpan> send,
-                               std::vector<Span> receive, const Channel& channel) {
-  return fly(queue, channel, [&](const Lane& lane) {
-    const auto stream = runtime::stream_of(lane.queue);
+Request NcclCommunicator::begin(const Execution& stream, std::vector<ConstSpan> send,
+                                std::vector<Span> receive, const Channel& channel) {
+  return fly(stream, channel, [&](const Lane& lane) {
+    const auto lane_stream = runtime::stream_of(lane.stream);
     check(ncclGroupStart(), "ncclGroupStart", group_.name());
     for (int step = 1; step < size(); ++step) {
       const int to = (rank() + step) % size(), from = (rank() - step + size()) % size();
@@ -149,12 +149,12 @@ Ticket NcclCommunicator::begin(const Execution& queue, std::vector<ConstSpan> se
       const auto& [in, received, in_type] = receive[from];
       if (sent > 0) {
         check(ncclSend(out, static_cast<std::size_t>(sent), type_of(out_type), to, lane.handle,
-                       stream),
+                       lane_stream),
               "ncclSend", group_.name());
       }
       if (received > 0) {
         check(ncclRecv(in, static_cast<std::size_t>(received), type_of(in_type), from, lane.handle,
-                       stream),
+                       lane_stream),
               "ncclRecv", group_.name());
       }
     }
@@ -163,23 +163,24 @@ Ticket NcclCommunicator::begin(const Execution& queue, std::vector<ConstSpan> se
 }
 
 // A ring or tree passes a node's boundary less often than pairs do, and moves the same bits.
-Ticket NcclCommunicator::gather(const Execution& queue, ConstSpan mine, std::vector<Span> receive,
-                                const Channel& channel) {
-  if (!is_one_array(receive)) return Communicator::gather(queue, mine, std::move(receive), channel);
-  return fly(queue, channel, [&](const Lane& lane) {
+Request NcclCommunicator::gather(const Execution& stream, ConstSpan mine, std::vector<Span> receive,
+                                 const Channel& channel) {
+  if (!is_one_array(receive))
+    return Communicator::gather(stream, mine, std::move(receive), channel);
+  return fly(stream, channel, [&](const Lane& lane) {
     check(ncclAllGather(mine.data, receive[0].data, static_cast<std::size_t>(mine.elements),
-                        type_of(mine.dtype), lane.handle, runtime::stream_of(lane.queue)),
+                        type_of(mine.dtype), lane.handle, runtime::stream_of(lane.stream)),
           "ncclAllGather", group_.name());
   });
 }
 
-Ticket NcclCommunicator::library_sum(const Execution& queue, ConstSpan all, Span own,
-                                     const Channel& channel) {
-  return fly(queue, channel, [&](const Lane& lane) {
-    check(
-        ncclReduceScatter(all.data, own.data, static_cast<std::size_t>(own.elements),
-                          type_of(own.dtype), ncclSum, lane.handle, runtime::stream_of(lane.queue)),
-        "ncclReduceScatter", group_.name());
+Request NcclCommunicator::library_sum(const Execution& stream, ConstSpan all, Span own,
+                                      const Channel& channel) {
+  return fly(stream, channel, [&](const Lane& lane) {
+    check(ncclReduceScatter(all.data, own.data, static_cast<std::size_t>(own.elements),
+                            type_of(own.dtype), ncclSum, lane.handle,
+                            runtime::stream_of(lane.stream)),
+          "ncclReduceScatter", group_.name());
   });
 }
 

@@ -29,22 +29,22 @@ Reach mpi_reach() {
   return reaches ? Reach::device : Reach::host;
 }
 
-Staging::Staging(Index piece_bytes)
-    : queue_(runtime::make_queue()),
-      out_("kzero::comm::host_piece_out", static_cast<std::size_t>(piece_bytes)),
-      in_("kzero::comm::host_piece_in", static_cast<std::size_t>(piece_bytes)) {}
+Staging::Staging(Index chunk_bytes)
+    : stream_(runtime::make_stream()),
+      out_("kzero::comm::host_chunk_out", static_cast<std::size_t>(chunk_bytes)),
+      in_("kzero::comm::host_chunk_in", static_cast<std::size_t>(chunk_bytes)) {}
 
-ConstSpan Staging::bring(const ConstSpan& piece) {
-  Kokkos::deep_copy(queue_, Kokkos::subview(out_, first(piece.bytes())), bytes_of(piece));
-  queue_.fence("kzero::comm::piece_on_host");
-  return {out_.data(), piece.elements, piece.dtype};
+ConstSpan Staging::bring(const ConstSpan& chunk) {
+  Kokkos::deep_copy(stream_, Kokkos::subview(out_, first(chunk.bytes())), bytes_of(chunk));
+  stream_.fence("kzero::comm::chunk_on_host");
+  return {out_.data(), chunk.elements, chunk.dtype};
 }
 
-Span Staging::room(const Span& piece) const { return {in_.data(), piece.elements, piece.dtype}; }
+Span Staging::room(const Span& chunk) const { return {in_.data(), chunk.elements, chunk.dtype}; }
 
-void Staging::take(const Span& piece) {
-  Kokkos::deep_copy(queue_, bytes_of(piece), Kokkos::subview(in_, first(piece.bytes())));
-  queue_.fence("kzero::comm::piece_on_device");
+void Staging::take(const Span& chunk) {
+  Kokkos::deep_copy(stream_, bytes_of(chunk), Kokkos::subview(in_, first(chunk.bytes())));
+  stream_.fence("kzero::comm::chunk_on_device");
 }
 
 }  // namespace kzero::comm

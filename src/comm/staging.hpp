@@ -12,23 +12,23 @@ enum class Reach { host, device };
 /// is in reach.
 Reach mpi_reach();
 
-/// Room for a piece to send and one to receive, on a queue of its own. What it holds, two pieces a
+/// Room for a chunk to send and one to receive, on a stream of its own. What it holds, two chunks a
 /// communicator, is in no category of the ledger.
 class Staging {
  public:
-  explicit Staging(Index piece_bytes);
+  explicit Staging(Index chunk_bytes);
 
-  /// A copy in host memory of a piece, until the next call.
-  ConstSpan bring(const ConstSpan& piece);
-  /// Where to receive what belongs into `piece`.
-  Span room(const Span& piece) const;
-  /// Copies what lies there into `piece`.
-  void take(const Span& piece);
+  /// A copy in host memory of a chunk, until the next call.
+  ConstSpan bring(const ConstSpan& chunk);
+  /// Where to receive what belongs into `chunk`.
+  Span room(const Span& chunk) const;
+  /// Copies what lies there into `chunk`.
+  void take(const Span& chunk);
 
  private:
   using HostBytes = Kokkos::View<std::byte*, runtime::HostMemory>;
 
-  Execution queue_;
+  Execution stream_;
   HostBytes out_, in_;
 };
 

@@ -22,8 +22,8 @@ namespace kzero::convert {
 namespace {
 
 using checkpoint::Parameter;
-using checkpoint::Piece;
 using checkpoint::Range;
+using checkpoint::StateShard;
 
 constexpr std::string_view prefix = name_prefix;
 constexpr const char* embedding = "wte.weight";
@@ -62,7 +62,7 @@ std::string misfit(const Parameter& parameter, const Tensor* tensor) {
 std::unique_ptr<checkpoint::FolderLock> take_empty(const grid::Group& group,
                                                    const std::filesystem::path& folder) {
   std::unique_ptr<checkpoint::FolderLock> lock;
-  grid::together(group, [&] {
+  grid::collectively(group, [&] {
     if (!group.is_root()) return;
     checkpoint::require_folder_of_checkpoints(folder);
     lock = std::make_unique<checkpoint::FolderLock>(folder, [](const std::string& text) {
@@ -179,9 +179,9 @@ std::string import_gpt2(const grid::Group& group, const std::filesystem::path& p
   manifest.parameters = checkpoint::parameters_of(table);
   std::vector<std::vector<float>> memory;
   std::vector<float> zeros;
-  std::vector<Piece> pieces;
+  std::vector<StateShard> shards;
   std::string note;
-  grid::together(group, [&] {
+  grid::collectively(group, [&] {
     const Gpt2Weights weights(path, manifest.model, table);
     note = weights.note();
     for (std::size_t p = group.rank(); p < manifest.parameters.size(); p += group.size()) {
@@ -190,14 +190,14 @@ std::string import_gpt2(const grid::Group& group, const std::filesystem::path& p
       auto& values = memory.emplace_back(all.count);
       weights.load_range(parameter.name, all, values);
       zeros.resize(std::max(zeros.size(), values.size()));
-      pieces.push_back({parameter.name, {all}, values, {}, {}});
+      shards.push_back({parameter.name, {all}, values, {}, {}});
     }
   });
-  for (Piece& piece : pieces) {
-    piece.first_moment = piece.second_moment = std::span(zeros).first(piece.master.size());
+  for (StateShard& shard : shards) {
+    shard.first_moment = shard.second_moment = std::span(zeros).first(shard.master.size());
   }
   const auto lock = take_empty(group, folder);
-  checkpoint::write(group, folder, manifest, pieces, 0);
+  checkpoint::write(group, folder, manifest, shards, 0);
   return note;
 }
 

@@ -19,8 +19,8 @@ namespace {
 
 namespace fs = std::filesystem;
 using checkpoint::Parameter;
-using checkpoint::Piece;
 using checkpoint::Range;
+using checkpoint::StateShard;
 
 constexpr Index write_elements = Index{1} << 20;
 
@@ -100,8 +100,8 @@ void append_weights(const checkpoint::Found& found, SafetensorsWriter& writer) {
     for (Index at = 0; at < parameter.elements(); at += write_elements) {
       const Range range{at, std::min(write_elements, parameter.elements() - at)};
       chunk.resize(range.count);
-      const Piece piece{parameter.name, {range}, chunk, {}, {}};
-      checkpoint::read(found, std::span(&piece, 1));
+      const StateShard shard{parameter.name, {range}, chunk, {}, {}};
+      checkpoint::read(found, std::span(&shard, 1));
       require_finite(found.path.string(), parameter, range, chunk);
       writer.append(chunk);
     }

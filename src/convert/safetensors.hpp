@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "checkpoint/files.hpp"
-#include "checkpoint/piece.hpp"
+#include "checkpoint/state_shard.hpp"
 
 namespace kzero::convert {
 

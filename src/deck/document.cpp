@@ -31,13 +31,13 @@ class Locator {
                     source_.text.size());
   }
 
-  Place place(std::size_t offset) const {
+  SourceLocation place(std::size_t offset) const {
     const auto next = std::ranges::upper_bound(lines_, offset);
     const auto start = static_cast<std::ptrdiff_t>(*std::prev(next));
     const auto characters = std::count_if(
         source_.text.begin() + start, source_.text.begin() + static_cast<std::ptrdiff_t>(offset),
         [](char c) { return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U; });
-    Place place{Place::Source::deck, next - lines_.begin(), characters + 1, ""};
+    SourceLocation place{SourceLocation::Source::deck, next - lines_.begin(), characters + 1, ""};
     place.text = fmt::format("{}:{}:{}", source_.name, place.line, place.column);
     return place;
   }
@@ -62,7 +62,7 @@ class Locator {
     return line.substr(std::min(line.find_first_not_of(" \t"), line.size()));
   }
 
-  std::string_view piece(std::size_t offset, std::size_t length) const {
+  std::string_view excerpt(std::size_t offset, std::size_t length) const {
     return std::string_view(source_.text).substr(offset, length);
   }
 
@@ -102,10 +102,10 @@ Entry entry_of(const std::string& name, const Toml& toml, const Locator& locator
   const toml::source_location location = toml.location();
   const std::size_t value = locator.offset(location);
   Entry entry{.name = name,
-              .key_place = locator.place(locator.key_start(value)),
-              .value_place = locator.place(value),
+              .key_location = locator.place(locator.key_start(value)),
+              .value_location = locator.place(value),
               .value = value_of(toml),
-              .shown = printable(locator.piece(value, location.region()))};
+              .shown = printable(locator.excerpt(value, location.region()))};
   if (toml.is_table()) entry.shown = "a table";
   if (is_list_of_tables(toml)) entry.shown = "a list of tables";
   return entry;

@@ -19,8 +19,8 @@ struct Source {
 /// One `name = value` as it was found.
 struct Entry {
   std::string name;
-  Place key_place;
-  Place value_place;
+  SourceLocation key_location;
+  SourceLocation value_location;
   Value value;
   std::string shown;  // the value as written, on one line
 };
@@ -28,7 +28,7 @@ struct Entry {
 /// One table of the deck. The entries outside any table are in a section without a name.
 struct Section {
   std::string name;
-  Place place;
+  SourceLocation place;
   std::vector<Entry> entries;
 };
 

@@ -11,7 +11,7 @@
 namespace kzero::deck {
 
 /// Where something was set, in the order in which problems are listed.
-struct Place {
+struct SourceLocation {
   enum class Source { deck, command_line, defaults };
 
   Source source = Source::defaults;
@@ -21,7 +21,7 @@ struct Place {
 };
 
 struct Problem {
-  Place place;
+  SourceLocation place;
   std::string text;
 };
 

@@ -43,8 +43,8 @@ class Reader {
   }
 
   void read_override(const std::string& argument, Index number) {
-    const Place place{Place::Source::command_line, number, 0,
-                      fmt::format("command line: '{}'", printable(argument))};
+    const SourceLocation place{SourceLocation::Source::command_line, number, 0,
+                               fmt::format("command line: '{}'", printable(argument))};
     if (const auto refusal = find_refusal(argument)) {
       problems_.push_back({place, refusal->reason});
       return;
@@ -92,8 +92,8 @@ class Reader {
   void read_outside_tables(const Entry& entry) {
     const auto names = tables();
     if (std::ranges::find(names, entry.name) != names.end()) {
-      problems_.push_back({entry.key_place, fmt::format("'{}' must be a table, [{}], found {}",
-                                                        entry.name, entry.name, entry.shown)});
+      problems_.push_back({entry.key_location, fmt::format("'{}' must be a table, [{}], found {}",
+                                                           entry.name, entry.name, entry.shown)});
       return;
     }
     read_entry(entry);
@@ -102,21 +102,21 @@ class Reader {
   void read_entry(const Entry& entry) {
     const Key* key = find_key(entry.name);
     if (key == nullptr) {
-      problems_.push_back(
-          {entry.key_place, fmt::format("key '{}' is not known (value {}){}", printable(entry.name),
-                                        entry.shown, suggestion(nearest_path(entry.name)))});
+      problems_.push_back({entry.key_location,
+                           fmt::format("key '{}' is not known (value {}){}", printable(entry.name),
+                                       entry.shown, suggestion(nearest_path(entry.name)))});
       return;
     }
     const Value value = converted(*key, entry.value);
     if (is_allowed(*key, value)) {
       key->set(config_, value);
-      places_[key->path] = entry.key_place;
+      places_[key->path] = entry.key_location;
       return;
     }
     bad_.insert(key->path);
     problems_.push_back(
-        {entry.value_place, fmt::format("key '{}' must be {}, found {}{}", key->path, allowed(*key),
-                                        entry.shown, advice(*key, entry.value))});
+        {entry.value_location, fmt::format("key '{}' must be {}, found {}{}", key->path,
+                                           allowed(*key), entry.shown, advice(*key, entry.value))});
   }
 
   static std::string advice(const Key& key, const Value& value) {
@@ -148,7 +148,7 @@ class Reader {
       }
     } else if (is_quoted || is_list) {
       bad_.insert(key.path);
-      problems_.push_back({entry.key_place, "the value is not valid TOML"});
+      problems_.push_back({entry.key_location, "the value is not valid TOML"});
       return false;
     }
     return true;
@@ -166,15 +166,15 @@ class Reader {
 
   /// The first of the rule's keys that the command line set, since the deck alone may be sound;
   /// else the first that the deck set, or the deck as a whole if all are defaults.
-  Place place_of(const Violation& violation, const Source& deck) const {
-    const Place* first = nullptr;
+  SourceLocation place_of(const Violation& violation, const Source& deck) const {
+    const SourceLocation* first = nullptr;
     for (const std::string& path : violation.keys) {
       const auto found = places_.find(path);
       if (found == places_.end()) continue;
-      if (found->second.source == Place::Source::command_line) return found->second;
+      if (found->second.source == SourceLocation::Source::command_line) return found->second;
       if (first == nullptr) first = &found->second;
     }
-    return first != nullptr ? *first : Place{.text = deck.name};
+    return first != nullptr ? *first : SourceLocation{.text = deck.name};
   }
 
   /// A reader who never wrote the key that a rule names must learn where its value comes from.
@@ -186,8 +186,8 @@ class Reader {
   }
 
   Config config_;
-  std::map<std::string, Place> places_;  // of the keys that were set
-  std::set<std::string> bad_;            // keys whose value was refused
+  std::map<std::string, SourceLocation> places_;  // of the keys that were set
+  std::set<std::string> bad_;                     // keys whose value was refused
   std::set<std::string> overridden_;
   std::vector<Problem> problems_;
   bool is_readable_ = true;  // the rules judge values, not the lack of them

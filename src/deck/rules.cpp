@@ -241,7 +241,7 @@ std::vector<Violation> apply_rules(Config& config, const Target& target) {
 }
 
 void resolve(Config& config, const Target& target) {
-  Place place;
+  SourceLocation place;
   place.text = "configuration";
   std::vector<Problem> problems;
   for (const Key& key : keys()) {

@@ -13,7 +13,7 @@ namespace kzero::grid {
 /// Runs f() on this rank. If it throws on any rank, every rank throws the lowest such rank's Error.
 /// Collective over `group`; f itself must not be.
 template <class F>
-void together(const Group& group, F&& f) {
+void collectively(const Group& group, F&& f) {
   std::string problem;
   ExitCode code = ExitCode::other;
   try {

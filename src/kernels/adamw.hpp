@@ -10,7 +10,8 @@ namespace kzero::kernels {
 struct AdamWStep {
   float lr = 0;
   float beta1 = 0, beta2 = 0;
-  float rest1 = 1, rest2 = 1;  // 1 - beta, subtracted in fp64: in fp32 0.999 leaves 5e-5 of error
+  float one_minus_beta1 = 1,
+        one_minus_beta2 = 1;  // 1 - beta, subtracted in fp64: in fp32 0.999 leaves 5e-5 of error
   float eps = 0;
   float decay = 0;           // 0 where the parameter does not decay
   float correction1 = 1;     // 1 - beta1^t
@@ -38,8 +39,8 @@ namespace detail {
 KOKKOS_INLINE_FUNCTION void update_element(const AdamWStep& s, float gradient, float& w, float& m,
                                            float& v) {
   const float g = gradient * s.gradient_scale;
-  m = s.beta1 * m + s.rest1 * g;
-  v = s.beta2 * v + s.rest2 * g * g;
+  m = s.beta1 * m + s.one_minus_beta1 * g;
+  v = s.beta2 * v + s.one_minus_beta2 * g * g;
   const float step = s.lr * (m / s.correction1) / (Kokkos::sqrt(v / s.correction2) + s.eps);
   w = w * (1.0F - s.lr * s.decay) - step;
 }

@@ -5,15 +5,15 @@
 
 namespace kzero::kernels {
 
-Index tiled_attention_scratch_bytes(const AttentionShape& shape) {
+Index device::attention_scratch_bytes(const AttentionShape& shape) {
   return shape.batch * shape.heads * shape.sequence * static_cast<Index>(sizeof(float));
 }
 
 Index attention_scratch_bytes(const AttentionShape& shape, [[maybe_unused]] Index threads) {
   if constexpr (tensor::on_host) {
-    return attention_tiles_scratch_bytes(shape, threads);
+    return host::attention_scratch_bytes(shape, threads);
   } else {
-    return tiled_attention_scratch_bytes(shape);
+    return device::attention_scratch_bytes(shape);
   }
 }
 
@@ -21,9 +21,9 @@ template <class T>
 void attention_forward(const Execution& exec, const AttentionShape& shape, Matrix<const T> qkv,
                        Matrix<T> out, Matrix<float> log_sum, Vector<float> scratch) {
   if constexpr (tensor::on_host) {
-    attention_forward_tiles<T>(exec, shape, qkv, out, log_sum, scratch);
+    host::attention_forward<T>(exec, shape, qkv, out, log_sum, scratch);
   } else {
-    tiled_attention_forward<DeviceArithmetic, T>(exec, shape, qkv, out, log_sum);
+    device::attention_forward<DeviceArithmetic, T>(exec, shape, qkv, out, log_sum);
   }
 }
 
@@ -32,10 +32,10 @@ void attention_backward(const Execution& exec, const AttentionShape& shape, Matr
                         Matrix<const T> out, Matrix<const float> log_sum, Matrix<const T> dout,
                         Matrix<T> dqkv, Vector<float> scratch) {
   if constexpr (tensor::on_host) {
-    attention_backward_tiles<T>(exec, shape, qkv, out, log_sum, dout, dqkv, scratch);
+    host::attention_backward<T>(exec, shape, qkv, out, log_sum, dout, dqkv, scratch);
   } else {
-    tiled_attention_backward<DeviceArithmetic, T>(exec, shape, qkv, out, log_sum, dout, dqkv,
-                                                  scratch);
+    device::attention_backward<DeviceArithmetic, T>(exec, shape, qkv, out, log_sum, dout, dqkv,
+                                                    scratch);
   }
 }
 

@@ -1,4 +1,4 @@
-#include "kernels/attention_tiles.hpp"
+#include "kernels/attention_device_tiles.hpp"
 #include "kernels/tile_product_cuda.hpp"
 
 namespace kzero::kernels {

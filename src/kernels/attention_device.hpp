@@ -1,6 +1,6 @@
-// The device's attention (attention_tiles.hpp), with what CMake chooses as the arithmetic of its
-// products: attention_cuda.cpp on GPUs of NVIDIA, attention_device.cpp elsewhere, hosts included,
-// where tests run it.
+// The device's attention (attention_device_tiles.hpp), with what CMake chooses as the arithmetic of
+// its products: attention_cuda.cpp on GPUs of NVIDIA, attention_device.cpp elsewhere, hosts
+// included, where tests run it.
 #pragma once
 
 #include "kernels/attention.hpp"
@@ -9,14 +9,18 @@ namespace kzero::kernels {
 
 struct DeviceArithmetic;
 
-Index tiled_attention_scratch_bytes(const AttentionShape& shape);
+namespace device {
+
+Index attention_scratch_bytes(const AttentionShape& shape);
 
 template <class Arithmetic, class T>
-void tiled_attention_forward(const Execution& exec, const AttentionShape& shape,
-                             Matrix<const T> qkv, Matrix<T> out, Matrix<float> log_sum);
+void attention_forward(const Execution& exec, const AttentionShape& shape, Matrix<const T> qkv,
+                       Matrix<T> out, Matrix<float> log_sum);
 template <class Arithmetic, class T>
-void tiled_attention_backward(const Execution& exec, const AttentionShape& shape,
-                              Matrix<const T> qkv, Matrix<const T> out, Matrix<const float> log_sum,
-                              Matrix<const T> dout, Matrix<T> dqkv, Vector<float> scratch);
+void attention_backward(const Execution& exec, const AttentionShape& shape, Matrix<const T> qkv,
+                        Matrix<const T> out, Matrix<const float> log_sum, Matrix<const T> dout,
+                        Matrix<T> dqkv, Vector<float> scratch);
+
+}  // namespace device
 
 }  // namespace kzero::kernels

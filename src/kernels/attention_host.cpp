@@ -155,12 +155,12 @@ void for_each_head(const Execution& exec, const AttentionShape& s, const char* l
 
 }  // namespace
 
-Index attention_tiles_scratch_bytes(const AttentionShape& shape, Index threads) {
+Index host::attention_scratch_bytes(const AttentionShape& shape, Index threads) {
   return threads * HeadScratch::elements(shape) * static_cast<Index>(sizeof(float));
 }
 
 template <class T>
-void attention_forward_tiles(const Execution& exec, const AttentionShape& s, Matrix<const T> qkv,
+void host::attention_forward(const Execution& exec, const AttentionShape& s, Matrix<const T> qkv,
                              Matrix<T> out, Matrix<float> log_sum, Vector<float> scratch) {
   const Index d = s.head_width(), width = s.width;
   for_each_head(exec, s, "kzero::kernels::attention_forward", scratch,
@@ -173,7 +173,7 @@ void attention_forward_tiles(const Execution& exec, const AttentionShape& s, Mat
 }
 
 template <class T>
-void attention_backward_tiles(const Execution& exec, const AttentionShape& s, Matrix<const T> qkv,
+void host::attention_backward(const Execution& exec, const AttentionShape& s, Matrix<const T> qkv,
                               Matrix<const T> out, Matrix<const float> log_sum,
                               Matrix<const T> dout, Matrix<T> dqkv, Vector<float> scratch) {
   const Index d = s.head_width(), width = s.width;
@@ -192,10 +192,10 @@ void attention_backward_tiles(const Execution& exec, const AttentionShape& s, Ma
 }
 
 #define KZERO_INSTANTIATE(T)                                                                       \
-  template void attention_forward_tiles<T>(const Execution&, const AttentionShape&,                \
+  template void host::attention_forward<T>(const Execution&, const AttentionShape&,                \
                                            Matrix<const T>, Matrix<T>, Matrix<float>,              \
                                            Vector<float>);                                         \
-  template void attention_backward_tiles<T>(const Execution&, const AttentionShape&,               \
+  template void host::attention_backward<T>(const Execution&, const AttentionShape&,               \
                                             Matrix<const T>, Matrix<const T>, Matrix<const float>, \
                                             Matrix<const T>, Matrix<T>, Vector<float>);
 KZERO_INSTANTIATE(float)

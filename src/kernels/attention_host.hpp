@@ -4,17 +4,16 @@
 
 #include "kernels/attention.hpp"
 
-namespace kzero::kernels {
+namespace kzero::kernels::host {
 
-Index attention_tiles_scratch_bytes(const AttentionShape& shape, Index threads);
+Index attention_scratch_bytes(const AttentionShape& shape, Index threads);
 
 template <class T>
-void attention_forward_tiles(const Execution& exec, const AttentionShape& shape,
-                             Matrix<const T> qkv, Matrix<T> out, Matrix<float> log_sum,
-                             Vector<float> scratch);
+void attention_forward(const Execution& exec, const AttentionShape& shape, Matrix<const T> qkv,
+                       Matrix<T> out, Matrix<float> log_sum, Vector<float> scratch);
 template <class T>
-void attention_backward_tiles(const Execution& exec, const AttentionShape& shape,
-                              Matrix<const T> qkv, Matrix<const T> out, Matrix<const float> log_sum,
-                              Matrix<const T> dout, Matrix<T> dqkv, Vector<float> scratch);
+void attention_backward(const Execution& exec, const AttentionShape& shape, Matrix<const T> qkv,
+                        Matrix<const T> out, Matrix<const float> log_sum, Matrix<const T> dout,
+                        Matrix<T> dqkv, Vector<float> scratch);
 
-}  // namespace kzero::kernels
+}  // namespace kzero::kernels::host

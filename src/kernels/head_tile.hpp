@@ -13,7 +13,7 @@ inline constexpr int scratch_alignment = 32;  // what tensor cores ask of a tile
 /// banks.
 constexpr int stride_of(int columns, int element) { return columns + 16 / element; }
 
-/// Hands out a team's scratch piece by piece.
+/// Hands out a team's scratch chunk by chunk.
 class Scratch {
  public:
   KOKKOS_INLINE_FUNCTION Scratch(const Team& team, int bytes)
@@ -22,9 +22,9 @@ class Scratch {
 
   template <class T>
   KOKKOS_INLINE_FUNCTION T* take(int count) {
-    T* piece = reinterpret_cast<T*>(next_);
+    T* chunk = reinterpret_cast<T*>(next_);
     next_ += count * static_cast<int>(sizeof(T));
-    return piece;
+    return chunk;
   }
 
   template <class T, int rows, int columns>

@@ -59,15 +59,14 @@ double sum_of_squares(const Execution& exec, Vector<const T> x, Vector<float> pa
 namespace {
 
 template <class T>
-KOKKOS_INLINE_FUNCTION const T* values_of(const RankValues<T>& v, int rank) {
+KOKKOS_INLINE_FUNCTION const T* values_of(const PerRank<T>& v, int rank) {
   return rank == v.rank ? v.own : v.others + rank * v.stride;
 }
 
 /// ordered_sum of elements [begin, begin + count): rank by rank over a few elements that stay in
 /// the first cache, which compilers turn into vector instructions.
 template <class T, class Out>
-void host_ordered_sum(const RankValues<T>& v, const float* base, Index begin, Index count,
-                      Out* out) {
+void host_ordered_sum(const PerRank<T>& v, const float* base, Index begin, Index count, Out* out) {
   float total[column_block] = {};
   for (int r = 0; r < v.ranks; ++r) {
     const T* from = values_of(v, r) + begin;
@@ -79,7 +78,7 @@ void host_ordered_sum(const RankValues<T>& v, const float* base, Index begin, In
 }
 
 template <class T, class Out>
-KOKKOS_INLINE_FUNCTION void device_ordered_sum(const Team& team, const RankValues<T>& v,
+KOKKOS_INLINE_FUNCTION void device_ordered_sum(const Team& team, const PerRank<T>& v,
                                                const float* base, Index begin, Index count,
                                                Out* out) {
   Kokkos::parallel_for(Kokkos::TeamVectorRange(team, count), [=](Index column) {
@@ -91,7 +90,7 @@ KOKKOS_INLINE_FUNCTION void device_ordered_sum(const Team& team, const RankValue
 }
 
 template <class T, class Out>
-KOKKOS_INLINE_FUNCTION void team_ordered_sum(const Team& team, const RankValues<T>& v,
+KOKKOS_INLINE_FUNCTION void team_ordered_sum(const Team& team, const PerRank<T>& v,
                                              const float* base, Index begin, Index count,
                                              Out* out) {
   if constexpr (tensor::on_host) {
@@ -104,10 +103,10 @@ KOKKOS_INLINE_FUNCTION void team_ordered_sum(const Team& team, const RankValues<
 }  // namespace
 
 template <class T, class Out>
-void ordered_sum(const Execution& exec, const RankValues<T>& values, const float* base,
+void ordered_sum(const Execution& exec, const PerRank<T>& values, const float* base,
                  Vector<Out> out) {
   const Index count = out.extent(0);
-  const RankValues<T> v = values;
+  const PerRank<T> v = values;
   Kokkos::parallel_for(
       "kzero::kernels::ordered_sum",
       Policy(exec, static_cast<int>(ceil_div(count, column_block)), Kokkos::AUTO),
@@ -119,11 +118,11 @@ void ordered_sum(const Execution& exec, const RankValues<T>& values, const float
 }
 
 template <class T>
-void sum_partial_rows(const Execution& exec, const RankValues<T>& values, const T* bias,
+void sum_partial_rows(const Execution& exec, const PerRank<T>& values, const T* bias,
                       const T* addend, Matrix<T> out) {
   const Index rows = out.extent(0), width = out.extent(1);
   const Index blocks = ceil_div(width, column_block);
-  const RankValues<T> v = values;
+  const PerRank<T> v = values;
   Kokkos::parallel_for(
       "kzero::kernels::sum_partial_rows",
       Policy(exec, static_cast<int>(rows * blocks), Kokkos::AUTO), KOKKOS_LAMBDA(const Team& team) {
@@ -140,19 +139,18 @@ void sum_partial_rows(const Execution& exec, const RankValues<T>& values, const 
       });
 }
 
-#define KZERO_INSTANTIATE(T)                                                                    \
-  template double sum_of_squares<T>(const Execution&, Vector<const T>, Vector<float>);          \
-  template void ordered_sum<T, T>(const Execution&, const RankValues<T>&, const float*,         \
-                                  Vector<T>);                                                   \
-  template void sum_partial_rows<T>(const Execution&, const RankValues<T>&, const T*, const T*, \
+#define KZERO_INSTANTIATE(T)                                                                     \
+  template double sum_of_squares<T>(const Execution&, Vector<const T>, Vector<float>);           \
+  template void ordered_sum<T, T>(const Execution&, const PerRank<T>&, const float*, Vector<T>); \
+  template void sum_partial_rows<T>(const Execution&, const PerRank<T>&, const T*, const T*,     \
                                     Matrix<T>);
 KZERO_INSTANTIATE(float)
 KZERO_INSTANTIATE(bf16)
 KZERO_INSTANTIATE(fp16)
 #undef KZERO_INSTANTIATE
-template void ordered_sum<bf16, float>(const Execution&, const RankValues<bf16>&, const float*,
+template void ordered_sum<bf16, float>(const Execution&, const PerRank<bf16>&, const float*,
                                        Vector<float>);
-template void ordered_sum<fp16, float>(const Execution&, const RankValues<fp16>&, const float*,
+template void ordered_sum<fp16, float>(const Execution&, const PerRank<fp16>&, const float*,
                                        Vector<float>);
 
 }  // namespace kzero::kernels

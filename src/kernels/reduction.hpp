@@ -20,7 +20,7 @@ double sum_of_squares(const Execution& exec, Vector<const T> x, Vector<float> pa
 
 /// The values of every rank for a range: the own ones apart, rank r's others at others[r * stride].
 template <class T>
-struct RankValues {
+struct PerRank {
   const T* others = nullptr;
   Index stride = 0;
   const T* own = nullptr;
@@ -31,14 +31,14 @@ struct RankValues {
 /// out[i] = round(base[i] + sum over ranks in rank order of their i-th value), sums in fp32;
 /// without base where it is null. out may be the own values or base. Out is T or float.
 template <class T, class Out>
-void ordered_sum(const Execution& exec, const RankValues<T>& values, const float* base,
+void ordered_sum(const Execution& exec, const PerRank<T>& values, const float* base,
                  Vector<Out> out);
 
 /// out(i, j) = round(sum over ranks in rank order of their values + bias[j] + addend(i, j)) in
 /// fp32; bias [D] and addend [n,D] may be null. Values and out are [n,D]; out may be the own values
 /// or the addend.
 template <class T>
-void sum_partial_rows(const Execution& exec, const RankValues<T>& values, const T* bias,
+void sum_partial_rows(const Execution& exec, const PerRank<T>& values, const T* bias,
                       const T* addend, Matrix<T> out);
 
 }  // namespace kzero::kernels

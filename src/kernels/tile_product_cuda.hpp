@@ -132,7 +132,7 @@ class TensorCoreProduct {
 template <int warps, int lanes>
 struct TensorCoreArithmetic {
   template <class T, int rows, int columns>
-  using Product =
+  using GemmProblem =
       std::conditional_t<sizeof(T) == 2, TensorCoreProduct<T, rows, columns, warps, lanes>,
                          PlainProduct<T, rows, columns, warps * lanes>>;
 };

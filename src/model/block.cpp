@@ -34,14 +34,14 @@ Matrix<T> take(memory::Arenas& arenas, Index rows, Index columns) {
 
 template <class T>
 void normalise_input(const Context<T>& c, const BlockParams<const T>& p, Matrix<const T> x,
-                     const BlockSaved<T>& saved) {
+                     const BlockActivations<T>& saved) {
   kernels::layernorm_forward<T>(*c.exec, x, p.ln1_weight, p.ln1_bias, c.shape.layernorm_eps,
                                 saved.ln1, saved.mean1, saved.rstd1);
 }
 
 template <class T>
 void normalise_middle(const Context<T>& c, const BlockParams<const T>& p,
-                      const BlockSaved<T>& saved) {
+                      const BlockActivations<T>& saved) {
   kernels::layernorm_forward<T>(*c.exec, saved.middle, p.ln2_weight, p.ln2_bias,
                                 c.shape.layernorm_eps, saved.ln2, saved.mean2, saved.rstd2);
 }
@@ -49,7 +49,7 @@ void normalise_middle(const Context<T>& c, const BlockParams<const T>& p,
 /// Forward but for its last product, the only one whose result backward does not read.
 template <class T>
 void fill_saved(const Context<T>& c, const BlockParams<const T>& p, Matrix<const T> x,
-                const BlockSaved<T>& saved) {
+                const BlockActivations<T>& saved) {
   normalise_input(c, p, x, saved);
   linear_forward<T>(c, c.all_rows(saved.ln1), p.qkv_weight, p.qkv_bias, saved.qkv);
   kernels::attention_forward<T>(*c.exec, c.attention_shape(), saved.qkv, saved.attention,
@@ -64,7 +64,7 @@ void fill_saved(const Context<T>& c, const BlockParams<const T>& p, Matrix<const
 }  // namespace
 
 template <class T>
-BlockProducts<T>::BlockProducts(memory::Arenas& arenas, const GptShape& s, Index batch) {
+SavedActivations<T>::SavedActivations(memory::Arenas& arenas, const GptShape& s, Index batch) {
   const Index n = batch * s.sequence;
   qkv = take<T>(arenas, n, 3 * s.own.width);
   attention = take<T>(arenas, n, s.own.width);
@@ -74,7 +74,8 @@ BlockProducts<T>::BlockProducts(memory::Arenas& arenas, const GptShape& s, Index
 }
 
 template <class T>
-BlockPasses<T>::BlockPasses(memory::Arenas& arenas, const GptShape& s, Index batch) {
+RecomputableActivations<T>::RecomputableActivations(memory::Arenas& arenas, const GptShape& s,
+                                                    Index batch) {
   const Index all = batch * s.sequence, n = s.stream_rows(all);
   const auto statistic = [&] {
     return Vector<float>(arenas.take<float>(memory::Category::activations, n), n);
@@ -104,7 +105,7 @@ BlockParams<T>::BlockParams(const GptShape& s, T* unit) {
 
 template <class T>
 void block_forward(const Context<T>& c, const BlockParams<const T>& p, Matrix<const T> x,
-                   const BlockSaved<T>& saved, Matrix<T> out) {
+                   const BlockActivations<T>& saved, Matrix<T> out) {
   fill_saved(c, p, x, saved);
   row_parallel_forward<T>(c, saved.activated, p.down_weight, p.down_bias, saved.middle.data(), out);
 }
@@ -112,7 +113,7 @@ void block_forward(const Context<T>& c, const BlockParams<const T>& p, Matrix<co
 // The kernels are forward's own, run whole: nothing else would be sure to round as they do.
 template <class T>
 void block_recompute(const Context<T>& c, deck::RecomputeMode mode, const BlockParams<const T>& p,
-                     Matrix<const T> x, const BlockSaved<T>& saved) {
+                     Matrix<const T> x, const BlockActivations<T>& saved) {
   switch (mode) {
     case deck::RecomputeMode::none:
       return;
@@ -129,23 +130,23 @@ void block_recompute(const Context<T>& c, deck::RecomputeMode mode, const BlockP
 
 template <class T>
 void block_backward(const Context<T>& c, const BlockParams<const T>& p, Matrix<const T> x,
-                    const BlockSaved<T>& saved, kernels::Update update, const BlockParams<T>& g,
-                    Matrix<T> dx) {
-  const Matrix<T> dhidden = c.wide_view(c.shape.own.feed_forward);
+                    const BlockActivations<T>& saved, kernels::Update update,
+                    const BlockParams<T>& g, Matrix<T> dx) {
+  const Matrix<T> dhidden = c.qkv_or_ffn_grad_view(c.shape.own.feed_forward);
   const Matrix<const T> dout = c.all_rows(dx);
   linear_backward_weight<T>(c, saved.activated, dout, update, g.down_weight, g.down_bias);
   linear_backward_gelu<T>(c, dout, p.down_weight, saved.hidden, dhidden);
   linear_backward_weight<T>(c, c.all_rows(saved.ln2), dhidden, update, g.up_weight, g.up_bias);
-  linear_backward_input<T>(c, dhidden, p.up_weight, c.narrow);
+  linear_backward_input<T>(c, dhidden, p.up_weight, c.hidden_grad);
   norm_backward<T>(c, saved.middle, p.ln2_weight, saved.mean2, saved.rstd2, kernels::Update::add,
                    dx, update, g.ln2_weight, g.ln2_bias);
 
   const Index d = c.shape.own.width;
-  const Matrix<T> dqkv = c.wide_view(3 * d);
+  const Matrix<T> dqkv = c.qkv_or_ffn_grad_view(3 * d);
   const Matrix<const T> dmiddle = c.all_rows(dx);
   linear_backward_weight<T>(c, saved.attention, dmiddle, update, g.projection_weight,
                             g.projection_bias);
-  const Matrix<T> dattention(c.narrow.data(), c.rows, d);
+  const Matrix<T> dattention(c.hidden_grad.data(), c.rows, d);
   linear_backward_input<T>(c, dmiddle, p.projection_weight, dattention);
   kernels::attention_backward<T>(*c.exec, c.attention_shape(), saved.qkv, saved.attention,
                                  saved.log_sum, dattention, dqkv, c.attention);
@@ -154,24 +155,24 @@ void block_backward(const Context<T>& c, const BlockParams<const T>& p, Matrix<c
   // is exactly zero. What the sum leaves is rounding noise that AdamW would turn into steps of full
   // size.
   kernels::fill<T>(*c.exec, Vector<T>(g.qkv_bias.data() + d, d), 0);
-  linear_backward_input<T>(c, dqkv, p.qkv_weight, c.narrow);
+  linear_backward_input<T>(c, dqkv, p.qkv_weight, c.hidden_grad);
   norm_backward<T>(c, x, p.ln1_weight, saved.mean1, saved.rstd1, kernels::Update::add, dx, update,
                    g.ln1_weight, g.ln1_bias);
 }
 
 #define KZERO_INSTANTIATE(T)                                                                       \
-  template struct BlockProducts<T>;                                                                \
-  template struct BlockPasses<T>;                                                                  \
+  template struct SavedActivations<T>;                                                             \
+  template struct RecomputableActivations<T>;                                                      \
   template struct BlockParams<T>;                                                                  \
   template struct BlockParams<const T>;                                                            \
   template void block_forward<T>(const Context<T>&, const BlockParams<const T>&, Matrix<const T>,  \
-                                 const BlockSaved<T>&, Matrix<T>);                                 \
+                                 const BlockActivations<T>&, Matrix<T>);                           \
   template void block_recompute<T>(const Context<T>&, deck::RecomputeMode,                         \
                                    const BlockParams<const T>&, Matrix<const T>,                   \
-                                   const BlockSaved<T>&);                                          \
+                                   const BlockActivations<T>&);                                    \
   template void block_backward<T>(const Context<T>&, const BlockParams<const T>&, Matrix<const T>, \
-                                  const BlockSaved<T>&, kernels::Update, const BlockParams<T>&,    \
-                                  Matrix<T>);
+                                  const BlockActivations<T>&, kernels::Update,                     \
+                                  const BlockParams<T>&, Matrix<T>);
 KZERO_INSTANTIATE(float)
 KZERO_INSTANTIATE(bf16)
 KZERO_INSTANTIATE(fp16)

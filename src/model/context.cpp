@@ -40,10 +40,10 @@ Context<T>::Context(memory::Arenas& arenas, tensor::Gemm* products, const GptSha
   const Index head_bytes = logit_elements * 4 + (in_place ? 0 : chunk * s.own.vocab * 2);
   const Index block_bytes = rows * columns * bytes_of(dtype_of<T>);
   auto* shared = take(std::byte{}, std::max(head_bytes, block_bytes));
-  wide = reinterpret_cast<T*>(shared);
+  qkv_or_ffn_grad = reinterpret_cast<T*>(shared);
   logits = reinterpret_cast<float*>(shared);
-  dlogits = in_place ? wide : reinterpret_cast<T*>(logits + logit_elements);
-  narrow = Matrix<T>(take(T{}, rows * s.hidden), rows, s.hidden);
+  dlogits = in_place ? qkv_or_ffn_grad : reinterpret_cast<T*>(logits + logit_elements);
+  hidden_grad = Matrix<T>(take(T{}, rows * s.hidden), rows, s.hidden);
   if (is_split()) softmaxes = take(float{}, s.tensor.size * chunk * kernels::partial_softmax_width);
   if (splits_stream()) {
     gathered = Matrix<T>(take(T{}, rows * s.hidden), rows, s.hidden);

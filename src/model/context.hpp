@@ -27,18 +27,18 @@ struct Context {
   Index stream = 0;  // n: rows of the residual stream here, N without sequence parallelism
   TensorGroup<T> group;
 
-  // Scratch. wide and the head's logits share one range: no unit needs both.
-  T* wide = nullptr;           // [N, max(F, 3D)], F and 3D of this rank
-  float* logits = nullptr;     // [chunk, V], V of this rank
-  T* dlogits = nullptr;        // [chunk, V]; the logits themselves in fp32
-  Index chunk = 0;             // rows of logits that exist at once
-  float* softmaxes = nullptr;  // [ranks * chunk, 3] of a tensor group's ranks, else none
-  Matrix<T> narrow;            // [N, D]
-  Matrix<T> gathered;          // [N, D] in sequence parallelism, else none
-  Vector<T> norm_gradient;     // [2D] in sequence parallelism, else none
-  Matrix<float> partial;       // [row_groups, max(F, 3D, 2 whole D)] of sums over rows
-  Vector<float> attention;     // scratch of the attention kernel
-  Vector<float> losses;        // [N]
+  // Scratch. qkv_or_ffn_grad and the head's logits share one range: no unit needs both.
+  T* qkv_or_ffn_grad = nullptr;  // [N, max(F, 3D)], F and 3D of this rank
+  float* logits = nullptr;       // [chunk, V], V of this rank
+  T* dlogits = nullptr;          // [chunk, V]; the logits themselves in fp32
+  Index chunk = 0;               // rows of logits that exist at once
+  float* softmaxes = nullptr;    // [ranks * chunk, 3] of a tensor group's ranks, else none
+  Matrix<T> hidden_grad;         // [N, D]
+  Matrix<T> gathered;            // [N, D] in sequence parallelism, else none
+  Vector<T> norm_gradient;       // [2D] in sequence parallelism, else none
+  Matrix<float> partial;         // [row_groups, max(F, 3D, 2 whole D)] of sums over rows
+  Vector<float> attention;       // scratch of the attention kernel
+  Vector<float> losses;          // [N]
 
   /// Takes the scratch from the workspace category, for the product library as well. Also on
   /// measuring arenas, which need no library.
@@ -51,7 +51,7 @@ struct Context {
   kernels::AttentionShape attention_shape() const {
     return {batch, shape.sequence, shape.own.heads, shape.own.width};
   }
-  Matrix<T> wide_view(Index columns) const { return {wide, rows, columns}; }
+  Matrix<T> qkv_or_ffn_grad_view(Index columns) const { return {qkv_or_ffn_grad, rows, columns}; }
 
   /// All N rows of a matrix that has the stream's: itself, or gathered from the tensor group, where
   /// it lasts until the next call.

@@ -9,11 +9,11 @@ namespace kzero::model {
 namespace {
 
 template <class T>
-std::vector<BlockSaved<T>> take_saved(memory::Arenas& arenas, const GptShape& shape,
-                                      deck::RecomputeMode mode, Index batch) {
-  BlockProducts<T> products(arenas, shape, batch);
-  BlockPasses<T> passes(arenas, shape, batch);
-  std::vector<BlockSaved<T>> saved{{products, passes}};
+std::vector<BlockActivations<T>> take_saved(memory::Arenas& arenas, const GptShape& shape,
+                                            deck::RecomputeMode mode, Index batch) {
+  SavedActivations<T> products(arenas, shape, batch);
+  RecomputableActivations<T> passes(arenas, shape, batch);
+  std::vector<BlockActivations<T>> saved{{products, passes}};
   while (static_cast<Index>(saved.size()) < shape.layers) {
     if (mode != deck::RecomputeMode::block) products = {arenas, shape, batch};
     if (mode == deck::RecomputeMode::none) passes = {arenas, shape, batch};
@@ -57,8 +57,8 @@ void Gpt<T>::embed(const T* unit, const Batch& batch) {
     return;
   }
   // Each token's row comes from one rank and zeros from the others, so the sum is exact.
-  kernels::embedding_lookup<T>(*c.exec, batch.inputs, wte, shape_.own.first_token, c.narrow);
-  c.sum_to_stream(c.narrow, nullptr, nullptr, x);
+  kernels::embedding_lookup<T>(*c.exec, batch.inputs, wte, shape_.own.first_token, c.hidden_grad);
+  c.sum_to_stream(c.hidden_grad, nullptr, nullptr, x);
   const Index first_row = c.splits_stream() ? shape_.first_row(c.rows, shape_.tensor.rank) : 0;
   kernels::add_positions<T>(*c.exec, wpe, shape_.sequence, first_row, x);
 }

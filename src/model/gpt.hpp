@@ -63,7 +63,8 @@ class Gpt {
   deck::RecomputeMode recompute_;
   Context<T> context_;
   ResidualStream<T> stream_;
-  std::vector<BlockSaved<T>> saved_;  // of each block; what is computed again lies in one place
+  std::vector<BlockActivations<T>>
+      saved_;  // of each block; what is computed again lies in one place
   HeadSaved<T> head_saved_;
   Matrix<T> dx_;  // [n,D]
 };

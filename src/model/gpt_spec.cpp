@@ -64,14 +64,14 @@ class UnitSpecs {
   /// [extent, D], cut by rows.
   ParamSpec rows(std::string name, const Extent& e, double std) const {
     ParamSpec p = matrix(std::move(name), e.total, s_.hidden, std);
-    p.cut = {1, e.total * s_.hidden, e.begin * s_.hidden, e.length * s_.hidden};
+    p.split = {1, e.total * s_.hidden, e.begin * s_.hidden, e.length * s_.hidden};
     return p;
   }
 
   /// [D, groups * extent]: the columns of every group are cut alike.
   ParamSpec columns(std::string name, Index groups, const Extent& e) const {
     ParamSpec p = matrix(std::move(name), s_.hidden, groups * e.total, std_);
-    p.cut = {s_.hidden * groups, e.total, e.begin, e.length};
+    p.split = {s_.hidden * groups, e.total, e.begin, e.length};
     return p;
   }
 

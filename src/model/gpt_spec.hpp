@@ -15,7 +15,7 @@ struct TensorRank {
 
 /// Of what tensor parallelism cuts, one rank's part (Megatron-LM, arXiv 1909.08053, section 3):
 /// whole heads, columns of the feed-forward layer, rows of the vocabulary.
-struct TensorShare {
+struct LocalShape {
   Index heads = 0;
   Index width = 0;  // of its heads together
   Index feed_forward = 0;
@@ -28,7 +28,7 @@ struct GptShape {
   bool tied_embeddings = true, sequence_parallel = false;
   float layernorm_eps = 1e-5F;
   TensorRank tensor;
-  TensorShare own;
+  LocalShape own;
 
   explicit GptShape(const deck::Model& model, const TensorRank& tensor = {});
 

@@ -24,7 +24,7 @@ Matrix<U> rows_of(const Matrix<U>& x, Index first, Index count) {
 template <class T>
 Matrix<float> project(const Context<T>& c, Matrix<const T> output, Matrix<const T> normal) {
   const Matrix<float> logits(c.logits, normal.extent(0), output.extent(0));
-  tensor::Product p;
+  tensor::GemmProblem p;
   p.m = normal.extent(0), p.n = output.extent(0), p.k = output.extent(1);
   p.a = operand(normal), p.b = operand(output, Transpose::yes);
   p.c = logits.data(), p.c_stride = p.n;
@@ -38,13 +38,13 @@ template <class T>
 void project_backward(const Context<T>& c, Matrix<const T> output, Matrix<const T> normal,
                       Matrix<const T> dlogits, kernels::Update update, Matrix<T> doutput,
                       Matrix<T> dnormal) {
-  tensor::Product input;
+  tensor::GemmProblem input;
   input.m = dnormal.extent(0), input.n = dnormal.extent(1), input.k = output.extent(0);
   input.a = operand(dlogits), input.b = operand(output);
   input.c = dnormal.data(), input.c_stride = input.n;
   input.in = input.out = dtype_of<T>;
   c.gemm->run(*c.exec, input);
-  tensor::Product weight;
+  tensor::GemmProblem weight;
   weight.m = doutput.extent(0), weight.n = doutput.extent(1), weight.k = normal.extent(0);
   weight.a = operand(dlogits, Transpose::yes), weight.b = operand(normal);
   weight.c = doutput.data(), weight.c_stride = weight.n;
@@ -147,7 +147,7 @@ void head_forward_backward(const Context<T>& c, const HeadParams<const T>& p, Ma
     const Matrix<T> dlogits =
         cross_entropy_with_gradient(c, Chunk<T>(c, logits, targets, first), scale);
     project_backward<T>(c, p.output, rows, dlogits, first == 0 ? update : kernels::Update::add,
-                        gradients.output, rows_of<T>(c.narrow, first, count));
+                        gradients.output, rows_of<T>(c.hidden_grad, first, count));
   }
   norm_backward<T>(c, x, p.ln_weight, saved.mean, saved.rstd, kernels::Update::overwrite, dx,
                    update, gradients.ln_weight, gradients.ln_bias);

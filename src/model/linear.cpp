@@ -11,8 +11,8 @@ namespace {
 
 /// dx = dy W^T.
 template <class T>
-tensor::Product input_gradient(Matrix<const T> dy, Matrix<const T> weight, Matrix<T> dx) {
-  tensor::Product p;
+tensor::GemmProblem input_gradient(Matrix<const T> dy, Matrix<const T> weight, Matrix<T> dx) {
+  tensor::GemmProblem p;
   p.m = dx.extent(0), p.n = dx.extent(1), p.k = dy.extent(1);
   p.a = operand(dy), p.b = operand(weight, Transpose::yes);
   p.c = dx.data(), p.c_stride = p.n;
@@ -25,7 +25,7 @@ tensor::Product input_gradient(Matrix<const T> dy, Matrix<const T> weight, Matri
 template <class T>
 void linear_forward(const Context<T>& c, Matrix<const T> x, Matrix<const T> weight,
                     Vector<const T> bias, Matrix<T> y, const T* addend) {
-  tensor::Product p;
+  tensor::GemmProblem p;
   p.m = y.extent(0), p.n = y.extent(1), p.k = x.extent(1);
   p.a = operand(x), p.b = operand(weight);
   p.c = y.data(), p.c_stride = p.n;
@@ -42,8 +42,8 @@ void row_parallel_forward(const Context<T>& c, Matrix<const T> x, Matrix<const T
     linear_forward<T>(c, x, weight, bias, y, addend);
     return;
   }
-  linear_forward<T>(c, x, weight, {}, c.narrow);
-  c.sum_to_stream(c.narrow, bias.data(), addend, y);
+  linear_forward<T>(c, x, weight, {}, c.hidden_grad);
+  c.sum_to_stream(c.hidden_grad, bias.data(), addend, y);
 }
 
 template <class T>
@@ -55,7 +55,7 @@ void linear_backward_input(const Context<T>& c, Matrix<const T> dy, Matrix<const
 template <class T>
 void linear_backward_gelu(const Context<T>& c, Matrix<const T> dy, Matrix<const T> weight,
                           Matrix<const T> hidden, Matrix<T> dhidden) {
-  tensor::Product p = input_gradient<T>(dy, weight, dhidden);
+  tensor::GemmProblem p = input_gradient<T>(dy, weight, dhidden);
   if (c.gemm->fuses_gelu_gradient(p.in, p.n)) {
     p.gelu_input = hidden.data();
     c.gemm->run(*c.exec, p);
@@ -68,7 +68,7 @@ void linear_backward_gelu(const Context<T>& c, Matrix<const T> dy, Matrix<const 
 template <class T>
 void linear_backward_weight(const Context<T>& c, Matrix<const T> x, Matrix<const T> dy,
                             kernels::Update update, Matrix<T> dweight, Vector<T> dbias) {
-  tensor::Product p;
+  tensor::GemmProblem p;
   p.m = dweight.extent(0), p.n = dweight.extent(1), p.k = x.extent(0);
   p.a = operand(x, Transpose::yes), p.b = operand(dy);
   p.c = dweight.data(), p.c_stride = p.n;

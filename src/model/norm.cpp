@@ -8,7 +8,7 @@ template <class T>
 void norm_backward(const Context<T>& c, Matrix<const T> x, Vector<const T> weight,
                    Vector<const float> mean, Vector<const float> rstd, kernels::Update dx_mode,
                    Matrix<T> dx, kernels::Update update, Vector<T> dweight, Vector<T> dbias) {
-  const Matrix<T> dy = c.stream_sum(c.narrow);
+  const Matrix<T> dy = c.stream_sum(c.hidden_grad);
   if (!c.splits_stream()) {
     kernels::layernorm_backward<T>(*c.exec, x, weight, mean, rstd, dy, dx_mode, dx, update, dweight,
                                    dbias, c.partial);

@@ -8,9 +8,9 @@
 
 namespace kzero::model {
 
-/// c.narrow [N,D] holds this rank's share of the gradient of LayerNorm's output. x, dx [n,D] have
-/// the stream's rows; dx is written or added to as `dx_mode` says, dweight and dbias, one behind
-/// the other in memory, as `update` says. Collective over the tensor group.
+/// c.hidden_grad [N,D] holds this rank's share of the gradient of LayerNorm's output. x, dx [n,D]
+/// have the stream's rows; dx is written or added to as `dx_mode` says, dweight and dbias, one
+/// behind the other in memory, as `update` says. Collective over the tensor group.
 template <class T>
 void norm_backward(const Context<T>& c, Matrix<const T> x, Vector<const T> weight,
                    Vector<const float> mean, Vector<const float> rstd, kernels::Update dx_mode,

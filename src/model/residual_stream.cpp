@@ -51,9 +51,9 @@ Matrix<T> ResidualStream<T>::own_part(Index i) const {
 template <class T>
 template <class To, class From>
 void ResidualStream<T>::copy(const Execution& exec, Index i, const To& to, const From& from) {
-  copies_->ready.order(exec, copies_->queue);
-  Kokkos::deep_copy(copies_->queue, to, from);
-  ended(i).mark(copies_->queue);
+  copies_->ready.order(exec, copies_->stream);
+  Kokkos::deep_copy(copies_->stream, to, from);
+  ended(i).record(copies_->stream);
 }
 
 template <class T>
@@ -69,14 +69,14 @@ void ResidualStream<T>::keep(const Execution& exec, Index i) {
   copies_->arriving = -1;
   copy(exec, i, on_host_[static_cast<std::size_t>(i)], own_part(i));
   // The block will write where its predecessor's input lay; with one place, over its own.
-  ended(i + 1).hold(exec);
+  ended(i + 1).wait(exec);
 }
 
 template <class T>
 void ResidualStream<T>::restore(const Execution& exec, Index i) {
   if (copies_) {
     if (copies_->arriving != i) fetch(exec, i);
-    ended(i).hold(exec);
+    ended(i).wait(exec);
     // The other place has served: the block after this one is through with it.
     if (turns_ > 1 && i > 0) fetch(exec, i - 1);
   }

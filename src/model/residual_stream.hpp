@@ -41,7 +41,7 @@ class ResidualStream {
  private:
   /// Copies that move beside the kernels, and which of them have ended, by place.
   struct Copies {
-    tensor::Execution queue = runtime::make_queue();
+    tensor::Execution stream = runtime::make_stream();
     runtime::Event ready;
     std::array<runtime::Event, 2> ended;
     Index arriving = -1;  // the block whose input is on its way to the device

@@ -44,16 +44,16 @@ void TensorGroup<T>::all_reduce(const Execution& exec, const Matrix<T>& partial,
   gather(exec, own, out, comm::Operation::all_reduce, Purpose::activations);
 }
 
-// A piece of every rank's rows at a time, as much as the buffer holds.
+// A chunk of every rank's rows at a time, as much as the buffer holds.
 template <class T>
 void TensorGroup<T>::sum_own_rows(const Execution& exec, const Matrix<T>& partial, const T* bias,
                                   const T* addend, T* own, comm::Operation operation) const {
   const Index rows = partial.extent(0), width = partial.extent(1);
   const Index mine = first_row(rows, rank()), most = first_row(rows, 1);
-  const Index piece = buffer_elements_ / size() / width;
-  for (Index at = 0; at < most; at += piece) {
+  const Index chunk = buffer_elements_ / size() / width;
+  for (Index at = 0; at < most; at += chunk) {
     const auto rows_of = [&](Index r) {
-      return std::clamp<Index>(part_size(rows, size(), r) - at, 0, piece);
+      return std::clamp<Index>(part_size(rows, size(), r) - at, 0, chunk);
     };
     const Index count = rows_of(rank());
     std::vector<ConstSpan> send;
@@ -65,9 +65,8 @@ void TensorGroup<T>::sum_own_rows(const Execution& exec, const Matrix<T>& partia
     }
     link_.comm->all_to_all(exec, std::move(send), std::move(receive), operation,
                            Purpose::activations);
-    const kernels::RankValues<T> values{buffer_, count * width,
-                                        partial.data() + (mine + at) * width,
-                                        static_cast<int>(size()), static_cast<int>(rank())};
+    const kernels::PerRank<T> values{buffer_, count * width, partial.data() + (mine + at) * width,
+                                     static_cast<int>(size()), static_cast<int>(rank())};
     const auto n = static_cast<std::size_t>(count), w = static_cast<std::size_t>(width);
     kernels::sum_partial_rows<T>(exec, values, bias, addend ? addend + at * width : nullptr,
                                  Matrix<T>(own + at * width, n, w));

@@ -22,8 +22,8 @@ kernels::AdamWStep step_of(const deck::Optimizer& o, const Update& update) {
   step.lr = static_cast<float>(update.lr);
   step.beta1 = static_cast<float>(o.beta1);
   step.beta2 = static_cast<float>(o.beta2);
-  step.rest1 = static_cast<float>(1 - o.beta1);
-  step.rest2 = static_cast<float>(1 - o.beta2);
+  step.one_minus_beta1 = static_cast<float>(1 - o.beta1);
+  step.one_minus_beta2 = static_cast<float>(1 - o.beta2);
   step.eps = static_cast<float>(o.eps);
   step.correction1 = bias(o.beta1);
   step.correction2 = bias(o.beta2);
@@ -56,35 +56,35 @@ void apply(const tensor::Execution& exec, const deck::Optimizer& optimizer, cons
 }
 
 template <class T>
-HostUpdater<T>::HostUpdater(memory::Arenas& arenas, Index bytes)
+CpuOffloadOptimizer<T>::CpuOffloadOptimizer(memory::Arenas& arenas, Index bytes)
     : elements_(std::max<Index>(1, bytes / 2 / slots / static_cast<Index>(sizeof(T)))) {
   for (Slot& slot : slots_) {
     slot.gradient = arenas.take<T>(memory::Category::offloaded, elements_);
     slot.parameters = arenas.take<T>(memory::Category::offloaded, elements_);
   }
-  if (!arenas.measuring()) queue_.emplace(runtime::make_queue());
+  if (!arenas.measuring()) stream_.emplace(runtime::make_stream());
 }
 
 template <class T>
-void HostUpdater<T>::fetch(const Share<T>& share, Index at, Slot& slot) {
+void CpuOffloadOptimizer<T>::fetch(const Share<T>& share, Index at, Slot& slot) {
   const auto count = static_cast<std::size_t>(count_at(share, at));
-  Kokkos::deep_copy(*queue_, Host(slot.gradient, count),
+  Kokkos::deep_copy(*stream_, Host(slot.gradient, count),
                     tensor::Vector<const T>(share.gradient + at, count));
-  slot.fetched.mark(*queue_);
+  slot.fetched.record(*stream_);
 }
 
 template <class T>
-void HostUpdater<T>::apply(const tensor::Execution& exec, const deck::Optimizer& optimizer,
-                           const Update& update, const Share<T>& share) {
-  ready_.order(exec, *queue_);
+void CpuOffloadOptimizer<T>::apply(const tensor::Execution& exec, const deck::Optimizer& optimizer,
+                                   const Update& update, const Share<T>& share) {
+  ready_.order(exec, *stream_);
   const Index count = share.end - share.begin;
   if (count > 0) fetch(share, 0, slots_[0]);
   for (Index at = 0, turn = 0; at < count; at += elements_, turn = 1 - turn) {
     Slot& slot = slots_[static_cast<std::size_t>(turn)];
     if (at + elements_ < count)
       fetch(share, at + elements_, slots_[static_cast<std::size_t>(1 - turn)]);
-    slot.fetched.wait();
-    slot.sent.wait();
+    slot.fetched.synchronize();
+    slot.sent.synchronize();
     Share<T> part = share;
     part.begin = share.begin + at;
     part.end = part.begin + count_at(share, at);
@@ -95,17 +95,17 @@ void HostUpdater<T>::apply(const tensor::Execution& exec, const deck::Optimizer&
       kernels::adamw_on_host<T>(step, arrays, n);
     });
     const auto extent = static_cast<std::size_t>(part.end - part.begin);
-    Kokkos::deep_copy(*queue_, tensor::Vector<T>(share.parameters + at, extent),
+    Kokkos::deep_copy(*stream_, tensor::Vector<T>(share.parameters + at, extent),
                       Host(slot.parameters, extent));
-    slot.sent.mark(*queue_);
-    slot.sent.hold(exec);
+    slot.sent.record(*stream_);
+    slot.sent.wait(exec);
   }
 }
 
 #define KZERO_INSTANTIATE(T)                                                              \
   template void apply<T>(const tensor::Execution&, const deck::Optimizer&, const Update&, \
                          const Share<T>&);                                                \
-  template class HostUpdater<T>;
+  template class CpuOffloadOptimizer<T>;
 KZERO_INSTANTIATE(float)
 KZERO_INSTANTIATE(bf16)
 KZERO_INSTANTIATE(fp16)

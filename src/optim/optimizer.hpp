@@ -51,10 +51,10 @@ void apply(const tensor::Execution& exec, const deck::Optimizer& optimizer, cons
 /// gradients come to the host and parameters go back a constant number of bytes at a time, in two
 /// slots: one is copied while the other is computed with.
 template <class T>
-class HostUpdater {
+class CpuOffloadOptimizer {
  public:
   /// Takes `bytes` of memory for copies from the offloaded category.
-  HostUpdater(memory::Arenas& arenas, Index bytes);
+  CpuOffloadOptimizer(memory::Arenas& arenas, Index bytes);
 
   /// share.state lies in host memory, gradient and parameters on the device. What comes next on
   /// `exec` sees the parameters.
@@ -78,7 +78,7 @@ class HostUpdater {
   Index elements_;  // of a slot
   std::array<Slot, slots> slots_;
   runtime::Event ready_;
-  std::optional<tensor::Execution> queue_;  // none while measuring
+  std::optional<tensor::Execution> stream_;  // none while measuring
 };
 
 }  // namespace kzero::optim

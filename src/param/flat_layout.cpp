@@ -14,10 +14,10 @@ FlatLayout::FlatLayout(const Table& table, Index ranks) : ranks_(ranks) {
       unit.elements += p.held();
     }
     unit.padded = round_up(unit.elements, ranks);
-    unit.piece = unit.padded / ranks;
+    unit.shard = unit.padded / ranks;
     padded_ += unit.padded;
     total_ += round_up(unit.padded, unit_alignment);
-    owned_total_ += round_up(unit.piece, unit_alignment);
+    owned_total_ += round_up(unit.shard, unit_alignment);
     units_.push_back(std::move(unit));
   }
 }

@@ -1,5 +1,5 @@
 // Where parameters lie: every unit is one flat range, its parameters one behind the other, padded
-// to a multiple of the data-parallel ranks and cut into equal pieces, one a rank: the same
+// to a multiple of the data-parallel ranks and cut into equal shards, one a rank: the same
 // ownership in every ZeRO stage. A unit is what one tensor-parallel rank holds of it. Pure
 // integers; padding belongs to a run and never reaches a file.
 #pragma once
@@ -14,8 +14,8 @@ struct UnitLayout {
   Index begin = 0;             // of the unit in a buffer of all units
   Index elements = 0;          // without padding
   Index padded = 0;            // a multiple of ranks
-  Index piece = 0;             // padded / ranks: what a rank owns, rank r from r * piece
-  Index owned = 0;             // where a rank's piece begins in a buffer of its pieces
+  Index shard = 0;             // padded / ranks: what a rank owns, rank r from r * shard
+  Index owned = 0;             // where a rank's shard begins in a buffer of its shards
   std::vector<Index> offsets;  // of each parameter in the unit
 };
 
@@ -32,7 +32,7 @@ class FlatLayout {
 
   /// Elements of a buffer of all units, padding and alignment between units included.
   Index total() const { return total_; }
-  /// Elements of a buffer of one rank's pieces of all units, alignment between them included.
+  /// Elements of a buffer of one rank's shards of all units, alignment between them included.
   Index owned_total() const { return owned_total_; }
   /// Elements that are exchanged: the sum of padded units.
   Index padded() const { return padded_; }

@@ -15,7 +15,7 @@ enum class Init { zeros, ones, normal };
 /// The part of a parameter that one tensor-parallel rank holds. The parameter's elements,
 /// row-major, fall into blocks of `stride`; of each block the rank holds `length` elements from
 /// `begin`, and it keeps them one behind the other.
-struct Cut {
+struct Split {
   Index blocks = 1;
   Index stride = 0;
   Index begin = 0;
@@ -23,7 +23,7 @@ struct Cut {
 
   Index held() const { return blocks * length; }
   /// Of a parameter that is cut over more than one rank this holds on none, or on rank 0 alone.
-  bool is_whole() const { return length == stride; }
+  bool is_full() const { return length == stride; }
 
   /// f(in_held, in_parameter, count) for each contiguous run of held elements [first, first +
   /// count), ascending.
@@ -32,7 +32,7 @@ struct Cut {
     for (Index at = first, end = first + count; at < end;) {
       const Index inside = at % length;
       const Index run =
-          is_whole() ? end - at : (length - inside < end - at ? length - inside : end - at);
+          is_full() ? end - at : (length - inside < end - at ? length - inside : end - at);
       f(at, at / length * stride + begin + inside, run);
       at += run;
     }
@@ -45,13 +45,13 @@ struct ParamSpec {
   Init init = Init::zeros;
   double std = 0;       // of Init::normal
   bool decays = false;  // weight decay acts on it: tensors of two or more dimensions
-  Cut cut = whole(shape);
+  Split split = full(shape);
 
-  Index elements() const { return cut.blocks * cut.stride; }
+  Index elements() const { return split.blocks * split.stride; }
   /// Of them, what this tensor-parallel rank holds.
-  Index held() const { return cut.held(); }
+  Index held() const { return split.held(); }
 
-  static Cut whole(const std::vector<Index>& shape) {
+  static Split full(const std::vector<Index>& shape) {
     Index elements = 1;
     for (const Index extent : shape) elements *= extent;
     return {1, elements, 0, elements};

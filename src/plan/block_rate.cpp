@@ -7,7 +7,7 @@
 #include "kernels/initialize.hpp"
 #include "model/block.hpp"
 #include "param/flat_layout.hpp"
-#include "train/product_library.hpp"
+#include "train/gemm_backend.hpp"
 
 namespace kzero::plan {
 
@@ -29,7 +29,7 @@ struct Parts {
   Index elements;
   T *parameters, *gradients;
   model::Context<T> context;
-  model::BlockSaved<T> saved;
+  model::BlockActivations<T> saved;
   Matrix<T> x, out, dx;
 
   Parts(memory::Arenas& arenas, const deck::Model& m, const model::BatchShape& batch,
@@ -104,7 +104,7 @@ deck::Model narrowed(const deck::Config& config) {
 /// The whole micro-batch is tried last, and not at all where a part of it takes long enough.
 template <class T>
 double rate(const deck::Config& config, Index threads) {
-  const auto gemm = train::make_product_library(config.run.gemm);
+  const auto gemm = train::make_gemm_backend(config.run.gemm);
   deck::Model m = narrowed(config);
   const Index sequence = m.sequence, all = config.train.micro_batch * sequence;
   for (Index tokens = first_tokens;; tokens *= 4) {

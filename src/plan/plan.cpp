@@ -1,8 +1,8 @@
 #include "plan/plan.hpp"
 
 #include "train/buffers.hpp"
+#include "train/expected_traffic.hpp"
 #include "train/reports.hpp"
-#include "train/theory.hpp"
 
 namespace kzero::plan {
 
@@ -11,7 +11,7 @@ namespace {
 /// A run counts what it sends and finds theory's elements and bytes.
 std::vector<metrics::TrafficRow> traffic_of(const deck::Config& config,
                                             const train::Blueprint& blueprint) {
-  auto rows = train::theory(config, blueprint);
+  auto rows = train::expected_traffic(config, blueprint);
   for (metrics::TrafficRow& row : rows) {
     row.elements_per_step = row.theory_elements_per_step;
     row.bytes_per_step = row.theory_bytes_per_step;

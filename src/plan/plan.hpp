@@ -1,6 +1,7 @@
 // A deck on a grid of ranks: what each will hold, send and take for a step. The numbers are the
-// run's, because the functions are: train::planned_bytes lays out the buffers, train::theory counts
-// the traffic. Nothing is allocated; neither MPI nor Kokkos has to be up.
+// run's, because the functions are: train::planned_bytes lays out the buffers,
+// train::expected_traffic counts the traffic. Nothing is allocated; neither MPI nor Kokkos has to
+// be up.
 #pragma once
 
 #include <optional>

@@ -16,7 +16,7 @@ namespace kzero::plan {
 namespace {
 
 constexpr Index measured_bytes = Index{128} << 20;  // more than caches hold
-constexpr Index piece_bytes = Index{1} << 20;       // as messages are cut
+constexpr Index chunk_bytes = Index{1} << 20;       // as messages are cut
 constexpr int repeats = 3;
 
 /// Seconds of the fastest of some runs; the first one meets cold pages.
@@ -50,16 +50,16 @@ double measure_memory(Index threads) {
   return 2.0 * static_cast<double>(part * threads) / seconds;
 }
 
-/// Bytes a second that one thread passes on through a staging buffer, piece by piece: a message
+/// Bytes a second that one thread passes on through a staging buffer, chunk by chunk: a message
 /// between ranks of one node is copied in by its sender and out by its receiver, and each rank is
 /// both.
 double measure_messages() {
   const auto from = buffer(measured_bytes);
-  auto staging = buffer(piece_bytes), to = buffer(measured_bytes);
+  auto staging = buffer(chunk_bytes), to = buffer(measured_bytes);
   const double seconds = fastest([&] {
-    for (Index at = 0; at < measured_bytes; at += piece_bytes) {
-      std::memcpy(staging.data(), from.data() + at, piece_bytes);
-      std::memcpy(to.data() + at, staging.data(), piece_bytes);
+    for (Index at = 0; at < measured_bytes; at += chunk_bytes) {
+      std::memcpy(staging.data(), from.data() + at, chunk_bytes);
+      std::memcpy(to.data() + at, staging.data(), chunk_bytes);
     }
   });
   return static_cast<double>(measured_bytes) / seconds;

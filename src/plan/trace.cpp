@@ -58,13 +58,13 @@ std::string producers(const param::Trace& trace, std::size_t at) {
 std::string beside(const zero::Schedule& schedule, std::size_t at, bool overlap) {
   Strings found;
   if (!overlap) return "-";
-  const zero::Moment& moment = schedule.moments()[at];
-  for (const zero::Place& place : moment.gathers) {
-    if (std::ranges::find(moment.needs, place.unit) == moment.needs.end())
+  const zero::ScheduleStep& step = schedule.steps()[at];
+  for (const zero::BufferOffset& place : step.gathers) {
+    if (std::ranges::find(step.needs, place.unit) == step.needs.end())
       found.push_back(fmt::format("gather P{}", place.unit));
   }
   if (at > 0) {
-    for (const Index unit : schedule.moments()[at - 1].complete)
+    for (const Index unit : schedule.steps()[at - 1].complete)
       found.push_back(fmt::format("reduce G{}", unit));
   }
   return joined(found);
@@ -72,13 +72,13 @@ std::string beside(const zero::Schedule& schedule, std::size_t at, bool overlap)
 
 std::string line(const zero::Schedule& schedule, std::size_t at, bool overlap) {
   const Operation& operation = schedule.trace()[at];
-  const zero::Moment& moment = schedule.moments()[at];
+  const zero::ScheduleStep& step = schedule.steps()[at];
   std::vector<Index> gathered;
-  for (const zero::Place& place : moment.gathers) gathered.push_back(place.unit);
+  for (const zero::BufferOffset& place : step.gathers) gathered.push_back(place.unit);
   return fmt::format("{:>4}  {:<8} {:>4}  {:<24} {:<18} {:<12} {:<12} {:<12} {:<10} {}\n", at,
                      name_of(operation.pass), operation.unit, names_of(operation.reads),
                      names_of(operation.writes), producers(schedule.trace(), at),
-                     units("P", gathered), units("P", moment.releases), units("G", moment.complete),
+                     units("P", gathered), units("P", step.releases), units("G", step.complete),
                      beside(schedule, at, overlap));
 }
 
@@ -86,9 +86,9 @@ std::string line(const zero::Schedule& schedule, std::size_t at, bool overlap) {
 std::string end_of_step(const train::Blueprint& b) {
   std::string text = "once a step, all ranks: sum of the losses; sum of the squared gradients; ";
   const bool whole_update = b.stage.optimizer == zero::Placement::replicated;
-  text += whole_update ? "every rank updates all parameters" : "each rank updates its pieces";
+  text += whole_update ? "every rank updates all parameters" : "each rank updates its shards";
   if (!whole_update && b.stage.parameters == zero::Placement::replicated)
-    text += ", and each unit's new pieces are gathered while the next is updated";
+    text += ", and each unit's new shards are gathered while the next is updated";
   return text + "; agreement on whether to stop\n";
 }
 

@@ -15,7 +15,7 @@ void check(cudaError_t status, const char* what) {
 
 struct Event::Handle {
   cudaEvent_t event = nullptr;
-  bool marked = false;
+  bool recorded = false;
 
   Handle() { check(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "cudaEventCreate"); }
   ~Handle() { cudaEventDestroy(event); }
@@ -28,27 +28,27 @@ Event::~Event() = default;
 Event::Event(Event&&) noexcept = default;
 Event& Event::operator=(Event&&) noexcept = default;
 
-void Event::mark(const Execution& queue) {
+void Event::record(const Execution& stream) {
   if (!handle_) handle_ = std::make_unique<Handle>();
-  check(cudaEventRecord(handle_->event, stream_of(queue)), "cudaEventRecord");
-  handle_->marked = true;
+  check(cudaEventRecord(handle_->event, stream_of(stream)), "cudaEventRecord");
+  handle_->recorded = true;
 }
 
-void Event::hold(const Execution& queue) const {
-  if (!handle_ || !handle_->marked) return;
-  check(cudaStreamWaitEvent(stream_of(queue), handle_->event, 0), "cudaStreamWaitEvent");
+void Event::wait(const Execution& stream) const {
+  if (!handle_ || !handle_->recorded) return;
+  check(cudaStreamWaitEvent(stream_of(stream), handle_->event, 0), "cudaStreamWaitEvent");
 }
 
 bool Event::reached() const {
-  if (!handle_ || !handle_->marked) return true;
+  if (!handle_ || !handle_->recorded) return true;
   const cudaError_t status = cudaEventQuery(handle_->event);
   if (status == cudaErrorNotReady) return false;
   check(status, "cudaEventQuery");
   return true;
 }
 
-void Event::wait() const {
-  if (handle_ && handle_->marked)
+void Event::synchronize() const {
+  if (handle_ && handle_->recorded)
     check(cudaEventSynchronize(handle_->event), "cudaEventSynchronize");
 }
 
@@ -57,7 +57,7 @@ int device_count() {
   return cudaGetDeviceCount(&count) == cudaSuccess ? count : 0;
 }
 
-cudaStream_t stream_of(const Execution& queue) { return queue.cuda_stream(); }
+cudaStream_t stream_of(const Execution& stream) { return stream.cuda_stream(); }
 
 std::string device_name() {
   char bus[32] = {};

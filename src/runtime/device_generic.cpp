@@ -10,10 +10,10 @@ Event::~Event() = default;
 Event::Event(Event&&) noexcept = default;
 Event& Event::operator=(Event&&) noexcept = default;
 
-void Event::mark(const Execution& queue) { queue.fence("kzero::runtime::event_marked"); }
-void Event::hold(const Execution&) const {}
+void Event::record(const Execution& stream) { stream.fence("kzero::runtime::event_recorded"); }
+void Event::wait(const Execution&) const {}
 bool Event::reached() const { return true; }
-void Event::wait() const {}
+void Event::synchronize() const {}
 
 int device_count() { return 0; }
 

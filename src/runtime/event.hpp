@@ -1,4 +1,4 @@
-// Order between queues of a device without the host waiting for either.
+// Order between streams of a device without the host waiting for either.
 #pragma once
 
 #include <memory>
@@ -7,8 +7,8 @@
 
 namespace kzero::runtime {
 
-/// A point in a queue. Backends without events of their own wait on the host where the point is
-/// marked, which is the same order, less the overlap.
+/// A point in a stream. Backends without events of their own wait on the host where the point is
+/// recorded, which is the same order, less the overlap.
 class Event {
  public:
   Event();
@@ -16,24 +16,24 @@ class Event {
   Event(Event&&) noexcept;
   Event& operator=(Event&&) noexcept;
 
-  /// The point after all that is enqueued on `queue` so far; forgets an earlier point.
-  void mark(const Execution& queue);
+  /// The point after all that is enqueued on `stream` so far; forgets an earlier point.
+  void record(const Execution& stream);
 
-  /// What is enqueued on `queue` from now on begins once the point is reached. Before mark(): at
+  /// What is enqueued on `stream` from now on begins once the point is reached. Before record(): at
   /// once.
-  void hold(const Execution& queue) const;
+  void wait(const Execution& stream) const;
 
   /// What is enqueued on `later` from now on begins after what is enqueued on `earlier` so far.
   void order(const Execution& earlier, const Execution& later) {
-    mark(earlier);
-    hold(later);
+    record(earlier);
+    wait(later);
   }
 
   /// Whether the point is reached.
   bool reached() const;
 
   /// Returns once the point is reached.
-  void wait() const;
+  void synchronize() const;
 
  private:
   struct Handle;

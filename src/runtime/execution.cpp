@@ -2,7 +2,7 @@
 
 namespace kzero::runtime {
 
-Execution make_queue() {
+Execution make_stream() {
   if constexpr (on_host) {
     return {};
   } else {

@@ -1,4 +1,4 @@
-// Where kernels run and on which queues: the one definition that everything above shares.
+// Where kernels run and on which streams: the one definition that everything above shares.
 #pragma once
 
 #include <Kokkos_Core.hpp>
@@ -20,9 +20,9 @@ inline constexpr bool on_host = false;
 inline constexpr bool on_host = kernels_on_host;
 #endif
 
-/// A queue beside the default one, whose work goes on at the same time: a stream of its own on
+/// A stream beside the default one, whose work goes on at the same time: a stream of its own on
 /// devices; hosts, which finish work before they enqueue more, have just the one.
-Execution make_queue();
+Execution make_stream();
 
 /// Devices that this process sees; 0 where there are none or nobody knows.
 int device_count();

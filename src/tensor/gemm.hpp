@@ -31,7 +31,7 @@ struct Operand {
 /// gelu_input, C = op(A) op(B) * gelu'(gelu_input).
 /// A and B have dtype `in`; C has dtype `out`: `in` or fp32; bias, addend and gelu_input have that
 /// of both and need them to be the same. C overlaps no other operand.
-struct Product {
+struct GemmProblem {
   Index m = 0, n = 0, k = 0;
   Operand a, b;
   void* c = nullptr;
@@ -51,7 +51,7 @@ class Gemm {
   virtual ~Gemm() = default;
 
   /// Enqueues the product on `exec`.
-  virtual void run(const Execution& exec, const Product& product) = 0;
+  virtual void run(const Execution& exec, const GemmProblem& product) = 0;
 
   /// Whether run() takes the gelu_input of products of `type` with n columns. It depends on nothing
   /// else, so that a run which begins with the one way of rounding stays with it.

@@ -17,7 +17,7 @@ std::unique_ptr<Gemm> make_backend(Backend backend);
 /// library.
 class ReferenceGemm : public Gemm {
  public:
-  void run(const Execution& exec, const Product& product) override;
+  void run(const Execution& exec, const GemmProblem& product) override;
 };
 
 /// 16-bit products through an fp32 library: blocks of A and B are widened into buffers of constant
@@ -30,23 +30,23 @@ class BlockedGemm {
                           Index c_stride);
 
   explicit BlockedGemm(Kernel kernel);
-  void run(const Execution& exec, const Product& product);
+  void run(const Execution& exec, const GemmProblem& product);
 
  private:
   template <class T, class Out>
-  void run_typed(const Execution& exec, const Product& product);
+  void run_typed(const Execution& exec, const GemmProblem& product);
 
   Kernel kernel_;
   std::vector<float> a_, b_, c_;
 };
 
 /// Puts bias and addend (or zeros) into an fp32 C, so that a library call only has to add.
-void prepare_output(const Execution& exec, const Product& product);
+void prepare_output(const Execution& exec, const GemmProblem& product);
 
 class BlasGemm : public Gemm {
  public:
   BlasGemm();
-  void run(const Execution& exec, const Product& product) override;
+  void run(const Execution& exec, const GemmProblem& product) override;
 
  private:
   BlockedGemm blocked_;
@@ -57,7 +57,7 @@ class OneDnnGemm : public Gemm {
  public:
   OneDnnGemm();
   ~OneDnnGemm() override;
-  void run(const Execution& exec, const Product& product) override;
+  void run(const Execution& exec, const GemmProblem& product) override;
 
  private:
   struct Primitives;
@@ -76,7 +76,7 @@ class CublasLtGemm : public Gemm {
   /// For the device that is current.
   CublasLtGemm();
   ~CublasLtGemm() override;
-  void run(const Execution& exec, const Product& product) override;
+  void run(const Execution& exec, const GemmProblem& product) override;
   bool fuses_gelu_gradient(Dtype type, Index n) const override;
   void use_workspace(void* data, Index bytes) override;
 

@@ -31,7 +31,7 @@ void add_blas_product(Transpose ta, Transpose tb, Index m, Index n, Index k, con
 
 BlasGemm::BlasGemm() : blocked_(&add_blas_product) {}
 
-void BlasGemm::run(const Execution& exec, const Product& p) {
+void BlasGemm::run(const Execution& exec, const GemmProblem& p) {
   if (p.in != Dtype::fp32) return blocked_.run(exec, p);
   const bool adds = p.bias || p.addend || p.accumulate == Accumulate::yes;
   if (adds) prepare_output(exec, p);

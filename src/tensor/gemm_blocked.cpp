@@ -36,7 +36,7 @@ void widen_operand(const Execution& exec, const Operand& x, Index row, Index col
 
 /// Rounds the finished sums of C's block [m,n] at (i, j), with whatever else the product adds.
 template <class T, class Out>
-void round_block(const Execution& exec, const Product& p, Index i, Index j, Index m, Index n,
+void round_block(const Execution& exec, const GemmProblem& p, Index i, Index j, Index m, Index n,
                  const float* block) {
   const auto* bias = static_cast<const T*>(p.bias);
   const auto* addend = static_cast<const T*>(p.addend);
@@ -63,7 +63,7 @@ BlockedGemm::BlockedGemm(Kernel kernel)
     : kernel_(kernel), a_(block_m * block_k), b_(block_k * block_n), c_(block_m * block_n) {}
 
 template <class T, class Out>
-void BlockedGemm::run_typed(const Execution& exec, const Product& p) {
+void BlockedGemm::run_typed(const Execution& exec, const GemmProblem& p) {
   for (Index i = 0; i < p.m; i += block_m) {
     const Index m = std::min(block_m, p.m - i);
     for (Index j = 0; j < p.n; j += block_n) {
@@ -83,7 +83,7 @@ void BlockedGemm::run_typed(const Execution& exec, const Product& p) {
   }
 }
 
-void BlockedGemm::run(const Execution& exec, const Product& p) {
+void BlockedGemm::run(const Execution& exec, const GemmProblem& p) {
   const auto run_from = [&]<class T>(T) {
     if (p.out == Dtype::fp32) {
       run_typed<T, float>(exec, p);
@@ -99,7 +99,7 @@ void BlockedGemm::run(const Execution& exec, const Product& p) {
   }
 }
 
-void prepare_output(const Execution& exec, const Product& p) {
+void prepare_output(const Execution& exec, const GemmProblem& p) {
   if (p.accumulate == Accumulate::yes && !p.bias) return;
   const auto* bias = static_cast<const float*>(p.bias);
   const auto* addend = static_cast<const float*>(p.addend);

@@ -61,12 +61,12 @@ struct Key {
 };
 
 /// What the library calls C: it is added with the factor beta.
-const void* added_to(const Product& p) { return p.addend ? p.addend : p.c; }
+const void* added_to(const GemmProblem& p) { return p.addend ? p.addend : p.c; }
 
 /// The operand of the epilogue, if it has one.
-const void* vector_of(const Product& p) { return p.bias ? p.bias : p.gelu_input; }
+const void* vector_of(const GemmProblem& p) { return p.bias ? p.bias : p.gelu_input; }
 
-Key key_of(const Product& p) {
+Key key_of(const GemmProblem& p) {
   return {p.m,
           p.n,
           p.k,
@@ -88,7 +88,7 @@ Key key_of(const Product& p) {
           alignment_of(vector_of(p))};
 }
 
-std::string text_of(const Product& p) {
+std::string text_of(const GemmProblem& p) {
   const auto operand = [](const Operand& x) {
     return fmt::format("{}stride {}", x.transpose == Transpose::yes ? "transposed, " : "",
                        x.stride);
@@ -100,7 +100,7 @@ std::string text_of(const Product& p) {
                      p.accumulate == Accumulate::yes ? "; accumulated" : "");
 }
 
-void require(cublasStatus_t status, const char* call, const Product& p) {
+void require(cublasStatus_t status, const char* call, const GemmProblem& p) {
   KZERO_REQUIRE(status == CUBLAS_STATUS_SUCCESS, ExitCode::other, "{} failed with {} ({}) for {}",
                 call, cublasLtGetStatusName(status), cublasLtGetStatusString(status), text_of(p));
 }
@@ -121,25 +121,25 @@ using Preference =
 
 template <class T>
 void set(const Description& description, cublasLtMatmulDescAttributes_t name, T value,
-         const Product& p) {
+         const GemmProblem& p) {
   require(cublasLtMatmulDescSetAttribute(description.get(), name, &value, sizeof value),
           "cublasLtMatmulDescSetAttribute", p);
 }
 
 template <class T>
 void set(const Preference& preference, cublasLtMatmulPreferenceAttributes_t name, T value,
-         const Product& p) {
+         const GemmProblem& p) {
   require(cublasLtMatmulPreferenceSetAttribute(preference.get(), name, &value, sizeof value),
           "cublasLtMatmulPreferenceSetAttribute", p);
 }
 
-void set_vector(const Description& description, const void* data, const Product& p) {
+void set_vector(const Description& description, const void* data, const GemmProblem& p) {
   if (p.bias) set(description, CUBLASLT_MATMUL_DESC_BIAS_POINTER, data, p);
   if (p.gelu_input) set(description, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, data, p);
 }
 
 /// Sums and factors in fp32 without TF32's shorter inputs.
-Description make_description(const Product& p) {
+Description make_description(const GemmProblem& p) {
   cublasLtMatmulDesc_t made = nullptr;
   require(cublasLtMatmulDescCreate(&made, CUBLAS_COMPUTE_32F, CUDA_R_32F),
           "cublasLtMatmulDescCreate", p);
@@ -160,7 +160,7 @@ Description make_description(const Product& p) {
 }
 
 /// Of a row-major [rows,columns].
-Layout make_layout(Dtype type, Index rows, Index columns, Index stride, const Product& p) {
+Layout make_layout(Dtype type, Index rows, Index columns, Index stride, const GemmProblem& p) {
   cublasLtMatrixLayout_t made = nullptr;
   require(cublasLtMatrixLayoutCreate(&made, type_of(type), static_cast<std::uint64_t>(columns),
                                      static_cast<std::uint64_t>(rows), stride),
@@ -168,12 +168,12 @@ Layout make_layout(Dtype type, Index rows, Index columns, Index stride, const Pr
   return Layout(made);
 }
 
-Layout make_layout(const Operand& x, Index rows, Index columns, const Product& p) {
+Layout make_layout(const Operand& x, Index rows, Index columns, const GemmProblem& p) {
   if (x.transpose == Transpose::yes) std::swap(rows, columns);
   return make_layout(p.in, rows, columns, x.stride, p);
 }
 
-Preference make_preference(const Key& key, Index workspace, const Product& p) {
+Preference make_preference(const Key& key, Index workspace, const GemmProblem& p) {
   cublasLtMatmulPreference_t made = nullptr;
   require(cublasLtMatmulPreferenceCreate(&made), "cublasLtMatmulPreferenceCreate", p);
   Preference preference(made);
@@ -193,7 +193,7 @@ Preference make_preference(const Key& key, Index workspace, const Product& p) {
   return preference;
 }
 
-void require_possible(const Product& p) {
+void require_possible(const GemmProblem& p) {
   const bool adds = p.bias || p.addend || p.accumulate == Accumulate::yes;
   KZERO_REQUIRE(p.in == p.out || (!p.bias && !p.addend && !p.gelu_input), ExitCode::other,
                 "internal error: operands of two types besides A and B, in {}", text_of(p));
@@ -219,13 +219,13 @@ struct CublasLtGemm::Plans {
   void* workspace = nullptr;
   Index workspace_size = 0;
 
-  const Plan& plan(const Product& p) {
+  const Plan& plan(const GemmProblem& p) {
     const Key key = key_of(p);
     const auto found = plans.find(key);
     return found != plans.end() ? found->second : plans.emplace(key, make(key, p)).first->second;
   }
 
-  Plan make(const Key& key, const Product& p) const {
+  Plan make(const Key& key, const GemmProblem& p) const {
     require_possible(p);
     KZERO_REQUIRE(!p.gelu_input || fuses(p.in, p.n), ExitCode::other,
                   "internal error: GELU's gradient is not fused, in {}", text_of(p));
@@ -277,7 +277,7 @@ void CublasLtGemm::use_workspace(void* data, Index bytes) {
   plans_->workspace_size = size;
 }
 
-void CublasLtGemm::run(const Execution& exec, const Product& p) {
+void CublasLtGemm::run(const Execution& exec, const GemmProblem& p) {
   const Plans::Plan& plan = plans_->plan(p);
   set_vector(plan.description, vector_of(p), p);
   const float one = 1;

@@ -30,7 +30,7 @@ void add_dnnl_product(Transpose ta, Transpose tb, Index m, Index n, Index k, con
 using Key =
     std::tuple<Index, Index, Index, Index, Index, Index, Transpose, Transpose, Dtype, bool, bool>;
 
-Key key_of(const Product& p) {
+Key key_of(const GemmProblem& p) {
   return {p.m,
           p.n,
           p.k,
@@ -45,7 +45,7 @@ Key key_of(const Product& p) {
 }
 
 /// C = addend, to which the primitive's sum post-op then adds.
-void copy_addend(const Execution& exec, const Product& p) {
+void copy_addend(const Execution& exec, const GemmProblem& p) {
   const auto* from = static_cast<const bf16*>(p.addend);
   auto* to = static_cast<bf16*>(p.c);
   const Index n = p.n, stride = p.c_stride;
@@ -75,13 +75,13 @@ struct OneDnnGemm::Primitives {
   dnnl::stream stream{engine};
   std::map<Key, Entry> entries;
 
-  Entry& entry(const Product& p) {
+  Entry& entry(const GemmProblem& p) {
     const auto found = entries.find(key_of(p));
     return found != entries.end() ? found->second
                                   : entries.emplace(key_of(p), make(p)).first->second;
   }
 
-  Entry make(const Product& p) const {
+  Entry make(const GemmProblem& p) const {
     const auto a = describe(p.m, p.k, p.a);
     const auto b = describe(p.k, p.n, p.b);
     const auto out =
@@ -116,7 +116,7 @@ OneDnnGemm::OneDnnGemm()
     : primitives_(std::make_unique<Primitives>()), blocked_(&add_dnnl_product) {}
 OneDnnGemm::~OneDnnGemm() = default;
 
-void OneDnnGemm::run(const Execution& exec, const Product& p) {
+void OneDnnGemm::run(const Execution& exec, const GemmProblem& p) {
   if (p.in == Dtype::fp16) return blocked_.run(exec, p);
   if (p.in == Dtype::fp32) {
     const bool adds = p.bias || p.addend || p.accumulate == Accumulate::yes;

@@ -6,7 +6,7 @@ namespace kzero::tensor {
 namespace {
 
 template <class T, class Out>
-void multiply(const Execution& exec, const Product& p) {
+void multiply(const Execution& exec, const GemmProblem& p) {
   const auto* a = static_cast<const T*>(p.a.data);
   const auto* b = static_cast<const T*>(p.b.data);
   const auto* bias = static_cast<const T*>(p.bias);
@@ -37,7 +37,7 @@ void multiply(const Execution& exec, const Product& p) {
 
 }  // namespace
 
-void ReferenceGemm::run(const Execution& exec, const Product& p) {
+void ReferenceGemm::run(const Execution& exec, const GemmProblem& p) {
   with_type(p.in, [&](auto in) {
     using T = decltype(in);
     if (p.out == p.in) {

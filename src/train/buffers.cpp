@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "checkpoint/piece.hpp"
+#include "checkpoint/state_shard.hpp"
 #include "kernels/reduction.hpp"
 
 namespace kzero::train {
@@ -25,21 +25,22 @@ zero::FlatBuffer<float> master_of(memory::Arenas& arenas, const deck::Config& co
 }
 
 template <class T>
-std::optional<optim::HostUpdater<T>> updater_of(memory::Arenas& arenas, const deck::Config& config,
-                                                const Blueprint& b) {
+std::optional<optim::CpuOffloadOptimizer<T>> offload_optimizer_of(memory::Arenas& arenas,
+                                                                  const deck::Config& config,
+                                                                  const Blueprint& b) {
   if (!offloads(config)) return std::nullopt;
   const bool whole = b.stage.optimizer == zero::Placement::replicated;
   Index largest = 1;
   for (const param::UnitLayout& unit : b.layout.units())
-    largest = std::max(largest, whole ? unit.padded : unit.piece);
+    largest = std::max(largest, whole ? unit.padded : unit.shard);
   // Gradients and parameters pass through, no more at a time than a bucket holds.
   const auto width = static_cast<Index>(sizeof(T));
-  return optim::HostUpdater<T>(arenas, std::min(config.zero.bucket, 2 * largest * width));
+  return optim::CpuOffloadOptimizer<T>(arenas, std::min(config.zero.bucket, 2 * largest * width));
 }
 
 tensor::Vector<float> take_partial(memory::Arenas& arenas, const param::FlatLayout& layout) {
   Index largest = 0;
-  for (const param::UnitLayout& unit : layout.units()) largest = std::max(largest, unit.piece);
+  for (const param::UnitLayout& unit : layout.units()) largest = std::max(largest, unit.shard);
   const Index blocks = ceil_div(largest, kernels::squares_block);
   return {arenas.take<float>(Category::workspace, blocks), static_cast<std::size_t>(blocks)};
 }
@@ -50,7 +51,7 @@ tensor::Vector<float> take_snapshot(memory::Arenas& arenas, const deck::Config& 
   if (!tensor::on_host || !config.checkpoint.asynchronous || config.checkpoint.folder.empty())
     return {};
   Index elements = 0;
-  for (const param::UnitLayout& unit : layout.units()) elements += unit.piece;
+  for (const param::UnitLayout& unit : layout.units()) elements += unit.shard;
   elements *= checkpoint::state_count;
   return {arenas.take<float>(Category::io, elements), static_cast<std::size_t>(elements)};
 }
@@ -71,7 +72,7 @@ Buffers<T>::Buffers(memory::Arenas& arenas, const deck::Config& config, const Bl
       master(master_of<T>(arenas, config, b)),
       first(state_buffer(arenas, config, b)),
       second(state_buffer(arenas, config, b)),
-      host_updater(updater_of<T>(arenas, config, b)),
+      offload_optimizer(offload_optimizer_of<T>(arenas, config, b)),
       partial(take_partial(arenas, b.layout)),
       model(arenas, config.model, config.recompute, {config.train.micro_batch, threads}, gemm,
             {b.tensor, tensor, config.zero.bucket}),

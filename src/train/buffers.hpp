@@ -20,8 +20,8 @@ struct Buffers {
   zero::GradientStore<T> gradients;
   zero::FlatBuffer<float> master;  // none in an fp32 run without offload: the parameters themselves
   zero::FlatBuffer<float> first, second;
-  std::optional<optim::HostUpdater<T>> host_updater;  // with offload from a device
-  tensor::Vector<float> partial;                      // of the gradient norm
+  std::optional<optim::CpuOffloadOptimizer<T>> offload_optimizer;  // with offload from a device
+  tensor::Vector<float> partial;                                   // of the gradient norm
   model::Gpt<T> model;
   Batches batches;
   tensor::Vector<float> snapshot;  // of the owned state, on hosts with checkpoint.asynchronous

@@ -29,7 +29,7 @@ void print_problems(const std::vector<std::string>& problems) {
 std::unique_ptr<checkpoint::FolderLock> take_folder(const deck::Checkpoint& deck,
                                                     const grid::Group& world) {
   std::unique_ptr<checkpoint::FolderLock> lock;
-  grid::together(world, [&] {
+  grid::collectively(world, [&] {
     if (!world.is_root() || deck.folder.empty()) return;
     checkpoint::require_folder_of_checkpoints(deck.folder);
     lock = std::make_unique<checkpoint::FolderLock>(
@@ -51,7 +51,7 @@ Checkpoints::Checkpoints(const RunRequest& request, const grid::ProcessGrid& gri
       sink_(sink) {}
 
 void Checkpoints::require_held_folder() {
-  grid::together(grid_.world(), [&] {
+  grid::collectively(grid_.world(), [&] {
     if (lock_ != nullptr) lock_->require_held();
   });
 }
@@ -59,7 +59,7 @@ void Checkpoints::require_held_folder() {
 /// A run that starts afresh beside checkpoints would be taken for their continuation.
 void Checkpoints::require_no_checkpoints() const {
   const std::string& folder = config_.checkpoint.folder;
-  grid::together(grid_.world(), [&] {
+  grid::collectively(grid_.world(), [&] {
     if (!grid_.world().is_root()) return;
     const auto found = checkpoint::candidates(folder);
     KZERO_REQUIRE(found.empty(), ExitCode::usage,
@@ -71,7 +71,7 @@ void Checkpoints::require_no_checkpoints() const {
 }
 
 std::optional<checkpoint::Found> Checkpoints::newest(
-    std::span<const checkpoint::Piece> wanted) const {
+    std::span<const checkpoint::StateShard> wanted) const {
   const deck::Checkpoint& deck = config_.checkpoint;
   if (deck.folder.empty()) return std::nullopt;
   if (!deck.resume) {
@@ -84,7 +84,7 @@ std::optional<checkpoint::Found> Checkpoints::newest(
     for (const std::string& problem : problems)
       std::cerr << "kzero: passed over: " << printable_lines(problem) << '\n';
   }
-  grid::together(grid_.world(), [&] {
+  grid::collectively(grid_.world(), [&] {
     KZERO_REQUIRE(
         found || problems.empty(), ExitCode::files,
         "{}: holds checkpoints, but none that can be used; to start afresh, move them away or "
@@ -99,16 +99,16 @@ std::optional<checkpoint::Found> Checkpoints::newest(
 
 std::optional<Index> Checkpoints::resume() {
   const auto begin = Clock::now();
-  const std::vector<checkpoint::Piece> wanted = engine_.needed_pieces();
+  const std::vector<checkpoint::StateShard> wanted = engine_.wanted_shards();
   const auto found = newest(wanted);
   if (!found) return std::nullopt;
   const checkpoint::Manifest& m = found->manifest;
-  grid::together(grid_.world(), [&] {
+  grid::collectively(grid_.world(), [&] {
     require_same_training(*found, request_, engine_.blueprint().table, data_digest_);
     checkpoint::read(*found, wanted);
   });
   engine_.loaded();
-  checkpoint::require_saved_values(grid_.world(), *found, engine_.owned_pieces());
+  checkpoint::require_saved_values(grid_.world(), *found, engine_.owned_shards());
   engine_.scaler().restore(m.loss_scale, m.scale_good_steps, m.skipped_steps, m.skipped_in_row);
   console_.note("resumed from " + found->path.string());
   for (const std::string& change : deck_changes(m.deck, request_.deck)) console_.note(change);
@@ -154,7 +154,7 @@ void Checkpoints::save(Index steps_done) {
     stalled_ = seconds_since(begun_);
   } else {
     const auto written = checkpoint::write(grid_.world(), deck.folder, manifest_after(steps_done),
-                                           engine_.owned_pieces(), deck.keep, deck.ranks_per_file);
+                                           engine_.owned_shards(), deck.keep, deck.ranks_per_file);
     stalled_ = seconds_since(begun_);
     report(written, stalled_);
   }

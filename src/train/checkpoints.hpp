@@ -64,7 +64,7 @@ class Checkpoints {
  private:
   using Clock = std::chrono::steady_clock;
 
-  std::optional<checkpoint::Found> newest(std::span<const checkpoint::Piece> wanted) const;
+  std::optional<checkpoint::Found> newest(std::span<const checkpoint::StateShard> wanted) const;
   void require_held_folder();
   void require_no_checkpoints() const;
   checkpoint::Manifest manifest_after(Index steps_done) const;

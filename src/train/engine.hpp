@@ -4,14 +4,14 @@
 
 #include <memory>
 
-#include "checkpoint/piece.hpp"
+#include "checkpoint/state_shard.hpp"
 #include "comm/communicator.hpp"
 #include "data/sampler.hpp"
 #include "grid/process_grid.hpp"
 #include "memory/ledger.hpp"
 #include "optim/loss_scaler.hpp"
 #include "train/buffers.hpp"
-#include "train/first_values.hpp"
+#include "train/initial_weights.hpp"
 
 namespace kzero::train {
 
@@ -37,18 +37,18 @@ class Engine {
   /// The parts of master weights and moments that this rank writes to a checkpoint: each element on
   /// one rank of the grid. They stay valid, and the engine must not step, until the next call of
   /// the engine.
-  virtual std::vector<checkpoint::Piece> owned_pieces() = 0;
+  virtual std::vector<checkpoint::StateShard> owned_shards() = 0;
 
   /// As above, but a copy that stays as it is while the engine goes on, until the next call of
-  /// this or owned_pieces(). For runs with checkpoint.asynchronous.
-  virtual std::vector<checkpoint::Piece> snapshot() = 0;
+  /// this or owned_shards(). For runs with checkpoint.asynchronous.
+  virtual std::vector<checkpoint::StateShard> snapshot() = 0;
 
-  /// As owned_pieces(), for all that this rank holds.
-  virtual std::vector<checkpoint::Piece> held_pieces() = 0;
+  /// As owned_shards(), for all that this rank holds.
+  virtual std::vector<checkpoint::StateShard> local_shards() = 0;
 
   /// Room for all that this rank needs from a checkpoint; call loaded() once it is filled, on every
   /// rank of the grid.
-  virtual std::vector<checkpoint::Piece> needed_pieces() = 0;
+  virtual std::vector<checkpoint::StateShard> wanted_shards() = 0;
   virtual void loaded() = 0;
 
   /// One optimizer step on the samples of global step `step`; its traffic is counted as a step's.

@@ -12,7 +12,7 @@ double measure_peak(const tensor::Execution& exec, tensor::Gemm& gemm, Dtype pre
   const Index bytes = size * size * bytes_of(precision);
   Kokkos::View<std::byte*, tensor::Memory> a("kzero::train::peak_a", bytes),
       b("kzero::train::peak_b", bytes), c("kzero::train::peak_c", bytes);
-  tensor::Product product;
+  tensor::GemmProblem product;
   product.m = product.n = product.k = size;
   product.a = {a.data(), size};
   product.b = {b.data(), size};

@@ -22,11 +22,11 @@
 #include "train/checkpoints.hpp"
 #include "train/data_report.hpp"
 #include "train/ending.hpp"
+#include "train/expected_traffic.hpp"
 #include "train/failure.hpp"
+#include "train/gemm_backend.hpp"
 #include "train/peak.hpp"
-#include "train/product_library.hpp"
 #include "train/reports.hpp"
-#include "train/theory.hpp"
 
 namespace kzero::train {
 
@@ -42,16 +42,16 @@ struct Ending {
 };
 
 /// The parts of a run in the order in which they come to life.
-class Run {
+class Trainer {
  public:
-  Run(const RunRequest& request, const runtime::Session& session);
+  Trainer(const RunRequest& request, const runtime::Session& session);
   /// To be called once; what it throws alone must not destroy the members, whose destructors may
   /// need the other ranks.
-  ExitCode operator()();
+  ExitCode train();
 
  private:
   void prepare();
-  ExitCode train();
+  ExitCode run_steps();
   Index begin();
   std::optional<runtime::Deadline> deadline() const;
   runtime::StopRules stop_rules() const;
@@ -86,7 +86,7 @@ class Run {
   std::optional<Checkpoints> checkpoints_;
 };
 
-Run::Run(const RunRequest& request, const runtime::Session& session)
+Trainer::Trainer(const RunRequest& request, const runtime::Session& session)
     : config_(request.config),
       request_(request),
       session_(session),
@@ -99,13 +99,13 @@ Run::Run(const RunRequest& request, const runtime::Session& session)
       stop_(stop_rules()),
       inputs_(request.open_inputs(config_, grid_.world())) {}
 
-void Run::prepare() {
+void Trainer::prepare() {
   const Machine machine{grid_.data().size(), session_.threads(), tensor_rank(grid_)};
   folder_lock_ = take_folder(config_.checkpoint, grid_.world());  // before any file is touched
-  grid::together(grid_.world(), [&] {
+  grid::collectively(grid_.world(), [&] {
     require_no_stop_file();
     require_memory(machine);
-    gemm_ = make_product_library(config_.run.gemm);
+    gemm_ = make_gemm_backend(config_.run.gemm);
     comm::require_communicator(config_.run.communicator,
                                config_.zero.reduction == deck::ReductionOrder::library);
     if (session_.rank() == 0) {
@@ -119,7 +119,7 @@ void Run::prepare() {
   data_comm_ = link(overlap_of(config_), grid_.data());
   tensor_comm_ = link(overlap_beside(config_), grid_.tensor());
   resident_at_start_ = metrics::resident_peak_bytes();
-  grid::together(grid_.world(), [&] {
+  grid::collectively(grid_.world(), [&] {
     engine_ =
         make_engine(config_, machine.threads, {*data_comm_, *tensor_comm_, grid_}, *gemm_, ledger_);
   });
@@ -131,15 +131,16 @@ void Run::prepare() {
                        *engine_, console_, sink_ ? &*sink_ : nullptr);
 }
 
-std::optional<runtime::Deadline> Run::deadline() const {
+std::optional<runtime::Deadline> Trainer::deadline() const {
   std::optional<runtime::Deadline> found;
-  grid::together(grid_.world(), [&] { found = runtime::find_deadline(config_.run.wall_limit); });
+  grid::collectively(grid_.world(),
+                     [&] { found = runtime::find_deadline(config_.run.wall_limit); });
   return found;
 }
 
 /// A stop in time is of use with a checkpoint only; without one the run goes as far as it may. The
 /// file is looked for by one rank, out of consideration for the file system.
-runtime::StopRules Run::stop_rules() const {
+runtime::StopRules Trainer::stop_rules() const {
   runtime::StopRules rules;
   if (deadline_ && !config_.checkpoint.folder.empty())
     rules.after = deadline_->seconds - config_.run.stop_margin;
@@ -147,13 +148,13 @@ runtime::StopRules Run::stop_rules() const {
   return rules;
 }
 
-void Run::require_no_stop_file() const {
+void Trainer::require_no_stop_file() const {
   KZERO_REQUIRE(!stop_.has_file(), ExitCode::usage,
                 "run.stop_file: {} exists, so the run would stop after one step; remove it first",
                 config_.run.stop_file);
 }
 
-void Run::require_memory(const Machine& machine) const {
+void Trainer::require_memory(const Machine& machine) const {
   if constexpr (tensor::on_host) {
     Index bytes = 0;
     for (const Index category : planned_bytes(config_, machine)) bytes += category;
@@ -168,7 +169,7 @@ void Run::require_memory(const Machine& machine) const {
   }
 }
 
-Index Run::begin() {
+Index Trainer::begin() {
   if (const auto step = checkpoints_->resume()) return *step;
   engine_->initialise(inputs_.initial);
   return 0;
@@ -176,7 +177,7 @@ Index Run::begin() {
 
 /// Threads that wait for one another on too few cores make a run slower by orders of magnitude;
 /// empty where each has a core.
-std::string Run::crowding() const {
+std::string Trainer::crowding() const {
   const Index threads = session_.node_size() * session_.threads(), cores = session_.node_cores();
   if (cores == 0 || threads <= cores) return "";
   return fmt::format(
@@ -185,7 +186,7 @@ std::string Run::crowding() const {
       session_.node_size(), session_.threads(), cores, runtime::host_name());
 }
 
-void Run::announce(Index first_step) {
+void Trainer::announce(Index first_step) {
   metrics::StartRecord record;
   record.versions = build_facts();
   record.git_hash = git_hash();
@@ -208,7 +209,7 @@ void Run::announce(Index first_step) {
   }
   record.data = summary_of(config_, inputs_.dataset);
   record.planned_memory = categories(engine_->planned(), {});
-  record.planned_traffic = theory(config_, engine_->blueprint());
+  record.planned_traffic = expected_traffic(config_, engine_->blueprint());
   console_.start(record);
   if (config_.zero.offload == deck::Offload::host && tensor::on_host)
     console_.note("zero.offload: this build computes on the host, where the state is already");
@@ -231,7 +232,7 @@ void Run::announce(Index first_step) {
     console_.note("an earlier run's metrics are now in " + sink_->old_name());
 }
 
-void Run::report(Index step, const StepResult& result, double seconds) {
+void Trainer::report(Index step, const StepResult& result, double seconds) {
   metrics::StepRecord record;
   record.step = step;
   record.loss = result.loss;
@@ -246,7 +247,7 @@ void Run::report(Index step, const StepResult& result, double seconds) {
   if (sink_) sink_->write(record);
 }
 
-void Run::validate(Index steps_done) {
+void Trainer::validate(Index steps_done) {
   const auto begin = Clock::now();
   metrics::ValidationRecord record;
   record.step = steps_done;
@@ -258,7 +259,7 @@ void Run::validate(Index steps_done) {
   if (sink_) sink_->write(record);
 }
 
-std::optional<Ending> Run::stop(Index steps_of_this_job) const {
+std::optional<Ending> Trainer::stop(Index steps_of_this_job) const {
   const auto agreed = runtime::decode_stop(grid_.world().max(runtime::encode(stop_.wish())));
   if (agreed) return Ending{std::string(name_of(agreed->reason)), agreed->signal};
   if (config_.run.max_steps > 0 && steps_of_this_job >= config_.run.max_steps)
@@ -268,7 +269,7 @@ std::optional<Ending> Run::stop(Index steps_of_this_job) const {
 
 /// The exit code that the ending means. First says it where job scripts look, as a run that is told
 /// to stop may be killed while it prints.
-ExitCode Run::finish(const Ending& ending, Index steps_done) {
+ExitCode Trainer::finish(const Ending& ending, Index steps_done) {
   const bool saves = !config_.checkpoint.folder.empty();
   const ExitCode code = ending.reason == "diverged"         ? ExitCode::diverged
                         : steps_done >= config_.train.steps ? ExitCode::done
@@ -283,7 +284,7 @@ ExitCode Run::finish(const Ending& ending, Index steps_done) {
   if (sink_) write_end_file(record, config_);
   record.memory =
       memory_rows(grid_.world(), engine_->planned(), ledger_.peaks(), resident_at_start_);
-  record.traffic = counted(traffic_, theory(config_, engine_->blueprint()));
+  record.traffic = counted(traffic_, expected_traffic(config_, engine_->blueprint()));
   console_.end(record);
   if (sink_) sink_->write(record);
   if (code == ExitCode::stopped) console_.note(stop_text(record, config_));
@@ -292,7 +293,7 @@ ExitCode Run::finish(const Ending& ending, Index steps_done) {
   return code;
 }
 
-ExitCode Run::train() {
+ExitCode Trainer::run_steps() {
   const Index first_step = begin();
   announce(first_step);
   const Index steps = config_.train.steps;
@@ -335,11 +336,11 @@ ExitCode Run::train() {
 }
 
 /// What all is done for stays done: a signal from then on only ends the process sooner.
-ExitCode Run::operator()() {
+ExitCode Trainer::train() {
   try {
     const ExitCode code = ending_launch_on_failure([this] {
       prepare();
-      const ExitCode done = train();
+      const ExitCode done = run_steps();
       folder_lock_.reset();
       return done;
     });
@@ -354,7 +355,7 @@ ExitCode Run::operator()() {
 }  // namespace
 
 ExitCode run(const RunRequest& request, const runtime::Session& session) {
-  return Run(request, session)();
+  return Trainer(request, session).train();
 }
 
 }  // namespace kzero::train

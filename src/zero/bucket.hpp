@@ -32,7 +32,7 @@ class Bucket {
 };
 
 /// Elements that one rank sends to reduce-scatter, or to all-gather, a buffer of `padded` elements.
-constexpr Index exchanged_elements(Index padded, Index ranks) {
+constexpr Index collective_elements(Index padded, Index ranks) {
   return padded / ranks * (ranks - 1);
 }
 

@@ -1,4 +1,4 @@
-// A buffer of what a rank holds of every unit: all of it, or its piece.
+// A buffer of what a rank holds of every unit: all of it, or its shard.
 #pragma once
 
 #include <vector>
@@ -35,7 +35,7 @@ class FlatBuffer {
   /// `by`: no more than it holds.
   T* share(Index u, Placement by, Index rank) const {
     const bool cut = placement_ == Placement::replicated && by == Placement::partitioned;
-    return unit(u) + (cut ? rank * layout_->unit(u).piece : 0);
+    return unit(u) + (cut ? rank * layout_->unit(u).shard : 0);
   }
 
  private:

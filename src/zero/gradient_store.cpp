@@ -18,7 +18,7 @@ GradientStore<T>::GradientStore(memory::Arenas& arenas, const param::FlatLayout&
       bucket_(arenas, options.order == Order::library ? 0 : options.bucket, dtype_of<T>, layout,
               options.overlap),
       units_(layout.units().size()) {
-  if (!arenas.measuring()) queue_.emplace();
+  if (!arenas.measuring()) stream_.emplace();
   const bool replicated = options.stage.gradients == Placement::replicated;
   if (replicated) {
     units_ = held_.units();
@@ -37,8 +37,8 @@ GradientStore<T>::GradientStore(memory::Arenas& arenas, const param::FlatLayout&
 }
 
 template <class T>
-void GradientStore<T>::enter(const Moment& moment, const tensor::Execution& exec) {
-  for (const Place& place : moment.targets) {
+void GradientStore<T>::before(const ScheduleStep& step, const tensor::Execution& exec) {
+  for (const BufferOffset& place : step.targets) {
     const param::UnitLayout& layout = layout_->unit(place.unit);
     T* unit = passing_ + place.offset;
     units_[static_cast<std::size_t>(place.unit)] = unit;
@@ -51,19 +51,20 @@ void GradientStore<T>::enter(const Moment& moment, const tensor::Execution& exec
 }
 
 template <class T>
-void GradientStore<T>::leave(const Moment& moment, const MicroBatch& micro,
+void GradientStore<T>::after(const ScheduleStep& step, const MicroBatch& micro,
                              const tensor::Execution& exec, comm::Communicator& comm) {
   end_reductions();
   if (!options_.adds_reduced && !micro.last) return;
   const bool wanted_everywhere = options_.stage.optimizer == Placement::replicated;
-  for (const Index u : moment.complete) {
+  for (const Index u : step.complete) {
     T*& unit = units_[static_cast<std::size_t>(u)];
     under_way_.emplace_back(
-        exec, *queue_, comm, bucket_, layout_->unit(u), unit, destination(u, micro),
-        wanted_everywhere && micro.last ? Result::everywhere : Result::scattered, options_.order);
+        exec, *stream_, comm, bucket_, layout_->unit(u), unit, destination(u, micro),
+        wanted_everywhere && micro.last ? Result::all_reduced : Result::reduce_scattered,
+        options_.order);
     if (options_.stage.gradients == Placement::partitioned) unit = nullptr;
     // The bucket serves one unit at a time.
-    if (options_.overlap == comm::Overlap::no || u != moment.complete.back()) end_reductions();
+    if (options_.overlap == comm::Overlap::no || u != step.complete.back()) end_reductions();
   }
 }
 

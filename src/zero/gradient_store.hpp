@@ -1,6 +1,6 @@
 // Where the model writes its gradients, and what becomes of them. Replicated (stages 0 and 1), each
 // unit has a place of its own; partitioned (stages 2 and 3, the paper's P_g), a unit's gradient
-// lies in passing memory until it is reduced, and a rank keeps its piece of the sum.
+// lies in passing memory until it is reduced, and a rank keeps its shard of the sum.
 #pragma once
 
 #include <optional>
@@ -35,13 +35,13 @@ class GradientStore {
   /// Units by number, as the model writes them; null where nothing may be written now.
   const std::vector<T*>& units() const { return units_; }
 
-  /// Of all units: whole, or this rank's pieces.
+  /// Of all units: whole, or this rank's shards.
   const FlatBuffer<T>& held() const { return held_; }
 
-  /// The reduced gradient of this rank's piece of unit u, rounded to T; after finish().
+  /// The reduced gradient of this rank's shard of unit u, rounded to T; after finish().
   T* owned(Index u) const { return held_.share(u, Placement::partitioned, rank_); }
 
-  /// All that finish() leaves here: units in stage 0, else pieces.
+  /// All that finish() leaves here: units in stage 0, else shards.
   T* result(Index u) const { return held_.share(u, options_.stage.optimizer, rank_); }
 
   /// Whether the model adds to what earlier micro-batches left in its units.
@@ -50,10 +50,10 @@ class GradientStore {
   }
 
   /// Before an operation: makes room for what it is the first to write.
-  void enter(const Moment& moment, const tensor::Execution& exec);
+  void before(const ScheduleStep& step, const tensor::Execution& exec);
 
   /// After it: ends the reduction under way and begins that of complete units. Collective.
-  void leave(const Moment& moment, const MicroBatch& micro, const tensor::Execution& exec,
+  void after(const ScheduleStep& step, const MicroBatch& micro, const tensor::Execution& exec,
              comm::Communicator& comm);
 
   /// Ends all reductions. Collective.
@@ -68,12 +68,12 @@ class GradientStore {
   Index rank_;
   FlatBuffer<T> held_;
   T* passing_ = nullptr;
-  FlatBuffer<float> sums_;  // of micro-batches; the held pieces themselves where they are fp32
+  FlatBuffer<float> sums_;  // of micro-batches; the held shards themselves where they are fp32
   Bucket bucket_;
   std::vector<T*> units_;
-  std::optional<ReductionQueue> queue_;  // none while measuring
+  std::optional<ReductionStream> stream_;  // none while measuring
   std::vector<Reduction<T>> under_way_;
-  comm::Ticket last_gather_ = 0;
+  comm::Request last_gather_ = 0;
 };
 
 }  // namespace kzero::zero

@@ -21,7 +21,7 @@ Index lowest_place(const std::vector<Lifetime>& taken, Index elements) {
 
 }  // namespace
 
-Index lay_out(std::vector<Lifetime>& values) {
+Index assign_offsets(std::vector<Lifetime>& values) {
   Index total = 0, last = 0;
   for (Lifetime& value : values) {
     value.elements = round_up(value.elements, param::unit_alignment);

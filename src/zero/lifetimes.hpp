@@ -13,11 +13,11 @@ struct Lifetime {
   Index unit = 0;
   Index first = 0, last = 0;
   Index elements = 0;
-  Index offset = 0;  // set by lay_out
+  Index offset = 0;  // set by assign_offsets
 };
 
 /// Sets offsets so that no two values share an element at a time: the largest first, each at the
 /// lowest place that is free throughout its life. Returns the elements that all of them need.
-Index lay_out(std::vector<Lifetime>& values);
+Index assign_offsets(std::vector<Lifetime>& values);
 
 }  // namespace kzero::zero

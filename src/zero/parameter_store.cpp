@@ -20,33 +20,33 @@ ParameterStore<T>::ParameterStore(memory::Arenas& arenas, const param::FlatLayou
 }
 
 template <class T>
-void ParameterStore<T>::enter(const Moment& moment, const tensor::Execution& exec,
-                              comm::Communicator& comm) {
-  for (const Place& place : moment.gathers) {
+void ParameterStore<T>::before(const ScheduleStep& step, const tensor::Execution& exec,
+                               comm::Communicator& comm) {
+  for (const BufferOffset& place : step.gathers) {
     const auto u = static_cast<std::size_t>(place.unit);
     T* unit = gathered_ + place.offset;
     arrivals_[u] = gather(place.unit, unit, exec, comm);
     units_[u] = unit;
   }
-  for (const Index u : moment.needs) comm.wait(exec, arrivals_[static_cast<std::size_t>(u)]);
+  for (const Index u : step.needs) comm.wait(exec, arrivals_[static_cast<std::size_t>(u)]);
 }
 
 template <class T>
-void ParameterStore<T>::leave(const Moment& moment) {
-  for (const Index u : moment.releases) units_[static_cast<std::size_t>(u)] = nullptr;
+void ParameterStore<T>::after(const ScheduleStep& step) {
+  for (const Index u : step.releases) units_[static_cast<std::size_t>(u)] = nullptr;
 }
 
 template <class T>
-comm::Ticket ParameterStore<T>::publish(Index u, const tensor::Execution& exec,
-                                        comm::Communicator& comm) const {
+comm::Request ParameterStore<T>::all_gather_updated(Index u, const tensor::Execution& exec,
+                                                    comm::Communicator& comm) const {
   return gather(u, held_.unit(u), exec, comm);
 }
 
 template <class T>
-comm::Ticket ParameterStore<T>::gather(Index u, T* unit, const tensor::Execution& exec,
-                                       comm::Communicator& comm) const {
-  const Index piece = layout_->unit(u).piece;
-  return comm::begin_gather<T>(exec, comm, unit, piece, {0, piece}, owned(u),
+comm::Request ParameterStore<T>::gather(Index u, T* unit, const tensor::Execution& exec,
+                                        comm::Communicator& comm) const {
+  const Index shard = layout_->unit(u).shard;
+  return comm::begin_gather<T>(exec, comm, unit, shard, {0, shard}, owned(u),
                                comm::Purpose::parameters);
 }
 

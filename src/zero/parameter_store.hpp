@@ -1,5 +1,5 @@
 // Where the model finds its parameters. Replicated, every unit is always there (stages 0 to 2);
-// partitioned (stage 3, the paper's P_p), a rank keeps its piece of each unit, and units are
+// partitioned (stage 3, the paper's P_p), a rank keeps its shard of each unit, and units are
 // gathered ahead of use and let go as the schedule says.
 #pragma once
 
@@ -27,26 +27,27 @@ class ParameterStore {
   T* share(Index u, Placement by) const { return held_.share(u, by, rank_); }
 
   /// Before an operation: begins the gathers that are due and waits for those it needs. Collective.
-  void enter(const Moment& moment, const tensor::Execution& exec, comm::Communicator& comm);
+  void before(const ScheduleStep& step, const tensor::Execution& exec, comm::Communicator& comm);
 
   /// After it: lets go what is no longer needed.
-  void leave(const Moment& moment);
+  void after(const ScheduleStep& step);
 
-  /// Begins to bring unit u's owned pieces, which have changed, to every rank that keeps it whole:
-  /// the end of a step in stages 1 and 2. Wait for the ticket before units are read. Collective.
-  comm::Ticket publish(Index u, const tensor::Execution& exec, comm::Communicator& comm) const;
+  /// Begins to bring unit u's owned shards, which have changed, to every rank that keeps it whole:
+  /// the end of a step in stages 1 and 2. Wait for the request before units are read. Collective.
+  comm::Request all_gather_updated(Index u, const tensor::Execution& exec,
+                                   comm::Communicator& comm) const;
 
  private:
   T* owned(Index u) const { return share(u, Placement::partitioned); }
-  comm::Ticket gather(Index u, T* unit, const tensor::Execution& exec,
-                      comm::Communicator& comm) const;
+  comm::Request gather(Index u, T* unit, const tensor::Execution& exec,
+                       comm::Communicator& comm) const;
 
   const param::FlatLayout* layout_;
   Index rank_;
   FlatBuffer<T> held_;
   T* gathered_ = nullptr;
   std::vector<const T*> units_;
-  std::vector<comm::Ticket> arrivals_;  // by unit, of gathers under way
+  std::vector<comm::Request> arrivals_;  // by unit, of gathers under way
 };
 
 }  // namespace kzero::zero

@@ -10,12 +10,12 @@ using comm::ConstSpan;
 using comm::Span;
 
 template <class T>
-Reduction<T>::Reduction(const tensor::Execution& exec, ReductionQueue& queue,
+Reduction<T>::Reduction(const tensor::Execution& exec, ReductionStream& stream,
                         comm::Communicator& comm, const Bucket& bucket,
                         const param::UnitLayout& layout, T* unit, const OwnedSum<T>& sum,
                         Result result, Order order)
     : exec_(&exec),
-      queue_(&queue),
+      stream_(&stream),
       comm_(&comm),
       bucket_(&bucket),
       layout_(&layout),
@@ -24,17 +24,17 @@ Reduction<T>::Reduction(const tensor::Execution& exec, ReductionQueue& queue,
       result_(result),
       order_(order) {
   const bool whole = comm.size() == 1 || order == Order::library;
-  slices_ = whole ? 1 : ceil_div(layout.piece, bucket.slice());
-  queue.written.order(exec, queue.queue);
+  slices_ = whole ? 1 : ceil_div(layout.shard, bucket.slice());
+  stream.written.order(exec, stream.stream);
   for (Index i = 0; i < std::min(slices_, bucket.slots()); ++i) begin(i);
   if (comm.waits_on_device()) sum_all();
 }
 
 template <class T>
 comm::Slice Reduction<T>::slice(Index number) const {
-  if (slices_ == 1) return {0, layout_->piece};
+  if (slices_ == 1) return {0, layout_->shard};
   const Index at = number * bucket_->slice();
-  return {at, std::min(bucket_->slice(), layout_->piece - at)};
+  return {at, std::min(bucket_->slice(), layout_->shard - at)};
 }
 
 template <class T>
@@ -42,9 +42,9 @@ void Reduction<T>::begin(Index number) {
   const int ranks = comm_->size();
   if (ranks == 1) return;
   if (order_ == Order::library) {
-    tickets_.push_back(
-        comm_->begin_library_sum(queue_->queue, ConstSpan::of(unit_, layout_->padded),
-                                 Span::of(unit_ + comm_->rank() * layout_->piece, layout_->piece),
+    requests_.push_back(
+        comm_->begin_library_sum(stream_->stream, ConstSpan::of(unit_, layout_->padded),
+                                 Span::of(unit_ + comm_->rank() * layout_->shard, layout_->shard),
                                  comm::Purpose::gradients));
     return;
   }
@@ -55,12 +55,12 @@ void Reduction<T>::begin(Index number) {
   send.reserve(static_cast<std::size_t>(ranks));
   receive.reserve(static_cast<std::size_t>(ranks));
   for (int r = 0; r < ranks; ++r) {
-    send.push_back(ConstSpan::of(unit_ + r * layout_->piece + at, count));
+    send.push_back(ConstSpan::of(unit_ + r * layout_->shard + at, count));
     receive.push_back(Span::of(slot + r * count, count));
   }
-  tickets_.push_back(comm_->begin_all_to_all(queue_->queue, std::move(send), std::move(receive),
-                                             comm::Operation::reduce_scatter,
-                                             comm::Purpose::gradients));
+  requests_.push_back(comm_->begin_all_to_all(stream_->stream, std::move(send), std::move(receive),
+                                              comm::Operation::reduce_scatter,
+                                              comm::Purpose::gradients));
 }
 
 template <class T>
@@ -68,42 +68,42 @@ void Reduction<T>::add_up(Index number) const {
   // The library leaves one sum where the own values were.
   const bool alone = comm_->size() == 1 || order_ == Order::library;
   const auto [at, count] = slice(number);
-  const T* own = unit_ + comm_->rank() * layout_->piece + at;
+  const T* own = unit_ + comm_->rank() * layout_->shard + at;
   const T* others = alone ? nullptr : bucket_->template slot<T>(number);
-  const kernels::RankValues<T> values{others, count, own, alone ? 1 : comm_->size(),
-                                      alone ? 0 : comm_->rank()};
+  const kernels::PerRank<T> values{others, count, own, alone ? 1 : comm_->size(),
+                                   alone ? 0 : comm_->rank()};
   const float* base = sum_.base ? sum_.base + at : nullptr;
   const auto extent = static_cast<std::size_t>(count);
-  if (sum_.wide) {
-    kernels::ordered_sum<T, float>(queue_->queue, values, base, {sum_.wide + at, extent});
-  } else if (!alone || base || sum_.rounded + at != own) {
-    kernels::ordered_sum<T, T>(queue_->queue, values, base, {sum_.rounded + at, extent});
+  if (sum_.fp32) {
+    kernels::ordered_sum<T, float>(stream_->stream, values, base, {sum_.fp32 + at, extent});
+  } else if (!alone || base || sum_.cast + at != own) {
+    kernels::ordered_sum<T, T>(stream_->stream, values, base, {sum_.cast + at, extent});
   }
 }
 
 template <class T>
-comm::Ticket Reduction<T>::gather(Index number) const {
-  const Index piece = layout_->piece;
-  return comm::begin_gather<T>(queue_->queue, *comm_, unit_, piece, slice(number),
-                               unit_ + comm_->rank() * piece, comm::Purpose::gradients);
+comm::Request Reduction<T>::gather(Index number) const {
+  const Index shard = layout_->shard;
+  return comm::begin_gather<T>(stream_->stream, *comm_, unit_, shard, slice(number),
+                               unit_ + comm_->rank() * shard, comm::Purpose::gradients);
 }
 
 template <class T>
 void Reduction<T>::sum_all() {
   for (Index i = 0; i < slices_; ++i) {
-    if (comm_->size() > 1) comm_->wait(queue_->queue, tickets_[static_cast<std::size_t>(i)]);
+    if (comm_->size() > 1) comm_->wait(stream_->stream, requests_[static_cast<std::size_t>(i)]);
     add_up(i);
     if (i + bucket_->slots() < slices_) begin(i + bucket_->slots());
-    if (result_ == Result::everywhere && comm_->size() > 1) last_gather_ = gather(i);
+    if (result_ == Result::all_reduced && comm_->size() > 1) last_gather_ = gather(i);
   }
-  queue_->summed.mark(queue_->queue);
+  stream_->summed.record(stream_->stream);
   summed_ = true;
 }
 
 template <class T>
-comm::Ticket Reduction<T>::finish() {
+comm::Request Reduction<T>::finish() {
   if (!summed_) sum_all();
-  queue_->summed.hold(*exec_);
+  stream_->summed.wait(*exec_);
   return last_gather_;
 }
 

@@ -31,7 +31,7 @@ std::vector<Index> window(const std::vector<std::vector<Index>>& reads, std::siz
 
 Schedule::Schedule(const param::Trace& trace, const param::FlatLayout& layout,
                    const ScheduleOptions& options)
-    : trace_(trace), moments_(trace.size()) {
+    : trace_(trace), steps_(trace.size()) {
   if (options.stage.parameters == Placement::partitioned)
     schedule_gathers(layout, options.prefetch_units);
   schedule_gradients(layout, options);
@@ -46,20 +46,20 @@ void Schedule::schedule_gathers(const param::FlatLayout& layout, Index prefetch_
   std::set<Index> gathered;                                       // units with a place there
   std::vector<std::size_t> window_of(layout.units().size());
   for (std::size_t i = 0; i < trace_.size(); ++i)
-    moments_[i].needs = units_of(trace_[i].reads, ValueKind::parameters);
+    steps_[i].needs = units_of(trace_[i].reads, ValueKind::parameters);
   std::vector<std::vector<Index>> reads;
-  for (const Moment& moment : moments_) reads.push_back(moment.needs);
-  const auto release_unless = [&](Moment& moment, const auto& is_needed) {
+  for (const ScheduleStep& step : steps_) reads.push_back(step.needs);
+  const auto release_unless = [&](ScheduleStep& step, const auto& is_needed) {
     std::erase_if(gathered, [&](Index unit) {
       if (is_needed(unit)) return false;
-      moment.releases.push_back(unit);
+      step.releases.push_back(unit);
       live[unit] = nowhere;
       return true;
     });
   };
   for (std::size_t i = 0; i < trace_.size(); ++i) {
     const std::vector<Index> soon = window(reads, i, prefetch_units, window_of);
-    if (i > 0) release_unless(moments_[i - 1], [&](auto unit) { return window_of[unit] == i + 1; });
+    if (i > 0) release_unless(steps_[i - 1], [&](auto unit) { return window_of[unit] == i + 1; });
     const auto at = static_cast<Index>(i);
     for (const Index unit : soon) {
       if (live[unit] == nowhere) {
@@ -70,10 +70,10 @@ void Schedule::schedule_gathers(const param::FlatLayout& layout, Index prefetch_
       lives[live[unit]].last = at;
     }
   }
-  release_unless(moments_.back(), [](auto) { return false; });
-  gathered_elements_ = lay_out(lives);
+  release_unless(steps_.back(), [](auto) { return false; });
+  gathered_elements_ = assign_offsets(lives);
   for (const Lifetime& life : lives) {
-    moments_[life.first].gathers.push_back({life.unit, life.offset});
+    steps_[life.first].gathers.push_back({life.unit, life.offset});
     gathers_ += layout.unit(life.unit).padded;
   }
 }
@@ -89,13 +89,12 @@ void Schedule::schedule_gradients(const param::FlatLayout& layout, const Schedul
       lives[found->second].last = at;
     }
   }
-  for (const Lifetime& life : lives) moments_[life.last].complete.push_back(life.unit);
+  for (const Lifetime& life : lives) steps_[life.last].complete.push_back(life.unit);
   if (options.stage.gradients == Placement::replicated) return;
   const auto end = static_cast<Index>(trace_.size()) - 1;
   for (Lifetime& life : lives) life.last = std::min(life.last + (options.overlap ? 1 : 0), end);
-  target_elements_ = lay_out(lives);
-  for (const Lifetime& life : lives)
-    moments_[life.first].targets.push_back({life.unit, life.offset});
+  target_elements_ = assign_offsets(lives);
+  for (const Lifetime& life : lives) steps_[life.first].targets.push_back({life.unit, life.offset});
 }
 
 }  // namespace kzero::zero

@@ -14,18 +14,18 @@
 namespace kzero::zero {
 
 /// A unit, and where in the memory of gathered units (or of gradients being written) it lies.
-struct Place {
+struct BufferOffset {
   Index unit = 0;
   Index offset = 0;  // elements
 };
 
 /// What happens around one operation of a micro-batch.
-struct Moment {
-  std::vector<Place> gathers;   // begun before it: its own first, then those ahead of use
-  std::vector<Index> needs;     // gathered units that must have arrived
-  std::vector<Index> releases;  // gathered units that nothing needs soon after it
-  std::vector<Place> targets;   // gradients that it is the first to write
-  std::vector<Index> complete;  // gradients that it is the last to write
+struct ScheduleStep {
+  std::vector<BufferOffset> gathers;  // begun before it: its own first, then those ahead of use
+  std::vector<Index> needs;           // gathered units that must have arrived
+  std::vector<Index> releases;        // gathered units that nothing needs soon after it
+  std::vector<BufferOffset> targets;  // gradients that it is the first to write
+  std::vector<Index> complete;        // gradients that it is the last to write
 };
 
 struct ScheduleOptions {
@@ -40,7 +40,7 @@ class Schedule {
            const ScheduleOptions& options);
 
   const param::Trace& trace() const { return trace_; }
-  const std::vector<Moment>& moments() const { return moments_; }
+  const std::vector<ScheduleStep>& steps() const { return steps_; }
 
   /// Elements of memory for gathered units, and for gradients being written; 0 where replicated.
   Index gathered_elements() const { return gathered_elements_; }
@@ -54,7 +54,7 @@ class Schedule {
   void schedule_gradients(const param::FlatLayout& layout, const ScheduleOptions& options);
 
   param::Trace trace_;
-  std::vector<Moment> moments_;
+  std::vector<ScheduleStep> steps_;
   Index gathered_elements_ = 0;
   Index target_elements_ = 0;
   Index gathers_ = 0;

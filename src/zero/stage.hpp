@@ -32,8 +32,8 @@ struct Range {
 /// What a rank holds of a unit under a placement; padding left out.
 inline Range held(Placement placement, const param::UnitLayout& unit, Index rank) {
   if (placement == Placement::replicated) return {0, unit.elements};
-  const Index begin = rank * unit.piece < unit.elements ? rank * unit.piece : unit.elements;
-  const Index end = begin + unit.piece < unit.elements ? begin + unit.piece : unit.elements;
+  const Index begin = rank * unit.shard < unit.elements ? rank * unit.shard : unit.elements;
+  const Index end = begin + unit.shard < unit.elements ? begin + unit.shard : unit.elements;
   return {begin, end};
 }
 

@@ -44,7 +44,7 @@ struct Ranges {
         addend(numbers<T>(s.m * s.n + most, 5)),
         offset(shift) {}
 
-  Product product(const Size& s) const {
+  GemmProblem product(const Size& s) const {
     return {.m = s.m,
             .n = s.n,
             .k = s.k,
@@ -97,14 +97,14 @@ TYPED_TEST(CublasLt, MakesNothingForAShapeThatItHasSeen) {
   const Ranges<T> first(size, 0), second(size, 0);
   const auto run_all = [&](const Ranges<T>& ranges) {
     for (const Extra extra : {Extra::none, Extra::bias, Extra::addend, Extra::accumulate}) {
-      Product p = ranges.product(size);
+      GemmProblem p = ranges.product(size);
       if (extra == Extra::bias) p.bias = ranges.vector.data();
       if (extra == Extra::addend) p.addend = ranges.addend.data();
       if (extra == Extra::accumulate) p.accumulate = Accumulate::yes;
       library.gemm.run({}, p);
     }
     if (!library.gemm.fuses_gelu_gradient(dtype_of<T>, size.n)) return;
-    Product p = ranges.product(size);
+    GemmProblem p = ranges.product(size);
     p.gelu_input = ranges.vector.data();
     library.gemm.run({}, p);
   };
@@ -128,7 +128,7 @@ TYPED_TEST(CublasLt, AsksByShapeAndAlignmentAlone) {
       for (auto& request : requests) {
         CublasLtGemm gemm;
         const Ranges<T> ranges(size, offset);
-        Product p = ranges.product(size);
+        GemmProblem p = ranges.product(size);
         if (extra == Extra::bias) p.bias = ranges.vector.data() + offset;
         if (extra == Extra::addend) p.addend = ranges.addend.data() + offset;
         gemm.run({}, p);
@@ -173,7 +173,7 @@ TYPED_TEST(CublasLt, ChoosesAgainForAnotherWorkspace) {
   EXPECT_EQ(cublaslt().request.workspace, 1000U - 256U);
 }
 
-std::string failure_of(Gemm& gemm, const Product& p) {
+std::string failure_of(Gemm& gemm, const GemmProblem& p) {
   try {
     gemm.run({}, p);
   } catch (const Error& error) {
@@ -188,7 +188,7 @@ TYPED_TEST(CublasLt, NamesWhatFailed) {
   WithWorkspace library;
   const Size size{6, 8, 10};
   const Ranges<T> ranges(size, 0);
-  Product p = ranges.product(size);
+  GemmProblem p = ranges.product(size);
   cublaslt().next_product_status = CUBLAS_STATUS_EXECUTION_FAILED;
   const std::string failed = failure_of(library.gemm, p);
   EXPECT_NE(failed.find("cublasLtMatmul failed with CUBLAS_STATUS_EXECUTION_FAILED"),
@@ -209,11 +209,11 @@ TYPED_TEST(CublasLt, RefusesWhatOneCallCannotDo) {
   WithWorkspace library;
   const Size size{6, 8, 10};
   const Ranges<T> ranges(size, 0);
-  const auto expect_refusal = [&](const Product& p, const std::string& text) {
+  const auto expect_refusal = [&](const GemmProblem& p, const std::string& text) {
     const std::string failure = failure_of(library.gemm, p);
     EXPECT_NE(failure.find("internal error: " + text), std::string::npos) << failure;
   };
-  Product p = ranges.product(size);
+  GemmProblem p = ranges.product(size);
   p.addend = ranges.addend.data(), p.accumulate = Accumulate::yes;
   expect_refusal(p, "two matrices to add");
   p = ranges.product(size);
@@ -231,7 +231,9 @@ TYPED_TEST(CublasLt, RefusesWhatOneCallCannotDo) {
 /// The same products without the fusion.
 class InTwoSteps : public Gemm {
  public:
-  void run(const Execution& exec, const Product& product) override { inner_.run(exec, product); }
+  void run(const Execution& exec, const GemmProblem& product) override {
+    inner_.run(exec, product);
+  }
 
  private:
   CublasLtGemm inner_;

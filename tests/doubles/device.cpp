@@ -1,5 +1,5 @@
 // In place of src/runtime/device_*.cpp: kernels run at once, as on any host, but what libraries
-// enqueue may wait until a queue holds an event that was marked behind it.
+// enqueue may wait until a stream holds an event that was marked behind it.
 #include "doubles/device.hpp"
 
 #include <mpi.h>
@@ -62,30 +62,30 @@ Event::~Event() = default;
 Event::Event(Event&&) noexcept = default;
 Event& Event::operator=(Event&&) noexcept = default;
 
-void Event::mark(const Execution& queue) {
+void Event::record(const Execution& execution) {
   const std::lock_guard lock(mutex);
-  Stream& stream = streams[stream_of(queue)];
+  Stream& stream = streams[stream_of(execution)];
   handle_ = std::make_unique<Handle>(Handle{&stream, stream.enqueued});
 }
 
-// What comes next on the queue is a kernel, which runs at once, or a call that this thread makes.
-void Event::hold(const Execution&) const { wait(); }
+// What comes next on the stream is a kernel, which runs at once, or a call that this thread makes.
+void Event::wait(const Execution&) const { synchronize(); }
 
 bool Event::reached() const {
   const std::lock_guard lock(mutex);
   return !handle_ || handle_->stream->done >= handle_->calls;
 }
 
-void Event::wait() const {
+void Event::synchronize() const {
   if (handle_) run(*handle_->stream, handle_->calls);
 }
 
-Execution make_queue() { return Kokkos::Experimental::partition_space(Execution(), 1)[0]; }
+Execution make_stream() { return Kokkos::Experimental::partition_space(Execution(), 1)[0]; }
 
 int device_count() { return 0; }
 
-cudaStream_t stream_of(const Execution& queue) {
-  return reinterpret_cast<cudaStream_t>(queue.impl_internal_space_instance());
+cudaStream_t stream_of(const Execution& stream) {
+  return reinterpret_cast<cudaStream_t>(stream.impl_internal_space_instance());
 }
 
 std::string device_name() {

@@ -6,7 +6,7 @@
 namespace kzero::doubles {
 
 /// When a call that a library enqueues on a stream runs: at once, or as late as the events that
-/// other queues hold allow. Whatever is right on a device is right with either.
+/// other streams hold allow. Whatever is right on a device is right with either.
 enum class Calls { at_once, late };
 void set_calls(Calls when);
 

@@ -31,7 +31,7 @@ Index count_of(int from, int to) {
 template <class T>
 class Nccl : public testing::Test {
  protected:
-  const Execution queue;
+  const Execution stream;
   grid::Group group = grid::world_group();
   const int ranks = group.size(), me = group.rank();
   Traffic traffic;
@@ -54,7 +54,8 @@ TYPED_TEST(Nccl, AllToAllBringsEveryElementAndNothingElse) {
     send.push_back(ConstSpan::of(out[r].data(), count_of(this->me, r)));
     receive.push_back(Span::of(in[r].data(), count_of(r, this->me)));
   }
-  this->comm->all_to_all(this->queue, send, receive, Operation::reduce_scatter, Purpose::gradients);
+  this->comm->all_to_all(this->stream, send, receive, Operation::reduce_scatter,
+                         Purpose::gradients);
   for (int r = 0; r < this->ranks; ++r) {
     std::vector<T> expected(in[r].size() - 1, guard);
     if (r != this->me) expected = numbers<T>(count_of(r, this->me), 10 * r + this->me, 3);
@@ -80,7 +81,8 @@ TYPED_TEST(Nccl, AllGatherFillsOneArrayInACallAndOthersInPairs) {
       std::vector<Span> receive;
       for (int r = 0; r < this->ranks; ++r) receive.push_back(Span::of(place(r), count));
       const T* from = in_place ? place(this->me) : mine.data();
-      this->comm->all_gather(this->queue, ConstSpan::of(from, count), receive, Purpose::parameters);
+      this->comm->all_gather(this->stream, ConstSpan::of(from, count), receive,
+                             Purpose::parameters);
       EXPECT_TRUE(same_bits(all, expected)) << "gap " << gap << ", in place " << in_place;
       const bool is_alone = this->ranks == 1;
       EXPECT_EQ(nccl_calls().all_gathers - before.all_gathers, gap == 0 && !is_alone ? 1 : 0);
@@ -104,9 +106,9 @@ TYPED_TEST(Nccl, LibrarySumIsTheLibrarysAndIsCounted) {
     }
   }
   T* own = all.data() + this->me * count;
-  this->comm->wait(this->queue, this->comm->begin_library_sum(
-                                    this->queue, ConstSpan::of(all.data(), count * this->ranks),
-                                    Span::of(own, count), Purpose::gradients));
+  this->comm->wait(this->stream, this->comm->begin_library_sum(
+                                     this->stream, ConstSpan::of(all.data(), count * this->ranks),
+                                     Span::of(own, count), Purpose::gradients));
   EXPECT_TRUE(same_bits(std::vector<T>(own, own + count), expected));
   for (const auto& [channel, volume] : this->traffic.outside()) {
     EXPECT_EQ(describe(channel), "reduce_scatter of gradients");
@@ -121,7 +123,7 @@ TYPED_TEST(Nccl, ManyExchangesAreUnderWayAtOnce) {
   if (this->ranks == 1) GTEST_SKIP() << "nothing to exchange";
   const Index count = 100;
   std::vector<std::vector<T>> arrays;
-  std::vector<Ticket> tickets;
+  std::vector<Request> requests;
   for (int e = 0; e < 100; ++e) {
     arrays.push_back(std::vector<T>(static_cast<std::size_t>(count * this->ranks)));
     const auto mine = numbers<T>(count, 1000 * e + this->me, 3);
@@ -132,14 +134,14 @@ TYPED_TEST(Nccl, ManyExchangesAreUnderWayAtOnce) {
     for (int r = 0; r < this->ranks; ++r)
       receive.push_back(Span::of(arrays[e].data() + r * count, count));
     const auto mine = ConstSpan::of(arrays[e].data() + this->me * count, count);
-    tickets.push_back(
-        e % 2 == 0 ? this->comm->begin_all_gather(this->queue, mine, receive, Purpose::parameters)
+    requests.push_back(
+        e % 2 == 0 ? this->comm->begin_all_gather(this->stream, mine, receive, Purpose::parameters)
                    : this->comm->begin_all_to_all(
-                         this->queue, std::vector<ConstSpan>(receive.size(), mine), receive,
+                         this->stream, std::vector<ConstSpan>(receive.size(), mine), receive,
                          Operation::reduce_scatter, Purpose::gradients));
   }
   for (int e = 99; e >= 0; --e) {
-    this->comm->wait(this->queue, tickets[static_cast<std::size_t>(e)]);
+    this->comm->wait(this->stream, requests[static_cast<std::size_t>(e)]);
     for (int r = 0; r < this->ranks; ++r) {
       EXPECT_TRUE(same_bits(
           std::vector<T>(arrays[e].begin() + r * count, arrays[e].begin() + (r + 1) * count),

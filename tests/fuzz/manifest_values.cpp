@@ -20,7 +20,7 @@ struct Original {
 /// As the search of a restart that wants small parameters as a whole.
 void verify_values(const checkpoint::Found& found) {
   std::vector<float> values(4096);
-  std::vector<checkpoint::Piece> wanted;
+  std::vector<checkpoint::StateShard> wanted;
   for (const checkpoint::Parameter& parameter : found.manifest.parameters) {
     const Index count = parameter.elements();
     if (count > std::ssize(values)) continue;
@@ -28,17 +28,19 @@ void verify_values(const checkpoint::Found& found) {
     wanted.push_back({parameter.name, {{0, count}}, room, room, room});
   }
   checkpoint::Targets targets(wanted, found.manifest.parameters);
-  for (const auto& shard : found.manifest.shards) {
+  for (const auto& shard_file : found.manifest.shard_files) {
     for (const Index part : {0, 1, 2}) {
-      checkpoint::verify_shard(found.path, found.manifest.parameters, shard, {part, 3}, targets);
+      checkpoint::verify_shard(found.path, found.manifest.parameters, shard_file, {part, 3},
+                               targets);
     }
   }
 }
 
 /// As `convert` and a restart do: from files of the right size.
 void read_values(const checkpoint::Found& found) {
-  for (const checkpoint::Shard& shard : found.manifest.shards) {
-    if (static_cast<Index>(std::filesystem::file_size(found.path / shard.file)) != shard.bytes)
+  for (const checkpoint::ShardFile& shard_file : found.manifest.shard_files) {
+    if (static_cast<Index>(std::filesystem::file_size(found.path / shard_file.file)) !=
+        shard_file.bytes)
       return;
   }
   std::vector<float> values(64);
@@ -46,8 +48,8 @@ void read_values(const checkpoint::Found& found) {
     const Index count = std::min<Index>(parameter.elements(), values.size());
     for (const Index begin : {Index{0}, parameter.elements() - count}) {
       const auto room = std::span(values).first(count);
-      const checkpoint::Piece piece{parameter.name, {{begin, count}}, room, room, room};
-      fuzz::accepts([&] { checkpoint::read(found, std::span(&piece, 1)); });
+      const checkpoint::StateShard shard{parameter.name, {{begin, count}}, room, room, room};
+      fuzz::accepts([&] { checkpoint::read(found, std::span(&shard, 1)); });
     }
   }
 }

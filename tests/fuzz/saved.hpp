@@ -11,14 +11,14 @@
 #include "checkpoint/files.hpp"
 #include "checkpoint/hdf5_file.hpp"
 #include "checkpoint/manifest.hpp"
-#include "checkpoint/shard.hpp"
+#include "checkpoint/shard_file.hpp"
 #include "fuzz.hpp"
 #include "support/temporary_folder.hpp"
 
 namespace kzero::fuzz {
 
-/// Two shards, cut by columns and by rows, so that pieces have several runs, parameters several
-/// pieces.
+/// Two shard_files, cut by columns and by rows, so that shards have several runs, parameters
+/// several shards.
 class SavedCheckpoint {
  public:
   SavedCheckpoint() {
@@ -40,12 +40,12 @@ class SavedCheckpoint {
     for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i);
     const std::span<float> all(values);
     const std::span<float> few = all.first(checkpoint::elements_of(bias));
-    const std::vector<checkpoint::Piece> pieces{{"wte.weight", wte, all, all, all},
-                                                {"ln_f.bias", bias, few, few, few}};
-    const auto name = checkpoint::shard_name(static_cast<Index>(manifest_.shards.size()));
-    auto part = checkpoint::write_shard(path(), name, manifest_.parameters, pieces);
+    const std::vector<checkpoint::StateShard> shards{{"wte.weight", wte, all, all, all},
+                                                     {"ln_f.bias", bias, few, few, few}};
+    const auto name = checkpoint::shard_file_name(static_cast<Index>(manifest_.shard_files.size()));
+    auto part = checkpoint::write_shard_file(path(), name, manifest_.parameters, shards);
     manifest_.parameter_hash += part.parameter_hash;
-    manifest_.shards.push_back(std::move(part.shard));
+    manifest_.shard_files.push_back(std::move(part.shard_file));
   }
 
   tests::TemporaryFolder folder_;

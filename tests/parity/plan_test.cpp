@@ -155,7 +155,8 @@ TEST(Plan, CountedTrafficIsTheory) {
     training.run(0, steps);
     training.engine->validate(1, *training.dataset.training);
     const train::Blueprint& blueprint = training.engine->blueprint();
-    const auto rows = train::counted(training.traffic, train::theory(training.config, blueprint));
+    const auto rows =
+        train::counted(training.traffic, train::expected_traffic(training.config, blueprint));
     ASSERT_EQ(rows.size(), ranks == 1 ? 0U : 2U) << describe(config);
     if (ranks == 1) continue;
     const Index once = exchanged(blueprint.table, ranks), micro = blueprint.micro_batches;

@@ -36,13 +36,13 @@ deck::Config deck_of(const Side& side) {
 /// The bits of the three states of every parameter, whole: a rank's own entries set, others zero.
 using Bits = std::map<std::string, std::vector<std::uint32_t>>;
 
-void add(const checkpoint::Piece& piece, Index elements, Bits& bits) {
-  const auto states = piece.states();
+void add(const checkpoint::StateShard& shard, Index elements, Bits& bits) {
+  const auto states = shard.states();
   for (std::size_t s = 0; s < states.size(); ++s) {
-    auto& whole = bits[piece.parameter + "/" + checkpoint::state_names[s]];
+    auto& whole = bits[shard.parameter + "/" + checkpoint::state_names[s]];
     whole.resize(static_cast<std::size_t>(elements));
     auto value = states[s].begin();
-    for (const checkpoint::Range& range : piece.ranges) {
+    for (const checkpoint::Range& range : shard.ranges) {
       for (Index i = range.begin; i < range.begin + range.count; ++i)
         whole[static_cast<std::size_t>(i)] = std::bit_cast<std::uint32_t>(*value++);
     }
@@ -59,11 +59,11 @@ std::map<std::string, Index> sizes_of(const param::Table& table) {
 
 /// The same on every rank of the launch, from what the ranks of a training own: each element of the
 /// model has one owner, so sums of the bits are the bits. Collective over the launch.
-Bits whole_state(const std::vector<checkpoint::Piece>& owned, const param::Table& table) {
+Bits whole_state(const std::vector<checkpoint::StateShard>& owned, const param::Table& table) {
   Bits bits;
   const auto sizes = sizes_of(table);
   for (const auto& [name, elements] : sizes) add({name, {}, {}, {}, {}}, elements, bits);
-  for (const checkpoint::Piece& piece : owned) add(piece, sizes.at(piece.parameter), bits);
+  for (const checkpoint::StateShard& shard : owned) add(shard, sizes.at(shard.parameter), bits);
   for (auto& [name, values] : bits)
     MPI_Allreduce(MPI_IN_PLACE, values.data(), static_cast<int>(values.size()), MPI_UINT32_T,
                   MPI_SUM, MPI_COMM_WORLD);
@@ -85,7 +85,7 @@ class Reshard : public testing::Test {
       training.engine->initialise({});
       training.run(0, 3);
       save(training, saving, path, 3);
-      saved = whole_state(training.engine->owned_pieces(), table);
+      saved = whole_state(training.engine->owned_shards(), table);
       loss = training.step(3).loss;
     } else {
       saved = whole_state({}, table);
@@ -96,9 +96,9 @@ class Reshard : public testing::Test {
     if (is_among_first(to.ranks)) {
       Training training(deck_of(to), loading);
       ASSERT_EQ(load(training, loading, path), 3);
-      loaded = whole_state(training.engine->owned_pieces(), table);
-      for (const checkpoint::Piece& piece : training.engine->held_pieces())
-        expect_part(piece, saved);
+      loaded = whole_state(training.engine->owned_shards(), table);
+      for (const checkpoint::StateShard& shard : training.engine->local_shards())
+        expect_part(shard, saved);
       const double found = training.step(3).loss;
       const double tolerance =
           from.precision == Dtype::fp32 && to.precision == Dtype::fp32 ? 1e-6 : 2e-2;
@@ -110,17 +110,17 @@ class Reshard : public testing::Test {
   }
 
   /// Also what several ranks hold alike has arrived on each.
-  static void expect_part(const checkpoint::Piece& piece, const Bits& saved) {
-    const auto states = piece.states();
+  static void expect_part(const checkpoint::StateShard& shard, const Bits& saved) {
+    const auto states = shard.states();
     for (std::size_t s = 0; s < states.size(); ++s) {
-      const auto& whole = saved.at(piece.parameter + "/" + checkpoint::state_names[s]);
+      const auto& whole = saved.at(shard.parameter + "/" + checkpoint::state_names[s]);
       auto value = states[s].begin();
       bool same = true;
-      for (const checkpoint::Range& range : piece.ranges) {
+      for (const checkpoint::Range& range : shard.ranges) {
         for (Index i = range.begin; i < range.begin + range.count; ++i)
           same &= whole[static_cast<std::size_t>(i)] == std::bit_cast<std::uint32_t>(*value++);
       }
-      EXPECT_TRUE(same) << piece.parameter;
+      EXPECT_TRUE(same) << shard.parameter;
     }
   }
 

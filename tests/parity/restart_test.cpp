@@ -109,8 +109,8 @@ TEST_P(Restart, ASnapshotStaysWhileTrainingGoesOn) {
   const auto snapshot = training.engine->snapshot();
   training.run(config.train.steps / 2, config.train.steps);
   std::string bytes;
-  for (const checkpoint::Piece& piece : snapshot) {
-    for (const auto& part : piece.states())
+  for (const checkpoint::StateShard& shard : snapshot) {
+    for (const auto& part : shard.states())
       bytes.append(reinterpret_cast<const char*>(part.data()), part.size_bytes());
   }
   EXPECT_TRUE(bytes == expected);

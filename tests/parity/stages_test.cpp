@@ -112,7 +112,7 @@ TEST(SkippedSteps, AreSkippedInEveryStage) {
   }
 }
 
-// Fewer elements in the small units than ranks, and pieces that are all padding.
+// Fewer elements in the small units than ranks, and shards that are all padding.
 TEST_P(Stages, OfAModelWithFewerElementsThanRanks) {
   deck::Config config = small_deck(GetParam());
   deck::Model& model = config.model;

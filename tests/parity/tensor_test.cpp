@@ -42,7 +42,7 @@ const std::vector<Recompute> recompute_modes{
     {.mode = RecomputeMode::block, .partition = true},
     {.mode = RecomputeMode::block, .partition = true, .offload = Offload::host}};
 
-std::string describe(const deck::Config& c) {
+std::string describe_grid(const deck::Config& c) {
   return "tensor " + std::to_string(c.grid.tensor) + ", stage " + std::to_string(c.zero.stage) +
          ", recompute " + std::string(name_of(c.recompute.mode)) +
          (c.recompute.partition ? ", cut" : "") +
@@ -60,14 +60,14 @@ class TensorParallel : public testing::TestWithParam<Dtype> {
       config.zero = {.stage = stage,
                      .bucket = 509,
                      .overlap = stage % 2 == 1 ? deck::Overlap::on : deck::Overlap::off};
-      expect_same(train_outcome(config, group), expected, describe(config));
+      expect_same(train_outcome(config, group), expected, describe_grid(config));
     }
     for (const Recompute& recompute : recompute_modes) {
       if (recompute.partition && config.model.sequence_parallel) continue;
       if (recompute.mode == RecomputeMode::selective && has_few_cores()) continue;
       config.zero = {.stage = 3, .bucket = 8191, .prefetch_units = 2};
       config.recompute = recompute;
-      expect_same(train_outcome(config, group), expected, describe(config));
+      expect_same(train_outcome(config, group), expected, describe_grid(config));
     }
   }
 
@@ -106,18 +106,19 @@ class Grid : public testing::Test {
   }
 };
 
-/// f(values of the piece, the same values of a run on one rank) for every piece of a grid's run.
+/// f(values of the shard, the same values of a run on one rank) for every shard of a grid's run.
 template <class F>
 void compare_with_one_rank(Training& grid, Training& one, const F& f) {
-  std::map<std::string, checkpoint::Piece> whole;
-  for (const checkpoint::Piece& piece : one.engine->held_pieces()) whole[piece.parameter] = piece;
-  for (const checkpoint::Piece& piece : grid.engine->held_pieces()) {
+  std::map<std::string, checkpoint::StateShard> whole;
+  for (const checkpoint::StateShard& shard : one.engine->local_shards())
+    whole[shard.parameter] = shard;
+  for (const checkpoint::StateShard& shard : grid.engine->local_shards()) {
     std::vector<float> expected;
-    for (const checkpoint::Range& range : piece.ranges) {
-      const auto from = whole.at(piece.parameter).master.subspan(range.begin, range.count);
+    for (const checkpoint::Range& range : shard.ranges) {
+      const auto from = whole.at(shard.parameter).master.subspan(range.begin, range.count);
       expected.insert(expected.end(), from.begin(), from.end());
     }
-    f(piece, std::vector<float>(piece.master.begin(), piece.master.end()), expected);
+    f(shard, std::vector<float>(shard.master.begin(), shard.master.end()), expected);
   }
 }
 
@@ -133,24 +134,26 @@ TEST_F(Grid, TrainsTheModelOfOneRank) {
       Training grid(config, group), one(alone, self);
       grid.engine->initialise({});
       one.engine->initialise({});
-      compare_with_one_rank(grid, one, [&](const auto& piece, const auto& a, const auto& b) {
-        EXPECT_TRUE(same_bits(a, b)) << piece.parameter << " at first, " << describe(config);
+      compare_with_one_rank(grid, one, [&](const auto& shard, const auto& a, const auto& b) {
+        EXPECT_TRUE(same_bits(a, b)) << shard.parameter << " at first, " << describe_grid(config);
       });
       const auto found = grid.run(0, 6), expected = one.run(0, 6);
       for (std::size_t s = 0; s < found.size(); ++s) {
-        EXPECT_NEAR(found[s].loss, expected[s].loss, 1e-6 * expected[s].loss) << describe(config);
+        EXPECT_NEAR(found[s].loss, expected[s].loss, 1e-6 * expected[s].loss)
+            << describe_grid(config);
         EXPECT_NEAR(found[s].grad_norm, expected[s].grad_norm, 1e-5 * expected[s].grad_norm)
-            << "step " << s << ", " << describe(config);
+            << "step " << s << ", " << describe_grid(config);
       }
       EXPECT_NEAR(grid.engine->validate(1, *grid.dataset.training),
                   one.engine->validate(1, *one.dataset.training), 1e-5);
-      compare_with_one_rank(grid, one, [&](const auto& piece, const auto& a, const auto& b) {
+      compare_with_one_rank(grid, one, [&](const auto& shard, const auto& a, const auto& b) {
         double difference = 0, size = 0;
         for (std::size_t i = 0; i < a.size(); ++i) {
           difference += std::pow(static_cast<double>(a[i]) - static_cast<double>(b[i]), 2);
           size += std::pow(static_cast<double>(b[i]), 2);
         }
-        EXPECT_LE(difference, 4e-10 * size + 1e-12) << piece.parameter << ", " << describe(config);
+        EXPECT_LE(difference, 4e-10 * size + 1e-12)
+            << shard.parameter << ", " << describe_grid(config);
       });
     }
   }
@@ -187,18 +190,18 @@ TEST_F(Grid, MemoryAndTrafficAreAsPlannedOnEveryRank) {
     training.engine->initialise({});
     training.run(0, steps);
     training.engine->validate(1, *training.dataset.training);
-    expect_planned_bytes(training, describe(config));
-    const auto theory = train::theory(training.config, training.engine->blueprint());
+    expect_planned_bytes(training, describe_grid(config));
+    const auto theory = train::expected_traffic(training.config, training.engine->blueprint());
     const auto rows = train::counted(training.traffic, theory);
-    EXPECT_EQ(rows.size(), theory.size()) << describe(config);
+    EXPECT_EQ(rows.size(), theory.size()) << describe_grid(config);
     for (const metrics::TrafficRow& row : rows) {
-      const std::string what = row.operation + " of " + row.purpose + ", " + describe(config);
+      const std::string what = row.operation + " of " + row.purpose + ", " + describe_grid(config);
       EXPECT_GT(row.elements_per_step, 0) << what;
       EXPECT_EQ(row.elements_per_step, row.theory_elements_per_step) << what;
       EXPECT_EQ(row.bytes_per_step, row.theory_bytes_per_step) << what;
     }
     for (const auto& [channel, volume] : training.traffic.in_steps())
-      EXPECT_EQ(volume.elements % steps, 0) << describe(config);
+      EXPECT_EQ(volume.elements % steps, 0) << describe_grid(config);
   }
 }
 
@@ -217,7 +220,7 @@ TEST_F(Grid, ALongRunNeverMovesTheHighWaterMark) {
   for (Index s = 0; s < config.train.steps; ++s) {
     skipped += training.step(s).skipped ? 1 : 0;
     if (s % 7 == 3) training.engine->validate(1, *training.dataset.training);
-    if (s % 11 == 5) training.engine->owned_pieces();
+    if (s % 11 == 5) training.engine->owned_shards();
     ASSERT_EQ(training.ledger.peaks(), planned) << "step " << s;
     for (std::size_t i = 0; i < planned.size(); ++i)
       ASSERT_EQ(training.ledger.now(static_cast<memory::Category>(i)), planned[i]) << "step " << s;
@@ -234,7 +237,7 @@ TEST_F(Grid, TheFirstTensorRankIsTheLargest) {
     for (Index rank = 1; rank < tensor; ++rank) {
       const memory::Bytes other = train::planned_bytes(ready, {ready.grid.data, 1, {rank, tensor}});
       for (std::size_t i = 0; i < first.size(); ++i)
-        EXPECT_LE(other[i], first[i]) << memory::category_names[i] << ", " << describe(config);
+        EXPECT_LE(other[i], first[i]) << memory::category_names[i] << ", " << describe_grid(config);
     }
   }
 }

@@ -95,7 +95,7 @@ class Bench {
         b_stride_(s_.b == Transpose::no ? s_.n : s_.k) {}
 
   std::function<void()> kzero(tensor::Gemm& gemm) {
-    tensor::Product p;
+    tensor::GemmProblem p;
     p.m = s_.m, p.n = s_.n, p.k = s_.k;
     p.a = {a_.data(), a_stride_, s_.a}, p.b = {b_.data(), b_stride_, s_.b};
     p.c = c_.data(), p.c_stride = s_.n;

@@ -61,15 +61,15 @@ void expect_fp32_run(const CaseRun& run) {
     EXPECT_FALSE(run.results[s].skipped);
   }
   Index parameters = 0;
-  for (const checkpoint::Piece& piece : run.training->engine->held_pieces()) {
-    const auto whole = run.reference.numbers("final/" + piece.parameter);
+  for (const checkpoint::StateShard& shard : run.training->engine->local_shards()) {
+    const auto whole = run.reference.numbers("final/" + shard.parameter);
     std::vector<double> expected;
-    for (const checkpoint::Range& range : piece.ranges) {
+    for (const checkpoint::Range& range : shard.ranges) {
       const auto from = whole.begin() + range.begin;
       expected.insert(expected.end(), from, from + range.count);
     }
-    ASSERT_EQ(piece.master.size(), expected.size()) << piece.parameter;
-    EXPECT_LE(relative_distance(piece.master, expected), 1e-5) << piece.parameter;
+    ASSERT_EQ(shard.master.size(), expected.size()) << shard.parameter;
+    EXPECT_LE(relative_distance(shard.master, expected), 1e-5) << shard.parameter;
     parameters += static_cast<Index>(expected.size());
   }
   if (run.training->config.grid.tensor == 1) {

@@ -43,7 +43,7 @@ inline void save(Training& training, const grid::Group& group, const std::filesy
   m.skipped_steps = scaler.skipped();
   m.skipped_in_row = scaler.skipped_in_a_row();
   m.parameters = checkpoint::parameters_of(training.engine->blueprint().table);
-  checkpoint::write(group, folder, std::move(m), training.engine->owned_pieces(), 0);
+  checkpoint::write(group, folder, std::move(m), training.engine->owned_shards(), 0);
 }
 
 inline Index load(Training& training, const grid::Group& group,
@@ -51,7 +51,7 @@ inline Index load(Training& training, const grid::Group& group,
   std::vector<std::string> problems;
   const checkpoint::Found found = checkpoint::open(group, folder, problems);
   EXPECT_TRUE(problems.empty());
-  checkpoint::read(found, training.engine->needed_pieces());
+  checkpoint::read(found, training.engine->wanted_shards());
   training.engine->loaded();
   const checkpoint::Manifest& m = found.manifest;
   training.engine->scaler().restore(m.loss_scale, m.scale_good_steps, m.skipped_steps,

@@ -12,7 +12,7 @@ namespace kzero::tests {
 struct Outcome {
   std::vector<double> numbers;
   double validation = 0;
-  std::string weights;  // master weights and moments of this rank's pieces
+  std::string weights;  // master weights and moments of this rank's shards
 };
 
 /// Of four steps. Collective over the group.

@@ -18,7 +18,7 @@ namespace kzero::tests {
 using tensor::Accumulate;
 using tensor::Execution;
 using tensor::Gemm;
-using tensor::Product;
+using tensor::GemmProblem;
 using tensor::Transpose;
 
 constexpr float gap_value = -12345.0F;  // what rows of C leave between them
@@ -92,8 +92,8 @@ struct Problem {
 
 /// A matrix as it lies in memory, with NaN in the gaps: a product that reads them shows.
 template <class T>
-std::vector<T> lay_out(const std::vector<T>& x, Index rows, Index columns, Transpose transpose,
-                       Index gap) {
+std::vector<T> assign_offsets(const std::vector<T>& x, Index rows, Index columns,
+                              Transpose transpose, Index gap) {
   const Index lines = transpose == Transpose::no ? rows : columns;
   const Index stride = rows * columns / lines + gap;
   std::vector<T> out(lines * stride, T(std::numeric_limits<float>::quiet_NaN()));
@@ -123,7 +123,8 @@ template <class T, class Out>
 void check(Gemm& gemm, const Problem<T>& problem, const Variant& v) {
   const auto [m, n, k] = problem.s;
   const Index a_gap = v.gap, b_gap = 2 * v.gap, c_stride = n + 3 * v.gap;
-  const Guarded<T> a(lay_out(problem.a, m, k, v.a, a_gap)), b(lay_out(problem.b, k, n, v.b, b_gap));
+  const Guarded<T> a(assign_offsets(problem.a, m, k, v.a, a_gap)),
+      b(assign_offsets(problem.b, k, n, v.b, b_gap));
   const auto bias = numbers<T>(n, 3), addend = numbers<T>(m * n, 4);
   const auto before = numbers<Out>(m * n, 5);
   const auto hidden = numbers<T>(m * n, 6, 4);
@@ -135,15 +136,15 @@ void check(Gemm& gemm, const Problem<T>& problem, const Variant& v) {
       start[i * c_stride + j] = accumulates(v.extra) ? before[i * n + j] : unset;
   }
   const Guarded<Out> c(start);
-  Product p{.m = m,
-            .n = n,
-            .k = k,
-            .a = {a.data(), (v.a == Transpose::no ? k : m) + a_gap, v.a},
-            .b = {b.data(), (v.b == Transpose::no ? n : k) + b_gap, v.b},
-            .c = c.data(),
-            .c_stride = c_stride,
-            .in = dtype_of<T>,
-            .out = dtype_of<Out>};
+  GemmProblem p{.m = m,
+                .n = n,
+                .k = k,
+                .a = {a.data(), (v.a == Transpose::no ? k : m) + a_gap, v.a},
+                .b = {b.data(), (v.b == Transpose::no ? n : k) + b_gap, v.b},
+                .c = c.data(),
+                .c_stride = c_stride,
+                .in = dtype_of<T>,
+                .out = dtype_of<Out>};
   if (has_bias(v.extra)) p.bias = bias_range.data();
   if (has_addend(v.extra)) p.addend = addend_range.data();
   if (accumulates(v.extra)) p.accumulate = Accumulate::yes;
@@ -204,7 +205,7 @@ void check_gelu_form(Gemm& gemm) {
   const auto hidden = numbers<T>(count, 7, 4);
   const Guarded<T> one(std::vector<T>{T(1.0F)}), ones(std::vector<T>(count, T(1.0F))), c(count);
   const Guarded<T> hidden_range(hidden);
-  Product p{.m = 1, .n = count, .k = 1, .a = {one.data(), 1}, .b = {ones.data(), count}};
+  GemmProblem p{.m = 1, .n = count, .k = 1, .a = {one.data(), 1}, .b = {ones.data(), count}};
   p.c = c.data(), p.c_stride = count;
   p.in = p.out = dtype_of<T>;
   p.gelu_input = hidden_range.data();

@@ -12,7 +12,7 @@
 
 #include "deck/rules.hpp"
 #include "train/engine.hpp"
-#include "train/theory.hpp"
+#include "train/expected_traffic.hpp"
 
 namespace kzero::tests {
 
@@ -113,8 +113,8 @@ class Training {
   /// Master weights and moments of all that this rank needs, one behind the other.
   std::vector<float> state() {
     std::vector<float> values;
-    for (const checkpoint::Piece& piece : engine->held_pieces()) {
-      for (const auto& part : piece.states()) values.insert(values.end(), part.begin(), part.end());
+    for (const checkpoint::StateShard& shard : engine->local_shards()) {
+      for (const auto& part : shard.states()) values.insert(values.end(), part.begin(), part.end());
     }
     return values;
   }
@@ -140,8 +140,8 @@ inline void expect_planned_bytes(const Training& training, const std::string& wh
 /// The bytes of master weights and moments that this rank owns, whatever the stage.
 inline std::string owned_state(Training& training) {
   std::string bytes;
-  for (const checkpoint::Piece& piece : training.engine->owned_pieces()) {
-    for (const auto& part : piece.states())
+  for (const checkpoint::StateShard& shard : training.engine->owned_shards()) {
+    for (const auto& part : shard.states())
       bytes.append(reinterpret_cast<const char*>(part.data()), part.size_bytes());
   }
   return bytes;

@@ -30,7 +30,7 @@ class Background : public CheckpointTest {
   /// Begins a checkpoint of the small model's state at `step`.
   BackgroundWrite begin(Index step, Index keep) {
     share = filled(flat_share(model, world.rank(), world.size()), model, step);
-    return {world, folder, manifest_at(step, model), share.pieces, keep};
+    return {world, folder, manifest_at(step, model), share.shards, keep};
   }
 
   const std::vector<Parameter> model = small_model();
@@ -49,7 +49,7 @@ TEST_F(Background, LeavesWhatIsToBeKept) {
     world.barrier();
   }
   Share back = flat_share(model, world.rank(), world.size());
-  const auto found = search(back.pieces);
+  const auto found = search(back.shards);
   ASSERT_TRUE(found) << all_of(problems);
   EXPECT_EQ(found->manifest.step, 40);
   EXPECT_EQ(wrong_values(back, model, 40), 0);

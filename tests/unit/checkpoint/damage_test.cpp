@@ -26,7 +26,7 @@ class Damage : public CheckpointTest {
     for (const std::string& part : parts) EXPECT_TRUE(contains(text, part)) << part << "\n" << text;
     const auto model = small_model();
     Share back = flat_share(model, world.rank(), world.size());
-    read(*found, back.pieces);
+    read(*found, back.shards);
     EXPECT_EQ(wrong_values(back, model, 10), 0);
   }
 };
@@ -34,8 +34,8 @@ class Damage : public CheckpointTest {
 TEST_F(Damage, AFlippedByteNamesFileAndDataset) {
   save_two();
   const Manifest manifest = read_manifest(newer());
-  const StoredPiece& piece = manifest.shards[0].pieces[0];
-  on_root([&] { flip_byte(newer() / "shard_00000.h5", piece.offsets[1] + 5); });
+  const StoredShard& shard = manifest.shard_files[0].shards[0];
+  on_root([&] { flip_byte(newer() / "shard_00000.h5", shard.offsets[1] + 5); });
   expect_fallback({"step_00000020/shard_00000.h5: dataset wte.weight/first_moment is damaged"});
   EXPECT_EQ(problems.size(), 1U);
   const auto same = verify(folder);
@@ -74,12 +74,14 @@ TEST_F(Damage, TruncatedMissingAndForeignFilesAreNamed) {
     std::function<void(const fs::path&)> harm;
     std::vector<std::string> parts;
   };
-  const auto shard = fmt::format("shard_{:05}.h5", world.size() - 1);
+  const auto shard_file = fmt::format("shard_{:05}.h5", world.size() - 1);
   const std::vector<Case> cases{
-      {[&](const fs::path& p) { fs::resize_file(p / shard, fs::file_size(p / shard) - 1); },
-       {shard, "its manifest says"}},
-      {[&](const fs::path& p) { fs::resize_file(p / shard, 0); }, {shard, "has 0 bytes"}},
-      {[&](const fs::path& p) { fs::remove(p / shard); }, {shard, "cannot be opened"}},
+      {[&](const fs::path& p) {
+         fs::resize_file(p / shard_file, fs::file_size(p / shard_file) - 1);
+       },
+       {shard_file, "its manifest says"}},
+      {[&](const fs::path& p) { fs::resize_file(p / shard_file, 0); }, {shard_file, "has 0 bytes"}},
+      {[&](const fs::path& p) { fs::remove(p / shard_file); }, {shard_file, "cannot be opened"}},
       {[](const fs::path& p) { fs::remove(p / "manifest.h5"); }, {"manifest.h5: cannot be opened"}},
       {[](const fs::path& p) { fs::resize_file(p / "manifest.h5", 511); },
        {"manifest.h5: is not the manifest of a checkpoint, or is damaged"}},

@@ -45,8 +45,8 @@ void expect_only(const fs::path& folder, std::vector<std::string> names) {
 void expect_stops(const grid::Group& world, const fs::path& folder, int full, Index ranks_per_file,
                   int points) {
   save(world, folder, 10, 0, ranks_per_file);
-  const std::string shard = shard_name(full / ranks_per_file);
-  const auto shard_bytes = static_cast<off_t>(fs::file_size(folder / "step_00000010" / shard));
+  const std::string shard_file = shard_file_name(full / ranks_per_file);
+  const auto shard_bytes = static_cast<off_t>(fs::file_size(folder / "step_00000010" / shard_file));
   const bool sets_up = full % ranks_per_file == 0;
   for (off_t bytes = 0; bytes < shard_bytes; bytes += shard_bytes / points + 1) {
     // A rank that only writes its values may have its place before the limit.
@@ -56,7 +56,8 @@ void expect_stops(const grid::Group& world, const fs::path& folder, int full, In
       const DiskLimit limit(world.rank() == full ? bytes : unlimited);
       save(world, folder, 20, 0, ranks_per_file);
     });
-    EXPECT_TRUE(contains(text, "step_00000020.") && contains(text, ".partial/" + shard)) << text;
+    EXPECT_TRUE(contains(text, "step_00000020.") && contains(text, ".partial/" + shard_file))
+        << text;
     EXPECT_TRUE(contains(text, "No space left on device")) << text;
     world.barrier();
     expect_only(folder, {"latest", "step_00000010"});
@@ -84,7 +85,7 @@ TEST_F(DiskFull, OfTheManifestStopsAllAtAnyPoint) {
   // One value a rank makes the manifest the larger file.
   const std::vector<Parameter> model{{"tiny", {world.size()}}};
   const Share share = filled(flat_share(model, world.rank(), world.size()), model, 1);
-  write(world, folder, manifest_at(10, model), share.pieces, 0);
+  write(world, folder, manifest_at(10, model), share.shards, 0);
   const auto bytes_of_file = [&](const char* file) {
     return fs::file_size(folder / "step_00000010" / file);
   };
@@ -97,7 +98,7 @@ TEST_F(DiskFull, OfTheManifestStopsAllAtAnyPoint) {
     world.barrier();
     const std::string text = error_of(ExitCode::files, [&] {
       const DiskLimit limit(bytes);
-      write(world, folder, manifest_at(20, model), share.pieces, 0);
+      write(world, folder, manifest_at(20, model), share.shards, 0);
     });
     EXPECT_TRUE(contains(text, "step_00000020.") && contains(text, ".partial/manifest.h5")) << text;
     world.barrier();

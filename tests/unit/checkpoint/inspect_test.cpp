@@ -14,10 +14,10 @@ TEST_F(Inspect, NamesAndTextsAreShownWithoutControlCharacters) {
   Manifest manifest;
   manifest.precision = "fp32\x1b[31m";
   manifest.parameters = {{"a\x1b[2J\nshards 0", {2, 3}}};
-  std::vector<Piece> pieces;
+  std::vector<StateShard> shards;
   if (world.is_root())
-    pieces.push_back({manifest.parameters[0].name, {{0, 6}}, values, values, values});
-  write(world, folder, manifest, pieces, 0);
+    shards.push_back({manifest.parameters[0].name, {{0, 6}}, values, values, values});
+  write(world, folder, manifest, shards, 0);
   const std::string text = describe(folder);
   EXPECT_EQ(text.find('\x1b'), std::string::npos);
   EXPECT_NE(text.find("fp32\\x1b[31m"), std::string::npos) << text;

@@ -20,19 +20,19 @@ struct Example {
   }
 
   std::vector<float> master = std::vector<float>(9), first = master, second = master;
-  Piece piece{"wpe.weight", {{5, 3}, {40, 5}, {90, 1}}, master, first, second};
+  StateShard shard{"wpe.weight", {{5, 3}, {40, 5}, {90, 1}}, master, first, second};
 };
 
 TEST(ParameterHash, IsThatOfTheFormat) {
   const Example example;
-  EXPECT_EQ(hash_of(example.piece, 2), 0x8B068CF90C1CE831U);  // computed in Python
+  EXPECT_EQ(hash_of(example.shard, 2), 0x8B068CF90C1CE831U);  // computed in Python
 }
 
 TEST(ParameterHash, IsTheSameInAnySteps) {
   const Example example;
-  const std::uint64_t whole = hash_of(example.piece, 2);
+  const std::uint64_t whole = hash_of(example.shard, 2);
   for (Index step = 1; step <= 9; ++step) {
-    PieceHash hash(example.piece, 2);
+    StateShardHash hash(example.shard, 2);
     EXPECT_EQ(hash.value(), 0U);
     for (Index done = 0; done < 9; done += step) hash.add(std::min<Index>(step, 9 - done));
     EXPECT_EQ(hash.value(), whole) << step;

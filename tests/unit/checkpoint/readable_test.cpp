@@ -43,9 +43,10 @@ TEST_F(Readable, ByH5dump) {
         run(fmt::format("h5dump '{}' > '{}'", (written.path / file).string(), output.string())), 0);
     std::ifstream stream(output);
     const std::string text{std::istreambuf_iterator<char>(stream), {}};
-    const bool shard = std::string(file) != "manifest.h5";
-    EXPECT_TRUE(contains(text, shard ? "GROUP \"wte.weight\"" : "ATTRIBUTE \"samples\"")) << file;
-    EXPECT_TRUE(contains(text, shard ? "DATASET \"second_moment\"" : "h.0.attn.c_attn.weight"))
+    const bool shard_file = std::string(file) != "manifest.h5";
+    EXPECT_TRUE(contains(text, shard_file ? "GROUP \"wte.weight\"" : "ATTRIBUTE \"samples\""))
+        << file;
+    EXPECT_TRUE(contains(text, shard_file ? "DATASET \"second_moment\"" : "h.0.attn.c_attn.weight"))
         << file;
   }
 }

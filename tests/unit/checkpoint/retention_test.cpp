@@ -52,12 +52,12 @@ TEST_F(Retention, TheSameStepIsReplaced) {
   save(world, folder, 10, 0);
   const auto model = small_model();
   const Share share = filled(flat_share(model, world.rank(), world.size()), model, 99);
-  write(world, folder, manifest_at(10, model), share.pieces, 0);
+  write(world, folder, manifest_at(10, model), share.shards, 0);
   EXPECT_EQ(names(), (Names{"latest", "step_00000010"}));
   const auto found = search();
   ASSERT_TRUE(found) << all_of(problems);
   Share back = flat_share(model, 0, 1);
-  read(*found, back.pieces);
+  read(*found, back.shards);
   EXPECT_EQ(wrong_values(back, model, 99), 0);
 }
 

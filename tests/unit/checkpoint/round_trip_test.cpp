@@ -25,10 +25,10 @@ void expect_loads_everywhere(const Found& found, Index step) {
   for (const Index ranks : {1, 2, 3, 4, 5, 7, 16}) {
     for (Index rank = 0; rank < ranks; ++rank) {
       Share flat = flat_share(model, rank, ranks);
-      read(found, flat.pieces);
+      read(found, flat.shards);
       EXPECT_EQ(wrong_values(flat, model, step), 0) << rank << " of " << ranks;
       Share columns = column_share(model, rank, ranks);
-      read(found, columns.pieces);
+      read(found, columns.shards);
       EXPECT_EQ(wrong_values(columns, model, step), 0) << "columns, " << rank << " of " << ranks;
     }
   }
@@ -42,7 +42,7 @@ TEST_F(RoundTrip, EveryGridLoadsWhatAnyGridSaved) {
     const auto found = search();
     ASSERT_TRUE(found);
     EXPECT_EQ(found->manifest.step, ranks);
-    EXPECT_EQ(found->manifest.shards.size(), static_cast<std::size_t>(ranks));
+    EXPECT_EQ(found->manifest.shard_files.size(), static_cast<std::size_t>(ranks));
     expect_loads_everywhere(*found, ranks);
   }
   EXPECT_TRUE(problems.empty()) << all_of(problems);
@@ -53,35 +53,35 @@ TEST_F(RoundTrip, ColumnSlicesLoadOnEveryGrid) {
   for (Index ranks_per_file = 1; ranks_per_file <= world.size() + 1; ++ranks_per_file) {
     const Share share =
         filled(column_share(model, world.rank(), world.size()), model, ranks_per_file);
-    write(world, folder, manifest_at(ranks_per_file, model), share.pieces, 0, ranks_per_file);
+    write(world, folder, manifest_at(ranks_per_file, model), share.shards, 0, ranks_per_file);
     const auto found = search();
     ASSERT_TRUE(found) << all_of(problems);
-    EXPECT_EQ(std::ssize(found->manifest.shards), ceil_div(world.size(), ranks_per_file));
+    EXPECT_EQ(std::ssize(found->manifest.shard_files), ceil_div(world.size(), ranks_per_file));
     expect_loads_everywhere(*found, ranks_per_file);
-    require_saved_values(world, *found, share.pieces);
+    require_saved_values(world, *found, share.shards);
   }
 }
 
 TEST_F(RoundTrip, TheParametersHashIsTheSameForEveryCut) {
   const auto model = small_model();
   Share share = filled(column_share(model, world.rank(), world.size()), model, 1);
-  write(world, folder, manifest_at(1, model), share.pieces, 0);
+  write(world, folder, manifest_at(1, model), share.shards, 0);
   const auto by_columns = search()->manifest.parameter_hash;
   save(world, folder, 1, 0, 2);
   const auto found = search();
   EXPECT_EQ(found->manifest.parameter_hash, by_columns);
-  EXPECT_NO_THROW(require_saved_values(world, *found, share.pieces));
+  EXPECT_NO_THROW(require_saved_values(world, *found, share.shards));
   // A sign, two elements that change places, two moments that do.
-  const std::vector<std::function<void(const Piece&)>> changes{
-      [](const Piece& piece) { piece.first_moment[0] = -piece.first_moment[0]; },
-      [](const Piece& piece) { std::swap(piece.master[0], piece.master[1]); },
-      [](const Piece& piece) { std::swap(piece.first_moment[2], piece.second_moment[2]); }};
+  const std::vector<std::function<void(const StateShard&)>> changes{
+      [](const StateShard& shard) { shard.first_moment[0] = -shard.first_moment[0]; },
+      [](const StateShard& shard) { std::swap(shard.master[0], shard.master[1]); },
+      [](const StateShard& shard) { std::swap(shard.first_moment[2], shard.second_moment[2]); }};
   for (const auto& change : changes) {
-    if (world.is_root()) change(share.pieces.front());
+    if (world.is_root()) change(share.shards.front());
     const std::string text =
-        error_of(ExitCode::files, [&] { require_saved_values(world, *found, share.pieces); });
+        error_of(ExitCode::files, [&] { require_saved_values(world, *found, share.shards); });
     EXPECT_TRUE(contains(text, "step_00000001: what was loaded has the hash")) << text;
-    if (world.is_root()) change(share.pieces.front());
+    if (world.is_root()) change(share.shards.front());
   }
   save(world, folder, 2, 0);
   EXPECT_NE(search()->manifest.parameter_hash, by_columns);
@@ -92,7 +92,7 @@ TEST_F(RoundTrip, TheSameStateGivesTheSameFiles) {
     std::vector<std::string> files;
     for (const char* name : {"a", "b"}) {
       save(world, folder / name, 1, 0, ranks_per_file);
-      files.push_back(load_file(folder / name / "step_00000001" / shard_name(0)));
+      files.push_back(load_file(folder / name / "step_00000001" / shard_file_name(0)));
     }
     EXPECT_EQ(files[0], files[1]);
   }
@@ -120,9 +120,10 @@ TEST_F(RoundTrip, ManifestComesBackAsGiven) {
   EXPECT_EQ(m.parameters, wanted.parameters);
   EXPECT_FALSE(m.kzero_version.empty());
   Index bytes = 0;
-  for (const Shard& shard : m.shards) {
-    EXPECT_EQ(fs::file_size(written.path / shard.file), static_cast<std::uintmax_t>(shard.bytes));
-    bytes += shard.bytes;
+  for (const ShardFile& shard_file : m.shard_files) {
+    EXPECT_EQ(fs::file_size(written.path / shard_file.file),
+              static_cast<std::uintmax_t>(shard_file.bytes));
+    bytes += shard_file.bytes;
   }
   EXPECT_EQ(written.bytes, bytes);
 }
@@ -135,13 +136,13 @@ TEST_F(RoundTrip, EveryBitPatternSurvives) {
                             std::numeric_limits<float>::denorm_min(),
                             std::nanf("0x123"),
                             -1.5F};
-  std::vector<Piece> mine;
+  std::vector<StateShard> mine;
   if (world.is_root()) mine = {{"odd.values", {{0, 6}}, values, values, values}};
   write(world, folder, manifest_at(1, model), mine, 0);
   const auto found = search();
   ASSERT_TRUE(found) << all_of(problems);
   std::vector<float> back(6);
-  const std::vector<Piece> wanted{{"odd.values", {{0, 6}}, {}, back, {}}};
+  const std::vector<StateShard> wanted{{"odd.values", {{0, 6}}, {}, back, {}}};
   read(*found, wanted);
   EXPECT_EQ(0, std::memcmp(values.data(), back.data(), sizeof(float) * 6));
 }
@@ -150,15 +151,15 @@ TEST_F(RoundTrip, RangesFarApartAndNearAreBothRight) {
   constexpr Index elements = 3'000'017;
   const std::vector<Parameter> model{{"large", {elements}}};
   const Share share = filled(flat_share(model, world.rank(), world.size()), model, 0);
-  write(world, folder, manifest_at(0, model), share.pieces, 0);
+  write(world, folder, manifest_at(0, model), share.shards, 0);
   const auto found = search();
   ASSERT_TRUE(found) << all_of(problems);
   Share wanted;
   std::vector<Range> ranges;
   for (Index i = 0; i < 900; ++i) ranges.push_back({i * 3001, 1 + i % 11});
   ranges.push_back({elements - 1, 1});
-  add_piece(wanted, model[0], ranges);
-  read(*found, wanted.pieces);
+  add_shard(wanted, model[0], ranges);
+  read(*found, wanted.shards);
   EXPECT_EQ(wrong_values(wanted, model, 0), 0);
 }
 
@@ -167,10 +168,10 @@ TEST_F(RoundTrip, WhatIsNotThereIsNamed) {
   const auto found = search();
   ASSERT_TRUE(found);
   std::vector<float> room(10);
-  const std::vector<Piece> beyond{{"ln_f.bias", {{40, 10}}, room, {}, {}}};
+  const std::vector<StateShard> beyond{{"ln_f.bias", {{40, 10}}, room, {}, {}}};
   const std::string text = error_of(ExitCode::files, [&] { read(*found, beyond); });
   EXPECT_TRUE(contains(text, "holds no element 48 of ln_f.bias, wanted with [40, 50)")) << text;
-  const std::vector<Piece> unknown{{"ln_g.bias", {{0, 10}}, room, {}, {}}};
+  const std::vector<StateShard> unknown{{"ln_g.bias", {{0, 10}}, room, {}, {}}};
   EXPECT_TRUE(contains(error_of(ExitCode::files, [&] { read(*found, unknown); }), "ln_g.bias"));
 }
 
@@ -193,14 +194,14 @@ TEST_F(RoundTrip, HolesAndOverlapsAreRefused) {
   const auto model = small_model();
   Share share = filled(flat_share(model, world.rank(), world.size()), model, 1);
   Share hole = share;
-  if (world.is_root()) hole.pieces.erase(hole.pieces.begin());
+  if (world.is_root()) hole.shards.erase(hole.shards.begin());
   const auto saving = [&](const Share& s) {
     return error_of(ExitCode::other,
-                    [&] { write(world, folder, manifest_at(1, model), s.pieces, 0); });
+                    [&] { write(world, folder, manifest_at(1, model), s.shards, 0); });
   };
   EXPECT_TRUE(contains(saving(hole), "wte.weight"));
   if (world.size() > 1) {
-    if (world.is_root()) add_piece(share, model[4], {{0, 1}});
+    if (world.is_root()) add_shard(share, model[4], {{0, 1}});
     EXPECT_TRUE(contains(saving(share), "ln_f.bias"));
   }
   EXPECT_FALSE(search());

@@ -43,15 +43,15 @@ TEST_F(Cuts, OfManyShortRangesTakeLittleTimeAndASmallManifest) {
                                      {"h.0.mlp.c_fc.weight", {20000, 32}}};
   const Share share = filled(column_share(model, world.rank(), world.size()), model, 3);
   const auto begin = std::chrono::steady_clock::now();
-  write(world, folder, manifest_at(3, model), share.pieces, 0);
+  write(world, folder, manifest_at(3, model), share.shards, 0);
   const auto found = search();
   ASSERT_TRUE(found) << all_of(problems);
   EXPECT_LT(fs::file_size(found->path / manifest_name), 40'000U);
   Share flat = flat_share(model, world.rank(), world.size());
-  read(*found, flat.pieces);
+  read(*found, flat.shards);
   EXPECT_EQ(wrong_values(flat, model, 3), 0);
   Share columns = column_share(model, world.size() - 1 - world.rank(), world.size());
-  read(*found, columns.pieces);
+  read(*found, columns.shards);
   EXPECT_EQ(wrong_values(columns, model, 3), 0);
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
   EXPECT_LT(seconds.count(), 20);  // some tenths alone; what is quadratic takes minutes

@@ -50,7 +50,7 @@ class CheckpointTest : public testing::Test {
     world.barrier();
   }
 
-  std::optional<Found> search(std::span<const Piece> wanted = {}) {
+  std::optional<Found> search(std::span<const StateShard> wanted = {}) {
     problems.clear();
     return newest(world, folder, problems, wanted);
   }
@@ -75,20 +75,20 @@ inline float value_of(std::size_t parameter, std::size_t state, Index element, I
          static_cast<float>(state) * 1e7F + static_cast<float>(step) / 1024.0F;
 }
 
-/// The pieces of one rank with their memory.
+/// The shards of one rank with their memory.
 struct Share {
   std::vector<std::vector<float>> memory;
-  std::vector<Piece> pieces;
+  std::vector<StateShard> shards;
 };
 
-inline void add_piece(Share& share, const Parameter& parameter, std::vector<Range> ranges) {
+inline void add_shard(Share& share, const Parameter& parameter, std::vector<Range> ranges) {
   const auto elements = static_cast<std::size_t>(elements_of(ranges));
   if (elements == 0) return;
-  Piece piece{parameter.name, std::move(ranges), {}, {}, {}};
-  for (std::span<float>* state : {&piece.master, &piece.first_moment, &piece.second_moment}) {
+  StateShard shard{parameter.name, std::move(ranges), {}, {}, {}};
+  for (std::span<float>* state : {&shard.master, &shard.first_moment, &shard.second_moment}) {
     *state = share.memory.emplace_back(elements, -1.0F);  // the vectors' own memory does not move
   }
-  share.pieces.push_back(std::move(piece));
+  share.shards.push_back(std::move(shard));
 }
 
 /// The model as one flat array, cut into equal parts: what ZeRO gives rank `rank` of `ranks`.
@@ -101,13 +101,13 @@ inline Share flat_share(const std::vector<Parameter>& model, Index rank, Index r
   for (const Parameter& p : model) {
     const Index low = std::clamp(part * rank - begin, Index{0}, p.elements());
     const Index high = std::clamp(part * (rank + 1) - begin, Index{0}, p.elements());
-    add_piece(share, p, {{low, high - low}});
+    add_shard(share, p, {{low, high - low}});
     begin += p.elements();
   }
   return share;
 }
 
-/// Columns of matrices and parts of vectors: many ranges a piece, as a tensor-parallel slice has
+/// Columns of matrices and parts of vectors: many ranges a shard, as a tensor-parallel slice has
 /// them.
 inline Share column_share(const std::vector<Parameter>& model, Index rank, Index ranks) {
   Share share;
@@ -119,7 +119,7 @@ inline Share column_share(const std::vector<Parameter>& model, Index rank, Index
     for (Index row = 0; row < p.elements() / width && low < high; ++row) {
       ranges.push_back({row * width + low, high - low});
     }
-    add_piece(share, p, std::move(ranges));
+    add_shard(share, p, std::move(ranges));
   }
   return share;
 }
@@ -127,12 +127,12 @@ inline Share column_share(const std::vector<Parameter>& model, Index rank, Index
 /// Calls f(value, expected) for every element of a share.
 template <class F>
 void for_each_value(Share& share, const std::vector<Parameter>& model, Index step, F&& f) {
-  for (const Piece& piece : share.pieces) {
-    const auto place = std::ranges::find(model, piece.parameter, &Parameter::name);
-    const auto states = piece.states();
+  for (const StateShard& shard : share.shards) {
+    const auto place = std::ranges::find(model, shard.parameter, &Parameter::name);
+    const auto states = shard.states();
     for (std::size_t s = 0; s < states.size(); ++s) {
       std::size_t i = 0;
-      for (const Range& range : piece.ranges) {
+      for (const Range& range : shard.ranges) {
         for (Index e = range.begin; e < range.begin + range.count; ++e, ++i) {
           f(states[s][i], value_of(place - model.begin(), s, e, step));
         }
@@ -183,7 +183,7 @@ inline Written save(const grid::Group& group, const fs::path& folder, Index step
   const Share share = filled(flat_share(model, group.rank(), group.size()), model, step);
   Manifest manifest = manifest_at(step, model, skipped_in_row);
   manifest.data_ranks = group.size();
-  return write(group, folder, manifest, share.pieces, keep, ranks_per_file);
+  return write(group, folder, manifest, share.shards, keep, ranks_per_file);
 }
 
 inline void flip_byte(const fs::path& path, Index position) {

@@ -15,7 +15,8 @@ class TargetsTest : public CheckpointTest {
   void remove_shards(const Found& found) const {
     world.barrier();
     on_root([&] {
-      for (const Shard& shard : found.manifest.shards) fs::remove(found.path / shard.file);
+      for (const ShardFile& shard_file : found.manifest.shard_files)
+        fs::remove(found.path / shard_file.file);
     });
   }
 
@@ -26,11 +27,11 @@ TEST_F(TargetsTest, OnTheSameGridNothingIsReadAfterTheSearch) {
   for (const Index ranks_per_file : {1, world.size()}) {
     save(world, folder, 10 + ranks_per_file, 0, ranks_per_file);
     Share back = mine();
-    const auto found = search(back.pieces);
+    const auto found = search(back.shards);
     ASSERT_TRUE(found) << all_of(problems);
-    EXPECT_EQ(found->filled.size(), back.pieces.size()) << ranks_per_file;
+    EXPECT_EQ(found->filled.size(), back.shards.size()) << ranks_per_file;
     remove_shards(*found);
-    read(*found, back.pieces);
+    read(*found, back.shards);
     EXPECT_EQ(wrong_values(back, model, 10 + ranks_per_file), 0) << ranks_per_file;
   }
 }
@@ -42,7 +43,7 @@ TEST_F(TargetsTest, WithoutTargetsEverythingIsReadAfterTheSearch) {
   EXPECT_TRUE(found->filled.empty());
   remove_shards(*found);
   Share back = mine();
-  EXPECT_TRUE(contains(error_of(ExitCode::files, [&] { read(*found, back.pieces); }), "shard_"));
+  EXPECT_TRUE(contains(error_of(ExitCode::files, [&] { read(*found, back.shards); }), "shard_"));
 }
 
 TEST_F(TargetsTest, PiecesOfAnotherCutAreReadAfterTheSearch) {
@@ -50,17 +51,17 @@ TEST_F(TargetsTest, PiecesOfAnotherCutAreReadAfterTheSearch) {
   for (const Index ranks : {1, 2, 5}) {
     const Index rank = world.rank() % ranks;
     for (Share back : {column_share(model, rank, ranks), flat_share(model, rank, ranks)}) {
-      const auto found = search(back.pieces);
+      const auto found = search(back.shards);
       ASSERT_TRUE(found) << all_of(problems);
-      read(*found, back.pieces);
+      read(*found, back.shards);
       EXPECT_EQ(wrong_values(back, model, 10), 0) << rank << " of " << ranks;
     }
   }
   Share columns = column_share(model, world.rank(), world.size());
-  const auto found = search(columns.pieces);
+  const auto found = search(columns.shards);
   ASSERT_TRUE(found) << all_of(problems);
   EXPECT_TRUE(std::ranges::none_of(
-      found->filled, [](const Filled& filled) { return filled.piece.parameter == "wte.weight"; }));
+      found->filled, [](const Filled& filled) { return filled.shard.parameter == "wte.weight"; }));
 }
 
 TEST_F(TargetsTest, PiecesOfManyBlocksAreFilledWithTheirHash) {
@@ -68,17 +69,17 @@ TEST_F(TargetsTest, PiecesOfManyBlocksAreFilledWithTheirHash) {
   Index step = 0;
   for (const auto cut : {flat_share, column_share}) {
     const Share saved = filled(cut(large, world.rank(), world.size()), large, ++step);
-    write(world, folder, manifest_at(step, large), saved.pieces, 0);
+    write(world, folder, manifest_at(step, large), saved.shards, 0);
     Share back = cut(large, world.rank(), world.size());
-    const auto found = search(back.pieces);
+    const auto found = search(back.shards);
     ASSERT_TRUE(found) << all_of(problems);
-    EXPECT_EQ(found->filled.size(), back.pieces.size());
+    EXPECT_EQ(found->filled.size(), back.shards.size());
     EXPECT_EQ(wrong_values(back, large, step), 0);
     const Positions positions = positions_of(large);
-    for (const auto& [piece, hash] : found->filled) {
-      EXPECT_EQ(hash, hash_of(piece, positions.at(piece.parameter))) << piece.parameter;
+    for (const auto& [shard, hash] : found->filled) {
+      EXPECT_EQ(hash, hash_of(shard, positions.at(shard.parameter))) << shard.parameter;
     }
-    require_saved_values(world, *found, back.pieces);
+    require_saved_values(world, *found, back.shards);
   }
 }
 
@@ -90,11 +91,11 @@ TEST_F(TargetsTest, FilledPiecesThatAreNotWhatWasSavedAreRefused) {
     write_manifest(folder / "step_00000010", manifest);
   });
   Share back = mine();
-  const auto found = search(back.pieces);
+  const auto found = search(back.shards);
   ASSERT_TRUE(found) << all_of(problems);
-  EXPECT_EQ(found->filled.size(), back.pieces.size());
+  EXPECT_EQ(found->filled.size(), back.shards.size());
   const std::string text =
-      error_of(ExitCode::files, [&] { require_saved_values(world, *found, back.pieces); });
+      error_of(ExitCode::files, [&] { require_saved_values(world, *found, back.shards); });
   EXPECT_TRUE(contains(text, "step_00000010: what was loaded has the hash")) << text;
 }
 
@@ -102,69 +103,69 @@ TEST_F(TargetsTest, AFileThatEndsInAWantedPieceIsPassedOver) {
   save(world, folder, 10, 0);
   save(world, folder, 20, 0);
   const fs::path newer = folder / "step_00000020";
-  const Shard last = read_manifest(newer).shards.back();
+  const ShardFile last = read_manifest(newer).shard_files.back();
   world.barrier();
-  on_root([&] { fs::resize_file(newer / last.file, last.pieces.back().offsets.back() + 5); });
+  on_root([&] { fs::resize_file(newer / last.file, last.shards.back().offsets.back() + 5); });
   Share back = mine();
-  const auto found = search(back.pieces);
+  const auto found = search(back.shards);
   ASSERT_TRUE(found) << all_of(problems);
   EXPECT_EQ(found->manifest.step, 10);
   EXPECT_TRUE(contains(all_of(problems), "step_00000020/" + last.file + ": dataset ln_f.bias"));
-  read(*found, back.pieces);
+  read(*found, back.shards);
   EXPECT_EQ(wrong_values(back, model, 10), 0);
-  require_saved_values(world, *found, back.pieces);
+  require_saved_values(world, *found, back.shards);
 }
 
 TEST_F(TargetsTest, OtherMemoryThanTheSearchFilledIsRead) {
   save(world, folder, 10, 0);
   const Share first = mine();
-  const auto found = search(first.pieces);
+  const auto found = search(first.shards);
   ASSERT_TRUE(found) << all_of(problems);
   EXPECT_FALSE(found->filled.empty());
   Share second = mine();
-  read(*found, second.pieces);
+  read(*found, second.shards);
   EXPECT_EQ(wrong_values(second, model, 10), 0);
 }
 
 TEST_F(TargetsTest, APieceWithAnEmptyArrayIsReadAfterTheSearchAndOneOfAnotherSizeRefused) {
   save(world, folder, 10, 0);
   Share back = mine();
-  Piece piece = back.pieces.front();
-  for (float& value : piece.second_moment) value = -7;
-  piece.second_moment = {};
-  auto found = search(std::span(&piece, 1));
+  StateShard shard = back.shards.front();
+  for (float& value : shard.second_moment) value = -7;
+  shard.second_moment = {};
+  auto found = search(std::span(&shard, 1));
   ASSERT_TRUE(found) << all_of(problems);
   EXPECT_TRUE(found->filled.empty());
-  read(*found, std::span(&piece, 1));
-  EXPECT_EQ(back.pieces.front().second_moment[0], -7);
-  EXPECT_NE(piece.first_moment[0], -1);
+  read(*found, std::span(&shard, 1));
+  EXPECT_EQ(back.shards.front().second_moment[0], -7);
+  EXPECT_NE(shard.first_moment[0], -1);
 
-  piece.first_moment = piece.first_moment.first(piece.first_moment.size() - 1);
-  found = search(std::span(&piece, 1));
+  shard.first_moment = shard.first_moment.first(shard.first_moment.size() - 1);
+  found = search(std::span(&shard, 1));
   ASSERT_TRUE(found) << all_of(problems);
   EXPECT_TRUE(found->filled.empty());
-  const auto text = error_of(ExitCode::other, [&] { read(*found, std::span(&piece, 1)); });
+  const auto text = error_of(ExitCode::other, [&] { read(*found, std::span(&shard, 1)); });
   EXPECT_TRUE(contains(text, "room for")) << text;
 }
 
 TEST_F(TargetsTest, ADamagedCheckpointThatWasReadLeavesNoTrace) {
   // The older one is cut otherwise, so that its search fills nothing of the large matrices.
   const Share columns = filled(column_share(model, world.rank(), world.size()), model, 10);
-  write(world, folder, manifest_at(10, model), columns.pieces, 0);
+  write(world, folder, manifest_at(10, model), columns.shards, 0);
   save(world, folder, 20, 0);
   const fs::path newer = folder / "step_00000020";
   const Manifest manifest = read_manifest(newer);
-  const Shard& last = manifest.shards.back();
-  on_root([&] { flip_byte(newer / last.file, last.pieces.back().offsets.back() + 1); });
+  const ShardFile& last = manifest.shard_files.back();
+  on_root([&] { flip_byte(newer / last.file, last.shards.back().offsets.back() + 1); });
 
   Share back = mine();
-  const auto found = search(back.pieces);
+  const auto found = search(back.shards);
   ASSERT_TRUE(found) << all_of(problems);
   EXPECT_EQ(found->manifest.step, 10);
   EXPECT_TRUE(contains(all_of(problems), "step_00000020/" + last.file + ": dataset ln_f.bias"));
-  EXPECT_EQ(back.pieces.front().master[0],
-            filled(mine(), model, 20).pieces.front().master[0]);  // it had been read
-  read(*found, back.pieces);
+  EXPECT_EQ(back.shards.front().master[0],
+            filled(mine(), model, 20).shards.front().master[0]);  // it had been read
+  read(*found, back.shards);
   EXPECT_EQ(wrong_values(back, model, 10), 0);
 }
 
@@ -173,11 +174,11 @@ TEST_F(TargetsTest, ACandidateWhoseManifestAloneIsGoodLeavesNoTrace) {
   save(world, folder, 20, 0);
   on_root([&] { fs::remove(folder / "step_00000020" / "shard_00000.h5"); });
   Share back = mine();
-  const auto found = search(back.pieces);
+  const auto found = search(back.shards);
   ASSERT_TRUE(found) << all_of(problems);
-  EXPECT_EQ(found->filled.size(), back.pieces.size());
+  EXPECT_EQ(found->filled.size(), back.shards.size());
   remove_shards(*found);
-  read(*found, back.pieces);
+  read(*found, back.shards);
   EXPECT_EQ(wrong_values(back, model, 10), 0);
 }
 

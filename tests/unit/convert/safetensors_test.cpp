@@ -163,7 +163,7 @@ TEST_F(SafetensorsDisk, SixteenBitTypesAreWidened) {
   EXPECT_EQ(file.find("nothing"), nullptr);
 }
 
-TEST_F(SafetensorsDisk, WhatIsWrittenInPiecesIsRead) {
+TEST_F(SafetensorsDisk, WhatIsWrittenInChunksIsRead) {
   const auto path = folder / "out.safetensors";
   const std::vector<float> values{1, 2, 3, 4, 5, 6, 7};
   SafetensorsWriter writer(path, {{"x.weight", {2, 3}}, {"x.bias", {1}}});

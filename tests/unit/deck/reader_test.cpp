@@ -156,11 +156,11 @@ TEST(Reader, survives_damaged_decks_and_repeats_itself) {
     std::string text = seeds[pick(seeds.size())];
     for (std::size_t change = 1 + pick(8); change > 0; --change) {
       const std::size_t at = pick(text.size() + 1);
-      const std::string piece(1 + pick(3), alphabet[pick(alphabet.size())]);
+      const std::string chunk(1 + pick(3), alphabet[pick(alphabet.size())]);
       if (pick(2) == 0) {
-        text.insert(at, piece);
+        text.insert(at, chunk);
       } else {
-        text.replace(at, std::min(piece.size(), text.size() - at), piece);
+        text.replace(at, std::min(chunk.size(), text.size() - at), chunk);
       }
     }
     const std::string first = message_of(text);

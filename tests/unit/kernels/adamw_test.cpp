@@ -18,8 +18,8 @@ AdamWStep step_at(int t) {
   return {.lr = 1e-2F / static_cast<float>(t),
           .beta1 = 0.9F,
           .beta2 = 0.95F,
-          .rest1 = 0.1F,
-          .rest2 = 0.05F,
+          .one_minus_beta1 = 0.1F,
+          .one_minus_beta2 = 0.05F,
           .eps = 1e-8F,
           .decay = 0.1F,
           .correction1 = 1 - std::pow(0.9F, static_cast<float>(t)),
@@ -34,7 +34,8 @@ struct Element {
   void update(const AdamWStep& s, double gradient) {
     const double g = as_double(s.gradient_scale) * gradient;
     const double b1 = as_double(s.beta1), b2 = as_double(s.beta2);
-    const double m_new = as_double(s.rest1) * g, v_new = as_double(s.rest2) * g * g;
+    const double m_new = as_double(s.one_minus_beta1) * g,
+                 v_new = as_double(s.one_minus_beta2) * g * g;
     m.error = b1 * m.error + gamma(3) * (std::abs(b1 * m.value) + b1 * m.error + std::abs(m_new));
     m.value = b1 * m.value + m_new;
     v.error = b2 * v.error + gamma(5) * (b2 * v.value + b2 * v.error + v_new);

@@ -197,18 +197,19 @@ struct Tiled {
   }
 
   static Index scratch_elements(const AttentionShape& s, Index) {
-    return tiled_attention_scratch_bytes(s) / 4;
+    return device::attention_scratch_bytes(s) / 4;
   }
   template <class T>
   static void forward(const AttentionShape& s, Matrix<const T> qkv, Matrix<T> out,
                       Matrix<float> log_sum, Vector<float>) {
-    tiled_attention_forward<Arithmetic, T>(Execution(), s, qkv, out, log_sum);
+    device::attention_forward<Arithmetic, T>(Execution(), s, qkv, out, log_sum);
   }
   template <class T>
   static void backward(const AttentionShape& s, Matrix<const T> qkv, Matrix<const T> out,
                        Matrix<const float> log_sum, Matrix<const T> dout, Matrix<T> dqkv,
                        Vector<float> scratch) {
-    tiled_attention_backward<Arithmetic, T>(Execution(), s, qkv, out, log_sum, dout, dqkv, scratch);
+    device::attention_backward<Arithmetic, T>(Execution(), s, qkv, out, log_sum, dout, dqkv,
+                                              scratch);
   }
 };
 

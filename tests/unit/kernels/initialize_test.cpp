@@ -40,13 +40,13 @@ TEST(DrawNormal, HasTheMomentsOfANormalLaw) {
   EXPECT_LT(std::abs(neighbours), 6 * std::sqrt(1 / count)) << "neighbours are correlated";
 }
 
-TEST(DrawNormal, DoesNotDependOnWhereThePiecesBegin) {
+TEST(DrawNormal, DoesNotDependOnWhereTheChunksBegin) {
   const Index n = 257;
   const auto whole = draw(1, 2, 0, n);
   for (const Index cut : {1, 64, 128, 256}) {
-    auto pieces = draw(1, 2, 0, cut);
-    for (const float x : draw(1, 2, cut, n - cut)) pieces.push_back(x);
-    EXPECT_TRUE(tests::same_bits(pieces, whole)) << cut;
+    auto chunks = draw(1, 2, 0, cut);
+    for (const float x : draw(1, 2, cut, n - cut)) chunks.push_back(x);
+    EXPECT_TRUE(tests::same_bits(chunks, whole)) << cut;
   }
 }
 

@@ -128,7 +128,7 @@ TYPED_TEST(Reduction, OrderedSumIsTheFp32LoopOverRanksBitForBit) {
         }
         const Guarded<T> input(sources), self(mine), out(count);
         const Guarded<float> wide(before);
-        const RankValues<T> values{input.data(), stride, self.data(), ranks, own};
+        const PerRank<T> values{input.data(), stride, self.data(), ranks, own};
         ordered_sum<T, T>(Execution(), values, wide.data(), out.vector());
         EXPECT_TRUE(tests::same_bits(out.host(), added)) << count << " of " << own << "/" << ranks;
         ordered_sum<T, float>(Execution(), values, wide.data(), wide.vector());
@@ -157,7 +157,7 @@ TYPED_TEST(Reduction, SumOfPartialRowsIsTheFp32LoopOverRanksBitForBit) {
                                        static_cast<float>(addend[i])));
       }
       const Guarded<T> input(sources), self(mine), b(bias), onto(addend);
-      const RankValues<T> values{input.data(), stride, self.data(), ranks, own};
+      const PerRank<T> values{input.data(), stride, self.data(), ranks, own};
       sum_partial_rows<T>(Execution(), values, b.data(), onto.data(), onto.matrix(rows, width));
       EXPECT_TRUE(tests::same_bits(onto.host(), added)) << name << ", onto its addend";
       sum_partial_rows<T>(Execution(), values, nullptr, nullptr, self.matrix(rows, width));

@@ -135,8 +135,8 @@ TEST(ThreadCount, AdamWAndFirstValuesDoNotDependOnIt) {
   const AdamWStep step{.lr = 0.01F,
                        .beta1 = 0.9F,
                        .beta2 = 0.95F,
-                       .rest1 = 0.1F,
-                       .rest2 = 0.05F,
+                       .one_minus_beta1 = 0.1F,
+                       .one_minus_beta2 = 0.05F,
                        .eps = 1e-8F,
                        .decay = 0.1F};
   expect_same_bits([&](const Execution& exec) {

@@ -35,7 +35,7 @@ class OwnTile {
 
 /// Runs `threads` threads' shares of one product one after the other: first A1 B1^T, rows scaled,
 /// then A2 B2 with the columns that are used; compares with plain loops.
-template <template <class, int, int, int> class Product, class T, int rows, int columns,
+template <template <class, int, int, int> class GemmProblem, class T, int rows, int columns,
           int threads>
 void check_product(int depth, int used) {
   const OwnTile<T> a1(rows, depth, 1), b1(columns, depth, 2), a2(rows, depth, 3),
@@ -46,7 +46,7 @@ void check_product(int depth, int used) {
   }
   const OwnTile<float>& f = factors;
   for (int thread = 0; thread < threads; ++thread) {
-    Product<T, rows, columns, threads> product(thread);
+    GemmProblem<T, rows, columns, threads> product(thread);
     product.add_transposed(a1.tile(), b1.tile(), depth);
     product.scale_rows(f.tile());
     product.add(a2.tile(), b2.tile(), depth, used);

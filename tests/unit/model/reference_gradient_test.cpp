@@ -81,7 +81,7 @@ TYPED_TEST(ReferenceGradient, OfEveryParameterAgreesWithFloat64) {
 /// its last chunk stay behind.
 struct Forward {
   model::Context<float> context;
-  std::vector<model::BlockSaved<float>> saved;
+  std::vector<model::BlockActivations<float>> saved;
   model::HeadSaved<float> head;
   tensor::Matrix<float> x, y;
   train::Batches batches;

@@ -115,7 +115,7 @@ TEST(Update, In16BitsKeepsMasterWeightsInFp32AndRoundsTheParameters) {
 }
 
 // State in host memory, gradient and parameters on the device; copies of a few elements at a time.
-TEST(HostUpdater, IsTheUpdateOnTheDevice) {
+TEST(CpuOffloadOptimizer, IsTheUpdateOnTheDevice) {
   const Unit unit;
   const param::Table specs = table();
   const param::FlatLayout layout(specs, 2);
@@ -136,11 +136,11 @@ TEST(HostUpdater, IsTheUpdateOnTheDevice) {
     share.parameters = parameters.data() + begin;
     share.state = {w.data() + begin, m.data() + begin, v.data() + begin};
     memory::Arenas measuring;
-    static_cast<void>(HostUpdater<bf16>(measuring, 28));
+    static_cast<void>(CpuOffloadOptimizer<bf16>(measuring, 28));
     memory::Ledger ledger;
     memory::Arenas arenas(measuring, ledger);
     EXPECT_GT(ledger.now(memory::Category::offloaded), 0);
-    HostUpdater<bf16>(arenas, 28).apply({}, o, step, share);
+    CpuOffloadOptimizer<bf16>(arenas, 28).apply({}, o, step, share);
   }
   const auto device = unit.master.host();
   for (Index i = 0; i < 30; ++i) {

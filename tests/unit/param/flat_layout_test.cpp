@@ -13,7 +13,7 @@ Table table() {
           {"third", {{"d", {11, 13}}, vector("e", 64), vector("f", 2)}}};
 }
 
-TEST(FlatLayout, UnitsArePaddedToTheRanksAndCutIntoEqualPieces) {
+TEST(FlatLayout, UnitsArePaddedToTheRanksAndSplitIntoEqualShards) {
   for (const Index ranks : {1, 2, 3, 4, 7, 64}) {
     const FlatLayout layout(table(), ranks);
     ASSERT_EQ(layout.units().size(), 3U);
@@ -21,7 +21,7 @@ TEST(FlatLayout, UnitsArePaddedToTheRanksAndCutIntoEqualPieces) {
     for (std::size_t u = 0; u < 3; ++u) {
       const UnitLayout& unit = layout.units()[u];
       EXPECT_EQ(unit.elements, table()[u].elements());
-      EXPECT_EQ(unit.piece * ranks, unit.padded);
+      EXPECT_EQ(unit.shard * ranks, unit.padded);
       EXPECT_GE(unit.padded, unit.elements);
       EXPECT_LT(unit.padded, unit.elements + ranks);
       EXPECT_GE(unit.begin, end) << "units overlap";
@@ -50,11 +50,11 @@ TEST(Parts, OfTheRanksCoverEveryElementOnceAndNoPadding) {
       std::vector<std::vector<int>> seen;
       for (const ParamSpec& p : spec.params) seen.emplace_back(p.elements(), 0);
       for (Index r = 0; r < ranks; ++r) {
-        for (const Part& part : parts(spec, unit, r * unit.piece, (r + 1) * unit.piece)) {
+        for (const Part& part : parts(spec, unit, r * unit.shard, (r + 1) * unit.shard)) {
           EXPECT_GT(part.count, 0);
           EXPECT_EQ(part.in_unit, unit.offsets[part.param] + part.in_param);
-          EXPECT_GE(part.in_unit, r * unit.piece);
-          EXPECT_LE(part.in_unit + part.count, (r + 1) * unit.piece);
+          EXPECT_GE(part.in_unit, r * unit.shard);
+          EXPECT_LE(part.in_unit + part.count, (r + 1) * unit.shard);
           for (Index i = 0; i < part.count; ++i) ++seen[part.param].at(part.in_param + i);
         }
       }

@@ -37,13 +37,13 @@ TEST(Trace, OfStage3SaysWhatIsGatheredAndWhatMovesBesideIt) {
             " 4 backward 0 dx.1 G0.1 G0.2 2 3 - - G0 reduce G1\n"
             "ranks meet: in every gather before its operation needs it, and in every reduction\n"
             "once a step, all ranks: sum of the losses; sum of the squared gradients; each rank "
-            "updates its pieces; agreement on whether to stop\n");
+            "updates its shards; agreement on whether to stop\n");
 }
 
 TEST(Trace, OfOtherStagesGathersAfterTheUpdateOrNotAtAll) {
   const std::string first = trace_of({.stage = 1, .overlap = deck::Overlap::off}, 4);
   EXPECT_NE(first.find("0 forward 0 P0 x0 - - - - -"), std::string::npos) << first;
-  EXPECT_NE(first.find("new pieces are gathered while the next is updated"), std::string::npos);
+  EXPECT_NE(first.find("new shards are gathered while the next is updated"), std::string::npos);
   const std::string none = trace_of({.stage = 0}, 4);
   EXPECT_NE(none.find("every rank updates all parameters"), std::string::npos) << none;
   const std::string alone = trace_of({.stage = 3}, 1);

@@ -96,15 +96,15 @@ TEST(Engine, MicroBatchesGiveTheSameResultsWithinRounding) {
 }
 
 // Padding takes part in exchanges and in no update; each element is written by one rank.
-TEST(Engine, OwnedPiecesOfAllRanksCoverEveryParameterOnce) {
+TEST(Engine, OwnedShardsOfAllRanksCoverEveryParameterOnce) {
   const grid::Group group = first_ranks(launch_ranks());
   Training training(small_deck(), group);
   training.engine->initialise({});
   std::string mine;
-  for (const checkpoint::Piece& piece : training.engine->owned_pieces()) {
-    ASSERT_EQ(static_cast<Index>(piece.master.size()), checkpoint::elements_of(piece.ranges));
-    for (const auto& range : piece.ranges) {
-      mine += piece.parameter + " " + std::to_string(range.begin) + " " +
+  for (const checkpoint::StateShard& shard : training.engine->owned_shards()) {
+    ASSERT_EQ(static_cast<Index>(shard.master.size()), checkpoint::elements_of(shard.ranges));
+    for (const auto& range : shard.ranges) {
+      mine += shard.parameter + " " + std::to_string(range.begin) + " " +
               std::to_string(range.count) + "\n";
     }
   }

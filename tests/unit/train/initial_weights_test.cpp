@@ -44,17 +44,17 @@ TEST(InitialWeights, FollowTheirLawAndMomentsAreZero) {
   for (const auto& unit : training.engine->blueprint().table) {
     for (const auto& p : unit.params) specs[p.name] = p;
   }
-  for (const checkpoint::Piece& piece : training.engine->held_pieces()) {
-    const param::ParamSpec& p = specs.at(piece.parameter);
-    ASSERT_EQ(static_cast<Index>(piece.master.size()), p.elements());
+  for (const checkpoint::StateShard& shard : training.engine->local_shards()) {
+    const param::ParamSpec& p = specs.at(shard.parameter);
+    ASSERT_EQ(static_cast<Index>(shard.master.size()), p.elements());
     double squares = 0;
-    for (std::size_t i = 0; i < piece.master.size(); ++i) {
-      ASSERT_EQ(piece.first_moment[i], 0);
-      ASSERT_EQ(piece.second_moment[i], 0);
+    for (std::size_t i = 0; i < shard.master.size(); ++i) {
+      ASSERT_EQ(shard.first_moment[i], 0);
+      ASSERT_EQ(shard.second_moment[i], 0);
       if (p.init != param::Init::normal) {
-        ASSERT_EQ(piece.master[i], p.init == param::Init::ones ? 1.0F : 0.0F);
+        ASSERT_EQ(shard.master[i], p.init == param::Init::ones ? 1.0F : 0.0F);
       }
-      squares += static_cast<double>(piece.master[i]) * piece.master[i];
+      squares += static_cast<double>(shard.master[i]) * shard.master[i];
     }
     if (p.init != param::Init::normal) continue;
     // The sum of n squares of standard normal numbers has mean n and variance 2 n; six standard
@@ -70,11 +70,11 @@ TEST(InitialWeights, NoTwoParametersShareTheirDraws) {
   training.engine->initialise({});
   std::set<float> first;
   std::size_t matrices = 0;
-  for (const checkpoint::Piece& piece : training.engine->held_pieces()) {
-    if (!piece.parameter.ends_with(".weight") || piece.parameter.find("ln_") != std::string::npos)
+  for (const checkpoint::StateShard& shard : training.engine->local_shards()) {
+    if (!shard.parameter.ends_with(".weight") || shard.parameter.find("ln_") != std::string::npos)
       continue;
     ++matrices;
-    first.insert(piece.master.front());
+    first.insert(shard.master.front());
   }
   EXPECT_EQ(first.size(), matrices);
 }

@@ -36,7 +36,7 @@ TEST(Reports, CountedTrafficStandsBesideItsTheory) {
 
 TEST(Reports, TheoryOfOneRankIsSilence) {
   const deck::Config config = resolved(small_deck(), 1);
-  EXPECT_TRUE(train::theory(config, train::Blueprint(config, 1)).empty());
+  EXPECT_TRUE(train::expected_traffic(config, train::Blueprint(config, 1)).empty());
 }
 
 TEST(Reports, MemoryRowsComeFromEveryRank) {

@@ -40,7 +40,7 @@ TEST(Lifetimes, NoTwoValuesShareAnElementAtATime) {
       const Index last = first + random() % 4, elements = 1 + random() % 1000;
       values.push_back({static_cast<Index>(i), first, last, elements, 0});
     }
-    const Index total = lay_out(values);
+    const Index total = assign_offsets(values);
     for (std::size_t i = 0; i < values.size(); ++i) {
       EXPECT_LE(values[i].offset + values[i].elements, total);
       // As in a buffer of all units: product libraries choose algorithms by alignments.
@@ -62,20 +62,20 @@ TEST(Lifetimes, OfAChainOfBlocksNeedNoMoreThanLivesAtOnce) {
       for (Index i = 1; i <= blocks; ++i)
         values.push_back({i, std::max<Index>(0, i - ahead), i, 1024, 0});
       values.push_back({0, blocks + 1 - ahead, blocks + 1, 5120, 0});
-      EXPECT_EQ(lay_out(values), least_memory(values)) << ahead << " ahead, " << blocks;
+      EXPECT_EQ(assign_offsets(values), least_memory(values)) << ahead << " ahead, " << blocks;
     }
   }
 }
 
 TEST(Lifetimes, AreRoundedToWholeLines) {
   std::vector<Lifetime> values{{0, 0, 1, 1, 0}, {1, 1, 2, 33, 0}};
-  EXPECT_EQ(lay_out(values), 96);
+  EXPECT_EQ(assign_offsets(values), 96);
   EXPECT_EQ(values[1].offset % 32, 0);
 }
 
 TEST(Lifetimes, OfNothingNeedNothing) {
   std::vector<Lifetime> none;
-  EXPECT_EQ(lay_out(none), 0);
+  EXPECT_EQ(assign_offsets(none), 0);
 }
 
 }  // namespace

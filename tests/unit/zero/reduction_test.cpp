@@ -56,8 +56,8 @@ struct Case {
 
   void reduce(const OwnedSum<T>& sum, Result result) {
     const tensor::Execution exec;
-    ReductionQueue queue;
-    zero::Reduction<T> reduction(exec, queue, *comm, bucket, layout, unit.data(), sum, result,
+    ReductionStream stream;
+    zero::Reduction<T> reduction(exec, stream, *comm, bucket, layout, unit.data(), sum, result,
                                  Order::ranks);
     comm->wait(exec, reduction.finish());
   }
@@ -96,13 +96,13 @@ TYPED_TEST(Reduction, EverywhereIsTheRankOrderedFp32SumRoundedOnce) {
   const int ranks = this->group.size();
   this->for_each_case([&](const param::FlatLayout& flat, Index bytes, comm::Overlap overlap) {
     Case<T> c(this->group, flat, bytes, overlap);
-    c.reduce({nullptr, nullptr, c.unit.data() + this->group.rank() * c.layout.piece},
-             Result::everywhere);
+    c.reduce({nullptr, nullptr, c.unit.data() + this->group.rank() * c.layout.shard},
+             Result::all_reduced);
     EXPECT_TRUE(tests::same_bits(
         c.unit.host(), rounded<T>(sums_of<T>(ranks, c.layout.padded), 0, c.layout.padded)))
         << c.layout.elements << " elements, bucket of " << bytes;
     for (const auto& [channel, volume] : c.traffic.outside()) {
-      EXPECT_EQ(volume.elements, exchanged_elements(c.layout.padded, ranks))
+      EXPECT_EQ(volume.elements, collective_elements(c.layout.padded, ranks))
           << name_of(channel.operation);
       EXPECT_EQ(volume.bytes, volume.elements * bytes_of(dtype_of<T>));
     }
@@ -115,21 +115,21 @@ TYPED_TEST(Reduction, ScatteredGoesToItsOwnerAlone) {
   const int ranks = this->group.size(), me = this->group.rank();
   this->for_each_case([&](const param::FlatLayout& flat, Index bytes, comm::Overlap overlap) {
     Case<T> c(this->group, flat, bytes, overlap);
-    const Index piece = c.layout.piece;
+    const Index shard = c.layout.shard;
     const auto sums = sums_of<T>(ranks, c.layout.padded);
-    const auto before = tests::numbers<float>(piece, 7, 10);
+    const auto before = tests::numbers<float>(shard, 7, 10);
     const tests::Guarded<float> wide(before);
-    const tests::Guarded<T> narrow(piece);
+    const tests::Guarded<T> narrow(shard);
     // As micro-batches do it: the first one's sum, the next one's on top, and a rounded end.
-    c.reduce({nullptr, wide.data(), nullptr}, Result::scattered);
-    std::vector<float> expected(sums.begin() + me * piece, sums.begin() + (me + 1) * piece);
+    c.reduce({nullptr, wide.data(), nullptr}, Result::reduce_scattered);
+    std::vector<float> expected(sums.begin() + me * shard, sums.begin() + (me + 1) * shard);
     EXPECT_TRUE(tests::same_bits(wide.host(), expected));
-    c.reduce({wide.data(), wide.data(), nullptr}, Result::scattered);
+    c.reduce({wide.data(), wide.data(), nullptr}, Result::reduce_scattered);
     for (float& value : expected) value = value + value;
     EXPECT_TRUE(tests::same_bits(wide.host(), expected));
-    c.reduce({wide.data(), nullptr, narrow.data()}, Result::scattered);
-    for (Index i = 0; i < piece; ++i) expected[i] += sums[me * piece + i];
-    EXPECT_TRUE(tests::same_bits(narrow.host(), rounded<T>(expected, 0, piece)));
+    c.reduce({wide.data(), nullptr, narrow.data()}, Result::reduce_scattered);
+    for (Index i = 0; i < shard; ++i) expected[i] += sums[me * shard + i];
+    EXPECT_TRUE(tests::same_bits(narrow.host(), rounded<T>(expected, 0, shard)));
     EXPECT_TRUE(tests::same_bits(c.unit.host(), values_of<T>(me, c.layout.padded)))
         << "what was sent is not touched";
     EXPECT_EQ(c.traffic.outside().size(), ranks == 1 ? 0U : 1U);
@@ -155,8 +155,8 @@ TEST(BucketMemory, IsWhatTheDeckAllowsAndNoMoreThanALargestUnitFills) {
 }
 
 TEST(ExchangedElements, AreTheSharesOfTheOthers) {
-  EXPECT_EQ(exchanged_elements(12, 1), 0);
-  EXPECT_EQ(exchanged_elements(12, 4), 9);
+  EXPECT_EQ(collective_elements(12, 1), 0);
+  EXPECT_EQ(collective_elements(12, 4), 9);
 }
 
 }  // namespace

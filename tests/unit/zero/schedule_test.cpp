@@ -47,7 +47,8 @@ class Stages : public testing::TestWithParam<std::tuple<Index, Index, bool>> {
   const Schedule schedule{trace_of(blocks), layout, {stage(3, 3), ahead, overlap}};
 
   /// `place` lies within `elements`, apart from all units whose offsets are in `taken`.
-  void expect_alone(const Place& place, const std::map<Index, Index>& taken, Index elements) const {
+  void expect_alone(const BufferOffset& place, const std::map<Index, Index>& taken,
+                    Index elements) const {
     const Index end = place.offset + layout.unit(place.unit).padded;
     for (const auto& [unit, offset] : taken) {
       EXPECT_TRUE(end <= offset || offset + layout.unit(unit).padded <= place.offset)
@@ -61,17 +62,17 @@ class Stages : public testing::TestWithParam<std::tuple<Index, Index, bool>> {
 TEST_P(Stages, EveryReadFindsItsUnitGathered) {
   std::map<Index, Index> there;  // unit to offset
   for (std::size_t i = 0; i < schedule.trace().size(); ++i) {
-    const Moment& moment = schedule.moments()[i];
-    for (const Place& place : moment.gathers) {
+    const ScheduleStep& step = schedule.steps()[i];
+    for (const BufferOffset& place : step.gathers) {
       expect_alone(place, there, schedule.gathered_elements());
       EXPECT_TRUE(there.emplace(place.unit, place.offset).second) << "gathered twice";
     }
     const auto reads = units_of(schedule.trace()[i].reads, ValueKind::parameters);
-    EXPECT_EQ(moment.needs, reads);
+    EXPECT_EQ(step.needs, reads);
     for (const Index unit : reads) EXPECT_TRUE(there.contains(unit)) << unit << " at " << i;
     // A tied last operation reads two units.
     EXPECT_LE(static_cast<Index>(there.size()), ahead + 2) << "at " << i;
-    for (const Index unit : moment.releases) EXPECT_EQ(there.erase(unit), 1U);
+    for (const Index unit : step.releases) EXPECT_EQ(there.erase(unit), 1U);
   }
   EXPECT_TRUE(there.empty());
 }
@@ -81,8 +82,8 @@ TEST_P(Stages, GradientsHaveAPlaceUntilTheyAreReduced) {
   std::vector<Index> reducing;
   std::set<Index> complete;
   for (std::size_t i = 0; i < schedule.trace().size(); ++i) {
-    const Moment& moment = schedule.moments()[i];
-    for (const Place& place : moment.targets) {
+    const ScheduleStep& step = schedule.steps()[i];
+    for (const BufferOffset& place : step.targets) {
       expect_alone(place, places, schedule.target_elements());
       EXPECT_TRUE(places.emplace(place.unit, place.offset).second);
     }
@@ -90,7 +91,7 @@ TEST_P(Stages, GradientsHaveAPlaceUntilTheyAreReduced) {
       EXPECT_TRUE(places.contains(unit) && !complete.contains(unit)) << unit << " at " << i;
     for (const Index unit : reducing) places.erase(unit);
     reducing.clear();
-    for (const Index unit : moment.complete) {
+    for (const Index unit : step.complete) {
       EXPECT_TRUE(complete.insert(unit).second);
       if (overlap) reducing.push_back(unit);
       if (!overlap) places.erase(unit);
@@ -103,8 +104,8 @@ TEST_P(Stages, GradientsHaveAPlaceUntilTheyAreReduced) {
 // not needed backward, and what is still there is not gathered again.
 TEST_P(Stages, GathersNoMoreThanTwice) {
   std::map<Index, Index> times;
-  for (const Moment& moment : schedule.moments()) {
-    for (const Place& place : moment.gathers) ++times[place.unit];
+  for (const ScheduleStep& step : schedule.steps()) {
+    for (const BufferOffset& place : step.gathers) ++times[place.unit];
   }
   Index elements = 0;
   for (const auto& [unit, count] : times) {
@@ -130,9 +131,9 @@ TEST(Schedule, OfReplicatedStagesGathersNothing) {
     EXPECT_EQ(schedule.gathers(), 0);
     EXPECT_EQ(schedule.target_elements() > 0, number == 2) << "gradients in passing: stage 2";
     Index complete = 0;
-    for (const Moment& moment : schedule.moments()) {
-      EXPECT_TRUE(moment.gathers.empty() && moment.releases.empty());
-      complete += static_cast<Index>(moment.complete.size());
+    for (const ScheduleStep& step : schedule.steps()) {
+      EXPECT_TRUE(step.gathers.empty() && step.releases.empty());
+      complete += static_cast<Index>(step.complete.size());
     }
     EXPECT_EQ(complete, 5) << "every unit's gradient is reduced once";
   }

@@ -35,12 +35,12 @@ TEST(Held, RangesOfAllRanksCoverEachElementOnce) {
       param::UnitLayout unit;
       unit.elements = elements;
       unit.padded = round_up(elements, ranks);
-      unit.piece = unit.padded / ranks;
+      unit.shard = unit.padded / ranks;
       Index end = 0;
       for (Index r = 0; r < ranks; ++r) {
         const Range range = held(partitioned, unit, r);
         EXPECT_EQ(range.begin, end) << elements << " elements, rank " << r << " of " << ranks;
-        EXPECT_LE(range.end - range.begin, unit.piece);
+        EXPECT_LE(range.end - range.begin, unit.shard);
         EXPECT_GE(range.end, range.begin);
         end = range.end;
         const Range whole = held(replicated, unit, r);

@@ -1,4 +1,4 @@
-#include "train/first_values.hpp"
+#include "train/initial_weights.hpp"
 
 #include "kernels/initialize.hpp"
 
@@ -11,7 +11,7 @@ using Master = tensor::Vector<float>;
 void copy_from(const tensor::Execution& exec, const InitialValues& values,
                const param::ParamSpec& p, const param::Part& part, Master master) {
   std::vector<float> staging(static_cast<std::size_t>(part.count));
-  p.cut.for_each_run(part.in_param, part.count, [&](Index held, Index begin, Index count) {
+  p.split.for_each_run(part.in_param, part.count, [&](Index held, Index begin, Index count) {
     values(p, {begin, count},
            std::span(staging).subspan(static_cast<std::size_t>(held - part.in_param),
                                       static_cast<std::size_t>(count)));
@@ -24,8 +24,8 @@ void copy_from(const tensor::Execution& exec, const InitialValues& values,
 
 }  // namespace
 
-void set_first_values(const tensor::Execution& exec, std::uint64_t seed,
-                      const std::vector<UnitState>& units, const InitialValues& values) {
+void set_initial_weights(const tensor::Execution& exec, std::uint64_t seed,
+                         const std::vector<UnitState>& units, const InitialValues& values) {
   Index first_id = 0;  // of the unit's parameters in the model: draws depend on it
   for (const UnitState& unit : units) {
     for (const param::Part& part :
@@ -37,7 +37,7 @@ void set_first_values(const tensor::Execution& exec, std::uint64_t seed,
         copy_from(exec, values, p, part, master);
       } else if (p.init == param::Init::normal) {
         kernels::draw_normal(exec, seed, static_cast<std::uint64_t>(first_id + part.param),
-                             {part.in_param, p.cut.stride, p.cut.begin, p.cut.length},
+                             {part.in_param, p.split.stride, p.split.begin, p.split.length},
                              static_cast<float>(p.std), master);
       } else {
         kernels::fill<float>(exec, master, p.init == param::Init::ones ? 1.0F : 0.0F);

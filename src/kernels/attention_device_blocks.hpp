@@ -46,7 +46,7 @@ constexpr Blocks largest_blocks(const Needs& needs, int width, int element) {
 }
 
 /// Which head, block and part of the output's columns a team has.
-struct Place {
+struct BlockIndex {
   Index head, block;
   int part;
 };
@@ -60,8 +60,8 @@ KOKKOS_INLINE_FUNCTION Index blocks_of(const AttentionShape& s, int rows) {
   return (s.sequence + rows - 1) / rows;
 }
 
-KOKKOS_INLINE_FUNCTION Place place_of(const Team& team, const AttentionShape& s, int rows,
-                                      int width) {
+KOKKOS_INLINE_FUNCTION BlockIndex block_index_of(const Team& team, const AttentionShape& s,
+                                                 int rows, int width) {
   const int parts = parts_of(s, width);
   const Index blocks = blocks_of(s, rows), rank = team.league_rank() / parts;
   return {rank / blocks, rank % blocks, team.league_rank() % parts};
@@ -84,8 +84,8 @@ struct TileWork {
                     own * stride_of(width, 4) * 4,
                 "write's tile lies where the other tiles were");
 
-  using Scores = typename Arithmetic::template Product<T, own, other>;
-  using Output = typename Arithmetic::template Product<T, own, width>;
+  using Scores = typename Arithmetic::template GemmProblem<T, own, other>;
+  using Output = typename Arithmetic::template GemmProblem<T, own, width>;
 
   /// scores [own,other] = A B^T over the whole width of the heads, to be read after the next
   /// barrier.

@@ -1,4 +1,4 @@
-#include "checkpoint/sound.hpp"
+#include "checkpoint/validate.hpp"
 
 #include <cmath>
 
@@ -31,10 +31,10 @@ bool are_sound(const std::vector<Run>& runs, Index elements) {
   return true;
 }
 
-bool fits(const StoredPiece& piece, const Shard& shard) {
-  const Index bytes = elements_of(piece.runs) * element_bytes;
-  for (const Index offset : piece.offsets) {
-    if (offset < 0 || bytes > shard.bytes || offset > shard.bytes - bytes) return false;
+bool fits(const StoredShard& shard, const ShardFile& shard_file) {
+  const Index bytes = elements_of(shard.runs) * element_bytes;
+  for (const Index offset : shard.offsets) {
+    if (offset < 0 || bytes > shard_file.bytes || offset > shard_file.bytes - bytes) return false;
   }
   return true;
 }
@@ -75,24 +75,25 @@ void require_counts(const Manifest& m, const std::filesystem::path& path) {
 
 }  // namespace
 
-void require_sound(const Manifest& manifest, const std::filesystem::path& path) {
+void validate(const Manifest& manifest, const std::filesystem::path& path) {
   require_counts(manifest, path);
   require_countable(manifest.parameters, path);
   Index total = 0;
-  for (const Shard& shard : manifest.shards) {
-    KZERO_REQUIRE(is_plain_name(shard.file), ExitCode::files,
-                  "{}: names \"{}\", which is no file of its folder", path.string(), shard.file);
-    KZERO_REQUIRE(shard.bytes >= 0 && !__builtin_add_overflow(total, shard.bytes, &total),
+  for (const ShardFile& shard_file : manifest.shard_files) {
+    KZERO_REQUIRE(is_plain_name(shard_file.file), ExitCode::files,
+                  "{}: names \"{}\", which is no file of its folder", path.string(),
+                  shard_file.file);
+    KZERO_REQUIRE(shard_file.bytes >= 0 && !__builtin_add_overflow(total, shard_file.bytes, &total),
                   ExitCode::files, "{}: the size of {} is impossible, {}", path.string(),
-                  shard.file, shard.bytes);
-    for (const StoredPiece& piece : shard.pieces) {
-      const Parameter& parameter = manifest.parameters[piece.parameter];
-      KZERO_REQUIRE(are_sound(piece.runs, parameter.elements()), ExitCode::files,
+                  shard_file.file, shard_file.bytes);
+    for (const StoredShard& shard : shard_file.shards) {
+      const Parameter& parameter = manifest.parameters[shard.parameter];
+      KZERO_REQUIRE(are_sound(shard.runs, parameter.elements()), ExitCode::files,
                     "{}: its ranges of {} in {} overlap or leave the tensor", path.string(),
-                    parameter.name, shard.file);
-      KZERO_REQUIRE(fits(piece, shard), ExitCode::files,
+                    parameter.name, shard_file.file);
+      KZERO_REQUIRE(fits(shard, shard_file), ExitCode::files,
                     "{}: its part of {} in {} leaves the file of {} bytes", path.string(),
-                    parameter.name, shard.file, shard.bytes);
+                    parameter.name, shard_file.file, shard_file.bytes);
     }
   }
 }

@@ -3,9 +3,9 @@
 
 #include "base/error.hpp"
 #include "checkpoint/files.hpp"
-#include "checkpoint/pieces_to_store.hpp"
 #include "checkpoint/record.hpp"
-#include "checkpoint/shard.hpp"
+#include "checkpoint/shard_file.hpp"
+#include "checkpoint/shards_to_store.hpp"
 #include "checkpoint/shared_file.hpp"
 #include "checkpoint/verify.hpp"
 #include "grid/agreement.hpp"
@@ -19,17 +19,17 @@ namespace fs = std::filesystem;
 /// Values of one rank in one call: MPI libraries count in 32 bits.
 constexpr Index most_elements = Index{1} << 27;
 
-/// Sets up the whole file but for its values, and tells every piece its place.
-void lay_out(const fs::path& path, const std::vector<Parameter>& parameters,
-             std::vector<StoredPiece>& pieces) {
-  std::map<Index, std::vector<StoredPiece*>> parts;
-  for (StoredPiece& piece : pieces) parts[piece.parameter].push_back(&piece);
+/// Sets up the whole file but for its values, and tells every shard its place.
+void create_file(const fs::path& path, const std::vector<Parameter>& parameters,
+                 std::vector<StoredShard>& shards) {
+  std::map<Index, std::vector<StoredShard*>> parts;
+  for (StoredShard& shard : shards) parts[shard.parameter].push_back(&shard);
   OutputFile file(path);
   Hdf5File structure = Hdf5File::create(path, 0);
   for (const auto& [position, own] : parts) {
-    const std::vector<const StoredPiece*> all(own.begin(), own.end());
+    const std::vector<const StoredShard*> all(own.begin(), own.end());
     Index elements = 0;
-    for (const StoredPiece* part : all) elements += elements_of(part->runs);
+    for (const StoredShard* part : all) elements += elements_of(part->runs);
     const std::string& name = parameters[position].name;
     describe_parameter(structure, parameters[position], all);
     for (std::size_t s = 0; s < state_count; ++s) {
@@ -37,7 +37,7 @@ void lay_out(const fs::path& path, const std::vector<Parameter>& parameters,
       structure.reserve(dataset, elements);
       describe_state(structure, dataset, s, all);
       Index offset = structure.offset_of(dataset);
-      for (StoredPiece* part : own) {
+      for (StoredShard* part : own) {
         part->offsets[s] = offset;
         offset += elements_of(part->runs) * static_cast<Index>(sizeof(float));
       }
@@ -48,43 +48,44 @@ void lay_out(const fs::path& path, const std::vector<Parameter>& parameters,
   file.close();
 }
 
-/// The first rank's record of the file, with every rank's pieces in rank order.
-Shard agree_on_layout(const grid::Group& group, const fs::path& path,
-                      const std::vector<Parameter>& parameters,
-                      const std::vector<StoredPiece>& mine) {
+/// The first rank's record of the file, with every rank's shards in rank order.
+ShardFile agree_on_layout(const grid::Group& group, const fs::path& path,
+                          const std::vector<Parameter>& parameters,
+                          const std::vector<StoredShard>& mine) {
   const std::string name = path.filename().string();
-  Shard shard{.file = name, .pieces = mine};
-  const auto all = group.gather(pack(shard));
-  grid::together(group, [&] {
+  ShardFile shard_file{.file = name, .shards = mine};
+  const auto all = group.gather(pack(shard_file));
+  grid::collectively(group, [&] {
     if (!group.is_root()) return;
-    shard.pieces.clear();
+    shard_file.shards.clear();
     for (const std::string& one : all) {
-      for (StoredPiece& piece : unpack(one, name).pieces) shard.pieces.push_back(std::move(piece));
+      for (StoredShard& shard : unpack(one, name).shards)
+        shard_file.shards.push_back(std::move(shard));
     }
-    lay_out(path, parameters, shard.pieces);
+    create_file(path, parameters, shard_file.shards);
   });
-  return unpack(group.broadcast(pack(shard)), name);
+  return unpack(group.broadcast(pack(shard_file)), name);
 }
 
-/// The pieces of one parameter, and this rank's own if it has one.
+/// The shards of one parameter, and this rank's own if it has one.
 struct Parts {
   Index rounds = 0;  // calls that the longest takes
-  const StoredPiece* own = nullptr;
-  const Piece* piece = nullptr;
+  const StoredShard* own = nullptr;
+  const StateShard* shard = nullptr;
 };
 
 /// By parameter, so that the file is written from one end to the other. `first` is the position of
-/// this rank's first piece in the shard.
-std::map<Index, Parts> parts_of(const Shard& shard, std::size_t first,
-                                const std::vector<const Piece*>& mine) {
+/// this rank's first shard in the shard_file.
+std::map<Index, Parts> parts_of(const ShardFile& shard_file, std::size_t first,
+                                const std::vector<const StateShard*>& mine) {
   std::map<Index, Parts> all;
-  for (std::size_t i = 0; i < shard.pieces.size(); ++i) {
-    const StoredPiece& stored = shard.pieces[i];
+  for (std::size_t i = 0; i < shard_file.shards.size(); ++i) {
+    const StoredShard& stored = shard_file.shards[i];
     Parts& parts = all[stored.parameter];
     parts.rounds = std::max(parts.rounds, ceil_div(elements_of(stored.runs), most_elements));
     if (i < first || i >= first + mine.size()) continue;
     parts.own = &stored;
-    parts.piece = mine[i - first];
+    parts.shard = mine[i - first];
   }
   return all;
 }
@@ -98,7 +99,7 @@ Index bytes_of(const Parts& parts) {
 void write_values(SharedFile& file, const Parts& parts) {
   for (std::size_t s = 0; s < state_count; ++s) {
     const std::span<const float> values =
-        parts.piece == nullptr ? std::span<float>() : parts.piece->states()[s];
+        parts.shard == nullptr ? std::span<float>() : parts.shard->states()[s];
     for (Index round = 0; round < parts.rounds; ++round) {
       const Index at = std::min(std::ssize(values), round * most_elements);
       const Index count = std::min(std::ssize(values) - at, most_elements);
@@ -110,12 +111,12 @@ void write_values(SharedFile& file, const Parts& parts) {
 
 }  // namespace
 
-LocalPart write_shared_shard(const grid::Group& group, const fs::path& folder,
-                             const std::string& name, const std::vector<Parameter>& parameters,
-                             std::span<const Piece> mine) {
+LocalPart write_shared_shard_file(const grid::Group& group, const fs::path& folder,
+                                  const std::string& name, const std::vector<Parameter>& parameters,
+                                  std::span<const StateShard> mine) {
   const fs::path path = folder / name;
   Prepared prepared;
-  grid::together(group, [&] { prepared = prepare(mine, positions_of(parameters)); });
+  grid::collectively(group, [&] { prepared = prepare(mine, positions_of(parameters)); });
   LocalPart part{agree_on_layout(group, path, parameters, prepared.records),
                  prepared.parameter_hash};
   std::size_t first = 0;
@@ -125,7 +126,7 @@ LocalPart write_shared_shard(const grid::Group& group, const fs::path& folder,
   {
     SharedFile file(group, path);
     Index unsynced = 0;
-    for (const auto& [position, parts] : parts_of(part.shard, first, prepared.pieces)) {
+    for (const auto& [position, parts] : parts_of(part.shard_file, first, prepared.shards)) {
       write_values(file, parts);
       unsynced += bytes_of(parts);
       if (unsynced < sync_bytes) continue;
@@ -134,18 +135,18 @@ LocalPart write_shared_shard(const grid::Group& group, const fs::path& folder,
     }
     file.close();
   }
-  grid::together(group, [&] {
+  grid::collectively(group, [&] {
     begin_sync(path);
     const InputFile written(path);
     require_undamaged(written, path, parameters,
-                      std::span(part.shard.pieces).subspan(first, prepared.records.size()));
+                      std::span(part.shard_file.shards).subspan(first, prepared.records.size()));
     if (group.is_root()) {
-      part.shard.bytes = written.bytes();
-      part.shard.structure = structure_of(written, part.shard);
+      part.shard_file.bytes = written.bytes();
+      part.shard_file.structure = structure_of(written, part.shard_file);
     }
     sync_to_disk(path);
   });
-  if (!group.is_root()) part.shard = {};
+  if (!group.is_root()) part.shard_file = {};
   return part;
 }
 

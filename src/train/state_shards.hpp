@@ -1,10 +1,10 @@
-// Master weights and moments as checkpoint pieces: which ranges of which parameters a rank holds,
+// Master weights and moments as checkpoint shards: which ranges of which parameters a rank holds,
 // in host memory.
 #pragma once
 
 #include <vector>
 
-#include "checkpoint/piece.hpp"
+#include "checkpoint/state_shard.hpp"
 #include "optim/optimizer.hpp"
 #include "zero/stage.hpp"
 
@@ -19,19 +19,20 @@ struct UnitState {
 };
 
 /// All parameters, or those alone of which other tensor ranks hold other parts.
-enum class Wanted { all, cut };
+enum class Wanted { all, split };
 
-/// On host builds the pieces are views of the state itself; on device builds of copies that
+/// On host builds the shards are views of the state itself; on device builds of copies that
 /// download() and upload() keep in step.
-class Pieces {
+class StateShards {
  public:
   /// The parts of each unit that data rank `rank` holds under `placement`: no more than its state
   /// does.
-  Pieces(const std::vector<UnitState>& units, zero::Placement placement, Index rank, Wanted wanted);
+  StateShards(const std::vector<UnitState>& units, zero::Placement placement, Index rank,
+              Wanted wanted);
 
   void download();
   void upload() const;
-  std::vector<checkpoint::Piece> views() const { return pieces_; }
+  std::vector<checkpoint::StateShard> views() const { return shards_; }
 
  private:
   struct Copy {
@@ -41,11 +42,11 @@ class Pieces {
 
   std::span<float> view(float* device, Index count);
 
-  std::vector<checkpoint::Piece> pieces_;
+  std::vector<checkpoint::StateShard> shards_;
   std::vector<Copy> copies_;
 };
 
-/// Copies the pieces' states one behind the other and makes the pieces views of the copies.
-void copy_states(std::vector<checkpoint::Piece>& pieces, float* to);
+/// Copies the shards' states one behind the other and makes the shards views of the copies.
+void copy_states(std::vector<checkpoint::StateShard>& shards, float* to);
 
 }  // namespace kzero::train

@@ -1,8 +1,8 @@
-#include "train/product_library.hpp"
+#include "train/gemm_backend.hpp"
 
 namespace kzero::train {
 
-std::unique_ptr<tensor::Gemm> make_product_library(deck::GemmBackend backend) {
+std::unique_ptr<tensor::Gemm> make_gemm_backend(deck::GemmBackend backend) {
   switch (backend) {
     case deck::GemmBackend::automatic:
       break;

@@ -11,6 +11,6 @@ namespace kzero::checkpoint {
 /// Throws Error(files) with the first thing that cannot be: more skipped steps than steps, a tensor
 /// too large to count, a file outside of the checkpoint's folder, ranges that overlap or leave
 /// their tensor, parts that leave their file. `path` is for messages.
-void require_sound(const Manifest& manifest, const std::filesystem::path& path);
+void validate(const Manifest& manifest, const std::filesystem::path& path);
 
 }  // namespace kzero::checkpoint

@@ -1,4 +1,4 @@
-#include "train/step.hpp"
+#include "train/typed_engine.hpp"
 
 #include <cmath>
 
@@ -26,7 +26,7 @@ memory::Arenas measure(const deck::Config& config, const Blueprint& blueprint, I
 
 /// Parameters that every tensor rank holds whole are rank 0's to write.
 Wanted writes_of(const model::TensorRank& tensor) {
-  return tensor.rank == 0 ? Wanted::all : Wanted::cut;
+  return tensor.rank == 0 ? Wanted::all : Wanted::split;
 }
 
 template <class T>
@@ -81,15 +81,15 @@ std::vector<UnitState> TypedEngine<T>::states() const {
 
 template <class T>
 void TypedEngine<T>::initialise(const InitialValues& values) {
-  grid::together(grid_.world(), [&] {
-    set_first_values(buffers_.model.exec(), config_.train.seed, states_, values);
+  grid::collectively(grid_.world(), [&] {
+    set_initial_weights(buffers_.model.exec(), config_.train.seed, states_, values);
   });
   parameters_from_master();
 }
 
 /// Whether ranks keep parameters whole that another rank updates.
 template <class T>
-bool TypedEngine<T>::publishes() const {
+bool TypedEngine<T>::gathers_updates() const {
   return blueprint_.stage.optimizer == zero::Placement::partitioned &&
          blueprint_.stage.parameters == zero::Placement::replicated;
 }
@@ -97,7 +97,7 @@ bool TypedEngine<T>::publishes() const {
 template <class T>
 void TypedEngine<T>::parameters_from_master() {
   const tensor::Execution& exec = buffers_.model.exec();
-  comm::Ticket last = 0;
+  comm::Request last = 0;
   Index u = 0;
   for (const UnitState& unit : states_) {
     const Index count = unit.held.end - unit.held.begin;
@@ -105,35 +105,35 @@ void TypedEngine<T>::parameters_from_master() {
       kernels::round_to<T>(exec, vector<const float>(unit.state.master, count),
                            vector(buffers_.updated(u), count));
     }
-    if (publishes()) last = buffers_.parameters.publish(u, exec, data_);
+    if (gathers_updates()) last = buffers_.parameters.all_gather_updated(u, exec, data_);
     ++u;
   }
   data_.wait(exec, last);
 }
 
 template <class T>
-std::vector<checkpoint::Piece> TypedEngine<T>::owned_pieces() {
+std::vector<checkpoint::StateShard> TypedEngine<T>::owned_shards() {
   buffers_.model.exec().fence("kzero::train::state_ready");
   owned_.download();
   return owned_.views();
 }
 
 template <class T>
-std::vector<checkpoint::Piece> TypedEngine<T>::snapshot() {
-  auto pieces = owned_pieces();
-  if constexpr (tensor::on_host) copy_states(pieces, buffers_.snapshot.data());
-  return pieces;
+std::vector<checkpoint::StateShard> TypedEngine<T>::snapshot() {
+  auto shards = owned_shards();
+  if constexpr (tensor::on_host) copy_states(shards, buffers_.snapshot.data());
+  return shards;
 }
 
 template <class T>
-std::vector<checkpoint::Piece> TypedEngine<T>::held_pieces() {
-  auto pieces = needed_pieces();
+std::vector<checkpoint::StateShard> TypedEngine<T>::local_shards() {
+  auto shards = wanted_shards();
   needed_.download();
-  return pieces;
+  return shards;
 }
 
 template <class T>
-std::vector<checkpoint::Piece> TypedEngine<T>::needed_pieces() {
+std::vector<checkpoint::StateShard> TypedEngine<T>::wanted_shards() {
   buffers_.model.exec().fence("kzero::train::state_ready");
   return needed_.views();
 }
@@ -152,7 +152,7 @@ StepResult TypedEngine<T>::step(Index step, const data::Sampler& sampler) {
   result.lr = optim::learning_rate(config_.optimizer, step, config_.train.steps);
   result.loss_scale = scaler_.scale();
   const auto tokens = static_cast<double>(config_.train.global_batch * config_.model.sequence);
-  result.loss = grid_.data().sum(accumulate(step, sampler)) / tokens;
+  result.loss = grid_.data().sum(run_micro_batches(step, sampler)) / tokens;
   result.grad_norm = gradient_norm() / result.loss_scale;
   result.skipped = !std::isfinite(result.grad_norm);
   if (!result.skipped) {
@@ -167,7 +167,7 @@ StepResult TypedEngine<T>::step(Index step, const data::Sampler& sampler) {
 }
 
 template <class T>
-double TypedEngine<T>::accumulate(Index step, const data::Sampler& sampler) {
+double TypedEngine<T>::run_micro_batches(Index step, const data::Sampler& sampler) {
   const auto tokens = static_cast<double>(config_.train.global_batch * config_.model.sequence);
   const auto scale = static_cast<float>(scaler_.scale() / tokens);
   const Index count = blueprint_.micro_batches;
@@ -175,26 +175,26 @@ double TypedEngine<T>::accumulate(Index step, const data::Sampler& sampler) {
   for (Index m = 0; m < count; ++m) {
     const model::Batch batch = buffers_.batches.load(
         buffers_.model.exec(), sampler, batch_plan_.first_sample(step, data_.rank(), m));
-    losses += train(batch, {m == 0, m + 1 == count}, scale);
+    losses += forward_backward(batch, {m == 0, m + 1 == count}, scale);
   }
   return losses;
 }
 
 /// One micro-batch forward and backward; returns the sum of its losses.
 template <class T>
-double TypedEngine<T>::train(const model::Batch& batch, const zero::MicroBatch& micro,
-                             float scale) {
+double TypedEngine<T>::forward_backward(const model::Batch& batch, const zero::MicroBatch& micro,
+                                        float scale) {
   const zero::Schedule& schedule = blueprint_.training;
   const tensor::Execution& exec = buffers_.model.exec();
   const Update update = buffers_.gradients.adds_in_model(micro) ? Update::add : Update::overwrite;
   double losses = 0;
   for (std::size_t i = 0; i < schedule.trace().size(); ++i) {
-    const zero::Moment& moment = schedule.moments()[i];
-    buffers_.parameters.enter(moment, exec, data_);
-    buffers_.gradients.enter(moment, exec);
-    losses += run(schedule.trace()[i], batch, update, scale);
-    buffers_.parameters.leave(moment);
-    buffers_.gradients.leave(moment, micro, exec, data_);
+    const zero::ScheduleStep& step = schedule.steps()[i];
+    buffers_.parameters.before(step, exec, data_);
+    buffers_.gradients.before(step, exec);
+    losses += execute(schedule.trace()[i], batch, update, scale);
+    buffers_.parameters.after(step);
+    buffers_.gradients.after(step, micro, exec, data_);
   }
   buffers_.gradients.finish(exec, data_);
   return losses;
@@ -202,8 +202,8 @@ double TypedEngine<T>::train(const model::Batch& batch, const zero::MicroBatch& 
 
 /// One operation of training; returns the sum of losses if it is the loss.
 template <class T>
-double TypedEngine<T>::run(const param::Operation& operation, const model::Batch& batch,
-                           Update update, float scale) {
+double TypedEngine<T>::execute(const param::Operation& operation, const model::Batch& batch,
+                               Update update, float scale) {
   model::Gpt<T>& model = buffers_.model;
   const model::Units<const T> parameters(buffers_.parameters.units());
   const model::Units<T> gradients(buffers_.gradients.units());
@@ -236,14 +236,14 @@ double TypedEngine<T>::gradient_norm() {
     const param::UnitSpec& spec = blueprint_.table[i];
     for (const auto& part : param::parts(spec, blueprint_.layout.unit(u), own.begin, own.end)) {
       const Index at = part.in_unit - own.begin;
-      if (!spec.params[static_cast<std::size_t>(part.param)].cut.is_whole())
+      if (!spec.params[static_cast<std::size_t>(part.param)].split.is_full())
         sum += squares(u, at, at + part.count);
     }
   }
   return std::sqrt(grid_.world().sum(sum));
 }
 
-/// Of elements [begin, end) of this rank's piece of a unit's gradient.
+/// Of elements [begin, end) of this rank's shard of a unit's gradient.
 template <class T>
 double TypedEngine<T>::squares(Index unit, Index begin, Index end) {
   if (begin == end) return 0;
@@ -255,7 +255,7 @@ double TypedEngine<T>::squares(Index unit, Index begin, Index end) {
 template <class T>
 void TypedEngine<T>::update(const optim::Update& update) {
   const tensor::Execution& exec = buffers_.model.exec();
-  comm::Ticket last = 0;
+  comm::Request last = 0;
   Index u = 0;
   for (const UnitState& unit : states_) {
     const optim::Share<T> share{unit.spec,
@@ -265,12 +265,12 @@ void TypedEngine<T>::update(const optim::Update& update) {
                                 buffers_.gradients.result(u),
                                 buffers_.updated(u),
                                 unit.state};
-    if (buffers_.host_updater) {
-      buffers_.host_updater->apply(exec, config_.optimizer, update, share);
+    if (buffers_.offload_optimizer) {
+      buffers_.offload_optimizer->apply(exec, config_.optimizer, update, share);
     } else {
       optim::apply<T>(exec, config_.optimizer, update, share);
     }
-    if (publishes()) last = buffers_.parameters.publish(u, exec, data_);
+    if (gathers_updates()) last = buffers_.parameters.all_gather_updated(u, exec, data_);
     ++u;
   }
   data_.wait(exec, last);
@@ -298,13 +298,13 @@ double TypedEngine<T>::evaluate(const model::Batch& batch) {
   double losses = 0;
   for (std::size_t i = 0; i < schedule.trace().size(); ++i) {
     const param::Operation& operation = schedule.trace()[i];
-    buffers_.parameters.enter(schedule.moments()[i], exec, data_);
+    buffers_.parameters.before(schedule.steps()[i], exec, data_);
     if (operation.pass == param::Pass::loss) {
       losses += buffers_.model.loss(parameters, batch);
     } else {
       buffers_.model.forward(operation.unit, parameters, batch);
     }
-    buffers_.parameters.leave(schedule.moments()[i]);
+    buffers_.parameters.after(schedule.steps()[i]);
   }
   return losses;
 }

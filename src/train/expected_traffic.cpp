@@ -1,4 +1,4 @@
-#include "train/theory.hpp"
+#include "train/expected_traffic.hpp"
 
 #include <algorithm>
 
@@ -35,11 +35,11 @@ void add_data_group(const deck::Config& config, const Blueprint& blueprint, Rows
   if (ranks == 1) return;
   const bool shards_parameters = blueprint.stage.parameters == zero::Placement::partitioned;
   const bool shards_state = blueprint.stage.optimizer == zero::Placement::partitioned;
-  const Index all = zero::exchanged_elements(blueprint.layout.padded(), ranks);
+  const Index all = zero::collective_elements(blueprint.layout.padded(), ranks);
   const Index reductions = blueprint.adds_reduced ? blueprint.micro_batches : 1;
   const Index gathers = shards_parameters
                             ? times(blueprint.micro_batches,
-                                    zero::exchanged_elements(blueprint.training.gathers(), ranks))
+                                    zero::collective_elements(blueprint.training.gathers(), ranks))
                             : all;
   const Index width = bytes_of(config.train.precision);
   const Index reduced = times(reductions, all);
@@ -103,7 +103,7 @@ void add_tensor_group(const deck::Config& config, const Blueprint& blueprint, Ro
 
 }  // namespace
 
-Rows theory(const deck::Config& config, const Blueprint& blueprint) {
+Rows expected_traffic(const deck::Config& config, const Blueprint& blueprint) {
   Rows rows;
   add_data_group(config, blueprint, rows);
   add_tensor_group(config, blueprint, rows);

@@ -31,7 +31,7 @@ inline constexpr std::array<const char*, state_count> state_names{"master", "fir
 
 /// The ranges of one parameter that one rank holds, ascending and disjoint; each array is their
 /// concatenation in host memory.
-struct Piece {
+struct StateShard {
   std::string parameter;
   std::vector<Range> ranges;
   std::span<float> master;

@@ -10,7 +10,8 @@ namespace kzero::train {
 /// What the blueprint's rank sends in a step by theory, padding included: over its data group as in
 /// arXiv 1910.02054, section 7, over its tensor group as in its section 8 (and arXiv 2205.05198 for
 /// sequence parallelism). elements_per_step and bytes_per_step are left 0. The deck is resolved.
-std::vector<metrics::TrafficRow> theory(const deck::Config& config, const Blueprint& blueprint);
+std::vector<metrics::TrafficRow> expected_traffic(const deck::Config& config,
+                                                  const Blueprint& blueprint);
 
 /// Traffic counted in steps beside theory: the mean of those steps that used a channel (a skipped
 /// step updates no parameters).

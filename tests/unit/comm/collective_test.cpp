@@ -13,7 +13,7 @@ namespace {
 
 using tests::Guarded;
 
-/// Elements that rank `from` sends to rank `to`: none, one, primes, and more than one piece of a
+/// Elements that rank `from` sends to rank `to`: none, one, primes, and more than one chunk of a
 /// message.
 Index count_of(int from, int to) {
   constexpr Index counts[] = {0, 1, 7, 4093, 0, 300007, 31};
@@ -26,7 +26,7 @@ float value_of(int from, int to, Index i) {
 
 enum class Staged { as_the_build, always };
 
-/// Staged always: every piece passes through what device memory needs where MPI does not reach it.
+/// Staged always: every chunk passes through what device memory needs where MPI does not reach it.
 class Exchange : public testing::TestWithParam<std::tuple<Overlap, Staged>> {
  protected:
   Exchange()
@@ -35,7 +35,7 @@ class Exchange : public testing::TestWithParam<std::tuple<Overlap, Staged>> {
             std::get<Overlap>(GetParam()), group, traffic,
             std::get<Staged>(GetParam()) == Staged::always ? Reach::host : mpi_reach())) {}
 
-  const Execution queue;
+  const Execution stream;
   grid::Group group;
   Traffic traffic;
   std::unique_ptr<Communicator> comm;
@@ -55,7 +55,7 @@ TEST_P(Exchange, AllToAllBringsEveryElementAndNothingElse) {
     if (r != me) sent += count_of(me, r);
   }
   const std::vector<float> untouched = in[me].host();
-  comm->all_to_all(queue, send, receive, Operation::reduce_scatter, Purpose::gradients);
+  comm->all_to_all(stream, send, receive, Operation::reduce_scatter, Purpose::gradients);
   for (int r = 0; r < ranks; ++r) {
     const std::vector<float> arrived = in[r].host();
     for (Index i = 0; i < count_of(r, me) && r != me; ++i)
@@ -75,16 +75,16 @@ TEST_P(Exchange, AllToAllBringsEveryElementAndNothingElse) {
   EXPECT_EQ(volume.bytes, 4 * sent);
 }
 
-TEST_P(Exchange, AllGatherGivesEveryRankEveryPiece) {
+TEST_P(Exchange, AllGatherGivesEveryRankEveryChunk) {
   const int ranks = comm->size(), me = comm->rank();
-  for (const Index count : {0, 1, 13, 524287, 524288, 524289}) {  // around a piece of bf16, too
+  for (const Index count : {0, 1, 13, 524287, 524288, 524289}) {  // around a chunk of bf16, too
     traffic.reset();
     const Guarded<bf16> mine(std::vector(count, static_cast<bf16>(static_cast<float>(me + 1))));
     std::deque<Guarded<bf16>> all;
     std::vector<Span> receive;
     for (int r = 0; r < ranks; ++r)
       receive.push_back(Span::of(all.emplace_back(Index{count}).data(), count));
-    comm->all_gather(queue, ConstSpan::of(mine.data(), count), receive, Purpose::parameters);
+    comm->all_gather(stream, ConstSpan::of(mine.data(), count), receive, Purpose::parameters);
     for (int r = 0; r < ranks; ++r) {
       const auto expected = static_cast<float>(r + 1);
       for (const bf16 value : all[r].host()) ASSERT_EQ(static_cast<float>(value), expected);
@@ -105,7 +105,7 @@ TEST_P(Exchange, EndsInTheOrderInWhichItBegan) {
   constexpr int exchanges = 5;
   const Index count = 300007;
   std::deque<Guarded<float>> mine, all;
-  std::vector<Ticket> tickets;
+  std::vector<Request> requests;
   for (int e = 0; e < exchanges; ++e) {
     mine.emplace_back(std::vector(count, static_cast<float>(100 * e + me)));
     all.emplace_back(count * ranks);
@@ -113,11 +113,11 @@ TEST_P(Exchange, EndsInTheOrderInWhichItBegan) {
   for (int e = 0; e < exchanges; ++e) {
     std::vector<Span> receive;
     for (int r = 0; r < ranks; ++r) receive.push_back(Span::of(all[e].data() + r * count, count));
-    tickets.push_back(comm->begin_all_gather(
-        queue, ConstSpan::of(static_cast<const float*>(mine[e].data()), count), receive,
+    requests.push_back(comm->begin_all_gather(
+        stream, ConstSpan::of(static_cast<const float*>(mine[e].data()), count), receive,
         Purpose::parameters));
   }
-  comm->wait(queue, tickets[2]);
+  comm->wait(stream, requests[2]);
   const auto expect_arrived = [&](int e) {
     const std::vector<float> arrived = all[e].host();
     for (int r = 0; r < ranks; ++r) {
@@ -127,7 +127,7 @@ TEST_P(Exchange, EndsInTheOrderInWhichItBegan) {
     }
   };
   for (int e = 0; e <= 2; ++e) expect_arrived(e);
-  comm->wait(queue, tickets.back());
+  comm->wait(stream, requests.back());
   for (int e = 3; e < exchanges; ++e) expect_arrived(e);
 }
 

@@ -4,7 +4,7 @@
 // V^T - delta), dQ = scale dS K, dK = scale dS^T Q.
 #pragma once
 
-#include "kernels/attention_blocks.hpp"
+#include "kernels/attention_device_blocks.hpp"
 #include "kernels/exponential.hpp"
 
 namespace kzero::kernels {
@@ -39,7 +39,7 @@ struct AttentionQueryGradient {
 
   KOKKOS_INLINE_FUNCTION void operator()(const Team& team) const {
     const AttentionShape& shape = x.shape;
-    const Place at = place_of(team, shape, own, width);
+    const BlockIndex at = block_index_of(team, shape, own, width);
     // The last block of queries sees most keys, so it comes first.
     const Index first = (blocks_of(shape, own) - 1 - at.block) * own;
     Scratch scratch(team, Work::bytes);
@@ -80,7 +80,7 @@ struct AttentionKeyGradient {
 
   KOKKOS_INLINE_FUNCTION void operator()(const Team& team) const {
     const AttentionShape& shape = x.shape;
-    const Place at = place_of(team, shape, own, width);
+    const BlockIndex at = block_index_of(team, shape, own, width);
     const Index first = at.block * own;
     Scratch scratch(team, Work::bytes);
     float* between = scratch.take<float>(0);

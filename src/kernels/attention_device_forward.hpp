@@ -1,7 +1,7 @@
 // Forward of attention_tiles.hpp: a team has a block of queries and walks over the keys they see.
 #pragma once
 
-#include "kernels/attention_blocks.hpp"
+#include "kernels/attention_device_blocks.hpp"
 #include "kernels/exponential.hpp"
 
 namespace kzero::kernels {
@@ -20,7 +20,7 @@ struct AttentionForward {
   Matrix<float> log_sum;
 
   KOKKOS_INLINE_FUNCTION void operator()(const Team& team) const {
-    const Place at = place_of(team, shape, own, width);
+    const BlockIndex at = block_index_of(team, shape, own, width);
     // The last block of queries sees most keys, so it comes first.
     const Index first = (blocks_of(shape, own) - 1 - at.block) * own;
     Scratch scratch(team, Work::bytes);

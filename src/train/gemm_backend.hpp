@@ -9,6 +9,6 @@
 namespace kzero::train {
 
 /// run.gemm's library. Throws Error(usage) where this build does not have it.
-std::unique_ptr<tensor::Gemm> make_product_library(deck::GemmBackend backend);
+std::unique_ptr<tensor::Gemm> make_gemm_backend(deck::GemmBackend backend);
 
 }  // namespace kzero::train

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "train/engine.hpp"
-#include "train/pieces.hpp"
+#include "train/state_shards.hpp"
 
 namespace kzero::train {
 
@@ -15,26 +15,26 @@ class TypedEngine : public Engine {
   const Blueprint& blueprint() const override { return blueprint_; }
   const memory::Bytes& planned() const override { return measured_.bytes(); }
   void initialise(const InitialValues& values) override;
-  std::vector<checkpoint::Piece> owned_pieces() override;
-  std::vector<checkpoint::Piece> snapshot() override;
-  std::vector<checkpoint::Piece> held_pieces() override;
-  std::vector<checkpoint::Piece> needed_pieces() override;
+  std::vector<checkpoint::StateShard> owned_shards() override;
+  std::vector<checkpoint::StateShard> snapshot() override;
+  std::vector<checkpoint::StateShard> local_shards() override;
+  std::vector<checkpoint::StateShard> wanted_shards() override;
   void loaded() override;
   StepResult step(Index step, const data::Sampler& sampler) override;
   double validate(Index batches, const data::Sampler& sampler) override;
   optim::LossScaler& scaler() override { return scaler_; }
 
  private:
-  double accumulate(Index step, const data::Sampler& sampler);
-  double train(const model::Batch& batch, const zero::MicroBatch& micro, float scale);
-  double run(const param::Operation& operation, const model::Batch& batch, kernels::Update update,
-             float scale);
+  double run_micro_batches(Index step, const data::Sampler& sampler);
+  double forward_backward(const model::Batch& batch, const zero::MicroBatch& micro, float scale);
+  double execute(const param::Operation& operation, const model::Batch& batch,
+                 kernels::Update update, float scale);
   double evaluate(const model::Batch& batch);
   double gradient_norm();
   double squares(Index unit, Index begin, Index end);
   void update(const optim::Update& update);
   void parameters_from_master();
-  bool publishes() const;
+  bool gathers_updates() const;
   std::vector<UnitState> states() const;
 
   const deck::Config& config_;
@@ -47,7 +47,7 @@ class TypedEngine : public Engine {
   Buffers<T> buffers_;
   const std::vector<UnitState> states_;  // of all units, in order
   optim::LossScaler scaler_;
-  Pieces owned_, needed_;
+  StateShards owned_, needed_;
 };
 
 }  // namespace kzero::train

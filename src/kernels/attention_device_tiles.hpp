@@ -8,14 +8,14 @@
 #include <type_traits>
 
 #include "kernels/attention_device.hpp"
-#include "kernels/attention_tiles_backward.hpp"
-#include "kernels/attention_tiles_forward.hpp"
+#include "kernels/attention_device_backward.hpp"
+#include "kernels/attention_device_forward.hpp"
 
 namespace kzero::kernels {
 
 struct PlainArithmetic {
   template <class T, int rows, int columns>
-  using Product = PlainProduct<T, rows, columns, team_threads>;
+  using GemmProblem = PlainProduct<T, rows, columns, team_threads>;
 };
 
 namespace detail {
@@ -72,8 +72,8 @@ void sum_products(const Execution& exec, const AttentionShape& s, Matrix<const T
 }  // namespace detail
 
 template <class Arithmetic, class T>
-void tiled_attention_forward(const Execution& exec, const AttentionShape& s, Matrix<const T> qkv,
-                             Matrix<T> out, Matrix<float> log_sum) {
+void device::attention_forward(const Execution& exec, const AttentionShape& s, Matrix<const T> qkv,
+                               Matrix<T> out, Matrix<float> log_sum) {
   detail::with_tile_width(s, [&](auto width) {
     const AttentionForward<Arithmetic, T, width> kernel{s, detail::scale_of(s), qkv, out, log_sum};
     detail::launch_blocks("kzero::kernels::attention_forward", exec, s, width, kernel);
@@ -82,9 +82,9 @@ void tiled_attention_forward(const Execution& exec, const AttentionShape& s, Mat
 
 /// scratch: at least B*H*T values.
 template <class Arithmetic, class T>
-void tiled_attention_backward(const Execution& exec, const AttentionShape& s, Matrix<const T> qkv,
-                              Matrix<const T> out, Matrix<const float> log_sum,
-                              Matrix<const T> dout, Matrix<T> dqkv, Vector<float> scratch) {
+void device::attention_backward(const Execution& exec, const AttentionShape& s, Matrix<const T> qkv,
+                                Matrix<const T> out, Matrix<const float> log_sum,
+                                Matrix<const T> dout, Matrix<T> dqkv, Vector<float> scratch) {
   const Matrix<float> delta(scratch.data(), s.batch * s.heads, s.sequence);
   detail::sum_products<T>(exec, s, out, dout, delta);
   const BackwardArrays<T> arrays{s, detail::scale_of(s), qkv, dout, log_sum, delta, dqkv};
@@ -96,11 +96,11 @@ void tiled_attention_backward(const Execution& exec, const AttentionShape& s, Ma
   });
 }
 
-#define KZERO_INSTANTIATE_ATTENTION(Arithmetic, T)                                                 \
-  template void tiled_attention_forward<Arithmetic, T>(const Execution&, const AttentionShape&,    \
-                                                       Matrix<const T>, Matrix<T>, Matrix<float>); \
-  template void tiled_attention_backward<Arithmetic, T>(                                           \
-      const Execution&, const AttentionShape&, Matrix<const T>, Matrix<const T>,                   \
+#define KZERO_INSTANTIATE_ATTENTION(Arithmetic, T)                                         \
+  template void device::attention_forward<Arithmetic, T>(                                  \
+      const Execution&, const AttentionShape&, Matrix<const T>, Matrix<T>, Matrix<float>); \
+  template void device::attention_backward<Arithmetic, T>(                                 \
+      const Execution&, const AttentionShape&, Matrix<const T>, Matrix<const T>,           \
       Matrix<const float>, Matrix<const T>, Matrix<T>, Vector<float>);
 
 }  // namespace kzero::kernels

@@ -1,4 +1,4 @@
-#include "train/pieces.hpp"
+#include "train/state_shards.hpp"
 
 namespace kzero::train {
 
@@ -7,9 +7,9 @@ namespace {
 using HostVector = Kokkos::View<float*, Kokkos::HostSpace, Kokkos::MemoryUnmanaged>;
 
 /// The ranges of the whole parameter that a part holds.
-std::vector<checkpoint::Range> ranges_of(const param::Cut& cut, const param::Part& part) {
+std::vector<checkpoint::Range> ranges_of(const param::Split& split, const param::Part& part) {
   std::vector<checkpoint::Range> ranges;
-  cut.for_each_run(part.in_param, part.count, [&](Index, Index begin, Index count) {
+  split.for_each_run(part.in_param, part.count, [&](Index, Index begin, Index count) {
     ranges.push_back({begin, count});
   });
   return ranges;
@@ -17,22 +17,22 @@ std::vector<checkpoint::Range> ranges_of(const param::Cut& cut, const param::Par
 
 }  // namespace
 
-Pieces::Pieces(const std::vector<UnitState>& units, zero::Placement placement, Index rank,
-               Wanted wanted) {
+StateShards::StateShards(const std::vector<UnitState>& units, zero::Placement placement, Index rank,
+                         Wanted wanted) {
   for (const UnitState& unit : units) {
     const zero::Range range = zero::held(placement, *unit.layout, rank);
     for (const param::Part& part : param::parts(*unit.spec, *unit.layout, range.begin, range.end)) {
       const param::ParamSpec& p = unit.spec->params[static_cast<std::size_t>(part.param)];
-      if (wanted == Wanted::cut && p.cut.is_whole()) continue;
+      if (wanted == Wanted::split && p.split.is_full()) continue;
       const Index at = part.in_unit - unit.held.begin;
-      pieces_.push_back({p.name, ranges_of(p.cut, part), view(unit.state.master + at, part.count),
+      shards_.push_back({p.name, ranges_of(p.split, part), view(unit.state.master + at, part.count),
                          view(unit.state.first + at, part.count),
                          view(unit.state.second + at, part.count)});
     }
   }
 }
 
-std::span<float> Pieces::view(float* device, Index count) {
+std::span<float> StateShards::view(float* device, Index count) {
   if constexpr (tensor::on_host) {
     return {device, static_cast<std::size_t>(count)};
   } else {
@@ -42,23 +42,23 @@ std::span<float> Pieces::view(float* device, Index count) {
   }
 }
 
-void Pieces::download() {
+void StateShards::download() {
   for (Copy& copy : copies_) {
     Kokkos::deep_copy(HostVector(copy.host.data(), copy.host.size()),
                       tensor::Vector<float>(copy.device, copy.host.size()));
   }
 }
 
-void Pieces::upload() const {
+void StateShards::upload() const {
   for (const Copy& copy : copies_) {
     Kokkos::deep_copy(tensor::Vector<float>(copy.device, copy.host.size()),
                       HostVector(const_cast<float*>(copy.host.data()), copy.host.size()));
   }
 }
 
-void copy_states(std::vector<checkpoint::Piece>& pieces, float* to) {
-  for (checkpoint::Piece& piece : pieces) {
-    for (std::span<float>* state : {&piece.master, &piece.first_moment, &piece.second_moment}) {
+void copy_states(std::vector<checkpoint::StateShard>& shards, float* to) {
+  for (checkpoint::StateShard& shard : shards) {
+    for (std::span<float>* state : {&shard.master, &shard.first_moment, &shard.second_moment}) {
       Kokkos::deep_copy(HostVector(to, state->size()), HostVector(state->data(), state->size()));
       *state = {to, state->size()};
       to += state->size();

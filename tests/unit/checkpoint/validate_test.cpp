@@ -1,6 +1,6 @@
 // Files whose checksums are right and whose numbers are not: refused before anything computes with
 // them. tests/fuzz looks for more of them.
-#include "checkpoint/sound.hpp"
+#include "checkpoint/validate.hpp"
 
 #include <cmath>
 #include <functional>
@@ -18,9 +18,10 @@ constexpr Index huge = std::numeric_limits<Index>::max();
 /// A matrix of [6, 4], its left half in one file.
 Manifest good_manifest() {
   Manifest manifest = manifest_at(1, {{"wte.weight", {6, 4}}});
-  const StoredPiece left{
+  const StoredShard left{
       .parameter = 0, .runs = {{0, 2, 4, 6}}, .checksums = {}, .offsets = {1000, 1048, 1096}};
-  manifest.shards = {{.file = "shard_00000.h5", .bytes = 1144, .structure = 0, .pieces = {left}}};
+  manifest.shard_files = {
+      {.file = "shard_00000.h5", .bytes = 1144, .structure = 0, .shards = {left}}};
   return manifest;
 }
 
@@ -54,13 +55,13 @@ const std::vector<Case>& bad_cases() {
        [](Manifest& m, auto&) {
          m.parameters.push_back({"b", {huge / 12}});
        }},
-      {"no file of its folder", [](Manifest& m, auto&) { m.shards[0].file = "../shard.h5"; }},
-      {"no file of its folder", [](Manifest& m, auto&) { m.shards[0].file = ".."; }},
-      {"no file of its folder", [](Manifest& m, auto&) { m.shards[0].file = ""; }},
-      {"the size of", [](Manifest& m, auto&) { m.shards[0].bytes = -1; }},
+      {"no file of its folder", [](Manifest& m, auto&) { m.shard_files[0].file = "../shard.h5"; }},
+      {"no file of its folder", [](Manifest& m, auto&) { m.shard_files[0].file = ".."; }},
+      {"no file of its folder", [](Manifest& m, auto&) { m.shard_files[0].file = ""; }},
+      {"the size of", [](Manifest& m, auto&) { m.shard_files[0].bytes = -1; }},
       {"the size of",
        [](Manifest& m, auto&) {
-         m.shards.push_back({"more.h5", huge, 0, {}});
+         m.shard_files.push_back({"more.h5", huge, 0, {}});
        }},
       {"overlap or leave",
        [](Manifest&, auto& runs) {
@@ -98,10 +99,10 @@ const std::vector<Case>& bad_cases() {
        [](Manifest&, auto& runs) {
          runs = {{0, 2, 2, 2}, {3, 1, 1, 1}};
        }},
-      {"leaves the file", [](Manifest& m, auto&) { m.shards[0].pieces[0].offsets[1] = -4; }},
-      {"leaves the file", [](Manifest& m, auto&) { m.shards[0].pieces[0].offsets[2] = 1097; }},
-      {"leaves the file", [](Manifest& m, auto&) { m.shards[0].pieces[0].offsets[0] = huge; }},
-      {"leaves the file", [](Manifest& m, auto&) { m.shards[0].bytes = 40; }}};
+      {"leaves the file", [](Manifest& m, auto&) { m.shard_files[0].shards[0].offsets[1] = -4; }},
+      {"leaves the file", [](Manifest& m, auto&) { m.shard_files[0].shards[0].offsets[2] = 1097; }},
+      {"leaves the file", [](Manifest& m, auto&) { m.shard_files[0].shards[0].offsets[0] = huge; }},
+      {"leaves the file", [](Manifest& m, auto&) { m.shard_files[0].bytes = 40; }}};
   return cases;
 }
 
@@ -122,7 +123,7 @@ TEST_F(Sound, NumbersThatCannotBeTrueAreNamed) {
   write_manifest(own_folder(), good_manifest());
   for (const Case& c : bad_cases()) {
     Manifest manifest = good_manifest();
-    c.change(manifest, manifest.shards[0].pieces[0].runs);
+    c.change(manifest, manifest.shard_files[0].shards[0].runs);
     const std::string text = refusal(manifest);
     EXPECT_TRUE(contains(text, c.what)) << c.what << " (wanted); found " << text;
   }

@@ -4,9 +4,9 @@
 #include <functional>
 #include <span>
 
-#include "checkpoint/piece.hpp"
+#include "checkpoint/state_shard.hpp"
 #include "tensor/view.hpp"
-#include "train/pieces.hpp"
+#include "train/state_shards.hpp"
 
 namespace kzero::train {
 
@@ -17,7 +17,7 @@ using InitialValues = std::function<void(const param::ParamSpec& parameter,
 /// Sets the master weights of all that is held of `units`: from `values` where given, else from the
 /// seed. A value depends on seed, parameter and element alone, so every grid and stage starts from
 /// the same model. `units` are all of the model's, in order.
-void set_first_values(const tensor::Execution& exec, std::uint64_t seed,
-                      const std::vector<UnitState>& units, const InitialValues& values);
+void set_initial_weights(const tensor::Execution& exec, std::uint64_t seed,
+                         const std::vector<UnitState>& units, const InitialValues& values);
 
 }  // namespace kzero::train
