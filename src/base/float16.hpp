@@ -79,6 +79,10 @@ inline constexpr Dtype dtype_of<bf16> = Dtype::bf16;
 template <>
 inline constexpr Dtype dtype_of<fp16> = Dtype::fp16;
 
+/// Applies INSTANTIATE(T) to the storage type T of each dtype: the explicit instantiations of a
+/// template.
+#define KZERO_FOR_EACH_DTYPE(INSTANTIATE) INSTANTIATE(float) INSTANTIATE(bf16) INSTANTIATE(fp16)
+
 /// Calls f(T{}) with the storage type of a dtype.
 template <class F>
 decltype(auto) with_type(Dtype dtype, F&& f) {

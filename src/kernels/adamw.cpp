@@ -64,9 +64,7 @@ void adamw_on_host(const AdamWStep& step, const AdamWArrays<T>& arrays, Index co
 #define KZERO_INSTANTIATE(T)                                                                \
   template void adamw<T>(const Execution&, const AdamWStep&, const AdamWArrays<T>&, Index); \
   template void adamw_on_host<T>(const AdamWStep&, const AdamWArrays<T>&, Index);
-KZERO_INSTANTIATE(float)
-KZERO_INSTANTIATE(bf16)
-KZERO_INSTANTIATE(fp16)
+KZERO_FOR_EACH_DTYPE(KZERO_INSTANTIATE)
 #undef KZERO_INSTANTIATE
 
 }  // namespace kzero::kernels

@@ -45,9 +45,7 @@ void attention_backward(const Execution& exec, const AttentionShape& shape, Matr
   template void attention_backward<T>(const Execution&, const AttentionShape&, Matrix<const T>, \
                                       Matrix<const T>, Matrix<const float>, Matrix<const T>,    \
                                       Matrix<T>, Vector<float>);
-KZERO_INSTANTIATE(float)
-KZERO_INSTANTIATE(bf16)
-KZERO_INSTANTIATE(fp16)
+KZERO_FOR_EACH_DTYPE(KZERO_INSTANTIATE)
 #undef KZERO_INSTANTIATE
 
 }  // namespace kzero::kernels

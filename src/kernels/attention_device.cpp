@@ -4,8 +4,8 @@ namespace kzero::kernels {
 
 struct DeviceArithmetic : PlainArithmetic {};
 
-KZERO_INSTANTIATE_ATTENTION(DeviceArithmetic, float)
-KZERO_INSTANTIATE_ATTENTION(DeviceArithmetic, bf16)
-KZERO_INSTANTIATE_ATTENTION(DeviceArithmetic, fp16)
+#define KZERO_INSTANTIATE(T) KZERO_INSTANTIATE_ATTENTION(DeviceArithmetic, T)
+KZERO_FOR_EACH_DTYPE(KZERO_INSTANTIATE)
+#undef KZERO_INSTANTIATE
 
 }  // namespace kzero::kernels

@@ -198,9 +198,7 @@ void host::attention_backward(const Execution& exec, const AttentionShape& s, Ma
   template void host::attention_backward<T>(const Execution&, const AttentionShape&,               \
                                             Matrix<const T>, Matrix<const T>, Matrix<const float>, \
                                             Matrix<const T>, Matrix<T>, Vector<float>);
-KZERO_INSTANTIATE(float)
-KZERO_INSTANTIATE(bf16)
-KZERO_INSTANTIATE(fp16)
+KZERO_FOR_EACH_DTYPE(KZERO_INSTANTIATE)
 #undef KZERO_INSTANTIATE
 
 }  // namespace kzero::kernels

@@ -94,9 +94,7 @@ void embedding_backward(const Execution& exec, const TokenGroups& groups, Matrix
   template void add_positions<T>(const Execution&, Matrix<const T>, Index, Index, Matrix<T>);      \
   template void embedding_backward<T>(const Execution&, const TokenGroups&, Matrix<const T>,       \
                                       Index, Index, Matrix<T>, Update, Matrix<T>);
-KZERO_INSTANTIATE(float)
-KZERO_INSTANTIATE(bf16)
-KZERO_INSTANTIATE(fp16)
+KZERO_FOR_EACH_DTYPE(KZERO_INSTANTIATE)
 #undef KZERO_INSTANTIATE
 
 }  // namespace kzero::kernels

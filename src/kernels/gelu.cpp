@@ -47,9 +47,7 @@ void gelu_backward(const Execution& exec, Matrix<const T> h, Matrix<T> dg) {
 #define KZERO_INSTANTIATE(T)                                                   \
   template void gelu_forward<T>(const Execution&, Matrix<const T>, Matrix<T>); \
   template void gelu_backward<T>(const Execution&, Matrix<const T>, Matrix<T>);
-KZERO_INSTANTIATE(float)
-KZERO_INSTANTIATE(bf16)
-KZERO_INSTANTIATE(fp16)
+KZERO_FOR_EACH_DTYPE(KZERO_INSTANTIATE)
 #undef KZERO_INSTANTIATE
 
 }  // namespace kzero::kernels

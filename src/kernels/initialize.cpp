@@ -55,9 +55,7 @@ void round_to(const Execution& exec, Vector<const float> from, Vector<T> to) {
 #define KZERO_INSTANTIATE(T)                                 \
   template void fill<T>(const Execution&, Vector<T>, float); \
   template void round_to<T>(const Execution&, Vector<const float>, Vector<T>);
-KZERO_INSTANTIATE(float)
-KZERO_INSTANTIATE(bf16)
-KZERO_INSTANTIATE(fp16)
+KZERO_FOR_EACH_DTYPE(KZERO_INSTANTIATE)
 #undef KZERO_INSTANTIATE
 
 }  // namespace kzero::kernels

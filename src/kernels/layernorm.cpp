@@ -195,9 +195,7 @@ void layernorm_backward(const Execution& exec, Matrix<const T> x, Vector<const T
                                       Vector<const float>, Vector<const float>, Matrix<const T>, \
                                       Update, Matrix<T>, Update, Vector<T>, Vector<T>,           \
                                       Matrix<float>);
-KZERO_INSTANTIATE(float)
-KZERO_INSTANTIATE(bf16)
-KZERO_INSTANTIATE(fp16)
+KZERO_FOR_EACH_DTYPE(KZERO_INSTANTIATE)
 #undef KZERO_INSTANTIATE
 
 }  // namespace kzero::kernels

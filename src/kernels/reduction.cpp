@@ -144,9 +144,7 @@ void sum_partial_rows(const Execution& exec, const PerRank<T>& values, const T* 
   template void ordered_sum<T, T>(const Execution&, const PerRank<T>&, const float*, Vector<T>); \
   template void sum_partial_rows<T>(const Execution&, const PerRank<T>&, const T*, const T*,     \
                                     Matrix<T>);
-KZERO_INSTANTIATE(float)
-KZERO_INSTANTIATE(bf16)
-KZERO_INSTANTIATE(fp16)
+KZERO_FOR_EACH_DTYPE(KZERO_INSTANTIATE)
 #undef KZERO_INSTANTIATE
 template void ordered_sum<bf16, float>(const Execution&, const PerRank<bf16>&, const float*,
                                        Vector<float>);

@@ -136,9 +136,7 @@ void sum_rows(const Execution& exec, Matrix<const T> x, Update mode, Vector<T> o
 #define KZERO_INSTANTIATE(T)                                                                    \
   template void sum_groups<T>(const Execution&, Matrix<const float>, Index, Update, Vector<T>); \
   template void sum_rows<T>(const Execution&, Matrix<const T>, Update, Vector<T>, Matrix<float>);
-KZERO_INSTANTIATE(float)
-KZERO_INSTANTIATE(bf16)
-KZERO_INSTANTIATE(fp16)
+KZERO_FOR_EACH_DTYPE(KZERO_INSTANTIATE)
 #undef KZERO_INSTANTIATE
 
 }  // namespace kzero::kernels

@@ -147,9 +147,7 @@ void cross_entropy_of_partials_with_gradient(const Execution& exec, Matrix<const
   template void cross_entropy_of_partials_with_gradient<T>(                                   \
       const Execution&, Matrix<const float>, Index, Index, Matrix<const float>, Index,        \
       Vector<const Token>, float, Vector<float>, Matrix<T>);
-KZERO_INSTANTIATE(float)
-KZERO_INSTANTIATE(bf16)
-KZERO_INSTANTIATE(fp16)
+KZERO_FOR_EACH_DTYPE(KZERO_INSTANTIATE)
 #undef KZERO_INSTANTIATE
 
 }  // namespace kzero::kernels

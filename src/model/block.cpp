@@ -173,9 +173,7 @@ void block_backward(const Context<T>& c, const BlockParams<const T>& p, Matrix<c
   template void block_backward<T>(const Context<T>&, const BlockParams<const T>&, Matrix<const T>, \
                                   const BlockActivations<T>&, kernels::Update,                     \
                                   const BlockParams<T>&, Matrix<T>);
-KZERO_INSTANTIATE(float)
-KZERO_INSTANTIATE(bf16)
-KZERO_INSTANTIATE(fp16)
+KZERO_FOR_EACH_DTYPE(KZERO_INSTANTIATE)
 #undef KZERO_INSTANTIATE
 
 }  // namespace kzero::model

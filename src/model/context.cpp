@@ -87,8 +87,8 @@ Matrix<T> Context<T>::stream_sum(const Matrix<T>& share) const {
   return out;
 }
 
-template struct Context<float>;
-template struct Context<bf16>;
-template struct Context<fp16>;
+#define KZERO_INSTANTIATE(T) template struct Context<T>;
+KZERO_FOR_EACH_DTYPE(KZERO_INSTANTIATE)
+#undef KZERO_INSTANTIATE
 
 }  // namespace kzero::model

@@ -119,8 +119,8 @@ void Gpt<T>::backward(Index u, Units<const T> parameters, const Batch& batch,
   }
 }
 
-template class Gpt<float>;
-template class Gpt<bf16>;
-template class Gpt<fp16>;
+#define KZERO_INSTANTIATE(T) template class Gpt<T>;
+KZERO_FOR_EACH_DTYPE(KZERO_INSTANTIATE)
+#undef KZERO_INSTANTIATE
 
 }  // namespace kzero::model

@@ -160,9 +160,7 @@ void head_forward_backward(const Context<T>& c, const HeadParams<const T>& p, Ma
   template void head_forward_backward<T>(                                                         \
       const Context<T>&, const HeadParams<const T>&, Matrix<const T>, Vector<const Token>, float, \
       const HeadSaved<T>&, kernels::Update, const HeadParams<T>&, Matrix<T>);
-KZERO_INSTANTIATE(float)
-KZERO_INSTANTIATE(bf16)
-KZERO_INSTANTIATE(fp16)
+KZERO_FOR_EACH_DTYPE(KZERO_INSTANTIATE)
 #undef KZERO_INSTANTIATE
 
 }  // namespace kzero::model

@@ -89,9 +89,7 @@ void linear_backward_weight(const Context<T>& c, Matrix<const T> x, Matrix<const
                                         Matrix<const T>, Matrix<T>);                           \
   template void linear_backward_weight<T>(const Context<T>&, Matrix<const T>, Matrix<const T>, \
                                           kernels::Update, Matrix<T>, Vector<T>);
-KZERO_INSTANTIATE(float)
-KZERO_INSTANTIATE(bf16)
-KZERO_INSTANTIATE(fp16)
+KZERO_FOR_EACH_DTYPE(KZERO_INSTANTIATE)
 #undef KZERO_INSTANTIATE
 
 }  // namespace kzero::model

@@ -29,9 +29,7 @@ void norm_backward(const Context<T>& c, Matrix<const T> x, Vector<const T> weigh
   template void norm_backward<T>(const Context<T>&, Matrix<const T>, Vector<const T>,       \
                                  Vector<const float>, Vector<const float>, kernels::Update, \
                                  Matrix<T>, kernels::Update, Vector<T>, Vector<T>);
-KZERO_INSTANTIATE(float)
-KZERO_INSTANTIATE(bf16)
-KZERO_INSTANTIATE(fp16)
+KZERO_FOR_EACH_DTYPE(KZERO_INSTANTIATE)
 #undef KZERO_INSTANTIATE
 
 }  // namespace kzero::model

@@ -85,8 +85,8 @@ void ResidualStream<T>::restore(const Execution& exec, Index i) {
   group_.all_gather(exec, own, at(i), comm::Purpose::checkpointed_activations);
 }
 
-template class ResidualStream<float>;
-template class ResidualStream<bf16>;
-template class ResidualStream<fp16>;
+#define KZERO_INSTANTIATE(T) template class ResidualStream<T>;
+KZERO_FOR_EACH_DTYPE(KZERO_INSTANTIATE)
+#undef KZERO_INSTANTIATE
 
 }  // namespace kzero::model

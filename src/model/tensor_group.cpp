@@ -91,8 +91,8 @@ void TensorGroup<T>::exchange_own(const Execution& exec, float* all, Index count
                                                    all + rank() * count, Purpose::activations));
 }
 
-template class TensorGroup<float>;
-template class TensorGroup<bf16>;
-template class TensorGroup<fp16>;
+#define KZERO_INSTANTIATE(T) template class TensorGroup<T>;
+KZERO_FOR_EACH_DTYPE(KZERO_INSTANTIATE)
+#undef KZERO_INSTANTIATE
 
 }  // namespace kzero::model

@@ -106,9 +106,7 @@ void CpuOffloadOptimizer<T>::apply(const tensor::Execution& exec, const deck::Op
   template void apply<T>(const tensor::Execution&, const deck::Optimizer&, const Update&, \
                          const Share<T>&);                                                \
   template class CpuOffloadOptimizer<T>;
-KZERO_INSTANTIATE(float)
-KZERO_INSTANTIATE(bf16)
-KZERO_INSTANTIATE(fp16)
+KZERO_FOR_EACH_DTYPE(KZERO_INSTANTIATE)
 #undef KZERO_INSTANTIATE
 
 }  // namespace kzero::optim

@@ -93,9 +93,9 @@ optim::State Buffers<T>::state(Index u) const {
   return {master.unit(u), first.unit(u), second.unit(u)};
 }
 
-template struct Buffers<float>;
-template struct Buffers<bf16>;
-template struct Buffers<fp16>;
+#define KZERO_INSTANTIATE(T) template struct Buffers<T>;
+KZERO_FOR_EACH_DTYPE(KZERO_INSTANTIATE)
+#undef KZERO_INSTANTIATE
 
 memory::Bytes planned_bytes(const deck::Config& config, const Blueprint& blueprint, Index threads) {
   memory::Arenas measuring;

@@ -90,8 +90,8 @@ void GradientStore<T>::finish(const tensor::Execution& exec, comm::Communicator&
   comm.wait(exec, last_gather_);
 }
 
-template class GradientStore<float>;
-template class GradientStore<bf16>;
-template class GradientStore<fp16>;
+#define KZERO_INSTANTIATE(T) template class GradientStore<T>;
+KZERO_FOR_EACH_DTYPE(KZERO_INSTANTIATE)
+#undef KZERO_INSTANTIATE
 
 }  // namespace kzero::zero

@@ -50,8 +50,8 @@ comm::Request ParameterStore<T>::gather(Index u, T* unit, const tensor::Executio
                                comm::Purpose::parameters);
 }
 
-template class ParameterStore<float>;
-template class ParameterStore<bf16>;
-template class ParameterStore<fp16>;
+#define KZERO_INSTANTIATE(T) template class ParameterStore<T>;
+KZERO_FOR_EACH_DTYPE(KZERO_INSTANTIATE)
+#undef KZERO_INSTANTIATE
 
 }  // namespace kzero::zero

@@ -107,8 +107,8 @@ comm::Request Reduction<T>::finish() {
   return last_gather_;
 }
 
-template class Reduction<float>;
-template class Reduction<bf16>;
-template class Reduction<fp16>;
+#define KZERO_INSTANTIATE(T) template class Reduction<T>;
+KZERO_FOR_EACH_DTYPE(KZERO_INSTANTIATE)
+#undef KZERO_INSTANTIATE
 
 }  // namespace kzero::zero
