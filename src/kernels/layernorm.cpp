@@ -164,13 +164,19 @@ KOKKOS_INLINE_FUNCTION void team_backward(const Team& team, const BackwardRows<T
 }  // namespace
 
 template <class T>
-void layernorm_backward(const Execution& exec, Matrix<const T> x, Vector<const T> weight,
-                        Vector<const float> mean, Vector<const float> rstd, Matrix<const T> dy,
-                        Update dx_mode, Matrix<T> dx, Update mode, Vector<T> dweight,
-                        Vector<T> dbias, Matrix<float> partial) {
-  const Index rows = x.extent(0), width = x.extent(1);
+void layernorm_backward(const Execution& exec, const LayerNormInput<T>& input, Matrix<const T> dy,
+                        const LayerNormGradients<T>& gradients, Matrix<float> partial) {
+  const Index rows = input.x.extent(0), width = input.x.extent(1);
   const Index group = ceil_div(rows, row_groups);
-  const bool adds = dx_mode == Update::add;
+  const BackwardRows<T> all{input.x.data(),
+                            dy.data(),
+                            input.weight.data(),
+                            gradients.dx.data(),
+                            input.mean.data(),
+                            input.rstd.data(),
+                            gradients.dx_update == Update::add,
+                            rows,
+                            width};
   Kokkos::parallel_for(
       "kzero::kernels::layernorm_backward",
       Policy(exec, static_cast<int>(row_groups), team_size(8), team_size(32)),
@@ -179,22 +185,20 @@ void layernorm_backward(const Execution& exec, Matrix<const T> x, Vector<const T
         const Index count = Kokkos::max(Index{0}, Kokkos::min(group, rows - first));
         float* dw = &partial(team.league_rank(), 0);
         team_backward<T>(team,
-                         {x.data() + at, dy.data() + at, weight.data(), dx.data() + at,
-                          mean.data() + first, rstd.data() + first, adds, count, width},
+                         {all.x + at, all.dy + at, all.weight, all.dx + at, all.mean + first,
+                          all.rstd + first, all.adds, count, width},
                          dw, dw + width);
       });
-  sum_groups<T>(exec, partial, 0, mode, dweight);
-  sum_groups<T>(exec, partial, width, mode, dbias);
+  sum_groups<T>(exec, partial, 0, gradients.update, gradients.dweight);
+  sum_groups<T>(exec, partial, width, gradients.update, gradients.dbias);
 }
 
-#define KZERO_INSTANTIATE(T)                                                                     \
-  template void layernorm_forward<T>(const Execution&, Matrix<const T>, Vector<const T>,         \
-                                     Vector<const T>, float, Matrix<T>, Vector<float>,           \
-                                     Vector<float>);                                             \
-  template void layernorm_backward<T>(const Execution&, Matrix<const T>, Vector<const T>,        \
-                                      Vector<const float>, Vector<const float>, Matrix<const T>, \
-                                      Update, Matrix<T>, Update, Vector<T>, Vector<T>,           \
-                                      Matrix<float>);
+#define KZERO_INSTANTIATE(T)                                                                       \
+  template void layernorm_forward<T>(const Execution&, Matrix<const T>, Vector<const T>,           \
+                                     Vector<const T>, float, Matrix<T>, Vector<float>,             \
+                                     Vector<float>);                                               \
+  template void layernorm_backward<T>(const Execution&, const LayerNormInput<T>&, Matrix<const T>, \
+                                      const LayerNormGradients<T>&, Matrix<float>);
 KZERO_FOR_EACH_DTYPE(KZERO_INSTANTIATE)
 #undef KZERO_INSTANTIATE
 

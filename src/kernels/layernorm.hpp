@@ -12,13 +12,28 @@ void layernorm_forward(const Execution& exec, Matrix<const T> x, Vector<const T>
                        Vector<const T> bias, float eps, Matrix<T> y, Vector<float> mean,
                        Vector<float> rstd);
 
-/// Adds the gradient of x to dx [N,D] (the residual branch's gradient is already there); writes or
-/// adds to dweight and dbias [D] as `mode` says. partial [row_groups, 2D] is scratch. dx overlaps
-/// neither x nor dy.
+/// What backward needs of a forward call: x [N,D], weight [D] and the statistics [N] of its rows.
 template <class T>
-void layernorm_backward(const Execution& exec, Matrix<const T> x, Vector<const T> weight,
-                        Vector<const float> mean, Vector<const float> rstd, Matrix<const T> dy,
-                        Update dx_mode, Matrix<T> dx, Update mode, Vector<T> dweight,
-                        Vector<T> dbias, Matrix<float> partial);
+struct LayerNormInput {
+  Matrix<const T> x;
+  Vector<const T> weight;
+  Vector<const float> mean, rstd;
+};
+
+/// Where backward leaves its gradients, dx [N,D], dweight and dbias [D]; dx is written or added to
+/// as `dx_update` says (a residual branch's gradient may already be there), the other two as
+/// `update` says.
+template <class T>
+struct LayerNormGradients {
+  Matrix<T> dx;
+  Update dx_update;
+  Vector<T> dweight, dbias;
+  Update update;
+};
+
+/// dy [N,D]; partial [row_groups, 2D] is scratch. dx overlaps neither x nor dy.
+template <class T>
+void layernorm_backward(const Execution& exec, const LayerNormInput<T>& input, Matrix<const T> dy,
+                        const LayerNormGradients<T>& gradients, Matrix<float> partial);
 
 }  // namespace kzero::kernels

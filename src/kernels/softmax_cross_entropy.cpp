@@ -85,9 +85,9 @@ struct WholeRow {
   float largest, total, at_target;
 };
 
-KOKKOS_INLINE_FUNCTION WholeRow whole_row(const Matrix<const float>& partials, Index ranks,
-                                          Index i) {
-  const Index rows = partials.extent(0) / ranks;
+KOKKOS_INLINE_FUNCTION WholeRow whole_row(const PartialSoftmaxes& all, Index i) {
+  const Matrix<const float>& partials = all.values;
+  const Index ranks = all.ranks, rows = partials.extent(0) / ranks;
   WholeRow whole{partials(i, 0), 0, 0};
   for (Index r = 1; r < ranks; ++r)
     whole.largest = Kokkos::fmax(whole.largest, partials(r * rows + i, 0));
@@ -105,29 +105,29 @@ KOKKOS_INLINE_FUNCTION float loss_of(const WholeRow& row) {
 
 }  // namespace
 
-void cross_entropy_of_partials(const Execution& exec, Matrix<const float> partials, Index ranks,
+void cross_entropy_of_partials(const Execution& exec, const PartialSoftmaxes& partials,
                                Vector<float> losses) {
   Kokkos::parallel_for(
       "kzero::kernels::cross_entropy_of_partials",
       Kokkos::RangePolicy<Execution>(exec, 0, losses.extent(0)),
-      KOKKOS_LAMBDA(Index i) { losses(i) = loss_of(whole_row(partials, ranks, i)); });
+      KOKKOS_LAMBDA(Index i) { losses(i) = loss_of(whole_row(partials, i)); });
 }
 
 template <class T>
-void cross_entropy_of_partials_with_gradient(const Execution& exec, Matrix<const float> partials,
-                                             Index ranks, Index rank, Matrix<const float> logits,
-                                             Index first_token, Vector<const Token> targets,
+void cross_entropy_of_partials_with_gradient(const Execution& exec,
+                                             const PartialSoftmaxes& partials,
+                                             const SplitLogits& logits, Vector<const Token> targets,
                                              float scale, Vector<float> losses, Matrix<T> dlogits) {
-  const Index held = logits.extent(1), rows = logits.extent(0);
+  const Index held = logits.exponentials.extent(1), rows = logits.exponentials.extent(0);
   Kokkos::parallel_for(
       "kzero::kernels::cross_entropy_of_partials_with_gradient",
       Policy(exec, static_cast<int>(rows), Kokkos::AUTO), KOKKOS_LAMBDA(const Team& team) {
-        const Index i = team.league_rank(), target = targets(i) - first_token;
-        const float* row = &logits(i, 0);
+        const Index i = team.league_rank(), target = targets(i) - logits.first_token;
+        const float* row = &logits.exponentials(i, 0);
         T* out = &dlogits(i, 0);
-        const WholeRow whole = whole_row(partials, ranks, i);
-        const float factor =
-            scale * Kokkos::exp(partials(rank * rows + i, 0) - whole.largest) / whole.total;
+        const WholeRow whole = whole_row(partials, i);
+        const float largest = partials.values(partials.rank * rows + i, 0);
+        const float factor = scale * Kokkos::exp(largest - whole.largest) / whole.total;
         const bool mine = target >= 0 && target < held;
         const float probability = mine ? row[target] : 0.0F;
         team.team_barrier();
@@ -141,12 +141,12 @@ void cross_entropy_of_partials_with_gradient(const Execution& exec, Matrix<const
       });
 }
 
-#define KZERO_INSTANTIATE(T)                                                                  \
-  template void cross_entropy_with_gradient<T>(                                               \
-      const Execution&, Matrix<float>, Vector<const Token>, float, Vector<float>, Matrix<T>); \
-  template void cross_entropy_of_partials_with_gradient<T>(                                   \
-      const Execution&, Matrix<const float>, Index, Index, Matrix<const float>, Index,        \
-      Vector<const Token>, float, Vector<float>, Matrix<T>);
+#define KZERO_INSTANTIATE(T)                                                                     \
+  template void cross_entropy_with_gradient<T>(                                                  \
+      const Execution&, Matrix<float>, Vector<const Token>, float, Vector<float>, Matrix<T>);    \
+  template void cross_entropy_of_partials_with_gradient<T>(                                      \
+      const Execution&, const PartialSoftmaxes&, const SplitLogits&, Vector<const Token>, float, \
+      Vector<float>, Matrix<T>);
 KZERO_FOR_EACH_DTYPE(KZERO_INSTANTIATE)
 #undef KZERO_INSTANTIATE
 

@@ -28,16 +28,30 @@ inline constexpr Index partial_softmax_width = 3;
 void partial_softmax(const Execution& exec, Matrix<float> logits, Index first_token,
                      Vector<const Token> targets, Matrix<float> partial);
 
-/// losses [C] from every rank's partial [ranks * C,3], in rank order.
-void cross_entropy_of_partials(const Execution& exec, Matrix<const float> partials, Index ranks,
+/// The partial softmaxes [C,3] of all tensor ranks, in rank order: values [ranks * C,3].
+struct PartialSoftmaxes {
+  Matrix<const float> values;
+  Index ranks = 1;
+  Index rank = 0;  // this one
+};
+
+/// This rank's columns of a chunk of logits [C,v], of tokens from `first_token` on, as
+/// partial_softmax leaves them.
+struct SplitLogits {
+  Matrix<const float> exponentials;
+  Index first_token = 0;
+};
+
+/// losses [C] from every rank's partial softmaxes.
+void cross_entropy_of_partials(const Execution& exec, const PartialSoftmaxes& partials,
                                Vector<float> losses);
 
-/// As above, and dlogits [C,v] = scale * (softmax(logits) - onehot(target)) of this rank's columns;
-/// logits as partial_softmax left them. dlogits may be logits itself where T is float.
+/// As above, and dlogits [C,v] = scale * (softmax(logits) - onehot(target)) of this rank's columns.
+/// dlogits may be the logits themselves where T is float.
 template <class T>
-void cross_entropy_of_partials_with_gradient(const Execution& exec, Matrix<const float> partials,
-                                             Index ranks, Index rank, Matrix<const float> logits,
-                                             Index first_token, Vector<const Token> targets,
+void cross_entropy_of_partials_with_gradient(const Execution& exec,
+                                             const PartialSoftmaxes& partials,
+                                             const SplitLogits& logits, Vector<const Token> targets,
                                              float scale, Vector<float> losses, Matrix<T> dlogits);
 
 }  // namespace kzero::kernels

@@ -138,8 +138,8 @@ void block_backward(const Context<T>& c, const BlockParams<const T>& p, Matrix<c
   linear_backward_gelu<T>(c, dout, p.down_weight, saved.hidden, dhidden);
   linear_backward_weight<T>(c, c.all_rows(saved.ln2), dhidden, update, g.up_weight, g.up_bias);
   linear_backward_input<T>(c, dhidden, p.up_weight, c.hidden_grad);
-  norm_backward<T>(c, saved.middle, p.ln2_weight, saved.mean2, saved.rstd2, kernels::Update::add,
-                   dx, update, g.ln2_weight, g.ln2_bias);
+  norm_backward<T>(c, {saved.middle, p.ln2_weight, saved.mean2, saved.rstd2},
+                   {dx, kernels::Update::add, g.ln2_weight, g.ln2_bias, update});
 
   const Index d = c.shape.own.width;
   const Matrix<T> dqkv = c.qkv_or_ffn_grad_view(3 * d);
@@ -156,8 +156,8 @@ void block_backward(const Context<T>& c, const BlockParams<const T>& p, Matrix<c
   // size.
   kernels::fill<T>(*c.exec, Vector<T>(g.qkv_bias.data() + d, d), 0);
   linear_backward_input<T>(c, dqkv, p.qkv_weight, c.hidden_grad);
-  norm_backward<T>(c, x, p.ln1_weight, saved.mean1, saved.rstd1, kernels::Update::add, dx, update,
-                   g.ln1_weight, g.ln1_bias);
+  norm_backward<T>(c, {x, p.ln1_weight, saved.mean1, saved.rstd1},
+                   {dx, kernels::Update::add, g.ln1_weight, g.ln1_bias, update});
 }
 
 #define KZERO_INSTANTIATE(T)                                                                       \

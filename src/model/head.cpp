@@ -69,21 +69,20 @@ struct Chunk {
 /// Every tensor rank's part of the softmaxes of a chunk, [ranks * C,3]; logits as partial_softmax
 /// leaves them.
 template <class T>
-Matrix<const float> softmaxes_of_all(const Context<T>& c, const Chunk<T>& chunk) {
+kernels::PartialSoftmaxes softmaxes_of_all(const Context<T>& c, const Chunk<T>& chunk) {
   constexpr Index width = kernels::partial_softmax_width;
   const Index rows = chunk.logits.extent(0);
   const Matrix<float> all(c.softmaxes, c.group.size() * rows, width);
   const Matrix<float> own(c.softmaxes + c.group.rank() * rows * width, rows, width);
   kernels::partial_softmax(*c.exec, chunk.logits, c.shape.own.first_token, chunk.targets, own);
   c.group.exchange_own(*c.exec, c.softmaxes, rows * width);
-  return all;
+  return {all, c.group.size(), c.group.rank()};
 }
 
 template <class T>
 void cross_entropy(const Context<T>& c, const Chunk<T>& chunk) {
   if (c.is_split()) {
-    const auto all = softmaxes_of_all(c, chunk);
-    kernels::cross_entropy_of_partials(*c.exec, all, c.group.size(), chunk.losses);
+    kernels::cross_entropy_of_partials(*c.exec, softmaxes_of_all(c, chunk), chunk.losses);
   } else {
     kernels::cross_entropy_forward(*c.exec, chunk.logits, chunk.targets, chunk.losses);
   }
@@ -96,8 +95,8 @@ Matrix<T> cross_entropy_with_gradient(const Context<T>& c, const Chunk<T>& chunk
   if (c.is_split()) {
     const auto all = softmaxes_of_all(c, chunk);
     kernels::cross_entropy_of_partials_with_gradient<T>(
-        *c.exec, all, c.group.size(), c.group.rank(), chunk.logits, c.shape.own.first_token,
-        chunk.targets, scale, chunk.losses, dlogits);
+        *c.exec, all, {chunk.logits, c.shape.own.first_token}, chunk.targets, scale, chunk.losses,
+        dlogits);
   } else {
     kernels::cross_entropy_with_gradient<T>(*c.exec, chunk.logits, chunk.targets, scale,
                                             chunk.losses, dlogits);
@@ -149,8 +148,9 @@ void head_forward_backward(const Context<T>& c, const HeadParams<const T>& p, Ma
     project_backward<T>(c, p.output, rows, dlogits, first == 0 ? update : kernels::Update::add,
                         gradients.output, rows_of<T>(c.hidden_grad, first, count));
   }
-  norm_backward<T>(c, x, p.ln_weight, saved.mean, saved.rstd, kernels::Update::overwrite, dx,
-                   update, gradients.ln_weight, gradients.ln_bias);
+  norm_backward<T>(
+      c, {x, p.ln_weight, saved.mean, saved.rstd},
+      {dx, kernels::Update::overwrite, gradients.ln_weight, gradients.ln_bias, update});
 }
 
 #define KZERO_INSTANTIATE(T)                                                                      \

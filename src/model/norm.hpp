@@ -3,17 +3,16 @@
 // too.
 #pragma once
 
-#include "kernels/row_sums.hpp"
+#include "kernels/layernorm.hpp"
 #include "model/context.hpp"
 
 namespace kzero::model {
 
-/// c.hidden_grad [N,D] holds this rank's share of the gradient of LayerNorm's output. x, dx [n,D]
-/// have the stream's rows; dx is written or added to as `dx_mode` says, dweight and dbias, one
-/// behind the other in memory, as `update` says. Collective over the tensor group.
+/// c.hidden_grad [N,D] holds this rank's partial sum of the gradient of LayerNorm's output. x and
+/// dx [n,D] have the stream's rows; dweight and dbias are one behind the other in memory.
+/// Collective over the tensor group.
 template <class T>
-void norm_backward(const Context<T>& c, Matrix<const T> x, Vector<const T> weight,
-                   Vector<const float> mean, Vector<const float> rstd, kernels::Update dx_mode,
-                   Matrix<T> dx, kernels::Update update, Vector<T> dweight, Vector<T> dbias);
+void norm_backward(const Context<T>& c, const kernels::LayerNormInput<T>& input,
+                   const kernels::LayerNormGradients<T>& gradients);
 
 }  // namespace kzero::model

@@ -1,6 +1,8 @@
 // Shapes and views. Views are unmanaged, row-major ranges of the arenas; nothing here owns memory.
 // Legend of dimensions: B sequences, T tokens a sequence, N = B * T rows, D model width, F
-// feed-forward width, H heads, V vocabulary, L layers.
+// feed-forward width, H heads, V vocabulary, L layers, C rows of a chunk of logits. A small letter
+// is the part of a tensor rank: n rows of the residual stream, d width of its heads, f columns of
+// the feed-forward layer, v rows of the vocabulary.
 #pragma once
 
 #include "base/float16.hpp"

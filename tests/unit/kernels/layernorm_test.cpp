@@ -140,10 +140,11 @@ void check_backward(Index rows, Index width, Update dx_mode, Update mode, const 
   if (dx_mode == Update::add) dx.set(dx0);
   if (mode == Update::add) dweight.set(dw0);
   if (mode == Update::add) dbias.set(db0);
-  layernorm_backward<T>(Execution(), input.matrix(rows, width), weight.vector(), means.vector(),
-                        rstds.vector(), gradient.matrix(rows, width), dx_mode,
-                        dx.matrix(rows, width), mode, dweight.vector(), dbias.vector(),
-                        partial.matrix(row_groups, 2 * width));
+  layernorm_backward<T>(
+      Execution(), {input.matrix(rows, width), weight.vector(), means.vector(), rstds.vector()},
+      gradient.matrix(rows, width),
+      {dx.matrix(rows, width), dx_mode, dweight.vector(), dbias.vector(), mode},
+      partial.matrix(row_groups, 2 * width));
   const auto expected = reference(rows, width, x, w, mean, rstd, dy, dx_mode, dx0, mode, dw0, db0);
   expect_close(dx.host(), expected.dx, name + " dx");
   expect_close(dweight.host(), expected.dweight, name + " dweight");

@@ -181,7 +181,7 @@ TYPED_TEST(CrossEntropy, OfColumnsCutOverRanksMatchesThePlainLoop) {
       for (Index i = 0; i < c.rows; ++i)
         loss.push_back(reference(&c.logits[i * c.vocab], c.vocab, c.targets[i]).loss);
       const Guarded<float> losses(c.rows);
-      cross_entropy_of_partials(Execution(), all, ranks, losses.vector());
+      cross_entropy_of_partials(Execution(), {all, ranks}, losses.vector());
       const std::string name = c.name + " on " + std::to_string(ranks);
       expect_close(losses.host(), loss, name + " loss");
       for (Index r = 0; r < ranks; ++r) {
@@ -189,8 +189,8 @@ TYPED_TEST(CrossEntropy, OfColumnsCutOverRanksMatchesThePlainLoop) {
         const Guarded<TypeParam> dlogits(c.rows * held);
         const Guarded<float> again(c.rows);
         cross_entropy_of_partials_with_gradient<TypeParam>(
-            Execution(), all, ranks, r, parts[r].matrix(c.rows, held), first(r), targets.vector(),
-            scale, again.vector(), dlogits.matrix(c.rows, held));
+            Execution(), {all, ranks, r}, {parts[r].matrix(c.rows, held), first(r)},
+            targets.vector(), scale, again.vector(), dlogits.matrix(c.rows, held));
         EXPECT_EQ(again.host(), losses.host());
         std::vector<Bounded> d;
         for (Index i = 0; i < c.rows; ++i) {

@@ -67,10 +67,11 @@ TEST(ThreadCount, LayernormDoesNotDependOnIt) {
     const Guarded<float> partial(row_groups * 2 * width);
     layernorm_forward<float>(exec, x.matrix(rows, width), w.vector(), w.vector(), 1e-5F,
                              y.matrix(rows, width), mean.vector(), rstd.vector());
-    layernorm_backward<float>(exec, x.matrix(rows, width), w.vector(), mean.vector(), rstd.vector(),
-                              dy.matrix(rows, width), Update::overwrite, dx.matrix(rows, width),
-                              Update::overwrite, dw.vector(), db.vector(),
-                              partial.matrix(row_groups, 2 * width));
+    layernorm_backward<float>(
+        exec, {x.matrix(rows, width), w.vector(), mean.vector(), rstd.vector()},
+        dy.matrix(rows, width),
+        {dx.matrix(rows, width), Update::overwrite, dw.vector(), db.vector(), Update::overwrite},
+        partial.matrix(row_groups, 2 * width));
     return joined({&y, &mean, &rstd, &dx, &dw, &db});
   });
 }
