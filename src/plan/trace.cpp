@@ -82,6 +82,18 @@ std::string line(const zero::Schedule& schedule, std::size_t at, bool overlap) {
                      beside(schedule, at, overlap));
 }
 
+/// Numbers and names of a few units: the first ones and the last.
+std::string legend(const param::Table& table) {
+  constexpr std::size_t shown = 3;
+  Strings names;
+  for (std::size_t u = 0; u < table.size(); ++u) {
+    const bool is_last = u + 1 == table.size();
+    if (u < shown || is_last) names.push_back(fmt::format("{} {}", u, table[u].name));
+    if (u == shown && !is_last) names.emplace_back("...");
+  }
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
 /// What follows the micro-batches of a step, in order.
 std::string end_of_step(const train::Blueprint& b) {
   std::string text = "once a step, all ranks: sum of the losses; sum of the squared gradients; ";
@@ -95,15 +107,13 @@ std::string end_of_step(const train::Blueprint& b) {
 }  // namespace
 
 std::string trace(const deck::Config& config, const train::Blueprint& b) {
-  const Index head = static_cast<Index>(b.table.size()) - 1;
   const bool overlap = train::overlap_of(config) == comm::Overlap::yes;
   std::string text = fmt::format(
       "schedule of a micro-batch ({} a step), {} data-parallel ranks, ZeRO stage {}, "
       "prefetch_units {}, overlap {}\n"
-      "P, G: parameters and gradient of a unit (0 {}, 1 to {} blocks, {} {}); x: residual stream; "
-      "dx: its gradient; .n: version\n",
+      "P, G: parameters and gradient of a unit ({}); other names: activations; .n: version\n",
       b.micro_batches, b.layout.ranks(), config.zero.stage, config.zero.prefetch_units,
-      overlap ? "on" : "off", b.table.front().name, head - 1, head, b.table.back().name);
+      overlap ? "on" : "off", legend(b.table));
   text += fmt::format("{:>4}  {:<8} {:>4}  {:<24} {:<18} {:<12} {:<12} {:<12} {:<10} {}\n", "op",
                       "pass", "unit", "reads", "writes", "after", "gathers", "lets go", "reduces",
                       "may move beside it");
@@ -115,7 +125,7 @@ std::string trace(const deck::Config& config, const train::Blueprint& b) {
   if (b.tensor.size > 1) {
     text += fmt::format(
         "the {} ranks of a tensor group meet in every operation: sums and gathers "
-        "of rows of x and dx\n",
+        "of rows of activations\n",
         b.tensor.size);
   }
   return text + end_of_step(b);

@@ -27,8 +27,8 @@ TEST(Trace, OfStage3SaysWhatIsGatheredAndWhatMovesBesideIt) {
   EXPECT_EQ(trace_of({.stage = 3, .prefetch_units = 1, .overlap = deck::Overlap::on}, 2),
             "schedule of a micro-batch (1 a step), 2 data-parallel ranks, ZeRO stage 3, "
             "prefetch_units 1, overlap on\n"
-            "P, G: parameters and gradient of a unit (0 embedding, 1 to 1 blocks, 2 head); x: "
-            "residual stream; dx: its gradient; .n: version\n"
+            "P, G: parameters and gradient of a unit (0 embedding, 1 block 0, 2 head); other "
+            "names: activations; .n: version\n"
             " op pass unit reads writes after gathers lets go reduces may move beside it\n"
             " 0 forward 0 P0 x0 - P0 P1 - - gather P1\n"
             " 1 forward 1 P1 x0 x1 saved0 0 P2 - - gather P2\n"
@@ -38,6 +38,16 @@ TEST(Trace, OfStage3SaysWhatIsGatheredAndWhatMovesBesideIt) {
             "ranks meet: in every gather before its operation needs it, and in every reduction\n"
             "once a step, all ranks: sum of the losses; sum of the squared gradients; each rank "
             "updates its shards; agreement on whether to stop\n");
+}
+
+TEST(Trace, NamesTheFirstUnitsAndTheLast) {
+  deck::Config config;
+  config.model.layers = 3;
+  config.train.global_batch = 1;
+  deck::resolve(config, {.ranks = 1, .purpose = deck::Purpose::plan});
+  const std::string text = trace(config, train::Blueprint(config, 1));
+  EXPECT_NE(text.find("(0 embedding, 1 block 0, 2 block 1, ..., 4 head)"), std::string::npos)
+      << text;
 }
 
 TEST(Trace, OfOtherStagesGathersAfterTheUpdateOrNotAtAll) {
