@@ -14,7 +14,7 @@
 #include "grid/agreement.hpp"
 #include "grid/process_grid.hpp"
 #include "metrics/data_summary.hpp"
-#include "model/gpt_spec.hpp"
+#include "model/model.hpp"
 #include "train/data_report.hpp"
 #include "train/failure.hpp"
 #include "train/trainer.hpp"
@@ -61,7 +61,7 @@ void import_weights(const grid::Group& world, const std::string& from, const std
   manifest.deck = deck::resolved(config);
   manifest.model = checkpoint::shape_of(config.model);
   manifest.precision = name_of(config.train.precision);
-  print_note(convert::import_gpt2(world, from, model::gpt_table(config.model), to, manifest));
+  print_note(convert::import_gpt2(world, from, model::define(config)->table({}), to, manifest));
   std::cout << "wrote " << printable(to) << '\n';
 }
 

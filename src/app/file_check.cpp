@@ -8,7 +8,7 @@
 #include "convert/gpt2.hpp"
 #include "grid/agreement.hpp"
 #include "metrics/line_file.hpp"
-#include "model/gpt_spec.hpp"
+#include "model/model.hpp"
 
 namespace kzero::app {
 
@@ -18,7 +18,7 @@ namespace {
 /// range: 1.6 KiB a parameter and 8 KiB a rank were measured.
 Index checkpoint_bytes(const deck::Config& config) {
   constexpr Index bytes_of_range = 2048, ranges_of_rank = 4;
-  const param::Table table = model::gpt_table(config.model);
+  const param::Table table = model::define(config)->table({});
   const Index tensor = config.grid.tensor, ranks = std::max<Index>(1, config.grid.data) * tensor;
   Index parameters = 0;
   for (const param::UnitSpec& unit : table) parameters += static_cast<Index>(unit.params.size());
@@ -70,7 +70,8 @@ train::RunInputs check_files(const deck::Config& config, const Inspection& inspe
   if (!config.model.initial.empty()) {
     problems.collect("model.initial", [&] {
       const auto weights = std::make_shared<const convert::Gpt2Weights>(
-          config.model.initial, checkpoint::shape_of(config.model), model::gpt_table(config.model));
+          config.model.initial, checkpoint::shape_of(config.model),
+          model::define(config)->table({}));
       inputs.initial_note = weights->note();
       inputs.initial = [weights](const param::ParamSpec& p, const checkpoint::Range& range,
                                  std::span<float> values) {

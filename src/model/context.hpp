@@ -5,17 +5,10 @@
 #include <optional>
 
 #include "kernels/attention.hpp"
-#include "memory/arenas.hpp"
+#include "model/gpt_spec.hpp"
 #include "model/tensor_group.hpp"
-#include "tensor/gemm.hpp"
-#include "tensor/view.hpp"
 
 namespace kzero::model {
-
-struct BatchShape {
-  Index batch = 0;    // B sequences
-  Index threads = 1;  // that may run heads of attention at once
-};
 
 template <class T>
 struct Context {

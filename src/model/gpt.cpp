@@ -26,13 +26,13 @@ std::vector<BlockActivations<T>> take_saved(memory::Arenas& arenas, const GptSha
 
 template <class T>
 Gpt<T>::Gpt(memory::Arenas& arenas, const deck::Model& model, const deck::Recompute& recompute,
-            const BatchShape& batch, tensor::Gemm* gemm, const TensorLink& link)
-    : shape_(model, link.rank),
+            const Resources& resources)
+    : shape_(model, resources.link.rank),
       recompute_(recompute.mode),
-      context_(arenas, gemm, shape_, batch, link),
+      context_(arenas, resources.gemm, shape_, resources.batch, resources.link),
       stream_(arenas, shape_, recompute, context_.stream, context_.group),
-      saved_(take_saved<T>(arenas, shape_, recompute_, batch.batch)),
-      head_saved_(arenas, shape_, batch.batch) {
+      saved_(take_saved<T>(arenas, shape_, recompute_, resources.batch.batch)),
+      head_saved_(arenas, shape_, resources.batch.batch) {
   const Index n = context_.stream, d = shape_.hidden;
   dx_ = Matrix<T>(arenas.take<T>(memory::Category::workspace, n * d), n, d);
 }

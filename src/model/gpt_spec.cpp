@@ -116,7 +116,7 @@ param::Table gpt_table(const deck::Model& model, const TensorRank& tensor) {
   return table;
 }
 
-double flops_per_token(const deck::Model& model) {
+double gpt_flops_per_token(const deck::Model& model) {
   const GptShape s(model);
   const auto d = static_cast<double>(s.hidden);
   const double block = d * 3 * d + d * d + 2 * d * static_cast<double>(s.feed_forward);
@@ -125,7 +125,7 @@ double flops_per_token(const deck::Model& model) {
 }
 
 // The last block is not computed again, and of none the last product.
-Recomputed recomputed_per_token(const deck::Model& model, const deck::Recompute& recompute) {
+Recomputed gpt_recomputed_per_token(const deck::Model& model, const deck::Recompute& recompute) {
   const GptShape s(model);
   const auto d = static_cast<double>(s.hidden), f = static_cast<double>(s.feed_forward);
   const auto again = static_cast<double>(s.layers - 1);

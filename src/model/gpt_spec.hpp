@@ -2,16 +2,9 @@
 // shapes are those of Hugging Face's GPT-2 files.
 #pragma once
 
-#include "deck/config.hpp"
-#include "param/spec.hpp"
+#include "model/model.hpp"
 
 namespace kzero::model {
-
-/// Which of the ranks that share each layer's work (grid.tensor of them).
-struct TensorRank {
-  Index rank = 0;
-  Index size = 1;
-};
 
 /// Of what tensor parallelism cuts, one rank's part (Megatron-LM, arXiv 1909.08053, section 3):
 /// whole heads, columns of the feed-forward layer, rows of the vocabulary.
@@ -47,14 +40,9 @@ param::Table gpt_table(const deck::Model& model, const TensorRank& tensor = {});
 
 /// Training arithmetic of one token: 6 operations a parameter in a matrix product, and causal
 /// attention.
-double flops_per_token(const deck::Model& model);
+double gpt_flops_per_token(const deck::Model& model);
 
-/// What activation checkpointing adds to that for one token.
-struct Recomputed {
-  double operations = 0;  // of products and attention, with the passes between them
-  double elements = 0;    // read and written by passes alone, and by moves to the host and back
-};
-
-Recomputed recomputed_per_token(const deck::Model& model, const deck::Recompute& recompute);
+/// What `recompute` adds to that for one token.
+Recomputed gpt_recomputed_per_token(const deck::Model& model, const deck::Recompute& recompute);
 
 }  // namespace kzero::model

@@ -8,7 +8,7 @@
 #include <optional>
 #include <vector>
 
-#include "deck/config.hpp"
+#include "model/gpt_spec.hpp"
 #include "model/tensor_group.hpp"
 #include "runtime/event.hpp"
 

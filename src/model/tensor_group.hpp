@@ -3,26 +3,25 @@
 // in fp32: the same bits on every rank, whatever the MPI library, and what a ring all-reduce sends.
 #pragma once
 
-#include "comm/communicator.hpp"
-#include "kernels/row.hpp"
-#include "memory/arenas.hpp"
-#include "model/gpt_spec.hpp"
+#include "model/model.hpp"
 
 namespace kzero::model {
 
-using tensor::Execution;
-using tensor::Matrix;
-using tensor::Vector;
+/// Elements that a rank of a group sends for a matrix [rows,width] in each of TensorGroup's
+/// collectives.
+struct RowTraffic {
+  Index scattered = 0;  // reduce_scatter
+  Index gathered = 0;   // all_gather
 
-/// The communicator of a tensor group, null while measuring or of a group of one, and the bytes
-/// that an exchange may buffer.
-struct TensorLink {
-  TensorRank rank;
-  comm::Communicator* comm = nullptr;
-  Index bucket = Index{32} << 20;
+  RowTraffic(const TensorRank& tensor, Index rows, Index width) {
+    const Index own = part_size(rows, tensor.size, tensor.rank);
+    scattered = (rows - own) * width;
+    gathered = own * (tensor.size - 1) * width;
+  }
+  Index all_reduced() const { return scattered + gathered; }
 };
 
-/// Rows [begin, end) of each matrix [n,w] belong to a rank as GptShape::first_row cuts them. Every
+/// Rows [begin, end) of each matrix [n,w] belong to a rank as part_begin() splits them. Every
 /// function is collective over the group; with one rank none may be called.
 template <class T>
 class TensorGroup {

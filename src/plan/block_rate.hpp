@@ -7,8 +7,8 @@
 
 namespace kzero::plan {
 
-/// Operations (as model::flops_per_token counts them) a second, forwards and backwards; takes a
-/// fraction of a second. Kokkos is up with `threads` threads; needs no MPI.
+/// Operations (as model::Definition::flops_per_token counts them) a second, forward and backward;
+/// takes a fraction of a second. Kokkos is up with `threads` threads; needs no MPI.
 double block_rate(const deck::Config& config, Index threads);
 
 }  // namespace kzero::plan

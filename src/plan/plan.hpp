@@ -25,7 +25,7 @@ struct Entry : Holding {
   Index sent_bytes() const;
 };
 
-/// The deck is resolved for its ranks.
-Entry plan(const deck::Config& config, Index threads);
+/// The deck is resolved for its ranks; `family` defines its model.
+Entry plan(const deck::Config& config, Index threads, model::Family family = model::define);
 
 }  // namespace kzero::plan

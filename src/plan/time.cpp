@@ -1,7 +1,5 @@
 #include "plan/time.hpp"
 
-#include "model/gpt_spec.hpp"
-
 namespace kzero::plan {
 
 namespace {
@@ -15,13 +13,14 @@ double update_traffic(Dtype precision) { return 28.0 / (precision == Dtype::fp32
 
 }  // namespace
 
-Work work_of_step(const deck::Config& config, const memory::Bytes& held, Index sent_bytes) {
+Work work_of_step(const deck::Config& config, const model::Definition& model,
+                  const memory::Bytes& held, Index sent_bytes) {
   const Index ranks = config.grid.data * config.grid.tensor;
   const double tokens = ratio(config.train.global_batch * config.model.sequence, ranks);
   const auto optimizer = static_cast<double>(held[position(memory::Category::optimizer)]);
-  const auto again = model::recomputed_per_token(config.model, config.recompute);
+  const auto again = model.recomputed_per_token();
   const auto width = static_cast<double>(bytes_of(config.train.precision));
-  return {.operations = model::flops_per_token(config.model) * tokens,
+  return {.operations = model.flops_per_token() * tokens,
           .recomputed_operations = again.operations * tokens,
           .recomputed_bytes = again.elements * width * tokens,
           .optimizer_bytes = update_traffic(config.train.precision) * optimizer,

@@ -6,7 +6,7 @@
 
 #include "data/sampler.hpp"
 #include "memory/arenas.hpp"
-#include "model/gpt.hpp"
+#include "model/model.hpp"
 
 namespace kzero::train {
 

@@ -1,7 +1,5 @@
 #include "train/blueprint.hpp"
 
-#include "model/gpt_trace.hpp"
-
 namespace kzero::train {
 
 namespace {
@@ -12,17 +10,17 @@ zero::ScheduleOptions schedule_options(const deck::Config& config, const zero::S
 
 }  // namespace
 
-Blueprint::Blueprint(const deck::Config& config, Index data_ranks, const model::TensorRank& rank)
+Blueprint::Blueprint(const deck::Config& config, Index data_ranks, const model::TensorRank& rank,
+                     model::Family family)
     : tensor(rank),
-      table(model::gpt_table(config.model, rank)),
+      definition(family(config)),
+      table(definition->table(rank)),
       layout(table, data_ranks),
       stage(zero::stage(config.zero.stage, data_ranks)),
       micro_batches(
           std::max<Index>(1, config.train.global_batch / data_ranks / config.train.micro_batch)),
       adds_reduced(config.zero.accumulate == deck::Accumulate::reduced && micro_batches > 1),
-      training(model::gpt_trace(config.model, config.recompute.mode), layout,
-               schedule_options(config, stage)),
-      validation(model::gpt_validation_trace(config.model), layout,
-                 schedule_options(config, stage)) {}
+      training(definition->training_trace(), layout, schedule_options(config, stage)),
+      validation(definition->validation_trace(), layout, schedule_options(config, stage)) {}
 
 }  // namespace kzero::train

@@ -4,7 +4,7 @@
 
 #include "comm/communicator.hpp"
 #include "deck/config.hpp"
-#include "model/gpt_spec.hpp"
+#include "model/model.hpp"
 #include "zero/schedule.hpp"
 
 namespace kzero::train {
@@ -30,6 +30,7 @@ inline comm::Overlap overlap_beside(const deck::Config& config) {
 
 struct Blueprint {
   model::TensorRank tensor;
+  std::shared_ptr<const model::Definition> definition;
   param::Table table;  // as this tensor rank holds it
   param::FlatLayout layout;
   zero::Stage stage;
@@ -37,8 +38,9 @@ struct Blueprint {
   bool adds_reduced;    // see zero::GradientOptions
   zero::Schedule training, validation;
 
-  /// The deck is resolved.
-  Blueprint(const deck::Config& config, Index data_ranks, const model::TensorRank& tensor = {});
+  /// The deck is resolved; `family` defines its model.
+  Blueprint(const deck::Config& config, Index data_ranks, const model::TensorRank& tensor = {},
+            model::Family family = model::define);
 };
 
 }  // namespace kzero::train

@@ -74,8 +74,9 @@ Buffers<T>::Buffers(memory::Arenas& arenas, const deck::Config& config, const Bl
       second(state_buffer(arenas, config, b)),
       offload_optimizer(offload_optimizer_of<T>(arenas, config, b)),
       partial(take_partial(arenas, b.layout)),
-      model(arenas, config.model, config.recompute, {config.train.micro_batch, threads}, gemm,
-            {b.tensor, tensor, config.zero.bucket}),
+      model(b.definition->make<T>(
+          arenas,
+          {{config.train.micro_batch, threads}, gemm, {b.tensor, tensor, config.zero.bucket}})),
       batches(arenas, config.train.micro_batch, config.model.sequence, config.model.vocab),
       snapshot(take_snapshot(arenas, config, b.layout)),
       optimizer_(b.stage.optimizer) {}
@@ -105,8 +106,9 @@ memory::Bytes planned_bytes(const deck::Config& config, const Blueprint& bluepri
   return measuring.bytes();
 }
 
-memory::Bytes planned_bytes(const deck::Config& config, const Machine& machine) {
-  return planned_bytes(config, Blueprint(config, machine.data_ranks, machine.tensor),
+memory::Bytes planned_bytes(const deck::Config& config, const Machine& machine,
+                            model::Family family) {
+  return planned_bytes(config, Blueprint(config, machine.data_ranks, machine.tensor, family),
                        machine.threads);
 }
 

@@ -2,10 +2,11 @@
 // memory plan, run on allocated ones it is the run.
 #pragma once
 
+#include <memory>
 #include <optional>
 
 #include "memory/arenas.hpp"
-#include "model/gpt.hpp"
+#include "model/model.hpp"
 #include "optim/optimizer.hpp"
 #include "train/batches.hpp"
 #include "train/blueprint.hpp"
@@ -22,7 +23,7 @@ struct Buffers {
   zero::FlatBuffer<float> first, second;
   std::optional<optim::CpuOffloadOptimizer<T>> offload_optimizer;  // with offload from a device
   tensor::Vector<float> partial;                                   // of the gradient norm
-  model::Gpt<T> model;
+  std::unique_ptr<model::Model<T>> model;
   Batches batches;
   tensor::Vector<float> snapshot;  // of the owned state, on hosts with checkpoint.asynchronous
 
@@ -44,7 +45,8 @@ inline bool offloads(const deck::Config& config) {
 }
 
 /// Bytes a rank will hold, by category; the deck is resolved. Nothing is allocated.
-memory::Bytes planned_bytes(const deck::Config& config, const Machine& machine);
+memory::Bytes planned_bytes(const deck::Config& config, const Machine& machine,
+                            model::Family family = model::define);
 memory::Bytes planned_bytes(const deck::Config& config, const Blueprint& blueprint, Index threads);
 
 }  // namespace kzero::train

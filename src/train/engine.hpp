@@ -71,9 +71,10 @@ struct Peers {
 
 model::TensorRank tensor_rank(const grid::ProcessGrid& grid);
 
-/// Allocates everything: config, ledger and peers must outlive the engine. The deck is resolved.
-/// Throws Error(memory) if it does not fit.
+/// Allocates everything: config, ledger and peers must outlive the engine. The deck is resolved;
+/// `family` defines its model. Throws Error(memory) if it does not fit.
 std::unique_ptr<Engine> make_engine(const deck::Config& config, Index threads, const Peers& peers,
-                                    tensor::Gemm& gemm, memory::Ledger& ledger);
+                                    tensor::Gemm& gemm, memory::Ledger& ledger,
+                                    model::Family family = model::define);
 
 }  // namespace kzero::train

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "base/error.hpp"
-#include "kernels/softmax_cross_entropy.hpp"
 #include "zero/bucket.hpp"
 
 namespace kzero::train {
@@ -23,8 +22,8 @@ Index times(Index a, Index b) {
   return product;
 }
 
-metrics::TrafficRow row(const char* group, const char* operation, const char* purpose,
-                        Index elements, Index bytes) {
+metrics::TrafficRow row(const std::string& group, const std::string& operation,
+                        const std::string& purpose, Index elements, Index bytes) {
   return {group, operation, purpose, 0, 0, elements, bytes};
 }
 
@@ -48,57 +47,31 @@ void add_data_group(const deck::Config& config, const Blueprint& blueprint, Rows
                      times(gathers, width)));
 }
 
-/// Elements that a rank of a group sends for a matrix of so many rows, which are cut over the
-/// group.
-struct Exchange {
-  Index scatter = 0;  // to sum the others' rows
-  Index gather = 0;   // to give its own rows to the others
-
-  Exchange(const model::TensorRank& tensor, Index rows, Index width) {
-    const Index own = part_size(rows, tensor.size, tensor.rank);
-    scatter = (rows - own) * width;
-    gather = own * (tensor.size - 1) * width;
-  }
-};
-
-/// How often a micro-batch sums and gathers the residual stream. A block run again stops before its
-/// last product, and the last block is not run again.
-struct StreamTraffic {
-  Index sums = 0;
-  Index gathers = 0;  // in sequence parallelism, where a sum is only a reduce-scatter
-
-  StreamTraffic(Index layers, deck::RecomputeMode mode) {
-    const Index again = mode == deck::RecomputeMode::block ? layers - 1 : 0;
-    sums = 1 + (2 + 2) * layers + again + 1;         // embedding, blocks, head
-    gathers = (2 + 4) * layers + 2 * again + 1 + 1;  // blocks, head, embedding backward
-  }
-};
-
-void add_tensor_group(const deck::Config& config, const Blueprint& blueprint, Rows& rows) {
-  const model::TensorRank& tensor = blueprint.tensor;
-  if (tensor.size == 1) return;
-  const deck::Model& m = config.model;
-  const Index tokens = config.train.micro_batch * m.sequence, batches = blueprint.micro_batches;
-  const Exchange stream(tensor, tokens, m.hidden);
-  const StreamTraffic passes(m.layers, config.recompute.mode);
-  const Index width = bytes_of(config.train.precision);
-  const auto add = [&](const char* operation, const char* purpose, Index elements, Index floats) {
-    rows.push_back(row("tensor", operation, purpose, times(batches, elements + floats),
-                       times(batches, times(elements, width) + times(floats, 4))));
+/// The row of the tensor group's collectives of that kind, a new one at the end if there is none.
+metrics::TrafficRow& tensor_row(const model::TensorCollective& collective, Rows& rows) {
+  const std::string operation(name_of(collective.operation)), purpose(name_of(collective.purpose));
+  const auto same = [&](const metrics::TrafficRow& row) {
+    return row.group == "tensor" && row.operation == operation && row.purpose == purpose;
   };
-  // What a rank knows of each row's softmax, in fp32.
-  const Index softmaxes = tokens * kernels::partial_softmax_width * (tensor.size - 1);
-  if (m.sequence_parallel) {
-    const Exchange norm(tensor, 2 * m.hidden, 1);  // a LayerNorm's gradients
-    add("reduce_scatter", "activations", times(passes.sums, stream.scatter), 0);
-    add("all_gather", "activations", times(passes.gathers, stream.gather), softmaxes);
-    add("all_reduce", "activations", (2 * m.layers + 1) * (norm.scatter + norm.gather), 0);
-  } else {
-    add("all_reduce", "activations", times(passes.sums, stream.scatter + stream.gather), 0);
-    add("all_gather", "activations", 0, softmaxes);
+  const auto found = std::find_if(rows.begin(), rows.end(), same);
+  return found != rows.end() ? *found : rows.emplace_back(row("tensor", operation, purpose, 0, 0));
+}
+
+/// What the model's definition says of a micro-batch, in every micro-batch.
+void add_tensor_group(const deck::Config& config, const Blueprint& blueprint, Rows& rows) {
+  const auto all = blueprint.definition->tensor_collectives(
+      blueprint.tensor, config.train.micro_batch, config.train.precision);
+  for (const model::TensorCollective& collective : all) {
+    metrics::TrafficRow& row = tensor_row(collective, rows);
+    const Index elements = times(collective.count, collective.elements);
+    row.theory_elements_per_step += elements;
+    row.theory_bytes_per_step += times(elements, bytes_of(collective.dtype));
   }
-  if (config.recompute.partition)
-    add("all_gather", "checkpointed_activations", times(m.layers, stream.gather), 0);
+  for (metrics::TrafficRow& row : rows) {
+    if (row.group != "tensor") continue;
+    row.theory_elements_per_step = times(blueprint.micro_batches, row.theory_elements_per_step);
+    row.theory_bytes_per_step = times(blueprint.micro_batches, row.theory_bytes_per_step);
+  }
 }
 
 }  // namespace

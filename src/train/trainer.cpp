@@ -11,7 +11,6 @@
 #include "metrics/console.hpp"
 #include "metrics/jsonl_sink.hpp"
 #include "metrics/meters.hpp"
-#include "model/gpt_spec.hpp"
 #include "runtime/host_name.hpp"
 #include "runtime/node_memory.hpp"
 #include "runtime/signals.hpp"
@@ -126,7 +125,7 @@ void Trainer::prepare() {
   const double peak = config_.run.peak_tflops > 0
                           ? config_.run.peak_tflops * 1e12
                           : measure_peak({}, *gemm_, config_.train.precision);
-  throughput_ = {model::flops_per_token(config_.model), grid_.world().sum(peak)};
+  throughput_ = {engine_->blueprint().definition->flops_per_token(), grid_.world().sum(peak)};
   checkpoints_.emplace(request_, grid_, folder_lock_.get(), inputs_.dataset.training_digest(),
                        *engine_, console_, sink_ ? &*sink_ : nullptr);
 }

@@ -43,12 +43,12 @@ void clear(const tensor::Execution& exec, const zero::FlatBuffer<T>& buffer) {
 
 template <class T>
 TypedEngine<T>::TypedEngine(const deck::Config& config, Index threads, const Peers& peers,
-                            tensor::Gemm& gemm, memory::Ledger& ledger)
+                            tensor::Gemm& gemm, memory::Ledger& ledger, model::Family family)
     : config_(config),
       data_(peers.data),
       grid_(peers.grid),
       batch_plan_{config.train.global_batch, data_.size(), config.train.micro_batch},
-      blueprint_(config, data_.size(), tensor_rank(peers.grid)),
+      blueprint_(config, data_.size(), tensor_rank(peers.grid), family),
       measured_(measure<T>(config, blueprint_, data_.rank(), threads)),
       arenas_(measured_, ledger),
       buffers_(arenas_, config, blueprint_, data_.rank(), threads, &gemm, &peers.tensor),
@@ -57,7 +57,7 @@ TypedEngine<T>::TypedEngine(const deck::Config& config, Index threads, const Pee
       owned_(states_, zero::Placement::partitioned, data_.rank(), writes_of(blueprint_.tensor)),
       needed_(states_, blueprint_.stage.optimizer, data_.rank(), Wanted::all) {
   // Padding takes part in exchanges, so it has to hold zeros from the start.
-  const tensor::Execution& exec = buffers_.model.exec();
+  const tensor::Execution& exec = buffers_.model->exec();
   clear(exec, buffers_.parameters.held());
   clear(exec, buffers_.gradients.held());
   clear(exec, buffers_.master);
@@ -82,7 +82,7 @@ std::vector<UnitState> TypedEngine<T>::states() const {
 template <class T>
 void TypedEngine<T>::initialise(const InitialValues& values) {
   grid::collectively(grid_.world(), [&] {
-    set_initial_weights(buffers_.model.exec(), config_.train.seed, states_, values);
+    set_initial_weights(buffers_.model->exec(), config_.train.seed, states_, values);
   });
   parameters_from_master();
 }
@@ -96,7 +96,7 @@ bool TypedEngine<T>::gathers_updates() const {
 
 template <class T>
 void TypedEngine<T>::parameters_from_master() {
-  const tensor::Execution& exec = buffers_.model.exec();
+  const tensor::Execution& exec = buffers_.model->exec();
   comm::Request last = 0;
   Index u = 0;
   for (const UnitState& unit : states_) {
@@ -113,7 +113,7 @@ void TypedEngine<T>::parameters_from_master() {
 
 template <class T>
 std::vector<checkpoint::StateShard> TypedEngine<T>::owned_shards() {
-  buffers_.model.exec().fence("kzero::train::state_ready");
+  buffers_.model->exec().fence("kzero::train::state_ready");
   owned_.download();
   return owned_.views();
 }
@@ -134,7 +134,7 @@ std::vector<checkpoint::StateShard> TypedEngine<T>::local_shards() {
 
 template <class T>
 std::vector<checkpoint::StateShard> TypedEngine<T>::wanted_shards() {
-  buffers_.model.exec().fence("kzero::train::state_ready");
+  buffers_.model->exec().fence("kzero::train::state_ready");
   return needed_.views();
 }
 
@@ -174,7 +174,7 @@ double TypedEngine<T>::run_micro_batches(Index step, const data::Sampler& sample
   double losses = 0;
   for (Index m = 0; m < count; ++m) {
     const model::Batch batch = buffers_.batches.load(
-        buffers_.model.exec(), sampler, batch_plan_.first_sample(step, data_.rank(), m));
+        buffers_.model->exec(), sampler, batch_plan_.first_sample(step, data_.rank(), m));
     losses += forward_backward(batch, {m == 0, m + 1 == count}, scale);
   }
   return losses;
@@ -185,7 +185,7 @@ template <class T>
 double TypedEngine<T>::forward_backward(const model::Batch& batch, const zero::MicroBatch& micro,
                                         float scale) {
   const zero::Schedule& schedule = blueprint_.training;
-  const tensor::Execution& exec = buffers_.model.exec();
+  const tensor::Execution& exec = buffers_.model->exec();
   const Update update = buffers_.gradients.adds_in_model(micro) ? Update::add : Update::overwrite;
   double losses = 0;
   for (std::size_t i = 0; i < schedule.trace().size(); ++i) {
@@ -204,7 +204,7 @@ double TypedEngine<T>::forward_backward(const model::Batch& batch, const zero::M
 template <class T>
 double TypedEngine<T>::execute(const param::Operation& operation, const model::Batch& batch,
                                Update update, float scale) {
-  model::Gpt<T>& model = buffers_.model;
+  model::Model<T>& model = *buffers_.model;
   const model::Units<const T> parameters(buffers_.parameters.units());
   const model::Units<T> gradients(buffers_.gradients.units());
   switch (operation.pass) {
@@ -248,13 +248,13 @@ template <class T>
 double TypedEngine<T>::squares(Index unit, Index begin, Index end) {
   if (begin == end) return 0;
   return kernels::sum_of_squares<T>(
-      buffers_.model.exec(), vector<const T>(buffers_.gradients.owned(unit) + begin, end - begin),
+      buffers_.model->exec(), vector<const T>(buffers_.gradients.owned(unit) + begin, end - begin),
       buffers_.partial);
 }
 
 template <class T>
 void TypedEngine<T>::update(const optim::Update& update) {
-  const tensor::Execution& exec = buffers_.model.exec();
+  const tensor::Execution& exec = buffers_.model->exec();
   comm::Request last = 0;
   Index u = 0;
   for (const UnitState& unit : states_) {
@@ -281,7 +281,7 @@ double TypedEngine<T>::validate(Index batches, const data::Sampler& sampler) {
   double losses = 0;
   for (Index b = 0; b < batches; ++b) {
     for (Index m = 0; m < blueprint_.micro_batches; ++m) {
-      losses += evaluate(buffers_.batches.load(buffers_.model.exec(), sampler,
+      losses += evaluate(buffers_.batches.load(buffers_.model->exec(), sampler,
                                                batch_plan_.first_sample(b, data_.rank(), m)));
     }
   }
@@ -293,16 +293,16 @@ double TypedEngine<T>::validate(Index batches, const data::Sampler& sampler) {
 template <class T>
 double TypedEngine<T>::evaluate(const model::Batch& batch) {
   const zero::Schedule& schedule = blueprint_.validation;
-  const tensor::Execution& exec = buffers_.model.exec();
+  const tensor::Execution& exec = buffers_.model->exec();
   const model::Units<const T> parameters(buffers_.parameters.units());
   double losses = 0;
   for (std::size_t i = 0; i < schedule.trace().size(); ++i) {
     const param::Operation& operation = schedule.trace()[i];
     buffers_.parameters.before(schedule.steps()[i], exec, data_);
     if (operation.pass == param::Pass::loss) {
-      losses += buffers_.model.loss(parameters, batch);
+      losses += buffers_.model->loss(parameters, batch);
     } else {
-      buffers_.model.forward(operation.unit, parameters, batch);
+      buffers_.model->forward(operation.unit, parameters, batch);
     }
     buffers_.parameters.after(schedule.steps()[i]);
   }
@@ -314,9 +314,11 @@ model::TensorRank tensor_rank(const grid::ProcessGrid& grid) {
 }
 
 std::unique_ptr<Engine> make_engine(const deck::Config& config, Index threads, const Peers& peers,
-                                    tensor::Gemm& gemm, memory::Ledger& ledger) {
+                                    tensor::Gemm& gemm, memory::Ledger& ledger,
+                                    model::Family family) {
   return with_type(config.train.precision, [&](auto type) -> std::unique_ptr<Engine> {
-    return std::make_unique<TypedEngine<decltype(type)>>(config, threads, peers, gemm, ledger);
+    return std::make_unique<TypedEngine<decltype(type)>>(config, threads, peers, gemm, ledger,
+                                                         family);
   });
 }
 

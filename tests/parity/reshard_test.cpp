@@ -75,7 +75,7 @@ class Reshard : public testing::Test {
   /// Saves after three steps, loads, and takes one step more on either side.
   void expect_moves(const Side& from, const Side& to) {
     SCOPED_TRACE(describe(from) + " to " + describe(to));
-    const param::Table table = model::gpt_table(deck_of(from).model);
+    const param::Table table = model::define(deck_of(from))->table({});
     const grid::Group saving = first_ranks(from.ranks), loading = first_ranks(to.ranks);
     const auto path = folder.path() / std::to_string(number++);
     Bits saved;

@@ -16,8 +16,9 @@ struct Outcome {
 };
 
 /// Of four steps. Collective over the group.
-inline Outcome train_outcome(const deck::Config& config, const grid::Group& group) {
-  Training training(config, group);
+inline Outcome train_outcome(const deck::Config& config, const grid::Group& group,
+                             model::Family family = model::define) {
+  Training training(config, group, tensor::backends().front(), family);
   training.engine->initialise({});
   Outcome outcome;
   outcome.numbers = numbers_of(training.run(0, 4));

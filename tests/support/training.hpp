@@ -92,15 +92,17 @@ class Training {
  public:
   /// The model stays without values until initialise() or a checkpoint. Collective over `group`.
   Training(const deck::Config& deck, const grid::Group& group,
-           tensor::Backend backend = tensor::backends().front())
+           tensor::Backend backend = tensor::backends().front(),
+           model::Family model_family = model::define)
       : config(resolved(deck, group.size())),
+        family(model_family),
         links(group, train::overlap_of(config), traffic, config.grid.tensor,
               config.run.communicator),
         grid(links.grid),
         dataset(data::open_dataset(config.data, config.model.sequence, config.model.vocab,
                                    config.train.seed)),
         gemm(tensor::make_gemm(backend)),
-        engine(train::make_engine(config, 1, links.peers(), *gemm, ledger)) {}
+        engine(train::make_engine(config, 1, links.peers(), *gemm, ledger, family)) {}
 
   train::StepResult step(Index step) { return engine->step(step, *dataset.training); }
 
@@ -120,6 +122,7 @@ class Training {
   }
 
   const deck::Config config;
+  const model::Family family;
   comm::Traffic traffic;
   memory::Ledger ledger;
   const Links links;
@@ -132,7 +135,8 @@ class Training {
 /// A run with validation holds what was planned, in every category.
 inline void expect_planned_bytes(const Training& training, const std::string& what) {
   const memory::Bytes planned = train::planned_bytes(
-      training.config, {training.grid.data().size(), 1, train::tensor_rank(training.grid)});
+      training.config, {training.grid.data().size(), 1, train::tensor_rank(training.grid)},
+      training.family);
   EXPECT_EQ(planned, training.engine->planned()) << what;
   EXPECT_EQ(planned, training.ledger.peaks()) << what;
 }

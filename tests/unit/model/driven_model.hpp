@@ -89,7 +89,7 @@ class DrivenModel {
           const deck::Recompute& recompute, const param::FlatLayout& layout, tensor::Gemm* gemm)
         : parameters(arenas, memory::Category::parameters, layout, zero::Placement::replicated),
           gradients(arenas, memory::Category::gradients, layout, zero::Placement::replicated),
-          model(arenas, m, recompute, {batch, 1}, gemm),
+          model(arenas, m, recompute, {{batch, 1}, gemm}),
           batches(arenas, batch, m.sequence, m.vocab) {}
   };
 

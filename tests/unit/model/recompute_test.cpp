@@ -104,7 +104,7 @@ struct Taken {
 template <class T>
 Taken taken(const deck::Model& model, Index batch, const deck::Recompute& recompute) {
   memory::Arenas arenas;
-  const model::Gpt<T> counted(arenas, model, recompute, {batch, 1}, nullptr);
+  const model::Gpt<T> counted(arenas, model, recompute, {{batch, 1}});
   const auto of = [&](Category category) { return arenas.bytes()[position(category)]; };
   return {of(Category::activations), of(Category::recompute), of(Category::offloaded)};
 }

@@ -63,7 +63,7 @@ TEST(GptSpec, MatricesDecayAndStartNormalVectorsDoNeither) {
 TEST(GptSpec, FlopsAreSixAParameterInProductsAndCausalAttention) {
   const double blocks = 12.0 * 12 * 768 * 768, output = 768.0 * 50257,
                attention = 6.0 * 12 * 1024 * 768;
-  EXPECT_DOUBLE_EQ(flops_per_token(gpt2_124m()), 6 * (blocks + output) + attention);
+  EXPECT_DOUBLE_EQ(gpt_flops_per_token(gpt2_124m()), 6 * (blocks + output) + attention);
 }
 
 }  // namespace

@@ -87,7 +87,7 @@ TEST(Time, ARankDoesItsShareOfTheTokensAndUpdatesWhatItHolds) {
     const deck::Config config = deck_for(4, precision);
     const Entry entry = plan(config, 1);
     const double tokens = 24.0 / 4 * static_cast<double>(config.model.sequence);
-    EXPECT_DOUBLE_EQ(entry.work.operations, tokens * model::flops_per_token(config.model));
+    EXPECT_DOUBLE_EQ(entry.work.operations, tokens * model::gpt_flops_per_token(config.model));
     EXPECT_DOUBLE_EQ(entry.work.sent_bytes, static_cast<double>(entry.sent_bytes()));
     // 28 bytes a parameter in either precision; the units' alignment adds a little.
     const double update = 28 * static_cast<double>(entry.parameters);
