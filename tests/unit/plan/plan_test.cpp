@@ -11,6 +11,7 @@
 #include "model/gpt_spec.hpp"
 #include "plan/rates.hpp"
 #include "plan/report.hpp"
+#include "support/toy_model.hpp"
 #include "tensor/view.hpp"
 
 namespace kzero::plan {
@@ -42,6 +43,17 @@ TEST(Plan, NeedsNeitherMpiNorKokkos) {
 TEST(Plan, CountsEveryParameterOnce) {
   const deck::Config config = deck_for(4);
   EXPECT_EQ(plan(config, 1).parameters, param::elements_of(model::gpt_table(config.model)));
+}
+
+TEST(Plan, OfAnotherFamilyFollowsItsDefinition) {
+  const deck::Config config = deck_for(4, Dtype::bf16);
+  const Entry entry = plan(config, 1, tests::define_toy);
+  EXPECT_EQ(entry.parameters, 2 * 301 * 60 + 301);
+  EXPECT_DOUBLE_EQ(entry.work.operations, 24.0 / 4 * 128 * 6 * 60 * 301);
+  EXPECT_EQ(entry.work.recomputed_operations, 0);
+  const Index rows = config.train.micro_batch * 128;
+  const auto position = memory::position(memory::Category::activations);
+  EXPECT_EQ(entry.memory[position].planned_bytes, rows * 60 * 2) << "x in bf16";
 }
 
 TEST(Plan, MoreThreadsNeedMoreWorkspaceOnly) {
