@@ -16,35 +16,6 @@ find_package(NCCL REQUIRED)
 # fmt 9 takes nvcc for a compiler without constexpr.
 add_compile_definitions(FMT_USE_CONSTEXPR=1)
 
-# Whether a file of kzero's includes a header of Kokkos, itself or through others of kzero's. CMake runs again when one of
-# them changes.
-function(kzero_sees_kokkos result file)
-  get_property(sees GLOBAL PROPERTY "kzero_sees_kokkos ${file}")
-  if("${sees}" STREQUAL "")
-    set_property(GLOBAL PROPERTY "kzero_sees_kokkos ${file}" FALSE)  # for the time of looking, should it include itself
-    set(sees FALSE)
-    set_property(DIRECTORY ${PROJECT_SOURCE_DIR} APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${file})
-    file(STRINGS ${file} includes REGEX "^ *# *include ")
-    foreach(include IN LISTS includes)
-      if(include MATCHES "<Kokkos_")
-        set(sees TRUE)
-      elseif(include MATCHES "\"(.+)\"")
-        cmake_path(GET file PARENT_PATH beside)
-        foreach(folder IN ITEMS ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/tests ${beside})
-          if(NOT sees AND EXISTS ${folder}/${CMAKE_MATCH_1})
-            kzero_sees_kokkos(sees ${folder}/${CMAKE_MATCH_1})
-          endif()
-        endforeach()
-      endif()
-      if(sees)
-        break()
-      endif()
-    endforeach()
-    set_property(GLOBAL PROPERTY "kzero_sees_kokkos ${file}" ${sees})
-  endif()
-  set(${result} ${sees} PARENT_SCOPE)
-endfunction()
-
 # Host flags reach g++ through nvcc, less the warnings about code that nvcc itself writes.
 function(kzero_compile_with_nvcc target)
   get_target_property(sources ${target} SOURCES)

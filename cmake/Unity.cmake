@@ -3,8 +3,40 @@
 #
 # Names in unnamed namespaces have to differ within a folder.
 
+# Whether a file of kzero's includes a header of Kokkos, itself or through others of kzero's. Where that decides about its
+# compiler, CMake runs again when one of them changes.
+function(kzero_sees_kokkos result file)
+  get_property(sees GLOBAL PROPERTY "kzero_sees_kokkos ${file}")
+  if("${sees}" STREQUAL "")
+    set_property(GLOBAL PROPERTY "kzero_sees_kokkos ${file}" FALSE)  # for the time of looking, should it include itself
+    set(sees FALSE)
+    if(Kokkos_ENABLE_CUDA)
+      set_property(DIRECTORY ${PROJECT_SOURCE_DIR} APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${file})
+    endif()
+    file(STRINGS ${file} includes REGEX "^ *# *include ")
+    foreach(include IN LISTS includes)
+      if(include MATCHES "<Kokkos_")
+        set(sees TRUE)
+      elseif(include MATCHES "\"(.+)\"")
+        cmake_path(GET file PARENT_PATH beside)
+        foreach(folder IN ITEMS ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/tests ${beside})
+          if(NOT sees AND EXISTS ${folder}/${CMAKE_MATCH_1})
+            kzero_sees_kokkos(sees ${folder}/${CMAKE_MATCH_1})
+          endif()
+        endforeach()
+      endif()
+      if(sees)
+        break()
+      endif()
+    endforeach()
+    set_property(GLOBAL PROPERTY "kzero_sees_kokkos ${file}" ${sees})
+  endif()
+  set(${result} ${sees} PARENT_SCOPE)
+endfunction()
+
 # The sources of TARGET, absolute, that are to be compiled: SOURCES, or files that include KZERO_UNITY of them each.
-# Those that nvcc has to compile stay apart from those for the host compiler, which takes half the time.
+# Those that see Kokkos, which nvcc has to compile where there is one, stay apart from those that do not, for which the
+# host compiler takes half the time: in every build, so that a compiler cache knows one build's in the next.
 function(kzero_unite result target)
   cmake_parse_arguments(PARSE_ARGV 2 ARG "" "" "SOURCES")
   set(${result} ${ARG_SOURCES} PARENT_SCOPE)
@@ -14,10 +46,7 @@ function(kzero_unite result target)
   set(host)
   set(device)
   foreach(source IN LISTS ARG_SOURCES)
-    set(sees FALSE)
-    if(Kokkos_ENABLE_CUDA)
-      kzero_sees_kokkos(sees ${source})
-    endif()
+    kzero_sees_kokkos(sees ${source})
     if(sees)
       list(APPEND device ${source})
     else()
