@@ -15,6 +15,7 @@
 #include "grid/process_grid.hpp"
 #include "metrics/data_summary.hpp"
 #include "model/model.hpp"
+#include "optim/optimizer.hpp"
 #include "train/data_report.hpp"
 #include "train/failure.hpp"
 #include "train/trainer.hpp"
@@ -61,6 +62,7 @@ void import_weights(const grid::Group& world, const std::string& from, const std
   manifest.deck = deck::resolved(config);
   manifest.model = checkpoint::shape_of(config.model);
   manifest.precision = name_of(config.train.precision);
+  manifest.state_arrays = optim::make_optimizer(config.optimizer)->state();
   print_note(convert::import_gpt2(world, from, model::define(config)->table({}), to, manifest));
   std::cout << "wrote " << printable(to) << '\n';
 }

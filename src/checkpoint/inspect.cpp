@@ -30,6 +30,13 @@ Manifest manifest_of(const fs::path& path) {
   return manifest;
 }
 
+std::string names_of(const param::StateArrays& arrays) {
+  std::string names;
+  for (const param::StateArray& array : arrays)
+    names += (names.empty() ? "" : ", ") + printable(array.name);
+  return names;
+}
+
 std::string describe_manifest(const fs::path& path, const Manifest& m) {
   Index bytes = 0;
   Index elements = 0;
@@ -42,14 +49,15 @@ std::string describe_manifest(const fs::path& path, const Manifest& m) {
       "grid        {} data x {} tensor, stage {}, {}, loss scale {}\n"
       "model       layers {}, hidden {}, heads {}, sequence {}, vocab {}, feed_forward {}, {} "
       "embeddings\n"
-      "parameters  {} in {} tensors, each with two moments; hash {}\n"
+      "parameters  {} in {} tensors, each with {}; hash {}\n"
       "shards      {} with {}\n",
-      printable(path.string()), format_version, printable(m.kzero_version), printable(m.git_hash),
-      m.step, m.samples, m.tokens, m.skipped_steps, m.data_ranks, m.tensor_ranks, m.stage,
+      printable(path.string()), m.format, printable(m.kzero_version), printable(m.git_hash), m.step,
+      m.samples, m.tokens, m.skipped_steps, m.data_ranks, m.tensor_ranks, m.stage,
       printable(m.precision), m.loss_scale, m.model.layers, m.model.hidden, m.model.heads,
       m.model.sequence, m.model.vocab, m.model.feed_forward,
       m.model.tied_embeddings != 0 ? "tied" : "untied", elements, m.parameters.size(),
-      format_checksum(m.parameter_hash), m.shard_files.size(), format_bytes(bytes));
+      names_of(m.state_arrays), format_checksum(m.parameter_hash), m.shard_files.size(),
+      format_bytes(bytes));
   for (const ShardFile& shard_file : m.shard_files) {
     text += fmt::format("  {}  {} bytes, {} tensors or parts\n", printable(shard_file.file),
                         shard_file.bytes, shard_file.shards.size());
@@ -82,7 +90,7 @@ std::vector<std::string> verify(const fs::path& path) {
       const Manifest manifest = manifest_of(candidate);
       Targets none;
       for (const ShardFile& shard_file : manifest.shard_files) {
-        const auto found = verify_shard(candidate, manifest.parameters, shard_file, {}, none);
+        const auto found = verify_shard(candidate, manifest, shard_file, {}, none);
         problems.insert(problems.end(), found.begin(), found.end());
       }
     } catch (const Error& error) {

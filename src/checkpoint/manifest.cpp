@@ -17,6 +17,8 @@ namespace {
 
 constexpr std::size_t header_bytes = 512;  // the smallest user block
 constexpr std::size_t run_words = 4;
+constexpr const char* state_type = "float32";
+constexpr const char* per_element = "element";  // one value for each element of a parameter
 
 /// Calls f(object, attribute, value) for every single value of a manifest: one list serves both
 /// directions.
@@ -48,7 +50,8 @@ void for_each_attribute(M& m, F&& f) {
 }
 
 template <class T>
-void put(Hdf5File& file, const char* dataset, const std::vector<T>& values, Index columns = 1) {
+void put(Hdf5File& file, const std::string& dataset, const std::vector<T>& values,
+         Index columns = 1) {
   const auto rows = static_cast<Index>(values.size()) / columns;
   file.write(dataset, std::span<const T>(values),
              columns == 1 ? std::vector<Index>{rows} : std::vector<Index>{rows, columns});
@@ -84,13 +87,56 @@ std::vector<Parameter> get_parameters(const Hdf5File& file, const std::filesyste
   return parameters;
 }
 
+/// The datasets of the table of shards, by format version.
+struct ShardTableNames {
+  std::string shard_file, parameter, run_count, runs, checksum, offset;
+};
+
+ShardTableNames shard_table_names(Index format) {
+  const std::string group = format == 2 ? "/pieces/" : "/state_shards/";
+  return {group + (format == 2 ? "shard" : "shard_file"),
+          group + "parameter",
+          group + "run_count",
+          group + "runs",
+          group + "xxh3_64",
+          group + "offset"};
+}
+
 /// One row a shard, in the order of the shard_files; the runs of all shards one after the other.
 struct ShardTable {
   std::vector<Index> shard_file, parameter, run_count, offset, runs;
   std::vector<std::uint64_t> checksum;
 };
 
-void put_shards(Hdf5File& file, const std::vector<ShardFile>& shard_files) {
+void put_state_arrays(Hdf5File& file, const param::StateArrays& arrays) {
+  std::vector<std::string> names;
+  for (const param::StateArray& array : arrays) names.push_back(array.name);
+  const std::vector<std::string> types(names.size(), state_type),
+      extents(names.size(), per_element);
+  file.create_group("/state_arrays");
+  put(file, "/state_arrays/name", names);
+  put(file, "/state_arrays/type", types);
+  put(file, "/state_arrays/extent", extents);
+}
+
+/// Format 2 had AdamW's arrays without saying so.
+param::StateArrays get_state_arrays(const Hdf5File& file, Index format,
+                                    const std::filesystem::path& path) {
+  if (format == 2) return {{"master"}, {"first_moment"}, {"second_moment"}};
+  const auto names = file.read<std::string>("/state_arrays/name");
+  for (const auto& [table, known] :
+       {std::pair{"/state_arrays/type", state_type}, {"/state_arrays/extent", per_element}}) {
+    const auto values = file.read<std::string>(table);
+    KZERO_REQUIRE(values == std::vector<std::string>(names.size(), known), ExitCode::files,
+                  "{}: holds state arrays that this program does not know ({} is not {} for all)",
+                  path.string(), table, known);
+  }
+  param::StateArrays arrays;
+  for (const std::string& name : names) arrays.push_back({name});
+  return arrays;
+}
+
+void put_shards(Hdf5File& file, const std::vector<ShardFile>& shard_files, Index arrays) {
   std::vector<std::string> names;
   std::vector<Index> bytes;
   std::vector<std::uint64_t> structures;
@@ -113,22 +159,22 @@ void put_shards(Hdf5File& file, const std::vector<ShardFile>& shard_files) {
   put(file, "/shards/file", names);
   put(file, "/shards/bytes", bytes);
   put(file, "/shards/xxh3_64", structures);
-  file.create_group("/pieces");
-  put(file, "/pieces/shard", table.shard_file);
-  put(file, "/pieces/parameter", table.parameter);
-  put(file, "/pieces/run_count", table.run_count);
-  put(file, "/pieces/xxh3_64", table.checksum, state_count);
-  put(file, "/pieces/offset", table.offset, state_count);
-  put(file, "/pieces/runs", table.runs, run_words);
+  const ShardTableNames name = shard_table_names(format_version);
+  file.create_group("/state_shards");
+  put(file, name.shard_file, table.shard_file);
+  put(file, name.parameter, table.parameter);
+  put(file, name.run_count, table.run_count);
+  put(file, name.checksum, table.checksum, arrays);
+  put(file, name.offset, table.offset, arrays);
+  put(file, name.runs, table.runs, run_words);
 }
 
-bool consistent(const ShardTable& table, std::size_t shard_files, std::size_t parameters) {
+bool consistent(const ShardTable& table, std::size_t shard_files, std::size_t parameters,
+                std::size_t arrays) {
   const std::size_t rows = table.shard_file.size();
   std::size_t runs = 0;
   if (table.parameter.size() != rows || table.run_count.size() != rows) return false;
-  if (table.checksum.size() != rows * state_count || table.offset.size() != rows * state_count) {
-    return false;
-  }
+  if (table.checksum.size() != rows * arrays || table.offset.size() != rows * arrays) return false;
   for (std::size_t i = 0; i < rows; ++i) {
     if (std::cmp_less(table.shard_file[i], 0) ||
         std::cmp_greater_equal(table.shard_file[i], shard_files))
@@ -146,20 +192,22 @@ bool consistent(const ShardTable& table, std::size_t shard_files, std::size_t pa
   return table.runs.size() == run_words * runs;
 }
 
-std::vector<ShardFile> get_shards(const Hdf5File& file, std::size_t parameters,
+std::vector<ShardFile> get_shards(const Hdf5File& file, const Manifest& manifest,
                                   const std::filesystem::path& path) {
   const auto names = file.read<std::string>("/shards/file");
   const auto bytes = file.read<Index>("/shards/bytes");
   const auto structures = file.read<std::uint64_t>("/shards/xxh3_64");
-  ShardTable table{.shard_file = file.read<Index>("/pieces/shard"),
-                   .parameter = file.read<Index>("/pieces/parameter"),
-                   .run_count = file.read<Index>("/pieces/run_count"),
-                   .offset = file.read<Index>("/pieces/offset"),
-                   .runs = file.read<Index>("/pieces/runs"),
-                   .checksum = file.read<std::uint64_t>("/pieces/xxh3_64")};
+  const ShardTableNames name = shard_table_names(manifest.format);
+  const std::size_t arrays = manifest.state_arrays.size();
+  ShardTable table{.shard_file = file.read<Index>(name.shard_file),
+                   .parameter = file.read<Index>(name.parameter),
+                   .run_count = file.read<Index>(name.run_count),
+                   .offset = file.read<Index>(name.offset),
+                   .runs = file.read<Index>(name.runs),
+                   .checksum = file.read<std::uint64_t>(name.checksum)};
   KZERO_REQUIRE(bytes.size() == names.size() && structures.size() == names.size() &&
-                    consistent(table, names.size(), parameters),
-                ExitCode::files, "{}: its tables of shards and pieces do not fit together",
+                    consistent(table, names.size(), manifest.parameters.size(), arrays),
+                ExitCode::files, "{}: its tables of shard files and shards do not fit together",
                 path.string());
   std::vector<ShardFile> shard_files;
   for (std::size_t i = 0; i < names.size(); ++i) {
@@ -171,16 +219,18 @@ std::vector<ShardFile> get_shards(const Hdf5File& file, std::size_t parameters,
     for (Index r = 0; r < table.run_count[i]; ++r, word += run_words) {
       shard.runs.push_back({word[0], word[1], word[2], word[3]});
     }
-    std::copy_n(table.checksum.begin() + i * state_count, state_count, shard.checksums.begin());
-    std::copy_n(table.offset.begin() + i * state_count, state_count, shard.offsets.begin());
+    const auto checksum = table.checksum.begin() + static_cast<std::ptrdiff_t>(i * arrays);
+    const auto offset = table.offset.begin() + static_cast<std::ptrdiff_t>(i * arrays);
+    shard.checksums.assign(checksum, checksum + static_cast<std::ptrdiff_t>(arrays));
+    shard.offsets.assign(offset, offset + static_cast<std::ptrdiff_t>(arrays));
     shard_files[table.shard_file[i]].shards.push_back(std::move(shard));
   }
   return shard_files;
 }
 
-std::string header_of(std::uint64_t digest, std::size_t bytes) {
+std::string header_of(Index format, std::uint64_t digest, std::size_t bytes) {
   std::string header = fmt::format("kzero checkpoint manifest\nformat {}\nbytes {}\nxxh3_64 {}\n",
-                                   format_version, bytes, format_checksum(digest));
+                                   format, bytes, format_checksum(digest));
   header.resize(header_bytes, '\0');
   return header;
 }
@@ -189,7 +239,8 @@ std::uint64_t digest_behind_header(const std::string& bytes) {
   return checksum(std::as_bytes(std::span(bytes).subspan(header_bytes)));
 }
 
-void check_header(const std::string& bytes, const std::filesystem::path& path) {
+/// The format version that an undamaged header names.
+Index checked_format(const std::string& bytes, const std::filesystem::path& path) {
   Index version = 0;
   const std::string header = bytes.substr(0, header_bytes);
   const bool known =
@@ -197,12 +248,13 @@ void check_header(const std::string& bytes, const std::filesystem::path& path) {
       std::sscanf(header.c_str(), "kzero checkpoint manifest\nformat %" SCNd64, &version) == 1;
   KZERO_REQUIRE(known, ExitCode::files, "{}: is not the manifest of a checkpoint, or is damaged",
                 path.string());
-  KZERO_REQUIRE(version == format_version, ExitCode::files,
-                "{}: is of format version {}; this program reads version {}", path.string(),
-                version, format_version);
-  KZERO_REQUIRE(header == header_of(digest_behind_header(bytes), bytes.size()), ExitCode::files,
-                "{}: is damaged: its {} bytes do not fit their checksum", path.string(),
-                bytes.size());
+  KZERO_REQUIRE(version >= oldest_format_version && version <= format_version, ExitCode::files,
+                "{}: is of format version {}; this program reads versions {} to {}", path.string(),
+                version, oldest_format_version, format_version);
+  KZERO_REQUIRE(header == header_of(version, digest_behind_header(bytes), bytes.size()),
+                ExitCode::files, "{}: is damaged: its {} bytes do not fit their checksum",
+                path.string(), bytes.size());
+  return version;
 }
 
 }  // namespace
@@ -245,13 +297,14 @@ void write_manifest(const std::filesystem::path& folder, const Manifest& manifes
   structure.set_attribute("/", "format_version", format_version);
   structure.write("/deck", std::span<const std::string>(&manifest.deck, 1), {});
   put_parameters(structure, manifest.parameters);
-  put_shards(structure, manifest.shard_files);
+  put_state_arrays(structure, manifest.state_arrays);
+  put_shards(structure, manifest.shard_files, static_cast<Index>(manifest.state_arrays.size()));
   OutputFile file(path);
   structure.write_to(file);
 
   // The header goes in last: until then the file does not count as a manifest.
   const std::string bytes = load_file(path);
-  const std::string header = header_of(digest_behind_header(bytes), bytes.size());
+  const std::string header = header_of(format_version, digest_behind_header(bytes), bytes.size());
   file.write(0, std::as_bytes(std::span(header)));
   file.sync();
   file.close();
@@ -259,9 +312,9 @@ void write_manifest(const std::filesystem::path& folder, const Manifest& manifes
 }
 
 Manifest parse_manifest(const std::string& bytes, const std::filesystem::path& path) {
-  check_header(bytes, path);
-  const Hdf5File file = Hdf5File::open_image(bytes, path);
   Manifest manifest;
+  manifest.format = checked_format(bytes, path);
+  const Hdf5File file = Hdf5File::open_image(bytes, path);
   for_each_attribute(manifest, [&](const char* object, const char* name, auto& value) {
     value = file.attribute<std::remove_reference_t<decltype(value)>>(object, name);
   });
@@ -270,7 +323,8 @@ Manifest parse_manifest(const std::string& bytes, const std::filesystem::path& p
                 deck.size());
   manifest.deck = deck.front();
   manifest.parameters = get_parameters(file, path);
-  manifest.shard_files = get_shards(file, manifest.parameters.size(), path);
+  manifest.state_arrays = get_state_arrays(file, manifest.format, path);
+  manifest.shard_files = get_shards(file, manifest, path);
   validate(manifest, path);
   return manifest;
 }

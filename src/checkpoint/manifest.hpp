@@ -4,7 +4,6 @@
 // checkpoint is complete.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <filesystem>
 #include <string>
@@ -17,7 +16,8 @@
 
 namespace kzero::checkpoint {
 
-inline constexpr Index format_version = 2;
+inline constexpr Index format_version = 3;         // that is written
+inline constexpr Index oldest_format_version = 2;  // that is read
 inline constexpr const char* manifest_name = "manifest.h5";
 
 /// What makes two models the same: what `convert` and `inspect` know without reading the deck.
@@ -49,13 +49,13 @@ struct Parameter {
 
 std::vector<Parameter> parameters_of(const param::Table& table);
 
-/// What one rank wrote of a parameter: a part of three datasets `NAME/master` and so on. The parts
-/// of ranks that share a file follow one another in them.
+/// What one rank wrote of a parameter: a part of a dataset `NAME/ARRAY` for each state array. The
+/// parts of ranks that share a file follow one another in them.
 struct StoredShard {
   Index parameter = 0;  // position in Manifest::parameters
   std::vector<Run> runs{};
-  std::array<std::uint64_t, state_count> checksums{};
-  std::array<Index, state_count> offsets{};  // of the part, in bytes from the start of the file
+  std::vector<std::uint64_t> checksums{};  // one for each of Manifest::state_arrays
+  std::vector<Index> offsets{};  // likewise: of the part, in bytes from the start of the file
 };
 
 struct ShardFile {
@@ -66,7 +66,8 @@ struct ShardFile {
 };
 
 struct Manifest {
-  std::string kzero_version;  // these two are filled in by write()
+  Index format = format_version;  // of the file it was read from
+  std::string kzero_version;      // these two are filled in by write()
   std::string git_hash;
   std::string deck;  // the resolved deck, as TOML
   ModelShape model;
@@ -82,7 +83,8 @@ struct Manifest {
   Index skipped_steps = 0;           // of all steps done
   Index skipped_in_row = 0;          // up to now
   std::uint64_t data_digest = 0;     // of what decides the order of the training data
-  std::uint64_t parameter_hash = 0;  // of master weights and moments; filled in by write()
+  std::uint64_t parameter_hash = 0;  // of all state arrays; filled in by write()
+  param::StateArrays state_arrays;   // that are saved of every parameter
   std::vector<Parameter> parameters;
   std::vector<ShardFile> shard_files;  // filled in by write()
 };

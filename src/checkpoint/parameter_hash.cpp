@@ -1,8 +1,11 @@
 #include "checkpoint/parameter_hash.hpp"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cstring>
+
+#include "base/error.hpp"
 
 namespace kzero::checkpoint {
 
@@ -15,26 +18,53 @@ constexpr std::uint64_t second_mixer = 0x94D049BB133111EB;
 
 std::uint64_t bits_of(float value) { return std::bit_cast<std::uint32_t>(value); }
 
-/// Every step can be undone, so for one place and two of the values the third never mixes to the
-/// same as another.
-std::uint64_t mix(std::uint64_t place, float master, float first_moment, float second_moment) {
-  std::uint64_t x = (place ^ bits_of(master) ^ (bits_of(first_moment) << 32)) * first_mixer;
-  x = (x ^ (x >> 32) ^ bits_of(second_moment)) * second_mixer;
+using Arrays = std::array<const float*, param::most_state_arrays>;  // null behind the last
+
+/// The bits of element i in two neighbouring arrays of `count`.
+template <std::size_t count, std::size_t first>
+std::uint64_t word_of(const Arrays& arrays, std::uint64_t i) {
+  std::uint64_t word = 0;
+  if constexpr (first < count) word |= bits_of(arrays[first][i]);
+  if constexpr (first + 1 < count) word |= bits_of(arrays[first + 1][i]) << 32;
+  return word;
+}
+
+/// Every step can be undone, so for one place and all values but one, no two of that one mix to the
+/// same.
+template <std::size_t count>
+std::uint64_t mix(std::uint64_t place, const Arrays& arrays, std::uint64_t i) {
+  std::uint64_t x = (place ^ word_of<count, 0>(arrays, i)) * first_mixer;
+  x = (x ^ (x >> 32) ^ word_of<count, 2>(arrays, i)) * second_mixer;
   return x ^ (x >> 29);
+}
+
+template <std::size_t count>
+std::uint64_t sum_of_mixes(const Arrays& arrays, std::uint64_t elements, std::uint64_t place) {
+  std::uint64_t sum = 0;
+  for (std::uint64_t i = 0; i < elements; ++i) {
+    sum += mix<count>(place + i * step_of_place, arrays, i);
+  }
+  return sum;
 }
 
 /// Of `count` elements of the shard's arrays, from `first` on, that lie one behind the other in the
 /// parameter from `place` on.
 std::uint64_t sum_of_mixes(const StateShard& shard, Index first, Index count, std::uint64_t place) {
-  const float* master = shard.master.data() + first;
-  const float* first_moment = shard.first_moment.data() + first;
-  const float* second_moment = shard.second_moment.data() + first;
+  KZERO_EXPECT(std::ssize(shard.arrays) <= param::most_state_arrays);
+  Arrays arrays{};
+  std::ranges::transform(shard.arrays, arrays.begin(),
+                         [&](const StateValues& array) { return array.values.data() + first; });
   const auto elements = static_cast<std::uint64_t>(count);
-  std::uint64_t sum = 0;
-  for (std::uint64_t i = 0; i < elements; ++i) {
-    sum += mix(place + i * step_of_place, master[i], first_moment[i], second_moment[i]);
+  switch (shard.arrays.size()) {
+    case 1:
+      return sum_of_mixes<1>(arrays, elements, place);
+    case 2:
+      return sum_of_mixes<2>(arrays, elements, place);
+    case 3:
+      return sum_of_mixes<3>(arrays, elements, place);
+    default:
+      return sum_of_mixes<4>(arrays, elements, place);
   }
-  return sum;
 }
 
 }  // namespace

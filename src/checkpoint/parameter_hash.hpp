@@ -1,4 +1,4 @@
-// One number for all parameters and moments of a checkpoint, whatever grid holds them: what was
+// One number for all state arrays of a checkpoint, whatever grid holds them: what was
 // loaded on another number of ranks is what was saved.
 #pragma once
 
@@ -18,15 +18,17 @@ namespace kzero::checkpoint {
 using Positions = std::unordered_map<std::string, Index>;
 Positions positions_of(const std::vector<Parameter>& parameters);
 
-/// The sum modulo 2^64, over a shard's elements, of a mix of parameter, state, place and bits.
+/// The sum modulo 2^64, over a shard's elements, of a mix of parameter, place and the bits of the
+/// element in each state array, in the order of the shard's arrays.
 /// Sums over shards that hold each element once are the same for every cut. A change of one element
 /// always changes it. Takes the elements in turn, as they become known.
 class StateShardHash {
  public:
-  /// All arrays have room; `shard` must outlive the object. `position` is the parameter's.
+  /// All arrays, at most param::most_state_arrays, have room; `shard` must outlive the object.
+  /// `position` is the parameter's.
   StateShardHash(const StateShard& shard, Index position);
 
-  /// Of the next `count` elements of all three arrays.
+  /// Of the next `count` elements of all arrays.
   void add(Index count);
   std::uint64_t value() const { return sum_; }
 

@@ -86,12 +86,13 @@ void plan_range(const Found& from, const std::vector<Source>& sources, const Sta
 
 /// What the search has filled of this shard in this memory; null for nothing.
 const Filled* filled_of(const Found& from, const StateShard& wanted) {
-  const auto same_place = [](std::span<float> a, std::span<float> b) {
-    return a.data() == b.data() && a.size() == b.size();
+  const auto same_place = [](const StateValues& a, const StateValues& b) {
+    return a.name == b.name && a.values.data() == b.values.data() &&
+           a.values.size() == b.values.size();
   };
   const auto filled = std::ranges::find_if(from.filled, [&](const Filled& candidate) {
     const StateShard& shard = candidate.shard;
-    return std::ranges::equal(shard.states(), wanted.states(), same_place) &&
+    return std::ranges::equal(shard.arrays, wanted.arrays, same_place) &&
            shard.parameter == wanted.parameter && shard.ranges == wanted.ranges;
   });
   return filled == from.filled.end() ? nullptr : &*filled;
@@ -103,6 +104,11 @@ std::uint64_t hash_of_loaded(const Found& from, const StateShard& shard, Index p
   return filled != nullptr ? filled->hash : hash_of(shard, position);
 }
 
+bool holds_array(const Manifest& manifest, const std::string& name) {
+  return std::ranges::find(manifest.state_arrays, name, &param::StateArray::name) !=
+         manifest.state_arrays.end();
+}
+
 Plan plan_of(const Found& from, std::span<const StateShard> wanted) {
   Plan plan;
   const Positions positions = positions_of(from.manifest.parameters);
@@ -110,10 +116,13 @@ Plan plan_of(const Found& from, std::span<const StateShard> wanted) {
   for (const StateShard& shard : wanted) {
     if (filled_of(from, shard) != nullptr) continue;
     const Index elements = elements_of(shard.ranges);
-    for (const auto state : shard.states()) {
-      KZERO_REQUIRE(state.empty() || static_cast<Index>(state.size()) == elements, ExitCode::other,
+    for (const auto& [name, values] : shard.arrays) {
+      KZERO_REQUIRE(values.empty() || std::ssize(values) == elements, ExitCode::other,
                     "internal error: room for {} values of {} for ranges of {} elements",
-                    state.size(), shard.parameter, elements);
+                    values.size(), shard.parameter, elements);
+      KZERO_REQUIRE(values.empty() || holds_array(from.manifest, name), ExitCode::files,
+                    "{}: holds no state array {}, wanted of {}", from.path.string(), name,
+                    shard.parameter);
     }
     const auto position = positions.find(shard.parameter);
     const auto sources =
@@ -142,7 +151,8 @@ struct StoredValues {
 };
 
 /// Reads one dataset's copies, sorted by where they come from, in windows that join near ones.
-void read_copies(const StoredValues& stored, std::size_t state, std::span<const Copy> copies) {
+void read_copies(const StoredValues& stored, const std::string& array,
+                 std::span<const Copy> copies) {
   std::vector<float> window;
   for (std::size_t first = 0, last = 0; first < copies.size(); first = last) {
     const Index begin = copies[first].from;
@@ -153,7 +163,7 @@ void read_copies(const StoredValues& stored, std::size_t state, std::span<const 
       end = reach;
     }
     const auto target = [&](const Copy& copy) {
-      return copy.target->states()[state].subspan(copy.to, copy.count);
+      return copy.target->values(array).subspan(copy.to, copy.count);
     };
     if (last == first + 1) {
       stored.read(begin, target(copies[first]));
@@ -169,13 +179,14 @@ void read_copies(const StoredValues& stored, std::size_t state, std::span<const 
 }
 
 void read_shard(const InputFile& file, const std::filesystem::path& path, const StoredShard& stored,
-                const std::vector<Copy>& copies) {
-  for (std::size_t s = 0; s < state_count; ++s) {
+                const param::StateArrays& arrays, const std::vector<Copy>& copies) {
+  for (std::size_t a = 0; a < arrays.size(); ++a) {
+    const std::string& name = arrays[a].name;
     std::vector<Copy> wanted;
     std::ranges::copy_if(copies, std::back_inserter(wanted),
-                         [&](const Copy& copy) { return !copy.target->states()[s].empty(); });
+                         [&](const Copy& copy) { return !copy.target->values(name).empty(); });
     std::ranges::sort(wanted, {}, &Copy::from);
-    read_copies({file, path, stored.offsets[s]}, s, wanted);
+    read_copies({file, path, stored.offsets[a]}, name, wanted);
   }
 }
 
@@ -186,7 +197,7 @@ void read(const Found& from, std::span<const StateShard> wanted) {
     const auto path = from.path / from.manifest.shard_files[shard_index].file;
     const InputFile file(path);
     for (const auto& [stored, copies] : shards) {
-      read_shard(file, path, *stored, copies);
+      read_shard(file, path, *stored, from.manifest.state_arrays, copies);
     }
   }
 }
@@ -196,6 +207,9 @@ void require_saved_values(const grid::Group& world, const Found& found,
   const Positions positions = positions_of(found.manifest.parameters);
   std::uint64_t hash = 0;
   for (const StateShard& shard : mine) {
+    KZERO_REQUIRE(has_arrays(shard, found.manifest.state_arrays), ExitCode::other,
+                  "internal error: {} was loaded with other state arrays than were saved",
+                  shard.parameter);
     hash += hash_of_loaded(found, shard, positions.at(shard.parameter));
   }
   const std::uint64_t sum = sum_of_hashes(world, hash);

@@ -10,11 +10,11 @@
 
 namespace kzero::checkpoint {
 
-/// Fills the shards' arrays, bit for bit what was saved; an empty array is not wanted. Opens only
-/// the shard_files that hold wanted ranges and reads little more than those, and nothing for the
-/// arrays that the search has filled, which must be untouched since. Throws Error(files) naming the
-/// parameter and range that is nowhere, or the file at fault. Each rank reads for itself: not
-/// collective.
+/// Fills the shards' arrays by their names, bit for bit what was saved; an array that is empty or
+/// not named is not wanted. Opens only the shard_files that hold wanted ranges and reads little
+/// more than those, and nothing for the arrays that the search has filled, which must be untouched
+/// since. Throws Error(files) naming the array, or parameter and range, that is nowhere, or the
+/// file at fault. Each rank reads for itself: not collective.
 void read(const Found& from, std::span<const StateShard> wanted);
 
 /// Throws Error(files) unless the values of all ranks' shards, which hold each element of the

@@ -12,6 +12,7 @@ std::string pack(const ShardFile& shard_file) {
     for (const Run& r : shard.runs) {
       words.insert(words.end(), {r.begin, r.count, r.stride, r.repeat});
     }
+    words.push_back(static_cast<Index>(shard.checksums.size()));
     for (const auto digest : shard.checksums) words.push_back(static_cast<Index>(digest));
     words.insert(words.end(), shard.offsets.begin(), shard.offsets.end());
   }
@@ -30,6 +31,8 @@ ShardFile unpack(const std::string& bytes, std::string file) {
     for (Run& r : shard.runs) {
       for (Index* field : {&r.begin, &r.count, &r.stride, &r.repeat}) *field = *word++;
     }
+    shard.checksums.resize(*word++);
+    shard.offsets.resize(shard.checksums.size());
     for (auto& digest : shard.checksums) digest = static_cast<std::uint64_t>(*word++);
     for (auto& offset : shard.offsets) offset = *word++;
     shard_file.shards.push_back(std::move(shard));

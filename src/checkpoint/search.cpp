@@ -62,8 +62,8 @@ std::vector<std::string> shared_verification(const grid::Group& world, const fs:
   const Index parts = shard_files == 0 ? 1 : ceil_div(world.size(), shard_files);
   std::vector<std::string> mine;
   for (Index i = world.rank(); i < shard_files * parts; i += world.size()) {
-    const auto found = verify_shard(path, manifest.parameters, manifest.shard_files[i / parts],
-                                    {i % parts, parts}, targets);
+    const auto found =
+        verify_shard(path, manifest, manifest.shard_files[i / parts], {i % parts, parts}, targets);
     mine.insert(mine.end(), found.begin(), found.end());
   }
   std::vector<std::string> all;
@@ -83,7 +83,7 @@ std::optional<Found> newest(const grid::Group& world, const fs::path& folder,
   for (const std::string& path : shared_candidates(world, folder)) {
     try {
       Found found{path, shared_manifest(world, path)};
-      Targets targets(wanted, found.manifest.parameters);
+      Targets targets(wanted, found.manifest);
       const auto damage = shared_verification(world, path, found.manifest, targets);
       if (damage.empty()) {
         found.filled = targets.filled();

@@ -15,52 +15,65 @@ void write_state(Hdf5File& structure, const OutputFile& file, const StateShard& 
                  const Parameter& parameter, StoredShard& record) {
   const std::array<const StoredShard*, 1> parts{&record};
   describe_parameter(structure, parameter, parts);
-  const auto states = shard.states();
-  for (std::size_t s = 0; s < states.size(); ++s) {
-    const std::string dataset = shard.parameter + "/" + state_names[s];
+  for (std::size_t a = 0; a < shard.arrays.size(); ++a) {
+    const auto& [name, values] = shard.arrays[a];
+    const std::string dataset = shard.parameter + "/" + name;
     structure.reserve(dataset, elements_of(record.runs));
-    describe_state(structure, dataset, s, parts);
-    record.offsets[s] = structure.offset_of(dataset);
-    file.write(record.offsets[s], std::as_bytes(states[s]));
+    describe_state(structure, dataset, a, parts);
+    record.offsets[a] = structure.offset_of(dataset);
+    file.write(record.offsets[a], std::as_bytes(values));
   }
+}
+
+/// Steps 1 and 2, shard by shard: the disk writes the last ones while this one's checksums are
+/// taken.
+LocalPart collect_and_write(const OutputFile& file, const fs::path& path, const Manifest& manifest,
+                            std::span<const StateShard> mine) {
+  LocalPart part{{.file = path.filename().string()}};
+  const Positions positions = positions_of(manifest.parameters);
+  Hdf5File structure = Hdf5File::create(path, 0);
+  Index unsynced = 0;
+  for (const StateShard& shard : mine) {
+    if (unsynced >= sync_bytes) {
+      begin_sync(path);
+      unsynced = 0;
+    }
+    Prepared prepared = prepare(std::span(&shard, 1), positions, manifest.state_arrays);
+    part.parameter_hash += prepared.parameter_hash;
+    for (StoredShard& record : prepared.records) {
+      write_state(structure, file, shard, manifest.parameters[record.parameter], record);
+      unsynced += elements_of(record.runs) * param::bytes_per_element(manifest.state_arrays);
+      part.shard_file.shards.push_back(std::move(record));
+    }
+  }
+  structure.write_to(file);
+  return part;
 }
 
 }  // namespace
 
 std::string shard_file_name(Index number) { return fmt::format("shard_{:05}.h5", number); }
 
-LocalPart write_shard_file(const fs::path& folder, const std::string& name,
-                           const std::vector<Parameter>& parameters,
-                           std::span<const StateShard> mine) {
-  LocalPart part{{.file = name}};
-  const fs::path path = folder / name;
-  const Positions positions = positions_of(parameters);
-  OutputFile file(path);
-  Hdf5File structure = Hdf5File::create(path, 0);
-  Index unsynced = 0;
-  for (const StateShard& shard : mine) {
-    // The disk writes the last shards while this one's checksums are taken.
-    if (unsynced >= sync_bytes) {
-      begin_sync(path);
-      unsynced = 0;
-    }
-    Prepared prepared = prepare(std::span(&shard, 1), positions);
-    part.parameter_hash += prepared.parameter_hash;
-    for (StoredShard& record : prepared.records) {
-      write_state(structure, file, shard, parameters[record.parameter], record);
-      unsynced += elements_of(record.runs) * state_count * static_cast<Index>(sizeof(float));
-      part.shard_file.shards.push_back(std::move(record));
-    }
-  }
-  structure.write_to(file);
-
-  // Read back while the disk is busy with it.
+void verify_written(const fs::path& path, const Manifest& manifest,
+                    std::span<const StoredShard> own) {
   begin_sync(path);
+  require_undamaged(InputFile(path), path, manifest, own);
+}
+
+void describe_file(const fs::path& path, ShardFile& shard_file) {
   const InputFile written(path);
-  part.shard_file.bytes = written.bytes();
-  part.shard_file.structure = structure_of(written, part.shard_file);
-  require_undamaged(written, path, parameters, part.shard_file.shards);
-  file.sync();
+  shard_file.bytes = written.bytes();
+  shard_file.structure = structure_of(written, shard_file);
+}
+
+LocalPart write_shard_file(const fs::path& folder, const std::string& name,
+                           const Manifest& manifest, std::span<const StateShard> mine) {
+  const fs::path path = folder / name;
+  OutputFile file(path);
+  LocalPart part = collect_and_write(file, path, manifest, mine);  // 1 collect, 2 write
+  verify_written(path, manifest, part.shard_file.shards);          // 3 verify
+  describe_file(path, part.shard_file);
+  file.sync();  // 4 sync
   file.close();
   return part;
 }

@@ -5,7 +5,8 @@
 
 namespace kzero::checkpoint {
 
-Prepared prepare(std::span<const StateShard> mine, const Positions& positions) {
+Prepared prepare(std::span<const StateShard> mine, const Positions& positions,
+                 const param::StateArrays& arrays) {
   Prepared prepared;
   for (const StateShard& shard : mine) {
     if (shard.ranges.empty()) continue;
@@ -15,13 +16,16 @@ Prepared prepare(std::span<const StateShard> mine, const Positions& positions) {
                   shard.parameter);
     StoredShard record{.parameter = found->second, .runs = compact(shard.ranges)};
     const Index elements = elements_of(shard.ranges);
-    const auto states = shard.states();
-    for (std::size_t s = 0; s < states.size(); ++s) {
-      KZERO_REQUIRE(static_cast<Index>(states[s].size()) == elements, ExitCode::other,
-                    "internal error: {} of {} has {} values for ranges of {} elements",
-                    state_names[s], shard.parameter, states[s].size(), elements);
-      record.checksums[s] = checksum(std::as_bytes(states[s]));
+    KZERO_REQUIRE(has_arrays(shard, arrays), ExitCode::other,
+                  "internal error: {} is saved with other state arrays than its manifest names",
+                  shard.parameter);
+    for (const auto& [name, values] : shard.arrays) {
+      KZERO_REQUIRE(std::ssize(values) == elements, ExitCode::other,
+                    "internal error: {} of {} has {} values for ranges of {} elements", name,
+                    shard.parameter, values.size(), elements);
+      record.checksums.push_back(checksum(std::as_bytes(values)));
     }
+    record.offsets.resize(arrays.size());
     prepared.parameter_hash += hash_of(shard, found->second);
     prepared.shards.push_back(&shard);
     prepared.records.push_back(std::move(record));
@@ -43,10 +47,10 @@ void describe_parameter(Hdf5File& file, const Parameter& parameter,
              {static_cast<Index>(runs.size() / 4), 4});
 }
 
-void describe_state(Hdf5File& file, const std::string& dataset, std::size_t state,
+void describe_state(Hdf5File& file, const std::string& dataset, std::size_t array,
                     std::span<const StoredShard* const> parts) {
   std::vector<std::uint64_t> checksums;
-  for (const StoredShard* part : parts) checksums.push_back(part->checksums[state]);
+  for (const StoredShard* part : parts) checksums.push_back(part->checksums[array]);
   file.set_attribute(dataset, "xxh3_64", checksums);
 }
 

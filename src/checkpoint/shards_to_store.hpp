@@ -18,8 +18,9 @@ struct Prepared {
   std::uint64_t parameter_hash = 0;
 };
 
-/// Takes all checksums. The shards must outlive the result.
-Prepared prepare(std::span<const StateShard> mine, const Positions& positions);
+/// Takes all checksums. The shards have the state arrays `arrays` and must outlive the result.
+Prepared prepare(std::span<const StateShard> mine, const Positions& positions,
+                 const param::StateArrays& arrays);
 
 /// Group and attributes of a parameter whose parts, one for each rank that holds some, follow one
 /// another in its datasets.
@@ -27,7 +28,7 @@ void describe_parameter(Hdf5File& file, const Parameter& parameter,
                         std::span<const StoredShard* const> parts);
 
 /// The checksums of a dataset's parts, as its attribute.
-void describe_state(Hdf5File& file, const std::string& dataset, std::size_t state,
+void describe_state(Hdf5File& file, const std::string& dataset, std::size_t array,
                     std::span<const StoredShard* const> parts);
 
 }  // namespace kzero::checkpoint

@@ -20,8 +20,7 @@ namespace fs = std::filesystem;
 constexpr Index most_elements = Index{1} << 27;
 
 /// Sets up the whole file but for its values, and tells every shard its place.
-void create_file(const fs::path& path, const std::vector<Parameter>& parameters,
-                 std::vector<StoredShard>& shards) {
+void create_file(const fs::path& path, const Manifest& manifest, std::vector<StoredShard>& shards) {
   std::map<Index, std::vector<StoredShard*>> parts;
   for (StoredShard& shard : shards) parts[shard.parameter].push_back(&shard);
   OutputFile file(path);
@@ -30,15 +29,15 @@ void create_file(const fs::path& path, const std::vector<Parameter>& parameters,
     const std::vector<const StoredShard*> all(own.begin(), own.end());
     Index elements = 0;
     for (const StoredShard* part : all) elements += elements_of(part->runs);
-    const std::string& name = parameters[position].name;
-    describe_parameter(structure, parameters[position], all);
-    for (std::size_t s = 0; s < state_count; ++s) {
-      const std::string dataset = name + "/" + state_names[s];
+    const Parameter& parameter = manifest.parameters[position];
+    describe_parameter(structure, parameter, all);
+    for (std::size_t a = 0; a < manifest.state_arrays.size(); ++a) {
+      const std::string dataset = parameter.name + "/" + manifest.state_arrays[a].name;
       structure.reserve(dataset, elements);
-      describe_state(structure, dataset, s, all);
+      describe_state(structure, dataset, a, all);
       Index offset = structure.offset_of(dataset);
       for (StoredShard* part : own) {
-        part->offsets[s] = offset;
+        part->offsets[a] = offset;
         offset += elements_of(part->runs) * static_cast<Index>(sizeof(float));
       }
     }
@@ -49,8 +48,7 @@ void create_file(const fs::path& path, const std::vector<Parameter>& parameters,
 }
 
 /// The first rank's record of the file, with every rank's shards in rank order.
-ShardFile agree_on_layout(const grid::Group& group, const fs::path& path,
-                          const std::vector<Parameter>& parameters,
+ShardFile agree_on_layout(const grid::Group& group, const fs::path& path, const Manifest& manifest,
                           const std::vector<StoredShard>& mine) {
   const std::string name = path.filename().string();
   ShardFile shard_file{.file = name, .shards = mine};
@@ -62,7 +60,7 @@ ShardFile agree_on_layout(const grid::Group& group, const fs::path& path,
       for (StoredShard& shard : unpack(one, name).shards)
         shard_file.shards.push_back(std::move(shard));
     }
-    create_file(path, parameters, shard_file.shards);
+    create_file(path, manifest, shard_file.shards);
   });
   return unpack(group.broadcast(pack(shard_file)), name);
 }
@@ -90,60 +88,69 @@ std::map<Index, Parts> parts_of(const ShardFile& shard_file, std::size_t first,
   return all;
 }
 
-Index bytes_of(const Parts& parts) {
+Index bytes_of(const Parts& parts, const param::StateArrays& arrays) {
   const Index elements = parts.own == nullptr ? 0 : elements_of(parts.own->runs);
-  return elements * state_count * static_cast<Index>(sizeof(float));
+  return elements * param::bytes_per_element(arrays);
 }
 
 /// Every rank makes the same calls. Collective over the file's group.
-void write_values(SharedFile& file, const Parts& parts) {
-  for (std::size_t s = 0; s < state_count; ++s) {
+void write_values(SharedFile& file, const Parts& parts, std::size_t arrays) {
+  for (std::size_t a = 0; a < arrays; ++a) {
     const std::span<const float> values =
-        parts.shard == nullptr ? std::span<float>() : parts.shard->states()[s];
+        parts.shard == nullptr ? std::span<float>() : parts.shard->arrays[a].values;
     for (Index round = 0; round < parts.rounds; ++round) {
       const Index at = std::min(std::ssize(values), round * most_elements);
       const Index count = std::min(std::ssize(values) - at, most_elements);
-      const Index begin = parts.own == nullptr ? 0 : parts.own->offsets[s];
+      const Index begin = parts.own == nullptr ? 0 : parts.own->offsets[a];
       file.write(begin + at * static_cast<Index>(sizeof(float)), values.subspan(at, count));
     }
   }
 }
 
+/// Every rank's values, parameter by parameter. Collective over `group`.
+void write_all(const grid::Group& group, const fs::path& path, const Manifest& manifest,
+               const std::map<Index, Parts>& all) {
+  SharedFile file(group, path);
+  Index unsynced = 0;
+  for (const auto& [position, parts] : all) {
+    write_values(file, parts, manifest.state_arrays.size());
+    unsynced += bytes_of(parts, manifest.state_arrays);
+    if (unsynced < sync_bytes) continue;
+    begin_sync(path);
+    unsynced = 0;
+  }
+  file.close();
+}
+
+/// How many shards the ranks before this one have in the file. Collective over `group`.
+std::size_t shards_before(const grid::Group& group, std::size_t own) {
+  std::size_t first = 0;
+  const auto counts = group.all_gather(static_cast<double>(own));
+  for (int r = 0; r < group.rank(); ++r) first += static_cast<std::size_t>(counts[r]);
+  return first;
+}
+
 }  // namespace
 
 LocalPart write_shared_shard_file(const grid::Group& group, const fs::path& folder,
-                                  const std::string& name, const std::vector<Parameter>& parameters,
+                                  const std::string& name, const Manifest& manifest,
                                   std::span<const StateShard> mine) {
   const fs::path path = folder / name;
+  // 1 collect
   Prepared prepared;
-  grid::collectively(group, [&] { prepared = prepare(mine, positions_of(parameters)); });
-  LocalPart part{agree_on_layout(group, path, parameters, prepared.records),
-                 prepared.parameter_hash};
-  std::size_t first = 0;
-  const auto counts = group.all_gather(static_cast<double>(prepared.records.size()));
-  for (int r = 0; r < group.rank(); ++r) first += static_cast<std::size_t>(counts[r]);
-
-  {
-    SharedFile file(group, path);
-    Index unsynced = 0;
-    for (const auto& [position, parts] : parts_of(part.shard_file, first, prepared.shards)) {
-      write_values(file, parts);
-      unsynced += bytes_of(parts);
-      if (unsynced < sync_bytes) continue;
-      begin_sync(path);
-      unsynced = 0;
-    }
-    file.close();
-  }
   grid::collectively(group, [&] {
-    begin_sync(path);
-    const InputFile written(path);
-    require_undamaged(written, path, parameters,
-                      std::span(part.shard_file.shards).subspan(first, prepared.records.size()));
-    if (group.is_root()) {
-      part.shard_file.bytes = written.bytes();
-      part.shard_file.structure = structure_of(written, part.shard_file);
-    }
+    prepared = prepare(mine, positions_of(manifest.parameters), manifest.state_arrays);
+  });
+  LocalPart part{agree_on_layout(group, path, manifest, prepared.records), prepared.parameter_hash};
+  const std::size_t first = shards_before(group, prepared.records.size());
+  // 2 write
+  write_all(group, path, manifest, parts_of(part.shard_file, first, prepared.shards));
+  grid::collectively(group, [&] {
+    // 3 verify
+    verify_written(path, manifest,
+                   std::span(part.shard_file.shards).subspan(first, prepared.records.size()));
+    if (group.is_root()) describe_file(path, part.shard_file);
+    // 4 sync
     sync_to_disk(path);
   });
   if (!group.is_root()) part.shard_file = {};

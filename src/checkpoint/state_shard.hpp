@@ -3,12 +3,14 @@
 // has.
 #pragma once
 
-#include <array>
+#include <algorithm>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/types.hpp"
+#include "param/state_array.hpp"
 
 namespace kzero::checkpoint {
 
@@ -24,23 +26,31 @@ inline Index elements_of(const std::vector<Range>& ranges) {
   return sum;
 }
 
-/// The three arrays of float32 that are kept of every parameter, under their names in the files.
-inline constexpr Index state_count = 3;
-inline constexpr std::array<const char*, state_count> state_names{"master", "first_moment",
-                                                                  "second_moment"};
+/// One state array of a shard, under the name that the optimizer declared.
+struct StateValues {
+  std::string name;
+  std::span<float> values;
+};
 
-/// The ranges of one parameter that one rank holds, ascending and disjoint; each array is their
-/// concatenation in host memory.
+/// The ranges of one parameter that one rank holds, ascending and disjoint, and their state arrays
+/// in the order of the declaration. Each array is the ranges' concatenation in host memory.
 struct StateShard {
   std::string parameter;
   std::vector<Range> ranges;
-  std::span<float> master;
-  std::span<float> first_moment;
-  std::span<float> second_moment;
+  std::vector<StateValues> arrays{};
 
-  std::array<std::span<float>, state_count> states() const {
-    return {master, first_moment, second_moment};
+  /// The values of an array; empty without an array of that name.
+  std::span<float> values(std::string_view name) const {
+    for (const StateValues& array : arrays) {
+      if (array.name == name) return array.values;
+    }
+    return {};
   }
 };
+
+/// Whether the shard has exactly these arrays, in their order.
+inline bool has_arrays(const StateShard& shard, const param::StateArrays& wanted) {
+  return std::ranges::equal(shard.arrays, wanted, {}, &StateValues::name, &param::StateArray::name);
+}
 
 }  // namespace kzero::checkpoint

@@ -9,18 +9,21 @@ namespace kzero::checkpoint {
 namespace {
 
 /// Where an array is not wanted there is no hash; one of another size is read()'s to refuse.
-bool has_room(const StateShard& shard, Index elements) {
-  return std::ranges::all_of(
-      shard.states(), [&](const std::span<float> state) { return std::ssize(state) == elements; });
+bool wants_all(const StateShard& shard, const param::StateArrays& arrays) {
+  const Index elements = elements_of(shard.ranges);
+  return has_arrays(shard, arrays) &&
+         std::ranges::all_of(shard.arrays, [&](const StateValues& array) {
+           return std::ssize(array.values) == elements;
+         });
 }
 
 }  // namespace
 
-Targets::Targets(std::span<const StateShard> wanted, const std::vector<Parameter>& parameters) {
-  const Positions positions = positions_of(parameters);
+Targets::Targets(std::span<const StateShard> wanted, const Manifest& manifest) {
+  const Positions positions = positions_of(manifest.parameters);
   for (const StateShard& shard : wanted) {
     const auto found = positions.find(shard.parameter);
-    if (found == positions.end() || !has_room(shard, elements_of(shard.ranges))) continue;
+    if (found == positions.end() || !wants_all(shard, manifest.state_arrays)) continue;
     by_parameter_.emplace(found->second, Target{compact(shard.ranges), &shard});
   }
 }

@@ -21,12 +21,12 @@ struct Filled {
 class Targets {
  public:
   Targets() = default;
-  /// `wanted` must outlive the object.
-  Targets(std::span<const StateShard> wanted, const std::vector<Parameter>& parameters);
+  /// Of a checkpoint with this manifest. `wanted` must outlive the object.
+  Targets(std::span<const StateShard> wanted, const Manifest& manifest);
 
   /// The wanted shard of the stored one's elements in their order, for the caller to fill and
-  /// put(); each is given out once. None where it has to be put together from several, or has no
-  /// room for all elements of all arrays.
+  /// put(); each is given out once. None where it has to be put together from several, or does
+  /// not want all elements of all arrays.
   const StateShard* take(const StoredShard& stored);
   void put(const Filled& filled) { filled_.push_back(filled); }
 

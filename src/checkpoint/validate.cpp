@@ -1,5 +1,6 @@
 #include "checkpoint/validate.hpp"
 
+#include <algorithm>
 #include <cmath>
 
 #include "base/error.hpp"
@@ -40,11 +41,10 @@ bool fits(const StoredShard& shard, const ShardFile& shard_file) {
 }
 
 /// The bytes of all tensors' states together can be counted.
-void require_countable(const std::vector<Parameter>& parameters,
-                       const std::filesystem::path& path) {
+void require_countable(const Manifest& manifest, const std::filesystem::path& path) {
   Index total = 0;
-  for (const Parameter& parameter : parameters) {
-    Index bytes = element_bytes * state_count;
+  for (const Parameter& parameter : manifest.parameters) {
+    Index bytes = param::bytes_per_element(manifest.state_arrays);
     bool good = true;
     for (const Index extent : parameter.shape) {
       good = good && extent > 0 && !__builtin_mul_overflow(bytes, extent, &bytes);
@@ -75,9 +75,21 @@ void require_counts(const Manifest& m, const std::filesystem::path& path) {
 
 }  // namespace
 
+void require_state_arrays(const param::StateArrays& arrays, const std::filesystem::path& path) {
+  const auto count = static_cast<Index>(arrays.size());
+  bool good = count >= 1 && count <= param::most_state_arrays;
+  for (auto array = arrays.begin(); good && array != arrays.end(); ++array) {
+    good = !array->name.empty() && std::find(arrays.begin(), array, *array) == array;
+  }
+  KZERO_REQUIRE(good, ExitCode::files,
+                "{}: its list of {} state arrays is impossible: 1 to {} with different names are",
+                path.string(), count, param::most_state_arrays);
+}
+
 void validate(const Manifest& manifest, const std::filesystem::path& path) {
   require_counts(manifest, path);
-  require_countable(manifest.parameters, path);
+  require_state_arrays(manifest.state_arrays, path);
+  require_countable(manifest, path);
   Index total = 0;
   for (const ShardFile& shard_file : manifest.shard_files) {
     KZERO_REQUIRE(is_plain_name(shard_file.file), ExitCode::files,

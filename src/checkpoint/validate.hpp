@@ -8,6 +8,10 @@
 
 namespace kzero::checkpoint {
 
+/// Throws Error(files) unless there are 1 to param::most_state_arrays arrays, with different names.
+/// `path` is for messages.
+void require_state_arrays(const param::StateArrays& arrays, const std::filesystem::path& path);
+
 /// Throws Error(files) with the first thing that cannot be: more skipped steps than steps, a tensor
 /// too large to count, a file outside of the checkpoint's folder, ranges that overlap or leave
 /// their tensor, parts that leave their file. `path` is for messages.

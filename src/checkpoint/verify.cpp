@@ -1,7 +1,6 @@
 #include "checkpoint/verify.hpp"
 
 #include <algorithm>
-#include <array>
 
 #include "base/checksum.hpp"
 #include "base/error.hpp"
@@ -11,7 +10,7 @@ namespace kzero::checkpoint {
 
 namespace {
 
-/// Of one array: three of them stay in the second-level cache.
+/// Of one array: all of a shard stay in the second-level cache.
 constexpr Index block_elements = Index{1} << 16;
 
 Index bytes_of(const StoredShard& shard) {
@@ -26,13 +25,13 @@ std::vector<Region> regions_of(const ShardFile& shard_file) {
   return regions;
 }
 
-using Checksums = std::array<std::uint64_t, state_count>;
+using Checksums = std::vector<std::uint64_t>;  // one for each state array
 
 Checksums checksums_of(const InputFile& file, const StoredShard& stored) {
   Checksums checksums;
-  for (std::size_t s = 0; s < state_count; ++s) {
-    const Region region{stored.offsets[s], bytes_of(stored)};
-    checksums[s] = file.checksum(std::span(&region, 1));
+  for (const Index offset : stored.offsets) {
+    const Region region{offset, bytes_of(stored)};
+    checksums.push_back(file.checksum(std::span(&region, 1)));
   }
   return checksums;
 }
@@ -44,23 +43,25 @@ void read_block(const InputFile& file, Index offset, Index begin, std::span<floa
   digest.update(bytes.first(file.read(offset + begin * static_cast<Index>(sizeof(float)), bytes)));
 }
 
-/// Puts a shard where it is wanted, a block of all three arrays at a time: the block's checksums
+/// Puts a shard where it is wanted, a block of all arrays at a time: the block's checksums
 /// and hash are taken while it is in cache and the kernel reads ahead.
 Checksums fill(const InputFile& file, const StoredShard& stored, const StateShard& target,
                Targets& targets) {
-  std::array<Digest, state_count> digests;
+  std::vector<Digest> digests(stored.offsets.size());
   StateShardHash hash(target, stored.parameter);
-  const auto states = target.states();
   const Index elements = elements_of(stored.runs);
   for (Index begin = 0; begin < elements; begin += block_elements) {
     const Index count = std::min(block_elements, elements - begin);
-    for (std::size_t s = 0; s < state_count; ++s) {
-      read_block(file, stored.offsets[s], begin, states[s].subspan(begin, count), digests[s]);
+    for (std::size_t a = 0; a < digests.size(); ++a) {
+      read_block(file, stored.offsets[a], begin, target.arrays[a].values.subspan(begin, count),
+                 digests[a]);
     }
     hash.add(count);
   }
   targets.put({target, hash.value()});
-  return {digests[0].value(), digests[1].value(), digests[2].value()};
+  Checksums checksums;
+  for (const Digest& digest : digests) checksums.push_back(digest.value());
+  return checksums;
 }
 
 /// Consecutive shards, so that a slice is read from one end to the other.
@@ -85,40 +86,38 @@ std::uint64_t structure_of(const InputFile& file, const ShardFile& shard_file) {
 }
 
 std::vector<std::string> damage_of(const InputFile& file, const std::filesystem::path& path,
-                                   const std::vector<Parameter>& parameters,
-                                   std::span<const StoredShard> shards, Targets& targets) {
+                                   const Manifest& manifest, std::span<const StoredShard> shards,
+                                   Targets& targets) {
   std::vector<std::string> problems;
   for (const StoredShard& shard : shards) {
     const StateShard* target = targets.take(shard);
     const Checksums found =
         target == nullptr ? checksums_of(file, shard) : fill(file, shard, *target, targets);
-    for (std::size_t s = 0; s < state_count; ++s) {
-      if (found[s] == shard.checksums[s]) continue;
-      problems.push_back(
-          fmt::format("{}: dataset {}/{} is damaged (checksum {}, its manifest says {})",
-                      path.string(), parameters[shard.parameter].name, state_names[s],
-                      format_checksum(found[s]), format_checksum(shard.checksums[s])));
+    for (std::size_t a = 0; a < found.size(); ++a) {
+      if (found[a] == shard.checksums[a]) continue;
+      problems.push_back(fmt::format(
+          "{}: dataset {}/{} is damaged (checksum {}, its manifest says {})", path.string(),
+          manifest.parameters[shard.parameter].name, manifest.state_arrays[a].name,
+          format_checksum(found[a]), format_checksum(shard.checksums[a])));
     }
   }
   return problems;
 }
 
 void require_undamaged(const InputFile& file, const std::filesystem::path& path,
-                       const std::vector<Parameter>& parameters,
-                       std::span<const StoredShard> shards) {
+                       const Manifest& manifest, std::span<const StoredShard> shards) {
   Targets none;
-  const auto problems = damage_of(file, path, parameters, shards, none);
+  const auto problems = damage_of(file, path, manifest, shards, none);
   KZERO_REQUIRE(problems.empty(), ExitCode::files, "{} (found when reading back what was written)",
                 problems.front());
 }
 
-std::vector<std::string> verify_shard(const std::filesystem::path& folder,
-                                      const std::vector<Parameter>& parameters,
+std::vector<std::string> verify_shard(const std::filesystem::path& folder, const Manifest& manifest,
                                       const ShardFile& shard_file, Slice slice, Targets& targets) {
   const auto path = folder / shard_file.file;
   try {
     const InputFile file(path);
-    auto problems = damage_of(file, path, parameters, shards_of(shard_file, slice), targets);
+    auto problems = damage_of(file, path, manifest, shards_of(shard_file, slice), targets);
     if (slice.part > 0) return problems;
     if (file.bytes() != shard_file.bytes) {
       problems.insert(problems.begin(), fmt::format("{}: has {} bytes, its manifest says {}",

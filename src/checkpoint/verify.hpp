@@ -16,16 +16,16 @@ namespace kzero::checkpoint {
 /// Checksum of what lies between the shards of a shard_file's file: HDF5's own structure.
 std::uint64_t structure_of(const InputFile& file, const ShardFile& shard_file);
 
-/// Which of the shards' datasets in the file are not what their checksums say; a message each.
+/// Which of the shards' datasets in the file are not what their checksums say; a message each, with
+/// the manifest's names.
 /// StateShards that `targets` wants as they are end up there, damaged or not.
 std::vector<std::string> damage_of(const InputFile& file, const std::filesystem::path& path,
-                                   const std::vector<Parameter>& parameters,
-                                   std::span<const StoredShard> shards, Targets& targets);
+                                   const Manifest& manifest, std::span<const StoredShard> shards,
+                                   Targets& targets);
 
 /// Throws Error(files) for the first of them: the check of what was just written.
 void require_undamaged(const InputFile& file, const std::filesystem::path& path,
-                       const std::vector<Parameter>& parameters,
-                       std::span<const StoredShard> shards);
+                       const Manifest& manifest, std::span<const StoredShard> shards);
 
 /// One of `parts` about equal parts of a file's shards, for ranks that share the reading.
 struct Slice {
@@ -35,8 +35,7 @@ struct Slice {
 
 /// Reads a slice of the shard_file's file in `folder` and says what is wrong with it; one message a
 /// file or dataset. Size and structure belong to the first slice. `targets` as for damage_of().
-std::vector<std::string> verify_shard(const std::filesystem::path& folder,
-                                      const std::vector<Parameter>& parameters,
+std::vector<std::string> verify_shard(const std::filesystem::path& folder, const Manifest& manifest,
                                       const ShardFile& shard_file, Slice slice, Targets& targets);
 
 }  // namespace kzero::checkpoint

@@ -11,6 +11,7 @@
 #include "checkpoint/parameter_hash.hpp"
 #include "checkpoint/record.hpp"
 #include "checkpoint/retention.hpp"
+#include "checkpoint/validate.hpp"
 #include "grid/agreement.hpp"
 
 namespace kzero::checkpoint {
@@ -20,11 +21,12 @@ namespace {
 namespace fs = std::filesystem;
 
 /// A new folder for the files, which nobody else writes into. Collective over `world`.
-fs::path begin(const grid::Group& world, const fs::path& folder, Index step) {
+fs::path begin(const grid::Group& world, const fs::path& folder, const Manifest& manifest) {
   std::string partial;
   grid::collectively(world, [&] {
+    require_state_arrays(manifest.state_arrays, folder);
     if (!world.is_root()) return;
-    partial = partial_path(folder, step).string();
+    partial = partial_path(folder, manifest.step).string();
     std::error_code error;
     create_folders_durably(folder);
     const bool is_new = fs::create_directory(partial, error);
@@ -63,16 +65,6 @@ void check_coverage(const Manifest& manifest) {
   }
 }
 
-/// What may fail without harm to the checkpoint that is there by now; messages of what did.
-std::vector<std::string> tidy(const fs::path& folder, Index step, Index keep) {
-  try {
-    write_durably(folder / "latest", folder_name(step) + "\n");
-    return retain(folder, step, keep);
-  } catch (const std::exception& error) {
-    return {error.what()};
-  }
-}
-
 /// Puts the ranks' records together on the root.
 void fill_in(Manifest& manifest, const std::vector<std::string>& shard_files) {
   manifest.kzero_version = version();
@@ -84,9 +76,25 @@ void fill_in(Manifest& manifest, const std::vector<std::string>& shard_files) {
   }
 }
 
-/// From files to a checkpoint. Collective over `world`.
-Written complete(const grid::Group& world, const fs::path& folder, const fs::path& partial,
-                 Manifest manifest, const LocalPart& part) {
+/// Steps 1 to 4, each `ranks_per_file` consecutive ranks together. Collective over `world`.
+LocalPart save_part(const grid::Group& world, const fs::path& partial, const Manifest& manifest,
+                    std::span<const StateShard> mine, Index ranks_per_file) {
+  const Index number = world.rank() / ranks_per_file;
+  const std::string name = shard_file_name(number);
+  const grid::Group file_group = world.part(number, "file");
+  LocalPart part;
+  // What is collective over a file's ranks ends alike on them, so it may be part of this.
+  grid::collectively(world, [&] {
+    part = file_group.size() == 1
+               ? write_shard_file(partial, name, manifest, mine)
+               : write_shared_shard_file(file_group, partial, name, manifest, mine);
+  });
+  return part;
+}
+
+/// Step 5: from shard files to a checkpoint. Collective over `world`.
+Written publish(const grid::Group& world, const fs::path& folder, const fs::path& partial,
+                Manifest manifest, const LocalPart& part) {
   Written written{.path = folder / folder_name(manifest.step)};
   written.bytes = static_cast<Index>(world.sum(static_cast<double>(part.shard_file.bytes)));
   const auto shard_files = world.gather(part.shard_file.file.empty() ? "" : pack(part.shard_file));
@@ -101,26 +109,28 @@ Written complete(const grid::Group& world, const fs::path& folder, const fs::pat
   return written;
 }
 
+/// Step 6, which may fail without harm to the checkpoint that is there by now; messages of what
+/// did.
+std::vector<std::string> renew_and_retain(const fs::path& folder, Index step, Index keep) {
+  try {
+    write_durably(folder / "latest", folder_name(step) + "\n");
+    return retain(folder, step, keep);
+  } catch (const std::exception& error) {
+    return {error.what()};
+  }
+}
+
 }  // namespace
 
 Written write(const grid::Group& world, const fs::path& folder, Manifest manifest,
               std::span<const StateShard> mine, Index keep, Index ranks_per_file) {
   const Index step = manifest.step;
-  const Index number = world.rank() / ranks_per_file;
-  const std::string name = shard_file_name(number);
-  const fs::path partial = begin(world, folder, step);
+  const fs::path partial = begin(world, folder, manifest);
   try {
-    const grid::Group together = world.part(number, "file");
-    LocalPart part;
-    // What is collective over a file's ranks ends alike on them, so it may be part of this.
+    const LocalPart part = save_part(world, partial, manifest, mine, ranks_per_file);
+    Written written = publish(world, folder, partial, std::move(manifest), part);
     grid::collectively(world, [&] {
-      part = together.size() == 1
-                 ? write_shard_file(partial, name, manifest.parameters, mine)
-                 : write_shared_shard_file(together, partial, name, manifest.parameters, mine);
-    });
-    Written written = complete(world, folder, partial, std::move(manifest), part);
-    grid::collectively(world, [&] {
-      if (world.is_root()) written.problems = tidy(folder, step, keep);
+      if (world.is_root()) written.problems = renew_and_retain(folder, step, keep);
     });
     return written;
   } catch (const Error&) {
@@ -136,10 +146,10 @@ BackgroundWrite::BackgroundWrite(const grid::Group& world, const fs::path& folde
       manifest_(std::move(manifest)),
       mine_(std::move(mine)),
       keep_(keep),
-      partial_(begin(world, folder, manifest_.step)) {
+      partial_(begin(world, folder, manifest_)) {
   start_hdf5();  // which makes MPI calls, as the thread must not
   part_ = std::async(std::launch::async, [this] {
-    return write_shard_file(partial_, shard_file_name(world_.rank()), manifest_.parameters, mine_);
+    return write_shard_file(partial_, shard_file_name(world_.rank()), manifest_, mine_);
   });
 }
 
@@ -152,8 +162,9 @@ Written BackgroundWrite::finish() {
   try {
     LocalPart part;
     grid::collectively(world_, [&] { part = part_.get(); });
-    Written written = complete(world_, folder_, partial_, std::move(manifest_), part);
-    if (world_.is_root()) tidying_ = std::async(std::launch::async, tidy, folder_, step, keep_);
+    Written written = publish(world_, folder_, partial_, std::move(manifest_), part);
+    if (world_.is_root())
+      retaining_ = std::async(std::launch::async, renew_and_retain, folder_, step, keep_);
     return written;
   } catch (const Error&) {
     remove_partial(world_, partial_);
@@ -162,7 +173,7 @@ Written BackgroundWrite::finish() {
 }
 
 std::vector<std::string> BackgroundWrite::tidied() {
-  return tidying_.valid() ? tidying_.get() : std::vector<std::string>{};
+  return retaining_.valid() ? retaining_.get() : std::vector<std::string>{};
 }
 
 }  // namespace kzero::checkpoint

@@ -1,5 +1,14 @@
-// Writes a checkpoint: HDF5 shard_files, then the manifest, then the name. Does not know the model,
-// the stage or where the numbers come from.
+// Saves a checkpoint. Does not know the model, the optimizer, the stage or where the numbers come
+// from. The steps, in an order in which a crash at any instant leaves a good checkpoint:
+//
+//   1 collect   checksums, parameter hash and places of this rank's shards
+//   2 write     the shard files, into a folder that nobody takes for a checkpoint
+//   3 verify    what was written is read back and compared, while the disk takes it
+//   4 sync      the shard files are on the disk
+//   5 publish   the manifest says what is where; then the folder gets its name
+//   6 retain    `latest` is renewed, and the oldest checkpoints are removed
+//
+// Steps 1 to 4 are those of one shard file (shard_file.hpp); 5 and 6 are the root's.
 #pragma once
 
 #include <filesystem>
@@ -64,8 +73,8 @@ class BackgroundWrite {
   std::vector<StateShard> mine_;
   Index keep_;
   std::filesystem::path partial_;
-  std::future<LocalPart> part_;                    // behind what its thread uses
-  std::future<std::vector<std::string>> tidying_;  // on the root
+  std::future<LocalPart> part_;                      // behind what its thread uses
+  std::future<std::vector<std::string>> retaining_;  // on the root
 };
 
 }  // namespace kzero::checkpoint

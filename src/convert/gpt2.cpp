@@ -173,6 +173,20 @@ void Gpt2Weights::load_range(const std::string& parameter, Range range,
                  values);
 }
 
+namespace {
+
+/// Every array but the master weights starts from zeros.
+void add_zeros(StateShard& shard, const param::StateArrays& arrays, std::span<float> zeros) {
+  const std::span<float> master = shard.values(param::master_weights);
+  shard.arrays.clear();
+  for (const param::StateArray& array : arrays) {
+    const bool is_master = array.name == param::master_weights;
+    shard.arrays.push_back({array.name, is_master ? master : zeros.first(master.size())});
+  }
+}
+
+}  // namespace
+
 std::string import_gpt2(const grid::Group& group, const std::filesystem::path& path,
                         const param::Table& table, const std::filesystem::path& folder,
                         checkpoint::Manifest manifest) {
@@ -190,12 +204,10 @@ std::string import_gpt2(const grid::Group& group, const std::filesystem::path& p
       auto& values = memory.emplace_back(all.count);
       weights.load_range(parameter.name, all, values);
       zeros.resize(std::max(zeros.size(), values.size()));
-      shards.push_back({parameter.name, {all}, values, {}, {}});
+      shards.push_back({parameter.name, {all}, {{param::master_weights, values}}});
     }
   });
-  for (StateShard& shard : shards) {
-    shard.first_moment = shard.second_moment = std::span(zeros).first(shard.master.size());
-  }
+  for (StateShard& shard : shards) add_zeros(shard, manifest.state_arrays, zeros);
   const auto lock = take_empty(group, folder);
   checkpoint::write(group, folder, manifest, shards, 0);
   return note;

@@ -54,9 +54,9 @@ class Gpt2Weights {
   std::map<std::string, Stored> offered_;  // by the parameter's name
 };
 
-/// Makes the checkpoint `folder`/step_00000000 from the weights at `path`, moments zero, and
-/// returns their note(). `manifest` brings deck, model shape and precision. Collective over
-/// `group`.
+/// Makes the checkpoint `folder`/step_00000000 from the weights at `path`, the other state arrays
+/// zero, and returns their note(). `manifest` brings deck, model shape, precision and state arrays.
+/// Collective over `group`.
 std::string import_gpt2(const grid::Group& group, const std::filesystem::path& path,
                         const param::Table& table, const std::filesystem::path& folder,
                         checkpoint::Manifest manifest);

@@ -100,7 +100,7 @@ void append_weights(const checkpoint::Found& found, SafetensorsWriter& writer) {
     for (Index at = 0; at < parameter.elements(); at += write_elements) {
       const Range range{at, std::min(write_elements, parameter.elements() - at)};
       chunk.resize(range.count);
-      const StateShard shard{parameter.name, {range}, chunk, {}, {}};
+      const StateShard shard{parameter.name, {range}, {{param::master_weights, chunk}}};
       checkpoint::read(found, std::span(&shard, 1));
       require_finite(found.path.string(), parameter, range, chunk);
       writer.append(chunk);

@@ -11,13 +11,14 @@ namespace kzero::memory {
 enum class Category {
   parameters,   // as the model computes with them
   gradients,    // in the same precision
-  optimizer,    // fp32 master weights (16-bit runs) and moments
+  optimizer,    // fp32 state, with master weights in 16-bit runs
   activations,  // what forward keeps for backward
   recompute,    // inputs kept by activation checkpointing
   buckets,      // constant-size communication buffers (C_B)
   workspace,    // temporaries of one unit's computation
   io,           // token batches; the copy of the state that checkpoint.asynchronous writes
-  offloaded,    // in host memory of device builds: what was moved off the device
+  offloaded,    // in host memory of device builds: what was moved off the device, copies for
+                // checkpoints
 };
 
 inline constexpr std::array<std::string_view, 9> category_names{

@@ -1,38 +1,58 @@
-// AdamW on flat ranges: master weights and moments in fp32, whatever the precision of the model. It
-// acts on the ranges it is given and does not know how they came to be this rank's.
+// What an optimizer is to training: the state arrays that it declares, and the update of a shard.
+// An optimizer acts on the ranges it is given and does not know how they came to be this rank's.
 #pragma once
 
-#include <algorithm>
 #include <array>
-#include <optional>
+#include <initializer_list>
+#include <memory>
 
 #include "deck/config.hpp"
-#include "memory/arenas.hpp"
 #include "param/flat_layout.hpp"
-#include "runtime/event.hpp"
+#include "param/state_array.hpp"
 #include "tensor/view.hpp"
 
 namespace kzero::optim {
 
-/// fp32 state of elements [0, n) of a unit, or of what a rank holds of it.
-struct State {
-  float* master = nullptr;
-  float* first = nullptr;
-  float* second = nullptr;
+/// Where the state of elements [0, n) of a unit lies, or of what a rank holds of it: one pointer
+/// for each declared array, in the order of the declaration.
+class State {
+ public:
+  State() = default;
+  State(std::initializer_list<float*> arrays) {
+    for (float* array : arrays) add(array);
+  }
+
+  /// Appends the next array; no more than param::most_state_arrays.
+  void add(float* array) { arrays_[count_++] = array; }
+
+  std::size_t size() const { return count_; }
+  float* operator[](std::size_t array) const { return arrays_[array]; }
+  float* master() const { return arrays_[0]; }
+
+  /// The state from element n on.
+  State operator+(Index n) const {
+    State later;
+    for (std::size_t i = 0; i < count_; ++i) later.add(arrays_[i] + n);
+    return later;
+  }
+
+ private:
+  std::array<float*, param::most_state_arrays> arrays_{};
+  std::size_t count_ = 0;
 };
 
-/// One unit's share of an update: parts of the unit that start at `begin` of it.
+/// One unit's share of an update: elements [begin, end) of the unit.
 template <class T>
 struct Share {
   const param::UnitSpec* spec = nullptr;
   const param::UnitLayout* layout = nullptr;
   Index begin = 0, end = 0;     // of the unit
   const T* gradient = nullptr;  // at begin
-  T* parameters = nullptr;      // at begin
+  T* parameters = nullptr;      // at begin; in fp32 they may be the master weights themselves
   State state;                  // at begin
 };
 
-/// What a step multiplies gradients with: unscaling by the loss scale, and clipping.
+/// The factor on gradients in a step: unscaling by the loss scale, and clipping.
 double gradient_scale(double norm, double clip, double loss_scale);
 
 /// One step of the optimizer.
@@ -42,43 +62,34 @@ struct Update {
   double gradient_scale = 1;  // see gradient_scale()
 };
 
-/// Updates a share in place, in device memory.
-template <class T>
-void apply(const tensor::Execution& exec, const deck::Optimizer& optimizer, const Update& update,
-           const Share<T>& share);
-
-/// The same with the state in host memory, updated by the host's cores (zero.offload = "host"):
-/// gradients come to the host and parameters go back a constant number of bytes at a time, in two
-/// slots: one is copied while the other is computed with.
-template <class T>
-class CpuOffloadOptimizer {
+/// An update rule with its settings. Without state of its own: what it keeps lies in the arrays
+/// that it declares, so const calls for several units may be under way at once.
+class Optimizer {
  public:
-  /// Takes `bytes` of memory for copies from the offloaded category.
-  CpuOffloadOptimizer(memory::Arenas& arenas, Index bytes);
+  virtual ~Optimizer() = default;
 
-  /// share.state lies in host memory, gradient and parameters on the device. What comes next on
-  /// `exec` sees the parameters.
-  void apply(const tensor::Execution& exec, const deck::Optimizer& optimizer, const Update& update,
-             const Share<T>& share);
+  /// The arrays that the rule keeps, at most param::most_state_arrays; the first is
+  /// param::master_weights. They start from zeros, but for the master weights. The reference is
+  /// good as long as the object.
+  virtual const param::StateArrays& state() const = 0;
 
- private:
-  using Host = Kokkos::View<T*, Kokkos::HostSpace, Kokkos::MemoryUnmanaged>;
+  /// Updates master weights, state and parameters of a share in device memory, enqueued on `exec`.
+  /// The parameters are the master weights rounded to the run's precision.
+  virtual void update(const tensor::Execution& exec, const Update& update,
+                      const Share<float>& share) const = 0;
+  virtual void update(const tensor::Execution& exec, const Update& update,
+                      const Share<bf16>& share) const = 0;
+  virtual void update(const tensor::Execution& exec, const Update& update,
+                      const Share<fp16>& share) const = 0;
 
-  struct Slot {
-    T *gradient = nullptr, *parameters = nullptr;
-    runtime::Event fetched, sent;
-  };
-  static constexpr Index slots = 2;
-
-  Index count_at(const Share<T>& share, Index at) const {
-    return std::min(elements_, share.end - share.begin - at);
-  }
-  void fetch(const Share<T>& share, Index at, Slot& slot);
-
-  Index elements_;  // of a slot
-  std::array<Slot, slots> slots_;
-  runtime::Event ready_;
-  std::optional<tensor::Execution> stream_;  // none while measuring
+  /// As update(), for a share that lies in host memory, on the host's cores. Returns when it is
+  /// done.
+  virtual void update_on_host(const Update& update, const Share<float>& share) const = 0;
+  virtual void update_on_host(const Update& update, const Share<bf16>& share) const = 0;
+  virtual void update_on_host(const Update& update, const Share<fp16>& share) const = 0;
 };
+
+/// The optimizer that a deck names: the one place where optimizers are told apart.
+std::unique_ptr<const Optimizer> make_optimizer(const deck::Optimizer& deck);
 
 }  // namespace kzero::optim

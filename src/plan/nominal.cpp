@@ -1,10 +1,12 @@
 #include "plan/nominal.hpp"
 
+#include "optim/adamw.hpp"
 #include "plan/search.hpp"
 
 namespace kzero::plan {
 
 Holding nominal(Index parameters, const Launch& launch) {
+  const Index k = param::bytes_per_element(optim::adamw_state());
   // A state is whole below the stage that cuts it.
   const auto state = [&](const char* name, Index bytes_each, Index cut_from_stage) {
     const Index cut = launch.stage >= cut_from_stage ? launch.data_ranks : 1;
@@ -13,7 +15,7 @@ Holding nominal(Index parameters, const Launch& launch) {
   };
   return {launch,
           parameters,
-          {state("parameters", 2, 3), state("gradients", 2, 2), state("optimizer", 12, 1)}};
+          {state("parameters", 2, 3), state("gradients", 2, 2), state("optimizer", k, 1)}};
 }
 
 Holding largest_nominal(Index bytes, const Launch& launch) {

@@ -27,8 +27,8 @@ Index Entry::sent_bytes() const {
   return sum;
 }
 
-Entry plan(const deck::Config& config, Index threads, model::Family family) {
-  const train::Blueprint blueprint(config, config.grid.data, {0, config.grid.tensor}, family);
+Entry plan(const deck::Config& config, Index threads, const train::Ingredients& given) {
+  const train::Blueprint blueprint(config, config.grid.data, {0, config.grid.tensor}, given);
   const memory::Bytes held = train::planned_bytes(config, blueprint, threads);
   Entry entry;
   entry.data_ranks = config.grid.data;
@@ -42,7 +42,7 @@ Entry plan(const deck::Config& config, Index threads, model::Family family) {
   entry.recompute = config.recompute;
   entry.precision = config.train.precision;
   entry.traffic = traffic_of(config, blueprint);
-  entry.work = work_of_step(config, *blueprint.definition, held, entry.sent_bytes());
+  entry.work = work_of_step(config, blueprint, held, entry.sent_bytes());
   return entry;
 }
 

@@ -25,7 +25,7 @@ struct Entry : Holding {
   Index sent_bytes() const;
 };
 
-/// The deck is resolved for its ranks; `family` defines its model.
-Entry plan(const deck::Config& config, Index threads, model::Family family = model::define);
+/// The deck is resolved for its ranks; `given` may name another model, another optimizer.
+Entry plan(const deck::Config& config, Index threads, const train::Ingredients& given = {});
 
 }  // namespace kzero::plan

@@ -10,7 +10,7 @@
 
 #include "deck/config.hpp"
 #include "memory/ledger.hpp"
-#include "model/model.hpp"
+#include "train/blueprint.hpp"
 
 namespace kzero::plan {
 
@@ -37,9 +37,9 @@ struct Estimate {
   double seconds() const { return model + recompute + optimizer + messages; }
 };
 
-/// Of a resolved deck and the definition of its model. `held` are the planned bytes of a rank,
-/// which say how much of the optimizer state is its own.
-Work work_of_step(const deck::Config& config, const model::Definition& model,
+/// Of a resolved deck and its blueprint. `held` are the planned bytes of a rank, which say how much
+/// of the optimizer state is its own.
+Work work_of_step(const deck::Config& config, const train::Blueprint& blueprint,
                   const memory::Bytes& held, Index sent_bytes);
 
 Estimate estimate(const Work& work, const Rates& rates);

@@ -2,9 +2,12 @@
 // shared out, and the schedules that memory, traffic and the run itself follow.
 #pragma once
 
+#include <memory>
+
 #include "comm/communicator.hpp"
 #include "deck/config.hpp"
 #include "model/model.hpp"
+#include "optim/optimizer.hpp"
 #include "zero/schedule.hpp"
 
 namespace kzero::train {
@@ -28,19 +31,26 @@ inline comm::Overlap overlap_beside(const deck::Config& config) {
   return overlap_of(config) == comm::Overlap::yes ? comm::Overlap::beside : comm::Overlap::no;
 }
 
+/// The model and the optimizer of a training: without others, the deck's.
+struct Ingredients {
+  model::Family family = model::define;
+  std::shared_ptr<const optim::Optimizer> optimizer{};
+};
+
 struct Blueprint {
   model::TensorRank tensor;
   std::shared_ptr<const model::Definition> definition;
   param::Table table;  // as this tensor rank holds it
   param::FlatLayout layout;
   zero::Stage stage;
-  Index micro_batches;  // of a step, on every rank
-  bool adds_reduced;    // see zero::GradientOptions
+  Index micro_batches;                                // of a step, on every rank
+  bool adds_reduced;                                  // see zero::GradientOptions
+  std::shared_ptr<const optim::Optimizer> optimizer;  // and the state that it declares
   zero::Schedule training, validation;
 
-  /// The deck is resolved; `family` defines its model.
+  /// The deck is resolved.
   Blueprint(const deck::Config& config, Index data_ranks, const model::TensorRank& tensor = {},
-            model::Family family = model::define);
+            const Ingredients& given = {});
 };
 
 }  // namespace kzero::train

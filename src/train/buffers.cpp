@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "checkpoint/state_shard.hpp"
 #include "kernels/reduction.hpp"
 
 namespace kzero::train {
@@ -11,17 +10,20 @@ namespace {
 
 using memory::Category;
 
-zero::FlatBuffer<float> state_buffer(memory::Arenas& arenas, const deck::Config& config,
-                                     const Blueprint& blueprint) {
-  return {arenas, offloads(config) ? Category::offloaded : Category::optimizer, blueprint.layout,
-          blueprint.stage.optimizer};
-}
-
 template <class T>
-zero::FlatBuffer<float> master_of(memory::Arenas& arenas, const deck::Config& config,
-                                  const Blueprint& blueprint) {
-  if (dtype_of<T> == Dtype::fp32 && !offloads(config)) return {};
-  return state_buffer(arenas, config, blueprint);
+std::vector<zero::FlatBuffer<float>> state_buffers(memory::Arenas& arenas,
+                                                   const deck::Config& config, const Blueprint& b) {
+  std::vector<zero::FlatBuffer<float>> buffers;
+  for (const param::StateArray& array : b.optimizer->state()) {
+    const bool is_parameters = array.name == param::master_weights && dtype_of<T> == Dtype::fp32;
+    if (is_parameters && !offloads(config)) {
+      buffers.emplace_back();
+      continue;
+    }
+    const auto category = offloads(config) ? Category::offloaded : Category::optimizer;
+    buffers.emplace_back(arenas, category, b.layout, b.stage.optimizer);
+  }
+  return buffers;
 }
 
 template <class T>
@@ -45,15 +47,26 @@ tensor::Vector<float> take_partial(memory::Arenas& arenas, const param::FlatLayo
   return {arenas.take<float>(Category::workspace, blocks), static_cast<std::size_t>(blocks)};
 }
 
-/// Device builds have copies of the state in host memory anyway.
-tensor::Vector<float> take_snapshot(memory::Arenas& arenas, const deck::Config& config,
-                                    const param::FlatLayout& layout) {
-  if (!tensor::on_host || !config.checkpoint.asynchronous || config.checkpoint.folder.empty())
-    return {};
+/// Elements of this rank's parts of all units, without what is between them.
+Index parts_elements(const Blueprint& b, zero::Placement placement) {
   Index elements = 0;
-  for (const param::UnitLayout& unit : layout.units()) elements += unit.shard;
-  elements *= checkpoint::state_count;
-  return {arenas.take<float>(Category::io, elements), static_cast<std::size_t>(elements)};
+  for (const param::UnitLayout& unit : b.layout.units())
+    elements += placement == zero::Placement::partitioned ? unit.shard : unit.elements;
+  return elements;
+}
+
+/// A snapshot has what this rank owns; what passes to a device also has what other ranks hold
+/// alike.
+std::span<float> take_host_state(memory::Arenas& arenas, const deck::Config& config,
+                                 const Blueprint& b) {
+  const deck::Checkpoint& checkpoint = config.checkpoint;
+  const bool reached = host_reaches_state(config);
+  if (checkpoint.folder.empty() || (reached && !checkpoint.asynchronous)) return {};
+  const auto placement = reached ? zero::Placement::partitioned : b.stage.optimizer;
+  const auto arrays = static_cast<Index>(b.optimizer->state().size());
+  const Index elements = arrays * parts_elements(b, placement);
+  const auto category = tensor::on_host ? Category::io : Category::offloaded;
+  return {arenas.take<float>(category, elements), static_cast<std::size_t>(elements)};
 }
 
 zero::GradientOptions gradient_options(const deck::Config& config, const Blueprint& blueprint) {
@@ -69,16 +82,14 @@ Buffers<T>::Buffers(memory::Arenas& arenas, const deck::Config& config, const Bl
     : parameters(arenas, b.layout, b.stage.parameters,
                  std::max(b.training.gathered_elements(), b.validation.gathered_elements()), rank),
       gradients(arenas, b.layout, gradient_options(config, b), b.training.target_elements(), rank),
-      master(master_of<T>(arenas, config, b)),
-      first(state_buffer(arenas, config, b)),
-      second(state_buffer(arenas, config, b)),
+      state(state_buffers<T>(arenas, config, b)),
       offload_optimizer(offload_optimizer_of<T>(arenas, config, b)),
       partial(take_partial(arenas, b.layout)),
       model(b.definition->make<T>(
           arenas,
           {{config.train.micro_batch, threads}, gemm, {b.tensor, tensor, config.zero.bucket}})),
       batches(arenas, config.train.micro_batch, config.model.sequence, config.model.vocab),
-      snapshot(take_snapshot(arenas, config, b.layout)),
+      host_state(take_host_state(arenas, config, b)),
       optimizer_(b.stage.optimizer) {}
 
 template <class T>
@@ -87,11 +98,18 @@ T* Buffers<T>::updated(Index u) const {
 }
 
 template <class T>
-optim::State Buffers<T>::state(Index u) const {
-  if constexpr (dtype_of<T> == Dtype::fp32) {
-    if (master.units().empty()) return {updated(u), first.unit(u), second.unit(u)};
+optim::State Buffers<T>::state_of(Index u) const {
+  optim::State unit;
+  for (const zero::FlatBuffer<float>& array : state) {
+    if constexpr (dtype_of<T> == Dtype::fp32) {
+      if (array.units().empty()) {
+        unit.add(updated(u));
+        continue;
+      }
+    }
+    unit.add(array.unit(u));
   }
-  return {master.unit(u), first.unit(u), second.unit(u)};
+  return unit;
 }
 
 #define KZERO_INSTANTIATE(T) template struct Buffers<T>;
@@ -107,8 +125,8 @@ memory::Bytes planned_bytes(const deck::Config& config, const Blueprint& bluepri
 }
 
 memory::Bytes planned_bytes(const deck::Config& config, const Machine& machine,
-                            model::Family family) {
-  return planned_bytes(config, Blueprint(config, machine.data_ranks, machine.tensor, family),
+                            const Ingredients& given) {
+  return planned_bytes(config, Blueprint(config, machine.data_ranks, machine.tensor, given),
                        machine.threads);
 }
 

@@ -4,10 +4,12 @@
 
 #include <memory>
 #include <optional>
+#include <span>
+#include <vector>
 
 #include "memory/arenas.hpp"
 #include "model/model.hpp"
-#include "optim/optimizer.hpp"
+#include "optim/cpu_offload.hpp"
 #include "train/batches.hpp"
 #include "train/blueprint.hpp"
 #include "zero/gradient_store.hpp"
@@ -19,13 +21,16 @@ template <class T>
 struct Buffers {
   zero::ParameterStore<T> parameters;
   zero::GradientStore<T> gradients;
-  zero::FlatBuffer<float> master;  // none in an fp32 run without offload: the parameters themselves
-  zero::FlatBuffer<float> first, second;
+  /// The optimizer's state arrays, as it declares them. In an fp32 run without offload the first is
+  /// empty: the master weights are the parameters themselves.
+  std::vector<zero::FlatBuffer<float>> state;
   std::optional<optim::CpuOffloadOptimizer<T>> offload_optimizer;  // with offload from a device
   tensor::Vector<float> partial;                                   // of the gradient norm
   std::unique_ptr<model::Model<T>> model;
   Batches batches;
-  tensor::Vector<float> snapshot;  // of the owned state, on hosts with checkpoint.asynchronous
+  /// In host memory, for runs with checkpoints: the copy of the state through which checkpoints of
+  /// a device go, or that checkpoint.asynchronous writes. Empty where the state itself serves.
+  std::span<float> host_state;
 
   /// `data_rank` is this rank's in its data group; `gemm` and `tensor` are null while measuring.
   Buffers(memory::Arenas& arenas, const deck::Config& config, const Blueprint& blueprint,
@@ -33,7 +38,7 @@ struct Buffers {
 
   /// The parameters that this rank's optimizer updates, from the first of unit u, and their state.
   T* updated(Index u) const;
-  optim::State state(Index u) const;
+  optim::State state_of(Index u) const;
 
  private:
   zero::Placement optimizer_;
@@ -44,9 +49,14 @@ inline bool offloads(const deck::Config& config) {
   return config.zero.offload == deck::Offload::host && !tensor::on_host;
 }
 
+/// Whether checkpoints read and write the optimizer's state where it is.
+inline bool host_reaches_state(const deck::Config& config) {
+  return tensor::on_host || offloads(config);
+}
+
 /// Bytes a rank will hold, by category; the deck is resolved. Nothing is allocated.
 memory::Bytes planned_bytes(const deck::Config& config, const Machine& machine,
-                            model::Family family = model::define);
+                            const Ingredients& given = {});
 memory::Bytes planned_bytes(const deck::Config& config, const Blueprint& blueprint, Index threads);
 
 }  // namespace kzero::train

@@ -104,7 +104,7 @@ std::optional<Index> Checkpoints::resume() {
   if (!found) return std::nullopt;
   const checkpoint::Manifest& m = found->manifest;
   grid::collectively(grid_.world(), [&] {
-    require_same_training(*found, request_, engine_.blueprint().table, data_digest_);
+    require_same_training(*found, request_, engine_.blueprint(), data_digest_);
     checkpoint::read(*found, wanted);
   });
   engine_.loaded();
@@ -134,6 +134,7 @@ checkpoint::Manifest Checkpoints::manifest_after(Index steps_done) const {
   m.skipped_steps = scaler.skipped();
   m.skipped_in_row = scaler.skipped_in_a_row();
   m.data_digest = data_digest_;
+  m.state_arrays = engine_.blueprint().optimizer->state();
   m.parameters = checkpoint::parameters_of(engine_.blueprint().table);
   return m;
 }

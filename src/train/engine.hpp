@@ -30,17 +30,17 @@ class Engine {
   virtual const Blueprint& blueprint() const = 0;
   virtual const memory::Bytes& planned() const = 0;
 
-  /// Parameters from the deck's seed, or from `values` where given; moments zero. What `values`
-  /// throws on one rank all ranks throw. Collective over all ranks of the grid.
+  /// Parameters from the deck's seed, or from `values` where given; the other state arrays zero.
+  /// What `values` throws on one rank all ranks throw. Collective over all ranks of the grid.
   virtual void initialise(const InitialValues& values) = 0;
 
-  /// The parts of master weights and moments that this rank writes to a checkpoint: each element on
-  /// one rank of the grid. They stay valid, and the engine must not step, until the next call of
+  /// The parts of the optimizer's state arrays that this rank writes to a checkpoint: each element
+  /// on one rank of the grid. They stay valid, and the engine must not step, until the next call of
   /// the engine.
   virtual std::vector<checkpoint::StateShard> owned_shards() = 0;
 
   /// As above, but a copy that stays as it is while the engine goes on, until the next call of
-  /// this or owned_shards(). For runs with checkpoint.asynchronous.
+  /// a function of shards. For runs with checkpoint.asynchronous.
   virtual std::vector<checkpoint::StateShard> snapshot() = 0;
 
   /// As owned_shards(), for all that this rank holds.
@@ -71,10 +71,10 @@ struct Peers {
 
 model::TensorRank tensor_rank(const grid::ProcessGrid& grid);
 
-/// Allocates everything: config, ledger and peers must outlive the engine. The deck is resolved;
-/// `family` defines its model. Throws Error(memory) if it does not fit.
+/// Allocates everything: config, ledger and peers must outlive the engine. The deck is resolved.
+/// Throws Error(memory) if it does not fit.
 std::unique_ptr<Engine> make_engine(const deck::Config& config, Index threads, const Peers& peers,
                                     tensor::Gemm& gemm, memory::Ledger& ledger,
-                                    model::Family family = model::define);
+                                    const Ingredients& given = {});
 
 }  // namespace kzero::train

@@ -50,6 +50,20 @@ void require_same_model(const checkpoint::Found& found, const RunRequest& reques
   checkpoint::require_same_parameters(found, table);
 }
 
+std::string names_of(const param::StateArrays& arrays) {
+  std::vector<std::string> names;
+  for (const param::StateArray& array : arrays) names.push_back(array.name);
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
+void require_same_state(const checkpoint::Found& found, const param::StateArrays& arrays) {
+  KZERO_REQUIRE(found.manifest.state_arrays == arrays, ExitCode::usage,
+                "{}: is of another optimizer: it holds {}, the deck's optimizer keeps {}; restore "
+                "[optimizer], or {}",
+                found.path.string(), names_of(found.manifest.state_arrays), names_of(arrays),
+                with_its_weights(found));
+}
+
 void require_same_data(const checkpoint::Found& found, const RunRequest& request,
                        std::uint64_t data_digest) {
   const checkpoint::Manifest& m = found.manifest;
@@ -75,8 +89,9 @@ void require_same_data(const checkpoint::Found& found, const RunRequest& request
 }  // namespace
 
 void require_same_training(const checkpoint::Found& found, const RunRequest& request,
-                           const param::Table& table, std::uint64_t data_digest) {
-  require_same_model(found, request, table);
+                           const Blueprint& blueprint, std::uint64_t data_digest) {
+  require_same_model(found, request, blueprint.table);
+  require_same_state(found, blueprint.optimizer->state());
   require_same_data(found, request, data_digest);
 }
 

@@ -1,7 +1,8 @@
-// Master weights and moments as checkpoint shards: which ranges of which parameters a rank holds,
-// in host memory.
+// The optimizer's state as checkpoint shards: which ranges of which parameters a rank holds, where
+// the host reads and writes them.
 #pragma once
 
+#include <span>
 #include <vector>
 
 #include "checkpoint/state_shard.hpp"
@@ -21,32 +22,52 @@ struct UnitState {
 /// All parameters, or those alone of which other tensor ranks hold other parts.
 enum class Wanted { all, split };
 
-/// On host builds the shards are views of the state itself; on device builds of copies that
-/// download() and upload() keep in step.
+/// Which parts of each unit: those that data rank `rank` holds under `placement`, no more than its
+/// state does.
+struct ShardChoice {
+  zero::Placement placement;
+  Index rank;
+  Wanted wanted;
+};
+
+/// How the host reaches the state: in place, or in a copy.
+struct HostAccess {
+  bool in_place;
+  std::span<float> room;  // for the copy; empty: allocated at the first use
+};
+
+/// Shards that are views of the state itself where the host reaches it, else of a copy that
+/// download() and upload() keep in step. Several objects may have the same room: of these one at a
+/// time is in use.
 class StateShards {
  public:
-  /// The parts of each unit that data rank `rank` holds under `placement`: no more than its state
-  /// does.
-  StateShards(const std::vector<UnitState>& units, zero::Placement placement, Index rank,
-              Wanted wanted);
+  /// Throws Error(other) if the room is too small.
+  StateShards(const std::vector<UnitState>& units, const ShardChoice& choice,
+              const param::StateArrays& arrays, const HostAccess& access);
 
   void download();
   void upload() const;
-  std::vector<checkpoint::StateShard> views() const { return shards_; }
+  const std::vector<checkpoint::StateShard>& views();
 
  private:
+  /// One array of a shard, and where its copy begins in the room.
   struct Copy {
     float* device;
-    std::vector<float> host;
+    std::size_t at, count;
   };
 
-  std::span<float> view(float* device, Index count);
+  void add(const UnitState& unit, const param::Part& part, const param::StateArrays& arrays);
+  void place_copies();
+  std::span<float> host(const Copy& copy) const { return room_.subspan(copy.at, copy.count); }
 
   std::vector<checkpoint::StateShard> shards_;
+  bool in_place_;
+  std::span<float> room_;
+  std::vector<float> own_room_;
   std::vector<Copy> copies_;
 };
 
 /// Copies the shards' states one behind the other and makes the shards views of the copies.
-void copy_states(std::vector<checkpoint::StateShard>& shards, float* to);
+void copy_states(std::vector<checkpoint::StateShard>& shards, std::span<float> to);
 
 }  // namespace kzero::train

@@ -1,6 +1,7 @@
 #include "train/typed_engine.hpp"
 
 #include <cmath>
+#include <utility>
 
 #include "base/wait.hpp"
 #include "grid/agreement.hpp"
@@ -43,28 +44,30 @@ void clear(const tensor::Execution& exec, const zero::FlatBuffer<T>& buffer) {
 
 template <class T>
 TypedEngine<T>::TypedEngine(const deck::Config& config, Index threads, const Peers& peers,
-                            tensor::Gemm& gemm, memory::Ledger& ledger, model::Family family)
+                            tensor::Gemm& gemm, memory::Ledger& ledger, const Ingredients& given)
     : config_(config),
       data_(peers.data),
       grid_(peers.grid),
       batch_plan_{config.train.global_batch, data_.size(), config.train.micro_batch},
-      blueprint_(config, data_.size(), tensor_rank(peers.grid), family),
+      blueprint_(config, data_.size(), tensor_rank(peers.grid), given),
       measured_(measure<T>(config, blueprint_, data_.rank(), threads)),
       arenas_(measured_, ledger),
       buffers_(arenas_, config, blueprint_, data_.rank(), threads, &gemm, &peers.tensor),
       states_(states()),
       scaler_(config.train.precision, config.optimizer),
-      owned_(states_, zero::Placement::partitioned, data_.rank(), writes_of(blueprint_.tensor)),
-      needed_(states_, blueprint_.stage.optimizer, data_.rank(), Wanted::all) {
+      owned_(states_, {zero::Placement::partitioned, data_.rank(), writes_of(blueprint_.tensor)},
+             blueprint_.optimizer->state(), {host_reaches_state(config_), buffers_.host_state}),
+      needed_(states_, {blueprint_.stage.optimizer, data_.rank(), Wanted::all},
+              blueprint_.optimizer->state(), {host_reaches_state(config_), buffers_.host_state}) {
   // Padding takes part in exchanges, so it has to hold zeros from the start.
   const tensor::Execution& exec = buffers_.model->exec();
   clear(exec, buffers_.parameters.held());
   clear(exec, buffers_.gradients.held());
-  clear(exec, buffers_.master);
-  clear(exec, buffers_.first);
-  clear(exec, buffers_.second);
+  for (const auto& array : buffers_.state) clear(exec, array);
   // Touched for the first time here, not while training waits for a copy.
-  if (buffers_.snapshot.size() > 0) kernels::fill<float>(exec, buffers_.snapshot, 0.0F);
+  const std::span<float> snapshot = buffers_.host_state;
+  if (tensor::on_host && !snapshot.empty())
+    kernels::fill<float>(exec, vector(snapshot.data(), std::ssize(snapshot)), 0.0F);
 }
 
 template <class T>
@@ -74,7 +77,7 @@ std::vector<UnitState> TypedEngine<T>::states() const {
     const auto u = static_cast<Index>(i);
     const param::UnitLayout& layout = blueprint_.layout.unit(u);
     const zero::Range held = zero::held(blueprint_.stage.optimizer, layout, data_.rank());
-    states.push_back({&blueprint_.table[i], &layout, held, buffers_.state(u)});
+    states.push_back({&blueprint_.table[i], &layout, held, buffers_.state_of(u)});
   }
   return states;
 }
@@ -101,8 +104,8 @@ void TypedEngine<T>::parameters_from_master() {
   Index u = 0;
   for (const UnitState& unit : states_) {
     const Index count = unit.held.end - unit.held.begin;
-    if (buffers_.master.elements() > 0) {
-      kernels::round_to<T>(exec, vector<const float>(unit.state.master, count),
+    if (buffers_.state.front().elements() > 0) {
+      kernels::round_to<T>(exec, vector<const float>(unit.state.master(), count),
                            vector(buffers_.updated(u), count));
     }
     if (gathers_updates()) last = buffers_.parameters.all_gather_updated(u, exec, data_);
@@ -121,7 +124,7 @@ std::vector<checkpoint::StateShard> TypedEngine<T>::owned_shards() {
 template <class T>
 std::vector<checkpoint::StateShard> TypedEngine<T>::snapshot() {
   auto shards = owned_shards();
-  if constexpr (tensor::on_host) copy_states(shards, buffers_.snapshot.data());
+  if (host_reaches_state(config_)) copy_states(shards, buffers_.host_state);
   return shards;
 }
 
@@ -266,9 +269,9 @@ void TypedEngine<T>::update(const optim::Update& update) {
                                 buffers_.updated(u),
                                 unit.state};
     if (buffers_.offload_optimizer) {
-      buffers_.offload_optimizer->apply(exec, config_.optimizer, update, share);
+      buffers_.offload_optimizer->apply(exec, *blueprint_.optimizer, update, share);
     } else {
-      optim::apply<T>(exec, config_.optimizer, update, share);
+      blueprint_.optimizer->update(exec, update, share);
     }
     if (gathers_updates()) last = buffers_.parameters.all_gather_updated(u, exec, data_);
     ++u;
@@ -315,10 +318,10 @@ model::TensorRank tensor_rank(const grid::ProcessGrid& grid) {
 
 std::unique_ptr<Engine> make_engine(const deck::Config& config, Index threads, const Peers& peers,
                                     tensor::Gemm& gemm, memory::Ledger& ledger,
-                                    model::Family family) {
+                                    const Ingredients& given) {
   return with_type(config.train.precision, [&](auto type) -> std::unique_ptr<Engine> {
     return std::make_unique<TypedEngine<decltype(type)>>(config, threads, peers, gemm, ledger,
-                                                         family);
+                                                         given);
   });
 }
 

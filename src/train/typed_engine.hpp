@@ -10,7 +10,7 @@ template <class T>
 class TypedEngine : public Engine {
  public:
   TypedEngine(const deck::Config& config, Index threads, const Peers& peers, tensor::Gemm& gemm,
-              memory::Ledger& ledger, model::Family family);
+              memory::Ledger& ledger, const Ingredients& given);
 
   const Blueprint& blueprint() const override { return blueprint_; }
   const memory::Bytes& planned() const override { return measured_.bytes(); }

@@ -25,13 +25,12 @@ void verify_values(const checkpoint::Found& found) {
     const Index count = parameter.elements();
     if (count > std::ssize(values)) continue;
     const auto room = std::span(values).first(count);
-    wanted.push_back({parameter.name, {{0, count}}, room, room, room});
+    wanted.push_back(fuzz::shard_of(parameter.name, {{0, count}}, room));
   }
-  checkpoint::Targets targets(wanted, found.manifest.parameters);
+  checkpoint::Targets targets(wanted, found.manifest);
   for (const auto& shard_file : found.manifest.shard_files) {
     for (const Index part : {0, 1, 2}) {
-      checkpoint::verify_shard(found.path, found.manifest.parameters, shard_file, {part, 3},
-                               targets);
+      checkpoint::verify_shard(found.path, found.manifest, shard_file, {part, 3}, targets);
     }
   }
 }
@@ -48,7 +47,7 @@ void read_values(const checkpoint::Found& found) {
     const Index count = std::min<Index>(parameter.elements(), values.size());
     for (const Index begin : {Index{0}, parameter.elements() - count}) {
       const auto room = std::span(values).first(count);
-      const checkpoint::StateShard shard{parameter.name, {{begin, count}}, room, room, room};
+      const auto shard = fuzz::shard_of(parameter.name, {{begin, count}}, room);
       fuzz::accepts([&] { checkpoint::read(found, std::span(&shard, 1)); });
     }
   }

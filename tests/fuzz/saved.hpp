@@ -17,6 +17,15 @@
 
 namespace kzero::fuzz {
 
+/// A shard whose three arrays have the same values.
+inline checkpoint::StateShard shard_of(const std::string& parameter,
+                                       std::vector<checkpoint::Range> ranges,
+                                       std::span<float> values) {
+  return {parameter,
+          std::move(ranges),
+          {{"master", values}, {"first_moment", values}, {"second_moment", values}}};
+}
+
 /// Two shard_files, cut by columns and by rows, so that shards have several runs, parameters
 /// several shards.
 class SavedCheckpoint {
@@ -24,6 +33,7 @@ class SavedCheckpoint {
   SavedCheckpoint() {
     manifest_.deck = "[model]\n";
     manifest_.precision = "fp32";
+    manifest_.state_arrays = {{"master"}, {"first_moment"}, {"second_moment"}};
     manifest_.parameters = {{"wte.weight", {6, 4}}, {"ln_f.bias", {5}}};
     add_shard({{0, 2}, {4, 2}, {8, 2}, {12, 2}, {16, 2}, {20, 2}}, {{0, 3}});
     add_shard({{2, 2}, {6, 2}, {10, 2}, {14, 2}, {18, 2}, {22, 2}}, {{3, 2}});
@@ -40,10 +50,10 @@ class SavedCheckpoint {
     for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i);
     const std::span<float> all(values);
     const std::span<float> few = all.first(checkpoint::elements_of(bias));
-    const std::vector<checkpoint::StateShard> shards{{"wte.weight", wte, all, all, all},
-                                                     {"ln_f.bias", bias, few, few, few}};
+    const std::vector<checkpoint::StateShard> shards{shard_of("wte.weight", wte, all),
+                                                     shard_of("ln_f.bias", bias, few)};
     const auto name = checkpoint::shard_file_name(static_cast<Index>(manifest_.shard_files.size()));
-    auto part = checkpoint::write_shard_file(path(), name, manifest_.parameters, shards);
+    auto part = checkpoint::write_shard_file(path(), name, manifest_, shards);
     manifest_.parameter_hash += part.parameter_hash;
     manifest_.shard_files.push_back(std::move(part.shard_file));
   }
@@ -73,8 +83,9 @@ inline std::vector<checkpoint::Region> tables_of(const std::string& bytes) {
   const auto file = checkpoint::Hdf5File::open_image(bytes, "manifest");
   std::vector<checkpoint::Region> tables;
   for (const char* name :
-       {"/pieces/runs", "/pieces/run_count", "/pieces/shard", "/pieces/offset", "/pieces/parameter",
-        "/parameters/shape", "/shards/bytes", "/shards/xxh3_64", "/pieces/xxh3_64"}) {
+       {"/state_shards/runs", "/state_shards/run_count", "/state_shards/shard_file",
+        "/state_shards/offset", "/state_shards/parameter", "/parameters/shape", "/shards/bytes",
+        "/shards/xxh3_64", "/state_shards/xxh3_64"}) {
     const auto values = file.read<std::uint64_t>(name);
     const checkpoint::Region table{file.offset_of(name),
                                    static_cast<Index>(values.size() * sizeof(std::uint64_t))};

@@ -5,6 +5,7 @@
 #include <bit>
 #include <map>
 
+#include "optim/adamw.hpp"
 #include "support/checkpoints.hpp"
 
 namespace kzero::tests {
@@ -33,15 +34,14 @@ deck::Config deck_of(const Side& side) {
   return config;
 }
 
-/// The bits of the three states of every parameter, whole: a rank's own entries set, others zero.
+/// The bits of the state arrays of every parameter, whole: a rank's own entries set, others zero.
 using Bits = std::map<std::string, std::vector<std::uint32_t>>;
 
 void add(const checkpoint::StateShard& shard, Index elements, Bits& bits) {
-  const auto states = shard.states();
-  for (std::size_t s = 0; s < states.size(); ++s) {
-    auto& whole = bits[shard.parameter + "/" + checkpoint::state_names[s]];
+  for (const auto& [name, values] : shard.arrays) {
+    auto& whole = bits[shard.parameter + "/" + name];
     whole.resize(static_cast<std::size_t>(elements));
-    auto value = states[s].begin();
+    auto value = values.begin();
     for (const checkpoint::Range& range : shard.ranges) {
       for (Index i = range.begin; i < range.begin + range.count; ++i)
         whole[static_cast<std::size_t>(i)] = std::bit_cast<std::uint32_t>(*value++);
@@ -62,7 +62,12 @@ std::map<std::string, Index> sizes_of(const param::Table& table) {
 Bits whole_state(const std::vector<checkpoint::StateShard>& owned, const param::Table& table) {
   Bits bits;
   const auto sizes = sizes_of(table);
-  for (const auto& [name, elements] : sizes) add({name, {}, {}, {}, {}}, elements, bits);
+  for (const auto& [name, elements] : sizes) {
+    checkpoint::StateShard nothing{name, {}};
+    for (const param::StateArray& array : optim::adamw_state())
+      nothing.arrays.push_back({array.name, {}});
+    add(nothing, elements, bits);
+  }
   for (const checkpoint::StateShard& shard : owned) add(shard, sizes.at(shard.parameter), bits);
   for (auto& [name, values] : bits)
     MPI_Allreduce(MPI_IN_PLACE, values.data(), static_cast<int>(values.size()), MPI_UINT32_T,
@@ -111,10 +116,9 @@ class Reshard : public testing::Test {
 
   /// Also what several ranks hold alike has arrived on each.
   static void expect_part(const checkpoint::StateShard& shard, const Bits& saved) {
-    const auto states = shard.states();
-    for (std::size_t s = 0; s < states.size(); ++s) {
-      const auto& whole = saved.at(shard.parameter + "/" + checkpoint::state_names[s]);
-      auto value = states[s].begin();
+    for (const auto& [name, values] : shard.arrays) {
+      const auto& whole = saved.at(shard.parameter + "/" + name);
+      auto value = values.begin();
       bool same = true;
       for (const checkpoint::Range& range : shard.ranges) {
         for (Index i = range.begin; i < range.begin + range.count; ++i)

@@ -110,7 +110,7 @@ TEST_P(Restart, ASnapshotStaysWhileTrainingGoesOn) {
   training.run(config.train.steps / 2, config.train.steps);
   std::string bytes;
   for (const checkpoint::StateShard& shard : snapshot) {
-    for (const auto& part : shard.states())
+    for (const auto& [name, part] : shard.arrays)
       bytes.append(reinterpret_cast<const char*>(part.data()), part.size_bytes());
   }
   EXPECT_TRUE(bytes == expected);

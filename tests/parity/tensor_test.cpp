@@ -115,10 +115,12 @@ void compare_with_one_rank(Training& grid, Training& one, const F& f) {
   for (const checkpoint::StateShard& shard : grid.engine->local_shards()) {
     std::vector<float> expected;
     for (const checkpoint::Range& range : shard.ranges) {
-      const auto from = whole.at(shard.parameter).master.subspan(range.begin, range.count);
+      const auto from =
+          whole.at(shard.parameter).values("master").subspan(range.begin, range.count);
       expected.insert(expected.end(), from.begin(), from.end());
     }
-    f(shard, std::vector<float>(shard.master.begin(), shard.master.end()), expected);
+    const auto master = shard.values("master");
+    f(shard, std::vector<float>(master.begin(), master.end()), expected);
   }
 }
 

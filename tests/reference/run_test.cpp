@@ -68,8 +68,8 @@ void expect_fp32_run(const CaseRun& run) {
       const auto from = whole.begin() + range.begin;
       expected.insert(expected.end(), from, from + range.count);
     }
-    ASSERT_EQ(shard.master.size(), expected.size()) << shard.parameter;
-    EXPECT_LE(relative_distance(shard.master, expected), 1e-5) << shard.parameter;
+    ASSERT_EQ(shard.values("master").size(), expected.size()) << shard.parameter;
+    EXPECT_LE(relative_distance(shard.values("master"), expected), 1e-5) << shard.parameter;
     parameters += static_cast<Index>(expected.size());
   }
   if (run.training->config.grid.tensor == 1) {

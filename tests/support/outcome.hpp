@@ -12,13 +12,13 @@ namespace kzero::tests {
 struct Outcome {
   std::vector<double> numbers;
   double validation = 0;
-  std::string weights;  // master weights and moments of this rank's shards
+  std::string weights;  // and the rest of the state of this rank's shards
 };
 
 /// Of four steps. Collective over the group.
 inline Outcome train_outcome(const deck::Config& config, const grid::Group& group,
-                             model::Family family = model::define) {
-  Training training(config, group, tensor::backends().front(), family);
+                             const train::Ingredients& given = {}) {
+  Training training(config, group, tensor::backends().front(), given);
   training.engine->initialise({});
   Outcome outcome;
   outcome.numbers = numbers_of(training.run(0, 4));
@@ -30,7 +30,7 @@ inline Outcome train_outcome(const deck::Config& config, const grid::Group& grou
 inline void expect_same(const Outcome& a, const Outcome& b, const std::string& what) {
   EXPECT_TRUE(same_bits(a.numbers, b.numbers)) << what;
   EXPECT_TRUE(same_bits(std::vector{a.validation}, std::vector{b.validation})) << what;
-  EXPECT_TRUE(a.weights == b.weights) << "weights and moments, " << what;
+  EXPECT_TRUE(a.weights == b.weights) << "optimizer state, " << what;
 }
 
 }  // namespace kzero::tests

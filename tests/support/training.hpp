@@ -93,16 +93,16 @@ class Training {
   /// The model stays without values until initialise() or a checkpoint. Collective over `group`.
   Training(const deck::Config& deck, const grid::Group& group,
            tensor::Backend backend = tensor::backends().front(),
-           model::Family model_family = model::define)
+           const train::Ingredients& ingredients = {})
       : config(resolved(deck, group.size())),
-        family(model_family),
+        given(ingredients),
         links(group, train::overlap_of(config), traffic, config.grid.tensor,
               config.run.communicator),
         grid(links.grid),
         dataset(data::open_dataset(config.data, config.model.sequence, config.model.vocab,
                                    config.train.seed)),
         gemm(tensor::make_gemm(backend)),
-        engine(train::make_engine(config, 1, links.peers(), *gemm, ledger, family)) {}
+        engine(train::make_engine(config, 1, links.peers(), *gemm, ledger, given)) {}
 
   train::StepResult step(Index step) { return engine->step(step, *dataset.training); }
 
@@ -112,17 +112,18 @@ class Training {
     return results;
   }
 
-  /// Master weights and moments of all that this rank needs, one behind the other.
+  /// The state arrays of all that this rank needs, one behind the other.
   std::vector<float> state() {
     std::vector<float> values;
     for (const checkpoint::StateShard& shard : engine->local_shards()) {
-      for (const auto& part : shard.states()) values.insert(values.end(), part.begin(), part.end());
+      for (const auto& [name, part] : shard.arrays)
+        values.insert(values.end(), part.begin(), part.end());
     }
     return values;
   }
 
   const deck::Config config;
-  const model::Family family;
+  const train::Ingredients given;
   comm::Traffic traffic;
   memory::Ledger ledger;
   const Links links;
@@ -136,16 +137,16 @@ class Training {
 inline void expect_planned_bytes(const Training& training, const std::string& what) {
   const memory::Bytes planned = train::planned_bytes(
       training.config, {training.grid.data().size(), 1, train::tensor_rank(training.grid)},
-      training.family);
+      training.given);
   EXPECT_EQ(planned, training.engine->planned()) << what;
   EXPECT_EQ(planned, training.ledger.peaks()) << what;
 }
 
-/// The bytes of master weights and moments that this rank owns, whatever the stage.
+/// The bytes of the state arrays that this rank owns, whatever the stage.
 inline std::string owned_state(Training& training) {
   std::string bytes;
   for (const checkpoint::StateShard& shard : training.engine->owned_shards()) {
-    for (const auto& part : shard.states())
+    for (const auto& [name, part] : shard.arrays)
       bytes.append(reinterpret_cast<const char*>(part.data()), part.size_bytes());
   }
   return bytes;

@@ -93,7 +93,7 @@ TEST_F(Damage, TruncatedMissingAndForeignFilesAreNamed) {
          std::fstream file(p / "manifest.h5", std::ios::in | std::ios::out | std::ios::binary);
          file << "kzero checkpoint manifest\nformat 1\n";
        },
-       {"manifest.h5: is of format version 1; this program reads version 2"}}};
+       {"manifest.h5: is of format version 1; this program reads versions 2 to 3"}}};
   for (const Case& c : cases) {
     save_two();
     on_root([&] { c.harm(newer()); });

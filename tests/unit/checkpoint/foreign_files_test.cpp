@@ -37,7 +37,7 @@ Hdf5Handle four_values() {
 
 /// A dataset in a group, described by `creation`.
 void write_dataset(hid_t file, const Hdf5Handle& creation) {
-  const Hdf5Handle group(H5Gcreate2(file, "pieces", H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT),
+  const Hdf5Handle group(H5Gcreate2(file, "state_shards", H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT),
                          H5Gclose);
   const Hdf5Handle values(H5Dcreate2(group.id(), "runs", H5T_NATIVE_INT64, four_values().id(),
                                      H5P_DEFAULT, creation.id(), H5P_DEFAULT),
@@ -47,19 +47,22 @@ void write_dataset(hid_t file, const Hdf5Handle& creation) {
 
 TEST_F(ForeignFiles, AreNotLinkedToByManifests) {
   const std::vector<std::pair<const char*, std::function<void(hid_t)>>> forgeries{
-      {"\"pieces\"",
+      {"\"state_shards\"",
        [](hid_t file) {
-         H5Lcreate_external("other.h5", "/pieces", file, "pieces", H5P_DEFAULT, H5P_DEFAULT);
+         H5Lcreate_external("other.h5", "/state_shards", file, "state_shards", H5P_DEFAULT,
+                            H5P_DEFAULT);
        }},
-      {"\"pieces\"",
-       [](hid_t file) { H5Lcreate_soft("/elsewhere", file, "pieces", H5P_DEFAULT, H5P_DEFAULT); }},
-      {"\"pieces/runs\"",
+      {"\"state_shards\"",
+       [](hid_t file) {
+         H5Lcreate_soft("/elsewhere", file, "state_shards", H5P_DEFAULT, H5P_DEFAULT);
+       }},
+      {"\"state_shards/runs\"",
        [](hid_t file) {
          const Hdf5Handle creation(H5Pcreate(H5P_DATASET_CREATE), H5Pclose);
          H5Pset_external(creation.id(), "/etc/passwd", 0, 32);
          write_dataset(file, creation);
        }},
-      {"\"pieces/runs\"", [](hid_t file) {
+      {"\"state_shards/runs\"", [](hid_t file) {
          const Hdf5Handle creation(H5Pcreate(H5P_DATASET_CREATE), H5Pclose);
          H5Pset_virtual(creation.id(), four_values().id(), "other.h5", "/runs", four_values().id());
          write_dataset(file, creation);

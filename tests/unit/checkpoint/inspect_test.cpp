@@ -13,10 +13,11 @@ TEST_F(Inspect, NamesAndTextsAreShownWithoutControlCharacters) {
   std::vector<float> values(6);
   Manifest manifest;
   manifest.precision = "fp32\x1b[31m";
+  manifest.state_arrays = three_arrays();
   manifest.parameters = {{"a\x1b[2J\nshards 0", {2, 3}}};
   std::vector<StateShard> shards;
   if (world.is_root())
-    shards.push_back({manifest.parameters[0].name, {{0, 6}}, values, values, values});
+    shards.push_back(shard_of(manifest.parameters[0].name, {{0, 6}}, {values, values, values}));
   write(world, folder, manifest, shards, 0);
   const std::string text = describe(folder);
   EXPECT_EQ(text.find('\x1b'), std::string::npos);

@@ -20,7 +20,9 @@ struct Example {
   }
 
   std::vector<float> master = std::vector<float>(9), first = master, second = master;
-  StateShard shard{"wpe.weight", {{5, 3}, {40, 5}, {90, 1}}, master, first, second};
+  StateShard shard{"wpe.weight",
+                   {{5, 3}, {40, 5}, {90, 1}},
+                   {{"master", master}, {"first_moment", first}, {"second_moment", second}}};
 };
 
 TEST(ParameterHash, IsThatOfTheFormat) {

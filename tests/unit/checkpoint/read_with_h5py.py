@@ -10,7 +10,7 @@ import numpy as np
 folder, ranks, shards = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
 with h5py.File(folder / "manifest.h5", "r") as manifest:
     attrs = manifest.attrs
-    assert attrs["format_version"] == 2
+    assert attrs["format_version"] == 3
     assert (attrs["step"], attrs["tokens"], attrs["data_ranks"]) == (7, 7000, ranks)
     assert attrs["precision"] == "bf16" and attrs["loss_scale"] == 4096.0
     assert manifest["model"].attrs["hidden"] == 48
@@ -20,8 +20,11 @@ with h5py.File(folder / "manifest.h5", "r") as manifest:
     files = [name.decode() for name in manifest["shards/file"]]
     assert list(manifest["shards/bytes"]) == [(folder / file).stat().st_size for file in files]
     assert len(files) == shards
+    states = [name.decode() for name in manifest["state_arrays/name"]]
+    assert states == ["master", "first_moment", "second_moment"]
+    assert set(manifest["state_arrays/type"]) == {b"float32"} and set(manifest["state_arrays/extent"]) == {b"element"}
+    assert manifest["state_shards/offset"].shape == (len(manifest["state_shards/shard_file"]), len(states))
 
-states = ("master", "first_moment", "second_moment")
 model = {name: {s: np.full(np.prod(shape), np.nan, np.float32) for s in states}
          for name, shape in zip(names, shapes)}
 for file in files:

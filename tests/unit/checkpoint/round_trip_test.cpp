@@ -73,9 +73,16 @@ TEST_F(RoundTrip, TheParametersHashIsTheSameForEveryCut) {
   EXPECT_NO_THROW(require_saved_values(world, *found, share.shards));
   // A sign, two elements that change places, two moments that do.
   const std::vector<std::function<void(const StateShard&)>> changes{
-      [](const StateShard& shard) { shard.first_moment[0] = -shard.first_moment[0]; },
-      [](const StateShard& shard) { std::swap(shard.master[0], shard.master[1]); },
-      [](const StateShard& shard) { std::swap(shard.first_moment[2], shard.second_moment[2]); }};
+      [](const StateShard& shard) {
+        float& value = shard.arrays[1].values[0];
+        value = -value;
+      },
+      [](const StateShard& shard) {
+        std::swap(shard.arrays[0].values[0], shard.arrays[0].values[1]);
+      },
+      [](const StateShard& shard) {
+        std::swap(shard.arrays[1].values[2], shard.arrays[2].values[2]);
+      }};
   for (const auto& change : changes) {
     if (world.is_root()) change(share.shards.front());
     const std::string text =
@@ -117,6 +124,8 @@ TEST_F(RoundTrip, ManifestComesBackAsGiven) {
   EXPECT_EQ(m.skipped_steps, 7);
   EXPECT_EQ(m.skipped_in_row, 5);
   EXPECT_EQ(m.data_ranks, world.size());
+  EXPECT_EQ(m.format, 3);
+  EXPECT_EQ(m.state_arrays, three_arrays());
   EXPECT_EQ(m.parameters, wanted.parameters);
   EXPECT_FALSE(m.kzero_version.empty());
   Index bytes = 0;
@@ -128,6 +137,44 @@ TEST_F(RoundTrip, ManifestComesBackAsGiven) {
   EXPECT_EQ(written.bytes, bytes);
 }
 
+// What an optimizer keeps is its own business: one array to as many as there may be.
+TEST_F(RoundTrip, AnyNumberOfStateArraysComesBack) {
+  const param::StateArrays all{{"master"}, {"momentum"}, {"slow"}, {"fourth one"}};
+  const auto model = small_model();
+  for (std::size_t count = 1; count <= all.size(); ++count) {
+    const param::StateArrays arrays(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(count));
+    const auto step = static_cast<Index>(count);
+    Manifest manifest = manifest_at(step, model);
+    manifest.state_arrays = arrays;
+    const Share saved = filled(flat_share(model, world.rank(), world.size(), arrays), model, step);
+    write(world, folder, manifest, saved.shards, 0, count % 2 == 0 ? 2 : 1);
+    for (const Index ranks : {1, world.size(), 3}) {
+      Share back = flat_share(model, world.rank() % ranks, ranks, arrays);
+      const auto found = search(back.shards);
+      ASSERT_TRUE(found) << all_of(problems);
+      EXPECT_EQ(found->manifest.state_arrays, arrays);
+      read(*found, back.shards);
+      EXPECT_EQ(wrong_values(back, model, step), 0) << count << " arrays, " << ranks << " ranks";
+    }
+    const auto found = search();
+    require_saved_values(world, *found, saved.shards);
+    float& last = saved.shards.back().arrays.back().values[0];
+    if (world.is_root()) last = -last;
+    EXPECT_TRUE(contains(
+        error_of(ExitCode::files, [&] { require_saved_values(world, *found, saved.shards); }),
+        "what was loaded has the hash"));
+  }
+}
+
+TEST_F(RoundTrip, ShardsWithOtherArraysThanTheManifestNamesAreRefused) {
+  const auto model = small_model();
+  const Share share = flat_share(model, world.rank(), world.size(), {{"master"}, {"momentum"}});
+  const std::string text = error_of(
+      ExitCode::other, [&] { write(world, folder, manifest_at(1, model), share.shards, 0); });
+  EXPECT_TRUE(contains(text, "other state arrays than its manifest names")) << text;
+  EXPECT_FALSE(search());
+}
+
 TEST_F(RoundTrip, EveryBitPatternSurvives) {
   const std::vector<Parameter> model{{"odd.values", {6}}};
   std::vector<float> values{0.0F,
@@ -137,12 +184,12 @@ TEST_F(RoundTrip, EveryBitPatternSurvives) {
                             std::nanf("0x123"),
                             -1.5F};
   std::vector<StateShard> mine;
-  if (world.is_root()) mine = {{"odd.values", {{0, 6}}, values, values, values}};
+  if (world.is_root()) mine = {shard_of("odd.values", {{0, 6}}, {values, values, values})};
   write(world, folder, manifest_at(1, model), mine, 0);
   const auto found = search();
   ASSERT_TRUE(found) << all_of(problems);
   std::vector<float> back(6);
-  const std::vector<StateShard> wanted{{"odd.values", {{0, 6}}, {}, back, {}}};
+  const std::vector<StateShard> wanted{{"odd.values", {{0, 6}}, {{"first_moment", back}}}};
   read(*found, wanted);
   EXPECT_EQ(0, std::memcmp(values.data(), back.data(), sizeof(float) * 6));
 }
@@ -168,11 +215,14 @@ TEST_F(RoundTrip, WhatIsNotThereIsNamed) {
   const auto found = search();
   ASSERT_TRUE(found);
   std::vector<float> room(10);
-  const std::vector<StateShard> beyond{{"ln_f.bias", {{40, 10}}, room, {}, {}}};
+  const std::vector<StateShard> beyond{{"ln_f.bias", {{40, 10}}, {{"master", room}}}};
   const std::string text = error_of(ExitCode::files, [&] { read(*found, beyond); });
   EXPECT_TRUE(contains(text, "holds no element 48 of ln_f.bias, wanted with [40, 50)")) << text;
-  const std::vector<StateShard> unknown{{"ln_g.bias", {{0, 10}}, room, {}, {}}};
+  const std::vector<StateShard> unknown{{"ln_g.bias", {{0, 10}}, {{"master", room}}}};
   EXPECT_TRUE(contains(error_of(ExitCode::files, [&] { read(*found, unknown); }), "ln_g.bias"));
+  const std::vector<StateShard> no_array{{"ln_f.bias", {{0, 10}}, {{"momentum", room}}}};
+  EXPECT_TRUE(contains(error_of(ExitCode::files, [&] { read(*found, no_array); }),
+                       "holds no state array momentum, wanted of ln_f.bias"));
 }
 
 TEST_F(RoundTrip, AnotherModelIsRefused) {

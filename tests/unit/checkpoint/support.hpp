@@ -70,6 +70,22 @@ inline std::vector<Parameter> small_model() {
           {"ln_f.bias", {48}}};
 }
 
+/// The arrays that the tests save of each parameter: AdamW's.
+inline const param::StateArrays& three_arrays() {
+  static const param::StateArrays arrays{{"master"}, {"first_moment"}, {"second_moment"}};
+  return arrays;
+}
+
+/// A shard whose arrays are these, by their order; one without values is not wanted.
+inline StateShard shard_of(std::string parameter, std::vector<Range> ranges,
+                           const std::vector<std::span<float>>& values,
+                           const param::StateArrays& arrays = three_arrays()) {
+  StateShard shard{std::move(parameter), std::move(ranges)};
+  for (std::size_t a = 0; a < arrays.size(); ++a)
+    shard.arrays.push_back({arrays[a].name, values[a]});
+  return shard;
+}
+
 inline float value_of(std::size_t parameter, std::size_t state, Index element, Index step) {
   return static_cast<float>(element) * 0.25F + static_cast<float>(parameter) * 1e5F +
          static_cast<float>(state) * 1e7F + static_cast<float>(step) / 1024.0F;
@@ -81,18 +97,21 @@ struct Share {
   std::vector<StateShard> shards;
 };
 
-inline void add_shard(Share& share, const Parameter& parameter, std::vector<Range> ranges) {
+inline void add_shard(Share& share, const Parameter& parameter, std::vector<Range> ranges,
+                      const param::StateArrays& arrays = three_arrays()) {
   const auto elements = static_cast<std::size_t>(elements_of(ranges));
   if (elements == 0) return;
-  StateShard shard{parameter.name, std::move(ranges), {}, {}, {}};
-  for (std::span<float>* state : {&shard.master, &shard.first_moment, &shard.second_moment}) {
-    *state = share.memory.emplace_back(elements, -1.0F);  // the vectors' own memory does not move
+  StateShard shard{parameter.name, std::move(ranges)};
+  for (const param::StateArray& array : arrays) {
+    // The vectors' own memory does not move.
+    shard.arrays.push_back({array.name, share.memory.emplace_back(elements, -1.0F)});
   }
   share.shards.push_back(std::move(shard));
 }
 
 /// The model as one flat array, cut into equal parts: what ZeRO gives rank `rank` of `ranks`.
-inline Share flat_share(const std::vector<Parameter>& model, Index rank, Index ranks) {
+inline Share flat_share(const std::vector<Parameter>& model, Index rank, Index ranks,
+                        const param::StateArrays& arrays = three_arrays()) {
   Index total = 0;
   for (const Parameter& p : model) total += p.elements();
   const Index part = ceil_div(total, ranks);
@@ -101,7 +120,7 @@ inline Share flat_share(const std::vector<Parameter>& model, Index rank, Index r
   for (const Parameter& p : model) {
     const Index low = std::clamp(part * rank - begin, Index{0}, p.elements());
     const Index high = std::clamp(part * (rank + 1) - begin, Index{0}, p.elements());
-    add_shard(share, p, {{low, high - low}});
+    add_shard(share, p, {{low, high - low}}, arrays);
     begin += p.elements();
   }
   return share;
@@ -109,7 +128,8 @@ inline Share flat_share(const std::vector<Parameter>& model, Index rank, Index r
 
 /// Columns of matrices and parts of vectors: many ranges a shard, as a tensor-parallel slice has
 /// them.
-inline Share column_share(const std::vector<Parameter>& model, Index rank, Index ranks) {
+inline Share column_share(const std::vector<Parameter>& model, Index rank, Index ranks,
+                          const param::StateArrays& arrays = three_arrays()) {
   Share share;
   for (const Parameter& p : model) {
     const Index width = p.shape.back();
@@ -119,7 +139,7 @@ inline Share column_share(const std::vector<Parameter>& model, Index rank, Index
     for (Index row = 0; row < p.elements() / width && low < high; ++row) {
       ranges.push_back({row * width + low, high - low});
     }
-    add_shard(share, p, std::move(ranges));
+    add_shard(share, p, std::move(ranges), arrays);
   }
   return share;
 }
@@ -129,12 +149,11 @@ template <class F>
 void for_each_value(Share& share, const std::vector<Parameter>& model, Index step, F&& f) {
   for (const StateShard& shard : share.shards) {
     const auto place = std::ranges::find(model, shard.parameter, &Parameter::name);
-    const auto states = shard.states();
-    for (std::size_t s = 0; s < states.size(); ++s) {
+    for (std::size_t s = 0; s < shard.arrays.size(); ++s) {
       std::size_t i = 0;
       for (const Range& range : shard.ranges) {
         for (Index e = range.begin; e < range.begin + range.count; ++e, ++i) {
-          f(states[s][i], value_of(place - model.begin(), s, e, step));
+          f(shard.arrays[s].values[i], value_of(place - model.begin(), s, e, step));
         }
       }
     }
@@ -172,6 +191,7 @@ inline Manifest manifest_at(Index step, std::vector<Parameter> model, Index skip
   manifest.scale_good_steps = std::min<Index>(17, step - skipped_in_row);
   manifest.skipped_steps = std::min<Index>(2 + skipped_in_row, step);
   manifest.skipped_in_row = skipped_in_row;
+  manifest.state_arrays = three_arrays();
   manifest.parameters = std::move(model);
   return manifest;
 }

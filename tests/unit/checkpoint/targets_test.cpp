@@ -68,9 +68,10 @@ TEST_F(TargetsTest, PiecesOfManyBlocksAreFilledWithTheirHash) {
   const std::vector<Parameter> large{{"wte.weight", {331, 1009}}, {"wpe.weight", {211, 640}}};
   Index step = 0;
   for (const auto cut : {flat_share, column_share}) {
-    const Share saved = filled(cut(large, world.rank(), world.size()), large, ++step);
+    const Share saved =
+        filled(cut(large, world.rank(), world.size(), three_arrays()), large, ++step);
     write(world, folder, manifest_at(step, large), saved.shards, 0);
-    Share back = cut(large, world.rank(), world.size());
+    Share back = cut(large, world.rank(), world.size(), three_arrays());
     const auto found = search(back.shards);
     ASSERT_TRUE(found) << all_of(problems);
     EXPECT_EQ(found->filled.size(), back.shards.size());
@@ -131,16 +132,16 @@ TEST_F(TargetsTest, APieceWithAnEmptyArrayIsReadAfterTheSearchAndOneOfAnotherSiz
   save(world, folder, 10, 0);
   Share back = mine();
   StateShard shard = back.shards.front();
-  for (float& value : shard.second_moment) value = -7;
-  shard.second_moment = {};
+  for (float& value : shard.arrays[2].values) value = -7;
+  shard.arrays[2].values = {};
   auto found = search(std::span(&shard, 1));
   ASSERT_TRUE(found) << all_of(problems);
   EXPECT_TRUE(found->filled.empty());
   read(*found, std::span(&shard, 1));
-  EXPECT_EQ(back.shards.front().second_moment[0], -7);
-  EXPECT_NE(shard.first_moment[0], -1);
+  EXPECT_EQ(back.shards.front().arrays[2].values[0], -7);
+  EXPECT_NE(shard.arrays[1].values[0], -1);
 
-  shard.first_moment = shard.first_moment.first(shard.first_moment.size() - 1);
+  shard.arrays[1].values = shard.arrays[1].values.first(shard.arrays[1].values.size() - 1);
   found = search(std::span(&shard, 1));
   ASSERT_TRUE(found) << all_of(problems);
   EXPECT_TRUE(found->filled.empty());
@@ -163,8 +164,8 @@ TEST_F(TargetsTest, ADamagedCheckpointThatWasReadLeavesNoTrace) {
   ASSERT_TRUE(found) << all_of(problems);
   EXPECT_EQ(found->manifest.step, 10);
   EXPECT_TRUE(contains(all_of(problems), "step_00000020/" + last.file + ": dataset ln_f.bias"));
-  EXPECT_EQ(back.shards.front().master[0],
-            filled(mine(), model, 20).shards.front().master[0]);  // it had been read
+  EXPECT_EQ(back.shards.front().values("master")[0],
+            filled(mine(), model, 20).shards.front().values("master")[0]);  // it had been read
   read(*found, back.shards);
   EXPECT_EQ(wrong_values(back, model, 10), 0);
 }

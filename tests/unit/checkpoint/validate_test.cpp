@@ -2,10 +2,13 @@
 // them. tests/fuzz looks for more of them.
 #include "checkpoint/validate.hpp"
 
+#include <array>
 #include <cmath>
 #include <functional>
 #include <limits>
 
+#include "base/checksum.hpp"
+#include "checkpoint/files.hpp"
 #include "checkpoint/hdf5_file.hpp"
 #include "unit/checkpoint/support.hpp"
 
@@ -18,8 +21,10 @@ constexpr Index huge = std::numeric_limits<Index>::max();
 /// A matrix of [6, 4], its left half in one file.
 Manifest good_manifest() {
   Manifest manifest = manifest_at(1, {{"wte.weight", {6, 4}}});
-  const StoredShard left{
-      .parameter = 0, .runs = {{0, 2, 4, 6}}, .checksums = {}, .offsets = {1000, 1048, 1096}};
+  const StoredShard left{.parameter = 0,
+                         .runs = {{0, 2, 4, 6}},
+                         .checksums = {7, 8, 9},
+                         .offsets = {1000, 1048, 1096}};
   manifest.shard_files = {
       {.file = "shard_00000.h5", .bytes = 1144, .structure = 0, .shards = {left}}};
   return manifest;
@@ -43,14 +48,20 @@ const std::vector<Case>& bad_cases() {
       {"its counts are impossible", [](Manifest& m, auto&) { m.scale_good_steps = m.step + 1; }},
       {"its counts are impossible", [](Manifest& m, auto&) { m.loss_scale = 0; }},
       {"its counts are impossible", [](Manifest& m, auto&) { m.loss_scale = HUGE_VAL; }},
+      {"state arrays is impossible", [](Manifest& m, auto&) { m.state_arrays[2].name = "master"; }},
+      {"state arrays is impossible", [](Manifest& m, auto&) { m.state_arrays[1].name = ""; }},
       {"the shape of",
        [](Manifest& m, auto&) {
          m.parameters[0].shape = {huge, 2};
        }},
+      {"state arrays is impossible", [](Manifest& m, auto&) { m.state_arrays[2].name = "master"; }},
+      {"state arrays is impossible", [](Manifest& m, auto&) { m.state_arrays[1].name = ""; }},
       {"the shape of",
        [](Manifest& m, auto&) {
          m.parameters[0].shape = {6, -4};
        }},
+      {"state arrays is impossible", [](Manifest& m, auto&) { m.state_arrays[2].name = "master"; }},
+      {"state arrays is impossible", [](Manifest& m, auto&) { m.state_arrays[1].name = ""; }},
       {"the shape of",
        [](Manifest& m, auto&) {
          m.parameters.push_back({"b", {huge / 12}});
@@ -126,6 +137,32 @@ TEST_F(Sound, NumbersThatCannotBeTrueAreNamed) {
     c.change(manifest, manifest.shard_files[0].shards[0].runs);
     const std::string text = refusal(manifest);
     EXPECT_TRUE(contains(text, c.what)) << c.what << " (wanted); found " << text;
+  }
+}
+
+/// The bytes of a manifest file with other text of the same length in it and the right checksum.
+std::string with_text(std::string bytes, const std::string& from, const std::string& to) {
+  constexpr std::size_t header_bytes = 512;
+  for (std::size_t at = 0; (at = bytes.find(from, at)) != std::string::npos; ++at)
+    bytes.replace(at, from.size(), to);
+  const auto rest = std::as_bytes(std::span(bytes).subspan(header_bytes));
+  std::string header = fmt::format("kzero checkpoint manifest\nformat {}\nbytes {}\nxxh3_64 {}\n",
+                                   format_version, bytes.size(), format_checksum(checksum(rest)));
+  header.resize(header_bytes, '\0');
+  return bytes.replace(0, header_bytes, header);
+}
+
+// What a later program may save of an optimizer is not mistaken for fp32 values of each element.
+TEST_F(Sound, StateArraysOfAnUnknownKindAreRefused) {
+  write_manifest(own_folder(), good_manifest());
+  const std::string bytes = load_file(own_folder() / manifest_name);
+  EXPECT_EQ(parse_manifest(with_text(bytes, "none", "none"), "same").state_arrays, three_arrays());
+  for (const auto& [from, to, table] : {std::array{"float32", "float16", "/state_arrays/type"},
+                                        {"element", "columns", "/state_arrays/extent"}}) {
+    const std::string text =
+        error_of(ExitCode::files, [&] { parse_manifest(with_text(bytes, from, to), "other"); });
+    EXPECT_TRUE(contains(text, "state arrays that this program does not know")) << text;
+    EXPECT_TRUE(contains(text, table)) << text;
   }
 }
 

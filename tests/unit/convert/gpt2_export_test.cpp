@@ -99,7 +99,10 @@ TEST_F(Gpt2Export, ValuesThatAreNotFiniteStopItBeforeAnythingChanges) {
   std::vector<float> values(64);
   std::vector<float> zeros(64);
   values[11] = std::numeric_limits<float>::quiet_NaN();
-  const checkpoint::StateShard shard{"ln_f.weight", {{0, 64}}, values, zeros, zeros};
+  const checkpoint::StateShard shard{
+      "ln_f.weight",
+      {{0, 64}},
+      {{"master", values}, {"first_moment", zeros}, {"second_moment", zeros}}};
   checkpoint::write(self, folder / "bad", manifest, std::span(&shard, 1), 0);
   std::vector<std::string> problems;
   found = checkpoint::open(self, folder / "bad", problems);

@@ -118,7 +118,7 @@ TEST_F(Gpt2Files, ThereAndBackIsTheSameFile) {
   EXPECT_EQ(found.manifest.step, 0);
   EXPECT_EQ(found.path.filename(), "step_00000000");
   std::vector<float> moment(64, 1.0F);
-  const checkpoint::StateShard shard{"ln_f.bias", {{0, 64}}, {}, {}, moment};
+  const checkpoint::StateShard shard{"ln_f.bias", {{0, 64}}, {{"second_moment", moment}}};
   checkpoint::read(found, std::span(&shard, 1));
   EXPECT_EQ(moment, std::vector<float>(64, 0.0F));
 
@@ -174,7 +174,7 @@ TEST_F(Gpt2Files, AllRanksOfAGroupImportTogether) {
   const auto found = checkpoint::open(world, shared, problems);
   EXPECT_EQ(found.manifest.shard_files.size(), static_cast<std::size_t>(world.size()));
   std::vector<float> back(64 * 192);
-  const checkpoint::StateShard shard{"h.0.attn.c_attn.weight", {{0, 64 * 192}}, back, {}, {}};
+  const checkpoint::StateShard shard{"h.0.attn.c_attn.weight", {{0, 64 * 192}}, {{"master", back}}};
   checkpoint::read(found, std::span(&shard, 1));
   EXPECT_EQ(back, values_of(SafetensorsFile(reference("even")), "h.0.attn.c_attn.weight"));
   world.barrier();

@@ -56,6 +56,7 @@ inline checkpoint::Manifest manifest_for(const deck::Model& model) {
   checkpoint::Manifest manifest;
   manifest.deck = "[model]\n";
   manifest.precision = "fp32";
+  manifest.state_arrays = {{"master"}, {"first_moment"}, {"second_moment"}};
   manifest.model = checkpoint::shape_of(model);
   return manifest;
 }

@@ -4,6 +4,8 @@
 
 #include <cmath>
 
+#include "base/error.hpp"
+#include "optim/cpu_offload.hpp"
 #include "support/guarded.hpp"
 #include "support/numbers.hpp"
 
@@ -54,7 +56,7 @@ void update_range(const Unit& unit, const param::FlatLayout& layout, Index begin
       unit.gradient.data() + begin,
       unit.master.data() + begin,
       {unit.master.data() + begin, unit.first.data() + begin, unit.second.data() + begin}};
-  apply<float>({}, settings(), {0.01, updates, 0.5}, share);
+  make_optimizer(settings())->update({}, {0.01, updates, 0.5}, share);
 }
 
 TEST(Update, IsAdamWWithDecayOnMatricesAlone) {
@@ -98,20 +100,33 @@ TEST(Update, In16BitsKeepsMasterWeightsInFp32AndRoundsTheParameters) {
   const Guarded<bf16> gradient(numbers<bf16>(30, 3));
   const Guarded<bf16> parameters(std::vector<bf16>(30, static_cast<bf16>(9.0F)));
   const auto before = unit.master.host();
-  apply<bf16>({}, settings(), {1e-6, 1, 1},
-              {&specs[0],
-               &layout.unit(0),
-               0,
-               30,
-               gradient.data(),
-               parameters.data(),
-               {unit.master.data(), unit.first.data(), unit.second.data()}});
+  const Share<bf16> share{&specs[0],
+                          &layout.unit(0),
+                          0,
+                          30,
+                          gradient.data(),
+                          parameters.data(),
+                          {unit.master.data(), unit.first.data(), unit.second.data()}};
+  make_optimizer(settings())->update({}, {1e-6, 1, 1}, share);
   const auto after = unit.master.host();
   for (Index i = 0; i < 30; ++i) {
     EXPECT_EQ(static_cast<float>(parameters.host()[i]),
               static_cast<float>(static_cast<bf16>(after[i])));
   }
   EXPECT_NE(before, after) << "a step below bf16's resolution moves the master weights";
+}
+
+TEST(Declaration, OfAdamWIsMasterWeightsAndTwoMoments) {
+  const auto optimizer = make_optimizer(settings());
+  EXPECT_EQ(optimizer->state(),
+            (param::StateArrays{{"master"}, {"first_moment"}, {"second_moment"}}));
+  EXPECT_EQ(param::bytes_per_element(optimizer->state()), 12) << "K of the ZeRO paper";
+}
+
+TEST(Declaration, OfAnOptimizerThatThereIsNotIsRefused) {
+  deck::Optimizer deck;
+  deck.kind = "none of them";
+  EXPECT_THROW(make_optimizer(deck), Error);
 }
 
 // State in host memory, gradient and parameters on the device; copies of a few elements at a time.
@@ -121,7 +136,7 @@ TEST(CpuOffloadOptimizer, IsTheUpdateOnTheDevice) {
   const param::FlatLayout layout(specs, 2);
   const Guarded<bf16> gradient(numbers<bf16>(30, 3)), expected(30), parameters(30);
   std::vector<float> w = unit.master.host(), m = unit.first.host(), v = unit.second.host();
-  const deck::Optimizer o = settings();
+  const auto optimizer = make_optimizer(settings());
   const Update step{0.01, 3, 0.5};
   for (const auto& [begin, end] : {std::pair<Index, Index>{0, 15}, {15, 30}}) {
     Share<bf16> share{
@@ -132,7 +147,7 @@ TEST(CpuOffloadOptimizer, IsTheUpdateOnTheDevice) {
         gradient.data() + begin,
         expected.data() + begin,
         {unit.master.data() + begin, unit.first.data() + begin, unit.second.data() + begin}};
-    apply<bf16>({}, o, step, share);
+    optimizer->update({}, step, share);
     share.parameters = parameters.data() + begin;
     share.state = {w.data() + begin, m.data() + begin, v.data() + begin};
     memory::Arenas measuring;
@@ -140,7 +155,7 @@ TEST(CpuOffloadOptimizer, IsTheUpdateOnTheDevice) {
     memory::Ledger ledger;
     memory::Arenas arenas(measuring, ledger);
     EXPECT_GT(ledger.now(memory::Category::offloaded), 0);
-    CpuOffloadOptimizer<bf16>(arenas, 28).apply({}, o, step, share);
+    CpuOffloadOptimizer<bf16>(arenas, 28).apply({}, *optimizer, step, share);
   }
   const auto device = unit.master.host();
   for (Index i = 0; i < 30; ++i) {

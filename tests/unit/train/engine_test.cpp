@@ -1,6 +1,8 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <map>
 #include <sstream>
 
@@ -95,6 +97,42 @@ TEST(Engine, MicroBatchesGiveTheSameResultsWithinRounding) {
   }
 }
 
+// A device's state passes through host memory on its way to and from checkpoints. Where the host
+// reaches the state itself there is no copy.
+TEST(Engine, CheckpointsPassThroughMemoryThatIsPlanned) {
+  const grid::Group group = first_ranks(launch_ranks());
+  const auto offloaded = memory::position(memory::Category::offloaded);
+  for (const Index stage : {0, 3}) {
+    deck::Config config = small_deck(Dtype::bf16);
+    config.zero.stage = stage;
+    const memory::Bytes without =
+        train::planned_bytes(resolved(config, group.size()), {group.size(), 1});
+    config.checkpoint.folder = "unused";
+    Training training(config, group);
+    training.engine->initialise({});
+    const memory::Bytes& planned = training.engine->planned();
+    EXPECT_EQ(planned, training.ledger.peaks());
+    if (tensor::on_host) {
+      EXPECT_EQ(planned, without);
+      continue;
+    }
+    // All shards lie within the bytes that the plan has more.
+    const Index bytes = planned[offloaded] - without[offloaded];
+    std::vector<std::uintptr_t> ends;
+    for (const auto& shards : {training.engine->owned_shards(), training.engine->local_shards()}) {
+      for (const checkpoint::StateShard& shard : shards) {
+        for (const auto& [name, values] : shard.arrays) {
+          ends.push_back(reinterpret_cast<std::uintptr_t>(values.data()));
+          ends.push_back(reinterpret_cast<std::uintptr_t>(values.data() + values.size()));
+        }
+      }
+    }
+    const auto [first, last] = std::ranges::minmax(ends);
+    EXPECT_LE(static_cast<Index>(last - first), bytes) << "stage " << stage;
+    EXPECT_GT(bytes, 0);
+  }
+}
+
 // Padding takes part in exchanges and in no update; each element is written by one rank.
 TEST(Engine, OwnedShardsOfAllRanksCoverEveryParameterOnce) {
   const grid::Group group = first_ranks(launch_ranks());
@@ -102,7 +140,8 @@ TEST(Engine, OwnedShardsOfAllRanksCoverEveryParameterOnce) {
   training.engine->initialise({});
   std::string mine;
   for (const checkpoint::StateShard& shard : training.engine->owned_shards()) {
-    ASSERT_EQ(static_cast<Index>(shard.master.size()), checkpoint::elements_of(shard.ranges));
+    ASSERT_EQ(static_cast<Index>(shard.values("master").size()),
+              checkpoint::elements_of(shard.ranges));
     for (const auto& range : shard.ranges) {
       mine += shard.parameter + " " + std::to_string(range.begin) + " " +
               std::to_string(range.count) + "\n";

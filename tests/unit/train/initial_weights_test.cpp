@@ -46,15 +46,18 @@ TEST(InitialWeights, FollowTheirLawAndMomentsAreZero) {
   }
   for (const checkpoint::StateShard& shard : training.engine->local_shards()) {
     const param::ParamSpec& p = specs.at(shard.parameter);
-    ASSERT_EQ(static_cast<Index>(shard.master.size()), p.elements());
+    const auto master = shard.values("master"), first = shard.values("first_moment"),
+               second = shard.values("second_moment");
+    ASSERT_EQ(static_cast<Index>(master.size()), p.elements());
+    ASSERT_TRUE(first.size() == master.size() && second.size() == master.size());
     double squares = 0;
-    for (std::size_t i = 0; i < shard.master.size(); ++i) {
-      ASSERT_EQ(shard.first_moment[i], 0);
-      ASSERT_EQ(shard.second_moment[i], 0);
+    for (std::size_t i = 0; i < master.size(); ++i) {
+      ASSERT_EQ(first[i], 0);
+      ASSERT_EQ(second[i], 0);
       if (p.init != param::Init::normal) {
-        ASSERT_EQ(shard.master[i], p.init == param::Init::ones ? 1.0F : 0.0F);
+        ASSERT_EQ(master[i], p.init == param::Init::ones ? 1.0F : 0.0F);
       }
-      squares += static_cast<double>(shard.master[i]) * shard.master[i];
+      squares += static_cast<double>(master[i]) * master[i];
     }
     if (p.init != param::Init::normal) continue;
     // The sum of n squares of standard normal numbers has mean n and variance 2 n; six standard
@@ -74,7 +77,7 @@ TEST(InitialWeights, NoTwoParametersShareTheirDraws) {
     if (!shard.parameter.ends_with(".weight") || shard.parameter.find("ln_") != std::string::npos)
       continue;
     ++matrices;
-    first.insert(shard.master.front());
+    first.insert(shard.values("master").front());
   }
   EXPECT_EQ(first.size(), matrices);
 }

@@ -1,0 +1,54 @@
+#include "optim/cpu_offload.hpp"
+
+namespace kzero::optim {
+
+template <class T>
+CpuOffloadOptimizer<T>::CpuOffloadOptimizer(memory::Arenas& arenas, Index bytes)
+    : elements_(std::max<Index>(1, bytes / 2 / slots / static_cast<Index>(sizeof(T)))) {
+  for (Slot& slot : slots_) {
+    slot.gradient = arenas.take<T>(memory::Category::offloaded, elements_);
+    slot.parameters = arenas.take<T>(memory::Category::offloaded, elements_);
+  }
+  if (!arenas.measuring()) stream_.emplace(runtime::make_stream());
+}
+
+template <class T>
+void CpuOffloadOptimizer<T>::fetch(const Share<T>& share, Index at, Slot& slot) {
+  const auto count = static_cast<std::size_t>(count_at(share, at));
+  Kokkos::deep_copy(*stream_, Host(slot.gradient, count),
+                    tensor::Vector<const T>(share.gradient + at, count));
+  slot.fetched.record(*stream_);
+}
+
+template <class T>
+void CpuOffloadOptimizer<T>::apply(const tensor::Execution& exec, const Optimizer& optimizer,
+                                   const Update& update, const Share<T>& share) {
+  ready_.order(exec, *stream_);
+  const Index count = share.end - share.begin;
+  if (count > 0) fetch(share, 0, slots_[0]);
+  for (Index at = 0, turn = 0; at < count; at += elements_, turn = 1 - turn) {
+    Slot& slot = slots_[static_cast<std::size_t>(turn)];
+    if (at + elements_ < count)
+      fetch(share, at + elements_, slots_[static_cast<std::size_t>(1 - turn)]);
+    slot.fetched.synchronize();
+    slot.sent.synchronize();
+    Share<T> part = share;
+    part.begin = share.begin + at;
+    part.end = part.begin + count_at(share, at);
+    part.gradient = slot.gradient;
+    part.parameters = slot.parameters;
+    part.state = share.state + at;
+    optimizer.update_on_host(update, part);
+    const auto extent = static_cast<std::size_t>(part.end - part.begin);
+    Kokkos::deep_copy(*stream_, tensor::Vector<T>(share.parameters + at, extent),
+                      Host(slot.parameters, extent));
+    slot.sent.record(*stream_);
+    slot.sent.wait(exec);
+  }
+}
+
+template class CpuOffloadOptimizer<float>;
+template class CpuOffloadOptimizer<bf16>;
+template class CpuOffloadOptimizer<fp16>;
+
+}  // namespace kzero::optim

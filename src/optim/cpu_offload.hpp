@@ -1,0 +1,48 @@
+// The update with the optimizer's state in host memory, by the host's cores (zero.offload =
+// "host").
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <optional>
+
+#include "memory/arenas.hpp"
+#include "optim/optimizer.hpp"
+#include "runtime/event.hpp"
+
+namespace kzero::optim {
+
+/// Gradients come to the host and parameters go back a constant number of bytes at a time, in two
+/// slots: one is copied while the other is computed with.
+template <class T>
+class CpuOffloadOptimizer {
+ public:
+  /// Takes `bytes` of memory for copies from the offloaded category.
+  CpuOffloadOptimizer(memory::Arenas& arenas, Index bytes);
+
+  /// share.state lies in host memory, gradient and parameters on the device. What comes next on
+  /// `exec` sees the parameters.
+  void apply(const tensor::Execution& exec, const Optimizer& optimizer, const Update& update,
+             const Share<T>& share);
+
+ private:
+  using Host = Kokkos::View<T*, Kokkos::HostSpace, Kokkos::MemoryUnmanaged>;
+
+  struct Slot {
+    T *gradient = nullptr, *parameters = nullptr;
+    runtime::Event fetched, sent;
+  };
+  static constexpr Index slots = 2;
+
+  Index count_at(const Share<T>& share, Index at) const {
+    return std::min(elements_, share.end - share.begin - at);
+  }
+  void fetch(const Share<T>& share, Index at, Slot& slot);
+
+  Index elements_;  // of a slot
+  std::array<Slot, slots> slots_;
+  runtime::Event ready_;
+  std::optional<tensor::Execution> stream_;  // none while measuring
+};
+
+}  // namespace kzero::optim
