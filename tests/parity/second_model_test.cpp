@@ -43,13 +43,13 @@ TEST_P(SecondModel, TrainsInEveryStageWithTheSameBits) {
   deck::Config config = toy_deck(GetParam());
   for (const auto accumulate : {deck::Accumulate::automatic, deck::Accumulate::local}) {
     config.zero = {.stage = 0, .accumulate = accumulate};
-    const Outcome expected = train_outcome(config, group, define_toy);
+    const Outcome expected = train_outcome(config, group, {.family = define_toy});
     EXPECT_LT(expected.numbers[15], expected.numbers[0]) << "the loss of step 3 and of step 0";
     for (deck::Zero zero : every_stage()) {
       if (accumulate == deck::Accumulate::local && zero.stage > 1) continue;
       zero.accumulate = accumulate;
       config.zero = zero;
-      expect_same(train_outcome(config, group, define_toy), expected, described(zero));
+      expect_same(train_outcome(config, group, {.family = define_toy}), expected, described(zero));
     }
   }
 }
@@ -58,7 +58,7 @@ TEST_P(SecondModel, HoldsAndSendsWhatIsPlanned) {
   deck::Config config = toy_deck(GetParam());
   for (const deck::Zero& zero : every_stage()) {
     config.zero = zero;
-    Training training(config, group, tensor::backends().front(), define_toy);
+    Training training(config, group, tensor::backends().front(), {.family = define_toy});
     training.engine->initialise({});
     training.run(0, 2);
     training.engine->validate(1, *training.dataset.training);
@@ -81,7 +81,7 @@ TEST(SecondModelLoss, FallsToThatOfTheBatch) {
   deck::Config config = toy_deck(Dtype::fp32);
   config.train.steps = 60;
   config.optimizer.lr = 3e-2, config.optimizer.clip = 0;
-  Training training(config, group, tensor::backends().front(), define_toy);
+  Training training(config, group, tensor::backends().front(), {.family = define_toy});
   training.engine->initialise({});
   const double first = training.step(0).loss;
   EXPECT_GT(first, 0.5) << "half of the square of the one that is missing, and some noise";

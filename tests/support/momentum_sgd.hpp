@@ -1,0 +1,78 @@
+// SGD with momentum, the smallest optimizer that keeps something beside the master weights: what
+// shows that stages, plan and checkpoints follow an optimizer's declaration. No part of kzero.
+//   m = momentum m + g; w = w (1 - lr decay) - lr m
+#pragma once
+
+#include <memory>
+
+#include "kernels/row.hpp"
+#include "optim/elementwise.hpp"
+
+namespace kzero::tests {
+
+struct MomentumStep {
+  float lr = 0;
+  float gradient_scale = 1;
+  float momentum = 0.9F;
+  float weight_decay = 0.1F;
+};
+
+/// Element i of a part: for both of Kokkos' and the host's loops.
+template <class T>
+struct MomentumUpdate {
+  MomentumStep step;
+  float decay;
+  const T* gradient;
+  float *master, *momentum;
+  T* parameters;
+
+  KOKKOS_INLINE_FUNCTION void operator()(Index i) const {
+    momentum[i] =
+        step.momentum * momentum[i] + static_cast<float>(gradient[i]) * step.gradient_scale;
+    const float w = master[i] * (1.0F - step.lr * decay) - step.lr * momentum[i];
+    master[i] = w;
+    parameters[i] = static_cast<T>(w);
+  }
+};
+
+class MomentumSgd : public optim::ElementwiseOptimizer<MomentumSgd> {
+ public:
+  const param::StateArrays& state() const override {
+    static const param::StateArrays arrays{{param::master_weights}, {"momentum"}};
+    return arrays;
+  }
+
+  MomentumStep step_of(const optim::Update& update) const {
+    return {.lr = static_cast<float>(update.lr),
+            .gradient_scale = static_cast<float>(update.gradient_scale)};
+  }
+
+  template <class T>
+  void apply(const tensor::Execution& exec, const MomentumStep& step,
+             const optim::ParameterPart<T>& part) const {
+    using Policy = Kokkos::RangePolicy<tensor::Execution, Kokkos::IndexType<Index>>;
+    Kokkos::parallel_for("kzero::tests::momentum_sgd", Policy(exec, 0, part.count),
+                         update_of(step, part));
+  }
+
+  template <class T>
+  void apply_on_host(const MomentumStep& step, const optim::ParameterPart<T>& part) const {
+    const MomentumUpdate<T> update = update_of(step, part);
+    for (Index i = 0; i < part.count; ++i) update(i);
+  }
+
+ private:
+  template <class T>
+  static MomentumUpdate<T> update_of(const MomentumStep& step,
+                                     const optim::ParameterPart<T>& part) {
+    return {step,          part.decays ? step.weight_decay : 0.0F,
+            part.gradient, part.state[0],
+            part.state[1], part.parameters};
+  }
+};
+
+inline std::shared_ptr<const optim::Optimizer> momentum_sgd() {
+  return std::make_shared<MomentumSgd>();
+}
+
+}  // namespace kzero::tests
