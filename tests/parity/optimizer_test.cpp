@@ -98,8 +98,9 @@ TEST_P(OtherOptimizer, OnOtherRanksLoadsTheSavedBits) {
       // In stage 0 every rank holds the whole state, as it did when it was saved.
       Training training = training_on(loading, 0);
       ASSERT_EQ(load(training, loading, path), 3);
-      if (is_among_first(from))
-        EXPECT_TRUE(same_bits(training.state(), saved)) << from << ' ' << to;
+      if (is_among_first(from)) {
+        EXPECT_TRUE(same_bits(training.state(), saved)) << from << " to " << to;
+      }
       std::vector<std::string> problems;
       const auto found = checkpoint::open(loading, path, problems);
       Training cut = training_on(loading, 3);
