@@ -4,18 +4,19 @@
 namespace kzero::comm {
 
 // For builds without a device library of collectives; backends_nccl.cpp is for those with one.
-void require_communicator(const std::string& name, bool library_sums) {
-  KZERO_REQUIRE(name == "mpi" || name == "auto", ExitCode::usage,
-                "run.communicator = \"{}\" is not in this build; it has \"mpi\"", name);
+void require_communicator(CommunicatorKind kind, bool library_sums) {
+  KZERO_REQUIRE(kind == CommunicatorKind::mpi || kind == CommunicatorKind::automatic,
+                ExitCode::usage, "run.communicator = \"{}\" is not in this build; it has \"mpi\"",
+                name_of(kind));
   if (library_sums) refuse_library_sums();
 }
 
-std::unique_ptr<Communicator> make_communicator(const std::string& name, Overlap overlap,
+std::unique_ptr<Communicator> make_communicator(CommunicatorKind kind, Overlap overlap,
                                                 const grid::Group& group, Traffic& traffic) {
-  require_communicator(name, false);
+  require_communicator(kind, false);
   return std::make_unique<MpiCommunicator>(overlap, group, traffic);
 }
 
-bool moves_by_itself(const std::string&) { return false; }
+bool moves_by_itself(CommunicatorKind) { return false; }
 
 }  // namespace kzero::comm

@@ -3,16 +3,17 @@
 
 namespace kzero::comm {
 
-void require_communicator(const std::string& name, bool library_sums) {
-  if (name == "mpi" && library_sums) refuse_library_sums();
+void require_communicator(CommunicatorKind kind, bool library_sums) {
+  if (kind == CommunicatorKind::mpi && library_sums) refuse_library_sums();
 }
 
-std::unique_ptr<Communicator> make_communicator(const std::string& name, Overlap overlap,
+std::unique_ptr<Communicator> make_communicator(CommunicatorKind kind, Overlap overlap,
                                                 const grid::Group& group, Traffic& traffic) {
-  if (name == "mpi") return std::make_unique<MpiCommunicator>(overlap, group, traffic);
+  if (kind == CommunicatorKind::mpi)
+    return std::make_unique<MpiCommunicator>(overlap, group, traffic);
   return std::make_unique<NcclCommunicator>(group, traffic);
 }
 
-bool moves_by_itself(const std::string& name) { return name != "mpi"; }
+bool moves_by_itself(CommunicatorKind kind) { return kind != CommunicatorKind::mpi; }
 
 }  // namespace kzero::comm

@@ -9,11 +9,13 @@
 #include "base/float16.hpp"
 #include "base/types.hpp"
 #include "comm/traffic.hpp"
+#include "deck/config.hpp"
 #include "grid/group.hpp"
 #include "runtime/execution.hpp"
 
 namespace kzero::comm {
 
+using deck::CommunicatorKind;
 using runtime::Execution;
 
 /// A contiguous range to receive into.
@@ -116,19 +118,19 @@ class Communicator {
 /// communicators made `beside` it, whose calls take turns with its own.
 enum class Overlap { no, beside, yes };
 
-/// Throws Error(usage) if this build has no run.communicator = `name`, or if that has no sums of
-/// its own and `library_sums` asks for them.
-void require_communicator(const std::string& name, bool library_sums);
+/// Throws Error(usage) if this build does not have the communicator, or if `library_sums` asks for
+/// sums that the communicator's library does not have.
+void require_communicator(CommunicatorKind kind, bool library_sums);
 
-/// `name` is run.communicator; group and traffic must outlive what is made. Collective over the
+/// Makes run.communicator for a group; group and traffic must outlive it. Collective over the
 /// group. Throws Error(usage) if this build does not have it.
-std::unique_ptr<Communicator> make_communicator(const std::string& name, Overlap overlap,
+std::unique_ptr<Communicator> make_communicator(CommunicatorKind kind, Overlap overlap,
                                                 const grid::Group& group, Traffic& traffic);
 
 /// For backends over MPI, which add in rank order.
 [[noreturn]] void refuse_library_sums();
 
-/// Whether exchanges of run.communicator = `name` move data without a core of the host's.
-bool moves_by_itself(const std::string& name);
+/// Whether the communicator moves data without a core of the host's.
+bool moves_by_itself(CommunicatorKind kind);
 
 }  // namespace kzero::comm

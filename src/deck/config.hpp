@@ -3,6 +3,7 @@
 // Units: bytes for sizes, seconds for times, tokens for lengths.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -22,11 +23,43 @@ enum class ReductionOrder { ranks, library };
 enum class RecomputeMode { none, selective, block };
 enum class ProgressStyle { automatic, live, plain };
 enum class GemmBackend { automatic, onednn, blas, cublaslt, reference };
+enum class CommunicatorKind { automatic, mpi, nccl };
+enum class OptimizerKind { adamw };
 
-constexpr std::string_view name_of(RecomputeMode mode) {
-  constexpr std::string_view names[] = {"none", "selective", "block"};
-  return names[static_cast<int>(mode)];
+/// A value of an enum and how decks spell it.
+template <class Value>
+struct Choice {
+  std::string_view name;
+  Value value;
+};
+
+// Other folders print these choices, so their names stand here, in the order of the deck reference.
+// A new back end is one more value in its enum and one more line in its list.
+inline constexpr Choice<RecomputeMode> recompute_modes[] = {{"none", RecomputeMode::none},
+                                                            {"selective", RecomputeMode::selective},
+                                                            {"block", RecomputeMode::block}};
+inline constexpr Choice<GemmBackend> gemm_backends[] = {{"auto", GemmBackend::automatic},
+                                                        {"onednn", GemmBackend::onednn},
+                                                        {"blas", GemmBackend::blas},
+                                                        {"cublaslt", GemmBackend::cublaslt},
+                                                        {"reference", GemmBackend::reference}};
+inline constexpr Choice<CommunicatorKind> communicators[] = {{"auto", CommunicatorKind::automatic},
+                                                             {"mpi", CommunicatorKind::mpi},
+                                                             {"nccl", CommunicatorKind::nccl}};
+inline constexpr Choice<OptimizerKind> optimizers[] = {{"adamw", OptimizerKind::adamw}};
+
+/// The name of a value that stands in `choices`; empty if it does not.
+template <class Value, std::size_t count>
+constexpr std::string_view name_in(const Choice<Value> (&choices)[count], Value value) {
+  for (const Choice<Value>& choice : choices) {
+    if (choice.value == value) return choice.name;
+  }
+  return {};
 }
+
+constexpr std::string_view name_of(RecomputeMode mode) { return name_in(recompute_modes, mode); }
+constexpr std::string_view name_of(GemmBackend backend) { return name_in(gemm_backends, backend); }
+constexpr std::string_view name_of(CommunicatorKind kind) { return name_in(communicators, kind); }
 
 struct Model {
   Index layers = 4;
@@ -75,7 +108,7 @@ struct Train {
 };
 
 struct Optimizer {
-  std::string kind = "adamw";
+  OptimizerKind kind = OptimizerKind::adamw;
   double lr = 3e-4;
   double min_lr = 3e-5;
   Index warmup = 0;  // steps
@@ -118,7 +151,7 @@ struct Run {
   Index max_steps = 0;      // steps of this job after which it stops with a checkpoint; 0: none
   Index log_every = 1;
   ProgressStyle progress = ProgressStyle::automatic;
-  std::string communicator = "auto";
+  CommunicatorKind communicator = CommunicatorKind::automatic;
   std::string metrics;  // JSON lines file; empty: none
   Index threads = 0;    // per rank; 0: OMP_NUM_THREADS, else the node's cores / its ranks
   GemmBackend gemm = GemmBackend::automatic;

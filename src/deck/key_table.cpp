@@ -1,6 +1,8 @@
 #include <fmt/format.h>
 
+#include <iterator>
 #include <utility>
+#include <vector>
 
 #include "deck/schema.hpp"
 
@@ -77,19 +79,21 @@ Key texts(std::string path, Table Config::*table, std::vector<std::string> Table
   return key;
 }
 
-template <class Table, class Field>
+/// The names in `choices` are literals: keys refer to them.
+template <class Table, class Field, std::size_t count>
 Key choice(std::string path, Table Config::*table, Field Table::*field,
-           std::vector<std::pair<std::string, Field>> choices, std::string doc) {
+           const Choice<Field> (&choices)[count], std::string doc) {
   Key key{std::move(path), Kind::choice, "", {}, {}, std::move(doc), {}, {}};
-  for (const auto& [name, value] : choices) key.choices.push_back(name);
+  const std::vector<Choice<Field>> all(std::begin(choices), std::end(choices));
+  for (const auto& [name, value] : all) key.choices.emplace_back(name);
   key.get = [=](const Config& config) -> Value {
-    for (const auto& [name, value] : choices) {
-      if (value == config.*table.*field) return name;
+    for (const auto& [name, value] : all) {
+      if (value == config.*table.*field) return std::string(name);
     }
     return std::monostate{};
   };
   key.set = [=](Config& config, const Value& value) {
-    for (const auto& [name, choice] : choices) {
+    for (const auto& [name, choice] : all) {
       if (name == std::get<std::string>(value)) config.*table.*field = choice;
     }
   };
@@ -181,10 +185,7 @@ void add_zero(std::vector<Key>& table) {
 
 void add_recompute(std::vector<Key>& table) {
   constexpr auto t = &Config::recompute;
-  table.push_back(choice("recompute.mode", t, &Recompute::mode,
-                         {{"none", RecomputeMode::none},
-                          {"selective", RecomputeMode::selective},
-                          {"block", RecomputeMode::block}},
+  table.push_back(choice("recompute.mode", t, &Recompute::mode, recompute_modes,
                          "What backward computes again instead of keeping it: \"selective\" the "
                          "outputs of LayerNorm and GELU; \"block\" all of a block but its input."));
   table.push_back(boolean("recompute.partition", t, &Recompute::partition,
@@ -222,8 +223,7 @@ void add_train(std::vector<Key>& table) {
 
 void add_optimizer(std::vector<Key>& table) {
   constexpr auto t = &Config::optimizer;
-  table.push_back(
-      choice("optimizer.kind", t, &Optimizer::kind, {{"adamw", "adamw"}}, "The update rule."));
+  table.push_back(choice("optimizer.kind", t, &Optimizer::kind, optimizers, "The update rule."));
   table.push_back(real("optimizer.lr", t, &Optimizer::lr, from(0, 1000), "",
                        "Highest learning rate, reached after the warm-up."));
   table.push_back(real("optimizer.min_lr", t, &Optimizer::min_lr, from(0, 1000), "",
@@ -332,8 +332,7 @@ void add_run(std::vector<Key>& table) {
                          "\"live\": below the lines one that is redrawn in place; \"plain\": lines "
                          "only; \"auto\": \"live\" where rank 0 or its mpiexec prints on a "
                          "terminal."));
-  table.push_back(choice("run.communicator", t, &Run::communicator,
-                         {{"auto", "auto"}, {"mpi", "mpi"}, {"nccl", "nccl"}},
+  table.push_back(choice("run.communicator", t, &Run::communicator, communicators,
                          "What carries arrays between ranks; \"auto\": \"nccl\" in device builds "
                          "that have it, else \"mpi\"."));
   table.push_back(
@@ -341,12 +340,7 @@ void add_run(std::vector<Key>& table) {
   table.push_back(
       integer("run.threads", t, &Run::threads, from(0, 10000), "threads",
               "Threads of a rank; 0: OMP_NUM_THREADS, else its share of the node's cores."));
-  table.push_back(choice("run.gemm", t, &Run::gemm,
-                         {{"auto", GemmBackend::automatic},
-                          {"onednn", GemmBackend::onednn},
-                          {"blas", GemmBackend::blas},
-                          {"cublaslt", GemmBackend::cublaslt},
-                          {"reference", GemmBackend::reference}},
+  table.push_back(choice("run.gemm", t, &Run::gemm, gemm_backends,
                          "Library of the matrix products: \"onednn\" and \"blas\" on hosts, "
                          "\"cublaslt\" in builds for CUDA; \"auto\": \"onednn\" or "
                          "\"cublaslt\"; \"reference\" is for tests and for other devices."));

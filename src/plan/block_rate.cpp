@@ -7,7 +7,7 @@
 #include "kernels/initialize.hpp"
 #include "model/model.hpp"
 #include "param/flat_layout.hpp"
-#include "train/gemm_backend.hpp"
+#include "tensor/gemm.hpp"
 
 namespace kzero::plan {
 
@@ -100,7 +100,7 @@ double seconds_of(const model::Benchmark& benchmark, Index tokens, const model::
 /// The whole micro-batch is tried last, and not at all where a part of it takes long enough.
 template <class T>
 double rate(const deck::Config& config, Index threads) {
-  const auto gemm = train::make_gemm_backend(config.run.gemm);
+  const auto gemm = tensor::make_gemm(config.run.gemm);
   const auto definition = model::define(config);
   const Index sequence = config.model.sequence, all = config.train.micro_batch * sequence;
   for (Index tokens = first_tokens;; tokens *= 4) {

@@ -8,16 +8,22 @@
 
 namespace kzero::tensor {
 
-std::unique_ptr<Gemm> make_gemm(Backend backend) {
-  const auto present = backends();
-  if (std::find(present.begin(), present.end(), backend) == present.end()) {
-    std::string names;
-    for (const Backend other : present)
-      names += fmt::format("{}\"{}\"", names.empty() ? "" : ", ", name_of(other));
-    fail(ExitCode::usage, "run.gemm: this build has no \"{}\"; it computes on {} and has {}",
-         name_of(backend), Execution::name(), names);
-  }
-  return make_backend(backend);
+std::vector<GemmBackend> backends() {
+  std::vector<GemmBackend> names;
+  for (const BackendEntry& entry : backend_table()) names.push_back(entry.name);
+  return names;
+}
+
+std::unique_ptr<Gemm> make_gemm(GemmBackend backend) {
+  const auto table = backend_table();
+  if (backend == GemmBackend::automatic) return table.front().make();
+  const auto found = std::ranges::find(table, backend, &BackendEntry::name);
+  if (found != table.end()) return found->make();
+  std::string names;
+  for (const BackendEntry& entry : table)
+    names += fmt::format("{}\"{}\"", names.empty() ? "" : ", ", name_of(entry.name));
+  fail(ExitCode::usage, "run.gemm: this build has no \"{}\"; it computes on {} and has {}",
+       name_of(backend), Execution::name(), names);
 }
 
 }  // namespace kzero::tensor

@@ -4,21 +4,17 @@
 #pragma once
 
 #include <memory>
-#include <span>
-#include <string_view>
+#include <vector>
 
+#include "deck/config.hpp"
 #include "tensor/view.hpp"
 
 namespace kzero::tensor {
 
+using deck::GemmBackend;
+
 enum class Transpose { no, yes };
 enum class Accumulate { no, yes };
-enum class Backend { onednn, blas, cublaslt, reference };
-
-constexpr std::string_view name_of(Backend backend) {
-  constexpr std::string_view names[] = {"onednn", "blas", "cublaslt", "reference"};
-  return names[static_cast<int>(backend)];
-}
 
 /// A row-major operand as it lies in memory; `stride` elements from row to row.
 struct Operand {
@@ -64,11 +60,12 @@ class Gemm {
 /// What use_workspace should get in this build, whichever backend it is for: planned memory.
 extern const Index gemm_workspace_bytes;
 
-/// What this build has, its default first.
-std::span<const Backend> backends();
+/// The back ends of this build, its default first.
+std::vector<GemmBackend> backends();
 
-/// Throws Error(usage) where this build does not have the backend.
-std::unique_ptr<Gemm> make_gemm(Backend backend);
+/// Makes a back end; `automatic` stands for the default. Throws Error(usage) where this build does
+/// not have it.
+std::unique_ptr<Gemm> make_gemm(GemmBackend backend);
 
 /// An operand of the whole of a contiguous view.
 template <class T>

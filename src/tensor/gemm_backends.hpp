@@ -1,17 +1,28 @@
-// The backends behind Gemm. Only make_gemm and the tests name them.
+// What the back ends behind Gemm share, and the table of those that a build has. A back end is one
+// file, gemm_NAME.cpp, and its factory's line in the table; only make_gemm and tests read either.
 #pragma once
 
-#include <map>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "tensor/gemm.hpp"
 
 namespace kzero::tensor {
 
-/// make_gemm for one of backends(). gemm_host.cpp, gemm_cuda.cpp and gemm_device.cpp, of which a
-/// build has one, say what a build has.
-std::unique_ptr<Gemm> make_backend(Backend backend);
+struct BackendEntry {
+  GemmBackend name;
+  std::unique_ptr<Gemm> (*make)();
+};
+
+/// The back ends of this build, its default first; never empty. gemm_host.cpp, gemm_cuda.cpp or
+/// gemm_device.cpp defines it: a build compiles one of them.
+std::span<const BackendEntry> backend_table();
+
+template <class Backend>
+std::unique_ptr<Gemm> make() {
+  return std::make_unique<Backend>();
+}
 
 /// A plain Kokkos kernel, one output element a work item: for tests and for devices without a
 /// library.
@@ -42,28 +53,6 @@ class BlockedGemm {
 
 /// Puts bias and addend (or zeros) into an fp32 C, so that a library call only has to add.
 void prepare_output(const Execution& exec, const GemmProblem& product);
-
-class BlasGemm : public Gemm {
- public:
-  BlasGemm();
-  void run(const Execution& exec, const GemmProblem& product) override;
-
- private:
-  BlockedGemm blocked_;
-};
-
-/// fp32 through oneDNN's sgemm, bf16 through its matmul primitives (kept by shape), fp16 widened.
-class OneDnnGemm : public Gemm {
- public:
-  OneDnnGemm();
-  ~OneDnnGemm() override;
-  void run(const Execution& exec, const GemmProblem& product) override;
-
- private:
-  struct Primitives;
-  std::unique_ptr<Primitives> primitives_;
-  BlockedGemm blocked_;
-};
 
 /// cuBLASLt, all types, with one call a product; how to make it (the plan) is kept by shape. The
 /// choice of an algorithm depends on shapes and alignments alone, never on timing.

@@ -27,9 +27,13 @@ void add_blas_product(Transpose ta, Transpose tb, Index m, Index n, Index k, con
   blas_product(ta, tb, m, n, k, a, lda, b, ldb, 1, c, ldc);
 }
 
-}  // namespace
+class BlasGemm : public Gemm {
+ public:
+  void run(const Execution& exec, const GemmProblem& product) override;
 
-BlasGemm::BlasGemm() : blocked_(&add_blas_product) {}
+ private:
+  BlockedGemm blocked_{&add_blas_product};
+};
 
 void BlasGemm::run(const Execution& exec, const GemmProblem& p) {
   if (p.in != Dtype::fp32) return blocked_.run(exec, p);
@@ -40,5 +44,9 @@ void BlasGemm::run(const Execution& exec, const GemmProblem& p) {
                p.a.stride, static_cast<const float*>(p.b.data), p.b.stride, adds ? 1 : 0,
                static_cast<float*>(p.c), p.c_stride);
 }
+
+}  // namespace
+
+std::unique_ptr<Gemm> make_blas() { return make<BlasGemm>(); }
 
 }  // namespace kzero::tensor

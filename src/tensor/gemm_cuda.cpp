@@ -1,18 +1,14 @@
-// The backends of builds for CUDA.
+// The back ends of builds for CUDA.
 #include "tensor/gemm_backends.hpp"
 
 namespace kzero::tensor {
 
 const Index gemm_workspace_bytes = CublasLtGemm::workspace_bytes;
 
-std::span<const Backend> backends() {
-  static constexpr Backend present[] = {Backend::cublaslt, Backend::reference};
-  return present;
-}
-
-std::unique_ptr<Gemm> make_backend(Backend backend) {
-  if (backend == Backend::reference) return std::make_unique<ReferenceGemm>();
-  return std::make_unique<CublasLtGemm>();
+std::span<const BackendEntry> backend_table() {
+  static constexpr BackendEntry table[] = {{GemmBackend::cublaslt, &make<CublasLtGemm>},
+                                           {GemmBackend::reference, &make<ReferenceGemm>}};
+  return table;
 }
 
 }  // namespace kzero::tensor

@@ -1,17 +1,13 @@
-// The backends of builds for devices without a library of products here.
+// The back ends of builds for devices without a GEMM library here.
 #include "tensor/gemm_backends.hpp"
 
 namespace kzero::tensor {
 
 const Index gemm_workspace_bytes = 0;
 
-std::span<const Backend> backends() {
-  static constexpr Backend present[] = {Backend::reference};
-  return present;
-}
-
-std::unique_ptr<Gemm> make_backend(Backend /*backend*/) {
-  return std::make_unique<ReferenceGemm>();
+std::span<const BackendEntry> backend_table() {
+  static constexpr BackendEntry table[] = {{GemmBackend::reference, &make<ReferenceGemm>}};
+  return table;
 }
 
 }  // namespace kzero::tensor

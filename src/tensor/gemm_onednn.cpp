@@ -1,6 +1,7 @@
 #include <dnnl.h>
 
 #include <dnnl.hpp>
+#include <map>
 #include <tuple>
 
 #include "base/error.hpp"
@@ -62,9 +63,8 @@ dnnl::memory::desc describe(Index rows, Index columns, const Operand& x) {
   return {{rows, columns}, dnnl::memory::data_type::bf16, strides};
 }
 
-}  // namespace
-
-struct OneDnnGemm::Primitives {
+/// bf16 primitives by what they depend on: oneDNN compiles each once.
+struct Primitives {
   struct Entry {
     dnnl::matmul matmul;
     dnnl::memory a, b, c, bias;
@@ -112,9 +112,15 @@ struct OneDnnGemm::Primitives {
   }
 };
 
-OneDnnGemm::OneDnnGemm()
-    : primitives_(std::make_unique<Primitives>()), blocked_(&add_dnnl_product) {}
-OneDnnGemm::~OneDnnGemm() = default;
+/// fp32 through oneDNN's sgemm, bf16 through its matmul primitives, fp16 widened.
+class OneDnnGemm : public Gemm {
+ public:
+  void run(const Execution& exec, const GemmProblem& product) override;
+
+ private:
+  Primitives primitives_;
+  BlockedGemm blocked_{&add_dnnl_product};
+};
 
 void OneDnnGemm::run(const Execution& exec, const GemmProblem& p) {
   if (p.in == Dtype::fp16) return blocked_.run(exec, p);
@@ -129,18 +135,22 @@ void OneDnnGemm::run(const Execution& exec, const GemmProblem& p) {
   }
   if (p.addend) copy_addend(exec, p);
   exec.fence("kzero::tensor::operands_ready");
-  Primitives::Entry& e = primitives_->entry(p);
+  Primitives::Entry& e = primitives_.entry(p);
   e.a.set_data_handle(const_cast<void*>(p.a.data));
   e.b.set_data_handle(const_cast<void*>(p.b.data));
   e.c.set_data_handle(p.c);
   if (p.bias) e.bias.set_data_handle(const_cast<void*>(p.bias));
   const dnnl_status_t status =
-      dnnl_primitive_execute(e.matmul.get(), primitives_->stream.get(),
+      dnnl_primitive_execute(e.matmul.get(), primitives_.stream.get(),
                              static_cast<int>(e.arguments.size()), e.arguments.data());
   KZERO_REQUIRE(status == dnnl_success, ExitCode::other,
                 "oneDNN's matmul failed with status {} for {} x {} x {}", static_cast<int>(status),
                 p.m, p.n, p.k);
-  primitives_->stream.wait();
+  primitives_.stream.wait();
 }
+
+}  // namespace
+
+std::unique_ptr<Gemm> make_onednn() { return make<OneDnnGemm>(); }
 
 }  // namespace kzero::tensor

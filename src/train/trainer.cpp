@@ -23,7 +23,6 @@
 #include "train/ending.hpp"
 #include "train/expected_traffic.hpp"
 #include "train/failure.hpp"
-#include "train/gemm_backend.hpp"
 #include "train/peak.hpp"
 #include "train/reports.hpp"
 
@@ -104,7 +103,7 @@ void Trainer::prepare() {
   grid::collectively(grid_.world(), [&] {
     require_no_stop_file();
     require_memory(machine);
-    gemm_ = make_gemm_backend(config_.run.gemm);
+    gemm_ = tensor::make_gemm(config_.run.gemm);
     comm::require_communicator(config_.run.communicator,
                                config_.zero.reduction == deck::ReductionOrder::library);
     if (session_.rank() == 0) {

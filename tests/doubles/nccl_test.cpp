@@ -195,8 +195,9 @@ TEST(NcclGroups, OnOneGpuAreRefusedWithItsName) {
 
 /// Losses, norms and state of a few steps.
 std::pair<std::vector<double>, std::vector<float>> train(
-    deck::Config config, const char* name, doubles::Calls calls = doubles::Calls::at_once) {
-  config.run.communicator = name;
+    deck::Config config, deck::CommunicatorKind kind,
+    doubles::Calls calls = doubles::Calls::at_once) {
+  config.run.communicator = kind;
   doubles::set_calls(calls);
   const auto aborted = nccl_calls().aborted;
   std::pair<std::vector<double>, std::vector<float>> result;
@@ -221,11 +222,11 @@ TEST(NcclTraining, GivesTheBitsThatMpiGives) {
       config.model.heads = tensor, config.model.hidden = 18, config.grid.tensor = tensor;
       config.train.global_batch = 12;
       config.zero.stage = stage, config.zero.bucket = 3001;
-      const auto expected = train(config, "mpi");
+      const auto expected = train(config, deck::CommunicatorKind::mpi);
       for (const auto overlap : {deck::Overlap::automatic, deck::Overlap::off}) {
         config.zero.overlap = overlap;
         for (const auto calls : {doubles::Calls::at_once, doubles::Calls::late}) {
-          const auto found = train(config, "nccl", calls);
+          const auto found = train(config, deck::CommunicatorKind::nccl, calls);
           EXPECT_EQ(found.first, expected.first) << "stage " << stage << ", tensor " << tensor;
           EXPECT_TRUE(same_bits(found.second, expected.second)) << "stage " << stage;
         }
@@ -240,10 +241,10 @@ TEST(NcclTraining, WithTheLibrarysSumsStaysCloseAndCountsTheSame) {
   for (Index stage = 0; stage < 4; ++stage) {
     config.zero.stage = stage;
     config.zero.reduction = deck::ReductionOrder::ranks;
-    const auto ordered = train(config, "nccl");
+    const auto ordered = train(config, deck::CommunicatorKind::nccl);
     config.zero.reduction = deck::ReductionOrder::library;
     const auto before = nccl_calls().reduce_scatters;
-    const auto sums = train(config, "nccl");
+    const auto sums = train(config, deck::CommunicatorKind::nccl);
     EXPECT_EQ(nccl_calls().reduce_scatters > before, grid::world_group().size() > 1);
     ASSERT_EQ(sums.first.size(), ordered.first.size());
     for (std::size_t i = 0; i < sums.first.size(); ++i)
@@ -256,7 +257,7 @@ TEST(NcclTraining, LibrarySumsOverMpiAreRefused) {
   deck::Config config = tests::small_deck();
   config.train.global_batch = 12;
   config.zero.reduction = deck::ReductionOrder::library;
-  EXPECT_THROW(train(config, "mpi"), Error);
+  EXPECT_THROW(train(config, deck::CommunicatorKind::mpi), Error);
 }
 
 // Last: a failure stays noted for the process's life.

@@ -125,7 +125,7 @@ TEST(Plan, TheLedgerIsEmptyAfterTheRun) {
     config = resolved(config, group.size());
     comm::Traffic traffic;
     const Links links(group, comm::Overlap::yes, traffic);
-    const auto gemm = tensor::make_gemm(tensor::Backend::reference);
+    const auto gemm = tensor::make_gemm(deck::GemmBackend::reference);
     const auto engine = train::make_engine(config, 1, links.peers(), *gemm, ledger);
     EXPECT_GT(ledger.now(memory::Category::parameters), 0);
   }
@@ -218,7 +218,7 @@ TEST(Plan, AModelThatDoesNotFitIsAnErrorThatNamesTheCategory) {
   comm::Traffic traffic;
   config = resolved(config, group.size());
   const Links links(group, comm::Overlap::yes, traffic);
-  const auto gemm = tensor::make_gemm(tensor::Backend::reference);
+  const auto gemm = tensor::make_gemm(deck::GemmBackend::reference);
   try {
     train::make_engine(config, 1, links.peers(), *gemm, ledger);
     FAIL() << "two hundred terabytes were had";

@@ -58,7 +58,7 @@ TEST_P(SecondModel, HoldsAndSendsWhatIsPlanned) {
   deck::Config config = toy_deck(GetParam());
   for (const deck::Zero& zero : every_stage()) {
     config.zero = zero;
-    Training training(config, group, tensor::backends().front(), {.family = define_toy});
+    Training training(config, group, deck::GemmBackend::automatic, {.family = define_toy});
     training.engine->initialise({});
     training.run(0, 2);
     training.engine->validate(1, *training.dataset.training);
@@ -81,7 +81,7 @@ TEST(SecondModelLoss, FallsToThatOfTheBatch) {
   deck::Config config = toy_deck(Dtype::fp32);
   config.train.steps = 60;
   config.optimizer.lr = 3e-2, config.optimizer.clip = 0;
-  Training training(config, group, tensor::backends().front(), {.family = define_toy});
+  Training training(config, group, deck::GemmBackend::automatic, {.family = define_toy});
   training.engine->initialise({});
   const double first = training.step(0).loss;
   EXPECT_GT(first, 0.5) << "half of the square of the one that is missing, and some noise";

@@ -18,7 +18,7 @@ struct Outcome {
 /// Of four steps. Collective over the group.
 inline Outcome train_outcome(const deck::Config& config, const grid::Group& group,
                              const train::Ingredients& given = {}) {
-  Training training(config, group, tensor::backends().front(), given);
+  Training training(config, group, deck::GemmBackend::automatic, given);
   training.engine->initialise({});
   Outcome outcome;
   outcome.numbers = numbers_of(training.run(0, 4));

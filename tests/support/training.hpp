@@ -75,11 +75,11 @@ inline deck::Config resolved(deck::Config config, Index ranks) {
 /// A process grid over a group's ranks and its communicators. Collective over the group.
 struct Links {
   Links(const grid::Group& group, comm::Overlap overlap, comm::Traffic& traffic,
-        Index tensor_ranks = 1, const std::string& name = "auto")
+        Index tensor_ranks = 1, deck::CommunicatorKind kind = deck::CommunicatorKind::automatic)
       : grid(copy_of(group), 0, tensor_ranks),
-        data(comm::make_communicator(name, overlap, grid.data(), traffic)),
+        data(comm::make_communicator(kind, overlap, grid.data(), traffic)),
         tensor(comm::make_communicator(
-            name, overlap == comm::Overlap::no ? comm::Overlap::no : comm::Overlap::beside,
+            kind, overlap == comm::Overlap::no ? comm::Overlap::no : comm::Overlap::beside,
             grid.tensor(), traffic)) {}
 
   train::Peers peers() const { return {*data, *tensor, grid}; }
@@ -92,7 +92,7 @@ class Training {
  public:
   /// The model stays without values until initialise() or a checkpoint. Collective over `group`.
   Training(const deck::Config& deck, const grid::Group& group,
-           tensor::Backend backend = tensor::backends().front(),
+           deck::GemmBackend backend = deck::GemmBackend::automatic,
            const train::Ingredients& ingredients = {})
       : config(resolved(deck, group.size())),
         given(ingredients),

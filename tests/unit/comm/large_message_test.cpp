@@ -50,7 +50,7 @@ TEST(LargeMessage, DISABLED_OfMoreThan2GiBArrivesWhole) {
   ASSERT_EQ(group.size(), 2);
   if (group.min(available_bytes()) < Index{10} << 30) GTEST_SKIP() << "needs 10 GiB of free memory";
   Traffic traffic;
-  const auto comm = make_communicator("mpi", Overlap::yes, group, traffic);
+  const auto comm = make_communicator(deck::CommunicatorKind::mpi, Overlap::yes, group, traffic);
   constexpr Index large = (Index{2362} << 20) / 4 + 3, small = 5;
   const Index sent = comm->rank() == 0 ? large : small,
               received = comm->rank() == 0 ? small : large;

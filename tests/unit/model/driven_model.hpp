@@ -24,7 +24,7 @@ class DrivenModel {
   DrivenModel(const deck::Model& model, Index batch, const deck::Recompute& recompute = {})
       : table(model::gpt_table(model)),
         layout_(table, 1),
-        gemm_(tensor::make_gemm(tensor::backends().front())),
+        gemm_(tensor::make_gemm(deck::GemmBackend::automatic)),
         measured_(measure(model, batch, recompute)),
         arenas_(measured_, ledger_),
         parts_(arenas_, model, batch, recompute, layout_, gemm_.get()),

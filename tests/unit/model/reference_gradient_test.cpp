@@ -112,7 +112,7 @@ TEST(ReferenceLogits, AndLossesOfEveryTokenAgreeWithFloat64) {
     const deck::Config config = reference.config();
     const model::GptShape s(config.model);
     const Index batch = config.train.global_batch, rows = batch * s.sequence;
-    const auto gemm = tensor::make_gemm(tensor::backends().front());
+    const auto gemm = tensor::make_gemm(deck::GemmBackend::automatic);
     memory::Ledger ledger;
     memory::Arenas measured;
     Forward(measured, nullptr, s, batch);

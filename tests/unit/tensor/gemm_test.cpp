@@ -24,7 +24,7 @@ TYPED_TEST_SUITE(GemmBackends, Elements, );
 TYPED_TEST(GemmBackends, MatchThePlainLoop) {
   for (const Size size : {Size{1, 1, 1}, Size{7, 5, 3}, Size{31, 40, 16}, Size{129, 65, 33}}) {
     const Problem<TypeParam> problem(size);
-    for (const Backend backend : backends()) {
+    for (const GemmBackend backend : backends()) {
       SCOPED_TRACE(name_of(backend));
       check_all(*make_gemm(backend), problem);
     }
@@ -36,7 +36,7 @@ TYPED_TEST(GemmBackends, MatchThePlainLoopAcrossBlocks) {
   using T = TypeParam;
   for (const Size size : {Size{256, 512, 512}, Size{259, 517, 521}}) {
     const Problem<T> problem(size);
-    for (const Backend backend : backends()) {
+    for (const GemmBackend backend : backends()) {
       SCOPED_TRACE(name_of(backend));
       const auto gemm = make_gemm(backend);
       check<T, T>(*gemm, problem, {Transpose::no, Transpose::no, Extra::bias_and_addend, 3});
@@ -49,7 +49,7 @@ TYPED_TEST(GemmBackends, MatchThePlainLoopAcrossBlocks) {
 
 TYPED_TEST(GemmBackends, GiveTheGradientOfTheTanhForm) {
   bool is_fused = false;
-  for (const Backend backend : backends()) {
+  for (const GemmBackend backend : backends()) {
     const auto gemm = make_gemm(backend);
     if (!gemm->fuses_gelu_gradient(dtype_of<TypeParam>, tests::gelu_count)) continue;
     is_fused = true;
@@ -62,7 +62,7 @@ TYPED_TEST(GemmBackends, RepeatTheirBits) {
   using T = TypeParam;
   const Problem<T> problem({129, 65, 33});
   const Guarded<T> a(problem.a), b(problem.b), first(129 * 65), second(129 * 65);
-  for (const Backend backend : backends()) {
+  for (const GemmBackend backend : backends()) {
     const auto gemm = make_gemm(backend);
     for (const auto* c : {&first, &second}) {
       gemm->run(Execution(), {.m = 129,
@@ -80,8 +80,9 @@ TYPED_TEST(GemmBackends, RepeatTheirBits) {
 }
 
 TEST(Backends, AreThoseThatCanBeMade) {
-  for (const Backend backend : backends()) EXPECT_NE(make_gemm(backend), nullptr);
-  const Backend other = on_host ? Backend::cublaslt : Backend::onednn;
+  for (const GemmBackend backend : backends()) EXPECT_NE(make_gemm(backend), nullptr);
+  EXPECT_NE(make_gemm(GemmBackend::automatic), nullptr);
+  const GemmBackend other = on_host ? GemmBackend::cublaslt : GemmBackend::onednn;
   try {
     make_gemm(other);
     ADD_FAILURE() << name_of(other);
@@ -91,7 +92,7 @@ TEST(Backends, AreThoseThatCanBeMade) {
     EXPECT_NE(text.find(fmt::format("run.gemm: this build has no \"{}\"", name_of(other))),
               std::string::npos)
         << text;
-    for (const Backend backend : backends())
+    for (const GemmBackend backend : backends())
       EXPECT_NE(text.find(name_of(backend)), std::string::npos) << text;
   }
 }

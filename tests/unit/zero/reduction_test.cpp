@@ -41,7 +41,7 @@ std::vector<T> rounded(const std::vector<float>& values, Index begin, Index coun
 template <class T>
 struct Case {
   Case(const grid::Group& group, const param::FlatLayout& flat, Index bytes, comm::Overlap overlap)
-      : comm(comm::make_communicator("mpi", overlap, group, traffic)),
+      : comm(comm::make_communicator(deck::CommunicatorKind::mpi, overlap, group, traffic)),
         layout(flat.unit(0)),
         arenas(measured(bytes, flat, overlap), ledger),
         bucket(arenas, bytes, dtype_of<T>, flat, overlap),
