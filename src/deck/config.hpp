@@ -20,7 +20,7 @@ enum class Accumulate { automatic, local, reduced };
 enum class Offload { none, host };
 enum class Overlap { automatic, off, on };
 enum class ReductionOrder { ranks, library };
-enum class RecomputeMode { none, selective, block };
+enum class RecomputeMode { none, layernorm_gelu, full };
 enum class ProgressStyle { automatic, live, plain };
 enum class GemmBackend { automatic, onednn, blas, cublaslt, reference };
 enum class CommunicatorKind { automatic, mpi, nccl };
@@ -35,9 +35,10 @@ struct Choice {
 
 // Other folders print these choices, so their names stand here, in the order of the deck reference.
 // A new back end is one more value in its enum and one more line in its list.
-inline constexpr Choice<RecomputeMode> recompute_modes[] = {{"none", RecomputeMode::none},
-                                                            {"selective", RecomputeMode::selective},
-                                                            {"block", RecomputeMode::block}};
+inline constexpr Choice<RecomputeMode> recompute_modes[] = {
+    {"none", RecomputeMode::none},
+    {"layernorm_gelu", RecomputeMode::layernorm_gelu},
+    {"full", RecomputeMode::full}};
 inline constexpr Choice<GemmBackend> gemm_backends[] = {{"auto", GemmBackend::automatic},
                                                         {"onednn", GemmBackend::onednn},
                                                         {"blas", GemmBackend::blas},

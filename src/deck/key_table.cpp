@@ -186,15 +186,15 @@ void add_zero(std::vector<Key>& table) {
 void add_recompute(std::vector<Key>& table) {
   constexpr auto t = &Config::recompute;
   table.push_back(choice("recompute.mode", t, &Recompute::mode, recompute_modes,
-                         "What backward computes again instead of keeping it: \"selective\" the "
-                         "outputs of LayerNorm and GELU; \"block\" all of a block but its input."));
+                         "What backward recomputes instead of keeping it: \"layernorm_gelu\" the "
+                         "outputs of LayerNorm and GELU; \"full\" all of a block but its input."));
   table.push_back(boolean("recompute.partition", t, &Recompute::partition,
                           "Each of the grid.tensor ranks keeps its part of a block's input with "
-                          "recompute.mode = \"block\", and gathers it before backward (P_a)."));
+                          "recompute.mode = \"full\", and gathers it before backward (P_a)."));
   table.push_back(choice("recompute.offload", t, &Recompute::offload,
                          {{"none", Offload::none}, {"host", Offload::host}},
                          "Where the inputs of blocks wait for backward with recompute.mode = "
-                         "\"block\": with the model, or in host memory, to which builds without a "
+                         "\"full\": with the model, or in host memory, to which builds without a "
                          "device copy them as well."));
 }
 

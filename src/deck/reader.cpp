@@ -7,6 +7,7 @@
 #include <set>
 
 #include "deck/common_names.hpp"
+#include "deck/former_names.hpp"
 #include "deck/guard.hpp"
 #include "deck/problem.hpp"
 #include "deck/schema.hpp"
@@ -122,6 +123,8 @@ class Reader {
   static std::string advice(const Key& key, const Value& value) {
     const auto* text = std::get_if<std::string>(&value);
     if (key.kind != Kind::choice || text == nullptr) return "";
+    const std::string_view now = successor_of(key.path, *text);
+    if (!now.empty()) return fmt::format(", which is called \"{}\" now", now);
     const std::string near = nearest(*text, key.choices, 1 + text->size() / 3);
     return near.empty() ? "" : fmt::format("; did you mean \"{}\"?", near);
   }

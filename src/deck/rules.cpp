@@ -144,16 +144,16 @@ class Rules {
   void check_recompute() {
     const Recompute& recompute = config_.recompute;
     refuse_if(
-        recompute.offload == Offload::host && recompute.mode != RecomputeMode::block,
+        recompute.offload == Offload::host && recompute.mode != RecomputeMode::full,
         {"recompute.offload", "recompute.mode"},
-        fmt::format("recompute.offload = \"host\" moves what recompute.mode = \"block\" keeps, "
-                    "found recompute.mode = \"{}\"; use \"block\" or recompute.offload = "
+        fmt::format("recompute.offload = \"host\" moves what recompute.mode = \"full\" keeps, "
+                    "found recompute.mode = \"{}\"; use \"full\" or recompute.offload = "
                     "\"none\"",
                     name_of(recompute.mode)));
-    refuse_if(recompute.partition && recompute.mode != RecomputeMode::block,
+    refuse_if(recompute.partition && recompute.mode != RecomputeMode::full,
               {"recompute.partition", "recompute.mode"},
-              fmt::format("recompute.partition = true cuts what recompute.mode = \"block\" keeps, "
-                          "found recompute.mode = \"{}\"; use \"block\" or recompute.partition = "
+              fmt::format("recompute.partition = true cuts what recompute.mode = \"full\" keeps, "
+                          "found recompute.mode = \"{}\"; use \"full\" or recompute.partition = "
                           "false",
                           name_of(recompute.mode)));
     refuse_if(recompute.partition && config_.model.sequence_parallel,

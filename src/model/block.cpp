@@ -117,12 +117,12 @@ void block_recompute(const Context<T>& c, deck::RecomputeMode mode, const BlockP
   switch (mode) {
     case deck::RecomputeMode::none:
       return;
-    case deck::RecomputeMode::selective:
+    case deck::RecomputeMode::layernorm_gelu:
       normalise_input(c, p, x, saved);
       normalise_middle(c, p, saved);
       kernels::gelu_forward<T>(*c.exec, saved.hidden, saved.activated);
       return;
-    case deck::RecomputeMode::block:
+    case deck::RecomputeMode::full:
       fill_saved(c, p, x, saved);
       return;
   }

@@ -15,7 +15,7 @@ std::vector<BlockActivations<T>> take_saved(memory::Arenas& arenas, const GptSha
   RecomputableActivations<T> passes(arenas, shape, batch);
   std::vector<BlockActivations<T>> saved{{products, passes}};
   while (static_cast<Index>(saved.size()) < shape.layers) {
-    if (mode != deck::RecomputeMode::block) products = {arenas, shape, batch};
+    if (mode != deck::RecomputeMode::full) products = {arenas, shape, batch};
     if (mode == deck::RecomputeMode::none) passes = {arenas, shape, batch};
     saved.push_back({products, passes});
   }

@@ -14,7 +14,7 @@ struct StreamCollectives {
   Index gathers = 0;  // in sequence parallelism, where a sum is only a reduce-scatter
 
   StreamCollectives(Index layers, deck::RecomputeMode mode) {
-    const Index again = mode == deck::RecomputeMode::block ? layers - 1 : 0;
+    const Index again = mode == deck::RecomputeMode::full ? layers - 1 : 0;
     sums = 1 + (2 + 2) * layers + again + 1;         // embedding, blocks, head
     gathers = (2 + 4) * layers + 2 * again + 1 + 1;  // blocks, head, embedding backward
   }

@@ -130,9 +130,9 @@ Recomputed gpt_recomputed_per_token(const deck::Model& model, const deck::Recomp
   const auto d = static_cast<double>(s.hidden), f = static_cast<double>(s.feed_forward);
   const auto again = static_cast<double>(s.layers - 1);
   Recomputed sum;
-  if (recompute.mode == deck::RecomputeMode::block)
+  if (recompute.mode == deck::RecomputeMode::full)
     sum.operations = again * 2 * (4 * d * d + d * f + static_cast<double>(s.sequence) * d);
-  if (recompute.mode == deck::RecomputeMode::selective) sum.elements = again * (4 * d + 2 * f);
+  if (recompute.mode == deck::RecomputeMode::layernorm_gelu) sum.elements = again * (4 * d + 2 * f);
   if (recompute.offload == deck::Offload::host)
     sum.elements += static_cast<double>(s.layers) * 4 * d;
   return sum;

@@ -28,7 +28,7 @@ Value saved(Index block) { return activation(fmt::format("saved{}", block)); }
 /// What backward of unit u finds of its forward beside the input. The last block's is still there
 /// when backward begins.
 std::vector<Value> left_by(Index u, Index layers, deck::RecomputeMode mode) {
-  if (mode == deck::RecomputeMode::block && u < layers) return {};
+  if (mode == deck::RecomputeMode::full && u < layers) return {};
   return {saved(u - 1)};
 }
 

@@ -19,7 +19,7 @@ ResidualStream<T>::ResidualStream(memory::Arenas& arenas, const GptShape& shape,
   }
   const bool on_host = recompute.offload == deck::Offload::host;
   if (!on_host && !is_cut_) {
-    const bool is_block = recompute.mode == deck::RecomputeMode::block;
+    const bool is_block = recompute.mode == deck::RecomputeMode::full;
     const Category kept = is_block ? Category::recompute : Category::activations;
     for (Index i = 0; i <= shape.layers; ++i)
       places_.push_back(take(i < shape.layers ? kept : Category::activations, rows));

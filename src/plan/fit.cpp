@@ -63,9 +63,9 @@ class Fitter {
 std::vector<deck::Recompute> variants(const deck::Config& deck) {
   using Mode = deck::RecomputeMode;
   std::vector<deck::Recompute> all;
-  for (const Mode mode : {Mode::none, Mode::selective, Mode::block})
+  for (const Mode mode : {Mode::none, Mode::layernorm_gelu, Mode::full})
     all.push_back({mode, false, deck.recompute.offload});
-  if (deck.grid.tensor > 1) all.push_back({Mode::block, true, deck.recompute.offload});
+  if (deck.grid.tensor > 1) all.push_back({Mode::full, true, deck.recompute.offload});
   return all;
 }
 

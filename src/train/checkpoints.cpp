@@ -8,6 +8,7 @@
 #include "base/printable.hpp"
 #include "checkpoint/reader.hpp"
 #include "checkpoint/retention.hpp"
+#include "deck/changes.hpp"
 #include "grid/agreement.hpp"
 #include "runtime/wall_time.hpp"
 #include "train/reports.hpp"
@@ -111,7 +112,7 @@ std::optional<Index> Checkpoints::resume() {
   checkpoint::require_saved_values(grid_.world(), *found, engine_.owned_shards());
   engine_.scaler().restore(m.loss_scale, m.scale_good_steps, m.skipped_steps, m.skipped_in_row);
   console_.note("resumed from " + found->path.string());
-  for (const std::string& change : deck_changes(m.deck, request_.deck)) console_.note(change);
+  for (const std::string& change : deck::changes(m.deck, request_.deck)) console_.note(change);
   saved_step_ = m.step;
   load_seconds_ = seconds_since(begin);
   return m.step;

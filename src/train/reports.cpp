@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
 #include <sstream>
 
 #include "metrics/meters.hpp"
@@ -54,31 +53,6 @@ std::vector<metrics::MemoryRow> memory_rows(const grid::Group& world, const memo
     rows.push_back(std::move(row));
   }
   return rows;
-}
-
-std::vector<std::string> deck_changes(const std::string& before, const std::string& now) {
-  // Resolved decks hold every key, "key = value" under its "[table]", so lines can be compared by
-  // name.
-  const auto values = [](const std::string& deck) {
-    std::map<std::string, std::string> found;
-    std::istringstream lines(deck);
-    std::string table;
-    for (std::string line; std::getline(lines, line);) {
-      const std::size_t equals = line.find(" = ");
-      if (line.starts_with('[')) table = line.substr(1, line.find(']') - 1);
-      if (equals != std::string::npos)
-        found[fmt::format("{}.{}", table, line.substr(0, equals))] = line.substr(equals + 3);
-    }
-    return found;
-  };
-  std::vector<std::string> changes;
-  const auto old = values(before);
-  for (const auto& [key, value] : values(now)) {
-    const auto was = old.find(key);
-    if (was == old.end() || was->second == value) continue;
-    changes.push_back(fmt::format("{} is {}, was {}", key, value, was->second));
-  }
-  return changes;
 }
 
 metrics::Screen screen_of(deck::ProgressStyle style, Index rank) {

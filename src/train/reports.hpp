@@ -17,9 +17,6 @@ std::vector<metrics::CategoryBytes> categories(const memory::Bytes& planned,
 std::vector<metrics::MemoryRow> memory_rows(const grid::Group& world, const memory::Bytes& planned,
                                             const memory::Bytes& peak, Index resident_at_start);
 
-/// What a restart changes: a line for every key whose value differs between two resolved decks.
-std::vector<std::string> deck_changes(const std::string& before, const std::string& now);
-
 /// Where rank 0 shows the run; every other rank is silent.
 metrics::Screen screen_of(deck::ProgressStyle style, Index rank);
 

@@ -7,7 +7,7 @@
 
 #include "base/error.hpp"
 #include "checkpoint/reader.hpp"
-#include "train/reports.hpp"
+#include "deck/changes.hpp"
 
 namespace kzero::train {
 
@@ -75,7 +75,7 @@ void require_same_data(const checkpoint::Found& found, const RunRequest& request
                 with_its_weights(found));
   if (m.samples == 0 || m.data_digest == data_digest || config.checkpoint.allow_new_data) return;
   std::vector<std::string> changes;
-  for (const std::string& change : deck_changes(m.deck, request.deck)) {
+  for (const std::string& change : deck::changes(m.deck, request.deck)) {
     const bool concerns = change.starts_with("data.") || change.starts_with("train.seed");
     if (concerns) changes.push_back(change);
   }

@@ -46,7 +46,7 @@ class Allocations : public testing::TestWithParam<Dtype> {};
 TEST_P(Allocations, NoneInAStep) {
   const grid::Group group = first_ranks(launch_ranks());
   deck::Config config = small_deck(GetParam());
-  config.recompute = {.mode = deck::RecomputeMode::block, .offload = deck::Offload::host};
+  config.recompute = {.mode = deck::RecomputeMode::full, .offload = deck::Offload::host};
   Training training(config, group);
   training.engine->initialise({});
   training.run(0, 3);

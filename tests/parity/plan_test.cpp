@@ -31,9 +31,9 @@ std::vector<deck::Config> decks() {
     every_stage(config);
     using deck::RecomputeMode;
     for (const auto& [stage, recompute] :
-         {std::pair<Index, deck::Recompute>{0, {.mode = RecomputeMode::selective}},
-          {3, {.mode = RecomputeMode::block}},
-          {2, {.mode = RecomputeMode::block, .offload = deck::Offload::host}}}) {
+         {std::pair<Index, deck::Recompute>{0, {.mode = RecomputeMode::layernorm_gelu}},
+          {3, {.mode = RecomputeMode::full}},
+          {2, {.mode = RecomputeMode::full, .offload = deck::Offload::host}}}) {
       config.zero.stage = stage, config.recompute = recompute;
       all.push_back(config);
     }
@@ -201,7 +201,7 @@ TEST(Plan, RecomputationGathersNothingMore) {
   deck::Config config = small_deck();
   config.train.global_batch = 4, config.zero.stage = 3;
   const train::Blueprint plain(resolved(config, 4), 4);
-  for (const auto mode : {deck::RecomputeMode::selective, deck::RecomputeMode::block}) {
+  for (const auto mode : {deck::RecomputeMode::layernorm_gelu, deck::RecomputeMode::full}) {
     config.recompute.mode = mode;
     const train::Blueprint again(resolved(config, 4), 4);
     EXPECT_EQ(again.training.gathers(), plain.training.gathers());

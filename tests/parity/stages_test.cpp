@@ -71,9 +71,9 @@ TEST_P(Stages, WithRecomputation) {
   const Outcome expected = train_outcome(config, group);
   using deck::RecomputeMode;
   for (const deck::Recompute& recompute :
-       {deck::Recompute{.mode = RecomputeMode::selective},
-        deck::Recompute{.mode = RecomputeMode::block},
-        deck::Recompute{.mode = RecomputeMode::block, .offload = deck::Offload::host}}) {
+       {deck::Recompute{.mode = RecomputeMode::layernorm_gelu},
+        deck::Recompute{.mode = RecomputeMode::full},
+        deck::Recompute{.mode = RecomputeMode::full, .offload = deck::Offload::host}}) {
     config.recompute = recompute;
     for (const Index stage : {0, 1, 2, 3}) {
       if (stage < 3 && has_few_cores()) continue;

@@ -36,11 +36,11 @@ std::vector<Index> tensor_sizes() {
 }
 
 const std::vector<Recompute> recompute_modes{
-    {.mode = RecomputeMode::selective},
-    {.mode = RecomputeMode::block},
-    {.mode = RecomputeMode::block, .offload = Offload::host},
-    {.mode = RecomputeMode::block, .partition = true},
-    {.mode = RecomputeMode::block, .partition = true, .offload = Offload::host}};
+    {.mode = RecomputeMode::layernorm_gelu},
+    {.mode = RecomputeMode::full},
+    {.mode = RecomputeMode::full, .offload = Offload::host},
+    {.mode = RecomputeMode::full, .partition = true},
+    {.mode = RecomputeMode::full, .partition = true, .offload = Offload::host}};
 
 std::string describe_grid(const deck::Config& c) {
   return "tensor " + std::to_string(c.grid.tensor) + ", stage " + std::to_string(c.zero.stage) +
@@ -64,7 +64,7 @@ class TensorParallel : public testing::TestWithParam<Dtype> {
     }
     for (const Recompute& recompute : recompute_modes) {
       if (recompute.partition && config.model.sequence_parallel) continue;
-      if (recompute.mode == RecomputeMode::selective && has_few_cores()) continue;
+      if (recompute.mode == RecomputeMode::layernorm_gelu && has_few_cores()) continue;
       config.zero = {.stage = 3, .bucket = 8191, .prefetch_units = 2};
       config.recompute = recompute;
       expect_same(train_outcome(config, group), expected, describe_grid(config));
@@ -212,7 +212,7 @@ TEST_F(Grid, MemoryAndTrafficAreAsPlannedOnEveryRank) {
 TEST_F(Grid, ALongRunNeverMovesTheHighWaterMark) {
   deck::Config config = split_deck(tensor_sizes().front(), Dtype::fp16);
   config.zero.stage = 3, config.zero.prefetch_units = 2;
-  config.recompute = {.mode = RecomputeMode::block, .partition = true};
+  config.recompute = {.mode = RecomputeMode::full, .partition = true};
   config.optimizer.loss_scale = 0x1p24, config.optimizer.loss_scale_window = 3;
   config.train.steps = 60;
   Training training(config, group);

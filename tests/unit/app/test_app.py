@@ -161,7 +161,7 @@ class Plan(LaunchTest):
         self.assertIn("zero.stage=0 train.micro_batch=4", fits)
         split = self.expect(self.run_kzero("plan", "deck.toml", "model.heads=4", "--fit", "1GB", "--ranks", "4", "--tensor", "1,2",
                                            *self.RATES), 0).stdout
-        for text in ("4 x 1", "2 x 2", "recompute.mode=block grid.tensor=2 recompute.partition=true"):
+        for text in ("4 x 1", "2 x 2", "recompute.mode=full grid.tensor=2 recompute.partition=true"):
             self.assertIn(text, split)
         nominal = self.expect(self.run_kzero("plan", "--parameters", "128e9", "--ranks", "64"), 0).stdout
         self.assertIn("32.000 GB", nominal)

@@ -41,7 +41,7 @@ TEST(Reader, reads_every_kind_of_value) {
   EXPECT_EQ(config.model.hidden, 96);
   EXPECT_FALSE(config.model.tied_embeddings);
   EXPECT_EQ(config.zero.bucket, 65536);
-  EXPECT_EQ(config.recompute.mode, RecomputeMode::block);
+  EXPECT_EQ(config.recompute.mode, RecomputeMode::full);
   EXPECT_EQ(config.recompute.offload, Offload::host);
   EXPECT_EQ(config.train.precision, Dtype::bf16);
   EXPECT_EQ(config.train.seed, 42U);

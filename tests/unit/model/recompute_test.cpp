@@ -18,9 +18,9 @@ using deck::RecomputeMode;
 using memory::Category;
 
 const std::vector<deck::Recompute> variants{
-    {.mode = RecomputeMode::selective},
-    {.mode = RecomputeMode::block},
-    {.mode = RecomputeMode::block, .offload = Offload::host}};
+    {.mode = RecomputeMode::layernorm_gelu},
+    {.mode = RecomputeMode::full},
+    {.mode = RecomputeMode::full, .offload = Offload::host}};
 
 std::string describe(const deck::Recompute& recompute, Index layers) {
   return std::string(name_of(recompute.mode)) +
@@ -110,15 +110,15 @@ Taken taken(const deck::Model& model, Index batch, const deck::Recompute& recomp
 }
 
 // With N = B T rows, all sizes multiples of the arenas' alignment. A block without recomputation
-// keeps N (8 D + 2 F) elements, D of them its input, and N (4 + H) numbers in fp32. "selective"
-// leaves N (2 D + F) elements and 4 N numbers to one place for all blocks, "block" all but the
-// input.
+// keeps N (8 D + 2 F) elements, D of them its input, and N (4 + H) numbers in fp32.
+// "layernorm_gelu" leaves N (2 D + F) elements and 4 N numbers to one place for all blocks, "full"
+// all but the input.
 TYPED_TEST(Recompute, BytesDropByTheFormula) {
   deck::Model m;
   m.hidden = 48, m.heads = 3, m.sequence = 32, m.vocab = 101, m.feed_forward = 80;
   const Index batch = 2, n = batch * m.sequence, d = m.hidden, f = m.feed_forward;
   const Index width = bytes_of(dtype_of<TypeParam>);
-  const Index selective = n * ((2 * d + f) * width + 4 * 4);
+  const Index layernorm_gelu = n * ((2 * d + f) * width + 4 * 4);
   const Index block = n * ((7 * d + 2 * f) * width + (4 + m.heads) * 4);
   const Index input = n * d * width;
   for (const Index layers : {1, 2, 12}) {
@@ -127,7 +127,7 @@ TYPED_TEST(Recompute, BytesDropByTheFormula) {
     const auto with = [&](std::size_t i) { return taken<TypeParam>(m, batch, variants[i]); };
     const Index head = input + n * 2 * 4;  // its LayerNorm
     EXPECT_EQ(none, (Taken{layers * (block + input) + input + head, 0, 0}));
-    EXPECT_EQ(with(0), (Taken{none.activations - (layers - 1) * selective, 0, 0}));
+    EXPECT_EQ(with(0), (Taken{none.activations - (layers - 1) * layernorm_gelu, 0, 0}));
     const Index left = none.activations - (layers - 1) * block - layers * input;
     EXPECT_EQ(with(1), (Taken{left, layers * input, 0}));
     EXPECT_EQ(with(2), (Taken{left + (model::offload_places - 1) * input, 0, layers * input}));
@@ -137,7 +137,7 @@ TYPED_TEST(Recompute, BytesDropByTheFormula) {
 TEST(RecomputeTrace, OfABlockReadsItsInputAndNothingElseThatForwardLeft) {
   const deck::Model model = odd_model(3);
   const auto plain = model::gpt_trace(model, RecomputeMode::none);
-  const auto again = model::gpt_trace(model, RecomputeMode::block);
+  const auto again = model::gpt_trace(model, RecomputeMode::full);
   EXPECT_EQ(plain.size(), again.size());
   const auto names = [](const std::vector<param::Value>& values) {
     std::string text;

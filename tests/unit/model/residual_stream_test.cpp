@@ -38,7 +38,7 @@ struct Offloaded {
     for (const float x : tests::from_device(stream.at(i))) ASSERT_EQ(x, value) << "block " << i;
   }
 
-  static constexpr deck::Recompute recompute{.mode = deck::RecomputeMode::block,
+  static constexpr deck::Recompute recompute{.mode = deck::RecomputeMode::full,
                                              .offload = deck::Offload::host};
   const Execution exec;
   memory::Ledger ledger;

@@ -124,16 +124,16 @@ TEST(Fit, RecomputationMakesRoom) {
   const Fit found = fit(deck(), fit_ranks, 1, memory);
   for (const Search search : {Search::micro_batch, Search::layers}) {
     const Index none = largest_of(found, search, RecomputeMode::none);
-    const Index selective = largest_of(found, search, RecomputeMode::selective);
-    const Index block = largest_of(found, search, RecomputeMode::block);
+    const Index layernorm_gelu = largest_of(found, search, RecomputeMode::layernorm_gelu);
+    const Index full = largest_of(found, search, RecomputeMode::full);
     EXPECT_GT(none, 0);
-    EXPECT_GT(selective, none);
-    EXPECT_GT(block, selective);
+    EXPECT_GT(layernorm_gelu, none);
+    EXPECT_GT(full, layernorm_gelu);
   }
   deck::Config offloading = deck();
-  offloading.recompute = {.mode = RecomputeMode::block, .offload = deck::Offload::host};
+  offloading.recompute = {.mode = RecomputeMode::full, .offload = deck::Offload::host};
   for (const Answer& a : fit(offloading, fit_ranks, 1, Index{1} << 23).answers)
-    EXPECT_EQ(a.entry.recompute.mode, RecomputeMode::block) << "the rules refuse the others";
+    EXPECT_EQ(a.entry.recompute.mode, RecomputeMode::full) << "the rules refuse the others";
 }
 
 TEST(Fit, AnswersNothingWhereNotEvenOneLayerFits) {

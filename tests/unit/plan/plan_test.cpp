@@ -115,20 +115,20 @@ TEST(Time, CountsWhatIsComputedAgain) {
   const Work none = plan(config, 1).work;
   const double tokens = 24.0 / 4 * 128, d = 60, f = 240;
   using deck::RecomputeMode;
-  config.recompute.mode = RecomputeMode::selective;
-  const Work selective = plan(config, 1).work;
-  EXPECT_DOUBLE_EQ(selective.recomputed_bytes, tokens * 4 * 2 * (2 * d + 2 * d + 2 * f));
-  config.recompute.mode = RecomputeMode::block;
-  const Work block = plan(config, 1).work;
-  EXPECT_DOUBLE_EQ(block.recomputed_operations,
+  config.recompute.mode = RecomputeMode::layernorm_gelu;
+  const Work layernorm_gelu = plan(config, 1).work;
+  EXPECT_DOUBLE_EQ(layernorm_gelu.recomputed_bytes, tokens * 4 * 2 * (2 * d + 2 * d + 2 * f));
+  config.recompute.mode = RecomputeMode::full;
+  const Work full = plan(config, 1).work;
+  EXPECT_DOUBLE_EQ(full.recomputed_operations,
                    tokens * 4 * 2 * (3 * d * d + d * d + d * f + 128 * d));
   config.recompute.offload = deck::Offload::host;
   const Work host = plan(config, 1).work;
   EXPECT_DOUBLE_EQ(host.recomputed_bytes, tokens * 5 * 2 * 4 * d) << "to the host and back";
-  EXPECT_EQ(host.recomputed_operations, block.recomputed_operations);
+  EXPECT_EQ(host.recomputed_operations, full.recomputed_operations);
   EXPECT_EQ(none.recomputed_operations + none.recomputed_bytes, 0);
-  EXPECT_EQ(selective.recomputed_operations + block.recomputed_bytes, 0);
-  for (const Work& work : {selective, block, host}) EXPECT_EQ(work.operations, none.operations);
+  EXPECT_EQ(layernorm_gelu.recomputed_operations + full.recomputed_bytes, 0);
+  for (const Work& work : {layernorm_gelu, full, host}) EXPECT_EQ(work.operations, none.operations);
   const Estimate e = estimate(host, {1e12, 1e10, 1e9});
   EXPECT_DOUBLE_EQ(e.recompute, host.recomputed_operations / 1e12 + host.recomputed_bytes / 1e10);
   EXPECT_DOUBLE_EQ(e.seconds(), e.model + e.recompute + e.optimizer + e.messages);
@@ -137,13 +137,13 @@ TEST(Time, CountsWhatIsComputedAgain) {
 TEST(Table, NamesTheRecomputation) {
   deck::Config config = deck_for(2);
   EXPECT_EQ(table(std::vector{plan(config, 1)}).find("recompute"), std::string::npos);
-  config.recompute.mode = deck::RecomputeMode::block;
+  config.recompute.mode = deck::RecomputeMode::full;
   Entry entry = plan(config, 1);
   entry.estimate = estimate(entry.work, {1e9, 1e10, 1e9});
   const std::string text = table(std::vector{entry});
-  EXPECT_NE(text.find("micro-batch 12, recompute block\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("micro-batch 12, recompute full\n"), std::string::npos) << text;
   EXPECT_NE(text.find(", recompute "), text.rfind(", recompute ")) << "in the estimate too";
-  EXPECT_EQ(Json::parse(json(std::vector{entry}))[0].at("recompute"), "block");
+  EXPECT_EQ(Json::parse(json(std::vector{entry}))[0].at("recompute"), "full");
 }
 
 TEST(Rates, GivenOnesAreTakenAsTheyAre) {

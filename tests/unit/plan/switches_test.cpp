@@ -48,12 +48,12 @@ constexpr Index head(Index n) { return width * n * D + 2 * 4 * n; }
 TEST(Switches, RecomputationKeepsOnePlaceForAllBlocks) {
   const Index one = products(1, N) + passes(1, N), input = width * N * D;
   EXPECT_EQ(bytes_of({}, "activations"), layers * one + (layers + 1) * input + head(N));
-  const deck::Recompute selective{.mode = RecomputeMode::selective};
-  EXPECT_EQ(bytes_of({}, "activations") - bytes_of({.recompute = selective}, "activations"),
+  const deck::Recompute layernorm_gelu{.mode = RecomputeMode::layernorm_gelu};
+  EXPECT_EQ(bytes_of({}, "activations") - bytes_of({.recompute = layernorm_gelu}, "activations"),
             (layers - 1) * passes(1, N));
-  const deck::Recompute block{.mode = RecomputeMode::block};
-  EXPECT_EQ(bytes_of({.recompute = block}, "activations"), one + input + head(N));
-  EXPECT_EQ(bytes_of({.recompute = block}, "recompute"), layers * input);
+  const deck::Recompute full{.mode = RecomputeMode::full};
+  EXPECT_EQ(bytes_of({.recompute = full}, "activations"), one + input + head(N));
+  EXPECT_EQ(bytes_of({.recompute = full}, "recompute"), layers * input);
 }
 
 TEST(Switches, TensorParallelismCutsProductsAndSequenceParallelismTheRest) {
@@ -72,14 +72,14 @@ TEST(Switches, TensorParallelismCutsProductsAndSequenceParallelismTheRest) {
 TEST(Switches, PartitioningDividesCheckpointsByTheTensorRanks) {
   for (const Index t : {2, 4, 8}) {
     const Index input = width * N * D, place = products(t, N) + passes(t, N) + head(N);
-    const deck::Recompute whole{.mode = RecomputeMode::block};
+    const deck::Recompute whole{.mode = RecomputeMode::full};
     EXPECT_EQ(bytes_of({t, false, whole}, "recompute"), layers * input);
     EXPECT_EQ(bytes_of({t, false, whole}, "activations"), place + input);
-    const deck::Recompute cut{.mode = RecomputeMode::block, .partition = true};
+    const deck::Recompute cut{.mode = RecomputeMode::full, .partition = true};
     EXPECT_EQ(bytes_of({t, false, cut}, "recompute"), layers * input / t);
     EXPECT_EQ(bytes_of({t, false, cut}, "activations"), place + input);
     const deck::Recompute host{
-        .mode = RecomputeMode::block, .partition = true, .offload = Offload::host};
+        .mode = RecomputeMode::full, .partition = true, .offload = Offload::host};
     EXPECT_EQ(bytes_of({t, false, host}, "recompute"), 0);
     EXPECT_EQ(bytes_of({t, false, host}, "offloaded"), layers * input / t);
     EXPECT_EQ(bytes_of({t, false, host}, "activations"), place + model::offload_places * input);

@@ -1,0 +1,24 @@
+#include "deck/former_names.hpp"
+
+namespace kzero::deck {
+
+namespace {
+
+struct Renamed {
+  std::string_view path, before, now;
+};
+
+// Megatron-LM's "selective" recomputes core attention, which no mode of kzero does.
+constexpr Renamed renamed_choices[] = {{"recompute.mode", "selective", "layernorm_gelu"},
+                                       {"recompute.mode", "block", "full"}};
+
+}  // namespace
+
+std::string_view successor_of(std::string_view path, std::string_view name) {
+  for (const Renamed& renamed : renamed_choices) {
+    if (renamed.path == path && renamed.before == name) return renamed.now;
+  }
+  return {};
+}
+
+}  // namespace kzero::deck

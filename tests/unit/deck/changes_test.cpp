@@ -1,0 +1,66 @@
+#include "deck/changes.hpp"
+
+#include <gtest/gtest.h>
+
+#include "deck/config.hpp"
+#include "deck/former_names.hpp"
+#include "deck/schema.hpp"
+#include "deck/writer.hpp"
+
+namespace kzero::deck {
+namespace {
+
+using Texts = std::vector<std::string>;
+
+TEST(Changes, AreNoneBetweenADeckAndItself) {
+  EXPECT_EQ(changes(resolved({}), resolved({})), Texts{});
+}
+
+TEST(Changes, NameKeyAndBothValuesInTheOrderOfDecks) {
+  Config config;
+  const std::string before = resolved(config);
+  config.train.steps = 200;
+  config.zero.stage = 3;
+  config.run.stop_file = "stop me";
+  EXPECT_EQ(changes(before, resolved(config)),
+            (Texts{"zero.stage is 3, was 2", "train.steps is 200, was 100",
+                   "run.stop_file is \"stop me\", was \"\""}));
+}
+
+// Long lists take a line for each element, and only the last line differs here.
+TEST(Changes, ReachTheEndOfLongLists) {
+  Config config;
+  for (int i = 0; i < 20; ++i)
+    config.data.files.push_back("a/long/name/of/part" + std::to_string(i));
+  const std::string before = resolved(config);
+  config.data.files.back() = "another";
+  const Texts found = changes(before, resolved(config));
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_EQ(found[0].find("data.files is ["), 0U) << found[0];
+  EXPECT_EQ(found[0].find('\n'), std::string::npos) << "a note is one line";
+}
+
+TEST(Changes, ARenamedValueIsNone) {
+  EXPECT_EQ(changes("[recompute]\nmode = \"block\"\n", "[recompute]\nmode = \"full\"\n"), Texts{});
+  EXPECT_EQ(changes("[recompute]\nmode = \"selective\"\n", "[recompute]\nmode = \"full\"\n"),
+            (Texts{"recompute.mode is \"full\", was \"layernorm_gelu\""}));
+}
+
+TEST(Changes, PassOverKeysOfOneDeckAloneAndDecksThatAreNone) {
+  EXPECT_EQ(changes("[train]\ncharm = 3\nsteps = 7\n", "[train]\nsteps = 7\nseed = 2\n"), Texts{});
+  EXPECT_EQ(changes("\x01 no deck", resolved({})), Texts{});
+  EXPECT_EQ(changes("", resolved({})), Texts{});
+}
+
+TEST(FormerNames, AreNoValuesOfTodayAndTheirSuccessorsAre) {
+  const Key& key = *find_key("recompute.mode");
+  for (const std::string name : {"selective", "block"}) {
+    EXPECT_FALSE(is_allowed(key, name)) << name;
+    EXPECT_TRUE(is_allowed(key, std::string(successor_of("recompute.mode", name)))) << name;
+  }
+  EXPECT_EQ(successor_of("recompute.mode", "full"), "");
+  EXPECT_EQ(successor_of("data.order", "block"), "");
+}
+
+}  // namespace
+}  // namespace kzero::deck
