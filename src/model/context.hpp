@@ -25,13 +25,16 @@ struct Context {
   float* logits = nullptr;       // [chunk, V], V of this rank
   T* dlogits = nullptr;          // [chunk, V]; the logits themselves in fp32
   Index chunk = 0;               // rows of logits that exist at once
-  float* softmaxes = nullptr;    // [ranks * chunk, 3] of a tensor group's ranks, else none
-  Matrix<T> hidden_grad;         // [N, D]
-  Matrix<T> gathered;            // [N, D] in sequence parallelism, else none
-  Vector<T> norm_gradient;       // [2D] in sequence parallelism, else none
-  Matrix<float> partial;         // [row_groups, max(F, 3D, 2 whole D)] of sums over rows
-  Vector<float> attention;       // scratch of the attention kernel
-  Vector<float> losses;          // [N]
+  // [V, D]: sum over chunks of the output projection's gradient, which 16-bit runs round once a
+  // micro-batch; none in fp32 and where one chunk has all rows.
+  float* output_gradient = nullptr;
+  float* softmaxes = nullptr;  // [ranks * chunk, 3] of a tensor group's ranks, else none
+  Matrix<T> hidden_grad;       // [N, D]
+  Matrix<T> gathered;          // [N, D] in sequence parallelism, else none
+  Vector<T> norm_gradient;     // [2D] in sequence parallelism, else none
+  Matrix<float> partial;       // [row_groups, max(F, 3D, 2 whole D)] of sums over rows
+  Vector<float> attention;     // scratch of the attention kernel
+  Vector<float> losses;        // [N]
 
   /// Takes the scratch from the workspace category, for the product library as well. Also on
   /// measuring arenas, which need no library.

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 
+#include "kernels/initialize.hpp"
 #include "kernels/layernorm.hpp"
+#include "kernels/reduction.hpp"
 #include "kernels/softmax_cross_entropy.hpp"
 #include "model/linear.hpp"
 #include "model/norm.hpp"
@@ -33,24 +35,45 @@ Matrix<float> project(const Context<T>& c, Matrix<const T> output, Matrix<const 
   return logits;
 }
 
-/// dnormal [rows,D] = dlogits output; doutput (=|+=) dlogits^T normal.
+/// dnormal [rows,D] = dlogits output.
 template <class T>
-void project_backward(const Context<T>& c, Matrix<const T> output, Matrix<const T> normal,
-                      Matrix<const T> dlogits, kernels::Update update, Matrix<T> doutput,
-                      Matrix<T> dnormal) {
+void project_backward_input(const Context<T>& c, Matrix<const T> output, Matrix<const T> dlogits,
+                            Matrix<T> dnormal) {
   tensor::GemmProblem input;
   input.m = dnormal.extent(0), input.n = dnormal.extent(1), input.k = output.extent(0);
   input.a = operand(dlogits), input.b = operand(output);
   input.c = dnormal.data(), input.c_stride = input.n;
   input.in = input.out = dtype_of<T>;
   c.gemm->run(*c.exec, input);
+}
+
+/// The sum [V,D] over chunks (=|+=) dlogits^T normal of one: c.output_gradient, which
+/// add_sum_of_chunks then rounds, or without one doutput.
+template <class T>
+void project_backward_weight(const Context<T>& c, Matrix<const T> normal, Matrix<const T> dlogits,
+                             kernels::Update update, Matrix<T> doutput) {
+  const bool is_fp32 = c.output_gradient != nullptr;
   tensor::GemmProblem weight;
   weight.m = doutput.extent(0), weight.n = doutput.extent(1), weight.k = normal.extent(0);
   weight.a = operand(dlogits, Transpose::yes), weight.b = operand(normal);
-  weight.c = doutput.data(), weight.c_stride = weight.n;
-  weight.in = weight.out = dtype_of<T>;
+  weight.c = is_fp32 ? static_cast<void*>(c.output_gradient) : doutput.data();
+  weight.c_stride = weight.n;
+  weight.in = dtype_of<T>, weight.out = is_fp32 ? Dtype::fp32 : dtype_of<T>;
   weight.accumulate = accumulate_of(update);
   c.gemm->run(*c.exec, weight);
+}
+
+/// doutput (=|+=) the fp32 sum over all chunks, rounded once: a rounding for every chunk would lose
+/// what is small beside the sum.
+template <class T>
+void add_sum_of_chunks(const Context<T>& c, kernels::Update update, Matrix<T> doutput) {
+  if (c.output_gradient == nullptr) return;
+  const Vector<T> out(doutput.data(), doutput.size());
+  if (update == kernels::Update::overwrite) {
+    kernels::round_to<T>(*c.exec, Vector<const float>(c.output_gradient, out.size()), out);
+  } else {
+    kernels::ordered_sum<T, T>(*c.exec, {.own = out.data()}, c.output_gradient, out);
+  }
 }
 
 /// Rows [first, first + count) of what a chunk of logits has and needs.
@@ -139,15 +162,18 @@ void head_forward_backward(const Context<T>& c, const HeadParams<const T>& p, Ma
                            Vector<const Token> targets, float scale, const HeadSaved<T>& saved,
                            kernels::Update update, const HeadParams<T>& gradients, Matrix<T> dx) {
   const Matrix<const T> normal = normalise(c, p, x, saved);
+  auto chunk_update = c.output_gradient == nullptr ? update : kernels::Update::overwrite;
   for (Index first = 0; first < c.rows; first += c.chunk) {
     const Index count = std::min(c.chunk, c.rows - first);
     const Matrix<const T> rows = rows_of<const T>(normal, first, count);
     const Matrix<float> logits = project<T>(c, p.output, rows);
     const Matrix<T> dlogits =
         cross_entropy_with_gradient(c, Chunk<T>(c, logits, targets, first), scale);
-    project_backward<T>(c, p.output, rows, dlogits, first == 0 ? update : kernels::Update::add,
-                        gradients.output, rows_of<T>(c.hidden_grad, first, count));
+    project_backward_input<T>(c, p.output, dlogits, rows_of<T>(c.hidden_grad, first, count));
+    project_backward_weight<T>(c, rows, dlogits, chunk_update, gradients.output);
+    chunk_update = kernels::Update::add;
   }
+  add_sum_of_chunks<T>(c, update, gradients.output);
   norm_backward<T>(
       c, {x, p.ln_weight, saved.mean, saved.rstd},
       {dx, kernels::Update::overwrite, gradients.ln_weight, gradients.ln_bias, update});
