@@ -54,7 +54,8 @@ void adamw_on_host(const AdamWStep& step, const AdamWArrays<T>& arrays, Index co
   const Host host;
   Kokkos::parallel_for(
       "kzero::kernels::adamw_on_host",
-      Kokkos::RangePolicy<Host>(host, 0, ceil_div(count, block_elements)), [=](Index number) {
+      Kokkos::RangePolicy<Host, Kokkos::IndexType<Index>>(host, 0, ceil_div(count, block_elements)),
+      [=](Index number) {
         host_update(step, std::min(block_elements, count - number * block_elements),
                     arrays + number * block_elements);
       });

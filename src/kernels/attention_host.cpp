@@ -147,7 +147,7 @@ void for_each_head(const Execution& exec, const AttentionShape& s, const char* l
                 "internal error: no scratch was laid out for attention");
   // A slot a thread: work is dealt out by slot, so that slots never exceed what was planned.
   const Index heads = s.batch * s.heads;
-  Kokkos::parallel_for(label, Kokkos::RangePolicy<Execution>(exec, 0, slots), [=](Index slot) {
+  Kokkos::parallel_for(label, tensor::Range(exec, 0, slots), [=](Index slot) {
     const HeadScratch h(s, scratch.data() + slot * per_thread);
     for (Index head = slot; head < heads; head += slots) work(head, h);
   });

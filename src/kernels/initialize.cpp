@@ -7,7 +7,7 @@ namespace kzero::kernels {
 template <class T>
 void fill(const Execution& exec, Vector<T> x, float value) {
   Kokkos::parallel_for(
-      "kzero::kernels::fill", Kokkos::RangePolicy<Execution>(exec, 0, x.extent(0)),
+      "kzero::kernels::fill", tensor::Range(exec, 0, x.extent(0)),
       KOKKOS_LAMBDA(Index i) { x(i) = static_cast<T>(value); });
 }
 
@@ -25,7 +25,7 @@ void draw_normal(const Execution& exec, std::uint64_t seed, std::uint64_t parame
   }
   const Index pairs = e.length / 2 + 1;  // of a block, wherever it begins
   Kokkos::parallel_for(
-      "kzero::kernels::draw_normal", Kokkos::RangePolicy<Execution>(exec, 0, blocks * pairs),
+      "kzero::kernels::draw_normal", tensor::Range(exec, 0, blocks * pairs),
       KOKKOS_LAMBDA(Index item) {
         const Index block = first_block + item / pairs;
         const Index begin = block * e.stride + e.begin;
@@ -48,7 +48,7 @@ void draw_normal(const Execution& exec, std::uint64_t seed, std::uint64_t parame
 template <class T>
 void round_to(const Execution& exec, Vector<const float> from, Vector<T> to) {
   Kokkos::parallel_for(
-      "kzero::kernels::round_to", Kokkos::RangePolicy<Execution>(exec, 0, from.extent(0)),
+      "kzero::kernels::round_to", tensor::Range(exec, 0, from.extent(0)),
       KOKKOS_LAMBDA(Index i) { to(i) = static_cast<T>(from(i)); });
 }
 

@@ -33,7 +33,7 @@ double sum_in_order(const Execution& exec, Vector<const float> x) {
   double result = 0;
   // One work item: the order of a parallel reduction is the backend's own.
   Kokkos::parallel_reduce(
-      "kzero::kernels::sum_in_order", Kokkos::RangePolicy<Execution>(exec, 0, 1),
+      "kzero::kernels::sum_in_order", tensor::Range(exec, 0, 1),
       KOKKOS_LAMBDA(Index, double& total) {
         for (Index i = 0; i < count; ++i) total += static_cast<double>(x(i));
       },

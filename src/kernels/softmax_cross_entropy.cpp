@@ -108,8 +108,7 @@ KOKKOS_INLINE_FUNCTION float loss_of(const WholeRow& row) {
 void cross_entropy_of_partials(const Execution& exec, const PartialSoftmaxes& partials,
                                Vector<float> losses) {
   Kokkos::parallel_for(
-      "kzero::kernels::cross_entropy_of_partials",
-      Kokkos::RangePolicy<Execution>(exec, 0, losses.extent(0)),
+      "kzero::kernels::cross_entropy_of_partials", tensor::Range(exec, 0, losses.extent(0)),
       KOKKOS_LAMBDA(Index i) { losses(i) = loss_of(whole_row(partials, i)); });
 }
 

@@ -15,8 +15,7 @@ template <class T>
 void widen(const Execution& exec, const T* from, Index stride, Index rows, Index columns,
            float* to) {
   Kokkos::parallel_for(
-      "kzero::tensor::widen_block", Kokkos::RangePolicy<Execution>(exec, 0, rows),
-      KOKKOS_LAMBDA(Index i) {
+      "kzero::tensor::widen_block", Range(exec, 0, rows), KOKKOS_LAMBDA(Index i) {
         for (Index j = 0; j < columns; ++j)
           to[i * columns + j] = static_cast<float>(from[i * stride + j]);
       });
@@ -44,8 +43,7 @@ void round_block(const Execution& exec, const GemmProblem& p, Index i, Index j, 
   const bool keep = p.accumulate == Accumulate::yes;
   const Index stride = p.c_stride, width = p.n;
   Kokkos::parallel_for(
-      "kzero::tensor::round_block", Kokkos::RangePolicy<Execution>(exec, 0, m),
-      KOKKOS_LAMBDA(Index r) {
+      "kzero::tensor::round_block", Range(exec, 0, m), KOKKOS_LAMBDA(Index r) {
         Out* row = out + (i + r) * stride + j;
         for (Index s = 0; s < n; ++s) {
           float sum = block[r * n + s];
@@ -107,8 +105,7 @@ void prepare_output(const Execution& exec, const GemmProblem& p) {
   auto* c = static_cast<float*>(p.c);
   const Index n = p.n, stride = p.c_stride;
   Kokkos::parallel_for(
-      "kzero::tensor::prepare_output", Kokkos::RangePolicy<Execution>(exec, 0, p.m),
-      KOKKOS_LAMBDA(Index i) {
+      "kzero::tensor::prepare_output", Range(exec, 0, p.m), KOKKOS_LAMBDA(Index i) {
         for (Index j = 0; j < n; ++j) {
           c[i * stride + j] = (keep ? c[i * stride + j] : 0.0F) + (bias ? bias[j] : 0.0F) +
                               (addend ? addend[i * n + j] : 0.0F);

@@ -51,8 +51,7 @@ void copy_addend(const Execution& exec, const GemmProblem& p) {
   auto* to = static_cast<bf16*>(p.c);
   const Index n = p.n, stride = p.c_stride;
   Kokkos::parallel_for(
-      "kzero::tensor::copy_addend", Kokkos::RangePolicy<Execution>(exec, 0, p.m),
-      KOKKOS_LAMBDA(Index i) {
+      "kzero::tensor::copy_addend", Range(exec, 0, p.m), KOKKOS_LAMBDA(Index i) {
         for (Index j = 0; j < n; ++j) to[i * stride + j] = from[i * n + j];
       });
 }

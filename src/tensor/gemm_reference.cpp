@@ -20,8 +20,7 @@ void multiply(const Execution& exec, const GemmProblem& p) {
   const Index b_k = p.b.transpose == Transpose::no ? p.b.stride : 1;
   const Index b_column = p.b.transpose == Transpose::no ? 1 : p.b.stride;
   Kokkos::parallel_for(
-      "kzero::tensor::multiply_reference", Kokkos::RangePolicy<Execution>(exec, 0, p.m * n),
-      KOKKOS_LAMBDA(Index at) {
+      "kzero::tensor::multiply_reference", Range(exec, 0, p.m * n), KOKKOS_LAMBDA(Index at) {
         const Index i = at / n, j = at % n;
         float sum = 0;
         for (Index l = 0; l < k; ++l) {

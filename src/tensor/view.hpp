@@ -23,4 +23,8 @@ using Matrix = Kokkos::View<T**, Kokkos::LayoutRight, Memory, Kokkos::MemoryUnma
 template <class T>
 using HostMatrix = Kokkos::View<T**, Kokkos::LayoutRight, HostMemory, Kokkos::MemoryUnmanaged>;
 
+/// Work items [begin, end). Kokkos' default index has 32 bits on devices, and a large model's units
+/// have more elements than that.
+using Range = Kokkos::RangePolicy<Execution, Kokkos::IndexType<Index>>;
+
 }  // namespace kzero::tensor

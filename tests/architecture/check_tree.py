@@ -16,6 +16,7 @@ WORLD_USERS = {"runtime", "grid"}
 DEVICE_NAMES = re.compile(r"\b(cuda[A-Z_]|cublas[A-Z_]|nccl[A-Z]|__CUDA|KOKKOS_ENABLE_CUDA\b|Kokkos::Cuda)\w*")
 DEVICE_FILES = re.compile(r"cuda|cublas|nccl")
 LAUNCH = re.compile(r"\b(?:parallel_(?:for|reduce|scan)|fence)\s*\(\s*")
+RANGE_POLICY = re.compile(r"\bKokkos::(?:MD)?RangePolicy\b")
 NESTED_RANGE = re.compile(r"Kokkos::(?:Team|Thread)\w*Range\b")
 
 
@@ -139,6 +140,22 @@ def check_labels(file):
             yield line_of(file.text, match.start()), f'label "{match.group(1)}"; in this folder it is "{prefix}verb_noun"'
 
 
+def template_arguments(text):
+    """The text from '<' to its '>', or nothing where there is none."""
+    depth = 0
+    for match in re.finditer(r"[<>]", text if text.startswith("<") else ""):
+        depth += 1 if match.group() == "<" else -1
+        if depth == 0:
+            return text[:match.end()]
+    return ""
+
+
+def check_policies(file):
+    for match in RANGE_POLICY.finditer(file.code):
+        if not re.search(r"\bIndexType<", template_arguments(file.code[match.end():].lstrip())):
+            yield line_of(file.code, match.start()), f"{match.group()} without an IndexType counts in 32 bits on devices; take tensor::Range"
+
+
 def check_links(source, edges):
     """The link graph of src/*/CMakeLists.txt has no edge that the includes may not have."""
     for path in sorted(source.glob("*/CMakeLists.txt")):
@@ -162,12 +179,12 @@ def check_tree(source, edges_path):
             problems.append(f"{file.name}:1: folder {file.folder} is not in {edges_path.name}")
             continue
         found = [*check_includes(file, source, edges), *check_namespaces(file), *check_sizes(file), *check_names(file),
-                 *check_labels(file)]
+                 *check_labels(file), *check_policies(file)]
         problems += [f"{file.name}:{line}: {text}" for line, text in sorted(found)]
     return problems
 
 
 if __name__ == "__main__":
     breaches = check_tree(Path(sys.argv[1]), Path(sys.argv[2]))
-    print("\n".join(breaches) or "every include, namespace, size, name and label is as it should be")
+    print("\n".join(breaches) or "every include, namespace, size, name, label and policy is as it should be")
     sys.exit(1 if breaches else 0)

@@ -136,6 +136,16 @@ class CheckTree(unittest.TestCase):
         self.expect('label "kzero::grid::add"', self.comm('void f() { parallel_for("kzero::grid::add", policy, f); }'))
         self.expect('label "kzero::comm::add Numbers"', self.comm('auto a = "kzero::comm::add Numbers";'))
 
+    def test_a_range_of_32_bits(self):
+        for policy in ("RangePolicy<Execution>(exec, 0, n)", "RangePolicy(exec, 0, n)", "MDRangePolicy<Kokkos::Rank<2>>(a, b)",
+                       "RangePolicy<Execution>(exec, 0, Kokkos::IndexType<Index>::n)"):
+            self.expect("comm/more.cpp:2: Kokkos::" + policy.split("P")[0] + "Policy without an IndexType",
+                        self.comm(f"auto policy = Kokkos::{policy};"))
+
+    def test_a_range_that_says_its_index(self):
+        for policy in ("RangePolicy<Execution, Kokkos::IndexType<Index>>(exec, 0, n)", "MDRangePolicy<Kokkos::Rank<2>, Kokkos::IndexType<int>>"):
+            self.assertEqual(self.breaches(self.comm(f"using Policy = Kokkos::{policy};")), [])
+
 
 if __name__ == "__main__":
     unittest.main()
