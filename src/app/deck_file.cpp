@@ -11,6 +11,7 @@
 #include <filesystem>
 
 #include "base/error.hpp"
+#include "base/uninterrupted.hpp"
 #include "deck/schema.hpp"
 
 namespace kzero::app {
@@ -57,10 +58,8 @@ std::string suggestion(const std::filesystem::path& file) {
 /// Waits until a pipe has bytes or its writers are gone.
 void wait_for_writer(int descriptor, const std::string& file, std::chrono::milliseconds patience) {
   pollfd wanted{descriptor, POLLIN, 0};
-  int ready = 0;
-  do {
-    ready = ::poll(&wanted, 1, static_cast<int>(patience.count()));
-  } while (ready < 0 && errno == EINTR);
+  const int ready =
+      uninterrupted([&] { return ::poll(&wanted, 1, static_cast<int>(patience.count())); });
   if (ready == 0)
     refuse(file, fmt::format("nobody has written to this pipe for {} s",
                              std::chrono::duration<double>(patience).count()));
@@ -83,8 +82,8 @@ deck::Source load(const std::string& file, std::chrono::milliseconds patience) {
   std::string text;
   std::array<char, 65536> part{};
   for (bool has_waited = false;;) {
-    const ssize_t count = ::read(input.number(), part.data(), part.size());
-    if (count < 0 && errno == EINTR) continue;
+    const ssize_t count =
+        uninterrupted([&] { return ::read(input.number(), part.data(), part.size()); });
     if (count < 0 && errno != EAGAIN) refuse(file, std::strerror(errno));
     if (count > 0) text.append(part.data(), static_cast<std::size_t>(count));
     if (text.size() > most_bytes)

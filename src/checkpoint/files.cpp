@@ -12,6 +12,7 @@
 
 #include "base/checksum.hpp"
 #include "base/error.hpp"
+#include "base/uninterrupted.hpp"
 
 namespace kzero::checkpoint {
 
@@ -19,14 +20,6 @@ namespace {
 
 /// Read at once where a checksum is taken: small enough for the second-level cache.
 constexpr Index chunk_bytes = Index{1} << 18;
-
-/// Repeats a system call that a signal interrupted.
-template <class F>
-auto uninterrupted(F&& call) {
-  auto result = call();
-  while (result < 0 && errno == EINTR) result = call();
-  return result;
-}
 
 void require(bool good, const std::string& path, const char* what) {
   KZERO_REQUIRE(good, ExitCode::files, "{}: {} ({})", path, what, std::strerror(errno));

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "base/uninterrupted.hpp"
 #include "checkpoint/files.hpp"
 #include "checkpoint/retention.hpp"
 
@@ -26,11 +27,8 @@ constexpr std::size_t most_bytes = 4096;         // of a lock
 constexpr const char* takeover_name = "lock.takeover";
 
 int open_again(const fs::path& path, int flags) {
-  int file = -1;
-  do {
-    file = ::open(path.c_str(), flags | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0666);
-  } while (file < 0 && errno == EINTR);
-  return file;
+  return uninterrupted(
+      [&] { return ::open(path.c_str(), flags | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0666); });
 }
 
 /// Writes and closes, after which a file server shows it to others. It need not survive a crash:
@@ -39,8 +37,9 @@ bool write_all(int file, const std::string& text) {
   std::size_t done = 0;
   bool good = true;
   while (good && done < text.size()) {
-    const auto count = ::write(file, text.data() + done, text.size() - done);
-    good = count >= 0 || errno == EINTR;
+    const auto count =
+        uninterrupted([&] { return ::write(file, text.data() + done, text.size() - done); });
+    good = count >= 0;
     done += count < 0 ? 0 : static_cast<std::size_t>(count);
   }
   const int reason = errno;

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "base/uninterrupted.hpp"
 #include "checkpoint/files.hpp"
 
 namespace kzero::convert {
@@ -32,9 +33,7 @@ void AtomicFile::open() {
   // Without O_TRUNC: the bytes may still be another process's. Without links: they may lead
   // anywhere.
   constexpr int flags = O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
-  do {
-    id_ = ::open(partial_.c_str(), flags, 0666);
-  } while (id_ < 0 && errno == EINTR);
+  id_ = uninterrupted([&] { return ::open(partial_.c_str(), flags, 0666); });
   require(id_ >= 0, "cannot be written");
   struct stat status {};
   require(::fstat(id_, &status) == 0, "cannot be written");
@@ -63,19 +62,14 @@ void AtomicFile::require(bool good, const char* what) const {
 
 void AtomicFile::append(std::span<const std::byte> bytes) {
   while (!bytes.empty()) {
-    const auto written = ::write(id_, bytes.data(), bytes.size());
-    if (written < 0 && errno == EINTR) continue;
+    const auto written = uninterrupted([&] { return ::write(id_, bytes.data(), bytes.size()); });
     require(written >= 0, "writing failed");
     bytes = bytes.subspan(static_cast<std::size_t>(written));
   }
 }
 
 void AtomicFile::finish() {
-  int result = 0;
-  do {
-    result = ::fsync(id_);
-  } while (result != 0 && errno == EINTR);
-  require(result == 0, "cannot be written to the disk");
+  require(uninterrupted([&] { return ::fsync(id_); }) == 0, "cannot be written to the disk");
   // The lock lasts until the file has its name: nobody else opens it in between.
   checkpoint::rename_durably(partial_, path_);
   finished_ = true;

@@ -14,6 +14,7 @@
 
 #include "base/checksum.hpp"
 #include "base/error.hpp"
+#include "base/uninterrupted.hpp"
 #include "data/foreign_format.hpp"
 
 namespace kzero::data {
@@ -132,11 +133,11 @@ void TokenFile::check_header(const Head& head, Index loaded) {
 Index TokenFile::load(std::span<std::byte> bytes, Index offset) const {
   std::size_t done = 0;
   while (done < bytes.size()) {
-    const ssize_t count = ::pread(descriptor_, bytes.data() + done, bytes.size() - done,
-                                  offset + static_cast<Index>(done));
-    if (count < 0 && errno == EINTR) continue;
-    KZERO_REQUIRE(count >= 0, ExitCode::files, "{}: reading at byte {} failed: {}", path_,
-                  offset + static_cast<Index>(done), std::strerror(errno));
+    const Index at = offset + static_cast<Index>(done);
+    const ssize_t count = uninterrupted(
+        [&] { return ::pread(descriptor_, bytes.data() + done, bytes.size() - done, at); });
+    KZERO_REQUIRE(count >= 0, ExitCode::files, "{}: reading at byte {} failed: {}", path_, at,
+                  std::strerror(errno));
     if (count == 0) break;
     done += static_cast<std::size_t>(count);
   }

@@ -18,6 +18,7 @@
 #include <system_error>
 
 #include "base/error.hpp"
+#include "base/uninterrupted.hpp"
 
 namespace kzero::metrics {
 
@@ -158,8 +159,8 @@ void LineFile::write_line(const std::string& text) {
   const std::string line = text + '\n';
   std::size_t done = 0;
   while (done < line.size()) {
-    const ssize_t written = ::write(descriptor_, line.data() + done, line.size() - done);
-    if (written < 0 && errno == EINTR) continue;
+    const ssize_t written =
+        uninterrupted([&] { return ::write(descriptor_, line.data() + done, line.size() - done); });
     KZERO_REQUIRE(written > 0, ExitCode::files, "run.metrics: writing to {} failed: {}", path_,
                   std::strerror(errno));
     done += static_cast<std::size_t>(written);
