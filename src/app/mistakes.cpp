@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "deck/problem.hpp"
+#include "base/printable.hpp"
 #include "deck/quantity.hpp"
 #include "deck/schema.hpp"
 
@@ -47,7 +47,7 @@ std::string unknown_option(const CLI::App& command, const std::string& argument)
     const std::string path = deck::nearest_path(name);
     if (!path.empty()) near = fmt::format("the deck's key, {}=VALUE", path);
   }
-  return fmt::format("there is no option {}{}", deck::printable(option), meant(near));
+  return fmt::format("there is no option {}{}", printable_start(option), meant(near));
 }
 
 }  // namespace
@@ -63,11 +63,11 @@ std::string explain(const CLI::App& cli, const CLI::ParseError& error) {
   if (option != extras.end()) {
     text = unknown_option(command, *option);
   } else if (!extras.empty() && parsed.empty()) {
-    text = fmt::format("there is no command {}{}", deck::printable(extras.front()),
+    text = fmt::format("there is no command {}{}", printable_start(extras.front()),
                        meant(nearest(extras.front(), commands_of(cli))));
   } else if (!extras.empty()) {
     text = fmt::format("{} takes no further argument, found {}", name,
-                       deck::printable(extras.front()));
+                       printable_start(extras.front()));
   } else if (parsed.empty()) {
     for (const std::string& known : commands_of(cli)) text += (text.empty() ? "" : ", ") + known;
     text = "a command is needed: " + text;

@@ -41,11 +41,11 @@ std::string spelled(char c) {
   return fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
 }
 
-}  // namespace
-
-std::string printable(std::string_view text) {
+/// Printable text until `text` ends or more than `most` bytes would be shown.
+std::string printable_bytes(std::string_view text, std::size_t most) {
   std::string shown;
   while (!text.empty()) {
+    if (shown.size() >= most) return shown + "...";
     const Character character = first_character(text);
     const auto bytes = text.substr(0, character.bytes == 0 ? 1 : character.bytes);
     if (character.bytes > 0 && !is_control(character.code)) {
@@ -57,6 +57,12 @@ std::string printable(std::string_view text) {
   }
   return shown;
 }
+
+}  // namespace
+
+std::string printable(std::string_view text) { return printable_bytes(text, std::string::npos); }
+
+std::string printable_start(std::string_view text) { return printable_bytes(text, 80); }
 
 std::string printable_lines(std::string_view text) {
   std::string shown;

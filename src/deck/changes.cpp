@@ -4,6 +4,7 @@
 
 #include <map>
 
+#include "base/printable.hpp"
 #include "deck/document.hpp"
 #include "deck/former_names.hpp"
 
@@ -27,7 +28,7 @@ Written written(const Key& key, const Entry& entry) {
   if (!is_allowed(key, value)) return {entry.shown, entry.shown};
   const std::string toml = as_toml(key, value);
   if (const auto* list = std::get_if<std::vector<std::string>>(&value))
-    return {toml, printable(fmt::format("[\"{}\"]", fmt::join(*list, "\", \"")))};
+    return {toml, printable_start(fmt::format("[\"{}\"]", fmt::join(*list, "\", \"")))};
   return {toml, toml};
 }
 

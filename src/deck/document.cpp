@@ -8,6 +8,7 @@
 #include <sstream>
 #include <toml.hpp>
 
+#include "base/printable.hpp"
 #include "deck/guard.hpp"
 
 namespace kzero::deck {
@@ -105,7 +106,7 @@ Entry entry_of(const std::string& name, const Toml& toml, const Locator& locator
               .key_location = locator.place(locator.key_start(value)),
               .value_location = locator.place(value),
               .value = value_of(toml),
-              .shown = printable(locator.excerpt(value, location.region()))};
+              .shown = printable_start(locator.excerpt(value, location.region()))};
   if (toml.is_table()) entry.shown = "a table";
   if (is_list_of_tables(toml)) entry.shown = "a list of tables";
   return entry;
@@ -140,7 +141,7 @@ std::string reason_of(std::string text) {
     text = text.substr(std::min(text.find_first_not_of(": ", colon), text.size()));
   }
   while (!text.empty() && (text.back() == '.' || text.back() == ' ')) text.pop_back();
-  return printable(text);
+  return printable_start(text);
 }
 
 /// What the parser says of two definitions holds the name, and the line of the first one.
@@ -153,7 +154,7 @@ std::optional<std::string> duplicate_of(std::string_view text) {
   const std::size_t line_end = text.find_first_not_of("0123456789", digits);
   if (digits == std::string_view::npos) return std::nullopt;
   return fmt::format("'{}' is given twice, first in line {}",
-                     printable(text.substr(name + 2, end - name - 2)),
+                     printable_start(text.substr(name + 2, end - name - 2)),
                      text.substr(digits, line_end - digits));
 }
 
@@ -178,9 +179,9 @@ Problem problem_of(const toml::exception& error, const Locator& locator) {
   if (const auto text = unquoted_text(locator.line_at(at))) {
     return {locator.place(at),
             fmt::format("not valid TOML: {0} is no value; a text is written \"{0}\"",
-                        printable(*text))};
+                        printable_start(*text))};
   }
-  const std::string line = printable(locator.line_at(at));
+  const std::string line = printable_start(locator.line_at(at));
   return {locator.place(at),
           fmt::format("not valid TOML: {} (in '{}')", reason_of(error.what()), line)};
 }

@@ -27,20 +27,4 @@ void throw_if_any(std::vector<Problem> problems) {
   throw Error(ExitCode::usage, text);
 }
 
-std::string printable(std::string_view text) {
-  constexpr std::size_t longest = 80;
-  std::string shown;
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    const bool starts_character = (byte & 0xC0U) != 0x80U;
-    if (shown.size() >= longest && starts_character) return shown + "...";
-    if (byte < 0x20 || byte == 0x7F) {
-      shown += fmt::format("\\x{:02x}", byte);
-    } else {
-      shown += c;
-    }
-  }
-  return shown;
-}
-
 }  // namespace kzero::deck

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "base/types.hpp"
@@ -28,8 +27,5 @@ struct Problem {
 /// Throws Error(usage) with one line for each of the first hundred problems, sorted by place, and
 /// the count of the others; returns if there are none.
 void throw_if_any(std::vector<Problem> problems);
-
-/// The text on one line: control characters as \xNN, and no longer than a line.
-std::string printable(std::string_view text);
 
 }  // namespace kzero::deck

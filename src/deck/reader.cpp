@@ -6,6 +6,7 @@
 #include <map>
 #include <set>
 
+#include "base/printable.hpp"
 #include "deck/common_names.hpp"
 #include "deck/former_names.hpp"
 #include "deck/guard.hpp"
@@ -45,7 +46,7 @@ class Reader {
 
   void read_override(const std::string& argument, Index number) {
     const SourceLocation place{SourceLocation::Source::command_line, number, 0,
-                               fmt::format("command line: '{}'", printable(argument))};
+                               fmt::format("command line: '{}'", printable_start(argument))};
     if (const auto refusal = find_refusal(argument)) {
       problems_.push_back({place, refusal->reason});
       return;
@@ -63,7 +64,7 @@ class Reader {
           {place, fmt::format("key '{}' is given twice on the command line", path)});
       return;
     }
-    Entry entry{path, place, place, text, text.empty() ? "nothing" : printable(text)};
+    Entry entry{path, place, place, text, text.empty() ? "nothing" : printable_start(text)};
     if (key != nullptr && !interpret(*key, text, entry)) return;
     read_entry(entry);
   }
@@ -86,7 +87,7 @@ class Reader {
     std::string known;
     for (const std::string& table : tables()) known += (known.empty() ? "" : ", ") + table;
     return fmt::format(
-        "table '{}' is not known; {}", printable(name),
+        "table '{}' is not known; {}", printable_start(name),
         near.empty() ? "the tables are " + known : fmt::format("did you mean '{}'?", near));
   }
 
@@ -103,9 +104,9 @@ class Reader {
   void read_entry(const Entry& entry) {
     const Key* key = find_key(entry.name);
     if (key == nullptr) {
-      problems_.push_back({entry.key_location,
-                           fmt::format("key '{}' is not known (value {}){}", printable(entry.name),
-                                       entry.shown, suggestion(nearest_path(entry.name)))});
+      problems_.push_back({entry.key_location, fmt::format("key '{}' is not known (value {}){}",
+                                                           printable_start(entry.name), entry.shown,
+                                                           suggestion(nearest_path(entry.name)))});
       return;
     }
     const Value value = converted(*key, entry.value);

@@ -41,6 +41,14 @@ TEST(Printable, LinesOfAMessageStayLines) {
   EXPECT_EQ(printable_lines("\n\n"), "\n\n");
 }
 
+TEST(Printable, StartsOfLongTextsEndBetweenCharacters) {
+  const std::string all(80, 'x');
+  EXPECT_EQ(printable_start(all), all);
+  EXPECT_EQ(printable_start(all + "y"), all + "...");
+  EXPECT_EQ(printable_start(all.substr(1) + "\u00e9z"), all.substr(1) + "\u00e9...");
+  EXPECT_EQ(printable_start("a\nb\x1b"), "a\\nb\\x1b");
+}
+
 }  // namespace
 
 }  // namespace kzero
