@@ -4,10 +4,10 @@
 #include <poll.h>
 #include <unistd.h>
 
-#include <cstdlib>
 #include <string>
 
 #include "base/error.hpp"
+#include "runtime/environment.hpp"
 #include "runtime/host_name.hpp"
 
 namespace kzero::runtime {
@@ -17,16 +17,11 @@ namespace {
 pid_t parent = 0;
 int connection = -1;  // to the launcher's process on this node
 
-std::optional<int> number(const char* variable) {
-  const char* value = std::getenv(variable);
-  return value == nullptr ? std::nullopt : std::optional(std::atoi(value));
-}
-
 }  // namespace
 
 std::optional<int> launch_rank() {
   for (const char* name : {"PMI_RANK", "PMIX_RANK", "SLURM_PROCID"}) {
-    if (const auto rank = number(name)) return rank;
+    if (const auto rank = environment_number(name)) return rank;
   }
   return std::nullopt;
 }
@@ -34,7 +29,7 @@ std::optional<int> launch_rank() {
 void remember_launcher() {
   if (!launch_rank()) return;
   parent = ::getppid();
-  connection = number("PMI_FD").value_or(-1);
+  connection = environment_number("PMI_FD").value_or(-1);
 }
 
 bool launcher_is_gone() {

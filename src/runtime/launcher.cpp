@@ -2,9 +2,9 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
-#include <cstdlib>
 #include <string_view>
+
+#include "runtime/environment.hpp"
 
 namespace kzero::runtime {
 
@@ -23,14 +23,7 @@ constexpr Launcher launchers[] = {{"PMI_SIZE", "mpiexec or srun"},
                                   {"MV2_COMM_WORLD_SIZE", "MVAPICH2's launcher"},
                                   {"SLURM_STEP_NUM_TASKS", "srun"}};
 
-long number_of(const char* variable) {
-  const char* value = std::getenv(variable);
-  if (value == nullptr) return 0;
-  const std::string_view text = value;
-  long number = 0;
-  std::from_chars(text.data(), text.data() + text.size(), number);
-  return number;
-}
+int number_of(const char* variable) { return environment_number(variable).value_or(0); }
 
 }  // namespace
 
@@ -40,7 +33,7 @@ std::optional<ForeignLaunch> foreign_launch(int mpi_ranks) {
   const bool is_own_single = number_of("PMI_SIZE") == 1;
   for (const Launcher& launcher : launchers) {
     const bool is_slurm = std::string_view(launcher.ranks).starts_with("SLURM");
-    const long ranks = number_of(launcher.ranks);
+    const int ranks = number_of(launcher.ranks);
     if (ranks <= 1 || (is_slurm && is_own_single)) continue;
     return ForeignLaunch{fmt::format(
         "{0}={1}: {2} started {1} ranks, but this program's MPI library sees one alone, so each "

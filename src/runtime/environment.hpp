@@ -1,0 +1,20 @@
+// What launchers tell a process through environment variables.
+#pragma once
+
+#include <charconv>
+#include <cstdlib>
+#include <optional>
+#include <string_view>
+
+namespace kzero::runtime {
+
+/// The integer that a variable's value begins with; none where it is not set or begins otherwise.
+inline std::optional<int> environment_number(const char* variable) {
+  const char* value = std::getenv(variable);
+  const std::string_view text = value == nullptr ? "" : value;
+  int number = 0;
+  const auto parsed = std::from_chars(text.data(), text.data() + text.size(), number);
+  return parsed.ec == std::errc() ? std::optional(number) : std::nullopt;
+}
+
+}  // namespace kzero::runtime
