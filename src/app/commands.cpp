@@ -73,6 +73,7 @@ ExitCode train(const DeckArguments& arguments) {
   // Kokkos starts with the deck's threads, so the deck is read between MPI's start and Kokkos'.
   deck::Config config;
   const auto read = [&] {
+    check_launch(grid::world_group());
     config = read_deck(grid::world_group(), arguments, deck::Purpose::train);
     return config.run.threads;
   };

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/checksum.hpp"
+#include "base/printable.hpp"
 #include "deck/reader.hpp"
 #include "deck/schema.hpp"
 #include "deck/writer.hpp"
@@ -19,7 +20,7 @@ namespace {
 std::string difference(const deck::Config& mine, const deck::Config& other) {
   for (const deck::Key& key : deck::keys()) {
     if (key.get(mine) == key.get(other)) continue;
-    return fmt::format("{} = {}", key.path, deck::printable(as_toml(key, key.get(mine))));
+    return fmt::format("{} = {}", key.path, printable_start(as_toml(key, key.get(mine))));
   }
   return "";
 }
@@ -52,7 +53,7 @@ void require_same(const grid::Group& world, const std::string& file, const deck:
   grid::collectively(world, [&] {
     if (world.is_root()) return;
     mine = difference(config, deck::read({first_file, first_deck}, {}, {world.size()}));
-    if (mine.empty() && file != first_file) mine = "the deck " + deck::printable(file);
+    if (mine.empty() && file != first_file) mine = "the deck " + printable_start(file);
   });
   const auto differences = world.gather(mine);
   grid::collectively(world, [&] {
@@ -73,7 +74,6 @@ void check_launch(const grid::Group& world) {
 
 deck::Config read_deck(const grid::Group& world, const DeckArguments& arguments,
                        deck::Purpose purpose) {
-  check_launch(world);
   deck::Config config;
   std::string text;
   grid::collectively(world, [&] {

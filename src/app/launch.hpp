@@ -14,9 +14,10 @@ namespace kzero::app {
 /// a foreign launch's ranks can tell. Collective over `world`.
 void check_launch(const grid::Group& world);
 
-/// Checks the launch; then rank 0 reads the deck, once, and every rank makes the same Config of it.
-/// Throws AgreedError(usage) with everything that is wrong, or with a key in which ranks differ,
-/// because they were started with different overrides or decks. Collective over `world`.
+/// Rank 0 reads the deck, once, and every rank makes the same Config of it. To be called after
+/// check_launch(), which keeps ranks apart that would each read it alone. Throws AgreedError(usage)
+/// with everything that is wrong, or with a key in which ranks differ, because they were started
+/// with different overrides or decks. Collective over `world`.
 deck::Config read_deck(const grid::Group& world, const DeckArguments& arguments,
                        deck::Purpose purpose);
 
