@@ -11,8 +11,11 @@ double gradient_scale(double norm, double clip, double loss_scale) {
 }
 
 std::unique_ptr<const Optimizer> make_optimizer(const deck::Optimizer& deck) {
-  if (deck.kind == "adamw") return make_adamw(deck);
-  fail(ExitCode::other, "internal error: no optimizer is called {}", deck.kind);
+  switch (deck.kind) {
+    case deck::OptimizerKind::adamw:
+      return make_adamw(deck);
+  }
+  fail(ExitCode::other, "internal error: no optimizer of kind {}", static_cast<int>(deck.kind));
 }
 
 }  // namespace kzero::optim

@@ -2,20 +2,22 @@
 
 #include "optim/adamw.hpp"
 #include "plan/search.hpp"
+#include "zero/stage.hpp"
 
 namespace kzero::plan {
 
 Holding nominal(Index parameters, const Launch& launch) {
   const Index k = param::bytes_per_element(optim::adamw_state());
-  // A state is whole below the stage that cuts it.
-  const auto state = [&](const char* name, Index bytes_each, Index cut_from_stage) {
-    const Index cut = launch.stage >= cut_from_stage ? launch.data_ranks : 1;
+  const zero::Stage stage = zero::stage(launch.stage, launch.data_ranks);
+  const auto state = [&](const char* name, Index bytes_each, zero::Placement placement) {
+    const Index shards = placement == zero::Placement::partitioned ? launch.data_ranks : 1;
     return metrics::CategoryBytes{name,
-                                  ceil_div(bytes_each * parameters, cut * launch.tensor_ranks)};
+                                  ceil_div(bytes_each * parameters, shards * launch.tensor_ranks)};
   };
   return {launch,
           parameters,
-          {state("parameters", 2, 3), state("gradients", 2, 2), state("optimizer", k, 1)}};
+          {state("parameters", 2, stage.parameters), state("gradients", 2, stage.gradients),
+           state("optimizer", k, stage.optimizer)}};
 }
 
 Holding largest_nominal(Index bytes, const Launch& launch) {

@@ -90,13 +90,6 @@ void TypedEngine<T>::initialise(const InitialValues& values) {
   parameters_from_master();
 }
 
-/// Whether ranks keep parameters whole that another rank updates.
-template <class T>
-bool TypedEngine<T>::gathers_updates() const {
-  return blueprint_.stage.optimizer == zero::Placement::partitioned &&
-         blueprint_.stage.parameters == zero::Placement::replicated;
-}
-
 template <class T>
 void TypedEngine<T>::parameters_from_master() {
   const tensor::Execution& exec = buffers_.model->exec();
@@ -108,7 +101,8 @@ void TypedEngine<T>::parameters_from_master() {
       kernels::round_to<T>(exec, vector<const float>(unit.state.master(), count),
                            vector(buffers_.updated(u), count));
     }
-    if (gathers_updates()) last = buffers_.parameters.all_gather_updated(u, exec, data_);
+    if (blueprint_.stage.gathers_updates())
+      last = buffers_.parameters.all_gather_updated(u, exec, data_);
     ++u;
   }
   data_.wait(exec, last);
@@ -273,7 +267,8 @@ void TypedEngine<T>::update(const optim::Update& update) {
     } else {
       blueprint_.optimizer->update(exec, update, share);
     }
-    if (gathers_updates()) last = buffers_.parameters.all_gather_updated(u, exec, data_);
+    if (blueprint_.stage.gathers_updates())
+      last = buffers_.parameters.all_gather_updated(u, exec, data_);
     ++u;
   }
   data_.wait(exec, last);

@@ -34,7 +34,6 @@ class TypedEngine : public Engine {
   double squares(Index unit, Index begin, Index end);
   void update(const optim::Update& update);
   void parameters_from_master();
-  bool gathers_updates() const;
   std::vector<UnitState> states() const;
 
   const deck::Config& config_;

@@ -12,6 +12,12 @@ struct Stage {
   Placement parameters = Placement::replicated;
   Placement gradients = Placement::replicated;
   Placement optimizer = Placement::replicated;
+
+  /// Whether ranks keep parameters replicated that another rank updates, so that an update ends
+  /// with an all-gather.
+  constexpr bool gathers_updates() const {
+    return optimizer == Placement::partitioned && parameters == Placement::replicated;
+  }
 };
 
 /// Stage 0 is plain data parallelism; 1 is P_os, 2 adds P_g, 3 adds P_p. A single rank has nobody

@@ -20,6 +20,12 @@ TEST(Stage, TableIsThePapers) {
   }
 }
 
+TEST(Stage, UpdatesAreGatheredWhereAnotherRankMakesThem) {
+  for (const Index number : {0, 1, 2, 3})
+    EXPECT_EQ(stage(number, 2).gathers_updates(), number == 1 || number == 2) << number;
+  for (const Index number : {0, 1, 2, 3}) EXPECT_FALSE(stage(number, 1).gathers_updates());
+}
+
 TEST(Stage, OfOneRankSharesNothing) {
   for (int number = 0; number < 4; ++number) {
     const Stage alone = stage(number, 1);
