@@ -1,4 +1,4 @@
-// Text from outside (names in files, values of decks, arguments) made safe to show on a terminal.
+// Makes text from outside (names in files, values of decks, arguments) safe to show on a terminal.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@ namespace kzero {
 /// "\t", "\x1b". For a name within a message.
 std::string printable(std::string_view text);
 
-/// The same for a message of several lines: its line ends stay.
+/// Does the same for a message of several lines and keeps its line ends.
 std::string printable_lines(std::string_view text);
 
 }  // namespace kzero

@@ -1,5 +1,5 @@
-// What memory is for. Every byte kzero owns belongs to one category, in the plan, the ledger and
-// the reports.
+// Memory categories. Every byte kzero owns belongs to one category, in the plan, the ledger and the
+// reports.
 #pragma once
 
 #include <array>
@@ -9,15 +9,15 @@
 namespace kzero::memory {
 
 enum class Category {
-  parameters,   // as the model computes with them
-  gradients,    // in the same precision
+  parameters,   // in the dtype that the model computes with
+  gradients,    // in the same dtype
   optimizer,    // fp32 master weights (16-bit runs) and moments
-  activations,  // what forward keeps for backward
+  activations,  // forward results kept for backward
   recompute,    // inputs kept by activation checkpointing
   buckets,      // constant-size communication buffers (C_B)
-  workspace,    // temporaries of one unit's computation
+  workspace,    // temporaries of a single unit's computation
   io,           // token batches; the copy of the state that checkpoint.asynchronous writes
-  offloaded,    // in host memory of device builds: what was moved off the device
+  offloaded,    // moved from the device to host memory (device builds)
 };
 
 inline constexpr std::array<std::string_view, 9> category_names{
