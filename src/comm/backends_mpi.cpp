@@ -3,7 +3,8 @@
 
 namespace kzero::comm {
 
-// For builds without a device library of collectives; backends_nccl.cpp is for those with one.
+// Backends of builds without a device library of collectives; backends_nccl.cpp has those of builds
+// with one.
 void require_communicator(const std::string& name, bool library_sums) {
   KZERO_REQUIRE(name == "mpi" || name == "auto", ExitCode::usage,
                 "run.communicator = \"{}\" is not in this build; it has \"mpi\"", name);
