@@ -27,8 +27,7 @@ constexpr std::int32_t llmc_version = 1;
 constexpr std::size_t read_bytes = 1 << 14;   // at once; on the stack
 constexpr std::size_t check_bytes = 1 << 20;  // at once
 
-// A plain reduction, which compilers turn into vector instructions; positions are looked up where
-// they are needed.
+// A plain reduction, which compilers vectorize; positions are looked up only when they are needed.
 template <class Stored>
 Index largest(std::span<const Stored> tokens) {
   Stored result = 0;
@@ -70,7 +69,7 @@ TokenFile::TokenFile(std::string path, deck::DataFormat format)
 TokenFile::~TokenFile() { ::close(descriptor_); }
 
 void TokenFile::open() {
-  // Without O_NONBLOCK a FIFO would be waited for.
+  // Without O_NONBLOCK opening a FIFO would block.
   descriptor_ = ::open(path_.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
   KZERO_REQUIRE(descriptor_ >= 0, ExitCode::files, "{}: cannot be opened for reading: {}", path_,
                 reason_of(errno, path_));
@@ -128,7 +127,7 @@ void TokenFile::check_header(const Head& head, Index loaded) {
                 path_, count_, expected, bytes_);
 }
 
-/// Returns how many bytes there were, fewer only at the file's end.
+/// Returns the number of bytes read, fewer than asked for only at the end of the file.
 Index TokenFile::load(std::span<std::byte> bytes, Index offset) const {
   std::size_t done = 0;
   while (done < bytes.size()) {
