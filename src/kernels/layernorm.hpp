@@ -13,9 +13,9 @@ void layernorm_forward(const Execution& exec, Matrix<const T> x, Vector<const T>
                        Vector<const T> bias, float eps, Matrix<T> y, Vector<float> mean,
                        Vector<float> rstd);
 
-/// Adds the gradient of x to dx [N,D] (the residual branch's gradient is already there); writes or
-/// adds to dweight and dbias [D] as `mode` says. partial [row_groups, 2D] is scratch. dx overlaps
-/// neither x nor dy.
+/// Writes the gradient of x to dx [N,D], or adds it where dx has the residual branch's gradient
+/// already, as `dx_mode` says; writes or adds to dweight and dbias [D] as `mode` says. partial
+/// [row_groups, 2D] is scratch. dx overlaps neither x nor dy.
 template <class T>
 void layernorm_backward(const Execution& exec, Matrix<const T> x, Vector<const T> weight,
                         Vector<const float> mean, Vector<const float> rstd, Matrix<const T> dy,

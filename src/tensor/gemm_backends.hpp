@@ -1,4 +1,4 @@
-// The backends behind Gemm. Only make_gemm and the tests name them.
+// The back ends of Gemm. Only make_gemm and the tests name them.
 #pragma once
 
 #include <map>
@@ -9,22 +9,22 @@
 
 namespace kzero::tensor {
 
-/// make_gemm for one of backends(). gemm_host.cpp, gemm_cuda.cpp and gemm_device.cpp, of which a
-/// build has one, say what a build has.
+/// Makes one of backends(). A build has one of gemm_host.cpp, gemm_cuda.cpp and gemm_device.cpp,
+/// which defines its back ends.
 std::unique_ptr<Gemm> make_backend(Backend backend);
 
-/// A plain Kokkos kernel, one output element a work item: for tests and for devices without a
+/// A plain Kokkos kernel with one output element per work item: for tests and for devices without a
 /// library.
 class ReferenceGemm : public Gemm {
  public:
   void run(const Execution& exec, const GemmProblem& product) override;
 };
 
-/// 16-bit products through an fp32 library: blocks of A and B are widened into buffers of constant
-/// size, multiplied, and the block of C is rounded once.
+/// Runs 16-bit GEMMs through an fp32 library: blocks of A and B are converted to fp32 in buffers of
+/// constant size, multiplied, and the block of C is rounded once.
 class BlockedGemm {
  public:
-  /// c[m,n] += op(a) op(b) in fp32, row-major, with the strides in memory.
+  /// Computes c[m,n] += op(a) op(b) in fp32, row-major, with the strides in memory.
   using Kernel = void (*)(Transpose a_transpose, Transpose b_transpose, Index m, Index n, Index k,
                           const float* a, Index a_stride, const float* b, Index b_stride, float* c,
                           Index c_stride);
@@ -40,7 +40,7 @@ class BlockedGemm {
   std::vector<float> a_, b_, c_;
 };
 
-/// Puts bias and addend (or zeros) into an fp32 C, so that a library call only has to add.
+/// Writes bias and addend (or zeros) to an fp32 C, so that a library call only has to add.
 void prepare_output(const Execution& exec, const GemmProblem& product);
 
 class BlasGemm : public Gemm {
@@ -52,7 +52,8 @@ class BlasGemm : public Gemm {
   BlockedGemm blocked_;
 };
 
-/// fp32 through oneDNN's sgemm, bf16 through its matmul primitives (kept by shape), fp16 widened.
+/// oneDNN: fp32 through its sgemm, bf16 through its matmul primitives (cached by shape), fp16
+/// converted to fp32.
 class OneDnnGemm : public Gemm {
  public:
   OneDnnGemm();
@@ -65,15 +66,15 @@ class OneDnnGemm : public Gemm {
   BlockedGemm blocked_;
 };
 
-/// cuBLASLt, all types, with one call a product; how to make it (the plan) is kept by shape. The
-/// choice of an algorithm depends on shapes and alignments alone, never on timing.
+/// cuBLASLt, for all types, with one call per GEMM; its parameters (the plan) are cached by shape.
+/// The choice of an algorithm depends on shapes and alignments alone, never on timing.
 class CublasLtGemm : public Gemm {
  public:
-  /// For GPUs of the Hopper generation NVIDIA recommends 32 MiB; the rest is for the alignment.
+  /// NVIDIA recommends 32 MiB for GPUs of the Hopper generation; the rest is for the alignment.
   static constexpr Index workspace_alignment = 256;
   static constexpr Index workspace_bytes = (Index{32} << 20) + workspace_alignment;
 
-  /// For the device that is current.
+  /// Makes the back end for the current device.
   CublasLtGemm();
   ~CublasLtGemm() override;
   void run(const Execution& exec, const GemmProblem& product) override;

@@ -1,4 +1,4 @@
-// The backends of builds for CUDA.
+// GEMM back ends of builds for CUDA.
 #include "tensor/gemm_backends.hpp"
 
 namespace kzero::tensor {

@@ -1,4 +1,4 @@
-// The backends of builds for devices without a library of products here.
+// GEMM back ends of builds for devices without a library here.
 #include "tensor/gemm_backends.hpp"
 
 namespace kzero::tensor {

@@ -1,4 +1,4 @@
-// The backends of builds that compute on the host.
+// GEMM back ends of builds that compute on the host.
 #include "tensor/gemm_backends.hpp"
 
 namespace kzero::tensor {

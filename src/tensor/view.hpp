@@ -1,6 +1,7 @@
 // Shapes and views. Views are unmanaged, row-major ranges of the arenas; nothing here owns memory.
-// Legend of dimensions: B sequences, T tokens a sequence, N = B * T rows, D model width, F
-// feed-forward width, H heads, V vocabulary, L layers.
+// Legend of dimensions: B sequences, T tokens per sequence, N = B * T rows; D model width, d = D /
+// H width of a head, F feed-forward width, f its local part; H heads, L layers; V vocabulary, v its
+// local part; n local rows, C rows of a chunk of logits. Local means: of one tensor-parallel rank.
 #pragma once
 
 #include "base/float16.hpp"
