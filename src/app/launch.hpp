@@ -1,5 +1,5 @@
-// What the ranks of a launch have to agree on before anything else: that they are one launch, and
-// which deck they run.
+// Makes the ranks of a launch agree before anything else: that they are one launch, and which deck
+// they run.
 #pragma once
 
 #include "app/deck_file.hpp"
@@ -9,13 +9,13 @@
 
 namespace kzero::app {
 
-/// Throws AgreedError(usage) where the launch cannot be one run: another MPI's launcher started it,
-/// or OMP_NUM_THREADS asks for threads that no process can start. A plain Error where only some of
+/// Throws AgreedError(usage) if the launch cannot be one run: another MPI's launcher started it, or
+/// OMP_NUM_THREADS asks for threads that no process can start. Throws a plain Error if only some of
 /// a foreign launch's ranks can tell. Collective over `world`.
 void check_launch(const grid::Group& world);
 
 /// Checks the launch; then rank 0 reads the deck, once, and every rank makes the same Config of it.
-/// Throws AgreedError(usage) with everything that is wrong, or with a key in which ranks differ,
+/// Throws AgreedError(usage) with everything that is wrong, or with a key in which ranks differ
 /// because they were started with different overrides or decks. Collective over `world`.
 deck::Config read_deck(const grid::Group& world, const DeckArguments& arguments,
                        deck::Purpose purpose);

@@ -36,8 +36,8 @@ class Rules {
     if (is_broken) violations_.push_back({std::move(keys), std::move(text)});
   }
 
-  /// Kernels compute in fp32: a number that is not 0 must not become 0 there, nor one below 1
-  /// become 1.
+  /// Rejects numbers that fp32, in which kernels compute, cannot represent: a number that is not 0
+  /// must not become 0 there, nor one below 1 become 1.
   void check_numbers() {
     for (const Key& key : keys()) {
       if (key.kind != Kind::real) continue;
