@@ -114,14 +114,14 @@ void MpiCommunicator::swap_reachable(ConstSpan send, int to, Span receive, int f
   };
   if (!takes_turns_) {
     start();
-    check(MPI_Waitall(2, requests, MPI_STATUSES_IGNORE), "exchange", group_.name());
+    check(MPI_Waitall(2, requests, MPI_STATUSES_IGNORE), "message", group_.name());
     return;
   }
   in_turn(start);
   int done = 0;
   for (int looks = 1; !abandoned_; ++looks) {
     in_turn([&] {
-      check(MPI_Testall(2, requests, &done, MPI_STATUSES_IGNORE), "exchange", group_.name());
+      check(MPI_Testall(2, requests, &done, MPI_STATUSES_IGNORE), "message", group_.name());
     });
     if (done) return;
     if (looks < looks_before_sleep) {

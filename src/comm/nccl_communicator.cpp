@@ -208,7 +208,7 @@ void NcclCommunicator::look_at(Lane& lane) {
   if (ncclCommGetAsyncError(lane.handle, &status) == ncclSuccess &&
       (status == ncclSuccess || status == ncclInProgress))
     return;
-  Wait wait = lane.flights.empty() ? Wait{"no exchange", group_.name()}
+  Wait wait = lane.flights.empty() ? Wait{"no collective", group_.name()}
                                    : lane.flights.front().noted->wait();
   wait.problem = std::string("NCCL: ") + ncclGetErrorString(status);
   failed_ = true;

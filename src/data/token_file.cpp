@@ -80,7 +80,7 @@ void TokenFile::read_head() {
   KZERO_REQUIRE(::fstat(descriptor_, &status) == 0, ExitCode::files, "{}: has no size: {}", path_,
                 std::strerror(errno));
   KZERO_REQUIRE(S_ISREG(status.st_mode), ExitCode::files,
-                "{}: is a {}, but data must be in regular files, which are read at any place and "
+                "{}: is a {}, but data must be in regular files, which are read at any offset and "
                 "more than once",
                 path_, kind_of(status.st_mode));
   bytes_ = status.st_size;
@@ -123,7 +123,7 @@ void TokenFile::check_header(const Head& head, Index loaded) {
   const Index expected = header_bytes + 2 * count_;
   KZERO_REQUIRE(count_ >= 0 && bytes_ == expected, ExitCode::files,
                 "{}: its header counts {} tokens, which makes {} bytes, but the file has {}; "
-                "it is cut short or damaged: write it again",
+                "it is truncated or damaged: write it again",
                 path_, count_, expected, bytes_);
 }
 
@@ -151,7 +151,7 @@ void TokenFile::load_tokens(Index begin, std::span<Stored> tokens) const {
   ::fstat(descriptor_, &status);
   fail(ExitCode::files,
        "{}: token {} (counted from 0) cannot be read: the file had {} bytes when it was opened and "
-       "has {} now; it was cut while the run was using it: restore it and start again",
+       "has {} now; it was truncated while the run was using it: restore it and start again",
        path_, begin + loaded / width, bytes_, status.st_size);
 }
 

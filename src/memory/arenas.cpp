@@ -74,7 +74,7 @@ void* Arenas::take_bytes(Category category, Index bytes) {
   taken += round_up(bytes, alignment);
   if (measuring()) return nullptr;
   KZERO_REQUIRE(taken <= capacity_[position(category)], ExitCode::other,
-                "internal error: {} were laid out for {}, {} are taken",
+                "internal error: {} were planned for {}, {} are taken",
                 format_bytes(capacity_[position(category)]), name_of(category),
                 format_bytes(taken));
   return slabs_[position(category)].get() + begin;

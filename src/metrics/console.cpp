@@ -100,7 +100,7 @@ std::string traffic_table(const std::vector<TrafficRow>& rows) {
   constexpr std::size_t names_columns =
       39;  // a row of all names has 79, unless the purpose is long
   std::string text = fmt::format("{:<{}}{:>12}{:>14}{:>14}", "traffic a step and rank, sent",
-                                 names_columns, "elements", "theory", "bytes");
+                                 names_columns, "elements", "expected", "bytes");
   for (const TrafficRow& row : rows) {
     const std::string names = fmt::format("  {:<8}{:<16}{}", row.group, row.operation, row.purpose);
     const std::string elements = fmt::format("  {}", row.elements_per_step);

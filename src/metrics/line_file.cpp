@@ -149,7 +149,7 @@ void LineFile::go_on() {
     return;
   }
   KZERO_REQUIRE(was_read && ::ftruncate(descriptor_, begin) == 0, ExitCode::files,
-                "run.metrics: the last line of {}, which is cut short, cannot be removed: {}",
+                "run.metrics: the last line of {}, which is truncated, cannot be removed: {}",
                 path_, std::strerror(errno));
 }
 
