@@ -35,7 +35,7 @@ class NcclCommunicator : public Communicator {
     std::unique_ptr<Waiting> noted;
   };
 
-  /// A queue of collectives: a NCCL communicator runs them one after the other, so gathers that run
+  /// A stream of collectives: a NCCL communicator runs them one after the other, so gathers that run
   /// ahead and reductions each have a lane.
   struct Lane {
     ncclComm* handle = nullptr;

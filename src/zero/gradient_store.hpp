@@ -20,7 +20,7 @@ struct GradientOptions {
   Order order = Order::ranks;
 };
 
-/// How the gradients of the micro-batches of a step are reduced.
+/// The position of a micro-batch in its step.
 struct MicroBatch {
   bool first = true;
   bool last = true;

@@ -106,7 +106,7 @@ const std::vector<Case>& bad_cases() {
   return cases;
 }
 
-class Sound : public CheckpointTest {
+class ValidateTest : public CheckpointTest {
  protected:
   /// A manifest of this rank alone, as a file with the right checksum.
   std::string refusal(const Manifest& manifest) const {
@@ -119,7 +119,7 @@ class Sound : public CheckpointTest {
   }
 };
 
-TEST_F(Sound, NumbersThatCannotBeTrueAreNamed) {
+TEST_F(ValidateTest, NumbersThatCannotBeTrueAreNamed) {
   write_manifest(own_folder(), good_manifest());
   for (const Case& c : bad_cases()) {
     Manifest manifest = good_manifest();
@@ -129,7 +129,7 @@ TEST_F(Sound, NumbersThatCannotBeTrueAreNamed) {
   }
 }
 
-TEST_F(Sound, ExtentsThatTheFileCannotHoldTakeNoMemory) {
+TEST_F(ValidateTest, ExtentsThatTheFileCannotHoldTakeNoMemory) {
   const auto path = own_folder() / "huge.h5";
   const hsize_t extent = hsize_t{1} << 50;
   {
