@@ -17,7 +17,7 @@
 
 namespace kzero::fuzz {
 
-/// Two shard_files, cut by columns and by rows, so that shards have several runs, parameters
+/// Two shard_files, split by columns and by rows, so that shards have several runs, parameters
 /// several shards.
 class SavedCheckpoint {
  public:

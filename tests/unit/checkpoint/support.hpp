@@ -91,7 +91,7 @@ inline void add_shard(Share& share, const Parameter& parameter, std::vector<Rang
   share.shards.push_back(std::move(shard));
 }
 
-/// The model as one flat array, cut into equal parts: what ZeRO gives rank `rank` of `ranks`.
+/// The model as one flat array, split into equal parts: what ZeRO gives rank `rank` of `ranks`.
 inline Share flat_share(const std::vector<Parameter>& model, Index rank, Index ranks) {
   Index total = 0;
   for (const Parameter& p : model) total += p.elements();

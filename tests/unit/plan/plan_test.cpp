@@ -96,7 +96,7 @@ TEST(Time, ARankDoesItsShareOfTheTokensAndUpdatesWhatItHolds) {
   }
 }
 
-// Of five blocks four are run again, without their last product; MFU's operations stay as they are.
+// Four of five blocks are recomputed, without their final GEMM; MFU's operations stay as they are.
 TEST(Time, CountsWhatIsComputedAgain) {
   deck::Config config = deck_for(4, Dtype::bf16);
   config.model.layers = 5;

@@ -95,7 +95,7 @@ TEST(Engine, MicroBatchesGiveTheSameResultsWithinRounding) {
   }
 }
 
-// Padding takes part in exchanges and in no update; each element is written by one rank.
+// Padding takes part in collectives and in no update; each element is written by one rank.
 TEST(Engine, OwnedShardsOfAllRanksCoverEveryParameterOnce) {
   const grid::Group group = first_ranks(launch_ranks());
   Training training(small_deck(), group);
