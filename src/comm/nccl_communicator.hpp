@@ -35,8 +35,8 @@ class NcclCommunicator : public Communicator {
     std::unique_ptr<Waiting> noted;
   };
 
-  /// A stream of collectives: a NCCL communicator runs them one after the other, so gathers that run
-  /// ahead and reductions each have a lane.
+  /// A stream of collectives: a NCCL communicator runs them one after the other, so gathers that
+  /// run ahead and reductions each have a lane.
   struct Lane {
     ncclComm* handle = nullptr;
     Execution stream = runtime::make_stream();

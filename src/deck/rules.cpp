@@ -131,12 +131,11 @@ class Rules {
     Zero& zero = config_.zero;
     const Index data = config_.grid.data;
     if (data == 0) return;
-    refuse_if(
-        zero.accumulate == Accumulate::local && zero.stage >= 2 && data > 1,
-        {"zero.accumulate", "zero.stage"},
-        fmt::format("zero.accumulate = \"local\" keeps full gradients, which zero.stage = {} "
-                    "does not have; use \"reduced\" or zero.stage 0 or 1",
-                    zero.stage));
+    refuse_if(zero.accumulate == Accumulate::local && zero.stage >= 2 && data > 1,
+              {"zero.accumulate", "zero.stage"},
+              fmt::format("zero.accumulate = \"local\" keeps full gradients, which zero.stage = {} "
+                          "does not have; use \"reduced\" or zero.stage 0 or 1",
+                          zero.stage));
     if (zero.accumulate == Accumulate::automatic)
       zero.accumulate = data == 1 ? Accumulate::local : Accumulate::reduced;
   }
@@ -152,7 +151,7 @@ class Rules {
                     name_of(recompute.mode)));
     refuse_if(recompute.partition && recompute.mode != RecomputeMode::block,
               {"recompute.partition", "recompute.mode"},
-              fmt::format("recompute.partition = true splits what recompute.mode = \"block\" keeps, "
+              fmt::format("recompute.partition splits what recompute.mode = \"block\" keeps, "
                           "found recompute.mode = \"{}\"; use \"block\" or recompute.partition = "
                           "false",
                           name_of(recompute.mode)));
