@@ -45,9 +45,9 @@ class Style:
         self.dash = DASHES[turn % len(DASHES)]
         self.marker = MARKERS[turn % len(MARKERS)]
 
-    def draw_smoothed(self, axes, places, values, average, label):
-        axes.plot(places, values, color=self.color, alpha=0.22, linewidth=0.8)
-        axes.plot(places, records.smoothed(values, average), color=self.color, linestyle=self.dash, linewidth=1.8, label=label)
+    def draw_smoothed(self, axes, positions, values, average, label):
+        axes.plot(positions, values, color=self.color, alpha=0.22, linewidth=0.8)
+        axes.plot(positions, records.smoothed(values, average), color=self.color, linestyle=self.dash, linewidth=1.8, label=label)
 
 
 def read_arguments(doc, default_output, *, has_axis=True):
@@ -79,7 +79,7 @@ def mark_restarts(axes, run, number, axis):
     """A tick at the foot of the axes for each restart: a row for each run, so that many hide neither curves nor each other."""
     if run.restarts:
         axes.plot(
-            run.places(axis, run.restarts), [0.015 + 0.03 * (number % 8)] * len(run.restarts), "|", color=Style(number).color,
+            run.positions(axis, run.restarts), [0.015 + 0.03 * (number % 8)] * len(run.restarts), "|", color=Style(number).color,
             markersize=8, markeredgewidth=1.4, transform=axes.get_xaxis_transform(), label="restart",
         )  # fmt: skip
 

@@ -1,4 +1,4 @@
-"""Makes sure of matplotlib: `import matplotlib_python` before it. Without it, Debian's Python goes on in this one's place if it has it."""
+"""Makes sure of matplotlib: `import matplotlib_python` before it. Without it, Debian's Python takes over if it has it."""
 import importlib.util
 import os
 import subprocess

@@ -30,21 +30,21 @@ def most_bytes(row):
 
 
 def draw_run(axes, name, row, unit, most):
-    held = {n: c for n, c in row["categories"].items() if c["planned_bytes"] or c["peak_bytes"]}
-    held["sum"] = {key: total(row, key) for key in ("planned_bytes", "peak_bytes")}
+    categories = {n: c for n, c in row["categories"].items() if c["planned_bytes"] or c["peak_bytes"]}
+    categories["sum"] = {key: total(row, key) for key in ("planned_bytes", "peak_bytes")}
     unit_name, size = unit
     for offset, key, label, color in (
         (-0.2, "planned_bytes", "planned", "#b0b0b0"),
         (0.2, "peak_bytes", "peak", figure.COLORS[0]),
     ):
-        values = [c[key] / size for c in held.values()]
-        places = [i + offset for i in range(len(held))]
-        bars = axes.barh(places, values, height=0.38, color=color, label=label)
-        axes.bar_label(bars, [text_of(c[key]) for c in held.values()], padding=4, fontsize=9)
+        values = [c[key] / size for c in categories.values()]
+        positions = [i + offset for i in range(len(categories))]
+        bars = axes.barh(positions, values, height=0.38, color=color, label=label)
+        axes.bar_label(bars, [text_of(c[key]) for c in categories.values()], padding=4, fontsize=9)
     resident = row["resident_peak_bytes"]
     label = f"resident, {text_of(resident)}"
     axes.axvline(resident / size, color=figure.COLORS[1], linestyle="--", linewidth=1.6, label=label)
-    axes.set_yticks(range(len(held)), list(held))
+    axes.set_yticks(range(len(categories)), list(categories))
     axes.invert_yaxis()
     axes.grid(axis="y", visible=False)
     axes.set_xlim(0, 1.18 * most / size)

@@ -16,12 +16,12 @@ def main():
             values = [factor * value for value in run.column(name)]
             # The median, so that a step that waits for a checkpoint does not hide the usual speed.
             prefix = f"{run.name}: " if len(runs) > 1 else ""
-            figure.Style(number).draw_smoothed(axes, run.places(arguments.x), values, statistics.median, f"{prefix}median")
+            figure.Style(number).draw_smoothed(axes, run.positions(arguments.x), values, statistics.median, f"{prefix}median")
         figure.mark_restarts(speed, run, number, arguments.x)
     speed.set_title("Throughput" + (f" of {runs[0].name}" if len(runs) == 1 else ""))
     speed.set_ylabel("tokens/s, all ranks")
     speed.yaxis.set_major_formatter(EngFormatter(sep=" "))
-    share.set_ylabel("share of the peak (%)")
+    share.set_ylabel("MFU (% of the peak)")
     for axes in (speed, share):
         axes.set_ylim(bottom=0)
     figure.name_axis(share, arguments.x)

@@ -1,7 +1,7 @@
 """Reads metrics files: one JSON object a line, see docs/metrics.md.
 
 A run that was killed and restarted appends to its file and may repeat steps: the last record of a step counts. A start at step 0
-begins another run. A line that a crash cut short is left out.
+begins another run. A line that a crash truncated is left out.
 """
 import json
 import math
@@ -23,7 +23,7 @@ class Run:
         """A value of each step; NaN where the file has null or none."""
         return [math.nan if r.get(name) is None else r[name] for r in self.steps]
 
-    def places(self, axis, done=None):
+    def positions(self, axis, done=None):
         """Where counts of steps done lie on an axis, "steps" or "tokens" (of the whole run); without counts: every step."""
         if done is None:
             done = [r["step"] + 1 for r in self.steps]

@@ -19,7 +19,7 @@ namespace kzero::app {
 
 namespace {
 
-/// All ranks fail alike: rank 0 speaks, and each ends in order.
+/// Reports a failure that all ranks share: rank 0 prints it, and each rank ends in order.
 ExitCode fail_together(const Error& error) {
   if (runtime::launch_rank().value_or(0) == 0)
     std::cerr << "kzero: " << printable_lines(error.what()) << std::endl;
@@ -71,8 +71,8 @@ CLI::App* add_convert(CLI::App& cli, std::string& from, std::string& to, DeckArg
   return command;
 }
 
-/// Runs a command and turns what it throws into a message and an exit code. A signal that comes
-/// later finds everything done and changes neither.
+/// Runs a command and turns what it throws into a message and an exit code. A signal that arrives
+/// later finds everything complete and changes neither.
 ExitCode guarded(const std::function<ExitCode()>& command) {
   const auto run = [&] {
     try {

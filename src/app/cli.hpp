@@ -1,4 +1,4 @@
-// The command line: what kzero is asked to do, and how every failure becomes one message and one
+// The command line: dispatches to the subcommands, and turns every failure into one message and one
 // exit code.
 #pragma once
 
@@ -6,8 +6,8 @@
 
 namespace kzero::app {
 
-/// Parses, dispatches, reports. Never throws. Ranks that fail alone abort the launch, so that none
-/// hangs.
+/// Parses the command line, runs the subcommand and reports errors. Never throws. Ranks that fail
+/// alone abort the launch, so that none hangs.
 ExitCode main(int argc, char** argv);
 
 }  // namespace kzero::app

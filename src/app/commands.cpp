@@ -28,7 +28,7 @@ void print_note(const std::string& note) {
   if (!note.empty()) std::cout << "note        " << note << '\n';
 }
 
-/// What the command line asks for.
+/// The parts of a run's setup that the command line decides.
 train::RunRequest request_of(const DeckArguments& arguments, const deck::Config& config,
                              const runtime::Session& session) {
   train::RunRequest request;
@@ -70,7 +70,8 @@ void import_weights(const grid::Group& world, const std::string& from, const std
 }  // namespace
 
 ExitCode train(const DeckArguments& arguments) {
-  // Kokkos starts with the deck's threads, so the deck is read between MPI's start and Kokkos'.
+  // Kokkos starts with the deck's threads, so the deck is read between the initialization of MPI
+  // and of Kokkos.
   deck::Config config;
   const auto read = [&] {
     check_launch(grid::world_group());

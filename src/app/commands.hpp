@@ -9,17 +9,17 @@
 
 namespace kzero::app {
 
-/// Starts MPI and Kokkos and trains. Collective over the launch.
+/// Initializes MPI and Kokkos and trains. Collective over the launch.
 ExitCode train(const DeckArguments& arguments);
 
 enum class CheckScope { deck, deck_and_files };
 
 struct CheckOptions {
-  Index ranks = 0;  // of the launch; 0 leaves out what depends on it
+  Index ranks = 0;  // of the launch; 0 skips checks that depend on it
   CheckScope scope = CheckScope::deck;
 };
 
-/// Reads and checks the deck; with its files as well, those that a run would read are read and
+/// Reads and checks the deck; with its files as well, the files that a run would read are read and
 /// those that it would write are tried, as at the start of `train`.
 ExitCode check(const DeckArguments& arguments, const CheckOptions& options);
 
@@ -29,7 +29,8 @@ ExitCode defaults(DefaultsForm form);
 enum class InspectMode { describe, verify };
 ExitCode inspect(const std::string& checkpoint, InspectMode mode);
 
-/// A checkpoint to a safetensors file, or with a deck a safetensors file to a checkpoint folder.
+/// Converts a checkpoint to a safetensors file, or with a deck a safetensors file to a checkpoint
+/// folder.
 ExitCode convert(const std::string& from, const std::string& to, const DeckArguments& deck);
 
 }  // namespace kzero::app

@@ -24,7 +24,7 @@ Words option_words(const CLI::App& app) {
   return words;
 }
 
-/// A case of the script for each key whose values are few, or files.
+/// One case of the script for each key whose values are few, or files.
 std::string value_cases() {
   std::string cases;
   for (const deck::Key& key : deck::keys()) {
@@ -38,7 +38,7 @@ std::string value_cases() {
   return cases;
 }
 
-/// bash splits words at '=', and hands `key=va` over as three.
+/// bash splits words at '=', and passes `key=va` as three words.
 constexpr const char* script = R"(# Completion of kzero for bash, made by `kzero completion bash`.
 _kzero() {{
   local cur=${{COMP_WORDS[COMP_CWORD]}} prev=${{COMP_WORDS[COMP_CWORD - 1]}} command= key= has_deck= options i

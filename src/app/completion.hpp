@@ -1,4 +1,4 @@
-// Completion for shells, made of the commands, options and keys that there are.
+// Shell completion, generated from the commands, options and keys that exist.
 #pragma once
 
 #include <CLI/App.hpp>
@@ -8,8 +8,8 @@
 
 namespace kzero::app {
 
-/// Adds the subcommand, which chooses to print a script: for bash, completing commands, options and
-/// decks, and behind a deck its keys and their values.
+/// Adds the subcommand, which prints a script: for bash, completing commands, options and decks,
+/// and after a deck its keys and their values.
 void add_completion(CLI::App& cli, std::function<ExitCode()>& chosen);
 
 }  // namespace kzero::app

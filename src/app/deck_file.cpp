@@ -18,7 +18,7 @@ namespace kzero::app {
 
 namespace {
 
-constexpr std::size_t most_bytes = std::size_t{1} << 20;  // four times what a deck may have
+constexpr std::size_t most_bytes = std::size_t{1} << 20;  // four times the limit of a deck
 
 class Descriptor {
  public:
@@ -35,7 +35,7 @@ class Descriptor {
   int number_;
 };
 
-/// The deck beside a file that is missing whose name is nearest to it, as a question.
+/// The name nearest to that of a missing deck in its folder, as a question.
 std::string suggestion(const std::filesystem::path& file) {
   constexpr int most_entries = 1000;  // a folder may be huge
   std::vector<std::string> names;
@@ -68,7 +68,7 @@ void wait_for_writer(int descriptor, const std::string& file, std::chrono::milli
 }  // namespace
 
 deck::Source load(const std::string& file, std::chrono::milliseconds patience) {
-  // A pipe without a writer must not hang in open.
+  // Opened without blocking: a pipe without a writer must not hang.
   const Descriptor input(::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (input.number() < 0) {
     const int problem = errno;

@@ -1,4 +1,4 @@
-// The deck as the command line names it.
+// Reads the deck that the command line names.
 #pragma once
 
 #include <chrono>
@@ -14,7 +14,7 @@ struct DeckArguments {
   std::vector<std::string> overrides;  // key=value
 };
 
-/// The file's text: of a regular file, or of a pipe, which can be read once. Throws Error(usage) if
+/// Reads the text of a regular file, or of a pipe, which can be read once. Throws Error(usage) if
 /// it is neither or cannot be read, if it has more than 1 MiB, or if nobody writes to the pipe for
 /// as long as `patience`.
 deck::Source load(const std::string& file,

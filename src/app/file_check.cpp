@@ -14,8 +14,8 @@ namespace kzero::app {
 
 namespace {
 
-/// Master weights and both moments in fp32, and what HDF5 and the manifest need for each stored
-/// range: 1.6 KiB a parameter and 8 KiB a rank were measured.
+/// Bytes of a checkpoint: master weights and both moments in fp32, and the overhead of HDF5 and the
+/// manifest for each stored range: 1.6 KiB per parameter and 8 KiB per rank were measured.
 Index checkpoint_bytes(const deck::Config& config) {
   constexpr Index bytes_of_range = 2048, ranges_of_rank = 4;
   const param::Table table = model::define(config)->table({});
@@ -26,8 +26,8 @@ Index checkpoint_bytes(const deck::Config& config) {
          bytes_of_range * (parameters * tensor + ranges_of_rank * ranks);
 }
 
-/// A checkpoint is complete before the one before it is removed. One that is there already is one
-/// of the two.
+/// A checkpoint is complete before the previous one is removed, so two need room; one that exists
+/// already is one of the two.
 void require_room(const deck::Config& config) {
   const auto there = static_cast<Index>(checkpoint::candidates(config.checkpoint.folder).size());
   const Index bytes = checkpoint_bytes(config), count = there > 0 ? 1 : 2;

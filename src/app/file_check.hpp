@@ -1,6 +1,6 @@
-// The files of a run, looked at before it takes memory: those that it reads are opened, those that
-// it will write are tried. All that is wrong is said at once, so that a job that waited hours for
-// its turn does not meet one problem after the other.
+// Checks the files of a run before it takes memory: those that it reads are opened, those that it
+// will write are tried. All problems are reported at once, so that a job that waited hours for its
+// turn does not meet one after the other.
 #pragma once
 
 #include "base/problem_list.hpp"
@@ -11,21 +11,23 @@
 
 namespace kzero::app {
 
-/// What one of several ranks looks at beside the files that all ranks read.
+/// The checks that one of several ranks makes besides those that all ranks make.
 struct Inspection {
   Index part = 0, parts = 1;      // of the tokens
   bool tries_checkpoints = true;  // one rank of each node: nodes may see different file systems
-  bool is_first = true;  // tries what one rank alone writes, and looks for room for checkpoints
+  bool is_first =
+      true;  // tries files that one rank alone writes, and looks for room for checkpoints
 };
 
-/// Looks at data, token range, initial weights, the places that the run will write to, and room for
-/// two checkpoints. Adds what is wrong to `problems`; the inputs are of use only if nothing is. The
+/// Checks data, token range, initial weights, the paths that the run will write to, and room for
+/// two checkpoints. Adds what is wrong to `problems`; the inputs are usable only if nothing is. The
 /// deck is resolved. Leaves no file behind.
 train::RunInputs check_files(const deck::Config& config, const Inspection& inspection,
                              ProblemList& problems);
 
-/// The same with the work divided among the ranks of the launch. Throws AgreedError(files) with
-/// every rank's problems, each once. Collective over `world`, all ranks of the session.
+/// Makes the same checks with the work divided among the ranks of the launch. Throws
+/// AgreedError(files) with every rank's problems, each once. Collective over `world`, all ranks of
+/// the session.
 train::RunInputs check_files(const deck::Config& config, const runtime::Session& session,
                              const grid::Group& world);
 

@@ -25,7 +25,7 @@ std::string difference(const deck::Config& mine, const deck::Config& other) {
   return "";
 }
 
-/// What rank 0 is told about ranks that differ from it.
+/// Describes to rank 0 the ranks whose decks differ from its own.
 std::string describe(const std::vector<std::string>& differences) {
   constexpr int most_named = 8;
   std::string ranks, first;

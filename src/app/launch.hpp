@@ -1,5 +1,5 @@
-// What the ranks of a launch have to agree on before anything else: that they are one launch, and
-// which deck they run.
+// Makes the ranks of a launch agree before anything else: that they are one launch, and which deck
+// they run.
 #pragma once
 
 #include "app/deck_file.hpp"
@@ -9,8 +9,8 @@
 
 namespace kzero::app {
 
-/// Throws AgreedError(usage) where the launch cannot be one run: another MPI's launcher started it,
-/// or OMP_NUM_THREADS asks for threads that no process can start. A plain Error where only some of
+/// Throws AgreedError(usage) if the launch cannot be one run: another MPI's launcher started it, or
+/// OMP_NUM_THREADS asks for threads that no process can start. Throws a plain Error if only some of
 /// a foreign launch's ranks can tell. Collective over `world`.
 void check_launch(const grid::Group& world);
 

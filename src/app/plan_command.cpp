@@ -59,7 +59,7 @@ std::vector<Launch> launches(const PlanArguments& arguments) {
 }
 
 /// Rates for every number of threads in the launches, measured with as many as this machine has
-/// cores for; none where operations cannot be measured.
+/// cores for; none if operations cannot be measured.
 std::optional<plan::RateSource> rates(const plan::GivenRates& given,
                                       const std::vector<Launch>& all) {
   if (!given.operations && !plan::can_measure_blocks()) return std::nullopt;
@@ -68,7 +68,7 @@ std::optional<plan::RateSource> rates(const plan::GivenRates& given,
   threads = std::min(threads, runtime::usable_cores());
   std::optional<Kokkos::ScopeGuard> kokkos;
   if (!given.operations) {
-    runtime::threads_of_environment();    // OpenMP starts as many, whatever number was asked for
+    runtime::threads_of_environment();    // OpenMP starts this many, whatever number is asked for
     setenv("OMP_PROC_BIND", "false", 0);  // as in a run
     kokkos.emplace(Kokkos::InitializationSettings()
                        .set_num_threads(static_cast<int>(threads))
@@ -81,7 +81,7 @@ void add_estimate(plan::Entry& entry, const std::optional<plan::RateSource>& sou
   if (source) entry.estimate = plan::estimate(entry.work, source->of_rank(entry.threads));
 }
 
-/// What the tables below take for granted.
+/// Prints the assumptions of the tables that follow.
 void introduce(const PlanArguments& arguments, const std::vector<Launch>& all) {
   if (arguments.output == Output::json) return;
   std::set<Index> counts;

@@ -1,4 +1,4 @@
-// kzero plan: what a deck, or a model of nominal size, takes of memory, messages and time.
+// kzero plan: memory, traffic and time of a deck, or of a model of nominal size.
 #pragma once
 
 #include <CLI/App.hpp>
@@ -28,8 +28,7 @@ struct PlanArguments {
 /// Adds the subcommand; parsing fills `arguments`.
 CLI::App* add_plan(CLI::App& cli, PlanArguments& arguments);
 
-/// Needs neither MPI nor a device. Throws Error(memory) if nothing fits what was asked to be
-/// fitted.
+/// Plans without MPI or a device. Throws Error(memory) if nothing fits into the given memory.
 ExitCode plan(const PlanArguments& arguments);
 
 }  // namespace kzero::app

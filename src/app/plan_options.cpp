@@ -12,8 +12,7 @@ namespace kzero::app {
 
 namespace {
 
-/// A number at the front of the text, which it is taken from; it may have a fraction and an
-/// exponent.
+/// Parses a number at the front of the text and removes it; it may have a fraction and an exponent.
 std::optional<double> take_number(std::string_view& text) {
   double value = 0;
   const auto [rest, problem] = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -22,7 +21,7 @@ std::optional<double> take_number(std::string_view& text) {
   return value;
 }
 
-/// Bytes of "32GiB", "32GB", "1.5 TB" or "4096".
+/// Parses the bytes of "32GiB", "32GB", "1.5 TB" or "4096".
 Index parse_bytes(const std::string& option, std::string_view text) {
   constexpr std::pair<std::string_view, double> units[] = {
       {"", 1},      {"B", 1},        {"kB", 1e3},     {"KB", 1e3},     {"MB", 1e6},    {"GB", 1e9},
@@ -38,7 +37,7 @@ Index parse_bytes(const std::string& option, std::string_view text) {
   throw CLI::ValidationError(option, "must be a size such as 32GiB or 32GB, found " + found);
 }
 
-/// Integers of "64,128,400".
+/// Parses the integers of "64,128,400".
 std::vector<Index> parse_ranks(const std::string& option, const std::string& text) {
   constexpr Index most = 1'000'000;  // as grid.data
   std::vector<Index> ranks;
@@ -53,7 +52,7 @@ std::vector<Index> parse_ranks(const std::string& option, const std::string& tex
   return ranks;
 }
 
-/// "7.5e9", or "7.5B" as models are named.
+/// Parses "7.5e9", or "7.5B" as in names of models.
 Index parse_parameters(const std::string& option, std::string_view text) {
   constexpr std::pair<std::string_view, double> units[] = {
       {"", 1}, {"K", 1e3}, {"k", 1e3}, {"M", 1e6}, {"B", 1e9}, {"G", 1e9}, {"T", 1e12}};
@@ -69,7 +68,7 @@ Index parse_parameters(const std::string& option, std::string_view text) {
       option, "must be a number from 1 to 1e17 such as 7.5e9 or 7.5B, found " + found);
 }
 
-/// An option whose text `parse` turns into the target's value.
+/// Adds an option whose text `parse` turns into the target's value.
 template <class Target, class Parse>
 CLI::Option* add(CLI::App& command, const std::string& name, Target& target, const Parse& parse,
                  const std::string& text) {

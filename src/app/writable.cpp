@@ -17,7 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// The path itself if there is something of its name, also a link to nothing.
+/// Returns the path itself if something of its name exists, even a dangling link.
 fs::path nearest_existing(const fs::path& path) {
   fs::path found = path;
   std::error_code ignored;
@@ -28,8 +28,8 @@ fs::path nearest_existing(const fs::path& path) {
   return found;
 }
 
-/// 0 or the errno of what failed. The folder may be every node's, so the name is this process's
-/// alone.
+/// Returns 0, or the errno of what failed. The folder may be shared by all nodes, so the name is
+/// unique to this process.
 int try_to_write(const fs::path& folder) {
   const fs::path probe =
       folder / fmt::format(".kzero_probe_{}_{}", runtime::host_name(), ::getpid());
@@ -38,7 +38,7 @@ int try_to_write(const fs::path& folder) {
   const std::array<char, 4096> block{};  // a single byte may fit where no file's block does
   const ssize_t written = ::write(descriptor, block.data(), block.size());
   int problem = written == static_cast<ssize_t>(block.size()) ? 0 : (written < 0 ? errno : ENOSPC);
-  if (::close(descriptor) != 0 && problem == 0) problem = errno;  // where NFS tells of quotas
+  if (::close(descriptor) != 0 && problem == 0) problem = errno;  // where NFS reports quotas
   if (::unlink(probe.c_str()) != 0 && problem == 0) problem = errno;
   return problem;
 }
@@ -65,7 +65,7 @@ void require_writable_file(const std::string& key, const fs::path& file) {
     require(fs::is_directory(tried, ignored) ? try_to_write(tried) : ENOTDIR, key, file, tried);
     return;
   }
-  // Without O_NONBLOCK a FIFO would be waited for.
+  // Opened with O_NONBLOCK, since a FIFO would block.
   const int descriptor = ::open(file.c_str(), O_WRONLY | O_APPEND | O_NONBLOCK | O_CLOEXEC);
   require(descriptor < 0 ? errno : 0, key, file, file);
   ::close(descriptor);

@@ -1,4 +1,4 @@
-// Byte counts as people write them, in binary units only.
+// Formats byte counts for people, in binary units only.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace kzero {
 
-/// "1.50 GiB", "32 KiB", "17 B": the largest unit in which the count is at least one.
+/// The count in the largest unit in which it is at least one: "1.50 GiB", "32 KiB", "17 B".
 std::string format_bytes(Index bytes);
 
 }  // namespace kzero

@@ -1,4 +1,4 @@
-// Checksums of files and ranges: XXH3, 64 bits. Guards against damage, not against malice.
+// Checksums of files and ranges: XXH3, 64 bits. They guard against damage, not against malice.
 #pragma once
 
 #include <cstdint>
@@ -9,10 +9,10 @@
 
 namespace kzero {
 
-/// Digest of a range of bytes.
+/// The digest of a range of bytes.
 std::uint64_t checksum(std::span<const std::byte> bytes);
 
-/// The same digest, of bytes that come in chunks.
+/// Computes the same digest from bytes that arrive in chunks.
 class Digest {
  public:
   Digest();
@@ -26,10 +26,10 @@ class Digest {
   std::unique_ptr<void, Free> state_;
 };
 
-/// Digest of a whole file, read once in chunks. Throws Error(files) naming the file.
+/// The digest of a whole file, read once in chunks. Throws Error(files) naming the file.
 std::uint64_t checksum_of_file(const std::filesystem::path& path);
 
-/// Sixteen lower-case hexadecimal digits.
+/// Formats a digest as sixteen lower-case hexadecimal digits.
 std::string format_checksum(std::uint64_t digest);
 
 }  // namespace kzero

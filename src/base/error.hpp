@@ -1,4 +1,4 @@
-// How kzero fails: one exception type that carries the process's exit code, and two checks.
+// Error handling: one exception type that carries the process's exit code, and two checks.
 // KZERO_REQUIRE is for facts of the run (always on); KZERO_EXPECT is for programming mistakes
 // (debug builds).
 #pragma once
@@ -10,7 +10,7 @@
 
 namespace kzero {
 
-/// What the batch script learns from the process: the exit codes of the command line.
+/// Exit codes of the process, from which the batch script learns how the run ended.
 enum class ExitCode : int {
   done = 0,
   other = 1,

@@ -1,4 +1,4 @@
-// bf16 and fp16 as 16 bits of storage on every build; arithmetic is done in float.
+// Storage types for bf16 and fp16 that take 16 bits on every build; arithmetic is done in float.
 // Kokkos' own half types are 4-byte floats when no device backend is on, so they cannot count
 // bytes. Conversions round to nearest, ties to even, keep infinities and quiet NaNs, and run in
 // kernels.

@@ -1,6 +1,6 @@
 // Counter-based random numbers (Philox4x32-10; Salmon et al., SC11): a pure function of (key,
-// counter), so that what is drawn depends on the element and never on the grid, the thread or the
-// order of calls.
+// counter), so that a draw depends on the element and never on the grid, the thread or the order of
+// calls.
 #pragma once
 
 #include <Kokkos_Macros.hpp>

@@ -8,8 +8,8 @@ namespace kzero {
 
 namespace {
 
-/// A character at the start of a text: its code, and how many bytes encode it; 0 bytes if they are
-/// not UTF-8.
+/// The first character of a text: its code, and how many bytes encode it; 0 bytes if they are not
+/// UTF-8.
 struct Character {
   std::uint32_t code = 0;
   std::size_t bytes = 0;

@@ -1,4 +1,4 @@
-// Text from outside (names in files, values of decks, arguments) made safe to show on a terminal.
+// Makes text from outside (names in files, values of decks, arguments) safe to show on a terminal.
 #pragma once
 
 #include <string>

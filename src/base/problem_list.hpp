@@ -1,5 +1,5 @@
-// Faults that are found in one go and shown at once, one for each subject. Knows nothing of files
-// or decks.
+// A list of faults that are found in one pass and shown at once, one per subject. It knows nothing
+// of files or decks.
 #pragma once
 
 #include <string>
@@ -13,13 +13,14 @@ class ProblemList {
  public:
   struct Problem {
     std::string subject;  // the file or the key at fault
-    std::string text;     // the whole sentence, which names the subject
+    std::string text;     // the full sentence, which names the subject
   };
 
   /// Keeps the first problem of each subject.
   void add(const std::string& subject, const std::string& text);
 
-  /// Runs f(). The Error that it throws becomes a problem of `subject`. True if it threw none.
+  /// Runs f() and turns an Error that it throws into a problem of `subject`. Returns true if it
+  /// threw none.
   template <class F>
   bool collect(const std::string& subject, F&& f) {
     try {
@@ -34,7 +35,7 @@ class ProblemList {
   bool empty() const { return problems_.empty(); }
   const std::vector<Problem>& problems() const { return problems_; }
 
-  /// The first hundred problems, each on a line, and the count of the others.
+  /// The first hundred problems, one per line, and the number of the others.
   std::string text() const;
 
   /// Throws Error(code) with text() unless the list is empty.

@@ -1,4 +1,4 @@
-// The words every folder shares: 64-bit counts and the element types that are stored and sent.
+// Types that every folder uses: 64-bit counts, and the element types that are stored and sent.
 #pragma once
 
 #include <cstdint>
@@ -6,10 +6,10 @@
 
 namespace kzero {
 
-/// Counts and positions; elements unless the name says bytes.
+/// A count or position, in elements unless the name says bytes.
 using Index = std::int64_t;
 
-/// Token ids, as the kernels read them.
+/// Token ids as the kernels read them.
 using Token = std::int32_t;
 
 enum class Dtype { fp32, bf16, fp16 };
@@ -30,8 +30,8 @@ constexpr std::string_view name_of(Dtype dtype) {
 constexpr Index ceil_div(Index a, Index b) { return (a + b - 1) / b; }
 constexpr Index round_up(Index a, Index multiple) { return ceil_div(a, multiple) * multiple; }
 
-/// Where part `i` begins of `total` things cut into `parts`: as equal as can be, the first ones
-/// never smaller than later ones. part_begin(total, parts, parts) is their end.
+/// The beginning of part `i` when `total` items are split into `parts`: part sizes differ by at
+/// most one, and the larger parts come first. part_begin(total, parts, parts) is `total`.
 constexpr Index part_begin(Index total, Index parts, Index i) {
   const Index rest = total % parts;
   return total / parts * i + (i < rest ? i : rest);

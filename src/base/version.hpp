@@ -1,4 +1,4 @@
-// What this binary is: for logs, checkpoints and `kzero --version`.
+// Identity of this binary, for logs, checkpoints and `kzero --version`.
 #pragma once
 
 #include <string>

@@ -8,7 +8,7 @@ namespace kzero {
 
 namespace {
 
-// Of the process, as its messages are: a watchdog has to see every thread's.
+// One list per process: the watchdog has to see the waits of every thread.
 std::mutex mutex;
 std::list<Wait> waits;
 std::optional<Wait> failure;

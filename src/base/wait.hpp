@@ -1,5 +1,5 @@
-// What the threads of this process are waiting for other ranks to do, noted where messages are made
-// and read by a watchdog.
+// A registry of what this process's threads wait for other ranks to do. The code that communicates
+// enters its waits; a watchdog reads them.
 #pragma once
 
 #include <chrono>
@@ -13,13 +13,13 @@ namespace kzero {
 
 struct Wait {
   std::string what;   // "all_gather of parameters"
-  std::string group;  // of ranks
-  int rank = -1;      // of the launch, that is waited for; -1: any of the group
+  std::string group;  // the group of ranks that communicates
+  int rank = -1;      // the rank in the launch that is waited for; -1: any of the group
   std::chrono::steady_clock::time_point since = std::chrono::steady_clock::now();
-  std::string problem = {};  // that ended it, where a library met one while nobody called it
+  std::string problem = {};  // a failure that a library met while no thread called it
 };
 
-/// Notes a wait while it lives.
+/// Registers a wait for as long as the object lives.
 class Waiting {
  public:
   explicit Waiting(Wait wait);
@@ -33,14 +33,14 @@ class Waiting {
   std::list<Wait>::iterator entry_;
 };
 
-/// The wait that has lasted longest, of all threads.
+/// The longest wait of all threads.
 std::optional<Wait> longest_wait();
 
-/// For threads that cannot throw to anyone: a wait that has a problem. The first one is kept.
+/// Reports a wait that failed on a thread that cannot throw to a caller. The first report is kept.
 void note_failure(Wait wait);
 std::optional<Wait> failed_wait();
 
-/// The training step that waits belong to; -1 outside of steps.
+/// The training step to which waits belong; -1 outside of steps.
 void set_step(Index step);
 Index step_now();
 

@@ -1,4 +1,4 @@
-// Ranges of device memory as bytes, for copies between them and others.
+// Byte views of device memory, for copies between memory spaces.
 #pragma once
 
 #include "comm/communicator.hpp"

@@ -1,4 +1,4 @@
-// Collectives on device data over one group of ranks. Callers give typed spans with counts in
+// Collectives on device data over one group of ranks. Callers pass typed spans with counts in
 // elements; the backend moves bytes and enters every element it sends in the traffic ledger.
 #pragma once
 
@@ -18,7 +18,7 @@ namespace kzero::comm {
 using deck::CommunicatorKind;
 using runtime::Execution;
 
-/// A contiguous range to receive into.
+/// A contiguous receive buffer.
 struct Span {
   void* data = nullptr;
   Index elements = 0;
@@ -31,7 +31,7 @@ struct Span {
   Index bytes() const { return elements * bytes_of(dtype); }
 };
 
-/// A contiguous range to send from.
+/// A contiguous send buffer.
 struct ConstSpan {
   const void* data = nullptr;
   Index elements = 0;
@@ -44,13 +44,13 @@ struct ConstSpan {
   Index bytes() const { return elements * bytes_of(dtype); }
 };
 
-/// Stands for an exchange that was begun; 0 for one that had nothing to do.
+/// Handle of a collective that was begun; 0 for one that had nothing to do.
 using Request = std::uint64_t;
 
-/// Exchanges take their place in a stream of the device. What the stream holds when one begins
-/// computes what is sent and has done with what is received into; what is enqueued after wait()
-/// sees what was received and may overwrite what was sent. In between neither is touched. Spans
-/// never overlap.
+/// Collectives are ordered on a device stream. Work that is already on the stream when a collective
+/// begins computes what is sent and has finished with the receive buffers; work enqueued after
+/// wait() sees the received data and may overwrite the send buffers. In between neither may be
+/// touched. Spans never overlap.
 ///
 /// Every function but wait() is collective over the group: all its ranks must call it with matching
 /// counts, in the same order.
@@ -62,29 +62,30 @@ class Communicator {
   int size() const { return group_.size(); }
   Traffic& traffic() { return traffic_; }
 
-  /// send[r] goes to rank r, receive[r] comes from rank r; the own entries are ignored. Counts the
-  /// traffic at once; whether data moves before wait() is the backend's affair.
+  /// Sends send[r] to rank r and receives receive[r] from rank r; the own entries are ignored.
+  /// Counts the traffic at once; the backend decides whether data moves before wait().
   Request begin_all_to_all(const Execution& stream, std::vector<ConstSpan> send,
                            std::vector<Span> receive, Operation operation, Purpose purpose);
 
-  /// `mine` goes to every rank, receive[r] comes from rank r: the own one is filled too, if mine
-  /// lies elsewhere. `operation` is what the traffic is counted as.
+  /// Sends `mine` to every rank and receives receive[r] from rank r; the own entry is filled too if
+  /// `mine` lies elsewhere. The traffic is counted as `operation`.
   Request begin_all_gather(const Execution& stream, ConstSpan mine, std::vector<Span> receive,
                            Purpose purpose, Operation operation = Operation::all_gather);
 
-  /// own = the ranks' sum of their `all` [size() * own], this rank's part, in the order and the
-  /// precision that the library takes; own may be that part of all. Throws Error(usage) where the
-  /// backend has no such sum.
+  /// Reduce-scatters `all` [size() * own] into this rank's `own`, in the library's order and
+  /// precision of summation; `own` may be this rank's part of `all`. Throws Error(usage) if the
+  /// backend has no reduction of its own.
   Request begin_library_sum(const Execution& stream, ConstSpan all, Span own, Purpose purpose);
 
-  /// Orders what comes after on `stream` behind the exchange and all of its operation begun before
-  /// it. Throws what they met.
+  /// Orders later work on `stream` after this collective and all earlier ones of the same
+  /// operation. Throws the error that any of them met.
   virtual void wait(const Execution& stream, Request request) = 0;
 
-  /// Whether wait() returns at once, so that work can be enqueued behind an exchange under way.
+  /// Returns whether wait() returns at once, so that work can be enqueued behind a collective in
+  /// flight.
   virtual bool waits_on_device() const { return false; }
 
-  /// begin_... and wait.
+  /// Begins the collective and waits for it.
   void all_to_all(const Execution& stream, std::vector<ConstSpan> send, std::vector<Span> receive,
                   Operation operation, Purpose purpose) {
     wait(stream, begin_all_to_all(stream, std::move(send), std::move(receive), operation, purpose));
@@ -97,15 +98,16 @@ class Communicator {
  protected:
   Communicator(const grid::Group& group, Traffic& traffic) : group_(group), traffic_(traffic) {}
 
-  /// `channel` says what is exchanged. Only for groups of two and more.
+  /// Begins point-to-point transfers to and from every other rank, counted under `channel`. Called
+  /// only for groups of two or more ranks.
   virtual Request begin(const Execution& stream, std::vector<ConstSpan> send,
                         std::vector<Span> receive, const Channel& channel) = 0;
 
-  /// begin() of the same to all, with the own place filled.
+  /// Begins sending `mine` to every rank, and fills the own entry of `receive`.
   virtual Request gather(const Execution& stream, ConstSpan mine, std::vector<Span> receive,
                          const Channel& channel);
 
-  /// That of a backend without sums throws.
+  /// Begins the library's reduce-scatter; the default, for backends without one, throws.
   virtual Request library_sum(const Execution& stream, ConstSpan all, Span own,
                               const Channel& channel);
 
@@ -113,9 +115,9 @@ class Communicator {
   Traffic& traffic_;
 };
 
-/// Whether exchanges move data while the caller computes, or inside begin. One communicator of a
-/// rank may overlap; while its exchanges are under way no MPI call may be made on the rank but by
-/// communicators made `beside` it, whose calls take turns with its own.
+/// Says whether collectives move data while the caller computes, or inside begin. One communicator
+/// of a rank may overlap; while its collectives are in flight, the only other MPI calls on the rank
+/// may be those of communicators made `beside` it, which take turns with it.
 enum class Overlap { no, beside, yes };
 
 /// Throws Error(usage) if this build does not have the communicator, or if `library_sums` asks for
@@ -127,7 +129,7 @@ void require_communicator(CommunicatorKind kind, bool library_sums);
 std::unique_ptr<Communicator> make_communicator(CommunicatorKind kind, Overlap overlap,
                                                 const grid::Group& group, Traffic& traffic);
 
-/// For backends over MPI, which add in rank order.
+/// Throws the error of MPI backends, which only reduce in rank order.
 [[noreturn]] void refuse_library_sums();
 
 /// Whether the communicator moves data without a core of the host's.

@@ -1,4 +1,4 @@
-// The all-gather of an array of equal shards, of which every rank has its own.
+// All-gather of an array of equal shards, one per rank.
 #pragma once
 
 #include "comm/communicator.hpp"
@@ -11,8 +11,8 @@ struct Slice {
   Index count = 0;
 };
 
-/// Begins to bring the ranks' slices to their places in `all` [ranks * shard]. `mine` is this
-/// rank's shard, there or elsewhere. Collective.
+/// Begins to gather the ranks' slices to their offsets in `all` [ranks * shard]. `mine` is this
+/// rank's shard, in `all` or elsewhere. Collective.
 template <class T>
 Request begin_gather(const Execution& stream, Communicator& comm, T* all, Index shard,
                      const Slice& slice, const T* mine, Purpose purpose) {

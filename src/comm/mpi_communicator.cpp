@@ -14,13 +14,13 @@ namespace kzero::comm {
 
 namespace {
 
-// Bytes of one message: large enough for full bandwidth, small enough to stay in a shared cache on
-// its way, and far below MPI's limit of 2^31 - 1.
+// Message size in bytes: large enough for full bandwidth, small enough to stay in a shared cache in
+// transit, and far below MPI's limit of 2^31 - 1.
 constexpr Index chunk_bytes = Index{1} << 20;
 constexpr int tag = 1;
 
-// A thread that waits must not take a core from threads that compute: it offers it after every
-// look, and after some it sleeps.
+// A waiting thread must not take a core from computing threads: it yields after every poll, and
+// after some polls it sleeps.
 constexpr int looks_before_sleep = 100;
 constexpr std::chrono::microseconds sleep_time{20};
 
@@ -32,7 +32,7 @@ void check(int status, const char* what, const std::string& group) {
   fail(ExitCode::other, "{} over group '{}' failed: {}", what, group, std::string(text, length));
 }
 
-/// Held by the thread of this process that makes MPI calls (MPI_THREAD_SERIALIZED).
+/// Serializes the MPI calls of this process's threads (MPI_THREAD_SERIALIZED).
 std::mutex turn;
 
 template <class F>
@@ -62,7 +62,7 @@ MpiCommunicator::MpiCommunicator(Overlap overlap, const grid::Group& group, Traf
 }
 
 MpiCommunicator::~MpiCommunicator() {
-  // Nothing is under way unless an error unwinds; then partners may never come.
+  // Requests are in flight only if an error unwinds; then the partners may never arrive.
   abandoned_ = true;
 }
 
@@ -114,14 +114,14 @@ void MpiCommunicator::swap_reachable(ConstSpan send, int to, Span receive, int f
   };
   if (!takes_turns_) {
     start();
-    check(MPI_Waitall(2, requests, MPI_STATUSES_IGNORE), "exchange", group_.name());
+    check(MPI_Waitall(2, requests, MPI_STATUSES_IGNORE), "message", group_.name());
     return;
   }
   in_turn(start);
   int done = 0;
   for (int looks = 1; !abandoned_; ++looks) {
     in_turn([&] {
-      check(MPI_Testall(2, requests, &done, MPI_STATUSES_IGNORE), "exchange", group_.name());
+      check(MPI_Testall(2, requests, &done, MPI_STATUSES_IGNORE), "message", group_.name());
     });
     if (done) return;
     if (looks < looks_before_sleep) {

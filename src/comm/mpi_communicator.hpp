@@ -1,6 +1,6 @@
-// Collectives as pairwise exchanges over MPI, in chunks: any message size, no library temporaries,
-// and an order that does not depend on the MPI library's choice of algorithm. Device data that MPI
-// cannot reach passes through pinned host memory.
+// Collectives as pairwise exchanges over MPI, in chunks: any message size, no temporaries of the
+// library, and an order of messages that does not depend on the MPI library's choice of algorithm.
+// Device data that MPI cannot read passes through pinned host memory.
 #pragma once
 
 #include <atomic>
@@ -14,7 +14,7 @@ namespace kzero::comm {
 
 class MpiCommunicator : public Communicator {
  public:
-  /// With Overlap::yes a thread of its own makes the MPI calls of exchanges.
+  /// Overlap::yes starts a thread that makes the MPI calls of collectives.
   MpiCommunicator(Overlap overlap, const grid::Group& group, Traffic& traffic,
                   Reach reach = mpi_reach());
   ~MpiCommunicator() override;

@@ -34,7 +34,7 @@ ncclDataType_t type_of(Dtype dtype) {
   }
 }
 
-/// Names two ranks on one GPU; empty if there are none.
+/// Names two ranks that share a GPU; empty if none do.
 std::string shared_device(const std::vector<std::string>& devices) {
   std::map<std::string, int> owners;
   int rank = 0;
@@ -46,7 +46,8 @@ std::string shared_device(const std::vector<std::string>& devices) {
   return {};
 }
 
-/// NCCL would refuse it as well, but later and without names. Collective over the group.
+/// Refuses ranks that share a GPU: NCCL would too, but later and without naming them. Collective
+/// over the group.
 void require_own_devices(const grid::Group& group) {
   const auto devices = group.gather(runtime::device_name() + " of " + runtime::host_name());
   const std::string problem = group.broadcast(shared_device(devices));
@@ -56,7 +57,7 @@ void require_own_devices(const grid::Group& group) {
                 group.name(), problem);
 }
 
-/// The root's new identity of a communicator, on every rank. Collective over the group.
+/// Returns a new communicator id, made by the root, on every rank. Collective over the group.
 ncclUniqueId shared_id(const grid::Group& group) {
   ncclUniqueId id{};
   std::string bytes;
@@ -70,7 +71,7 @@ ncclUniqueId shared_id(const grid::Group& group) {
   return id;
 }
 
-/// Whether the ranks' places lie one behind the other, all of one size: what ncclAllGather fills.
+/// Returns whether the spans are equal in size and contiguous, as ncclAllGather requires.
 bool is_one_array(const std::vector<Span>& places) {
   for (std::size_t r = 1; r < places.size(); ++r) {
     if (places[r].elements != places[0].elements) return false;
@@ -103,7 +104,7 @@ NcclCommunicator::~NcclCommunicator() {
   }
 }
 
-/// An error of the device stands for "no": destructors and the watching thread ask.
+/// Treats a device error as "not arrived", since destructors and the watching thread call this.
 bool NcclCommunicator::has_arrived(const Flight& flight) noexcept {
   try {
     return flight.arrived.reached();
@@ -162,7 +163,8 @@ Request NcclCommunicator::begin(const Execution& stream, std::vector<ConstSpan> 
   });
 }
 
-// A ring or tree passes a node's boundary less often than pairs do, and moves the same bits.
+// A ring or tree crosses a node's boundary less often than pairwise messages do, and moves the same
+// bits.
 Request NcclCommunicator::gather(const Execution& stream, ConstSpan mine, std::vector<Span> receive,
                                  const Channel& channel) {
   if (!is_one_array(receive))
@@ -184,8 +186,8 @@ Request NcclCommunicator::library_sum(const Execution& stream, ConstSpan all, Sp
   });
 }
 
-/// Takes down what has arrived, so that the watchdog sees what has not, and reports what NCCL meets
-/// behind the host's back.
+/// Removes the flights that have arrived, so that the watchdog sees those that have not, and
+/// reports errors that NCCL meets asynchronously.
 void NcclCommunicator::watch(const std::stop_token& stop) {
   std::mutex sleep;
   std::condition_variable_any woken;
@@ -206,7 +208,7 @@ void NcclCommunicator::look_at(Lane& lane) {
   if (ncclCommGetAsyncError(lane.handle, &status) == ncclSuccess &&
       (status == ncclSuccess || status == ncclInProgress))
     return;
-  Wait wait = lane.flights.empty() ? Wait{"no exchange", group_.name()}
+  Wait wait = lane.flights.empty() ? Wait{"no collective", group_.name()}
                                    : lane.flights.front().noted->wait();
   wait.problem = std::string("NCCL: ") + ncclGetErrorString(status);
   failed_ = true;

@@ -1,5 +1,5 @@
-// Collectives over NCCL, one rank a GPU: each kind of exchange on a stream of its own, ordered with
-// the callers' streams by events, so that the host waits for none of them.
+// Collectives over NCCL, one rank per GPU. Each kind of collective has a stream of its own, ordered
+// with the callers' streams by events, so that the host never waits.
 #pragma once
 
 #include <array>
@@ -21,22 +21,22 @@ class NcclCommunicator : public Communicator {
  public:
   /// Collective over the group. Throws Error(usage) if two of its ranks share a GPU.
   NcclCommunicator(const grid::Group& group, Traffic& traffic);
-  /// Ends what is under way: in order if all of it has arrived, else at once.
+  /// Destroys the communicators if everything in flight has arrived; aborts them otherwise.
   ~NcclCommunicator() override;
 
   void wait(const Execution& stream, Request request) override;
   bool waits_on_device() const override { return true; }
 
  private:
-  /// An exchange that is enqueued; what is waited for until it has arrived.
+  /// An enqueued collective, with what is waited for until it has arrived.
   struct Flight {
     Request request;
     runtime::Event arrived;
     std::unique_ptr<Waiting> noted;
   };
 
-  /// Exchanges that take their turn: a NCCL communicator runs one after the other, so gathers that
-  /// run ahead and sums each have their own.
+  /// A stream of collectives: a NCCL communicator runs them one after the other, so gathers that
+  /// run ahead and reductions each have a lane.
   struct Lane {
     ncclComm* handle = nullptr;
     Execution stream = runtime::make_stream();
@@ -54,7 +54,7 @@ class NcclCommunicator : public Communicator {
   static constexpr Request lanes = 2;
   static Request lane_of(Operation operation) { return operation == Operation::reduce_scatter; }
 
-  /// enqueue(lane) behind what `stream` holds.
+  /// Calls enqueue(lane) ordered after the work on `stream`.
   template <class F>
   Request fly(const Execution& stream, const Channel& channel, const F& enqueue);
   static bool has_arrived(const Flight& flight) noexcept;
@@ -63,7 +63,7 @@ class NcclCommunicator : public Communicator {
 
   std::array<Lane, lanes> lanes_;
   Request begun_ = 0;
-  std::mutex mutex_;  // of flights, which the watching thread takes down
+  std::mutex mutex_;  // guards flights, which the watching thread removes
   std::vector<runtime::Event> spare_events_;
   std::atomic<bool> failed_ = false;
   std::jthread watcher_;

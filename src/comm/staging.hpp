@@ -5,24 +5,24 @@
 
 namespace kzero::comm {
 
-/// What memory an MPI library can send from: the host's alone, or the device's too.
+/// The memory that an MPI library can send from: host memory only, or device memory too.
 enum class Reach { host, device };
 
-/// Of the MPI library at hand, for this build's device: where kernels run on the host, all memory
-/// is in reach.
+/// Returns the reach of this build's MPI library; where kernels run on the host, all memory is in
+/// reach.
 Reach mpi_reach();
 
-/// Room for a chunk to send and one to receive, on a stream of its own. What it holds, two chunks a
-/// communicator, is in no category of the ledger.
+/// Buffers for a chunk to send and one to receive, with a stream of their own. These two chunks per
+/// communicator are in no category of the ledger.
 class Staging {
  public:
   explicit Staging(Index chunk_bytes);
 
-  /// A copy in host memory of a chunk, until the next call.
+  /// Copies `chunk` to host memory; the copy is valid until the next call.
   ConstSpan bring(const ConstSpan& chunk);
-  /// Where to receive what belongs into `chunk`.
+  /// The host buffer in which to receive the data of `chunk`.
   Span room(const Span& chunk) const;
-  /// Copies what lies there into `chunk`.
+  /// Copies the received data to `chunk`.
   void take(const Span& chunk);
 
  private:

@@ -1,5 +1,5 @@
-// Counts what this rank sends, by group, operation and purpose. The unit is elements; bytes stand
-// beside.
+// Counts what this rank sends, by group, operation and purpose. The unit is elements; bytes are
+// counted beside them.
 #pragma once
 
 #include <map>
@@ -25,7 +25,7 @@ constexpr std::string_view name_of(Purpose purpose) {
   return names[static_cast<int>(purpose)];
 }
 
-/// What traffic is counted under.
+/// The key under which traffic is counted.
 struct Channel {
   std::string group;
   Operation operation = Operation::all_gather;
@@ -37,7 +37,7 @@ struct Channel {
   }
 };
 
-/// "all_gather of parameters"
+/// Formats a channel as "all_gather of parameters".
 inline std::string describe(const Channel& channel) {
   return std::string(name_of(channel.operation)) + " of " + std::string(name_of(channel.purpose));
 }
@@ -45,7 +45,7 @@ inline std::string describe(const Channel& channel) {
 struct Volume {
   Index elements = 0;
   Index bytes = 0;
-  Index steps = 0;  // in which the channel was used
+  Index steps = 0;  // steps that used the channel
 };
 
 class Traffic {
@@ -60,8 +60,8 @@ class Traffic {
     }
   }
 
-  /// What is added until end_step() belongs to one training step; all else (first weights,
-  /// validation) is kept apart.
+  /// Traffic added until end_step() belongs to one training step; everything else (initial weights,
+  /// validation) is counted apart.
   void begin_step() {
     ++step_;
     in_step_ = true;
@@ -70,9 +70,9 @@ class Traffic {
 
   void reset() { *this = {}; }
 
-  /// Of all steps so far.
+  /// The sums over all steps so far.
   const std::map<Channel, Volume>& in_steps() const { return steps_; }
-  /// Of everything outside of steps; its `steps` are 0.
+  /// The sums of everything outside of steps, where `steps` is 0.
   const std::map<Channel, Volume>& outside() const { return outside_; }
 
  private:

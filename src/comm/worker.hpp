@@ -1,5 +1,5 @@
-// A thread that runs tasks one after the other, in the order in which they were submitted: for host
-// messages what a stream is for a device.
+// A thread that runs tasks in the order in which they were submitted, which gives host messages
+// what a stream gives a device.
 #pragma once
 
 #include <condition_variable>
@@ -17,12 +17,12 @@ class Worker {
   using Task = std::function<void()>;
 
   Worker();
-  /// Drops tasks that have not begun and waits for the one that has.
+  /// Drops the tasks that have not begun and waits for the one that has.
   ~Worker();
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
 
-  /// Returns the task's number, counted from 1.
+  /// Submits a task and returns its number, counted from 1.
   std::uint64_t submit(Task task);
 
   /// Returns when tasks up to `number` have ended; throws what the first failing one threw.

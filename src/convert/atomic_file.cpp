@@ -30,8 +30,8 @@ AtomicFile::AtomicFile(std::filesystem::path path)
 }
 
 void AtomicFile::open() {
-  // Without O_TRUNC: the bytes may still be another process's. Without links: they may lead
-  // anywhere.
+  // Opened without O_TRUNC, since the bytes may still be another process's, and without following
+  // links, which may lead anywhere.
   constexpr int flags = O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
   id_ = uninterrupted([&] { return ::open(partial_.c_str(), flags, 0666); });
   require(id_ >= 0, "cannot be written");

@@ -7,7 +7,7 @@
 
 namespace kzero::convert {
 
-/// Until finish() the bytes are in PATH.partial, which is removed if finish() is never reached. One
+/// A file written as PATH.partial until finish(), and removed if finish() is never reached. One
 /// that a killed process left is replaced; one that another process is writing is an error.
 class AtomicFile {
  public:
@@ -20,7 +20,7 @@ class AtomicFile {
   /// Throws Error(files) unless all bytes were taken.
   void append(std::span<const std::byte> bytes);
 
-  /// Waits for the disk, then replaces whatever has the name. Throws Error(files).
+  /// Waits for the disk, then replaces any file of that name. Throws Error(files).
   void finish();
 
  private:

@@ -17,7 +17,7 @@ namespace {
 constexpr std::uint32_t without_sign = 0x7FFFFFFF;
 constexpr std::uint32_t infinity = 0x7F800000;
 
-/// Integers have a maximum that compilers turn into vectors.
+/// Integers have a maximum that compilers vectorize.
 bool all_finite(std::span<const float> values) {
   std::uint32_t largest = 0;
   for (const float value : values) {

@@ -1,4 +1,4 @@
-// Weights have to be numbers: NaN and infinity are found where weights come in and go out.
+// Checks that weights are numbers: NaN and infinity are found on import and export.
 #pragma once
 
 #include <span>
@@ -9,8 +9,7 @@
 namespace kzero::convert {
 
 /// Throws Error(files) with tensor and position of the first value that is NaN or infinite.
-/// `values` are those of `range` of the parameter; `origin` is the file or folder that they are
-/// from.
+/// `values` are those of `range` of the parameter; `origin` is their file or folder.
 void require_finite(const std::string& origin, const checkpoint::Parameter& parameter,
                     checkpoint::Range range, std::span<const float> values);
 

@@ -39,7 +39,7 @@ bool is_mask(const std::string& name) {
   return name.ends_with(".attn.bias") || name.ends_with(".attn.masked_bias");
 }
 
-/// Says what is wrong with one tensor for one parameter; empty if it fits.
+/// Describes a mismatch between one tensor and one parameter; empty if it fits.
 std::string misfit(const Parameter& parameter, const Tensor* tensor) {
   const std::string wanted =
       fmt::format("{} [{}]", parameter.name, fmt::join(parameter.shape, ", "));

@@ -1,5 +1,5 @@
-// GPT-2 weights under Hugging Face names, taken in. The names and shapes are those of the parameter
-// table (linear weights [in, out]); files may carry them with or without "transformer." in front.
+// Imports GPT-2 weights under Hugging Face names. Names and shapes are those of the parameter table
+// (linear weights [in, out]); files may have the names with or without the prefix "transformer.".
 #pragma once
 
 #include <deque>
@@ -18,24 +18,24 @@ namespace kzero::convert {
 inline constexpr const char* name_prefix = "transformer.";
 inline constexpr const char* head_name = "lm_head.weight";
 
-/// The weights of one model on disk, read range by range: each rank takes what it holds. Making one
-/// reads config.json and headers only (and an lm_head.weight that should repeat tied embeddings),
-/// so that it also tells whether the weights can be used.
+/// The weights of one model on disk, read range by range: each rank reads its local elements. The
+/// constructor reads config.json and headers only (and an lm_head.weight that should repeat tied
+/// embeddings), so it also tells whether the weights are usable.
 class Gpt2Weights {
  public:
-  /// `path`: a safetensors file, the index of a set of them, or a folder with either. Throws
+  /// Opens `path`: a safetensors file, the index of a set of them, or a folder with either. Throws
   /// Error(files) if config.json beside them describes another function than kzero computes with
   /// `model`; then with all missing, unknown, misshaped or non-float tensors at once. Attention
-  /// masks, which are not weights, are passed over, and so is an lm_head.weight that only repeats
-  /// tied embeddings. Not collective.
+  /// masks, which are not weights, are skipped, and so is an lm_head.weight that only repeats tied
+  /// embeddings. Not collective.
   Gpt2Weights(const std::filesystem::path& path, const checkpoint::ModelShape& model,
               const param::Table& table);
 
-  /// What could not be compared for lack of a config.json, for people; empty if there was one.
+  /// Says, for people, what was not compared for lack of a config.json; empty if there was one.
   const std::string& note() const { return note_; }
 
-  /// Elements of a parameter of the table as float32. Throws Error(files) for values that are not
-  /// finite, and if a file has changed. Not collective.
+  /// Reads elements of a parameter of the table as float32. Throws Error(files) for values that are
+  /// not finite, and if a file has changed. Not collective.
   void load_range(const std::string& parameter, checkpoint::Range range,
                   std::span<float> values) const;
 

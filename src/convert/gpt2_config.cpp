@@ -32,7 +32,7 @@ bool is_among(const Json& value, const auto& names) {
   return value.is_string() && std::ranges::find(names, value.get<std::string>()) != names.end();
 }
 
-/// A value as the file has it, safe to print and not too long.
+/// A value of the file, safe to print and not too long.
 std::string shown(const Json& value) {
   constexpr std::size_t longest = 60;
   std::string text = value.dump(-1, ' ', true);
@@ -40,12 +40,13 @@ std::string shown(const Json& value) {
   return printable(text);
 }
 
-/// Collects what a config.json says otherwise than the deck.
+/// Collects the differences between a config.json and the deck.
 class Comparison {
  public:
   explicit Comparison(const Json& config) : config_(config) {}
 
-  /// A number under a key or its other name; without either, Hugging Face's default.
+  /// Compares a number under a key or its alternative name; if both are missing, Hugging Face's
+  /// default.
   void number(const std::vector<const char*>& keys, const Json& usual, const char* deck_key,
               double wanted) {
     std::size_t found = 0;
@@ -61,7 +62,7 @@ class Comparison {
     }
   }
 
-  /// A switch that kzero has in one position only.
+  /// Checks a switch of which kzero supports one position only.
   void fixed(const char* key, bool usual, bool wanted, const char* meaning) {
     const Json value = config_.value(key, Json(usual));
     if (value.is_boolean() && value.get<bool>() == wanted) return;
@@ -84,7 +85,7 @@ class Comparison {
   const std::vector<std::string>& problems() const { return problems_; }
 
  private:
-  /// As float32, which is what either program computes with.
+  /// Compares as float32, the type in which both programs compute.
   void compare(const std::string& what, const Json& value, const char* deck_key, double wanted) {
     const bool same =
         value.is_number() && static_cast<float>(value.get<double>()) == static_cast<float>(wanted);
@@ -95,7 +96,7 @@ class Comparison {
   std::vector<std::string> problems_;
 };
 
-/// Of another architecture nothing else would mean anything.
+/// Refuses another architecture, for which no other key would mean anything.
 void require_gpt2(const std::string& name, const Json& config) {
   const auto type = config.find("model_type");
   const auto list = config.find("architectures");

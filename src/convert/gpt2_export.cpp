@@ -30,7 +30,7 @@ fs::path folder_of(const fs::path& file) {
   return file.has_parent_path() ? file.parent_path() : fs::path(".");
 }
 
-/// Whether another file in the folder holds weights, which config.json describes too.
+/// Returns whether another file in the folder holds weights, which config.json describes too.
 bool has_other_weights(const fs::path& weights) {
   std::error_code error;
   const fs::directory_iterator files(folder_of(weights), error);
@@ -40,12 +40,12 @@ bool has_other_weights(const fs::path& weights) {
   });
 }
 
-/// Whether config.json has the text already.
+/// Returns whether config.json has the text already.
 bool is_up_to_date(const fs::path& config, const std::string& text) {
   return is_config_of_kzero(config) && checkpoint::load_file(config) == text;
 }
 
-/// Throws Error(files) where an export would destroy or contradict the work of others.
+/// Throws Error(files) if an export would destroy or contradict the work of others.
 void require_free(const ExportTarget& target, const std::string& config) {
   constexpr const char* way_out = "move it away, or choose another folder";
   const fs::path index = folder_of(target.weights) / index_name;
@@ -64,7 +64,7 @@ void require_free(const ExportTarget& target, const std::string& config) {
                 shown(target.config));
 }
 
-/// Makes the folder and those above it, and waits until the disk knows them.
+/// Creates the folder and its parents, and waits until they are on the disk.
 void make_folder(const fs::path& folder) {
   if (fs::is_directory(folder)) return;
   make_folder(folder_of(folder));

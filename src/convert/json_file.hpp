@@ -1,4 +1,4 @@
-// JSON from outside, read within bounds: what a file may weigh and how deep values may nest.
+// Reads JSON from outside within bounds: the size of a file and the nesting of values.
 #pragma once
 
 #include <filesystem>
@@ -9,12 +9,12 @@
 
 namespace kzero::convert {
 
-/// The value of a JSON text, or a discarded one for text that is not JSON or nests deeper than any
-/// file of Hugging Face does.
+/// The value of a JSON text; a discarded one if the text is not JSON or nests deeper than any file
+/// of Hugging Face does.
 nlohmann::json parse_json(std::string_view text);
 
-/// The object in a file of at most `most_bytes`. Throws Error(files) if the file cannot be read, is
-/// not a regular one, is larger, or holds anything else.
+/// Reads the object in a file of at most `most_bytes`. Throws Error(files) if the file cannot be
+/// read, is not a regular one, is larger, or holds anything else.
 nlohmann::json read_json_object(const std::filesystem::path& path, Index most_bytes);
 
 }  // namespace kzero::convert

@@ -22,7 +22,7 @@ using Json = nlohmann::json;
 constexpr const char* metadata_name = "__metadata__";
 constexpr std::size_t length_bytes = 8;
 constexpr std::uint64_t header_limit = 100'000'000;  // of the format
-constexpr Index widen_elements = Index{1} << 18;     // widened at once
+constexpr Index widen_elements = Index{1} << 18;     // converted to fp32 at once
 
 const std::map<std::string, Index>& bytes_of_dtypes() {
   static const std::map<std::string, Index> table{
@@ -32,7 +32,7 @@ const std::map<std::string, Index>& bytes_of_dtypes() {
   return table;
 }
 
-/// What breaks a rule of the format, without the file's name.
+/// A broken rule of the format, without the file's name.
 struct Malformed {
   std::string what;
 };
@@ -42,7 +42,7 @@ void demand(bool condition, fmt::format_string<Args...> text, Args&&... args) {
   if (!condition) throw Malformed{fmt::format(text, std::forward<Args>(args)...)};
 }
 
-/// A list of counts; each fits an Index.
+/// Parses a list of counts; each fits an Index.
 std::vector<Index> counts_of(const Json& entry, const char* key, const std::string& tensor) {
   const auto found = entry.find(key);
   demand(found != entry.end() && found->is_array(), "tensor {} has no list \"{}\"", tensor, key);
@@ -93,7 +93,7 @@ std::map<std::string, std::string> metadata_of(const Json& entry) {
   return metadata;
 }
 
-/// Tensors lie one behind the other without overlap or gap up to the file's end.
+/// Checks that tensors are contiguous, without overlap or gap, up to the file's end.
 void check_tiling(const std::vector<Tensor>& tensors, Index data_begin, Index file_bytes) {
   Index end = data_begin;
   for (const Tensor& tensor : tensors) {
@@ -132,7 +132,7 @@ SafetensorsHeader parse(std::span<const std::byte> start, Index file_bytes) {
   return header;
 }
 
-/// The length of the header and, if it can be one, the header.
+/// The length of the header and, if it is plausible, the header.
 std::vector<std::byte> read_start(const checkpoint::InputFile& file) {
   std::vector<std::byte> bytes(std::min<std::size_t>(length_bytes, file.bytes()));
   bytes.resize(file.read(0, bytes));

@@ -1,6 +1,6 @@
-// Safetensors files: eight bytes of header length, a JSON header with dtype, shape and place of
+// Safetensors files: eight bytes of header length, a JSON header with dtype, shape and offsets of
 // each tensor, then the tensors. Reads any file that keeps the format's rules and refuses all
-// others. Knows no model. https://github.com/huggingface/safetensors#format
+// others. It knows no model. https://github.com/huggingface/safetensors#format
 #pragma once
 
 #include <cstddef>
@@ -25,32 +25,33 @@ struct Tensor {
   Index elements() const;
 };
 
-/// What the first bytes of a file say.
+/// The contents of a header.
 struct SafetensorsHeader {
-  std::vector<Tensor> tensors;  // in the order in which they lie
+  std::vector<Tensor> tensors;  // in the order of their data
   std::map<std::string, std::string> metadata;
 };
 
-/// From the first bytes of a file, up to the end of its header or further, and the file's size.
-/// Throws Error(files) with `name` and the broken rule for bytes that do not begin a safetensors
-/// file; never reads outside of `start`.
+/// Parses a header from the first bytes of a file, up to the end of its header or further, and the
+/// file's size. Throws Error(files) with `name` and the broken rule for bytes that do not begin a
+/// safetensors file; never reads outside of `start`.
 SafetensorsHeader parse_safetensors(std::span<const std::byte> start, Index file_bytes,
                                     const std::string& name);
 
 /// A file that is open for reading; only its header is in memory.
 class SafetensorsFile {
  public:
-  /// Throws Error(files) if it cannot be read, is not a regular file or breaks the format's rules.
+  /// Throws Error(files) if the file cannot be read, is not a regular file or breaks the format's
+  /// rules.
   explicit SafetensorsFile(const std::filesystem::path& path);
 
   const std::filesystem::path& path() const { return path_; }
   const std::vector<Tensor>& tensors() const { return header_.tensors; }
   const std::map<std::string, std::string>& metadata() const { return header_.metadata; }
-  /// Null if there is none of that name.
+  /// Finds a tensor by name; null if there is none.
   const Tensor* find(const std::string& name) const;
 
-  /// Elements of a tensor of F32, F16 or BF16 as float32. Throws Error(files) for another dtype, or
-  /// if the file has become shorter.
+  /// Reads elements of a tensor of F32, F16 or BF16 as float32. Throws Error(files) for another
+  /// dtype, or if the file has become shorter.
   void read(const Tensor& tensor, checkpoint::Range range, std::span<float> values) const;
 
  private:

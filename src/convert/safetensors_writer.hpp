@@ -1,4 +1,4 @@
-// Writes safetensors files of float32 as a stream. Knows no model.
+// Writes safetensors files of float32 as a stream. It knows no model.
 #pragma once
 
 #include <filesystem>
@@ -18,13 +18,14 @@ class SafetensorsWriter {
  public:
   using Shapes = std::vector<std::pair<std::string, std::vector<Index>>>;
 
-  /// The tensors in the order in which their values will come. Throws Error(files).
+  /// Begins a file; `tensors` are in the order in which their values will come. Throws
+  /// Error(files).
   SafetensorsWriter(const std::filesystem::path& path, const Shapes& tensors);
 
-  /// The next values, of whichever tensor is due. Throws Error(files).
+  /// Appends the next values, of whichever tensor is due. Throws Error(files).
   void append(std::span<const float> values);
 
-  /// Throws Error(files) if the disk did not take all.
+  /// Completes the file and gives it its name. Throws Error(files) if the disk is full.
   void finish();
 
  private:
@@ -33,7 +34,7 @@ class SafetensorsWriter {
   Index elements_left_ = 0;
 };
 
-/// Whether there is a regular file at `path` that a SafetensorsWriter wrote.
+/// Returns whether a regular file at `path` was written by SafetensorsWriter.
 bool is_written_by_kzero(const std::filesystem::path& path);
 
 }  // namespace kzero::convert

@@ -21,7 +21,7 @@ bool is_folder(const fs::path& path) {
   return fs::is_directory(path, ignored);
 }
 
-/// A name of a file in the index's own folder.
+/// Returns whether `name` is the name of a file in the index's own folder.
 bool is_plain_name(const std::string& name) {
   return !name.empty() && name != "." && name != ".." && fs::path(name).filename() == name &&
          name.find('\0') == std::string::npos;

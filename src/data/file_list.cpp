@@ -11,7 +11,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// The pattern for glob(), to which brackets and backslashes would mean something too.
+/// Converts a pattern for glob(), which would also interpret brackets and backslashes.
 std::string escaped(const std::string& pattern) {
   std::string text;
   for (const char c : pattern) {

@@ -1,4 +1,4 @@
-// Which files the deck's paths and patterns name.
+// Expands the paths and patterns of the deck into files.
 #pragma once
 
 #include <string>
@@ -8,11 +8,11 @@
 
 namespace kzero::data {
 
-/// The files that a list of paths and patterns names: the matches of each pattern sorted,
-/// duplicates kept once at their first place. In a pattern `*` and `?` stand for other characters
-/// of one name and every other character for itself; a file that exists under an entry's very name
-/// is meant before any match. Folders among the matches are skipped. A pattern without a match
-/// becomes a problem; whether a path without wildcards exists is not looked at.
+/// Returns the files that a list of paths and patterns names: the matches of each pattern sorted,
+/// duplicates kept at their first position. In a pattern `*` and `?` stand for other characters of
+/// one name and every other character for itself; an existing file whose name is literally the
+/// entry takes precedence over matches. Folders among the matches are skipped. A pattern without a
+/// match becomes a problem; whether a path without wildcards exists is not checked.
 std::vector<std::string> expand_files(const std::vector<std::string>& patterns,
                                       ProblemList& problems);
 

@@ -13,8 +13,8 @@ namespace {
 
 using namespace std::string_view_literals;
 
-// Magic numbers as their programs write them: llm.c in dev/data/data_common.py, Megatron-LM in
-// megatron/core/datasets/indexed_dataset.py, numpy in numpy/lib/format.py.
+// Magic numbers, as defined by llm.c in dev/data/data_common.py, by Megatron-LM in
+// megatron/core/datasets/indexed_dataset.py, and by numpy in numpy/lib/format.py.
 constexpr auto llmc_16_bits = "\x88\xD8\x34\x01"sv;  // 20240520, little-endian
 constexpr auto llmc_32_bits = "\xA1\xD9\x34\x01"sv;  // 20240801
 constexpr auto megatron_index = "MMIDIDX\0\0"sv;

@@ -1,5 +1,5 @@
-// Recognises token files that are not of the deck's data.format: reading one as plain bytes would
-// train a model of the file's encoding, without any error. Knows magic numbers only.
+// Recognizes token files of formats other than the deck's data.format: read as plain bytes, such a
+// file would train a model of its encoding without any error. Only magic numbers are examined.
 #pragma once
 
 #include <cstddef>
@@ -9,9 +9,9 @@
 
 namespace kzero::data {
 
-/// What a file with these first bytes looks like and what to set or do instead, as a phrase that
-/// follows "looks like "; empty for a file that looks like no token file. Tokens of Megatron-LM
-/// have no magic number: they are known by the index file of the same stem in the same folder.
+/// Describes a file by its first bytes and says what to set or do instead, as a phrase that follows
+/// "looks like "; empty for a file that looks like no token file. Tokens of Megatron-LM have no
+/// magic number: they are recognized by the index file of the same stem in the same folder.
 std::string foreign_format(const std::filesystem::path& path, std::span<const std::byte> head);
 
 }  // namespace kzero::data

@@ -9,7 +9,7 @@ namespace {
 // Four rounds make a pseudorandom permutation of a large set; small sets need more to mix well.
 constexpr int rounds = 8;
 constexpr std::uint64_t key_purpose =
-    0x64617461;  // keeps these draws apart from others of the seed
+    0x64617461;  // separates these draws from others of the same seed
 }  // namespace
 
 Permutation::Permutation(Index count, std::uint64_t seed, std::uint64_t epoch)

@@ -1,7 +1,7 @@
 // A shuffled order that is computed, not stored: a keyed bijection of {0 .. count-1} by a balanced
 // Feistel network (Luby, Rackoff 1988) on the next even power of two, walked until it falls inside
-// (Black, Rogaway 2002). Takes no memory for any count, so a run resumes anywhere in it. Knows
-// nothing of tokens.
+// (Black, Rogaway 2002). It takes no memory for any count, so a run resumes anywhere in it. It
+// knows nothing of tokens.
 #pragma once
 
 #include <cstdint>
@@ -12,10 +12,10 @@ namespace kzero::data {
 
 class Permutation {
  public:
-  /// Of `count` >= 1 elements. Each (seed, epoch) gives an order of its own.
+  /// Permutes `count` >= 1 elements. Each (seed, epoch) gives a different order.
   Permutation(Index count, std::uint64_t seed, std::uint64_t epoch);
 
-  /// What stands at a position in [0, count).
+  /// Returns the element at a position in [0, count).
   Index operator()(Index position) const;
 
  private:

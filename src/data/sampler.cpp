@@ -23,7 +23,7 @@ Index require_windows(const TokenStream& stream, Index sequence, const char* key
   return windows;
 }
 
-/// Windows at the end that validation takes: at least one of each kind remains.
+/// The number of windows at the end that validation takes: at least one of each kind remains.
 Index validation_windows(Index windows, double fraction) {
   KZERO_REQUIRE(
       windows >= 2, ExitCode::files,

@@ -1,7 +1,7 @@
-// Which tokens a sample holds: a pure function of (seed, global sample index), the same on any
+// Selects the tokens of a sample: a pure function of (seed, global sample index), the same on any
 // grid, so a run resumes by its step number alone. Window w of a stream covers the T + 1 tokens
-// from w * T on: the first T are the inputs, the last T the targets; neighbours share one token.
-// Does not know file formats or MPI.
+// from w * T on: the first T are the inputs, the last T the targets; neighbours share one token. It
+// does not know file formats or MPI.
 #pragma once
 
 #include <cstdint>
@@ -15,9 +15,9 @@
 
 namespace kzero::data {
 
-/// How a step's samples fall to data parallel ranks and micro-batches: contiguous, in rank order.
+/// Maps a step's samples to data-parallel ranks and micro-batches: contiguous, in rank order.
 struct BatchPlan {
-  Index global_batch;  // sequences a step over all ranks; a multiple of ranks * micro_batch
+  Index global_batch;  // sequences per step over all ranks; a multiple of ranks * micro_batch
   Index ranks;
   Index micro_batch;  // sequences a rank computes at once
 
@@ -29,10 +29,10 @@ struct BatchPlan {
   }
 };
 
-/// Windows of T + 1 tokens of a stream: how many there are.
+/// The number of windows of T + 1 tokens in a stream.
 Index count_windows(const TokenStream& stream, Index sequence);
 
-/// Some consecutive windows of a stream, in sequential or shuffled order, over and over.
+/// Consecutive windows of a stream, in sequential or shuffled order, repeated without end.
 class Sampler {
  public:
   Sampler(std::shared_ptr<const TokenStream> stream, Index sequence, Index first_window,
@@ -41,14 +41,15 @@ class Sampler {
   Index windows() const { return windows_; }  // samples in an epoch
   Index epoch(Index sample) const { return sample / windows_; }
 
-  /// Of all that decides which window a sample reads.
+  /// A digest of everything that decides which window a sample reads.
   std::uint64_t digest() const;
 
-  /// The stream's window that a global sample reads. Shuffled epochs differ from one another.
+  /// Returns the stream's window that a global sample reads. Shuffled epochs differ from one
+  /// another.
   Index window(Index sample) const;
 
-  /// Tokens of samples [first_sample, first_sample + count): inputs [count, T] and targets [count,
-  /// T].
+  /// Reads the tokens of samples [first_sample, first_sample + count): inputs [count, T] and
+  /// targets [count, T].
   void batch(Index first_sample, Index count, Token* inputs, Token* targets) const;
 
  private:
@@ -60,7 +61,8 @@ class Sampler {
   std::uint64_t seed_;
 };
 
-/// What the deck's [data] names: training samples, and validation samples where it asks for them.
+/// The datasets of the deck's [data]: training samples, and validation samples if the deck asks for
+/// them.
 struct Dataset {
   std::shared_ptr<const TokenStream> training_stream;
   std::shared_ptr<const TokenStream>
@@ -68,22 +70,23 @@ struct Dataset {
   std::unique_ptr<const Sampler> training;
   std::unique_ptr<const Sampler> validation;  // always sequential; null: none
 
-  /// Of all that decides which tokens a training sample holds: files, windows, order and seed.
+  /// A digest of everything that decides which tokens a training sample holds: files, windows,
+  /// order and seed.
   std::uint64_t training_digest() const;
 
-  /// As TokenStream::check_tokens, for training and validation. With a part for each rank the data
-  /// is read once.
+  /// Checks all tokens as TokenStream::check_tokens does, for training and validation. With one
+  /// part per rank the data is read once in total.
   void check_tokens(Index part, Index parts, ProblemList& problems) const;
 };
 
 /// Opens the files and divides them into windows of tokens below `vocab`. Validation reads
 /// validation_files, or else the last validation_fraction of the training windows, which training
-/// then leaves out. Adds what is wrong with the files to `problems`, also that there are too few
-/// tokens; the samplers are there only if nothing is.
+/// then leaves out. Adds the files' faults to `problems`, including too few tokens; the samplers
+/// are set only if there are none.
 Dataset open_dataset(const deck::Data& deck, Index sequence, Index vocab, std::uint64_t seed,
                      ProblemList& problems);
 
-/// As above, but throws Error(files) with all problems.
+/// Opens the datasets as the overload above does, but throws Error(files) with all problems.
 Dataset open_dataset(const deck::Data& deck, Index sequence, Index vocab, std::uint64_t seed);
 
 }  // namespace kzero::data

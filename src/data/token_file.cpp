@@ -28,8 +28,7 @@ constexpr std::int32_t llmc_version = 1;
 constexpr std::size_t read_bytes = 1 << 14;   // at once; on the stack
 constexpr std::size_t check_bytes = 1 << 20;  // at once
 
-// A plain reduction, which compilers turn into vector instructions; positions are looked up where
-// they are needed.
+// A plain reduction, which compilers vectorize; positions are looked up only when they are needed.
 template <class Stored>
 Index largest(std::span<const Stored> tokens) {
   Stored result = 0;
@@ -71,7 +70,7 @@ TokenFile::TokenFile(std::string path, deck::DataFormat format)
 TokenFile::~TokenFile() { ::close(descriptor_); }
 
 void TokenFile::open() {
-  // Without O_NONBLOCK a FIFO would be waited for.
+  // Without O_NONBLOCK opening a FIFO would block.
   descriptor_ = ::open(path_.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
   KZERO_REQUIRE(descriptor_ >= 0, ExitCode::files, "{}: cannot be opened for reading: {}", path_,
                 reason_of(errno, path_));
@@ -82,7 +81,7 @@ void TokenFile::read_head() {
   KZERO_REQUIRE(::fstat(descriptor_, &status) == 0, ExitCode::files, "{}: has no size: {}", path_,
                 std::strerror(errno));
   KZERO_REQUIRE(S_ISREG(status.st_mode), ExitCode::files,
-                "{}: is a {}, but data must be in regular files, which are read at any place and "
+                "{}: is a {}, but data must be in regular files, which are read at any offset and "
                 "more than once",
                 path_, kind_of(status.st_mode));
   bytes_ = status.st_size;
@@ -125,11 +124,11 @@ void TokenFile::check_header(const Head& head, Index loaded) {
   const Index expected = header_bytes + 2 * count_;
   KZERO_REQUIRE(count_ >= 0 && bytes_ == expected, ExitCode::files,
                 "{}: its header counts {} tokens, which makes {} bytes, but the file has {}; "
-                "it is cut short or damaged: write it again",
+                "it is truncated or damaged: write it again",
                 path_, count_, expected, bytes_);
 }
 
-/// Returns how many bytes there were, fewer only at the file's end.
+/// Returns the number of bytes read, fewer than asked for only at the end of the file.
 Index TokenFile::load(std::span<std::byte> bytes, Index offset) const {
   std::size_t done = 0;
   while (done < bytes.size()) {
@@ -153,7 +152,7 @@ void TokenFile::load_tokens(Index begin, std::span<Stored> tokens) const {
   ::fstat(descriptor_, &status);
   fail(ExitCode::files,
        "{}: token {} (counted from 0) cannot be read: the file had {} bytes when it was opened and "
-       "has {} now; it was cut while the run was using it: restore it and start again",
+       "has {} now; it was truncated while the run was using it: restore it and start again",
        path_, begin + loaded / width, bytes_, status.st_size);
 }
 

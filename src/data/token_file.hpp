@@ -1,6 +1,6 @@
-// One token file: its format, and reading from it. Files are read, never mapped: a file that is cut
-// or overwritten while a run uses it then ends the run with a message that names it, where a
-// mapping would end in SIGBUS. Does not know streams, windows or ranks.
+// One token file: its format, and reading from it. Files are read, never mapped: a file that is
+// truncated or overwritten while a run uses it then ends the run with a message that names it,
+// where a mapping would end in SIGBUS. It does not know streams, windows or ranks.
 #pragma once
 
 #include <array>
@@ -14,12 +14,12 @@
 
 namespace kzero::data {
 
-/// Open for reading as long as the object lives. All errors are Error(files) and name the path.
-/// Reading is safe from several threads.
+/// A token file, open for reading as long as the object lives. All errors are Error(files) and name
+/// the path. Reading is thread-safe.
 class TokenFile {
  public:
-  /// Throws where the path is no regular file, cannot be opened, breaks the format, or looks like a
-  /// token file of another one.
+  /// Throws if the path is no regular file, cannot be opened, breaks the format, or looks like a
+  /// token file of another format.
   TokenFile(std::string path, deck::DataFormat format);
   ~TokenFile();
   TokenFile(const TokenFile&) = delete;
@@ -29,14 +29,14 @@ class TokenFile {
   Index count() const { return count_; }  // tokens
 
   /// Copies tokens [begin, begin + count) to `out`. Allocates nothing. Throws, naming the position,
-  /// where the file has become shorter, or holds a token of `vocab` or more.
+  /// if the file has become shorter or holds a token of `vocab` or more.
   void read(Index begin, Index count, Index vocab, Token* out) const;
 
-  /// Reads tokens [begin, begin + count) once. Throws, naming position and value of the largest,
-  /// where one is `vocab` or more.
+  /// Reads tokens [begin, begin + count) once. Throws, naming position and value of the largest, if
+  /// one is `vocab` or more.
   void check(Index begin, Index count, Index vocab) const;
 
-  /// Of the name without folders, the size and the header.
+  /// A digest of the name without folders, the size and the header.
   std::uint64_t digest() const;
 
  private:

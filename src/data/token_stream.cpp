@@ -13,8 +13,9 @@ namespace kzero::data {
 
 namespace {
 
-/// Corpora come in thousands of files, more than the usual limit of 1024 open ones. Raised by as
-/// many as will be open, as far as allowed, the limit leaves the rest of the program what it had.
+/// Raises the limit of open files, since corpora come in thousands of files and the usual limit is
+/// 1024. Raising it by the number of files to be opened, as far as allowed, leaves the rest of the
+/// program what it had.
 void allow_open_files(std::size_t count) {
   rlimit limit{};
   if (::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= limit.rlim_max) return;

@@ -1,4 +1,4 @@
-// Token files strung together to one stream in the order of their list. Does not know formats,
+// Token files concatenated to one stream in the order of their list. It does not know formats,
 // windows or ranks.
 #pragma once
 
@@ -15,14 +15,15 @@
 namespace kzero::data {
 
 /// A read-only stream of tokens below `vocab` over one or more files, which stay open. Reading is
-/// safe from several threads.
+/// thread-safe.
 class TokenStream {
  public:
   /// Opens the files that `patterns` name (see expand_files), relative ones from the working
-  /// directory. Throws Error(files) with all that is wrong with them.
+  /// directory. Throws Error(files) with everything that is wrong with them.
   TokenStream(const std::vector<std::string>& patterns, deck::DataFormat format, Index vocab);
 
-  /// As above, but adds to `problems` instead of throwing. Bad files are left out of the stream.
+  /// Opens the files as above, but adds to `problems` instead of throwing. Bad files are left out
+  /// of the stream.
   TokenStream(const std::vector<std::string>& patterns, deck::DataFormat format, Index vocab,
               ProblemList& problems);
 
@@ -30,11 +31,12 @@ class TokenStream {
   Index file_count() const { return static_cast<Index>(files_.size()); }
 
   /// Copies tokens [begin, begin + count) to out. Allocates nothing. Throws Error(files) naming
-  /// file and position where a file was cut, or overwritten with tokens of `vocab` or more.
+  /// file and position if a file was truncated, or overwritten with tokens of `vocab` or more.
   void read(Index begin, Index count, Token* out) const;
 
-  /// Of the files' names without folders, sizes and headers, in order: tells whether a restart
-  /// reads what the first run read, also after the files moved, without reading them whole.
+  /// A digest of the files' names without folders, sizes and headers, in order. It tells whether a
+  /// restart reads what the first run read, also after the files moved, without reading their
+  /// contents.
   std::uint64_t digest() const;
 
   /// Reads one of `parts` equal parts of each file once, and adds files that have a token of

@@ -12,7 +12,7 @@ struct Names {
   std::string_view elsewhere;  // with a blank between names
 };
 
-// batch_size is what one device computes at once in nanoGPT and Hugging Face.
+// batch_size is the micro-batch of a device in nanoGPT and Hugging Face.
 constexpr Names common_names[] = {
     {"model.layers", "n_layer n_layers num_layers num_hidden_layers depth"},
     {"model.hidden", "n_embd d_model hidden_size"},

@@ -1,5 +1,5 @@
-// What other training programs call the keys of a deck: nanoGPT, Hugging Face, Megatron-LM,
-// DeepSpeed. For error messages alone; a deck knows its own names only.
+// Names that other training programs give to the keys of a deck: nanoGPT, Hugging Face,
+// Megatron-LM, DeepSpeed. They serve error messages alone; a deck accepts its own names only.
 #pragma once
 
 #include <string_view>

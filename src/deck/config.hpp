@@ -1,6 +1,6 @@
-// The typed form of an input deck: what every other folder may know of it. Plain values with their
-// defaults; reading, checking and documenting them is the key table's business (schema.hpp).
-// Units: bytes for sizes, seconds for times, tokens for lengths.
+// The typed form of an input deck, the only one that other folders see: plain values with their
+// defaults. Reading, checking and documenting them is the key table's business (schema.hpp). Units:
+// bytes for sizes, seconds for times, tokens for lengths.
 #pragma once
 
 #include <cstddef>
@@ -70,42 +70,42 @@ struct Model {
   Index vocab = 256;
   Index feed_forward = 0;  // 0: 4 * hidden; resolved by the rules
   bool tied_embeddings = true;
-  bool sequence_parallel = false;  // tensor ranks also share LayerNorm and sums, by rows
+  bool sequence_parallel = false;  // tensor ranks also split LayerNorm and sums, by rows
   double layernorm_eps = 1e-5;
   double init_std = 0.02;
   std::string initial;  // safetensors file, index or folder to start from; empty: train.seed
 };
 
 struct Grid {
-  Index data = 0;  // 0: all ranks that tensor leaves
+  Index data = 0;  // all ranks that tensor leaves
   Index tensor = 1;
 };
 
 struct Zero {
   Index stage = 2;
   Index bucket = Index{32} << 20;  // bytes (C_B)
-  Index prefetch_units = 1;        // stage 3: gathered ahead of the one in use
+  Index prefetch_units = 1;        // stage 3: units gathered ahead of the one in use
   Accumulate accumulate = Accumulate::automatic;
-  Offload offload = Offload::none;                   // of the optimizer's state
-  Overlap overlap = Overlap::automatic;              // messages move while the rank computes
+  Offload offload = Offload::none;       // of the optimizer's state
+  Overlap overlap = Overlap::automatic;  // collectives move data while the rank computes
   ReductionOrder reduction = ReductionOrder::ranks;  // of the sums of gradients
 };
 
-/// Activation checkpointing: what backward computes again instead of keeping it.
+/// Activation checkpointing: what backward recomputes instead of keeping it.
 struct Recompute {
   RecomputeMode mode = RecomputeMode::none;
-  bool partition = false;           // a tensor rank keeps its part of each block's input (P_a)
+  bool partition = false;           // a tensor rank keeps its rows of each block's input (P_a)
   Offload offload = Offload::none;  // of the kept inputs of blocks
 };
 
 struct Train {
   Index steps = 100;
-  Index global_batch = 8;  // sequences a step, over all ranks
+  Index global_batch = 8;  // sequences per step, over all ranks
   Index micro_batch = 0;   // sequences a rank computes at once; 0: global_batch / data ranks
   Dtype precision = Dtype::fp32;
   std::uint64_t seed = 1;
   Index validate_every = 0;      // steps; 0: never
-  Index validation_batches = 8;  // global batches a validation reads
+  Index validation_batches = 8;  // global batches per validation
 };
 
 struct Optimizer {
@@ -119,9 +119,9 @@ struct Optimizer {
   double eps = 1e-8;
   double weight_decay = 0.1;
   double clip = 1.0;               // global L2 norm; 0: no clipping
-  double loss_scale = 65536;       // fp16: the first scale
+  double loss_scale = 65536;       // fp16: the initial scale
   Index loss_scale_window = 1000;  // fp16: steps without overflow before it doubles
-  Index max_skipped = 50;          // skipped steps in a row that end the run as diverged
+  Index max_skipped = 50;          // consecutive skipped steps that end the run as diverged
 };
 
 struct Data {
@@ -135,19 +135,19 @@ struct Data {
 struct Checkpoint {
   std::string folder;           // empty: no checkpoints
   Index every = 0;              // steps; 0: only at the end and on a stop
-  Index keep = 3;               // complete checkpoints that stay; 0: all
-  Index ranks_per_file = 1;     // consecutive ranks that write one file together
-  bool asynchronous = false;    // a thread writes while training goes on
-  bool resume = true;           // go on from the newest complete checkpoint in folder
+  Index keep = 3;               // complete checkpoints that are kept; 0: all
+  Index ranks_per_file = 1;     // consecutive ranks that write one file collectively
+  bool asynchronous = false;    // a thread writes while training continues
+  bool resume = true;           // continue from the newest complete checkpoint in folder
   bool strict = false;          // a damaged newest checkpoint is an error
-  bool allow_new_data = false;  // go on with other training data than before
+  bool allow_new_data = false;  // continue with other training data than before
 };
 
 struct Run {
   double wall_limit = 0;    // seconds from the start of the program; 0: the batch system's alone
   double stop_margin = 60;  // seconds before the limit at which to stop
   std::string stop_file;    // stops the run once it exists; empty: none
-  std::string end_file;     // says how the run ended; empty: end.json in checkpoint.folder
+  std::string end_file;     // receives how the run ended; empty: end.json in checkpoint.folder
   double watchdog = 1800;   // seconds that a rank waits for others before the run ends; 0: for ever
   Index max_steps = 0;      // steps of this job after which it stops with a checkpoint; 0: none
   Index log_every = 1;

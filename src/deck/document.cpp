@@ -17,7 +17,7 @@ namespace {
 
 using Toml = toml::basic_value<toml::discard_comments, std::map, std::vector>;
 
-/// Turns the parser's positions into places and pieces of the text.
+/// Maps the parser's positions to locations and excerpts of the text.
 class Locator {
  public:
   explicit Locator(const Source& source) : source_(source), lines_{0} {
@@ -43,7 +43,7 @@ class Locator {
     return place;
   }
 
-  /// Where the key starts whose value starts at `value`. The parser keeps values alone; a key
+  /// The start of the key whose value starts at `value`. The parser keeps values alone; a key
   /// stands on the same line, at its start or behind the last '{' or ','.
   std::size_t key_start(std::size_t value) const {
     const std::string& text = source_.text;
@@ -144,7 +144,8 @@ std::string reason_of(std::string text) {
   return printable_start(text);
 }
 
-/// What the parser says of two definitions holds the name, and the line of the first one.
+/// Rewords the parser's message about two definitions, which holds the name and the line of the
+/// first.
 std::optional<std::string> duplicate_of(std::string_view text) {
   const std::size_t name = text.find("(\"");
   const std::size_t end = text.find("\") already exists");
@@ -158,7 +159,7 @@ std::optional<std::string> duplicate_of(std::string_view text) {
                      text.substr(digits, line_end - digits));
 }
 
-/// The value of a line such as `precision = bf16`: the commonest mistake deserves its own words.
+/// The value of a line such as `precision = bf16`: the commonest mistake deserves its own message.
 std::optional<std::string_view> unquoted_text(std::string_view line) {
   const auto is_letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); };
   const std::size_t equals = line.find('=');

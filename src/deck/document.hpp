@@ -1,5 +1,5 @@
-// A deck's text as places and values, before it is known which keys exist: the TOML parser with its
-// limits and its error messages. Knows nothing of the key table.
+// A deck's text as locations and values, before it is known which keys exist: the TOML parser with
+// its limits and its error messages. It knows nothing of the key table.
 #pragma once
 
 #include <string>
@@ -32,7 +32,7 @@ struct Section {
   std::vector<Entry> entries;
 };
 
-/// Reads TOML. What is not TOML (or is longer than 256 KiB, or nests deeper than 32) becomes a
+/// Reads TOML. Text that is not TOML (or is longer than 256 KiB, or nests deeper than 32) becomes a
 /// problem, and then there are no sections. Never throws, whatever the bytes.
 std::vector<Section> read_document(const Source& source, std::vector<Problem>& problems);
 

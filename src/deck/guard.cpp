@@ -12,9 +12,10 @@ namespace {
 constexpr std::size_t longest_text = std::size_t{256} << 10;
 constexpr std::size_t longest_line = std::size_t{32} << 10;
 constexpr int deepest_nesting = 32;
-constexpr int longest_number = 62;  // digits of 0b...: the parser multiplies without looking
+constexpr int longest_number =
+    62;  // digits of 0b...: the parser multiplies without overflow checks
 
-/// Bytes of the UTF-8 character at `at`, 0 if there is none.
+/// Returns the bytes of the UTF-8 character at `at`, 0 if there is none.
 std::size_t character_length(std::string_view text, std::size_t at) {
   const auto byte = [&](std::size_t i) -> std::uint32_t {
     return i < text.size() ? static_cast<unsigned char>(text[i]) : 0U;
@@ -34,7 +35,7 @@ std::size_t character_length(std::string_view text, std::size_t at) {
 }
 
 std::optional<Refusal> find_bad_character(std::string_view text) {
-  std::size_t line = 0;  // where the current line starts
+  std::size_t line = 0;  // start of the current line
   for (std::size_t at = 0; at < text.size();) {
     if (text[at] == '\n') line = at + 1;
     if (at > line + longest_line) {
@@ -79,7 +80,7 @@ bool is_word(char c) {
 std::optional<Refusal> find_deep_nesting(std::string_view text) {
   int open = 0;
   int dots = 0;
-  std::size_t word = 0;  // where the current word starts
+  std::size_t word = 0;  // start of the current word
   for (std::size_t at = 0; at < text.size();) {
     const char c = text[at];
     if (!is_word(c)) word = at + 1;

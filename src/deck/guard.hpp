@@ -1,6 +1,6 @@
-// What a text must hold before the TOML parser may see it. The parser recurses with the nesting and
-// its time grows with the square of a line's length, so both have limits; bytes that are no text
-// are found here.
+// Checks that a text is safe for the TOML parser. The parser recurses with the nesting and its time
+// grows with the square of a line's length, so both have limits; bytes that are no text are found
+// here too.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@ struct Refusal {
 };
 
 /// The first reason not to parse this text, if there is one. Allowed: UTF-8 without control
-/// characters other than tab and line ends, at most 256 KiB, 32 KiB in a line, 32 open brackets, 32
+/// characters other than tab and line ends, at most 256 KiB, 32 KiB per line, 32 open brackets, 32
 /// parts of a dotted key.
 std::optional<Refusal> find_refusal(std::string_view text);
 

@@ -10,11 +10,11 @@ namespace kzero::deck {
 
 namespace {
 
-// Limits are far above any use, and low enough that what is computed from the values stays in
-// range.
+// Limits far above any use, and low enough that everything computed from the values stays in range.
 constexpr double most = 1000000000;
 constexpr double year = 365 * 86400;
-constexpr double largest_exact = 9007199254740992;  // integer that JSON and double hold: 2^53
+constexpr double largest_exact =
+    9007199254740992;  // largest integer that JSON and double hold exactly: 2^53
 
 /// Reads and writes one field of Config, as the type that Value has for it.
 template <class Held, class Table, class Field>
@@ -121,7 +121,7 @@ void add_model(std::vector<Key>& table) {
   table.push_back(boolean("model.tied_embeddings", t, &Model::tied_embeddings,
                           "The output projection uses the weights of the token embedding."));
   table.push_back(boolean("model.sequence_parallel", t, &Model::sequence_parallel,
-                          "The grid.tensor ranks also share out LayerNorm and the residual stream, "
+                          "The grid.tensor ranks also split LayerNorm and the residual stream, "
                           "by rows: fewer activations, more gathers, results equal to "
                           "rounding."));
   table.push_back(real("model.layernorm_eps", t, &Model::layernorm_eps, above(0, 1), "",
@@ -141,40 +141,41 @@ void add_grid(std::vector<Key>& table) {
                           "leaves."));
   table.push_back(
       integer("grid.tensor", t, &Grid::tensor, from(1, 10000), "ranks",
-              "Tensor-parallel axis of the process grid: ranks that share out each layer's heads, "
-              "columns and vocabulary; neighbours in rank order. It divides model.heads."));
+              "Tensor-parallel axis of the process grid: ranks that split each layer's heads, "
+              "columns and vocabulary; neighbours in rank order. Must divide model.heads."));
 }
 
 void add_zero(std::vector<Key>& table) {
   constexpr auto t = &Config::zero;
   table.push_back(
       integer("zero.stage", t, &Zero::stage, from(0, 3), "",
-              "What the data-parallel ranks share out among themselves: 1 the optimizer state, 2 "
+              "State partitioned over the data-parallel ranks: 1 the optimizer state, 2 "
               "also gradients, 3 also parameters; 0 nothing."));
   table.push_back(
       size("zero.bucket", t, &Zero::bucket, from(256, 0x1p40),
-           "Size of the communication buffer; gradients are reduced a buffer at a time."));
+           "Size of the communication buffer, through which gradients are reduced in chunks."));
   table.push_back(integer("zero.prefetch_units", t, &Zero::prefetch_units, from(0, 10000), "units",
                           "Units (blocks) whose parameters are gathered ahead of the one in use in "
                           "stage 3."));
-  table.push_back(choice("zero.accumulate", t, &Zero::accumulate,
-                         {{"auto", Accumulate::automatic},
-                          {"local", Accumulate::local},
-                          {"reduced", Accumulate::reduced}},
-                         "Gradients of several micro-batches: \"local\" adds them up before they "
-                         "are reduced (stages 0 "
-                         "and 1), \"reduced\" reduces each and adds in fp32; \"auto\": "
-                         "\"reduced\", on one data-parallel "
-                         "rank \"local\"."));
-  table.push_back(choice("zero.offload", t, &Zero::offload,
-                         {{"none", Offload::none}, {"host", Offload::host}},
-                         "Where the optimizer's state lives and is updated: with the model, or on "
-                         "the host; on builds without a device that is the same."));
+  table.push_back(
+      choice("zero.accumulate", t, &Zero::accumulate,
+             {{"auto", Accumulate::automatic},
+              {"local", Accumulate::local},
+              {"reduced", Accumulate::reduced}},
+             "Gradients of several micro-batches: \"local\" accumulates them before they "
+             "are reduced (stages 0 "
+             "and 1), \"reduced\" reduces each and accumulates in fp32; \"auto\": "
+             "\"reduced\", on one data-parallel "
+             "rank \"local\"."));
+  table.push_back(
+      choice("zero.offload", t, &Zero::offload, {{"none", Offload::none}, {"host", Offload::host}},
+             "CPU offload of the optimizer: state and update stay with the model, or are on "
+             "the host; in builds without a device both are the same."));
   table.push_back(choice("zero.overlap", t, &Zero::overlap,
                          {{"auto", Overlap::automatic}, {"on", Overlap::on}, {"off", Overlap::off}},
-                         "Whether gathers and reductions move data while the rank computes; "
-                         "\"auto\": with NCCL, where "
-                         "that takes no core from it."));
+                         "Gathers and reductions move data while the rank computes; "
+                         "\"auto\": on with NCCL, where "
+                         "that takes no core from the rank."));
   table.push_back(
       choice("zero.reduction", t, &Zero::reduction,
              {{"ordered", ReductionOrder::ranks}, {"library", ReductionOrder::library}},
@@ -206,7 +207,7 @@ void add_train(std::vector<Key>& table) {
                           "sequences", "Sequences of one step, over all ranks."));
   table.push_back(integer("train.micro_batch", t, &Train::micro_batch, from(0, 1000000),
                           "sequences",
-                          "Sequences that a rank computes at once; 0: all of its share of "
+                          "Sequences that a rank computes at once; 0: all of its part of "
                           "train.global_batch."));
   table.push_back(
       choice("train.precision", t, &Train::precision,
@@ -252,10 +253,10 @@ void add_optimizer(std::vector<Key>& table) {
                           from(1, most), "steps",
                           "Steps without overflow after which the factor on the loss doubles in "
                           "fp16."));
-  table.push_back(integer("optimizer.max_skipped", t, &Optimizer::max_skipped, from(1, most),
-                          "steps",
-                          "Steps with gradients that are not finite, in a row, that end the run as "
-                          "diverged."));
+  table.push_back(
+      integer("optimizer.max_skipped", t, &Optimizer::max_skipped, from(1, most), "steps",
+              "Consecutive steps with gradients that are not finite that end the run as "
+              "diverged."));
 }
 
 void add_data(std::vector<Key>& table) {
@@ -281,26 +282,28 @@ void add_data(std::vector<Key>& table) {
 void add_checkpoint(std::vector<Key>& table) {
   constexpr auto t = &Config::checkpoint;
   table.push_back(text("checkpoint.folder", t, &Checkpoint::folder,
-                       "Where checkpoints are written; empty: none are."));
+                       "Folder of the checkpoints; empty: none are written."));
   table.push_back(
       integer("checkpoint.every", t, &Checkpoint::every, from(0, most), "steps",
               "Steps from one checkpoint to the next; 0: only at the end and when stopped."));
   table.push_back(integer("checkpoint.keep", t, &Checkpoint::keep, from(0, most), "checkpoints",
-                          "Newest complete checkpoints that stay; 0: all."));
+                          "Newest complete checkpoints to keep; 0: all."));
   table.push_back(integer("checkpoint.ranks_per_file", t, &Checkpoint::ranks_per_file,
                           from(1, most), "ranks",
-                          "Consecutive ranks that write one file together (MPI-IO)."));
+                          "Consecutive ranks that write one file collectively (MPI-IO)."));
   table.push_back(boolean("checkpoint.asynchronous", t, &Checkpoint::asynchronous,
-                          "Copy the state and let a thread write it while training goes on."));
-  table.push_back(boolean("checkpoint.resume", t, &Checkpoint::resume,
-                          "Go on from the newest complete checkpoint in checkpoint.folder; false: "
-                          "start afresh, in a folder without checkpoints."));
+                          "Copy the state and let a thread write it while training continues."));
+  table.push_back(
+      boolean("checkpoint.resume", t, &Checkpoint::resume,
+              "Continue from the newest complete checkpoint in checkpoint.folder; false: "
+              "start afresh, in a folder without checkpoints."));
   table.push_back(boolean("checkpoint.strict", t, &Checkpoint::strict,
                           "Stop if the newest checkpoint is damaged, instead of taking the one "
                           "before."));
-  table.push_back(boolean("checkpoint.allow_new_data", t, &Checkpoint::allow_new_data,
-                          "Go on from a checkpoint of a run with other training data, or with the "
-                          "same in another order."));
+  table.push_back(
+      boolean("checkpoint.allow_new_data", t, &Checkpoint::allow_new_data,
+              "Continue from a checkpoint of a run with other training data, or with the "
+              "same in another order."));
 }
 
 void add_run(std::vector<Key>& table) {
@@ -313,12 +316,12 @@ void add_run(std::vector<Key>& table) {
                            "Time before the limit at which to stop with a checkpoint."));
   table.push_back(
       duration("run.watchdog", t, &Run::watchdog, from(0, year),
-               "Time that a rank waits for others in one exchange before the run ends and says for "
-               "whom it waited; 0: for ever."));
+               "Time that a rank waits for others in one collective before the run ends and names "
+               "the ranks it waited for; 0: for ever."));
   table.push_back(text("run.stop_file", t, &Run::stop_file,
                        "The run stops with a checkpoint once this file exists; empty: none."));
   table.push_back(text("run.end_file", t, &Run::end_file,
-                       "Tells job scripts how the run ended, as one line of JSON; empty: "
+                       "File that tells job scripts how the run ended, as one line of JSON; empty: "
                        "end.json in checkpoint.folder."));
   table.push_back(
       integer("run.max_steps", t, &Run::max_steps, from(0, most), "steps",
@@ -344,8 +347,9 @@ void add_run(std::vector<Key>& table) {
                          "Library of the matrix products: \"onednn\" and \"blas\" on hosts, "
                          "\"cublaslt\" in builds for CUDA; \"auto\": \"onednn\" or "
                          "\"cublaslt\"; \"reference\" is for tests and for other devices."));
-  table.push_back(real("run.peak_tflops", t, &Run::peak_tflops, from(0, 1000000), "TFLOP/s",
-                       "Peak speed of a rank, for the utilisation; 0: measured at the start."));
+  table.push_back(
+      real("run.peak_tflops", t, &Run::peak_tflops, from(0, 1000000), "TFLOP/s",
+           "Peak speed of a rank, for the utilization (MFU); 0: measured at the start."));
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// What is wrong with a deck and where: problems are gathered, sorted by place and shown at once.
-// Knows nothing of TOML or of the keys.
+// The problems of a deck and their locations: gathered, sorted by location and shown at once. Knows
+// nothing of TOML or of the keys.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace kzero::deck {
 
-/// Where something was set, in the order in which problems are listed.
+/// The location of a setting; locations order the list of problems.
 struct SourceLocation {
   enum class Source { deck, command_line, defaults };
 
@@ -24,8 +24,8 @@ struct Problem {
   std::string text;
 };
 
-/// Throws Error(usage) with one line for each of the first hundred problems, sorted by place, and
-/// the count of the others; returns if there are none.
+/// Throws Error(usage) with one line for each of the first hundred problems, sorted by location,
+/// and the number of the others; returns if there are none.
 void throw_if_any(std::vector<Problem> problems);
 
 }  // namespace kzero::deck

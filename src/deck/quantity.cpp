@@ -37,7 +37,7 @@ void skip_blanks(std::string_view& text) {
   while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
 }
 
-/// Takes a number off the front of the text.
+/// Parses a number at the front of the text and removes it.
 template <class Number>
 std::optional<Number> take_number(std::string_view& text) {
   Number value{};

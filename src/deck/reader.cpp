@@ -130,8 +130,8 @@ class Reader {
     return near.empty() ? "" : fmt::format("; did you mean \"{}\"?", near);
   }
 
-  /// Gives the entry the value that the text stands for: TOML, or the bare text where the key holds
-  /// text. False if it starts like TOML and is none.
+  /// Gives the entry the value that the text stands for: TOML, or the bare text if the key holds
+  /// text. Returns false if it starts like TOML and is none.
   bool interpret(const Key& key, const std::string& text, Entry& entry) {
     const bool is_quoted = text.starts_with('"') || text.starts_with('\'');
     const bool is_list = key.kind == Kind::texts && text.starts_with('[');
@@ -168,7 +168,7 @@ class Reader {
     return parts;
   }
 
-  /// The first of the rule's keys that the command line set, since the deck alone may be sound;
+  /// The first of the rule's keys that the command line set, since the deck alone may be valid;
   /// else the first that the deck set, or the deck as a whole if all are defaults.
   SourceLocation place_of(const Violation& violation, const Source& deck) const {
     const SourceLocation* first = nullptr;
@@ -181,7 +181,7 @@ class Reader {
     return first != nullptr ? *first : SourceLocation{.text = deck.name};
   }
 
-  /// A reader who never wrote the key that a rule names must learn where its value comes from.
+  /// Tells a reader who never wrote the key that a rule names where its value comes from.
   std::string note_of(const Violation& violation) const {
     const std::string& path = violation.keys.front();
     if (places_.contains(path)) return "";
@@ -194,7 +194,7 @@ class Reader {
   std::set<std::string> bad_;                     // keys whose value was refused
   std::set<std::string> overridden_;
   std::vector<Problem> problems_;
-  bool is_readable_ = true;  // the rules judge values, not the lack of them
+  bool is_readable_ = true;  // the rules judge values, not missing ones
 };
 
 }  // namespace

@@ -1,5 +1,5 @@
-// From a deck and command-line overrides to a Config that is complete and sound, or to one error
-// that lists everything wrong with them, each with its place.
+// Turns a deck and command-line overrides into a Config that is complete and valid, or into one
+// error that lists everything wrong with them, each with its location.
 #pragma once
 
 #include <string>

@@ -36,8 +36,8 @@ class Rules {
     if (is_broken) violations_.push_back({std::move(keys), std::move(text)});
   }
 
-  /// Kernels compute in fp32: a number that is not 0 must not become 0 there, nor one below 1
-  /// become 1.
+  /// Rejects numbers that fp32, in which kernels compute, cannot represent: a number that is not 0
+  /// must not become 0 there, nor one below 1 become 1.
   void check_numbers() {
     for (const Key& key : keys()) {
       if (key.kind != Kind::real) continue;
@@ -131,12 +131,11 @@ class Rules {
     Zero& zero = config_.zero;
     const Index data = config_.grid.data;
     if (data == 0) return;
-    refuse_if(
-        zero.accumulate == Accumulate::local && zero.stage >= 2 && data > 1,
-        {"zero.accumulate", "zero.stage"},
-        fmt::format("zero.accumulate = \"local\" keeps whole gradients, which zero.stage = {} "
-                    "does not have; use \"reduced\" or zero.stage 0 or 1",
-                    zero.stage));
+    refuse_if(zero.accumulate == Accumulate::local && zero.stage >= 2 && data > 1,
+              {"zero.accumulate", "zero.stage"},
+              fmt::format("zero.accumulate = \"local\" keeps full gradients, which zero.stage = {} "
+                          "does not have; use \"reduced\" or zero.stage 0 or 1",
+                          zero.stage));
     if (zero.accumulate == Accumulate::automatic)
       zero.accumulate = data == 1 ? Accumulate::local : Accumulate::reduced;
   }

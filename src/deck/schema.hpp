@@ -1,6 +1,6 @@
-// The table of every key of a deck: path, type, default, unit, what is allowed, what it means.
-// Reading, overrides, the default deck and the reference in the documentation all come from it, so
-// that each fact stands once. Knows nothing of TOML.
+// The table of every key of a deck: path, type, default, unit, range, meaning. Reading, overrides,
+// the default deck and the reference in the documentation all come from it, so that each fact
+// stands once. Knows nothing of TOML.
 #pragma once
 
 #include <functional>
@@ -17,8 +17,8 @@ namespace kzero::deck {
 
 enum class Kind { integer, real, boolean, text, texts, choice, size, duration };
 
-/// A value as a key holds it: Index for integer and size (bytes), double for real and duration
-/// (seconds), std::string for text and choice. monostate: anything that no key can hold.
+/// The value of a key: Index for integer and size (bytes), double for real and duration (seconds),
+/// std::string for text and choice. monostate: anything that no key can hold.
 using Value =
     std::variant<std::monostate, bool, Index, double, std::string, std::vector<std::string>>;
 
@@ -45,30 +45,30 @@ struct Key {
   std::string name() const { return path.substr(path.find('.') + 1); }
 };
 
-/// All keys in the order of the deck, those of one table together.
+/// All keys in the order of the deck, grouped by table.
 const std::vector<Key>& keys();
 
 /// The names of the tables in the order of the deck.
 std::vector<std::string> tables();
 
-/// The key with this path, or null.
+/// Finds the key with this path; null if there is none.
 const Key* find_key(std::string_view path);
 
-/// The value in the form that the key holds ("32MiB" becomes bytes, 1 becomes 1.0, 1e3 becomes
-/// 1000), or monostate if its type is wrong.
+/// Converts a value to the type that the key holds ("32MiB" becomes bytes, 1 becomes 1.0, 1e3
+/// becomes 1000); monostate if its type is wrong.
 Value converted(const Key& key, const Value& value);
 
-/// Whether a converted value is one that the key allows.
+/// Returns whether the key allows a converted value.
 bool is_allowed(const Key& key, const Value& value);
 
-/// What is allowed, as a phrase: "an integer from 1 to 64".
+/// The allowed values as a phrase: "an integer from 1 to 64".
 std::string allowed(const Key& key);
 
-/// The value as it stands in a deck; read back, it is the same to the last bit.
+/// Formats the value as in a deck; read back, it is the same to the last bit.
 std::string as_toml(const Key& key, const Value& value);
 
 /// The known path that `path` was probably meant to be, by another program's name for the key or by
-/// a slip of the keyboard; empty if none is near.
+/// a typo; empty if none is near.
 std::string nearest_path(std::string_view path);
 
 /// The candidate at the smallest edit distance, if that is at most `limit`; else empty.

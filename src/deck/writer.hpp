@@ -8,13 +8,13 @@
 
 namespace kzero::deck {
 
-/// A complete deck, every key in order; read back, it gives the same Config to the last bit.
+/// Writes a complete deck, every key in order; read back, it gives the same Config to the last bit.
 std::string resolved(const Config& config);
 
-/// The default deck, with what each key means, its type, unit and range as comments.
+/// Writes the default deck, with each key's meaning, type, unit and range as comments.
 std::string annotated_defaults();
 
-/// The deck's reference page, docs/deck.md.
+/// Writes the deck's reference page, docs/deck.md.
 std::string reference_markdown();
 
 }  // namespace kzero::deck

@@ -1,6 +1,6 @@
-// A group of ranks and its control messages: agreement, small gathers, barriers. Data that grows
-// with the model goes through comm/, which counts it; what passes here is a few words a step at
-// most.
+// A group of ranks and its control messages: agreement, small gathers, barriers. Control messages
+// are a few words per step at most; data that grows with the model goes through comm/, which counts
+// it.
 #pragma once
 
 #include <mpi.h>
@@ -13,7 +13,8 @@
 
 namespace kzero::grid {
 
-/// An Error that every rank of the launch throws at the same place, so that all may end in order.
+/// An Error that every rank of the launch throws at the same point, so that all can shut down in
+/// order.
 class AgreedError : public Error {
  public:
   using Error::Error;
@@ -22,7 +23,7 @@ class AgreedError : public Error {
 /// Owns one MPI communicator. Every function but rank() and size() is collective over the group.
 class Group {
  public:
-  /// Takes the ownership of `comm`. `name` is what messages and the traffic ledger call the group.
+  /// Takes ownership of `comm`. `name` is what messages and the traffic ledger call the group.
   Group(MPI_Comm comm, std::string name);
   ~Group();
   Group(Group&& other) noexcept;
@@ -35,30 +36,31 @@ class Group {
   int size() const { return size_; }
   bool is_root() const { return rank_ == 0; }
   MPI_Comm handle() const { return comm_; }
-  /// The rank in the launch of one of the group.
+  /// The rank in the launch of a rank of this group.
   int launch_rank(int rank) const { return launch_ranks_[static_cast<std::size_t>(rank)]; }
 
-  /// The ranks that give the same `color`, in the same order.
+  /// Splits the group into the ranks that pass the same `color`, in the same order.
   Group part(Index color, std::string name) const;
 
   void barrier() const;
 
-  /// The sum in rank order, the same bits on every rank.
+  /// Returns the sum over the ranks, added in rank order, with the same bits on every rank.
   double sum(double mine) const;
   Index max(Index mine) const;
   Index min(Index mine) const;
 
-  /// Every rank's value, in rank order, on every rank.
+  /// Returns every rank's value, in rank order, on every rank.
   std::vector<double> all_gather(double mine) const;
 
-  /// Every rank's text, in rank order, on the root; empty elsewhere.
+  /// Returns every rank's text, in rank order, on the root; empty elsewhere.
   std::vector<std::string> gather(const std::string& mine) const;
 
-  /// The root's text on every rank.
+  /// Returns the root's text on every rank.
   std::string broadcast(const std::string& text) const;
 
-  /// Ends a step that may fail on some ranks alone: `problem` is empty where it went well. If any
-  /// rank reports one, every rank throws AgreedError(code) with the lowest such rank's text.
+  /// Ends a step that may fail on some ranks alone; `problem` is empty on a rank without a failure.
+  /// If any rank reports one, every rank throws AgreedError(code) with the text of the lowest such
+  /// rank.
   void agree(const std::string& problem, int exit_code) const;
 
  private:

@@ -1,5 +1,5 @@
-// The process grid: data parallel x tensor parallel, tensor ranks innermost so that a tensor group
-// stays on one node. Rank = data * tensor_size + tensor.
+// The process grid: data parallel x tensor parallel, with tensor ranks innermost so that a tensor
+// group stays on one node. Rank = data * tensor_size + tensor.
 #pragma once
 
 #include <mpi.h>
@@ -8,10 +8,11 @@
 
 namespace kzero::grid {
 
-/// All ranks of the launch. Collective over them.
+/// The group of all ranks of the launch. Collective over them.
 Group world_group();
 
-/// Ends every rank of the launch, for a rank that fails alone; does nothing while MPI is not up.
+/// Aborts every rank of the launch, for a rank that fails alone; does nothing while MPI is not
+/// initialized.
 void abort_launch(int exit_code);
 
 class ProcessGrid {
@@ -20,7 +21,7 @@ class ProcessGrid {
   /// Error(usage) where data * tensor is not the number of ranks.
   ProcessGrid(Index data, Index tensor) : ProcessGrid(world_group(), data, tensor) {}
 
-  /// The same of the ranks of `world` alone. Collective over them.
+  /// Builds the grid from the ranks of `world` only. Collective over them.
   ProcessGrid(Group world, Index data, Index tensor);
 
   const Group& world() const { return world_; }

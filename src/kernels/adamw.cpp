@@ -6,12 +6,12 @@ namespace kzero::kernels {
 
 namespace {
 
-constexpr Index block_elements = 4096;  // elements a team, or a host thread at a time, updates
+constexpr Index block_elements = 4096;  // elements that a team, or a host thread at a time, updates
 
 template <class T>
 void host_update(const AdamWStep& step, Index n, const AdamWArrays<T>& arrays) {
   const AdamWArrays<T> a = arrays;
-  detail::host_for(n, [=](Index i) {  // element by element: compilers make no vectors of packs
+  detail::host_for(n, [=](Index i) {  // element by element: compilers do not vectorize packs
     float w = a.master[i], m = a.first[i], v = a.second[i];
     detail::update_element(step, static_cast<float>(a.gradient[i]), w, m, v);
     a.first[i] = m;
@@ -43,7 +43,7 @@ void adamw(const Execution& exec, const AdamWStep& step, const AdamWArrays<T>& a
       Policy(exec, static_cast<int>(ceil_div(count, block_elements)), Kokkos::AUTO),
       KOKKOS_LAMBDA(const Team& team) {
         const Index begin = team.league_rank() * block_elements;
-        // A copy of block_elements: on a device the constant itself has no address for min to take.
+        // A copy of block_elements: in device code the constant has no address for min to take.
         team_update(team, s, Kokkos::min(Index{block_elements}, count - begin), all + begin);
       });
 }

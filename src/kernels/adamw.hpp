@@ -13,14 +13,14 @@ struct AdamWStep {
   float one_minus_beta1 = 1,
         one_minus_beta2 = 1;  // 1 - beta, subtracted in fp64: in fp32 0.999 leaves 5e-5 of error
   float eps = 0;
-  float decay = 0;           // 0 where the parameter does not decay
+  float decay = 0;           // 0 if the parameter does not decay
   float correction1 = 1;     // 1 - beta1^t
   float correction2 = 1;     // 1 - beta2^t
   float gradient_scale = 1;  // unscaling and clipping in one factor
 };
 
-/// What an update reads and writes, n elements each: gradient; master weights and moments, updated
-/// in fp32; and the weights rounded to T, which are the master weights themselves in an fp32 run.
+/// The arrays of an update, n elements each: the gradient; master weights and moments, updated in
+/// fp32; and the weights rounded to T, which are the master weights themselves in an fp32 run.
 template <class T>
 struct AdamWArrays {
   const T* gradient = nullptr;
@@ -45,7 +45,7 @@ KOKKOS_INLINE_FUNCTION void update_element(const AdamWStep& s, float gradient, f
   w = w * (1.0F - s.lr * s.decay) - step;
 }
 
-/// The update of `count` neighbouring elements, which are read and written as packs.
+/// Updates `count` neighbouring elements, which are read and written as packs.
 template <int count, class T>
 KOKKOS_INLINE_FUNCTION void update_pack(const AdamWStep& s, const AdamWArrays<T>& at) {
   const auto gradient = read_pack<count>(at.gradient);
@@ -63,8 +63,8 @@ KOKKOS_INLINE_FUNCTION void update_pack(const AdamWStep& s, const AdamWArrays<T>
   write_pack(at.parameters, rounded);
 }
 
-/// The update of n elements as devices do it: 16 bytes of fp32 at once where an array begins at
-/// such multiples.
+/// Updates n elements as devices do: 16 bytes of fp32 at once where an array begins at a multiple
+/// of that.
 template <class T>
 KOKKOS_INLINE_FUNCTION void device_update(const Team& team, const AdamWStep& s, Index n,
                                           const AdamWArrays<T>& a) {
@@ -82,8 +82,8 @@ KOKKOS_INLINE_FUNCTION void device_update(const Team& team, const AdamWStep& s, 
 template <class T>
 void adamw(const Execution& exec, const AdamWStep& step, const AdamWArrays<T>& arrays, Index count);
 
-/// The same on the host's cores, whatever the device of the build; arrays in host memory. Returns
-/// when it is done.
+/// Updates the same elements on the host's cores, whatever the device of the build; the arrays are
+/// in host memory. Returns when the update is complete.
 template <class T>
 void adamw_on_host(const AdamWStep& step, const AdamWArrays<T>& arrays, Index count);
 

@@ -1,6 +1,6 @@
-// The device's attention (attention_device_tiles.hpp), with what CMake chooses as the arithmetic of
-// its products: attention_cuda.cpp on GPUs of NVIDIA, attention_device.cpp elsewhere, hosts
-// included, where tests run it.
+// Attention for devices (attention_device_tiles.hpp) with the GEMM arithmetic that CMake selects:
+// attention_cuda.cpp on NVIDIA GPUs, attention_device.cpp elsewhere, including hosts, where tests
+// run it.
 #pragma once
 
 #include "kernels/attention.hpp"

@@ -1,5 +1,5 @@
-// Backward of attention_tiles.hpp: dq by a team for each block of queries, which walks over the
-// keys they see; dk and dv by a team for each block of keys, which walks over the queries that see
+// Backward of attention_device_tiles.hpp: dq by one team per block of queries, which walks over the
+// keys they see; dk and dv by one team per block of keys, which walks over the queries that see
 // them. With P = exp(scale Q K^T - log_sum) and delta = rowsum(dO * O): dV = P^T dO, dS = P * (dO
 // V^T - delta), dQ = scale dS K, dK = scale dS^T Q.
 #pragma once
@@ -9,7 +9,7 @@
 
 namespace kzero::kernels {
 
-/// What both read; delta [B*H,T].
+/// The arguments of both kernels; delta [B*H,T].
 template <class T>
 struct BackwardArrays {
   AttentionShape shape;
@@ -18,7 +18,7 @@ struct BackwardArrays {
   Matrix<const float> log_sum, delta;
   Matrix<T> dqkv;
 
-  /// P and dS of one pair, from their products.
+  /// Computes P and dS of one pair from their matrix products.
   KOKKOS_INLINE_FUNCTION Kokkos::pair<float, float> gradients(Index head, Index query, Index key,
                                                               float score, float dscore) const {
     if (key > query || query >= shape.sequence) return {0.0F, 0.0F};

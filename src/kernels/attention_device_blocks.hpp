@@ -1,5 +1,5 @@
-// Which blocks of a head a team of attention's device kernels works on, and what its teams do alike
-// forward and backward.
+// The block of a head that a team of the device's attention kernels works on, and the operations
+// that forward and backward share.
 #pragma once
 
 #include "kernels/head_tile.hpp"
@@ -7,12 +7,13 @@
 namespace kzero::kernels {
 
 // A warp is a thread in Kokkos' terms and its lanes are vector lanes, so that a row's maximum and
-// sum stay within one.
+// sum stay within one warp.
 inline constexpr int team_warps = team_size(4), warp_lanes = team_size(32);
 inline constexpr int team_threads = team_warps * warp_lanes;
 
-// 128 registers a thread: four teams at once on the 65536 of a multiprocessor. Said for two of
-// twice the size, as Kokkos refuses GPUs on which so many teams have no room in scratch.
+// 128 registers per thread: four teams at once on the 65536 registers of a multiprocessor. Declared
+// as two teams of twice the size, since Kokkos refuses GPUs on which that many teams have no room
+// in scratch.
 using BlockPolicy = Kokkos::TeamPolicy<Execution, Kokkos::LaunchBounds<2 * team_threads, 2>>;
 
 /// Rows of the block that a team owns, and of the blocks that it walks over.
@@ -20,15 +21,15 @@ struct Blocks {
   int own, other;
 };
 
-/// What a kernel holds in scratch.
+/// The scratch layout of a kernel.
 struct Needs {
   int own_tiles, other_tiles;  // [own,width] and [other,width]
   int sums, rounded;           // [own,other] in fp32 and in T
   int row_values;              // fp32 values of each own row
 };
 
-// Kokkos 4.7 gives a CUDA team what a launch has without asking for more, 48 KiB, less what it
-// takes itself.
+// Kokkos 4.7 gives a CUDA team the 48 KiB that a launch has without asking for more, less its own
+// use.
 inline constexpr int scratch_limit = 40936;
 
 constexpr int scratch_bytes(const Needs& n, const Blocks& b, int width, int element) {
@@ -45,13 +46,13 @@ constexpr Blocks largest_blocks(const Needs& needs, int width, int element) {
   return {16, 16};
 }
 
-/// Which head, block and part of the output's columns a team has.
+/// The head, block and part of the output's columns of a team.
 struct BlockIndex {
   Index head, block;
   int part;
 };
 
-/// Heads wider than a tile are done in parts, each by a team of its own.
+/// Heads wider than a tile are processed in parts, each by a team of its own.
 KOKKOS_INLINE_FUNCTION int parts_of(const AttentionShape& s, int width) {
   return static_cast<int>((s.width / s.heads + width - 1) / width);
 }
@@ -74,7 +75,7 @@ KOKKOS_INLINE_FUNCTION int thread_of(const Team& team) {
   return team.team_rank() * warp_lanes + lane;
 }
 
-/// What forward's and backward's teams do alike.
+/// The operations that the teams of forward and backward share.
 template <class Arithmetic, class T, int width, Needs needs>
 struct TileWork {
   static constexpr Blocks blocks = largest_blocks(needs, width, sizeof(T));
@@ -87,7 +88,7 @@ struct TileWork {
   using Scores = typename Arithmetic::template GemmProblem<T, own, other>;
   using Output = typename Arithmetic::template GemmProblem<T, own, width>;
 
-  /// scores [own,other] = A B^T over the whole width of the heads, to be read after the next
+  /// Computes scores [own,other] = A B^T over the full width of the heads; read them after the next
   /// barrier.
   template <int left_rows, int right_rows>
   KOKKOS_INLINE_FUNCTION static void multiply(const Team& team, int thread, int parts,
@@ -104,13 +105,14 @@ struct TileWork {
     product.store(scores);
   }
 
-  /// Rows from `first` on = factor(row of the tile) * product, by way of `between` [own,width].
+  /// Writes rows from `first` on = factor(row of the tile) * product, through `between`
+  /// [own,width].
   template <class F>
   KOKKOS_INLINE_FUNCTION static void write(const Team& team, Output& product, float* between,
                                            const HeadRows<T>& to, Index first, int part,
                                            const F& factor) {
     const Tile<float> tile{between, stride_of(width, 4)};
-    team.team_barrier();  // what lay there has been read
+    team.team_barrier();  // everyone has read the previous contents
     product.store(tile);
     team.team_barrier();
     Kokkos::parallel_for(Kokkos::TeamVectorRange(team, own * width), [&](int n) {

@@ -1,4 +1,5 @@
-// Forward of attention_tiles.hpp: a team has a block of queries and walks over the keys they see.
+// Forward of attention_device_tiles.hpp: a team has a block of queries and walks over the keys they
+// see.
 #pragma once
 
 #include "kernels/attention_device_blocks.hpp"
@@ -59,9 +60,9 @@ struct AttentionForward {
     });
   }
 
-  /// One query's scores of keys, of which it sees those up to number `last`, become unnormalised
-  /// probabilities; the factor by which a larger maximum shrinks what was summed before takes the
-  /// place of the first 16 scores. One warp calls.
+  /// Turns one query's scores, of which it sees the keys up to number `last`, into unnormalised
+  /// probabilities; the factor by which a larger maximum shrinks the earlier sum replaces the first
+  /// 16 scores. Called by one warp.
   KOKKOS_INLINE_FUNCTION void online_softmax(const Team& team, Index last, float* scores,
                                              float& largest, float& total, T* probabilities) const {
     float now = 0, sum = 0;

@@ -1,7 +1,7 @@
-// Attention for devices, in tiles that never hold T x T scores (Dao et al., arXiv 2205.14135): a
-// team has a block of queries, or of keys, and walks over the blocks that it sees or is seen by.
-// Nothing is shared between teams, so there are no atomics and every sum has one order.
-// Arithmetic::Product<T, rows, columns> is a class like tile_product.hpp's.
+// Attention for devices in tiles, without T x T scores (Dao et al., arXiv 2205.14135): a team has a
+// block of queries, or of keys, and walks over the blocks that it sees or that see it. Teams share
+// no data, so there are no atomics and every sum has one order. Arithmetic::Product<T, rows,
+// columns> is a class like the one of tile_product.hpp.
 #pragma once
 
 #include <cmath>
@@ -29,7 +29,7 @@ void launch_blocks(const char* label, const Execution& exec, const AttentionShap
   Kokkos::parallel_for(label, policy, kernel);
 }
 
-/// f(a std::integral_constant) with the width of tiles for heads of this width.
+/// Calls f(a std::integral_constant) with the tile width for heads of this width.
 template <class F>
 void with_tile_width(const AttentionShape& s, const F& f) {
   if (s.head_width() <= 64) {
@@ -43,7 +43,7 @@ inline float scale_of(const AttentionShape& s) {
   return 1.0F / std::sqrt(static_cast<float>(s.head_width()));
 }
 
-/// delta [B*H,T] = rowsum(dout * out) of each head.
+/// Computes delta [B*H,T] = rowsum(dout * out) of each head.
 template <class T>
 void sum_products(const Execution& exec, const AttentionShape& s, Matrix<const T> out,
                   Matrix<const T> dout, Matrix<float> delta) {
@@ -80,7 +80,7 @@ void device::attention_forward(const Execution& exec, const AttentionShape& s, M
   });
 }
 
-/// scratch: at least B*H*T values.
+/// Backward; scratch holds at least B*H*T values.
 template <class Arithmetic, class T>
 void device::attention_backward(const Execution& exec, const AttentionShape& s, Matrix<const T> qkv,
                                 Matrix<const T> out, Matrix<const float> log_sum,

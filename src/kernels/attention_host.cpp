@@ -14,10 +14,10 @@ namespace {
 
 using tensor::Transpose;
 
-// Rows of scores that a thread holds: with T = 1024 they fill half of a 1 MiB second-level cache.
+// Rows of scores per thread: with T = 1024 they fill half of a 1 MiB second-level cache.
 constexpr Index query_block = 128;
 
-/// One thread's scratch: the head's q, k, v, out and their gradients widened to fp32, [T,d] each,
+/// One thread's scratch: the head's q, k, v, out and their gradients converted to fp32, [T,d] each,
 /// and two tiles [query_block,T].
 struct HeadScratch {
   float *q, *k, *v, *dq, *dk, *dv, *dout, *out, *scores, *dscores;
@@ -45,7 +45,7 @@ void load(const T* from, Index stride, Index rows, Index width, float* to) {
   }
 }
 
-/// The q, k and v of one head, which begin at `row` of a [B*T,3D] array.
+/// Loads the q, k and v of one head, which begin at `row` of a [B*T,3D] array.
 template <class T>
 void load_qkv(const AttentionShape& s, const T* row, const HeadScratch& h) {
   const Index d = s.head_width();
@@ -68,8 +68,8 @@ struct RowSum {
   float log;
 };
 
-/// Turns the first `seen` scores of a row into unnormalised probabilities and zeros the rest: a
-/// row's division is cheaper on its output, d wide, than on its probabilities.
+/// Turns the first `seen` scores of a row into unnormalised probabilities and zeros the rest:
+/// dividing a row's output, d wide, is cheaper than dividing its probabilities.
 RowSum softmax_row(float* row, Index seen, Index columns) {
   const float largest = detail::host_max(seen, [=](Index j) { return row[j]; });
   const float total = detail::host_sum(seen, [=](Index j) {
@@ -137,15 +137,16 @@ void backward_head(const AttentionShape& s, const HeadScratch& h, const float* l
   }
 }
 
-/// Runs work(head index, scratch) for every head of every sequence, one a thread.
+/// Runs work(head index, scratch) for every head of every sequence, one per thread.
 template <class F>
 void for_each_head(const Execution& exec, const AttentionShape& s, const char* label,
                    Vector<float> scratch, const F& work) {
   const Index per_thread = HeadScratch::elements(s);
   const Index slots = static_cast<Index>(scratch.extent(0)) / per_thread;
   KZERO_REQUIRE(slots > 0, ExitCode::other,
-                "internal error: no scratch was laid out for attention");
-  // A slot a thread: work is dealt out by slot, so that slots never exceed what was planned.
+                "internal error: no scratch was planned for attention");
+  // One slot per thread: work is distributed by slot, so that slots never exceed the planned
+  // number.
   const Index heads = s.batch * s.heads;
   Kokkos::parallel_for(label, tensor::Range(exec, 0, slots), [=](Index slot) {
     const HeadScratch h(s, scratch.data() + slot * per_thread);

@@ -1,4 +1,4 @@
-// The host's attention: one thread a head of a sequence, blocks of query rows, tiles multiplied by
+// Attention for hosts: one thread per head of a sequence, blocks of query rows, tiles multiplied by
 // the library.
 #pragma once
 

@@ -1,4 +1,4 @@
-// exp and tanh in plain arithmetic, so that compilers vectorise loops over them and every backend
+// exp and tanh in plain arithmetic, so that compilers vectorize loops over them and every backend
 // gives the same bits. Relative error below 2e-7.
 #pragma once
 
@@ -8,7 +8,7 @@
 
 namespace kzero::kernels {
 
-/// e^x; 0 below -87, and saturating at e^88.
+/// Returns e^x; 0 below -87, saturating at e^88.
 KOKKOS_INLINE_FUNCTION float exponential(float x) {
   const float clamped = x < -87.0F ? -87.0F : (x > 88.0F ? 88.0F : x);
   // x = n ln 2 + r: adding 1.5 * 2^23 rounds to the nearest integer; ln 2 in two parts keeps r
@@ -30,7 +30,7 @@ KOKKOS_INLINE_FUNCTION float exponential(float x) {
   return x < -87.0F ? 0.0F : (x == x ? result : x);
 }
 
-/// tanh(x) for any x. Near zero 1 - 2 / (e^2x + 1) cancels, so a polynomial takes over.
+/// Returns tanh(x) for any x. Near zero 1 - 2 / (e^2x + 1) cancels, so a polynomial takes over.
 KOKKOS_INLINE_FUNCTION float hyperbolic_tangent(float x) {
   const float square = x * x;
   const float e = exponential(2.0F * x);

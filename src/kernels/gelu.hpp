@@ -6,7 +6,7 @@
 
 namespace kzero::kernels {
 
-/// h, g [N,F]. Overwrites g.
+/// Computes g = gelu(h); h, g [N,F]. Overwrites g.
 template <class T>
 void gelu_forward(const Execution& exec, Matrix<const T> h, Matrix<T> g);
 

@@ -7,13 +7,12 @@
 
 namespace kzero::kernels {
 
-inline constexpr int scratch_alignment = 32;  // what tensor cores ask of a tile's place
+inline constexpr int scratch_alignment = 32;  // tensor cores require this of a tile's address
 
-/// Elements from row to row of a tile: 16 bytes more than its columns keep rows out of each other's
-/// banks.
+/// Elements from row to row of a tile: 16 bytes more than its columns keep rows in different banks.
 constexpr int stride_of(int columns, int element) { return columns + 16 / element; }
 
-/// Hands out a team's scratch chunk by chunk.
+/// Divides a team's scratch into buffers.
 class Scratch {
  public:
   KOKKOS_INLINE_FUNCTION Scratch(const Team& team, int bytes)
@@ -53,21 +52,21 @@ struct HeadRows {
         width(static_cast<int>(s.width / s.heads)) {}
 };
 
-/// A tile [rows,width] of a head, zero beyond its rows and columns. Heads wider than `width` pass
-/// through it in parts of so many columns.
+/// A tile [rows,width] of a head, zero beyond its rows and columns. Heads wider than `width` are
+/// processed in parts of that many columns.
 template <class T, int rows, int width>
 class HeadTile {
  public:
   KOKKOS_INLINE_FUNCTION HeadTile(const HeadRows<const T>& from, Scratch& scratch)
       : from_(from), tile_(scratch.take_tile<T, rows, width>()) {}
 
-  /// Holds rows from `first` on of part `part`, to be read after the next barrier. All of the team
-  /// call.
+  /// Loads the rows from `first` on of part `part`; read them after the next barrier. Called by the
+  /// whole team.
   KOKKOS_INLINE_FUNCTION void hold(const Team& team, Index first, int part) {
     if (first == first_ && part == part_) return;
     first_ = first;
     part_ = part;
-    team.team_barrier();  // what it holds may still be read
+    team.team_barrier();  // the previous contents may still be read
     constexpr int whole = 16 / sizeof(T);
     if (begin_packs(from_.data) && from_.stride % whole == 0 && from_.width % whole == 0) {
       load<whole>(team);
@@ -78,7 +77,7 @@ class HeadTile {
 
   KOKKOS_INLINE_FUNCTION Tile<const T> tile() const { return {tile_.data, tile_.stride}; }
 
-  /// Columns that are not all zero, in steps of a fragment.
+  /// The columns that are not all zero, rounded up to a fragment.
   KOKKOS_INLINE_FUNCTION int depth() const {
     return (Kokkos::min(from_.width - part_ * width, width) + 15) / 16 * 16;
   }

@@ -11,7 +11,7 @@ void fill(const Execution& exec, Vector<T> x, float value) {
       KOKKOS_LAMBDA(Index i) { x(i) = static_cast<T>(value); });
 }
 
-// A pair of elements comes from one draw, so the work items are the pairs that blocks touch.
+// Two elements come from one draw, so the work items are the pairs that blocks touch.
 void draw_normal(const Execution& exec, std::uint64_t seed, std::uint64_t parameter,
                  const DrawnElements& elements, float std, Vector<float> x) {
   const Index count = x.extent(0);
@@ -31,7 +31,8 @@ void draw_normal(const Execution& exec, std::uint64_t seed, std::uint64_t parame
         const Index begin = block * e.stride + e.begin;
         const Index pair = begin / 2 + item % pairs;
         const Philox4 words = philox(seed, static_cast<std::uint64_t>(pair), parameter);
-        // Half a unit keeps the uniform number above zero, so its logarithm is finite.
+        // The offset of half a unit keeps the uniform number above zero, so its logarithm is
+        // finite.
         const float u = (static_cast<float>(words.word[0]) + 0.5F) * 0x1.0p-32F;
         const float angle = static_cast<float>(words.word[1]) * (6.2831853F * 0x1.0p-32F);
         const float radius = std * Kokkos::sqrt(-2.0F * Kokkos::log(u));

@@ -1,5 +1,5 @@
-// First values and conversions. A normal draw is a pure function of (seed, parameter, element), so
-// every grid starts from the same model.
+// Initial weights and conversions. A normal draw is a pure function of (seed, parameter, element),
+// so every grid starts from the same model.
 #pragma once
 
 #include <cstdint>
@@ -8,12 +8,12 @@
 
 namespace kzero::kernels {
 
-/// x[i] = value.
+/// Sets x[i] = value.
 template <class T>
 void fill(const Execution& exec, Vector<T> x, float value);
 
-/// Elements that are drawn of a parameter: it falls into blocks of `stride` elements, of each of
-/// which `length` are wanted from `begin`; x holds the wanted ones from the `first` on.
+/// The elements of a parameter to draw: it falls into blocks of `stride` elements, of each of which
+/// `length` are wanted from `begin`; x holds the wanted ones from the `first` on.
 struct DrawnElements {
   Index first = 0;
   Index stride = 1;
@@ -21,12 +21,12 @@ struct DrawnElements {
   Index length = 1;
 };
 
-/// x[i] = std * the standard normal number of (seed, parameter, its element): Box and Muller on
+/// Sets x[i] = std * the standard normal number of (seed, parameter, its element), by Box-Muller on
 /// Philox words.
 void draw_normal(const Execution& exec, std::uint64_t seed, std::uint64_t parameter,
                  const DrawnElements& elements, float std, Vector<float> x);
 
-/// to[i] = from[i] rounded to T.
+/// Sets to[i] = from[i] rounded to T.
 template <class T>
 void round_to(const Execution& exec, Vector<const float> from, Vector<T> to);
 

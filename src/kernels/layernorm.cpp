@@ -31,7 +31,7 @@ void layernorm_forward(const Execution& exec, Matrix<const T> x, Vector<const T>
 
 namespace {
 
-/// A run of rows in memory, and what a gradient needs of them.
+/// A range of rows in memory, and the inputs of their gradient.
 template <class T>
 struct BackwardRows {
   const T *x, *dy, *weight;
@@ -41,7 +41,7 @@ struct BackwardRows {
   Index count, width;
 };
 
-/// What is known of a row once its sums are: dx of an element, and its normalised value.
+/// The row's sums, from which dx of an element and its normalised value follow.
 struct RowGradient {
   float mean, rstd, mean_g, mean_gx;
 
@@ -51,7 +51,8 @@ struct RowGradient {
   }
 };
 
-/// Row by row, each read once more while it is in the first cache. dw and db are [D].
+/// Processes row by row, each read once more while it is in the first-level cache. dw and db are
+/// [D].
 template <class T>
 KOKKOS_INLINE_FUNCTION void host_backward(const Team& team, const BackwardRows<T>& rows, float* dw,
                                           float* db) {
@@ -81,7 +82,7 @@ KOKKOS_INLINE_FUNCTION void host_backward(const Team& team, const BackwardRows<T
   }
 }
 
-/// dx, a row a warp, whose sums so need no other thread.
+/// Computes dx with one row per warp, so that the sums need no other thread.
 template <int pack, class T>
 KOKKOS_INLINE_FUNCTION void device_dx(const Team& team, const BackwardRows<T>& rows) {
   const Index packs = rows.width / pack;
@@ -124,7 +125,7 @@ KOKKOS_INLINE_FUNCTION void device_dx(const Team& team, const BackwardRows<T>& r
   });
 }
 
-/// dw and db, a pack of columns a thread, whose sums stay in its registers.
+/// Computes dw and db with one pack of columns per thread, whose sums stay in registers.
 template <int pack, class T>
 KOKKOS_INLINE_FUNCTION void device_parameters(const Team& team, const BackwardRows<T>& rows,
                                               float* dw, float* db) {

@@ -6,7 +6,8 @@
 
 namespace kzero::kernels {
 
-/// x, y [N,D]; weight, bias [D]; mean, rstd [N] are kept for backward. Overwrites y, mean, rstd.
+/// Computes y [N,D] from x [N,D], weight and bias [D]; mean and rstd [N] are kept for backward.
+/// Overwrites y, mean, rstd.
 template <class T>
 void layernorm_forward(const Execution& exec, Matrix<const T> x, Vector<const T> weight,
                        Vector<const T> bias, float eps, Matrix<T> y, Vector<float> mean,

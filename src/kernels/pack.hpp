@@ -1,4 +1,5 @@
-// Elements that a thread moves at once: 16 bytes are what a device's memory takes in one access.
+// Packs of elements that a thread moves at once: 16 bytes, the size of one access to a device's
+// memory.
 #pragma once
 
 #include <Kokkos_Macros.hpp>
@@ -6,7 +7,7 @@
 
 namespace kzero::kernels {
 
-/// `count` neighbouring elements, whose first lies at a multiple of their size or of 16 bytes.
+/// A pack of `count` neighbouring elements, the first at a multiple of their size or of 16 bytes.
 template <class T, int count>
 struct alignas(count * sizeof(T) < 16 ? count * sizeof(T) : 16) Pack {
   T values[count];
@@ -17,8 +18,8 @@ struct alignas(count * sizeof(T) < 16 ? count * sizeof(T) : 16) Pack {
   }
 };
 
-/// Whether a whole pack is moved at once at `data`. Hosts move elements, of which their compilers
-/// make vectors: gcc 12 would merge both branches into the access that needs the alignment.
+/// True if a full pack is moved at once at `data`. Hosts move elements, which their compilers
+/// vectorize: gcc 12 would merge both branches into the access that needs the alignment.
 template <int count, class T>
 KOKKOS_INLINE_FUNCTION bool moves_whole(const T* data) {
   KOKKOS_IF_ON_DEVICE(
@@ -26,8 +27,8 @@ KOKKOS_INLINE_FUNCTION bool moves_whole(const T* data) {
   KOKKOS_IF_ON_HOST(((void)data; return false;))
 }
 
-/// The pack at `data`, element by element where none may begin. So which thread takes which
-/// elements of a sum, and with it the sum's bits, does not depend on where an array lies.
+/// Loads the pack at `data`, element by element if it is not aligned. Which thread takes which
+/// elements of a sum, and thereby the sum's bits, do not depend on the address of an array.
 template <int count, class T>
 KOKKOS_INLINE_FUNCTION Pack<T, count> read_pack(const T* data) {
   using Whole = Pack<T, count>;
@@ -47,7 +48,7 @@ KOKKOS_INLINE_FUNCTION void write_pack(T* data, const Pack<T, count>& pack) {
   }
 }
 
-/// Whether packs of at least 16 bytes may begin at all of these.
+/// True if packs of at least 16 bytes may begin at all of these addresses.
 template <class... T>
 KOKKOS_INLINE_FUNCTION bool begin_packs(const T*... data) {
   return ((reinterpret_cast<std::uintptr_t>(data) % 16 == 0) && ...);

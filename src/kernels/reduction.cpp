@@ -4,11 +4,12 @@ namespace kzero::kernels {
 
 namespace {
 
-/// Columns that one team sums, so that its sums stay in registers or the first cache. As
-/// Index{column_block} where min takes its address: on a device a constant has none.
+/// Columns that one team sums, so that its sums stay in registers or the first-level cache. Written
+/// as Index{column_block} where min takes its address: in device code a constant has none.
 constexpr Index column_block = 256;
 
-/// By one team, of as many threads on any device, as their number decides the order.
+/// Sums by one team with the same number of threads on any device, since their number fixes the
+/// order.
 double sum_in_turns(const Execution& exec, Vector<const float> x) {
   const Index count = x.extent(0);
   double result = 0;
@@ -31,7 +32,7 @@ double sum_in_order(const Execution& exec, Vector<const float> x) {
   if (!tensor::on_host) return sum_in_turns(exec, x);
   const Index count = x.extent(0);
   double result = 0;
-  // One work item: the order of a parallel reduction is the backend's own.
+  // One work item: the order of a parallel reduction is up to the backend.
   Kokkos::parallel_reduce(
       "kzero::kernels::sum_in_order", tensor::Range(exec, 0, 1),
       KOKKOS_LAMBDA(Index, double& total) {
@@ -63,8 +64,8 @@ KOKKOS_INLINE_FUNCTION const T* values_of(const PerRank<T>& v, int rank) {
   return rank == v.rank ? v.own : v.others + rank * v.stride;
 }
 
-/// ordered_sum of elements [begin, begin + count): rank by rank over a few elements that stay in
-/// the first cache, which compilers turn into vector instructions.
+/// Computes ordered_sum of elements [begin, begin + count): rank by rank over a few elements that
+/// stay in the first-level cache, which compilers vectorize.
 template <class T, class Out>
 void host_ordered_sum(const PerRank<T>& v, const float* base, Index begin, Index count, Out* out) {
   float total[column_block] = {};

@@ -1,6 +1,6 @@
-// How a kernel works on one row with a team: on a device the team's threads share the row, on a
-// host one thread runs over it in a form that compilers turn into vector instructions. Sums have a
-// fixed order on either, so a result does not depend on the number of threads.
+// Helpers for kernels that work on one row with a team: on a device the team's threads split the
+// row, on a host one thread runs over it in loops that compilers vectorize. Sums have a fixed order
+// on both, so a result does not depend on the number of threads.
 #pragma once
 
 #include <algorithm>
@@ -16,7 +16,7 @@ using tensor::Vector;
 using Policy = Kokkos::TeamPolicy<Execution>;
 using Team = Policy::member_type;
 
-/// Threads of a team, or lanes of a thread, where a kernel says how many: one on hosts.
+/// Threads of a team, or lanes of a thread, for kernels that set the number: one on hosts.
 constexpr int team_size(int on_device) { return runtime::kernels_on_host ? 1 : on_device; }
 
 namespace detail {
@@ -66,7 +66,7 @@ float host_max(Index n, const F& f) {
 
 }  // namespace detail
 
-/// f(i) for i in [0,n), in any order.
+/// Calls f(i) for i in [0,n), in any order.
 template <class F>
 KOKKOS_INLINE_FUNCTION void for_each(const Team& team, Index n, const F& f) {
   if constexpr (tensor::on_host) {
@@ -76,7 +76,7 @@ KOKKOS_INLINE_FUNCTION void for_each(const Team& team, Index n, const F& f) {
   }
 }
 
-/// The fp32 sum of f(i) over [0,n), on every thread of the team.
+/// Returns the fp32 sum of f(i) over [0,n), on every thread of the team.
 template <class F>
 KOKKOS_INLINE_FUNCTION float sum(const Team& team, Index n, const F& f) {
   if constexpr (tensor::on_host) {
@@ -89,7 +89,7 @@ KOKKOS_INLINE_FUNCTION float sum(const Team& team, Index n, const F& f) {
   }
 }
 
-/// The largest f(i) over [0,n), on every thread of the team; minus infinity for n = 0.
+/// Returns the largest f(i) over [0,n), on every thread of the team; minus infinity for n = 0.
 template <class F>
 KOKKOS_INLINE_FUNCTION float max(const Team& team, Index n, const F& f) {
   if constexpr (tensor::on_host) {
@@ -120,7 +120,7 @@ KOKKOS_INLINE_FUNCTION void map_packs(const Team& team, Index packs, Out* out, c
   });
 }
 
-/// map as devices do it: 16 bytes at once where an array begins at such multiples.
+/// Implements map for devices: 16 bytes at once where an array begins at a multiple of that.
 template <class Out, class F, class... In>
 KOKKOS_INLINE_FUNCTION void device_map(const Team& team, Index n, Out* out, const F& f,
                                        const In*... in) {
@@ -145,7 +145,7 @@ KOKKOS_INLINE_FUNCTION float sum_packs(const Team& team, Index packs, const F& f
   return total;
 }
 
-/// sum_of as devices do it: 16 bytes at once where an array begins at such multiples.
+/// Implements sum_of for devices: 16 bytes at once where an array begins at a multiple of that.
 template <class F, class... In>
 KOKKOS_INLINE_FUNCTION float device_sum(const Team& team, Index n, const F& f, const In*... in) {
   constexpr int count = static_cast<int>(16 / std::min({sizeof(In)...}));
@@ -156,7 +156,7 @@ KOKKOS_INLINE_FUNCTION float device_sum(const Team& team, Index n, const F& f, c
 
 }  // namespace detail
 
-/// The fp32 sum of f(in[i]...) over [0,n), on every thread of the team.
+/// Returns the fp32 sum of f(in[i]...) over [0,n), on every thread of the team.
 template <class F, class... In>
 KOKKOS_INLINE_FUNCTION float sum_of(const Team& team, Index n, const F& f, const In*... in) {
   if constexpr (tensor::on_host) {
@@ -166,7 +166,7 @@ KOKKOS_INLINE_FUNCTION float sum_of(const Team& team, Index n, const F& f, const
   }
 }
 
-/// out[i] = f(in[i]...) in fp32 for i in [0,n), in any order. An input may be the output.
+/// Sets out[i] = f(in[i]...) in fp32 for i in [0,n), in any order. An input may be the output.
 template <class Out, class F, class... In>
 KOKKOS_INLINE_FUNCTION void map(const Team& team, Index n, Out* out, const F& f, const In*... in) {
   if constexpr (tensor::on_host) {

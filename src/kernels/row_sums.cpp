@@ -4,8 +4,8 @@ namespace kzero::kernels {
 
 namespace {
 
-// Devices sum groups in runs, a warp a run of 32 neighbouring columns (128 bytes a read), and then
-// the runs in turn: one thread a column would wait for hundreds of reads one after the other.
+// Devices sum groups in runs, one warp per run of 32 neighbouring columns (128 bytes per read), and
+// then add the runs in order: one thread per column would wait for hundreds of dependent reads.
 constexpr int runs = 16, run_columns = 32;
 
 template <class T>
@@ -16,7 +16,7 @@ KOKKOS_INLINE_FUNCTION void put(Update mode, T& target, float total) {
 template <class T>
 void host_sum_groups(const Execution& exec, Matrix<const float> partial, Index first, Update mode,
                      Vector<T> out) {
-  constexpr Index block = 256;  // a team's columns, whose sums stay in the first cache
+  constexpr Index block = 256;  // columns of a team, whose sums stay in the first-level cache
   const Index groups = partial.extent(0), width = out.extent(0), stride = partial.extent(1);
   const float* from = partial.data() + first;
   Kokkos::parallel_for(
@@ -66,7 +66,7 @@ void device_sum_groups(const Execution& exec, Matrix<const float> partial, Index
       });
 }
 
-/// total[j] = the sum over `count` rows, row by row in memory.
+/// Computes total[j] = the sum over `count` rows, row by row in memory.
 template <class T>
 KOKKOS_INLINE_FUNCTION void host_sum_rows(const Team& team, const T* rows, Index count, Index width,
                                           float* total) {
@@ -77,7 +77,7 @@ KOKKOS_INLINE_FUNCTION void host_sum_rows(const Team& team, const T* rows, Index
   }
 }
 
-/// The same with sums in registers, a pack of columns a thread.
+/// Computes the same sums in registers, one pack of columns per thread.
 template <int pack, class T>
 KOKKOS_INLINE_FUNCTION void device_sum_rows(const Team& team, const T* rows, Index count,
                                             Index width, float* total) {

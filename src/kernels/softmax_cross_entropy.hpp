@@ -6,25 +6,25 @@
 
 namespace kzero::kernels {
 
-/// logits [C,V] in fp32; targets [C]; losses [C] = log(sum(exp(logits))) - logits[target], natural
-/// log.
+/// Computes losses [C] = log(sum(exp(logits))) - logits[target], natural log; logits [C,V] in fp32,
+/// targets [C].
 void cross_entropy_forward(const Execution& exec, Matrix<const float> logits,
                            Vector<const Token> targets, Vector<float> losses);
 
-/// As above, and dlogits [C,V] = scale * (softmax(logits) - onehot(target)). dlogits may be logits
-/// itself where T is float.
+/// Computes the losses as above, and dlogits [C,V] = scale * (softmax(logits) - onehot(target)).
+/// dlogits may be logits itself if T is float.
 template <class T>
 void cross_entropy_with_gradient(const Execution& exec, Matrix<float> logits,
                                  Vector<const Token> targets, float scale, Vector<float> losses,
                                  Matrix<T> dlogits);
 
-/// What one rank knows of a row of logits whose columns are cut over tensor ranks, three floats a
-/// row: the largest of its logits, the sum of exp(logit - largest), and the target's logit, or 0
-/// where another rank has it.
+/// One rank's part of the softmax of a row of logits whose columns are split over tensor ranks,
+/// three floats per row: the largest of its logits, the sum of exp(logit - largest), and the
+/// target's logit, or 0 if another rank has it.
 inline constexpr Index partial_softmax_width = 3;
 
-/// logits [C,v] of tokens from `first_token` on; partial [C,3]. The logits become exp(logit -
-/// largest). 1 <= v.
+/// Computes partial [C,3] of logits [C,v] for tokens from `first_token` on, and overwrites the
+/// logits with exp(logit - largest). 1 <= v.
 void partial_softmax(const Execution& exec, Matrix<float> logits, Index first_token,
                      Vector<const Token> targets, Matrix<float> partial);
 

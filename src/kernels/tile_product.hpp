@@ -1,5 +1,5 @@
-// Products of small matrices in a team's scratch, added up in registers in fp32: every thread of
-// the team holds its share of the sum. This is the plain arithmetic of any backend;
+// Matrix products of small tiles in a team's scratch, accumulated in registers in fp32: every
+// thread of the team holds its part of the sum. This is plain arithmetic for any backend;
 // tile_product_cuda.hpp has the same interface on tensor cores.
 #pragma once
 
@@ -16,15 +16,15 @@ struct Tile {
   KOKKOS_INLINE_FUNCTION T& operator()(int i, int j) const { return data[i * stride + j]; }
 };
 
-/// [rows,columns], each a multiple of 16, over `threads` threads (1, or a multiple of 16). Nothing
-/// here waits for others: barriers are the caller's.
+/// A sum of matrix products [rows,columns], each a multiple of 16, over `threads` threads (1, or a
+/// multiple of 16). Nothing here synchronizes: barriers are the caller's.
 template <class T, int rows, int columns, int threads>
 class PlainProduct {
  public:
   KOKKOS_INLINE_FUNCTION explicit PlainProduct(int thread)
       : row_(thread / across), column_(thread % across) {}
 
-  /// += A B^T; A [rows,depth], B [columns,depth].
+  /// Adds A B^T; A [rows,depth], B [columns,depth].
   KOKKOS_INLINE_FUNCTION void add_transposed(const Tile<const T>& a, const Tile<const T>& b,
                                              int depth) {
     for (int k = 0; k < depth; ++k) {
@@ -32,7 +32,7 @@ class PlainProduct {
     }
   }
 
-  /// += A B; A [rows,depth], B [depth,columns]; columns from `used` on may be left out.
+  /// Adds A B; A [rows,depth], B [depth,columns]; columns from `used` on may be left out.
   KOKKOS_INLINE_FUNCTION void add(const Tile<const T>& a, const Tile<const T>& b, int depth,
                                   [[maybe_unused]] int used) {
     for (int k = 0; k < depth; ++k) {
@@ -50,7 +50,7 @@ class PlainProduct {
   }
 
  private:
-  // Neighbouring threads have neighbouring columns; a thread's own are `across` apart.
+  // Neighbouring threads have neighbouring columns; a thread's own columns are `across` apart.
   static constexpr int across = threads < 16 ? threads : 16, down = threads / across;
   static constexpr int own_rows = rows / down, own_columns = columns / across;
   static_assert(own_rows * down == rows && own_columns * across == columns);

@@ -1,5 +1,5 @@
 // tile_product.hpp on the tensor cores of NVIDIA GPUs, for 16-bit tiles: fragments of 16 x 16 with
-// fp32 sums, dealt out over the warps of a team. Tiles begin at multiples of 32 bytes and their
+// fp32 sums, distributed over the warps of a team. Tiles begin at multiples of 32 bytes and their
 // strides are multiples of 8 elements in 16 bits, of 4 in fp32.
 #pragma once
 
@@ -29,8 +29,8 @@ struct TensorCoreType<fp16> {
 
 }  // namespace detail
 
-/// [rows,columns], multiples of 16, over `warps` warps of `lanes` threads. `depth` is a multiple of
-/// 16, too; all threads of a warp call together.
+/// A sum of matrix products [rows,columns], multiples of 16, over `warps` warps of `lanes` threads.
+/// `depth` is a multiple of 16 too; all threads of a warp call collectively.
 template <class T, int rows, int columns, int warps, int lanes>
 class TensorCoreProduct {
   using Element = typename detail::TensorCoreType<T>::type;
@@ -67,8 +67,8 @@ class TensorCoreProduct {
     }
   }
 
-  // Which thread holds which element is not documented, but it is the same for all sums: so the
-  // factors come as another one.
+  // The mapping of elements to threads is undocumented but equal for all accumulators, so the
+  // factors are loaded as an accumulator as well.
 #pragma nv_exec_check_disable
   KOKKOS_INLINE_FUNCTION void scale_rows(const Tile<const float>& factors) {
     if (first_ >= total) return;
@@ -94,7 +94,7 @@ class TensorCoreProduct {
   }
 
  private:
-  // A warp's fragments follow each other in a row of fragments, or fill whole rows.
+  // A warp's fragments are neighbours in a row of fragments, or fill complete rows.
   static constexpr int across = columns / 16, total = rows / 16 * across;
   static constexpr int held = total < warps ? 1 : total / warps;
   static constexpr int in_row = held < across ? held : across;
@@ -104,7 +104,8 @@ class TensorCoreProduct {
   KOKKOS_INLINE_FUNCTION int row(int f) const { return (first_ + f) / across * 16; }
   KOKKOS_INLINE_FUNCTION int column(int f) const { return (first_ + f) % across * 16; }
 
-  /// Columns k to k + 15 of A with what matches them in B; `at` says where a column's part begins.
+  /// Multiplies columns k to k + 15 of A with their counterparts in B; `at` says where a column's
+  /// part begins.
 #pragma nv_exec_check_disable
   template <class Layout, class At>
   KOKKOS_INLINE_FUNCTION void add_step(const Tile<const T>& a, int k, int used, const At& at,
@@ -128,7 +129,7 @@ class TensorCoreProduct {
   Sum sum_[held];
 };
 
-/// Plain arithmetic in fp32, which tensor cores would round to 11 bits.
+/// Does plain arithmetic in fp32, which tensor cores would round to 11 bits.
 template <int warps, int lanes>
 struct TensorCoreArithmetic {
   template <class T, int rows, int columns>

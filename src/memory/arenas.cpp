@@ -12,11 +12,12 @@ namespace kzero::memory {
 namespace {
 
 using Memory = Kokkos::DefaultExecutionSpace::memory_space;
-using HostMemory = Kokkos::SharedHostPinnedSpace;  // which a device reads and writes as well
+using HostMemory = Kokkos::SharedHostPinnedSpace;  // pinned: devices can access it too
 
 constexpr Index alignment = 64;
 constexpr Index huge_page = Index{2} << 20;
-constexpr Index most_bytes = Index{1} << 58;  // of a category, so that sums over all stay in range
+constexpr Index most_bytes =
+    Index{1} << 58;  // per category, so that the sum of all categories stays in range
 
 std::byte* allocate(Category category, Index bytes) {
   const std::string label = "kzero::memory::" + std::string(name_of(category));
@@ -31,7 +32,7 @@ std::byte* allocate(Category category, Index bytes) {
          format_bytes(bytes), name_of(category));
   }
   if constexpr (Kokkos::SpaceAccessibility<Kokkos::HostSpace, Memory>::accessible) {
-    // Large pages cut the cost of first touching and of walking a slab; a refusal costs only speed.
+    // Huge pages reduce the cost of first touch and of TLB misses; a refusal only costs speed.
     const auto address = reinterpret_cast<std::intptr_t>(data);
     const Index skipped = round_up(address, huge_page) - address;
     const Index advised = (bytes - skipped) / huge_page * huge_page;
@@ -73,7 +74,7 @@ void* Arenas::take_bytes(Category category, Index bytes) {
   taken += round_up(bytes, alignment);
   if (measuring()) return nullptr;
   KZERO_REQUIRE(taken <= capacity_[position(category)], ExitCode::other,
-                "internal error: {} were laid out for {}, {} are taken",
+                "internal error: {} were planned for {}, {} are taken",
                 format_bytes(capacity_[position(category)]), name_of(category),
                 format_bytes(taken));
   return slabs_[position(category)].get() + begin;

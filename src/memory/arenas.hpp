@@ -1,7 +1,6 @@
-// One contiguous slab per category (the paper's M_D, section 6.3), laid out before the first step.
-// The same code that takes ranges runs twice: once on measuring arenas, which only add up sizes,
-// and once on allocated ones, which hand out memory. So the plan's bytes are the run's bytes by
-// construction.
+// One contiguous slab per category (the paper's M_D, section 6.3), sized before the first step. The
+// code that takes ranges runs twice: on measuring arenas, which only add up sizes, and on allocated
+// ones, which return memory. The planned bytes are therefore the bytes of the run by construction.
 #pragma once
 
 #include <array>
@@ -15,11 +14,11 @@ namespace kzero::memory {
 
 class Arenas {
  public:
-  /// Arenas without memory: take() returns null and only counts.
+  /// Measuring arenas without memory: take() returns null and only counts.
   Arenas() = default;
 
-  /// Arenas with the memory that `measured` counted, entered in `ledger`, which must outlive them.
-  /// Throws Error(memory) naming the category that does not fit.
+  /// Allocates the memory that `measured` counted and enters it in `ledger`, which must outlive the
+  /// arenas. Throws Error(memory) naming the category that does not fit.
   Arenas(const Arenas& measured, Ledger& ledger);
 
   Arenas(Arenas&&) = default;
@@ -27,14 +26,14 @@ class Arenas {
 
   bool measuring() const { return ledger_ == nullptr; }
 
-  /// A range of `count` elements, aligned to 64 bytes; null while measuring. Throws Error(memory)
-  /// where a category would have more than 256 PiB.
+  /// Returns a range of `count` elements, aligned to 64 bytes; null while measuring. Throws
+  /// Error(memory) if a category would exceed 256 PiB.
   template <class T>
   T* take(Category category, Index count) {
     return static_cast<T*>(take_bytes(category, count * static_cast<Index>(sizeof(T))));
   }
 
-  /// Bytes taken so far, by category.
+  /// The bytes taken so far, by category.
   const Bytes& bytes() const { return taken_; }
 
  private:

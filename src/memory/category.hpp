@@ -1,5 +1,5 @@
-// What memory is for. Every byte kzero owns belongs to one category, in the plan, the ledger and
-// the reports.
+// Memory categories. Every byte kzero owns belongs to one category, in the plan, the ledger and the
+// reports.
 #pragma once
 
 #include <array>
@@ -15,7 +15,7 @@ enum class Category {
   activations,  // what forward keeps for backward
   recompute,    // inputs kept by activation checkpointing
   buckets,      // constant-size communication buffers (C_B)
-  workspace,    // temporaries of one unit's computation
+  workspace,    // temporaries of a single unit's computation
   io,           // token batches; the copy of the state that checkpoint.asynchronous writes
   offloaded,    // in host memory of device builds: what was moved off the device, copies for
                 // checkpoints

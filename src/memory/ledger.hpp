@@ -1,4 +1,4 @@
-// Counts the bytes that slabs hold, now and at most, by category. It allocates nothing itself.
+// Tracks the current and peak bytes of slabs by category. The ledger itself allocates nothing.
 #pragma once
 
 #include <array>

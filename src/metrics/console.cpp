@@ -15,10 +15,10 @@ namespace kzero::metrics {
 namespace {
 
 constexpr Index log_columns = 80;      // of lines that go to files, and of unknown terminals
-constexpr double draw_interval = 0.1;  // seconds of steps from one drawing to the next
+constexpr double draw_interval = 0.1;  // seconds of steps from one redraw to the next
 
-// The live line begins where the cursor is left, so that a terminal that wraps its lines anew when
-// it gets narrower still has all of the line behind the cursor, where this erases it.
+// The live line begins at the cursor's resting position, so that a terminal that rewraps its lines
+// when it gets narrower still has all of the line behind the cursor, where this erases it.
 constexpr const char* erase = "\r\x1b[J";
 
 Index total_bytes(const std::vector<CategoryBytes>& categories, Index CategoryBytes::*which) {
@@ -27,7 +27,7 @@ Index total_bytes(const std::vector<CategoryBytes>& categories, Index CategoryBy
   return total;
 }
 
-/// The items after the heading, with commas between them, in as many lines as they need.
+/// The items after the heading, separated by commas, wrapped into lines.
 std::string wrapped(const std::string& heading, const std::vector<std::string>& items) {
   const std::string indent(12, ' ');
   std::string text, line = heading;
@@ -97,9 +97,10 @@ std::string memory_table(const std::vector<MemoryRow>& rows) {
 }  // namespace
 
 std::string traffic_table(const std::vector<TrafficRow>& rows) {
-  constexpr std::size_t names_columns = 39;  // a row of them all has 79, but for long purposes
+  constexpr std::size_t names_columns =
+      39;  // a row of all names has 79, unless the purpose is long
   std::string text = fmt::format("{:<{}}{:>12}{:>14}{:>14}", "traffic a step and rank, sent",
-                                 names_columns, "elements", "theory", "bytes");
+                                 names_columns, "elements", "expected", "bytes");
   for (const TrafficRow& row : rows) {
     const std::string names = fmt::format("  {:<8}{:<16}{}", row.group, row.operation, row.purpose);
     const std::string elements = fmt::format("  {}", row.elements_per_step);
@@ -157,7 +158,7 @@ void Console::redraw() {
   out_ << erased + drawing() << std::flush;
 }
 
-/// Written at once, so that a terminal never shows a part of it for long.
+/// Written in one call, so that a terminal hardly ever shows a part of it.
 void Console::print_line(const std::string& text) {
   if (screen_.mode == ConsoleMode::silent) return;
   const std::string line = erasure() + printable_lines(text) + '\n';

@@ -1,7 +1,7 @@
-// What people see of a run: a header, a line an interval with the time left, events, and at the end
-// a summary of memory and traffic beside the plan. On a terminal one live line is redrawn in place
-// below the lines. Standard output only; errors are the caller's. Does not know where the numbers
-// come from.
+// The console output of a run: a header, one line per interval with the time left, events, and at
+// the end a summary of memory and traffic beside the plan. On a terminal one live line is redrawn
+// in place below the lines. It writes to standard output only; errors are the caller's. It does not
+// know where the numbers come from.
 #pragma once
 
 #include <functional>
@@ -21,41 +21,42 @@ enum class ConsoleMode {
   live,    // terminals
 };
 
-/// Where a run is shown.
+/// The display of a run.
 struct Screen {
   ConsoleMode mode = ConsoleMode::lines;
-  std::function<Index()> columns{};  // the width now, asked for before each drawing; 0: unknown
+  std::function<Index()> columns{};  // the current width, queried before each redraw; 0: unknown
 };
 
-/// On rank 0 `live` where a terminal shows standard output and knows its width, else `lines`;
-/// `silent` on every other rank.
+/// Returns, on rank 0, `live` if a terminal shows standard output and knows its width, else
+/// `lines`; `silent` on every other rank.
 Screen found_screen(Index rank);
 
-/// On rank 0 `live` in any case; 80 columns where the width cannot be known. Else `silent`.
+/// Returns, on rank 0, `live` in any case, with 80 columns if the width cannot be known; `silent`
+/// on every other rank.
 Screen live_screen(Index rank);
 
-/// On rank 0 `lines`, else `silent`.
+/// Returns `lines` on rank 0, `silent` on every other rank.
 Screen plain_screen(Index rank);
 
 class Console {
  public:
   /// Prints a step line every `log_every` >= 1 steps, and for the last and for skipped steps. Loss
-  /// and rates are means over the steps since the line before.
+  /// and rates are means over the steps since the previous line.
   Console(std::ostream& out, Screen screen, Index log_every);
   ~Console();
   Console(const Console&) = delete;
   Console& operator=(const Console&) = delete;
 
-  /// Before the first step: what runs, where, in which precision, and its planned memory.
+  /// Prints the header before the first step: program, machine, precision, planned memory.
   void start(const StartRecord& record);
   void step(const StepRecord& record);
   void validation(const ValidationRecord& record);
   void checkpoint(const CheckpointRecord& record);
 
-  /// Any other event, in the caller's words: one line, given without its end.
+  /// Prints any other event in the caller's words: one line, given without its line end.
   void note(const std::string& text);
 
-  /// The closing summary.
+  /// Prints the closing summary.
   void end(const EndRecord& record);
 
  private:
@@ -69,18 +70,19 @@ class Console {
   std::ostream& out_;
   Screen screen_;
   Index log_every_;
-  Index steps_ = 0;           // of the whole run
+  Index steps_ = 0;           // of all jobs of the run
   StepRecord last_;           // the newest
   StepMeans interval_, job_;  // since the last line; since the start
   StepMeans shown_;           // of the live line
   SteadyPace pace_;
   Index skipped_ = 0;
   bool is_running_ = false;  // between the first step and the summary: the live line has content
-  bool is_drawn_ = false;    // the live line stands on the terminal
+  bool is_drawn_ = false;    // the live line is visible on the terminal
   double since_drawn_ = 0;   // seconds of steps
 };
 
-/// What one rank sends in a step: elements, theory and bytes of each row, under a heading.
+/// Formats what one rank sends per step: elements, expected traffic and bytes of each row, under a
+/// heading.
 std::string traffic_table(const std::vector<TrafficRow>& rows);
 
 }  // namespace kzero::metrics

@@ -27,8 +27,8 @@ namespace {
 namespace fs = std::filesystem;
 
 void require_plain(const struct stat& file, const std::string& path) {
-  // /dev/null for none, and /dev/full for tests of a full disk: the devices of the kernel that
-  // take or refuse every byte at once.
+  // /dev/null means no file, and /dev/full serves tests of a full disk: kernel devices that accept
+  // or refuse every byte at once.
   const bool is_sink = S_ISCHR(file.st_mode) && major(file.st_rdev) == 1 &&
                        (minor(file.st_rdev) == 3 || minor(file.st_rdev) == 7);
   const char* kind = S_ISDIR(file.st_mode)    ? "a folder"
@@ -39,7 +39,7 @@ void require_plain(const struct stat& file, const std::string& path) {
                 kind);
 }
 
-/// 0 also where no file is open.
+/// Returns 0 also if no file is open.
 off_t size_of(int descriptor) {
   struct stat file {};
   return ::fstat(descriptor, &file) == 0 ? file.st_size : 0;
@@ -50,13 +50,13 @@ bool begins_as_metrics(std::istream& file) {
   constexpr std::string_view begin = R"({"event":")";
   for (const char expected : begin) {
     char found = 0;
-    if (!(file >> found)) return true;  // a crash may have cut it here; blanks are skipped
+    if (!(file >> found)) return true;  // a crash may have truncated it here; blanks are skipped
     if (found != expected) return false;
   }
   return true;
 }
 
-/// Where the text after the last end of a line begins; `size` where the file ends with one.
+/// The offset of the text after the last line end; `size` if the file ends with one.
 off_t last_line_of(int descriptor, off_t size) {
   std::array<char, 4096> block{};
   for (off_t end = size; end > 0;) {
@@ -70,7 +70,7 @@ off_t last_line_of(int descriptor, off_t size) {
   return 0;
 }
 
-/// "metrics.jsonl" to "metrics.N.jsonl", with N above that of every such file.
+/// Maps "metrics.jsonl" to "metrics.N.jsonl", with N above that of every such file.
 fs::path numbered_sibling(const fs::path& file, std::error_code& problem) {
   const std::string before = file.stem().string() + '.', after = file.extension().string();
   Index highest = 0;
@@ -92,7 +92,7 @@ fs::path numbered_sibling(const fs::path& file, std::error_code& problem) {
 void require_metrics_file(const std::string& path) {
   struct stat file {};
   if (::stat(path.c_str(), &file) != 0) return;
-  require_plain(file, path);  // before it is opened, as that alone can wait for ever
+  require_plain(file, path);  // before it is opened, which alone could block for ever
   std::ifstream text(path);
   KZERO_REQUIRE(file.st_size == 0 || !text || begins_as_metrics(text), ExitCode::files,
                 "run.metrics: {} exists and does not hold metrics; name another file, or move it "
@@ -127,7 +127,7 @@ void LineFile::close() {
 void LineFile::start_afresh() {
   if (size_of(descriptor_) == 0) return;
   std::error_code problem;
-  const fs::path file = fs::canonical(path_, problem);  // what a link leads to
+  const fs::path file = fs::canonical(path_, problem);  // the target of a link
   const fs::path target = problem ? file : numbered_sibling(file, problem);
   if (!problem) fs::rename(file, target, problem);
   KZERO_REQUIRE(!problem, ExitCode::files,
@@ -142,7 +142,7 @@ void LineFile::start_afresh() {
 void LineFile::go_on() {
   const off_t size = size_of(descriptor_), begin = last_line_of(descriptor_, size);
   if (begin == size) return;
-  // A line without its end may still be whole: some editors save the last line so.
+  // A line without its end may still be complete: some editors save the last line like that.
   std::string line(static_cast<std::size_t>(size - begin), '\0');
   const bool was_read = ::pread(descriptor_, line.data(), line.size(), begin) == size - begin;
   if (was_read && nlohmann::json::accept(line)) {
@@ -150,7 +150,7 @@ void LineFile::go_on() {
     return;
   }
   KZERO_REQUIRE(was_read && ::ftruncate(descriptor_, begin) == 0, ExitCode::files,
-                "run.metrics: the last line of {}, which is cut short, cannot be removed: {}",
+                "run.metrics: the last line of {}, which is truncated, cannot be removed: {}",
                 path_, std::strerror(errno));
 }
 

@@ -1,5 +1,5 @@
-// Numbers derived while a run goes: rates of a step, a steady step time for "time left", and the
-// resident memory of the process. Does not know who prints them.
+// Numbers derived during a run: rates of a step, a steady step time for "time left", and the
+// resident memory of the process. It does not know who prints them.
 #pragma once
 
 #include <array>
@@ -10,10 +10,10 @@
 
 namespace kzero::metrics {
 
-/// What turns tokens and seconds into the share of the peak.
+/// The peak, from which the model FLOPs utilization (MFU) of tokens and seconds follows.
 struct Throughput {
   double flops_per_token = 0;   // of training: forward and backward
-  double flops_per_second = 0;  // peak of all ranks together; 0: unknown, then mfu is 0
+  double flops_per_second = 0;  // peak of all ranks; 0: unknown, then mfu is 0
 
   /// Fills tokens_per_second and mfu from tokens and seconds.
   void fill(StepRecord& record) const;
@@ -30,8 +30,8 @@ class MovingMedian {
   std::size_t added_ = 0;
 };
 
-/// A step's usual seconds: the median of the last steps, and of that the mean over about as many as
-/// `reach`, so that a time left that is computed from it counts down evenly.
+/// The usual seconds of a step: the median of the last steps, averaged over about the last `reach`
+/// medians, so that a time left that is computed from it counts down evenly.
 class SteadyPace {
  public:
   void add(double seconds);
@@ -45,13 +45,13 @@ class SteadyPace {
   double mean_ = 0;
 };
 
-/// Means over several steps, as of one line of output to the next.
+/// Means over several steps, for example from one line of output to the next.
 class StepMeans {
  public:
   void add(const StepRecord& record);
 
   bool empty() const { return tokens_ == 0; }
-  double loss() const;  // of steps that were not skipped; NaN where all were
+  double loss() const;  // of steps that were not skipped; NaN if all were
   double tokens_per_second() const;
   double mfu() const;
 
@@ -63,8 +63,8 @@ class StepMeans {
   double mfu_seconds_ = 0;
 };
 
-/// The most memory this process ever had resident (VmHWM), in bytes: also what no ledger owns.
-/// Throws Error(other) where /proc does not tell.
+/// Returns the peak resident memory of this process (VmHWM) in bytes, including what no ledger
+/// owns. Throws Error(other) if /proc does not report it.
 Index resident_peak_bytes();
 
 }  // namespace kzero::metrics

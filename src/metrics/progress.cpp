@@ -13,7 +13,7 @@ namespace {
 constexpr Index narrowest_bar = 10, widest_bar = 40;  // characters, brackets not counted
 constexpr Index least_for_bar = 64;                   // columns: below, values are worth more
 
-/// A part of a line; those with the highest `spare` are left out first.
+/// One field of a line; those with the highest `spare` are left out first.
 struct Field {
   std::string text;
   int spare = 0;
@@ -35,7 +35,7 @@ std::string fit(std::vector<Field> fields, Index columns) {
   return line.substr(0, room);
 }
 
-/// "3.0e-4": two digits, and no zeros in the exponent.
+/// Formats "3.0e-4": two digits, and no zeros in the exponent.
 std::string short_exponent(double value) {
   std::string text = fmt::format("{:.1e}", value);
   const std::size_t exponent = text.find('e');

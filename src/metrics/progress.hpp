@@ -1,5 +1,5 @@
-// How far a run is, as one line of text: a line for logs, and a line for terminals that is redrawn
-// in place. Both leave out what a reader misses least where the width is too small for all.
+// The progress of a run as one line of text: a line for logs, and a line for terminals that is
+// redrawn in place. Both drop their least important fields if the width is too small for all.
 #pragma once
 
 #include <string>
@@ -10,26 +10,27 @@ namespace kzero::metrics {
 
 struct Progress {
   StepRecord last{};  // the newest step
-  Index steps = 0;    // of the whole run
+  Index steps = 0;    // of all jobs of the run
   double loss = 0;    // mean over the steps shown; NaN: none of them was an update
   double tokens_per_second = 0;
   double mfu = 0;
   double seconds_left = 0;
 };
 
-/// "step  50/1000  loss 3.0134 ..." in at most `columns` characters; of a skipped step, why.
+/// Formats "step  50/1000  loss 3.0134 ..." in at most `columns` characters; for a skipped step,
+/// the reason.
 std::string step_line(const Progress& progress, Index columns);
 
-/// "[====    ] 50/1000  loss 3.0134 ..." in at most `columns` characters.
+/// Formats "[====    ] 50/1000  loss 3.0134 ..." in at most `columns` characters.
 std::string live_line(const Progress& progress, Index columns);
 
-/// "84.2 k", "12.6 M": counts for people.
+/// Formats counts for people: "84.2 k", "12.6 M".
 std::string format_count(double count);
 
-/// "2 h 05 min", "1 min 20 s", "12.3 s": seconds for people.
+/// Formats seconds for people: "2 h 05 min", "1 min 20 s", "12.3 s".
 std::string format_seconds(double seconds);
 
-/// "4d07h", "2h05m", "1m20s", "12s": the same where room is short.
+/// Formats seconds where space is short: "4d07h", "2h05m", "1m20s", "12s".
 std::string format_short_seconds(double seconds);
 
 }  // namespace kzero::metrics

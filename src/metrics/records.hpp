@@ -1,6 +1,6 @@
-// What a run reports, as plain values: one struct per event of the metrics file. The console prints
-// the same ones, so people and programs read the same numbers. Knows nothing of where the values
-// come from.
+// The reports of a run as plain values: one struct per event of the metrics file. The console
+// prints the same ones, so people and programs read the same numbers. They do not know where the
+// values come from.
 #pragma once
 
 #include <optional>
@@ -23,12 +23,12 @@ struct CategoryBytes {
 
 struct MemoryRow {
   Index rank = 0;
-  Index resident_peak_bytes = 0;   // of the whole process, also what no category owns
-  Index resident_start_bytes = 0;  // of it, before the categories' memory was taken
+  Index resident_peak_bytes = 0;   // of the full process, including memory of no category
+  Index resident_start_bytes = 0;  // before the categories' memory was taken
   std::vector<CategoryBytes> categories{};
 };
 
-/// What the process held at most beyond its categories: code, libraries, their scratch memory.
+/// The peak bytes of the process beyond its categories: code, libraries, their scratch memory.
 inline Index unplanned_bytes(const MemoryRow& row) {
   Index rest = row.resident_peak_bytes;
   for (const CategoryBytes& category : row.categories) rest -= category.peak_bytes;
@@ -46,10 +46,10 @@ struct TrafficRow {
   Index theory_bytes_per_step = 0;
 };
 
-/// When the job has to be over, and how long before that the run stops.
+/// The time by which the job must be over, and how long before that the run stops.
 struct TimeLimit {
   std::string source{};     // run.wall_limit, or a variable of the batch system
-  double seconds_left = 0;  // until the job has to be over
+  double seconds_left = 0;  // until the job must be over
   double stop_margin = 0;   // seconds
 };
 
@@ -65,14 +65,14 @@ struct StartRecord {
   Index stage = 0;
   std::string precision{};
   Index parameters = 0;
-  Index steps = 0;          // of the whole run
-  Index first_step = 0;     // 0, or where a restart goes on
+  Index steps = 0;          // of all jobs of the run
+  Index first_step = 0;     // 0, or the first step of a restart
   double load_seconds = 0;  // finding, verifying and loading its checkpoint
   Index tokens_per_step = 0;
   DataSummary data{};
   std::optional<TimeLimit> limit{};
   std::vector<CategoryBytes> planned_memory{};  // of the largest rank
-  std::vector<TrafficRow> planned_traffic{};    // theory_elements_per_step alone is meant
+  std::vector<TrafficRow> planned_traffic{};    // only theory_elements_per_step is set
 };
 
 struct StepRecord {
@@ -83,7 +83,7 @@ struct StepRecord {
   Index tokens = 0;    // of this step, over all ranks
   double seconds = 0;  // of this step
   double tokens_per_second = 0;
-  double mfu = 0;  // share of the peak, 0 to 1
+  double mfu = 0;  // fraction of the peak, 0 to 1
   double loss_scale = 1;
   bool skipped = false;  // gradients were not finite: no update
 };
@@ -99,18 +99,18 @@ struct CheckpointRecord {
   Index step = 0;  // steps done before it
   std::string folder{};
   Index bytes = 0;
-  double seconds = 0;        // from its beginning to its name
+  double seconds = 0;        // from its beginning to its final name
   double stall_seconds = 0;  // of these, training stood still
 };
 
 struct EndRecord {
   std::string reason{};             // completed, nothing_to_do, wall_limit, stop_file, signal,
                                     // max_steps, diverged
-  std::string signal{};             // "SIGTERM", where the reason is one; else empty
-  Index exit_code = 0;              // that the process means to end with
-  Index steps = 0;                  // done since step 0, restarts included
+  std::string signal{};             // "SIGTERM" if the reason is a signal; else empty
+  Index exit_code = 0;              // with which the process intends to end
+  Index steps = 0;                  // since step 0, restarts included
   double seconds = 0;               // of this process
-  std::vector<MemoryRow> memory{};  // a row per rank
+  std::vector<MemoryRow> memory{};  // one row per rank
   std::vector<TrafficRow> traffic{};
 };
 

@@ -25,7 +25,7 @@ std::string text_of(const std::string& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-/// 0 above the first process, and where /proc does not tell.
+/// The parent of a process; 0 for the first process, and if /proc does not tell.
 int parent_of(int process) {
   // The name, in parentheses, may hold blanks and parentheses; state and parent follow it.
   const std::string stat = text_of(fmt::format("/proc/{}/stat", process));
@@ -39,7 +39,8 @@ bool is_launcher(int process) {
   return begins("mpiexec") || begins("mpirun") || begins("hydra_");
 }
 
-/// Whether the launcher puts a rank's number before each line, or the lines into files.
+/// Returns whether the launcher prefixes each line with a rank's number, or redirects lines to
+/// files.
 bool changes_output(int launcher) {
   constexpr std::array<std::string_view, 5> options = {"l", "prepend-rank", "prepend-pattern",
                                                        "outfile-pattern", "outfile"};
@@ -54,7 +55,7 @@ bool changes_output(int launcher) {
   return false;
 }
 
-/// Whether the process can read from the pipe, given as /proc shows it: "pipe:[1234]".
+/// Returns whether the process can read from the pipe, given as /proc shows it: "pipe:[1234]".
 bool reads_from(int process, const fs::path& pipe) {
   std::error_code problem;
   for (fs::directory_iterator entry(fmt::format("/proc/{}/fd", process), problem), end;
@@ -68,7 +69,7 @@ bool reads_from(int process, const fs::path& pipe) {
   return false;
 }
 
-/// The nearest process above that reads from the pipe; 0: none.
+/// The nearest ancestor process that reads from the pipe; 0: none.
 int reader_above(int process, const fs::path& pipe) {
   do {
     process = parent_of(process);
@@ -78,7 +79,8 @@ int reader_above(int process, const fs::path& pipe) {
 
 class File {
  public:
-  // Without blocking and without adopting the terminal: a rank is often the leader of a session.
+  // Opened without blocking and without adopting the terminal: a rank is often the leader of a
+  // session.
   explicit File(const std::string& path)
       : descriptor_(::open(path.c_str(), O_RDONLY | O_NOCTTY | O_NONBLOCK | O_CLOEXEC)) {}
   ~File() {

@@ -1,4 +1,4 @@
-// A row of traffic as metrics files and plans write it.
+// A row of traffic in the form of metrics files and plans.
 #pragma once
 
 #include <nlohmann/json.hpp>

@@ -1,7 +1,7 @@
-// Where parameters lie: every unit is one flat range, its parameters one behind the other, padded
-// to a multiple of the data-parallel ranks and cut into equal shards, one a rank: the same
-// ownership in every ZeRO stage. A unit is what one tensor-parallel rank holds of it. Pure
-// integers; padding belongs to a run and never reaches a file.
+// The flat layout of parameters: every unit is one contiguous range of its parameters, padded to a
+// multiple of the data-parallel ranks and split into equal shards, one per rank, with the same
+// ownership in every ZeRO stage. A unit has the local shapes of one tensor-parallel rank. The
+// layout is pure integer arithmetic; padding belongs to a run and never reaches a file.
 #pragma once
 
 #include <vector>
@@ -11,15 +11,15 @@
 namespace kzero::param {
 
 struct UnitLayout {
-  Index begin = 0;             // of the unit in a buffer of all units
-  Index elements = 0;          // without padding
-  Index padded = 0;            // a multiple of ranks
-  Index shard = 0;             // padded / ranks: what a rank owns, rank r from r * shard
-  Index owned = 0;             // where a rank's shard begins in a buffer of its shards
+  Index begin = 0;     // of the unit in a buffer of all units
+  Index elements = 0;  // without padding
+  Index padded = 0;    // a multiple of ranks
+  Index shard = 0;     // padded / ranks: what a rank owns; rank r owns [r * shard, (r + 1) * shard)
+  Index owned = 0;     // offset of a rank's shard in a buffer of its shards
   std::vector<Index> offsets;  // of each parameter in the unit
 };
 
-/// Ranges of units begin at multiples of so many elements: 64 bytes in 16 bits.
+/// Alignment of units in elements: 64 bytes in 16 bits.
 inline constexpr Index unit_alignment = 32;
 
 class FlatLayout {
@@ -30,11 +30,11 @@ class FlatLayout {
   const std::vector<UnitLayout>& units() const { return units_; }
   const UnitLayout& unit(Index u) const { return units_[static_cast<std::size_t>(u)]; }
 
-  /// Elements of a buffer of all units, padding and alignment between units included.
+  /// Elements of a buffer of all units, including padding and alignment between units.
   Index total() const { return total_; }
-  /// Elements of a buffer of one rank's shards of all units, alignment between them included.
+  /// Elements of a buffer of one rank's shards of all units, including alignment between them.
   Index owned_total() const { return owned_total_; }
-  /// Elements that are exchanged: the sum of padded units.
+  /// Elements that take part in collectives: the sum of padded units.
   Index padded() const { return padded_; }
 
  private:
@@ -45,15 +45,16 @@ class FlatLayout {
   std::vector<UnitLayout> units_;
 };
 
-/// One parameter's intersection with a range of its unit.
+/// The intersection of one parameter with a range of its unit.
 struct Part {
   Index param = 0;     // position in the unit
-  Index in_param = 0;  // first element within what is held of the parameter
+  Index in_param = 0;  // first element within the parameter's local shape
   Index in_unit = 0;   // first element within the unit
   Index count = 0;
 };
 
-/// The parts of a unit's parameters that lie in [begin, end) of the unit; padding is in no part.
+/// Returns the parts of a unit's parameters that lie in [begin, end) of the unit; padding is in no
+/// part.
 std::vector<Part> parts(const UnitSpec& spec, const UnitLayout& layout, Index begin, Index end);
 
 }  // namespace kzero::param

@@ -1,6 +1,6 @@
-// What a model's parameters are, before any of them exists: names, shapes, first values, and which
-// part of each a tensor-parallel rank holds. This is all that model/ and zero/ both know of
-// parameters.
+// The description of a model's parameters before any of them exists: names, shapes, initial
+// weights, and which part of each a tensor-parallel rank holds. This is all that model/ and zero/
+// both know of parameters.
 #pragma once
 
 #include <string>
@@ -12,9 +12,9 @@ namespace kzero::param {
 
 enum class Init { zeros, ones, normal };
 
-/// The part of a parameter that one tensor-parallel rank holds. The parameter's elements,
+/// The part of a parameter that is local to one tensor-parallel rank. The parameter's elements,
 /// row-major, fall into blocks of `stride`; of each block the rank holds `length` elements from
-/// `begin`, and it keeps them one behind the other.
+/// `begin`, stored contiguously.
 struct Split {
   Index blocks = 1;
   Index stride = 0;
@@ -22,11 +22,12 @@ struct Split {
   Index length = 0;
 
   Index held() const { return blocks * length; }
-  /// Of a parameter that is cut over more than one rank this holds on none, or on rank 0 alone.
+  /// True if the rank holds every element. If the split is over more than one rank, no rank does,
+  /// or rank 0 alone.
   bool is_full() const { return length == stride; }
 
-  /// f(in_held, in_parameter, count) for each contiguous run of held elements [first, first +
-  /// count), ascending.
+  /// Calls f(in_local, in_parameter, count) for each contiguous run of local elements [first, first
+  /// + count), in ascending order.
   template <class F>
   void for_each_run(Index first, Index count, F&& f) const {
     for (Index at = first, end = first + count; at < end;) {
@@ -41,14 +42,14 @@ struct Split {
 
 struct ParamSpec {
   std::string name;          // Hugging Face GPT-2 name, without "transformer."
-  std::vector<Index> shape;  // of the whole parameter, row-major; linear weights are [in, out]
+  std::vector<Index> shape;  // of the full parameter, row-major; linear weights are [in, out]
   Init init = Init::zeros;
   double std = 0;       // of Init::normal
-  bool decays = false;  // weight decay acts on it: tensors of two or more dimensions
+  bool decays = false;  // weight decay applies: tensors of two or more dimensions
   Split split = full(shape);
 
   Index elements() const { return split.blocks * split.stride; }
-  /// Of them, what this tensor-parallel rank holds.
+  /// The number of elements local to this tensor-parallel rank.
   Index held() const { return split.held(); }
 
   static Split full(const std::vector<Index>& shape) {
@@ -58,7 +59,7 @@ struct ParamSpec {
   }
 };
 
-/// Parameters that are gathered, reduced and released together.
+/// Parameters that are gathered, reduced and released as one.
 struct UnitSpec {
   std::string name;
   std::vector<ParamSpec> params;
@@ -70,10 +71,10 @@ struct UnitSpec {
   }
 };
 
-/// All units of a model as one tensor-parallel rank holds them, in forward order.
+/// The local parameters of one tensor-parallel rank: all units of the model in forward order.
 using Table = std::vector<UnitSpec>;
 
-/// Of the whole model, on all tensor-parallel ranks together.
+/// The number of parameters of the full model, over all tensor-parallel ranks.
 inline Index elements_of(const Table& table) {
   Index sum = 0;
   for (const UnitSpec& unit : table) sum += unit.elements();

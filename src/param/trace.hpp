@@ -1,7 +1,7 @@
 // One micro-batch as a model runs it, known before any memory exists: operations in order, and the
-// versioned values that each reads and writes. Who gathers parameters ahead of use, reduces
-// gradients and lays out memory follows this and nothing else (arXiv 1910.02054, section 7.2.2: the
-// dynamic communication schedule).
+// versioned values that each reads and writes. The gather schedule, the reductions and the memory
+// offsets follow from this trace and nothing else (arXiv 1910.02054, section 7.2.2: the dynamic
+// communication schedule).
 #pragma once
 
 #include <string>
@@ -13,7 +13,8 @@ namespace kzero::param {
 
 enum class ValueKind { parameters, gradient, activation };
 
-/// Parameters and gradients are named by their unit; version 0 is what a micro-batch starts with.
+/// A versioned value. Parameters and gradients are named by their unit; version 0 is what a
+/// micro-batch starts with.
 struct Value {
   ValueKind kind = ValueKind::activation;
   Index unit = -1;   // of parameters and gradients
@@ -25,7 +26,8 @@ struct Value {
 
 enum class Pass { forward, loss, backward };
 
-/// Unit `unit` run in one direction; Pass::loss is the last unit forward and backward at once.
+/// One operation: unit `unit` run in one direction. Pass::loss runs the last unit forward and
+/// backward in one operation.
 struct Operation {
   Pass pass = Pass::forward;
   Index unit = 0;
@@ -34,7 +36,7 @@ struct Operation {
 
 using Trace = std::vector<Operation>;
 
-/// Units among `values` of the given kind, in their order.
+/// Returns the units among `values` of the given kind, in their order.
 inline std::vector<Index> units_of(const std::vector<Value>& values, ValueKind kind) {
   std::vector<Index> units;
   for (const Value& value : values) {

@@ -100,7 +100,7 @@ std::string end_of_step(const train::Blueprint& b) {
   const bool whole_update = b.stage.optimizer == zero::Placement::replicated;
   text += whole_update ? "every rank updates all parameters" : "each rank updates its shards";
   if (!whole_update && b.stage.parameters == zero::Placement::replicated)
-    text += ", and each unit's new shards are gathered while the next is updated";
+    text += ", and each unit's updated parameters are gathered while the next is updated";
   return text + "; agreement on whether to stop\n";
 }
 
@@ -115,8 +115,8 @@ std::string trace(const deck::Config& config, const train::Blueprint& b) {
       b.micro_batches, b.layout.ranks(), config.zero.stage, config.zero.prefetch_units,
       overlap ? "on" : "off", legend(b.table));
   text += fmt::format("{:>4}  {:<8} {:>4}  {:<24} {:<18} {:<12} {:<12} {:<12} {:<10} {}\n", "op",
-                      "pass", "unit", "reads", "writes", "after", "gathers", "lets go", "reduces",
-                      "may move beside it");
+                      "pass", "unit", "reads", "writes", "after", "gathers", "releases", "reduces",
+                      "may overlap");
   for (std::size_t i = 0; i < b.training.trace().size(); ++i) text += line(b.training, i, overlap);
   text += b.layout.ranks() == 1
               ? "one data-parallel rank: nothing is gathered or reduced\n"

@@ -1,4 +1,4 @@
-// A stream as CUDA libraries want it. For files of the CUDA build only.
+// Access to the CUDA stream of an execution space, for files of the CUDA build only.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -11,7 +11,7 @@ namespace kzero::runtime {
 
 cudaStream_t stream_of(const Execution& stream);
 
-/// "device 0000:18:00.0": the one that this process computes on, by its place on the node's bus.
+/// The device that this process computes on, by its PCI address: "device 0000:18:00.0".
 std::string device_name();
 
 }  // namespace kzero::runtime

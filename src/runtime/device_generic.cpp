@@ -2,7 +2,8 @@
 
 namespace kzero::runtime {
 
-// For hosts and for devices without a file of their own: right on any, without overlap.
+// Fallback for hosts and for devices without a file of their own: correct everywhere, without
+// overlap.
 struct Event::Handle {};
 
 Event::Event() = default;

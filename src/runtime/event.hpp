@@ -1,4 +1,4 @@
-// Order between streams of a device without the host waiting for either.
+// Events that order device streams without the host waiting for them.
 #pragma once
 
 #include <memory>
@@ -7,8 +7,8 @@
 
 namespace kzero::runtime {
 
-/// A point in a stream. Backends without events of their own wait on the host where the point is
-/// recorded, which is the same order, less the overlap.
+/// A point in a stream. Backends without events wait on the host where the point is recorded, which
+/// gives the same order without the overlap.
 class Event {
  public:
   Event();
@@ -16,23 +16,22 @@ class Event {
   Event(Event&&) noexcept;
   Event& operator=(Event&&) noexcept;
 
-  /// The point after all that is enqueued on `stream` so far; forgets an earlier point.
+  /// Records the point after all work enqueued on `stream` so far, replacing an earlier point.
   void record(const Execution& stream);
 
-  /// What is enqueued on `stream` from now on begins once the point is reached. Before record(): at
-  /// once.
+  /// Makes later work on `stream` wait for the point; without a recorded point it does nothing.
   void wait(const Execution& stream) const;
 
-  /// What is enqueued on `later` from now on begins after what is enqueued on `earlier` so far.
+  /// Makes later work on `later` wait for all work enqueued on `earlier` so far.
   void order(const Execution& earlier, const Execution& later) {
     record(earlier);
     wait(later);
   }
 
-  /// Whether the point is reached.
+  /// Returns whether the point has been reached.
   bool reached() const;
 
-  /// Returns once the point is reached.
+  /// Blocks the host until the point has been reached.
   void synchronize() const;
 
  private:

@@ -1,4 +1,5 @@
-// Where kernels run and on which streams: the one definition that everything above shares.
+// The execution space, its memory spaces and its streams: the one definition that all folders above
+// share.
 #pragma once
 
 #include <Kokkos_Core.hpp>
@@ -7,24 +8,24 @@ namespace kzero::runtime {
 
 using Execution = Kokkos::DefaultExecutionSpace;
 using Memory = Execution::memory_space;
-using HostMemory = Kokkos::SharedHostPinnedSpace;  // which a device reads and writes as well
+using HostMemory = Kokkos::SharedHostPinnedSpace;  // pinned: devices can access it too
 
-/// Whether kernels run on the host's own threads.
+/// True if kernels run on the host's own threads.
 inline constexpr bool kernels_on_host =
     Kokkos::SpaceAccessibility<Kokkos::HostSpace, Memory>::accessible;
 
-/// Whether the host reaches what kernels work on without a copy.
+/// True if the host can access the kernels' memory without a copy.
 #ifdef KZERO_STAND_IN_DEVICE  // the host plays a device: tests/support/stand_in_device.cpp
 inline constexpr bool on_host = false;
 #else
 inline constexpr bool on_host = kernels_on_host;
 #endif
 
-/// A stream beside the default one, whose work goes on at the same time: a stream of its own on
-/// devices; hosts, which finish work before they enqueue more, have just the one.
+/// Returns a stream that runs concurrently with the default one on devices; hosts, where launches
+/// are synchronous, have only one.
 Execution make_stream();
 
-/// Devices that this process sees; 0 where there are none or nobody knows.
+/// The number of devices that this process sees; 0 if there are none or the backend cannot say.
 int device_count();
 
 }  // namespace kzero::runtime

@@ -1,4 +1,4 @@
-// What this process's node is called.
+// The name of this process's node.
 #pragma once
 
 #include <unistd.h>

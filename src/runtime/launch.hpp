@@ -1,23 +1,24 @@
-// The launch that this process belongs to, as its launcher tells it through the environment: for
-// messages outside of MPI's life, and to see that the launcher is gone.
+// The launch that this process belongs to, as the launcher's environment describes it: for messages
+// while MPI is not initialized, and to detect that the launcher is gone.
 #pragma once
 
 #include <optional>
 
 namespace kzero::runtime {
 
-/// This process's rank; none without a launcher.
+/// This process's rank; empty without a launcher.
 std::optional<int> launch_rank();
 
-/// To be called first in main, while the launcher is surely there.
+/// Records the launcher's connection. Call it first in main, while the launcher certainly exists.
 void remember_launcher();
 
-/// Whether what started this rank on this node has ended: its connection is closed or, where a
-/// launcher keeps none, another process has become the parent. Never true without a launcher.
+/// Returns whether the process that started this rank on this node has ended: its connection is
+/// closed or, where a launcher keeps none, the parent process has changed. Never true without a
+/// launcher.
 bool launcher_is_gone();
 
-/// Ends a rank that has lost its launcher, with a word. Such a rank cannot reach new ranks, is
-/// known to no batch system any more, and would meet the job's next launch in the same folder.
+/// Ends a rank that has lost its launcher, with a message. Such a rank cannot reach new ranks, no
+/// batch system knows it any more, and the job's next launch would meet it in the same folder.
 void end_without_launcher();
 
 }  // namespace kzero::runtime

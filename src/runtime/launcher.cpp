@@ -11,12 +11,12 @@ namespace kzero::runtime {
 namespace {
 
 struct Launcher {
-  const char* ranks;  // the variable that holds how many it started
+  const char* ranks;  // the variable that holds the number of ranks started
   const char* name;
 };
 
-// Not SLURM_NTASKS, which a batch script has without having started any: srun alone sets the
-// step's.
+// SLURM_NTASKS is not used: batch scripts have it without having started any rank. Only srun sets
+// the step's variables.
 constexpr Launcher launchers[] = {{"PMI_SIZE", "mpiexec or srun"},
                                   {"MPI_LOCALNRANKS", "mpiexec"},
                                   {"OMPI_COMM_WORLD_SIZE", "Open MPI's mpirun"},
@@ -29,7 +29,7 @@ int number_of(const char* variable) { return environment_number(variable).value_
 
 std::optional<ForeignLaunch> foreign_launch(int mpi_ranks) {
   if (mpi_ranks != 1) return std::nullopt;
-  // mpiexec -n 1 starts its proxies by srun, with a task for each node.
+  // mpiexec -n 1 starts its proxies by srun, with one task per node.
   const bool is_own_single = number_of("PMI_SIZE") == 1;
   for (const Launcher& launcher : launchers) {
     const bool is_slurm = std::string_view(launcher.ranks).starts_with("SLURM");
@@ -42,7 +42,7 @@ std::optional<ForeignLaunch> foreign_launch(int mpi_ranks) {
         "if {0} is left over from another launch, unset it",
         launcher.ranks, ranks, launcher.name)};
   }
-  // PMIx tells each process its rank, and not how many there are: rank 0 notices nothing.
+  // PMIx tells each process its rank but not the number of ranks, so rank 0 notices nothing.
   if (number_of("PMIX_RANK") > 0) {
     return ForeignLaunch{
         fmt::format(

@@ -27,23 +27,24 @@ Index kernel_available(const fs::path& proc) {
   return unlimited;
 }
 
-/// How a version of control groups names what is read here.
+/// The names by which a version of control groups reports what is read here.
 struct Version {
-  fs::path root;                    // where its groups are mounted
-  std::vector<const char*> limits;  // the least of them counts
+  fs::path root;                    // mount point of its groups
+  std::vector<const char*> limits;  // the smallest applies
   const char* used;
-  std::vector<const char*> reclaimable;  // in memory.stat: file cache of a group and those below
+  std::vector<const char*>
+      reclaimable;  // in memory.stat: file cache of a group and its descendants
 };
 
-/// A number in a control group's file; "max" and a missing file are no limit.
+/// Reads a number from a control group's file; "max" and a missing file mean no limit.
 Index read_number(const fs::path& path) {
   std::ifstream file(path);
   Index value = 0;
   return file >> value ? value : unlimited;
 }
 
-/// File cache is charged to the group that read the file first, and given back under pressure: to
-/// count it as taken would refuse a run because of the data that was staged before it.
+/// File cache is charged to the group that read the file first and is reclaimed under pressure:
+/// counting it as taken would refuse a run because of the data that was staged before it.
 Index reclaimable_bytes(const fs::path& group, const Version& version) {
   std::ifstream file(group / "memory.stat");
   Index sum = 0, value = 0;
@@ -66,7 +67,7 @@ AvailableMemory group_left(const fs::path& group, const Version& version) {
   return left;
 }
 
-/// The least that is left in a group and in all groups around it. A container may show groups by
+/// The smallest remainder of a group and of all groups around it. A container may show groups by
 /// paths that it cannot see; those levels are missing and limit nothing.
 AvailableMemory least_left(const Version& version, fs::path group) {
   AvailableMemory least{unlimited};
@@ -85,7 +86,8 @@ AvailableMemory available_memory(const KernelFolders& folders) {
                     {"memory.limit_in_bytes"},
                     "memory.usage_in_bytes",
                     {"total_inactive_file", "total_active_file"}};
-  // Above memory.high nothing is killed, but every new page waits until the run stands still.
+  // Above memory.high nothing is killed, but every new page is throttled until the run stands
+  // still.
   const Version two{
       cgroup, {"memory.max", "memory.high"}, "memory.current", {"inactive_file", "active_file"}};
   AvailableMemory least{kernel_available(folders.proc)};

@@ -1,5 +1,5 @@
-// How much memory this node still has for its ranks: asked before anything large is allocated,
-// since a kernel that overcommits says yes to everything and kills later.
+// The memory that this node still has for its ranks. It is checked before anything large is
+// allocated, since a kernel that overcommits grants everything and kills the process later.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace kzero::runtime {
 
-/// Where the kernel's files are; tests have their own.
+/// Paths of the kernel's files; tests provide their own.
 struct KernelFolders {
   std::string proc = "/proc";
   std::string cgroup = "/sys/fs/cgroup";
@@ -16,12 +16,12 @@ struct KernelFolders {
 
 struct AvailableMemory {
   Index bytes = 0;
-  std::string limit{};  // the control group's file that allows no more; empty: the node itself
+  std::string limit{};  // the control group's file that sets the limit; empty: the node itself
 };
 
-/// Bytes that processes of this node may still take: what the kernel calls available, or what is
-/// left below the limit of this process's control group or of any group around it, of version 1 or
-/// 2, if that is less. File cache that a group could give back counts as left.
+/// Bytes that processes of this node may still take: the kernel's available memory or, if less,
+/// what remains below the limit of this process's control group (version 1 or 2) or of any group
+/// around it. Reclaimable file cache of a group counts as available.
 AvailableMemory available_memory(const KernelFolders& folders = {});
 
 }  // namespace kzero::runtime

@@ -23,22 +23,22 @@ Index chosen_threads(const SessionOptions& options) {
   try {
     return options.choose_threads();
   } catch (const Error&) {
-    MPI_Finalize();  // every rank is here
+    MPI_Finalize();  // every rank reaches this
     throw;
   }
 }
 
-/// Libraries take large temporaries in every call. glibc would return each to the kernel and have
-/// its pages cleared again on the next call, a fifth of a step on a host; kept, they are found
-/// again.
+/// Keeps freed memory mapped. Libraries take large temporaries in every call; glibc would return
+/// each to the kernel and have its pages cleared again on the next call, a fifth of a step on a
+/// host.
 void keep_freed_memory() {
   mallopt(M_MMAP_THRESHOLD, 1 << 30);
   mallopt(M_TRIM_THRESHOLD, 1 << 30);
   mallopt(M_TOP_PAD, 64 << 20);
 }
 
-/// One rank a device, by the rank on the node. A launcher may show each rank its own device alone;
-/// with more ranks than devices they share (run.communicator = "nccl" then refuses).
+/// Assigns one device per rank, by the rank on the node. A launcher may show each rank only its own
+/// device; with more ranks than devices they share (run.communicator = "nccl" then refuses).
 Kokkos::InitializationSettings settings(Index threads, int node_rank) {
   Kokkos::InitializationSettings settings;
   settings.set_num_threads(static_cast<int>(threads)).set_disable_warnings(true);
@@ -51,11 +51,12 @@ Kokkos::InitializationSettings settings(Index threads, int node_rank) {
   return settings;
 }
 
-/// Launchers may bind each rank to cores of its own. Collective over `node`.
+/// The number of cores that this node's ranks may use. Launchers may bind each rank to cores of its
+/// own, so the masks are united. Collective over `node`.
 Index cores_of(MPI_Comm node) {
   cpu_set_t cores;
   CPU_ZERO(&cores);
-  sched_getaffinity(0, sizeof cores, &cores);  // stays empty where it fails
+  sched_getaffinity(0, sizeof cores, &cores);  // stays empty if it fails
   MPI_Allreduce(MPI_IN_PLACE, &cores, sizeof cores, MPI_BYTE, MPI_BOR, node);
   return CPU_COUNT(&cores);
 }
@@ -79,7 +80,7 @@ Session::Session(const SessionOptions& options) {
   MPI_Comm_free(&node);
 
   threads_ = threads_per_rank(chosen_threads(options), node_size_).count;
-  setenv("OMP_PROC_BIND", "false", 0);  // binding is the launcher's; also keeps Kokkos' hint away
+  setenv("OMP_PROC_BIND", "false", 0);  // the launcher binds; this also suppresses Kokkos' hint
   try {
     Kokkos::initialize(settings(threads_, node_rank_));
   } catch (const std::exception& problem) {

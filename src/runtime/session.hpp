@@ -1,4 +1,5 @@
-// The process's life with MPI and Kokkos: begun in that order, ended in reverse. One per program.
+// The lifetime of MPI and Kokkos: initialized in that order, finalized in reverse. One session per
+// program.
 #pragma once
 
 #include <functional>
@@ -8,8 +9,8 @@
 namespace kzero::runtime {
 
 struct SessionOptions {
-  Index threads = 0;  // per rank; 0: OMP_NUM_THREADS, else the node's cores / its ranks
-  /// Chooses `threads` once MPI is up and before Kokkos starts, collectively. Throws only what
+  Index threads = 0;  // per rank; 0: OMP_NUM_THREADS, else cores of the node / its ranks
+  /// Chooses `threads` after MPI and before Kokkos are initialized, collectively. Throws only what
   /// every rank throws alike.
   std::function<Index()> choose_threads{};
 };
@@ -28,10 +29,11 @@ class Session {
   int node_rank() const { return node_rank_; }  // among the ranks of this node
   int node_size() const { return node_size_; }
   Index threads() const { return threads_; }
-  /// Cores that the ranks of this node may use together; 0 where the system does not say.
+  /// The number of cores that the ranks of this node may use in total; 0 if the system does not
+  /// say.
   Index node_cores() const { return node_cores_; }
 
-  /// True on every rank if `mine` is true on any. Collective over all ranks.
+  /// Returns true on every rank if `mine` is true on any. Collective over all ranks.
   bool any_rank(bool mine) const;
 
  private:

@@ -25,10 +25,11 @@ std::atomic<OnStop> on_stop = OnStop::end;
 std::atomic<int> noted = 0;
 std::atomic<int> leave_code = 0;
 
-/// A rank that does not finalise MPI spoils the exit code of the launch, so it may try.
+/// MPI may finalize: a rank that does not spoils the exit code of the launch.
 constexpr std::chrono::seconds time_to_leave{2};
 
-/// Blocking these would either do nothing or hide a fault; job control acts without a handler.
+/// Signals left alone: blocking these would either have no effect or hide a fault, and job control
+/// works without a handler.
 constexpr int left_alone[] = {SIGSEGV, SIGBUS,  SIGFPE,  SIGILL,  SIGTRAP, SIGABRT,
                               SIGSYS,  SIGPIPE, SIGXFSZ, SIGTSTP, SIGTTIN, SIGTTOU};
 
@@ -43,7 +44,7 @@ struct sigaction action_of(int signal) {
   return action;
 }
 
-/// Ends the process as the signal does by default, so that its parent sees what ended it.
+/// Ends the process by the signal's default action, so that its parent sees the cause.
 void end_by(int signal) {
   std::signal(signal, SIG_DFL);
   sigset_t one;
@@ -62,7 +63,7 @@ void note(int signal) {
 }
 
 void take(int signal) {
-  if (action_of(signal).sa_handler == SIG_IGN) return;  // a shell's background job, say
+  if (action_of(signal).sa_handler == SIG_IGN) return;  // a shell's background job, for example
   if (signal == SIGQUIT) return end_by(signal);
   if (signal_name(signal).empty()) return;
   switch (on_stop) {
@@ -85,7 +86,7 @@ void take(int signal) {
   }
 }
 
-/// Without one of its own: a sanitizer keeps, and frees, the stacks that it has set up.
+/// Skips threads that have an alternate stack already: sanitizers set up theirs and free them.
 void use_alternate_stack() {
   stack_t found{};
   if (::sigaltstack(nullptr, &found) != 0 || (found.ss_flags & SS_DISABLE) == 0) return;

@@ -1,6 +1,6 @@
-// Why a run should stop before its last step: a signal from the batch system or from the keyboard,
-// a file that someone made, or the nearing end of the job. Knows this process only: ranks agree
-// through their group, on the encoded wish.
+// Reasons why a run should stop before its last step: a signal from the batch system or the
+// keyboard, a file that someone created, or the nearing end of the job. This covers this process
+// only: ranks agree through their group, on the encoded reason.
 #pragma once
 
 #include <limits>
@@ -12,10 +12,10 @@
 
 namespace kzero::runtime {
 
-/// In order of precedence where ranks wish differently: the largest code wins.
+/// The reason, in ascending precedence: where ranks differ, the largest code wins.
 enum class StopReason { wall_limit = 1, stop_file = 2, signal = 3 };
 
-/// As the end record names it.
+/// The name of the reason in the end record.
 constexpr std::string_view name_of(StopReason reason) {
   constexpr std::string_view names[] = {"", "wall_limit", "stop_file", "signal"};
   return names[static_cast<int>(reason)];
@@ -28,7 +28,7 @@ struct StopWish {
   bool operator==(const StopWish&) const = default;
 };
 
-/// A wish as a number to take the maximum of over ranks; 0: go on.
+/// Encodes a reason as a number whose maximum over ranks is taken; 0: go on.
 constexpr Index encode(std::optional<StopWish> wish) {
   return wish ? static_cast<Index>(wish->reason) * 256 + wish->signal : 0;
 }
@@ -37,14 +37,14 @@ constexpr std::optional<StopWish> decode_stop(Index code) {
   return StopWish{static_cast<StopReason>(code / 256), static_cast<int>(code % 256)};
 }
 
-/// What this rank heeds beside signals.
+/// The conditions that this rank checks besides signals.
 struct StopRules {
   double after = std::numeric_limits<double>::infinity();  // seconds since the process's start
-  std::string file{};                                      // looked for at every wish; empty: none
+  std::string file{};                                      // checked at every poll; empty: none
 };
 
-/// Notes stop signals while it lives; at most one at a time. The first one counts, and further ones
-/// change nothing.
+/// Records stop signals for as long as the object lives; at most one object at a time. The first
+/// signal counts, later ones change nothing.
 class StopSignal {
  public:
   explicit StopSignal(StopRules rules = {});
@@ -52,7 +52,7 @@ class StopSignal {
   StopSignal(const StopSignal&) = delete;
   StopSignal& operator=(const StopSignal&) = delete;
 
-  /// This rank's wish alone.
+  /// The reason on this rank alone.
   std::optional<StopWish> wish() const;
   bool has_file() const;
 

@@ -15,7 +15,8 @@ namespace {
 
 constexpr const char* variable = "OMP_NUM_THREADS";
 
-/// Machines refuse to start threads without end, and OpenMP ends the process then.
+/// The largest thread count accepted: machines limit the number of threads, and OpenMP ends the
+/// process if it cannot start them.
 Index most_threads() { return std::max<Index>(1024, usable_cores()); }
 
 }  // namespace
@@ -30,7 +31,7 @@ std::optional<Index> threads_of_environment() {
   const char* value = std::getenv(variable);
   if (value == nullptr || *value == '\0') return std::nullopt;
   const std::string_view text = value;
-  // A list such as "4,2" has a number for each level of nesting; there is one level here.
+  // A list such as "4,2" has one number per level of nesting; kzero uses one level.
   const std::string_view first = text.substr(0, text.find(','));
   Index count = 0;
   const auto [rest, problem] = std::from_chars(first.data(), first.data() + first.size(), count);

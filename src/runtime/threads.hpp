@@ -1,4 +1,4 @@
-// How many threads a rank computes with, for a launch and for one that is only planned.
+// The number of threads per rank, both for a launch and for a planned one.
 #pragma once
 
 #include <optional>
@@ -8,24 +8,25 @@
 
 namespace kzero::runtime {
 
-/// Cores this process may use: its affinity mask, which launchers and batch systems set.
+/// The number of cores this process may use: its affinity mask, which launchers and batch systems
+/// set.
 Index usable_cores();
 
-/// What OMP_NUM_THREADS asks for, of a list its first number; nothing if it is not set. Throws
-/// Error(usage) if it is no number of threads that could be started: OpenMP reads the variable
-/// itself and would end the process.
+/// The number of threads in OMP_NUM_THREADS, the first number of a list; empty if it is not set.
+/// Throws Error(usage) for anything that is no startable number of threads: OpenMP reads the
+/// variable itself and would end the process.
 std::optional<Index> threads_of_environment();
 
-/// Throws Error(usage) for more threads (run.threads) than a process could start.
+/// Throws Error(usage) if run.threads exceeds what a process could start.
 void require_startable(Index threads);
 
 struct Threads {
   Index count = 1;     // per rank
-  std::string origin;  // what settled the count, for people
+  std::string origin;  // the source of the count, for people
 };
 
-/// `asked` if it is above 0; else OMP_NUM_THREADS; else the cores that this process may use, over
-/// the ranks of the node. Throws as threads_of_environment.
+/// Returns `asked` if it is above 0; else OMP_NUM_THREADS; else the cores that this process may
+/// use, divided by the ranks of the node. Throws as threads_of_environment.
 Threads threads_per_rank(Index asked, Index node_ranks);
 
 }  // namespace kzero::runtime

@@ -21,7 +21,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Set while the program's static objects are made, before main.
+// Initialized with the static objects, before main.
 const Clock::time_point program_began = Clock::now();
 
 std::optional<double> ask_kernel() {
@@ -33,8 +33,8 @@ std::optional<double> ask_kernel() {
   return age_by_kernel(stat, now, static_cast<double>(::sysconf(_SC_CLK_TCK)));
 }
 
-/// Age of this process when it was first asked for; the steady clock then counts on and is unmoved
-/// by changes of the date.
+/// The age of this process at the first call; the steady clock counts on from there, unaffected by
+/// changes of the date.
 struct FirstAge {
   std::optional<double> by_kernel = ask_kernel();
   Clock::time_point asked = Clock::now();
@@ -46,7 +46,7 @@ const FirstAge& first_age() {
   return age;
 }
 
-/// Seconds from now to the job's end; nothing outside jobs.
+/// The seconds from now to the job's end; empty outside jobs.
 std::optional<double> job_seconds_left() {
   const char* value = std::getenv(job_end_variable);
   if (value == nullptr) return std::nullopt;
@@ -68,7 +68,8 @@ std::optional<double> job_seconds_left() {
 
 std::optional<double> age_by_kernel(const std::string& stat, double seconds_since_boot,
                                     double ticks_per_second) {
-  // The program's name, in parentheses, may hold blanks; the start is the 20th field after it.
+  // The program's name, in parentheses, may contain blanks; the start time is the 20th field after
+  // it.
   std::istringstream fields(stat.substr(std::min(stat.size(), stat.rfind(')') + 1)));
   std::string skipped;
   for (int field = 0; field < 19; ++field) fields >> skipped;

@@ -10,7 +10,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using Seconds = std::chrono::duration<double>;
 
-constexpr Seconds longest_pause{5};  // between looks; a look costs nothing
+constexpr Seconds longest_pause{5};  // between polls; a poll costs nothing
 
 }  // namespace
 
@@ -37,7 +37,7 @@ void Watchdog::watch() {
     if (const auto failed = failed_wait()) return alarm_(*failed, Seconds(0));
     const auto wait = longest_wait();
     if (!wait || !has_limit) continue;
-    // A gap between two looks is time in which this process did not run: it was suspended.
+    // A gap between two polls is time in which this process did not run: it was suspended.
     const Seconds since_look = looked - std::max(before, wait->since);
     waited =
         std::min<Seconds>(since_look, 2 * pause) + (wait->since == since ? waited : Seconds(0));

@@ -1,5 +1,5 @@
-// Ends a run that waits in vain: a rank that has died without a word, hangs, or has taken another
-// way through the program leaves the others in an exchange that never ends; and one in which a
+// Ends a run that waits in vain: a rank that died silently, hangs, or took another path through the
+// program leaves the others in a collective that never completes. Also ends a run in which a
 // library meets an error while no thread calls it.
 #pragma once
 
@@ -14,12 +14,12 @@ namespace kzero::runtime {
 
 class Watchdog {
  public:
-  /// What a wait that lasts too long, or has failed, leads to. `waited` counts the time in which
-  /// this process ran: a job that its scheduler suspends has waited for nobody.
+  /// The action on a wait that lasts too long or has failed. `waited` counts the time in which this
+  /// process ran: a job that its scheduler suspends has not waited.
   using Alarm = std::function<void(const Wait&, std::chrono::duration<double> waited)>;
 
-  /// Once a wait of this process has lasted for `seconds` (0: none may), or has failed, calls
-  /// `alarm`, once, on a thread of its own.
+  /// Calls `alarm`, once and on its own thread, when a wait of this process has lasted for
+  /// `seconds` (0: no limit) or has failed.
   Watchdog(double seconds, Alarm alarm);
   ~Watchdog();
   Watchdog(const Watchdog&) = delete;

@@ -1,6 +1,6 @@
-// Matrix products through one call: C = op(A) op(B) [+ bias] [+ C or an addend], sums in fp32, C
-// rounded once. Backends are chosen at start, never inside a step; docs/decisions.md has the
-// measurements behind the default.
+// Matrix products (GEMM) through one call: C = op(A) op(B) [+ bias] [+ C or an addend], sums in
+// fp32, C rounded once. The back end is chosen at start, never inside a step; docs/decisions.md has
+// the measurements behind the default.
 #pragma once
 
 #include <memory>
@@ -16,17 +16,17 @@ using deck::GemmBackend;
 enum class Transpose { no, yes };
 enum class Accumulate { no, yes };
 
-/// A row-major operand as it lies in memory; `stride` elements from row to row.
+/// A row-major operand in memory; `stride` elements from row to row.
 struct Operand {
   const void* data = nullptr;
   Index stride = 0;
   Transpose transpose = Transpose::no;
 };
 
-/// C[m,n] = op(A)[m,k] op(B)[k,n] + bias[n] + addend[m,n] + (accumulate ? C : 0), or with
-/// gelu_input, C = op(A) op(B) * gelu'(gelu_input).
-/// A and B have dtype `in`; C has dtype `out`: `in` or fp32; bias, addend and gelu_input have that
-/// of both and need them to be the same. C overlaps no other operand.
+/// One GEMM: C[m,n] = op(A)[m,k] op(B)[k,n] + bias[n] + addend[m,n] + (accumulate ? C : 0), or with
+/// gelu_input, C = op(A) op(B) * gelu'(gelu_input). A and B have dtype `in`; C has dtype `out`:
+/// `in` or fp32; bias, addend and gelu_input require both dtypes to be equal and have the same one.
+/// C overlaps no other operand.
 struct GemmProblem {
   Index m = 0, n = 0, k = 0;
   Operand a, b;
@@ -35,10 +35,10 @@ struct GemmProblem {
   Dtype in = Dtype::fp32;
   Dtype out = Dtype::fp32;
   const void* bias = nullptr;    // [n]; none: null
-  const void* addend = nullptr;  // [m,n], rows n apart; none: null; not together with accumulate
+  const void* addend = nullptr;  // [m,n], rows n apart; none: null; excludes accumulate
   Accumulate accumulate = Accumulate::no;
-  // [m,n], rows n apart: what entered the GELU (tanh form) whose gradient this is; none: null. Only
-  // where the backend fuses it, and then nothing is added.
+  // [m,n], rows n apart: the input of the GELU (tanh form) whose gradient this is; none: null. Only
+  // for back ends that fuse it, and then nothing is added.
   const void* gelu_input = nullptr;
 };
 
@@ -46,18 +46,19 @@ class Gemm {
  public:
   virtual ~Gemm() = default;
 
-  /// Enqueues the product on `exec`.
+  /// Enqueues the GEMM on `exec`.
   virtual void run(const Execution& exec, const GemmProblem& product) = 0;
 
-  /// Whether run() takes the gelu_input of products of `type` with n columns. It depends on nothing
-  /// else, so that a run which begins with the one way of rounding stays with it.
+  /// Returns whether run() accepts the gelu_input of GEMMs of `type` with n columns. The answer
+  /// depends on nothing else, so a run keeps one way of rounding from beginning to end.
   virtual bool fuses_gelu_gradient(Dtype /*type*/, Index /*n*/) const { return false; }
 
-  /// Scratch memory of the products from now on, for one stream at a time. None without this call.
+  /// Sets the scratch memory of later GEMMs, for one stream at a time. Without this call there is
+  /// none.
   virtual void use_workspace(void* /*data*/, Index /*bytes*/) {}
 };
 
-/// What use_workspace should get in this build, whichever backend it is for: planned memory.
+/// The bytes that use_workspace should get in this build, whatever the back end: planned memory.
 extern const Index gemm_workspace_bytes;
 
 /// The back ends of this build, its default first.
@@ -67,7 +68,7 @@ std::vector<GemmBackend> backends();
 /// not have it.
 std::unique_ptr<Gemm> make_gemm(GemmBackend backend);
 
-/// An operand of the whole of a contiguous view.
+/// The operand for a full contiguous view.
 template <class T>
 Operand operand(const Matrix<T>& view, Transpose transpose = Transpose::no) {
   return {view.data(), static_cast<Index>(view.extent(1)), transpose};

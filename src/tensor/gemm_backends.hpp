@@ -24,18 +24,18 @@ std::unique_ptr<Gemm> make() {
   return std::make_unique<Backend>();
 }
 
-/// A plain Kokkos kernel, one output element a work item: for tests and for devices without a
+/// A plain Kokkos kernel with one output element per work item: for tests and for devices without a
 /// library.
 class ReferenceGemm : public Gemm {
  public:
   void run(const Execution& exec, const GemmProblem& product) override;
 };
 
-/// 16-bit products through an fp32 library: blocks of A and B are widened into buffers of constant
-/// size, multiplied, and the block of C is rounded once.
+/// Runs 16-bit GEMMs through an fp32 library: blocks of A and B are converted to fp32 in buffers of
+/// constant size, multiplied, and the block of C is rounded once.
 class BlockedGemm {
  public:
-  /// c[m,n] += op(a) op(b) in fp32, row-major, with the strides in memory.
+  /// Computes c[m,n] += op(a) op(b) in fp32, row-major, with the strides in memory.
   using Kernel = void (*)(Transpose a_transpose, Transpose b_transpose, Index m, Index n, Index k,
                           const float* a, Index a_stride, const float* b, Index b_stride, float* c,
                           Index c_stride);
@@ -51,18 +51,18 @@ class BlockedGemm {
   std::vector<float> a_, b_, c_;
 };
 
-/// Puts bias and addend (or zeros) into an fp32 C, so that a library call only has to add.
+/// Writes bias and addend (or zeros) to an fp32 C, so that a library call only has to add.
 void prepare_output(const Execution& exec, const GemmProblem& product);
 
 /// cuBLASLt, all types, with one call a product; how to make it (the plan) is kept by shape. The
 /// choice of an algorithm depends on shapes and alignments alone, never on timing.
 class CublasLtGemm : public Gemm {
  public:
-  /// For GPUs of the Hopper generation NVIDIA recommends 32 MiB; the rest is for the alignment.
+  /// NVIDIA recommends 32 MiB for GPUs of the Hopper generation; the rest is for the alignment.
   static constexpr Index workspace_alignment = 256;
   static constexpr Index workspace_bytes = (Index{32} << 20) + workspace_alignment;
 
-  /// For the device that is current.
+  /// Makes the back end for the current device.
   CublasLtGemm();
   ~CublasLtGemm() override;
   void run(const Execution& exec, const GemmProblem& product) override;

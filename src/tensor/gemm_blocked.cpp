@@ -7,10 +7,10 @@ namespace kzero::tensor {
 
 namespace {
 
-// Blocks that fit a core's second-level cache while a library kernel still runs near its peak.
+// Block sizes that fit a core's second-level cache while a library kernel still runs near its peak.
 constexpr Index block_m = 256, block_n = 512, block_k = 512;
 
-/// Widens rows [0,rows) x [0,columns) of a strided 16-bit matrix.
+/// Converts rows [0,rows) x [0,columns) of a strided 16-bit matrix to fp32.
 template <class T>
 void widen(const Execution& exec, const T* from, Index stride, Index rows, Index columns,
            float* to) {
@@ -21,7 +21,7 @@ void widen(const Execution& exec, const T* from, Index stride, Index rows, Index
       });
 }
 
-/// Widens the block of op(X) that begins at (row, column), as it lies in memory.
+/// Converts the block of op(X) that begins at (row, column) to fp32, in its memory order.
 template <class T>
 void widen_operand(const Execution& exec, const Operand& x, Index row, Index column, Index rows,
                    Index columns, float* to) {
@@ -33,7 +33,7 @@ void widen_operand(const Execution& exec, const Operand& x, Index row, Index col
   }
 }
 
-/// Rounds the finished sums of C's block [m,n] at (i, j), with whatever else the product adds.
+/// Adds bias and addend to the finished sums of C's block [m,n] at (i, j), and rounds them.
 template <class T, class Out>
 void round_block(const Execution& exec, const GemmProblem& p, Index i, Index j, Index m, Index n,
                  const float* block) {

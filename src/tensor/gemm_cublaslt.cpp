@@ -15,14 +15,14 @@ namespace kzero::tensor {
 namespace {
 
 // cuBLASLt's matrices are column-major, and only such outputs have epilogues. A row-major matrix is
-// the transposed one in column-major order, so C^T = op(B)^T op(A)^T is asked for: our B is the
+// its transpose in column-major order, so the call computes C^T = op(B)^T op(A)^T: our B is the
 // library's A, our columns are its rows, and its bias along rows is ours along columns.
 
-/// What begins at a multiple of this need not be told apart: arenas and units of parameters are
-/// aligned to no more, and a value lies as far from such a boundary in every ZeRO stage.
+/// The largest alignment that is distinguished: arenas and units of parameters are aligned to no
+/// more, and a value has the same distance from such a boundary in every ZeRO stage.
 constexpr Index most_alignment = 64;
 
-/// The library reads gelu_input in steps of so many columns.
+/// The library reads gelu_input in steps of this many columns.
 constexpr Index gelu_columns = 8;
 
 Index alignment_of(const void* data) {
@@ -30,7 +30,8 @@ Index alignment_of(const void* data) {
   return std::min(most_alignment, Index{1} << std::min(std::countr_zero(address), 62));
 }
 
-/// An address with this alignment and no more: the heuristic goes by the pointers of vectors.
+/// An address with this alignment and no more: the heuristic takes alignments from the pointers of
+/// vectors.
 const void* aligned_to_no_more_than(Index alignment, const void* data) {
   return std::bit_cast<const void*>(std::bit_cast<std::uintptr_t>(data) |
                                     static_cast<std::uintptr_t>(alignment));
@@ -47,7 +48,7 @@ cudaDataType_t type_of(Dtype type) {
   }
 }
 
-/// Everything an algorithm is chosen by.
+/// The key of a plan: everything that decides the choice of an algorithm.
 struct Key {
   Index m, n, k;
   Index a_stride, b_stride, c_stride;
@@ -60,7 +61,7 @@ struct Key {
   auto operator<=>(const Key&) const = default;
 };
 
-/// What the library calls C: it is added with the factor beta.
+/// The matrix that the library calls C: it is added with the factor beta.
 const void* added_to(const GemmProblem& p) { return p.addend ? p.addend : p.c; }
 
 /// The operand of the epilogue, if it has one.
@@ -93,7 +94,7 @@ std::string text_of(const GemmProblem& p) {
     return fmt::format("{}stride {}", x.transpose == Transpose::yes ? "transposed, " : "",
                        x.stride);
   };
-  return fmt::format("a product of {} x {} x {} in {} to {} (A {}; B {}; C stride {}{}{}{}{})", p.m,
+  return fmt::format("a GEMM of {} x {} x {} in {} to {} (A {}; B {}; C stride {}{}{}{}{})", p.m,
                      p.n, p.k, name_of(p.in), name_of(p.out), operand(p.a), operand(p.b),
                      p.c_stride, p.bias ? "; bias" : "", p.addend ? "; addend" : "",
                      p.gelu_input ? "; GELU's gradient" : "",
@@ -138,7 +139,7 @@ void set_vector(const Description& description, const void* data, const GemmProb
   if (p.gelu_input) set(description, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, data, p);
 }
 
-/// Sums and factors in fp32 without TF32's shorter inputs.
+/// Sums and factors in fp32, without the shorter inputs of TF32.
 Description make_description(const GemmProblem& p) {
   cublasLtMatmulDesc_t made = nullptr;
   require(cublasLtMatmulDescCreate(&made, CUBLAS_COMPUTE_32F, CUDA_R_32F),
@@ -159,7 +160,7 @@ Description make_description(const GemmProblem& p) {
   return description;
 }
 
-/// Of a row-major [rows,columns].
+/// The layout of a row-major [rows,columns] matrix.
 Layout make_layout(Dtype type, Index rows, Index columns, Index stride, const GemmProblem& p) {
   cublasLtMatrixLayout_t made = nullptr;
   require(cublasLtMatrixLayoutCreate(&made, type_of(type), static_cast<std::uint64_t>(columns),
@@ -208,7 +209,7 @@ void require_possible(const GemmProblem& p) {
 struct CublasLtGemm::Plans {
   struct Plan {
     Description description;
-    Layout a, b, c, addend;  // addend: none where the library's C and D are one
+    Layout a, b, c, addend;  // addend: none if the library's C and D are the same
     cublasLtMatmulAlgo_t algorithm{};
 
     cublasLtMatrixLayout_t added() const { return addend ? addend.get() : c.get(); }
@@ -271,7 +272,7 @@ bool CublasLtGemm::fuses_gelu_gradient(Dtype type, Index n) const { return Plans
 void CublasLtGemm::use_workspace(void* data, Index bytes) {
   const auto address = std::bit_cast<std::intptr_t>(data);
   plans_->workspace = std::bit_cast<void*>(round_up(address, workspace_alignment));
-  // The same size wherever it lies, as algorithms are chosen by it.
+  // The size does not depend on the address, since algorithms are chosen by it.
   const Index size = std::max<Index>(bytes - workspace_alignment, 0);
   if (size != plans_->workspace_size) plans_->plans.clear();
   plans_->workspace_size = size;

@@ -27,7 +27,7 @@ void add_dnnl_product(Transpose ta, Transpose tb, Index m, Index n, Index k, con
   dnnl_product(ta, tb, m, n, k, a, lda, b, ldb, 1, c, ldc);
 }
 
-/// Everything a bf16 primitive depends on.
+/// The key of a bf16 primitive: everything that it depends on.
 using Key =
     std::tuple<Index, Index, Index, Index, Index, Index, Transpose, Transpose, Dtype, bool, bool>;
 
@@ -45,7 +45,7 @@ Key key_of(const GemmProblem& p) {
           p.addend != nullptr || p.accumulate == Accumulate::yes};
 }
 
-/// C = addend, to which the primitive's sum post-op then adds.
+/// Sets C = addend, to which the primitive's sum post-op then adds.
 void copy_addend(const Execution& exec, const GemmProblem& p) {
   const auto* from = static_cast<const bf16*>(p.addend);
   auto* to = static_cast<bf16*>(p.c);

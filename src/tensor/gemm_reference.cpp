@@ -14,7 +14,7 @@ void multiply(const Execution& exec, const GemmProblem& p) {
   auto* c = static_cast<Out*>(p.c);
   const Index k = p.k, n = p.n, c_stride = p.c_stride;
   const bool keep = p.accumulate == Accumulate::yes;
-  // Distance between neighbours along the rows of op(A), along k, and along the columns of op(B).
+  // Distances between neighbours along the rows of op(A), along k, and along the columns of op(B).
   const Index a_row = p.a.transpose == Transpose::no ? p.a.stride : 1;
   const Index a_k = p.a.transpose == Transpose::no ? 1 : p.a.stride;
   const Index b_k = p.b.transpose == Transpose::no ? p.b.stride : 1;

@@ -9,9 +9,9 @@ namespace kzero::zero {
 
 class Bucket {
  public:
-  /// Takes at most `bytes` (at least one element a rank and slot, and no more than the largest unit
-  /// fills) from the buckets category; nothing for a single rank. With overlap, and where a unit
-  /// does not fit whole, it has two slots: one fills while the other is summed.
+  /// Takes at most `bytes` (at least one element per rank and slot, and no more than the largest
+  /// unit fills) from the buckets category; nothing for a single rank. With overlap, if a unit does
+  /// not fit at once, the bucket has two slots: one is filled while the other is summed.
   Bucket(memory::Arenas& arenas, Index bytes, Dtype dtype, const param::FlatLayout& layout,
          comm::Overlap overlap);
 

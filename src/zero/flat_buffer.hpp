@@ -1,4 +1,4 @@
-// A buffer of what a rank holds of every unit: all of it, or its shard.
+// A buffer with a rank's elements of every unit: the full units, or the rank's shards.
 #pragma once
 
 #include <vector>
@@ -27,12 +27,12 @@ class FlatBuffer {
   T* data() const { return data_; }
   Index elements() const { return elements_; }
 
-  /// The first element held of unit u.
+  /// The first local element of unit u.
   T* unit(Index u) const { return units_[static_cast<std::size_t>(u)]; }
   const std::vector<T*>& units() const { return units_; }
 
-  /// The first element of what `rank`, whose buffer this is, would hold of unit u under placement
-  /// `by`: no more than it holds.
+  /// The first element of the range that `rank`, the owner of this buffer, would hold of unit u
+  /// under placement `by`, which must not hold more than the buffer does.
   T* share(Index u, Placement by, Index rank) const {
     const bool cut = placement_ == Placement::replicated && by == Placement::partitioned;
     return unit(u) + (cut ? rank * layout_->unit(u).shard : 0);

@@ -1,6 +1,7 @@
-// Where the model writes its gradients, and what becomes of them. Replicated (stages 0 and 1), each
-// unit has a place of its own; partitioned (stages 2 and 3, the paper's P_g), a unit's gradient
-// lies in passing memory until it is reduced, and a rank keeps its shard of the sum.
+// The gradients of a run: where the model writes them and how they are reduced. Replicated (stages
+// 0 and 1), each unit has a buffer of its own; partitioned (stages 2 and 3, the paper's P_g), a
+// unit's gradient lies in an unsharded gradient buffer until it is reduced, and a rank keeps its
+// shard of the sum.
 #pragma once
 
 #include <optional>
@@ -19,7 +20,7 @@ struct GradientOptions {
   Order order = Order::ranks;
 };
 
-/// Of the micro-batches of a step.
+/// The position of a micro-batch in its step.
 struct MicroBatch {
   bool first = true;
   bool last = true;
@@ -28,35 +29,37 @@ struct MicroBatch {
 template <class T>
 class GradientStore {
  public:
-  /// Takes memory from gradients and buckets: `targets` elements for gradients in passing.
+  /// Takes memory from gradients and buckets, with `targets` elements for unsharded gradient
+  /// buffers.
   GradientStore(memory::Arenas& arenas, const param::FlatLayout& layout,
                 const GradientOptions& options, Index targets, Index rank);
 
-  /// Units by number, as the model writes them; null where nothing may be written now.
+  /// The units by number, as the model writes them; null where nothing may be written now.
   const std::vector<T*>& units() const { return units_; }
 
-  /// Of all units: whole, or this rank's shards.
+  /// The gradients of all units: full, or this rank's shards.
   const FlatBuffer<T>& held() const { return held_; }
 
-  /// The reduced gradient of this rank's shard of unit u, rounded to T; after finish().
+  /// The reduced gradient of this rank's shard of unit u, rounded to T; valid after finish().
   T* owned(Index u) const { return held_.share(u, Placement::partitioned, rank_); }
 
-  /// All that finish() leaves here: units in stage 0, else shards.
+  /// All reduced gradients that finish() leaves here: full units in stage 0, shards otherwise.
   T* result(Index u) const { return held_.share(u, options_.stage.optimizer, rank_); }
 
-  /// Whether the model adds to what earlier micro-batches left in its units.
+  /// Returns whether the model adds to the gradients that earlier micro-batches left in its units.
   bool adds_in_model(const MicroBatch& micro) const {
     return !options_.adds_reduced && !micro.first;
   }
 
-  /// Before an operation: makes room for what it is the first to write.
+  /// Prepares an operation: makes room for the gradients that it is the first to write.
   void before(const ScheduleStep& step, const tensor::Execution& exec);
 
-  /// After it: ends the reduction under way and begins that of complete units. Collective.
+  /// Completes an operation: finishes the reduction in flight and begins that of complete units.
+  /// Collective.
   void after(const ScheduleStep& step, const MicroBatch& micro, const tensor::Execution& exec,
              comm::Communicator& comm);
 
-  /// Ends all reductions. Collective.
+  /// Finishes all reductions. Collective.
   void finish(const tensor::Execution& exec, comm::Communicator& comm);
 
  private:
@@ -68,7 +71,7 @@ class GradientStore {
   Index rank_;
   FlatBuffer<T> held_;
   T* passing_ = nullptr;
-  FlatBuffer<float> sums_;  // of micro-batches; the held shards themselves where they are fp32
+  FlatBuffer<float> sums_;  // of micro-batches; the local shards themselves if they are fp32
   Bucket bucket_;
   std::vector<T*> units_;
   std::optional<ReductionStream> stream_;  // none while measuring

@@ -32,7 +32,7 @@ Index assign_offsets(std::vector<Lifetime>& values) {
   std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
     return values[a].elements > values[b].elements;
   });
-  // Most values live for few operations, and are found by the one at which they begin.
+  // Most values live for few operations and are found by the one at which they begin.
   constexpr Index short_life = 64;
   std::vector<std::vector<std::size_t>> placed(last + 1);
   std::vector<std::size_t> long_lived;

@@ -1,5 +1,5 @@
-// Memory for values that come and go at known times: where each lies is settled before the first
-// step, so that nothing can fragment (the paper's M_D, section 6.3).
+// Memory for values of known lifetimes: all offsets are computed before the first step, so that
+// nothing can fragment (the paper's M_D, section 6.3).
 #pragma once
 
 #include <vector>
@@ -8,7 +8,7 @@
 
 namespace kzero::zero {
 
-/// `elements` that are needed from operation `first` to operation `last`, both included.
+/// A value of `elements` that is needed from operation `first` to operation `last`, both included.
 struct Lifetime {
   Index unit = 0;
   Index first = 0, last = 0;
@@ -16,8 +16,8 @@ struct Lifetime {
   Index offset = 0;  // set by assign_offsets
 };
 
-/// Sets offsets so that no two values share an element at a time: the largest first, each at the
-/// lowest place that is free throughout its life. Returns the elements that all of them need.
+/// Assigns offsets so that no two values share an element at a time: the largest first, each at the
+/// lowest offset that is free throughout its life. Returns the elements that all of them need.
 Index assign_offsets(std::vector<Lifetime>& values);
 
 }  // namespace kzero::zero

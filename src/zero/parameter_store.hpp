@@ -1,6 +1,6 @@
-// Where the model finds its parameters. Replicated, every unit is always there (stages 0 to 2);
-// partitioned (stage 3, the paper's P_p), a rank keeps its shard of each unit, and units are
-// gathered ahead of use and let go as the schedule says.
+// The parameters of a run as the model reads them. Replicated (stages 0 to 2), every unit is always
+// available; partitioned (stage 3, the paper's P_p), a rank keeps its shard of each unit, and units
+// are gathered ahead of use and released according to the schedule.
 #pragma once
 
 #include "comm/communicator.hpp"
@@ -13,27 +13,29 @@ namespace kzero::zero {
 template <class T>
 class ParameterStore {
  public:
-  /// Takes the parameters' memory: `gathered` elements of it for units that are there for a while.
+  /// Takes the parameters' memory, of which `gathered` elements are for units that are gathered and
+  /// released.
   ParameterStore(memory::Arenas& arenas, const param::FlatLayout& layout, Placement placement,
                  Index gathered, Index rank);
 
-  /// Units by number, as the model takes them; null while a unit is not there.
+  /// The units by number, as the model reads them; null while a unit is not gathered.
   const std::vector<const T*>& units() const { return units_; }
 
-  /// What this rank holds of all units.
+  /// This rank's elements of all units.
   const FlatBuffer<T>& held() const { return held_; }
 
-  /// The first element of what this rank would hold of unit u under a placement.
+  /// The first element of the range that this rank would hold of unit u under a placement.
   T* share(Index u, Placement by) const { return held_.share(u, by, rank_); }
 
-  /// Before an operation: begins the gathers that are due and waits for those it needs. Collective.
+  /// Prepares an operation: begins the gathers that are due and waits for those it needs.
+  /// Collective.
   void before(const ScheduleStep& step, const tensor::Execution& exec, comm::Communicator& comm);
 
-  /// After it: lets go what is no longer needed.
+  /// Releases the units that are no longer needed after an operation.
   void after(const ScheduleStep& step);
 
-  /// Begins to bring unit u's owned shards, which have changed, to every rank that keeps it whole:
-  /// the end of a step in stages 1 and 2. Wait for the request before units are read. Collective.
+  /// Begins to all-gather the updated parameters of unit u from their owners: the end of a step in
+  /// stages 1 and 2. Wait for the request before units are read. Collective.
   comm::Request all_gather_updated(Index u, const tensor::Execution& exec,
                                    comm::Communicator& comm) const;
 
@@ -47,7 +49,7 @@ class ParameterStore {
   FlatBuffer<T> held_;
   T* gathered_ = nullptr;
   std::vector<const T*> units_;
-  std::vector<comm::Request> arrivals_;  // by unit, of gathers under way
+  std::vector<comm::Request> arrivals_;  // gathers in flight, by unit
 };
 
 }  // namespace kzero::zero

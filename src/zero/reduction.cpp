@@ -65,7 +65,7 @@ void Reduction<T>::begin(Index number) {
 
 template <class T>
 void Reduction<T>::add_up(Index number) const {
-  // The library leaves one sum where the own values were.
+  // The library leaves one sum in place of the own values.
   const bool alone = comm_->size() == 1 || order_ == Order::library;
   const auto [at, count] = slice(number);
   const T* own = unit_ + comm_->rank() * layout_->shard + at;

@@ -1,6 +1,6 @@
 // The deterministic reduce-scatter of one unit's gradients: an all-to-all through the bucket, then
 // each owner adds the ranks' values in rank order in fp32. It sends what a ring sends, and its bits
-// depend on no library's algorithm. The library's own sum can be asked for by name.
+// depend on no library's algorithm. The library's own reduce-scatter can be selected by name.
 #pragma once
 
 #include "comm/gather.hpp"
@@ -11,7 +11,7 @@
 
 namespace kzero::zero {
 
-/// Where the sum of the own shard goes: unrounded to `fp32`, or rounded once to `cast`; `base`
+/// The destination of the own shard's sum: unrounded in `fp32`, or rounded once in `cast`; `base`
 /// is added to it unless null.
 template <class T>
 struct OwnedSum {
@@ -20,13 +20,13 @@ struct OwnedSum {
   T* cast = nullptr;
 };
 
-/// Whether the sum stays with its owner or goes to every rank.
+/// Whether the sum stays with its owner or is gathered to every rank.
 enum class Result { reduce_scattered, all_reduced };
 
-/// Whose order sums take: the ranks', or whatever the library of collectives makes of it.
+/// The order of summation: by rank, or whatever the library of collectives uses.
 using Order = deck::ReductionOrder;
 
-/// Where exchanges and sums take their turn beside the model's kernels.
+/// The stream on which collectives and sums run beside the model's kernels.
 struct ReductionStream {
   tensor::Execution stream = runtime::make_stream();
   runtime::Event written, summed;
@@ -35,16 +35,16 @@ struct ReductionStream {
 template <class T>
 class Reduction {
  public:
-  /// Begins the exchange of `unit` [layout.padded], as `exec` will have written it. All referenced
-  /// things must live until finish(); one reduction is under way on a stream at a time. Collective
+  /// Begins the reduction of `unit` [layout.padded], as `exec` will have written it. All referenced
+  /// objects must live until finish(); one reduction at a time is in flight on a stream. Collective
   /// over the communicator's group.
   Reduction(const tensor::Execution& exec, ReductionStream& stream, comm::Communicator& comm,
             const Bucket& bucket, const param::UnitLayout& layout, T* unit, const OwnedSum<T>& sum,
             Result result, Order order);
 
-  /// Ends the exchange and sums: `exec` sees the sums. With Result::all_reduced the rounded shards,
-  /// which lie in the unit itself, are on their way to every rank on return: the request says when
-  /// they have arrived.
+  /// Finishes the all-to-all and sums; later work on `exec` sees the sums. With Result::all_reduced
+  /// the rounded shards, which lie in the unit itself, are being gathered on return: the returned
+  /// request tells when they have arrived.
   comm::Request finish();
 
  private:

@@ -12,9 +12,9 @@ namespace {
 using param::units_of;
 using param::ValueKind;
 
-/// Units that operation `at` and the next `ahead` reading operations read, nearest first.
-/// `reads`: of each operation. `window_of` gets at + 1 for each unit found, so that none is found
-/// twice and the caller can ask for one.
+/// The units that operation `at` and the next `ahead` reading operations read, nearest first.
+/// `reads` has an entry per operation. `window_of` is set to at + 1 for each unit found, so that
+/// none is found twice and the caller can test for one.
 std::vector<Index> window(const std::vector<std::vector<Index>>& reads, std::size_t at, Index ahead,
                           std::vector<std::size_t>& window_of) {
   std::vector<Index> units;
@@ -37,13 +37,13 @@ Schedule::Schedule(const param::Trace& trace, const param::FlatLayout& layout,
   schedule_gradients(layout, options);
 }
 
-// A unit stays as long as the window of what is read soon holds it: between two uses that are
-// close it is not gathered again.
+// A unit stays gathered as long as the window of upcoming reads contains it: between two uses that
+// are close together it is not gathered again.
 void Schedule::schedule_gathers(const param::FlatLayout& layout, Index prefetch_units) {
   constexpr std::size_t nowhere = -1;
   std::vector<Lifetime> lives;
-  std::vector<std::size_t> live(layout.units().size(), nowhere);  // of each unit: where in lives
-  std::set<Index> gathered;                                       // units with a place there
+  std::vector<std::size_t> live(layout.units().size(), nowhere);  // of each unit: position in lives
+  std::set<Index> gathered;                                       // units that are gathered now
   std::vector<std::size_t> window_of(layout.units().size());
   for (std::size_t i = 0; i < trace_.size(); ++i)
     steps_[i].needs = units_of(trace_[i].reads, ValueKind::parameters);

@@ -1,7 +1,7 @@
-// The dynamic communication schedule (arXiv 1910.02054, section 7.2.2), settled before the first
-// step from the model's trace: which unit is gathered before which operation, when it is let go,
-// where gradients are written and when they are complete. Running, memory plan and traffic all
-// follow it.
+// The dynamic communication schedule (arXiv 1910.02054, section 7.2.2), computed before the first
+// step from the model's trace: which unit is gathered before which operation, when it is released,
+// where gradients are written and when they are complete. The run, the memory plan and the expected
+// traffic all follow it.
 #pragma once
 
 #include <vector>
@@ -13,17 +13,17 @@
 
 namespace kzero::zero {
 
-/// A unit, and where in the memory of gathered units (or of gradients being written) it lies.
+/// A unit and its offset in the memory of gathered units (or of gradients being written).
 struct BufferOffset {
   Index unit = 0;
   Index offset = 0;  // elements
 };
 
-/// What happens around one operation of a micro-batch.
+/// The communication around one operation of a micro-batch.
 struct ScheduleStep {
-  std::vector<BufferOffset> gathers;  // begun before it: its own first, then those ahead of use
+  std::vector<BufferOffset> gathers;  // begun before it: its own first, then prefetched ones
   std::vector<Index> needs;           // gathered units that must have arrived
-  std::vector<Index> releases;        // gathered units that nothing needs soon after it
+  std::vector<Index> releases;        // gathered units that are released after it
   std::vector<BufferOffset> targets;  // gradients that it is the first to write
   std::vector<Index> complete;        // gradients that it is the last to write
 };
@@ -31,7 +31,7 @@ struct ScheduleStep {
 struct ScheduleOptions {
   Stage stage;
   Index prefetch_units = 1;  // reading operations ahead of which gathers begin
-  bool overlap = true;       // reductions end one operation later
+  bool overlap = true;       // reductions finish one operation later
 };
 
 class Schedule {
@@ -42,7 +42,7 @@ class Schedule {
   const param::Trace& trace() const { return trace_; }
   const std::vector<ScheduleStep>& steps() const { return steps_; }
 
-  /// Elements of memory for gathered units, and for gradients being written; 0 where replicated.
+  /// Elements of memory for gathered units, and for gradients being written; 0 if replicated.
   Index gathered_elements() const { return gathered_elements_; }
   Index target_elements() const { return target_elements_; }
 

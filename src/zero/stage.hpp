@@ -1,5 +1,5 @@
-// The table of ZeRO stages (arXiv 1910.02054, section 5): what each cuts over the data-parallel
-// ranks.
+// The table of ZeRO stages (arXiv 1910.02054, section 5): what each partitions over the
+// data-parallel ranks.
 #pragma once
 
 #include "param/flat_layout.hpp"
@@ -20,8 +20,8 @@ struct Stage {
   }
 };
 
-/// Stage 0 is plain data parallelism; 1 is P_os, 2 adds P_g, 3 adds P_p. A single rank has nobody
-/// to share with: every stage is stage 0.
+/// Stage 0 is plain data parallelism; 1 is P_os, 2 adds P_g, 3 adds P_p. On a single rank nothing
+/// can be partitioned: every stage is stage 0.
 constexpr Stage stage(Index number, Index ranks) {
   const auto from = [=](Index first) {
     return number >= first && ranks > 1 ? Placement::partitioned : Placement::replicated;
@@ -35,7 +35,7 @@ struct Range {
   Index end = 0;
 };
 
-/// What a rank holds of a unit under a placement; padding left out.
+/// The range of a unit that a rank holds under a placement, without padding.
 inline Range held(Placement placement, const param::UnitLayout& unit, Index rank) {
   if (placement == Placement::replicated) return {0, unit.elements};
   const Index begin = rank * unit.shard < unit.elements ? rank * unit.shard : unit.elements;

@@ -200,7 +200,7 @@ TYPED_TEST(CublasLt, NamesWhatFailed) {
   cublaslt().has_algorithms = false;
   const std::string none = failure_of(library.gemm, p);
   cublaslt().has_algorithms = true;
-  EXPECT_NE(none.find("no algorithm for a product of 6 x 8 x 10 in "), std::string::npos) << none;
+  EXPECT_NE(none.find("no algorithm for a GEMM of 6 x 8 x 10 in "), std::string::npos) << none;
   EXPECT_NE(none.find("accumulated"), std::string::npos) << none;
 }
 

@@ -120,7 +120,7 @@ TYPED_TEST(Nccl, LibrarySumIsTheLibrarysAndIsCounted) {
 TYPED_TEST(Nccl, ManyExchangesAreUnderWayAtOnce) {
   using T = TypeParam;
   doubles::set_calls(doubles::Calls::late);
-  if (this->ranks == 1) GTEST_SKIP() << "nothing to exchange";
+  if (this->ranks == 1) GTEST_SKIP() << "nothing to send";
   const Index count = 100;
   std::vector<std::vector<T>> arrays;
   std::vector<Request> requests;
@@ -206,13 +206,14 @@ std::pair<std::vector<double>, std::vector<float>> train(
     training.engine->initialise({});
     result = {tests::numbers_of(training.run(0, 3)), training.state()};
   }
-  EXPECT_EQ(nccl_calls().aborted, aborted) << "an exchange was never waited for";
+  EXPECT_EQ(nccl_calls().aborted, aborted) << "a collective was never waited for";
   doubles::set_calls(doubles::Calls::at_once);
   return result;
 }
 
-// The same code above the communicator, with sums enqueued behind exchanges instead of waited for.
-// With late calls, what is read before it was waited for, or overwritten before it was sent, shows.
+// The same code above the communicator, with sums enqueued behind collectives instead of waited
+// for. With late calls, what is read before it was waited for, or overwritten before it was sent,
+// shows.
 TEST(NcclTraining, GivesTheBitsThatMpiGives) {
   const int ranks = grid::world_group().size();
   for (const Index tensor : {1, 2, 3}) {

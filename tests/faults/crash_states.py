@@ -123,7 +123,7 @@ class Folder:
 
 
 class Disk:
-    """Follows a log from a folder that is durable. A record (0, "launch", [], {inode's number: path}) says that the folder was laid out
+    """Follows a log from a folder that is durable. A record (0, "launch", [], {inode's number: path}) says that the folder was written
     again as it was, "" being the folder itself."""
 
     def __init__(self, start, contents):

@@ -1,4 +1,4 @@
-"""A restart after a crash at any instant goes on from a sound checkpoint, no older than the last one that was reported; without any one of the
+"""A restart after a crash at any instant continues from a valid checkpoint, no older than the last one that was reported; without any one of the
 program's syncs it would not. Arguments: names of tests. Prints how many states and syncs there were."""
 
 import os
@@ -28,7 +28,7 @@ class Restarts:
     def close(self):
         self.checker.communicate()
 
-    def lay_out(self, tree):
+    def write_tree(self, tree):
         place = self.folder / str(self.count)
         self.count += 1
         place.mkdir()
@@ -51,7 +51,7 @@ class Restarts:
             self.like[visible] = self.like.get(visible, 0) + 1
             self.answers[key] = None
             if self.like[visible] <= CONTENTS_OF_PARTIAL:
-                self.checker.stdin.write(f"{self.lay_out(tree)}\n")
+                self.checker.stdin.write(f"{self.write_tree(tree)}\n")
                 self.checker.stdin.flush()
                 self.answers[key] = self.checker.stdout.readline().rstrip("\n").split("\t")
         return self.answers[key]
@@ -179,7 +179,7 @@ class CrashStates(LaunchTest):
         self.complete, end = self.written(start, log)
         self.assertEqual(self.now(), end, "a change was not recorded")
         self.assertIsNone(self.follow(start, log, least, self.complete))
-        print(f"{title}: {len(log)} calls, {len(self.restarts.answers)} states, {self.restarts.count} laid out, all good", flush=True)
+        print(f"{title}: {len(log)} calls, {len(self.restarts.answers)} states, {self.restarts.count} written out, all good", flush=True)
 
     def expect_all_syncs_needed(self, start, log, least, superfluous):
         known, missed, syncs = len(self.restarts.answers), [], 0

@@ -67,7 +67,7 @@ TEST(Plan, BytesOfEveryCategoryAreTheLedgersPeak) {
 
 // Model states of paper sections 3.1 and 5: of 2 + 2 + 12 bytes a parameter (4 + 4 + 8 in fp32)
 // the stage cuts its share by N. What a category holds beyond is named: padding and alignment of
-// units, gathered units, gradients in passing, fp32 sums of micro-batches.
+// units, gathered units, unsharded gradient buffers, fp32 sums of micro-batches.
 TEST(Plan, ModelStatesAreThePapers) {
   const grid::Group group = first_ranks(launch_ranks());
   const Index ranks = group.size();
@@ -134,7 +134,7 @@ TEST(Plan, TheLedgerIsEmptyAfterTheRun) {
   }
 }
 
-/// Elements of all units padded for `ranks`, and what one rank sends to exchange them.
+/// Elements of all units padded for `ranks`, and what one rank sends in their collectives.
 Index exchanged(const param::Table& table, Index ranks) {
   Index padded = 0;
   for (const param::UnitSpec& unit : table) padded += round_up(unit.elements(), ranks);

@@ -1,6 +1,6 @@
 // Promise 1: stages 0 to 3 give the same bits, whatever the bucket, the prefetch depth and the
 // overlap, in every precision, with accumulation, clipping and skipped steps, and whatever is
-// computed again or moved to the host.
+// recomputed or moved to the host.
 #include <gtest/gtest.h>
 
 #include "support/outcome.hpp"

@@ -193,9 +193,9 @@ TEST_F(Grid, MemoryAndTrafficAreAsPlannedOnEveryRank) {
     training.run(0, steps);
     training.engine->validate(1, *training.dataset.training);
     expect_planned_bytes(training, describe_grid(config));
-    const auto theory = train::expected_traffic(training.config, training.engine->blueprint());
-    const auto rows = train::counted(training.traffic, theory);
-    EXPECT_EQ(rows.size(), theory.size()) << describe_grid(config);
+    const auto expected = train::expected_traffic(training.config, training.engine->blueprint());
+    const auto rows = train::counted(training.traffic, expected);
+    EXPECT_EQ(rows.size(), expected.size()) << describe_grid(config);
     for (const metrics::TrafficRow& row : rows) {
       const std::string what = row.operation + " of " + row.purpose + ", " + describe_grid(config);
       EXPECT_GT(row.elements_per_step, 0) << what;
@@ -207,7 +207,7 @@ TEST_F(Grid, MemoryAndTrafficAreAsPlannedOnEveryRank) {
   }
 }
 
-// M_D: places are settled before the first step, so nothing can fragment however long a run lasts
+// M_D: offsets are fixed before the first step, so nothing can fragment however long a run lasts
 // and whatever it alternates with: validation, checkpoints, skipped steps.
 TEST_F(Grid, ALongRunNeverMovesTheHighWaterMark) {
   deck::Config config = split_deck(tensor_sizes().front(), Dtype::fp16);

@@ -179,11 +179,11 @@ class Reader(unittest.TestCase):
         run, = self.read(START, [1], 2, {"event": "step"}, {"event": "step", "step": "one"}, {"step": 7}, step(0))
         self.assertEqual([r["step"] for r in run.steps], [0])
 
-    def test_places_count_tokens_from_the_beginning_of_the_training(self):
+    def test_positions_count_tokens_from_the_beginning_of_the_training(self):
         run, = self.read({**START, "first_step": 10}, step(10, tokens=5), step(11, tokens=7))
-        self.assertEqual(run.places("steps"), [11, 12])
-        self.assertEqual(run.places("tokens"), [55, 62])
-        self.assertEqual(run.places("tokens", [10, 12]), [50, 62])
+        self.assertEqual(run.positions("steps"), [11, 12])
+        self.assertEqual(run.positions("tokens"), [55, 62])
+        self.assertEqual(run.positions("tokens", [10, 12]), [50, 62])
 
     def test_names_are_those_that_a_user_gave(self):
         self.assertEqual(records.name_of(Path("runs/first/metrics.jsonl")), "first")

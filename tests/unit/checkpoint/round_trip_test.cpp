@@ -62,7 +62,7 @@ TEST_F(RoundTrip, ColumnSlicesLoadOnEveryGrid) {
   }
 }
 
-TEST_F(RoundTrip, TheParametersHashIsTheSameForEveryCut) {
+TEST_F(RoundTrip, TheParametersHashIsTheSameForEveryPartitioning) {
   const auto model = small_model();
   Share share = filled(column_share(model, world.rank(), world.size()), model, 1);
   write(world, folder, manifest_at(1, model), share.shards, 0);

@@ -1,4 +1,4 @@
-// Ranges as they are stored, and how little a column cut takes.
+// Ranges as they are stored, and how little a column split takes.
 #include "checkpoint/runs.hpp"
 
 #include <chrono>
@@ -30,7 +30,7 @@ TEST(Runs, AColumnCutIsOneRun) {
       ranges;  // a third of each of q, k and v in every row of a [1000, 3 * 900] matrix
   for (Index third = 0; third < 3000; ++third) ranges.push_back({third * 900 + 300, 300});
   EXPECT_EQ(compact(ranges), (std::vector<checkpoint::Run>{{300, 300, 900, 3000}}));
-  // A flat cut of it for data parallelism begins and ends within a row.
+  // A flat shard of it for data parallelism begins and ends within a row.
   ranges.front() = {350, 250};
   ranges.back().count = 17;
   EXPECT_EQ(compact(ranges).size(), 3U);

@@ -1,5 +1,5 @@
-// A model state whose every value is known from its place, cut over any number of ranks as training
-// cuts it.
+// A model state whose every value follows from its position, split over any number of ranks as
+// training cuts it.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -196,7 +196,7 @@ inline Manifest manifest_at(Index step, std::vector<Parameter> model, Index skip
   return manifest;
 }
 
-/// Writes the small model at a step, cut over the ranks of `group`.
+/// Writes the small model at a step, partitioned over the ranks of `group`.
 inline Written save(const grid::Group& group, const fs::path& folder, Index step, Index keep,
                     Index ranks_per_file = 1, Index skipped_in_row = 0) {
   const auto model = small_model();

@@ -150,7 +150,7 @@ TEST_F(TargetsTest, APieceWithAnEmptyArrayIsReadAfterTheSearchAndOneOfAnotherSiz
 }
 
 TEST_F(TargetsTest, ADamagedCheckpointThatWasReadLeavesNoTrace) {
-  // The older one is cut otherwise, so that its search fills nothing of the large matrices.
+  // The older one is partitioned otherwise, so that its search fills nothing of the large matrices.
   const Share columns = filled(column_share(model, world.rank(), world.size()), model, 10);
   write(world, folder, manifest_at(10, model), columns.shards, 0);
   save(world, folder, 20, 0);

@@ -117,7 +117,7 @@ const std::vector<Case>& bad_cases() {
   return cases;
 }
 
-class Sound : public CheckpointTest {
+class ValidateTest : public CheckpointTest {
  protected:
   /// A manifest of this rank alone, as a file with the right checksum.
   std::string refusal(const Manifest& manifest) const {
@@ -130,7 +130,7 @@ class Sound : public CheckpointTest {
   }
 };
 
-TEST_F(Sound, NumbersThatCannotBeTrueAreNamed) {
+TEST_F(ValidateTest, NumbersThatCannotBeTrueAreNamed) {
   write_manifest(own_folder(), good_manifest());
   for (const Case& c : bad_cases()) {
     Manifest manifest = good_manifest();

@@ -27,9 +27,9 @@ float value_of(int from, int to, Index i) {
 enum class Staged { as_the_build, always };
 
 /// Staged always: every chunk passes through what device memory needs where MPI does not reach it.
-class Exchange : public testing::TestWithParam<std::tuple<Overlap, Staged>> {
+class Collective : public testing::TestWithParam<std::tuple<Overlap, Staged>> {
  protected:
-  Exchange()
+  Collective()
       : group(grid::world_group()),
         comm(std::make_unique<MpiCommunicator>(
             std::get<Overlap>(GetParam()), group, traffic,
@@ -41,7 +41,7 @@ class Exchange : public testing::TestWithParam<std::tuple<Overlap, Staged>> {
   std::unique_ptr<Communicator> comm;
 };
 
-TEST_P(Exchange, AllToAllBringsEveryElementAndNothingElse) {
+TEST_P(Collective, AllToAllBringsEveryElementAndNothingElse) {
   const int ranks = comm->size(), me = comm->rank();
   std::deque<Guarded<float>> out, in;
   std::vector<ConstSpan> send;
@@ -75,7 +75,7 @@ TEST_P(Exchange, AllToAllBringsEveryElementAndNothingElse) {
   EXPECT_EQ(volume.bytes, 4 * sent);
 }
 
-TEST_P(Exchange, AllGatherGivesEveryRankEveryChunk) {
+TEST_P(Collective, AllGatherGivesEveryRankEveryChunk) {
   const int ranks = comm->size(), me = comm->rank();
   for (const Index count : {0, 1, 13, 524287, 524288, 524289}) {  // around a chunk of bf16, too
     traffic.reset();
@@ -99,8 +99,8 @@ TEST_P(Exchange, AllGatherGivesEveryRankEveryChunk) {
   }
 }
 
-// Several exchanges under way at once, and the caller busy between them.
-TEST_P(Exchange, EndsInTheOrderInWhichItBegan) {
+// Several collectives in flight at once, and the caller busy between them.
+TEST_P(Collective, EndsInTheOrderInWhichItBegan) {
   const int ranks = comm->size(), me = comm->rank();
   constexpr int exchanges = 5;
   const Index count = 300007;
@@ -136,7 +136,7 @@ std::string name_of_way(const testing::TestParamInfo<std::tuple<Overlap, Staged>
          (std::get<Staged>(test.param) == Staged::always ? "_staged" : "");
 }
 
-INSTANTIATE_TEST_SUITE_P(Ways, Exchange,
+INSTANTIATE_TEST_SUITE_P(Ways, Collective,
                          testing::Combine(testing::Values(Overlap::no, Overlap::yes),
                                           testing::Values(Staged::as_the_build, Staged::always)),
                          name_of_way);

@@ -150,7 +150,7 @@ TEST_F(Samples, ShuffledEpochsHoldEachWindowOnceInOrdersOfTheirOwn) {
             epoch_of(*open_dataset(deck(241, deck::DataOrder::shuffled), 4, 256, 8).training, 0));
 }
 
-TEST_F(Samples, ABatchDoesNotDependOnHowItIsCut) {
+TEST_F(Samples, ABatchDoesNotDependOnHowItIsSplit) {
   const Dataset data = open_dataset(deck(241, deck::DataOrder::shuffled), 4, 256, 9);
   std::vector<Token> inputs(400);
   std::vector<Token> targets(400);

@@ -33,7 +33,7 @@ class OwnTile {
   std::size_t first_;
 };
 
-/// Runs `threads` threads' shares of one product one after the other: first A1 B1^T, rows scaled,
+/// Runs `threads` threads' parts of one product one after the other: first A1 B1^T, rows scaled,
 /// then A2 B2 with the columns that are used; compares with plain loops.
 template <template <class, int, int, int> class GemmProblem, class T, int rows, int columns,
           int threads>

@@ -1,4 +1,4 @@
-// What backward computes again has the bits that forward gave it, and costs the memory that the
+// Recomputed activations have the bits that forward gave them, and costs the memory that the
 // formulas here say.
 #include <gtest/gtest.h>
 

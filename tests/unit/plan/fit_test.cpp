@@ -109,7 +109,7 @@ TEST(Fit, EveryStageIsAnsweredOrRefusedByTheRules) {
   }
 }
 
-// What is computed again need not fit, and it is said with the answer.
+// Recomputed activations need not fit, and the answer says so.
 TEST(Fit, RecomputationMakesRoom) {
   using deck::RecomputeMode;
   const auto largest_of = [](const Fit& found, Search search, RecomputeMode mode) {

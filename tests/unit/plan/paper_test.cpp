@@ -88,8 +88,8 @@ TEST(ModelStates, RoundUpWhatDoesNotDivide) {
   for (const auto& state : nominal(1, {64, 2, 3}).memory) EXPECT_EQ(state.planned_bytes, 1);
 }
 
-// Table 2, theory columns: 32 GB a device, 64 data-parallel ranks in every row. The paper prints
-// MP = 1 rounded to 0.1 B, and in the other rows that times MP (115.2B for 115.38B), or in T
+// Table 2, theoretical columns: 32 GB a device, 64 data-parallel ranks in every row. The paper
+// prints MP = 1 rounded to 0.1 B, and in the other rows that times MP (115.2B for 115.38B), or in T
 // rounded to one digit.
 TEST(Table2, TheoryColumnsAreTheLargestModelsThatFit) {
   constexpr Index bytes = 32'000'000'000;

@@ -77,9 +77,9 @@ TEST(Plan, TrafficIsTheorysInTheRunsPrecision) {
       elements += row.elements_per_step;
     }
     // 2 P (N - 1) / N, with each of the six units padded to a multiple of N.
-    const double theory = 2 * static_cast<double>(entry.parameters) * 3 / 4;
-    EXPECT_GE(static_cast<double>(elements), theory);
-    EXPECT_LE(static_cast<double>(elements), theory + 2 * 6 * 4);
+    const double least = 2 * static_cast<double>(entry.parameters) * 3 / 4;
+    EXPECT_GE(static_cast<double>(elements), least);
+    EXPECT_LE(static_cast<double>(elements), least + 2 * 6 * 4);
     EXPECT_EQ(entry.sent_bytes(), elements * bytes_of(precision));
   }
 }
@@ -108,7 +108,7 @@ TEST(Time, ARankDoesItsShareOfTheTokensAndUpdatesWhatItHolds) {
   }
 }
 
-// Of five blocks four are run again, without their last product; MFU's operations stay as they are.
+// Four of five blocks are recomputed, without their final GEMM; MFU's operations stay as they are.
 TEST(Time, CountsWhatIsComputedAgain) {
   deck::Config config = deck_for(4, Dtype::bf16);
   config.model.layers = 5;

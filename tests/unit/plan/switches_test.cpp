@@ -36,7 +36,7 @@ Index bytes_of(const Switches& s, const std::string& category) {
   return 0;
 }
 
-/// A block's products and attention, on a rank of t; n rows of the stream.
+/// A block's GEMMs and attention, on a rank of t; n rows of the stream.
 constexpr Index products(Index t, Index n) {
   return width * (N * (3 * D + D + F) / t + n * D) + 4 * N * H / t;
 }

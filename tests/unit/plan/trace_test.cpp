@@ -29,7 +29,7 @@ TEST(Trace, OfStage3SaysWhatIsGatheredAndWhatMovesBesideIt) {
             "prefetch_units 1, overlap on\n"
             "P, G: parameters and gradient of a unit (0 embedding, 1 block 0, 2 head); other "
             "names: activations; .n: version\n"
-            " op pass unit reads writes after gathers lets go reduces may move beside it\n"
+            " op pass unit reads writes after gathers releases reduces may overlap\n"
             " 0 forward 0 P0 x0 - P0 P1 - - gather P1\n"
             " 1 forward 1 P1 x0 x1 saved0 0 P2 - - gather P2\n"
             " 2 loss 2 P0 P2 x1 loss dx G0.1 G2.1 1 - P0 P2 G2 -\n"
@@ -53,7 +53,8 @@ TEST(Trace, NamesTheFirstUnitsAndTheLast) {
 TEST(Trace, OfOtherStagesGathersAfterTheUpdateOrNotAtAll) {
   const std::string first = trace_of({.stage = 1, .overlap = deck::Overlap::off}, 4);
   EXPECT_NE(first.find("0 forward 0 P0 x0 - - - - -"), std::string::npos) << first;
-  EXPECT_NE(first.find("new shards are gathered while the next is updated"), std::string::npos);
+  EXPECT_NE(first.find("updated parameters are gathered while the next is updated"),
+            std::string::npos);
   const std::string none = trace_of({.stage = 0}, 4);
   EXPECT_NE(none.find("every rank updates all parameters"), std::string::npos) << none;
   const std::string alone = trace_of({.stage = 3}, 1);

@@ -26,10 +26,12 @@ TEST(Reports, CountedTrafficStandsBesideItsTheory) {
     const Index elements = row.operation == "all_gather"   ? 15
                            : row.operation == "all_reduce" ? 4
                                                            : 0;
-    const Index theory = row.operation == "all_gather" ? 15 : row.operation == "all_reduce" ? 0 : 9;
+    const Index expected = row.operation == "all_gather"   ? 15
+                           : row.operation == "all_reduce" ? 0
+                                                           : 9;
     EXPECT_EQ(row.elements_per_step, elements) << row.operation;
     EXPECT_EQ(row.bytes_per_step, 4 * elements) << row.operation;
-    EXPECT_EQ(row.theory_elements_per_step, theory)
+    EXPECT_EQ(row.theory_elements_per_step, expected)
         << row.operation << ": what was planned and not sent shows";
   }
 }

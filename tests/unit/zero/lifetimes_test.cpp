@@ -43,7 +43,7 @@ TEST(Lifetimes, NoTwoValuesShareAnElementAtATime) {
     const Index total = assign_offsets(values);
     for (std::size_t i = 0; i < values.size(); ++i) {
       EXPECT_LE(values[i].offset + values[i].elements, total);
-      // As in a buffer of all units: product libraries choose algorithms by alignments.
+      // Aligned as in a buffer of all units: GEMM libraries choose algorithms by alignments.
       EXPECT_EQ(values[i].offset % param::unit_alignment, 0);
       for (std::size_t j = i + 1; j < values.size(); ++j) {
         EXPECT_FALSE(overlap_in_time(values[i], values[j]) &&

@@ -96,7 +96,7 @@ class Kzero(CMakePackage, CudaPackage):
             assert str(self.spec.version) in said
 
     def test_train(self):
-        """The quickstart deck trains for three steps on one rank and leaves a sound checkpoint."""
+        """The quickstart deck trains for three steps on one rank and leaves a valid checkpoint."""
         share = self.prefix.share.kzero
         kzero = Executable(self.prefix.bin.kzero)
         kzero("train", os.path.join(share.input, "quickstart.toml"), f"data.files={share.docs}/*.md", "train.steps=3",
