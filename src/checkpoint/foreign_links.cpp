@@ -17,7 +17,7 @@ bool keeps_its_values(hid_t group, const char* name) {
          H5Pget_external_count(creation.id()) == 0;
 }
 
-/// Stops at the first that leads elsewhere, with its name in `found`.
+/// Stops at the first object that leads elsewhere, with its name in `found`.
 extern "C" herr_t look_at_link(hid_t group, const char* name, const H5L_info_t* info, void* found) {
   if (info->type == H5L_TYPE_HARD && keeps_its_values(group, name)) return 0;
   *static_cast<std::string*>(found) = name;

@@ -21,7 +21,7 @@ constexpr hsize_t alignment_threshold = hsize_t{1} << 16;  // small tensors stay
 constexpr hsize_t alignment = 4096;
 constexpr std::size_t copy_bytes = std::size_t{1} << 18;
 
-/// More than what may follow the last values in a file.
+/// An upper bound of what may follow the last values in a file.
 constexpr Index tail_bytes = Index{1} << 16;
 
 extern "C" herr_t keep_first_reason(unsigned depth, const H5E_error2_t* entry, void* text) {
@@ -29,8 +29,8 @@ extern "C" herr_t keep_first_reason(unsigned depth, const H5E_error2_t* entry, v
   return 0;
 }
 
-/// The innermost entry of HDF5's error stack, which is the cause; the operating system's words if
-/// it has any.
+/// Returns the innermost entry of HDF5's error stack, which is the cause; the operating system's
+/// message if it has any.
 std::string reason() {
   std::string text = "no reason given";
   H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, keep_first_reason, &text);
@@ -42,7 +42,7 @@ std::string reason() {
   return text;
 }
 
-/// HDF5 keeps one error stack a thread and prints it unless told not to.
+/// Silences HDF5's error stack, which it keeps per thread and prints unless told not to.
 void silence_hdf5() { H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr); }
 
 Hdf5Handle string_type() {
@@ -62,7 +62,7 @@ Hdf5Handle type_of() {
   return {H5Tcopy(native), H5Tclose};
 }
 
-/// What is written depends on the values alone.
+/// Makes the written bytes depend on the values alone.
 Hdf5Handle without_times(hid_t list) {
   Hdf5Handle creation(H5Pcreate(list), H5Pclose);
   H5Pset_obj_track_times(creation.id(), false);
@@ -81,7 +81,7 @@ herr_t with_values(std::span<const T> values, F&& write) {
   }
 }
 
-/// Calls read(pointer) with room for the `count` values that the space has.
+/// Calls read(pointer) with a buffer for the `count` values of the space.
 template <class T, class F>
 herr_t into_values(hid_t type, hid_t space, std::size_t count, std::vector<T>& values, F&& read) {
   if constexpr (std::is_same_v<T, std::string>) {
@@ -110,7 +110,7 @@ Hdf5Handle& Hdf5Handle::operator=(Hdf5Handle&& other) noexcept {
 
 herr_t Hdf5Handle::release() { return id_ < 0 ? 0 : close_(std::exchange(id_, -1)); }
 
-/// Bytes that have a name only here. Reserved values are holes, which take no memory.
+/// The bytes of a file in memory. Reserved values are holes, which take no memory.
 class Hdf5File::Memory {
  public:
   explicit Memory(const std::filesystem::path& purpose) : id_(memfd_create("kzero", MFD_CLOEXEC)) {
@@ -151,12 +151,12 @@ Hdf5File Hdf5File::create(const std::filesystem::path& path, Index user_block_by
   const std::string what = "cannot be set up for writing";
   const Hdf5Handle access = result.own(H5Pcreate(H5P_FILE_ACCESS), H5Pclose, what);
   const Hdf5Handle creation = result.own(H5Pcreate(H5P_FILE_CREATE), H5Pclose, what);
-  // This layout stores groups compactly, and opening it for writing writes nothing. Locks are
-  // refused by many parallel file systems, and a checkpoint has one writer at a time anyway.
+  // This layout stores groups compactly, and opening it for writing writes nothing. Many parallel
+  // file systems refuse locks, and a checkpoint has one writer at a time anyway.
   result.check(H5Pset_libver_bounds(access.id(), H5F_LIBVER_V18, H5F_LIBVER_V18), what);
   result.check(H5Pset_obj_track_times(creation.id(), false), what);
   result.check(H5Pset_file_locking(access.id(), false, true), what);
-  // HDF5 grants either a user block or alignment.
+  // HDF5 supports either a user block or alignment.
   result.check(user_block_bytes > 0
                    ? H5Pset_userblock(creation.id(), static_cast<hsize_t>(user_block_bytes))
                    : H5Pset_alignment(access.id(), alignment_threshold, alignment),
@@ -171,7 +171,7 @@ Hdf5File Hdf5File::create(const std::filesystem::path& path, Index user_block_by
   cache.evictions_enabled = false;
   result.check(H5Pset_mdc_config(access.id(), &cache), what);
   result.memory_ = std::make_unique<Memory>(path);
-  // HDF5 opens no file by its descriptor, but lets it be exchanged.
+  // HDF5 opens no file by its descriptor, but allows replacing it.
   result.file_ =
       result.own(H5Fcreate("/dev/null", H5F_ACC_TRUNC, creation.id(), access.id()), H5Fclose, what);
   void* handle = nullptr;
@@ -238,7 +238,8 @@ Hdf5Handle Hdf5File::space_of(const std::vector<Index>& extents) const {
              "cannot describe a dataset");
 }
 
-/// A file has no more values than bytes, whatever its extents say: they are not worth memory yet.
+/// A file has no more values than bytes, whatever its extents say: memory for them is not taken
+/// yet.
 std::size_t Hdf5File::count_of(const Hdf5Handle& space, const std::string& what) const {
   hsize_t bytes = 0;
   check(H5Fget_filesize(file_.id(), &bytes), what);
@@ -317,7 +318,7 @@ void Hdf5File::write(const std::string& dataset, std::span<const T> values,
   check(target.release(), what);
 }
 
-/// The limit holds for memory too, and beyond it HDF5 could not even give the file up.
+/// The limit holds for memory too; beyond it HDF5 could not even release the file.
 void Hdf5File::require_size_within_limit(Index more_bytes) const {
   hsize_t bytes = 0;
   check(H5Fget_filesize(file_.id(), &bytes), "has no size");

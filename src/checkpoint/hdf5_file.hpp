@@ -1,7 +1,7 @@
 // HDF5 files: handles that close themselves, typed attributes and datasets, and every return code
-// turned into Error(files) with the file's name and HDF5's own reason. Knows nothing of what the
-// files mean. HDF5 itself writes to memory only: after a write or close that fails, HDF5 1.10 keeps
-// a dangling identifier, on which it crashes when the program ends.
+// turned into Error(files) with the file's name and HDF5's own reason. It knows nothing of the
+// meaning of the files. HDF5 itself writes to memory only: after a write or close that fails, HDF5
+// 1.10 keeps a dangling identifier, on which it crashes when the program ends.
 #pragma once
 
 #include <hdf5.h>
@@ -28,7 +28,7 @@ class Hdf5Handle {
   Hdf5Handle& operator=(Hdf5Handle&& other) noexcept;
 
   hid_t id() const { return id_; }
-  /// Closes now; what HDF5 says of it.
+  /// Closes the identifier now and returns HDF5's status.
   herr_t release();
 
  private:
@@ -36,21 +36,21 @@ class Hdf5Handle {
   Close close_ = nullptr;
 };
 
-/// Starts the library, which makes MPI calls: for a thread that is to use it and may make none.
+/// Starts the library, which makes MPI calls, for a thread that will use HDF5 and may make none.
 void start_hdf5();
 
 /// One open file. Objects are named by their path in it ("/" is the root group). T is one of float,
 /// double, Index, std::uint64_t, std::string.
 class Hdf5File {
  public:
-  /// A new file in memory, for write_to(), one at a time; `path` is for messages. The first
+  /// Creates a new file in memory, for write_to(), one at a time; `path` is for messages. The first
   /// `user_block_bytes` (512 times a power of two) are left to the caller; with 0, large datasets
   /// are aligned.
   static Hdf5File create(const std::filesystem::path& path, Index user_block_bytes);
-  /// An existing file, for reading.
+  /// Opens an existing file for reading.
   static Hdf5File open(const std::filesystem::path& path);
-  /// The bytes of a whole file, for reading; `path` is for messages. Nothing in it may lead to
-  /// another file.
+  /// Opens the bytes of a complete file for reading; `path` is for messages. Nothing in it may lead
+  /// to another file.
   static Hdf5File open_image(const std::string& bytes, const std::filesystem::path& path);
 
   ~Hdf5File();
@@ -58,7 +58,7 @@ class Hdf5File {
   Hdf5File& operator=(Hdf5File&&) = delete;
 
   /// Ends a new file: writes all of it but the values of reserved datasets to `file`. Returns the
-  /// bytes of the whole. Nothing else may be called after it.
+  /// bytes of the complete file. Nothing else may be called after it.
   Index write_to(const OutputFile& file);
 
   void create_group(const std::string& group);
@@ -71,20 +71,20 @@ class Hdf5File {
   template <class T>
   T attribute(const std::string& object, const std::string& name) const;
 
-  /// A contiguous dataset of the given extents.
+  /// Writes a contiguous dataset of the given extents.
   template <class T>
   void write(const std::string& dataset, std::span<const T> values,
              const std::vector<Index>& extents);
-  /// A one-dimensional float dataset that has its place in the file; its values are the caller's to
-  /// write there.
+  /// Reserves space in the file for a one-dimensional float dataset; the caller writes its values
+  /// there.
   void reserve(const std::string& dataset, Index elements);
 
-  /// A whole dataset in row-major order.
+  /// Reads a full dataset in row-major order.
   template <class T>
   std::vector<T> read(const std::string& dataset) const;
   std::vector<Index> extents_of(const std::string& dataset) const;
 
-  /// Where the values of a contiguous dataset begin, in bytes from the start of the file.
+  /// Returns the offset of a contiguous dataset's values, in bytes from the start of the file.
   Index offset_of(const std::string& dataset) const;
 
  private:
@@ -105,7 +105,7 @@ class Hdf5File {
   std::filesystem::path path_;
   std::unique_ptr<Memory> memory_;  // of a new file
   std::vector<Region> reserved_;
-  Hdf5Handle file_;  // closes before its memory goes
+  Hdf5Handle file_;  // closes before its memory is freed
 };
 
 }  // namespace kzero::checkpoint

@@ -1,7 +1,7 @@
-// One run at a time writes into a folder of checkpoints: a file `lock` in it says which. It works
-// on any file system on which a file can be created exclusively (NFS too), and outlives no owner
-// for long: others see whether the owner lives, by its process on the same machine, by the file's
-// time of change, which the owner renews, on another.
+// Lets one run at a time write into a folder of checkpoints: a file `lock` in it names the run. It
+// works on any file system on which a file can be created exclusively (NFS too), and does not
+// outlive its owner for long: others detect whether the owner lives, on the same machine by its
+// process, on another by the file's time of change, which the owner renews.
 #pragma once
 
 #include <condition_variable>
@@ -18,11 +18,12 @@ namespace kzero::checkpoint {
 
 inline constexpr const char* lock_name = "lock";
 
-/// In seconds.
+/// Intervals of the lock, in seconds.
 struct LockTimes {
-  double beat = 10;      // from one sign of life to the next
-  double silence = 120;  // without one, after which a process of another machine counts as dead
-  double grace = 5;      // that a process of this machine is given to end
+  double beat = 10;  // between signs of life
+  double silence =
+      120;  // without a sign of life, after which a process of another machine counts as dead
+  double grace = 5;  // for a process of this machine to end
 };
 
 /// The right to write into a folder, from construction to destruction. One process of a job holds
@@ -31,20 +32,20 @@ class FolderLock {
  public:
   using Say = std::function<void(const std::string&)>;
 
-  /// Makes the folder if it is missing, takes it, and removes what interrupted writes have left
-  /// there (remove_stale). A dead owner's is taken over, which `say` is told; to find out about one
-  /// of another machine takes up to times.silence. Throws Error(files) with the owner's name if
-  /// that lives, or if the file cannot be written.
+  /// Creates the folder if it is missing, locks it, and removes what interrupted writes have left
+  /// there (remove_stale). A dead owner's lock is taken over and reported to `say`; deciding
+  /// whether an owner on another machine is dead takes up to times.silence. Throws Error(files)
+  /// with the owner's name if it lives, or if the file cannot be written.
   FolderLock(std::filesystem::path folder, Say say, Owner owner = this_process(),
              LockTimes times = {});
 
-  /// Gives the folder back, if it is still this owner's.
+  /// Releases the folder, if the lock is still this owner's.
   ~FolderLock();
   FolderLock(const FolderLock&) = delete;
   FolderLock& operator=(const FolderLock&) = delete;
 
-  /// To be called before each write. A process that was suspended may have lost the folder to
-  /// another: Error(files). A file that somebody has removed is made again.
+  /// Checks the lock; call it before each write. A process that was suspended may have lost the
+  /// folder to another: Error(files). A removed lock file is created again.
   void require_held();
 
  private:

@@ -42,7 +42,7 @@ std::string variable(const char* name, const std::string& otherwise) {
   return value == nullptr || *value == '\0' ? otherwise : value;
 }
 
-/// "state rest..." of a process; empty if there is none, or none to be seen.
+/// Returns "state rest..." of a process; empty if there is none, or none visible.
 std::string stat_of(Index pid) {
   std::ifstream stream(fmt::format("/proc/{}/stat", pid));
   std::string line;
@@ -67,7 +67,7 @@ std::string this_machine() {
   return fmt::format("{} {}", boot, processes.string());
 }
 
-/// A process that may not be looked at lives; a zombie does not.
+/// Returns whether a process lives: one that may not be inspected does, a zombie does not.
 bool lives(const Owner& owner) {
   if (::kill(static_cast<pid_t>(owner.pid), 0) != 0 && errno == ESRCH) return false;
   const std::string stat = stat_of(owner.pid);

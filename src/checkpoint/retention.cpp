@@ -33,7 +33,7 @@ struct Entry {
   fs::path path;
 };
 
-/// ".partial", or the same behind a mark of whoever writes it: ".1f2e3d4c.partial".
+/// Matches ".partial", or the same behind a writer's mark: ".1f2e3d4c.partial".
 bool is_partial(std::string_view suffix) {
   if (!suffix.ends_with(partial_suffix)) return false;
   const auto mark = suffix.substr(0, suffix.size() - std::string_view(partial_suffix).size());
@@ -55,7 +55,7 @@ std::optional<Entry> parse(const fs::path& path) {
   return entry;
 }
 
-/// Falling steps; for one step the complete one before others.
+/// Orders by falling steps; for one step the complete checkpoint comes first.
 std::vector<Entry> entries_of(const fs::path& folder) {
   std::vector<Entry> entries;
   std::error_code error;
@@ -77,7 +77,7 @@ void remove_tree(const fs::path& path) {
                 error.message());
 }
 
-/// The manifest of what is all there, as far as names and sizes tell.
+/// Returns the manifest of a checkpoint that is complete as far as names and sizes tell.
 std::optional<Manifest> manifest_if_complete(const fs::path& path) {
   try {
     Manifest manifest = read_manifest(path);
@@ -137,7 +137,7 @@ void remove_stale(const fs::path& folder) {
   const std::vector<Entry> entries = entries_of(folder);
   const bool stale =
       std::ranges::any_of(entries, [](const Entry& e) { return e.kind != Kind::complete; });
-  // Whoever gave them these names may have died before they were safe.
+  // The process that renamed these may have died before the names were on the disk.
   if (stale) sync_to_disk(folder);
   for (const Entry& entry : entries) {
     if (entry.kind == Kind::partial) remove_tree(entry.path);
@@ -181,7 +181,8 @@ std::vector<std::string> retain(const fs::path& folder, Index newest, Index keep
     const bool counts = manifest->skipped_in_row == 0;
     if (counts ? ++kept <= keep : kept < keep || entry.step == newest) continue;
     try {
-      // A name that nobody reads, first: a removal that is cut short leaves no damaged checkpoint.
+      // Renamed first to a name that nobody reads: an interrupted removal leaves no damaged
+      // checkpoint.
       const fs::path dying = partial_path(folder, entry.step);
       rename_durably(entry.path, dying);
       remove_tree(dying);

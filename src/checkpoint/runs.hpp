@@ -1,5 +1,5 @@
 // Ranges as they are stored: a column of a matrix is thousands of short ranges, all of one length
-// and one distance, which is one line here.
+// and one distance, which is one entry here.
 #pragma once
 
 #include <vector>
@@ -8,8 +8,7 @@
 
 namespace kzero::checkpoint {
 
-/// `repeat` ranges of `count` elements each; every one begins `stride` elements behind the one
-/// before.
+/// `repeat` ranges of `count` elements each; each begins `stride` elements after the previous one.
 struct Run {
   Index begin = 0;
   Index count = 0;
@@ -18,7 +17,7 @@ struct Run {
   bool operator==(const Run&) const = default;
 };
 
-/// The same elements in the same order.
+/// Encodes the same elements in the same order.
 std::vector<Run> compact(const std::vector<Range>& ranges);
 std::vector<Range> expand(const std::vector<Run>& runs);
 

@@ -16,20 +16,20 @@ namespace kzero::checkpoint {
 struct Found {
   std::filesystem::path path;
   Manifest manifest;
-  std::vector<Filled> filled{};  // of what this rank wanted: read() leaves it as it is
+  std::vector<Filled> filled{};  // the shards that this rank wanted: read() leaves them untouched
 };
 
-/// The newest complete checkpoint in `folder` (or `folder` itself, if it is one) whose files all
-/// have the sizes and checksums of its manifest; none if the folder does not exist or holds no good
-/// one. Each newer one that was passed over adds messages to `problems`, with file and dataset. The
-/// ranks share the reading and get the same answer. Of the shards that this rank `wanted`, those
-/// that it comes upon as they are wanted are filled; without an answer, their values mean nothing.
+/// Finds the newest complete checkpoint in `folder` (or `folder` itself, if it is one) whose files
+/// all have the sizes and checksums of its manifest; none if the folder does not exist or holds no
+/// good one. Each newer one that was skipped adds messages to `problems`, with file and dataset.
+/// The ranks divide the reading and get the same answer. `wanted` shards that are stored
+/// contiguously are filled during verification; without an answer, their values are undefined.
 /// Throws Error(files) if the folder cannot be listed. Collective over `world`.
 std::optional<Found> newest(const grid::Group& world, const std::filesystem::path& folder,
                             std::vector<std::string>& problems,
                             std::span<const StateShard> wanted = {});
 
-/// As newest(), where there has to be one: Error(files) otherwise. Collective over `world`.
+/// Finds the newest checkpoint, and throws Error(files) if there is none. Collective over `world`.
 Found open(const grid::Group& world, const std::filesystem::path& path,
            std::vector<std::string>& problems);
 

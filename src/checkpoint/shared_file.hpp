@@ -1,5 +1,5 @@
-// A file that several ranks write at once through MPI-IO, at places that are settled already. Not
-// through HDF5: where one rank's write fails, its collective transfer (1.10) leaves the others
+// A file that several ranks write at once through MPI-IO, at offsets that are fixed beforehand.
+// HDF5's collective transfer (1.10) is not used: if one rank's write fails, it leaves the others
 // waiting for ever.
 #pragma once
 
@@ -24,9 +24,8 @@ class SharedFile {
   SharedFile(const SharedFile&) = delete;
   SharedFile& operator=(const SharedFile&) = delete;
 
-  /// Writes the values at a place in the file, less than 2 GiB; none are allowed. Keeps what goes
-  /// wrong for close(), so that the other ranks' calls find their partner. Collective over the
-  /// group.
+  /// Writes the values at an offset of the file, less than 2 GiB; none are allowed. Keeps errors
+  /// for close(), so that the other ranks' calls find their partner. Collective over the group.
   void write(Index offset, std::span<const float> values);
 
   /// Throws the same Error(files) on every rank if a write or the closing failed on any. Collective

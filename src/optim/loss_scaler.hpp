@@ -16,17 +16,17 @@ class LossScaler {
   Index skipped_in_a_row() const { return skipped_in_a_row_; }
   Index skipped() const { return skipped_; }  // in all
 
-  /// Takes note of a step.
+  /// Records a step.
   void update(bool finite);
 
   /// Throws Error(diverged) after optimizer.max_skipped skipped steps in a row.
   void require_progress() const;
 
-  /// Throws Error(diverged) for a training that ends on skipped steps; in fp16 one of them is how
-  /// the loss scale finds its place.
+  /// Throws Error(diverged) for a training that ends on skipped steps; in fp16 a skipped step may
+  /// be how the loss scale adapts.
   void require_good_end() const;
 
-  /// Goes on from a checkpoint's values; another precision than fp16 keeps scale 1.
+  /// Restores a checkpoint's values; another precision than fp16 keeps scale 1.
   void restore(double scale, Index good_steps, Index skipped, Index skipped_in_a_row);
 
  private:

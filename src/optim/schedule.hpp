@@ -5,8 +5,8 @@
 
 namespace kzero::optim {
 
-/// lr (step + 1) / warmup while step < warmup; then from lr to min_lr over the steps that remain,
-/// along half a cosine or a line, or lr throughout.
+/// Returns lr (step + 1) / warmup while step < warmup; then falls from lr to min_lr over the
+/// remaining steps, along half a cosine or a line, or stays at lr.
 double learning_rate(const deck::Optimizer& optimizer, Index step, Index steps);
 
 }  // namespace kzero::optim

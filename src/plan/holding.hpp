@@ -1,4 +1,5 @@
-// What a rank holds of a model on a grid: what every plan has, of a deck or of a nominal size.
+// The bytes of a model that a rank holds on a grid, which every plan has, of a deck or of a nominal
+// size.
 #pragma once
 
 #include <string>
@@ -8,8 +9,8 @@
 
 namespace kzero::plan {
 
-/// Ranks and what they share out; the paper's N is data_ranks, its model-parallel degree
-/// tensor_ranks.
+/// Ranks over which the model is partitioned; the paper's N is data_ranks, its model-parallel
+/// degree tensor_ranks.
 struct Launch {
   Index data_ranks = 1;
   Index tensor_ranks = 1;
@@ -19,7 +20,7 @@ struct Launch {
 };
 
 struct Holding : Launch {
-  Index parameters = 0;                          // of the whole model
+  Index parameters = 0;                          // of the full model
   std::vector<metrics::CategoryBytes> memory{};  // planned_bytes of the largest rank
 
   Index total_bytes() const {

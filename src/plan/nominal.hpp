@@ -1,22 +1,23 @@
 // Model states by closed formula for a model of which only the number of parameters is known (paper
-// section 3.1 and figure 1): 2 bytes a parameter for 16-bit parameters, 2 for gradients, K = 12 for
-// AdamW's fp32 master weights and two moments. Tensor parallelism divides all three; ZeRO stage 1
-// cuts the 12 over the data-parallel ranks, stage 2 also the gradients, stage 3 also the
-// parameters.
-// No padding, no activations, no buffers: a deck's plan has those.
+// section 3.1 and figure 1): 2 bytes per parameter for 16-bit parameters, 2 for gradients, K = 12
+// for AdamW's fp32 master weights and two moments. Tensor parallelism divides all three; ZeRO stage
+// 1 partitions the 12 over the data-parallel ranks, stage 2 also the gradients, stage 3 also the
+// parameters. Padding, activations and buffers are left out: a deck's plan has those.
 #pragma once
 
 #include "plan/holding.hpp"
 
 namespace kzero::plan {
 
-/// Sizes above this are not planned: their bytes would leave 64 bits.
+/// The largest size that is planned: the bytes of larger ones would exceed 64 bits.
 inline constexpr Index most_parameters = 100'000'000'000'000'000;
 
-/// Bytes of the three model states, each rounded up. `parameters` is in [1, most_parameters].
+/// Returns the bytes of the three model states, each rounded up. `parameters` is in [1,
+/// most_parameters].
 Holding nominal(Index parameters, const Launch& launch);
 
-/// The largest model whose states fit in `bytes` a rank (paper table 2); 0 parameters if none does.
+/// Returns the largest model whose states fit in `bytes` per rank (paper table 2); 0 parameters if
+/// none does.
 Holding largest_nominal(Index bytes, const Launch& launch);
 
 }  // namespace kzero::plan

@@ -1,6 +1,6 @@
 // The rates of an estimate: given ones, and for the rest what this machine reaches, measured in a
-// fraction of a second. A measured rate is that of ranks that have their cores to themselves, all
-// on machines like this one.
+// fraction of a second. A measured rate assumes ranks that have their cores to themselves, all on
+// machines like this one.
 #pragma once
 
 #include <optional>
@@ -10,21 +10,23 @@
 
 namespace kzero::plan {
 
-/// Rates that are known already, a second.
+/// Rates that are given, per second.
 struct GivenRates {
   std::optional<double> operations, memory_bytes, sent_bytes;
 };
 
-/// Whether this build's arithmetic can be measured without its device: on hosts.
+/// Returns whether this build's arithmetic can be measured without its device: on hosts.
 bool can_measure_blocks();
 
 class RateSource {
  public:
-  /// Measures what is not given, with `threads` threads. Operations are measured on a block like
-  /// the deck's, for which Kokkos must be up with as many threads; the rest needs none.
+  /// Measures the rates that are not given, with `threads` threads. Operations are measured on a
+  /// block like the deck's, for which Kokkos must be initialized with as many threads; the rest
+  /// needs none.
   RateSource(const GivenRates& given, const deck::Config& config, Index threads);
 
-  /// Of a rank with so many threads: measured operations and memory grow with them.
+  /// Returns the rates of a rank with this many threads: measured operations and memory scale with
+  /// them.
   Rates of_rank(Index threads) const;
 
  private:

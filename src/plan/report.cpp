@@ -57,7 +57,8 @@ std::string full(const Entry& entry) {
   return text + (entry.estimate ? estimate_lines(*entry.estimate) : "");
 }
 
-/// Bytes of the first three categories, which are the model states, and of the others.
+/// Sums the bytes of the first three categories, which are the model states, and those of the
+/// others.
 std::pair<Index, Index> split(const Entry& entry) {
   constexpr std::size_t states = 3;
   std::pair<Index, Index> sums{0, 0};
@@ -70,7 +71,7 @@ std::string step_of(const Entry& entry) {
   return entry.estimate ? format_step(entry.estimate->seconds()) : "unknown";
 }
 
-/// What the lines of answers do not say: stages passed over, and a deck that has to change.
+/// Returns what the table does not show: stages that were skipped, and a deck that has to change.
 std::string remarks(const Fit& fit) {
   std::string text;
   for (const Refusal& refusal : fit.refusals)

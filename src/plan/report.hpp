@@ -1,4 +1,5 @@
-// Plans for people and for programs. A list of one is shown in full, a longer one a line each.
+// Plans for people and for programs. A list of one is shown in full, a longer one with one line
+// each.
 #pragma once
 
 #include <string>
@@ -11,10 +12,10 @@ namespace kzero::plan {
 std::string table(const std::vector<Entry>& entries);
 std::string table(const std::vector<Fit>& fits);
 
-/// Of model states of nominal sizes; in GB of 1e9 bytes, as the paper's.
+/// Formats model states of nominal sizes, in GB of 1e9 bytes as in the paper.
 std::string table(const std::vector<Holding>& holdings);
 
-/// A JSON array with an object for each; docs/planning.md has the fields.
+/// Formats a JSON array with an object for each plan; docs/planning.md has the fields.
 std::string json(const std::vector<Entry>& entries);
 std::string json(const std::vector<Fit>& fits);
 std::string json(const std::vector<Holding>& holdings);

@@ -5,8 +5,8 @@
 
 namespace kzero::plan {
 
-/// The largest n >= 1 for which fits(n) holds, 0 if there is none. fits holds for every n up to a
-/// bound, and for none above it.
+/// Returns the largest n >= 1 for which fits(n) holds, 0 if there is none. fits holds for every n
+/// up to a bound, and for none above it.
 template <class Fits>
 Index largest(const Fits& fits) {
   if (!fits(Index{1})) return 0;

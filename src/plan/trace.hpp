@@ -1,5 +1,5 @@
-// The schedule of a micro-batch for people: what each operation reads and writes, what may move
-// while it computes, and where ranks wait for one another.
+// The schedule of a micro-batch for people: what each operation reads and writes, which collectives
+// may overlap with it, and where ranks wait for one another.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace kzero::plan {
 
-/// `config` is resolved for its ranks.
+/// Formats the schedule; `config` is resolved for its ranks.
 std::string trace(const deck::Config& config, const train::Blueprint& blueprint);
 
 }  // namespace kzero::plan

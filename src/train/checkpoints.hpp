@@ -1,5 +1,5 @@
-// The checkpoints of a run: where it begins, what it leaves behind, and what is under way between
-// two steps.
+// The checkpoints of a run: the one from which it starts, those that it saves, and the writes in
+// flight between two steps.
 #pragma once
 
 #include <chrono>
@@ -17,48 +17,51 @@
 
 namespace kzero::train {
 
-/// The deck's folder of checkpoints for this run alone, held by the root; null elsewhere, and
-/// without a folder. Throws Error(files) if another run has it, Error(usage) if it is a checkpoint
-/// itself. Collective over `world`.
+/// Locks the deck's folder of checkpoints for this run; the lock is on the root, null elsewhere,
+/// and without a folder. Throws Error(files) if another run has it, Error(usage) if it is a
+/// checkpoint itself. Collective over `world`.
 std::unique_ptr<checkpoint::FolderLock> take_folder(const deck::Checkpoint& deck,
                                                     const grid::Group& world);
 
 class Checkpoints {
  public:
-  /// `lock` is what take_folder() gave, `sink` is null where nothing is recorded. All arguments
+  /// `lock` is the result of take_folder(); `sink` is null if nothing is recorded. All arguments
   /// must outlive the object.
   Checkpoints(const RunRequest& request, const grid::ProcessGrid& grid,
               checkpoint::FolderLock* lock, std::uint64_t data_digest, Engine& engine,
               metrics::Console& console, metrics::JsonlSink* sink);
 
   /// Loads the newest good checkpoint, if there is one and the deck asks for it; returns the steps
-  /// done. Throws Error(usage) for one that the deck's training cannot go on from, and, with
-  /// checkpoint.resume = false, for any. Collective over all ranks, as all below.
+  /// done. Throws Error(usage) for one from which the deck's training cannot continue, and, with
+  /// checkpoint.resume = false, for any. Collective over all ranks, like all functions below.
   std::optional<Index> resume();
 
-  /// What resume() took where it found something.
+  /// The checkpoint that resume() loaded, if any.
   double load_seconds() const { return load_seconds_; }
 
-  /// Saves the state after so many steps, unless it is saved. With checkpoint.asynchronous the
-  /// state is copied, and writing and the removal of old checkpoints go on in the background; what
-  /// is still under way is waited for first.
+  /// Saves the state after this many steps, unless it is saved. With checkpoint.asynchronous the
+  /// state is copied, and writing and the removal of old checkpoints continue in the background; a
+  /// write still in flight is waited for first.
   void save(Index steps_done);
 
-  /// Saves if checkpoint.every says so, or has said so since the last time. That waits for a step
-  /// whose gradients are finite: a training that diverges shall not push out good checkpoints.
+  /// Saves if a checkpoint is due by checkpoint.every, or has been since the last save. A due
+  /// checkpoint waits for a step whose gradients are finite: a training that diverges must not
+  /// displace good checkpoints.
   void save_if_due(Index steps_done);
 
-  /// Saves what a training ends with, unless all its steps since the last checkpoint were skipped.
+  /// Saves the final state of a training, unless all its steps since the last checkpoint were
+  /// skipped.
   void save_result(Index steps_done);
 
-  /// Throws Error(other) unless a checkpoint newer than that was saved: a job that is submitted
-  /// again would run for ever. Not collective.
+  /// Throws Error(other) unless a checkpoint newer than that was saved: a resubmitted job would run
+  /// for ever. Not collective.
   void require_newer_than(Index first_step) const;
 
-  /// Completes what the background has written on all ranks by now. To be called once a step.
+  /// Completes the checkpoint that the background has written on all ranks by now. Call it once per
+  /// step.
   void poll();
 
-  /// Waits for what is under way, and completes it.
+  /// Waits for the write in flight, and completes it.
   void finish();
 
  private:
@@ -82,11 +85,12 @@ class Checkpoints {
   metrics::JsonlSink* sink_;
   double load_seconds_ = 0;
   Index saved_step_ = -1;      // of the newest checkpoint written, begun or loaded
-  bool is_due_ = false;        // a save that waits for a step with finite gradients
+  bool is_due_ = false;        // a save waits for a step with finite gradients
   Clock::time_point begun_{};  // of the newest write
   double stalled_ = 0;         // seconds that training waited for it
   std::optional<checkpoint::BackgroundWrite> under_way_;  // of saved_step_
-  bool is_incomplete_ = false;  // what is under way, rather than the removal of others
+  bool is_incomplete_ =
+      false;  // the write is in flight, rather than the removal of old checkpoints
 };
 
 }  // namespace kzero::train

@@ -1,4 +1,4 @@
-// What people are told of the data before the first step.
+// Reports of the data to the user before the first step.
 #pragma once
 
 #include <string>
@@ -10,11 +10,11 @@
 
 namespace kzero::train {
 
-/// The dataset is one without problems.
+/// Summarizes a dataset without problems.
 metrics::DataSummary summary_of(const deck::Config& config, const data::Dataset& dataset);
 
-/// A line for each setting that is allowed, but hardly meant: validation that reads sequences more
-/// than once, or that is set aside and never done.
+/// Returns a line for each setting that is allowed but probably unintended: validation that reads
+/// sequences more than once, or that is set aside and never done.
 std::vector<std::string> data_warnings(const deck::Config& config, const data::Dataset& dataset);
 
 }  // namespace kzero::train

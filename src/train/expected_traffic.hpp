@@ -1,4 +1,4 @@
-// What a rank sends in a step: by theory, and as counted.
+// The traffic of a rank in a step: expected and counted.
 #pragma once
 
 #include "comm/traffic.hpp"
@@ -7,14 +7,15 @@
 
 namespace kzero::train {
 
-/// What the blueprint's rank sends in a step by theory, padding included: over its data group as in
-/// arXiv 1910.02054, section 7, over its tensor group as in its section 8 (and arXiv 2205.05198 for
-/// sequence parallelism). elements_per_step and bytes_per_step are left 0. The deck is resolved.
+/// Returns the expected traffic of the blueprint's rank in a step, including padding: over its data
+/// group as in arXiv 1910.02054, section 7, over its tensor group as in its section 8 (and arXiv
+/// 2205.05198 for sequence parallelism). elements_per_step and bytes_per_step are left 0. The deck
+/// is resolved.
 std::vector<metrics::TrafficRow> expected_traffic(const deck::Config& config,
                                                   const Blueprint& blueprint);
 
-/// Traffic counted in steps beside theory: the mean of those steps that used a channel (a skipped
-/// step updates no parameters).
+/// Returns the traffic counted in steps beside the expected traffic: the mean of those steps that
+/// used a channel (a skipped step updates no parameters).
 std::vector<metrics::TrafficRow> counted(const comm::Traffic& traffic,
                                          std::vector<metrics::TrafficRow> rows);
 

@@ -20,8 +20,8 @@ namespace kzero::train {
 
 namespace {
 
-/// A launcher that learns of an abort drops what it has not read from the ranks' pipes: half of the
-/// messages were lost. Waits until all is read, but two seconds at most.
+/// Waits until the launcher has read all output, at most two seconds: a launcher that learns of an
+/// abort drops what it has not read from the ranks' pipes, and half of the messages were lost.
 void wait_until_read(int descriptor) {
   using std::chrono::milliseconds;
   struct stat status {};

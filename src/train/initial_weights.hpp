@@ -1,4 +1,4 @@
-// The master weights a training starts from.
+// The initial master weights of a training.
 #pragma once
 
 #include <functional>
@@ -10,13 +10,13 @@
 
 namespace kzero::train {
 
-/// Fills [range] of a parameter's elements with its first values, in fp32.
+/// Fills [range] of a parameter's elements with its initial weights, in fp32.
 using InitialValues = std::function<void(const param::ParamSpec& parameter,
                                          const checkpoint::Range& range, std::span<float> values)>;
 
-/// Sets the master weights of all that is held of `units`: from `values` where given, else from the
-/// seed. A value depends on seed, parameter and element alone, so every grid and stage starts from
-/// the same model. `units` are all of the model's, in order.
+/// Sets this rank's master weights of `units`: from `values` if given, else from the seed. A value
+/// depends on seed, parameter and element alone, so every grid and stage starts from the same
+/// model. `units` are all of the model's, in order.
 void set_initial_weights(const tensor::Execution& exec, std::uint64_t seed,
                          const std::vector<UnitState>& units, const InitialValues& values);
 

@@ -1,4 +1,4 @@
-// A whole run: start or resume, steps, validation, reports, checkpoints, stopping in time.
+// A complete run: start or resume, steps, validation, reports, checkpoints, stopping in time.
 #pragma once
 
 #include <functional>
@@ -12,7 +12,7 @@
 
 namespace kzero::train {
 
-/// What a run reads, open.
+/// The opened inputs of a run.
 struct RunInputs {
   data::Dataset dataset;
   InitialValues initial{};     // of a model that starts from a file; empty: drawn from the seed
@@ -23,9 +23,9 @@ struct RunRequest {
   deck::Config config;    // resolved for this launch
   std::string deck;       // the same as TOML text, every key in it
   std::string deck_file;  // as the user named it
-  /// Opens the inputs and refuses what is wrong with the files, also those that the run will write.
-  /// Collective over the group, all ranks of the launch. Called before memory is taken, while stop
-  /// signals are noted and the watchdog looks on.
+  /// Opens the inputs and refuses bad files, including those that the run will write. Collective
+  /// over the group, all ranks of the launch. Called before memory is taken, while stop signals are
+  /// recorded and the watchdog is active.
   std::function<RunInputs(const deck::Config&, const grid::Group&)> open_inputs;
 };
 
