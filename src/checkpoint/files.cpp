@@ -18,7 +18,7 @@ namespace kzero::checkpoint {
 
 namespace {
 
-/// Read at once where a checksum is taken: small enough for the second-level cache.
+/// Bytes read at once when a checksum is taken: small enough for the second-level cache.
 constexpr Index chunk_bytes = Index{1} << 18;
 
 void require(bool good, const std::string& path, const char* what) {
@@ -87,7 +87,7 @@ void write_durably(const std::filesystem::path& path, std::string_view bytes) {
   auto fresh = path;
   fresh += ".partial";
   try {
-    // Whatever has the name, a link to a file elsewhere too, is not written through.
+    // An existing file of that name, even a link to a file elsewhere, is not written through.
     ::unlink(fresh.c_str());
     OutputFile file(fresh);
     file.write(0, std::as_bytes(std::span(bytes)));

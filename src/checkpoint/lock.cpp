@@ -22,7 +22,7 @@ namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
 using Seconds = std::chrono::duration<double>;
 
-constexpr std::chrono::milliseconds pause{100};  // between looks at another's lock
+constexpr std::chrono::milliseconds pause{100};  // between polls of another owner's lock
 constexpr std::size_t most_bytes = 4096;         // of a lock
 constexpr const char* takeover_name = "lock.takeover";
 
@@ -31,7 +31,7 @@ int open_again(const fs::path& path, int flags) {
       [&] { return ::open(path.c_str(), flags | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0666); });
 }
 
-/// Writes and closes, after which a file server shows it to others. It need not survive a crash:
+/// Writes and closes, after which a file server shows it to others. It need not survive a crash, as
 /// its owner does not.
 bool write_all(int file, const std::string& text) {
   std::size_t done = 0;
@@ -57,7 +57,7 @@ std::string read_some(int file) {
 
 }  // namespace
 
-/// A lock as it was at one time.
+/// The state of a lock at one time.
 struct FolderLock::Seen {
   std::string text;
   Owner owner;
@@ -98,11 +98,11 @@ FolderLock::~FolderLock() {
   try {
     const auto seen = look_at(path_);
     if (seen && seen->text == text_) ::unlink(path_.c_str());
-  } catch (const Error&) {  // what is there now is not this owner's
+  } catch (const Error&) {  // the file that is there now is not this owner's
   }
 }
 
-/// None if there is no such file.
+/// Returns none if there is no such file.
 std::optional<FolderLock::Seen> FolderLock::look_at(const fs::path& path) {
   const int file = open_again(path, O_RDONLY);
   if (file < 0 && (errno == ENOENT || errno == ESTALE)) return std::nullopt;
@@ -119,7 +119,7 @@ std::optional<FolderLock::Seen> FolderLock::look_at(const fs::path& path) {
   return seen;
 }
 
-/// Makes the file and opens it for beat(), or returns false where there is one.
+/// Creates the file and opens it for beat(), or returns false if it exists.
 bool FolderLock::create(const fs::path& path) {
   const int file = open_again(path, O_WRONLY | O_CREAT | O_EXCL);
   if (file < 0 && errno == EEXIST) return false;
@@ -149,7 +149,7 @@ void FolderLock::acquire() {
   bool told = false;
   for (; !create(path_); std::this_thread::sleep_for(pause)) {
     const auto seen = look_at(path_);
-    if (!seen) continue;  // given back just now
+    if (!seen) continue;  // released just now
     if (!first || first->text != seen->text) {
       first = seen;
       since = Clock::now();
@@ -167,8 +167,9 @@ void FolderLock::acquire() {
   }
 }
 
-/// Only one can make the file that replaces the lock, and while it is there nobody else replaces a
-/// lock. It is a lock itself: whoever dies over it is seen to be dead.
+/// Makes the takeover exclusive: only one process can create the file that replaces the lock, and
+/// while it exists nobody else replaces a lock. It is a lock itself: if its owner dies, others
+/// detect it.
 bool FolderLock::take_over(const Seen& seen) {
   const fs::path fresh = folder_ / takeover_name;
   if (!create(fresh)) {
@@ -198,7 +199,7 @@ void FolderLock::require_held() {
        folder_.string(), seen ? describe(seen->owner) : "it came just now");
 }
 
-/// The thread's work: changes the file's time, by the clock of whoever serves the file.
+/// The thread's work: updates the file's time, by the clock of the file server.
 void FolderLock::beat() {
   std::unique_lock lock(mutex_);
   while (!changed_.wait_for(lock, Seconds(times_.beat), [this] { return ending_; }))

@@ -20,8 +20,8 @@ constexpr std::size_t run_words = 4;
 constexpr const char* state_type = "float32";
 constexpr const char* per_element = "element";  // one value for each element of a parameter
 
-/// Calls f(object, attribute, value) for every single value of a manifest: one list serves both
-/// directions.
+/// Calls f(object, attribute, value) for every single value of a manifest: one list serves reading
+/// and writing.
 template <class M, class F>
 void for_each_attribute(M& m, F&& f) {
   f("/", "kzero_version", m.kzero_version);
@@ -102,7 +102,8 @@ ShardTableNames shard_table_names(Index format) {
           group + "offset"};
 }
 
-/// One row a shard, in the order of the shard_files; the runs of all shards one after the other.
+/// Stores one row per shard, in the order of the shard_files, and the runs of all shards
+/// concatenated.
 struct ShardTable {
   std::vector<Index> shard_file, parameter, run_count, offset, runs;
   std::vector<std::uint64_t> checksum;
@@ -302,7 +303,7 @@ void write_manifest(const std::filesystem::path& folder, const Manifest& manifes
   OutputFile file(path);
   structure.write_to(file);
 
-  // The header goes in last: until then the file does not count as a manifest.
+  // The header is written last: until then the file does not count as a manifest.
   const std::string bytes = load_file(path);
   const std::string header = header_of(format_version, digest_behind_header(bytes), bytes.size());
   file.write(0, std::as_bytes(std::span(header)));

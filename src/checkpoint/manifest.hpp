@@ -20,7 +20,7 @@ inline constexpr Index format_version = 3;         // that is written
 inline constexpr Index oldest_format_version = 2;  // that is read
 inline constexpr const char* manifest_name = "manifest.h5";
 
-/// What makes two models the same: what `convert` and `inspect` know without reading the deck.
+/// The identity of a model: what `convert` and `inspect` know without reading the deck.
 struct ModelShape {
   Index layers = 0;
   Index hidden = 0;
@@ -81,8 +81,8 @@ struct Manifest {
   double loss_scale = 1;
   Index scale_good_steps = 0;        // since the last overflow or change of the scale
   Index skipped_steps = 0;           // of all steps done
-  Index skipped_in_row = 0;          // up to now
-  std::uint64_t data_digest = 0;     // of what decides the order of the training data
+  Index skipped_in_row = 0;          // up to this step
+  std::uint64_t data_digest = 0;     // of everything that decides the order of the training data
   std::uint64_t parameter_hash = 0;  // of all state arrays; filled in by write()
   param::StateArrays state_arrays;   // that are saved of every parameter
   std::vector<Parameter> parameters;
@@ -95,17 +95,17 @@ struct LocatedShard {
   const StoredShard* shard = nullptr;
 };
 
-/// The shards of each parameter, by its position, in the order of the shard_files.
+/// Returns the shards of each parameter, by its position, in the order of the shard_files.
 std::vector<std::vector<LocatedShard>> shards_by_parameter(const Manifest& manifest);
 
 /// Writes and syncs manifest.h5 in `folder`, and reads it back.
 void write_manifest(const std::filesystem::path& folder, const Manifest& manifest);
 
-/// From the bytes of a manifest file; `path` is for messages. Throws Error(files) for bytes that
-/// are damaged, of another format version, hold numbers that cannot be true, or no manifest at all.
+/// Parses the bytes of a manifest file; `path` is for messages. Throws Error(files) for bytes that
+/// are damaged, of another format version, hold impossible numbers, or no manifest at all.
 Manifest parse_manifest(const std::string& bytes, const std::filesystem::path& path);
 
-/// parse_manifest of `folder`/manifest.h5.
+/// Reads and parses `folder`/manifest.h5.
 Manifest read_manifest(const std::filesystem::path& folder);
 
 }  // namespace kzero::checkpoint

@@ -11,7 +11,8 @@ namespace kzero::checkpoint {
 
 namespace {
 
-// Odd, so that multiplying loses nothing: the constants of SplitMix64 (Steele, Lea, Flood 2014).
+// Odd constants, so that multiplication is invertible: those of SplitMix64 (Steele, Lea, Flood
+// 2014).
 constexpr std::uint64_t step_of_place = 0x9E3779B97F4A7C15;
 constexpr std::uint64_t first_mixer = 0xBF58476D1CE4E5B9;
 constexpr std::uint64_t second_mixer = 0x94D049BB133111EB;
@@ -47,7 +48,7 @@ std::uint64_t sum_of_mixes(const Arrays& arrays, std::uint64_t elements, std::ui
   return sum;
 }
 
-/// Of `count` elements of the shard's arrays, from `first` on, that lie one behind the other in the
+/// Hashes `count` elements of the shard's arrays from `first` on, which are contiguous in the
 /// parameter from `place` on.
 std::uint64_t sum_of_mixes(const StateShard& shard, Index first, Index count, std::uint64_t place) {
   KZERO_EXPECT(std::ssize(shard.arrays) <= param::most_state_arrays);

@@ -14,7 +14,7 @@
 
 namespace kzero::checkpoint {
 
-/// Where each parameter stands in the manifest's list.
+/// The position of each parameter in the manifest's list.
 using Positions = std::unordered_map<std::string, Index>;
 Positions positions_of(const std::vector<Parameter>& parameters);
 
@@ -35,16 +35,16 @@ class StateShardHash {
  private:
   const StateShard& shard_;
   std::uint64_t key_;
-  std::size_t range_ = 0;  // that is under way
+  std::size_t range_ = 0;  // the current range
   Index in_range_ = 0;     // elements of it that were added
   Index added_ = 0;
   std::uint64_t sum_ = 0;
 };
 
-/// Of the whole shard.
+/// Returns the hash of a full shard.
 std::uint64_t hash_of(const StateShard& shard, Index position);
 
-/// The sum over the ranks on the root; 0 elsewhere. Collective over `world`.
+/// Returns the sum over the ranks on the root; 0 elsewhere. Collective over `world`.
 std::uint64_t sum_of_hashes(const grid::Group& world, std::uint64_t mine);
 
 }  // namespace kzero::checkpoint

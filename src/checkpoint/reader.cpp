@@ -20,15 +20,15 @@ namespace {
 constexpr Index gap_elements = Index{1} << 14;
 constexpr Index window_elements = Index{1} << 20;
 
-/// Where a range of a parameter is stored.
+/// The location of a stored range of a parameter.
 struct Source {
   Range range;
   const StoredShard* shard = nullptr;
   Index shard_file = 0;
-  Index element = 0;  // of the shard, at which the range begins
+  Index element = 0;  // the element of the shard at which the range begins
 };
 
-/// `count` elements of a stored shard, and where in a wanted shard they go.
+/// A copy of `count` elements of a stored shard to a wanted shard.
 struct Copy {
   Index from = 0;
   Index count = 0;
@@ -36,10 +36,11 @@ struct Copy {
   const StateShard* target = nullptr;
 };
 
-/// Copies by shard_file and shard within it, so that each file is opened once and read in order.
+/// Orders copies by shard_file and shard within it, so that each file is opened once and read in
+/// order.
 using Plan = std::map<Index, std::map<const StoredShard*, std::vector<Copy>>>;
 
-/// Everything that is stored of a parameter, by place.
+/// All stored ranges of a parameter, by position.
 std::vector<Source> sources_of(const std::vector<LocatedShard>& held) {
   std::vector<Source> sources;
   for (const auto& [shard_file, shard] : held) {
@@ -53,7 +54,7 @@ std::vector<Source> sources_of(const std::vector<LocatedShard>& held) {
   return sources;
 }
 
-/// Joins a copy to the one before where both sides go on.
+/// Joins a copy to the previous one if both sides are contiguous.
 void add(std::vector<Copy>& copies, const Copy& copy) {
   if (!copies.empty()) {
     Copy& last = copies.back();
@@ -84,7 +85,7 @@ void plan_range(const Found& from, const std::vector<Source>& sources, const Sta
   }
 }
 
-/// What the search has filled of this shard in this memory; null for nothing.
+/// Returns what the search has filled of this shard in this memory; null for nothing.
 const Filled* filled_of(const Found& from, const StateShard& wanted) {
   const auto same_place = [](const StateValues& a, const StateValues& b) {
     return a.name == b.name && a.values.data() == b.values.data() &&
@@ -98,7 +99,7 @@ const Filled* filled_of(const Found& from, const StateShard& wanted) {
   return filled == from.filled.end() ? nullptr : &*filled;
 }
 
-/// Taken while the search filled the shard, or now.
+/// Returns the hash taken while the search filled the shard, or takes it now.
 std::uint64_t hash_of_loaded(const Found& from, const StateShard& shard, Index position) {
   const Filled* filled = filled_of(from, shard);
   return filled != nullptr ? filled->hash : hash_of(shard, position);
@@ -150,7 +151,7 @@ struct StoredValues {
   }
 };
 
-/// Reads one dataset's copies, sorted by where they come from, in windows that join near ones.
+/// Reads one dataset's copies, sorted by offset, in windows that join close ones.
 void read_copies(const StoredValues& stored, const std::string& array,
                  std::span<const Copy> copies) {
   std::vector<float> window;

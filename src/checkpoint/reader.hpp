@@ -1,5 +1,5 @@
-// Reads ranges of parameters out of a checkpoint, whichever files hold them: what one grid saved,
-// any other loads.
+// Reads ranges of parameters out of a checkpoint, whichever files hold them, so that any grid loads
+// what another grid saved.
 #pragma once
 
 #include <span>
@@ -17,10 +17,9 @@ namespace kzero::checkpoint {
 /// file at fault. Each rank reads for itself: not collective.
 void read(const Found& from, std::span<const StateShard> wanted);
 
-/// Throws Error(files) unless the values of all ranks' shards, which hold each element of the
-/// checkpoint once, have the hash of the manifest: a check of the way from any grid to any other.
-/// Of arrays that the search has filled, which must be untouched since, it took the hash.
-/// Collective over `world`.
+/// Verifies any load on any grid: throws Error(files) unless the values of all ranks' shards, which
+/// hold each element of the checkpoint once, have the hash of the manifest. Arrays that the search
+/// has filled, and which must be untouched since, were hashed by it. Collective over `world`.
 void require_saved_values(const grid::Group& world, const Found& found,
                           std::span<const StateShard> mine);
 

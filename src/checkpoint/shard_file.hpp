@@ -12,9 +12,9 @@
 
 namespace kzero::checkpoint {
 
-/// What a rank has to say of the shard_file it took part in.
+/// A rank's record of the shard_file to which it contributed.
 struct LocalPart {
-  ShardFile shard_file;              // of the whole file; without a name where another rank tells
+  ShardFile shard_file;              // of the full file; without a name if another rank reports it
   std::uint64_t parameter_hash = 0;  // of this rank's shards
 };
 
@@ -29,13 +29,14 @@ void verify_written(const std::filesystem::path& path, const Manifest& manifest,
 /// The size of the written file, and the checksum of what lies between its shards.
 void describe_file(const std::filesystem::path& path, ShardFile& shard_file);
 
-/// Throws Error(files), naming the file, for a disk that takes no more or gives back other bytes.
+/// Writes a rank's shards to a file of its own. Throws Error(files), naming the file, if the disk
+/// is full or returns other bytes.
 LocalPart write_shard_file(const std::filesystem::path& folder, const std::string& name,
                            const Manifest& manifest, std::span<const StateShard> mine);
 
-/// The shards of all ranks of `group` in one file. The group's first rank sets up the HDF5 file
-/// with all its metadata and takes the space; then all write their values together. Throws the same
-/// Error on every rank. Collective over `group`.
+/// Writes the shards of all ranks of `group` to one file. The group's first rank creates the HDF5
+/// file with all its metadata and reserves the space; then all write their values collectively.
+/// Throws the same Error on every rank. Collective over `group`.
 LocalPart write_shared_shard_file(const grid::Group& group, const std::filesystem::path& folder,
                                   const std::string& name, const Manifest& manifest,
                                   std::span<const StateShard> mine);

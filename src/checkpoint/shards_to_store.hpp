@@ -1,5 +1,5 @@
-// A rank's shards on their way into a file: checked, hashed, and laid out for HDF5. Knows nothing
-// of who else writes.
+// A rank's shards prepared for a file: checked, hashed, and with their groups and attributes for
+// HDF5. It does not know the other writers.
 #pragma once
 
 #include <span>
@@ -11,7 +11,8 @@
 
 namespace kzero::checkpoint {
 
-/// What a rank will write: the shards that hold something, beside their records without places.
+/// The shards that a rank will write: those that are not empty, with their records, offsets
+/// excluded.
 struct Prepared {
   std::vector<const StateShard*> shards;
   std::vector<StoredShard> records;
@@ -22,12 +23,12 @@ struct Prepared {
 Prepared prepare(std::span<const StateShard> mine, const Positions& positions,
                  const param::StateArrays& arrays);
 
-/// Group and attributes of a parameter whose parts, one for each rank that holds some, follow one
-/// another in its datasets.
+/// Creates group and attributes of a parameter whose parts, one for each rank that has some, are
+/// contiguous in its datasets.
 void describe_parameter(Hdf5File& file, const Parameter& parameter,
                         std::span<const StoredShard* const> parts);
 
-/// The checksums of a dataset's parts, as its attribute.
+/// Writes the checksums of a dataset's parts as its attribute.
 void describe_state(Hdf5File& file, const std::string& dataset, std::size_t array,
                     std::span<const StoredShard* const> parts);
 

@@ -16,10 +16,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Values of one rank in one call: MPI libraries count in 32 bits.
+/// The values of one rank in one call: MPI libraries count in 32 bits.
 constexpr Index most_elements = Index{1} << 27;
 
-/// Sets up the whole file but for its values, and tells every shard its place.
+/// Creates the complete file but for its values, and assigns every shard its offset.
 void create_file(const fs::path& path, const Manifest& manifest, std::vector<StoredShard>& shards) {
   std::map<Index, std::vector<StoredShard*>> parts;
   for (StoredShard& shard : shards) parts[shard.parameter].push_back(&shard);
@@ -42,7 +42,7 @@ void create_file(const fs::path& path, const Manifest& manifest, std::vector<Sto
       }
     }
   }
-  // No rank is to find the disk full while others wait for it.
+  // No rank may find the disk full while others wait for it.
   file.allocate(structure.write_to(file));
   file.close();
 }
@@ -67,13 +67,13 @@ ShardFile agree_on_layout(const grid::Group& group, const fs::path& path, const 
 
 /// The shards of one parameter, and this rank's own if it has one.
 struct Parts {
-  Index rounds = 0;  // calls that the longest takes
+  Index rounds = 0;  // calls that the longest needs
   const StoredShard* own = nullptr;
   const StateShard* shard = nullptr;
 };
 
-/// By parameter, so that the file is written from one end to the other. `first` is the position of
-/// this rank's first shard in the shard_file.
+/// Groups the shards by parameter, so that the file is written from one end to the other. `first`
+/// is the position of this rank's first shard in the shard_file.
 std::map<Index, Parts> parts_of(const ShardFile& shard_file, std::size_t first,
                                 const std::vector<const StateShard*>& mine) {
   std::map<Index, Parts> all;

@@ -1,6 +1,6 @@
-// What a rank gives to a checkpoint or wants from one: ranges of parameters with their optimizer
-// state. Ranges are of the parameter's global, unpadded, row-major elements, whatever grid a run
-// has.
+// The shards that a rank gives to a checkpoint or wants from one: ranges of parameters with their
+// optimizer state. Ranges are of the parameter's global, unpadded, row-major elements, whatever
+// grid a run has.
 #pragma once
 
 #include <algorithm>

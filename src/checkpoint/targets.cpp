@@ -8,7 +8,8 @@ namespace kzero::checkpoint {
 
 namespace {
 
-/// Where an array is not wanted there is no hash; one of another size is read()'s to refuse.
+/// Returns whether all arrays have room. An array that is not wanted has no hash; read() refuses
+/// one of another size.
 bool wants_all(const StateShard& shard, const param::StateArrays& arrays) {
   const Index elements = elements_of(shard.ranges);
   return has_arrays(shard, arrays) &&

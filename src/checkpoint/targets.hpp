@@ -1,5 +1,5 @@
-// What a rank wants from a checkpoint, offered to the verification of its files: a stored shard
-// that is wanted as it is goes to its place while its checksum is taken, and is read once.
+// The shards that a rank wants from a checkpoint, offered to the verification of its files: a
+// wanted shard that is stored contiguously is filled while its checksum is taken, and read once.
 #pragma once
 
 #include <cstdint>

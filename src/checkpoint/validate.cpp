@@ -10,10 +10,10 @@ namespace kzero::checkpoint {
 namespace {
 
 constexpr Index element_bytes = sizeof(float);
-constexpr Index most_steps = 1000000000;  // of train.steps
+constexpr Index most_steps = 1000000000;  // limit of train.steps
 
-/// The end of a run that begins at `least` or later, or nothing if its numbers make no sense.
-/// Counts of at least one bound the work by the elements, which the file's size bounds.
+/// Computes the end of a run that begins at `least` or later; returns false if its numbers make no
+/// sense. Counts of at least one bound the work by the elements, which the file's size bounds.
 bool find_end(const Run& run, Index least, Index& end) {
   if (run.begin < least || run.count < 1 || run.repeat < 1) return false;
   if (run.repeat > 1 && run.stride < run.count) return false;
@@ -23,7 +23,8 @@ bool find_end(const Run& run, Index least, Index& end) {
          !__builtin_add_overflow(last, run.count, &end);
 }
 
-/// Ascending and disjoint within a parameter of `elements`; then so are sums over them.
+/// Returns whether ranges are ascending and disjoint within a parameter of `elements`; then sums
+/// over them are in range too.
 bool are_sound(const std::vector<Run>& runs, Index elements) {
   Index end = 0;
   for (const Run& run : runs) {
@@ -40,7 +41,7 @@ bool fits(const StoredShard& shard, const ShardFile& shard_file) {
   return true;
 }
 
-/// The bytes of all tensors' states together can be counted.
+/// Checks that the bytes of all tensors' states can be counted.
 void require_countable(const Manifest& manifest, const std::filesystem::path& path) {
   Index total = 0;
   for (const Parameter& parameter : manifest.parameters) {
@@ -59,7 +60,7 @@ bool is_plain_name(const std::string& file) {
   return !file.empty() && file != "." && file != ".." && file.find('/') == std::string::npos;
 }
 
-/// What counts steps counts no more of them than there were.
+/// Checks that counters of steps do not exceed the steps done.
 void require_counts(const Manifest& m, const std::filesystem::path& path) {
   const bool good = m.step >= 0 && m.step <= most_steps && m.samples >= 0 && m.tokens >= 0 &&
                     m.skipped_steps >= 0 && m.skipped_steps <= m.step && m.skipped_in_row >= 0 &&

@@ -1,5 +1,5 @@
-// Whether the numbers of a manifest can be true: reading and verifying compute places, sizes and
-// memory from them. Its checksum finds damage only, not what another program wrote.
+// Validates the numbers of a manifest: reading and verifying compute offsets, sizes and memory from
+// them. Its checksum finds damage only, not what another program wrote.
 #pragma once
 
 #include <filesystem>
@@ -12,7 +12,7 @@ namespace kzero::checkpoint {
 /// `path` is for messages.
 void require_state_arrays(const param::StateArrays& arrays, const std::filesystem::path& path);
 
-/// Throws Error(files) with the first thing that cannot be: more skipped steps than steps, a tensor
+/// Throws Error(files) with the first impossible number: more skipped steps than steps, a tensor
 /// too large to count, a file outside of the checkpoint's folder, ranges that overlap or leave
 /// their tensor, parts that leave their file. `path` is for messages.
 void validate(const Manifest& manifest, const std::filesystem::path& path);

@@ -1,5 +1,5 @@
 // Compares the files of a checkpoint with its manifest, byte for byte, without the HDF5 library:
-// damaged bytes are named before anything tries to make sense of them.
+// damaged bytes are named before anything parses them.
 #pragma once
 
 #include <filesystem>
@@ -13,7 +13,8 @@
 
 namespace kzero::checkpoint {
 
-/// Checksum of what lies between the shards of a shard_file's file: HDF5's own structure.
+/// Returns the checksum of the bytes between the shards of a shard_file's file: HDF5's own
+/// structure.
 std::uint64_t structure_of(const InputFile& file, const ShardFile& shard_file);
 
 /// Which of the shards' datasets in the file are not what their checksums say; a message each, with
@@ -23,18 +24,19 @@ std::vector<std::string> damage_of(const InputFile& file, const std::filesystem:
                                    const Manifest& manifest, std::span<const StoredShard> shards,
                                    Targets& targets);
 
-/// Throws Error(files) for the first of them: the check of what was just written.
+/// Throws Error(files) for the first damage: the check of a file that was just written.
 void require_undamaged(const InputFile& file, const std::filesystem::path& path,
                        const Manifest& manifest, std::span<const StoredShard> shards);
 
-/// One of `parts` about equal parts of a file's shards, for ranks that share the reading.
+/// One of `parts` about equal parts of a file's shards, for ranks that divide the reading.
 struct Slice {
   Index part = 0;
   Index parts = 1;
 };
 
-/// Reads a slice of the shard_file's file in `folder` and says what is wrong with it; one message a
-/// file or dataset. Size and structure belong to the first slice. `targets` as for damage_of().
+/// Reads a slice of the shard_file's file in `folder` and returns what is wrong with it; one
+/// message per file or dataset. Size and structure belong to the first slice. `targets` as for
+/// damage_of().
 std::vector<std::string> verify_shard(const std::filesystem::path& folder, const Manifest& manifest,
                                       const ShardFile& shard_file, Slice slice, Targets& targets);
 

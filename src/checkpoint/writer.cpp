@@ -20,7 +20,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// A new folder for the files, which nobody else writes into. Collective over `world`.
+/// Creates a new folder for the files, which nobody else writes into. Collective over `world`.
 fs::path begin(const grid::Group& world, const fs::path& folder, const Manifest& manifest) {
   std::string partial;
   grid::collectively(world, [&] {
@@ -41,8 +41,8 @@ void remove_partial(const grid::Group& world, const fs::path& partial) {
   if (world.is_root()) fs::remove_all(partial, ignored);
 }
 
-/// A checkpoint with a hole is worse than none: every element of every parameter, once. Ranges are
-/// spelled out for one parameter at a time.
+/// Checks that the shards cover every element of every parameter exactly once: a checkpoint with a
+/// hole is worse than none. Ranges are expanded for one parameter at a time.
 void check_coverage(const Manifest& manifest) {
   const auto held = shards_by_parameter(manifest);
   for (std::size_t p = 0; p < held.size(); ++p) {
@@ -65,7 +65,7 @@ void check_coverage(const Manifest& manifest) {
   }
 }
 
-/// Puts the ranks' records together on the root.
+/// Gathers the ranks' records on the root.
 void fill_in(Manifest& manifest, const std::vector<std::string>& shard_files) {
   manifest.kzero_version = version();
   manifest.git_hash = git_hash();
@@ -83,7 +83,7 @@ LocalPart save_part(const grid::Group& world, const fs::path& partial, const Man
   const std::string name = shard_file_name(number);
   const grid::Group file_group = world.part(number, "file");
   LocalPart part;
-  // What is collective over a file's ranks ends alike on them, so it may be part of this.
+  // Calls that are collective over a file's ranks end alike on them, so they may be part of this.
   grid::collectively(world, [&] {
     part = file_group.size() == 1
                ? write_shard_file(partial, name, manifest, mine)

@@ -27,27 +27,27 @@ namespace kzero::checkpoint {
 struct Written {
   std::filesystem::path path;           // of the complete checkpoint
   Index bytes = 0;                      // of all its shard files
-  std::vector<std::string> problems{};  // in tidying up behind it; on the root only
+  std::vector<std::string> problems{};  // of removing old checkpoints; on the root only
 };
 
 /// Saves every rank's shards as `folder`/step_<manifest.step>, on the disk and read back before it
 /// gets its name, then removes all but the newest `keep` checkpoints (0: keeps all). Each
-/// `ranks_per_file` consecutive ranks write one file. Together the shards must cover every
-/// parameter of the manifest once. `manifest` is the same on all ranks, less what write() fills in.
-/// Throws the same Error on every rank, with the file at fault, if any rank fails: then no trace
-/// stays and earlier checkpoints are as they were. The caller holds the folder's lock
+/// `ranks_per_file` consecutive ranks write one file. Collectively the shards must cover every
+/// parameter of the manifest once. `manifest` is the same on all ranks, except for what write()
+/// fills in. Throws the same Error on every rank, with the file at fault, if any rank fails: then
+/// no trace stays and earlier checkpoints are unchanged. The caller holds the folder's lock
 /// (FolderLock); without it nothing is damaged, but runs may remove one another's checkpoints.
 /// Collective over `world`.
 Written write(const grid::Group& world, const std::filesystem::path& folder, Manifest manifest,
               std::span<const StateShard> mine, Index keep, Index ranks_per_file = 1);
 
-/// The same with a file a rank, written by a thread while the caller goes on; a thread of the
-/// root's removes old checkpoints. Only what needs messages is left to the caller: the start and
-/// the end. At most one at a time, and nobody else may use HDF5 until tidied() returns.
+/// Writes a checkpoint with one file per rank in a thread while the caller continues; a thread of
+/// the root's removes old checkpoints. Only steps that communicate are left to the caller: the
+/// start and the end. At most one at a time, and nobody else may use HDF5 until tidied() returns.
 class BackgroundWrite {
  public:
-  /// The shards' memory must stay as it is until finish() returns. Collective over `world`, which
-  /// must outlive this.
+  /// Begins the write. The shards' memory must stay unchanged until finish() returns. Collective
+  /// over `world`, which must outlive this.
   BackgroundWrite(const grid::Group& world, const std::filesystem::path& folder, Manifest manifest,
                   std::vector<StateShard> mine, Index keep);
 
@@ -55,14 +55,14 @@ class BackgroundWrite {
   /// next run.
   ~BackgroundWrite() = default;
 
-  /// Whether this rank's file is written, or its writing has failed.
+  /// Returns whether this rank's file is written, or its writing has failed.
   bool ready() const;
 
-  /// Waits for all ranks' files and completes the checkpoint, but for the removal of others, which
-  /// begins; throws as write() does. To be called once. Collective over `world`.
+  /// Waits for all ranks' files and completes the checkpoint, except for the removal of others,
+  /// which begins; throws as write() does. Call it once. Collective over `world`.
   Written finish();
 
-  /// Waits until others are removed; messages of what could not be. To be called once, after
+  /// Waits until others are removed; returns messages about what could not be. Call it once, after
   /// finish().
   std::vector<std::string> tidied();
 
@@ -73,7 +73,7 @@ class BackgroundWrite {
   std::vector<StateShard> mine_;
   Index keep_;
   std::filesystem::path partial_;
-  std::future<LocalPart> part_;                      // behind what its thread uses
+  std::future<LocalPart> part_;  // destroyed before the objects that its thread uses
   std::future<std::vector<std::string>> retaining_;  // on the root
 };
 

@@ -143,8 +143,7 @@ void for_each_head(const Execution& exec, const AttentionShape& s, const char* l
                    Vector<float> scratch, const F& work) {
   const Index per_thread = HeadScratch::elements(s);
   const Index slots = static_cast<Index>(scratch.extent(0)) / per_thread;
-  KZERO_REQUIRE(slots > 0, ExitCode::other,
-                "internal error: no scratch was planned for attention");
+  KZERO_REQUIRE(slots > 0, ExitCode::other, "internal error: no scratch was planned for attention");
   // One slot per thread: work is distributed by slot, so that slots never exceed the planned
   // number.
   const Index heads = s.batch * s.heads;

@@ -10,7 +10,7 @@ namespace kzero::model {
 
 namespace {
 
-/// Hands out consecutive ranges of a flat unit.
+/// Returns consecutive ranges of a flat unit.
 template <class T>
 struct Cursor {
   T* at;
@@ -46,7 +46,7 @@ void normalise_middle(const Context<T>& c, const BlockParams<const T>& p,
                                 c.shape.layernorm_eps, saved.ln2, saved.mean2, saved.rstd2);
 }
 
-/// Forward but for its last product, the only one whose result backward does not read.
+/// Runs forward except for the final GEMM, the only one whose result backward does not read.
 template <class T>
 void fill_saved(const Context<T>& c, const BlockParams<const T>& p, Matrix<const T> x,
                 const BlockActivations<T>& saved) {
@@ -110,7 +110,7 @@ void block_forward(const Context<T>& c, const BlockParams<const T>& p, Matrix<co
   row_parallel_forward<T>(c, saved.activated, p.down_weight, p.down_bias, saved.middle.data(), out);
 }
 
-// The kernels are forward's own, run whole: nothing else would be sure to round as they do.
+// Recomputation runs forward's own kernels unchanged: nothing else would be certain to round alike.
 template <class T>
 void block_recompute(const Context<T>& c, deck::RecomputeMode mode, const BlockParams<const T>& p,
                      Matrix<const T> x, const BlockActivations<T>& saved) {
@@ -152,8 +152,7 @@ void block_backward(const Context<T>& c, const BlockParams<const T>& p, Matrix<c
                                  saved.log_sum, dattention, dqkv, c.attention);
   linear_backward_weight<T>(c, c.all_rows(saved.ln1), dqkv, update, g.qkv_weight, g.qkv_bias);
   // A key bias adds the same number to all scores of a query, which softmax ignores: its gradient
-  // is exactly zero. What the sum leaves is rounding noise that AdamW would turn into steps of full
-  // size.
+  // is exactly zero. The sum leaves rounding noise, which AdamW would turn into steps of full size.
   kernels::fill<T>(*c.exec, Vector<T>(g.qkv_bias.data() + d, d), 0);
   linear_backward_input<T>(c, dqkv, p.qkv_weight, c.hidden_grad);
   norm_backward<T>(c, {x, p.ln1_weight, saved.mean1, saved.rstd1},

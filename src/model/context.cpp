@@ -9,10 +9,10 @@ namespace kzero::model {
 
 namespace {
 
-constexpr Index logits_bytes = Index{16} << 20;  // aim for a chunk of fp32 logits (C_B)
-constexpr Index least_chunk = 256;               // rows below which products lose their speed
+constexpr Index logits_bytes = Index{16} << 20;  // target for a chunk of fp32 logits (C_B)
+constexpr Index least_chunk = 256;               // rows below which GEMMs lose their speed
 
-/// Rows of logits at once: never the whole batch unless it is a single row.
+/// The rows of a chunk of logits: never the full batch unless it is a single row.
 Index chunk_rows(Index rows, Index vocab) {
   const Index aim = std::max(least_chunk, logits_bytes / (vocab * 4));
   return std::min(aim, ceil_div(rows, 2));
@@ -33,7 +33,8 @@ Context<T>::Context(memory::Arenas& arenas, tensor::Gemm* products, const GptSha
     return arenas.take<U>(memory::Category::workspace, count);
   };
   const Index columns = std::max(s.own.feed_forward, 3 * s.own.width);
-  // Ranks exchange chunks, so all cut them alike, whatever their share of the vocabulary.
+  // Ranks communicate chunk by chunk, so all use the same chunk, whatever their part of the
+  // vocabulary.
   chunk = chunk_rows(rows, ceil_div(s.vocab, s.tensor.size));
   const bool in_place = dtype_of<T> == Dtype::fp32;
   const Index logit_elements = round_up(chunk * s.own.vocab, 16);
@@ -50,7 +51,7 @@ Context<T>::Context(memory::Arenas& arenas, tensor::Gemm* products, const GptSha
     gathered = Matrix<T>(take(T{}, rows * s.hidden), rows, s.hidden);
     norm_gradient = Vector<T>(take(T{}, 2 * s.hidden), 2 * s.hidden);
   }
-  const Index sums = std::max(columns, 2 * s.hidden);  // LayerNorm's, of which no rank has a part
+  const Index sums = std::max(columns, 2 * s.hidden);  // of LayerNorm, which is not split
   partial = Matrix<float>(take(float{}, kernels::row_groups * sums), kernels::row_groups, sums);
   const Index scratch = kernels::attention_scratch_bytes(attention_shape(), b.threads) / 4;
   attention = Vector<float>(take(float{}, scratch), scratch);

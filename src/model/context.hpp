@@ -1,5 +1,6 @@
-// What every unit of a model computes with: the device, the product library, the shape of a
-// micro-batch and the scratch memory that units share because they run one after the other.
+// The context in which every unit of a model computes: the device, the GEMM back end, the shape of
+// a micro-batch and the scratch memory, which units use in turn because they run one after the
+// other.
 #pragma once
 
 #include <optional>
@@ -17,10 +18,10 @@ struct Context {
   GptShape shape;
   Index batch = 0;   // B
   Index rows = 0;    // N = B * T
-  Index stream = 0;  // n: rows of the residual stream here, N without sequence parallelism
+  Index stream = 0;  // n: local rows of the residual stream, N without sequence parallelism
   TensorGroup<T> group;
 
-  // Scratch. qkv_or_ffn_grad and the head's logits share one range: no unit needs both.
+  // Scratch. qkv_or_ffn_grad and the head's logits use one range: no unit needs both.
   T* qkv_or_ffn_grad = nullptr;  // [N, max(F, 3D)], F and 3D of this rank
   float* logits = nullptr;       // [chunk, V], V of this rank
   T* dlogits = nullptr;          // [chunk, V]; the logits themselves in fp32
@@ -32,12 +33,12 @@ struct Context {
   Matrix<T> hidden_grad;       // [N, D]
   Matrix<T> gathered;          // [N, D] in sequence parallelism, else none
   Vector<T> norm_gradient;     // [2D] in sequence parallelism, else none
-  Matrix<float> partial;       // [row_groups, max(F, 3D, 2 whole D)] of sums over rows
+  Matrix<float> partial;       // [row_groups, max(F, 3D, 2 full D)] of sums over rows
   Vector<float> attention;     // scratch of the attention kernel
   Vector<float> losses;        // [N]
 
-  /// Takes the scratch from the workspace category, for the product library as well. Also on
-  /// measuring arenas, which need no library.
+  /// Takes the scratch from the workspace category, including that of the GEMM back end. Also runs
+  /// on measuring arenas, which need no library.
   Context(memory::Arenas& arenas, tensor::Gemm* gemm, const GptShape& shape,
           const BatchShape& batch, const TensorLink& link = {});
 
@@ -49,17 +50,17 @@ struct Context {
   }
   Matrix<T> qkv_or_ffn_grad_view(Index columns) const { return {qkv_or_ffn_grad, rows, columns}; }
 
-  /// All N rows of a matrix that has the stream's: itself, or gathered from the tensor group, where
-  /// it lasts until the next call.
+  /// Returns all N rows of a matrix of the residual stream: the matrix itself, or its all-gather
+  /// over the tensor group, valid until the next call.
   Matrix<const T> all_rows(const Matrix<const T>& of_stream) const;
 
-  /// out = the tensor group's sum of `share` [N,D], for the rows of the stream, + bias + addend
-  /// [n,D], either of which may be null. out [n,D] may be those rows of share, or addend. Only with
-  /// a group.
+  /// Computes out = the tensor group's sum of `share` [N,D], for the local rows of the residual
+  /// stream, + bias + addend [n,D], either of which may be null. out [n,D] may be those rows of
+  /// share, or addend. Call only with a group. Collective over the tensor group.
   void sum_to_stream(const Matrix<T>& share, const T* bias, const T* addend,
                      const Matrix<T>& out) const;
 
-  /// The same within share, which is the sum itself without a group.
+  /// Computes the sum in place in share; without a group share is the sum already.
   Matrix<T> stream_sum(const Matrix<T>& share) const;
 };
 

@@ -112,7 +112,7 @@ void Gpt<T>::backward(Index u, Units<const T> parameters, const Batch& batch,
     const Index i = u - 1;
     const BlockParams<const T> own(shape_, parameters[u]);
     stream_.restore(*context_.exec, i);
-    // The last block ran forward last: what it left is still there.
+    // The last block ran forward last: its activations still exist.
     if (u + 1 < head()) block_recompute<T>(context_, recompute_, own, stream_.at(i), saved_[i]);
     block_backward<T>(context_, own, stream_.at(i), saved_[i], update,
                       BlockParams<T>(shape_, gradients[u]), dx_);

@@ -42,8 +42,7 @@ class Gpt : public Model<T> {
   deck::RecomputeMode recompute_;
   Context<T> context_;
   ResidualStream<T> stream_;
-  std::vector<BlockActivations<T>>
-      saved_;  // of each block; what is computed again lies in one place
+  std::vector<BlockActivations<T>> saved_;  // of each block; recomputed ones use one buffer in turn
   HeadSaved<T> head_saved_;
   Matrix<T> dx_;  // [n,D]
 };

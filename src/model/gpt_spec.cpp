@@ -16,7 +16,7 @@ struct Extent {
   Index length = 0;
 };
 
-/// The parameters of units, cut for one tensor rank.
+/// Builds the local parameters of units for one tensor rank.
 class UnitSpecs {
  public:
   UnitSpecs(const GptShape& shape, double std) : s_(shape), std_(std) {
@@ -61,14 +61,14 @@ class UnitSpecs {
     return {std::move(name), {s_.hidden}, init};
   }
 
-  /// [extent, D], cut by rows.
+  /// [extent, D], split by rows.
   ParamSpec rows(std::string name, const Extent& e, double std) const {
     ParamSpec p = matrix(std::move(name), e.total, s_.hidden, std);
     p.split = {1, e.total * s_.hidden, e.begin * s_.hidden, e.length * s_.hidden};
     return p;
   }
 
-  /// [D, groups * extent]: the columns of every group are cut alike.
+  /// [D, groups * extent]: the columns of every group are split alike.
   ParamSpec columns(std::string name, Index groups, const Extent& e) const {
     ParamSpec p = matrix(std::move(name), s_.hidden, groups * e.total, std_);
     p.split = {s_.hidden * groups, e.total, e.begin, e.length};
@@ -124,7 +124,7 @@ double gpt_flops_per_token(const deck::Model& model) {
   return 6 * products + 6 * static_cast<double>(s.layers * s.sequence) * d;
 }
 
-// The last block is not computed again, and of none the last product.
+// The last block is not recomputed; no block recomputes its final GEMM.
 Recomputed gpt_recomputed_per_token(const deck::Model& model, const deck::Recompute& recompute) {
   const GptShape s(model);
   const auto d = static_cast<double>(s.hidden), f = static_cast<double>(s.feed_forward);

@@ -25,8 +25,8 @@ Value activation(const std::string& name, Index version = 0) {
 Value stream(Index i) { return activation(fmt::format("x{}", i)); }
 Value saved(Index block) { return activation(fmt::format("saved{}", block)); }
 
-/// What backward of unit u finds of its forward beside the input. The last block's is still there
-/// when backward begins.
+/// The forward values that backward of unit u reads besides the input. Those of the last block
+/// still exist when backward begins.
 std::vector<Value> left_by(Index u, Index layers, deck::RecomputeMode mode) {
   if (mode == deck::RecomputeMode::full && u < layers) return {};
   return {saved(u - 1)};

@@ -22,7 +22,7 @@ Matrix<U> rows_of(const Matrix<U>& x, Index first, Index count) {
           x.extent(1)};
 }
 
-/// logits [rows,V] = normal [rows,D] output^T, in fp32.
+/// Computes logits [rows,V] = normal [rows,D] output^T, in fp32.
 template <class T>
 Matrix<float> project(const Context<T>& c, Matrix<const T> output, Matrix<const T> normal) {
   const Matrix<float> logits(c.logits, normal.extent(0), output.extent(0));
@@ -76,7 +76,7 @@ void add_sum_of_chunks(const Context<T>& c, kernels::Update update, Matrix<T> do
   }
 }
 
-/// Rows [first, first + count) of what a chunk of logits has and needs.
+/// The inputs and outputs of a chunk of logits: rows [first, first + count).
 template <class T>
 struct Chunk {
   Matrix<float> logits;
@@ -89,8 +89,8 @@ struct Chunk {
         losses(c.losses.data() + first, rows.extent(0)) {}
 };
 
-/// Every tensor rank's part of the softmaxes of a chunk, [ranks * C,3]; logits as partial_softmax
-/// leaves them.
+/// Gathers every tensor rank's part of the softmaxes of a chunk, [ranks * C,3]; logits as
+/// partial_softmax leaves them.
 template <class T>
 kernels::PartialSoftmaxes softmaxes_of_all(const Context<T>& c, const Chunk<T>& chunk) {
   constexpr Index width = kernels::partial_softmax_width;
@@ -111,7 +111,7 @@ void cross_entropy(const Context<T>& c, const Chunk<T>& chunk) {
   }
 }
 
-/// The gradient by the logits, where c.dlogits says.
+/// Computes the gradient of the logits into c.dlogits.
 template <class T>
 Matrix<T> cross_entropy_with_gradient(const Context<T>& c, const Chunk<T>& chunk, float scale) {
   const Matrix<T> dlogits(c.dlogits, chunk.logits.extent(0), chunk.logits.extent(1));
@@ -127,7 +127,7 @@ Matrix<T> cross_entropy_with_gradient(const Context<T>& c, const Chunk<T>& chunk
   return dlogits;
 }
 
-/// The final LayerNorm; all its rows.
+/// Runs the final LayerNorm on all its rows.
 template <class T>
 Matrix<const T> normalise(const Context<T>& c, const HeadParams<const T>& p, Matrix<const T> x,
                           const HeadSaved<T>& saved) {

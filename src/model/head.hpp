@@ -1,5 +1,5 @@
-// The output: final LayerNorm, projection on the vocabulary, cross-entropy. Logits exist for a
-// chunk of rows at a time: each chunk's gradient is used up before the next is made.
+// The output: final LayerNorm, projection to the vocabulary, cross-entropy. Logits exist for one
+// chunk of rows at a time: each chunk's gradient is consumed before the next is computed.
 #pragma once
 
 #include "kernels/row_sums.hpp"
@@ -9,7 +9,7 @@ namespace kzero::model {
 
 template <class T>
 struct HeadSaved {
-  Matrix<T> normal;          // [n,D]: the stream's rows
+  Matrix<T> normal;          // [n,D]: the local rows of the residual stream
   Vector<float> mean, rstd;  // [n]
 
   HeadSaved(memory::Arenas& arenas, const GptShape& shape, Index batch);
@@ -18,10 +18,10 @@ struct HeadSaved {
 template <class T>
 struct HeadParams {
   Vector<T> ln_weight, ln_bias;  // [D]
-  Matrix<T> output;              // [V of this rank,D]: the embedding's table where tied
+  Matrix<T> output;              // [V of this rank,D]: the embedding's table if tied
 };
 
-/// x [n,D]. Losses [N] of the micro-batch in c.losses.
+/// Computes the losses [N] of the micro-batch from x [n,D] into c.losses.
 template <class T>
 void head_forward(const Context<T>& c, const HeadParams<const T>& p, Matrix<const T> x,
                   Vector<const Token> targets, const HeadSaved<T>& saved);

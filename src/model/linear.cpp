@@ -9,7 +9,7 @@ using tensor::Transpose;
 
 namespace {
 
-/// dx = dy W^T.
+/// Computes dx = dy W^T.
 template <class T>
 tensor::GemmProblem input_gradient(Matrix<const T> dy, Matrix<const T> weight, Matrix<T> dx) {
   tensor::GemmProblem p;

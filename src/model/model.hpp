@@ -38,7 +38,7 @@ struct TensorLink {
 
 struct BatchShape {
   Index batch = 0;    // B sequences
-  Index threads = 1;  // that may run heads of attention at once
+  Index threads = 1;  // heads of attention that may run at once
 };
 
 /// What a model computes with beside its own memory; `gemm` is null while measuring.

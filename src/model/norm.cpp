@@ -10,7 +10,7 @@ void norm_backward(const Context<T>& c, const kernels::LayerNormInput<T>& input,
     kernels::layernorm_backward<T>(*c.exec, input, dy, gradients, c.partial);
     return;
   }
-  // Every rank has seen its rows only.
+  // Every rank has summed over its own rows only.
   const Index d = c.shape.hidden;
   T* scratch = c.norm_gradient.data();
   kernels::layernorm_backward<T>(*c.exec, input, dy,

@@ -1,6 +1,6 @@
-// LayerNorm's backward as blocks and the head need it: behind a product whose input gradient is a
-// sum over the tensor group, and with parameter gradients that, in sequence parallelism, are one
-// too.
+// LayerNorm's backward as blocks and the head need it: behind a GEMM whose input gradient is a sum
+// over the tensor group, and with parameter gradients that, in sequence parallelism, are sums over
+// the group too.
 #pragma once
 
 #include "kernels/layernorm.hpp"

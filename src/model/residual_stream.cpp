@@ -40,7 +40,7 @@ ResidualStream<T>::ResidualStream(memory::Arenas& arenas, const GptShape& shape,
   }
 }
 
-/// This rank's rows of what lies where block i reads.
+/// This rank's rows of the buffer from which block i reads.
 template <class T>
 Matrix<T> ResidualStream<T>::own_part(Index i) const {
   const Matrix<T>& all = at(i);
@@ -68,7 +68,7 @@ void ResidualStream<T>::keep(const Execution& exec, Index i) {
   if (!copies_) return;
   copies_->arriving = -1;
   copy(exec, i, on_host_[static_cast<std::size_t>(i)], own_part(i));
-  // The block will write where its predecessor's input lay; with one place, over its own.
+  // The block writes where its predecessor's input lay; with one buffer, over its own.
   ended(i + 1).wait(exec);
 }
 
@@ -77,7 +77,7 @@ void ResidualStream<T>::restore(const Execution& exec, Index i) {
   if (copies_) {
     if (copies_->arriving != i) fetch(exec, i);
     ended(i).wait(exec);
-    // The other place has served: the block after this one is through with it.
+    // The other buffer is free: the next block has finished with it.
     if (turns_ > 1 && i > 0) fetch(exec, i - 1);
   }
   if (!is_cut_) return;

@@ -1,6 +1,7 @@
-// What the ranks of a tensor-parallel group do together: sums and gathers of rows of activations. A
-// sum is an exchange of rows, then each rank adds the ranks' values of its own rows in rank order
-// in fp32: the same bits on every rank, whatever the MPI library, and what a ring all-reduce sends.
+// Collectives of a tensor-parallel group: reductions and gathers of rows of activations. A
+// reduce-scatter is an all-to-all of rows, then each rank adds the ranks' values of its own rows in
+// rank order in fp32: the same bits on every rank, whatever the MPI library, and the traffic of a
+// ring.
 #pragma once
 
 #include "model/model.hpp"
@@ -26,28 +27,29 @@ struct RowTraffic {
 template <class T>
 class TensorGroup {
  public:
-  /// Takes a buffer for matrices of `rows` rows and `width` columns from the buckets category:
+  /// Takes a buffer for matrices of `rows` rows and `width` columns from the buckets category;
   /// nothing for a single rank.
   TensorGroup(memory::Arenas& arenas, const TensorLink& link, Index rows, Index width);
 
   Index size() const { return link_.rank.size; }
   Index rank() const { return link_.rank.rank; }
 
-  /// own [n of this rank,w] = the ranks' sum of `partial` [n,w], this rank's rows, + bias [w] +
-  /// addend [n of this rank,w], either may be null. own may be those rows of partial, or addend.
+  /// Reduce-scatters: own [n of this rank,w] = the ranks' sum of `partial` [n,w], this rank's rows,
+  /// + bias [w] + addend [n of this rank,w], either of which may be null. own may be those rows of
+  /// partial, or addend.
   void reduce_scatter(const Execution& exec, const Matrix<T>& partial, const T* bias,
                       const T* addend, T* own) const;
 
-  /// all [n,w] = the ranks' own rows one behind the other; `own` may lie in its place in all.
+  /// All-gathers the ranks' own rows to all [n,w], in rank order; `own` may be its part of all.
   void all_gather(const Execution& exec, const T* own, const Matrix<T>& all,
                   comm::Purpose purpose) const;
 
-  /// out [n,w] = the ranks' sum of partial + bias + addend [n,w] on every rank. out may be partial
-  /// or addend.
+  /// All-reduces: out [n,w] = the ranks' sum of partial + bias + addend [n,w] on every rank. out
+  /// may be partial or addend.
   void all_reduce(const Execution& exec, const Matrix<T>& partial, const T* bias, const T* addend,
                   const Matrix<T>& out) const;
 
-  /// Every rank's [count] one behind the other in `all`; the own one is in its place there.
+  /// All-gathers every rank's [count] to `all`, in rank order; the own one is there already.
   void exchange_own(const Execution& exec, float* all, Index count) const;
 
  private:

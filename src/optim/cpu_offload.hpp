@@ -20,8 +20,8 @@ class CpuOffloadOptimizer {
   /// Takes `bytes` of memory for copies from the offloaded category.
   CpuOffloadOptimizer(memory::Arenas& arenas, Index bytes);
 
-  /// share.state lies in host memory, gradient and parameters on the device. What comes next on
-  /// `exec` sees the parameters.
+  /// Updates a shard whose state is in host memory, gradient and parameters on the device. Later
+  /// work on `exec` sees the parameters.
   void apply(const tensor::Execution& exec, const Optimizer& optimizer, const Update& update,
              const Share<T>& share);
 

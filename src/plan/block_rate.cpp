@@ -97,7 +97,7 @@ double seconds_of(const model::Benchmark& benchmark, Index tokens, const model::
   return best;
 }
 
-/// The whole micro-batch is tried last, and not at all where a part of it takes long enough.
+/// The full micro-batch is tried last, and not at all if a part of it takes long enough.
 template <class T>
 double rate(const deck::Config& config, Index threads) {
   const auto gemm = tensor::make_gemm(config.run.gemm);

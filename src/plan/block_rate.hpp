@@ -1,6 +1,7 @@
-// How fast this machine trains a block like the deck's: products, attention and all between them,
-// in the deck's precision and product library. Blocks are nearly all of a step's arithmetic, and
-// measuring one whole takes in what the products' own speed does not show.
+// Measures how fast this machine trains a block like the deck's: GEMMs, attention and all kernels
+// between them, in the deck's precision and with its GEMM back end. Blocks are nearly all of a
+// step's arithmetic, and measuring a complete one includes what the speed of its GEMMs does not
+// show.
 #pragma once
 
 #include "deck/config.hpp"

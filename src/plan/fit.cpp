@@ -14,7 +14,7 @@ class Fitter {
   Fitter(Index ranks, Index threads, Index bytes)
       : ranks_(ranks), threads_(threads), bytes_(bytes) {}
 
-  /// The plan of a deck if the rules allow it and it fits.
+  /// Returns the plan of a deck if the rules allow it and it fits.
   std::optional<Entry> attempt(deck::Config config) const {
     if (refusal(config)) return std::nullopt;
     try {
@@ -26,7 +26,7 @@ class Fitter {
     return std::nullopt;
   }
 
-  /// What the rules have against a deck, which they complete otherwise.
+  /// Returns the rules' objections to a deck, which they complete otherwise.
   std::optional<std::string> refusal(deck::Config& config) const {
     try {
       deck::resolve(config, {ranks_, deck::Purpose::plan});
@@ -59,7 +59,7 @@ class Fitter {
   Index ranks_, threads_, bytes_;
 };
 
-/// The ways to hold activations that are tried. P_a needs ranks to share a block's input with.
+/// The modes of recomputation that are tried. P_a needs tensor ranks to partition a block's input.
 std::vector<deck::Recompute> variants(const deck::Config& deck) {
   using Mode = deck::RecomputeMode;
   std::vector<deck::Recompute> all;

@@ -8,7 +8,7 @@ namespace kzero::plan {
 
 namespace {
 
-/// A run counts what it sends and finds theory's elements and bytes.
+/// Fills in the elements and bytes that a run is expected to count.
 std::vector<metrics::TrafficRow> traffic_of(const deck::Config& config,
                                             const train::Blueprint& blueprint) {
   auto rows = train::expected_traffic(config, blueprint);

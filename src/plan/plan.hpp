@@ -1,7 +1,7 @@
-// A deck on a grid of ranks: what each will hold, send and take for a step. The numbers are the
-// run's, because the functions are: train::planned_bytes lays out the buffers,
-// train::expected_traffic counts the traffic. Nothing is allocated; neither MPI nor Kokkos has to
-// be up.
+// The plan of a deck on a grid of ranks: memory, traffic and time of a step. The numbers are the
+// run's, because the functions are: train::planned_bytes constructs the buffers,
+// train::expected_traffic computes the traffic. Nothing is allocated; neither MPI nor Kokkos has to
+// be initialized.
 #pragma once
 
 #include <optional>
@@ -20,7 +20,7 @@ struct Entry : Holding {
   Dtype precision = Dtype::fp32;
   std::vector<metrics::TrafficRow> traffic{};  // of one rank in one step
   Work work{};
-  std::optional<Estimate> estimate{};  // none where no rates are known
+  std::optional<Estimate> estimate{};  // none if no rates are known
 
   Index sent_bytes() const;
 };

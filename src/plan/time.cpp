@@ -30,7 +30,8 @@ Work work_of_step(const deck::Config& config, const train::Blueprint& blueprint,
   return {.operations = model.flops_per_token() * tokens,
           .recomputed_operations = again.operations * tokens,
           .recomputed_bytes = again.elements * width * tokens,
-          .optimizer_bytes = update_traffic(blueprint.optimizer->state(), config.train.precision) * optimizer,
+          .optimizer_bytes =
+              update_traffic(blueprint.optimizer->state(), config.train.precision) * optimizer,
           .sent_bytes = static_cast<double>(sent_bytes)};
 }
 

@@ -1,11 +1,12 @@
-// How long a step should take, from what a rank does in it and how fast it does that:
+// Estimates the time of a step from the work of a rank and its rates:
 //
 //   seconds = (operations + those recomputed) / their rate
 //             + (recomputed bytes + optimizer bytes) / rate of memory + bytes sent / rate of
 //             messages
 //
-// One after the other, as a step does them. Left out: the latency of messages, waiting for slower
-// ranks, and ranks that have to share cores. docs/planning.md compares it with measured steps.
+// The parts add up, as a step does them one after the other. Left out: the latency of messages,
+// waiting for slower ranks, and oversubscribed cores. docs/planning.md compares the estimate with
+// measured steps.
 #pragma once
 
 #include "deck/config.hpp"
@@ -14,16 +15,16 @@
 
 namespace kzero::plan {
 
-/// What one rank does in one step.
+/// The work of one rank in one step.
 struct Work {
   double operations = 0;             // of the model, as MFU counts them
-  double recomputed_operations = 0;  // of blocks run again in backward, which MFU does not count
-  double recomputed_bytes = 0;       // read and written where less than a block is run again
+  double recomputed_operations = 0;  // of recomputed blocks, which MFU does not count
+  double recomputed_bytes = 0;       // read and written if less than a block is recomputed
   double optimizer_bytes = 0;        // read and written by the update
   double sent_bytes = 0;
 };
 
-/// What one rank reaches, a second.
+/// The rates of one rank, per second.
 struct Rates {
   double operations = 0;
   double memory_bytes = 0;  // read plus written

@@ -42,7 +42,7 @@ std::string units(const char* letter, const std::vector<Index>& units) {
   return joined(names);
 }
 
-/// Operations whose results operation `at` reads.
+/// Returns the operations whose results operation `at` reads.
 std::string producers(const param::Trace& trace, std::size_t at) {
   Strings found;
   for (std::size_t i = 0; i < at; ++i) {
@@ -54,7 +54,7 @@ std::string producers(const param::Trace& trace, std::size_t at) {
   return joined(found);
 }
 
-/// Exchanges that may be under way while operation `at` computes.
+/// Returns the collectives that may be in flight while operation `at` computes.
 std::string beside(const zero::Schedule& schedule, std::size_t at, bool overlap) {
   Strings found;
   if (!overlap) return "-";
@@ -94,7 +94,7 @@ std::string legend(const param::Table& table) {
   return fmt::format("{}", fmt::join(names, ", "));
 }
 
-/// What follows the micro-batches of a step, in order.
+/// Describes the end of a step, after its micro-batches, in order.
 std::string end_of_step(const train::Blueprint& b) {
   std::string text = "once a step, all ranks: sum of the losses; sum of the squared gradients; ";
   const bool whole_update = b.stage.optimizer == zero::Placement::replicated;

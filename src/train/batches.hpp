@@ -16,8 +16,8 @@ class Batches {
   Batches(memory::Arenas& arenas, Index batch, Index sequence, Index vocab);
 
   /// Reads samples [first_sample, first_sample + batch) and enqueues their copy to the device,
-  /// where the backward of the batch before may still be running; its loss must have been read
-  /// back, as then its copy is done and the host's memory free.
+  /// where the backward of the previous batch may still be running; the loss of that batch must
+  /// have been read back, as then its copy is complete and the host's memory free.
   model::Batch load(const tensor::Execution& exec, const data::Sampler& sampler,
                     Index first_sample);
 

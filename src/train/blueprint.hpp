@@ -1,5 +1,5 @@
-// What a run will do, settled on shapes before any memory exists: units and their layout, what is
-// shared out, and the schedules that memory, traffic and the run itself follow.
+// The blueprint of a run, computed on shapes before any memory exists: units and their layout, what
+// is partitioned, and the schedules that memory, traffic and the run itself follow.
 #pragma once
 
 #include <memory>
@@ -12,21 +12,22 @@
 
 namespace kzero::train {
 
-/// Who computes: a rank of a launch, or of one that is only planned.
+/// The rank that computes: one of a launch, or of a planned one.
 struct Machine {
   Index data_ranks = 1;
   Index threads = 1;
   model::TensorRank tensor{};
 };
 
-/// zero.overlap for who makes a communicator or a bucket.
+/// Resolves zero.overlap for the communicator and the bucket.
 inline comm::Overlap overlap_of(const deck::Config& config) {
   if (config.zero.overlap == deck::Overlap::automatic)
     return comm::moves_by_itself(config.run.communicator) ? comm::Overlap::yes : comm::Overlap::no;
   return config.zero.overlap == deck::Overlap::on ? comm::Overlap::yes : comm::Overlap::no;
 }
 
-/// For the tensor group's communicator, which works while the data group's may be under way.
+/// Returns the overlap of the tensor group's communicator, which works while the data group's
+/// collectives may be in flight.
 inline comm::Overlap overlap_beside(const deck::Config& config) {
   return overlap_of(config) == comm::Overlap::yes ? comm::Overlap::beside : comm::Overlap::no;
 }
@@ -40,7 +41,7 @@ struct Ingredients {
 struct Blueprint {
   model::TensorRank tensor;
   std::shared_ptr<const model::Definition> definition;
-  param::Table table;  // as this tensor rank holds it
+  param::Table table;  // local to this tensor rank
   param::FlatLayout layout;
   zero::Stage stage;
   Index micro_batches;                                // of a step, on every rank
@@ -48,7 +49,7 @@ struct Blueprint {
   std::shared_ptr<const optim::Optimizer> optimizer;  // and the state that it declares
   zero::Schedule training, validation;
 
-  /// The deck is resolved.
+  /// Computes the blueprint. The deck is resolved.
   Blueprint(const deck::Config& config, Index data_ranks, const model::TensorRank& tensor = {},
             const Ingredients& given = {});
 };

@@ -35,7 +35,7 @@ std::optional<optim::CpuOffloadOptimizer<T>> offload_optimizer_of(memory::Arenas
   Index largest = 1;
   for (const param::UnitLayout& unit : b.layout.units())
     largest = std::max(largest, whole ? unit.padded : unit.shard);
-  // Gradients and parameters pass through, no more at a time than a bucket holds.
+  // Gradients and parameters are copied in chunks of at most a bucket.
   const auto width = static_cast<Index>(sizeof(T));
   return optim::CpuOffloadOptimizer<T>(arenas, std::min(config.zero.bucket, 2 * largest * width));
 }

@@ -1,5 +1,5 @@
-// Everything a rank holds during a run, laid out in one place: run on measuring arenas this is the
-// memory plan, run on allocated ones it is the run.
+// All buffers of a rank during a run: constructed on measuring arenas they are the memory plan,
+// constructed on allocated ones they are the run.
 #pragma once
 
 #include <memory>
@@ -44,7 +44,8 @@ struct Buffers {
   zero::Placement optimizer_;
 };
 
-/// Whether the optimizer's state leaves the device; where there is none it is on the host anyway.
+/// Returns whether the optimizer's state is offloaded from the device; without a device it is on
+/// the host anyway.
 inline bool offloads(const deck::Config& config) {
   return config.zero.offload == deck::Offload::host && !tensor::on_host;
 }
@@ -54,7 +55,7 @@ inline bool host_reaches_state(const deck::Config& config) {
   return tensor::on_host || offloads(config);
 }
 
-/// Bytes a rank will hold, by category; the deck is resolved. Nothing is allocated.
+/// Returns the planned bytes of a rank, by category; the deck is resolved. Nothing is allocated.
 memory::Bytes planned_bytes(const deck::Config& config, const Machine& machine,
                             const Ingredients& given = {});
 memory::Bytes planned_bytes(const deck::Config& config, const Blueprint& blueprint, Index threads);

@@ -57,7 +57,8 @@ void Checkpoints::require_held_folder() {
   });
 }
 
-/// A run that starts afresh beside checkpoints would be taken for their continuation.
+/// Refuses to start from step 0 in a folder with checkpoints: the run would be taken for their
+/// continuation.
 void Checkpoints::require_no_checkpoints() const {
   const std::string& folder = config_.checkpoint.folder;
   grid::collectively(grid_.world(), [&] {

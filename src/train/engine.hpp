@@ -1,5 +1,5 @@
-// A model in training on this rank: one step, one validation, its state. The precision is inside;
-// the run around it (trainer.hpp) sees only this interface.
+// A model in training on this rank: one step, one validation, its state. The precision is hidden
+// behind this interface, which is all that the run around it (trainer.hpp) sees.
 #pragma once
 
 #include <memory>
@@ -43,26 +43,27 @@ class Engine {
   /// a function of shards. For runs with checkpoint.asynchronous.
   virtual std::vector<checkpoint::StateShard> snapshot() = 0;
 
-  /// As owned_shards(), for all that this rank holds.
+  /// Returns shards like owned_shards(), but of all state of this rank.
   virtual std::vector<checkpoint::StateShard> local_shards() = 0;
 
-  /// Room for all that this rank needs from a checkpoint; call loaded() once it is filled, on every
-  /// rank of the grid.
+  /// Returns buffers for all that this rank needs from a checkpoint; call loaded() once they are
+  /// filled, on every rank of the grid.
   virtual std::vector<checkpoint::StateShard> wanted_shards() = 0;
   virtual void loaded() = 0;
 
-  /// One optimizer step on the samples of global step `step`; its traffic is counted as a step's.
-  /// Collective over all ranks of the grid.
+  /// Runs one optimizer step on the samples of global step `step`; its traffic is counted as a
+  /// step's. Collective over all ranks of the grid.
   virtual StepResult step(Index step, const data::Sampler& sampler) = 0;
 
-  /// Mean loss of `batches` global batches from the validation samples' beginning. Collective over
-  /// all ranks of the grid.
+  /// Returns the mean loss of `batches` global batches from the beginning of the validation
+  /// samples. Collective over all ranks of the grid.
   virtual double validate(Index batches, const data::Sampler& sampler) = 0;
 
   virtual optim::LossScaler& scaler() = 0;
 };
 
-/// Whom a rank works with: communicators for what grows with the model, groups for words.
+/// The communicators and groups a rank belongs to: communicators for data that grows with the
+/// model, groups for control messages.
 struct Peers {
   comm::Communicator& data;
   comm::Communicator& tensor;
@@ -71,8 +72,8 @@ struct Peers {
 
 model::TensorRank tensor_rank(const grid::ProcessGrid& grid);
 
-/// Allocates everything: config, ledger and peers must outlive the engine. The deck is resolved.
-/// Throws Error(memory) if it does not fit.
+/// Allocates the engine: config, ledger and peers must outlive it. The deck is resolved. Throws
+/// Error(memory) if it does not fit.
 std::unique_ptr<Engine> make_engine(const deck::Config& config, Index threads, const Peers& peers,
                                     tensor::Gemm& gemm, memory::Ledger& ledger,
                                     const Ingredients& given = {});

@@ -11,7 +11,7 @@ namespace {
 
 using Rows = std::vector<metrics::TrafficRow>;
 
-/// a * b, as long as sums of such products stay in range.
+/// Returns a * b, provided that sums of such products stay in range.
 Index times(Index a, Index b) {
   constexpr Index most = Index{1} << 58;
   Index product = 0;

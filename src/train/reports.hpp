@@ -1,4 +1,4 @@
-// What a run says of itself at its start and end, gathered from all ranks into plain records.
+// Reports of a run at its start and end, gathered from all ranks into plain records.
 #pragma once
 
 #include "deck/config.hpp"
@@ -12,15 +12,15 @@ namespace kzero::train {
 std::vector<metrics::CategoryBytes> categories(const memory::Bytes& planned,
                                                const memory::Bytes& peak);
 
-/// A row for every rank on the root, none elsewhere. `resident_at_start` is this process's peak
+/// Returns one row per rank on the root, none elsewhere. `resident_at_start` is this process's peak
 /// before its slabs were taken. Collective over `world`.
 std::vector<metrics::MemoryRow> memory_rows(const grid::Group& world, const memory::Bytes& planned,
                                             const memory::Bytes& peak, Index resident_at_start);
 
-/// Where rank 0 shows the run; every other rank is silent.
+/// The display of the run on rank 0; every other rank is silent.
 metrics::Screen screen_of(deck::ProgressStyle style, Index rank);
 
-/// The node names of all ranks on the root. Collective over `world`.
+/// Returns the node names of all ranks on the root. Collective over `world`.
 std::vector<std::string> host_names(const grid::Group& world);
 
 }  // namespace kzero::train

@@ -13,7 +13,7 @@ namespace kzero::train {
 
 namespace {
 
-/// A line for each key of [model] that makes another function, whatever the shapes.
+/// Returns a line for each key of [model] that makes another function, whatever the shapes.
 std::vector<std::string> model_changes(const checkpoint::ModelShape& saved,
                                        const checkpoint::ModelShape& now) {
   std::vector<std::string> changes;
@@ -31,7 +31,7 @@ std::vector<std::string> model_changes(const checkpoint::ModelShape& saved,
   return changes;
 }
 
-/// How to take the weights alone into another training.
+/// Explains how to take only the weights into another training.
 std::string with_its_weights(const checkpoint::Found& found) {
   return fmt::format(
       "to start another training from its weights, run `kzero convert {} weights.safetensors` and "

@@ -11,7 +11,7 @@
 
 namespace kzero::train {
 
-/// What a rank's optimizer holds of a unit, on the device.
+/// The optimizer's state of a unit on this rank, on the device.
 struct UnitState {
   const param::UnitSpec* spec;
   const param::UnitLayout* layout;
@@ -19,7 +19,7 @@ struct UnitState {
   optim::State state;  // from held.begin
 };
 
-/// All parameters, or those alone of which other tensor ranks hold other parts.
+/// All parameters, or only those of which other tensor ranks hold other parts.
 enum class Wanted { all, split };
 
 /// Which parts of each unit: those that data rank `rank` holds under `placement`, no more than its
@@ -67,7 +67,7 @@ class StateShards {
   std::vector<Copy> copies_;
 };
 
-/// Copies the shards' states one behind the other and makes the shards views of the copies.
+/// Copies the shards' states to contiguous memory and makes the shards views of the copies.
 void copy_states(std::vector<checkpoint::StateShard>& shards, std::span<float> to);
 
 }  // namespace kzero::train

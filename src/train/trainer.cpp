@@ -33,18 +33,18 @@ namespace {
 using runtime::seconds_since;
 using Clock = std::chrono::steady_clock;
 
-/// Why a run makes no further step.
+/// The reason why a run makes no further step.
 struct Ending {
-  std::string reason = "completed";  // as the end record names it
-  int signal = 0;                    // that asked for it; 0: none
+  std::string reason = "completed";  // as in the end record
+  int signal = 0;                    // the signal that asked for it; 0: none
 };
 
-/// The parts of a run in the order in which they come to life.
+/// The parts of a run, in the order of their construction.
 class Trainer {
  public:
   Trainer(const RunRequest& request, const runtime::Session& session);
-  /// To be called once; what it throws alone must not destroy the members, whose destructors may
-  /// need the other ranks.
+  /// Runs the training. Call it once; an exception on this rank alone must not destroy the members,
+  /// whose destructors may need the other ranks.
   ExitCode train();
 
  private:
@@ -136,8 +136,8 @@ std::optional<runtime::Deadline> Trainer::deadline() const {
   return found;
 }
 
-/// A stop in time is of use with a checkpoint only; without one the run goes as far as it may. The
-/// file is looked for by one rank, out of consideration for the file system.
+/// Stopping early only helps if a checkpoint can be written; without one the run goes as far as it
+/// can. One rank alone checks the file, to spare the file system.
 runtime::StopRules Trainer::stop_rules() const {
   runtime::StopRules rules;
   if (deadline_ && !config_.checkpoint.folder.empty())
@@ -173,8 +173,8 @@ Index Trainer::begin() {
   return 0;
 }
 
-/// Threads that wait for one another on too few cores make a run slower by orders of magnitude;
-/// empty where each has a core.
+/// Returns a warning if there are more threads than cores: threads that wait for one another make a
+/// run slower by orders of magnitude. Empty if each thread has a core.
 std::string Trainer::crowding() const {
   const Index threads = session_.node_size() * session_.threads(), cores = session_.node_cores();
   if (cores == 0 || threads <= cores) return "";
@@ -265,8 +265,8 @@ std::optional<Ending> Trainer::stop(Index steps_of_this_job) const {
   return std::nullopt;
 }
 
-/// The exit code that the ending means. First says it where job scripts look, as a run that is told
-/// to stop may be killed while it prints.
+/// Writes the end file and the closing reports, and returns the exit code. The end file comes
+/// first, as a run that is told to stop may be killed while it prints.
 ExitCode Trainer::finish(const Ending& ending, Index steps_done) {
   const bool saves = !config_.checkpoint.folder.empty();
   const ExitCode code = ending.reason == "diverged"         ? ExitCode::diverged
@@ -333,7 +333,8 @@ ExitCode Trainer::run_steps() {
   return finish(ending, done);
 }
 
-/// What all is done for stays done: a signal from then on only ends the process sooner.
+/// Runs the training to its end. Once that is complete, a stop signal ends the process sooner but
+/// changes neither result nor exit code.
 ExitCode Trainer::train() {
   try {
     const ExitCode code = ending_launch_on_failure([this] {

@@ -16,7 +16,7 @@ namespace {
 
 using kernels::Update;
 
-/// The arenas' sizes: the layout code run without memory.
+/// Computes the arenas' sizes: the layout code run without memory.
 template <class T>
 memory::Arenas measure(const deck::Config& config, const Blueprint& blueprint, Index rank,
                        Index threads) {
@@ -25,7 +25,7 @@ memory::Arenas measure(const deck::Config& config, const Blueprint& blueprint, I
   return arenas;
 }
 
-/// Parameters that every tensor rank holds whole are rank 0's to write.
+/// Parameters that are replicated over the tensor ranks are written by rank 0.
 Wanted writes_of(const model::TensorRank& tensor) {
   return tensor.rank == 0 ? Wanted::all : Wanted::split;
 }
@@ -59,7 +59,7 @@ TypedEngine<T>::TypedEngine(const deck::Config& config, Index threads, const Pee
              blueprint_.optimizer->state(), {host_reaches_state(config_), buffers_.host_state}),
       needed_(states_, {blueprint_.stage.optimizer, data_.rank(), Wanted::all},
               blueprint_.optimizer->state(), {host_reaches_state(config_), buffers_.host_state}) {
-  // Padding takes part in exchanges, so it has to hold zeros from the start.
+  // Padding takes part in collectives, so it has to hold zeros from the start.
   const tensor::Execution& exec = buffers_.model->exec();
   clear(exec, buffers_.parameters.held());
   clear(exec, buffers_.gradients.held());
@@ -153,7 +153,7 @@ StepResult TypedEngine<T>::step(Index step, const data::Sampler& sampler) {
   result.grad_norm = gradient_norm() / result.loss_scale;
   result.skipped = !std::isfinite(result.grad_norm);
   if (!result.skipped) {
-    // Skipped steps did not move the moments, so they do not count in their bias correction.
+    // Skipped steps did not change the moments, so they do not count in their bias correction.
     update({result.lr, step + 1 - scaler_.skipped(),
             optim::gradient_scale(result.grad_norm, config_.optimizer.clip, result.loss_scale)});
   }
@@ -177,7 +177,7 @@ double TypedEngine<T>::run_micro_batches(Index step, const data::Sampler& sample
   return losses;
 }
 
-/// One micro-batch forward and backward; returns the sum of its losses.
+/// Runs one micro-batch forward and backward; returns the sum of its losses.
 template <class T>
 double TypedEngine<T>::forward_backward(const model::Batch& batch, const zero::MicroBatch& micro,
                                         float scale) {
@@ -197,7 +197,7 @@ double TypedEngine<T>::forward_backward(const model::Batch& batch, const zero::M
   return losses;
 }
 
-/// One operation of training; returns the sum of losses if it is the loss.
+/// Runs one operation of training; returns the sum of losses if it is the loss.
 template <class T>
 double TypedEngine<T>::execute(const param::Operation& operation, const model::Batch& batch,
                                Update update, float scale) {
@@ -219,8 +219,8 @@ double TypedEngine<T>::execute(const param::Operation& operation, const model::B
 
 template <class T>
 double TypedEngine<T>::gradient_norm() {
-  // Each element counts once, on the rank that owns it; the sum over ranks is in rank order. What
-  // every tensor rank holds whole counts on the first of them.
+  // Each element counts once, on the rank that owns it; the sum over ranks is in rank order.
+  // Elements that are replicated over the tensor ranks count on the first of them.
   double sum = 0;
   for (std::size_t i = 0; i < blueprint_.table.size(); ++i) {
     const auto u = static_cast<Index>(i);
@@ -240,7 +240,7 @@ double TypedEngine<T>::gradient_norm() {
   return std::sqrt(grid_.world().sum(sum));
 }
 
-/// Of elements [begin, end) of this rank's shard of a unit's gradient.
+/// Returns the sum of squares of elements [begin, end) of this rank's shard of a unit's gradient.
 template <class T>
 double TypedEngine<T>::squares(Index unit, Index begin, Index end) {
   if (begin == end) return 0;
@@ -287,7 +287,7 @@ double TypedEngine<T>::validate(Index batches, const data::Sampler& sampler) {
   return grid_.data().sum(losses) / static_cast<double>(tokens);
 }
 
-/// The sum of one micro-batch's losses.
+/// Returns the sum of one micro-batch's losses.
 template <class T>
 double TypedEngine<T>::evaluate(const model::Batch& batch) {
   const zero::Schedule& schedule = blueprint_.validation;

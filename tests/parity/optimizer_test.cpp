@@ -22,7 +22,8 @@ class OtherOptimizer : public testing::TestWithParam<Dtype> {
   }
 
   Training training_of(Index stage) const {
-    return Training(deck_of(stage), group, deck::GemmBackend::automatic, {.optimizer = momentum_sgd()});
+    return Training(deck_of(stage), group, deck::GemmBackend::automatic,
+                    {.optimizer = momentum_sgd()});
   }
 
   const grid::Group group = first_ranks(launch_ranks());
@@ -84,7 +85,8 @@ TEST_P(OtherOptimizer, OnOtherRanksLoadsTheSavedBits) {
     std::vector<float> saved;
     const grid::Group saving = first_ranks(from), loading = first_ranks(to);
     const auto training_on = [&](const grid::Group& ranks, Index stage) {
-      return Training(deck_of(stage), ranks, deck::GemmBackend::automatic, {.optimizer = momentum_sgd()});
+      return Training(deck_of(stage), ranks, deck::GemmBackend::automatic,
+                      {.optimizer = momentum_sgd()});
     };
     if (is_among_first(from)) {
       Training training = training_on(saving, 0);
