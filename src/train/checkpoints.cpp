@@ -147,7 +147,7 @@ void Checkpoints::save(Index steps_done) {
   if (is_incomplete_) complete();
   require_held_folder();
   begun_ = Clock::now();
-  settle();
+  release_background_write();
   saved_step_ = steps_done;
   is_due_ = false;
   if (deck.asynchronous) {
@@ -195,14 +195,14 @@ void Checkpoints::complete() {
   report(written, seconds_since(begun_));
 }
 
-void Checkpoints::settle() {
+void Checkpoints::release_background_write() {
   if (under_way_) print_problems(under_way_->tidied());
   under_way_.reset();
 }
 
 void Checkpoints::finish() {
   if (is_incomplete_) complete();
-  settle();
+  release_background_write();
 }
 
 void Checkpoints::report(const checkpoint::Written& written, double seconds) const {

@@ -72,7 +72,7 @@ class Checkpoints {
   void require_no_checkpoints() const;
   checkpoint::Manifest manifest_after(Index steps_done) const;
   void complete();
-  void settle();
+  void release_background_write();
   void report(const checkpoint::Written& written, double seconds) const;
 
   const deck::Config& config_;

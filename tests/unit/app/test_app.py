@@ -355,10 +355,10 @@ class Stops(LaunchTest):
                 reasons = [(r["reason"], r["steps"]) for r in records(self.folder / f"{b}.jsonl", "end")]
                 self.assertEqual(reasons, [("max_steps", 5), ("max_steps", 10), ("completed", 12)])
                 whole = arrays_of(self.folder / a / "step_00000012")
-                pieces = arrays_of(self.folder / b / "step_00000012")
-                self.assertEqual(whole.keys(), pieces.keys())
+                restarted = arrays_of(self.folder / b / "step_00000012")
+                self.assertEqual(whole.keys(), restarted.keys())
                 for name in whole:
-                    self.assertEqual(whole[name].tobytes(), pieces[name].tobytes(), name)
+                    self.assertEqual(whole[name].tobytes(), restarted[name].tobytes(), name)
         self.assertGreater(sum(r["skipped"] for r in records(self.folder / f"{a}.jsonl", "step")), 1)
 
     def test_signals_to_one_rank_stop_all_with_a_checkpoint(self):

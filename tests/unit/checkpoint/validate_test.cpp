@@ -153,7 +153,7 @@ std::string with_text(std::string bytes, const std::string& from, const std::str
 }
 
 // What a later program may save of an optimizer is not mistaken for fp32 values of each element.
-TEST_F(Sound, StateArraysOfAnUnknownKindAreRefused) {
+TEST_F(ValidateTest, StateArraysOfAnUnknownKindAreRefused) {
   write_manifest(own_folder(), good_manifest());
   const std::string bytes = load_file(own_folder() / manifest_name);
   EXPECT_EQ(parse_manifest(with_text(bytes, "none", "none"), "same").state_arrays, three_arrays());
@@ -166,7 +166,7 @@ TEST_F(Sound, StateArraysOfAnUnknownKindAreRefused) {
   }
 }
 
-TEST_F(Sound, ExtentsThatTheFileCannotHoldTakeNoMemory) {
+TEST_F(ValidateTest, ExtentsThatTheFileCannotHoldTakeNoMemory) {
   const auto path = own_folder() / "huge.h5";
   const hsize_t extent = hsize_t{1} << 50;
   {
