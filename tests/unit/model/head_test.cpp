@@ -15,12 +15,12 @@ namespace {
 using kernels::Update;
 using model::Context;
 
-constexpr Index rows = 128;
+constexpr Index head_rows = 128;
 
 deck::Model small_model(Index vocab = 48) {
   deck::Model model;
   model.layers = 1, model.hidden = 24, model.heads = 2, model.feed_forward = 96;
-  model.sequence = rows, model.vocab = vocab;
+  model.sequence = head_rows, model.vocab = vocab;
   return model;
 }
 
@@ -32,8 +32,8 @@ std::vector<T> draw(std::mt19937& random, Index count, float std) {
   return values;
 }
 
-/// A head with its input, on arenas of its own. The context is of two micro-batches' rows, so that
-/// one of them can be a single chunk.
+/// A head with its input, on arenas of its own. The context is of two micro-batches' rows, so
+/// that one of them can be a single chunk.
 template <class T>
 class Head {
  public:
@@ -42,10 +42,10 @@ class Head {
         arenas_(measured(), ledger_),
         parts_(arenas_, gemm_.get()) {
     Context<T>& c = parts_.context;
-    EXPECT_GE(c.chunk, rows) << "one chunk must hold a micro-batch";
-    c.rows = c.stream = rows;
+    EXPECT_GE(c.chunk, head_rows) << "one chunk must hold a micro-batch";
+    c.rows = c.stream = head_rows;
     c.chunk = chunk;
-    if (chunk == rows) c.output_gradient = nullptr;
+    if (chunk == head_rows) c.output_gradient = nullptr;
   }
 
   /// The gradient by the output projection, of `before` where it is added.
@@ -53,11 +53,11 @@ class Head {
     std::mt19937 random(5);
     const model::GptShape s(small_model());
     const Index d = s.hidden;
-    const Guarded<T> x(draw<T>(random, rows * d, 1)),
+    const Guarded<T> x(draw<T>(random, head_rows * d, 1)),
         norm(std::vector<T>(2 * d, static_cast<T>(1.0F)));
-    const Guarded<T> output(draw<T>(random, s.vocab * d, 0.02F)), dx(rows * d), dnorm(2 * d);
+    const Guarded<T> output(draw<T>(random, s.vocab * d, 0.02F)), dx(head_rows * d), dnorm(2 * d);
     const Guarded<T> doutput(before);
-    std::vector<Token> drawn(rows);
+    std::vector<Token> drawn(head_rows);
     for (Token& token : drawn) token = static_cast<Token>(random() % 4);
     const Guarded<Token> targets(drawn);
     const auto params = [&]<class U>(U* ln, U* table) {
@@ -70,8 +70,8 @@ class Head {
     model::head_forward_backward<T>(
         parts_.context,
         params(static_cast<const T*>(norm.data()), static_cast<const T*>(output.data())),
-        x.matrix(rows, d), targets.vector(), 1.0F, parts_.saved, update,
-        params(dnorm.data(), doutput.data()), dx.matrix(rows, d));
+        x.matrix(head_rows, d), targets.vector(), 1.0F, parts_.saved, update,
+        params(dnorm.data(), doutput.data()), dx.matrix(head_rows, d));
     Kokkos::fence("kzero::tests::head_done");
     return doutput.host();
   }
@@ -107,7 +107,8 @@ class Head {
 template <class T>
 double largest_distance(const std::vector<T>& a, const std::vector<T>& b) {
   const double largest_term = std::sqrt(static_cast<double>(small_model().hidden)) + 1;
-  const double reordered = 2 * gamma(rows + 1) * static_cast<double>(rows + 1) * largest_term;
+  const double reordered =
+      2 * gamma(head_rows + 1) * static_cast<double>(head_rows + 1) * largest_term;
   double most = 0;
   for (std::size_t i = 0; i < a.size(); ++i) {
     const double x = as_double(a[i]), y = as_double(b[i]);
@@ -130,7 +131,7 @@ TYPED_TEST(HeadGradient, IsRoundedOnceWhateverTheChunks) {
   const Index count = small_model().vocab * small_model().hidden;
   std::mt19937 random(7);
   const std::vector<T> before = draw<T>(random, count, 0.5F);
-  const Head<T> whole(rows);
+  const Head<T> whole(head_rows);
   Head<T> rounding(5);
   rounding.context().output_gradient = nullptr;
   for (const Update update : {Update::overwrite, Update::add}) {
@@ -156,9 +157,9 @@ Index workspace(Index batch, Index sequence, Index vocab) {
 // The blocks' scratch is larger than these chunks of logits, so it hides them.
 TEST(HeadMemory, HasASumInFp32OnlyWhereChunksAreAddedIn16Bits) {
   const Index added = 16 * small_model().hidden * 4;
-  EXPECT_EQ(workspace<bf16>(1, rows, 32) - workspace<bf16>(1, rows, 16), added);
-  EXPECT_EQ(workspace<fp16>(1, rows, 32) - workspace<fp16>(1, rows, 16), added);
-  EXPECT_EQ(workspace<float>(1, rows, 32) - workspace<float>(1, rows, 16), 0);
+  EXPECT_EQ(workspace<bf16>(1, head_rows, 32) - workspace<bf16>(1, head_rows, 16), added);
+  EXPECT_EQ(workspace<fp16>(1, head_rows, 32) - workspace<fp16>(1, head_rows, 16), added);
+  EXPECT_EQ(workspace<float>(1, head_rows, 32) - workspace<float>(1, head_rows, 16), 0);
   EXPECT_EQ(workspace<bf16>(1, 1, 32) - workspace<bf16>(1, 1, 16), 0) << "a single chunk";
 }
 

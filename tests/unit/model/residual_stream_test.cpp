@@ -8,7 +8,7 @@
 namespace kzero::model {
 namespace {
 
-constexpr Index rows = 7, width = 5, layers = 5;
+constexpr Index stream_rows = 7, width = 5, layers = 5;
 
 GptShape shape() {
   deck::Model model;
@@ -20,13 +20,14 @@ GptShape shape() {
 struct Offloaded {
   explicit Offloaded(Index places)
       : arenas(measured(places), ledger),
-        group(arenas, {}, rows, width),
-        stream(arenas, shape(), recompute, rows, group, places) {}
+        group(arenas, {}, stream_rows, width),
+        stream(arenas, shape(), recompute, stream_rows, group, places) {}
 
   static memory::Arenas measured(Index places) {
     memory::Arenas measuring;
-    const TensorGroup<float> group(measuring, {}, rows, width);
-    static_cast<void>(ResidualStream<float>(measuring, shape(), recompute, rows, group, places));
+    const TensorGroup<float> group(measuring, {}, stream_rows, width);
+    static_cast<void>(
+        ResidualStream<float>(measuring, shape(), recompute, stream_rows, group, places));
     return measuring;
   }
 
@@ -69,7 +70,7 @@ TEST_P(ResidualStreamPlaces, BringBackEveryBlocksInput) {
 
 TEST_P(ResidualStreamPlaces, CostAPlaceEach) {
   const auto bytes = Offloaded::measured(GetParam()).bytes();
-  const Index place = round_up(rows * width * 4, 64);
+  const Index place = round_up(stream_rows * width * 4, 64);
   EXPECT_EQ(bytes[memory::position(memory::Category::activations)], GetParam() * place);
   EXPECT_EQ(bytes[memory::position(memory::Category::offloaded)], layers * place);
 }

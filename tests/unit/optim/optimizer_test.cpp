@@ -125,7 +125,7 @@ TEST(Declaration, OfAdamWIsMasterWeightsAndTwoMoments) {
 
 TEST(Declaration, OfAnOptimizerThatThereIsNotIsRefused) {
   deck::Optimizer deck;
-  deck.kind = "none of them";
+  deck.kind = static_cast<deck::OptimizerKind>(99);
   EXPECT_THROW(make_optimizer(deck), Error);
 }
 
