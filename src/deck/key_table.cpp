@@ -327,24 +327,26 @@ void add_run(std::vector<Key>& table) {
       integer("run.max_steps", t, &Run::max_steps, from(0, most), "steps",
               "Steps of this job after which it stops with a checkpoint; 0: no limit."));
   table.push_back(integer("run.log_every", t, &Run::log_every, from(1, most), "steps",
-                          "Steps from one line of output to the next."));
-  table.push_back(choice("run.progress", t, &Run::progress,
-                         {{"auto", ProgressStyle::automatic},
-                          {"live", ProgressStyle::live},
-                          {"plain", ProgressStyle::plain}},
-                         "\"live\": below the lines one that is redrawn in place; \"plain\": lines "
-                         "only; \"auto\": \"live\" where rank 0 or its mpiexec prints on a "
-                         "terminal."));
-  table.push_back(choice("run.communicator", t, &Run::communicator, communicators,
-                         "What carries arrays between ranks; \"auto\": \"nccl\" in device builds "
-                         "that have it, else \"mpi\"."));
+                          "Steps between lines of output."));
+  table.push_back(
+      choice("run.progress", t, &Run::progress,
+             {{"auto", ProgressStyle::automatic},
+              {"live", ProgressStyle::live},
+              {"plain", ProgressStyle::plain}},
+             "\"live\": one line below the others is redrawn in place; \"plain\": lines "
+             "only; \"auto\": \"live\" if rank 0 or its mpiexec prints to a "
+             "terminal."));
+  table.push_back(
+      choice("run.communicator", t, &Run::communicator, communicators,
+             "Communicator of the collectives on arrays; \"auto\": \"nccl\" in device builds "
+             "that have it, else \"mpi\"."));
   table.push_back(
       text("run.metrics", t, &Run::metrics, "File for one JSON object a step; empty: none."));
   table.push_back(
       integer("run.threads", t, &Run::threads, from(0, 10000), "threads",
-              "Threads of a rank; 0: OMP_NUM_THREADS, else its share of the node's cores."));
+              "Threads per rank; 0: OMP_NUM_THREADS, else the node's cores divided by its ranks."));
   table.push_back(choice("run.gemm", t, &Run::gemm, gemm_backends,
-                         "Library of the matrix products: \"onednn\" and \"blas\" on hosts, "
+                         "GEMM back end: \"onednn\" and \"blas\" on hosts, "
                          "\"cublaslt\" in builds for CUDA; \"auto\": \"onednn\" or "
                          "\"cublaslt\"; \"reference\" is for tests and for other devices."));
   table.push_back(

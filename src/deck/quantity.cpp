@@ -59,8 +59,8 @@ const Unit* find_unit(const std::array<Unit, N>& units, std::string_view name) {
 }  // namespace
 
 std::optional<Index> whole_number(double value) {
-  constexpr double largest_exact = 0x1p53;
-  if (!(std::abs(value) <= largest_exact) || value != std::floor(value)) return std::nullopt;
+  constexpr double exact_below = 0x1p53;
+  if (!(std::abs(value) <= exact_below) || value != std::floor(value)) return std::nullopt;
   return static_cast<Index>(value);
 }
 

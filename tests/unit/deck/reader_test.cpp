@@ -126,8 +126,8 @@ TEST(Reader, does_not_flood_the_log) {
 TEST(Reader, refuses_bytes_that_are_no_text_on_the_command_line) {
   EXPECT_EQ(
       message_of("", {"checkpoint.folder=a\nb"}),
-      "command line: 'checkpoint.folder=a\\x0ab': key 'checkpoint.folder' must be a text without "
-      "control characters, found a\\x0ab");
+      "command line: 'checkpoint.folder=a\\nb': key 'checkpoint.folder' must be a text without "
+      "control characters, found a\\nb");
   EXPECT_EQ(message_of("", {"run.metrics=\x01"}),
             "command line: 'run.metrics=\\x01': control character 0x01; a deck is plain text");
   EXPECT_NE(message_of("", {"train.steps=4\ngrid.data = 2"}), "");
@@ -136,7 +136,7 @@ TEST(Reader, refuses_bytes_that_are_no_text_on_the_command_line) {
 TEST(Reader, gives_every_error_one_line) {
   const std::string text = message_of("[model]\n\"lay\\ners\" = \"\"\"a\nb\"\"\"\n");
   EXPECT_EQ(text.find('\n'), std::string::npos) << text;
-  EXPECT_EQ(text.find("deck.toml:2:1: key 'model.lay\\x0aers' is not known"), 0U) << text;
+  EXPECT_EQ(text.find("deck.toml:2:1: key 'model.lay\\ners' is not known"), 0U) << text;
 }
 
 // Whatever the bytes, the answer is a Config or an Error, and the same one twice.
