@@ -40,12 +40,12 @@ nlohmann::json parse_json(std::string_view text) {
   return nlohmann::json::parse(text, nullptr, false);
 }
 
-nlohmann::json read_json_object(const std::filesystem::path& path, Index most_bytes) {
+nlohmann::json read_json_object(const std::filesystem::path& path, Index limit_bytes) {
   const checkpoint::InputFile file(path);
   const Index bytes = file.bytes();
-  KZERO_REQUIRE(bytes <= most_bytes, ExitCode::files,
+  KZERO_REQUIRE(bytes <= limit_bytes, ExitCode::files,
                 "{}: has {}; a file of its kind has {} at most", path.string(), format_bytes(bytes),
-                format_bytes(most_bytes));
+                format_bytes(limit_bytes));
   std::string text(static_cast<std::size_t>(bytes), '\0');
   text.resize(file.read(0, std::as_writable_bytes(std::span(text))));
   nlohmann::json value = parse_json(text);

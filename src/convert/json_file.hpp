@@ -13,8 +13,8 @@ namespace kzero::convert {
 /// of Hugging Face does.
 nlohmann::json parse_json(std::string_view text);
 
-/// Reads the object in a file of at most `most_bytes`. Throws Error(files) if the file cannot be
+/// Reads the object in a file of at most `limit_bytes`. Throws Error(files) if the file cannot be
 /// read, is not a regular one, is larger, or holds anything else.
-nlohmann::json read_json_object(const std::filesystem::path& path, Index most_bytes);
+nlohmann::json read_json_object(const std::filesystem::path& path, Index limit_bytes);
 
 }  // namespace kzero::convert
