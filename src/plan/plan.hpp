@@ -9,6 +9,7 @@
 #include "deck/config.hpp"
 #include "plan/holding.hpp"
 #include "plan/time.hpp"
+#include "train/blueprint.hpp"
 
 namespace kzero::plan {
 

@@ -1,5 +1,7 @@
 #include "plan/time.hpp"
 
+#include "train/blueprint.hpp"
+
 namespace kzero::plan {
 
 namespace {

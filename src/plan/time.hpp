@@ -11,7 +11,10 @@
 
 #include "deck/config.hpp"
 #include "memory/ledger.hpp"
-#include "train/blueprint.hpp"
+
+namespace kzero::train {
+struct Blueprint;
+}
 
 namespace kzero::plan {
 
