@@ -1,5 +1,6 @@
 #include "plan/plan.hpp"
 
+#include "plan/work.hpp"
 #include "train/buffers.hpp"
 #include "train/expected_traffic.hpp"
 #include "train/reports.hpp"

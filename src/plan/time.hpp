@@ -9,13 +9,6 @@
 // measured steps.
 #pragma once
 
-#include "deck/config.hpp"
-#include "memory/ledger.hpp"
-
-namespace kzero::train {
-struct Blueprint;
-}
-
 namespace kzero::plan {
 
 /// The work of one rank in one step.
@@ -40,11 +33,6 @@ struct Estimate {
 
   double seconds() const { return model + recompute + optimizer + messages; }
 };
-
-/// Of a resolved deck and its blueprint. `held` are the planned bytes of a rank, which say how much
-/// of the optimizer state is its own.
-Work work_of_step(const deck::Config& config, const train::Blueprint& blueprint,
-                  const memory::Bytes& held, Index sent_bytes);
 
 Estimate estimate(const Work& work, const Rates& rates);
 

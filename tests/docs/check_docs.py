@@ -67,7 +67,7 @@ def bad_settings(root, code, keys):
         if preset not in presets:
             yield f"there is no preset {preset}"
     for option in re.findall(r"-D(KZERO_\w+)", code):
-        if f"option({option} " not in (root / "CMakeLists.txt").read_text():
+        if not re.search(rf"(?:option|set)\({option} ", (root / "CMakeLists.txt").read_text()):
             yield f"CMakeLists.txt has no option {option}"
     for key in OVERRIDE.findall(code):
         if key not in keys:
