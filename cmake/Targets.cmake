@@ -46,7 +46,7 @@ function(kzero_folder name)
   if(sources)
     list(TRANSFORM ARG_ALONE PREPEND ${CMAKE_CURRENT_SOURCE_DIR}/)
     list(REMOVE_ITEM sources ${ARG_ALONE})
-    kzero_unite(united kzero_${name} SOURCES ${sources})
+    kzero_unite(united kzero_${name} ${sources})
     add_library(kzero_${name} STATIC ${united} ${ARG_ALONE})
     target_sources(kzero_${name} PUBLIC FILE_SET HEADERS BASE_DIRS ${PROJECT_SOURCE_DIR}/src
                                         FILES ${headers})

@@ -34,18 +34,18 @@ function(kzero_sees_kokkos result file)
   set(${result} ${sees} PARENT_SCOPE)
 endfunction()
 
-# The sources of TARGET, absolute, that are to be compiled: SOURCES, or files that include KZERO_UNITY of them each.
+# The sources of TARGET, absolute, that are to be compiled: the sources that follow, or files that include
+# KZERO_UNITY of them each.
 # Those that see Kokkos, which nvcc has to compile where there is one, stay apart from those that do not, for which the
 # host compiler takes half the time: in every build, so that a compiler cache knows one build's in the next.
 function(kzero_unite result target)
-  cmake_parse_arguments(PARSE_ARGV 2 ARG "" "" "SOURCES")
-  set(${result} ${ARG_SOURCES} PARENT_SCOPE)
+  set(${result} ${ARGN} PARENT_SCOPE)
   if(KZERO_UNITY LESS 2)
     return()
   endif()
   set(host)
   set(device)
-  foreach(source IN LISTS ARG_SOURCES)
+  foreach(source IN LISTS ARGN)
     kzero_sees_kokkos(sees ${source})
     if(sees)
       list(APPEND device ${source})

@@ -30,13 +30,6 @@ Manifest manifest_of(const fs::path& path) {
   return manifest;
 }
 
-std::string names_of(const param::StateArrays& arrays) {
-  std::string names;
-  for (const param::StateArray& array : arrays)
-    names += (names.empty() ? "" : ", ") + printable(array.name);
-  return names;
-}
-
 std::string describe_manifest(const fs::path& path, const Manifest& m) {
   Index bytes = 0;
   Index elements = 0;
@@ -56,7 +49,7 @@ std::string describe_manifest(const fs::path& path, const Manifest& m) {
       printable(m.precision), m.loss_scale, m.model.layers, m.model.hidden, m.model.heads,
       m.model.sequence, m.model.vocab, m.model.feed_forward,
       m.model.tied_embeddings != 0 ? "tied" : "untied", elements, m.parameters.size(),
-      names_of(m.state_arrays), format_checksum(m.parameter_hash), m.shard_files.size(),
+      printable(names_of(m.state_arrays)), format_checksum(m.parameter_hash), m.shard_files.size(),
       format_bytes(bytes));
   for (const ShardFile& shard_file : m.shard_files) {
     text += fmt::format("  {}  {} bytes, {} tensors or parts\n", printable(shard_file.file),

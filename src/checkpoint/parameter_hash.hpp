@@ -20,8 +20,8 @@ Positions positions_of(const std::vector<Parameter>& parameters);
 
 /// The sum modulo 2^64, over a shard's elements, of a mix of parameter, place and the bits of the
 /// element in each state array, in the order of the shard's arrays.
-/// Sums over shards that hold each element once are the same for every cut. A change of one element
-/// always changes it. Takes the elements in turn, as they become known.
+/// Sums over shards that hold each element once are the same for every split. A change of one
+/// element always changes it. Takes the elements in turn, as they become known.
 class StateShardHash {
  public:
   /// All arrays, at most param::most_state_arrays, have room; `shard` must outlive the object.

@@ -54,14 +54,13 @@ LocalPart collect_and_write(const OutputFile& file, const fs::path& path, const 
 
 std::string shard_file_name(Index number) { return fmt::format("shard_{:05}.h5", number); }
 
-void verify_written(const fs::path& path, const Manifest& manifest,
+void verify_written(const InputFile& written, const fs::path& path, const Manifest& manifest,
                     std::span<const StoredShard> own) {
   begin_sync(path);
-  require_undamaged(InputFile(path), path, manifest, own);
+  require_undamaged(written, path, manifest, own);
 }
 
-void describe_file(const fs::path& path, ShardFile& shard_file) {
-  const InputFile written(path);
+void describe_file(const InputFile& written, ShardFile& shard_file) {
   shard_file.bytes = written.bytes();
   shard_file.structure = structure_of(written, shard_file);
 }
@@ -71,8 +70,9 @@ LocalPart write_shard_file(const fs::path& folder, const std::string& name,
   const fs::path path = folder / name;
   OutputFile file(path);
   LocalPart part = collect_and_write(file, path, manifest, mine);  // 1 collect, 2 write
-  verify_written(path, manifest, part.shard_file.shards);          // 3 verify
-  describe_file(path, part.shard_file);
+  const InputFile written(path);                                   // 3 verify
+  verify_written(written, path, manifest, part.shard_file.shards);
+  describe_file(written, part.shard_file);
   file.sync();  // 4 sync
   file.close();
   return part;

@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "checkpoint/files.hpp"
 #include "checkpoint/manifest.hpp"
 #include "checkpoint/state_shard.hpp"
 #include "grid/group.hpp"
@@ -23,11 +24,11 @@ std::string shard_file_name(Index number);
 
 /// Step 3: reads back this rank's shards `own` of a file that is written, while the disk takes it.
 /// Throws Error(files), naming file and dataset, where the bytes are not what was written.
-void verify_written(const std::filesystem::path& path, const Manifest& manifest,
-                    std::span<const StoredShard> own);
+void verify_written(const InputFile& written, const std::filesystem::path& path,
+                    const Manifest& manifest, std::span<const StoredShard> own);
 
 /// The size of the written file, and the checksum of what lies between its shards.
-void describe_file(const std::filesystem::path& path, ShardFile& shard_file);
+void describe_file(const InputFile& written, ShardFile& shard_file);
 
 /// Writes a rank's shards to a file of its own. Throws Error(files), naming the file, if the disk
 /// is full or returns other bytes.

@@ -147,9 +147,10 @@ LocalPart write_shared_shard_file(const grid::Group& group, const fs::path& fold
   write_all(group, path, manifest, parts_of(part.shard_file, first, prepared.shards));
   grid::collectively(group, [&] {
     // 3 verify
-    verify_written(path, manifest,
+    const InputFile written(path);
+    verify_written(written, path, manifest,
                    std::span(part.shard_file.shards).subspan(first, prepared.records.size()));
-    if (group.is_root()) describe_file(path, part.shard_file);
+    if (group.is_root()) describe_file(written, part.shard_file);
     // 4 sync
     sync_to_disk(path);
   });

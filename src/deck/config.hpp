@@ -77,7 +77,7 @@ struct Model {
 };
 
 struct Grid {
-  Index data = 0;  // all ranks that tensor leaves
+  Index data = 0;  // 0: all ranks that tensor leaves
   Index tensor = 1;
 };
 

@@ -47,8 +47,8 @@ void CpuOffloadOptimizer<T>::apply(const tensor::Execution& exec, const Optimize
   }
 }
 
-template class CpuOffloadOptimizer<float>;
-template class CpuOffloadOptimizer<bf16>;
-template class CpuOffloadOptimizer<fp16>;
+#define KZERO_INSTANTIATE(T) template class CpuOffloadOptimizer<T>;
+KZERO_FOR_EACH_DTYPE(KZERO_INSTANTIATE)
+#undef KZERO_INSTANTIATE
 
 }  // namespace kzero::optim

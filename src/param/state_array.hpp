@@ -23,6 +23,13 @@ inline constexpr Index most_state_arrays = 4;
 
 inline const std::string master_weights = "master";
 
+/// "master, first_moment, ..." for messages.
+inline std::string names_of(const StateArrays& arrays) {
+  std::string names;
+  for (const StateArray& array : arrays) names += (names.empty() ? "" : ", ") + array.name;
+  return names;
+}
+
 /// Bytes that all arrays together take for an element of a parameter: K of the ZeRO paper (section
 /// 3.1), where AdamW has K = 12.
 inline Index bytes_per_element(const StateArrays& arrays) {

@@ -75,7 +75,6 @@ void Checkpoints::require_no_checkpoints() const {
 std::optional<checkpoint::Found> Checkpoints::newest(
     std::span<const checkpoint::StateShard> wanted) const {
   const deck::Checkpoint& deck = config_.checkpoint;
-  if (deck.folder.empty()) return std::nullopt;
   if (!deck.resume) {
     require_no_checkpoints();
     return std::nullopt;
@@ -100,6 +99,7 @@ std::optional<checkpoint::Found> Checkpoints::newest(
 }
 
 std::optional<Index> Checkpoints::resume() {
+  if (config_.checkpoint.folder.empty()) return std::nullopt;
   const auto begin = Clock::now();
   const std::vector<checkpoint::StateShard> wanted = engine_.wanted_shards();
   const auto found = newest(wanted);

@@ -22,9 +22,22 @@ Index times(Index a, Index b) {
   return product;
 }
 
-metrics::TrafficRow row(const std::string& group, const std::string& operation,
-                        const std::string& purpose, Index elements, Index bytes) {
-  return {group, operation, purpose, 0, 0, elements, bytes};
+/// The row of that channel, a new one at the end if there is none.
+metrics::TrafficRow& row_of(const std::string& group, comm::Operation operation,
+                            comm::Purpose purpose, Rows& rows) {
+  const auto same = [&](const metrics::TrafficRow& row) {
+    return row.group == group && row.operation == name_of(operation) &&
+           row.purpose == name_of(purpose);
+  };
+  const auto found = std::find_if(rows.begin(), rows.end(), same);
+  if (found != rows.end()) return *found;
+  return rows.emplace_back(
+      metrics::TrafficRow{group, std::string(name_of(operation)), std::string(name_of(purpose))});
+}
+
+void expect(metrics::TrafficRow& row, Index elements, Index bytes) {
+  row.theory_elements_per_step = elements;
+  row.theory_bytes_per_step = bytes;
 }
 
 // A reduce-scatter and an all-gather of all units, of gradients in stage 0 and of parameters in
@@ -41,20 +54,12 @@ void add_data_group(const deck::Config& config, const Blueprint& blueprint, Rows
                                     zero::collective_elements(blueprint.training.gathers(), ranks))
                             : all;
   const Index width = bytes_of(config.train.precision);
-  const Index reduced = times(reductions, all);
-  rows.push_back(row("data", "reduce_scatter", "gradients", reduced, times(reduced, width)));
-  rows.push_back(row("data", "all_gather", shards_state ? "parameters" : "gradients", gathers,
-                     times(gathers, width)));
-}
-
-/// The row of the tensor group's collectives of that kind, a new one at the end if there is none.
-metrics::TrafficRow& tensor_row(const model::TensorCollective& collective, Rows& rows) {
-  const std::string operation(name_of(collective.operation)), purpose(name_of(collective.purpose));
-  const auto same = [&](const metrics::TrafficRow& row) {
-    return row.group == "tensor" && row.operation == operation && row.purpose == purpose;
+  const auto data = [&](comm::Operation operation, comm::Purpose purpose, Index elements) {
+    expect(row_of("data", operation, purpose, rows), elements, times(elements, width));
   };
-  const auto found = std::find_if(rows.begin(), rows.end(), same);
-  return found != rows.end() ? *found : rows.emplace_back(row("tensor", operation, purpose, 0, 0));
+  data(comm::Operation::reduce_scatter, comm::Purpose::gradients, times(reductions, all));
+  data(comm::Operation::all_gather,
+       shards_state ? comm::Purpose::parameters : comm::Purpose::gradients, gathers);
 }
 
 /// What the model's definition says of a micro-batch, in every micro-batch.
@@ -62,15 +67,15 @@ void add_tensor_group(const deck::Config& config, const Blueprint& blueprint, Ro
   const auto all = blueprint.definition->tensor_collectives(
       blueprint.tensor, config.train.micro_batch, config.train.precision);
   for (const model::TensorCollective& collective : all) {
-    metrics::TrafficRow& row = tensor_row(collective, rows);
+    metrics::TrafficRow& row = row_of("tensor", collective.operation, collective.purpose, rows);
     const Index elements = times(collective.count, collective.elements);
     row.theory_elements_per_step += elements;
     row.theory_bytes_per_step += times(elements, bytes_of(collective.dtype));
   }
   for (metrics::TrafficRow& row : rows) {
     if (row.group != "tensor") continue;
-    row.theory_elements_per_step = times(blueprint.micro_batches, row.theory_elements_per_step);
-    row.theory_bytes_per_step = times(blueprint.micro_batches, row.theory_bytes_per_step);
+    expect(row, times(blueprint.micro_batches, row.theory_elements_per_step),
+           times(blueprint.micro_batches, row.theory_bytes_per_step));
   }
 }
 
@@ -85,17 +90,9 @@ Rows expected_traffic(const deck::Config& config, const Blueprint& blueprint) {
 
 Rows counted(const comm::Traffic& traffic, Rows rows) {
   for (const auto& [channel, volume] : traffic.in_steps()) {
-    const auto same = [&, &at = channel](const metrics::TrafficRow& row) {
-      return row.group == at.group && row.operation == name_of(at.operation) &&
-             row.purpose == name_of(at.purpose);
-    };
-    auto row = std::find_if(rows.begin(), rows.end(), same);
-    if (row == rows.end()) {
-      row = rows.insert(rows.end(), {channel.group, std::string(name_of(channel.operation)),
-                                     std::string(name_of(channel.purpose)), 0, 0, 0, 0});
-    }
-    row->elements_per_step = volume.elements / volume.steps;
-    row->bytes_per_step = volume.bytes / volume.steps;
+    metrics::TrafficRow& row = row_of(channel.group, channel.operation, channel.purpose, rows);
+    row.elements_per_step = volume.elements / volume.steps;
+    row.bytes_per_step = volume.bytes / volume.steps;
   }
   return rows;
 }

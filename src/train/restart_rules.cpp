@@ -50,12 +50,6 @@ void require_same_model(const checkpoint::Found& found, const RunRequest& reques
   checkpoint::require_same_parameters(found, table);
 }
 
-std::string names_of(const param::StateArrays& arrays) {
-  std::vector<std::string> names;
-  for (const param::StateArray& array : arrays) names.push_back(array.name);
-  return fmt::format("{}", fmt::join(names, ", "));
-}
-
 void require_same_state(const checkpoint::Found& found, const param::StateArrays& arrays) {
   KZERO_REQUIRE(found.manifest.state_arrays == arrays, ExitCode::usage,
                 "{}: is of another optimizer: it holds {}, the deck's optimizer keeps {}; restore "

@@ -57,7 +57,7 @@ TypedEngine<T>::TypedEngine(const deck::Config& config, Index threads, const Pee
       scaler_(config.train.precision, config.optimizer),
       owned_(states_, {zero::Placement::partitioned, data_.rank(), writes_of(blueprint_.tensor)},
              blueprint_.optimizer->state(), {host_reaches_state(config_), buffers_.host_state}),
-      needed_(states_, {blueprint_.stage.optimizer, data_.rank(), Wanted::all},
+      wanted_(states_, {blueprint_.stage.optimizer, data_.rank(), Wanted::all},
               blueprint_.optimizer->state(), {host_reaches_state(config_), buffers_.host_state}) {
   // Padding takes part in collectives, so it has to hold zeros from the start.
   const tensor::Execution& exec = buffers_.model->exec();
@@ -125,19 +125,19 @@ std::vector<checkpoint::StateShard> TypedEngine<T>::snapshot() {
 template <class T>
 std::vector<checkpoint::StateShard> TypedEngine<T>::local_shards() {
   auto shards = wanted_shards();
-  needed_.download();
+  wanted_.download();
   return shards;
 }
 
 template <class T>
 std::vector<checkpoint::StateShard> TypedEngine<T>::wanted_shards() {
   buffers_.model->exec().fence("kzero::train::state_ready");
-  return needed_.views();
+  return wanted_.views();
 }
 
 template <class T>
 void TypedEngine<T>::loaded() {
-  needed_.upload();
+  wanted_.upload();
   parameters_from_master();
 }
 

@@ -46,7 +46,7 @@ class TypedEngine : public Engine {
   Buffers<T> buffers_;
   const std::vector<UnitState> states_;  // of all units, in order
   optim::LossScaler scaler_;
-  StateShards owned_, needed_;
+  StateShards owned_, wanted_;
 };
 
 }  // namespace kzero::train

@@ -53,8 +53,7 @@ class MomentumSgd : public optim::ElementwiseOptimizer<MomentumSgd> {
   template <class T>
   void apply(const tensor::Execution& exec, const MomentumStep& step,
              const optim::ParameterPart<T>& part) const {
-    using Policy = Kokkos::RangePolicy<tensor::Execution, Kokkos::IndexType<Index>>;
-    Kokkos::parallel_for("kzero::tests::momentum_sgd", Policy(exec, 0, part.count),
+    Kokkos::parallel_for("kzero::tests::momentum_sgd", tensor::Range(exec, 0, part.count),
                          update_of(step, part));
   }
 

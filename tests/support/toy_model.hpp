@@ -28,7 +28,7 @@ KOKKOS_INLINE_FUNCTION void store(T& at, float value, Update update) {
 template <class F>
 void for_each_pair(const Execution& exec, Index rows, Index columns, const F& f) {
   Kokkos::parallel_for(
-      "kzero::tests::toy", Kokkos::RangePolicy<Execution>(exec, 0, rows * columns),
+      "kzero::tests::toy", tensor::Range(exec, 0, rows * columns),
       KOKKOS_LAMBDA(Index at) { f(at / columns, at % columns); });
 }
 

@@ -16,10 +16,13 @@
 #include "checkpoint/search.hpp"
 #include "checkpoint/writer.hpp"
 #include "grid/group.hpp"
+#include "support/error_text.hpp"
 
 namespace kzero::checkpoint {
 
 namespace fs = std::filesystem;
+using tests::contains;
+using tests::error_of;
 
 inline grid::Group world_group() {
   MPI_Comm copy = MPI_COMM_NULL;
@@ -218,23 +221,6 @@ inline std::string all_of(const std::vector<std::string>& lines) {
   std::string text;
   for (const std::string& line : lines) text += line + "\n";
   return text;
-}
-
-/// The text of the Error that f throws; fails the test if it throws none or one of another code.
-template <class F>
-std::string error_of(ExitCode code, F&& f) {
-  try {
-    f();
-  } catch (const Error& error) {
-    EXPECT_EQ(static_cast<int>(error.code()), static_cast<int>(code)) << error.what();
-    return error.what();
-  }
-  ADD_FAILURE() << "no Error was thrown";
-  return "";
-}
-
-inline bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
 }
 
 }  // namespace kzero::checkpoint

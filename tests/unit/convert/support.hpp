@@ -13,10 +13,13 @@
 #include "convert/safetensors.hpp"
 #include "deck/config.hpp"
 #include "grid/group.hpp"
+#include "support/error_text.hpp"
 
 namespace kzero::convert {
 
 namespace fs = std::filesystem;
+using tests::contains;
+using tests::error_of;
 
 inline grid::Group own_group(MPI_Comm comm) {
   MPI_Comm copy = MPI_COMM_NULL;
@@ -49,23 +52,6 @@ inline std::string file_of(const std::string& header, std::size_t data_bytes) {
   const std::uint64_t length = header.size();
   return std::string(reinterpret_cast<const char*>(&length), sizeof length) + header +
          std::string(data_bytes, '\0');
-}
-
-inline bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
-
-/// The text of the Error that f throws; fails the test if it throws none or one of another code.
-template <class F>
-std::string error_of(ExitCode code, F&& f) {
-  try {
-    f();
-  } catch (const Error& error) {
-    EXPECT_EQ(static_cast<int>(error.code()), static_cast<int>(code)) << error.what();
-    return error.what();
-  }
-  ADD_FAILURE() << "no Error was thrown";
-  return "";
 }
 
 /// The model of the reference case "even".
