@@ -13,6 +13,8 @@ import numpy as np
 from launch import FOR_DEVICES, PATIENCE, LaunchTest, arrays_of, records, steps_of
 
 CATEGORIES = {"parameters", "gradients", "optimizer", "activations", "recompute", "buckets", "workspace", "io"}
+if FOR_DEVICES:
+    CATEGORIES.add("offloaded")  # the host's copies of the state, for checkpoints
 
 
 class Commands(LaunchTest):
@@ -65,10 +67,10 @@ class Plan(LaunchTest):
     def test_the_run_holds_and_sends_what_was_planned(self):
         for ranks, precision in ((1, "fp32"), (2, "fp32"), (2, "bf16"), (4, "fp16")):
             with self.subTest(f"{ranks} ranks, {precision}"):
-                planned, = self.plan("deck.toml", f"train.precision={precision}", "--ranks", ranks, *self.RATES)
                 metrics = f"{ranks}{precision}.jsonl"
-                self.expect(self.train(f"train.precision={precision}", f"run.metrics={metrics}", "checkpoint.folder=",
-                                       ranks=ranks), 0)
+                changes = (f"train.precision={precision}", f"checkpoint.folder=saved_{ranks}_{precision}")
+                planned, = self.plan("deck.toml", *changes, "--ranks", ranks, *self.RATES)
+                self.expect(self.train(*changes, f"run.metrics={metrics}", ranks=ranks), 0)
                 start, = records(self.folder / metrics, "start")
                 end, = records(self.folder / metrics, "end")
                 for key in ("parameters", "grid", "stage", "precision", "threads"):
