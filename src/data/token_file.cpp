@@ -94,7 +94,7 @@ void TokenFile::read_head() {
   if (!is_llmc || magic != llmc_magic) {
     const std::string looks = foreign_format(path_, begin);
     KZERO_REQUIRE(looks.empty(), ExitCode::files, "{}: data.format = \"{}\", but it looks like {}",
-                  path_, is_llmc ? "llmc" : "bytes", looks);
+                  path_, name_of(format_), looks);
   }
   if (is_llmc) {
     check_header(head, loaded);

@@ -47,6 +47,8 @@ inline constexpr Choice<GemmBackend> gemm_backends[] = {{"auto", GemmBackend::au
 inline constexpr Choice<CommunicatorKind> communicators[] = {{"auto", CommunicatorKind::automatic},
                                                              {"mpi", CommunicatorKind::mpi},
                                                              {"nccl", CommunicatorKind::nccl}};
+inline constexpr Choice<DataFormat> data_formats[] = {{"bytes", DataFormat::bytes},
+                                                      {"llmc", DataFormat::llmc}};
 inline constexpr Choice<OptimizerKind> optimizers[] = {{"adamw", OptimizerKind::adamw}};
 
 /// The name of a value that stands in `choices`; empty if it does not.
@@ -60,6 +62,7 @@ constexpr std::string_view name_in(const Choice<Value> (&choices)[count], Value 
 
 constexpr std::string_view name_of(RecomputeMode mode) { return name_in(recompute_modes, mode); }
 constexpr std::string_view name_of(GemmBackend backend) { return name_in(gemm_backends, backend); }
+constexpr std::string_view name_of(DataFormat format) { return name_in(data_formats, format); }
 constexpr std::string_view name_of(CommunicatorKind kind) { return name_in(communicators, kind); }
 
 struct Model {

@@ -264,8 +264,7 @@ void add_data(std::vector<Key>& table) {
   table.push_back(texts("data.files", t, &Data::files,
                         "Training data: paths, or patterns in which * and ? are wildcards; regular "
                         "files all."));
-  table.push_back(choice("data.format", t, &Data::format,
-                         {{"bytes", DataFormat::bytes}, {"llmc", DataFormat::llmc}},
+  table.push_back(choice("data.format", t, &Data::format, data_formats,
                          "\"bytes\": any file but those of known token formats, a token is a byte. "
                          "\"llmc\": 256 int32 "
                          "of header, then 16-bit tokens."));
