@@ -10,10 +10,10 @@ namespace kzero {
 /// "\t", "\x1b". For a name within a message.
 std::string printable(std::string_view text);
 
-/// The same, cut behind 80 bytes: for a value, of any length, within a message of one line.
+/// Shortens the result to 80 bytes: for a value, of any length, within a message of one line.
 std::string printable_start(std::string_view text);
 
-/// The same as printable() for a message of several lines: its line ends stay.
+/// Does the same as printable() for a message of several lines: its line ends stay.
 std::string printable_lines(std::string_view text);
 
 }  // namespace kzero

@@ -49,7 +49,7 @@ struct Parameter {
 
 std::vector<Parameter> parameters_of(const param::Table& table);
 
-/// What one rank wrote of a parameter: a part of a dataset `NAME/ARRAY` for each state array. The
+/// One rank's part of a parameter: a part of a dataset `NAME/ARRAY` for each state array. The
 /// parts of ranks that share a file follow one another in them.
 struct StoredShard {
   Index parameter = 0;  // position in Manifest::parameters

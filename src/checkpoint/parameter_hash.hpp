@@ -28,7 +28,7 @@ class StateShardHash {
   /// `position` is the parameter's.
   StateShardHash(const StateShard& shard, Index position);
 
-  /// Of the next `count` elements of all arrays.
+  /// Adds the next `count` elements of all arrays.
   void add(Index count);
   std::uint64_t value() const { return sum_; }
 

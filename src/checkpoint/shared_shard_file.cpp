@@ -122,7 +122,7 @@ void write_all(const grid::Group& group, const fs::path& path, const Manifest& m
   file.close();
 }
 
-/// How many shards the ranks before this one have in the file. Collective over `group`.
+/// Counts the shards that the ranks before this one have in the file. Collective over `group`.
 std::size_t shards_before(const grid::Group& group, std::size_t own) {
   std::size_t first = 0;
   const auto counts = group.all_gather(static_cast<double>(own));

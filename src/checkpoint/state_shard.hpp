@@ -48,7 +48,7 @@ struct StateShard {
   }
 };
 
-/// Whether the shard has exactly these arrays, in their order.
+/// Returns whether the shard has exactly these arrays, in their order.
 inline bool has_arrays(const StateShard& shard, const param::StateArrays& wanted) {
   return std::ranges::equal(shard.arrays, wanted, {}, &StateValues::name, &param::StateArray::name);
 }

@@ -21,7 +21,7 @@ struct Filled {
 class Targets {
  public:
   Targets() = default;
-  /// Of a checkpoint with this manifest. `wanted` must outlive the object.
+  /// Makes the targets of a checkpoint with this manifest. `wanted` must outlive the object.
   Targets(std::span<const StateShard> wanted, const Manifest& manifest);
 
   /// The wanted shard of the stored one's elements in their order, for the caller to fill and

@@ -10,7 +10,8 @@ namespace kzero::checkpoint {
 
 namespace {
 
-/// Of one array: all of a shard stay in the second-level cache.
+/// Elements of one array that are taken at a time: all arrays of a shard stay in the second-level
+/// cache.
 constexpr Index block_elements = Index{1} << 16;
 
 Index bytes_of(const StoredShard& shard) {

@@ -17,9 +17,9 @@ namespace kzero::checkpoint {
 /// structure.
 std::uint64_t structure_of(const InputFile& file, const ShardFile& shard_file);
 
-/// Which of the shards' datasets in the file are not what their checksums say; a message each, with
-/// the manifest's names.
-/// StateShards that `targets` wants as they are end up there, damaged or not.
+/// Lists the shards' datasets in the file that are not what their checksums say; a message each,
+/// with the manifest's names. StateShards that `targets` wants as they are end up there, damaged or
+/// not.
 std::vector<std::string> damage_of(const InputFile& file, const std::filesystem::path& path,
                                    const Manifest& manifest, std::span<const StoredShard> shards,
                                    Targets& targets);

@@ -132,7 +132,7 @@ std::unique_ptr<Communicator> make_communicator(CommunicatorKind kind, Overlap o
 /// Throws the error of MPI backends, which only reduce in rank order.
 [[noreturn]] void refuse_library_sums();
 
-/// Whether the communicator moves data without a core of the host's.
+/// Returns whether the communicator moves data without a core of the host's.
 bool moves_by_itself(CommunicatorKind kind);
 
 }  // namespace kzero::comm

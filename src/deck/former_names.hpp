@@ -6,8 +6,8 @@
 
 namespace kzero::deck {
 
-/// What the value `name` of the key with this path is called now; empty if it never was a name, or
-/// still is.
+/// Returns the present name of the value `name` of the key with this path; empty if it never was a
+/// name, or still is.
 std::string_view successor_of(std::string_view path, std::string_view name);
 
 }  // namespace kzero::deck

@@ -13,7 +13,8 @@ void layernorm_forward(const Execution& exec, Matrix<const T> x, Vector<const T>
                        Vector<const T> bias, float eps, Matrix<T> y, Vector<float> mean,
                        Vector<float> rstd);
 
-/// What backward needs of a forward call: x [N,D], weight [D] and the statistics [N] of its rows.
+/// The inputs of a forward call that backward needs: x [N,D], weight [D] and the statistics [N] of
+/// its rows.
 template <class T>
 struct LayerNormInput {
   Matrix<const T> x;
@@ -21,9 +22,9 @@ struct LayerNormInput {
   Vector<const float> mean, rstd;
 };
 
-/// Where backward leaves its gradients, dx [N,D], dweight and dbias [D]; dx is written or added to
-/// as `dx_update` says (a residual branch's gradient may already be there), the other two as
-/// `update` says.
+/// The destinations of backward's gradients, dx [N,D], dweight and dbias [D]; dx is written or
+/// added to as `dx_update` says (a residual branch's gradient may already be there), the other two
+/// as `update` says.
 template <class T>
 struct LayerNormGradients {
   Matrix<T> dx;

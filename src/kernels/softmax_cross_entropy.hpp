@@ -46,8 +46,8 @@ struct SplitLogits {
 void cross_entropy_of_partials(const Execution& exec, const PartialSoftmaxes& partials,
                                Vector<float> losses);
 
-/// As above, and dlogits [C,v] = scale * (softmax(logits) - onehot(target)) of this rank's columns.
-/// dlogits may be the logits themselves where T is float.
+/// Does the same, and computes dlogits [C,v] = scale * (softmax(logits) - onehot(target)) of this
+/// rank's columns. dlogits may be the logits themselves where T is float.
 template <class T>
 void cross_entropy_of_partials_with_gradient(const Execution& exec,
                                              const PartialSoftmaxes& partials,

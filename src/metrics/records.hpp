@@ -35,7 +35,7 @@ inline Index unplanned_bytes(const MemoryRow& row) {
   return rest;
 }
 
-/// What one rank sends in one step for one purpose.
+/// The elements and bytes that one rank sends in one step for one purpose.
 struct TrafficRow {
   std::string group{};      // data, tensor, ...
   std::string operation{};  // reduce_scatter, all_gather, ...

@@ -7,8 +7,8 @@ namespace kzero::model {
 
 namespace {
 
-/// How often a micro-batch sums and gathers the residual stream. Recomputation stops before a
-/// block's final GEMM, and the last block is not recomputed.
+/// Counts how often a micro-batch sums and gathers the residual stream. Recomputation stops before
+/// a block's final GEMM, and the last block is not recomputed.
 struct StreamCollectives {
   Index sums = 0;
   Index gathers = 0;  // in sequence parallelism, where a sum is only a reduce-scatter

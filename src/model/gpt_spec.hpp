@@ -43,7 +43,7 @@ param::Table gpt_table(const deck::Model& model, const TensorRank& tensor = {});
 /// Training arithmetic per token: 6 operations per parameter in a GEMM, and causal attention.
 double gpt_flops_per_token(const deck::Model& model);
 
-/// What `recompute` adds to that for one token.
+/// The operations that `recompute` adds to that for one token.
 Recomputed gpt_recomputed_per_token(const deck::Model& model, const deck::Recompute& recompute);
 
 }  // namespace kzero::model

@@ -26,8 +26,8 @@ template <class T>
 void head_forward(const Context<T>& c, const HeadParams<const T>& p, Matrix<const T> x,
                   Vector<const Token> targets, const HeadSaved<T>& saved);
 
-/// As above, and the gradient of scale * sum(losses): dx [n,D] is overwritten, parameter gradients
-/// are written or added as `update` says, each rounded once.
+/// Does the same, and computes the gradient of scale * sum(losses): dx [n,D] is overwritten,
+/// parameter gradients are written or added as `update` says, each rounded once.
 template <class T>
 void head_forward_backward(const Context<T>& c, const HeadParams<const T>& p, Matrix<const T> x,
                            Vector<const Token> targets, float scale, const HeadSaved<T>& saved,

@@ -41,7 +41,7 @@ struct BatchShape {
   Index threads = 1;  // heads of attention that may run at once
 };
 
-/// What a model computes with beside its own memory; `gemm` is null while measuring.
+/// The means that a model computes with beside its own memory; `gemm` is null while measuring.
 struct Resources {
   BatchShape batch;
   tensor::Gemm* gemm = nullptr;
@@ -84,7 +84,7 @@ class Model {
   virtual const Execution& exec() const = 0;
 };
 
-/// What activation checkpointing adds to the training arithmetic of one token.
+/// The work that activation checkpointing adds to the training arithmetic of one token.
 struct Recomputed {
   double operations = 0;  // of GEMMs and attention, with the elementwise passes between them
   double elements = 0;    // read and written by passes alone, and by copies to the host and back
@@ -132,8 +132,8 @@ class Definition {
                                                            Index sequences,
                                                            Dtype precision) const = 0;
 
-  /// For sequences of `sequence` tokens. The layers of a wide model are narrowed to about
-  /// `most_width` columns, at which GEMMs have their full speed.
+  /// Returns the benchmark for sequences of `sequence` tokens. The layers of a wide model are
+  /// narrowed to about `most_width` columns, at which GEMMs have their full speed.
   virtual Benchmark benchmark(Index most_width, Index sequence) const = 0;
 
   /// Takes the model's activations, workspace and buckets from the arenas, measuring ones too.

@@ -49,7 +49,7 @@ class AdamW : public ElementwiseOptimizer<AdamW> {
     return step;
   }
 
-  /// In the order of adamw_state().
+  /// The arrays in the order of adamw_state().
   template <class T>
   static kernels::AdamWArrays<T> arrays_of(const ParameterPart<T>& part) {
     return {part.gradient, part.state[0], part.state[1], part.state[2], part.parameters};

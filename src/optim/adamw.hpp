@@ -9,7 +9,7 @@ namespace kzero::optim {
 /// Master weights, first and second moment: K = 12 bytes an element.
 const param::StateArrays& adamw_state();
 
-/// With the deck's beta1, beta2, eps and weight_decay.
+/// Makes AdamW with the deck's beta1, beta2, eps and weight_decay.
 std::unique_ptr<const Optimizer> make_adamw(const deck::Optimizer& deck);
 
 }  // namespace kzero::optim

@@ -13,7 +13,7 @@
 
 namespace kzero::optim {
 
-/// Where the state of elements [0, n) of a unit lies, or of what a rank holds of it: one pointer
+/// The addresses of the state of elements [0, n) of a unit, or of a rank's shard of it: one pointer
 /// for each declared array, in the order of the declaration.
 class State {
  public:
@@ -82,8 +82,8 @@ class Optimizer {
   virtual void update(const tensor::Execution& exec, const Update& update,
                       const Share<fp16>& share) const = 0;
 
-  /// As update(), for a share that lies in host memory, on the host's cores. Returns when it is
-  /// done.
+  /// Does the same as update() for a share that lies in host memory, on the host's cores. Returns
+  /// when it is done.
   virtual void update_on_host(const Update& update, const Share<float>& share) const = 0;
   virtual void update_on_host(const Update& update, const Share<bf16>& share) const = 0;
   virtual void update_on_host(const Update& update, const Share<fp16>& share) const = 0;

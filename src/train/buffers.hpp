@@ -28,7 +28,7 @@ struct Buffers {
   tensor::Vector<float> partial;                                   // of the gradient norm
   std::unique_ptr<model::Model<T>> model;
   Batches batches;
-  /// In host memory, for runs with checkpoints: the copy of the state through which checkpoints of
+  /// Host memory, for runs with checkpoints: the copy of the state through which checkpoints of
   /// a device go, or that checkpoint.asynchronous writes. Empty where the state itself serves.
   std::span<float> host_state;
 
@@ -50,7 +50,7 @@ inline bool offloads(const deck::Config& config) {
   return config.zero.offload == deck::Offload::host && !tensor::on_host;
 }
 
-/// Whether checkpoints read and write the optimizer's state where it is.
+/// Returns whether checkpoints read and write the optimizer's state where it is.
 inline bool host_reaches_state(const deck::Config& config) {
   return tensor::on_host || offloads(config);
 }

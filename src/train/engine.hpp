@@ -39,8 +39,8 @@ class Engine {
   /// the engine.
   virtual std::vector<checkpoint::StateShard> owned_shards() = 0;
 
-  /// As above, but a copy that stays as it is while the engine goes on, until the next call of
-  /// a function of shards. For runs with checkpoint.asynchronous.
+  /// Returns the same as a copy that stays as it is while the engine goes on, until the next call
+  /// of a function of shards. For runs with checkpoint.asynchronous.
   virtual std::vector<checkpoint::StateShard> snapshot() = 0;
 
   /// Returns shards like owned_shards(), but of all state of this rank.

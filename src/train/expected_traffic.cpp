@@ -62,7 +62,7 @@ void add_data_group(const deck::Config& config, const Blueprint& blueprint, Rows
        shards_state ? comm::Purpose::parameters : comm::Purpose::gradients, gathers);
 }
 
-/// What the model's definition says of a micro-batch, in every micro-batch.
+/// The collectives that the model's definition lists for a micro-batch, times the micro-batches.
 void add_tensor_group(const deck::Config& config, const Blueprint& blueprint, Rows& rows) {
   const auto all = blueprint.definition->tensor_collectives(
       blueprint.tensor, config.train.micro_batch, config.train.precision);

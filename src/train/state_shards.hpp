@@ -22,7 +22,7 @@ struct UnitState {
 /// All parameters, or only those of which other tensor ranks hold other parts.
 enum class Wanted { all, split };
 
-/// Which parts of each unit: those that data rank `rank` holds under `placement`, no more than its
+/// The parts of each unit: those that data rank `rank` holds under `placement`, no more than its
 /// state does.
 struct ShardChoice {
   zero::Placement placement;
@@ -30,7 +30,7 @@ struct ShardChoice {
   Wanted wanted;
 };
 
-/// How the host reaches the state: in place, or in a copy.
+/// The host's way to the state: in place, or in a copy.
 struct HostAccess {
   bool in_place;
   std::span<float> room;  // for the copy; empty: allocated at the first use

@@ -20,7 +20,7 @@ struct OwnedSum {
   T* cast = nullptr;
 };
 
-/// Whether the sum stays with its owner or is gathered to every rank.
+/// Says whether the sum stays with its owner or is gathered to every rank.
 enum class Result { reduce_scattered, all_reduced };
 
 /// The order of summation: by rank, or whatever the library of collectives uses.

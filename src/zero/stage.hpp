@@ -13,8 +13,8 @@ struct Stage {
   Placement gradients = Placement::replicated;
   Placement optimizer = Placement::replicated;
 
-  /// Whether ranks keep parameters replicated that another rank updates, so that an update ends
-  /// with an all-gather.
+  /// Returns whether ranks keep parameters replicated that another rank updates, so that an update
+  /// ends with an all-gather.
   constexpr bool gathers_updates() const {
     return optimizer == Placement::partitioned && parameters == Placement::replicated;
   }
