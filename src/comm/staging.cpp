@@ -29,10 +29,10 @@ Reach mpi_reach() {
   return reaches ? Reach::device : Reach::host;
 }
 
-Staging::Staging(Index chunk_bytes)
+Staging::Staging(Index bytes)
     : stream_(runtime::make_stream()),
-      out_("kzero::comm::host_chunk_out", static_cast<std::size_t>(chunk_bytes)),
-      in_("kzero::comm::host_chunk_in", static_cast<std::size_t>(chunk_bytes)) {}
+      out_("kzero::comm::host_chunk_out", static_cast<std::size_t>(bytes)),
+      in_("kzero::comm::host_chunk_in", static_cast<std::size_t>(bytes)) {}
 
 ConstSpan Staging::bring(const ConstSpan& chunk) {
   Kokkos::deep_copy(stream_, Kokkos::subview(out_, first(chunk.bytes())), bytes_of(chunk));

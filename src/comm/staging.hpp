@@ -16,7 +16,7 @@ Reach mpi_reach();
 /// communicator are in no category of the ledger.
 class Staging {
  public:
-  explicit Staging(Index chunk_bytes);
+  explicit Staging(Index bytes);
 
   /// Copies `chunk` to host memory; the copy is valid until the next call.
   ConstSpan bring(const ConstSpan& chunk);
