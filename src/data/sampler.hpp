@@ -4,6 +4,7 @@
 // does not know file formats or MPI.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -15,17 +16,23 @@
 
 namespace kzero::data {
 
-/// Maps a step's samples to data-parallel ranks and micro-batches: contiguous, in rank order.
+/// Maps the micro-batches of a step to data-parallel ranks in turns: number m is computed by rank
+/// m % ranks in round m / ranks. Its samples follow from m alone, so results need not depend on the
+/// number of ranks.
 struct BatchPlan {
-  Index global_batch;  // sequences per step over all ranks; a multiple of ranks * micro_batch
-  Index ranks;
-  Index micro_batch;  // sequences a rank computes at once
+  Index global_batch;  // sequences per step over all ranks; a multiple of micro_batch
+  Index ranks;         // no more than micro_batches()
+  Index micro_batch;   // sequences a rank computes at once
 
-  Index micro_batches() const { return global_batch / ranks / micro_batch; }
+  Index micro_batches() const { return global_batch / micro_batch; }
+  Index rounds() const { return ceil_div(micro_batches(), ranks); }
 
-  /// The first of the micro_batch global samples that a rank reads.
-  Index first_sample(Index step, Index rank, Index micro) const {
-    return step * global_batch + rank * (global_batch / ranks) + micro * micro_batch;
+  /// The ranks that have a micro-batch in a round, the first ones: all of them but in the last.
+  Index ranks_in(Index round) const { return std::min(ranks, micro_batches() - round * ranks); }
+
+  /// The first of the micro_batch global samples of a rank in a round of a step.
+  Index first_sample(Index step, Index rank, Index round) const {
+    return step * global_batch + (round * ranks + rank) * micro_batch;
   }
 };
 

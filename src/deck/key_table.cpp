@@ -162,11 +162,10 @@ void add_zero(std::vector<Key>& table) {
              {{"auto", Accumulate::automatic},
               {"local", Accumulate::local},
               {"reduced", Accumulate::reduced}},
-             "Gradients of several micro-batches: \"local\" accumulates them before they "
-             "are reduced (stages 0 "
-             "and 1), \"reduced\" reduces each and accumulates in fp32; \"auto\": "
-             "\"reduced\", on one data-parallel "
-             "rank \"local\"."));
+             "Gradients of several micro-batches: \"auto\" and \"reduced\" reduce each and "
+             "accumulate in fp32, in an order that does not depend on the number of ranks; "
+             "\"local\" adds them before they are reduced (stages 0 and 1, or one data-parallel "
+             "rank), with fewer messages and other bits on each number of ranks."));
   table.push_back(
       choice("zero.offload", t, &Zero::offload, {{"none", Offload::none}, {"host", Offload::host}},
              "CPU offload of the optimizer: state and update stay with the model, or are on "

@@ -109,22 +109,25 @@ class Rules {
     if (train.micro_batch == 0) {
       refuse_if(batch % data != 0, keys,
                 fmt::format("train.global_batch must be a multiple of the {} data-parallel ranks, "
-                            "found {}; {}",
+                            "or train.micro_batch must be set, found {}; {}",
                             data, batch, nearest_multiples(batch, data)));
       train.micro_batch = std::max<Index>(1, batch / data);
       return;
     }
     const Index micro = train.micro_batch;
-    const Index unit = micro * data;
-    const Index fewer = batch / unit;
-    const auto term = [&](Index accumulation) {
-      return fmt::format("{} = {} * {} * {}", unit * accumulation, micro, data, accumulation);
-    };
-    refuse_if(batch % unit != 0, keys,
-              fmt::format("train.global_batch must be train.micro_batch * data-parallel ranks * "
-                          "accumulation = {} * {} * accumulation, found {}; nearest: {}{}{}",
-                          micro, data, batch, fewer > 0 ? term(fewer) : "",
-                          fewer > 0 ? " and " : "", term(fewer + 1)));
+    refuse_if(batch % micro != 0, keys,
+              fmt::format("train.global_batch must be a multiple of train.micro_batch = {}, "
+                          "found {}; {}",
+                          micro, batch, nearest_multiples(batch, micro)));
+    const Index parts = batch / micro;
+    const std::string smaller =
+        batch >= data ? fmt::format(", a train.micro_batch of at most {}", batch / data) : "";
+    refuse_if(batch % micro == 0 && parts < data, keys,
+              fmt::format("train.global_batch = {} has {} micro-batch{} of {}, too few for {} "
+                          "data-parallel ranks; take at most {} of them{} or a train.global_batch "
+                          "of at least {}",
+                          batch, parts, parts == 1 ? "" : "es", micro, data, parts, smaller,
+                          micro * data));
   }
 
   void check_zero() {
@@ -136,8 +139,7 @@ class Rules {
               fmt::format("zero.accumulate = \"local\" keeps full gradients, which zero.stage = {} "
                           "does not have; use \"reduced\" or zero.stage 0 or 1",
                           zero.stage));
-    if (zero.accumulate == Accumulate::automatic)
-      zero.accumulate = data == 1 ? Accumulate::local : Accumulate::reduced;
+    if (zero.accumulate == Accumulate::automatic) zero.accumulate = Accumulate::reduced;
   }
 
   void check_recompute() {

@@ -44,10 +44,21 @@ void Group::barrier() const {
 }
 
 std::vector<double> Group::all_gather(double mine) const {
+  return all_gather(std::vector<double>{mine});
+}
+
+std::vector<double> Group::all_gather(const std::vector<double>& mine) const {
   const Waiting waiting({"agreement", name_});
-  std::vector<double> all(size_);
-  MPI_Allgather(&mine, 1, MPI_DOUBLE, all.data(), 1, MPI_DOUBLE, comm_);
+  const auto count = static_cast<int>(mine.size());
+  std::vector<double> all(mine.size() * static_cast<std::size_t>(size_));
+  MPI_Allgather(mine.data(), count, MPI_DOUBLE, all.data(), count, MPI_DOUBLE, comm_);
   return all;
+}
+
+void Group::sum(std::span<std::uint64_t> numbers) const {
+  const Waiting waiting({"agreement", name_});
+  MPI_Allreduce(MPI_IN_PLACE, numbers.data(), static_cast<int>(numbers.size()), MPI_UINT64_T,
+                MPI_SUM, comm_);
 }
 
 double Group::sum(double mine) const {

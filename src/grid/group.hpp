@@ -5,6 +5,8 @@
 
 #include <mpi.h>
 
+#include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -49,8 +51,13 @@ class Group {
   Index max(Index mine) const;
   Index min(Index mine) const;
 
+  /// Replaces each number by its sum over the ranks, modulo 2^64.
+  void sum(std::span<std::uint64_t> numbers) const;
+
   /// Returns every rank's value, in rank order, on every rank.
   std::vector<double> all_gather(double mine) const;
+  /// Returns every rank's values, one rank's after another's; all pass the same number of them.
+  std::vector<double> all_gather(const std::vector<double>& mine) const;
 
   /// Returns every rank's text, in rank order, on the root; empty elsewhere.
   std::vector<std::string> gather(const std::string& mine) const;

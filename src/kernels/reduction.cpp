@@ -42,19 +42,60 @@ double sum_in_order(const Execution& exec, Vector<const float> x) {
   return result;
 }
 
+namespace {
+
+/// Blocks of sum_of_squares that one team takes.
+constexpr Index blocks_at_once = 128;
+
+/// The fp32 sum of the squares of n elements, on every lane of the thread.
 template <class T>
-double sum_of_squares(const Execution& exec, Vector<const T> x, Vector<float> partial) {
-  const Index count = x.extent(0), blocks = ceil_div(count, squares_block);
-  Kokkos::parallel_for(
-      "kzero::kernels::sum_of_squares", Policy(exec, static_cast<int>(blocks), Kokkos::AUTO),
-      KOKKOS_LAMBDA(const Team& team) {
-        const Index begin = team.league_rank() * squares_block;
-        const auto square = [](float value) { return value * value; };
-        const float total = sum_of(team, Kokkos::min(Index{squares_block}, count - begin), square,
-                                   x.data() + begin);
-        Kokkos::single(Kokkos::PerTeam(team), [=]() { partial(team.league_rank()) = total; });
-      });
-  return sum_in_order(exec, Vector<const float>(partial.data(), blocks));
+KOKKOS_INLINE_FUNCTION float block_of_squares(const Team& team, const T* x, Index n) {
+  const auto square = [](T value) { return static_cast<float>(value) * static_cast<float>(value); };
+  if constexpr (tensor::on_host) {
+    return detail::host_sum(n, [=](Index i) { return square(x[i]); });
+  } else {
+    constexpr int pack = 16 / sizeof(T);
+    float total = 0;
+    Kokkos::parallel_reduce(
+        Kokkos::ThreadVectorRange(team, ceil_div(n, Index{pack})),
+        [&](Index at, float& lane) {
+          const Index begin = at * pack;
+          if (begin + pack > n) {
+            for (Index i = begin; i < n; ++i) lane += square(x[i]);
+            return;
+          }
+          const auto values = read_pack<pack>(x + begin);
+          for (int e = 0; e < pack; ++e) lane += square(values.values[e]);
+        },
+        total);
+    return total;
+  }
+}
+
+}  // namespace
+
+template <class T>
+ExactSum sum_of_squares(const Execution& exec, Vector<const T> x, Index first) {
+  const Index count = x.extent(0), last = first + count;
+  const Index first_block = first / squares_block, blocks = ceil_div(last, squares_block);
+  const T* unit = x.data() - first;
+  ExactSum result;
+  Kokkos::parallel_reduce(
+      "kzero::kernels::sum_of_squares",
+      Policy(exec, static_cast<int>(ceil_div(blocks - first_block, blocks_at_once)), team_size(16),
+             team_size(8)),
+      KOKKOS_LAMBDA(const Team& team, ExactSum& total) {
+        const Index from = first_block + team.league_rank() * blocks_at_once;
+        const Index to = Kokkos::min(blocks, from + blocks_at_once);
+        Kokkos::parallel_for(Kokkos::TeamThreadRange(team, from, to), [&](Index block) {
+          const Index begin = Kokkos::max(first, block * squares_block);
+          const Index end = Kokkos::min(last, (block + 1) * squares_block);
+          const float sum = block_of_squares(team, unit + begin, end - begin);
+          Kokkos::single(Kokkos::PerThread(team), [&]() { total.add(sum); });
+        });
+      },
+      result);
+  return result;
 }
 
 namespace {
@@ -69,12 +110,11 @@ KOKKOS_INLINE_FUNCTION const T* values_of(const PerRank<T>& v, int rank) {
 template <class T, class Out>
 void host_ordered_sum(const PerRank<T>& v, const float* base, Index begin, Index count, Out* out) {
   float total[column_block] = {};
+  if (base != nullptr) detail::host_for(count, [&](Index i) { total[i] = base[begin + i]; });
   for (int r = 0; r < v.ranks; ++r) {
     const T* from = values_of(v, r) + begin;
     detail::host_for(count, [&](Index i) { total[i] += static_cast<float>(from[i]); });
   }
-  if (base != nullptr)
-    detail::host_for(count, [&](Index i) { total[i] = base[begin + i] + total[i]; });
   detail::host_for(count, [&](Index i) { out[begin + i] = static_cast<Out>(total[i]); });
 }
 
@@ -84,9 +124,9 @@ KOKKOS_INLINE_FUNCTION void device_ordered_sum(const Team& team, const PerRank<T
                                                Out* out) {
   Kokkos::parallel_for(Kokkos::TeamVectorRange(team, count), [=](Index column) {
     const Index i = begin + column;
-    float total = 0;
+    float total = base == nullptr ? 0.0F : base[i];
     for (int r = 0; r < v.ranks; ++r) total += static_cast<float>(values_of(v, r)[i]);
-    out[i] = static_cast<Out>(base == nullptr ? total : base[i] + total);
+    out[i] = static_cast<Out>(total);
   });
 }
 
@@ -141,7 +181,7 @@ void sum_partial_rows(const Execution& exec, const PerRank<T>& values, const T* 
 }
 
 #define KZERO_INSTANTIATE(T)                                                                     \
-  template double sum_of_squares<T>(const Execution&, Vector<const T>, Vector<float>);           \
+  template ExactSum sum_of_squares<T>(const Execution&, Vector<const T>, Index);                 \
   template void ordered_sum<T, T>(const Execution&, const PerRank<T>&, const float*, Vector<T>); \
   template void sum_partial_rows<T>(const Execution&, const PerRank<T>&, const T*, const T*,     \
                                     Matrix<T>);

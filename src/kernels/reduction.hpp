@@ -1,7 +1,8 @@
 // Sums in a fixed order: over ranks in rank order, over elements in blocks. Results depend neither
-// on the number of threads nor on the rank that computes them.
+// on the number of threads nor on the ranks between which the elements are partitioned.
 #pragma once
 
+#include "kernels/exact_sum.hpp"
 #include "kernels/row.hpp"
 
 namespace kzero::kernels {
@@ -11,12 +12,14 @@ namespace kzero::kernels {
 double sum_in_order(const Execution& exec, Vector<const float> x);
 
 /// Elements per block of sum_of_squares.
-inline constexpr Index squares_block = 8192;
+inline constexpr Index squares_block = 64;
 
-/// Returns the sum of squares in fp64 over blocks of fp32 sums; not finite if any element is not.
-/// Waits for the result. partial [ceil(count / squares_block)].
+/// Returns the sum of squares of the elements of a unit from number `first` on: blocks of
+/// squares_block elements, counted from the unit's beginning, are summed in fp32, and the blocks
+/// exactly. Ranges that meet at multiples of squares_block therefore add up to the same sum however
+/// a unit is divided. Waits for the result.
 template <class T>
-double sum_of_squares(const Execution& exec, Vector<const T> x, Vector<float> partial);
+ExactSum sum_of_squares(const Execution& exec, Vector<const T> x, Index first = 0);
 
 /// The values of every rank for a range: the own ones separate, those of rank r at others[r *
 /// stride].
@@ -25,12 +28,13 @@ struct PerRank {
   const T* others = nullptr;
   Index stride = 0;
   const T* own = nullptr;
-  int ranks = 1;
-  int rank = 0;
+  int ranks = 1;  // that have values
+  int rank = 0;   // the own one; if it is `ranks` or more, the own values are left out
 };
 
-/// Computes out[i] = round(base[i] + sum over ranks in rank order of their i-th value) with fp32
-/// sums; base may be null. out may be the own values or base. Out is T or float.
+/// Computes out[i] = round(base[i] + the i-th value of rank 0 + that of rank 1 + ...), one addition
+/// after another in fp32, of the first `ranks`; base may be null. out may be the own values or
+/// base. Out is T or float.
 template <class T, class Out>
 void ordered_sum(const Execution& exec, const PerRank<T>& values, const float* base,
                  Vector<Out> out);

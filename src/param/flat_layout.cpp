@@ -13,11 +13,10 @@ FlatLayout::FlatLayout(const Table& table, Index ranks) : ranks_(ranks) {
       unit.offsets.push_back(unit.elements);
       unit.elements += p.held();
     }
-    unit.padded = round_up(unit.elements, ranks);
-    unit.shard = unit.padded / ranks;
-    padded_ += unit.padded;
-    total_ += round_up(unit.padded, unit_alignment);
-    owned_total_ += round_up(unit.shard, unit_alignment);
+    unit.shard = round_up(ceil_div(unit.elements, ranks), shard_alignment);
+    unit.padded = ranks * unit.shard;
+    total_ += unit.padded;
+    owned_total_ += unit.shard;
     units_.push_back(std::move(unit));
   }
 }

@@ -37,10 +37,10 @@ class Fitter {
   }
 
   std::optional<Entry> largest_micro_batch(deck::Config config) const {
-    const Index share = config.train.global_batch / config.grid.data;
-    for (Index parts = 1; parts <= share; ++parts) {
-      if (share % parts != 0) continue;
-      config.train.micro_batch = share / parts;
+    const Index batch = config.train.global_batch;
+    for (Index micro = batch / config.grid.data; micro > 0; --micro) {
+      if (batch % micro != 0) continue;
+      config.train.micro_batch = micro;
       if (auto entry = attempt(config)) return entry;
     }
     return std::nullopt;

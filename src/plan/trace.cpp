@@ -109,10 +109,10 @@ std::string end_of_step(const train::Blueprint& b) {
 std::string trace(const deck::Config& config, const train::Blueprint& b) {
   const bool overlap = train::overlap_of(config) == comm::Overlap::yes;
   std::string text = fmt::format(
-      "schedule of a micro-batch ({} a step), {} data-parallel ranks, ZeRO stage {}, "
+      "schedule of a micro-batch ({} a step, in turns), {} data-parallel ranks, ZeRO stage {}, "
       "prefetch_units {}, overlap {}\n"
       "P, G: parameters and gradient of a unit ({}); other names: activations; .n: version\n",
-      b.micro_batches, b.layout.ranks(), config.zero.stage, config.zero.prefetch_units,
+      b.batches.micro_batches(), b.layout.ranks(), config.zero.stage, config.zero.prefetch_units,
       overlap ? "on" : "off", legend(b.table));
   text += fmt::format("{:>4}  {:<8} {:>4}  {:<24} {:<18} {:<12} {:<12} {:<12} {:<10} {}\n", "op",
                       "pass", "unit", "reads", "writes", "after", "gathers", "releases", "reduces",

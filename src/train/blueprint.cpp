@@ -17,9 +17,8 @@ Blueprint::Blueprint(const deck::Config& config, Index data_ranks, const model::
       table(definition->table(rank)),
       layout(table, data_ranks),
       stage(zero::stage(config.zero.stage, data_ranks)),
-      micro_batches(
-          std::max<Index>(1, config.train.global_batch / data_ranks / config.train.micro_batch)),
-      adds_reduced(config.zero.accumulate == deck::Accumulate::reduced && micro_batches > 1),
+      batches{config.train.global_batch, data_ranks, config.train.micro_batch},
+      adds_reduced(config.zero.accumulate == deck::Accumulate::reduced && batches.rounds() > 1),
       optimizer(given.optimizer ? given.optimizer : optim::make_optimizer(config.optimizer)),
       training(definition->training_trace(), layout, schedule_options(config, stage)),
       validation(definition->validation_trace(), layout, schedule_options(config, stage)) {}

@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "comm/communicator.hpp"
+#include "data/sampler.hpp"
 #include "deck/config.hpp"
 #include "model/model.hpp"
 #include "optim/optimizer.hpp"
@@ -44,7 +45,7 @@ struct Blueprint {
   param::Table table;  // local to this tensor rank
   param::FlatLayout layout;
   zero::Stage stage;
-  Index micro_batches;                                // of a step, on every rank
+  data::BatchPlan batches;
   bool adds_reduced;                                  // see zero::GradientOptions
   std::shared_ptr<const optim::Optimizer> optimizer;  // and the state that it declares
   zero::Schedule training, validation;

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "kernels/reduction.hpp"
-
 namespace kzero::train {
 
 namespace {
@@ -38,13 +36,6 @@ std::optional<optim::CpuOffloadOptimizer<T>> offload_optimizer_of(memory::Arenas
   // Gradients and parameters are copied in chunks of at most a bucket.
   const auto width = static_cast<Index>(sizeof(T));
   return optim::CpuOffloadOptimizer<T>(arenas, std::min(config.zero.bucket, 2 * largest * width));
-}
-
-tensor::Vector<float> take_partial(memory::Arenas& arenas, const param::FlatLayout& layout) {
-  Index largest = 0;
-  for (const param::UnitLayout& unit : layout.units()) largest = std::max(largest, unit.shard);
-  const Index blocks = ceil_div(largest, kernels::squares_block);
-  return {arenas.take<float>(Category::workspace, blocks), static_cast<std::size_t>(blocks)};
 }
 
 /// Elements of this rank's parts of all units, without what is between them.
@@ -84,7 +75,6 @@ Buffers<T>::Buffers(memory::Arenas& arenas, const deck::Config& config, const Bl
       gradients(arenas, b.layout, gradient_options(config, b), b.training.target_elements(), rank),
       state(state_buffers<T>(arenas, config, b)),
       offload_optimizer(offload_optimizer_of<T>(arenas, config, b)),
-      partial(take_partial(arenas, b.layout)),
       model(b.definition->make<T>(
           arenas,
           {{config.train.micro_batch, threads}, gemm, {b.tensor, tensor, config.zero.bucket}})),

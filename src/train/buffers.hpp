@@ -25,7 +25,6 @@ struct Buffers {
   /// empty: the master weights are the parameters themselves.
   std::vector<zero::FlatBuffer<float>> state;
   std::optional<optim::CpuOffloadOptimizer<T>> offload_optimizer;  // with offload from a device
-  tensor::Vector<float> partial;                                   // of the gradient norm
   std::unique_ptr<model::Model<T>> model;
   Batches batches;
   /// Host memory, for runs with checkpoints: the copy of the state through which checkpoints of

@@ -47,10 +47,10 @@ void add_data_group(const deck::Config& config, const Blueprint& blueprint, Rows
   if (ranks == 1) return;
   const bool shards_parameters = blueprint.stage.parameters == zero::Placement::partitioned;
   const bool shards_state = blueprint.stage.optimizer == zero::Placement::partitioned;
-  const Index all = zero::collective_elements(blueprint.layout.padded(), ranks);
-  const Index reductions = blueprint.adds_reduced ? blueprint.micro_batches : 1;
+  const Index all = zero::collective_elements(blueprint.layout.total(), ranks);
+  const Index reductions = blueprint.adds_reduced ? blueprint.batches.rounds() : 1;
   const Index gathers = shards_parameters
-                            ? times(blueprint.micro_batches,
+                            ? times(blueprint.batches.rounds(),
                                     zero::collective_elements(blueprint.training.gathers(), ranks))
                             : all;
   const Index width = bytes_of(config.train.precision);
@@ -74,8 +74,8 @@ void add_tensor_group(const deck::Config& config, const Blueprint& blueprint, Ro
   }
   for (metrics::TrafficRow& row : rows) {
     if (row.group != "tensor") continue;
-    expect(row, times(blueprint.micro_batches, row.theory_elements_per_step),
-           times(blueprint.micro_batches, row.theory_bytes_per_step));
+    expect(row, times(blueprint.batches.rounds(), row.theory_elements_per_step),
+           times(blueprint.batches.rounds(), row.theory_bytes_per_step));
   }
 }
 

@@ -48,7 +48,6 @@ TypedEngine<T>::TypedEngine(const deck::Config& config, Index threads, const Pee
     : config_(config),
       data_(peers.data),
       grid_(peers.grid),
-      batch_plan_{config.train.global_batch, data_.size(), config.train.micro_batch},
       blueprint_(config, data_.size(), tensor_rank(peers.grid), given),
       measured_(measure<T>(config, blueprint_, data_.rank(), threads)),
       arenas_(measured_, ledger),
@@ -148,8 +147,7 @@ StepResult TypedEngine<T>::step(Index step, const data::Sampler& sampler) {
   StepResult result;
   result.lr = optim::learning_rate(config_.optimizer, step, config_.train.steps);
   result.loss_scale = scaler_.scale();
-  const auto tokens = static_cast<double>(config_.train.global_batch * config_.model.sequence);
-  result.loss = grid_.data().sum(run_micro_batches(step, sampler)) / tokens;
+  result.loss = run_rounds(step, sampler);
   result.grad_norm = gradient_norm() / result.loss_scale;
   result.skipped = !std::isfinite(result.grad_norm);
   if (!result.skipped) {
@@ -163,35 +161,62 @@ StepResult TypedEngine<T>::step(Index step, const data::Sampler& sampler) {
   return result;
 }
 
+/// Loads this rank's micro-batch of a round; none if the round has fewer than there are ranks.
 template <class T>
-double TypedEngine<T>::run_micro_batches(Index step, const data::Sampler& sampler) {
-  const auto tokens = static_cast<double>(config_.train.global_batch * config_.model.sequence);
-  const auto scale = static_cast<float>(scaler_.scale() / tokens);
-  const Index count = blueprint_.micro_batches;
-  double losses = 0;
-  for (Index m = 0; m < count; ++m) {
-    const model::Batch batch = buffers_.batches.load(
-        buffers_.model->exec(), sampler, batch_plan_.first_sample(step, data_.rank(), m));
-    losses += forward_backward(batch, {m == 0, m + 1 == count}, scale);
-  }
-  return losses;
+std::optional<model::Batch> TypedEngine<T>::load(Index step, Index round,
+                                                 const data::Sampler& sampler) {
+  const data::BatchPlan& plan = blueprint_.batches;
+  if (data_.rank() >= plan.ranks_in(round)) return std::nullopt;
+  return buffers_.batches.load(buffers_.model->exec(), sampler,
+                               plan.first_sample(step, data_.rank(), round));
 }
 
-/// Runs one micro-batch forward and backward; returns the sum of its losses.
+/// Returns the mean loss of a token over `batches` global batches; `mine` has the sum of every
+/// round's losses on this rank. The sums are added in the order of the micro-batches' numbers.
 template <class T>
-double TypedEngine<T>::forward_backward(const model::Batch& batch, const zero::MicroBatch& micro,
-                                        float scale) {
+double TypedEngine<T>::mean_loss(Index batches, const std::vector<double>& mine) const {
+  const data::BatchPlan& plan = blueprint_.batches;
+  const auto all = grid_.data().all_gather(mine);
+  const Index rounds = std::ssize(mine);
+  double sum = 0;
+  for (Index round = 0; round < rounds; ++round) {
+    for (Index rank = 0; rank < plan.ranks_in(round % plan.rounds()); ++rank)
+      sum += all[static_cast<std::size_t>(rank * rounds + round)];
+  }
+  return sum / static_cast<double>(batches * config_.train.global_batch * config_.model.sequence);
+}
+
+/// Computes the gradients of a step; returns its mean loss.
+template <class T>
+double TypedEngine<T>::run_rounds(Index step, const data::Sampler& sampler) {
+  const auto tokens = static_cast<double>(config_.train.global_batch * config_.model.sequence);
+  const auto scale = static_cast<float>(scaler_.scale() / tokens);
+  const data::BatchPlan& plan = blueprint_.batches;
+  std::vector<double> losses;
+  for (Index round = 0; round < plan.rounds(); ++round) {
+    const auto ranks = static_cast<int>(plan.ranks_in(round));
+    losses.push_back(forward_backward(load(step, round, sampler),
+                                      {round == 0, round + 1 == plan.rounds(), ranks}, scale));
+  }
+  return mean_loss(1, losses);
+}
+
+/// Runs one micro-batch forward and backward; returns the sum of its losses. Without one the rank
+/// only takes part in the collectives.
+template <class T>
+double TypedEngine<T>::forward_backward(const std::optional<model::Batch>& batch,
+                                        const zero::Round& round, float scale) {
   const zero::Schedule& schedule = blueprint_.training;
   const tensor::Execution& exec = buffers_.model->exec();
-  const Update update = buffers_.gradients.adds_in_model(micro) ? Update::add : Update::overwrite;
+  const Update update = buffers_.gradients.adds_in_model(round) ? Update::add : Update::overwrite;
   double losses = 0;
   for (std::size_t i = 0; i < schedule.trace().size(); ++i) {
     const zero::ScheduleStep& step = schedule.steps()[i];
     buffers_.parameters.before(step, exec, data_);
     buffers_.gradients.before(step, exec);
-    losses += execute(schedule.trace()[i], batch, update, scale);
+    if (batch) losses += execute(schedule.trace()[i], *batch, update, scale);
     buffers_.parameters.after(step);
-    buffers_.gradients.after(step, micro, exec, data_);
+    buffers_.gradients.after(step, round, exec, data_);
   }
   buffers_.gradients.finish(exec, data_);
   return losses;
@@ -217,36 +242,41 @@ double TypedEngine<T>::execute(const param::Operation& operation, const model::B
   return 0;
 }
 
+/// Returns the L2 norm of the gradient. Its squares are added without rounding (kernels::ExactSum),
+/// each on the rank that owns it; those that are replicated over the tensor ranks count on the
+/// first of them.
 template <class T>
 double TypedEngine<T>::gradient_norm() {
-  // Each element counts once, on the rank that owns it; the sum over ranks is in rank order.
-  // Elements that are replicated over the tensor ranks count on the first of them.
-  double sum = 0;
+  static_assert(param::shard_alignment % kernels::squares_block == 0);
+  kernels::ExactSum sum;
   for (std::size_t i = 0; i < blueprint_.table.size(); ++i) {
     const auto u = static_cast<Index>(i);
-    const zero::Range own =
-        zero::held(zero::Placement::partitioned, blueprint_.layout.unit(u), data_.rank());
+    const param::UnitLayout& layout = blueprint_.layout.unit(u);
+    const zero::Range own = zero::held(zero::Placement::partitioned, layout, data_.rank());
     if (blueprint_.tensor.rank == 0) {
-      sum += squares(u, 0, own.end - own.begin);
+      sum += squares(u, own.begin, own.end);
       continue;
     }
     const param::UnitSpec& spec = blueprint_.table[i];
-    for (const auto& part : param::parts(spec, blueprint_.layout.unit(u), own.begin, own.end)) {
-      const Index at = part.in_unit - own.begin;
+    for (const auto& part : param::parts(spec, layout, own.begin, own.end)) {
       if (!spec.params[static_cast<std::size_t>(part.param)].split.is_full())
-        sum += squares(u, at, at + part.count);
+        sum += squares(u, part.in_unit, part.in_unit + part.count);
     }
   }
-  return std::sqrt(grid_.world().sum(sum));
+  sum.carry();
+  grid_.world().sum(sum.words());
+  return std::sqrt(sum.value());
 }
 
-/// Returns the sum of squares of elements [begin, end) of this rank's shard of a unit's gradient.
+/// Returns the sum of squares of elements [begin, end) of a unit's gradient, of which this rank
+/// owns the shard around them.
 template <class T>
-double TypedEngine<T>::squares(Index unit, Index begin, Index end) {
-  if (begin == end) return 0;
-  return kernels::sum_of_squares<T>(
-      buffers_.model->exec(), vector<const T>(buffers_.gradients.owned(unit) + begin, end - begin),
-      buffers_.partial);
+kernels::ExactSum TypedEngine<T>::squares(Index unit, Index begin, Index end) {
+  if (begin == end) return {};
+  const T* shard = buffers_.gradients.owned(unit);
+  const Index first = data_.rank() * blueprint_.layout.unit(unit).shard;
+  return kernels::sum_of_squares<T>(buffers_.model->exec(),
+                                    vector<const T>(shard + begin - first, end - begin), begin);
 }
 
 template <class T>
@@ -276,20 +306,18 @@ void TypedEngine<T>::update(const optim::Update& update) {
 
 template <class T>
 double TypedEngine<T>::validate(Index batches, const data::Sampler& sampler) {
-  double losses = 0;
+  std::vector<double> losses;
   for (Index b = 0; b < batches; ++b) {
-    for (Index m = 0; m < blueprint_.micro_batches; ++m) {
-      losses += evaluate(buffers_.batches.load(buffers_.model->exec(), sampler,
-                                               batch_plan_.first_sample(b, data_.rank(), m)));
-    }
+    for (Index round = 0; round < blueprint_.batches.rounds(); ++round)
+      losses.push_back(evaluate(load(b, round, sampler)));
   }
-  const Index tokens = batches * config_.train.global_batch * config_.model.sequence;
-  return grid_.data().sum(losses) / static_cast<double>(tokens);
+  return mean_loss(batches, losses);
 }
 
-/// Returns the sum of one micro-batch's losses.
+/// Returns the sum of one micro-batch's losses; without one the rank only takes part in the
+/// collectives.
 template <class T>
-double TypedEngine<T>::evaluate(const model::Batch& batch) {
+double TypedEngine<T>::evaluate(const std::optional<model::Batch>& batch) {
   const zero::Schedule& schedule = blueprint_.validation;
   const tensor::Execution& exec = buffers_.model->exec();
   const model::Units<const T> parameters(buffers_.parameters.units());
@@ -297,10 +325,10 @@ double TypedEngine<T>::evaluate(const model::Batch& batch) {
   for (std::size_t i = 0; i < schedule.trace().size(); ++i) {
     const param::Operation& operation = schedule.trace()[i];
     buffers_.parameters.before(schedule.steps()[i], exec, data_);
-    if (operation.pass == param::Pass::loss) {
-      losses += buffers_.model->loss(parameters, batch);
-    } else {
-      buffers_.model->forward(operation.unit, parameters, batch);
+    if (batch && operation.pass == param::Pass::loss) {
+      losses += buffers_.model->loss(parameters, *batch);
+    } else if (batch) {
+      buffers_.model->forward(operation.unit, parameters, *batch);
     }
     buffers_.parameters.after(schedule.steps()[i]);
   }

@@ -1,6 +1,10 @@
 // One training step: the one place where model, zero and optim meet.
 #pragma once
 
+#include <optional>
+#include <vector>
+
+#include "kernels/exact_sum.hpp"
 #include "train/engine.hpp"
 #include "train/state_shards.hpp"
 
@@ -25,13 +29,16 @@ class TypedEngine : public Engine {
   optim::LossScaler& scaler() override { return scaler_; }
 
  private:
-  double run_micro_batches(Index step, const data::Sampler& sampler);
-  double forward_backward(const model::Batch& batch, const zero::MicroBatch& micro, float scale);
+  std::optional<model::Batch> load(Index step, Index round, const data::Sampler& sampler);
+  double mean_loss(Index batches, const std::vector<double>& mine) const;
+  double run_rounds(Index step, const data::Sampler& sampler);
+  double forward_backward(const std::optional<model::Batch>& batch, const zero::Round& round,
+                          float scale);
   double execute(const param::Operation& operation, const model::Batch& batch,
                  kernels::Update update, float scale);
-  double evaluate(const model::Batch& batch);
+  double evaluate(const std::optional<model::Batch>& batch);
   double gradient_norm();
-  double squares(Index unit, Index begin, Index end);
+  kernels::ExactSum squares(Index unit, Index begin, Index end);
   void update(const optim::Update& update);
   void parameters_from_master();
   std::vector<UnitState> states() const;
@@ -39,7 +46,6 @@ class TypedEngine : public Engine {
   const deck::Config& config_;
   comm::Communicator& data_;
   const grid::ProcessGrid& grid_;
-  data::BatchPlan batch_plan_;
   Blueprint blueprint_;
   memory::Arenas measured_;
   memory::Arenas arenas_;

@@ -51,17 +51,17 @@ void GradientStore<T>::before(const ScheduleStep& step, const tensor::Execution&
 }
 
 template <class T>
-void GradientStore<T>::after(const ScheduleStep& step, const MicroBatch& micro,
+void GradientStore<T>::after(const ScheduleStep& step, const Round& round,
                              const tensor::Execution& exec, comm::Communicator& comm) {
   end_reductions();
-  if (!options_.adds_reduced && !micro.last) return;
+  if (!options_.adds_reduced && !round.last) return;
   const bool wanted_everywhere = options_.stage.optimizer == Placement::replicated;
   for (const Index u : step.complete) {
     T*& unit = units_[static_cast<std::size_t>(u)];
     under_way_.emplace_back(
-        exec, *stream_, comm, bucket_, layout_->unit(u), unit, destination(u, micro),
-        wanted_everywhere && micro.last ? Result::all_reduced : Result::reduce_scattered,
-        options_.order);
+        exec, *stream_, comm, bucket_, layout_->unit(u), unit, destination(u, round),
+        wanted_everywhere && round.last ? Result::all_reduced : Result::reduce_scattered,
+        Terms{options_.order, options_.adds_reduced ? round.ranks : comm.size()});
     if (options_.stage.gradients == Placement::partitioned) unit = nullptr;
     // The bucket serves one unit at a time.
     if (options_.overlap == comm::Overlap::no || u != step.complete.back()) end_reductions();
@@ -69,11 +69,11 @@ void GradientStore<T>::after(const ScheduleStep& step, const MicroBatch& micro,
 }
 
 template <class T>
-OwnedSum<T> GradientStore<T>::destination(Index u, const MicroBatch& micro) const {
+OwnedSum<T> GradientStore<T>::destination(Index u, const Round& round) const {
   if (!options_.adds_reduced) return {nullptr, nullptr, owned(u)};
   float* sum = sums_.unit(u);
-  const float* base = micro.first ? nullptr : sum;
-  if (micro.last) return {base, nullptr, owned(u)};
+  const float* base = round.first ? nullptr : sum;
+  if (round.last) return {base, nullptr, owned(u)};
   return {base, sum, nullptr};
 }
 

@@ -14,16 +14,18 @@ namespace kzero::zero {
 
 struct GradientOptions {
   Stage stage;
-  bool adds_reduced = false;  // every micro-batch is reduced, and owned sums are added in fp32
+  bool adds_reduced = false;  // every round is reduced, onto the owned fp32 sums of those before
   Index bucket = 0;           // bytes
   comm::Overlap overlap = comm::Overlap::no;
   Order order = Order::ranks;
 };
 
-/// The position of a micro-batch in its step.
-struct MicroBatch {
+/// A round of a step: every data-parallel rank computes a micro-batch, in the last round perhaps
+/// only the first ones.
+struct Round {
   bool first = true;
   bool last = true;
+  int ranks = 1;  // that have a micro-batch
 };
 
 template <class T>
@@ -47,23 +49,21 @@ class GradientStore {
   T* result(Index u) const { return held_.share(u, options_.stage.optimizer, rank_); }
 
   /// Returns whether the model adds to the gradients that earlier micro-batches left in its units.
-  bool adds_in_model(const MicroBatch& micro) const {
-    return !options_.adds_reduced && !micro.first;
-  }
+  bool adds_in_model(const Round& round) const { return !options_.adds_reduced && !round.first; }
 
   /// Prepares an operation: makes room for the gradients that it is the first to write.
   void before(const ScheduleStep& step, const tensor::Execution& exec);
 
   /// Completes an operation: finishes the reduction in flight and begins that of complete units.
   /// Collective.
-  void after(const ScheduleStep& step, const MicroBatch& micro, const tensor::Execution& exec,
+  void after(const ScheduleStep& step, const Round& round, const tensor::Execution& exec,
              comm::Communicator& comm);
 
   /// Finishes all reductions. Collective.
   void finish(const tensor::Execution& exec, comm::Communicator& comm);
 
  private:
-  OwnedSum<T> destination(Index u, const MicroBatch& micro) const;
+  OwnedSum<T> destination(Index u, const Round& round) const;
   void end_reductions();
 
   const param::FlatLayout* layout_;
@@ -71,7 +71,7 @@ class GradientStore {
   Index rank_;
   FlatBuffer<T> held_;
   T* passing_ = nullptr;
-  FlatBuffer<float> sums_;  // of micro-batches; the local shards themselves if they are fp32
+  FlatBuffer<float> sums_;  // of rounds; the local shards themselves if they are fp32
   Bucket bucket_;
   std::vector<T*> units_;
   std::optional<ReductionStream> stream_;  // none while measuring

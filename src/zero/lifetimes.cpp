@@ -24,7 +24,7 @@ Index lowest_place(const std::vector<Lifetime>& taken, Index elements) {
 Index assign_offsets(std::vector<Lifetime>& values) {
   Index total = 0, last = 0;
   for (Lifetime& value : values) {
-    value.elements = round_up(value.elements, param::unit_alignment);
+    value.elements = round_up(value.elements, param::shard_alignment);
     last = std::max(last, value.last);
   }
   std::vector<std::size_t> order(values.size());

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "kernels/initialize.hpp"
 #include "kernels/reduction.hpp"
 
 namespace kzero::zero {
@@ -13,7 +14,7 @@ template <class T>
 Reduction<T>::Reduction(const tensor::Execution& exec, ReductionStream& stream,
                         comm::Communicator& comm, const Bucket& bucket,
                         const param::UnitLayout& layout, T* unit, const OwnedSum<T>& sum,
-                        Result result, Order order)
+                        Result result, const Terms& terms)
     : exec_(&exec),
       stream_(&stream),
       comm_(&comm),
@@ -22,8 +23,8 @@ Reduction<T>::Reduction(const tensor::Execution& exec, ReductionStream& stream,
       unit_(unit),
       sum_(sum),
       result_(result),
-      order_(order) {
-  const bool whole = comm.size() == 1 || order == Order::library;
+      terms_(terms) {
+  const bool whole = comm.size() == 1 || terms.order == Order::library;
   slices_ = whole ? 1 : ceil_div(layout.shard, bucket.slice());
   stream.written.order(exec, stream.stream);
   for (Index i = 0; i < std::min(slices_, bucket.slots()); ++i) begin(i);
@@ -41,13 +42,7 @@ template <class T>
 void Reduction<T>::begin(Index number) {
   const int ranks = comm_->size();
   if (ranks == 1) return;
-  if (order_ == Order::library) {
-    requests_.push_back(
-        comm_->begin_library_sum(stream_->stream, ConstSpan::of(unit_, layout_->padded),
-                                 Span::of(unit_ + comm_->rank() * layout_->shard, layout_->shard),
-                                 comm::Purpose::gradients));
-    return;
-  }
+  if (terms_.order == Order::library) return begin_library_sum();
   const auto [at, count] = slice(number);
   T* slot = bucket_->template slot<T>(number);
   std::vector<ConstSpan> send;
@@ -55,22 +50,34 @@ void Reduction<T>::begin(Index number) {
   send.reserve(static_cast<std::size_t>(ranks));
   receive.reserve(static_cast<std::size_t>(ranks));
   for (int r = 0; r < ranks; ++r) {
-    send.push_back(ConstSpan::of(unit_ + r * layout_->shard + at, count));
-    receive.push_back(Span::of(slot + r * count, count));
+    const bool sends = comm_->rank() < terms_.ranks, receives = r < terms_.ranks;
+    send.push_back(ConstSpan::of(unit_ + r * layout_->shard + at, sends ? count : 0));
+    receive.push_back(Span::of(slot + r * count, receives ? count : 0));
   }
   requests_.push_back(comm_->begin_all_to_all(stream_->stream, std::move(send), std::move(receive),
                                               comm::Operation::reduce_scatter,
                                               comm::Purpose::gradients));
 }
 
+/// Libraries sum over all ranks: one without a gradient adds zeros.
+template <class T>
+void Reduction<T>::begin_library_sum() {
+  const auto all = static_cast<std::size_t>(layout_->padded);
+  if (comm_->rank() >= terms_.ranks)
+    kernels::fill<T>(stream_->stream, tensor::Vector<T>(unit_, all), 0);
+  requests_.push_back(comm_->begin_library_sum(
+      stream_->stream, ConstSpan::of(unit_, layout_->padded),
+      Span::of(unit_ + comm_->rank() * layout_->shard, layout_->shard), comm::Purpose::gradients));
+}
+
 template <class T>
 void Reduction<T>::add_up(Index number) const {
   // The library leaves one sum in place of the own values.
-  const bool alone = comm_->size() == 1 || order_ == Order::library;
+  const bool alone = comm_->size() == 1 || terms_.order == Order::library;
   const auto [at, count] = slice(number);
   const T* own = unit_ + comm_->rank() * layout_->shard + at;
   const T* others = alone ? nullptr : bucket_->template slot<T>(number);
-  const kernels::PerRank<T> values{others, count, own, alone ? 1 : comm_->size(),
+  const kernels::PerRank<T> values{others, count, own, alone ? 1 : terms_.ranks,
                                    alone ? 0 : comm_->rank()};
   const float* base = sum_.base ? sum_.base + at : nullptr;
   const auto extent = static_cast<std::size_t>(count);

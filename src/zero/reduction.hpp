@@ -1,6 +1,7 @@
 // The deterministic reduce-scatter of one unit's gradients: an all-to-all through the bucket, then
-// each owner adds the ranks' values in rank order in fp32. It sends what a ring sends, and its bits
-// depend on no library's algorithm. The library's own reduce-scatter can be selected by name.
+// each owner adds the ranks' values in rank order in fp32, one after another onto the sum of the
+// rounds before. It sends what a ring sends, and its bits depend on no library's algorithm. The
+// library's own reduce-scatter can be selected by name.
 #pragma once
 
 #include "comm/gather.hpp"
@@ -26,6 +27,12 @@ enum class Result { reduce_scattered, all_reduced };
 /// The order of summation: by rank, or whatever the library of collectives uses.
 using Order = deck::ReductionOrder;
 
+/// What is summed: the gradients of the first `ranks` ranks. The others have none and send nothing.
+struct Terms {
+  Order order = Order::ranks;
+  int ranks = 1;
+};
+
 /// The stream on which collectives and sums run beside the model's kernels.
 struct ReductionStream {
   tensor::Execution stream = runtime::make_stream();
@@ -40,7 +47,7 @@ class Reduction {
   /// over the communicator's group.
   Reduction(const tensor::Execution& exec, ReductionStream& stream, comm::Communicator& comm,
             const Bucket& bucket, const param::UnitLayout& layout, T* unit, const OwnedSum<T>& sum,
-            Result result, Order order);
+            Result result, const Terms& terms);
 
   /// Finishes the all-to-all and sums; later work on `exec` sees the sums. With Result::all_reduced
   /// the rounded shards, which lie in the unit itself, are being gathered on return: the returned
@@ -51,6 +58,7 @@ class Reduction {
   comm::Slice slice(Index number) const;
   void sum_all();
   void begin(Index number);
+  void begin_library_sum();
   void add_up(Index number) const;
   comm::Request gather(Index number) const;
 
@@ -62,7 +70,7 @@ class Reduction {
   T* unit_;
   OwnedSum<T> sum_;
   Result result_;
-  Order order_;
+  Terms terms_;
   Index slices_ = 0;
   bool summed_ = false;
   comm::Request last_gather_ = 0;

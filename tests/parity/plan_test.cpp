@@ -66,7 +66,7 @@ TEST(Plan, BytesOfEveryCategoryAreTheLedgersPeak) {
 }
 
 // Model states of paper sections 3.1 and 5: of 2 + 2 + 12 bytes a parameter (4 + 4 + 8 in fp32)
-// the stage cuts its share by N. What a category holds beyond is named: padding and alignment of
+// the stage cuts its share by N. What a category holds beyond is named: padding of shards of
 // units, gathered units, unsharded gradient buffers, fp32 sums of micro-batches.
 TEST(Plan, ModelStatesAreThePapers) {
   const grid::Group group = first_ranks(launch_ranks());
@@ -76,7 +76,7 @@ TEST(Plan, ModelStatesAreThePapers) {
     const memory::Bytes planned = train::planned_bytes(ready, {ranks, 1});
     const train::Blueprint blueprint(ready, ranks);
     const Index parameters = param::elements_of(blueprint.table);
-    const Index slack = static_cast<Index>(blueprint.table.size()) * (31 + ranks);
+    const Index slack = static_cast<Index>(blueprint.table.size()) * ranks * param::shard_alignment;
     const Index width = bytes_of(config.train.precision);
     const auto expect = [&](memory::Category category, Index each, bool is_cut, Index more) {
       const Index shared = is_cut && ranks > 1 ? ceil_div(parameters, ranks) : parameters;
@@ -107,9 +107,9 @@ TEST(Plan, GatheredUnitsAreAtMostPrefetchAndOne) {
   for (const Index prefetch : {0, 1, 3}) {
     config.zero.prefetch_units = prefetch;
     const train::Blueprint blueprint(resolved(config, 8), 8);
-    const Index block = round_up(blueprint.layout.unit(1).padded, param::unit_alignment);
-    const Index embedding = round_up(blueprint.layout.unit(0).padded, param::unit_alignment);
-    const Index head = round_up(blueprint.layout.units().back().padded, param::unit_alignment);
+    const Index block = blueprint.layout.unit(1).padded;
+    const Index embedding = blueprint.layout.unit(0).padded;
+    const Index head = blueprint.layout.units().back().padded;
     EXPECT_GE(blueprint.training.gathered_elements(), (prefetch + 1) * block);
     // The tied head reads two units, which never stand beside more than `prefetch` blocks.
     EXPECT_LE(blueprint.training.gathered_elements(), (prefetch + 1) * block + embedding + head);
@@ -137,14 +137,15 @@ TEST(Plan, TheLedgerIsEmptyAfterTheRun) {
 /// Elements of all units padded for `ranks`, and what one rank sends in their collectives.
 Index exchanged(const param::Table& table, Index ranks) {
   Index padded = 0;
-  for (const param::UnitSpec& unit : table) padded += round_up(unit.elements(), ranks);
-  EXPECT_LT(padded - param::elements_of(table), ranks * static_cast<Index>(table.size()));
+  const Index multiple = ranks * param::shard_alignment;
+  for (const param::UnitSpec& unit : table) padded += round_up(unit.elements(), multiple);
+  EXPECT_LT(padded - param::elements_of(table), multiple * static_cast<Index>(table.size()));
   return padded / ranks * (ranks - 1);
 }
 
 // Paper section 7: 2 P (N - 1) / N elements a step in stages 0 to 2, at most 3 P (N - 1) / N in
-// stage 3; each unit's P is padded to a multiple of N here. Every further micro-batch is reduced,
-// and gathered in stage 3, again.
+// stage 3; each unit's P is padded to equal, aligned shards here. Every further round of
+// micro-batches is reduced, and gathered in stage 3, again.
 TEST(Plan, CountedTrafficIsTheory) {
   const grid::Group group = first_ranks(launch_ranks());
   const Index ranks = group.size();
@@ -159,7 +160,7 @@ TEST(Plan, CountedTrafficIsTheory) {
         train::counted(training.traffic, train::expected_traffic(training.config, blueprint));
     ASSERT_EQ(rows.size(), ranks == 1 ? 0U : 2U) << describe(config);
     if (ranks == 1) continue;
-    const Index once = exchanged(blueprint.table, ranks), micro = blueprint.micro_batches;
+    const Index once = exchanged(blueprint.table, ranks), micro = blueprint.batches.rounds();
     for (const metrics::TrafficRow& row : rows) {
       EXPECT_EQ(row.elements_per_step, row.theory_elements_per_step) << describe(config);
       EXPECT_EQ(row.bytes_per_step, row.theory_bytes_per_step) << describe(config);

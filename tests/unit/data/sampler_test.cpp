@@ -72,17 +72,22 @@ TEST(Permutation, PutsEachElementEquallyOftenAtEachPosition) {
   }
 }
 
-TEST(BatchPlan, CoversEachSampleOfAStepOnceInRankOrder) {
-  const BatchPlan plan{.global_batch = 24, .ranks = 3, .micro_batch = 2};
-  ASSERT_EQ(plan.micro_batches(), 4);
-  Index next = 5 * 24;
-  for (Index rank = 0; rank < plan.ranks; ++rank) {
-    for (Index micro = 0; micro < plan.micro_batches(); ++micro) {
-      EXPECT_EQ(plan.first_sample(5, rank, micro), next);
-      next += plan.micro_batch;
+TEST(BatchPlan, CoversEachSampleOfAStepOnceInTurns) {
+  for (const Index ranks : {1, 2, 3, 5, 11}) {
+    const BatchPlan plan{.global_batch = 22, .ranks = ranks, .micro_batch = 2};
+    ASSERT_EQ(plan.micro_batches(), 11);
+    Index next = 5 * 22;
+    for (Index round = 0; round < plan.rounds(); ++round) {
+      for (Index rank = 0; rank < plan.ranks_in(round); ++rank) {
+        EXPECT_EQ(plan.first_sample(5, rank, round), next) << ranks;
+        next += plan.micro_batch;
+      }
+      if (round + 1 < plan.rounds()) {
+        EXPECT_EQ(plan.ranks_in(round), ranks);
+      }
     }
+    EXPECT_EQ(next, 6 * 22) << ranks;
   }
-  EXPECT_EQ(next, 6 * 24);
 }
 
 class Samples : public testing::Test {

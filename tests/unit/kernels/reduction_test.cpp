@@ -69,14 +69,19 @@ TYPED_TEST(Reduction, SumGroupsTakesTheColumnsFromFirstOn) {
   }
 }
 
-constexpr Index square_counts[] = {
-    0, 1, 31, 257, squares_block - 1, squares_block, 3 * squares_block + 17};
+constexpr Index square_counts[] = {0,
+                                   1,
+                                   31,
+                                   squares_block - 1,
+                                   squares_block,
+                                   257,
+                                   3 * squares_block + 17,
+                                   20011,
+                                   128 * squares_block};
 
 template <class T>
 double squares(const std::vector<T>& x) {
-  const Guarded<T> input(x);
-  const Guarded<float> partial(ceil_div(static_cast<Index>(x.size()), squares_block));
-  return sum_of_squares<T>(Execution(), input.vector(), partial.vector());
+  return sum_of_squares<T>(Execution(), Guarded<T>(x).vector()).value();
 }
 
 TYPED_TEST(Reduction, SumOfSquaresMatchesThePlainLoop) {
@@ -100,11 +105,33 @@ TYPED_TEST(Reduction, SumOfSquaresIsNotFiniteIfAnyElementIsNot) {
   }
 }
 
+TYPED_TEST(Reduction, SumOfSquaresDoesNotDependOnHowAUnitIsDivided) {
+  using T = TypeParam;
+  const Index count = 300 * squares_block + 17;
+  const auto x = numbers<T>(count, 1);
+  const double expected = squares(x);
+  const auto part = [&](Index begin, Index end) {
+    return sum_of_squares<T>(Execution(), Guarded<T>({x.begin() + begin, x.begin() + end}).vector(),
+                             begin);
+  };
+  for (const Index shard : {squares_block, 7 * squares_block, 150 * squares_block}) {
+    ExactSum sum;
+    for (Index begin = 0; begin < count; begin += shard)
+      sum += part(begin, std::min(count, begin + shard));
+    EXPECT_EQ(sum.value(), expected) << shard;
+  }
+  // A parameter that begins and ends within blocks, and that shards divide.
+  const Index begin = 13, middle = 5 * squares_block, end = 9 * squares_block + 31;
+  const double whole = part(begin, end).value();
+  ExactSum parts = part(begin, middle);
+  parts += part(middle, end);
+  EXPECT_EQ(parts.value(), whole);
+}
+
 /// The ranks' values for element i, rank `own`'s from `mine`, added up as ordered_sum promises.
 template <class T>
 float plain_sum(const std::vector<T>& sources, Index stride, const std::vector<T>& mine, int ranks,
-                int own, Index i) {
-  float total = 0;
+                int own, Index i, float total = 0) {
   for (int r = 0; r < ranks; ++r)
     total += static_cast<float>(r == own ? mine[i] : sources[r * stride + i]);
   return total;
@@ -123,8 +150,9 @@ TYPED_TEST(Reduction, OrderedSumIsTheFp32LoopOverRanksBitForBit) {
         for (Index i = 0; i < count; ++i) {
           const float total = plain_sum(sources, stride, mine, ranks, own, i);
           in_place.push_back(static_cast<T>(total));
-          added.push_back(static_cast<T>(before[i] + total));
-          unrounded.push_back(before[i] + total);
+          const float onto = plain_sum(sources, stride, mine, ranks, own, i, before[i]);
+          added.push_back(static_cast<T>(onto));
+          unrounded.push_back(onto);
         }
         const Guarded<T> input(sources), self(mine), out(count);
         const Guarded<float> wide(before);
@@ -137,6 +165,14 @@ TYPED_TEST(Reduction, OrderedSumIsTheFp32LoopOverRanksBitForBit) {
         EXPECT_TRUE(tests::same_bits(self.host(), in_place)) << "onto its own values";
         EXPECT_TRUE(tests::same_bits(input.host(), sources));
       }
+      // A rank without values adds those of the others.
+      const Guarded<T> input(sources), self(mine), out(count);
+      std::vector<T> others;
+      for (Index i = 0; i < count; ++i)
+        others.push_back(static_cast<T>(plain_sum(sources, stride, mine, ranks, ranks, i)));
+      ordered_sum<T, T>(Execution(), {input.data(), stride, self.data(), ranks, ranks}, nullptr,
+                        out.vector());
+      EXPECT_TRUE(tests::same_bits(out.host(), others)) << count << " of none/" << ranks;
     }
   }
 }

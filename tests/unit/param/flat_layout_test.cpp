@@ -23,14 +23,15 @@ TEST(FlatLayout, UnitsArePaddedToTheRanksAndSplitIntoEqualShards) {
       EXPECT_EQ(unit.elements, table()[u].elements());
       EXPECT_EQ(unit.shard * ranks, unit.padded);
       EXPECT_GE(unit.padded, unit.elements);
-      EXPECT_LT(unit.padded, unit.elements + ranks);
-      EXPECT_GE(unit.begin, end) << "units overlap";
+      EXPECT_EQ(unit.shard % shard_alignment, 0);
+      EXPECT_LT(unit.padded, unit.elements + ranks * shard_alignment);
+      EXPECT_EQ(unit.begin, end) << "units follow one another";
       EXPECT_EQ(unit.begin % 32, 0) << "a unit begins on a cache line in 16 bits";
       end = unit.begin + unit.padded;
       padded += unit.padded;
     }
-    EXPECT_GE(layout.total(), end);
-    EXPECT_EQ(layout.padded(), padded);
+    EXPECT_EQ(layout.total(), padded);
+    EXPECT_EQ(layout.owned_total() * ranks, padded);
     EXPECT_EQ(layout.ranks(), ranks);
   }
 }

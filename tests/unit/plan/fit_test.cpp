@@ -71,12 +71,12 @@ TEST(Fit, ReplanningShowsThatItFitsAndOneMoreDoesNot) {
         continue;
       }
       EXPECT_EQ(config.model.layers, 5);
-      const Index share = 24, found = config.train.micro_batch;
-      EXPECT_EQ(share % found, 0);
+      const Index batch = 48, found = config.train.micro_batch;
+      EXPECT_EQ(batch % found, 0);
       micro_batches.insert(found);
-      for (config.train.micro_batch = found + 1; config.train.micro_batch <= share;
+      for (config.train.micro_batch = found + 1; config.train.micro_batch <= batch / fit_ranks;
            ++config.train.micro_batch) {
-        if (share % config.train.micro_batch == 0) {
+        if (batch % config.train.micro_batch == 0) {
           EXPECT_GT(bytes_of(config), bytes);
         }
       }

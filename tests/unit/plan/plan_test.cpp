@@ -76,10 +76,10 @@ TEST(Plan, TrafficIsTheorysInTheRunsPrecision) {
       EXPECT_EQ(row.bytes_per_step, row.elements_per_step * bytes_of(precision));
       elements += row.elements_per_step;
     }
-    // 2 P (N - 1) / N, with each of the six units padded to a multiple of N.
+    // 2 P (N - 1) / N, with each of the six units padded to shards of a multiple of 64.
     const double least = 2 * static_cast<double>(entry.parameters) * 3 / 4;
     EXPECT_GE(static_cast<double>(elements), least);
-    EXPECT_LE(static_cast<double>(elements), least + 2 * 6 * 4);
+    EXPECT_LE(static_cast<double>(elements), least + 2 * 6 * 4 * 64);
     EXPECT_EQ(entry.sent_bytes(), elements * bytes_of(precision));
   }
 }

@@ -25,7 +25,7 @@ std::string trace_of(deck::Zero zero, Index ranks) {
 
 TEST(Trace, OfStage3SaysWhatIsGatheredAndWhatMovesBesideIt) {
   EXPECT_EQ(trace_of({.stage = 3, .prefetch_units = 1, .overlap = deck::Overlap::on}, 2),
-            "schedule of a micro-batch (1 a step), 2 data-parallel ranks, ZeRO stage 3, "
+            "schedule of a micro-batch (2 a step, in turns), 2 data-parallel ranks, ZeRO stage 3, "
             "prefetch_units 1, overlap on\n"
             "P, G: parameters and gradient of a unit (0 embedding, 1 block 0, 2 head); other "
             "names: activations; .n: version\n"

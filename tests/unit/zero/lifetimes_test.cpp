@@ -44,7 +44,7 @@ TEST(Lifetimes, NoTwoValuesShareAnElementAtATime) {
     for (std::size_t i = 0; i < values.size(); ++i) {
       EXPECT_LE(values[i].offset + values[i].elements, total);
       // Aligned as in a buffer of all units: GEMM libraries choose algorithms by alignments.
-      EXPECT_EQ(values[i].offset % param::unit_alignment, 0);
+      EXPECT_EQ(values[i].offset % param::shard_alignment, 0);
       for (std::size_t j = i + 1; j < values.size(); ++j) {
         EXPECT_FALSE(overlap_in_time(values[i], values[j]) &&
                      overlap_in_memory(values[i], values[j]))
@@ -69,8 +69,8 @@ TEST(Lifetimes, OfAChainOfBlocksNeedNoMoreThanLivesAtOnce) {
 
 TEST(Lifetimes, AreRoundedToWholeLines) {
   std::vector<Lifetime> values{{0, 0, 1, 1, 0}, {1, 1, 2, 33, 0}};
-  EXPECT_EQ(assign_offsets(values), 96);
-  EXPECT_EQ(values[1].offset % 32, 0);
+  EXPECT_EQ(assign_offsets(values), 128);
+  EXPECT_EQ(values[1].offset % 64, 0);
 }
 
 TEST(Lifetimes, OfNothingNeedNothing) {

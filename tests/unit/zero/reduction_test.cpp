@@ -54,11 +54,12 @@ struct Case {
     return measuring;
   }
 
-  void reduce(const OwnedSum<T>& sum, Result result) {
+  /// Of the first `ranks` ranks' values.
+  void reduce(const OwnedSum<T>& sum, Result result, int ranks) {
     const tensor::Execution exec;
     ReductionStream stream;
     zero::Reduction<T> reduction(exec, stream, *comm, bucket, layout, unit.data(), sum, result,
-                                 Order::ranks);
+                                 {Order::ranks, ranks});
     comm->wait(exec, reduction.finish());
   }
 
@@ -97,7 +98,7 @@ TYPED_TEST(Reduction, EverywhereIsTheRankOrderedFp32SumRoundedOnce) {
   this->for_each_case([&](const param::FlatLayout& flat, Index bytes, comm::Overlap overlap) {
     Case<T> c(this->group, flat, bytes, overlap);
     c.reduce({nullptr, nullptr, c.unit.data() + this->group.rank() * c.layout.shard},
-             Result::all_reduced);
+             Result::all_reduced, ranks);
     EXPECT_TRUE(tests::same_bits(
         c.unit.host(), rounded<T>(sums_of<T>(ranks, c.layout.padded), 0, c.layout.padded)))
         << c.layout.elements << " elements, bucket of " << bytes;
@@ -116,20 +117,31 @@ TYPED_TEST(Reduction, ScatteredGoesToItsOwnerAlone) {
   this->for_each_case([&](const param::FlatLayout& flat, Index bytes, comm::Overlap overlap) {
     Case<T> c(this->group, flat, bytes, overlap);
     const Index shard = c.layout.shard;
-    const auto sums = sums_of<T>(ranks, c.layout.padded);
-    const auto before = tests::numbers<float>(shard, 7, 10);
-    const tests::Guarded<float> wide(before);
+    const tests::Guarded<float> wide(tests::numbers<float>(shard, 7, 10));
     const tests::Guarded<T> narrow(shard);
-    // As micro-batches do it: the first one's sum, the next one's on top, and a rounded end.
-    c.reduce({nullptr, wide.data(), nullptr}, Result::reduce_scattered);
-    std::vector<float> expected(sums.begin() + me * shard, sums.begin() + (me + 1) * shard);
+    std::vector<float> expected(static_cast<std::size_t>(shard), 0.0F);
+    const auto add = [&](int count) {
+      for (int r = 0; r < count; ++r) {
+        const auto values = values_of<T>(r, c.layout.padded);
+        for (Index i = 0; i < shard; ++i) expected[i] += static_cast<float>(values[me * shard + i]);
+      }
+    };
+    // As a step's rounds do it: the first one's sum, the next one's values on top, and a last round
+    // that only some ranks have, which is rounded.
+    add(ranks);
+    c.reduce({nullptr, wide.data(), nullptr}, Result::reduce_scattered, ranks);
     EXPECT_TRUE(tests::same_bits(wide.host(), expected));
-    c.reduce({wide.data(), wide.data(), nullptr}, Result::reduce_scattered);
-    for (float& value : expected) value = value + value;
+    add(ranks);
+    c.reduce({wide.data(), wide.data(), nullptr}, Result::reduce_scattered, ranks);
     EXPECT_TRUE(tests::same_bits(wide.host(), expected));
-    c.reduce({wide.data(), nullptr, narrow.data()}, Result::reduce_scattered);
-    for (Index i = 0; i < shard; ++i) expected[i] += sums[me * shard + i];
+    const int some = std::max(1, ranks / 2);
+    add(some);
+    c.reduce({wide.data(), nullptr, narrow.data()}, Result::reduce_scattered, some);
     EXPECT_TRUE(tests::same_bits(narrow.host(), rounded<T>(expected, 0, shard)));
+    for (const auto& [channel, volume] : c.traffic.outside()) {
+      const Index rounds = me < some ? 3 : 2;
+      EXPECT_EQ(volume.elements, rounds * collective_elements(c.layout.padded, ranks));
+    }
     EXPECT_TRUE(tests::same_bits(c.unit.host(), values_of<T>(me, c.layout.padded)))
         << "what was sent is not touched";
     EXPECT_EQ(c.traffic.outside().size(), ranks == 1 ? 0U : 1U);

@@ -1,0 +1,48 @@
+// Sums without rounding, so that neither order nor grouping shows: what a sum over ranks needs to
+// be the same for any number of them.
+#pragma once
+
+#include <Kokkos_Core.hpp>
+#include <cstdint>
+#include <span>
+
+namespace kzero::kernels {
+
+/// The exact sum of up to 2^31 fp32 values of at least 0: a fixed-point number with the bit of
+/// 2^-149, fp32's smallest value, as its lowest. Limb i counts in units of 2^(32 i - 149), and its
+/// upper half collects carries.
+struct ExactSum {
+  static constexpr int limbs = 9;
+  std::uint64_t word[limbs + 1] = {};  // the limbs, and a count of values that were not finite
+
+  KOKKOS_INLINE_FUNCTION void add(float value) {
+    const auto bits = Kokkos::bit_cast<std::uint32_t>(value);
+    const std::uint32_t exponent = bits >> 23U & 0xFFU;
+    if (exponent == 0xFFU) {
+      ++word[limbs];
+      return;
+    }
+    const std::uint32_t hidden = exponent == 0 ? 0 : 1;  // subnormal values have no leading one
+    const std::uint64_t mantissa = (bits & 0x7FFFFFU) | hidden << 23U;
+    const std::uint32_t place = exponent - hidden;  // of the mantissa's lowest bit
+    const std::uint64_t shifted = mantissa << place % 32U;
+    word[place / 32U] += shifted & 0xFFFFFFFFU;
+    word[place / 32U + 1] += shifted >> 32U;
+  }
+
+  KOKKOS_INLINE_FUNCTION ExactSum& operator+=(const ExactSum& other) {
+    for (int i = 0; i <= limbs; ++i) word[i] += other.word[i];
+    return *this;
+  }
+
+  /// The words, to be added to those of other ranks.
+  std::span<std::uint64_t> words() { return word; }
+
+  /// Moves carries up, so that as many sums again can be added to this one.
+  void carry();
+
+  /// The value rounded to fp64; not a number if a value was not finite.
+  double value() const;
+};
+
+}  // namespace kzero::kernels
