@@ -10,6 +10,10 @@ namespace kzero {
 std::string version();
 std::string git_hash();
 
+/// The compiler of the kernels and the instructions for which it compiled them: what their rounding
+/// depends on.
+std::string kernel_arithmetic();
+
 /// Version, git hash, compiler, build type and device backend, in printing order.
 std::vector<std::pair<std::string, std::string>> build_facts();
 

@@ -296,6 +296,7 @@ void write_manifest(const std::filesystem::path& folder, const Manifest& manifes
     structure.set_attribute(object, name, value);
   });
   structure.set_attribute("/", "format_version", format_version);
+  structure.set_attribute("/", "arithmetic", manifest.arithmetic);
   structure.write("/deck", std::span<const std::string>(&manifest.deck, 1), {});
   put_parameters(structure, manifest.parameters);
   put_state_arrays(structure, manifest.state_arrays);
@@ -319,6 +320,7 @@ Manifest parse_manifest(const std::string& bytes, const std::filesystem::path& p
   for_each_attribute(manifest, [&](const char* object, const char* name, auto& value) {
     value = file.attribute<std::remove_reference_t<decltype(value)>>(object, name);
   });
+  if (manifest.format > 2) manifest.arithmetic = file.attribute<std::string>("/", "arithmetic");
   const auto deck = file.read<std::string>("/deck");
   KZERO_REQUIRE(deck.size() == 1, ExitCode::files, "{}: holds {} decks, not one", path.string(),
                 deck.size());

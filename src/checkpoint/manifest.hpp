@@ -82,6 +82,7 @@ struct Manifest {
   Index scale_good_steps = 0;        // since the last overflow or change of the scale
   Index skipped_steps = 0;           // of all steps done
   Index skipped_in_row = 0;          // up to this step
+  std::string arithmetic;            // of the run that saved it; empty in format 2
   std::uint64_t data_digest = 0;     // of everything that decides the order of the training data
   std::uint64_t parameter_hash = 0;  // of all state arrays; filled in by write()
   param::StateArrays state_arrays;   // that are saved of every parameter

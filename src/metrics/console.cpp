@@ -186,6 +186,7 @@ void Console::start(const StartRecord& record) {
                   format_count(static_cast<double>(record.tokens_per_step)),
                   record.first_step > 0 ? fmt::format(", going on at {}", record.first_step) : ""));
   print_line(data_lines(record.data));
+  print_line(wrapped("bits        depend on", record.bits_depend_on));
   if (record.limit) print_line("limit       " + limit_line(*record.limit));
 }
 

@@ -77,6 +77,7 @@ void JsonlSink::write(const StartRecord& record) {
                          {"load_seconds", record.load_seconds},
                          {"tokens_per_step", record.tokens_per_step},
                          {"data", data_json(record.data)},
+                         {"bits_depend_on", record.bits_depend_on},
                          {"limit", limit_json(record.limit)},
                          {"plan", planned_json(record)}}));
 }

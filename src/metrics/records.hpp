@@ -70,6 +70,7 @@ struct StartRecord {
   double load_seconds = 0;  // finding, verifying and loading its checkpoint
   Index tokens_per_step = 0;
   DataSummary data{};
+  std::vector<std::string> bits_depend_on{};
   std::optional<TimeLimit> limit{};
   std::vector<CategoryBytes> planned_memory{};  // of the largest rank
   std::vector<TrafficRow> planned_traffic{};    // only theory_elements_per_step is set

@@ -57,6 +57,12 @@ int device_count() {
   return cudaGetDeviceCount(&count) == cudaSuccess ? count : 0;
 }
 
+std::string device_kind() {
+  cudaDeviceProp properties{};
+  check(cudaGetDeviceProperties(&properties, Execution().cuda_device()), "cudaGetDeviceProperties");
+  return properties.name;
+}
+
 cudaStream_t stream_of(const Execution& stream) { return stream.cuda_stream(); }
 
 std::string device_name() {

@@ -18,4 +18,6 @@ void Event::synchronize() const {}
 
 int device_count() { return 0; }
 
+std::string device_kind() { return {}; }
+
 }  // namespace kzero::runtime

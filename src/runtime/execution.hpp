@@ -3,6 +3,7 @@
 #pragma once
 
 #include <Kokkos_Core.hpp>
+#include <string>
 
 namespace kzero::runtime {
 
@@ -27,5 +28,9 @@ Execution make_stream();
 
 /// The number of devices that this process sees; 0 if there are none or the backend cannot say.
 int device_count();
+
+/// The kind of device that this process computes on, "NVIDIA H200"; empty on hosts and where the
+/// backend cannot say.
+std::string device_kind();
 
 }  // namespace kzero::runtime

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "deck/config.hpp"
@@ -48,6 +49,10 @@ class Gemm {
 
   /// Enqueues the GEMM on `exec`.
   virtual void run(const Execution& exec, const GemmProblem& product) = 0;
+
+  /// The library, its version and instructions: what the rounding of run() depends on beside the
+  /// shapes.
+  virtual std::string arithmetic() const = 0;
 
   /// Returns whether run() accepts the gelu_input of GEMMs of `type` with n columns. The answer
   /// depends on nothing else, so a run keeps one way of rounding from beginning to end.

@@ -29,6 +29,7 @@ std::unique_ptr<Gemm> make() {
 class ReferenceGemm : public Gemm {
  public:
   void run(const Execution& exec, const GemmProblem& product) override;
+  std::string arithmetic() const override { return "loops in place of a GEMM library"; }
 };
 
 /// Runs 16-bit GEMMs through an fp32 library: blocks of A and B are converted to fp32 in buffers of
@@ -66,6 +67,7 @@ class CublasLtGemm : public Gemm {
   CublasLtGemm();
   ~CublasLtGemm() override;
   void run(const Execution& exec, const GemmProblem& product) override;
+  std::string arithmetic() const override;
   bool fuses_gelu_gradient(Dtype type, Index n) const override;
   void use_workspace(void* data, Index bytes) override;
 

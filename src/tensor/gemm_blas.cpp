@@ -30,6 +30,8 @@ void add_blas_product(Transpose ta, Transpose tb, Index m, Index n, Index k, con
 class BlasGemm : public Gemm {
  public:
   void run(const Execution& exec, const GemmProblem& product) override;
+  /// BLAS has no call that tells more.
+  std::string arithmetic() const override { return "BLAS"; }
 
  private:
   BlockedGemm blocked_{&add_blas_product};

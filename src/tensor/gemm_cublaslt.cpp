@@ -267,6 +267,10 @@ CublasLtGemm::CublasLtGemm() : plans_(std::make_unique<Plans>()) {
 
 CublasLtGemm::~CublasLtGemm() = default;
 
+std::string CublasLtGemm::arithmetic() const {
+  return fmt::format("cuBLASLt {}", cublasLtGetVersion());
+}
+
 bool CublasLtGemm::fuses_gelu_gradient(Dtype type, Index n) const { return Plans::fuses(type, n); }
 
 void CublasLtGemm::use_workspace(void* data, Index bytes) {

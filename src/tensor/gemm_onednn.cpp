@@ -111,10 +111,29 @@ struct Primitives {
   }
 };
 
+std::string name_of(dnnl::cpu_isa set) {
+  switch (set) {
+    case dnnl::cpu_isa::avx512_core_amx:
+      return "AMX";
+    case dnnl::cpu_isa::avx512_core_bf16:
+      return "AVX-512 with bf16";
+    case dnnl::cpu_isa::avx512_core_vnni:
+      return "AVX-512 with VNNI";
+    case dnnl::cpu_isa::avx512_core:
+      return "AVX-512";
+    case dnnl::cpu_isa::avx2_vnni:
+    case dnnl::cpu_isa::avx2:
+      return "AVX2";
+    default:
+      return fmt::format("instruction set {:#x}", static_cast<unsigned>(set));
+  }
+}
+
 /// fp32 through oneDNN's sgemm, bf16 through its matmul primitives, fp16 widened.
 class OneDnnGemm : public Gemm {
  public:
   void run(const Execution& exec, const GemmProblem& product) override;
+  std::string arithmetic() const override;
 
  private:
   Primitives primitives_;
@@ -146,6 +165,13 @@ void OneDnnGemm::run(const Execution& exec, const GemmProblem& p) {
                 "oneDNN's matmul failed with status {} for {} x {} x {}", static_cast<int>(status),
                 p.m, p.n, p.k);
   primitives_.stream.wait();
+}
+
+// oneDNN chooses its code by the processor.
+std::string OneDnnGemm::arithmetic() const {
+  const dnnl_version_t* version = dnnl_version();
+  return fmt::format("oneDNN {}.{}.{} for {}", version->major, version->minor, version->patch,
+                     name_of(dnnl::get_effective_cpu_isa()));
 }
 
 }  // namespace

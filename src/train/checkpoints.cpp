@@ -11,6 +11,7 @@
 #include "deck/changes.hpp"
 #include "grid/agreement.hpp"
 #include "runtime/wall_time.hpp"
+#include "train/bits.hpp"
 #include "train/reports.hpp"
 #include "train/restart_rules.hpp"
 
@@ -40,13 +41,13 @@ std::unique_ptr<checkpoint::FolderLock> take_folder(const deck::Checkpoint& deck
 }
 
 Checkpoints::Checkpoints(const RunRequest& request, const grid::ProcessGrid& grid,
-                         checkpoint::FolderLock* lock, std::uint64_t data_digest, Engine& engine,
+                         checkpoint::FolderLock* lock, const Provenance& provenance, Engine& engine,
                          metrics::Console& console, metrics::JsonlSink* sink)
     : config_(request.config),
       request_(request),
       grid_(grid),
       lock_(lock),
-      data_digest_(data_digest),
+      provenance_(provenance),
       engine_(engine),
       console_(console),
       sink_(sink) {}
@@ -106,7 +107,7 @@ std::optional<Index> Checkpoints::resume() {
   if (!found) return std::nullopt;
   const checkpoint::Manifest& m = found->manifest;
   grid::collectively(grid_.world(), [&] {
-    require_same_training(*found, request_, engine_.blueprint(), data_digest_);
+    require_same_training(*found, request_, engine_.blueprint(), provenance_.data_digest);
     checkpoint::read(*found, wanted);
   });
   engine_.loaded();
@@ -114,6 +115,11 @@ std::optional<Index> Checkpoints::resume() {
   engine_.scaler().restore(m.loss_scale, m.scale_good_steps, m.skipped_steps, m.skipped_in_row);
   console_.note("resumed from " + found->path.string());
   for (const std::string& change : deck::changes(m.deck, request_.deck)) console_.note(change);
+  const auto changes =
+      bit_changes(m, config_, request_.deck, provenance_.data_digest, provenance_.arithmetic);
+  console_.note(changes.empty()
+                    ? "goes on bit for bit"
+                    : fmt::format("does not go on bit for bit: {}", fmt::join(changes, "; ")));
   saved_step_ = m.step;
   load_seconds_ = seconds_since(begin);
   return m.step;
@@ -135,7 +141,8 @@ checkpoint::Manifest Checkpoints::manifest_after(Index steps_done) const {
   m.scale_good_steps = scaler.good_steps();
   m.skipped_steps = scaler.skipped();
   m.skipped_in_row = scaler.skipped_in_a_row();
-  m.data_digest = data_digest_;
+  m.arithmetic = provenance_.arithmetic;
+  m.data_digest = provenance_.data_digest;
   m.state_arrays = engine_.blueprint().optimizer->state();
   m.parameters = checkpoint::parameters_of(engine_.blueprint().table);
   return m;

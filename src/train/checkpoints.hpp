@@ -23,12 +23,18 @@ namespace kzero::train {
 std::unique_ptr<checkpoint::FolderLock> take_folder(const deck::Checkpoint& deck,
                                                     const grid::Group& world);
 
+/// What decides beside the deck whether a run goes on bit for bit.
+struct Provenance {
+  std::uint64_t data_digest = 0;
+  std::string arithmetic{};  // see arithmetic_of()
+};
+
 class Checkpoints {
  public:
   /// `lock` is the result of take_folder(); `sink` is null if nothing is recorded. All arguments
   /// must outlive the object.
   Checkpoints(const RunRequest& request, const grid::ProcessGrid& grid,
-              checkpoint::FolderLock* lock, std::uint64_t data_digest, Engine& engine,
+              checkpoint::FolderLock* lock, const Provenance& provenance, Engine& engine,
               metrics::Console& console, metrics::JsonlSink* sink);
 
   /// Loads the newest good checkpoint, if there is one and the deck asks for it; returns the steps
@@ -79,7 +85,7 @@ class Checkpoints {
   const RunRequest& request_;
   const grid::ProcessGrid& grid_;
   checkpoint::FolderLock* lock_;
-  std::uint64_t data_digest_;
+  const Provenance provenance_;
   Engine& engine_;
   metrics::Console& console_;
   metrics::JsonlSink* sink_;

@@ -18,6 +18,7 @@
 #include "runtime/wall_time.hpp"
 #include "runtime/watchdog.hpp"
 #include "train/alarm.hpp"
+#include "train/bits.hpp"
 #include "train/checkpoints.hpp"
 #include "train/data_report.hpp"
 #include "train/ending.hpp"
@@ -77,6 +78,7 @@ class Trainer {
   std::unique_ptr<comm::Communicator> data_comm_, tensor_comm_;
   const RunInputs inputs_;
   std::unique_ptr<tensor::Gemm> gemm_;
+  std::string arithmetic_;
   memory::Ledger ledger_;
   Index resident_at_start_ = 0;  // before the engine takes its memory
   std::unique_ptr<Engine> engine_;
@@ -125,8 +127,10 @@ void Trainer::prepare() {
                           ? config_.run.peak_tflops * 1e12
                           : measure_peak({}, *gemm_, config_.train.precision);
   throughput_ = {engine_->blueprint().definition->flops_per_token(), grid_.world().sum(peak)};
-  checkpoints_.emplace(request_, grid_, folder_lock_.get(), inputs_.dataset.training_digest(),
-                       *engine_, console_, sink_ ? &*sink_ : nullptr);
+  arithmetic_ = arithmetic_of(*gemm_);
+  checkpoints_.emplace(request_, grid_, folder_lock_.get(),
+                       Provenance{inputs_.dataset.training_digest(), arithmetic_}, *engine_,
+                       console_, sink_ ? &*sink_ : nullptr);
 }
 
 std::optional<runtime::Deadline> Trainer::deadline() const {
@@ -206,6 +210,7 @@ void Trainer::announce(Index first_step) {
                     config_.run.stop_margin};
   }
   record.data = summary_of(config_, inputs_.dataset);
+  record.bits_depend_on = bits_depend_on(config_, arithmetic_);
   record.planned_memory = categories(engine_->planned(), {});
   record.planned_traffic = expected_traffic(config_, engine_->blueprint());
   console_.start(record);

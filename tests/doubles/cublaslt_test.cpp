@@ -234,6 +234,7 @@ class InTwoSteps : public Gemm {
   void run(const Execution& exec, const GemmProblem& product) override {
     inner_.run(exec, product);
   }
+  std::string arithmetic() const override { return inner_.arithmetic(); }
 
  private:
   CublasLtGemm inner_;

@@ -82,6 +82,7 @@ void Event::synchronize() const {
 
 Execution make_stream() { return Kokkos::Experimental::partition_space(Execution(), 1)[0]; }
 
+std::string device_kind() { return "stand-in"; }
 int device_count() { return 0; }
 
 cudaStream_t stream_of(const Execution& stream) {

@@ -8,8 +8,6 @@ import unittest
 from pathlib import Path
 from unittest import mock
 
-import numpy as np
-
 from launch import FOR_DEVICES, PATIENCE, LaunchTest, arrays_of, records, steps_of
 
 CATEGORIES = {"parameters", "gradients", "optimizer", "activations", "recompute", "buckets", "workspace", "io"}
@@ -41,7 +39,7 @@ class Commands(LaunchTest):
         (self.folder / "bad.toml").write_text("[model]\nlayres = 3\n[train]\nsteps = 'many'\n")
         self.expect(self.run_kzero("check", "bad.toml"), 2, "bad.toml:2:1", "bad.toml:4:", "model.layers")
         self.expect(self.run_kzero("check", "deck.toml"), 0)
-        self.expect(self.run_kzero("check", "deck.toml", "--ranks", "3"), 2, "train.global_batch")
+        self.expect(self.run_kzero("check", "deck.toml", "--ranks", "5"), 2, "train.global_batch = 4 has 4 micro-batches of 1, too few for 5")
 
     def test_inspect_describes_and_verifies(self):
         self.expect(self.train(ranks=2), 0)
@@ -183,8 +181,8 @@ class Plan(LaunchTest):
     def test_bad_decks_are_reported_as_elsewhere(self):
         self.expect(self.run_kzero("plan", "missing.toml"), 2, "missing.toml: the deck cannot be read")
         self.expect(self.run_kzero("plan", "deck.toml", "model.layres=3"), 2, "'model.layres' is not known")
-        self.expect(self.run_kzero("plan", "deck.toml", "--ranks", "3"), 2, "train.global_batch")
-        self.expect(self.run_kzero("plan", "deck.toml", "--fit", "1GB", "--ranks", "3"), 2, "train.global_batch")
+        self.expect(self.run_kzero("plan", "deck.toml", "--ranks", "5"), 2, "train.global_batch = 4 has 4 micro-batches of 1, too few for 5")
+        self.expect(self.run_kzero("plan", "deck.toml", "--fit", "1GB", "--ranks", "5"), 2, "train.global_batch = 4 has 4 micro-batches of 1, too few for 5")
 
     def test_a_plan_above_this_nodes_memory_is_no_error(self):
         planned, = self.plan("deck.toml", "model.hidden=65532", "model.layers=1000", *self.RATES)
@@ -230,12 +228,23 @@ class Runs(LaunchTest):
             self.assertGreaterEqual(2 * row["elements_per_step"], start["parameters"])
 
     def test_any_number_of_ranks_trains_the_same_model(self):
-        losses = {}
-        for ranks in (1, 2, 4):
-            self.expect(self.train("checkpoint.folder=", f"run.metrics={ranks}.jsonl", ranks=ranks), 0)
-            losses[ranks] = [r["loss"] for r in records(self.folder / f"{ranks}.jsonl", "step")]
-        for ranks in (2, 4):  # the same samples; gradients are summed in another order
-            np.testing.assert_allclose(losses[ranks], losses[1], rtol=1e-5)
+        for ranks in (1, 2, 3, 4):
+            self.expect(self.train("checkpoint.folder=", f"run.metrics={ranks}.jsonl", "train.validate_every=3",
+                                   "data.validation_fraction=0.2", f"zero.stage={ranks - 1}", ranks=ranks), 0)
+        for ranks in (2, 3, 4):
+            self.assertEqual(steps_of(self.folder / f"{ranks}.jsonl"), steps_of(self.folder / "1.jsonl"), ranks)
+            self.assertEqual(*([r["loss"] for r in records(self.folder / f"{n}.jsonl", "validation")] for n in (1, ranks)))
+
+    def test_a_run_says_what_its_bits_depend_on(self):
+        shown = self.expect(self.train(ranks=2), 0).stdout
+        self.assertIn("bits        depend on the deck's model, data, seed, optimizer,", shown)
+        self.assertNotIn("data-parallel ranks", shown)
+        start, = self.metrics("start")
+        self.assertEqual(start["bits_depend_on"][-2], "fp32")
+        shown = self.expect(self.train("zero.accumulate=local", "zero.stage=1", "train.steps=7", ranks=2), 0).stdout
+        self.assertIn("because of zero.accumulate", shown)
+        self.assertIn("does not go on bit for bit: zero.accumulate is \"local\", was \"reduced\"; train.steps is 7, was 6",
+                      shown)
 
     def test_threads_do_not_change_a_bit(self):
         for precision in ("fp32", "bf16", "fp16"):
@@ -350,9 +359,10 @@ class Stops(LaunchTest):
                 a, b = f"{settings[0]}_a", f"{settings[0]}_b"
                 settings = [*settings, "train.steps=12"]
                 self.expect(self.train(*settings, f"checkpoint.folder={a}", f"run.metrics={a}.jsonl", ranks=2), 0)
-                for code in (75, 75, 0):
-                    self.expect(self.train(*settings, f"checkpoint.folder={b}", f"run.metrics={b}.jsonl",
-                                           "run.max_steps=5", ranks=2), code)
+                for code, ranks, stage in ((75, 2, 2), (75, 3, 0), (0, 1, 3)):  # wherever there are free nodes
+                    shown = self.expect(self.train(*settings, f"checkpoint.folder={b}", f"run.metrics={b}.jsonl",
+                                                   "run.max_steps=5", f"zero.stage={stage}", ranks=ranks), code).stdout
+                    self.assertEqual("goes on bit for bit" in shown, ranks != 2)
                 self.assertEqual(steps_of(self.folder / f"{b}.jsonl"), steps_of(self.folder / f"{a}.jsonl"))
                 reasons = [(r["reason"], r["steps"]) for r in records(self.folder / f"{b}.jsonl", "end")]
                 self.assertEqual(reasons, [("max_steps", 5), ("max_steps", 10), ("completed", 12)])
@@ -360,7 +370,8 @@ class Stops(LaunchTest):
                 restarted = arrays_of(self.folder / b / "step_00000012")
                 self.assertEqual(whole.keys(), restarted.keys())
                 for name in whole:
-                    self.assertEqual(whole[name].tobytes(), restarted[name].tobytes(), name)
+                    if not name.endswith("/runs"):  # of the ranks that wrote it
+                        self.assertEqual(whole[name].tobytes(), restarted[name].tobytes(), name)
         self.assertGreater(sum(r["skipped"] for r in records(self.folder / f"{a}.jsonl", "step")), 1)
 
     def test_signals_to_one_rank_stop_all_with_a_checkpoint(self):
@@ -387,10 +398,10 @@ class Stops(LaunchTest):
             self.assertNotIn("kzero: rank 2", launch.errors)
 
     def test_the_wall_limit_stops_in_time(self):
-        self.expect(self.train("train.steps=1000000", "run.wall_limit=4s", "run.stop_margin=1s", ranks=2), 75)
+        self.expect(self.train("train.steps=1000000", "run.wall_limit=20s", "run.stop_margin=17s", ranks=2), 75)
         end, = self.metrics("end")
         self.assertEqual(end["reason"], "wall_limit")
-        self.assertLess(end["seconds"], 4)
+        self.assertLess(end["seconds"], 20)
         self.assertEqual(self.metrics("checkpoint")[-1]["step"], end["steps"])
 
     def test_the_end_of_a_slurm_job_stops_in_time(self):

@@ -36,11 +36,14 @@ std::string notes_of_restart(const grid::Group& group, const std::string& mode_o
     Training first(config, group);
     first.engine->initialise({});
     first.run(0, 1);
-    train::Checkpoints(writer, first.grid, nullptr, 7, *first.engine, console, nullptr).save(1);
+    train::Checkpoints(writer, first.grid, nullptr, {.data_digest = 7}, *first.engine, console,
+                       nullptr)
+        .save(1);
   }
   shown.str("");
   Training second(config, group);
-  train::Checkpoints checkpoints(reader, second.grid, nullptr, 7, *second.engine, console, nullptr);
+  train::Checkpoints checkpoints(reader, second.grid, nullptr, {.data_digest = 7}, *second.engine,
+                                 console, nullptr);
   EXPECT_EQ(checkpoints.resume(), 1);
   return shown.str();
 }

@@ -1,0 +1,101 @@
+#include "train/bits.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+#include "base/version.hpp"
+#include "data/sampler.hpp"
+#include "deck/changes.hpp"
+#include "runtime/execution.hpp"
+
+namespace kzero::train {
+
+namespace {
+
+/// Keys, and tables of keys, whose values do not show in the bits of the steps after a restart:
+/// what is kept where, how it travels, when it is saved, and what only the first step reads. A
+/// digest stands for the data, and the name of the arithmetic for run.gemm.
+constexpr std::array<std::string_view, 18> without_effect{"grid.data",
+                                                          "zero.stage",
+                                                          "zero.bucket",
+                                                          "zero.prefetch",
+                                                          "zero.offload",
+                                                          "zero.overlap",
+                                                          "recompute.",
+                                                          "checkpoint.",
+                                                          "run.",
+                                                          "data.",
+                                                          "train.validate_every",
+                                                          "train.validation_batches",
+                                                          "model.initial",
+                                                          "model.init_std",
+                                                          "train.seed",
+                                                          "optimizer.max_skip",
+                                                          "optimizer.loss_scale",
+                                                          "train.steps"};
+
+/// Returns whether a changed value of the key at the beginning of `change` changes bits.
+bool has_effect(std::string_view change, const deck::Config& config) {
+  const std::string_view key = change.substr(0, change.find(' '));
+  if (key == "grid.data") return !rank_dependence(config).empty();
+  if (key == "train.steps") return config.optimizer.schedule != deck::Schedule::constant;
+  if (key == "optimizer.loss_scale_window") return config.train.precision == Dtype::fp16;
+  return std::ranges::none_of(without_effect,
+                              [&](std::string_view start) { return key.starts_with(start); });
+}
+
+}  // namespace
+
+std::string arithmetic_of(const tensor::Gemm& gemm) {
+  const std::string device = runtime::device_kind();
+  return fmt::format("{}, {}, {}", kernel_arithmetic(),
+                     device.empty() ? runtime::Execution::name() : device, gemm.arithmetic());
+}
+
+std::vector<std::string> rank_dependence(const deck::Config& config) {
+  const data::BatchPlan batches{config.train.global_batch, config.grid.data,
+                                config.train.micro_batch};
+  std::vector<std::string> reasons;
+  if (config.zero.accumulate == deck::Accumulate::local && batches.micro_batches() > 1)
+    reasons.emplace_back("zero.accumulate = \"local\"");
+  if (config.zero.reduction == deck::ReductionOrder::library)
+    reasons.emplace_back("zero.reduction = \"library\"");
+  return reasons;
+}
+
+std::vector<std::string> bits_depend_on(const deck::Config& config, const std::string& arithmetic) {
+  std::vector<std::string> items{
+      "the deck's model",
+      "data",
+      "seed",
+      "optimizer",
+      fmt::format("micro-batches of {} of {}", config.train.micro_batch, config.train.global_batch),
+      fmt::format("grid.tensor {}", config.grid.tensor),
+      std::string(name_of(config.train.precision)),
+      arithmetic};
+  for (const std::string& reason : rank_dependence(config))
+    items.push_back(
+        fmt::format("the {} data-parallel ranks because of {}", config.grid.data, reason));
+  return items;
+}
+
+std::vector<std::string> bit_changes(const checkpoint::Manifest& saved, const deck::Config& config,
+                                     const std::string& deck, std::uint64_t data_digest,
+                                     const std::string& arithmetic) {
+  std::vector<std::string> found;
+  for (const std::string& change : deck::changes(saved.deck, deck)) {
+    if (has_effect(change, config)) found.push_back(change);
+  }
+  if (saved.data_digest != data_digest) found.emplace_back("the training data are others");
+  if (saved.arithmetic.empty()) {
+    found.emplace_back("the checkpoint does not say with which arithmetic it was made");
+  } else if (saved.arithmetic != arithmetic) {
+    found.push_back(fmt::format("it computes with {}, was {}", arithmetic, saved.arithmetic));
+  }
+  return found;
+}
+
+}  // namespace kzero::train

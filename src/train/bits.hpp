@@ -1,0 +1,30 @@
+// What the bits of a training depend on, and whether a restart keeps them.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "checkpoint/manifest.hpp"
+#include "deck/config.hpp"
+#include "tensor/gemm.hpp"
+
+namespace kzero::train {
+
+/// The arithmetic of this program on this machine: compiler and instructions of the kernels, device
+/// or host, and the GEMM library. Runs of equal decks whose arithmetic differs agree to rounding.
+std::string arithmetic_of(const tensor::Gemm& gemm);
+
+/// Returns the reasons for which the number of data-parallel ranks shows in the bits of a resolved
+/// deck's training; none by default.
+std::vector<std::string> rank_dependence(const deck::Config& config);
+
+/// Lists all that the bits of a resolved deck's training depend on, for the start of a run.
+std::vector<std::string> bits_depend_on(const deck::Config& config, const std::string& arithmetic);
+
+/// Returns what keeps a run from going on bit for bit from a checkpoint; empty if nothing does.
+/// `deck` is the run's resolved deck as TOML.
+std::vector<std::string> bit_changes(const checkpoint::Manifest& saved, const deck::Config& config,
+                                     const std::string& deck, std::uint64_t data_digest,
+                                     const std::string& arithmetic);
+
+}  // namespace kzero::train
