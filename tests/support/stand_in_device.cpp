@@ -2,6 +2,11 @@
 // test and loaded by Kokkos as its tool. Memory that Kokkos hands out for the device cannot be
 // touched but while Kokkos runs a kernel or copies; whoever touches it at another time ends with a
 // message and a stack.
+//
+// Where the processor has protection keys, a thread opens and closes all of that memory by writing
+// a register; its OpenMP threads begin in a kernel and inherit the right. Elsewhere the kernel's
+// page tables change around every kernel, which takes several times as long as the tests
+// themselves.
 #include <execinfo.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -30,10 +35,13 @@ struct Range {
 
 struct State {
   std::recursive_mutex mutex;
-  std::map<void*, Range> mapped;         // by what operator new returned
-  std::map<void*, std::string> devices;  // labels of those that are the device's
-  int open = 0;                          // kernels and copies under way
+  std::map<void*, Range> mapped;                       // by what operator new returned
+  std::map<void*, std::string> devices;                // labels of those that are the device's
+  const int key = pkey_alloc(0, PKEY_DISABLE_ACCESS);  // negative where the processor has none
+  int open = 0;                                        // kernels and copies under way, without keys
 };
+
+thread_local int open_here = 0;  // kernels and copies of this thread under way, with keys
 
 State& state() {
   static auto* const state = new State;  // outlives every destructor
@@ -52,6 +60,10 @@ void allow(const Range& range, int access) { mprotect(range.begin, range.bytes, 
 
 void open() {
   State& s = state();
+  if (s.key >= 0) {
+    if (open_here++ == 0) pkey_set(s.key, 0);
+    return;
+  }
   const std::lock_guard lock(s.mutex);
   if (s.open++ > 0) return;
   for (const auto& [data, label] : s.devices)
@@ -60,9 +72,23 @@ void open() {
 
 void close() {
   State& s = state();
+  if (s.key >= 0) {
+    if (--open_here == 0) pkey_set(s.key, PKEY_DISABLE_ACCESS);
+    return;
+  }
   const std::lock_guard lock(s.mutex);
   if (--s.open > 0) return;
   for (const auto& [data, label] : s.devices) allow(elements(s.mapped.at(data)), PROT_NONE);
+}
+
+/// Memory of the device from now on.
+void withdraw(const Range& range) {
+  const State& s = state();
+  if (s.key >= 0) {
+    pkey_mprotect(range.begin, range.bytes, PROT_READ | PROT_WRITE, s.key);
+  } else if (s.open == 0) {
+    allow(range, PROT_NONE);
+  }
 }
 
 void report(int signal, siginfo_t* info, void*) {
@@ -126,7 +152,7 @@ void kokkosp_allocate_data(Kokkos_Profiling_SpaceHandle, const char* label, cons
     std::abort();
   }
   s.devices[const_cast<void*>(data)] = label;
-  if (s.open == 0) allow(elements(s.mapped.at(const_cast<void*>(data))), PROT_NONE);
+  withdraw(elements(s.mapped.at(const_cast<void*>(data))));
 }
 
 void kokkosp_deallocate_data(Kokkos_Profiling_SpaceHandle, const char*, const void* data,
