@@ -13,7 +13,6 @@
 namespace kzero::tests {
 namespace {
 
-/// What is left on the root; the other ranks have the numbers alone.
 struct Result {
   std::vector<double> numbers;
   FullState state;
@@ -28,7 +27,7 @@ std::optional<Result> result_on(const deck::Config& config, int ranks) {
   training.engine->initialise({});
   Result result{numbers_of(training.run(0, 4)), {}};
   result.numbers.push_back(training.engine->validate(2, *training.dataset.training));
-  result.state = full_state(training, group);
+  result.state = full_state(training.engine->owned_shards(), group);
   return result;
 }
 
@@ -120,7 +119,8 @@ std::optional<Result> leg(const deck::Config& config, int ranks,
   } else {
     EXPECT_EQ(load(training, group, folder / ("step_0000000" + std::to_string(begin))), begin);
   }
-  Result result{numbers_of(training.run(begin, end)), full_state(training, group)};
+  Result result{numbers_of(training.run(begin, end)),
+                full_state(training.engine->owned_shards(), group)};
   save(training, group, folder, end);
   return result;
 }

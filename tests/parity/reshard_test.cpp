@@ -2,11 +2,8 @@
 // in any combination, more ranks than before and fewer.
 #include <gtest/gtest.h>
 
-#include <bit>
-#include <map>
-
-#include "optim/adamw.hpp"
 #include "support/checkpoints.hpp"
+#include "support/full_state.hpp"
 
 namespace kzero::tests {
 namespace {
@@ -34,98 +31,42 @@ deck::Config deck_of(const Side& side) {
   return config;
 }
 
-/// The bits of the state arrays of every parameter, whole: a rank's own entries set, others zero.
-using Bits = std::map<std::string, std::vector<std::uint32_t>>;
-
-void add(const checkpoint::StateShard& shard, Index elements, Bits& bits) {
-  for (const auto& [name, values] : shard.arrays) {
-    auto& whole = bits[shard.parameter + "/" + name];
-    whole.resize(static_cast<std::size_t>(elements));
-    auto value = values.begin();
-    for (const checkpoint::Range& range : shard.ranges) {
-      for (Index i = range.begin; i < range.begin + range.count; ++i)
-        whole[static_cast<std::size_t>(i)] = std::bit_cast<std::uint32_t>(*value++);
-    }
-  }
-}
-
-std::map<std::string, Index> sizes_of(const param::Table& table) {
-  std::map<std::string, Index> sizes;
-  for (const auto& unit : table) {
-    for (const auto& p : unit.params) sizes[p.name] = p.elements();
-  }
-  return sizes;
-}
-
-/// The same on every rank of the launch, from what the ranks of a training own: each element of the
-/// model has one owner, so sums of the bits are the bits. Collective over the launch.
-Bits whole_state(const std::vector<checkpoint::StateShard>& owned, const param::Table& table) {
-  Bits bits;
-  const auto sizes = sizes_of(table);
-  for (const auto& [name, elements] : sizes) {
-    checkpoint::StateShard nothing{name, {}};
-    for (const param::StateArray& array : optim::adamw_state())
-      nothing.arrays.push_back({array.name, {}});
-    add(nothing, elements, bits);
-  }
-  for (const checkpoint::StateShard& shard : owned) add(shard, sizes.at(shard.parameter), bits);
-  for (auto& [name, values] : bits)
-    MPI_Allreduce(MPI_IN_PLACE, values.data(), static_cast<int>(values.size()), MPI_UINT32_T,
-                  MPI_SUM, MPI_COMM_WORLD);
-  return bits;
-}
-
 class Reshard : public testing::Test {
  protected:
   /// Saves after three steps, loads, and takes one step more on either side.
   void expect_moves(const Side& from, const Side& to) {
     SCOPED_TRACE(describe(from) + " to " + describe(to));
-    const param::Table table = model::define(deck_of(from))->table({});
     const grid::Group saving = first_ranks(from.ranks), loading = first_ranks(to.ranks);
     const auto path = folder.path() / std::to_string(number++);
-    Bits saved;
+    FullState saved;
     double loss = 0;
     if (is_among_first(from.ranks)) {
       Training training(deck_of(from), saving);
       training.engine->initialise({});
       training.run(0, 3);
       save(training, saving, path, 3);
-      saved = whole_state(training.engine->owned_shards(), table);
+      saved = full_state(training.engine->owned_shards(), world);
       loss = training.step(3).loss;
     } else {
-      saved = whole_state({}, table);
+      saved = full_state({}, world);
     }
     world.barrier();
     MPI_Bcast(&loss, 1, MPI_DOUBLE, 0, world.handle());
-    Bits loaded;
+    FullState loaded;
     if (is_among_first(to.ranks)) {
       Training training(deck_of(to), loading);
       ASSERT_EQ(load(training, loading, path), 3);
-      loaded = whole_state(training.engine->owned_shards(), table);
+      loaded = full_state(training.engine->owned_shards(), world);
       for (const checkpoint::StateShard& shard : training.engine->local_shards())
-        expect_part(shard, saved);
+        EXPECT_TRUE(agrees(shard, saved)) << shard.parameter;
       const double found = training.step(3).loss;
       const double tolerance =
           from.precision == Dtype::fp32 && to.precision == Dtype::fp32 ? 1e-6 : 2e-2;
       EXPECT_NEAR(found, loss, tolerance * loss);
     } else {
-      loaded = whole_state({}, table);
+      loaded = full_state({}, world);
     }
-    EXPECT_TRUE(loaded == saved);
-  }
-
-  /// Also what several ranks hold alike has arrived on each.
-  static void expect_part(const checkpoint::StateShard& shard, const Bits& saved) {
-    for (const auto& [name, values] : shard.arrays) {
-      const auto& whole = saved.at(shard.parameter + "/" + name);
-      auto value = values.begin();
-      bool same = true;
-      for (const checkpoint::Range& range : shard.ranges) {
-        for (Index i = range.begin; i < range.begin + range.count; ++i)
-          same &= whole[static_cast<std::size_t>(i)] == std::bit_cast<std::uint32_t>(*value++);
-      }
-      EXPECT_TRUE(same) << shard.parameter;
-    }
+    EXPECT_TRUE(same_bits(loaded, saved));
   }
 
   const grid::Group world = first_ranks(launch_ranks());

@@ -1,6 +1,8 @@
 // The state of a training as if one rank held it all, to compare runs on different grids.
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include <cstring>
 #include <map>
 #include <sstream>
@@ -42,20 +44,42 @@ inline std::string packed(const std::vector<checkpoint::StateShard>& shards) {
 
 }  // namespace detail
 
-/// The state on the root of `group`, empty elsewhere. Collective over the training's ranks.
-inline FullState full_state(Training& training, const grid::Group& group) {
+/// The state that the ranks of `group` own together, on each of them: what a rank has no part in it
+/// passes as {}. Collective over `group`.
+inline FullState full_state(const std::vector<checkpoint::StateShard>& owned,
+                            const grid::Group& group) {
+  std::string all;
+  for (const std::string& text : group.gather(detail::packed(owned))) all += text;
+  std::istringstream in(group.broadcast(all));
   FullState state;
-  for (const std::string& text : group.gather(detail::packed(training.engine->owned_shards()))) {
-    std::istringstream in(text);
-    std::string name;
-    for (Index begin = 0, count = 0; in >> name >> begin >> count;) {
-      in.get();
-      std::vector<float> values(static_cast<std::size_t>(count));
-      in.read(reinterpret_cast<char*>(values.data()), count * static_cast<Index>(sizeof(float)));
-      detail::put(state, name, begin, values);
+  std::string name;
+  std::size_t owned_elements = 0, elements = 0;
+  for (Index begin = 0, count = 0; in >> name >> begin >> count;) {
+    in.get();
+    std::vector<float> values(static_cast<std::size_t>(count));
+    in.read(reinterpret_cast<char*>(values.data()), count * static_cast<Index>(sizeof(float)));
+    detail::put(state, name, begin, values);
+    owned_elements += values.size();
+  }
+  for (const auto& array : state) elements += array.second.size();
+  EXPECT_EQ(owned_elements, elements) << "every element has one owner";
+  return state;
+}
+
+/// Whether a rank's shard, which others may hold too, has the values of `state`.
+inline bool agrees(const checkpoint::StateShard& shard, const FullState& state) {
+  for (const checkpoint::StateValues& array : shard.arrays) {
+    const std::vector<float>& all = state.at(shard.parameter + "/" + array.name);
+    std::size_t at = 0;
+    for (const checkpoint::Range& range : shard.ranges) {
+      const auto count = static_cast<std::size_t>(range.count);
+      if (std::memcmp(all.data() + range.begin, array.values.data() + at, count * sizeof(float)) !=
+          0)
+        return false;
+      at += count;
     }
   }
-  return state;
+  return true;
 }
 
 inline bool same_bits(const FullState& a, const FullState& b) {
