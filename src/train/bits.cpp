@@ -3,12 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <string_view>
 
 #include "base/version.hpp"
 #include "data/sampler.hpp"
-#include "deck/changes.hpp"
 #include "runtime/execution.hpp"
 
 namespace kzero::train {
@@ -18,24 +16,22 @@ namespace {
 /// Keys, and tables of keys, whose values do not show in the bits of the steps after a restart:
 /// what is kept where, how it travels, when it is saved, and what only the first step reads. A
 /// digest stands for the data, and the name of the arithmetic for run.gemm.
-constexpr std::array<std::string_view, 18> without_effect{"grid.data",
-                                                          "zero.stage",
-                                                          "zero.bucket",
-                                                          "zero.prefetch",
-                                                          "zero.offload",
-                                                          "zero.overlap",
-                                                          "recompute.",
-                                                          "checkpoint.",
-                                                          "run.",
-                                                          "data.",
-                                                          "train.validate_every",
-                                                          "train.validation_batches",
-                                                          "model.initial",
-                                                          "model.init_std",
-                                                          "train.seed",
-                                                          "optimizer.max_skip",
-                                                          "optimizer.loss_scale",
-                                                          "train.steps"};
+constexpr std::string_view without_effect[] = {"zero.stage",
+                                               "zero.bucket",
+                                               "zero.prefetch",
+                                               "zero.offload",
+                                               "zero.overlap",
+                                               "recompute.",
+                                               "checkpoint.",
+                                               "run.",
+                                               "data.",
+                                               "model.initial",
+                                               "model.init_std",
+                                               "train.validate_every",
+                                               "train.validation_batches",
+                                               "train.seed",
+                                               "optimizer.max_skip",
+                                               "optimizer.loss_scale"};
 
 /// Returns whether a changed value of the key at the beginning of `change` changes bits.
 bool has_effect(std::string_view change, const deck::Config& config) {
@@ -82,18 +78,18 @@ std::vector<std::string> bits_depend_on(const deck::Config& config, const std::s
   return items;
 }
 
-std::vector<std::string> bit_changes(const checkpoint::Manifest& saved, const deck::Config& config,
-                                     const std::string& deck, std::uint64_t data_digest,
-                                     const std::string& arithmetic) {
+std::vector<std::string> bit_changes(const checkpoint::Manifest& saved,
+                                     std::span<const std::string> deck_changes,
+                                     const deck::Config& config, const Provenance& now) {
   std::vector<std::string> found;
-  for (const std::string& change : deck::changes(saved.deck, deck)) {
+  for (const std::string& change : deck_changes) {
     if (has_effect(change, config)) found.push_back(change);
   }
-  if (saved.data_digest != data_digest) found.emplace_back("the training data are others");
+  if (saved.data_digest != now.data_digest) found.emplace_back("the training data are others");
   if (saved.arithmetic.empty()) {
     found.emplace_back("the checkpoint does not say with which arithmetic it was made");
-  } else if (saved.arithmetic != arithmetic) {
-    found.push_back(fmt::format("it computes with {}, was {}", arithmetic, saved.arithmetic));
+  } else if (saved.arithmetic != now.arithmetic) {
+    found.push_back(fmt::format("it computes with {}, was {}", now.arithmetic, saved.arithmetic));
   }
   return found;
 }

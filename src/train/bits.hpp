@@ -1,6 +1,8 @@
 // What the bits of a training depend on, and whether a restart keeps them.
 #pragma once
 
+#include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -9,6 +11,12 @@
 #include "tensor/gemm.hpp"
 
 namespace kzero::train {
+
+/// What decides beside the deck whether a run goes on bit for bit.
+struct Provenance {
+  std::uint64_t data_digest = 0;
+  std::string arithmetic{};  // see arithmetic_of()
+};
 
 /// The arithmetic of this program on this machine: compiler and instructions of the kernels, device
 /// or host, and the GEMM library. Runs of equal decks whose arithmetic differs agree to rounding.
@@ -22,9 +30,10 @@ std::vector<std::string> rank_dependence(const deck::Config& config);
 std::vector<std::string> bits_depend_on(const deck::Config& config, const std::string& arithmetic);
 
 /// Returns what keeps a run from going on bit for bit from a checkpoint; empty if nothing does.
-/// `deck` is the run's resolved deck as TOML.
-std::vector<std::string> bit_changes(const checkpoint::Manifest& saved, const deck::Config& config,
-                                     const std::string& deck, std::uint64_t data_digest,
-                                     const std::string& arithmetic);
+/// `deck_changes` lists the keys whose values differ, as deck::changes() does; `config` is
+/// resolved.
+std::vector<std::string> bit_changes(const checkpoint::Manifest& saved,
+                                     std::span<const std::string> deck_changes,
+                                     const deck::Config& config, const Provenance& now);
 
 }  // namespace kzero::train

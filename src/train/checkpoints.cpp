@@ -11,7 +11,6 @@
 #include "deck/changes.hpp"
 #include "grid/agreement.hpp"
 #include "runtime/wall_time.hpp"
-#include "train/bits.hpp"
 #include "train/reports.hpp"
 #include "train/restart_rules.hpp"
 
@@ -114,12 +113,12 @@ std::optional<Index> Checkpoints::resume() {
   checkpoint::require_saved_values(grid_.world(), *found, engine_.owned_shards());
   engine_.scaler().restore(m.loss_scale, m.scale_good_steps, m.skipped_steps, m.skipped_in_row);
   console_.note("resumed from " + found->path.string());
-  for (const std::string& change : deck::changes(m.deck, request_.deck)) console_.note(change);
-  const auto changes =
-      bit_changes(m, config_, request_.deck, provenance_.data_digest, provenance_.arithmetic);
-  console_.note(changes.empty()
+  const std::vector<std::string> changes = deck::changes(m.deck, request_.deck);
+  for (const std::string& change : changes) console_.note(change);
+  const auto reasons = bit_changes(m, changes, config_, provenance_);
+  console_.note(reasons.empty()
                     ? "goes on bit for bit"
-                    : fmt::format("does not go on bit for bit: {}", fmt::join(changes, "; ")));
+                    : fmt::format("does not go on bit for bit: {}", fmt::join(reasons, "; ")));
   saved_step_ = m.step;
   load_seconds_ = seconds_since(begin);
   return m.step;

@@ -13,6 +13,7 @@
 #include "grid/process_grid.hpp"
 #include "metrics/console.hpp"
 #include "metrics/jsonl_sink.hpp"
+#include "train/bits.hpp"
 #include "train/trainer.hpp"
 
 namespace kzero::train {
@@ -22,12 +23,6 @@ namespace kzero::train {
 /// checkpoint itself. Collective over `world`.
 std::unique_ptr<checkpoint::FolderLock> take_folder(const deck::Checkpoint& deck,
                                                     const grid::Group& world);
-
-/// What decides beside the deck whether a run goes on bit for bit.
-struct Provenance {
-  std::uint64_t data_digest = 0;
-  std::string arithmetic{};  // see arithmetic_of()
-};
 
 class Checkpoints {
  public:

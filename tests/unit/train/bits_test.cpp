@@ -4,6 +4,7 @@
 
 #include <fmt/ranges.h>
 
+#include "deck/changes.hpp"
 #include "deck/rules.hpp"
 #include "deck/writer.hpp"
 
@@ -25,8 +26,9 @@ std::string changes(const deck::Config& before, const deck::Config& now,
   saved.deck = deck::resolved(before);
   saved.arithmetic = "loops";
   saved.data_digest = 5;
-  return fmt::format("{}",
-                     fmt::join(bit_changes(saved, now, deck::resolved(now), 5, arithmetic), "; "));
+  const auto found = bit_changes(saved, deck::changes(saved.deck, deck::resolved(now)), now,
+                                 {.data_digest = 5, .arithmetic = arithmetic});
+  return fmt::format("{}", fmt::join(found, "; "));
 }
 
 TEST(Bits, DoNotDependOnRanksStagesAndWhatIsKeptWhere) {
@@ -71,7 +73,7 @@ TEST(Bits, OfOlderCheckpointsAreNotPromised) {
   checkpoint::Manifest saved;
   const deck::Config config = config_of(1);
   saved.deck = deck::resolved(config);
-  EXPECT_EQ(bit_changes(saved, config, saved.deck, 0, "loops").size(), 1U);
+  EXPECT_EQ(bit_changes(saved, {}, config, {.arithmetic = "loops"}).size(), 1U);
 }
 
 }  // namespace
