@@ -14,9 +14,9 @@ struct UnitLayout {
   Index begin = 0;     // of the unit in a buffer of all units
   Index elements = 0;  // without padding
   Index padded = 0;    // ranks * shard
-  Index shard = 0;  // a multiple of shard_alignment that a rank owns: rank r owns [r * shard, (r +
-                    // 1) * shard)
-  Index owned = 0;  // offset of a rank's shard in a buffer of its shards
+  /// Elements that each rank owns, a multiple of shard_alignment; rank r's begin at r * shard.
+  Index shard = 0;
+  Index owned = 0;             // offset of a rank's shard in a buffer of its shards
   std::vector<Index> offsets;  // of each parameter in the unit
 };
 
