@@ -2,6 +2,7 @@
 
 #include "base/error.hpp"
 #include "comm/byte_view.hpp"
+#include "runtime/profile.hpp"
 
 namespace kzero::comm {
 
@@ -24,7 +25,13 @@ Request Communicator::begin_all_to_all(const Execution& stream, std::vector<Cons
   for (int r = 0; r < size(); ++r) {
     if (r != rank()) traffic_.add(channel, send[r].elements, send[r].bytes());
   }
+  const runtime::ProfileRegion region([&] { return "kzero::comm::" + describe(channel); });
   return begin(stream, std::move(send), std::move(receive), channel);
+}
+
+void Communicator::wait(const Execution& stream, Request request) {
+  const runtime::ProfileRegion region([] { return "kzero::comm::wait"; });
+  complete(stream, request);
 }
 
 Request Communicator::begin_all_gather(const Execution& stream, ConstSpan mine,
@@ -37,6 +44,7 @@ Request Communicator::begin_all_gather(const Execution& stream, ConstSpan mine,
     return 0;
   }
   traffic_.add(channel, mine.elements * (size() - 1), mine.bytes() * (size() - 1));
+  const runtime::ProfileRegion region([&] { return "kzero::comm::" + describe(channel); });
   return gather(stream, mine, std::move(receive), channel);
 }
 

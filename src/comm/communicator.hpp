@@ -79,7 +79,7 @@ class Communicator {
 
   /// Orders later work on `stream` after this collective and all earlier ones of the same
   /// operation. Throws the error that any of them met.
-  virtual void wait(const Execution& stream, Request request) = 0;
+  void wait(const Execution& stream, Request request);
 
   /// Returns whether wait() returns at once, so that work can be enqueued behind a collective in
   /// flight.
@@ -102,6 +102,9 @@ class Communicator {
   /// only for groups of two or more ranks.
   virtual Request begin(const Execution& stream, std::vector<ConstSpan> send,
                         std::vector<Span> receive, const Channel& channel) = 0;
+
+  /// Implements wait() for a request of more than one rank.
+  virtual void complete(const Execution& stream, Request request) = 0;
 
   /// Begins sending `mine` to every rank, and fills the own entry of `receive`.
   virtual Request gather(const Execution& stream, ConstSpan mine, std::vector<Span> receive,

@@ -78,7 +78,7 @@ Request MpiCommunicator::begin(const Execution& stream, std::vector<ConstSpan> s
   });
 }
 
-void MpiCommunicator::wait(const Execution&, Request request) {
+void MpiCommunicator::complete(const Execution&, Request request) {
   if (worker_) worker_->wait(request);
 }
 

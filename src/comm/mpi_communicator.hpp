@@ -19,9 +19,8 @@ class MpiCommunicator : public Communicator {
                   Reach reach = mpi_reach());
   ~MpiCommunicator() override;
 
-  void wait(const Execution& stream, Request request) override;
-
  private:
+  void complete(const Execution& stream, Request request) override;
   Request begin(const Execution& stream, std::vector<ConstSpan> send, std::vector<Span> receive,
                 const Channel& channel) override;
   void exchange(const std::vector<ConstSpan>& send, const std::vector<Span>& receive,

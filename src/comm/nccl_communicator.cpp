@@ -131,7 +131,7 @@ Request NcclCommunicator::fly(const Execution& stream, const Channel& channel, c
   return lane.flights.back().request;
 }
 
-void NcclCommunicator::wait(const Execution& stream, Request request) {
+void NcclCommunicator::complete(const Execution& stream, Request request) {
   if (request == 0) return;
   const std::lock_guard lock(mutex_);
   const auto& flights = lanes_[request % lanes].flights;

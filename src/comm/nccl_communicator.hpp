@@ -24,7 +24,6 @@ class NcclCommunicator : public Communicator {
   /// Destroys the communicators if everything in flight has arrived; aborts them otherwise.
   ~NcclCommunicator() override;
 
-  void wait(const Execution& stream, Request request) override;
   bool waits_on_device() const override { return true; }
 
  private:
@@ -44,6 +43,7 @@ class NcclCommunicator : public Communicator {
     std::deque<Flight> flights;
   };
 
+  void complete(const Execution& stream, Request request) override;
   Request begin(const Execution& stream, std::vector<ConstSpan> send, std::vector<Span> receive,
                 const Channel& channel) override;
   Request gather(const Execution& stream, ConstSpan mine, std::vector<Span> receive,

@@ -4,9 +4,44 @@
 #include <string>
 
 #include "base/error.hpp"
+#include "runtime/profile.hpp"
 #include "tensor/gemm_backends.hpp"
 
 namespace kzero::tensor {
+
+namespace {
+
+/// Shows each product to Kokkos' tools, as a region named by type, shape and transposes.
+class ProfiledGemm : public Gemm {
+ public:
+  explicit ProfiledGemm(std::unique_ptr<Gemm> inner) : inner_(std::move(inner)) {}
+
+  void run(const Execution& exec, const GemmProblem& p) override {
+    const auto letter = [](const Operand& o) { return o.transpose == Transpose::no ? 'N' : 'T'; };
+    const runtime::ProfileRegion region([&] {
+      return "kzero::tensor::multiply_matrices" + fmt::format(" {} {} {} {} {}{}", name_of(p.in),
+                                                              p.m, p.n, p.k, letter(p.a),
+                                                              letter(p.b));
+    });
+    inner_->run(exec, p);
+  }
+  std::string arithmetic() const override { return inner_->arithmetic(); }
+  bool fuses_gelu_gradient(Dtype type, Index n) const override {
+    return inner_->fuses_gelu_gradient(type, n);
+  }
+  void use_workspace(void* data, Index bytes) override { inner_->use_workspace(data, bytes); }
+
+ private:
+  std::unique_ptr<Gemm> inner_;
+};
+
+std::unique_ptr<Gemm> made(const BackendEntry& entry) {
+  auto gemm = entry.make();
+  if (!Kokkos::Tools::profileLibraryLoaded()) return gemm;
+  return std::make_unique<ProfiledGemm>(std::move(gemm));
+}
+
+}  // namespace
 
 std::vector<GemmBackend> backends() {
   std::vector<GemmBackend> names;
@@ -16,9 +51,9 @@ std::vector<GemmBackend> backends() {
 
 std::unique_ptr<Gemm> make_gemm(GemmBackend backend) {
   const auto table = backend_table();
-  if (backend == GemmBackend::automatic) return table.front().make();
+  if (backend == GemmBackend::automatic) return made(table.front());
   const auto found = std::ranges::find(table, backend, &BackendEntry::name);
-  if (found != table.end()) return found->make();
+  if (found != table.end()) return made(*found);
   std::string names;
   for (const BackendEntry& entry : table)
     names += fmt::format("{}\"{}\"", names.empty() ? "" : ", ", name_of(entry.name));

@@ -9,6 +9,7 @@
 #include "kernels/reduction.hpp"
 #include "kernels/row_sums.hpp"
 #include "optim/schedule.hpp"
+#include "runtime/profile.hpp"
 
 namespace kzero::train {
 
@@ -142,6 +143,7 @@ void TypedEngine<T>::loaded() {
 
 template <class T>
 StepResult TypedEngine<T>::step(Index step, const data::Sampler& sampler) {
+  const runtime::ProfileRegion region([] { return "kzero::train::step"; });
   data_.traffic().begin_step();
   set_step(step);
   StepResult result;
