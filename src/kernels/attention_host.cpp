@@ -2,65 +2,15 @@
 
 #include <algorithm>
 #include <cmath>
-#include <span>
 
 #include "base/error.hpp"
+#include "kernels/attention_host_scratch.hpp"
 #include "kernels/exponential.hpp"
-#include "tensor/tile.hpp"
+#include "kernels/host_product.hpp"
 
-namespace kzero::kernels {
+namespace kzero::kernels::host {
 
 namespace {
-
-using tensor::Transpose;
-
-// Rows of scores per thread: with T = 1024 they fill half of a 1 MiB second-level cache.
-constexpr Index query_block = 128;
-
-/// One thread's scratch: the head's q, k, v, out and their gradients converted to fp32, [T,d] each,
-/// and two tiles [query_block,T].
-struct HeadScratch {
-  float *q, *k, *v, *dq, *dk, *dv, *dout, *out, *scores, *dscores;
-
-  static Index elements(const AttentionShape& s) {
-    return 8 * s.sequence * s.head_width() + 2 * query_block * s.sequence;
-  }
-
-  HeadScratch(const AttentionShape& s, float* base) {
-    const Index rows = s.sequence * s.head_width();
-    for (float** part : {&q, &k, &v, &dq, &dk, &dv, &dout, &out}) {
-      *part = base;
-      base += rows;
-    }
-    scores = base;
-    dscores = base + query_block * s.sequence;
-  }
-};
-
-template <class T>
-void load(const T* from, Index stride, Index rows, Index width, float* to) {
-  for (Index i = 0; i < rows; ++i) {
-    detail::host_for(
-        width, [=](Index j) { to[i * width + j] = static_cast<float>(from[i * stride + j]); });
-  }
-}
-
-/// Loads the q, k and v of one head, which begin at `row` of a [B*T,3D] array.
-template <class T>
-void load_qkv(const AttentionShape& s, const T* row, const HeadScratch& h) {
-  const Index d = s.head_width();
-  load(row, 3 * s.width, s.sequence, d, h.q);
-  load(row + s.width, 3 * s.width, s.sequence, d, h.k);
-  load(row + 2 * s.width, 3 * s.width, s.sequence, d, h.v);
-}
-
-template <class T>
-void store(const float* from, Index rows, Index width, T* to, Index stride) {
-  for (Index i = 0; i < rows; ++i) {
-    detail::host_for(width,
-                     [=](Index j) { to[i * stride + j] = static_cast<T>(from[i * width + j]); });
-  }
-}
 
 /// Sum and logarithm of one softmax.
 struct RowSum {
@@ -80,61 +30,118 @@ RowSum softmax_row(float* row, Index seen, Index columns) {
   return {1.0F / total, largest + std::log(total)};
 }
 
-void forward_head(const AttentionShape& s, const HeadScratch& h, float* log_sum) {
-  const Index d = s.head_width(), length = s.sequence;
-  const float scale = 1.0F / std::sqrt(static_cast<float>(d));
+/// The query rows that see a block of keys, within a block of them.
+struct Seeing {
+  Index begin, count;
+
+  Seeing(Index first, Index rows, Index first_key)
+      : begin(std::max<Index>(0, first_key - first)), count(rows - begin) {}
+};
+
+/// Computes query rows [first, first + rows) of the head's output, and their log-sums.
+void forward_rows(const AttentionShape& s, const HeadScratch& h, Index first, Index rows,
+                  float* log_sum) {
+  const Index d = s.head_width(), width = HeadScratch::width(s), end = first + rows;
+  const Index columns = round_up(end, key_block);
+  for (Index key = 0; key < end; key += key_block) {
+    const Seeing seeing(first, rows, key);
+    multiply({.m = seeing.count,
+              .n = key_block,
+              .k = d,
+              .a = {h.q + (first + seeing.begin) * width, width},
+              .b = h.k_transposed + key * width,
+              .b_stride = key_block,
+              .c = h.scores + seeing.begin * columns + key,
+              .c_stride = columns});
+  }
   float inverse[query_block];
-  for (Index first = 0; first < length; first += query_block) {
-    const Index rows = std::min(query_block, length - first), columns = first + rows;
-    tensor::multiply_tile(Transpose::no, Transpose::yes, rows, columns, d, scale, h.q + first * d,
-                          d, h.k, d, 0, h.scores, columns);
-    for (Index i = 0; i < rows; ++i) {
-      const RowSum sum = softmax_row(h.scores + i * columns, first + i + 1, columns);
-      log_sum[first + i] = sum.log;
-      inverse[i] = sum.inverse;
-    }
-    tensor::multiply_tile(Transpose::no, Transpose::no, rows, d, columns, 1, h.scores, columns, h.v,
-                          d, 0, h.out + first * d, d);
-    for (Index i = 0; i < rows; ++i) {
-      float* row = h.out + (first + i) * d;
-      const float factor = inverse[i];
-      detail::host_for(d, [=](Index j) { row[j] *= factor; });
-    }
+  for (Index i = 0; i < rows; ++i) {
+    const RowSum sum = softmax_row(h.scores + i * columns, first + i + 1, columns);
+    log_sum[first + i] = sum.log;
+    inverse[i] = sum.inverse;
+  }
+  for (Index key = 0; key < end; key += key_block) {
+    const Seeing seeing(first, rows, key);
+    multiply({.m = seeing.count,
+              .n = width,
+              .k = key_block,
+              .a = {h.scores + seeing.begin * columns + key, columns},
+              .b = h.v + key * width,
+              .b_stride = width,
+              .c = h.out + seeing.begin * width,
+              .c_stride = width,
+              .adds = key > 0});
+  }
+  for (Index i = 0; i < rows; ++i) {
+    float* row = h.out + i * width;
+    const float factor = inverse[i];
+    detail::host_for(d, [=](Index j) { row[j] *= factor; });
   }
 }
 
-void backward_head(const AttentionShape& s, const HeadScratch& h, const float* log_sum) {
-  const Index d = s.head_width(), length = s.sequence;
-  const float scale = 1.0F / std::sqrt(static_cast<float>(d));
-  std::fill_n(h.dk, length * d, 0.0F);
-  std::fill_n(h.dv, length * d, 0.0F);
-  for (Index first = 0; first < length; first += query_block) {
-    const Index rows = std::min(query_block, length - first), columns = first + rows;
-    tensor::multiply_tile(Transpose::no, Transpose::yes, rows, columns, d, scale, h.q + first * d,
-                          d, h.k, d, 0, h.scores, columns);
-    tensor::multiply_tile(Transpose::no, Transpose::yes, rows, columns, d, 1, h.dout + first * d, d,
-                          h.v, d, 0, h.dscores, columns);
-    for (Index i = 0; i < rows; ++i) {
-      const Index seen = first + i + 1, at = (first + i) * d;
-      float* p = h.scores + i * columns;
-      float* dp = h.dscores + i * columns;
-      const float log_total = log_sum[first + i];
-      const float *o = h.out + at, *g = h.dout + at;
-      const float delta = detail::host_sum(d, [=](Index j) { return o[j] * g[j]; });
-      detail::host_for(seen, [=](Index j) {
-        p[j] = exponential(p[j] - log_total);
-        dp[j] = scale * p[j] * (dp[j] - delta);
-      });
-      std::fill(p + seen, p + columns, 0.0F);
-      std::fill(dp + seen, dp + columns, 0.0F);
-    }
-    tensor::multiply_tile(Transpose::no, Transpose::no, rows, d, columns, 1, h.dscores, columns,
-                          h.k, d, 0, h.dq + first * d, d);
-    tensor::multiply_tile(Transpose::yes, Transpose::no, columns, d, rows, 1, h.dscores, columns,
-                          h.q + first * d, d, 1, h.dk, d);
-    tensor::multiply_tile(Transpose::yes, Transpose::no, columns, d, rows, 1, h.scores, columns,
-                          h.dout + first * d, d, 1, h.dv, d);
+/// Turns a tile of scores and of the probabilities' gradients into probabilities and the gradients
+/// of scores, by 1 / sqrt(d) too small.
+void score_gradients(const HeadScratch& h, const Seeing& seeing, Index first, Index first_key,
+                     const float* log_sum) {
+  for (Index i = seeing.begin; i < seeing.begin + seeing.count; ++i) {
+    const Index seen = std::min(first + i + 1 - first_key, key_block);
+    float* p = h.scores + i * key_block;
+    float* dp = h.dscores + i * key_block;
+    const float log_total = log_sum[first + i], delta = h.delta[first + i];
+    detail::host_for(seen, [=](Index j) {
+      p[j] = exponential(p[j] - log_total);
+      dp[j] = p[j] * (dp[j] - delta);
+    });
+    std::fill(p + seen, p + key_block, 0.0F);
+    std::fill(dp + seen, dp + key_block, 0.0F);
   }
+}
+
+/// Adds what query rows [first, first + rows) and one block of keys give to the gradients: to dq in
+/// h.out, to dk and dv.
+void backward_tile(const AttentionShape& s, const HeadScratch& h, Index first, Index rows,
+                   Index key, const float* log_sum) {
+  const Index d = s.head_width(), width = HeadScratch::width(s);
+  const Seeing seeing(first, rows, key);
+  const Index row = first + seeing.begin, in_tile = seeing.begin * key_block;
+  float *p = h.scores + in_tile, *ds = h.dscores + in_tile;
+  HostProduct tile{.m = seeing.count,
+                   .n = key_block,
+                   .k = d,
+                   .a = {h.q + row * width, width},
+                   .b = h.k_transposed + key * width,
+                   .b_stride = key_block,
+                   .c = p,
+                   .c_stride = key_block};
+  multiply(tile);
+  tile.a = {h.dout + row * width, width}, tile.b = h.v_transposed + key * width, tile.c = ds;
+  multiply(tile);
+  score_gradients(h, seeing, first, key, log_sum);
+  multiply({.m = seeing.count,
+            .n = width,
+            .k = key_block,
+            .a = {ds, key_block},
+            .b = h.k + key * width,
+            .b_stride = width,
+            .c = h.out + seeing.begin * width,
+            .c_stride = width,
+            .adds = key > 0});
+  HostProduct keys{.m = key_block,
+                   .n = width,
+                   .k = seeing.count,
+                   .a = {ds, 1, key_block},
+                   .b = h.q + row * width,
+                   .b_stride = width,
+                   .c = h.dk + key * width,
+                   .c_stride = width,
+                   .adds = true};
+  multiply(keys);
+  keys.a = {p, 1, key_block}, keys.b = h.dout + row * width, keys.c = h.dv + key * width;
+  multiply(keys);
+}
+
+float scale_of(const AttentionShape& s) {
+  return 1.0F / std::sqrt(static_cast<float>(s.head_width()));
 }
 
 /// Runs work(head index, scratch) for every head of every sequence, one per thread.
@@ -155,50 +162,67 @@ void for_each_head(const Execution& exec, const AttentionShape& s, const char* l
 
 }  // namespace
 
-Index host::attention_scratch_bytes(const AttentionShape& shape, Index threads) {
+Index attention_scratch_bytes(const AttentionShape& shape, Index threads) {
   return threads * HeadScratch::elements(shape) * static_cast<Index>(sizeof(float));
 }
 
 template <class T>
-void host::attention_forward(const Execution& exec, const AttentionShape& s, Matrix<const T> qkv,
-                             Matrix<T> out, Matrix<float> log_sum, Vector<float> scratch) {
-  const Index d = s.head_width(), width = s.width;
+void attention_forward(const Execution& exec, const AttentionShape& s, Matrix<const T> qkv,
+                       Matrix<T> out, Matrix<float> log_sum, Vector<float> scratch) {
   for_each_head(exec, s, "kzero::kernels::attention_forward", scratch,
                 [=](Index head, const HeadScratch& h) {
-                  const Index b = head / s.heads, column = head % s.heads * d;
-                  load_qkv(s, &qkv(b * s.sequence, column), h);
-                  forward_head(s, h, &log_sum(head, 0));
-                  store(h.out, s.sequence, d, &out(b * s.sequence, column), width);
+                  const Index d = s.head_width(), first_row = head / s.heads * s.sequence;
+                  const T* q = &qkv(first_row, head % s.heads * d);
+                  T* result = &out(first_row, head % s.heads * d);
+                  load(s, q, 3 * s.width, scale_of(s), h.q);
+                  load(s, q + s.width, 3 * s.width, 1, h.k);
+                  load(s, q + 2 * s.width, 3 * s.width, 1, h.v);
+                  transpose_blocks(s, h.k, h.k_transposed);
+                  for (Index first = 0; first < s.sequence; first += query_block) {
+                    const Index rows = std::min(query_block, s.sequence - first);
+                    forward_rows(s, h, first, rows, &log_sum(head, 0));
+                    store(s, h.out, rows, 1, result + first * s.width, s.width);
+                  }
                 });
 }
 
 template <class T>
-void host::attention_backward(const Execution& exec, const AttentionShape& s, Matrix<const T> qkv,
-                              Matrix<const T> out, Matrix<const float> log_sum,
-                              Matrix<const T> dout, Matrix<T> dqkv, Vector<float> scratch) {
-  const Index d = s.head_width(), width = s.width;
+void attention_backward(const Execution& exec, const AttentionShape& s, Matrix<const T> qkv,
+                        Matrix<const T> out, Matrix<const float> log_sum, Matrix<const T> dout,
+                        Matrix<T> dqkv, Vector<float> scratch) {
   for_each_head(exec, s, "kzero::kernels::attention_backward", scratch,
                 [=](Index head, const HeadScratch& h) {
-                  const Index b = head / s.heads, column = head % s.heads * d;
-                  load_qkv(s, &qkv(b * s.sequence, column), h);
-                  load(&out(b * s.sequence, column), width, s.sequence, d, h.out);
-                  load(&dout(b * s.sequence, column), width, s.sequence, d, h.dout);
-                  backward_head(s, h, &log_sum(head, 0));
-                  T* gradient = &dqkv(b * s.sequence, column);
-                  store(h.dq, s.sequence, d, gradient, 3 * width);
-                  store(h.dk, s.sequence, d, gradient + width, 3 * width);
-                  store(h.dv, s.sequence, d, gradient + 2 * width, 3 * width);
+                  const Index d = s.head_width(), first_row = head / s.heads * s.sequence;
+                  const Index column = head % s.heads * d, stride = 3 * s.width;
+                  const T* q = &qkv(first_row, column);
+                  load(s, q, stride, scale_of(s), h.q);
+                  load(s, q + s.width, stride, 1, h.k);
+                  load(s, q + 2 * s.width, stride, 1, h.v);
+                  transpose_blocks(s, h.k, h.k_transposed);
+                  transpose_blocks(s, h.v, h.v_transposed);
+                  load(s, &dout(first_row, column), s.width, 1, h.dout);
+                  load_delta(s, &out(first_row, column), h.dout, h.delta);
+                  std::fill_n(h.dk, HeadScratch::rows(s) * HeadScratch::width(s), 0.0F);
+                  std::fill_n(h.dv, HeadScratch::rows(s) * HeadScratch::width(s), 0.0F);
+                  T* gradient = &dqkv(first_row, column);
+                  for (Index first = 0; first < s.sequence; first += query_block) {
+                    const Index rows = std::min(query_block, s.sequence - first);
+                    for (Index key = 0; key < first + rows; key += key_block)
+                      backward_tile(s, h, first, rows, key, &log_sum(head, 0));
+                    store(s, h.out, rows, scale_of(s), gradient + first * stride, stride);
+                  }
+                  store(s, h.dk, s.sequence, 1, gradient + s.width, stride);
+                  store(s, h.dv, s.sequence, 1, gradient + 2 * s.width, stride);
                 });
 }
 
-#define KZERO_INSTANTIATE(T)                                                                       \
-  template void host::attention_forward<T>(const Execution&, const AttentionShape&,                \
-                                           Matrix<const T>, Matrix<T>, Matrix<float>,              \
-                                           Vector<float>);                                         \
-  template void host::attention_backward<T>(const Execution&, const AttentionShape&,               \
-                                            Matrix<const T>, Matrix<const T>, Matrix<const float>, \
-                                            Matrix<const T>, Matrix<T>, Vector<float>);
+#define KZERO_INSTANTIATE(T)                                                                    \
+  template void attention_forward<T>(const Execution&, const AttentionShape&, Matrix<const T>,  \
+                                     Matrix<T>, Matrix<float>, Vector<float>);                  \
+  template void attention_backward<T>(const Execution&, const AttentionShape&, Matrix<const T>, \
+                                      Matrix<const T>, Matrix<const float>, Matrix<const T>,    \
+                                      Matrix<T>, Vector<float>);
 KZERO_FOR_EACH_DTYPE(KZERO_INSTANTIATE)
 #undef KZERO_INSTANTIATE
 
-}  // namespace kzero::kernels
+}  // namespace kzero::kernels::host

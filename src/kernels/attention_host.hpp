@@ -1,5 +1,5 @@
-// Attention for hosts: one thread per head of a sequence, blocks of query rows, tiles multiplied by
-// the library.
+// Attention for hosts: one thread per head of a sequence, tiles of query rows and keys that stay in
+// a core's caches.
 #pragma once
 
 #include "kernels/attention.hpp"

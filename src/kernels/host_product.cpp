@@ -1,0 +1,60 @@
+#include "kernels/host_product.hpp"
+
+#include <utility>
+
+namespace kzero::kernels {
+
+namespace {
+
+// A block of C stays in registers while k runs: 24 of AVX-512's 32, or 12 of AVX2's 16, leave room
+// for a row of B. Two FMA units of four cycles' latency need eight at least.
+constexpr int most_rows = 6;
+constexpr int most_vectors = host_lanes == 8 ? 2 : 4;
+
+template <int rows, int vectors>
+void multiply_block(const HostProduct& p, Index first_row, Index first_column) {
+  HostVector sums[rows][vectors] = {};
+  const float* a = p.a.data + first_row * p.a.row;
+  const float* b = p.b + first_column;
+  for (Index k = 0; k < p.k; ++k) {
+    HostVector row[vectors];
+    for (int v = 0; v < vectors; ++v) row[v] = load_vector(b + v * host_lanes);
+    for (int i = 0; i < rows; ++i) {
+      const float factor = a[i * p.a.row];
+      for (int v = 0; v < vectors; ++v) sums[i][v] += factor * row[v];
+    }
+    a += p.a.column;
+    b += p.b_stride;
+  }
+  for (int i = 0; i < rows; ++i) {
+    float* c = p.c + (first_row + i) * p.c_stride + first_column;
+    for (int v = 0; v < vectors; ++v, c += host_lanes)
+      store_vector(c, p.adds ? load_vector(c) + sums[i][v] : sums[i][v]);
+  }
+}
+
+template <int vectors>
+void multiply_columns(const HostProduct& p, Index first_column) {
+  Index i = 0;
+  for (; i + most_rows <= p.m; i += most_rows)
+    multiply_block<most_rows, vectors>(p, i, first_column);
+  for (; i < p.m; ++i) multiply_block<1, vectors>(p, i, first_column);
+}
+
+template <int... widths>
+void multiply_rest(const HostProduct& p, Index first_column,
+                   std::integer_sequence<int, widths...>) {
+  const Index left = (p.n - first_column) / host_lanes;
+  ((left == widths + 1 ? multiply_columns<widths + 1>(p, first_column) : void()), ...);
+}
+
+}  // namespace
+
+void multiply(const HostProduct& p) {
+  constexpr Index block = most_vectors * host_lanes;
+  Index column = 0;
+  for (; column + block <= p.n; column += block) multiply_columns<most_vectors>(p, column);
+  multiply_rest(p, column, std::make_integer_sequence<int, most_vectors - 1>());
+}
+
+}  // namespace kzero::kernels
