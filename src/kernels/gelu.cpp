@@ -6,8 +6,20 @@ namespace kzero::kernels {
 
 namespace {
 
-constexpr float root_two_over_pi = 0.7978845608F;
+constexpr float slope = 2 * 0.7978845608F;  // 2 sqrt(2 / pi)
 constexpr float cubic = 0.044715F;
+
+/// The tanh form's factor of x: (1 + tanh(z / 2)) / 2 = 1 / (1 + e^-z), and its complement, which
+/// does not cancel.
+struct Sigmoid {
+  float value, complement;
+
+  explicit KOKKOS_INLINE_FUNCTION Sigmoid(float x) {
+    const float e = exponential(-slope * (x + cubic * x * x * x));
+    value = 1.0F / (1.0F + e);
+    complement = e * value;
+  }
+};
 
 }  // namespace
 
@@ -19,10 +31,7 @@ void gelu_forward(const Execution& exec, Matrix<const T> h, Matrix<T> g) {
       KOKKOS_LAMBDA(const Team& team) {
         const T* in = &h(team.league_rank(), 0);
         T* out = &g(team.league_rank(), 0);
-        const auto gelu = [](float x) {
-          const float t = hyperbolic_tangent(root_two_over_pi * (x + cubic * x * x * x));
-          return 0.5F * x * (1.0F + t);
-        };
+        const auto gelu = [](float x) { return x * Sigmoid(x).value; };
         map(team, width, out, gelu, in);
       });
 }
@@ -36,9 +45,9 @@ void gelu_backward(const Execution& exec, Matrix<const T> h, Matrix<T> dg) {
         const T* in = &h(team.league_rank(), 0);
         T* d = &dg(team.league_rank(), 0);
         const auto gradient = [](float x, float dg_x) {
-          const float t = hyperbolic_tangent(root_two_over_pi * (x + cubic * x * x * x));
-          const float inner = root_two_over_pi * (1.0F + 3.0F * cubic * x * x);
-          return dg_x * (0.5F * (1.0F + t) + 0.5F * x * (1.0F - t * t) * inner);
+          const Sigmoid s(x);
+          const float inner = slope * (1.0F + 3.0F * cubic * x * x);
+          return dg_x * s.value * (1.0F + x * s.complement * inner);
         };
         map(team, width, d, gradient, in, d);
       });

@@ -32,9 +32,8 @@ inline double gamma(Index count) {
   return total / (1 - total);
 }
 
-/// Bounds on the relative errors that src/kernels/exponential.hpp states; its own test checks them.
+/// Bound on the relative error that src/kernels/exponential.hpp states; its own test checks it.
 inline constexpr double exponential_error = 2e-7;
-inline constexpr double tangent_error = 4e-7;
 
 /// A value in double and how far the computed one may be from it.
 struct Bounded {

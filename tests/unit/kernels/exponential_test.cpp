@@ -56,24 +56,6 @@ TEST(Exponential, SaturatesAboveEightyEight) {
 
 TEST(Exponential, KeepsNan) {
   EXPECT_TRUE(std::isnan(exponential(std::numeric_limits<float>::quiet_NaN())));
-  EXPECT_TRUE(std::isnan(hyperbolic_tangent(std::numeric_limits<float>::quiet_NaN())));
-}
-
-TEST(HyperbolicTangent, KeepsTheErrorItStates) {
-  double worst = 0;
-  sweep(std::numeric_limits<float>::min(), 200, [&](float x) {
-    worst = std::max(worst, relative_error(hyperbolic_tangent(x), std::tanh(x * 1.0)));
-  });
-  EXPECT_LT(worst, tests::tangent_error);
-}
-
-TEST(HyperbolicTangent, SaturatesAndVanishes) {
-  EXPECT_EQ(hyperbolic_tangent(infinity), 1.0F);
-  EXPECT_EQ(hyperbolic_tangent(-infinity), -1.0F);
-  EXPECT_EQ(hyperbolic_tangent(1e30F), 1.0F);
-  EXPECT_EQ(hyperbolic_tangent(0.0F), 0.0F);
-  EXPECT_EQ(hyperbolic_tangent(std::numeric_limits<float>::denorm_min()),
-            std::numeric_limits<float>::denorm_min());
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <limits>
 
 #include "unit/kernels/cases.hpp"
 
@@ -10,32 +11,45 @@ namespace kzero::kernels {
 
 namespace {
 
-constexpr double root_two_over_pi = 0.79788456080286535588;
+constexpr double slope = 2 * 0.79788456080286535588;
 constexpr double cubic = 0.044715;
 
-/// tanh of the inner argument. Its two terms have one sign, so the argument carries 7 roundings
-/// (constants included) and no cancellation; z tanh'(z) never exceeds 0.45.
-Bounded inner_tanh(double x) {
-  const double t = std::tanh(root_two_over_pi * (x + cubic * x * x * x));
-  return {t, 0.45 * gamma(7) + tests::tangent_error * std::abs(t)};
-}
+/// The factor of x in the GELU, and how far e^-z may be off, relatively: z's two terms have one
+/// sign, so it carries 7 roundings (constants included) and no cancellation.
+struct Sigmoid {
+  double value, complement, error;
+
+  explicit Sigmoid(double x) {
+    const double z = slope * (x + cubic * x * x * x);
+    value = 1 / (1 + std::exp(-z));
+    complement = 1 / (1 + std::exp(z));
+    error = std::abs(z) * gamma(7) + tests::exponential_error;
+  }
+
+  /// Of the value: e^-z saturates at e^88, which leaves less than 2^-126.
+  double value_error() const {
+    return value * (complement * error + gamma(2)) + std::numeric_limits<float>::min();
+  }
+};
 
 template <class T>
 Bounded gelu(double x) {
-  const auto [t, t_error] = inner_tanh(x);
-  const double value = 0.5 * x * (1 + t);
-  return stored<T>(value, 0.5 * std::abs(x) * (t_error + 2 * u) + gamma(3) * std::abs(value));
+  const Sigmoid s(x);
+  const double value = x * s.value;
+  return stored<T>(value, std::abs(x) * s.value_error() + u * std::abs(value));
 }
 
 template <class T>
 Bounded gelu_gradient(double x, double d) {
-  const auto [t, t_error] = inner_tanh(x);
-  const double inner = root_two_over_pi * (1 + 3 * cubic * x * x);
-  const double first = 0.5 * (1 + t), second = 0.5 * x * (1 - t * t) * inner;
-  // 1 - t^2 may cancel: 2 |t| times the error of t, and the roundings of t^2 and of the difference.
-  const double error = 0.5 * (t_error + 2 * u) + 0.5 * std::abs(x) * inner * (2 * t_error + 2 * u) +
-                       gamma(9) * (std::abs(first) + std::abs(second));
-  return stored<T>(d * (first + second), std::abs(d) * error + u * std::abs(d * (first + second)));
+  const Sigmoid s(x);
+  const double inner = slope * (1 + 3 * cubic * x * x);
+  const double second = std::abs(x * s.complement * inner);
+  const double factor = 1 + x * s.complement * inner;
+  // The complement is e^-z times the value, whose error e^-z has too.
+  const double factor_error = second * (2 * s.error + gamma(10)) + u;
+  const double value = d * s.value * factor;
+  return stored<T>(value, std::abs(d) * (s.value_error() * (1 + second) + s.value * factor_error) +
+                              gamma(3) * std::abs(value));
 }
 
 template <class T>
@@ -82,8 +96,8 @@ TYPED_TEST(Gelu, BackwardMatchesThePlainLoop) {
 TEST(GeluReference, GradientIsTheSlope) {
   // Central differences: an error of h^2 / 6 times a third derivative below 3, and of 2^-52 / h.
   for (double x = -6; x <= 6; x += 0.37) {
-    const double h = 1e-4, slope = (gelu<float>(x + h).value - gelu<float>(x - h).value) / (2 * h);
-    EXPECT_NEAR(gelu_gradient<float>(x, 1).value, slope, 1e-8);
+    const double h = 1e-4, rise = (gelu<float>(x + h).value - gelu<float>(x - h).value) / (2 * h);
+    EXPECT_NEAR(gelu_gradient<float>(x, 1).value, rise, 1e-8);
   }
 }
 
