@@ -47,6 +47,17 @@ TYPED_TEST(GemmBackends, MatchThePlainLoopAcrossBlocks) {
   }
 }
 
+// Backends that choose between libraries by shape take the other for a large C.
+TYPED_TEST(GemmBackends, MatchThePlainLoopForWideWeightGradients) {
+  using T = TypeParam;
+  const Problem<T> problem({1201, 1103, 5});
+  for (const GemmBackend backend : backends()) {
+    SCOPED_TRACE(name_of(backend));
+    check<T, T>(*make_gemm(backend), problem,
+                {Transpose::yes, Transpose::no, Extra::accumulate, 0});
+  }
+}
+
 TYPED_TEST(GemmBackends, GiveTheGradientOfTheTanhForm) {
   bool is_fused = false;
   for (const GemmBackend backend : backends()) {
