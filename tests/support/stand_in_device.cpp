@@ -4,10 +4,11 @@
 // message and a stack.
 //
 // Where the processor has protection keys, a thread opens and closes all of that memory by writing
-// a register; its OpenMP threads begin in a kernel and inherit the right. Elsewhere the kernel's
-// page tables change around every kernel, which takes several times as long as the tests
-// themselves.
+// a register. Elsewhere, and where kernels begin with several threads, of which each has a register
+// of its own, page tables change around every kernel, which takes several times as long as the
+// tests themselves.
 #include <execinfo.h>
+#include <omp.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -35,10 +36,11 @@ struct Range {
 
 struct State {
   std::recursive_mutex mutex;
-  std::map<void*, Range> mapped;                       // by what operator new returned
-  std::map<void*, std::string> devices;                // labels of those that are the device's
-  const int key = pkey_alloc(0, PKEY_DISABLE_ACCESS);  // negative where the processor has none
-  int open = 0;                                        // kernels and copies under way, without keys
+  std::map<void*, Range> mapped;         // by what operator new returned
+  std::map<void*, std::string> devices;  // labels of those that are the device's
+  bool has_chosen = false;
+  int key = -1;  // the protection key; negative: page tables
+  int open = 0;  // kernels and copies under way, without a key
 };
 
 thread_local int open_here = 0;  // kernels and copies of this thread under way, with keys
@@ -83,7 +85,10 @@ void close() {
 
 /// Memory of the device from now on.
 void withdraw(const Range& range) {
-  const State& s = state();
+  State& s = state();
+  if (!s.has_chosen && s.open == 0 && omp_get_max_threads() == 1)
+    s.key = pkey_alloc(0, PKEY_DISABLE_ACCESS);
+  s.has_chosen = true;
   if (s.key >= 0) {
     pkey_mprotect(range.begin, range.bytes, PROT_READ | PROT_WRITE, s.key);
   } else if (s.open == 0) {
