@@ -52,12 +52,6 @@ class BlockedGemm {
   std::vector<float> a_, b_, c_;
 };
 
-/// Computes c[m,n] = op(a) op(b) + beta c in fp32 through BLAS, row-major, with the strides in
-/// memory.
-void blas_product(Transpose a_transpose, Transpose b_transpose, Index m, Index n, Index k,
-                  const float* a, Index a_stride, const float* b, Index b_stride, float beta,
-                  float* c, Index c_stride);
-
 /// Writes bias and addend (or zeros) to an fp32 C, so that a library call only has to add.
 void prepare_output(const Execution& exec, const GemmProblem& product);
 

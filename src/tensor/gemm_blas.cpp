@@ -12,9 +12,8 @@ namespace {
 
 const char* blas_letter(Transpose t) { return t == Transpose::no ? "N" : "T"; }
 
-}  // namespace
-
-// Column-major BLAS sees the transposes of row-major operands: C^T = B^T A^T.
+/// Computes c = op(a) op(b) + beta c. Column-major BLAS sees the transposes of row-major operands:
+/// C^T = B^T A^T.
 void blas_product(Transpose ta, Transpose tb, Index m, Index n, Index k, const float* a, Index lda,
                   const float* b, Index ldb, float beta, float* c, Index ldc) {
   const int mi = static_cast<int>(m), ni = static_cast<int>(n), ki = static_cast<int>(k);
@@ -22,8 +21,6 @@ void blas_product(Transpose ta, Transpose tb, Index m, Index n, Index k, const f
   const float one = 1;
   sgemm_(blas_letter(tb), blas_letter(ta), &ni, &mi, &ki, &one, b, &bi, a, &ai, &beta, c, &ci);
 }
-
-namespace {
 
 void add_blas_product(Transpose ta, Transpose tb, Index m, Index n, Index k, const float* a,
                       Index lda, const float* b, Index ldb, float* c, Index ldc) {

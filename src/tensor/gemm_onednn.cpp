@@ -129,18 +129,6 @@ std::string name_of(dnnl::cpu_isa set) {
   }
 }
 
-/// Returns whether this processor's instructions are AVX-512 without bf16.
-bool is_first_avx512() {
-  const dnnl::cpu_isa set = dnnl::get_effective_cpu_isa();
-  return set == dnnl::cpu_isa::avx512_core || set == dnnl::cpu_isa::avx512_core_vnni;
-}
-
-/// Returns whether BLAS takes the place of oneDNN's sgemm there: for tall and narrow weight
-/// gradients, in which the sgemm reaches 0.6 to 0.8 of OpenBLAS' rate (docs/results.md).
-bool prefers_blas(const GemmProblem& p) {
-  return p.a.transpose == Transpose::yes && p.m > p.n && p.n <= 512;
-}
-
 /// fp32 through oneDNN's sgemm, bf16 through its matmul primitives, fp16 widened.
 class OneDnnGemm : public Gemm {
  public:
@@ -148,7 +136,6 @@ class OneDnnGemm : public Gemm {
   std::string arithmetic() const override;
 
  private:
-  const bool asks_blas_ = is_first_avx512();
   Primitives primitives_;
   BlockedGemm blocked_{&add_dnnl_product};
 };
@@ -159,10 +146,10 @@ void OneDnnGemm::run(const Execution& exec, const GemmProblem& p) {
     const bool adds = p.bias || p.addend || p.accumulate == Accumulate::yes;
     if (adds) prepare_output(exec, p);
     exec.fence("kzero::tensor::operands_ready");
-    const auto product = asks_blas_ && prefers_blas(p) ? &blas_product : &dnnl_product;
-    return product(p.a.transpose, p.b.transpose, p.m, p.n, p.k, static_cast<const float*>(p.a.data),
-                   p.a.stride, static_cast<const float*>(p.b.data), p.b.stride, adds ? 1 : 0,
-                   static_cast<float*>(p.c), p.c_stride);
+    return dnnl_product(p.a.transpose, p.b.transpose, p.m, p.n, p.k,
+                        static_cast<const float*>(p.a.data), p.a.stride,
+                        static_cast<const float*>(p.b.data), p.b.stride, adds ? 1 : 0,
+                        static_cast<float*>(p.c), p.c_stride);
   }
   if (p.addend) copy_addend(exec, p);
   exec.fence("kzero::tensor::operands_ready");
@@ -183,9 +170,8 @@ void OneDnnGemm::run(const Execution& exec, const GemmProblem& p) {
 // oneDNN chooses its code by the processor.
 std::string OneDnnGemm::arithmetic() const {
   const dnnl_version_t* version = dnnl_version();
-  return fmt::format("oneDNN {}.{}.{} for {}{}", version->major, version->minor, version->patch,
-                     name_of(dnnl::get_effective_cpu_isa()),
-                     asks_blas_ ? ", BLAS for narrow weight gradients" : "");
+  return fmt::format("oneDNN {}.{}.{} for {}", version->major, version->minor, version->patch,
+                     name_of(dnnl::get_effective_cpu_isa()));
 }
 
 }  // namespace
