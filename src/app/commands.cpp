@@ -14,7 +14,7 @@
 #include "grid/agreement.hpp"
 #include "grid/process_grid.hpp"
 #include "metrics/data_summary.hpp"
-#include "model/model.hpp"
+#include "model/definition.hpp"
 #include "optim/optimizer.hpp"
 #include "train/data_report.hpp"
 #include "train/failure.hpp"

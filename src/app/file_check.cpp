@@ -8,7 +8,7 @@
 #include "convert/gpt2.hpp"
 #include "grid/agreement.hpp"
 #include "metrics/line_file.hpp"
-#include "model/model.hpp"
+#include "model/definition.hpp"
 
 namespace kzero::app {
 

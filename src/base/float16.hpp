@@ -4,30 +4,30 @@
 // kernels.
 #pragma once
 
-#include <Kokkos_Macros.hpp>
 #include <bit>
 #include <cstdint>
 
+#include "base/host_device.hpp"
 #include "base/types.hpp"
 
 namespace kzero {
 
 namespace detail {
 
-KOKKOS_INLINE_FUNCTION std::uint16_t bf16_bits(float value) {
+KZERO_INLINE_FUNCTION std::uint16_t bf16_bits(float value) {
   const auto bits = std::bit_cast<std::uint32_t>(value);
   const std::uint32_t rounded = (bits + 0x7FFFU + ((bits >> 16) & 1U)) >> 16;
   const std::uint32_t quiet_nan = (bits >> 16) | 0x40U;
   return static_cast<std::uint16_t>((bits & 0x7FFFFFFFU) > 0x7F800000U ? quiet_nan : rounded);
 }
 
-KOKKOS_INLINE_FUNCTION float bf16_value(std::uint16_t bits) {
+KZERO_INLINE_FUNCTION float bf16_value(std::uint16_t bits) {
   return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16);
 }
 
 // Scaling by a power of two lets the float unit do the rounding of normal and subnormal results
 // alike.
-KOKKOS_INLINE_FUNCTION std::uint16_t fp16_bits(float value) {
+KZERO_INLINE_FUNCTION std::uint16_t fp16_bits(float value) {
   const auto bits = std::bit_cast<std::uint32_t>(value);
   const std::uint32_t sign = (bits >> 16) & 0x8000U;
   const std::uint32_t magnitude = bits & 0x7FFFFFFFU;
@@ -42,7 +42,7 @@ KOKKOS_INLINE_FUNCTION std::uint16_t fp16_bits(float value) {
   return static_cast<std::uint16_t>(sign | ((rebased + 0xFFFU + ((rebased >> 13) & 1U)) >> 13));
 }
 
-KOKKOS_INLINE_FUNCTION float fp16_value(std::uint16_t bits) {
+KZERO_INLINE_FUNCTION float fp16_value(std::uint16_t bits) {
   const std::uint32_t sign = (bits & 0x8000U) << 16;
   const std::uint32_t magnitude = bits & 0x7FFFU;
   if (magnitude >= 0x7C00U)
@@ -58,16 +58,16 @@ struct bf16 {
   std::uint16_t bits = 0;
 
   bf16() = default;
-  KOKKOS_INLINE_FUNCTION explicit bf16(float value) : bits(detail::bf16_bits(value)) {}
-  KOKKOS_INLINE_FUNCTION explicit operator float() const { return detail::bf16_value(bits); }
+  KZERO_INLINE_FUNCTION explicit bf16(float value) : bits(detail::bf16_bits(value)) {}
+  KZERO_INLINE_FUNCTION explicit operator float() const { return detail::bf16_value(bits); }
 };
 
 struct fp16 {
   std::uint16_t bits = 0;
 
   fp16() = default;
-  KOKKOS_INLINE_FUNCTION explicit fp16(float value) : bits(detail::fp16_bits(value)) {}
-  KOKKOS_INLINE_FUNCTION explicit operator float() const { return detail::fp16_value(bits); }
+  KZERO_INLINE_FUNCTION explicit fp16(float value) : bits(detail::fp16_bits(value)) {}
+  KZERO_INLINE_FUNCTION explicit operator float() const { return detail::fp16_value(bits); }
 };
 
 static_assert(sizeof(bf16) == 2 && sizeof(fp16) == 2);

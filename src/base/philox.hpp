@@ -3,9 +3,10 @@
 // calls.
 #pragma once
 
-#include <Kokkos_Macros.hpp>
 #include <array>
 #include <cstdint>
+
+#include "base/host_device.hpp"
 
 namespace kzero {
 
@@ -14,8 +15,8 @@ struct Philox4 {
 };
 
 /// Four independent 32-bit words for one key and counter.
-KOKKOS_INLINE_FUNCTION Philox4 philox(std::uint64_t key, std::uint64_t counter_low,
-                                      std::uint64_t counter_high) {
+KZERO_INLINE_FUNCTION Philox4 philox(std::uint64_t key, std::uint64_t counter_low,
+                                     std::uint64_t counter_high) {
   Philox4 c{{static_cast<std::uint32_t>(counter_low), static_cast<std::uint32_t>(counter_low >> 32),
              static_cast<std::uint32_t>(counter_high),
              static_cast<std::uint32_t>(counter_high >> 32)}};

@@ -1,4 +1,5 @@
 #include "base/error.hpp"
+#include "comm/backends.hpp"
 #include "comm/mpi_communicator.hpp"
 
 namespace kzero::comm {

@@ -1,3 +1,4 @@
+#include "comm/backends.hpp"
 #include "comm/mpi_communicator.hpp"
 #include "comm/nccl_communicator.hpp"
 

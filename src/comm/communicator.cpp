@@ -1,6 +1,7 @@
 #include "comm/communicator.hpp"
 
 #include "base/error.hpp"
+#include "comm/backends.hpp"
 #include "comm/byte_view.hpp"
 #include "runtime/profile.hpp"
 

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <optional>
 
+#include "comm/backends.hpp"
 #include "comm/communicator.hpp"
 #include "comm/staging.hpp"
 #include "comm/worker.hpp"

@@ -2,7 +2,7 @@
 // head.cpp and residual_stream.cpp will run in a micro-batch.
 #pragma once
 
-#include "model/model.hpp"
+#include "model/definition.hpp"
 
 namespace kzero::model {
 

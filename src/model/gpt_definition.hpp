@@ -1,7 +1,7 @@
-// GPT-2 behind the seam of model.hpp.
+// GPT-2 behind the seam of definition.hpp and model.hpp.
 #pragma once
 
-#include "model/model.hpp"
+#include "model/definition.hpp"
 
 namespace kzero::model {
 

@@ -2,7 +2,7 @@
 // and shapes are those of Hugging Face's GPT-2 files.
 #pragma once
 
-#include "model/model.hpp"
+#include "model/definition.hpp"
 
 namespace kzero::model {
 

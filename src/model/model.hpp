@@ -1,19 +1,14 @@
-// The seam between a model and everything that trains, plans or stores one. A Definition says what
-// a model is before any memory exists; a Model computes it unit by unit. Other folders include this
-// header alone: a family implements both classes in files of its own and is registered in
-// families.cpp.
+// A model in memory, computed unit by unit. With definition.hpp, which says what a model is before
+// any memory exists, it is the seam between a model family and everything that trains one: a family
+// implements both in files of its own and is registered in families.cpp.
 #pragma once
 
-#include <memory>
 #include <span>
-#include <vector>
 
 #include "comm/communicator.hpp"
-#include "deck/config.hpp"
 #include "kernels/embedding.hpp"
 #include "memory/arenas.hpp"
-#include "param/spec.hpp"
-#include "param/trace.hpp"
+#include "model/definition.hpp"
 #include "tensor/gemm.hpp"
 
 namespace kzero::model {
@@ -21,12 +16,6 @@ namespace kzero::model {
 using tensor::Execution;
 using tensor::Matrix;
 using tensor::Vector;
-
-/// A rank's position among the `size` ranks (grid.tensor) that split each layer's work.
-struct TensorRank {
-  Index rank = 0;
-  Index size = 1;
-};
 
 /// The communicator of a tensor group, null while measuring or for a group of one, and the bytes
 /// that a collective may buffer.
@@ -83,78 +72,5 @@ class Model {
 
   virtual const Execution& exec() const = 0;
 };
-
-/// The work that activation checkpointing adds to the training arithmetic of one token.
-struct Recomputed {
-  double operations = 0;  // of GEMMs and attention, with the elementwise passes between them
-  double elements = 0;    // read and written by passes alone, and by copies to the host and back
-};
-
-/// A collective that the tensor group runs `count` times in a micro-batch of training; each time
-/// this rank sends `elements` elements of `dtype`.
-struct TensorCollective {
-  comm::Operation operation = comm::Operation::all_reduce;
-  comm::Purpose purpose = comm::Purpose::activations;
-  Index count = 0;
-  Index elements = 0;
-  Dtype dtype = Dtype::fp32;
-};
-
-class Definition;
-
-/// A unit whose speed stands for that of the whole model, in a model small enough to be measured
-/// before a run.
-struct Benchmark {
-  std::shared_ptr<const Definition> model;
-  Index unit = 0;              // to run forward and backward; not the last
-  double flops_per_token = 0;  // of that unit, as Definition::flops_per_token counts
-};
-
-/// A model on shapes alone. Nothing here needs memory, MPI or Kokkos, but for make() on arenas that
-/// hold memory.
-class Definition {
- public:
-  virtual ~Definition() = default;
-
-  /// All units as this tensor rank holds them, in forward order; the last has the loss.
-  virtual param::Table table(const TensorRank& tensor) const = 0;
-
-  /// A micro-batch of training, and one of validation, which has no gradients.
-  virtual param::Trace training_trace() const = 0;
-  virtual param::Trace validation_trace() const = 0;
-
-  /// Training arithmetic of one token, forward and backward, without recomputation.
-  virtual double flops_per_token() const = 0;
-  virtual Recomputed recomputed_per_token() const = 0;
-
-  /// The collectives of a micro-batch of `sequences` sequences; none for a group of one.
-  virtual std::vector<TensorCollective> tensor_collectives(const TensorRank& tensor,
-                                                           Index sequences,
-                                                           Dtype precision) const = 0;
-
-  /// Returns the benchmark for sequences of `sequence` tokens. The layers of a wide model are
-  /// narrowed to about `most_width` columns, at which GEMMs have their full speed.
-  virtual Benchmark benchmark(Index most_width, Index sequence) const = 0;
-
-  /// Takes the model's activations, workspace and buckets from the arenas, measuring ones too.
-  template <class T>
-  std::unique_ptr<Model<T>> make(memory::Arenas& arenas, const Resources& resources) const {
-    return make_as(T{}, arenas, resources);
-  }
-
- private:
-  virtual std::unique_ptr<Model<float>> make_as(float type, memory::Arenas& arenas,
-                                                const Resources& resources) const = 0;
-  virtual std::unique_ptr<Model<bf16>> make_as(bf16 type, memory::Arenas& arenas,
-                                               const Resources& resources) const = 0;
-  virtual std::unique_ptr<Model<fp16>> make_as(fp16 type, memory::Arenas& arenas,
-                                               const Resources& resources) const = 0;
-};
-
-/// A model family: defines the model of a resolved deck.
-using Family = std::shared_ptr<const Definition> (*)(const deck::Config& config);
-
-/// The definition by the family that the deck asks for.
-std::shared_ptr<const Definition> define(const deck::Config& config);
 
 }  // namespace kzero::model

@@ -1,8 +1,8 @@
 #include "plan/plan.hpp"
 
 #include "plan/work.hpp"
-#include "train/buffers.hpp"
 #include "train/expected_traffic.hpp"
+#include "train/planned_bytes.hpp"
 #include "train/reports.hpp"
 
 namespace kzero::plan {

@@ -31,7 +31,7 @@ Work work_of_step(const deck::Config& config, const train::Blueprint& blueprint,
           .recomputed_operations = again.operations * tokens,
           .recomputed_bytes = again.elements * width * tokens,
           .optimizer_bytes =
-              update_traffic(blueprint.optimizer->state(), config.train.precision) * optimizer,
+              update_traffic(blueprint.state_arrays(), config.train.precision) * optimizer,
           .sent_bytes = static_cast<double>(sent_bytes)};
 }
 

@@ -8,6 +8,7 @@
 #include "base/version.hpp"
 #include "data/sampler.hpp"
 #include "runtime/execution.hpp"
+#include "tensor/gemm.hpp"
 
 namespace kzero::train {
 

@@ -8,7 +8,10 @@
 
 #include "checkpoint/manifest.hpp"
 #include "deck/config.hpp"
-#include "tensor/gemm.hpp"
+
+namespace kzero::tensor {
+class Gemm;
+}
 
 namespace kzero::train {
 

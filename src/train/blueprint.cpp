@@ -1,5 +1,7 @@
 #include "train/blueprint.hpp"
 
+#include "optim/optimizer.hpp"
+
 namespace kzero::train {
 
 namespace {
@@ -22,5 +24,7 @@ Blueprint::Blueprint(const deck::Config& config, Index data_ranks, const model::
       optimizer(given.optimizer ? given.optimizer : optim::make_optimizer(config.optimizer)),
       training(definition->training_trace(), layout, schedule_options(config, stage)),
       validation(definition->validation_trace(), layout, schedule_options(config, stage)) {}
+
+const param::StateArrays& Blueprint::state_arrays() const { return optimizer->state(); }
 
 }  // namespace kzero::train

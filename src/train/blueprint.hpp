@@ -4,12 +4,17 @@
 
 #include <memory>
 
-#include "comm/communicator.hpp"
+#include "comm/backends.hpp"
 #include "data/sampler.hpp"
 #include "deck/config.hpp"
-#include "model/model.hpp"
-#include "optim/optimizer.hpp"
+#include "model/definition.hpp"
+#include "param/flat_layout.hpp"
+#include "param/state_array.hpp"
 #include "zero/schedule.hpp"
+
+namespace kzero::optim {
+class Optimizer;
+}
 
 namespace kzero::train {
 
@@ -46,13 +51,16 @@ struct Blueprint {
   param::FlatLayout layout;
   zero::Stage stage;
   data::BatchPlan batches;
-  bool adds_reduced;                                  // see zero::GradientOptions
-  std::shared_ptr<const optim::Optimizer> optimizer;  // and the state that it declares
+  bool adds_reduced;  // see zero::GradientOptions
+  std::shared_ptr<const optim::Optimizer> optimizer;
   zero::Schedule training, validation;
 
   /// Computes the blueprint. The deck is resolved.
   Blueprint(const deck::Config& config, Index data_ranks, const model::TensorRank& tensor = {},
             const Ingredients& given = {});
+
+  /// The state that the optimizer keeps.
+  const param::StateArrays& state_arrays() const;
 };
 
 }  // namespace kzero::train

@@ -1,5 +1,7 @@
 #include "train/buffers.hpp"
 
+#include "train/planned_bytes.hpp"
+
 #include <algorithm>
 
 namespace kzero::train {
@@ -12,7 +14,7 @@ template <class T>
 std::vector<zero::FlatBuffer<float>> state_buffers(memory::Arenas& arenas,
                                                    const deck::Config& config, const Blueprint& b) {
   std::vector<zero::FlatBuffer<float>> buffers;
-  for (const param::StateArray& array : b.optimizer->state()) {
+  for (const param::StateArray& array : b.state_arrays()) {
     const bool is_parameters = array.name == param::master_weights && dtype_of<T> == Dtype::fp32;
     if (is_parameters && !offloads(config)) {
       buffers.emplace_back();
@@ -54,7 +56,7 @@ std::span<float> take_host_state(memory::Arenas& arenas, const deck::Config& con
   const bool reached = host_reaches_state(config);
   if (checkpoint.folder.empty() || (reached && !checkpoint.asynchronous)) return {};
   const auto placement = reached ? zero::Placement::partitioned : b.stage.optimizer;
-  const auto arrays = static_cast<Index>(b.optimizer->state().size());
+  const auto arrays = static_cast<Index>(b.state_arrays().size());
   const Index elements = arrays * parts_elements(b, placement);
   const auto category = tensor::on_host ? Category::io : Category::offloaded;
   return {arenas.take<float>(category, elements), static_cast<std::size_t>(elements)};

@@ -54,9 +54,4 @@ inline bool host_reaches_state(const deck::Config& config) {
   return tensor::on_host || offloads(config);
 }
 
-/// Returns the planned bytes of a rank, by category; the deck is resolved. Nothing is allocated.
-memory::Bytes planned_bytes(const deck::Config& config, const Machine& machine,
-                            const Ingredients& given = {});
-memory::Bytes planned_bytes(const deck::Config& config, const Blueprint& blueprint, Index threads);
-
 }  // namespace kzero::train

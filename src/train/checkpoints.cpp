@@ -11,6 +11,7 @@
 #include "deck/changes.hpp"
 #include "grid/agreement.hpp"
 #include "runtime/wall_time.hpp"
+#include "train/engine.hpp"
 #include "train/reports.hpp"
 #include "train/restart_rules.hpp"
 
@@ -142,7 +143,7 @@ checkpoint::Manifest Checkpoints::manifest_after(Index steps_done) const {
   m.skipped_in_row = scaler.skipped_in_a_row();
   m.arithmetic = provenance_.arithmetic;
   m.data_digest = provenance_.data_digest;
-  m.state_arrays = engine_.blueprint().optimizer->state();
+  m.state_arrays = engine_.blueprint().state_arrays();
   m.parameters = checkpoint::parameters_of(engine_.blueprint().table);
   return m;
 }

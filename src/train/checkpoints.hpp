@@ -24,6 +24,8 @@ namespace kzero::train {
 std::unique_ptr<checkpoint::FolderLock> take_folder(const deck::Checkpoint& deck,
                                                     const grid::Group& world);
 
+class Engine;
+
 class Checkpoints {
  public:
   /// `lock` is the result of take_folder(); `sink` is null if nothing is recorded. All arguments

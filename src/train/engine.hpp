@@ -5,13 +5,16 @@
 #include <memory>
 
 #include "checkpoint/state_shard.hpp"
-#include "comm/communicator.hpp"
 #include "data/sampler.hpp"
 #include "grid/process_grid.hpp"
 #include "memory/ledger.hpp"
 #include "optim/loss_scaler.hpp"
-#include "train/buffers.hpp"
-#include "train/initial_weights.hpp"
+#include "train/blueprint.hpp"
+#include "train/initial_values.hpp"
+
+namespace kzero::tensor {
+class Gemm;
+}
 
 namespace kzero::train {
 

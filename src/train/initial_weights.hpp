@@ -1,18 +1,11 @@
 // The initial master weights of a training.
 #pragma once
 
-#include <functional>
-#include <span>
-
-#include "checkpoint/state_shard.hpp"
 #include "tensor/view.hpp"
+#include "train/initial_values.hpp"
 #include "train/state_shards.hpp"
 
 namespace kzero::train {
-
-/// Fills [range] of a parameter's elements with its initial weights, in fp32.
-using InitialValues = std::function<void(const param::ParamSpec& parameter,
-                                         const checkpoint::Range& range, std::span<float> values)>;
 
 /// Sets this rank's master weights of `units`: from `values` if given, else from the seed. A value
 /// depends on seed, parameter and element alone, so every grid and stage starts from the same

@@ -85,7 +85,7 @@ void require_same_data(const checkpoint::Found& found, const RunRequest& request
 void require_same_training(const checkpoint::Found& found, const RunRequest& request,
                            const Blueprint& blueprint, std::uint64_t data_digest) {
   require_same_model(found, request, blueprint.table);
-  require_same_state(found, blueprint.optimizer->state());
+  require_same_state(found, blueprint.state_arrays());
   require_same_data(found, request, data_digest);
 }
 

@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "checkpoint/search.hpp"
+#include "train/blueprint.hpp"
 #include "train/trainer.hpp"
 
 namespace kzero::train {

@@ -6,6 +6,8 @@
 
 #include "base/bytes.hpp"
 #include "base/version.hpp"
+#include "comm/backends.hpp"
+#include "comm/communicator.hpp"
 #include "grid/agreement.hpp"
 #include "grid/process_grid.hpp"
 #include "metrics/console.hpp"
@@ -17,14 +19,17 @@
 #include "runtime/stop_signal.hpp"
 #include "runtime/wall_time.hpp"
 #include "runtime/watchdog.hpp"
+#include "tensor/gemm.hpp"
 #include "train/alarm.hpp"
 #include "train/bits.hpp"
 #include "train/checkpoints.hpp"
 #include "train/data_report.hpp"
 #include "train/ending.hpp"
+#include "train/engine.hpp"
 #include "train/expected_traffic.hpp"
 #include "train/failure.hpp"
 #include "train/peak.hpp"
+#include "train/planned_bytes.hpp"
 #include "train/reports.hpp"
 
 namespace kzero::train {

@@ -8,7 +8,7 @@
 #include "deck/config.hpp"
 #include "grid/group.hpp"
 #include "runtime/session.hpp"
-#include "train/engine.hpp"
+#include "train/initial_values.hpp"
 
 namespace kzero::train {
 

@@ -10,6 +10,7 @@
 #include "kernels/row_sums.hpp"
 #include "optim/schedule.hpp"
 #include "runtime/profile.hpp"
+#include "train/initial_weights.hpp"
 
 namespace kzero::train {
 
@@ -56,9 +57,9 @@ TypedEngine<T>::TypedEngine(const deck::Config& config, Index threads, const Pee
       states_(states()),
       scaler_(config.train.precision, config.optimizer),
       owned_(states_, {zero::Placement::partitioned, data_.rank(), writes_of(blueprint_.tensor)},
-             blueprint_.optimizer->state(), {host_reaches_state(config_), buffers_.host_state}),
+             blueprint_.state_arrays(), {host_reaches_state(config_), buffers_.host_state}),
       wanted_(states_, {blueprint_.stage.optimizer, data_.rank(), Wanted::all},
-              blueprint_.optimizer->state(), {host_reaches_state(config_), buffers_.host_state}) {
+              blueprint_.state_arrays(), {host_reaches_state(config_), buffers_.host_state}) {
   // Padding takes part in collectives, so it has to hold zeros from the start.
   const tensor::Execution& exec = buffers_.model->exec();
   clear(exec, buffers_.parameters.held());

@@ -5,6 +5,8 @@
 #include <vector>
 
 #include "kernels/exact_sum.hpp"
+#include "optim/optimizer.hpp"
+#include "train/buffers.hpp"
 #include "train/engine.hpp"
 #include "train/state_shards.hpp"
 

@@ -1,6 +1,7 @@
 // The communication buffer of constant size (the paper's C_B, section 6.2).
 #pragma once
 
+#include "comm/backends.hpp"
 #include "comm/communicator.hpp"
 #include "memory/arenas.hpp"
 #include "param/flat_layout.hpp"

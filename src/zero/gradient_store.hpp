@@ -6,6 +6,7 @@
 
 #include <optional>
 
+#include "comm/backends.hpp"
 #include "zero/flat_buffer.hpp"
 #include "zero/reduction.hpp"
 #include "zero/schedule.hpp"

@@ -103,6 +103,12 @@ class CheckTree(unittest.TestCase):
         self.expect("comm/more.cpp:1: namespace kzero::grid; in this folder it is kzero::comm",
                     {"comm/more.cpp": "namespace kzero::grid {}\n"})
 
+    def test_types_of_a_folder_below_may_be_declared(self):
+        declared = "namespace kzero::grid {\nclass Group;\n}\n"
+        self.assertEqual(self.breaches({"comm/more.hpp": declared}), [])
+        self.expect("comm/more.hpp:1: namespace kzero::grid", {"comm/more.hpp": declared.replace("class Group;", "class Group {};")})
+        self.expect("grid/more.hpp:1: namespace kzero::comm", {"grid/more.hpp": declared.replace("grid", "comm")})
+
     def test_a_long_file(self):
         self.expect("401 lines", self.comm("int a;\n" * 398))
 

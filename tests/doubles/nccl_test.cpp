@@ -6,6 +6,7 @@
 
 #include "base/error.hpp"
 #include "base/wait.hpp"
+#include "comm/backends.hpp"
 #include "comm/mpi_communicator.hpp"
 #include "comm/nccl_communicator.hpp"
 #include "doubles/device.hpp"

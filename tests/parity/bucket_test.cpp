@@ -1,7 +1,7 @@
 // Sizes of buffers and micro-batches are ways to compute, not what is computed.
 #include <gtest/gtest.h>
 
-#include "support/guarded.hpp"
+#include "support/same_bits.hpp"
 #include "support/training.hpp"
 
 namespace kzero::tests {

@@ -3,6 +3,9 @@
 
 #include "base/float16.hpp"
 #include "support/training.hpp"
+#include "tensor/gemm.hpp"
+#include "train/expected_traffic.hpp"
+#include "train/planned_bytes.hpp"
 #include "train/reports.hpp"
 
 namespace kzero::tests {

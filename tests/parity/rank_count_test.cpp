@@ -7,8 +7,8 @@
 
 #include "support/checkpoints.hpp"
 #include "support/full_state.hpp"
-#include "support/guarded.hpp"
 #include "support/outcome.hpp"
+#include "support/same_bits.hpp"
 
 namespace kzero::tests {
 namespace {

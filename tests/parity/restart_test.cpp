@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "support/checkpoints.hpp"
-#include "support/guarded.hpp"
+#include "support/same_bits.hpp"
 
 namespace kzero::tests {
 namespace {

@@ -4,9 +4,11 @@
 
 #include <cmath>
 
-#include "support/guarded.hpp"
 #include "support/outcome.hpp"
+#include "support/same_bits.hpp"
 #include "support/training.hpp"
+#include "train/expected_traffic.hpp"
+#include "train/planned_bytes.hpp"
 
 namespace kzero::tests {
 namespace {

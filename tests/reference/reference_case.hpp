@@ -10,7 +10,7 @@
 
 #include "checkpoint/hdf5_file.hpp"
 #include "deck/config.hpp"
-#include "support/training.hpp"
+#include "support/data.hpp"
 
 namespace kzero::tests {
 

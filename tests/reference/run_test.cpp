@@ -4,6 +4,7 @@
 
 #include "convert/gpt2.hpp"
 #include "reference/reference_case.hpp"
+#include "support/training.hpp"
 
 namespace kzero::tests {
 namespace {

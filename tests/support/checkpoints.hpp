@@ -42,7 +42,7 @@ inline void save(Training& training, const grid::Group& group, const std::filesy
   m.scale_good_steps = scaler.good_steps();
   m.skipped_steps = scaler.skipped();
   m.skipped_in_row = scaler.skipped_in_a_row();
-  m.state_arrays = training.engine->blueprint().optimizer->state();
+  m.state_arrays = training.engine->blueprint().state_arrays();
   m.parameters = checkpoint::parameters_of(training.engine->blueprint().table);
   checkpoint::write(group, folder, std::move(m), training.engine->owned_shards(), 0);
 }

@@ -4,19 +4,12 @@
 
 #include <gtest/gtest.h>
 
-#include <cstring>
 #include <vector>
 
 #include "support/device_memory.hpp"
+#include "support/same_bits.hpp"
 
 namespace kzero::tests {
-
-/// The same bits, NaNs included.
-template <class T>
-bool same_bits(const std::vector<T>& a, const std::vector<T>& b) {
-  return a.size() == b.size() &&
-         (a.empty() || std::memcmp(a.data(), b.data(), a.size() * sizeof(T)) == 0);
-}
 
 template <class T>
 class Guarded {

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "base/error.hpp"
+#include "comm/backends.hpp"
 #include "comm/mpi_communicator.hpp"
 #include "grid/process_grid.hpp"
 #include "support/guarded.hpp"

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "comm/backends.hpp"
 #include "comm/communicator.hpp"
 #include "grid/process_grid.hpp"
 

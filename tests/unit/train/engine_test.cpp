@@ -6,8 +6,10 @@
 #include <map>
 #include <sstream>
 
-#include "support/guarded.hpp"
+#include "runtime/execution.hpp"
+#include "support/same_bits.hpp"
 #include "support/training.hpp"
+#include "train/planned_bytes.hpp"
 
 namespace kzero::tests {
 namespace {
@@ -112,7 +114,7 @@ TEST(Engine, CheckpointsPassThroughMemoryThatIsPlanned) {
     training.engine->initialise({});
     const memory::Bytes& planned = training.engine->planned();
     EXPECT_EQ(planned, training.ledger.peaks());
-    if (tensor::on_host) {
+    if (runtime::on_host) {
       EXPECT_EQ(planned, without);
       continue;
     }

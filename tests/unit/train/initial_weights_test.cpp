@@ -4,7 +4,7 @@
 #include <map>
 #include <set>
 
-#include "support/guarded.hpp"
+#include "support/same_bits.hpp"
 #include "support/training.hpp"
 
 namespace kzero::tests {

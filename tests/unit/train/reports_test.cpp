@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "support/training.hpp"
+#include "train/expected_traffic.hpp"
 
 namespace kzero::tests {
 namespace {

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "comm/backends.hpp"
 #include "grid/process_grid.hpp"
 #include "support/guarded.hpp"
 #include "support/numbers.hpp"

@@ -1,0 +1,10 @@
+// Marks functions that both hosts and kernels call. KOKKOS_INLINE_FUNCTION says the same, but a
+// source that includes a header of Kokkos has to be compiled by the device's compiler, which takes
+// several times as long.
+#pragma once
+
+#if defined(__CUDACC__) || defined(__HIPCC__)
+#define KZERO_INLINE_FUNCTION inline __host__ __device__
+#else
+#define KZERO_INLINE_FUNCTION inline
+#endif

@@ -1,0 +1,15 @@
+#pragma once
+
+#include <cstring>
+#include <vector>
+
+namespace kzero::tests {
+
+/// The same bits, NaNs included.
+template <class T>
+bool same_bits(const std::vector<T>& a, const std::vector<T>& b) {
+  return a.size() == b.size() &&
+         (a.empty() || std::memcmp(a.data(), b.data(), a.size() * sizeof(T)) == 0);
+}
+
+}  // namespace kzero::tests

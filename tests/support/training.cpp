@@ -1,0 +1,128 @@
+#include "support/training.hpp"
+
+#include <mpi.h>
+
+#include <cstdlib>
+
+#include "comm/communicator.hpp"
+#include "deck/rules.hpp"
+#include "tensor/gemm.hpp"
+#include "train/planned_bytes.hpp"
+
+namespace kzero::tests {
+
+namespace {
+
+int launch_rank() {
+  int rank = 0;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  return rank;
+}
+
+grid::Group copy_of(const grid::Group& group) {
+  MPI_Comm copy = MPI_COMM_NULL;
+  MPI_Comm_dup(group.handle(), &copy);
+  return {copy, "world"};
+}
+
+}  // namespace
+
+int launch_ranks() {
+  int ranks = 0;
+  MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+  return ranks;
+}
+
+grid::Group first_ranks(int count) {
+  MPI_Comm part = MPI_COMM_NULL;
+  MPI_Comm_split(MPI_COMM_WORLD, is_among_first(count) ? 0 : 1, launch_rank(), &part);
+  return {part, "data"};
+}
+
+bool is_among_first(int count) { return launch_rank() < count; }
+
+bool has_few_cores() { return std::getenv("KZERO_FEWER_VARIANTS") != nullptr; }
+
+deck::Config small_deck(Dtype precision) {
+  deck::Config config;
+  deck::Model& model = config.model;
+  model.layers = 3, model.hidden = 15, model.heads = 3, model.sequence = 13, model.vocab = 101;
+  config.train = {
+      .steps = 8, .global_batch = 8, .micro_batch = 1, .precision = precision, .seed = 7};
+  config.optimizer = {.lr = 3e-3, .warmup = 2};
+  config.zero.stage = 0;
+  config.data.files = {reference_file("odd.tokens.bin")};
+  config.data.format = deck::DataFormat::llmc;
+  return config;
+}
+
+deck::Config resolved(deck::Config config, Index ranks) {
+  const auto violations = deck::apply_rules(config, {ranks, deck::Purpose::train});
+  for (const deck::Violation& violation : violations) ADD_FAILURE() << violation.text;
+  return config;
+}
+
+Links::Links(const grid::Group& group, comm::Overlap overlap, comm::Traffic& traffic,
+             Index tensor_ranks, deck::CommunicatorKind kind)
+    : grid(copy_of(group), 0, tensor_ranks),
+      data(comm::make_communicator(kind, overlap, grid.data(), traffic)),
+      tensor(comm::make_communicator(
+          kind, overlap == comm::Overlap::no ? comm::Overlap::no : comm::Overlap::beside,
+          grid.tensor(), traffic)) {}
+
+Links::~Links() = default;
+
+Training::Training(const deck::Config& deck, const grid::Group& group, deck::GemmBackend backend,
+                   const train::Ingredients& ingredients)
+    : config(resolved(deck, group.size())),
+      given(ingredients),
+      links(group, train::overlap_of(config), traffic, config.grid.tensor, config.run.communicator),
+      grid(links.grid),
+      dataset(data::open_dataset(config.data, config.model.sequence, config.model.vocab,
+                                 config.train.seed)),
+      gemm(tensor::make_gemm(backend)),
+      engine(train::make_engine(config, 1, links.peers(), *gemm, ledger, given)) {}
+
+Training::~Training() = default;
+
+std::vector<train::StepResult> Training::run(Index begin, Index end) {
+  std::vector<train::StepResult> results;
+  for (Index s = begin; s < end; ++s) results.push_back(step(s));
+  return results;
+}
+
+std::vector<float> Training::state() {
+  std::vector<float> values;
+  for (const checkpoint::StateShard& shard : engine->local_shards()) {
+    for (const auto& [name, part] : shard.arrays)
+      values.insert(values.end(), part.begin(), part.end());
+  }
+  return values;
+}
+
+void expect_planned_bytes(const Training& training, const std::string& what) {
+  const memory::Bytes planned = train::planned_bytes(
+      training.config, {training.grid.data().size(), 1, train::tensor_rank(training.grid)},
+      training.given);
+  EXPECT_EQ(planned, training.engine->planned()) << what;
+  EXPECT_EQ(planned, training.ledger.peaks()) << what;
+}
+
+std::string owned_state(Training& training) {
+  std::string bytes;
+  for (const checkpoint::StateShard& shard : training.engine->owned_shards()) {
+    for (const auto& [name, part] : shard.arrays)
+      bytes.append(reinterpret_cast<const char*>(part.data()), part.size_bytes());
+  }
+  return bytes;
+}
+
+std::vector<double> numbers_of(const std::vector<train::StepResult>& results) {
+  std::vector<double> values;
+  for (const train::StepResult& r : results) {
+    values.insert(values.end(), {r.loss, r.grad_norm, r.lr, r.loss_scale, r.skipped ? 1.0 : 0.0});
+  }
+  return values;
+}
+
+}  // namespace kzero::tests
