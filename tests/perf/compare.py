@@ -22,6 +22,7 @@ import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 VOCAB = {"tiny": 256, "small30m": 8192, "gpt2-124m": 50257}
+PER_RANK = {"tiny": 8, "small30m": 4, "gpt2-124m": 1}  # sequences
 WARM_UP = 3  # steps left out of the median, as the rivals' benchmark does
 
 
@@ -33,14 +34,18 @@ def write_tokens(path, vocab, count=1 << 20):
         file.write(struct.pack(f"<{count}H", *(draw.randrange(vocab) for _ in range(count))))
 
 
+def training_command(binary, config, precision, ranks, tokens):
+    """A launch of eight steps of kzero, from the project's folder."""
+    return ["mpiexec", "-n", str(ranks), binary, "train", f"input/{config}.toml", f"train.precision={precision}",
+            f"data.files={tokens}", "data.format=llmc", f"train.global_batch={PER_RANK[config] * ranks}",
+            f"train.micro_batch={PER_RANK[config]}", "train.steps=8"]
+
+
 def run_kzero(binary, config, precision, ranks, tokens, folder):
     """The median tokens/s and MFU of a short run, and its largest resident size in MiB."""
     metrics = folder / "metrics.jsonl"
     metrics.unlink(missing_ok=True)
-    per_rank = {"tiny": 8, "small30m": 4, "gpt2-124m": 1}[config]
-    command = ["mpiexec", "-n", str(ranks), binary, "train", f"input/{config}.toml", f"train.precision={precision}",
-               f"data.files={tokens}", "data.format=llmc", f"train.global_batch={per_rank * ranks}",
-               f"train.micro_batch={per_rank}", f"run.metrics={metrics}", "train.steps=8"]
+    command = [*training_command(binary, config, precision, ranks, tokens), f"run.metrics={metrics}"]
     environment = dict(os.environ, OMP_NUM_THREADS=str(max(1, os.cpu_count() // ranks)))
     subprocess.run(command, cwd=ROOT, env=environment, check=True, stdout=subprocess.DEVNULL)
     records = [json.loads(line) for line in metrics.read_text().splitlines()]

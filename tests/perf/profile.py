@@ -20,9 +20,7 @@ import tomllib
 
 import numpy
 
-from compare import ROOT, VOCAB, write_tokens
-
-PER_RANK = {"tiny": 8, "small30m": 4, "gpt2-124m": 1}  # sequences
+from compare import PER_RANK, ROOT, VOCAB, training_command, write_tokens
 
 
 def copy_bytes_per_second():
@@ -46,10 +44,7 @@ def profile(arguments, config, precision, folder):
     tool = pathlib.Path(arguments.build).resolve() / "tests/perf/libprofile_tool.so"
     environment = dict(os.environ, OMP_NUM_THREADS="1", OMP_PROC_BIND="false", KOKKOS_TOOLS_LIBS=str(tool),
                        KZERO_PROFILE=f"{folder}/profile")
-    command = ["mpiexec", "-n", str(arguments.ranks), f"{arguments.build}/kzero", "train", f"input/{config}.toml",
-               f"train.precision={precision}", f"data.files={tokens}", "data.format=llmc", "train.steps=8",
-               f"train.global_batch={PER_RANK[config] * arguments.ranks}", f"train.micro_batch={PER_RANK[config]}",
-               *arguments.changes]
+    command = [*training_command(f"{arguments.build}/kzero", config, precision, arguments.ranks, tokens), *arguments.changes]
     subprocess.run(command, cwd=ROOT, env=environment, check=True, stdout=subprocess.DEVNULL)
     files = sorted(glob.glob(f"{folder}/profile.*"), key=lambda name: int(name.rsplit(".", 1)[1]))
     return json.loads(pathlib.Path(files[0]).read_text())

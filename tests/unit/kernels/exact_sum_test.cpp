@@ -11,7 +11,7 @@
 namespace kzero::kernels {
 namespace {
 
-double sum_of(const std::vector<float>& values) {
+double exact_sum_of(const std::vector<float>& values) {
   ExactSum sum;
   for (const float value : values) sum.add(value);
   return sum.value();
@@ -31,7 +31,7 @@ TEST(ExactSum, OfOneValueIsTheValue) {
   using Limits = std::numeric_limits<float>;
   for (const float value : {0.0F, 1.0F, 0.1F, 3e10F, Limits::denorm_min(), 5 * Limits::denorm_min(),
                             Limits::min(), std::nextafter(Limits::min(), 0.0F), Limits::max()})
-    EXPECT_EQ(sum_of({value}), static_cast<double>(value)) << value;
+    EXPECT_EQ(exact_sum_of({value}), static_cast<double>(value)) << value;
 }
 
 TEST(ExactSum, RoundsNothingAway) {
@@ -41,12 +41,12 @@ TEST(ExactSum, RoundsNothingAway) {
   for (int i = 0; i < 3; ++i) sum.add(0x1p-149F);
   EXPECT_EQ(sum.word[0], 3U);
   EXPECT_EQ(sum.value(), 0x1p60);
-  EXPECT_EQ(sum_of(std::vector<float>(1 << 20, 0.1F)), static_cast<double>(0.1F) * (1 << 20));
+  EXPECT_EQ(exact_sum_of(std::vector<float>(1 << 20, 0.1F)), static_cast<double>(0.1F) * (1 << 20));
 }
 
 TEST(ExactSum, DependsNeitherOnOrderNorOnGrouping) {
   std::vector<float> values = values_of_all_sizes(10000);
-  const double expected = sum_of(values);
+  const double expected = exact_sum_of(values);
   std::mt19937 random(11);
   for (const std::size_t groups : {1, 2, 3, 64}) {
     std::shuffle(values.begin(), values.end(), random);
@@ -68,12 +68,12 @@ TEST(ExactSum, IsWithinARoundingOfLongArithmetic) {
   auto sorted = values;
   std::ranges::sort(sorted);
   for (const float value : sorted) expected += value;
-  EXPECT_NEAR(sum_of(values) / static_cast<double>(expected), 1, 1e-15);
+  EXPECT_NEAR(exact_sum_of(values) / static_cast<double>(expected), 1, 1e-15);
 }
 
 TEST(ExactSum, IsNotANumberIfAValueIsNotFinite) {
   for (const float bad : {INFINITY, std::numeric_limits<float>::quiet_NaN()})
-    EXPECT_TRUE(std::isnan(sum_of({1, bad, 2})));
+    EXPECT_TRUE(std::isnan(exact_sum_of({1, bad, 2})));
 }
 
 }  // namespace

@@ -47,7 +47,7 @@ TYPED_TEST(GemmBackends, MatchThePlainLoopAcrossBlocks) {
   }
 }
 
-// Backends that choose between libraries by shape take the other for a large C.
+// C far larger than A and B, beyond what one block of a library holds.
 TYPED_TEST(GemmBackends, MatchThePlainLoopForWideWeightGradients) {
   using T = TypeParam;
   const Problem<T> problem({1201, 1103, 5});
