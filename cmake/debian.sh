@@ -2,7 +2,7 @@
 # Installs what a bare Debian bookworm lacks to build and test kzero: packages as root, the rest into .deps/ of this
 # checkout, where the CMake presets look first. Safe to run again: what is there is left alone.
 #
-#   bash cmake/debian.sh         for the presets release, debug, asan and fuzz
+#   bash cmake/debian.sh         for the presets release, debug, asan and stand-in
 #   bash cmake/debian.sh cuda    also for the preset cuda: toolkit, NCCL, Kokkos for the device
 set -euo pipefail
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Feeds damaged and random bytes to every reader of files and decks, each target for some seconds; 0 if none failed.
-# Needs what cmake/debian.sh installs. What a target fails on stays in build/fuzz/failures.
+# Needs what cmake/debian.sh installs. What a target fails on stays in build/asan/fuzz/failures.
 #
 #   bash tests/fuzz/run.sh [SECONDS_PER_TARGET [TARGET...]]
 set -euo pipefail
@@ -9,11 +9,12 @@ seconds=${1:-20}
 targets=("${@:2}")
 ((${#targets[@]})) || targets=(deck quantity plan_options safetensors token_file manifest manifest_values)
 
-cmake --preset fuzz -DKZERO_WERROR=ON >build/fuzz.log
-cmake --build --preset fuzz
-folder=$PWD/build/fuzz
+cmake --preset asan -DKZERO_WERROR=ON
+cmake --build --preset asan --target fuzzers
+programs=$PWD/build/asan
+folder=$programs/fuzz
 export LSAN_OPTIONS=suppressions=$PWD/tests/support/leaks.txt:print_suppressions=0 UBSAN_OPTIONS=print_stacktrace=1
-"$folder/fuzz_seeds" tests/data/decks "$folder/seeds"
+"$programs/fuzz_seeds" tests/data/decks "$folder/seeds"
 mkdir -p "$folder/failures" "$folder/found"
 
 # The memory that one read may take is far above any of these small files.
@@ -23,7 +24,7 @@ for target in "${targets[@]}"; do
   found=$folder/found/$target
   log=$folder/$target.log
   mkdir -p "$found"
-  "$folder/fuzz_$target" "${options[@]}" -artifact_prefix="$folder/failures/$target-" "$found" "$folder/seeds/$target" \
+  "$programs/fuzz_$target" "${options[@]}" -artifact_prefix="$folder/failures/$target-" "$found" "$folder/seeds/$target" \
     >"$log" 2>&1 || failed+=("$target")
   awk -v target="$target" '
     /^stat::number_of_executed_units/ { runs = $2 }
