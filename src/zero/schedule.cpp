@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <map>
-#include <set>
-#include <utility>
 
 namespace kzero::zero {
 
@@ -12,20 +10,48 @@ namespace {
 using param::units_of;
 using param::ValueKind;
 
-/// The units that operation `at` and the next `ahead` reading operations read, nearest first.
-/// `reads` has an entry per operation. `window_of` is set to at + 1 for each unit found, so that
-/// none is found twice and the caller can test for one.
-std::vector<Index> window(const std::vector<std::vector<Index>>& reads, std::size_t at, Index ahead,
-                          std::vector<std::size_t>& window_of) {
-  std::vector<Index> units;
-  for (std::size_t i = at; i < reads.size(); ++i) {
-    if (i > at && !reads[i].empty() && ahead-- == 0) break;
-    for (const Index unit : reads[i]) {
-      if (std::exchange(window_of[unit], at + 1) != at + 1) units.push_back(unit);
+/// The operations from one on to a number of reading ones behind it, moved along the trace, and how
+/// often they read each unit.
+class Window {
+ public:
+  /// `reads` has the units of every operation. Begins before the first operation.
+  Window(const std::vector<std::vector<Index>>& reads, std::size_t units, Index ahead)
+      : reads_(reads), uses_(units), ahead_(ahead) {}
+
+  /// Takes in what moving the front to operation `front` lets in; returns the units that are new,
+  /// nearest first. The operations before it stay until leave().
+  std::vector<Index> reach(std::size_t front) {
+    if (end_ > front && !reads_[front].empty()) --behind_;  // from now on it is the front
+    std::vector<Index> entered;
+    for (; end_ < reads_.size(); ++end_) {
+      if (end_ > front && !reads_[end_].empty()) {
+        if (behind_ == ahead_) break;
+        ++behind_;
+      }
+      for (const Index unit : reads_[end_]) {
+        if (uses_[unit]++ == 0) entered.push_back(unit);
+      }
     }
+    return entered;
   }
-  return units;
-}
+
+  /// Drops operation `front`; returns the units that nothing in the window reads any more, in
+  /// ascending order.
+  std::vector<Index> leave(std::size_t front) {
+    std::vector<Index> left;
+    for (const Index unit : reads_[front]) {
+      if (--uses_[unit] == 0) left.push_back(unit);
+    }
+    std::ranges::sort(left);
+    return left;
+  }
+
+ private:
+  const std::vector<std::vector<Index>>& reads_;
+  std::vector<Index> uses_;   // of each unit
+  Index ahead_, behind_ = 0;  // reading operations behind the front: at most, and now
+  std::size_t end_ = 0;
+};
 
 }  // namespace
 
@@ -40,37 +66,28 @@ Schedule::Schedule(const param::Trace& trace, const param::FlatLayout& layout,
 // A unit stays gathered as long as the window of upcoming reads contains it: between two uses that
 // are close together it is not gathered again.
 void Schedule::schedule_gathers(const param::FlatLayout& layout, Index prefetch_units) {
-  constexpr std::size_t nowhere = -1;
-  std::vector<Lifetime> lives;
-  std::vector<std::size_t> live(layout.units().size(), nowhere);  // of each unit: position in lives
-  std::set<Index> gathered;                                       // units that are gathered now
-  std::vector<std::size_t> window_of(layout.units().size());
-  for (std::size_t i = 0; i < trace_.size(); ++i)
-    steps_[i].needs = units_of(trace_[i].reads, ValueKind::parameters);
   std::vector<std::vector<Index>> reads;
-  for (const ScheduleStep& step : steps_) reads.push_back(step.needs);
-  const auto release_unless = [&](ScheduleStep& step, const auto& is_needed) {
-    std::erase_if(gathered, [&](Index unit) {
-      if (is_needed(unit)) return false;
-      step.releases.push_back(unit);
-      live[unit] = nowhere;
-      return true;
-    });
+  for (std::size_t i = 0; i < trace_.size(); ++i) {
+    steps_[i].needs = units_of(trace_[i].reads, ValueKind::parameters);
+    reads.push_back(steps_[i].needs);
+  }
+  std::vector<Lifetime> lives;
+  std::vector<std::size_t> live(layout.units().size());  // of each unit: position in lives
+  Window window(reads, live.size(), prefetch_units);
+  const auto release_after = [&](std::size_t i) {
+    steps_[i].releases = window.leave(i);
+    for (const Index unit : steps_[i].releases) lives[live[unit]].last = static_cast<Index>(i);
   };
   for (std::size_t i = 0; i < trace_.size(); ++i) {
-    const std::vector<Index> soon = window(reads, i, prefetch_units, window_of);
-    if (i > 0) release_unless(steps_[i - 1], [&](auto unit) { return window_of[unit] == i + 1; });
     const auto at = static_cast<Index>(i);
-    for (const Index unit : soon) {
-      if (live[unit] == nowhere) {
-        live[unit] = lives.size();
-        gathered.insert(unit);
-        lives.push_back({unit, at, at, layout.unit(unit).padded, 0});
-      }
-      lives[live[unit]].last = at;
+    const std::vector<Index> entered = window.reach(i);
+    if (i > 0) release_after(i - 1);
+    for (const Index unit : entered) {
+      live[unit] = lives.size();
+      lives.push_back({unit, at, at, layout.unit(unit).padded, 0});
     }
   }
-  release_unless(steps_.back(), [](auto) { return false; });
+  release_after(trace_.size() - 1);
   gathered_elements_ = assign_offsets(lives);
   for (const Lifetime& life : lives) {
     steps_[life.first].gathers.push_back({life.unit, life.offset});
