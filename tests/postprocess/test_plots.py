@@ -1,12 +1,16 @@
 #!/usr/bin/env python3
 """The plot scripts draw a small metrics file; the reader takes the last record of a step."""
+import contextlib
+import io
 import json
+import runpy
 import struct
 import subprocess
 import sys
 import tempfile
 import unittest
 from pathlib import Path
+from unittest import mock
 
 HERE = Path(__file__).resolve().parent
 SCRIPTS = HERE.parent.parent / "postprocess"
@@ -22,7 +26,6 @@ def step(number, **values):
     return {"event": "step", "step": number, "loss": 1.0, **values}
 
 
-
 class Plots(unittest.TestCase):
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
@@ -32,8 +35,18 @@ class Plots(unittest.TestCase):
         synthetic.write(self.run_file)
 
     def run_script(self, script, *arguments):
-        command = [sys.executable, "-B", SCRIPTS / script, *arguments]
-        return subprocess.run(command, capture_output=True, text=True, check=False)
+        """As `python3 script arguments` does, in this process, which imports matplotlib once."""
+        command = [str(SCRIPTS / script), *map(str, arguments)]
+        stdout, stderr, code = io.StringIO(), io.StringIO(), 0
+        with mock.patch.object(sys, "argv", command), contextlib.redirect_stdout(stdout), contextlib.redirect_stderr(stderr):
+            try:
+                runpy.run_path(command[0], run_name="__main__")
+            except SystemExit as end:
+                code = end.code or 0
+        if isinstance(code, str):  # a message, which Python prints
+            stderr.write(code + "\n")
+            code = 1
+        return subprocess.CompletedProcess(command, code, stdout.getvalue(), stderr.getvalue())
 
     def draw(self, script, *files):
         picture = self.folder / "picture.png"
@@ -52,6 +65,12 @@ class Plots(unittest.TestCase):
 
     def test_loss_is_drawn(self):
         self.check_picture("plot_loss.py", self.run_file)
+
+    def test_the_script_is_a_program(self):
+        picture = self.folder / "program.png"
+        done = subprocess.run([SCRIPTS / "plot_loss.py", self.run_file, "-o", picture], capture_output=True, text=True, check=False)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(picture.read_bytes()[:4], b"\x89PNG")
 
     def test_throughput_is_drawn(self):
         self.check_picture("plot_throughput.py", self.run_file)
