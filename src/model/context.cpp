@@ -43,7 +43,8 @@ Context<T>::Context(memory::Arenas& arenas, tensor::Gemm* products, const GptSha
   auto* shared = take(std::byte{}, std::max(head_bytes, block_bytes));
   qkv_or_ffn_grad = reinterpret_cast<T*>(shared);
   logits = reinterpret_cast<float*>(shared);
-  dlogits = in_place ? qkv_or_ffn_grad : reinterpret_cast<T*>(logits + logit_elements);
+  dlogits = qkv_or_ffn_grad;
+  if (!in_place && !arenas.measuring()) dlogits = reinterpret_cast<T*>(logits + logit_elements);
   if (!in_place && chunk < rows) output_gradient = take(float{}, s.own.vocab * s.hidden);
   hidden_grad = Matrix<T>(take(T{}, rows * s.hidden), rows, s.hidden);
   if (is_split()) softmaxes = take(float{}, s.tensor.size * chunk * kernels::partial_softmax_width);

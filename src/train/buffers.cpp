@@ -1,8 +1,8 @@
 #include "train/buffers.hpp"
 
-#include "train/planned_bytes.hpp"
-
 #include <algorithm>
+
+#include "train/planned_bytes.hpp"
 
 namespace kzero::train {
 

@@ -134,7 +134,8 @@ TEST_P(Restart, OnOtherRanksLoadsTheSavedBits) {
   };
   for (const auto& [from, to] :
        {std::pair{all, 1}, std::pair{1, all}, std::pair{all, std::max(1, all / 2)}}) {
-    const fs::path path = folder.path() / (std::to_string(from) + "to" + std::to_string(to));
+    const std::string what = std::to_string(from) + "to" + std::to_string(to);
+    const fs::path path = folder.path() / what;
     with_ranks(from, [&](const grid::Group& group) {
       Training training(deck_of(GetParam()), group);
       training.engine->initialise({});
@@ -143,16 +144,16 @@ TEST_P(Restart, OnOtherRanksLoadsTheSavedBits) {
       saved = training.state();
       next_loss = training.step(stop).loss;
     });
-    with_ranks(to, [&](const grid::Group& group) {
+    with_ranks(to, [&, saving = from](const grid::Group& group) {
       Training training(deck_of(GetParam()), group);
       const Index step = load(training, group, path);
       // Ranks that were not there when it was saved compare with nothing.
-      if (!is_among_first(from)) {
+      if (!is_among_first(saving)) {
         training.step(step);
         return;
       }
-      EXPECT_TRUE(same_bits(training.state(), saved)) << from << " to " << to;
-      EXPECT_NEAR(training.step(step).loss, next_loss, 1e-14 * next_loss) << from << " to " << to;
+      EXPECT_TRUE(same_bits(training.state(), saved)) << what;
+      EXPECT_NEAR(training.step(step).loss, next_loss, 1e-14 * next_loss) << what;
     });
   }
 }

@@ -159,8 +159,8 @@ TEST_F(ValidateTest, StateArraysOfAnUnknownKindAreRefused) {
   EXPECT_EQ(parse_manifest(with_text(bytes, "none", "none"), "same").state_arrays, three_arrays());
   for (const auto& [from, to, table] : {std::array{"float32", "float16", "/state_arrays/type"},
                                         {"element", "columns", "/state_arrays/extent"}}) {
-    const std::string text =
-        error_of(ExitCode::files, [&] { parse_manifest(with_text(bytes, from, to), "other"); });
+    const std::string changed = with_text(bytes, from, to);
+    const std::string text = error_of(ExitCode::files, [&] { parse_manifest(changed, "other"); });
     EXPECT_TRUE(contains(text, "state arrays that this program does not know")) << text;
     EXPECT_TRUE(contains(text, table)) << text;
   }

@@ -265,8 +265,9 @@ TEST_F(TokenFiles, AFileThatIsCutWhileItIsOpenIsAnErrorWithItsPlace) {
       file +
       ": token 60 (counted from 0) cannot be read: the file had 1224 bytes when it was opened and "
       "has 1145 now";
-  for (const auto& [begin, count] : {std::pair<Index, Index>{0, 102}, {62, 1}}) {
-    const std::string text = error_of([&] { stream.read(begin, count, out.data()); });
+  for (const auto& [first, size] : {std::pair<Index, Index>{0, 102}, {62, 1}}) {
+    const std::string text =
+        error_of([&, begin = first, count = size] { stream.read(begin, count, out.data()); });
     EXPECT_EQ(text.find(expected), 0U) << text;
   }
   const std::string text = error_of([&] { stream.read(90, 1, out.data()); });

@@ -23,7 +23,7 @@ namespace kzero::kernels {
 
 namespace {
 
-constexpr Index rows = 65, width = 257;
+constexpr Index row_count = 65, width = 257;
 
 std::vector<float> joined(std::initializer_list<const Guarded<float>*> parts) {
   std::vector<float> all;
@@ -59,39 +59,40 @@ TEST(ThreadCount, TestsDifferInIt) {
 #endif
 
 TEST(ThreadCount, LayernormDoesNotDependOnIt) {
-  const Guarded<float> x(numbers<float>(rows * width, 1)), w(numbers<float>(width, 2));
-  const Guarded<float> dy(numbers<float>(rows * width, 3));
+  const Guarded<float> x(numbers<float>(row_count * width, 1)), w(numbers<float>(width, 2));
+  const Guarded<float> dy(numbers<float>(row_count * width, 3));
   expect_same_bits([&](const Execution& exec) {
-    const Guarded<float> y(rows * width), mean(rows), rstd(rows), dx(rows * width), dw(width),
-        db(width);
+    const Guarded<float> y(row_count * width), mean(row_count), rstd(row_count),
+        dx(row_count * width), dw(width), db(width);
     const Guarded<float> partial(row_groups * 2 * width);
-    layernorm_forward<float>(exec, x.matrix(rows, width), w.vector(), w.vector(), 1e-5F,
-                             y.matrix(rows, width), mean.vector(), rstd.vector());
+    layernorm_forward<float>(exec, x.matrix(row_count, width), w.vector(), w.vector(), 1e-5F,
+                             y.matrix(row_count, width), mean.vector(), rstd.vector());
     layernorm_backward<float>(
-        exec, {x.matrix(rows, width), w.vector(), mean.vector(), rstd.vector()},
-        dy.matrix(rows, width),
-        {dx.matrix(rows, width), Update::overwrite, dw.vector(), db.vector(), Update::overwrite},
+        exec, {x.matrix(row_count, width), w.vector(), mean.vector(), rstd.vector()},
+        dy.matrix(row_count, width),
+        {dx.matrix(row_count, width), Update::overwrite, dw.vector(), db.vector(),
+         Update::overwrite},
         partial.matrix(row_groups, 2 * width));
     return joined({&y, &mean, &rstd, &dx, &dw, &db});
   });
 }
 
 TEST(ThreadCount, GeluDoesNotDependOnIt) {
-  const Guarded<float> h(numbers<float>(rows * width, 1, 4));
+  const Guarded<float> h(numbers<float>(row_count * width, 1, 4));
   expect_same_bits([&](const Execution& exec) {
-    const Guarded<float> g(rows * width), d(numbers<float>(rows * width, 2));
-    gelu_forward<float>(exec, h.matrix(rows, width), g.matrix(rows, width));
-    gelu_backward<float>(exec, h.matrix(rows, width), d.matrix(rows, width));
+    const Guarded<float> g(row_count * width), d(numbers<float>(row_count * width, 2));
+    gelu_forward<float>(exec, h.matrix(row_count, width), g.matrix(row_count, width));
+    gelu_backward<float>(exec, h.matrix(row_count, width), d.matrix(row_count, width));
     return joined({&g, &d});
   });
 }
 
 TEST(ThreadCount, SumsDoNotDependOnIt) {
   const Index count = 40000 + 17;
-  const Guarded<float> x(numbers<float>(rows * width, 1)), y(numbers<float>(count, 2));
+  const Guarded<float> x(numbers<float>(row_count * width, 1)), y(numbers<float>(count, 2));
   expect_same_bits([&](const Execution& exec) {
     const Guarded<float> out(width), partial(row_groups * width);
-    sum_rows<float>(exec, x.matrix(rows, width), Update::overwrite, out.vector(),
+    sum_rows<float>(exec, x.matrix(row_count, width), Update::overwrite, out.vector(),
                     partial.matrix(row_groups, width));
     auto all = joined({&out});
     const double squares = sum_of_squares<float>(exec, y.vector()).value();
@@ -103,27 +104,28 @@ TEST(ThreadCount, SumsDoNotDependOnIt) {
 }
 
 TEST(ThreadCount, CrossEntropyDoesNotDependOnIt) {
-  const std::vector<Token> targets(rows, 3);
+  const std::vector<Token> targets(row_count, 3);
   const Guarded<Token> ids(targets);
   expect_same_bits([&](const Execution& exec) {
-    const Guarded<float> logits(numbers<float>(rows * 1000, 1, 9)), losses(rows), d(rows * 1000);
-    cross_entropy_with_gradient<float>(exec, logits.matrix(rows, 1000), ids.vector(), 0.1F,
-                                       losses.vector(), d.matrix(rows, 1000));
+    const Guarded<float> logits(numbers<float>(row_count * 1000, 1, 9)), losses(row_count),
+        d(row_count * 1000);
+    cross_entropy_with_gradient<float>(exec, logits.matrix(row_count, 1000), ids.vector(), 0.1F,
+                                       losses.vector(), d.matrix(row_count, 1000));
     return joined({&losses, &d});
   });
 }
 
 TEST(ThreadCount, EmbeddingDoesNotDependOnIt) {
   const Index sequence = 13;
-  std::vector<Index> order, begin{0, 20, rows};  // two tokens, of 20 and 45 rows
-  for (Index i = 0; i < rows; ++i) order.push_back(i);
+  std::vector<Index> order, begin{0, 20, row_count};  // two tokens, of 20 and 45 rows
+  for (Index i = 0; i < row_count; ++i) order.push_back(i);
   const Guarded<Index> orders(order), begins(begin);
   const Guarded<Token> tokens(std::vector<Token>{0, 4});
-  const Guarded<float> dx(numbers<float>(rows * width, 1));
+  const Guarded<float> dx(numbers<float>(row_count * width, 1));
   expect_same_bits([&](const Execution& exec) {
     const Guarded<float> dwte(std::vector<float>(5 * width)), dwpe(sequence * width);
     embedding_backward<float>(exec, {orders.vector(), begins.vector(), tokens.vector(), 2},
-                              dx.matrix(rows, width), sequence, 0, dwte.matrix(5, width),
+                              dx.matrix(row_count, width), sequence, 0, dwte.matrix(5, width),
                               Update::overwrite, dwpe.matrix(sequence, width));
     return joined({&dwte, &dwpe});
   });
