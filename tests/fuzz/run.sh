@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Feeds damaged and random bytes to every reader of files and decks, each target for some seconds; 0 if none failed.
+# Feeds damaged and random bytes to every reader of files and decks, each target for some seconds on a core; 0 if none failed.
 # Needs what cmake/debian.sh installs. What a target fails on stays in build/asan/fuzz/failures.
 #
 #   bash tests/fuzz/run.sh [SECONDS_PER_TARGET [TARGET...]]
@@ -19,21 +19,30 @@ mkdir -p "$folder/failures" "$folder/found"
 
 # The memory that one read may take is far above any of these small files.
 options=(-max_total_time="$seconds" -timeout=60 -malloc_limit_mb=128 -rss_limit_mb=2048 -print_final_stats=1)
-failed=()
-for target in "${targets[@]}"; do
-  found=$folder/found/$target
-  log=$folder/$target.log
+fuzz() {  # TARGET
+  local found=$folder/found/$1
   mkdir -p "$found"
-  "$programs/fuzz_$target" "${options[@]}" -artifact_prefix="$folder/failures/$target-" "$found" "$folder/seeds/$target" \
-    >"$log" 2>&1 || failed+=("$target")
+  rm -f "$folder/$1.failed"
+  "$programs/fuzz_$1" "${options[@]}" -artifact_prefix="$folder/failures/$1-" "$found" "$folder/seeds/$1" >"$folder/$1.log" 2>&1 ||
+    touch "$folder/$1.failed"
+}
+
+for target in "${targets[@]}"; do
+  while (($(jobs -rp | wc -l) >= $(nproc))); do wait -n; done
+  fuzz "$target" &
+done
+wait
+
+failed=0
+for target in "${targets[@]}"; do
   awk -v target="$target" '
     /^stat::number_of_executed_units/ { runs = $2 }
     /^stat::average_exec_per_sec/ { speed = $2 }
     / cov: / { for (i = 1; i < NF; ++i) if ($i == "cov:") covered = $(i + 1) }
-    END { printf "%-16s %10d runs, %7d a second, %5d edges covered\n", target, runs, speed, covered }' "$log"
-done
-for target in ${failed[@]+"${failed[@]}"}; do
+    END { printf "%-16s %10d runs, %7d a second, %5d edges covered\n", target, runs, speed, covered }' "$folder/$target.log"
+  [[ -e $folder/$target.failed ]] || continue
   echo "FAILED: $target"
   tail -40 "$folder/$target.log"
+  failed=1
 done
-((${#failed[@]} == 0))
+exit $failed
