@@ -18,6 +18,7 @@ DEVICE_FILES = re.compile(r"cuda|cublas|nccl|^host_device\.hpp$")
 LAUNCH = re.compile(r"\b(?:parallel_(?:for|reduce|scan)|fence)\s*\(\s*")
 RANGE_POLICY = re.compile(r"\bKokkos::(?:MD)?RangePolicy\b")
 NESTED_RANGE = re.compile(r"Kokkos::(?:Team|Thread)\w*Range\b")
+DECLARATIONS = re.compile(r"[ \t]*\n(?:(?:class|struct) \w+;\n)+\}")  # what is left of a namespace that only declares types
 
 
 def read_edges(path):
@@ -99,9 +100,6 @@ def check_includes(file, source, edges):
             yield line, f"there is no {header} in src/; kzero's headers are included as \"folder/file.hpp\""
         elif folder != file.folder and folder not in allowed and header not in allowed:
             yield line, f"{file.folder} may not include {header}"
-
-
-DECLARATIONS = re.compile(r"[ \t]*\n(?:(?:class|struct) \w+;\n)+\}")  # what is left of a namespace that only declares types
 
 
 def check_namespaces(file, edges):

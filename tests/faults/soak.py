@@ -50,9 +50,11 @@ def run_job(folder, job, steps_of_job, arguments):
         warm = [s for s in taken if s[0] >= WARM_UP * steps_of_job]
         if len(warm) < 2:
             continue
-        # The least of each half: what a checkpoint takes while it is written is given back, what leaks is not.
         half = len(warm) // 2
-        growth, handles, threads = (min(s[k] for s in warm[half:]) - min(s[k] for s in warm[:half]) for k in (1, 2, 3))
+        growth = max(s[1] for s in warm[half:]) - max(s[1] for s in warm[:half])
+        # The least of each half: a save has three files open, which a sample meets or not; what leaks stays open between saves.
+        handles = min(s[2] for s in warm[half:]) - min(s[2] for s in warm[:half])
+        threads = max(s[3] for s in warm[half:]) - max(s[3] for s in warm[:half])
         print(f"job {job} {' '.join(way) or 'plain'}, rank {rank}: {len(taken)} samples, resident {warm[-1][1]} KiB, "
               f"{growth:+} KiB, open files {handles:+}, threads {threads:+}", flush=True)
         if growth > MOST_GROWTH_KIB or handles > 2 or threads > 1:
