@@ -6,6 +6,8 @@
 
 #include "app/commands.hpp"
 #include "app/completion.hpp"
+#include "app/convert_command.hpp"
+#include "app/defaults_command.hpp"
 #include "app/mistakes.hpp"
 #include "app/plan_command.hpp"
 #include "base/printable.hpp"
@@ -51,26 +53,6 @@ CLI::App* add_check(CLI::App& cli, DeckArguments& deck, CheckOptions& options) {
   return command;
 }
 
-CLI::App* add_convert(CLI::App& cli, std::string& from, std::string& to, DeckArguments& deck) {
-  CLI::App* command =
-      cli.add_subcommand("convert", "turn a checkpoint into Hugging Face GPT-2 weights, or back");
-  command
-      ->add_option("from", from,
-                   "a checkpoint; with --deck weights: a folder, a safetensors file, or the index "
-                   "of a set of them")
-      ->required();
-  command
-      ->add_option("to", to,
-                   "a folder, made if missing, or a .safetensors file; with --deck a folder of "
-                   "checkpoints")
-      ->required();
-  CLI::Option* deck_option =
-      command->add_option("--deck", deck.file, "the deck of the model that the weights are of");
-  command->add_option("--set", deck.overrides, "key=value: replaces a key of the deck")
-      ->needs(deck_option);
-  return command;
-}
-
 /// Runs a command and turns what it throws into a message and an exit code. A signal that arrives
 /// later finds everything complete and changes neither.
 ExitCode guarded(const std::function<ExitCode()>& command) {
@@ -113,24 +95,22 @@ ExitCode main(int argc, char** argv) {
   PlanArguments planned;
   add_plan(cli, planned)->callback([&] { chosen = [&] { return plan(planned); }; });
 
-  bool reference = false;
-  CLI::App* listing = cli.add_subcommand("defaults", "print the annotated default deck");
-  listing->add_flag("--reference", reference, "print the deck reference in Markdown instead");
-  listing->callback([&] {
-    chosen = [&] { return defaults(reference ? DefaultsForm::reference : DefaultsForm::deck); };
-  });
+  DefaultsArguments listed;
+  add_defaults(cli, listed)->callback([&] { chosen = [&] { return defaults(listed); }; });
 
-  std::string from, to;
+  std::string inspected;
   bool verify = false;
   CLI::App* inspecting = cli.add_subcommand("inspect", "show what a checkpoint holds");
-  inspecting->add_option("checkpoint", from, "a checkpoint, or a folder of them")->required();
+  inspecting->add_option("checkpoint", inspected, "a checkpoint, or a folder of them")->required();
   inspecting->add_flag("--verify", verify, "read everything and compare every checksum");
   inspecting->callback([&] {
-    chosen = [&] { return inspect(from, verify ? InspectMode::verify : InspectMode::describe); };
+    chosen = [&] {
+      return inspect(inspected, verify ? InspectMode::verify : InspectMode::describe);
+    };
   });
 
-  CLI::App* converting = add_convert(cli, from, to, deck);
-  converting->callback([&] { chosen = [&] { return convert(from, to, deck); }; });
+  ConvertArguments converted;
+  add_convert(cli, converted)->callback([&] { chosen = [&] { return convert(converted); }; });
 
   add_completion(cli, chosen);
 

@@ -7,15 +7,11 @@
 #include "app/launch.hpp"
 #include "base/printable.hpp"
 #include "checkpoint/inspect.hpp"
-#include "convert/gpt2.hpp"
-#include "convert/gpt2_export.hpp"
+#include "convert/architecture.hpp"
 #include "deck/reader.hpp"
 #include "deck/writer.hpp"
-#include "grid/agreement.hpp"
 #include "grid/process_grid.hpp"
 #include "metrics/data_summary.hpp"
-#include "model/definition.hpp"
-#include "optim/optimizer.hpp"
 #include "train/data_report.hpp"
 #include "train/failure.hpp"
 #include "train/trainer.hpp"
@@ -23,10 +19,6 @@
 namespace kzero::app {
 
 namespace {
-
-void print_note(const std::string& note) {
-  if (!note.empty()) std::cout << "note        " << note << '\n';
-}
 
 /// The parts of a run's setup that the command line decides.
 train::RunRequest request_of(const DeckArguments& arguments, const deck::Config& config,
@@ -41,33 +33,11 @@ train::RunRequest request_of(const DeckArguments& arguments, const deck::Config&
   return request;
 }
 
-void export_checkpoint(const grid::Group& world, const std::string& from, const std::string& to) {
-  KZERO_REQUIRE(!from.ends_with(".safetensors"), ExitCode::usage,
-                "{}: a safetensors file becomes a checkpoint with --deck DECK", from);
-  const convert::ExportTarget target = convert::export_target(to);
-  std::vector<std::string> problems;
-  const checkpoint::Found found = checkpoint::open(world, from, problems);
-  for (const std::string& problem : problems)
-    std::cerr << "kzero: passed over: " << printable_lines(problem) << '\n';
-  convert::export_gpt2(found, target);
-  std::cout << printable(
-                   fmt::format("wrote {} and {}", target.weights.string(), target.config.string()))
-            << '\n';
-}
-
-void import_weights(const grid::Group& world, const std::string& from, const std::string& to,
-                    const DeckArguments& arguments) {
-  const deck::Config config = read_deck(world, arguments, deck::Purpose::plan);
-  checkpoint::Manifest manifest;
-  manifest.deck = deck::resolved(config);
-  manifest.model = checkpoint::shape_of(config.model);
-  manifest.precision = name_of(config.train.precision);
-  manifest.state_arrays = optim::make_optimizer(config.optimizer)->state();
-  print_note(convert::import_gpt2(world, from, model::define(config)->table({}), to, manifest));
-  std::cout << "wrote " << printable(to) << '\n';
-}
-
 }  // namespace
+
+void print_note(const std::string& note) {
+  if (!note.empty()) std::cout << "note        " << note << '\n';
+}
 
 ExitCode train(const DeckArguments& arguments) {
   // Kokkos starts with the deck's threads, so the deck is read between the initialization of MPI
@@ -86,7 +56,8 @@ ExitCode train(const DeckArguments& arguments) {
 ExitCode check(const DeckArguments& arguments, const CheckOptions& options) {
   const bool with_files = options.scope == CheckScope::deck_and_files;
   const deck::Config config =
-      deck::read(load(arguments.file), arguments.overrides, {options.ranks, deck::Purpose::train});
+      deck::read(load(arguments.file), arguments.overrides, {options.ranks, deck::Purpose::train},
+                 convert::read_architecture);
   if (with_files) {
     ProblemList problems;
     const train::RunInputs inputs = check_files(config, Inspection{}, problems);
@@ -101,12 +72,6 @@ ExitCode check(const DeckArguments& arguments, const CheckOptions& options) {
   return ExitCode::done;
 }
 
-ExitCode defaults(DefaultsForm form) {
-  std::cout << (form == DefaultsForm::deck ? deck::annotated_defaults()
-                                           : deck::reference_markdown());
-  return ExitCode::done;
-}
-
 ExitCode inspect(const std::string& path, InspectMode mode) {
   std::cout << checkpoint::describe(path);
   if (mode == InspectMode::describe) return ExitCode::done;
@@ -114,25 +79,6 @@ ExitCode inspect(const std::string& path, InspectMode mode) {
   for (const std::string& problem : problems) std::cerr << printable_lines(problem) << '\n';
   if (problems.empty()) std::cout << "every checksum agrees\n";
   return problems.empty() ? ExitCode::done : ExitCode::files;
-}
-
-ExitCode convert(const std::string& from, const std::string& to, const DeckArguments& arguments) {
-  const auto one_thread = [] {
-    check_launch(grid::world_group());
-    return Index{1};
-  };
-  const runtime::Session session({.choose_threads = one_thread});
-  const grid::Group world = grid::world_group();
-  grid::collectively(world, [&] {
-    KZERO_REQUIRE(world.size() == 1, ExitCode::usage, "kzero convert runs on one rank, not on {}",
-                  world.size());
-  });
-  if (arguments.file.empty()) {
-    export_checkpoint(world, from, to);
-  } else {
-    import_weights(world, from, to, arguments);
-  }
-  return ExitCode::done;
 }
 
 }  // namespace kzero::app

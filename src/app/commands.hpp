@@ -23,14 +23,10 @@ struct CheckOptions {
 /// those that it would write are tried, as at the start of `train`.
 ExitCode check(const DeckArguments& arguments, const CheckOptions& options);
 
-enum class DefaultsForm { deck, reference };
-ExitCode defaults(DefaultsForm form);
-
 enum class InspectMode { describe, verify };
 ExitCode inspect(const std::string& checkpoint, InspectMode mode);
 
-/// Converts a checkpoint to a safetensors file, or with a deck a safetensors file to a checkpoint
-/// folder.
-ExitCode convert(const std::string& from, const std::string& to, const DeckArguments& deck);
+/// Prints a line that begins with "note"; nothing for an empty text.
+void print_note(const std::string& note);
 
 }  // namespace kzero::app

@@ -67,6 +67,8 @@ _kzero() {{
   case $prev in
     --set) keys; return ;;
     --deck) files -X '!*.toml'; return ;;
+    --config) files; return ;;
+    --dtype) words 'float32 bfloat16 float16'; return ;;
   esac
   if [[ $cur == -* ]]; then words "$options"
   else

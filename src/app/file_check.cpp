@@ -5,7 +5,7 @@
 #include "app/writable.hpp"
 #include "base/bytes.hpp"
 #include "checkpoint/retention.hpp"
-#include "convert/gpt2.hpp"
+#include "convert/weights.hpp"
 #include "grid/agreement.hpp"
 #include "metrics/line_file.hpp"
 #include "model/definition.hpp"
@@ -69,9 +69,8 @@ train::RunInputs check_files(const deck::Config& config, const Inspection& inspe
   inputs.dataset.check_tokens(inspection.part, inspection.parts, problems);
   if (!config.model.initial.empty()) {
     problems.collect("model.initial", [&] {
-      const auto weights = std::make_shared<const convert::Gpt2Weights>(
-          config.model.initial, checkpoint::shape_of(config.model),
-          model::define(config)->table({}));
+      const auto weights = std::make_shared<const convert::Weights>(
+          config.model.initial, config.model, model::define(config)->table({}));
       inputs.initial_note = weights->note();
       inputs.initial = [weights](const param::ParamSpec& p, const checkpoint::Range& range,
                                  std::span<float> values) {

@@ -4,6 +4,7 @@
 
 #include "base/checksum.hpp"
 #include "base/printable.hpp"
+#include "convert/architecture.hpp"
 #include "deck/reader.hpp"
 #include "deck/schema.hpp"
 #include "deck/writer.hpp"
@@ -72,18 +73,52 @@ void check_launch(const grid::Group& world) {
   });
 }
 
+namespace {
+
+/// Makes a Config of the deck's text. Rank 0 reads the file that model.config names; the others,
+/// which might see another file system, are given what it read. Collective over `world`.
+deck::Config read_together(const grid::Group& world, const deck::Source& deck,
+                           const DeckArguments& arguments, deck::Purpose purpose) {
+  deck::Config config;
+  convert::ConfigText model;
+  const auto read = [&](const deck::Architecture& architecture) {
+    config = deck::read(deck, arguments.overrides, {world.size(), purpose}, architecture);
+  };
+  grid::collectively(world, [&] {
+    if (!world.is_root()) return;
+    read([&](const std::string& path) {
+      model = convert::load_config(path);
+      return convert::architecture(model);
+    });
+  });
+  const std::string named = world.broadcast(config.model.config);
+  model.file = world.broadcast(model.file.string());
+  model.text = world.broadcast(model.text);
+  grid::collectively(world, [&] {
+    if (world.is_root()) return;
+    read([&](const std::string& path) {
+      KZERO_REQUIRE(path == named, ExitCode::usage,
+                    "the ranks of this launch have different decks: rank {} has model.config = {}, "
+                    "rank 0 {}; start every rank with the same deck and overrides",
+                    world.rank(), printable_start(path),
+                    named.empty() ? "none" : printable_start(named));
+      return convert::architecture(model);
+    });
+  });
+  return config;
+}
+
+}  // namespace
+
 deck::Config read_deck(const grid::Group& world, const DeckArguments& arguments,
                        deck::Purpose purpose) {
-  deck::Config config;
   std::string text;
   grid::collectively(world, [&] {
     if (world.is_root()) text = load(arguments.file).text;
   });
   text = world.broadcast(text);
-  grid::collectively(world, [&] {
-    config = deck::read({arguments.file, text}, arguments.overrides, {world.size(), purpose});
-    runtime::require_startable(config.run.threads);
-  });
+  deck::Config config = read_together(world, {arguments.file, text}, arguments, purpose);
+  grid::collectively(world, [&] { runtime::require_startable(config.run.threads); });
   require_same(world, arguments.file, config);
   return config;
 }

@@ -14,7 +14,8 @@ namespace kzero::app {
 /// a foreign launch's ranks can tell. Collective over `world`.
 void check_launch(const grid::Group& world);
 
-/// Rank 0 reads the deck, once, and every rank makes the same Config of it. To be called after
+/// Rank 0 reads the deck, once, and the file of its model.config; every rank makes the same Config
+/// of them. To be called after
 /// check_launch(), which keeps ranks apart that would each read it alone. Throws AgreedError(usage)
 /// with everything that is wrong, or with a key in which ranks differ, because they were started
 /// with different overrides or decks. Collective over `world`.

@@ -9,6 +9,7 @@
 #include <set>
 
 #include "base/bytes.hpp"
+#include "convert/architecture.hpp"
 #include "deck/reader.hpp"
 #include "plan/nominal.hpp"
 #include "plan/report.hpp"
@@ -36,7 +37,8 @@ std::vector<Launch> launches(const PlanArguments& arguments) {
   std::vector<Launch> found;
   const auto plan_launches = [&](const std::vector<std::string>& overrides) {
     const auto read = [&](Index ranks) {
-      return deck::read(source, overrides, {ranks, deck::Purpose::plan});
+      return deck::read(source, overrides, {ranks, deck::Purpose::plan},
+                        convert::read_architecture);
     };
     std::vector<Index> all = arguments.ranks;
     if (all.empty()) {

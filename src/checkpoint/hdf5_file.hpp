@@ -70,6 +70,9 @@ class Hdf5File {
                      const std::vector<T>& values);
   template <class T>
   T attribute(const std::string& object, const std::string& name) const;
+  bool has_attribute(const std::string& object, const std::string& name) const {
+    return H5Aexists_by_name(file_.id(), object.c_str(), name.c_str(), H5P_DEFAULT) > 0;
+  }
 
   /// Writes a contiguous dataset of the given extents.
   template <class T>

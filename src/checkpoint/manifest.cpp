@@ -9,6 +9,7 @@
 #include "base/error.hpp"
 #include "checkpoint/files.hpp"
 #include "checkpoint/hdf5_file.hpp"
+#include "checkpoint/model_record.hpp"
 #include "checkpoint/validate.hpp"
 
 namespace kzero::checkpoint {
@@ -39,14 +40,6 @@ void for_each_attribute(M& m, F&& f) {
   f("/", "skipped_in_row", m.skipped_in_row);
   f("/", "data_digest", m.data_digest);
   f("/", "parameter_hash", m.parameter_hash);
-  f("/model", "layers", m.model.layers);
-  f("/model", "hidden", m.model.hidden);
-  f("/model", "heads", m.model.heads);
-  f("/model", "sequence", m.model.sequence);
-  f("/model", "vocab", m.model.vocab);
-  f("/model", "feed_forward", m.model.feed_forward);
-  f("/model", "tied_embeddings", m.model.tied_embeddings);
-  f("/model", "layernorm_eps", m.model.layernorm_eps);
 }
 
 template <class T>
@@ -260,17 +253,6 @@ Index checked_format(const std::string& bytes, const std::filesystem::path& path
 
 }  // namespace
 
-ModelShape shape_of(const deck::Model& model) {
-  return {.layers = model.layers,
-          .hidden = model.hidden,
-          .heads = model.heads,
-          .sequence = model.sequence,
-          .vocab = model.vocab,
-          .feed_forward = model.feed_forward == 0 ? 4 * model.hidden : model.feed_forward,
-          .tied_embeddings = model.tied_embeddings ? 1 : 0,
-          .layernorm_eps = model.layernorm_eps};
-}
-
 std::vector<Parameter> parameters_of(const param::Table& table) {
   std::vector<Parameter> parameters;
   for (const auto& unit : table) {
@@ -291,10 +273,10 @@ std::vector<std::vector<LocatedShard>> shards_by_parameter(const Manifest& manif
 void write_manifest(const std::filesystem::path& folder, const Manifest& manifest) {
   const auto path = folder / manifest_name;
   Hdf5File structure = Hdf5File::create(path, header_bytes);
-  structure.create_group("/model");
   for_each_attribute(manifest, [&](const char* object, const char* name, const auto& value) {
     structure.set_attribute(object, name, value);
   });
+  put_model(structure, manifest.model);
   structure.set_attribute("/", "format_version", format_version);
   structure.set_attribute("/", "arithmetic", manifest.arithmetic);
   structure.write("/deck", std::span<const std::string>(&manifest.deck, 1), {});
@@ -325,6 +307,7 @@ Manifest parse_manifest(const std::string& bytes, const std::filesystem::path& p
   KZERO_REQUIRE(deck.size() == 1, ExitCode::files, "{}: holds {} decks, not one", path.string(),
                 deck.size());
   manifest.deck = deck.front();
+  manifest.model = get_model(file, path);
   manifest.parameters = get_parameters(file, path);
   manifest.state_arrays = get_state_arrays(file, manifest.format, path);
   manifest.shard_files = get_shards(file, manifest, path);

@@ -20,21 +20,6 @@ inline constexpr Index format_version = 3;         // that is written
 inline constexpr Index oldest_format_version = 2;  // that is read
 inline constexpr const char* manifest_name = "manifest.h5";
 
-/// The identity of a model: what `convert` and `inspect` know without reading the deck.
-struct ModelShape {
-  Index layers = 0;
-  Index hidden = 0;
-  Index heads = 0;
-  Index sequence = 0;
-  Index vocab = 0;
-  Index feed_forward = 0;
-  Index tied_embeddings = 1;  // 0: lm_head.weight is a parameter of its own
-  double layernorm_eps = 0;
-  bool operator==(const ModelShape&) const = default;
-};
-
-ModelShape shape_of(const deck::Model& model);
-
 struct Parameter {
   std::string name;
   std::vector<Index> shape;  // global, row-major
@@ -69,8 +54,8 @@ struct Manifest {
   Index format = format_version;  // of the file it was read from
   std::string kzero_version;      // these two are filled in by write()
   std::string git_hash;
-  std::string deck;  // the resolved deck, as TOML
-  ModelShape model;
+  std::string deck;   // the resolved deck, as TOML
+  deck::Model model;  // its defining keys (deck/architecture.hpp); the others have their defaults
   Index data_ranks = 1;
   Index tensor_ranks = 1;
   Index stage = 0;

@@ -68,8 +68,12 @@ void AtomicFile::append(std::span<const std::byte> bytes) {
   }
 }
 
-void AtomicFile::finish() {
+void AtomicFile::sync() {
   require(uninterrupted([&] { return ::fsync(id_); }) == 0, "cannot be written to the disk");
+}
+
+void AtomicFile::finish() {
+  sync();
   // The lock lasts until the file has its name: nobody else opens it in between.
   checkpoint::rename_durably(partial_, path_);
   finished_ = true;

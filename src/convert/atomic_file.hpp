@@ -20,6 +20,9 @@ class AtomicFile {
   /// Throws Error(files) unless all bytes were taken.
   void append(std::span<const std::byte> bytes);
 
+  /// Waits until all bytes are on the disk. Throws Error(files).
+  void sync();
+
   /// Waits for the disk, then replaces any file of that name. Throws Error(files).
   void finish();
 

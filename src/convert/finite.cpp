@@ -17,13 +17,21 @@ namespace {
 constexpr std::uint32_t without_sign = 0x7FFFFFFF;
 constexpr std::uint32_t infinity = 0x7F800000;
 
-/// Integers have a maximum that compilers vectorize.
-bool all_finite(std::span<const float> values) {
+/// Returns whether all magnitudes have smaller bits. Integers have a maximum that compilers
+/// vectorize.
+bool all_below(std::uint32_t limit, std::span<const float> values) {
   std::uint32_t largest = 0;
   for (const float value : values) {
     largest = std::max(largest, std::bit_cast<std::uint32_t>(value) & without_sign);
   }
-  return largest < infinity;
+  return largest < limit;
+}
+
+/// The first value that is not below the limit.
+std::size_t first_beyond(std::uint32_t limit, std::span<const float> values) {
+  std::size_t at = 0;
+  while (all_below(limit, values.subspan(at, 1))) ++at;
+  return at;
 }
 
 std::vector<Index> position_of(Index element, const std::vector<Index>& shape) {
@@ -39,16 +47,29 @@ std::vector<Index> position_of(Index element, const std::vector<Index>& shape) {
 
 void require_finite(const std::string& origin, const checkpoint::Parameter& parameter,
                     checkpoint::Range range, std::span<const float> values) {
-  if (all_finite(values)) return;
-  const auto bad = std::ranges::find_if(values, [](float value) {
-    return !all_finite({&value, 1});
-  });
-  const Index element = range.begin + (bad - values.begin());
+  if (all_below(infinity, values)) return;
+  const std::size_t at = first_beyond(infinity, values);
+  const Index element = range.begin + static_cast<Index>(at);
   fail(ExitCode::files, "{}: {} [{}] is {}; weights have to be finite numbers", printable(origin),
        printable(parameter.name), fmt::join(position_of(element, parameter.shape), ", "),
-       std::isnan(*bad) ? "NaN"
-       : *bad > 0       ? "infinity"
-                        : "-infinity");
+       std::isnan(values[at]) ? "NaN"
+       : values[at] > 0       ? "infinity"
+                              : "-infinity");
+}
+
+void require_in_range(const std::string& origin, const checkpoint::Parameter& parameter,
+                      checkpoint::Range range, std::span<const float> values, Dtype dtype) {
+  // The largest finite number and half a unit in its last place: from there ties round to infinity.
+  constexpr float fp16_limit = 65520.0F, bf16_limit = 0x1.FFp127F;
+  if (dtype == Dtype::fp32) return;
+  const auto limit = std::bit_cast<std::uint32_t>(dtype == Dtype::fp16 ? fp16_limit : bf16_limit);
+  if (all_below(limit, values)) return;
+  const std::size_t at = first_beyond(limit, values);
+  const Index element = range.begin + static_cast<Index>(at);
+  fail(ExitCode::files,
+       "{}: {} [{}] is {:g}, which {} cannot hold; choose a type with a wider range",
+       printable(origin), printable(parameter.name),
+       fmt::join(position_of(element, parameter.shape), ", "), values[at], name_of(dtype));
 }
 
 }  // namespace kzero::convert

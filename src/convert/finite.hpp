@@ -1,4 +1,5 @@
-// Checks that weights are numbers: NaN and infinity are found on import and export.
+// Checks that weights are numbers: NaN and infinity are found on import and export, and so is what
+// a narrower type would turn into infinity.
 #pragma once
 
 #include <span>
@@ -12,5 +13,9 @@ namespace kzero::convert {
 /// `values` are those of `range` of the parameter; `origin` is their file or folder.
 void require_finite(const std::string& origin, const checkpoint::Parameter& parameter,
                     checkpoint::Range range, std::span<const float> values);
+
+/// Throws Error(files) likewise for the first value that rounds to infinity in `dtype`.
+void require_in_range(const std::string& origin, const checkpoint::Parameter& parameter,
+                      checkpoint::Range range, std::span<const float> values, Dtype dtype);
 
 }  // namespace kzero::convert

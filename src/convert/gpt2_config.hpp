@@ -1,24 +1,22 @@
-// config.json of a GPT-2 model: Hugging Face's description of the function beside the weights.
+// The keys of a GPT-2 model's config.json.
 #pragma once
 
-#include <filesystem>
-#include <string>
+#include <nlohmann/json.hpp>
 
-#include "checkpoint/manifest.hpp"
+#include "convert/config_keys.hpp"
+#include "deck/config.hpp"
 
 namespace kzero::convert {
 
-/// Throws Error(files) unless config.json describes the function that kzero computes from the
-/// weights with `model`: architecture, activation, attention's scale, heads, sizes, epsilon; all
-/// differences at once, with the deck's keys. A missing key has the meaning that Hugging Face gives
-/// it. Dropout, which only changes the training, is not checked.
-void require_same_function(const std::filesystem::path& config,
-                           const checkpoint::ModelShape& model);
+/// Reads what decides the function of the weights, with the defaults of transformers' GPT2Config.
+/// Dropout, which only changes the training, is not read.
+void read_gpt2(ConfigKeys keys);
 
-/// The config.json of such a model, marked as written by kzero.
-std::string gpt2_config(const checkpoint::ModelShape& model);
+/// The keys of such a model, except those that every family has.
+nlohmann::ordered_json gpt2_config(const deck::Model& model);
 
-/// Returns whether a regular file at `path` holds a text of gpt2_config().
-bool is_config_of_kzero(const std::filesystem::path& path);
+/// The end of text in GPT-2's own vocabulary, its last token, which also begins a text; null for
+/// any other vocabulary.
+nlohmann::json gpt2_end_of_text(const deck::Model& model);
 
 }  // namespace kzero::convert

@@ -40,7 +40,7 @@ nlohmann::json parse_json(std::string_view text) {
   return nlohmann::json::parse(text, nullptr, false);
 }
 
-nlohmann::json read_json_object(const std::filesystem::path& path, Index limit_bytes) {
+std::string load_bounded(const std::filesystem::path& path, Index limit_bytes) {
   const checkpoint::InputFile file(path);
   const Index bytes = file.bytes();
   KZERO_REQUIRE(bytes <= limit_bytes, ExitCode::files,
@@ -48,9 +48,17 @@ nlohmann::json read_json_object(const std::filesystem::path& path, Index limit_b
                 format_bytes(limit_bytes));
   std::string text(static_cast<std::size_t>(bytes), '\0');
   text.resize(file.read(0, std::as_writable_bytes(std::span(text))));
+  return text;
+}
+
+nlohmann::json json_object(const std::filesystem::path& path, std::string_view text) {
   nlohmann::json value = parse_json(text);
   KZERO_REQUIRE(value.is_object(), ExitCode::files, "{}: is not a JSON object", path.string());
   return value;
+}
+
+nlohmann::json read_json_object(const std::filesystem::path& path, Index limit_bytes) {
+  return json_object(path, load_bounded(path, limit_bytes));
 }
 
 }  // namespace kzero::convert

@@ -3,6 +3,7 @@
 
 #include <filesystem>
 #include <nlohmann/json_fwd.hpp>
+#include <string>
 #include <string_view>
 
 #include "base/types.hpp"
@@ -13,8 +14,14 @@ namespace kzero::convert {
 /// of Hugging Face does.
 nlohmann::json parse_json(std::string_view text);
 
-/// Reads the object in a file of at most `limit_bytes`. Throws Error(files) if the file cannot be
-/// read, is not a regular one, is larger, or holds anything else.
+/// Reads the text of a file of at most `limit_bytes`. Throws Error(files) if the file cannot be
+/// read, is not a regular one, or is larger.
+std::string load_bounded(const std::filesystem::path& path, Index limit_bytes);
+
+/// The object that is the text of a file. Throws Error(files) if it is anything else.
+nlohmann::json json_object(const std::filesystem::path& path, std::string_view text);
+
+/// Reads the object in a file of at most `limit_bytes`. Throws Error(files).
 nlohmann::json read_json_object(const std::filesystem::path& path, Index limit_bytes);
 
 }  // namespace kzero::convert

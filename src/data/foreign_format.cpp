@@ -7,21 +7,21 @@
 #include <fstream>
 #include <string_view>
 
+#include "data/llmc_header.hpp"
+
 namespace kzero::data {
 
 namespace {
 
 using namespace std::string_view_literals;
 
-// Magic numbers, as defined by llm.c in dev/data/data_common.py, by Megatron-LM in
-// megatron/core/datasets/indexed_dataset.py, and by numpy in numpy/lib/format.py.
-constexpr auto llmc_16_bits = "\x88\xD8\x34\x01"sv;  // 20240520, little-endian
-constexpr auto llmc_32_bits = "\xA1\xD9\x34\x01"sv;  // 20240801
+// Magic numbers, as defined by Megatron-LM in megatron/core/datasets/indexed_dataset.py, and by
+// numpy in numpy/lib/format.py.
 constexpr auto megatron_index = "MMIDIDX\0\0"sv;
 constexpr auto numpy_array = "\x93NUMPY"sv;
 
 constexpr const char* rewrite =
-    "which kzero does not read; write its tokens as 16-bit tokens behind llm.c's header and set "
+    "which kzero does not read; write its tokens behind llm.c's header and set "
     "data.format = \"llmc\"";
 
 bool starts_with(std::span<const std::byte> head, std::string_view magic) {
@@ -39,9 +39,7 @@ bool is_megatron_index(const std::filesystem::path& path) {
 }  // namespace
 
 std::string foreign_format(const std::filesystem::path& path, std::span<const std::byte> head) {
-  if (starts_with(head, llmc_16_bits)) return "a token file of llm.c; set data.format = \"llmc\"";
-  if (starts_with(head, llmc_32_bits))
-    return fmt::format("a token file of llm.c with 32-bit tokens, {}", rewrite);
+  if (llmc_kind(head) != nullptr) return "a token file of llm.c; set data.format = \"llmc\"";
   if (starts_with(head, numpy_array)) return fmt::format("a numpy array, {}", rewrite);
   if (starts_with(head, megatron_index))
     return fmt::format("the index of a Megatron-LM dataset, {}", rewrite);

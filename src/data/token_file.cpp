@@ -23,8 +23,6 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little, "token files are little-endian");
 
-constexpr std::int32_t llmc_magic = 20240520;
-constexpr std::int32_t llmc_version = 1;
 constexpr std::size_t read_bytes = 1 << 14;   // at once; on the stack
 constexpr std::size_t check_bytes = 1 << 20;  // at once
 
@@ -36,9 +34,19 @@ Index largest(std::span<const Stored> tokens) {
   return result;
 }
 
+/// The position of the first token of `vocab` or more; there has to be one.
 template <class Stored>
-Index position_of(Index value, std::span<const Stored> tokens) {
-  return std::ranges::find(tokens, static_cast<Stored>(value)) - tokens.begin();
+Index first_beyond(Index vocab, std::span<const Stored> tokens) {
+  return std::ranges::find_if(tokens, [&](Stored token) { return Index{token} >= vocab; }) -
+         tokens.begin();
+}
+
+/// Calls f with a zero of the type in which tokens of `width` bytes are stored.
+template <class F>
+void with_stored(Index width, const F& f) {
+  if (width == 1) return f(std::uint8_t{});
+  if (width == 2) return f(std::uint16_t{});
+  f(std::uint32_t{});
 }
 
 const char* kind_of(mode_t mode) {
@@ -52,6 +60,13 @@ std::string reason_of(int problem, const std::string& path) {
     text += fmt::format(" (looked for in {})", std::filesystem::current_path().string());
   if (problem == EMFILE) text += "; raise the limit (ulimit -n), or join files";
   return text;
+}
+
+/// What to do about a file whose largest token is `most`, beyond the vocabulary.
+std::string way_out(Index most) {
+  if (most >= std::numeric_limits<Token>::max())
+    return fmt::format("no vocabulary has token {}: write the file again", most);
+  return fmt::format("raise model.vocab to at least {} or use other data", most + 1);
 }
 
 }  // namespace
@@ -85,47 +100,17 @@ void TokenFile::read_head() {
                 "more than once",
                 path_, kind_of(status.st_mode));
   bytes_ = status.st_size;
-  Head head;
-  const Index loaded = load(head, 0);
+  std::array<std::byte, llmc_header_bytes> buffer;
+  const Index loaded = load(buffer, 0);
+  const std::span<const std::byte> head(buffer.data(), static_cast<std::size_t>(loaded));
   const bool is_llmc = format_ == deck::DataFormat::llmc;
-  const std::span<const std::byte> begin(head.data(), static_cast<std::size_t>(loaded));
-  std::int32_t magic = 0;
-  if (loaded >= Index{sizeof magic}) std::memcpy(&magic, head.data(), sizeof magic);
-  if (!is_llmc || magic != llmc_magic) {
-    const std::string looks = foreign_format(path_, begin);
+  if (!is_llmc || llmc_kind(head) == nullptr) {
+    const std::string looks = foreign_format(path_, head);
     KZERO_REQUIRE(looks.empty(), ExitCode::files, "{}: data.format = \"{}\", but it looks like {}",
                   path_, name_of(format_), looks);
   }
-  if (is_llmc) {
-    check_header(head, loaded);
-    offset_ = header_bytes;
-  } else {
-    count_ = bytes_;
-  }
-  header_digest_ = checksum(begin.first(static_cast<std::size_t>(offset_)));
-}
-
-void TokenFile::check_header(const Head& head, Index loaded) {
-  KZERO_REQUIRE(loaded == header_bytes, ExitCode::files,
-                "{}: {} bytes are too short for the {} byte header of format \"llmc\"", path_,
-                bytes_, header_bytes);
-  std::array<std::int32_t, 3> header{};
-  std::memcpy(header.data(), head.data(), sizeof header);
-  KZERO_REQUIRE(
-      header[0] == llmc_magic, ExitCode::files,
-      "{}: starts with {}, but a file of format \"llmc\" has a header of {} bytes, {}, {} "
-      "and the number of tokens as 32-bit integers and then zeros, before its 16-bit "
-      "tokens",
-      path_, header[0], header_bytes, llmc_magic, llmc_version);
-  KZERO_REQUIRE(header[1] == llmc_version, ExitCode::files,
-                "{}: is version {} of format \"llmc\", but only version {} (16-bit tokens) is read",
-                path_, header[1], llmc_version);
-  count_ = header[2];
-  const Index expected = header_bytes + 2 * count_;
-  KZERO_REQUIRE(count_ >= 0 && bytes_ == expected, ExitCode::files,
-                "{}: its header counts {} tokens, which makes {} bytes, but the file has {}; "
-                "it is truncated or damaged: write it again",
-                path_, count_, expected, bytes_);
+  layout_ = is_llmc ? llmc_layout(path_, head, bytes_) : TokenLayout{.count = bytes_};
+  header_digest_ = checksum(head.first(static_cast<std::size_t>(layout_.offset)));
 }
 
 /// Returns the number of bytes read, fewer than asked for only at the end of the file.
@@ -146,7 +131,7 @@ Index TokenFile::load(std::span<std::byte> bytes, Index offset) const {
 template <class Stored>
 void TokenFile::load_tokens(Index begin, std::span<Stored> tokens) const {
   constexpr Index width = sizeof(Stored);
-  const Index loaded = load(std::as_writable_bytes(tokens), offset_ + begin * width);
+  const Index loaded = load(std::as_writable_bytes(tokens), layout_.offset + begin * width);
   if (loaded == static_cast<Index>(tokens.size_bytes())) return;
   struct stat status {};
   ::fstat(descriptor_, &status);
@@ -163,11 +148,13 @@ void TokenFile::read_as(Index begin, Index count, Index vocab, Token* out) const
     const auto here = std::min(count, static_cast<Index>(buffer.size()));
     const std::span<Stored> tokens(buffer.data(), static_cast<std::size_t>(here));
     load_tokens(begin, tokens);
-    const Index value = largest<Stored>(tokens);
-    KZERO_REQUIRE(value < vocab, ExitCode::files,
-                  "{}: token {} (counted from 0) is {}, but model.vocab = {} allows 0 to {}; it "
-                  "was overwritten while the run was using it: restore it and start again",
-                  path_, begin + position_of<Stored>(value, tokens), value, vocab, vocab - 1);
+    if (largest<Stored>(tokens) >= vocab) {
+      const Index at = first_beyond<Stored>(vocab, tokens);
+      fail(ExitCode::files,
+           "{}: token {} (counted from 0) is {}, but model.vocab = {} allows 0 to {}; it was "
+           "overwritten while the run was using it: restore it and start again",
+           path_, begin + at, tokens[static_cast<std::size_t>(at)], vocab, vocab - 1);
+    }
     out = std::copy(tokens.begin(), tokens.end(), out);
     begin += here;
     count -= here;
@@ -179,39 +166,33 @@ void TokenFile::check_as(Index begin, Index count, Index vocab) const {
   if (vocab > std::numeric_limits<Stored>::max()) return;
   std::vector<Stored> buffer(
       std::min(static_cast<std::size_t>(count), check_bytes / sizeof(Stored)));
-  Index worst = -1, position = 0;
+  Index first = -1, value = 0, most = 0;
   for (const Index end = begin + count; begin < end;) {
     const auto here = std::min(end - begin, static_cast<Index>(buffer.size()));
     const auto tokens = std::span(buffer).first(static_cast<std::size_t>(here));
     load_tokens(begin, tokens);
-    if (const Index value = largest<Stored>(tokens); value > worst) {
-      worst = value;
-      position = begin + position_of<Stored>(value, tokens);
+    most = std::max(most, largest<Stored>(tokens));
+    if (first < 0 && most >= vocab) {
+      const Index at = first_beyond<Stored>(vocab, tokens);
+      first = begin + at;
+      value = tokens[static_cast<std::size_t>(at)];
     }
     begin += here;
   }
-  KZERO_REQUIRE(worst < vocab, ExitCode::files,
-                "{}: token {} (counted from 0) is {}, but model.vocab = {} allows 0 to {}; "
-                "raise model.vocab to at least {} or use other data",
-                path_, position, worst, vocab, vocab - 1, worst + 1);
+  KZERO_REQUIRE(first < 0, ExitCode::files,
+                "{}: token {} (counted from 0) is {}, but model.vocab = {} allows 0 to {}; {}",
+                path_, first, value, vocab, vocab - 1, way_out(most));
 }
 
 void TokenFile::read(Index begin, Index count, Index vocab, Token* out) const {
-  KZERO_EXPECT(begin >= 0 && count >= 0 && begin + count <= count_);
-  if (format_ == deck::DataFormat::bytes) {
-    read_as<std::uint8_t>(begin, count, vocab, out);
-  } else {
-    read_as<std::uint16_t>(begin, count, vocab, out);
-  }
+  KZERO_EXPECT(begin >= 0 && count >= 0 && begin + count <= layout_.count);
+  with_stored(layout_.width,
+              [&](auto stored) { read_as<decltype(stored)>(begin, count, vocab, out); });
 }
 
 void TokenFile::check(Index begin, Index count, Index vocab) const {
-  KZERO_EXPECT(begin >= 0 && count >= 0 && begin + count <= count_);
-  if (format_ == deck::DataFormat::bytes) {
-    check_as<std::uint8_t>(begin, count, vocab);
-  } else {
-    check_as<std::uint16_t>(begin, count, vocab);
-  }
+  KZERO_EXPECT(begin >= 0 && count >= 0 && begin + count <= layout_.count);
+  with_stored(layout_.width, [&](auto stored) { check_as<decltype(stored)>(begin, count, vocab); });
 }
 
 std::uint64_t TokenFile::digest() const {

@@ -3,13 +3,13 @@
 // where a mapping would end in SIGBUS. It does not know streams, windows or ranks.
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
 
 #include "base/types.hpp"
+#include "data/llmc_header.hpp"
 #include "deck/config.hpp"
 
 namespace kzero::data {
@@ -26,26 +26,22 @@ class TokenFile {
   TokenFile& operator=(const TokenFile&) = delete;
 
   const std::string& path() const { return path_; }
-  Index count() const { return count_; }  // tokens
+  Index count() const { return layout_.count; }  // tokens
 
   /// Copies tokens [begin, begin + count) to `out`. Allocates nothing. Throws, naming the position,
   /// if the file has become shorter or holds a token of `vocab` or more.
   void read(Index begin, Index count, Index vocab, Token* out) const;
 
-  /// Reads tokens [begin, begin + count) once. Throws, naming position and value of the largest, if
-  /// one is `vocab` or more.
+  /// Reads tokens [begin, begin + count) once, unless none of their width can be `vocab` or more.
+  /// Throws if one is, naming position and value of the first and the vocabulary that all need.
   void check(Index begin, Index count, Index vocab) const;
 
   /// A digest of the name without folders, the size and the header.
   std::uint64_t digest() const;
 
  private:
-  static constexpr Index header_bytes = 256 * 4;  // of format llmc
-  using Head = std::array<std::byte, header_bytes>;
-
   void open();
   void read_head();
-  void check_header(const Head& head, Index bytes);
   Index load(std::span<std::byte> bytes, Index offset) const;
 
   template <class Stored>
@@ -59,8 +55,7 @@ class TokenFile {
   deck::DataFormat format_;
   int descriptor_ = -1;
   Index bytes_ = 0;
-  Index offset_ = 0;  // bytes before the first token
-  Index count_ = 0;
+  TokenLayout layout_;
   std::uint64_t header_digest_ = 0;
 };
 

@@ -40,7 +40,7 @@ class TokenStream {
   std::uint64_t digest() const;
 
   /// Reads one of `parts` equal parts of each file once, and adds files that have a token of
-  /// `vocab` or more there to `problems`, with position and value of the largest.
+  /// `vocab` or more there to `problems`, with position and value of the first.
   void check_tokens(Index part, Index parts, ProblemList& problems) const;
 
  private:

@@ -25,6 +25,9 @@ enum class ProgressStyle { automatic, live, plain };
 enum class GemmBackend { automatic, onednn, blas, cublaslt, reference };
 enum class CommunicatorKind { automatic, mpi, nccl };
 enum class OptimizerKind { adamw };
+enum class ModelFamily { gpt2, llama };
+enum class RopeScaling { none, linear, llama3, yarn };
+enum class Initialization { scaled, normal };
 
 /// A value of an enum and how decks spell it.
 template <class Value>
@@ -50,6 +53,14 @@ inline constexpr Choice<CommunicatorKind> communicators[] = {{"auto", Communicat
 inline constexpr Choice<DataFormat> data_formats[] = {{"bytes", DataFormat::bytes},
                                                       {"llmc", DataFormat::llmc}};
 inline constexpr Choice<OptimizerKind> optimizers[] = {{"adamw", OptimizerKind::adamw}};
+inline constexpr Choice<ModelFamily> families[] = {{"gpt2", ModelFamily::gpt2},
+                                                   {"llama", ModelFamily::llama}};
+inline constexpr Choice<RopeScaling> rope_scalings[] = {{"none", RopeScaling::none},
+                                                        {"linear", RopeScaling::linear},
+                                                        {"llama3", RopeScaling::llama3},
+                                                        {"yarn", RopeScaling::yarn}};
+inline constexpr Choice<Initialization> initializations[] = {{"scaled", Initialization::scaled},
+                                                             {"normal", Initialization::normal}};
 
 /// The name of a value that stands in `choices`; empty if it does not.
 template <class Value, std::size_t count>
@@ -64,19 +75,39 @@ constexpr std::string_view name_of(RecomputeMode mode) { return name_in(recomput
 constexpr std::string_view name_of(GemmBackend backend) { return name_in(gemm_backends, backend); }
 constexpr std::string_view name_of(DataFormat format) { return name_in(data_formats, format); }
 constexpr std::string_view name_of(CommunicatorKind kind) { return name_in(communicators, kind); }
+constexpr std::string_view name_of(ModelFamily family) { return name_in(families, family); }
+constexpr std::string_view name_of(RopeScaling scaling) { return name_in(rope_scalings, scaling); }
 
 struct Model {
+  ModelFamily family = ModelFamily::gpt2;
+  std::string config{};  // config.json that brings the keys of the architecture; empty: none
   Index layers = 4;
   Index hidden = 128;
   Index heads = 4;
+  Index kv_heads = 0;  // 0: heads; resolved by the rules, as are all zeros below
+  Index head_dim = 0;  // 0: hidden / heads
   Index sequence = 128;
   Index vocab = 256;
-  Index feed_forward = 0;  // 0: 4 * hidden; resolved by the rules
+  Index feed_forward = 0;  // 0: 4 * hidden; of llama 8/3 * hidden, rounded up to a multiple of 256
+  bool qkv_bias = false;
+  bool qk_norm = false;
   bool tied_embeddings = true;
-  bool sequence_parallel = false;  // tensor ranks also split LayerNorm and sums, by rows
-  double layernorm_eps = 1e-5;
+  double norm_eps = 1e-5;
+  double rope_theta = 10000;
+  RopeScaling rope_scaling = RopeScaling::none;
+  double rope_factor = 1;            // of positions that the scaling makes room for
+  Index rope_original_sequence = 0;  // llama3, yarn: the length before scaling
+  double rope_low_freq_factor = 1;   // llama3: fewer turns in that length are scaled
+  double rope_high_freq_factor = 4;  // llama3: more turns in that length are not
+  double rope_beta_fast = 32;        // yarn: more turns in that length are not scaled
+  double rope_beta_slow = 1;         // yarn: fewer turns in that length are scaled
+  double rope_attention_factor = 0;  // yarn: of cosine and sine; 0: 0.1 ln(rope_factor) + 1
+  bool sequence_parallel = false;    // tensor ranks also split norms and sums, by rows
+  Initialization init = Initialization::scaled;
   double init_std = 0.02;
-  std::string initial;  // safetensors file, index or folder to start from; empty: train.seed
+  std::string initial{};  // safetensors file, index or folder to start from; empty: train.seed
+
+  bool operator==(const Model&) const = default;
 };
 
 struct Grid {

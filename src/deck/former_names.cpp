@@ -12,7 +12,14 @@ struct Renamed {
 constexpr Renamed renamed_choices[] = {{"recompute.mode", "selective", "layernorm_gelu"},
                                        {"recompute.mode", "block", "full"}};
 
+// The key served LayerNorm alone before there was RMSNorm.
+constexpr std::string_view layernorm_eps = "model.layernorm_eps";
+
 }  // namespace
+
+std::string_view path_now(std::string_view path) {
+  return path == layernorm_eps ? "model.norm_eps" : path;
+}
 
 std::string_view successor_of(std::string_view path, std::string_view name) {
   for (const Renamed& renamed : renamed_choices) {

@@ -1,5 +1,6 @@
-// Values of choices that earlier versions spelled otherwise. A deck with such a spelling is refused
-// by an error that names the successor; decks inside checkpoints are compared by it.
+// Names that keys and values of choices had in earlier versions. A deck may still use a key's
+// former name; a value's is refused by an error that names the successor. Decks inside checkpoints
+// are compared by the present names.
 #pragma once
 
 #include <string_view>
@@ -9,5 +10,8 @@ namespace kzero::deck {
 /// Returns the present name of the value `name` of the key with this path; empty if it never was a
 /// name, or still is.
 std::string_view successor_of(std::string_view path, std::string_view name);
+
+/// Returns the present path of a key; `path` itself unless it is a former one.
+std::string_view path_now(std::string_view path);
 
 }  // namespace kzero::deck

@@ -1,138 +1,8 @@
-#include <fmt/format.h>
-
-#include <iterator>
-#include <utility>
-#include <vector>
-
-#include "deck/schema.hpp"
+#include "deck/key_builders.hpp"
 
 namespace kzero::deck {
 
 namespace {
-
-// Limits far above any use, and low enough that everything computed from the values stays in range.
-constexpr double most = 1000000000;
-constexpr double year = 365 * 86400;
-constexpr double largest_exact =
-    9007199254740992;  // largest integer that JSON and double hold exactly: 2^53
-
-/// Reads and writes one field of Config, as the type that Value has for it.
-template <class Held, class Table, class Field>
-void bind(Key& key, Table Config::*table, Field Table::*field) {
-  key.get = [=](const Config& config) -> Value { return static_cast<Held>(config.*table.*field); };
-  key.set = [=](Config& config, const Value& value) {
-    config.*table.*field = static_cast<Field>(std::get<Held>(value));
-  };
-}
-
-template <class Table, class Field>
-Key integer(std::string path, Table Config::*table, Field Table::*field, Range range,
-            std::string unit, std::string doc) {
-  Key key{std::move(path), Kind::integer, std::move(unit), range, {}, std::move(doc), {}, {}};
-  bind<Index>(key, table, field);
-  return key;
-}
-
-template <class Table>
-Key size(std::string path, Table Config::*table, Index Table::*field, Range range,
-         std::string doc) {
-  Key key{std::move(path), Kind::size, "bytes", range, {}, std::move(doc), {}, {}};
-  bind<Index>(key, table, field);
-  return key;
-}
-
-template <class Table>
-Key real(std::string path, Table Config::*table, double Table::*field, Range range,
-         std::string unit, std::string doc) {
-  Key key{std::move(path), Kind::real, std::move(unit), range, {}, std::move(doc), {}, {}};
-  bind<double>(key, table, field);
-  return key;
-}
-
-template <class Table>
-Key duration(std::string path, Table Config::*table, double Table::*field, Range range,
-             std::string doc) {
-  Key key{std::move(path), Kind::duration, "seconds", range, {}, std::move(doc), {}, {}};
-  bind<double>(key, table, field);
-  return key;
-}
-
-template <class Table>
-Key boolean(std::string path, Table Config::*table, bool Table::*field, std::string doc) {
-  Key key{std::move(path), Kind::boolean, "", {}, {}, std::move(doc), {}, {}};
-  bind<bool>(key, table, field);
-  return key;
-}
-
-template <class Table>
-Key text(std::string path, Table Config::*table, std::string Table::*field, std::string doc) {
-  Key key{std::move(path), Kind::text, "", {}, {}, std::move(doc), {}, {}};
-  bind<std::string>(key, table, field);
-  return key;
-}
-
-template <class Table>
-Key texts(std::string path, Table Config::*table, std::vector<std::string> Table::*field,
-          std::string doc) {
-  Key key{std::move(path), Kind::texts, "", {}, {}, std::move(doc), {}, {}};
-  bind<std::vector<std::string>>(key, table, field);
-  return key;
-}
-
-/// The names in `choices` are literals: keys refer to them.
-template <class Table, class Field, std::size_t count>
-Key choice(std::string path, Table Config::*table, Field Table::*field,
-           const Choice<Field> (&choices)[count], std::string doc) {
-  Key key{std::move(path), Kind::choice, "", {}, {}, std::move(doc), {}, {}};
-  const std::vector<Choice<Field>> all(std::begin(choices), std::end(choices));
-  for (const auto& [name, value] : all) key.choices.emplace_back(name);
-  key.get = [=](const Config& config) -> Value {
-    for (const auto& [name, value] : all) {
-      if (value == config.*table.*field) return std::string(name);
-    }
-    return std::monostate{};
-  };
-  key.set = [=](Config& config, const Value& value) {
-    for (const auto& [name, choice] : all) {
-      if (name == std::get<std::string>(value)) config.*table.*field = choice;
-    }
-  };
-  return key;
-}
-
-Range from(double low, double high) { return {low, high, End::included, End::included}; }
-Range above(double low, double high) { return {low, high, End::excluded, End::included}; }
-Range below(double low, double high) { return {low, high, End::included, End::excluded}; }
-
-void add_model(std::vector<Key>& table) {
-  constexpr auto t = &Config::model;
-  table.push_back(
-      integer("model.layers", t, &Model::layers, from(1, 10000), "", "Transformer blocks."));
-  table.push_back(integer("model.hidden", t, &Model::hidden, from(1, 100000), "",
-                          "Width of the model; a multiple of model.heads."));
-  table.push_back(
-      integer("model.heads", t, &Model::heads, from(1, 10000), "", "Attention heads of a block."));
-  table.push_back(integer("model.sequence", t, &Model::sequence, from(1, 1000000), "tokens",
-                          "Length of a sequence, also the number of learned positions."));
-  table.push_back(integer("model.vocab", t, &Model::vocab, from(1, 2147483647), "tokens",
-                          "Size of the vocabulary; at least 256 for data.format = \"bytes\"."));
-  table.push_back(integer("model.feed_forward", t, &Model::feed_forward, from(0, 1000000), "",
-                          "Width inside the feed-forward part; 0: 4 * model.hidden."));
-  table.push_back(boolean("model.tied_embeddings", t, &Model::tied_embeddings,
-                          "The output projection uses the weights of the token embedding."));
-  table.push_back(boolean("model.sequence_parallel", t, &Model::sequence_parallel,
-                          "The grid.tensor ranks also split LayerNorm and the residual stream, "
-                          "by rows: fewer activations, more gathers, results equal to "
-                          "rounding."));
-  table.push_back(real("model.layernorm_eps", t, &Model::layernorm_eps, above(0, 1), "",
-                       "Added to the variance in every layer normalisation."));
-  table.push_back(real("model.init_std", t, &Model::init_std, from(0, 10), "",
-                       "Standard deviation of the initial weights."));
-  table.push_back(
-      text("model.initial", t, &Model::initial,
-           "GPT-2 weights to start from: a safetensors file, the index of a set of them, or a "
-           "Hugging Face folder; empty: weights drawn from train.seed."));
-}
 
 void add_grid(std::vector<Key>& table) {
   constexpr auto t = &Config::grid;
@@ -265,8 +135,8 @@ void add_data(std::vector<Key>& table) {
                         "files all."));
   table.push_back(choice("data.format", t, &Data::format, data_formats,
                          "\"bytes\": any file but those of known token formats, a token is a byte. "
-                         "\"llmc\": 256 int32 "
-                         "of header, then 16-bit tokens."));
+                         "\"llmc\": 256 int32 of header, then 16-bit or 32-bit tokens, as the "
+                         "header says; files of both kinds may be mixed."));
   table.push_back(choice("data.order", t, &Data::order,
                          {{"shuffled", DataOrder::shuffled}, {"sequential", DataOrder::sequential}},
                          "Order in which an epoch visits the sequences."));
@@ -357,7 +227,7 @@ void add_run(std::vector<Key>& table) {
 const std::vector<Key>& keys() {
   static const std::vector<Key> all = [] {
     std::vector<Key> table;
-    add_model(table);
+    add_model_keys(table);
     add_grid(table);
     add_zero(table);
     add_recompute(table);

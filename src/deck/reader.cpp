@@ -7,6 +7,7 @@
 #include <set>
 
 #include "base/printable.hpp"
+#include "deck/architecture.hpp"
 #include "deck/common_names.hpp"
 #include "deck/former_names.hpp"
 #include "deck/guard.hpp"
@@ -59,7 +60,7 @@ class Reader {
     const std::string path = argument.substr(0, equals);
     const std::string text = argument.substr(equals + 1);
     const Key* key = find_key(path);
-    if (key != nullptr && !overridden_.insert(path).second) {
+    if (key != nullptr && !overridden_.insert(key->path).second) {
       problems_.push_back(
           {place, fmt::format("key '{}' is given twice on the command line", path)});
       return;
@@ -67,6 +68,22 @@ class Reader {
     Entry entry{path, place, place, text, text.empty() ? "nothing" : printable_start(text)};
     if (key != nullptr && !interpret(*key, text, entry)) return;
     read_entry(entry);
+  }
+
+  void take_architecture(const Architecture& architecture) {
+    const std::string& file = config_.model.config;
+    if (!architecture || file.empty() || bad_.contains("model.config")) return;
+    for (const ImpliedValue& implied : architecture(file)) {
+      const Key& key = *find_key(implied.path);
+      const auto set = places_.find(key.path);
+      if (set == places_.end()) {
+        take(key, implied);
+      } else if (implied.is_binding && !is_same_in_fp32(key.get(config_), implied.value)) {
+        problems_.push_back(
+            {set->second, fmt::format("{} = {} contradicts model.config, where {}", key.path,
+                                      as_toml(key, key.get(config_)), implied.origin)});
+      }
+    }
   }
 
   Config finish(const Source& deck, const Target& target) {
@@ -80,6 +97,19 @@ class Reader {
   }
 
  private:
+  void take(const Key& key, const ImpliedValue& implied) {
+    if (is_allowed(key, implied.value)) {
+      key.set(config_, implied.value);
+      places_[key.path] = places_["model.config"];
+      origins_[key.path] = implied.origin;
+      return;
+    }
+    bad_.insert(key.path);
+    problems_.push_back(
+        {places_["model.config"],
+         fmt::format("{}, but {} must be {}", implied.origin, key.path, allowed(key))});
+  }
+
   static std::string unknown_table(const std::string& name) {
     std::string near = nearest(name, tables(), 1 + name.size() / 3);
     if (const Key* key = find_key(path_of_common_name(name)); near.empty() && key != nullptr)
@@ -107,6 +137,14 @@ class Reader {
       problems_.push_back({entry.key_location, fmt::format("key '{}' is not known (value {}){}",
                                                            printable_start(entry.name), entry.shown,
                                                            suggestion(nearest_path(entry.name)))});
+      return;
+    }
+    // TOML refuses one name twice; a key may have a former name too.
+    const auto before = places_.find(key->path);
+    if (before != places_.end() && before->second.source == entry.key_location.source) {
+      problems_.push_back(
+          {entry.key_location,
+           fmt::format("key '{}' is set twice, once by its former name", key->path)});
       return;
     }
     const Value value = converted(*key, entry.value);
@@ -184,6 +222,8 @@ class Reader {
   /// Tells a reader who never wrote the key that a rule names where its value comes from.
   std::string note_of(const Violation& violation) const {
     const std::string& path = violation.keys.front();
+    if (const auto origin = origins_.find(path); origin != origins_.end())
+      return "; " + origin->second;
     if (places_.contains(path)) return "";
     const Key& key = *find_key(path);
     return fmt::format("; {} is not set, its default is {}", path, as_toml(key, key.get(Config{})));
@@ -191,6 +231,7 @@ class Reader {
 
   Config config_;
   std::map<std::string, SourceLocation> places_;  // of the keys that were set
+  std::map<std::string, std::string> origins_;    // of the keys that model.config set
   std::set<std::string> bad_;                     // keys whose value was refused
   std::set<std::string> overridden_;
   std::vector<Problem> problems_;
@@ -199,11 +240,13 @@ class Reader {
 
 }  // namespace
 
-Config read(const Source& deck, const std::vector<std::string>& overrides, const Target& target) {
+Config read(const Source& deck, const std::vector<std::string>& overrides, const Target& target,
+            const Architecture& architecture) {
   Reader reader;
   reader.read_deck(deck);
   Index number = 0;
   for (const std::string& argument : overrides) reader.read_override(argument, ++number);
+  reader.take_architecture(architecture);
   return reader.finish(deck, target);
 }
 

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 
+#include "deck/model_rules.hpp"
 #include "deck/problem.hpp"
 #include "deck/quantity.hpp"
 #include "deck/schema.hpp"
@@ -54,11 +55,9 @@ class Rules {
   }
 
   void check_model() {
-    Model& model = config_.model;
-    if (model.feed_forward == 0) model.feed_forward = 4 * model.hidden;
-    refuse_if(model.hidden % model.heads != 0, {"model.hidden", "model.heads"},
-              fmt::format("model.hidden must be a multiple of model.heads = {}, found {}; {}",
-                          model.heads, model.hidden, nearest_multiples(model.hidden, model.heads)));
+    for (Violation& violation : apply_model_rules(config_.model))
+      violations_.push_back(std::move(violation));
+    const Model& model = config_.model;
     refuse_if(config_.data.format == DataFormat::bytes && model.vocab < 256,
               {"model.vocab", "data.format"},
               fmt::format("model.vocab must be at least 256 with data.format = \"bytes\", found {}",
@@ -98,6 +97,12 @@ class Rules {
     };
     share(model.vocab, "model.vocab");
     share(model.feed_forward, "model.feed_forward");
+    const Index kv_heads = model.kv_heads;  // 0 in families without the key
+    refuse_if(kv_heads > 0 && kv_heads % tensor != 0 && tensor % kv_heads != 0,
+              {"grid.tensor", "model.kv_heads"},
+              fmt::format("grid.tensor must divide model.kv_heads = {} or be a multiple of it, "
+                          "found {}",
+                          kv_heads, tensor));
   }
 
   void check_batch() {
@@ -222,12 +227,6 @@ class Rules {
               {"run.wall_limit", "run.stop_margin"},
               fmt::format("run.wall_limit must be more than run.stop_margin = {}, found {}",
                           format_duration(run.stop_margin), format_duration(run.wall_limit)));
-  }
-
-  static std::string nearest_multiples(Index value, Index unit) {
-    const Index below = value / unit * unit;
-    return below > 0 ? fmt::format("nearest: {} and {}", below, below + unit)
-                     : fmt::format("nearest: {}", unit);
   }
 
   Config& config_;

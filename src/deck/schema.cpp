@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "deck/common_names.hpp"
+#include "deck/former_names.hpp"
 #include "deck/quantity.hpp"
 
 namespace kzero::deck {
@@ -105,7 +106,7 @@ std::vector<std::string> tables() {
 }
 
 const Key* find_key(std::string_view path) {
-  const auto found = std::ranges::find(keys(), path, &Key::path);
+  const auto found = std::ranges::find(keys(), path_now(path), &Key::path);
   return found == keys().end() ? nullptr : &*found;
 }
 

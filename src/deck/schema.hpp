@@ -5,6 +5,7 @@
 
 #include <functional>
 #include <limits>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -40,6 +41,8 @@ struct Key {
   std::string doc;
   std::function<Value(const Config&)> get;
   std::function<void(Config&, const Value&)> set;
+  bool defines_model = false;           // decides what the weights compute; recorded in checkpoints
+  std::optional<ModelFamily> family{};  // the only one that has the key; none: any
 
   std::string table() const { return path.substr(0, path.find('.')); }
   std::string name() const { return path.substr(path.find('.') + 1); }
@@ -51,7 +54,7 @@ const std::vector<Key>& keys();
 /// The names of the tables in the order of the deck.
 std::vector<std::string> tables();
 
-/// Finds the key with this path; null if there is none.
+/// Finds the key with this path, or with this former one; null if there is none.
 const Key* find_key(std::string_view path);
 
 /// Converts a value to the type that the key holds ("32MiB" becomes bytes, 1 becomes 1.0, 1e3

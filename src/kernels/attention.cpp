@@ -18,33 +18,36 @@ Index attention_scratch_bytes(const AttentionShape& shape, [[maybe_unused]] Inde
 }
 
 template <class T>
-void attention_forward(const Execution& exec, const AttentionShape& shape, Matrix<const T> qkv,
-                       Matrix<T> out, Matrix<float> log_sum, Vector<float> scratch) {
+void attention_forward(const Execution& exec, const AttentionShape& shape,
+                       const HeadOperands<const T>& in, Matrix<T> out, Matrix<float> log_sum,
+                       Vector<float> scratch) {
   if constexpr (tensor::on_host) {
-    host::attention_forward<T>(exec, shape, qkv, out, log_sum, scratch);
+    host::attention_forward<T>(exec, shape, in, out, log_sum, scratch);
   } else {
-    device::attention_forward<DeviceArithmetic, T>(exec, shape, qkv, out, log_sum);
+    device::attention_forward<DeviceArithmetic, T>(exec, shape, in, out, log_sum);
   }
 }
 
 template <class T>
-void attention_backward(const Execution& exec, const AttentionShape& shape, Matrix<const T> qkv,
-                        Matrix<const T> out, Matrix<const float> log_sum, Matrix<const T> dout,
-                        Matrix<T> dqkv, Vector<float> scratch) {
+void attention_backward(const Execution& exec, const AttentionShape& shape,
+                        const HeadOperands<const T>& in, Matrix<const T> out,
+                        Matrix<const float> log_sum, Matrix<const T> dout,
+                        const HeadOperands<T>& gradients, Vector<float> scratch) {
   if constexpr (tensor::on_host) {
-    host::attention_backward<T>(exec, shape, qkv, out, log_sum, dout, dqkv, scratch);
+    host::attention_backward<T>(exec, shape, in, out, log_sum, dout, gradients, scratch);
   } else {
-    device::attention_backward<DeviceArithmetic, T>(exec, shape, qkv, out, log_sum, dout, dqkv,
+    device::attention_backward<DeviceArithmetic, T>(exec, shape, in, out, log_sum, dout, gradients,
                                                     scratch);
   }
 }
 
-#define KZERO_INSTANTIATE(T)                                                                    \
-  template void attention_forward<T>(const Execution&, const AttentionShape&, Matrix<const T>,  \
-                                     Matrix<T>, Matrix<float>, Vector<float>);                  \
-  template void attention_backward<T>(const Execution&, const AttentionShape&, Matrix<const T>, \
-                                      Matrix<const T>, Matrix<const float>, Matrix<const T>,    \
-                                      Matrix<T>, Vector<float>);
+#define KZERO_INSTANTIATE(T)                                                                  \
+  template void attention_forward<T>(const Execution&, const AttentionShape&,                 \
+                                     const HeadOperands<const T>&, Matrix<T>, Matrix<float>,  \
+                                     Vector<float>);                                          \
+  template void attention_backward<T>(                                                        \
+      const Execution&, const AttentionShape&, const HeadOperands<const T>&, Matrix<const T>, \
+      Matrix<const float>, Matrix<const T>, const HeadOperands<T>&, Vector<float>);
 KZERO_FOR_EACH_DTYPE(KZERO_INSTANTIATE)
 #undef KZERO_INSTANTIATE
 

@@ -14,12 +14,13 @@ namespace device {
 Index attention_scratch_bytes(const AttentionShape& shape);
 
 template <class Arithmetic, class T>
-void attention_forward(const Execution& exec, const AttentionShape& shape, Matrix<const T> qkv,
-                       Matrix<T> out, Matrix<float> log_sum);
+void attention_forward(const Execution& exec, const AttentionShape& shape,
+                       const HeadOperands<const T>& in, Matrix<T> out, Matrix<float> log_sum);
 template <class Arithmetic, class T>
-void attention_backward(const Execution& exec, const AttentionShape& shape, Matrix<const T> qkv,
-                        Matrix<const T> out, Matrix<const float> log_sum, Matrix<const T> dout,
-                        Matrix<T> dqkv, Vector<float> scratch);
+void attention_backward(const Execution& exec, const AttentionShape& shape,
+                        const HeadOperands<const T>& in, Matrix<const T> out,
+                        Matrix<const float> log_sum, Matrix<const T> dout,
+                        const HeadOperands<T>& gradients, Vector<float> scratch);
 
 }  // namespace device
 

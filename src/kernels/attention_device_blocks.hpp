@@ -54,7 +54,7 @@ struct BlockIndex {
 
 /// Heads wider than a tile are processed in parts, each by a team of its own.
 KOKKOS_INLINE_FUNCTION int parts_of(const AttentionShape& s, int width) {
-  return static_cast<int>((s.width / s.heads + width - 1) / width);
+  return static_cast<int>((s.head_width + width - 1) / width);
 }
 
 KOKKOS_INLINE_FUNCTION Index blocks_of(const AttentionShape& s, int rows) {

@@ -16,8 +16,8 @@ struct AttentionForward {
 
   AttentionShape shape;
   float scale;
-  Matrix<const T> qkv;
-  Matrix<T> out;
+  HeadOperands<const T> in;
+  HeadColumns<T> out;
   Matrix<float> log_sum;
 
   KOKKOS_INLINE_FUNCTION void operator()(const Team& team) const {
@@ -28,9 +28,10 @@ struct AttentionForward {
     float* largest = scratch.take<float>(own);
     float* total = scratch.take<float>(own);
     float* between = scratch.take<float>(0);
-    HeadTile<T, own, width> q({qkv, shape, at.head, 0}, scratch);
-    HeadTile<T, other, width> k({qkv, shape, at.head, 1}, scratch);
-    HeadTile<T, other, width> v({qkv, shape, at.head, 2}, scratch);
+    const Index kv_head = at.head / shape.group();
+    HeadTile<T, own, width> q({in.q, shape, at.head, shape.heads}, scratch);
+    HeadTile<T, other, width> k({in.k, shape, kv_head, shape.kv_heads}, scratch);
+    HeadTile<T, other, width> v({in.v, shape, kv_head, shape.kv_heads}, scratch);
     const Tile<float> scores = scratch.take_tile<float, own, other>();
     const Tile<T> probabilities = scratch.take_tile<T, own, other>();
     const int thread = thread_of(team), parts = parts_of(shape, width);
@@ -51,7 +52,7 @@ struct AttentionForward {
       sum.scale_rows({scores.data, scores.stride});
       sum.add({probabilities.data, probabilities.stride}, v.tile(), other, v.depth());
     }
-    Work::write(team, sum, between, {out, shape, at.head, 0}, first, at.part,
+    Work::write(team, sum, between, {out, shape, at.head, shape.heads}, first, at.part,
                 [&](int i) { return 1.0F / total[i]; });
     Kokkos::parallel_for(Kokkos::TeamVectorRange(team, int{own}), [&](int i) {
       if (at.part == 0 && first + i < shape.sequence) {

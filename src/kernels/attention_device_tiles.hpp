@@ -21,9 +21,9 @@ struct PlainArithmetic {
 namespace detail {
 
 template <class Kernel>
-void launch_blocks(const char* label, const Execution& exec, const AttentionShape& s, int width,
-                   const Kernel& kernel) {
-  const Index teams = s.batch * s.heads * blocks_of(s, Kernel::own) * parts_of(s, width);
+void launch_blocks(const char* label, const Execution& exec, const AttentionShape& s, Index heads,
+                   int width, const Kernel& kernel) {
+  const Index teams = s.batch * heads * blocks_of(s, Kernel::own) * parts_of(s, width);
   BlockPolicy policy(exec, static_cast<int>(teams), team_warps, warp_lanes);
   policy.set_scratch_size(0, Kokkos::PerTeam(int{Kernel::Work::bytes}));
   Kokkos::parallel_for(label, policy, kernel);
@@ -32,7 +32,7 @@ void launch_blocks(const char* label, const Execution& exec, const AttentionShap
 /// Calls f(a std::integral_constant) with the tile width for heads of this width.
 template <class F>
 void with_tile_width(const AttentionShape& s, const F& f) {
-  if (s.head_width() <= 64) {
+  if (s.head_width <= 64) {
     f(std::integral_constant<int, 64>{});
   } else {
     f(std::integral_constant<int, 128>{});
@@ -40,14 +40,14 @@ void with_tile_width(const AttentionShape& s, const F& f) {
 }
 
 inline float scale_of(const AttentionShape& s) {
-  return 1.0F / std::sqrt(static_cast<float>(s.head_width()));
+  return 1.0F / std::sqrt(static_cast<float>(s.head_width));
 }
 
 /// Computes delta [B*H,T] = rowsum(dout * out) of each head.
 template <class T>
 void sum_products(const Execution& exec, const AttentionShape& s, Matrix<const T> out,
                   Matrix<const T> dout, Matrix<float> delta) {
-  const Index d = s.head_width(), heads = s.heads, length = s.sequence;
+  const Index d = s.head_width, heads = s.heads, length = s.sequence;
   Kokkos::parallel_for(
       "kzero::kernels::attention_delta",
       BlockPolicy(exec, static_cast<int>(s.batch * length), team_warps, warp_lanes),
@@ -72,35 +72,42 @@ void sum_products(const Execution& exec, const AttentionShape& s, Matrix<const T
 }  // namespace detail
 
 template <class Arithmetic, class T>
-void device::attention_forward(const Execution& exec, const AttentionShape& s, Matrix<const T> qkv,
-                               Matrix<T> out, Matrix<float> log_sum) {
+void device::attention_forward(const Execution& exec, const AttentionShape& s,
+                               const HeadOperands<const T>& in, Matrix<T> out,
+                               Matrix<float> log_sum) {
+  const HeadColumns<T> columns{out.data(), s.width()};
   detail::with_tile_width(s, [&](auto width) {
-    const AttentionForward<Arithmetic, T, width> kernel{s, detail::scale_of(s), qkv, out, log_sum};
-    detail::launch_blocks("kzero::kernels::attention_forward", exec, s, width, kernel);
+    const AttentionForward<Arithmetic, T, width> kernel{s, detail::scale_of(s), in, columns,
+                                                        log_sum};
+    detail::launch_blocks("kzero::kernels::attention_forward", exec, s, s.heads, width, kernel);
   });
 }
 
 /// Backward; scratch holds at least B*H*T values.
 template <class Arithmetic, class T>
-void device::attention_backward(const Execution& exec, const AttentionShape& s, Matrix<const T> qkv,
-                                Matrix<const T> out, Matrix<const float> log_sum,
-                                Matrix<const T> dout, Matrix<T> dqkv, Vector<float> scratch) {
+void device::attention_backward(const Execution& exec, const AttentionShape& s,
+                                const HeadOperands<const T>& in, Matrix<const T> out,
+                                Matrix<const float> log_sum, Matrix<const T> dout,
+                                const HeadOperands<T>& gradients, Vector<float> scratch) {
   const Matrix<float> delta(scratch.data(), s.batch * s.heads, s.sequence);
   detail::sum_products<T>(exec, s, out, dout, delta);
-  const BackwardArrays<T> arrays{s, detail::scale_of(s), qkv, dout, log_sum, delta, dqkv};
+  const BackwardArrays<T> arrays{
+      s,       detail::scale_of(s),        in,       {dout.data(), s.width()},
+      log_sum, Matrix<const float>(delta), gradients};
   detail::with_tile_width(s, [&](auto width) {
-    detail::launch_blocks("kzero::kernels::attention_query_gradient", exec, s, width,
+    detail::launch_blocks("kzero::kernels::attention_query_gradient", exec, s, s.heads, width,
                           AttentionQueryGradient<Arithmetic, T, width>{arrays});
-    detail::launch_blocks("kzero::kernels::attention_key_gradient", exec, s, width,
+    detail::launch_blocks("kzero::kernels::attention_key_gradient", exec, s, s.kv_heads, width,
                           AttentionKeyGradient<Arithmetic, T, width>{arrays});
   });
 }
 
-#define KZERO_INSTANTIATE_ATTENTION(Arithmetic, T)                                         \
-  template void device::attention_forward<Arithmetic, T>(                                  \
-      const Execution&, const AttentionShape&, Matrix<const T>, Matrix<T>, Matrix<float>); \
-  template void device::attention_backward<Arithmetic, T>(                                 \
-      const Execution&, const AttentionShape&, Matrix<const T>, Matrix<const T>,           \
-      Matrix<const float>, Matrix<const T>, Matrix<T>, Vector<float>);
+#define KZERO_INSTANTIATE_ATTENTION(Arithmetic, T)                                                \
+  template void device::attention_forward<Arithmetic, T>(const Execution&, const AttentionShape&, \
+                                                         const HeadOperands<const T>&, Matrix<T>, \
+                                                         Matrix<float>);                          \
+  template void device::attention_backward<Arithmetic, T>(                                        \
+      const Execution&, const AttentionShape&, const HeadOperands<const T>&, Matrix<const T>,     \
+      Matrix<const float>, Matrix<const T>, const HeadOperands<T>&, Vector<float>);
 
 }  // namespace kzero::kernels

@@ -41,7 +41,7 @@ struct Seeing {
 /// Computes query rows [first, first + rows) of the head's output, and their log-sums.
 void forward_rows(const AttentionShape& s, const HeadScratch& h, Index first, Index rows,
                   float* log_sum) {
-  const Index d = s.head_width(), width = HeadScratch::width(s), end = first + rows;
+  const Index d = s.head_width, width = HeadScratch::width(s), end = first + rows;
   const Index columns = round_up(end, key_block);
   for (Index key = 0; key < end; key += key_block) {
     const Seeing seeing(first, rows, key);
@@ -101,7 +101,7 @@ void score_gradients(const HeadScratch& h, const Seeing& seeing, Index first, In
 /// h.out, to dk and dv.
 void backward_tile(const AttentionShape& s, const HeadScratch& h, Index first, Index rows,
                    Index key, const float* log_sum) {
-  const Index d = s.head_width(), width = HeadScratch::width(s);
+  const Index d = s.head_width, width = HeadScratch::width(s);
   const Seeing seeing(first, rows, key);
   const Index row = first + seeing.begin, in_tile = seeing.begin * key_block;
   float *p = h.scores + in_tile, *ds = h.dscores + in_tile;
@@ -141,23 +141,30 @@ void backward_tile(const AttentionShape& s, const HeadScratch& h, Index first, I
 }
 
 float scale_of(const AttentionShape& s) {
-  return 1.0F / std::sqrt(static_cast<float>(s.head_width()));
+  return 1.0F / std::sqrt(static_cast<float>(s.head_width));
 }
 
-/// Runs work(head index, scratch) for every head of every sequence, one per thread.
+/// Runs work(head, is the thread's first, scratch) for `heads` heads; a thread has neighbouring
+/// ones, in ascending order.
 template <class F>
-void for_each_head(const Execution& exec, const AttentionShape& s, const char* label,
+void for_each_head(const Execution& exec, const AttentionShape& s, Index heads, const char* label,
                    Vector<float> scratch, const F& work) {
   const Index per_thread = HeadScratch::elements(s);
   const Index slots = static_cast<Index>(scratch.extent(0)) / per_thread;
   KZERO_REQUIRE(slots > 0, ExitCode::other, "internal error: no scratch was planned for attention");
   // One slot per thread: work is distributed by slot, so that slots never exceed the planned
   // number.
-  const Index heads = s.batch * s.heads;
   Kokkos::parallel_for(label, tensor::Range(exec, 0, slots), [=](Index slot) {
     const HeadScratch h(s, scratch.data() + slot * per_thread);
-    for (Index head = slot; head < heads; head += slots) work(head, h);
+    const Index first = part_begin(heads, slots, slot);
+    for (Index i = 0; i < part_size(heads, slots, slot); ++i) work(first + i, i == 0, h);
   });
+}
+
+/// One head's rows: [T,d] of sequence head / heads.
+template <class T>
+T* rows_of(const AttentionShape& s, const HeadColumns<T>& columns, Index head, Index heads) {
+  return columns.data + head / heads * s.sequence * columns.stride + head % heads * s.head_width;
 }
 
 }  // namespace
@@ -167,61 +174,84 @@ Index attention_scratch_bytes(const AttentionShape& shape, Index threads) {
 }
 
 template <class T>
-void attention_forward(const Execution& exec, const AttentionShape& s, Matrix<const T> qkv,
-                       Matrix<T> out, Matrix<float> log_sum, Vector<float> scratch) {
-  for_each_head(exec, s, "kzero::kernels::attention_forward", scratch,
-                [=](Index head, const HeadScratch& h) {
-                  const Index d = s.head_width(), first_row = head / s.heads * s.sequence;
-                  const T* q = &qkv(first_row, head % s.heads * d);
-                  T* result = &out(first_row, head % s.heads * d);
-                  load(s, q, 3 * s.width, scale_of(s), h.q);
-                  load(s, q + s.width, 3 * s.width, 1, h.k);
-                  load(s, q + 2 * s.width, 3 * s.width, 1, h.v);
-                  transpose_blocks(s, h.k, h.k_transposed);
-                  for (Index first = 0; first < s.sequence; first += query_block) {
-                    const Index rows = std::min(query_block, s.sequence - first);
-                    forward_rows(s, h, first, rows, &log_sum(head, 0));
-                    store(s, h.out, rows, 1, result + first * s.width, s.width);
-                  }
-                });
+void attention_forward(const Execution& exec, const AttentionShape& s,
+                       const HeadOperands<const T>& in, Matrix<T> out, Matrix<float> log_sum,
+                       Vector<float> scratch) {
+  const auto work = [=](Index head, bool is_first, const HeadScratch& h) {
+    load(s, rows_of(s, in.q, head, s.heads), in.q.stride, scale_of(s), h.q);
+    if (is_first || head % s.group() == 0) {  // else the predecessor's keys and values serve
+      const Index kv_head = head / s.group();
+      load(s, rows_of(s, in.k, kv_head, s.kv_heads), in.k.stride, 1, h.k);
+      load(s, rows_of(s, in.v, kv_head, s.kv_heads), in.v.stride, 1, h.v);
+      transpose_blocks(s, h.k, h.k_transposed);
+    }
+    const Index stride = out.extent(1);
+    T* result = rows_of(s, HeadColumns<T>{out.data(), stride}, head, s.heads);
+    for (Index first = 0; first < s.sequence; first += query_block) {
+      const Index rows = std::min(query_block, s.sequence - first);
+      forward_rows(s, h, first, rows, &log_sum(head, 0));
+      store(s, h.out, rows, 1, result + first * stride, stride);
+    }
+  };
+  for_each_head(exec, s, s.batch * s.heads, "kzero::kernels::attention_forward", scratch, work);
 }
+
+namespace {
+
+/// Computes dq of one query head and adds its share to dk and dv.
+template <class T>
+void backward_head(const AttentionShape& s, const HeadScratch& h, Index head,
+                   const HeadColumns<const T>& q, const HeadColumns<const T>& out,
+                   const HeadColumns<const T>& dout, const HeadColumns<T>& dq,
+                   const float* log_sum) {
+  load(s, rows_of(s, q, head, s.heads), q.stride, scale_of(s), h.q);
+  load(s, rows_of(s, dout, head, s.heads), dout.stride, 1, h.dout);
+  load_delta(s, rows_of(s, out, head, s.heads), out.stride, h.dout, h.delta);
+  T* gradient = rows_of(s, dq, head, s.heads);
+  for (Index first = 0; first < s.sequence; first += query_block) {
+    const Index rows = std::min(query_block, s.sequence - first);
+    for (Index key = 0; key < first + rows; key += key_block)
+      backward_tile(s, h, first, rows, key, log_sum);
+    store(s, h.out, rows, scale_of(s), gradient + first * dq.stride, dq.stride);
+  }
+}
+
+}  // namespace
 
 template <class T>
-void attention_backward(const Execution& exec, const AttentionShape& s, Matrix<const T> qkv,
-                        Matrix<const T> out, Matrix<const float> log_sum, Matrix<const T> dout,
-                        Matrix<T> dqkv, Vector<float> scratch) {
-  for_each_head(exec, s, "kzero::kernels::attention_backward", scratch,
-                [=](Index head, const HeadScratch& h) {
-                  const Index d = s.head_width(), first_row = head / s.heads * s.sequence;
-                  const Index column = head % s.heads * d, stride = 3 * s.width;
-                  const T* q = &qkv(first_row, column);
-                  load(s, q, stride, scale_of(s), h.q);
-                  load(s, q + s.width, stride, 1, h.k);
-                  load(s, q + 2 * s.width, stride, 1, h.v);
-                  transpose_blocks(s, h.k, h.k_transposed);
-                  transpose_blocks(s, h.v, h.v_transposed);
-                  load(s, &dout(first_row, column), s.width, 1, h.dout);
-                  load_delta(s, &out(first_row, column), h.dout, h.delta);
-                  std::fill_n(h.dk, HeadScratch::rows(s) * HeadScratch::width(s), 0.0F);
-                  std::fill_n(h.dv, HeadScratch::rows(s) * HeadScratch::width(s), 0.0F);
-                  T* gradient = &dqkv(first_row, column);
-                  for (Index first = 0; first < s.sequence; first += query_block) {
-                    const Index rows = std::min(query_block, s.sequence - first);
-                    for (Index key = 0; key < first + rows; key += key_block)
-                      backward_tile(s, h, first, rows, key, &log_sum(head, 0));
-                    store(s, h.out, rows, scale_of(s), gradient + first * stride, stride);
-                  }
-                  store(s, h.dk, s.sequence, 1, gradient + s.width, stride);
-                  store(s, h.dv, s.sequence, 1, gradient + 2 * s.width, stride);
-                });
+void attention_backward(const Execution& exec, const AttentionShape& s,
+                        const HeadOperands<const T>& in, Matrix<const T> out,
+                        Matrix<const float> log_sum, Matrix<const T> dout,
+                        const HeadOperands<T>& gradients, Vector<float> scratch) {
+  const Index width = s.width();
+  const auto work = [=](Index kv_head, bool /*is_first*/, const HeadScratch& h) {
+    load(s, rows_of(s, in.k, kv_head, s.kv_heads), in.k.stride, 1, h.k);
+    load(s, rows_of(s, in.v, kv_head, s.kv_heads), in.v.stride, 1, h.v);
+    transpose_blocks(s, h.k, h.k_transposed);
+    transpose_blocks(s, h.v, h.v_transposed);
+    std::fill_n(h.dk, HeadScratch::rows(s) * HeadScratch::width(s), 0.0F);
+    std::fill_n(h.dv, HeadScratch::rows(s) * HeadScratch::width(s), 0.0F);
+    for (Index i = 0; i < s.group(); ++i) {
+      const Index head = kv_head * s.group() + i;
+      backward_head<T>(s, h, head, in.q, {out.data(), width}, {dout.data(), width}, gradients.q,
+                       &log_sum(head, 0));
+    }
+    const auto store_sum = [&](const float* sum, const HeadColumns<T>& to) {
+      store(s, sum, s.sequence, 1, rows_of(s, to, kv_head, s.kv_heads), to.stride);
+    };
+    store_sum(h.dk, gradients.k);
+    store_sum(h.dv, gradients.v);
+  };
+  for_each_head(exec, s, s.batch * s.kv_heads, "kzero::kernels::attention_backward", scratch, work);
 }
 
-#define KZERO_INSTANTIATE(T)                                                                    \
-  template void attention_forward<T>(const Execution&, const AttentionShape&, Matrix<const T>,  \
-                                     Matrix<T>, Matrix<float>, Vector<float>);                  \
-  template void attention_backward<T>(const Execution&, const AttentionShape&, Matrix<const T>, \
-                                      Matrix<const T>, Matrix<const float>, Matrix<const T>,    \
-                                      Matrix<T>, Vector<float>);
+#define KZERO_INSTANTIATE(T)                                                                  \
+  template void attention_forward<T>(const Execution&, const AttentionShape&,                 \
+                                     const HeadOperands<const T>&, Matrix<T>, Matrix<float>,  \
+                                     Vector<float>);                                          \
+  template void attention_backward<T>(                                                        \
+      const Execution&, const AttentionShape&, const HeadOperands<const T>&, Matrix<const T>, \
+      Matrix<const float>, Matrix<const T>, const HeadOperands<T>&, Vector<float>);
 KZERO_FOR_EACH_DTYPE(KZERO_INSTANTIATE)
 #undef KZERO_INSTANTIATE
 

@@ -19,7 +19,7 @@ struct HeadScratch {
   float *q, *k, *v, *k_transposed, *v_transposed, *dk, *dv, *dout, *delta, *scores, *dscores, *out;
 
   static Index rows(const AttentionShape& s) { return round_up(s.sequence, key_block); }
-  static Index width(const AttentionShape& s) { return round_up(s.head_width(), host_lanes); }
+  static Index width(const AttentionShape& s) { return round_up(s.head_width, host_lanes); }
   static Index elements(const AttentionShape& s) {
     return 8 * rows(s) * width(s) + rows(s) + query_block * (rows(s) + key_block + width(s));
   }
@@ -49,7 +49,7 @@ inline constexpr Index rows_ahead = 8;
 /// Loads the head's rows, times a factor, and zeros what pads them.
 template <class T>
 void load(const AttentionShape& s, const T* from, Index stride, float factor, float* to) {
-  const Index d = s.head_width(), width = HeadScratch::width(s);
+  const Index d = s.head_width, width = HeadScratch::width(s);
   for (Index i = 0; i < s.sequence; ++i, from += stride, to += width) {
     prefetch_row<0>(from + rows_ahead * stride, d);
     detail::host_for(d, [=](Index j) { to[j] = factor * static_cast<float>(from[j]); });
@@ -69,7 +69,7 @@ inline void transpose_blocks(const AttentionShape& s, const float* from, float* 
 template <class T>
 void store(const AttentionShape& s, const float* from, Index rows, float factor, T* to,
            Index stride) {
-  const Index d = s.head_width(), width = HeadScratch::width(s);
+  const Index d = s.head_width, width = HeadScratch::width(s);
   for (Index i = 0; i < rows; ++i, from += width, to += stride) {
     prefetch_row<1>(to + rows_ahead * stride, d);
     detail::host_for(d, [=](Index j) { to[j] = static_cast<T>(factor * from[j]); });
@@ -78,10 +78,11 @@ void store(const AttentionShape& s, const float* from, Index rows, float factor,
 
 /// Computes the sums of out * dout of every row; dout is loaded.
 template <class T>
-void load_delta(const AttentionShape& s, const T* out, const float* dout, float* delta) {
-  for (Index i = 0; i < s.sequence; ++i, out += s.width, dout += HeadScratch::width(s)) {
-    prefetch_row<0>(out + rows_ahead * s.width, s.head_width());
-    delta[i] = detail::host_sum(s.head_width(),
+void load_delta(const AttentionShape& s, const T* out, Index stride, const float* dout,
+                float* delta) {
+  for (Index i = 0; i < s.sequence; ++i, out += stride, dout += HeadScratch::width(s)) {
+    prefetch_row<0>(out + rows_ahead * stride, s.head_width);
+    delta[i] = detail::host_sum(s.head_width,
                                 [=](Index j) { return static_cast<float>(out[j]) * dout[j]; });
   }
 }

@@ -72,6 +72,7 @@ void embedding_backward(const Execution& exec, const TokenGroups& groups, Matrix
           out[j] = static_cast<T>(static_cast<float>(out[j]) + total);
         });
       });
+  if (dwpe.size() == 0) return;
   const bool keep = mode == Update::add;
   Kokkos::parallel_for(
       "kzero::kernels::position_embedding_backward",

@@ -35,7 +35,7 @@ void add_positions(const Execution& exec, Matrix<const T> wpe, Index sequence, I
                    Matrix<T> x);
 
 /// Adds to dwte [v,D], which has the tokens from `first_token` on, and overwrites or adds to dwpe
-/// [T,D] as `mode` says; dx [N,D].
+/// [T,D], if there are learned positions, as `mode` says; dx [N,D].
 template <class T>
 void embedding_backward(const Execution& exec, const TokenGroups& groups, Matrix<const T> dx,
                         Index sequence, Index first_token, Matrix<T> dwte, Update mode,

@@ -1,6 +1,6 @@
 #include "kernels/gelu.hpp"
 
-#include "kernels/exponential.hpp"
+#include "kernels/sigmoid.hpp"
 
 namespace kzero::kernels {
 
@@ -9,17 +9,8 @@ namespace {
 constexpr float slope = 2 * 0.7978845608F;  // 2 sqrt(2 / pi)
 constexpr float cubic = 0.044715F;
 
-/// The tanh form's factor of x: (1 + tanh(z / 2)) / 2 = 1 / (1 + e^-z), and its complement, which
-/// does not cancel.
-struct Sigmoid {
-  float value, complement;
-
-  explicit KOKKOS_INLINE_FUNCTION Sigmoid(float x) {
-    const float e = exponential(-slope * (x + cubic * x * x * x));
-    value = 1.0F / (1.0F + e);
-    complement = e * value;
-  }
-};
+/// The tanh form's factor of x: (1 + tanh(z / 2)) / 2 = sigmoid(z).
+KOKKOS_INLINE_FUNCTION Sigmoid factor(float x) { return Sigmoid(slope * (x + cubic * x * x * x)); }
 
 }  // namespace
 
@@ -31,7 +22,7 @@ void gelu_forward(const Execution& exec, Matrix<const T> h, Matrix<T> g) {
       KOKKOS_LAMBDA(const Team& team) {
         const T* in = &h(team.league_rank(), 0);
         T* out = &g(team.league_rank(), 0);
-        const auto gelu = [](float x) { return x * Sigmoid(x).value; };
+        const auto gelu = [](float x) { return x * factor(x).value; };
         map(team, width, out, gelu, in);
       });
 }
@@ -45,7 +36,7 @@ void gelu_backward(const Execution& exec, Matrix<const T> h, Matrix<T> dg) {
         const T* in = &h(team.league_rank(), 0);
         T* d = &dg(team.league_rank(), 0);
         const auto gradient = [](float x, float dg_x) {
-          const Sigmoid s(x);
+          const Sigmoid s = factor(x);
           const float inner = slope * (1.0F + 3.0F * cubic * x * x);
           return dg_x * s.value * (1.0F + x * s.complement * inner);
         };

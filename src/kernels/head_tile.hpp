@@ -43,13 +43,13 @@ struct HeadRows {
   Index stride, length;
   int width;
 
-  KOKKOS_INLINE_FUNCTION HeadRows(const Matrix<T>& of, const AttentionShape& s, Index head,
-                                  int operand)
-      : data(&of(head / s.heads * s.sequence,
-                 operand * s.width + head % s.heads * (s.width / s.heads))),
-        stride(of.extent(1)),
+  /// Head `head` of all sequences' heads, of which each sequence has `heads`.
+  KOKKOS_INLINE_FUNCTION HeadRows(const HeadColumns<T>& of, const AttentionShape& s, Index head,
+                                  Index heads)
+      : data(of.data + head / heads * s.sequence * of.stride + head % heads * s.head_width),
+        stride(of.stride),
         length(s.sequence),
-        width(static_cast<int>(s.width / s.heads)) {}
+        width(static_cast<int>(s.head_width)) {}
 };
 
 /// A tile [rows,width] of a head, zero beyond its rows and columns. Heads wider than `width` are
@@ -59,6 +59,12 @@ class HeadTile {
  public:
   KOKKOS_INLINE_FUNCTION HeadTile(const HeadRows<const T>& from, Scratch& scratch)
       : from_(from), tile_(scratch.take_tile<T, rows, width>()) {}
+
+  /// Turns to another head.
+  KOKKOS_INLINE_FUNCTION void read(const HeadRows<const T>& from) {
+    from_ = from;
+    first_ = -1;
+  }
 
   /// Loads the rows from `first` on of part `part`; read them after the next barrier. Called by the
   /// whole team.

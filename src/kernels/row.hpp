@@ -19,6 +19,17 @@ using Team = Policy::member_type;
 /// Threads of a team, or lanes of a thread, for kernels that set the number: one on hosts.
 constexpr int team_size(int on_device) { return runtime::kernels_on_host ? 1 : on_device; }
 
+/// The lanes of one thread of a team: sum_of, map and map_pairs take it in the team's place, for
+/// kernels that give each thread a row of its own.
+struct Lanes {
+  const Team& team;
+};
+
+/// Two results of one function.
+struct Pair {
+  float first, second;
+};
+
 namespace detail {
 
 inline constexpr int lanes = 32;
@@ -106,10 +117,30 @@ KOKKOS_INLINE_FUNCTION float max(const Team& team, Index n, const F& f) {
 
 namespace detail {
 
-template <int count, class Out, class F, class... In>
-KOKKOS_INLINE_FUNCTION void map_packs(const Team& team, Index packs, Out* out, const F& f,
+template <class F>
+KOKKOS_INLINE_FUNCTION void device_for(const Team& team, Index n, const F& f) {
+  Kokkos::parallel_for(Kokkos::TeamVectorRange(team, n), f);
+}
+
+template <class F>
+KOKKOS_INLINE_FUNCTION void device_for(const Lanes& thread, Index n, const F& f) {
+  Kokkos::parallel_for(Kokkos::ThreadVectorRange(thread.team, n), f);
+}
+
+template <class F>
+KOKKOS_INLINE_FUNCTION void device_reduce(const Team& team, Index n, const F& f, float& total) {
+  Kokkos::parallel_reduce(Kokkos::TeamVectorRange(team, n), f, total);
+}
+
+template <class F>
+KOKKOS_INLINE_FUNCTION void device_reduce(const Lanes& thread, Index n, const F& f, float& total) {
+  Kokkos::parallel_reduce(Kokkos::ThreadVectorRange(thread.team, n), f, total);
+}
+
+template <int count, class Threads, class Out, class F, class... In>
+KOKKOS_INLINE_FUNCTION void map_packs(const Threads& threads, Index packs, Out* out, const F& f,
                                       const In*... in) {
-  Kokkos::parallel_for(Kokkos::TeamVectorRange(team, packs), [&](Index pack) {
+  device_for(threads, packs, [&](Index pack) {
     const auto results = [&](const Pack<In, count>... x) {
       Pack<Out, count> y;
       for (int e = 0; e < count; ++e)
@@ -121,20 +152,49 @@ KOKKOS_INLINE_FUNCTION void map_packs(const Team& team, Index packs, Out* out, c
 }
 
 /// Implements map for devices: 16 bytes at once where an array begins at a multiple of that.
-template <class Out, class F, class... In>
-KOKKOS_INLINE_FUNCTION void device_map(const Team& team, Index n, Out* out, const F& f,
+template <class Threads, class Out, class F, class... In>
+KOKKOS_INLINE_FUNCTION void device_map(const Threads& threads, Index n, Out* out, const F& f,
                                        const In*... in) {
   constexpr int count = static_cast<int>(16 / std::min({sizeof(Out), sizeof(In)...}));
   const Index packs = n / count, done = packs * count;
-  map_packs<count>(team, packs, out, f, in...);
-  map_packs<1>(team, n - done, out + done, f, (in + done)...);
+  map_packs<count>(threads, packs, out, f, in...);
+  map_packs<1>(threads, n - done, out + done, f, (in + done)...);
 }
 
-template <int count, class F, class... In>
-KOKKOS_INLINE_FUNCTION float sum_packs(const Team& team, Index packs, const F& f, const In*... in) {
+template <int count, class Threads, class Out, class F, class... In>
+KOKKOS_INLINE_FUNCTION void map_pair_packs(const Threads& threads, Index packs, Out* first,
+                                           Out* second, const F& f, const In*... in) {
+  device_for(threads, packs, [&](Index pack) {
+    Pack<Out, count> y, z;
+    const auto compute = [&](const Pack<In, count>... x) {
+      for (int e = 0; e < count; ++e) {
+        const Pair results = f(static_cast<float>(x.values[e])...);
+        y.values[e] = static_cast<Out>(results.first);
+        z.values[e] = static_cast<Out>(results.second);
+      }
+    };
+    compute(read_pack<count>(in + pack * count)...);
+    write_pack(first + pack * count, y);
+    write_pack(second + pack * count, z);
+  });
+}
+
+/// Implements map_pairs for devices, as device_map does map.
+template <class Threads, class Out, class F, class... In>
+KOKKOS_INLINE_FUNCTION void device_map_pairs(const Threads& threads, Index n, Out* first,
+                                             Out* second, const F& f, const In*... in) {
+  constexpr int count = static_cast<int>(16 / std::min({sizeof(Out), sizeof(In)...}));
+  const Index packs = n / count, done = packs * count;
+  map_pair_packs<count>(threads, packs, first, second, f, in...);
+  map_pair_packs<1>(threads, n - done, first + done, second + done, f, (in + done)...);
+}
+
+template <int count, class Threads, class F, class... In>
+KOKKOS_INLINE_FUNCTION float sum_packs(const Threads& threads, Index packs, const F& f,
+                                       const In*... in) {
   float total = 0;
-  Kokkos::parallel_reduce(
-      Kokkos::TeamVectorRange(team, packs),
+  device_reduce(
+      threads, packs,
       [&](Index pack, float& partial) {
         const auto add = [&](const Pack<In, count>... x) {
           for (int e = 0; e < count; ++e) partial += f(static_cast<float>(x.values[e])...);
@@ -146,34 +206,52 @@ KOKKOS_INLINE_FUNCTION float sum_packs(const Team& team, Index packs, const F& f
 }
 
 /// Implements sum_of for devices: 16 bytes at once where an array begins at a multiple of that.
-template <class F, class... In>
-KOKKOS_INLINE_FUNCTION float device_sum(const Team& team, Index n, const F& f, const In*... in) {
+template <class Threads, class F, class... In>
+KOKKOS_INLINE_FUNCTION float device_sum(const Threads& threads, Index n, const F& f,
+                                        const In*... in) {
   constexpr int count = static_cast<int>(16 / std::min({sizeof(In)...}));
   const Index packs = n / count, done = packs * count;
-  const float total = sum_packs<count>(team, packs, f, in...);
-  return done == n ? total : total + sum_packs<1>(team, n - done, f, (in + done)...);
+  const float total = sum_packs<count>(threads, packs, f, in...);
+  return done == n ? total : total + sum_packs<1>(threads, n - done, f, (in + done)...);
 }
 
 }  // namespace detail
 
-/// Returns the fp32 sum of f(in[i]...) over [0,n), on every thread of the team.
-template <class F, class... In>
-KOKKOS_INLINE_FUNCTION float sum_of(const Team& team, Index n, const F& f, const In*... in) {
+/// Returns the fp32 sum of f(in[i]...) over [0,n), on every thread of the team, or every lane.
+template <class Threads, class F, class... In>
+KOKKOS_INLINE_FUNCTION float sum_of(const Threads& threads, Index n, const F& f, const In*... in) {
   if constexpr (tensor::on_host) {
     return detail::host_sum(n, [=](Index i) { return f(static_cast<float>(in[i])...); });
   } else {
-    return detail::device_sum(team, n, f, in...);
+    return detail::device_sum(threads, n, f, in...);
   }
 }
 
 /// Sets out[i] = f(in[i]...) in fp32 for i in [0,n), in any order. An input may be the output.
-template <class Out, class F, class... In>
-KOKKOS_INLINE_FUNCTION void map(const Team& team, Index n, Out* out, const F& f, const In*... in) {
+template <class Threads, class Out, class F, class... In>
+KOKKOS_INLINE_FUNCTION void map(const Threads& threads, Index n, Out* out, const F& f,
+                                const In*... in) {
   if constexpr (tensor::on_host) {
     detail::host_for(n,
                      [=](Index i) { out[i] = static_cast<Out>(f(static_cast<float>(in[i])...)); });
   } else {
-    detail::device_map(team, n, out, f, in...);
+    detail::device_map(threads, n, out, f, in...);
+  }
+}
+
+/// Sets first[i] and second[i] to the two results of f(in[i]...) in fp32 for i in [0,n), in any
+/// order. Inputs may be outputs.
+template <class Threads, class Out, class F, class... In>
+KOKKOS_INLINE_FUNCTION void map_pairs(const Threads& threads, Index n, Out* first, Out* second,
+                                      const F& f, const In*... in) {
+  if constexpr (tensor::on_host) {
+    detail::host_for(n, [=](Index i) {
+      const Pair results = f(static_cast<float>(in[i])...);
+      first[i] = static_cast<Out>(results.first);
+      second[i] = static_cast<Out>(results.second);
+    });
+  } else {
+    detail::device_map_pairs(threads, n, first, second, f, in...);
   }
 }
 

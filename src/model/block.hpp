@@ -1,58 +1,43 @@
-// One transformer block, pre-LayerNorm: x + attention(ln_1(x)), then + feed-forward(ln_2(.)). It
-// knows shapes, its flat parameters, its activations and its tensor group; nothing of stages or
-// memory ownership. The group splits heads and feed-forward columns (Megatron-LM, arXiv 1909.08053,
-// section 3): one all-reduce behind each half, forward and backward.
+// One transformer block with a norm before each half: x + attention(norm_1(x)), then +
+// feed-forward(norm_2(.)). GPT-2 has LayerNorm, GELU and biases; the Llama family RMSNorm, rotary
+// positions, SwiGLU and heads that share keys and values. The block knows shapes, its flat
+// parameters, its activations and its tensor group; nothing of stages or memory ownership. The
+// group splits heads and feed-forward columns (Megatron-LM, arXiv 1909.08053, section 3): one
+// all-reduce behind each half, forward and backward.
 #pragma once
 
 #include "deck/config.hpp"
-#include "kernels/row_sums.hpp"
-#include "model/context.hpp"
+#include "model/block_parameters.hpp"
 
 namespace kzero::model {
 
-/// Activations that are always saved, the results of GEMMs and of attention: 3D, D, F and H are
-/// this tensor rank's parts, n the local rows of the residual stream. 9 N D elements on a single
-/// rank with F = 4 D.
+/// Activations that are always saved, the results of GEMMs and of attention, with this tensor
+/// rank's d columns of q, e of k and of v, f of the feed-forward layer (2 f with SwiGLU) and H
+/// heads; n local rows of the residual stream. 9 N D elements on a single rank with GPT-2's F = 4
+/// D. Rotary positions turn qkv in place, unless a norm comes first, whose input backward needs.
 template <class T>
 struct SavedActivations {
-  Matrix<T> qkv, attention, middle, hidden;  // [N,3D] [N,D] [n, full D] [N,F]
+  Matrix<T> qkv, attention, middle, hidden;  // [N,d+2e] [N,d] [n,D] [N,f or 2f]
   Matrix<float> log_sum;                     // [B*H,T]
 
-  SavedActivations(memory::Arenas& arenas, const GptShape& shape, Index batch);
+  SavedActivations(memory::Arenas& arenas, const TransformerShape& shape, Index batch);
 };
 
 /// Activations that recomputation restores from a block's input and GEMM results with elementwise
-/// and row kernels. 6 N D elements on a single rank with F = 4 D.
+/// and row kernels. 6 N D elements on a single rank with GPT-2's F = 4 D.
 template <class T>
 struct RecomputableActivations {
-  Matrix<T> ln1, ln2, activated;             // [n, full D] twice, [N,F]
-  Vector<float> mean1, rstd1, mean2, rstd2;  // [n]
+  Matrix<T> norm1, norm2, activated;  // [n,D] twice, [N,f]
+  Matrix<T> rotated;                  // [N,d+e]: q and k behind their norms, else none
+  NormStatistics statistics1, statistics2;
 
-  RecomputableActivations(memory::Arenas& arenas, const GptShape& shape, Index batch);
+  RecomputableActivations(memory::Arenas& arenas, const TransformerShape& shape, Index batch);
 };
 
 /// The activations that forward leaves for backward, besides the block's input. Recomputed blocks
 /// use the same memory in turn.
 template <class T>
 struct BlockActivations : SavedActivations<T>, RecomputableActivations<T> {};
-
-/// A block's parameters, or their gradients, as views into its flat unit, in the order of
-/// gpt_table.
-template <class T>
-struct BlockParams {
-  Vector<T> ln1_weight, ln1_bias;
-  Matrix<T> qkv_weight;  // [D,3d], d: the width of this rank's heads
-  Vector<T> qkv_bias;
-  Matrix<T> projection_weight;  // [d,D]
-  Vector<T> projection_bias;
-  Vector<T> ln2_weight, ln2_bias;
-  Matrix<T> up_weight;  // [D,f], f: this rank's part of the feed-forward width
-  Vector<T> up_bias;
-  Matrix<T> down_weight;  // [f,D]
-  Vector<T> down_bias;
-
-  BlockParams(const GptShape& shape, T* unit);
-};
 
 /// Computes x [n,D] to out [n,D], which may be x's memory, and fills `saved`.
 template <class T>

@@ -4,6 +4,7 @@
 
 #include "kernels/row_sums.hpp"
 #include "kernels/softmax_cross_entropy.hpp"
+#include "model/rotary.hpp"
 
 namespace kzero::model {
 
@@ -18,21 +19,41 @@ Index chunk_rows(Index rows, Index vocab) {
   return std::min(aim, ceil_div(rows, 2));
 }
 
+/// Columns of the widest gradient that is a sum over rows: of a norm, which is not split, or of
+/// biases.
+Index summed_columns(const TransformerShape& s) {
+  Index most = s.norm_elements();
+  if (s.qkv_bias) most = std::max(most, s.own.qkv_width());
+  if (s.has_biases()) most = std::max(most, s.hidden_columns());
+  if (s.qk_norm) most = std::max(most, 2 * s.head_dim);
+  return most;
+}
+
+/// Elements of the most parameters whose gradients a tensor group adds up at once.
+Index partial_gradients(const TransformerShape& s) {
+  if (s.tensor.size == 1) return 0;
+  Index most = s.sequence_parallel ? s.norm_elements() : 0;
+  if (s.qk_norm) most = std::max(most, 2 * s.head_dim);
+  if (s.own.kv_copies > 1) most = std::max(most, s.qkv_elements());
+  return most;
+}
+
 }  // namespace
 
 template <class T>
-Context<T>::Context(memory::Arenas& arenas, tensor::Gemm* products, const GptShape& s,
+Context<T>::Context(memory::Arenas& arenas, tensor::Gemm* products, const deck::Model& model,
                     const BatchShape& b, const TensorLink& link)
     : gemm(products),
-      shape(s),
+      shape(model, link.rank),
       batch(b.batch),
-      rows(b.batch * s.sequence),
-      stream(s.stream_rows(rows)),
-      group(arenas, link, rows, s.hidden) {
+      rows(b.batch * shape.sequence),
+      stream(shape.stream_rows(rows)),
+      group(arenas, link, rows, shape.hidden) {
+  const TransformerShape& s = shape;
   const auto take = [&]<class U>(U, Index count) {
     return arenas.take<U>(memory::Category::workspace, count);
   };
-  const Index columns = std::max(s.own.feed_forward, 3 * s.own.width);
+  const Index columns = std::max(s.hidden_columns(), s.own.qkv_width());
   // Ranks communicate chunk by chunk, so all use the same chunk, whatever their part of the
   // vocabulary.
   chunk = chunk_rows(rows, ceil_div(s.vocab, s.tensor.size));
@@ -46,21 +67,25 @@ Context<T>::Context(memory::Arenas& arenas, tensor::Gemm* products, const GptSha
   dlogits = qkv_or_ffn_grad;
   if (!in_place && !arenas.measuring()) dlogits = reinterpret_cast<T*>(logits + logit_elements);
   if (!in_place && chunk < rows) output_gradient = take(float{}, s.own.vocab * s.hidden);
-  hidden_grad = Matrix<T>(take(T{}, rows * s.hidden), rows, s.hidden);
+  hidden_grad = Matrix<T>(take(T{}, rows * std::max(s.hidden, s.own.width)), rows, s.hidden);
   if (is_split()) softmaxes = take(float{}, s.tensor.size * chunk * kernels::partial_softmax_width);
   if (splits_stream()) {
     gathered = Matrix<T>(take(T{}, rows * s.hidden), rows, s.hidden);
-    norm_gradient = Vector<T>(take(T{}, 2 * s.hidden), 2 * s.hidden);
   }
-  const Index sums = std::max(columns, 2 * s.hidden);  // of LayerNorm, which is not split
+  if (const Index most = partial_gradients(s); most > 0)
+    partial_gradient = Vector<T>(take(T{}, most), most);
+  const Index sums = summed_columns(s);
   partial = Matrix<float>(take(float{}, kernels::row_groups * sums), kernels::row_groups, sums);
   const Index scratch = kernels::attention_scratch_bytes(attention_shape(), b.threads) / 4;
   attention = Vector<float>(take(float{}, scratch), scratch);
   losses = Vector<float>(take(float{}, rows), rows);
+  if (s.is_llama())
+    rotary = Matrix<float>(take(float{}, s.sequence * s.head_dim), s.sequence, s.head_dim);
   auto* products_scratch = take(std::byte{}, tensor::gemm_workspace_bytes);
   if (arenas.measuring()) return;
   exec.emplace();
   gemm->use_workspace(products_scratch, tensor::gemm_workspace_bytes);
+  if (s.is_llama()) fill_rotary(model);
 }
 
 template <class T>
@@ -88,6 +113,23 @@ Matrix<T> Context<T>::stream_sum(const Matrix<T>& share) const {
   const Matrix<T> out(share.data() + before * width, stream, width);
   sum_to_stream(share, nullptr, nullptr, out);
   return out;
+}
+
+template <class T>
+void Context<T>::sum_partial_gradient(Index elements, kernels::Update update, T* gradient) const {
+  const auto count = static_cast<std::size_t>(elements);
+  group.all_reduce(*exec, Matrix<T>(partial_gradient.data(), count, 1), nullptr,
+                   update == kernels::Update::add ? gradient : nullptr,
+                   Matrix<T>(gradient, count, 1));
+}
+
+template <class T>
+void Context<T>::fill_rotary(const deck::Model& model) {
+  const std::vector<float> table = rotary_table(model);
+  Kokkos::deep_copy(
+      *exec, rotary,
+      tensor::HostMatrix<const float>(table.data(), rotary.extent(0), rotary.extent(1)));
+  exec->fence("kzero::model::rotary_copied");  // before the table goes
 }
 
 #define KZERO_INSTANTIATE(T) template struct Context<T>;

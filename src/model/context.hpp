@@ -6,8 +6,9 @@
 #include <optional>
 
 #include "kernels/attention.hpp"
-#include "model/gpt_spec.hpp"
+#include "kernels/row_sums.hpp"
 #include "model/tensor_group.hpp"
+#include "model/transformer_shape.hpp"
 
 namespace kzero::model {
 
@@ -15,14 +16,14 @@ template <class T>
 struct Context {
   std::optional<Execution> exec;  // none while measuring, which needs no device
   tensor::Gemm* gemm = nullptr;
-  GptShape shape;
+  TransformerShape shape;
   Index batch = 0;   // B
   Index rows = 0;    // N = B * T
   Index stream = 0;  // n: local rows of the residual stream, N without sequence parallelism
   TensorGroup<T> group;
 
   // Scratch. qkv_or_ffn_grad and the head's logits use one range: no unit needs both.
-  T* qkv_or_ffn_grad = nullptr;  // [N, max(F, 3D)], F and 3D of this rank
+  T* qkv_or_ffn_grad = nullptr;  // [N, max(F, 3D)], F and 3D of this rank; see the shape's columns
   float* logits = nullptr;       // [chunk, V], V of this rank
   T* dlogits = nullptr;          // [chunk, V]; the logits themselves in fp32
   Index chunk = 0;               // rows of logits that exist at once
@@ -30,23 +31,24 @@ struct Context {
   // micro-batch; none in fp32 and where one chunk has all rows.
   float* output_gradient = nullptr;
   float* softmaxes = nullptr;  // [ranks * chunk, 3] of a tensor group's ranks, else none
-  Matrix<T> hidden_grad;       // [N, D]
+  Matrix<T> hidden_grad;       // [N, D], with memory for [N, H d] too
   Matrix<T> gathered;          // [N, D] in sequence parallelism, else none
-  Vector<T> norm_gradient;     // [2D] in sequence parallelism, else none
-  Matrix<float> partial;       // [row_groups, max(F, 3D, 2 full D)] of sums over rows
+  Vector<T> partial_gradient;  // of parameters whose gradients are sums over ranks, else none
+  Matrix<float> partial;       // [row_groups, ..] of sums over rows
+  Matrix<float> rotary;        // [T, head width]: rotary_table; of Llama
   Vector<float> attention;     // scratch of the attention kernel
   Vector<float> losses;        // [N]
 
   /// Takes the scratch from the workspace category, including that of the GEMM back end. Also runs
   /// on measuring arenas, which need no library.
-  Context(memory::Arenas& arenas, tensor::Gemm* gemm, const GptShape& shape,
+  Context(memory::Arenas& arenas, tensor::Gemm* gemm, const deck::Model& model,
           const BatchShape& batch, const TensorLink& link = {});
 
   bool is_split() const { return group.size() > 1; }
   bool splits_stream() const { return is_split() && shape.sequence_parallel; }
 
   kernels::AttentionShape attention_shape() const {
-    return {batch, shape.sequence, shape.own.heads, shape.own.width};
+    return {batch, shape.sequence, shape.own.heads, shape.own.kv_heads, shape.head_dim};
   }
   Matrix<T> qkv_or_ffn_grad_view(Index columns) const { return {qkv_or_ffn_grad, rows, columns}; }
 
@@ -62,6 +64,13 @@ struct Context {
 
   /// Computes the sum in place in share; without a group share is the sum already.
   Matrix<T> stream_sum(const Matrix<T>& share) const;
+
+  /// Computes gradient (=|+=) the tensor group's sum of the first `elements` of partial_gradient,
+  /// in rank order. Collective over the tensor group.
+  void sum_partial_gradient(Index elements, kernels::Update update, T* gradient) const;
+
+ private:
+  void fill_rotary(const deck::Model& model);
 };
 
 }  // namespace kzero::model

@@ -3,11 +3,9 @@
 #include <algorithm>
 
 #include "kernels/initialize.hpp"
-#include "kernels/layernorm.hpp"
 #include "kernels/reduction.hpp"
 #include "kernels/softmax_cross_entropy.hpp"
 #include "model/linear.hpp"
-#include "model/norm.hpp"
 
 namespace kzero::model {
 
@@ -127,23 +125,21 @@ Matrix<T> cross_entropy_with_gradient(const Context<T>& c, const Chunk<T>& chunk
   return dlogits;
 }
 
-/// Runs the final LayerNorm on all its rows.
+/// Runs the final norm on all its rows.
 template <class T>
 Matrix<const T> normalise(const Context<T>& c, const HeadParams<const T>& p, Matrix<const T> x,
                           const HeadSaved<T>& saved) {
-  kernels::layernorm_forward<T>(*c.exec, x, p.ln_weight, p.ln_bias, c.shape.layernorm_eps,
-                                saved.normal, saved.mean, saved.rstd);
+  norm_forward<T>(c, p.norm, x, saved.normal, saved.statistics);
   return c.all_rows(saved.normal);
 }
 
 }  // namespace
 
 template <class T>
-HeadSaved<T>::HeadSaved(memory::Arenas& arenas, const GptShape& s, Index batch) {
+HeadSaved<T>::HeadSaved(memory::Arenas& arenas, const TransformerShape& s, Index batch) {
   const Index n = s.stream_rows(batch * s.sequence);
   normal = Matrix<T>(arenas.take<T>(memory::Category::activations, n * s.hidden), n, s.hidden);
-  mean = Vector<float>(arenas.take<float>(memory::Category::activations, n), n);
-  rstd = Vector<float>(arenas.take<float>(memory::Category::activations, n), n);
+  statistics = {arenas, s, n};
 }
 
 template <class T>
@@ -174,9 +170,8 @@ void head_forward_backward(const Context<T>& c, const HeadParams<const T>& p, Ma
     chunk_update = kernels::Update::add;
   }
   add_sum_of_chunks<T>(c, update, gradients.output);
-  norm_backward<T>(
-      c, {x, p.ln_weight, saved.mean, saved.rstd},
-      {dx, kernels::Update::overwrite, gradients.ln_weight, gradients.ln_bias, update});
+  norm_backward<T>(c, p.norm, x, saved.statistics,
+                   {dx, kernels::Update::overwrite, gradients.norm, update});
 }
 
 #define KZERO_INSTANTIATE(T)                                                                      \

@@ -1,24 +1,24 @@
-// The output: final LayerNorm, projection to the vocabulary, cross-entropy. Logits exist for one
+// The output: final norm, projection to the vocabulary, cross-entropy. Logits exist for one
 // chunk of rows at a time: each chunk's gradient is consumed before the next is computed.
 #pragma once
 
 #include "kernels/row_sums.hpp"
-#include "model/context.hpp"
+#include "model/norm.hpp"
 
 namespace kzero::model {
 
 template <class T>
 struct HeadSaved {
-  Matrix<T> normal;          // [n,D]: the local rows of the residual stream
-  Vector<float> mean, rstd;  // [n]
+  Matrix<T> normal;  // [n,D]: the local rows of the residual stream
+  NormStatistics statistics;
 
-  HeadSaved(memory::Arenas& arenas, const GptShape& shape, Index batch);
+  HeadSaved(memory::Arenas& arenas, const TransformerShape& shape, Index batch);
 };
 
 template <class T>
 struct HeadParams {
-  Vector<T> ln_weight, ln_bias;  // [D]
-  Matrix<T> output;              // [V of this rank,D]: the embedding's table if tied
+  Norm<T> norm;
+  Matrix<T> output;  // [V of this rank,D]: the embedding's table if tied
 };
 
 /// Computes the losses [N] of the micro-batch from x [n,D] into c.losses.

@@ -9,13 +9,23 @@ using tensor::Transpose;
 
 namespace {
 
-/// Computes dx = dy W^T.
+Transpose forward_transpose(const TransformerShape& shape) {
+  return shape.weight_layout() == WeightLayout::in_out ? Transpose::no : Transpose::yes;
+}
+
+Transpose backward_transpose(const TransformerShape& shape) {
+  return shape.weight_layout() == WeightLayout::in_out ? Transpose::yes : Transpose::no;
+}
+
+/// Computes dx = dy W^T in the first columns of dx.
 template <class T>
-tensor::GemmProblem input_gradient(Matrix<const T> dy, Matrix<const T> weight, Matrix<T> dx) {
+tensor::GemmProblem input_gradient(const TransformerShape& shape, Matrix<const T> dy,
+                                   Matrix<const T> weight, Matrix<T> dx) {
   tensor::GemmProblem p;
-  p.m = dx.extent(0), p.n = dx.extent(1), p.k = dy.extent(1);
-  p.a = operand(dy), p.b = operand(weight, Transpose::yes);
-  p.c = dx.data(), p.c_stride = p.n;
+  const bool is_in_out = shape.weight_layout() == WeightLayout::in_out;
+  p.m = dx.extent(0), p.n = weight.extent(is_in_out ? 0 : 1), p.k = dy.extent(1);
+  p.a = operand(dy), p.b = operand(weight, backward_transpose(shape));
+  p.c = dx.data(), p.c_stride = dx.extent(1);
   p.in = p.out = dtype_of<T>;
   return p;
 }
@@ -23,39 +33,39 @@ tensor::GemmProblem input_gradient(Matrix<const T> dy, Matrix<const T> weight, M
 }  // namespace
 
 template <class T>
-void linear_forward(const Context<T>& c, Matrix<const T> x, Matrix<const T> weight,
-                    Vector<const T> bias, Matrix<T> y, const T* addend) {
+void linear_forward(const Context<T>& c, Matrix<const T> x, const Linear<const T>& layer,
+                    Matrix<T> y, const T* addend) {
   tensor::GemmProblem p;
   p.m = y.extent(0), p.n = y.extent(1), p.k = x.extent(1);
-  p.a = operand(x), p.b = operand(weight);
+  p.a = operand(x), p.b = operand(layer.weight, forward_transpose(c.shape));
   p.c = y.data(), p.c_stride = p.n;
   p.in = p.out = dtype_of<T>;
-  p.bias = bias.data();
+  p.bias = layer.bias.data();
   p.addend = addend;
   c.gemm->run(*c.exec, p);
 }
 
 template <class T>
-void row_parallel_forward(const Context<T>& c, Matrix<const T> x, Matrix<const T> weight,
-                          Vector<const T> bias, const T* addend, Matrix<T> y) {
+void row_parallel_forward(const Context<T>& c, Matrix<const T> x, const Linear<const T>& layer,
+                          const T* addend, Matrix<T> y) {
   if (!c.is_split()) {
-    linear_forward<T>(c, x, weight, bias, y, addend);
+    linear_forward<T>(c, x, layer, y, addend);
     return;
   }
-  linear_forward<T>(c, x, weight, {}, c.hidden_grad);
-  c.sum_to_stream(c.hidden_grad, bias.data(), addend, y);
+  linear_forward<T>(c, x, {layer.weight, {}}, c.hidden_grad);
+  c.sum_to_stream(c.hidden_grad, layer.bias.data(), addend, y);
 }
 
 template <class T>
-void linear_backward_input(const Context<T>& c, Matrix<const T> dy, Matrix<const T> weight,
+void linear_backward_input(const Context<T>& c, Matrix<const T> dy, const Linear<const T>& layer,
                            Matrix<T> dx) {
-  c.gemm->run(*c.exec, input_gradient<T>(dy, weight, dx));
+  c.gemm->run(*c.exec, input_gradient<T>(c.shape, dy, layer.weight, dx));
 }
 
 template <class T>
-void linear_backward_gelu(const Context<T>& c, Matrix<const T> dy, Matrix<const T> weight,
+void linear_backward_gelu(const Context<T>& c, Matrix<const T> dy, const Linear<const T>& layer,
                           Matrix<const T> hidden, Matrix<T> dhidden) {
-  tensor::GemmProblem p = input_gradient<T>(dy, weight, dhidden);
+  tensor::GemmProblem p = input_gradient<T>(c.shape, dy, layer.weight, dhidden);
   if (c.gemm->fuses_gelu_gradient(p.in, p.n)) {
     p.gelu_input = hidden.data();
     c.gemm->run(*c.exec, p);
@@ -67,28 +77,31 @@ void linear_backward_gelu(const Context<T>& c, Matrix<const T> dy, Matrix<const 
 
 template <class T>
 void linear_backward_weight(const Context<T>& c, Matrix<const T> x, Matrix<const T> dy,
-                            kernels::Update update, Matrix<T> dweight, Vector<T> dbias) {
+                            kernels::Update update, const Linear<T>& gradients) {
   tensor::GemmProblem p;
+  const Matrix<T>& dweight = gradients.weight;
   p.m = dweight.extent(0), p.n = dweight.extent(1), p.k = x.extent(0);
-  p.a = operand(x, Transpose::yes), p.b = operand(dy);
+  const bool is_in_out = c.shape.weight_layout() == WeightLayout::in_out;
+  p.a = operand(is_in_out ? x : dy, Transpose::yes), p.b = operand(is_in_out ? dy : x);
   p.c = dweight.data(), p.c_stride = p.n;
   p.in = p.out = dtype_of<T>;
   p.accumulate = accumulate_of(update);
   c.gemm->run(*c.exec, p);
-  kernels::sum_rows<T>(*c.exec, dy, update, dbias, c.partial);
+  if (gradients.bias.size() > 0)
+    kernels::sum_rows<T>(*c.exec, dy, update, gradients.bias, c.partial);
 }
 
 #define KZERO_INSTANTIATE(T)                                                                   \
-  template void linear_forward<T>(const Context<T>&, Matrix<const T>, Matrix<const T>,         \
-                                  Vector<const T>, Matrix<T>, const T*);                       \
-  template void row_parallel_forward<T>(const Context<T>&, Matrix<const T>, Matrix<const T>,   \
-                                        Vector<const T>, const T*, Matrix<T>);                 \
-  template void linear_backward_input<T>(const Context<T>&, Matrix<const T>, Matrix<const T>,  \
-                                         Matrix<T>);                                           \
-  template void linear_backward_gelu<T>(const Context<T>&, Matrix<const T>, Matrix<const T>,   \
-                                        Matrix<const T>, Matrix<T>);                           \
+  template void linear_forward<T>(const Context<T>&, Matrix<const T>, const Linear<const T>&,  \
+                                  Matrix<T>, const T*);                                        \
+  template void row_parallel_forward<T>(const Context<T>&, Matrix<const T>,                    \
+                                        const Linear<const T>&, const T*, Matrix<T>);          \
+  template void linear_backward_input<T>(const Context<T>&, Matrix<const T>,                   \
+                                         const Linear<const T>&, Matrix<T>);                   \
+  template void linear_backward_gelu<T>(const Context<T>&, Matrix<const T>,                    \
+                                        const Linear<const T>&, Matrix<const T>, Matrix<T>);   \
   template void linear_backward_weight<T>(const Context<T>&, Matrix<const T>, Matrix<const T>, \
-                                          kernels::Update, Matrix<T>, Vector<T>);
+                                          kernels::Update, const Linear<T>&);
 KZERO_FOR_EACH_DTYPE(KZERO_INSTANTIATE)
 #undef KZERO_INSTANTIATE
 

@@ -2,30 +2,64 @@
 
 namespace kzero::model {
 
+namespace {
+
+/// Sums over this rank's rows.
 template <class T>
-void norm_backward(const Context<T>& c, const kernels::LayerNormInput<T>& input,
-                   const kernels::LayerNormGradients<T>& gradients) {
-  const Matrix<T> dy = c.stream_sum(c.hidden_grad);
-  if (!c.splits_stream()) {
-    kernels::layernorm_backward<T>(*c.exec, input, dy, gradients, c.partial);
-    return;
+void local_backward(const Context<T>& c, const Norm<const T>& p, Matrix<const T> x,
+                    const NormStatistics& statistics, Matrix<const T> dy,
+                    const NormGradients<T>& g) {
+  if (c.shape.is_llama()) {
+    kernels::rmsnorm_backward<T>(*c.exec, {x, p.weight, statistics.rstd}, dy,
+                                 {g.dx, g.dx_update, g.parameters.weight, g.update}, c.partial);
+  } else {
+    kernels::layernorm_backward<T>(
+        *c.exec, {x, p.weight, statistics.mean, statistics.rstd}, dy,
+        {g.dx, g.dx_update, g.parameters.weight, g.parameters.bias, g.update}, c.partial);
   }
-  // Every rank has summed over its own rows only.
-  const Index d = c.shape.hidden;
-  T* scratch = c.norm_gradient.data();
-  kernels::layernorm_backward<T>(*c.exec, input, dy,
-                                 {gradients.dx, gradients.dx_update, Vector<T>(scratch, d),
-                                  Vector<T>(scratch + d, d), kernels::Update::overwrite},
-                                 c.partial);
-  const bool adds = gradients.update == kernels::Update::add;
-  T* sum = gradients.dweight.data();
-  c.group.all_reduce(*c.exec, Matrix<T>(scratch, 2 * d, 1), nullptr, adds ? sum : nullptr,
-                     Matrix<T>(sum, 2 * d, 1));
 }
 
-#define KZERO_INSTANTIATE(T)                                                           \
-  template void norm_backward<T>(const Context<T>&, const kernels::LayerNormInput<T>&, \
-                                 const kernels::LayerNormGradients<T>&);
+}  // namespace
+
+NormStatistics::NormStatistics(memory::Arenas& arenas, const TransformerShape& shape, Index rows) {
+  const auto take = [&] {
+    return Vector<float>(arenas.take<float>(memory::Category::activations, rows), rows);
+  };
+  if (!shape.is_llama()) mean = take();
+  rstd = take();
+}
+
+template <class T>
+void norm_forward(const Context<T>& c, const Norm<const T>& p, Matrix<const T> x, Matrix<T> y,
+                  const NormStatistics& statistics) {
+  if (c.shape.is_llama()) {
+    kernels::rmsnorm_forward<T>(*c.exec, x, p.weight, c.shape.norm_eps, y, statistics.rstd);
+  } else {
+    kernels::layernorm_forward<T>(*c.exec, x, p.weight, p.bias, c.shape.norm_eps, y,
+                                  statistics.mean, statistics.rstd);
+  }
+}
+
+template <class T>
+void norm_backward(const Context<T>& c, const Norm<const T>& p, Matrix<const T> x,
+                   const NormStatistics& statistics, const NormGradients<T>& gradients) {
+  const Matrix<T> dy = c.stream_sum(c.hidden_grad);
+  if (!c.splits_stream()) {
+    local_backward<T>(c, p, x, statistics, dy, gradients);
+    return;
+  }
+  const Norm<T> local = norm_at(c.shape, c.partial_gradient.data());
+  local_backward<T>(c, p, x, statistics, dy,
+                    {gradients.dx, gradients.dx_update, local, kernels::Update::overwrite});
+  c.sum_partial_gradient(c.shape.norm_elements(), gradients.update,
+                         gradients.parameters.weight.data());
+}
+
+#define KZERO_INSTANTIATE(T)                                                               \
+  template void norm_forward<T>(const Context<T>&, const Norm<const T>&, Matrix<const T>,  \
+                                Matrix<T>, const NormStatistics&);                         \
+  template void norm_backward<T>(const Context<T>&, const Norm<const T>&, Matrix<const T>, \
+                                 const NormStatistics&, const NormGradients<T>&);
 KZERO_FOR_EACH_DTYPE(KZERO_INSTANTIATE)
 #undef KZERO_INSTANTIATE
 

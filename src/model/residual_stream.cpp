@@ -5,7 +5,7 @@ namespace kzero::model {
 using memory::Category;
 
 template <class T>
-ResidualStream<T>::ResidualStream(memory::Arenas& arenas, const GptShape& shape,
+ResidualStream<T>::ResidualStream(memory::Arenas& arenas, const TransformerShape& shape,
                                   const deck::Recompute& recompute, Index rows,
                                   const TensorGroup<T>& group, Index places)
     : group_(group), own_rows_(rows), is_cut_(recompute.partition && group.size() > 1) {

@@ -8,8 +8,8 @@
 #include <optional>
 #include <vector>
 
-#include "model/gpt_spec.hpp"
 #include "model/tensor_group.hpp"
+#include "model/transformer_shape.hpp"
 #include "runtime/event.hpp"
 
 namespace kzero::model {
@@ -24,8 +24,9 @@ class ResidualStream {
   /// Takes memory: inputs that are kept while their blocks are recomputed are in category
   /// recompute, or in offloaded if the deck offloads them; all other buffers in activations. `rows`
   /// are the local rows of the residual stream. The group must outlive this.
-  ResidualStream(memory::Arenas& arenas, const GptShape& shape, const deck::Recompute& recompute,
-                 Index rows, const TensorGroup<T>& group, Index places = offload_places);
+  ResidualStream(memory::Arenas& arenas, const TransformerShape& shape,
+                 const deck::Recompute& recompute, Index rows, const TensorGroup<T>& group,
+                 Index places = offload_places);
 
   /// The buffer from which block i, or for i = L the head, reads its input; at(i + 1), to which
   /// block i writes, may be the same memory.

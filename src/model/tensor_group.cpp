@@ -86,6 +86,32 @@ void TensorGroup<T>::gather(const Execution& exec, const T* own, const Matrix<T>
 }
 
 template <class T>
+void TensorGroup<T>::sum_of_copies(const Execution& exec, Index copies, const T* partial,
+                                   Index elements, kernels::Update update, T* sum) const {
+  const Index first = rank() / copies * copies, chunk = buffer_elements_ / size();
+  for (Index at = 0; at < elements; at += chunk) {
+    const Index count = std::min(chunk, elements - at);
+    if (copies > 1) {
+      std::vector<ConstSpan> send(static_cast<std::size_t>(size()));
+      std::vector<Span> receive(static_cast<std::size_t>(size()));
+      for (Index i = 0; i < copies; ++i) {
+        const auto r = static_cast<std::size_t>(first + i);
+        send[r] = ConstSpan::of(partial + at, count);
+        receive[r] = Span::of(buffer_ + i * count, count);
+      }
+      link_.comm->all_to_all(exec, std::move(send), std::move(receive), comm::Operation::all_reduce,
+                             Purpose::activations);
+    }
+    const kernels::PerRank<T> values{buffer_, count, partial + at, static_cast<int>(copies),
+                                     static_cast<int>(rank() - first)};
+    T* out = sum + at;
+    kernels::sum_partial_rows<T>(exec, values, nullptr,
+                                 update == kernels::Update::add ? out : nullptr,
+                                 Matrix<T>(out, static_cast<std::size_t>(count), 1));
+  }
+}
+
+template <class T>
 void TensorGroup<T>::exchange_own(const Execution& exec, float* all, Index count) const {
   link_.comm->wait(exec, comm::begin_gather<float>(exec, *link_.comm, all, count, {0, count},
                                                    all + rank() * count, Purpose::activations));

@@ -4,6 +4,7 @@
 // ring.
 #pragma once
 
+#include "kernels/row_sums.hpp"
 #include "model/model.hpp"
 
 namespace kzero::model {
@@ -48,6 +49,13 @@ class TensorGroup {
   /// may be partial or addend.
   void all_reduce(const Execution& exec, const Matrix<T>& partial, const T* bias, const T* addend,
                   const Matrix<T>& out) const;
+
+  /// Computes sum [elements] (=|+=) the sum of `partial` over the `copies` neighbouring ranks that
+  /// hold copies of the same parameters, in rank order. Their groups begin at multiples of
+  /// `copies`, which divides the number of ranks; 1: none but this rank. Sends copies - 1 times all
+  /// elements.
+  void sum_of_copies(const Execution& exec, Index copies, const T* partial, Index elements,
+                     kernels::Update update, T* sum) const;
 
   /// All-gathers every rank's [count] to `all`, in rank order; the own one is there already.
   void exchange_own(const Execution& exec, float* all, Index count) const;

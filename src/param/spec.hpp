@@ -20,11 +20,14 @@ struct Split {
   Index stride = 0;
   Index begin = 0;
   Index length = 0;
+  Index copy = 0;  // ranks before this one that hold the same part
 
   Index held() const { return blocks * length; }
   /// True if the rank holds every element. If the split is over more than one rank, no rank does,
   /// or rank 0 alone.
   bool is_full() const { return length == stride; }
+  /// True on the one tensor rank that counts and saves what several hold.
+  bool is_owned_by(Index rank) const { return is_full() ? rank == 0 : copy == 0; }
 
   /// Calls f(in_local, in_parameter, count) for each contiguous run of local elements [first, first
   /// + count), in ascending order.
@@ -41,8 +44,8 @@ struct Split {
 };
 
 struct ParamSpec {
-  std::string name;          // Hugging Face GPT-2 name, without "transformer."
-  std::vector<Index> shape;  // of the full parameter, row-major; linear weights are [in, out]
+  std::string name;          // as in Hugging Face's files, GPT-2's without "transformer."
+  std::vector<Index> shape;  // of the full parameter, row-major
   Init init = Init::zeros;
   double std = 0;       // of Init::normal
   bool decays = false;  // weight decay applies: tensors of two or more dimensions

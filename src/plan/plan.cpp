@@ -20,6 +20,19 @@ std::vector<metrics::TrafficRow> traffic_of(const deck::Config& config,
   return rows;
 }
 
+/// Norms, for one, are on every tensor rank; so are, in part, heads of keys and values that are
+/// fewer than the ranks.
+Index copied_parameters(const train::Blueprint& blueprint) {
+  const Index last = blueprint.tensor.size - 1;
+  Index copied = 0;
+  for (const param::UnitSpec& unit : blueprint.definition->table({last, last + 1})) {
+    for (const param::ParamSpec& p : unit.params) {
+      if (!p.split.is_owned_by(last)) copied += p.held();
+    }
+  }
+  return copied;
+}
+
 }  // namespace
 
 Index Entry::sent_bytes() const {
@@ -40,6 +53,7 @@ Entry plan(const deck::Config& config, Index threads, const train::Ingredients& 
   entry.threads = threads;
   entry.layers = config.model.layers;
   entry.micro_batch = config.train.micro_batch;
+  entry.copied_parameters = copied_parameters(blueprint);
   entry.recompute = config.recompute;
   entry.precision = config.train.precision;
   entry.traffic = traffic_of(config, blueprint);

@@ -17,6 +17,7 @@ struct Entry : Holding {
   Index threads = 1;  // per rank
   Index layers = 0;
   Index micro_batch = 0;
+  Index copied_parameters = 0;  // of the last tensor rank: those that one before it owns
   deck::Recompute recompute;
   Dtype precision = Dtype::fp32;
   std::vector<metrics::TrafficRow> traffic{};  // of one rank in one step

@@ -33,10 +33,16 @@ std::string estimate_lines(const Estimate& e) {
       e.rates.sent_bytes / 1e9);
 }
 
+std::string copies_line(const Entry& entry) {
+  if (entry.tensor_ranks == 1) return "";
+  return fmt::format("copies      {} parameters of the last tensor rank are another one's too\n",
+                     format_parameters(entry.copied_parameters));
+}
+
 std::string full(const Entry& entry) {
   std::string text = fmt::format(
       "grid        {} data x {} tensor ranks\n"
-      "model       {} parameters, {}, ZeRO stage {}, micro-batch {}{}\n"
+      "model       {} parameters, {}, ZeRO stage {}, micro-batch {}{}\n{}"
       "memory of a rank       planned\n",
       entry.data_ranks, entry.tensor_ranks, format_parameters(entry.parameters),
       name_of(entry.precision), entry.stage, entry.micro_batch,
@@ -44,7 +50,8 @@ std::string full(const Entry& entry) {
           ? ""
           : fmt::format(", recompute {}{}{}", name_of(entry.recompute.mode),
                         entry.recompute.partition ? " partitioned" : "",
-                        entry.recompute.offload == deck::Offload::host ? " on the host" : ""));
+                        entry.recompute.offload == deck::Offload::host ? " on the host" : ""),
+      copies_line(entry));
   const auto line = [&](const std::string& name, Index bytes) {
     text += fmt::format("  {:<14}{:>14}\n", name, format_bytes(bytes));
   };

@@ -129,7 +129,7 @@ checkpoint::Manifest Checkpoints::manifest_after(Index steps_done) const {
   const optim::LossScaler& scaler = engine_.scaler();
   checkpoint::Manifest m;
   m.deck = request_.deck;
-  m.model = checkpoint::shape_of(config_.model);
+  m.model = config_.model;
   m.data_ranks = grid_.data().size();
   m.tensor_ranks = grid_.tensor().size();
   m.stage = config_.zero.stage;

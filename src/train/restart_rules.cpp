@@ -7,29 +7,12 @@
 
 #include "base/error.hpp"
 #include "checkpoint/reader.hpp"
+#include "deck/architecture.hpp"
 #include "deck/changes.hpp"
 
 namespace kzero::train {
 
 namespace {
-
-/// Returns a line for each key of [model] that makes another function, whatever the shapes.
-std::vector<std::string> model_changes(const checkpoint::ModelShape& saved,
-                                       const checkpoint::ModelShape& now) {
-  std::vector<std::string> changes;
-  const auto compare = [&](const char* key, const auto& before, const auto& after) {
-    if (before != after) changes.push_back(fmt::format("{} is {}, was {}", key, after, before));
-  };
-  compare("model.layers", saved.layers, now.layers);
-  compare("model.hidden", saved.hidden, now.hidden);
-  compare("model.heads", saved.heads, now.heads);
-  compare("model.sequence", saved.sequence, now.sequence);
-  compare("model.vocab", saved.vocab, now.vocab);
-  compare("model.feed_forward", saved.feed_forward, now.feed_forward);
-  compare("model.tied_embeddings", saved.tied_embeddings != 0, now.tied_embeddings != 0);
-  compare("model.layernorm_eps", saved.layernorm_eps, now.layernorm_eps);
-  return changes;
-}
 
 /// Explains how to take only the weights into another training.
 std::string with_its_weights(const checkpoint::Found& found) {
@@ -41,8 +24,7 @@ std::string with_its_weights(const checkpoint::Found& found) {
 
 void require_same_model(const checkpoint::Found& found, const RunRequest& request,
                         const param::Table& table) {
-  const auto changes =
-      model_changes(found.manifest.model, checkpoint::shape_of(request.config.model));
+  const auto changes = deck::architecture_changes(found.manifest.model, request.config.model);
   KZERO_REQUIRE(changes.empty(), ExitCode::usage,
                 "{}: is of another model ({}), so its weights would compute something else; set "
                 "[model] as it was saved, or choose another checkpoint.folder to start afresh",

@@ -28,7 +28,7 @@ StateShards::StateShards(const std::vector<UnitState>& units, const ShardChoice&
     const zero::Range range = zero::held(choice.placement, *unit.layout, choice.rank);
     for (const param::Part& part : param::parts(*unit.spec, *unit.layout, range.begin, range.end)) {
       const param::ParamSpec& p = unit.spec->params[static_cast<std::size_t>(part.param)];
-      if (choice.wanted == Wanted::split && p.split.is_full()) continue;
+      if (choice.owner && !p.split.is_owned_by(*choice.owner)) continue;
       add(unit, part, arrays);
     }
   }

@@ -2,6 +2,7 @@
 // the host reads and writes them.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -19,15 +20,12 @@ struct UnitState {
   optim::State state;  // from held.begin
 };
 
-/// All parameters, or only those of which other tensor ranks hold other parts.
-enum class Wanted { all, split };
-
 /// The parts of each unit: those that data rank `rank` holds under `placement`, no more than its
 /// state does.
 struct ShardChoice {
   zero::Placement placement;
   Index rank;
-  Wanted wanted;
+  std::optional<Index> owner{};  // only what this tensor rank owns of parameters that several hold
 };
 
 /// The host's way to the state: in place, or in a copy.

@@ -27,11 +27,6 @@ memory::Arenas measure(const deck::Config& config, const Blueprint& blueprint, I
   return arenas;
 }
 
-/// Parameters that are replicated over the tensor ranks are written by rank 0.
-Wanted writes_of(const model::TensorRank& tensor) {
-  return tensor.rank == 0 ? Wanted::all : Wanted::split;
-}
-
 template <class T>
 tensor::Vector<T> vector(T* data, Index count) {
   return {data, static_cast<std::size_t>(count)};
@@ -56,10 +51,10 @@ TypedEngine<T>::TypedEngine(const deck::Config& config, Index threads, const Pee
       buffers_(arenas_, config, blueprint_, data_.rank(), threads, &gemm, &peers.tensor),
       states_(states()),
       scaler_(config.train.precision, config.optimizer),
-      owned_(states_, {zero::Placement::partitioned, data_.rank(), writes_of(blueprint_.tensor)},
+      owned_(states_, {zero::Placement::partitioned, data_.rank(), blueprint_.tensor.rank},
              blueprint_.state_arrays(), {host_reaches_state(config_), buffers_.host_state}),
-      wanted_(states_, {blueprint_.stage.optimizer, data_.rank(), Wanted::all},
-              blueprint_.state_arrays(), {host_reaches_state(config_), buffers_.host_state}) {
+      wanted_(states_, {blueprint_.stage.optimizer, data_.rank(), {}}, blueprint_.state_arrays(),
+              {host_reaches_state(config_), buffers_.host_state}) {
   // Padding takes part in collectives, so it has to hold zeros from the start.
   const tensor::Execution& exec = buffers_.model->exec();
   clear(exec, buffers_.parameters.held());
@@ -246,23 +241,23 @@ double TypedEngine<T>::execute(const param::Operation& operation, const model::B
 }
 
 /// Returns the L2 norm of the gradient. Its squares are added without rounding (kernels::ExactSum),
-/// each on the rank that owns it; those that are replicated over the tensor ranks count on the
-/// first of them.
+/// each on the rank that owns it; those that several tensor ranks hold count on the first of them.
 template <class T>
 double TypedEngine<T>::gradient_norm() {
   static_assert(param::shard_alignment % kernels::squares_block == 0);
   kernels::ExactSum sum;
+  const Index rank = blueprint_.tensor.rank;
   for (std::size_t i = 0; i < blueprint_.table.size(); ++i) {
     const auto u = static_cast<Index>(i);
     const param::UnitLayout& layout = blueprint_.layout.unit(u);
     const zero::Range own = zero::held(zero::Placement::partitioned, layout, data_.rank());
-    if (blueprint_.tensor.rank == 0) {
+    if (rank == 0) {
       sum += squares(u, own.begin, own.end);
       continue;
     }
     const param::UnitSpec& spec = blueprint_.table[i];
     for (const auto& part : param::parts(spec, layout, own.begin, own.end)) {
-      if (!spec.params[static_cast<std::size_t>(part.param)].split.is_full())
+      if (spec.params[static_cast<std::size_t>(part.param)].split.is_owned_by(rank))
         sum += squares(u, part.in_unit, part.in_unit + part.count);
     }
   }

@@ -248,15 +248,14 @@ std::vector<T> feed_forward_gradient(Gemm& gemm, Index width) {
   deck.hidden = 8;
   deck.sequence = 6;
   deck.feed_forward = width;
-  const model::GptShape shape(deck);
   memory::Arenas measured;
-  static_cast<void>(model::Context<T>(measured, nullptr, shape, {1}));
+  static_cast<void>(model::Context<T>(measured, nullptr, deck, {1}));
   memory::Ledger ledger;
   memory::Arenas arenas(measured, ledger);
-  const model::Context<T> context(arenas, &gemm, shape, {1});
+  const model::Context<T> context(arenas, &gemm, deck, {1});
   const Guarded<T> dy(numbers<T>(6 * 8, 1)), weight(numbers<T>(width * 8, 2));
   const Guarded<T> hidden(numbers<T>(6 * width, 3, 4)), dhidden(6 * width);
-  model::linear_backward_gelu<T>(context, dy.matrix(6, 8), weight.matrix(width, 8),
+  model::linear_backward_gelu<T>(context, dy.matrix(6, 8), {weight.matrix(width, 8), {}},
                                  hidden.matrix(6, width), dhidden.matrix(6, width));
   return dhidden.host();
 }

@@ -63,10 +63,14 @@ void write_safetensors(const fs::path& folder) {
 }
 
 void write_tokens(const fs::path& folder) {
-  std::array<std::int32_t, 256> header{20240520, 1, 3};
-  std::string bytes(reinterpret_cast<const char*>(header.data()), sizeof header);
-  bytes += std::string("\x01\x00\x02\x00\xff\xff", 6);
-  store(folder / "llmc", bytes);
+  const auto store_llmc = [&](const char* name, std::array<std::int32_t, 256> header,
+                              const std::string& tokens) {
+    store(folder / name,
+          std::string(reinterpret_cast<const char*>(header.data()), sizeof header) + tokens);
+  };
+  store_llmc("llmc", {20240520, 1, 3}, std::string("\x01\x00\x02\x00\xff\xff", 6));
+  store_llmc("llmc_32_bits", {20240801, 7, 3},
+             std::string("\x01\0\0\0\x70\x11\1\0\x7f\x51\2\0", 12));
   store(folder / "bytes", "a text of bytes\n");
 }
 

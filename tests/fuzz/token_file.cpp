@@ -1,4 +1,4 @@
-// Token files in both formats: opened, hashed, checked and read to the end.
+// Token files in both formats, of all widths: opened, hashed, checked and read to the end.
 #include <vector>
 
 #include "data/token_stream.hpp"
@@ -28,6 +28,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   static const fuzz::MemoryFile memory;
   memory.store(data, size);
   fuzz::accepts([&] { read_all(memory.path(), deck::DataFormat::bytes, 200); });
-  fuzz::accepts([&] { read_all(memory.path(), deck::DataFormat::llmc, 50257); });
+  for (const Index vocab : {50257, 151936})
+    fuzz::accepts([&] { read_all(memory.path(), deck::DataFormat::llmc, vocab); });
   return 0;
 }

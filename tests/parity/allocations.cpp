@@ -43,9 +43,8 @@ bool is_library_of_its_own(const std::string& name, int ranks) {
 
 class Allocations : public testing::TestWithParam<Dtype> {};
 
-TEST_P(Allocations, NoneInAStep) {
+void expect_none_in_a_step(deck::Config config) {
   const grid::Group group = first_ranks(launch_ranks());
-  deck::Config config = small_deck(GetParam());
   config.recompute = {.mode = deck::RecomputeMode::full, .offload = deck::Offload::host};
   Training training(config, group);
   training.engine->initialise({});
@@ -62,6 +61,12 @@ TEST_P(Allocations, NoneInAStep) {
   if (group.size() == 1) {
     EXPECT_EQ(after, before) << "a step keeps memory";
   }
+}
+
+TEST_P(Allocations, NoneInAStep) { expect_none_in_a_step(small_deck(GetParam())); }
+
+TEST_P(Allocations, NoneInAStepOfLlama) {
+  expect_none_in_a_step(as_llama(small_deck(GetParam()), 1));
 }
 
 TEST(AllocationCount, SeesWhatIsAllocated) {

@@ -32,6 +32,10 @@ std::vector<deck::Config> decks() {
     config.zero.bucket = 509, config.zero.prefetch_units = 0,
     config.zero.overlap = deck::Overlap::off;
     every_stage(config);
+    deck::Config llama = as_llama(config, 1);
+    every_stage(llama);
+    llama.recompute.mode = deck::RecomputeMode::layernorm_gelu;
+    all.push_back(llama);
     using deck::RecomputeMode;
     for (const auto& [stage, recompute] :
          {std::pair<Index, deck::Recompute>{0, {.mode = RecomputeMode::layernorm_gelu}},
@@ -51,7 +55,8 @@ std::vector<deck::Config> decks() {
 }
 
 std::string describe(const deck::Config& config) {
-  return std::string(name_of(config.train.precision)) +
+  return std::string(name_of(config.model.family)) + ' ' +
+         std::string(name_of(config.train.precision)) +
          (config.model.tied_embeddings ? ", tied" : ", untied") + ", stage " +
          std::to_string(config.zero.stage) + ", recompute " +
          std::string(name_of(config.recompute.mode));

@@ -66,6 +66,12 @@ TEST_P(RankCount, DoesNotShow) {
   }
 }
 
+TEST_P(RankCount, DoesNotShowInLlama) {
+  deck::Config config = as_llama(small_deck(GetParam()), 1);
+  config.train.global_batch = 16, config.model.layers = 1;
+  expect_same_on_all_numbers(config);
+}
+
 TEST_P(RankCount, DoesNotShowWhereItDividesNothing) {
   deck::Config config = small_deck(GetParam());
   config.train.global_batch = 34, config.train.micro_batch = 2;  // 17 micro-batches
@@ -83,7 +89,9 @@ TEST_P(RankCount, DoesNotShowBesideTensorParallelism) {
   config.model.hidden = 16, config.model.heads = 4, config.model.layers = 2;
   config.grid.tensor = 2;
   config.recompute = {.mode = deck::RecomputeMode::full, .partition = true};
-  if (launch_ranks() >= 4) expect_same_on_all_numbers(config);
+  if (launch_ranks() < 4) return;
+  expect_same_on_all_numbers(config);
+  expect_same_on_all_numbers(as_llama(config, 1));
 }
 
 TEST(RankCount, DoesNotShowInSkippedSteps) {

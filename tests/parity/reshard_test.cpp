@@ -15,6 +15,7 @@ struct Side {
   Dtype precision = Dtype::fp32;
   bool sequence_parallel = false;
   Index batch = 12;
+  Index kv_heads = 0;  // above 0: of Llama
 };
 
 std::string describe(const Side& side) {
@@ -28,7 +29,7 @@ deck::Config deck_of(const Side& side) {
   config.model.layers = 2, config.model.sequence_parallel = side.sequence_parallel;
   config.train.global_batch = side.batch, config.train.micro_batch = 0;
   config.grid.tensor = side.tensor, config.zero.stage = side.stage;
-  return config;
+  return side.kv_heads > 0 ? as_llama(config, side.kv_heads) : config;
 }
 
 class Reshard : public testing::Test {
@@ -89,6 +90,20 @@ TEST_F(Reshard, OnTheRanksOfTheLaunch) {
   expect_moves({2, 1, 0}, {2, 2, 3});
   expect_moves({4, 1, 3}, {3, 1, 1, Dtype::bf16});
   expect_moves({2, 2, 0, Dtype::fp32, true}, {4, 2, 3});
+}
+
+// Four tensor ranks have copies of two heads of keys and values, which are stored once.
+TEST_F(Reshard, OfLlamaWithCopiesOfKeysAndValues) {
+  const int all = launch_ranks();
+  if (all != 4) GTEST_SKIP() << "these grids are of four ranks";
+  const auto move = [this](Side from, Side to) {
+    from.kv_heads = to.kv_heads = 2;
+    expect_moves(from, to);
+  };
+  move({1, 1, 0}, {4, 4, 3});
+  move({4, 4, 1, Dtype::bf16}, {4, 2, 2});
+  move({4, 2, 3, Dtype::fp32, true}, {4, 4, 0, Dtype::fp16});
+  move({4, 4, 2}, {3, 1, 3});
 }
 
 TEST_F(Reshard, OnOddAndPrimeNumbersOfRanks) {

@@ -47,6 +47,8 @@ class Stages : public testing::TestWithParam<Dtype> {
     }
   }
 
+  void expect_recomputation_alike(deck::Config config);
+
   const grid::Group group = first_ranks(launch_ranks());
 };
 
@@ -65,9 +67,7 @@ TEST_P(Stages, WithReducedMicroBatches) {
   expect_all_stages_alike(config);
 }
 
-TEST_P(Stages, WithRecomputation) {
-  deck::Config config = small_deck(GetParam());
-  config.train.global_batch = 2 * launch_ranks();
+void Stages::expect_recomputation_alike(deck::Config config) {
   const Outcome expected = train_outcome(config, group);
   using deck::RecomputeMode;
   for (const deck::Recompute& recompute :
@@ -84,6 +84,22 @@ TEST_P(Stages, WithRecomputation) {
                       describe(config.zero));
     }
   }
+}
+
+TEST_P(Stages, OfLlama) {
+  deck::Config config = as_llama(small_deck(GetParam()), 1);
+  config.train.global_batch = 3 * launch_ranks();
+  config.model.layers = 1;
+  config.optimizer.clip = 0.5;
+  expect_all_stages_alike(config);
+  config.model.layers = 2, config.model.tied_embeddings = false;
+  expect_recomputation_alike(config);
+}
+
+TEST_P(Stages, WithRecomputation) {
+  deck::Config config = small_deck(GetParam());
+  config.train.global_batch = 2 * launch_ranks();
+  expect_recomputation_alike(config);
 }
 
 TEST_P(Stages, LocalAccumulationGivesStages0And1TheSameBits) {

@@ -28,6 +28,11 @@ deck::Config split_deck(Index tensor, Dtype precision = Dtype::fp32) {
   return config;
 }
 
+/// Two heads of keys and values, of which four tensor ranks and more have copies.
+deck::Config split_llama(Index tensor, Dtype precision = Dtype::fp32) {
+  return as_llama(split_deck(tensor, precision), 2);
+}
+
 /// Tensor-parallel sizes above 1 of a launch.
 std::vector<Index> tensor_sizes() {
   std::vector<Index> sizes;
@@ -49,7 +54,8 @@ std::string describe_grid(const deck::Config& c) {
          ", recompute " + std::string(name_of(c.recompute.mode)) +
          (c.recompute.partition ? ", cut" : "") +
          (c.recompute.offload == Offload::host ? ", host" : "") +
-         (c.model.sequence_parallel ? ", sequence parallel" : "");
+         (c.model.sequence_parallel ? ", sequence parallel" : "") + ", " +
+         std::string(name_of(c.model.family));
 }
 
 class TensorParallel : public testing::TestWithParam<Dtype> {
@@ -84,6 +90,14 @@ TEST_P(TensorParallel, SoTheyDoInSequenceParallelismAndWithUntiedEmbeddings) {
   for (const Index tensor : tensor_sizes()) {
     deck::Config config = split_deck(tensor, GetParam());
     config.model.sequence_parallel = true, config.model.tied_embeddings = false;
+    expect_same_bits(config);
+  }
+}
+
+TEST_P(TensorParallel, SoTheyDoWithSharedKeysAndValues) {
+  for (const Index tensor : tensor_sizes()) {
+    deck::Config config = split_llama(tensor, GetParam());
+    config.model.sequence_parallel = tensor == 2;
     expect_same_bits(config);
   }
 }
@@ -129,8 +143,9 @@ void compare_with_one_rank(Training& grid, Training& one, const F& f) {
 // Every grid starts from the same model bit for bit, and stays beside it to rounding.
 TEST_F(Grid, TrainsTheModelOfOneRank) {
   for (const Index tensor : tensor_sizes()) {
-    for (const bool sequence_parallel : {false, true}) {
-      deck::Config config = split_deck(tensor);
+    for (const int variant : {0, 1, 2, 3}) {
+      const bool sequence_parallel = variant % 2 == 1;
+      deck::Config config = variant < 2 ? split_deck(tensor) : split_llama(tensor);
       config.zero.stage = 3;
       config.model.sequence_parallel = sequence_parallel;
       deck::Config alone = config;
@@ -182,6 +197,12 @@ std::vector<deck::Config> planned_decks() {
       config.recompute = {};
       config.zero.bucket = 509, config.zero.overlap = deck::Overlap::on;
       all.push_back(config);
+      deck::Config llama = split_llama(tensor, precision);
+      llama.zero.stage = 3;
+      all.push_back(llama);
+      llama.model.sequence_parallel = true, llama.model.tied_embeddings = false;
+      llama.recompute.mode = RecomputeMode::layernorm_gelu;
+      all.push_back(llama);
     }
   }
   return all;

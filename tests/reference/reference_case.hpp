@@ -9,7 +9,8 @@
 #include <vector>
 
 #include "checkpoint/hdf5_file.hpp"
-#include "deck/config.hpp"
+#include "convert/architecture.hpp"
+#include "deck/architecture.hpp"
 #include "support/data.hpp"
 
 namespace kzero::tests {
@@ -18,6 +19,8 @@ class ReferenceCase {
  public:
   explicit ReferenceCase(const std::string& name)
       : name_(name), file_(checkpoint::Hdf5File::open(reference_file(name + ".h5"))) {}
+
+  const std::string& name() const { return name_; }
 
   std::vector<double> numbers(const std::string& dataset) const {
     return file_.read<double>(dataset);
@@ -29,6 +32,7 @@ class ReferenceCase {
     c.model.heads = integer("heads"), c.model.sequence = integer("sequence");
     c.model.vocab = integer("vocab");
     c.model.initial = reference_file(name_ + ".safetensors");
+    if (file_.has_attribute("/", "family")) set_llama(c.model);
     c.train = {.steps = integer("steps"), .global_batch = integer("global_batch")};
     c.optimizer = {.lr = real("lr"), .min_lr = real("min_lr"), .warmup = integer("warmup")};
     c.optimizer.beta1 = real("beta1"), c.optimizer.beta2 = real("beta2");
@@ -40,7 +44,19 @@ class ReferenceCase {
     return c;
   }
 
+  /// The table of tokens' vectors.
+  const char* embedding() const {
+    return file_.has_attribute("/", "family") ? "model.embed_tokens.weight" : "wte.weight";
+  }
+
  private:
+  /// Everything else of the model comes from the config.json that transformers wrote.
+  void set_llama(deck::Model& model) const {
+    model.initial = reference_file(name_);
+    for (const deck::ImpliedValue& implied : convert::read_architecture(model.initial))
+      deck::set_model_value(*deck::find_key(implied.path), implied.value, model);
+  }
+
   Index integer(const std::string& key) const { return file_.attribute<Index>("/", key); }
   double real(const std::string& key) const { return file_.attribute<double>("/", key); }
 

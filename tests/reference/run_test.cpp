@@ -2,7 +2,7 @@
 // norm and learning rate of every step, and the final weights.
 #include <gtest/gtest.h>
 
-#include "convert/gpt2.hpp"
+#include "convert/weights.hpp"
 #include "reference/reference_case.hpp"
 #include "support/training.hpp"
 
@@ -27,8 +27,8 @@ struct CaseRun {
     config.zero.stage = 0;  // every rank then holds all that is compared; stages give the same bits
     config.train.micro_batch = micro == Micro::one_sequence ? 1 : 0;
     training = std::make_unique<Training>(config, group);
-    const convert::Gpt2Weights weights(config.model.initial, checkpoint::shape_of(config.model),
-                                       training->engine->blueprint().table);
+    const convert::Weights weights(config.model.initial, config.model,
+                                   training->engine->blueprint().table);
     training->engine->initialise(
         [&](const param::ParamSpec& p, const checkpoint::Range& range, std::span<float> values) {
           weights.load_range(p.name, range, values);
@@ -51,6 +51,19 @@ class ReferenceRun : public testing::TestWithParam<std::string> {
   }
 };
 
+/// How far final weights may be from float64 in fp32, relatively. AdamW makes a full step of any
+/// gradient, so one that is hardly more than its rounding moves a weight by that error. A gradient
+/// of step 0 that is off by 1e-6 of its tensor's root mean square can so move these tensors by
+/// 1.5e-3 and 6.2e-3 of their norms, others of the Llama cases by less than 3e-4: Qwen2's key
+/// biases, whose gradient only rotation keeps from being zero, and the feed-forward layer of
+/// Qwen3's first block. PyTorch in fp32 misses the same float64 runs by 2.7e-5 and 2.0e-5 there,
+/// elsewhere by less than 1e-5; kzero by up to 1.9e-4 (attention for devices) and 5.2e-5.
+double weight_tolerance(const std::string& name, const std::string& parameter) {
+  if (name == "qwen2" && parameter.ends_with("k_proj.bias")) return 5e-4;
+  if (name == "qwen3" && parameter.starts_with("model.layers.0.mlp.")) return 1e-4;
+  return 1e-5;
+}
+
 void expect_fp32_run(const CaseRun& run) {
   const auto loss = run.reference.numbers("loss"), norm = run.reference.numbers("grad_norm"),
              lr = run.reference.numbers("lr");
@@ -70,7 +83,9 @@ void expect_fp32_run(const CaseRun& run) {
       expected.insert(expected.end(), from, from + range.count);
     }
     ASSERT_EQ(shard.values("master").size(), expected.size()) << shard.parameter;
-    EXPECT_LE(relative_distance(shard.values("master"), expected), 1e-5) << shard.parameter;
+    EXPECT_LE(relative_distance(shard.values("master"), expected),
+              weight_tolerance(run.reference.name(), shard.parameter))
+        << shard.parameter;
     parameters += static_cast<Index>(expected.size());
   }
   if (run.training->config.grid.tensor == 1) {
@@ -92,8 +107,9 @@ std::vector<Index> tensor_sizes(const std::string& name) {
   std::vector<Index> sizes;
   for (Index tensor = 2; tensor <= launch_ranks(); ++tensor) {
     const Index data = launch_ranks() / tensor;
+    const Index kv_heads = config.model.kv_heads > 0 ? config.model.kv_heads : config.model.heads;
     if (launch_ranks() % tensor == 0 && config.model.heads % tensor == 0 &&
-        config.train.global_batch % data == 0)
+        (kv_heads % tensor == 0 || tensor % kv_heads == 0) && config.train.global_batch % data == 0)
       sizes.push_back(tensor);
   }
   return sizes;
@@ -157,7 +173,7 @@ struct Tolerance {
   }
 
   static double longest_row(const ReferenceCase& reference) {
-    const auto table = reference.numbers("final/wte.weight");
+    const auto table = reference.numbers(std::string("final/") + reference.embedding());
     const auto width = static_cast<std::size_t>(reference.config().model.hidden);
     double longest = 0;
     for (std::size_t row = 0; row < table.size(); row += width) {
@@ -225,10 +241,11 @@ TEST_P(TensorParallelRun, SixteenBitsStayWithinTheirRounding) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Cases, TensorParallelRun, testing::Values("even", "odd"),
+const auto cases = testing::Values("even", "odd", "llama_even", "llama_scaled", "qwen2", "qwen3");
+
+INSTANTIATE_TEST_SUITE_P(Cases, TensorParallelRun, cases,
                          [](const auto& test) { return test.param; });
-INSTANTIATE_TEST_SUITE_P(Cases, ReferenceRun, testing::Values("even", "odd"),
-                         [](const auto& test) { return test.param; });
+INSTANTIATE_TEST_SUITE_P(Cases, ReferenceRun, cases, [](const auto& test) { return test.param; });
 
 }  // namespace
 }  // namespace kzero::tests

@@ -31,7 +31,7 @@ inline void save(Training& training, const grid::Group& group, const std::filesy
   const optim::LossScaler& scaler = training.engine->scaler();
   checkpoint::Manifest m;
   m.deck = deck::resolved(training.config);
-  m.model = checkpoint::shape_of(training.config.model);
+  m.model = training.config.model;
   m.data_ranks = training.grid.data().size();
   m.tensor_ranks = training.grid.tensor().size();
   m.stage = training.config.zero.stage;

@@ -56,6 +56,17 @@ deck::Config small_deck(Dtype precision) {
   return config;
 }
 
+deck::Config as_llama(deck::Config config, Index kv_heads) {
+  deck::Model& model = config.model;
+  model.family = deck::ModelFamily::llama;
+  model.kv_heads = kv_heads, model.head_dim = 6;
+  model.feed_forward = 37;
+  model.qkv_bias = model.qk_norm = true;
+  model.rope_scaling = deck::RopeScaling::yarn;
+  model.rope_factor = 4, model.rope_original_sequence = 8;
+  return config;
+}
+
 deck::Config resolved(deck::Config config, Index ranks) {
   const auto violations = deck::apply_rules(config, {ranks, deck::Purpose::train});
   for (const deck::Violation& violation : violations) ADD_FAILURE() << violation.text;

@@ -29,6 +29,10 @@ bool has_few_cores();
 /// on 2 ranks and more.
 deck::Config small_deck(Dtype precision = Dtype::fp32);
 
+/// The deck with the block of the Llama family and all that it may have: fewer heads of keys and
+/// values, a head width of its own, biases, norms of heads, scaled angles.
+deck::Config as_llama(deck::Config config, Index kv_heads);
+
 deck::Config resolved(deck::Config config, Index ranks);
 
 /// A process grid over a group's ranks and its communicators. Collective over the group.

@@ -94,6 +94,18 @@ class Launches(LaunchTest):
         self.assertFalse((self.folder / "metrics.jsonl").exists())
         self.expect(self.train_unequally((1, ["deck.toml", "train.seed=2"]), (1, ["deck.toml", "train.seed=2"])), 0)
 
+    def test_ranks_that_name_another_model_config_do_not_begin(self):
+        for name, heads in (("one", 2), ("two", 3)):
+            (self.folder / f"{name}.json").write_text(json.dumps({"model_type": "gpt2", "n_head": heads, "n_layer": 1, "n_embd": 12,
+                                                                  "n_positions": 11, "vocab_size": 256}))
+        (self.folder / "bare.toml").write_text("".join((self.folder / "deck.toml").read_text().partition("[train]")[1:]))
+        one, two = (["bare.toml", f"model.config={name}.json"] for name in ("one", "two"))
+        self.expect(self.train_unequally((1, one), (1, two)), 2, "rank 1 has model.config = two.json, rank 0 one.json")
+        self.expect(self.train_unequally((1, ["bare.toml"]), (1, two)), 2, "rank 1 has model.config = two.json, rank 0 none")
+        self.expect(self.train_unequally((1, one), (1, ["bare.toml"])), 2, "the ranks of this launch have different decks: rank 1 has model.")
+        self.assertFalse((self.folder / "metrics.jsonl").exists())
+        self.expect(self.train_unequally((1, one), (1, one)), 0)
+
     def test_another_mpis_launcher_is_refused(self):
         for variables, named in (({"OMPI_COMM_WORLD_SIZE": "4", "OMPI_COMM_WORLD_RANK": "0"}, "OMPI_COMM_WORLD_SIZE=4"),
                                  ({"SLURM_STEP_NUM_TASKS": "2", "SLURM_PROCID": "0"}, "SLURM_STEP_NUM_TASKS=2"),
@@ -169,7 +181,9 @@ class Completion(LaunchTest):
         self.assertEqual(self.complete("check", "deck.toml", "data.files", "=", "tex"), {"text"})
         self.assertEqual(self.complete("convert", "a", "b", "--deck", ""), {"deck.toml"})
         self.assertEqual(self.complete("convert", "a", "b", "--deck", "deck.toml", "--set", "model.la"),
-                         {"model.layers=", "model.layernorm_eps="})
+                         {"model.layers="})
+        self.assertEqual(self.complete("convert", "a", "b", "--dtype", "b"), {"bfloat16"})
+        self.assertEqual(self.complete("defaults", "--config", "tex"), {"text"})
 
     def test_other_shells_are_refused(self):
         self.expect(self.run_kzero("completion", "tcsh"), 2, "tcsh")

@@ -1,15 +1,17 @@
 """The files of a run: what is said of them before the first step, and what happens when they change. Arguments:
 names of test classes; none: all."""
 
+import math
 import os
 import struct
 import unittest
 
-from launch import LaunchTest
+from launch import LaunchTest, steps_of
 
 
-def llmc(tokens):
-    return struct.pack("<256i", 20240520, 1, len(tokens), *[0] * 253) + struct.pack(f"<{len(tokens)}H", *tokens)
+def llmc(tokens, bits=16):
+    head, stored = {16: ((20240520, 1), "H"), 32: ((20240801, 7), "I")}[bits]
+    return struct.pack("<256i", *head, len(tokens), *[0] * 253) + struct.pack(f"<{len(tokens)}{stored}", *tokens)
 
 
 class FilesTest(LaunchTest):
@@ -57,6 +59,20 @@ class Before(FilesTest):
         for ranks in (1, 2):
             self.expect(self.train(*wrong, ranks=ranks), 4, "tokens.bin: token ")
         self.expect(self.check(*wrong[:2], "model.vocab=300"), 0)
+
+    def test_the_first_token_beyond_the_vocabulary_is_the_same_on_all_ranks(self):
+        tokens = [70000] * 3001
+        (self.folder / "wide.bin").write_bytes(llmc(tokens, 32))
+        tokens[1234] = tokens[1999] = tokens[2999] = 151936
+        (self.folder / "bad.bin").write_bytes(llmc(tokens, 32))
+        wrong = ("data.files=wide.bin,tokens.bin", "data.validation_files=bad.bin", "data.format=llmc", "model.vocab=151936")
+        text = "kzero: bad.bin: token 1234 (counted from 0) is 151936, but model.vocab = 151936 allows 0 to 151935; raise " \
+               "model.vocab to at least 151937 or use other data\n"
+        self.assertEqual(self.expect(self.check(*wrong), 4).stderr, text)
+        for ranks in (1, 2, 3):
+            self.assertEqual(self.expect(self.train(*wrong, ranks=ranks), 4).stderr, text)
+        self.assertFalse((self.folder / "metrics.jsonl").exists(), "it ended before the first step")
+        self.expect(self.check(*wrong[:3], "model.vocab=151937"), 0)
 
     def test_two_checkpoints_have_room(self):
         self.expect(self.check("model.hidden=65532", "model.layers=1000"), 4, "checkpoint.folder: saved has room for ",
@@ -113,6 +129,45 @@ class Notes(FilesTest):
         self.assertNotIn("share", self.expect(self.train(*quiet, ranks=2), 0).stdout)
         self.assertIn("2 ranks x 2 threads share 2 cores of node ",
                       self.expect(self.train(*quiet, "run.threads=2", ranks=2), 0).stdout)
+
+
+class Widths(FilesTest):
+    """Tokens of 32 bits."""
+
+    def losses(self, files, *overrides, ranks):
+        """Steps and validations of a run on llm.c's files, to the last bit."""
+        (self.folder / "metrics.jsonl").unlink(missing_ok=True)
+        self.expect(self.train(f"data.files={files}", "data.format=llmc", "checkpoint.folder=", "data.validation_fraction=0.1",
+                               "train.validate_every=3", "train.validation_batches=2", *overrides, ranks=ranks), 0)
+        return steps_of(self.folder / "metrics.jsonl"), [r["loss"] for r in self.metrics("validation")]
+
+    def test_no_bit_shows_the_width_of_the_files(self):
+        tokens = [i * i % 65536 for i in range(3000)]
+        for name, part, bits in (("narrow", tokens, 16), ("wide", tokens, 32), ("a", tokens[:999], 32), ("b", tokens[999:], 16)):
+            (self.folder / name).write_bytes(llmc(part, bits))
+        for ranks in (1, 2):
+            narrow, wide, mixed = (self.losses(f, "model.vocab=65536", ranks=ranks) for f in ("narrow", "wide", "a,b"))
+            self.assertEqual(len(narrow[0]), 6)
+            self.assertEqual(len(narrow[1]), 2)
+            self.assertEqual(wide, narrow)
+            self.assertEqual(mixed, narrow)
+
+    def test_tokens_beyond_16_bits_are_trained_on(self):
+        tokens = [151935 - i * i % 7 * 20000 for i in range(3000)]
+        (self.folder / "wide").write_bytes(llmc(tokens, 32))
+        (self.folder / "low_bits").write_bytes(llmc([t % 65536 for t in tokens]))
+        vocab = "model.vocab=151936"
+        one = self.losses("wide", vocab, ranks=1)
+        steps, validations = one
+        self.assertAlmostEqual(steps[0][1], math.log(151936), delta=0.1)
+        self.assertLess(steps[-1][1], steps[0][1] - 0.1)
+        self.assertLess(validations[-1], validations[0])
+        self.assertEqual(self.losses("wide", vocab, ranks=2), one)
+        self.assertNotEqual(self.losses("low_bits", vocab, ranks=1)[0][0], steps[0], "only 16 bits were looked at")
+        split, _ = self.losses("wide", vocab, "grid.tensor=2", "model.heads=2", ranks=2)
+        whole, _ = self.losses("wide", vocab, "model.heads=2", ranks=1)
+        for a, b in zip(split, whole, strict=True):
+            self.assertAlmostEqual(a[1], b[1], delta=1e-4 * b[1])
 
 
 class Meanwhile(FilesTest):

@@ -2,10 +2,12 @@
 
 import json
 import os
+import shutil
 import struct
 import unittest
+from pathlib import Path
 
-from launch import LaunchTest, arrays_of
+from launch import LaunchTest, arrays_of, steps_of
 
 
 def tensors_of(path):
@@ -44,7 +46,7 @@ class HuggingFace(LaunchTest):
 
     def test_another_function_of_the_same_weights_is_refused(self):
         for key, value, shown in (("n_head", 4, "n_head is 4, model.heads is 3"), ("activation_function", "relu", 'is "relu"; kzero computes'),
-                                  ("layer_norm_epsilon", 1e-6, "model.layernorm_eps is 1e-05"),
+                                  ("layer_norm_epsilon", 1e-6, "model.norm_eps is 1e-05"),
                                   ("scale_attn_weights", False, "scale_attn_weights is false"),
                                   ("scale_attn_by_inverse_layer_idx", True, "scale_attn_by_inverse_layer_idx is true"),
                                   ("model_type", "gptj", 'model_type is "gptj"')):
@@ -84,11 +86,90 @@ class HuggingFace(LaunchTest):
         self.assertFalse((self.folder / "model.safetensors").exists())
         self.expect(self.convert("saved", "text"), 2, "text: is a file")
         shown = self.expect(self.convert("saved", "new/folder"), 0).stdout
-        self.assertEqual(shown, "wrote new/folder/model.safetensors and new/folder/config.json\n")
+        self.assertEqual(shown, "wrote model.safetensors, config.json, generation_config.json to new/folder\n")
         self.expect(self.convert("saved", "new/folder"), 0)
-        self.assertEqual(sorted(p.name for p in (self.folder / "new/folder").iterdir()), ["config.json", "model.safetensors"])
+        self.assertEqual(self.names("new/folder"), ["config.json", "generation_config.json", "model.safetensors"])
+
+    def test_weights_in_several_files_and_back_in_one(self):
+        whole = tensors_of(self.folder / "hf/model.safetensors")
+        shown = self.expect(self.convert("saved", "set", "--shard-size", "2kB"), 0).stdout
+        files = sorted((self.folder / "set").glob("model-*.safetensors"))
+        self.assertGreater(len(files), 2)
+        self.assertEqual(shown, f"wrote {files[0].name} to {files[-1].name}, model.safetensors.index.json, config.json, "
+                                "generation_config.json to set\n")
+        self.assertEqual({n: t for file in files for n, t in tensors_of(file).items()}, whole)
+        index = json.loads((self.folder / "set/model.safetensors.index.json").read_text())
+        self.assertEqual(index["metadata"]["total_size"], sum(len(t[2]) for t in whole.values()))
+        self.expect(self.into("back", "set"), 0)
+        self.expect(self.start_from("set", ranks=2), 0)
+        self.expect(self.convert("back", "set", "--shard-size", "1GiB"), 0)
+        self.assertEqual(self.names("set"), ["config.json", "generation_config.json", "model.safetensors"])
+        self.assertEqual(tensors_of(self.folder / "set/model.safetensors"), whole)
+
+    def test_weights_of_sixteen_bits(self):
+        self.expect(self.convert("saved", "half", "--dtype", "bfloat16"), 0)
+        self.assertEqual({t[0] for t in tensors_of(self.folder / "half/model.safetensors").values()}, {"BF16"})
+        self.assertEqual(json.loads((self.folder / "half/config.json").read_text())["torch_dtype"], "bfloat16")
+        self.expect(self.into("back", "half"), 0)
+        self.expect(self.convert("back", "again", "--dtype", "bfloat16"), 0)
+        self.assertEqual((self.folder / "again/model.safetensors").read_bytes(), (self.folder / "half/model.safetensors").read_bytes())
+
+    def test_the_tokenizer_of_the_first_weights_is_passed_on(self):
+        (self.folder / "hf/tokenizer.json").write_text('{"version": "1.0"}')
+        (self.folder / "hf/vocab.json").symlink_to("tokenizer.json")
+        (self.folder / "hf/config.json").write_text(json.dumps({**self.config, "eos_token_id": 7}))
+        for key in ("config", "initial"):
+            self.expect(self.into("by_" + key, "hf", "--set", f"model.{key}=hf"), 0)
+            self.assertEqual(self.expect(self.convert("by_" + key, "out_" + key), 0).stdout.count("note"), 0)
+            out = self.folder / ("out_" + key)
+            self.assertEqual((out / "tokenizer.json").read_text(), '{"version": "1.0"}')
+            self.assertEqual((out / "vocab.json").read_text(), '{"version": "1.0"}')
+            self.assertFalse((out / "vocab.json").is_symlink())
+            for name in ("config.json", "generation_config.json"):
+                self.assertEqual(json.loads((out / name).read_text())["eos_token_id"], 7)
+        (self.folder / "hf").rename(self.folder / "moved")
+        shown = self.expect(self.convert("by_initial", "late"), 0).stdout
+        self.assertRegex(shown, "(?m)^note +no tokenizer and no token ids of the first weights: there is no config.json in ")
+        self.assertEqual(self.names("late"), ["config.json", "generation_config.json", "model.safetensors"])
+
+    def test_model_config_brings_the_architecture(self):
+        brief = "[model]\nconfig = 'hf'\n" + (self.folder / "deck.toml").read_text().partition("\n\n")[2]
+        (self.folder / "brief.toml").write_text(brief)
+        self.expect(self.run_kzero("check", "brief.toml", "--files"), 0)
+        sizes = [self.expect(self.run_kzero("plan", deck, "--json", "--tflops=1", "--bandwidth=1GB", "--memory-bandwidth=1GB"), 0).stdout
+                 for deck in ("brief.toml", "deck.toml")]
+        self.assertEqual(sizes[0], sizes[1])
+        runs = [self.run_kzero("train", deck, "train.steps=2", "checkpoint.folder=", f"run.metrics={deck}.jsonl", ranks=2)
+                for deck in ("brief.toml", "deck.toml")]
+        for run in runs:
+            self.expect(run, 0)
+        self.assertEqual(*(steps_of(self.folder / f"{deck}.jsonl") for deck in ("brief.toml", "deck.toml")))
+        for command in ("check", "plan"):
+            self.expect(self.run_kzero(command, "brief.toml", "model.layers=2"), 2,
+                        "model.layers = 2 contradicts model.config, where hf/config.json: n_layer is 1")
+        self.expect(self.run_kzero("train", "brief.toml", "model.layers=2", ranks=2), 2, "contradicts model.config")
+        (self.folder / "hf/config.json").write_text(json.dumps({**self.config, "model_type": "gptj"}))
+        self.expect(self.run_kzero("train", "brief.toml", ranks=2), 4, 'hf/config.json: model_type is "gptj"; kzero reads')
+        self.expect(self.run_kzero("train", "deck.toml", "model.config=nowhere", ranks=2), 4, "nowhere")
+
+    def test_defaults_print_the_model_of_a_config(self):
+        model = self.expect(self.run_kzero("defaults", "--config", "hf"), 0).stdout
+        self.assertRegex(model, "(?m)^heads = 3 +# n_head is 3$")
+        self.assertEqual(model, self.expect(self.run_kzero("defaults", "--config", "hf/config.json"), 0).stdout)
+        (self.folder / "new.toml").write_text(model + "[data]\nfiles = ['text']\n")
+        self.expect(self.run_kzero("check", "new.toml", "--files"), 0)
+        self.expect(self.run_kzero("defaults", "--config", "nowhere"), 4, "nowhere")
+        self.expect(self.run_kzero("defaults", "--config", "hf", "--reference"), 2, "--reference")
+
+    def names(self, folder):
+        return sorted(p.name for p in (self.folder / folder).iterdir())
 
     def test_options_that_would_do_nothing_are_errors(self):
+        self.expect(self.convert("saved", "one.safetensors", "--shard-size", "1MB"), 2, "one.safetensors is one file")
+        self.expect(self.into("again", "hf", "--dtype", "float16"), 2, "--dtype")
+        self.expect(self.into("again", "hf", "--shard-size", "1MB"), 2, "--shard-size")
+        self.expect(self.convert("saved", "again", "--shard-size", "0"), 2, "must be a size such as 5GB or 4GiB, found 0")
+        self.expect(self.convert("saved", "again", "--dtype", "int8"), 2, "int8")
         self.expect(self.convert("saved", "again", "--set", "model.heads=2"), 2, "--deck")
         self.expect(self.convert("hf/model.safetensors", "again"), 2, "--deck DECK")
         self.assertFalse((self.folder / "again").exists())
@@ -120,6 +201,38 @@ class HuggingFace(LaunchTest):
             self.assertNotEqual(result.returncode, 0, arguments)
             self.assertNotIn("\x1b", result.stdout + result.stderr, arguments)
             self.assertIn("[2J", result.stdout + result.stderr, arguments)
+
+
+class Families(LaunchTest):
+    """The folders that transformers wrote, of one model of each class of the Llama family."""
+
+    def test_each_is_trained_from_and_handed_on(self):
+        reference = Path(__file__).parents[2] / "data/reference"
+        for name, kind in (("llama_even", "LlamaForCausalLM"), ("llama_scaled", "LlamaForCausalLM"), ("qwen2", "Qwen2ForCausalLM"),
+                           ("qwen3", "Qwen3ForCausalLM")):
+            shutil.copytree(reference / name, self.folder / name)
+            (self.folder / name / "tokenizer.json").write_text("{}")
+            data = struct.pack("<256i", 20240520, 1, 500, *[0] * 253) + struct.pack("<500H", *[7 * i % 101 for i in range(500)])
+            (self.folder / "tokens").write_bytes(data)
+            (self.folder / f"{name}.toml").write_text(
+                f"[model]\nconfig = '{name}'\ninitial = '{name}'\nsequence = 16\n[train]\nsteps = 2\nglobal_batch = 2\nmicro_batch = 1\n"
+                f"[data]\nformat = 'llmc'\nfiles = ['tokens']\n[checkpoint]\nfolder = 'saved_{name}'\n[run]\npeak_tflops = 1.0\n")
+            self.expect(self.run_kzero("check", f"{name}.toml", "--files"), 0)
+            self.expect(self.run_kzero("convert", name, "first", "--deck", f"{name}.toml"), 0)
+            self.expect(self.run_kzero("convert", "first", f"back_{name}"), 0)
+            original = tensors_of(self.folder / name / "model.safetensors")
+            self.assertEqual(tensors_of(self.folder / f"back_{name}/model.safetensors"), original)
+            shutil.rmtree(self.folder / "first")
+            self.expect(self.run_kzero("train", f"{name}.toml", ranks=2), 0)
+            self.expect(self.run_kzero("convert", f"saved_{name}", f"new_{name}", "--shard-size", "50kB"), 0)
+            new = self.folder / f"new_{name}"
+            trained = {n: t for file in new.glob("model-*.safetensors") for n, t in tensors_of(file).items()}
+            self.assertEqual({n: t[:2] for n, t in trained.items()}, {n: t[:2] for n, t in original.items()})
+            self.assertNotEqual(trained, original)
+            config = json.loads((new / "config.json").read_text())
+            self.assertEqual((config["architectures"], config["max_position_embeddings"]), ([kind], 16))
+            self.assertEqual((new / "tokenizer.json").read_text(), "{}")
+            self.expect(self.run_kzero("train", f"{name}.toml", f"model.config={new}", f"model.initial={new}", "checkpoint.folder="), 0)
 
 
 if __name__ == "__main__":

@@ -184,8 +184,8 @@ inline Manifest manifest_at(Index step, std::vector<Parameter> model, Index skip
                     .sequence = 20,
                     .vocab = 101,
                     .feed_forward = 192,
-                    .tied_embeddings = 0,
-                    .layernorm_eps = 1e-5};
+                    .tied_embeddings = false,
+                    .norm_eps = 1e-5};
   manifest.precision = "bf16";
   manifest.step = step;
   manifest.tokens = step * 1000;

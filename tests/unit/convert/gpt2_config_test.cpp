@@ -1,5 +1,5 @@
 // config.json beside the weights: what makes another function of them is refused by name.
-#include "convert/gpt2_config.hpp"
+#include "convert/config_export.hpp"
 
 #include <nlohmann/json.hpp>
 
@@ -16,7 +16,7 @@ class Gpt2Config : public FolderTest {
  protected:
   Gpt2Config() {
     fs::copy_file(reference("even"), folder / weights_name);
-    config = json::parse(gpt2_config(checkpoint::shape_of(even_model())));
+    config = json::parse(config_text(even_model(), Dtype::fp32, {}, ""));
   }
 
   std::string error(const deck::Model& model = even_model()) {
@@ -49,28 +49,38 @@ TEST_F(Gpt2Config, EveryKeyThatChangesTheFunctionIsCompared) {
   const std::tuple<const char*, json, const char*> cases[] = {
       {"activation_function", "relu",
        "\n  activation_function is \"relu\"; kzero computes gelu_new, gelu_pytorch_tanh, "
-       "gelu_fast\n"},
+       "gelu_fast"},
       {"activation_function", "gelu", "\n  activation_function is \"gelu\"; kzero computes"},
       {"n_head", 8, "\n  n_head is 8, model.heads is 4\n"},
-      {"num_attention_heads", 8, "\n  num_attention_heads is 8, model.heads is 4\n"},
-      {"n_head", "4", "\n  n_head is \"4\", model.heads is 4\n"},
+      {"num_attention_heads", 8,
+       "\n  num_attention_heads is 8; it means the same as n_head, which is 4"},
+      {"n_head", "4", "\n  n_head is \"4\"; model.heads must be an integer from 1 to 10000"},
       {"n_layer", 3, "\n  n_layer is 3, model.layers is 2\n"},
       {"n_embd", 65, "\n  n_embd is 65, model.hidden is 64\n"},
-      {"n_positions", 1e300, "\n  n_positions is 1e+300, model.sequence is 32\n"},
-      {"vocab_size", true, "\n  vocab_size is true, model.vocab is 256\n"},
+      {"n_positions", 1e300, "\n  n_positions is 1e+300; model.sequence must be an integer from"},
+      {"vocab_size", true, "\n  vocab_size is true; model.vocab must be an integer"},
       {"n_inner", 100, "\n  n_inner is 100, model.feed_forward is 256\n"},
-      {"layer_norm_epsilon", 1e-6, "\n  layer_norm_epsilon is 1e-06, model.layernorm_eps is 1e-05"},
+      {"layer_norm_epsilon", 1e-6, "\n  layer_norm_epsilon is 1e-06, model.norm_eps is 1e-05"},
       {"scale_attn_weights", false, "\n  scale_attn_weights is false; kzero always divides"},
       {"scale_attn_weights", nullptr, "\n  scale_attn_weights is null; kzero always divides"},
       {"scale_attn_by_inverse_layer_idx", true, "\n  scale_attn_by_inverse_layer_idx is true; "},
       {"add_cross_attention", true, "\n  add_cross_attention is true; kzero has no"},
       {"tie_word_embeddings", false,
        "\n  tie_word_embeddings is false, model.tied_embeddings is true\n"},
-      {"model_type", "llama", ": model_type is \"llama\"; kzero reads \"gpt2\""},
-      {"model_type", 2, ": model_type is 2; kzero reads \"gpt2\""},
+      {"model_type", "gptj", ": model_type is \"gptj\"; kzero reads gpt2, llama, "},
+      {"model_type", "llama", ": architectures is [\"GPT2LMHeadModel\"], which contradicts "},
+      {"n_inner", 0, "\n  n_inner is 0; it must be above 0"},
+      {"n_layer", -1, "\n  n_layer is -1; it must be above 0"},
+      {"n_layer", std::uint64_t{1} << 63U, "\n  n_layer is 9223372036854775808; model.layers must"},
+      {"n_layer", 1.5, "\n  n_layer is 1.5; model.layers must be an integer"},
+      {"n_layer", json::array({1}), "\n  n_layer is [1]; model.layers must be an integer"},
+      {"n_head", nullptr, "\n  n_head is null; model.heads must be an integer"},
+      {"layer_norm_epsilon", 0, "\n  layer_norm_epsilon is 0; model.norm_eps must be "},
+      {"quantization_config", json::object(), "\n  quantization_config is {}; kzero reads"},
+      {"model_type", 2, ": model_type is 2; kzero reads gpt2, llama, "},
       {"architectures", json::array({"GPT2ForSequenceClassification"}),
-       ": architectures is [\"GPT2ForSequenceClassification\"]; kzero reads GPT2LMHeadModel, "
-       "GPT2Model"},
+       ": architectures is [\"GPT2ForSequenceClassification\"]; kzero reads one of "
+       "GPT2LMHeadModel, GPT2Model, "},
       {"architectures", json::array(), ": architectures is []"},
       {"architectures", "\x1b[2J", ": architectures is \"\\u001b[2J\""}};
   for (const auto& [key, value, expected] : cases) {
@@ -98,7 +108,7 @@ TEST_F(Gpt2Config, AMissingKeyMeansWhatHuggingFaceTakesItToMean) {
   EXPECT_TRUE(contains(error(),
                        "\n  n_head is missing, which means 12, model.heads is 4\n"
                        "  vocab_size is missing, which means 50257, model.vocab is 256\n"));
-  config["num_attention_heads"] = 4;
+  config["num_attention_heads"] = 4;  // an alternative name
   config["vocab_size"] = 256;
   for (const auto* key : {"activation_function", "layer_norm_epsilon", "scale_attn_weights",
                           "tie_word_embeddings", "scale_attn_by_inverse_layer_idx", "n_inner"})
@@ -130,12 +140,13 @@ TEST_F(Gpt2Config, WithoutOneANoteSaysWhatWasNotCompared) {
   const std::string note = weights_of(folder / weights_name, even_model()).note();
   EXPECT_TRUE(contains(note, "no config.json beside " + (folder / weights_name).string()));
   EXPECT_TRUE(contains(note, "number of heads"));
+  expect_good("layer_norm_epsilon", 9.999999747378752e-06);  // the float32 of 1e-5, in full
 }
 
 TEST(Gpt2ConfigText, TheEndOfTextOfGpt2sOwnVocabularyIsWritten) {
   deck::Model model = even_model();
   model.vocab = 50257;
-  const json config = json::parse(gpt2_config(checkpoint::shape_of(model)));
+  const json config = json::parse(config_text(model, Dtype::fp32, {}, ""));
   EXPECT_EQ(config.at("bos_token_id"), 50256);
   EXPECT_EQ(config.at("eos_token_id"), 50256);
 }

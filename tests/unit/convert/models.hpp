@@ -1,13 +1,15 @@
-// The reference models' weights, to be changed and written anew.
+// The reference models' weights, to be changed and written anew, and checkpoints of them.
 #pragma once
 
 #include <string>
 #include <vector>
 
 #include "checkpoint/manifest.hpp"
-#include "convert/gpt2.hpp"
+#include "convert/export.hpp"
+#include "convert/import.hpp"
 #include "convert/safetensors_writer.hpp"
-#include "model/gpt_spec.hpp"
+#include "convert/weights.hpp"
+#include "model/parameter_table.hpp"
 #include "unit/convert/support.hpp"
 
 namespace kzero::convert {
@@ -57,20 +59,25 @@ inline checkpoint::Manifest manifest_for(const deck::Model& model) {
   manifest.deck = "[model]\n";
   manifest.precision = "fp32";
   manifest.state_arrays = {{"master"}, {"first_moment"}, {"second_moment"}};
-  manifest.model = checkpoint::shape_of(model);
+  manifest.model = model;
   return manifest;
 }
 
-inline Gpt2Weights weights_of(const fs::path& path, const deck::Model& model) {
-  return {path, checkpoint::shape_of(model), model::gpt_table(model)};
+inline Weights weights_of(const fs::path& path, const deck::Model& model) {
+  return {path, model, model::parameter_table(model)};
+}
+
+/// The checkpoint that an import of these weights makes in `folder`.
+inline checkpoint::Found checkpoint_of(const grid::Group& self, const fs::path& path,
+                                       const deck::Model& model, const fs::path& folder) {
+  import_weights(self, path, model::parameter_table(model), folder, manifest_for(model));
+  std::vector<std::string> problems;
+  return checkpoint::open(self, folder, problems);
 }
 
 /// The checkpoint that an import of the reference model "even" makes in `folder`.
 inline checkpoint::Found even_checkpoint(const grid::Group& self, const fs::path& folder) {
-  import_gpt2(self, reference("even"), model::gpt_table(even_model()), folder,
-              manifest_for(even_model()));
-  std::vector<std::string> problems;
-  return checkpoint::open(self, folder, problems);
+  return checkpoint_of(self, reference("even"), even_model(), folder);
 }
 
 }  // namespace kzero::convert

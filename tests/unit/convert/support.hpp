@@ -62,6 +62,7 @@ inline deck::Model even_model() {
   model.heads = 4;
   model.sequence = 32;
   model.vocab = 256;
+  model.feed_forward = 256;
   return model;
 }
 

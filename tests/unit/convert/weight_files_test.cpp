@@ -48,7 +48,7 @@ TEST_F(WeightFileTest, ASetOfFilesIsReadByItsFolderOrIndex) {
   write_set();
   const SafetensorsFile whole(reference("even"));
   for (const auto& path : {folder, folder / index_name}) {
-    const Gpt2Weights weights = weights_of(path, even_model());
+    const Weights weights = weights_of(path, even_model());
     for (const Tensor& tensor : whole.tensors()) {
       std::vector<float> values(tensor.elements());
       weights.load_range(tensor.name, {0, tensor.elements()}, values);

@@ -45,13 +45,16 @@ struct Head {
   double scale;
   Doubles q, k, v;
 
+  /// Of head `head` of all sequences' query heads.
   template <class T>
   Head(const AttentionShape& s, const std::vector<T>& qkv, Index head)
-      : length(s.sequence), d(s.head_width()), scale(1 / std::sqrt(static_cast<double>(d))) {
-    const T* base = &qkv[head / s.heads * length * 3 * s.width + head % s.heads * d];
-    q = rows_of(base, length, d, 3 * s.width);
-    k = rows_of(base + s.width, length, d, 3 * s.width);
-    v = rows_of(base + 2 * s.width, length, d, 3 * s.width);
+      : length(s.sequence), d(s.head_width), scale(1 / std::sqrt(static_cast<double>(d))) {
+    const Index stride = s.qkv_width(), group = s.heads / s.kv_heads;
+    const T* row = &qkv[head / s.heads * length * stride];
+    const T* key = row + s.width() + head % s.heads / group * d;
+    q = rows_of(row + head % s.heads * d, length, d, stride);
+    k = rows_of(key, length, d, stride);
+    v = rows_of(key + s.kv_heads * d, length, d, stride);
   }
 
   /// d products and sums, and the scale with its own root and division.
@@ -121,13 +124,13 @@ inline void add(Bounded& to, double term, double error) {
   to.error += error;
 }
 
-/// Gradients from the log-sum-exp and the outputs that forward stored. The softmax's inner sum is
-/// that of p dp or, equally, of out dout; they differ by the rounding of `out`, which counts as
-/// error here.
-template <class T>
-BackwardReference backward(const Head& h, const Rounding& rounding, const Doubles& log_sum,
-                           const Doubles& out, const Doubles& dout) {
+/// Gradients from the log-sum-exp and the outputs that forward stored, not rounded; dk and dv are
+/// the share of one query head of `group` heads that are summed. The softmax's inner sum is that of
+/// p dp or, equally, of out dout; they differ by the rounding of `out`, which counts as error here.
+inline BackwardReference backward(const Head& h, Index group, const Rounding& rounding,
+                                  const Doubles& log_sum, const Doubles& out, const Doubles& dout) {
   const Index n = h.length, d = h.d;
+  const double sum_of_keys = gamma(n + 1), sum_of_queries = gamma(group * n + 1);
   BackwardReference r{std::vector<Bounded>(n * d), std::vector<Bounded>(n * d),
                       std::vector<Bounded>(n * d)};
   for (Index i = 0; i < n; ++i) {
@@ -148,20 +151,18 @@ BackwardReference backward(const Head& h, const Rounding& rounding, const Double
     for (Index j = 0; j <= i; ++j) {
       const double difference = dp[j].value - inner, ds = h.scale * p[j].value * difference;
       const double ds_error = h.scale * p[j].value * (dp[j].error + inner_error) +
-                              std::abs(ds) * (p[j].error + gamma(6) + gamma(n + 1)) +
+                              std::abs(ds) * (p[j].error + gamma(6)) +
                               rounding.relative * std::abs(ds) + h.scale * rounding.absolute;
       const double p_error =
-          p[j].value * (p[j].error + gamma(n + 1) + rounding.relative) + rounding.absolute;
+          p[j].value * (p[j].error + sum_of_queries + rounding.relative) + rounding.absolute;
       for (Index c = 0; c < d; ++c) {
         const double kc = h.k[j * d + c], qc = h.q[i * d + c], gc = dout[i * d + c];
-        add(r.dq[i * d + c], ds * kc, ds_error * std::abs(kc));
-        add(r.dk[j * d + c], ds * qc, ds_error * std::abs(qc));
+        const double sum_dq = std::abs(ds) * sum_of_keys, sum_dk = std::abs(ds) * sum_of_queries;
+        add(r.dq[i * d + c], ds * kc, (ds_error + sum_dq) * std::abs(kc));
+        add(r.dk[j * d + c], ds * qc, (ds_error + sum_dk) * std::abs(qc));
         add(r.dv[j * d + c], p[j].value * gc, p_error * std::abs(gc));
       }
     }
-  }
-  for (auto* part : {&r.dq, &r.dk, &r.dv}) {
-    for (Bounded& b : *part) b = stored<T>(b.value, b.error);
   }
   return r;
 }
@@ -177,13 +178,14 @@ struct Chosen {
   template <class T>
   static void forward(const AttentionShape& s, Matrix<const T> qkv, Matrix<T> out,
                       Matrix<float> log_sum, Vector<float> scratch) {
-    attention_forward<T>(Execution(), s, qkv, out, log_sum, scratch);
+    attention_forward<T>(Execution(), s, operands_in(qkv, s), out, log_sum, scratch);
   }
   template <class T>
   static void backward(const AttentionShape& s, Matrix<const T> qkv, Matrix<const T> out,
                        Matrix<const float> log_sum, Matrix<const T> dout, Matrix<T> dqkv,
                        Vector<float> scratch) {
-    attention_backward<T>(Execution(), s, qkv, out, log_sum, dout, dqkv, scratch);
+    attention_backward<T>(Execution(), s, operands_in(qkv, s), out, log_sum, dout,
+                          operands_in(dqkv, s), scratch);
   }
 };
 
@@ -202,14 +204,14 @@ struct Tiled {
   template <class T>
   static void forward(const AttentionShape& s, Matrix<const T> qkv, Matrix<T> out,
                       Matrix<float> log_sum, Vector<float>) {
-    device::attention_forward<Arithmetic, T>(Execution(), s, qkv, out, log_sum);
+    device::attention_forward<Arithmetic, T>(Execution(), s, operands_in(qkv, s), out, log_sum);
   }
   template <class T>
   static void backward(const AttentionShape& s, Matrix<const T> qkv, Matrix<const T> out,
                        Matrix<const float> log_sum, Matrix<const T> dout, Matrix<T> dqkv,
                        Vector<float> scratch) {
-    device::attention_backward<Arithmetic, T>(Execution(), s, qkv, out, log_sum, dout, dqkv,
-                                              scratch);
+    device::attention_backward<Arithmetic, T>(Execution(), s, operands_in(qkv, s), out, log_sum,
+                                              dout, operands_in(dqkv, s), scratch);
   }
 };
 
@@ -220,30 +222,36 @@ Rounding Chosen::rounding() {
 
 inline std::string name_of(const AttentionShape& s) {
   return "B " + std::to_string(s.batch) + " T " + std::to_string(s.sequence) + " H " +
-         std::to_string(s.heads) + " d " + std::to_string(s.head_width());
+         std::to_string(s.heads) + " K " + std::to_string(s.kv_heads) + " d " +
+         std::to_string(s.head_width);
 }
 
-inline AttentionShape make_shape(Index batch, Index sequence, Index heads, Index head_width) {
-  return {.batch = batch, .sequence = sequence, .heads = heads, .width = heads * head_width};
+inline AttentionShape make_shape(Index batch, Index sequence, Index heads, Index head_width,
+                                 Index group = 1) {
+  return {.batch = batch,
+          .sequence = sequence,
+          .heads = heads * group,
+          .kv_heads = heads,
+          .head_width = head_width};
 }
 
 template <class Implementation, class T>
 void check_forward(const AttentionShape& s, Index slots = 1) {
-  const Index rows = s.batch * s.sequence, heads = s.batch * s.heads, d = s.head_width();
-  const auto qkv = numbers<T>(rows * 3 * s.width, 1, 2);
-  const Guarded<T> input(qkv), output(rows * s.width);
+  const Index rows = s.batch * s.sequence, heads = s.batch * s.heads, d = s.head_width;
+  const auto qkv = numbers<T>(rows * s.qkv_width(), 1, 2);
+  const Guarded<T> input(qkv), output(rows * s.width());
   const Guarded<float> logs(heads * s.sequence),
       scratch(Implementation::scratch_elements(s, slots));
-  Implementation::template forward<T>(s, input.matrix(rows, 3 * s.width),
-                                      output.matrix(rows, s.width), logs.matrix(heads, s.sequence),
-                                      scratch.vector());
-  std::vector<Bounded> out(rows * s.width), log_sum;
+  Implementation::template forward<T>(s, input.matrix(rows, s.qkv_width()),
+                                      output.matrix(rows, s.width()),
+                                      logs.matrix(heads, s.sequence), scratch.vector());
+  std::vector<Bounded> out(rows * s.width()), log_sum;
   for (Index head = 0; head < heads; ++head) {
     const auto expected = forward<T>(Head(s, qkv, head), Implementation::template rounding<T>());
     log_sum.insert(log_sum.end(), expected.log_sum.begin(), expected.log_sum.end());
     for (Index i = 0; i < s.sequence; ++i) {
       std::copy_n(&expected.out[i * d], d,
-                  &out[(head / s.heads * s.sequence + i) * s.width + head % s.heads * d]);
+                  &out[(head / s.heads * s.sequence + i) * s.width() + head % s.heads * d]);
     }
   }
   expect_close(output.host(), out, name_of(s) + " out");
@@ -255,13 +263,13 @@ void check_forward(const AttentionShape& s, Index slots = 1) {
 template <class T>
 void store_forward(const AttentionShape& s, const std::vector<T>& qkv, std::vector<T>& out,
                    std::vector<float>& log_sum) {
-  const Index d = s.head_width();
+  const Index d = s.head_width;
   for (Index head = 0; head < s.batch * s.heads; ++head) {
     const auto exact = forward<T>(Head(s, qkv, head), Rounding{});
     for (Index i = 0; i < s.sequence; ++i) {
       log_sum[head * s.sequence + i] = static_cast<float>(exact.log_sum[i].value);
       for (Index c = 0; c < d; ++c) {
-        out[(head / s.heads * s.sequence + i) * s.width + head % s.heads * d + c] =
+        out[(head / s.heads * s.sequence + i) * s.width() + head % s.heads * d + c] =
             static_cast<T>(static_cast<float>(exact.out[i * d + c].value));
       }
     }
@@ -270,32 +278,38 @@ void store_forward(const AttentionShape& s, const std::vector<T>& qkv, std::vect
 
 template <class Implementation, class T>
 void check_backward(const AttentionShape& s, Index slots = 1) {
-  const Index rows = s.batch * s.sequence, heads = s.batch * s.heads, d = s.head_width(),
+  const Index rows = s.batch * s.sequence, heads = s.batch * s.heads, d = s.head_width,
               n = s.sequence;
-  const auto qkv = numbers<T>(rows * 3 * s.width, 1, 2), dout = numbers<T>(rows * s.width, 2);
-  std::vector<T> out(rows * s.width);
+  const auto qkv = numbers<T>(rows * s.qkv_width(), 1, 2), dout = numbers<T>(rows * s.width(), 2);
+  std::vector<T> out(rows * s.width());
   std::vector<float> log_sum(heads * n);
   store_forward(s, qkv, out, log_sum);
-  const Guarded<T> input(qkv), output(out), gradient(dout), dqkv(rows * 3 * s.width);
+  const Guarded<T> input(qkv), output(out), gradient(dout), dqkv(rows * s.qkv_width());
   const Guarded<float> logs(log_sum), scratch(Implementation::scratch_elements(s, slots));
-  const auto in = input.matrix(rows, 3 * s.width), result = dqkv.matrix(rows, 3 * s.width);
-  const auto o = output.matrix(rows, s.width), g = gradient.matrix(rows, s.width);
+  const auto in = input.matrix(rows, s.qkv_width()), result = dqkv.matrix(rows, s.qkv_width());
+  const auto o = output.matrix(rows, s.width()), g = gradient.matrix(rows, s.width());
   Implementation::template backward<T>(s, in, o, logs.matrix(heads, n), g, result,
                                        scratch.vector());
-  std::vector<Bounded> expected(rows * 3 * s.width);
+  std::vector<Bounded> expected(rows * s.qkv_width());
+  const Index group = s.heads / s.kv_heads;
   for (Index head = 0; head < heads; ++head) {
-    const Index first = head / s.heads * n * s.width + head % s.heads * d;
+    const Index of_sequence = head % s.heads, first_row = head / s.heads * n;
+    const Index first = first_row * s.width() + of_sequence * d;
     const auto r =
-        backward<T>(Head(s, qkv, head), Implementation::template rounding<T>(),
-                    rows_of(&log_sum[head * n], n, 1, 1), rows_of(&out[first], n, d, s.width),
-                    rows_of(&dout[first], n, d, s.width));
+        backward(Head(s, qkv, head), group, Implementation::template rounding<T>(),
+                 rows_of(&log_sum[head * n], n, 1, 1), rows_of(&out[first], n, d, s.width()),
+                 rows_of(&dout[first], n, d, s.width()));
     for (Index i = 0; i < n; ++i) {
-      Bounded* row = &expected[(head / s.heads * n + i) * 3 * s.width + head % s.heads * d];
-      std::copy_n(&r.dq[i * d], d, row);
-      std::copy_n(&r.dk[i * d], d, row + s.width);
-      std::copy_n(&r.dv[i * d], d, row + 2 * s.width);
+      Bounded* row = &expected[(first_row + i) * s.qkv_width()];
+      Bounded* key = row + s.width() + of_sequence / group * d;
+      for (Index c = 0; c < d; ++c) {
+        row[of_sequence * d + c] = r.dq[i * d + c];
+        add(key[c], r.dk[i * d + c].value, r.dk[i * d + c].error);
+        add(key[s.kv_heads * d + c], r.dv[i * d + c].value, r.dv[i * d + c].error);
+      }
     }
   }
+  for (Bounded& b : expected) b = stored<T>(b.value, b.error);
   expect_close(dqkv.host(), expected, name_of(s) + " dqkv");
 }
 
@@ -308,6 +322,8 @@ inline std::vector<AttentionShape> tiled_shapes() {
   for (const Index head_width : {1, 8, 64, 80, 128, 136, 257})
     shapes.push_back(make_shape(1, 65, 2, head_width));
   shapes.push_back(make_shape(1, 200, 1, 64));
+  shapes.push_back(make_shape(2, 65, 2, 20, 3));
+  shapes.push_back(make_shape(1, 63, 1, 136, 4));
   return shapes;
 }
 

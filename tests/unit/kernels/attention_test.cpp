@@ -15,6 +15,13 @@ TYPED_TEST(Attention, MatchesThePlainLoop) {
   }
 }
 
+TYPED_TEST(Attention, QueryHeadsShareKeysAndValues) {
+  for (const Index group : {2, 3, 5}) {
+    for (const Index slots : {1, 4, 20})
+      check_attention<Chosen, TypeParam>(make_shape(2, 97, 2, 6, group), slots);
+  }
+}
+
 TYPED_TEST(Attention, NeedsNoMoreScratchThanOneSlot) {
   for (const Index slots : {1, 2, 4})  // six heads
     check_attention<Chosen, TypeParam>(make_shape(2, 129, 3, 16), slots);

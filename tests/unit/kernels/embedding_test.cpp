@@ -21,13 +21,14 @@ struct Batch {
 // Rows 1, 7, 33 and 65; the position table has more rows than a sequence uses.
 constexpr Batch batches[] = {{1, 1}, {1, 7}, {3, 11}, {5, 13}};
 constexpr Index table_rows = 101, spare_positions = 2;
+constexpr Index many_rows = 151936;  // a vocabulary whose tokens need more than 16 bits
 
-std::vector<Token> draw_tokens(Index rows) {
+std::vector<Token> draw_tokens(Index rows, Index vocab = table_rows) {
   std::vector<Token> tokens(rows);
   // Few distinct ones, so that sums have several terms; the first and last of the vocabulary among
   // them.
-  for (Index i = 0; i < rows; ++i) tokens[i] = static_cast<Token>(i * i % 7 * (table_rows - 1) / 6);
-  tokens.back() = table_rows - 1;
+  for (Index i = 0; i < rows; ++i) tokens[i] = static_cast<Token>(i * i % 7 * (vocab - 1) / 6);
+  tokens.back() = static_cast<Token>(vocab - 1);
   return tokens;
 }
 
@@ -46,27 +47,33 @@ template <class T>
 class Embedding : public testing::Test {};
 TYPED_TEST_SUITE(Embedding, Elements, );
 
-TYPED_TEST(Embedding, ForwardMatchesThePlainLoop) {
-  using T = TypeParam;
-  for_each_batch([](Index rows, Index sequence, Index width, const std::string& name) {
-    const auto wte = numbers<T>(table_rows * width, 1);
-    const auto wpe = numbers<T>((sequence + spare_positions) * width, 2);
-    const auto tokens = draw_tokens(rows);
-    const Guarded<T> token_table(wte), position_table(wpe), x(rows * width);
-    const Guarded<Token> ids(tokens);
-    embedding_forward<T>(Execution(), ids.vector(), token_table.matrix(table_rows, width),
-                         position_table.matrix(sequence + spare_positions, width), sequence,
-                         x.matrix(rows, width));
-    std::vector<Bounded> expected;
-    for (Index i = 0; i < rows; ++i) {
-      for (Index j = 0; j < width; ++j) {
-        const double sum =
-            as_double(wte[tokens[i] * width + j]) + as_double(wpe[i % sequence * width + j]);
-        expected.push_back(stored<T>(sum, u * std::abs(sum)));
-      }
+template <class T>
+void check_forward(Index rows, Index sequence, Index width, const std::string& name,
+                   Index vocab = table_rows) {
+  const auto wte = numbers<T>(vocab * width, 1);
+  const auto wpe = numbers<T>((sequence + spare_positions) * width, 2);
+  const auto tokens = draw_tokens(rows, vocab);
+  const Guarded<T> token_table(wte), position_table(wpe), x(rows * width);
+  const Guarded<Token> ids(tokens);
+  embedding_forward<T>(Execution(), ids.vector(), token_table.matrix(vocab, width),
+                       position_table.matrix(sequence + spare_positions, width), sequence,
+                       x.matrix(rows, width));
+  std::vector<Bounded> expected;
+  for (Index i = 0; i < rows; ++i) {
+    for (Index j = 0; j < width; ++j) {
+      const double sum =
+          as_double(wte[tokens[i] * width + j]) + as_double(wpe[i % sequence * width + j]);
+      expected.push_back(stored<T>(sum, u * std::abs(sum)));
     }
-    expect_close(x.host(), expected, name);
+  }
+  expect_close(x.host(), expected, name);
+}
+
+TYPED_TEST(Embedding, ForwardMatchesThePlainLoop) {
+  for_each_batch([](Index rows, Index sequence, Index width, const std::string& name) {
+    check_forward<TypeParam>(rows, sequence, width, name);
   });
+  check_forward<TypeParam>(33, 11, 3, "a large vocabulary", many_rows);
 }
 
 /// Sorts rows by token as TokenGroups wants it, with the unused tails filled with traps.
@@ -107,10 +114,10 @@ Bounded sum_of_rows(const std::vector<T>& dx, Index rows, Index width, Index j, 
 
 template <class T>
 void check_backward(Index rows, Index sequence, Index width, Update mode, const std::string& name,
-                    Index first_token = 0, Index held = table_rows) {
+                    Index first_token = 0, Index held = table_rows, Index vocab = table_rows) {
   const auto dx = numbers<T>(rows * width, 1), dwte = numbers<T>(held * width, 2);
   const auto dwpe = numbers<T>(sequence * width, 3);
-  const auto tokens = draw_tokens(rows);
+  const auto tokens = draw_tokens(rows, vocab);
   const Groups groups(tokens);
   const Guarded<Index> order(groups.order), begin(groups.begin);
   const Guarded<Token> token(groups.token);
@@ -145,40 +152,47 @@ TYPED_TEST(Embedding, BackwardMatchesThePlainLoop) {
     check_backward<TypeParam>(rows, sequence, width, Update::add, name + " added");
     check_backward<TypeParam>(rows, sequence, width, Update::add, name + " of a part", 17, 40);
   });
+  const std::string large = "a large vocabulary";
+  check_backward<TypeParam>(33, 11, 3, Update::add, large, 0, many_rows, many_rows);
+  check_backward<TypeParam>(33, 11, 3, Update::add, large + " of a part", 65537, 70001, many_rows);
 }
 
 // The sum over parts of the table is the whole lookup; with positions it is the whole embedding,
 // bit for bit.
+template <class T>
+void check_lookup(Index rows, Index width, const std::string& name, Index vocab = table_rows) {
+  const Index sequence = 5;
+  const auto wte = numbers<T>(vocab * width, 1), wpe = numbers<T>(sequence * width, 2);
+  const Guarded<Token> ids(draw_tokens(rows, vocab));
+  const Guarded<T> table(wte), positions(wpe), expected(rows * width);
+  embedding_forward<T>(Execution(), ids.vector(), table.matrix(vocab, width),
+                       positions.matrix(sequence, width), sequence, expected.matrix(rows, width));
+  std::vector<T> sum(rows * width, T(0.0F));
+  const Index second = vocab / 6, third = vocab * 4 / 7;
+  for (const auto& [first, held] :
+       {std::pair<Index, Index>{0, second}, {second, third - second}, {third, vocab - third}}) {
+    const Guarded<T> part(
+        std::vector<T>(wte.begin() + first * width, wte.begin() + (first + held) * width));
+    const Guarded<T> x(rows * width);
+    embedding_lookup<T>(Execution(), ids.vector(), part.matrix(held, width), first,
+                        x.matrix(rows, width));
+    const auto found = x.host();
+    for (std::size_t i = 0; i < sum.size(); ++i)
+      sum[i] = static_cast<T>(static_cast<float>(sum[i]) + static_cast<float>(found[i]));
+  }
+  const Index before = rows / 2;  // rows that another rank has
+  const Guarded<T> x(std::vector<T>(sum.begin() + before * width, sum.end()));
+  add_positions<T>(Execution(), positions.matrix(sequence, width), sequence, before,
+                   x.matrix(rows - before, width));
+  const auto all = expected.host();
+  EXPECT_TRUE(tests::same_bits(x.host(), {all.begin() + before * width, all.end()})) << name;
+}
+
 TYPED_TEST(Embedding, LookupInPartsAndPositionsAreTheWhole) {
   for_each_shape([](Index rows, Index width, const std::string& name) {
-    const Index sequence = 5;
-    const auto wte = numbers<TypeParam>(table_rows * width, 1),
-               wpe = numbers<TypeParam>(sequence * width, 2);
-    const Guarded<Token> ids(draw_tokens(rows));
-    const Guarded<TypeParam> table(wte), positions(wpe), expected(rows * width);
-    embedding_forward<TypeParam>(Execution(), ids.vector(), table.matrix(table_rows, width),
-                                 positions.matrix(sequence, width), sequence,
-                                 expected.matrix(rows, width));
-    std::vector<TypeParam> sum(rows * width, TypeParam(0.0F));
-    for (const auto& [first, held] :
-         {std::pair<Index, Index>{0, 17}, {17, 40}, {57, table_rows - 57}}) {
-      const Guarded<TypeParam> part(std::vector<TypeParam>(wte.begin() + first * width,
-                                                           wte.begin() + (first + held) * width));
-      const Guarded<TypeParam> x(rows * width);
-      embedding_lookup<TypeParam>(Execution(), ids.vector(), part.matrix(held, width), first,
-                                  x.matrix(rows, width));
-      const auto found = x.host();
-      for (std::size_t i = 0; i < sum.size(); ++i)
-        sum[i] = static_cast<TypeParam>(static_cast<float>(sum[i]) + static_cast<float>(found[i]));
-    }
-    const Index before = rows / 2;  // rows that another rank has
-    std::vector<TypeParam> tail(sum.begin() + before * width, sum.end());
-    const Guarded<TypeParam> x(tail);
-    add_positions<TypeParam>(Execution(), positions.matrix(sequence, width), sequence, before,
-                             x.matrix(rows - before, width));
-    const auto all = expected.host();
-    EXPECT_TRUE(tests::same_bits(x.host(), {all.begin() + before * width, all.end()})) << name;
+    check_lookup<TypeParam>(rows, width, name);
   });
+  check_lookup<TypeParam>(33, 3, "a large vocabulary", many_rows);
 }
 
 }  // namespace

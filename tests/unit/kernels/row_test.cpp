@@ -54,6 +54,51 @@ TYPED_TEST(Row, MapMatchesThePlainLoop) {
   }
 }
 
+/// Swaps and doubles the first `count` elements of two arrays in place, as team or as one thread.
+template <class T, class Threads>
+KOKKOS_INLINE_FUNCTION void swap_doubled(Way way, const Threads& threads, Index count, T* a, T* b) {
+  const auto f = [](float x, float y) { return Pair{2 * y, 2 * x}; };
+  const T *left = a, *right = b;
+  if (way == Way::device) {
+    detail::device_map_pairs(threads, count, a, b, f, left, right);
+  } else {
+    map_pairs(threads, count, a, b, f, left, right);
+  }
+}
+
+template <class T>
+void swap_by_team_and_by_thread(Way way, Index count, const std::array<Vector<T>, 2>& by_team,
+                                const std::array<Vector<T>, 2>& by_thread) {
+  const Vector<T> a = by_team[0], b = by_team[1], c = by_thread[0], d = by_thread[1];
+  Kokkos::parallel_for(
+      "kzero::tests::map_pairs", Policy(Execution(), 1, team_size(2), team_size(8)),
+      KOKKOS_LAMBDA(const Team& team) {
+        swap_doubled(way, team, count, a.data(), b.data());
+        Kokkos::parallel_for(Kokkos::TeamThreadRange(team, 1), [&](int) {
+          swap_doubled(way, Lanes{team}, count, c.data(), d.data());
+        });
+      });
+}
+
+TYPED_TEST(Row, MapPairsMayWriteToItsInputs) {
+  using T = TypeParam;
+  for (const Way way : {Way::chosen, Way::device}) {
+    for (const Index count : {0, 1, 7, 8, 9, 31, 64}) {
+      const auto x = numbers<T>(80, 1), y = numbers<T>(80, 2);
+      const Guarded<T> a(x), b(y), c(x), d(y);
+      swap_by_team_and_by_thread<T>(way, count, {a.vector(), b.vector()}, {c.vector(), d.vector()});
+      const auto first = a.host(), second = b.host();
+      for (Index i = 0; i < 80; ++i) {
+        const double xi = tests::as_double(x[i]), yi = tests::as_double(y[i]);
+        EXPECT_EQ(tests::as_double(first[i]), i < count ? 2 * yi : xi) << i << " of " << count;
+        EXPECT_EQ(tests::as_double(second[i]), i < count ? 2 * xi : yi) << i << " of " << count;
+      }
+      EXPECT_TRUE(tests::same_bits(c.host(), first));
+      EXPECT_TRUE(tests::same_bits(d.host(), second));
+    }
+  }
+}
+
 /// The sum of x y over [first, first + count).
 template <class T>
 float product_sum(Way way, const Vector<float>& x, const Vector<T>& y, Index first, Index count) {

@@ -8,10 +8,12 @@
 #include "kernels/embedding.hpp"
 #include "kernels/gelu.hpp"
 #include "kernels/initialize.hpp"
-#include "kernels/layernorm.hpp"
+#include "kernels/norm.hpp"
 #include "kernels/reduction.hpp"
+#include "kernels/rotary.hpp"
 #include "kernels/row_sums.hpp"
 #include "kernels/softmax_cross_entropy.hpp"
+#include "kernels/swiglu.hpp"
 #include "support/threads.hpp"
 #include "unit/kernels/cases.hpp"
 
@@ -77,6 +79,22 @@ TEST(ThreadCount, LayernormDoesNotDependOnIt) {
   });
 }
 
+TEST(ThreadCount, RmsnormDoesNotDependOnIt) {
+  const Guarded<float> x(numbers<float>(row_count * width, 1)), w(numbers<float>(width, 2));
+  const Guarded<float> dy(numbers<float>(row_count * width, 3));
+  expect_same_bits([&](const Execution& exec) {
+    const Guarded<float> y(row_count * width), rstd(row_count), dx(row_count * width), dw(width);
+    const Guarded<float> partial(row_groups * width);
+    rmsnorm_forward<float>(exec, x.matrix(row_count, width), w.vector(), 1e-5F,
+                           y.matrix(row_count, width), rstd.vector());
+    rmsnorm_backward<float>(
+        exec, {x.matrix(row_count, width), w.vector(), rstd.vector()}, dy.matrix(row_count, width),
+        {dx.matrix(row_count, width), Update::overwrite, dw.vector(), Update::overwrite},
+        partial.matrix(row_groups, width));
+    return joined({&y, &rstd, &dx, &dw});
+  });
+}
+
 TEST(ThreadCount, GeluDoesNotDependOnIt) {
   const Guarded<float> h(numbers<float>(row_count * width, 1, 4));
   expect_same_bits([&](const Execution& exec) {
@@ -84,6 +102,36 @@ TEST(ThreadCount, GeluDoesNotDependOnIt) {
     gelu_forward<float>(exec, h.matrix(row_count, width), g.matrix(row_count, width));
     gelu_backward<float>(exec, h.matrix(row_count, width), d.matrix(row_count, width));
     return joined({&g, &d});
+  });
+}
+
+TEST(ThreadCount, SwigluDoesNotDependOnIt) {
+  const Guarded<float> x(numbers<float>(row_count * 2 * width, 1, 4));
+  const auto gate_up = x.matrix(row_count, 2 * width);
+  expect_same_bits([&](const Execution& exec) {
+    const Guarded<float> y(row_count * width), d(numbers<float>(row_count * 2 * width, 2));
+    swiglu_forward<float>(exec, gate_up, y.matrix(row_count, width));
+    swiglu_backward<float>(exec, gate_up, d.matrix(row_count, 2 * width));
+    return joined({&y, &d});
+  });
+}
+
+TEST(ThreadCount, RotaryDoesNotDependOnIt) {
+  const RotaryShape shape{.sequence = 13, .heads = 6, .kv_heads = 2, .head_width = 20};
+  const Index columns = shape.rotated_width() + 40;
+  const Guarded<float> qkv(numbers<float>(row_count * columns, 1)), weight(numbers<float>(20, 2)),
+      table(numbers<float>(13 * 20, 3));
+  const auto in = qkv.matrix(row_count, columns), angles = table.matrix(13, 20);
+  const HeadNorms<float> norms{weight.vector(), weight.vector(), 1e-6F};
+  expect_same_bits([&](const Execution& exec) {
+    const Guarded<float> y(numbers<float>(row_count * columns, 4)),
+        d(numbers<float>(row_count * columns, 5)), dq(20), dk(20), partial(row_groups * 40);
+    const auto dqkv = d.matrix(row_count, columns);
+    rotary_forward<float>(exec, shape, angles, norms, in, y.matrix(row_count, columns));
+    rotary_backward<float>(exec, shape, angles, norms, in, dqkv,
+                           {dq.vector(), dk.vector(), Update::overwrite},
+                           partial.matrix(row_groups, 40));
+    return joined({&y, &d, &dq, &dk});
   });
 }
 
@@ -150,20 +198,21 @@ TEST(ThreadCount, AdamWAndFirstValuesDoNotDependOnIt) {
 }
 
 TEST(ThreadCount, AttentionDoesNotDependOnItNorOnTheSlots) {
-  const AttentionShape s{.batch = 2, .sequence = 129, .heads = 3, .width = 48};
+  const AttentionShape s{.batch = 2, .sequence = 129, .heads = 6, .kv_heads = 3, .head_width = 16};
   const Index n = s.batch * s.sequence, heads = s.batch * s.heads;
-  const Guarded<float> qkv(numbers<float>(n * 3 * s.width, 1, 2)),
-      dout(numbers<float>(n * s.width, 2));
-  const auto in = qkv.matrix(n, 3 * s.width);
-  const auto g = dout.matrix(n, s.width);
+  const Guarded<float> qkv(numbers<float>(n * s.qkv_width(), 1, 2)),
+      dout(numbers<float>(n * s.width(), 2));
+  const auto in = qkv.matrix(n, s.qkv_width());
+  const auto g = dout.matrix(n, s.width());
   std::vector<float> first;
   for (const Index slots : {1, 2, 3}) {
     for (const Execution& exec : tests::thread_counts()) {
-      const Guarded<float> out(n * s.width), logs(heads * s.sequence), d(n * 3 * s.width);
+      const Guarded<float> out(n * s.width()), logs(heads * s.sequence), d(n * s.qkv_width());
       const Guarded<float> scratch(attention_scratch_bytes(s, slots) / 4);
-      const auto o = out.matrix(n, s.width), l = logs.matrix(heads, s.sequence);
-      attention_forward<float>(exec, s, in, o, l, scratch.vector());
-      attention_backward<float>(exec, s, in, o, l, g, d.matrix(n, 3 * s.width), scratch.vector());
+      const auto o = out.matrix(n, s.width()), l = logs.matrix(heads, s.sequence);
+      attention_forward<float>(exec, s, operands_in<const float>(in, s), o, l, scratch.vector());
+      attention_backward<float>(exec, s, operands_in<const float>(in, s), o, l, g,
+                                operands_in(d.matrix(n, s.qkv_width()), s), scratch.vector());
       const auto all = joined({&out, &logs, &d});
       if (first.empty()) first = all;
       EXPECT_TRUE(tests::same_bits(all, first)) << slots << " slots";

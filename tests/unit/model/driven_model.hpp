@@ -9,7 +9,8 @@
 
 #include "data/sampler.hpp"
 #include "kernels/initialize.hpp"
-#include "model/gpt.hpp"
+#include "model/parameter_table.hpp"
+#include "model/transformer.hpp"
 #include "param/flat_layout.hpp"
 #include "support/device_memory.hpp"
 #include "support/numbers.hpp"
@@ -22,7 +23,7 @@ template <class T>
 class DrivenModel {
  public:
   DrivenModel(const deck::Model& model, Index batch, const deck::Recompute& recompute = {})
-      : table(model::gpt_table(model)),
+      : table(model::parameter_table(model)),
         layout_(table, 1),
         gemm_(tensor::make_gemm(deck::GemmBackend::automatic)),
         measured_(measure(model, batch, recompute)),
@@ -48,7 +49,7 @@ class DrivenModel {
   /// The sum of losses of samples [first, first + batch), and the gradient of scale times it.
   double loss_and_gradients(const data::Sampler& sampler, Index first, float scale,
                             kernels::Update update) {
-    model::Gpt<T>& model = parts_.model;
+    model::Transformer<T>& model = parts_.model;
     const model::Units<const T> parameters(read_only_);
     const model::Units<T> gradients(parts_.gradients.units());
     const model::Batch batch = parts_.batches.load(model.exec(), sampler, first);
@@ -61,7 +62,7 @@ class DrivenModel {
   }
 
   double loss(const data::Sampler& sampler, Index first) {
-    model::Gpt<T>& model = parts_.model;
+    model::Transformer<T>& model = parts_.model;
     const model::Units<const T> parameters(read_only_);
     const model::Batch batch = parts_.batches.load(model.exec(), sampler, first);
     for (Index unit = 0; unit < model.head(); ++unit) model.forward(unit, parameters, batch);
@@ -75,14 +76,14 @@ class DrivenModel {
     return values;
   }
 
-  const model::Gpt<T>& model() const { return parts_.model; }
+  const model::Transformer<T>& model() const { return parts_.model; }
 
   const param::Table table;
 
  private:
   struct Parts {
     zero::FlatBuffer<T> parameters, gradients;
-    model::Gpt<T> model;
+    model::Transformer<T> model;
     train::Batches batches;
 
     Parts(memory::Arenas& arenas, const deck::Model& m, Index batch,

@@ -51,7 +51,7 @@ class Head {
   /// The gradient by the output projection, of `before` where it is added.
   std::vector<T> gradient(Update update, const std::vector<T>& before) const {
     std::mt19937 random(5);
-    const model::GptShape s(small_model());
+    const model::TransformerShape s(small_model());
     const Index d = s.hidden;
     const Guarded<T> x(draw<T>(random, head_rows * d, 1)),
         norm(std::vector<T>(2 * d, static_cast<T>(1.0F)));
@@ -62,8 +62,7 @@ class Head {
     const Guarded<Token> targets(drawn);
     const auto params = [&]<class U>(U* ln, U* table) {
       return model::HeadParams<U>{
-          {ln, static_cast<std::size_t>(d)},
-          {ln + d, static_cast<std::size_t>(d)},
+          {{ln, static_cast<std::size_t>(d)}, {ln + d, static_cast<std::size_t>(d)}},
           {table, static_cast<std::size_t>(s.vocab), static_cast<std::size_t>(d)}};
     };
     kernels::fill<T>({}, dnorm.vector(), 0);
@@ -84,8 +83,8 @@ class Head {
     model::HeadSaved<T> saved;
 
     Parts(memory::Arenas& arenas, tensor::Gemm* gemm)
-        : context(arenas, gemm, model::GptShape(small_model()), {2, 1}),
-          saved(arenas, model::GptShape(small_model()), 1) {}
+        : context(arenas, gemm, small_model(), {2, 1}),
+          saved(arenas, model::TransformerShape(small_model()), 1) {}
   };
 
   static memory::Arenas measured() {
@@ -150,7 +149,7 @@ Index workspace(Index batch, Index sequence, Index vocab) {
   deck::Model m = small_model(vocab);
   m.sequence = sequence;
   memory::Arenas arenas;
-  const Context<T> context(arenas, nullptr, model::GptShape(m), {batch, 1});
+  const Context<T> context(arenas, nullptr, m, {batch, 1});
   return arenas.bytes()[static_cast<std::size_t>(memory::Category::workspace)];
 }
 

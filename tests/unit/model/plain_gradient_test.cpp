@@ -36,7 +36,7 @@ class PlainGradient : public testing::TestWithParam<Case> {
     sampler = std::make_unique<data::Sampler>(stream, c.sequence, 0, c.batch,
                                               deck::DataOrder::sequential, 0);
     std::uint64_t seed = 10;
-    for (const auto& unit : model::gpt_table(model)) {
+    for (const auto& unit : model::parameter_table(model)) {
       for (const auto& p : unit.params) {
         auto& values = weights[p.name];
         const double centre = p.init == param::Init::ones ? 1 : 0;

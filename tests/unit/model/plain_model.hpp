@@ -90,8 +90,7 @@ class PlainModel {
       for (const double a : row) variance += (a - mean) * (a - mean) / width;
       std::vector<double> out;
       for (std::size_t i = 0; i < row.size(); ++i) {
-        out.push_back((row[i] - mean) / std::sqrt(variance + m_.layernorm_eps) * weight[i] +
-                      bias[i]);
+        out.push_back((row[i] - mean) / std::sqrt(variance + m_.norm_eps) * weight[i] + bias[i]);
       }
       y.push_back(out);
     }

@@ -5,8 +5,8 @@
 #include <fstream>
 
 #include "driven_model.hpp"
-#include "model/gpt_trace.hpp"
 #include "model/residual_stream.hpp"
+#include "model/transformer_trace.hpp"
 #include "support/guarded.hpp"
 #include "support/temporary_folder.hpp"
 
@@ -104,7 +104,7 @@ struct Taken {
 template <class T>
 Taken taken(const deck::Model& model, Index batch, const deck::Recompute& recompute) {
   memory::Arenas arenas;
-  const model::Gpt<T> counted(arenas, model, recompute, {{batch, 1}});
+  const model::Transformer<T> counted(arenas, model, recompute, {{batch, 1}});
   const auto of = [&](Category category) { return arenas.bytes()[position(category)]; };
   return {of(Category::activations), of(Category::recompute), of(Category::offloaded)};
 }
@@ -136,8 +136,8 @@ TYPED_TEST(Recompute, BytesDropByTheFormula) {
 
 TEST(RecomputeTrace, OfABlockReadsItsInputAndNothingElseThatForwardLeft) {
   const deck::Model model = odd_model(3);
-  const auto plain = model::gpt_trace(model, RecomputeMode::none);
-  const auto again = model::gpt_trace(model, RecomputeMode::full);
+  const auto plain = model::transformer_trace(model, RecomputeMode::none);
+  const auto again = model::transformer_trace(model, RecomputeMode::full);
   EXPECT_EQ(plain.size(), again.size());
   const auto names = [](const std::vector<param::Value>& values) {
     std::string text;

@@ -10,10 +10,10 @@ namespace {
 
 constexpr Index stream_rows = 7, width = 5, layers = 5;
 
-GptShape shape() {
+TransformerShape shape() {
   deck::Model model;
   model.layers = layers, model.hidden = width, model.heads = 1, model.vocab = 11;
-  return GptShape(model, {});
+  return TransformerShape(model, {});
 }
 
 /// A stream whose blocks' inputs go to the host, with room for `places` of them on the device.

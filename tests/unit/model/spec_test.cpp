@@ -1,9 +1,11 @@
-#include "model/gpt_spec.hpp"
+#include "model/parameter_table.hpp"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <set>
+
+#include "model/transformer_flops.hpp"
 
 namespace kzero::model {
 namespace {
@@ -14,18 +16,18 @@ deck::Model gpt2_124m() {
   return m;
 }
 
-TEST(GptSpec, CountsTheParametersOfGpt2) {
+TEST(ParameterTable, CountsTheParametersOfGpt2) {
   deck::Model m = gpt2_124m();
-  EXPECT_EQ(param::elements_of(gpt_table(m)), 124439808);
+  EXPECT_EQ(param::elements_of(parameter_table(m)), 124439808);
   m.tied_embeddings = false;
-  EXPECT_EQ(param::elements_of(gpt_table(m)), 124439808 + 50257 * 768);
+  EXPECT_EQ(param::elements_of(parameter_table(m)), 124439808 + 50257 * 768);
   m = gpt2_124m();
   m.layers = 48, m.hidden = 1600, m.heads = 25;
-  EXPECT_EQ(param::elements_of(gpt_table(m)), 1557611200) << "GPT-2 XL";
+  EXPECT_EQ(param::elements_of(parameter_table(m)), 1557611200) << "GPT-2 XL";
 }
 
-TEST(GptSpec, UnitsAreEmbeddingBlocksAndHeadWithNamesOfTheirOwn) {
-  const param::Table table = gpt_table(gpt2_124m());
+TEST(ParameterTable, UnitsAreEmbeddingBlocksAndHeadWithNamesOfTheirOwn) {
+  const param::Table table = parameter_table(gpt2_124m());
   ASSERT_EQ(table.size(), 14U);
   EXPECT_EQ(table.front().params.size(), 2U);
   EXPECT_EQ(table[1].params.size(), 12U);
@@ -40,9 +42,9 @@ TEST(GptSpec, UnitsAreEmbeddingBlocksAndHeadWithNamesOfTheirOwn) {
   }
 }
 
-TEST(GptSpec, MatricesDecayAndStartNormalVectorsDoNeither) {
+TEST(ParameterTable, MatricesDecayAndStartNormalVectorsDoNeither) {
   const deck::Model m = gpt2_124m();
-  for (const auto& unit : gpt_table(m)) {
+  for (const auto& unit : parameter_table(m)) {
     for (const auto& p : unit.params) {
       const bool is_matrix = p.shape.size() > 1;
       EXPECT_EQ(p.decays, is_matrix) << p.name;
@@ -60,10 +62,10 @@ TEST(GptSpec, MatricesDecayAndStartNormalVectorsDoNeither) {
 
 // Kaplan et al., arXiv 2001.08361, table 1, forward and backward; causal attention needs half of
 // its full matrix.
-TEST(GptSpec, FlopsAreSixAParameterInProductsAndCausalAttention) {
+TEST(ParameterTable, FlopsAreSixAParameterInProductsAndCausalAttention) {
   const double blocks = 12.0 * 12 * 768 * 768, output = 768.0 * 50257,
                attention = 6.0 * 12 * 1024 * 768;
-  EXPECT_DOUBLE_EQ(gpt_flops_per_token(gpt2_124m()), 6 * (blocks + output) + attention);
+  EXPECT_DOUBLE_EQ(flops_per_token_of(gpt2_124m()), 6 * (blocks + output) + attention);
 }
 
 }  // namespace

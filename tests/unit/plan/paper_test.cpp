@@ -5,7 +5,7 @@
 
 #include <cmath>
 
-#include "model/gpt_spec.hpp"
+#include "model/parameter_table.hpp"
 #include "plan/nominal.hpp"
 
 namespace kzero::plan {
@@ -134,7 +134,7 @@ Index recount(Index layers, Index hidden) {
   deck::Model model;
   model.layers = layers, model.hidden = hidden, model.heads = 16;
   model.vocab = 50257, model.sequence = 1024;  // GPT-2's; the paper names no vocabulary
-  return param::elements_of(model::gpt_table(model));
+  return param::elements_of(model::parameter_table(model));
 }
 
 // Sizes by layers and width as the appendix lists them, against what they recount to. Table 4 of v3

@@ -8,7 +8,8 @@
 
 #include "deck/rules.hpp"
 #include "memory/category.hpp"
-#include "model/gpt_spec.hpp"
+#include "model/parameter_table.hpp"
+#include "model/transformer_flops.hpp"
 #include "plan/rates.hpp"
 #include "plan/report.hpp"
 #include "support/toy_model.hpp"
@@ -42,7 +43,24 @@ TEST(Plan, NeedsNeitherMpiNorKokkos) {
 
 TEST(Plan, CountsEveryParameterOnce) {
   const deck::Config config = deck_for(4);
-  EXPECT_EQ(plan(config, 1).parameters, param::elements_of(model::gpt_table(config.model)));
+  EXPECT_EQ(plan(config, 1).parameters, param::elements_of(model::parameter_table(config.model)));
+}
+
+// On the fourth tensor rank: the weights of 5 norms, the norms of heads, and the head of
+// keys and values that the third has too.
+TEST(Plan, SaysWhatTensorRanksHoldTwice) {
+  deck::Config config = deck_for(4);
+  EXPECT_EQ(plan(config, 1).copied_parameters, 0);
+  deck::Model& m = config.model;
+  m.family = deck::ModelFamily::llama;
+  m.layers = 2, m.heads = 4, m.kv_heads = 2, m.head_dim = 16, m.qk_norm = m.qkv_bias = true;
+  config.grid = {.data = 1, .tensor = 4};
+  deck::resolve(config, {.ranks = 4});
+  const Entry entry = plan(config, 1);
+  EXPECT_EQ(entry.copied_parameters, 5 * 60 + 2 * (2 * 16 + 2 * 16 * (60 + 1)));
+  EXPECT_NE(table(std::vector<Entry>{entry}).find("\ncopies      4268 parameters"),
+            std::string::npos)
+      << table(std::vector<Entry>{entry});
 }
 
 TEST(Plan, OfAnotherFamilyFollowsItsDefinition) {
@@ -99,7 +117,7 @@ TEST(Time, ARankDoesItsShareOfTheTokensAndUpdatesWhatItHolds) {
     const deck::Config config = deck_for(4, precision);
     const Entry entry = plan(config, 1);
     const double tokens = 24.0 / 4 * static_cast<double>(config.model.sequence);
-    EXPECT_DOUBLE_EQ(entry.work.operations, tokens * model::gpt_flops_per_token(config.model));
+    EXPECT_DOUBLE_EQ(entry.work.operations, tokens * model::flops_per_token_of(config.model));
     EXPECT_DOUBLE_EQ(entry.work.sent_bytes, static_cast<double>(entry.sent_bytes()));
     // 28 bytes a parameter in either precision; the units' alignment adds a little.
     const double update = 28 * static_cast<double>(entry.parameters);

@@ -1,0 +1,128 @@
+#include "app/convert_command.hpp"
+
+#include <fmt/ranges.h>
+
+#include <CLI/CLI.hpp>
+#include <iostream>
+
+#include "app/commands.hpp"
+#include "app/launch.hpp"
+#include "base/printable.hpp"
+#include "convert/config_export.hpp"
+#include "convert/export.hpp"
+#include "convert/import.hpp"
+#include "deck/quantity.hpp"
+#include "deck/writer.hpp"
+#include "grid/agreement.hpp"
+#include "grid/process_grid.hpp"
+#include "model/definition.hpp"
+#include "optim/optimizer.hpp"
+#include "runtime/session.hpp"
+
+namespace kzero::app {
+
+namespace {
+
+void export_checkpoint(const grid::Group& world, const ConvertArguments& arguments) {
+  const std::string& from = arguments.from;
+  KZERO_REQUIRE(!from.ends_with(".safetensors"), ExitCode::usage,
+                "{}: a safetensors file becomes a checkpoint with --deck DECK", from);
+  const convert::ExportTarget target = convert::export_target(arguments.to);
+  KZERO_REQUIRE(target.is_folder || !arguments.shard_bytes, ExitCode::usage,
+                "--shard-size divides weights in a folder; {} is one file", arguments.to);
+  std::vector<std::string> problems;
+  const checkpoint::Found found = checkpoint::open(world, from, problems);
+  for (const std::string& problem : problems)
+    std::cerr << "kzero: passed over: " << printable_lines(problem) << '\n';
+  const convert::ExportOptions options{
+      .dtype = arguments.dtype,
+      .shard_bytes = arguments.shard_bytes.value_or(convert::usual_shard_bytes),
+      .origin = convert::find_origin(found.manifest.deck)};
+  const auto files = convert::export_weights(found, target, options);
+  print_note(options.origin.note);
+  const auto folder = target.weights.parent_path();
+  std::cout << printable(fmt::format("wrote {} to {}", fmt::join(files, ", "),
+                                     folder.empty() ? "." : folder.string()))
+            << '\n';
+}
+
+void import_weights(const grid::Group& world, const ConvertArguments& arguments) {
+  const deck::Config config = read_deck(world, arguments.deck, deck::Purpose::plan);
+  checkpoint::Manifest manifest;
+  manifest.deck = deck::resolved(config);
+  manifest.model = config.model;
+  manifest.precision = name_of(config.train.precision);
+  manifest.state_arrays = optim::make_optimizer(config.optimizer)->state();
+  print_note(convert::import_weights(world, arguments.from, model::define(config)->table({}),
+                                     arguments.to, manifest));
+  std::cout << "wrote " << printable(arguments.to) << '\n';
+}
+
+void set_dtype(const std::string& name, Dtype& dtype) {
+  for (const Dtype one : {Dtype::fp32, Dtype::bf16, Dtype::fp16})
+    if (name == convert::long_name(one)) dtype = one;
+}
+
+void add_export_options(CLI::App& command, ConvertArguments& arguments, CLI::Option* deck) {
+  command
+      .add_option_function<std::string>(
+          "--dtype", [&arguments](const std::string& name) { set_dtype(name, arguments.dtype); },
+          "type of exported weights: float32 (default), bfloat16 or float16")
+      ->check(CLI::IsMember({"float32", "bfloat16", "float16"}))
+      ->excludes(deck);
+  command
+      .add_option_function<std::string>(
+          "--shard-size",
+          [&arguments](const std::string& text) {
+            arguments.shard_bytes = deck::parse_size(text);
+            if (arguments.shard_bytes.value_or(0) < 1)
+              throw CLI::ValidationError("--shard-size",
+                                         "must be a size such as 5GB or 4GiB, found " + text);
+          },
+          "largest file of exported weights in a folder, such as 4GiB; default: 5GB")
+      ->excludes(deck);
+}
+
+}  // namespace
+
+CLI::App* add_convert(CLI::App& cli, ConvertArguments& arguments) {
+  CLI::App* command = cli.add_subcommand(
+      "convert", "turn a checkpoint into Hugging Face weights (GPT-2, Llama, Qwen), or back");
+  command
+      ->add_option("from", arguments.from,
+                   "a checkpoint; with --deck weights: a folder, a safetensors file, or the index "
+                   "of a set of them")
+      ->required();
+  command
+      ->add_option("to", arguments.to,
+                   "a folder, made if missing, or a .safetensors file; with --deck a folder of "
+                   "checkpoints")
+      ->required();
+  CLI::Option* deck = command->add_option("--deck", arguments.deck.file,
+                                          "the deck of the model that the weights are of");
+  command->add_option("--set", arguments.deck.overrides, "key=value: replaces a key of the deck")
+      ->needs(deck);
+  add_export_options(*command, arguments, deck);
+  return command;
+}
+
+ExitCode convert(const ConvertArguments& arguments) {
+  const auto one_thread = [] {
+    check_launch(grid::world_group());
+    return Index{1};
+  };
+  const runtime::Session session({.choose_threads = one_thread});
+  const grid::Group world = grid::world_group();
+  grid::collectively(world, [&] {
+    KZERO_REQUIRE(world.size() == 1, ExitCode::usage, "kzero convert runs on one rank, not on {}",
+                  world.size());
+  });
+  if (arguments.deck.file.empty()) {
+    export_checkpoint(world, arguments);
+  } else {
+    import_weights(world, arguments);
+  }
+  return ExitCode::done;
+}
+
+}  // namespace kzero::app

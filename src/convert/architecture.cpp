@@ -1,0 +1,132 @@
+#include "convert/architecture.hpp"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "base/error.hpp"
+#include "base/printable.hpp"
+#include "convert/config_keys.hpp"
+#include "convert/gpt2_config.hpp"
+#include "convert/json_file.hpp"
+#include "convert/llama_config.hpp"
+#include "convert/weight_files.hpp"
+#include "deck/architecture.hpp"
+
+namespace kzero::convert {
+
+namespace {
+
+using Json = nlohmann::json;
+
+/// A family's classes: with the output projection, and the transformer alone.
+struct KnownType {
+  const char* type;
+  const char* with_head;
+  const char* alone;
+};
+
+constexpr KnownType known_types[] = {{"gpt2", "GPT2LMHeadModel", "GPT2Model"},
+                                     {"llama", "LlamaForCausalLM", "LlamaModel"},
+                                     {"mistral", "MistralForCausalLM", "MistralModel"},
+                                     {"qwen2", "Qwen2ForCausalLM", "Qwen2Model"},
+                                     {"qwen3", "Qwen3ForCausalLM", "Qwen3Model"}};
+
+std::string all_types() {
+  std::vector<std::string> names;
+  for (const KnownType& known : known_types) names.emplace_back(known.type);
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
+std::string all_classes() {
+  std::vector<std::string> names;
+  for (const KnownType& known : known_types) {
+    names.emplace_back(known.with_head);
+    names.emplace_back(known.alone);
+  }
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
+/// Finds the type by `model_type`, `architectures`, or both, which have to agree.
+const KnownType& type_of(const std::string& name, const Json& config) {
+  const auto type = config.find("model_type");
+  const auto list = config.find("architectures");
+  const bool has_list = list != config.end() && !list->is_null();
+  KZERO_REQUIRE(type != config.end() || has_list, ExitCode::files,
+                "{}: names neither \"model_type\" nor \"architectures\"; kzero reads {}", name,
+                all_types());
+  const auto is_type = [&](const KnownType& known) { return *type == known.type; };
+  const auto is_class = [&](const KnownType& known) {
+    return list->is_array() && list->size() == 1 &&
+           (list->front() == known.with_head || list->front() == known.alone);
+  };
+  const auto by_type =
+      type == config.end() ? std::end(known_types) : std::ranges::find_if(known_types, is_type);
+  const auto by_class = has_list ? std::ranges::find_if(known_types, is_class) : by_type;
+  KZERO_REQUIRE(type == config.end() || by_type != std::end(known_types), ExitCode::files,
+                "{}: model_type is {}; kzero reads {}", name, json_shown(*type), all_types());
+  KZERO_REQUIRE(by_class != std::end(known_types), ExitCode::files,
+                "{}: architectures is {}; kzero reads one of {}", name, json_shown(*list),
+                all_classes());
+  KZERO_REQUIRE(type == config.end() || by_type == by_class, ExitCode::files,
+                "{}: architectures is {}, which contradicts model_type, {}", name,
+                json_shown(*list), json_shown(*type));
+  return *by_class;
+}
+
+}  // namespace
+
+ConfigText load_config(const std::filesystem::path& path) {
+  constexpr Index most_bytes = Index{1} << 20;
+  std::error_code ignored;
+  const auto file = std::filesystem::is_directory(path, ignored) ? path / config_name : path;
+  return {file, load_bounded(file, most_bytes)};
+}
+
+std::vector<deck::ImpliedValue> architecture(const ConfigText& config) {
+  ConfigReading reading{.file = printable(config.file.string())};
+  const Json json = json_object(config.file, config.text);
+  const KnownType& known = type_of(reading.file, json);
+  const bool is_gpt2 = known.type == std::string("gpt2");
+  ConfigKeys keys(reading, json);
+  const auto list = json.find("architectures");
+  const bool has_list = list != json.end() && !list->is_null();
+  keys.imply("model.family",
+             std::string(name_of(is_gpt2 ? deck::ModelFamily::gpt2 : deck::ModelFamily::llama)),
+             keys.describe(has_list ? "architectures" : "model_type"));
+  if (is_gpt2) {
+    read_gpt2(keys);
+  } else {
+    read_llama(keys, known.type);
+  }
+  keys.require("quantization_config", nullptr, {nullptr}, "kzero reads weights as floats alone");
+  KZERO_REQUIRE(reading.problems.empty(), ExitCode::files,
+                "{}: describes a model that kzero does not compute:\n  {}", reading.file,
+                fmt::join(reading.problems, "\n  "));
+  return reading.implied;
+}
+
+std::vector<deck::ImpliedValue> read_architecture(const std::string& path) {
+  return architecture(load_config(path));
+}
+
+void require_same_function(const std::filesystem::path& path, const deck::Model& model) {
+  const ConfigText config = load_config(path);
+  const std::string name = printable(config.file.string());
+  std::vector<std::string> differences;
+  for (const deck::ImpliedValue& implied : architecture(config)) {
+    const deck::Key& key = *deck::find_key(implied.path);
+    const deck::Value value = deck::model_value(key, model);
+    if (!implied.is_binding || deck::is_same_in_fp32(value, implied.value)) continue;
+    differences.push_back(fmt::format("{}, {} is {}", implied.origin.substr(name.size() + 2),
+                                      key.path, as_toml(key, value)));
+    if (key.path == "model.family") break;  // the other keys mean something else
+  }
+  KZERO_REQUIRE(differences.empty(), ExitCode::files,
+                "{}: describes another model than the deck:\n  {}\n(change the deck, where "
+                "model.config = \"{}\" brings all of these; if this config.json belongs to other "
+                "weights, move these into a folder of their own)",
+                name, fmt::join(differences, "\n  "), name);
+}
+
+}  // namespace kzero::convert

@@ -1,0 +1,38 @@
+// config.json: Hugging Face's description of the function that weights compute.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "deck/config.hpp"
+#include "deck/reader.hpp"
+
+namespace kzero::convert {
+
+/// The text of a config.json.
+struct ConfigText {
+  std::filesystem::path file;
+  std::string text;
+};
+
+/// Reads a config.json, or the one of a folder. Throws Error(files) if it cannot be read, or is
+/// larger than any of its kind. Not collective.
+ConfigText load_config(const std::filesystem::path& path);
+
+/// The values that a config.json gives to the keys of the deck: architecture, sizes and everything
+/// else that decides the function of the weights. A missing key has the meaning that its class in
+/// transformers gives it. Throws Error(files) with everything that kzero does not compute, each
+/// with key and value.
+std::vector<deck::ImpliedValue> architecture(const ConfigText& config);
+
+/// Reads a config.json, or the one of a folder, and the values that it gives: a deck::Architecture.
+/// Not collective.
+std::vector<deck::ImpliedValue> read_architecture(const std::string& path);
+
+/// Throws Error(files) unless config.json describes the function that kzero computes from the
+/// weights with `model`; all differences at once, with the deck's keys.
+void require_same_function(const std::filesystem::path& config, const deck::Model& model);
+
+}  // namespace kzero::convert

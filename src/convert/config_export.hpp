@@ -1,0 +1,28 @@
+// The JSON files of an export beside the weights.
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+#include "base/types.hpp"
+#include "convert/origin.hpp"
+#include "deck/config.hpp"
+
+namespace kzero::convert {
+
+/// What Hugging Face calls the type: "float32", "bfloat16", "float16".
+std::string_view long_name(Dtype dtype);
+
+/// config.json of a model, which transformers 4 and 5 open, marked as written by kzero. Ids of
+/// tokens are the origin's, else null, but for GPT-2's own vocabulary. Throws Error(files) for a
+/// model that no class computes; `checkpoint` is for the message.
+std::string config_text(const deck::Model& model, Dtype dtype, const Origin& origin,
+                        const std::string& checkpoint);
+
+/// generation_config.json of a model, marked likewise.
+std::string generation_text(const deck::Model& model, const Origin& origin);
+
+/// Returns whether a regular file at `path` holds a text of these functions.
+bool is_json_of_kzero(const std::filesystem::path& path);
+
+}  // namespace kzero::convert

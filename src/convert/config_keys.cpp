@@ -1,0 +1,115 @@
+#include "convert/config_keys.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/printable.hpp"
+
+namespace kzero::convert {
+
+namespace {
+
+using Json = nlohmann::json;
+
+/// The value as the deck key holds it; monostate if none of its values has this type.
+deck::Value converted(const deck::Key& key, const Json& value) {
+  if (value.is_boolean()) return deck::converted(key, value.get<bool>());
+  if (value.is_string()) return deck::converted(key, value.get<std::string>());
+  // Integers beyond 64 bits are doubles here, and no key allows them.
+  if (value.is_number_unsigned() && value.get<std::uint64_t>() >> 63U) return {};
+  if (value.is_number_integer()) return deck::converted(key, value.get<Index>());
+  if (value.is_number()) return deck::converted(key, value.get<double>());
+  return {};
+}
+
+}  // namespace
+
+std::string json_shown(const Json& value) {
+  constexpr std::size_t longest = 60;
+  std::string text = value.dump(-1, ' ', true);
+  if (text.size() > longest) text = text.substr(0, longest) + "...";
+  return printable(text);
+}
+
+const Json& ConfigKeys::at(const char* key) const {
+  static const Json missing;
+  const auto found = object_->find(key);
+  return found == object_->end() ? missing : *found;
+}
+
+ConfigKeys ConfigKeys::within(const char* key) const {
+  return {*reading_, object_->at(key), prefix_ + key + "."};
+}
+
+std::string ConfigKeys::describe(const std::string& key) const {
+  const auto found = object_->find(key);
+  return found == object_->end() ? fmt::format("{}{} is missing", prefix_, key)
+                                 : fmt::format("{}{} is {}", prefix_, key, json_shown(*found));
+}
+
+void ConfigKeys::refuse(const std::string& key, const std::string& what) {
+  reading_->problems.push_back(fmt::format("{}; {}", describe(key), what));
+}
+
+void ConfigKeys::imply(const char* deck_key, deck::Value value, const std::string& origin) {
+  reading_->implied.push_back(
+      {deck_key, std::move(value), fmt::format("{}: {}", reading_->file, origin)});
+}
+
+void ConfigKeys::take(const ConfigKey& wanted, const Json& value, const std::string& what) {
+  const deck::Key& key = *deck::find_key(wanted.deck);
+  const deck::Value found = converted(key, value);
+  const auto* count = std::get_if<Index>(&found);
+  if (count != nullptr && *count < 1) {
+    reading_->problems.push_back(fmt::format("{}; it must be above 0", what));
+  } else if (!deck::is_allowed(key, found)) {
+    reading_->problems.push_back(fmt::format("{}; {} must be {}", what, key.path, allowed(key)));
+  } else {
+    imply(wanted.deck, found, what);
+    reading_->implied.back().is_binding = wanted.is_binding;
+  }
+}
+
+void ConfigKeys::imply(const ConfigKey& key) {
+  const char* first = nullptr;
+  for (const char* name : key.names) {
+    const auto found = object_->find(name);
+    if (found == object_->end() || (key.is_nullable && found->is_null())) continue;
+    if (first == nullptr) {
+      first = name;
+      take(key, *found, describe(name));
+    } else if (*found != at(first)) {
+      refuse(name, fmt::format("it means the same as {}{}, which is {}", prefix_, first,
+                               json_shown(at(first))));
+    }
+  }
+  if (first != nullptr) return;
+  if (key.usual.is_null()) {
+    refuse(key.names.front(), fmt::format("{} needs it", key.deck));
+  } else {
+    take(key, key.usual,
+         fmt::format("{}, which means {}", describe(key.names.front()), json_shown(key.usual)));
+  }
+}
+
+Index ConfigKeys::imply_count(const ConfigKey& key) {
+  const std::size_t before = reading_->implied.size();
+  imply(key);
+  return reading_->implied.size() > before ? std::get<Index>(reading_->implied.back().value) : 0;
+}
+
+void ConfigKeys::require(const char* key, const Json& usual, const std::vector<Json>& allowed,
+                         const std::string& what) {
+  const auto found = object_->find(key);
+  const Json& value = found == object_->end() ? usual : *found;
+  if (std::ranges::find(allowed, value) != allowed.end()) return;
+  if (found != object_->end()) {
+    refuse(key, what);
+  } else {
+    reading_->problems.push_back(
+        fmt::format("{}, which means {}; {}", describe(key), json_shown(usual), what));
+  }
+}
+
+}  // namespace kzero::convert

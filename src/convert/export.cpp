@@ -1,0 +1,105 @@
+#include "convert/export.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <memory>
+
+#include "base/error.hpp"
+#include "base/printable.hpp"
+#include "checkpoint/reader.hpp"
+#include "convert/config_export.hpp"
+#include "convert/export_folder.hpp"
+#include "convert/finite.hpp"
+#include "convert/names.hpp"
+#include "convert/weight_files.hpp"
+
+namespace kzero::convert {
+
+namespace {
+
+namespace fs = std::filesystem;
+using checkpoint::Parameter;
+using checkpoint::Range;
+using checkpoint::StateShard;
+using Writers = std::vector<std::unique_ptr<SafetensorsWriter>>;
+
+constexpr Index write_elements = Index{1} << 20;
+
+SafetensorsWriter::Shapes shapes_of(const checkpoint::Manifest& manifest) {
+  const TensorNames& names = names_of(manifest.model.family);
+  const bool untied = std::ranges::find(manifest.parameters, head_name, &Parameter::name) !=
+                      manifest.parameters.end();
+  SafetensorsWriter::Shapes shapes;
+  for (const Parameter& parameter : manifest.parameters) {
+    const bool is_plain = names.plain(parameter.name) == parameter.name;
+    const bool prefixed = untied && is_plain && parameter.name != head_name;
+    shapes.emplace_back((prefixed ? std::string(names.prefix) : "") + parameter.name,
+                        parameter.shape);
+  }
+  return shapes;
+}
+
+void append_weights(const checkpoint::Found& found, const Parameter& parameter, Dtype dtype,
+                    SafetensorsWriter& writer) {
+  std::vector<float> chunk;
+  for (Index at = 0; at < parameter.elements(); at += write_elements) {
+    const Range range{at, std::min(write_elements, parameter.elements() - at)};
+    chunk.resize(range.count);
+    const StateShard shard{parameter.name, {range}, {{param::master_weights, chunk}}};
+    checkpoint::read(found, std::span(&shard, 1));
+    require_finite(found.path.string(), parameter, range, chunk);
+    require_in_range(found.path.string(), parameter, range, chunk, dtype);
+    writer.append(chunk);
+  }
+}
+
+/// Writes all weights under names that nobody looks for yet.
+Writers write_weights(const checkpoint::Found& found, const fs::path& folder,
+                      const std::vector<WeightShard>& shards, Dtype dtype) {
+  Writers writers;
+  auto parameter = found.manifest.parameters.begin();
+  for (const WeightShard& shard : shards) {
+    writers.push_back(
+        std::make_unique<SafetensorsWriter>(folder / shard.name, shard.tensors, dtype));
+    for (std::size_t i = 0; i < shard.tensors.size(); ++i, ++parameter)
+      append_weights(found, *parameter, dtype, *writers.back());
+  }
+  return writers;
+}
+
+}  // namespace
+
+ExportTarget export_target(const fs::path& to) {
+  std::error_code ignored;
+  const bool is_folder = fs::is_directory(to, ignored);
+  const bool is_file = !is_folder && to.extension() == fs::path(weights_name).extension();
+  KZERO_REQUIRE(is_folder || is_file || !is_there(to), ExitCode::usage,
+                "{}: is a file; weights go to a folder, or to a file whose name ends in {}",
+                printable(to.string()), fs::path(weights_name).extension().string());
+  const fs::path weights = is_file ? to : to / weights_name;
+  return {weights, weights.parent_path() / config_name, !is_file};
+}
+
+std::vector<std::string> export_weights(const checkpoint::Found& found, const ExportTarget& target,
+                                        const ExportOptions& options) {
+  const checkpoint::Manifest& manifest = found.manifest;
+  const Index limit = target.is_folder ? options.shard_bytes : std::numeric_limits<Index>::max();
+  ExportFiles files{
+      .shards =
+          divide(shapes_of(manifest), options.dtype, limit, target.weights.filename().string()),
+      .index = {},
+      .config = config_text(manifest.model, options.dtype, options.origin, found.path.string()),
+      .generation = {}};
+  if (files.shards.size() > 1) files.index = index_text(files.shards, options.dtype);
+  if (target.is_folder) {
+    files.generation = generation_text(manifest.model, options.origin);
+    files.tokenizer = options.origin.tokenizer;
+  }
+  require_free(target, files);
+  make_folder(folder_of(target.weights));
+  put_in_place(target, files,
+               write_weights(found, folder_of(target.weights), files.shards, options.dtype));
+  return files.names();
+}
+
+}  // namespace kzero::convert

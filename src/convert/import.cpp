@@ -1,0 +1,80 @@
+#include "convert/import.hpp"
+
+#include <algorithm>
+#include <iostream>
+#include <memory>
+
+#include "base/error.hpp"
+#include "base/printable.hpp"
+#include "checkpoint/lock.hpp"
+#include "checkpoint/retention.hpp"
+#include "checkpoint/writer.hpp"
+#include "convert/weights.hpp"
+#include "grid/agreement.hpp"
+
+namespace kzero::convert {
+
+namespace {
+
+using checkpoint::Parameter;
+using checkpoint::Range;
+using checkpoint::StateShard;
+
+/// The right to write into a folder that holds no checkpoint yet; on the root. Collective.
+std::unique_ptr<checkpoint::FolderLock> take_empty(const grid::Group& group,
+                                                   const std::filesystem::path& folder) {
+  std::unique_ptr<checkpoint::FolderLock> lock;
+  grid::collectively(group, [&] {
+    if (!group.is_root()) return;
+    checkpoint::require_folder_of_checkpoints(folder);
+    lock = std::make_unique<checkpoint::FolderLock>(folder, [](const std::string& text) {
+      std::cerr << "kzero: " << printable_lines(text) << std::endl;
+    });
+    const auto others = checkpoint::candidates(folder);
+    KZERO_REQUIRE(others.empty(), ExitCode::usage,
+                  "{}: is a checkpoint already, and a training would go on from the newest; choose "
+                  "a folder without checkpoints, or move them away",
+                  printable(others.front().string()));
+  });
+  return lock;
+}
+
+/// Every array but the master weights starts from zeros.
+void add_zeros(StateShard& shard, const param::StateArrays& arrays, std::span<float> zeros) {
+  const std::span<float> master = shard.values(param::master_weights);
+  shard.arrays.clear();
+  for (const param::StateArray& array : arrays) {
+    const bool is_master = array.name == param::master_weights;
+    shard.arrays.push_back({array.name, is_master ? master : zeros.first(master.size())});
+  }
+}
+
+}  // namespace
+
+std::string import_weights(const grid::Group& group, const std::filesystem::path& path,
+                           const param::Table& table, const std::filesystem::path& folder,
+                           checkpoint::Manifest manifest) {
+  manifest.parameters = checkpoint::parameters_of(table);
+  std::vector<std::vector<float>> memory;
+  std::vector<float> zeros;
+  std::vector<StateShard> shards;
+  std::string note;
+  grid::collectively(group, [&] {
+    const Weights weights(path, manifest.model, table);
+    note = weights.note();
+    for (std::size_t p = group.rank(); p < manifest.parameters.size(); p += group.size()) {
+      const Parameter& parameter = manifest.parameters[p];
+      const Range all{0, parameter.elements()};
+      auto& values = memory.emplace_back(all.count);
+      weights.load_range(parameter.name, all, values);
+      zeros.resize(std::max(zeros.size(), values.size()));
+      shards.push_back({parameter.name, {all}, {{param::master_weights, values}}});
+    }
+  });
+  for (StateShard& shard : shards) add_zeros(shard, manifest.state_arrays, zeros);
+  const auto lock = take_empty(group, folder);
+  checkpoint::write(group, folder, manifest, shards, 0);
+  return note;
+}
+
+}  // namespace kzero::convert

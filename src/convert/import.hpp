@@ -1,0 +1,20 @@
+// Makes a checkpoint of step 0 from weights of Hugging Face.
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+#include "checkpoint/manifest.hpp"
+#include "grid/group.hpp"
+#include "param/spec.hpp"
+
+namespace kzero::convert {
+
+/// Makes the checkpoint `folder`/step_00000000 from the weights at `path`, the other state arrays
+/// zero, and returns Weights::note(). `manifest` brings deck, model shape, precision and state
+/// arrays. Collective over `group`.
+std::string import_weights(const grid::Group& group, const std::filesystem::path& path,
+                           const param::Table& table, const std::filesystem::path& folder,
+                           checkpoint::Manifest manifest);
+
+}  // namespace kzero::convert

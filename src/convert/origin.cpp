@@ -1,0 +1,73 @@
+#include "convert/origin.hpp"
+
+#include <algorithm>
+
+#include "base/error.hpp"
+#include "base/printable.hpp"
+#include "convert/architecture.hpp"
+#include "convert/json_file.hpp"
+#include "convert/weight_files.hpp"
+#include "deck/reader.hpp"
+
+namespace kzero::convert {
+
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::json;
+
+constexpr const char* tokenizer_names[] = {
+    "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "vocab.json",
+    "merges.txt",     "tokenizer.model",       "added_tokens.json",       "chat_template.jinja"};
+
+/// The folder of a file or a folder.
+fs::path folder_at(const fs::path& path) {
+  std::error_code ignored;
+  if (fs::is_directory(path, ignored)) return path;
+  return path.has_parent_path() ? path.parent_path() : fs::path(".");
+}
+
+/// An id is an integer; Llama 3 has lists of them.
+bool is_id(const Json& value) {
+  return value.is_number_integer() ||
+         (value.is_array() &&
+          std::ranges::all_of(value, [](const Json& item) { return item.is_number_integer(); }));
+}
+
+Origin read_origin(const fs::path& folder) {
+  Origin origin;
+  const ConfigText config = load_config(folder);
+  const Json json = json_object(config.file, config.text);
+  for (const char* key : {"bos_token_id", "eos_token_id", "pad_token_id"}) {
+    const auto found = json.find(key);
+    if (found != json.end() && is_id(*found)) origin.token_ids[key] = *found;
+  }
+  for (const char* name : tokenizer_names)
+    if (is_there(folder / name)) origin.tokenizer.push_back(folder / name);
+  return origin;
+}
+
+}  // namespace
+
+Origin find_origin(const std::string& deck) {
+  std::string problem;
+  try {
+    const deck::Model model = deck::read({"the checkpoint's deck", deck}, {}).model;
+    for (const std::string& path : {model.initial, model.config}) {
+      if (path.empty()) continue;
+      const fs::path folder = folder_at(path);
+      if (is_there(folder / config_name)) return read_origin(folder);
+      if (problem.empty())
+        problem = fmt::format("there is no {} in {}", config_name, folder.string());
+    }
+  } catch (const Error& error) {
+    problem = error.what();
+  }
+  Origin none;
+  if (!problem.empty())
+    none.note =
+        fmt::format("no tokenizer and no token ids of the first weights: {}", printable(problem));
+  return none;
+}
+
+}  // namespace kzero::convert

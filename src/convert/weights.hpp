@@ -1,0 +1,55 @@
+// Reads the weights of a model under Hugging Face names. Names and shapes are those of the
+// parameter table (linear weights of GPT-2 [in, out], of the Llama family [out, in]); files may
+// have the names with or without the family's prefix (names.hpp).
+#pragma once
+
+#include <deque>
+#include <filesystem>
+#include <map>
+#include <span>
+#include <string>
+
+#include "checkpoint/manifest.hpp"
+#include "convert/names.hpp"
+#include "convert/safetensors.hpp"
+#include "param/spec.hpp"
+
+namespace kzero::convert {
+
+/// The weights of one model on disk, read range by range: each rank reads its local elements. The
+/// constructor reads config.json and headers only (and an lm_head.weight that should repeat tied
+/// embeddings), so it also tells whether the weights are usable.
+class Weights {
+ public:
+  /// Opens `path`: a safetensors file, the index of a set of them, or a folder with either. Throws
+  /// Error(files) if config.json beside them describes another function than kzero computes with
+  /// `model`; then with all missing, unknown, misshaped or non-float tensors at once. Constants,
+  /// such as attention masks, are skipped, and so is an lm_head.weight that only repeats tied
+  /// embeddings. Not collective.
+  Weights(const std::filesystem::path& path, const deck::Model& model, const param::Table& table);
+
+  /// Says, for people, what was not compared for lack of a config.json; empty if there was one.
+  const std::string& note() const { return note_; }
+
+  /// Reads elements of a parameter of the table as float32. Throws Error(files) for values that are
+  /// not finite, and if a file has changed. Not collective.
+  void load_range(const std::string& parameter, checkpoint::Range range,
+                  std::span<float> values) const;
+
+ private:
+  struct Stored {
+    const SafetensorsFile* file = nullptr;
+    const Tensor* tensor = nullptr;
+  };
+
+  std::vector<std::string> offer(const std::map<std::string, std::filesystem::path>& placed);
+  std::vector<std::string> match(const param::Table& table);
+  static bool same_values(const Stored& a, const Stored& b);
+
+  const TensorNames* names_;
+  std::string note_;
+  std::deque<SafetensorsFile> files_;
+  std::map<std::string, Stored> offered_;  // by the name without prefix
+};
+
+}  // namespace kzero::convert

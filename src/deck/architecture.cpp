@@ -1,0 +1,46 @@
+#include "deck/architecture.hpp"
+
+#include <fmt/format.h>
+
+namespace kzero::deck {
+
+std::vector<const Key*> defining_keys(ModelFamily family) {
+  std::vector<const Key*> found;
+  for (const Key& key : keys()) {
+    if (key.defines_model && key.family.value_or(family) == family) found.push_back(&key);
+  }
+  return found;
+}
+
+Value model_value(const Key& key, const Model& model) {
+  Config config;
+  config.model = model;
+  return key.get(config);
+}
+
+void set_model_value(const Key& key, const Value& value, Model& model) {
+  Config config;
+  config.model = model;
+  key.set(config, value);
+  model = config.model;
+}
+
+bool is_same_in_fp32(const Value& a, const Value& b) {
+  const auto *x = std::get_if<double>(&a), *y = std::get_if<double>(&b);
+  if (x == nullptr || y == nullptr) return a == b;
+  return static_cast<float>(*x) == static_cast<float>(*y);
+}
+
+std::vector<std::string> architecture_changes(const Model& before, const Model& now) {
+  std::vector<std::string> changes;
+  for (const Key* key : defining_keys(now.family)) {
+    const Value was = model_value(*key, before), is = model_value(*key, now);
+    if (was == is) continue;
+    changes.push_back(
+        fmt::format("{} is {}, was {}", key->path, as_toml(*key, is), as_toml(*key, was)));
+    if (key->path == "model.family") break;  // the other keys mean something else
+  }
+  return changes;
+}
+
+}  // namespace kzero::deck

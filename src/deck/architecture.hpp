@@ -1,0 +1,25 @@
+// The keys of [model] that decide what function the weights compute: recorded in checkpoints and
+// compared with whatever else describes the weights.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "deck/schema.hpp"
+
+namespace kzero::deck {
+
+/// The defining keys that a family has, in the order of the deck; model.family is the first.
+std::vector<const Key*> defining_keys(ModelFamily family);
+
+Value model_value(const Key& key, const Model& model);
+void set_model_value(const Key& key, const Value& value, Model& model);
+
+/// Returns whether two values of a key are one in float32, in which all programs compute: files
+/// write 1e-5 with more or fewer digits.
+bool is_same_in_fp32(const Value& a, const Value& b);
+
+/// Returns "model.heads is 4, was 8" for each defining key in which the models differ.
+std::vector<std::string> architecture_changes(const Model& before, const Model& now);
+
+}  // namespace kzero::deck

@@ -1,0 +1,105 @@
+// The keys of [model].
+#include "deck/key_builders.hpp"
+
+namespace kzero::deck {
+
+namespace {
+
+/// A key that decides what function the weights compute.
+Key defining(Key key) {
+  key.defines_model = true;
+  return key;
+}
+
+/// A key of the architecture that GPT-2 does not have.
+Key llama(Key key) {
+  key.family = ModelFamily::llama;
+  return defining(std::move(key));
+}
+
+constexpr auto t = &Config::model;
+
+std::vector<Key> architecture() {
+  return {
+      choice("model.family", t, &Model::family, families,
+             "Architecture: \"gpt2\" has LayerNorm, learned positions and GELU; \"llama\" (Llama, "
+             "Mistral, Qwen2, Qwen3) has RMSNorm, rotary positions and SwiGLU."),
+      integer("model.layers", t, &Model::layers, from(1, 10000), "", "Transformer blocks."),
+      integer("model.hidden", t, &Model::hidden, from(1, 100000), "",
+              "Width of the model; a multiple of model.heads unless model.head_dim is set."),
+      integer("model.heads", t, &Model::heads, from(1, 10000), "", "Attention heads of a block."),
+      llama(integer("model.kv_heads", t, &Model::kv_heads, from(0, 10000), "",
+                    "Heads of keys and values, each of which model.heads / model.kv_heads query "
+                    "heads share; 0: model.heads.")),
+      llama(integer("model.head_dim", t, &Model::head_dim, from(0, 100000), "",
+                    "Width of a head, an even number; 0: model.hidden / model.heads.")),
+      integer("model.sequence", t, &Model::sequence, from(1, 1000000), "tokens",
+              "Length of a sequence; in \"gpt2\" also the number of learned positions."),
+      integer("model.vocab", t, &Model::vocab, from(1, 2147483647), "tokens",
+              "Size of the vocabulary; at least 256 for data.format = \"bytes\"."),
+      integer("model.feed_forward", t, &Model::feed_forward, from(0, 1000000), "",
+              "Width inside the feed-forward part; 0: 4 * model.hidden, in \"llama\" 8/3 * "
+              "model.hidden rounded up to a multiple of 256."),
+      llama(boolean("model.qkv_bias", t, &Model::qkv_bias,
+                    "Queries, keys and values have biases, as in Qwen2.")),
+      llama(boolean("model.qk_norm", t, &Model::qk_norm,
+                    "RMSNorm over each head of queries and keys, as in Qwen3.")),
+      boolean("model.tied_embeddings", t, &Model::tied_embeddings,
+              "The output projection uses the weights of the token embedding."),
+      real("model.norm_eps", t, &Model::norm_eps, above(0, 1), "",
+           "Added to the variance, or mean square, in every normalization."),
+  };
+}
+
+std::vector<Key> rotary() {
+  return {
+      real("model.rope_theta", t, &Model::rope_theta, above(0, 1e12), "",
+           "Base of the rotary positions' wavelengths."),
+      choice(
+          "model.rope_scaling", t, &Model::rope_scaling, rope_scalings,
+          "How rotary angles are scaled for sequences longer than model.rope_original_sequence."),
+      real("model.rope_factor", t, &Model::rope_factor, from(1, 1e6), "",
+           "Factor by which model.rope_scaling lengthens wavelengths."),
+      integer("model.rope_original_sequence", t, &Model::rope_original_sequence, from(0, 1e9),
+              "tokens", "Length without scaling; \"llama3\" and \"yarn\" need it."),
+      real("model.rope_low_freq_factor", t, &Model::rope_low_freq_factor, above(0, 1e6), "",
+           "\"llama3\": an angle that turns less often in that length is scaled in full."),
+      real("model.rope_high_freq_factor", t, &Model::rope_high_freq_factor, above(0, 1e6), "",
+           "\"llama3\": an angle that turns more often in that length is not scaled."),
+      real("model.rope_beta_fast", t, &Model::rope_beta_fast, above(0, 1e6), "",
+           "\"yarn\": an angle that turns more often in that length is not scaled."),
+      real("model.rope_beta_slow", t, &Model::rope_beta_slow, above(0, 1e6), "",
+           "\"yarn\": an angle that turns less often in that length is scaled in full."),
+      real("model.rope_attention_factor", t, &Model::rope_attention_factor, from(0, 1e6), "",
+           "\"yarn\": factor of queries and keys; 0: 0.1 ln(model.rope_factor) + 1."),
+  };
+}
+
+std::vector<Key> the_rest() {
+  return {
+      text("model.config", t, &Model::config,
+           "config.json of a GPT-2, Llama, Mistral, Qwen2 or Qwen3 model, or its folder, from "
+           "which the keys of the architecture come; empty: none."),
+      boolean("model.sequence_parallel", t, &Model::sequence_parallel,
+              "The grid.tensor ranks also split norms and the residual stream, by rows: fewer "
+              "activations, more gathers, results equal to rounding."),
+      choice("model.init", t, &Model::init, initializations,
+             "Initial weights: \"normal\" draws all matrices alike, \"scaled\" those that write "
+             "to the residual stream by 1 / sqrt(2 model.layers) smaller."),
+      real("model.init_std", t, &Model::init_std, from(0, 10), "",
+           "Standard deviation of the initial weights."),
+      text("model.initial", t, &Model::initial,
+           "Weights to start from: a safetensors file, the index of a set of them, or a Hugging "
+           "Face folder; empty: weights drawn from train.seed."),
+  };
+}
+
+}  // namespace
+
+void add_model_keys(std::vector<Key>& table) {
+  for (Key& key : architecture()) table.push_back(defining(std::move(key)));
+  for (Key& key : rotary()) table.push_back(llama(std::move(key)));
+  for (Key& key : the_rest()) table.push_back(std::move(key));
+}
+
+}  // namespace kzero::deck

@@ -1,0 +1,137 @@
+#include "deck/model_rules.hpp"
+
+#include <fmt/format.h>
+
+#include "deck/schema.hpp"
+
+namespace kzero::deck {
+
+namespace {
+
+class ModelRules {
+ public:
+  explicit ModelRules(Model& model) : model_(model) {}
+
+  std::vector<Violation> apply() {
+    refuse_foreign_keys();
+    if (model_.family == ModelFamily::llama) {
+      check_heads();
+      check_rope();
+    } else {
+      check_width();
+    }
+    fill_in_feed_forward();
+    return std::move(violations_);
+  }
+
+ private:
+  void refuse_if(bool is_broken, std::vector<std::string> keys, std::string text) {
+    if (is_broken) violations_.push_back({std::move(keys), std::move(text)});
+  }
+
+  /// Refuses what the family does not have, rather than ignoring it.
+  void refuse_foreign_keys() {
+    const Config defaults;
+    Config config;
+    config.model = model_;
+    for (const Key& key : keys()) {
+      if (!key.family || *key.family == model_.family) continue;
+      const Value value = key.get(config);
+      refuse_if(
+          value != key.get(defaults), {key.path, "model.family"},
+          fmt::format("{} = {} means nothing with model.family = \"{}\"; remove it, or set "
+                      "model.family = \"{}\"",
+                      key.path, as_toml(key, value), name_of(model_.family), name_of(*key.family)));
+    }
+  }
+
+  void check_width() {
+    refuse_if(
+        model_.hidden % model_.heads != 0, {"model.hidden", "model.heads"},
+        fmt::format("model.hidden must be a multiple of model.heads = {}, found {}; {}",
+                    model_.heads, model_.hidden, nearest_multiples(model_.hidden, model_.heads)));
+  }
+
+  void check_heads() {
+    if (model_.kv_heads == 0) model_.kv_heads = model_.heads;
+    refuse_if(model_.heads % model_.kv_heads != 0, {"model.kv_heads", "model.heads"},
+              fmt::format("model.kv_heads must divide model.heads = {}, found {}", model_.heads,
+                          model_.kv_heads));
+    constexpr const char* reason = "for rotary positions turn pairs of its elements";
+    if (model_.head_dim != 0) {
+      refuse_if(model_.head_dim % 2 != 0, {"model.head_dim"},
+                fmt::format("model.head_dim must be even, {}, found {}", reason, model_.head_dim));
+      return;
+    }
+    check_width();
+    model_.head_dim = model_.hidden / model_.heads;
+    const bool is_whole = model_.hidden % model_.heads == 0;
+    refuse_if(is_whole && model_.head_dim % 2 != 0, {"model.hidden", "model.heads"},
+              fmt::format("model.hidden / model.heads = {} / {} = {} must be even, {}; or set "
+                          "model.head_dim",
+                          model_.hidden, model_.heads, model_.head_dim, reason));
+  }
+
+  void check_rope() {
+    const auto scaling = model_.rope_scaling;
+    const bool has_range = scaling == RopeScaling::llama3 || scaling == RopeScaling::yarn;
+    needs_scaling("model.rope_factor", scaling != RopeScaling::none);
+    needs_scaling("model.rope_original_sequence", has_range);
+    for (const char* key : {"model.rope_low_freq_factor", "model.rope_high_freq_factor"})
+      needs_scaling(key, scaling == RopeScaling::llama3);
+    for (const char* key :
+         {"model.rope_beta_fast", "model.rope_beta_slow", "model.rope_attention_factor"})
+      needs_scaling(key, scaling == RopeScaling::yarn);
+    refuse_if(has_range && model_.rope_original_sequence == 0,
+              {"model.rope_original_sequence", "model.rope_scaling"},
+              fmt::format("model.rope_scaling = \"{}\" needs model.rope_original_sequence above 0",
+                          name_of(scaling)));
+    refuse_if(scaling == RopeScaling::llama3 &&
+                  model_.rope_high_freq_factor <= model_.rope_low_freq_factor,
+              {"model.rope_high_freq_factor", "model.rope_low_freq_factor"},
+              fmt::format("model.rope_high_freq_factor must be above model.rope_low_freq_factor = "
+                          "{}, found {}",
+                          model_.rope_low_freq_factor, model_.rope_high_freq_factor));
+    refuse_if(scaling == RopeScaling::yarn && model_.rope_beta_fast <= model_.rope_beta_slow,
+              {"model.rope_beta_fast", "model.rope_beta_slow"},
+              fmt::format("model.rope_beta_fast must be above model.rope_beta_slow = {}, found {}",
+                          model_.rope_beta_slow, model_.rope_beta_fast));
+    refuse_if(scaling == RopeScaling::yarn && model_.rope_theta <= 1,
+              {"model.rope_theta", "model.rope_scaling"},
+              fmt::format("model.rope_scaling = \"yarn\" needs model.rope_theta above 1, found {}",
+                          model_.rope_theta));
+  }
+
+  /// Refuses a key of rope_scaling that the chosen one does not use.
+  void needs_scaling(const char* path, bool is_used) {
+    const Key& key = *find_key(path);
+    Config config;
+    const Value usual = key.get(config);
+    config.model = model_;
+    const Value value = key.get(config);
+    refuse_if(!is_used && value != usual, {path, "model.rope_scaling"},
+              fmt::format("{} = {} means nothing with model.rope_scaling = \"{}\"", path,
+                          as_toml(key, value), name_of(model_.rope_scaling)));
+  }
+
+  void fill_in_feed_forward() {
+    if (model_.feed_forward != 0) return;
+    model_.feed_forward = model_.family == ModelFamily::llama ? round_up(model_.hidden * 8 / 3, 256)
+                                                              : 4 * model_.hidden;
+  }
+
+  Model& model_;
+  std::vector<Violation> violations_;
+};
+
+}  // namespace
+
+std::vector<Violation> apply_model_rules(Model& model) { return ModelRules(model).apply(); }
+
+std::string nearest_multiples(Index value, Index unit) {
+  const Index below = value / unit * unit;
+  return below > 0 ? fmt::format("nearest: {} and {}", below, below + unit)
+                   : fmt::format("nearest: {}", unit);
+}
+
+}  // namespace kzero::deck

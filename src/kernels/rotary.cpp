@@ -1,0 +1,230 @@
+#include "kernels/rotary.hpp"
+
+namespace kzero::kernels {
+
+namespace {
+
+// On devices a thread has a head, whose halves are often 64 elements: eight lanes move 128 bytes of
+// 16-bit elements at once.
+constexpr int head_threads = 16, head_lanes = 8;
+
+// Of a team's scratch, which holds a sum of the weights' gradients for each thread; the 48 KiB that
+// a launch has leave room for Kokkos' own use.
+constexpr Index sums_bytes = 32768;
+
+using ThreadSums = Kokkos::View<float**, Execution::scratch_memory_space, Kokkos::MemoryUnmanaged>;
+
+int threads_for(Index heads) {
+  return team_size(static_cast<int>(std::min<Index>(heads, head_threads)));
+}
+
+KOKKOS_INLINE_FUNCTION Pair rotate(float a, float b, float cos, float sin) {
+  return {a * cos - b * sin, b * cos + a * sin};
+}
+
+/// One head's norm; no norm if there are no weights.
+template <class T>
+struct HeadNorm {
+  const T* weight;
+  float eps;
+};
+
+/// The norms of a row's heads, q's before k's.
+template <class T>
+struct RowNorms {
+  const T *q_weight, *k_weight;
+  float eps;
+  Index heads;
+
+  RowNorms(const RotaryShape& shape, const HeadNorms<T>& norms)
+      : q_weight(norms.q_weight.size() > 0 ? norms.q_weight.data() : nullptr),
+        k_weight(norms.k_weight.size() > 0 ? norms.k_weight.data() : nullptr),
+        eps(norms.eps),
+        heads(shape.heads) {}
+
+  KOKKOS_INLINE_FUNCTION HeadNorm<T> of(Index head) const {
+    return {head < heads ? q_weight : k_weight, eps};
+  }
+};
+
+template <class T>
+KOKKOS_INLINE_FUNCTION float head_rstd(const Lanes& thread, Index width, float eps, const T* x) {
+  const auto square = [](float value) { return value * value; };
+  const float mean = sum_of(thread, width, square, x) / static_cast<float>(width);
+  return 1.0F / Kokkos::sqrt(mean + eps);
+}
+
+/// Rotates a head, normed before if the norm has weights; `direction` is 1, or -1 for the
+/// transpose.
+template <class T>
+KOKKOS_INLINE_FUNCTION void rotate_head(const Lanes& thread, Index half, const float* angles,
+                                        float direction, const HeadNorm<T>& norm, const T* x,
+                                        T* out) {
+  const float* cos = angles;
+  const float* sin = angles + half;
+  if (norm.weight == nullptr) {
+    const auto f = [=](float a, float b, float c, float s) {
+      return rotate(a, b, c, direction * s);
+    };
+    map_pairs(thread, half, out, out + half, f, x, x + half, cos, sin);
+  } else {
+    const float r = head_rstd(thread, 2 * half, norm.eps, x);
+    const auto f = [=](float a, float b, float c, float s, float wa, float wb) {
+      return rotate(a * r * wa, b * r * wb, c, direction * s);
+    };
+    map_pairs(thread, half, out, out + half, f, x, x + half, cos, sin, norm.weight,
+              norm.weight + half);
+  }
+}
+
+template <class T>
+void rotate_rows(const Execution& exec, const char* label, const RotaryShape& shape,
+                 Matrix<const float> table, float direction, const RowNorms<T>& norms,
+                 Matrix<const T> in, Matrix<T> out) {
+  const Index heads = shape.heads + shape.kv_heads, width = shape.head_width;
+  const Index sequence = shape.sequence;
+  Kokkos::parallel_for(
+      label,
+      Policy(exec, static_cast<int>(in.extent(0)), threads_for(heads), team_size(head_lanes)),
+      KOKKOS_LAMBDA(const Team& team) {
+        const Index i = team.league_rank();
+        const float* angles = &table(i % sequence, 0);
+        Kokkos::parallel_for(Kokkos::TeamThreadRange(team, heads), [&](Index head) {
+          rotate_head<T>(Lanes{team}, width / 2, angles, direction, norms.of(head),
+                         &in(i, head * width), &out(i, head * width));
+        });
+      });
+}
+
+/// Turns the gradient of a normed and rotated head into that of x, in place in d, and adds that of
+/// the weights to dw. As RMSNorm's backward, whose dy is d turned back.
+template <class T>
+KOKKOS_INLINE_FUNCTION void head_backward(const Lanes& thread, Index half, const float* angles,
+                                          const HeadNorm<T>& norm, const T* x, T* d, float* dw) {
+  const float* cos = angles;
+  const float* sin = angles + half;
+  const T* w = norm.weight;
+  const T* dy = d;
+  const float* sums = dw;
+  const float r = head_rstd(thread, 2 * half, norm.eps, x);
+  const auto product = [=](float a, float b, float c, float s, float xa, float xb, float wa,
+                           float wb) {
+    const Pair g = rotate(a, b, c, -s);
+    return g.first * wa * (xa * r) + g.second * wb * (xb * r);
+  };
+  const float mean =
+      sum_of(thread, half, product, dy, dy + half, cos, sin, x, x + half, w, w + half) /
+      static_cast<float>(2 * half);
+  const auto add = [=](float a, float b, float c, float s, float xa, float xb, float da, float db) {
+    const Pair g = rotate(a, b, c, -s);
+    return Pair{da + g.first * (xa * r), db + g.second * (xb * r)};
+  };
+  map_pairs(thread, half, dw, dw + half, add, dy, dy + half, cos, sin, x, x + half, sums,
+            sums + half);
+  const auto dx = [=](float a, float b, float c, float s, float xa, float xb, float wa, float wb) {
+    const Pair g = rotate(a, b, c, -s);
+    return Pair{r * (g.first * wa - xa * r * mean), r * (g.second * wb - xb * r * mean)};
+  };
+  map_pairs(thread, half, d, d + half, dx, dy, dy + half, cos, sin, x, x + half, w, w + half);
+}
+
+/// What the backward of normed rows reads, and d, which it overwrites. Strides are elements.
+template <class T>
+struct RotaryRows {
+  RotaryShape shape;
+  RowNorms<T> norms;
+  const float* table;
+  const T* x;
+  T* d;
+  Index x_stride, d_stride;
+};
+
+/// Processes the rows of a group; `partial` [2h] takes their sums of the weights' gradients, q's
+/// first. On devices every thread of the team has its own sums, which are then added in order.
+template <class T>
+KOKKOS_INLINE_FUNCTION void group_backward(const Team& team, const RotaryRows<T>& rows, Index begin,
+                                           Index end, float* partial) {
+  const Index width = rows.shape.head_width, heads = rows.shape.heads + rows.shape.kv_heads;
+  const Index threads = team.team_size();
+  float* sums = partial;
+  if constexpr (!tensor::on_host)
+    sums = ThreadSums(team.team_scratch(0), threads, 2 * width).data();
+  for_each(team, threads * 2 * width, [=](Index j) { sums[j] = 0; });
+  team.team_barrier();
+  for (Index i = begin; i < end; ++i) {
+    const float* angles = rows.table + i % rows.shape.sequence * width;
+    Kokkos::parallel_for(Kokkos::TeamThreadRange(team, heads), [&](Index head) {
+      float* own = sums + team.team_rank() * 2 * width;
+      head_backward<T>(Lanes{team}, width / 2, angles, rows.norms.of(head),
+                       rows.x + i * rows.x_stride + head * width,
+                       rows.d + i * rows.d_stride + head * width,
+                       head < rows.shape.heads ? own : own + width);
+    });
+  }
+  if constexpr (!tensor::on_host) {
+    team.team_barrier();
+    for_each(team, 2 * width, [=](Index j) {
+      float total = 0;
+      for (Index thread = 0; thread < threads; ++thread) total += sums[thread * 2 * width + j];
+      partial[j] = total;
+    });
+  }
+}
+
+template <class T>
+void rows_backward(const Execution& exec, const RotaryRows<T>& rows, Index count,
+                   Matrix<float> partial) {
+  const Index width = rows.shape.head_width, heads = rows.shape.heads + rows.shape.kv_heads;
+  const Index row_bytes = 2 * width * static_cast<Index>(sizeof(float));
+  const int threads = threads_for(std::min(heads, std::max(Index{1}, sums_bytes / row_bytes)));
+  Policy policy(exec, static_cast<int>(row_groups), threads, team_size(head_lanes));
+  if constexpr (!tensor::on_host) {
+    policy.set_scratch_size(
+        0, Kokkos::PerTeam(static_cast<int>(ThreadSums::shmem_size(threads, 2 * width))));
+  }
+  const Index group = ceil_div(count, row_groups);
+  Kokkos::parallel_for(
+      "kzero::kernels::rotary_norm_backward", policy, KOKKOS_LAMBDA(const Team& team) {
+        const Index first = Kokkos::min(team.league_rank() * group, count);
+        group_backward(team, rows, first, Kokkos::min(first + group, count),
+                       &partial(team.league_rank(), 0));
+      });
+}
+
+}  // namespace
+
+template <class T>
+void rotary_forward(const Execution& exec, const RotaryShape& shape, Matrix<const float> table,
+                    const HeadNorms<T>& norms, Matrix<const T> qkv, Matrix<T> rotated) {
+  rotate_rows<T>(exec, "kzero::kernels::rotary_forward", shape, table, 1.0F, {shape, norms}, qkv,
+                 rotated);
+}
+
+template <class T>
+void rotary_backward(const Execution& exec, const RotaryShape& shape, Matrix<const float> table,
+                     const HeadNorms<T>& norms, Matrix<const T> qkv, Matrix<T> dqkv,
+                     const HeadNormGradients<T>& gradients, Matrix<float> partial) {
+  const RowNorms<T> row_norms(shape, norms);
+  if (row_norms.q_weight == nullptr) {
+    rotate_rows<T>(exec, "kzero::kernels::rotary_backward", shape, table, -1.0F, row_norms, dqkv,
+                   dqkv);
+    return;
+  }
+  const Index x_stride = qkv.extent(1), d_stride = dqkv.extent(1);
+  rows_backward<T>(exec,
+                   {shape, row_norms, table.data(), qkv.data(), dqkv.data(), x_stride, d_stride},
+                   dqkv.extent(0), partial);
+  sum_groups<T>(exec, partial, 0, gradients.update, gradients.dq_weight);
+  sum_groups<T>(exec, partial, shape.head_width, gradients.update, gradients.dk_weight);
+}
+
+#define KZERO_INSTANTIATE(T)                                                                  \
+  template void rotary_forward<T>(const Execution&, const RotaryShape&, Matrix<const float>,  \
+                                  const HeadNorms<T>&, Matrix<const T>, Matrix<T>);           \
+  template void rotary_backward<T>(const Execution&, const RotaryShape&, Matrix<const float>, \
+                                   const HeadNorms<T>&, Matrix<const T>, Matrix<T>,           \
+                                   const HeadNormGradients<T>&, Matrix<float>);
+KZERO_FOR_EACH_DTYPE(KZERO_INSTANTIATE)
+#undef KZERO_INSTANTIATE
+
+}  // namespace kzero::kernels

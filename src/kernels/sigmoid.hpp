@@ -1,0 +1,20 @@
+// The logistic function, of which GELU and SwiGLU are made.
+#pragma once
+
+#include "kernels/exponential.hpp"
+
+namespace kzero::kernels {
+
+/// sigmoid(z) = 1 / (1 + e^-z), and 1 - sigmoid(z) without cancellation. Finite for every finite z;
+/// below -88 the value stays at e^-88, which is less than 2^-126.
+struct Sigmoid {
+  float value, complement;
+
+  explicit KOKKOS_INLINE_FUNCTION Sigmoid(float z) {
+    const float e = exponential(-z);
+    value = 1.0F / (1.0F + e);
+    complement = e * value;
+  }
+};
+
+}  // namespace kzero::kernels

@@ -1,0 +1,128 @@
+#include "model/block_attention.hpp"
+
+#include "kernels/initialize.hpp"
+#include "kernels/rotary.hpp"
+
+namespace kzero::model {
+
+namespace {
+
+template <class T>
+kernels::RotaryShape rotary_shape(const Context<T>& c) {
+  const TransformerShape& s = c.shape;
+  return {s.sequence, s.own.heads, s.own.kv_heads, s.head_dim};
+}
+
+template <class T>
+kernels::HeadNorms<T> head_norms(const Context<T>& c, const BlockParams<const T>& p) {
+  return {p.q_norm, p.k_norm, c.shape.norm_eps};
+}
+
+/// Where attention reads: q and k as rotation has left them.
+template <class T>
+kernels::HeadOperands<const T> operands(const Context<T>& c, const BlockActivations<T>& saved) {
+  auto in = kernels::operands_in<const T>(saved.qkv, c.attention_shape());
+  if (c.shape.qk_norm) {
+    const Index stride = saved.rotated.extent(1);
+    in.q = {saved.rotated.data(), stride};
+    in.k = {saved.rotated.data() + c.shape.own.width, stride};
+  }
+  return in;
+}
+
+template <class T>
+void rotate(const Context<T>& c, const BlockParams<const T>& p, const BlockActivations<T>& saved) {
+  kernels::rotary_forward<T>(*c.exec, rotary_shape(c), c.rotary, head_norms(c, p), saved.qkv,
+                             c.shape.qk_norm ? saved.rotated : saved.qkv);
+}
+
+/// Turns dqkv's gradients of rotated q and k into those of the projections.
+template <class T>
+void rotate_backward(const Context<T>& c, const BlockParams<const T>& p,
+                     const BlockActivations<T>& saved, Matrix<T> dqkv, kernels::Update update,
+                     const BlockParams<T>& g) {
+  kernels::HeadNormGradients<T> gradients{g.q_norm, g.k_norm, update};
+  const bool is_sum = c.shape.qk_norm && c.is_split();  // every rank has its own heads
+  if (is_sum) {
+    T* scratch = c.partial_gradient.data();
+    const auto d = static_cast<std::size_t>(c.shape.head_dim);
+    gradients = {Vector<T>(scratch, d), Vector<T>(scratch + d, d), kernels::Update::overwrite};
+  }
+  kernels::rotary_backward<T>(*c.exec, rotary_shape(c), c.rotary, head_norms(c, p), saved.qkv, dqkv,
+                              gradients, c.partial);
+  if (is_sum) c.sum_partial_gradient(2 * c.shape.head_dim, update, g.q_norm.data());
+}
+
+/// Computes the gradients of the projections. Those of keys and values are sums over the ranks that
+/// have copies of their heads.
+template <class T>
+void qkv_backward_weight(const Context<T>& c, Matrix<const T> x, Matrix<const T> dqkv,
+                         kernels::Update update, const Linear<T>& g) {
+  const Index copies = c.shape.own.kv_copies;
+  if (copies == 1) {
+    linear_backward_weight<T>(c, x, dqkv, update, g);
+    return;
+  }
+  const Index in = g.weight.extent(1), out = g.weight.extent(0), q = c.shape.own.width;
+  T* scratch = c.partial_gradient.data();
+  Linear<T> local{Matrix<T>(scratch, g.weight.extent(0), g.weight.extent(1)), {}};
+  if (g.bias.size() > 0) local.bias = Vector<T>(scratch + out * in, g.bias.size());
+  linear_backward_weight<T>(c, x, dqkv, kernels::Update::overwrite, local);
+  const auto add = [&](const T* from, Index width, T* to) {
+    c.group.sum_of_copies(*c.exec, 1, from, q * width, update, to);
+    c.group.sum_of_copies(*c.exec, copies, from + q * width, (out - q) * width, update,
+                          to + q * width);
+  };
+  add(local.weight.data(), in, g.weight.data());
+  if (g.bias.size() > 0) add(local.bias.data(), 1, g.bias.data());
+}
+
+}  // namespace
+
+template <class T>
+void attention_half_forward(const Context<T>& c, const BlockParams<const T>& p,
+                            const BlockActivations<T>& saved) {
+  linear_forward<T>(c, c.all_rows(saved.norm1), p.qkv, saved.qkv);
+  if (c.shape.is_llama()) rotate<T>(c, p, saved);
+  kernels::attention_forward<T>(*c.exec, c.attention_shape(), operands(c, saved), saved.attention,
+                                saved.log_sum, c.attention);
+}
+
+template <class T>
+void restore_rotated(const Context<T>& c, const BlockParams<const T>& p,
+                     const BlockActivations<T>& saved) {
+  if (c.shape.qk_norm) rotate<T>(c, p, saved);
+}
+
+template <class T>
+void attention_half_backward(const Context<T>& c, const BlockParams<const T>& p,
+                             const BlockActivations<T>& saved, kernels::Update update,
+                             const BlockParams<T>& g) {
+  const Matrix<const T> dattention(c.hidden_grad.data(), c.rows, c.shape.own.width);
+  const Matrix<T> dqkv = c.qkv_or_ffn_grad_view(c.shape.own.qkv_width());
+  kernels::attention_backward<T>(*c.exec, c.attention_shape(), operands(c, saved), saved.attention,
+                                 saved.log_sum, dattention,
+                                 kernels::operands_in<T>(dqkv, c.attention_shape()), c.attention);
+  if (c.shape.is_llama()) rotate_backward<T>(c, p, saved, dqkv, update, g);
+  qkv_backward_weight<T>(c, c.all_rows(saved.norm1), dqkv, update, g.qkv);
+  // Without rotation a key bias adds the same number to all scores of a query, which softmax
+  // ignores: its gradient is exactly zero. The sum leaves rounding noise, which AdamW would turn
+  // into steps of full size.
+  const Index d = c.shape.own.width;
+  if (!c.shape.is_llama())
+    kernels::fill<T>(*c.exec, Vector<T>(g.qkv.bias.data() + d, static_cast<std::size_t>(d)), 0);
+  linear_backward_input<T>(c, dqkv, p.qkv, c.hidden_grad);
+}
+
+#define KZERO_INSTANTIATE(T)                                                               \
+  template void attention_half_forward<T>(const Context<T>&, const BlockParams<const T>&,  \
+                                          const BlockActivations<T>&);                     \
+  template void restore_rotated<T>(const Context<T>&, const BlockParams<const T>&,         \
+                                   const BlockActivations<T>&);                            \
+  template void attention_half_backward<T>(const Context<T>&, const BlockParams<const T>&, \
+                                           const BlockActivations<T>&, kernels::Update,    \
+                                           const BlockParams<T>&);
+KZERO_FOR_EACH_DTYPE(KZERO_INSTANTIATE)
+#undef KZERO_INSTANTIATE
+
+}  // namespace kzero::model

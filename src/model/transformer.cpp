@@ -1,0 +1,129 @@
+#include "model/transformer.hpp"
+
+#include "kernels/initialize.hpp"
+#include "kernels/reduction.hpp"
+#include "kernels/row_sums.hpp"
+
+namespace kzero::model {
+
+namespace {
+
+template <class T>
+std::vector<BlockActivations<T>> take_saved(memory::Arenas& arenas, const TransformerShape& shape,
+                                            deck::RecomputeMode mode, Index batch) {
+  SavedActivations<T> products(arenas, shape, batch);
+  RecomputableActivations<T> passes(arenas, shape, batch);
+  std::vector<BlockActivations<T>> saved{{products, passes}};
+  while (static_cast<Index>(saved.size()) < shape.layers) {
+    if (mode != deck::RecomputeMode::full) products = {arenas, shape, batch};
+    if (mode == deck::RecomputeMode::none) passes = {arenas, shape, batch};
+    saved.push_back({products, passes});
+  }
+  return saved;
+}
+
+}  // namespace
+
+template <class T>
+Transformer<T>::Transformer(memory::Arenas& arenas, const deck::Model& model,
+                            const deck::Recompute& recompute, const Resources& resources)
+    : shape_(model, resources.link.rank),
+      recompute_(recompute.mode),
+      context_(arenas, resources.gemm, model, resources.batch, resources.link),
+      stream_(arenas, shape_, recompute, context_.stream, context_.group),
+      saved_(take_saved<T>(arenas, shape_, recompute_, resources.batch.batch)),
+      head_saved_(arenas, shape_, resources.batch.batch) {
+  const Index n = context_.stream, d = shape_.hidden;
+  dx_ = Matrix<T>(arenas.take<T>(memory::Category::workspace, n * d), n, d);
+}
+
+template <class T>
+template <class U>
+HeadParams<U> Transformer<T>::head_params(std::span<U* const> units) const {
+  U* own = units[head()];
+  U* output = shape_.tied_embeddings ? units[0] : own + shape_.norm_elements();
+  return {norm_at(shape_, own), Matrix<U>(output, shape_.own.vocab, shape_.hidden)};
+}
+
+template <class T>
+void Transformer<T>::embed(const T* unit, const Batch& batch) {
+  const Context<T>& c = context_;
+  const Matrix<const T> wte(unit, shape_.own.vocab, shape_.hidden);
+  const Matrix<T>& x = stream_.at(0);
+  if (!c.is_split() && !shape_.is_llama()) {
+    const Matrix<const T> wpe(unit + wte.size(), shape_.sequence, shape_.hidden);
+    kernels::embedding_forward<T>(*c.exec, batch.inputs, wte, wpe, shape_.sequence, x);
+    return;
+  }
+  // Each token's row comes from one rank and zeros from the others, so the sum is exact.
+  const Matrix<T>& own = c.is_split() ? c.hidden_grad : x;
+  kernels::embedding_lookup<T>(*c.exec, batch.inputs, wte, shape_.own.first_token, own);
+  if (c.is_split()) c.sum_to_stream(own, nullptr, nullptr, x);
+  if (shape_.is_llama()) return;
+  const Matrix<const T> wpe(unit + wte.size(), shape_.sequence, shape_.hidden);
+  const Index first_row = c.splits_stream() ? shape_.first_row(c.rows, shape_.tensor.rank) : 0;
+  kernels::add_positions<T>(*c.exec, wpe, shape_.sequence, first_row, x);
+}
+
+template <class T>
+void Transformer<T>::embed_backward(T* unit, const Batch& batch, kernels::Update update) {
+  const Matrix<T> dwte(unit, shape_.own.vocab, shape_.hidden);
+  Matrix<T> dwpe;
+  if (!shape_.is_llama()) dwpe = Matrix<T>(unit + dwte.size(), shape_.sequence, shape_.hidden);
+  // A tied head has written the table's gradient already; otherwise nothing has in this
+  // micro-batch.
+  if (!shape_.tied_embeddings && update == kernels::Update::overwrite)
+    kernels::fill<T>(*context_.exec, Vector<T>(unit, dwte.size()), 0);
+  kernels::embedding_backward<T>(*context_.exec, batch.groups, context_.all_rows(dx_),
+                                 shape_.sequence, shape_.own.first_token, dwte, update, dwpe);
+}
+
+template <class T>
+void Transformer<T>::forward(Index u, Units<const T> parameters, const Batch& batch) {
+  if (u == 0) {
+    embed(parameters[0], batch);
+  } else {
+    const Index i = u - 1;
+    stream_.keep(*context_.exec, i);
+    block_forward<T>(context_, BlockParams<const T>(shape_, parameters[u]), stream_.at(i),
+                     saved_[i], stream_.at(i + 1));
+  }
+}
+
+template <class T>
+double Transformer<T>::loss(Units<const T> parameters, const Batch& batch) {
+  head_forward<T>(context_, head_params<const T>(parameters), stream_.at(shape_.layers),
+                  batch.targets, head_saved_);
+  return kernels::sum_in_order(*context_.exec, context_.losses);
+}
+
+template <class T>
+double Transformer<T>::loss_and_gradient(Units<const T> parameters, const Batch& batch, float scale,
+                                         kernels::Update update, Units<T> gradients) {
+  head_forward_backward<T>(context_, head_params<const T>(parameters), stream_.at(shape_.layers),
+                           batch.targets, scale, head_saved_, update, head_params<T>(gradients),
+                           dx_);
+  return kernels::sum_in_order(*context_.exec, context_.losses);
+}
+
+template <class T>
+void Transformer<T>::backward(Index u, Units<const T> parameters, const Batch& batch,
+                              kernels::Update update, Units<T> gradients) {
+  if (u == 0) {
+    embed_backward(gradients[0], batch, update);
+  } else {
+    const Index i = u - 1;
+    const BlockParams<const T> own(shape_, parameters[u]);
+    stream_.restore(*context_.exec, i);
+    // The last block ran forward last: its activations still exist.
+    if (u + 1 < head()) block_recompute<T>(context_, recompute_, own, stream_.at(i), saved_[i]);
+    block_backward<T>(context_, own, stream_.at(i), saved_[i], update,
+                      BlockParams<T>(shape_, gradients[u]), dx_);
+  }
+}
+
+#define KZERO_INSTANTIATE(T) template class Transformer<T>;
+KZERO_FOR_EACH_DTYPE(KZERO_INSTANTIATE)
+#undef KZERO_INSTANTIATE
+
+}  // namespace kzero::model

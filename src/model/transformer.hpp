@@ -1,0 +1,50 @@
+// A decoder-only transformer as a Model: unit 0 is the embedding, units 1 to L are the blocks, unit
+// L + 1 is the head with its loss. It keeps activations or recomputes them; it knows its tensor
+// group, and nothing of ZeRO.
+#pragma once
+
+#include <vector>
+
+#include "model/block.hpp"
+#include "model/head.hpp"
+#include "model/residual_stream.hpp"
+
+namespace kzero::model {
+
+template <class T>
+class Transformer : public Model<T> {
+ public:
+  /// Takes activations, workspace and the tensor group's bucket from the arenas (measuring ones
+  /// too).
+  Transformer(memory::Arenas& arenas, const deck::Model& model, const deck::Recompute& recompute,
+              const Resources& resources);
+
+  Transformer(const Transformer&) = delete;  // its parts refer to one another
+  Transformer& operator=(const Transformer&) = delete;
+
+  Index head() const { return shape_.layers + 1; }
+
+  void forward(Index u, Units<const T> parameters, const Batch& batch) override;
+  double loss(Units<const T> parameters, const Batch& batch) override;
+  double loss_and_gradient(Units<const T> parameters, const Batch& batch, float scale,
+                           kernels::Update update, Units<T> gradients) override;
+  void backward(Index u, Units<const T> parameters, const Batch& batch, kernels::Update update,
+                Units<T> gradients) override;
+  const Execution& exec() const override { return *context_.exec; }
+
+ private:
+  void embed(const T* unit, const Batch& batch);
+  void embed_backward(T* unit, const Batch& batch, kernels::Update update);
+  template <class U>
+  HeadParams<U> head_params(std::span<U* const> units) const;
+
+  TransformerShape shape_;
+  deck::RecomputeMode recompute_;
+  Context<T> context_;
+  ResidualStream<T> stream_;
+  std::vector<BlockActivations<T>> saved_;  // of each block; recomputed ones use one buffer in turn
+  HeadSaved<T> head_saved_;
+  Matrix<T> dx_;  // [n,D]
+};
+
+}  // namespace kzero::model

@@ -1,0 +1,71 @@
+#include "model/transformer_collectives.hpp"
+
+#include "kernels/softmax_cross_entropy.hpp"
+#include "model/tensor_group.hpp"
+#include "model/transformer_shape.hpp"
+
+namespace kzero::model {
+
+namespace {
+
+/// Counts how often a micro-batch sums and gathers the residual stream. Recomputation stops before
+/// a block's final GEMM, and the last block is not recomputed.
+struct StreamCollectives {
+  Index sums = 0;
+  Index gathers = 0;  // in sequence parallelism, where a sum is only a reduce-scatter
+
+  StreamCollectives(Index layers, deck::RecomputeMode mode) {
+    const Index again = mode == deck::RecomputeMode::full ? layers - 1 : 0;
+    sums = 1 + (2 + 2) * layers + again + 1;         // embedding, blocks, head
+    gathers = (2 + 4) * layers + 2 * again + 1 + 1;  // blocks, head, embedding backward
+  }
+};
+
+}  // namespace
+
+std::vector<TensorCollective> transformer_collectives(const deck::Model& m,
+                                                      const deck::Recompute& recompute,
+                                                      const TensorRank& tensor, Index sequences,
+                                                      Dtype precision) {
+  if (tensor.size == 1) return {};
+  const Index rows = sequences * m.sequence;
+  const TransformerShape shape(m, tensor);
+  const RowTraffic stream(tensor, rows, m.hidden);
+  const StreamCollectives passes(m.layers, recompute.mode);
+  // What a rank knows of each row's softmax is fp32 in every precision.
+  const TensorCollective softmaxes{comm::Operation::all_gather, comm::Purpose::activations, 1,
+                                   rows * kernels::partial_softmax_width * (tensor.size - 1),
+                                   Dtype::fp32};
+  std::vector<TensorCollective> all;
+  if (m.sequence_parallel) {
+    const RowTraffic norm(tensor, shape.norm_elements(), 1);  // the parameters' gradients
+    all = {{comm::Operation::reduce_scatter, comm::Purpose::activations, passes.sums,
+            stream.scattered, precision},
+           {comm::Operation::all_gather, comm::Purpose::activations, passes.gathers,
+            stream.gathered, precision},
+           softmaxes,
+           {comm::Operation::all_reduce, comm::Purpose::activations, 2 * m.layers + 1,
+            norm.all_reduced(), precision}};
+  } else {
+    all = {{comm::Operation::all_reduce, comm::Purpose::activations, passes.sums,
+            stream.all_reduced(), precision},
+           softmaxes};
+  }
+  if (shape.qk_norm) {
+    const RowTraffic norms(tensor, 2 * shape.head_dim, 1);
+    all.push_back({comm::Operation::all_reduce, comm::Purpose::activations, m.layers,
+                   norms.all_reduced(), precision});
+  }
+  if (const Index others = shape.own.kv_copies - 1; others > 0) {
+    const Index copied = 2 * shape.own.kv_width * (m.hidden + (shape.qkv_bias ? 1 : 0));
+    all.push_back({comm::Operation::all_reduce, comm::Purpose::activations, m.layers,
+                   others * copied, precision});
+  }
+  if (recompute.partition) {
+    all.push_back({comm::Operation::all_gather, comm::Purpose::checkpointed_activations, m.layers,
+                   stream.gathered, precision});
+  }
+  return all;
+}
+
+}  // namespace kzero::model

@@ -1,0 +1,79 @@
+#include "model/transformer_definition.hpp"
+
+#include <algorithm>
+
+#include "model/parameter_table.hpp"
+#include "model/transformer.hpp"
+#include "model/transformer_collectives.hpp"
+#include "model/transformer_flops.hpp"
+#include "model/transformer_shape.hpp"
+#include "model/transformer_trace.hpp"
+
+namespace kzero::model {
+
+param::Table TransformerDefinition::table(const TensorRank& tensor) const {
+  return parameter_table(model_, tensor);
+}
+
+param::Trace TransformerDefinition::training_trace() const {
+  return transformer_trace(model_, recompute_.mode);
+}
+
+param::Trace TransformerDefinition::validation_trace() const {
+  return transformer_validation_trace(model_);
+}
+
+double TransformerDefinition::flops_per_token() const { return flops_per_token_of(model_); }
+
+Recomputed TransformerDefinition::recomputed_per_token() const {
+  return recomputed_per_token_of(model_, recompute_);
+}
+
+std::vector<TensorCollective> TransformerDefinition::tensor_collectives(const TensorRank& tensor,
+                                                                        Index sequences,
+                                                                        Dtype precision) const {
+  return transformer_collectives(model_, recompute_, tensor, sequences, precision);
+}
+
+Benchmark TransformerDefinition::benchmark(Index most_width, Index sequence) const {
+  const TransformerShape shape(model_);
+  deck::Model m = model_;
+  const Index head = std::min(shape.head_dim, most_width);
+  m.heads = std::min(m.heads, std::max<Index>(1, most_width / head));
+  if (shape.is_llama()) {
+    const Index group = std::min(shape.heads / shape.kv_heads, m.heads);
+    m.kv_heads = m.heads / group;
+    m.heads = m.kv_heads * group;
+    m.head_dim = head;
+  }
+  const auto narrowed = [&](Index columns) { return columns * (m.heads * head) / shape.width(); };
+  m.feed_forward = std::clamp<Index>(narrowed(m.feed_forward), 1, 16 * most_width);
+  m.hidden = std::max<Index>(1, narrowed(m.hidden));
+  m.sequence = sequence;
+  m.layers = 1;
+  m.vocab = 0;  // no head is counted
+  const double flops = flops_per_token_of(m);
+  m.vocab = 1;
+  return {std::make_shared<TransformerDefinition>(m, deck::Recompute{}), 1, flops};
+}
+
+std::unique_ptr<Model<float>> TransformerDefinition::make_as(float /*type*/, memory::Arenas& arenas,
+                                                             const Resources& resources) const {
+  return std::make_unique<Transformer<float>>(arenas, model_, recompute_, resources);
+}
+
+std::unique_ptr<Model<bf16>> TransformerDefinition::make_as(bf16 /*type*/, memory::Arenas& arenas,
+                                                            const Resources& resources) const {
+  return std::make_unique<Transformer<bf16>>(arenas, model_, recompute_, resources);
+}
+
+std::unique_ptr<Model<fp16>> TransformerDefinition::make_as(fp16 /*type*/, memory::Arenas& arenas,
+                                                            const Resources& resources) const {
+  return std::make_unique<Transformer<fp16>>(arenas, model_, recompute_, resources);
+}
+
+std::shared_ptr<const Definition> define_transformer(const deck::Config& config) {
+  return std::make_shared<TransformerDefinition>(config.model, config.recompute);
+}
+
+}  // namespace kzero::model

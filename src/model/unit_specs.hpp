@@ -1,0 +1,50 @@
+// What the parameter tables of both families are made of: local parameters of one tensor rank.
+#pragma once
+
+#include <string>
+
+#include "model/transformer_shape.hpp"
+
+namespace kzero::model {
+
+/// A part of one extent of a parameter. `copy` counts the ranks before this one that hold the same.
+struct Extent {
+  Index total = 0;
+  Index begin = 0;
+  Index length = 0;
+  Index copy = 0;
+};
+
+/// Makes the units of one family for one tensor rank.
+class UnitSpecs {
+ public:
+  UnitSpecs(const TransformerShape& shape, const deck::Model& model);
+  virtual ~UnitSpecs() = default;
+
+  virtual param::UnitSpec embedding() const = 0;
+  virtual param::UnitSpec block(Index i) const = 0;
+  virtual param::UnitSpec head() const = 0;
+
+ protected:
+  /// [rows, columns], replicated.
+  static param::ParamSpec matrix(std::string name, Index rows, Index columns, double std);
+  /// [length], replicated.
+  static param::ParamSpec vector(std::string name, Index length,
+                                 param::Init init = param::Init::zeros);
+  /// [extent, columns], split by rows.
+  static param::ParamSpec rows(std::string name, const Extent& e, Index columns, double std);
+  /// [rows, groups * extent]: the columns of every group are split alike.
+  static param::ParamSpec columns(std::string name, Index rows, Index groups, const Extent& e,
+                                  double std);
+  /// [groups * extent]: the bias of such columns.
+  static param::ParamSpec part(std::string name, Index groups, const Extent& e);
+
+  const TransformerShape& s_;
+  double std_, residual_std_;  // of weights, and of those that write to the residual stream
+  Extent width_, kv_width_, feed_forward_, vocab_;
+};
+
+std::unique_ptr<UnitSpecs> gpt2_specs(const TransformerShape& shape, const deck::Model& model);
+std::unique_ptr<UnitSpecs> llama_specs(const TransformerShape& shape, const deck::Model& model);
+
+}  // namespace kzero::model

@@ -1,0 +1,171 @@
+// The reference folders that transformers wrote, one of each class: read as they are, and written
+// back with the same bytes.
+#include <nlohmann/json.hpp>
+
+#include "convert/architecture.hpp"
+#include "convert/config_export.hpp"
+#include "deck/architecture.hpp"
+#include "deck/reader.hpp"
+#include "unit/convert/models.hpp"
+
+namespace kzero::convert {
+
+namespace {
+
+fs::path folder_of_case(const std::string& name) {
+  return fs::path(KZERO_TEST_DATA) / "reference" / name;
+}
+
+/// The model that a deck with nothing but this model.config has.
+deck::Model model_by_config(const fs::path& config) {
+  return deck::read({"deck", "[data]\nformat = \"llmc\""}, {"model.config=" + config.string()}, {},
+                    read_architecture)
+      .model;
+}
+
+/// {name: (dtype, shape, bytes)} of the files of weights in a folder.
+std::map<std::string, std::tuple<std::string, std::vector<Index>, std::string>> tensors_in(
+    const fs::path& folder) {
+  std::map<std::string, std::tuple<std::string, std::vector<Index>, std::string>> found;
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    if (entry.path().extension() != ".safetensors") continue;
+    std::ifstream stream(entry.path(), std::ios::binary);
+    const std::string bytes{std::istreambuf_iterator<char>(stream), {}};
+    const SafetensorsFile file(entry.path());
+    for (const Tensor& tensor : file.tensors()) {
+      found[tensor.name] = {tensor.dtype, tensor.shape,
+                            bytes.substr(tensor.begin, tensor.end - tensor.begin)};
+    }
+  }
+  return found;
+}
+
+/// Every key of `config` that decides what is computed, as a deck has it.
+std::map<std::string, deck::Value> meaning_of(const fs::path& config) {
+  std::map<std::string, deck::Value> found;
+  for (const deck::ImpliedValue& one : read_architecture(config.string()))
+    found[one.path] = one.value;
+  return found;
+}
+
+class Families : public FolderTest, public testing::WithParamInterface<const char*> {
+ protected:
+  Families()
+      : self(own_group(MPI_COMM_SELF)),
+        from(folder_of_case(GetParam())),
+        model(model_by_config(from)) {}
+
+  checkpoint::Found imported(const fs::path& path, const char* to) const {
+    return checkpoint_of(self, path, model, folder / to);
+  }
+
+  grid::Group self;
+  fs::path from;
+  deck::Model model;
+};
+
+INSTANTIATE_TEST_SUITE_P(All, Families,
+                         testing::Values("llama_even", "llama_scaled", "qwen2", "qwen3"),
+                         [](const auto& test) { return std::string(test.param); });
+
+TEST_P(Families, ThereAndBackIsTheSameModel) {
+  const auto found = imported(from, "run");
+  EXPECT_EQ(weights_of(from, model).note(), "");
+  const fs::path to = folder / "out";
+  export_weights(found, export_target(to));
+  EXPECT_EQ(tensors_in(to), tensors_in(from));
+  EXPECT_EQ(meaning_of(to), meaning_of(from));
+  std::ifstream ours(to / "config.json"), theirs(from / "config.json");
+  const auto config = nlohmann::json::parse(ours), original = nlohmann::json::parse(theirs);
+  for (const auto& [key, value] : original.items()) {
+    const bool is_of_writer = key == "transformers_version" || key == "use_cache" ||
+                              key == "pretraining_tp" || key == "max_window_layers" ||
+                              key == "initializer_range" || key == "layer_types" ||
+                              key.ends_with("_token_id");  // without an origin they are null
+    if (is_of_writer) continue;
+    EXPECT_EQ(config.value(key, nlohmann::json("missing")), value) << key;
+  }
+}
+
+TEST_P(Families, SeveralFilesAreReadAndWritten) {
+  const auto found = imported(from, "run");
+  export_weights(found, export_target(folder / "set"), {.shard_bytes = 20'000});
+  EXPECT_TRUE(fs::exists(folder / "set" / "model.safetensors.index.json"));
+  EXPECT_EQ(tensors_in(folder / "set"), tensors_in(from));
+  const auto again = imported(folder / "set", "again");
+  export_weights(again, export_target(folder / "one"));
+  EXPECT_EQ(tensors_in(folder / "one"), tensors_in(from));
+}
+
+TEST_P(Families, SixteenBitsComeBackAsTheyAre) {
+  const auto found = imported(from, "run");
+  for (const Dtype dtype : {Dtype::bf16, Dtype::fp16}) {
+    const std::string name(name_of(dtype));
+    export_weights(found, export_target(folder / name), {.dtype = dtype});
+    const auto again = imported(folder / name, ("run_" + name).c_str());
+    export_weights(again, export_target(folder / (name + "_again")), {.dtype = dtype});
+    EXPECT_EQ(tensors_in(folder / name), tensors_in(folder / (name + "_again")));
+  }
+}
+
+TEST_P(Families, FilesOfTheTransformerAloneAreUnderstood) {
+  Tensors tensors(from / "model.safetensors");
+  for (auto& [name, shape] : tensors.shapes)
+    if (name.starts_with("model.")) name = name.substr(6);
+  tensors.add("layers.0.self_attn.rotary_emb.inv_freq", {4}, std::vector<float>(4));
+  if (model.tied_embeddings) {
+    tensors.add("lm_head.weight", {model.vocab, model.hidden},
+                tensors.values[tensors.at("embed_tokens.weight")]);
+  }
+  tensors.write(folder / "plain.safetensors");
+  const Weights weights = weights_of(folder / "plain.safetensors", model);
+  EXPECT_TRUE(contains(weights.note(), "rotary positions and their scaling")) << weights.note();
+  const SafetensorsFile original(from / "model.safetensors");
+  for (const Tensor& tensor : original.tensors()) {
+    std::vector<float> values(tensor.elements());
+    weights.load_range(tensor.name, {0, tensor.elements()}, values);
+    EXPECT_EQ(values, values_of(original, tensor.name)) << tensor.name;
+  }
+}
+
+TEST_P(Families, EveryBindingKeyIsComparedWithTheWeights) {
+  for (const deck::ImpliedValue& implied : read_architecture(from.string())) {
+    deck::Model other = model;
+    const deck::Key& key = *deck::find_key(implied.path);
+    deck::Value value = implied.value;
+    if (auto* count = std::get_if<Index>(&value)) ++*count;
+    if (auto* number = std::get_if<double>(&value)) *number = *number * 2 + 1;
+    if (auto* flag = std::get_if<bool>(&value)) *flag = !*flag;
+    if (auto* name = std::get_if<std::string>(&value))
+      *name = *name == "llama" ? "gpt2" : *name == "none" ? "linear" : "none";
+    deck::set_model_value(key, value, other);
+    if (!implied.is_binding) {
+      EXPECT_NO_THROW(require_same_function(from / "config.json", other)) << key.path;
+      continue;
+    }
+    const std::string text =
+        error_of(ExitCode::files, [&] { require_same_function(from / "config.json", other); });
+    EXPECT_TRUE(contains(text, ", " + key.path + " is " + as_toml(key, value) + "\n")) << text;
+  }
+}
+
+TEST(LlamaExport, WhatNoClassComputesIsRefusedByItsKeys) {
+  deck::Model model = model_by_config(folder_of_case("qwen2"));
+  model.qk_norm = true;
+  EXPECT_EQ(error_of(ExitCode::files, [&] { config_text(model, Dtype::fp32, {}, "step"); }),
+            "step: no class of transformers computes model.qkv_bias = true with model.qk_norm = "
+            "true: Qwen2 has the biases, Qwen3 the norms");
+}
+
+TEST(LlamaExport, AWidthThatIsNoMultipleOfTheHeadsIsMistrals) {
+  deck::Model model = model_by_config(folder_of_case("llama_even"));
+  model.hidden = 66;
+  const auto config = nlohmann::json::parse(config_text(model, Dtype::fp32, {}, ""));
+  EXPECT_EQ(config["architectures"], nlohmann::json::array({"MistralForCausalLM"}));
+  EXPECT_TRUE(config.at("sliding_window").is_null());
+  EXPECT_EQ(config["head_dim"], 16);
+}
+
+}  // namespace
+
+}  // namespace kzero::convert

@@ -1,0 +1,225 @@
+// config.json of Llama, Mistral, Qwen2 and Qwen3: what each class's keys and defaults imply, and
+// what is refused by name.
+#include <nlohmann/json.hpp>
+
+#include "convert/architecture.hpp"
+#include "deck/architecture.hpp"
+#include "unit/convert/models.hpp"
+
+namespace kzero::convert {
+
+namespace {
+
+using nlohmann::json;
+
+constexpr const char* config_file = "hf/config.json";
+
+std::vector<deck::ImpliedValue> implied_by(const json& config) {
+  return architecture({config_file, config.dump()});
+}
+
+std::string refusal_of(const json& config) {
+  std::string text = error_of(ExitCode::files, [&] { implied_by(config); });
+  EXPECT_TRUE(text.starts_with("hf/config.json: ")) << text;
+  return text;
+}
+
+/// The implied value of a key; fails unless there is exactly one.
+deck::ImpliedValue value_of(const std::vector<deck::ImpliedValue>& all, const std::string& path) {
+  std::vector<deck::ImpliedValue> found;
+  for (const deck::ImpliedValue& one : all)
+    if (one.path == path) found.push_back(one);
+  EXPECT_EQ(found.size(), 1U) << path;
+  return found.empty() ? deck::ImpliedValue{} : found.front();
+}
+
+json of_type(const char* type) { return {{"model_type", type}}; }
+
+struct Usual {
+  const char* type;
+  Index vocab, feed_forward, kv_heads, sequence;
+  bool qkv_bias, qk_norm;
+};
+
+TEST(LlamaConfig, MissingKeysMeanWhatEachClassTakesThemToMean) {
+  const Usual all[] = {{"llama", 32000, 11008, 32, 2048, false, false},
+                       {"mistral", 32000, 14336, 8, 131072, false, false},
+                       {"qwen2", 151936, 22016, 32, 32768, true, false},
+                       {"qwen3", 151936, 22016, 32, 32768, false, true}};
+  for (const Usual& usual : all) {
+    json config = of_type(usual.type);
+    if (usual.type == std::string("mistral")) config["sliding_window"] = nullptr;
+    const auto implied = implied_by(config);
+    const std::pair<const char*, deck::Value> expected[] = {
+        {"model.family", std::string("llama")},
+        {"model.layers", Index{32}},
+        {"model.hidden", Index{4096}},
+        {"model.heads", Index{32}},
+        {"model.kv_heads", usual.kv_heads},
+        {"model.head_dim", Index{128}},
+        {"model.sequence", usual.sequence},
+        {"model.vocab", usual.vocab},
+        {"model.feed_forward", usual.feed_forward},
+        {"model.qkv_bias", usual.qkv_bias},
+        {"model.qk_norm", usual.qk_norm},
+        {"model.tied_embeddings", false},
+        {"model.norm_eps", 1e-6},
+        {"model.rope_theta", 10000.0},
+        {"model.rope_scaling", std::string("none")},
+        {"model.init_std", 0.02}};
+    EXPECT_EQ(implied.size(), std::size(expected)) << usual.type;
+    for (const auto& [path, value] : expected) {
+      EXPECT_EQ(value_of(implied, path).value, value) << usual.type << " " << path;
+    }
+    EXPECT_EQ(value_of(implied, "model.layers").origin,
+              "hf/config.json: num_hidden_layers is missing, which means 32");
+    EXPECT_EQ(value_of(implied, "model.qk_norm").origin,
+              std::string("hf/config.json: model_type is \"") + usual.type + "\"");
+  }
+}
+
+TEST(LlamaConfig, KeysGiveTheirValuesAndOrigins) {
+  const json config{
+      {"architectures", {"LlamaModel"}}, {"num_hidden_layers", 3},      {"hidden_size", 48},
+      {"num_attention_heads", 6},        {"num_key_value_heads", 2},    {"intermediate_size", 100},
+      {"max_position_embeddings", 40},   {"vocab_size", 101},           {"rms_norm_eps", 1e-5},
+      {"initializer_range", 0.01},       {"tie_word_embeddings", true}, {"head_dim", 10},
+      {"attention_dropout", 0.1},        {"pretraining_tp", 2}};
+  const auto implied = implied_by(config);
+  const std::tuple<const char*, deck::Value, const char*> expected[] = {
+      {"model.family", std::string("llama"), "architectures is [\"LlamaModel\"]"},
+      {"model.layers", Index{3}, "num_hidden_layers is 3"},
+      {"model.hidden", Index{48}, "hidden_size is 48"},
+      {"model.heads", Index{6}, "num_attention_heads is 6"},
+      {"model.kv_heads", Index{2}, "num_key_value_heads is 2"},
+      {"model.head_dim", Index{10}, "head_dim is 10"},
+      {"model.sequence", Index{40}, "max_position_embeddings is 40"},
+      {"model.vocab", Index{101}, "vocab_size is 101"},
+      {"model.feed_forward", Index{100}, "intermediate_size is 100"},
+      {"model.tied_embeddings", true, "tie_word_embeddings is true"},
+      {"model.norm_eps", 1e-5, "rms_norm_eps is 1e-05"},
+      {"model.init_std", 0.01, "initializer_range is 0.01"}};
+  for (const auto& [path, value, origin] : expected) {
+    const deck::ImpliedValue found = value_of(implied, path);
+    EXPECT_EQ(found.value, value) << path;
+    EXPECT_EQ(found.origin, std::string("hf/config.json: ") + origin);
+    const std::string key = path;
+    EXPECT_EQ(found.is_binding, key != "model.sequence" && key != "model.init_std") << path;
+  }
+}
+
+TEST(LlamaConfig, NullIsTheNumberOfHeadsOrTheirWidth) {
+  json config{{"model_type", "mistral"},   {"num_key_value_heads", nullptr},
+              {"head_dim", nullptr},       {"hidden_size", 96},
+              {"sliding_window", nullptr}, {"num_attention_heads", 6}};
+  auto implied = implied_by(config);
+  EXPECT_EQ(value_of(implied, "model.kv_heads").value, deck::Value(Index{6}));
+  EXPECT_EQ(value_of(implied, "model.head_dim").value, deck::Value(Index{16}));
+  config["model_type"] = "qwen3";
+  EXPECT_TRUE(contains(refusal_of(config), "head_dim is null; model.head_dim must be"));
+  config.erase("head_dim");
+  EXPECT_EQ(value_of(implied_by(config), "model.head_dim").value, deck::Value(Index{128}));
+}
+
+TEST(LlamaConfig, WhatKzeroDoesNotComputeIsRefusedByName) {
+  const std::tuple<const char*, const char*, json, const char*> cases[] = {
+      {"llama", "hidden_act", "gelu", "hidden_act is \"gelu\"; kzero computes silu"},
+      {"llama", "attention_bias", true, "attention_bias is true; kzero has no bias behind"},
+      {"qwen3", "attention_bias", true, "attention_bias is true; kzero has no bias behind"},
+      {"llama", "mlp_bias", true, "mlp_bias is true; kzero has no biases in the feed-forward"},
+      {"qwen2", "use_sliding_window", true, "use_sliding_window is true; kzero computes attention"},
+      {"mistral", "sliding_window", 4096, "sliding_window is 4096; kzero computes attention over "},
+      {"mistral", "sliding_window", "x", "sliding_window is \"x\"; kzero computes attention over "},
+      {"mistral", "vocab_size", 5, "sliding_window is missing; kzero computes attention over "},
+      {"qwen3", "layer_types", json::array({"full_attention", "sliding_attention"}),
+       "layer_types is [\"full_attention\",\"sliding_attention\"]; kzero computes"},
+      {"qwen3", "layer_types", "full_attention", "layer_types is \"full_attention\"; kzero"},
+      {"llama", "partial_rotary_factor", 0.5, "partial_rotary_factor is 0.5; kzero turns"},
+      {"llama", "quantization_config", {{"bits", 4}}, "quantization_config is {\"bits\":4}; kzero"},
+      {"llama", "num_attention_heads", 0, "num_attention_heads is 0; it must be above 0"},
+      {"llama", "num_key_value_heads", 0, "num_key_value_heads is 0; it must be above 0"},
+      {"llama", "head_dim", 0, "head_dim is 0; it must be above 0"},
+      {"llama", "intermediate_size", 0, "intermediate_size is 0; it must be above 0"},
+      {"llama", "intermediate_size", json::array({1, 2}),
+       "intermediate_size is [1,2]; model.feed_forward must"},
+      {"llama", "hidden_size", 1e300, "hidden_size is 1e+300; model.hidden must be an integer"},
+      {"llama", "hidden_size", "4096", "hidden_size is \"4096\"; model.hidden must be an integer"},
+      {"llama", "rms_norm_eps", -1, "rms_norm_eps is -1; model.norm_eps must be"},
+      {"llama", "rms_norm_eps", "1e-5", "rms_norm_eps is \"1e-5\"; model.norm_eps must be"},
+      {"llama", "tie_word_embeddings", 1, "tie_word_embeddings is 1; model.tied_embeddings must"},
+      {"llama", "num_key_value_heads", {{"\x1b", 1}}, "num_key_value_heads is {\"\\u001b\":1}; "}};
+  for (const auto& [type, key, value, expected] : cases) {
+    json config = of_type(type);
+    config[key] = value;
+    const std::string text = refusal_of(config);
+    EXPECT_TRUE(contains(text, std::string("\n  ") + expected)) << expected << "\n" << text;
+  }
+}
+
+TEST(LlamaConfig, WhatChangesNothingIsAccepted) {
+  const std::tuple<const char*, const char*, json> cases[] = {
+      {"mistral", "sliding_window", nullptr},
+      {"mistral", "sliding_window", 131072},
+      {"qwen2", "sliding_window", 4096},
+      {"qwen2", "attention_bias", true},
+      {"qwen3", "layer_types", json::array({"full_attention"})},
+      {"llama", "layer_types", nullptr},
+      {"llama", "partial_rotary_factor", 1.0},
+      {"llama", "quantization_config", nullptr}};
+  for (const auto& [type, key, value] : cases) {
+    json config = of_type(type);
+    config[key] = value;
+    EXPECT_NO_THROW(implied_by(config)) << type << " " << key;
+  }
+}
+
+TEST(LlamaConfig, EverythingWrongIsSaidAtOnce) {
+  const json config{{"model_type", "llama"}, {"mlp_bias", true}, {"hidden_size", 0}};
+  const std::string text = refusal_of(config);
+  EXPECT_TRUE(contains(text, "hidden_size is 0; ") && contains(text, "mlp_bias is true; ")) << text;
+}
+
+TEST(LlamaConfig, ClassesAreKnownByEitherNameAndMustAgree) {
+  for (const char* name : {"LlamaForCausalLM", "LlamaModel", "Qwen2ForCausalLM", "Qwen2Model",
+                           "Qwen3ForCausalLM", "Qwen3Model"})
+    EXPECT_NO_THROW(implied_by({{"architectures", {name}}})) << name;
+  for (const char* name : {"MistralForCausalLM", "MistralModel"})
+    EXPECT_NO_THROW(implied_by({{"architectures", {name}}, {"sliding_window", nullptr}})) << name;
+  EXPECT_TRUE(
+      contains(refusal_of({{"architectures", {"Qwen3ForCausalLM"}}, {"model_type", "llama"}}),
+               "architectures is [\"Qwen3ForCausalLM\"], which contradicts model_type"));
+  EXPECT_TRUE(contains(refusal_of({{"architectures", {"Gemma2ForCausalLM"}}}),
+                       "architectures is [\"Gemma2ForCausalLM\"]; kzero reads one of GPT2LMHead"));
+  EXPECT_TRUE(
+      contains(refusal_of({{"model_type", "qwen3_moe"}}),
+               "model_type is \"qwen3_moe\"; kzero reads gpt2, llama, mistral, qwen2, qwen3"));
+}
+
+TEST(LlamaConfig, ADeckOfAnotherFamilyIsToldThatAlone) {
+  const fs::path config = fs::path(KZERO_TEST_DATA) / "reference" / "qwen3" / "config.json";
+  const std::string text =
+      error_of(ExitCode::files, [&] { require_same_function(config, even_model()); });
+  EXPECT_TRUE(
+      contains(text, "architectures is [\"Qwen3ForCausalLM\"], model.family is \"gpt2\"\n("))
+      << text;
+}
+
+TEST(LlamaConfig, HostileFilesAreOneError) {
+  const std::string deep = std::string(100000, '[') + std::string(100000, ']');
+  for (const std::string& text :
+       {std::string(), std::string("[1]"), std::string("{\"model_type\":"),
+        "{\"model_type\":\"llama\",\"layer_types\":" + deep + "}",
+        std::string("{\"model_type\":\"llama\xff\"}")}) {
+    EXPECT_EQ(error_of(ExitCode::files,
+                       [&] {
+                         architecture({config_file, text});
+                       }),
+              "hf/config.json: is not a JSON object");
+  }
+  const json huge{{"model_type", "llama"}, {"hidden_act", std::string(100000, 'x')}};
+  EXPECT_LT(refusal_of(huge).size(), 300U);
+}
+
+}  // namespace
+
+}  // namespace kzero::convert

@@ -1,0 +1,193 @@
+// Weights from Hugging Face files into checkpoints and back.
+#include "convert/weights.hpp"
+
+#include <sys/stat.h>
+
+#include <limits>
+#include <nlohmann/json.hpp>
+
+#include "checkpoint/reader.hpp"
+#include "unit/convert/models.hpp"
+
+namespace kzero::convert {
+
+namespace {
+
+class WeightsTest : public FolderTest {
+ protected:
+  fs::path changed(const Tensors& tensors) const {
+    fs::path path = folder / "changed.safetensors";
+    tensors.write(path);
+    return path;
+  }
+  std::string misfit(const Tensors& tensors, const deck::Model& model) const {
+    const auto path = changed(tensors);
+    std::string text = error_of(ExitCode::files, [&] { weights_of(path, model); });
+    EXPECT_TRUE(contains(text, path.string())) << text;
+    return text;
+  }
+};
+
+TEST_F(WeightsTest, RangesAreThoseOfTheFile) {
+  const Weights weights = weights_of(reference("even"), even_model());
+  const auto whole = values_of(SafetensorsFile(reference("even")), "h.1.mlp.c_fc.weight");
+  std::vector<float> part(1001);
+  weights.load_range("h.1.mlp.c_fc.weight", {77, 1001}, part);
+  EXPECT_TRUE(std::equal(part.begin(), part.end(), whole.begin() + 77));
+}
+
+TEST_F(WeightsTest, PrefixMasksAndATiedHeadAreUnderstood) {
+  Tensors tensors(reference("even"));
+  for (auto& [name, shape] : tensors.shapes) name = "transformer." + name;
+  tensors.add("transformer.h.0.attn.bias", {1, 1, 2, 2}, {1, 0, 1, 1});
+  tensors.add("h.1.attn.masked_bias", {}, {-1e4F});
+  tensors.add("lm_head.weight", {256, 64}, tensors.values[tensors.at("transformer.wte.weight")]);
+  const Weights weights = weights_of(changed(tensors), even_model());
+  std::vector<float> bias(64);
+  weights.load_range("ln_f.bias", {0, 64}, bias);
+  EXPECT_EQ(bias, values_of(SafetensorsFile(reference("even")), "ln_f.bias"));
+}
+
+TEST_F(WeightsTest, EveryMisfitIsNamed) {
+  Tensors tensors(reference("even"));
+  tensors.shapes[tensors.at("h.0.ln_1.bias")].first = "h.0.ln1.bias";
+  tensors.shapes[tensors.at("h.1.mlp.c_fc.weight")].second = {256, 64};
+  const std::string text = misfit(tensors, even_model());
+  EXPECT_TRUE(contains(text, "h.0.ln_1.bias [64] is missing")) << text;
+  EXPECT_TRUE(contains(text, "h.0.ln1.bias is not a parameter of this model")) << text;
+  EXPECT_TRUE(contains(text, "h.1.mlp.c_fc.weight [64, 256] has shape [256, 64] in the file"))
+      << text;
+}
+
+TEST_F(WeightsTest, AnUntiedHeadHasToBeAskedFor) {
+  Tensors tensors(reference("even"));
+  auto untied = even_model();
+  untied.tied_embeddings = false;
+  EXPECT_TRUE(contains(misfit(tensors, untied), "lm_head.weight [256, 64] is missing"));
+  tensors.add("lm_head.weight", {256, 64}, std::vector<float>(256 * 64, 0.5F));
+  EXPECT_TRUE(contains(misfit(tensors, even_model()), "lm_head.weight differs from wte.weight"));
+  EXPECT_NO_THROW(weights_of(changed(tensors), untied));
+}
+
+TEST_F(WeightsTest, ValuesThatAreNotFiniteAreNamedWithTheirPosition) {
+  constexpr float infinity = std::numeric_limits<float>::infinity();
+  const std::pair<float, std::string> cases[] = {{std::numeric_limits<float>::quiet_NaN(), "NaN"},
+                                                 {infinity, "infinity"},
+                                                 {-infinity, "-infinity"}};
+  for (const auto& [value, name] : cases) {
+    Tensors tensors(reference("even"));
+    tensors.values[tensors.at("h.1.mlp.c_fc.weight")][3 * 256 + 17] = value;
+    const auto path = changed(tensors);
+    const Weights weights = weights_of(path, even_model());
+    std::vector<float> part(100);
+    weights.load_range("h.1.mlp.c_fc.weight", {0, 100}, part);
+    const auto text = error_of(ExitCode::files, [&] {
+      weights.load_range("h.1.mlp.c_fc.weight", {700, 100}, part);
+    });
+    EXPECT_EQ(text, path.string() + ": h.1.mlp.c_fc.weight [3, 17] is " + name +
+                        "; weights have to be finite numbers");
+    const grid::Group self = own_group(MPI_COMM_SELF);
+    error_of(ExitCode::files, [&] {
+      import_weights(self, path, model::parameter_table(even_model()), folder / "run",
+                     manifest_for(even_model()));
+    });
+    EXPECT_FALSE(fs::exists(folder / "run"));
+  }
+}
+
+TEST_F(WeightsTest, NamesCannotCommandATerminal) {
+  Tensors tensors(reference("even"));
+  tensors.add("x\x1b[2J\n", {1}, {1});
+  EXPECT_TRUE(contains(misfit(tensors, even_model()), "x\\x1b[2J\\n is not a parameter"));
+}
+
+TEST_F(WeightsTest, ANameWithAndWithoutPrefixIsRefused) {
+  Tensors tensors(reference("even"));
+  tensors.add("transformer.ln_f.bias", {64}, std::vector<float>(64));
+  EXPECT_TRUE(contains(misfit(tensors, even_model()), "ln_f.bias is there twice"));
+}
+
+TEST_F(WeightsTest, ThereAndBackIsTheSameFile) {
+  const grid::Group self = own_group(MPI_COMM_SELF);
+  const auto found = even_checkpoint(self, folder / "run");
+  EXPECT_EQ(found.manifest.step, 0);
+  EXPECT_EQ(found.path.filename(), "step_00000000");
+  std::vector<float> moment(64, 1.0F);
+  const checkpoint::StateShard shard{"ln_f.bias", {{0, 64}}, {{"second_moment", moment}}};
+  checkpoint::read(found, std::span(&shard, 1));
+  EXPECT_EQ(moment, std::vector<float>(64, 0.0F));
+
+  const auto path = folder / "model.safetensors";
+  export_weights(found, export_target(path));
+  const SafetensorsFile original(reference("even"));
+  const SafetensorsFile exported(path);
+  ASSERT_EQ(exported.tensors().size(), original.tensors().size());
+  for (const Tensor& tensor : original.tensors()) {
+    ASSERT_NE(exported.find(tensor.name), nullptr) << tensor.name;
+    EXPECT_EQ(exported.find(tensor.name)->shape, tensor.shape);
+    EXPECT_EQ(values_of(exported, tensor.name), values_of(original, tensor.name)) << tensor.name;
+  }
+  std::ifstream stream(folder / "config.json");
+  const auto config = nlohmann::json::parse(stream);
+  EXPECT_EQ(config["model_type"], "gpt2");
+  EXPECT_EQ(config["n_layer"], 2);
+  EXPECT_EQ(config["n_embd"], 64);
+  EXPECT_EQ(config["n_head"], 4);
+  EXPECT_EQ(config["n_positions"], 32);
+  EXPECT_EQ(config["vocab_size"], 256);
+  EXPECT_EQ(config["n_inner"], 256);
+  EXPECT_EQ(config["layer_norm_epsilon"], 1e-5);
+  EXPECT_EQ(config["activation_function"], "gelu_new");
+  EXPECT_EQ(config["tie_word_embeddings"], true);
+  EXPECT_TRUE(config.at("bos_token_id").is_null());
+  EXPECT_TRUE(config.at("eos_token_id").is_null());
+  EXPECT_EQ(weights_of(folder, even_model()).note(), "");
+}
+
+TEST_F(WeightsTest, AnUntiedModelIsExportedWithPrefix) {
+  const grid::Group self = own_group(MPI_COMM_SELF);
+  auto model = even_model();
+  model.tied_embeddings = false;
+  Tensors tensors(reference("even"));
+  tensors.add("lm_head.weight", {256, 64}, std::vector<float>(256 * 64, 0.5F));
+  export_weights(checkpoint_of(self, changed(tensors), model, folder / "run"),
+                 export_target(folder / "model.safetensors"));
+  const SafetensorsFile exported(folder / "model.safetensors");
+  EXPECT_NE(exported.find("lm_head.weight"), nullptr);
+  EXPECT_NE(exported.find("transformer.wte.weight"), nullptr);
+  EXPECT_EQ(exported.find("wte.weight"), nullptr);
+  EXPECT_NO_THROW(weights_of(exported.path(), model));
+}
+
+TEST_F(WeightsTest, AllRanksOfAGroupImportTogether) {
+  const grid::Group world = own_group(MPI_COMM_WORLD);
+  const fs::path shared = world.broadcast((folder / "run").string());
+  import_weights(world, reference("even"), model::parameter_table(even_model()), shared,
+                 manifest_for(even_model()));
+  std::vector<std::string> problems;
+  const auto found = checkpoint::open(world, shared, problems);
+  EXPECT_EQ(found.manifest.shard_files.size(), static_cast<std::size_t>(world.size()));
+  std::vector<float> back(64 * 192);
+  const checkpoint::StateShard shard{"h.0.attn.c_attn.weight", {{0, 64 * 192}}, {{"master", back}}};
+  checkpoint::read(found, std::span(&shard, 1));
+  EXPECT_EQ(back, values_of(SafetensorsFile(reference("even")), "h.0.attn.c_attn.weight"));
+  world.barrier();
+}
+
+TEST_F(WeightsTest, ABadFileFailsOnAllRanksAlike) {
+  const grid::Group world = own_group(MPI_COMM_WORLD);
+  const fs::path shared = world.broadcast((folder / "run").string());
+  auto model = even_model();
+  model.hidden = 32;
+  const auto text = error_of(ExitCode::files, [&] {
+    import_weights(world, reference("even"), model::parameter_table(model), shared,
+                   manifest_for(model));
+  });
+  EXPECT_TRUE(contains(text, "more")) << text;
+  EXPECT_FALSE(fs::exists(shared));
+  world.barrier();
+}
+
+}  // namespace
+
+}  // namespace kzero::convert

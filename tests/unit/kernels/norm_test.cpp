@@ -1,0 +1,273 @@
+#include "kernels/norm.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "unit/kernels/cases.hpp"
+
+namespace kzero::kernels {
+
+namespace {
+
+using tests::as_double;
+
+constexpr float eps = 1e-5F;
+
+/// RMSNorm is LayerNorm of rows whose mean counts as 0, without a bias.
+enum class Norm { layer, rms };
+
+/// Statistics of one row and the error of fp32 sums over it.
+struct Statistics {
+  Bounded mean, rstd;
+};
+
+template <class T>
+Bounded mean_of(const T* row, Index width) {
+  const auto count = static_cast<double>(width);
+  double total = 0, magnitude = 0;
+  for (Index j = 0; j < width; ++j) {
+    total += as_double(row[j]);
+    magnitude += std::abs(as_double(row[j]));
+  }
+  return {total / count, gamma(width + 1) * magnitude / count};
+}
+
+template <class T>
+Statistics statistics(Norm norm, const T* row, Index width) {
+  const auto count = static_cast<double>(width);
+  const Bounded mean = norm == Norm::layer ? mean_of(row, width) : Bounded{};
+  double variance = 0, error = 0;
+  for (Index j = 0; j < width; ++j) {
+    const double d = std::abs(as_double(row[j]) - mean.value);
+    const double off = mean.error + u * (d + mean.error);
+    variance += d * d / count;
+    error += (2 * d * off + off * off) / count;  // of the square, from that of the difference
+  }
+  error += gamma(width + 2) * (variance + error);
+  // d(v^-1/2) = -v^-3/2 / 2 dv, and three roundings.
+  const double rstd = 1 / std::sqrt(variance + static_cast<double>(eps));
+  const double relative = 0.5 * error / (variance - error + static_cast<double>(eps)) + gamma(4);
+  return {mean, {rstd, rstd * relative}};
+}
+
+/// (x - mean) * rstd * w + b.
+template <class T>
+Bounded normalised(const Statistics& s, T x, T w, double b) {
+  const double d = as_double(x) - s.mean.value, wj = as_double(w);
+  const double scaled = d * s.rstd.value * wj, value = scaled + b;
+  const double error =
+      std::abs(wj) * ((s.rstd.value + s.rstd.error) * s.mean.error + std::abs(d) * s.rstd.error) +
+      gamma(4) * (std::abs(scaled) + std::abs(b));
+  return stored<T>(value, error);
+}
+
+template <class T>
+class Layernorm : public testing::Test {};
+TYPED_TEST_SUITE(Layernorm, Elements, );
+
+template <class T>
+class Rmsnorm : public testing::Test {};
+TYPED_TEST_SUITE(Rmsnorm, Elements, );
+
+TYPED_TEST(Layernorm, ForwardMatchesThePlainLoop) {
+  using T = TypeParam;
+  for_each_shape([](Index rows, Index width, const std::string& name) {
+    const auto x = numbers<T>(rows * width, 1), w = numbers<T>(width, 2), b = numbers<T>(width, 3);
+    const Guarded<T> input(x), weight(w), bias(b), output(rows * width);
+    const Guarded<float> mean(rows), rstd(rows);
+    layernorm_forward<T>(Execution(), input.matrix(rows, width), weight.vector(), bias.vector(),
+                         eps, output.matrix(rows, width), mean.vector(), rstd.vector());
+    std::vector<Bounded> y, m, r;
+    for (Index i = 0; i < rows; ++i) {
+      const Statistics s = statistics(Norm::layer, &x[i * width], width);
+      m.push_back(s.mean);
+      r.push_back(s.rstd);
+      for (Index j = 0; j < width; ++j) {
+        y.push_back(normalised(s, x[i * width + j], w[j], as_double(b[j])));
+      }
+    }
+    expect_close(output.host(), y, name + " y");
+    expect_close(mean.host(), m, name + " mean");
+    expect_close(rstd.host(), r, name + " rstd");
+  });
+}
+
+TYPED_TEST(Rmsnorm, ForwardMatchesThePlainLoop) {
+  using T = TypeParam;
+  for_each_shape([](Index rows, Index width, const std::string& name) {
+    const auto x = numbers<T>(rows * width, 1), w = numbers<T>(width, 2);
+    const Guarded<T> input(x), weight(w), output(rows * width);
+    const Guarded<float> rstd(rows);
+    rmsnorm_forward<T>(Execution(), input.matrix(rows, width), weight.vector(), eps,
+                       output.matrix(rows, width), rstd.vector());
+    std::vector<Bounded> y, r;
+    for (Index i = 0; i < rows; ++i) {
+      const Statistics s = statistics(Norm::rms, &x[i * width], width);
+      r.push_back(s.rstd);
+      for (Index j = 0; j < width; ++j) y.push_back(normalised(s, x[i * width + j], w[j], 0));
+    }
+    expect_close(output.host(), y, name + " y");
+    expect_close(rstd.host(), r, name + " rstd");
+  });
+}
+
+TYPED_TEST(Rmsnorm, RoundsOnceAtTheEnd) {
+  using T = TypeParam;
+  const Index width = 257;
+  const auto x = numbers<T>(width, 1), w = numbers<T>(width, 2);
+  const Guarded<T> input(x), weight(w), output(width);
+  const Guarded<float> rstd(1);
+  rmsnorm_forward<T>(Execution(), input.matrix(1, width), weight.vector(), eps,
+                     output.matrix(1, width), rstd.vector());
+  const float r = rstd.host()[0];
+  std::vector<T> once, twice;
+  for (Index j = 0; j < width; ++j) {
+    const float normal = static_cast<float>(x[j]) * r, wj = static_cast<float>(w[j]);
+    once.push_back(static_cast<T>(normal * wj));
+    twice.push_back(static_cast<T>(static_cast<float>(static_cast<T>(normal)) * wj));
+  }
+  EXPECT_TRUE(tests::same_bits(output.host(), once));
+  EXPECT_EQ(tests::same_bits(once, twice), dtype_of<T> == Dtype::fp32) << "the test sees nothing";
+}
+
+struct Gradients {
+  std::vector<Bounded> dx, dweight, dbias;
+};
+
+/// RMSNorm has no `mean`. Each value of a row passes at most 9 roundings besides the row's sums; a
+/// column's sum has a term a row, in any grouping, and the one before.
+template <class T>
+Gradients reference(Index rows, Index width, const std::vector<T>& x, const std::vector<T>& w,
+                    const std::vector<float>& mean, const std::vector<float>& rstd,
+                    const std::vector<T>& dy, Update dx_mode, const std::vector<T>& dx_before,
+                    Update mode, const std::vector<T>& w_before, const std::vector<T>& b_before) {
+  Gradients out;
+  std::vector<double> dw(width), db(width), dw_size(width), db_size(width);
+  const auto count = static_cast<double>(width);
+  for (Index i = 0; i < rows; ++i) {
+    const double m = mean.empty() ? 0 : as_double(mean[i]), r = as_double(rstd[i]);
+    double mean_g = 0, mean_gx = 0, size_g = 0, size_gx = 0;
+    const auto normal = [&](Index j) { return (as_double(x[i * width + j]) - m) * r; };
+    for (Index j = 0; j < width; ++j) {
+      const double dyj = as_double(dy[i * width + j]), g = dyj * as_double(w[j]);
+      if (!mean.empty()) mean_g += g / count;
+      mean_gx += g * normal(j) / count;
+      if (!mean.empty()) size_g += std::abs(g) / count;
+      size_gx += std::abs(g * normal(j)) / count;
+      dw[j] += dyj * normal(j);
+      db[j] += dyj;
+      dw_size[j] += std::abs(dyj * normal(j));
+      db_size[j] += std::abs(dyj);
+    }
+    for (Index j = 0; j < width; ++j) {
+      const double before = dx_mode == Update::add ? as_double(dx_before[i * width + j]) : 0;
+      const double g = as_double(dy[i * width + j]) * as_double(w[j]);
+      const double value = before + r * (g - mean_g - normal(j) * mean_gx);
+      const double size = r * (std::abs(g) + size_g + std::abs(normal(j)) * size_gx);
+      out.dx.push_back(
+          stored<T>(value, gamma(width + 9) * size + gamma(2) * (std::abs(before) + size)));
+    }
+  }
+  for (Index j = 0; j < width; ++j) {
+    const double add = mode == Update::add ? 1 : 0;
+    const double w0 = add * as_double(w_before[j]), b0 = add * as_double(b_before[j]);
+    out.dweight.push_back(stored<T>(w0 + dw[j], gamma(rows + 5) * (dw_size[j] + std::abs(w0))));
+    out.dbias.push_back(stored<T>(b0 + db[j], gamma(rows + 2) * (db_size[j] + std::abs(b0))));
+  }
+  return out;
+}
+
+template <class T>
+void check_layernorm_backward(Index rows, Index width, Update dx_mode, Update mode,
+                              const std::string& name) {
+  const auto x = numbers<T>(rows * width, 1), w = numbers<T>(width, 2),
+             dy = numbers<T>(rows * width, 3);
+  const auto dx0 = numbers<T>(rows * width, 4), dw0 = numbers<T>(width, 5),
+             db0 = numbers<T>(width, 6);
+  std::vector<float> mean, rstd;
+  for (Index i = 0; i < rows; ++i) {
+    const Statistics s = statistics(Norm::layer, &x[i * width], width);
+    mean.push_back(static_cast<float>(s.mean.value));
+    rstd.push_back(static_cast<float>(s.rstd.value));
+  }
+  const Guarded<T> input(x), weight(w), gradient(dy);
+  const Guarded<float> means(mean), rstds(rstd), partial(row_groups * 2 * width);
+  // What is overwritten starts as NaN, so that a kernel that adds instead shows.
+  Guarded<T> dx(rows * width), dweight(width), dbias(width);
+  if (dx_mode == Update::add) dx.set(dx0);
+  if (mode == Update::add) dweight.set(dw0);
+  if (mode == Update::add) dbias.set(db0);
+  layernorm_backward<T>(
+      Execution(), {input.matrix(rows, width), weight.vector(), means.vector(), rstds.vector()},
+      gradient.matrix(rows, width),
+      {dx.matrix(rows, width), dx_mode, dweight.vector(), dbias.vector(), mode},
+      partial.matrix(row_groups, 2 * width));
+  const auto expected = reference(rows, width, x, w, mean, rstd, dy, dx_mode, dx0, mode, dw0, db0);
+  expect_close(dx.host(), expected.dx, name + " dx");
+  expect_close(dweight.host(), expected.dweight, name + " dweight");
+  expect_close(dbias.host(), expected.dbias, name + " dbias");
+}
+
+/// As above. `partial` is wider than it must be.
+template <class T>
+void check_rmsnorm_backward(Index rows, Index width, Update dx_mode, Update mode,
+                            const std::string& name) {
+  const auto x = numbers<T>(rows * width, 1), w = numbers<T>(width, 2),
+             dy = numbers<T>(rows * width, 3);
+  const auto dx0 = numbers<T>(rows * width, 4), dw0 = numbers<T>(width, 5);
+  std::vector<float> rstd;
+  for (Index i = 0; i < rows; ++i) {
+    const Statistics s = statistics(Norm::rms, &x[i * width], width);
+    rstd.push_back(static_cast<float>(s.rstd.value));
+  }
+  const Guarded<T> input(x), weight(w), gradient(dy);
+  const Guarded<float> rstds(rstd), partial(row_groups * (width + 3));
+  Guarded<T> dx(rows * width), dweight(width);
+  if (dx_mode == Update::add) dx.set(dx0);
+  if (mode == Update::add) dweight.set(dw0);
+  rmsnorm_backward<T>(Execution(), {input.matrix(rows, width), weight.vector(), rstds.vector()},
+                      gradient.matrix(rows, width),
+                      {dx.matrix(rows, width), dx_mode, dweight.vector(), mode},
+                      partial.matrix(row_groups, width + 3));
+  const auto expected =
+      reference(rows, width, x, w, {}, rstd, dy, dx_mode, dx0, mode, dw0, std::vector<T>(width));
+  expect_close(dx.host(), expected.dx, name + " dx");
+  expect_close(dweight.host(), expected.dweight, name + " dweight");
+}
+
+TYPED_TEST(Layernorm, BackwardMatchesThePlainLoop) {
+  for_each_shape([](Index rows, Index width, const std::string& name) {
+    check_layernorm_backward<TypeParam>(rows, width, Update::overwrite, Update::overwrite, name);
+  });
+}
+
+TYPED_TEST(Layernorm, BackwardAddsWhereAsked) {
+  for_each_shape([](Index rows, Index width, const std::string& name) {
+    check_layernorm_backward<TypeParam>(rows, width, Update::add, Update::overwrite,
+                                        name + " dx added");
+    check_layernorm_backward<TypeParam>(rows, width, Update::overwrite, Update::add,
+                                        name + " weights added");
+    check_layernorm_backward<TypeParam>(rows, width, Update::add, Update::add, name + " all added");
+  });
+}
+
+TYPED_TEST(Rmsnorm, BackwardMatchesThePlainLoop) {
+  for_each_shape([](Index rows, Index width, const std::string& name) {
+    check_rmsnorm_backward<TypeParam>(rows, width, Update::overwrite, Update::overwrite, name);
+  });
+}
+
+TYPED_TEST(Rmsnorm, BackwardAddsWhereAsked) {
+  for_each_shape([](Index rows, Index width, const std::string& name) {
+    check_rmsnorm_backward<TypeParam>(rows, width, Update::add, Update::overwrite,
+                                      name + " dx added");
+    check_rmsnorm_backward<TypeParam>(rows, width, Update::overwrite, Update::add,
+                                      name + " weights added");
+    check_rmsnorm_backward<TypeParam>(rows, width, Update::add, Update::add, name + " all added");
+  });
+}
+
+}  // namespace
+
+}  // namespace kzero::kernels

@@ -1,0 +1,327 @@
+#include "kernels/rotary.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "unit/kernels/cases.hpp"
+
+namespace kzero::kernels {
+
+namespace {
+
+using tests::as_double;
+
+constexpr float norm_eps = 1e-6F;
+
+enum class Normed { no, yes };
+
+/// One call: its shapes, inputs, and how they look in double. Angles are any numbers, not only
+/// cosines and sines, so that a mixed-up entry shows and the transpose is not the inverse.
+template <class T>
+struct RotaryCase {
+  RotaryShape shape;
+  Index rows;
+  std::vector<float> table;
+  std::vector<T> qkv, q_weight, k_weight;
+
+  RotaryCase(const RotaryShape& s, Index row_count, Normed normed)
+      : shape(s),
+        rows(row_count),
+        table(numbers<float>(s.sequence * s.head_width, 1)),
+        qkv(numbers<T>(row_count * qkv_width(), 2, 3)) {
+    if (normed == Normed::no) return;
+    q_weight = numbers<T>(s.head_width, 3);
+    k_weight = numbers<T>(s.head_width, 4);
+  }
+
+  Index qkv_width() const { return shape.rotated_width() + shape.kv_heads * shape.head_width; }
+  bool normed() const { return !q_weight.empty(); }
+  double weight(Index head, Index j) const {
+    return as_double((head < shape.heads ? q_weight : k_weight)[j]);
+  }
+  std::string name() const {
+    return std::to_string(rows) + " rows of " + std::to_string(shape.sequence) + " positions, " +
+           std::to_string(shape.heads) + " + " + std::to_string(shape.kv_heads) + " heads of " +
+           std::to_string(shape.head_width) + (normed() ? ", normed" : "");
+  }
+};
+
+/// A head in double, and how far fp32 may be from rstd, relatively.
+struct Head {
+  std::vector<double> x, w, cos, sin;
+  double rstd, rstd_error;
+};
+
+template <class T>
+Head head_of(const RotaryCase<T>& c, const std::vector<T>& qkv, Index i, Index head) {
+  const Index width = c.shape.head_width, half = width / 2;
+  Head h{{}, {}, {}, {}, 1, 0};
+  double square = 0;
+  for (Index j = 0; j < width; ++j) {
+    h.x.push_back(as_double(qkv[i * c.qkv_width() + head * width + j]));
+    h.w.push_back(c.normed() ? c.weight(head, j) : 1);
+    const double angle = as_double(c.table[i % c.shape.sequence * width + j]);
+    (j < half ? h.cos : h.sin).push_back(angle);
+    square += h.x[j] * h.x[j] / static_cast<double>(width);
+  }
+  if (c.normed()) {
+    // Of the mean, a rounding a term and two more; d(v^-1/2) = -v^-3/2 / 2 dv, and three roundings.
+    const double added = static_cast<double>(norm_eps), error = gamma(width + 2) * square;
+    h.rstd = 1 / std::sqrt(square + added);
+    h.rstd_error = 0.5 * error / (square - error + added) + gamma(4);
+  }
+  return h;
+}
+
+/// Element j of the head turned (direction 1) or turned back (-1), and the sum of its two terms'
+/// magnitudes.
+struct Turned {
+  double value, magnitude;
+};
+
+Turned turned(const Head& h, const std::vector<double>& x, Index j, int direction) {
+  const Index half = static_cast<Index>(h.cos.size()), pair = j % half;
+  const double along = x[j] * h.cos[pair];
+  const double across = x[(j + half) % (2 * half)] * h.sin[pair] * direction * (j < half ? -1 : 1);
+  return {along + across, std::abs(along) + std::abs(across)};
+}
+
+/// Forward: at most two roundings and rstd's error before those of rotation, which are two.
+template <class T>
+std::vector<Bounded> rotated_head(const Head& h) {
+  std::vector<double> normed;
+  for (std::size_t j = 0; j < h.x.size(); ++j) normed.push_back(h.x[j] * h.rstd * h.w[j]);
+  std::vector<Bounded> out;
+  for (std::size_t j = 0; j < h.x.size(); ++j) {
+    const Turned t = turned(h, normed, static_cast<Index>(j), 1);
+    out.push_back(stored<T>(t.value, (h.rstd_error + gamma(4)) * t.magnitude));
+  }
+  return out;
+}
+
+/// The gradients of a head whose result has the gradient d: of x, and a term of the weights'.
+struct HeadGradients {
+  std::vector<Bounded> dx, dweight;
+};
+
+/// Every factor of a term carries rstd's error once; the sum over the head has a rounding a term
+/// and at most 10 more, and the rest of an element at most 10.
+template <class T>
+HeadGradients head_gradients(const Head& h, const std::vector<double>& d, bool normed) {
+  const auto width = static_cast<Index>(d.size());
+  std::vector<Turned> g;
+  double mean = 0, mean_size = 0;
+  for (Index j = 0; j < width; ++j) {
+    g.push_back(turned(h, d, j, -1));
+    const double factor = h.w[j] * h.x[j] * h.rstd / static_cast<double>(width);
+    mean += g[j].value * factor;
+    mean_size += g[j].magnitude * std::abs(factor);
+  }
+  HeadGradients out;
+  for (Index j = 0; j < width; ++j) {
+    const double normal = h.x[j] * h.rstd, size = g[j].magnitude * std::abs(normal);
+    out.dweight.push_back({g[j].value * normal, (h.rstd_error + gamma(4)) * size});
+    if (!normed) {
+      out.dx.push_back(stored<T>(g[j].value, gamma(2) * g[j].magnitude));
+      continue;
+    }
+    const double value = h.rstd * (g[j].value * h.w[j] - normal * mean);
+    const double magnitude =
+        h.rstd * (g[j].magnitude * std::abs(h.w[j]) + std::abs(normal) * mean_size);
+    out.dx.push_back(stored<T>(value, (3 * h.rstd_error + gamma(width + 20)) * magnitude));
+  }
+  return out;
+}
+
+/// f(case) for all small numbers of heads over every divisor; then for row counts that are one,
+/// prime, odd, and no multiple of the sequence, and widths with and without a remainder of any
+/// vector.
+template <class T, class F>
+void for_each_case(Normed normed, const F& f) {
+  for (Index heads = 1; heads <= 5; ++heads) {
+    for (Index kv_heads = 1; kv_heads <= heads; ++kv_heads) {
+      if (heads % kv_heads == 0) f(RotaryCase<T>({3, heads, kv_heads, 20}, 7, normed));
+    }
+  }
+  for (const Index width : {2, 6, 20, 64, 128}) {
+    for (const Index rows : {1, 7, 33, 65}) {
+      for (const Index sequence : {1, 13}) f(RotaryCase<T>({sequence, 2, 1, width}, rows, normed));
+    }
+  }
+}
+
+template <class T>
+class Rotary : public testing::Test {};
+TYPED_TEST_SUITE(Rotary, Elements, );
+
+enum class Where { apart, apart_and_wider, in_place };
+
+/// Columns of the output that are not rotated keep what they had.
+template <class T>
+void check_forward(const RotaryCase<T>& c, Where where) {
+  const Index width = where == Where::apart             ? c.shape.rotated_width()
+                      : where == Where::apart_and_wider ? c.shape.rotated_width() + 3
+                                                        : c.qkv_width();
+  const auto before = where == Where::in_place ? c.qkv : numbers<T>(c.rows * width, 9);
+  const Guarded<float> table(c.table);
+  const Guarded<T> qkv(c.qkv), q_weight(c.q_weight), k_weight(c.k_weight), output(before);
+  const auto out = output.matrix(c.rows, width);
+  const auto in = where == Where::in_place ? out : qkv.matrix(c.rows, c.qkv_width());
+  HeadNorms<T> norms;
+  if (c.normed()) norms = {q_weight.vector(), k_weight.vector(), norm_eps};
+  rotary_forward<T>(Execution(), c.shape, table.matrix(c.shape.sequence, c.shape.head_width), norms,
+                    in, out);
+  std::vector<Bounded> expected;
+  for (const T value : before) expected.push_back({as_double(value), 0});
+  for (Index i = 0; i < c.rows; ++i) {
+    for (Index head = 0; head < c.shape.heads + c.shape.kv_heads; ++head) {
+      const auto values = rotated_head<T>(head_of(c, c.qkv, i, head));
+      std::copy(values.begin(), values.end(),
+                expected.begin() + i * width + head * c.shape.head_width);
+    }
+  }
+  expect_close(output.host(), expected, c.name());
+  EXPECT_TRUE(tests::same_bits(qkv.host(), c.qkv));
+}
+
+TYPED_TEST(Rotary, ForwardMatchesThePlainLoop) {
+  for_each_case<TypeParam>(Normed::no, [](const auto& c) {
+    check_forward(c, Where::apart);
+    check_forward(c, Where::apart_and_wider);
+    check_forward(c, Where::in_place);
+  });
+}
+
+TYPED_TEST(Rotary, ForwardWithNormsMatchesThePlainLoop) {
+  for_each_case<TypeParam>(Normed::yes, [](const auto& c) {
+    check_forward(c, Where::apart);
+    check_forward(c, Where::apart_and_wider);
+  });
+}
+
+/// Sums of the weights' gradients in any order: a rounding a term, the one before, the cast's.
+template <class T>
+struct WeightSums {
+  std::vector<double> value, size, error;
+
+  explicit WeightSums(Index width) : value(width), size(width), error(width) {}
+
+  void add(const std::vector<Bounded>& terms) {
+    for (std::size_t j = 0; j < terms.size(); ++j) {
+      value[j] += terms[j].value;
+      size[j] += std::abs(terms[j].value) + terms[j].error;
+      error[j] += terms[j].error;
+    }
+  }
+
+  std::vector<Bounded> after(Index count, Update update, const std::vector<T>& before) const {
+    std::vector<Bounded> sums;
+    for (std::size_t j = 0; j < value.size(); ++j) {
+      const double old = update == Update::add ? as_double(before[j]) : 0;
+      sums.push_back(
+          stored<T>(old + value[j], error[j] + gamma(count + 2) * (size[j] + std::abs(old))));
+    }
+    return sums;
+  }
+};
+
+template <class T>
+void check_backward(const RotaryCase<T>& c, Update update) {
+  const Index width = c.shape.head_width, heads = c.shape.heads + c.shape.kv_heads;
+  const auto d = numbers<T>(c.rows * c.qkv_width(), 5), dq0 = numbers<T>(width, 6),
+             dk0 = numbers<T>(width, 7);
+  const Guarded<float> table(c.table), partial(row_groups * (2 * width + 1));
+  const Guarded<T> qkv(c.qkv), q_weight(c.q_weight), k_weight(c.k_weight), gradient(d);
+  Guarded<T> dq(width), dk(width);  // NaN where they are overwritten
+  if (update == Update::add) dq.set(dq0);
+  if (update == Update::add) dk.set(dk0);
+  const auto angles = table.matrix(c.shape.sequence, width);
+  const auto dqkv = gradient.matrix(c.rows, c.qkv_width());
+  if (c.normed()) {
+    rotary_backward<T>(Execution(), c.shape, angles,
+                       {q_weight.vector(), k_weight.vector(), norm_eps},
+                       qkv.matrix(c.rows, c.qkv_width()), dqkv, {dq.vector(), dk.vector(), update},
+                       partial.matrix(row_groups, 2 * width + 1));
+  } else {
+    rotary_backward<T>(Execution(), c.shape, angles, {}, {}, dqkv, {}, {});
+  }
+  std::vector<Bounded> expected;
+  for (const T value : d) expected.push_back({as_double(value), 0});
+  WeightSums<T> q_sums(width), k_sums(width);
+  for (Index i = 0; i < c.rows; ++i) {
+    for (Index head = 0; head < heads; ++head) {
+      const Index at = i * c.qkv_width() + head * width;
+      std::vector<double> head_d;
+      for (Index j = 0; j < width; ++j) head_d.push_back(as_double(d[at + j]));
+      const auto g = head_gradients<T>(head_of(c, c.qkv, i, head), head_d, c.normed());
+      std::copy(g.dx.begin(), g.dx.end(), expected.begin() + at);
+      (head < c.shape.heads ? q_sums : k_sums).add(g.dweight);
+    }
+  }
+  expect_close(gradient.host(), expected, c.name());
+  if (!c.normed()) return;
+  expect_close(dq.host(), q_sums.after(c.rows * c.shape.heads, update, dq0), c.name() + " dq");
+  expect_close(dk.host(), k_sums.after(c.rows * c.shape.kv_heads, update, dk0), c.name() + " dk");
+}
+
+TYPED_TEST(Rotary, BackwardMatchesThePlainLoop) {
+  for_each_case<TypeParam>(Normed::no, [](const auto& c) { check_backward(c, Update::overwrite); });
+}
+
+TYPED_TEST(Rotary, BackwardWithNormsMatchesThePlainLoop) {
+  for_each_case<TypeParam>(Normed::yes, [](const auto& c) {
+    check_backward(c, Update::overwrite);
+    check_backward(c, Update::add);
+  });
+}
+
+// More rows than a group has on any backend, and heads too wide for many threads' sums.
+TYPED_TEST(Rotary, BackwardOfLargerShapesMatchesThePlainLoop) {
+  check_backward(RotaryCase<TypeParam>({101, 3, 1, 6}, 3 * row_groups + 5, Normed::yes),
+                 Update::overwrite);
+  check_backward(RotaryCase<TypeParam>({5, 20, 4, 1030}, 3, Normed::yes), Update::overwrite);
+}
+
+TEST(RotaryReference, GradientsAreTheSlopes) {
+  // Central differences of sum(d y), y of order 10: an error of h^2 / 6 times a third derivative
+  // below 100, and of 2^-52 * 100 / h.
+  const double h = 1e-5;
+  for (const Normed normed : {Normed::no, Normed::yes}) {
+    const RotaryCase<float> c({3, 2, 1, 6}, 2, normed);
+    const Head head = head_of(c, c.qkv, 1, 1);
+    std::vector<double> d;
+    for (const float value : numbers<float>(6, 5)) d.push_back(static_cast<double>(value));
+    const auto total = [&](const std::vector<double>& x, const std::vector<double>& w) {
+      Head moved = head;
+      moved.x = x;
+      moved.w = w;
+      double square = 0;
+      for (const double value : x) square += value * value / 6;
+      if (c.normed()) moved.rstd = 1 / std::sqrt(square + static_cast<double>(norm_eps));
+      double sum = 0;
+      const auto y = rotated_head<float>(moved);
+      for (std::size_t j = 0; j < y.size(); ++j) sum += d[j] * y[j].value;
+      return sum;
+    };
+    const auto g = head_gradients<float>(head, d, c.normed());
+    for (std::size_t j = 0; j < 6; ++j) {
+      auto x = head.x, w = head.w;
+      const auto difference = [&](double& entry) {
+        const double at = entry;
+        entry = at + h;
+        const double above = total(x, w);
+        entry = at - h;
+        const double below = total(x, w);
+        entry = at;
+        return (above - below) / (2 * h);
+      };
+      EXPECT_NEAR(g.dx[j].value, difference(x[j]), 1e-7);
+      EXPECT_NEAR(g.dweight[j].value, difference(w[j]), 1e-7);
+    }
+  }
+}
+
+}  // namespace
+
+}  // namespace kzero::kernels
