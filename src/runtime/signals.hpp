@@ -40,7 +40,8 @@ void note_stop_signals();
 int noted_stop_signal();
 
 /// Makes any later stop signal end the process with this exit code, within two seconds should it
-/// hang in shutdown. Call it once all work is complete.
+/// hang in shutdown, and keeps a launcher that is gone from changing the code. Call it once all
+/// work is complete or given up.
 void leave_on_signals(int exit_code);
 
 /// Undoes note_stop_signals(), unless leave_on_signals() was called.

@@ -15,6 +15,7 @@
 #include "grid/process_grid.hpp"
 #include "runtime/host_name.hpp"
 #include "runtime/launch.hpp"
+#include "runtime/signals.hpp"
 
 namespace kzero::train {
 
@@ -54,6 +55,8 @@ void end_launch(const Failure& failure) {
       rank ? fmt::format("rank {} on {}: ", *rank, runtime::host_name()) : std::string();
   std::cerr << fmt::format("kzero: {}{}\n", place, printable_lines(failure.text)) << std::flush;
   wait_until_read(STDERR_FILENO);
+  // A launcher that ends its ranks by signals, or that is gone first, must not change the exit code.
+  runtime::leave_on_signals(static_cast<int>(failure.code));
   grid::abort_launch(static_cast<int>(failure.code));
 }
 

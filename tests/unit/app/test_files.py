@@ -174,14 +174,26 @@ class Meanwhile(FilesTest):
     """Data that changes under a run."""
 
     def end_of_run(self, ranks, change):
-        """What a run says that ends with exit code 4 once its data was changed."""
+        """What a run says that ends with exit code 4 once its data was changed.
+
+        MPICH's mpiexec has been seen to end with 1 although one rank had aborted the launch with 4, about once in a thousand
+        launches: the program's part is then asked for again.
+        """
+        for _ in range(3):
+            code, errors = self.run_through(ranks, change)
+            if code != 1:
+                break
+        self.assertEqual(code, 4, errors)
+        return errors
+
+    def run_through(self, ranks, change):
         (self.folder / "metrics.jsonl").unlink(missing_ok=True)
         tokens = self.folder / "tokens.bin"
         tokens.write_bytes(llmc([i % 300 for i in range(3000)]))
         launch = self.start("data.files=tokens.bin", "data.format=llmc", "model.vocab=300", "checkpoint.folder=", ranks=ranks)
         change(tokens)
-        self.assertEqual(self.finish(launch), 4, launch.errors)
-        return launch.errors
+        code = self.finish(launch)
+        return code, launch.errors
 
     def test_a_cut_ends_the_run_with_its_place(self):
         for ranks in (1, 2):
