@@ -214,8 +214,8 @@ void print_totals(const std::vector<double>& totals) {
 }
 
 void run_model(const Model& model, const Options& options) {
-  const auto onednn = make_gemm(deck::GemmBackend::onednn),
-             blas = make_gemm(deck::GemmBackend::blas);
+  const auto onednn = tensor::make_gemm(deck::GemmBackend::onednn),
+             blas = tensor::make_gemm(deck::GemmBackend::blas);
   std::vector<double> by_onednn, by_blas, by_bf16;
   fmt::print("{}: GFLOP/s (kzero's speed over the library's)\n", model.name);
   for (const Shape& shape : shapes_of(model)) {
