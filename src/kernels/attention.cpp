@@ -9,9 +9,10 @@ Index device::attention_scratch_bytes(const AttentionShape& shape) {
   return shape.batch * shape.heads * shape.sequence * static_cast<Index>(sizeof(float));
 }
 
+template <class T>
 Index attention_scratch_bytes(const AttentionShape& shape, [[maybe_unused]] Index threads) {
   if constexpr (tensor::on_host) {
-    return host::attention_scratch_bytes(shape, threads);
+    return host::attention_scratch_bytes<T>(shape, threads);
   } else {
     return device::attention_scratch_bytes(shape);
   }
@@ -42,6 +43,7 @@ void attention_backward(const Execution& exec, const AttentionShape& shape,
 }
 
 #define KZERO_INSTANTIATE(T)                                                                  \
+  template Index attention_scratch_bytes<T>(const AttentionShape&, Index);                    \
   template void attention_forward<T>(const Execution&, const AttentionShape&,                 \
                                      const HeadOperands<const T>&, Matrix<T>, Matrix<float>,  \
                                      Vector<float>);                                          \

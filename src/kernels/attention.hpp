@@ -44,6 +44,7 @@ HeadOperands<T> operands_in(const Matrix<T>& qkv, const AttentionShape& shape) {
 
 /// Bytes of scratch that forward and backward need with this many concurrent threads; forward needs
 /// no more than backward.
+template <class T>
 Index attention_scratch_bytes(const AttentionShape& shape, Index threads);
 
 /// Computes out [B*T,H*d] from the heads of `in`; log_sum [B*H,T] is kept for backward. Overwrites

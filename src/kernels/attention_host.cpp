@@ -18,15 +18,28 @@ struct RowSum {
   float log;
 };
 
+/// The factor on scores. An fp32 query is multiplied by it when it is loaded; one of 16 bits is
+/// not, as the product would be rounded, so its scores are.
+float scale_of(const AttentionShape& s) {
+  return 1.0F / std::sqrt(static_cast<float>(s.head_width));
+}
+template <class E>
+float scale_of_scores(const AttentionShape& s) {
+  return depth<E> == 1 ? 1.0F : scale_of(s);
+}
+
 /// Turns the first `seen` scores of a row into unnormalised probabilities and zeros the rest:
 /// dividing a row's output, d wide, is cheaper than dividing its probabilities.
-RowSum softmax_row(float* row, Index seen, Index columns) {
-  const float largest = detail::host_max(seen, [=](Index j) { return row[j]; });
-  const float total = detail::host_sum(seen, [=](Index j) {
-    row[j] = exponential(row[j] - largest);
+RowSum softmax_row(float* row, float scale, Index seen, Index columns) {
+  // Whole vectors: of keys that the mask hides, e to the minus infinity.
+  const Index whole = round_up(seen, detail::lanes);
+  std::fill(row + seen, row + whole, -Kokkos::Experimental::infinity_v<float>);
+  const float largest = scale * detail::host_max(whole, [=](Index j) { return row[j]; });
+  const float total = detail::host_sum(whole, [=](Index j) {
+    row[j] = exponential(scale * row[j] - largest);
     return row[j];
   });
-  std::fill(row + seen, row + columns, 0.0F);
+  std::fill(row + whole, row + columns, 0.0F);
   return {1.0F / total, largest + std::log(total)};
 }
 
@@ -39,123 +52,148 @@ struct Seeing {
 };
 
 /// Computes query rows [first, first + rows) of the head's output, and their log-sums.
-void forward_rows(const AttentionShape& s, const HeadScratch& h, Index first, Index rows,
+template <class E>
+void forward_rows(const AttentionShape& s, const HeadScratch<E>& h, Index first, Index rows,
                   float* log_sum) {
-  const Index d = s.head_width, width = HeadScratch::width(s), end = first + rows;
-  const Index columns = round_up(end, key_block);
+  const Index width = HeadScratch<E>::width(s), row_elements = width / depth<E>;
+  const Index end = first + rows, columns = round_up(end, key_block);
   for (Index key = 0; key < end; key += key_block) {
     const Seeing seeing(first, rows, key);
-    multiply({.m = seeing.count,
-              .n = key_block,
-              .k = d,
-              .a = {h.q + (first + seeing.begin) * width, width},
-              .b = h.k_transposed + key * width,
-              .b_stride = key_block,
-              .c = h.scores + seeing.begin * columns + key,
-              .c_stride = columns});
+    multiply<E>({.m = seeing.count,
+                 .n = key_block,
+                 .k = ceil_div(s.head_width, depth<E>),
+                 .a = {h.q + (first + seeing.begin) * row_elements, row_elements},
+                 .b = h.k_transposed + key * row_elements,
+                 .b_stride = key_block,
+                 .c = h.scores + seeing.begin * columns + key,
+                 .c_stride = columns});
   }
   float inverse[query_block];
   for (Index i = 0; i < rows; ++i) {
-    const RowSum sum = softmax_row(h.scores + i * columns, first + i + 1, columns);
+    float* scores = h.scores + i * columns;
+    const RowSum sum = softmax_row(scores, scale_of_scores<E>(s), first + i + 1, columns);
+    if constexpr (depth<E> == 2) round_row(scores, columns, h.probabilities + i * columns / 2);
     log_sum[first + i] = sum.log;
     inverse[i] = sum.inverse;
   }
   for (Index key = 0; key < end; key += key_block) {
     const Seeing seeing(first, rows, key);
-    multiply({.m = seeing.count,
-              .n = width,
-              .k = key_block,
-              .a = {h.scores + seeing.begin * columns + key, columns},
-              .b = h.v + key * width,
-              .b_stride = width,
-              .c = h.out + seeing.begin * width,
-              .c_stride = width,
-              .adds = key > 0});
+    multiply<E>(
+        {.m = seeing.count,
+         .n = width,
+         .k = key_block / depth<E>,
+         .a = {h.probabilities + (seeing.begin * columns + key) / depth<E>, columns / depth<E>},
+         .b = h.v_grouped + key * row_elements,
+         .b_stride = width,
+         .c = h.out + seeing.begin * width,
+         .c_stride = width,
+         .adds = key > 0});
   }
   for (Index i = 0; i < rows; ++i) {
     float* row = h.out + i * width;
     const float factor = inverse[i];
-    detail::host_for(d, [=](Index j) { row[j] *= factor; });
+    detail::host_for(s.head_width, [=](Index j) { row[j] *= factor; });
   }
 }
 
-/// Turns a tile of scores and of the probabilities' gradients into probabilities and the gradients
-/// of scores, by 1 / sqrt(d) too small.
-void score_gradients(const HeadScratch& h, const Seeing& seeing, Index first, Index first_key,
-                     const float* log_sum) {
-  for (Index i = seeing.begin; i < seeing.begin + seeing.count; ++i) {
+/// Turns row i of a tile of scores and of the probabilities' gradients into probabilities and the
+/// gradients of scores, by 1 / sqrt(d) too small.
+void score_gradients(float* p, float* dp, float scale, Index seen, float log_total, float delta) {
+  const Index whole = round_up(seen, detail::lanes);
+  detail::host_for(whole, [=](Index j) {
+    p[j] = exponential(scale * p[j] - log_total);
+    dp[j] = p[j] * (dp[j] - delta);
+  });
+  std::fill(p + seen, p + key_block, 0.0F);
+  std::fill(dp + seen, dp + key_block, 0.0F);
+}
+
+/// Rounds two rows of a tile, of which the second may be missing (-1), to their grouped forms.
+void round_tile_rows(const HeadScratch<Bf16Pair>& h, Index first, Index second) {
+  const auto round = [=](const float* rows, Bf16Pair* to) {
+    round_rows(rows + first * key_block, second < 0 ? nullptr : rows + second * key_block,
+               key_block, to + first / 2 * key_block);
+  };
+  round(h.scores, h.p_grouped);
+  round(h.dscores, h.ds_grouped);
+}
+
+/// The same for all rows of a tile, and their operands' forms in 16 bits.
+template <class E>
+void score_gradients(const AttentionShape& s, const HeadScratch<E>& h, const Seeing& seeing,
+                     Index first, Index first_key, const float* log_sum) {
+  const Index end = seeing.begin + seeing.count;
+  for (Index i = seeing.begin; i < end; ++i) {
+    float *p = h.scores + i * key_block, *dp = h.dscores + i * key_block;
     const Index seen = std::min(first + i + 1 - first_key, key_block);
-    float* p = h.scores + i * key_block;
-    float* dp = h.dscores + i * key_block;
-    const float log_total = log_sum[first + i], delta = h.delta[first + i];
-    detail::host_for(seen, [=](Index j) {
-      p[j] = exponential(p[j] - log_total);
-      dp[j] = p[j] * (dp[j] - delta);
-    });
-    std::fill(p + seen, p + key_block, 0.0F);
-    std::fill(dp + seen, dp + key_block, 0.0F);
+    score_gradients(p, dp, scale_of_scores<E>(s), seen, log_sum[first + i], h.delta[first + i]);
+    if constexpr (depth<E> == 2) {
+      round_row(dp, key_block, h.ds + i * key_block / 2);
+      if (i % 2 == 1) round_tile_rows(h, i - 1, i);
+    }
+  }
+  if constexpr (depth<E> == 2) {
+    if (end % 2 == 1) round_tile_rows(h, end - 1, -1);
   }
 }
 
 /// Adds what query rows [first, first + rows) and one block of keys give to the gradients: to dq in
 /// h.out, to dk and dv.
-void backward_tile(const AttentionShape& s, const HeadScratch& h, Index first, Index rows,
+template <class E>
+void backward_tile(const AttentionShape& s, const HeadScratch<E>& h, Index first, Index rows,
                    Index key, const float* log_sum) {
-  const Index d = s.head_width, width = HeadScratch::width(s);
+  const Index width = HeadScratch<E>::width(s), row_elements = width / depth<E>;
   const Seeing seeing(first, rows, key);
   const Index row = first + seeing.begin, in_tile = seeing.begin * key_block;
-  float *p = h.scores + in_tile, *ds = h.dscores + in_tile;
-  HostProduct tile{.m = seeing.count,
-                   .n = key_block,
-                   .k = d,
-                   .a = {h.q + row * width, width},
-                   .b = h.k_transposed + key * width,
-                   .b_stride = key_block,
-                   .c = p,
-                   .c_stride = key_block};
+  HostProduct<E> tile{.m = seeing.count,
+                      .n = key_block,
+                      .k = ceil_div(s.head_width, depth<E>),
+                      .a = {h.q + row * row_elements, row_elements},
+                      .b = h.k_transposed + key * row_elements,
+                      .b_stride = key_block,
+                      .c = h.scores + in_tile,
+                      .c_stride = key_block};
   multiply(tile);
-  tile.a = {h.dout + row * width, width}, tile.b = h.v_transposed + key * width, tile.c = ds;
+  tile.a.data = h.dout + row * row_elements, tile.b = h.v_transposed + key * row_elements;
+  tile.c = h.dscores + in_tile;
   multiply(tile);
-  score_gradients(h, seeing, first, key, log_sum);
-  multiply({.m = seeing.count,
-            .n = width,
-            .k = key_block,
-            .a = {ds, key_block},
-            .b = h.k + key * width,
-            .b_stride = width,
-            .c = h.out + seeing.begin * width,
-            .c_stride = width,
-            .adds = key > 0});
-  HostProduct keys{.m = key_block,
-                   .n = width,
-                   .k = seeing.count,
-                   .a = {ds, 1, key_block},
-                   .b = h.q + row * width,
-                   .b_stride = width,
-                   .c = h.dk + key * width,
-                   .c_stride = width,
-                   .adds = true};
+  score_gradients(s, h, seeing, first, key, log_sum);
+  multiply<E>({.m = seeing.count,
+               .n = width,
+               .k = key_block / depth<E>,
+               .a = {h.ds + in_tile / depth<E>, key_block / depth<E>},
+               .b = h.k_grouped + key * row_elements,
+               .b_stride = width,
+               .c = h.out + seeing.begin * width,
+               .c_stride = width,
+               .adds = key > 0});
+  HostProduct<E> keys{.m = key_block,
+                      .n = width,
+                      .k = ceil_div(seeing.count, depth<E>),
+                      .a = {h.ds_grouped + in_tile / depth<E>, 1, key_block},
+                      .b = h.q_grouped + row * row_elements,
+                      .b_stride = width,
+                      .c = h.dk + key * width,
+                      .c_stride = width,
+                      .adds = true};
   multiply(keys);
-  keys.a = {p, 1, key_block}, keys.b = h.dout + row * width, keys.c = h.dv + key * width;
+  keys.a.data = h.p_grouped + in_tile / depth<E>, keys.b = h.dout_grouped + row * row_elements;
+  keys.c = h.dv + key * width;
   multiply(keys);
-}
-
-float scale_of(const AttentionShape& s) {
-  return 1.0F / std::sqrt(static_cast<float>(s.head_width));
 }
 
 /// Runs work(head, is the thread's first, scratch) for `heads` heads; a thread has neighbouring
 /// ones, in ascending order.
-template <class F>
+template <class E, class F>
 void for_each_head(const Execution& exec, const AttentionShape& s, Index heads, const char* label,
                    Vector<float> scratch, const F& work) {
-  const Index per_thread = HeadScratch::elements(s);
+  const Index per_thread = HeadScratch<E>::bytes(s) / static_cast<Index>(sizeof(float));
   const Index slots = static_cast<Index>(scratch.extent(0)) / per_thread;
   KZERO_REQUIRE(slots > 0, ExitCode::other, "internal error: no scratch was planned for attention");
   // One slot per thread: work is distributed by slot, so that slots never exceed the planned
   // number.
   Kokkos::parallel_for(label, tensor::Range(exec, 0, slots), [=](Index slot) {
-    const HeadScratch h(s, scratch.data() + slot * per_thread);
+    const HeadScratch<E> h(s, scratch.data() + slot * per_thread);
     const Index first = part_begin(heads, slots, slot);
     for (Index i = 0; i < part_size(heads, slots, slot); ++i) work(first + i, i == 0, h);
   });
@@ -167,52 +205,74 @@ T* rows_of(const AttentionShape& s, const HeadColumns<T>& columns, Index head, I
   return columns.data + head / heads * s.sequence * columns.stride + head % heads * s.head_width;
 }
 
+/// Loads a head's queries.
+template <class T, class E>
+void load_queries(const AttentionShape& s, const HeadColumns<const T>& q, Index head, E* to) {
+  load(s, rows_of(s, q, head, s.heads), q.stride, to);
+  if constexpr (depth<E> == 1) {
+    const float scale = scale_of(s);
+    detail::host_for(s.sequence * HeadScratch<E>::width(s), [=](Index i) { to[i] *= scale; });
+  }
+}
+
 }  // namespace
 
+void group_rows(const AttentionShape& s, const Bf16Pair* rows, Bf16Pair* grouped) {
+  const Index width = HeadScratch<Bf16Pair>::width(s);
+  for (Index i = 0; i < HeadScratch<Bf16Pair>::rows(s); i += 2, rows += width, grouped += width)
+    interleave(rows, rows + width / 2, width, grouped);
+}
+
+template <class T>
 Index attention_scratch_bytes(const AttentionShape& shape, Index threads) {
-  return threads * HeadScratch::elements(shape) * static_cast<Index>(sizeof(float));
+  return threads * HeadScratch<HostElement<T>>::bytes(shape);
 }
 
 template <class T>
 void attention_forward(const Execution& exec, const AttentionShape& s,
                        const HeadOperands<const T>& in, Matrix<T> out, Matrix<float> log_sum,
                        Vector<float> scratch) {
-  const auto work = [=](Index head, bool is_first, const HeadScratch& h) {
-    load(s, rows_of(s, in.q, head, s.heads), in.q.stride, scale_of(s), h.q);
+  using E = HostElement<T>;
+  const auto work = [=](Index head, bool is_first, const HeadScratch<E>& h) {
+    load_queries(s, in.q, head, h.q);
     if (is_first || head % s.group() == 0) {  // else the predecessor's keys and values serve
       const Index kv_head = head / s.group();
-      load(s, rows_of(s, in.k, kv_head, s.kv_heads), in.k.stride, 1, h.k);
-      load(s, rows_of(s, in.v, kv_head, s.kv_heads), in.v.stride, 1, h.v);
+      load(s, rows_of(s, in.k, kv_head, s.kv_heads), in.k.stride, h.k);
+      load(s, rows_of(s, in.v, kv_head, s.kv_heads), in.v.stride, h.v);
       transpose_blocks(s, h.k, h.k_transposed);
+      group_rows(s, h.v, h.v_grouped);
     }
     const Index stride = out.extent(1);
     T* result = rows_of(s, HeadColumns<T>{out.data(), stride}, head, s.heads);
     for (Index first = 0; first < s.sequence; first += query_block) {
       const Index rows = std::min(query_block, s.sequence - first);
       forward_rows(s, h, first, rows, &log_sum(head, 0));
-      store(s, h.out, rows, 1, result + first * stride, stride);
+      store<T, E>(s, h.out, rows, 1, result + first * stride, stride);
     }
   };
-  for_each_head(exec, s, s.batch * s.heads, "kzero::kernels::attention_forward", scratch, work);
+  for_each_head<E>(exec, s, s.batch * s.heads, "kzero::kernels::attention_forward", scratch, work);
 }
 
 namespace {
 
 /// Computes dq of one query head and adds its share to dk and dv.
-template <class T>
-void backward_head(const AttentionShape& s, const HeadScratch& h, Index head,
+template <class T, class E>
+void backward_head(const AttentionShape& s, const HeadScratch<E>& h, Index head,
                    const HeadColumns<const T>& q, const HeadColumns<const T>& out,
                    const HeadColumns<const T>& dout, const HeadColumns<T>& dq,
                    const float* log_sum) {
-  load(s, rows_of(s, q, head, s.heads), q.stride, scale_of(s), h.q);
-  load(s, rows_of(s, dout, head, s.heads), dout.stride, 1, h.dout);
-  load_delta(s, rows_of(s, out, head, s.heads), out.stride, h.dout, h.delta);
+  const T* dout_rows = rows_of(s, dout, head, s.heads);
+  load_queries(s, q, head, h.q);
+  load(s, dout_rows, dout.stride, h.dout);
+  group_rows(s, h.q, h.q_grouped);
+  group_rows(s, h.dout, h.dout_grouped);
+  load_delta(s, rows_of(s, out, head, s.heads), out.stride, dout_rows, dout.stride, h.delta);
   T* gradient = rows_of(s, dq, head, s.heads);
   for (Index first = 0; first < s.sequence; first += query_block) {
     const Index rows = std::min(query_block, s.sequence - first);
     for (Index key = 0; key < first + rows; key += key_block)
       backward_tile(s, h, first, rows, key, log_sum);
-    store(s, h.out, rows, scale_of(s), gradient + first * dq.stride, dq.stride);
+    store<T, E>(s, h.out, rows, scale_of(s), gradient + first * dq.stride, dq.stride);
   }
 }
 
@@ -223,29 +283,33 @@ void attention_backward(const Execution& exec, const AttentionShape& s,
                         const HeadOperands<const T>& in, Matrix<const T> out,
                         Matrix<const float> log_sum, Matrix<const T> dout,
                         const HeadOperands<T>& gradients, Vector<float> scratch) {
+  using E = HostElement<T>;
   const Index width = s.width();
-  const auto work = [=](Index kv_head, bool /*is_first*/, const HeadScratch& h) {
-    load(s, rows_of(s, in.k, kv_head, s.kv_heads), in.k.stride, 1, h.k);
-    load(s, rows_of(s, in.v, kv_head, s.kv_heads), in.v.stride, 1, h.v);
+  const auto work = [=](Index kv_head, bool /*is_first*/, const HeadScratch<E>& h) {
+    load(s, rows_of(s, in.k, kv_head, s.kv_heads), in.k.stride, h.k);
+    load(s, rows_of(s, in.v, kv_head, s.kv_heads), in.v.stride, h.v);
     transpose_blocks(s, h.k, h.k_transposed);
     transpose_blocks(s, h.v, h.v_transposed);
-    std::fill_n(h.dk, HeadScratch::rows(s) * HeadScratch::width(s), 0.0F);
-    std::fill_n(h.dv, HeadScratch::rows(s) * HeadScratch::width(s), 0.0F);
+    group_rows(s, h.k, h.k_grouped);
+    std::fill_n(h.dk, HeadScratch<E>::rows(s) * HeadScratch<E>::width(s), 0.0F);
+    std::fill_n(h.dv, HeadScratch<E>::rows(s) * HeadScratch<E>::width(s), 0.0F);
     for (Index i = 0; i < s.group(); ++i) {
       const Index head = kv_head * s.group() + i;
       backward_head<T>(s, h, head, in.q, {out.data(), width}, {dout.data(), width}, gradients.q,
                        &log_sum(head, 0));
     }
-    const auto store_sum = [&](const float* sum, const HeadColumns<T>& to) {
-      store(s, sum, s.sequence, 1, rows_of(s, to, kv_head, s.kv_heads), to.stride);
+    const auto store_sum = [&](const float* sum, float factor, const HeadColumns<T>& to) {
+      store<T, E>(s, sum, s.sequence, factor, rows_of(s, to, kv_head, s.kv_heads), to.stride);
     };
-    store_sum(h.dk, gradients.k);
-    store_sum(h.dv, gradients.v);
+    store_sum(h.dk, scale_of_scores<E>(s), gradients.k);
+    store_sum(h.dv, 1, gradients.v);
   };
-  for_each_head(exec, s, s.batch * s.kv_heads, "kzero::kernels::attention_backward", scratch, work);
+  for_each_head<E>(exec, s, s.batch * s.kv_heads, "kzero::kernels::attention_backward", scratch,
+                   work);
 }
 
 #define KZERO_INSTANTIATE(T)                                                                  \
+  template Index attention_scratch_bytes<T>(const AttentionShape&, Index);                    \
   template void attention_forward<T>(const Execution&, const AttentionShape&,                 \
                                      const HeadOperands<const T>&, Matrix<T>, Matrix<float>,  \
                                      Vector<float>);                                          \

@@ -6,6 +6,7 @@
 
 namespace kzero::kernels::host {
 
+template <class T>
 Index attention_scratch_bytes(const AttentionShape& shape, Index threads);
 
 template <class T>

@@ -11,17 +11,17 @@ namespace {
 constexpr int most_rows = 6;
 constexpr int most_vectors = host_lanes == 8 ? 2 : 4;
 
-template <int rows, int vectors>
-void multiply_block(const HostProduct& p, Index first_row, Index first_column) {
+template <int rows, int vectors, class E>
+void multiply_block(const HostProduct<E>& p, Index first_row, Index first_column) {
   HostVector sums[rows][vectors] = {};
-  const float* a = p.a.data + first_row * p.a.row;
-  const float* b = p.b + first_column;
+  const E* a = p.a.data + first_row * p.a.row;
+  const E* b = p.b + first_column;
   for (Index k = 0; k < p.k; ++k) {
-    HostVector row[vectors];
+    decltype(load_vector(b)) row[vectors];
     for (int v = 0; v < vectors; ++v) row[v] = load_vector(b + v * host_lanes);
     for (int i = 0; i < rows; ++i) {
-      const float factor = a[i * p.a.row];
-      for (int v = 0; v < vectors; ++v) sums[i][v] += factor * row[v];
+      const E factor = a[i * p.a.row];
+      for (int v = 0; v < vectors; ++v) add_products(sums[i][v], factor, row[v]);
     }
     a += p.a.column;
     b += p.b_stride;
@@ -33,28 +33,38 @@ void multiply_block(const HostProduct& p, Index first_row, Index first_column) {
   }
 }
 
-template <int vectors>
-void multiply_columns(const HostProduct& p, Index first_column) {
+template <int vectors, int... rows, class E>
+void multiply_columns(const HostProduct<E>& p, Index first_column,
+                      std::integer_sequence<int, rows...>) {
   Index i = 0;
-  for (; i + most_rows <= p.m; i += most_rows)
-    multiply_block<most_rows, vectors>(p, i, first_column);
-  for (; i < p.m; ++i) multiply_block<1, vectors>(p, i, first_column);
+  const auto blocks_of = [&]<int count>(std::integral_constant<int, count>) {
+    for (; i + count <= p.m; i += count) multiply_block<count, vectors>(p, i, first_column);
+  };
+  (blocks_of(std::integral_constant<int, rows>()), ...);
 }
 
-template <int... widths>
-void multiply_rest(const HostProduct& p, Index first_column,
+/// Rows of blocks in falling order: one row alone leaves its units waiting for each other's sums.
+using RowCounts = std::integer_sequence<int, most_rows, 4, 2, 1>;
+
+template <class E, int... widths>
+void multiply_rest(const HostProduct<E>& p, Index first_column,
                    std::integer_sequence<int, widths...>) {
   const Index left = (p.n - first_column) / host_lanes;
-  ((left == widths + 1 ? multiply_columns<widths + 1>(p, first_column) : void()), ...);
+  ((left == widths + 1 ? multiply_columns<widths + 1>(p, first_column, RowCounts()) : void()), ...);
 }
 
 }  // namespace
 
-void multiply(const HostProduct& p) {
+template <class E>
+void multiply(const HostProduct<E>& p) {
   constexpr Index block = most_vectors * host_lanes;
   Index column = 0;
-  for (; column + block <= p.n; column += block) multiply_columns<most_vectors>(p, column);
+  for (; column + block <= p.n; column += block)
+    multiply_columns<most_vectors>(p, column, RowCounts());
   multiply_rest(p, column, std::make_integer_sequence<int, most_vectors - 1>());
 }
+
+template void multiply(const HostProduct<float>&);
+template void multiply(const HostProduct<Bf16Pair>&);
 
 }  // namespace kzero::kernels

@@ -1,24 +1,27 @@
-// Products of small fp32 matrices that lie in a core's caches, in the registers of the calling
-// thread: for tiled kernels on hosts. The library's call costs more than such a product, and counts
-// its operands as if they came from memory.
+// Products of small matrices that lie in a core's caches, in the registers of the calling thread:
+// for tiled kernels on hosts. The library's call costs more than such a product, and counts its
+// operands as if they came from memory.
 #pragma once
 
 #include "base/types.hpp"
-#include "kernels/host_vector.hpp"
+#include "kernels/host_pairs.hpp"
 
 namespace kzero::kernels {
 
 /// A matrix of which element (i, k) is at data[i * row + k * column].
+template <class E>
 struct Strided {
-  const float* data = nullptr;
+  const E* data = nullptr;
   Index row = 0, column = 1;
 };
 
-/// C[m,n] = A[m,k] B[k,n], or C += A B. B and C are row-major; n is a multiple of host_lanes.
+/// C[m,n] = A[m,k] B[k,n], or C += A B, with elements of one term (float) or two (Bf16Pair) of a
+/// sum along k. C is in fp32; B and C are row-major; n is a multiple of host_lanes.
+template <class E>
 struct HostProduct {
   Index m = 0, n = 0, k = 0;
-  Strided a;
-  const float* b = nullptr;
+  Strided<E> a;
+  const E* b = nullptr;
   Index b_stride = 0;
   float* c = nullptr;
   Index c_stride = 0;
@@ -27,6 +30,7 @@ struct HostProduct {
 
 /// Computes the product on the calling thread. An element's sum runs over k in order, whatever m
 /// and n are.
-void multiply(const HostProduct& product);
+template <class E>
+void multiply(const HostProduct<E>& product);
 
 }  // namespace kzero::kernels

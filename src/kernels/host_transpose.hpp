@@ -1,8 +1,8 @@
-// Transposes of small fp32 matrices in a core's caches, for tiled kernels on hosts.
+// Transposes of small matrices in a core's caches, for tiled kernels on hosts.
 #pragma once
 
 #include "base/types.hpp"
-#include "kernels/host_vector.hpp"
+#include "kernels/host_pairs.hpp"
 
 namespace kzero::kernels {
 
@@ -10,5 +10,12 @@ namespace kzero::kernels {
 /// both multiples of host_lanes. The arrays do not overlap.
 void transpose(Index rows, Index columns, const float* from, Index from_stride, float* to,
                Index to_stride);
+
+/// The same for pairs, which move as the 32-bit lanes that they are.
+inline void transpose(Index rows, Index columns, const Bf16Pair* from, Index from_stride,
+                      Bf16Pair* to, Index to_stride) {
+  transpose(rows, columns, reinterpret_cast<const float*>(from), from_stride,
+            reinterpret_cast<float*>(to), to_stride);
+}
 
 }  // namespace kzero::kernels

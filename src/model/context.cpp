@@ -76,7 +76,7 @@ Context<T>::Context(memory::Arenas& arenas, tensor::Gemm* products, const deck::
     partial_gradient = Vector<T>(take(T{}, most), most);
   const Index sums = summed_columns(s);
   partial = Matrix<float>(take(float{}, kernels::row_groups * sums), kernels::row_groups, sums);
-  const Index scratch = kernels::attention_scratch_bytes(attention_shape(), b.threads) / 4;
+  const Index scratch = kernels::attention_scratch_bytes<T>(attention_shape(), b.threads) / 4;
   attention = Vector<float>(take(float{}, scratch), scratch);
   losses = Vector<float>(take(float{}, rows), rows);
   if (s.is_llama())

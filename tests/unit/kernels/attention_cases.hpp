@@ -167,13 +167,22 @@ inline BackwardReference backward(const Head& h, Index group, const Rounding& ro
   return r;
 }
 
-/// What attention_forward picks on this device. The host's way keeps probabilities in fp32.
+/// What storing a probability or its gradient as T adds to its error.
+template <class T>
+Rounding stored_probabilities() {
+  const Bounded one = stored<T>(1, 0), none = stored<T>(0, 0);
+  return {one.error - none.error, none.error};
+}
+
+/// What attention_forward picks on this device. On hosts, bf16's products have operands of 16 bits;
+/// those of other types are in fp32.
 struct Chosen {
   template <class T>
   static Rounding rounding();
 
+  template <class T>
   static Index scratch_elements(const AttentionShape& s, Index slots) {
-    return attention_scratch_bytes(s, slots) / 4;
+    return attention_scratch_bytes<T>(s, slots) / 4;
   }
   template <class T>
   static void forward(const AttentionShape& s, Matrix<const T> qkv, Matrix<T> out,
@@ -194,10 +203,12 @@ template <class Arithmetic>
 struct Tiled {
   template <class T>
   static Rounding rounding() {
-    const Bounded one = stored<T>(1, 0), none = stored<T>(0, 0);
-    return {one.error - none.error, none.error, 16};
+    Rounding rounding = stored_probabilities<T>();
+    rounding.keys_a_rescaling = 16;
+    return rounding;
   }
 
+  template <class T>
   static Index scratch_elements(const AttentionShape& s, Index) {
     return device::attention_scratch_bytes(s) / 4;
   }
@@ -217,7 +228,8 @@ struct Tiled {
 
 template <class T>
 Rounding Chosen::rounding() {
-  return tensor::on_host ? Rounding{} : Tiled<DeviceArithmetic>::rounding<T>();
+  if (!tensor::on_host) return Tiled<DeviceArithmetic>::rounding<T>();
+  return std::is_same_v<T, bf16> ? stored_probabilities<bf16>() : Rounding{};
 }
 
 inline std::string name_of(const AttentionShape& s) {
@@ -241,7 +253,7 @@ void check_forward(const AttentionShape& s, Index slots = 1) {
   const auto qkv = numbers<T>(rows * s.qkv_width(), 1, 2);
   const Guarded<T> input(qkv), output(rows * s.width());
   const Guarded<float> logs(heads * s.sequence),
-      scratch(Implementation::scratch_elements(s, slots));
+      scratch(Implementation::template scratch_elements<T>(s, slots));
   Implementation::template forward<T>(s, input.matrix(rows, s.qkv_width()),
                                       output.matrix(rows, s.width()),
                                       logs.matrix(heads, s.sequence), scratch.vector());
@@ -285,7 +297,8 @@ void check_backward(const AttentionShape& s, Index slots = 1) {
   std::vector<float> log_sum(heads * n);
   store_forward(s, qkv, out, log_sum);
   const Guarded<T> input(qkv), output(out), gradient(dout), dqkv(rows * s.qkv_width());
-  const Guarded<float> logs(log_sum), scratch(Implementation::scratch_elements(s, slots));
+  const Guarded<float> logs(log_sum),
+      scratch(Implementation::template scratch_elements<T>(s, slots));
   const auto in = input.matrix(rows, s.qkv_width()), result = dqkv.matrix(rows, s.qkv_width());
   const auto o = output.matrix(rows, s.width()), g = gradient.matrix(rows, s.width());
   Implementation::template backward<T>(s, in, o, logs.matrix(heads, n), g, result,

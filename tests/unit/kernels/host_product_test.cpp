@@ -5,6 +5,8 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <type_traits>
+#include <vector>
 
 #include "support/numbers.hpp"
 
@@ -25,15 +27,38 @@ std::string describe(const Case& c) {
          (c.transposed ? " transposed" : "") + (c.adds ? " adds" : "");
 }
 
+template <class E>
+class HostProductOf : public testing::Test {};
+using Operands = testing::Types<float, Bf16Pair>;
+TYPED_TEST_SUITE(HostProductOf, Operands, );
+
+std::vector<float> elements(std::type_identity<float>, Index count, unsigned seed) {
+  return numbers<float>(count, seed);
+}
+std::vector<Bf16Pair> elements(std::type_identity<Bf16Pair>, Index count, unsigned seed) {
+  const auto halves = numbers<bf16>(2 * count, seed);
+  std::vector<Bf16Pair> pairs;
+  for (Index i = 0; i < count; ++i) pairs.push_back({halves[2 * i], halves[2 * i + 1]});
+  return pairs;
+}
+
+/// The products of an element's terms.
+std::vector<double> terms(float a, float b) { return {as_double(a) * as_double(b)}; }
+std::vector<double> terms(Bf16Pair a, Bf16Pair b) {
+  return {as_double(a.first) * as_double(b.first), as_double(a.second) * as_double(b.second)};
+}
+
 /// C's rows lie two elements apart, B's one, and nothing between them may change.
+template <class E>
 void check(const Case& c) {
   const Index b_stride = c.n + 1, c_stride = c.n + 2;
-  const auto a = numbers<float>(c.m * c.k, 1), b = numbers<float>(c.k * b_stride, 2);
+  const std::type_identity<E> type;
+  const auto a = elements(type, c.m * c.k, 1), b = elements(type, c.k * b_stride, 2);
   auto before = numbers<float>((c.m + 1) * c_stride, 3);
   if (!c.adds) before.assign(before.size(), std::numeric_limits<float>::quiet_NaN());
   std::vector<float> result = before;
-  const Strided strided{a.data(), c.transposed ? 1 : c.k, c.transposed ? c.m : 1};
-  multiply({c.m, c.n, c.k, strided, b.data(), b_stride, result.data(), c_stride, c.adds});
+  const Strided<E> strided{a.data(), c.transposed ? 1 : c.k, c.transposed ? c.m : 1};
+  multiply<E>({c.m, c.n, c.k, strided, b.data(), b_stride, result.data(), c_stride, c.adds});
   std::vector<float> values;
   std::vector<tests::Bounded> expected;
   for (Index i = 0; i < c.m; ++i) {
@@ -41,13 +66,14 @@ void check(const Case& c) {
       const double old = c.adds ? as_double(before[i * c_stride + j]) : 0;
       double sum = old, size = std::abs(old);
       for (Index k = 0; k < c.k; ++k) {
-        const double term =
-            as_double(a[i * strided.row + k * strided.column]) * as_double(b[k * b_stride + j]);
-        sum += term;
-        size += std::abs(term);
+        for (const double term :
+             terms(a[i * strided.row + k * strided.column], b[k * b_stride + j])) {
+          sum += term;
+          size += std::abs(term);
+        }
       }
       values.push_back(result[i * c_stride + j]);
-      expected.push_back({sum, tests::gamma(c.k + 1) * size});
+      expected.push_back({sum, tests::gamma(depth<E> * c.k + 1) * size});
       before[i * c_stride + j] = values.back();
     }
   }
@@ -56,13 +82,13 @@ void check(const Case& c) {
       << "wrote beyond C, " << describe(c);
 }
 
-TEST(HostProduct, MatchesThePlainLoop) {
-  for (const Index m : {1, 5, 6, 7, 13, 96}) {
+TYPED_TEST(HostProductOf, MatchesThePlainLoop) {
+  for (const Index m : {1, 5, 6, 7, 9, 13, 96}) {
     for (const Index vectors : {1, 2, 3, 4, 5, 9}) {
       for (const Index k : {0, 1, 7, 64}) {
         for (const bool transposed : {false, true})
           for (const bool adds : {false, true})
-            check({m, vectors * host_lanes, k, transposed, adds});
+            check<TypeParam>({m, vectors * host_lanes, k, transposed, adds});
       }
     }
   }
@@ -70,13 +96,15 @@ TEST(HostProduct, MatchesThePlainLoop) {
 
 // What a tile of rows computes does not depend on which rows it has beside: attention's tiles are
 // cut by the mask.
-TEST(HostProduct, RowsDoNotDependOnTheirNumber) {
+TYPED_TEST(HostProductOf, RowsDoNotDependOnTheirNumber) {
+  using E = TypeParam;
   constexpr Index m = 13, n = 4 * host_lanes, k = 37;
-  const auto a = numbers<float>(m * k, 1), b = numbers<float>(k * n, 2);
+  const std::type_identity<E> type;
+  const auto a = elements(type, m * k, 1), b = elements(type, k * n, 2);
   std::vector<float> all(m * n), alone(n);
-  multiply({m, n, k, {a.data(), k}, b.data(), n, all.data(), n});
+  multiply<E>({m, n, k, {a.data(), k}, b.data(), n, all.data(), n});
   for (Index i = 0; i < m; ++i) {
-    multiply({1, n, k, {a.data() + i * k, k}, b.data(), n, alone.data(), n});
+    multiply<E>({1, n, k, {a.data() + i * k, k}, b.data(), n, alone.data(), n});
     EXPECT_TRUE(std::equal(alone.begin(), alone.end(), all.begin() + i * n)) << i;
   }
 }

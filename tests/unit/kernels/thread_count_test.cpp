@@ -208,7 +208,7 @@ TEST(ThreadCount, AttentionDoesNotDependOnItNorOnTheSlots) {
   for (const Index slots : {1, 2, 3}) {
     for (const Execution& exec : tests::thread_counts()) {
       const Guarded<float> out(n * s.width()), logs(heads * s.sequence), d(n * s.qkv_width());
-      const Guarded<float> scratch(attention_scratch_bytes(s, slots) / 4);
+      const Guarded<float> scratch(attention_scratch_bytes<float>(s, slots) / 4);
       const auto o = out.matrix(n, s.width()), l = logs.matrix(heads, s.sequence);
       attention_forward<float>(exec, s, operands_in<const float>(in, s), o, l, scratch.vector());
       attention_backward<float>(exec, s, operands_in<const float>(in, s), o, l, g,
