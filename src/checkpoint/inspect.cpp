@@ -42,13 +42,15 @@ std::string describe_manifest(const fs::path& path, const Manifest& m) {
       "grid        {} data x {} tensor, stage {}, {}, loss scale {}\n"
       "model       {}, layers {}, hidden {}, heads {}, sequence {}, vocab {}, feed_forward {}, {} "
       "embeddings\n"
+      "optimizer   {}, {} updates\n"
       "parameters  {} in {} tensors, each with {}; hash {}\n"
       "shards      {} with {}\n",
       printable(path.string()), m.format, printable(m.kzero_version), printable(m.git_hash), m.step,
       m.samples, m.tokens, m.skipped_steps, m.data_ranks, m.tensor_ranks, m.stage,
       printable(m.precision), m.loss_scale, name_of(m.model.family), m.model.layers, m.model.hidden,
       m.model.heads, m.model.sequence, m.model.vocab, m.model.feed_forward,
-      m.model.tied_embeddings ? "tied" : "untied", elements, m.parameters.size(),
+      m.model.tied_embeddings ? "tied" : "untied", printable(m.optimizer),
+      m.step - m.skipped_steps - m.optimizer_start, elements, m.parameters.size(),
       printable(names_of(m.state_arrays)), format_checksum(m.parameter_hash), m.shard_files.size(),
       format_bytes(bytes));
   for (const ShardFile& shard_file : m.shard_files) {

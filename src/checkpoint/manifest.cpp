@@ -279,6 +279,8 @@ void write_manifest(const std::filesystem::path& folder, const Manifest& manifes
   put_model(structure, manifest.model);
   structure.set_attribute("/", "format_version", format_version);
   structure.set_attribute("/", "arithmetic", manifest.arithmetic);
+  structure.set_attribute("/", "optimizer", manifest.optimizer);
+  structure.set_attribute("/", "optimizer_start", manifest.optimizer_start);
   structure.write("/deck", std::span<const std::string>(&manifest.deck, 1), {});
   put_parameters(structure, manifest.parameters);
   put_state_arrays(structure, manifest.state_arrays);
@@ -303,6 +305,10 @@ Manifest parse_manifest(const std::string& bytes, const std::filesystem::path& p
     value = file.attribute<std::remove_reference_t<decltype(value)>>(object, name);
   });
   if (manifest.format > 2) manifest.arithmetic = file.attribute<std::string>("/", "arithmetic");
+  if (file.has_attribute("/", "optimizer")) {
+    manifest.optimizer = file.attribute<std::string>("/", "optimizer");
+    manifest.optimizer_start = file.attribute<Index>("/", "optimizer_start");
+  }
   const auto deck = file.read<std::string>("/deck");
   KZERO_REQUIRE(deck.size() == 1, ExitCode::files, "{}: holds {} decks, not one", path.string(),
                 deck.size());

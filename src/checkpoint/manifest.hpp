@@ -70,6 +70,8 @@ struct Manifest {
   std::string arithmetic;            // of the run that saved it; empty in format 2
   std::uint64_t data_digest = 0;     // of everything that decides the order of the training data
   std::uint64_t parameter_hash = 0;  // of all state arrays; filled in by write()
+  std::string optimizer = "adamw";   // its kind; files from before there were others do not say
+  Index optimizer_start = 0;         // steps done, but for skipped ones, when its state began
   param::StateArrays state_arrays;   // that are saved of every parameter
   std::vector<Parameter> parameters;
   std::vector<ShardFile> shard_files;  // filled in by write()

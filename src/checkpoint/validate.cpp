@@ -72,6 +72,10 @@ void require_counts(const Manifest& m, const std::filesystem::path& path) {
                 "row, {} since the loss scale of {} changed; {} samples, {} tokens",
                 path.string(), m.step, m.skipped_steps, m.skipped_in_row, m.scale_good_steps,
                 m.loss_scale, m.samples, m.tokens);
+  KZERO_REQUIRE(m.optimizer_start >= 0 && m.optimizer_start <= m.step - m.skipped_steps,
+                ExitCode::files,
+                "{}: its optimizer's state began after {} updates, of {} steps less {} skipped",
+                path.string(), m.optimizer_start, m.step, m.skipped_steps);
 }
 
 }  // namespace

@@ -7,7 +7,7 @@ namespace kzero::deck {
 std::vector<const Key*> defining_keys(ModelFamily family) {
   std::vector<const Key*> found;
   for (const Key& key : keys()) {
-    if (key.defines_model && key.family.value_or(family) == family) found.push_back(&key);
+    if (key.defines_model && has_use(key, name_of(family))) found.push_back(&key);
   }
   return found;
 }

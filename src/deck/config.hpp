@@ -24,7 +24,7 @@ enum class RecomputeMode { none, layernorm_gelu, full };
 enum class ProgressStyle { automatic, live, plain };
 enum class GemmBackend { automatic, onednn, blas, cublaslt, reference };
 enum class CommunicatorKind { automatic, mpi, nccl };
-enum class OptimizerKind { adamw };
+enum class OptimizerKind { adamw, sgd, lion };
 enum class ModelFamily { gpt2, llama };
 enum class RopeScaling { none, linear, llama3, yarn };
 enum class Initialization { scaled, normal };
@@ -52,7 +52,8 @@ inline constexpr Choice<CommunicatorKind> communicators[] = {{"auto", Communicat
                                                              {"nccl", CommunicatorKind::nccl}};
 inline constexpr Choice<DataFormat> data_formats[] = {{"bytes", DataFormat::bytes},
                                                       {"llmc", DataFormat::llmc}};
-inline constexpr Choice<OptimizerKind> optimizers[] = {{"adamw", OptimizerKind::adamw}};
+inline constexpr Choice<OptimizerKind> optimizers[] = {
+    {"adamw", OptimizerKind::adamw}, {"sgd", OptimizerKind::sgd}, {"lion", OptimizerKind::lion}};
 inline constexpr Choice<ModelFamily> families[] = {{"gpt2", ModelFamily::gpt2},
                                                    {"llama", ModelFamily::llama}};
 inline constexpr Choice<RopeScaling> rope_scalings[] = {{"none", RopeScaling::none},
@@ -75,6 +76,7 @@ constexpr std::string_view name_of(RecomputeMode mode) { return name_in(recomput
 constexpr std::string_view name_of(GemmBackend backend) { return name_in(gemm_backends, backend); }
 constexpr std::string_view name_of(DataFormat format) { return name_in(data_formats, format); }
 constexpr std::string_view name_of(CommunicatorKind kind) { return name_in(communicators, kind); }
+constexpr std::string_view name_of(OptimizerKind kind) { return name_in(optimizers, kind); }
 constexpr std::string_view name_of(ModelFamily family) { return name_in(families, family); }
 constexpr std::string_view name_of(RopeScaling scaling) { return name_in(rope_scalings, scaling); }
 
@@ -142,6 +144,22 @@ struct Train {
   Index validation_batches = 8;  // global batches per validation
 };
 
+/// A key of [optimizer] that not every kind has: one that has it, and its default with that one.
+struct OptimizerKey {
+  OptimizerKind kind;
+  std::string_view name;
+  double usual;  // 0 or 1 for false or true
+};
+
+inline constexpr OptimizerKey optimizer_keys[] = {
+    {OptimizerKind::adamw, "beta1", 0.9}, {OptimizerKind::adamw, "beta2", 0.95},
+    {OptimizerKind::adamw, "eps", 1e-8},  {OptimizerKind::sgd, "momentum", 0.9},
+    {OptimizerKind::sgd, "nesterov", 0},  {OptimizerKind::lion, "beta1", 0.9},
+    {OptimizerKind::lion, "beta2", 0.99},
+};
+
+/// Of the keys in optimizer_keys these are AdamW's defaults, or those of the first kind that has
+/// the key; a deck of another kind that leaves one out gets that kind's (reader.hpp).
 struct Optimizer {
   OptimizerKind kind = OptimizerKind::adamw;
   double lr = 3e-4;
@@ -151,6 +169,8 @@ struct Optimizer {
   double beta1 = 0.9;
   double beta2 = 0.95;
   double eps = 1e-8;
+  double momentum = 0.9;
+  bool nesterov = false;
   double weight_decay = 0.1;
   double clip = 1.0;               // global L2 norm; 0: no clipping
   double loss_scale = 65536;       // fp16: the initial scale
@@ -167,14 +187,15 @@ struct Data {
 };
 
 struct Checkpoint {
-  std::string folder;           // empty: no checkpoints
-  Index every = 0;              // steps; 0: only at the end and on a stop
-  Index keep = 3;               // complete checkpoints that are kept; 0: all
-  Index ranks_per_file = 1;     // consecutive ranks that write one file collectively
-  bool asynchronous = false;    // a thread writes while training continues
-  bool resume = true;           // continue from the newest complete checkpoint in folder
-  bool strict = false;          // a damaged newest checkpoint is an error
-  bool allow_new_data = false;  // continue with other training data than before
+  std::string folder;            // empty: no checkpoints
+  Index every = 0;               // steps; 0: only at the end and on a stop
+  Index keep = 3;                // complete checkpoints that are kept; 0: all
+  Index ranks_per_file = 1;      // consecutive ranks that write one file collectively
+  bool asynchronous = false;     // a thread writes while training continues
+  bool resume = true;            // continue from the newest complete checkpoint in folder
+  bool strict = false;           // a damaged newest checkpoint is an error
+  bool allow_new_data = false;   // continue with other training data than before
+  bool reset_optimizer = false;  // continue from the weights alone if optimizer.kind changes
 };
 
 struct Run {

@@ -91,9 +91,24 @@ void add_train(std::vector<Key>& table) {
                           "batches", "Global batches that one validation reads."));
 }
 
+/// Marks the keys of [optimizer] that not every kind has, from optimizer_keys.
+void mark_uses(std::vector<Key>& table) {
+  for (Key& key : table) {
+    if (key.table() != "optimizer") continue;
+    for (const OptimizerKey& row : optimizer_keys) {
+      if (row.name != key.name()) continue;
+      key.depends_on = "optimizer.kind";
+      const bool is_switch = key.kind == Kind::boolean;
+      key.uses.push_back(
+          {std::string(name_of(row.kind)), is_switch ? Value(row.usual != 0) : Value(row.usual)});
+    }
+  }
+}
+
 void add_optimizer(std::vector<Key>& table) {
   constexpr auto t = &Config::optimizer;
-  table.push_back(choice("optimizer.kind", t, &Optimizer::kind, optimizers, "The update rule."));
+  table.push_back(choice("optimizer.kind", t, &Optimizer::kind, optimizers,
+                         "The update rule (docs/optimizers.md)."));
   table.push_back(real("optimizer.lr", t, &Optimizer::lr, from(0, 1000), "",
                        "Highest learning rate, reached after the warm-up."));
   table.push_back(real("optimizer.min_lr", t, &Optimizer::min_lr, from(0, 1000), "",
@@ -106,11 +121,16 @@ void add_optimizer(std::vector<Key>& table) {
                           {"constant", Schedule::constant}},
                          "How the learning rate falls after the warm-up, until train.steps."));
   table.push_back(
-      real("optimizer.beta1", t, &Optimizer::beta1, below(0, 1), "", "Decay of the first moment."));
+      real("optimizer.beta1", t, &Optimizer::beta1, below(0, 1), "",
+           "Decay of the first moment; in \"lion\" of the momentum in an update's direction."));
   table.push_back(real("optimizer.beta2", t, &Optimizer::beta2, below(0, 1), "",
-                       "Decay of the second moment."));
+                       "Decay of the second moment; in \"lion\" of the momentum that is kept."));
   table.push_back(real("optimizer.eps", t, &Optimizer::eps, above(0, 1), "",
                        "Added to the root of the second moment."));
+  table.push_back(real("optimizer.momentum", t, &Optimizer::momentum, below(0, 1), "",
+                       "Decay of the momentum."));
+  table.push_back(boolean("optimizer.nesterov", t, &Optimizer::nesterov,
+                          "Nesterov's momentum: the update looks a step ahead."));
   table.push_back(real("optimizer.weight_decay", t, &Optimizer::weight_decay, from(0, 1000), "",
                        "Decoupled weight decay, of weights with two dimensions only."));
   table.push_back(
@@ -172,6 +192,11 @@ void add_checkpoint(std::vector<Key>& table) {
       boolean("checkpoint.allow_new_data", t, &Checkpoint::allow_new_data,
               "Continue from a checkpoint of a run with other training data, or with the "
               "same in another order."));
+  table.push_back(
+      boolean("checkpoint.reset_optimizer", t, &Checkpoint::reset_optimizer,
+              "Continue from a checkpoint of another optimizer.kind: from its weights, at its step "
+              "and sample, with the optimizer's other state from zero. One of the same kind goes "
+              "on with its state."));
 }
 
 void add_run(std::vector<Key>& table) {
@@ -236,6 +261,7 @@ const std::vector<Key>& keys() {
     add_data(table);
     add_checkpoint(table);
     add_run(table);
+    mark_uses(table);
     return table;
   }();
   return all;

@@ -13,7 +13,8 @@ Key defining(Key key) {
 
 /// A key of the architecture that GPT-2 does not have.
 Key llama(Key key) {
-  key.family = ModelFamily::llama;
+  key.depends_on = "model.family";
+  key.uses = {{std::string(name_of(ModelFamily::llama))}};
   return defining(std::move(key));
 }
 

@@ -13,7 +13,6 @@ class ModelRules {
   explicit ModelRules(Model& model) : model_(model) {}
 
   std::vector<Violation> apply() {
-    refuse_foreign_keys();
     if (model_.family == ModelFamily::llama) {
       check_heads();
       check_rope();
@@ -27,22 +26,6 @@ class ModelRules {
  private:
   void refuse_if(bool is_broken, std::vector<std::string> keys, std::string text) {
     if (is_broken) violations_.push_back({std::move(keys), std::move(text)});
-  }
-
-  /// Refuses what the family does not have, rather than ignoring it.
-  void refuse_foreign_keys() {
-    const Config defaults;
-    Config config;
-    config.model = model_;
-    for (const Key& key : keys()) {
-      if (!key.family || *key.family == model_.family) continue;
-      const Value value = key.get(config);
-      refuse_if(
-          value != key.get(defaults), {key.path, "model.family"},
-          fmt::format("{} = {} means nothing with model.family = \"{}\"; remove it, or set "
-                      "model.family = \"{}\"",
-                      key.path, as_toml(key, value), name_of(model_.family), name_of(*key.family)));
-    }
   }
 
   void check_width() {

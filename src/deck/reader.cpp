@@ -87,6 +87,7 @@ class Reader {
   }
 
   Config finish(const Source& deck, const Target& target) {
+    take_usual_values();
     for (const Violation& violation : apply_rules(config_, target)) {
       const auto is_bad = [&](const std::string& path) { return bad_.contains(path); };
       if (!is_readable_ || std::ranges::any_of(violation.keys, is_bad)) continue;
@@ -97,6 +98,20 @@ class Reader {
   }
 
  private:
+  /// Gives keys that were not set the default that goes with the value of the key they depend on.
+  void take_usual_values() {
+    for (const Key& key : keys()) {
+      const Use* use = use_in(key, config_);
+      if (use == nullptr || std::holds_alternative<std::monostate>(use->usual) ||
+          places_.contains(key.path))
+        continue;
+      key.set(config_, use->usual);
+      origins_[key.path] =
+          fmt::format("{} is not set, its default with {} = \"{}\" is {}", key.path, key.depends_on,
+                      use->value, as_toml(key, use->usual));
+    }
+  }
+
   void take(const Key& key, const ImpliedValue& implied) {
     if (is_allowed(key, implied.value)) {
       key.set(config_, implied.value);

@@ -21,6 +21,7 @@ class Rules {
 
   std::vector<Violation> apply() {
     check_numbers();
+    refuse_foreign_keys();
     check_model();
     check_grid();
     check_batch();
@@ -51,6 +52,23 @@ class Rules {
       refuse_if(leaves, {key.path},
                 fmt::format("{} = {} rounds to {} in fp32; it must be at most {}", key.path, value,
                             rounded, std::nextafter(static_cast<float>(key.range.high), 0.0F)));
+    }
+  }
+
+  /// Refuses what the model's family or the kind of optimizer does not have, rather than ignoring
+  /// it.
+  void refuse_foreign_keys() {
+    const Config defaults;
+    for (const Key& key : keys()) {
+      if (key.depends_on.empty() || use_in(key, config_) != nullptr) continue;
+      const Key& other = *find_key(key.depends_on);
+      const Value value = key.get(config_);
+      std::vector<std::string> uses;
+      for (const Use& use : key.uses) uses.push_back(as_toml(other, use.value));
+      refuse_if(value != key.get(defaults), {key.path, other.path},
+                fmt::format("{} = {} means nothing with {} = {}; remove it, or set {} = {}",
+                            key.path, as_toml(key, value), other.path,
+                            as_toml(other, other.get(config_)), other.path, alternatives(uses)));
     }
   }
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <numeric>
 
 #include "deck/common_names.hpp"
@@ -160,6 +161,18 @@ bool is_allowed(const Key& key, const Value& value) {
   return false;
 }
 
+bool has_use(const Key& key, std::string_view value) {
+  return key.depends_on.empty() ||
+         std::ranges::find(key.uses, value, &Use::value) != key.uses.end();
+}
+
+const Use* use_in(const Key& key, const Config& config) {
+  if (key.depends_on.empty()) return nullptr;
+  const Value value = find_key(key.depends_on)->get(config);
+  const auto use = std::ranges::find(key.uses, std::get<std::string>(value), &Use::value);
+  return use == key.uses.end() ? nullptr : &*use;
+}
+
 std::string allowed(const Key& key) {
   switch (key.kind) {
     case Kind::integer:
@@ -179,10 +192,16 @@ std::string allowed(const Key& key) {
     case Kind::choice:
       break;
   }
+  std::vector<std::string> quoted;
+  std::ranges::transform(key.choices, std::back_inserter(quoted), in_quotes);
+  return alternatives(quoted);
+}
+
+std::string alternatives(const std::vector<std::string>& texts) {
   std::string phrase;
-  for (std::size_t i = 0; i < key.choices.size(); ++i) {
-    const bool is_last = i + 1 == key.choices.size();
-    phrase += (i == 0 ? "" : is_last ? " or " : ", ") + in_quotes(key.choices[i]);
+  for (std::size_t i = 0; i < texts.size(); ++i) {
+    const bool is_last = i + 1 == texts.size();
+    phrase += (i == 0 ? "" : is_last ? " or " : ", ") + texts[i];
   }
   return phrase;
 }

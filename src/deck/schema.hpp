@@ -5,7 +5,6 @@
 
 #include <functional>
 #include <limits>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -32,6 +31,12 @@ struct Range {
   End high_end = End::included;
 };
 
+/// A value of another key with which a key means something.
+struct Use {
+  std::string value;
+  Value usual{};  // the key's default then; monostate: its one default
+};
+
 struct Key {
   std::string path;  // "model.layers"
   Kind kind;
@@ -41,8 +46,9 @@ struct Key {
   std::string doc;
   std::function<Value(const Config&)> get;
   std::function<void(Config&, const Value&)> set;
-  bool defines_model = false;           // decides what the weights compute; recorded in checkpoints
-  std::optional<ModelFamily> family{};  // the only one that has the key; none: any
+  bool defines_model = false;  // decides what the weights compute; recorded in checkpoints
+  std::string depends_on{};    // the key, a choice, that says whether this one means something
+  std::vector<Use> uses{};     // the values of that key with which it does
 
   std::string table() const { return path.substr(0, path.find('.')); }
   std::string name() const { return path.substr(path.find('.') + 1); }
@@ -64,8 +70,19 @@ Value converted(const Key& key, const Value& value);
 /// Returns whether the key allows a converted value.
 bool is_allowed(const Key& key, const Value& value);
 
+/// Returns whether the key means something with that value of the key that it depends on; true if
+/// it depends on none.
+bool has_use(const Key& key, std::string_view value);
+
+/// The use of a key that depends on another, with the other's value in `config`; null if it means
+/// nothing there, or depends on none.
+const Use* use_in(const Key& key, const Config& config);
+
 /// The allowed values as a phrase: "an integer from 1 to 64".
 std::string allowed(const Key& key);
+
+/// Joins texts for a sentence: "a, b or c".
+std::string alternatives(const std::vector<std::string>& texts);
 
 /// Formats the value as in a deck; read back, it is the same to the last bit.
 std::string as_toml(const Key& key, const Value& value);

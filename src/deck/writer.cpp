@@ -29,6 +29,20 @@ std::string assignment(const Key& key, const Config& config) {
   return fmt::format("{} = {}\n", key.name(), as_toml(key, key.get(config)));
 }
 
+/// "Only with optimizer.kind = "adamw" (0.95) or "lion" (0.99)." for a key that depends on another.
+std::string uses_of(const Key& key) {
+  if (key.depends_on.empty()) return "";
+  const Key& other = *find_key(key.depends_on);
+  std::vector<std::string> uses;
+  for (const Use& use : key.uses) {
+    const bool is_own =
+        !std::holds_alternative<std::monostate>(use.usual) && use.usual != key.get(Config{});
+    uses.push_back(as_toml(other, use.value) +
+                   (is_own ? fmt::format(" (default {})", as_toml(key, use.usual)) : ""));
+  }
+  return fmt::format("Only with {} = {}.", key.depends_on, alternatives(uses));
+}
+
 constexpr const char* page_head = R"(# The input deck
 
 A deck is a TOML file. Every key has a default; a key that is not in this page is an error, and so
@@ -64,7 +78,9 @@ std::string annotated_defaults() {
          "out.\n" +
          table_by_table(head, [&](const Key& key) {
            const std::string unit = key.unit.empty() ? "" : fmt::format(" ({})", key.unit);
-           return fmt::format("# {}\n#   {}{}\n{}", key.doc, allowed(key), unit,
+           const std::string uses = uses_of(key);
+           return fmt::format("# {}\n{}#   {}{}\n{}", key.doc,
+                              uses.empty() ? "" : fmt::format("# {}\n", uses), allowed(key), unit,
                               assignment(key, defaults));
          });
 }
@@ -78,8 +94,10 @@ std::string reference_markdown() {
   };
   const Config defaults;
   return page_head + table_by_table(head, [&](const Key& key) {
-           return fmt::format("| `{}` | `{}` | {} | {} | {} |\n", key.name(),
-                              as_toml(key, key.get(defaults)), key.unit, allowed(key), key.doc);
+           const std::string uses = uses_of(key);
+           return fmt::format("| `{}` | `{}` | {} | {} | {}{}{} |\n", key.name(),
+                              as_toml(key, key.get(defaults)), key.unit, allowed(key), key.doc,
+                              uses.empty() ? "" : " ", uses);
          });
 }
 

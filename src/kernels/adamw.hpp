@@ -3,11 +3,15 @@
 // eps).
 #pragma once
 
-#include "kernels/row.hpp"
+#include "kernels/element_update.hpp"
 
 namespace kzero::kernels {
 
+/// The rule of one step for master weight, first and second moment.
 struct AdamWStep {
+  static constexpr const char* label = "kzero::kernels::adamw";
+  static constexpr int arrays = 3;
+
   float lr = 0;
   float beta1 = 0, beta2 = 0;
   float one_minus_beta1 = 1,
@@ -17,74 +21,40 @@ struct AdamWStep {
   float correction1 = 1;     // 1 - beta1^t
   float correction2 = 1;     // 1 - beta2^t
   float gradient_scale = 1;  // unscaling and clipping in one factor
-};
 
-/// The arrays of an update, n elements each: the gradient; master weights and moments, updated in
-/// fp32; and the weights rounded to T, which are the master weights themselves in an fp32 run.
-template <class T>
-struct AdamWArrays {
-  const T* gradient = nullptr;
-  float* master = nullptr;
-  float* first = nullptr;
-  float* second = nullptr;
-  T* parameters = nullptr;
-
-  KOKKOS_INLINE_FUNCTION AdamWArrays operator+(Index n) const {
-    return {gradient + n, master + n, first + n, second + n, parameters + n};
+  KOKKOS_INLINE_FUNCTION void operator()(float gradient, float (&state)[arrays]) const {
+    float &w = state[0], &m = state[1], &v = state[2];
+    const float g = gradient * gradient_scale;
+    m = beta1 * m + one_minus_beta1 * g;
+    v = beta2 * v + one_minus_beta2 * g * g;
+    const float step = lr * (m / correction1) / (Kokkos::sqrt(v / correction2) + eps);
+    w = w * (1.0F - lr * decay) - step;
   }
 };
 
-namespace detail {
-
-KOKKOS_INLINE_FUNCTION void update_element(const AdamWStep& s, float gradient, float& w, float& m,
-                                           float& v) {
-  const float g = gradient * s.gradient_scale;
-  m = s.beta1 * m + s.one_minus_beta1 * g;
-  v = s.beta2 * v + s.one_minus_beta2 * g * g;
-  const float step = s.lr * (m / s.correction1) / (Kokkos::sqrt(v / s.correction2) + s.eps);
-  w = w * (1.0F - s.lr * s.decay) - step;
-}
-
-/// Updates `count` neighbouring elements, which are read and written as packs.
-template <int count, class T>
-KOKKOS_INLINE_FUNCTION void update_pack(const AdamWStep& s, const AdamWArrays<T>& at) {
-  const auto gradient = read_pack<count>(at.gradient);
-  auto w = read_pack<count>(at.master), m = read_pack<count>(at.first),
-       v = read_pack<count>(at.second);
-  Pack<T, count> rounded;
-  for (int e = 0; e < count; ++e) {
-    update_element(s, static_cast<float>(gradient.values[e]), w.values[e], m.values[e],
-                   v.values[e]);
-    rounded.values[e] = static_cast<T>(w.values[e]);
-  }
-  write_pack(at.first, m);
-  write_pack(at.second, v);
-  write_pack(at.master, w);
-  write_pack(at.parameters, rounded);
-}
-
-/// Updates n elements as devices do: 16 bytes of fp32 at once where an array begins at a multiple
-/// of that.
 template <class T>
-KOKKOS_INLINE_FUNCTION void device_update(const Team& team, const AdamWStep& s, Index n,
-                                          const AdamWArrays<T>& a) {
-  constexpr int count = 4;
-  const Index packs = n / count, done = packs * count;
-  Kokkos::parallel_for(Kokkos::TeamVectorRange(team, packs),
-                       [&](Index pack) { update_pack<count>(s, a + pack * count); });
-  Kokkos::parallel_for(Kokkos::TeamVectorRange(team, n - done),
-                       [&](Index i) { update_pack<1>(s, a + (done + i)); });
-}
+using AdamWArrays = UpdateArrays<T, AdamWStep::arrays>;
 
-}  // namespace detail
+// Compiled once, in adamw.cpp.
+#define KZERO_INSTANTIATE(T)                                                  \
+  extern template void update_elements<T>(const Execution&, const AdamWStep&, \
+                                          const AdamWArrays<T>&, Index);      \
+  extern template void update_elements_on_host<T>(const AdamWStep&, const AdamWArrays<T>&, Index);
+KZERO_FOR_EACH_DTYPE(KZERO_INSTANTIATE)
+#undef KZERO_INSTANTIATE
 
 /// Updates elements [0, count) of arrays in device memory.
 template <class T>
-void adamw(const Execution& exec, const AdamWStep& step, const AdamWArrays<T>& arrays, Index count);
+void adamw(const Execution& exec, const AdamWStep& step, const AdamWArrays<T>& arrays,
+           Index count) {
+  update_elements<T>(exec, step, arrays, count);
+}
 
 /// Updates the same elements on the host's cores, whatever the device of the build; the arrays are
 /// in host memory. Returns when the update is complete.
 template <class T>
-void adamw_on_host(const AdamWStep& step, const AdamWArrays<T>& arrays, Index count);
+void adamw_on_host(const AdamWStep& step, const AdamWArrays<T>& arrays, Index count) {
+  update_elements_on_host<T>(step, arrays, count);
+}
 
 }  // namespace kzero::kernels

@@ -2,6 +2,7 @@
 // whatever the precision of the model.
 #pragma once
 
+#include "kernels/adamw.hpp"
 #include "optim/optimizer.hpp"
 
 namespace kzero::optim {
@@ -9,7 +10,9 @@ namespace kzero::optim {
 /// Master weights, first and second moment: K = 12 bytes an element.
 const param::StateArrays& adamw_state();
 
-/// Makes AdamW with the deck's beta1, beta2, eps and weight_decay.
+/// The kernel's rule for one update, with the deck's beta1, beta2, eps and weight_decay.
+kernels::AdamWStep adamw_step(const deck::Optimizer& deck, const Update& update, bool decays);
+
 std::unique_ptr<const Optimizer> make_adamw(const deck::Optimizer& deck);
 
 }  // namespace kzero::optim

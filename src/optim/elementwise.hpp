@@ -3,6 +3,7 @@
 // a share.
 #pragma once
 
+#include "kernels/element_update.hpp"
 #include "optim/optimizer.hpp"
 
 namespace kzero::optim {
@@ -73,6 +74,45 @@ class ElementwiseOptimizer : public Optimizer {
     const auto step = rule().step_of(update);
     for_each_parameter(share,
                        [&](const ParameterPart<T>& part) { rule().apply_on_host(step, part); });
+  }
+};
+
+/// Base of an optimizer whose step is a rule of kernels/element_update.hpp. `Own`, which derives
+/// from it, has
+///   Rule rule_of(const Update&, bool decays) const
+/// and its state() declares Rule::arrays arrays, in the order of the rule's.
+template <class Own, class Rule>
+class RuleOptimizer : public ElementwiseOptimizer<RuleOptimizer<Own, Rule>> {
+ public:
+  /// The step of parameters that decay and of those that do not.
+  struct Step {
+    Rule decaying, other;
+    const Rule& of(bool decays) const { return decays ? decaying : other; }
+  };
+
+  Step step_of(const Update& update) const {
+    const Own& own = static_cast<const Own&>(*this);
+    return {own.rule_of(update, true), own.rule_of(update, false)};
+  }
+
+  template <class T>
+  void apply(const tensor::Execution& exec, const Step& step, const ParameterPart<T>& part) const {
+    kernels::update_elements<T>(exec, step.of(part.decays), arrays_of(part), part.count);
+  }
+
+  template <class T>
+  void apply_on_host(const Step& step, const ParameterPart<T>& part) const {
+    kernels::update_elements_on_host<T>(step.of(part.decays), arrays_of(part), part.count);
+  }
+
+ private:
+  template <class T>
+  static kernels::UpdateArrays<T, Rule::arrays> arrays_of(const ParameterPart<T>& part) {
+    kernels::UpdateArrays<T, Rule::arrays> arrays;
+    arrays.gradient = part.gradient;
+    for (std::size_t a = 0; a < Rule::arrays; ++a) arrays.state[a] = part.state[a];
+    arrays.parameters = part.parameters;
+    return arrays;
   }
 };
 

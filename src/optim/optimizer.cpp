@@ -2,6 +2,8 @@
 
 #include "base/error.hpp"
 #include "optim/adamw.hpp"
+#include "optim/lion.hpp"
+#include "optim/sgd.hpp"
 
 namespace kzero::optim {
 
@@ -10,10 +12,18 @@ double gradient_scale(double norm, double clip, double loss_scale) {
   return clipping / loss_scale;
 }
 
+float kept_after_decay(const deck::Optimizer& deck, const Update& update, bool decays) {
+  return decays ? static_cast<float>(1 - update.lr * deck.weight_decay) : 1.0F;
+}
+
 std::unique_ptr<const Optimizer> make_optimizer(const deck::Optimizer& deck) {
   switch (deck.kind) {
     case deck::OptimizerKind::adamw:
       return make_adamw(deck);
+    case deck::OptimizerKind::sgd:
+      return std::make_unique<Sgd>(deck);
+    case deck::OptimizerKind::lion:
+      return std::make_unique<Lion>(deck);
   }
   fail(ExitCode::other, "internal error: no optimizer of kind {}", static_cast<int>(deck.kind));
 }

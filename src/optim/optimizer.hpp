@@ -5,6 +5,7 @@
 #include <array>
 #include <initializer_list>
 #include <memory>
+#include <string_view>
 
 #include "deck/config.hpp"
 #include "param/flat_layout.hpp"
@@ -62,11 +63,18 @@ struct Update {
   double gradient_scale = 1;  // see gradient_scale()
 };
 
+/// The factor that decoupled weight decay leaves of a weight: 1 - lr weight_decay, or 1.
+float kept_after_decay(const deck::Optimizer& deck, const Update& update, bool decays);
+
 /// An update rule with its settings. Without state of its own: what it keeps lies in the arrays
 /// that it declares, so const calls for several units may be under way at once.
 class Optimizer {
  public:
   virtual ~Optimizer() = default;
+
+  /// Its name in decks and checkpoints. A checkpoint of one kind holds no state for another, even
+  /// where the arrays have the same names.
+  virtual std::string_view kind() const = 0;
 
   /// The arrays that the rule keeps, at most param::most_state_arrays; the first is
   /// param::master_weights. They start from zeros, but for the master weights. The reference is

@@ -4,12 +4,14 @@
 
 #include <algorithm>
 #include <iostream>
+#include <vector>
 
 #include "base/printable.hpp"
 #include "checkpoint/reader.hpp"
 #include "checkpoint/retention.hpp"
 #include "deck/changes.hpp"
 #include "grid/agreement.hpp"
+#include "optim/optimizer.hpp"
 #include "runtime/wall_time.hpp"
 #include "train/engine.hpp"
 #include "train/reports.hpp"
@@ -24,6 +26,21 @@ namespace {
 void print_problems(const std::vector<std::string>& problems) {
   for (const std::string& problem : problems)
     std::cerr << "kzero: " << printable_lines(problem) << '\n';
+}
+
+/// Clears all state arrays but the master weights; returns shards that want those alone.
+std::vector<checkpoint::StateShard> without_optimizer_state(
+    std::span<const checkpoint::StateShard> wanted) {
+  std::vector<checkpoint::StateShard> weights(wanted.begin(), wanted.end());
+  for (checkpoint::StateShard& shard : weights) {
+    for (const checkpoint::StateValues& array : shard.arrays) {
+      if (array.name != param::master_weights) std::ranges::fill(array.values, 0.0F);
+    }
+    std::erase_if(shard.arrays, [](const checkpoint::StateValues& array) {
+      return array.name != param::master_weights;
+    });
+  }
+  return weights;
 }
 
 }  // namespace
@@ -99,6 +116,29 @@ std::optional<checkpoint::Found> Checkpoints::newest(
   return found;
 }
 
+/// Loads the state of the checkpoint's optimizer, or, for another, the master weights alone: what
+/// was verified is then the files, not the hash of all that they hold.
+void Checkpoints::load(const checkpoint::Found& found,
+                       std::span<const checkpoint::StateShard> wanted) {
+  const checkpoint::Manifest& m = found.manifest;
+  const bool goes_on = is_of_same_optimizer(found, engine_.blueprint());
+  grid::collectively(grid_.world(), [&] {
+    if (goes_on) {
+      checkpoint::read(found, wanted);
+    } else {
+      checkpoint::read(found, without_optimizer_state(wanted));
+    }
+  });
+  engine_.loaded();
+  if (goes_on) checkpoint::require_saved_values(grid_.world(), found, engine_.owned_shards());
+  engine_.start_optimizer_at(goes_on ? m.optimizer_start : m.step - m.skipped_steps);
+  if (!goes_on)
+    console_.note(
+        fmt::format("checkpoint.reset_optimizer: {} begins with the weights alone, the "
+                    "checkpoint is of {}",
+                    engine_.blueprint().optimizer->kind(), m.optimizer));
+}
+
 std::optional<Index> Checkpoints::resume() {
   if (config_.checkpoint.folder.empty()) return std::nullopt;
   const auto begin = Clock::now();
@@ -108,10 +148,8 @@ std::optional<Index> Checkpoints::resume() {
   const checkpoint::Manifest& m = found->manifest;
   grid::collectively(grid_.world(), [&] {
     require_same_training(*found, request_, engine_.blueprint(), provenance_.data_digest);
-    checkpoint::read(*found, wanted);
   });
-  engine_.loaded();
-  checkpoint::require_saved_values(grid_.world(), *found, engine_.owned_shards());
+  load(*found, wanted);
   engine_.scaler().restore(m.loss_scale, m.scale_good_steps, m.skipped_steps, m.skipped_in_row);
   console_.note("resumed from " + found->path.string());
   const std::vector<std::string> changes = deck::changes(m.deck, request_.deck);
@@ -143,6 +181,8 @@ checkpoint::Manifest Checkpoints::manifest_after(Index steps_done) const {
   m.skipped_in_row = scaler.skipped_in_a_row();
   m.arithmetic = provenance_.arithmetic;
   m.data_digest = provenance_.data_digest;
+  m.optimizer = engine_.blueprint().optimizer->kind();
+  m.optimizer_start = engine_.optimizer_start();
   m.state_arrays = engine_.blueprint().state_arrays();
   m.parameters = checkpoint::parameters_of(engine_.blueprint().table);
   return m;

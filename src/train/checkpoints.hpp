@@ -71,6 +71,7 @@ class Checkpoints {
   using Clock = std::chrono::steady_clock;
 
   std::optional<checkpoint::Found> newest(std::span<const checkpoint::StateShard> wanted) const;
+  void load(const checkpoint::Found& found, std::span<const checkpoint::StateShard> wanted);
   void require_held_folder();
   void require_no_checkpoints() const;
   checkpoint::Manifest manifest_after(Index steps_done) const;

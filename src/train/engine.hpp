@@ -63,6 +63,11 @@ class Engine {
   virtual double validate(Index batches, const data::Sampler& sampler) = 0;
 
   virtual optim::LossScaler& scaler() = 0;
+
+  /// Steps done, but for skipped ones, when the optimizer's state began: 0, unless
+  /// checkpoint.reset_optimizer began it anew. Updates are counted from there.
+  virtual Index optimizer_start() const = 0;
+  virtual void start_optimizer_at(Index good_steps) = 0;
 };
 
 /// The communicators and groups a rank belongs to: communicators for data that grows with the

@@ -9,6 +9,7 @@
 #include "checkpoint/reader.hpp"
 #include "deck/architecture.hpp"
 #include "deck/changes.hpp"
+#include "optim/optimizer.hpp"
 
 namespace kzero::train {
 
@@ -32,12 +33,17 @@ void require_same_model(const checkpoint::Found& found, const RunRequest& reques
   checkpoint::require_same_parameters(found, table);
 }
 
-void require_same_state(const checkpoint::Found& found, const param::StateArrays& arrays) {
-  KZERO_REQUIRE(found.manifest.state_arrays == arrays, ExitCode::usage,
-                "{}: is of another optimizer: it holds {}, the deck's optimizer keeps {}; restore "
-                "[optimizer], or {}",
-                found.path.string(), names_of(found.manifest.state_arrays), names_of(arrays),
-                with_its_weights(found));
+void require_same_state(const checkpoint::Found& found, const RunRequest& request,
+                        const Blueprint& blueprint) {
+  if (is_of_same_optimizer(found, blueprint) || request.config.checkpoint.reset_optimizer) return;
+  const checkpoint::Manifest& m = found.manifest;
+  fail(
+      ExitCode::usage,
+      "{}: is of another optimizer: it holds {}, the deck's optimizer keeps {} (optimizer.kind is "
+      "\"{}\", was \"{}\"); restore [optimizer], or set checkpoint.reset_optimizer = true to go on "
+      "with its weights and begin the optimizer's other state from zero, or {}",
+      found.path.string(), names_of(m.state_arrays), names_of(blueprint.state_arrays()),
+      blueprint.optimizer->kind(), m.optimizer, with_its_weights(found));
 }
 
 void require_same_data(const checkpoint::Found& found, const RunRequest& request,
@@ -64,10 +70,15 @@ void require_same_data(const checkpoint::Found& found, const RunRequest& request
 
 }  // namespace
 
+bool is_of_same_optimizer(const checkpoint::Found& found, const Blueprint& blueprint) {
+  return found.manifest.optimizer == blueprint.optimizer->kind() &&
+         found.manifest.state_arrays == blueprint.state_arrays();
+}
+
 void require_same_training(const checkpoint::Found& found, const RunRequest& request,
                            const Blueprint& blueprint, std::uint64_t data_digest) {
   require_same_model(found, request, blueprint.table);
-  require_same_state(found, blueprint.state_arrays());
+  require_same_state(found, request, blueprint);
   require_same_data(found, request, data_digest);
 }
 

@@ -150,7 +150,7 @@ StepResult TypedEngine<T>::step(Index step, const data::Sampler& sampler) {
   result.skipped = !std::isfinite(result.grad_norm);
   if (!result.skipped) {
     // Skipped steps did not change the moments, so they do not count in their bias correction.
-    update({result.lr, step + 1 - scaler_.skipped(),
+    update({result.lr, step + 1 - scaler_.skipped() - optimizer_start_,
             optim::gradient_scale(result.grad_norm, config_.optimizer.clip, result.loss_scale)});
   }
   scaler_.update(!result.skipped);

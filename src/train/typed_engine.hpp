@@ -29,6 +29,8 @@ class TypedEngine : public Engine {
   StepResult step(Index step, const data::Sampler& sampler) override;
   double validate(Index batches, const data::Sampler& sampler) override;
   optim::LossScaler& scaler() override { return scaler_; }
+  Index optimizer_start() const override { return optimizer_start_; }
+  void start_optimizer_at(Index good_steps) override { optimizer_start_ = good_steps; }
 
  private:
   std::optional<model::Batch> load(Index step, Index round, const data::Sampler& sampler);
@@ -54,6 +56,7 @@ class TypedEngine : public Engine {
   Buffers<T> buffers_;
   const std::vector<UnitState> states_;  // of all units, in order
   optim::LossScaler scaler_;
+  Index optimizer_start_ = 0;
   StateShards owned_, wanted_;
 };
 

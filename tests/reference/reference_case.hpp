@@ -32,12 +32,13 @@ class ReferenceCase {
     c.model.heads = integer("heads"), c.model.sequence = integer("sequence");
     c.model.vocab = integer("vocab");
     c.model.initial = reference_file(name_ + ".safetensors");
-    if (file_.has_attribute("/", "family")) set_llama(c.model);
+    if (is_llama()) set_llama(c.model);
     c.train = {.steps = integer("steps"), .global_batch = integer("global_batch")};
     c.optimizer = {.lr = real("lr"), .min_lr = real("min_lr"), .warmup = integer("warmup")};
     c.optimizer.beta1 = real("beta1"), c.optimizer.beta2 = real("beta2");
     c.optimizer.eps = real("eps"), c.optimizer.weight_decay = real("weight_decay");
     c.optimizer.clip = real("clip");
+    if (file_.has_attribute("/", "kind")) set_optimizer(c.optimizer);
     c.data.files = {reference_file(name_ + ".tokens.bin")};
     c.data.format = deck::DataFormat::llmc;
     c.data.order = deck::DataOrder::sequential;
@@ -45,11 +46,23 @@ class ReferenceCase {
   }
 
   /// The table of tokens' vectors.
-  const char* embedding() const {
-    return file_.has_attribute("/", "family") ? "model.embed_tokens.weight" : "wte.weight";
-  }
+  const char* embedding() const { return is_llama() ? "model.embed_tokens.weight" : "wte.weight"; }
 
  private:
+  bool is_llama() const {
+    return file_.has_attribute("/", "family") &&
+           file_.attribute<std::string>("/", "family") != "gpt2";
+  }
+
+  void set_optimizer(deck::Optimizer& optimizer) const {
+    const auto kind = file_.attribute<std::string>("/", "kind");
+    for (const auto& [name, value] : deck::optimizers) {
+      if (name == kind) optimizer.kind = value;
+    }
+    EXPECT_EQ(name_of(optimizer.kind), kind);
+    if (kind == "sgd") optimizer.momentum = optimizer.beta1;
+  }
+
   /// Everything else of the model comes from the config.json that transformers wrote.
   void set_llama(deck::Model& model) const {
     model.initial = reference_file(name_);

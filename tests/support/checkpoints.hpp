@@ -6,6 +6,7 @@
 #include "checkpoint/reader.hpp"
 #include "checkpoint/writer.hpp"
 #include "deck/writer.hpp"
+#include "optim/optimizer.hpp"
 #include "support/temporary_folder.hpp"
 #include "support/training.hpp"
 
@@ -42,6 +43,8 @@ inline void save(Training& training, const grid::Group& group, const std::filesy
   m.scale_good_steps = scaler.good_steps();
   m.skipped_steps = scaler.skipped();
   m.skipped_in_row = scaler.skipped_in_a_row();
+  m.optimizer = training.engine->blueprint().optimizer->kind();
+  m.optimizer_start = training.engine->optimizer_start();
   m.state_arrays = training.engine->blueprint().state_arrays();
   m.parameters = checkpoint::parameters_of(training.engine->blueprint().table);
   checkpoint::write(group, folder, std::move(m), training.engine->owned_shards(), 0);
@@ -55,6 +58,7 @@ inline Index load(Training& training, const grid::Group& group,
   checkpoint::read(found, training.engine->wanted_shards());
   training.engine->loaded();
   const checkpoint::Manifest& m = found.manifest;
+  training.engine->start_optimizer_at(m.optimizer_start);
   training.engine->scaler().restore(m.loss_scale, m.scale_good_steps, m.skipped_steps,
                                     m.skipped_in_row);
   return m.step;

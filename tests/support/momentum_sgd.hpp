@@ -40,6 +40,8 @@ struct MomentumUpdate {
 
 class MomentumSgd : public optim::ElementwiseOptimizer<MomentumSgd> {
  public:
+  std::string_view kind() const override { return "momentum_sgd"; }
+
   const param::StateArrays& state() const override {
     static const param::StateArrays arrays{{param::master_weights}, {"momentum"}};
     return arrays;

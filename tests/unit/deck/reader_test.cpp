@@ -36,6 +36,19 @@ TEST(Reader, gives_defaults_for_an_empty_deck) {
   EXPECT_EQ(config.model.feed_forward, 4 * Model{}.hidden);
 }
 
+TEST(Reader, gives_the_defaults_of_the_kind_of_optimizer) {
+  const auto beta2 = [](const std::vector<std::string>& overrides) {
+    return read({"deck", "[optimizer]\nkind = \"lion\"\n"}, overrides).optimizer.beta2;
+  };
+  EXPECT_EQ(beta2({}), 0.99);
+  EXPECT_EQ(beta2({"optimizer.beta2=0.5"}), 0.5);
+  EXPECT_EQ(beta2({"optimizer.kind=adamw"}), 0.95);
+  EXPECT_EQ(
+      read({"resolved", resolved(read({"deck", ""}, {"optimizer.kind=lion"}))}, {}).optimizer.beta2,
+      0.99)
+      << "what is printed is what is used";
+}
+
 TEST(Reader, reads_every_kind_of_value) {
   const Config config = read_good("all_tables");
   EXPECT_EQ(config.model.hidden, 96);

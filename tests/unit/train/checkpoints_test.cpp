@@ -2,10 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <sstream>
 
 #include "support/checkpoints.hpp"
 #include "support/error_text.hpp"
+#include "support/same_bits.hpp"
 
 namespace kzero::tests {
 namespace {
@@ -60,6 +62,124 @@ TEST(Checkpoints, OfARunWithAnotherDeckRestartWithANoteOfEachChange) {
   const std::string notes = notes_of_restart(group, "selective");
   EXPECT_EQ(contains(notes, "recompute.mode is \"full\", was \"layernorm_gelu\""), group.is_root())
       << notes;
+}
+
+/// One job of a training: from the folder's newest checkpoint, if there is one, to step `end`,
+/// after which it saves. Another kind of optimizer may begin with the weights of the one before.
+class Job {
+ public:
+  Job(const grid::Group& group, const std::filesystem::path& folder, deck::OptimizerKind kind,
+      Index stage, bool reset = true)
+      : request_{deck_of(folder, kind, stage, reset), "", "deck.toml", {}},
+        console_(shown_, metrics::plain_screen(group.rank()), 1),
+        training(request_.config, group),
+        checkpoints_(request_, training.grid, nullptr, {.data_digest = 7}, *training.engine,
+                     console_, nullptr) {
+    const auto found = checkpoints_.resume();
+    if (!found) training.engine->initialise({});
+    first_ = found.value_or(0);
+  }
+
+  std::vector<double> run_to(Index end) {
+    const auto results = training.run(first_, end);
+    checkpoints_.save(end);
+    return numbers_of(results);
+  }
+
+  std::string shown() const { return shown_.str(); }
+  Index first() const { return first_; }
+
+ private:
+  static deck::Config deck_of(const std::filesystem::path& folder, deck::OptimizerKind kind,
+                              Index stage, bool reset) {
+    deck::Config config = small_deck();
+    config.model.layers = 1;
+    config.checkpoint.folder = folder.string();
+    config.checkpoint.reset_optimizer = reset;
+    config.optimizer.kind = kind;
+    config.zero.stage = stage;
+    return config;
+  }
+
+  train::RunRequest request_;
+  std::ostringstream shown_;
+  metrics::Console console_;
+
+ public:
+  Training training;
+
+ private:
+  train::Checkpoints checkpoints_;
+  Index first_ = 0;
+};
+
+constexpr auto sgd = deck::OptimizerKind::sgd, adamw = deck::OptimizerKind::adamw;
+
+TEST(ResetOptimizer, GoesOnFromTheWeightsAndRestartsBitForBit) {
+  const grid::Group group = first_ranks(launch_ranks());
+  const SharedFolder one(group), two(group);
+  for (const auto* folder : {&one, &two}) {
+    Job before(group, folder->path(), sgd, 1);
+    before.run_to(3);
+  }
+  Job straight(group, one.path(), adamw, 2);
+  EXPECT_EQ(straight.first(), 3) << "steps and samples go on";
+  EXPECT_EQ(contains(straight.shown(), "adamw begins with the weights alone"), group.is_root());
+  EXPECT_EQ(straight.training.engine->optimizer_start(), 3);
+  for (const checkpoint::StateShard& shard : straight.training.engine->owned_shards()) {
+    for (const float moment : shard.values("first_moment")) ASSERT_EQ(moment, 0);
+  }
+  const auto expected = straight.run_to(7);
+
+  std::vector<double> numbers = Job(group, two.path(), adamw, 2).run_to(5);
+  Job again(group, two.path(), adamw, 3);  // requeued, with the same deck but for the stage
+  EXPECT_FALSE(contains(again.shown(), "begins with the weights alone"));
+  EXPECT_EQ(again.first(), 5);
+  EXPECT_EQ(again.training.engine->optimizer_start(), 3);
+  for (const double number : again.run_to(7)) numbers.push_back(number);
+  EXPECT_TRUE(same_bits(numbers, expected));
+  EXPECT_EQ(owned_state(again.training), owned_state(straight.training));
+}
+
+// The first update of AdamW's is lr times the gradient's sign, nearly, whatever the step.
+TEST(ResetOptimizer, CountsUpdatesAnew) {
+  const grid::Group group = first_ranks(launch_ranks());
+  const SharedFolder folder(group);
+  std::vector<std::vector<float>> before;
+  {
+    Job job(group, folder.path(), sgd, 0);
+    job.run_to(5);
+    for (const checkpoint::StateShard& shard : job.training.engine->local_shards())
+      before.emplace_back(shard.values("master").begin(), shard.values("master").end());
+  }
+  Job job(group, folder.path(), adamw, 0);
+  const double lr = job.training.step(5).lr;
+  const double decay = lr * job.training.config.optimizer.weight_decay;
+  std::size_t parameter = 0;
+  double largest = 0;
+  for (const checkpoint::StateShard& shard : job.training.engine->local_shards()) {
+    const auto after = shard.values("master");
+    const std::vector<float>& was = before[parameter++];
+    for (std::size_t i = 0; i < after.size(); ++i) {
+      const double step = std::abs(after[i] - was[i]);
+      EXPECT_LE(step, 1.001 * lr + decay * std::abs(was[i]) + 1e-6) << shard.parameter;
+      largest = std::max(largest, step);
+    }
+  }
+  EXPECT_GT(largest, 0.99 * lr);
+}
+
+TEST(ResetOptimizer, IsNeededForAnotherKind) {
+  const grid::Group group = first_ranks(launch_ranks());
+  const SharedFolder folder(group);
+  Job(group, folder.path(), sgd, 0).run_to(2);
+  // Lion keeps an array of the same name.
+  const std::string text = error_of(
+      ExitCode::usage, [&] { Job(group, folder.path(), deck::OptimizerKind::lion, 0, false); });
+  EXPECT_TRUE(contains(text, "(optimizer.kind is \"lion\", was \"sgd\")")) << text;
+  EXPECT_TRUE(contains(text, "set checkpoint.reset_optimizer = true")) << text;
+  Job same(group, folder.path(), sgd, 0, false);
+  EXPECT_EQ(same.first(), 2);
 }
 
 }  // namespace

@@ -1,0 +1,137 @@
+// The kernel of an elementwise optimizer: what its rule says for one element, done to neighbouring
+// elements of one parameter. A rule is a struct with
+//   static constexpr const char* label          of the kernel, "kzero::FOLDER::VERB_NOUN"
+//   static constexpr int arrays                 state arrays, the master weights among them
+//   KOKKOS_INLINE_FUNCTION void operator()(float gradient, float (&state)[arrays]) const
+// where state[0] is the master weight, and all are updated in fp32. Where elements begin depends on
+// stage and ranks, and compilers may fuse the products of a vector body and of its remainder
+// differently: a rule says by Kokkos::fma which product of a sum is fused.
+#pragma once
+
+#include <utility>
+
+#include "kernels/row.hpp"
+
+namespace kzero::kernels {
+
+/// The arrays of an update, n elements each: the gradient; the state, updated in fp32, master
+/// weights first; and the weights rounded to T, which are the master weights themselves in an fp32
+/// run.
+template <class T, int arrays>
+struct UpdateArrays {
+  const T* gradient = nullptr;
+  float* state[arrays] = {};
+  T* parameters = nullptr;
+
+  KOKKOS_INLINE_FUNCTION UpdateArrays operator+(Index n) const {
+    UpdateArrays later = *this;
+    later.gradient += n;
+    for (int a = 0; a < arrays; ++a) later.state[a] += n;
+    later.parameters += n;
+    return later;
+  }
+};
+
+namespace detail {
+
+inline constexpr Index update_block = 4096;  // elements that a team, or a host thread, takes
+
+/// Element i: every array by a constant number, so that compilers keep the state in registers.
+template <class T, class Rule, std::size_t... a>
+KOKKOS_INLINE_FUNCTION void update_element(const Rule& rule,
+                                           const UpdateArrays<T, Rule::arrays>& at, Index i,
+                                           std::index_sequence<a...>) {
+  float state[] = {at.state[a][i]...};
+  rule(static_cast<float>(at.gradient[i]), state);
+  ((at.state[a][i] = state[a]), ...);
+  at.parameters[i] = static_cast<T>(state[0]);
+}
+
+/// Updates `count` neighbouring elements, which are read and written as packs.
+template <int count, class T, class Rule>
+KOKKOS_INLINE_FUNCTION void update_pack(const Rule& rule, const UpdateArrays<T, Rule::arrays>& at) {
+  const auto gradient = read_pack<count>(at.gradient);
+  Pack<float, count> state[Rule::arrays];
+  for (int a = 0; a < Rule::arrays; ++a)
+    state[a] = read_pack<count>(static_cast<const float*>(at.state[a]));
+  Pack<T, count> rounded;
+  for (int e = 0; e < count; ++e) {
+    float element[Rule::arrays];
+    for (int a = 0; a < Rule::arrays; ++a) element[a] = state[a].values[e];
+    rule(static_cast<float>(gradient.values[e]), element);
+    for (int a = 0; a < Rule::arrays; ++a) state[a].values[e] = element[a];
+    rounded.values[e] = static_cast<T>(element[0]);
+  }
+  for (int a = 0; a < Rule::arrays; ++a) write_pack(at.state[a], state[a]);
+  write_pack(at.parameters, rounded);
+}
+
+/// Updates n elements as devices do: 16 bytes of fp32 at once where an array begins at a multiple
+/// of that.
+template <class T, class Rule>
+KOKKOS_INLINE_FUNCTION void device_update(const Team& team, const Rule& rule, Index n,
+                                          const UpdateArrays<T, Rule::arrays>& arrays) {
+  constexpr int count = 4;
+  const Index packs = n / count, done = packs * count;
+  Kokkos::parallel_for(Kokkos::TeamVectorRange(team, packs),
+                       [&](Index pack) { update_pack<count>(rule, arrays + pack * count); });
+  Kokkos::parallel_for(Kokkos::TeamVectorRange(team, n - done),
+                       [&](Index i) { update_pack<1>(rule, arrays + (done + i)); });
+}
+
+/// Updates n elements one by one: compilers do not vectorize packs.
+template <class T, class Rule>
+void host_update(const Rule& rule, Index n, const UpdateArrays<T, Rule::arrays>& arrays) {
+  host_for(n, [rule, arrays](Index i) {
+    update_element(rule, arrays, i, std::make_index_sequence<Rule::arrays>());
+  });
+}
+
+template <class T, class Rule>
+KOKKOS_INLINE_FUNCTION void team_update(const Team& team, const Rule& rule, Index n,
+                                        const UpdateArrays<T, Rule::arrays>& arrays) {
+  if constexpr (tensor::on_host) {
+    host_update(rule, n, arrays);
+  } else {
+    device_update(team, rule, n, arrays);
+  }
+}
+
+}  // namespace detail
+
+/// Updates elements [0, count) of arrays in device memory.
+template <class T, class Rule>
+void update_elements(const Execution& exec, const Rule& rule,
+                     const UpdateArrays<T, Rule::arrays>& arrays, Index count) {
+  const Rule r = rule;
+  const UpdateArrays<T, Rule::arrays> all = arrays;
+  Kokkos::parallel_for(
+      Rule::label,
+      Policy(exec, static_cast<int>(ceil_div(count, detail::update_block)), Kokkos::AUTO),
+      KOKKOS_LAMBDA(const Team& team) {
+        // Copies: in device code the constant has no address for min to take.
+        const Index begin = team.league_rank() * Index{detail::update_block};
+        detail::team_update(team, r, Kokkos::min(Index{detail::update_block}, count - begin),
+                            all + begin);
+      });
+}
+
+/// Updates the same elements on the host's cores, whatever the device of the build; the arrays are
+/// in host memory. Returns when the update is complete.
+template <class T, class Rule>
+void update_elements_on_host(const Rule& rule, const UpdateArrays<T, Rule::arrays>& arrays,
+                             Index count) {
+  using Host = Kokkos::DefaultHostExecutionSpace;
+  const Host host;
+  Kokkos::parallel_for(Rule::label,
+                       Kokkos::RangePolicy<Host, Kokkos::IndexType<Index>>(
+                           host, 0, ceil_div(count, detail::update_block)),
+                       [=](Index number) {
+                         const Index begin = number * detail::update_block;
+                         detail::host_update(rule, std::min(detail::update_block, count - begin),
+                                             arrays + begin);
+                       });
+  host.fence(Rule::label);
+}
+
+}  // namespace kzero::kernels

@@ -1,0 +1,132 @@
+// Every kind of optimizer that a deck can name: the same bits in every stage, on any number of
+// data-parallel ranks and after a restart, with the memory that was planned.
+#include <gtest/gtest.h>
+
+#include "deck/reader.hpp"
+#include "support/checkpoints.hpp"
+#include "support/full_state.hpp"
+#include "support/outcome.hpp"
+
+namespace kzero::tests {
+namespace {
+
+struct Variant {
+  deck::OptimizerKind kind;
+  Dtype precision;
+};
+
+/// With the defaults of the kind, and clipping below the first norms.
+deck::Config deck_of(const Variant& variant) {
+  deck::Config config = small_deck(variant.precision);
+  config.optimizer =
+      deck::read({"test", ""}, {"optimizer.kind=" + std::string(name_of(variant.kind))}).optimizer;
+  config.optimizer.lr = variant.kind == deck::OptimizerKind::sgd ? 0.05 : 1e-3;
+  config.optimizer.min_lr = 1e-4, config.optimizer.warmup = 2, config.optimizer.clip = 0.5;
+  config.model.layers = 2;
+  return config;
+}
+
+class OptimizerKinds : public testing::TestWithParam<Variant> {
+ protected:
+  deck::Config config = deck_of(GetParam());
+  const grid::Group group = first_ranks(launch_ranks());
+};
+
+TEST_P(OptimizerKinds, TrainInEveryStageWithTheSameBits) {
+  const Outcome expected = train_outcome(config, group);
+  EXPECT_LT(expected.numbers[15], expected.numbers[0] - 1e-3) << "the fourth loss below the first";
+  for (const Index stage : {1, 2, 3}) {
+    config.zero.stage = stage;
+    config.zero.offload = stage == 2 ? deck::Offload::host : deck::Offload::none;
+    expect_same(train_outcome(config, group), expected, "stage " + std::to_string(stage));
+  }
+}
+
+TEST_P(OptimizerKinds, HoldWhatIsPlanned) {
+  for (const Index stage : {0, 1, 2, 3}) {
+    config.zero.stage = stage;
+    Training training(config, group);
+    training.engine->initialise({});
+    training.run(0, 1);
+    training.engine->validate(1, *training.dataset.training);
+    expect_planned_bytes(training, "stage " + std::to_string(stage));
+  }
+}
+
+/// The losses and the whole state after four steps on the first ranks; nothing on the others.
+struct FourSteps {
+  std::vector<double> numbers;
+  FullState state;
+};
+
+FourSteps four_steps_on(const deck::Config& config, int ranks) {
+  const grid::Group some = first_ranks(ranks);
+  if (!is_among_first(ranks)) return {};
+  Training training(config, some);
+  training.engine->initialise({});
+  FourSteps result{numbers_of(training.run(0, 4)), {}};
+  result.state = full_state(training.engine->owned_shards(), some);
+  return result;
+}
+
+void expect_any_number_of_ranks(deck::Config config) {
+  const auto tensor = static_cast<int>(config.grid.tensor);
+  const FourSteps expected = four_steps_on(config, tensor);
+  for (const int data : {2, 3, 4}) {
+    if (data * tensor > launch_ranks()) continue;
+    config.zero.stage = data;  // 4 is none: stage 0
+    if (data == 4) config.zero.stage = 0;
+    const FourSteps found = four_steps_on(config, data * tensor);
+    if (found.numbers.empty() || expected.numbers.empty()) continue;
+    EXPECT_TRUE(same_bits(found.numbers, expected.numbers)) << data << " data-parallel ranks";
+    EXPECT_TRUE(same_bits(found.state, expected.state)) << data << " data-parallel ranks";
+  }
+}
+
+TEST_P(OptimizerKinds, DoNotShowTheNumberOfRanks) { expect_any_number_of_ranks(config); }
+
+TEST_P(OptimizerKinds, DoNotShowTheNumberOfRanksBesideTensorParallelism) {
+  if (launch_ranks() < 4) GTEST_SKIP() << "needs 4 ranks";
+  config.model.hidden = 16, config.model.heads = 4;
+  config.grid.tensor = 2;
+  expect_any_number_of_ranks(config);
+  expect_any_number_of_ranks(as_llama(config, 1));
+}
+
+TEST_P(OptimizerKinds, RestartInAnotherStageBitForBit) {
+  Training straight(config, group);
+  straight.engine->initialise({});
+  const auto expected = straight.run(0, 4);
+  for (const auto& [from, to] : {std::pair<Index, Index>{0, 3}, {3, 1}, {2, 0}}) {
+    const SharedFolder folder(group);
+    std::vector<train::StepResult> results;
+    {
+      config.zero.stage = from;
+      Training first(config, group);
+      first.engine->initialise({});
+      results = first.run(0, 2);
+      save(first, group, folder.path(), 2);
+    }
+    config.zero.stage = to;
+    Training second(config, group);
+    ASSERT_EQ(load(second, group, folder.path()), 2);
+    for (const auto& result : second.run(2, 4)) results.push_back(result);
+    EXPECT_TRUE(same_bits(numbers_of(results), numbers_of(expected))) << from << " to " << to;
+    EXPECT_EQ(owned_state(second), owned_state(straight)) << from << " to " << to;
+  }
+}
+
+std::vector<Variant> variants() {
+  std::vector<Variant> all;
+  for (const auto& [name, kind] : deck::optimizers) {
+    for (const Dtype precision : {Dtype::fp32, Dtype::bf16}) all.push_back({kind, precision});
+  }
+  return all;
+}
+
+INSTANTIATE_TEST_SUITE_P(All, OptimizerKinds, testing::ValuesIn(variants()), [](const auto& test) {
+  return std::string(name_of(test.param.kind)) + "_" + std::string(name_of(test.param.precision));
+});
+
+}  // namespace
+}  // namespace kzero::tests
