@@ -3,7 +3,11 @@
 //   static constexpr const char* label          of the kernel, "kzero::FOLDER::VERB_NOUN"
 //   static constexpr int arrays                 state arrays, the master weights among them
 //   KOKKOS_INLINE_FUNCTION void operator()(float gradient, float (&state)[arrays]) const
-// where state[0] is the master weight, and all are updated in fp32. Where elements begin depends on
+// where state[0] is the master weight, and all are updated in fp32. It may have
+//   static constexpr bool writes(int array)     false for arrays that it leaves as they are;
+//   without
+//                                               the master weights the parameters stay, too Where
+//                                               elements begin depends on
 // stage and ranks, and compilers may fuse the products of a vector body and of its remainder
 // differently: a rule says by Kokkos::fma which product of a sum is fused.
 #pragma once
@@ -34,6 +38,15 @@ struct UpdateArrays {
 
 namespace detail {
 
+template <class Rule>
+constexpr bool writes(int array) {
+  if constexpr (requires { Rule::writes(0); }) {
+    return Rule::writes(array);
+  } else {
+    return true;
+  }
+}
+
 inline constexpr Index update_block = 4096;  // elements that a team, or a host thread, takes
 
 /// Element i: every array by a constant number, so that compilers keep the state in registers.
@@ -43,8 +56,8 @@ KOKKOS_INLINE_FUNCTION void update_element(const Rule& rule,
                                            std::index_sequence<a...>) {
   float state[] = {at.state[a][i]...};
   rule(static_cast<float>(at.gradient[i]), state);
-  ((at.state[a][i] = state[a]), ...);
-  at.parameters[i] = static_cast<T>(state[0]);
+  ((writes<Rule>(a) ? void(at.state[a][i] = state[a]) : void()), ...);
+  if constexpr (writes<Rule>(0)) at.parameters[i] = static_cast<T>(state[0]);
 }
 
 /// Updates `count` neighbouring elements, which are read and written as packs.
@@ -62,21 +75,21 @@ KOKKOS_INLINE_FUNCTION void update_pack(const Rule& rule, const UpdateArrays<T, 
     for (int a = 0; a < Rule::arrays; ++a) state[a].values[e] = element[a];
     rounded.values[e] = static_cast<T>(element[0]);
   }
-  for (int a = 0; a < Rule::arrays; ++a) write_pack(at.state[a], state[a]);
-  write_pack(at.parameters, rounded);
+  for (int a = 0; a < Rule::arrays; ++a) {
+    if (writes<Rule>(a)) write_pack(at.state[a], state[a]);
+  }
+  if constexpr (writes<Rule>(0)) write_pack(at.parameters, rounded);
 }
 
 /// Updates n elements as devices do: 16 bytes of fp32 at once where an array begins at a multiple
-/// of that.
-template <class T, class Rule>
-KOKKOS_INLINE_FUNCTION void device_update(const Team& team, const Rule& rule, Index n,
+/// of that. `threads` is the team, or the lanes of one of its threads.
+template <class T, class Threads, class Rule>
+KOKKOS_INLINE_FUNCTION void device_update(const Threads& threads, const Rule& rule, Index n,
                                           const UpdateArrays<T, Rule::arrays>& arrays) {
   constexpr int count = 4;
   const Index packs = n / count, done = packs * count;
-  Kokkos::parallel_for(Kokkos::TeamVectorRange(team, packs),
-                       [&](Index pack) { update_pack<count>(rule, arrays + pack * count); });
-  Kokkos::parallel_for(Kokkos::TeamVectorRange(team, n - done),
-                       [&](Index i) { update_pack<1>(rule, arrays + (done + i)); });
+  device_for(threads, packs, [&](Index pack) { update_pack<count>(rule, arrays + pack * count); });
+  device_for(threads, n - done, [&](Index i) { update_pack<1>(rule, arrays + (done + i)); });
 }
 
 /// Updates n elements one by one: compilers do not vectorize packs.
@@ -87,13 +100,13 @@ void host_update(const Rule& rule, Index n, const UpdateArrays<T, Rule::arrays>&
   });
 }
 
-template <class T, class Rule>
-KOKKOS_INLINE_FUNCTION void team_update(const Team& team, const Rule& rule, Index n,
+template <class T, class Threads, class Rule>
+KOKKOS_INLINE_FUNCTION void team_update(const Threads& threads, const Rule& rule, Index n,
                                         const UpdateArrays<T, Rule::arrays>& arrays) {
   if constexpr (tensor::on_host) {
     host_update(rule, n, arrays);
   } else {
-    device_update(team, rule, n, arrays);
+    device_update(threads, rule, n, arrays);
   }
 }
 

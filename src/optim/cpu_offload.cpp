@@ -2,9 +2,17 @@
 
 namespace kzero::optim {
 
+namespace {
+
+/// Copies meet where shards may, so that sums over blocks of a unit do not depend on them.
+constexpr Index least_elements = param::shard_alignment;
+
+}  // namespace
+
 template <class T>
 CpuOffloadOptimizer<T>::CpuOffloadOptimizer(memory::Arenas& arenas, Index bytes)
-    : elements_(std::max<Index>(1, bytes / 2 / slots / static_cast<Index>(sizeof(T)))) {
+    : elements_(std::max(least_elements, bytes / 2 / slots / static_cast<Index>(sizeof(T)) /
+                                             least_elements * least_elements)) {
   for (Slot& slot : slots_) {
     slot.gradient = arenas.take<T>(memory::Category::offloaded, elements_);
     slot.parameters = arenas.take<T>(memory::Category::offloaded, elements_);
@@ -39,6 +47,7 @@ void CpuOffloadOptimizer<T>::apply(const tensor::Execution& exec, const Optimize
     part.parameters = slot.parameters;
     part.state = share.state + at;
     optimizer.update_on_host(update, part);
+    if (update.pass + 1 < optimizer.passes()) continue;  // parameters have not changed
     const auto extent = static_cast<std::size_t>(part.end - part.begin);
     Kokkos::deep_copy(*stream_, tensor::Vector<T>(share.parameters + at, extent),
                       Host(slot.parameters, extent));

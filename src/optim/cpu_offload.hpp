@@ -17,7 +17,8 @@ namespace kzero::optim {
 template <class T>
 class CpuOffloadOptimizer {
  public:
-  /// Takes `bytes` of memory for copies from the offloaded category.
+  /// Takes about `bytes` of memory for copies from the offloaded category: whole multiples of
+  /// param::shard_alignment elements for each of four copies, at least one.
   CpuOffloadOptimizer(memory::Arenas& arenas, Index bytes);
 
   /// Updates a shard whose state is in host memory, gradient and parameters on the device. Later

@@ -1,6 +1,6 @@
-// Optimizers whose update of an element takes that element's gradient and state alone. A rule says
-// what one step does to neighbouring elements of one parameter; this goes through the parameters of
-// a share.
+// Optimizers that update neighbouring elements of one parameter at a time, by their gradient and
+// state and, in later passes, sums over the parameter: a rule says what one pass does to them; this
+// goes through the parameters of a share.
 #pragma once
 
 #include "kernels/element_update.hpp"
@@ -16,21 +16,39 @@ struct ParameterPart {
   T* parameters = nullptr;
   State state;
   Index count = 0;
+  Index first = 0;                          // number of element 0 within the unit
+  const kernels::ExactSum* sums = nullptr;  // of the parameter, from the pass before
+  kernels::ExactSum* adds = nullptr;        // of the parameter, in this pass; null: not added up
 };
+
+/// The sums of a unit's parameters before number `param`.
+inline Index sums_before(const Optimizer& optimizer, int pass, const param::UnitSpec& spec,
+                         Index param) {
+  Index sums = 0;
+  for (Index p = 0; p < param; ++p)
+    sums += optimizer.sums(pass, spec.params[static_cast<std::size_t>(p)]);
+  return sums;
+}
 
 /// apply(part) for every parameter of a share.
 template <class T, class Apply>
-void for_each_parameter(const Share<T>& share, const Apply& apply) {
+void for_each_parameter(const Optimizer& optimizer, int pass, const Share<T>& share,
+                        const Apply& apply) {
   for (const param::Part& part : param::parts(*share.spec, *share.layout, share.begin, share.end)) {
     const Index at = part.in_unit - share.begin;
-    apply(ParameterPart<T>{share.spec->params[static_cast<std::size_t>(part.param)].decays,
-                           share.gradient + at, share.parameters + at, share.state + at,
-                           part.count});
+    const param::ParamSpec& spec = share.spec->params[static_cast<std::size_t>(part.param)];
+    ParameterPart<T> found{spec.decays,      share.gradient + at, share.parameters + at,
+                           share.state + at, part.count,          part.in_unit};
+    if (share.sums != nullptr)
+      found.sums = share.sums + sums_before(optimizer, pass - 1, *share.spec, part.param);
+    if (share.adds != nullptr && spec.split.is_owned_by(share.tensor_rank))
+      found.adds = share.adds + sums_before(optimizer, pass, *share.spec, part.param);
+    apply(found);
   }
 }
 
-/// Base of an elementwise optimizer. `Rule`, which derives from it, has
-///   auto step_of(const Update&) const         what is computed once for a step
+/// Base of such an optimizer. `Rule`, which derives from it, has
+///   auto step_of(const Update&) const         what is computed once for a pass
 ///   void apply(const tensor::Execution&, const STEP&, const ParameterPart<T>&) const
 ///   void apply_on_host(const STEP&, const ParameterPart<T>&) const
 /// for every T of a run's precision; pointers are to device memory and to host memory.
@@ -65,17 +83,27 @@ class ElementwiseOptimizer : public Optimizer {
   template <class T>
   void on_device(const tensor::Execution& exec, const Update& update, const Share<T>& share) const {
     const auto step = rule().step_of(update);
-    for_each_parameter(share,
+    for_each_parameter(*this, update.pass, share,
                        [&](const ParameterPart<T>& part) { rule().apply(exec, step, part); });
   }
 
   template <class T>
   void on_host(const Update& update, const Share<T>& share) const {
     const auto step = rule().step_of(update);
-    for_each_parameter(share,
+    for_each_parameter(*this, update.pass, share,
                        [&](const ParameterPart<T>& part) { rule().apply_on_host(step, part); });
   }
 };
+
+/// The first `count` state arrays of a part, for kernels.
+template <int count, class T>
+kernels::UpdateArrays<T, count> arrays_of(const ParameterPart<T>& part) {
+  kernels::UpdateArrays<T, count> arrays;
+  arrays.gradient = part.gradient;
+  for (std::size_t a = 0; a < count; ++a) arrays.state[a] = part.state[a];
+  arrays.parameters = part.parameters;
+  return arrays;
+}
 
 /// Base of an optimizer whose step is a rule of kernels/element_update.hpp. `Own`, which derives
 /// from it, has
@@ -97,22 +125,14 @@ class RuleOptimizer : public ElementwiseOptimizer<RuleOptimizer<Own, Rule>> {
 
   template <class T>
   void apply(const tensor::Execution& exec, const Step& step, const ParameterPart<T>& part) const {
-    kernels::update_elements<T>(exec, step.of(part.decays), arrays_of(part), part.count);
+    kernels::update_elements<T>(exec, step.of(part.decays), arrays_of<Rule::arrays>(part),
+                                part.count);
   }
 
   template <class T>
   void apply_on_host(const Step& step, const ParameterPart<T>& part) const {
-    kernels::update_elements_on_host<T>(step.of(part.decays), arrays_of(part), part.count);
-  }
-
- private:
-  template <class T>
-  static kernels::UpdateArrays<T, Rule::arrays> arrays_of(const ParameterPart<T>& part) {
-    kernels::UpdateArrays<T, Rule::arrays> arrays;
-    arrays.gradient = part.gradient;
-    for (std::size_t a = 0; a < Rule::arrays; ++a) arrays.state[a] = part.state[a];
-    arrays.parameters = part.parameters;
-    return arrays;
+    kernels::update_elements_on_host<T>(step.of(part.decays), arrays_of<Rule::arrays>(part),
+                                        part.count);
   }
 };
 

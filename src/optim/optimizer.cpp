@@ -2,6 +2,7 @@
 
 #include "base/error.hpp"
 #include "optim/adamw.hpp"
+#include "optim/lamb.hpp"
 #include "optim/lion.hpp"
 #include "optim/sgd.hpp"
 
@@ -24,6 +25,8 @@ std::unique_ptr<const Optimizer> make_optimizer(const deck::Optimizer& deck) {
       return std::make_unique<Sgd>(deck);
     case deck::OptimizerKind::lion:
       return std::make_unique<Lion>(deck);
+    case deck::OptimizerKind::lamb:
+      return make_lamb(deck);
   }
   fail(ExitCode::other, "internal error: no optimizer of kind {}", static_cast<int>(deck.kind));
 }

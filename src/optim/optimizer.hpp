@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "deck/config.hpp"
+#include "kernels/exact_sum.hpp"
 #include "param/flat_layout.hpp"
 #include "param/state_array.hpp"
 #include "tensor/view.hpp"
@@ -51,6 +52,11 @@ struct Share {
   const T* gradient = nullptr;  // at begin
   T* parameters = nullptr;      // at begin; in fp32 they may be the master weights themselves
   State state;                  // at begin
+  // Of optimizers with several passes, in host memory: the sums of the unit's parameters, each
+  // Optimizer::sums() of them, one parameter's after another's.
+  const kernels::ExactSum* sums = nullptr;  // over all ranks, of the pass before
+  kernels::ExactSum* adds = nullptr;  // of this pass; null if another rank adds these elements up
+  Index tensor_rank = 0;  // adds only what it owns of parameters that several tensor ranks hold
 };
 
 /// The factor on gradients in a step: unscaling by the loss scale, and clipping.
@@ -61,6 +67,7 @@ struct Update {
   double lr = 0;
   Index number = 1;           // counted from 1, for the moments' bias correction
   double gradient_scale = 1;  // see gradient_scale()
+  int pass = 0;               // of Optimizer::passes()
 };
 
 /// The factor that decoupled weight decay leaves of a weight: 1 - lr weight_decay, or 1.
@@ -81,8 +88,20 @@ class Optimizer {
   /// good as long as the object.
   virtual const param::StateArrays& state() const = 0;
 
-  /// Updates master weights, state and parameters of a share in device memory, enqueued on `exec`.
-  /// The parameters are the master weights rounded to the run's precision.
+  /// The passes over all shares that an update takes. After each but the last the sums that it
+  /// added up are summed over all ranks, for the next pass. Parameters change in the last alone.
+  virtual int passes() const { return 1; }
+
+  /// The number of exact sums over a parameter that a pass, but the last, adds up. It is the same
+  /// on all ranks.
+  virtual Index sums([[maybe_unused]] int pass,
+                     [[maybe_unused]] const param::ParamSpec& parameter) const {
+    return 0;
+  }
+
+  /// Makes a pass of an update: updates master weights, state and parameters of a share in device
+  /// memory, enqueued on `exec`. The parameters are the master weights rounded to the run's
+  /// precision.
   virtual void update(const tensor::Execution& exec, const Update& update,
                       const Share<float>& share) const = 0;
   virtual void update(const tensor::Execution& exec, const Update& update,

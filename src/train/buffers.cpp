@@ -76,6 +76,7 @@ Buffers<T>::Buffers(memory::Arenas& arenas, const deck::Config& config, const Bl
                  std::max(b.training.gathered_elements(), b.validation.gathered_elements()), rank),
       gradients(arenas, b.layout, gradient_options(config, b), b.training.target_elements(), rank),
       state(state_buffers<T>(arenas, config, b)),
+      sums(arenas, b),
       offload_optimizer(offload_optimizer_of<T>(arenas, config, b)),
       model(b.definition->make<T>(
           arenas,

@@ -12,6 +12,7 @@
 #include "optim/cpu_offload.hpp"
 #include "train/batches.hpp"
 #include "train/blueprint.hpp"
+#include "train/parameter_sums.hpp"
 #include "zero/gradient_store.hpp"
 #include "zero/parameter_store.hpp"
 
@@ -24,6 +25,7 @@ struct Buffers {
   /// The optimizer's state arrays, as it declares them. In an fp32 run without offload the first is
   /// empty: the master weights are the parameters themselves.
   std::vector<zero::FlatBuffer<float>> state;
+  ParameterSums sums;  // of an optimizer of several passes
   std::optional<optim::CpuOffloadOptimizer<T>> offload_optimizer;  // with offload from a device
   std::unique_ptr<model::Model<T>> model;
   Batches batches;

@@ -43,7 +43,11 @@ class TypedEngine : public Engine {
   double evaluate(const std::optional<model::Batch>& batch);
   double gradient_norm();
   kernels::ExactSum squares(Index unit, Index begin, Index end);
-  void update(const optim::Update& update);
+  void update(optim::Update update);
+  void add_up(const optim::Update& update);
+  void change_parameters(const optim::Update& update);
+  optim::Share<T> share_of(Index u, const optim::Update& update, const zero::Range& range) const;
+  void apply(const optim::Update& update, const optim::Share<T>& share);
   void parameters_from_master();
   std::vector<UnitState> states() const;
 

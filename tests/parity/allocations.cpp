@@ -69,6 +69,15 @@ TEST_P(Allocations, NoneInAStepOfLlama) {
   expect_none_in_a_step(as_llama(small_deck(GetParam()), 1));
 }
 
+TEST(OptimizerAllocations, NoneInAStepOfAnyKind) {
+  for (const auto& [name, kind] : deck::optimizers) {
+    SCOPED_TRACE(name);
+    deck::Config config = small_deck();
+    config.optimizer.kind = kind;
+    expect_none_in_a_step(config);
+  }
+}
+
 TEST(AllocationCount, SeesWhatIsAllocated) {
   std::vector<char> kept;
   record([&] { kept.resize(least_bytes); });

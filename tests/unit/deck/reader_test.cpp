@@ -43,6 +43,7 @@ TEST(Reader, gives_the_defaults_of_the_kind_of_optimizer) {
   EXPECT_EQ(beta2({}), 0.99);
   EXPECT_EQ(beta2({"optimizer.beta2=0.5"}), 0.5);
   EXPECT_EQ(beta2({"optimizer.kind=adamw"}), 0.95);
+  EXPECT_EQ(beta2({"optimizer.kind=lamb"}), 0.999);
   EXPECT_EQ(
       read({"resolved", resolved(read({"deck", ""}, {"optimizer.kind=lion"}))}, {}).optimizer.beta2,
       0.99)

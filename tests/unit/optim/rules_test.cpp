@@ -15,7 +15,7 @@ using tests::Guarded;
 using tests::numbers;
 
 /// A matrix, which decays, of rows x 7 elements, before a vector of 5 that does not.
-param::Table table_of(Index rows) {
+param::Table rule_table(Index rows) {
   return {{"unit",
            {{"matrix", {rows, 7}, param::Init::normal, 1, true},
             {"vector", {5}, param::Init::zeros, 0, false}}}};
@@ -47,13 +47,13 @@ Element lion(const deck::Optimizer& o, const Update& u, Element e, double g, boo
   return e;
 }
 
-struct Case {
+struct RuleCase {
   const char* name;
   deck::Optimizer deck;
   Expected expected;
 };
 
-deck::Optimizer settings(deck::OptimizerKind kind, bool nesterov = false) {
+deck::Optimizer settings_of(deck::OptimizerKind kind, bool nesterov = false) {
   deck::Optimizer o;
   o.kind = kind;
   o.beta1 = 0.9, o.beta2 = 0.99, o.momentum = 0.8, o.weight_decay = 0.25;
@@ -61,11 +61,11 @@ deck::Optimizer settings(deck::OptimizerKind kind, bool nesterov = false) {
   return o;
 }
 
-const Case cases[] = {{"sgd", settings(deck::OptimizerKind::sgd), sgd},
-                      {"nesterov", settings(deck::OptimizerKind::sgd, true), sgd},
-                      {"lion", settings(deck::OptimizerKind::lion), lion}};
+const RuleCase rule_cases[] = {{"sgd", settings_of(deck::OptimizerKind::sgd), sgd},
+                               {"nesterov", settings_of(deck::OptimizerKind::sgd, true), sgd},
+                               {"lion", settings_of(deck::OptimizerKind::lion), lion}};
 
-constexpr Update step{0.01, 3, 0.5};
+constexpr Update rule_step{0.01, 3, 0.5};
 
 template <class T>
 Share<T> share_of(const param::Table& table, const param::FlatLayout& layout, Index begin,
@@ -81,32 +81,32 @@ Share<T> share_of(const param::Table& table, const param::FlatLayout& layout, In
 
 template <class T>
 class Rules : public testing::Test {};
-using Precisions = testing::Types<float, bf16, fp16>;
-TYPED_TEST_SUITE(Rules, Precisions, );
+using RulePrecisions = testing::Types<float, bf16, fp16>;
+TYPED_TEST_SUITE(Rules, RulePrecisions, );
 
 // Rows that give 12, 768 and 7 * 997 + 5 elements: less than a vector register, several, and more
 // than one thread or team takes.
 TYPED_TEST(Rules, AreTheirFormulas) {
   using T = TypeParam;
-  for (const Case& one : cases) {
+  for (const RuleCase& one : rule_cases) {
     const auto optimizer = make_optimizer(one.deck);
     EXPECT_EQ(param::bytes_per_element(optimizer->state()), 8) << one.name;
     for (const Index rows : {1, 109, 997}) {
-      const param::Table table = table_of(rows);
+      const param::Table table = rule_table(rows);
       const param::FlatLayout layout(table, 1);
       const Index count = 7 * rows + 5;
       const auto w = numbers<float>(count, 1), m = numbers<float>(count, 2, 0.1);
       const auto g = numbers<T>(count, 3);
       const Guarded<float> master(w), momentum(m);
       const Guarded<T> gradient(g), parameters(count);
-      optimizer->update({}, step,
+      optimizer->update({}, rule_step,
                         share_of(table, layout, 0, count, gradient.data(), parameters.data(),
                                  master.data(), momentum.data()));
       const auto masters = master.host(), momenta = momentum.host();
       const auto rounded = parameters.host();
       for (Index i = 0; i < count; ++i) {
         const Element e =
-            one.expected(one.deck, step, {w[i], m[i]},
+            one.expected(one.deck, rule_step, {w[i], m[i]},
                          0.5 * static_cast<double>(static_cast<float>(g[i])), i < 7 * rows);
         // Few roundings of numbers near 1.
         EXPECT_NEAR(masters[i], e.weight, tests::gamma(6) * 2) << one.name << ' ' << i;
@@ -120,19 +120,19 @@ TYPED_TEST(Rules, AreTheirFormulas) {
 TYPED_TEST(Rules, OfPartsAreThoseOfTheWhole) {
   using T = TypeParam;
   const Index count = 7 * 109 + 5;
-  const param::Table table = table_of(109);
+  const param::Table table = rule_table(109);
   const param::FlatLayout layout(table, 1);
   const Guarded<T> gradient(numbers<T>(count, 3));
-  for (const Case& one : cases) {
+  for (const RuleCase& one : rule_cases) {
     const auto optimizer = make_optimizer(one.deck);
     const Guarded<float> master(numbers<float>(count, 1)), momentum(numbers<float>(count, 2));
     const Guarded<float> cut_master(master.host()), cut_momentum(momentum.host());
     const Guarded<T> parameters(count), cut(count);
-    optimizer->update({}, step,
+    optimizer->update({}, rule_step,
                       share_of(table, layout, 0, count, gradient.data(), parameters.data(),
                                master.data(), momentum.data()));
     for (Index begin = 0; begin < count; begin += 31) {
-      optimizer->update({}, step,
+      optimizer->update({}, rule_step,
                         share_of(table, layout, begin, std::min(count, begin + 31), gradient.data(),
                                  cut.data(), cut_master.data(), cut_momentum.data()));
     }
@@ -146,21 +146,21 @@ TYPED_TEST(Rules, OfPartsAreThoseOfTheWhole) {
 TYPED_TEST(Rules, OnTheHostAreTheSame) {
   using T = TypeParam;
   const Index count = 7 * 997 + 5;
-  const param::Table table = table_of(997);
+  const param::Table table = rule_table(997);
   const param::FlatLayout layout(table, 1);
   auto g = numbers<T>(count, 3);
   const Guarded<T> gradient(g);
-  for (const Case& one : cases) {
+  for (const RuleCase& one : rule_cases) {
     const auto optimizer = make_optimizer(one.deck);
     std::vector<float> w = numbers<float>(count, 1), m = numbers<float>(count, 2);
     std::vector<T> p(static_cast<std::size_t>(count));
     const Guarded<float> master(w), momentum(m);
     const Guarded<T> parameters(count);
-    optimizer->update({}, step,
+    optimizer->update({}, rule_step,
                       share_of(table, layout, 0, count, gradient.data(), parameters.data(),
                                master.data(), momentum.data()));
     optimizer->update_on_host(
-        step, share_of(table, layout, 0, count, g.data(), p.data(), w.data(), m.data()));
+        rule_step, share_of(table, layout, 0, count, g.data(), p.data(), w.data(), m.data()));
     const auto masters = master.host();
     for (Index i = 0; i < count; ++i) {
       EXPECT_NEAR(w[i], masters[i], tests::gamma(6) * 2) << one.name;
@@ -174,12 +174,12 @@ TYPED_TEST(Rules, OnTheHostAreTheSame) {
 }
 
 TEST(LionRule, MakesNoStepWhereTheSumIsZero) {
-  const param::Table table = table_of(1);
+  const param::Table table = rule_table(1);
   const param::FlatLayout layout(table, 1);
-  deck::Optimizer deck = settings(deck::OptimizerKind::lion);
+  deck::Optimizer deck = settings_of(deck::OptimizerKind::lion);
   const Guarded<float> gradient(std::vector<float>(12, 0.0F)), master(std::vector<float>(12, 2.0F)),
       momentum(std::vector<float>(12, 0.0F));
-  make_optimizer(deck)->update({}, step,
+  make_optimizer(deck)->update({}, rule_step,
                                share_of(table, layout, 0, 12, gradient.data(), master.data(),
                                         master.data(), momentum.data()));
   EXPECT_EQ(master.host()[11], 2.0F) << "does not decay";
