@@ -35,6 +35,10 @@ std::string describe_manifest(const fs::path& path, const Manifest& m) {
   Index elements = 0;
   for (const ShardFile& shard_file : m.shard_files) bytes += shard_file.bytes;
   for (const Parameter& p : m.parameters) elements += p.elements();
+  std::string reduced;
+  for (const param::ReducedArray& array : m.reduced_arrays)
+    reduced += fmt::format(", {} of its {}", printable(array.name),
+                           array.axis == param::Axis::row ? "rows" : "columns");
   std::string text = fmt::format(
       "checkpoint  {}\n"
       "format      {}, written by kzero {} ({})\n"
@@ -43,7 +47,7 @@ std::string describe_manifest(const fs::path& path, const Manifest& m) {
       "model       {}, layers {}, hidden {}, heads {}, sequence {}, vocab {}, feed_forward {}, {} "
       "embeddings\n"
       "optimizer   {}, {} updates\n"
-      "parameters  {} in {} tensors, each with {}; hash {}\n"
+      "parameters  {} in {} tensors, each with {}{}; hash {}\n"
       "shards      {} with {}\n",
       printable(path.string()), m.format, printable(m.kzero_version), printable(m.git_hash), m.step,
       m.samples, m.tokens, m.skipped_steps, m.data_ranks, m.tensor_ranks, m.stage,
@@ -51,8 +55,8 @@ std::string describe_manifest(const fs::path& path, const Manifest& m) {
       m.model.heads, m.model.sequence, m.model.vocab, m.model.feed_forward,
       m.model.tied_embeddings ? "tied" : "untied", printable(m.optimizer),
       m.step - m.skipped_steps - m.optimizer_start, elements, m.parameters.size(),
-      printable(names_of(m.state_arrays)), format_checksum(m.parameter_hash), m.shard_files.size(),
-      format_bytes(bytes));
+      printable(names_of(m.state_arrays)), reduced, format_checksum(m.parameter_hash),
+      m.shard_files.size(), format_bytes(bytes));
   for (const ShardFile& shard_file : m.shard_files) {
     text += fmt::format("  {}  {} bytes, {} tensors or parts\n", printable(shard_file.file),
                         shard_file.bytes, shard_file.shards.size());

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cinttypes>
 #include <cstdio>
+#include <iterator>
 #include <utility>
 
 #include "base/checksum.hpp"
@@ -128,6 +129,40 @@ param::StateArrays get_state_arrays(const Hdf5File& file, Index format,
   param::StateArrays arrays;
   for (const std::string& name : names) arrays.push_back({name});
   return arrays;
+}
+
+constexpr const char* axis_names[] = {"row", "column"};  // by param::Axis
+
+/// Writes the arrays of rows and columns, if there are any.
+void put_reduced_state(Hdf5File& file, const Manifest& m) {
+  if (m.reduced_arrays.empty()) return;
+  std::vector<std::string> names, axes;
+  for (const param::ReducedArray& array : m.reduced_arrays) {
+    names.push_back(array.name);
+    axes.emplace_back(axis_names[static_cast<std::size_t>(array.axis)]);
+  }
+  file.set_attribute("/", "reduced_arrays", static_cast<Index>(names.size()));
+  file.create_group("/reduced_state");
+  put(file, "/reduced_state/name", names);
+  put(file, "/reduced_state/axis", axes);
+  put(file, "/reduced_state/values", m.reduced_state);
+}
+
+void get_reduced_state(const Hdf5File& file, const std::filesystem::path& path, Manifest& m) {
+  if (!file.has_attribute("/", "reduced_arrays")) return;
+  const auto names = file.read<std::string>("/reduced_state/name"),
+             axes = file.read<std::string>("/reduced_state/axis");
+  KZERO_REQUIRE(axes.size() == names.size(), ExitCode::files,
+                "{}: names {} arrays of rows or columns, and the axes of {}", path.string(),
+                names.size(), axes.size());
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    const auto axis = std::ranges::find(axis_names, axes[i]);
+    KZERO_REQUIRE(axis != std::end(axis_names), ExitCode::files,
+                  "{}: its array {} is of each \"{}\", not of each row or column", path.string(),
+                  names[i], axes[i]);
+    m.reduced_arrays.push_back({names[i], static_cast<param::Axis>(axis - axis_names)});
+  }
+  m.reduced_state = file.read<float>("/reduced_state/values");
 }
 
 void put_shards(Hdf5File& file, const std::vector<ShardFile>& shard_files, Index arrays) {
@@ -284,6 +319,7 @@ void write_manifest(const std::filesystem::path& folder, const Manifest& manifes
   structure.write("/deck", std::span<const std::string>(&manifest.deck, 1), {});
   put_parameters(structure, manifest.parameters);
   put_state_arrays(structure, manifest.state_arrays);
+  put_reduced_state(structure, manifest);
   put_shards(structure, manifest.shard_files, static_cast<Index>(manifest.state_arrays.size()));
   OutputFile file(path);
   structure.write_to(file);
@@ -316,6 +352,7 @@ Manifest parse_manifest(const std::string& bytes, const std::filesystem::path& p
   manifest.model = get_model(file, path);
   manifest.parameters = get_parameters(file, path);
   manifest.state_arrays = get_state_arrays(file, manifest.format, path);
+  get_reduced_state(file, path, manifest);
   manifest.shard_files = get_shards(file, manifest, path);
   validate(manifest, path);
   return manifest;

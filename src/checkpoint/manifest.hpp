@@ -12,6 +12,7 @@
 #include "checkpoint/runs.hpp"
 #include "checkpoint/state_shard.hpp"
 #include "deck/config.hpp"
+#include "param/reduced_array.hpp"
 #include "param/spec.hpp"
 
 namespace kzero::checkpoint {
@@ -73,6 +74,10 @@ struct Manifest {
   std::string optimizer = "adamw";   // its kind; files from before there were others do not say
   Index optimizer_start = 0;         // steps done, but for skipped ones, when its state began
   param::StateArrays state_arrays;   // that are saved of every parameter
+  // What is kept of rows and columns is so little that the manifest holds it: parameter after
+  // parameter, one array's values after another's.
+  param::ReducedArrays reduced_arrays;
+  std::vector<float> reduced_state;
   std::vector<Parameter> parameters;
   std::vector<ShardFile> shard_files;  // filled in by write()
 };

@@ -56,6 +56,16 @@ void require_countable(const Manifest& manifest, const std::filesystem::path& pa
   }
 }
 
+/// Checks that there is a value for each row and column.
+void require_reduced_state(const Manifest& m, const std::filesystem::path& path) {
+  Index length = 0;
+  for (const Parameter& parameter : m.parameters)
+    length += param::length_of(m.reduced_arrays, parameter.shape);
+  KZERO_REQUIRE(std::ssize(m.reduced_state) == length, ExitCode::files,
+                "{}: holds {} values of rows and columns, its parameters have {}", path.string(),
+                m.reduced_state.size(), length);
+}
+
 bool is_plain_name(const std::string& file) {
   return !file.empty() && file != "." && file != ".." && file.find('/') == std::string::npos;
 }
@@ -95,6 +105,7 @@ void validate(const Manifest& manifest, const std::filesystem::path& path) {
   require_counts(manifest, path);
   require_state_arrays(manifest.state_arrays, path);
   require_countable(manifest, path);
+  require_reduced_state(manifest, path);
   Index total = 0;
   for (const ShardFile& shard_file : manifest.shard_files) {
     KZERO_REQUIRE(is_plain_name(shard_file.file), ExitCode::files,

@@ -125,8 +125,9 @@ void add_optimizer(std::vector<Key>& table) {
            "Decay of the first moment; in \"lion\" of the momentum in an update's direction."));
   table.push_back(real("optimizer.beta2", t, &Optimizer::beta2, below(0, 1), "",
                        "Decay of the second moment; in \"lion\" of the momentum that is kept."));
-  table.push_back(real("optimizer.eps", t, &Optimizer::eps, above(0, 1), "",
-                       "Added to the root of the second moment."));
+  table.push_back(
+      real("optimizer.eps", t, &Optimizer::eps, above(0, 1), "",
+           "Added to the root of the second moment; in \"adafactor\" the least such root."));
   table.push_back(real("optimizer.momentum", t, &Optimizer::momentum, below(0, 1), "",
                        "Decay of the momentum."));
   table.push_back(boolean("optimizer.nesterov", t, &Optimizer::nesterov,

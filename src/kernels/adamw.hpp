@@ -9,7 +9,6 @@ namespace kzero::kernels {
 
 /// The rule of one step for master weight, first and second moment.
 struct AdamWStep {
-  static constexpr const char* label = "kzero::kernels::adamw";
   static constexpr int arrays = 3;
 
   float lr = 0;

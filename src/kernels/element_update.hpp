@@ -1,11 +1,10 @@
 // The kernel of an elementwise optimizer: what its rule says for one element, done to neighbouring
 // elements of one parameter. A rule is a struct with
-//   static constexpr const char* label          of the kernel, "kzero::FOLDER::VERB_NOUN"
 //   static constexpr int arrays                 state arrays, the master weights among them
 //   KOKKOS_INLINE_FUNCTION void operator()(float gradient, float (&state)[arrays]) const
 // where state[0] is the master weight, and all are updated in fp32. It may have
-//   static constexpr bool writes(int array)     false for arrays that it leaves as they are;
-//   without
+//   KOKKOS_INLINE_FUNCTION static constexpr bool writes(int array)     false for arrays that it
+//   leaves as they are; without
 //                                               the master weights the parameters stay, too Where
 //                                               elements begin depends on
 // stage and ranks, and compilers may fuse the products of a vector body and of its remainder
@@ -39,7 +38,7 @@ struct UpdateArrays {
 namespace detail {
 
 template <class Rule>
-constexpr bool writes(int array) {
+KOKKOS_INLINE_FUNCTION constexpr bool writes(int array) {
   if constexpr (requires { Rule::writes(0); }) {
     return Rule::writes(array);
   } else {
@@ -119,7 +118,7 @@ void update_elements(const Execution& exec, const Rule& rule,
   const Rule r = rule;
   const UpdateArrays<T, Rule::arrays> all = arrays;
   Kokkos::parallel_for(
-      Rule::label,
+      "kzero::kernels::update_elements",
       Policy(exec, static_cast<int>(ceil_div(count, detail::update_block)), Kokkos::AUTO),
       KOKKOS_LAMBDA(const Team& team) {
         // Copies: in device code the constant has no address for min to take.
@@ -136,7 +135,7 @@ void update_elements_on_host(const Rule& rule, const UpdateArrays<T, Rule::array
                              Index count) {
   using Host = Kokkos::DefaultHostExecutionSpace;
   const Host host;
-  Kokkos::parallel_for(Rule::label,
+  Kokkos::parallel_for("kzero::kernels::update_elements_on_host",
                        Kokkos::RangePolicy<Host, Kokkos::IndexType<Index>>(
                            host, 0, ceil_div(count, detail::update_block)),
                        [=](Index number) {
@@ -144,7 +143,7 @@ void update_elements_on_host(const Rule& rule, const UpdateArrays<T, Rule::array
                          detail::host_update(rule, std::min(detail::update_block, count - begin),
                                              arrays + begin);
                        });
-  host.fence(Rule::label);
+  host.fence("kzero::kernels::update_elements_on_host");
 }
 
 }  // namespace kzero::kernels

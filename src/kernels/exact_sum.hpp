@@ -3,8 +3,11 @@
 #pragma once
 
 #include <Kokkos_Core.hpp>
+#include <algorithm>
 #include <cstdint>
 #include <span>
+
+#include "base/types.hpp"
 
 namespace kzero::kernels {
 
@@ -13,6 +16,7 @@ namespace kzero::kernels {
 /// upper half collects carries.
 struct ExactSum {
   static constexpr int limbs = 9;
+  static constexpr int words_of_sum = limbs + 1;
   std::uint64_t word[limbs + 1] = {};  // the limbs, and a count of values that were not finite
 
   KOKKOS_INLINE_FUNCTION void add(float value) {
@@ -37,6 +41,13 @@ struct ExactSum {
 
   /// The words, to be added to those of other ranks.
   std::span<std::uint64_t> words() { return word; }
+
+  /// Sum number `sum` of those whose words follow one another.
+  static ExactSum of_words(const std::uint64_t* words, Index sum) {
+    ExactSum found;
+    std::copy_n(words + sum * words_of_sum, words_of_sum, found.word);
+    return found;
+  }
 
   /// Moves carries up, so that as many sums again can be added to this one.
   void carry();

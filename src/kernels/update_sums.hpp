@@ -26,21 +26,6 @@ struct ExactSums {
   }
 };
 
-namespace detail {
-
-inline constexpr Index sum_blocks_at_once = 128;  // that one team takes, or a host thread at a time
-
-template <int s, class Rule>
-struct Term {
-  Rule rule;
-
-  template <class... State>
-  KOKKOS_INLINE_FUNCTION float operator()(State... values) const {
-    const float state[] = {values...};
-    return rule.template term<s>(state);
-  }
-};
-
 /// The blocks of a range of a unit's elements.
 struct Blocks {
   Index first, last;  // elements of the unit
@@ -53,6 +38,32 @@ struct Blocks {
   }
   KOKKOS_INLINE_FUNCTION Index end(Index number) const {
     return Kokkos::min(last, (first / squares_block + number + 1) * squares_block);
+  }
+};
+
+/// Adds sums to those whose words follow one another, and moves their carries up.
+template <int count>
+void add_to_words(const ExactSums<count>& sums, std::uint64_t* words) {
+  for (int s = 0; s < count; ++s) {
+    ExactSum total = ExactSum::of_words(words, s);
+    total += sums.sum[s];
+    total.carry();
+    std::ranges::copy(total.words(), words + s * ExactSum::words_of_sum);
+  }
+}
+
+namespace detail {
+
+inline constexpr Index sum_blocks_at_once = 128;  // that one team takes, or a host thread at a time
+
+template <int s, class Rule>
+struct Term {
+  Rule rule;
+
+  template <class... State>
+  KOKKOS_INLINE_FUNCTION float operator()(State... values) const {
+    const float state[] = {values...};
+    return rule.template term<s>(state);
   }
 };
 
@@ -102,10 +113,10 @@ ExactSums<Rule::sums> update_and_sum(const Execution& exec, const Rule& rule,
                                      Index count) {
   const Rule r = rule;
   const UpdateArrays<T, Rule::arrays> all = arrays;
-  const detail::Blocks blocks{first, first + count};
+  const Blocks blocks{first, first + count};
   ExactSums<Rule::sums> result;
   Kokkos::parallel_reduce(
-      Rule::label,
+      "kzero::kernels::update_and_sum",
       Policy(exec, static_cast<int>(ceil_div(blocks.count(), detail::sum_blocks_at_once)),
              team_size(16), team_size(8)),
       KOKKOS_LAMBDA(const Team& team, ExactSums<Rule::sums>& total) {
@@ -128,10 +139,10 @@ ExactSums<Rule::sums> update_and_sum_on_host(const Rule& rule,
                                              const UpdateArrays<T, Rule::arrays>& arrays,
                                              Index first, Index count) {
   using Host = Kokkos::DefaultHostExecutionSpace;
-  const detail::Blocks blocks{first, first + count};
+  const Blocks blocks{first, first + count};
   ExactSums<Rule::sums> result;
   Kokkos::parallel_reduce(
-      Rule::label,
+      "kzero::kernels::update_and_sum_on_host",
       Kokkos::RangePolicy<Host, Kokkos::IndexType<Index>>(
           Host(), 0, ceil_div(blocks.count(), detail::sum_blocks_at_once)),
       [=](Index part, ExactSums<Rule::sums>& total) {

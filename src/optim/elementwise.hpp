@@ -16,19 +16,13 @@ struct ParameterPart {
   T* parameters = nullptr;
   State state;
   Index count = 0;
-  Index first = 0;                          // number of element 0 within the unit
-  const kernels::ExactSum* sums = nullptr;  // of the parameter, from the pass before
-  kernels::ExactSum* adds = nullptr;        // of the parameter, in this pass; null: not added up
+  Index first = 0;                         // number of element 0 within the unit
+  Index in_param = 0;                      // and within the rank's part of the parameter
+  const param::ParamSpec* spec = nullptr;  // of the parameter, as are all below
+  const std::uint64_t* sums = nullptr;     // from the pass before
+  std::uint64_t* adds = nullptr;           // in this pass; null: not added up
+  const float* reduced = nullptr;
 };
-
-/// The sums of a unit's parameters before number `param`.
-inline Index sums_before(const Optimizer& optimizer, int pass, const param::UnitSpec& spec,
-                         Index param) {
-  Index sums = 0;
-  for (Index p = 0; p < param; ++p)
-    sums += optimizer.sums(pass, spec.params[static_cast<std::size_t>(p)]);
-  return sums;
-}
 
 /// apply(part) for every parameter of a share.
 template <class T, class Apply>
@@ -37,12 +31,25 @@ void for_each_parameter(const Optimizer& optimizer, int pass, const Share<T>& sh
   for (const param::Part& part : param::parts(*share.spec, *share.layout, share.begin, share.end)) {
     const Index at = part.in_unit - share.begin;
     const param::ParamSpec& spec = share.spec->params[static_cast<std::size_t>(part.param)];
-    ParameterPart<T> found{spec.decays,      share.gradient + at, share.parameters + at,
-                           share.state + at, part.count,          part.in_unit};
-    if (share.sums != nullptr)
-      found.sums = share.sums + sums_before(optimizer, pass - 1, *share.spec, part.param);
+    ParameterPart<T> found{
+        spec.decays, share.gradient + at, share.parameters + at, share.state + at,
+        part.count,  part.in_unit,        part.in_param,         &spec};
+    const auto before = [&](auto count_of) {
+      Index total = 0;
+      for (Index p = 0; p < part.param; ++p)
+        total += count_of(share.spec->params[static_cast<std::size_t>(p)]);
+      return total;
+    };
+    const auto words_in = [&](int which) {
+      return before([&](const auto& other) { return optimizer.sum_words(which, other); });
+    };
+    if (share.sums != nullptr) found.sums = share.sums + words_in(pass - 1);
     if (share.adds != nullptr && spec.split.is_owned_by(share.tensor_rank))
-      found.adds = share.adds + sums_before(optimizer, pass, *share.spec, part.param);
+      found.adds = share.adds + words_in(pass);
+    if (share.reduced != nullptr)
+      found.reduced = share.reduced + before([&](const auto& other) {
+                        return param::length_of(optimizer.reduced_state(), other.shape);
+                      });
     apply(found);
   }
 }

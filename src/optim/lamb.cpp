@@ -31,10 +31,9 @@ struct LambSettings {
 /// The first pass: m = b1 m + (1-b1) g; v = b2 v + (1-b2) g^2; the squares of w and of
 /// u = (m/c1) / (sqrt(v/c2) + eps) + decay w.
 struct LambMoments : LambSettings {
-  static constexpr const char* label = "kzero::optim::update_lamb_moments";
   static constexpr int sums = 2;
 
-  static constexpr bool writes(int array) { return array > 0; }
+  KOKKOS_INLINE_FUNCTION static constexpr bool writes(int array) { return array > 0; }
 
   KOKKOS_INLINE_FUNCTION void operator()(float gradient, float (&state)[arrays]) const {
     const float g = gradient * gradient_scale;
@@ -51,11 +50,9 @@ struct LambMoments : LambSettings {
 
 /// The last pass: w = w - rate u.
 struct LambWeights : LambSettings {
-  static constexpr const char* label = "kzero::optim::update_lamb_weights";
-
   float rate = 0;  // lr times the trust ratio
 
-  static constexpr bool writes(int array) { return array == 0; }
+  KOKKOS_INLINE_FUNCTION static constexpr bool writes(int array) { return array == 0; }
 
   KOKKOS_INLINE_FUNCTION void operator()(float, float (&state)[arrays]) const {
     state[0] = Kokkos::fma(-rate, direction(state), state[0]);
@@ -75,7 +72,9 @@ class Lamb : public ElementwiseOptimizer<Lamb> {
   }
 
   int passes() const override { return 2; }
-  Index sums(int, const param::ParamSpec&) const override { return LambMoments::sums; }
+  Index sum_words(int, const param::ParamSpec&) const override {
+    return LambMoments::sums * kernels::ExactSum::words_of_sum;
+  }
 
   struct Step {
     int pass = 0;
@@ -126,8 +125,7 @@ class Lamb : public ElementwiseOptimizer<Lamb> {
  private:
   template <class T>
   static void add(const ParameterPart<T>& part, const kernels::ExactSums<LambMoments::sums>& sums) {
-    if (part.adds == nullptr) return;
-    for (int s = 0; s < LambMoments::sums; ++s) part.adds[s] += sums.sum[s];
+    if (part.adds != nullptr) kernels::add_to_words(sums, part.adds);
   }
 
   template <class T>
@@ -144,7 +142,8 @@ class Lamb : public ElementwiseOptimizer<Lamb> {
 
   template <class T>
   static LambWeights weights(const Step& step, const ParameterPart<T>& part) {
-    const double ratio = trust_ratio(part.sums[0].value(), part.sums[1].value());
+    const double ratio = trust_ratio(kernels::ExactSum::of_words(part.sums, 0).value(),
+                                     kernels::ExactSum::of_words(part.sums, 1).value());
     return {settings(step, part), static_cast<float>(step.lr * ratio)};
   }
 

@@ -8,7 +8,6 @@
 namespace kzero::optim {
 
 struct LionRule {
-  static constexpr const char* label = "kzero::optim::update_lion";
   static constexpr int arrays = 2;
 
   float lr = 0;

@@ -1,6 +1,7 @@
 #include "optim/optimizer.hpp"
 
 #include "base/error.hpp"
+#include "optim/adafactor.hpp"
 #include "optim/adamw.hpp"
 #include "optim/lamb.hpp"
 #include "optim/lion.hpp"
@@ -27,6 +28,8 @@ std::unique_ptr<const Optimizer> make_optimizer(const deck::Optimizer& deck) {
       return std::make_unique<Lion>(deck);
     case deck::OptimizerKind::lamb:
       return make_lamb(deck);
+    case deck::OptimizerKind::adafactor:
+      return make_adafactor(deck);
   }
   fail(ExitCode::other, "internal error: no optimizer of kind {}", static_cast<int>(deck.kind));
 }

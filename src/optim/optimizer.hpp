@@ -3,13 +3,14 @@
 #pragma once
 
 #include <array>
+#include <cstdint>
 #include <initializer_list>
 #include <memory>
 #include <string_view>
 
 #include "deck/config.hpp"
-#include "kernels/exact_sum.hpp"
 #include "param/flat_layout.hpp"
+#include "param/reduced_array.hpp"
 #include "param/state_array.hpp"
 #include "tensor/view.hpp"
 
@@ -52,10 +53,11 @@ struct Share {
   const T* gradient = nullptr;  // at begin
   T* parameters = nullptr;      // at begin; in fp32 they may be the master weights themselves
   State state;                  // at begin
-  // Of optimizers with several passes, in host memory: the sums of the unit's parameters, each
-  // Optimizer::sums() of them, one parameter's after another's.
-  const kernels::ExactSum* sums = nullptr;  // over all ranks, of the pass before
-  kernels::ExactSum* adds = nullptr;  // of this pass; null if another rank adds these elements up
+  // Of optimizers with several passes, in host memory: the words of the sums of the unit's
+  // parameters, each Optimizer::sum_words() of them, one parameter's after another's.
+  const std::uint64_t* sums = nullptr;  // over all ranks, of the pass before
+  std::uint64_t* adds = nullptr;        // of this pass; null if another rank adds these elements up
+  const float* reduced = nullptr;       // in host memory: the unit's reduced arrays, likewise
   Index tensor_rank = 0;  // adds only what it owns of parameters that several tensor ranks hold
 };
 
@@ -68,6 +70,7 @@ struct Update {
   Index number = 1;           // counted from 1, for the moments' bias correction
   double gradient_scale = 1;  // see gradient_scale()
   int pass = 0;               // of Optimizer::passes()
+  double gradient_norm = 0;   // over all parameters, before gradient_scale
 };
 
 /// The factor that decoupled weight decay leaves of a weight: 1 - lr weight_decay, or 1.
@@ -92,12 +95,29 @@ class Optimizer {
   /// added up are summed over all ranks, for the next pass. Parameters change in the last alone.
   virtual int passes() const { return 1; }
 
-  /// The number of exact sums over a parameter that a pass, but the last, adds up. It is the same
-  /// on all ranks.
-  virtual Index sums([[maybe_unused]] int pass,
-                     [[maybe_unused]] const param::ParamSpec& parameter) const {
+  /// The 64-bit words of the sums over a parameter that a pass, but the last, adds up. Words of
+  /// ranks are added one by one, modulo 2^64; their number is the same on all ranks.
+  virtual Index sum_words([[maybe_unused]] int pass,
+                          [[maybe_unused]] const param::ParamSpec& parameter) const {
     return 0;
   }
+
+  /// The arrays that the rule keeps of rows and columns; they start from zeros.
+  virtual const param::ReducedArrays& reduced_state() const {
+    static const param::ReducedArrays none;
+    return none;
+  }
+
+  /// Updates the reduced arrays of a parameter, one behind the other in the order of their
+  /// declaration, before a pass but the first, with the sums of the pass before. Every rank does so
+  /// for every parameter.
+  virtual void update_reduced([[maybe_unused]] const Update& update,
+                              [[maybe_unused]] const param::ParamSpec& parameter,
+                              [[maybe_unused]] const std::uint64_t* sums,
+                              [[maybe_unused]] float* reduced) const {}
+
+  /// Returns whether update() needs arrays that the host reaches.
+  virtual bool runs_on_host_alone() const { return false; }
 
   /// Makes a pass of an update: updates master weights, state and parameters of a share in device
   /// memory, enqueued on `exec`. The parameters are the master weights rounded to the run's

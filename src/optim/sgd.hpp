@@ -9,7 +9,6 @@
 namespace kzero::optim {
 
 struct SgdRule {
-  static constexpr const char* label = "kzero::optim::update_sgd";
   static constexpr int arrays = 2;
 
   float lr = 0;

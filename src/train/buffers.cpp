@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/error.hpp"
 #include "train/planned_bytes.hpp"
 
 namespace kzero::train {
@@ -13,6 +14,11 @@ using memory::Category;
 template <class T>
 std::vector<zero::FlatBuffer<float>> state_buffers(memory::Arenas& arenas,
                                                    const deck::Config& config, const Blueprint& b) {
+  KZERO_REQUIRE(
+      !b.optimizer->runs_on_host_alone() || host_reaches_state(config), ExitCode::usage,
+      "optimizer.kind = \"{}\" updates on the host's cores alone: in builds for devices it needs "
+      "zero.offload = \"host\"",
+      b.optimizer->kind());
   std::vector<zero::FlatBuffer<float>> buffers;
   for (const param::StateArray& array : b.state_arrays()) {
     const bool is_parameters = array.name == param::master_weights && dtype_of<T> == Dtype::fp32;

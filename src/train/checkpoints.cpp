@@ -125,6 +125,7 @@ void Checkpoints::load(const checkpoint::Found& found,
   grid::collectively(grid_.world(), [&] {
     if (goes_on) {
       checkpoint::read(found, wanted);
+      std::ranges::copy(m.reduced_state, engine_.reduced_state().begin());
     } else {
       checkpoint::read(found, without_optimizer_state(wanted));
     }
@@ -184,6 +185,8 @@ checkpoint::Manifest Checkpoints::manifest_after(Index steps_done) const {
   m.optimizer = engine_.blueprint().optimizer->kind();
   m.optimizer_start = engine_.optimizer_start();
   m.state_arrays = engine_.blueprint().state_arrays();
+  m.reduced_arrays = engine_.blueprint().optimizer->reduced_state();
+  m.reduced_state.assign(engine_.reduced_state().begin(), engine_.reduced_state().end());
   m.parameters = checkpoint::parameters_of(engine_.blueprint().table);
   return m;
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <span>
 
 #include "checkpoint/state_shard.hpp"
 #include "data/sampler.hpp"
@@ -63,6 +64,10 @@ class Engine {
   virtual double validate(Index batches, const data::Sampler& sampler) = 0;
 
   virtual optim::LossScaler& scaler() = 0;
+
+  /// What the optimizer keeps of rows and columns (param/reduced_array.hpp), of all parameters in
+  /// the order of the table, one array's after another's: the same on every rank.
+  virtual std::span<float> reduced_state() = 0;
 
   /// Steps done, but for skipped ones, when the optimizer's state began: 0, unless
   /// checkpoint.reset_optimizer began it anew. Updates are counted from there.

@@ -1,54 +1,73 @@
 #include "train/parameter_sums.hpp"
 
-#include <algorithm>
-
-#include "optim/optimizer.hpp"
-
 namespace kzero::train {
 
 namespace {
 
-constexpr std::size_t words_of_sum = kernels::ExactSum::limbs + 1;
-static_assert(sizeof(kernels::ExactSum) == words_of_sum * sizeof(std::uint64_t),
-              "an array of sums is an array of their words");
+/// Where the values of each unit begin, and behind the last how many there are, if each parameter
+/// has count_of(parameter).
+template <class CountOf>
+std::vector<Index> begins_of(const param::Table& table, const CountOf& count_of) {
+  std::vector<Index> begins{0};
+  for (const param::UnitSpec& unit : table) {
+    Index count = 0;
+    for (const param::ParamSpec& parameter : unit.params) count += count_of(parameter);
+    begins.push_back(begins.back() + count);
+  }
+  return begins;
+}
 
-Index sums_of(const optim::Optimizer& optimizer, int pass, const param::UnitSpec& unit) {
-  Index sums = 0;
-  for (const param::ParamSpec& parameter : unit.params) sums += optimizer.sums(pass, parameter);
-  return sums;
+template <class T>
+std::span<T> take(memory::Arenas& arenas, Index count) {
+  if (count == 0) return {};
+  const auto category = tensor::on_host ? memory::Category::optimizer : memory::Category::offloaded;
+  T* values = arenas.take<T>(category, count);
+  return arenas.measuring() ? std::span<T>()
+                            : std::span<T>(values, static_cast<std::size_t>(count));
 }
 
 }  // namespace
 
-ParameterSums::ParameterSums(memory::Arenas& arenas, const Blueprint& blueprint) {
-  const optim::Optimizer& optimizer = *blueprint.optimizer;
-  const auto category = tensor::on_host ? memory::Category::optimizer : memory::Category::offloaded;
-  for (int pass = 0; pass + 1 < optimizer.passes(); ++pass) {
-    std::vector<Index> counts;
-    Index total = 0;
-    for (const param::UnitSpec& unit : blueprint.table) {
-      counts.push_back(sums_of(optimizer, pass, unit));
-      total += counts.back();
-    }
-    auto* next = arenas.take<kernels::ExactSum>(category, total);
-    Pass& found = passes_.emplace_back();
-    if (arenas.measuring()) continue;
-    found.all = {next, static_cast<std::size_t>(total)};
-    for (const Index count : counts) {
-      found.of_unit.push_back(next);
-      next += count;
-    }
+ParameterSums::ParameterSums(memory::Arenas& arenas, const Blueprint& blueprint)
+    : table_(blueprint.table), optimizer_(*blueprint.optimizer) {
+  for (int pass = 0; pass + 1 < optimizer_.passes(); ++pass) {
+    Values<std::uint64_t>& words = passes_.emplace_back();
+    words.begin = begins_of(table_, [&](const param::ParamSpec& parameter) {
+      return optimizer_.sum_words(pass, parameter);
+    });
+    words.all = take<std::uint64_t>(arenas, words.begin.back());
   }
+  reduced_.begin = begins_of(table_, [&](const param::ParamSpec& parameter) {
+    return param::length_of(optimizer_.reduced_state(), parameter.shape);
+  });
+  reduced_.all = take<float>(arenas, reduced_.begin.back());
+  std::ranges::fill(reduced_.all, 0.0F);
 }
 
-void ParameterSums::clear(int pass) const {
-  std::ranges::fill(passes_[static_cast<std::size_t>(pass)].all, kernels::ExactSum{});
+std::uint64_t* ParameterSums::of(int pass, Index unit) const {
+  const Values<std::uint64_t>& words = passes_[static_cast<std::size_t>(pass)];
+  return words.all.data() + words.begin[static_cast<std::size_t>(unit)];
 }
 
 std::span<std::uint64_t> ParameterSums::words(int pass) const {
-  const std::span<kernels::ExactSum> sums = passes_[static_cast<std::size_t>(pass)].all;
-  for (kernels::ExactSum& sum : sums) sum.carry();
-  return {sums.data()->word, sums.size() * words_of_sum};
+  return passes_[static_cast<std::size_t>(pass)].all;
+}
+
+float* ParameterSums::reduced(Index unit) const {
+  return reduced_.all.data() + reduced_.begin[static_cast<std::size_t>(unit)];
+}
+
+void ParameterSums::update_reduced(const optim::Update& update) const {
+  if (reduced_.all.empty()) return;
+  const std::uint64_t* sums = of(update.pass - 1, 0);
+  float* values = reduced_.all.data();
+  for (const param::UnitSpec& unit : table_) {
+    for (const param::ParamSpec& parameter : unit.params) {
+      optimizer_.update_reduced(update, parameter, sums, values);
+      sums += optimizer_.sum_words(update.pass - 1, parameter);
+      values += param::length_of(optimizer_.reduced_state(), parameter.shape);
+    }
+  }
 }
 
 }  // namespace kzero::train

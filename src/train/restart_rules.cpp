@@ -72,7 +72,8 @@ void require_same_data(const checkpoint::Found& found, const RunRequest& request
 
 bool is_of_same_optimizer(const checkpoint::Found& found, const Blueprint& blueprint) {
   return found.manifest.optimizer == blueprint.optimizer->kind() &&
-         found.manifest.state_arrays == blueprint.state_arrays();
+         found.manifest.state_arrays == blueprint.state_arrays() &&
+         found.manifest.reduced_arrays == blueprint.optimizer->reduced_state();
 }
 
 void require_same_training(const checkpoint::Found& found, const RunRequest& request,

@@ -1,5 +1,6 @@
 #include "train/typed_engine.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
 
@@ -146,12 +147,14 @@ StepResult TypedEngine<T>::step(Index step, const data::Sampler& sampler) {
   result.lr = optim::learning_rate(config_.optimizer, step, config_.train.steps);
   result.loss_scale = scaler_.scale();
   result.loss = run_rounds(step, sampler);
-  result.grad_norm = gradient_norm() / result.loss_scale;
+  const double norm = gradient_norm();
+  result.grad_norm = norm / result.loss_scale;
   result.skipped = !std::isfinite(result.grad_norm);
   if (!result.skipped) {
     // Skipped steps did not change the moments, so they do not count in their bias correction.
     update({result.lr, step + 1 - scaler_.skipped() - optimizer_start_,
-            optim::gradient_scale(result.grad_norm, config_.optimizer.clip, result.loss_scale)});
+            optim::gradient_scale(result.grad_norm, config_.optimizer.clip, result.loss_scale), 0,
+            norm});
   }
   scaler_.update(!result.skipped);
   data_.traffic().end_step();
@@ -280,9 +283,11 @@ kernels::ExactSum TypedEngine<T>::squares(Index unit, Index begin, Index end) {
 template <class T>
 void TypedEngine<T>::update(optim::Update update) {
   const int last = blueprint_.optimizer->passes() - 1;
-  for (update.pass = 0; update.pass < last; ++update.pass) {
+  for (update.pass = 0; update.pass < last;) {
     add_up(update);
     grid_.world().sum(buffers_.sums.words(update.pass));
+    ++update.pass;
+    buffers_.sums.update_reduced(update);
   }
   change_parameters(update);
 }
@@ -291,7 +296,7 @@ void TypedEngine<T>::update(optim::Update update) {
 /// that is replicated counts on one rank.
 template <class T>
 void TypedEngine<T>::add_up(const optim::Update& update) {
-  buffers_.sums.clear(update.pass);
+  std::ranges::fill(buffers_.sums.words(update.pass), 0);
   for (Index u = 0; u < std::ssize(states_); ++u) {
     const UnitState& unit = states_[static_cast<std::size_t>(u)];
     const zero::Range own = zero::held(zero::Placement::partitioned, *unit.layout, data_.rank());
@@ -333,6 +338,7 @@ optim::Share<T> TypedEngine<T>::share_of(Index u, const optim::Update& update,
                         buffers_.updated(u) + at,
                         unit.state + at};
   if (update.pass > 0) share.sums = buffers_.sums.of(update.pass - 1, u);
+  share.reduced = buffers_.sums.reduced(u);
   share.tensor_rank = blueprint_.tensor.rank;
   return share;
 }

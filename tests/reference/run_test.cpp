@@ -269,7 +269,7 @@ TEST_P(TensorParallelRun, SixteenBitsStayWithinTheirRounding) {
 const auto cases = testing::Values("even", "odd", "llama_even", "llama_scaled", "qwen2", "qwen3");
 
 INSTANTIATE_TEST_SUITE_P(Optimizers, OptimizerRun,
-                         testing::Values("opt_sgd", "opt_lion", "opt_lamb"),
+                         testing::Values("opt_sgd", "opt_lion", "opt_lamb", "opt_adafactor"),
                          [](const auto& test) { return test.param; });
 INSTANTIATE_TEST_SUITE_P(Cases, TensorParallelRun, cases,
                          [](const auto& test) { return test.param; });

@@ -46,6 +46,9 @@ inline void save(Training& training, const grid::Group& group, const std::filesy
   m.optimizer = training.engine->blueprint().optimizer->kind();
   m.optimizer_start = training.engine->optimizer_start();
   m.state_arrays = training.engine->blueprint().state_arrays();
+  m.reduced_arrays = training.engine->blueprint().optimizer->reduced_state();
+  m.reduced_state.assign(training.engine->reduced_state().begin(),
+                         training.engine->reduced_state().end());
   m.parameters = checkpoint::parameters_of(training.engine->blueprint().table);
   checkpoint::write(group, folder, std::move(m), training.engine->owned_shards(), 0);
 }
@@ -59,6 +62,7 @@ inline Index load(Training& training, const grid::Group& group,
   training.engine->loaded();
   const checkpoint::Manifest& m = found.manifest;
   training.engine->start_optimizer_at(m.optimizer_start);
+  std::ranges::copy(m.reduced_state, training.engine->reduced_state().begin());
   training.engine->scaler().restore(m.loss_scale, m.scale_good_steps, m.skipped_steps,
                                     m.skipped_in_row);
   return m.step;

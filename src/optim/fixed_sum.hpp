@@ -1,0 +1,46 @@
+// Sums of squares of a gradient's elements that neither order nor grouping changes, in 16 bytes:
+// fixed-point numbers below the square of the gradient's norm, which no such sum exceeds.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+
+#include "base/types.hpp"
+
+namespace kzero::optim {
+
+/// The scale of the sums of one step. The high word counts in units of 2^(E - 62), where 2^E is
+/// above the squared norm; the low word collects what is below a unit, cut off at 2^(E - 94), for
+/// up to 2^31 elements. A gradient below 2^-47 of the norm so counts as 0.
+class FixedSums {
+ public:
+  static constexpr Index words = 2;
+
+  /// `norm` is that of the full gradient, as it lies in memory.
+  explicit FixedSums(double norm)
+      : exponent_(norm > 0 ? std::ilogb(norm) * 2 + 3 : 0),
+        scale_(std::ldexp(1.0, 62 - exponent_)) {}
+
+  /// The words of one square, to be added to those of others.
+  struct Words {
+    std::int64_t high, low;
+  };
+
+  Words words_of(float gradient) const {
+    const double exact = static_cast<double>(gradient);
+    const double units = exact * exact * scale_;
+    const auto high = static_cast<std::int64_t>(units);
+    const auto low = static_cast<std::int64_t>((units - static_cast<double>(high)) * 0x1p32);
+    return {high, low};
+  }
+
+  double value(const std::uint64_t* sum) const {
+    return (static_cast<double>(sum[0]) + static_cast<double>(sum[1]) * 0x1p-32) / scale_;
+  }
+
+ private:
+  int exponent_;
+  double scale_;
+};
+
+}  // namespace kzero::optim
