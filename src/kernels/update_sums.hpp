@@ -9,6 +9,9 @@
 // however a unit is divided.
 #pragma once
 
+#include <algorithm>
+#include <utility>
+
 #include "kernels/element_update.hpp"
 #include "kernels/exact_sum.hpp"
 #include "kernels/reduction.hpp"

@@ -23,7 +23,9 @@ struct ReducedArray {
 
 using ReducedArrays = std::vector<ReducedArray>;
 
-inline Index columns_of(const std::vector<Index>& shape) { return shape.back(); }
+inline Index columns_of(const std::vector<Index>& shape) {
+  return shape.empty() ? 1 : shape.back();
+}
 
 /// Rows of a matrix; 0 for a vector.
 inline Index rows_of(const std::vector<Index>& shape) {

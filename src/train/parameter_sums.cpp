@@ -1,5 +1,7 @@
 #include "train/parameter_sums.hpp"
 
+#include <algorithm>
+
 namespace kzero::train {
 
 namespace {

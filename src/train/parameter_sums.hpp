@@ -3,6 +3,7 @@
 // nor the order in which elements are added shows in them; and what it keeps of rows and columns.
 #pragma once
 
+#include <cstdint>
 #include <span>
 #include <vector>
 

@@ -74,6 +74,7 @@ TEST(OptimizerAllocations, NoneInAStepOfAnyKind) {
     SCOPED_TRACE(name);
     deck::Config config = small_deck();
     config.optimizer.kind = kind;
+    set_offload_if_needed(config);
     expect_none_in_a_step(config);
   }
 }

@@ -24,6 +24,7 @@ struct CaseRun {
     config.grid.tensor = tensor.ranks;
     config.model.sequence_parallel = tensor.sequence_parallel;
     config.train.precision = precision;
+    set_offload_if_needed(config);
     config.zero.stage = 0;  // every rank then holds all that is compared; stages give the same bits
     config.train.micro_batch = micro == Micro::one_sequence ? 1 : 0;
     training = std::make_unique<Training>(config, group);

@@ -6,6 +6,7 @@
 
 #include "comm/communicator.hpp"
 #include "deck/rules.hpp"
+#include "optim/optimizer.hpp"
 #include "tensor/gemm.hpp"
 #include "train/planned_bytes.hpp"
 
@@ -71,6 +72,11 @@ deck::Config resolved(deck::Config config, Index ranks) {
   const auto violations = deck::apply_rules(config, {ranks, deck::Purpose::train});
   for (const deck::Violation& violation : violations) ADD_FAILURE() << violation.text;
   return config;
+}
+
+void set_offload_if_needed(deck::Config& config) {
+  if (!tensor::on_host && optim::make_optimizer(config.optimizer)->runs_on_host_alone())
+    config.zero.offload = deck::Offload::host;
 }
 
 Links::Links(const grid::Group& group, comm::Overlap overlap, comm::Traffic& traffic,

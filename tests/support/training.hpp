@@ -35,6 +35,9 @@ deck::Config as_llama(deck::Config config, Index kv_heads);
 
 deck::Config resolved(deck::Config config, Index ranks);
 
+/// Offloads an optimizer that runs on the host's cores alone, in builds for devices.
+void set_offload_if_needed(deck::Config& config);
+
 /// A process grid over a group's ranks and its communicators. Collective over the group.
 struct Links {
   Links(const grid::Group& group, comm::Overlap overlap, comm::Traffic& traffic,

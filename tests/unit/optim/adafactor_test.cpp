@@ -37,8 +37,7 @@ TEST(FixedSums, AreExactWhateverTheOrder) {
   EXPECT_EQ(sum_of({values.rbegin(), values.rend()}), sum);
   const auto value = static_cast<float>(std::sqrt(squares) * 1e-9);
   const double small = static_cast<double>(value);
-  EXPECT_NEAR(fixed.value(sum_of({value}).data()), small * small,
-              1e-9 * small * small)
+  EXPECT_NEAR(fixed.value(sum_of({value}).data()), small * small, 1e-9 * small * small)
       << "far below the norm";
   EXPECT_EQ(FixedSums(0).value(std::vector<std::uint64_t>(2).data()), 0);
 }

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <sstream>
 
+#include "checkpoint/inspect.hpp"
 #include "support/checkpoints.hpp"
 #include "support/error_text.hpp"
 #include "support/same_bits.hpp"
@@ -97,6 +98,7 @@ class Job {
     config.checkpoint.folder = folder.string();
     config.checkpoint.reset_optimizer = reset;
     config.optimizer.kind = kind;
+    set_offload_if_needed(config);
     config.zero.stage = stage;
     return config;
   }
@@ -113,7 +115,35 @@ class Job {
   Index first_ = 0;
 };
 
+constexpr auto adafactor = deck::OptimizerKind::adafactor;
 constexpr auto sgd = deck::OptimizerKind::sgd, adamw = deck::OptimizerKind::adamw;
+
+TEST(ReducedState, RestartsBitForBit) {
+  const grid::Group group = first_ranks(launch_ranks());
+  const SharedFolder one(group), two(group);
+  const auto means_of = [](Job& job) {
+    const auto means = job.training.engine->reduced_state();
+    return std::vector<float>(means.begin(), means.end());
+  };
+  Job straight(group, one.path(), adafactor, 1);
+  const auto expected = straight.run_to(5);
+  std::vector<double> numbers = Job(group, two.path(), adafactor, 1).run_to(3);
+  const std::string text = checkpoint::describe(two.path());
+  EXPECT_TRUE(contains(text, "optimizer   adafactor, 3 updates")) << text;
+  EXPECT_TRUE(contains(text, "master, row_means of its rows, column_means of its columns")) << text;
+  Job again(group, two.path(), adafactor, 3);
+  for (const double number : again.run_to(5)) numbers.push_back(number);
+  EXPECT_TRUE(same_bits(numbers, expected));
+  EXPECT_EQ(owned_state(again.training), owned_state(straight.training));
+  EXPECT_TRUE(same_bits(means_of(again), means_of(straight)));
+  group.barrier();
+  // Another kind has none, and one that begins anew has zeros.
+  Job other(group, two.path(), sgd, 1);
+  EXPECT_TRUE(other.training.engine->reduced_state().empty());
+  other.run_to(6);
+  Job anew(group, two.path(), adafactor, 2);
+  for (const float mean : anew.training.engine->reduced_state()) ASSERT_EQ(mean, 0);
+}
 
 TEST(ResetOptimizer, GoesOnFromTheWeightsAndRestartsBitForBit) {
   const grid::Group group = first_ranks(launch_ranks());
