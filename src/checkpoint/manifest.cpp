@@ -20,7 +20,9 @@ namespace {
 constexpr std::size_t header_bytes = 512;  // the smallest user block
 constexpr std::size_t run_words = 4;
 constexpr const char* state_type = "float32";
-constexpr const char* per_element = "element";  // one value for each element of a parameter
+// One value for each element of every parameter, or of those that store no hidden matrices.
+constexpr const char* per_element = "element";
+constexpr const char* per_element_but_matrices = "element, not of hidden matrices";
 
 /// Calls f(object, attribute, value) for every single value of a manifest: one list serves reading
 /// and writing.
@@ -104,10 +106,13 @@ struct ShardTable {
 };
 
 void put_state_arrays(Hdf5File& file, const param::StateArrays& arrays) {
-  std::vector<std::string> names;
-  for (const param::StateArray& array : arrays) names.push_back(array.name);
-  const std::vector<std::string> types(names.size(), state_type),
-      extents(names.size(), per_element);
+  std::vector<std::string> names, extents;
+  for (const param::StateArray& array : arrays) {
+    names.push_back(array.name);
+    extents.emplace_back(array.extent == param::Extent::all ? per_element
+                                                            : per_element_but_matrices);
+  }
+  const std::vector<std::string> types(names.size(), state_type);
   file.create_group("/state_arrays");
   put(file, "/state_arrays/name", names);
   put(file, "/state_arrays/type", types);
@@ -118,16 +123,27 @@ void put_state_arrays(Hdf5File& file, const param::StateArrays& arrays) {
 param::StateArrays get_state_arrays(const Hdf5File& file, Index format,
                                     const std::filesystem::path& path) {
   if (format == 2) return {{"master"}, {"first_moment"}, {"second_moment"}};
-  const auto names = file.read<std::string>("/state_arrays/name");
-  for (const auto& [table, known] :
-       {std::pair{"/state_arrays/type", state_type}, {"/state_arrays/extent", per_element}}) {
-    const auto values = file.read<std::string>(table);
-    KZERO_REQUIRE(values == std::vector<std::string>(names.size(), known), ExitCode::files,
+  const auto names = file.read<std::string>("/state_arrays/name"),
+             types = file.read<std::string>("/state_arrays/type"),
+             extents = file.read<std::string>("/state_arrays/extent");
+  const auto require = [&](bool known, const char* table, const std::string& what) {
+    KZERO_REQUIRE(known, ExitCode::files,
                   "{}: holds state arrays that this program does not know ({} is not {} for all)",
-                  path.string(), table, known);
-  }
+                  path.string(), table, what);
+  };
+  require(types == std::vector<std::string>(names.size(), state_type), "/state_arrays/type",
+          state_type);
+  const auto is_known = [](const std::string& extent) {
+    return extent == per_element || extent == per_element_but_matrices;
+  };
+  require(extents.size() == names.size() && std::ranges::all_of(extents, is_known),
+          "/state_arrays/extent",
+          fmt::format("\"{}\" or \"{}\"", per_element, per_element_but_matrices));
   param::StateArrays arrays;
-  for (const std::string& name : names) arrays.push_back({name});
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    arrays.push_back({names[i], extents[i] == per_element ? param::Extent::all
+                                                          : param::Extent::all_but_matrices});
+  }
   return arrays;
 }
 

@@ -35,8 +35,11 @@ struct Parameter {
 
 std::vector<Parameter> parameters_of(const param::Table& table);
 
-/// One rank's part of a parameter: a part of a dataset `NAME/ARRAY` for each state array. The
-/// parts of ranks that share a file follow one another in them.
+/// The offset of an array that does not extend to a parameter, which has no dataset of it.
+inline constexpr Index no_offset = -1;
+
+/// One rank's part of a parameter: a part of a dataset `NAME/ARRAY` for each state array that
+/// extends to it. The parts of ranks that share a file follow one another in them.
 struct StoredShard {
   Index parameter = 0;  // position in Manifest::parameters
   std::vector<Run> runs{};

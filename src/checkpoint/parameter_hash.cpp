@@ -53,10 +53,12 @@ std::uint64_t sum_of_mixes(const Arrays& arrays, std::uint64_t elements, std::ui
 std::uint64_t sum_of_mixes(const StateShard& shard, Index first, Index count, std::uint64_t place) {
   KZERO_EXPECT(std::ssize(shard.arrays) <= param::most_state_arrays);
   Arrays arrays{};
-  std::ranges::transform(shard.arrays, arrays.begin(),
-                         [&](const StateValues& array) { return array.values.data() + first; });
+  std::size_t present = 0;
+  for (const StateValues& array : shard.arrays) {
+    if (!array.values.empty()) arrays[present++] = array.values.data() + first;
+  }
   const auto elements = static_cast<std::uint64_t>(count);
-  switch (shard.arrays.size()) {
+  switch (present) {
     case 1:
       return sum_of_mixes<1>(arrays, elements, place);
     case 2:

@@ -24,8 +24,8 @@ Positions positions_of(const std::vector<Parameter>& parameters);
 /// element always changes it. Takes the elements in turn, as they become known.
 class StateShardHash {
  public:
-  /// All arrays, at most param::most_state_arrays, have room; `shard` must outlive the object.
-  /// `position` is the parameter's.
+  /// All arrays that extend to the parameter, at most param::most_state_arrays, have room; `shard`
+  /// must outlive the object. `position` is the parameter's.
   StateShardHash(const StateShard& shard, Index position);
 
   /// Adds the next `count` elements of all arrays.

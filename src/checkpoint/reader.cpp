@@ -186,6 +186,10 @@ void read_shard(const InputFile& file, const std::filesystem::path& path, const 
     std::vector<Copy> wanted;
     std::ranges::copy_if(copies, std::back_inserter(wanted),
                          [&](const Copy& copy) { return !copy.target->values(name).empty(); });
+    if (wanted.empty()) continue;
+    KZERO_REQUIRE(stored.offsets[a] != no_offset, ExitCode::files,
+                  "{}: holds no values of {}, wanted of {}", path.string(), name,
+                  wanted.front().target->parameter);
     std::ranges::sort(wanted, {}, &Copy::from);
     read_copies({file, path, stored.offsets[a]}, name, wanted);
   }

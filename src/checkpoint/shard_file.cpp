@@ -16,6 +16,7 @@ void write_state(Hdf5File& structure, const OutputFile& file, const StateShard& 
   const std::array<const StoredShard*, 1> parts{&record};
   describe_parameter(structure, parameter, parts);
   for (std::size_t a = 0; a < shard.arrays.size(); ++a) {
+    if (record.offsets[a] == no_offset) continue;
     const auto& [name, values] = shard.arrays[a];
     const std::string dataset = shard.parameter + "/" + name;
     structure.reserve(dataset, elements_of(record.runs));

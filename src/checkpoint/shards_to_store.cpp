@@ -19,13 +19,15 @@ Prepared prepare(std::span<const StateShard> mine, const Positions& positions,
     KZERO_REQUIRE(has_arrays(shard, arrays), ExitCode::other,
                   "internal error: {} is saved with other state arrays than its manifest names",
                   shard.parameter);
-    for (const auto& [name, values] : shard.arrays) {
-      KZERO_REQUIRE(std::ssize(values) == elements, ExitCode::other,
+    for (std::size_t a = 0; a < arrays.size(); ++a) {
+      const auto& [name, values] = shard.arrays[a];
+      const bool has_none = values.empty() && arrays[a].extent != param::Extent::all;
+      KZERO_REQUIRE(has_none || std::ssize(values) == elements, ExitCode::other,
                     "internal error: {} of {} has {} values for ranges of {} elements", name,
                     shard.parameter, values.size(), elements);
       record.checksums.push_back(checksum(std::as_bytes(values)));
+      record.offsets.push_back(has_none ? no_offset : 0);
     }
-    record.offsets.resize(arrays.size());
     prepared.parameter_hash += hash_of(shard, found->second);
     prepared.shards.push_back(&shard);
     prepared.records.push_back(std::move(record));

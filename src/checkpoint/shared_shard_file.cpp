@@ -32,6 +32,7 @@ void create_file(const fs::path& path, const Manifest& manifest, std::vector<Sto
     const Parameter& parameter = manifest.parameters[position];
     describe_parameter(structure, parameter, all);
     for (std::size_t a = 0; a < manifest.state_arrays.size(); ++a) {
+      if (own.front()->offsets[a] == no_offset) continue;
       const std::string dataset = parameter.name + "/" + manifest.state_arrays[a].name;
       structure.reserve(dataset, elements);
       describe_state(structure, dataset, a, all);
@@ -101,7 +102,7 @@ void write_values(SharedFile& file, const Parts& parts, std::size_t arrays) {
     for (Index round = 0; round < parts.rounds; ++round) {
       const Index at = std::min(std::ssize(values), round * most_elements);
       const Index count = std::min(std::ssize(values) - at, most_elements);
-      const Index begin = parts.own == nullptr ? 0 : parts.own->offsets[a];
+      const Index begin = values.empty() ? 0 : parts.own->offsets[a];
       file.write(begin + at * static_cast<Index>(sizeof(float)), values.subspan(at, count));
     }
   }

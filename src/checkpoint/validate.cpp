@@ -33,9 +33,11 @@ bool are_sound(const std::vector<Run>& runs, Index elements) {
   return true;
 }
 
-bool fits(const StoredShard& shard, const ShardFile& shard_file) {
+bool fits(const StoredShard& shard, const ShardFile& shard_file, const param::StateArrays& arrays) {
   const Index bytes = elements_of(shard.runs) * element_bytes;
-  for (const Index offset : shard.offsets) {
+  for (std::size_t a = 0; a < arrays.size(); ++a) {
+    const Index offset = shard.offsets[a];
+    if (offset == no_offset && arrays[a].extent != param::Extent::all) continue;
     if (offset < 0 || bytes > shard_file.bytes || offset > shard_file.bytes - bytes) return false;
   }
   return true;
@@ -119,7 +121,7 @@ void validate(const Manifest& manifest, const std::filesystem::path& path) {
       KZERO_REQUIRE(are_sound(shard.runs, parameter.elements()), ExitCode::files,
                     "{}: its ranges of {} in {} overlap or leave the tensor", path.string(),
                     parameter.name, shard_file.file);
-      KZERO_REQUIRE(fits(shard, shard_file), ExitCode::files,
+      KZERO_REQUIRE(fits(shard, shard_file, manifest.state_arrays), ExitCode::files,
                     "{}: its part of {} in {} leaves the file of {} bytes", path.string(),
                     parameter.name, shard_file.file, shard_file.bytes);
     }

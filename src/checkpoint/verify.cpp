@@ -21,7 +21,9 @@ Index bytes_of(const StoredShard& shard) {
 std::vector<Region> regions_of(const ShardFile& shard_file) {
   std::vector<Region> regions;
   for (const StoredShard& shard : shard_file.shards) {
-    for (const Index offset : shard.offsets) regions.push_back({offset, bytes_of(shard)});
+    for (const Index offset : shard.offsets) {
+      if (offset != no_offset) regions.push_back({offset, bytes_of(shard)});
+    }
   }
   return regions;
 }
@@ -32,7 +34,7 @@ Checksums checksums_of(const InputFile& file, const StoredShard& stored) {
   Checksums checksums;
   for (const Index offset : stored.offsets) {
     const Region region{offset, bytes_of(stored)};
-    checksums.push_back(file.checksum(std::span(&region, 1)));
+    checksums.push_back(file.checksum(std::span(&region, offset == no_offset ? 0 : 1)));
   }
   return checksums;
 }
@@ -54,6 +56,7 @@ Checksums fill(const InputFile& file, const StoredShard& stored, const StateShar
   for (Index begin = 0; begin < elements; begin += block_elements) {
     const Index count = std::min(block_elements, elements - begin);
     for (std::size_t a = 0; a < digests.size(); ++a) {
+      if (stored.offsets[a] == no_offset) continue;
       read_block(file, stored.offsets[a], begin, target.arrays[a].values.subspan(begin, count),
                  digests[a]);
     }

@@ -40,13 +40,23 @@ std::unique_ptr<checkpoint::FolderLock> take_empty(const grid::Group& group,
 }
 
 /// Every array but the master weights starts from zeros.
-void add_zeros(StateShard& shard, const param::StateArrays& arrays, std::span<float> zeros) {
+void add_zeros(StateShard& shard, const param::ParamSpec& p, const param::StateArrays& arrays,
+               std::span<float> zeros) {
   const std::span<float> master = shard.values(param::master_weights);
   shard.arrays.clear();
   for (const param::StateArray& array : arrays) {
     const bool is_master = array.name == param::master_weights;
-    shard.arrays.push_back({array.name, is_master ? master : zeros.first(master.size())});
+    const std::size_t count = array.extends_to(p) ? master.size() : 0;
+    shard.arrays.push_back({array.name, is_master ? master : zeros.first(count)});
   }
+}
+
+const param::ParamSpec& spec_of(const std::string& name, const param::Table& table) {
+  for (const param::UnitSpec& unit : table) {
+    const auto found = std::ranges::find(unit.params, name, &param::ParamSpec::name);
+    if (found != unit.params.end()) return *found;
+  }
+  fail(ExitCode::other, "internal error: {} is not in the table of parameters", name);
 }
 
 }  // namespace
@@ -71,7 +81,8 @@ std::string import_weights(const grid::Group& group, const std::filesystem::path
       shards.push_back({parameter.name, {all}, {{param::master_weights, values}}});
     }
   });
-  for (StateShard& shard : shards) add_zeros(shard, manifest.state_arrays, zeros);
+  for (StateShard& shard : shards)
+    add_zeros(shard, spec_of(shard.parameter, table), manifest.state_arrays, zeros);
   const auto lock = take_empty(group, folder);
   checkpoint::write(group, folder, manifest, shards, 0);
   return note;

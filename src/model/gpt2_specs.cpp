@@ -20,17 +20,17 @@ class Gpt2Specs : public UnitSpecs {
   param::UnitSpec block(Index i) const override {
     const std::string at = "h." + std::to_string(i) + ".";
     const Index d = s_.hidden;
-    return {
-        "block " + std::to_string(i),
-        {vector(at + "ln_1.weight", d, Init::ones), vector(at + "ln_1.bias", d),
-         columns(at + "attn.c_attn.weight", d, 3, width_, std_),
-         part(at + "attn.c_attn.bias", 3, width_),
-         rows(at + "attn.c_proj.weight", width_, d, residual_std_),
-         vector(at + "attn.c_proj.bias", d), vector(at + "ln_2.weight", d, Init::ones),
-         vector(at + "ln_2.bias", d), columns(at + "mlp.c_fc.weight", d, 1, feed_forward_, std_),
-         part(at + "mlp.c_fc.bias", 1, feed_forward_),
-         rows(at + "mlp.c_proj.weight", feed_forward_, d, residual_std_),
-         vector(at + "mlp.c_proj.bias", d)}};
+    return {"block " + std::to_string(i),
+            {vector(at + "ln_1.weight", d, Init::ones), vector(at + "ln_1.bias", d),
+             hidden(columns(at + "attn.c_attn.weight", d, 3, width_, std_), 3),
+             part(at + "attn.c_attn.bias", 3, width_),
+             hidden(rows(at + "attn.c_proj.weight", width_, d, residual_std_)),
+             vector(at + "attn.c_proj.bias", d), vector(at + "ln_2.weight", d, Init::ones),
+             vector(at + "ln_2.bias", d),
+             hidden(columns(at + "mlp.c_fc.weight", d, 1, feed_forward_, std_)),
+             part(at + "mlp.c_fc.bias", 1, feed_forward_),
+             hidden(rows(at + "mlp.c_proj.weight", feed_forward_, d, residual_std_)),
+             vector(at + "mlp.c_proj.bias", d)}};
   }
 
   param::UnitSpec head() const override {

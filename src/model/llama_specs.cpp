@@ -22,9 +22,9 @@ class LlamaSpecs : public UnitSpecs {
     const Index d = s_.hidden;
     param::UnitSpec unit{"block " + std::to_string(i),
                          {vector(at + "input_layernorm.weight", d, Init::ones),
-                          rows(attention + "q_proj.weight", width_, d, std_),
-                          rows(attention + "k_proj.weight", kv_width_, d, std_),
-                          rows(attention + "v_proj.weight", kv_width_, d, std_)}};
+                          hidden(rows(attention + "q_proj.weight", width_, d, std_)),
+                          hidden(rows(attention + "k_proj.weight", kv_width_, d, std_)),
+                          hidden(rows(attention + "v_proj.weight", kv_width_, d, std_))}};
     const auto add = [&](param::ParamSpec p) { unit.params.push_back(std::move(p)); };
     if (s_.qkv_bias) {
       add(part(attention + "q_proj.bias", 1, width_));
@@ -35,11 +35,11 @@ class LlamaSpecs : public UnitSpecs {
       add(vector(attention + "q_norm.weight", s_.head_dim, Init::ones));
       add(vector(attention + "k_norm.weight", s_.head_dim, Init::ones));
     }
-    add(columns(attention + "o_proj.weight", d, 1, width_, residual_std_));
+    add(hidden(columns(attention + "o_proj.weight", d, 1, width_, residual_std_)));
     add(vector(at + "post_attention_layernorm.weight", d, Init::ones));
-    add(rows(mlp + "gate_proj.weight", feed_forward_, d, std_));
-    add(rows(mlp + "up_proj.weight", feed_forward_, d, std_));
-    add(columns(mlp + "down_proj.weight", d, 1, feed_forward_, residual_std_));
+    add(hidden(rows(mlp + "gate_proj.weight", feed_forward_, d, std_)));
+    add(hidden(rows(mlp + "up_proj.weight", feed_forward_, d, std_)));
+    add(hidden(columns(mlp + "down_proj.weight", d, 1, feed_forward_, residual_std_)));
     return unit;
   }
 

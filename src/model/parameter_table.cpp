@@ -26,6 +26,11 @@ ParamSpec UnitSpecs::matrix(std::string name, Index rows, Index columns, double 
   return {std::move(name), {rows, columns}, Init::normal, std, true};
 }
 
+ParamSpec UnitSpecs::hidden(ParamSpec p, Index matrices) {
+  p.matrices = matrices;
+  return p;
+}
+
 ParamSpec UnitSpecs::vector(std::string name, Index length, Init init) {
   return {std::move(name), {length}, init};
 }

@@ -26,6 +26,8 @@ class UnitSpecs {
   virtual param::UnitSpec head() const = 0;
 
  protected:
+  /// Says that a parameter stores `matrices` hidden matrices side by side.
+  static param::ParamSpec hidden(param::ParamSpec p, Index matrices = 1);
   /// [rows, columns], replicated.
   static param::ParamSpec matrix(std::string name, Index rows, Index columns, double std);
   /// [length], replicated.

@@ -17,7 +17,9 @@
 namespace kzero::optim {
 
 /// The addresses of the state of elements [0, n) of a unit, or of a rank's shard of it: one pointer
-/// for each declared array, in the order of the declaration.
+/// for each declared array, in the order of the declaration. An array that extends to some
+/// parameters alone has no address (null) at an element that it lacks, and one that is good up to
+/// the end of the element's parameter elsewhere.
 class State {
  public:
   State() = default;
@@ -26,22 +28,35 @@ class State {
   }
 
   /// Appends the next array; no more than param::most_state_arrays.
-  void add(float* array) { arrays_[count_++] = array; }
+  void add(float* array) { arrays_[count_++] = {array, nullptr}; }
+
+  /// Appends an array that has the places of `range`, which must outlive the object.
+  void add(float* array, const param::CompactRange& range) { arrays_[count_++] = {array, &range}; }
 
   std::size_t size() const { return count_; }
-  float* operator[](std::size_t array) const { return arrays_[array]; }
-  float* master() const { return arrays_[0]; }
+  float* operator[](std::size_t array) const {
+    const auto& [data, range] = arrays_[array];
+    if (range == nullptr) return data + at_;
+    const Index place = range->position(at_);
+    return place < 0 ? nullptr : data + place;
+  }
+  float* master() const { return (*this)[0]; }
 
   /// The state from element n on.
   State operator+(Index n) const {
-    State later;
-    for (std::size_t i = 0; i < count_; ++i) later.add(arrays_[i] + n);
+    State later = *this;
+    later.at_ += n;
     return later;
   }
 
  private:
-  std::array<float*, param::most_state_arrays> arrays_{};
+  struct Array {
+    float* data;
+    const param::CompactRange* range;  // null: an element after another
+  };
+  std::array<Array, param::most_state_arrays> arrays_{};
   std::size_t count_ = 0;
+  Index at_ = 0;
 };
 
 /// One unit's share of an update: elements [begin, end) of the unit.

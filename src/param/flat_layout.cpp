@@ -1,6 +1,7 @@
 #include "param/flat_layout.hpp"
 
 #include <algorithm>
+#include <iterator>
 
 namespace kzero::param {
 
@@ -29,6 +30,23 @@ std::vector<Part> parts(const UnitSpec& spec, const UnitLayout& layout, Index be
     if (from < to) found.push_back({static_cast<Index>(i), from - first, from, to - from});
   }
   return found;
+}
+
+CompactRange::CompactRange(const UnitSpec& spec, const UnitLayout& layout, const StateArray& array,
+                           Index begin, Index end) {
+  for (const Part& part : parts(spec, layout, begin, end)) {
+    if (!array.extends_to(spec.params[static_cast<std::size_t>(part.param)])) continue;
+    runs_.push_back({part.in_unit - begin, part.count, elements_});
+    elements_ += part.count;
+  }
+}
+
+Index CompactRange::position(Index n) const {
+  const auto after =
+      std::ranges::upper_bound(runs_, n, {}, [](const Run& run) { return run.begin; });
+  if (after == runs_.begin()) return -1;
+  const Run& run = *std::prev(after);
+  return n - run.begin < run.count ? run.at + n - run.begin : -1;
 }
 
 }  // namespace kzero::param

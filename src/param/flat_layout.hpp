@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "param/spec.hpp"
+#include "param/state_array.hpp"
 
 namespace kzero::param {
 
@@ -56,5 +57,25 @@ struct Part {
 /// Returns the parts of a unit's parameters that lie in [begin, end) of the unit; padding is in no
 /// part.
 std::vector<Part> parts(const UnitSpec& spec, const UnitLayout& layout, Index begin, Index end);
+
+/// Where an array that extends to some parameters alone has its elements of [begin, end) of a unit:
+/// one after another, without room for those that it lacks.
+class CompactRange {
+ public:
+  CompactRange(const UnitSpec& spec, const UnitLayout& layout, const StateArray& array, Index begin,
+               Index end);
+
+  Index elements() const { return elements_; }
+
+  /// The place of element begin + n, -1 if the array does not extend to its parameter.
+  Index position(Index n) const;
+
+ private:
+  struct Run {
+    Index begin, count, at;
+  };
+  std::vector<Run> runs_;  // ascending
+  Index elements_ = 0;
+};
 
 }  // namespace kzero::param

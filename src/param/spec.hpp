@@ -50,10 +50,19 @@ struct ParamSpec {
   double std = 0;       // of Init::normal
   bool decays = false;  // weight decay applies: tensors of two or more dimensions
   Split split = full(shape);
+  /// Hidden matrices that a parameter of two dimensions stores, side by side in equal parts of its
+  /// columns: maps between hidden vectors of the model. 0 for all else: embeddings, positions, the
+  /// head, norms, biases.
+  Index matrices = 0;
 
   Index elements() const { return split.blocks * split.stride; }
   /// The number of elements local to this tensor-parallel rank.
   Index held() const { return split.held(); }
+
+  bool is_matrix() const { return matrices > 0; }
+  /// Rows and columns of each of its matrices.
+  Index matrix_rows() const { return shape[0]; }
+  Index matrix_columns() const { return shape[1] / matrices; }
 
   static Split full(const std::vector<Index>& shape) {
     Index elements = 1;

@@ -1,21 +1,29 @@
-// The arrays that an optimizer keeps of every parameter. It declares them once: buffers, memory
+// The arrays that an optimizer keeps of the parameters. It declares them once: buffers, memory
 // plan, checkpoints and their hash follow the declaration and know no optimizer.
 #pragma once
 
 #include <string>
 #include <vector>
 
-#include "base/types.hpp"
+#include "param/spec.hpp"
 
 namespace kzero::param {
 
-/// An array of fp32 values, one for each element of every parameter.
+/// The parameters of which an array has values: all, or all that store no hidden matrices.
+enum class Extent { all, all_but_matrices };
+
+/// An array of fp32 values, one for each element of every parameter that it extends to.
 struct StateArray {
   std::string name;  // in checkpoints
+  Extent extent = Extent::all;
+
   bool operator==(const StateArray&) const = default;
+
+  bool extends_to(const ParamSpec& p) const { return extent == Extent::all || !p.is_matrix(); }
 };
 
-/// The arrays of one optimizer, in the order of its declaration. The first are the master weights.
+/// The arrays of one optimizer, in the order of its declaration. The first are the master weights,
+/// which extend to all.
 using StateArrays = std::vector<StateArray>;
 
 /// No optimizer may declare more: an element's values are hashed as two words of 64 bits.
@@ -26,12 +34,15 @@ inline const std::string master_weights = "master";
 /// "master, first_moment, ..." for messages.
 inline std::string names_of(const StateArrays& arrays) {
   std::string names;
-  for (const StateArray& array : arrays) names += (names.empty() ? "" : ", ") + array.name;
+  for (const StateArray& array : arrays) {
+    names += (names.empty() ? "" : ", ") + array.name;
+    if (array.extent == Extent::all_but_matrices) names += " (not of hidden matrices)";
+  }
   return names;
 }
 
-/// Bytes that all arrays together take for an element of a parameter: K of the ZeRO paper (section
-/// 3.1), where AdamW has K = 12.
+/// Bytes that all arrays together take for an element of a parameter to which all extend: K of the
+/// ZeRO paper (section 3.1), where AdamW has K = 12.
 inline Index bytes_per_element(const StateArrays& arrays) {
   return static_cast<Index>(arrays.size() * sizeof(float));
 }

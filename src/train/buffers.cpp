@@ -12,14 +12,14 @@ namespace {
 using memory::Category;
 
 template <class T>
-std::vector<zero::FlatBuffer<float>> state_buffers(memory::Arenas& arenas,
-                                                   const deck::Config& config, const Blueprint& b) {
+std::vector<zero::StateBuffer> state_buffers(memory::Arenas& arenas, const deck::Config& config,
+                                             const Blueprint& b, Index rank) {
   KZERO_REQUIRE(
       !b.optimizer->runs_on_host_alone() || host_reaches_state(config), ExitCode::usage,
       "optimizer.kind = \"{}\" updates on the host's cores alone: in builds for devices it needs "
       "zero.offload = \"host\"",
       b.optimizer->kind());
-  std::vector<zero::FlatBuffer<float>> buffers;
+  std::vector<zero::StateBuffer> buffers;
   for (const param::StateArray& array : b.state_arrays()) {
     const bool is_parameters = array.name == param::master_weights && dtype_of<T> == Dtype::fp32;
     if (is_parameters && !offloads(config)) {
@@ -27,7 +27,8 @@ std::vector<zero::FlatBuffer<float>> state_buffers(memory::Arenas& arenas,
       continue;
     }
     const auto category = offloads(config) ? Category::offloaded : Category::optimizer;
-    buffers.emplace_back(arenas, category, b.layout, b.stage.optimizer);
+    buffers.emplace_back(arenas, category, b.table, b.layout, array,
+                         zero::StatePlacement{b.stage.optimizer, rank});
   }
   return buffers;
 }
@@ -46,11 +47,18 @@ std::optional<optim::CpuOffloadOptimizer<T>> offload_optimizer_of(memory::Arenas
   return optim::CpuOffloadOptimizer<T>(arenas, std::min(config.zero.bucket, 2 * largest * width));
 }
 
-/// Elements of this rank's parts of all units, without what is between them.
-Index parts_elements(const Blueprint& b, zero::Placement placement) {
+/// Elements of an array in this rank's parts of all units, without what is between them.
+Index parts_elements(const Blueprint& b, const param::StateArray& array,
+                     zero::Placement placement) {
   Index elements = 0;
-  for (const param::UnitLayout& unit : b.layout.units())
-    elements += placement == zero::Placement::partitioned ? unit.shard : unit.elements;
+  for (std::size_t u = 0; u < b.table.size(); ++u) {
+    const param::UnitLayout& unit = b.layout.units()[u];
+    if (array.extent != param::Extent::all) {
+      elements += zero::most_held(b.table[u], unit, array, placement);
+    } else {
+      elements += placement == zero::Placement::partitioned ? unit.shard : unit.elements;
+    }
+  }
   return elements;
 }
 
@@ -62,8 +70,9 @@ std::span<float> take_host_state(memory::Arenas& arenas, const deck::Config& con
   const bool reached = host_reaches_state(config);
   if (checkpoint.folder.empty() || (reached && !checkpoint.asynchronous)) return {};
   const auto placement = reached ? zero::Placement::partitioned : b.stage.optimizer;
-  const auto arrays = static_cast<Index>(b.state_arrays().size());
-  const Index elements = arrays * parts_elements(b, placement);
+  Index elements = 0;
+  for (const param::StateArray& array : b.state_arrays())
+    elements += parts_elements(b, array, placement);
   const auto category = tensor::on_host ? Category::io : Category::offloaded;
   return {arenas.take<float>(category, elements), static_cast<std::size_t>(elements)};
 }
@@ -81,7 +90,7 @@ Buffers<T>::Buffers(memory::Arenas& arenas, const deck::Config& config, const Bl
     : parameters(arenas, b.layout, b.stage.parameters,
                  std::max(b.training.gathered_elements(), b.validation.gathered_elements()), rank),
       gradients(arenas, b.layout, gradient_options(config, b), b.training.target_elements(), rank),
-      state(state_buffers<T>(arenas, config, b)),
+      state(state_buffers<T>(arenas, config, b, rank)),
       sums(arenas, b),
       offload_optimizer(offload_optimizer_of<T>(arenas, config, b)),
       model(b.definition->make<T>(
@@ -99,14 +108,18 @@ T* Buffers<T>::updated(Index u) const {
 template <class T>
 optim::State Buffers<T>::state_of(Index u) const {
   optim::State unit;
-  for (const zero::FlatBuffer<float>& array : state) {
+  for (const zero::StateBuffer& array : state) {
     if constexpr (dtype_of<T> == Dtype::fp32) {
-      if (array.units().empty()) {
+      if (array.is_elsewhere()) {
         unit.add(updated(u));
         continue;
       }
     }
-    unit.add(array.unit(u));
+    if (const param::CompactRange* range = array.range(u)) {
+      unit.add(array.unit(u), *range);
+    } else {
+      unit.add(array.unit(u));
+    }
   }
   return unit;
 }

@@ -15,6 +15,7 @@
 #include "train/parameter_sums.hpp"
 #include "zero/gradient_store.hpp"
 #include "zero/parameter_store.hpp"
+#include "zero/state_buffer.hpp"
 
 namespace kzero::train {
 
@@ -24,7 +25,7 @@ struct Buffers {
   zero::GradientStore<T> gradients;
   /// The optimizer's state arrays, as it declares them. In an fp32 run without offload the first is
   /// empty: the master weights are the parameters themselves.
-  std::vector<zero::FlatBuffer<float>> state;
+  std::vector<zero::StateBuffer> state;
   ParameterSums sums;  // of an optimizer of several passes
   std::optional<optim::CpuOffloadOptimizer<T>> offload_optimizer;  // with offload from a device
   std::unique_ptr<model::Model<T>> model;

@@ -40,11 +40,11 @@ void StateShards::add(const UnitState& unit, const param::Part& part,
                       const param::StateArrays& arrays) {
   const param::ParamSpec& p = unit.spec->params[static_cast<std::size_t>(part.param)];
   const optim::State state = unit.state + (part.in_unit - unit.held.begin);
-  const auto count = static_cast<std::size_t>(part.count);
   checkpoint::StateShard& shard =
       shards_.emplace_back(checkpoint::StateShard{p.name, ranges_of(p.split, part), {}});
   for (std::size_t i = 0; i < arrays.size(); ++i) {
     shard.arrays.push_back({arrays[i].name, {}});
+    const std::size_t count = arrays[i].extends_to(p) ? static_cast<std::size_t>(part.count) : 0;
     if (in_place_) {
       shard.arrays.back().values = {state[i], count};
     } else {

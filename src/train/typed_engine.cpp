@@ -60,7 +60,9 @@ TypedEngine<T>::TypedEngine(const deck::Config& config, Index threads, const Pee
   const tensor::Execution& exec = buffers_.model->exec();
   clear(exec, buffers_.parameters.held());
   clear(exec, buffers_.gradients.held());
-  for (const auto& array : buffers_.state) clear(exec, array);
+  for (const zero::StateBuffer& array : buffers_.state) {
+    if (array.elements() > 0) kernels::fill<float>(exec, vector(array.data(), array.elements()), 0);
+  }
   // Touched for the first time here, not while training waits for a copy.
   const std::span<float> snapshot = buffers_.host_state;
   if (tensor::on_host && !snapshot.empty())

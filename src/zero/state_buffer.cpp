@@ -1,0 +1,40 @@
+#include "zero/state_buffer.hpp"
+
+#include <algorithm>
+
+namespace kzero::zero {
+
+Index most_held(const param::UnitSpec& spec, const param::UnitLayout& layout,
+                const param::StateArray& array, Placement placement) {
+  const Index ranks = placement == Placement::replicated ? 1 : layout.padded / layout.shard;
+  Index most = 0;
+  for (Index rank = 0; rank < ranks; ++rank) {
+    const Range own = held(placement, layout, rank);
+    most = std::max(most, param::CompactRange(spec, layout, array, own.begin, own.end).elements());
+  }
+  return most;
+}
+
+StateBuffer::StateBuffer(memory::Arenas& arenas, memory::Category category,
+                         const param::Table& table, const param::FlatLayout& layout,
+                         const param::StateArray& array, const StatePlacement& own) {
+  if (array.extent == param::Extent::all) {
+    const FlatBuffer<float> all(arenas, category, layout, own.placement);
+    units_ = all.units();
+    elements_ = all.elements();
+    data_ = all.data();
+    return;
+  }
+  std::vector<Index> begins;
+  for (std::size_t u = 0; u < table.size(); ++u) {
+    const param::UnitLayout& unit = layout.units()[u];
+    const Range range = held(own.placement, unit, own.rank);
+    begins.push_back(elements_);
+    ranges_.emplace_back(table[u], unit, array, range.begin, range.end);
+    elements_ += round_up(most_held(table[u], unit, array, own.placement), param::shard_alignment);
+  }
+  data_ = arenas.take<float>(category, elements_);
+  for (const Index begin : begins) units_.push_back(data_ ? data_ + begin : nullptr);
+}
+
+}  // namespace kzero::zero

@@ -1,0 +1,48 @@
+// One of the optimizer's state arrays on a rank: the elements of full units, or of the rank's
+// shards, as far as the array extends to their parameters.
+#pragma once
+
+#include <vector>
+
+#include "param/state_array.hpp"
+#include "zero/flat_buffer.hpp"
+
+namespace kzero::zero {
+
+/// What a rank holds under a placement.
+struct StatePlacement {
+  Placement placement = Placement::replicated;
+  Index rank = 0;
+};
+
+/// Returns the most elements of an array that a rank holds of a unit under a placement: each rank
+/// has room for as many, so that all need the same memory.
+Index most_held(const param::UnitSpec& spec, const param::UnitLayout& layout,
+                const param::StateArray& array, Placement placement);
+
+class StateBuffer {
+ public:
+  /// An array that lies elsewhere.
+  StateBuffer() = default;
+  StateBuffer(memory::Arenas& arenas, memory::Category category, const param::Table& table,
+              const param::FlatLayout& layout, const param::StateArray& array,
+              const StatePlacement& own);
+
+  float* data() const { return data_; }
+  Index elements() const { return elements_; }
+  bool is_elsewhere() const { return units_.empty(); }
+
+  /// The first local element of unit u, and where others lie; null if one follows another.
+  float* unit(Index u) const { return units_[static_cast<std::size_t>(u)]; }
+  const param::CompactRange* range(Index u) const {
+    return ranges_.empty() ? nullptr : &ranges_[static_cast<std::size_t>(u)];
+  }
+
+ private:
+  std::vector<float*> units_;
+  std::vector<param::CompactRange> ranges_;  // none for an array of all parameters
+  Index elements_ = 0;
+  float* data_ = nullptr;
+};
+
+}  // namespace kzero::zero
