@@ -1,0 +1,82 @@
+#include "kernels/newton_schulz.hpp"
+
+namespace kzero::kernels {
+
+namespace {
+
+constexpr Index pass_block = 4096;  // that a team takes
+
+/// Calls work(team, begin, count) for blocks of [0, n).
+template <class Work>
+void for_blocks(const char* label, const Execution& exec, Index n, const Work& work) {
+  Kokkos::parallel_for(
+      label, Policy(exec, static_cast<int>(ceil_div(n, pass_block)), Kokkos::AUTO),
+      KOKKOS_LAMBDA(const Team& team) {
+        const Index begin = team.league_rank() * pass_block;
+        work(team, begin, Kokkos::min(Index{pass_block}, n - begin));
+      });
+}
+
+}  // namespace
+
+template <class T>
+void copy_rectangle(const Execution& exec, Index rows, Index columns, Rectangle<const T> from,
+                    Rectangle<T> to) {
+  Kokkos::parallel_for(
+      "kzero::kernels::copy_rectangle", Policy(exec, static_cast<int>(rows), Kokkos::AUTO),
+      KOKKOS_LAMBDA(const Team& team) {
+        const Index row = team.league_rank();
+        const T* source = from.data + row * from.stride;
+        T* target = to.data + row * to.stride;
+        for_each(team, columns, [=](Index i) { target[i] = source[i]; });
+      });
+}
+
+template <class T>
+void scale(const Execution& exec, float factor, Vector<T> x) {
+  T* values = x.data();
+  for_blocks(
+      "kzero::kernels::scale", exec, x.extent(0),
+      KOKKOS_LAMBDA(const Team& team, Index begin, Index count) {
+        map(
+            team, count, values + begin, [=](float value) { return factor * value; },
+            values + begin);
+      });
+}
+
+template <class T>
+void begin_sum(const Execution& exec, float factor, Vector<const T> x, Vector<float> sum) {
+  const T* from = x.data();
+  float* to = sum.data();
+  for_blocks(
+      "kzero::kernels::begin_sum", exec, x.extent(0),
+      KOKKOS_LAMBDA(const Team& team, Index begin, Index count) {
+        map(
+            team, count, to + begin, [=](float value) { return factor * value; }, from + begin);
+      });
+}
+
+template <class T>
+void combine(const Execution& exec, float b, float c, Vector<const float> square, Vector<T> a) {
+  const float* squares = square.data();
+  T* values = a.data();
+  for_blocks(
+      "kzero::kernels::combine", exec, a.extent(0),
+      KOKKOS_LAMBDA(const Team& team, Index begin, Index count) {
+        map(
+            team, count, values + begin,
+            [=](float value, float squared) { return Kokkos::fma(c, squared, b * value); },
+            values + begin, squares + begin);
+      });
+}
+
+#define KZERO_INSTANTIATE(T)                                                           \
+  template void copy_rectangle<T>(const Execution&, Index, Index, Rectangle<const T>,  \
+                                  Rectangle<T>);                                       \
+  template void scale<T>(const Execution&, float, Vector<T>);                          \
+  template void begin_sum<T>(const Execution&, float, Vector<const T>, Vector<float>); \
+  template void combine<T>(const Execution&, float, float, Vector<const float>, Vector<T>);
+KZERO_FOR_EACH_DTYPE(KZERO_INSTANTIATE)
+#undef KZERO_INSTANTIATE
+
+}  // namespace kzero::kernels

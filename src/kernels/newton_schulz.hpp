@@ -1,0 +1,33 @@
+// The passes between the matrix products of a Newton-Schulz iteration (optim/newton_schulz.hpp),
+// element by element in fp32.
+#pragma once
+
+#include "kernels/row.hpp"
+
+namespace kzero::kernels {
+
+/// A rectangle in memory whose rows begin `stride` elements apart.
+template <class T>
+struct Rectangle {
+  T* data = nullptr;
+  Index stride = 0;
+};
+
+/// Copies `rows` x `columns` elements.
+template <class T>
+void copy_rectangle(const Execution& exec, Index rows, Index columns, Rectangle<const T> from,
+                    Rectangle<T> to);
+
+/// Sets x[i] = round(factor x[i]).
+template <class T>
+void scale(const Execution& exec, float factor, Vector<T> x);
+
+/// Sets sum[i] = factor x[i], to which a product is then added.
+template <class T>
+void begin_sum(const Execution& exec, float factor, Vector<const T> x, Vector<float> sum);
+
+/// Sets a[i] = round(b a[i] + c square[i]).
+template <class T>
+void combine(const Execution& exec, float b, float c, Vector<const float> square, Vector<T> a);
+
+}  // namespace kzero::kernels
