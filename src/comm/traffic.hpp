@@ -11,17 +11,18 @@
 
 namespace kzero::comm {
 
-enum class Operation { reduce_scatter, all_gather, all_reduce };
-enum class Purpose { gradients, parameters, activations, checkpointed_activations };
+enum class Operation { reduce_scatter, all_gather, all_reduce, gather, scatter, broadcast };
+enum class Purpose { gradients, parameters, activations, checkpointed_activations, matrices };
 
 constexpr std::string_view name_of(Operation operation) {
-  constexpr std::string_view names[] = {"reduce_scatter", "all_gather", "all_reduce"};
+  constexpr std::string_view names[] = {"reduce_scatter", "all_gather", "all_reduce",
+                                        "gather",         "scatter",    "broadcast"};
   return names[static_cast<int>(operation)];
 }
 
 constexpr std::string_view name_of(Purpose purpose) {
   constexpr std::string_view names[] = {"gradients", "parameters", "activations",
-                                        "checkpointed_activations"};
+                                        "checkpointed_activations", "matrices"};
   return names[static_cast<int>(purpose)];
 }
 

@@ -24,7 +24,7 @@ enum class RecomputeMode { none, layernorm_gelu, full };
 enum class ProgressStyle { automatic, live, plain };
 enum class GemmBackend { automatic, onednn, blas, cublaslt, reference };
 enum class CommunicatorKind { automatic, mpi, nccl };
-enum class OptimizerKind { adamw, sgd, lion, lamb, adafactor };
+enum class OptimizerKind { adamw, sgd, lion, lamb, adafactor, muon };
 enum class ModelFamily { gpt2, llama };
 enum class RopeScaling { none, linear, llama3, yarn };
 enum class Initialization { scaled, normal };
@@ -52,11 +52,10 @@ inline constexpr Choice<CommunicatorKind> communicators[] = {{"auto", Communicat
                                                              {"nccl", CommunicatorKind::nccl}};
 inline constexpr Choice<DataFormat> data_formats[] = {{"bytes", DataFormat::bytes},
                                                       {"llmc", DataFormat::llmc}};
-inline constexpr Choice<OptimizerKind> optimizers[] = {{"adamw", OptimizerKind::adamw},
-                                                       {"sgd", OptimizerKind::sgd},
-                                                       {"lion", OptimizerKind::lion},
-                                                       {"lamb", OptimizerKind::lamb},
-                                                       {"adafactor", OptimizerKind::adafactor}};
+inline constexpr Choice<OptimizerKind> optimizers[] = {
+    {"adamw", OptimizerKind::adamw},         {"sgd", OptimizerKind::sgd},
+    {"lion", OptimizerKind::lion},           {"lamb", OptimizerKind::lamb},
+    {"adafactor", OptimizerKind::adafactor}, {"muon", OptimizerKind::muon}};
 inline constexpr Choice<ModelFamily> families[] = {{"gpt2", ModelFamily::gpt2},
                                                    {"llama", ModelFamily::llama}};
 inline constexpr Choice<RopeScaling> rope_scalings[] = {{"none", RopeScaling::none},
@@ -160,7 +159,9 @@ inline constexpr OptimizerKey optimizer_keys[] = {
     {OptimizerKind::sgd, "nesterov", 0},      {OptimizerKind::lion, "beta1", 0.9},
     {OptimizerKind::lion, "beta2", 0.99},     {OptimizerKind::lamb, "beta1", 0.9},
     {OptimizerKind::lamb, "beta2", 0.999},    {OptimizerKind::lamb, "eps", 1e-8},
-    {OptimizerKind::adafactor, "eps", 1e-30},
+    {OptimizerKind::adafactor, "eps", 1e-30}, {OptimizerKind::muon, "momentum", 0.95},
+    {OptimizerKind::muon, "nesterov", 1},     {OptimizerKind::muon, "beta1", 0.9},
+    {OptimizerKind::muon, "beta2", 0.95},     {OptimizerKind::muon, "eps", 1e-8},
 };
 
 /// Of the keys in optimizer_keys these are AdamW's defaults, or those of the first kind that has

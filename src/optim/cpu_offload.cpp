@@ -28,9 +28,12 @@ void CpuOffloadOptimizer<T>::fetch(const Share<T>& share, Index at, Slot& slot) 
   slot.fetched.record(*stream_);
 }
 
+/// Calls work(part, slot) for parts of the share whose gradient and parameters are in a slot, and
+/// copies the slot's `result` to `target` on the device, unless that is null.
 template <class T>
-void CpuOffloadOptimizer<T>::apply(const tensor::Execution& exec, const Optimizer& optimizer,
-                                   const Update& update, const Share<T>& share) {
+template <class Work>
+void CpuOffloadOptimizer<T>::pass(const tensor::Execution& exec, const Share<T>& share,
+                                  T* Slot::*result, T* target, const Work& work) {
   ready_.order(exec, *stream_);
   const Index count = share.end - share.begin;
   if (count > 0) fetch(share, 0, slots_[0]);
@@ -46,14 +49,29 @@ void CpuOffloadOptimizer<T>::apply(const tensor::Execution& exec, const Optimize
     part.gradient = slot.gradient;
     part.parameters = slot.parameters;
     part.state = share.state + at;
-    optimizer.update_on_host(update, part);
-    if (update.pass + 1 < optimizer.passes()) continue;  // parameters have not changed
+    work(part, slot);
+    if (target == nullptr) continue;
     const auto extent = static_cast<std::size_t>(part.end - part.begin);
-    Kokkos::deep_copy(*stream_, tensor::Vector<T>(share.parameters + at, extent),
-                      Host(slot.parameters, extent));
+    Kokkos::deep_copy(*stream_, tensor::Vector<T>(target + at, extent), Host(slot.*result, extent));
     slot.sent.record(*stream_);
     slot.sent.wait(exec);
   }
+}
+
+template <class T>
+void CpuOffloadOptimizer<T>::apply(const tensor::Execution& exec, const Optimizer& optimizer,
+                                   const Update& update, const Share<T>& share) {
+  const bool changes_parameters = update.pass + 1 == optimizer.passes();
+  pass(exec, share, &Slot::parameters, changes_parameters ? share.parameters : nullptr,
+       [&](const Share<T>& part, const Slot&) { optimizer.update_on_host(update, part); });
+}
+
+template <class T>
+void CpuOffloadOptimizer<T>::prepare(const tensor::Execution& exec, const MatrixRule& rule,
+                                     const Update& update, const Share<T>& share, T* result) {
+  pass(exec, share, &Slot::gradient, result, [&](const Share<T>& part, const Slot& slot) {
+    rule.prepare_on_host(update, part, slot.gradient);
+  });
 }
 
 #define KZERO_INSTANTIATE(T) template class CpuOffloadOptimizer<T>;

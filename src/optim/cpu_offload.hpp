@@ -26,6 +26,11 @@ class CpuOffloadOptimizer {
   void apply(const tensor::Execution& exec, const Optimizer& optimizer, const Update& update,
              const Share<T>& share);
 
+  /// Does the same before hidden matrices are orthogonalized: later work on `exec` sees the
+  /// result of MatrixRule::prepare_on_host in `result` on the device, which may be the gradient.
+  void prepare(const tensor::Execution& exec, const MatrixRule& rule, const Update& update,
+               const Share<T>& share, T* result);
+
  private:
   using Host = Kokkos::View<T*, Kokkos::HostSpace, Kokkos::MemoryUnmanaged>;
 
@@ -39,6 +44,9 @@ class CpuOffloadOptimizer {
     return std::min(elements_, share.end - share.begin - at);
   }
   void fetch(const Share<T>& share, Index at, Slot& slot);
+  template <class Work>
+  void pass(const tensor::Execution& exec, const Share<T>& share, T* Slot::*result, T* target,
+            const Work& work);
 
   Index elements_;  // of a slot
   std::array<Slot, slots> slots_;

@@ -5,6 +5,7 @@
 #include "optim/adamw.hpp"
 #include "optim/lamb.hpp"
 #include "optim/lion.hpp"
+#include "optim/muon.hpp"
 #include "optim/sgd.hpp"
 
 namespace kzero::optim {
@@ -30,6 +31,8 @@ std::unique_ptr<const Optimizer> make_optimizer(const deck::Optimizer& deck) {
       return make_lamb(deck);
     case deck::OptimizerKind::adafactor:
       return make_adafactor(deck);
+    case deck::OptimizerKind::muon:
+      return make_muon(deck);
   }
   fail(ExitCode::other, "internal error: no optimizer of kind {}", static_cast<int>(deck.kind));
 }

@@ -86,10 +86,37 @@ struct Update {
   double gradient_scale = 1;  // see gradient_scale()
   int pass = 0;               // of Optimizer::passes()
   double gradient_norm = 0;   // over all parameters, before gradient_scale
+  double loss_scale = 1;      // of the gradients, before gradient_scale
 };
 
 /// The factor that decoupled weight decay leaves of a weight: 1 - lr weight_decay, or 1.
 float kept_after_decay(const deck::Optimizer& deck, const Update& update, bool decays);
+
+/// What an optimizer does before hidden matrices are orthogonalized (newton_schulz.hpp): for those
+/// that need whole matrices. Each rank does it for what it holds; then whole matrices are made of
+/// the results, and Optimizer::update() finds X in the place of their gradients.
+class MatrixRule {
+ public:
+  virtual ~MatrixRule() = default;
+
+  /// Writes what is to be orthogonalized, times Update::loss_scale, to `result`, which has the
+  /// places of the gradients and may be the same memory; of hidden matrices alone. The share is in
+  /// device memory; enqueued on `exec`.
+  virtual void prepare(const tensor::Execution& exec, const Update& update,
+                       const Share<float>& share, float* result) const = 0;
+  virtual void prepare(const tensor::Execution& exec, const Update& update,
+                       const Share<bf16>& share, bf16* result) const = 0;
+  virtual void prepare(const tensor::Execution& exec, const Update& update,
+                       const Share<fp16>& share, fp16* result) const = 0;
+
+  /// The same for a share in host memory, on the host's cores. Returns when it is done.
+  virtual void prepare_on_host(const Update& update, const Share<float>& share,
+                               float* result) const = 0;
+  virtual void prepare_on_host(const Update& update, const Share<bf16>& share,
+                               bf16* result) const = 0;
+  virtual void prepare_on_host(const Update& update, const Share<fp16>& share,
+                               fp16* result) const = 0;
+};
 
 /// An update rule with its settings. Without state of its own: what it keeps lies in the arrays
 /// that it declares, so const calls for several units may be under way at once.
@@ -105,6 +132,9 @@ class Optimizer {
   /// param::master_weights. They start from zeros, but for the master weights. The reference is
   /// good as long as the object.
   virtual const param::StateArrays& state() const = 0;
+
+  /// The rule for hidden matrices; null for an optimizer that needs no whole matrices.
+  virtual const MatrixRule* matrix_rule() const { return nullptr; }
 
   /// The passes over all shares that an update takes. After each but the last the sums that it
   /// added up are summed over all ranks, for the next pass. Parameters change in the last alone.

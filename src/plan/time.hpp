@@ -4,6 +4,9 @@
 //             + (recomputed bytes + optimizer bytes) / rate of memory + bytes sent / rate of
 //             messages
 //
+// where the operations of whole matrices that the rank with most of them computes for its optimizer
+// count at the same rate.
+//
 // The parts add up, as a step does them one after the other. Left out: the latency of messages,
 // waiting for slower ranks, and oversubscribed cores. docs/planning.md compares the estimate with
 // measured steps.
@@ -17,6 +20,7 @@ struct Work {
   double recomputed_operations = 0;  // of recomputed blocks, which MFU does not count
   double recomputed_bytes = 0;       // read and written if less than a block is recomputed
   double optimizer_bytes = 0;        // read and written by the update
+  double matrix_operations = 0;      // of the optimizer on whole matrices
   double sent_bytes = 0;
 };
 

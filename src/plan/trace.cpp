@@ -97,6 +97,9 @@ std::string legend(const param::Table& table) {
 /// Describes the end of a step, after its micro-batches, in order.
 std::string end_of_step(const train::Blueprint& b) {
   std::string text = "once a step, all ranks: sum of the losses; sum of the squared gradients; ";
+  if (!b.matrices.empty())
+    text +=
+        fmt::format("hidden matrices to their owners and back, in {} turns; ", b.matrices.rounds());
   const bool whole_update = b.stage.optimizer == zero::Placement::replicated;
   text += whole_update ? "every rank updates all parameters" : "each rank updates its shards";
   if (!whole_update && b.stage.parameters == zero::Placement::replicated)

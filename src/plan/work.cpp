@@ -27,12 +27,14 @@ Work work_of_step(const deck::Config& config, const train::Blueprint& blueprint,
   const model::Definition& model = *blueprint.definition;
   const auto again = model.recomputed_per_token();
   const auto width = static_cast<double>(bytes_of(config.train.precision));
-  return {.operations = model.flops_per_token() * tokens,
-          .recomputed_operations = again.operations * tokens,
-          .recomputed_bytes = again.elements * width * tokens,
-          .optimizer_bytes =
-              update_traffic(blueprint.state_arrays(), config.train.precision) * optimizer,
-          .sent_bytes = static_cast<double>(sent_bytes)};
+  return {
+      .operations = model.flops_per_token() * tokens,
+      .recomputed_operations = again.operations * tokens,
+      .recomputed_bytes = again.elements * width * tokens,
+      .optimizer_bytes =
+          update_traffic(blueprint.state_arrays(), config.train.precision) * optimizer,
+      .matrix_operations = blueprint.matrices.empty() ? 0 : blueprint.matrices.most_operations(),
+      .sent_bytes = static_cast<double>(sent_bytes)};
 }
 
 }  // namespace kzero::plan

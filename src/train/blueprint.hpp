@@ -10,6 +10,7 @@
 #include "model/definition.hpp"
 #include "param/flat_layout.hpp"
 #include "param/state_array.hpp"
+#include "train/matrix_plan.hpp"
 #include "zero/schedule.hpp"
 
 namespace kzero::optim {
@@ -53,6 +54,7 @@ struct Blueprint {
   data::BatchPlan batches;
   bool adds_reduced;  // see zero::GradientOptions
   std::shared_ptr<const optim::Optimizer> optimizer;
+  MatrixPlan matrices;  // that the optimizer needs whole
   zero::Schedule training, validation;
 
   /// Computes the blueprint. The deck is resolved.

@@ -77,6 +77,13 @@ std::span<float> take_host_state(memory::Arenas& arenas, const deck::Config& con
   return {arenas.take<float>(category, elements), static_cast<std::size_t>(elements)};
 }
 
+template <class T>
+std::optional<MatrixExchange<T>> matrices_of(memory::Arenas& arenas, const deck::Config& config,
+                                             const Blueprint& b, Index rank) {
+  if (b.matrices.empty()) return std::nullopt;
+  return MatrixExchange<T>(arenas, b.matrices, rank, overlap_of(config));
+}
+
 zero::GradientOptions gradient_options(const deck::Config& config, const Blueprint& blueprint) {
   return {blueprint.stage, blueprint.adds_reduced, config.zero.bucket, overlap_of(config),
           config.zero.reduction};
@@ -96,6 +103,7 @@ Buffers<T>::Buffers(memory::Arenas& arenas, const deck::Config& config, const Bl
       model(b.definition->make<T>(
           arenas,
           {{config.train.micro_batch, threads}, gemm, {b.tensor, tensor, config.zero.bucket}})),
+      matrices(matrices_of<T>(arenas, config, b, rank)),
       batches(arenas, config.train.micro_batch, config.model.sequence, config.model.vocab),
       host_state(take_host_state(arenas, config, b)),
       optimizer_(b.stage.optimizer) {}

@@ -12,6 +12,7 @@
 #include "optim/cpu_offload.hpp"
 #include "train/batches.hpp"
 #include "train/blueprint.hpp"
+#include "train/matrix_exchange.hpp"
 #include "train/parameter_sums.hpp"
 #include "zero/gradient_store.hpp"
 #include "zero/parameter_store.hpp"
@@ -29,6 +30,7 @@ struct Buffers {
   ParameterSums sums;  // of an optimizer of several passes
   std::optional<optim::CpuOffloadOptimizer<T>> offload_optimizer;  // with offload from a device
   std::unique_ptr<model::Model<T>> model;
+  std::optional<MatrixExchange<T>> matrices;  // with an optimizer that needs whole ones
   Batches batches;
   /// Host memory, for runs with checkpoints: the copy of the state through which checkpoints of
   /// a device go, or that checkpoint.asynchronous writes. Empty where the state itself serves.

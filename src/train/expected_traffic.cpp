@@ -79,12 +79,34 @@ void add_tensor_group(const deck::Config& config, const Blueprint& blueprint, Ro
   }
 }
 
+/// Matrices that the optimizer needs whole, to their owners and back.
+void add_matrices(const deck::Config& config, const Blueprint& blueprint, Index data_rank,
+                  Rows& rows) {
+  const MatrixPlan& plan = blueprint.matrices;
+  if (plan.empty()) return;
+  const MatrixTraffic sent = traffic_of(plan, data_rank);
+  const auto add = [&](const char* group, comm::Operation operation, Index elements) {
+    expect(row_of(group, operation, comm::Purpose::matrices, rows), elements,
+           times(elements, bytes_of(config.train.precision)));
+  };
+  if (plan.data_ranks() > 1) {
+    if (plan.gathers()) add("data", comm::Operation::gather, sent.gathered);
+    add("data", plan.gathers() ? comm::Operation::scatter : comm::Operation::broadcast,
+        sent.returned);
+  }
+  if (plan.tensor_ranks() > 1) {
+    add("tensor", comm::Operation::gather, sent.gathered_tensor);
+    add("tensor", comm::Operation::scatter, sent.returned_tensor);
+  }
+}
+
 }  // namespace
 
-Rows expected_traffic(const deck::Config& config, const Blueprint& blueprint) {
+Rows expected_traffic(const deck::Config& config, const Blueprint& blueprint, Index data_rank) {
   Rows rows;
   add_data_group(config, blueprint, rows);
   add_tensor_group(config, blueprint, rows);
+  add_matrices(config, blueprint, data_rank, rows);
   return rows;
 }
 

@@ -10,9 +10,10 @@ namespace kzero::train {
 /// Returns the expected traffic of the blueprint's rank in a step, including padding: over its data
 /// group as in arXiv 1910.02054, section 7, over its tensor group as in its section 8 (and arXiv
 /// 2205.05198 for sequence parallelism). elements_per_step and bytes_per_step are left 0. The deck
-/// is resolved.
+/// is resolved. `data_rank`, the rank in its data group, matters to matrices alone
+/// (matrix_plan.hpp).
 std::vector<metrics::TrafficRow> expected_traffic(const deck::Config& config,
-                                                  const Blueprint& blueprint);
+                                                  const Blueprint& blueprint, Index data_rank = 0);
 
 /// Returns the traffic counted in steps beside the expected traffic: the mean of those steps that
 /// used a channel (a skipped step updates no parameters).

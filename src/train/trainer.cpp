@@ -217,7 +217,7 @@ void Trainer::announce(Index first_step) {
   record.data = summary_of(config_, inputs_.dataset);
   record.bits_depend_on = bits_depend_on(config_, arithmetic_);
   record.planned_memory = categories(engine_->planned(), {});
-  record.planned_traffic = expected_traffic(config_, engine_->blueprint());
+  record.planned_traffic = expected_traffic(config_, engine_->blueprint(), grid_.data().rank());
   console_.start(record);
   if (config_.zero.offload == deck::Offload::host && tensor::on_host)
     console_.note("zero.offload: this build computes on the host, where the state is already");
@@ -292,7 +292,8 @@ ExitCode Trainer::finish(const Ending& ending, Index steps_done) {
   if (sink_) write_end_file(record, config_);
   record.memory =
       memory_rows(grid_.world(), engine_->planned(), ledger_.peaks(), resident_at_start_);
-  record.traffic = counted(traffic_, expected_traffic(config_, engine_->blueprint()));
+  record.traffic =
+      counted(traffic_, expected_traffic(config_, engine_->blueprint(), grid_.data().rank()));
   console_.end(record);
   if (sink_) sink_->write(record);
   if (code == ExitCode::stopped) console_.note(stop_text(record, config_));

@@ -45,6 +45,8 @@ TypedEngine<T>::TypedEngine(const deck::Config& config, Index threads, const Pee
                             tensor::Gemm& gemm, memory::Ledger& ledger, const Ingredients& given)
     : config_(config),
       data_(peers.data),
+      tensor_(peers.tensor),
+      gemm_(gemm),
       grid_(peers.grid),
       blueprint_(config, data_.size(), tensor_rank(peers.grid), given),
       measured_(measure<T>(config, blueprint_, data_.rank(), threads)),
@@ -154,9 +156,12 @@ StepResult TypedEngine<T>::step(Index step, const data::Sampler& sampler) {
   result.skipped = !std::isfinite(result.grad_norm);
   if (!result.skipped) {
     // Skipped steps did not change the moments, so they do not count in their bias correction.
-    update({result.lr, step + 1 - scaler_.skipped() - optimizer_start_,
-            optim::gradient_scale(result.grad_norm, config_.optimizer.clip, result.loss_scale), 0,
-            norm});
+    update({.lr = result.lr,
+            .number = step + 1 - scaler_.skipped() - optimizer_start_,
+            .gradient_scale =
+                optim::gradient_scale(result.grad_norm, config_.optimizer.clip, result.loss_scale),
+            .gradient_norm = norm,
+            .loss_scale = result.loss_scale});
   }
   scaler_.update(!result.skipped);
   data_.traffic().end_step();
@@ -317,6 +322,7 @@ void TypedEngine<T>::add_up(const optim::Update& update) {
 template <class T>
 void TypedEngine<T>::change_parameters(const optim::Update& update) {
   const tensor::Execution& exec = buffers_.model->exec();
+  if (buffers_.matrices) orthogonalize_matrices(update);
   comm::Request last = 0;
   for (Index u = 0; u < std::ssize(states_); ++u) {
     apply(update, share_of(u, update, states_[static_cast<std::size_t>(u)].held));
@@ -353,6 +359,26 @@ void TypedEngine<T>::apply(const optim::Update& update, const optim::Share<T>& s
   } else {
     blueprint_.optimizer->update(exec, update, share);
   }
+}
+
+/// Puts the orthogonalized matrices in the place of their gradients.
+template <class T>
+void TypedEngine<T>::orthogonalize_matrices(const optim::Update& update) {
+  const runtime::ProfileRegion region([] { return "kzero::train::orthogonalize_matrices"; });
+  const tensor::Execution& exec = buffers_.model->exec();
+  const optim::MatrixRule& rule = *blueprint_.optimizer->matrix_rule();
+  std::vector<T*> gradients;
+  for (Index u = 0; u < std::ssize(states_); ++u) {
+    T* gradient = gradients.emplace_back(buffers_.gradients.result(u));
+    const optim::Share<T> share = share_of(u, update, states_[static_cast<std::size_t>(u)].held);
+    if (std::ranges::none_of(share.spec->params, &param::ParamSpec::is_matrix)) continue;
+    if (buffers_.offload_optimizer) {
+      buffers_.offload_optimizer->prepare(exec, rule, update, share, gradient);
+    } else {
+      rule.prepare(exec, update, share, gradient);
+    }
+  }
+  buffers_.matrices->run({exec, gemm_, data_, tensor_}, gradients, update.loss_scale);
 }
 
 template <class T>

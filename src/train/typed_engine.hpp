@@ -49,11 +49,14 @@ class TypedEngine : public Engine {
   void change_parameters(const optim::Update& update);
   optim::Share<T> share_of(Index u, const optim::Update& update, const zero::Range& range) const;
   void apply(const optim::Update& update, const optim::Share<T>& share);
+  void orthogonalize_matrices(const optim::Update& update);
   void parameters_from_master();
   std::vector<UnitState> states() const;
 
   const deck::Config& config_;
   comm::Communicator& data_;
+  comm::Communicator& tensor_;
+  tensor::Gemm& gemm_;
   const grid::ProcessGrid& grid_;
   Blueprint blueprint_;
   memory::Arenas measured_;

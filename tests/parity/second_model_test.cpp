@@ -4,6 +4,7 @@
 
 #include "support/outcome.hpp"
 #include "support/toy_model.hpp"
+#include "train/expected_traffic.hpp"
 
 namespace kzero::tests {
 namespace {

@@ -61,6 +61,7 @@ class ReferenceCase {
     }
     EXPECT_EQ(name_of(optimizer.kind), kind);
     if (kind == "sgd") optimizer.momentum = optimizer.beta1;
+    if (kind == "muon") optimizer.momentum = 0.95, optimizer.nesterov = true;
   }
 
   /// Everything else of the model comes from the config.json that transformers wrote.

@@ -28,6 +28,7 @@ inline std::string packed(const std::vector<checkpoint::StateShard>& shards) {
   std::ostringstream out;
   for (const checkpoint::StateShard& shard : shards) {
     for (const checkpoint::StateValues& array : shard.arrays) {
+      if (array.values.empty()) continue;  // the array does not extend to the parameter
       std::size_t at = 0;
       for (const checkpoint::Range& range : shard.ranges) {
         out << shard.parameter << '/' << array.name << ' ' << range.begin << ' ' << range.count
@@ -69,6 +70,7 @@ inline FullState full_state(const std::vector<checkpoint::StateShard>& owned,
 /// Whether a rank's shard, which others may hold too, has the values of `state`.
 inline bool agrees(const checkpoint::StateShard& shard, const FullState& state) {
   for (const checkpoint::StateValues& array : shard.arrays) {
+    if (array.values.empty()) continue;
     const std::vector<float>& all = state.at(shard.parameter + "/" + array.name);
     std::size_t at = 0;
     for (const checkpoint::Range& range : shard.ranges) {

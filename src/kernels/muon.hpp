@@ -1,0 +1,43 @@
+// The elementwise halves of Muon (Jordan et al., github.com/KellerJordan/Muon) for hidden matrices:
+// before the iteration of optim/newton_schulz.hpp, which makes X of u, and after it.
+//   B = mu B + (1 - mu) g;  u = (1 - mu) g + mu B with Nesterov's form, else B
+//   w = w kept - rate X
+#pragma once
+
+#include "kernels/element_update.hpp"
+
+namespace kzero::kernels {
+
+struct MuonMomentum {
+  float momentum = 0, one_minus_momentum = 1;  // subtracted in fp64
+  bool nesterov = true;
+  float gradient_scale = 1;  // unscaling and clipping in one factor
+  float scale = 1;           // of u in memory, for types of small range
+};
+
+/// Updates elements [0, count) of the momentum B, in fp32, and writes scale u rounded to T; u may
+/// be where the gradient is. What would overflow T becomes its largest finite value.
+template <class T>
+void muon_momentum(const Execution& exec, const MuonMomentum& step, const T* gradient,
+                   float* momentum, T* u, Index count);
+
+/// The same on the host's cores, of arrays in host memory, whatever the device of the build.
+/// Returns when it is done.
+template <class T>
+void muon_momentum_on_host(const MuonMomentum& step, const T* gradient, float* momentum, T* u,
+                           Index count);
+
+/// The rule of the other half: X stands in the gradient's place.
+struct MuonRate {
+  static constexpr const char* label = "kzero::kernels::update_muon";
+  static constexpr int arrays = 1;
+
+  float rate = 0;  // learning rate times the shape's factor
+  float kept = 1;  // of a weight after its decay
+
+  KOKKOS_INLINE_FUNCTION void operator()(float x, float (&state)[arrays]) const {
+    state[0] = Kokkos::fma(-rate, x, state[0] * kept);
+  }
+};
+
+}  // namespace kzero::kernels

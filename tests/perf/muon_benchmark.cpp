@@ -1,0 +1,188 @@
+// Muon's update of a deck's model: its passes, its exchange with Newton-Schulz, and beside them the
+// products of Newton-Schulz alone. The fastest of each counts.
+//
+//   [mpiexec -n RANKS] muon_benchmark DECK [key=value ...]      OMP_NUM_THREADS is 1 unless set
+#include <fmt/format.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <fstream>
+#include <limits>
+#include <sstream>
+
+#include "base/philox.hpp"
+#include "comm/backends.hpp"
+#include "deck/reader.hpp"
+#include "grid/process_grid.hpp"
+#include "kernels/initialize.hpp"
+#include "optim/optimizer.hpp"
+#include "runtime/session.hpp"
+#include "train/blueprint.hpp"
+#include "train/matrix_exchange.hpp"
+#include "zero/state_buffer.hpp"
+
+namespace {
+
+using namespace kzero;
+using memory::Category;
+
+constexpr int repeats = 7;
+
+/// The seconds of the slowest rank, the fastest of some times.
+template <class F>
+double seconds_of(const grid::Group& world, const F& f) {
+  double best = std::numeric_limits<double>::infinity();
+  for (int i = 0; i <= repeats; ++i) {
+    world.barrier();
+    const auto begin = std::chrono::steady_clock::now();
+    f();
+    Kokkos::fence("kzero::tests::benchmark");
+    const double taken =
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    double slowest = 0;
+    for (const double of_rank : world.all_gather(taken)) slowest = std::max(slowest, of_rank);
+    if (i > 0) best = std::min(best, slowest);
+  }
+  return best;
+}
+
+/// What an update works on.
+template <class T>
+struct Memory {
+  Memory(memory::Arenas& arenas, const train::Blueprint& b, Index rank, comm::Overlap overlap)
+      : gradients(arenas, Category::gradients, b.layout, b.stage.optimizer),
+        parameters(arenas, Category::parameters, b.layout, b.stage.optimizer),
+        exchange(arenas, b.matrices, rank, overlap) {
+    for (const param::StateArray& array : b.state_arrays())
+      state.emplace_back(arenas, Category::optimizer, b.table, b.layout, array,
+                         zero::StatePlacement{b.stage.optimizer, rank});
+  }
+
+  optim::State state_of(Index u) const {
+    optim::State of_unit;
+    for (const zero::StateBuffer& array : state) {
+      if (const param::CompactRange* range = array.range(u)) {
+        of_unit.add(array.unit(u), *range);
+      } else {
+        of_unit.add(array.unit(u));
+      }
+    }
+    return of_unit;
+  }
+
+  zero::FlatBuffer<T> gradients, parameters;
+  std::vector<zero::StateBuffer> state;
+  train::MatrixExchange<T> exchange;
+};
+
+/// The three products of a step, five times, of every matrix.
+template <class T>
+void multiply_all(const train::MatrixPlan& plan, tensor::Gemm& gemm) {
+  static std::vector<T> x(static_cast<std::size_t>(1) << 24, T(0.01F)), a(x), square(x);
+  static std::vector<float> sum(x.size());
+  using tensor::Transpose;
+  for (const train::MatrixParameter& p : plan.parameters()) {
+    const Index s = p.shape.shorter(), rows = p.shape.rows, columns = p.shape.columns;
+    const bool wide = s == rows;
+    const tensor::GemmProblem first{.m = s,
+                                    .n = s,
+                                    .k = rows * columns / s,
+                                    .a = {x.data(), columns, wide ? Transpose::no : Transpose::yes},
+                                    .b = {x.data(), columns, wide ? Transpose::yes : Transpose::no},
+                                    .c = a.data(),
+                                    .c_stride = s,
+                                    .in = dtype_of<T>,
+                                    .out = dtype_of<T>};
+    tensor::GemmProblem second = first, third = first;
+    second.k = s;
+    second.a = second.b = {a.data(), s, Transpose::no};
+    second.c = sum.data(), second.out = Dtype::fp32;
+    third.m = rows, third.n = columns, third.k = s;
+    const tensor::Operand of_x{x.data(), columns, Transpose::no};
+    third.a = wide ? second.a : of_x, third.b = wide ? of_x : second.a;
+    third.c = sum.data(), third.c_stride = columns, third.out = Dtype::fp32;
+    third.accumulate = tensor::Accumulate::yes;
+    for (Index i = 0; i < 5 * p.matrices; ++i) {
+      for (const auto& product : {first, second, third}) gemm.run({}, product);
+    }
+  }
+}
+
+template <class T>
+void run(const deck::Config& config) {
+  const grid::ProcessGrid grid(config.grid.data, config.grid.tensor);
+  comm::Traffic traffic;
+  const auto link = [&](comm::Overlap overlap, const grid::Group& group) {
+    return comm::make_communicator(config.run.communicator, overlap, group, traffic);
+  };
+  const auto data = link(train::overlap_of(config), grid.data());
+  const auto tensor = link(train::overlap_beside(config), grid.tensor());
+  const train::Blueprint b(config, grid.data().size(),
+                           {grid.tensor().rank(), grid.tensor().size()});
+  const auto gemm = tensor::make_gemm(config.run.gemm);
+  const Index rank = grid.data().rank();
+  memory::Arenas measured;
+  static_cast<void>(Memory<T>(measured, b, rank, train::overlap_of(config)));
+  memory::Ledger ledger;
+  memory::Arenas arenas(measured, ledger);
+  Memory<T> memory(arenas, b, rank, train::overlap_of(config));
+  for (Index i = 0; i < memory.gradients.elements(); ++i)
+    memory.gradients.data()[i] = static_cast<T>(static_cast<float>(i % 97 - 48) * 1e-3F);
+  for (const auto& array : memory.state)
+    kernels::fill<float>({}, {array.data(), static_cast<std::size_t>(array.elements())}, 0.01F);
+
+  const optim::Update update{1e-3, 1, 1, 1};
+  const auto shares = [&](const auto& f) {
+    for (Index u = 0; u < std::ssize(b.table); ++u) {
+      const param::UnitLayout& layout = b.layout.unit(u);
+      const zero::Range held = zero::held(b.stage.optimizer, layout, rank);
+      f(optim::Share<T>{&b.table[static_cast<std::size_t>(u)], &layout, held.begin, held.end,
+                        memory.gradients.unit(u), memory.parameters.unit(u), memory.state_of(u)},
+        memory.gradients.unit(u));
+    }
+  };
+  const tensor::Execution exec;
+  const double prepare = seconds_of(grid.world(), [&] {
+    shares([&](const auto& share, T* gradient) {
+      b.optimizer->matrix_rule()->prepare(exec, update, share, gradient);
+    });
+  });
+  const double exchange = seconds_of(grid.world(), [&] {
+    memory.exchange.run({exec, *gemm, *data, *tensor}, memory.gradients.units(), 1);
+  });
+  const double apply = seconds_of(grid.world(), [&] {
+    shares([&](const auto& share, T*) { b.optimizer->update(exec, update, share); });
+  });
+  const double products = seconds_of(grid.world(), [&] { multiply_all<T>(b.matrices, *gemm); });
+  if (grid.world().rank() > 0) return;
+  const double all = prepare + exchange + apply;
+  fmt::print(
+      "{} ranks, stage {}, {}: momentum {:.1f} ms, matrices {:.1f} ms, weights {:.1f} ms; all "
+      "{:.1f} ms\nall products on one rank {:.1f} ms, {:.1f} GFLOP/s; update / products {:.3f}\n",
+      grid.world().size(), config.zero.stage, name_of(config.train.precision), 1e3 * prepare,
+      1e3 * exchange, 1e3 * apply, 1e3 * all, 1e3 * products,
+      b.matrices.most_operations() * static_cast<double>(grid.world().size()) / products / 1e9,
+      all / products);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc < 2) {
+    fmt::print(stderr, "muon_benchmark DECK [key=value ...]\n");
+    return 2;
+  }
+  setenv("OMP_NUM_THREADS", "1", 0);
+  const runtime::Session session(runtime::SessionOptions{});
+  std::ifstream file(argv[1]);
+  std::stringstream text;
+  text << file.rdbuf();
+  std::vector<std::string> overrides{"optimizer.kind=muon"};
+  overrides.insert(overrides.end(), argv + 2, argv + argc);
+  const deck::Config config = deck::read({argv[1], text.str()}, overrides,
+                                         deck::Target{session.size(), deck::Purpose::train});
+  if (config.train.precision == Dtype::fp32) run<float>(config);
+  if (config.train.precision == Dtype::bf16) run<bf16>(config);
+  if (config.train.precision == Dtype::fp16) run<fp16>(config);
+  return 0;
+}

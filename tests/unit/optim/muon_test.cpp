@@ -1,0 +1,210 @@
+// Both halves of Muon against plain loops in fp64: what it hands over to be orthogonalized, and
+// what it makes of the result.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "optim/cpu_offload.hpp"
+#include "optim/optimizer.hpp"
+#include "support/guarded.hpp"
+#include "support/numbers.hpp"
+
+namespace kzero::optim {
+namespace {
+
+using tests::Guarded;
+using tests::numbers;
+
+/// A vector of 5, a matrix of rows x 7 elements that stores two, and one of rows x 3 that is no
+/// hidden one.
+param::Table table_of(Index rows) {
+  param::Table table{{"unit",
+                      {{"vector", {5}, param::Init::zeros, 0, false},
+                       {"hidden", {rows, 14}, param::Init::normal, 1, true},
+                       {"embedding", {rows, 3}, param::Init::normal, 1, true}}}};
+  table[0].params[1].matrices = 2;
+  return table;
+}
+
+deck::Optimizer settings(bool nesterov) {
+  deck::Optimizer o;
+  o.kind = deck::OptimizerKind::muon;
+  o.beta1 = 0.8, o.beta2 = 0.9, o.eps = 1e-6, o.weight_decay = 0.25;
+  o.momentum = 0.7, o.nesterov = nesterov;
+  return o;
+}
+
+/// A share and its memory; the second moment has no room for the hidden matrices.
+template <class T>
+struct Unit {
+  explicit Unit(Index rows)
+      : table(table_of(rows)),
+        layout(table, 1),
+        hidden{5, 5 + 14 * rows},
+        count(5 + 17 * rows),
+        range(table[0], layout.unit(0), {"", param::Extent::all_but_matrices}, 0, count),
+        master(numbers<float>(count, 1)),
+        momentum(numbers<float>(count, 2, 0.1)),
+        second(std::vector<float>(static_cast<std::size_t>(5 + 3 * rows), 0.01F)),
+        gradient(numbers<T>(count, 3)),
+        parameters(count) {}
+
+  Share<T> share(Index begin, Index end) const {
+    State state{master.data(), momentum.data()};
+    state.add(second.data(), range);
+    return {&table[0],    &layout.unit(0),         begin,
+            end,          gradient.data() + begin, parameters.data() + begin,
+            state + begin};
+  }
+  bool is_hidden(Index i) const { return i >= hidden.first && i < hidden.second; }
+
+  param::Table table;
+  param::FlatLayout layout;
+  std::pair<Index, Index> hidden;
+  Index count;
+  param::CompactRange range;
+  Guarded<float> master, momentum, second;
+  Guarded<T> gradient, parameters;
+};
+
+template <class T>
+class Muon : public testing::Test {};
+using Precisions = testing::Types<float, bf16, fp16>;
+TYPED_TEST_SUITE(Muon, Precisions, );
+
+constexpr Update at_step{0.01, 3, 0.5, 8};
+
+TYPED_TEST(Muon, HandsOverItsMomentumOfHiddenMatricesAlone) {
+  using T = TypeParam;
+  for (const bool nesterov : {true, false}) {
+    const auto optimizer = make_optimizer(settings(nesterov));
+    ASSERT_NE(optimizer->matrix_rule(), nullptr);
+    for (const Index rows : {1, 31, 997}) {
+      const Unit<T> unit(rows);
+      const auto m = unit.momentum.host();
+      const auto g = unit.gradient.host();
+      optimizer->matrix_rule()->prepare({}, at_step, unit.share(0, unit.count),
+                                        unit.gradient.data());
+      const auto momentum = unit.momentum.host();
+      const auto u = unit.gradient.host();
+      for (Index i = 0; i < unit.count; ++i) {
+        const double gi = 0.5 * tests::as_double(g[i]);
+        if (!unit.is_hidden(i)) {
+          ASSERT_EQ(momentum[i], m[i]);
+          ASSERT_EQ(tests::as_double(u[i]), tests::as_double(g[i]));
+          continue;
+        }
+        const double mi = 0.7 * m[i] + 0.3 * gi;
+        ASSERT_NEAR(momentum[i], mi, tests::gamma(6));
+        const auto expected =
+            tests::stored<T>(8 * (nesterov ? 0.3 * gi + 0.7 * mi : mi), 8 * tests::gamma(12));
+        ASSERT_NEAR(tests::as_double(u[i]), expected.value, expected.error);
+      }
+    }
+  }
+}
+
+TYPED_TEST(Muon, OfPartsHandsOverWhatTheWholeDoes) {
+  using T = TypeParam;
+  const auto optimizer = make_optimizer(settings(true));
+  const Unit<T> whole(31), cut(31);
+  optimizer->matrix_rule()->prepare({}, at_step, whole.share(0, whole.count),
+                                    whole.gradient.data());
+  for (const auto& [begin, end] :
+       {std::pair<Index, Index>{0, 3}, {3, 100}, {100, 101}, {101, cut.count}})
+    optimizer->matrix_rule()->prepare({}, at_step, cut.share(begin, end),
+                                      cut.gradient.data() + begin);
+  EXPECT_TRUE(tests::same_bits(cut.gradient.host(), whole.gradient.host()));
+  EXPECT_TRUE(tests::same_bits(cut.momentum.host(), whole.momentum.host()));
+}
+
+TYPED_TEST(Muon, UpdatesWithTheScaleOfItsShapeAndAllElseAsAdamW) {
+  using T = TypeParam;
+  const deck::Optimizer deck = settings(true);
+  const auto optimizer = make_optimizer(deck);
+  for (const Index rows : {1, 31, 997}) {
+    const Unit<T> unit(rows);
+    const auto w = unit.master.host(), m = unit.momentum.host(), v = unit.second.host();
+    const auto g = unit.gradient.host();
+    optimizer->update({}, at_step, unit.share(0, unit.count));
+    const auto master = unit.master.host(), momentum = unit.momentum.host(),
+               second = unit.second.host();
+    const auto parameters = unit.parameters.host();
+    const double scale = 0.2 * std::sqrt(static_cast<double>(std::max<Index>(rows, 7)));
+    for (Index i = 0; i < unit.count; ++i) {
+      const double kept = i < 5 ? 1 : 1 - 0.01 * 0.25, gi = tests::as_double(g[i]);
+      EXPECT_EQ(tests::as_double(parameters[i]), tests::as_double(static_cast<T>(master[i])));
+      if (unit.is_hidden(i)) {
+        ASSERT_NEAR(master[i], w[i] * kept - 0.01 * scale * gi, 4 * tests::gamma(8));
+        ASSERT_EQ(momentum[i], m[i]);
+        continue;
+      }
+      const Index place = i < 5 ? i : i - 14 * rows;
+      const double mi = 0.8 * m[i] + 0.2 * 0.5 * gi, vi = 0.9 * v[place] + 0.1 * 0.25 * gi * gi;
+      const double step =
+          0.01 * mi / (1 - std::pow(0.8, 3)) / (std::sqrt(vi / (1 - std::pow(0.9, 3))) + deck.eps);
+      ASSERT_NEAR(momentum[i], mi, tests::gamma(12));
+      ASSERT_NEAR(second[place], vi, tests::gamma(12));
+      // As in the test of AdamW; here 1 - beta^3 keeps more of its value.
+      ASSERT_NEAR(master[i], w[i] * kept - step, 2 * tests::gamma(12) + 2e2 * tests::u * 0.01);
+    }
+  }
+}
+
+TEST(MuonIn16Bits, KeepsWhatWouldOverflowFinite) {
+  const Unit<fp16> unit(1);
+  unit.momentum.set(std::vector<float>(static_cast<std::size_t>(unit.count), -3e5F));
+  make_optimizer(settings(true))
+      ->matrix_rule()
+      ->prepare({}, at_step, unit.share(0, unit.count), unit.gradient.data());
+  const auto u = unit.gradient.host();
+  for (Index i = unit.hidden.first; i < unit.hidden.second; ++i)
+    EXPECT_EQ(tests::as_double(u[i]), -65504);
+}
+
+// State in host memory, gradient and parameters on the device; copies of a few elements at a time.
+TEST(MuonOffloaded, IsMuonOnTheDevice) {
+  const Unit<bf16> there(31), here(31);
+  std::vector<float> w = here.master.host(), m = here.momentum.host(), v = here.second.host();
+  const auto optimizer = make_optimizer(settings(true));
+  const MatrixRule& rule = *optimizer->matrix_rule();
+  rule.prepare({}, at_step, there.share(0, there.count), there.gradient.data());
+  optimizer->update({}, at_step, there.share(0, there.count));
+  memory::Arenas measuring;
+  static_cast<void>(CpuOffloadOptimizer<bf16>(measuring, 92));
+  memory::Ledger ledger;
+  memory::Arenas arenas(measuring, ledger);
+  CpuOffloadOptimizer<bf16> offload(arenas, 92);
+  Share<bf16> share = here.share(0, here.count);
+  share.state = {w.data(), m.data()};
+  share.state.add(v.data(), here.range);
+  offload.prepare({}, rule, at_step, share, here.gradient.data());
+  offload.apply({}, *optimizer, at_step, share);
+  const auto expected = there.master.host();
+  const auto parameters = here.parameters.host();
+  for (Index i = 0; i < here.count; ++i) {
+    EXPECT_NEAR(w[i], expected[i], 4 * tests::gamma(12));
+    EXPECT_EQ(tests::as_double(parameters[i]), tests::as_double(static_cast<bf16>(w[i])));
+  }
+  if constexpr (tensor::on_host) {
+    EXPECT_TRUE(tests::same_bits(w, expected));
+    EXPECT_TRUE(tests::same_bits(m, there.momentum.host()));
+    EXPECT_TRUE(tests::same_bits(v, there.second.host()));
+  }
+}
+
+TEST(MuonDeclaration, LeavesOutSecondMomentsOfHiddenMatrices) {
+  const auto optimizer = make_optimizer(settings(true));
+  const param::StateArrays& arrays = optimizer->state();
+  ASSERT_EQ(arrays.size(), 3U);
+  const param::Table table = table_of(2);
+  for (const param::ParamSpec& p : table[0].params) {
+    EXPECT_TRUE(arrays[0].extends_to(p));
+    EXPECT_TRUE(arrays[1].extends_to(p));
+    EXPECT_EQ(arrays[2].extends_to(p), p.name != "hidden");
+  }
+}
+
+}  // namespace
+}  // namespace kzero::optim
