@@ -79,6 +79,15 @@ TEST(OptimizerAllocations, NoneInAStepOfAnyKind) {
   }
 }
 
+TEST_P(Allocations, NoneInAStepOfMuon) {
+  deck::Config config = small_deck(GetParam());
+  config.optimizer.kind = deck::OptimizerKind::muon;
+  for (const Index stage : {0, 3}) {
+    config.zero.stage = stage;
+    expect_none_in_a_step(config);
+  }
+}
+
 TEST(AllocationCount, SeesWhatIsAllocated) {
   std::vector<char> kept;
   record([&] { kept.resize(least_bytes); });

@@ -137,6 +137,42 @@ TEST_F(RoundTrip, ManifestComesBackAsGiven) {
   EXPECT_EQ(written.bytes, bytes);
 }
 
+// An array that some parameters lack comes back on any number of ranks, hashed, without a dataset
+// of theirs, whether a file has one writer or more.
+TEST_F(RoundTrip, ArraysThatLeaveOutHiddenMatricesComeBack) {
+  const param::StateArrays arrays{
+      {"master"}, {"momentum"}, {"second_moment", param::Extent::all_but_matrices}};
+  const auto model = small_model();
+  for (const int ranks_per_file : {1, 2}) {
+    const Index step = ranks_per_file;
+    Manifest manifest = manifest_at(step, model);
+    manifest.state_arrays = arrays;
+    const Share saved = filled(flat_share(model, world.rank(), world.size(), arrays), model, step);
+    const auto written = write(world, folder, manifest, saved.shards, 0, ranks_per_file);
+    for (const Index ranks : {1, world.size(), 3}) {
+      Share back = flat_share(model, world.rank() % ranks, ranks, arrays);
+      const auto found = search(back.shards);
+      ASSERT_TRUE(found) << all_of(problems);
+      EXPECT_EQ(found->manifest.state_arrays, arrays);
+      read(*found, back.shards);
+      EXPECT_EQ(wrong_values(back, model, step), 0) << ranks << " ranks";
+    }
+    const auto found = search();
+    require_saved_values(world, *found, saved.shards);
+    for (const ShardFile& shard_file : found->manifest.shard_files) {
+      for (const StoredShard& shard : shard_file.shards) {
+        const bool is_matrix = model[shard.parameter].shape.size() == 2;
+        EXPECT_EQ(shard.offsets[2] == no_offset, is_matrix);
+        EXPECT_NE(shard.offsets[1], no_offset);
+      }
+    }
+    Share more = flat_share(model, world.rank(), world.size(), three_arrays());
+    for (StateShard& shard : more.shards) shard.arrays[1].name = "momentum";
+    EXPECT_TRUE(contains(error_of(ExitCode::files, [&] { read(*found, more.shards); }),
+                         "holds no values of second_moment, wanted of "));
+  }
+}
+
 // What an optimizer keeps is its own business: one array to as many as there may be.
 TEST_F(RoundTrip, AnyNumberOfStateArraysComesBack) {
   const param::StateArrays all{{"master"}, {"momentum"}, {"slow"}, {"fourth one"}};

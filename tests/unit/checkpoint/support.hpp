@@ -106,8 +106,11 @@ inline void add_shard(Share& share, const Parameter& parameter, std::vector<Rang
   if (elements == 0) return;
   StateShard shard{parameter.name, std::move(ranges)};
   for (const param::StateArray& array : arrays) {
-    // The vectors' own memory does not move.
-    shard.arrays.push_back({array.name, share.memory.emplace_back(elements, -1.0F)});
+    // The vectors' own memory does not move. Tensors of two dimensions stand for hidden matrices.
+    const bool is_left_out =
+        array.extent == param::Extent::all_but_matrices && parameter.shape.size() == 2;
+    auto& values = share.memory.emplace_back(is_left_out ? 0 : elements, -1.0F);
+    shard.arrays.push_back({array.name, values});
   }
   share.shards.push_back(std::move(shard));
 }
@@ -154,6 +157,7 @@ void for_each_value(Share& share, const std::vector<Parameter>& model, Index ste
     const auto place = std::ranges::find(model, shard.parameter, &Parameter::name);
     for (std::size_t s = 0; s < shard.arrays.size(); ++s) {
       std::size_t i = 0;
+      if (shard.arrays[s].values.empty()) continue;
       for (const Range& range : shard.ranges) {
         for (Index e = range.begin; e < range.begin + range.count; ++e, ++i) {
           f(shard.arrays[s].values[i], value_of(place - model.begin(), s, e, step));

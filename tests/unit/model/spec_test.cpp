@@ -60,6 +60,32 @@ TEST(ParameterTable, MatricesDecayAndStartNormalVectorsDoNeither) {
   }
 }
 
+// Maps between hidden vectors, whatever their shape: embeddings and the head are none.
+TEST(ParameterTable, SaysWhichParametersStoreHiddenMatrices) {
+  deck::Model gpt2 = gpt2_124m(), llama = gpt2_124m();
+  gpt2.tied_embeddings = false;
+  llama.family = deck::ModelFamily::llama;
+  llama.kv_heads = 4, llama.feed_forward = 2048, llama.tied_embeddings = false;
+  llama.qkv_bias = llama.qk_norm = true;
+  for (const deck::Model& m : {gpt2, llama}) {
+    for (const Index tensor : {1, 2}) {
+      const param::Table table = parameter_table(m, {0, tensor});
+      for (const auto& unit : table) {
+        for (const auto& p : unit.params) {
+          const bool is_block = &unit != &table.front() && &unit != &table.back();
+          const bool is_fused = p.name.ends_with("c_attn.weight");
+          EXPECT_EQ(p.matrices, is_block && p.shape.size() == 2 ? is_fused ? 3 : 1 : 0) << p.name;
+          if (!p.is_matrix()) continue;
+          EXPECT_EQ(p.matrix_rows() * p.matrix_columns() * p.matrices, p.elements());
+          if (is_fused) {
+            EXPECT_EQ(p.matrix_columns(), m.hidden);
+          }
+        }
+      }
+    }
+  }
+}
+
 // Kaplan et al., arXiv 2001.08361, table 1, forward and backward; causal attention needs half of
 // its full matrix.
 TEST(ParameterTable, FlopsAreSixAParameterInProductsAndCausalAttention) {

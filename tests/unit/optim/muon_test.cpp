@@ -73,7 +73,7 @@ class Muon : public testing::Test {};
 using Precisions = testing::Types<float, bf16, fp16>;
 TYPED_TEST_SUITE(Muon, Precisions, );
 
-constexpr Update at_step{0.01, 3, 0.5, 8};
+constexpr Update at_step{.lr = 0.01, .number = 3, .gradient_scale = 0.5, .loss_scale = 8};
 
 TYPED_TEST(Muon, HandsOverItsMomentumOfHiddenMatricesAlone) {
   using T = TypeParam;

@@ -70,6 +70,39 @@ TEST(Parts, OfAnEmptyRangeAreNone) {
   EXPECT_TRUE(parts(table()[0], layout.unit(0), 26, 28).empty());
 }
 
+TEST(CompactRange, LeavesOutWhatTheArrayDoesNotExtendTo) {
+  Table matrices = table();
+  matrices[0].params[0].matrices = 1;
+  matrices[2].params[0].matrices = 13;
+  const StateArray all{"all"}, others{"others", Extent::all_but_matrices};
+  for (const Index ranks : {1, 2, 3, 7}) {
+    const FlatLayout layout(matrices, ranks);
+    for (std::size_t u = 0; u < 3; ++u) {
+      const UnitLayout& unit = layout.units()[u];
+      for (Index r = 0; r < ranks; ++r) {
+        const Index begin = r * unit.shard, end = (r + 1) * unit.shard;
+        const CompactRange whole(matrices[u], unit, all, begin, end),
+            part(matrices[u], unit, others, begin, end);
+        Index next_of_all = 0, next = 0;
+        for (Index i = begin; i < end; ++i) {
+          const bool is_padding = i >= unit.elements;
+          const bool is_matrix = u != 1 && i < (u == 0 ? 21 : 143);
+          EXPECT_EQ(whole.position(i - begin), is_padding ? -1 : next_of_all++);
+          EXPECT_EQ(part.position(i - begin), is_padding || is_matrix ? -1 : next++);
+        }
+        EXPECT_EQ(whole.elements(), next_of_all);
+        EXPECT_EQ(part.elements(), next);
+      }
+    }
+  }
+}
+
+TEST(StateArrays, AreNamedWithWhatTheyLeaveOut) {
+  EXPECT_EQ(names_of({{"master"}, {"v", Extent::all_but_matrices}}),
+            "master, v (not of hidden matrices)");
+  EXPECT_FALSE((StateArray{"v"} == StateArray{"v", Extent::all_but_matrices}));
+}
+
 TEST(Spec, CountsElements) {
   EXPECT_EQ(table()[2].elements(), 11 * 13 + 64 + 2);
   EXPECT_EQ(elements_of(table()), 26 + 1 + 209);
