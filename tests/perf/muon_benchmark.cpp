@@ -131,7 +131,7 @@ void run(const deck::Config& config) {
   for (const auto& array : memory.state)
     kernels::fill<float>({}, {array.data(), static_cast<std::size_t>(array.elements())}, 0.01F);
 
-  const optim::Update update{1e-3, 1, 1, 1};
+  const optim::Update update{.lr = 1e-3};
   const auto shares = [&](const auto& f) {
     for (Index u = 0; u < std::ssize(b.table); ++u) {
       const param::UnitLayout& layout = b.layout.unit(u);

@@ -18,7 +18,7 @@ using tests::numbers;
 
 /// A vector of 5, a matrix of rows x 7 elements that stores two, and one of rows x 3 that is no
 /// hidden one.
-param::Table table_of(Index rows) {
+param::Table muon_table(Index rows) {
   param::Table table{{"unit",
                       {{"vector", {5}, param::Init::zeros, 0, false},
                        {"hidden", {rows, 14}, param::Init::normal, 1, true},
@@ -27,7 +27,7 @@ param::Table table_of(Index rows) {
   return table;
 }
 
-deck::Optimizer settings(bool nesterov) {
+deck::Optimizer muon_settings(bool nesterov) {
   deck::Optimizer o;
   o.kind = deck::OptimizerKind::muon;
   o.beta1 = 0.8, o.beta2 = 0.9, o.eps = 1e-6, o.weight_decay = 0.25;
@@ -37,9 +37,9 @@ deck::Optimizer settings(bool nesterov) {
 
 /// A share and its memory; the second moment has no room for the hidden matrices.
 template <class T>
-struct Unit {
-  explicit Unit(Index rows)
-      : table(table_of(rows)),
+struct MuonUnit {
+  explicit MuonUnit(Index rows)
+      : table(muon_table(rows)),
         layout(table, 1),
         hidden{5, 5 + 14 * rows},
         count(5 + 17 * rows),
@@ -69,22 +69,22 @@ struct Unit {
 };
 
 template <class T>
-class Muon : public testing::Test {};
-using Precisions = testing::Types<float, bf16, fp16>;
-TYPED_TEST_SUITE(Muon, Precisions, );
+class MuonRule : public testing::Test {};
+using MuonPrecisions = testing::Types<float, bf16, fp16>;
+TYPED_TEST_SUITE(MuonRule, MuonPrecisions, );
 
-constexpr Update at_step{.lr = 0.01, .number = 3, .gradient_scale = 0.5, .loss_scale = 8};
+constexpr Update muon_step{.lr = 0.01, .number = 3, .gradient_scale = 0.5, .loss_scale = 8};
 
-TYPED_TEST(Muon, HandsOverItsMomentumOfHiddenMatricesAlone) {
+TYPED_TEST(MuonRule, HandsOverItsMomentumOfHiddenMatricesAlone) {
   using T = TypeParam;
   for (const bool nesterov : {true, false}) {
-    const auto optimizer = make_optimizer(settings(nesterov));
+    const auto optimizer = make_optimizer(muon_settings(nesterov));
     ASSERT_NE(optimizer->matrix_rule(), nullptr);
     for (const Index rows : {1, 31, 997}) {
-      const Unit<T> unit(rows);
+      const MuonUnit<T> unit(rows);
       const auto m = unit.momentum.host();
       const auto g = unit.gradient.host();
-      optimizer->matrix_rule()->prepare({}, at_step, unit.share(0, unit.count),
+      optimizer->matrix_rule()->prepare({}, muon_step, unit.share(0, unit.count),
                                         unit.gradient.data());
       const auto momentum = unit.momentum.host();
       const auto u = unit.gradient.host();
@@ -105,29 +105,29 @@ TYPED_TEST(Muon, HandsOverItsMomentumOfHiddenMatricesAlone) {
   }
 }
 
-TYPED_TEST(Muon, OfPartsHandsOverWhatTheWholeDoes) {
+TYPED_TEST(MuonRule, OfPartsHandsOverWhatTheWholeDoes) {
   using T = TypeParam;
-  const auto optimizer = make_optimizer(settings(true));
-  const Unit<T> whole(31), cut(31);
-  optimizer->matrix_rule()->prepare({}, at_step, whole.share(0, whole.count),
+  const auto optimizer = make_optimizer(muon_settings(true));
+  const MuonUnit<T> whole(31), cut(31);
+  optimizer->matrix_rule()->prepare({}, muon_step, whole.share(0, whole.count),
                                     whole.gradient.data());
   for (const auto& [begin, end] :
        {std::pair<Index, Index>{0, 3}, {3, 100}, {100, 101}, {101, cut.count}})
-    optimizer->matrix_rule()->prepare({}, at_step, cut.share(begin, end),
+    optimizer->matrix_rule()->prepare({}, muon_step, cut.share(begin, end),
                                       cut.gradient.data() + begin);
   EXPECT_TRUE(tests::same_bits(cut.gradient.host(), whole.gradient.host()));
   EXPECT_TRUE(tests::same_bits(cut.momentum.host(), whole.momentum.host()));
 }
 
-TYPED_TEST(Muon, UpdatesWithTheScaleOfItsShapeAndAllElseAsAdamW) {
+TYPED_TEST(MuonRule, UpdatesWithTheScaleOfItsShapeAndAllElseAsAdamW) {
   using T = TypeParam;
-  const deck::Optimizer deck = settings(true);
+  const deck::Optimizer deck = muon_settings(true);
   const auto optimizer = make_optimizer(deck);
   for (const Index rows : {1, 31, 997}) {
-    const Unit<T> unit(rows);
+    const MuonUnit<T> unit(rows);
     const auto w = unit.master.host(), m = unit.momentum.host(), v = unit.second.host();
     const auto g = unit.gradient.host();
-    optimizer->update({}, at_step, unit.share(0, unit.count));
+    optimizer->update({}, muon_step, unit.share(0, unit.count));
     const auto master = unit.master.host(), momentum = unit.momentum.host(),
                second = unit.second.host();
     const auto parameters = unit.parameters.host();
@@ -153,11 +153,11 @@ TYPED_TEST(Muon, UpdatesWithTheScaleOfItsShapeAndAllElseAsAdamW) {
 }
 
 TEST(MuonIn16Bits, KeepsWhatWouldOverflowFinite) {
-  const Unit<fp16> unit(1);
+  MuonUnit<fp16> unit(1);
   unit.momentum.set(std::vector<float>(static_cast<std::size_t>(unit.count), -3e5F));
-  make_optimizer(settings(true))
+  make_optimizer(muon_settings(true))
       ->matrix_rule()
-      ->prepare({}, at_step, unit.share(0, unit.count), unit.gradient.data());
+      ->prepare({}, muon_step, unit.share(0, unit.count), unit.gradient.data());
   const auto u = unit.gradient.host();
   for (Index i = unit.hidden.first; i < unit.hidden.second; ++i)
     EXPECT_EQ(tests::as_double(u[i]), -65504);
@@ -165,12 +165,12 @@ TEST(MuonIn16Bits, KeepsWhatWouldOverflowFinite) {
 
 // State in host memory, gradient and parameters on the device; copies of a few elements at a time.
 TEST(MuonOffloaded, IsMuonOnTheDevice) {
-  const Unit<bf16> there(31), here(31);
+  const MuonUnit<bf16> there(31), here(31);
   std::vector<float> w = here.master.host(), m = here.momentum.host(), v = here.second.host();
-  const auto optimizer = make_optimizer(settings(true));
+  const auto optimizer = make_optimizer(muon_settings(true));
   const MatrixRule& rule = *optimizer->matrix_rule();
-  rule.prepare({}, at_step, there.share(0, there.count), there.gradient.data());
-  optimizer->update({}, at_step, there.share(0, there.count));
+  rule.prepare({}, muon_step, there.share(0, there.count), there.gradient.data());
+  optimizer->update({}, muon_step, there.share(0, there.count));
   memory::Arenas measuring;
   static_cast<void>(CpuOffloadOptimizer<bf16>(measuring, 92));
   memory::Ledger ledger;
@@ -179,8 +179,8 @@ TEST(MuonOffloaded, IsMuonOnTheDevice) {
   Share<bf16> share = here.share(0, here.count);
   share.state = {w.data(), m.data()};
   share.state.add(v.data(), here.range);
-  offload.prepare({}, rule, at_step, share, here.gradient.data());
-  offload.apply({}, *optimizer, at_step, share);
+  offload.prepare({}, rule, muon_step, share, here.gradient.data());
+  offload.apply({}, *optimizer, muon_step, share);
   const auto expected = there.master.host();
   const auto parameters = here.parameters.host();
   for (Index i = 0; i < here.count; ++i) {
@@ -195,10 +195,10 @@ TEST(MuonOffloaded, IsMuonOnTheDevice) {
 }
 
 TEST(MuonDeclaration, LeavesOutSecondMomentsOfHiddenMatrices) {
-  const auto optimizer = make_optimizer(settings(true));
+  const auto optimizer = make_optimizer(muon_settings(true));
   const param::StateArrays& arrays = optimizer->state();
   ASSERT_EQ(arrays.size(), 3U);
-  const param::Table table = table_of(2);
+  const param::Table table = muon_table(2);
   for (const param::ParamSpec& p : table[0].params) {
     EXPECT_TRUE(arrays[0].extends_to(p));
     EXPECT_TRUE(arrays[1].extends_to(p));
