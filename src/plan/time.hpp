@@ -1,11 +1,8 @@
 // Estimates the time of a step from the work of a rank and its rates:
 //
-//   seconds = (operations + those recomputed) / their rate
+//   seconds = (operations + those recomputed + those of matrices) / their rate
 //             + (recomputed bytes + optimizer bytes) / rate of memory + bytes sent / rate of
 //             messages
-//
-// where the operations of whole matrices that the rank with most of them computes for its optimizer
-// count at the same rate.
 //
 // The parts add up, as a step does them one after the other. Left out: the latency of messages,
 // waiting for slower ranks, and oversubscribed cores. docs/planning.md compares the estimate with

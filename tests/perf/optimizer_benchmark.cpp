@@ -73,6 +73,7 @@ class Case {
   }
 
   Index elements() const { return layout_.total(); }
+  bool needs_matrices() const { return optimizer_->matrix_rule() != nullptr; }
   bool runs_here() const { return tensor::on_host || !optimizer_->runs_on_host_alone(); }
 
  private:
@@ -133,6 +134,10 @@ void measure(const char* precision, int repeats) {
     deck::Optimizer deck;
     deck.kind = kind;
     Case<T> one(deck);
+    if (one.needs_matrices()) {
+      fmt::print("{:<12}see muon_benchmark\n", name);
+      continue;
+    }
     if (!one.runs_here()) {
       fmt::print("{:<12}runs on hosts alone\n", name);
       continue;
