@@ -55,7 +55,8 @@ void end_launch(const Failure& failure) {
       rank ? fmt::format("rank {} on {}: ", *rank, runtime::host_name()) : std::string();
   std::cerr << fmt::format("kzero: {}{}\n", place, printable_lines(failure.text)) << std::flush;
   wait_until_read(STDERR_FILENO);
-  // A launcher that ends its ranks by signals, or that is gone first, must not change the exit code.
+  // A launcher that ends its ranks by signals, or that is gone first, must not change the exit
+  // code.
   runtime::leave_on_signals(static_cast<int>(failure.code));
   grid::abort_launch(static_cast<int>(failure.code));
 }

@@ -7,7 +7,6 @@
 #include "grid/agreement.hpp"
 #include "kernels/initialize.hpp"
 #include "kernels/reduction.hpp"
-#include "kernels/row_sums.hpp"
 #include "optim/schedule.hpp"
 #include "runtime/profile.hpp"
 #include "train/initial_weights.hpp"
@@ -44,14 +43,13 @@ TypedEngine<T>::TypedEngine(const deck::Config& config, Index threads, const Pee
                             tensor::Gemm& gemm, memory::Ledger& ledger, const Ingredients& given)
     : config_(config),
       data_(peers.data),
-      tensor_(peers.tensor),
-      gemm_(gemm),
       grid_(peers.grid),
       blueprint_(config, data_.size(), tensor_rank(peers.grid), given),
       measured_(measure<T>(config, blueprint_, data_.rank(), threads)),
       arenas_(measured_, ledger),
       buffers_(arenas_, config, blueprint_, data_.rank(), threads, &gemm, &peers.tensor),
       states_(states()),
+      optimizer_step_(blueprint_, peers, gemm, buffers_, states_),
       scaler_(config.train.precision, config.optimizer),
       owned_(states_, {zero::Placement::partitioned, data_.rank(), blueprint_.tensor.rank},
              blueprint_.state_arrays(), {host_reaches_state(config_), buffers_.host_state}),
@@ -150,17 +148,17 @@ StepResult TypedEngine<T>::step(Index step, const data::Sampler& sampler) {
   result.lr = optim::learning_rate(config_.optimizer, step, config_.train.steps);
   result.loss_scale = scaler_.scale();
   result.loss = run_rounds(step, sampler);
-  const double norm = gradient_norm();
+  const double norm = optimizer_step_.gradient_norm();
   result.grad_norm = norm / result.loss_scale;
   result.skipped = !std::isfinite(result.grad_norm);
   if (!result.skipped) {
     // Skipped steps did not change the moments, so they do not count in their bias correction.
-    update({.lr = result.lr,
-            .number = step + 1 - scaler_.skipped() - optimizer_start_,
-            .gradient_scale =
-                optim::gradient_scale(result.grad_norm, config_.optimizer.clip, result.loss_scale),
-            .gradient_norm = norm,
-            .loss_scale = result.loss_scale});
+    optimizer_step_.update({.lr = result.lr,
+                            .number = step + 1 - scaler_.skipped() - optimizer_start_,
+                            .gradient_scale = optim::gradient_scale(
+                                result.grad_norm, config_.optimizer.clip, result.loss_scale),
+                            .gradient_norm = norm,
+                            .loss_scale = result.loss_scale});
   }
   scaler_.update(!result.skipped);
   data_.traffic().end_step();
@@ -247,43 +245,6 @@ double TypedEngine<T>::execute(const param::Operation& operation, const model::B
       return 0;
   }
   return 0;
-}
-
-/// Returns the L2 norm of the gradient. Its squares are added without rounding (kernels::ExactSum),
-/// each on the rank that owns it; those that several tensor ranks hold count on the first of them.
-template <class T>
-double TypedEngine<T>::gradient_norm() {
-  static_assert(param::shard_alignment % kernels::squares_block == 0);
-  kernels::ExactSum sum;
-  const Index rank = blueprint_.tensor.rank;
-  for (std::size_t i = 0; i < blueprint_.table.size(); ++i) {
-    const auto u = static_cast<Index>(i);
-    const param::UnitLayout& layout = blueprint_.layout.unit(u);
-    const zero::Range own = zero::held(zero::Placement::partitioned, layout, data_.rank());
-    if (rank == 0) {
-      sum += squares(u, own.begin, own.end);
-      continue;
-    }
-    const param::UnitSpec& spec = blueprint_.table[i];
-    for (const auto& part : param::parts(spec, layout, own.begin, own.end)) {
-      if (spec.params[static_cast<std::size_t>(part.param)].split.is_owned_by(rank))
-        sum += squares(u, part.in_unit, part.in_unit + part.count);
-    }
-  }
-  sum.carry();
-  grid_.world().sum(sum.words());
-  return std::sqrt(sum.value());
-}
-
-/// Returns the sum of squares of elements [begin, end) of a unit's gradient, of which this rank
-/// owns the shard around them.
-template <class T>
-kernels::ExactSum TypedEngine<T>::squares(Index unit, Index begin, Index end) {
-  if (begin == end) return {};
-  const T* shard = buffers_.gradients.owned(unit);
-  const Index first = data_.rank() * blueprint_.layout.unit(unit).shard;
-  return kernels::sum_of_squares<T>(buffers_.model->exec(),
-                                    vector<const T>(shard + begin - first, end - begin), begin);
 }
 
 template <class T>

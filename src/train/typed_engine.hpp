@@ -4,10 +4,10 @@
 #include <optional>
 #include <vector>
 
-#include "kernels/exact_sum.hpp"
-#include "optim/optimizer.hpp"
+#include "optim/loss_scaler.hpp"
 #include "train/buffers.hpp"
 #include "train/engine.hpp"
+#include "train/optimizer_step.hpp"
 #include "train/state_shards.hpp"
 
 namespace kzero::train {
@@ -42,27 +42,18 @@ class TypedEngine : public Engine {
   double execute(const param::Operation& operation, const model::Batch& batch,
                  kernels::Update update, float scale);
   double evaluate(const std::optional<model::Batch>& batch);
-  double gradient_norm();
-  kernels::ExactSum squares(Index unit, Index begin, Index end);
-  void update(optim::Update update);
-  void add_up(const optim::Update& update);
-  void change_parameters(const optim::Update& update);
-  optim::Share<T> share_of(Index u, const optim::Update& update, const zero::Range& range) const;
-  void apply(const optim::Update& update, const optim::Share<T>& share);
-  void orthogonalize_matrices(const optim::Update& update);
   void parameters_from_master();
   std::vector<UnitState> states() const;
 
   const deck::Config& config_;
   comm::Communicator& data_;
-  comm::Communicator& tensor_;
-  tensor::Gemm& gemm_;
   const grid::ProcessGrid& grid_;
   Blueprint blueprint_;
   memory::Arenas measured_;
   memory::Arenas arenas_;
   Buffers<T> buffers_;
   const std::vector<UnitState> states_;  // of all units, in order
+  OptimizerStep<T> optimizer_step_;
   optim::LossScaler scaler_;
   Index optimizer_start_ = 0;
   StateShards owned_, wanted_;

@@ -1,13 +1,53 @@
-// The end of a training step: how the optimizer's passes go over what this rank holds.
-#include <algorithm>
+#include "train/optimizer_step.hpp"
 
+#include <algorithm>
+#include <cmath>
+
+#include "kernels/reduction.hpp"
 #include "runtime/profile.hpp"
-#include "train/typed_engine.hpp"
 
 namespace kzero::train {
 
+/// Returns the L2 norm of the gradient. Its squares are added without rounding (kernels::ExactSum),
+/// each on the rank that owns it; those that several tensor ranks hold count on the first of them.
 template <class T>
-void TypedEngine<T>::update(optim::Update update) {
+double OptimizerStep<T>::gradient_norm() {
+  static_assert(param::shard_alignment % kernels::squares_block == 0);
+  kernels::ExactSum sum;
+  const Index rank = blueprint_.tensor.rank;
+  for (std::size_t i = 0; i < blueprint_.table.size(); ++i) {
+    const auto u = static_cast<Index>(i);
+    const param::UnitLayout& layout = blueprint_.layout.unit(u);
+    const zero::Range own = zero::held(zero::Placement::partitioned, layout, data_.rank());
+    if (rank == 0) {
+      sum += squares(u, own.begin, own.end);
+      continue;
+    }
+    const param::UnitSpec& spec = blueprint_.table[i];
+    for (const auto& part : param::parts(spec, layout, own.begin, own.end)) {
+      if (spec.params[static_cast<std::size_t>(part.param)].split.is_owned_by(rank))
+        sum += squares(u, part.in_unit, part.in_unit + part.count);
+    }
+  }
+  sum.carry();
+  grid_.world().sum(sum.words());
+  return std::sqrt(sum.value());
+}
+
+/// Returns the sum of squares of elements [begin, end) of a unit's gradient, of which this rank
+/// owns the shard around them.
+template <class T>
+kernels::ExactSum OptimizerStep<T>::squares(Index unit, Index begin, Index end) {
+  if (begin == end) return {};
+  const T* shard = buffers_.gradients.owned(unit);
+  const Index first = data_.rank() * blueprint_.layout.unit(unit).shard;
+  return kernels::sum_of_squares<T>(
+      buffers_.model->exec(),
+      tensor::Vector<const T>(shard + begin - first, static_cast<std::size_t>(end - begin)), begin);
+}
+
+template <class T>
+void OptimizerStep<T>::update(optim::Update update) {
   const int last = blueprint_.optimizer->passes() - 1;
   for (update.pass = 0; update.pass < last;) {
     add_up(update);
@@ -21,7 +61,7 @@ void TypedEngine<T>::update(optim::Update update) {
 /// Makes a pass, but the last, over all that this rank holds, and adds up what it owns of it: state
 /// that is replicated counts on one rank.
 template <class T>
-void TypedEngine<T>::add_up(const optim::Update& update) {
+void OptimizerStep<T>::add_up(const optim::Update& update) {
   std::ranges::fill(buffers_.sums.words(update.pass), 0);
   for (Index u = 0; u < std::ssize(states_); ++u) {
     const UnitState& unit = states_[static_cast<std::size_t>(u)];
@@ -39,7 +79,7 @@ void TypedEngine<T>::add_up(const optim::Update& update) {
 
 /// Makes the last pass: units' parameters are gathered while later ones are updated.
 template <class T>
-void TypedEngine<T>::change_parameters(const optim::Update& update) {
+void OptimizerStep<T>::change_parameters(const optim::Update& update) {
   const tensor::Execution& exec = buffers_.model->exec();
   if (buffers_.matrices) orthogonalize_matrices(update);
   comm::Request last = 0;
@@ -53,8 +93,8 @@ void TypedEngine<T>::change_parameters(const optim::Update& update) {
 
 /// A range of unit u, within what this rank holds of it.
 template <class T>
-optim::Share<T> TypedEngine<T>::share_of(Index u, const optim::Update& update,
-                                         const zero::Range& range) const {
+optim::Share<T> OptimizerStep<T>::share_of(Index u, const optim::Update& update,
+                                           const zero::Range& range) const {
   const UnitState& unit = states_[static_cast<std::size_t>(u)];
   const Index at = range.begin - unit.held.begin;
   optim::Share<T> share{unit.spec,
@@ -71,7 +111,7 @@ optim::Share<T> TypedEngine<T>::share_of(Index u, const optim::Update& update,
 }
 
 template <class T>
-void TypedEngine<T>::apply(const optim::Update& update, const optim::Share<T>& share) {
+void OptimizerStep<T>::apply(const optim::Update& update, const optim::Share<T>& share) {
   const tensor::Execution& exec = buffers_.model->exec();
   if (buffers_.offload_optimizer) {
     buffers_.offload_optimizer->apply(exec, *blueprint_.optimizer, update, share);
@@ -82,7 +122,7 @@ void TypedEngine<T>::apply(const optim::Update& update, const optim::Share<T>& s
 
 /// Puts the orthogonalized matrices in the place of their gradients.
 template <class T>
-void TypedEngine<T>::orthogonalize_matrices(const optim::Update& update) {
+void OptimizerStep<T>::orthogonalize_matrices(const optim::Update& update) {
   const runtime::ProfileRegion region([] { return "kzero::train::orthogonalize_matrices"; });
   const tensor::Execution& exec = buffers_.model->exec();
   const optim::MatrixRule& rule = *blueprint_.optimizer->matrix_rule();
@@ -100,7 +140,7 @@ void TypedEngine<T>::orthogonalize_matrices(const optim::Update& update) {
   buffers_.matrices->run({exec, gemm_, data_, tensor_}, gradients, update.loss_scale);
 }
 
-#define KZERO_INSTANTIATE(T) template void TypedEngine<T>::update(optim::Update);
+#define KZERO_INSTANTIATE(T) template class OptimizerStep<T>;
 KZERO_FOR_EACH_DTYPE(KZERO_INSTANTIATE)
 #undef KZERO_INSTANTIATE
 

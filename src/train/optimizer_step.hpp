@@ -1,0 +1,53 @@
+// What a step does once its gradients are complete: their norm, and the optimizer's passes over the
+// state that this rank holds.
+#pragma once
+
+#include <vector>
+
+#include "kernels/exact_sum.hpp"
+#include "optim/optimizer.hpp"
+#include "train/buffers.hpp"
+#include "train/engine.hpp"
+#include "train/state_shards.hpp"
+
+namespace kzero::train {
+
+template <class T>
+class OptimizerStep {
+ public:
+  /// The arguments must outlive the object; `states` are of all units, in order.
+  OptimizerStep(const Blueprint& blueprint, const Peers& peers, tensor::Gemm& gemm,
+                Buffers<T>& buffers, const std::vector<UnitState>& states)
+      : blueprint_(blueprint),
+        grid_(peers.grid),
+        data_(peers.data),
+        tensor_(peers.tensor),
+        gemm_(gemm),
+        buffers_(buffers),
+        states_(states) {}
+
+  /// Returns the L2 norm of the gradient over all ranks. Collective over the world.
+  double gradient_norm();
+
+  /// Updates state and parameters; parameters that other ranks update are gathered. Collective over
+  /// the world.
+  void update(optim::Update update);
+
+ private:
+  kernels::ExactSum squares(Index unit, Index begin, Index end);
+  void add_up(const optim::Update& update);
+  void change_parameters(const optim::Update& update);
+  optim::Share<T> share_of(Index u, const optim::Update& update, const zero::Range& range) const;
+  void apply(const optim::Update& update, const optim::Share<T>& share);
+  void orthogonalize_matrices(const optim::Update& update);
+
+  const Blueprint& blueprint_;
+  const grid::ProcessGrid& grid_;
+  comm::Communicator& data_;
+  comm::Communicator& tensor_;
+  tensor::Gemm& gemm_;
+  Buffers<T>& buffers_;
+  const std::vector<UnitState>& states_;
+};
+
+}  // namespace kzero::train
