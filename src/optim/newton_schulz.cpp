@@ -58,13 +58,13 @@ void NewtonSchulz<T>::normalize(const tensor::Execution& exec, const MatrixShape
 /// Sets A = b A + c A A, where A is the smaller product of X with itself.
 template <class T>
 void NewtonSchulz<T>::polynomial(const tensor::Execution& exec, tensor::Gemm& gemm,
-                                 const MatrixShape& shape) {
+                                 const MatrixShape& shape, const Step& step) {
   const Index s = shape.shorter();
   const bool is_wide = s == shape.rows;
   tensor::GemmProblem p;
   p.m = p.n = s, p.k = shape.elements() / s;
-  p.a = {x_, shape.columns, is_wide ? Transpose::no : Transpose::yes};
-  p.b = {x_, shape.columns, is_wide ? Transpose::yes : Transpose::no};
+  p.a = {step.x, shape.columns, is_wide ? Transpose::no : Transpose::yes};
+  p.b = {step.x, shape.columns, is_wide ? Transpose::yes : Transpose::no};
   p.c = a_, p.c_stride = s;
   p.in = p.out = dtype_of<T>;
   gemm.run(exec, p);
@@ -80,22 +80,22 @@ void NewtonSchulz<T>::polynomial(const tensor::Execution& exec, tensor::Gemm& ge
 /// Sets X = a X + A X, or a X + X A.
 template <class T>
 void NewtonSchulz<T>::multiply(const tensor::Execution& exec, tensor::Gemm& gemm,
-                               const MatrixShape& shape) {
+                               const MatrixShape& shape, Step& step) {
   const Index s = shape.shorter(), elements = shape.elements();
-  kernels::begin_sum<T>(exec, of_x, flat<const T>(x_, elements), flat(sum_, elements));
-  const tensor::Operand x{x_, shape.columns, Transpose::no}, square{a_, s, Transpose::no};
+  kernels::begin_sum<T>(exec, of_x, flat<const T>(step.x, elements), flat(step.sum, elements));
+  const tensor::Operand x{step.x, shape.columns, Transpose::no}, square{a_, s, Transpose::no};
   const bool is_wide = s == shape.rows;
   tensor::GemmProblem p;
   p.m = shape.rows, p.n = shape.columns, p.k = s;
   p.a = is_wide ? square : x, p.b = is_wide ? x : square;
-  p.c = sum_, p.c_stride = shape.columns;
+  p.c = step.sum, p.c_stride = shape.columns;
   p.in = dtype_of<T>, p.out = Dtype::fp32;
   p.accumulate = tensor::Accumulate::yes;
   gemm.run(exec, p);
   if constexpr (dtype_of<T> == Dtype::fp32) {
-    std::swap(x_, sum_);
+    std::swap(step.x, step.sum);
   } else {
-    kernels::round_to<T>(exec, flat<const float>(sum_, elements), flat(x_, elements));
+    kernels::round_to<T>(exec, flat<const float>(step.sum, elements), flat(step.x, elements));
   }
 }
 
@@ -103,11 +103,14 @@ template <class T>
 const T* NewtonSchulz<T>::run(const tensor::Execution& exec, tensor::Gemm& gemm,
                               const MatrixShape& shape, double scale) {
   normalize(exec, shape, scale);
-  for (int step = 0; step < newton_schulz_steps; ++step) {
-    polynomial(exec, gemm, shape);
-    multiply(exec, gemm, shape);
+  // In fp32 the two places change roles within a run, but every run begins alike: a library may
+  // choose its code by the alignment of operands.
+  Step step{x_, sum_};
+  for (int i = 0; i < newton_schulz_steps; ++i) {
+    polynomial(exec, gemm, shape, step);
+    multiply(exec, gemm, shape, step);
   }
-  return x_;
+  return step.x;
 }
 
 #define KZERO_INSTANTIATE(T) template class NewtonSchulz<T>;

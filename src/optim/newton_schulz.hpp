@@ -42,9 +42,17 @@ class NewtonSchulz {
                double scale = 1);
 
  private:
+  /// A matrix, and room for the sums of its next step.
+  struct Step {
+    T* x;
+    float* sum;
+  };
+
   void normalize(const tensor::Execution& exec, const MatrixShape& shape, double scale);
-  void polynomial(const tensor::Execution& exec, tensor::Gemm& gemm, const MatrixShape& shape);
-  void multiply(const tensor::Execution& exec, tensor::Gemm& gemm, const MatrixShape& shape);
+  void polynomial(const tensor::Execution& exec, tensor::Gemm& gemm, const MatrixShape& shape,
+                  const Step& step);
+  void multiply(const tensor::Execution& exec, tensor::Gemm& gemm, const MatrixShape& shape,
+                Step& step);
 
   T *x_, *a_;      // [rows, columns], and the smaller product
   float* sum_;     // of a step, as X

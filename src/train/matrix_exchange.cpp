@@ -199,7 +199,10 @@ void MatrixExchange<T>::run(const Means& means, const std::vector<T*>& units, do
     spread(means, round);
     begin_return(means, round);
   }
-  for (const comm::Request request : leaving_) means.data.wait(means.exec, request);
+  for (comm::Request& request : leaving_) {
+    means.data.wait(means.exec, request);
+    request = 0;
+  }
 }
 
 #define KZERO_INSTANTIATE(T) template class MatrixExchange<T>;

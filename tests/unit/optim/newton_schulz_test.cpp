@@ -62,7 +62,7 @@ class NewtonSchulzOf : public testing::Test {
     NewtonSchulz<T> iteration(arenas, shapes);
     const auto gemm = tensor::make_gemm(deck::GemmBackend::automatic);
     std::vector<T> result;
-    // Twice, as the buffers of fp32 change places.
+    // Twice: where a run leaves its result must not matter to the next.
     for (int time = 0; time < 2; ++time) {
       tests::to_device(u, iteration.input());
       const T* x = iteration.run({}, *gemm, shape, scale);
