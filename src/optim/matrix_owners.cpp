@@ -1,7 +1,10 @@
 #include "optim/matrix_owners.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <numeric>
+#include <queue>
+#include <utility>
 
 namespace kzero::optim {
 
@@ -13,12 +16,18 @@ MatrixOwners::MatrixOwners(const std::vector<double>& costs, Index ranks)
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::ranges::stable_sort(order,
                            [&](std::size_t i, std::size_t j) { return costs[i] > costs[j]; });
+  // The rank that has least to do first, of those with as little the lowest.
+  using Load = std::pair<double, Index>;
+  std::priority_queue<Load, std::vector<Load>, std::greater<>> waiting;
+  for (Index rank = 0; rank < ranks; ++rank) waiting.push({0, rank});
   for (const std::size_t task : order) {
-    const auto least = std::ranges::min_element(load) - load.begin();
+    const Index least = waiting.top().second;
     const auto rank = static_cast<std::size_t>(least);
+    waiting.pop();
     owner[task] = least;
     tasks[rank].push_back(static_cast<Index>(task));
     load[rank] += costs[task];
+    waiting.push({load[rank], least});
   }
 }
 

@@ -6,11 +6,17 @@ namespace kzero::zero {
 
 Index most_held(const param::UnitSpec& spec, const param::UnitLayout& layout,
                 const param::StateArray& array, Placement placement) {
-  const Index ranks = placement == Placement::replicated ? 1 : layout.padded / layout.shard;
+  const Index range = placement == Placement::replicated ? layout.elements : layout.shard;
   Index most = 0;
-  for (Index rank = 0; rank < ranks; ++rank) {
-    const Range own = held(placement, layout, rank);
-    most = std::max(most, param::CompactRange(spec, layout, array, own.begin, own.end).elements());
+  for (std::size_t i = 0; i < spec.params.size() && most < range; ++i) {
+    if (!array.extends_to(spec.params[i]) || spec.params[i].held() == 0) continue;
+    // The ranks that hold a part of the parameter: others hold no more than these.
+    const Index first = layout.offsets[i] / range,
+                last = (layout.offsets[i] + spec.params[i].held() - 1) / range;
+    for (Index rank = first; rank <= last && most < range; ++rank) {
+      const Index begin = rank * range, end = std::min(begin + range, layout.elements);
+      most = std::max(most, param::CompactRange(spec, layout, array, begin, end).elements());
+    }
   }
   return most;
 }
