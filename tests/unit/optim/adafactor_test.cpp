@@ -211,8 +211,8 @@ TYPED_TEST_SUITE(Adafactor, FactoredPrecisions, );
 
 TYPED_TEST(Adafactor, IsItsFormula) {
   using T = TypeParam;
-  for (const auto& [rows, columns] :
-       {std::pair<Index, Index>{1, 1}, {3, 7}, {131, 257}, {700, 13}}) {
+  const std::vector<std::pair<Index, Index>> shapes{{1, 1}, {3, 7}, {131, 257}, {700, 13}};
+  for (const auto& [rows, columns] : shapes) {
     Factored<T> one(FactoredUnit(rows, columns).table);
     std::vector<PlainAdafactor> plain;
     Index begin = 0;
