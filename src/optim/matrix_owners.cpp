@@ -1,9 +1,8 @@
 #include "optim/matrix_owners.hpp"
 
 #include <algorithm>
-#include <functional>
 #include <numeric>
-#include <queue>
+#include <set>
 #include <utility>
 
 namespace kzero::optim {
@@ -17,17 +16,16 @@ MatrixOwners::MatrixOwners(const std::vector<double>& costs, Index ranks)
   std::ranges::stable_sort(order,
                            [&](std::size_t i, std::size_t j) { return costs[i] > costs[j]; });
   // The rank that has least to do first, of those with as little the lowest.
-  using Load = std::pair<double, Index>;
-  std::priority_queue<Load, std::vector<Load>, std::greater<>> waiting;
-  for (Index rank = 0; rank < ranks; ++rank) waiting.push({0, rank});
+  std::set<std::pair<double, Index>> waiting;
+  for (Index rank = 0; rank < ranks; ++rank) waiting.insert({0, rank});
   for (const std::size_t task : order) {
-    const Index least = waiting.top().second;
+    const Index least = waiting.begin()->second;
     const auto rank = static_cast<std::size_t>(least);
-    waiting.pop();
+    waiting.erase(waiting.begin());
     owner[task] = least;
     tasks[rank].push_back(static_cast<Index>(task));
     load[rank] += costs[task];
-    waiting.push({load[rank], least});
+    waiting.insert({load[rank], least});
   }
 }
 
