@@ -23,7 +23,7 @@ std::vector<deck::Config> models(const deck::Config& config) {
   return {config, as_llama(config, 1), as_llama(config, 2)};
 }
 
-std::vector<Index> tensor_sizes() {
+std::vector<Index> tensor_sizes_and_one() {
   std::vector<Index> sizes{1};
   for (const Index size : {2, 4}) {
     if (launch_ranks() % size == 0) sizes.push_back(size);
@@ -62,7 +62,7 @@ void expect_planned_traffic(const deck::Config& config, const grid::Group& group
 TEST(Muon, SendsWhatIsPlanned) {
   const grid::Group group = first_ranks(launch_ranks());
   for (deck::Config config : models(muon_deck())) {
-    for (const Index tensor : tensor_sizes()) {
+    for (const Index tensor : tensor_sizes_and_one()) {
       for (const Index stage : {0, 1, 3}) {
         config.grid.tensor = tensor, config.zero.stage = stage;
         expect_planned_traffic(config, group);
@@ -110,7 +110,7 @@ TEST(Muon, DoesNotShowOverlap) {
   const grid::Group group = first_ranks(launch_ranks());
   for (const Dtype precision : {Dtype::fp32, Dtype::bf16, Dtype::fp16}) {
     for (deck::Config config : models(muon_deck(precision))) {
-      for (const Index tensor : tensor_sizes()) {
+      for (const Index tensor : tensor_sizes_and_one()) {
         config.grid.tensor = tensor;
         config.zero.stage = 0, config.zero.overlap = deck::Overlap::off;
         const Outcome expected = train_outcome(config, group);
