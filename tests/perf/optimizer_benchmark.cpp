@@ -9,6 +9,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <limits>
+#include <type_traits>
 #include <vector>
 
 #include "kernels/initialize.hpp"
@@ -61,8 +62,9 @@ class Case {
   /// Seconds of one update.
   double update() {
     const auto begin = std::chrono::steady_clock::now();
-    optim::Update update{1e-4, ++number_, 1, 0,
-                         0.01 * std::sqrt(static_cast<double>(layout_.total()))};
+    optim::Update update{.lr = 1e-4,
+                         .number = ++number_,
+                         .gradient_norm = 0.01 * std::sqrt(static_cast<double>(layout_.total()))};
     for (; update.pass < optimizer_->passes(); ++update.pass) {
       if (update.pass > 0) reduce(update);
       std::ranges::fill(words_[static_cast<std::size_t>(update.pass)], 0);
@@ -106,6 +108,7 @@ class Case {
                           parameters_.data() + unit.begin,
                           {}};
     for (const auto& array : state_) share.state.add(array.data() + unit.begin);
+    if constexpr (std::is_same_v<T, float>) share.parameters = share.state.master();
     const auto words = [&](int which) {
       return words_[static_cast<std::size_t>(which)].data() + u * words_of(which);
     };
