@@ -16,27 +16,25 @@ constexpr float largest_finite = dtype_of<T> == Dtype::fp16 ? 65504.0F : 0x1.FEp
 template <class T>
 struct MomentumOfElement {
   MuonMomentum step;
-  const T* gradient;
-  float* momentum;
-  T* result;
+  MuonArrays<T> at;
 
   KOKKOS_INLINE_FUNCTION void operator()(Index i) const {
     const float g =
-        step.one_minus_momentum * (static_cast<float>(gradient[i]) * step.gradient_scale);
-    const float m = Kokkos::fma(step.momentum, momentum[i], g);
+        step.one_minus_momentum * (static_cast<float>(at.gradient[i]) * step.gradient_scale);
+    const float m = Kokkos::fma(step.momentum, at.momentum[i], g);
     const float scaled = step.scale * (step.nesterov ? Kokkos::fma(step.momentum, m, g) : m);
     constexpr float most = largest_finite<T>;
-    momentum[i] = m;
-    result[i] = static_cast<T>(scaled > most ? most : scaled < -most ? -most : scaled);
+    at.momentum[i] = m;
+    at.u[i] = static_cast<T>(scaled > most ? most : scaled < -most ? -most : scaled);
   }
 };
 
 }  // namespace
 
 template <class T>
-void muon_momentum(const Execution& exec, const MuonMomentum& step, const T* gradient,
-                   float* momentum, T* u, Index count) {
-  const MomentumOfElement<T> element{step, gradient, momentum, u};
+void muon_momentum(const Execution& exec, const MuonMomentum& step, const MuonArrays<T>& arrays,
+                   Index count) {
+  const MomentumOfElement<T> element{step, arrays};
   Kokkos::parallel_for(
       "kzero::kernels::muon_momentum",
       Policy(exec, static_cast<int>(ceil_div(count, muon_block)), Kokkos::AUTO),
@@ -48,10 +46,9 @@ void muon_momentum(const Execution& exec, const MuonMomentum& step, const T* gra
 }
 
 template <class T>
-void muon_momentum_on_host(const MuonMomentum& step, const T* gradient, float* momentum, T* u,
-                           Index count) {
+void muon_momentum_on_host(const MuonMomentum& step, const MuonArrays<T>& arrays, Index count) {
   using Host = Kokkos::DefaultHostExecutionSpace;
-  const MomentumOfElement<T> element{step, gradient, momentum, u};
+  const MomentumOfElement<T> element{step, arrays};
   const Host host;
   Kokkos::parallel_for(
       "kzero::kernels::muon_momentum_on_host",
@@ -64,9 +61,9 @@ void muon_momentum_on_host(const MuonMomentum& step, const T* gradient, float* m
 }
 
 #define KZERO_INSTANTIATE(T)                                                                  \
-  template void muon_momentum<T>(const Execution&, const MuonMomentum&, const T*, float*, T*, \
+  template void muon_momentum<T>(const Execution&, const MuonMomentum&, const MuonArrays<T>&, \
                                  Index);                                                      \
-  template void muon_momentum_on_host<T>(const MuonMomentum&, const T*, float*, T*, Index);
+  template void muon_momentum_on_host<T>(const MuonMomentum&, const MuonArrays<T>&, Index);
 KZERO_FOR_EACH_DTYPE(KZERO_INSTANTIATE)
 #undef KZERO_INSTANTIATE
 

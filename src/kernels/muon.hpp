@@ -15,17 +15,24 @@ struct MuonMomentum {
   float scale = 1;           // of u in memory, for types of small range
 };
 
-/// Updates elements [0, count) of the momentum B, in fp32, and writes scale u rounded to T; u may
-/// be where the gradient is. What would overflow T becomes its largest finite value.
+/// The arrays of the first half, n elements each; u may be where the gradient is.
 template <class T>
-void muon_momentum(const Execution& exec, const MuonMomentum& step, const T* gradient,
-                   float* momentum, T* u, Index count);
+struct MuonArrays {
+  const T* gradient = nullptr;
+  float* momentum = nullptr;
+  T* u = nullptr;
+};
+
+/// Updates elements [0, count) of the momentum B, in fp32, and writes scale u rounded to T. What
+/// would overflow T becomes its largest finite value.
+template <class T>
+void muon_momentum(const Execution& exec, const MuonMomentum& step, const MuonArrays<T>& arrays,
+                   Index count);
 
 /// The same on the host's cores, of arrays in host memory, whatever the device of the build.
 /// Returns when it is done.
 template <class T>
-void muon_momentum_on_host(const MuonMomentum& step, const T* gradient, float* momentum, T* u,
-                           Index count);
+void muon_momentum_on_host(const MuonMomentum& step, const MuonArrays<T>& arrays, Index count);
 
 /// The rule of the other half: X stands in the gradient's place.
 struct MuonRate {

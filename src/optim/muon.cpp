@@ -126,16 +126,16 @@ class Muon : public ElementwiseOptimizer<Muon>, public MatrixRule {
   void prepare_on_device(const tensor::Execution& exec, const Update& update, const Share<T>& share,
                          T* result) const {
     for_each_matrix(share, [&](Index at, float* momentum, Index count) {
-      kernels::muon_momentum<T>(exec, momentum_of(update), share.gradient + at, momentum,
-                                result + at, count);
+      kernels::muon_momentum<T>(exec, momentum_of(update),
+                                {share.gradient + at, momentum, result + at}, count);
     });
   }
 
   template <class T>
   void prepare_in_host_memory(const Update& update, const Share<T>& share, T* result) const {
     for_each_matrix(share, [&](Index at, float* momentum, Index count) {
-      kernels::muon_momentum_on_host<T>(momentum_of(update), share.gradient + at, momentum,
-                                        result + at, count);
+      kernels::muon_momentum_on_host<T>(momentum_of(update),
+                                        {share.gradient + at, momentum, result + at}, count);
     });
   }
 
