@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "kernels/attention.hpp"
 #include "kernels/host_transpose.hpp"
@@ -59,10 +60,11 @@ struct HeadScratch {
       ds = ds_grouped = dscores;
     } else {
       // Forward's rows and backward's tiles are never in use together.
-      probabilities = take<E>(std::max(query_block * rows(s), 3 * tile) / depth<E>);
-      p_grouped = probabilities;
-      ds = p_grouped + tile / depth<E>;
-      ds_grouped = ds + tile / depth<E>;
+      const Index shared = end_;
+      probabilities = take<E>(query_block * rows(s) / depth<E>);
+      const Index forward_end = std::exchange(end_, shared);
+      for (E** operand : {&p_grouped, &ds, &ds_grouped}) *operand = take<E>(tile / depth<E>);
+      end_ = std::max(end_, forward_end);
     }
   }
 
