@@ -4,27 +4,25 @@
 #include <cmath>
 
 #include "kernels/update_sums.hpp"
+#include "optim/adamw.hpp"
 #include "optim/elementwise.hpp"
 
 namespace kzero::optim {
 
 namespace {
 
-/// What both passes compute with; state is weight, first and second moment.
+/// What both passes compute with: AdamW's settings, whose decay is part of the direction here.
+/// State is weight, first and second moment.
 struct LambSettings {
-  static constexpr int arrays = 3;
+  static constexpr int arrays = kernels::AdamWStep::arrays;
 
-  float beta1 = 0, beta2 = 0;
-  float one_minus_beta1 = 1, one_minus_beta2 = 1;  // subtracted in fp64
-  float eps = 0;
-  float decay = 0;
-  float correction1 = 1, correction2 = 1;  // 1 - beta^t
-  float gradient_scale = 1;
+  kernels::AdamWStep adam;
 
   /// The direction u of an element whose moments are updated.
   KOKKOS_INLINE_FUNCTION float direction(const float (&state)[arrays]) const {
-    const float adam = (state[1] / correction1) / (Kokkos::sqrt(state[2] / correction2) + eps);
-    return Kokkos::fma(decay, state[0], adam);
+    const float step =
+        (state[1] / adam.correction1) / (Kokkos::sqrt(state[2] / adam.correction2) + adam.eps);
+    return Kokkos::fma(adam.decay, state[0], step);
   }
 };
 
@@ -36,9 +34,9 @@ struct LambMoments : LambSettings {
   KOKKOS_INLINE_FUNCTION static constexpr bool writes(int array) { return array > 0; }
 
   KOKKOS_INLINE_FUNCTION void operator()(float gradient, float (&state)[arrays]) const {
-    const float g = gradient * gradient_scale;
-    state[1] = Kokkos::fma(beta1, state[1], one_minus_beta1 * g);
-    state[2] = Kokkos::fma(beta2, state[2], one_minus_beta2 * g * g);
+    const float g = gradient * adam.gradient_scale;
+    state[1] = Kokkos::fma(adam.beta1, state[1], adam.one_minus_beta1 * g);
+    state[2] = Kokkos::fma(adam.beta2, state[2], adam.one_minus_beta2 * g * g);
   }
 
   template <int sum>
@@ -65,11 +63,7 @@ class Lamb : public ElementwiseOptimizer<Lamb> {
 
   std::string_view kind() const override { return "lamb"; }
 
-  const param::StateArrays& state() const override {
-    static const param::StateArrays arrays{
-        {param::master_weights}, {"first_moment"}, {"second_moment"}};
-    return arrays;
-  }
+  const param::StateArrays& state() const override { return adamw_state(); }
 
   int passes() const override { return 2; }
   Index sum_words(int, const param::ParamSpec&) const override {
@@ -77,33 +71,19 @@ class Lamb : public ElementwiseOptimizer<Lamb> {
   }
 
   struct Step {
-    int pass = 0;
-    double lr = 0;
-    LambSettings settings;  // of a parameter that decays
+    Update update;
+    LambSettings decaying, other;
+    const LambSettings& of(bool decays) const { return decays ? decaying : other; }
   };
 
   Step step_of(const Update& update) const {
-    const auto bias = [&](double beta) {
-      return static_cast<float>(1 - std::pow(beta, static_cast<double>(update.number)));
-    };
-    Step step{update.pass, update.lr, {}};
-    LambSettings& s = step.settings;
-    s.beta1 = static_cast<float>(deck_.beta1);
-    s.beta2 = static_cast<float>(deck_.beta2);
-    s.one_minus_beta1 = static_cast<float>(1 - deck_.beta1);
-    s.one_minus_beta2 = static_cast<float>(1 - deck_.beta2);
-    s.eps = static_cast<float>(deck_.eps);
-    s.decay = static_cast<float>(deck_.weight_decay);
-    s.correction1 = bias(deck_.beta1);
-    s.correction2 = bias(deck_.beta2);
-    s.gradient_scale = static_cast<float>(update.gradient_scale);
-    return step;
+    return {update, {adamw_step(deck_, update, true)}, {adamw_step(deck_, update, false)}};
   }
 
   template <class T>
   void apply(const tensor::Execution& exec, const Step& step, const ParameterPart<T>& part) const {
     const auto arrays = arrays_of<LambSettings::arrays>(part);
-    if (step.pass == 0) {
+    if (step.update.pass == 0) {
       add(part,
           kernels::update_and_sum<T>(exec, moments(step, part), arrays, part.first, part.count));
     } else {
@@ -114,7 +94,7 @@ class Lamb : public ElementwiseOptimizer<Lamb> {
   template <class T>
   void apply_on_host(const Step& step, const ParameterPart<T>& part) const {
     const auto arrays = arrays_of<LambSettings::arrays>(part);
-    if (step.pass == 0) {
+    if (step.update.pass == 0) {
       add(part,
           kernels::update_and_sum_on_host<T>(moments(step, part), arrays, part.first, part.count));
     } else {
@@ -129,22 +109,15 @@ class Lamb : public ElementwiseOptimizer<Lamb> {
   }
 
   template <class T>
-  static LambSettings settings(const Step& step, const ParameterPart<T>& part) {
-    LambSettings settings = step.settings;
-    if (!part.decays) settings.decay = 0;
-    return settings;
-  }
-
-  template <class T>
   static LambMoments moments(const Step& step, const ParameterPart<T>& part) {
-    return {settings(step, part)};
+    return {step.of(part.decays)};
   }
 
   template <class T>
   static LambWeights weights(const Step& step, const ParameterPart<T>& part) {
     const double ratio = trust_ratio(kernels::ExactSum::of_words(part.sums, 0).value(),
                                      kernels::ExactSum::of_words(part.sums, 1).value());
-    return {settings(step, part), static_cast<float>(step.lr * ratio)};
+    return {step.of(part.decays), static_cast<float>(step.update.lr * ratio)};
   }
 
   const deck::Optimizer deck_;

@@ -42,22 +42,22 @@ class Muon : public ElementwiseOptimizer<Muon>, public MatrixRule {
   template <class T>
   void apply(const tensor::Execution& exec, const Step& step, const ParameterPart<T>& part) const {
     if (part.spec->is_matrix()) {
-      kernels::update_elements<T>(exec, rate_of(step.update, *part.spec), matrix_arrays(part),
-                                  part.count);
+      kernels::update_elements<T>(exec, rate_of(step.update, *part.spec),
+                                  arrays_of<kernels::MuonRate::arrays>(part), part.count);
     } else {
-      kernels::adamw<T>(exec, part.decays ? step.decaying : step.other, arrays_of(part),
-                        part.count);
+      kernels::adamw<T>(exec, part.decays ? step.decaying : step.other,
+                        arrays_of<kernels::AdamWStep::arrays>(part), part.count);
     }
   }
 
   template <class T>
   void apply_on_host(const Step& step, const ParameterPart<T>& part) const {
     if (part.spec->is_matrix()) {
-      kernels::update_elements_on_host<T>(rate_of(step.update, *part.spec), matrix_arrays(part),
-                                          part.count);
+      kernels::update_elements_on_host<T>(rate_of(step.update, *part.spec),
+                                          arrays_of<kernels::MuonRate::arrays>(part), part.count);
     } else {
-      kernels::adamw_on_host<T>(part.decays ? step.decaying : step.other, arrays_of(part),
-                                part.count);
+      kernels::adamw_on_host<T>(part.decays ? step.decaying : step.other,
+                                arrays_of<kernels::AdamWStep::arrays>(part), part.count);
     }
   }
 
@@ -99,16 +99,6 @@ class Muon : public ElementwiseOptimizer<Muon>, public MatrixRule {
             .nesterov = deck_.nesterov,
             .gradient_scale = static_cast<float>(update.gradient_scale),
             .scale = static_cast<float>(update.loss_scale)};
-  }
-
-  template <class T>
-  static kernels::UpdateArrays<T, 1> matrix_arrays(const ParameterPart<T>& part) {
-    return {part.gradient, {part.state[0]}, part.parameters};
-  }
-
-  template <class T>
-  static kernels::AdamWArrays<T> arrays_of(const ParameterPart<T>& part) {
-    return {part.gradient, {part.state[0], part.state[1], part.state[2]}, part.parameters};
   }
 
   /// Calls work(at, momentum, count) for the hidden matrices of a share, which begin at `at` in it.
