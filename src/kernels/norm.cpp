@@ -208,6 +208,21 @@ KOKKOS_INLINE_FUNCTION void team_backward(const Team& team, const BackwardRows<T
   }
 }
 
+/// The rows of either norm's arguments.
+template <class T, class Input, class Gradients>
+BackwardRows<T> backward_rows(const Input& input, const float* mean, Matrix<const T> dy,
+                              const Gradients& gradients) {
+  return {input.x.data(),
+          dy.data(),
+          input.weight.data(),
+          gradients.dx.data(),
+          mean,
+          input.rstd.data(),
+          gradients.dx_update == Update::add,
+          static_cast<Index>(input.x.extent(0)),
+          static_cast<Index>(input.x.extent(1))};
+}
+
 /// Computes dx, and in each row of `partial` the sums over a group of rows: dw, and behind it
 /// LayerNorm's db.
 template <NormKind kind, class T>
@@ -248,36 +263,16 @@ void rmsnorm_forward(const Execution& exec, Matrix<const T> x, Vector<const T> w
 template <class T>
 void layernorm_backward(const Execution& exec, const LayerNormInput<T>& input, Matrix<const T> dy,
                         const LayerNormGradients<T>& gradients, Matrix<float> partial) {
-  const Index count = input.x.extent(0), width = input.x.extent(1);
-  const bool adds = gradients.dx_update == Update::add;
-  const BackwardRows<T> rows{input.x.data(),
-                             dy.data(),
-                             input.weight.data(),
-                             gradients.dx.data(),
-                             input.mean.data(),
-                             input.rstd.data(),
-                             adds,
-                             count,
-                             width};
+  const auto rows = backward_rows<T>(input, input.mean.data(), dy, gradients);
   backward<NormKind::layer>(exec, "kzero::kernels::layernorm_backward", rows, partial);
   sum_groups<T>(exec, partial, 0, gradients.update, gradients.dweight);
-  sum_groups<T>(exec, partial, width, gradients.update, gradients.dbias);
+  sum_groups<T>(exec, partial, rows.width, gradients.update, gradients.dbias);
 }
 
 template <class T>
 void rmsnorm_backward(const Execution& exec, const RmsNormInput<T>& input, Matrix<const T> dy,
                       const RmsNormGradients<T>& gradients, Matrix<float> partial) {
-  const Index count = input.x.extent(0), width = input.x.extent(1);
-  const bool adds = gradients.dx_update == Update::add;
-  const BackwardRows<T> rows{input.x.data(),
-                             dy.data(),
-                             input.weight.data(),
-                             gradients.dx.data(),
-                             nullptr,
-                             input.rstd.data(),
-                             adds,
-                             count,
-                             width};
+  const auto rows = backward_rows<T>(input, nullptr, dy, gradients);
   backward<NormKind::rms>(exec, "kzero::kernels::rmsnorm_backward", rows, partial);
   sum_groups<T>(exec, partial, 0, gradients.update, gradients.dweight);
 }
