@@ -68,10 +68,11 @@ void forward_rows(const AttentionShape& s, const HeadScratch<E>& h, Index first,
                  .c = h.scores + seeing.begin * columns + key,
                  .c_stride = columns});
   }
+  const float scale = scale_of_scores<E>(s);
   float inverse[query_block];
   for (Index i = 0; i < rows; ++i) {
     float* scores = h.scores + i * columns;
-    const RowSum sum = softmax_row(scores, scale_of_scores<E>(s), first + i + 1, columns);
+    const RowSum sum = softmax_row(scores, scale, first + i + 1, columns);
     if constexpr (depth<E> == 2) round_row(scores, columns, h.probabilities + i * columns / 2);
     log_sum[first + i] = sum.log;
     inverse[i] = sum.inverse;
@@ -122,11 +123,12 @@ void round_tile_rows(const HeadScratch<Bf16Pair>& h, Index first, Index second) 
 template <class E>
 void score_gradients(const AttentionShape& s, const HeadScratch<E>& h, const Seeing& seeing,
                      Index first, Index first_key, const float* log_sum) {
+  const float scale = scale_of_scores<E>(s);
   const Index end = seeing.begin + seeing.count;
   for (Index i = seeing.begin; i < end; ++i) {
     float *p = h.scores + i * key_block, *dp = h.dscores + i * key_block;
     const Index seen = std::min(first + i + 1 - first_key, key_block);
-    score_gradients(p, dp, scale_of_scores<E>(s), seen, log_sum[first + i], h.delta[first + i]);
+    score_gradients(p, dp, scale, seen, log_sum[first + i], h.delta[first + i]);
     if constexpr (depth<E> == 2) {
       round_row(dp, key_block, h.ds + i * key_block / 2);
       if (i % 2 == 1) round_tile_rows(h, i - 1, i);
