@@ -3,17 +3,16 @@
 //   static constexpr int arrays                 state arrays, the master weights among them
 //   KOKKOS_INLINE_FUNCTION void operator()(float gradient, float (&state)[arrays]) const
 // where state[0] is the master weight, and all are updated in fp32. It may have
-//   KOKKOS_INLINE_FUNCTION static constexpr bool writes(int array)     false for arrays that it
-//   leaves as they are; without
-//                                               the master weights the parameters stay, too Where
-//                                               elements begin depends on
-// stage and ranks, and compilers may fuse the products of a vector body and of its remainder
-// differently: a rule says by Kokkos::fma which product of a sum is fused.
+//   KOKKOS_INLINE_FUNCTION static constexpr bool writes(int array)
+// which is false for arrays that it leaves as they are; without the master weights the parameters
+// stay, too. Where elements begin depends on stage and ranks, and compilers may fuse the products
+// of a vector body and of its remainder differently: a rule says by Kokkos::fma which product of a
+// sum is fused.
 #pragma once
 
 #include <utility>
 
-#include "kernels/row.hpp"
+#include "kernels/element_blocks.hpp"
 
 namespace kzero::kernels {
 
@@ -45,8 +44,6 @@ KOKKOS_INLINE_FUNCTION constexpr bool writes(int array) {
     return true;
   }
 }
-
-inline constexpr Index update_block = 4096;  // elements that a team, or a host thread, takes
 
 /// Element i: every array by a constant number, so that compilers keep the state in registers.
 template <class T, class Rule, std::size_t... a>
@@ -117,14 +114,10 @@ void update_elements(const Execution& exec, const Rule& rule,
                      const UpdateArrays<T, Rule::arrays>& arrays, Index count) {
   const Rule r = rule;
   const UpdateArrays<T, Rule::arrays> all = arrays;
-  Kokkos::parallel_for(
-      "kzero::kernels::update_elements",
-      Policy(exec, static_cast<int>(ceil_div(count, detail::update_block)), Kokkos::AUTO),
-      KOKKOS_LAMBDA(const Team& team) {
-        // Copies: in device code the constant has no address for min to take.
-        const Index begin = team.league_rank() * Index{detail::update_block};
-        detail::team_update(team, r, Kokkos::min(Index{detail::update_block}, count - begin),
-                            all + begin);
+  for_element_blocks(
+      "kzero::kernels::update_elements", exec, count,
+      KOKKOS_LAMBDA(const Team& team, Index begin, Index n) {
+        detail::team_update(team, r, n, all + begin);
       });
 }
 
@@ -133,17 +126,9 @@ void update_elements(const Execution& exec, const Rule& rule,
 template <class T, class Rule>
 void update_elements_on_host(const Rule& rule, const UpdateArrays<T, Rule::arrays>& arrays,
                              Index count) {
-  using Host = Kokkos::DefaultHostExecutionSpace;
-  const Host host;
-  Kokkos::parallel_for("kzero::kernels::update_elements_on_host",
-                       Kokkos::RangePolicy<Host, Kokkos::IndexType<Index>>(
-                           host, 0, ceil_div(count, detail::update_block)),
-                       [=](Index number) {
-                         const Index begin = number * detail::update_block;
-                         detail::host_update(rule, std::min(detail::update_block, count - begin),
-                                             arrays + begin);
-                       });
-  host.fence("kzero::kernels::update_elements_on_host");
+  for_element_blocks_on_host(
+      "kzero::kernels::update_elements_on_host", count,
+      [=](Index begin, Index n) { detail::host_update(rule, n, arrays + begin); });
 }
 
 }  // namespace kzero::kernels

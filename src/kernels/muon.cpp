@@ -1,12 +1,8 @@
 #include "kernels/muon.hpp"
 
-#include <algorithm>
-
 namespace kzero::kernels {
 
 namespace {
-
-constexpr Index muon_block = 4096;  // elements that a team, or a host thread at a time, takes
 
 template <class T>
 constexpr float largest_finite = dtype_of<T> == Dtype::fp16 ? 65504.0F : 0x1.FEp127F;
@@ -35,29 +31,19 @@ template <class T>
 void muon_momentum(const Execution& exec, const MuonMomentum& step, const MuonArrays<T>& arrays,
                    Index count) {
   const MomentumOfElement<T> element{step, arrays};
-  Kokkos::parallel_for(
-      "kzero::kernels::muon_momentum",
-      Policy(exec, static_cast<int>(ceil_div(count, muon_block)), Kokkos::AUTO),
-      KOKKOS_LAMBDA(const Team& team) {
-        const Index begin = team.league_rank() * muon_block;
-        for_each(team, Kokkos::min(Index{muon_block}, count - begin),
-                 [=](Index i) { element(begin + i); });
+  for_element_blocks(
+      "kzero::kernels::muon_momentum", exec, count,
+      KOKKOS_LAMBDA(const Team& team, Index begin, Index n) {
+        for_each(team, n, [=](Index i) { element(begin + i); });
       });
 }
 
 template <class T>
 void muon_momentum_on_host(const MuonMomentum& step, const MuonArrays<T>& arrays, Index count) {
-  using Host = Kokkos::DefaultHostExecutionSpace;
   const MomentumOfElement<T> element{step, arrays};
-  const Host host;
-  Kokkos::parallel_for(
-      "kzero::kernels::muon_momentum_on_host",
-      Kokkos::RangePolicy<Host, Kokkos::IndexType<Index>>(host, 0, ceil_div(count, muon_block)),
-      [=](Index number) {
-        const Index begin = number * muon_block;
-        detail::host_for(std::min(muon_block, count - begin), [=](Index i) { element(begin + i); });
-      });
-  host.fence("kzero::kernels::muon_momentum_on_host");
+  for_element_blocks_on_host(
+      "kzero::kernels::muon_momentum_on_host", count,
+      [=](Index begin, Index n) { detail::host_for(n, [=](Index i) { element(begin + i); }); });
 }
 
 #define KZERO_INSTANTIATE(T)                                                                  \

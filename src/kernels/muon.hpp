@@ -36,7 +36,6 @@ void muon_momentum_on_host(const MuonMomentum& step, const MuonArrays<T>& arrays
 
 /// The rule of the other half: X stands in the gradient's place.
 struct MuonRate {
-  static constexpr const char* label = "kzero::kernels::update_muon";
   static constexpr int arrays = 1;
 
   float rate = 0;  // learning rate times the shape's factor

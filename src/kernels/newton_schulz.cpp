@@ -1,23 +1,8 @@
 #include "kernels/newton_schulz.hpp"
 
+#include "kernels/element_blocks.hpp"
+
 namespace kzero::kernels {
-
-namespace {
-
-constexpr Index pass_block = 4096;  // that a team takes
-
-/// Calls work(team, begin, count) for blocks of [0, n).
-template <class Work>
-void for_blocks(const char* label, const Execution& exec, Index n, const Work& work) {
-  Kokkos::parallel_for(
-      label, Policy(exec, static_cast<int>(ceil_div(n, pass_block)), Kokkos::AUTO),
-      KOKKOS_LAMBDA(const Team& team) {
-        const Index begin = team.league_rank() * pass_block;
-        work(team, begin, Kokkos::min(Index{pass_block}, n - begin));
-      });
-}
-
-}  // namespace
 
 template <class T>
 void copy_rectangle(const Execution& exec, Index rows, Index columns, Rectangle<const T> from,
@@ -35,7 +20,7 @@ void copy_rectangle(const Execution& exec, Index rows, Index columns, Rectangle<
 template <class T>
 void scale(const Execution& exec, float factor, Vector<T> x) {
   T* values = x.data();
-  for_blocks(
+  for_element_blocks(
       "kzero::kernels::scale", exec, x.extent(0),
       KOKKOS_LAMBDA(const Team& team, Index begin, Index count) {
         map(
@@ -48,7 +33,7 @@ template <class T>
 void begin_sum(const Execution& exec, float factor, Vector<const T> x, Vector<float> sum) {
   const T* from = x.data();
   float* to = sum.data();
-  for_blocks(
+  for_element_blocks(
       "kzero::kernels::begin_sum", exec, x.extent(0),
       KOKKOS_LAMBDA(const Team& team, Index begin, Index count) {
         map(
@@ -60,7 +45,7 @@ template <class T>
 void combine(const Execution& exec, float b, float c, Vector<const float> square, Vector<T> a) {
   const float* squares = square.data();
   T* values = a.data();
-  for_blocks(
+  for_element_blocks(
       "kzero::kernels::combine", exec, a.extent(0),
       KOKKOS_LAMBDA(const Team& team, Index begin, Index count) {
         map(
