@@ -17,8 +17,12 @@ void remember_launcher();
 /// launcher.
 bool launcher_is_gone();
 
-/// Ends a rank that has lost its launcher, with a message. Such a rank cannot reach new ranks, no
-/// batch system knows it any more, and the job's next launch would meet it in the same folder.
+/// Says that MPI is about to finalize, during which a launcher closes its connection in good order.
+void expect_closed_connection();
+
+/// Ends a rank whose launcher is gone in so many calls in a row that it is lost, with a message; to
+/// be called once a second from one thread. Such a rank cannot reach new ranks, no batch system
+/// knows it any more, and the job's next launch would meet it in the same folder.
 void end_without_launcher();
 
 }  // namespace kzero::runtime

@@ -11,6 +11,7 @@
 
 #include "base/error.hpp"
 #include "runtime/execution.hpp"
+#include "runtime/launch.hpp"
 #include "runtime/signals.hpp"
 #include "runtime/threads.hpp"
 
@@ -18,12 +19,17 @@ namespace kzero::runtime {
 
 namespace {
 
+void finalize_mpi() {
+  expect_closed_connection();
+  MPI_Finalize();
+}
+
 Index chosen_threads(const SessionOptions& options) {
   if (!options.choose_threads) return options.threads;
   try {
     return options.choose_threads();
   } catch (const Error&) {
-    MPI_Finalize();  // every rank reaches this
+    finalize_mpi();  // every rank reaches this
     throw;
   }
 }
@@ -92,7 +98,7 @@ Session::Session(const SessionOptions& options) {
 
 Session::~Session() {
   Kokkos::finalize();
-  MPI_Finalize();
+  finalize_mpi();
 }
 
 bool Session::any_rank(bool mine) const {

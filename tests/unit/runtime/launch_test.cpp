@@ -44,6 +44,28 @@ TEST(Launch, IsThereWhileItsConnectionIs) {
   EXPECT_FALSE(launcher_is_gone()) << "MPI_Finalize closes it on this side";
 }
 
+/// Asks `calls` times in a process of its own, which then ends with 0.
+void ask(int calls, bool finalizing) {
+  int ends[2];
+  if (socketpair(AF_UNIX, SOCK_STREAM, 0, ends) != 0) std::_Exit(9);
+  const Variable rank("PMI_RANK", "3"), connection("PMI_FD", std::to_string(ends[0]));
+  remember_launcher();
+  close(ends[1]);
+  if (finalizing) expect_closed_connection();
+  for (int i = 0; i < calls; ++i) end_without_launcher();
+  std::_Exit(0);
+}
+
+TEST(Launch, IsLostOnceItWasGoneThreeTimes) {
+  EXPECT_EXIT(ask(2, false), testing::ExitedWithCode(0), "");
+  EXPECT_EXIT(ask(3, false), testing::ExitedWithCode(1), "rank 3 on .*: its launcher is gone");
+}
+
+TEST(Launch, MayCloseItsConnectionWhileMpiFinalizes) {
+  EXPECT_EXIT(ask(3, true), testing::ExitedWithCode(0), "");
+  EXPECT_EXIT(ask(60, true), testing::ExitedWithCode(1), "its launcher is gone");
+}
+
 TEST(Launch, WithoutALauncherNobodyCanBeGone) {
   remember_launcher();
   EXPECT_FALSE(launcher_is_gone());
