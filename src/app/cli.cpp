@@ -8,6 +8,7 @@
 #include "app/completion.hpp"
 #include "app/convert_command.hpp"
 #include "app/defaults_command.hpp"
+#include "app/generate_command.hpp"
 #include "app/mistakes.hpp"
 #include "app/plan_command.hpp"
 #include "base/printable.hpp"
@@ -111,6 +112,9 @@ ExitCode main(int argc, char** argv) {
 
   ConvertArguments converted;
   add_convert(cli, converted)->callback([&] { chosen = [&] { return convert(converted); }; });
+
+  GenerateArguments generated;
+  add_generate(cli, generated)->callback([&] { chosen = [&] { return generate(generated); }; });
 
   add_completion(cli, chosen);
 

@@ -69,6 +69,9 @@ _kzero() {{
     --deck) files -X '!*.toml'; return ;;
     --config) files; return ;;
     --dtype) words 'float32 bfloat16 float16'; return ;;
+    --precision) words 'fp32 bf16 fp16'; return ;;
+    --prompts | --tokenizer) files; return ;;
+    --prompt | --stop) return ;;
   esac
   if [[ $cur == -* ]]; then words "$options"
   else

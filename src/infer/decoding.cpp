@@ -17,8 +17,10 @@ template <class T>
 class TypedDecoding : public Decoding {
  public:
   TypedDecoding(const deck::Model& model, const model::DecoderResources& resources,
-                model::Units<const T> parameters, memory::Ledger& ledger)
-      : shape_(resources.shape),
+                model::Units<const T> parameters, memory::Ledger& ledger,
+                std::shared_ptr<const void> owner)
+      : owner_(std::move(owner)),
+        shape_(resources.shape),
         vocab_(model.vocab),
         units_(parameters.begin(), parameters.end()),
         arenas_(measured<T>(model, resources), ledger),
@@ -34,6 +36,7 @@ class TypedDecoding : public Decoding {
   Index vocab() const override { return vocab_; }
 
  private:
+  std::shared_ptr<const void> owner_;
   model::DecoderShape shape_;
   Index vocab_;
   std::vector<const T*> units_;
@@ -46,8 +49,9 @@ class TypedDecoding : public Decoding {
 template <class T>
 std::unique_ptr<Decoding> make_decoding(const deck::Model& model,
                                         const model::DecoderResources& resources,
-                                        model::Units<const T> parameters, memory::Ledger& ledger) {
-  return std::make_unique<TypedDecoding<T>>(model, resources, parameters, ledger);
+                                        model::Units<const T> parameters, memory::Ledger& ledger,
+                                        std::shared_ptr<const void> owner) {
+  return std::make_unique<TypedDecoding<T>>(model, resources, parameters, ledger, std::move(owner));
 }
 
 memory::Bytes decoder_bytes(const deck::Model& model, const model::DecoderResources& resources,
@@ -55,9 +59,10 @@ memory::Bytes decoder_bytes(const deck::Model& model, const model::DecoderResour
   return with_type(precision, [&]<class T>(T) { return measured<T>(model, resources).bytes(); });
 }
 
-#define KZERO_INSTANTIATE(T)                           \
-  template std::unique_ptr<Decoding> make_decoding<T>( \
-      const deck::Model&, const model::DecoderResources&, model::Units<const T>, memory::Ledger&);
+#define KZERO_INSTANTIATE(T)                                                                      \
+  template std::unique_ptr<Decoding> make_decoding<T>(                                            \
+      const deck::Model&, const model::DecoderResources&, model::Units<const T>, memory::Ledger&, \
+      std::shared_ptr<const void>);
 KZERO_FOR_EACH_DTYPE(KZERO_INSTANTIATE)
 #undef KZERO_INSTANTIATE
 

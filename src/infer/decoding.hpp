@@ -23,11 +23,12 @@ class Decoding {
 };
 
 /// Takes the decoder's memory from arenas, which it owns and enters in `ledger`; the parameters'
-/// units, `gemm`, the link's communicator and `ledger` must outlive it.
+/// units, `gemm`, the link's communicator and `ledger` must outlive it. `owner` lives as long.
 template <class T>
 std::unique_ptr<Decoding> make_decoding(const deck::Model& model,
                                         const model::DecoderResources& resources,
-                                        model::Units<const T> parameters, memory::Ledger& ledger);
+                                        model::Units<const T> parameters, memory::Ledger& ledger,
+                                        std::shared_ptr<const void> owner = nullptr);
 
 /// The bytes that the decoder takes, by category.
 memory::Bytes decoder_bytes(const deck::Model& model, const model::DecoderResources& resources,

@@ -80,7 +80,7 @@ std::vector<Token> Generation::choose(const std::vector<std::span<const float>>&
     const std::size_t first = active_.size() - logits.size();
     for (std::size_t i = 0; i < logits.size(); ++i) {
       const Active& a = active_[first + i];
-      tokens[i] = sampler_.choose(logits[i], {static_cast<Index>(a.prompt), a.position()});
+      tokens[i] = sampler_.choose(logits[i], {prompts_[a.prompt].number, a.position()});
     }
   });
   if (ranks_.size() == 1) return tokens;

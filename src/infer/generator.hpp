@@ -15,6 +15,7 @@ namespace kzero::infer {
 struct Prompt {
   std::vector<Token> tokens{};  // at least one, at most the model's sequence
   Index max_tokens = 0;         // to generate, at least one
+  Index number = 0;             // among all prompts: what draws depend on
 };
 
 enum class EndReason { stop, length, end_token };
