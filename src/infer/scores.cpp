@@ -113,8 +113,7 @@ TextScore score_text(ForwardModel& model, const grid::Group& data, const data::T
   };
   const auto fold = [&](Index first, std::span<const Token> targets, std::span<const float> losses,
                         std::span<double> numbers) {
-    const auto count =
-        static_cast<std::size_t>(std::min(batch * length, tokens - first * length));
+    const auto count = static_cast<std::size_t>(std::min(batch * length, tokens - first * length));
     numbers[0] = sum_of(losses.first(count));
     if (byte_lengths.empty()) return;
     Index bytes = 0;

@@ -32,8 +32,8 @@ std::vector<double> score(ForwardModel& model, const grid::Group& data, const Ro
 
 /// The score of a text.
 struct TextScore {
-  double loss = 0;   // mean of -log p of a token, natural log
-  Index tokens = 0;  // that were scored
+  double loss = 0;               // mean of -log p of a token, natural log
+  Index tokens = 0;              // that were scored
   std::optional<Index> bytes{};  // of the text that they stand for
 
   double perplexity() const;
