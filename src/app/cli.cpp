@@ -8,6 +8,7 @@
 #include "app/completion.hpp"
 #include "app/convert_command.hpp"
 #include "app/defaults_command.hpp"
+#include "app/evaluate_command.hpp"
 #include "app/generate_command.hpp"
 #include "app/mistakes.hpp"
 #include "app/plan_command.hpp"
@@ -112,6 +113,9 @@ ExitCode main(int argc, char** argv) {
 
   ConvertArguments converted;
   add_convert(cli, converted)->callback([&] { chosen = [&] { return convert(converted); }; });
+
+  EvaluateArguments evaluated;
+  add_evaluate(cli, evaluated)->callback([&] { chosen = [&] { return evaluate(evaluated); }; });
 
   GenerateArguments generated;
   add_generate(cli, generated)->callback([&] { chosen = [&] { return generate(generated); }; });

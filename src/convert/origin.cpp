@@ -6,6 +6,7 @@
 #include "base/printable.hpp"
 #include "convert/architecture.hpp"
 #include "convert/json_file.hpp"
+#include "convert/tokenizer_files.hpp"
 #include "convert/weight_files.hpp"
 #include "deck/reader.hpp"
 
@@ -15,10 +16,6 @@ namespace {
 
 namespace fs = std::filesystem;
 using Json = nlohmann::json;
-
-constexpr const char* tokenizer_names[] = {
-    "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "vocab.json",
-    "merges.txt",     "tokenizer.model",       "added_tokens.json",       "chat_template.jinja"};
 
 /// The folder of a file or a folder.
 fs::path folder_at(const fs::path& path) {
@@ -42,8 +39,7 @@ Origin read_origin(const fs::path& folder) {
     const auto found = json.find(key);
     if (found != json.end() && is_id(*found)) origin.token_ids[key] = *found;
   }
-  for (const char* name : tokenizer_names)
-    if (is_there(folder / name)) origin.tokenizer.push_back(folder / name);
+  origin.tokenizer = tokenizer_files(folder);
   return origin;
 }
 

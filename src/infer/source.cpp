@@ -118,7 +118,7 @@ Source open_hugging_face(const grid::Group& world, const std::string& path,
   Source source;
   source.path = path;
   source.config = config_of(world, path);
-  source.config.train.micro_batch = 0;
+  source.config.train.micro_batch = 1;
   std::shared_ptr<const convert::Weights> weights;
   grid::collectively(world, [&] {
     source.config = adapted(source.config, options, world.size());

@@ -9,6 +9,7 @@
 #include "base/error.hpp"
 #include "base/json.hpp"
 #include "base/printable.hpp"
+#include "convert/tokenizer_files.hpp"
 #include "tokenizer/tokenizer.hpp"
 
 namespace kzero::infer {
@@ -16,8 +17,6 @@ namespace kzero::infer {
 namespace {
 
 namespace fs = std::filesystem;
-
-constexpr const char* tokenizer_name = "tokenizer.json";
 
 class ByteText : public TokenText {
  public:
@@ -49,9 +48,13 @@ class TokenizerText : public TokenText {
   std::vector<Token> encode(std::string_view text) const override {
     return tokenizer_.encode(text);
   }
-  // A model's vocabulary is often rounded up beyond the tokenizer's.
+  // Ids may have gaps, and a model's vocabulary is often rounded up beyond the tokenizer's.
   std::string_view bytes(Token token) const override {
-    return token < size() ? tokenizer_.bytes(token) : std::string_view();
+    try {
+      return tokenizer_.bytes(token);
+    } catch (const Error&) {
+      return {};
+    }
   }
   Index size() const override { return tokenizer_.size(); }
   const std::vector<Token>& end_tokens() const override { return end_tokens_; }
@@ -118,19 +121,14 @@ std::unique_ptr<TokenText> open_tokenizer(const fs::path& file) {
 }
 
 fs::path tokenizer_file(const Source& source, const std::string& given) {
-  std::error_code ignored;
-  if (!given.empty())
-    return fs::is_directory(given, ignored) ? fs::path(given) / tokenizer_name : fs::path(given);
-  std::vector<fs::path> places{fs::path(source.path) / tokenizer_name};
-  if (source.is_checkpoint && !source.config.data.files.empty())
-    places.push_back(fs::path(source.config.data.files.front()).parent_path() / tokenizer_name);
-  for (const fs::path& place : places) {
-    if (fs::exists(place, ignored)) return place;
-  }
-  fail(ExitCode::files,
-       "{}: no tokenizer: there is no {}; name one with --tokenizer FILE, or --tokenizer bytes if "
-       "the model's tokens are bytes",
-       printable(source.path), printable(places.back().string()));
+  const fs::path found =
+      convert::find_tokenizer(given, source.is_checkpoint ? "" : source.path, source.config.data);
+  KZERO_REQUIRE(
+      !found.empty(), ExitCode::files,
+      "{}: no tokenizer.json was found in the model's folder or beside its data; name one "
+      "with --tokenizer FILE, or --tokenizer bytes if the model's tokens are bytes",
+      printable(source.path));
+  return found;
 }
 
 }  // namespace

@@ -125,7 +125,7 @@ class Tokenizers(GenerateTest):
 
     def test_of_a_folder_of_hugging_face(self):
         arguments = ("--prompt", "bottles of", "--temperature", "0")
-        self.expect(self.generate(*arguments, source="hf"), 4, "no tokenizer", "--tokenizer bytes")
+        self.expect(self.generate(*arguments, source="hf"), 4, "no tokenizer.json was found", "--tokenizer bytes")
         given, = self.lines(*arguments, "--tokenizer", TOKENIZER, source="hf")
         shutil.copy(TOKENIZER, self.folder / "hf/tokenizer.json")
         self.assertEqual(self.lines(*arguments, source="hf"), [given])

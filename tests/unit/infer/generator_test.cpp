@@ -52,7 +52,7 @@ struct NamedModel {
 std::vector<infer::Prompt> some_prompts(Index max_tokens = 12) {
   std::vector<infer::Prompt> prompts;
   for (const Index length : {5, 1, 26, 11, 8}) {
-    infer::Prompt prompt{{}, max_tokens};
+    infer::Prompt prompt{{}, max_tokens, static_cast<Index>(prompts.size())};
     for (Index i = 0; i < length; ++i)
       prompt.tokens.push_back(static_cast<Token>((i * 17 + length * 5) % text_vocab));
     prompts.push_back(prompt);
@@ -170,8 +170,8 @@ TEST(Generator, ASeedDecidesTheText) {
 
 // A prompt's number is part of what a draw depends on: equal prompts have different continuations.
 TEST(Generator, EqualPromptsDiffer) {
-  const infer::Prompt prompt{{1, 2, 3}, 12};
-  const auto all = tokens_of(continued(gpt2_model(), alone(), sampled, {prompt, prompt}));
+  const auto all = tokens_of(
+      continued(gpt2_model(), alone(), sampled, {{{1, 2, 3}, 12, 0}, {{1, 2, 3}, 12, 1}}));
   EXPECT_NE(all[0], all[1]);
 }
 
