@@ -181,6 +181,12 @@ void generate_on(const GenerateArguments& a, const runtime::Session& session) {
                             output.events());
   });
   output.finish();
+  const bool counts = machinery.grid.tensor().is_root();
+  const auto of_all = [&](Index tokens) {
+    return static_cast<Index>(world.sum(counts ? static_cast<double>(tokens) : 0));
+  };
+  rates.read_tokens = of_all(rates.read_tokens);
+  rates.step_tokens = of_all(rates.step_tokens);
   note(world, rates_text(rates));
 }
 

@@ -31,8 +31,7 @@ constexpr std::string_view name_of(EndReason reason) {
   }
 }
 
-/// Whether steps read the cache, or all of a sequence is computed again for every token, as a
-/// check.
+/// Whether steps read the cache, or recompute all of a sequence for every token, as a check.
 enum class CacheUse { reuse, recompute };
 
 struct GeneratorOptions {
