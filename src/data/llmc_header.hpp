@@ -11,7 +11,7 @@
 
 namespace kzero::data {
 
-/// Where the tokens of a file lie.
+/// The place of the tokens in a file.
 struct TokenLayout {
   Index offset = 0;  // bytes before the first token
   Index width = 1;   // bytes of a token: 1, 2 or 4, unsigned and little-endian

@@ -164,8 +164,8 @@ inline constexpr OptimizerKey optimizer_keys[] = {
     {OptimizerKind::muon, "beta2", 0.95},     {OptimizerKind::muon, "eps", 1e-8},
 };
 
-/// Of the keys in optimizer_keys these are AdamW's defaults, or those of the first kind that has
-/// the key; a deck of another kind that leaves one out gets that kind's (reader.hpp).
+/// Keys of the optimizer. Defaults of keys in optimizer_keys are AdamW's, or those of the first
+/// kind that has the key; a deck of another kind that leaves one out gets that kind's (reader.hpp).
 struct Optimizer {
   OptimizerKind kind = OptimizerKind::adamw;
   double lr = 3e-4;

@@ -65,8 +65,8 @@ class Engine {
 
   virtual optim::LossScaler& scaler() = 0;
 
-  /// What the optimizer keeps of rows and columns (param/reduced_array.hpp), of all parameters in
-  /// the order of the table, one array's after another's: the same on every rank.
+  /// The optimizer's arrays of rows and columns (param/reduced_array.hpp), of all parameters in the
+  /// order of the table, one array's after another's: the same on every rank.
   virtual std::span<float> reduced_state() = 0;
 
   /// Steps done, but for skipped ones, when the optimizer's state began: 0, unless

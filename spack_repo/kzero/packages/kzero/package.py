@@ -58,7 +58,7 @@ class Kzero(CMakePackage, CudaPackage):
         for arch in CudaPackage.cuda_arch_values:
             depends_on(f"kokkos cuda_arch={arch}", when=f"cuda_arch={arch}")
             depends_on(f"nccl cuda_arch={arch}", when=f"+nccl cuda_arch={arch}")
-    depends_on("nccl", when="+nccl")
+    depends_on("nccl@2.26:", when="+nccl")  # keeps the order of launches on several communicators
     depends_on("kokkos ~cuda", when="~cuda")
 
     with when("+tests"):
