@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <condition_variable>
+#include <cstdlib>
 #include <cstring>
 #include <map>
 
@@ -57,6 +58,22 @@ void require_own_devices(const grid::Group& group) {
                 group.name(), problem);
 }
 
+/// Makes operations of several communicators on one device begin in the order of the host's calls,
+/// which is the same on all ranks: in different orders they can wait for one another for ever (NCCL
+/// user guide, "Using multiple NCCL communicators concurrently"). To be called before the first
+/// communicator is made; a user's own setting is kept.
+void keep_launch_order() {
+  constexpr int first_version = 22600;
+  int version = 0;
+  const ncclResult_t status = ncclGetVersion(&version);
+  KZERO_REQUIRE(status == ncclSuccess && version >= first_version, ExitCode::other,
+                "run.communicator = \"nccl\" needs NCCL 2.26 or newer, which can keep the order of "
+                "operations on several communicators; found {}.{}.{}; set run.communicator = "
+                "\"mpi\" or install a newer one",
+                version / 10000, version / 100 % 100, version % 100);
+  setenv("NCCL_LAUNCH_ORDER_IMPLICIT", "1", 0);
+}
+
 /// Returns a new communicator id, made by the root, on every rank. Collective over the group.
 ncclUniqueId shared_id(const grid::Group& group) {
   ncclUniqueId id{};
@@ -88,6 +105,7 @@ NcclCommunicator::NcclCommunicator(const grid::Group& group, Traffic& traffic)
     : Communicator(group, traffic) {
   if (size() == 1) return;
   require_own_devices(group);
+  keep_launch_order();
   for (Lane& lane : lanes_) {
     check(ncclCommInitRank(&lane.handle, size(), shared_id(group), rank()), "ncclCommInitRank",
           group.name());
@@ -189,6 +207,7 @@ Request NcclCommunicator::library_sum(const Execution& stream, ConstSpan all, Sp
 /// Removes the flights that have arrived, so that the watchdog sees those that have not, and
 /// reports errors that NCCL meets asynchronously.
 void NcclCommunicator::watch(const std::stop_token& stop) {
+  runtime::use_device();
   std::mutex sleep;
   std::condition_variable_any woken;
   while (!stop.stop_requested() && !failed_) {

@@ -1,5 +1,7 @@
 #include "comm/worker.hpp"
 
+#include "runtime/execution.hpp"
+
 namespace kzero::comm {
 
 Worker::Worker() : thread_([this] { run(); }) {}
@@ -28,6 +30,7 @@ void Worker::wait(std::uint64_t number) {
 }
 
 void Worker::run() {
+  runtime::use_device();
   std::unique_lock lock(mutex_);
   while (true) {
     changed_.wait(lock, [&] { return stopping_ || (!tasks_.empty() && !problem_); });
