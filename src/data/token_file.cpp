@@ -89,8 +89,12 @@ TokenFile::~TokenFile() { ::close(descriptor_); }
 void TokenFile::open() {
   // Without O_NONBLOCK opening a FIFO would block.
   descriptor_ = ::open(path_.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-  KZERO_REQUIRE(descriptor_ >= 0, ExitCode::files, "{}: cannot be opened for reading: {}", path_,
-                reason_of(errno, path_));
+  if (descriptor_ >= 0) return;
+  std::string reason = reason_of(errno, path_);
+  const bool is_prefix =
+      encoding_.format == deck::DataFormat::megatron && std::filesystem::exists(path_ + ".bin");
+  if (is_prefix) reason += fmt::format("; name {}.bin", path_);
+  fail(ExitCode::files, "{}: cannot be opened for reading: {}", path_, reason);
 }
 
 void TokenFile::read_head() {

@@ -39,15 +39,15 @@ deck::Config blended_deck(const std::filesystem::path& folder) {
   return config;
 }
 
-struct Result {
+struct BlendRun {
   std::vector<double> numbers;
   FullState state;
 };
 
 /// Steps [begin, end) on the first ranks of the launch, from the checkpoint at `begin` if that is
 /// not 0, with one at the end; none on the other ranks. Evaluates 1, 5 and 11 micro-batches.
-std::optional<Result> run_on(const deck::Config& config, int ranks,
-                             const std::filesystem::path& folder, Index begin, Index end) {
+std::optional<BlendRun> blend_run_on(const deck::Config& config, int ranks,
+                                     const std::filesystem::path& folder, Index begin, Index end) {
   const grid::Group group = first_ranks(ranks);
   if (!is_among_first(ranks)) return std::nullopt;
   Training training(config, group);
@@ -56,7 +56,7 @@ std::optional<Result> run_on(const deck::Config& config, int ranks,
   } else {
     EXPECT_EQ(load(training, group, folder / ("step_0000000" + std::to_string(begin))), begin);
   }
-  Result result{numbers_of(training.run(begin, end)), {}};
+  BlendRun result{numbers_of(training.run(begin, end)), {}};
   for (const Index micro_batches : {1, 5, 11})
     result.numbers.push_back(training.engine->evaluate(micro_batches, *training.dataset.training));
   result.state = full_state(training.engine->owned_shards(), group);
@@ -65,8 +65,8 @@ std::optional<Result> run_on(const deck::Config& config, int ranks,
   return result;
 }
 
-void expect_same(const std::optional<Result>& found, const std::optional<Result>& expected,
-                 const std::string& what) {
+void expect_same_run(const std::optional<BlendRun>& found, const std::optional<BlendRun>& expected,
+                     const std::string& what) {
   if (!found || !expected) return;  // the root is among the first of any number
   EXPECT_TRUE(same_bits(found->numbers, expected->numbers)) << what;
   EXPECT_TRUE(same_bits(found->state, expected->state)) << "state, " << what;
@@ -77,17 +77,17 @@ TEST(Blend, NumberOfRanksAndRestartsDoNotShow) {
   const SharedFolder files(world), straight(world);
   deck::Config config = blended_deck(files.path());
   world.barrier();  // the tokens are written, by every rank alike
-  const auto expected = run_on(config, 1, straight.path(), 0, 5);
+  const auto expected = blend_run_on(config, 1, straight.path(), 0, 5);
   for (int ranks = 2; ranks <= std::min(4, launch_ranks()); ++ranks) {
     config.zero.stage = ranks - 1;
     const SharedFolder folder(world);
-    expect_same(run_on(config, ranks, folder.path(), 0, 5), expected,
-                std::to_string(ranks) + " ranks");
+    expect_same_run(blend_run_on(config, ranks, folder.path(), 0, 5), expected,
+                    std::to_string(ranks) + " ranks");
   }
   const SharedFolder moved(world);
-  run_on(config, std::min(2, launch_ranks()), moved.path(), 0, 3);
+  blend_run_on(config, std::min(2, launch_ranks()), moved.path(), 0, 3);
   world.barrier();  // nobody looks for a checkpoint that is not there yet
-  auto resumed = run_on(config, std::min(3, launch_ranks()), moved.path(), 3, 5);
+  auto resumed = blend_run_on(config, std::min(3, launch_ranks()), moved.path(), 3, 5);
   if (!resumed || !expected) return;
   EXPECT_TRUE(same_bits(resumed->state, expected->state)) << "after a restart";
   const std::vector<double> last(expected->numbers.end() - std::ssize(resumed->numbers),

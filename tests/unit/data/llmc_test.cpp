@@ -72,8 +72,8 @@ TEST_F(LlmcFiles, SamplesDoNotShowTheWidth) {
     deck.files = files, deck.format = DataFormat::llmc, deck.validation_fraction = 0.2;
     const Dataset data = open_dataset(deck, sequence, 65536, 3);
     std::vector<Token> inputs(40 * sequence), targets(40 * sequence), found;
-    for (const Blend* samples : {data.training.get(), data.validation.get()}) {
-      samples->batch(0, 40, inputs.data(), targets.data());
+    for (const Blend* source : {data.training.get(), data.validation.get()}) {
+      source->batch(0, 40, inputs.data(), targets.data());
       found.insert(found.end(), inputs.begin(), inputs.end());
       found.insert(found.end(), targets.begin(), targets.end());
     }

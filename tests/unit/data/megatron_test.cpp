@@ -193,6 +193,8 @@ TEST_F(MegatronFiles, FormatsPointToEachOther) {
   EXPECT_NE(opened_as(path("a.idx"), DataFormat::megatron)
                 .find("looks like the index of a Megatron-LM dataset; name its .bin instead"),
             std::string::npos);
+  EXPECT_EQ(opened_as(path("a"), DataFormat::megatron),
+            path("a") + ": cannot be opened for reading: No such file or directory; name " + file);
   EXPECT_NE(opened_as(path("a.idx"), DataFormat::bytes).find("set data.format = \"megatron\""),
             std::string::npos);
   EXPECT_NE(
