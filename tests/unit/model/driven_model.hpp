@@ -47,12 +47,12 @@ class DrivenModel {
   }
 
   /// The sum of losses of samples [first, first + batch), and the gradient of scale times it.
-  double loss_and_gradients(const data::Sampler& sampler, Index first, float scale,
+  double loss_and_gradients(const data::BatchSource& samples, Index first, float scale,
                             kernels::Update update) {
     model::Transformer<T>& model = parts_.model;
     const model::Units<const T> parameters(read_only_);
     const model::Units<T> gradients(parts_.gradients.units());
-    const model::Batch batch = parts_.batches.load(model.exec(), sampler, first);
+    const model::Batch batch = parts_.batches.load(model.exec(), samples, first);
     for (Index unit = 0; unit < model.head(); ++unit) model.forward(unit, parameters, batch);
     const double loss = model.loss_and_gradient(parameters, batch, scale, update, gradients);
     for (Index unit = model.head() - 1; unit >= 0; --unit)
@@ -61,10 +61,10 @@ class DrivenModel {
     return loss;
   }
 
-  double loss(const data::Sampler& sampler, Index first) {
+  double loss(const data::BatchSource& samples, Index first) {
     model::Transformer<T>& model = parts_.model;
     const model::Units<const T> parameters(read_only_);
-    const model::Batch batch = parts_.batches.load(model.exec(), sampler, first);
+    const model::Batch batch = parts_.batches.load(model.exec(), samples, first);
     for (Index unit = 0; unit < model.head(); ++unit) model.forward(unit, parameters, batch);
     return model.loss(parameters, batch);
   }
