@@ -1,0 +1,63 @@
+"""Event files for TensorBoard, by its own wheel, which needs no TensorFlow."""
+import math
+import re
+import time
+from pathlib import Path
+
+try:
+    from tensorboard.compat.proto.event_pb2 import Event
+    from tensorboard.compat.proto.summary_pb2 import Summary
+    from tensorboard.summary.writer.event_file_writer import EventFileWriter
+except ImportError as problem:
+    raise SystemExit(
+        f"--tensorboard needs the Python package tensorboard ({problem}): pip install tensorboard, in a venv made by\n"
+        "python3 -m venv --system-site-packages VENV, which sees matplotlib too"
+    ) from None
+
+COLUMNS = {"loss": "loss/training", "grad_norm": "training/gradient_norm", "lr": "training/learning_rate", "loss_scale": "training/loss_scale",
+           "tokens_per_second": "throughput/tokens_per_second", "mfu": "throughput/mfu"}  # fmt: skip
+
+
+def scalars(run):
+    """(step, tag, value) of everything that TensorBoard draws, where steps are counts of steps done."""
+    for record in run.steps:
+        for column, tag in COLUMNS.items():
+            yield record["step"] + 1, tag, record.get(column)
+    for name, found in [("validation", run.validations), *run.evaluations.items()]:
+        for record in found:
+            yield record["step"], f"loss/{name}", record.get("loss")
+
+
+def folder_name(name):
+    """A name of a run as a name of a folder."""
+    return re.sub(r"[^\w.,=#+-]+", "_", name).strip("_") or "run"
+
+
+def clock(run):
+    """When each count of steps was reached, by the steps' own seconds, so that the last one is now."""
+    ends, total = {0: 0.0}, 0.0
+    for record in run.steps:
+        total += record.get("seconds") or 0
+        ends[record["step"] + 1] = total
+    now = time.time()
+    return lambda step: now - total + ends.get(step, total)
+
+
+def write(runs, folder):
+    """Writes one folder a run; refuses a folder that has event files, which TensorBoard would mix with the new ones."""
+    for run in runs:
+        target = Path(folder) / folder_name(run.name)
+        if any(target.glob("events.out.tfevents.*")):
+            raise SystemExit(f"{target}: holds event files already; name another folder, or remove them")
+        try:
+            writer = EventFileWriter(str(target))
+        except OSError as error:
+            raise SystemExit(f"{target}: cannot be written: {error.strerror or error}") from None
+        when = clock(run)
+        for step, tag, value in scalars(run):
+            if value is None or not math.isfinite(value):
+                continue
+            scalar = Summary(value=[Summary.Value(tag=tag, simple_value=value)])
+            writer.add_event(Event(wall_time=when(step), step=step, summary=scalar))
+        writer.close()
+        print(f"wrote {target}")
