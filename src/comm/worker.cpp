@@ -1,8 +1,14 @@
 #include "comm/worker.hpp"
 
+#include "base/timeline.hpp"
+
 namespace kzero::comm {
 
-Worker::Worker() : thread_([this] { run(); }) {}
+Worker::Worker(const std::string& name)
+    : thread_([this, name] {
+        name_lane(name);
+        run();
+      }) {}
 
 Worker::~Worker() {
   {
