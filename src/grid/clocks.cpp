@@ -35,8 +35,9 @@ ClockOffset ask_root(const Group& group, std::int64_t (*clock)()) {
   return best;
 }
 
-/// Returns whether this process is on the root's node, whose processes have one clock.
-bool is_beside_root(const Group& group) {
+}  // namespace
+
+bool is_on_root_node(const Group& group) {
   MPI_Comm node = MPI_COMM_NULL;
   MPI_Comm_split_type(group.handle(), MPI_COMM_TYPE_SHARED, group.rank(), MPI_INFO_NULL, &node);
   int has_root = group.is_root() ? 1 : 0;
@@ -45,16 +46,12 @@ bool is_beside_root(const Group& group) {
   return has_root != 0;
 }
 
-}  // namespace
-
-ClockOffset measure_offset(const Group& group, std::int64_t (*clock)()) {
-  group.barrier();
+ClockOffset measure_offset(const Group& group, std::int64_t (*clock)(), bool shares_clock) {
+  const std::vector<double> sharing = group.all_gather(shares_clock ? 1 : 0);
   const Waiting waiting({"measurement of clocks", group.name()});
-  const double asks = is_beside_root(group) ? 0 : 1;
-  const std::vector<double> asking = group.all_gather(asks);
-  if (!group.is_root()) return asks != 0 ? ask_root(group, clock) : ClockOffset{};
+  if (!group.is_root()) return shares_clock ? ClockOffset{} : ask_root(group, clock);
   for (int rank = 1; rank < group.size(); ++rank) {
-    if (asking[static_cast<std::size_t>(rank)] != 0) answer(group, rank, clock);
+    if (sharing[static_cast<std::size_t>(rank)] == 0) answer(group, rank, clock);
   }
   return {};
 }

@@ -16,10 +16,14 @@ struct ClockOffset {
   std::int64_t accuracy = 0;  // half the fastest round trip, by which `ahead` may be wrong
 };
 
-/// Measures the offset of `clock()`, nanoseconds of a steady clock that the processes of a node
-/// share, by round trips between the root and each rank of another node in turn; of each rank's the
-/// fastest counts (Cristian, Distributed Computing 3, 1989). Collective over the group.
-ClockOffset measure_offset(const Group& group, std::int64_t (*clock)());
+/// Returns whether this process is on the root's node, where steady clocks are one. Collective over
+/// the group.
+bool is_on_root_node(const Group& group);
+
+/// Measures the offset of `clock()`, nanoseconds of a steady clock, by round trips between the root
+/// and each rank that does not share its clock, in turn; of each rank's the fastest counts
+/// (Cristian, Distributed Computing 3, 1989). Collective over the group.
+ClockOffset measure_offset(const Group& group, std::int64_t (*clock)(), bool shares_clock);
 
 /// Hands every rank's bytes to the root, one rank's after another's in rank order, as blocks of at
 /// most 1 MiB; `take` is called on the root alone and must not throw. Collective over the group.

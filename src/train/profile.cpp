@@ -60,7 +60,7 @@ void Profile::before_step(Index step) {
   step_ = step;
   if (kernels_ || step < steps_.first || step > steps_.last) return;
   first_ = step;
-  offset_ = grid::measure_offset(world_, &timeline_clock);
+  offset_ = grid::measure_offset(world_, &timeline_clock, grid::is_on_root_node(world_));
   std::ranges::fill(room_, SpanRecord{});  // touches the pages before anything is timed
   world_.barrier();
   kernels_.emplace();

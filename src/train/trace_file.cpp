@@ -6,6 +6,7 @@
 #include <cstring>
 #include <fstream>
 
+#include "base/bytes.hpp"
 #include "base/error.hpp"
 #include "base/version.hpp"
 
@@ -105,9 +106,14 @@ void TraceFile::write_names() {
                     as_json(fmt::format("rank {} ({})", r, rank.host))));
     add(fmt::format(
         R"({{"name":"process_sort_index","ph":"M","pid":{0},"args":{{"sort_index":{0}}}}})", r));
-    for (std::size_t lane = 0; lane < rank.lanes.size(); ++lane)
+    for (std::size_t lane = 0; lane < rank.lanes.size(); ++lane) {
       add(fmt::format(R"({{"name":"thread_name","ph":"M","pid":{},"tid":{},"args":{{"name":{}}}}})",
                       r, lane, as_json(rank.lanes[lane])));
+      const std::size_t place = rank.lanes[lane] == "compute" ? 0 : lane + 1;
+      add(fmt::format(
+          R"({{"name":"thread_sort_index","ph":"M","pid":{},"tid":{},"args":{{"sort_index":{}}}}})",
+          r, lane, place));
+    }
   }
 }
 
@@ -164,7 +170,7 @@ double TraceFile::accuracy() const {
 std::string TraceFile::summary() const {
   std::string text = fmt::format("time line of {} in {}: {} spans of {} {}", steps_, path_.string(),
                                  spans_, ranks_.size(), ranks_.size() == 1 ? "rank" : "ranks");
-  if (ranks_.size() > 1) text += fmt::format(", clocks agree to {:.1f} us", accuracy());
+  if (accuracy() > 0) text += fmt::format(", clocks agree to {:.1f} us", accuracy());
   Index lost = 0, most = 0;
   for (const TracedRank& rank : ranks_) {
     lost += rank.lost;
@@ -172,9 +178,9 @@ std::string TraceFile::summary() const {
   }
   if (lost == 0) return text;
   return text + fmt::format(
-                    "\nwarning     the time line lacks {} spans that did not fit; "
-                    "run.profile_buffer lacks {} bytes or record fewer steps",
-                    lost, most * static_cast<Index>(sizeof(SpanRecord)));
+                    "\nwarning     the time line lacks {} spans that did not fit; record fewer "
+                    "steps, or raise run.profile_buffer by {}",
+                    lost, format_bytes(most * static_cast<Index>(sizeof(SpanRecord))));
 }
 
 }  // namespace kzero::train
