@@ -19,6 +19,7 @@ import plot_throughput
 import plot_traffic
 import records
 import summary
+import tensorboard_files
 
 MOST_PANELS = 6  # runs whose memory and traffic are drawn
 
@@ -94,8 +95,6 @@ def main():
     runs = records.read_all(arguments.runs)
     naming.name_runs(runs)
     if arguments.tensorboard:
-        import tensorboard_files  # needs a package that the page does not
-
         tensorboard_files.write(runs, arguments.tensorboard)
     drawn = [(name, title, text, png_of(picture)) for name, title, text, picture in pictures(runs, arguments.x)]
     if arguments.png:

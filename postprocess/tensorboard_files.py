@@ -4,15 +4,8 @@ import re
 import time
 from pathlib import Path
 
-try:
-    from tensorboard.compat.proto.event_pb2 import Event
-    from tensorboard.compat.proto.summary_pb2 import Summary
-    from tensorboard.summary.writer.event_file_writer import EventFileWriter
-except ImportError as problem:
-    raise SystemExit(
-        f"--tensorboard needs the Python package tensorboard ({problem}): pip install tensorboard, in a venv made by\n"
-        "python3 -m venv --system-site-packages VENV, which sees matplotlib too"
-    ) from None
+MISSING = """--tensorboard needs the Python package tensorboard ({}): pip install tensorboard, in a venv made by
+python3 -m venv --system-site-packages VENV, which sees matplotlib too"""
 
 COLUMNS = {"loss": "loss/training", "grad_norm": "training/gradient_norm", "lr": "training/learning_rate", "loss_scale": "training/loss_scale",
            "tokens_per_second": "throughput/tokens_per_second", "mfu": "throughput/mfu"}  # fmt: skip
@@ -43,21 +36,35 @@ def clock(run):
     return lambda step: now - total + ends.get(step, total)
 
 
+def writer_of(folder):
+    """A function (step, tag, value, time) that writes an event file, and one that closes it; refuses a folder that has some."""
+    try:
+        from tensorboard.compat.proto.event_pb2 import Event
+        from tensorboard.compat.proto.summary_pb2 import Summary
+        from tensorboard.summary.writer.event_file_writer import EventFileWriter
+    except ImportError as problem:
+        raise SystemExit(MISSING.format(problem)) from None
+    if any(folder.glob("events.out.tfevents.*")):
+        raise SystemExit(f"{folder}: holds event files already, which TensorBoard would mix with new ones; name another folder")
+    try:
+        writer = EventFileWriter(str(folder))
+    except OSError as error:
+        raise SystemExit(f"{folder}: cannot be written: {error.strerror or error}") from None
+
+    def add(step, tag, value, when):
+        writer.add_event(Event(wall_time=when, step=step, summary=Summary(value=[Summary.Value(tag=tag, simple_value=value)])))
+
+    return add, writer.close
+
+
 def write(runs, folder):
-    """Writes one folder a run; refuses a folder that has event files, which TensorBoard would mix with the new ones."""
+    """Writes one folder of event files a run."""
     for run in runs:
         target = Path(folder) / folder_name(run.name)
-        if any(target.glob("events.out.tfevents.*")):
-            raise SystemExit(f"{target}: holds event files already; name another folder, or remove them")
-        try:
-            writer = EventFileWriter(str(target))
-        except OSError as error:
-            raise SystemExit(f"{target}: cannot be written: {error.strerror or error}") from None
+        add, close = writer_of(target)
         when = clock(run)
         for step, tag, value in scalars(run):
-            if value is None or not math.isfinite(value):
-                continue
-            scalar = Summary(value=[Summary.Value(tag=tag, simple_value=value)])
-            writer.add_event(Event(wall_time=when(step), step=step, summary=scalar))
-        writer.close()
+            if value is not None and math.isfinite(value):
+                add(step, tag, value, when(step))
+        close()
         print(f"wrote {target}")
