@@ -1,11 +1,14 @@
 """Event files for TensorBoard, by its own wheel, which needs no TensorFlow."""
+import importlib.util
 import math
 import re
+import sys
 import time
 from pathlib import Path
 
-MISSING = """--tensorboard needs the Python package tensorboard ({}): pip install tensorboard, in a venv made by
-python3 -m venv --system-site-packages VENV, which sees matplotlib too"""
+MISSING = """--tensorboard needs the Python package tensorboard ({}): cmake/debian.sh installs what of it writes files; or
+pip install tensorboard, in a venv made by python3 -m venv --system-site-packages VENV, which sees matplotlib too"""
+TREE = Path(__file__).resolve().parents[1] / ".deps/tensorboard"  # where cmake/debian.sh installs it
 
 COLUMNS = {"loss": "loss/training", "grad_norm": "training/gradient_norm", "lr": "training/learning_rate", "loss_scale": "training/loss_scale",
            "tokens_per_second": "throughput/tokens_per_second", "mfu": "throughput/mfu"}  # fmt: skip
@@ -38,6 +41,8 @@ def clock(run):
 
 def writer_of(folder):
     """A function (step, tag, value, time) that writes an event file, and one that closes it; refuses a folder that has some."""
+    if importlib.util.find_spec("tensorboard") is None:
+        sys.path.append(str(TREE))
     try:
         from tensorboard.compat.proto.event_pb2 import Event
         from tensorboard.compat.proto.summary_pb2 import Summary

@@ -2,6 +2,7 @@
 """The report's page holds its pictures and its runs' facts; plans and time lines are drawn; event files hold the curves."""
 import base64
 import json
+import struct
 import tempfile
 import unittest
 from html.parser import HTMLParser
@@ -166,8 +167,32 @@ class TensorBoard(scripts.Scripts):
         when = tensorboard_files.clock(run)
         self.assertAlmostEqual(when(9) - when(4), 2.5, places=3)
 
+    def test_event_files_hold_the_curves(self):
+        runs = [write_run(self.folder / f"{stage}.jsonl", stage=stage) for stage in (1, 2)]
+        arguments = ("report.py", *runs, "-o", self.folder / "report.html", "--tensorboard", self.folder / "events")
+        result = self.run_script(*arguments)
+        if "needs the Python package tensorboard" in result.stderr:
+            self.skipTest("tensorboard is not installed; cmake/debian.sh installs it")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertEqual(sorted(p.name for p in (self.folder / "events").iterdir()), ["zero.stage=1", "zero.stage=2"])
+        from tensorboard.compat.proto.event_pb2 import Event
+
+        file, = (self.folder / "events/zero.stage=1").iterdir()
+        data, found, at = file.read_bytes(), [], 0
+        while at < len(data):  # 8 bytes of length, 4 of its checksum, the record, 4 of its checksum
+            size = struct.unpack_from("<Q", data, at)[0]
+            event = Event.FromString(data[at + 12 : at + 12 + size])
+            found += [(event.step, value.tag, value.simple_value) for value in event.summary.value]
+            at += size + 16
+        run, = records.read_all([runs[0]])
+        self.assertEqual(len(found), len(list(tensorboard_files.scalars(run))))
+        self.assertIn((9, "loss/wiki", 3.125), found)
+        again = self.run_script(*arguments)
+        self.assertEqual(again.returncode, 1)
+        self.assertIn("holds event files already", again.stderr)
+
     def test_a_missing_package_is_named_with_the_way_to_get_it(self):
-        with mock.patch.dict("sys.modules", {"tensorboard": None}):
+        with mock.patch.dict("sys.modules", {"tensorboard": None}), mock.patch("importlib.util.find_spec", lambda name: name):
             result = self.run_script("report.py", write_run(self.folder / "a.jsonl"), "--tensorboard", self.folder / "events")
         self.assertEqual(result.returncode, 1)
         self.assertIn("pip install tensorboard", result.stderr)
