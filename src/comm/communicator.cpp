@@ -15,7 +15,8 @@ void fill_own(const Execution& stream, const ConstSpan& mine, const Span& place)
 }
 
 SpanName region_name(const Channel& channel) {
-  return SpanName("kzero::comm::{} of {}", name_of(channel.operation), name_of(channel.purpose));
+  return SpanName("{}{} of {}", "kzero::comm::", name_of(channel.operation),
+                  name_of(channel.purpose));
 }
 
 }  // namespace

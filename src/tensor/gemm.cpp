@@ -21,8 +21,8 @@ class ProfiledGemm : public Gemm {
     const auto letter = [](const Operand& o) { return o.transpose == Transpose::no ? 'N' : 'T'; };
     const runtime::ProfileRegion region(
         [&] {
-          return SpanName("kzero::tensor::multiply_matrices {} {} {} {} {}{}", name_of(p.in), p.m,
-                          p.n, p.k, letter(p.a), letter(p.b));
+          return SpanName("{} {} {} {} {} {}{}", "kzero::tensor::multiply_matrices", name_of(p.in),
+                          p.m, p.n, p.k, letter(p.a), letter(p.b));
         },
         SpanKind::product, {.operations = 2 * p.m * p.n * p.k});
     inner_->run(exec, p);

@@ -115,7 +115,7 @@ optim::Share<T> OptimizerStep<T>::share_of(Index u, const optim::Update& update,
 template <class T>
 void OptimizerStep<T>::apply(const optim::Update& update, const optim::Share<T>& share) {
   const runtime::ProfileRegion region(
-      [&] { return SpanName("kzero::train::update_unit {}", share.spec->name); });
+      [&] { return SpanName("{} {}", "kzero::train::update_unit", share.spec->name); });
   const tensor::Execution& exec = buffers_.model->exec();
   if (buffers_.offload_optimizer) {
     buffers_.offload_optimizer->apply(exec, *blueprint_.optimizer, update, share);

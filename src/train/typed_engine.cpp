@@ -33,8 +33,9 @@ tensor::Vector<T> vector(T* data, Index count) {
 
 /// The region of an operation of training on one unit.
 SpanName region_name(const param::Operation& operation, const param::Table& table) {
-  constexpr std::string_view verbs[] = {"forward_unit", "loss_and_gradient", "backward_unit"};
-  return SpanName("kzero::train::{} {}", verbs[static_cast<int>(operation.pass)],
+  constexpr std::string_view labels[] = {"kzero::train::forward_unit", "kzero::train::compute_loss",
+                                         "kzero::train::backward_unit"};
+  return SpanName("{} {}", labels[static_cast<int>(operation.pass)],
                   table[static_cast<std::size_t>(operation.unit)].name);
 }
 

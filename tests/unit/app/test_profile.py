@@ -63,7 +63,7 @@ class Profile(LaunchTest):
             self.assertEqual(named["kzero::train::validate"], 1)
             self.assertEqual(named["kzero::train::save_checkpoint"], 1)
             self.assertEqual(named["kzero::train::forward_unit block 0"], named["kzero::train::backward_unit block 0"])
-            for part in ("forward_unit", "loss_and_gradient", "backward_unit", "update_unit", "load_batch"):
+            for part in ("forward_unit", "compute_loss", "backward_unit", "update_unit", "load_batch"):
                 self.assertTrue(any(name.startswith(f"kzero::train::{part}") for name in named), part)
             kinds = {e["cat"] for e in mine}
             self.assertLessEqual({"phase", "kernel", "product", "message", "wait", "file"}, kinds)
