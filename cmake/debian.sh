@@ -43,3 +43,10 @@ if [[ ${1-} == cuda ]]; then
   bash "$here/kokkos.sh" cuda
 fi
 bash "$here/kokkos.sh" host
+
+# What postprocess/report.py --tensorboard writes files with, without TensorBoard's server: 16 MB instead of 83
+tensorboard=$here/../.deps/tensorboard
+if ! PYTHONPATH=$tensorboard /usr/bin/python3 -c 'import tensorboard.summary.writer.event_file_writer' 2>/dev/null; then
+  [[ -x $here/../.deps/venv/bin/pip ]] || python3 -m venv "$here/../.deps/venv"
+  "$here/../.deps/venv/bin/pip" install -q --no-deps --target "$tensorboard" absl-py==2.5.1 packaging==26.3 protobuf==7.36.2 tensorboard==2.21.0
+fi

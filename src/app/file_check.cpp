@@ -9,6 +9,7 @@
 #include "grid/agreement.hpp"
 #include "metrics/line_file.hpp"
 #include "model/definition.hpp"
+#include "train/trace_file.hpp"
 
 namespace kzero::app {
 
@@ -92,6 +93,7 @@ train::RunInputs check_files(const deck::Config& config, const Inspection& inspe
     });
   };
   try_file("run.metrics", config.run.metrics, metrics::require_metrics_file);
+  try_file("run.profile", config.run.profile, train::require_trace_file);
   try_file("run.end_file", config.run.end_file, [](const std::string&) {});
   return inputs;
 }

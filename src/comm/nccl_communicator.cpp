@@ -132,12 +132,15 @@ bool NcclCommunicator::has_arrived(const Flight& flight) noexcept {
 }
 
 template <class F>
-Request NcclCommunicator::fly(const Execution& stream, const Channel& channel, const F& enqueue) {
+Request NcclCommunicator::fly(const Execution& stream, const Channel& channel, const SpanWork& work,
+                              const F& enqueue) {
+  const TimelineSpan span(
+      SpanKind::message, [&] { return message_name(channel); }, work);
   const Request number = lane_of(channel.operation);
   Lane& lane = lanes_[number];
   lane.ready.order(stream, lane.stream);
   enqueue(lane);
-  const std::lock_guard lock(mutex_);
+  std::unique_lock lock(mutex_);
   Flight flight{++begun_ * lanes + number, {}, nullptr};
   if (!spare_events_.empty()) {
     flight.arrived = std::move(spare_events_.back());
@@ -146,7 +149,10 @@ Request NcclCommunicator::fly(const Execution& stream, const Channel& channel, c
   flight.arrived.record(lane.stream);
   flight.noted = std::make_unique<Waiting>(Wait{describe(channel), channel.group});
   lane.flights.push_back(std::move(flight));
-  return lane.flights.back().request;
+  const Request request = lane.flights.back().request;
+  lock.unlock();
+  if (span.is_open()) lane.stream.fence("kzero::comm::message_arrived");  // to time the message
+  return request;
 }
 
 void NcclCommunicator::complete(const Execution& stream, Request request) {
@@ -159,7 +165,13 @@ void NcclCommunicator::complete(const Execution& stream, Request request) {
 
 Request NcclCommunicator::begin(const Execution& stream, std::vector<ConstSpan> send,
                                 std::vector<Span> receive, const Channel& channel) {
-  return fly(stream, channel, [&](const Lane& lane) {
+  SpanWork work;
+  for (int r = 0; r < size(); ++r) {
+    if (r == rank()) continue;
+    work.elements += send[r].elements;
+    work.bytes += send[r].bytes();
+  }
+  return fly(stream, channel, work, [&](const Lane& lane) {
     const auto lane_stream = runtime::stream_of(lane.stream);
     check(ncclGroupStart(), "ncclGroupStart", group_.name());
     for (int step = 1; step < size(); ++step) {
@@ -187,7 +199,9 @@ Request NcclCommunicator::gather(const Execution& stream, ConstSpan mine, std::v
                                  const Channel& channel) {
   if (!is_one_array(receive))
     return Communicator::gather(stream, mine, std::move(receive), channel);
-  return fly(stream, channel, [&](const Lane& lane) {
+  const SpanWork work{.elements = mine.elements * (size() - 1),
+                      .bytes = mine.bytes() * (size() - 1)};
+  return fly(stream, channel, work, [&](const Lane& lane) {
     check(ncclAllGather(mine.data, receive[0].data, static_cast<std::size_t>(mine.elements),
                         type_of(mine.dtype), lane.handle, runtime::stream_of(lane.stream)),
           "ncclAllGather", group_.name());
@@ -196,7 +210,8 @@ Request NcclCommunicator::gather(const Execution& stream, ConstSpan mine, std::v
 
 Request NcclCommunicator::library_sum(const Execution& stream, ConstSpan all, Span own,
                                       const Channel& channel) {
-  return fly(stream, channel, [&](const Lane& lane) {
+  const SpanWork work{.elements = own.elements * (size() - 1), .bytes = own.bytes() * (size() - 1)};
+  return fly(stream, channel, work, [&](const Lane& lane) {
     check(ncclReduceScatter(all.data, own.data, static_cast<std::size_t>(own.elements),
                             type_of(own.dtype), ncclSum, lane.handle,
                             runtime::stream_of(lane.stream)),

@@ -1,10 +1,15 @@
 #include "comm/worker.hpp"
 
+#include "base/timeline.hpp"
 #include "runtime/execution.hpp"
 
 namespace kzero::comm {
 
-Worker::Worker() : thread_([this] { run(); }) {}
+Worker::Worker(const std::string& name)
+    : thread_([this, name] {
+        name_lane(name);
+        run();
+      }) {}
 
 Worker::~Worker() {
   {

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -236,10 +237,22 @@ struct Run {
   ProgressStyle progress = ProgressStyle::automatic;
   CommunicatorKind communicator = CommunicatorKind::automatic;
   std::string metrics;  // JSON lines file; empty: none
-  Index threads = 0;    // per rank; 0: OMP_NUM_THREADS, else the node's cores / its ranks
+  std::string profile;  // time line of all ranks, in Chrome's trace format; empty: none
+  std::string profile_steps = "10-12";     // first and last recorded step, from 0
+  Index profile_buffer = Index{32} << 20;  // bytes of a rank's spans until they are written
+  Index threads = 0;  // per rank; 0: OMP_NUM_THREADS, else the node's cores / its ranks
   GemmBackend gemm = GemmBackend::automatic;
   double peak_tflops = 0;  // per rank, for MFU; 0: measured at start
 };
+
+/// The first and the last of consecutive steps, numbered from 0.
+struct StepRange {
+  Index first = 0;
+  Index last = 0;
+};
+
+/// Reads run.profile_steps, "10-12"; empty if it is not two numbers in order.
+std::optional<StepRange> profiled_steps(const Run& run);
 
 struct Config {
   Model model;

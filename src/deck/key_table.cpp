@@ -245,6 +245,14 @@ void add_run(std::vector<Key>& table) {
              "that have it, else \"mpi\"."));
   table.push_back(
       text("run.metrics", t, &Run::metrics, "File for one JSON object a step; empty: none."));
+  table.push_back(text("run.profile", t, &Run::profile,
+                       "File for a time line of all ranks, in Chrome's trace format: kernels, "
+                       "products, messages and waits of run.profile_steps; empty: none."));
+  table.push_back(text("run.profile_steps", t, &Run::profile_steps,
+                       "First and last step of the time line, as in the metrics (from 0)."));
+  table.push_back(size("run.profile_buffer", t, &Run::profile_buffer, from(65536, 0x1p40),
+                       "Memory of a rank for the time line, 128 bytes a span; what does not fit is "
+                       "left out, and the run says how much."));
   table.push_back(
       integer("run.threads", t, &Run::threads, from(0, 10000), "threads",
               "Threads per rank; 0: OMP_NUM_THREADS, else the node's cores divided by its ranks."));

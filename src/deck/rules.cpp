@@ -31,6 +31,7 @@ class Rules {
     check_optimizer();
     check_data();
     check_checkpoint();
+    check_profile();
     return std::move(violations_);
   }
 
@@ -226,6 +227,25 @@ class Rules {
               {"run.wall_limit", "run.stop_margin"},
               fmt::format("run.wall_limit must be more than run.stop_margin = {}, found {}",
                           format_duration(run.stop_margin), format_duration(run.wall_limit)));
+  }
+
+  void check_profile() {
+    const Run& run = config_.run;
+    if (run.profile.empty()) {
+      refuse_if(run.profile_steps != Run().profile_steps, {"run.profile_steps", "run.profile"},
+                fmt::format("run.profile_steps = \"{}\" needs run.profile", run.profile_steps));
+      return;
+    }
+    const auto steps = profiled_steps(run);
+    refuse_if(!steps, {"run.profile_steps"},
+              fmt::format("run.profile_steps must be the first and the last step, as in \"10-12\", "
+                          "the last at least the first, found \"{}\"",
+                          run.profile_steps));
+    refuse_if(steps && steps->last >= config_.train.steps,
+              {"run.profile_steps", "run.profile", "train.steps"},
+              fmt::format("run.profile_steps must end before train.steps = {} (steps are numbered "
+                          "from 0), found \"{}\"",
+                          config_.train.steps, run.profile_steps));
   }
 
   Config& config_;

@@ -5,6 +5,7 @@
 #include <memory>
 #include <span>
 
+#include "base/timeline.hpp"
 #include "checkpoint/state_shard.hpp"
 #include "data/sampler.hpp"
 #include "grid/process_grid.hpp"
@@ -70,6 +71,9 @@ class Engine {
   }
 
   virtual optim::LossScaler& scaler() = 0;
+
+  /// The memory of the run's time line; empty without run.profile.
+  virtual std::span<SpanRecord> spans() = 0;
 
   /// The optimizer's arrays of rows and columns (param/reduced_array.hpp), of all parameters in the
   /// order of the table, one array's after another's: the same on every rank.

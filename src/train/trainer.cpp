@@ -30,6 +30,7 @@
 #include "train/failure.hpp"
 #include "train/peak.hpp"
 #include "train/planned_bytes.hpp"
+#include "train/profile.hpp"
 #include "train/reports.hpp"
 
 namespace kzero::train {
@@ -91,6 +92,7 @@ class Trainer {
   std::unique_ptr<Engine> engine_;
   metrics::Throughput throughput_;
   std::optional<Checkpoints> checkpoints_;
+  std::optional<Profile> profile_;  // with run.profile
 };
 
 Trainer::Trainer(const RunRequest& request, const runtime::Session& session)
@@ -138,6 +140,8 @@ void Trainer::prepare() {
   checkpoints_.emplace(request_, grid_, folder_lock_.get(),
                        Provenance{inputs_.dataset.training_digest(), arithmetic_}, *engine_,
                        console_, sink_ ? &*sink_ : nullptr);
+  if (!config_.run.profile.empty())
+    profile_.emplace(config_.run, grid_.world(), engine_->spans(), console_);
 }
 
 std::optional<runtime::Deadline> Trainer::deadline() const {
@@ -229,6 +233,7 @@ void Trainer::announce(Index first_step) {
   if (deadline_ && !record.limit)
     console_.note(fmt::format("{} is not heeded: checkpoint.folder is empty", deadline_->source));
   for (const std::string& text : data_warnings(config_, inputs_.dataset)) console_.note(text);
+  if (profile_) console_.note(profile_->announcement(first_step));
   if (!inputs_.initial_note.empty() && first_step == 0)
     console_.note("note        " + inputs_.initial_note);
   for (const std::string& text : grid_.world().gather(crowding())) {
@@ -315,6 +320,7 @@ ExitCode Trainer::finish(const Ending& ending, Index steps_done) {
   record.steps = steps_done;
   record.seconds = seconds_since(started_);
   if (sink_) write_end_file(record, config_);
+  if (profile_) profile_->finish();
   record.memory =
       memory_rows(grid_.world(), engine_->planned(), ledger_.peaks(), resident_at_start_);
   record.traffic =
@@ -336,6 +342,7 @@ ExitCode Trainer::run_steps() {
   if (done >= steps) ending.reason = "nothing_to_do";
   try {
     while (done < steps) {
+      if (profile_) profile_->before_step(done);
       const auto begin = Clock::now();
       const StepResult result = engine_->step(done, *inputs_.dataset.training);
       report(done, result, seconds_since(begin));

@@ -31,6 +31,14 @@ tensor::Vector<T> vector(T* data, Index count) {
   return {data, static_cast<std::size_t>(count)};
 }
 
+/// The region of an operation of training on one unit.
+SpanName region_name(const param::Operation& operation, const param::Table& table) {
+  constexpr std::string_view labels[] = {"kzero::train::forward_unit", "kzero::train::compute_loss",
+                                         "kzero::train::backward_unit"};
+  return SpanName("{} {}", labels[static_cast<int>(operation.pass)],
+                  table[static_cast<std::size_t>(operation.unit)].name);
+}
+
 template <class T>
 void clear(const tensor::Execution& exec, const zero::FlatBuffer<T>& buffer) {
   if (buffer.elements() > 0) kernels::fill<T>(exec, vector(buffer.data(), buffer.elements()), 0);
@@ -171,6 +179,7 @@ template <class T>
 std::optional<model::Batch> TypedEngine<T>::load(const data::BatchPlan& plan, Index step,
                                                  Index round, const data::BatchSource& samples) {
   if (data_.rank() >= plan.ranks_in(round)) return std::nullopt;
+  const runtime::ProfileRegion region([] { return "kzero::train::load_batch"; });
   return buffers_.batches.load(buffers_.model->exec(), samples,
                                plan.first_sample(step, data_.rank(), round));
 }
@@ -222,6 +231,7 @@ double TypedEngine<T>::forward_backward(const std::optional<model::Batch>& batch
     buffers_.parameters.after(step);
     buffers_.gradients.after(step, round, exec, data_);
   }
+  const runtime::ProfileRegion region([] { return "kzero::train::finish_reductions"; });
   buffers_.gradients.finish(exec, data_);
   return losses;
 }
@@ -230,6 +240,7 @@ double TypedEngine<T>::forward_backward(const std::optional<model::Batch>& batch
 template <class T>
 double TypedEngine<T>::execute(const param::Operation& operation, const model::Batch& batch,
                                Update update, float scale) {
+  const runtime::ProfileRegion region([&] { return region_name(operation, blueprint_.table); });
   model::Model<T>& model = *buffers_.model;
   const model::Units<const T> parameters(buffers_.parameters.units());
   const model::Units<T> gradients(buffers_.gradients.units());
@@ -248,6 +259,7 @@ double TypedEngine<T>::execute(const param::Operation& operation, const model::B
 
 template <class T>
 double TypedEngine<T>::evaluate(Index micro_batches, const data::BatchSource& samples) {
+  const runtime::ProfileRegion region([] { return "kzero::train::evaluate"; });
   const data::BatchPlan& step = blueprint_.batches;
   const data::BatchPlan plan{micro_batches * step.micro_batch, step.ranks, step.micro_batch};
   std::vector<double> losses;
