@@ -64,6 +64,7 @@ class Install(unittest.TestCase):
         completion = self.prefix / "share/bash-completion/completions/kzero"
         self.assertEqual(self.run_shell("bash", "-c", f"source {completion}; complete -p kzero").strip(), "complete -F _kzero kzero")
 
+    @unittest.skipUnless(shutil.which("zsh") and shutil.which("fish"), "zsh or fish is not installed")
     def test_zsh_and_fish_complete_the_installed_program(self):
         functions = self.prefix / "share/zsh/site-functions"
         found = self.run_shell("zsh", "-f", "-c", f"fpath=({functions} $fpath); autoload -U compinit; compinit -u -D; "
