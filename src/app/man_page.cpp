@@ -6,6 +6,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <iostream>
+#include <map>
 
 #include "base/version.hpp"
 
@@ -55,20 +56,16 @@ const Pairs& examples() {
   return list;
 }
 
-/// Escapes what roff would take for its own: backslashes, hyphens that are to stay such, and a dot
-/// or an apostrophe at the beginning of a line.
+/// Escapes what roff would take for its own, or print as another character: hyphens, quotes and
+/// accents that are to be copied as they are, and a dot at the beginning of a line.
 std::string roff(const std::string& text) {
+  static const std::map<char, std::string> escapes = {
+      {'\\', "\\e"}, {'-', "\\-"}, {'\'', "\\(aq"}, {'`', "\\(ga"}, {'^', "\\(ha"}, {'~', "\\(ti"}};
   std::string escaped;
   for (const char c : text) {
-    if (c == '\\') {
-      escaped += "\\e";
-    } else if (c == '-') {
-      escaped += "\\-";
-    } else if ((c == '.' || c == '\'') && (escaped.empty() || escaped.back() == '\n')) {
-      escaped += std::string("\\&") + c;
-    } else {
-      escaped += c;
-    }
+    const auto escape = escapes.find(c);
+    if (c == '.' && (escaped.empty() || escaped.back() == '\n')) escaped += "\\&";
+    escaped += escape == escapes.end() ? std::string(1, c) : escape->second;
   }
   return escaped;
 }

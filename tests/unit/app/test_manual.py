@@ -47,7 +47,7 @@ class Manual(LaunchTest):
         cls.roff = output(KZERO, "man")
 
     def page(self, *options):
-        return subprocess.run(["groff", "-man", "-Tutf8", "-P-c", "-rLL=200n", *options], input=self.roff, capture_output=True,
+        return subprocess.run(["groff", "-man", "-Kutf8", "-Tutf8", "-P-c", "-rLL=200n", *options], input=self.roff, capture_output=True,
                               text=True, timeout=PATIENCE)
 
     def section(self, name):
