@@ -48,6 +48,7 @@ Argument argument_of(const CLI::Option& option) {
   argument.text = option.get_description();
   argument.needs = names_of(option.get_needs());
   argument.excludes = names_of(option.get_excludes());
+  argument.fallback = option.get_default_str();
   argument.is_required = option.get_required();
   argument.is_repeated = option.get_expected_max() > 1;
   if (option.get_positional()) {

@@ -14,6 +14,7 @@ struct Argument {
   std::string text;
   std::string value;                 // what its value is called, such as DECK; empty for a flag
   std::string limits;                // what its value must be, such as "INT in [0 - 3]"
+  std::string fallback;              // the default, where the option knows it
   std::vector<std::string> choices;  // all values there are; empty: any
   std::vector<std::string> needs;    // other arguments, by name
   std::vector<std::string> excludes;

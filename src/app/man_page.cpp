@@ -117,6 +117,7 @@ std::string limits_of(const Argument& argument) {
 std::string text_of(const Argument& argument) {
   std::string text = sentence(argument.text);
   if (!argument.limits.empty()) text += fmt::format(" Allowed: {}.", limits_of(argument));
+  if (!argument.fallback.empty()) text += fmt::format(" Default: {}.", argument.fallback);
   if (!argument.needs.empty()) text += fmt::format(" Needs {}.", fmt::join(argument.needs, ", "));
   if (!argument.excludes.empty())
     text += fmt::format(" Not with {}.", fmt::join(argument.excludes, ", "));
