@@ -19,8 +19,8 @@ packages=(
   libcli11-dev libdnnl-dev libfmt-dev libhdf5-mpich-dev libmpich-dev libopenblas-openmp-dev libtoml11-dev
   libxxhash-dev mpich nlohmann-json3-dev
   # tests, plots, style
-  clang-14 clang-format-14 clang-tidy-14 hdf5-tools libclang-rt-14-dev libomp-14-dev libbenchmark-dev libgtest-dev llvm-14 munge
-  python3-h5py python3-matplotlib python3-numpy slurm-wlm
+  clang-14 clang-format-14 clang-tidy-14 fish groff-base hdf5-tools libclang-rt-14-dev libomp-14-dev libbenchmark-dev libgtest-dev llvm-14 munge
+  python3-h5py python3-matplotlib python3-numpy shellcheck slurm-wlm zsh
 )
 
 missing=()

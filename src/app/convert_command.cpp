@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 #include <iostream>
 
+#include "app/command_table.hpp"
 #include "app/commands.hpp"
 #include "app/launch.hpp"
 #include "base/printable.hpp"
@@ -80,6 +81,7 @@ void add_export_options(CLI::App& command, ConvertArguments& arguments, CLI::Opt
                                          "must be a size such as 5GB or 4GiB, found " + text);
           },
           "largest file of exported weights in a folder, such as 4GiB; default: 5GB")
+      ->type_name("SIZE")
       ->excludes(deck);
 }
 
@@ -100,7 +102,9 @@ CLI::App* add_convert(CLI::App& cli, ConvertArguments& arguments) {
       ->required();
   CLI::Option* deck = command->add_option("--deck", arguments.deck.file,
                                           "the deck of the model that the weights are of");
+  deck->type_name(deck_value);
   command->add_option("--set", arguments.deck.overrides, "key=value: replaces a key of the deck")
+      ->type_name(setting_value)
       ->needs(deck);
   add_export_options(*command, arguments, deck);
   return command;

@@ -211,10 +211,11 @@ void add_checkpoint(std::vector<Key>& table) {
 
 void add_run(std::vector<Key>& table) {
   constexpr auto t = &Config::run;
-  table.push_back(
-      duration("run.wall_limit", t, &Run::wall_limit, from(0, year),
-               "Time limit of the job, from the start of the program; 0: none of its own. "
-               "The end of a Slurm job (SLURM_JOB_END_TIME) counts too; the earlier wins."));
+  table.push_back(duration(
+      "run.wall_limit", t, &Run::wall_limit, from(0, year),
+      "Time limit of the job, from the start of the program; 0: none of its own. "
+      "The end of the job (SLURM_JOB_END_TIME, KZERO_JOB_END_TIME) counts too; the earlier "
+      "wins."));
   table.push_back(duration("run.stop_margin", t, &Run::stop_margin, from(0, year),
                            "Time before the limit at which to stop with a checkpoint."));
   table.push_back(

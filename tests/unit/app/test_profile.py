@@ -60,7 +60,7 @@ class Profile(LaunchTest):
             self.assertEqual({self.names[rank, e["tid"]] for e in mine}, {"compute", "messages of group data"})
             named = collections.Counter(e["name"] for e in mine)
             self.assertEqual(named["kzero::train::step"], 3)
-            self.assertEqual(named["kzero::train::validate"], 1)
+            self.assertEqual(named["kzero::train::evaluate"], 1)
             self.assertEqual(named["kzero::train::save_checkpoint"], 1)
             self.assertEqual(named["kzero::train::forward_unit block 0"], named["kzero::train::backward_unit block 0"])
             for part in ("forward_unit", "compute_loss", "backward_unit", "update_unit", "load_batch"):
@@ -75,7 +75,7 @@ class Profile(LaunchTest):
         self.assertAlmostEqual(product["args"]["gflop"], 2e-9 * m * n * k, places=12)
         self.check_nesting(spans)
         # Validation gathers too; it is not part of the traffic of steps.
-        inside = [(e["ts"], e["ts"] + e["dur"]) for e in spans if e["pid"] == 0 and e["name"] == "kzero::train::validate"]
+        inside = [(e["ts"], e["ts"] + e["dur"]) for e in spans if e["pid"] == 0 and e["name"] == "kzero::train::evaluate"]
         self.check_messages([e for e in spans if not any(a <= e["ts"] <= b for a, b in inside)], 3)
 
     def test_changes_no_bit_of_the_run(self):
