@@ -91,7 +91,7 @@ CLI::App* add_plan(CLI::App& cli, PlanArguments& a) {
       ->check(CLI::Range(1, 10000))
       ->transform(whole_number())
       ->needs(deck);
-  add(
+  auto* tflops = add(
       *command, "--tflops", a.rates.operations,
       [](const std::string& option, std::string_view text) {
         const std::string found(text);
@@ -101,17 +101,25 @@ CLI::App* add_plan(CLI::App& cli, PlanArguments& a) {
           throw CLI::ValidationError(option, "must be a number above 0, found " + found);
         return operations;
       },
-      "1e12 operations a second that a rank reaches; default: measured here")
-      ->needs(deck);
+      "1e12 operations a second that a rank reaches; default: measured here");
+  tflops->needs(deck);
   const auto rate = [](const std::string& option, std::string_view text) {
     return static_cast<double>(parse_bytes(option, text));
   };
-  add(*command, "--bandwidth", a.rates.sent_bytes, rate,
-      "bytes a second that a rank sends, such as 10GB; default: measured here")
-      ->needs(deck);
-  add(*command, "--memory-bandwidth", a.rates.memory_bytes, rate,
-      "bytes a second that a rank reads and writes; default: measured here")
-      ->needs(deck);
+  auto* sent = add(*command, "--bandwidth", a.rates.sent_bytes, rate,
+                   "bytes a second that a rank sends, such as 10GB; default: measured here");
+  sent->needs(deck);
+  auto* memory = add(*command, "--memory-bandwidth", a.rates.memory_bytes, rate,
+                     "bytes a second that a rank reads and writes; default: measured here");
+  memory->needs(deck);
+  command
+      ->add_option("--rates", a.machine,
+                   "the file (TOML) of a machine's rates within and between its nodes; measures "
+                   "nothing")
+      ->needs(deck)
+      ->excludes(tflops)
+      ->excludes(sent)
+      ->excludes(memory);
   add(*command, "--parameters", a.parameters, parse_parameters,
       "model states of a model of this size, without a deck")
       ->excludes(deck)
