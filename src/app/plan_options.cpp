@@ -112,14 +112,10 @@ CLI::App* add_plan(CLI::App& cli, PlanArguments& a) {
   auto* memory = add(*command, "--memory-bandwidth", a.rates.memory_bytes, rate,
                      "bytes a second that a rank reads and writes; default: measured here");
   memory->needs(deck);
-  command
-      ->add_option("--rates", a.machine,
-                   "the file (TOML) of a machine's rates within and between its nodes; measures "
-                   "nothing")
-      ->needs(deck)
-      ->excludes(tflops)
-      ->excludes(sent)
-      ->excludes(memory);
+  auto* machine = command->add_option(
+      "--rates", a.machine,
+      "the file (TOML) of a machine's rates, within and between its nodes; nothing is measured");
+  machine->needs(deck)->excludes(tflops)->excludes(sent)->excludes(memory);
   add(*command, "--parameters", a.parameters, parse_parameters,
       "model states of a model of this size, without a deck")
       ->excludes(deck)
@@ -138,6 +134,7 @@ CLI::App* add_plan(CLI::App& cli, PlanArguments& a) {
           "print the schedule of a micro-batch: gathers, reductions, dependencies")
       ->needs(deck)
       ->excludes(fit)
+      ->excludes(machine)
       ->excludes(json);
   return command;
 }
