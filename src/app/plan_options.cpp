@@ -78,10 +78,10 @@ CLI::Option* add(CLI::App& command, const std::string& name, Target& target, con
       text);
 }
 
-/// What the estimate of a step's time would measure.
-void add_rates(CLI::App& command, plan::GivenRates& rates, CLI::Option* deck) {
-  add(
-      command, "--tflops", rates.operations,
+/// Adds what the estimate of a step's time would measure; returns the option that gives all of it.
+CLI::Option* add_rates(CLI::App& command, PlanArguments& a, CLI::Option* deck) {
+  auto* tflops = add(
+      command, "--tflops", a.rates.operations,
       [](const std::string& option, std::string_view text) {
         const std::string found(text);
         const auto number = take_number(text);
@@ -90,20 +90,22 @@ void add_rates(CLI::App& command, plan::GivenRates& rates, CLI::Option* deck) {
           throw CLI::ValidationError(option, "must be a number above 0, found " + found);
         return operations;
       },
-      "1e12 operations a second that a rank reaches; default: measured here")
-      ->type_name("NUMBER")
-      ->needs(deck);
+      "1e12 operations a second that a rank reaches; default: measured here");
+  tflops->type_name("NUMBER")->needs(deck);
   const auto rate = [](const std::string& option, std::string_view text) {
     return static_cast<double>(parse_bytes(option, text));
   };
-  add(command, "--bandwidth", rates.sent_bytes, rate,
-      "bytes a second that a rank sends, such as 10GB; default: measured here")
-      ->type_name("SIZE")
-      ->needs(deck);
-  add(command, "--memory-bandwidth", rates.memory_bytes, rate,
-      "bytes a second that a rank reads and writes; default: measured here")
-      ->type_name("SIZE")
-      ->needs(deck);
+  auto* sent = add(command, "--bandwidth", a.rates.sent_bytes, rate,
+                   "bytes a second that a rank sends, such as 10GB; default: measured here");
+  sent->type_name("SIZE")->needs(deck);
+  auto* memory = add(command, "--memory-bandwidth", a.rates.memory_bytes, rate,
+                     "bytes a second that a rank reads and writes; default: measured here");
+  memory->type_name("SIZE")->needs(deck);
+  auto* machine = command.add_option(
+      "--rates", a.machine,
+      "the file (TOML) of a machine's rates, within and between its nodes; nothing is measured");
+  machine->type_name("FILE")->needs(deck)->excludes(tflops)->excludes(sent)->excludes(memory);
+  return machine;
 }
 
 }  // namespace
@@ -124,7 +126,7 @@ CLI::App* add_plan(CLI::App& cli, PlanArguments& a) {
       ->check(CLI::Range(1, 10000))
       ->transform(whole_number())
       ->needs(deck);
-  add_rates(*command, a.rates, deck);
+  auto* machine = add_rates(*command, a, deck);
   add(*command, "--parameters", a.parameters, parse_parameters,
       "model states of a model of this size, without a deck")
       ->type_name("NUMBER")
@@ -145,6 +147,7 @@ CLI::App* add_plan(CLI::App& cli, PlanArguments& a) {
           "print the schedule of a micro-batch: gathers, reductions, dependencies")
       ->needs(deck)
       ->excludes(fit)
+      ->excludes(machine)
       ->excludes(json);
   return command;
 }
