@@ -38,6 +38,13 @@ if ((${#missing[@]})); then
   DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
 fi
 
+# What input/prepare.py and the tests of the tokenizer use, in a virtual environment of the tree
+venv=$here/../.deps/venv
+if ! "$venv/bin/python3" -c 'import tokenizers, zstandard; assert tokenizers.__version__ == "0.23.3"' 2>/dev/null; then
+  [[ -x $venv/bin/pip ]] || python3 -m venv "$venv"
+  "$venv/bin/pip" install -q --no-deps tokenizers==0.23.3 zstandard==0.25.0
+fi
+
 if [[ ${1-} == cuda ]]; then
   bash "$here/cuda_toolkit.sh"
   bash "$here/kokkos.sh" cuda
