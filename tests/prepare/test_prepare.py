@@ -272,6 +272,25 @@ class Choices(Prepared):
         self.assertIn("tokenizer.json: there is no such file", run(self.lines(), "-o", self.folder / "new", "--choices", code=4))
 
 
+class WithoutTheLibrary(unittest.TestCase):
+    def test_the_python_of_the_tree_takes_over(self):
+        tree = Path(self.enterContext(tempfile.TemporaryDirectory()))
+        (tree / "input").mkdir()
+        for file in PREPARE.parent.glob("*.py"):
+            (tree / "input" / file.name).write_bytes(file.read_bytes())
+        (tree / "a.txt").write_text("some text")
+        command = [sys.executable, "-B", "-S", tree / "input/prepare.py", tree / "a.txt", "-o", tree / "out", "--vocab", "257"]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        self.assertIn("has no tokenizers: cmake/debian.sh installs it", done.stderr)
+        self.assertEqual(done.returncode, 1)
+        python = tree / ".deps/venv/bin/python3"
+        python.parent.mkdir(parents=True)
+        python.write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
+        python.chmod(0o755)
+        subprocess.run(command, capture_output=True, check=True)
+        self.assertTrue((tree / "out/text_train_000000.bin").exists())
+
+
 if __name__ == "__main__":
     if importlib.util.find_spec("tokenizers") is None:
         print(f"{sys.executable} has no tokenizers: bash cmake/debian.sh installs it in .deps/venv")
