@@ -94,29 +94,24 @@ def parse_arguments():
     return arguments
 
 
-def all_parts(files, key, can_cut, progress):
-    for path in files:
-        for text, is_start in prepare_documents.parts(path, key, can_cut):
-            yield text, is_start
-            progress.add(len(text))
-
-
 def measure(files, key):
-    """(characters, documents, characters before the last document) of all files."""
+    """(characters, documents, characters before the last document, parts) of all files."""
     progress = Progress("reading")
-    total, documents, last = 0, 0, 0
-    for text, is_start in all_parts(files, key, True, progress):
-        if is_start:
-            documents, last = documents + 1, total
-        total += len(text)
+    total, documents, last, parts = 0, 0, 0, 0
+    for path in files:
+        for text, is_start in prepare_documents.parts(path, key, True):
+            if is_start:
+                documents, last = documents + 1, total
+            total, parts = total + len(text), parts + 1
+            progress.add(len(text))
     progress.end()
     if total == 0:
         raise InputError(f"{', '.join(map(str, files[:3]))}{' ...' if len(files) > 3 else ''}: there is no text")
-    return total, documents, last
+    return total, documents, last, parts
 
 
-def train_tokenizer(arguments, files, total):
-    """A byte-level BPE with the words of GPT-2, as a tokenizers.Tokenizer."""
+def train_tokenizer(arguments, files, total, count):
+    """A byte-level BPE with the words of GPT-2, as a tokenizers.Tokenizer. The text has `total` characters in `count` parts."""
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
     if arguments.vocab < 257:
         raise InputError(f"--vocab {arguments.vocab}: a byte-level BPE has 257 tokens at least: the bytes and the end token")
@@ -126,11 +121,10 @@ def train_tokenizer(arguments, files, total):
     trainer = trainers.BpeTrainer(vocab_size=arguments.vocab, special_tokens=[arguments.end_token or END_TOKENS[0]],
                                   initial_alphabet=pre_tokenizers.ByteLevel.alphabet(), show_progress=sys.stderr.isatty())
     every = -(-total // TRAINING)
-    progress = Progress("counting words", total)
-    parts = all_parts(files, arguments.text_key, True, progress)
-    print(f"training a tokenizer of {arguments.vocab} tokens" + (f" on every {every}th document" if every > 1 else ""), flush=True)
-    tokenizer.train_from_iterator((text for number, (text, _) in enumerate(parts) if number % every == 0), trainer)
-    progress.end()
+    parts = (text for path in files for text, _ in prepare_documents.parts(path, arguments.text_key, True))
+    some = (text for number, text in enumerate(parts) if number % every == 0)
+    print(f"training a tokenizer of {arguments.vocab} tokens" + (f" on one part of the text in {every}" if every > 1 else ""), flush=True)
+    tokenizer.train_from_iterator(some, trainer, -(-count // every))
     return tokenizer
 
 
@@ -208,10 +202,10 @@ def prepare_text(arguments, files, output):
     tokenizer, kept = take_tokenizer(arguments.tokenizer) if arguments.tokenizer else (None, {})
     replaced = check_output(arguments, kept)
     began = time.monotonic()
-    total, documents, last = measure(files, arguments.text_key)
+    total, documents, last, parts = measure(files, arguments.text_key)
     print(f"{len(files)} files, {documents} documents, {total / 1e6:.2f} million characters", flush=True)
     if tokenizer is None:
-        tokenizer = train_tokenizer(arguments, files, total)
+        tokenizer = train_tokenizer(arguments, files, total, parts)
         kept = {"tokenizer.json": tokenizer.to_str().encode()}
     end = choose_end_token(tokenizer, kept, arguments.end_token)
     kept.setdefault("tokenizer_config.json", configuration(end))
