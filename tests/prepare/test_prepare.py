@@ -147,6 +147,20 @@ class RoundTrip(Prepared):
         said = run(self.folder / "cut.jsonl.zst", "-o", self.folder / "cut", "--vocab", 257, code=4)
         self.assertIn("cut.jsonl.zst: the file ends within a frame", said)
 
+    def test_parquet(self):
+        path = self.folder / "a.parquet"
+        if importlib.util.find_spec("pyarrow") is None:
+            path.write_bytes(b"PAR1")
+            self.assertIn("a.parquet: reading it needs the module pyarrow", run(path, "-o", self.out, code=4))
+            return
+        import pyarrow.parquet
+        pyarrow.parquet.write_table(pyarrow.table({"text": ["one", "two"], "n": [1, 2]}), path)
+        run(path, "-o", self.out, "--vocab", 257, "--validation", 0)
+        self.assertEqual(self.split(self.read("train")), ["one", "two"])
+        said = run(path, "-o", self.folder / "n", "--text-key", "n", code=4)
+        self.assertIn("a.parquet: row 1 of column n is no text", said)
+        self.assertIn("has no column x, only text, n", run(path, "-o", self.folder / "x", "--text-key", "x", code=4))
+
     def test_a_tokenizer_that_is_there(self):
         run(self.lines(), "-o", self.out, "--vocab", 300)
         before = (self.out / "tokenizer.json").read_bytes()
