@@ -16,8 +16,8 @@ packages=(
   # build
   ccache cmake g++ git ninja-build pkg-config python3-venv
   # libraries; this OpenBLAS shares the threads of OpenMP programs instead of starting its own
-  libcli11-dev libdnnl-dev libfmt-dev libhdf5-mpich-dev libmpich-dev libopenblas-openmp-dev libtoml11-dev
-  libxxhash-dev mpich nlohmann-json3-dev
+  libcli11-dev libdnnl-dev libfmt-dev libhdf5-mpich-dev libicu-dev libmpich-dev libopenblas-openmp-dev
+  libtoml11-dev libxxhash-dev mpich nlohmann-json3-dev
   # tests, plots, style
   clang-14 clang-format-14 clang-tidy-14 fish groff-base hdf5-tools libclang-rt-14-dev libomp-14-dev libbenchmark-dev libgtest-dev llvm-14 munge
   python3-h5py python3-matplotlib python3-numpy shellcheck slurm-wlm zsh
@@ -36,6 +36,13 @@ if ((${#missing[@]})); then
   fi
   apt-get update -qq
   DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
+fi
+
+# What input/prepare.py and the tests of the tokenizer use, in a virtual environment of the tree
+venv=$here/../.deps/venv
+if ! "$venv/bin/python3" -c 'import tokenizers, zstandard; assert tokenizers.__version__ == "0.23.3"' 2>/dev/null; then
+  [[ -x $venv/bin/pip ]] || python3 -m venv "$venv"
+  "$venv/bin/pip" install -q --no-deps tokenizers==0.23.3 zstandard==0.25.0
 fi
 
 if [[ ${1-} == cuda ]]; then

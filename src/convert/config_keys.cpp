@@ -4,8 +4,6 @@
 
 #include <algorithm>
 
-#include "base/printable.hpp"
-
 namespace kzero::convert {
 
 namespace {
@@ -24,13 +22,6 @@ deck::Value converted(const deck::Key& key, const Json& value) {
 }
 
 }  // namespace
-
-std::string json_shown(const Json& value) {
-  constexpr std::size_t longest = 60;
-  std::string text = value.dump(-1, ' ', true);
-  if (text.size() > longest) text = text.substr(0, longest) + "...";
-  return printable(text);
-}
 
 const Json& ConfigKeys::at(const char* key) const {
   static const Json missing;

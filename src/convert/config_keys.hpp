@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "base/json.hpp"
 #include "deck/reader.hpp"
 
 namespace kzero::convert {
@@ -24,9 +25,6 @@ struct ConfigKey {
   bool is_nullable = false;        // null means the same as a missing key
   bool is_binding = true;          // as in deck::ImpliedValue
 };
-
-/// A value of the file, safe to print and not too long.
-std::string json_shown(const nlohmann::json& value);
 
 /// One object of a config.json: the file, or an object in it.
 class ConfigKeys {

@@ -4,41 +4,10 @@
 
 #include "base/bytes.hpp"
 #include "base/error.hpp"
+#include "base/json.hpp"
 #include "checkpoint/files.hpp"
 
 namespace kzero::convert {
-
-namespace {
-
-constexpr int deepest = 64;
-
-/// The parser keeps its own stack, but a value costs memory at each level, and printing one
-/// recurses.
-bool nests_too_deep(std::string_view text) {
-  int depth = 0;
-  bool in_string = false;
-  for (std::size_t at = 0; at < text.size(); ++at) {
-    const char c = text[at];
-    if (in_string) {
-      if (c == '\\') ++at;
-      if (c == '"') in_string = false;
-    } else if (c == '"') {
-      in_string = true;
-    } else if (c == '[' || c == '{') {
-      if (++depth > deepest) return true;
-    } else if (c == ']' || c == '}') {
-      --depth;
-    }
-  }
-  return false;
-}
-
-}  // namespace
-
-nlohmann::json parse_json(std::string_view text) {
-  if (nests_too_deep(text)) return nlohmann::json(nlohmann::json::value_t::discarded);
-  return nlohmann::json::parse(text, nullptr, false);
-}
 
 std::string load_bounded(const std::filesystem::path& path, Index limit_bytes) {
   const checkpoint::InputFile file(path);

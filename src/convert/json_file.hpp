@@ -1,4 +1,4 @@
-// Reads JSON from outside within bounds: the size of a file and the nesting of values.
+// Reads JSON files from outside within bounds: the size of a file, and the nesting of values.
 #pragma once
 
 #include <filesystem>
@@ -9,10 +9,6 @@
 #include "base/types.hpp"
 
 namespace kzero::convert {
-
-/// The value of a JSON text; a discarded one if the text is not JSON or nests deeper than any file
-/// of Hugging Face does.
-nlohmann::json parse_json(std::string_view text);
 
 /// Reads the text of a file of at most `limit_bytes`. Throws Error(files) if the file cannot be
 /// read, is not a regular one, or is larger.

@@ -8,6 +8,7 @@
 
 #include "base/error.hpp"
 #include "base/float16.hpp"
+#include "base/json.hpp"
 #include "base/printable.hpp"
 #include "convert/json_file.hpp"
 

@@ -1,5 +1,5 @@
-// Writes what the targets start from, a folder each: decks of the tests, a tiny checkpoint, small
-// files.
+// Writes what the targets start from, a folder each: decks and tokenizers of the tests, a tiny
+// checkpoint, small files.
 //
 //   fuzz_seeds DECKS FOLDER
 #include <array>
@@ -36,6 +36,14 @@ void write_decks(const fs::path& decks, const fs::path& folder) {
       text += '\0' + text.substr(begin, text.find('\n', begin) - begin);
     }
     store(folder / entry.path().filename(), text);
+  }
+}
+
+/// A text stands behind a NUL.
+void write_tokenizers(const fs::path& tokenizers, const fs::path& folder) {
+  for (const auto& entry : fs::directory_iterator(tokenizers)) {
+    const std::string text = "It's 12345 e\u0301\u4e2d<|endoftext|>\r\n  \t the rank";
+    store(folder / entry.path().filename(), text_of(entry.path() / "tokenizer.json") + '\0' + text);
   }
 }
 
@@ -102,6 +110,7 @@ int main(int argc, char** argv) {
   const fs::path folder = argv[2];
   write_decks(argv[1], folder / "deck");
   write_quantities(folder / "quantity");
+  write_tokenizers(fs::path(argv[1]).parent_path() / "tokenizer", folder / "tokenizer");
   write_plan_options(folder / "plan_options");
   write_safetensors(folder / "safetensors");
   write_tokens(folder / "token_file");

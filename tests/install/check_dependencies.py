@@ -12,7 +12,7 @@ from pathlib import Path
 
 RECIPE = "spack_repo/kzero/packages/kzero/package.py"
 # CMake's name, where Spack's is not the same in small letters
-SPACK_NAMES = {"nlohmann_json": "nlohmann-json", "GTest": "googletest", "CUDAToolkit": "cuda"}
+SPACK_NAMES = {"nlohmann_json": "nlohmann-json", "GTest": "googletest", "CUDAToolkit": "cuda", "ICU": "icu4c"}
 PROVIDED = {"mpich": "mpi", "openblas": "blas", "pkgconf": "pkgconfig"}
 BUILD_TOOLS = {"cmake", "pkgconfig"}
 LANGUAGES = {"c", "cxx"}

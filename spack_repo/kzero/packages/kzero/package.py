@@ -42,6 +42,7 @@ class Kzero(CMakePackage, CudaPackage):
     depends_on("fmt@9:")
     depends_on("nlohmann-json@3.11:")
     depends_on("xxhash")
+    depends_on("icu4c@72:")
     with when("+openmp"):
         depends_on("kokkos +openmp")
         depends_on("onednn cpu_runtime=omp")

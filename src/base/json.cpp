@@ -1,0 +1,48 @@
+#include "base/json.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include "base/printable.hpp"
+
+namespace kzero {
+
+namespace {
+
+constexpr int deepest = 64;
+
+/// The parser keeps its own stack, but a value costs memory at each level, and printing one
+/// recurses.
+bool nests_too_deep(std::string_view text) {
+  int depth = 0;
+  bool in_string = false;
+  for (std::size_t at = 0; at < text.size(); ++at) {
+    const char c = text[at];
+    if (in_string) {
+      if (c == '\\') ++at;
+      if (c == '"') in_string = false;
+    } else if (c == '"') {
+      in_string = true;
+    } else if (c == '[' || c == '{') {
+      if (++depth > deepest) return true;
+    } else if (c == ']' || c == '}') {
+      --depth;
+    }
+  }
+  return false;
+}
+
+}  // namespace
+
+nlohmann::json parse_json(std::string_view text) {
+  if (nests_too_deep(text)) return nlohmann::json(nlohmann::json::value_t::discarded);
+  return nlohmann::json::parse(text, nullptr, false);
+}
+
+std::string json_shown(const nlohmann::json& value) {
+  constexpr std::size_t longest = 60;
+  std::string text = value.dump(-1, ' ', true);
+  if (text.size() > longest) text = text.substr(0, longest) + "...";
+  return printable(text);
+}
+
+}  // namespace kzero

@@ -1,0 +1,50 @@
+// What a tokenizer.json says, checked: the file is refused unless each of its rules is one that is
+// reproduced here.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/types.hpp"
+#include "tokenizer/split.hpp"
+
+namespace kzero::tokenizer {
+
+struct AddedToken {
+  Token id = 0;
+  std::string content{};
+  bool is_special = false;
+  bool is_normalized = false;  // looked for in the text after normalization
+};
+
+struct VocabularyEntry {
+  Token id = 0;
+  std::string bytes{};
+  bool is_word = true;  // false: its text is none that stands for bytes, so merging never gives it
+};
+
+/// A pair of tokens and what they become. The earlier a merge in the list, the earlier it is done.
+struct Merge {
+  Token left = 0;
+  Token right = 0;
+  Token merged = 0;
+};
+
+struct Definition {
+  std::vector<VocabularyEntry> vocabulary{};  // each id and each text once; has all 256 bytes
+  std::vector<Merge> merges{};
+  std::vector<AddedToken> added{};  // an id may be one of the vocabulary
+  Split split = Split::gpt2;
+  bool has_prefix_space = false;
+  bool is_composed = false;
+  bool takes_whole_words =
+      false;  // a word that is in the vocabulary is not split ("ignore_merges")
+};
+
+/// Reads the text of a tokenizer.json; `path` is for messages. Throws Error(files), naming the key,
+/// the value found and what is allowed.
+Definition read_definition(const std::string& path, std::string_view json);
+
+}  // namespace kzero::tokenizer

@@ -1,0 +1,211 @@
+#include "tokenizer/tokenizer.hpp"
+
+#include <array>
+#include <filesystem>
+#include <fstream>
+#include <limits>
+
+#include "base/bytes.hpp"
+#include "base/error.hpp"
+#include "tokenizer/unicode.hpp"
+
+namespace kzero::tokenizer {
+
+namespace {
+
+constexpr Index largest_file = Index{256} << 20;
+
+std::string read_text(const std::string& path) {
+  std::error_code code;
+  const auto status = std::filesystem::status(path, code);
+  KZERO_REQUIRE(std::filesystem::exists(status), ExitCode::files, "{}: there is no such file",
+                path);
+  KZERO_REQUIRE(std::filesystem::is_regular_file(status), ExitCode::files, "{}: is no regular file",
+                path);
+  const auto bytes = static_cast<Index>(std::filesystem::file_size(path, code));
+  KZERO_REQUIRE(!code && bytes <= largest_file, ExitCode::files,
+                "{}: has {}, but a tokenizer.json has {} at most", path, format_bytes(bytes),
+                format_bytes(largest_file));
+  std::ifstream file(path, std::ios::binary);
+  std::string text(static_cast<std::size_t>(bytes), '\0');
+  file.read(text.data(), bytes);
+  KZERO_REQUIRE(file.good(), ExitCode::files, "{}: cannot be read", path);
+  return text;
+}
+
+std::string file_in(const std::string& path) {
+  std::error_code code;
+  if (!std::filesystem::is_directory(path, code)) return path;
+  return (std::filesystem::path(path) / "tokenizer.json").string();
+}
+
+}  // namespace
+
+/// What one call of encode() works with. Most words of a text come again, so that their tokens are
+/// kept: as many as take a few MiB.
+class Tokenizer::Encoding {
+ public:
+  static constexpr std::size_t longest_kept = 64;
+  static constexpr std::size_t most_kept = std::size_t{1} << 16U;
+
+  struct Tokens {
+    std::size_t begin, end;  // of `pool`
+  };
+  struct Hash {
+    using is_transparent = void;  // NOLINT(readability-identifier-naming): the standard's name
+    std::size_t operator()(std::string_view text) const {
+      return std::hash<std::string_view>()(text);
+    }
+  };
+
+  std::vector<Token> tokens{};
+  std::vector<Token> pool{};
+  std::unordered_map<std::string, Tokens, Hash, std::equal_to<>> kept{};
+  std::vector<Token> symbols{};
+  Merges::Scratch scratch{};
+};
+
+Tokenizer::Tokenizer(const std::string& path)
+    : Tokenizer(file_in(path), read_text(file_in(path))) {}
+
+Tokenizer::Tokenizer(const std::string& path, std::string_view json)
+    : Tokenizer(read_definition(path, json)) {}
+
+Tokenizer::Tokenizer(Definition definition)
+    : split_(definition.split),
+      has_prefix_space_(definition.has_prefix_space),
+      is_composed_(definition.is_composed),
+      takes_whole_words_(definition.takes_whole_words),
+      merges_(definition.merges) {
+  for (auto& entry : definition.vocabulary) put(entry.id, entry.bytes, false);
+  for (auto& token : definition.added) {
+    put(token.id, token.content, token.is_special);
+    added_.emplace(token.content, token.id);
+    if (!token.is_normalized) {
+      first_.add(token.content, token.id);
+    } else {
+      second_.add(is_composed_ ? composed(token.content) : token.content, token.id);
+    }
+  }
+  for (const auto& entry : definition.vocabulary) {  // entries_ does not grow any more
+    if (entry.is_word) words_.emplace(entries_[static_cast<std::size_t>(entry.id)].bytes, entry.id);
+  }
+  for (std::size_t byte = 0; byte < bytes_.size(); ++byte) {
+    bytes_[byte] = words_.at(std::string(1, static_cast<char>(byte)));
+  }
+}
+
+void Tokenizer::put(Token id, std::string bytes, bool is_special) {
+  const auto at = static_cast<std::size_t>(id);
+  if (at >= entries_.size()) entries_.resize(at + 1);
+  entries_[at] = {std::move(bytes), true, is_special};
+}
+
+std::vector<Token> Tokenizer::encode(std::string_view text) const {
+  const auto invalid = first_invalid_byte(text);
+  KZERO_REQUIRE(!invalid, ExitCode::files, "the text is not UTF-8: byte {} is 0x{:02x}", *invalid,
+                static_cast<unsigned>(static_cast<unsigned char>(text[*invalid])));
+  constexpr auto longest = static_cast<std::size_t>(std::numeric_limits<std::int32_t>::max());
+  KZERO_REQUIRE(text.size() < longest, ExitCode::files,
+                "a text of {} is too long to be encoded at once: {} are the most",
+                format_bytes(static_cast<Index>(text.size())),
+                format_bytes(static_cast<Index>(longest)));
+  Encoding encoding;
+  std::size_t at = 0;
+  while (at < text.size()) {
+    const auto match = first_.find(text, at);
+    encode_between(text.substr(at, match ? match->begin - at : text.npos), encoding);
+    if (!match) break;
+    encoding.tokens.push_back(match->id);
+    at = match->end;
+  }
+  return std::move(encoding.tokens);
+}
+
+/// Text between added tokens that are looked for before normalization.
+void Tokenizer::encode_between(std::string_view raw, Encoding& encoding) const {
+  std::string changed;
+  if (is_composed_) changed = composed(raw);
+  const std::string_view text = is_composed_ ? std::string_view(changed) : raw;
+  std::size_t at = 0;
+  while (at < text.size()) {
+    const auto match = second_.find(text, at);
+    encode_words(text.substr(at, match ? match->begin - at : text.npos), encoding);
+    if (!match) break;
+    encoding.tokens.push_back(match->id);
+    at = match->end;
+  }
+}
+
+/// Text without added tokens.
+void Tokenizer::encode_words(std::string_view text, Encoding& encoding) const {
+  if (text.empty()) return;
+  std::string changed;
+  if (has_prefix_space_ && text.front() != ' ') {
+    changed.reserve(text.size() + 1);
+    changed += ' ';
+    changed += text;
+    text = changed;
+  }
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = word_end(split_, text, at);
+    encode_word(text.substr(at, end - at), encoding);
+    at = end;
+  }
+}
+
+void Tokenizer::encode_word(std::string_view word, Encoding& encoding) const {
+  if (const auto kept = encoding.kept.find(word); kept != encoding.kept.end()) {
+    const auto first = encoding.pool.begin();
+    encoding.tokens.insert(encoding.tokens.end(), first + static_cast<Index>(kept->second.begin),
+                           first + static_cast<Index>(kept->second.end));
+    return;
+  }
+  const std::size_t begin = encoding.tokens.size();
+  const auto whole = takes_whole_words_ ? words_.find(word) : words_.end();
+  if (whole != words_.end()) {
+    encoding.tokens.push_back(whole->second);
+  } else {
+    encoding.symbols.clear();
+    for (const char byte : word) {
+      encoding.symbols.push_back(bytes_[static_cast<unsigned char>(byte)]);
+    }
+    merges_.apply(encoding.symbols, encoding.tokens, encoding.scratch);
+  }
+  if (word.size() > Encoding::longest_kept || encoding.kept.size() >= Encoding::most_kept) return;
+  const std::size_t pooled = encoding.pool.size();
+  encoding.pool.insert(encoding.pool.end(), encoding.tokens.begin() + static_cast<Index>(begin),
+                       encoding.tokens.end());
+  encoding.kept.emplace(word, Encoding::Tokens{pooled, encoding.pool.size()});
+}
+
+std::string Tokenizer::decode(std::span<const Token> tokens, bool skip_special) const {
+  std::string text;
+  for (const Token token : tokens) {
+    const std::string_view part = bytes(token);
+    if (!skip_special || !is_special(token)) text += part;
+  }
+  return text;
+}
+
+std::string_view Tokenizer::bytes(Token token) const {
+  const auto at = static_cast<std::size_t>(token);
+  KZERO_REQUIRE(token >= 0 && at < entries_.size() && entries_[at].is_used, ExitCode::files,
+                "the tokenizer has no token {}: its ids are below {}", token, entries_.size());
+  return entries_[at].bytes;
+}
+
+bool Tokenizer::is_special(Token token) const {
+  const auto at = static_cast<std::size_t>(token);
+  return token >= 0 && at < entries_.size() && entries_[at].is_special;
+}
+
+std::optional<Token> Tokenizer::find(std::string_view content) const {
+  if (const auto added = added_.find(std::string(content)); added != added_.end()) {
+    return added->second;
+  }
+  const auto word = words_.find(content);
+  return word == words_.end() ? std::nullopt : std::optional(word->second);
+}
+
+}  // namespace kzero::tokenizer

@@ -1,0 +1,85 @@
+// Byte-level BPE as a tokenizer.json of Hugging Face's tokenizers library describes it: text to
+// tokens and back. A file with a rule that is not reproduced exactly is refused.
+#pragma once
+
+#include <array>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "base/types.hpp"
+#include "tokenizer/added_tokens.hpp"
+#include "tokenizer/definition.hpp"
+#include "tokenizer/merges.hpp"
+
+namespace kzero::tokenizer {
+
+/// All const functions may be called by several threads at once.
+class Tokenizer {
+ public:
+  /// Reads a tokenizer.json, or the one in a folder. Throws Error(files) that names the path and
+  /// the first thing in it that is wrong or not reproduced.
+  explicit Tokenizer(const std::string& path);
+
+  /// Does the same with the text of a file, of which messages speak as `path`.
+  Tokenizer(const std::string& path, std::string_view json);
+
+  ~Tokenizer() = default;
+  Tokenizer(const Tokenizer&) = delete;
+  Tokenizer& operator=(const Tokenizer&) = delete;
+  Tokenizer(Tokenizer&&) = default;
+  Tokenizer& operator=(Tokenizer&&) = default;
+
+  /// Returns the tokens of UTF-8 text, those that the library's encode(text,
+  /// add_special_tokens=False) gives: the text of an added token becomes that token, special or
+  /// not. Throws Error(files) that names the offset of the first byte that is not UTF-8.
+  std::vector<Token> encode(std::string_view text) const;
+
+  /// Returns the bytes of the tokens, one after the other: they need not be UTF-8, as a token may
+  /// end within a character. Throws Error(files) for an id that no token has.
+  std::string decode(std::span<const Token> tokens, bool skip_special = false) const;
+
+  /// The bytes of one token; of an added one, its text. Throws Error(files) for an id that no token
+  /// has.
+  std::string_view bytes(Token token) const;
+
+  /// Whether decode(tokens, true) leaves the token out. False for an id that no token has.
+  bool is_special(Token token) const;
+
+  /// One more than the largest id: the least model.vocab that holds all tokens.
+  Index size() const { return static_cast<Index>(entries_.size()); }
+
+  /// The token with these bytes, such as "<|endoftext|>": an added one before others.
+  std::optional<Token> find(std::string_view content) const;
+
+ private:
+  struct Entry {
+    std::string bytes;
+    bool is_used = false;
+    bool is_special = false;
+  };
+  class Encoding;
+
+  explicit Tokenizer(Definition definition);
+  void put(Token id, std::string bytes, bool is_special);
+  void encode_between(std::string_view raw, Encoding& encoding) const;
+  void encode_words(std::string_view text, Encoding& encoding) const;
+  void encode_word(std::string_view word, Encoding& encoding) const;
+
+  Split split_;
+  bool has_prefix_space_;
+  bool is_composed_;  // text is brought to NFC first
+  bool takes_whole_words_;
+  Merges merges_;
+  std::vector<Entry> entries_;                         // by id
+  std::unordered_map<std::string_view, Token> words_;  // by bytes, which lie in entries_
+  std::unordered_map<std::string, Token> added_;       // by text
+  std::array<Token, 256> bytes_{};                     // of each byte alone
+  AddedTokens first_;                                  // cut out of the text as it is
+  AddedTokens second_;                                 // cut out of the composed text
+};
+
+}  // namespace kzero::tokenizer

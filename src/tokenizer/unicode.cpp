@@ -1,0 +1,140 @@
+#include "tokenizer/unicode.hpp"
+
+#include <unicode/bytestream.h>
+#include <unicode/normalizer2.h>
+#include <unicode/uchar.h>
+#include <unicode/uniset.h>
+
+#include <algorithm>
+#include <array>
+#include <iterator>
+
+#include "base/error.hpp"
+
+namespace kzero::tokenizer {
+
+namespace {
+
+struct Range {
+  std::int32_t first, last;
+  CharacterClass kind;
+};
+
+constexpr CharacterClass letter = CharacterClass::letter;
+constexpr CharacterClass number = CharacterClass::number;
+
+/// The version of the character classes, and the letters and numbers in it that ICU 72 does not
+/// know yet, which has Unicode 15.0 (UnicodeData.txt, general categories L and N).
+constexpr int classes_version = 16;
+constexpr Range since_15[] = {
+    {0x1C89, 0x1C8A, letter},   {0xA7CB, 0xA7CD, letter},   {0xA7DA, 0xA7DC, letter},
+    {0x105C0, 0x105F3, letter}, {0x10D40, 0x10D49, number}, {0x10D4A, 0x10D65, letter},
+    {0x10D6F, 0x10D85, letter}, {0x10EC2, 0x10EC4, letter}, {0x11380, 0x11389, letter},
+    {0x1138B, 0x1138B, letter}, {0x1138E, 0x1138E, letter}, {0x11390, 0x113B5, letter},
+    {0x113B7, 0x113B7, letter}, {0x113D1, 0x113D1, letter}, {0x113D3, 0x113D3, letter},
+    {0x116D0, 0x116E3, number}, {0x11BC0, 0x11BE0, letter}, {0x11BF0, 0x11BF9, number},
+    {0x13460, 0x143FA, letter}, {0x16100, 0x1611D, letter}, {0x16130, 0x16139, number},
+    {0x16D40, 0x16D6C, letter}, {0x16D70, 0x16D79, number}, {0x18CFF, 0x18CFF, letter},
+    {0x1CCF0, 0x1CCF9, number}, {0x1E5D0, 0x1E5ED, letter}, {0x1E5F0, 0x1E5F0, letter},
+    {0x1E5F1, 0x1E5FA, number}, {0x2EBF0, 0x2EE5D, letter},
+};
+
+CharacterClass newer_class(std::int32_t code) {
+  const auto* const range = std::lower_bound(
+      std::begin(since_15), std::end(since_15), code,
+      [](const Range& candidate, std::int32_t wanted) { return candidate.last < wanted; });
+  const bool is_in = range != std::end(since_15) && range->first <= code;
+  return is_in ? range->kind : CharacterClass::other;
+}
+
+CharacterClass class_by_icu(std::int32_t code) {
+  const auto category = static_cast<std::uint32_t>(U_GET_GC_MASK(code));
+  if ((category & U_GC_CN_MASK) != 0) return newer_class(code);
+  if ((category & (U_GC_L_MASK | U_GC_N_MASK)) == 0) {
+    return u_isUWhiteSpace(code) != 0 ? CharacterClass::space : CharacterClass::other;
+  }
+  std::array<std::uint8_t, U_MAX_VERSION_LENGTH> age{};
+  u_charAge(code, age.data());
+  if (age[0] > classes_version) return CharacterClass::other;
+  return (category & U_GC_L_MASK) != 0 ? letter : number;
+}
+
+/// The classes of the characters up to U+FFFF, where nearly all text lies.
+const std::array<CharacterClass, 0x10000>& basic_classes() {
+  static const auto table = [] {
+    std::array<CharacterClass, 0x10000> classes{};
+    for (std::size_t code = 0; code < classes.size(); ++code) {
+      classes[code] = class_by_icu(static_cast<std::int32_t>(code));
+    }
+    return classes;
+  }();
+  return table;
+}
+
+struct Decoded {
+  std::int32_t code;  // -1: no character of UTF-8 begins there
+  std::size_t end;
+};
+
+/// Reads one character (RFC 3629): no surrogates, none spelled with more bytes than needed.
+Decoded decoded(std::string_view text, std::size_t begin) {
+  const auto first = static_cast<unsigned char>(text[begin]);
+  if (first < 0x80) return {first, begin + 1};
+  const int more = first < 0xC2 ? 0 : first < 0xE0 ? 1 : first < 0xF0 ? 2 : first < 0xF5 ? 3 : 0;
+  if (more == 0 || text.size() - begin <= static_cast<std::size_t>(more)) return {-1, begin + 1};
+  std::int32_t code = first & (0x3F >> more);
+  for (std::size_t i = 1; i <= static_cast<std::size_t>(more); ++i) {
+    const auto next = static_cast<unsigned char>(text[begin + i]);
+    if ((next & 0xC0) != 0x80) return {-1, begin + 1};
+    code = code << 6 | (next & 0x3F);
+  }
+  const bool is_surrogate = code >= 0xD800 && code < 0xE000;
+  const bool is_too_short = code < (more == 2 ? 0x800 : more == 3 ? 0x10000 : 0);
+  if (is_surrogate || is_too_short || code > 0x10FFFF) return {-1, begin + 1};
+  return {code, begin + static_cast<std::size_t>(more) + 1};
+}
+
+const icu::Normalizer2& composer() {
+  static const icu::FilteredNormalizer2 filtered = [] {
+    UErrorCode status = U_ZERO_ERROR;
+    const icu::Normalizer2* current = icu::Normalizer2::getNFCInstance(status);
+    static const icu::UnicodeSet known(UNICODE_STRING_SIMPLE("[:age=9.0:]"), status);
+    KZERO_REQUIRE(U_SUCCESS(status) != 0, ExitCode::other, "ICU has no normalization data: {}",
+                  u_errorName(status));
+    return icu::FilteredNormalizer2(*current, known);
+  }();
+  return filtered;
+}
+
+}  // namespace
+
+Character character_at(std::string_view text, std::size_t begin) {
+  const Decoded next = decoded(text, begin);
+  const bool is_basic = next.code >= 0 && next.code < 0x10000;
+  const CharacterClass kind = is_basic        ? basic_classes()[static_cast<std::size_t>(next.code)]
+                              : next.code < 0 ? CharacterClass::other
+                                              : class_by_icu(next.code);
+  return {next.code, kind, next.end};
+}
+
+std::optional<std::size_t> first_invalid_byte(std::string_view text) {
+  for (std::size_t at = 0; at < text.size();) {
+    const Decoded next = decoded(text, at);
+    if (next.code < 0) return at;
+    at = next.end;
+  }
+  return {};
+}
+
+std::string composed(std::string_view text) {
+  std::string result;
+  icu::StringByteSink<std::string> sink(&result, static_cast<std::int32_t>(text.size()));
+  UErrorCode status = U_ZERO_ERROR;
+  composer().normalizeUTF8(0, icu::StringPiece(text.data(), static_cast<std::int32_t>(text.size())),
+                           sink, nullptr, status);
+  KZERO_REQUIRE(U_SUCCESS(status) != 0, ExitCode::other,
+                "ICU cannot compose a text of {} bytes: {}", text.size(), u_errorName(status));
+  return result;
+}
+
+}  // namespace kzero::tokenizer

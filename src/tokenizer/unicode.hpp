@@ -1,0 +1,30 @@
+// Unicode as Hugging Face's tokenizers 0.23 sees it, whatever ICU's version from 72 on: character
+// classes of Unicode 16, and composition (NFC) of Unicode 9. Newer characters are left as they are.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace kzero::tokenizer {
+
+enum class CharacterClass : std::uint8_t { letter, number, space, other };
+
+struct Character {
+  std::int32_t code = 0;
+  CharacterClass kind = CharacterClass::other;
+  std::size_t end = 0;  // the byte after it
+};
+
+/// The character that begins at byte `begin` < text.size() of UTF-8 text.
+Character character_at(std::string_view text, std::size_t begin);
+
+/// The offset of the first byte that belongs to no character of UTF-8: none for UTF-8 text.
+std::optional<std::size_t> first_invalid_byte(std::string_view text);
+
+/// UTF-8 text of fewer than 2^31 bytes in normalization form C.
+std::string composed(std::string_view text);
+
+}  // namespace kzero::tokenizer

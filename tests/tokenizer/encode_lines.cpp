@@ -1,0 +1,72 @@
+// Prints numbers for each line of standard input, a text in JSON:
+//
+//   encode_lines TOKENIZER keeps-text     its tokens, and checks that they give the text back
+//   encode_lines TOKENIZER changes-text   its tokens
+//   encode_lines TOKENIZER.json words     the ends of its words, in bytes
+#include <fmt/format.h>
+
+#include <fstream>
+#include <iostream>
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "base/error.hpp"
+#include "base/json.hpp"
+#include "tokenizer/tokenizer.hpp"
+
+namespace {
+
+using kzero::Token;
+namespace tokenizer = kzero::tokenizer;
+
+std::vector<Token> tokens_of(const tokenizer::Tokenizer& one, const std::string& text,
+                             bool is_kept) {
+  std::vector<Token> tokens = one.encode(text);
+  KZERO_REQUIRE(!is_kept || one.decode(tokens) == text, kzero::ExitCode::other,
+                "decoding changes {}", text);
+  return tokens;
+}
+
+std::vector<std::size_t> word_ends(tokenizer::Split split, const std::string& text) {
+  std::vector<std::size_t> ends;
+  for (std::size_t at = 0; at < text.size(); ends.push_back(at)) {
+    at = tokenizer::word_end(split, text, at);
+  }
+  return ends;
+}
+
+template <class F>
+void print_for_each_line(F&& numbers) {
+  std::string line;
+  while (std::getline(std::cin, line)) {
+    fmt::print("{}\n", fmt::join(numbers(kzero::parse_json(line).get<std::string>()), " "));
+  }
+}
+
+void print_lines(const std::string& path, std::string_view mode) {
+  if (mode == "words") {
+    std::ifstream file(path);
+    const std::string json{std::istreambuf_iterator<char>(file), {}};
+    const tokenizer::Split split = tokenizer::read_definition(path, json).split;
+    print_for_each_line([&](const std::string& text) { return word_ends(split, text); });
+  } else {
+    const tokenizer::Tokenizer one(path);
+    const bool is_kept = mode == "keeps-text";
+    print_for_each_line([&](const std::string& text) { return tokens_of(one, text, is_kept); });
+  }
+}
+
+}  // namespace
+
+int main(int count, char** arguments) {
+  if (count != 3) return 2;
+  try {
+    print_lines(arguments[1], arguments[2]);
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "{}\n", error.what());
+    return 1;
+  }
+  return 0;
+}

@@ -1,0 +1,124 @@
+// Files that are refused: each differs from a good one in one value.
+#include "tokenizer/definition.hpp"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <iterator>
+#include <nlohmann/json.hpp>
+
+#include "support/error_text.hpp"
+#include "tokenizer/tokenizer.hpp"
+
+namespace kzero::tokenizer {
+namespace {
+
+using Json = nlohmann::json;
+using tests::contains;
+using tests::error_of;
+
+Json good(const std::string& split = "gpt2") {
+  std::ifstream file(std::string(KZERO_TEST_DATA) + "/tokenizer/" + split + "/tokenizer.json");
+  return Json::parse(file);
+}
+
+/// What the reader says of the file after a patch (RFC 7396).
+std::string refusal(const std::string& patch, const std::string& split = "gpt2") {
+  Json json = good(split);
+  json.merge_patch(Json::parse(patch));
+  return error_of(ExitCode::files, [&] { read_definition("t.json", json.dump()); });
+}
+
+TEST(Definition, IsReadFromAGoodFile) {
+  const Definition gpt2 = read_definition("t.json", good().dump());
+  EXPECT_EQ(gpt2.split, Split::gpt2);
+  EXPECT_EQ(gpt2.vocabulary.size(), 768U);
+  EXPECT_EQ(gpt2.merges.size(), 768U - 256U - 1U);
+  EXPECT_EQ(read_definition("t.json", good("llama3").dump()).split, Split::llama3);
+  EXPECT_TRUE(read_definition("t.json", good("llama3").dump()).takes_whole_words);
+  EXPECT_EQ(read_definition("t.json", good("qwen2").dump()).split, Split::qwen2);
+  EXPECT_TRUE(read_definition("t.json", good("qwen2").dump()).is_composed);
+}
+
+TEST(Definition, ReadsTheOldSpelling) {
+  Json json = good();
+  for (Json& merge : json["model"]["merges"]) {
+    merge = merge[0].get<std::string>() + " " + merge[1].get<std::string>();
+  }
+  json["model"].erase("type");
+  json["model"].erase("byte_fallback");
+  json["model"].erase("ignore_merges");
+  json["model"]["merges"].insert(json["model"]["merges"].begin(), "#version: 0.2");
+  const std::string text = "the memory of the ranks' parameters";
+  EXPECT_EQ(Tokenizer("t.json", json.dump()).encode(text),
+            Tokenizer("t.json", good().dump()).encode(text));
+}
+
+TEST(Definition, RefusesOtherRules) {
+  const std::vector<std::pair<std::string, std::string>> cases{
+      {R"({"model": {"type": "Unigram"}})", R"(t.json: model.type is "Unigram")"},
+      {R"({"model": {"dropout": 0.1}})", "model.dropout is 0.1"},
+      {R"({"model": {"byte_fallback": true}})", "model.byte_fallback is true"},
+      {R"({"model": {"continuing_subword_prefix": "##"}})", "model.continuing_subword_prefix"},
+      {R"({"model": {"end_of_word_suffix": "</w>"}})", "model.end_of_word_suffix"},
+      {R"({"model": {"new_rule": 1}})", "model.new_rule is 1, but kzero knows no such rule"},
+      {R"({"normalizer": {"type": "Lowercase"}})", "normalizer is {"},
+      {R"({"pre_tokenizer": {"type": "Whitespace"}})", "pre_tokenizer is {"},
+      {R"({"pre_tokenizer": {"use_regex": false}})", "pre_tokenizer.use_regex is false"},
+      {R"({"decoder": null})", "decoder is null"},
+      {R"({"truncation": {"max_length": 5}})", "truncation is {"},
+      {R"({"padding": {"length": 5}})", "padding is {"},
+      {R"({"surprise": 1})", "surprise is 1"},
+      {R"({"model": {"vocab": {"a": null}}})", "no token for byte 97"},
+      {R"({"model": {"vocab": {"a": 2}}})", "has this id too"},
+      {R"({"model": {"vocab": {"a": -1}}})", "model.vocab.a is -1"},
+      {R"({"model": {"merges": [["a", "qq"]]}})", "model.merges[0]"},
+      {R"({"model": {"merges": ["a b c"]}})", "model.merges[0]"},
+      {R"({"model": {"merges": null}})", "model.merges is null"},
+      {R"({"added_tokens": [{"id": 900, "content": "x!", "single_word": false, "lstrip": false,
+           "rstrip": false, "special": true, "normalized": false}]})",
+       "added_tokens[0].id is 900, but the tokenizers library reads it as 768"},
+      {R"({"added_tokens": [{"id": 768, "content": "x!", "single_word": false, "lstrip": true,
+           "rstrip": false, "special": true, "normalized": false}]})",
+       "added_tokens[0].lstrip is true"},
+      {R"({"added_tokens": [{"id": 0, "content": "", "single_word": false, "lstrip": false,
+           "rstrip": false, "special": true, "normalized": false}]})",
+       "added_tokens[0].content"},
+  };
+  for (const auto& [patch, message] : cases) {
+    const std::string said = refusal(patch);
+    EXPECT_TRUE(contains(said, message)) << patch << "\n" << said;
+    EXPECT_TRUE(contains(said, "t.json: ")) << said;
+  }
+}
+
+TEST(Definition, RefusesOtherPatterns) {
+  Json json = good("llama3");
+  json["pre_tokenizer"]["pretokenizers"][0]["pattern"]["Regex"] = "\\w+";
+  const std::string said =
+      error_of(ExitCode::files, [&] { read_definition("t.json", json.dump()); });
+  EXPECT_TRUE(contains(said, "pre_tokenizer.pretokenizers[0].pattern is {")) << said;
+}
+
+TEST(Definition, RefusesWhatIsNotJson) {
+  for (const std::string text : {"", "[]", "{", "null"}) {
+    error_of(ExitCode::files, [&] { read_definition("t.json", text); });
+  }
+}
+
+TEST(Definition, SurvivesAnyDamage) {
+  const std::string text = good("qwen2").dump();
+  for (std::size_t at = 0; at < text.size(); at += 97) {
+    std::string damaged = text;
+    damaged[at] = static_cast<char>(damaged[at] ^ 5);
+    try {
+      const Tokenizer still_good("t.json", damaged);
+      still_good.encode("any text");
+    } catch (const Error& error) {
+      EXPECT_TRUE(contains(error.what(), "t.json: ")) << error.what();
+    }
+  }
+}
+
+}  // namespace
+}  // namespace kzero::tokenizer

@@ -1,0 +1,99 @@
+#include "tokenizer/tokenizer.hpp"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "support/error_text.hpp"
+
+namespace kzero::tokenizer {
+namespace {
+
+using tests::contains;
+using tests::error_of;
+using Tokens = std::vector<Token>;
+
+Tokenizer tokenizer(const std::string& split) {
+  return Tokenizer(std::string(KZERO_TEST_DATA) + "/tokenizer/" + split);
+}
+
+TEST(Tokenizer, GivesTextBack) {
+  const std::string text = "A rank's memory:\r\n\t12345 \u4e2d\u6587, e\u0301 and \U0001F600.\n";
+  for (const char* split : {"gpt2", "llama3"}) {
+    const Tokenizer one = tokenizer(split);
+    EXPECT_EQ(one.decode(one.encode(text)), text) << split;
+  }
+}
+
+TEST(Tokenizer, ComposesTextWhereTheFileSaysSo) {
+  const Tokenizer one = tokenizer("qwen2");
+  EXPECT_EQ(one.decode(one.encode("e\u0301 a\u0323\u0302")), "\u00e9 \u1ead");
+}
+
+TEST(Tokenizer, MergesToFewerTokensThanBytes) {
+  const Tokenizer one = tokenizer("gpt2");
+  const std::string text = "the memory of the ranks";
+  const Tokens tokens = one.encode(text);
+  EXPECT_LT(tokens.size(), text.size() / 2);
+  EXPECT_EQ(one.bytes(tokens.front()), "the");
+  EXPECT_EQ(one.encode("the"), (Tokens{tokens.front()}));
+  EXPECT_EQ(one.find("the"), tokens.front());
+  EXPECT_TRUE(one.encode("").empty());
+}
+
+TEST(Tokenizer, CutsAddedTokensOutFirst) {
+  const Tokenizer one = tokenizer("llama3");
+  const Token end = one.find("<|end_of_text|>").value();
+  const Tokens tokens = one.encode("a<|end_of_text|>a<|end_of_text|>>");
+  EXPECT_EQ(tokens, (Tokens{one.find("a").value(), end, one.find("a").value(), end + 1}));
+  EXPECT_TRUE(one.is_special(end));
+  EXPECT_EQ(one.decode(tokens, true), "aa");
+  EXPECT_EQ(one.decode(tokens), "a<|end_of_text|>a<|end_of_text|>>");
+}
+
+TEST(Tokenizer, FindsAddedTokensInComposedText) {
+  const Tokenizer one = tokenizer("qwen2");
+  const Token added = one.find("e\u0301te\u0301").value();
+  EXPECT_EQ(one.encode("\u00e9t\u00e9"), (Tokens{added}));
+  EXPECT_EQ(one.encode("e\u0301te\u0301"), (Tokens{added}));
+  EXPECT_FALSE(one.is_special(added));
+}
+
+TEST(Tokenizer, KnowsItsSizeAndItsBytes) {
+  const Tokenizer one = tokenizer("gpt2");
+  EXPECT_EQ(one.size(), 768);
+  EXPECT_EQ(one.bytes(one.find("\n").value()), "\n");
+  EXPECT_EQ(one.find("no such token"), std::nullopt);
+  EXPECT_FALSE(one.is_special(768));
+  for (const Token bad : {-1, 768}) {
+    EXPECT_TRUE(contains(error_of(ExitCode::files, [&] { one.decode(Tokens{bad}); }),
+                         "no token " + std::to_string(bad)));
+  }
+}
+
+TEST(Tokenizer, RefusesTextThatIsNotUtf8) {
+  const Tokenizer one = tokenizer("gpt2");
+  const std::vector<std::string> bad{"abc\xff",         "abc\x80",         "abc\xc3",
+                                     "abc\xc0\x80",     "abc\xed\xa0\x80", "abc\xf4\x90\x80\x80",
+                                     "abc\xe2\x28\xa1", "abc\xf0\x9f\x98"};
+  for (const std::string& text : bad) {
+    EXPECT_TRUE(contains(error_of(ExitCode::files, [&] { one.encode(text); }), "byte 3 is 0x"));
+  }
+  EXPECT_EQ(one.decode(one.encode(std::string("\0\xf4\x8f\xbf\xbf", 5))),
+            std::string("\0\xf4\x8f\xbf\xbf", 5));
+}
+
+TEST(Tokenizer, EncodesALongWord) {
+  const Tokenizer one = tokenizer("gpt2");
+  const std::string text(1 << 20, 'a');  // minutes, were each merge a pass over the word
+  EXPECT_EQ(one.decode(one.encode(text)), text);
+}
+
+TEST(Tokenizer, NamesAFileThatIsNotThere) {
+  EXPECT_TRUE(contains(error_of(ExitCode::files, [] { Tokenizer("/no/such.json"); }),
+                       "/no/such.json: there is no such file"));
+}
+
+}  // namespace
+}  // namespace kzero::tokenizer
