@@ -64,8 +64,7 @@ void unpack(const std::string& bytes, ProblemList& problems) {
 train::RunInputs check_files(const deck::Config& config, const Inspection& inspection,
                              ProblemList& problems) {
   train::RunInputs inputs;
-  inputs.dataset = data::open_dataset(config.data, config.model.sequence, config.model.vocab,
-                                      config.train.seed, problems);
+  inputs.dataset = data::open_dataset(config, problems);
   inputs.dataset.check_tokens(inspection.part, inspection.parts, problems);
   if (!config.model.initial.empty()) {
     problems.collect("model.initial", [&] {

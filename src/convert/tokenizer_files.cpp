@@ -40,7 +40,10 @@ fs::path find_tokenizer(const std::string& given, const fs::path& folder, const 
   }
   if (!folder.empty() && is_there(folder / tokenizer_name)) return folder / tokenizer_name;
   if (data.format == deck::DataFormat::bytes) return {};  // a token is a byte
-  for (const std::string& file : data.files) {
+  std::vector<std::string> files = data.files;
+  for (const deck::BlendSource& source : data.blend)
+    files.insert(files.end(), source.files.begin(), source.files.end());
+  for (const std::string& file : files) {
     const fs::path beside = parent_of(file) / tokenizer_name;
     if (is_there(beside)) return beside;
   }

@@ -14,7 +14,7 @@
 namespace kzero::deck {
 
 enum class Schedule { cosine, linear, constant };
-enum class DataFormat { bytes, llmc };
+enum class DataFormat { bytes, llmc, megatron, raw, automatic };
 enum class DataOrder { shuffled, sequential };
 enum class Accumulate { automatic, local, reduced };
 enum class Offload { none, host };
@@ -51,7 +51,9 @@ inline constexpr Choice<CommunicatorKind> communicators[] = {{"auto", Communicat
                                                              {"mpi", CommunicatorKind::mpi},
                                                              {"nccl", CommunicatorKind::nccl}};
 inline constexpr Choice<DataFormat> data_formats[] = {{"bytes", DataFormat::bytes},
-                                                      {"llmc", DataFormat::llmc}};
+                                                      {"llmc", DataFormat::llmc},
+                                                      {"megatron", DataFormat::megatron},
+                                                      {"raw", DataFormat::raw}};
 inline constexpr Choice<OptimizerKind> optimizers[] = {
     {"adamw", OptimizerKind::adamw},         {"sgd", OptimizerKind::sgd},
     {"lion", OptimizerKind::lion},           {"lamb", OptimizerKind::lamb},
@@ -184,12 +186,31 @@ struct Optimizer {
   Index max_skipped = 50;          // consecutive skipped steps that end the run as diverged
 };
 
+/// A table of [[data.blend]]: one of the sources that training samples come from.
+struct BlendSource {
+  std::string name{};                // in reports; empty: the first of files; resolved by the rules
+  std::vector<std::string> files{};  // paths or globs
+  double weight = 1;                 // its share of the samples is this over the sum of all
+};
+
 struct Data {
   std::vector<std::string> files;  // paths or globs
+  std::vector<BlendSource> blend;  // instead of files
   DataFormat format = DataFormat::bytes;
+  Index token_bytes = 2;  // raw: of a token
   DataOrder order = DataOrder::shuffled;
   std::vector<std::string> validation_files;  // paths or globs; empty: validation_fraction of files
   double validation_fraction = 0.0;           // the last part of the training tokens
+};
+
+/// A table of [[evaluate]]: data on which the loss is computed beside validation.
+struct Evaluation {
+  std::string name{};                         // in reports; empty: the first of files
+  std::vector<std::string> files{};           // paths or globs
+  DataFormat format = DataFormat::automatic;  // automatic: that of [data]; resolved by the rules
+  Index token_bytes = 0;                      // raw: of a token; 0: that of [data]
+  Index every = 0;                            // steps; 0: at the end only
+  Index batches = 0;                          // global batches an evaluation reads; 0: all there is
 };
 
 struct Checkpoint {
@@ -230,6 +251,7 @@ struct Config {
   Data data;
   Checkpoint checkpoint;
   Run run;
+  std::vector<Evaluation> evaluate;
 };
 
 }  // namespace kzero::deck

@@ -153,19 +153,28 @@ void add_data(std::vector<Key>& table) {
   constexpr auto t = &Config::data;
   table.push_back(texts("data.files", t, &Data::files,
                         "Training data: paths, or patterns in which * and ? are wildcards; regular "
-                        "files all."));
-  table.push_back(choice("data.format", t, &Data::format, data_formats,
-                         "\"bytes\": any file but those of known token formats, a token is a byte. "
-                         "\"llmc\": 256 int32 of header, then 16-bit or 32-bit tokens, as the "
-                         "header says; files of both kinds may be mixed."));
+                        "files all. Several sources with weights: [[data.blend]]."));
+  table.push_back(
+      choice("data.format", t, &Data::format, data_formats,
+             "\"bytes\": any file but those of known token formats, a token is a byte. "
+             "\"llmc\": 256 int32 of header, then 16-bit or 32-bit tokens, as the "
+             "header says; files of both kinds may be mixed. \"megatron\": the .bin files of "
+             "Megatron-LM's datasets, each with its .idx beside it. \"raw\": tokens "
+             "of data.token_bytes and nothing else."));
+  Key token_bytes = integer("data.token_bytes", t, &Data::token_bytes, from(2, 4), "bytes",
+                            "Bytes of a token, 2 or 4, unsigned and little-endian.");
+  token_bytes.depends_on = "data.format";
+  token_bytes.uses.push_back({"raw"});
+  table.push_back(std::move(token_bytes));
   table.push_back(choice("data.order", t, &Data::order,
                          {{"shuffled", DataOrder::shuffled}, {"sequential", DataOrder::sequential}},
                          "Order in which an epoch visits the sequences."));
   table.push_back(texts("data.validation_files", t, &Data::validation_files,
                         "Validation data: paths, or patterns with * and ?."));
-  table.push_back(real("data.validation_fraction", t, &Data::validation_fraction, from(0, 0.5), "",
-                       "Part of the tokens of data.files, at their end, that is kept for "
-                       "validation."));
+  table.push_back(
+      real("data.validation_fraction", t, &Data::validation_fraction, from(0, 0.5), "",
+           "Part of the tokens of data.files, or of each source of data.blend, at their "
+           "end, that is kept for validation."));
 }
 
 void add_checkpoint(std::vector<Key>& table) {

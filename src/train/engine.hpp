@@ -57,11 +57,17 @@ class Engine {
 
   /// Runs one optimizer step on the samples of global step `step`; its traffic is counted as a
   /// step's. Collective over all ranks of the grid.
-  virtual StepResult step(Index step, const data::Sampler& sampler) = 0;
+  virtual StepResult step(Index step, const data::BatchSource& samples) = 0;
 
-  /// Returns the mean loss of `batches` global batches from the beginning of the validation
-  /// samples. Collective over all ranks of the grid.
-  virtual double validate(Index batches, const data::Sampler& sampler) = 0;
+  /// Returns the mean loss of the first `micro_batches` micro-batches of the samples, in nats a
+  /// token: the same bits on any number of data-parallel ranks. Collective over all ranks of the
+  /// grid.
+  virtual double evaluate(Index micro_batches, const data::BatchSource& samples) = 0;
+
+  /// Returns the same of the first `batches` global batches.
+  double validate(Index batches, const data::BatchSource& samples) {
+    return evaluate(batches * blueprint().batches.micro_batches(), samples);
+  }
 
   virtual optim::LossScaler& scaler() = 0;
 

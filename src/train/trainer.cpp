@@ -65,6 +65,8 @@ class Trainer {
   void announce(Index first_step);
   void report(Index step, const StepResult& result, double seconds);
   void validate(Index steps_done);
+  void evaluate(Index steps_done, const data::EvaluationSet& set);
+  void validate_if_due(Index steps_done);
   std::optional<Ending> stop(Index steps_of_this_job) const;
   ExitCode finish(const Ending& ending, Index steps_done);
 
@@ -267,6 +269,29 @@ void Trainer::validate(Index steps_done) {
   if (sink_) sink_->write(record);
 }
 
+void Trainer::evaluate(Index steps_done, const data::EvaluationSet& set) {
+  const auto begin = Clock::now();
+  metrics::EvaluationRecord record;
+  record.name = set.name;
+  record.step = steps_done;
+  record.loss = engine_->evaluate(set.micro_batches, *set.samples);
+  record.tokens = set.micro_batches * config_.train.micro_batch * config_.model.sequence;
+  record.seconds = seconds_since(begin);
+  console_.evaluation(record);
+  if (sink_) sink_->write(record);
+}
+
+/// Validation and evaluations that are due after so many steps; all are after the last one.
+void Trainer::validate_if_due(Index steps_done) {
+  const bool is_last = steps_done == config_.train.steps;
+  const auto is_due = [&](Index every) { return every > 0 && steps_done % every == 0; };
+  const Index every = config_.train.validate_every;
+  if (inputs_.dataset.validation && every > 0 && (is_due(every) || is_last)) validate(steps_done);
+  for (const data::EvaluationSet& set : inputs_.dataset.evaluations) {
+    if (is_due(set.every) || is_last) evaluate(steps_done, set);
+  }
+}
+
 std::optional<Ending> Trainer::stop(Index steps_of_this_job) const {
   const auto agreed = runtime::decode_stop(grid_.world().max(runtime::encode(stop_.wish())));
   if (agreed) return Ending{std::string(name_of(agreed->reason)), agreed->signal};
@@ -318,8 +343,7 @@ ExitCode Trainer::run_steps() {
       checkpoints_->poll();
       engine_->scaler().require_progress();
       const bool last = done == steps;
-      const Index every = config_.train.validate_every;
-      if (inputs_.dataset.validation && every > 0 && (done % every == 0 || last)) validate(done);
+      validate_if_due(done);
       if (last) break;
       if (const auto found = stop(done - first_step)) {
         ending = *found;

@@ -72,6 +72,13 @@ void write_tokens(const fs::path& folder) {
   store_llmc("llmc_32_bits", {20240801, 7, 3},
              std::string("\x01\0\0\0\x70\x11\1\0\x7f\x51\2\0", 12));
   store(folder / "bytes", "a text of bytes\n");
+  store(folder / "raw", std::string("\x01\0\0\0\x02\0\0\0", 8));
+  // The index of a Megatron-LM dataset of 64 bytes: two sequences of one document, in turned order.
+  store(folder / "megatron", std::string("MMIDIDX\0\0\1\0\0\0\0\0\0\0\1", 18) +
+                                 std::string("\2\0\0\0\0\0\0\0\2\0\0\0\0\0\0\0", 16) +
+                                 std::string("\x30\0\0\0\x10\0\0\0", 8) +
+                                 std::string("\x10\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0", 16) +
+                                 std::string("\0\0\0\0\0\0\0\0\2\0\0\0\0\0\0\0", 16));
 }
 
 void write_manifests(const fs::path& folder) {
