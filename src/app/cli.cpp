@@ -9,6 +9,7 @@
 #include "app/completion.hpp"
 #include "app/convert_command.hpp"
 #include "app/defaults_command.hpp"
+#include "app/evaluate_command.hpp"
 #include "app/man_page.hpp"
 #include "app/mistakes.hpp"
 #include "app/plan_command.hpp"
@@ -116,6 +117,9 @@ ExitCode main(int argc, char** argv) {
 
   ConvertArguments converted;
   add_convert(cli, converted)->callback([&] { chosen = [&] { return convert(converted); }; });
+
+  EvaluateArguments evaluated;
+  add_evaluate(cli, evaluated)->callback([&] { chosen = [&] { return evaluate(evaluated); }; });
 
   add_completion(cli, chosen);
   add_man(cli, chosen);

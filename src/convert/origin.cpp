@@ -6,6 +6,7 @@
 #include "base/printable.hpp"
 #include "convert/architecture.hpp"
 #include "convert/json_file.hpp"
+#include "convert/tokenizer_files.hpp"
 #include "convert/weight_files.hpp"
 #include "deck/reader.hpp"
 
@@ -15,10 +16,6 @@ namespace {
 
 namespace fs = std::filesystem;
 using Json = nlohmann::json;
-
-constexpr const char* tokenizer_names[] = {
-    "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "vocab.json",
-    "merges.txt",     "tokenizer.model",       "added_tokens.json",       "chat_template.jinja"};
 
 /// The folder of a file or a folder.
 fs::path folder_at(const fs::path& path) {
@@ -42,12 +39,39 @@ Origin read_origin(const fs::path& folder) {
     const auto found = json.find(key);
     if (found != json.end() && is_id(*found)) origin.token_ids[key] = *found;
   }
-  for (const char* name : tokenizer_names)
-    if (is_there(folder / name)) origin.tokenizer.push_back(folder / name);
+  origin.tokenizer = tokenizer_files(folder);
   return origin;
 }
 
+/// Throws Error(files) if the tokenizer cannot be the model's.
+void take_tokenizer(const fs::path& file, Index vocab, Origin& origin) {
+  KZERO_REQUIRE(file.filename() == tokenizer_name, ExitCode::files,
+                "{}: programs look for a tokenizer by the name {}; rename it",
+                printable(file.string()), tokenizer_name);
+  const TokenizerFacts facts = read_tokenizer_facts(file);
+  KZERO_REQUIRE(facts.tokens <= vocab, ExitCode::files,
+                "{}: has tokens up to {}, but model.vocab = {} allows 0 to {}: it is the tokenizer "
+                "of another model",
+                printable(file.string()), facts.tokens - 1, vocab, vocab - 1);
+  origin.tokenizer = tokenizer_files(folder_at(file));
+  origin.token_ids.update(facts.token_ids);
+}
+
 }  // namespace
+
+void add_tokenizer(Origin& origin, const std::string& deck, const std::string& given) {
+  if (given.empty() && !origin.tokenizer.empty()) return;
+  const deck::Config config = deck::read({"the checkpoint's deck", deck}, {});
+  const fs::path file = find_tokenizer(given, {}, config.data);
+  if (file.empty()) return;
+  try {
+    take_tokenizer(file, config.model.vocab, origin);
+    origin.note.clear();
+  } catch (const Error& error) {
+    if (!given.empty()) throw;
+    origin.note = fmt::format("no tokenizer: {}", error.what());
+  }
+}
 
 Origin find_origin(const std::string& deck) {
   std::string problem;

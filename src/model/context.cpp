@@ -66,16 +66,20 @@ Context<T>::Context(memory::Arenas& arenas, tensor::Gemm* products, const deck::
   logits = reinterpret_cast<float*>(shared);
   dlogits = qkv_or_ffn_grad;
   if (!in_place && !arenas.measuring()) dlogits = reinterpret_cast<T*>(logits + logit_elements);
-  if (!in_place && chunk < rows) output_gradient = take(float{}, s.own.vocab * s.hidden);
-  hidden_grad = Matrix<T>(take(T{}, rows * std::max(s.hidden, s.own.width)), rows, s.hidden);
+  const bool has_backward = b.passes == Passes::all;
+  if (has_backward && !in_place && chunk < rows)
+    output_gradient = take(float{}, s.own.vocab * s.hidden);
+  if (has_backward || is_split())
+    hidden_grad = Matrix<T>(take(T{}, rows * std::max(s.hidden, s.own.width)), rows, s.hidden);
   if (is_split()) softmaxes = take(float{}, s.tensor.size * chunk * kernels::partial_softmax_width);
   if (splits_stream()) {
     gathered = Matrix<T>(take(T{}, rows * s.hidden), rows, s.hidden);
   }
-  if (const Index most = partial_gradients(s); most > 0)
+  if (const Index most = partial_gradients(s); has_backward && most > 0)
     partial_gradient = Vector<T>(take(T{}, most), most);
   const Index sums = summed_columns(s);
-  partial = Matrix<float>(take(float{}, kernels::row_groups * sums), kernels::row_groups, sums);
+  if (has_backward)
+    partial = Matrix<float>(take(float{}, kernels::row_groups * sums), kernels::row_groups, sums);
   const Index scratch = kernels::attention_scratch_bytes<T>(attention_shape(), b.threads) / 4;
   attention = Vector<float>(take(float{}, scratch), scratch);
   losses = Vector<float>(take(float{}, rows), rows);

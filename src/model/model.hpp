@@ -25,9 +25,14 @@ struct TensorLink {
   Index bucket = Index{32} << 20;
 };
 
+/// What will be called of a model. One that runs forward() and the losses alone takes no memory for
+/// the rest.
+enum class Passes { all, forward };
+
 struct BatchShape {
   Index batch = 0;    // B sequences
   Index threads = 1;  // heads of attention that may run at once
+  Passes passes = Passes::all;
 };
 
 /// The means that a model computes with beside its own memory; `gemm` is null while measuring.
@@ -60,6 +65,12 @@ class Model {
 
   /// Runs the last unit; returns the sum of the micro-batch's N losses, for which it waits.
   virtual double loss(Units<const T> parameters, const Batch& batch) = 0;
+
+  /// Runs the last unit; copies the loss of each of the micro-batch's N targets to `losses` [N] on
+  /// the host, and waits for them. Added up in their order in fp64 they are what loss() returns on
+  /// hosts.
+  virtual void token_losses(Units<const T> parameters, const Batch& batch,
+                            std::span<float> losses) = 0;
 
   /// Runs the last unit forward and backward for scale * sum of losses, and returns that sum of
   /// losses, for which it waits. Gradients are written or added as `update` says.

@@ -40,6 +40,15 @@ ResidualStream<T>::ResidualStream(memory::Arenas& arenas, const TransformerShape
   }
 }
 
+template <class T>
+ResidualStream<T>::ResidualStream(memory::Arenas& arenas, const TransformerShape& shape, Index rows,
+                                  const TensorGroup<T>& group)
+    : group_(group),
+      own_rows_(rows),
+      places_(static_cast<std::size_t>(shape.layers) + 1,
+              Matrix<T>(arenas.take<T>(Category::activations, rows * shape.hidden), rows,
+                        shape.hidden)) {}
+
 /// This rank's rows of the buffer from which block i reads.
 template <class T>
 Matrix<T> ResidualStream<T>::own_part(Index i) const {

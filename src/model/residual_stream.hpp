@@ -28,6 +28,10 @@ class ResidualStream {
                  const deck::Recompute& recompute, Index rows, const TensorGroup<T>& group,
                  Index places = offload_places);
 
+  /// Takes one buffer for all blocks, which keeps no input: for forward passes alone.
+  ResidualStream(memory::Arenas& arenas, const TransformerShape& shape, Index rows,
+                 const TensorGroup<T>& group);
+
   /// The buffer from which block i, or for i = L the head, reads its input; at(i + 1), to which
   /// block i writes, may be the same memory.
   const Matrix<T>& at(Index i) const { return places_[static_cast<std::size_t>(i)]; }

@@ -28,11 +28,15 @@ template <class T>
 Transformer<T>::Transformer(memory::Arenas& arenas, const deck::Model& model,
                             const deck::Recompute& recompute, const Resources& resources)
     : shape_(model, resources.link.rank),
-      recompute_(recompute.mode),
+      recompute_(resources.batch.passes == Passes::forward ? deck::RecomputeMode::full
+                                                           : recompute.mode),
       context_(arenas, resources.gemm, model, resources.batch, resources.link),
-      stream_(arenas, shape_, recompute, context_.stream, context_.group),
+      stream_(resources.batch.passes == Passes::forward
+                  ? ResidualStream<T>(arenas, shape_, context_.stream, context_.group)
+                  : ResidualStream<T>(arenas, shape_, recompute, context_.stream, context_.group)),
       saved_(take_saved<T>(arenas, shape_, recompute_, resources.batch.batch)),
       head_saved_(arenas, shape_, resources.batch.batch) {
+  if (resources.batch.passes == Passes::forward) return;
   const Index n = context_.stream, d = shape_.hidden;
   dx_ = Matrix<T>(arenas.take<T>(memory::Category::workspace, n * d), n, d);
 }
@@ -95,6 +99,18 @@ double Transformer<T>::loss(Units<const T> parameters, const Batch& batch) {
   head_forward<T>(context_, head_params<const T>(parameters), stream_.at(shape_.layers),
                   batch.targets, head_saved_);
   return kernels::sum_in_order(*context_.exec, context_.losses);
+}
+
+template <class T>
+void Transformer<T>::token_losses(Units<const T> parameters, const Batch& batch,
+                                  std::span<float> losses) {
+  const Context<T>& c = context_;
+  head_forward<T>(c, head_params<const T>(parameters), stream_.at(shape_.layers), batch.targets,
+                  head_saved_);
+  const Kokkos::View<float*, Kokkos::HostSpace, Kokkos::MemoryUnmanaged> host(losses.data(),
+                                                                              losses.size());
+  Kokkos::deep_copy(*c.exec, host, c.losses);
+  c.exec->fence("kzero::model::losses_read");
 }
 
 template <class T>

@@ -26,6 +26,8 @@ class Transformer : public Model<T> {
 
   void forward(Index u, Units<const T> parameters, const Batch& batch) override;
   double loss(Units<const T> parameters, const Batch& batch) override;
+  void token_losses(Units<const T> parameters, const Batch& batch,
+                    std::span<float> losses) override;
   double loss_and_gradient(Units<const T> parameters, const Batch& batch, float scale,
                            kernels::Update update, Units<T> gradients) override;
   void backward(Index u, Units<const T> parameters, const Batch& batch, kernels::Update update,

@@ -128,6 +128,15 @@ class ToyModel : public model::Model<T> {
     return compare(parameters, batch, 0);
   }
 
+  void token_losses(ConstUnits parameters, const model::Batch& batch,
+                    std::span<float> losses) override {
+    compare(parameters, batch, 0);
+    const Kokkos::View<float*, Kokkos::HostSpace, Kokkos::MemoryUnmanaged> host(losses.data(),
+                                                                                losses.size());
+    Kokkos::deep_copy(exec(), host, losses_);
+    exec().fence("kzero::tests::losses_read");
+  }
+
   double loss_and_gradient(ConstUnits parameters, const model::Batch& batch, float scale,
                            Update update, Units gradients) override {
     const double sum = compare(parameters, batch, scale);

@@ -1,0 +1,223 @@
+#include "app/evaluate_command.hpp"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <chrono>
+#include <iostream>
+
+#include "app/launch.hpp"
+#include "app/mistakes.hpp"
+#include "base/printable.hpp"
+#include "convert/tokenizer_files.hpp"
+#include "grid/agreement.hpp"
+#include "infer/evaluation.hpp"
+#include "infer/input_file.hpp"
+#include "infer/token_bytes.hpp"
+#include "runtime/session.hpp"
+#include "runtime/wall_time.hpp"
+#include "train/failure.hpp"
+
+namespace kzero::app {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// Of models that come without a deck: enough rows for full speed, few enough for any node.
+constexpr Index usual_batch = 4, most_usual_sequence = 2048;
+
+/// The parts of an evaluation, in the order of their construction.
+class Evaluation {
+ public:
+  Evaluation(const EvaluateArguments& arguments, const runtime::Session& session)
+      : arguments_(arguments),
+        session_(session),
+        world_(grid::world_group()),
+        source_(infer::open(world_, arguments.source,
+                            {arguments.tensor, arguments.precision, arguments.is_partitioned})),
+        machinery_(source_.config, session.threads()) {}
+
+  ExitCode run() {
+    if (is_root())
+      for (const std::string& note : source_.notes)
+        std::cerr << "kzero: " << printable_lines(note) << std::endl;
+    find_byte_lengths();
+    std::vector<infer::FileScore> scores;
+    for (const std::string& file : arguments_.files) {
+      scores.push_back(score(file));
+      if (!is_root() || arguments_.is_json) continue;
+      if (scores.size() == 1) std::cout << infer::heading(described_);
+      std::cout << '\n' << infer::table(scores.back(), described_) << std::flush;
+    }
+    if (is_root() && arguments_.is_json) std::cout << infer::json(described_, scores);
+    world_.barrier();  // a rank that leaves early must not end the others
+    return ExitCode::done;
+  }
+
+ private:
+  bool is_root() const { return world_.is_root(); }
+  const deck::Config& config() const { return source_.config; }
+
+  /// By the tokenizer, if there is one; texts of bytes need none.
+  void find_byte_lengths() {
+    grid::collectively(world_, [&] {
+      const auto file = convert::find_tokenizer(
+          arguments_.tokenizer, source_.is_checkpoint ? "" : source_.path, config().data);
+      if (file.empty()) {
+        no_byte_lengths_ = "no tokenizer.json was found; --tokenizer FILE names one";
+        return;
+      }
+      try {
+        byte_lengths_ = infer::token_bytes(file.string(), config().model.vocab);
+      } catch (const Error& error) {
+        if (!arguments_.tokenizer.empty()) throw;  // one that was only found is not needed
+        no_byte_lengths_ = error.what();
+      }
+    });
+  }
+
+  Index token_bytes() const {
+    return arguments_.token_bytes > 0 ? arguments_.token_bytes : config().data.token_bytes;
+  }
+
+  std::optional<data::TokenEncoding> usual_format() const {
+    if (!source_.is_checkpoint) return std::nullopt;
+    return data::TokenEncoding(config().data.format, token_bytes());
+  }
+
+  Index sequence_of(const infer::InputFile& file) const {
+    const Index most = config().model.sequence;
+    if (file.text) {
+      if (arguments_.sequence > 0) return arguments_.sequence;
+      return source_.is_checkpoint ? most : std::min(most, most_usual_sequence);
+    }
+    const Index needed = data::longest_row(file.choices) - 1;
+    const Index there = arguments_.sequence > 0 ? arguments_.sequence : most;
+    KZERO_REQUIRE(needed <= there, ExitCode::usage,
+                  "{}: its longest context with an ending has {} tokens, but {} = {} makes room "
+                  "for {}",
+                  printable(file.name), needed + 1,
+                  arguments_.sequence > 0 ? "--sequence" : "the model's sequence", there,
+                  there + 1);
+    return arguments_.sequence > 0 ? arguments_.sequence : needed;
+  }
+
+  /// Loads the model anew for rows of another length, on which learned positions and buffers
+  /// depend.
+  infer::ForwardModel& model_for(Index sequence) {
+    if (model_ && model_->shape().sequence == sequence) return *model_;
+    model_.reset();
+    const Index batch = arguments_.batch > 0    ? arguments_.batch
+                        : source_.is_checkpoint ? config().train.micro_batch
+                                                : usual_batch;
+    model_ = infer::load(source_, {batch, sequence}, machinery_, session_.node_size());
+    described_ = {.path = source_.path,
+                  .parameters = model_->parameters(),
+                  .precision = config().train.precision,
+                  .data_ranks = machinery_.grid.data().size(),
+                  .tensor_ranks = machinery_.grid.tensor().size(),
+                  .batch = batch,
+                  .memory = model_->planned(),
+                  .no_byte_lengths = no_byte_lengths_};
+    return *model_;
+  }
+
+  infer::FileScore score(const std::string& name) {
+    const infer::InputFile file =
+        infer::open_input(world_, name, infer::file_format(arguments_.format, token_bytes()),
+                          usual_format(), config().model.vocab);
+    Index sequence = 0;
+    grid::collectively(world_, [&] { sequence = sequence_of(file); });
+    infer::ForwardModel& model = model_for(sequence);
+    const auto begin = Clock::now();
+    infer::FileScore score{.file = name, .sequence = sequence};
+    const grid::Group& data = machinery_.grid.data();
+    if (file.text) {
+      score.format = name_of(file.format);
+      const std::vector<Index> ones(
+          file.format == deck::DataFormat::bytes ? config().model.vocab : 0, 1);
+      score.text = infer::score_text(model, data, *file.text, arguments_.tokens,
+                                     ones.empty() ? byte_lengths_ : ones);
+    } else {
+      score.choice = infer::score_choices(model, data, file.choices);
+    }
+    score.seconds = runtime::seconds_since(begin);
+    return score;
+  }
+
+  const EvaluateArguments& arguments_;
+  const runtime::Session& session_;
+  grid::Group world_;
+  infer::Source source_;
+  infer::Machinery machinery_;
+  std::vector<Index> byte_lengths_;
+  std::string no_byte_lengths_;
+  std::unique_ptr<infer::ForwardModel> model_;
+  infer::EvaluatedModel described_;
+};
+
+void add_count(CLI::App& command, const char* name, Index& value, const char* text) {
+  command.add_option(name, value, text)
+      ->check(CLI::Range(1, 1'000'000'000))
+      ->transform(whole_number());
+}
+
+}  // namespace
+
+CLI::App* add_evaluate(CLI::App& cli, EvaluateArguments& arguments) {
+  CLI::App* command = cli.add_subcommand(
+      "evaluate", "loss, perplexity and accuracy of a model; launch it with mpiexec or alone");
+  command
+      ->add_option("model", arguments.source,
+                   "a checkpoint, a folder of them, or a folder of Hugging Face's")
+      ->required();
+  command
+      ->add_option("files", arguments.files,
+                   "files or patterns of tokens, and llm.c's choice files; each gets a score")
+      ->required();
+  command
+      ->add_option("--format", arguments.format,
+                   "of the files; default: by their headers, else the checkpoint's data.format")
+      ->check(CLI::IsMember(infer::file_format_names()));
+  command
+      ->add_option("--token-bytes", arguments.token_bytes,
+                   "2 or 4: of a token in raw files; default: the checkpoint's data.token_bytes")
+      ->check(CLI::IsMember({2, 4}));
+  command->add_option("--tokenizer", arguments.tokenizer,
+                      "tokenizer.json, for bits per byte; default: beside the model or its data");
+  add_count(*command, "--batch", arguments.batch,
+            "sequences at once on a rank; default: the checkpoint's micro-batch, else 4");
+  add_count(*command, "--sequence", arguments.sequence,
+            "tokens of a sequence; default: the model's (Hugging Face: at most 2048), or as many "
+            "as choices need");
+  add_count(*command, "--tokens", arguments.tokens, "score the first tokens of each text only");
+  add_count(*command, "--tensor", arguments.tensor,
+            "ranks that share each layer's work; default: 1");
+  command
+      ->add_option_function<std::string>(
+          "--precision",
+          [&arguments](const std::string& name) {
+            for (const Dtype one : {Dtype::fp32, Dtype::bf16, Dtype::fp16})
+              if (name == name_of(one)) arguments.precision = one;
+          },
+          "fp32, bf16 or fp16; default: the checkpoint's, fp32 for Hugging Face's")
+      ->check(CLI::IsMember({"fp32", "bf16", "fp16"}));
+  command->add_flag("--partition", arguments.is_partitioned,
+                    "divide the parameters among the data ranks, as ZeRO stage 3 does");
+  command->add_flag("--json", arguments.is_json, "print one JSON object");
+  return command;
+}
+
+ExitCode evaluate(const EvaluateArguments& arguments) {
+  const auto choose_threads = [] {
+    check_launch(grid::world_group());
+    return Index{0};
+  };
+  const runtime::Session session({.choose_threads = choose_threads});
+  return train::ending_launch_on_failure([&] {
+    Evaluation evaluation(arguments, session);
+    return evaluation.run();
+  });
+}
+
+}  // namespace kzero::app

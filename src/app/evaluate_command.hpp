@@ -1,0 +1,35 @@
+// kzero evaluate: the loss of a model on texts, and its accuracy on choices.
+#pragma once
+
+#include <CLI/App.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/error.hpp"
+#include "base/types.hpp"
+
+namespace kzero::app {
+
+struct EvaluateArguments {
+  std::string source;
+  std::vector<std::string> files;
+  std::string format = "auto";
+  Index token_bytes = 0;  // of raw files; 0: the checkpoint's data.token_bytes
+  std::string tokenizer;  // empty: looked for
+  Index batch = 0;        // 0: the checkpoint's micro-batch, or usual_batch
+  Index sequence = 0;     // 0: the model's, or what choices need
+  Index tokens = 0;       // 0: all
+  Index tensor = 1;
+  std::optional<Dtype> precision{};
+  bool is_partitioned = false;
+  bool is_json = false;
+};
+
+/// Adds the subcommand; parsing fills `arguments`.
+CLI::App* add_evaluate(CLI::App& cli, EvaluateArguments& arguments);
+
+/// Scores the files and prints the scores on rank 0. Collective over the launch.
+ExitCode evaluate(const EvaluateArguments& arguments);
+
+}  // namespace kzero::app

@@ -1,0 +1,39 @@
+// A model in memory on the ranks of a launch, for forward passes alone.
+#pragma once
+
+#include <memory>
+#include <span>
+
+#include "infer/parameters.hpp"
+
+namespace kzero::infer {
+
+/// The shape of every batch that a loaded model computes.
+struct ForwardShape {
+  Index batch = 1;     // sequences of a data rank
+  Index sequence = 1;  // tokens of each, at most the model's own
+};
+
+/// Hides the precision. Every rank of the grid calls the functions alike: they are collective.
+class ForwardModel {
+ public:
+  virtual ~ForwardModel() = default;
+
+  virtual const ForwardShape& shape() const = 0;
+  virtual const memory::Bytes& planned() const = 0;  // of this rank
+  virtual Index parameters() const = 0;              // of the whole model
+
+  /// Copies the loss of each target, -log p in fp32, to `losses`. All spans are [batch * sequence],
+  /// or empty on a data rank that has no batch and only takes part in the collectives.
+  virtual void token_losses(std::span<const Token> inputs, std::span<const Token> targets,
+                            std::span<float> losses) = 0;
+};
+
+/// Loads the source's model: takes the memory that was measured before, and reads the weights.
+/// Source and machinery must outlive the result. Throws Error(memory) if it does not fit, and
+/// Error(files) for weights that cannot be read. Collective over all ranks of the launch;
+/// `node_ranks` of them share a node's memory.
+std::unique_ptr<ForwardModel> load(const Source& source, const ForwardShape& shape,
+                                   Machinery& machinery, Index node_ranks);
+
+}  // namespace kzero::infer

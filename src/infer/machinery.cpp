@@ -1,0 +1,50 @@
+#include "infer/machinery.hpp"
+
+#include "base/bytes.hpp"
+#include "base/error.hpp"
+#include "comm/backends.hpp"
+#include "grid/agreement.hpp"
+#include "runtime/node_memory.hpp"
+
+namespace kzero::infer {
+
+Machinery::Machinery(const deck::Config& config, Index thread_count)
+    : threads(thread_count), grid(config.grid.data, config.grid.tensor) {
+  grid::collectively(grid.world(), [&] {
+    gemm = tensor::make_gemm(config.run.gemm);
+    comm::require_communicator(config.run.communicator, false);
+  });
+  const auto kind = config.run.communicator;
+  const bool overlaps = comm::moves_by_itself(kind);
+  data = comm::make_communicator(kind, overlaps ? comm::Overlap::yes : comm::Overlap::no,
+                                 grid.data(), traffic);
+  tensor = comm::make_communicator(kind, overlaps ? comm::Overlap::beside : comm::Overlap::no,
+                                   grid.tensor(), traffic);
+}
+
+void require_memory(const memory::Bytes& planned, Index node_ranks, const std::string& smaller) {
+  if constexpr (tensor::on_host) {
+    Index bytes = 0;
+    for (const Index category : planned) bytes += category;
+    const runtime::AvailableMemory available = runtime::available_memory();
+    KZERO_REQUIRE(
+        bytes <= available.bytes / node_ranks, ExitCode::memory,
+        "a rank needs {}, but this node has {} left for {} {}{}; {} need less", format_bytes(bytes),
+        format_bytes(available.bytes), node_ranks, node_ranks == 1 ? "rank" : "ranks",
+        available.limit.empty() ? "" : ", by the job's limit in " + available.limit, smaller);
+  }
+}
+
+std::string memory_text(const memory::Bytes& bytes) {
+  Index all = 0;
+  std::string parts;
+  for (std::size_t i = 0; i < bytes.size(); ++i) {
+    all += bytes[i];
+    if (bytes[i] == 0) continue;
+    parts += fmt::format("{}{} {}", parts.empty() ? ": " : ", ",
+                         memory::name_of(static_cast<memory::Category>(i)), format_bytes(bytes[i]));
+  }
+  return format_bytes(all) + parts;
+}
+
+}  // namespace kzero::infer

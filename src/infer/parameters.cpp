@@ -1,0 +1,99 @@
+#include "infer/parameters.hpp"
+
+#include <algorithm>
+
+#include "grid/agreement.hpp"
+#include "kernels/initialize.hpp"
+
+namespace kzero::infer {
+
+namespace {
+
+constexpr Index most_staged = Index{4} << 20;  // elements
+
+Index largest_share(const param::FlatLayout& layout) {
+  Index most = 1;
+  for (const param::UnitLayout& unit : layout.units()) most = std::max(most, unit.shard);
+  return most;
+}
+
+}  // namespace
+
+ForwardPlan::ForwardPlan(const deck::Config& config, Index data_ranks,
+                         const model::TensorRank& rank)
+    : tensor(rank),
+      definition(model::define(config)),
+      table(definition->table(rank)),
+      layout(table, data_ranks),
+      stage(zero::stage(config.zero.stage, data_ranks)),
+      schedule(definition->validation_trace(), layout, {.stage = stage}) {}
+
+template <class T>
+Parameters<T>::Parameters(memory::Arenas& arenas, const ForwardPlan& plan, Index data_rank)
+    : plan_(&plan),
+      store_(arenas, plan.layout, plan.stage.parameters, plan.schedule.gathered_elements(),
+             data_rank),
+      chunk_(std::min(most_staged, largest_share(plan.layout))),
+      staging_(arenas.take<float>(memory::Category::io, chunk_)) {}
+
+template <class T>
+void Parameters<T>::load(const tensor::Execution& exec, const Values& values,
+                         Machinery& machinery) {
+  const comm::Communicator& data = *machinery.data;
+  const auto& held = store_.held();
+  // Padding takes part in collectives.
+  kernels::fill<T>(exec, {held.data(), static_cast<std::size_t>(held.elements())}, 0);
+  const auto units = static_cast<Index>(plan_->table.size());
+  grid::collectively(machinery.grid.world(), [&] {
+    for (Index u = 0; u < units; ++u) read_unit(u, exec, values, data.rank());
+  });
+  if (plan_->stage.parameters == zero::Placement::partitioned) return;
+  comm::Request last = 0;
+  for (Index u = 0; u < units; ++u) last = store_.all_gather_updated(u, exec, *machinery.data);
+  machinery.data->wait(exec, last);
+}
+
+/// Reads this data rank's share of a unit.
+template <class T>
+void Parameters<T>::read_unit(Index u, const tensor::Execution& exec, const Values& values,
+                              Index data_rank) {
+  const param::UnitSpec& spec = plan_->table[static_cast<std::size_t>(u)];
+  const param::UnitLayout& layout = plan_->layout.unit(u);
+  const zero::Range share = zero::held(zero::Placement::partitioned, layout, data_rank);
+  T* const own = store_.share(u, zero::Placement::partitioned);
+  std::vector<float> host(static_cast<std::size_t>(chunk_));
+  for (const param::Part& part : param::parts(spec, layout, share.begin, share.end)) {
+    const param::ParamSpec& p = spec.params[static_cast<std::size_t>(part.param)];
+    for (Index done = 0; done < part.count; done += chunk_) {
+      const Index first = part.in_param + done;
+      const auto count = static_cast<std::size_t>(std::min(chunk_, part.count - done));
+      p.split.for_each_run(first, static_cast<Index>(count), [&](Index at, Index begin, Index run) {
+        values(p, {begin, run},
+               std::span(host).subspan(static_cast<std::size_t>(at - first),
+                                       static_cast<std::size_t>(run)));
+      });
+      const tensor::Vector<float> staging(staging_, count);
+      const Kokkos::View<float*, Kokkos::HostSpace, Kokkos::MemoryUnmanaged> read(host.data(),
+                                                                                  count);
+      Kokkos::deep_copy(exec, staging, read);
+      kernels::round_to<T>(exec, staging, {own + part.in_unit + done - share.begin, count});
+      exec.fence("kzero::infer::parameter_read");
+    }
+  }
+}
+
+template <class T>
+void Parameters<T>::before(std::size_t i, const tensor::Execution& exec, comm::Communicator& data) {
+  store_.before(plan_->schedule.steps()[i], exec, data);
+}
+
+template <class T>
+void Parameters<T>::after(std::size_t i) {
+  store_.after(plan_->schedule.steps()[i]);
+}
+
+#define KZERO_INSTANTIATE(T) template class Parameters<T>;
+KZERO_FOR_EACH_DTYPE(KZERO_INSTANTIATE)
+#undef KZERO_INSTANTIATE
+
+}  // namespace kzero::infer

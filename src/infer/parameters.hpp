@@ -1,0 +1,56 @@
+// The parameters of a model that is only run forward: replicated on every data rank, or partitioned
+// and gathered unit by unit as in ZeRO's stage 3.
+#pragma once
+
+#include "infer/machinery.hpp"
+#include "infer/source.hpp"
+#include "param/flat_layout.hpp"
+#include "zero/parameter_store.hpp"
+#include "zero/schedule.hpp"
+
+namespace kzero::infer {
+
+/// What is known of a model before any memory exists.
+struct ForwardPlan {
+  model::TensorRank tensor;
+  std::shared_ptr<const model::Definition> definition;
+  param::Table table;  // local to this tensor rank
+  param::FlatLayout layout;
+  zero::Stage stage;
+  zero::Schedule schedule;
+
+  /// Computes the plan of a resolved config, whose model.sequence may be shorter than the model's
+  /// own.
+  ForwardPlan(const deck::Config& config, Index data_ranks, const model::TensorRank& tensor);
+};
+
+template <class T>
+class Parameters {
+ public:
+  /// Takes memory from the arenas, measuring ones too. The plan must outlive this.
+  Parameters(memory::Arenas& arenas, const ForwardPlan& plan, Index data_rank);
+
+  /// Reads the source's weights, rounded to T as training rounds them; of learned positions the
+  /// first ones. Each data rank reads its share, and the ranks exchange them if they are
+  /// replicated. Throws AgreedError for what any rank cannot read. Collective over all ranks of the
+  /// grid.
+  void load(const tensor::Execution& exec, const Values& values, Machinery& machinery);
+
+  /// The units by number; null while a partitioned one is not gathered.
+  model::Units<const T> units() const { return model::Units<const T>(store_.units()); }
+
+  /// Around operation i of the plan's schedule. Collective over the data group; nothing to do if
+  /// the parameters are replicated.
+  void before(std::size_t i, const tensor::Execution& exec, comm::Communicator& data);
+  void after(std::size_t i);
+
+ private:
+  void read_unit(Index u, const tensor::Execution& exec, const Values& values, Index data_rank);
+
+  const ForwardPlan* plan_;
+  zero::ParameterStore<T> store_;
+  Index chunk_;     // elements read at once
+  float* staging_;  // [chunk]
+};
+
+}  // namespace kzero::infer

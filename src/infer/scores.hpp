@@ -1,0 +1,67 @@
+// Losses of rows of tokens, divided over the data ranks of a launch. The batches and the order in
+// which sums are added depend on the rows alone, so every number of data ranks gives the same bits.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "data/choice_file.hpp"
+#include "data/token_stream.hpp"
+#include "infer/loaded_model.hpp"
+
+namespace kzero::infer {
+
+/// Rows to score: each has the model's sequence length of inputs and targets.
+struct Rows {
+  Index count = 0;
+  /// Fills one row; what it leaves untouched is token 0.
+  std::function<void(Index row, std::span<Token> inputs, std::span<Token> targets)> read;
+};
+
+/// Makes numbers out of the losses of a batch, [batch * sequence], which begins with row `first`;
+/// rows at the end of the last batch may not exist.
+using Fold = std::function<void(Index first, std::span<const Token> targets,
+                                std::span<const float> losses, std::span<double> numbers)>;
+
+/// Returns the `width` numbers of each batch, one batch's after another's, on every rank.
+/// Collective over all ranks of the grid.
+std::vector<double> score(ForwardModel& model, const grid::Group& data, const Rows& rows,
+                          Index width, const Fold& fold);
+
+/// The score of a text.
+struct TextScore {
+  double loss = 0;               // mean of -log p of a token, natural log
+  Index tokens = 0;              // that were scored
+  std::optional<Index> bytes{};  // of the text that they stand for
+
+  double perplexity() const;
+  /// The mean of -log2 p of a byte; none without bytes.
+  std::optional<double> bits_per_byte() const;
+};
+
+/// Scores every token of the stream but the first, or the first `most` of them (0: all): window w
+/// has tokens w T to w T + T as training's sampler cuts them, the last one may be shorter, and each
+/// token is predicted from those before it in its window. `byte_lengths` has the bytes of each
+/// token; empty: not known. Throws AgreedError(diverged) if the loss is not finite; a file that
+/// cannot be read throws on its rank alone. Collective over all ranks of the grid.
+TextScore score_text(ForwardModel& model, const grid::Group& data, const data::TokenStream& stream,
+                     Index most, std::span<const Index> byte_lengths);
+
+struct ChoiceScore {
+  std::vector<Index> sums;   // of each example, the ending with the least sum of -log p
+  std::vector<Index> means;  // with the least mean of it over its tokens
+  Index right_by_sum = 0, right_by_mean = 0;
+
+  double accuracy() const;             // share of right_by_sum
+  double accuracy_normalized() const;  // share of right_by_mean
+};
+
+/// Scores the endings of each example behind its context, the first of several equal ones wins.
+/// Contexts with endings have at most the model's sequence length + 1 tokens. Throws as score_text
+/// does. Collective over all ranks of the grid.
+ChoiceScore score_choices(ForwardModel& model, const grid::Group& data,
+                          const std::vector<data::ChoiceExample>& examples);
+
+}  // namespace kzero::infer

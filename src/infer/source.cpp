@@ -1,0 +1,149 @@
+#include "infer/source.hpp"
+
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+
+#include "base/error.hpp"
+#include "base/printable.hpp"
+#include "checkpoint/reader.hpp"
+#include "checkpoint/retention.hpp"
+#include "checkpoint/search.hpp"
+#include "convert/architecture.hpp"
+#include "convert/finite.hpp"
+#include "convert/weight_files.hpp"
+#include "convert/weights.hpp"
+#include "deck/reader.hpp"
+#include "grid/agreement.hpp"
+#include "model/definition.hpp"
+
+namespace kzero::infer {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+enum class Kind { none, checkpoint, hugging_face };
+
+/// Judged by one rank; the others may see another file system later than it does.
+Kind kind_of(const fs::path& path) {
+  std::error_code ignored;
+  if (fs::exists(path / checkpoint::manifest_name, ignored)) return Kind::checkpoint;
+  if (fs::is_directory(path, ignored) && !checkpoint::candidates(path).empty())
+    return Kind::checkpoint;
+  return fs::exists(path / convert::config_name, ignored) ? Kind::hugging_face : Kind::none;
+}
+
+Kind agreed_kind(const grid::Group& world, const std::string& path) {
+  Kind mine = Kind::none;
+  grid::collectively(world, [&] {
+    if (!world.is_root()) return;
+    mine = kind_of(path);
+    std::error_code ignored;
+    KZERO_REQUIRE(mine != Kind::none, ExitCode::files, "{}: {}", printable(path),
+                  fs::exists(path, ignored)
+                      ? "holds no checkpoint, and no model of Hugging Face (config.json)"
+                      : "does not exist");
+  });
+  return static_cast<Kind>(world.max(static_cast<Index>(mine)));
+}
+
+/// Keeps the model, the precision, the micro-batch and the data, turns off what training alone has,
+/// and divides the model among the ranks of this launch.
+deck::Config adapted(const deck::Config& from, const SourceOptions& options, Index ranks) {
+  deck::Config config;
+  config.model = from.model;
+  config.model.config.clear();
+  config.model.initial.clear();
+  config.model.sequence_parallel = false;
+  config.grid.tensor = options.tensor;
+  config.zero.stage = options.is_partitioned ? 3 : 0;
+  config.train.precision = options.precision.value_or(from.train.precision);
+  config.train.micro_batch = from.train.micro_batch;
+  config.train.global_batch = std::max<Index>(1, config.train.micro_batch) * ranks;
+  config.data.format = deck::DataFormat::llmc;  // asks nothing of the vocabulary
+  try {
+    deck::resolve(config, {ranks, deck::Purpose::plan});
+  } catch (const Error& error) {
+    throw Error(error.code(), fmt::format("{}\n(--tensor sets grid.tensor)", error.what()));
+  }
+  config.data = from.data;
+  return config;
+}
+
+Source open_checkpoint(const grid::Group& world, const std::string& path,
+                       const SourceOptions& options) {
+  Source source;
+  source.is_checkpoint = true;
+  std::vector<std::string> problems;
+  const auto found =
+      std::make_shared<const checkpoint::Found>(checkpoint::open(world, path, problems));
+  for (const std::string& problem : problems) source.notes.push_back("passed over: " + problem);
+  source.path = found->path.string();
+  grid::collectively(world, [&] {
+    const checkpoint::Manifest& manifest = found->manifest;
+    source.config = deck::read({source.path + "'s deck", manifest.deck}, {});
+    source.config.model = manifest.model;
+    source.config = adapted(source.config, options, world.size());
+    checkpoint::require_same_parameters(*found, model::define(source.config)->table({}));
+  });
+  source.values = [found, precision = source.config.train.precision](const param::ParamSpec& p,
+                                                                     const checkpoint::Range& range,
+                                                                     std::span<float> values) {
+    const checkpoint::StateShard shard{p.name, {range}, {{param::master_weights, values}}};
+    checkpoint::read(*found, std::span(&shard, 1));
+    const checkpoint::Parameter parameter{p.name, p.shape};
+    convert::require_finite(found->path.string(), parameter, range, values);
+    convert::require_in_range(found->path.string(), parameter, range, values, precision);
+  };
+  return source;
+}
+
+/// The config of a deck that has model.config alone. The root reads the file for all.
+deck::Config config_of(const grid::Group& world, const fs::path& folder) {
+  convert::ConfigText text;
+  grid::collectively(world, [&] {
+    if (world.is_root()) text = convert::load_config(folder);
+  });
+  text.file = world.broadcast(text.file.string());
+  text.text = world.broadcast(text.text);
+  deck::Config config;
+  grid::collectively(world, [&] {
+    const deck::Source deck{text.file.string(),
+                            "[model]\nconfig = \"config.json\"\n[data]\nformat = \"llmc\"\n"};
+    config =
+        deck::read(deck, {}, {}, [&](const std::string&) { return convert::architecture(text); });
+  });
+  return config;
+}
+
+Source open_hugging_face(const grid::Group& world, const std::string& path,
+                         const SourceOptions& options) {
+  Source source;
+  source.path = path;
+  source.config = config_of(world, path);
+  source.config.train.micro_batch = 1;
+  std::shared_ptr<const convert::Weights> weights;
+  grid::collectively(world, [&] {
+    source.config = adapted(source.config, options, world.size());
+    weights = std::make_shared<const convert::Weights>(path, source.config.model,
+                                                       model::define(source.config)->table({}));
+  });
+  if (!weights->note().empty()) source.notes.push_back(weights->note());
+  source.values = [weights, path, precision = source.config.train.precision](
+                      const param::ParamSpec& p, const checkpoint::Range& range,
+                      std::span<float> values) {
+    weights->load_range(p.name, range, values);
+    convert::require_in_range(path, {p.name, p.shape}, range, values, precision);
+  };
+  return source;
+}
+
+}  // namespace
+
+Source open(const grid::Group& world, const std::string& path, const SourceOptions& options) {
+  return agreed_kind(world, path) == Kind::checkpoint ? open_checkpoint(world, path, options)
+                                                      : open_hugging_face(world, path, options);
+}
+
+}  // namespace kzero::infer
