@@ -10,6 +10,7 @@
 #include "app/convert_command.hpp"
 #include "app/defaults_command.hpp"
 #include "app/evaluate_command.hpp"
+#include "app/generate_command.hpp"
 #include "app/man_page.hpp"
 #include "app/mistakes.hpp"
 #include "app/plan_command.hpp"
@@ -120,6 +121,9 @@ ExitCode main(int argc, char** argv) {
 
   EvaluateArguments evaluated;
   add_evaluate(cli, evaluated)->callback([&] { chosen = [&] { return evaluate(evaluated); }; });
+
+  GenerateArguments generated;
+  add_generate(cli, generated)->callback([&] { chosen = [&] { return generate(generated); }; });
 
   add_completion(cli, chosen);
   add_man(cli, chosen);

@@ -37,20 +37,41 @@ void embedding_lookup(const Execution& exec, Vector<const Token> tokens, Matrix<
       });
 }
 
-template <class T>
-void add_positions(const Execution& exec, Matrix<const T> wpe, Index sequence, Index first_row,
-                   Matrix<T> x) {
+namespace {
+
+/// Adds wpe[position_of(i)] to row i.
+template <class T, class F>
+void add_rows_of(const Execution& exec, const char* label, Matrix<const T> wpe, Matrix<T> x,
+                 const F& position_of) {
   const Index width = x.extent(1);
   Kokkos::parallel_for(
-      "kzero::kernels::add_positions", Policy(exec, static_cast<int>(x.extent(0)), Kokkos::AUTO),
+      label, Policy(exec, static_cast<int>(x.extent(0)), Kokkos::AUTO),
       KOKKOS_LAMBDA(const Team& team) {
         const Index i = team.league_rank();
-        const T* position = &wpe((first_row + i) % sequence, 0);
+        const T* position = &wpe(position_of(i), 0);
         T* out = &x(i, 0);
         for_each(team, width, [=](Index j) {
           out[j] = static_cast<T>(static_cast<float>(out[j]) + static_cast<float>(position[j]));
         });
       });
+}
+
+}  // namespace
+
+template <class T>
+void add_positions(const Execution& exec, Matrix<const T> wpe, Index sequence, Index first_row,
+                   Matrix<T> x) {
+  add_rows_of<T>(
+      exec, "kzero::kernels::add_positions", wpe, x,
+      KOKKOS_LAMBDA(Index i) { return (first_row + i) % sequence; });
+}
+
+template <class T>
+void add_positions_at(const Execution& exec, Matrix<const T> wpe, Vector<const Index> positions,
+                      Matrix<T> x) {
+  add_rows_of<T>(
+      exec, "kzero::kernels::add_positions_at", wpe, x,
+      KOKKOS_LAMBDA(Index i) { return positions(i); });
 }
 
 template <class T>
@@ -93,6 +114,8 @@ void embedding_backward(const Execution& exec, const TokenGroups& groups, Matrix
   template void embedding_lookup<T>(const Execution&, Vector<const Token>, Matrix<const T>, Index, \
                                     Matrix<T>);                                                    \
   template void add_positions<T>(const Execution&, Matrix<const T>, Index, Index, Matrix<T>);      \
+  template void add_positions_at<T>(const Execution&, Matrix<const T>, Vector<const Index>,        \
+                                    Matrix<T>);                                                    \
   template void embedding_backward<T>(const Execution&, const TokenGroups&, Matrix<const T>,       \
                                       Index, Index, Matrix<T>, Update, Matrix<T>);
 KZERO_FOR_EACH_DTYPE(KZERO_INSTANTIATE)

@@ -34,6 +34,11 @@ template <class T>
 void add_positions(const Execution& exec, Matrix<const T> wpe, Index sequence, Index first_row,
                    Matrix<T> x);
 
+/// Adds wpe[positions[i]] to row i of x [n,D].
+template <class T>
+void add_positions_at(const Execution& exec, Matrix<const T> wpe, Vector<const Index> positions,
+                      Matrix<T> x);
+
 /// Adds to dwte [v,D], which has the tokens from `first_token` on, and overwrites or adds to dwpe
 /// [T,D], if there are learned positions, as `mode` says; dx [N,D].
 template <class T>

@@ -2,6 +2,13 @@
 // themselves.
 #pragma once
 
+#include <cstdint>
+#if defined(__F16C__)
+#include <immintrin.h>
+#endif
+
+#include "base/float16.hpp"
+
 namespace kzero::kernels {
 
 /// Elements of a vector register.
@@ -28,6 +35,32 @@ inline HostVector load_vector(const float* from) {
 }
 inline void store_vector(float* to, HostVector vector) {
   *reinterpret_cast<detail::UnalignedVector*>(to) = vector;
+}
+
+/// Loads elements of any type, as fp32.
+inline HostVector load_widened(const float* from) { return load_vector(from); }
+
+inline HostVector load_widened(const bf16* from) {
+  using Bits [[gnu::vector_size(host_lanes * sizeof(std::uint16_t)),
+               gnu::aligned(sizeof(std::uint16_t)), gnu::may_alias]] = std::uint16_t;
+  using Words [[gnu::vector_size(host_lanes * sizeof(std::uint32_t))]] = std::uint32_t;
+  const Words words = __builtin_convertvector(*reinterpret_cast<const Bits*>(from), Words);
+  return reinterpret_cast<HostVector>(words << 16U);
+}
+
+// Of every lane: the form without a mask leaves compilers a value that nobody set.
+inline HostVector load_widened(const fp16* from) {
+#if defined(__AVX512F__)
+  const auto* bits = reinterpret_cast<const __m256i*>(from);
+  return reinterpret_cast<HostVector>(_mm512_maskz_cvtph_ps(0xFFFF, _mm256_loadu_si256(bits)));
+#elif defined(__AVX2__) && defined(__F16C__)
+  const auto* bits = reinterpret_cast<const __m128i*>(from);
+  return reinterpret_cast<HostVector>(_mm256_cvtph_ps(_mm_loadu_si128(bits)));
+#else
+  HostVector values = {};
+  for (int i = 0; i < host_lanes; ++i) values[i] = static_cast<float>(from[i]);
+  return values;
+#endif
 }
 
 }  // namespace kzero::kernels

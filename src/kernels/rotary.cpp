@@ -77,10 +77,11 @@ KOKKOS_INLINE_FUNCTION void rotate_head(const Lanes& thread, Index half, const f
   }
 }
 
+/// Row i has position positions[i], or without them i mod the sequence.
 template <class T>
 void rotate_rows(const Execution& exec, const char* label, const RotaryShape& shape,
                  Matrix<const float> table, float direction, const RowNorms<T>& norms,
-                 Matrix<const T> in, Matrix<T> out) {
+                 Matrix<const T> in, Matrix<T> out, const Index* positions = nullptr) {
   const Index heads = shape.heads + shape.kv_heads, width = shape.head_width;
   const Index sequence = shape.sequence;
   Kokkos::parallel_for(
@@ -88,7 +89,7 @@ void rotate_rows(const Execution& exec, const char* label, const RotaryShape& sh
       Policy(exec, static_cast<int>(in.extent(0)), threads_for(heads), team_size(head_lanes)),
       KOKKOS_LAMBDA(const Team& team) {
         const Index i = team.league_rank();
-        const float* angles = &table(i % sequence, 0);
+        const float* angles = &table(positions == nullptr ? i % sequence : positions[i], 0);
         Kokkos::parallel_for(Kokkos::TeamThreadRange(team, heads), [&](Index head) {
           rotate_head<T>(Lanes{team}, width / 2, angles, direction, norms.of(head),
                          &in(i, head * width), &out(i, head * width));
@@ -201,6 +202,14 @@ void rotary_forward(const Execution& exec, const RotaryShape& shape, Matrix<cons
 }
 
 template <class T>
+void rotary_at(const Execution& exec, const RotaryShape& shape, Matrix<const float> table,
+               Vector<const Index> positions, const HeadNorms<T>& norms, Matrix<const T> qkv,
+               Matrix<T> rotated) {
+  rotate_rows<T>(exec, "kzero::kernels::rotary_at", shape, table, 1.0F, {shape, norms}, qkv,
+                 rotated, positions.data());
+}
+
+template <class T>
 void rotary_backward(const Execution& exec, const RotaryShape& shape, Matrix<const float> table,
                      const HeadNorms<T>& norms, Matrix<const T> qkv, Matrix<T> dqkv,
                      const HeadNormGradients<T>& gradients, Matrix<float> partial) {
@@ -221,6 +230,9 @@ void rotary_backward(const Execution& exec, const RotaryShape& shape, Matrix<con
 #define KZERO_INSTANTIATE(T)                                                                  \
   template void rotary_forward<T>(const Execution&, const RotaryShape&, Matrix<const float>,  \
                                   const HeadNorms<T>&, Matrix<const T>, Matrix<T>);           \
+  template void rotary_at<T>(const Execution&, const RotaryShape&, Matrix<const float>,       \
+                             Vector<const Index>, const HeadNorms<T>&, Matrix<const T>,       \
+                             Matrix<T>);                                                      \
   template void rotary_backward<T>(const Execution&, const RotaryShape&, Matrix<const float>, \
                                    const HeadNorms<T>&, Matrix<const T>, Matrix<T>,           \
                                    const HeadNormGradients<T>&, Matrix<float>);

@@ -42,6 +42,13 @@ template <class T>
 void rotary_forward(const Execution& exec, const RotaryShape& shape, Matrix<const float> table,
                     const HeadNorms<T>& norms, Matrix<const T> qkv, Matrix<T> rotated);
 
+/// Does the same for rows of which the i-th has position positions[i], a row of `table`;
+/// shape.sequence is not used.
+template <class T>
+void rotary_at(const Execution& exec, const RotaryShape& shape, Matrix<const float> table,
+               Vector<const Index> positions, const HeadNorms<T>& norms, Matrix<const T> qkv,
+               Matrix<T> rotated);
+
 /// Turns the gradient of forward's output into that of q and k, in place in the first (H+K)h
 /// columns of dqkv [N, >= (H+K)h]. With norms: qkv is what forward read, and partial [row_groups,
 /// >= 2h] is scratch. Without: qkv, gradients and partial are not used, and may be empty.

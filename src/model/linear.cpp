@@ -33,16 +33,22 @@ tensor::GemmProblem input_gradient(const TransformerShape& shape, Matrix<const T
 }  // namespace
 
 template <class T>
-void linear_forward(const Context<T>& c, Matrix<const T> x, const Linear<const T>& layer,
-                    Matrix<T> y, const T* addend) {
+tensor::GemmProblem forward_product(const TransformerShape& shape, Matrix<const T> x,
+                                    const Linear<const T>& layer, Matrix<T> y, const T* addend) {
   tensor::GemmProblem p;
   p.m = y.extent(0), p.n = y.extent(1), p.k = x.extent(1);
-  p.a = operand(x), p.b = operand(layer.weight, forward_transpose(c.shape));
+  p.a = operand(x), p.b = operand(layer.weight, forward_transpose(shape));
   p.c = y.data(), p.c_stride = p.n;
   p.in = p.out = dtype_of<T>;
   p.bias = layer.bias.data();
   p.addend = addend;
-  c.gemm->run(*c.exec, p);
+  return p;
+}
+
+template <class T>
+void linear_forward(const Context<T>& c, Matrix<const T> x, const Linear<const T>& layer,
+                    Matrix<T> y, const T* addend) {
+  c.gemm->run(*c.exec, forward_product<T>(c.shape, x, layer, y, addend));
 }
 
 template <class T>
@@ -91,16 +97,18 @@ void linear_backward_weight(const Context<T>& c, Matrix<const T> x, Matrix<const
     kernels::sum_rows<T>(*c.exec, dy, update, gradients.bias, c.partial);
 }
 
-#define KZERO_INSTANTIATE(T)                                                                   \
-  template void linear_forward<T>(const Context<T>&, Matrix<const T>, const Linear<const T>&,  \
-                                  Matrix<T>, const T*);                                        \
-  template void row_parallel_forward<T>(const Context<T>&, Matrix<const T>,                    \
-                                        const Linear<const T>&, const T*, Matrix<T>);          \
-  template void linear_backward_input<T>(const Context<T>&, Matrix<const T>,                   \
-                                         const Linear<const T>&, Matrix<T>);                   \
-  template void linear_backward_gelu<T>(const Context<T>&, Matrix<const T>,                    \
-                                        const Linear<const T>&, Matrix<const T>, Matrix<T>);   \
-  template void linear_backward_weight<T>(const Context<T>&, Matrix<const T>, Matrix<const T>, \
+#define KZERO_INSTANTIATE(T)                                                                    \
+  template tensor::GemmProblem forward_product<T>(const TransformerShape&, Matrix<const T>,     \
+                                                  const Linear<const T>&, Matrix<T>, const T*); \
+  template void linear_forward<T>(const Context<T>&, Matrix<const T>, const Linear<const T>&,   \
+                                  Matrix<T>, const T*);                                         \
+  template void row_parallel_forward<T>(const Context<T>&, Matrix<const T>,                     \
+                                        const Linear<const T>&, const T*, Matrix<T>);           \
+  template void linear_backward_input<T>(const Context<T>&, Matrix<const T>,                    \
+                                         const Linear<const T>&, Matrix<T>);                    \
+  template void linear_backward_gelu<T>(const Context<T>&, Matrix<const T>,                     \
+                                        const Linear<const T>&, Matrix<const T>, Matrix<T>);    \
+  template void linear_backward_weight<T>(const Context<T>&, Matrix<const T>, Matrix<const T>,  \
                                           kernels::Update, const Linear<T>&);
 KZERO_FOR_EACH_DTYPE(KZERO_INSTANTIATE)
 #undef KZERO_INSTANTIATE

@@ -18,6 +18,12 @@ struct Linear {
   Vector<T> bias;
 };
 
+/// The GEMM of linear_forward.
+template <class T>
+tensor::GemmProblem forward_product(const TransformerShape& shape, Matrix<const T> x,
+                                    const Linear<const T>& layer, Matrix<T> y,
+                                    const T* addend = nullptr);
+
 /// Computes y [N,out] = x [N,in] W + b (+ addend [N,out] if given).
 template <class T>
 void linear_forward(const Context<T>& c, Matrix<const T> x, const Linear<const T>& layer,

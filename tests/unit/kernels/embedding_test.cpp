@@ -195,6 +195,26 @@ TYPED_TEST(Embedding, LookupInPartsAndPositionsAreTheWhole) {
   check_lookup<TypeParam>(33, 3, "a large vocabulary", many_rows);
 }
 
+TYPED_TEST(Embedding, PositionsOfRowsAreAdded) {
+  const std::vector<Index> positions{4, 0, 2, 2};
+  for (const Index width : widths) {
+    const auto wpe = numbers<TypeParam>(5 * width, 1), before = numbers<TypeParam>(4 * width, 2);
+    const Guarded<TypeParam> table(wpe), x(before);
+    const Guarded<Index> at(positions);
+    add_positions_at<TypeParam>(Execution(), table.matrix(5, width), at.vector(),
+                                x.matrix(4, width));
+    std::vector<Bounded> expected;
+    for (Index i = 0; i < 4; ++i) {
+      for (Index j = 0; j < width; ++j) {
+        const double sum =
+            as_double(before[i * width + j]) + as_double(wpe[positions[i] * width + j]);
+        expected.push_back(stored<TypeParam>(sum, u * std::abs(sum)));
+      }
+    }
+    expect_close(x.host(), expected, "width " + std::to_string(width));
+  }
+}
+
 }  // namespace
 
 }  // namespace kzero::kernels

@@ -322,6 +322,41 @@ TEST(RotaryReference, GradientsAreTheSlopes) {
   }
 }
 
+// Rows at any positions have the bits that rotary_forward gives a row at that place of a sequence.
+template <class T>
+void check_positions(Normed normed) {
+  const RotaryCase<T> c({13, 3, 2, 10}, 13, normed);
+  const Guarded<float> table(c.table);
+  const Guarded<T> q_weight(c.q_weight), k_weight(c.k_weight), qkv(c.qkv);
+  const Guarded<T> expected(c.rows * c.shape.rotated_width());
+  const HeadNorms<T> norms{q_weight.vector(), k_weight.vector(), norm_eps};
+  const auto view = [&](const Guarded<T>& all, Index rows) {
+    return tensor::Matrix<T>(all.data(), rows, all.vector().size() / rows);
+  };
+  rotary_forward<T>(Execution(), c.shape, table.matrix(13, 10), norms, view(qkv, 13),
+                    view(expected, 13));
+  const std::vector<Index> positions{12, 0, 5, 5, 11};
+  std::vector<T> rows, wanted;
+  const auto all = expected.host();
+  for (const Index position : positions) {
+    const auto append = [&](const std::vector<T>& from, Index width, std::vector<T>& to) {
+      to.insert(to.end(), from.begin() + position * width, from.begin() + (position + 1) * width);
+    };
+    append(c.qkv, c.qkv_width(), rows);
+    append(all, c.shape.rotated_width(), wanted);
+  }
+  const Guarded<T> picked(rows), rotated(static_cast<Index>(wanted.size()));
+  const Guarded<Index> at(positions);
+  rotary_at<T>(Execution(), c.shape, table.matrix(13, 10), at.vector(), norms, view(picked, 5),
+               view(rotated, 5));
+  EXPECT_TRUE(tests::same_bits(rotated.host(), wanted)) << c.name();
+}
+
+TYPED_TEST(Rotary, RowsAtAnyPositionsHaveTheSameBits) {
+  check_positions<TypeParam>(Normed::no);
+  check_positions<TypeParam>(Normed::yes);
+}
+
 }  // namespace
 
 }  // namespace kzero::kernels

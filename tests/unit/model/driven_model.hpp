@@ -92,6 +92,7 @@ class DrivenModel {
   }
 
   const model::Transformer<T>& model() const { return parts_.model; }
+  model::Units<const T> parameters() const { return read_only_; }
 
   const param::Table table;
 

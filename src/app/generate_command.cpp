@@ -1,0 +1,207 @@
+#include "app/generate_command.hpp"
+
+#include <algorithm>
+#include <fstream>
+#include <iostream>
+#include <iterator>
+
+#include "app/launch.hpp"
+#include "base/printable.hpp"
+#include "grid/agreement.hpp"
+#include "grid/process_grid.hpp"
+#include "infer/load_decoding.hpp"
+#include "infer/prompts.hpp"
+#include "runtime/session.hpp"
+#include "train/failure.hpp"
+
+namespace kzero::app {
+
+namespace {
+
+using infer::PromptText;
+
+/// Rows of a pass over a prompt: enough for matrix products to have their speed.
+constexpr Index prompt_rows = 256;
+
+void note(const grid::Group& world, const std::string& text) {
+  if (world.is_root()) std::cerr << "note        " << printable_lines(text) << std::endl;
+}
+
+/// All of standard input, without the line end that echo adds.
+std::string standard_input() {
+  std::string text{std::istreambuf_iterator<char>(std::cin), {}};
+  if (text.ends_with('\n')) text.pop_back();
+  if (text.ends_with('\r')) text.pop_back();
+  return text;
+}
+
+std::vector<PromptText> given_prompts(const GenerateArguments& a) {
+  if (a.prompt_file == "-") return infer::read_prompts(std::cin, "standard input");
+  if (!a.prompt_file.empty()) {
+    std::ifstream file(a.prompt_file, std::ios::binary);
+    KZERO_REQUIRE(file.good(), ExitCode::files, "{}: cannot be opened", printable(a.prompt_file));
+    return infer::read_prompts(file, a.prompt_file);
+  }
+  if (a.prompts.empty()) return {{standard_input()}};
+  return {a.prompts.begin(), a.prompts.end()};
+}
+
+/// Rank 0 reads the prompts for all.
+std::vector<PromptText> read_prompts(const grid::Group& world, const GenerateArguments& a) {
+  std::vector<PromptText> prompts;
+  grid::collectively(world, [&] {
+    if (world.is_root()) prompts = given_prompts(a);
+  });
+  prompts.resize(std::stoull(world.broadcast(std::to_string(prompts.size()))));
+  for (PromptText& prompt : prompts) {
+    prompt.text = world.broadcast(prompt.text);
+    const std::string most = world.broadcast(std::to_string(prompt.max_tokens.value_or(0)));
+    if (most != "0") prompt.max_tokens = std::stoll(most);
+  }
+  return prompts;
+}
+
+/// A model that is loaded, and the prompts that this data rank continues.
+struct GenerateJob {
+  const GenerateArguments& arguments;
+  std::vector<PromptText> texts;  // of all ranks
+  std::unique_ptr<infer::TokenText> tokens;
+  std::vector<infer::Prompt> prompts;  // of this data rank
+  Index positions = 1;                 // that the longest of all needs
+
+  GenerateJob(const GenerateArguments& a, const grid::Group& world, const infer::Source& source,
+              const grid::Group& data)
+      : arguments(a), texts(read_prompts(world, a)) {
+    const Index most = source.config.model.sequence;
+    grid::collectively(world, [&] {
+      tokens = infer::open_token_text(source, a.tokenizer);
+      for (Index i = 0; i < std::ssize(texts); ++i) {
+        const auto prompt = infer::encode_prompt(*tokens, texts[static_cast<std::size_t>(i)], i,
+                                                 a.max_tokens, most);
+        const Index needed = std::ssize(prompt.tokens) + prompt.max_tokens;
+        positions = std::max(positions, std::min(most, needed));
+        if (i % data.size() == data.rank()) prompts.push_back(prompt);
+      }
+    });
+  }
+
+  /// The most that a data rank has of all prompts at once.
+  Index sequences(Index data_ranks) const {
+    return std::min(arguments.batch, ceil_div(std::ssize(texts), data_ranks));
+  }
+  bool streams() const { return texts.size() == 1 && !arguments.json; }
+
+  std::string shown(Index number, const infer::Continuation& made) const {
+    const PromptText& prompt = texts[static_cast<std::size_t>(number)];
+    return arguments.json ? infer::json_line(prompt, made)
+                          : infer::labelled_block(prompt, number, made);
+  }
+
+  infer::GeneratorOptions options() const {
+    return {arguments.sampling, arguments.stops, tokens->end_tokens(),
+            arguments.recompute ? infer::CacheUse::recompute : infer::CacheUse::reuse,
+            [this](Token token) { return tokens->bytes(token); }};
+  }
+};
+
+/// Prints what is complete in the order of the prompts.
+class GeneratedOutput {
+ public:
+  GeneratedOutput(const GenerateJob& job, const infer::Machinery& m)
+      : job_(job), m_(m), shown_(job.prompts.size()) {}
+
+  infer::GeneratorEvents events() {
+    return {[this](std::size_t, std::string_view text) {
+              if (job_.streams() && prints()) std::cout << text << std::flush;
+            },
+            [this](std::size_t i, const infer::Continuation& made) {
+              if (!job_.streams()) shown_[i] = job_.shown(job_.prompts[i].number, made);
+              if (job_.streams() && prints()) std::cout << std::endl;
+              if (m_.grid.data().size() == 1 && prints()) print_complete();
+            }};
+  }
+
+  /// Prints what other data ranks have generated too. Collective over all ranks.
+  void finish() {
+    const Index data_ranks = m_.grid.data().size();
+    for (Index i = 0; i < std::ssize(job_.texts) && data_ranks > 1; ++i) {
+      const bool is_mine = i % data_ranks == m_.grid.data().rank() && m_.grid.tensor().is_root();
+      const std::string mine =
+          is_mine ? shown_[static_cast<std::size_t>(i / data_ranks)] : std::string();
+      for (const std::string& text : m_.grid.world().gather(mine)) std::cout << text;
+    }
+    std::cout.flush();
+    grid::collectively(m_.grid.world(), [&] {
+      KZERO_REQUIRE(std::cout.good(), ExitCode::files, "standard output cannot be written");
+    });
+  }
+
+ private:
+  bool prints() const { return m_.grid.world().is_root(); }
+
+  void print_complete() {
+    for (; next_ < shown_.size() && !shown_[next_].empty(); ++next_)
+      std::cout << shown_[next_] << std::flush;
+  }
+
+  const GenerateJob& job_;
+  const infer::Machinery& m_;
+  std::vector<std::string> shown_;  // by the prompt of this data rank
+  std::size_t next_ = 0;
+};
+
+std::string rates_text(const infer::GeneratorRates& r) {
+  const auto rate = [](Index tokens, double seconds) {
+    return seconds > 0 ? static_cast<double>(tokens) / seconds : 0;
+  };
+  return fmt::format(
+      "read {} tokens in {:.2f} s ({:.4g} tokens/s), then {} in {:.2f} s ({:.4g} tokens/s)",
+      r.read_tokens, r.read_seconds, rate(r.read_tokens, r.read_seconds), r.step_tokens,
+      r.step_seconds, rate(r.step_tokens, r.step_seconds));
+}
+
+void generate_on(const GenerateArguments& a, const runtime::Session& session) {
+  const grid::Group world = grid::world_group();
+  const Index tensor = a.tensor > 0 ? a.tensor : world.size();
+  const infer::Source source = infer::open(world, a.source, {tensor, a.precision});
+  for (const std::string& text : source.notes) note(world, text);
+  infer::Machinery machinery(source.config, session.threads());
+  const GenerateJob job(a, world, source, machinery.grid.data());
+  const model::DecoderShape shape{job.sequences(machinery.grid.data().size()), job.positions,
+                                  std::min(prompt_rows, job.positions)};
+  const auto model = infer::load_decoding(source, shape, machinery, session.node_size());
+  note(world,
+       fmt::format("{} in {}, {}", printable(source.path), name_of(source.config.train.precision),
+                   infer::memory_text(machinery.ledger.peaks())));
+  GeneratedOutput output(job, machinery);
+  infer::GeneratorRates rates;
+  // Data ranks take different numbers of steps; a failure of one ends all behind theirs.
+  grid::collectively(world, [&] {
+    rates = infer::generate(*model, machinery.grid.tensor(), job.prompts, job.options(),
+                            output.events());
+  });
+  output.finish();
+  const bool counts = machinery.grid.tensor().is_root();
+  const auto of_all = [&](Index tokens) {
+    return static_cast<Index>(world.sum(counts ? static_cast<double>(tokens) : 0));
+  };
+  rates.read_tokens = of_all(rates.read_tokens);
+  rates.step_tokens = of_all(rates.step_tokens);
+  note(world, rates_text(rates));
+}
+
+}  // namespace
+
+ExitCode generate(const GenerateArguments& arguments) {
+  const auto threads = [] {
+    check_launch(grid::world_group());
+    return Index{0};
+  };
+  const runtime::Session session({.choose_threads = threads});
+  return train::ending_launch_on_failure([&] {
+    generate_on(arguments, session);
+    return ExitCode::done;
+  });
+}
+
+}  // namespace kzero::app

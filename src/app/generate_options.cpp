@@ -1,0 +1,102 @@
+#include <CLI/CLI.hpp>
+
+#include "app/generate_command.hpp"
+#include "app/mistakes.hpp"
+
+namespace kzero::app {
+
+namespace {
+
+constexpr Index most = Index{1} << 30;
+
+void add_prompts(CLI::App& command, GenerateArguments& a) {
+  command
+      .add_option("source", a.source,
+                  "a checkpoint, a folder of them, or a Hugging Face model's folder")
+      ->required();
+  auto* prompt =
+      command.add_option("--prompt", a.prompts, "a text to continue; may be given several times")
+          ->expected(1)
+          ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  command
+      .add_option("--prompts", a.prompt_file,
+                  "JSON lines {\"prompt\": \"..\", \"max_tokens\": n}; -: standard input. Without "
+                  "either, standard input is one prompt")
+      ->excludes(prompt);
+  command
+      .add_option("--max-tokens", a.max_tokens,
+                  "tokens to generate for a prompt, while the model's sequence has room")
+      ->check(CLI::Range(Index{1}, most))
+      ->transform(whole_number())
+      ->capture_default_str();
+  command
+      .add_option("--stop", a.stops,
+                  "a text that ends a continuation, of which it is no part; may be given several "
+                  "times")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+      ->check([](const std::string& text) {
+        return std::string(text.empty() ? "must not be empty" : "");
+      });
+}
+
+void add_sampling(CLI::App& command, infer::Sampling& s) {
+  command
+      .add_option("--temperature", s.temperature,
+                  "divides the logits; 0: always the most probable token")
+      ->check(CLI::Range(0.0, 1e6))
+      ->capture_default_str();
+  command.add_option("--top-k", s.top_k, "draw from the k most probable tokens; 0: from all")
+      ->check(CLI::Range(Index{0}, most))
+      ->transform(whole_number())
+      ->capture_default_str();
+  command
+      .add_option("--top-p", s.top_p,
+                  "then from the fewest most probable ones that have this probability together")
+      ->check(CLI::Range(0.0, 1.0))
+      ->capture_default_str();
+  command
+      .add_option("--min-p", s.min_p,
+                  "then from those at least this probable beside the most probable one")
+      ->check(CLI::Range(0.0, 1.0))
+      ->capture_default_str();
+  command
+      .add_option("--seed", s.seed, "of the draws: the same seed and prompts give the same text")
+      ->capture_default_str();
+}
+
+}  // namespace
+
+CLI::App* add_generate(CLI::App& cli, GenerateArguments& a) {
+  CLI::App* command = cli.add_subcommand("generate", "continue prompts with a trained model");
+  add_prompts(*command, a);
+  add_sampling(*command, a.sampling);
+  command->add_option("--tokenizer", a.tokenizer,
+                      "a tokenizer.json or its folder, or bytes; default: the one in the model's "
+                      "folder or beside its data");
+  command
+      ->add_option("--tensor", a.tensor,
+                   "ranks that divide the model; others share the prompts; default: all ranks of "
+                   "the launch")
+      ->check(CLI::Range(Index{1}, Index{1'000'000}))
+      ->transform(whole_number());
+  command
+      ->add_option_function<std::string>(
+          "--precision",
+          [&a](const std::string& name) {
+            for (const Dtype one : {Dtype::fp32, Dtype::bf16, Dtype::fp16})
+              if (name == name_of(one)) a.precision = one;
+          },
+          "fp32, bf16 or fp16; default: the checkpoint's, fp32 for Hugging Face's")
+      ->check(CLI::IsMember({"fp32", "bf16", "fp16"}));
+  command->add_option("--batch", a.batch, "prompts that are continued at once")
+      ->check(CLI::Range(Index{1}, Index{65536}))
+      ->transform(whole_number())
+      ->capture_default_str();
+  command->add_flag("--json", a.json, "one JSON line a prompt: prompt, text, tokens, reason");
+  command->add_flag("--no-cache", a.recompute,
+                    "compute every token's whole sequence again: slow, to check the cache");
+  return command;
+}
+
+}  // namespace kzero::app

@@ -1,0 +1,37 @@
+// A model that writes, of whatever precision, with its parameters in memory: model/decoder.hpp
+// behind one interface.
+#pragma once
+
+#include <memory>
+
+#include "deck/config.hpp"
+#include "model/decoder.hpp"
+
+namespace kzero::infer {
+
+/// Functions are collective over the tensor group; see model::Decoder.
+class Decoding {
+ public:
+  virtual ~Decoding() = default;
+
+  virtual std::span<const float> read(Index sequence, Index first,
+                                      std::span<const Token> tokens) = 0;
+  virtual std::span<const float> step(std::span<const model::PlacedToken> rows) = 0;
+
+  virtual const model::DecoderShape& shape() const = 0;
+  virtual Index vocab() const = 0;
+};
+
+/// Takes the decoder's memory from arenas, which it owns and enters in `ledger`; the parameters'
+/// units, `gemm`, the link's communicator and `ledger` must outlive it. `owner` lives as long.
+template <class T>
+std::unique_ptr<Decoding> make_decoding(const deck::Model& model,
+                                        const model::DecoderResources& resources,
+                                        model::Units<const T> parameters, memory::Ledger& ledger,
+                                        std::shared_ptr<const void> owner = nullptr);
+
+/// The bytes that the decoder takes, by category.
+memory::Bytes decoder_bytes(const deck::Model& model, const model::DecoderResources& resources,
+                            Dtype precision);
+
+}  // namespace kzero::infer

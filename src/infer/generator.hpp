@@ -1,0 +1,68 @@
+// Generates the continuations of prompts, several at once: a prompt is read into a free sequence of
+// the cache, and every step gives each sequence one token. A continuation depends on its prompt,
+// its number and the options alone: neither the other prompts nor the batch show.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "grid/group.hpp"
+#include "infer/decoding.hpp"
+#include "infer/sampler.hpp"
+
+namespace kzero::infer {
+
+struct Prompt {
+  std::vector<Token> tokens{};  // at least one, at most the model's sequence
+  Index max_tokens = 0;         // to generate, at least one
+  Index number = 0;             // among all prompts: what draws depend on
+};
+
+enum class EndReason { stop, length, end_token };
+
+constexpr std::string_view name_of(EndReason reason) {
+  switch (reason) {
+    case EndReason::stop:
+      return "stop";
+    case EndReason::end_token:
+      return "end_token";
+    default:
+      return "length";
+  }
+}
+
+/// Whether steps read the cache, or recompute all of a sequence for every token, as a check.
+enum class CacheUse { reuse, recompute };
+
+struct GeneratorOptions {
+  Sampling sampling;
+  std::vector<std::string> stops{};  // texts, none of them empty
+  std::vector<Token> end_tokens{};   // end a continuation, and are not part of its text
+  CacheUse cache = CacheUse::reuse;
+  std::function<std::string_view(Token)> bytes;  // of a token
+};
+
+struct Continuation {
+  std::vector<Token> tokens{};  // all that were chosen, an end token and those of a stop text too
+  std::string text{};           // UTF-8; before the stop text
+  EndReason reason = EndReason::length;
+};
+
+/// What becomes of the prompts, by their position among them.
+struct GeneratorEvents {
+  std::function<void(std::size_t prompt, std::string_view text)> text_grew;
+  std::function<void(std::size_t prompt, const Continuation& all)> ended;
+};
+
+struct GeneratorRates {
+  Index read_tokens = 0, steps = 0, step_tokens = 0;
+  double read_seconds = 0, step_seconds = 0;
+};
+
+/// Generates until each prompt has max_tokens more tokens, the model's sequence is full (reason
+/// "length"), or a stop text or end token. Rank 0 of `ranks` chooses the tokens; events come in the
+/// same order on all. Collective over `ranks`, which are the tensor group.
+GeneratorRates generate(Decoding& model, const grid::Group& ranks, std::span<const Prompt> prompts,
+                        const GeneratorOptions& options, const GeneratorEvents& events);
+
+}  // namespace kzero::infer

@@ -1,0 +1,77 @@
+#include "infer/load_decoding.hpp"
+
+#include "base/error.hpp"
+#include "grid/agreement.hpp"
+#include "infer/parameters.hpp"
+
+namespace kzero::infer {
+
+namespace {
+
+/// All units of a model, in memory of their own.
+template <class T>
+struct DecoderWeights {
+  ForwardPlan plan;
+  memory::Arenas arenas;
+  Parameters<T> parameters;
+
+  DecoderWeights(const deck::Config& config, const Machinery& m, memory::Ledger& ledger)
+      : plan(config, m.grid.data().size(), m.tensor_rank()),
+        arenas(measured(plan, m.grid.data().rank()), ledger),
+        parameters(arenas, plan, m.grid.data().rank()) {}
+
+  static memory::Arenas measured(const ForwardPlan& plan, Index data_rank) {
+    memory::Arenas arenas;
+    const Parameters<T> counted(arenas, plan, data_rank);
+    return arenas;
+  }
+};
+
+template <class T>
+memory::Bytes weight_bytes(const deck::Config& config, const model::TensorRank& tensor,
+                           Index data_ranks) {
+  return DecoderWeights<T>::measured(ForwardPlan(config, data_ranks, tensor), 0).bytes();
+}
+
+template <class T>
+std::unique_ptr<Decoding> load_as(const Source& source, const model::DecoderShape& shape,
+                                  Machinery& m) {
+  std::shared_ptr<DecoderWeights<T>> weights;
+  std::unique_ptr<Decoding> decoding;
+  grid::collectively(m.grid.world(), [&] {
+    weights = std::make_shared<DecoderWeights<T>>(source.config, m, m.ledger);
+    const model::DecoderResources resources{shape, m.gemm.get(), {m.tensor_rank(), m.tensor.get()}};
+    decoding = make_decoding<T>(source.config.model, resources, weights->parameters.units(),
+                                m.ledger, weights);
+  });
+  weights->parameters.load(tensor::Execution(), source.values, m);
+  return decoding;
+}
+
+}  // namespace
+
+memory::Bytes decoding_bytes(const Source& source, const model::DecoderShape& shape,
+                             const model::TensorRank& tensor, Index data_ranks) {
+  const Dtype precision = source.config.train.precision;
+  memory::Bytes bytes =
+      decoder_bytes(source.config.model, {.shape = shape, .link = {.rank = tensor}}, precision);
+  const memory::Bytes weights = with_type(
+      precision, [&]<class T>(T) { return weight_bytes<T>(source.config, tensor, data_ranks); });
+  for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] += weights[i];
+  return bytes;
+}
+
+std::unique_ptr<Decoding> load_decoding(const Source& source, const model::DecoderShape& shape,
+                                        Machinery& machinery, Index node_ranks) {
+  grid::collectively(machinery.grid.world(), [&] {
+    require_memory(
+        decoding_bytes(source, shape, machinery.tensor_rank(), machinery.grid.data().size()),
+        node_ranks,
+        "a smaller --batch or --max-tokens, more --tensor ranks, or a 16-bit "
+        "--precision");
+  });
+  return with_type(source.config.train.precision,
+                   [&]<class T>(T) { return load_as<T>(source, shape, machinery); });
+}
+
+}  // namespace kzero::infer

@@ -1,0 +1,153 @@
+#include "infer/token_text.hpp"
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "base/error.hpp"
+#include "base/json.hpp"
+#include "base/printable.hpp"
+#include "convert/tokenizer_files.hpp"
+#include "tokenizer/tokenizer.hpp"
+
+namespace kzero::infer {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+class ByteText : public TokenText {
+ public:
+  ByteText() {
+    for (std::size_t i = 0; i < bytes_.size(); ++i) bytes_[i] = static_cast<char>(i);
+  }
+  std::vector<Token> encode(std::string_view text) const override {
+    std::vector<Token> tokens;
+    for (const char c : text) tokens.push_back(static_cast<unsigned char>(c));
+    return tokens;
+  }
+  std::string_view bytes(Token token) const override {
+    if (token >= size()) return {};
+    return {bytes_.data() + token, 1};
+  }
+  Index size() const override { return static_cast<Index>(bytes_.size()); }
+  const std::vector<Token>& end_tokens() const override { return none_; }
+
+ private:
+  std::array<char, 256> bytes_{};
+  std::vector<Token> none_;
+};
+
+class TokenizerText : public TokenText {
+ public:
+  TokenizerText(const fs::path& file, std::vector<Token> end_tokens)
+      : tokenizer_(file.string()), end_tokens_(std::move(end_tokens)) {}
+
+  std::vector<Token> encode(std::string_view text) const override {
+    return tokenizer_.encode(text);
+  }
+  // Ids may have gaps, and a model's vocabulary is often rounded up beyond the tokenizer's.
+  std::string_view bytes(Token token) const override {
+    try {
+      return tokenizer_.bytes(token);
+    } catch (const Error&) {
+      return {};
+    }
+  }
+  Index size() const override { return tokenizer_.size(); }
+  const std::vector<Token>& end_tokens() const override { return end_tokens_; }
+
+  void add_end_token(std::string_view content) {
+    if (const auto token = tokenizer_.find(content)) end_tokens_.push_back(*token);
+  }
+
+ private:
+  tokenizer::Tokenizer tokenizer_;
+  std::vector<Token> end_tokens_;
+};
+
+/// A file's JSON object; an empty one if the file does not exist.
+nlohmann::json object_of(const fs::path& file) {
+  std::error_code ignored;
+  if (!fs::exists(file, ignored)) return nlohmann::json::object();
+  std::ifstream in(file, std::ios::binary);
+  const std::string text{std::istreambuf_iterator<char>(in), {}};
+  const nlohmann::json value = parse_json(text);
+  KZERO_REQUIRE(in && value.is_object(), ExitCode::files, "{}: cannot be read as a JSON object",
+                printable(file.string()));
+  return value;
+}
+
+/// eos_token_id, a number or several.
+std::vector<Token> end_ids(const nlohmann::json& object, const fs::path& file) {
+  std::vector<Token> ids;
+  const auto found = object.find("eos_token_id");
+  if (found == object.end() || found->is_null()) return ids;
+  const nlohmann::json list = found->is_array() ? *found : nlohmann::json::array({*found});
+  for (const nlohmann::json& id : list) {
+    KZERO_REQUIRE(id.is_number_unsigned() && id < (1U << 31U), ExitCode::files,
+                  "{}: eos_token_id must be a token or a list of tokens, found {}",
+                  printable(file.string()), json_shown(*found));
+    ids.push_back(id.get<Token>());
+  }
+  return ids;
+}
+
+/// eos_token, a text or an object with its content; empty: none.
+std::string end_content(const nlohmann::json& object) {
+  const auto found = object.find("eos_token");
+  if (found == object.end()) return {};
+  if (found->is_string()) return found->get<std::string>();
+  const auto content = found->is_object() ? found->find("content") : object.end();
+  return found->is_object() && content != found->end() && content->is_string()
+             ? content->get<std::string>()
+             : std::string();
+}
+
+std::unique_ptr<TokenText> open_tokenizer(const fs::path& file) {
+  const fs::path folder = file.parent_path();
+  std::vector<Token> ids;
+  for (const char* name : {"generation_config.json", "config.json"}) {
+    if (ids.empty()) ids = end_ids(object_of(folder / name), folder / name);
+  }
+  auto text = std::make_unique<TokenizerText>(file, ids);
+  if (ids.empty()) {
+    const std::string content = end_content(object_of(folder / "tokenizer_config.json"));
+    if (!content.empty()) text->add_end_token(content);
+  }
+  return text;
+}
+
+fs::path tokenizer_file(const Source& source, const std::string& given) {
+  const fs::path found =
+      convert::find_tokenizer(given, source.is_checkpoint ? "" : source.path, source.config.data);
+  KZERO_REQUIRE(
+      !found.empty(), ExitCode::files,
+      "{}: no tokenizer.json was found in the model's folder or beside its data; name one "
+      "with --tokenizer FILE, or --tokenizer bytes if the model's tokens are bytes",
+      printable(source.path));
+  return found;
+}
+
+}  // namespace
+
+std::unique_ptr<TokenText> open_token_text(const Source& source, const std::string& given) {
+  const bool is_bytes =
+      given == bytes_name || (given.empty() && source.is_checkpoint &&
+                              source.config.data.format == deck::DataFormat::bytes);
+  std::unique_ptr<TokenText> text;
+  if (is_bytes) {
+    text = std::make_unique<ByteText>();
+  } else {
+    text = open_tokenizer(tokenizer_file(source, given));
+  }
+  KZERO_REQUIRE(text->size() <= source.config.model.vocab, ExitCode::files,
+                "{} has {} tokens, but {} has a vocabulary of {}: it is not the model's tokenizer",
+                is_bytes ? "bytes" : printable(tokenizer_file(source, given).string()),
+                text->size(), printable(source.path), source.config.model.vocab);
+  return text;
+}
+
+}  // namespace kzero::infer

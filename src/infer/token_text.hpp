@@ -1,0 +1,38 @@
+// What a model's tokens are as text: those of a tokenizer.json, or bytes.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "infer/source.hpp"
+
+namespace kzero::infer {
+
+class TokenText {
+ public:
+  virtual ~TokenText() = default;
+
+  /// Throws Error(files) for text that has no tokens.
+  virtual std::vector<Token> encode(std::string_view text) const = 0;
+  /// The bytes of a token; none of one that the tokenizer does not have.
+  virtual std::string_view bytes(Token token) const = 0;
+  /// One more than the largest token.
+  virtual Index size() const = 0;
+  /// Tokens that end a text, the usual one first.
+  virtual const std::vector<Token>& end_tokens() const = 0;
+};
+
+/// The name that --tokenizer takes for tokens that are bytes.
+inline constexpr std::string_view bytes_name = "bytes";
+
+/// The tokens of `given`, a tokenizer.json, its folder, or "bytes"; if it is empty those of a
+/// checkpoint's data.format = "bytes", of the tokenizer.json in a folder of Hugging Face, or of the
+/// one beside the checkpoint's data. End tokens are eos_token_id of generation_config.json or
+/// config.json, or eos_token of tokenizer_config.json, in the tokenizer's folder. Throws
+/// Error(files) if there is no tokenizer or it has more tokens than the model's vocabulary. Not
+/// collective.
+std::unique_ptr<TokenText> open_token_text(const Source& source, const std::string& given);
+
+}  // namespace kzero::infer

@@ -1,0 +1,28 @@
+// A linear layer on a few rows, as when a model generates one token after another: the weight is
+// read once, and its bandwidth is the limit. A row's result does not depend on the other rows, nor
+// on the number of threads, which libraries' matrix products do not promise.
+#pragma once
+
+#include "kernels/row.hpp"
+
+namespace kzero::kernels {
+
+/// How a weight lies in memory: [K,N] or, as its transpose, [N,K].
+enum class WeightOrder { in_out, out_in };
+
+/// The operands of y = x W + bias + addend.
+template <class T>
+struct FewRows {
+  Matrix<const T> x;       // [m,K]
+  Matrix<const T> weight;  // [K,N] or [N,K]
+  WeightOrder order = WeightOrder::in_out;
+  const T* bias = nullptr;    // [N]; none: null
+  const T* addend = nullptr;  // [m,N]; none: null
+};
+
+/// Computes y [m,N] with sums in fp32 in a fixed order and one rounding at the end; Out is T or
+/// float. y may be the addend.
+template <class T, class Out>
+void few_rows_product(const Execution& exec, const FewRows<T>& operands, Matrix<Out> y);
+
+}  // namespace kzero::kernels

@@ -1,0 +1,165 @@
+"""kzero generate from outside: prompts of every kind, the same text on any ranks, tokenizers, mistakes."""
+
+import json
+import shutil
+import subprocess
+import sys
+import unittest
+from pathlib import Path
+
+from launch import PATIENCE, LaunchTest
+
+TOKENIZER = Path(__file__).parents[2] / "data/tokenizer/gpt2/tokenizer.json"
+PROMPTS = ("12 bo", "b", "of beer", "9 ", "tles")
+
+
+FEW = ("--top-k", "4")  # of a model that has seen little text: printable ones
+
+
+class GenerateTest(LaunchTest):
+    overrides = ("train.steps=40",)
+
+    def setUp(self):
+        super().setUp()
+        self.expect(self.train(*self.overrides), 0)
+
+    def generate(self, *arguments, ranks=None, text="", source="saved"):
+        return subprocess.run(self.command(["generate", source, *arguments], ranks), cwd=self.folder, input=text,
+                              capture_output=True, text=True, timeout=PATIENCE)
+
+    def lines(self, *arguments, **options):
+        """What --json prints."""
+        result = self.expect(self.generate("--json", *arguments, **options), 0)
+        return [json.loads(line) for line in result.stdout.splitlines()]
+
+    def prompts_file(self):
+        (self.folder / "prompts.jsonl").write_text("".join(json.dumps({"prompt": p}) + "\n" for p in PROMPTS))
+        return "prompts.jsonl"
+
+
+class Texts(GenerateTest):
+    def test_prompts_of_every_kind_are_continued_alike(self):
+        file = self.prompts_file()
+        expected = self.lines("--prompts", file, *FEW)
+        self.assertEqual([line["prompt"] for line in expected], list(PROMPTS))
+        for line in expected:
+            self.assertEqual(set(line), {"prompt", "text", "tokens", "reason"})
+            self.assertEqual(len(line["tokens"]), 11 - len(line["prompt"]), "the model's sequence is full")
+            self.assertEqual(line["text"], bytes(line["tokens"]).decode(errors="replace"))
+            self.assertEqual(line["reason"], "length")
+        self.assertEqual(self.lines("--prompts", "-", *FEW, text=(self.folder / file).read_text()), expected)
+        self.assertEqual(self.lines(*(a for p in PROMPTS for a in ("--prompt", p)), *FEW), expected)
+        first = self.expect(self.generate(*FEW, text=PROMPTS[0] + "\n"), 0, "note        read 5 tokens", "parameters")
+        self.assertEqual(first.stdout, expected[0]["text"] + "\n", "text alone")
+        blocks = self.expect(self.generate("--prompts", file, *FEW), 0).stdout
+        self.assertEqual(blocks, "".join(f"--- prompt {i + 1}: {line['prompt']}\n{line['text']}\n"
+                                         for i, line in enumerate(expected)))
+
+    def test_neither_ranks_nor_batches_nor_the_cache_show(self):
+        file = self.prompts_file()
+        for sampling in (("--temperature", "0"), ("--temperature", "0.8", "--top-k", "50", "--top-p", "0.9", "--min-p", "0.01")):
+            arguments = ("--prompts", file, *sampling)
+            expected = self.lines(*arguments)
+            self.assertEqual(self.lines(*arguments, "--batch", 2), expected)
+            self.assertEqual(self.lines(*arguments, "--no-cache"), expected)
+            self.assertEqual(self.lines(*arguments, "--tensor", 1, ranks=2), expected, "two data ranks")
+            self.assertEqual(self.lines(*arguments, ranks=3), expected, "three tensor ranks")
+        self.assertNotEqual(self.lines("--prompts", file, "--seed", 2), self.lines("--prompts", file))
+
+    def test_stop_texts_and_numbers_of_tokens(self):
+        whole, = self.lines("--prompt", "1", "--seed", 5, *FEW)
+        stop = whole["text"][3:5]
+        line, = self.lines("--prompt", "1", "--seed", 5, *FEW, "--stop", "no such text", "--stop", stop)
+        self.assertEqual((line["text"], line["reason"]), (whole["text"][:whole["text"].index(stop)], "stop"))
+        line, = self.lines("--prompt", "1", "--seed", 5, *FEW, "--max-tokens", 4)
+        self.assertEqual(line["tokens"], whole["tokens"][:4])
+        text = '{"prompt": "1", "max_tokens": 3}\n\n{"prompt": "1"}\n'
+        self.assertEqual([len(line["tokens"]) for line in self.lines("--prompts", "-", "--max-tokens", 5, text=text)], [3, 5])
+
+    def test_other_precisions_and_bytes_that_are_no_text(self):
+        for precision in ("fp32", "bf16", "fp16"):
+            result = self.expect(self.generate("--prompt", "1", "--precision", precision), 0, f" in {precision}, ")
+        result = subprocess.run(self.command(["generate", "saved", "--json"], None), cwd=self.folder, input=b"\xff\xfe",
+                                capture_output=True, timeout=PATIENCE)
+        self.assertEqual((result.returncode, json.loads(result.stdout)["prompt"]), (0, "\ufffd\ufffd"))
+
+
+class Mistakes(GenerateTest):
+    def test_each_is_one_message(self):
+        (self.folder / "bad.jsonl").write_text('{"prompt": "a"}\n{"prompt": 7}\n')
+        (self.folder / "key.jsonl").write_text('{"prompt": "a", "stop": "b"}\n')
+        (self.folder / "none.jsonl").write_text("\n")
+        (self.folder / "list.jsonl").write_text("[1]\n")
+        (self.folder / "many.jsonl").write_text('{"prompt": "a", "max_tokens": 0}\n')
+        for code, arguments, *texts in (
+                (2, ("--prompt", "more than eleven tokens"), "prompt 1 has 23 tokens, but the model has positions for 11"),
+                (2, ("--prompt", ""), "prompt 1 is empty"),
+                (4, ("--prompts", "gone.jsonl"), "gone.jsonl: cannot be opened"),
+                (4, ("--prompts", "bad.jsonl"), "bad.jsonl:2: prompt must be a text, found 7"),
+                (4, ("--prompts", "key.jsonl"), 'key.jsonl:1: unknown key "stop"'),
+                (4, ("--prompts", "none.jsonl"), "none.jsonl: holds no prompt"),
+                (4, ("--prompts", "list.jsonl"), "list.jsonl:1: must be a JSON object"),
+                (4, ("--prompts", "many.jsonl"), "many.jsonl:1: max_tokens must be", "found 0"),
+                (2, ("--prompt", "a", "--prompts", "bad.jsonl"), "--prompts"),
+                (2, ("--temperature", "-1"), "--temperature"), (2, ("--top-p", "2"), "--top-p"),
+                (2, ("--min-p", "-0.1"), "--min-p"), (2, ("--top-k", "-1"), "--top-k"), (2, ("--seed", "x"), "--seed"),
+                (2, ("--max-tokens", "0"), "--max-tokens"), (2, ("--batch", "0"), "--batch"), (2, ("--stop", ""), "--stop"),
+                (2, ("--precision", "fp8"), "--precision"),
+                (2, ("--prompt", "a", "--tensor", "2"), "2"),
+                (4, ("--prompt", "a", "--tokenizer", "gone.json"), "gone.json")):
+            with self.subTest(arguments=arguments):
+                result = self.generate(*arguments)
+                self.assertEqual((result.returncode, result.stdout), (code, ""), result.stderr)
+                for text in texts:
+                    self.assertIn(text, result.stderr)
+        self.expect(self.generate("--prompt", "a", source="gone"), 4, "gone: does not exist")
+        self.expect(self.generate("--prompt", "much too long a text", ranks=3), 2, "has 20 tokens")
+
+
+class Tokenizers(GenerateTest):
+    overrides = ("train.steps=40", "model.vocab=768")
+
+    def setUp(self):
+        super().setUp()
+        self.expect(self.run_kzero("convert", "saved", "hf"), 0)
+
+    def test_of_a_folder_of_hugging_face(self):
+        arguments = ("--prompt", "bottles of", "--temperature", "0")
+        self.expect(self.generate(*arguments, source="hf"), 4, "no tokenizer.json was found", "--tokenizer bytes")
+        given, = self.lines(*arguments, "--tokenizer", TOKENIZER, source="hf")
+        shutil.copy(TOKENIZER, self.folder / "hf/tokenizer.json")
+        self.assertEqual(self.lines(*arguments, source="hf"), [given])
+        self.assertEqual(self.lines(*arguments, "--tokenizer", "hf"), [given], "a checkpoint, and the tokenizer's folder")
+        self.assertNotEqual(self.lines(*arguments, "--tokenizer", "bytes", source="hf"), [given])
+
+        config = self.folder / "hf/generation_config.json"
+        config.write_text(json.dumps({"eos_token_id": [767, given["tokens"][0]]}))
+        ended, = self.lines(*arguments, source="hf")
+        self.assertEqual((ended["tokens"], ended["text"], ended["reason"]), (given["tokens"][:1], "", "end_token"))
+        config.write_text(json.dumps({"eos_token_id": "x"}))
+        self.expect(self.generate(*arguments, source="hf"), 4, "eos_token_id must be")
+
+        config.unlink()
+        (self.folder / "hf/tokenizer_config.json").write_text(json.dumps({"eos_token": {"content": "<|endoftext|>"}}))
+        model = json.loads((self.folder / "hf/config.json").read_text())
+        (self.folder / "hf/config.json").write_text(json.dumps({**model, "eos_token_id": None}))
+        self.assertEqual(len(self.lines("--prompt", "", source="hf")), 1, "an empty text begins behind the end token")
+
+    def test_one_of_another_vocabulary_is_refused(self):
+        self.expect(self.train("model.vocab=300", "checkpoint.folder=small", "run.metrics="), 0)
+        self.expect(self.generate("--prompt", "a", "--tokenizer", TOKENIZER, source="small"), 4, "has 768 tokens")
+
+    def test_one_beside_the_data_of_a_checkpoint(self):
+        (self.folder / "data").mkdir()
+        header = [20240520, 1, 400] + [0] * 253
+        (self.folder / "data/text_000000.bin").write_bytes(
+            b"".join(n.to_bytes(4, "little") for n in header) + b"".join((i * 7 % 700).to_bytes(2, "little") for i in range(400)))
+        shutil.copy(TOKENIZER, self.folder / "data/tokenizer.json")
+        self.expect(self.train('data.files=["data/text_000000.bin"]', "data.format=llmc", "checkpoint.folder=tokens",
+                               "model.vocab=768", "run.metrics="), 0)
+        self.assertEqual(self.lines("--prompt", "bottles", source="tokens"),
+                         self.lines("--prompt", "bottles", "--tokenizer", TOKENIZER, source="tokens"))
+
+
+if __name__ == "__main__":
+    unittest.main(argv=[sys.argv[0], *sys.argv[1:]])

@@ -1,0 +1,153 @@
+#include "kernels/cached_attention.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "unit/kernels/cases.hpp"
+
+namespace kzero::kernels {
+
+namespace {
+
+using tests::as_double;
+
+template <class T>
+class CachedAttention : public testing::Test {};
+TYPED_TEST_SUITE(CachedAttention, Elements, );
+
+/// Whole sequences [S, T, ..] of queries, keys and values; every position is a row.
+template <class T>
+struct CachedCase {
+  CacheShape shape;
+  Index rows;
+  std::vector<T> q, k, v;
+
+  explicit CachedCase(const CacheShape& s)
+      : shape(s),
+        rows(s.sequences * s.capacity),
+        q(numbers<T>(rows * s.heads * s.head_width, 1, 2)),
+        k(numbers<T>(rows * s.kv_heads * s.head_width, 2, 2)),
+        v(numbers<T>(rows * s.kv_heads * s.head_width, 3)) {}
+
+  Index q_width() const { return shape.heads * shape.head_width; }
+  Index kv_width() const { return shape.kv_heads * shape.head_width; }
+  std::string name() const {
+    return std::to_string(shape.sequences) + " x " + std::to_string(shape.capacity) + ", heads " +
+           std::to_string(shape.heads) + "/" + std::to_string(shape.kv_heads) + " of " +
+           std::to_string(shape.head_width);
+  }
+};
+
+/// One head of one row. Scores have errors of their sums, and a probability then e^(twice the
+/// largest) more; every block before the last scales the sums once.
+template <class T>
+void plain_head(const CachedCase<T>& c, Index row, Index head, std::vector<Bounded>& expected) {
+  const CacheShape& s = c.shape;
+  const Index d = s.head_width, kv_head = head / (s.heads / s.kv_heads);
+  const Index first = row / s.capacity * s.capacity, seen = row % s.capacity + 1;
+  std::vector<double> scores;
+  double largest = -1e300, score_error = 0, total = 0;
+  for (Index j = 0; j < seen; ++j) {
+    double score = 0, size = 0;
+    for (Index e = 0; e < d; ++e) {
+      const double term = as_double(c.q[row * c.q_width() + head * d + e]) *
+                          as_double(c.k[(first + j) * c.kv_width() + kv_head * d + e]) /
+                          std::sqrt(static_cast<double>(d));
+      score += term, size += std::abs(term);
+    }
+    scores.push_back(score);
+    largest = std::max(largest, score);
+    score_error = std::max(score_error, gamma(d + 4) * size + 2 * u * std::abs(score));
+  }
+  for (double& score : scores) total += score = std::exp(score - largest);
+  const Index blocks = ceil_div(seen, cache_block);
+  const double relative = 2 * (std::expm1(2 * score_error) +
+                               static_cast<double>(blocks + 1) *
+                                   (tests::exponential_error + 4 * u * std::abs(largest) + 8 * u)) +
+                          gamma(2 * seen + 4);
+  for (Index e = 0; e < d; ++e) {
+    double value = 0, size = 0;
+    for (Index j = 0; j < seen; ++j) {
+      const double term =
+          scores[j] / total * as_double(c.v[(first + j) * c.kv_width() + kv_head * d + e]);
+      value += term, size += std::abs(term);
+    }
+    expected.push_back(stored<T>(value, std::abs(relative) * size));
+  }
+}
+
+/// A cache on the device.
+template <class T>
+struct GuardedCache {
+  Guarded<T> keys, values;
+
+  explicit GuardedCache(const CacheShape& s)
+      : keys(std::vector<T>(s.elements(), T(0.0F))),
+        values(std::vector<T>(s.elements(), T(0.0F))) {}
+  KeyValueCache<T> view() const { return {keys.data(), values.data()}; }
+};
+
+/// Rows of the case by number, in one call: stores their keys and values, then attends.
+template <class T>
+std::vector<T> attend_rows(const CachedCase<T>& c, const GuardedCache<T>& cache,
+                           const std::vector<Index>& numbers) {
+  std::vector<Index> sequences, positions;
+  std::vector<T> q, k, v;
+  for (const Index row : numbers) {
+    sequences.push_back(row / c.shape.capacity), positions.push_back(row % c.shape.capacity);
+    q.insert(q.end(), c.q.begin() + row * c.q_width(), c.q.begin() + (row + 1) * c.q_width());
+    k.insert(k.end(), c.k.begin() + row * c.kv_width(), c.k.begin() + (row + 1) * c.kv_width());
+    v.insert(v.end(), c.v.begin() + row * c.kv_width(), c.v.begin() + (row + 1) * c.kv_width());
+  }
+  const auto count = static_cast<Index>(numbers.size());
+  const Guarded<Index> sequence(sequences), position(positions);
+  const Guarded<T> queries(q), keys(k), values(v), out(count * c.q_width());
+  const RowPlaces places{sequence.vector(), position.vector()};
+  store_keys_values<T>(Execution(), c.shape, places, {keys.data(), c.kv_width()},
+                       {values.data(), c.kv_width()}, cache.view());
+  cached_attention<T>(Execution(), c.shape, places, {queries.data(), c.q_width()}, cache.view(),
+                      out.matrix(count, c.q_width()));
+  return out.host();
+}
+
+template <class T>
+void check_cached(const CacheShape& shape) {
+  const CachedCase<T> c(shape);
+  std::vector<Index> all(c.rows);
+  for (Index row = 0; row < c.rows; ++row) all[row] = row;
+  std::vector<Bounded> expected;
+  for (const Index row : all) {
+    for (Index head = 0; head < shape.heads; ++head) plain_head(c, row, head, expected);
+  }
+  const GuardedCache<T> whole(shape), stepwise(shape);
+  const auto at_once = attend_rows(c, whole, all);
+  expect_close(at_once, expected, c.name());
+  // One position after another of all sequences, backwards: the same bits.
+  for (Index t = 0; t < shape.capacity; ++t) {
+    std::vector<Index> step;
+    for (Index s = shape.sequences - 1; s >= 0; --s) step.push_back(s * shape.capacity + t);
+    const auto rows = attend_rows(c, stepwise, step);
+    for (std::size_t i = 0; i < step.size(); ++i) {
+      const auto part = [&](const std::vector<T>& from, Index row) {
+        return std::vector<T>(from.begin() + row * c.q_width(),
+                              from.begin() + (row + 1) * c.q_width());
+      };
+      ASSERT_TRUE(tests::same_bits(part(rows, static_cast<Index>(i)), part(at_once, step[i])))
+          << c.name() << ", row " << step[i];
+    }
+  }
+}
+
+TYPED_TEST(CachedAttention, MatchesThePlainLoopAndStepsHaveTheSameBits) {
+  check_cached<TypeParam>({1, 1, 1, 1, 1});
+  check_cached<TypeParam>({2, 5, 3, 3, 7});
+  check_cached<TypeParam>({3, 67, 6, 2, 10});
+  check_cached<TypeParam>({1, 131, 2, 1, 33});
+  check_cached<TypeParam>({2, 64, 4, 4, 64});
+}
+
+}  // namespace
+
+}  // namespace kzero::kernels

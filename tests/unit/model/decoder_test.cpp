@@ -1,0 +1,216 @@
+// A decoder's logits are those of the model that trains, for every family; where a row is computed
+// does not show.
+#include "model/decoder.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <fstream>
+
+#include "deck/model_rules.hpp"
+#include "driven_model.hpp"
+#include "support/same_bits.hpp"
+#include "support/temporary_folder.hpp"
+
+namespace kzero::tests {
+namespace {
+
+constexpr Index text_batch = 3, text_length = 13, text_vocab = 61;
+
+deck::Model gpt2() {
+  deck::Model m;
+  m.layers = 2, m.hidden = 30, m.heads = 3, m.sequence = text_length, m.vocab = text_vocab;
+  m.feed_forward = 53;
+  return m;
+}
+
+deck::Model llama() {
+  deck::Model m = gpt2();
+  m.family = deck::ModelFamily::llama;
+  m.hidden = 26, m.heads = 6, m.kv_heads = 2, m.head_dim = 8, m.feed_forward = 37;
+  m.tied_embeddings = false;
+  return m;
+}
+
+deck::Model qwen2() {
+  deck::Model m = llama();
+  m.qkv_bias = true, m.tied_embeddings = true;
+  return m;
+}
+
+deck::Model qwen3() {
+  deck::Model m = llama();
+  m.qk_norm = true;
+  m.rope_scaling = deck::RopeScaling::yarn;
+  m.rope_factor = 4, m.rope_original_sequence = 8;
+  return m;
+}
+
+deck::Model untied_gpt2() {
+  deck::Model m = gpt2();
+  m.tied_embeddings = false;
+  return m;
+}
+
+struct Family {
+  const char* name;
+  deck::Model (*model)();
+};
+
+template <class T>
+struct DecodedModel {
+  DrivenModel<T> driven;
+  std::unique_ptr<tensor::Gemm> gemm = tensor::make_gemm(deck::GemmBackend::automatic);
+  memory::Ledger ledger;
+  std::unique_ptr<memory::Arenas> arenas;
+  std::unique_ptr<model::Decoder<T>> decoder;
+
+  DecodedModel(const deck::Model& m, const model::DecoderShape& shape) : driven(m, text_batch) {
+    std::uint64_t seed = 10;
+    for (const auto& unit : driven.table) {
+      for (const auto& p : unit.params) {
+        std::vector<float> values = numbers<float>(p.elements(), ++seed, 0.5);
+        if (p.init == param::Init::ones) {
+          for (float& value : values) value += 1;
+        }
+        driven.set(p.name, values);
+      }
+    }
+    memory::Arenas measured;
+    model::make_decoder<T>(m, measured, {shape});
+    arenas = std::make_unique<memory::Arenas>(measured, ledger);
+    decoder = model::make_decoder<T>(m, *arenas, {shape, gemm.get()});
+    EXPECT_EQ(arenas->bytes(), measured.bytes());
+  }
+
+  std::vector<float> read(Index at, Index first, std::span<const Token> tokens) {
+    const auto found = decoder->read(driven.parameters(), at, first, tokens);
+    return {found.begin(), found.end()};
+  }
+  std::vector<float> step(std::span<const model::PlacedToken> rows) {
+    const auto found = decoder->step(driven.parameters(), rows);
+    return {found.begin(), found.end()};
+  }
+};
+
+/// Sequences of a file of bytes, as training reads them.
+struct Sequences {
+  TemporaryFolder folder;
+  std::vector<Token> inputs = std::vector<Token>(text_batch * text_length), targets = inputs;
+  std::unique_ptr<data::Sampler> sampler;
+
+  Sequences() {
+    const auto path = folder.path() / "tokens";
+    std::string tokens;
+    for (const double x : numbers<float>(text_batch * text_length + 1, 5))
+      tokens += static_cast<char>(std::abs(x) * static_cast<double>(text_vocab));
+    std::ofstream(path, std::ios::binary) << tokens;
+    const auto stream = std::make_shared<data::TokenStream>(std::vector{path.string()},
+                                                            deck::DataFormat::bytes, 256);
+    sampler = std::make_unique<data::Sampler>(stream, text_length, 0, text_batch,
+                                              deck::DataOrder::sequential, 0);
+    sampler->batch(0, text_batch, inputs.data(), targets.data());
+  }
+  std::span<const Token> of(Index b, Index begin, Index count) const {
+    return std::span(inputs).subspan(b * text_length + begin, count);
+  }
+};
+
+double loss_of(const float* logits, Token target) {
+  double largest = -1e300, total = 0;
+  for (Index v = 0; v < text_vocab; ++v)
+    largest = std::max(largest, static_cast<double>(logits[v]));
+  for (Index v = 0; v < text_vocab; ++v) total += std::exp(logits[v] - largest);
+  return largest + std::log(total) - logits[target];
+}
+
+class DecoderOf : public testing::TestWithParam<Family> {};
+
+/// Both ways round every activation of a block, of which there are ten, and differ by a rounding of
+/// each: of logits that are sums of `hidden` terms of about one.
+template <class T>
+double logit_bound(const deck::Model& m) {
+  return 10 * static_cast<double>(m.layers + 1) * round_off<T> *
+         std::sqrt(static_cast<double>(m.hidden)) * 4;
+}
+
+template <class T>
+void check_losses(const deck::Model& m, const Sequences& text) {
+  DecodedModel<T> d(m, {text_batch, text_length, 5});
+  double sum = 0;
+  for (Index b = 0; b < text_batch; ++b)
+    sum += loss_of(d.read(b, 0, text.of(b, 0, 1)).data(), text.targets[b * text_length]);
+  for (Index t = 1; t < text_length; ++t) {
+    std::vector<model::PlacedToken> rows;
+    for (Index b = 0; b < text_batch; ++b) rows.push_back({text.inputs[b * text_length + t], b, t});
+    const auto logits = d.step(rows);
+    for (Index b = 0; b < text_batch; ++b)
+      sum += loss_of(logits.data() + b * text_vocab, text.targets[b * text_length + t]);
+  }
+  EXPECT_NEAR(sum, d.driven.loss(*text.sampler, 0), logit_bound<T>(m) * text_batch * text_length)
+      << name_of(dtype_of<T>);
+}
+
+TEST_P(DecoderOf, StepsHaveTheLossesOfTraining) {
+  const Sequences text;
+  check_losses<float>(GetParam().model(), text);
+  check_losses<bf16>(GetParam().model(), text);
+  check_losses<fp16>(GetParam().model(), text);
+}
+
+void expect_near(const std::vector<float>& found, const std::vector<float>& expected, double bound,
+                 const std::string& what) {
+  ASSERT_EQ(found.size(), expected.size());
+  for (std::size_t v = 0; v < found.size(); ++v) ASSERT_NEAR(found[v], expected[v], bound) << what;
+}
+
+// Prompts of every length, in passes of five rows, then one token more.
+TEST_P(DecoderOf, StepsBehindAPromptAreAsIfItHadBeenReadWhole) {
+  const Sequences text;
+  const deck::Model m = GetParam().model();
+  DecodedModel<float> d(m, {text_batch, text_length, 5});
+  for (Index length = 1; length < text_length; ++length) {
+    const auto whole = d.read(0, 0, text.of(1, 0, length + 1));
+    d.read(2, 0, text.of(1, 0, length));
+    const model::PlacedToken next{text.of(1, length, 1)[0], 2, length};
+    expect_near(d.step({&next, 1}), whole, logit_bound<float>(m), std::to_string(length));
+  }
+}
+
+// The cache's other sequences, and the rows beside a row, leave its bits as they are.
+template <class T>
+void check_composition(const deck::Model& m, const Sequences& text) {
+  DecodedModel<T> alone(m, {1, text_length, 5}), together(m, {text_batch, text_length, 5});
+  const Index lengths[] = {4, 11, 7};
+  std::vector<std::vector<float>> expected;
+  for (Index b = 0; b < text_batch; ++b) {
+    const auto prompt = text.of(b, 0, lengths[b]);
+    EXPECT_TRUE(same_bits(alone.read(0, 0, prompt), together.read(b, 0, prompt)));
+    const model::PlacedToken next{Token{7}, 0, lengths[b]};
+    expected.push_back(alone.step({&next, 1}));
+  }
+  std::vector<model::PlacedToken> rows;
+  for (const Index b : {2, 0, 1}) rows.push_back({Token{7}, b, lengths[b]});
+  const auto found = together.step(rows);
+  for (Index i = 0; i < text_batch; ++i) {
+    const std::vector<float> row(found.begin() + i * text_vocab,
+                                 found.begin() + (i + 1) * text_vocab);
+    EXPECT_TRUE(same_bits(row, expected[rows[i].sequence])) << "row " << i;
+  }
+}
+
+TEST_P(DecoderOf, OtherSequencesDoNotShow) {
+  const Sequences text;
+  check_composition<float>(GetParam().model(), text);
+  check_composition<bf16>(GetParam().model(), text);
+  check_composition<fp16>(GetParam().model(), text);
+}
+
+INSTANTIATE_TEST_SUITE_P(Families, DecoderOf,
+                         testing::Values(Family{"gpt2", gpt2}, Family{"untied_gpt2", untied_gpt2},
+                                         Family{"llama", llama}, Family{"qwen2", qwen2},
+                                         Family{"qwen3", qwen3}),
+                         [](const auto& test) { return test.param.name; });
+
+}  // namespace
+}  // namespace kzero::tests
