@@ -1,4 +1,5 @@
-# What cmake --install puts under its prefix: bin/kzero, share/kzero/, a modulefile for Lmod, completion for bash.
+# What cmake --install puts under its prefix: bin/kzero, share/kzero/, a modulefile for Lmod, completion for bash,
+# zsh and fish. The manual page is made in src/app.
 include(GNUInstallDirs)
 
 # The program keeps the paths of the libraries that it was linked with outside the system's own folders (Kokkos, a site's
@@ -15,6 +16,8 @@ endif()
 set(share ${CMAKE_INSTALL_DATADIR}/kzero)
 install(DIRECTORY docs input postprocess DESTINATION ${share} PATTERN __pycache__ EXCLUDE PATTERN quickstart.sh EXCLUDE)
 install(DIRECTORY jobscripts DESTINATION ${share} USE_SOURCE_PERMISSIONS)
-install(FILES README.md CHANGELOG.md DESTINATION ${share})
+install(FILES README.md CHANGELOG.md CITATION.cff CONTRIBUTING.md SECURITY.md DESTINATION ${share})
 install(FILES cmake/modulefile.lua DESTINATION ${CMAKE_INSTALL_DATADIR}/modulefiles/kzero RENAME ${PROJECT_VERSION}.lua)
 install(FILES cmake/completion.bash DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions RENAME kzero)
+install(FILES cmake/completion.zsh DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions RENAME _kzero)
+install(FILES cmake/completion.fish DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d RENAME kzero.fish)

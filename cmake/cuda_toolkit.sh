@@ -5,15 +5,21 @@ set -euo pipefail
 
 deps=$(cd "$(dirname "$0")/.." && pwd)/.deps
 cuda=$deps/cuda
-if [[ -x $cuda/bin/nvcc ]]; then
-  exit 0
-fi
 mkdir -p "$deps"
 
 pip_install() {  # TARGET PACKAGE...
   [[ -x $deps/venv/bin/pip ]] || python3 -m venv "$deps/venv"
   "$deps/venv/bin/pip" install -q --no-deps --target "$@"
 }
+
+# What tests/machine_code reads kernels with; not every toolkit has it.
+disassembler=$deps/disassembler
+[[ -x $disassembler/nvidia/cu13/bin/cuobjdump ]] ||
+  pip_install "$disassembler" nvidia-cuda-cuobjdump==13.5.37 nvidia-cuda-nvdisasm==13.5.37
+
+if [[ -x $cuda/bin/nvcc ]]; then
+  exit 0
+fi
 
 # Wheels carry libx.so.1 alone; the linker asks for libx.so.
 add_linker_names() {  # FOLDER

@@ -19,8 +19,8 @@ packages=(
   libcli11-dev libdnnl-dev libfmt-dev libhdf5-mpich-dev libicu-dev libmpich-dev libopenblas-openmp-dev
   libtoml11-dev libxxhash-dev mpich nlohmann-json3-dev
   # tests, plots, style
-  clang-14 clang-format-14 clang-tidy-14 hdf5-tools libclang-rt-14-dev libomp-14-dev libbenchmark-dev libgtest-dev llvm-14 munge
-  python3-h5py python3-matplotlib python3-numpy slurm-wlm
+  clang-14 clang-format-14 clang-tidy-14 fish groff-base hdf5-tools libclang-rt-14-dev libomp-14-dev libbenchmark-dev libgtest-dev llvm-14 munge
+  python3-h5py python3-matplotlib python3-numpy shellcheck slurm-wlm zsh
 )
 
 missing=()
@@ -38,8 +38,22 @@ if ((${#missing[@]})); then
   DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
 fi
 
+# What input/prepare.py and the tests of the tokenizer use, in a virtual environment of the tree
+venv=$here/../.deps/venv
+if ! "$venv/bin/python3" -c 'import tokenizers, zstandard; assert tokenizers.__version__ == "0.23.3"' 2>/dev/null; then
+  [[ -x $venv/bin/pip ]] || python3 -m venv "$venv"
+  "$venv/bin/pip" install -q --no-deps tokenizers==0.23.3 zstandard==0.25.0
+fi
+
 if [[ ${1-} == cuda ]]; then
   bash "$here/cuda_toolkit.sh"
   bash "$here/kokkos.sh" cuda
 fi
 bash "$here/kokkos.sh" host
+
+# What postprocess/report.py --tensorboard writes files with, without TensorBoard's server: 16 MB instead of 83
+tensorboard=$here/../.deps/tensorboard
+if ! PYTHONPATH=$tensorboard /usr/bin/python3 -c 'import tensorboard.summary.writer.event_file_writer' 2>/dev/null; then
+  [[ -x $here/../.deps/venv/bin/pip ]] || python3 -m venv "$here/../.deps/venv"
+  "$here/../.deps/venv/bin/pip" install -q --no-deps --target "$tensorboard" absl-py==2.5.1 packaging==26.3 protobuf==7.36.2 tensorboard==2.21.0
+fi

@@ -1,23 +1,29 @@
-# What the job scripts of this folder do alike. They source it inside the job; it is no job script itself.
+# What the job scripts of this folder do alike, under any batch system. They source it inside the job; it is no job script itself.
 #
 # Sets      $kzero       the program: $KZERO, or build/release/kzero under the working folder ($preset for another build), or kzero in PATH
 #           $overrides   settings that belong to the job, for the end of the program's command line
-#           $job         the job's number as squeue shows it
+#           $job         the job's number as the batch system shows it
 # Defines   finish CODE  what follows from how the program ended; CODE is the launcher's, and counts where the program said
 #                        nothing of its own. Ends the script.
 #
 # KZERO_MAX_RESTARTS     how often a job may submit itself again (100): ends a job that would go on for ever
 # KZERO_CHAIN            set by chain.sh: the name of a chain of jobs, of which each goes on where the one before stopped
+#
+# batch_NAME.sh beside this file is what a batch system does in its own way (NAME is $batch, or slurm):
+#   sets     $job, $restarts (how often this job was submitted again), $nodes, $threads (of a rank), and the job's end in the environment
+#   defines  submit_again, which says so where it cannot, and end_chain where there is chain.sh
 
 set -u
 if (($# == 0)); then
-  echo "usage: sbatch [OPTIONS] ${usage:-SCRIPT DECK.toml [key=value ...]}" >&2
+  echo "usage: ${batch_command:-sbatch [OPTIONS]} ${usage:-SCRIPT DECK.toml [key=value ...]}" >&2
   exit 2
 fi
 
-job=${SLURM_ARRAY_JOB_ID:+${SLURM_ARRAY_JOB_ID}_$SLURM_ARRAY_TASK_ID}
-job=${job:-$SLURM_JOB_ID}
-restarts=${SLURM_RESTART_COUNT:-0}
+say() { echo "$(date '+%F %T') job $job: $*"; }
+
+script=$0 arguments=("$@")
+source "$(dirname "${BASH_SOURCE[0]}")/batch_${batch:-slurm}.sh" || exit
+
 stop_file=kzero-$job.stop
 end_file=kzero-$job.end  # the program's own word, as launchers lose exit codes
 rm -f "$end_file"
@@ -28,17 +34,9 @@ if [[ -z ${KZERO-} && ! -x $kzero ]]; then
   kzero=$(command -v kzero) || { echo "neither build/${preset:-release}/kzero nor kzero in PATH; KZERO can name one" >&2; exit 1; }
 fi
 
-# A rank's threads. srun binds ranks to cores; OpenMP, which knows of one rank only, must not bind them again.
-export OMP_NUM_THREADS=${SLURM_CPUS_PER_TASK:-1}
+# A rank's threads. The launcher binds ranks to cores; OpenMP, which knows of one rank only, must not bind them again.
+export OMP_NUM_THREADS=$threads
 export OMP_PROC_BIND=${OMP_PROC_BIND:-false}
-
-# The program stops run.stop_margin before the job's end, which newer Slurms (not 22.05) put into the environment.
-if [[ -z ${SLURM_JOB_END_TIME-} ]]; then
-  end=$(squeue -h -j "$job" -o %e)  # a date, unless the controller does not answer or there is no limit
-  [[ $end != ????-??-??T* ]] || export SLURM_JOB_END_TIME=$(date -d "$end" +%s)
-fi
-
-say() { echo "$(date '+%F %T') job $job: $*"; }
 
 finish() {
   local code=$1 told
@@ -52,16 +50,15 @@ finish() {
   if ((code == 75)) && [[ -e $stop_file ]]; then
     say "not submitted again, as $stop_file exists"
   elif ((code == 75)) && [[ -z ${KZERO_CHAIN-} ]] && ((restarts < ${KZERO_MAX_RESTARTS:-100})); then
-    say "stopped in time with a checkpoint: submitted again"
-    scontrol requeue "$job" && sleep 60  # Slurm ends this script while it sleeps
+    submit_again
   elif ((code == 75)) && [[ -n ${KZERO_CHAIN-} ]]; then
     say "stopped in time with a checkpoint: the next job of the chain goes on"
     exit "$code"
   fi
   if [[ -n ${KZERO_CHAIN-} ]]; then  # done, failed or told to stop: nothing to go on with
-    scancel --name="$KZERO_CHAIN" --state=PENDING
+    end_chain
   fi
   exit "$code"
 }
 
-say "restart $restarts on $SLURM_JOB_NODELIST, $kzero $*; to stop it for good with a checkpoint: touch $PWD/$stop_file"
+say "restart $restarts on $nodes, $kzero $*; to stop it for good with a checkpoint: touch $PWD/$stop_file"

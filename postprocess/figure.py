@@ -1,5 +1,6 @@
 """The look that all plots share, and their command line: PLOT RUN.jsonl [...] -o FILE.png."""
 import argparse
+import math
 from pathlib import Path
 
 import matplotlib_python  # noqa: F401, isort: skip
@@ -8,11 +9,13 @@ import matplotlib
 matplotlib.use("Agg")  # draws to files; needs no display
 import matplotlib.pyplot as plt
 from matplotlib.ticker import EngFormatter
+from matplotlib.transforms import ScaledTranslation
 
 import records
 
 COLORS = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9"]
 DASHES = ["-", (0, (6, 2)), (0, (1.5, 1.2)), (0, (7, 2, 1.5, 2)), (0, (3, 1.5)), (0, (5, 1.5, 1, 1.5, 1, 1.5))]
+LONGEST_BESIDE = 30  # characters of a legend's entry that may stand beside the axes
 MARKERS = ["o", "s", "^", "D", "v", "P"]
 
 plt.rcParams.update(
@@ -53,7 +56,7 @@ class Style:
 def read_arguments(doc, default_output, *, has_axis=True):
     """The runs that the command line names, and its other arguments."""
     parser = argparse.ArgumentParser(description=doc)
-    parser.add_argument("runs", nargs="+", metavar="RUN.jsonl", help="metrics files")
+    parser.add_argument("runs", nargs="+", metavar="RUN.jsonl", help="metrics files, or folders that hold one")
     parser.add_argument("-o", "--output", default=default_output, help="default: %(default)s")
     if has_axis:
         parser.add_argument("--x", choices=["steps", "tokens"], default="steps", help="the horizontal axis; default: %(default)s")
@@ -88,6 +91,30 @@ def legend_right(axes):
     """A legend beside the axes, where it covers no curve."""
     handles = dict(zip(*reversed(axes.get_legend_handles_labels())))  # what is said of several runs alike: once
     axes.legend(handles.values(), handles.keys(), loc="upper left", bbox_to_anchor=(1.01, 1.0), borderaxespad=0)
+
+
+def add_legend(top, bottom):
+    """A legend of the upper axes: beside them, or below the lower ones where long names would leave the curves no room."""
+    handles = dict(zip(*reversed(top.get_legend_handles_labels())))
+    if max(map(len, handles), default=0) <= LONGEST_BESIDE:
+        legend_right(top)
+        return
+    picture = bottom.get_figure()
+    columns = 2 if max(map(len, handles)) <= 40 else 1
+    below = bottom.transAxes + ScaledTranslation(0, -0.65, picture.dpi_scale_trans)  # inches, past the axis' name
+    bottom.legend(handles.values(), handles.keys(), loc="upper left", bbox_to_anchor=(0, 0), bbox_transform=below, borderaxespad=0,
+                  ncol=columns)  # fmt: skip
+    picture.set_figheight(picture.get_figheight() + 0.25 * math.ceil(len(handles) / columns) + 0.1)
+
+
+def title_of(what, runs):
+    """The title of a picture: with the run's name if there is one run."""
+    return what + (f" of {runs[0].name}" if len(runs) == 1 else "")
+
+
+def prefix_of(run, runs):
+    """What stands before the name of a curve where there are several runs."""
+    return f"{run.name}: " if len(runs) > 1 else ""
 
 
 def save(figure, output):

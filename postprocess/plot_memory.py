@@ -53,19 +53,25 @@ def draw_run(axes, name, row, unit, most):
     figure.legend_right(axes)
 
 
-def main():
-    runs, arguments = figure.read_arguments(__doc__, "memory.png", has_axis=False)
-    rows = [(run.name, fullest_rank(run)) for run in runs if run.end.get("memory")]
-    if not rows:
-        raise SystemExit(f"{runs[0].name}: the run has not ended in order: no record of its memory")
-    for run in runs:
-        if not run.end.get("memory"):
-            print(f"{run.name}: has not ended in order: left out", file=sys.stderr)
+def draw(runs):
+    """The picture of the runs, which all have a record of their memory."""
+    rows = [(run.name, fullest_rank(run)) for run in runs]
     most = max(most_bytes(row) for _, row in rows)
     picture, grid = plt.subplots(len(rows), 1, figsize=(9, 4.6 * len(rows)), squeeze=False)
     for axes, (name, row) in zip(grid[:, 0], rows):
         draw_run(axes, name, row, unit_of(most), most)
-    figure.save(picture, arguments.output)
+    return picture
+
+
+def main():
+    runs, arguments = figure.read_arguments(__doc__, "memory.png", has_axis=False)
+    ended = [run for run in runs if run.end.get("memory")]
+    if not ended:
+        raise SystemExit(f"{runs[0].name}: the run has not ended in order: no record of its memory")
+    for run in runs:
+        if run not in ended:
+            print(f"{run.name}: has not ended in order: left out", file=sys.stderr)
+    figure.save(draw(ended), arguments.output)
 
 
 if __name__ == "__main__":

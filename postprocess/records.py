@@ -18,6 +18,9 @@ class Run:
     validations: list = field(default_factory=list)
     restarts: list = field(default_factory=list)  # the steps at which it went on, where steps followed
     end: dict = field(default_factory=dict)  # of the last job that did steps; empty while it runs
+    start: dict = field(default_factory=dict)  # of the last job that did steps
+    evaluations: dict = field(default_factory=dict)  # by name: one record a step, in order of steps
+    seconds: dict = field(default_factory=dict)  # by event: the sum over all jobs, repeated steps included
 
     def column(self, name):
         """A value of each step; NaN where the file has null or none."""
@@ -45,6 +48,17 @@ def name_of(path):
     return path.resolve().parent.name + (earlier[1] or "") if earlier else path.stem
 
 
+def metrics_file(path):
+    """The file that a user names, or the one in the folder that a user names."""
+    path = Path(path)
+    if not path.is_dir():
+        return path
+    found = [path / "metrics.jsonl"] if (path / "metrics.jsonl").exists() else sorted(path.glob("*.jsonl"))
+    if len(found) == 1:
+        return found[0]
+    raise SystemExit(f"{path}: holds {'no' if not found else 'more than one'} metrics file (*.jsonl); name the file")
+
+
 def records_of(path):
     try:
         lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
@@ -63,23 +77,35 @@ def records_of(path):
 
 def run_of(name, records):
     """The run from one start at step 0 to the next."""
-    run, steps, validations, start, has_steps = Run(name), {}, {}, None, False
+    run, job, has_steps = Run(name), {}, False
+    steps, validations, evaluations = {}, {}, {}
     for record in records:
         event = record.get("event")
+        seconds = record.get("stall_seconds", record.get("seconds"))
+        if event != "end" and isinstance(seconds, (int, float)):
+            run.seconds[event] = run.seconds.get(event, 0) + seconds
         if event == "start":
-            start, has_steps = record.get("first_step", 0), False
+            job, has_steps = record, False
+            run.start = run.start or job
         elif event == "step":
             if not has_steps:  # a job that ends without a step has changed nothing
-                run.restarts += [start] if start else []
-                run.end = {}
+                run.restarts += [job["first_step"]] if job.get("first_step") else []
+                run.end, run.start = {}, job
             has_steps = True
             steps[record["step"]] = record
         elif event == "validation":
             validations[record["step"]] = record
+        elif event == "evaluation" and isinstance(record.get("name"), str):
+            evaluations.setdefault(record["name"], {})[record["step"]] = record
         elif event == "end" and (has_steps or not run.end):
             run.end = record
-    run.steps, run.validations = ([found[step] for step in sorted(found)] for found in (steps, validations))
+    run.steps, run.validations = in_order(steps), in_order(validations)
+    run.evaluations = {name: in_order(found) for name, found in evaluations.items()}
     return run
+
+
+def in_order(records):
+    return [records[step] for step in sorted(records)]
 
 
 def read(path):
@@ -104,6 +130,7 @@ def read(path):
 
 def read_all(paths):
     """The runs of all files; files whose runs would have one name are told apart by their paths."""
+    paths = [metrics_file(path) for path in paths]
     found = [(path, read(path)) for path in paths]
     names = [runs[0].name for _, runs in found]
     for path, runs in found:

@@ -4,12 +4,14 @@
 #include <functional>
 #include <iostream>
 
+#include "app/command_table.hpp"
 #include "app/commands.hpp"
 #include "app/completion.hpp"
 #include "app/convert_command.hpp"
 #include "app/defaults_command.hpp"
 #include "app/evaluate_command.hpp"
 #include "app/generate_command.hpp"
+#include "app/man_page.hpp"
 #include "app/mistakes.hpp"
 #include "app/plan_command.hpp"
 #include "base/printable.hpp"
@@ -38,8 +40,11 @@ std::string version_text() {
 }
 
 void add_deck(CLI::App& command, DeckArguments& arguments) {
-  command.add_option("deck", arguments.file, "the input deck (TOML)")->required();
-  command.add_option("overrides", arguments.overrides, "key=value: replaces a key of the deck");
+  command.add_option("deck", arguments.file, "the input deck (TOML)")
+      ->required()
+      ->type_name(deck_value);
+  command.add_option("overrides", arguments.overrides, "key=value: replaces a key of the deck")
+      ->type_name(setting_value);
 }
 
 CLI::App* add_check(CLI::App& cli, DeckArguments& deck, CheckOptions& options) {
@@ -121,6 +126,7 @@ ExitCode main(int argc, char** argv) {
   add_generate(cli, generated)->callback([&] { chosen = [&] { return generate(generated); }; });
 
   add_completion(cli, chosen);
+  add_man(cli, chosen);
 
   try {
     cli.parse(argc, argv);

@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 #include <iostream>
 
+#include "app/command_table.hpp"
 #include "app/commands.hpp"
 #include "app/launch.hpp"
 #include "base/printable.hpp"
@@ -30,14 +31,18 @@ void export_checkpoint(const grid::Group& world, const ConvertArguments& argumen
   const convert::ExportTarget target = convert::export_target(arguments.to);
   KZERO_REQUIRE(target.is_folder || !arguments.shard_bytes, ExitCode::usage,
                 "--shard-size divides weights in a folder; {} is one file", arguments.to);
+  KZERO_REQUIRE(target.is_folder || arguments.tokenizer.empty(), ExitCode::usage,
+                "--tokenizer is copied into a folder; {} is one file", arguments.to);
   std::vector<std::string> problems;
   const checkpoint::Found found = checkpoint::open(world, from, problems);
   for (const std::string& problem : problems)
     std::cerr << "kzero: passed over: " << printable_lines(problem) << '\n';
-  const convert::ExportOptions options{
+  convert::ExportOptions options{
       .dtype = arguments.dtype,
       .shard_bytes = arguments.shard_bytes.value_or(convert::usual_shard_bytes),
       .origin = convert::find_origin(found.manifest.deck)};
+  if (target.is_folder)
+    convert::add_tokenizer(options.origin, found.manifest.deck, arguments.tokenizer);
   const auto files = convert::export_weights(found, target, options);
   print_note(options.origin.note);
   const auto folder = target.weights.parent_path();
@@ -80,6 +85,12 @@ void add_export_options(CLI::App& command, ConvertArguments& arguments, CLI::Opt
                                          "must be a size such as 5GB or 4GiB, found " + text);
           },
           "largest file of exported weights in a folder, such as 4GiB; default: 5GB")
+      ->type_name("SIZE")
+      ->excludes(deck);
+  command
+      .add_option("--tokenizer", arguments.tokenizer,
+                  "tokenizer.json to copy into the folder; default: that of the first weights, or "
+                  "beside the training data")
       ->excludes(deck);
 }
 
@@ -100,7 +111,9 @@ CLI::App* add_convert(CLI::App& cli, ConvertArguments& arguments) {
       ->required();
   CLI::Option* deck = command->add_option("--deck", arguments.deck.file,
                                           "the deck of the model that the weights are of");
+  deck->type_name(deck_value);
   command->add_option("--set", arguments.deck.overrides, "key=value: replaces a key of the deck")
+      ->type_name(setting_value)
       ->needs(deck);
   add_export_options(*command, arguments, deck);
   return command;

@@ -16,6 +16,7 @@ struct ConvertArguments {
   DeckArguments deck;                // file empty: from a checkpoint
   Dtype dtype = Dtype::fp32;         // of exported weights
   std::optional<Index> shard_bytes;  // of a file of exported weights; none: the usual ones
+  std::string tokenizer;             // to export with them; empty: looked for
 };
 
 /// Adds the subcommand; parsing fills `arguments`.

@@ -51,48 +51,57 @@ std::string suggestion(const std::filesystem::path& file) {
   return near.empty() ? "" : fmt::format("; did you mean {}?", (folder / near).string());
 }
 
-[[noreturn]] void refuse(const std::string& file, const std::string& reason) {
-  fail(ExitCode::usage, "{}: the deck cannot be read: {}", file, reason);
-}
+/// The file that is read, and what it should be: a deck, for one.
+struct Wanted {
+  const std::string& file;
+  const std::string& kind;
+
+  [[noreturn]] void refuse(const std::string& reason) const {
+    fail(ExitCode::usage, "{}: the {} cannot be read: {}", file, kind, reason);
+  }
+};
 
 /// Waits until a pipe has bytes or its writers are gone.
-void wait_for_writer(int descriptor, const std::string& file, std::chrono::milliseconds patience) {
-  pollfd wanted{descriptor, POLLIN, 0};
+void wait_for_writer(int descriptor, const Wanted& wanted, std::chrono::milliseconds patience) {
+  pollfd writer{descriptor, POLLIN, 0};
   const int ready =
-      uninterrupted([&] { return ::poll(&wanted, 1, static_cast<int>(patience.count())); });
+      uninterrupted([&] { return ::poll(&writer, 1, static_cast<int>(patience.count())); });
   if (ready == 0)
-    refuse(file, fmt::format("nobody has written to this pipe for {} s",
-                             std::chrono::duration<double>(patience).count()));
+    wanted.refuse(fmt::format("nobody has written to this pipe for {} s",
+                              std::chrono::duration<double>(patience).count()));
 }
 
 }  // namespace
 
-deck::Source load(const std::string& file, std::chrono::milliseconds patience) {
+deck::Source load(const std::string& file, std::chrono::milliseconds patience,
+                  const std::string& kind) {
+  const Wanted wanted{file, kind};
   // Opened without blocking: a pipe without a writer must not hang.
   const Descriptor input(::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (input.number() < 0) {
     const int problem = errno;
-    refuse(file, std::strerror(problem) + (problem == ENOENT ? suggestion(file) : std::string()));
+    wanted.refuse(std::strerror(problem) + (problem == ENOENT ? suggestion(file) : std::string()));
   }
   struct stat status {};
-  if (::fstat(input.number(), &status) != 0) refuse(file, std::strerror(errno));
-  if (S_ISDIR(status.st_mode)) refuse(file, "it is a directory; a deck is a TOML file");
+  if (::fstat(input.number(), &status) != 0) wanted.refuse(std::strerror(errno));
+  if (S_ISDIR(status.st_mode))
+    wanted.refuse(fmt::format("it is a directory; a {} is a TOML file", kind));
   const bool is_pipe = S_ISFIFO(status.st_mode);
-  if (!is_pipe && !S_ISREG(status.st_mode)) refuse(file, "it is neither a file nor a pipe");
+  if (!is_pipe && !S_ISREG(status.st_mode)) wanted.refuse("it is neither a file nor a pipe");
   std::string text;
   std::array<char, 65536> part{};
   for (bool has_waited = false;;) {
     const ssize_t count =
         uninterrupted([&] { return ::read(input.number(), part.data(), part.size()); });
-    if (count < 0 && errno != EAGAIN) refuse(file, std::strerror(errno));
+    if (count < 0 && errno != EAGAIN) wanted.refuse(std::strerror(errno));
     if (count > 0) text.append(part.data(), static_cast<std::size_t>(count));
     if (text.size() > most_bytes)
-      refuse(file, fmt::format("it has more than {} bytes, which no deck has", most_bytes));
+      wanted.refuse(fmt::format("it has more than {} bytes, which no {} has", most_bytes, kind));
     // Without writers a pipe reads as ended: they are gone, or there have been none yet.
     const bool may_go_on = count < 0 || (is_pipe && text.empty() && !has_waited);
     if (count == 0 && !may_go_on) return {file, text};
     if (count <= 0) {
-      wait_for_writer(input.number(), file, patience);
+      wait_for_writer(input.number(), wanted, patience);
       has_waited = true;
     }
   }

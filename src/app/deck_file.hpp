@@ -14,10 +14,12 @@ struct DeckArguments {
   std::vector<std::string> overrides;  // key=value
 };
 
+constexpr std::chrono::seconds pipe_patience{30};
+
 /// Reads the text of a regular file, or of a pipe, which can be read once. Throws Error(usage) if
 /// it is neither or cannot be read, if it has more than 1 MiB, or if nobody writes to the pipe for
-/// as long as `patience`.
-deck::Source load(const std::string& file,
-                  std::chrono::milliseconds patience = std::chrono::seconds(30));
+/// as long as `patience`. `kind` names in messages what the file should be.
+deck::Source load(const std::string& file, std::chrono::milliseconds patience = pipe_patience,
+                  const std::string& kind = "deck");
 
 }  // namespace kzero::app

@@ -76,9 +76,13 @@ class Evaluation {
     });
   }
 
-  std::optional<deck::DataFormat> usual_format() const {
-    if (source_.is_checkpoint) return config().data.format;
-    return std::nullopt;
+  Index token_bytes() const {
+    return arguments_.token_bytes > 0 ? arguments_.token_bytes : config().data.token_bytes;
+  }
+
+  std::optional<data::TokenEncoding> usual_format() const {
+    if (!source_.is_checkpoint) return std::nullopt;
+    return data::TokenEncoding(config().data.format, token_bytes());
   }
 
   Index sequence_of(const infer::InputFile& file) const {
@@ -119,8 +123,9 @@ class Evaluation {
   }
 
   infer::FileScore score(const std::string& name) {
-    const infer::InputFile file = infer::open_input(
-        world_, name, infer::file_format(arguments_.format), usual_format(), config().model.vocab);
+    const infer::InputFile file =
+        infer::open_input(world_, name, infer::file_format(arguments_.format, token_bytes()),
+                          usual_format(), config().model.vocab);
     Index sequence = 0;
     grid::collectively(world_, [&] { sequence = sequence_of(file); });
     infer::ForwardModel& model = model_for(sequence);
@@ -174,6 +179,10 @@ CLI::App* add_evaluate(CLI::App& cli, EvaluateArguments& arguments) {
       ->add_option("--format", arguments.format,
                    "of the files; default: by their headers, else the checkpoint's data.format")
       ->check(CLI::IsMember(infer::file_format_names()));
+  command
+      ->add_option("--token-bytes", arguments.token_bytes,
+                   "2 or 4: of a token in raw files; default: the checkpoint's data.token_bytes")
+      ->check(CLI::IsMember({2, 4}));
   command->add_option("--tokenizer", arguments.tokenizer,
                       "tokenizer.json, for bits per byte; default: beside the model or its data");
   add_count(*command, "--batch", arguments.batch,

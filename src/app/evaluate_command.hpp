@@ -15,6 +15,7 @@ struct EvaluateArguments {
   std::string source;
   std::vector<std::string> files;
   std::string format = "auto";
+  Index token_bytes = 0;  // of raw files; 0: the checkpoint's data.token_bytes
   std::string tokenizer;  // empty: looked for
   Index batch = 0;        // 0: the checkpoint's micro-batch, or usual_batch
   Index sequence = 0;     // 0: the model's, or what choices need

@@ -9,6 +9,7 @@
 #include "grid/agreement.hpp"
 #include "metrics/line_file.hpp"
 #include "model/definition.hpp"
+#include "train/trace_file.hpp"
 
 namespace kzero::app {
 
@@ -64,8 +65,7 @@ void unpack(const std::string& bytes, ProblemList& problems) {
 train::RunInputs check_files(const deck::Config& config, const Inspection& inspection,
                              ProblemList& problems) {
   train::RunInputs inputs;
-  inputs.dataset = data::open_dataset(config.data, config.model.sequence, config.model.vocab,
-                                      config.train.seed, problems);
+  inputs.dataset = data::open_dataset(config, problems);
   inputs.dataset.check_tokens(inspection.part, inspection.parts, problems);
   if (!config.model.initial.empty()) {
     problems.collect("model.initial", [&] {
@@ -93,6 +93,7 @@ train::RunInputs check_files(const deck::Config& config, const Inspection& inspe
     });
   };
   try_file("run.metrics", config.run.metrics, metrics::require_metrics_file);
+  try_file("run.profile", config.run.profile, train::require_trace_file);
   try_file("run.end_file", config.run.end_file, [](const std::string&) {});
   return inputs;
 }

@@ -19,9 +19,11 @@ namespace {
 /// The first key in which a rank's deck differs from another one, as `key = value`; empty if none
 /// does.
 std::string difference(const deck::Config& mine, const deck::Config& other) {
-  for (const deck::Key& key : deck::keys()) {
-    if (key.get(mine) == key.get(other)) continue;
-    return fmt::format("{} = {}", key.path, printable_start(as_toml(key, key.get(mine))));
+  for (const deck::Config* deck : {&mine, &other}) {  // either may have more tables in a list
+    for (const deck::Key* key : deck::keys_in(*deck)) {
+      if (key->get(mine) == key->get(other)) continue;
+      return fmt::format("{} = {}", key->path, printable_start(as_toml(*key, key->get(mine))));
+    }
   }
   return "";
 }

@@ -11,6 +11,7 @@
 #include "base/bytes.hpp"
 #include "convert/architecture.hpp"
 #include "deck/reader.hpp"
+#include "plan/machine.hpp"
 #include "plan/nominal.hpp"
 #include "plan/report.hpp"
 #include "plan/trace.hpp"
@@ -62,8 +63,8 @@ std::vector<Launch> launches(const PlanArguments& arguments) {
 
 /// Rates for every number of threads in the launches, measured with as many as this machine has
 /// cores for; none if operations cannot be measured.
-std::optional<plan::RateSource> rates(const plan::GivenRates& given,
-                                      const std::vector<Launch>& all) {
+std::optional<plan::RateSource> measured_rates(const plan::GivenRates& given,
+                                               const std::vector<Launch>& all) {
   if (!given.operations && !plan::can_measure_blocks()) return std::nullopt;
   Index threads = 1;
   for (const Launch& launch : all) threads = std::max(threads, launch.threads.count);
@@ -79,9 +80,28 @@ std::optional<plan::RateSource> rates(const plan::GivenRates& given,
   return plan::RateSource(given, all.front().config, threads);
 }
 
-void add_estimate(plan::Entry& entry, const std::optional<plan::RateSource>& source) {
-  if (source) entry.estimate = plan::estimate(entry.work, source->of_rank(entry.threads));
-}
+/// Estimates steps at the rates of a described machine, else at given and measured ones.
+class Estimator {
+ public:
+  Estimator(const PlanArguments& arguments, const std::vector<Launch>& all) {
+    if (arguments.machine.empty()) {
+      source_ = measured_rates(arguments.rates, all);
+    } else {
+      machine_ = plan::read_machine(load(arguments.machine, pipe_patience, "rates file"));
+    }
+  }
+
+  void add_to(plan::Entry& entry) const {
+    if (source_) entry.estimate = plan::estimate(entry.work, source_->of_rank(entry.threads));
+    if (!machine_) return;
+    entry.estimate = plan::estimate(entry.work, machine_->rates_of(entry));
+    entry.machine = machine_->name;
+  }
+
+ private:
+  std::optional<plan::RateSource> source_;
+  std::optional<plan::Machine> machine_;
+};
 
 /// Prints the assumptions of the tables that follow.
 void introduce(const PlanArguments& arguments, const std::vector<Launch>& all) {
@@ -98,8 +118,8 @@ ExitCode plan_deck(const PlanArguments& arguments) {
   entries.reserve(all.size());
   for (const Launch& launch : all)
     entries.push_back(plan::plan(launch.config, launch.threads.count));
-  const auto source = rates(arguments.rates, all);
-  for (plan::Entry& entry : entries) add_estimate(entry, source);
+  const Estimator estimator(arguments, all);
+  for (plan::Entry& entry : entries) estimator.add_to(entry);
   introduce(arguments, all);
   print(arguments, entries);
   return ExitCode::done;
@@ -119,10 +139,10 @@ ExitCode fit_deck(const PlanArguments& arguments) {
   fits.reserve(all.size());
   for (const Launch& launch : all)
     fits.push_back(plan::fit(launch.config, launch.ranks, launch.threads.count, *arguments.fit));
-  const auto source = rates(arguments.rates, all);
+  const Estimator estimator(arguments, all);
   bool has_answer = false;
   for (plan::Fit& fit : fits) {
-    for (plan::Answer& answer : fit.answers) add_estimate(answer.entry, source);
+    for (plan::Answer& answer : fit.answers) estimator.add_to(answer.entry);
     has_answer = has_answer || !fit.answers.empty();
   }
   introduce(arguments, all);

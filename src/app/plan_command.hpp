@@ -22,6 +22,7 @@ struct PlanArguments {
   std::vector<Index> tensor;   // tensor-parallel ranks of each launch; empty: the deck's, else 1
   std::optional<Index> stage;  // of a launch without deck; none: all
   plan::GivenRates rates;
+  std::string machine;  // the file that describes it; empty: the rates above
   Output output = Output::table;
 };
 

@@ -3,6 +3,7 @@
 #include <charconv>
 #include <cmath>
 
+#include "app/command_table.hpp"
 #include "app/mistakes.hpp"
 #include "app/plan_command.hpp"
 #include "deck/quantity.hpp"
@@ -77,22 +78,10 @@ CLI::Option* add(CLI::App& command, const std::string& name, Target& target, con
       text);
 }
 
-}  // namespace
-
-CLI::App* add_plan(CLI::App& cli, PlanArguments& a) {
-  CLI::App* command = cli.add_subcommand(
-      "plan", "say what a deck needs of memory, messages and time; needs no launch and no device");
-  auto* deck = command->add_option("deck", a.deck.file, "the input deck (TOML)");
-  command->add_option("overrides", a.deck.overrides, "key=value: replaces a key of the deck");
-  add(*command, "--ranks", a.ranks, parse_ranks, "ranks of the launch, or several: 64,128,400");
-  auto* fit = add(*command, "--fit", a.fit, parse_bytes,
-                  "search what fits in this memory of a rank, such as 32GiB or 32GB");
-  command->add_option("--threads", a.threads, "threads of a rank; default: as a run would choose")
-      ->check(CLI::Range(1, 10000))
-      ->transform(whole_number())
-      ->needs(deck);
-  add(
-      *command, "--tflops", a.rates.operations,
+/// Adds what the estimate of a step's time would measure; returns the option that gives all of it.
+CLI::Option* add_rates(CLI::App& command, PlanArguments& a, CLI::Option* deck) {
+  auto* tflops = add(
+      command, "--tflops", a.rates.operations,
       [](const std::string& option, std::string_view text) {
         const std::string found(text);
         const auto number = take_number(text);
@@ -101,24 +90,52 @@ CLI::App* add_plan(CLI::App& cli, PlanArguments& a) {
           throw CLI::ValidationError(option, "must be a number above 0, found " + found);
         return operations;
       },
-      "1e12 operations a second that a rank reaches; default: measured here")
-      ->needs(deck);
+      "1e12 operations a second that a rank reaches; default: measured here");
+  tflops->type_name("NUMBER")->needs(deck);
   const auto rate = [](const std::string& option, std::string_view text) {
     return static_cast<double>(parse_bytes(option, text));
   };
-  add(*command, "--bandwidth", a.rates.sent_bytes, rate,
-      "bytes a second that a rank sends, such as 10GB; default: measured here")
+  auto* sent = add(command, "--bandwidth", a.rates.sent_bytes, rate,
+                   "bytes a second that a rank sends, such as 10GB; default: measured here");
+  sent->type_name("SIZE")->needs(deck);
+  auto* memory = add(command, "--memory-bandwidth", a.rates.memory_bytes, rate,
+                     "bytes a second that a rank reads and writes; default: measured here");
+  memory->type_name("SIZE")->needs(deck);
+  auto* machine = command.add_option(
+      "--rates", a.machine,
+      "the file (TOML) of a machine's rates, within and between its nodes; nothing is measured");
+  machine->type_name("FILE")->needs(deck)->excludes(tflops)->excludes(sent)->excludes(memory);
+  return machine;
+}
+
+}  // namespace
+
+CLI::App* add_plan(CLI::App& cli, PlanArguments& a) {
+  CLI::App* command = cli.add_subcommand(
+      "plan", "say what a deck needs of memory, messages and time; needs no launch and no device");
+  auto* deck = command->add_option("deck", a.deck.file, "the input deck (TOML)");
+  deck->type_name(deck_value);
+  command->add_option("overrides", a.deck.overrides, "key=value: replaces a key of the deck")
+      ->type_name(setting_value);
+  add(*command, "--ranks", a.ranks, parse_ranks, "ranks of the launch, or several: 64,128,400")
+      ->type_name("RANKS");
+  auto* fit = add(*command, "--fit", a.fit, parse_bytes,
+                  "search what fits in this memory of a rank, such as 32GiB or 32GB");
+  fit->type_name("SIZE");
+  command->add_option("--threads", a.threads, "threads of a rank; default: as a run would choose")
+      ->check(CLI::Range(1, 10000))
+      ->transform(whole_number())
       ->needs(deck);
-  add(*command, "--memory-bandwidth", a.rates.memory_bytes, rate,
-      "bytes a second that a rank reads and writes; default: measured here")
-      ->needs(deck);
+  auto* machine = add_rates(*command, a, deck);
   add(*command, "--parameters", a.parameters, parse_parameters,
       "model states of a model of this size, without a deck")
+      ->type_name("NUMBER")
       ->excludes(deck)
       ->excludes(fit);
   add(*command, "--tensor", a.tensor, parse_ranks,
       "tensor-parallel ranks, or several: 1,4,16; default: the deck's grid.tensor, without a deck "
-      "1");
+      "1")
+      ->type_name("RANKS");
   command->add_option("--stage", a.stage, "ZeRO stage, without a deck; default: all")
       ->check(CLI::Range(0, 3))
       ->excludes(deck);
@@ -130,6 +147,7 @@ CLI::App* add_plan(CLI::App& cli, PlanArguments& a) {
           "print the schedule of a micro-batch: gathers, reductions, dependencies")
       ->needs(deck)
       ->excludes(fit)
+      ->excludes(machine)
       ->excludes(json);
   return command;
 }

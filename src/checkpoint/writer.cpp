@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "base/timeline.hpp"
 #include "base/version.hpp"
 #include "checkpoint/files.hpp"
 #include "checkpoint/hdf5_file.hpp"
@@ -149,6 +150,8 @@ BackgroundWrite::BackgroundWrite(const grid::Group& world, const fs::path& folde
       partial_(begin(world, folder, manifest_)) {
   start_hdf5();  // which makes MPI calls, as the thread must not
   part_ = std::async(std::launch::async, [this] {
+    name_lane("checkpoint writer");
+    const TimelineSpan span(SpanKind::file, [] { return "kzero::checkpoint::write_shard_file"; });
     return write_shard_file(partial_, shard_file_name(world_.rank()), manifest_, mine_);
   });
 }

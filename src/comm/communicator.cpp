@@ -14,6 +14,11 @@ void fill_own(const Execution& stream, const ConstSpan& mine, const Span& place)
   Kokkos::deep_copy(stream, bytes_of(place), bytes_of(mine));
 }
 
+SpanName region_name(const Channel& channel) {
+  return SpanName("{}{} of {}", "kzero::comm::", name_of(channel.operation),
+                  name_of(channel.purpose));
+}
+
 }  // namespace
 
 Request Communicator::begin_all_to_all(const Execution& stream, std::vector<ConstSpan> send,
@@ -26,12 +31,12 @@ Request Communicator::begin_all_to_all(const Execution& stream, std::vector<Cons
   for (int r = 0; r < size(); ++r) {
     if (r != rank()) traffic_.add(channel, send[r].elements, send[r].bytes());
   }
-  const runtime::ProfileRegion region([&] { return "kzero::comm::" + describe(channel); });
+  const runtime::ProfileRegion region([&] { return region_name(channel); });
   return begin(stream, std::move(send), std::move(receive), channel);
 }
 
 void Communicator::wait(const Execution& stream, Request request) {
-  const runtime::ProfileRegion region([] { return "kzero::comm::wait"; });
+  const runtime::ProfileRegion region([] { return "kzero::comm::wait"; }, SpanKind::wait);
   complete(stream, request);
 }
 
@@ -45,7 +50,7 @@ Request Communicator::begin_all_gather(const Execution& stream, ConstSpan mine,
     return 0;
   }
   traffic_.add(channel, mine.elements * (size() - 1), mine.bytes() * (size() - 1));
-  const runtime::ProfileRegion region([&] { return "kzero::comm::" + describe(channel); });
+  const runtime::ProfileRegion region([&] { return region_name(channel); });
   return gather(stream, mine, std::move(receive), channel);
 }
 
@@ -65,6 +70,7 @@ Request Communicator::begin_library_sum(const Execution& stream, ConstSpan all, 
     return 0;
   }
   traffic_.add(channel, own.elements * (size() - 1), own.bytes() * (size() - 1));
+  const runtime::ProfileRegion region([&] { return region_name(channel); });
   return library_sum(stream, all, own, channel);
 }
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/float16.hpp"
+#include "base/timeline.hpp"
 #include "base/types.hpp"
 #include "comm/traffic.hpp"
 #include "grid/group.hpp"
@@ -40,6 +41,12 @@ struct ConstSpan {
   }
   Index bytes() const { return elements * bytes_of(dtype); }
 };
+
+/// What time lines call the messages of a channel.
+inline SpanName message_name(const Channel& channel) {
+  return SpanName("{}: {} of {}", channel.group, name_of(channel.operation),
+                  name_of(channel.purpose));
+}
 
 /// Handle of a collective that was begun; 0 for one that had nothing to do.
 using Request = std::uint64_t;

@@ -58,7 +58,7 @@ MpiCommunicator::MpiCommunicator(Overlap overlap, const grid::Group& group, Traf
     : Communicator(group, traffic), takes_turns_(overlap != Overlap::no && group.size() > 1) {
   if (group.size() == 1) return;
   if (reach == Reach::host) staging_.emplace(chunk_bytes);
-  if (overlap == Overlap::yes) worker_.emplace();
+  if (overlap == Overlap::yes) worker_.emplace("messages of group " + group.name());
 }
 
 MpiCommunicator::~MpiCommunicator() {
@@ -90,6 +90,9 @@ void MpiCommunicator::exchange(const std::vector<ConstSpan>& send, const std::ve
     const int to = (me + step) % ranks, from = (me - step + ranks) % ranks;
     const Index bytes = std::max(send[to].bytes(), receive[from].bytes());
     const Waiting waiting({what, channel.group, group_.launch_rank(from)});
+    const TimelineSpan span(
+        SpanKind::message, [&] { return message_name(channel); },
+        {.elements = send[to].elements, .bytes = send[to].bytes(), .rank = group_.launch_rank(to)});
     for (Index at = 0; at < bytes; at += chunk_bytes)
       swap_chunk(chunk_of(send[to], at), to, chunk_of(receive[from], at), from);
   }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <condition_variable>
+#include <cstdlib>
 #include <cstring>
 #include <map>
 
@@ -57,6 +58,22 @@ void require_own_devices(const grid::Group& group) {
                 group.name(), problem);
 }
 
+/// Makes operations of several communicators on one device begin in the order of the host's calls,
+/// which is the same on all ranks: in different orders they can wait for one another for ever (NCCL
+/// user guide, "Using multiple NCCL communicators concurrently"). To be called before the first
+/// communicator is made; a user's own setting is kept.
+void keep_launch_order() {
+  constexpr int first_version = 22600;
+  int version = 0;
+  const ncclResult_t status = ncclGetVersion(&version);
+  KZERO_REQUIRE(status == ncclSuccess && version >= first_version, ExitCode::other,
+                "run.communicator = \"nccl\" needs NCCL 2.26 or newer, which can keep the order of "
+                "operations on several communicators; found {}.{}.{}; set run.communicator = "
+                "\"mpi\" or install a newer one",
+                version / 10000, version / 100 % 100, version % 100);
+  setenv("NCCL_LAUNCH_ORDER_IMPLICIT", "1", 0);
+}
+
 /// Returns a new communicator id, made by the root, on every rank. Collective over the group.
 ncclUniqueId shared_id(const grid::Group& group) {
   ncclUniqueId id{};
@@ -88,6 +105,7 @@ NcclCommunicator::NcclCommunicator(const grid::Group& group, Traffic& traffic)
     : Communicator(group, traffic) {
   if (size() == 1) return;
   require_own_devices(group);
+  keep_launch_order();
   for (Lane& lane : lanes_) {
     check(ncclCommInitRank(&lane.handle, size(), shared_id(group), rank()), "ncclCommInitRank",
           group.name());
@@ -114,12 +132,15 @@ bool NcclCommunicator::has_arrived(const Flight& flight) noexcept {
 }
 
 template <class F>
-Request NcclCommunicator::fly(const Execution& stream, const Channel& channel, const F& enqueue) {
+Request NcclCommunicator::fly(const Execution& stream, const Channel& channel, const SpanWork& work,
+                              const F& enqueue) {
+  const TimelineSpan span(
+      SpanKind::message, [&] { return message_name(channel); }, work);
   const Request number = lane_of(channel.operation);
   Lane& lane = lanes_[number];
   lane.ready.order(stream, lane.stream);
   enqueue(lane);
-  const std::lock_guard lock(mutex_);
+  std::unique_lock lock(mutex_);
   Flight flight{++begun_ * lanes + number, {}, nullptr};
   if (!spare_events_.empty()) {
     flight.arrived = std::move(spare_events_.back());
@@ -128,7 +149,10 @@ Request NcclCommunicator::fly(const Execution& stream, const Channel& channel, c
   flight.arrived.record(lane.stream);
   flight.noted = std::make_unique<Waiting>(Wait{describe(channel), channel.group});
   lane.flights.push_back(std::move(flight));
-  return lane.flights.back().request;
+  const Request request = lane.flights.back().request;
+  lock.unlock();
+  if (span.is_open()) lane.stream.fence("kzero::comm::message_arrived");  // to time the message
+  return request;
 }
 
 void NcclCommunicator::complete(const Execution& stream, Request request) {
@@ -141,7 +165,13 @@ void NcclCommunicator::complete(const Execution& stream, Request request) {
 
 Request NcclCommunicator::begin(const Execution& stream, std::vector<ConstSpan> send,
                                 std::vector<Span> receive, const Channel& channel) {
-  return fly(stream, channel, [&](const Lane& lane) {
+  SpanWork work;
+  for (int r = 0; r < size(); ++r) {
+    if (r == rank()) continue;
+    work.elements += send[r].elements;
+    work.bytes += send[r].bytes();
+  }
+  return fly(stream, channel, work, [&](const Lane& lane) {
     const auto lane_stream = runtime::stream_of(lane.stream);
     check(ncclGroupStart(), "ncclGroupStart", group_.name());
     for (int step = 1; step < size(); ++step) {
@@ -169,7 +199,9 @@ Request NcclCommunicator::gather(const Execution& stream, ConstSpan mine, std::v
                                  const Channel& channel) {
   if (!is_one_array(receive))
     return Communicator::gather(stream, mine, std::move(receive), channel);
-  return fly(stream, channel, [&](const Lane& lane) {
+  const SpanWork work{.elements = mine.elements * (size() - 1),
+                      .bytes = mine.bytes() * (size() - 1)};
+  return fly(stream, channel, work, [&](const Lane& lane) {
     check(ncclAllGather(mine.data, receive[0].data, static_cast<std::size_t>(mine.elements),
                         type_of(mine.dtype), lane.handle, runtime::stream_of(lane.stream)),
           "ncclAllGather", group_.name());
@@ -178,7 +210,8 @@ Request NcclCommunicator::gather(const Execution& stream, ConstSpan mine, std::v
 
 Request NcclCommunicator::library_sum(const Execution& stream, ConstSpan all, Span own,
                                       const Channel& channel) {
-  return fly(stream, channel, [&](const Lane& lane) {
+  const SpanWork work{.elements = own.elements * (size() - 1), .bytes = own.bytes() * (size() - 1)};
+  return fly(stream, channel, work, [&](const Lane& lane) {
     check(ncclReduceScatter(all.data, own.data, static_cast<std::size_t>(own.elements),
                             type_of(own.dtype), ncclSum, lane.handle,
                             runtime::stream_of(lane.stream)),
@@ -189,6 +222,7 @@ Request NcclCommunicator::library_sum(const Execution& stream, ConstSpan all, Sp
 /// Removes the flights that have arrived, so that the watchdog sees those that have not, and
 /// reports errors that NCCL meets asynchronously.
 void NcclCommunicator::watch(const std::stop_token& stop) {
+  runtime::use_device();
   std::mutex sleep;
   std::condition_variable_any woken;
   while (!stop.stop_requested() && !failed_) {

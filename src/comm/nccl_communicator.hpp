@@ -54,9 +54,11 @@ class NcclCommunicator : public Communicator {
   static constexpr Request lanes = 2;
   static Request lane_of(Operation operation) { return operation == Operation::reduce_scatter; }
 
-  /// Calls enqueue(lane) ordered after the work on `stream`.
+  /// Calls enqueue(lane) ordered after the work on `stream`. While a time line is recorded, where
+  /// `work` is said of the message, it returns after the message has arrived.
   template <class F>
-  Request fly(const Execution& stream, const Channel& channel, const F& enqueue);
+  Request fly(const Execution& stream, const Channel& channel, const SpanWork& work,
+              const F& enqueue);
   static bool has_arrived(const Flight& flight) noexcept;
   void watch(const std::stop_token& stop);
   void look_at(Lane& lane);

@@ -1,8 +1,15 @@
 #include "comm/worker.hpp"
 
+#include "base/timeline.hpp"
+#include "runtime/execution.hpp"
+
 namespace kzero::comm {
 
-Worker::Worker() : thread_([this] { run(); }) {}
+Worker::Worker(const std::string& name)
+    : thread_([this, name] {
+        name_lane(name);
+        run();
+      }) {}
 
 Worker::~Worker() {
   {
@@ -28,6 +35,7 @@ void Worker::wait(std::uint64_t number) {
 }
 
 void Worker::run() {
+  runtime::use_device();
   std::unique_lock lock(mutex_);
   while (true) {
     changed_.wait(lock, [&] { return stopping_ || (!tasks_.empty() && !problem_); });

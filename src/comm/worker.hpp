@@ -8,6 +8,7 @@
 #include <exception>
 #include <functional>
 #include <mutex>
+#include <string>
 #include <thread>
 
 namespace kzero::comm {
@@ -16,7 +17,8 @@ class Worker {
  public:
   using Task = std::function<void()>;
 
-  Worker();
+  /// `name` is what time lines call the thread.
+  explicit Worker(const std::string& name = "worker");
   /// Drops the tasks that have not begun and waits for the one that has.
   ~Worker();
   Worker(const Worker&) = delete;

@@ -10,7 +10,7 @@
 
 namespace kzero::convert {
 
-/// What Hugging Face calls the type: "float32", "bfloat16", "float16".
+/// Returns Hugging Face's name of the type: "float32", "bfloat16", "float16".
 std::string_view long_name(Dtype dtype);
 
 /// config.json of a model, which transformers 4 and 5 open, marked as written by kzero. Ids of

@@ -10,7 +10,7 @@
 
 namespace kzero::convert {
 
-/// What was read of one file so far.
+/// Keys of one file that were read so far.
 struct ConfigReading {
   std::string file;  // as messages name it
   std::vector<deck::ImpliedValue> implied{};

@@ -13,7 +13,7 @@ namespace kzero::convert {
 
 inline constexpr Index usual_shard_bytes = 5'000'000'000;  // transformers' max_shard_size was 5GB
 
-/// Where an export goes.
+/// The files of an export.
 struct ExportTarget {
   std::filesystem::path weights;  // a folder's, if they are one file
   std::filesystem::path config;

@@ -43,7 +43,35 @@ Origin read_origin(const fs::path& folder) {
   return origin;
 }
 
+/// Throws Error(files) if the tokenizer cannot be the model's.
+void take_tokenizer(const fs::path& file, Index vocab, Origin& origin) {
+  KZERO_REQUIRE(file.filename() == tokenizer_name, ExitCode::files,
+                "{}: programs look for a tokenizer by the name {}; rename it",
+                printable(file.string()), tokenizer_name);
+  const TokenizerFacts facts = read_tokenizer_facts(file);
+  KZERO_REQUIRE(facts.tokens <= vocab, ExitCode::files,
+                "{}: has tokens up to {}, but model.vocab = {} allows 0 to {}: it is the tokenizer "
+                "of another model",
+                printable(file.string()), facts.tokens - 1, vocab, vocab - 1);
+  origin.tokenizer = tokenizer_files(folder_at(file));
+  origin.token_ids.update(facts.token_ids);
+}
+
 }  // namespace
+
+void add_tokenizer(Origin& origin, const std::string& deck, const std::string& given) {
+  if (given.empty() && !origin.tokenizer.empty()) return;
+  const deck::Config config = deck::read({"the checkpoint's deck", deck}, {});
+  const fs::path file = find_tokenizer(given, {}, config.data);
+  if (file.empty()) return;
+  try {
+    take_tokenizer(file, config.model.vocab, origin);
+    origin.note.clear();
+  } catch (const Error& error) {
+    if (!given.empty()) throw;
+    origin.note = fmt::format("no tokenizer: {}", error.what());
+  }
+}
 
 Origin find_origin(const std::string& deck) {
   std::string problem;

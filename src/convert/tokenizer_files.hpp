@@ -3,6 +3,7 @@
 #pragma once
 
 #include <filesystem>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,16 @@ inline constexpr const char* tokenizer_name = "tokenizer.json";
 /// Not collective.
 std::filesystem::path find_tokenizer(const std::string& given, const std::filesystem::path& folder,
                                      const deck::Data& data);
+
+/// What a tokenizer.json and the tokenizer_config.json beside it say.
+struct TokenizerFacts {
+  Index tokens = 0;  // one more than the largest id
+  /// bos_token_id, eos_token_id and pad_token_id, those that the configuration names.
+  nlohmann::json token_ids = nlohmann::json::object();
+};
+
+/// Throws Error(files) if either is no JSON of its kind.
+TokenizerFacts read_tokenizer_facts(const std::filesystem::path& tokenizer);
 
 /// The files of a tokenizer that lie in `folder`: tokenizer.json, tokenizer_config.json and others.
 std::vector<std::filesystem::path> tokenizer_files(const std::filesystem::path& folder);

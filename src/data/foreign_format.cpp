@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "data/llmc_header.hpp"
+#include "data/megatron_index.hpp"
 
 namespace kzero::data {
 
@@ -15,9 +16,7 @@ namespace {
 
 using namespace std::string_view_literals;
 
-// Magic numbers, as defined by Megatron-LM in megatron/core/datasets/indexed_dataset.py, and by
-// numpy in numpy/lib/format.py.
-constexpr auto megatron_index = "MMIDIDX\0\0"sv;
+// As numpy defines it in numpy/lib/format.py.
 constexpr auto numpy_array = "\x93NUMPY"sv;
 
 constexpr const char* rewrite =
@@ -28,26 +27,31 @@ bool starts_with(std::span<const std::byte> head, std::string_view magic) {
   return head.size() >= magic.size() && std::memcmp(head.data(), magic.data(), magic.size()) == 0;
 }
 
-bool is_megatron_index(const std::filesystem::path& path) {
+bool is_index_file(const std::filesystem::path& path) {
   std::error_code ignored;
   if (!std::filesystem::is_regular_file(path, ignored)) return false;
-  std::array<char, megatron_index.size()> head{};
+  std::array<char, 16> head{};
   std::ifstream(path, std::ios::binary).read(head.data(), head.size());
-  return std::string_view(head.data(), head.size()) == megatron_index;
+  return is_megatron_index(std::as_bytes(std::span(head)));
 }
 
 }  // namespace
 
-std::string foreign_format(const std::filesystem::path& path, std::span<const std::byte> head) {
+std::string foreign_format(const std::filesystem::path& path, std::span<const std::byte> head,
+                           deck::DataFormat format) {
+  const bool is_megatron = format == deck::DataFormat::megatron;
   if (llmc_kind(head) != nullptr) return "a token file of llm.c; set data.format = \"llmc\"";
   if (starts_with(head, numpy_array)) return fmt::format("a numpy array, {}", rewrite);
-  if (starts_with(head, megatron_index))
-    return fmt::format("the index of a Megatron-LM dataset, {}", rewrite);
-  auto index = path;
-  index.replace_extension(".idx");
-  if (path.extension() == ".bin" && is_megatron_index(index))
-    return fmt::format("the tokens of a Megatron-LM dataset ({} lies beside it), {}",
-                       index.filename().string(), rewrite);
+  if (is_megatron_index(head)) {
+    return fmt::format("the index of a Megatron-LM dataset; name its .bin instead{}",
+                       is_megatron ? "" : ", and set data.format = \"megatron\"");
+  }
+  const std::filesystem::path index = megatron_index_of(path);
+  if (!is_megatron && path.extension() == ".bin" && is_index_file(index)) {
+    return fmt::format(
+        "the tokens of a Megatron-LM dataset ({} lies beside it); set data.format = \"megatron\"",
+        index.filename().string());
+  }
   return "";
 }
 

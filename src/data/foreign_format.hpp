@@ -7,11 +7,15 @@
 #include <span>
 #include <string>
 
+#include "deck/config.hpp"
+
 namespace kzero::data {
 
 /// Describes a file by its first bytes and says what to set or do instead, as a phrase that follows
 /// "looks like "; empty for a file that looks like no token file. Tokens of Megatron-LM have no
-/// magic number: they are recognized by the index file of the same stem in the same folder.
-std::string foreign_format(const std::filesystem::path& path, std::span<const std::byte> head);
+/// magic number: they are recognized by the index file of the same stem in the same folder, unless
+/// that is the deck's `format`.
+std::string foreign_format(const std::filesystem::path& path, std::span<const std::byte> head,
+                           deck::DataFormat format);
 
 }  // namespace kzero::data

@@ -8,15 +8,9 @@
 #include <string>
 
 #include "base/types.hpp"
+#include "data/token_layout.hpp"
 
 namespace kzero::data {
-
-/// Where the tokens of a file lie.
-struct TokenLayout {
-  Index offset = 0;  // bytes before the first token
-  Index width = 1;   // bytes of a token: 1, 2 or 4, unsigned and little-endian
-  Index count = 0;   // tokens
-};
 
 /// One of the two kinds of llm.c's token files: for GPT-2's tokenizer, and for Llama 3's.
 struct LlmcKind {

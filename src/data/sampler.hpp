@@ -7,10 +7,9 @@
 #include <algorithm>
 #include <cstdint>
 #include <memory>
-#include <string>
 
-#include "base/problem_list.hpp"
 #include "base/types.hpp"
+#include "data/batch_source.hpp"
 #include "data/token_stream.hpp"
 #include "deck/config.hpp"
 
@@ -21,7 +20,7 @@ namespace kzero::data {
 /// number of ranks.
 struct BatchPlan {
   Index global_batch;  // sequences per step over all ranks; a multiple of micro_batch
-  Index ranks;         // no more than micro_batches()
+  Index ranks;         // of training no more than micro_batches()
   Index micro_batch;   // sequences a rank computes at once
 
   Index micro_batches() const { return global_batch / micro_batch; }
@@ -40,12 +39,13 @@ struct BatchPlan {
 Index count_windows(const TokenStream& stream, Index sequence);
 
 /// Consecutive windows of a stream, in sequential or shuffled order, repeated without end.
-class Sampler {
+class Sampler : public BatchSource {
  public:
   Sampler(std::shared_ptr<const TokenStream> stream, Index sequence, Index first_window,
           Index windows, deck::DataOrder order, std::uint64_t seed);
 
-  Index windows() const { return windows_; }  // samples in an epoch
+  Index windows() const { return windows_; }    // samples in an epoch
+  Index sequence() const { return sequence_; }  // tokens of a sample
   Index epoch(Index sample) const { return sample / windows_; }
 
   /// A digest of everything that decides which window a sample reads.
@@ -55,9 +55,7 @@ class Sampler {
   /// another.
   Index window(Index sample) const;
 
-  /// Reads the tokens of samples [first_sample, first_sample + count): inputs [count, T] and
-  /// targets [count, T].
-  void batch(Index first_sample, Index count, Token* inputs, Token* targets) const;
+  void batch(Index first_sample, Index count, Token* inputs, Token* targets) const override;
 
  private:
   std::shared_ptr<const TokenStream> stream_;
@@ -67,33 +65,5 @@ class Sampler {
   deck::DataOrder order_;
   std::uint64_t seed_;
 };
-
-/// The datasets of the deck's [data]: training samples, and validation samples if the deck asks for
-/// them.
-struct Dataset {
-  std::shared_ptr<const TokenStream> training_stream;
-  std::shared_ptr<const TokenStream>
-      validation_stream;  // null: part of the training stream, or none
-  std::unique_ptr<const Sampler> training;
-  std::unique_ptr<const Sampler> validation;  // always sequential; null: none
-
-  /// A digest of everything that decides which tokens a training sample holds: files, windows,
-  /// order and seed.
-  std::uint64_t training_digest() const;
-
-  /// Checks all tokens as TokenStream::check_tokens does, for training and validation. With one
-  /// part per rank the data is read once in total.
-  void check_tokens(Index part, Index parts, ProblemList& problems) const;
-};
-
-/// Opens the files and divides them into windows of tokens below `vocab`. Validation reads
-/// validation_files, or else the last validation_fraction of the training windows, which training
-/// then leaves out. Adds the files' faults to `problems`, including too few tokens; the samplers
-/// are set only if there are none.
-Dataset open_dataset(const deck::Data& deck, Index sequence, Index vocab, std::uint64_t seed,
-                     ProblemList& problems);
-
-/// Opens the datasets as the overload above does, but throws Error(files) with all problems.
-Dataset open_dataset(const deck::Data& deck, Index sequence, Index vocab, std::uint64_t seed);
 
 }  // namespace kzero::data

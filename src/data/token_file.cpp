@@ -16,6 +16,8 @@
 #include "base/error.hpp"
 #include "base/uninterrupted.hpp"
 #include "data/foreign_format.hpp"
+#include "data/llmc_header.hpp"
+#include "data/megatron_index.hpp"
 
 namespace kzero::data {
 
@@ -64,15 +66,15 @@ std::string reason_of(int problem, const std::string& path) {
 
 /// What to do about a file whose largest token is `most`, beyond the vocabulary.
 std::string way_out(Index most) {
-  if (most >= std::numeric_limits<Token>::max())
+  if (most < 0 || most >= std::numeric_limits<Token>::max())
     return fmt::format("no vocabulary has token {}: write the file again", most);
   return fmt::format("raise model.vocab to at least {} or use other data", most + 1);
 }
 
 }  // namespace
 
-TokenFile::TokenFile(std::string path, deck::DataFormat format)
-    : path_(std::move(path)), format_(format) {
+TokenFile::TokenFile(std::string path, TokenEncoding encoding)
+    : path_(std::move(path)), encoding_(encoding) {
   open();
   try {
     read_head();
@@ -87,8 +89,12 @@ TokenFile::~TokenFile() { ::close(descriptor_); }
 void TokenFile::open() {
   // Without O_NONBLOCK opening a FIFO would block.
   descriptor_ = ::open(path_.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-  KZERO_REQUIRE(descriptor_ >= 0, ExitCode::files, "{}: cannot be opened for reading: {}", path_,
-                reason_of(errno, path_));
+  if (descriptor_ >= 0) return;
+  std::string reason = reason_of(errno, path_);
+  const bool is_prefix =
+      encoding_.format == deck::DataFormat::megatron && std::filesystem::exists(path_ + ".bin");
+  if (is_prefix) reason += fmt::format("; name {}.bin", path_);
+  fail(ExitCode::files, "{}: cannot be opened for reading: {}", path_, reason);
 }
 
 void TokenFile::read_head() {
@@ -103,14 +109,45 @@ void TokenFile::read_head() {
   std::array<std::byte, llmc_header_bytes> buffer;
   const Index loaded = load(buffer, 0);
   const std::span<const std::byte> head(buffer.data(), static_cast<std::size_t>(loaded));
-  const bool is_llmc = format_ == deck::DataFormat::llmc;
-  if (!is_llmc || llmc_kind(head) == nullptr) {
-    const std::string looks = foreign_format(path_, head);
+  if (encoding_.format != deck::DataFormat::llmc || llmc_kind(head) == nullptr) {
+    const std::string looks = foreign_format(path_, head, encoding_.format);
     KZERO_REQUIRE(looks.empty(), ExitCode::files, "{}: data.format = \"{}\", but it looks like {}",
-                  path_, name_of(format_), looks);
+                  path_, name_of(encoding_.format), looks);
   }
-  layout_ = is_llmc ? llmc_layout(path_, head, bytes_) : TokenLayout{.count = bytes_};
-  header_digest_ = checksum(head.first(static_cast<std::size_t>(layout_.offset)));
+  layout_ = layout_by(head);
+  header_digest_ = head_digest(head.first(static_cast<std::size_t>(layout_.offset)));
+}
+
+TokenLayout TokenFile::layout_by(std::span<const std::byte> head) const {
+  switch (encoding_.format) {
+    case deck::DataFormat::llmc:
+      return llmc_layout(path_, head, bytes_);
+    case deck::DataFormat::megatron:
+      return megatron_layout(path_, bytes_);
+    case deck::DataFormat::raw: {
+      const Index width = encoding_.token_bytes;
+      KZERO_REQUIRE(bytes_ % width == 0, ExitCode::files,
+                    "{}: {} bytes are no whole number of tokens of {} bytes; it is truncated, or "
+                    "its tokens have another width",
+                    path_, bytes_, width);
+      return {.width = width, .count = bytes_ / width};
+    }
+    default:
+      return {.count = bytes_};
+  }
+}
+
+/// A digest of the header, or of what is known of the tokens' places where the file has none.
+std::uint64_t TokenFile::head_digest(std::span<const std::byte> head) const {
+  const bool has_own_header =
+      encoding_.format == deck::DataFormat::llmc || encoding_.format == deck::DataFormat::bytes;
+  if (has_own_header) return checksum(head);
+  std::vector<Index> places{layout_.width, layout_.is_signed ? 1 : 0};
+  for (const Extent& extent : layout_.extents) {
+    places.push_back(extent.first);
+    places.push_back(extent.offset);
+  }
+  return checksum(std::as_bytes(std::span(places)));
 }
 
 /// Returns the number of bytes read, fewer than asked for only at the end of the file.
@@ -128,10 +165,39 @@ Index TokenFile::load(std::span<std::byte> bytes, Index offset) const {
   return static_cast<Index>(done);
 }
 
+/// The smallest stored number that is no token: `vocab`, or the first that stands for a negative
+/// one.
+Index TokenFile::bound(Index vocab) const {
+  return layout_.is_signed ? std::min(vocab, Index{1} << (8 * layout_.width - 1)) : vocab;
+}
+
+/// The token that a stored number stands for.
+Index TokenFile::shown(Index token) const {
+  const Index numbers = Index{1} << (8 * layout_.width);
+  return layout_.is_signed && token >= numbers / 2 ? token - numbers : token;
+}
+
 template <class Stored>
 void TokenFile::load_tokens(Index begin, std::span<Stored> tokens) const {
   constexpr Index width = sizeof(Stored);
-  const Index loaded = load(std::as_writable_bytes(tokens), layout_.offset + begin * width);
+  const auto& extents = layout_.extents;
+  if (extents.empty()) return load_extent(begin, layout_.offset + begin * width, tokens);
+  auto next = std::ranges::upper_bound(extents, begin, {}, &Extent::first);
+  while (!tokens.empty()) {
+    const Extent& extent = *std::prev(next);
+    const Index end = next == extents.end() ? layout_.count : next->first;
+    const auto here = std::min(tokens.size(), static_cast<std::size_t>(end - begin));
+    load_extent(begin, extent.offset + (begin - extent.first) * width, tokens.first(here));
+    tokens = tokens.subspan(here);
+    begin += static_cast<Index>(here);
+    if (next != extents.end()) ++next;
+  }
+}
+
+template <class Stored>
+void TokenFile::load_extent(Index begin, Index offset, std::span<Stored> tokens) const {
+  constexpr Index width = sizeof(Stored);
+  const Index loaded = load(std::as_writable_bytes(tokens), offset);
   if (loaded == static_cast<Index>(tokens.size_bytes())) return;
   struct stat status {};
   ::fstat(descriptor_, &status);
@@ -148,12 +214,12 @@ void TokenFile::read_as(Index begin, Index count, Index vocab, Token* out) const
     const auto here = std::min(count, static_cast<Index>(buffer.size()));
     const std::span<Stored> tokens(buffer.data(), static_cast<std::size_t>(here));
     load_tokens(begin, tokens);
-    if (largest<Stored>(tokens) >= vocab) {
-      const Index at = first_beyond<Stored>(vocab, tokens);
+    if (largest<Stored>(tokens) >= bound(vocab)) {
+      const Index at = first_beyond<Stored>(bound(vocab), tokens);
       fail(ExitCode::files,
            "{}: token {} (counted from 0) is {}, but model.vocab = {} allows 0 to {}; it was "
            "overwritten while the run was using it: restore it and start again",
-           path_, begin + at, tokens[static_cast<std::size_t>(at)], vocab, vocab - 1);
+           path_, begin + at, shown(tokens[static_cast<std::size_t>(at)]), vocab, vocab - 1);
     }
     out = std::copy(tokens.begin(), tokens.end(), out);
     begin += here;
@@ -163,7 +229,7 @@ void TokenFile::read_as(Index begin, Index count, Index vocab, Token* out) const
 
 template <class Stored>
 void TokenFile::check_as(Index begin, Index count, Index vocab) const {
-  if (vocab > std::numeric_limits<Stored>::max()) return;
+  if (bound(vocab) > std::numeric_limits<Stored>::max()) return;
   std::vector<Stored> buffer(
       std::min(static_cast<std::size_t>(count), check_bytes / sizeof(Stored)));
   Index first = -1, value = 0, most = 0;
@@ -172,8 +238,8 @@ void TokenFile::check_as(Index begin, Index count, Index vocab) const {
     const auto tokens = std::span(buffer).first(static_cast<std::size_t>(here));
     load_tokens(begin, tokens);
     most = std::max(most, largest<Stored>(tokens));
-    if (first < 0 && most >= vocab) {
-      const Index at = first_beyond<Stored>(vocab, tokens);
+    if (first < 0 && most >= bound(vocab)) {
+      const Index at = first_beyond<Stored>(bound(vocab), tokens);
       first = begin + at;
       value = tokens[static_cast<std::size_t>(at)];
     }
@@ -181,7 +247,7 @@ void TokenFile::check_as(Index begin, Index count, Index vocab) const {
   }
   KZERO_REQUIRE(first < 0, ExitCode::files,
                 "{}: token {} (counted from 0) is {}, but model.vocab = {} allows 0 to {}; {}",
-                path_, first, value, vocab, vocab - 1, way_out(most));
+                path_, first, shown(value), vocab, vocab - 1, way_out(shown(most)));
 }
 
 void TokenFile::read(Index begin, Index count, Index vocab, Token* out) const {

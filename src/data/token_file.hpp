@@ -9,8 +9,7 @@
 #include <string>
 
 #include "base/types.hpp"
-#include "data/llmc_header.hpp"
-#include "deck/config.hpp"
+#include "data/token_layout.hpp"
 
 namespace kzero::data {
 
@@ -20,7 +19,7 @@ class TokenFile {
  public:
   /// Throws if the path is no regular file, cannot be opened, breaks the format, or looks like a
   /// token file of another format.
-  TokenFile(std::string path, deck::DataFormat format);
+  TokenFile(std::string path, TokenEncoding encoding);
   ~TokenFile();
   TokenFile(const TokenFile&) = delete;
   TokenFile& operator=(const TokenFile&) = delete;
@@ -29,7 +28,7 @@ class TokenFile {
   Index count() const { return layout_.count; }  // tokens
 
   /// Copies tokens [begin, begin + count) to `out`. Allocates nothing. Throws, naming the position,
-  /// if the file has become shorter or holds a token of `vocab` or more.
+  /// if the file has become shorter or holds a token of `vocab` or more, or a negative one.
   void read(Index begin, Index count, Index vocab, Token* out) const;
 
   /// Reads tokens [begin, begin + count) once, unless none of their width can be `vocab` or more.
@@ -42,17 +41,23 @@ class TokenFile {
  private:
   void open();
   void read_head();
+  TokenLayout layout_by(std::span<const std::byte> head) const;
+  std::uint64_t head_digest(std::span<const std::byte> head) const;
   Index load(std::span<std::byte> bytes, Index offset) const;
 
   template <class Stored>
   void load_tokens(Index begin, std::span<Stored> tokens) const;
+  template <class Stored>
+  void load_extent(Index begin, Index offset, std::span<Stored> tokens) const;
+  Index bound(Index vocab) const;
+  Index shown(Index token) const;
   template <class Stored>
   void read_as(Index begin, Index count, Index vocab, Token* out) const;
   template <class Stored>
   void check_as(Index begin, Index count, Index vocab) const;
 
   std::string path_;
-  deck::DataFormat format_;
+  TokenEncoding encoding_;
   int descriptor_ = -1;
   Index bytes_ = 0;
   TokenLayout layout_;

@@ -25,27 +25,27 @@ void allow_open_files(std::size_t count) {
 
 }  // namespace
 
-TokenStream::TokenStream(const std::vector<std::string>& patterns, deck::DataFormat format,
+TokenStream::TokenStream(const std::vector<std::string>& patterns, TokenEncoding encoding,
                          Index vocab)
     : vocab_(vocab) {
   ProblemList problems;
-  open(patterns, format, problems);
+  open(patterns, encoding, problems);
   problems.throw_if_any(ExitCode::files);
 }
 
-TokenStream::TokenStream(const std::vector<std::string>& patterns, deck::DataFormat format,
+TokenStream::TokenStream(const std::vector<std::string>& patterns, TokenEncoding encoding,
                          Index vocab, ProblemList& problems)
     : vocab_(vocab) {
-  open(patterns, format, problems);
+  open(patterns, encoding, problems);
 }
 
-void TokenStream::open(const std::vector<std::string>& patterns, deck::DataFormat format,
+void TokenStream::open(const std::vector<std::string>& patterns, TokenEncoding encoding,
                        ProblemList& problems) {
   const std::vector<std::string> paths = expand_files(patterns, problems);
   allow_open_files(paths.size());
   for (const std::string& path : paths) {
     problems.collect(path, [&] {
-      files_.push_back(std::make_unique<TokenFile>(path, format));
+      files_.push_back(std::make_unique<TokenFile>(path, encoding));
       starts_.push_back(starts_.back() + files_.back()->count());
     });
   }

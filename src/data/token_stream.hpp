@@ -20,11 +20,11 @@ class TokenStream {
  public:
   /// Opens the files that `patterns` name (see expand_files), relative ones from the working
   /// directory. Throws Error(files) with everything that is wrong with them.
-  TokenStream(const std::vector<std::string>& patterns, deck::DataFormat format, Index vocab);
+  TokenStream(const std::vector<std::string>& patterns, TokenEncoding encoding, Index vocab);
 
   /// Opens the files as above, but adds to `problems` instead of throwing. Bad files are left out
   /// of the stream.
-  TokenStream(const std::vector<std::string>& patterns, deck::DataFormat format, Index vocab,
+  TokenStream(const std::vector<std::string>& patterns, TokenEncoding encoding, Index vocab,
               ProblemList& problems);
 
   Index size() const { return starts_.back(); }  // tokens
@@ -44,7 +44,7 @@ class TokenStream {
   void check_tokens(Index part, Index parts, ProblemList& problems) const;
 
  private:
-  void open(const std::vector<std::string>& patterns, deck::DataFormat format,
+  void open(const std::vector<std::string>& patterns, TokenEncoding encoding,
             ProblemList& problems);
 
   Index vocab_;

@@ -2,6 +2,7 @@
 
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <map>
 
 #include "base/printable.hpp"
@@ -32,27 +33,52 @@ Written written(const Key& key, const Entry& entry) {
   return {toml, toml};
 }
 
-std::map<std::string, Written> values_of(const std::string& deck) {
-  std::map<std::string, Written> values;
+struct Deck {
+  std::map<std::string, Written> values;    // by path
+  std::map<std::string, Index> list_sizes;  // tables, by the list's path
+};
+
+Deck deck_of(const std::string& text) {
+  Deck deck;
   std::vector<Problem> problems;
-  for (const Section& section : read_document({"", deck}, problems)) {
+  for (const Section& section : read_document({"", text}, problems)) {
+    const bool is_in_list = section.number >= 0;
+    if (is_in_list) deck.list_sizes[section.name] = section.number + 1;
+    const std::string table = is_in_list ? table_path(section.name, section.number) : section.name;
     for (const Entry& entry : section.entries) {
-      const std::string path = section.name + "." + entry.name;
-      if (const Key* key = find_key(path)) values[path] = written(*key, entry);
+      const std::string path = table + "." + entry.name;
+      if (const Key* key = find_key(path)) deck.values[path] = written(*key, entry);
     }
   }
-  return values;
+  return deck;
 }
 
 }  // namespace
 
 std::vector<std::string> changes(const std::string& before, const std::string& now) {
   std::vector<std::string> found;
-  const auto old = values_of(before), current = values_of(now);
-  for (const Key& key : keys()) {
-    const auto was = old.find(key.path), is = current.find(key.path);
-    if (was == old.end() || is == current.end() || was->second.toml == is->second.toml) continue;
+  const Deck old = deck_of(before), current = deck_of(now);
+  const auto compare = [&](const Key& key) {
+    const auto was = old.values.find(key.path), is = current.values.find(key.path);
+    if (was == old.values.end() || is == current.values.end() ||
+        was->second.toml == is->second.toml)
+      return;
     found.push_back(fmt::format("{} is {}, was {}", key.path, is->second.shown, was->second.shown));
+  };
+  for (const Key& key : keys()) compare(key);
+  for (const TableList& list : table_lists()) {
+    const auto size_in = [&](const Deck& deck) {
+      const auto size = deck.list_sizes.find(list.path);
+      return size == deck.list_sizes.end() ? 0 : size->second;
+    };
+    const Index was = size_in(old), is = size_in(current);
+    if (was != is) {
+      found.push_back(
+          fmt::format("{} has {} table{}, had {}", list.path, is, is == 1 ? "" : "s", was));
+    }
+    for (Index table = 0; table < std::min({was, is, most_tables}); ++table) {
+      for (const Key& key : list.keys[static_cast<std::size_t>(table)]) compare(key);
+    }
   }
   return found;
 }

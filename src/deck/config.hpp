@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -14,7 +15,7 @@
 namespace kzero::deck {
 
 enum class Schedule { cosine, linear, constant };
-enum class DataFormat { bytes, llmc };
+enum class DataFormat { bytes, llmc, megatron, raw, automatic };
 enum class DataOrder { shuffled, sequential };
 enum class Accumulate { automatic, local, reduced };
 enum class Offload { none, host };
@@ -51,7 +52,9 @@ inline constexpr Choice<CommunicatorKind> communicators[] = {{"auto", Communicat
                                                              {"mpi", CommunicatorKind::mpi},
                                                              {"nccl", CommunicatorKind::nccl}};
 inline constexpr Choice<DataFormat> data_formats[] = {{"bytes", DataFormat::bytes},
-                                                      {"llmc", DataFormat::llmc}};
+                                                      {"llmc", DataFormat::llmc},
+                                                      {"megatron", DataFormat::megatron},
+                                                      {"raw", DataFormat::raw}};
 inline constexpr Choice<OptimizerKind> optimizers[] = {
     {"adamw", OptimizerKind::adamw},         {"sgd", OptimizerKind::sgd},
     {"lion", OptimizerKind::lion},           {"lamb", OptimizerKind::lamb},
@@ -164,8 +167,8 @@ inline constexpr OptimizerKey optimizer_keys[] = {
     {OptimizerKind::muon, "beta2", 0.95},     {OptimizerKind::muon, "eps", 1e-8},
 };
 
-/// Of the keys in optimizer_keys these are AdamW's defaults, or those of the first kind that has
-/// the key; a deck of another kind that leaves one out gets that kind's (reader.hpp).
+/// Keys of the optimizer. Defaults of keys in optimizer_keys are AdamW's, or those of the first
+/// kind that has the key; a deck of another kind that leaves one out gets that kind's (reader.hpp).
 struct Optimizer {
   OptimizerKind kind = OptimizerKind::adamw;
   double lr = 3e-4;
@@ -184,12 +187,31 @@ struct Optimizer {
   Index max_skipped = 50;          // consecutive skipped steps that end the run as diverged
 };
 
+/// A table of [[data.blend]]: one of the sources that training samples come from.
+struct BlendSource {
+  std::string name{};                // in reports; empty: the first of files; resolved by the rules
+  std::vector<std::string> files{};  // paths or globs
+  double weight = 1;                 // its share of the samples is this over the sum of all
+};
+
 struct Data {
   std::vector<std::string> files;  // paths or globs
+  std::vector<BlendSource> blend;  // instead of files
   DataFormat format = DataFormat::bytes;
+  Index token_bytes = 2;  // raw: of a token
   DataOrder order = DataOrder::shuffled;
   std::vector<std::string> validation_files;  // paths or globs; empty: validation_fraction of files
   double validation_fraction = 0.0;           // the last part of the training tokens
+};
+
+/// A table of [[evaluate]]: data on which the loss is computed beside validation.
+struct Evaluation {
+  std::string name{};                         // in reports; empty: the first of files
+  std::vector<std::string> files{};           // paths or globs
+  DataFormat format = DataFormat::automatic;  // automatic: that of [data]; resolved by the rules
+  Index token_bytes = 0;                      // raw: of a token; 0: that of [data]
+  Index every = 0;                            // steps; 0: at the end only
+  Index batches = 0;                          // global batches an evaluation reads; 0: all there is
 };
 
 struct Checkpoint {
@@ -215,10 +237,22 @@ struct Run {
   ProgressStyle progress = ProgressStyle::automatic;
   CommunicatorKind communicator = CommunicatorKind::automatic;
   std::string metrics;  // JSON lines file; empty: none
-  Index threads = 0;    // per rank; 0: OMP_NUM_THREADS, else the node's cores / its ranks
+  std::string profile;  // time line of all ranks, in Chrome's trace format; empty: none
+  std::string profile_steps = "10-12";     // first and last recorded step, from 0
+  Index profile_buffer = Index{32} << 20;  // bytes of a rank's spans until they are written
+  Index threads = 0;  // per rank; 0: OMP_NUM_THREADS, else the node's cores / its ranks
   GemmBackend gemm = GemmBackend::automatic;
   double peak_tflops = 0;  // per rank, for MFU; 0: measured at start
 };
+
+/// The first and the last of consecutive steps, numbered from 0.
+struct StepRange {
+  Index first = 0;
+  Index last = 0;
+};
+
+/// Reads run.profile_steps, "10-12"; empty if it is not two numbers in order.
+std::optional<StepRange> profiled_steps(const Run& run);
 
 struct Config {
   Model model;
@@ -230,6 +264,7 @@ struct Config {
   Data data;
   Checkpoint checkpoint;
   Run run;
+  std::vector<Evaluation> evaluate;
 };
 
 }  // namespace kzero::deck

@@ -96,7 +96,8 @@ Value value_of(const Toml& toml) {
 }
 
 bool is_list_of_tables(const Toml& toml) {
-  return toml.is_array() && !toml.as_array().empty() && toml.as_array().front().is_table();
+  return toml.is_array() && !toml.as_array().empty() &&
+         std::ranges::all_of(toml.as_array(), [](const Toml& one) { return one.is_table(); });
 }
 
 Entry entry_of(const std::string& name, const Toml& toml, const Locator& locator) {
@@ -108,24 +109,48 @@ Entry entry_of(const std::string& name, const Toml& toml, const Locator& locator
               .value = value_of(toml),
               .shown = printable_start(locator.excerpt(value, location.region()))};
   if (toml.is_table()) entry.shown = "a table";
-  if (is_list_of_tables(toml)) entry.shown = "a list of tables";
+  if (is_list_of_tables(toml)) entry.shown = "a list of tables";  // within a table of a list
   return entry;
 }
 
+Section section_of(const std::string& name, const Toml& table, const Locator& locator) {
+  return {name, locator.place(locator.key_start(locator.offset(table.location())))};
+}
+
+void add_list(const std::string& name, const Toml& list, const Locator& locator,
+              std::vector<Section>& sections) {
+  Index number = 0;
+  for (const Toml& table : list.as_array()) {
+    Section section = section_of(name, table, locator);
+    section.number = number++;
+    for (const auto& [key, value] : table.as_table())
+      section.entries.push_back(entry_of(key, value, locator));
+    sections.push_back(std::move(section));
+  }
+}
+
 std::vector<Section> sections_of(const Toml& root, const Locator& locator) {
-  std::vector<Section> sections(1);
+  std::vector<Section> sections(1), lists;
   for (const auto& [name, value] : root.as_table()) {
+    if (is_list_of_tables(value)) {
+      add_list(name, value, locator, lists);
+      continue;
+    }
     if (!value.is_table()) {
       sections.front().entries.push_back(entry_of(name, value, locator));
       continue;
     }
-    const std::size_t start = locator.offset(value.location());
-    Section section{name, locator.place(locator.key_start(start)), {}};
+    Section section = section_of(name, value, locator);
     for (const auto& [key, inner] : value.as_table()) {
-      section.entries.push_back(entry_of(key, inner, locator));
+      if (is_list_of_tables(inner)) {
+        add_list(name + "." + key, inner, locator, lists);
+      } else {
+        section.entries.push_back(entry_of(key, inner, locator));
+      }
     }
     sections.push_back(std::move(section));
   }
+  std::ranges::move(lists, std::back_inserter(sections));
   return sections;
 }
 

@@ -27,9 +27,10 @@ struct Entry {
 
 /// One table of the deck. The entries outside any table are in a section without a name.
 struct Section {
-  std::string name;
+  std::string name;  // of a list of tables in another table: "data.blend"
   SourceLocation place;
-  std::vector<Entry> entries;
+  std::vector<Entry> entries{};
+  Index number = -1;  // of the table in its list, from 0; -1: it is in none
 };
 
 /// Reads TOML. Text that is not TOML (or is longer than 256 KiB, or nests deeper than 32) becomes a

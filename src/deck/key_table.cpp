@@ -153,19 +153,28 @@ void add_data(std::vector<Key>& table) {
   constexpr auto t = &Config::data;
   table.push_back(texts("data.files", t, &Data::files,
                         "Training data: paths, or patterns in which * and ? are wildcards; regular "
-                        "files all."));
-  table.push_back(choice("data.format", t, &Data::format, data_formats,
-                         "\"bytes\": any file but those of known token formats, a token is a byte. "
-                         "\"llmc\": 256 int32 of header, then 16-bit or 32-bit tokens, as the "
-                         "header says; files of both kinds may be mixed."));
+                        "files all. Several sources with weights: [[data.blend]]."));
+  table.push_back(
+      choice("data.format", t, &Data::format, data_formats,
+             "\"bytes\": any file but those of known token formats, a token is a byte. "
+             "\"llmc\": 256 int32 of header, then 16-bit or 32-bit tokens, as the "
+             "header says; files of both kinds may be mixed. \"megatron\": the .bin files of "
+             "Megatron-LM's datasets, each with its .idx beside it. \"raw\": tokens "
+             "of data.token_bytes and nothing else."));
+  Key token_bytes = integer("data.token_bytes", t, &Data::token_bytes, from(2, 4), "bytes",
+                            "Bytes of a token, 2 or 4, unsigned and little-endian.");
+  token_bytes.depends_on = "data.format";
+  token_bytes.uses.push_back({"raw"});
+  table.push_back(std::move(token_bytes));
   table.push_back(choice("data.order", t, &Data::order,
                          {{"shuffled", DataOrder::shuffled}, {"sequential", DataOrder::sequential}},
                          "Order in which an epoch visits the sequences."));
   table.push_back(texts("data.validation_files", t, &Data::validation_files,
                         "Validation data: paths, or patterns with * and ?."));
-  table.push_back(real("data.validation_fraction", t, &Data::validation_fraction, from(0, 0.5), "",
-                       "Part of the tokens of data.files, at their end, that is kept for "
-                       "validation."));
+  table.push_back(
+      real("data.validation_fraction", t, &Data::validation_fraction, from(0, 0.5), "",
+           "Part of the tokens of data.files, or of each source of data.blend, at their "
+           "end, that is kept for validation."));
 }
 
 void add_checkpoint(std::vector<Key>& table) {
@@ -202,10 +211,11 @@ void add_checkpoint(std::vector<Key>& table) {
 
 void add_run(std::vector<Key>& table) {
   constexpr auto t = &Config::run;
-  table.push_back(
-      duration("run.wall_limit", t, &Run::wall_limit, from(0, year),
-               "Time limit of the job, from the start of the program; 0: none of its own. "
-               "The end of a Slurm job (SLURM_JOB_END_TIME) counts too; the earlier wins."));
+  table.push_back(duration(
+      "run.wall_limit", t, &Run::wall_limit, from(0, year),
+      "Time limit of the job, from the start of the program; 0: none of its own. "
+      "The end of the job (SLURM_JOB_END_TIME, KZERO_JOB_END_TIME) counts too; the earlier "
+      "wins."));
   table.push_back(duration("run.stop_margin", t, &Run::stop_margin, from(0, year),
                            "Time before the limit at which to stop with a checkpoint."));
   table.push_back(
@@ -236,6 +246,14 @@ void add_run(std::vector<Key>& table) {
              "that have it, else \"mpi\"."));
   table.push_back(
       text("run.metrics", t, &Run::metrics, "File for one JSON object a step; empty: none."));
+  table.push_back(text("run.profile", t, &Run::profile,
+                       "File for a time line of all ranks, in Chrome's trace format: kernels, "
+                       "products, messages and waits of run.profile_steps; empty: none."));
+  table.push_back(text("run.profile_steps", t, &Run::profile_steps,
+                       "First and last step of the time line, as in the metrics (from 0)."));
+  table.push_back(size("run.profile_buffer", t, &Run::profile_buffer, from(65536, 0x1p40),
+                       "Memory of a rank for the time line, 128 bytes a span; what does not fit is "
+                       "left out, and the run says how much."));
   table.push_back(
       integer("run.threads", t, &Run::threads, from(0, 10000), "threads",
               "Threads per rank; 0: OMP_NUM_THREADS, else the node's cores divided by its ranks."));

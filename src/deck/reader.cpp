@@ -33,13 +33,10 @@ class Reader {
         for (const Entry& entry : section.entries) read_outside_tables(entry);
         continue;
       }
-      const auto names = tables();
-      if (std::ranges::find(names, section.name) == names.end()) {
-        problems_.push_back({section.place, unknown_table(section.name)});
-        continue;
-      }
+      std::string path = section.name;
+      if (section.number >= 0 ? !begin_list_table(section, path) : !is_table(section)) continue;
       for (Entry entry : section.entries) {
-        entry.name = section.name + "." + entry.name;
+        entry.name = path + "." + entry.name;
         read_entry(entry);
       }
     }
@@ -59,6 +56,9 @@ class Reader {
     }
     const std::string path = argument.substr(0, equals);
     const std::string text = argument.substr(equals + 1);
+    if (const TableList* list = find_list(path.substr(0, path.find('['))); list != nullptr) {
+      if (!may_override(*list, path, text, place)) return;
+    }
     const Key* key = find_key(path);
     if (key != nullptr && !overridden_.insert(key->path).second) {
       problems_.push_back(
@@ -125,20 +125,110 @@ class Reader {
          fmt::format("{}, but {} must be {}", implied.origin, key.path, allowed(key))});
   }
 
+  static bool is_table_name(const std::string& name) {
+    const auto names = tables();
+    return std::ranges::find(names, name) != names.end();
+  }
+
+  /// Returns whether a section is a table of that name, after saying so if not.
+  bool is_table(const Section& section) {
+    if (is_table_name(section.name)) return true;
+    problems_.push_back({section.place, find_list(section.name) != nullptr
+                                            ? not_a_list(section.name, "a table")
+                                            : unknown_table(section.name)});
+    return false;
+  }
+
+  static std::string not_a_list(const std::string& name, const std::string& found) {
+    return fmt::format("'{}' must be a list of tables, [[{}]], found {}", name, name, found);
+  }
+
+  /// Makes the table of a list that the section is, and sets `path` to its name in paths of keys.
+  bool begin_list_table(const Section& section, std::string& path) {
+    const TableList* list = find_list(section.name);
+    if (list != nullptr && section.number < most_tables) {
+      list->resize(config_, section.number + 1);
+      places_.try_emplace(list->path, section.place);
+      path = table_path(list->path, section.number);
+      places_[path] = section.place;
+      return true;
+    }
+    if (list != nullptr && section.number == most_tables) {
+      problems_.push_back({section.place, fmt::format("[[{}]] may have at most {} tables",
+                                                      section.name, most_tables)});
+    }
+    if (list == nullptr && section.number == 0) add_unknown_list(section);
+    return false;
+  }
+
+  void add_unknown_list(const Section& section) {
+    const std::size_t dot = section.name.find('.');
+    if (dot == std::string::npos && is_table_name(section.name)) {
+      problems_.push_back({section.place, fmt::format("'{}' must be a table, [{}], found a list of "
+                                                      "tables",
+                                                      section.name, section.name)});
+    } else if (dot == std::string::npos) {
+      problems_.push_back({section.place, unknown_table(section.name)});
+    } else if (const Key* key = find_key(section.name); key != nullptr) {
+      bad_.insert(key->path);
+      problems_.push_back({section.place, fmt::format("key '{}' must be {}, found a list of tables",
+                                                      key->path, allowed(*key))});
+    } else if (is_table_name(section.name.substr(0, dot))) {
+      std::vector<std::string> lists;
+      for (const TableList& list : table_lists()) lists.push_back(list.path);
+      const std::string near = nearest(section.name, lists, 1 + section.name.size() / 3);
+      problems_.push_back(
+          {section.place,
+           fmt::format(
+               "key '{}' is not known (value a list of tables){}", printable_start(section.name),
+               near.empty() ? suggestion("") : fmt::format("; did you mean [[{}]]?", near))});
+    }
+  }
+
+  /// Returns whether an override of a list, or of a key of it, goes on to be read as that of a key:
+  /// an empty one removes the tables.
+  bool may_override(const TableList& list, const std::string& path, const std::string& text,
+                    const SourceLocation& place) {
+    const Index count = list.size(config_);
+    if (path == list.path && text.empty()) {
+      list.resize(config_, 0);
+      return false;
+    }
+    const Key* key = find_key(path);
+    const bool is_there = key == nullptr || std::ranges::any_of(keys_in(config_), [&](auto* one) {
+                            return one == key;
+                          });
+    if (path == list.path) {
+      problems_.push_back(
+          {place, fmt::format("'{0}' is a list of tables; an override sets a key of one that the "
+                              "deck has, such as {0}[0].{1}, or removes them all with {0}=",
+                              path, list.keys.front().front().name())});
+    } else if (!is_there) {
+      problems_.push_back(
+          {place, fmt::format("the deck has {} table{} [[{}]], counted from 0; an override changes "
+                              "a table that is there",
+                              count, count == 1 ? "" : "s", list.path)});
+    }
+    return path != list.path && is_there;
+  }
+
   static std::string unknown_table(const std::string& name) {
-    std::string near = nearest(name, tables(), 1 + name.size() / 3);
+    std::vector<std::string> known_names = tables();
+    for (const TableList& list : table_lists()) {
+      if (list.path.find('.') == std::string::npos) known_names.push_back(list.path);
+    }
+    std::string near = nearest(name, known_names, 1 + name.size() / 3);
     if (const Key* key = find_key(path_of_common_name(name)); near.empty() && key != nullptr)
       near = key->table();
     std::string known;
-    for (const std::string& table : tables()) known += (known.empty() ? "" : ", ") + table;
+    for (const std::string& table : known_names) known += (known.empty() ? "" : ", ") + table;
     return fmt::format(
         "table '{}' is not known; {}", printable_start(name),
         near.empty() ? "the tables are " + known : fmt::format("did you mean '{}'?", near));
   }
 
   void read_outside_tables(const Entry& entry) {
-    const auto names = tables();
-    if (std::ranges::find(names, entry.name) != names.end()) {
+    if (is_table_name(entry.name)) {
       problems_.push_back({entry.key_location, fmt::format("'{}' must be a table, [{}], found {}",
                                                            entry.name, entry.name, entry.shown)});
       return;
@@ -148,6 +238,12 @@ class Reader {
 
   void read_entry(const Entry& entry) {
     const Key* key = find_key(entry.name);
+    if (const TableList* list = find_list(entry.name); list != nullptr) {
+      const auto* texts = std::get_if<std::vector<std::string>>(&entry.value);
+      if (texts == nullptr || !texts->empty())
+        problems_.push_back({entry.key_location, not_a_list(list->path, entry.shown)});
+      return;
+    }
     if (key == nullptr) {
       problems_.push_back({entry.key_location, fmt::format("key '{}' is not known (value {}){}",
                                                            printable_start(entry.name), entry.shown,

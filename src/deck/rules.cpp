@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 
+#include "deck/data_rules.hpp"
 #include "deck/model_rules.hpp"
 #include "deck/problem.hpp"
 #include "deck/quantity.hpp"
@@ -30,6 +31,7 @@ class Rules {
     check_optimizer();
     check_data();
     check_checkpoint();
+    check_profile();
     return std::move(violations_);
   }
 
@@ -75,11 +77,6 @@ class Rules {
   void check_model() {
     for (Violation& violation : apply_model_rules(config_.model))
       violations_.push_back(std::move(violation));
-    const Model& model = config_.model;
-    refuse_if(config_.data.format == DataFormat::bytes && model.vocab < 256,
-              {"model.vocab", "data.format"},
-              fmt::format("model.vocab must be at least 256 with data.format = \"bytes\", found {}",
-                          model.vocab));
   }
 
   void check_grid() {
@@ -204,23 +201,8 @@ class Rules {
   }
 
   void check_data() {
-    const Data& data = config_.data;
-    refuse_if(target_.purpose == Purpose::train && data.files.empty(), {"data.files"},
-              "data.files must name the files to train on, found none");
-    const bool has_files = !data.validation_files.empty();
-    const bool has_fraction = data.validation_fraction > 0;
-    refuse_if(has_files && has_fraction, {"data.validation_fraction", "data.validation_files"},
-              "data.validation_files and data.validation_fraction exclude one another; set one");
-    refuse_if(config_.train.validate_every > 0 && !has_files && !has_fraction,
-              {"train.validate_every", "data.validation_files", "data.validation_fraction"},
-              fmt::format("train.validate_every = {} needs data.validation_files or "
-                          "data.validation_fraction above 0",
-                          config_.train.validate_every));
-    for (const std::string& file : data.validation_files) {
-      refuse_if(std::ranges::find(data.files, file) != data.files.end(),
-                {"data.validation_files", "data.files"},
-                fmt::format("\"{}\" is both in data.files and in data.validation_files", file));
-    }
+    for (Violation& violation : apply_data_rules(config_, target_.purpose))
+      violations_.push_back(std::move(violation));
   }
 
   void check_checkpoint() {
@@ -247,6 +229,25 @@ class Rules {
                           format_duration(run.stop_margin), format_duration(run.wall_limit)));
   }
 
+  void check_profile() {
+    const Run& run = config_.run;
+    if (run.profile.empty()) {
+      refuse_if(run.profile_steps != Run().profile_steps, {"run.profile_steps", "run.profile"},
+                fmt::format("run.profile_steps = \"{}\" needs run.profile", run.profile_steps));
+      return;
+    }
+    const auto steps = profiled_steps(run);
+    refuse_if(!steps, {"run.profile_steps"},
+              fmt::format("run.profile_steps must be the first and the last step, as in \"10-12\", "
+                          "the last at least the first, found \"{}\"",
+                          run.profile_steps));
+    refuse_if(steps && steps->last >= config_.train.steps,
+              {"run.profile_steps", "run.profile", "train.steps"},
+              fmt::format("run.profile_steps must end before train.steps = {} (steps are numbered "
+                          "from 0), found \"{}\"",
+                          config_.train.steps, run.profile_steps));
+  }
+
   Config& config_;
   const Target& target_;
   std::vector<Violation> violations_;
@@ -262,9 +263,9 @@ void resolve(Config& config, const Target& target) {
   SourceLocation place;
   place.text = "configuration";
   std::vector<Problem> problems;
-  for (const Key& key : keys()) {
-    if (is_allowed(key, key.get(config))) continue;
-    problems.push_back({place, fmt::format("{} must be {}", key.path, allowed(key))});
+  for (const Key* key : keys_in(config)) {
+    if (is_allowed(*key, key->get(config))) continue;
+    problems.push_back({place, fmt::format("{} must be {}", key->path, allowed(*key))});
   }
   throw_if_any(problems);
   for (Violation& violation : apply_rules(config, target)) {

@@ -9,6 +9,7 @@
 
 #include "deck/common_names.hpp"
 #include "deck/former_names.hpp"
+#include "deck/list_keys.hpp"
 #include "deck/quantity.hpp"
 
 namespace kzero::deck {
@@ -108,7 +109,7 @@ std::vector<std::string> tables() {
 
 const Key* find_key(std::string_view path) {
   const auto found = std::ranges::find(keys(), path_now(path), &Key::path);
-  return found == keys().end() ? nullptr : &*found;
+  return found == keys().end() ? find_list_key(path) : &*found;
 }
 
 Value converted(const Key& key, const Value& value) {
@@ -242,14 +243,19 @@ std::string nearest(std::string_view word, const std::vector<std::string>& candi
 
 std::string nearest_path(std::string_view path) {
   const std::string_view name = path.substr(path.rfind('.') + 1);
-  if (const std::string_view known = path_of_common_name(name); !known.empty())
-    return std::string(known);
   std::vector<std::string> paths;
-  for (const Key& key : keys()) paths.push_back(key.path);
+  if (const TableList* list = find_list(path.substr(0, path.find('['))); list != nullptr) {
+    for (const Key& key : list->keys.front())
+      paths.push_back(fmt::format("{}.{}", path.substr(0, path.rfind('.')), key.name()));
+  } else {
+    if (const std::string_view known = path_of_common_name(name); !known.empty())
+      return std::string(known);
+    for (const Key& key : keys()) paths.push_back(key.path);
+  }
   std::string typed_wrong = nearest(path, paths, 1 + name.size() / 3);
   if (!typed_wrong.empty()) return typed_wrong;
-  for (const Key& key : keys()) {
-    if (key.name() == name) return key.path;
+  for (const std::string& candidate : paths) {
+    if (candidate.substr(candidate.rfind('.') + 1) == name) return candidate;
   }
   return "";
 }

@@ -50,17 +50,41 @@ struct Key {
   std::string depends_on{};    // the key, a choice, that says whether this one means something
   std::vector<Use> uses{};     // the values of that key with which it does
 
-  std::string table() const { return path.substr(0, path.find('.')); }
-  std::string name() const { return path.substr(path.find('.') + 1); }
+  std::string table() const { return path.substr(0, path.rfind('.')); }
+  std::string name() const { return path.substr(path.rfind('.') + 1); }
 };
+
+/// A list of tables that a deck may have, such as [[data.blend]].
+struct TableList {
+  std::string path;  // "data.blend"
+  std::string doc;
+  std::function<Index(const Config&)> size;
+  std::function<void(Config&, Index)> resize;
+  std::vector<std::vector<Key>> keys;  // of each table that a deck has room for
+};
+
+inline constexpr Index most_tables = 100;  // of a list
 
 /// All keys in the order of the deck, grouped by table.
 const std::vector<Key>& keys();
 
-/// The names of the tables in the order of the deck.
+/// All lists of tables.
+const std::vector<TableList>& table_lists();
+
+/// Finds the list with this path; null if there is none.
+const TableList* find_list(std::string_view path);
+
+/// The path of one table of a list, "data.blend[1]"; tables count from 0.
+std::string table_path(std::string_view list, Index table);
+
+/// The keys of a deck: keys(), and those of each table that its lists have.
+std::vector<const Key*> keys_in(const Config& config);
+
+/// The names of the tables in the order of the deck, without lists.
 std::vector<std::string> tables();
 
-/// Finds the key with this path, or with this former one; null if there is none.
+/// Finds the key with this path, or with this former one; null if there is none. A key of a list
+/// has the number of its table in its path: "data.blend[1].weight".
 const Key* find_key(std::string_view path);
 
 /// Converts a value to the type that the key holds ("32MiB" becomes bytes, 1 becomes 1.0, 1e3

@@ -3,9 +3,26 @@
 #include <numeric>
 #include <utility>
 
+#include "base/timeline.hpp"
 #include "base/wait.hpp"
 
 namespace kzero::grid {
+
+namespace {
+
+/// A control message: a wait for the watchdog, and a span of the time line.
+class ControlWait {
+ public:
+  ControlWait(const char* what, const std::string& group)
+      : waiting_({what, group}),
+        span_(SpanKind::wait, [&] { return SpanName("{} of group {}", what, group); }) {}
+
+ private:
+  Waiting waiting_;
+  TimelineSpan span_;
+};
+
+}  // namespace
 
 Group::Group(MPI_Comm comm, std::string name) : comm_(comm), name_(std::move(name)) {
   MPI_Comm_rank(comm_, &rank_);
@@ -39,7 +56,7 @@ Group Group::part(Index color, std::string name) const {
 }
 
 void Group::barrier() const {
-  const Waiting waiting({"barrier", name_});
+  const ControlWait waiting("barrier", name_);
   MPI_Barrier(comm_);
 }
 
@@ -48,7 +65,7 @@ std::vector<double> Group::all_gather(double mine) const {
 }
 
 std::vector<double> Group::all_gather(const std::vector<double>& mine) const {
-  const Waiting waiting({"agreement", name_});
+  const ControlWait waiting("agreement", name_);
   const auto count = static_cast<int>(mine.size());
   std::vector<double> all(mine.size() * static_cast<std::size_t>(size_));
   MPI_Allgather(mine.data(), count, MPI_DOUBLE, all.data(), count, MPI_DOUBLE, comm_);
@@ -56,7 +73,7 @@ std::vector<double> Group::all_gather(const std::vector<double>& mine) const {
 }
 
 void Group::sum(std::span<std::uint64_t> numbers) const {
-  const Waiting waiting({"agreement", name_});
+  const ControlWait waiting("agreement", name_);
   MPI_Allreduce(MPI_IN_PLACE, numbers.data(), static_cast<int>(numbers.size()), MPI_UINT64_T,
                 MPI_SUM, comm_);
 }
@@ -68,19 +85,19 @@ double Group::sum(double mine) const {
 }
 
 Index Group::max(Index mine) const {
-  const Waiting waiting({"agreement", name_});
+  const ControlWait waiting("agreement", name_);
   MPI_Allreduce(MPI_IN_PLACE, &mine, 1, MPI_INT64_T, MPI_MAX, comm_);
   return mine;
 }
 
 Index Group::min(Index mine) const {
-  const Waiting waiting({"agreement", name_});
+  const ControlWait waiting("agreement", name_);
   MPI_Allreduce(MPI_IN_PLACE, &mine, 1, MPI_INT64_T, MPI_MIN, comm_);
   return mine;
 }
 
 std::vector<std::string> Group::gather(const std::string& mine) const {
-  const Waiting waiting({"agreement", name_});
+  const ControlWait waiting("agreement", name_);
   const int length = static_cast<int>(mine.size());
   std::vector<int> lengths(size_);
   MPI_Gather(&length, 1, MPI_INT, lengths.data(), 1, MPI_INT, 0, comm_);
@@ -99,7 +116,7 @@ std::vector<std::string> Group::gather(const std::string& mine) const {
 }
 
 std::string Group::broadcast(const std::string& text) const {
-  const Waiting waiting({"agreement", name_});
+  const ControlWait waiting("agreement", name_);
   Index length = static_cast<Index>(text.size());
   MPI_Bcast(&length, 1, MPI_INT64_T, 0, comm_);
   std::string copy = is_root() ? text : std::string(length, '\0');
@@ -108,7 +125,7 @@ std::string Group::broadcast(const std::string& text) const {
 }
 
 void Group::agree(const std::string& problem, int exit_code) const {
-  const Waiting waiting({"agreement", name_});
+  const ControlWait waiting("agreement", name_);
   const Index lowest = min(problem.empty() ? size_ : rank_);
   if (lowest == size_) return;
   std::string text = problem;

@@ -23,7 +23,7 @@ bool has_llmc_header(const std::string& path) {
 }
 
 /// The format by the beginning of the first file, or the usual one.
-FileFormat recognised(const std::string& name, std::optional<deck::DataFormat> usual) {
+FileFormat recognised(const std::string& name, std::optional<data::TokenEncoding> usual) {
   ProblemList problems;
   const std::vector<std::string> files = data::expand_files({name}, problems);
   problems.throw_if_any(ExitCode::files);
@@ -44,15 +44,15 @@ std::vector<std::string> file_format_names() {
   return names;
 }
 
-FileFormat file_format(const std::string& name) {
+FileFormat file_format(const std::string& name, Index token_bytes) {
   if (name == choices_name) return {{}, true};
   for (const auto& choice : deck::data_formats)
-    if (choice.name == name) return {choice.value};
+    if (choice.name == name) return {data::TokenEncoding(choice.value, token_bytes)};
   return {};
 }
 
 InputFile open_input(const grid::Group& world, const std::string& name, const FileFormat& asked,
-                     std::optional<deck::DataFormat> usual, Index vocab) {
+                     std::optional<data::TokenEncoding> usual, Index vocab) {
   InputFile file{.name = name, .text = nullptr};
   ProblemList problems;
   grid::collectively(world, [&] {
@@ -62,8 +62,8 @@ InputFile open_input(const grid::Group& world, const std::string& name, const Fi
       file.choices = data::read_choices(name, vocab);
       return;
     }
-    file.format = *format.text;
-    file.text = std::make_unique<data::TokenStream>(std::vector{name}, file.format, vocab);
+    file.format = format.text->format;
+    file.text = std::make_unique<data::TokenStream>(std::vector{name}, *format.text, vocab);
     KZERO_REQUIRE(file.text->size() >= 2, ExitCode::files,
                   "{}: holds {} tokens, but it takes one to predict another", printable(name),
                   file.text->size());

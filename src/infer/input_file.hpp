@@ -14,13 +14,14 @@ namespace kzero::infer {
 
 /// What --format says: a format of texts, choices, or neither.
 struct FileFormat {
-  std::optional<deck::DataFormat> text{};
+  std::optional<data::TokenEncoding> text{};
   bool is_choices = false;
 };
 
-/// The names that --format may have, and the format of one of them.
+/// The names that --format may have, and the format of one of them, with tokens of `token_bytes`
+/// if it is the raw one.
 std::vector<std::string> file_format_names();
-FileFormat file_format(const std::string& name);
+FileFormat file_format(const std::string& name, Index token_bytes);
 
 /// A file that is open: one of the two.
 struct InputFile {
@@ -35,6 +36,6 @@ struct InputFile {
 /// AgreedError(files) for files that cannot be read, are damaged, have tokens of `vocab` or more,
 /// or of which nobody knows the format. Collective over `world`.
 InputFile open_input(const grid::Group& world, const std::string& name, const FileFormat& format,
-                     std::optional<deck::DataFormat> usual, Index vocab);
+                     std::optional<data::TokenEncoding> usual, Index vocab);
 
 }  // namespace kzero::infer

@@ -62,7 +62,11 @@ deck::Config adapted(const deck::Config& from, const SourceOptions& options, Ind
   config.train.micro_batch = from.train.micro_batch;
   config.train.global_batch = std::max<Index>(1, config.train.micro_batch) * ranks;
   config.data.format = deck::DataFormat::llmc;  // asks nothing of the vocabulary
-  deck::resolve(config, {ranks, deck::Purpose::plan});
+  try {
+    deck::resolve(config, {ranks, deck::Purpose::plan});
+  } catch (const Error& error) {
+    throw Error(error.code(), fmt::format("{}\n(--tensor sets grid.tensor)", error.what()));
+  }
   config.data = from.data;
   return config;
 }

@@ -63,7 +63,7 @@ struct AttentionForward {
 
   /// Turns one query's scores, of which it sees the keys up to number `last`, into unnormalised
   /// probabilities; the factor by which a larger maximum shrinks the earlier sum replaces the first
-  /// 16 scores. Called by one warp.
+  /// score. Called by one warp.
   KOKKOS_INLINE_FUNCTION void online_softmax(const Team& team, Index last, float* scores,
                                              float& largest, float& total, T* probabilities) const {
     float now = 0, sum = 0;
@@ -84,8 +84,8 @@ struct AttentionForward {
         },
         sum);
     const float factor = exponential(before - now);
-    Kokkos::parallel_for(Kokkos::ThreadVectorRange(team, 16), [&](int j) { scores[j] = factor; });
     Kokkos::single(Kokkos::PerThread(team), [&]() {
+      scores[0] = factor;
       largest = now;
       total = total * factor + sum;
     });

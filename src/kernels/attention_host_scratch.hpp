@@ -19,8 +19,9 @@ inline constexpr Index key_block = 64;
 static_assert(query_block % 2 == 0 && key_block % (2 * host_lanes) == 0 &&
               key_block % detail::lanes == 0);
 
-/// What a head's products read and write. Rows are padded with zeros: T to whole blocks of keys, d
-/// to whole vectors. An operand has up to three forms, by the sums that its elements are terms of:
+/// Operands and results of a head's products. Rows are padded with zeros: T to whole blocks of
+/// keys, d to whole vectors. An operand has up to three forms, by the sums that its elements are
+/// terms of:
 ///   rows [T, d / depth]: along d
 ///   transposed, by blocks of keys [d / depth, key_block] each: along d
 ///   grouped [T / depth, d]: along T, which for fp32 is the same as rows

@@ -11,7 +11,7 @@ namespace kzero::kernels {
 void transpose(Index rows, Index columns, const float* from, Index from_stride, float* to,
                Index to_stride);
 
-/// The same for pairs, which move as the 32-bit lanes that they are.
+/// Transposes pairs, which move as the 32-bit lanes that they are.
 inline void transpose(Index rows, Index columns, const Bf16Pair* from, Index from_stride,
                       Bf16Pair* to, Index to_stride) {
   transpose(rows, columns, reinterpret_cast<const float*>(from), from_stride,

@@ -29,8 +29,8 @@ template <class T>
 void muon_momentum(const Execution& exec, const MuonMomentum& step, const MuonArrays<T>& arrays,
                    Index count);
 
-/// The same on the host's cores, of arrays in host memory, whatever the device of the build.
-/// Returns when it is done.
+/// Updates arrays in host memory on the host's cores, whatever the device of the build. Returns
+/// when it is done.
 template <class T>
 void muon_momentum_on_host(const MuonMomentum& step, const MuonArrays<T>& arrays, Index count);
 

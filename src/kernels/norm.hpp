@@ -45,7 +45,7 @@ template <class T>
 void rmsnorm_forward(const Execution& exec, Matrix<const T> x, Vector<const T> weight, float eps,
                      Matrix<T> y, Vector<float> rstd);
 
-/// As LayerNormInput, without a mean.
+/// RMSNorm's input: LayerNormInput without a mean.
 template <class T>
 struct RmsNormInput {
   Matrix<const T> x;
@@ -53,7 +53,7 @@ struct RmsNormInput {
   Vector<const float> rstd;
 };
 
-/// As LayerNormGradients, without a bias.
+/// RMSNorm's gradients: LayerNormGradients without a bias.
 template <class T>
 struct RmsNormGradients {
   Matrix<T> dx;

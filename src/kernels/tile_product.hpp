@@ -1,6 +1,6 @@
 // Matrix products of small tiles in a team's scratch, accumulated in registers in fp32: every
 // thread of the team holds its part of the sum. This is plain arithmetic for any backend;
-// tile_product_cuda.hpp has the same interface on tensor cores.
+// tensor_core_product.hpp has the same interface on tensor cores.
 #pragma once
 
 #include <Kokkos_Macros.hpp>
@@ -40,7 +40,7 @@ class PlainProduct {
     }
   }
 
-  /// Multiplies row i by factors(i,0), which factors(i,1) to factors(i,15) repeat.
+  /// Multiplies row i by factors(i,0).
   KOKKOS_INLINE_FUNCTION void scale_rows(const Tile<const float>& factors) {
     for_own([&](int i, int, float& value) { value *= factors(i, 0); });
   }

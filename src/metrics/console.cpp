@@ -217,6 +217,13 @@ void Console::validation(const ValidationRecord& record) {
                          format_seconds(record.seconds)));
 }
 
+void Console::evaluation(const EvaluationRecord& record) {
+  print_line(fmt::format("evaluation {} after {} steps: loss {:.4f} over {} tokens, {}",
+                         record.name, record.step, record.loss,
+                         format_count(static_cast<double>(record.tokens)),
+                         format_seconds(record.seconds)));
+}
+
 void Console::checkpoint(const CheckpointRecord& record) {
   const bool beside = record.stall_seconds < record.seconds;
   print_line(fmt::format(

@@ -51,6 +51,7 @@ class Console {
   void start(const StartRecord& record);
   void step(const StepRecord& record);
   void validation(const ValidationRecord& record);
+  void evaluation(const EvaluationRecord& record);
   void checkpoint(const CheckpointRecord& record);
 
   /// Prints any other event in the caller's words: one line, given without its line end.

@@ -8,11 +8,19 @@ namespace kzero::metrics {
 
 std::string data_lines(const DataSummary& data) {
   const auto count = [](Index value) { return format_count(static_cast<double>(value)); };
-  std::string text = fmt::format("data        {} tokens in {} file{}, {} sequences, {:.3g} epochs",
-                                 count(data.tokens), data.files, data.files == 1 ? "" : "s",
-                                 count(data.sequences), data.epochs);
+  const auto files_of = [&](const auto& part) {
+    return fmt::format("{} tokens in {} file{}, {} sequences", count(part.tokens), part.files,
+                       part.files == 1 ? "" : "s", count(part.sequences));
+  };
+  std::string text = fmt::format("data        {}, {:.3g} epochs", files_of(data), data.epochs);
+  for (const SourceSummary& source : data.sources) {
+    text += fmt::format("\n            {:.4g} % {}: {}, {:.3g} epochs", 100 * source.share,
+                        source.name, files_of(source), source.epochs);
+  }
   if (data.validation_sequences > 0)
     text += fmt::format("\nvalidation  {} sequences", count(data.validation_sequences));
+  for (const EvaluationSummary& evaluation : data.evaluations)
+    text += fmt::format("\nevaluation  {}: {}", evaluation.name, files_of(evaluation));
   return text;
 }
 

@@ -3,22 +3,41 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "base/types.hpp"
 
 namespace kzero::metrics {
 
+/// A source of a blend.
+struct SourceSummary {
+  std::string name{};
+  double share = 0;  // of the training samples, 0 to 1
+  Index files = 0, tokens = 0;
+  Index sequences = 0;  // in an epoch of its own
+  double epochs = 0;    // of its own, in the full run
+};
+
+/// The data of an evaluation.
+struct EvaluationSummary {
+  std::string name{};
+  Index files = 0, tokens = 0;
+  Index sequences = 0;  // that one evaluation reads
+};
+
 struct DataSummary {
-  Index files = 0;                 // of training
-  Index tokens = 0;                // in these files
-  Index sequences = 0;             // in an epoch of training
-  double epochs = 0;               // in the full run
-  Index validation_sequences = 0;  // 0: no validation
+  Index files = 0;                               // of training
+  Index tokens = 0;                              // in these files
+  Index sequences = 0;                           // in an epoch of training
+  double epochs = 0;                             // in the full run
+  Index validation_sequences = 0;                // 0: no validation
+  std::vector<SourceSummary> sources{};          // of a blend; empty: there is none
+  std::vector<EvaluationSummary> evaluations{};  // of [[evaluate]]
 };
 
 /// Formats the summary as "10.2 G tokens in 103 files, 9.9 M sequences, 0.85 epochs", followed by a
-/// line for validation if there is any. Each line begins with its name, as in the console's header;
-/// no line end.
+/// line for each source of a blend, for validation and for each evaluation. Each line begins with
+/// its name, as in the console's header; no line end.
 std::string data_lines(const DataSummary& data);
 
 }  // namespace kzero::metrics

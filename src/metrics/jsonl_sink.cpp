@@ -22,12 +22,28 @@ Json memory_json(const std::vector<CategoryBytes>& categories) {
   return result;
 }
 
+/// Blends and evaluations appear only where the deck has them.
 Json data_json(const DataSummary& data) {
-  return {{"files", data.files},
-          {"tokens", data.tokens},
-          {"sequences", data.sequences},
-          {"epochs", data.epochs},
-          {"validation_sequences", data.validation_sequences}};
+  Json json = {{"files", data.files},
+               {"tokens", data.tokens},
+               {"sequences", data.sequences},
+               {"epochs", data.epochs},
+               {"validation_sequences", data.validation_sequences}};
+  for (const SourceSummary& source : data.sources) {
+    json["sources"].push_back({{"name", source.name},
+                               {"share", source.share},
+                               {"files", source.files},
+                               {"tokens", source.tokens},
+                               {"sequences", source.sequences},
+                               {"epochs", source.epochs}});
+  }
+  for (const EvaluationSummary& evaluation : data.evaluations) {
+    json["evaluations"].push_back({{"name", evaluation.name},
+                                   {"files", evaluation.files},
+                                   {"tokens", evaluation.tokens},
+                                   {"sequences", evaluation.sequences}});
+  }
+  return json;
 }
 
 Json limit_json(const std::optional<TimeLimit>& limit) {
@@ -98,6 +114,15 @@ void JsonlSink::write(const StepRecord& record) {
 
 void JsonlSink::write(const ValidationRecord& record) {
   file_.write_line(dump({{"event", "validation"},
+                         {"step", record.step},
+                         {"loss", record.loss},
+                         {"tokens", record.tokens},
+                         {"seconds", record.seconds}}));
+}
+
+void JsonlSink::write(const EvaluationRecord& record) {
+  file_.write_line(dump({{"event", "evaluation"},
+                         {"name", record.name},
                          {"step", record.step},
                          {"loss", record.loss},
                          {"tokens", record.tokens},

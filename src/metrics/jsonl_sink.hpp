@@ -23,6 +23,7 @@ class JsonlSink {
   void write(const StartRecord& record);
   void write(const StepRecord& record);
   void write(const ValidationRecord& record);
+  void write(const EvaluationRecord& record);
   void write(const CheckpointRecord& record);
   void write(const EndRecord& record);
 

@@ -96,6 +96,15 @@ struct ValidationRecord {
   double seconds = 0;
 };
 
+/// One table of [[evaluate]].
+struct EvaluationRecord {
+  std::string name{};
+  Index step = 0;  // steps done before it
+  double loss = 0;
+  Index tokens = 0;
+  double seconds = 0;
+};
+
 struct CheckpointRecord {
   Index step = 0;  // steps done before it
   std::string folder{};

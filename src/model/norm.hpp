@@ -23,7 +23,7 @@ Norm<T> norm_at(const TransformerShape& shape, T* first) {
           Vector<T>(first + d, static_cast<std::size_t>(shape.norm_elements()) - d)};
 }
 
-/// What forward leaves for backward beside its input, [n]; RMSNorm has no mean.
+/// Statistics of rows [n] that backward needs beside forward's input; RMSNorm has no mean.
 struct NormStatistics {
   Vector<float> mean, rstd;
 

@@ -22,7 +22,7 @@ struct LocalShape {
   Index qkv_width() const { return width + 2 * kv_width; }
 };
 
-/// How a linear layer's weight lies in memory and in files.
+/// The order of a linear layer's weight in memory and in files.
 enum class WeightLayout { in_out, out_in };
 
 struct TransformerShape {

@@ -6,9 +6,9 @@
 
 namespace kzero::optim {
 
-/// With the deck's eps and weight_decay; K = 4 bytes an element, and 4 a row and a column. Its
-/// three passes add up 16 bytes a row and a column, and two sums a parameter. Runs on the host's
-/// cores alone: builds for devices need zero.offload = "host".
+/// Makes Adafactor with the deck's eps and weight_decay; K = 4 bytes an element, and 4 a row and a
+/// column. Its three passes add up 16 bytes a row and a column, and two sums a parameter. Runs on
+/// the host's cores alone: builds for devices need zero.offload = "host".
 std::unique_ptr<const Optimizer> make_adafactor(const deck::Optimizer& deck);
 
 }  // namespace kzero::optim

@@ -5,8 +5,8 @@
 
 namespace kzero::optim {
 
-/// With the deck's beta1, beta2, eps and weight_decay; K = 12 bytes an element. Its two passes add
-/// up two sums a parameter.
+/// Makes LAMB with the deck's beta1, beta2, eps and weight_decay; K = 12 bytes an element. Its two
+/// passes add up two sums a parameter.
 std::unique_ptr<const Optimizer> make_lamb(const deck::Optimizer& deck);
 
 /// The factor of a parameter's step: the norm of its weights over that of their direction, by the

@@ -25,7 +25,7 @@ struct LionRule {
   }
 };
 
-/// With the deck's beta1, beta2 and weight_decay; K = 8 bytes an element.
+/// Lion with the deck's beta1, beta2 and weight_decay; K = 8 bytes an element.
 class Lion : public RuleOptimizer<Lion, LionRule> {
  public:
   explicit Lion(const deck::Optimizer& deck) : deck_(deck) {}

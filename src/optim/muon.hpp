@@ -11,8 +11,8 @@
 
 namespace kzero::optim {
 
-/// With the deck's momentum and nesterov for hidden matrices, beta1, beta2 and eps for all else,
-/// and weight_decay. K = 8 bytes an element of a hidden matrix, else 12.
+/// Makes Muon with the deck's momentum and nesterov for hidden matrices, beta1, beta2 and eps for
+/// all else, and weight_decay. K = 8 bytes an element of a hidden matrix, else 12.
 std::unique_ptr<const Optimizer> make_muon(const deck::Optimizer& deck);
 
 }  // namespace kzero::optim

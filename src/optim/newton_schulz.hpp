@@ -31,7 +31,7 @@ class NewtonSchulz {
   /// Takes work space for the largest of the shapes from the workspace category.
   NewtonSchulz(memory::Arenas& arenas, std::span<const MatrixShape> shapes);
 
-  /// Where u has to be when run() begins: row-major, rows without gaps.
+  /// The place of u when run() begins: row-major, rows without gaps.
   T* input() const { return x_; }
 
   /// Runs the iteration on the matrix in input(), which it overwrites; returns the result, good

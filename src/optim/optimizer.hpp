@@ -92,9 +92,9 @@ struct Update {
 /// The factor that decoupled weight decay leaves of a weight: 1 - lr weight_decay, or 1.
 float kept_after_decay(const deck::Optimizer& deck, const Update& update, bool decays);
 
-/// What an optimizer does before hidden matrices are orthogonalized (newton_schulz.hpp): for those
-/// that need whole matrices. Each rank does it for what it holds; then whole matrices are made of
-/// the results, and Optimizer::update() finds X in the place of their gradients.
+/// The first half of an update that needs whole hidden matrices: each rank prepares what it holds
+/// of them; the results are gathered to whole matrices and orthogonalized (newton_schulz.hpp), and
+/// Optimizer::update() finds X in the place of their gradients.
 class MatrixRule {
  public:
   virtual ~MatrixRule() = default;
@@ -109,7 +109,7 @@ class MatrixRule {
   virtual void prepare(const tensor::Execution& exec, const Update& update,
                        const Share<fp16>& share, fp16* result) const = 0;
 
-  /// The same for a share in host memory, on the host's cores. Returns when it is done.
+  /// Prepares a share in host memory, on the host's cores. Returns when it is done.
   virtual void prepare_on_host(const Update& update, const Share<float>& share,
                                float* result) const = 0;
   virtual void prepare_on_host(const Update& update, const Share<bf16>& share,

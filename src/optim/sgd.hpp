@@ -26,7 +26,7 @@ struct SgdRule {
   }
 };
 
-/// With the deck's momentum, nesterov and weight_decay; K = 8 bytes an element.
+/// SGD with the deck's momentum, nesterov and weight_decay; K = 8 bytes an element.
 class Sgd : public RuleOptimizer<Sgd, SgdRule> {
  public:
   explicit Sgd(const deck::Optimizer& deck) : deck_(deck) {}

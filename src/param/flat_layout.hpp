@@ -58,8 +58,8 @@ struct Part {
 /// part.
 std::vector<Part> parts(const UnitSpec& spec, const UnitLayout& layout, Index begin, Index end);
 
-/// Where an array that extends to some parameters alone has its elements of [begin, end) of a unit:
-/// one after another, without room for those that it lacks.
+/// The elements of [begin, end) of a unit in an array that extends to some parameters alone: one
+/// after another, without room for those that it lacks.
 class CompactRange {
  public:
   CompactRange(const UnitSpec& spec, const UnitLayout& layout, const StateArray& array, Index begin,

@@ -24,6 +24,10 @@ Json as_json(const Entry& entry) {
   for (const metrics::TrafficRow& row : entry.traffic)
     json["traffic"].push_back(metrics::as_json(row));
   json["step_seconds_estimate"] = entry.estimate ? Json(entry.estimate->seconds()) : Json();
+  constexpr double tera = 1e12;
+  json["tflops_per_rank"] = entry.estimate ? Json(entry.operations_per_second() / tera) : Json();
+  json["model_tflops_per_rank"] =
+      entry.estimate ? Json(entry.model_operations_per_second() / tera) : Json();
   json["threads"] = entry.threads;
   json["precision"] = std::string(name_of(entry.precision));
   json["micro_batch"] = entry.micro_batch;

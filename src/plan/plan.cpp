@@ -41,6 +41,12 @@ Index Entry::sent_bytes() const {
   return sum;
 }
 
+double Entry::model_operations_per_second() const { return work.operations / estimate->seconds(); }
+
+double Entry::operations_per_second() const {
+  return (work.operations + work.recomputed_operations) / estimate->seconds();
+}
+
 Entry plan(const deck::Config& config, Index threads, const train::Ingredients& given) {
   const train::Blueprint blueprint(config, config.grid.data, {0, config.grid.tensor}, given);
   const memory::Bytes held = train::planned_bytes(config, blueprint, threads);
@@ -56,6 +62,8 @@ Entry plan(const deck::Config& config, Index threads, const train::Ingredients& 
   entry.copied_parameters = copied_parameters(blueprint);
   entry.recompute = config.recompute;
   entry.precision = config.train.precision;
+  entry.width = config.model.hidden;
+  entry.reduction = config.zero.reduction;
   entry.traffic = traffic_of(config, blueprint);
   entry.work = work_of_step(config, blueprint, held, entry.sent_bytes());
   return entry;

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 
 #include "deck/config.hpp"
 #include "plan/holding.hpp"
@@ -20,11 +21,19 @@ struct Entry : Holding {
   Index copied_parameters = 0;  // of the last tensor rank: those that one before it owns
   deck::Recompute recompute;
   Dtype precision = Dtype::fp32;
+  Index width = 0;  // of the model
+  deck::ReductionOrder reduction = deck::ReductionOrder::ranks;
   std::vector<metrics::TrafficRow> traffic{};  // of one rank in one step
   Work work{};
   std::optional<Estimate> estimate{};  // none if no rates are known
+  std::string machine{};               // the file that describes it; empty: none
 
   Index sent_bytes() const;
+
+  /// Returns the operations of a rank per second in the estimated step, as MFU counts them, or
+  /// those recomputed included. Needs the estimate.
+  double model_operations_per_second() const;
+  double operations_per_second() const;
 };
 
 /// The deck is resolved for its ranks; `given` may name another model, another optimizer.

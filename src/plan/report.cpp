@@ -33,6 +33,15 @@ std::string estimate_lines(const Estimate& e) {
       e.rates.sent_bytes / 1e9);
 }
 
+/// Only of machines that a file describes.
+std::string attained_line(const Entry& entry) {
+  if (entry.machine.empty()) return "";
+  return fmt::format(
+      "attained    {:.1f} Tflop/s a rank, {:.1f} without what is recomputed, at the rates of {}\n",
+      entry.operations_per_second() / 1e12, entry.model_operations_per_second() / 1e12,
+      entry.machine);
+}
+
 std::string copies_line(const Entry& entry) {
   if (entry.tensor_ranks == 1) return "";
   return fmt::format("copies      {} parameters of the last tensor rank are another one's too\n",
@@ -61,7 +70,7 @@ std::string full(const Entry& entry) {
   line("sum", entry.total_bytes());
   if (entry.traffic.empty()) text += "traffic     none\n";
   if (!entry.traffic.empty()) text += metrics::traffic_table(entry.traffic) + '\n';
-  return text + (entry.estimate ? estimate_lines(*entry.estimate) : "");
+  return text + (entry.estimate ? estimate_lines(*entry.estimate) : "") + attained_line(entry);
 }
 
 /// Sums the bytes of the first three categories, which are the model states, and those of the

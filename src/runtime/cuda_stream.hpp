@@ -1,4 +1,4 @@
-// Access to the CUDA stream of an execution space, for files of the CUDA build only.
+// Access to the CUDA device and streams behind Kokkos, for files of the CUDA build only.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -10,6 +10,9 @@
 namespace kzero::runtime {
 
 cudaStream_t stream_of(const Execution& stream);
+
+/// CUDA's number of the device that this process computes on.
+int device_number();
 
 /// The device that this process computes on, by its PCI address: "device 0000:18:00.0".
 std::string device_name();

@@ -1,74 +1,9 @@
-#include "base/error.hpp"
 #include "runtime/cuda_stream.hpp"
-#include "runtime/event.hpp"
 
 namespace kzero::runtime {
 
-namespace {
-
-void check(cudaError_t status, const char* what) {
-  KZERO_REQUIRE(status == cudaSuccess, ExitCode::other, "{} failed: {}", what,
-                cudaGetErrorString(status));
-}
-
-}  // namespace
-
-struct Event::Handle {
-  cudaEvent_t event = nullptr;
-  bool recorded = false;
-
-  Handle() { check(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "cudaEventCreate"); }
-  ~Handle() { cudaEventDestroy(event); }
-  Handle(const Handle&) = delete;
-  Handle& operator=(const Handle&) = delete;
-};
-
-Event::Event() = default;
-Event::~Event() = default;
-Event::Event(Event&&) noexcept = default;
-Event& Event::operator=(Event&&) noexcept = default;
-
-void Event::record(const Execution& stream) {
-  if (!handle_) handle_ = std::make_unique<Handle>();
-  check(cudaEventRecord(handle_->event, stream_of(stream)), "cudaEventRecord");
-  handle_->recorded = true;
-}
-
-void Event::wait(const Execution& stream) const {
-  if (!handle_ || !handle_->recorded) return;
-  check(cudaStreamWaitEvent(stream_of(stream), handle_->event, 0), "cudaStreamWaitEvent");
-}
-
-bool Event::reached() const {
-  if (!handle_ || !handle_->recorded) return true;
-  const cudaError_t status = cudaEventQuery(handle_->event);
-  if (status == cudaErrorNotReady) return false;
-  check(status, "cudaEventQuery");
-  return true;
-}
-
-void Event::synchronize() const {
-  if (handle_ && handle_->recorded)
-    check(cudaEventSynchronize(handle_->event), "cudaEventSynchronize");
-}
-
-int device_count() {
-  int count = 0;
-  return cudaGetDeviceCount(&count) == cudaSuccess ? count : 0;
-}
-
-std::string device_kind() {
-  cudaDeviceProp properties{};
-  check(cudaGetDeviceProperties(&properties, Execution().cuda_device()), "cudaGetDeviceProperties");
-  return properties.name;
-}
-
 cudaStream_t stream_of(const Execution& stream) { return stream.cuda_stream(); }
 
-std::string device_name() {
-  char bus[32] = {};
-  check(cudaDeviceGetPCIBusId(bus, sizeof bus, Execution().cuda_device()), "cudaDeviceGetPCIBusId");
-  return std::string("device ") + bus;
-}
+int device_number() { return Execution().cuda_device(); }
 
 }  // namespace kzero::runtime

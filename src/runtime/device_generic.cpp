@@ -18,6 +18,8 @@ void Event::synchronize() const {}
 
 int device_count() { return 0; }
 
+void use_device() {}
+
 std::string device_kind() { return {}; }
 
 }  // namespace kzero::runtime

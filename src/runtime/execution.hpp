@@ -29,6 +29,11 @@ Execution make_stream();
 /// The number of devices that this process sees; 0 if there are none or the backend cannot say.
 int device_count();
 
+/// Makes this thread's calls go to the device that the process computes on. To be called first in
+/// every thread that touches devices: one of CUDA begins with the node's first device, and a call
+/// would take memory there.
+void use_device();
+
 /// The kind of device that this process computes on, "NVIDIA H200"; empty on hosts and where the
 /// backend cannot say.
 std::string device_kind();

@@ -1,17 +1,24 @@
-// Regions of a run for Kokkos' profiling tools, beside the kernels that these see by themselves.
+// Regions of a run for Kokkos' profiling tools and for the run's own time line, beside the kernels
+// that both see by themselves.
 #pragma once
 
 #include <Kokkos_Core.hpp>
 
+#include "base/timeline.hpp"
+
 namespace kzero::runtime {
 
+/// Returns whether a tool of Kokkos (KOKKOS_TOOLS_LIBS) takes regions.
+bool tool_takes_regions();
+
 /// A region from construction to destruction, under the text that name() returns. Without a tool
-/// name() is not called.
+/// and a time line name() is not called.
 class ProfileRegion {
  public:
   template <class F>
-  explicit ProfileRegion(const F& name) : is_open_(Kokkos::Tools::profileLibraryLoaded()) {
-    if (is_open_) Kokkos::Profiling::pushRegion(name());
+  explicit ProfileRegion(const F& name, SpanKind kind = SpanKind::phase, const SpanWork& work = {})
+      : is_open_(tool_takes_regions()), span_(kind, name, work) {
+    if (is_open_) Kokkos::Profiling::pushRegion(std::string(std::string_view(name())));
   }
   ~ProfileRegion() {
     if (is_open_) Kokkos::Profiling::popRegion();
@@ -19,8 +26,25 @@ class ProfileRegion {
   ProfileRegion(const ProfileRegion&) = delete;
   ProfileRegion& operator=(const ProfileRegion&) = delete;
 
+  /// Returns whether the run's time line records the region: device work must then be over when it
+  /// ends.
+  bool is_recorded() const { return span_.is_open(); }
+
  private:
   bool is_open_;
+  TimelineSpan span_;
+};
+
+/// Records the kernels and copies of Kokkos in the time line, for as long as the object lives. A
+/// tool that was loaded before goes on seeing them. Kokkos fences at either end of each kernel
+/// meanwhile, so that kernels of a device have their own times. Construct and destroy it while no
+/// thread launches kernels.
+class KernelSpans {
+ public:
+  KernelSpans();
+  ~KernelSpans();
+  KernelSpans(const KernelSpans&) = delete;
+  KernelSpans& operator=(const KernelSpans&) = delete;
 };
 
 }  // namespace kzero::runtime

@@ -46,21 +46,20 @@ const FirstAge& first_age() {
   return age;
 }
 
-/// The seconds from now to the job's end; empty outside jobs.
-std::optional<double> job_seconds_left() {
-  const char* value = std::getenv(job_end_variable);
+/// The seconds from now to the job's end by the variable of this name; empty where it is not set.
+std::optional<double> job_seconds_left(const char* name) {
+  const char* value = std::getenv(name);
   if (value == nullptr) return std::nullopt;
   const std::string_view text = value;
   Index end = 0;
   const auto [rest, problem] = std::from_chars(text.data(), text.data() + text.size(), end);
   KZERO_REQUIRE(problem == std::errc{} && rest == text.data() + text.size(), ExitCode::usage,
-                "{} must be seconds since 1970, found '{}'; correct or unset it", job_end_variable,
-                text);
+                "{} must be seconds since 1970, found '{}'; correct or unset it", name, text);
   const std::chrono::duration<double> now = std::chrono::system_clock::now().time_since_epoch();
   const double left = static_cast<double>(end) - now.count();
   KZERO_REQUIRE(left > 0, ExitCode::usage,
-                "{}={} passed {:.0f} s ago: it belongs to a job that is over; unset it",
-                job_end_variable, text, -left);
+                "{}={} passed {:.0f} s ago: it belongs to a job that is over; unset it", name, text,
+                -left);
   return left;
 }
 
@@ -92,8 +91,10 @@ bool knows_process_start() { return first_age().by_kernel.has_value(); }
 std::optional<Deadline> find_deadline(double wall_limit) {
   std::optional<Deadline> deadline;
   if (wall_limit > 0) deadline = {wall_limit, "run.wall_limit"};
-  if (const auto left = job_seconds_left()) {
-    const Deadline job_end{process_seconds() + *left, job_end_variable};
+  for (const char* name : {slurm_job_end_variable, job_end_variable}) {
+    const auto left = job_seconds_left(name);
+    if (!left) continue;
+    const Deadline job_end{process_seconds() + *left, name};
     if (!deadline || job_end.seconds < deadline->seconds) deadline = job_end;
   }
   return deadline;

@@ -27,16 +27,17 @@ inline double seconds_since(std::chrono::steady_clock::time_point begin) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 
-/// The variable with the end of a Slurm job in seconds since 1970. Newer versions of Slurm set it;
-/// for older ones such as 22.05 the job scripts do.
-inline constexpr const char* job_end_variable = "SLURM_JOB_END_TIME";
+/// The variables with the end of a job in seconds since 1970. Newer versions of Slurm set theirs;
+/// for older ones such as 22.05 the job scripts do. The other is for other batch systems.
+inline constexpr const char* slurm_job_end_variable = "SLURM_JOB_END_TIME";
+inline constexpr const char* job_end_variable = "KZERO_JOB_END_TIME";
 
 struct Deadline {
   double seconds = 0;       // since the start of this process
-  std::string_view source;  // job_end_variable or "run.wall_limit"
+  std::string_view source;  // one of the variables or "run.wall_limit"
 };
 
-/// Returns the earlier of wall_limit (seconds as in the deck; 0: none) and the job's end in the
+/// Returns the earliest of wall_limit (seconds as in the deck; 0: none) and the job's ends in the
 /// environment. An end that has passed or is no number is an error of ExitCode::usage: the variable
 /// is left over from another job.
 std::optional<Deadline> find_deadline(double wall_limit);

@@ -11,19 +11,22 @@ namespace kzero::tensor {
 
 namespace {
 
-/// Shows each product to Kokkos' tools, as a region named by type, shape and transposes.
+/// Shows each product to Kokkos' tools and to the time line, as a region named by type, shape and
+/// transposes.
 class ProfiledGemm : public Gemm {
  public:
   explicit ProfiledGemm(std::unique_ptr<Gemm> inner) : inner_(std::move(inner)) {}
 
   void run(const Execution& exec, const GemmProblem& p) override {
     const auto letter = [](const Operand& o) { return o.transpose == Transpose::no ? 'N' : 'T'; };
-    const runtime::ProfileRegion region([&] {
-      return "kzero::tensor::multiply_matrices" + fmt::format(" {} {} {} {} {}{}", name_of(p.in),
-                                                              p.m, p.n, p.k, letter(p.a),
-                                                              letter(p.b));
-    });
+    const runtime::ProfileRegion region(
+        [&] {
+          return SpanName("{} {} {} {} {} {}{}", "kzero::tensor::multiply_matrices", name_of(p.in),
+                          p.m, p.n, p.k, letter(p.a), letter(p.b));
+        },
+        SpanKind::product, {.operations = 2 * p.m * p.n * p.k});
     inner_->run(exec, p);
+    if (!on_host && region.is_recorded()) exec.fence("kzero::tensor::product_done");
   }
   std::string arithmetic() const override { return inner_->arithmetic(); }
   bool fuses_gelu_gradient(Dtype type, Index n) const override {
@@ -36,9 +39,7 @@ class ProfiledGemm : public Gemm {
 };
 
 std::unique_ptr<Gemm> made(const BackendEntry& entry) {
-  auto gemm = entry.make();
-  if (!Kokkos::Tools::profileLibraryLoaded()) return gemm;
-  return std::make_unique<ProfiledGemm>(std::move(gemm));
+  return std::make_unique<ProfiledGemm>(entry.make());
 }
 
 }  // namespace

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <initializer_list>
-#include <limits>
 #include <nlohmann/json.hpp>
 #include <unordered_map>
 #include <unordered_set>
@@ -81,7 +80,7 @@ class DefinitionReader {
   }
 
   Token id_of(const Json& value, const std::string& key) const {
-    constexpr std::uint64_t most = std::numeric_limits<Token>::max() / 16;
+    constexpr std::uint64_t most = 2'000'000;  // a table has an entry for each id up to the largest
     if (!value.is_number_unsigned() || value.get<std::uint64_t>() > most) {
       refuse(key, value, fmt::format("an id is a whole number from 0 to {}", most));
     }

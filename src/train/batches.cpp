@@ -50,9 +50,9 @@ void Batches::group_by_token() {
   for (Index row = 0; row < rows_; ++row) host_order_[count_[host_inputs_[row]]++] = row;
 }
 
-model::Batch Batches::load(const tensor::Execution& exec, const data::Sampler& sampler,
+model::Batch Batches::load(const tensor::Execution& exec, const data::BatchSource& samples,
                            Index first_sample) {
-  sampler.batch(first_sample, batch_, host_inputs_.data(), host_targets_.data());
+  samples.batch(first_sample, batch_, host_inputs_.data(), host_targets_.data());
   group_by_token();
   upload(exec, host_inputs_, inputs_);
   upload(exec, host_targets_, targets_);

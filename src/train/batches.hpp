@@ -18,7 +18,7 @@ class Batches {
   /// Reads samples [first_sample, first_sample + batch) and enqueues their copy to the device,
   /// where the backward of the previous batch may still be running; the loss of that batch must
   /// have been read back, as then its copy is complete and the host's memory free.
-  model::Batch load(const tensor::Execution& exec, const data::Sampler& sampler,
+  model::Batch load(const tensor::Execution& exec, const data::BatchSource& samples,
                     Index first_sample);
 
  private:

@@ -15,7 +15,7 @@ class Gemm;
 
 namespace kzero::train {
 
-/// What decides beside the deck whether a run goes on bit for bit.
+/// Facts beside the deck that decide whether a run goes on bit for bit.
 struct Provenance {
   std::uint64_t data_digest = 0;
   std::string arithmetic{};  // see arithmetic_of()

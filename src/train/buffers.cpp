@@ -77,6 +77,13 @@ std::span<float> take_host_state(memory::Arenas& arenas, const deck::Config& con
   return {arenas.take<float>(category, elements), static_cast<std::size_t>(elements)};
 }
 
+std::span<SpanRecord> take_spans(memory::Arenas& arenas, const deck::Run& run) {
+  if (run.profile.empty()) return {};
+  const Index count = run.profile_buffer / static_cast<Index>(sizeof(SpanRecord));
+  const auto category = tensor::on_host ? Category::io : Category::offloaded;
+  return {arenas.take<SpanRecord>(category, count), static_cast<std::size_t>(count)};
+}
+
 template <class T>
 std::optional<MatrixExchange<T>> matrices_of(memory::Arenas& arenas, const deck::Config& config,
                                              const Blueprint& b, Index rank) {
@@ -106,6 +113,7 @@ Buffers<T>::Buffers(memory::Arenas& arenas, const deck::Config& config, const Bl
       matrices(matrices_of<T>(arenas, config, b, rank)),
       batches(arenas, config.train.micro_batch, config.model.sequence, config.model.vocab),
       host_state(take_host_state(arenas, config, b)),
+      spans(take_spans(arenas, config.run)),
       optimizer_(b.stage.optimizer) {}
 
 template <class T>

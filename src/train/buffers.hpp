@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "base/timeline.hpp"
 #include "memory/arenas.hpp"
 #include "model/model.hpp"
 #include "optim/cpu_offload.hpp"
@@ -35,6 +36,7 @@ struct Buffers {
   /// Host memory, for runs with checkpoints: the copy of the state through which checkpoints of
   /// a device go, or that checkpoint.asynchronous writes. Empty where the state itself serves.
   std::span<float> host_state;
+  std::span<SpanRecord> spans;  // host memory of the time line, with run.profile
 
   /// `data_rank` is this rank's in its data group; `gemm` and `tensor` are null while measuring.
   Buffers(memory::Arenas& arenas, const deck::Config& config, const Blueprint& blueprint,

@@ -12,6 +12,7 @@
 #include "deck/changes.hpp"
 #include "grid/agreement.hpp"
 #include "optim/optimizer.hpp"
+#include "runtime/profile.hpp"
 #include "runtime/wall_time.hpp"
 #include "train/engine.hpp"
 #include "train/reports.hpp"
@@ -196,6 +197,8 @@ void Checkpoints::save(Index steps_done) {
   if (deck.folder.empty() || saved_step_ == steps_done) return;
   if (is_incomplete_) complete();
   require_held_folder();
+  const runtime::ProfileRegion region([] { return "kzero::train::save_checkpoint"; },
+                                      SpanKind::file);
   begun_ = Clock::now();
   release_background_write();
   saved_step_ = steps_done;

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "data/sampler.hpp"
+#include "data/dataset.hpp"
 #include "deck/config.hpp"
 #include "metrics/data_summary.hpp"
 
@@ -14,7 +14,8 @@ namespace kzero::train {
 metrics::DataSummary summary_of(const deck::Config& config, const data::Dataset& dataset);
 
 /// Returns a line for each setting that is allowed but probably unintended: validation that reads
-/// sequences more than once, or that is set aside and never done.
+/// sequences more than once, or that is set aside and never done, and evaluations of the first
+/// kind.
 std::vector<std::string> data_warnings(const deck::Config& config, const data::Dataset& dataset);
 
 }  // namespace kzero::train

@@ -5,6 +5,7 @@
 #include <memory>
 #include <span>
 
+#include "base/timeline.hpp"
 #include "checkpoint/state_shard.hpp"
 #include "data/sampler.hpp"
 #include "grid/process_grid.hpp"
@@ -57,16 +58,25 @@ class Engine {
 
   /// Runs one optimizer step on the samples of global step `step`; its traffic is counted as a
   /// step's. Collective over all ranks of the grid.
-  virtual StepResult step(Index step, const data::Sampler& sampler) = 0;
+  virtual StepResult step(Index step, const data::BatchSource& samples) = 0;
 
-  /// Returns the mean loss of `batches` global batches from the beginning of the validation
-  /// samples. Collective over all ranks of the grid.
-  virtual double validate(Index batches, const data::Sampler& sampler) = 0;
+  /// Returns the mean loss of the first `micro_batches` micro-batches of the samples, in nats a
+  /// token: the same bits on any number of data-parallel ranks. Collective over all ranks of the
+  /// grid.
+  virtual double evaluate(Index micro_batches, const data::BatchSource& samples) = 0;
+
+  /// Returns the same of the first `batches` global batches.
+  double validate(Index batches, const data::BatchSource& samples) {
+    return evaluate(batches * blueprint().batches.micro_batches(), samples);
+  }
 
   virtual optim::LossScaler& scaler() = 0;
 
-  /// What the optimizer keeps of rows and columns (param/reduced_array.hpp), of all parameters in
-  /// the order of the table, one array's after another's: the same on every rank.
+  /// The memory of the run's time line; empty without run.profile.
+  virtual std::span<SpanRecord> spans() = 0;
+
+  /// The optimizer's arrays of rows and columns (param/reduced_array.hpp), of all parameters in the
+  /// order of the table, one array's after another's: the same on every rank.
   virtual std::span<float> reduced_state() = 0;
 
   /// Steps done, but for skipped ones, when the optimizer's state began: 0, unless

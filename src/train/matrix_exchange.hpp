@@ -14,7 +14,7 @@ namespace kzero::train {
 template <class T>
 class MatrixExchange {
  public:
-  /// What a step works with: the stream, and the groups of this rank.
+  /// The means of a step: the stream, and the groups of this rank.
   struct Means {
     const tensor::Execution& exec;
     tensor::Gemm& gemm;

@@ -12,6 +12,7 @@ namespace kzero::train {
 /// each on the rank that owns it; those that several tensor ranks hold count on the first of them.
 template <class T>
 double OptimizerStep<T>::gradient_norm() {
+  const runtime::ProfileRegion region([] { return "kzero::train::sum_gradient_norm"; });
   static_assert(param::shard_alignment % kernels::squares_block == 0);
   kernels::ExactSum sum;
   const Index rank = blueprint_.tensor.rank;
@@ -48,6 +49,7 @@ kernels::ExactSum OptimizerStep<T>::squares(Index unit, Index begin, Index end) 
 
 template <class T>
 void OptimizerStep<T>::update(optim::Update update) {
+  const runtime::ProfileRegion region([] { return "kzero::train::update_parameters"; });
   const int last = blueprint_.optimizer->passes() - 1;
   for (update.pass = 0; update.pass < last;) {
     add_up(update);
@@ -112,6 +114,8 @@ optim::Share<T> OptimizerStep<T>::share_of(Index u, const optim::Update& update,
 
 template <class T>
 void OptimizerStep<T>::apply(const optim::Update& update, const optim::Share<T>& share) {
+  const runtime::ProfileRegion region(
+      [&] { return SpanName("{} {}", "kzero::train::update_unit", share.spec->name); });
   const tensor::Execution& exec = buffers_.model->exec();
   if (buffers_.offload_optimizer) {
     buffers_.offload_optimizer->apply(exec, *blueprint_.optimizer, update, share);

@@ -61,7 +61,9 @@ void require_same_data(const checkpoint::Found& found, const RunRequest& request
     const bool concerns = change.starts_with("data.") || change.starts_with("train.seed");
     if (concerns) changes.push_back(change);
   }
-  if (changes.empty()) changes.emplace_back("the files behind data.files are others");
+  if (changes.empty())
+    changes.push_back(fmt::format("the files behind {} are others",
+                                  config.data.blend.empty() ? "data.files" : "data.blend"));
   fail(ExitCode::usage,
        "{}: was written by a run with other training data, or the same in another order ({}); "
        "restore them, or set checkpoint.allow_new_data = true to go on with these, or {}",

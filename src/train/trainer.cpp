@@ -30,6 +30,7 @@
 #include "train/failure.hpp"
 #include "train/peak.hpp"
 #include "train/planned_bytes.hpp"
+#include "train/profile.hpp"
 #include "train/reports.hpp"
 
 namespace kzero::train {
@@ -65,6 +66,8 @@ class Trainer {
   void announce(Index first_step);
   void report(Index step, const StepResult& result, double seconds);
   void validate(Index steps_done);
+  void evaluate(Index steps_done, const data::EvaluationSet& set);
+  void validate_if_due(Index steps_done);
   std::optional<Ending> stop(Index steps_of_this_job) const;
   ExitCode finish(const Ending& ending, Index steps_done);
 
@@ -89,6 +92,7 @@ class Trainer {
   std::unique_ptr<Engine> engine_;
   metrics::Throughput throughput_;
   std::optional<Checkpoints> checkpoints_;
+  std::optional<Profile> profile_;  // with run.profile
 };
 
 Trainer::Trainer(const RunRequest& request, const runtime::Session& session)
@@ -136,6 +140,8 @@ void Trainer::prepare() {
   checkpoints_.emplace(request_, grid_, folder_lock_.get(),
                        Provenance{inputs_.dataset.training_digest(), arithmetic_}, *engine_,
                        console_, sink_ ? &*sink_ : nullptr);
+  if (!config_.run.profile.empty())
+    profile_.emplace(config_.run, grid_.world(), engine_->spans(), console_);
 }
 
 std::optional<runtime::Deadline> Trainer::deadline() const {
@@ -227,6 +233,7 @@ void Trainer::announce(Index first_step) {
   if (deadline_ && !record.limit)
     console_.note(fmt::format("{} is not heeded: checkpoint.folder is empty", deadline_->source));
   for (const std::string& text : data_warnings(config_, inputs_.dataset)) console_.note(text);
+  if (profile_) console_.note(profile_->announcement(first_step));
   if (!inputs_.initial_note.empty() && first_step == 0)
     console_.note("note        " + inputs_.initial_note);
   for (const std::string& text : grid_.world().gather(crowding())) {
@@ -267,6 +274,29 @@ void Trainer::validate(Index steps_done) {
   if (sink_) sink_->write(record);
 }
 
+void Trainer::evaluate(Index steps_done, const data::EvaluationSet& set) {
+  const auto begin = Clock::now();
+  metrics::EvaluationRecord record;
+  record.name = set.name;
+  record.step = steps_done;
+  record.loss = engine_->evaluate(set.micro_batches, *set.samples);
+  record.tokens = set.micro_batches * config_.train.micro_batch * config_.model.sequence;
+  record.seconds = seconds_since(begin);
+  console_.evaluation(record);
+  if (sink_) sink_->write(record);
+}
+
+/// Validation and evaluations that are due after so many steps; all are after the last one.
+void Trainer::validate_if_due(Index steps_done) {
+  const bool is_last = steps_done == config_.train.steps;
+  const auto is_due = [&](Index every) { return every > 0 && steps_done % every == 0; };
+  const Index every = config_.train.validate_every;
+  if (inputs_.dataset.validation && every > 0 && (is_due(every) || is_last)) validate(steps_done);
+  for (const data::EvaluationSet& set : inputs_.dataset.evaluations) {
+    if (is_due(set.every) || is_last) evaluate(steps_done, set);
+  }
+}
+
 std::optional<Ending> Trainer::stop(Index steps_of_this_job) const {
   const auto agreed = runtime::decode_stop(grid_.world().max(runtime::encode(stop_.wish())));
   if (agreed) return Ending{std::string(name_of(agreed->reason)), agreed->signal};
@@ -290,6 +320,7 @@ ExitCode Trainer::finish(const Ending& ending, Index steps_done) {
   record.steps = steps_done;
   record.seconds = seconds_since(started_);
   if (sink_) write_end_file(record, config_);
+  if (profile_) profile_->finish();
   record.memory =
       memory_rows(grid_.world(), engine_->planned(), ledger_.peaks(), resident_at_start_);
   record.traffic =
@@ -311,6 +342,7 @@ ExitCode Trainer::run_steps() {
   if (done >= steps) ending.reason = "nothing_to_do";
   try {
     while (done < steps) {
+      if (profile_) profile_->before_step(done);
       const auto begin = Clock::now();
       const StepResult result = engine_->step(done, *inputs_.dataset.training);
       report(done, result, seconds_since(begin));
@@ -318,8 +350,7 @@ ExitCode Trainer::run_steps() {
       checkpoints_->poll();
       engine_->scaler().require_progress();
       const bool last = done == steps;
-      const Index every = config_.train.validate_every;
-      if (inputs_.dataset.validation && every > 0 && (done % every == 0 || last)) validate(done);
+      validate_if_due(done);
       if (last) break;
       if (const auto found = stop(done - first_step)) {
         ending = *found;

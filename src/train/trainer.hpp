@@ -4,7 +4,7 @@
 #include <functional>
 #include <string>
 
-#include "data/sampler.hpp"
+#include "data/dataset.hpp"
 #include "deck/config.hpp"
 #include "grid/group.hpp"
 #include "runtime/session.hpp"

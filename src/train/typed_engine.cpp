@@ -31,6 +31,14 @@ tensor::Vector<T> vector(T* data, Index count) {
   return {data, static_cast<std::size_t>(count)};
 }
 
+/// The region of an operation of training on one unit.
+SpanName region_name(const param::Operation& operation, const param::Table& table) {
+  constexpr std::string_view labels[] = {"kzero::train::forward_unit", "kzero::train::compute_loss",
+                                         "kzero::train::backward_unit"};
+  return SpanName("{} {}", labels[static_cast<int>(operation.pass)],
+                  table[static_cast<std::size_t>(operation.unit)].name);
+}
+
 template <class T>
 void clear(const tensor::Execution& exec, const zero::FlatBuffer<T>& buffer) {
   if (buffer.elements() > 0) kernels::fill<T>(exec, vector(buffer.data(), buffer.elements()), 0);
@@ -140,14 +148,14 @@ void TypedEngine<T>::loaded() {
 }
 
 template <class T>
-StepResult TypedEngine<T>::step(Index step, const data::Sampler& sampler) {
+StepResult TypedEngine<T>::step(Index step, const data::BatchSource& samples) {
   const runtime::ProfileRegion region([] { return "kzero::train::step"; });
   data_.traffic().begin_step();
   set_step(step);
   StepResult result;
   result.lr = optim::learning_rate(config_.optimizer, step, config_.train.steps);
   result.loss_scale = scaler_.scale();
-  result.loss = run_rounds(step, sampler);
+  result.loss = run_rounds(step, samples);
   const double norm = optimizer_step_.gradient_norm();
   result.grad_norm = norm / result.loss_scale;
   result.skipped = !std::isfinite(result.grad_norm);
@@ -168,42 +176,42 @@ StepResult TypedEngine<T>::step(Index step, const data::Sampler& sampler) {
 
 /// Loads this rank's micro-batch of a round; none if the round has fewer than there are ranks.
 template <class T>
-std::optional<model::Batch> TypedEngine<T>::load(Index step, Index round,
-                                                 const data::Sampler& sampler) {
-  const data::BatchPlan& plan = blueprint_.batches;
+std::optional<model::Batch> TypedEngine<T>::load(const data::BatchPlan& plan, Index step,
+                                                 Index round, const data::BatchSource& samples) {
   if (data_.rank() >= plan.ranks_in(round)) return std::nullopt;
-  return buffers_.batches.load(buffers_.model->exec(), sampler,
+  const runtime::ProfileRegion region([] { return "kzero::train::load_batch"; });
+  return buffers_.batches.load(buffers_.model->exec(), samples,
                                plan.first_sample(step, data_.rank(), round));
 }
 
-/// Returns the mean loss of a token over `batches` global batches; `mine` has the sum of every
+/// Returns the mean loss of a token over the global batch of a plan; `mine` has the sum of every
 /// round's losses on this rank. The sums are added in the order of the micro-batches' numbers.
 template <class T>
-double TypedEngine<T>::mean_loss(Index batches, const std::vector<double>& mine) const {
-  const data::BatchPlan& plan = blueprint_.batches;
+double TypedEngine<T>::mean_loss(const data::BatchPlan& plan,
+                                 const std::vector<double>& mine) const {
   const auto all = grid_.data().all_gather(mine);
   const Index rounds = std::ssize(mine);
   double sum = 0;
   for (Index round = 0; round < rounds; ++round) {
-    for (Index rank = 0; rank < plan.ranks_in(round % plan.rounds()); ++rank)
+    for (Index rank = 0; rank < plan.ranks_in(round); ++rank)
       sum += all[static_cast<std::size_t>(rank * rounds + round)];
   }
-  return sum / static_cast<double>(batches * config_.train.global_batch * config_.model.sequence);
+  return sum / static_cast<double>(plan.global_batch * config_.model.sequence);
 }
 
 /// Computes the gradients of a step; returns its mean loss.
 template <class T>
-double TypedEngine<T>::run_rounds(Index step, const data::Sampler& sampler) {
+double TypedEngine<T>::run_rounds(Index step, const data::BatchSource& samples) {
   const auto tokens = static_cast<double>(config_.train.global_batch * config_.model.sequence);
   const auto scale = static_cast<float>(scaler_.scale() / tokens);
   const data::BatchPlan& plan = blueprint_.batches;
   std::vector<double> losses;
   for (Index round = 0; round < plan.rounds(); ++round) {
     const auto ranks = static_cast<int>(plan.ranks_in(round));
-    losses.push_back(forward_backward(load(step, round, sampler),
+    losses.push_back(forward_backward(load(plan, step, round, samples),
                                       {round == 0, round + 1 == plan.rounds(), ranks}, scale));
   }
-  return mean_loss(1, losses);
+  return mean_loss(plan, losses);
 }
 
 /// Runs one micro-batch forward and backward; returns the sum of its losses. Without one the rank
@@ -223,6 +231,7 @@ double TypedEngine<T>::forward_backward(const std::optional<model::Batch>& batch
     buffers_.parameters.after(step);
     buffers_.gradients.after(step, round, exec, data_);
   }
+  const runtime::ProfileRegion region([] { return "kzero::train::finish_reductions"; });
   buffers_.gradients.finish(exec, data_);
   return losses;
 }
@@ -231,6 +240,7 @@ double TypedEngine<T>::forward_backward(const std::optional<model::Batch>& batch
 template <class T>
 double TypedEngine<T>::execute(const param::Operation& operation, const model::Batch& batch,
                                Update update, float scale) {
+  const runtime::ProfileRegion region([&] { return region_name(operation, blueprint_.table); });
   model::Model<T>& model = *buffers_.model;
   const model::Units<const T> parameters(buffers_.parameters.units());
   const model::Units<T> gradients(buffers_.gradients.units());
@@ -248,19 +258,20 @@ double TypedEngine<T>::execute(const param::Operation& operation, const model::B
 }
 
 template <class T>
-double TypedEngine<T>::validate(Index batches, const data::Sampler& sampler) {
+double TypedEngine<T>::evaluate(Index micro_batches, const data::BatchSource& samples) {
+  const runtime::ProfileRegion region([] { return "kzero::train::evaluate"; });
+  const data::BatchPlan& step = blueprint_.batches;
+  const data::BatchPlan plan{micro_batches * step.micro_batch, step.ranks, step.micro_batch};
   std::vector<double> losses;
-  for (Index b = 0; b < batches; ++b) {
-    for (Index round = 0; round < blueprint_.batches.rounds(); ++round)
-      losses.push_back(evaluate(load(b, round, sampler)));
-  }
-  return mean_loss(batches, losses);
+  for (Index round = 0; round < plan.rounds(); ++round)
+    losses.push_back(forward(load(plan, 0, round, samples)));
+  return mean_loss(plan, losses);
 }
 
 /// Returns the sum of one micro-batch's losses; without one the rank only takes part in the
 /// collectives.
 template <class T>
-double TypedEngine<T>::evaluate(const std::optional<model::Batch>& batch) {
+double TypedEngine<T>::forward(const std::optional<model::Batch>& batch) {
   const zero::Schedule& schedule = blueprint_.validation;
   const tensor::Execution& exec = buffers_.model->exec();
   const model::Units<const T> parameters(buffers_.parameters.units());

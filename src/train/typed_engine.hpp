@@ -26,22 +26,24 @@ class TypedEngine : public Engine {
   std::vector<checkpoint::StateShard> local_shards() override;
   std::vector<checkpoint::StateShard> wanted_shards() override;
   void loaded() override;
-  StepResult step(Index step, const data::Sampler& sampler) override;
-  double validate(Index batches, const data::Sampler& sampler) override;
+  StepResult step(Index step, const data::BatchSource& samples) override;
+  double evaluate(Index micro_batches, const data::BatchSource& samples) override;
   optim::LossScaler& scaler() override { return scaler_; }
+  std::span<SpanRecord> spans() override { return buffers_.spans; }
   std::span<float> reduced_state() override { return buffers_.sums.reduced(); }
   Index optimizer_start() const override { return optimizer_start_; }
   void start_optimizer_at(Index good_steps) override { optimizer_start_ = good_steps; }
 
  private:
-  std::optional<model::Batch> load(Index step, Index round, const data::Sampler& sampler);
-  double mean_loss(Index batches, const std::vector<double>& mine) const;
-  double run_rounds(Index step, const data::Sampler& sampler);
+  std::optional<model::Batch> load(const data::BatchPlan& plan, Index step, Index round,
+                                   const data::BatchSource& samples);
+  double mean_loss(const data::BatchPlan& plan, const std::vector<double>& mine) const;
+  double run_rounds(Index step, const data::BatchSource& samples);
   double forward_backward(const std::optional<model::Batch>& batch, const zero::Round& round,
                           float scale);
   double execute(const param::Operation& operation, const model::Batch& batch,
                  kernels::Update update, float scale);
-  double evaluate(const std::optional<model::Batch>& batch);
+  double forward(const std::optional<model::Batch>& batch);
   void parameters_from_master();
   std::vector<UnitState> states() const;
 

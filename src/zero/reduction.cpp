@@ -4,6 +4,7 @@
 
 #include "kernels/initialize.hpp"
 #include "kernels/reduction.hpp"
+#include "runtime/profile.hpp"
 
 namespace kzero::zero {
 
@@ -24,6 +25,7 @@ Reduction<T>::Reduction(const tensor::Execution& exec, ReductionStream& stream,
       sum_(sum),
       result_(result),
       terms_(terms) {
+  const runtime::ProfileRegion region([] { return "kzero::zero::begin_reduction"; });
   const bool whole = comm.size() == 1 || terms.order == Order::library;
   slices_ = whole ? 1 : ceil_div(layout.shard, bucket.slice());
   stream.written.order(exec, stream.stream);
@@ -109,6 +111,7 @@ void Reduction<T>::sum_all() {
 
 template <class T>
 comm::Request Reduction<T>::finish() {
+  const runtime::ProfileRegion region([] { return "kzero::zero::finish_reduction"; });
   if (!summed_) sum_all();
   stream_->summed.wait(*exec_);
   return last_gather_;

@@ -27,7 +27,8 @@ enum class Result { reduce_scattered, all_reduced };
 /// The order of summation: by rank, or whatever the library of collectives uses.
 using Order = deck::ReductionOrder;
 
-/// What is summed: the gradients of the first `ranks` ranks. The others have none and send nothing.
+/// The terms of a sum: the gradients of the first `ranks` ranks. The others have none and send
+/// nothing.
 struct Terms {
   Order order = Order::ranks;
   int ranks = 1;

@@ -9,7 +9,7 @@
 
 namespace kzero::zero {
 
-/// What a rank holds under a placement.
+/// A placement as one rank sees it.
 struct StatePlacement {
   Placement placement = Placement::replicated;
   Index rank = 0;

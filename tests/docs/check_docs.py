@@ -15,7 +15,7 @@ FOLDERS = {".ci", "cmake", "docs", "input", "jobscripts", "postprocess", "src", 
 LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)")
 CODE = re.compile(r"^(?: {4}[^\n]*|```.*?^```)$|(?<!`)`[^`\n]+`", re.M | re.S)
 COMMAND = re.compile(r"(?:^|[\s`/])kzero +([a-z]+)([^\n`#]*)")
-OVERRIDE = re.compile(r"\b([a-z]+\.[a-z_0-9]+)=")
+OVERRIDE = re.compile(r"\b([a-z]+(?:\.[a-z_0-9]+)?\[\d+\]\.[a-z_0-9]+|[a-z]+\.[a-z_0-9]+)=")
 
 
 def program(executable):
@@ -28,11 +28,15 @@ def program(executable):
 
 
 def keys_of(defaults):
+    """The keys; those of lists of tables, which are comments, as data.blend[].weight, and the lists themselves."""
     keys, table = set(), ""
     for line in defaults.splitlines():
         if header := re.match(r"\[(\w+)\]", line):
             table = header.group(1)
-        elif key := re.match(r"(\w+) =", line):
+        elif header := re.match(r"# \[\[([\w.]+)\]\]", line):
+            table = header.group(1) + "[]"
+            keys.add(header.group(1))
+        elif key := re.match(r"(?:# )?(\w+) =", line):
             keys.add(f"{table}.{key.group(1)}")
     return keys
 
@@ -70,7 +74,7 @@ def bad_settings(root, code, keys):
         if not re.search(rf"(?:option|set)\({option} ", (root / "CMakeLists.txt").read_text()):
             yield f"CMakeLists.txt has no option {option}"
     for key in OVERRIDE.findall(code):
-        if key not in keys:
+        if re.sub(r"\d+(?=\])", "", key) not in keys:
             yield f"there is no key {key}"
 
 

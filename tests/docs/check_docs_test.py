@@ -56,6 +56,14 @@ class CheckDocs(unittest.TestCase):
             with self.subTest(new):
                 self.assertEqual(self.breaches(GOOD.replace(old, new)), [expected])
 
+    def test_keys_of_lists_are_known(self):
+        defaults = "[train]\nsteps = 1\n# [[data.blend]]\n# # Its share.\n# weight = 1.0\n"
+        good = GOOD + "\n`data.blend=` or `data.blend[12].weight=2`\n"
+        self.assertEqual(self.breaches(good, defaults), [])
+        self.assertIn("there is no key data.blend[12].wait",
+                      "".join(self.breaches(good.replace("weight", "wait"), defaults)))
+        self.assertIn("there is no key data.blend", "".join(self.breaches(good)))
+
     def test_a_program_without_keys_fails(self):
         self.assertIn("kzero defaults shows no keys", self.breaches(GOOD, defaults=""))
 

@@ -9,10 +9,14 @@ struct NcclCalls {
   int reduce_scatters = 0;
   int destroyed = 0;
   int aborted = 0;
+  int unordered = 0;  // communicators made while their launches had no common order
 };
 
 /// Calls of this rank so far.
 NcclCalls& nccl_calls();
+
+/// The version that the library claims to be; 0: the newest that has everything.
+void set_nccl_version(int version);
 
 /// From now on every communicator of this rank reports an asynchronous error.
 void fail_all_communicators();

@@ -194,6 +194,42 @@ TEST(NcclGroups, OnOneGpuAreRefusedWithItsName) {
   doubles::set_device_name("");
 }
 
+TEST(NcclGroups, LaunchInTheOrderOfTheHostsCalls) {
+  const grid::Group group = grid::world_group();
+  Traffic traffic;
+  const NcclCommunicator first(group, traffic), second(group, traffic);
+  EXPECT_EQ(nccl_calls().unordered, 0);
+}
+
+TEST(NcclGroups, NeedALibraryThatKeepsTheOrder) {
+  const grid::Group group = grid::world_group();
+  if (group.size() == 1) GTEST_SKIP() << "a group of one has no communicator";
+  doubles::set_nccl_version(22505);
+  Traffic traffic;
+  try {
+    const NcclCommunicator comm(group, traffic);
+    ADD_FAILURE() << "no Error was thrown";
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("needs NCCL 2.26 or newer"), std::string::npos);
+    EXPECT_NE(std::string(error.what()).find("found 2.25.5"), std::string::npos) << error.what();
+  }
+  doubles::set_nccl_version(0);
+}
+
+// A thread that has not chosen the device would take memory on the node's first one.
+TEST(NcclWatch, AsksTheDeviceOfTheProcess) {
+  const grid::Group group = grid::world_group();
+  Traffic traffic;
+  NcclCommunicator comm(group, traffic);
+  std::vector<float> all(static_cast<std::size_t>(group.size()));
+  std::vector<Span> receive;
+  for (float& value : all) receive.push_back(Span::of(&value, 1));
+  const float mine = 1;
+  comm.all_gather(Execution(), ConstSpan::of(&mine, 1), receive, Purpose::parameters);
+  std::this_thread::sleep_for(std::chrono::milliseconds(200));  // a few looks
+  EXPECT_EQ(doubles::calls_elsewhere, 0);
+}
+
 /// Losses, norms and state of a few steps.
 std::pair<std::vector<double>, std::vector<float>> train(
     deck::Config config, deck::CommunicatorKind kind,

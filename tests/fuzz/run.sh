@@ -7,7 +7,7 @@ set -euo pipefail
 cd "$(dirname "$0")/../.."
 seconds=${1:-20}
 targets=("${@:2}")
-((${#targets[@]})) || targets=(deck quantity plan_options safetensors token_file manifest manifest_values)
+((${#targets[@]})) || targets=(deck quantity plan_options tokenizer safetensors token_file manifest manifest_values)
 
 cmake --preset asan -DKZERO_WERROR=ON
 cmake --build --preset asan --target fuzzers

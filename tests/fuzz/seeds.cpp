@@ -1,5 +1,5 @@
-// Writes what the targets start from, a folder each: decks of the tests, a tiny checkpoint, small
-// files.
+// Writes what the targets start from, a folder each: decks and tokenizers of the tests, a tiny
+// checkpoint, small files.
 //
 //   fuzz_seeds DECKS FOLDER
 #include <array>
@@ -39,6 +39,14 @@ void write_decks(const fs::path& decks, const fs::path& folder) {
   }
 }
 
+/// A text stands behind a NUL.
+void write_tokenizers(const fs::path& tokenizers, const fs::path& folder) {
+  for (const auto& entry : fs::directory_iterator(tokenizers)) {
+    const std::string text = "It's 12345 e\u0301\u4e2d<|endoftext|>\r\n  \t the rank";
+    store(folder / entry.path().filename(), text_of(entry.path() / "tokenizer.json") + '\0' + text);
+  }
+}
+
 void write_quantities(const fs::path& folder) {
   const std::array texts{"4096", "32MiB", "1 GiB", "1h30min", "2d", "0.25s", "1e300d"};
   for (const std::string text : texts) store(folder / text, text);
@@ -72,6 +80,13 @@ void write_tokens(const fs::path& folder) {
   store_llmc("llmc_32_bits", {20240801, 7, 3},
              std::string("\x01\0\0\0\x70\x11\1\0\x7f\x51\2\0", 12));
   store(folder / "bytes", "a text of bytes\n");
+  store(folder / "raw", std::string("\x01\0\0\0\x02\0\0\0", 8));
+  // The index of a Megatron-LM dataset of 64 bytes: two sequences of one document, in turned order.
+  store(folder / "megatron", std::string("MMIDIDX\0\0\1\0\0\0\0\0\0\0\1", 18) +
+                                 std::string("\2\0\0\0\0\0\0\0\2\0\0\0\0\0\0\0", 16) +
+                                 std::string("\x30\0\0\0\x10\0\0\0", 8) +
+                                 std::string("\x10\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0", 16) +
+                                 std::string("\0\0\0\0\0\0\0\0\2\0\0\0\0\0\0\0", 16));
 }
 
 void write_manifests(const fs::path& folder) {
@@ -95,6 +110,7 @@ int main(int argc, char** argv) {
   const fs::path folder = argv[2];
   write_decks(argv[1], folder / "deck");
   write_quantities(folder / "quantity");
+  write_tokenizers(fs::path(argv[1]).parent_path() / "tokenizer", folder / "tokenizer");
   write_plan_options(folder / "plan_options");
   write_safetensors(folder / "safetensors");
   write_tokens(folder / "token_file");

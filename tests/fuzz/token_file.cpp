@@ -1,4 +1,9 @@
-// Token files in both formats, of all widths: opened, hashed, checked and read to the end.
+// Token files in all formats, of all widths: opened, hashed, checked and read to the end. Of a
+// Megatron-LM dataset the index is hostile, beside tokens that are not.
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <string>
 #include <vector>
 
 #include "data/token_stream.hpp"
@@ -8,8 +13,8 @@ namespace {
 
 using namespace kzero;
 
-void read_all(const std::string& path, deck::DataFormat format, Index vocab) {
-  const data::TokenStream stream({path}, format, vocab);
+void read_all(const std::string& path, data::TokenEncoding encoding, Index vocab) {
+  const data::TokenStream stream({path}, encoding, vocab);
   stream.digest();
   ProblemList problems;
   stream.check_tokens(0, 1, problems);
@@ -22,6 +27,27 @@ void read_all(const std::string& path, deck::DataFormat format, Index vocab) {
   }
 }
 
+/// A file of 64 bytes and, as its index, a link to the file under test.
+class Dataset {
+ public:
+  explicit Dataset(const std::string& index)
+      : folder_(std::filesystem::temp_directory_path() /
+                ("kzero_fuzz_" + std::to_string(::getpid()))) {
+    std::filesystem::create_directories(folder_);
+    std::ofstream(tokens(), std::ios::binary) << std::string(64, '\1');
+    std::filesystem::remove(folder_ / "set.idx");
+    std::filesystem::create_symlink(index, folder_ / "set.idx");
+  }
+  ~Dataset() { std::filesystem::remove_all(folder_); }
+  Dataset(const Dataset&) = delete;
+  Dataset& operator=(const Dataset&) = delete;
+
+  std::string tokens() const { return folder_ / "set.bin"; }
+
+ private:
+  std::filesystem::path folder_;
+};
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
@@ -30,5 +56,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   fuzz::accepts([&] { read_all(memory.path(), deck::DataFormat::bytes, 200); });
   for (const Index vocab : {50257, 151936})
     fuzz::accepts([&] { read_all(memory.path(), deck::DataFormat::llmc, vocab); });
+  for (const Index width : {2, 4})
+    fuzz::accepts([&] { read_all(memory.path(), {deck::DataFormat::raw, width}, 50257); });
+  static const Dataset dataset(memory.path());
+  fuzz::accepts([&] { read_all(dataset.tokens(), deck::DataFormat::megatron, 200); });
   return 0;
 }

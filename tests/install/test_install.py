@@ -57,10 +57,26 @@ class Install(unittest.TestCase):
         self.assertEqual(events[-1]["reason"], "completed")
         self.run_here(self.prefix / "bin/kzero", "inspect", "--verify", "saved")
 
+    def run_shell(self, *command):
+        return self.run_here("env", f"PATH={self.prefix}/bin:{os.environ['PATH']}", *command)
+
     def test_bash_completes_the_installed_program(self):
         completion = self.prefix / "share/bash-completion/completions/kzero"
-        found = self.run_here("env", f"PATH={self.prefix}/bin:{os.environ['PATH']}", "bash", "-c", f"source {completion}; complete -p kzero")
-        self.assertEqual(found.strip(), "complete -F _kzero kzero")
+        self.assertEqual(self.run_shell("bash", "-c", f"source {completion}; complete -p kzero").strip(), "complete -F _kzero kzero")
+
+    @unittest.skipUnless(shutil.which("zsh") and shutil.which("fish"), "zsh or fish is not installed")
+    def test_zsh_and_fish_complete_the_installed_program(self):
+        functions = self.prefix / "share/zsh/site-functions"
+        found = self.run_shell("zsh", "-f", "-c", f"fpath=({functions} $fpath); autoload -U compinit; compinit -u -D; "
+                                                  "autoload +X _kzero; print $_comps[kzero]; print $functions[_kzero]")
+        self.assertEqual(found.splitlines()[0], "_kzero")
+        self.assertIn("kzero completion zsh", found)
+        script = self.prefix / "share/fish/vendor_completions.d/kzero.fish"
+        self.assertIn("inspect\t", self.run_shell("fish", "--no-config", "-c", f"source {script}; complete -C 'kzero insp'"))
+
+    def test_the_manual_page_is_that_of_the_program(self):
+        page = self.prefix / "share/man/man1/kzero.1"
+        self.assertEqual(page.read_text(), self.run_here(self.prefix / "bin/kzero", "man"))
 
     def test_what_the_modulefile_names_is_there(self):
         text = (self.prefix / f"share/modulefiles/kzero/{os.environ['KZERO_VERSION']}.lua").read_text()

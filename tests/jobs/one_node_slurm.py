@@ -43,7 +43,7 @@ KillWait=5
 ReturnToService=2
 SlurmdParameters=config_overrides
 GresTypes=gpu
-NodeName={host} NodeAddr=127.0.0.1 CPUs={cpus} Gres=gpu:2 State=UNKNOWN
+NodeName={host} NodeAddr=127.0.0.1 CPUs={cpus} Gres=gpu:2 Features=cpu,gpu State=UNKNOWN
 PartitionName=test Nodes={host} Default=YES MaxTime=INFINITE State=UP
 """
 

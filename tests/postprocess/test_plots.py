@@ -1,20 +1,14 @@
 #!/usr/bin/env python3
 """The plot scripts draw a small metrics file; the reader takes the last record of a step."""
-import contextlib
-import io
 import json
-import runpy
-import struct
 import subprocess
 import sys
 import tempfile
 import unittest
 from pathlib import Path
-from unittest import mock
 
-HERE = Path(__file__).resolve().parent
-SCRIPTS = HERE.parent.parent / "postprocess"
-sys.path[:0] = [str(HERE), str(SCRIPTS)]
+import scripts
+from scripts import SCRIPTS
 
 import records
 import synthetic
@@ -26,42 +20,11 @@ def step(number, **values):
     return {"event": "step", "step": number, "loss": 1.0, **values}
 
 
-class Plots(unittest.TestCase):
+class Plots(scripts.Scripts):
     def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = Path(folder.name)
+        super().setUp()
         self.run_file = self.folder / "small.jsonl"
         synthetic.write(self.run_file)
-
-    def run_script(self, script, *arguments):
-        """As `python3 script arguments` does, in this process, which imports matplotlib once."""
-        command = [str(SCRIPTS / script), *map(str, arguments)]
-        stdout, stderr, code = io.StringIO(), io.StringIO(), 0
-        with mock.patch.object(sys, "argv", command), contextlib.redirect_stdout(stdout), contextlib.redirect_stderr(stderr):
-            try:
-                runpy.run_path(command[0], run_name="__main__")
-            except SystemExit as end:
-                code = end.code or 0
-        if isinstance(code, str):  # a message, which Python prints
-            stderr.write(code + "\n")
-            code = 1
-        return subprocess.CompletedProcess(command, code, stdout.getvalue(), stderr.getvalue())
-
-    def draw(self, script, *files):
-        picture = self.folder / "picture.png"
-        return self.run_script(script, *files, "-o", picture), picture
-
-    def check_picture(self, script, *files):
-        """A blank picture of this size compresses to a few kilobytes; one with curves does not."""
-        result, picture = self.draw(script, *files)
-        self.assertEqual(result.returncode, 0, result.stderr)
-        data = picture.read_bytes()
-        self.assertEqual(data[:8], b"\x89PNG\r\n\x1a\n")
-        width, height = struct.unpack(">II", data[16:24])
-        self.assertGreaterEqual(width, 1000)
-        self.assertGreaterEqual(height, 500)
-        self.assertGreater(len(data), 15000)
 
     def test_loss_is_drawn(self):
         self.check_picture("plot_loss.py", self.run_file)

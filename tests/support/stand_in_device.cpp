@@ -5,8 +5,8 @@
 //
 // Where the processor has protection keys, a thread opens and closes all of that memory by writing
 // a register. Elsewhere, and where kernels begin with several threads, of which each has a register
-// of its own, page tables change around every kernel, which takes several times as long as the
-// tests themselves.
+// of its own, page tables change around every kernel, which takes about as long as the tests
+// themselves.
 #include <execinfo.h>
 #include <omp.h>
 #include <sys/mman.h>
@@ -26,8 +26,8 @@
 
 namespace {
 
-constexpr std::size_t page = 4096;
-constexpr std::size_t header = 128;  // Kokkos' own, in front of the elements
+constexpr std::size_t page = std::size_t{2} << 20;  // a huge one, which changes by a single entry
+constexpr std::size_t header = 128;                 // Kokkos' own, in front of the elements
 
 struct Range {
   std::byte* begin;
@@ -112,13 +112,18 @@ void report(int signal, siginfo_t* info, void*) {
 
 /// Elements begin on a page of their own, behind Kokkos' header.
 void* map(std::size_t bytes) {
-  const std::size_t whole = 2 * page + (bytes + page - 1) / page * page;
-  void* const begin =
-      mmap(nullptr, whole, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (begin == MAP_FAILED) return nullptr;
-  void* const data = static_cast<std::byte*>(begin) + page - header;
+  const std::size_t whole = page + (bytes + page - 1) / page * page;
+  void* const found =
+      mmap(nullptr, whole + page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (found == MAP_FAILED) return nullptr;
+  auto* const at = static_cast<std::byte*>(found);
+  auto* const begin = at + (page - reinterpret_cast<std::uintptr_t>(at) % page) % page;
+  if (begin > at) munmap(at, begin - at);
+  if (begin < at + page) munmap(begin + whole, at + page - begin);
+  madvise(begin + page, whole - page, MADV_HUGEPAGE);
+  void* const data = begin + page - header;
   const std::lock_guard lock(state().mutex);
-  state().mapped[data] = {static_cast<std::byte*>(begin), whole};
+  state().mapped[data] = {begin, whole};
   return data;
 }
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "comm/backends.hpp"
+#include "data/dataset.hpp"
 #include "optim/loss_scaler.hpp"
 #include "support/data.hpp"
 #include "train/engine.hpp"

@@ -5,6 +5,7 @@
 With files, their text is compared too. Exits with 1 at a difference, with 77 if this Python lacks the library.
 """
 
+import itertools
 import json
 import random
 import subprocess
@@ -25,7 +26,7 @@ PARTS = [
     lambda r: "".join(r.choices("0123456789", k=r.randint(1, 8))),
     lambda r: r.choice("\u0660\u0967\u00b2\u00bd\u2160\u3007\u2460\U00010107\U0001d7d8\u5341"),
     lambda r: "".join(r.choices("abcdefghijklmnopqrstuvwxyz", k=r.randint(1, 12))),
-    lambda r: r.choice(["the", " and", " of", "kzero", " rank", "tokens", "memory", " is", "ing", " checkpoint"]),
+    lambda r: r.choice(["the", " and", " of", "kzero", " rank", "tokens", "memory", " is", "ing", " checkpoint", " zebra", " zebras"]),
     lambda r: chr(r.randint(0x4E00, 0x9FFF)) * r.choice([1, 1, 3]),
     lambda r: chr(r.randint(0x3040, 0x30FF)),
     lambda r: chr(r.randint(0xAC00, 0xD7A3)),
@@ -52,34 +53,43 @@ def random_text(r):
     return "".join(r.choice(PARTS)(r) for _ in range(r.choice([0, 1, 2, 3, 5, 8, 20])))
 
 
-def program_tokens(program, tokenizer, texts, keeps_text):
-    """What the program prints, a list for each text."""
+def printed(program, tokenizer, mode, texts):
+    """What the program prints, a list of numbers for each text."""
     with tempfile.TemporaryFile("w+") as lines:
         lines.writelines(json.dumps(text) + "\n" for text in texts)
         lines.seek(0)
-        done = subprocess.run([program, tokenizer, "keeps-text" if keeps_text else "changes-text"], stdin=lines,
-                              capture_output=True, text=True, check=False)
+        done = subprocess.run([program, tokenizer, mode], stdin=lines, capture_output=True, text=True, check=False)
     if done.returncode:
         raise SystemExit(f"{program} failed: {done.stderr}")
-    return [[int(word) for word in line.split()] for line in done.stdout.splitlines()]
+    found = [[int(word) for word in line.split()] for line in done.stdout.splitlines()]
+    if len(found) != len(texts):
+        raise SystemExit(f"{len(texts)} texts, but {len(found)} lines")
+    return found
+
+
+def differences(what, texts, wanted, found):
+    """How many differ; prints the first few."""
+    different = [case for case in zip(texts, wanted, found) if case[1] != case[2]]
+    for text, want, got in different[:5]:
+        print(f"{what} of {ascii(text)}: the library says {want}, the program {got}")
+    return len(different)
+
+
+def word_ends(tokenizer, text):
+    """The end of each word in bytes: a symbol of byte-level BPE is one."""
+    return list(itertools.accumulate(len(word) for word, _ in tokenizer.pre_tokenizer.pre_tokenize_str(text)))
 
 
 def compare(program, path, texts):
-    """The number of texts whose tokens differ; prints the first few."""
+    """The number of texts whose tokens or words differ."""
     from tokenizers import Tokenizer
     tokenizer = Tokenizer.from_file(path)
-    found = program_tokens(program, path, texts, json.loads(Path(path).read_text())["normalizer"] is None)
-    if len(found) != len(texts):
-        raise SystemExit(f"{len(texts)} texts, but {len(found)} lists of tokens")
-    different = 0
+    mode = "keeps-text" if tokenizer.normalizer is None else "changes-text"
+    wanted = []
     for begin in range(0, len(texts), 10000):
-        wanted = tokenizer.encode_batch(texts[begin:begin + 10000], add_special_tokens=False)
-        for text, want, got in zip(texts[begin:], wanted, found[begin:]):
-            if want.ids != got:
-                different += 1
-                if different <= 5:
-                    print(f"{ascii(text)}: the library says {want.ids}, the program {got}")
-    return different
+        wanted += [one.ids for one in tokenizer.encode_batch(texts[begin:begin + 10000], add_special_tokens=False)]
+    return (differences("tokens", texts, wanted, printed(program, path, mode, texts))
+            + differences("words", texts, [word_ends(tokenizer, text) for text in texts], printed(program, path, "words", texts)))
 
 
 def main(program, path, count, *rest):
@@ -95,7 +105,7 @@ def main(program, path, count, *rest):
         text = Path(file).read_bytes().decode(errors="replace")
         texts += [text, *text.splitlines()]
     different = compare(program, path, texts)
-    print(f"{path}: {different} of {len(texts)} texts have other tokens than tokenizers {tokenizers.__version__} gives")
+    print(f"{path}: {different} of {len(texts)} texts have other tokens or words than tokenizers {tokenizers.__version__} gives")
     return 1 if different else 0
 
 

@@ -1,11 +1,16 @@
-// Prints the tokens of each line of standard input, a text in JSON: encode_lines TOKENIZER
-// keeps-text|changes-text. Texts are checked to come back from their tokens, unless the tokenizer
-// changes them.
+// Prints numbers for each line of standard input, a text in JSON:
+//
+//   encode_lines TOKENIZER keeps-text     its tokens, and checks that they give the text back
+//   encode_lines TOKENIZER changes-text   its tokens
+//   encode_lines TOKENIZER.json words     the ends of its words, in bytes
 #include <fmt/format.h>
 
+#include <fstream>
 #include <iostream>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <vector>
 
 #include "base/error.hpp"
 #include "base/json.hpp"
@@ -13,15 +18,43 @@
 
 namespace {
 
-/// Encodes each line, and checks that decoding gives the text back, if the tokenizer keeps it.
-void encode_lines(const kzero::tokenizer::Tokenizer& tokenizer, bool keeps_text) {
+using kzero::Token;
+namespace tokenizer = kzero::tokenizer;
+
+std::vector<Token> tokens_of(const tokenizer::Tokenizer& one, const std::string& text,
+                             bool is_kept) {
+  std::vector<Token> tokens = one.encode(text);
+  KZERO_REQUIRE(!is_kept || one.decode(tokens) == text, kzero::ExitCode::other,
+                "decoding changes {}", text);
+  return tokens;
+}
+
+std::vector<std::size_t> word_ends(tokenizer::Split split, const std::string& text) {
+  std::vector<std::size_t> ends;
+  for (std::size_t at = 0; at < text.size(); ends.push_back(at)) {
+    at = tokenizer::word_end(split, text, at);
+  }
+  return ends;
+}
+
+template <class F>
+void print_for_each_line(F&& numbers) {
   std::string line;
   while (std::getline(std::cin, line)) {
-    const auto text = kzero::parse_json(line).get<std::string>();
-    const auto tokens = tokenizer.encode(text);
-    KZERO_REQUIRE(!keeps_text || tokenizer.decode(tokens) == text, kzero::ExitCode::other,
-                  "decoding changes {}", line);
-    fmt::print("{}\n", fmt::join(tokens, " "));
+    fmt::print("{}\n", fmt::join(numbers(kzero::parse_json(line).get<std::string>()), " "));
+  }
+}
+
+void print_lines(const std::string& path, std::string_view mode) {
+  if (mode == "words") {
+    std::ifstream file(path);
+    const std::string json{std::istreambuf_iterator<char>(file), {}};
+    const tokenizer::Split split = tokenizer::read_definition(path, json).split;
+    print_for_each_line([&](const std::string& text) { return word_ends(split, text); });
+  } else {
+    const tokenizer::Tokenizer one(path);
+    const bool is_kept = mode == "keeps-text";
+    print_for_each_line([&](const std::string& text) { return tokens_of(one, text, is_kept); });
   }
 }
 
@@ -30,8 +63,7 @@ void encode_lines(const kzero::tokenizer::Tokenizer& tokenizer, bool keeps_text)
 int main(int count, char** arguments) {
   if (count != 3) return 2;
   try {
-    const kzero::tokenizer::Tokenizer tokenizer{std::string(arguments[1])};
-    encode_lines(tokenizer, std::string_view(arguments[2]) == "keeps-text");
+    print_lines(arguments[1], arguments[2]);
   } catch (const std::exception& error) {
     fmt::print(stderr, "{}\n", error.what());
     return 1;

@@ -3,6 +3,7 @@
     python3 make_tokenizers.py ROOT FOLDER
 """
 
+import json
 import sys
 from pathlib import Path
 
@@ -19,22 +20,29 @@ def after_split(pattern):
                                     pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)])
 
 
-def trained(texts, split, special, normalizer=None, **model):
+def trained(texts, split, special, normalizer=None, size=SIZE, **model):
     tokenizer = Tokenizer(models.BPE(**model))
     tokenizer.pre_tokenizer = split
     tokenizer.decoder = decoders.ByteLevel()
     if normalizer:
         tokenizer.normalizer = normalizer
-    trainer = trainers.BpeTrainer(vocab_size=SIZE, special_tokens=special, show_progress=False,
+    trainer = trainers.BpeTrainer(vocab_size=size, special_tokens=special, show_progress=False,
                                   initial_alphabet=pre_tokenizers.ByteLevel.alphabet())
     tokenizer.train_from_iterator(texts, trainer)
     return tokenizer
 
 
+def with_word(tokenizer, word):
+    """With a word to which no merges lead: "ignore_merges" is for these."""
+    rules = json.loads(tokenizer.to_str())
+    rules["model"]["vocab"][word] = len(rules["model"]["vocab"])
+    return Tokenizer.from_str(json.dumps(rules))
+
+
 def main(root, folder):
     texts = [path.read_text() for path in sorted((root / "docs").glob("*.md"))]
     gpt2 = trained(texts, pre_tokenizers.ByteLevel(add_prefix_space=False), ["<|endoftext|>"])
-    llama3 = trained(texts, after_split(LLAMA3), [], ignore_merges=True)
+    llama3 = with_word(trained(texts, after_split(LLAMA3), [], size=SIZE - 1, ignore_merges=True), "\u0120zebra")
     llama3.add_special_tokens(["<|begin_of_text|>", "<|end_of_text|>", "<|end_of_text|>>"])
     qwen2 = trained(texts, after_split(QWEN2), [], normalizers.NFC())
     qwen2.add_special_tokens(["<|endoftext|>"])

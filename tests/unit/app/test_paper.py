@@ -4,10 +4,14 @@ import json
 import os
 import re
 import subprocess
+import sys
 import unittest
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[3]
+sys.path.insert(0, str(ROOT / "tests/perf"))
+import scaling  # noqa: E402
+
 DECKS = sorted((ROOT / "input/paper").glob("*.toml"))
 MEMORY = 32e9  # bytes of a V100
 ROOM = MEMORY
@@ -71,6 +75,44 @@ class Paper(unittest.TestCase):
         b, s, h, layers, sent = 16, 1024, 8192, 175, 15 / 16
         self.assertAlmostEqual(rows["all_reduce", "activations"] / (b * s * h * layers * sent), 10, delta=0.05)
         self.assertEqual(rows["all_gather", "checkpointed_activations"], b * s * h * layers * sent)
+
+
+class Scaling(unittest.TestCase):
+    """What docs/scaling.md says of `kzero plan --rates` against the paper's figures."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.predicted = dict(zip(scaling.RUNS, scaling.predict(os.environ["KZERO"])))
+
+    def error(self, run):
+        return scaling.error(run, self.predicted[run])
+
+    def test_every_run_with_zero_is_within_15_percent(self):
+        runs = [run for run in scaling.RUNS if run.zero]
+        self.assertEqual(len(runs), 9 + 4 + 9)
+        for run in runs:
+            with self.subTest(run.row()):
+                self.assertLessEqual(abs(self.error(run)), 0.15)
+
+    def test_figure_3_rises_faster_than_its_gpus(self):
+        total = {run.gpus: run.gpus * self.predicted[run] for run in scaling.RUNS if run.figure == 3}
+        self.assertGreater(total[128] / total[64], 2)
+        self.assertGreater(total[400] / total[64], 400 / 64)
+
+    def test_the_baseline_falls_where_its_tensor_group_leaves_the_node(self):
+        for run in (run for run in scaling.RUNS if run.figure == 2 and not run.zero):
+            with self.subTest(run.row()):
+                if run.tensor <= 16:
+                    self.assertLessEqual(abs(self.error(run)), 0.15)
+                else:  # predicted too low: the page says why
+                    self.assertLess(self.predicted[run], 6)
+                    self.assertGreaterEqual(self.error(run), -0.51)
+                    self.assertLessEqual(self.error(run), 0)
+
+    def test_the_page_shows_these_numbers(self):
+        page = (ROOT / "docs/scaling.md").read_text()
+        for table in scaling.tables([self.predicted[run] for run in scaling.RUNS]).split("\n\n"):
+            self.assertIn(table, page)
 
 
 if __name__ == "__main__":

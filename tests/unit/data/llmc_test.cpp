@@ -5,7 +5,7 @@
 #include <fstream>
 #include <limits>
 
-#include "data/sampler.hpp"
+#include "data/dataset.hpp"
 #include "unit/data/token_files.hpp"
 
 namespace kzero::data {
@@ -72,8 +72,8 @@ TEST_F(LlmcFiles, SamplesDoNotShowTheWidth) {
     deck.files = files, deck.format = DataFormat::llmc, deck.validation_fraction = 0.2;
     const Dataset data = open_dataset(deck, sequence, 65536, 3);
     std::vector<Token> inputs(40 * sequence), targets(40 * sequence), found;
-    for (const Sampler* sampler : {data.training.get(), data.validation.get()}) {
-      sampler->batch(0, 40, inputs.data(), targets.data());
+    for (const Blend* source : {data.training.get(), data.validation.get()}) {
+      source->batch(0, 40, inputs.data(), targets.data());
       found.insert(found.end(), inputs.begin(), inputs.end());
       found.insert(found.end(), targets.begin(), targets.end());
     }
@@ -123,22 +123,25 @@ TEST_F(LlmcFiles, HeadersAreCheckedStrictly) {
 }
 
 TEST_F(LlmcFiles, FilesOfOtherFormatsAreRefusedWithTheWayOut) {
-  const auto expect = [&](const std::string& file, DataFormat format, const std::string& looks) {
+  const auto expect = [&](const std::string& file, DataFormat format, const std::string& looks,
+                          const std::string& way_out = "llmc") {
     const std::string text = refusal(file, format);
     EXPECT_EQ(text.find(file + ": "), 0U) << text;
     EXPECT_NE(text.find("looks like " + looks), std::string::npos) << text;
-    EXPECT_NE(text.find("set data.format = \"llmc\""), std::string::npos) << text;
+    EXPECT_NE(text.find("set data.format = \"" + way_out + "\""), std::string::npos) << text;
   };
   expect(write_llmc("llmc", {1, 2}), DataFormat::bytes, "a token file of llm.c;");
   expect(write_llmc<Wide>("wide", {1}), DataFormat::bytes, "a token file of llm.c;");
   const std::string megatron("MMIDIDX\0\0\1\0\0\0\0\0\0\0", 17);
-  const std::string others[][2] = {
-      {write_text("array.npy", "\x93NUMPY\1\0v"), "a numpy array"},
-      {write_text("set.idx", megatron), "the index of a Megatron-LM dataset"},
-      {write_text("set.bin", "tokens"), "the tokens of a Megatron-LM dataset (set.idx lies"}};
-  for (const auto& [file, looks] : others) {
-    expect(file, DataFormat::bytes, looks);
-    expect(file, DataFormat::llmc, looks);
+  const std::string others[][3] = {
+      {write_text("array.npy", "\x93NUMPY\1\0v"), "a numpy array", "llmc"},
+      {write_text("set.idx", megatron), "the index of a Megatron-LM dataset", "megatron"},
+      {write_text("set.bin", "tokens"), "the tokens of a Megatron-LM dataset (set.idx lies",
+       "megatron"}};
+  for (const auto& [file, looks, way_out] : others) {
+    expect(file, DataFormat::bytes, looks, way_out);
+    expect(file, DataFormat::llmc, looks, way_out);
+    expect(file, DataFormat::raw, looks, way_out);
   }
   write_text("text.idx", "of another kind");
   for (const std::string& file : {write_text("text.bin", "text"), write_text("set.txt", "text")})

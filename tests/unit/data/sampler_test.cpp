@@ -1,4 +1,4 @@
-#include "data/sampler.hpp"
+#include "data/dataset.hpp"
 
 #include <gtest/gtest.h>
 
@@ -145,14 +145,16 @@ TEST_F(Samples, SequentialOrderStartsAgainAtAnEpochsEnd) {
 
 TEST_F(Samples, ShuffledEpochsHoldEachWindowOnceInOrdersOfTheirOwn) {
   const Dataset data = open_dataset(deck(241, deck::DataOrder::shuffled), 4, 256, 9);
-  const auto first = epoch_of(*data.training, 0);
-  const auto second = epoch_of(*data.training, 1);
+  const auto first = epoch_of(data.training->source(0), 0);
+  const auto second = epoch_of(data.training->source(0), 1);
   EXPECT_NE(first, second);
   EXPECT_FALSE(std::is_sorted(first.begin(), first.end()));
   EXPECT_TRUE(std::is_permutation(first.begin(), first.end(), second.begin(), second.end()));
   EXPECT_EQ(std::set(first.begin(), first.end()).size(), 60U);
-  EXPECT_NE(first,
-            epoch_of(*open_dataset(deck(241, deck::DataOrder::shuffled), 4, 256, 8).training, 0));
+  EXPECT_NE(
+      first,
+      epoch_of(open_dataset(deck(241, deck::DataOrder::shuffled), 4, 256, 8).training->source(0),
+               0));
 }
 
 TEST_F(Samples, ABatchDoesNotDependOnHowItIsSplit) {
@@ -174,8 +176,8 @@ TEST_F(Samples, AFractionForValidationIsTakenFromTheEndAndNotTrainedOn) {
   settings.validation_fraction = 0.2;
   const Dataset data = open_dataset(settings, 4, 256, 1);
   EXPECT_EQ(data.training->windows(), 8);
-  EXPECT_EQ(epoch_of(*data.validation, 0), (std::vector<Index>{8, 9}));
-  const auto trained = epoch_of(*data.training, 0);
+  EXPECT_EQ(epoch_of(data.validation->source(0), 0), (std::vector<Index>{8, 9}));
+  const auto trained = epoch_of(data.training->source(0), 0);
   EXPECT_EQ(*std::max_element(trained.begin(), trained.end()), 7);
 }
 
@@ -190,7 +192,7 @@ TEST_F(Samples, ValidationFilesAreReadInOrderAndLeaveTrainingWhole) {
   settings.validation_files = {write("validation", 9)};
   const Dataset data = open_dataset(settings, 4, 256, 1);
   EXPECT_EQ(data.training->windows(), 10);
-  EXPECT_EQ(epoch_of(*data.validation, 3), (std::vector<Index>{0, 1}));
+  EXPECT_EQ(epoch_of(data.validation->source(0), 3), (std::vector<Index>{0, 1}));
 }
 
 TEST_F(Samples, TooFewTokensSayHowManyAreNeeded) {

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "kernels/head_tile.hpp"
@@ -33,25 +34,27 @@ class OwnTile {
   std::size_t first_;
 };
 
-/// Runs `threads` threads' parts of one product one after the other: first A1 B1^T, rows scaled,
-/// then A2 B2 with the columns that are used; compares with plain loops.
+/// Calls the parts of `threads` threads one after the other.
+inline void run_threads(int threads, const std::function<void(int)>& part) {
+  for (int thread = 0; thread < threads; ++thread) part(thread);
+}
+
+/// Runs the parts of one product: first A1 B1^T, rows scaled, then A2 B2 with the columns that are
+/// used; compares with plain loops.
 template <template <class, int, int, int> class GemmProblem, class T, int rows, int columns,
           int threads>
-void check_product(int depth, int used) {
+void check_product(int depth, int used, decltype(run_threads)* run = run_threads) {
   const OwnTile<T> a1(rows, depth, 1), b1(columns, depth, 2), a2(rows, depth, 3),
       b2(depth, columns, 4);
   OwnTile<float> factors(rows, 16, 5), result(rows, columns, 6);
-  for (int i = 0; i < rows; ++i) {
-    for (int j = 1; j < 16; ++j) factors.tile()(i, j) = factors.tile()(i, 0);
-  }
   const OwnTile<float>& f = factors;
-  for (int thread = 0; thread < threads; ++thread) {
+  run(threads, [&](int thread) {
     GemmProblem<T, rows, columns, threads> product(thread);
     product.add_transposed(a1.tile(), b1.tile(), depth);
     product.scale_rows(f.tile());
     product.add(a2.tile(), b2.tile(), depth, used);
     product.store(result.tile());
-  }
+  });
   for (int i = 0; i < rows; ++i) {
     for (int j = 0; j < columns; ++j) {
       double value = 0, size = 0;

@@ -66,6 +66,19 @@ TEST(Console, TheHeaderSumsTheDataUp) {
   EXPECT_TRUE(has(header(99609), line + "validation  99.6 k sequences\n")) << header(99609);
 }
 
+TEST(Console, TheHeaderHasALineForEachSourceAndEvaluation) {
+  std::ostringstream out;
+  StartRecord record = start_record();
+  record.data.sources = {{"web", 0.725, 3, 5000, 300, 1.5}, {"books", 0.275, 1, 70, 6, 20}};
+  record.data.evaluations = {{"held out", 1, 700, 40}};
+  Console(out, Screen{}, 1).start(record);
+  EXPECT_TRUE(has(out.str(),
+                  "            72.5 % web: 5000 tokens in 3 files, 300 sequences, 1.5 epochs\n"
+                  "            27.5 % books: 70 tokens in 1 file, 6 sequences, 20 epochs\n"
+                  "evaluation  held out: 700 tokens in 1 file, 40 sequences\n"))
+      << out.str();
+}
+
 TEST(Console, TheHeaderSaysWhenTheRunStops) {
   const auto header = [](std::optional<TimeLimit> limit) {
     std::ostringstream out;
@@ -284,6 +297,7 @@ TEST(Console, ValidationAndCheckpointHaveTheirLines) {
   std::ostringstream out;
   Console console(out, Screen{}, 1);
   console.validation({.step = 50, .loss = 2.25, .tokens = 20000, .seconds = 1.5});
+  console.evaluation({.name = "held out", .step = 50, .loss = 3.5, .tokens = 700, .seconds = 0.25});
   CheckpointRecord saved{.step = 60,
                          .folder = "runs/a/step_00000060",
                          .bytes = 3 << 20,
@@ -294,6 +308,7 @@ TEST(Console, ValidationAndCheckpointHaveTheirLines) {
   console.checkpoint(saved);
   EXPECT_EQ(out.str(),
             "validation after 50 steps: loss 2.2500 over 20.0 k tokens, 1.5 s\n"
+            "evaluation held out after 50 steps: loss 3.5000 over 700 tokens, 0.2 s\n"
             "checkpoint after 60 steps: runs/a/step_00000060, 3.00 MiB in 0.2 s\n"
             "checkpoint after 60 steps: runs/a/step_00000060, 3.00 MiB in 0.2 s, training waited "
             "0.1 s\n");

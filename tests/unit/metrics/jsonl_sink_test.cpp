@@ -100,6 +100,27 @@ TEST_F(JsonLines, TheStartSaysWhatRuns) {
   EXPECT_TRUE(json["limit"].is_null());
 }
 
+TEST_F(JsonLines, TheStartSumsBlendsAndEvaluationsUp) {
+  StartRecord record;
+  record.data.sources = {{"web", 0.75, 3, 5000, 300, 1.5}, {"books", 0.25, 1, 70, 6, 20}};
+  record.data.evaluations = {{"held out", 1, 700, 40}};
+  JsonlSink(path_).write(record);
+  const Json data = Json::parse(lines().at(0))["data"];
+  EXPECT_EQ(data["sources"],
+            Json::parse(R"([{"name":"web","share":0.75,"files":3,"tokens":5000,"sequences":300,)"
+                        R"("epochs":1.5},{"name":"books","share":0.25,"files":1,"tokens":70,)"
+                        R"("sequences":6,"epochs":20.0}])"));
+  EXPECT_EQ(data["evaluations"],
+            Json::parse(R"([{"name":"held out","files":1,"tokens":700,"sequences":40}])"));
+}
+
+TEST_F(JsonLines, AnEvaluationIsAnEvent) {
+  JsonlSink(path_).write(
+      EvaluationRecord{.name = "held out", .step = 5, .loss = 2.5, .tokens = 64, .seconds = 0.5});
+  EXPECT_EQ(lines().at(0), R"({"event":"evaluation","name":"held out","step":5,"loss":2.5,)"
+                           R"("tokens":64,"seconds":0.5})");
+}
+
 TEST_F(JsonLines, TheStartSaysWhenTheJobHasToBeOver) {
   JsonlSink(path_).write(StartRecord{.limit = TimeLimit{"SLURM_JOB_END_TIME", 99.5, 60}});
   EXPECT_EQ(Json::parse(lines().at(0))["limit"],

@@ -22,13 +22,14 @@ namespace kzero::tests {
 template <class T>
 class DrivenModel {
  public:
-  DrivenModel(const deck::Model& model, Index batch, const deck::Recompute& recompute = {})
+  DrivenModel(const deck::Model& model, Index batch, const deck::Recompute& recompute = {},
+              model::Passes passes = model::Passes::all)
       : table(model::parameter_table(model)),
         layout_(table, 1),
         gemm_(tensor::make_gemm(deck::GemmBackend::automatic)),
-        measured_(measure(model, batch, recompute)),
+        measured_(measure(model, {batch, 1, passes}, recompute)),
         arenas_(measured_, ledger_),
-        parts_(arenas_, model, batch, recompute, layout_, gemm_.get()),
+        parts_(arenas_, model, {batch, 1, passes}, recompute, layout_, gemm_.get()),
         read_only_(parts_.parameters.units().begin(), parts_.parameters.units().end()) {}
 
   template <class Values>
@@ -47,12 +48,12 @@ class DrivenModel {
   }
 
   /// The sum of losses of samples [first, first + batch), and the gradient of scale times it.
-  double loss_and_gradients(const data::Sampler& sampler, Index first, float scale,
+  double loss_and_gradients(const data::BatchSource& samples, Index first, float scale,
                             kernels::Update update) {
     model::Transformer<T>& model = parts_.model;
     const model::Units<const T> parameters(read_only_);
     const model::Units<T> gradients(parts_.gradients.units());
-    const model::Batch batch = parts_.batches.load(model.exec(), sampler, first);
+    const model::Batch batch = parts_.batches.load(model.exec(), samples, first);
     for (Index unit = 0; unit < model.head(); ++unit) model.forward(unit, parameters, batch);
     const double loss = model.loss_and_gradient(parameters, batch, scale, update, gradients);
     for (Index unit = model.head() - 1; unit >= 0; --unit)
@@ -61,13 +62,27 @@ class DrivenModel {
     return loss;
   }
 
-  double loss(const data::Sampler& sampler, Index first) {
+  double loss(const data::BatchSource& samples, Index first) {
     model::Transformer<T>& model = parts_.model;
     const model::Units<const T> parameters(read_only_);
-    const model::Batch batch = parts_.batches.load(model.exec(), sampler, first);
+    const model::Batch batch = parts_.batches.load(model.exec(), samples, first);
     for (Index unit = 0; unit < model.head(); ++unit) model.forward(unit, parameters, batch);
     return model.loss(parameters, batch);
   }
+
+  /// The loss of each target of samples [first, first + batch).
+  std::vector<float> token_losses(const data::BatchSource& samples, Index first) {
+    model::Transformer<T>& model = parts_.model;
+    const model::Units<const T> parameters(read_only_);
+    const model::Batch batch = parts_.batches.load(model.exec(), samples, first);
+    for (Index unit = 0; unit < model.head(); ++unit) model.forward(unit, parameters, batch);
+    std::vector<float> losses(batch.targets.size());
+    model.token_losses(parameters, batch, losses);
+    return losses;
+  }
+
+  /// The bytes that were taken of a category.
+  Index bytes(memory::Category category) const { return measured_.bytes()[position(category)]; }
 
   std::vector<double> gradient(const std::string& name) const {
     std::vector<double> values;
@@ -87,18 +102,18 @@ class DrivenModel {
     model::Transformer<T> model;
     train::Batches batches;
 
-    Parts(memory::Arenas& arenas, const deck::Model& m, Index batch,
+    Parts(memory::Arenas& arenas, const deck::Model& m, const model::BatchShape& shape,
           const deck::Recompute& recompute, const param::FlatLayout& layout, tensor::Gemm* gemm)
         : parameters(arenas, memory::Category::parameters, layout, zero::Placement::replicated),
           gradients(arenas, memory::Category::gradients, layout, zero::Placement::replicated),
-          model(arenas, m, recompute, {{batch, 1}, gemm}),
-          batches(arenas, batch, m.sequence, m.vocab) {}
+          model(arenas, m, recompute, {shape, gemm}),
+          batches(arenas, shape.batch, m.sequence, m.vocab) {}
   };
 
-  memory::Arenas measure(const deck::Model& model, Index batch,
+  memory::Arenas measure(const deck::Model& model, const model::BatchShape& shape,
                          const deck::Recompute& recompute) const {
     memory::Arenas arenas;
-    Parts(arenas, model, batch, recompute, layout_, nullptr);
+    Parts(arenas, model, shape, recompute, layout_, nullptr);
     return arenas;
   }
 

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <deque>
 
+#include "data/dataset.hpp"
 #include "driven_model.hpp"
 #include "model/block.hpp"
 #include "model/head.hpp"

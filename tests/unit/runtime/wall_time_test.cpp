@@ -15,14 +15,18 @@ namespace {
 /// The environment of a job that ends so many seconds from now.
 class WallTime : public ::testing::Test {
  protected:
-  WallTime() { unsetenv(job_end_variable); }
-  ~WallTime() override { unsetenv(job_end_variable); }
+  WallTime() { unset(); }
+  ~WallTime() override { unset(); }
+  static void unset() {
+    unsetenv(slurm_job_end_variable);
+    unsetenv(job_end_variable);
+  }
 
   static void end_job_in(double seconds) {
     const std::chrono::duration<double> now = std::chrono::system_clock::now().time_since_epoch();
     set(std::to_string(static_cast<long>(now.count() + seconds)));
   }
-  static void set(const std::string& value) { setenv(job_end_variable, value.c_str(), 1); }
+  static void set(const std::string& value) { setenv(slurm_job_end_variable, value.c_str(), 1); }
 
   static std::string error() {
     try {
@@ -81,6 +85,21 @@ TEST_F(WallTime, TheEarlierOfBothCounts) {
   end_job_in(100);
   EXPECT_EQ(find_deadline(process_seconds() + 10)->source, "run.wall_limit");
   EXPECT_EQ(find_deadline(process_seconds() + 200)->source, "SLURM_JOB_END_TIME");
+}
+
+TEST_F(WallTime, AnEndThatAnotherBatchSystemsScriptSaysCountsToo) {
+  setenv(job_end_variable, std::to_string(std::time(nullptr) + 50).c_str(), 1);
+  EXPECT_EQ(find_deadline(0)->source, "KZERO_JOB_END_TIME");
+  EXPECT_NEAR(find_deadline(0)->seconds, process_seconds() + 50, 1.5);
+  end_job_in(100);
+  EXPECT_EQ(find_deadline(0)->source, "KZERO_JOB_END_TIME");
+  end_job_in(10);
+  EXPECT_EQ(find_deadline(0)->source, "SLURM_JOB_END_TIME");
+  EXPECT_EQ(find_deadline(5)->source, "run.wall_limit");
+  setenv(job_end_variable, "later", 1);
+  EXPECT_NE(error().find("KZERO_JOB_END_TIME must be seconds since 1970"), std::string::npos);
+  setenv(job_end_variable, "1000", 1);
+  EXPECT_NE(error().find("KZERO_JOB_END_TIME=1000 passed"), std::string::npos) << error();
 }
 
 TEST_F(WallTime, AnEndThatPassedOrIsNoNumberIsAnError) {

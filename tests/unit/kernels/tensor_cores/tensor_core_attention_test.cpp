@@ -1,12 +1,18 @@
 #include "kernels/attention_device_tiles.hpp"
-#include "kernels/tile_product_cuda.hpp"
+#include "kernels/tensor_core_product.hpp"
 #include "unit/kernels/attention_cases.hpp"
+#include "unit/kernels/tensor_cores/whole_fragments.hpp"
 
 namespace kzero::kernels {
 
 namespace {
 
-using TensorCores = Tiled<TensorCoreArithmetic<team_warps, warp_lanes>>;
+struct WholeWarpArithmetic {
+  template <class T, int rows, int columns>
+  using GemmProblem =
+      TensorCoreProduct<WholeFragments<T>, T, rows, columns, team_warps, warp_lanes>;
+};
+using TensorCores = Tiled<WholeWarpArithmetic>;
 
 template <class T>
 class TensorCoreAttention : public testing::Test {};

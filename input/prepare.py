@@ -1,0 +1,264 @@
+"""Makes token files to train on out of text: trains a tokenizer or takes one, encodes with all cores, writes llm.c's shards.
+
+    python3 input/prepare.py FILE|FOLDER... -o DATA                         # trains a byte-level BPE of 8192 tokens
+    python3 input/prepare.py corpus/ -o DATA --vocab 32000 --validation 0.005
+    python3 input/prepare.py more.jsonl.gz -o DATA --name more --tokenizer DATA
+    python3 input/prepare.py hellaswag_val.jsonl -o DATA --choices           # a task with several endings, for kzero evaluate
+
+Writes NAME_train_000000.bin and on, NAME_val_000000.bin and on, tokenizer.json and tokenizer_config.json, and prints the deck's
+lines. Reads text, JSON lines and parquet; a folder stands for all such files in it. The end token comes before each document,
+as in llm.c, and the text of a special token within a document stays text. The files do not depend on the number of processes.
+docs/data.md says more.
+"""
+
+import argparse
+import json
+import os
+import sys
+import time
+from pathlib import Path
+
+import prepare_choices
+import prepare_documents
+import tokenizers_python
+from prepare_documents import InputError
+from prepare_encoding import BATCH, allows_cuts, divided, encoded
+from prepare_shards import Output, Shards
+
+TRAINING = 1 << 30  # characters that a tokenizer is trained on at most, taken evenly from all
+END_TOKENS = ("<|endoftext|>", "<|end_of_text|>", "<|im_end|>", "</s>")
+
+
+class Progress:
+    """A line on a terminal that says how far the work is."""
+
+    def __init__(self, what, total=0):
+        self.what, self.total, self.done, self.tokens = what, total, 0, 0
+        self.begin = self.shown = time.monotonic()
+
+    def add(self, characters, tokens=0):
+        self.done, self.tokens = self.done + characters, self.tokens + tokens
+        now = time.monotonic()
+        if now - self.shown > 0.5 and sys.stderr.isatty():
+            self.shown = now
+            rate = self.done / (now - self.begin)
+            text = f"{self.done / 1e6:.0f} M characters, {rate / 1e6:.1f} M/s"
+            if self.total:
+                left = int((self.total - self.done) / rate)
+                text = f"{100 * self.done // self.total} %, {text}, {left // 3600}:{left // 60 % 60:02}:{left % 60:02} left"
+            print(f"\r{self.what}: {text}\x1b[K", end="", file=sys.stderr, flush=True)
+
+    def end(self):
+        if sys.stderr.isatty():
+            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+
+
+def whole_number(text):
+    """An integer above 0, with K, M or G for thousands, millions or billions."""
+    factor = {"K": 10**3, "M": 10**6, "G": 10**9}.get(text[-1:].upper(), 1)
+    value = int(text if factor == 1 else text[:-1]) * factor
+    if value < 1:
+        raise ValueError
+    return value
+
+
+def fraction(text):
+    value = float(text)
+    if not 0 <= value <= 0.5:
+        raise ValueError
+    return value
+
+
+def parse_arguments():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("files", nargs="+", metavar="FILE", help="text, JSON lines or parquet, or a folder of such files")
+    parser.add_argument("-o", "--output", required=True, metavar="FOLDER", help="where the files are written")
+    group = parser.add_mutually_exclusive_group()
+    group.add_argument("--vocab", type=whole_number, default=8192, metavar="N", help="tokens of the tokenizer to train (default 8192)")
+    group.add_argument("--tokenizer", metavar="PATH", help="a tokenizer.json, or a folder with one, instead of training one")
+    parser.add_argument("--name", default="text", help="what the files' names begin with (default text)")
+    parser.add_argument("--validation", type=fraction, default=0.01, metavar="F",
+                        help="part of the text, its last documents, that is kept for validation, up to 0.5 (default 0.01)")
+    parser.add_argument("--shard-tokens", type=whole_number, default=10**8, metavar="N", help="tokens of a file (default 100M)")
+    parser.add_argument("--end-token", metavar="TEXT", help="the token before each document (default: the tokenizer's)")
+    parser.add_argument("--processes", type=whole_number, default=len(os.sched_getaffinity(0)), metavar="N",
+                        help="how many encode (default: one a core)")
+    parser.add_argument("--text-key", default="text", metavar="KEY", help="where JSON lines and parquet have their text (default text)")
+    parser.add_argument("--choices", action="store_true", help='JSON lines are a task, {"ctx": text, "endings": [text, ...], "label": n}')
+    parser.add_argument("--force", action="store_true", help="replace what an earlier run wrote")
+    arguments = parser.parse_args()
+    if arguments.shard_tokens >= 2**31:
+        parser.error("--shard-tokens has to be below 2^31: a file's header counts its tokens in 32 bits")
+    if "/" in arguments.name or not arguments.name:
+        parser.error("--name is the beginning of a file's name, without a folder")
+    return arguments
+
+
+def measure(files, key):
+    """(characters, documents, characters before the last document, parts) of all files."""
+    progress = Progress("reading")
+    total, documents, last, parts = 0, 0, 0, 0
+    for path in files:
+        for text, is_start in prepare_documents.parts(path, key, True):
+            if is_start:
+                documents, last = documents + 1, total
+            total, parts = total + len(text), parts + 1
+            progress.add(len(text))
+    progress.end()
+    if total == 0:
+        raise InputError(f"{', '.join(map(str, files[:3]))}{' ...' if len(files) > 3 else ''}: there is no text")
+    return total, documents, last, parts
+
+
+def train_tokenizer(arguments, files, total, count):
+    """A byte-level BPE with the words of GPT-2, as a tokenizers.Tokenizer. The text has `total` characters in `count` parts."""
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+    if arguments.vocab < 257:
+        raise InputError(f"--vocab {arguments.vocab}: a byte-level BPE has 257 tokens at least: the bytes and the end token")
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(vocab_size=arguments.vocab, special_tokens=[arguments.end_token or END_TOKENS[0]],
+                                  initial_alphabet=pre_tokenizers.ByteLevel.alphabet(), show_progress=sys.stderr.isatty())
+    every = -(-total // TRAINING)
+    parts = (text for path in files for text, _ in prepare_documents.parts(path, arguments.text_key, True))
+    some = (text for number, text in enumerate(parts) if number % every == 0)
+    print(f"training a tokenizer of {arguments.vocab} tokens" + (f" on one part of the text in {every}" if every > 1 else ""), flush=True)
+    tokenizer.train_from_iterator(some, trainer, -(-count // every))
+    return tokenizer
+
+
+def take_tokenizer(path):
+    """(the tokenizer, its files to keep by name) of a tokenizer.json or a folder."""
+    from tokenizers import Tokenizer
+    file = Path(path) / "tokenizer.json" if Path(path).is_dir() else Path(path)
+    if not file.is_file():
+        raise InputError(f"{file}: there is no such file (--tokenizer)")
+    try:
+        tokenizer = Tokenizer.from_file(str(file))
+    except Exception as error:  # the library raises nothing more exact
+        raise InputError(f"{file}: {error}") from error
+    beside = [file.parent / name for name in ("tokenizer_config.json", "special_tokens_map.json")]
+    return tokenizer, {"tokenizer.json": file.read_bytes(), **{one.name: one.read_bytes() for one in beside if one.is_file()}}
+
+
+def choose_end_token(tokenizer, kept, wanted):
+    """The text of the end token: the one that is wanted, that of tokenizer_config.json, or a usual one."""
+    configured = json.loads(kept.get("tokenizer_config.json", b"{}")).get("eos_token")
+    if isinstance(configured, dict):
+        configured = configured.get("content")
+    for text in [wanted] if wanted else [configured, *END_TOKENS]:
+        if text and tokenizer.token_to_id(text) is not None:
+            return text
+    raise InputError(f"the tokenizer has no token {wanted!r}" if wanted else
+                     f"the tokenizer has none of {', '.join(END_TOKENS)}: name the token between documents with --end-token")
+
+
+def configuration(end_token):
+    """A tokenizer_config.json by which transformers opens the tokenizer."""
+    return json.dumps({"tokenizer_class": "PreTrainedTokenizerFast", "bos_token": end_token, "eos_token": end_token,
+                       "clean_up_tokenization_spaces": False, "model_max_length": 10**30}, indent=2).encode() + b"\n"
+
+
+def check_output(arguments, kept):
+    """The files of an earlier run that this one replaces. `kept` is empty if the tokenizer is trained here."""
+    folder, name = Path(arguments.output), arguments.name
+    own = sorted([*folder.glob(f"{name}_choices.bin")] if arguments.choices else
+                 [*folder.glob(f"{name}_train_[0-9]*.bin"), *folder.glob(f"{name}_val_[0-9]*.bin")])
+    there = folder / "tokenizer.json"
+    is_other = there.exists() and (not kept or there.read_bytes() != kept["tokenizer.json"])
+    if is_other and (strangers := sorted(set(folder.glob("*.bin")) - set(own))):
+        raise InputError(f"{there}: {strangers[0].name} was made with it: take it with --tokenizer {folder}, or another folder")
+    if not arguments.force and (found := own or ([there] if is_other else [])):
+        raise InputError(f"{found[0]}: is there already: --force replaces it, and --name gives the files other names")
+    return own
+
+
+def write_shards(arguments, output, files, tokenizer, end, total, limits):
+    """Encodes all files; returns the shards of training and of validation, and the bytes of text in both."""
+    rules = output.partial("tokenizer.json")
+    width = 2 if highest_id(tokenizer) < 2**16 else 4
+    shards = [Shards(output, f"{arguments.name}_{part}", width, arguments.shard_tokens) for part in ("train", "val")]
+    can_cut = allows_cuts(json.loads(rules.read_bytes()))
+    progress, text_bytes = Progress("encoding", total), 0
+    parts = (part for path in files for part in prepare_documents.parts(path, arguments.text_key, can_cut))
+    processes = min(arguments.processes, -(-total // BATCH))
+    results = encoded(divided(parts, *limits), processes, str(rules), end, width)
+    for is_validation, tokens, size, characters in results:
+        shards[is_validation].write(tokens)
+        text_bytes += size
+        progress.add(characters)
+    for part in shards:
+        part.finish()
+    progress.end()
+    return shards, text_bytes
+
+
+def highest_id(tokenizer):
+    return max(tokenizer.get_vocab().values())
+
+
+def prepare_text(arguments, files, output):
+    tokenizer, kept = take_tokenizer(arguments.tokenizer) if arguments.tokenizer else (None, {})
+    replaced = check_output(arguments, kept)
+    began = time.monotonic()
+    total, documents, last, parts = measure(files, arguments.text_key)
+    print(f"{len(files)} files, {documents} documents, {total / 1e6:.2f} million characters", flush=True)
+    if tokenizer is None:
+        tokenizer = train_tokenizer(arguments, files, total, parts)
+        kept = {"tokenizer.json": tokenizer.to_str().encode()}
+    end = choose_end_token(tokenizer, kept, arguments.end_token)
+    kept.setdefault("tokenizer_config.json", configuration(end))
+    for name, data in kept.items():
+        output.write(name, data)
+    limit = total - int(total * arguments.validation)
+    shards, text_bytes = write_shards(arguments, output, files, tokenizer, tokenizer.token_to_id(end), total,
+                                      (limit, last < limit < total))
+    output.commit(replaced)
+    tokens = sum(part.count for part in shards)
+    folder = output.folder.as_posix()
+    print(f"{tokens} tokens, {text_bytes / tokens:.2f} bytes of text each, in {time.monotonic() - began:.1f} s\n"
+          f"  training    {shards[0].count} tokens, {shards[0].files} files\n"
+          f"  validation  {shards[1].count} tokens, {shards[1].files} files\n"
+          f"for the deck:\n[model]\nvocab = {highest_id(tokenizer) + 1}\n[data]\nformat = \"llmc\"\n"
+          f'files = ["{folder}/{arguments.name}_train_*.bin"]')
+    if shards[1].count:
+        print(f'validation_files = ["{folder}/{arguments.name}_val_*.bin"]')
+
+
+def prepare_choices_files(arguments, files, output):
+    tokenizer, kept = take_tokenizer(arguments.tokenizer or output.folder)
+    replaced = check_output(arguments, kept)
+    tokenizer.encode_special_tokens = True
+    for name, data in kept.items():
+        output.write(name, data)
+    count = prepare_choices.write_choices(files, tokenizer, output, arguments.name)
+    output.commit(replaced)
+    print(f"{count} examples in {output.folder / arguments.name}_choices.bin")
+
+
+def main():
+    arguments = parse_arguments()
+    tokenizers_python.find()
+    output = None
+    try:
+        files = prepare_documents.find_files(arguments.files)
+        output = Output(arguments.output)
+        (prepare_choices_files if arguments.choices else prepare_text)(arguments, files, output)
+    except InputError as error:
+        print(f"prepare.py: {error}", file=sys.stderr)
+        return 4
+    except OSError as error:
+        print(f"prepare.py: {error.filename or arguments.output}: {error.strerror or error}", file=sys.stderr)
+        return 4
+    except KeyboardInterrupt:
+        print("prepare.py: interrupted, nothing is written", file=sys.stderr)
+        return 130
+    finally:
+        if output:
+            output.discard()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,201 @@
+"""Reads documents for prepare.py: text files, JSON lines and parquet, compressed or not, with bounded memory.
+
+A document comes in one or several parts, (text, whether it begins a document). A text file is one document, cut only where
+that changes no token; of the other kinds, each line or row is one.
+"""
+
+import codecs
+import gzip
+import io
+import json
+import zlib
+from pathlib import Path
+
+BLOCK = 1 << 20  # characters after which a text is cut, at the next place that allows it
+LONGEST = 64 << 20  # characters that may pass without such a place
+TEXT = (".txt", ".text", ".md")
+LINES = (".jsonl", ".json")
+COMPRESSED = (".gz", ".zst")
+IN_FOLDERS = tuple(kind + end for kind in (*TEXT, ".jsonl") for end in ("", *COMPRESSED)) + (".parquet",)
+
+
+class InputError(Exception):
+    """What is wrong with a file: the message names it."""
+
+
+def find_files(paths):
+    """The files, and in place of a folder the files of text anywhere in it, in order of their names."""
+    files = []
+    for path in map(Path, paths):
+        if path.is_dir():
+            inside = sorted(file for file in path.rglob("*") if file.is_file() and file.name.endswith(IN_FOLDERS))
+            if not inside:
+                raise InputError(f"{path}: has no file that ends in {', '.join(IN_FOLDERS)}")
+            files += inside
+        elif path.exists():
+            files.append(path)
+        else:
+            raise InputError(f"{path}: there is no such file or folder")
+    return files
+
+
+def kind_of(path):
+    """The file's ending without that of its compression."""
+    return Path(path.stem).suffix if path.suffix in COMPRESSED else path.suffix
+
+
+def open_binary(path):
+    if path.suffix == ".gz":
+        return gzip.open(path, "rb")
+    if path.suffix == ".zst":
+        try:
+            import zstandard
+        except ImportError as error:
+            raise InputError(f"{path}: reading it needs the module zstandard: pip install zstandard") from error
+        return io.BufferedReader(ZstandardFile(open(path, "rb"), zstandard.ZstdDecompressor()), BLOCK)
+    return open(path, "rb")
+
+
+class ZstandardFile(io.RawIOBase):
+    """Reads frames one after the other; a file that ends within one is an error, which the module itself does not report."""
+
+    def __init__(self, file, decompressor):
+        super().__init__()
+        self.file, self.decompressor = file, decompressor
+        self.frame, self.ready, self.rest = None, b"", b""
+
+    def readable(self):
+        return True
+
+    def readinto(self, buffer):
+        while not self.ready:
+            data = self.rest or self.file.read(BLOCK // 8)
+            if not data:
+                if self.frame is not None:
+                    raise EOFError("the file ends within a frame: it is truncated")
+                return 0
+            self.frame = self.frame or self.decompressor.decompressobj()
+            self.ready, self.rest = memoryview(self.frame.decompress(data)), b""
+            if self.frame.eof:
+                self.rest, self.frame = self.frame.unused_data, None
+        part = self.ready[:len(buffer)]
+        buffer[:len(part)], self.ready = part, self.ready[len(part):]
+        return len(part)
+
+    def close(self):
+        self.file.close()
+        super().close()
+
+
+def parts(path, key, can_cut):
+    """The parts of a file's documents that are not empty. `key` is where lines and rows have their text. Raises InputError."""
+    readers = {".parquet": parquet_rows, **dict.fromkeys(LINES, json_lines)}
+    reader = readers.get(kind_of(path))
+    try:
+        if reader is None:
+            yield from text_parts(path, can_cut)
+        else:
+            yield from ((text, True) for text in reader(path, key) if text)
+    except (OSError, EOFError, zlib.error) as error:
+        raise InputError(f"{path}: {getattr(error, 'strerror', None) or error}") from error
+    except Exception as error:  # zstandard's and pyarrow's errors have no other base, and the modules may be missing
+        if isinstance(error, InputError) or type(error).__module__.split(".")[0] not in ("zstandard", "pyarrow"):
+            raise
+        raise InputError(f"{path}: {error}") from error
+
+
+def decoded(path):
+    """The file's text in blocks."""
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    offset = 0
+    with open_binary(path) as file:
+        while True:
+            block = file.read(BLOCK)
+            kept = len(decoder.getstate()[0])
+            try:
+                text = decoder.decode(block, final=not block)
+            except UnicodeDecodeError as error:
+                at = offset - kept + error.start
+                raise InputError(f"{path}: is not UTF-8: byte {at} is 0x{error.object[error.start]:02x}") from error
+            offset += len(block)
+            if not block:
+                return
+            yield text
+
+
+def text_parts(path, can_cut):
+    rest, is_start = "", True
+    for text in decoded(path):
+        rest += text
+        end = safe_cut(rest) if can_cut and len(rest) >= BLOCK else 0
+        if end:
+            yield rest[:end], is_start
+            rest, is_start = rest[end:], False
+        if len(rest) > LONGEST:
+            raise InputError(f"{path}: {LONGEST >> 20} Mi characters follow one another without a line end after a letter or digit"
+                             if can_cut else f"{path}: has more than {LONGEST >> 20} Mi characters, which this tokenizer's rules "
+                             "do not allow to cut: give it as JSON lines")
+    if rest:
+        yield rest, is_start
+
+
+def safe_cut(text):
+    """The last place where no token of byte-level BPE crosses: before a line end that follows a letter or digit. 0: none."""
+    at = text.rfind("\n")
+    while at > 0 and not text[at - 1].isalnum():
+        at = text.rfind("\n", 0, at)
+    return max(at, 0)
+
+
+def json_lines(path, key):
+    for number, value in numbered_objects(path):
+        text = value.get(key)
+        if not isinstance(text, str):
+            found = f"{key} is {json.dumps(text)[:60]}" if key in value else f"has no {key}, only {', '.join(value)[:200] or 'nothing'}"
+            raise InputError(f"{path}:{number}: {found}; its text is needed (--text-key says where it is)")
+        if not text.isascii():
+            check_unicode(text, f"{path}:{number}")
+        yield text
+
+
+def check_unicode(text, where):
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise InputError(f"{where}: its text has half a surrogate pair, \\u{ord(text[error.start]):04x}, which no UTF-8 spells") from error
+
+
+def numbered_objects(path):
+    """The line number and the object of each line that is not blank."""
+    with open_binary(path) as file:
+        for number, line in enumerate(file, 1):
+            if not line.strip():
+                continue
+            try:
+                value = json.loads(line)
+            except UnicodeDecodeError as error:
+                raise InputError(f"{path}:{number}: is not UTF-8 at byte {error.start} of the line") from error
+            except ValueError as error:
+                raise InputError(f"{path}:{number}: is not JSON: {error}") from error
+            except RecursionError as error:
+                raise InputError(f"{path}:{number}: nests too deep") from error
+            if not isinstance(value, dict):
+                raise InputError(f"{path}:{number}: is not a JSON object but {json.dumps(value)[:60]}")
+            yield number, value
+
+
+def parquet_rows(path, key):
+    try:
+        import pyarrow.parquet
+    except ImportError as error:
+        raise InputError(f"{path}: reading it needs the module pyarrow: pip install pyarrow") from error
+    table = pyarrow.parquet.ParquetFile(path)
+    if key not in table.schema_arrow.names:
+        raise InputError(f"{path}: has no column {key}, only {', '.join(table.schema_arrow.names)} (--text-key says which)")
+    row = 0
+    for batch in table.iter_batches(batch_size=256, columns=[key]):
+        for text in batch.column(0).to_pylist():
+            row += 1
+            if not isinstance(text, str):
+                raise InputError(f"{path}: row {row} of column {key} is no text")
+            yield text

@@ -1,0 +1,106 @@
+"""Encodes documents for prepare.py in several processes, in order."""
+
+import collections
+import concurrent.futures
+import multiprocessing
+import os
+import signal
+from concurrent.futures.process import BrokenProcessPool
+
+from prepare_documents import InputError
+from prepare_shards import little_endian, token_array
+
+BATCH = 1 << 20  # characters that a process encodes at a time
+
+
+def allows_cuts(rules):
+    """Whether the words of a tokenizer.json's text end before a line end that follows a letter or digit, as GPT-2's, Llama 3's do."""
+    steps = rules.get("pre_tokenizer") or {}
+    steps = steps.get("pretokenizers", [steps])
+    last = steps[-1]
+    splits = [step.get("pattern", {}).get("Regex", "") for step in steps[:-1]]
+    known = last.get("use_regex", True) if not splits else len(splits) == 1 and r"|\s*[\r\n]+|\s+(?!\S)|\s+" in splits[0]
+    return (last.get("type") == "ByteLevel" and not last.get("add_prefix_space", True) and known
+            and rules.get("normalizer") in (None, {"type": "NFC"})
+            and not any("\n" in token["content"] for token in rules.get("added_tokens") or []))
+
+
+def divided(parts, limit, cuts_last):
+    """(text, whether it begins a document, whether it is validation): documents that begin at `limit` characters or after it
+    are; with `cuts_last` no document does, and the last one is cut there, at a line end."""
+    position, is_validation = 0, False
+    for text, is_start in parts:
+        is_validation = is_validation or (is_start and position >= limit)
+        begin, position = position, position + len(text)
+        if cuts_last and not is_validation and begin <= limit < position:
+            end = text.find("\n", limit - begin) + 1
+            end = end if 0 < end < len(text) else limit - begin
+            if end:
+                yield text[:end], is_start, False
+            text, is_start, is_validation = text[end:], True, True
+        yield text, is_start, is_validation
+
+
+def batches(parts):
+    batch, characters = [], 0
+    for text, is_start, is_validation in parts:
+        if batch and (characters >= BATCH or batch[0][2] != is_validation):
+            yield batch
+            batch, characters = [], 0
+        batch.append((text, is_start, is_validation))
+        characters += len(text)
+    if batch:
+        yield batch
+
+
+class Encoder:
+    """What a process encodes with."""
+
+    tokenizer = end = width = None
+
+    @classmethod
+    def start(cls, path, end, width):
+        os.environ["TOKENIZERS_PARALLELISM"] = "false"
+        from tokenizers import Tokenizer
+        cls.tokenizer, cls.end, cls.width = Tokenizer.from_file(path), end, width
+        cls.tokenizer.encode_special_tokens = True
+        cls.tokenizer.no_truncation()
+        cls.tokenizer.no_padding()
+
+    @classmethod
+    def encode(cls, batch):
+        """(whether it is validation, tokens as bytes, bytes of text, characters of text)."""
+        texts = [text for text, _, _ in batch]
+        tokens = token_array(cls.width)
+        for (_, is_start, _), encoding in zip(batch, cls.tokenizer.encode_batch_fast(texts, add_special_tokens=False)):
+            if is_start:
+                tokens.append(cls.end)
+            tokens.extend(encoding.ids)
+        return batch[0][2], little_endian(tokens), sum(len(text.encode()) for text in texts), sum(map(len, texts))
+
+
+def start_process(*start):
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the first process ends the others
+    Encoder.start(*start)
+
+
+def encoded(parts, processes, *start):
+    """The results of all batches in order, while no more than two for each process wait; `start` is Encoder.start's."""
+    if processes == 1:
+        Encoder.start(*start)
+        yield from map(Encoder.encode, batches(parts))
+        return
+    with concurrent.futures.ProcessPoolExecutor(processes, multiprocessing.get_context("spawn"), start_process, start) as pool:
+        waiting = collections.deque()
+        try:
+            for batch in batches(parts):
+                waiting.append(pool.submit(Encoder.encode, batch))
+                if len(waiting) > 2 * processes:
+                    yield waiting.popleft().result()
+            while waiting:
+                yield waiting.popleft().result()
+        except BrokenProcessPool as error:
+            raise InputError("an encoding process was ended from outside, perhaps for want of memory (--processes)") from error
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise

@@ -1,0 +1,42 @@
+# The part of job.sh for Flux. A script that sources it submits itself when it is run outside of a job, as bash SCRIPT DECK.toml ...,
+# with its "# flux:" lines. Within the job, which is an instance of Flux of its own, it runs.
+#
+# KZERO_FLUX_OPTIONS   further options of flux batch, such as "-q NAME --bank=NAME"; they win over the script's, restarts have them too
+#
+# Flux runs no job twice. One that stopped in time submits a new one, with another number, to the instance that it is in itself
+# (flux --parent).
+
+# submit RESTARTS [OPTION OF flux]: prints the number of the new job, which gets this environment
+submit() {
+  local restarts=$1 path
+  shift
+  path=$(realpath "${KZERO_SCRIPT:-$script}")
+  KZERO_SCRIPT=$path KZERO_RESTART=$restarts flux "$@" batch ${KZERO_FLUX_OPTIONS-} "$path" "${arguments[@]}"
+}
+
+if [[ -z ${KZERO_SCRIPT-} ]]; then
+  submit 0
+  exit
+fi
+
+job=${FLUX_ENCLOSING_ID:-${FLUX_JOB_ID:-$$}}
+job=${job//[!A-Za-z0-9]/}  # the sign of florin that numbers begin with suits no file's name everywhere
+restarts=${KZERO_RESTART:-0}
+nodes=$(flux resource list -n -o '{nodelist}' -s all 2>/dev/null) || nodes=
+threads=${threads:-1}
+
+# The job's end; without a limit Flux reports 2^32 - 1 seconds or more.
+left=$(flux job timeleft 2>/dev/null) || left=
+left=${left%%.*}
+if [[ $left =~ ^[0-9]+$ ]] && ((left > 0 && left < 4294967295)); then
+  export KZERO_JOB_END_TIME=$(($(date +%s) + left))
+fi
+
+submit_again() {
+  local next
+  if next=$(submit $((restarts + 1)) --parent); then
+    say "stopped in time with a checkpoint: goes on as job $next"
+  else
+    say "stopped in time with a checkpoint, but flux batch does not work from here; submit the same again: bash $KZERO_SCRIPT ${arguments[*]}"
+  fi
+}

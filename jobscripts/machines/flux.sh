@@ -1,0 +1,28 @@
+#!/bin/bash
+# A template for Flux (El Capitan, Tuolumne and their kin). It has run under a stand-in for flux only, not at a centre. Run it where
+# flux batch works; it submits itself, and again when a job's time is nearly up. batch_flux.sh says how.
+#
+#   bash jobscripts/machines/flux.sh input/DECK.toml [train.steps=1000 ...]
+#   KZERO_FLUX_OPTIONS="-q NAME --bank=NAME" bash jobscripts/machines/flux.sh ...
+#
+# Facts: flux-core, doc/man1/flux-batch.rst, flux-job.rst, doc/man7/flux-environment.rst (2025).
+
+# flux: --job-name=kzero
+# flux: --nodes=2
+# flux: --exclusive
+# flux: --time-limit=4h
+# flux: --output=kzero-{{id}}.out
+
+ranks_per_node=2  # SITE: one rank a socket or NUMA domain
+threads=16        # SITE: the cores of one such domain
+# SITE: modules in cluster.env
+source "${KZERO_JOBSCRIPTS:-jobscripts}/machines/cluster.env" || exit
+
+batch=flux
+batch_command=bash
+usage="jobscripts/machines/flux.sh DECK.toml [key=value ...]"
+source "${KZERO_JOBSCRIPTS:-jobscripts}/job.sh" || exit
+
+size=$(flux getattr size)  # nodes of this job's instance
+flux run --nodes="$size" --ntasks=$((size * ranks_per_node)) --cores-per-task="$threads" "$kzero" train "$@" "${overrides[@]}"
+finish $?

@@ -1,0 +1,25 @@
+#!/bin/bash
+# LUMI-C: one rank a NUMA domain of 16 cores. It has not run there; lumi_c.env says more. Stops and submits itself again as
+# slurm_cpu.sh does.
+#
+#   sbatch --account=project_NUMBER jobscripts/machines/lumi_c.sh input/DECK.toml [train.steps=1000 ...]
+
+#SBATCH --job-name=kzero
+#SBATCH --nodes=2                  # SITE
+#SBATCH --partition=standard       # whole nodes; small: parts of one
+#SBATCH --ntasks-per-node=8
+#SBATCH --cpus-per-task=16
+#SBATCH --mem=0                    # all of a node's, 224 GB for jobs
+#SBATCH --time=1-00:00:00          # SITE
+#SBATCH --output=kzero-%j.out
+#SBATCH --open-mode=append
+#SBATCH --requeue
+#SBATCH --signal=USR1@30
+
+source "${KZERO_JOBSCRIPTS:-jobscripts}/machines/lumi_c.env" || exit
+usage="machines/lumi_c.sh DECK.toml [key=value ...]"
+source "${KZERO_JOBSCRIPTS:-jobscripts}/job.sh" || exit
+
+srun --mpi="$KZERO_SRUN_MPI" --cpus-per-task="$OMP_NUM_THREADS" --cpu-bind=cores --kill-on-bad-exit=0 \
+  "$kzero" train "$@" "${overrides[@]}"
+finish $?

@@ -1,0 +1,27 @@
+#!/bin/bash
+# A template for PBS (PBS Professional, OpenPBS). It has run under stand-ins for PBS's commands only, not at a centre. Run it where
+# qsub works; it submits itself, and again when a job's time is nearly up. batch_pbs.sh says how.
+#
+#   bash jobscripts/machines/pbs.sh input/DECK.toml [train.steps=1000 ...]
+#   KZERO_QSUB_OPTIONS="-A PROJECT -q NAME" bash jobscripts/machines/pbs.sh ...
+#
+# Facts: manual pages qsub(1) of POSIX and qsub(1B) of Torque; WarpX, Tools/machines/polaris-alcf.
+
+#PBS -N kzero
+#PBS -l select=2:ncpus=32:mpiprocs=2:ompthreads=16
+#PBS -l walltime=04:00:00
+#PBS -l place=scatter:excl
+#PBS -j oe
+#PBS -r y
+
+# SITE: nodes, cores and ranks a node above; modules in cluster.env
+source "${KZERO_JOBSCRIPTS:-jobscripts}/machines/cluster.env" || exit
+
+batch=pbs
+batch_command=bash
+usage="jobscripts/machines/pbs.sh DECK.toml [key=value ...]"
+source "${KZERO_JOBSCRIPTS:-jobscripts}/job.sh" || exit
+
+# SITE: the launcher of the MPI that kzero was built with. PBS's list of nodes has a line for each rank (mpiprocs).
+${KZERO_MPIEXEC:-mpiexec -n} "$(wc -l <"$PBS_NODEFILE")" "$kzero" train "$@" "${overrides[@]}"
+finish $?

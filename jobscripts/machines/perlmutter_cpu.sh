@@ -1,0 +1,27 @@
+#!/bin/bash
+# Perlmutter's CPU nodes: one rank a NUMA domain of 16 cores. It has not run there; perlmutter_cpu.env says more. Stops and submits
+# itself again as slurm_cpu.sh does.
+#
+#   sbatch --account=PROJECT jobscripts/machines/perlmutter_cpu.sh input/DECK.toml [train.steps=1000 ...]
+
+#SBATCH --job-name=kzero
+#SBATCH --nodes=2                  # SITE
+#SBATCH --constraint=cpu
+#SBATCH --qos=regular
+#SBATCH --ntasks-per-node=8
+#SBATCH --cpus-per-task=16
+#SBATCH --hint=nomultithread       # the cores have two threads each
+#SBATCH --exclusive
+#SBATCH --time=04:00:00            # SITE
+#SBATCH --output=kzero-%j.out
+#SBATCH --open-mode=append
+#SBATCH --requeue
+#SBATCH --signal=USR1@30
+
+source "${KZERO_JOBSCRIPTS:-jobscripts}/machines/perlmutter_cpu.env" || exit
+usage="machines/perlmutter_cpu.sh DECK.toml [key=value ...]"
+source "${KZERO_JOBSCRIPTS:-jobscripts}/job.sh" || exit
+
+srun --mpi="$KZERO_SRUN_MPI" --cpus-per-task="$OMP_NUM_THREADS" --cpu-bind=cores --kill-on-bad-exit=0 \
+  "$kzero" train "$@" "${overrides[@]}"
+finish $?

@@ -1,0 +1,30 @@
+#!/bin/bash
+# Perlmutter's GPU nodes: one rank an A100. It has not run there; perlmutter_gpu.env says more. Stops and submits itself again as
+# slurm_cpu.sh does.
+#
+#   sbatch --account=PROJECT_g jobscripts/machines/perlmutter_gpu.sh input/DECK.toml [train.steps=1000 ...]
+
+#SBATCH --job-name=kzero
+#SBATCH --nodes=2                  # SITE
+#SBATCH --constraint=gpu           # gpu&hbm80g: the nodes with 80 GB a GPU
+#SBATCH --qos=regular
+#SBATCH --ntasks-per-node=4
+#SBATCH --cpus-per-task=16         # a quarter of the cores
+#SBATCH --hint=nomultithread       # they have two threads each
+#SBATCH --gpus-per-node=4
+#SBATCH --exclusive
+#SBATCH --time=04:00:00            # SITE
+#SBATCH --output=kzero-%j.out
+#SBATCH --open-mode=append
+#SBATCH --requeue
+#SBATCH --signal=USR1@30
+
+source "${KZERO_JOBSCRIPTS:-jobscripts}/machines/perlmutter_gpu.env" || exit
+usage="machines/perlmutter_gpu.sh DECK.toml [key=value ...]"
+source "${KZERO_JOBSCRIPTS:-jobscripts}/job.sh" || exit
+
+# Every rank sees all four GPUs and takes the one of its number within the node. GPUs count against the order of the cores here
+# (WarpX), so rank 0 computes beside the cores that are farthest: nothing is wrong, and host copies take longer.
+srun --mpi="$KZERO_SRUN_MPI" --cpus-per-task="$OMP_NUM_THREADS" --cpu-bind=cores --gpu-bind=none --kill-on-bad-exit=0 \
+  "$kzero" train "$@" "${overrides[@]}"
+finish $?

@@ -1,0 +1,110 @@
+#!/usr/bin/env python3
+"""Makes one HTML page of runs that needs no other file: their table, loss, throughput, memory, traffic and decks.
+
+A run is a metrics file (run.metrics) or a folder that holds one. Several runs lie over each other, named by the keys of their
+decks that differ, else by their files. The pictures are also written as PNG files (--png FOLDER), the curves for TensorBoard
+(--tensorboard FOLDER).
+"""
+import argparse
+import io
+from pathlib import Path
+
+import figure
+import matplotlib.pyplot as plt
+import naming
+import page
+import plot_loss
+import plot_memory
+import plot_throughput
+import plot_traffic
+import records
+import summary
+import tensorboard_files
+
+MOST_PANELS = 6  # runs whose memory and traffic are drawn
+
+
+def ended(runs, name):
+    return [run for run in runs if run.end.get(name)][:MOST_PANELS]
+
+
+def pictures(runs, axis):
+    """(name, title, what a reader should know, picture) of everything that the runs have a record of."""
+    stepping = [run for run in runs if run.steps]
+    if stepping:
+        yield ("loss", "Loss", "The loss of every step (pale) and its mean over a thirtieth of the run, validation and evaluations as "
+               "marks; below it the gradient norm before clipping and the learning rate. Ticks at the foot are restarts.",
+               plot_loss.draw(stepping, axis))  # fmt: skip
+        yield ("throughput", "Throughput", "Every step (pale) and the median over a thirtieth of the run. MFU: the share of the "
+               "peak that the model's own operations reach.", plot_throughput.draw(stepping, axis))  # fmt: skip
+    if ended(runs, "memory"):
+        yield ("memory", "Memory", "Of the rank that used most: planned before the start, peak of what was taken, and the resident "
+               "memory of the process, which has code and libraries too.", plot_memory.draw(ended(runs, "memory")))  # fmt: skip
+    if ended(runs, "traffic"):
+        yield ("traffic", "Traffic", "Sent by rank 0 in a step, counted and as theory expects it.",
+               plot_traffic.draw(ended(runs, "traffic")))  # fmt: skip
+
+
+def png_of(picture):
+    data = io.BytesIO()
+    picture.savefig(data, format="png", dpi=150)
+    plt.close(picture)
+    return data.getvalue()
+
+
+def write(path, data):
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
+    except OSError as error:
+        raise SystemExit(f"{path}: cannot be written: {error.strerror or error}") from None
+    print(f"wrote {path}")
+
+
+def sections(runs, drawn):
+    names, colors = [run.name for run in runs], [figure.Style(i).color for i in range(len(runs))]
+    yield page.section("Runs", "Losses are in nats per token; the training loss is the mean over the last fiftieth of the steps.",
+                       page.table(names, summary.rows(runs), colors))  # fmt: skip
+    if len(runs) > 1 and summary.deck_rows(runs):
+        yield page.section("What differs", "The keys of the resolved decks that are not the same in all runs.",
+                           page.table(names, summary.deck_rows(runs), colors))  # fmt: skip
+    for _, title, text, png in drawn:
+        yield page.section(title, text, page.picture(png, f"{title} of {', '.join(names)}"))
+    left_out = [run.name for name in ("memory", "traffic") for run in runs if not run.end.get(name)]
+    if left_out:
+        text = f"No memory or traffic of {', '.join(dict.fromkeys(left_out))}: a run writes them when it ends, traffic on two or more ranks."
+        yield page.section("Left out", text, "")
+    decks = "".join(page.folded(run.name, run.start["deck"]) for run in runs if run.start.get("deck"))
+    if decks:
+        yield page.section("Decks", "Every key as the runs resolved it.", decks)
+
+
+def read_arguments():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("runs", nargs="+", metavar="RUN", help="metrics files, or folders that hold one")
+    parser.add_argument("-o", "--output", default="report.html", help="default: %(default)s")
+    parser.add_argument("--title", help="default: the run's name, or how many there are")
+    parser.add_argument("--x", choices=["steps", "tokens"], default="steps", help="the horizontal axis; default: %(default)s")
+    parser.add_argument("--png", metavar="FOLDER", help="write the pictures there too")
+    parser.add_argument("--tensorboard", metavar="FOLDER", help="write event files there, a folder a run")
+    return parser.parse_args()
+
+
+def main():
+    arguments = read_arguments()
+    runs = records.read_all(arguments.runs)
+    naming.name_runs(runs)
+    if arguments.tensorboard:
+        tensorboard_files.write(runs, arguments.tensorboard)
+    drawn = [(name, title, text, png_of(picture)) for name, title, text, picture in pictures(runs, arguments.x)]
+    if arguments.png:
+        for name, _, _, png in drawn:
+            write(Path(arguments.png) / f"{name}.png", png)
+    title = arguments.title or (f"Run {runs[0].name}" if len(runs) == 1 else f"{len(runs)} runs")
+    sources = ", ".join(str(path) for path in arguments.runs)
+    html = page.page(title, f"From {sources}", sections(runs, drawn))
+    write(Path(arguments.output), html.encode("utf-8"))
+
+
+if __name__ == "__main__":
+    main()

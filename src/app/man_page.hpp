@@ -1,0 +1,24 @@
+// The manual page, kzero(1), made from the commands and options that exist.
+#pragma once
+
+#include <CLI/App.hpp>
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "app/command_table.hpp"
+#include "base/error.hpp"
+
+namespace kzero::app {
+
+/// Adds the subcommand, which prints the page in roff: kzero man | man -l -
+void add_man(CLI::App& cli, std::function<ExitCode()>& chosen);
+
+/// Returns the page of these commands; the first is the program itself.
+std::string man_page(const std::vector<Command>& commands);
+
+/// What each exit code means, in the words of the README.
+std::vector<std::pair<ExitCode, std::string>> exit_code_meanings();
+
+}  // namespace kzero::app

@@ -1,0 +1,114 @@
+// A time line of this process: spans of its threads' time, recorded in memory that was given
+// beforehand. While nothing is recorded, a span costs one load and one branch.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <atomic>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/types.hpp"
+
+namespace kzero {
+
+enum class SpanKind : std::uint8_t { phase, kernel, product, copy, message, wait, file };
+
+constexpr std::string_view name_of(SpanKind kind) {
+  constexpr std::string_view names[] = {"phase",   "kernel", "product", "copy",
+                                        "message", "wait",   "file"};
+  return names[static_cast<int>(kind)];
+}
+
+/// What a span did; zeros say nothing.
+struct SpanWork {
+  Index elements = 0;  // sent
+  Index bytes = 0;     // sent or copied
+  Index operations = 0;
+  std::int32_t rank = -1;  // in the launch, to which was sent; -1: none, or several
+};
+
+/// A name that was formatted without taking memory; what is longer than it may be is cut off.
+class SpanName {
+ public:
+  static constexpr std::size_t most = 78;  // characters and the final zero
+
+  template <class... Arguments>
+  explicit SpanName(fmt::format_string<Arguments...> format, Arguments&&... arguments) {
+    *fmt::format_to_n(text_, most - 1, format, std::forward<Arguments>(arguments)...).out = '\0';
+  }
+  const char* c_str() const { return text_; }
+  operator std::string_view() const { return text_; }  // NOLINT(google-explicit-constructor)
+
+ private:
+  char text_[most];
+};
+
+/// A span of one thread, by the steady clock of this process.
+struct SpanRecord {
+  std::int64_t begin = 0, end = 0;  // nanoseconds; end 0: still open when recording ended
+  SpanWork work;
+  std::uint8_t lane = 0;  // position in Timeline::lanes
+  SpanKind kind = SpanKind::phase;
+  char name[SpanName::most] = {};
+};
+static_assert(sizeof(SpanRecord) == 128);
+
+/// What was recorded: spans in the order of their beginnings, and the names of their threads.
+struct Timeline {
+  std::span<const SpanRecord> spans;
+  std::vector<std::string> lanes;
+  std::int64_t begin = 0, end = 0;  // of recording
+  Index lost = 0;                   // spans that did not fit
+};
+
+/// Starts recording into `memory`, which must live until what stop_timeline() returns is used up.
+/// Call both while no other thread opens spans.
+void start_timeline(std::span<SpanRecord> memory);
+Timeline stop_timeline();
+
+/// Nanoseconds of the clock that spans are measured with.
+std::int64_t timeline_clock();
+
+/// Names the calling thread in time lines, where threads of one name, which must not live at once,
+/// share a lane. The thread that starts a time line is called "compute" unless it has a name.
+void name_lane(const std::string& name);
+
+namespace detail {
+inline std::atomic<bool> timeline_is_recording = false;
+}
+
+inline bool timeline_is_recording() {
+  return detail::timeline_is_recording.load(std::memory_order_relaxed);
+}
+
+/// Opens a span on the calling thread, and closes the one that it opened last. Spans nest; closing
+/// without an open span does nothing. For callbacks; other code uses TimelineSpan.
+void begin_span(SpanKind kind, std::string_view name, const SpanWork& work = {});
+void end_span();
+
+/// A span for as long as the object lives, under the name that name() returns. While nothing is
+/// recorded name() is not called.
+class TimelineSpan {
+ public:
+  template <class F>
+  TimelineSpan(SpanKind kind, const F& name, const SpanWork& work = {})
+      : is_open_(timeline_is_recording()) {
+    if (is_open_) begin_span(kind, name(), work);
+  }
+  ~TimelineSpan() {
+    if (is_open_) end_span();
+  }
+  TimelineSpan(const TimelineSpan&) = delete;
+  TimelineSpan& operator=(const TimelineSpan&) = delete;
+
+  bool is_open() const { return is_open_; }
+
+ private:
+  bool is_open_;
+};
+
+}  // namespace kzero

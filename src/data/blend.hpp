@@ -1,0 +1,45 @@
+// Samples from several sources in the proportion of their weights. Each source goes through its own
+// epochs, so one that is small is repeated while a large one is not yet read to its end.
+#pragma once
+
+#include <vector>
+
+#include "data/batch_source.hpp"
+#include "data/blend_order.hpp"
+#include "data/sampler.hpp"
+
+namespace kzero::data {
+
+class Blend : public BatchSource {
+ public:
+  /// Takes one sampler a source and their shares (shares_of), as many of both. With one source the
+  /// samples are that sampler's.
+  Blend(std::vector<Sampler> samplers, std::vector<Index> shares);
+
+  Index source_count() const { return static_cast<Index>(samplers_.size()); }
+  const Sampler& source(Index i) const { return samplers_[static_cast<std::size_t>(i)]; }
+
+  /// The sequences of all sources, each counted once.
+  Index windows() const;
+
+  /// The part of the samples that a source gives, 0 to 1.
+  double share(Index i) const;
+
+  /// How many times a source is read while `samples` samples of the blend are.
+  double epochs(Index i, Index samples) const;
+
+  /// Whether a source gives any of its sequences twice to the first `samples` samples.
+  bool repeats(Index samples) const;
+
+  void batch(Index first_sample, Index count, Token* inputs, Token* targets) const override;
+
+  /// A digest of everything that decides which window of which source a sample reads.
+  std::uint64_t digest() const;
+
+ private:
+  std::vector<Sampler> samplers_;
+  BlendOrder order_;
+  Index sequence_;
+};
+
+}  // namespace kzero::data

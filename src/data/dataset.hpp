@@ -1,0 +1,62 @@
+// The data of a run: what it trains on, validates on and evaluates, opened as the deck says.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/problem_list.hpp"
+#include "data/blend.hpp"
+#include "data/token_stream.hpp"
+#include "deck/config.hpp"
+
+namespace kzero::data {
+
+/// A source of training samples: the files of [data], or of a table of [[data.blend]].
+struct TrainingSource {
+  std::string name;  // empty: the deck has no blend
+  std::shared_ptr<const TokenStream> stream;
+};
+
+/// The data of a table of [[evaluate]]; read in order.
+struct EvaluationSet {
+  std::string name;
+  Index every = 0;          // steps; 0: at the end only
+  Index micro_batches = 0;  // that one evaluation reads
+  std::shared_ptr<const TokenStream> stream;
+  std::unique_ptr<const Sampler> samples;
+};
+
+/// The datasets of the deck: training samples, and what the deck asks for beside them.
+struct Dataset {
+  std::vector<TrainingSource> sources;
+  std::shared_ptr<const TokenStream>
+      validation_stream;  // null: the ends of the sources, or no validation
+  std::unique_ptr<const Blend> training;
+  std::unique_ptr<const Blend> validation;  // always sequential; null: none
+  std::vector<EvaluationSet> evaluations;
+
+  /// A digest of everything that decides which tokens a training sample holds: files, windows,
+  /// order, seed and weights.
+  std::uint64_t training_digest() const;
+
+  /// Checks all tokens as TokenStream::check_tokens does, in all of the data. With one part per
+  /// rank the data is read once in total.
+  void check_tokens(Index part, Index parts, ProblemList& problems) const;
+};
+
+/// Opens the files and divides them into windows of tokens below `vocab`. Validation reads
+/// validation_files, or else the last validation_fraction of the windows of every source, in the
+/// proportion of the weights, which training then leaves out. Adds the files' faults to `problems`,
+/// including too few tokens; the samples are set only if there are none.
+Dataset open_dataset(const deck::Data& deck, Index sequence, Index vocab, std::uint64_t seed,
+                     ProblemList& problems);
+
+/// Opens the datasets as the overload above does, but throws Error(files) with all problems.
+Dataset open_dataset(const deck::Data& deck, Index sequence, Index vocab, std::uint64_t seed);
+
+/// Opens all data of a resolved deck, evaluations included.
+Dataset open_dataset(const deck::Config& config, ProblemList& problems);
+
+}  // namespace kzero::data

@@ -1,0 +1,157 @@
+#include "deck/data_rules.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "deck/schema.hpp"
+
+namespace kzero::deck {
+
+namespace {
+
+constexpr double least_share = 1e-6;  // of a source among all samples
+
+class DataRules {
+ public:
+  DataRules(Config& config, Purpose purpose)
+      : config_(config), data_(config.data), purpose_(purpose) {}
+
+  std::vector<Violation> apply() {
+    check_formats();
+    check_training();
+    check_blend();
+    check_validation();
+    check_evaluations();
+    return std::move(violations_);
+  }
+
+ private:
+  void refuse_if(bool is_broken, std::vector<std::string> keys, std::string text) {
+    if (is_broken) violations_.push_back({std::move(keys), std::move(text)});
+  }
+
+  void check_token_bytes(const std::string& path, Index bytes) {
+    refuse_if(bytes != 2 && bytes != 4, {path},
+              fmt::format("{} must be 2 or 4, found {}", path, bytes));
+  }
+
+  void check_vocab(const std::string& path, DataFormat format) {
+    const Index vocab = config_.model.vocab;
+    refuse_if(
+        format == DataFormat::bytes && vocab < 256, {"model.vocab", path},
+        fmt::format("model.vocab must be at least 256 with {} = \"bytes\", found {}", path, vocab));
+  }
+
+  void check_formats() {
+    check_vocab("data.format", data_.format);
+    check_token_bytes("data.token_bytes", data_.token_bytes);
+  }
+
+  void check_training() {
+    const bool has_files = !data_.files.empty(), has_blend = !data_.blend.empty();
+    refuse_if(purpose_ == Purpose::train && !has_files && !has_blend, {"data.files"},
+              "data.files must name the files to train on, found none");
+    refuse_if(has_files && has_blend, {"data.blend", "data.files"},
+              "data.files and [[data.blend]] exclude one another; remove data.files, or set "
+              "data.blend= on the command line");
+  }
+
+  void check_blend() {
+    double sum = 0;
+    for (const BlendSource& source : data_.blend) sum += source.weight;
+    std::map<std::string, std::string> source_of;  // by the file that its table names
+    for (std::size_t i = 0; i < data_.blend.size(); ++i) {
+      BlendSource& source = data_.blend[i];
+      const std::string path = table_path("data.blend", static_cast<Index>(i));
+      check_table(path, source.files, source.name);
+      for (const std::string& file : source.files) {
+        const auto [other, is_new] = source_of.try_emplace(file, path);
+        refuse_if(
+            !is_new && other->second != path, {path + ".files", path},
+            fmt::format("\"{}\" is both in {}.files and in {}.files", file, other->second, path));
+      }
+      refuse_if(source.weight < least_share * sum, {path + ".weight", path},
+                fmt::format("{}.weight must be at least a millionth of the sum of all weights, {}, "
+                            "found {}",
+                            path, sum, source.weight));
+    }
+    require_own_names("data.blend", data_.blend);
+  }
+
+  /// Requires files, and names a table without a name after the first of them.
+  void check_table(const std::string& path, const std::vector<std::string>& files,
+                   std::string& name) {
+    refuse_if(files.empty(), {path + ".files", path},
+              fmt::format("{}.files must name files, found none", path));
+    if (name.empty() && !files.empty()) name = files.front();
+  }
+
+  template <class Table>
+  void require_own_names(const std::string& list, const std::vector<Table>& tables) {
+    std::map<std::string, std::string> table_of;  // by name
+    for (std::size_t i = 0; i < tables.size(); ++i) {
+      const std::string path = table_path(list, static_cast<Index>(i));
+      if (tables[i].name.empty()) continue;
+      const auto [other, is_new] = table_of.try_emplace(tables[i].name, path);
+      refuse_if(!is_new, {path + ".name", path},
+                fmt::format("{} and {} are both called \"{}\"; give each a name of its own",
+                            other->second, path, tables[i].name));
+    }
+  }
+
+  void check_validation() {
+    const bool has_files = !data_.validation_files.empty();
+    const bool has_fraction = data_.validation_fraction > 0;
+    refuse_if(has_files && has_fraction, {"data.validation_fraction", "data.validation_files"},
+              "data.validation_files and data.validation_fraction exclude one another; set one");
+    refuse_if(config_.train.validate_every > 0 && !has_files && !has_fraction,
+              {"train.validate_every", "data.validation_files", "data.validation_fraction"},
+              fmt::format("train.validate_every = {} needs data.validation_files or "
+                          "data.validation_fraction above 0",
+                          config_.train.validate_every));
+    for (const std::string& file : data_.validation_files) {
+      const auto refuse_in = [&](const std::string& path, const std::vector<std::string>& files) {
+        refuse_if(std::ranges::find(files, file) != files.end(), {"data.validation_files", path},
+                  fmt::format("\"{}\" is both in {} and in data.validation_files", file, path));
+      };
+      refuse_in("data.files", data_.files);
+      for (std::size_t i = 0; i < data_.blend.size(); ++i)
+        refuse_in(table_path("data.blend", static_cast<Index>(i)) + ".files", data_.blend[i].files);
+    }
+  }
+
+  void check_evaluations() {
+    for (std::size_t i = 0; i < config_.evaluate.size(); ++i) {
+      Evaluation& table = config_.evaluate[i];
+      const std::string path = table_path("evaluate", static_cast<Index>(i));
+      check_table(path, table.files, table.name);
+      if (table.format == DataFormat::automatic) table.format = data_.format;
+      check_vocab(path + ".format", table.format);
+      if (table.format == DataFormat::raw) {
+        if (table.token_bytes == 0) table.token_bytes = data_.token_bytes;
+        check_token_bytes(path + ".token_bytes", table.token_bytes);
+      }
+      refuse_if(table.format != DataFormat::raw && table.token_bytes != 0,
+                {path + ".token_bytes", path + ".format", "data.format", path},
+                fmt::format("{0}.token_bytes = {1} means nothing with {0}.format = \"{2}\"; remove "
+                            "it, or set {0}.format = \"raw\"",
+                            path, table.token_bytes, name_of(table.format)));
+    }
+    require_own_names("evaluate", config_.evaluate);
+  }
+
+  Config& config_;
+  Data& data_;
+  Purpose purpose_;
+  std::vector<Violation> violations_;
+};
+
+}  // namespace
+
+std::vector<Violation> apply_data_rules(Config& config, Purpose purpose) {
+  return DataRules(config, purpose).apply();
+}
+
+}  // namespace kzero::deck

@@ -1,0 +1,191 @@
+// The keys of the lists of tables, [[data.blend]] and [[evaluate]].
+#include "deck/list_keys.hpp"
+
+#include <algorithm>
+#include <charconv>
+
+#include "deck/key_builders.hpp"
+
+namespace kzero::deck {
+
+namespace {
+
+// A key of a list's table reads as the default, and is set by making it, where a deck has no such
+// table.
+struct BlendTables {
+  using Table = BlendSource;
+  static auto& of(auto& config) { return config.data.blend; }
+};
+
+struct EvaluationTables {
+  using Table = Evaluation;
+  static auto& of(auto& config) { return config.evaluate; }
+};
+
+template <class Tables>
+typename Tables::Table read_table(const Config& config, Index number) {
+  const auto& tables = Tables::of(config);
+  return number < std::ssize(tables) ? tables[static_cast<std::size_t>(number)]
+                                     : typename Tables::Table{};
+}
+
+template <class Tables>
+typename Tables::Table& table_to_set(Config& config, Index number) {
+  auto& tables = Tables::of(config);
+  if (number >= std::ssize(tables)) tables.resize(static_cast<std::size_t>(number + 1));
+  return tables[static_cast<std::size_t>(number)];
+}
+
+/// Binds a key to a field of table `number`, as the type that Value has for it.
+template <class Tables, class Held, class Field>
+Key bound(Key key, Index number, Field Tables::Table::*field) {
+  key.get = [=](const Config& config) -> Value {
+    return static_cast<Held>(read_table<Tables>(config, number).*field);
+  };
+  key.set = [=](Config& config, const Value& value) {
+    table_to_set<Tables>(config, number).*field = static_cast<Field>(std::get<Held>(value));
+  };
+  return key;
+}
+
+Key described(std::string path, Kind kind, std::string unit, Range range, std::string doc) {
+  return {std::move(path), kind, std::move(unit), range, {}, std::move(doc), {}, {}};
+}
+
+constexpr Choice<DataFormat> evaluation_formats[] = {{"auto", DataFormat::automatic},
+                                                     {"bytes", DataFormat::bytes},
+                                                     {"llmc", DataFormat::llmc},
+                                                     {"megatron", DataFormat::megatron},
+                                                     {"raw", DataFormat::raw}};
+
+Key format_key(std::string path, Index number) {
+  Key key = described(std::move(path), Kind::choice, "", {},
+                      "As data.format; \"auto\": data.format itself.");
+  for (const auto& [name, value] : evaluation_formats) key.choices.emplace_back(name);
+  key.get = [number](const Config& config) -> Value {
+    return std::string(
+        name_in(evaluation_formats, read_table<EvaluationTables>(config, number).format));
+  };
+  key.set = [number](Config& config, const Value& value) {
+    for (const auto& [name, format] : evaluation_formats) {
+      if (name == std::get<std::string>(value))
+        table_to_set<EvaluationTables>(config, number).format = format;
+    }
+  };
+  return key;
+}
+
+std::vector<Key> blend_keys(const std::string& path, Index number) {
+  const auto text = [&](const char* name, Kind kind, std::string doc) {
+    return described(path + "." + name, kind, "", {}, std::move(doc));
+  };
+  return {bound<BlendTables, std::string>(
+              text("name", Kind::text,
+                   "Name of the source in reports; empty: the first of its files, as written."),
+              number, &BlendSource::name),
+          bound<BlendTables, std::vector<std::string>>(
+              text("files", Kind::texts, "Paths, or patterns, as data.files."), number,
+              &BlendSource::files),
+          bound<BlendTables, double>(
+              described(path + ".weight", Kind::real, "", above(0, 1e15),
+                        "Its share of the training samples is this over the sum of all weights: a "
+                        "millionth or more."),
+              number, &BlendSource::weight)};
+}
+
+std::vector<Key> evaluation_keys(const std::string& path, Index number) {
+  const auto text = [&](const char* name, Kind kind, std::string doc) {
+    return described(path + "." + name, kind, "", {}, std::move(doc));
+  };
+  const auto whole = [&](const char* name, std::string unit, double largest,
+                         Index Evaluation::*field, std::string doc) {
+    return bound<EvaluationTables, Index>(
+        described(path + "." + name, Kind::integer, std::move(unit), from(0, largest),
+                  std::move(doc)),
+        number, field);
+  };
+  return {
+      bound<EvaluationTables, std::string>(
+          text("name", Kind::text, "Name in reports; empty: the first of its files, as written."),
+          number, &Evaluation::name),
+      bound<EvaluationTables, std::vector<std::string>>(
+          text("files", Kind::texts, "Paths, or patterns, as data.files."), number,
+          &Evaluation::files),
+      format_key(path + ".format", number),
+      whole("token_bytes", "bytes", 4, &Evaluation::token_bytes,
+            "Bytes of a token in format \"raw\", 2 or 4; 0: data.token_bytes."),
+      whole("every", "steps", most, &Evaluation::every,
+            "Steps from one evaluation to the next; there is one at the end too. 0: only that."),
+      whole("batches", "batches", most, &Evaluation::batches,
+            "Global batches that one evaluation reads; 0: all micro-batches that the files "
+            "fill.")};
+}
+
+template <class Tables>
+TableList list_of(std::string path, std::string doc,
+                  std::vector<Key> (*keys_of)(const std::string&, Index)) {
+  TableList list{
+      std::move(path),
+      std::move(doc),
+      [](const Config& config) { return static_cast<Index>(Tables::of(config).size()); },
+      [](Config& config, Index size) { Tables::of(config).resize(static_cast<std::size_t>(size)); },
+      {}};
+  for (Index i = 0; i < most_tables; ++i) list.keys.push_back(keys_of(table_path(list.path, i), i));
+  return list;
+}
+
+}  // namespace
+
+const std::vector<TableList>& table_lists() {
+  static const std::vector<TableList> all{
+      list_of<BlendTables>(
+          "data.blend",
+          "Training data from several sources, instead of data.files: one table for each "
+          "(docs/data.md).",
+          blend_keys),
+      list_of<EvaluationTables>(
+          "evaluate",
+          "Data on which the loss is computed in the run, beside validation: one table for each "
+          "(docs/data.md).",
+          evaluation_keys)};
+  return all;
+}
+
+const TableList* find_list(std::string_view path) {
+  for (const TableList& list : table_lists()) {
+    if (list.path == path) return &list;
+  }
+  return nullptr;
+}
+
+std::string table_path(std::string_view list, Index table) {
+  return std::string(list) + "[" + std::to_string(table) + "]";
+}
+
+const Key* find_list_key(std::string_view path) {
+  const std::size_t open = path.find('['), close = path.find("].");
+  if (open == std::string_view::npos || close == std::string_view::npos) return nullptr;
+  const TableList* list = find_list(path.substr(0, open));
+  Index number = -1;
+  const auto [end, error] = std::from_chars(path.data() + open + 1, path.data() + close, number);
+  if (list == nullptr || error != std::errc() || end != path.data() + close || number < 0 ||
+      number >= most_tables)
+    return nullptr;
+  for (const Key& key : list->keys[static_cast<std::size_t>(number)]) {
+    if (key.path == path) return &key;
+  }
+  return nullptr;
+}
+
+std::vector<const Key*> keys_in(const Config& config) {
+  std::vector<const Key*> found;
+  for (const Key& key : keys()) found.push_back(&key);
+  for (const TableList& list : table_lists()) {
+    for (Index table = 0; table < std::min(list.size(config), most_tables); ++table) {
+      for (const Key& key : list.keys[static_cast<std::size_t>(table)]) found.push_back(&key);
+    }
+  }
+  return found;
+}
+
+}  // namespace kzero::deck

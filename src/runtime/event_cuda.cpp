@@ -1,0 +1,77 @@
+// Events and devices by CUDA's runtime alone; device_cuda.cpp has what needs Kokkos.
+#include "base/error.hpp"
+#include "runtime/cuda_stream.hpp"
+#include "runtime/event.hpp"
+
+namespace kzero::runtime {
+
+namespace {
+
+void check(cudaError_t status, const char* what) {
+  KZERO_REQUIRE(status == cudaSuccess, ExitCode::other, "{} failed: {}", what,
+                cudaGetErrorString(status));
+}
+
+}  // namespace
+
+struct Event::Handle {
+  cudaEvent_t event = nullptr;
+  bool recorded = false;
+
+  Handle() { check(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "cudaEventCreate"); }
+  ~Handle() { cudaEventDestroy(event); }
+  Handle(const Handle&) = delete;
+  Handle& operator=(const Handle&) = delete;
+};
+
+Event::Event() = default;
+Event::~Event() = default;
+Event::Event(Event&&) noexcept = default;
+Event& Event::operator=(Event&&) noexcept = default;
+
+void Event::record(const Execution& stream) {
+  if (!handle_) handle_ = std::make_unique<Handle>();
+  // Kokkos' release builds do not look whether a kernel could be launched.
+  check(cudaPeekAtLastError(), "the launch of a kernel");
+  check(cudaEventRecord(handle_->event, stream_of(stream)), "cudaEventRecord");
+  handle_->recorded = true;
+}
+
+void Event::wait(const Execution& stream) const {
+  if (!handle_ || !handle_->recorded) return;
+  check(cudaStreamWaitEvent(stream_of(stream), handle_->event, 0), "cudaStreamWaitEvent");
+}
+
+bool Event::reached() const {
+  if (!handle_ || !handle_->recorded) return true;
+  const cudaError_t status = cudaEventQuery(handle_->event);
+  if (status == cudaErrorNotReady) return false;
+  check(status, "cudaEventQuery");
+  return true;
+}
+
+void Event::synchronize() const {
+  if (handle_ && handle_->recorded)
+    check(cudaEventSynchronize(handle_->event), "cudaEventSynchronize");
+}
+
+int device_count() {
+  int count = 0;
+  return cudaGetDeviceCount(&count) == cudaSuccess ? count : 0;
+}
+
+std::string device_kind() {
+  cudaDeviceProp properties{};
+  check(cudaGetDeviceProperties(&properties, device_number()), "cudaGetDeviceProperties");
+  return properties.name;
+}
+
+void use_device() { check(cudaSetDevice(device_number()), "cudaSetDevice"); }
+
+std::string device_name() {
+  char bus[32] = {};
+  check(cudaDeviceGetPCIBusId(bus, sizeof bus, device_number()), "cudaDeviceGetPCIBusId");
+  return std::string("device ") + bus;
+}
+
+}  // namespace kzero::runtime

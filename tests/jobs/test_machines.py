@@ -1,0 +1,241 @@
+"""Machine profiles and the scripts for PBS and Flux, without a cluster: their syntax, what they name, and jobs under stand-ins for the
+batch systems' commands. The Slurm ones run in test_jobs.py."""
+
+import json
+import os
+import re
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+from pathlib import Path
+
+import batch_stand_ins
+
+ROOT = Path(__file__).parents[2]
+sys.path.insert(0, str(ROOT / "tests/unit/app"))
+from launch import DECK, KZERO, LAUNCHER, PATIENCE, records  # noqa: E402
+
+SCRIPTS = sorted((ROOT / "jobscripts").rglob("*.sh"))
+PROFILES = sorted((ROOT / "jobscripts/machines").glob("*.env"))
+# Variables that one file sets and another that sources it reads, which shellcheck does not follow.
+ACROSS_FILES = "SC1090,SC1091,SC2034,SC2154"
+
+
+class Files(unittest.TestCase):
+    def test_shellcheck_has_nothing_to_say(self):
+        others = [path for name in ("cmake", "input", "tests") for path in (ROOT / name).rglob("*.sh")] + [ROOT / ".ci/run"]
+        command = ["shellcheck", "--shell=bash", "--severity=warning", f"--exclude={ACROSS_FILES}", *SCRIPTS, *PROFILES, *others]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE)
+        self.assertEqual((done.returncode, done.stdout), (0, ""))
+
+    def test_bash_reads_every_script(self):
+        for path in (*SCRIPTS, *PROFILES):
+            done = subprocess.run(["bash", "-n", path], capture_output=True, text=True, timeout=PATIENCE)
+            self.assertEqual((done.returncode, done.stderr), (0, ""), path)
+
+    def test_every_profile_says_at_its_head_that_it_has_not_run_there(self):
+        self.assertGreaterEqual(len(PROFILES), 7)
+        for path in (*PROFILES, *(ROOT / "jobscripts/machines").glob("*.sh")):
+            head = re.match(r"(?:#.*\n)+", path.read_text()).group()
+            self.assertRegex(head, r"[Ii]t has (not run|run under (a stand-in|stand-ins) )", path)
+
+    def test_profiles_and_their_scripts_are_in_the_documentation(self):
+        text = (ROOT / "docs/machines.md").read_text()
+        for path in (ROOT / "jobscripts/machines").iterdir():
+            self.assertIn(path.name, text)
+
+    def test_slurm_scripts_share_what_they_do(self):
+        for path in (ROOT / "jobscripts/machines").glob("*.sh"):
+            text = path.read_text()
+            if "#SBATCH" in text:
+                self.assertIn('/job.sh" || exit', text, path)
+                self.assertIn(f'machines/{path.stem}.env"', text)
+                self.assertTrue(path.with_suffix(".env").exists(), path)
+                self.assertNotIn("scontrol", text)
+
+
+class Container(unittest.TestCase):
+    TEXT = (ROOT / "jobscripts/containers/kzero.def").read_text()
+
+    def section(self, name):
+        return re.findall(rf"(?m)^%{name}.*\n((?:(?: .*)?\n)+)", self.TEXT)
+
+    def test_bash_reads_every_section(self):
+        for name, count in (("setup", 1), ("post", 2), ("environment", 1), ("runscript", 1), ("test", 1)):
+            bodies = self.section(name)
+            self.assertEqual(len(bodies), count, name)
+            for body in bodies:
+                done = subprocess.run(["bash", "-n"], input=body, capture_output=True, text=True, timeout=PATIENCE)
+                self.assertEqual((done.returncode, done.stderr), (0, ""), body)
+
+    def test_what_it_names_is_there(self):
+        presets = {p["name"] for p in json.loads((ROOT / "CMakePresets.json").read_text())["buildPresets"]}
+        named = re.findall(r"--preset (\w+)", self.TEXT)
+        self.assertTrue(named)
+        self.assertLessEqual(set(named), presets)
+        files = re.findall(r"bash ([\w/.]+\.sh)", self.TEXT) + re.findall(r"/opt/kzero/share/kzero/([\w/.]+)", self.TEXT)
+        self.assertGreaterEqual(len(files), 3)
+        for name in files:
+            self.assertTrue((ROOT / name.rstrip("/")).exists(), name)
+        for option in re.findall(r"-D(KZERO_\w+)", self.TEXT):
+            self.assertRegex((ROOT / "CMakeLists.txt").read_text(), rf"option\({option} ")
+
+    def test_its_own_test_passes_with_this_build(self):
+        """%test, with paths of the image replaced by those of the tree."""
+        body, = self.section("test")
+        body = body.replace("/opt/kzero/share/kzero", str(ROOT)).replace("mpiexec -n", " ".join(LAUNCHER))
+        body = re.sub(r"export PATH=\S+", f"export PATH={Path(KZERO).parent}:$PATH", body)
+        done = subprocess.run(["bash"], input=body, capture_output=True, text=True, timeout=PATIENCE)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertIn("completed after 3 of 3 steps", done.stdout)
+
+
+class Build(unittest.TestCase):
+    def build(self, *arguments, **variables):
+        """build.sh with a cmake that notes how it was called, and a module command that does."""
+        folder = tempfile.TemporaryDirectory(prefix="kzero_build_")
+        self.addCleanup(folder.cleanup)
+        self.folder = Path(folder.name)
+        (self.folder / "build/release").mkdir(parents=True)
+        (self.folder / "build/cuda").mkdir()
+        for preset in ("release", "cuda"):
+            (self.folder / f"build/{preset}/kzero").symlink_to(KZERO)
+        cmake = self.folder / "cmake"
+        cmake.write_text('#!/bin/bash\nprintf "%s\\n" "$*" >>calls\n')
+        cmake.chmod(0o755)
+        environment = {k: v for k, v in os.environ.items() if not k.startswith("KOKKOS_")}
+        environment |= {"PATH": f"{self.folder}:{os.environ['PATH']}", "BASH_FUNC_module%%": '() { echo "module $*" >>calls; }', **variables}
+        done = subprocess.run(["bash", ROOT / "jobscripts/machines/build.sh", *arguments], cwd=self.folder, env=environment,
+                              capture_output=True, text=True, timeout=PATIENCE)
+        calls = self.folder / "calls"
+        return done, calls.read_text().splitlines() if calls.exists() else []
+
+    def test_every_profile_builds_with_its_options_where_its_job_script_looks(self):
+        for profile in PROFILES:
+            if profile.name.startswith("slingshot"):
+                continue
+            with self.subTest(profile.name):
+                done, calls = self.build(profile, "-DMORE=1", KOKKOS_ROOT="/kokkos", KZERO_LIBRARIES="/a;/b")
+                self.assertEqual(done.returncode, 0, done.stderr)
+                configured, built = [line for line in calls if not line.startswith("module")]
+                preset = "cuda" if "preset=cuda" in profile.read_text() else "release"
+                self.assertIn(f"-S . -B build/{preset} ", configured)
+                self.assertIn("-DKokkos_ROOT=/kokkos -DCMAKE_PREFIX_PATH=/a;/b", configured)
+                self.assertTrue(configured.endswith("-DMORE=1"))
+                self.assertEqual(built, f"--build build/{preset} --parallel 8")
+
+    def test_kokkos_is_built_first_with_the_profiles_options(self):
+        with tempfile.TemporaryDirectory() as source:
+            (Path(source) / "CMakeLists.txt").touch()
+            done, calls = self.build(ROOT / "jobscripts/machines/perlmutter_gpu.env", KOKKOS_SOURCE=source)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        kokkos = next(line for line in calls if line.startswith("-S /"))
+        for option in ("-DKokkos_ARCH_AMPERE80=ON", "-DKokkos_ENABLE_CUDA=ON", "-DCMAKE_CXX_COMPILER=CC"):
+            self.assertIn(option, kokkos)
+        self.assertTrue(any(f"-DKokkos_ROOT={self.folder}/build/kokkos-cuda" in line for line in calls))
+
+    def test_a_missing_kokkos_or_profile_is_said(self):
+        done, calls = self.build(ROOT / "jobscripts/machines/cluster.env")
+        self.assertEqual((done.returncode, calls), (2, []))
+        self.assertIn("KOKKOS_SOURCE", done.stderr)
+        self.assertEqual(self.build("nowhere.env")[0].returncode, 2)
+
+
+class StandInTest(unittest.TestCase):
+    """A training of six steps in a folder whose name has a blank, on a batch system of stand-ins."""
+
+    def setUp(self):
+        self.folder = Path(tempfile.mkdtemp(prefix="kzero machine_"))
+        self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
+        (self.folder / "text").write_bytes(b"".join(b"%d bottles of beer, " % i for i in range(200)))
+        (self.folder / "deck.toml").write_text(DECK)
+        self.state, tools = self.folder / "state", self.folder / "tools"
+        for folder in (self.state, tools):
+            folder.mkdir()
+        for name in ("qsub", "qstat", "flux"):
+            tool = tools / name
+            tool.write_text(f'#!/bin/bash\nexec "{sys.executable}" -B "{ROOT}/tests/jobs/batch_stand_ins.py" {name} "$@"\n')
+            tool.chmod(0o755)
+        for name in ("KZERO_SCRIPT", "PBS_JOBID", "SLURM_JOB_END_TIME", "KZERO_JOB_END_TIME"):
+            os.environ.pop(name, None)
+        os.environ |= {"PATH": f"{tools}:{os.environ['PATH']}", "STAND_IN": str(self.state), "KZERO_MPIEXEC": " ".join(LAUNCHER),
+                       "KZERO_JOBSCRIPTS": str(ROOT / "jobscripts")}
+        batch_stand_ins.STATE = self.state
+
+    def submit(self, script, *arguments, **variables):
+        return subprocess.run(["bash", ROOT / "jobscripts/machines" / script, *arguments], cwd=self.folder, capture_output=True, text=True,
+                              timeout=PATIENCE, env={**os.environ, **variables})
+
+    def run_all(self):
+        """[(exit code, output)] of the jobs, one after the other, until none waits."""
+        done = []
+        while result := batch_stand_ins.run_next(PATIENCE):
+            done.append(result[1:])
+            self.assertLess(len(done), 10)
+        return done
+
+    def jobs(self):
+        return [json.loads(path.read_text()) for path in batch_stand_ins.jobs()]
+
+    def ends(self):
+        return [(r["reason"], r["steps"]) for r in records(self.folder / "metrics.jsonl", "end")]
+
+    def check_restart(self, script, **variables):
+        submitted = self.submit(script, "deck.toml", "run.max_steps=4", "checkpoint.folder=a folder", KZERO=KZERO, **variables)
+        self.assertEqual(submitted.returncode, 0, submitted.stderr)
+        before = time.time()
+        (code1, first), (code2, second) = self.run_all()
+        self.assertEqual((code1, code2), (75, 0), first + second)
+        self.assertEqual(self.ends(), [("max_steps", 4), ("completed", 6)])
+        self.assertIn("goes on as job", first)
+        self.assertIn(f"restart 1 on {socket.gethostname()}", second)
+        for start in records(self.folder / "metrics.jsonl", "start"):
+            self.assertEqual(start["limit"]["source"], "KZERO_JOB_END_TIME")
+            self.assertAlmostEqual(start["limit"]["seconds_left"], 3600, delta=5 + time.time() - before)
+            self.assertEqual(start["grid"], {"data": 2, "tensor": 1})
+        self.assertEqual(list(self.folder.glob("kzero-*.end")), [])
+
+    def check_refusals(self, script):
+        self.submit(script, "deck.toml", "data.files=nowhere", KZERO=KZERO)
+        (code, _), = self.run_all()  # a failure is not submitted again
+        self.assertEqual(code, 4)
+        self.submit(script, "deck.toml", "run.max_steps=1", KZERO=KZERO, KZERO_MAX_RESTARTS="1")
+        self.assertEqual([code for code, _ in self.run_all()], [75, 75])
+        number = len(self.jobs()) + 1
+        self.submit(script, "deck.toml", "run.max_steps=1", KZERO=KZERO)
+        self.state.joinpath("refuse").touch()
+        (code, said), = self.run_all()
+        self.assertEqual(code, 75)
+        self.assertIn("submit the same again: bash ", said)
+        self.assertEqual(len(self.jobs()), number)
+        self.assertEqual(self.submit(script).returncode, 2)  # no deck
+
+
+class Pbs(StandInTest):
+    def test_a_job_that_stops_in_time_submits_the_next(self):
+        self.check_restart("pbs.sh", KZERO_QSUB_OPTIONS="-A project")
+        for job in self.jobs():
+            self.assertEqual(job["options"], ["-A", "project"])
+            self.assertIn(["-l", "walltime=04:00:00"], job["directives"])
+
+    def test_what_is_not_submitted_again(self):
+        self.check_refusals("pbs.sh")
+
+
+class Flux(StandInTest):
+    def test_a_job_that_stops_in_time_submits_the_next_outside_of_itself(self):
+        self.check_restart("flux.sh", KZERO_FLUX_OPTIONS="--bank=project")
+        for job in self.jobs():
+            self.assertEqual(job["options"], ["--bank=project"])
+            self.assertIn("--time-limit=4h", job["directives"])
+
+    def test_what_is_not_submitted_again(self):
+        self.check_refusals("flux.sh")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,312 @@
+"""input/prepare.py from outside: its files read back, and what it refuses. The program's own tokenizer reads its tokenizer.json.
+
+    PREPARE=input/prepare.py ENCODE_LINES=build/release/encode_lines python3 test_prepare.py
+"""
+
+import gzip
+import importlib.util
+import json
+import os
+import random
+import struct
+import subprocess
+import sys
+import tempfile
+import unittest
+from array import array
+from pathlib import Path
+
+PREPARE = Path(os.environ["PREPARE"]).resolve()
+ENCODE_LINES = os.environ["ENCODE_LINES"]
+END = "<|endoftext|>"
+
+
+def run(*arguments, code=0, **options):
+    """What prepare.py prints, on standard output or, if it fails, on standard error."""
+    done = subprocess.run([sys.executable, "-B", PREPARE, *map(str, arguments)], capture_output=True, text=True, check=False, **options)
+    if done.returncode != code:
+        raise AssertionError(f"exit code {done.returncode}, not {code}: {done.stdout}{done.stderr}")
+    return done.stderr if code else done.stdout
+
+
+def tokens_of(path):
+    """The tokens of a shard, by llm.c's header."""
+    data = path.read_bytes()
+    magic, version, count, *rest = struct.unpack("<256i", data[:1024])
+    kind = {(20240520, 1): "H", (20240801, 7): "I"}[magic, version]
+    tokens = array(kind, data[1024:])
+    assert len(tokens) == count and not any(rest)
+    return list(tokens)
+
+
+def documents(text, count):
+    """Texts of words of `text`, and of what is awkward."""
+    draw = random.Random(1)
+    words = text.split(" ")
+    texts = [" ".join(draw.choices(words, k=draw.randint(1, 60))) for _ in range(count)]
+    return ["e\u0301 \u4e2d\u6587 \U0001f600\r\n\t\n", f"not the end: {END} of it", "\x00", "a" * 5000] + texts
+
+
+class Prepared(unittest.TestCase):
+    def setUp(self):
+        self.folder = Path(self.enterContext(tempfile.TemporaryDirectory()))
+        self.text = (PREPARE.parents[1] / "docs/architecture.md").read_text()
+        self.out = self.folder / "out"
+
+    def lines(self, name="a.jsonl", texts=None, key="text"):
+        path = self.folder / name
+        path.write_text("".join(json.dumps({key: text}) + "\n" for text in texts or documents(self.text, 60)))
+        return path
+
+    def read(self, part, out=None, name="text"):
+        return [token for file in sorted((out or self.out).glob(f"{name}_{part}_*.bin")) for token in tokens_of(file)]
+
+    def split(self, tokens):
+        """The documents of a stream of tokens: each begins with the end token."""
+        from tokenizers import Tokenizer
+        tokenizer = Tokenizer.from_file(str(self.out / "tokenizer.json"))
+        end = tokenizer.token_to_id(END)
+        self.assertEqual(tokens[0], end)
+        texts = [[]]
+        for token in tokens[1:]:
+            if token == end:
+                texts.append([])
+            else:
+                texts[-1].append(token)
+        return [tokenizer.decode(text, skip_special_tokens=False) for text in texts]
+
+
+class RoundTrip(Prepared):
+    def test_lines_come_back_and_validation_is_the_end(self):
+        texts = documents(self.text, 60)
+        said = run(self.lines(texts=texts), "-o", self.out, "--vocab", 600, "--validation", 0.2)
+        train, validation = self.split(self.read("train")), self.split(self.read("val"))
+        self.assertEqual(train + validation, texts)
+        self.assertTrue(0 < sum(map(len, validation)) <= 0.2 * sum(map(len, texts)))
+        self.assertIn("vocab = 600\n", said)
+        self.assertIn(f'validation_files = ["{self.out}/text_val_*.bin"]', said)
+        self.assertEqual(list(self.out.glob("*.partial")), [])
+
+    def test_the_program_reads_the_tokenizer_alike(self):
+        texts = [text for text in documents(self.text, 60) if END not in text]
+        run(self.lines(texts=texts), "-o", self.out, "--vocab", 600, "--validation", 0)
+        done = subprocess.run([ENCODE_LINES, self.out, "keeps-text"], input="".join(json.dumps(text) + "\n" for text in texts),
+                              capture_output=True, text=True, check=True)
+        mine = [[int(word) for word in line.split()] for line in done.stdout.splitlines()]
+        end = json.loads((self.out / "tokenizer.json").read_text())["model"]["vocab"][END]
+        self.assertEqual(self.read("train"), [token for text in mine for token in [end, *text]])
+
+    def test_a_long_text_is_cut_without_a_trace(self):
+        text = self.text * (2**21 // len(self.text))
+        path = self.folder / "long.txt"
+        path.write_bytes(text.encode())
+        run(path, "-o", self.out, "--vocab", 400, "--validation", 0, "--shard-tokens", "500K")
+        done = subprocess.run([ENCODE_LINES, self.out, "keeps-text"], input=json.dumps(text) + "\n", capture_output=True, text=True, check=True)
+        self.assertEqual(self.read("train")[1:], [int(word) for word in done.stdout.split()])
+        sizes = [len(tokens_of(file)) for file in sorted(self.out.glob("text_train_*.bin"))]
+        self.assertGreater(len(sizes), 1)
+        self.assertEqual(set(sizes[:-1]), {500000})
+
+    def test_one_text_alone_is_cut_for_validation_at_a_line_end(self):
+        (self.folder / "one.txt").write_text(self.text)
+        run(self.folder / "one.txt", "-o", self.out, "--vocab", 400, "--validation", 0.1)
+        train, validation = self.split(self.read("train")), self.split(self.read("val"))
+        self.assertEqual("".join(train + validation), self.text)
+        self.assertEqual((len(train), len(validation)), (1, 1))
+        self.assertTrue(train[0].endswith("\n"))
+        self.assertTrue(0 < len(validation[0]) <= 0.1 * len(self.text))
+
+    def test_other_processes_give_the_same_bytes(self):
+        texts = [text * 20 for text in documents(self.text, 300)[4:]]
+        path = self.lines(texts=texts)
+        for count in (1, 4):
+            run(path, "-o", self.folder / str(count), "--vocab", 300, "--processes", count)
+        names = sorted(file.name for file in (self.folder / "1").iterdir())
+        self.assertEqual(names, ["text_train_000000.bin", "text_val_000000.bin", "tokenizer.json", "tokenizer_config.json"])
+        for name in names:
+            self.assertEqual((self.folder / "1" / name).read_bytes(), (self.folder / "4" / name).read_bytes(), name)
+
+    def test_a_folder_compressed_files_and_another_key(self):
+        inside = self.folder / "in/deep"
+        inside.mkdir(parents=True)
+        (inside / "b.txt").write_text("second\n")
+        (inside.parent / "c.jsonl.gz").write_bytes(gzip.compress(b'{"body": "third"}\n\n{"body": "fourth"}\n'))
+        (inside.parent / "ignored.png").write_bytes(b"\xff")
+        run(inside.parent, "-o", self.out, "--vocab", 257, "--text-key", "body", "--validation", 0)
+        self.assertEqual(self.split(self.read("train")), ["third", "fourth", "second\n"])
+
+    def test_zstandard(self):
+        if importlib.util.find_spec("zstandard") is None:
+            self.skipTest("no zstandard")
+        import zstandard
+        (self.folder / "a.jsonl.zst").write_bytes(zstandard.compress(b'{"text": "one"}\n'))
+        run(self.folder / "a.jsonl.zst", "-o", self.out, "--vocab", 257)
+        self.assertEqual(self.split(self.read("train")), ["one"])
+        whole = zstandard.compress(b'{"text": "one"}\n' * 1000)
+        (self.folder / "cut.jsonl.zst").write_bytes(whole + whole[:-4])
+        said = run(self.folder / "cut.jsonl.zst", "-o", self.folder / "cut", "--vocab", 257, code=4)
+        self.assertIn("cut.jsonl.zst: the file ends within a frame", said)
+
+    def test_parquet(self):
+        path = self.folder / "a.parquet"
+        if importlib.util.find_spec("pyarrow") is None:
+            path.write_bytes(b"PAR1")
+            self.assertIn("a.parquet: reading it needs the module pyarrow", run(path, "-o", self.out, code=4))
+            return
+        import pyarrow.parquet
+        pyarrow.parquet.write_table(pyarrow.table({"text": ["one", "two"], "n": [1, 2]}), path)
+        run(path, "-o", self.out, "--vocab", 257, "--validation", 0)
+        self.assertEqual(self.split(self.read("train")), ["one", "two"])
+        said = run(path, "-o", self.folder / "n", "--text-key", "n", code=4)
+        self.assertIn("a.parquet: row 1 of column n is no text", said)
+        self.assertIn("has no column x, only text, n", run(path, "-o", self.folder / "x", "--text-key", "x", code=4))
+
+    def test_a_tokenizer_that_is_there(self):
+        run(self.lines(), "-o", self.out, "--vocab", 300)
+        before = (self.out / "tokenizer.json").read_bytes()
+        run(self.lines("b.jsonl", ["one more"]), "-o", self.out, "--tokenizer", self.out, "--name", "more", "--end-token", END)
+        self.assertEqual(before, (self.out / "tokenizer.json").read_bytes())
+        self.assertEqual(self.split(self.read("train", name="more")), ["one more"])
+        self.assertEqual(json.loads((self.out / "tokenizer_config.json").read_text())["eos_token"], END)
+
+    def test_ids_above_16_bits_take_32(self):
+        from tokenizers import Tokenizer
+        run(self.lines(), "-o", self.out, "--vocab", 300)
+        large = Tokenizer.from_file(str(self.out / "tokenizer.json"))
+        large.add_tokens([f"<|{i}|>" for i in range(2**16)])
+        large.save(str(self.folder / "large.json"))
+        run(self.lines("b.jsonl", ["a<|65535|>b"]), "-o", self.folder / "large", "--tokenizer", self.folder / "large.json")
+        tokens = self.read("train", self.folder / "large")
+        self.assertEqual(tokens[2], 300 + 65535)
+        self.assertEqual((self.folder / "large/text_train_000000.bin").stat().st_size, 1024 + 4 * 4)
+
+
+class Refusals(Prepared):
+    def refused(self, content, *parts, name="bad.jsonl", options=()):
+        path = self.folder / name
+        path.write_bytes(content)
+        said = run(path, "-o", self.out, "--vocab", 300, *options, code=4)
+        for part in parts:
+            self.assertIn(part, said)
+        self.assertEqual(said.count("\n"), 1, said)
+        self.assertEqual(list(self.out.iterdir()), [])
+
+    def test_lines(self):
+        good = b'{"text": "good"}\n'
+        self.refused(good + b"\n{oops\n", "bad.jsonl:3: is not JSON")
+        self.refused(good + b"[1]\n", "bad.jsonl:2: is not a JSON object but [1]")
+        self.refused(good + b'{"body": "x"}\n', "bad.jsonl:2: has no text, only body", "--text-key")
+        self.refused(b'{"text": 5}\n', "bad.jsonl:1: text is 5")
+        self.refused(b'{"text": "\\ud800"}\n', "bad.jsonl:1: its text has half a surrogate pair")
+        self.refused(good + b'{"text": "\xff"}\n', "bad.jsonl:2: is not UTF-8 at byte 10")
+        self.refused(gzip.compress(good * 1000)[:-9], "bad.jsonl.gz: ", name="bad.jsonl.gz")
+
+    def test_text_that_is_not_utf8(self):
+        self.refused(b"ab\xffc", "bad.txt: is not UTF-8: byte 2 is 0xff", name="bad.txt")
+        self.refused(b"a" * (2**20 - 1) + b"\xe2\x82", f"byte {2**20 - 1} is 0xe2", name="bad.txt")
+        self.refused(b"a" * (2**20 - 1) + b"\xe2\x82(", f"byte {2**20 - 1} is 0xe2", name="bad.txt")
+
+    def test_nothing_to_read(self):
+        self.refused(b"", "bad.txt: there is no text", name="bad.txt")
+        self.assertIn("absent: there is no such file", run(self.folder / "absent", "-o", self.out, code=4))
+        (self.folder / "empty").mkdir()
+        self.assertIn("has no file that ends in .txt", run(self.folder / "empty", "-o", self.out, code=4))
+
+    def test_tokenizers(self):
+        self.refused(b"text", "--vocab 256", name="a.txt", options=("--vocab", 256))
+        (self.folder / "no.json").write_text("{}")
+        said = run(self.lines(), "-o", self.out, "--tokenizer", self.folder / "no.json", code=4)
+        self.assertIn("no.json: ", said)
+        run(self.lines(), "-o", self.folder / "other", "--vocab", 300)
+        said = run(self.lines(), "-o", self.out, "--tokenizer", self.folder / "other", "--end-token", "<x>", code=4)
+        self.assertIn("the tokenizer has no token '<x>'", said)
+
+    def test_command_lines(self):
+        for arguments in (["--validation", "0.6"], ["--shard-tokens", "3G"], ["--name", "a/b"], ["--vocab", "0"], ["--vocab", "300", "--tokenizer", "x"]):
+            run(self.lines(), "-o", self.out, *arguments, code=2)
+
+    def test_a_second_run_needs_force_and_leaves_nothing_stale(self):
+        path = self.lines()
+        run(path, "-o", self.out, "--vocab", 300, "--shard-tokens", 1000)
+        many = len(list(self.out.glob("text_train_*.bin")))
+        self.assertGreater(many, 1)
+        self.assertIn("is there already: --force", run(path, "-o", self.out, "--vocab", 300, code=4))
+        run(path, "-o", self.out, "--vocab", 400, "--force")
+        self.assertEqual(len(list(self.out.glob("text_train_*.bin"))), 1)
+
+    def test_a_tokenizer_in_use_is_never_replaced(self):
+        run(self.lines(), "-o", self.out, "--vocab", 300)
+        said = run(self.lines(), "-o", self.out, "--vocab", 300, "--name", "more", "--force", code=4)
+        self.assertIn("text_train_000000.bin was made with it", said)
+
+    def test_a_full_disk(self):
+        if not os.path.exists("/dev/full"):
+            self.skipTest("no /dev/full")
+        self.out.mkdir()
+        (self.out / "text_train_000000.bin.partial").symlink_to("/dev/full")
+        said = run(self.lines(), "-o", self.out, "--vocab", 300, code=4)
+        self.assertIn("No space left on device", said)
+        self.assertEqual(list(self.out.iterdir()), [])
+
+
+class Choices(Prepared):
+    def test_the_layout(self):
+        from tokenizers import Tokenizer
+        run(self.lines(), "-o", self.out, "--vocab", 300)
+        examples = [{"ctx": "A rank", "endings": ["sends.", "reads it.", "waits", "\u00e9"], "label": 2},
+                    {"ctx": "Bytes", "endings": ["a", "b", "c", "d"], "label": "0"}]
+        (self.folder / "task.jsonl").write_text("".join(json.dumps(example) + "\n" for example in examples))
+        run(self.folder / "task.jsonl", "-o", self.out, "--choices")
+        data = (self.out / "text_choices.bin").read_bytes()
+        header, stream = struct.unpack("<256i", data[:1024]), list(array("H", data[1024:]))
+        tokenizer = Tokenizer.from_file(str(self.out / "tokenizer.json"))
+        longest = 0
+        for index, example in enumerate(examples):
+            numbers = [index, int(example["label"]), 4]
+            for text in (example["ctx"], *(" " + ending for ending in example["endings"])):
+                tokens = tokenizer.encode(text).ids
+                numbers += [len(tokens), *tokens]
+            longest = max(longest, 2 * len(numbers) + 4)
+            self.assertEqual(stream[:len(numbers) + 2], [65535, 2 * len(numbers) + 4, *numbers])
+            stream = stream[len(numbers) + 2:]
+        self.assertEqual(stream, [])
+        self.assertEqual(header[:4], (20240522, 1, 2, longest))
+        self.assertFalse(any(header[4:]))
+
+    def test_what_is_refused(self):
+        run(self.lines(), "-o", self.out, "--vocab", 300)
+        for line, said in (('{"endings": ["a", "b"], "label": 0}', "task.jsonl:1: ctx has to be a text"),
+                           ('{"ctx": "a", "endings": ["a"], "label": 0}', "task.jsonl:1: endings has to be a list"),
+                           ('{"ctx": "a", "endings": ["a", "b"], "label": 2}', "task.jsonl:1: label has to be the number of an ending, from 0 to 1"),
+                           ('{"ctx": "a", "endings": ["a", "b"], "label": ""}', "task.jsonl:1: label"),
+                           (json.dumps({"ctx": "\x01" * 40000, "endings": ["a", "b"], "label": 0}), "the format has room for"),
+                           ("", "there is no example")):
+            (self.folder / "task.jsonl").write_text(line)
+            self.assertIn(said, run(self.folder / "task.jsonl", "-o", self.out, "--choices", code=4))
+        self.assertIn("tokenizer.json: there is no such file", run(self.lines(), "-o", self.folder / "new", "--choices", code=4))
+
+
+class WithoutTheLibrary(unittest.TestCase):
+    def test_the_python_of_the_tree_takes_over(self):
+        tree = Path(self.enterContext(tempfile.TemporaryDirectory()))
+        (tree / "input").mkdir()
+        for file in PREPARE.parent.glob("*.py"):
+            (tree / "input" / file.name).write_bytes(file.read_bytes())
+        (tree / "a.txt").write_text("some text")
+        command = [sys.executable, "-B", "-S", tree / "input/prepare.py", tree / "a.txt", "-o", tree / "out", "--vocab", "257"]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        self.assertIn("has no tokenizers: cmake/debian.sh installs it", done.stderr)
+        self.assertEqual(done.returncode, 1)
+        python = tree / ".deps/venv/bin/python3"
+        python.parent.mkdir(parents=True)
+        python.write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
+        python.chmod(0o755)
+        subprocess.run(command, capture_output=True, check=True)
+        self.assertTrue((tree / "out/text_train_000000.bin").exists())
+
+
+if __name__ == "__main__":
+    if importlib.util.find_spec("tokenizers") is None:
+        print(f"{sys.executable} has no tokenizers: bash cmake/debian.sh installs it in .deps/venv")
+        sys.exit(77)
+    unittest.main()

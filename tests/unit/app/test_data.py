@@ -1,0 +1,137 @@
+"""Formats of token files, blends and evaluations, as a user of the program meets them. Arguments: names of test classes;
+none: all."""
+
+import struct
+import unittest
+
+from launch import DECK, LaunchTest, arrays_of, steps_of
+
+TOKENS = [i * i % 251 for i in range(3000)]
+BLEND = DECK.replace('files = ["text"]', 'format = "raw"') + """
+[[data.blend]]
+name = "large"
+files = ["large.bin"]
+weight = 0.7
+
+[[data.blend]]
+files = ["small_?.bin"]
+weight = 0.3
+
+[[evaluate]]
+name = "held out"
+files = ["held_out.txt"]
+format = "bytes"
+every = 4
+
+[[evaluate]]
+files = ["large.bin"]
+batches = 2
+"""
+
+
+def raw(tokens):
+    return struct.pack(f"<{len(tokens)}H", *tokens)
+
+
+def index(lengths, code=8, width=2):
+    """A Megatron-LM index of documents of one sequence each."""
+    offsets = [width * sum(lengths[:i]) for i in range(len(lengths))]
+    return (b"MMIDIDX\0\0" + struct.pack("<QBQQ", 1, code, len(lengths), len(lengths) + 1) +
+            struct.pack(f"<{len(lengths)}i", *lengths) + struct.pack(f"<{len(lengths)}q", *offsets) +
+            struct.pack(f"<{len(lengths) + 1}q", *range(len(lengths) + 1)))
+
+
+class Formats(LaunchTest):
+    def steps_on(self, *overrides):
+        (self.folder / "metrics.jsonl").unlink(missing_ok=True)
+        self.expect(self.train("checkpoint.folder=", *overrides, ranks=2), 0)
+        return steps_of(self.folder / "metrics.jsonl")
+
+    def test_the_same_tokens_are_the_same_run_in_every_format(self):
+        (self.folder / "tokens.raw").write_bytes(raw(TOKENS))
+        (self.folder / "wide.raw").write_bytes(struct.pack(f"<{len(TOKENS)}I", *TOKENS))
+        (self.folder / "bytes.txt").write_bytes(bytes(TOKENS))
+        (self.folder / "set.bin").write_bytes(raw(TOKENS))
+        (self.folder / "set.idx").write_bytes(index([1000, 0, 1999, 1]))
+        expected = self.steps_on("data.files=bytes.txt")
+        self.assertEqual(len(expected), 6)
+        self.assertEqual(self.steps_on("data.files=tokens.raw", "data.format=raw"), expected)
+        self.assertEqual(self.steps_on("data.files=wide.raw", "data.format=raw", "data.token_bytes=4"), expected)
+        self.assertEqual(self.steps_on("data.files=set.bin", "data.format=megatron"), expected)
+
+    def test_a_dataset_that_is_not_whole_is_refused(self):
+        (self.folder / "set.bin").write_bytes(raw(TOKENS)[:-2])
+        (self.folder / "set.idx").write_bytes(index([1000, 2000]))
+        for ranks in (None, 2):
+            shown = self.expect(self.train("data.files=set.bin", "data.format=megatron", ranks=ranks), 4,
+                                "set.idx: sequence 1 (counted from 0) has 4000 bytes from byte 2000 on, but the .bin beside it "
+                                "has 5998; one of both is truncated")
+            self.assertEqual(len(shown.stderr.splitlines()), 1)
+        self.expect(self.train("data.files=set.bin", "data.format=raw"), 4, "set data.format = \"megatron\"")
+
+
+class Blends(LaunchTest):
+    def setUp(self):
+        super().setUp()
+        (self.folder / "deck.toml").write_text(BLEND)
+        (self.folder / "large.bin").write_bytes(raw(TOKENS))
+        for i in range(2):
+            (self.folder / f"small_{i}.bin").write_bytes(raw([100 + i] * 40))
+        (self.folder / "held_out.txt").write_bytes(b"neither of the two sources " * 3)
+
+    def test_sources_and_evaluations_are_summed_up_before_the_run(self):
+        shown = self.expect(self.run_kzero("check", "--files", "deck.toml"), 0).stdout
+        self.assertIn("data        3080 tokens in 3 files, 279 sequences, 0.086 epochs\n"
+                      "            70 % large: 3000 tokens in 1 file, 272 sequences, 0.0625 epochs\n"
+                      "            30 % small_?.bin: 80 tokens in 2 files, 7 sequences, 1 epochs\n"
+                      "evaluation  held out: 81 tokens in 1 file, 7 sequences\n"
+                      "evaluation  large.bin: 3000 tokens in 1 file, 8 sequences\n", shown)
+
+    def test_a_run_evaluates_when_due_and_at_its_end(self):
+        shown = self.expect(self.train(ranks=2), 0).stdout
+        found = [(r["name"], r["step"], r["tokens"]) for r in self.metrics("evaluation")]
+        self.assertEqual(found, [("held out", 4, 77), ("held out", 6, 77), ("large.bin", 6, 88)])
+        self.assertRegex(shown, r"evaluation held out after 4 steps: loss \d\.\d{4} over 77 tokens, ")
+        start, = self.metrics("start")
+        self.assertEqual([(s["name"], s["share"], s["files"]) for s in start["data"]["sources"]],
+                         [("large", 0.7, 1), ("small_?.bin", 0.3, 2)])
+        self.assertEqual([e["name"] for e in start["data"]["evaluations"]], ["held out", "large.bin"])
+
+    def evaluations(self):
+        return [(r["name"], r["step"], r["loss"]) for r in self.metrics("evaluation")]
+
+    def test_no_bit_shows_the_ranks_or_a_restart(self):
+        self.expect(self.train("checkpoint.folder=one", "run.metrics=metrics.jsonl", ranks=1), 0)
+        steps, evaluations = steps_of(self.folder / "metrics.jsonl"), self.evaluations()
+        weights = arrays_of(self.folder / "one" / "step_00000006")
+        (self.folder / "metrics.jsonl").unlink()
+        self.expect(self.train("run.max_steps=3", ranks=2), 75)
+        self.expect(self.train(ranks=3), 0)
+        self.assertEqual(steps_of(self.folder / "metrics.jsonl"), steps)
+        self.assertEqual(self.evaluations(), evaluations)
+        found = arrays_of(self.folder / "saved" / "step_00000006")
+        values = sorted(name for name in weights if not name.endswith("/runs"))  # those say which rank wrote what
+        self.assertEqual(values, sorted(name for name in found if not name.endswith("/runs")))
+        for name in values:
+            self.assertEqual(found[name].tobytes(), weights[name].tobytes(), name)
+
+    def test_a_restart_with_other_weights_or_sources_is_refused(self):
+        self.expect(self.train("run.max_steps=3", ranks=2), 75)
+        heavier = "data.blend[1].weight=0.4"
+        self.expect(self.train(heavier, ranks=2), 2, "other training data", "data.blend[1].weight is 0.4, was 0.3")
+        self.expect(self.train("data.blend=", "data.files=large.bin", ranks=2), 2, "data.blend has 0 tables, had 2")
+        (self.folder / "small_0.bin").write_bytes(raw([100] * 50))
+        self.expect(self.train(ranks=2), 2, "the files behind data.blend are others")
+        self.expect(self.train(heavier, "checkpoint.allow_new_data=true", "evaluate=", ranks=2), 0)
+
+    def test_all_that_is_wrong_with_the_files_is_said(self):
+        (self.folder / "large.bin").write_bytes(raw(TOKENS + [300]))
+        (self.folder / "small_1.bin").write_bytes(b"odd")
+        wrong = ("small_1.bin: 3 bytes are no whole number of tokens of 2 bytes", "absent.txt: cannot be opened",
+                 "large.bin: token 3000 (counted from 0) is 300, but model.vocab = 256")
+        shown = self.expect(self.run_kzero("check", "--files", "deck.toml", "evaluate[0].files=absent.txt"), 4, *wrong)
+        self.assertEqual(len(shown.stderr.splitlines()), 3, shown.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

@@ -1,0 +1,269 @@
+"""kzero evaluate from outside: the same bits on any number of ranks, the losses of a training, choices, errors."""
+
+import json
+import math
+import random
+import struct
+import unittest
+from pathlib import Path
+
+from launch import FOR_DEVICES, LaunchTest
+
+LENGTH = 11  # of the deck's model
+
+
+def write_tokens(path, tokens):
+    Path(path).write_bytes(struct.pack("<256i", 20240520, 1, len(tokens), *[0] * 253) + struct.pack(f"<{len(tokens)}H", *tokens))
+
+
+def write_choices(path, examples):
+    words = []
+    for number, (label, context, endings) in enumerate(examples):
+        one = [65535, 0, number, label, len(endings), len(context), *context]
+        for ending in endings:
+            one += [len(ending), *ending]
+        one[1] = 2 * len(one)
+        words += one
+    Path(path).write_bytes(struct.pack("<256i", 20240522, 1, len(examples), *[0] * 253) + struct.pack(f"<{len(words)}H", *words))
+
+
+def made_choices(count, longest=6):
+    random.seed(3)
+    some = lambda low, high: [random.choice(b"bottles of") for _ in range(random.randint(low, high))]
+    return [(random.randrange(4), some(1, 5), [some(1, longest) for _ in range(4)]) for _ in range(count)]
+
+
+class Trained(LaunchTest):
+    def setUp(self):
+        super().setUp()
+        (self.folder / "val").write_bytes(b"".join(b"%d beers of bottle, " % i for i in range(20))[:3 * 4 * LENGTH + 1])
+        self.expect(self.train("data.validation_files=val", "train.validate_every=6", "train.validation_batches=3",
+                               "train.micro_batch=2", *self.OVERRIDES), 0)
+
+    OVERRIDES = ()
+
+    def evaluate(self, *arguments, ranks=1):
+        result = self.expect(self.run_kzero("evaluate", *arguments, "--json", ranks=ranks), 0)
+        self.assertEqual(result.stderr, "")
+        return json.loads(result.stdout)
+
+    def results(self, *arguments, ranks=1):
+        """The scores without the times."""
+        return [{key: value for key, value in result.items() if key != "seconds"}
+                for result in self.evaluate(*arguments, ranks=ranks)["results"]]
+
+
+class Texts(Trained):
+    def test_the_bits_depend_neither_on_ranks_nor_on_partition(self):
+        write_choices(self.folder / "choices.bin", made_choices(5))
+        files = ("val", "text", "choices.bin")
+        one = self.results("saved", *files)
+        for ranks, options in ((2, ()), (3, ()), (4, ("--partition",)), (3, ("--partition",))):
+            with self.subTest(f"{ranks} ranks {options}"):
+                self.assertEqual(self.results("saved", *files, *options, ranks=ranks), one)
+
+    def test_it_is_the_validation_loss_of_the_training(self):
+        validated = self.metrics("validation")[-1]
+        scored, = self.results("saved", "val", ranks=2)
+        self.assertEqual(scored["tokens"], validated["tokens"])
+        if FOR_DEVICES:  # whose sums have another order
+            self.assertAlmostEqual(scored["loss"], validated["loss"], places=6)
+        else:
+            self.assertEqual(scored["loss"], validated["loss"])
+        self.assertEqual(scored["perplexity"], math.exp(scored["loss"]))
+        self.assertAlmostEqual(scored["bits_per_byte"], scored["loss"] / math.log(2), places=12)
+        self.assertEqual((scored["bytes"], scored["kind"], scored["format"]), (scored["tokens"], "text", "bytes"))
+
+    def test_every_token_but_the_first_is_scored(self):
+        (self.folder / "short").write_bytes((self.folder / "val").read_bytes()[:2 * LENGTH + 6])
+        whole, = self.results("saved", "short", "--batch", "1")
+        self.assertEqual(whole["tokens"], 2 * LENGTH + 5)
+        # In front of the last window, and that alone: a mean of means by tokens.
+        front, = self.results("saved", "short", "--batch", "1", "--tokens", 2 * LENGTH)
+        (self.folder / "rest").write_bytes((self.folder / "short").read_bytes()[2 * LENGTH:])
+        rest, = self.results("saved", "rest", "--batch", "1")
+        self.assertEqual((front["tokens"], rest["tokens"]), (2 * LENGTH, 5))
+        mean = (front["loss"] * front["tokens"] + rest["loss"] * rest["tokens"]) / whole["tokens"]
+        self.assertAlmostEqual(whole["loss"], mean, places=10)
+
+    def test_shorter_sequences_and_other_grids(self):
+        usual, = self.results("saved", "val")
+        shorter, = self.results("saved", "val", "--sequence", "7", ranks=2)
+        self.assertEqual((shorter["sequence"], shorter["tokens"]), (7, usual["tokens"]))
+        self.assertNotEqual(shorter["loss"], usual["loss"])
+        tensor = self.evaluate("saved", "val", "--tensor", "3", ranks=3)
+        self.assertEqual((tensor["data_ranks"], tensor["tensor_ranks"]), (1, 3))
+        self.assertAlmostEqual(tensor["results"][0]["loss"], usual["loss"], places=5)
+        for precision in ("bf16", "fp16"):
+            rounded, = self.results("saved", "val", "--precision", precision)
+            self.assertNotEqual(rounded["loss"], usual["loss"])
+            self.assertAlmostEqual(rounded["loss"], usual["loss"], places=1)
+
+    def test_formats_are_recognised(self):
+        tokens = list((self.folder / "val").read_bytes())
+        write_tokens(self.folder / "val.bin", tokens)
+        plain, llmc = self.results("saved", "val", "val.bin")
+        self.assertEqual((llmc["loss"], llmc["format"]), (plain["loss"], "llmc"))
+        self.assertIsNone(llmc["bits_per_byte"])  # nobody says what its tokens are
+        named, = self.results("saved", "val.bin", "--format", "llmc")
+        self.assertEqual(named, llmc)
+        shown = self.expect(self.run_kzero("evaluate", "saved", "v*.bin"), 0).stdout
+        self.assertIn("bits per byte       not known: no tokenizer.json was found; --tokenizer FILE", shown)
+        self.assertIn("tokens              132 in sequences of 11", shown)
+
+    def test_an_exported_folder_has_the_same_scores(self):
+        self.expect(self.run_kzero("convert", "saved", "hf"), 0)
+        checkpoint, = self.results("saved", "val")
+        exported, = self.results("hf", "val", "--format", "bytes", "--batch", "2", ranks=2)
+        self.assertEqual(exported, checkpoint)
+
+    def test_the_newest_good_checkpoint_is_taken(self):
+        self.expect(self.train("data.validation_files=val", "train.micro_batch=2", "checkpoint.every=1", "train.steps=8",
+                               "checkpoint.allow_new_data=true"), 0)
+        shard = next((self.folder / "saved/step_00000008").glob("shard_*.h5"))
+        data = bytearray(shard.read_bytes())
+        data[len(data) // 2] ^= 1
+        shard.write_bytes(data)
+        result = self.expect(self.run_kzero("evaluate", "saved", "val", "--json", ranks=2), 0)
+        self.assertIn("passed over", result.stderr)
+        self.assertTrue(json.loads(result.stdout)["model"].endswith("step_00000007"))
+
+
+class Choices(Trained):
+    def test_they_are_those_of_a_plain_computation(self):
+        """Each ending as a text of its own: context and ending, less the context alone."""
+        examples = made_choices(4, longest=4)
+        write_choices(self.folder / "choices.bin", examples)
+        found, = self.results("saved", "choices.bin", "--sequence", LENGTH, "--batch", "1", ranks=2)
+        files = []
+        for number, (_, context, endings) in enumerate(examples):
+            for place, ending in enumerate(endings):
+                (self.folder / f"{number}.{place}").write_bytes(bytes(context + ending))
+                files.append(f"{number}.{place}")
+            if len(context) > 1:
+                (self.folder / f"{number}.context").write_bytes(bytes(context))
+                files.append(f"{number}.context")
+        scored = {result["file"]: result["loss"] * result["tokens"] for result in self.results("saved", *files, "--batch", "1")}
+        sums, means = [], []
+        for number, (_, _, endings) in enumerate(examples):
+            losses = [scored[f"{number}.{place}"] - scored.get(f"{number}.context", 0) for place in range(4)]
+            sums.append(losses.index(min(losses)))
+            per_token = [loss / len(ending) for loss, ending in zip(losses, endings)]
+            means.append(per_token.index(min(per_token)))
+        labels = [label for label, _, _ in examples]
+        self.assertEqual((found["chosen"], found["chosen_normalized"]), (sums, means))
+        self.assertEqual(found["accuracy"], sum(map(int.__eq__, sums, labels)) / len(labels))
+        self.assertEqual(found["accuracy_normalized"], sum(map(int.__eq__, means, labels)) / len(labels))
+
+    def test_rows_that_do_not_fit_are_refused(self):
+        write_choices(self.folder / "choices.bin", [(0, [65] * 9, [[66], [66] * 4])])
+        self.expect(self.run_kzero("evaluate", "saved", "choices.bin"), 2, "has 13 tokens, but the model's sequence = 11 makes room for 12")
+        write_choices(self.folder / "choices.bin", [(0, [65] * 9, [[66], [66] * 3])])
+        self.expect(self.run_kzero("evaluate", "saved", "choices.bin", "--sequence", "10"), 2, "--sequence = 10 makes room for 11")
+        self.expect(self.run_kzero("evaluate", "saved", "choices.bin"), 0)
+
+
+class Mistakes(Trained):
+    def refuse(self, code, text, *arguments, ranks=2):
+        self.expect(self.run_kzero("evaluate", *arguments, ranks=ranks), code, text)
+
+    def test_each_is_told_once(self):
+        write_tokens(self.folder / "high.bin", [1, 2, 999])
+        write_tokens(self.folder / "one.bin", [1])
+        write_choices(self.folder / "choices.bin", made_choices(2))
+        cut = self.folder / "cut.bin"
+        cut.write_bytes((self.folder / "choices.bin").read_bytes()[:-2])
+        for code, text, arguments in (
+                (4, "nowhere: does not exist", ("nowhere", "val")),
+                (4, ".: holds no checkpoint, and no model of Hugging Face", (".", "val")),
+                (4, "nofile: cannot be opened", ("saved", "nofile")),
+                (4, "high.bin: token 2 (counted from 0) is 999", ("saved", "high.bin")),
+                (4, "one.bin: holds 1 tokens", ("saved", "one.bin")),
+                (4, "cut.bin: example 1", ("saved", "cut.bin")),
+                (4, "begin with 20240522", ("saved", "val", "--format", "choices")),
+                (4, "--tokenizer: none.json does not exist", ("saved", "val", "--tokenizer", "none.json")),
+                (2, "has positions for 11", ("saved", "val", "--sequence", "12")),
+                (2, "grid.tensor must divide model.heads = 3", ("saved", "val", "--tensor", "2")),
+                (2, "--format", ("saved", "val", "--format", "words")),
+                (2, "--batch", ("saved", "val", "--batch", "0"))):
+            with self.subTest(text):
+                self.refuse(code, text, *arguments)
+        self.expect(self.run_kzero("convert", "saved", "hf"), 0)
+        self.refuse(2, "name it with --format", "hf", "val")
+        self.refuse(2, "grid.tensor must divide the number of ranks, 2", "saved", "val", "--tensor", "3")
+
+
+TOKENIZER = {
+    "version": "1.0", "truncation": None, "padding": None, "normalizer": None,
+    "added_tokens": [{"id": 0, "content": "<|end|>", "single_word": False, "lstrip": False, "rstrip": False,
+                      "normalized": False, "special": True}],
+    "pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": True},
+    "post_processor": None,
+    "decoder": {"type": "ByteLevel", "add_prefix_space": True, "trim_offsets": True, "use_regex": True},
+    "model": {"type": "BPE", "dropout": None, "unk_token": None, "continuing_subword_prefix": None,
+              "end_of_word_suffix": None, "fuse_unk": False, "byte_fallback": False, "ignore_merges": False,
+              "vocab": {}, "merges": ["a b", "ab c"]},
+}
+
+
+def tokenizer(*more):
+    """Tokens of one byte, "ab", "abc" and more, and an end token behind them."""
+    printable = [*range(33, 127), *range(161, 173), *range(174, 256)]
+    symbols = {byte: chr(byte) for byte in printable}
+    symbols |= {byte: chr(256 + i) for i, byte in enumerate(b for b in range(256) if b not in printable)}
+    words = [symbols[byte] for byte in range(256)] + ["ab", "abc", *more]
+    added = TOKENIZER["added_tokens"][0] | {"id": len(words)}
+    model = TOKENIZER["model"] | {"vocab": {word: id for id, word in enumerate(words)}}
+    return TOKENIZER | {"added_tokens": [added], "model": model}
+
+
+class Tokenizers(Trained):
+    """Tokens that are not bytes, with a tokenizer.json beside the data."""
+
+    def setUp(self):
+        LaunchTest.setUp(self)
+        random.seed(7)
+        data = self.folder / "data"
+        data.mkdir()
+        self.tokens = [random.choice([97, 98, 256, 257]) for _ in range(1500)]
+        write_tokens(data / "train.bin", self.tokens)
+        (data / "tokenizer.json").write_text(json.dumps(tokenizer()))
+        (data / "tokenizer_config.json").write_text(json.dumps({"eos_token": {"content": "<|end|>"}, "bos_token": "<|end|>"}))
+        self.expect(self.train("data.format=llmc", "data.files=data/train.bin", "model.vocab=259"), 0)
+
+    def test_bits_per_byte_count_the_bytes_of_tokens(self):
+        write_tokens(self.folder / "text.bin", [97, 257, 256, 258, 98])
+        scored, = self.results("saved", "text.bin", ranks=2)
+        self.assertEqual((scored["tokens"], scored["bytes"]), (4, 6))  # abc, ab, the end token, which is no text, b
+        self.assertAlmostEqual(scored["bits_per_byte"], scored["loss"] / math.log(2) * 4 / 6, places=12)
+        (self.folder / "data/tokenizer.json").rename(self.folder / "elsewhere.json")
+        self.assertIsNone(self.results("saved", "text.bin")[0]["bits_per_byte"])
+        named, = self.results("saved", "text.bin", "--tokenizer", "elsewhere.json")
+        self.assertEqual(named, scored)
+
+    def test_an_export_takes_the_tokenizer_along(self):
+        self.assertIn("tokenizer.json, tokenizer_config.json", self.expect(self.run_kzero("convert", "saved", "hf"), 0).stdout)
+        for name in ("tokenizer.json", "tokenizer_config.json"):
+            self.assertEqual((self.folder / "hf" / name).read_bytes(), (self.folder / "data" / name).read_bytes())
+        for name in ("config.json", "generation_config.json"):
+            described = json.loads((self.folder / "hf" / name).read_text())
+            self.assertEqual((described["eos_token_id"], described["bos_token_id"]), (258, 258), name)
+        (self.folder / "data").rename(self.folder / "moved")
+        self.expect(self.run_kzero("convert", "saved", "bare"), 0)
+        self.assertFalse((self.folder / "bare/tokenizer.json").exists())
+        self.expect(self.run_kzero("convert", "saved", "named", "--tokenizer", "moved"), 0)
+        self.assertTrue((self.folder / "named/tokenizer_config.json").exists())
+
+    def test_a_tokenizer_of_another_model_is_refused(self):
+        (self.folder / "data/tokenizer.json").write_text(json.dumps(tokenizer("many")))
+        self.expect(self.run_kzero("convert", "saved", "hf", "--tokenizer", "data"), 4, "has tokens up to 259")
+        self.assertIn("has tokens up to 259", self.expect(self.run_kzero("convert", "saved", "hf"), 0).stdout)
+        self.assertFalse((self.folder / "hf/tokenizer.json").exists())
+        write_tokens(self.folder / "text.bin", [97, 256])
+        self.expect(self.run_kzero("evaluate", "saved", "text.bin", "--tokenizer", "data"), 4, "has tokens up to 259")
+        self.expect(self.run_kzero("evaluate", "saved", "text.bin"), 0)
+        self.expect(self.run_kzero("convert", "saved", "one.safetensors", "--tokenizer", "data"), 2, "--tokenizer is copied into a folder")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,2 +1,0 @@
-// Stand-in: what there is of it is in mma.h.
-#pragma once

@@ -1,0 +1,159 @@
+// Machines from files: what is read, what is refused and where, and the rates of a plan.
+#include "plan/machine.hpp"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "base/error.hpp"
+#include "deck/rules.hpp"
+#include "plan/report.hpp"
+
+namespace kzero::plan {
+namespace {
+
+const std::string good = R"([rank]
+tflops = 125
+memory_bandwidth = "800GB"
+[attained]
+1000 = 0.2
+3000 = 0.6
+[node]
+ranks = 4
+bandwidth = "100GB"
+[network]
+rank_bandwidth = "10GB"
+node_bandwidth = "32GB"
+)";
+
+Machine machine() { return read_machine({"m.toml", good}); }
+
+std::string replaced(std::string_view part, std::string_view by) {
+  std::string text = good;
+  return text.replace(text.find(part), part.size(), by);
+}
+
+std::string message_of(const std::string& text) {
+  try {
+    read_machine({"m.toml", text});
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::usage);
+    return error.what();
+  }
+  return "read without a complaint";
+}
+
+Entry entry_of(Index data, Index tensor, deck::ReductionOrder reduction) {
+  deck::Config config;
+  config.model.hidden = 2000, config.model.heads = 4, config.model.layers = 1;
+  config.grid = {.data = data, .tensor = tensor};
+  config.train.global_batch = data, config.zero.stage = 2;
+  config.zero.reduction = reduction;
+  deck::resolve(config, {.ranks = data * tensor});
+  return plan(config, 1);
+}
+
+TEST(MachineFile, IsReadInItsUnits) {
+  const Machine m = machine();
+  EXPECT_EQ(m.name, "m.toml");
+  EXPECT_EQ(m.operations, 125e12);
+  EXPECT_EQ(m.memory_bytes, 800e9);
+  EXPECT_EQ(m.network.node_ranks, 4);
+  EXPECT_EQ(m.network.within_node, 100e9);
+  EXPECT_EQ(m.network.rank_between, 10e9);
+  EXPECT_EQ(m.network.node_between, 32e9);
+}
+
+TEST(MachineFile, SharesAreStraightLinesBetweenWidths) {
+  const Machine m = machine();
+  for (const auto& [width, share] :
+       {std::pair<Index, double>{1, .2}, {1000, .2}, {1500, .3}, {3000, .6}, {50000, .6}})
+    EXPECT_DOUBLE_EQ(m.attained_at(width), share) << width;
+  EXPECT_EQ(Machine{}.attained_at(1000), 1) << "without shares tflops are attained";
+}
+
+TEST(MachineFile, SaysWhereItIsWrong) {
+  const std::pair<std::string, std::string> cases[] = {
+      {replaced("tflops = 125", "tflops = 0"),
+       "m.toml:2:10: key 'rank.tflops' must be a number above 0, at most 1e6, found 0"},
+      {replaced("tflops", "tflop"),
+       "m.toml:2:1: key 'rank.tflop' is not known (value 125); did you "
+       "mean 'rank.tflops'?"},
+      {replaced("\"800GB\"", "800"),
+       "m.toml:3:20: key 'rank.memory_bandwidth' must be bytes a second such as \"75GB\", found "
+       "800"},
+      {replaced("0.6", "1.5"),
+       "m.toml:6:8: key 'attained.3000' must be a number above 0, at most 1, found 1.5"},
+      {replaced("3000 =", "wide ="),
+       "m.toml:6:1: a key of [attained] must be a width, an integer "
+       "from 1 to 1000000, found 'wide'"},
+      {replaced("3000 =", "1e3 ="), "m.toml:6:1: width 1000 is given twice"},
+      {replaced("ranks = 4", "ranks = 0"),
+       "m.toml:8:9: key 'node.ranks' must be an integer from 1 to 1000000, found 0"},
+      {replaced("ranks = 4", "ranks = 4.5"),
+       "m.toml:8:9: key 'node.ranks' must be an integer from 1 to 1000000, found 4.5"},
+      {"x = 1\n" + good, "m.toml:1:1: key 'x' is not known (value 1); the keys are rank.tflops, "},
+      {replaced("125", "fast"), "m.toml:2:1: not valid TOML"}};
+  for (const auto& [text, expected] : cases)
+    EXPECT_EQ(message_of(text).substr(0, expected.size()), expected);
+}
+
+TEST(MachineFile, NamesWhatIsMissingAndAllElseAtOnce) {
+  EXPECT_EQ(
+      message_of(replaced("node_bandwidth", "nodes_bandwidth")),
+      "m.toml:12:1: key 'network.nodes_bandwidth' is not known (value \"32GB\"); did you mean "
+      "'network.node_bandwidth'?\n"
+      "m.toml: key 'network.node_bandwidth' is missing; it must be bytes a second such as "
+      "\"75GB\"");
+}
+
+// Eight ranks in two nodes. Reductions in rank order send 4/7 of their bytes out of the node, from
+// four ranks each; a ring leaves the node once.
+TEST(MachineRates, FollowTheOrderOfReductions) {
+  const Entry ring = entry_of(8, 1, deck::ReductionOrder::library);
+  const Rates rates = machine().rates_of(ring);
+  EXPECT_DOUBLE_EQ(rates.operations, 0.4 * 125e12) << "at a width of 2000";
+  EXPECT_EQ(rates.memory_bytes, 800e9);
+  EXPECT_DOUBLE_EQ(rates.sent_bytes, 10e9);
+  const Entry ordered = entry_of(8, 1, deck::ReductionOrder::ranks);
+  // As many bytes in a reduce-scatter as in an all-gather: the mean of their times.
+  const double exchange = 16.0 / 7 / 32e9;
+  EXPECT_DOUBLE_EQ(machine().rates_of(ordered).sent_bytes, 2 / (exchange + 1 / 10e9));
+}
+
+TEST(MachineRates, KeepTensorGroupsInTheirNode) {
+  const Entry entry = entry_of(8, 4, deck::ReductionOrder::library);
+  double data = 0, tensor = 0;
+  for (const metrics::TrafficRow& row : entry.traffic)
+    (row.group == "data" ? data : tensor) += static_cast<double>(row.bytes_per_step);
+  ASSERT_GT(data, 0);
+  ASSERT_GT(tensor, 0);
+  const double seconds = tensor / 100e9 + data / (32e9 / 4);
+  EXPECT_DOUBLE_EQ(machine().rates_of(entry).sent_bytes, (data + tensor) / seconds);
+}
+
+TEST(MachineRates, OfOneRankAreThoseOfItsNode) {
+  EXPECT_EQ(machine().rates_of(entry_of(1, 1, deck::ReductionOrder::library)).sent_bytes, 100e9);
+}
+
+TEST(MachineReport, ShowsWhatIsAttained) {
+  Entry entry = entry_of(8, 1, deck::ReductionOrder::library);
+  const std::string without = table(std::vector{entry});
+  EXPECT_EQ(without.find("attained"), std::string::npos) << without;
+  EXPECT_TRUE(nlohmann::json::parse(json(std::vector{entry}))[0].at("tflops_per_rank").is_null());
+  entry.work.operations = 3e12, entry.work.recomputed_operations = 1e12;
+  entry.estimate = Estimate{.rates = {}, .model = 1.5, .messages = 0.5};
+  entry.machine = "m.toml";
+  const std::string with = table(std::vector{entry});
+  EXPECT_NE(
+      with.find("attained    2.0 Tflop/s a rank, 1.5 without what is recomputed, at the rates "
+                "of m.toml\n"),
+      std::string::npos)
+      << with;
+  const auto found = nlohmann::json::parse(json(std::vector{entry}))[0];
+  EXPECT_DOUBLE_EQ(found.at("tflops_per_rank").get<double>(), 2);
+  EXPECT_DOUBLE_EQ(found.at("model_tflops_per_rank").get<double>(), 1.5);
+}
+
+}  // namespace
+}  // namespace kzero::plan
