@@ -89,7 +89,7 @@ KOKKOS_INLINE_FUNCTION void attend(const Team& team, const Query<T>& a) {
   for_each(team, a.width, [=](Index c) { sums[c] = 0; });
   float largest = -Kokkos::Experimental::infinity_v<float>, total = 0;
   for (Index first = 0; first < a.seen; first += cache_block) {
-    const Index count = Kokkos::min(cache_block, a.seen - first);
+    const Index count = Kokkos::min(Index{cache_block}, a.seen - first);
     team.team_barrier();  // the block before has been read
     score_block(team, a, a.keys + first * a.width);
     team.team_barrier();
