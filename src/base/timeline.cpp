@@ -10,7 +10,7 @@ namespace kzero {
 
 namespace {
 
-constexpr std::size_t deepest = 64;  // nested spans of a thread; further ones are lost
+constexpr std::size_t most_nested = 64;  // nested spans of a thread; further ones are lost
 constexpr Index none = -1;
 
 // One time line per process, as the callbacks of libraries carry no state of the caller's.
@@ -28,7 +28,7 @@ struct Thread {
   int lane = -1;
   Index number = 0;  // of the time line to which the open spans belong
   std::size_t depth = 0;
-  std::array<Index, deepest> open{};
+  std::array<Index, most_nested> open{};
 };
 thread_local Thread thread;
 
@@ -92,8 +92,8 @@ void begin_span(SpanKind kind, std::string_view name, const SpanWork& work) {
     thread.depth = 0;
   }
   if (thread.lane < 0) thread.lane = add_lane("");
-  const Index position = thread.depth < deepest ? take_position() : none;
-  if (thread.depth < deepest) thread.open[thread.depth] = position;
+  const Index position = thread.depth < most_nested ? take_position() : none;
+  if (thread.depth < most_nested) thread.open[thread.depth] = position;
   ++thread.depth;
   if (position == none) return;
   SpanRecord& span = recorder.room[static_cast<std::size_t>(position)];
@@ -109,7 +109,7 @@ void end_span() {
   if (!timeline_is_recording() || thread.number != recorder.number || thread.depth == 0) return;
   const std::int64_t now = timeline_clock();
   --thread.depth;
-  if (thread.depth >= deepest) return;
+  if (thread.depth >= most_nested) return;
   const Index position = thread.open[thread.depth];
   if (position != none) recorder.room[static_cast<std::size_t>(position)].end = now;
 }

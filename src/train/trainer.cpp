@@ -26,6 +26,7 @@
 #include "train/data_report.hpp"
 #include "train/ending.hpp"
 #include "train/engine.hpp"
+#include "train/evaluations.hpp"
 #include "train/expected_traffic.hpp"
 #include "train/failure.hpp"
 #include "train/peak.hpp"
@@ -65,9 +66,6 @@ class Trainer {
   std::string crowding() const;
   void announce(Index first_step);
   void report(Index step, const StepResult& result, double seconds);
-  void validate(Index steps_done);
-  void evaluate(Index steps_done, const data::EvaluationSet& set);
-  void validate_if_due(Index steps_done);
   std::optional<Ending> stop(Index steps_of_this_job) const;
   ExitCode finish(const Ending& ending, Index steps_done);
 
@@ -92,6 +90,7 @@ class Trainer {
   std::unique_ptr<Engine> engine_;
   metrics::Throughput throughput_;
   std::optional<Checkpoints> checkpoints_;
+  std::optional<Evaluations> evaluations_;
   std::optional<Profile> profile_;  // with run.profile
 };
 
@@ -140,6 +139,7 @@ void Trainer::prepare() {
   checkpoints_.emplace(request_, grid_, folder_lock_.get(),
                        Provenance{inputs_.dataset.training_digest(), arithmetic_}, *engine_,
                        console_, sink_ ? &*sink_ : nullptr);
+  evaluations_.emplace(config_, inputs_.dataset, *engine_, console_, sink_ ? &*sink_ : nullptr);
   if (!config_.run.profile.empty())
     profile_.emplace(config_.run, grid_.world(), engine_->spans(), console_);
 }
@@ -262,41 +262,6 @@ void Trainer::report(Index step, const StepResult& result, double seconds) {
   if (sink_) sink_->write(record);
 }
 
-void Trainer::validate(Index steps_done) {
-  const auto begin = Clock::now();
-  metrics::ValidationRecord record;
-  record.step = steps_done;
-  record.loss = engine_->validate(config_.train.validation_batches, *inputs_.dataset.validation);
-  record.tokens =
-      config_.train.validation_batches * config_.train.global_batch * config_.model.sequence;
-  record.seconds = seconds_since(begin);
-  console_.validation(record);
-  if (sink_) sink_->write(record);
-}
-
-void Trainer::evaluate(Index steps_done, const data::EvaluationSet& set) {
-  const auto begin = Clock::now();
-  metrics::EvaluationRecord record;
-  record.name = set.name;
-  record.step = steps_done;
-  record.loss = engine_->evaluate(set.micro_batches, *set.samples);
-  record.tokens = set.micro_batches * config_.train.micro_batch * config_.model.sequence;
-  record.seconds = seconds_since(begin);
-  console_.evaluation(record);
-  if (sink_) sink_->write(record);
-}
-
-/// Validation and evaluations that are due after so many steps; all are after the last one.
-void Trainer::validate_if_due(Index steps_done) {
-  const bool is_last = steps_done == config_.train.steps;
-  const auto is_due = [&](Index every) { return every > 0 && steps_done % every == 0; };
-  const Index every = config_.train.validate_every;
-  if (inputs_.dataset.validation && every > 0 && (is_due(every) || is_last)) validate(steps_done);
-  for (const data::EvaluationSet& set : inputs_.dataset.evaluations) {
-    if (is_due(set.every) || is_last) evaluate(steps_done, set);
-  }
-}
-
 std::optional<Ending> Trainer::stop(Index steps_of_this_job) const {
   const auto agreed = runtime::decode_stop(grid_.world().max(runtime::encode(stop_.wish())));
   if (agreed) return Ending{std::string(name_of(agreed->reason)), agreed->signal};
@@ -350,7 +315,7 @@ ExitCode Trainer::run_steps() {
       checkpoints_->poll();
       engine_->scaler().require_progress();
       const bool last = done == steps;
-      validate_if_due(done);
+      evaluations_->run_if_due(done);
       if (last) break;
       if (const auto found = stop(done - first_step)) {
         ending = *found;
