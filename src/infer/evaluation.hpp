@@ -13,8 +13,8 @@ namespace kzero::infer {
 struct FileScore {
   std::string file{};
   std::string format{};  // of a text
-  Index sequence = 0;  // tokens of a row
-  double seconds = 0;  // without loading
+  Index sequence = 0;    // tokens of a row
+  double seconds = 0;    // without loading
   std::optional<TextScore> text{};
   std::optional<ChoiceScore> choice{};
 };
