@@ -71,7 +71,7 @@ deck::Config adapted(const deck::Config& from, const SourceOptions& options, Ind
   return config;
 }
 
-/// Cuts the first values off.
+/// Cuts the front off.
 std::span<float> take_front(std::span<float>& values, Index count) {
   const auto front = values.first(static_cast<std::size_t>(count));
   values = values.subspan(front.size());
