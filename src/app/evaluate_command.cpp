@@ -43,8 +43,8 @@ class Evaluation {
         std::cerr << "kzero: " << printable_lines(note) << std::endl;
     find_byte_lengths();
     std::vector<infer::FileScore> scores;
-    for (const std::string& file : arguments_.files) {
-      scores.push_back(score(file));
+    for (const Input& input : open_inputs()) {
+      scores.push_back(score(input));
       if (!is_root() || arguments_.is_json) continue;
       if (scores.size() == 1) std::cout << infer::heading(described_);
       std::cout << '\n' << infer::table(scores.back(), described_) << std::flush;
@@ -55,6 +55,11 @@ class Evaluation {
   }
 
  private:
+  struct Input {
+    infer::InputFile file;
+    Index sequence = 0;  // tokens of a row
+  };
+
   bool is_root() const { return world_.is_root(); }
   const deck::Config& config() const { return source_.config; }
 
@@ -122,15 +127,23 @@ class Evaluation {
     return *model_;
   }
 
-  infer::FileScore score(const std::string& name) {
-    const infer::InputFile file =
-        infer::open_input(world_, name, infer::file_format(arguments_.format, token_bytes()),
-                          usual_format(), config().model.vocab);
-    Index sequence = 0;
-    grid::collectively(world_, [&] { sequence = sequence_of(file); });
-    infer::ForwardModel& model = model_for(sequence);
+  /// All files, before the first is scored: a mistake in the last should not cost hours.
+  std::vector<Input> open_inputs() {
+    std::vector<Input> inputs;
+    const auto format = infer::file_format(arguments_.format, token_bytes());
+    for (const std::string& name : arguments_.files) {
+      Input input{infer::open_input(world_, name, format, usual_format(), config().model.vocab)};
+      grid::collectively(world_, [&] { input.sequence = sequence_of(input.file); });
+      inputs.push_back(std::move(input));
+    }
+    return inputs;
+  }
+
+  infer::FileScore score(const Input& input) {
+    const infer::InputFile& file = input.file;
+    infer::ForwardModel& model = model_for(input.sequence);
     const auto begin = Clock::now();
-    infer::FileScore score{.file = name, .sequence = sequence};
+    infer::FileScore score{.file = file.name, .sequence = input.sequence};
     const grid::Group& data = machinery_.grid.data();
     if (file.text) {
       score.format = name_of(file.format);

@@ -15,7 +15,8 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::json;
 
-constexpr Index most_bytes = Index{64} << 20;  // of a file; vocabularies of 250 000 tokens have 17
+constexpr Index most_tokenizer_bytes = Index{64}
+                                       << 20;  // of a file; vocabularies of 250 000 tokens have 17
 
 constexpr const char* file_names[] = {
     tokenizer_name, "tokenizer_config.json", "special_tokens_map.json", "vocab.json",
@@ -32,7 +33,7 @@ fs::path parent_of(const fs::path& file) {
 fs::path find_tokenizer(const std::string& given, const fs::path& folder, const deck::Data& data) {
   if (!given.empty()) {
     std::error_code ignored;
-    const fs::path file =
+    fs::path file =
         fs::is_directory(given, ignored) ? fs::path(given) / tokenizer_name : fs::path(given);
     KZERO_REQUIRE(is_there(file), ExitCode::files, "--tokenizer: {} does not exist",
                   printable(file.string()));
@@ -44,14 +45,14 @@ fs::path find_tokenizer(const std::string& given, const fs::path& folder, const 
   for (const deck::BlendSource& source : data.blend)
     files.insert(files.end(), source.files.begin(), source.files.end());
   for (const std::string& file : files) {
-    const fs::path beside = parent_of(file) / tokenizer_name;
+    fs::path beside = parent_of(file) / tokenizer_name;
     if (is_there(beside)) return beside;
   }
   return {};
 }
 
 TokenizerFacts read_tokenizer_facts(const fs::path& tokenizer) {
-  const Json json = read_json_object(tokenizer, most_bytes);
+  const Json json = read_json_object(tokenizer, most_tokenizer_bytes);
   TokenizerFacts facts;
   std::map<std::string, Index> ids;
   try {
@@ -68,7 +69,7 @@ TokenizerFacts read_tokenizer_facts(const fs::path& tokenizer) {
   }
   const fs::path configuration = parent_of(tokenizer) / "tokenizer_config.json";
   if (!is_there(configuration)) return facts;
-  const Json config = read_json_object(configuration, most_bytes);
+  const Json config = read_json_object(configuration, most_tokenizer_bytes);
   for (const std::string name : {"bos_token", "eos_token", "pad_token"}) {
     const auto token = config.find(name);
     if (token == config.end()) continue;

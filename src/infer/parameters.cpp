@@ -67,11 +67,11 @@ void Parameters<T>::read_unit(Index u, const tensor::Execution& exec, const Valu
     for (Index done = 0; done < part.count; done += chunk_) {
       const Index first = part.in_param + done;
       const auto count = static_cast<std::size_t>(std::min(chunk_, part.count - done));
-      p.split.for_each_run(first, static_cast<Index>(count), [&](Index at, Index begin, Index run) {
-        values(p, {begin, run},
-               std::span(host).subspan(static_cast<std::size_t>(at - first),
-                                       static_cast<std::size_t>(run)));
+      std::vector<checkpoint::Range> ranges;
+      p.split.for_each_run(first, static_cast<Index>(count), [&](Index, Index begin, Index run) {
+        ranges.push_back({begin, run});
       });
+      values(p, ranges, std::span(host).first(count));
       const tensor::Vector<float> staging(staging_, count);
       const Kokkos::View<float*, Kokkos::HostSpace, Kokkos::MemoryUnmanaged> read(host.data(),
                                                                                   count);

@@ -71,6 +71,13 @@ deck::Config adapted(const deck::Config& from, const SourceOptions& options, Ind
   return config;
 }
 
+/// Cuts the front off.
+std::span<float> take_front(std::span<float>& values, Index count) {
+  const auto front = values.first(static_cast<std::size_t>(count));
+  values = values.subspan(front.size());
+  return front;
+}
+
 Source open_checkpoint(const grid::Group& world, const std::string& path,
                        const SourceOptions& options) {
   Source source;
@@ -87,14 +94,17 @@ Source open_checkpoint(const grid::Group& world, const std::string& path,
     source.config = adapted(source.config, options, world.size());
     checkpoint::require_same_parameters(*found, model::define(source.config)->table({}));
   });
-  source.values = [found, precision = source.config.train.precision](const param::ParamSpec& p,
-                                                                     const checkpoint::Range& range,
-                                                                     std::span<float> values) {
-    const checkpoint::StateShard shard{p.name, {range}, {{param::master_weights, values}}};
+  source.values = [found, precision = source.config.train.precision](
+                      const param::ParamSpec& p, const std::vector<checkpoint::Range>& ranges,
+                      std::span<float> values) {
+    const checkpoint::StateShard shard{p.name, ranges, {{param::master_weights, values}}};
     checkpoint::read(*found, std::span(&shard, 1));
     const checkpoint::Parameter parameter{p.name, p.shape};
-    convert::require_finite(found->path.string(), parameter, range, values);
-    convert::require_in_range(found->path.string(), parameter, range, values, precision);
+    for (const checkpoint::Range& range : ranges) {
+      const auto part = take_front(values, range.count);
+      convert::require_finite(found->path.string(), parameter, range, part);
+      convert::require_in_range(found->path.string(), parameter, range, part, precision);
+    }
   };
   return source;
 }
@@ -131,10 +141,13 @@ Source open_hugging_face(const grid::Group& world, const std::string& path,
   });
   if (!weights->note().empty()) source.notes.push_back(weights->note());
   source.values = [weights, path, precision = source.config.train.precision](
-                      const param::ParamSpec& p, const checkpoint::Range& range,
+                      const param::ParamSpec& p, const std::vector<checkpoint::Range>& ranges,
                       std::span<float> values) {
-    weights->load_range(p.name, range, values);
-    convert::require_in_range(path, {p.name, p.shape}, range, values, precision);
+    for (const checkpoint::Range& range : ranges) {
+      const auto part = take_front(values, range.count);
+      weights->load_range(p.name, range, part);
+      convert::require_in_range(path, {p.name, p.shape}, range, part, precision);
+    }
   };
   return source;
 }

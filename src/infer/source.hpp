@@ -15,10 +15,11 @@
 
 namespace kzero::infer {
 
-/// Fills [range] of a parameter's elements in fp32. Throws Error(files) for what is missing or not
-/// finite. Not collective.
-using Values = std::function<void(const param::ParamSpec& parameter, const checkpoint::Range& range,
-                                  std::span<float> values)>;
+/// Fills `values` with the elements of a parameter that lie in `ranges`, one range's after
+/// another's, in fp32. Throws Error(files) for what is missing or not finite. Not collective.
+using Values =
+    std::function<void(const param::ParamSpec& parameter,
+                       const std::vector<checkpoint::Range>& ranges, std::span<float> values)>;
 
 struct SourceOptions {
   Index tensor = 1;                  // grid.tensor

@@ -42,7 +42,7 @@ vocab = {vocab}
 [train]
 steps = 30
 global_batch = 8
-micro_batch = 4
+micro_batch = 2
 [optimizer]
 lr = 1e-2
 warmup = 5

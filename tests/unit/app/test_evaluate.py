@@ -107,6 +107,10 @@ class Texts(Trained):
         self.assertIsNone(llmc["bits_per_byte"])  # nobody says what its tokens are
         named, = self.results("saved", "val.bin", "--format", "llmc")
         self.assertEqual(named, llmc)
+        for width, letter in ((2, "H"), (4, "I")):
+            (self.folder / "val.raw").write_bytes(struct.pack(f"<{len(tokens)}{letter}", *tokens))
+            raw, = self.results("saved", "val.raw", "--format", "raw", "--token-bytes", width, ranks=2)
+            self.assertEqual((raw["loss"], raw["format"]), (plain["loss"], "raw"))
         shown = self.expect(self.run_kzero("evaluate", "saved", "v*.bin"), 0).stdout
         self.assertIn("bits per byte       not known: no tokenizer.json was found; --tokenizer FILE", shown)
         self.assertIn("tokens              132 in sequences of 11", shown)
