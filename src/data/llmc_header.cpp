@@ -40,7 +40,7 @@ TokenLayout llmc_layout(const std::string& path, std::span<const std::byte> head
                 "{}: is version {} of format \"llmc\" with {}-bit tokens, but only version {} is "
                 "read",
                 path, header[1], 8 * kind->width, kind->version);
-  const TokenLayout layout{llmc_header_bytes, kind->width, header[2]};
+  TokenLayout layout{llmc_header_bytes, kind->width, header[2]};
   const Index expected = layout.offset + layout.width * layout.count;
   KZERO_REQUIRE(layout.count >= 0 && bytes == expected, ExitCode::files,
                 "{}: its header counts {} tokens of {} bytes, which makes {} bytes, but the file "

@@ -143,7 +143,7 @@ std::vector<Section> sections_of(const Toml& root, const Locator& locator) {
     Section section = section_of(name, value, locator);
     for (const auto& [key, inner] : value.as_table()) {
       if (is_list_of_tables(inner)) {
-        add_list(name + "." + key, inner, locator, lists);
+        add_list(fmt::format("{}.{}", name, key), inner, locator, lists);
       } else {
         section.entries.push_back(entry_of(key, inner, locator));
       }
