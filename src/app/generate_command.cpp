@@ -42,8 +42,10 @@ std::vector<PromptText> given_prompts(const GenerateArguments& a) {
     KZERO_REQUIRE(file.good(), ExitCode::files, "{}: cannot be opened", printable(a.prompt_file));
     return infer::read_prompts(file, a.prompt_file);
   }
-  if (a.prompts.empty()) return {{standard_input()}};
-  return {a.prompts.begin(), a.prompts.end()};
+  std::vector<PromptText> prompts;
+  for (const std::string& text : a.prompts) prompts.push_back({.text = text});
+  if (prompts.empty()) prompts.push_back({.text = standard_input()});
+  return prompts;
 }
 
 /// Rank 0 reads the prompts for all.

@@ -74,7 +74,7 @@ nlohmann::json object_of(const fs::path& file) {
   if (!fs::exists(file, ignored)) return nlohmann::json::object();
   std::ifstream in(file, std::ios::binary);
   const std::string text{std::istreambuf_iterator<char>(in), {}};
-  const nlohmann::json value = parse_json(text);
+  nlohmann::json value = parse_json(text);
   KZERO_REQUIRE(in && value.is_object(), ExitCode::files, "{}: cannot be read as a JSON object",
                 printable(file.string()));
   return value;
@@ -121,7 +121,7 @@ std::unique_ptr<TokenText> open_tokenizer(const fs::path& file) {
 }
 
 fs::path tokenizer_file(const Source& source, const std::string& given) {
-  const fs::path found =
+  fs::path found =
       convert::find_tokenizer(given, source.is_checkpoint ? "" : source.path, source.config.data);
   KZERO_REQUIRE(
       !found.empty(), ExitCode::files,

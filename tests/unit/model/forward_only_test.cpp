@@ -2,10 +2,8 @@
 // less memory.
 #include <gtest/gtest.h>
 
-#include <fstream>
-
 #include "driven_model.hpp"
-#include "support/temporary_folder.hpp"
+#include "random_samples.hpp"
 
 namespace kzero::tests {
 namespace {
@@ -13,34 +11,23 @@ namespace {
 using memory::Category;
 using model::Passes;
 
-deck::Model gpt2() {
+deck::Model three_blocks() {
   deck::Model model;
   model.layers = 3, model.hidden = 15, model.heads = 3, model.sequence = 13;
   model.vocab = 101, model.feed_forward = 31;
   return model;
 }
 
-deck::Model llama() {
-  deck::Model model = gpt2();
+deck::Model three_llama_blocks() {
+  deck::Model model = three_blocks();
   model.family = deck::ModelFamily::llama;
   model.kv_heads = 1, model.head_dim = 6, model.qk_norm = true, model.tied_embeddings = false;
   return model;
 }
 
 template <class T>
-class ForwardOnly : public testing::Test {
+class ForwardOnly : public RandomSamples {
  protected:
-  ForwardOnly() {
-    const auto path = folder.path() / "tokens";
-    std::string tokens;
-    for (const double x : numbers<float>(8 * 13 + 1, 5))
-      tokens += static_cast<char>(std::abs(x) * 101);
-    std::ofstream(path, std::ios::binary) << tokens;
-    const auto stream = std::make_shared<data::TokenStream>(std::vector{path.string()},
-                                                            deck::DataFormat::bytes, 256);
-    sampler = std::make_unique<data::Sampler>(stream, 13, 0, 8, deck::DataOrder::sequential, 0);
-  }
-
   static void fill(DrivenModel<T>& model) {
     std::uint64_t seed = 10;
     for (const auto& unit : model.table) {
@@ -52,16 +39,13 @@ class ForwardOnly : public testing::Test {
       }
     }
   }
-
-  TemporaryFolder folder;
-  std::unique_ptr<data::Sampler> sampler;
 };
 
 using Precisions = testing::Types<float, bf16, fp16>;
 TYPED_TEST_SUITE(ForwardOnly, Precisions);
 
 TYPED_TEST(ForwardOnly, HasTheLossesOfTraining) {
-  for (const deck::Model& shape : {gpt2(), llama()}) {
+  for (const deck::Model& shape : {three_blocks(), three_llama_blocks()}) {
     for (const Index batch : {1, 3}) {
       DrivenModel<TypeParam> training(shape, batch);
       DrivenModel<TypeParam> forward(shape, batch, {}, Passes::forward);
@@ -86,9 +70,9 @@ TYPED_TEST(ForwardOnly, HasTheLossesOfTraining) {
 }
 
 TYPED_TEST(ForwardOnly, TakesMemoryOfOneBlock) {
-  deck::Model deep = gpt2();
+  deck::Model deep = three_blocks();
   deep.layers = 9;
-  const DrivenModel<TypeParam> shallow(gpt2(), 2, {}, Passes::forward);
+  const DrivenModel<TypeParam> shallow(three_blocks(), 2, {}, Passes::forward);
   const DrivenModel<TypeParam> forward(deep, 2, {}, Passes::forward), training(deep, 2);
   EXPECT_EQ(forward.bytes(Category::activations), shallow.bytes(Category::activations));
   EXPECT_EQ(forward.bytes(Category::recompute), 0);

@@ -2,13 +2,11 @@
 // formulas here say.
 #include <gtest/gtest.h>
 
-#include <fstream>
-
 #include "driven_model.hpp"
 #include "model/residual_stream.hpp"
 #include "model/transformer_trace.hpp"
+#include "random_samples.hpp"
 #include "support/guarded.hpp"
-#include "support/temporary_folder.hpp"
 
 namespace kzero::tests {
 namespace {
@@ -36,19 +34,8 @@ deck::Model odd_model(Index layers) {
 }
 
 template <class T>
-class Recompute : public testing::Test {
+class Recompute : public RandomSamples {
  protected:
-  Recompute() {
-    const auto path = folder.path() / "tokens";
-    std::string tokens;
-    for (const double x : numbers<float>(8 * 13 + 1, 5))
-      tokens += static_cast<char>(std::abs(x) * 101);
-    std::ofstream(path, std::ios::binary) << tokens;
-    const auto stream = std::make_shared<data::TokenStream>(std::vector{path.string()},
-                                                            deck::DataFormat::bytes, 256);
-    sampler = std::make_unique<data::Sampler>(stream, 13, 0, 8, deck::DataOrder::sequential, 0);
-  }
-
   /// Losses, and the gradient of two micro-batches with a validation between them.
   std::vector<std::vector<double>> results(Index layers, const deck::Recompute& recompute) {
     DrivenModel<T> model(odd_model(layers), 2, recompute);
@@ -74,9 +61,6 @@ class Recompute : public testing::Test {
     }
     return all;
   }
-
-  TemporaryFolder folder;
-  std::unique_ptr<data::Sampler> sampler;
 };
 
 using Precisions = testing::Types<float, bf16, fp16>;
