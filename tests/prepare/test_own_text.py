@@ -1,0 +1,60 @@
+"""From text to a scored model, as README.md's section says it, on input/own_text.toml made smaller.
+
+    KZERO=build/release/kzero KZERO_LAUNCHER="mpiexec -n" TOKENIZERS_PYTHON=.deps/venv/bin/python3 python3 test_own_text.py
+"""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+KZERO = str(Path(os.environ["KZERO"]).resolve())
+LAUNCHER = os.environ["KZERO_LAUNCHER"].split()
+ROOT = Path(__file__).resolve().parents[2]
+WITH_TOKENIZERS = os.environ["TOKENIZERS_PYTHON"]
+SMALLER = ["model.vocab=600", "model.hidden=48", "model.layers=2", "model.sequence=32", "train.steps=24", "train.validate_every=12",
+           "checkpoint.every=0", "optimizer.warmup=4", "train.global_batch=8", "train.micro_batch=4", "train.validation_batches=1"]
+
+
+class OwnText(unittest.TestCase):
+    def run_in(self, *command, code=0):
+        done = subprocess.run(list(map(str, command)), cwd=self.folder, capture_output=True, text=True, timeout=240)
+        self.assertEqual(done.returncode, code, done.stdout + done.stderr)
+        return done.stdout
+
+    def launch(self, *arguments, code=0):
+        return self.run_in(*LAUNCHER, 2, KZERO, *arguments, code=code)
+
+    def test_every_step_of_the_way(self):
+        with tempfile.TemporaryDirectory() as name:
+            self.folder = Path(name)
+            self.run_in(WITH_TOKENIZERS, "-B", ROOT / "input/prepare.py", ROOT / "docs", "-o", "data", "--vocab", 600, "--validation", 0.1)
+            deck = ROOT / "input/own_text.toml"
+            self.launch("train", deck, *SMALLER, "run.max_steps=12", code=75)
+            self.assertIn("goes on bit for bit", self.launch("train", deck, *SMALLER))
+
+            scores = json.loads(self.launch("evaluate", "runs/own_text/checkpoints", "data/text_val_000000.bin", "--json"))
+            score = scores["results"][0]
+            self.assertLess(score["loss"], 6.3)  # 6.4 is the logarithm of 600: nothing learned
+            self.assertGreater(score["bits_per_byte"], 0)
+            self.assertLess(score["bits_per_byte"], 8)
+
+            text = self.run_in(KZERO, "generate", "runs/own_text/checkpoints", "--prompt", "The", "--max-tokens", 8, "--seed", 3)
+            self.run_in(KZERO, "convert", "runs/own_text/checkpoints", "exported")
+            exported = {path.name for path in (self.folder / "exported").iterdir()}
+            self.assertLessEqual({"model.safetensors", "config.json", "tokenizer.json", "tokenizer_config.json"}, exported)
+            again = self.run_in(KZERO, "generate", "exported", "--prompt", "The", "--max-tokens", 8, "--seed", 3)
+            self.assertEqual(text, again)
+
+            self.run_in(sys.executable, "-B", ROOT / "postprocess/report.py", "runs/own_text", "-o", "report.html")
+            self.assertIn("<html", (self.folder / "report.html").read_text()[:200])
+
+
+if __name__ == "__main__":
+    if subprocess.run([WITH_TOKENIZERS, "-c", "import tokenizers"], capture_output=True).returncode != 0:
+        print("the library tokenizers is not installed")
+        sys.exit(77)
+    unittest.main()
