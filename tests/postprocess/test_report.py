@@ -93,6 +93,7 @@ class Report(scripts.Scripts):
     def test_a_folder_names_its_metrics_file(self):
         write_run(self.folder / "run/metrics.jsonl")
         self.assertIn("Run run", self.page(self.folder / "run").texts)
+        self.assertIn("Speed & <loss>", self.page(self.folder / "run", "--title", "Speed & <loss>").texts)
         write_run(self.folder / "other/a.jsonl")
         write_run(self.folder / "other/b.jsonl")
         result = self.run_script("report.py", self.folder / "other")
