@@ -277,11 +277,14 @@ std::unique_ptr<Decoder<T>> make_decoder(const deck::Model& model, memory::Arena
   return std::make_unique<TransformerDecoder<T>>(arenas, model, resources);
 }
 
-#define KZERO_INSTANTIATE(T)                                                               \
-  template struct DecoderBuffers<T>;                                                       \
-  template class TransformerDecoder<T>;                                                    \
-  template auto make_decoder(const deck::Model&, memory::Arenas&, const DecoderResources&) \
-      ->std::unique_ptr<Decoder<T>>;
+template <class T>
+using DecoderOf = std::unique_ptr<Decoder<T>>;
+
+#define KZERO_INSTANTIATE(T)                                                 \
+  template struct DecoderBuffers<T>;                                         \
+  template class TransformerDecoder<T>;                                      \
+  template DecoderOf<T> make_decoder<T>(const deck::Model&, memory::Arenas&, \
+                                        const DecoderResources&);
 KZERO_FOR_EACH_DTYPE(KZERO_INSTANTIATE)
 #undef KZERO_INSTANTIATE
 
