@@ -31,7 +31,7 @@ struct Command {
   std::vector<Argument> options;
 };
 
-/// What values of these names are, for completion. Other names but TEXT have no candidates.
+/// Names of values that completion knows. Other names but TEXT have no candidates.
 inline constexpr const char* deck_value = "DECK";          // a file that ends in .toml
 inline constexpr const char* setting_value = "KEY=VALUE";  // a key of the deck
 inline constexpr const char* text_value = "TEXT";          // taken for a file

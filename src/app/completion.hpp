@@ -20,7 +20,7 @@ std::string bash_completion(const std::vector<Command>& commands);
 std::string zsh_completion(const std::vector<Command>& commands);
 std::string fish_completion(const std::vector<Command>& commands);
 
-/// What completes a value.
+/// The kinds of words that complete a value.
 enum class Candidates { none, choices, decks, settings, files };
 
 Candidates candidates_of(const Argument& argument);

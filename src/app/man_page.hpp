@@ -18,7 +18,7 @@ void add_man(CLI::App& cli, std::function<ExitCode()>& chosen);
 /// Returns the page of these commands; the first is the program itself.
 std::string man_page(const std::vector<Command>& commands);
 
-/// What each exit code means, in the words of the README.
+/// The meaning of each exit code, in the words of the README.
 std::vector<std::pair<ExitCode, std::string>> exit_code_meanings();
 
 }  // namespace kzero::app

@@ -23,7 +23,7 @@ constexpr std::string_view name_of(SpanKind kind) {
   return names[static_cast<int>(kind)];
 }
 
-/// What a span did; zeros say nothing.
+/// The work of a span; zeros say nothing.
 struct SpanWork {
   Index elements = 0;  // sent
   Index bytes = 0;     // sent or copied
@@ -57,7 +57,7 @@ struct SpanRecord {
 };
 static_assert(sizeof(SpanRecord) == 128);
 
-/// What was recorded: spans in the order of their beginnings, and the names of their threads.
+/// A record: spans in the order of their beginnings, and the names of their threads.
 struct Timeline {
   std::span<const SpanRecord> spans;
   std::vector<std::string> lanes;

@@ -42,7 +42,7 @@ struct ConstSpan {
   Index bytes() const { return elements * bytes_of(dtype); }
 };
 
-/// What time lines call the messages of a channel.
+/// The name that time lines have for the messages of a channel.
 inline SpanName message_name(const Channel& channel) {
   return SpanName("{}: {} of {}", channel.group, name_of(channel.operation),
                   name_of(channel.purpose));

@@ -20,7 +20,7 @@ inline constexpr const char* tokenizer_name = "tokenizer.json";
 std::filesystem::path find_tokenizer(const std::string& given, const std::filesystem::path& folder,
                                      const deck::Data& data);
 
-/// What a tokenizer.json and the tokenizer_config.json beside it say.
+/// Facts of a tokenizer.json and the tokenizer_config.json beside it.
 struct TokenizerFacts {
   Index tokens = 0;  // one more than the largest id
   /// bos_token_id, eos_token_id and pad_token_id, those that the configuration names.

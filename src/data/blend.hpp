@@ -25,10 +25,10 @@ class Blend : public BatchSource {
   /// The part of the samples that a source gives, 0 to 1.
   double share(Index i) const;
 
-  /// How many times a source is read while `samples` samples of the blend are.
+  /// Returns how many times a source is read while `samples` samples of the blend are.
   double epochs(Index i, Index samples) const;
 
-  /// Whether a source gives any of its sequences twice to the first `samples` samples.
+  /// Returns whether a source gives a sequence twice to the first `samples` samples.
   bool repeats(Index samples) const;
 
   void batch(Index first_sample, Index count, Token* inputs, Token* targets) const override;

@@ -11,7 +11,7 @@
 
 namespace kzero::data {
 
-/// Whether a file's first bytes are those of an index.
+/// Returns whether a file's first bytes are those of an index.
 bool is_megatron_index(std::span<const std::byte> head);
 
 /// The index that belongs to a file of tokens: FILE.idx for FILE.bin.

@@ -8,7 +8,7 @@
 
 namespace kzero::data {
 
-/// How the deck says that the tokens of files are stored.
+/// The deck's description of how the tokens of files are stored.
 struct TokenEncoding {
   /// `raw_bytes`, 2 or 4, is the width of a token in format "raw"; the other formats ignore it.
   TokenEncoding(deck::DataFormat how, Index raw_bytes = 2) : format(how), token_bytes(raw_bytes) {}
@@ -25,7 +25,7 @@ struct Extent {
   bool operator==(const Extent&) const = default;
 };
 
-/// Where the tokens of a file lie.
+/// The place of the tokens in a file.
 struct TokenLayout {
   Index offset = 0;               // bytes before the first token
   Index width = 1;                // bytes of a token: 1, 2 or 4; little-endian

@@ -31,7 +31,8 @@ constexpr std::string_view name_of(EndReason reason) {
   }
 }
 
-/// Whether steps read the cache, or recompute all of a sequence for every token, as a check.
+/// The way of a step: it reads the cache, or recomputes all of a sequence for every token, as a
+/// check.
 enum class CacheUse { reuse, recompute };
 
 struct GeneratorOptions {
@@ -48,7 +49,7 @@ struct Continuation {
   EndReason reason = EndReason::length;
 };
 
-/// What becomes of the prompts, by their position among them.
+/// Receives the continuations of prompts, by their position among them.
 struct GeneratorEvents {
   std::function<void(std::size_t prompt, std::string_view text)> text_grew;
   std::function<void(std::size_t prompt, const Continuation& all)> ended;

@@ -12,7 +12,7 @@
 
 namespace kzero::infer {
 
-/// What --format says: a format of texts, choices, or neither.
+/// The value of --format: a format of texts, choices, or neither.
 struct FileFormat {
   std::optional<data::TokenEncoding> text{};
   bool is_choices = false;

@@ -10,7 +10,7 @@
 
 namespace kzero::infer {
 
-/// What is known of a model before any memory exists.
+/// Facts of a model before any memory exists.
 struct ForwardPlan {
   model::TensorRank tensor;
   std::shared_ptr<const model::Definition> definition;

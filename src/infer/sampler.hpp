@@ -19,7 +19,7 @@ struct Sampling {
   std::uint64_t seed = 1;
 };
 
-/// What a draw depends on beside logits and seed: the prompt's number, and the position of the
+/// The inputs of a draw beside logits and seed: the prompt's number, and the position of the
 /// token that is chosen. Neither batches nor ranks show.
 struct Place {
   Index prompt = 0;

@@ -7,7 +7,7 @@
 
 namespace kzero::kernels {
 
-/// How a weight lies in memory: [K,N] or, as its transpose, [N,K].
+/// The order of a weight in memory: [K,N] or, as its transpose, [N,K].
 enum class WeightOrder { in_out, out_in };
 
 /// The operands of y = x W + bias + addend.

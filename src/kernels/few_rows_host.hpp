@@ -22,11 +22,11 @@ struct FewRowsProduct {
 
 namespace host {
 
-/// With a weight [K,N].
+/// Multiplies by a weight [K,N].
 template <class T, class Out>
 void few_rows_in_out(const Execution& exec, const FewRowsProduct<T, Out>& product);
 
-/// With a weight [N,K].
+/// Multiplies by a weight [N,K].
 template <class T, class Out>
 void few_rows_out_in(const Execution& exec, const FewRowsProduct<T, Out>& product);
 

@@ -11,7 +11,7 @@
 
 namespace kzero::model {
 
-/// What a decoder has memory for.
+/// The sizes that a decoder has memory for.
 struct DecoderShape {
   Index sequences = 0;  // in the cache at once
   Index positions = 0;  // of each, at most model.sequence
@@ -45,7 +45,8 @@ class Decoder {
                                       std::span<const PlacedToken> rows) = 0;
 };
 
-/// What a decoder computes with; `gemm` and the link's communicator are null while measuring.
+/// The means that a decoder computes with; `gemm` and the link's communicator are null while
+/// measuring.
 struct DecoderResources {
   DecoderShape shape;
   tensor::Gemm* gemm = nullptr;

@@ -25,8 +25,8 @@ struct TensorLink {
   Index bucket = Index{32} << 20;
 };
 
-/// What will be called of a model. One that runs forward() and the losses alone takes no memory for
-/// the rest.
+/// The calls that a model is made for. One that runs forward() and the losses alone takes no memory
+/// for the rest.
 enum class Passes { all, forward };
 
 struct BatchShape {

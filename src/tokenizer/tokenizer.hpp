@@ -46,7 +46,7 @@ class Tokenizer {
   /// has.
   std::string_view bytes(Token token) const;
 
-  /// Whether decode(tokens, true) leaves the token out. False for an id that no token has.
+  /// Returns whether decode(tokens, true) leaves the token out. False for an id that no token has.
   bool is_special(Token token) const;
 
   /// One more than the largest id: the least model.vocab that holds all tokens.

@@ -20,7 +20,7 @@ class Profile {
   Profile(const deck::Run& run, const grid::Group& world, std::span<SpanRecord> room,
           metrics::Console& console);
 
-  /// What the run says of the time line at its start.
+  /// The line that the run prints of the time line at its start.
   std::string announcement(Index first_step) const;
 
   /// Starts recording before the first of its steps, and writes what was recorded after the last.
