@@ -5,7 +5,7 @@
 #include <chrono>
 #include <iostream>
 
-#include "app/launch.hpp"
+#include "app/inference_command.hpp"
 #include "app/mistakes.hpp"
 #include "base/printable.hpp"
 #include "convert/tokenizer_files.hpp"
@@ -13,9 +13,7 @@
 #include "infer/evaluation.hpp"
 #include "infer/input_file.hpp"
 #include "infer/token_bytes.hpp"
-#include "runtime/session.hpp"
 #include "runtime/wall_time.hpp"
-#include "train/failure.hpp"
 
 namespace kzero::app {
 
@@ -206,15 +204,7 @@ CLI::App* add_evaluate(CLI::App& cli, EvaluateArguments& arguments) {
   add_count(*command, "--tokens", arguments.tokens, "score the first tokens of each text only");
   add_count(*command, "--tensor", arguments.tensor,
             "ranks that share each layer's work; default: 1");
-  command
-      ->add_option_function<std::string>(
-          "--precision",
-          [&arguments](const std::string& name) {
-            for (const Dtype one : {Dtype::fp32, Dtype::bf16, Dtype::fp16})
-              if (name == name_of(one)) arguments.precision = one;
-          },
-          "fp32, bf16 or fp16; default: the checkpoint's, fp32 for Hugging Face's")
-      ->check(CLI::IsMember({"fp32", "bf16", "fp16"}));
+  add_precision(*command, arguments.precision);
   command->add_flag("--partition", arguments.is_partitioned,
                     "divide the parameters among the data ranks, as ZeRO stage 3 does");
   command->add_flag("--json", arguments.is_json, "print one JSON object");
@@ -222,12 +212,7 @@ CLI::App* add_evaluate(CLI::App& cli, EvaluateArguments& arguments) {
 }
 
 ExitCode evaluate(const EvaluateArguments& arguments) {
-  const auto choose_threads = [] {
-    check_launch(grid::world_group());
-    return Index{0};
-  };
-  const runtime::Session session({.choose_threads = choose_threads});
-  return train::ending_launch_on_failure([&] {
+  return run_inference([&](const runtime::Session& session) {
     Evaluation evaluation(arguments, session);
     return evaluation.run();
   });

@@ -5,14 +5,12 @@
 #include <iostream>
 #include <iterator>
 
-#include "app/launch.hpp"
+#include "app/inference_command.hpp"
 #include "base/printable.hpp"
 #include "grid/agreement.hpp"
 #include "grid/process_grid.hpp"
 #include "infer/load_decoding.hpp"
 #include "infer/prompts.hpp"
-#include "runtime/session.hpp"
-#include "train/failure.hpp"
 
 namespace kzero::app {
 
@@ -195,12 +193,7 @@ void generate_on(const GenerateArguments& a, const runtime::Session& session) {
 }  // namespace
 
 ExitCode generate(const GenerateArguments& arguments) {
-  const auto threads = [] {
-    check_launch(grid::world_group());
-    return Index{0};
-  };
-  const runtime::Session session({.choose_threads = threads});
-  return train::ending_launch_on_failure([&] {
+  return run_inference([&](const runtime::Session& session) {
     generate_on(arguments, session);
     return ExitCode::done;
   });

@@ -1,6 +1,7 @@
 #include <CLI/CLI.hpp>
 
 #include "app/generate_command.hpp"
+#include "app/inference_command.hpp"
 #include "app/mistakes.hpp"
 
 namespace kzero::app {
@@ -80,15 +81,7 @@ CLI::App* add_generate(CLI::App& cli, GenerateArguments& a) {
                    "the launch")
       ->check(CLI::Range(Index{1}, Index{1'000'000}))
       ->transform(whole_number());
-  command
-      ->add_option_function<std::string>(
-          "--precision",
-          [&a](const std::string& name) {
-            for (const Dtype one : {Dtype::fp32, Dtype::bf16, Dtype::fp16})
-              if (name == name_of(one)) a.precision = one;
-          },
-          "fp32, bf16 or fp16; default: the checkpoint's, fp32 for Hugging Face's")
-      ->check(CLI::IsMember({"fp32", "bf16", "fp16"}));
+  add_precision(*command, a.precision);
   command->add_option("--batch", a.batch, "prompts that are continued at once")
       ->check(CLI::Range(Index{1}, Index{65536}))
       ->transform(whole_number())

@@ -1,0 +1,32 @@
+#include "app/inference_command.hpp"
+
+#include <CLI/CLI.hpp>
+
+#include "app/launch.hpp"
+#include "grid/group.hpp"
+#include "train/failure.hpp"
+
+namespace kzero::app {
+
+void add_precision(CLI::App& command, std::optional<Dtype>& precision) {
+  command
+      .add_option_function<std::string>(
+          "--precision",
+          [&precision](const std::string& name) {
+            for (const Dtype one : {Dtype::fp32, Dtype::bf16, Dtype::fp16})
+              if (name == name_of(one)) precision = one;
+          },
+          "fp32, bf16 or fp16; default: the checkpoint's, fp32 for Hugging Face's")
+      ->check(CLI::IsMember({"fp32", "bf16", "fp16"}));
+}
+
+ExitCode run_inference(const std::function<ExitCode(const runtime::Session&)>& command) {
+  const auto as_cores_allow = [] {
+    check_launch(grid::world_group());
+    return Index{0};
+  };
+  const runtime::Session session({.choose_threads = as_cores_allow});
+  return train::ending_launch_on_failure([&] { return command(session); });
+}
+
+}  // namespace kzero::app
