@@ -26,12 +26,9 @@ void require_memory(const memory::Bytes& planned, Index node_ranks, const std::s
   if constexpr (tensor::on_host) {
     Index bytes = 0;
     for (const Index category : planned) bytes += category;
-    const runtime::AvailableMemory available = runtime::available_memory();
-    KZERO_REQUIRE(
-        bytes <= available.bytes / node_ranks, ExitCode::memory,
-        "a rank needs {}, but this node has {} left for {} {}{}; {} need less", format_bytes(bytes),
-        format_bytes(available.bytes), node_ranks, node_ranks == 1 ? "rank" : "ranks",
-        available.limit.empty() ? "" : ", by the job's limit in " + available.limit, smaller);
+    const std::string shortage = runtime::memory_shortage(bytes, node_ranks);
+    KZERO_REQUIRE(shortage.empty(), ExitCode::memory, "a rank needs {}, but {}; {} need less",
+                  format_bytes(bytes), shortage, smaller);
   }
 }
 

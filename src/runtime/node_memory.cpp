@@ -8,6 +8,8 @@
 #include <limits>
 #include <vector>
 
+#include "base/bytes.hpp"
+
 namespace kzero::runtime {
 
 namespace {
@@ -102,6 +104,14 @@ AvailableMemory available_memory(const KernelFolders& folders) {
     if (left.bytes < least.bytes) least = left;
   }
   return least;
+}
+
+std::string memory_shortage(Index bytes, Index node_ranks) {
+  const AvailableMemory available = available_memory();
+  if (bytes <= available.bytes / node_ranks) return {};
+  return fmt::format("this node has {} left for {} {}{}", format_bytes(available.bytes), node_ranks,
+                     node_ranks == 1 ? "rank" : "ranks",
+                     available.limit.empty() ? "" : ", by the job's limit in " + available.limit);
 }
 
 }  // namespace kzero::runtime

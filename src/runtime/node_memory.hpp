@@ -24,4 +24,8 @@ struct AvailableMemory {
 /// around it. Reclaimable file cache of a group counts as available.
 AvailableMemory available_memory(const KernelFolders& folders = {});
 
+/// Empty if `node_ranks` ranks of this node that need these bytes each fit into what it has left;
+/// else the part of a message that says what it has: "this node has 3 GiB left for 2 ranks".
+std::string memory_shortage(Index bytes, Index node_ranks);
+
 }  // namespace kzero::runtime

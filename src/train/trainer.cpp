@@ -171,14 +171,11 @@ void Trainer::require_memory(const Machine& machine) const {
   if constexpr (tensor::on_host) {
     Index bytes = 0;
     for (const Index category : planned_bytes(config_, machine)) bytes += category;
-    const runtime::AvailableMemory available = runtime::available_memory();
-    KZERO_REQUIRE(bytes <= available.bytes / session_.node_size(), ExitCode::memory,
-                  "the run needs {} a rank, but this node has {} left for {} {}{}; "
-                  "more nodes, a higher zero.stage, a smaller train.micro_batch or 16-bit "
-                  "train.precision need less",
-                  format_bytes(bytes), format_bytes(available.bytes), session_.node_size(),
-                  session_.node_size() == 1 ? "rank" : "ranks",
-                  available.limit.empty() ? "" : ", by the job's limit in " + available.limit);
+    const std::string shortage = runtime::memory_shortage(bytes, session_.node_size());
+    KZERO_REQUIRE(shortage.empty(), ExitCode::memory,
+                  "the run needs {} a rank, but {}; more nodes, a higher zero.stage, a smaller "
+                  "train.micro_batch or 16-bit train.precision need less",
+                  format_bytes(bytes), shortage);
   }
 }
 
