@@ -3,13 +3,14 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "base/error.hpp"
 #include "base/json.hpp"
 #include "base/printable.hpp"
+#include "convert/json_file.hpp"
 #include "convert/tokenizer_files.hpp"
+#include "convert/weight_files.hpp"
 #include "tokenizer/tokenizer.hpp"
 
 namespace kzero::infer {
@@ -70,14 +71,9 @@ class TokenizerText : public TokenText {
 
 /// A file's JSON object; an empty one if the file does not exist.
 nlohmann::json object_of(const fs::path& file) {
-  std::error_code ignored;
-  if (!fs::exists(file, ignored)) return nlohmann::json::object();
-  std::ifstream in(file, std::ios::binary);
-  const std::string text{std::istreambuf_iterator<char>(in), {}};
-  nlohmann::json value = parse_json(text);
-  KZERO_REQUIRE(in && value.is_object(), ExitCode::files, "{}: cannot be read as a JSON object",
-                printable(file.string()));
-  return value;
+  constexpr Index most_bytes = Index{64} << 20;  // as of a tokenizer's files
+  if (!convert::is_there(file)) return nlohmann::json::object();
+  return convert::read_json_object(file, most_bytes);
 }
 
 /// eos_token_id, a number or several.
