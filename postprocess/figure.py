@@ -1,6 +1,7 @@
 """The look that all plots share, and their command line: PLOT RUN.jsonl [...] -o FILE.png."""
 import argparse
 import math
+import sys
 from pathlib import Path
 
 import matplotlib_python  # noqa: F401, isort: skip
@@ -68,6 +69,17 @@ def with_steps(runs):
     found = [run for run in runs if run.steps]
     if not found:
         raise SystemExit(f"{runs[0].name}: did no step that could be drawn")
+    return found
+
+
+def with_record(runs, name, lacking, lacking_all):
+    """The runs whose end has the record; says on standard error what the others lack, and ends the program if all do."""
+    found = [run for run in runs if run.end.get(name)]
+    if not found:
+        raise SystemExit(f"{runs[0].name}: {lacking_all}")
+    for run in runs:
+        if run not in found:
+            print(f"{run.name}: {lacking}: left out", file=sys.stderr)
     return found
 
 

@@ -1,6 +1,5 @@
 #!/usr/bin/env python3
 """Draws planned and peak memory of the fullest rank by category, and its resident memory; several runs on one scale."""
-import sys
 
 import figure
 import matplotlib.pyplot as plt
@@ -65,12 +64,9 @@ def draw(runs):
 
 def main():
     runs, arguments = figure.read_arguments(__doc__, "memory.png", has_axis=False)
-    ended = [run for run in runs if run.end.get("memory")]
-    if not ended:
-        raise SystemExit(f"{runs[0].name}: the run has not ended in order: no record of its memory")
-    for run in runs:
-        if run not in ended:
-            print(f"{run.name}: has not ended in order: left out", file=sys.stderr)
+    ended = figure.with_record(
+        runs, "memory", "has not ended in order", "the run has not ended in order: no record of its memory"
+    )
     figure.save(draw(ended), arguments.output)
 
 

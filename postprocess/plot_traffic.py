@@ -1,6 +1,5 @@
 #!/usr/bin/env python3
 """Draws what a rank sent in a step, counted beside what theory expects, by group and purpose; several runs on one scale."""
-import sys
 
 import figure
 import matplotlib.pyplot as plt
@@ -49,12 +48,8 @@ def draw(runs):
 
 def main():
     runs, arguments = figure.read_arguments(__doc__, "traffic.png", has_axis=False)
-    sending = [run for run in runs if run.end.get("traffic")]
-    if not sending:
-        raise SystemExit(f"{runs[0].name}: has no record of traffic: one rank, or a run that has not ended in order")
-    for run in runs:
-        if run not in sending:
-            print(f"{run.name}: has no record of traffic: left out", file=sys.stderr)
+    lacking = "has no record of traffic"
+    sending = figure.with_record(runs, "traffic", lacking, f"{lacking}: one rank, or a run that has not ended in order")
     figure.save(draw(sending), arguments.output)
 
 
