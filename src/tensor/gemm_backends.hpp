@@ -32,8 +32,8 @@ class ReferenceGemm : public Gemm {
   std::string arithmetic() const override { return "loops in place of a GEMM library"; }
 };
 
-/// Runs 16-bit GEMMs through an fp32 library: blocks of A and B are converted to fp32 in buffers of
-/// constant size, multiplied, and the block of C is rounded once.
+/// Runs GEMMs of any type through an fp32 library: blocks of A and B are copied as fp32 to buffers
+/// of constant size, multiplied, and the block of C is rounded once.
 class BlockedGemm {
  public:
   /// Computes c[m,n] += op(a) op(b) in fp32, row-major, with the strides in memory.
@@ -49,7 +49,7 @@ class BlockedGemm {
   void run_typed(const Execution& exec, const GemmProblem& product);
 
   Kernel kernel_;
-  std::vector<float> a_, b_, c_;
+  std::unique_ptr<float[]> a_, b_, c_;  // not touched, so not resident, before the first GEMM
 };
 
 /// Writes bias and addend (or zeros) to an fp32 C, so that a library call only has to add.

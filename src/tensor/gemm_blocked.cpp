@@ -7,29 +7,30 @@ namespace kzero::tensor {
 
 namespace {
 
-// Block sizes that fit a core's second-level cache while a library kernel still runs near its peak.
-constexpr Index block_m = 256, block_n = 512, block_k = 512;
+// Large enough that a library kernel runs near its peak and that little is copied for it. Rows of a
+// block of A or its transpose do not lie a multiple of 4 KiB apart (see packs_slowly).
+constexpr Index block_m = 512, block_n = 1024, block_k = 512;
 
-/// Converts rows [0,rows) x [0,columns) of a strided 16-bit matrix to fp32.
+/// Copies rows [0,rows) x [0,columns) of a strided matrix, as fp32.
 template <class T>
-void widen(const Execution& exec, const T* from, Index stride, Index rows, Index columns,
-           float* to) {
+void copy_block(const Execution& exec, const T* from, Index stride, Index rows, Index columns,
+                float* to) {
   Kokkos::parallel_for(
-      "kzero::tensor::widen_block", Range(exec, 0, rows), KOKKOS_LAMBDA(Index i) {
+      "kzero::tensor::copy_block", Range(exec, 0, rows), KOKKOS_LAMBDA(Index i) {
         for (Index j = 0; j < columns; ++j)
           to[i * columns + j] = static_cast<float>(from[i * stride + j]);
       });
 }
 
-/// Converts the block of op(X) that begins at (row, column) to fp32, in its memory order.
+/// Copies the block of op(X) that begins at (row, column), as fp32 and in its memory order.
 template <class T>
-void widen_operand(const Execution& exec, const Operand& x, Index row, Index column, Index rows,
-                   Index columns, float* to) {
+void copy_operand(const Execution& exec, const Operand& x, Index row, Index column, Index rows,
+                  Index columns, float* to) {
   const auto* data = static_cast<const T*>(x.data);
   if (x.transpose == Transpose::no) {
-    widen(exec, data + row * x.stride + column, x.stride, rows, columns, to);
+    copy_block(exec, data + row * x.stride + column, x.stride, rows, columns, to);
   } else {
-    widen(exec, data + column * x.stride + row, x.stride, columns, rows, to);
+    copy_block(exec, data + column * x.stride + row, x.stride, columns, rows, to);
   }
 }
 
@@ -58,7 +59,10 @@ void round_block(const Execution& exec, const GemmProblem& p, Index i, Index j, 
 }  // namespace
 
 BlockedGemm::BlockedGemm(Kernel kernel)
-    : kernel_(kernel), a_(block_m * block_k), b_(block_k * block_n), c_(block_m * block_n) {}
+    : kernel_(kernel),
+      a_(std::make_unique_for_overwrite<float[]>(block_m * block_k)),
+      b_(std::make_unique_for_overwrite<float[]>(block_k * block_n)),
+      c_(std::make_unique_for_overwrite<float[]>(block_m * block_n)) {}
 
 template <class T, class Out>
 void BlockedGemm::run_typed(const Execution& exec, const GemmProblem& p) {
@@ -66,17 +70,17 @@ void BlockedGemm::run_typed(const Execution& exec, const GemmProblem& p) {
     const Index m = std::min(block_m, p.m - i);
     for (Index j = 0; j < p.n; j += block_n) {
       const Index n = std::min(block_n, p.n - j);
-      std::fill_n(c_.data(), m * n, 0.0F);
+      std::fill_n(c_.get(), m * n, 0.0F);
       for (Index l = 0; l < p.k; l += block_k) {
         const Index k = std::min(block_k, p.k - l);
-        widen_operand<T>(exec, p.a, i, l, m, k, a_.data());
-        widen_operand<T>(exec, p.b, l, j, k, n, b_.data());
-        exec.fence("kzero::tensor::widened");
-        kernel_(p.a.transpose, p.b.transpose, m, n, k, a_.data(),
-                p.a.transpose == Transpose::no ? k : m, b_.data(),
-                p.b.transpose == Transpose::no ? n : k, c_.data(), n);
+        copy_operand<T>(exec, p.a, i, l, m, k, a_.get());
+        copy_operand<T>(exec, p.b, l, j, k, n, b_.get());
+        exec.fence("kzero::tensor::copied");
+        kernel_(p.a.transpose, p.b.transpose, m, n, k, a_.get(),
+                p.a.transpose == Transpose::no ? k : m, b_.get(),
+                p.b.transpose == Transpose::no ? n : k, c_.get(), n);
       }
-      round_block<T, Out>(exec, p, i, j, m, n, c_.data());
+      round_block<T, Out>(exec, p, i, j, m, n, c_.get());
     }
   }
 }
@@ -89,11 +93,13 @@ void BlockedGemm::run(const Execution& exec, const GemmProblem& p) {
       run_typed<T, T>(exec, p);
     }
   };
-  KZERO_EXPECT(p.in != Dtype::fp32);
-  if (p.in == Dtype::bf16) {
-    run_from(bf16{});
-  } else {
-    run_from(fp16{});
+  switch (p.in) {
+    case Dtype::fp32:
+      return run_from(float{});
+    case Dtype::bf16:
+      return run_from(bf16{});
+    case Dtype::fp16:
+      return run_from(fp16{});
   }
 }
 

@@ -129,19 +129,39 @@ std::string name_of(dnnl::cpu_isa set) {
   }
 }
 
-/// fp32 through oneDNN's sgemm, bf16 through its matmul primitives, fp16 widened.
+/// Returns whether the processor has products of bf16. Where it has none, oneDNN 2's matmul reaches
+/// a fifth of its sgemm.
+bool multiplies_bf16() {
+  const auto set = static_cast<unsigned>(dnnl::get_effective_cpu_isa());
+  const auto bf16_set = static_cast<unsigned>(dnnl::cpu_isa::avx512_core_bf16);
+  return (set & bf16_set) == bf16_set;  // a set's number has the bits of the sets that it contains
+}
+
+/// Returns whether sgemm packs the operand slowly: it reads columns of it, whose elements lie a
+/// multiple of 4 KiB apart and so compete for a few lines of the first-level cache. A copy of its
+/// blocks costs less.
+bool packs_slowly(const Operand& x) {
+  constexpr Index cache_way = 4096 / sizeof(float);
+  return x.transpose == Transpose::yes && x.stride % cache_way == 0;
+}
+
+/// fp32 through oneDNN's sgemm, bf16 through its matmul primitives where the processor has the
+/// instructions; else bf16, and fp16 always, widened to fp32.
 class OneDnnGemm : public Gemm {
  public:
   void run(const Execution& exec, const GemmProblem& product) override;
   std::string arithmetic() const override;
 
  private:
+  bool multiplies_bf16_ = multiplies_bf16();
   Primitives primitives_;
   BlockedGemm blocked_{&add_dnnl_product};
 };
 
 void OneDnnGemm::run(const Execution& exec, const GemmProblem& p) {
-  if (p.in == Dtype::fp16) return blocked_.run(exec, p);
+  if (p.in == Dtype::fp16 || (p.in == Dtype::bf16 && !multiplies_bf16_))
+    return blocked_.run(exec, p);
+  if (p.in == Dtype::fp32 && packs_slowly(p.a)) return blocked_.run(exec, p);
   if (p.in == Dtype::fp32) {
     const bool adds = p.bias || p.addend || p.accumulate == Accumulate::yes;
     if (adds) prepare_output(exec, p);
@@ -170,8 +190,9 @@ void OneDnnGemm::run(const Execution& exec, const GemmProblem& p) {
 // oneDNN chooses its code by the processor.
 std::string OneDnnGemm::arithmetic() const {
   const dnnl_version_t* version = dnnl_version();
-  return fmt::format("oneDNN {}.{}.{} for {}", version->major, version->minor, version->patch,
-                     name_of(dnnl::get_effective_cpu_isa()));
+  return fmt::format("oneDNN {}.{}.{} for {}{}", version->major, version->minor, version->patch,
+                     name_of(dnnl::get_effective_cpu_isa()),
+                     multiplies_bf16_ ? "" : ", bf16 widened");
 }
 
 }  // namespace

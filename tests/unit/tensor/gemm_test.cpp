@@ -31,10 +31,11 @@ TYPED_TEST(GemmBackends, MatchThePlainLoop) {
   }
 }
 
-// One block of the widening backends exactly, and a bit more than one in each direction.
+// One block of the backends that copy blocks exactly, and a bit more than one in each direction.
 TYPED_TEST(GemmBackends, MatchThePlainLoopAcrossBlocks) {
   using T = TypeParam;
-  for (const Size size : {Size{256, 512, 512}, Size{259, 517, 521}}) {
+  for (const Size size :
+       {Size{512, 24, 512}, Size{24, 1024, 16}, Size{515, 1031, 13}, Size{37, 41, 521}}) {
     const Problem<T> problem(size);
     for (const GemmBackend backend : backends()) {
       SCOPED_TRACE(name_of(backend));
@@ -44,6 +45,18 @@ TYPED_TEST(GemmBackends, MatchThePlainLoopAcrossBlocks) {
       check<T, T>(*gemm, problem, {Transpose::yes, Transpose::no, Extra::accumulate, 3});
       check<T, float>(*gemm, problem, {Transpose::yes, Transpose::yes, Extra::accumulate, 1});
     }
+  }
+}
+
+// Columns of A whose elements lie 4 KiB apart, which some backends copy.
+TYPED_TEST(GemmBackends, MatchThePlainLoopForColumnsThatShareCacheLines) {
+  using T = TypeParam;
+  const Problem<T> problem({1024, 37, 515});
+  for (const GemmBackend backend : backends()) {
+    SCOPED_TRACE(name_of(backend));
+    const auto gemm = make_gemm(backend);
+    check<T, T>(*gemm, problem, {Transpose::yes, Transpose::no, Extra::accumulate, 3});
+    check<T, float>(*gemm, problem, {Transpose::yes, Transpose::no, Extra::none, 0});
   }
 }
 
