@@ -18,7 +18,7 @@ KZERO_INLINE_FUNCTION std::uint16_t bf16_bits(float value) {
   const auto bits = std::bit_cast<std::uint32_t>(value);
   const std::uint32_t rounded = (bits + 0x7FFFU + ((bits >> 16) & 1U)) >> 16;
   const std::uint32_t quiet_nan = (bits >> 16) | 0x40U;
-  return static_cast<std::uint16_t>((bits & 0x7FFFFFFFU) > 0x7F800000U ? quiet_nan : rounded);
+  return static_cast<std::uint16_t>(value == value ? rounded : quiet_nan);
 }
 
 KZERO_INLINE_FUNCTION float bf16_value(std::uint16_t bits) {

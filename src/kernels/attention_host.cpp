@@ -5,7 +5,7 @@
 
 #include "base/error.hpp"
 #include "kernels/attention_host_scratch.hpp"
-#include "kernels/exponential.hpp"
+#include "kernels/host_arithmetic.hpp"
 #include "kernels/host_product.hpp"
 
 namespace kzero::kernels::host {
@@ -35,9 +35,10 @@ RowSum softmax_row(float* row, float scale, Index seen, Index columns) {
   const Index whole = round_up(seen, detail::lanes);
   std::fill(row + seen, row + whole, -Kokkos::Experimental::infinity_v<float>);
   const float largest = scale * detail::host_max(whole, [=](Index j) { return row[j]; });
-  const float total = detail::host_sum(whole, [=](Index j) {
-    row[j] = exponential(scale * row[j] - largest);
-    return row[j];
+  const float total = detail::sum_vectors(whole, [=](Index j) {
+    const HostVector e = exponential(scale * load_vector(row + j) - largest);
+    store_vector(row + j, e);
+    return e;
   });
   std::fill(row + whole, row + columns, 0.0F);
   return {1.0F / total, largest + std::log(total)};
@@ -101,10 +102,11 @@ void forward_rows(const AttentionShape& s, const HeadScratch<E>& h, Index first,
 /// gradients of scores, by 1 / sqrt(d) too small.
 void score_gradients(float* p, float* dp, float scale, Index seen, float log_total, float delta) {
   const Index whole = round_up(seen, detail::lanes);
-  detail::host_for(whole, [=](Index j) {
-    p[j] = exponential(scale * p[j] - log_total);
-    dp[j] = p[j] * (dp[j] - delta);
-  });
+  for (Index j = 0; j < whole; j += host_lanes) {
+    const HostVector probability = exponential(scale * load_vector(p + j) - log_total);
+    store_vector(p + j, probability);
+    store_vector(dp + j, probability * (load_vector(dp + j) - delta));
+  }
   std::fill(p + seen, p + key_block, 0.0F);
   std::fill(dp + seen, dp + key_block, 0.0F);
 }

@@ -10,7 +10,10 @@ constexpr float slope = 2 * 0.7978845608F;  // 2 sqrt(2 / pi)
 constexpr float cubic = 0.044715F;
 
 /// The tanh form's factor of x: (1 + tanh(z / 2)) / 2 = sigmoid(z).
-KOKKOS_INLINE_FUNCTION Sigmoid factor(float x) { return Sigmoid(slope * (x + cubic * x * x * x)); }
+template <class V>
+KOKKOS_INLINE_FUNCTION Sigmoid<V> factor(V x) {
+  return Sigmoid<V>(slope * (x + cubic * x * x * x));
+}
 
 }  // namespace
 
@@ -22,7 +25,7 @@ void gelu_forward(const Execution& exec, Matrix<const T> h, Matrix<T> g) {
       KOKKOS_LAMBDA(const Team& team) {
         const T* in = &h(team.league_rank(), 0);
         T* out = &g(team.league_rank(), 0);
-        const auto gelu = [](float x) { return x * factor(x).value; };
+        const auto gelu = [](auto x) { return x * factor(x).value; };
         map(team, width, out, gelu, in);
       });
 }
@@ -35,9 +38,9 @@ void gelu_backward(const Execution& exec, Matrix<const T> h, Matrix<T> dg) {
       KOKKOS_LAMBDA(const Team& team) {
         const T* in = &h(team.league_rank(), 0);
         T* d = &dg(team.league_rank(), 0);
-        const auto gradient = [](float x, float dg_x) {
-          const Sigmoid s = factor(x);
-          const float inner = slope * (1.0F + 3.0F * cubic * x * x);
+        const auto gradient = [](auto x, auto dg_x) {
+          const auto s = factor(x);
+          const auto inner = slope * (1.0F + 3.0F * cubic * x * x);
           return dg_x * s.value * (1.0F + x * s.complement * inner);
         };
         map(team, width, d, gradient, in, d);

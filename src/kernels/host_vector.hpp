@@ -63,4 +63,37 @@ inline HostVector load_widened(const fp16* from) {
 #endif
 }
 
+/// Rounds to elements of any type and stores them.
+inline void store_rounded(float* to, HostVector vector) { store_vector(to, vector); }
+
+// As bf16's constructor, but for subnormal results where the processor rounds: zeros.
+inline void store_rounded(bf16* to, HostVector vector) {
+#if defined(__AVX512BF16__)
+  const __m256bh halves = _mm512_cvtneps_pbh(reinterpret_cast<__m512>(vector));
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), reinterpret_cast<__m256i>(halves));
+#else
+  using Words [[gnu::vector_size(host_lanes * sizeof(std::uint32_t))]] = std::uint32_t;
+  using Halves [[gnu::vector_size(host_lanes * sizeof(std::uint16_t)),
+                 gnu::aligned(sizeof(std::uint16_t)), gnu::may_alias]] = std::uint16_t;
+  const auto bits = reinterpret_cast<Words>(vector);
+  const Words rounded = (bits + 0x7FFFU + ((bits >> 16U) & 1U)) >> 16U;
+  const Words result = vector == vector ? rounded : (bits >> 16U) | 0x40U;
+  *reinterpret_cast<Halves*>(to) = __builtin_convertvector(result, Halves);
+#endif
+}
+
+inline void store_rounded(fp16* to, HostVector vector) {
+#if defined(__AVX512F__)
+  const __m256i halves = _mm512_maskz_cvtps_ph(0xFFFF, reinterpret_cast<__m512>(vector),
+                                               _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), halves);
+#elif defined(__AVX2__) && defined(__F16C__)
+  const __m128i halves = _mm256_cvtps_ph(reinterpret_cast<__m256>(vector),
+                                         _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(to), halves);
+#else
+  for (int i = 0; i < host_lanes; ++i) to[i] = fp16(vector[i]);
+#endif
+}
+
 }  // namespace kzero::kernels

@@ -24,7 +24,7 @@ void scale(const Execution& exec, float factor, Vector<T> x) {
       "kzero::kernels::scale", exec, x.extent(0),
       KOKKOS_LAMBDA(const Team& team, Index begin, Index count) {
         map(
-            team, count, values + begin, [=](float value) { return factor * value; },
+            team, count, values + begin, [=](auto value) { return factor * value; },
             values + begin);
       });
 }
@@ -37,7 +37,7 @@ void begin_sum(const Execution& exec, float factor, Vector<const T> x, Vector<fl
       "kzero::kernels::begin_sum", exec, x.extent(0),
       KOKKOS_LAMBDA(const Team& team, Index begin, Index count) {
         map(
-            team, count, to + begin, [=](float value) { return factor * value; }, from + begin);
+            team, count, to + begin, [=](auto value) { return factor * value; }, from + begin);
       });
 }
 
@@ -50,7 +50,9 @@ void combine(const Execution& exec, float b, float c, Vector<const float> square
       KOKKOS_LAMBDA(const Team& team, Index begin, Index count) {
         map(
             team, count, values + begin,
-            [=](float value, float squared) { return Kokkos::fma(c, squared, b * value); },
+            [=](auto value, auto squared) {
+              return Arithmetic<decltype(value)>::fma(c, squared, b * value);
+            },
             values + begin, squares + begin);
       });
 }

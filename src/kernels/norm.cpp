@@ -38,10 +38,10 @@ KOKKOS_INLINE_FUNCTION void team_forward(const Team& team, const ForwardRows<T>&
   const float variance = sum_of(team, width, square, row) / static_cast<float>(width);
   const float r = 1.0F / Kokkos::sqrt(variance + rows.eps);
   if constexpr (kind == NormKind::layer) {
-    const auto normal = [=](float xj, float wj, float bj) { return (xj - m) * r * wj + bj; };
+    const auto normal = [=](auto xj, auto wj, auto bj) { return (xj - m) * r * wj + bj; };
     map(team, width, out, normal, row, rows.weight, rows.bias);
   } else {
-    const auto normal = [=](float xj, float wj) { return xj * r * wj; };
+    const auto normal = [=](auto xj, auto wj) { return xj * r * wj; };
     map(team, width, out, normal, row, rows.weight);
   }
   Kokkos::single(Kokkos::PerTeam(team), [=]() {

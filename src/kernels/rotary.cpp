@@ -18,7 +18,8 @@ int threads_for(Index heads) {
   return team_size(static_cast<int>(std::min<Index>(heads, head_threads)));
 }
 
-KOKKOS_INLINE_FUNCTION Pair rotate(float a, float b, float cos, float sin) {
+template <class V>
+KOKKOS_INLINE_FUNCTION Pair<V> rotate(V a, V b, V cos, V sin) {
   return {a * cos - b * sin, b * cos + a * sin};
 }
 
@@ -63,13 +64,11 @@ KOKKOS_INLINE_FUNCTION void rotate_head(const Lanes& thread, Index half, const f
   const float* cos = angles;
   const float* sin = angles + half;
   if (norm.weight == nullptr) {
-    const auto f = [=](float a, float b, float c, float s) {
-      return rotate(a, b, c, direction * s);
-    };
+    const auto f = [=](auto a, auto b, auto c, auto s) { return rotate(a, b, c, direction * s); };
     map_pairs(thread, half, out, out + half, f, x, x + half, cos, sin);
   } else {
     const float r = head_rstd(thread, 2 * half, norm.eps, x);
-    const auto f = [=](float a, float b, float c, float s, float wa, float wb) {
+    const auto f = [=](auto a, auto b, auto c, auto s, auto wa, auto wb) {
       return rotate(a * r * wa, b * r * wb, c, direction * s);
     };
     map_pairs(thread, half, out, out + half, f, x, x + half, cos, sin, norm.weight,
@@ -110,21 +109,22 @@ KOKKOS_INLINE_FUNCTION void head_backward(const Lanes& thread, Index half, const
   const float r = head_rstd(thread, 2 * half, norm.eps, x);
   const auto product = [=](float a, float b, float c, float s, float xa, float xb, float wa,
                            float wb) {
-    const Pair g = rotate(a, b, c, -s);
+    const auto g = rotate(a, b, c, -s);
     return g.first * wa * (xa * r) + g.second * wb * (xb * r);
   };
   const float mean =
       sum_of(thread, half, product, dy, dy + half, cos, sin, x, x + half, w, w + half) /
       static_cast<float>(2 * half);
-  const auto add = [=](float a, float b, float c, float s, float xa, float xb, float da, float db) {
-    const Pair g = rotate(a, b, c, -s);
-    return Pair{da + g.first * (xa * r), db + g.second * (xb * r)};
+  const auto add = [=](auto a, auto b, auto c, auto s, auto xa, auto xb, auto da, auto db) {
+    const auto g = rotate(a, b, c, -s);
+    return Pair<decltype(a)>{da + g.first * (xa * r), db + g.second * (xb * r)};
   };
   map_pairs(thread, half, dw, dw + half, add, dy, dy + half, cos, sin, x, x + half, sums,
             sums + half);
-  const auto dx = [=](float a, float b, float c, float s, float xa, float xb, float wa, float wb) {
-    const Pair g = rotate(a, b, c, -s);
-    return Pair{r * (g.first * wa - xa * r * mean), r * (g.second * wb - xb * r * mean)};
+  const auto dx = [=](auto a, auto b, auto c, auto s, auto xa, auto xb, auto wa, auto wb) {
+    const auto g = rotate(a, b, c, -s);
+    return Pair<decltype(a)>{r * (g.first * wa - xa * r * mean),
+                             r * (g.second * wb - xb * r * mean)};
   };
   map_pairs(thread, half, d, d + half, dx, dy, dy + half, cos, sin, x, x + half, w, w + half);
 }

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "kernels/host_arithmetic.hpp"
 #include "kernels/pack.hpp"
 #include "tensor/view.hpp"
 
@@ -26,8 +27,9 @@ struct Lanes {
 };
 
 /// Two results of one function.
+template <class V>
 struct Pair {
-  float first, second;
+  V first, second;
 };
 
 namespace detail {
@@ -53,6 +55,23 @@ float host_sum(Index n, const F& f) {
     for (int j = 0; j < half; ++j) partial[j] += partial[j + half];
   }
   return partial[0];
+}
+
+/// The sum of f(i) for i = 0, host_lanes, ... below n, a multiple of `lanes`; f(i) is the vector of
+/// elements from i on. Adds in host_sum's order.
+template <class F>
+float sum_vectors(Index n, const F& f) {
+  constexpr int vectors = lanes / host_lanes;
+  HostVector partial[vectors] = {};
+  for (Index i = 0; i < n; i += lanes) {
+    for (int v = 0; v < vectors; ++v) partial[v] += f(i + v * host_lanes);
+  }
+  float values[lanes];
+  for (int v = 0; v < vectors; ++v) store_vector(values + v * host_lanes, partial[v]);
+  for (int half = lanes / 2; half > 0; half /= 2) {
+    for (int j = 0; j < half; ++j) values[j] += values[j + half];
+  }
+  return values[0];
 }
 
 template <class F>
@@ -168,7 +187,7 @@ KOKKOS_INLINE_FUNCTION void map_pair_packs(const Threads& threads, Index packs, 
     Pack<Out, count> y, z;
     const auto compute = [&](const Pack<In, count>... x) {
       for (int e = 0; e < count; ++e) {
-        const Pair results = f(static_cast<float>(x.values[e])...);
+        const auto results = f(static_cast<float>(x.values[e])...);
         y.values[e] = static_cast<Out>(results.first);
         z.values[e] = static_cast<Out>(results.second);
       }
@@ -227,29 +246,25 @@ KOKKOS_INLINE_FUNCTION float sum_of(const Threads& threads, Index n, const F& f,
   }
 }
 
-/// Sets out[i] = f(in[i]...) in fp32 for i in [0,n), in any order. An input may be the output.
+/// Sets out[i] = f(in[i]...) in fp32 for i in [0,n), in any order. An input may be the output. f is
+/// called with floats on devices and with vectors of them on hosts.
 template <class Threads, class Out, class F, class... In>
 KOKKOS_INLINE_FUNCTION void map(const Threads& threads, Index n, Out* out, const F& f,
                                 const In*... in) {
   if constexpr (tensor::on_host) {
-    detail::host_for(n,
-                     [=](Index i) { out[i] = static_cast<Out>(f(static_cast<float>(in[i])...)); });
+    detail::map_vectors(n, out, f, in...);
   } else {
     detail::device_map(threads, n, out, f, in...);
   }
 }
 
-/// Sets first[i] and second[i] to the two results of f(in[i]...) in fp32 for i in [0,n), in any
-/// order. Inputs may be outputs.
+/// Sets first[i] and second[i] to the two results of f(in[i]...), a Pair, in fp32 for i in [0,n),
+/// in any order, as map. Inputs may be outputs.
 template <class Threads, class Out, class F, class... In>
 KOKKOS_INLINE_FUNCTION void map_pairs(const Threads& threads, Index n, Out* first, Out* second,
                                       const F& f, const In*... in) {
   if constexpr (tensor::on_host) {
-    detail::host_for(n, [=](Index i) {
-      const Pair results = f(static_cast<float>(in[i])...);
-      first[i] = static_cast<Out>(results.first);
-      second[i] = static_cast<Out>(results.second);
-    });
+    detail::map_pair_vectors(n, first, second, f, in...);
   } else {
     detail::device_map_pairs(threads, n, first, second, f, in...);
   }

@@ -6,12 +6,13 @@
 namespace kzero::kernels {
 
 /// sigmoid(z) = 1 / (1 + e^-z), and 1 - sigmoid(z) without cancellation. Finite for every finite z;
-/// below -88 the value stays at e^-88, which is less than 2^-126.
+/// below -88 the value stays at e^-88, which is less than 2^-126. Of one float or of a vector.
+template <class V>
 struct Sigmoid {
-  float value, complement;
+  V value, complement;
 
-  explicit KOKKOS_INLINE_FUNCTION Sigmoid(float z) {
-    const float e = exponential(-z);
+  explicit KOKKOS_INLINE_FUNCTION Sigmoid(V z) {
+    const V e = saturating_exponential(-z);
     value = 1.0F / (1.0F + e);
     complement = e * value;
   }

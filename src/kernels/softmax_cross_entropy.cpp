@@ -37,14 +37,14 @@ void cross_entropy_with_gradient(const Execution& exec, Matrix<float> logits,
         const float largest = max(team, vocab, [=](Index j) { return row[j]; });
         const float at_target = row[target];
         team.team_barrier();  // at_target is read before the row changes
-        const auto relative = [=](float x) { return exponential(x - largest); };
+        const auto relative = [=](auto x) { return exponential(x - largest); };
         map(team, vocab, row, relative, row);
         team.team_barrier();
         const float total = sum(team, vocab, [=](Index j) { return row[j]; });
         const float factor = scale / total;
         const float probability = row[target];
         team.team_barrier();
-        const auto scaled = [=](float x) { return x * factor; };
+        const auto scaled = [=](auto x) { return x * factor; };
         map(team, vocab, out, scaled, row);
         team.team_barrier();
         Kokkos::single(Kokkos::PerTeam(team), [=]() {
@@ -66,7 +66,7 @@ void partial_softmax(const Execution& exec, Matrix<float> logits, Index first_to
         const float largest = max(team, held, [=](Index j) { return row[j]; });
         const float at_target = target >= 0 && target < held ? row[target] : 0.0F;
         team.team_barrier();  // at_target is read before the row changes
-        const auto relative = [=](float x) { return exponential(x - largest); };
+        const auto relative = [=](auto x) { return exponential(x - largest); };
         map(team, held, row, relative, row);
         team.team_barrier();
         const float total = sum(team, held, [=](Index j) { return row[j]; });
@@ -130,7 +130,7 @@ void cross_entropy_of_partials_with_gradient(const Execution& exec,
         const bool mine = target >= 0 && target < held;
         const float probability = mine ? row[target] : 0.0F;
         team.team_barrier();
-        const auto scaled = [=](float x) { return x * factor; };
+        const auto scaled = [=](auto x) { return x * factor; };
         map(team, held, out, scaled, row);
         team.team_barrier();
         Kokkos::single(Kokkos::PerTeam(team), [=]() {

@@ -12,7 +12,7 @@ void swiglu_forward(const Execution& exec, Matrix<const T> gate_up, Matrix<T> y)
       KOKKOS_LAMBDA(const Team& team) {
         const T* gate = &gate_up(team.league_rank(), 0);
         T* out = &y(team.league_rank(), 0);
-        const auto swiglu = [](float g, float u) { return g * Sigmoid(g).value * u; };
+        const auto swiglu = [](auto g, auto u) { return g * Sigmoid<decltype(g)>(g).value * u; };
         map(team, width, out, swiglu, gate, gate + width);
       });
 }
@@ -25,10 +25,11 @@ void swiglu_backward(const Execution& exec, Matrix<const T> gate_up, Matrix<T> d
       KOKKOS_LAMBDA(const Team& team) {
         const T* gate = &gate_up(team.league_rank(), 0);
         T* d_gate = &d(team.league_rank(), 0);
-        const auto gradients = [](float g, float u, float dy) {
-          const Sigmoid s(g);
-          const float scaled = dy * s.value;
-          return Pair{scaled * u * (1.0F + g * s.complement), scaled * g};
+        const auto gradients = [](auto g, auto u, auto dy) {
+          using V = decltype(g);
+          const Sigmoid<V> s(g);
+          const V scaled = dy * s.value;
+          return Pair<V>{scaled * u * (1.0F + g * s.complement), scaled * g};
         };
         map_pairs(team, width, d_gate, d_gate + width, gradients, gate, gate + width, d_gate);
       });

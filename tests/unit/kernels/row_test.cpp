@@ -26,7 +26,7 @@ void check_map(Way way, Index first, Index count) {
   const Vector<T> other = b.vector(), out = result.vector();
   Kokkos::parallel_for(
       "kzero::tests::map", Policy(Execution(), 1, Kokkos::AUTO), KOKKOS_LAMBDA(const Team& team) {
-        const auto f = [](float xi, float yi) { return xi * yi + 1.0F; };
+        const auto f = [](auto xi, auto yi) { return xi * yi + 1.0F; };
         const float* left = &in(first);
         const T* right = &other(first);
         if (way == Way::device) {
@@ -57,7 +57,7 @@ TYPED_TEST(Row, MapMatchesThePlainLoop) {
 /// Swaps and doubles the first `count` elements of two arrays in place, as team or as one thread.
 template <class T, class Threads>
 KOKKOS_INLINE_FUNCTION void swap_doubled(Way way, const Threads& threads, Index count, T* a, T* b) {
-  const auto f = [](float x, float y) { return Pair{2 * y, 2 * x}; };
+  const auto f = [](auto x, auto y) { return Pair<decltype(x)>{2.0F * y, 2.0F * x}; };
   const T *left = a, *right = b;
   if (way == Way::device) {
     detail::device_map_pairs(threads, count, a, b, f, left, right);

@@ -1,0 +1,170 @@
+// The kernels beside the matrix products, one by one: attention's rate by the operations that its
+// mask leaves, the others' bytes a second beside a copy's. The fastest of several counts.
+//
+//   kernel_benchmark [repeats]      OMP_NUM_THREADS is 1 unless set
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <limits>
+
+#include "kernels/attention.hpp"
+#include "kernels/gelu.hpp"
+#include "kernels/initialize.hpp"
+#include "kernels/norm.hpp"
+#include "kernels/row_sums.hpp"
+#include "kernels/softmax_cross_entropy.hpp"
+#include "kernels/swiglu.hpp"
+#include "runtime/session.hpp"
+
+namespace {
+
+using namespace kzero;
+using tensor::Matrix;
+using tensor::Vector;
+
+/// A matrix of normally distributed numbers, or vectors of a row each.
+template <class T>
+class Numbers {
+ public:
+  Numbers(Index rows, Index columns)
+      : values_("kzero::tests::numbers", rows * columns), rows_(rows), columns_(columns) {
+    const Kokkos::View<float*> drawn("kzero::tests::drawn", rows * columns);
+    const Vector<float> numbers(drawn.data(), drawn.extent(0));
+    kernels::draw_normal({}, 1, 2, {0, rows * columns, 0, rows * columns}, 1.0F, numbers);
+    kernels::round_to<T>({}, numbers, {values_.data(), values_.extent(0)});
+  }
+
+  Matrix<T> matrix() const { return {values_.data(), extent(rows_), extent(columns_)}; }
+  Vector<T> row(Index i) const { return {values_.data() + i * columns_, extent(columns_)}; }
+
+ private:
+  static std::size_t extent(Index n) { return static_cast<std::size_t>(n); }
+
+  Kokkos::View<T*> values_;
+  Index rows_, columns_;
+};
+
+class Clock {
+ public:
+  explicit Clock(int repeats) : repeats_(repeats) {}
+
+  template <class F>
+  double fastest(const F& call) const {
+    double best = std::numeric_limits<double>::infinity();
+    for (int i = 0; i < repeats_; ++i) {
+      const auto begin = std::chrono::steady_clock::now();
+      call();
+      Kokkos::fence("kzero::tests::kernel");
+      const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - begin;
+      best = std::min(best, passed.count());
+    }
+    return best;
+  }
+
+ private:
+  int repeats_;
+};
+
+/// Prints a kernel over `count` elements, of which each call reads and writes so many bytes.
+void print_row(const char* name, double seconds, Index count, double bytes, double copy_rate) {
+  const double rate = static_cast<double>(count) * bytes / seconds;
+  fmt::print("  {:<28}{:>8.3f} ms{:>8.3f} ns/element{:>8.1f} GB/s{:>6.2f} of copy\n", name,
+             seconds * 1e3, seconds * 1e9 / static_cast<double>(count), rate * 1e-9,
+             rate / copy_rate);
+}
+
+template <class T>
+void measure_rows(const Clock& clock, double copy_rate) {
+  constexpr Index rows = 2048, hidden = 512, wide = 2048, vocab = 8192, chunk = 512;
+  const tensor::Execution exec;
+  const Numbers<T> x(rows, wide), y(rows, wide), narrow(rows, hidden), dy(rows, hidden),
+      dx(rows, hidden), parameters(4, hidden), sums(1, wide), dlogits(chunk, vocab);
+  const Numbers<float> statistics(2, rows), logits(chunk, vocab), losses(1, chunk),
+      partial(kernels::row_groups, 2 * wide);
+  const Kokkos::View<Token*> targets("kzero::tests::targets", chunk);
+  const Matrix<const T> in = x.matrix();
+  const auto row = [&](const char* name, Index count, double bytes, const auto& call) {
+    print_row(name, clock.fastest(call), count, bytes, copy_rate);
+  };
+  row("gelu_forward", rows * wide, 2 * sizeof(T),
+      [&] { kernels::gelu_forward<T>(exec, in, y.matrix()); });
+  row("gelu_backward", rows * wide, 3 * sizeof(T),
+      [&] { kernels::gelu_backward<T>(exec, in, y.matrix()); });
+  row("swiglu_forward", rows * wide / 2, 3 * sizeof(T),
+      [&] { kernels::swiglu_forward<T>(exec, in, Matrix<T>(y.matrix().data(), rows, wide / 2)); });
+  row("layernorm_forward", rows * hidden, 2 * sizeof(T), [&] {
+    kernels::layernorm_forward<T>(exec, narrow.matrix(), parameters.row(0), parameters.row(1),
+                                  1e-5F, dx.matrix(), statistics.row(0), statistics.row(1));
+  });
+  row("layernorm_backward", rows * hidden, 4 * sizeof(T), [&] {
+    kernels::layernorm_backward<T>(
+        exec, {narrow.matrix(), parameters.row(0), statistics.row(0), statistics.row(1)},
+        dy.matrix(),
+        {dx.matrix(), kernels::Update::add, parameters.row(2), parameters.row(3),
+         kernels::Update::overwrite},
+        partial.matrix());
+  });
+  row("sum_rows", rows * wide, sizeof(T), [&] {
+    kernels::sum_rows<T>(exec, in, kernels::Update::overwrite, sums.row(0), partial.matrix());
+  });
+  row("cross_entropy_with_gradient", chunk * vocab, 4 + sizeof(T), [&] {
+    kernels::cross_entropy_with_gradient<T>(exec, logits.matrix(), {targets.data(), chunk}, 1.0F,
+                                            losses.row(0), dlogits.matrix());
+  });
+}
+
+template <class T>
+void measure_attention(const Clock& clock, const kernels::AttentionShape& s) {
+  const Index rows = s.batch * s.sequence;
+  const tensor::Execution exec;
+  const Numbers<T> qkv(rows, s.qkv_width()), out(rows, s.width()), dout(rows, s.width()),
+      gradient(rows, s.qkv_width());
+  const Numbers<float> log_sum(s.batch * s.heads, s.sequence);
+  const Index bytes = kernels::attention_scratch_bytes<T>(s, 1);
+  const Numbers<float> scratch(1, bytes / static_cast<Index>(sizeof(float)));
+  const auto in = kernels::operands_in(Matrix<const T>(qkv.matrix()), s);
+  const double forward = clock.fastest([&] {
+    kernels::attention_forward<T>(exec, s, in, out.matrix(), log_sum.matrix(), scratch.row(0));
+  });
+  const double backward = clock.fastest([&] {
+    kernels::attention_backward<T>(exec, s, in, out.matrix(), log_sum.matrix(), dout.matrix(),
+                                   kernels::operands_in(gradient.matrix(), s), scratch.row(0));
+  });
+  // Two products forward and five backward, half of which the mask leaves.
+  const double product = static_cast<double>(rows * s.heads * s.sequence * s.head_width);
+  fmt::print(
+      "  attention, width {:>3}, T {:>4}   forward {:>7.3f} ms {:>6.1f} GFLOP/s   backward "
+      "{:>7.3f} ms {:>6.1f} GFLOP/s\n",
+      s.head_width, s.sequence, forward * 1e3, 2 * product / forward * 1e-9, backward * 1e3,
+      5 * product / backward * 1e-9);
+}
+
+template <class T>
+void measure(const char* precision, int repeats, double copy_rate) {
+  const Clock clock(repeats);
+  fmt::print("{}\n", precision);
+  measure_rows<T>(clock, copy_rate);
+  measure_attention<T>(clock, {8, 256, 8, 8, 32});
+  measure_attention<T>(clock, {4, 512, 8, 8, 64});
+  measure_attention<T>(clock, {1, 1024, 12, 12, 64});
+}
+
+double copy_bytes_per_second() {
+  const Kokkos::View<float*> from("kzero::tests::from", 1 << 26), to("kzero::tests::to", 1 << 26);
+  const double seconds = Clock(5).fastest([&] { Kokkos::deep_copy(to, from); });
+  return 2 * static_cast<double>(from.size()) * sizeof(float) / seconds;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  setenv("OMP_NUM_THREADS", "1", 0);
+  const kzero::runtime::Session session({.threads = 0});
+  const int repeats = argc > 1 ? std::max(1, std::atoi(argv[1])) : 15;
+  const double copy_rate = copy_bytes_per_second();
+  fmt::print("copy {:.1f} GB/s\n", copy_rate * 1e-9);
+  measure<float>("fp32", repeats, copy_rate);
+  measure<kzero::bf16>("bf16", repeats, copy_rate);
+}
