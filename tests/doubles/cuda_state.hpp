@@ -16,7 +16,7 @@ namespace kzero::doubles {
 using Clock = std::map<cudaStream_t, std::size_t>;
 
 struct CudaState {
-  std::recursive_mutex mutex;    // guards all that follows and the streams' queues
+  std::recursive_mutex mutex;    // guards all that follows and what streams hold
   std::recursive_mutex running;  // one thread at a time plays the device
   std::vector<cudaStream_t> streams;
   std::vector<cudaEvent_t> events;
