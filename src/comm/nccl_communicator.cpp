@@ -115,9 +115,10 @@ NcclCommunicator::NcclCommunicator(const grid::Group& group, Traffic& traffic)
 
 NcclCommunicator::~NcclCommunicator() {
   watcher_ = {};  // stops and joins
+  const bool is_sound = !failed_ && std::uncaught_exceptions() == exceptions_;
   for (Lane& lane : lanes_) {
     if (!lane.handle) continue;
-    const bool idle = !failed_ && std::ranges::all_of(lane.flights, &has_arrived);
+    const bool idle = is_sound && std::ranges::all_of(lane.flights, &has_arrived);
     idle ? ncclCommDestroy(lane.handle) : ncclCommAbort(lane.handle);
   }
 }

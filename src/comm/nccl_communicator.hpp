@@ -5,6 +5,7 @@
 #include <array>
 #include <atomic>
 #include <deque>
+#include <exception>
 #include <memory>
 #include <mutex>
 #include <thread>
@@ -21,7 +22,9 @@ class NcclCommunicator : public Communicator {
  public:
   /// Collective over the group. Throws Error(usage) if two of its ranks share a GPU.
   NcclCommunicator(const grid::Group& group, Traffic& traffic);
-  /// Destroys the communicators if everything in flight has arrived; aborts them otherwise.
+  /// Destroys the communicators, which waits for the other ranks. Aborts them, which waits for
+  /// nobody, if something in flight has not arrived, or if an exception ends the object's life: the
+  /// other ranks may not know of it.
   ~NcclCommunicator() override;
 
   bool waits_on_device() const override { return true; }
@@ -68,6 +71,7 @@ class NcclCommunicator : public Communicator {
   std::mutex mutex_;  // guards flights, which the watching thread removes
   std::vector<runtime::Event> spare_events_;
   std::atomic<bool> failed_ = false;
+  const int exceptions_ = std::uncaught_exceptions();  // when the object's life began
   std::jthread watcher_;
 };
 

@@ -12,6 +12,9 @@ void check(cudaError_t status, const char* what) {
                 cudaGetErrorString(status));
 }
 
+/// Throws if a kernel could not be launched: Kokkos' release builds do not look.
+void check_launches() { check(cudaPeekAtLastError(), "the launch of a kernel"); }
+
 }  // namespace
 
 struct Event::Handle {
@@ -31,8 +34,7 @@ Event& Event::operator=(Event&&) noexcept = default;
 
 void Event::record(const Execution& stream) {
   if (!handle_) handle_ = std::make_unique<Handle>();
-  // Kokkos' release builds do not look whether a kernel could be launched.
-  check(cudaPeekAtLastError(), "the launch of a kernel");
+  check_launches();
   check(cudaEventRecord(handle_->event, stream_of(stream)), "cudaEventRecord");
   handle_->recorded = true;
 }
@@ -44,8 +46,12 @@ void Event::wait(const Execution& stream) const {
 
 bool Event::reached() const {
   if (!handle_ || !handle_->recorded) return true;
+  check_launches();
   const cudaError_t status = cudaEventQuery(handle_->event);
-  if (status == cudaErrorNotReady) return false;
+  if (status == cudaErrorNotReady) {
+    cudaGetLastError();  // the answer counts as an error, which a later look at launches would find
+    return false;
+  }
   check(status, "cudaEventQuery");
   return true;
 }

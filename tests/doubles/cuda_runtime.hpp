@@ -1,21 +1,70 @@
-// What tests ask of the stand-in for CUDA's runtime.
+// What tests ask of the stand-in for CUDA's runtime, and what the stand-ins for other libraries
+// enqueue through.
 #pragma once
 
+#include <cuda_runtime_api.h>
+
+#include <functional>
 #include <string>
 #include <vector>
 
 namespace kzero::doubles {
 
-/// The calls so far, in order: "record", "wait", "query", "synchronize", "device 3".
-std::vector<std::string>& cuda_calls();
+/// The device that the process computes on. Threads but the first begin with 0, as CUDA's do.
+inline constexpr int own_device = 3;
 
-/// From now on a launch has failed, with an error that stays.
-void fail_launches(bool failed);
+/// When what is enqueued on a stream runs.
+enum class Calls {
+  at_once,  // when it is enqueued
+  late,     // once a stream waits for an event behind it: kernels run at once and may follow
+  queued    // once the host waits for it, or for what depends on it: for tests without kernels
+};
+void set_calls(Calls when);
 
-/// Whether events that are asked for have been reached.
-void set_reached(bool reached);
+/// Enqueues a call on the stream. Throws std::invalid_argument for a stream that is none.
+void enqueue(cudaStream_t stream, std::function<void()> call);
 
-/// The current device of the calling thread; a thread begins with 0.
+/// A place in a stream: behind its first `calls` calls.
+struct Position {
+  cudaStream_t stream = nullptr;
+  std::size_t calls = 0;
+};
+Position end_of(cudaStream_t stream);
+
+/// Runs what is enqueued before the position, and what that waits for.
+void run_to(const Position& position);
+
+/// Returns whether what is enqueued on `stream` from now on comes behind the position by the order
+/// of the stream, by events, or since the host waited.
+bool is_behind(const Position& position, cudaStream_t stream);
+
+/// Returns whether the stream exists, and the device that it was created on.
+bool is_stream(cudaStream_t stream);
+int device_of(cudaStream_t stream);
+
+/// The stream of the process's device that lives as long as the process, and that of `owner`: any
+/// object's address.
+cudaStream_t default_stream();
+cudaStream_t stream_for(const void* owner);
+
+/// A launch by this thread has failed; CUDA keeps the error until cudaGetLastError().
+void fail_launch();
+
+/// The current device of the calling thread.
 int current_device();
+
+/// The PCI address of every device; empty: one for each rank of the launch.
+void set_bus(const std::string& bus);
+
+/// Notes what no program may do. A program in which one is left at its end has failed, as has one
+/// that leaves streams or events behind.
+void violate(const std::string& what);
+
+/// Returns and forgets the violations so far.
+std::vector<std::string> take_violations();
+
+/// What the stand-in for NCCL tells that for CUDA's runtime: between the begin and the end of a
+/// group nothing may rely on the stream.
+void set_open_groups(int count);
 
 }  // namespace kzero::doubles

@@ -1,99 +1,125 @@
-// A stand-in for NCCL on host memory over MPI: the calls that kzero makes, in NCCL's documented
-// semantics, enqueued on the stand-in's streams. Calls against NCCL's rules return its errors.
-#include <mpi.h>
-#include <nccl.h>
-
-#include <algorithm>
-#include <cstdlib>
-#include <cstring>
-#include <string_view>
-#include <vector>
-
-#include "base/float16.hpp"
-#include "doubles/device.hpp"
+// A stand-in for NCCL: groups and operations, in the documented semantics, enqueued on the streams
+// of the stand-in for CUDA's runtime.
 #include "doubles/nccl.hpp"
 
-struct ncclComm {
-  MPI_Comm ranks = MPI_COMM_NULL;
-  ncclResult_t error = ncclSuccess;
-  int id = 0;
-};
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "base/float16.hpp"
+#include "doubles/nccl_state.hpp"
 
 namespace kzero::doubles {
 
-NcclCalls& nccl_calls() {
-  static NcclCalls calls;
-  return calls;
-}
-
-}  // namespace kzero::doubles
-
 namespace {
 
-using kzero::bf16;
-using kzero::fp16;
-using kzero::doubles::nccl_calls;
-namespace doubles = kzero::doubles;
+enum Kind { messages = 1, all_gather, reduce_scatter };
 
-/// One message of a group.
-struct Message {
-  void* data;
-  std::size_t bytes;
-  int peer;
-  MPI_Comm ranks;
-  bool is_sent;
+constexpr std::size_t most_operations = 2048;  // of a group, by NCCL's guide
+
+/// What a thread has called since it began a group.
+struct Group {
+  int depth = 0;
+  ncclComm_t comm = nullptr;
+  cudaStream_t stream = nullptr;
+  std::vector<Message> messages;
 };
+thread_local Group group;
+Position last_launch;  // of any communicator of this rank
+ncclComm_t last_comm = nullptr;
 
-std::vector<ncclComm*> alive;
-std::vector<Message> group;
-cudaStream_t group_stream = nullptr;
-int group_depth = 0, next_id = 1, version = 0;
+ncclResult_t refuse(ncclComm_t comm, const std::string& what) {
+  violate("rank " + std::to_string(comm->rank) + " of NCCL: " + what);
+  return ncclInvalidUsage;
+}
 
-std::size_t width_of(ncclDataType_t type) {
-  switch (type) {
-    case ncclFloat32:
-      return 4;
-    case ncclFloat16:
-    case ncclBfloat16:
-      return 2;
-    default:
-      return 0;
+/// Checks what all operations have to keep to.
+ncclResult_t check(ncclComm_t comm, const void* data, std::size_t count, ncclDataType_t type,
+                   cudaStream_t stream) {
+  if (!comm || !comm->lives) {
+    violate("an operation of NCCL on a communicator that is gone");
+    return ncclInvalidArgument;
   }
-}
-
-int size_of(ncclComm_t comm) {
-  int size = 0;
-  MPI_Comm_size(comm->ranks, &size);
-  return size;
-}
-
-int rank_of(ncclComm_t comm) {
-  int rank = 0;
-  MPI_Comm_rank(comm->ranks, &rank);
-  return rank;
-}
-
-// Alone, a send and a receive would each block: only groups are safe.
-ncclResult_t add_to_group(const Message& message, ncclDataType_t type, cudaStream_t stream) {
-  if (group_depth == 0 || width_of(type) == 0) return ncclInvalidUsage;
-  if (!group.empty() && stream != group_stream) return ncclInvalidUsage;
-  group_stream = stream;
-  group.push_back(message);
+  if (width_of(type) == 0 || (!data && count > 0)) return ncclInvalidArgument;
+  if (!is_stream(stream)) return refuse(comm, "an operation on a stream that is gone");
+  if (device_of(stream) != comm->device)
+    return refuse(comm, "an operation on a stream of another device than the communicator's");
   return ncclSuccess;
 }
 
-void exchange(const std::vector<Message>& messages) {
-  std::vector<MPI_Request> requests;
-  for (const auto& [data, bytes, peer, ranks, is_sent] : messages) {
-    const int count = static_cast<int>(bytes);
-    if (is_sent) {
-      MPI_Isend(data, count, MPI_BYTE, peer, 0, ranks, &requests.emplace_back());
-    } else {
-      MPI_Irecv(data, count, MPI_BYTE, peer, 0, ranks, &requests.emplace_back());
-    }
-  }
-  MPI_Waitall(static_cast<int>(requests.size()), requests.data(), MPI_STATUSES_IGNORE);
+/// Checks a collective. The stand-in does not put them off until the end of a group.
+ncclResult_t check_alone(ncclComm_t comm, const void* data, std::size_t count, ncclDataType_t type,
+                         cudaStream_t stream) {
+  if (const auto status = check(comm, data, count, type, stream)) return status;
+  return group.depth > 0 ? refuse(comm, "a collective within a group") : ncclSuccess;
 }
+
+/// Enqueues an operation of the communicator with the ranks for which `meets` holds. Operations of
+/// several communicators need one order on every rank: the host's, or that of events.
+template <class Meets>
+ncclResult_t launch(ncclComm_t comm, cudaStream_t stream, const Meets& meets,
+                    std::function<void()> run) {
+  const bool follows_other = last_launch.stream && last_comm != comm && last_comm->lives;
+  if (follows_other && !keeps_launch_order() && !is_behind(last_launch, stream))
+    return refuse(comm, "an operation whose order with another communicator's is left open");
+  for (int r = 0; r < comm->size; ++r) {
+    if (r != comm->rank && meets(r)) ++comm->launched[static_cast<std::size_t>(r)];
+  }
+  enqueue(stream, [comm, before = follows_other || last_comm == comm ? last_launch : Position(),
+                   run = std::move(run)] {
+    if (before.stream) run_to(before);  // as NCCL's launches wait for one another
+    if (!comm->is_aborted && comm->error == ncclSuccess) run();
+  });
+  comm->last = last_launch = end_of(stream);
+  last_comm = comm;
+  return ncclSuccess;
+}
+
+bool overlap(const void* a, std::size_t a_bytes, const void* b, std::size_t b_bytes) {
+  const auto *first = static_cast<const char*>(a), *second = static_cast<const char*>(b);
+  return first < second + b_bytes && second < first + a_bytes;
+}
+
+// Alone, a send and a receive would each block: only groups are safe. NCCL takes several streams in
+// a group, which then wait for one another; the program has no use for that.
+ncclResult_t add_to_group(const Message& message, ncclComm_t comm, cudaStream_t stream) {
+  if (const auto status = check(comm, message.data, message.elements, message.type, stream))
+    return status;
+  if (message.peer < 0 || message.peer >= comm->size) return ncclInvalidArgument;
+  if (group.depth == 0) return refuse(comm, "a message outside of groups, which may block");
+  if (group.messages.size() == most_operations) return ncclInvalidUsage;
+  if (!group.messages.empty() && (stream != group.stream || comm != group.comm))
+    return refuse(comm, "a group of several streams or communicators");
+  const std::size_t bytes = message.elements * width_of(message.type);
+  for (const Message& other : group.messages) {
+    if (message.is_sent && other.is_sent) continue;
+    if (overlap(message.data, bytes, other.data, other.elements * width_of(other.type)))
+      return refuse(comm, "a message into memory that another one of the group uses");
+  }
+  group.comm = comm;
+  group.stream = stream;
+  group.messages.push_back(message);
+  return ncclSuccess;
+}
+
+ncclResult_t launch_group() {
+  const auto sent = std::exchange(group.messages, {});
+  const ncclComm_t comm = group.comm;
+  const Header header = header_of(comm, messages, ncclFloat32, 0);
+  const auto meets = [&](int rank) {
+    return std::ranges::any_of(sent, [rank](const Message& m) { return m.peer == rank; });
+  };
+  return launch(comm, group.stream, meets, [=] { exchange(comm, header, sent); });
+}
+
+/// In place means that the part lies where it belongs in the whole; other overlaps are refused.
+bool is_misplaced(ncclComm_t comm, const void* part, const void* whole, std::size_t bytes) {
+  const char* place =
+      static_cast<const char*>(whole) + static_cast<std::size_t>(comm->rank) * bytes;
+  return part != place && overlap(part, bytes, whole, bytes * static_cast<std::size_t>(comm->size));
+}
+
+const auto everybody = [](int) { return true; };
 
 /// The library's own order: from the last rank to the first, in T.
 template <class T>
@@ -111,143 +137,69 @@ void add_backwards(const std::vector<char>& all, std::size_t count, int ranks, v
 
 }  // namespace
 
-namespace kzero::doubles {
-
-void set_nccl_version(int value) { version = value; }
-
-void fail_all_communicators() {
-  for (ncclComm* comm : alive) comm->error = ncclRemoteError;
-}
-
 }  // namespace kzero::doubles
 
-const char* ncclGetErrorString(ncclResult_t result) {
-  return result == ncclRemoteError ? "remote process exited or there was a network error"
-                                   : "some error";
-}
-
-ncclResult_t ncclGetVersion(int* value) {
-  *value = version > 0 ? version : 22902;
-  return ncclSuccess;
-}
-
-ncclResult_t ncclGetUniqueId(ncclUniqueId* id) {
-  std::memset(id, 0, sizeof *id);
-  int root = 0;
-  MPI_Comm_rank(MPI_COMM_WORLD, &root);
-  const int words[] = {4711, root, next_id++};
-  std::memcpy(id->internal, words, sizeof words);
-  return ncclSuccess;
-}
-
-// Ranks that hold the same identity meet at the rank that made it.
-ncclResult_t ncclCommInitRank(ncclComm_t* comm, int ranks, ncclUniqueId id, int rank) {
-  int words[3] = {};
-  std::memcpy(words, id.internal, sizeof words);
-  if (words[0] != 4711 || rank < 0 || rank >= ranks) return ncclInvalidArgument;
-  const char* ordered = std::getenv("NCCL_LAUNCH_ORDER_IMPLICIT");
-  if (!ordered || std::string_view(ordered) != "1") ++nccl_calls().unordered;
-  const int root = words[1], tag = 100 + words[2];
-  int me = 0;
-  MPI_Comm_rank(MPI_COMM_WORLD, &me);
-  std::vector<int> members(static_cast<std::size_t>(ranks));
-  if (me == root) {
-    members[static_cast<std::size_t>(rank)] = me;
-    for (int i = 1; i < ranks; ++i) {
-      int other[2] = {};
-      MPI_Recv(other, 2, MPI_INT, MPI_ANY_SOURCE, tag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-      members[static_cast<std::size_t>(other[0])] = other[1];
-    }
-    for (const int member : members) {
-      if (member != me) MPI_Send(members.data(), ranks, MPI_INT, member, tag, MPI_COMM_WORLD);
-    }
-  } else {
-    const int mine[] = {rank, me};
-    MPI_Send(mine, 2, MPI_INT, root, tag, MPI_COMM_WORLD);
-    MPI_Recv(members.data(), ranks, MPI_INT, root, tag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-  }
-  MPI_Group world = MPI_GROUP_NULL, part = MPI_GROUP_NULL;
-  MPI_Comm_group(MPI_COMM_WORLD, &world);
-  MPI_Group_incl(world, ranks, members.data(), &part);
-  *comm = new ncclComm;
-  (*comm)->id = tag;
-  MPI_Comm_create_group(MPI_COMM_WORLD, part, tag, &(*comm)->ranks);
-  MPI_Group_free(&part);
-  MPI_Group_free(&world);
-  alive.push_back(*comm);
-  return ncclSuccess;
-}
-
-ncclResult_t ncclCommDestroy(ncclComm_t comm) {
-  std::erase(alive, comm);
-  MPI_Comm_free(&comm->ranks);
-  delete comm;
-  ++nccl_calls().destroyed;
-  return ncclSuccess;
-}
-
-ncclResult_t ncclCommAbort(ncclComm_t comm) {
-  ++nccl_calls().aborted;
-  ncclCommDestroy(comm);
-  --nccl_calls().destroyed;
-  return ncclSuccess;
-}
-
-ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* error) {
-  *error = comm->error;
-  return ncclSuccess;
-}
+using namespace kzero::doubles;  // the names of NCCL's functions are global
 
 ncclResult_t ncclGroupStart() {
-  ++group_depth;
+  set_open_groups(++group.depth);
   return ncclSuccess;
 }
 
 ncclResult_t ncclGroupEnd() {
-  if (group_depth == 0) return ncclInvalidUsage;
-  if (--group_depth > 0 || group.empty()) return ncclSuccess;
-  doubles::enqueue(group_stream, [messages = std::move(group)] { exchange(messages); });
-  group.clear();
-  return ncclSuccess;
+  if (group.depth == 0) return ncclInvalidUsage;
+  set_open_groups(--group.depth);
+  return group.depth > 0 || group.messages.empty() ? ncclSuccess : launch_group();
 }
 
 ncclResult_t ncclSend(const void* data, std::size_t count, ncclDataType_t type, int peer,
                       ncclComm_t comm, cudaStream_t stream) {
   ++nccl_calls().sends;
-  return add_to_group({const_cast<void*>(data), count * width_of(type), peer, comm->ranks, true},
-                      type, stream);
+  return add_to_group({const_cast<void*>(data), type, count, peer, true}, comm, stream);
 }
 
 ncclResult_t ncclRecv(void* data, std::size_t count, ncclDataType_t type, int peer, ncclComm_t comm,
                       cudaStream_t stream) {
-  return add_to_group({data, count * width_of(type), peer, comm->ranks, false}, type, stream);
+  return add_to_group({data, type, count, peer, false}, comm, stream);
 }
 
 ncclResult_t ncclAllGather(const void* mine, void* all, std::size_t count, ncclDataType_t type,
                            ncclComm_t comm, cudaStream_t stream) {
-  if (width_of(type) == 0) return ncclInvalidArgument;
+  if (const auto status = check_alone(comm, mine, count, type, stream)) return status;
   const std::size_t bytes = count * width_of(type);
-  doubles::enqueue(stream, [=, ranks = comm->ranks, rank = rank_of(comm)] {
-    auto* own = static_cast<char*>(all) + static_cast<std::size_t>(rank) * bytes;
-    if (bytes > 0 && own != mine) std::memmove(own, mine, bytes);
-    MPI_Allgather(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, all, static_cast<int>(bytes), MPI_BYTE,
-                  ranks);
-  });
+  if (is_misplaced(comm, mine, all, bytes))
+    return refuse(comm, "ncclAllGather into memory that overlaps what is sent");
   ++nccl_calls().all_gathers;
-  return ncclSuccess;
+  const Header header = header_of(comm, all_gather, type, count);
+  return launch(comm, stream, everybody, [=] {
+    if (!agree(comm, header)) return;
+    auto* own = static_cast<char*>(all) + static_cast<std::size_t>(comm->rank) * bytes;
+    if (bytes > 0 && own != mine) std::memcpy(own, mine, bytes);
+    std::vector<MPI_Request> request(1);
+    MPI_Iallgather(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, all, static_cast<int>(bytes), MPI_BYTE,
+                   comm->ranks, request.data());
+    finish(comm, request, "ncclAllGather");
+  });
 }
 
 ncclResult_t ncclReduceScatter(const void* all, void* own, std::size_t count, ncclDataType_t type,
                                ncclRedOp_t operation, ncclComm_t comm, cudaStream_t stream) {
-  if (operation != ncclSum || width_of(type) == 0) return ncclInvalidArgument;
-  doubles::enqueue(stream, [=, members = comm->ranks, ranks = size_of(comm)] {
-    const int bytes = static_cast<int>(count * width_of(type));
-    std::vector<char> received(static_cast<std::size_t>(bytes * ranks));
-    MPI_Alltoall(all, bytes, MPI_BYTE, received.data(), bytes, MPI_BYTE, members);
-    if (type == ncclFloat32) add_backwards<float>(received, count, ranks, own);
-    if (type == ncclBfloat16) add_backwards<bf16>(received, count, ranks, own);
-    if (type == ncclFloat16) add_backwards<fp16>(received, count, ranks, own);
-  });
+  if (const auto status = check_alone(comm, all, count, type, stream)) return status;
+  if (operation != ncclSum) return ncclInvalidArgument;  // the program needs no other
+  const std::size_t bytes = count * width_of(type);
+  if (is_misplaced(comm, own, all, bytes))
+    return refuse(comm, "ncclReduceScatter into memory that overlaps what is sent");
   ++nccl_calls().reduce_scatters;
-  return ncclSuccess;
+  const Header header = header_of(comm, reduce_scatter, type, count, operation);
+  return launch(comm, stream, everybody, [=] {
+    if (!agree(comm, header)) return;
+    std::vector<char> received(bytes * static_cast<std::size_t>(comm->size));
+    std::vector<MPI_Request> request(1);
+    MPI_Ialltoall(all, static_cast<int>(bytes), MPI_BYTE, received.data(), static_cast<int>(bytes),
+                  MPI_BYTE, comm->ranks, request.data());
+    if (!finish(comm, request, "ncclReduceScatter")) return;
+    if (type == ncclFloat32) add_backwards<float>(received, count, comm->size, own);
+    if (type == ncclBfloat16) add_backwards<kzero::bf16>(received, count, comm->size, own);
+    if (type == ncclFloat16) add_backwards<kzero::fp16>(received, count, comm->size, own);
+  });
 }

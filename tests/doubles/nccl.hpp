@@ -9,7 +9,6 @@ struct NcclCalls {
   int reduce_scatters = 0;
   int destroyed = 0;
   int aborted = 0;
-  int unordered = 0;  // communicators made while their launches had no common order
 };
 
 /// Calls of this rank so far.
@@ -20,5 +19,11 @@ void set_nccl_version(int version);
 
 /// From now on every communicator of this rank reports an asynchronous error.
 void fail_all_communicators();
+
+/// How long a rank waits for another before the stand-in calls it a hang; 60 at first.
+void set_patience(double seconds);
+
+/// Makes the next communicator read NCCL's environment again, as the first of a process does.
+void forget_nccl_environment();
 
 }  // namespace kzero::doubles

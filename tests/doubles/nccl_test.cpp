@@ -9,7 +9,7 @@
 #include "comm/backends.hpp"
 #include "comm/mpi_communicator.hpp"
 #include "comm/nccl_communicator.hpp"
-#include "doubles/device.hpp"
+#include "doubles/cuda_runtime.hpp"
 #include "doubles/nccl.hpp"
 #include "grid/process_grid.hpp"
 #include "support/guarded.hpp"
@@ -180,7 +180,7 @@ TEST(NcclGroups, EndInOrderOnceAllHasArrived) {
 TEST(NcclGroups, OnOneGpuAreRefusedWithItsName) {
   const grid::Group group = grid::world_group();
   if (group.size() == 1) GTEST_SKIP() << "nobody to share with";
-  doubles::set_device_name("device 0000:18:00.0");
+  doubles::set_bus("0000:18:00.0");
   Traffic traffic;
   try {
     const NcclCommunicator comm(group, traffic);
@@ -191,14 +191,7 @@ TEST(NcclGroups, OnOneGpuAreRefusedWithItsName) {
               std::string::npos)
         << error.what();
   }
-  doubles::set_device_name("");
-}
-
-TEST(NcclGroups, LaunchInTheOrderOfTheHostsCalls) {
-  const grid::Group group = grid::world_group();
-  Traffic traffic;
-  const NcclCommunicator first(group, traffic), second(group, traffic);
-  EXPECT_EQ(nccl_calls().unordered, 0);
+  doubles::set_bus("");
 }
 
 TEST(NcclGroups, NeedALibraryThatKeepsTheOrder) {
@@ -214,20 +207,6 @@ TEST(NcclGroups, NeedALibraryThatKeepsTheOrder) {
     EXPECT_NE(std::string(error.what()).find("found 2.25.5"), std::string::npos) << error.what();
   }
   doubles::set_nccl_version(0);
-}
-
-// A thread that has not chosen the device would take memory on the node's first one.
-TEST(NcclWatch, AsksTheDeviceOfTheProcess) {
-  const grid::Group group = grid::world_group();
-  Traffic traffic;
-  NcclCommunicator comm(group, traffic);
-  std::vector<float> all(static_cast<std::size_t>(group.size()));
-  std::vector<Span> receive;
-  for (float& value : all) receive.push_back(Span::of(&value, 1));
-  const float mine = 1;
-  comm.all_gather(Execution(), ConstSpan::of(&mine, 1), receive, Purpose::parameters);
-  std::this_thread::sleep_for(std::chrono::milliseconds(200));  // a few looks
-  EXPECT_EQ(doubles::calls_elsewhere, 0);
 }
 
 /// Losses, norms and state of a few steps.

@@ -1,0 +1,80 @@
+// In place of Kokkos with CUDA, as far as src/runtime/device_cuda.cpp and what src/comm has for
+// NCCL use it: instances own streams of the stand-in for CUDA's runtime, and copies wait on these.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstring>
+#include <memory>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include "doubles/cuda_runtime.hpp"
+
+namespace Kokkos {
+
+struct HostSpace {};
+struct CudaSpace {};
+struct SharedHostPinnedSpace {};
+struct MemoryUnmanaged {};
+
+template <class From, class To>
+struct SpaceAccessibility {
+  static constexpr bool accessible = std::is_same_v<From, To>;
+};
+
+class Cuda {
+ public:
+  using memory_space = CudaSpace;
+
+  Cuda() : stream_(kzero::doubles::default_stream(), [](cudaStream_t) {}) {}
+  explicit Cuda(cudaStream_t owned)
+      : stream_(owned, [](cudaStream_t stream) { cudaStreamDestroy(stream); }) {}
+
+  cudaStream_t cuda_stream() const { return stream_.get(); }
+  int cuda_device() const { return kzero::doubles::own_device; }
+  void fence(const std::string&) const { cudaStreamSynchronize(stream_.get()); }
+
+ private:
+  std::shared_ptr<CUstream_st> stream_;
+};
+using DefaultExecutionSpace = Cuda;
+
+template <class Elements, class Space, class Traits>
+class View {
+ public:
+  using Element = std::remove_pointer_t<Elements>;
+  View(Element* data, std::size_t size) : data_(data), size_(size) {}
+  Element* data() const { return data_; }
+  std::size_t size() const { return size_; }
+
+ private:
+  Element* data_;
+  std::size_t size_;
+};
+
+template <class Out, class In, class Space, class Traits>
+void deep_copy(const Cuda& stream, View<Out*, Space, Traits> out, View<In*, Space, Traits> in) {
+  kzero::doubles::enqueue(stream.cuda_stream(),
+                          [=] { std::memcpy(out.data(), in.data(), in.size() * sizeof(In)); });
+}
+
+namespace Experimental {
+
+inline std::vector<Cuda> partition_space(const Cuda&, int) {
+  cudaStream_t stream = nullptr;
+  cudaStreamCreate(&stream);
+  return {Cuda(stream)};
+}
+
+}  // namespace Experimental
+
+namespace Profiling {
+
+inline void pushRegion(const std::string&) {}
+inline void popRegion() {}
+
+}  // namespace Profiling
+
+}  // namespace Kokkos

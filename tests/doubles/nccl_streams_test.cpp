@@ -1,0 +1,246 @@
+// comm/nccl_communicator.cpp on a device that runs everything as late as its events allow, where
+// instances of Kokkos own their streams.
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <numeric>
+#include <stdexcept>
+#include <thread>
+
+#include "base/wait.hpp"
+#include "comm/nccl_communicator.hpp"
+#include "comm/worker.hpp"
+#include "doubles/nccl.hpp"
+#include "grid/process_grid.hpp"
+#include "runtime/cuda_stream.hpp"
+#include "runtime/profile.hpp"
+
+namespace kzero::runtime {
+
+bool tool_takes_regions() { return false; }
+
+}  // namespace kzero::runtime
+
+namespace kzero::comm {
+namespace {
+
+using doubles::Calls;
+using doubles::nccl_calls;
+using Numbers = std::vector<float>;
+
+constexpr Index count = 37;  // elements of each rank
+
+/// What rank `from` sends to rank `to` in the collective number `round`.
+Numbers message(int from, int to, int round) {
+  Numbers numbers(count);
+  std::iota(numbers.begin(), numbers.end(),
+            static_cast<float>(1000 * round + 100 * from + 10 * to));
+  return numbers;
+}
+
+/// Overwrites an array where it lies.
+void write(Numbers& array, const Numbers& values) {
+  std::copy(values.begin(), values.end(), array.begin());
+}
+
+class NcclStreams : public testing::Test {
+ protected:
+  NcclStreams() {
+    doubles::set_calls(Calls::queued);
+    doubles::set_patience(20);
+  }
+  ~NcclStreams() override { doubles::set_calls(Calls::at_once); }
+
+  void enqueue(const Execution& on, std::function<void()> call) {
+    doubles::enqueue(runtime::stream_of(on), std::move(call));
+  }
+
+  std::vector<Span> spans(std::vector<Numbers>& arrays) const {
+    std::vector<Span> all;
+    for (Numbers& array : arrays) all.push_back(Span::of(array.data(), count));
+    return all;
+  }
+
+  grid::Group group = grid::world_group();
+  const int ranks = group.size(), me = group.rank();
+  Traffic traffic;
+  const Execution stream = runtime::make_stream(), other = runtime::make_stream();
+  const Numbers guards = Numbers(count, -1.0F);
+};
+
+TEST_F(NcclStreams, AllToAllIsBehindWhatComputesItAndAheadOfWhatFollows) {
+  if (ranks == 1) GTEST_SKIP() << "nothing to send";
+  NcclCommunicator comm(group, traffic);
+  std::vector<Numbers> send(ranks, guards), receive(ranks, guards), before, after;
+  enqueue(stream, [&] {
+    before = receive;
+    for (int r = 0; r < ranks; ++r) write(send[r], message(me, r, 1));
+  });
+  std::vector<ConstSpan> out;
+  for (const Numbers& array : send) out.push_back(ConstSpan::of(array.data(), count));
+  const Request request = comm.begin_all_to_all(stream, out, spans(receive),
+                                                Operation::reduce_scatter, Purpose::gradients);
+  comm.wait(other, request);
+  enqueue(other, [&] {
+    after = receive;
+    for (Numbers& array : send) write(array, guards);
+  });
+  other.fence("");
+  EXPECT_EQ(before, std::vector<Numbers>(ranks, guards));
+  ASSERT_EQ(static_cast<int>(after.size()), ranks);
+  for (int r = 0; r < ranks; ++r) EXPECT_EQ(after[r], r == me ? guards : message(r, me, 1)) << r;
+}
+
+// One array, and one with gaps, whose own part is a copy.
+TEST_F(NcclStreams, AllGatherIsBehindWhatComputesItAndAheadOfWhatFollows) {
+  if (ranks == 1) GTEST_SKIP() << "nothing to send";
+  NcclCommunicator comm(group, traffic);
+  for (const Index gap : {0, 3}) {
+    Numbers mine = guards, all(ranks * (count + gap), -1.0F), before, after;
+    enqueue(stream, [&] {
+      before = all;
+      write(mine, message(me, 0, 2));
+    });
+    std::vector<Span> receive;
+    for (int r = 0; r < ranks; ++r)
+      receive.push_back(Span::of(all.data() + r * (count + gap), count));
+    const Request request = comm.begin_all_gather(stream, ConstSpan::of(mine.data(), count),
+                                                  receive, Purpose::parameters);
+    comm.wait(other, request);
+    enqueue(other, [&] {
+      after = all;
+      write(mine, guards);
+    });
+    other.fence("");
+    EXPECT_EQ(before, Numbers(before.size(), -1.0F));
+    ASSERT_EQ(after.size(), all.size());
+    for (int r = 0; r < ranks; ++r) {
+      const auto place = after.begin() + r * (count + gap);
+      EXPECT_EQ(Numbers(place, place + count), message(r, 0, 2)) << "gap " << gap;
+      EXPECT_EQ(Numbers(place + count, place + count + gap), Numbers(gap, -1.0F));
+    }
+  }
+}
+
+TEST_F(NcclStreams, LibrarySumIsBehindWhatComputesItAndAheadOfWhatFollows) {
+  if (ranks == 1) GTEST_SKIP() << "nothing to send";
+  NcclCommunicator comm(group, traffic);
+  Numbers all(ranks * count, -1.0F), after;
+  enqueue(stream, [&] {
+    for (int r = 0; r < ranks; ++r) {
+      const Numbers part = message(me, r, 3);
+      std::copy(part.begin(), part.end(), all.begin() + r * count);
+    }
+  });
+  float* own = all.data() + me * count;
+  const Request request = comm.begin_library_sum(stream, ConstSpan::of(all.data(), ranks * count),
+                                                 Span::of(own, count), Purpose::gradients);
+  comm.wait(other, request);
+  enqueue(other, [&] { after.assign(own, own + count); });
+  other.fence("");
+  Numbers expected(count, 0.0F);
+  for (int r = 0; r < ranks; ++r) {
+    const Numbers part = message(r, me, 3);
+    for (Index i = 0; i < count; ++i) expected[i] += part[i];
+  }
+  EXPECT_EQ(after, expected);
+}
+
+// Gathers and sums have a lane each, and streams that nothing else orders.
+TEST_F(NcclStreams, OperationsOfSeveralCommunicatorsHaveOneOrder) {
+  if (ranks == 1) GTEST_SKIP() << "nothing to send";
+  NcclCommunicator first(group, traffic), second(group, traffic);
+  std::vector<Numbers> gathered(ranks, guards), received(ranks, guards), again(ranks, guards);
+  std::vector<ConstSpan> out;
+  const Numbers mine = message(me, 0, 4);
+  for (int r = 0; r < ranks; ++r) out.push_back(ConstSpan::of(mine.data(), count));
+  const Request sum = first.begin_all_to_all(stream, out, spans(received),
+                                             Operation::reduce_scatter, Purpose::gradients);
+  const Request gather =
+      first.begin_all_gather(other, out[0], spans(gathered), Purpose::parameters);
+  const Request last = second.begin_all_to_all(runtime::make_stream(), out, spans(again),
+                                               Operation::reduce_scatter, Purpose::gradients);
+  const Execution end = runtime::make_stream();
+  // Not every rank waits in the same order.
+  if (me % 2 == 0) first.wait(end, sum);
+  second.wait(end, last);
+  first.wait(end, gather);
+  first.wait(end, sum);
+  end.fence("");
+  for (int r = 0; r < ranks; ++r) {
+    EXPECT_EQ(gathered[r], message(r, 0, 4));
+    if (r == me) continue;
+    EXPECT_EQ(received[r], message(r, 0, 4));
+    EXPECT_EQ(again[r], message(r, 0, 4));
+  }
+}
+
+// A thread that has not chosen the device would take memory on the node's first one.
+TEST_F(NcclStreams, TheWatchingThreadAsksTheDeviceOfTheProcess) {
+  NcclCommunicator comm(group, traffic);
+  std::vector<Numbers> all(ranks, guards);
+  const Numbers mine = message(me, 0, 5);
+  const Request request = comm.begin_all_gather(stream, ConstSpan::of(mine.data(), count),
+                                                spans(all), Purpose::parameters);
+  std::this_thread::sleep_for(std::chrono::milliseconds(200));  // a few looks
+  comm.wait(stream, request);
+  stream.fence("");
+  for (int r = 0; r < ranks && ranks > 1; ++r) EXPECT_EQ(all[r], message(r, 0, 5));
+  EXPECT_EQ(doubles::take_violations(), std::vector<std::string>{});
+}
+
+TEST_F(NcclStreams, AWorkersThreadUsesTheDeviceOfTheProcess) {
+  Worker worker;
+  worker.wait(worker.submit([&] {
+    runtime::Event event;
+    event.order(stream, other);
+  }));
+  EXPECT_EQ(doubles::take_violations(), std::vector<std::string>{});
+}
+
+TEST_F(NcclStreams, AnEndInOrderWaitsForTheOthers) {
+  const auto before = nccl_calls();
+  { const NcclCommunicator comm(group, traffic); }
+  EXPECT_EQ(nccl_calls().destroyed - before.destroyed, ranks == 1 ? 0 : 2);
+  EXPECT_EQ(nccl_calls().aborted, before.aborted);
+}
+
+// What is in flight may wait for a rank that is gone.
+TEST_F(NcclStreams, AnEndWithACollectiveInFlightAborts) {
+  if (ranks == 1) GTEST_SKIP() << "a group of one has no communicator";
+  const auto before = nccl_calls();
+  std::vector<Numbers> all(ranks, guards);
+  const Numbers mine = message(me, 0, 6);
+  {
+    NcclCommunicator comm(group, traffic);
+    comm.begin_all_gather(stream, ConstSpan::of(mine.data(), count), spans(all),
+                          Purpose::parameters);
+  }
+  EXPECT_GE(nccl_calls().aborted - before.aborted, 1);
+  EXPECT_EQ(all, std::vector<Numbers>(ranks, guards)) << "arrived after the abort";
+  group.barrier();
+}
+
+// Last, as a failure stays noted for the process's life.
+TEST_F(NcclStreams, ARankThatThrowsAloneWaitsForNobody) {
+  if (ranks == 1) GTEST_SKIP() << "nobody to wait for";
+  const auto before = nccl_calls();
+  const auto live = [&] {
+    const NcclCommunicator comm(group, traffic);
+    if (me == 0) throw std::runtime_error("alone");
+    const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(40);
+    while (!failed_wait() && std::chrono::steady_clock::now() < limit)
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    ASSERT_TRUE(failed_wait()) << "the others do not learn of it";
+  };
+  if (me == 0) {
+    EXPECT_THROW(live(), std::runtime_error);
+  } else {
+    live();
+  }
+  EXPECT_EQ(nccl_calls().aborted - before.aborted, 2);
+  EXPECT_EQ(nccl_calls().destroyed, before.destroyed);
+}
+
+}  // namespace
+}  // namespace kzero::comm
