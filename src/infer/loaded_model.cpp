@@ -1,7 +1,10 @@
 #include "infer/loaded_model.hpp"
 
+#include <algorithm>
+
 #include "base/error.hpp"
 #include "grid/agreement.hpp"
+#include "runtime/pinned_copy.hpp"
 #include "runtime/profile.hpp"
 
 namespace kzero::infer {
@@ -20,18 +23,34 @@ deck::Config config_for(const Source& source, const ForwardShape& shape) {
 /// All buffers of a rank: constructed on measuring arenas they are the plan.
 template <class T>
 struct ForwardBuffers {
+  /// A batch on its way: host memory that a device copies from and to, on hosts the same as the
+  /// model's own.
+  struct Staging {
+    Token *inputs, *targets;
+    float* losses;
+  };
+
   Parameters<T> parameters;
   std::unique_ptr<model::Model<T>> model;
   Token *inputs, *targets;  // [rows]
+  Staging host;
 
   ForwardBuffers(memory::Arenas& arenas, const ForwardPlan& plan, const ForwardShape& shape,
                  Machinery& machinery)
       : parameters(arenas, plan, machinery.grid.data().rank()),
         model(plan.definition->make<T>(arenas, resources(arenas, plan, shape, machinery))),
         inputs(arenas.take<Token>(memory::Category::io, shape.batch * shape.sequence)),
-        targets(arenas.take<Token>(memory::Category::io, shape.batch * shape.sequence)) {}
+        targets(arenas.take<Token>(memory::Category::io, shape.batch * shape.sequence)),
+        host(staging(arenas, shape.batch * shape.sequence)) {}
 
  private:
+  Staging staging(memory::Arenas& arenas, Index rows) const {
+    if (tensor::on_host) return {inputs, targets, nullptr};
+    constexpr auto category = memory::Category::offloaded;
+    return {arenas.take<Token>(category, rows), arenas.take<Token>(category, rows),
+            arenas.take<float>(category, rows)};
+  }
+
   static model::Resources resources(const memory::Arenas& arenas, const ForwardPlan& plan,
                                     const ForwardShape& shape, Machinery& machinery) {
     model::Resources means;
@@ -79,15 +98,18 @@ class LoadedModel : public ForwardModel {
     const bool has_batch = !inputs.empty();
     model::Batch batch;
     if (has_batch) {
-      batch.inputs = upload(inputs, buffers_.inputs);
-      batch.targets = upload(targets, buffers_.targets);
+      batch.inputs = upload(inputs, buffers_.host.inputs, buffers_.inputs);
+      batch.targets = upload(targets, buffers_.host.targets, buffers_.targets);
     }
+    const std::span<float> found =
+        tensor::on_host ? losses : std::span(buffers_.host.losses, losses.size());
     const param::Trace& trace = plan_.schedule.trace();
     for (std::size_t i = 0; i < trace.size(); ++i) {
       buffers_.parameters.before(i, exec, *machinery_.data);
       const auto units = buffers_.parameters.units();
       if (has_batch && trace[i].pass == param::Pass::loss) {
-        buffers_.model->token_losses(units, batch, losses);
+        buffers_.model->token_losses(units, batch, found);
+        if (!tensor::on_host) std::ranges::copy(found, losses.begin());
       } else if (has_batch) {
         buffers_.model->forward(trace[i].unit, units, batch);
       }
@@ -103,13 +125,13 @@ class LoadedModel : public ForwardModel {
     return {measured_, machinery_.ledger};
   }
 
-  tensor::Vector<const Token> upload(std::span<const Token> from, Token* to) {
+  /// The batch before has been read: its losses were waited for.
+  tensor::Vector<const Token> upload(std::span<const Token> from, Token* host, Token* device) {
     KZERO_EXPECT(std::ssize(from) == shape_.batch * shape_.sequence);
-    const tensor::Vector<Token> device(to, from.size());
-    const Kokkos::View<const Token*, Kokkos::HostSpace, Kokkos::MemoryUnmanaged> host(from.data(),
-                                                                                      from.size());
-    Kokkos::deep_copy(buffers_.model->exec(), device, host);
-    return device;
+    std::ranges::copy(from, host);
+    if (host != device)
+      runtime::copy_to_device(buffers_.model->exec(), host, device, std::ssize(from));
+    return {device, from.size()};
   }
 
   ForwardShape shape_;

@@ -50,10 +50,26 @@ struct ExactSum {
   }
 
   /// Moves carries up, so that as many sums again can be added to this one.
-  void carry();
+  KOKKOS_INLINE_FUNCTION void carry() {
+    for (int i = 0; i + 1 < limbs; ++i) {
+      word[i + 1] += word[i] >> 32U;
+      word[i] &= 0xFFFFFFFFU;
+    }
+  }
 
   /// The value rounded to fp64; not a number if a value was not finite.
-  double value() const;
+  KOKKOS_INLINE_FUNCTION double value() const {
+    if (word[limbs] > 0) return Kokkos::Experimental::quiet_NaN_v<double>;
+    ExactSum sum = *this;
+    sum.carry();
+    double total = 0;
+    for (int i = limbs - 1; i >= 0; --i) {
+      // 2^(32 i - 149): products with it are exact.
+      const auto unit = Kokkos::bit_cast<double>(std::uint64_t{1023U - 149U + 32U * i} << 52U);
+      total += static_cast<double>(sum.word[i]) * unit;
+    }
+    return total;
+  }
 };
 
 }  // namespace kzero::kernels

@@ -17,15 +17,22 @@ void copy_rectangle(const Execution& exec, Index rows, Index columns, Rectangle<
       });
 }
 
+void reciprocal_norm(const Execution& exec, const ExactSum* squares, double least, float* factor) {
+  Kokkos::parallel_for(
+      "kzero::kernels::reciprocal_norm", tensor::Range(exec, 0, 1), KOKKOS_LAMBDA(Index) {
+        *factor = static_cast<float>(1 / (Kokkos::sqrt(squares->value()) + least));
+      });
+}
+
 template <class T>
-void scale(const Execution& exec, float factor, Vector<T> x) {
+void scale(const Execution& exec, const float* factor, Vector<T> x) {
   T* values = x.data();
   for_element_blocks(
       "kzero::kernels::scale", exec, x.extent(0),
       KOKKOS_LAMBDA(const Team& team, Index begin, Index count) {
+        const float by = *factor;
         map(
-            team, count, values + begin, [=](auto value) { return factor * value; },
-            values + begin);
+            team, count, values + begin, [=](auto value) { return by * value; }, values + begin);
       });
 }
 
@@ -60,7 +67,7 @@ void combine(const Execution& exec, float b, float c, Vector<const float> square
 #define KZERO_INSTANTIATE(T)                                                           \
   template void copy_rectangle<T>(const Execution&, Index, Index, Rectangle<const T>,  \
                                   Rectangle<T>);                                       \
-  template void scale<T>(const Execution&, float, Vector<T>);                          \
+  template void scale<T>(const Execution&, const float*, Vector<T>);                   \
   template void begin_sum<T>(const Execution&, float, Vector<const T>, Vector<float>); \
   template void combine<T>(const Execution&, float, float, Vector<const float>, Vector<T>);
 KZERO_FOR_EACH_DTYPE(KZERO_INSTANTIATE)

@@ -2,6 +2,7 @@
 // element by element in fp32.
 #pragma once
 
+#include "kernels/exact_sum.hpp"
 #include "kernels/row.hpp"
 
 namespace kzero::kernels {
@@ -18,9 +19,12 @@ template <class T>
 void copy_rectangle(const Execution& exec, Index rows, Index columns, Rectangle<const T> from,
                     Rectangle<T> to);
 
-/// Sets x[i] = round(factor x[i]).
+/// Sets *factor = 1 / (sqrt(*squares) + least); both are in device memory.
+void reciprocal_norm(const Execution& exec, const ExactSum* squares, double least, float* factor);
+
+/// Sets x[i] = round(*factor x[i]), the factor in device memory.
 template <class T>
-void scale(const Execution& exec, float factor, Vector<T> x);
+void scale(const Execution& exec, const float* factor, Vector<T> x);
 
 /// Sets sum[i] = factor x[i], to which a product is then added.
 template <class T>

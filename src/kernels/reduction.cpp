@@ -10,36 +10,34 @@ constexpr Index column_block = 256;
 
 /// Sums by one team with the same number of threads on any device, since their number fixes the
 /// order.
-double sum_in_turns(const Execution& exec, Vector<const float> x) {
+void sum_in_turns(const Execution& exec, Vector<const float> x, double* sum) {
   const Index count = x.extent(0);
-  double result = 0;
-  Kokkos::parallel_reduce(
+  Kokkos::parallel_for(
       "kzero::kernels::sum_in_turns", Policy(exec, 1, team_size(256)),
-      KOKKOS_LAMBDA(const Team& team, double& total) {
+      KOKKOS_LAMBDA(const Team& team) {
         double all = 0;
         Kokkos::parallel_reduce(
             Kokkos::TeamThreadRange(team, count),
             [&](Index i, double& own) { own += static_cast<double>(x(i)); }, all);
-        Kokkos::single(Kokkos::PerTeam(team), [&]() { total += all; });
-      },
-      result);
-  return result;
+        Kokkos::single(Kokkos::PerTeam(team), [&]() { *sum = all; });
+      });
 }
 
 }  // namespace
 
-double sum_in_order(const Execution& exec, Vector<const float> x) {
-  if (!tensor::on_host) return sum_in_turns(exec, x);
+void sum_in_order(const Execution& exec, Vector<const float> x, double* sum) {
+  if (!tensor::on_host) {
+    sum_in_turns(exec, x, sum);
+    return;
+  }
   const Index count = x.extent(0);
-  double result = 0;
   // One work item: the order of a parallel reduction is up to the backend.
-  Kokkos::parallel_reduce(
-      "kzero::kernels::sum_in_order", tensor::Range(exec, 0, 1),
-      KOKKOS_LAMBDA(Index, double& total) {
+  Kokkos::parallel_for(
+      "kzero::kernels::sum_in_order", tensor::Range(exec, 0, 1), KOKKOS_LAMBDA(Index) {
+        double total = 0;
         for (Index i = 0; i < count; ++i) total += static_cast<double>(x(i));
-      },
-      result);
-  return result;
+        *sum = total;
+      });
 }
 
 namespace {
@@ -75,11 +73,12 @@ KOKKOS_INLINE_FUNCTION float block_of_squares(const Team& team, const T* x, Inde
 }  // namespace
 
 template <class T>
-ExactSum sum_of_squares(const Execution& exec, Vector<const T> x, Index first) {
+void sum_of_squares(const Execution& exec, Vector<const T> x, Index first, ExactSum* sum) {
   const Index count = x.extent(0), last = first + count;
   const Index first_block = first / squares_block, blocks = ceil_div(last, squares_block);
   const T* unit = x.data() - first;
-  ExactSum result;
+  // A result in a view is one that Kokkos does not wait for.
+  const Kokkos::View<ExactSum, tensor::Memory, Kokkos::MemoryUnmanaged> result(sum);
   Kokkos::parallel_reduce(
       "kzero::kernels::sum_of_squares",
       Policy(exec, static_cast<int>(ceil_div(blocks - first_block, blocks_at_once)), team_size(16),
@@ -90,12 +89,17 @@ ExactSum sum_of_squares(const Execution& exec, Vector<const T> x, Index first) {
         Kokkos::parallel_for(Kokkos::TeamThreadRange(team, from, to), [&](Index block) {
           const Index begin = Kokkos::max(first, block * squares_block);
           const Index end = Kokkos::min(last, (block + 1) * squares_block);
-          const float sum = block_of_squares(team, unit + begin, end - begin);
-          Kokkos::single(Kokkos::PerThread(team), [&]() { total.add(sum); });
+          const float squares = block_of_squares(team, unit + begin, end - begin);
+          Kokkos::single(Kokkos::PerThread(team), [&]() { total.add(squares); });
         });
       },
       result);
-  return result;
+}
+
+void add_exact_sum(const Execution& exec, const ExactSum* part, ExactSum* sum) {
+  Kokkos::parallel_for(
+      "kzero::kernels::add_exact_sum", tensor::Range(exec, 0, ExactSum::words_of_sum),
+      KOKKOS_LAMBDA(Index i) { sum->word[i] += part->word[i]; });
 }
 
 namespace {
@@ -181,7 +185,7 @@ void sum_partial_rows(const Execution& exec, const PerRank<T>& values, const T* 
 }
 
 #define KZERO_INSTANTIATE(T)                                                                     \
-  template ExactSum sum_of_squares<T>(const Execution&, Vector<const T>, Index);                 \
+  template void sum_of_squares<T>(const Execution&, Vector<const T>, Index, ExactSum*);          \
   template void ordered_sum<T, T>(const Execution&, const PerRank<T>&, const float*, Vector<T>); \
   template void sum_partial_rows<T>(const Execution&, const PerRank<T>&, const T*, const T*,     \
                                     Matrix<T>);

@@ -7,19 +7,22 @@
 
 namespace kzero::kernels {
 
-/// Returns the sum in fp64, in element order on hosts; on devices one team's threads take strided
-/// elements and their sums are added in a tree. Waits for the result.
-double sum_in_order(const Execution& exec, Vector<const float> x);
+/// Sets *sum, in device memory, to the sum in fp64, in element order on hosts; on devices one
+/// team's threads take strided elements and their sums are added in a tree.
+void sum_in_order(const Execution& exec, Vector<const float> x, double* sum);
 
 /// Elements per block of sum_of_squares.
 inline constexpr Index squares_block = 64;
 
-/// Returns the sum of squares of the elements of a unit from number `first` on: blocks of
-/// squares_block elements, counted from the unit's beginning, are summed in fp32, and the blocks
-/// exactly. Ranges that meet at multiples of squares_block therefore add up to the same sum however
-/// a unit is divided. Waits for the result.
+/// Sets *sum, in device memory, to the sum of squares of the elements of a unit from number `first`
+/// on: blocks of squares_block elements, counted from the unit's beginning, are summed in fp32, and
+/// the blocks exactly. Ranges that meet at multiples of squares_block therefore add up to the same
+/// sum however a unit is divided.
 template <class T>
-ExactSum sum_of_squares(const Execution& exec, Vector<const T> x, Index first = 0);
+void sum_of_squares(const Execution& exec, Vector<const T> x, Index first, ExactSum* sum);
+
+/// Adds *part to *sum, both in device memory.
+void add_exact_sum(const Execution& exec, const ExactSum* part, ExactSum* sum);
 
 /// The values of every rank for a range: the own ones separate, those of rank r at others[r *
 /// stride].

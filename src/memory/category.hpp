@@ -16,9 +16,10 @@ enum class Category {
   recompute,    // inputs kept by activation checkpointing
   buckets,      // constant-size communication buffers (C_B)
   workspace,    // temporaries of a single unit's computation
-  io,           // token batches; the copy of the state that checkpoint.asynchronous writes
-  offloaded,    // in host memory of device builds: what was moved off the device, copies for
-                // checkpoints
+  io,           // token batches, a step's sums; the copy of the state that checkpoint.asynchronous
+                // writes
+  offloaded,    // in host memory of device builds: what was moved off the device, batches and sums
+                // on their way, copies for checkpoints
 };
 
 inline constexpr std::array<std::string_view, 9> category_names{

@@ -63,19 +63,19 @@ class Model {
   /// Runs unit u, any but the last.
   virtual void forward(Index u, Units<const T> parameters, const Batch& batch) = 0;
 
-  /// Runs the last unit; returns the sum of the micro-batch's N losses, for which it waits.
-  virtual double loss(Units<const T> parameters, const Batch& batch) = 0;
+  /// Runs the last unit; sets *sum, in device memory, to the sum of the micro-batch's N losses.
+  virtual void loss(Units<const T> parameters, const Batch& batch, double* sum) = 0;
 
   /// Runs the last unit; copies the loss of each of the micro-batch's N targets to `losses` [N] on
-  /// the host, and waits for them. Added up in their order in fp64 they are what loss() returns on
+  /// the host, and waits for them. Added up in their order in fp64 they are the sum of loss() on
   /// hosts.
   virtual void token_losses(Units<const T> parameters, const Batch& batch,
                             std::span<float> losses) = 0;
 
-  /// Runs the last unit forward and backward for scale * sum of losses, and returns that sum of
-  /// losses, for which it waits. Gradients are written or added as `update` says.
-  virtual double loss_and_gradient(Units<const T> parameters, const Batch& batch, float scale,
-                                   kernels::Update update, Units<T> gradients) = 0;
+  /// Runs the last unit forward and backward for scale * sum of losses, and sets *sum, in device
+  /// memory, to that sum of losses. Gradients are written or added as `update` says.
+  virtual void loss_and_gradient(Units<const T> parameters, const Batch& batch, float scale,
+                                 kernels::Update update, Units<T> gradients, double* sum) = 0;
 
   /// Runs unit u backward, any but the last, in descending order after loss_and_gradient.
   virtual void backward(Index u, Units<const T> parameters, const Batch& batch,

@@ -95,10 +95,10 @@ void Transformer<T>::forward(Index u, Units<const T> parameters, const Batch& ba
 }
 
 template <class T>
-double Transformer<T>::loss(Units<const T> parameters, const Batch& batch) {
+void Transformer<T>::loss(Units<const T> parameters, const Batch& batch, double* sum) {
   head_forward<T>(context_, head_params<const T>(parameters), stream_.at(shape_.layers),
                   batch.targets, head_saved_);
-  return kernels::sum_in_order(*context_.exec, context_.losses);
+  kernels::sum_in_order(*context_.exec, context_.losses, sum);
 }
 
 template <class T>
@@ -114,12 +114,12 @@ void Transformer<T>::token_losses(Units<const T> parameters, const Batch& batch,
 }
 
 template <class T>
-double Transformer<T>::loss_and_gradient(Units<const T> parameters, const Batch& batch, float scale,
-                                         kernels::Update update, Units<T> gradients) {
+void Transformer<T>::loss_and_gradient(Units<const T> parameters, const Batch& batch, float scale,
+                                       kernels::Update update, Units<T> gradients, double* sum) {
   head_forward_backward<T>(context_, head_params<const T>(parameters), stream_.at(shape_.layers),
                            batch.targets, scale, head_saved_, update, head_params<T>(gradients),
                            dx_);
-  return kernels::sum_in_order(*context_.exec, context_.losses);
+  kernels::sum_in_order(*context_.exec, context_.losses, sum);
 }
 
 template <class T>

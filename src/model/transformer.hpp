@@ -25,11 +25,11 @@ class Transformer : public Model<T> {
   Index head() const { return shape_.layers + 1; }
 
   void forward(Index u, Units<const T> parameters, const Batch& batch) override;
-  double loss(Units<const T> parameters, const Batch& batch) override;
+  void loss(Units<const T> parameters, const Batch& batch, double* sum) override;
   void token_losses(Units<const T> parameters, const Batch& batch,
                     std::span<float> losses) override;
-  double loss_and_gradient(Units<const T> parameters, const Batch& batch, float scale,
-                           kernels::Update update, Units<T> gradients) override;
+  void loss_and_gradient(Units<const T> parameters, const Batch& batch, float scale,
+                         kernels::Update update, Units<T> gradients, double* sum) override;
   void backward(Index u, Units<const T> parameters, const Batch& batch, kernels::Update update,
                 Units<T> gradients) override;
   const Execution& exec() const override { return *context_.exec; }

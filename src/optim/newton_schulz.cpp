@@ -1,7 +1,6 @@
 #include "optim/newton_schulz.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <utility>
 
 #include "kernels/initialize.hpp"
@@ -43,16 +42,17 @@ NewtonSchulz<T>::NewtonSchulz(memory::Arenas& arenas, std::span<const MatrixShap
   sum_ = arenas.take<float>(memory::Category::workspace, most);
   a_ = arenas.take<T>(memory::Category::workspace, most_squared);
   square_ = arenas.take<float>(memory::Category::workspace, most_squared);
+  squares_ = arenas.take<kernels::ExactSum>(memory::Category::workspace, 1);
+  factor_ = arenas.take<float>(memory::Category::workspace, 1);
 }
 
 /// Sets X = u / (|u| + 1e-7). Sums of 64 squares in fp32 are added without rounding.
 template <class T>
 void NewtonSchulz<T>::normalize(const tensor::Execution& exec, const MatrixShape& shape,
                                 double scale) {
-  const kernels::ExactSum squares =
-      kernels::sum_of_squares<T>(exec, flat<const T>(x_, shape.elements()));
-  const double norm = std::sqrt(squares.value()) + scale * least_norm;
-  kernels::scale<T>(exec, static_cast<float>(1 / norm), flat(x_, shape.elements()));
+  kernels::sum_of_squares<T>(exec, flat<const T>(x_, shape.elements()), 0, squares_);
+  kernels::reciprocal_norm(exec, squares_, scale * least_norm, factor_);
+  kernels::scale<T>(exec, factor_, flat(x_, shape.elements()));
 }
 
 /// Sets A = b A + c A A, where A is the smaller product of X with itself.

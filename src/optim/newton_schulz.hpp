@@ -7,6 +7,7 @@
 
 #include <span>
 
+#include "kernels/exact_sum.hpp"
 #include "memory/arenas.hpp"
 #include "tensor/gemm.hpp"
 
@@ -36,8 +37,7 @@ class NewtonSchulz {
 
   /// Runs the iteration on the matrix in input(), which it overwrites; returns the result, good
   /// until the next call. `scale` is the factor that u has in memory, for types of small range: the
-  /// 1e-7 has it too. Enqueued on `exec`, but for the norm, for which it waits. The bits depend on
-  /// the matrix and the shape alone.
+  /// 1e-7 has it too. Enqueued on `exec`. The bits depend on the matrix and the shape alone.
   const T* run(const tensor::Execution& exec, tensor::Gemm& gemm, const MatrixShape& shape,
                double scale = 1);
 
@@ -54,9 +54,11 @@ class NewtonSchulz {
   void multiply(const tensor::Execution& exec, tensor::Gemm& gemm, const MatrixShape& shape,
                 Step& step);
 
-  T *x_, *a_;      // [rows, columns], and the smaller product
-  float* sum_;     // of a step, as X
-  float* square_;  // of A, as A
+  T *x_, *a_;                   // [rows, columns], and the smaller product
+  float* sum_;                  // of a step, as X
+  float* square_;               // of A, as A
+  kernels::ExactSum* squares_;  // the sum of u's
+  float* factor_;               // 1 / |u|
 };
 
 }  // namespace kzero::optim

@@ -34,6 +34,7 @@ class Bench {
         gradients_(arenas.take<T>(Category::gradients, layout_.total())),
         tokens_(arenas.take<Token>(Category::io, tokens), static_cast<std::size_t>(tokens)),
         batch_{tokens_, tokens_, {}},
+        loss_(arenas.take<double>(Category::io, 1)),
         model_(benchmark.model->make<T>(arenas, {shape, gemm})) {
     for (const param::UnitLayout& unit : layout_.units()) {
       parameters_of_.push_back(parameters_ + unit.begin);
@@ -49,7 +50,7 @@ class Bench {
     const Index head = static_cast<Index>(parameters_of_.size()) - 1;
     for (Index u = 0; u < head; ++u) model_->forward(u, parameters_of_, batch_);
     model_->loss_and_gradient(parameters_of_, batch_, 1.0F, kernels::Update::overwrite,
-                              gradients_of_);
+                              gradients_of_, loss_);
     for (Index u = head - 1; u > unit_; --u) backward(u);
     run();
   }
@@ -71,6 +72,7 @@ class Bench {
   T *parameters_, *gradients_;
   tensor::Vector<Token> tokens_;
   model::Batch batch_;
+  double* loss_;
   std::unique_ptr<model::Model<T>> model_;
   std::vector<const T*> parameters_of_;  // of each unit
   std::vector<T*> gradients_of_;

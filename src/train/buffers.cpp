@@ -112,6 +112,7 @@ Buffers<T>::Buffers(memory::Arenas& arenas, const deck::Config& config, const Bl
           {{config.train.micro_batch, threads}, gemm, {b.tensor, tensor, config.zero.bucket}})),
       matrices(matrices_of<T>(arenas, config, b, rank)),
       batches(arenas, config.train.micro_batch, config.model.sequence, config.model.vocab),
+      step_sums(arenas, b.batches.rounds()),
       host_state(take_host_state(arenas, config, b)),
       spans(take_spans(arenas, config.run)),
       optimizer_(b.stage.optimizer) {}

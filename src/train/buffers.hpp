@@ -15,6 +15,7 @@
 #include "train/blueprint.hpp"
 #include "train/matrix_exchange.hpp"
 #include "train/parameter_sums.hpp"
+#include "train/step_sums.hpp"
 #include "zero/gradient_store.hpp"
 #include "zero/parameter_store.hpp"
 #include "zero/state_buffer.hpp"
@@ -33,6 +34,7 @@ struct Buffers {
   std::unique_ptr<model::Model<T>> model;
   std::optional<MatrixExchange<T>> matrices;  // with an optimizer that needs whole ones
   Batches batches;
+  StepSums step_sums;
   /// Host memory, for runs with checkpoints: the copy of the state through which checkpoints of
   /// a device go, or that checkpoint.asynchronous writes. Empty where the state itself serves.
   std::span<float> host_state;

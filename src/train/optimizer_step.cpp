@@ -1,48 +1,41 @@
 #include "train/optimizer_step.hpp"
 
 #include <algorithm>
-#include <cmath>
 
 #include "kernels/reduction.hpp"
 #include "runtime/profile.hpp"
 
 namespace kzero::train {
 
-/// Returns the L2 norm of the gradient. Its squares are added without rounding (kernels::ExactSum),
-/// each on the rank that owns it; those that several tensor ranks hold count on the first of them.
 template <class T>
-double OptimizerStep<T>::gradient_norm() {
-  const runtime::ProfileRegion region([] { return "kzero::train::sum_gradient_norm"; });
+void OptimizerStep<T>::add_squares() {
+  const runtime::ProfileRegion region([] { return "kzero::train::sum_squares"; });
   static_assert(param::shard_alignment % kernels::squares_block == 0);
-  kernels::ExactSum sum;
   const Index rank = blueprint_.tensor.rank;
   for (std::size_t i = 0; i < blueprint_.table.size(); ++i) {
     const auto u = static_cast<Index>(i);
     const param::UnitLayout& layout = blueprint_.layout.unit(u);
     const zero::Range own = zero::held(zero::Placement::partitioned, layout, data_.rank());
     if (rank == 0) {
-      sum += squares(u, own.begin, own.end);
+      add_squares(u, own.begin, own.end);
       continue;
     }
     const param::UnitSpec& spec = blueprint_.table[i];
     for (const auto& part : param::parts(spec, layout, own.begin, own.end)) {
       if (spec.params[static_cast<std::size_t>(part.param)].split.is_owned_by(rank))
-        sum += squares(u, part.in_unit, part.in_unit + part.count);
+        add_squares(u, part.in_unit, part.in_unit + part.count);
     }
   }
-  sum.carry();
-  grid_.world().sum(sum.words());
-  return std::sqrt(sum.value());
 }
 
-/// Returns the sum of squares of elements [begin, end) of a unit's gradient, of which this rank
-/// owns the shard around them.
+/// Adds the squares of elements [begin, end) of a unit's gradient, of which this rank owns the
+/// shard around them.
 template <class T>
-kernels::ExactSum OptimizerStep<T>::squares(Index unit, Index begin, Index end) {
-  if (begin == end) return {};
+void OptimizerStep<T>::add_squares(Index unit, Index begin, Index end) {
+  if (begin == end) return;
   const T* shard = buffers_.gradients.owned(unit);
   const Index first = data_.rank() * blueprint_.layout.unit(unit).shard;
-  return kernels::sum_of_squares<T>(
+  buffers_.step_sums.template add_squares<T>(
       buffers_.model->exec(),
       tensor::Vector<const T>(shard + begin - first, static_cast<std::size_t>(end - begin)), begin);
 }

@@ -4,7 +4,6 @@
 
 #include <vector>
 
-#include "kernels/exact_sum.hpp"
 #include "optim/optimizer.hpp"
 #include "train/buffers.hpp"
 #include "train/engine.hpp"
@@ -26,15 +25,17 @@ class OptimizerStep {
         buffers_(buffers),
         states_(states) {}
 
-  /// Returns the L2 norm of the gradient over all ranks. Collective over the world.
-  double gradient_norm();
+  /// Enqueues the addition of the gradient's squares to the sums of the step, each element's on the
+  /// rank that owns it; those that several tensor ranks hold count on the first of them. The sum
+  /// over all ranks has no rounding (kernels::ExactSum).
+  void add_squares();
 
   /// Updates state and parameters; parameters that other ranks update are gathered. Collective over
   /// the world.
   void update(optim::Update update);
 
  private:
-  kernels::ExactSum squares(Index unit, Index begin, Index end);
+  void add_squares(Index unit, Index begin, Index end);
   void add_up(const optim::Update& update);
   void change_parameters(const optim::Update& update);
   optim::Share<T> share_of(Index u, const optim::Update& update, const zero::Range& range) const;

@@ -4,14 +4,40 @@
 #include <chrono>
 #include <limits>
 
+#include "kernels/initialize.hpp"
+
 namespace kzero::train {
+
+namespace {
+
+using Bytes = Kokkos::View<std::byte*, tensor::Memory>;
+
+/// Fills the operand with normal numbers. Of zeros few wires change: a device multiplies them at a
+/// clock rate that it does not keep with others.
+template <class T>
+void draw(const tensor::Execution& exec, std::uint64_t number, const Bytes& operand) {
+  const auto count = operand.size() / sizeof(T);
+  const Kokkos::View<float*, tensor::Memory> drawn(
+      Kokkos::view_alloc(Kokkos::WithoutInitializing, "kzero::train::peak_drawn"), count);
+  const tensor::Vector<float> values(drawn.data(), count);
+  kernels::draw_normal(exec, 0, number, {}, 1, values);
+  kernels::round_to<T>(exec, values,
+                       tensor::Vector<T>(reinterpret_cast<T*>(operand.data()), count));
+  exec.fence("kzero::train::peak_operand");  // before the drawn numbers go
+}
+
+}  // namespace
 
 double measure_peak(const tensor::Execution& exec, tensor::Gemm& gemm, Dtype precision) {
   constexpr Index size = tensor::on_host ? 768 : 4096;  // beyond what the launch takes
   constexpr int repeats = 6;
   const Index bytes = size * size * bytes_of(precision);
-  Kokkos::View<std::byte*, tensor::Memory> a("kzero::train::peak_a", bytes),
-      b("kzero::train::peak_b", bytes), c("kzero::train::peak_c", bytes);
+  const Bytes a("kzero::train::peak_a", bytes), b("kzero::train::peak_b", bytes),
+      c("kzero::train::peak_c", bytes);
+  with_type(precision, [&](auto type) {
+    draw<decltype(type)>(exec, 0, a);
+    draw<decltype(type)>(exec, 1, b);
+  });
   tensor::GemmProblem product;
   product.m = product.n = product.k = size;
   product.a = {a.data(), size};

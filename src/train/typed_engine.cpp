@@ -1,12 +1,14 @@
 #include "train/typed_engine.hpp"
 
+#include <algorithm>
+#include <bit>
 #include <cmath>
+#include <iterator>
 #include <utility>
 
 #include "base/wait.hpp"
 #include "grid/agreement.hpp"
 #include "kernels/initialize.hpp"
-#include "kernels/reduction.hpp"
 #include "optim/schedule.hpp"
 #include "runtime/profile.hpp"
 #include "train/initial_weights.hpp"
@@ -155,9 +157,11 @@ StepResult TypedEngine<T>::step(Index step, const data::BatchSource& samples) {
   StepResult result;
   result.lr = optim::learning_rate(config_.optimizer, step, config_.train.steps);
   result.loss_scale = scaler_.scale();
-  result.loss = run_rounds(step, samples);
-  const double norm = optimizer_step_.gradient_norm();
-  result.grad_norm = norm / result.loss_scale;
+  run_rounds(step, samples);
+  optimizer_step_.add_squares();
+  const Totals totals = read_totals();
+  result.loss = totals.loss;
+  result.grad_norm = totals.gradient_norm / result.loss_scale;
   result.skipped = !std::isfinite(result.grad_norm);
   if (!result.skipped) {
     // Skipped steps did not change the moments, so they do not count in their bias correction.
@@ -165,7 +169,7 @@ StepResult TypedEngine<T>::step(Index step, const data::BatchSource& samples) {
                             .number = step + 1 - scaler_.skipped() - optimizer_start_,
                             .gradient_scale = optim::gradient_scale(
                                 result.grad_norm, config_.optimizer.clip, result.loss_scale),
-                            .gradient_norm = norm,
+                            .gradient_norm = totals.gradient_norm,
                             .loss_scale = result.loss_scale});
   }
   scaler_.update(!result.skipped);
@@ -184,13 +188,12 @@ std::optional<model::Batch> TypedEngine<T>::load(const data::BatchPlan& plan, In
                                plan.first_sample(step, data_.rank(), round));
 }
 
-/// Returns the mean loss of a token over the global batch of a plan; `mine` has the sum of every
-/// round's losses on this rank. The sums are added in the order of the micro-batches' numbers.
+/// Returns the mean loss of a token over the global batch of a plan; `all` has the sum of every
+/// round's losses, one rank's after another's. They are added in the order of the micro-batches'
+/// numbers.
 template <class T>
-double TypedEngine<T>::mean_loss(const data::BatchPlan& plan,
-                                 const std::vector<double>& mine) const {
-  const auto all = grid_.data().all_gather(mine);
-  const Index rounds = std::ssize(mine);
+double TypedEngine<T>::mean_loss(const data::BatchPlan& plan, std::span<const double> all) const {
+  const Index rounds = plan.rounds();
   double sum = 0;
   for (Index round = 0; round < rounds; ++round) {
     for (Index rank = 0; rank < plan.ranks_in(round); ++rank)
@@ -199,47 +202,73 @@ double TypedEngine<T>::mean_loss(const data::BatchPlan& plan,
   return sum / static_cast<double>(plan.global_batch * config_.model.sequence);
 }
 
-/// Computes the gradients of a step; returns its mean loss.
+/// Waits for this rank's sums of a step and adds up those of all ranks, in one control message: of
+/// the losses' words each is set by one rank, and zero elsewhere.
 template <class T>
-double TypedEngine<T>::run_rounds(Index step, const data::BatchSource& samples) {
+typename TypedEngine<T>::Totals TypedEngine<T>::read_totals() {
+  const runtime::ProfileRegion region([] { return "kzero::train::read_totals"; });
+  constexpr auto of_squares = static_cast<std::size_t>(kernels::ExactSum::words_of_sum);
+  const data::BatchPlan& plan = blueprint_.batches;
+  const Index rounds = plan.rounds(), rank = data_.rank();
+  buffers_.step_sums.read(buffers_.model->exec());
+  std::vector<std::uint64_t> words(of_squares + static_cast<std::size_t>(plan.ranks * rounds));
+  kernels::ExactSum squares = buffers_.step_sums.squares();
+  squares.carry();
+  std::ranges::copy(squares.words(), words.begin());
+  if (blueprint_.tensor.rank == 0) {  // the other tensor ranks have the same losses
+    const auto mine = buffers_.step_sums.losses(rounds);
+    for (Index round = 0; round < rounds && rank < plan.ranks_in(round); ++round) {
+      words[of_squares + static_cast<std::size_t>(rank * rounds + round)] =
+          std::bit_cast<std::uint64_t>(mine[static_cast<std::size_t>(round)]);
+    }
+  }
+  grid_.world().sum(words);
+  std::vector<double> losses;
+  losses.reserve(words.size() - of_squares);
+  for (const std::uint64_t word : std::span(words).subspan(of_squares))
+    losses.push_back(std::bit_cast<double>(word));
+  return {mean_loss(plan, losses), std::sqrt(kernels::ExactSum::of_words(words.data(), 0).value())};
+}
+
+/// Enqueues the computation of a step's losses and gradients.
+template <class T>
+void TypedEngine<T>::run_rounds(Index step, const data::BatchSource& samples) {
   const auto tokens = static_cast<double>(config_.train.global_batch * config_.model.sequence);
   const auto scale = static_cast<float>(scaler_.scale() / tokens);
   const data::BatchPlan& plan = blueprint_.batches;
-  std::vector<double> losses;
+  buffers_.step_sums.clear(buffers_.model->exec());
   for (Index round = 0; round < plan.rounds(); ++round) {
     const auto ranks = static_cast<int>(plan.ranks_in(round));
-    losses.push_back(forward_backward(load(plan, step, round, samples),
-                                      {round == 0, round + 1 == plan.rounds(), ranks}, scale));
+    forward_backward(load(plan, step, round, samples),
+                     {round == 0, round + 1 == plan.rounds(), ranks}, scale,
+                     buffers_.step_sums.loss(round));
   }
-  return mean_loss(plan, losses);
 }
 
-/// Runs one micro-batch forward and backward; returns the sum of its losses. Without one the rank
-/// only takes part in the collectives.
+/// Runs one micro-batch forward and backward; the sum of its losses goes to *loss. Without one the
+/// rank only takes part in the collectives.
 template <class T>
-double TypedEngine<T>::forward_backward(const std::optional<model::Batch>& batch,
-                                        const zero::Round& round, float scale) {
+void TypedEngine<T>::forward_backward(const std::optional<model::Batch>& batch,
+                                      const zero::Round& round, float scale, double* loss) {
   const zero::Schedule& schedule = blueprint_.training;
   const tensor::Execution& exec = buffers_.model->exec();
   const Update update = buffers_.gradients.adds_in_model(round) ? Update::add : Update::overwrite;
-  double losses = 0;
   for (std::size_t i = 0; i < schedule.trace().size(); ++i) {
     const zero::ScheduleStep& step = schedule.steps()[i];
     buffers_.parameters.before(step, exec, data_);
     buffers_.gradients.before(step, exec);
-    if (batch) losses += execute(schedule.trace()[i], *batch, update, scale);
+    if (batch) execute(schedule.trace()[i], *batch, update, scale, loss);
     buffers_.parameters.after(step);
     buffers_.gradients.after(step, round, exec, data_);
   }
   const runtime::ProfileRegion region([] { return "kzero::train::finish_reductions"; });
   buffers_.gradients.finish(exec, data_);
-  return losses;
 }
 
-/// Runs one operation of training; returns the sum of losses if it is the loss.
+/// Runs one operation of training; if it is the loss, the sum of losses goes to *loss.
 template <class T>
-double TypedEngine<T>::execute(const param::Operation& operation, const model::Batch& batch,
-                               Update update, float scale) {
+void TypedEngine<T>::execute(const param::Operation& operation, const model::Batch& batch,
+                             Update update, float scale, double* loss) {
   const runtime::ProfileRegion region([&] { return region_name(operation, blueprint_.table); });
   model::Model<T>& model = *buffers_.model;
   const model::Units<const T> parameters(buffers_.parameters.units());
@@ -247,14 +276,14 @@ double TypedEngine<T>::execute(const param::Operation& operation, const model::B
   switch (operation.pass) {
     case param::Pass::forward:
       model.forward(operation.unit, parameters, batch);
-      return 0;
+      break;
     case param::Pass::loss:
-      return model.loss_and_gradient(parameters, batch, scale, update, gradients);
+      model.loss_and_gradient(parameters, batch, scale, update, gradients, loss);
+      break;
     case param::Pass::backward:
       model.backward(operation.unit, parameters, batch, update, gradients);
-      return 0;
+      break;
   }
-  return 0;
 }
 
 template <class T>
@@ -262,31 +291,37 @@ double TypedEngine<T>::evaluate(Index micro_batches, const data::BatchSource& sa
   const runtime::ProfileRegion region([] { return "kzero::train::evaluate"; });
   const data::BatchPlan& step = blueprint_.batches;
   const data::BatchPlan plan{micro_batches * step.micro_batch, step.ranks, step.micro_batch};
-  std::vector<double> losses;
-  for (Index round = 0; round < plan.rounds(); ++round)
-    losses.push_back(forward(load(plan, 0, round, samples)));
-  return mean_loss(plan, losses);
+  const tensor::Execution& exec = buffers_.model->exec();
+  const StepSums& sums = buffers_.step_sums;
+  sums.clear(exec);
+  std::vector<double> mine;
+  for (Index round = 0; round < plan.rounds(); ++round) {
+    const Index slot = round % sums.rounds();
+    forward(load(plan, 0, round, samples), sums.loss(slot));
+    if (slot + 1 < sums.rounds() && round + 1 < plan.rounds()) continue;
+    sums.read(exec);
+    std::ranges::copy(sums.losses(slot + 1), std::back_inserter(mine));
+  }
+  return mean_loss(plan, grid_.data().all_gather(mine));
 }
 
-/// Returns the sum of one micro-batch's losses; without one the rank only takes part in the
-/// collectives.
+/// Runs one micro-batch forward; the sum of its losses goes to *loss. Without one the rank only
+/// takes part in the collectives.
 template <class T>
-double TypedEngine<T>::forward(const std::optional<model::Batch>& batch) {
+void TypedEngine<T>::forward(const std::optional<model::Batch>& batch, double* loss) {
   const zero::Schedule& schedule = blueprint_.validation;
   const tensor::Execution& exec = buffers_.model->exec();
   const model::Units<const T> parameters(buffers_.parameters.units());
-  double losses = 0;
   for (std::size_t i = 0; i < schedule.trace().size(); ++i) {
     const param::Operation& operation = schedule.trace()[i];
     buffers_.parameters.before(schedule.steps()[i], exec, data_);
     if (batch && operation.pass == param::Pass::loss) {
-      losses += buffers_.model->loss(parameters, *batch);
+      buffers_.model->loss(parameters, *batch, loss);
     } else if (batch) {
       buffers_.model->forward(operation.unit, parameters, *batch);
     }
     buffers_.parameters.after(schedule.steps()[i]);
   }
-  return losses;
 }
 
 model::TensorRank tensor_rank(const grid::ProcessGrid& grid) {

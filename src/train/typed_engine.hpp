@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "optim/loss_scaler.hpp"
@@ -35,15 +36,22 @@ class TypedEngine : public Engine {
   void start_optimizer_at(Index good_steps) override { optimizer_start_ = good_steps; }
 
  private:
+  /// A step's sums over all ranks.
+  struct Totals {
+    double loss;           // the mean of a token
+    double gradient_norm;  // with the loss scale in it
+  };
+
   std::optional<model::Batch> load(const data::BatchPlan& plan, Index step, Index round,
                                    const data::BatchSource& samples);
-  double mean_loss(const data::BatchPlan& plan, const std::vector<double>& mine) const;
-  double run_rounds(Index step, const data::BatchSource& samples);
-  double forward_backward(const std::optional<model::Batch>& batch, const zero::Round& round,
-                          float scale);
-  double execute(const param::Operation& operation, const model::Batch& batch,
-                 kernels::Update update, float scale);
-  double forward(const std::optional<model::Batch>& batch);
+  double mean_loss(const data::BatchPlan& plan, std::span<const double> all) const;
+  Totals read_totals();
+  void run_rounds(Index step, const data::BatchSource& samples);
+  void forward_backward(const std::optional<model::Batch>& batch, const zero::Round& round,
+                        float scale, double* loss);
+  void execute(const param::Operation& operation, const model::Batch& batch, kernels::Update update,
+               float scale, double* loss);
+  void forward(const std::optional<model::Batch>& batch, double* loss);
   void parameters_from_master();
   std::vector<UnitState> states() const;
 

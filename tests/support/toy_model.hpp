@@ -124,8 +124,9 @@ class ToyModel : public model::Model<T> {
     toy_look_up<T>(exec(), batch.inputs, embedding(parameters[0]), x_);
   }
 
-  double loss(ConstUnits parameters, const model::Batch& batch) override {
-    return compare(parameters, batch, 0);
+  void loss(ConstUnits parameters, const model::Batch& batch, double* sum) override {
+    compare(parameters, batch, 0);
+    kernels::sum_in_order(exec(), losses_, sum);
   }
 
   void token_losses(ConstUnits parameters, const model::Batch& batch,
@@ -137,12 +138,12 @@ class ToyModel : public model::Model<T> {
     exec().fence("kzero::tests::losses_read");
   }
 
-  double loss_and_gradient(ConstUnits parameters, const model::Batch& batch, float scale,
-                           Update update, Units gradients) override {
-    const double sum = compare(parameters, batch, scale);
+  void loss_and_gradient(ConstUnits parameters, const model::Batch& batch, float scale,
+                         Update update, Units gradients, double* sum) override {
+    compare(parameters, batch, scale);
+    kernels::sum_in_order(exec(), losses_, sum);
     toy_compare_backward<T>(exec(), x_, weight(parameters[1]), dy_, update, dx_,
                             weight(gradients[1]), bias(gradients[1]));
-    return sum;
   }
 
   void backward(Index, ConstUnits, const model::Batch& batch, Update update,
@@ -156,10 +157,9 @@ class ToyModel : public model::Model<T> {
   Matrix<T> take(memory::Arenas& arenas, memory::Category category) const {
     return Matrix<T>(arenas.take<T>(category, rows_ * s_.width), rows_, s_.width);
   }
-  double compare(ConstUnits parameters, const model::Batch& batch, float scale) {
+  void compare(ConstUnits parameters, const model::Batch& batch, float scale) {
     toy_compare<T>(exec(), x_, weight(parameters[1]), bias(parameters[1]), batch.targets, scale,
                    dy_, losses_);
-    return kernels::sum_in_order(exec(), losses_);
   }
   template <class U>
   Matrix<U> embedding(U* unit) const {

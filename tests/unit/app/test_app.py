@@ -12,7 +12,7 @@ from launch import FOR_DEVICES, PATIENCE, LaunchTest, arrays_of, records, steps_
 
 CATEGORIES = {"parameters", "gradients", "optimizer", "activations", "recompute", "buckets", "workspace", "io"}
 if FOR_DEVICES:
-    CATEGORIES.add("offloaded")  # the host's copies of the state, for checkpoints
+    CATEGORIES.add("offloaded")  # micro-batches on their way, copies of the state for checkpoints
 
 
 class Commands(LaunchTest):

@@ -66,8 +66,9 @@ class Paper(unittest.TestCase):
     def test_the_switches_of_zero_r_cut_what_the_paper_says(self):
         whole, cut = plan("c4", "recompute.partition=false")["memory"], plan("c4")["memory"]
         self.assertEqual(whole["recompute"], 16 * cut["recompute"])
-        host = plan("c5")["memory"]
-        self.assertEqual((host["recompute"], host["offloaded"]), (0, plan("c5", "recompute.offload=none")["memory"]["recompute"]))
+        host, device = plan("c5")["memory"], plan("c5", "recompute.offload=none")["memory"]
+        moved = host["offloaded"] - device.get("offloaded", 0)  # micro-batches on their way to a device are there in both
+        self.assertEqual((host["recompute"], moved), (0, device["recompute"]))
 
     def test_partitioned_checkpoints_add_a_tenth_of_the_traffic(self):
         # Section 8: 12 b s h elements a block, one all-gather of b s h more. kzero does not compute a block's last product again: 10.

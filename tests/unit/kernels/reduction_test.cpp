@@ -80,8 +80,47 @@ constexpr Index square_counts[] = {0,
                                    128 * squares_block};
 
 template <class T>
+ExactSum exact_squares(const std::vector<T>& x, Index first = 0) {
+  const Guarded<T> input(x);
+  const Guarded<ExactSum> sum(1);
+  sum_of_squares<T>(Execution(), input.vector(), first, sum.data());
+  return sum.host()[0];
+}
+
+template <class T>
 double squares(const std::vector<T>& x) {
-  return sum_of_squares<T>(Execution(), Guarded<T>(x).vector()).value();
+  return exact_squares(x).value();
+}
+
+TEST(ExactSums, AddUpOnTheDevice) {
+  const ExactSum part = exact_squares(numbers<float>(20011, 1)),
+                 before = exact_squares(numbers<float>(127, 2));
+  const Guarded<ExactSum> input({part}), sum({before});
+  add_exact_sum(Execution(), input.data(), sum.data());
+  ExactSum expected = before;
+  expected += part;
+  EXPECT_TRUE(tests::same_bits(sum.host(), std::vector<ExactSum>{expected}));
+  EXPECT_NE(expected.value(), before.value());
+}
+
+TEST(SumInOrder, IsTheLoopInFp64) {
+  for (const Index count : {1, 2, 31, 257, 20011}) {
+    const auto x = numbers<float>(count, 1, 1e3);
+    double expected = 0, size = 0;
+    for (const float value : x) {
+      expected += static_cast<double>(value);
+      size += std::abs(static_cast<double>(value));
+    }
+    const Guarded<float> input(x);
+    const Guarded<double> sum(1);
+    sum_in_order(Execution(), input.vector(), sum.data());
+    const double found = sum.host()[0];
+    if (tensor::on_host) {
+      EXPECT_EQ(found, expected) << count;
+    } else {
+      EXPECT_NEAR(found, expected, static_cast<double>(count) * 0x1p-53 * size) << count;
+    }
+  }
 }
 
 TYPED_TEST(Reduction, SumOfSquaresMatchesThePlainLoop) {
@@ -111,8 +150,7 @@ TYPED_TEST(Reduction, SumOfSquaresDoesNotDependOnHowAUnitIsDivided) {
   const auto x = numbers<T>(count, 1);
   const double expected = squares(x);
   const auto part = [&](Index begin, Index end) {
-    return sum_of_squares<T>(Execution(), Guarded<T>({x.begin() + begin, x.begin() + end}).vector(),
-                             begin);
+    return exact_squares(std::vector<T>(x.begin() + begin, x.begin() + end), begin);
   };
   for (const Index shard : {squares_block, 7 * squares_block, 150 * squares_block}) {
     ExactSum sum;

@@ -143,7 +143,9 @@ TEST(ThreadCount, SumsDoNotDependOnIt) {
     sum_rows<float>(exec, x.matrix(row_count, width), Update::overwrite, out.vector(),
                     partial.matrix(row_groups, width));
     auto all = joined({&out});
-    const double squares = sum_of_squares<float>(exec, y.vector()).value();
+    const Guarded<ExactSum> sum(1);
+    sum_of_squares<float>(exec, y.vector(), 0, sum.data());
+    const double squares = sum.host()[0].value();
     const float high = static_cast<float>(squares);
     all.push_back(high);
     all.push_back(static_cast<float>(squares - static_cast<double>(high)));

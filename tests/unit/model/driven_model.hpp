@@ -55,11 +55,11 @@ class DrivenModel {
     const model::Units<T> gradients(parts_.gradients.units());
     const model::Batch batch = parts_.batches.load(model.exec(), samples, first);
     for (Index unit = 0; unit < model.head(); ++unit) model.forward(unit, parameters, batch);
-    const double loss = model.loss_and_gradient(parameters, batch, scale, update, gradients);
+    model.loss_and_gradient(parameters, batch, scale, update, gradients, parts_.loss);
     for (Index unit = model.head() - 1; unit >= 0; --unit)
       model.backward(unit, parameters, batch, update, gradients);
     model.exec().fence("kzero::tests::gradients_ready");
-    return loss;
+    return from_device(parts_.loss, 1)[0];
   }
 
   double loss(const data::BatchSource& samples, Index first) {
@@ -67,7 +67,8 @@ class DrivenModel {
     const model::Units<const T> parameters(read_only_);
     const model::Batch batch = parts_.batches.load(model.exec(), samples, first);
     for (Index unit = 0; unit < model.head(); ++unit) model.forward(unit, parameters, batch);
-    return model.loss(parameters, batch);
+    model.loss(parameters, batch, parts_.loss);
+    return from_device(parts_.loss, 1)[0];
   }
 
   /// The loss of each target of samples [first, first + batch).
@@ -101,13 +102,15 @@ class DrivenModel {
     zero::FlatBuffer<T> parameters, gradients;
     model::Transformer<T> model;
     train::Batches batches;
+    double* loss;
 
     Parts(memory::Arenas& arenas, const deck::Model& m, const model::BatchShape& shape,
           const deck::Recompute& recompute, const param::FlatLayout& layout, tensor::Gemm* gemm)
         : parameters(arenas, memory::Category::parameters, layout, zero::Placement::replicated),
           gradients(arenas, memory::Category::gradients, layout, zero::Placement::replicated),
           model(arenas, m, recompute, {shape, gemm}),
-          batches(arenas, shape.batch, m.sequence, m.vocab) {}
+          batches(arenas, shape.batch, m.sequence, m.vocab),
+          loss(arenas.take<double>(memory::Category::io, 1)) {}
   };
 
   memory::Arenas measure(const deck::Model& model, const model::BatchShape& shape,
