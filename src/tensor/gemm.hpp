@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "deck/config.hpp"
-#include "tensor/view.hpp"
+#include "tensor/strided_matrix.hpp"
 
 namespace kzero::tensor {
 
@@ -77,6 +77,12 @@ std::unique_ptr<Gemm> make_gemm(GemmBackend backend);
 template <class T>
 Operand operand(const Matrix<T>& view, Transpose transpose = Transpose::no) {
   return {view.data(), static_cast<Index>(view.extent(1)), transpose};
+}
+
+/// The operand for a full view with its stride.
+template <class T>
+Operand operand(const StridedMatrix<T>& view, Transpose transpose = Transpose::no) {
+  return {view.data(), static_cast<Index>(view.stride(0)), transpose};
 }
 
 }  // namespace kzero::tensor
