@@ -61,7 +61,10 @@ struct Ranges {
 template <class T>
 class CublasLt : public testing::Test {
  protected:
-  ~CublasLt() override { EXPECT_EQ(cublaslt().alive, 0) << "objects of the library left over"; }
+  ~CublasLt() override {
+    EXPECT_EQ(cublaslt().alive, 0) << "objects of the library left over";
+    cublaslt().only_whole_accesses = false;
+  }
 };
 using Elements = testing::Types<float, bf16, fp16>;
 TYPED_TEST_SUITE(CublasLt, Elements, );
