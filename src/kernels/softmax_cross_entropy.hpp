@@ -1,31 +1,35 @@
-// Softmax cross-entropy and its gradient in one pass over a chunk of logits, so that the head never
-// needs the logits of the whole batch.
+// Softmax cross-entropy and its gradient over a chunk of logits, so that the head never needs the
+// logits of the whole batch. Rows of logits and of their gradient may lie apart; what is between
+// them is neither read nor written.
 #pragma once
 
 #include "kernels/row.hpp"
+#include "tensor/strided_matrix.hpp"
 
 namespace kzero::kernels {
 
+using tensor::StridedMatrix;
+
 /// Computes losses [C] = log(sum(exp(logits))) - logits[target], natural log; logits [C,V] in fp32,
 /// targets [C].
-void cross_entropy_forward(const Execution& exec, Matrix<const float> logits,
+void cross_entropy_forward(const Execution& exec, StridedMatrix<const float> logits,
                            Vector<const Token> targets, Vector<float> losses);
 
 /// Computes the losses as above, and dlogits [C,V] = scale * (softmax(logits) - onehot(target)).
-/// dlogits may be logits itself if T is float.
+/// dlogits may be logits itself if T is float; otherwise the logits may be overwritten.
 template <class T>
-void cross_entropy_with_gradient(const Execution& exec, Matrix<float> logits,
+void cross_entropy_with_gradient(const Execution& exec, StridedMatrix<float> logits,
                                  Vector<const Token> targets, float scale, Vector<float> losses,
-                                 Matrix<T> dlogits);
+                                 StridedMatrix<T> dlogits);
 
 /// One rank's part of the softmax of a row of logits whose columns are split over tensor ranks,
 /// three floats per row: the largest of its logits, the sum of exp(logit - largest), and the
 /// target's logit, or 0 if another rank has it.
 inline constexpr Index partial_softmax_width = 3;
 
-/// Computes partial [C,3] of logits [C,v] for tokens from `first_token` on, and overwrites the
-/// logits with exp(logit - largest). 1 <= v.
-void partial_softmax(const Execution& exec, Matrix<float> logits, Index first_token,
+/// Computes partial [C,3] of logits [C,v] for tokens from `first_token` on. Leaves the logits in
+/// the form that cross_entropy_of_partials_with_gradient takes. 1 <= v.
+void partial_softmax(const Execution& exec, StridedMatrix<float> logits, Index first_token,
                      Vector<const Token> targets, Matrix<float> partial);
 
 /// The partial softmaxes [C,3] of all tensor ranks, in rank order: values [ranks * C,3].
@@ -38,7 +42,7 @@ struct PartialSoftmaxes {
 /// This rank's columns of a chunk of logits [C,v], of tokens from `first_token` on, as
 /// partial_softmax leaves them.
 struct SplitLogits {
-  Matrix<const float> exponentials;
+  StridedMatrix<const float> values;
   Index first_token = 0;
 };
 
@@ -52,6 +56,25 @@ template <class T>
 void cross_entropy_of_partials_with_gradient(const Execution& exec,
                                              const PartialSoftmaxes& partials,
                                              const SplitLogits& logits, Vector<const Token> targets,
-                                             float scale, Vector<float> losses, Matrix<T> dlogits);
+                                             float scale, Vector<float> losses,
+                                             StridedMatrix<T> dlogits);
+
+/// A row's softmax over all ranks: exp(logit) / total with logits relative to `largest`.
+struct WholeRow {
+  float largest, total, at_target;
+
+  KOKKOS_INLINE_FUNCTION WholeRow(const PartialSoftmaxes& all, Index i)
+      : largest(all.values(i, 0)), total(0), at_target(0) {
+    const Index rows = all.values.extent(0) / all.ranks;
+    for (Index r = 1; r < all.ranks; ++r)
+      largest = Kokkos::fmax(largest, all.values(r * rows + i, 0));
+    for (Index r = 0; r < all.ranks; ++r) {
+      const Index at = r * rows + i;
+      total += all.values(at, 1) * Kokkos::exp(all.values(at, 0) - largest);
+      at_target += all.values(at, 2);
+    }
+  }
+  KOKKOS_INLINE_FUNCTION float loss() const { return largest + Kokkos::log(total) - at_target; }
+};
 
 }  // namespace kzero::kernels

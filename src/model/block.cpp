@@ -34,15 +34,17 @@ void fill_saved(const Context<T>& c, const BlockParams<const T>& p, Matrix<const
   activate(c, saved);
 }
 
-/// Computes the gradient of saved.hidden [N,f or 2f] from that of the feed-forward layer's output.
+/// Computes the gradients of saved.hidden [N,f or 2f] and of its bias, if it has one, from that of
+/// the feed-forward layer's output.
 template <class T>
 void activate_backward(const Context<T>& c, const BlockParams<const T>& p,
-                       const BlockActivations<T>& saved, Matrix<const T> dout, Matrix<T> dhidden) {
+                       const BlockActivations<T>& saved, Matrix<const T> dout, Matrix<T> dhidden,
+                       kernels::Update update, Vector<T> dbias) {
   if (c.shape.is_llama()) {
     linear_backward_input<T>(c, dout, p.down, dhidden);  // into the first f of 2f columns
     kernels::swiglu_backward<T>(*c.exec, saved.hidden, dhidden);
   } else {
-    linear_backward_gelu<T>(c, dout, p.down, saved.hidden, dhidden);
+    linear_backward_gelu<T>(c, dout, p.down, saved.hidden, dhidden, update, dbias);
   }
 }
 
@@ -104,8 +106,8 @@ void block_backward(const Context<T>& c, const BlockParams<const T>& p, Matrix<c
   const Matrix<T> dhidden = c.qkv_or_ffn_grad_view(c.shape.hidden_columns());
   const Matrix<const T> dout = c.all_rows(dx);
   linear_backward_weight<T>(c, saved.activated, dout, update, g.down);
-  activate_backward<T>(c, p, saved, dout, dhidden);
-  linear_backward_weight<T>(c, c.all_rows(saved.norm2), dhidden, update, g.up);
+  activate_backward<T>(c, p, saved, dout, dhidden, update, g.up.bias);
+  linear_backward_weight<T>(c, c.all_rows(saved.norm2), dhidden, update, {g.up.weight, {}});
   linear_backward_input<T>(c, dhidden, p.up, c.hidden_grad);
   norm_backward<T>(c, p.norm2, saved.middle, saved.statistics2,
                    {dx, kernels::Update::add, g.norm2, update});

@@ -10,15 +10,6 @@ namespace kzero::model {
 
 namespace {
 
-constexpr Index logits_bytes = Index{16} << 20;  // target for a chunk of fp32 logits (C_B)
-constexpr Index least_chunk = 256;               // rows below which GEMMs lose their speed
-
-/// The rows of a chunk of logits: never the full batch unless it is a single row.
-Index chunk_rows(Index rows, Index vocab) {
-  const Index aim = std::max(least_chunk, logits_bytes / (vocab * 4));
-  return std::min(aim, ceil_div(rows, 2));
-}
-
 /// Columns of the widest gradient that is a sum over rows: of a norm, which is not split, or of
 /// biases.
 Index summed_columns(const TransformerShape& s) {
@@ -54,12 +45,10 @@ Context<T>::Context(memory::Arenas& arenas, tensor::Gemm* products, const deck::
     return arenas.take<U>(memory::Category::workspace, count);
   };
   const Index columns = std::max(s.hidden_columns(), s.own.qkv_width());
-  // Ranks communicate chunk by chunk, so all use the same chunk, whatever their part of the
-  // vocabulary.
-  chunk = chunk_rows(rows, ceil_div(s.vocab, s.tensor.size));
+  chunk = logits_chunk(rows, s);
   const bool in_place = dtype_of<T> == Dtype::fp32;
-  const Index logit_elements = round_up(chunk * s.own.vocab, 16);
-  const Index head_bytes = logit_elements * 4 + (in_place ? 0 : chunk * s.own.vocab * 2);
+  const Index logit_elements = round_up(chunk.rows * chunk.stride, 16);
+  const Index head_bytes = logit_elements * 4 + (in_place ? 0 : chunk.rows * chunk.stride * 2);
   const Index block_bytes = rows * columns * bytes_of(dtype_of<T>);
   auto* shared = take(std::byte{}, std::max(head_bytes, block_bytes));
   qkv_or_ffn_grad = reinterpret_cast<T*>(shared);
@@ -67,11 +56,12 @@ Context<T>::Context(memory::Arenas& arenas, tensor::Gemm* products, const deck::
   dlogits = qkv_or_ffn_grad;
   if (!in_place && !arenas.measuring()) dlogits = reinterpret_cast<T*>(logits + logit_elements);
   const bool has_backward = b.passes == Passes::all;
-  if (has_backward && !in_place && chunk < rows)
+  if (has_backward && !in_place && chunk.rows < rows)
     output_gradient = take(float{}, s.own.vocab * s.hidden);
   if (has_backward || is_split())
     hidden_grad = Matrix<T>(take(T{}, rows * std::max(s.hidden, s.own.width)), rows, s.hidden);
-  if (is_split()) softmaxes = take(float{}, s.tensor.size * chunk * kernels::partial_softmax_width);
+  if (is_split())
+    softmaxes = take(float{}, s.tensor.size * chunk.rows * kernels::partial_softmax_width);
   if (splits_stream()) {
     gathered = Matrix<T>(take(T{}, rows * s.hidden), rows, s.hidden);
   }

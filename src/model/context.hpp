@@ -7,6 +7,7 @@
 
 #include "kernels/attention.hpp"
 #include "kernels/row_sums.hpp"
+#include "model/logits_chunk.hpp"
 #include "model/tensor_group.hpp"
 #include "model/transformer_shape.hpp"
 
@@ -24,9 +25,9 @@ struct Context {
 
   // Scratch. qkv_or_ffn_grad and the head's logits use one range: no unit needs both.
   T* qkv_or_ffn_grad = nullptr;  // [N, max(F, 3D)], F and 3D of this rank; see the shape's columns
+  LogitsChunk chunk;             // rows of logits that exist at once, and their stride
   float* logits = nullptr;       // [chunk, V], V of this rank
   T* dlogits = nullptr;          // [chunk, V]; the logits themselves in fp32
-  Index chunk = 0;               // rows of logits that exist at once
   // [V, D]: sum over chunks of the output projection's gradient, which 16-bit runs round once a
   // micro-batch; none in fp32 and where one chunk has all rows.
   float* output_gradient = nullptr;

@@ -12,6 +12,7 @@ namespace kzero::model {
 namespace {
 
 using tensor::operand;
+using tensor::StridedMatrix;
 using tensor::Transpose;
 
 template <class U>
@@ -22,12 +23,13 @@ Matrix<U> rows_of(const Matrix<U>& x, Index first, Index count) {
 
 /// Computes logits [rows,V] = normal [rows,D] output^T, in fp32.
 template <class T>
-Matrix<float> project(const Context<T>& c, Matrix<const T> output, Matrix<const T> normal) {
-  const Matrix<float> logits(c.logits, normal.extent(0), output.extent(0));
+StridedMatrix<float> project(const Context<T>& c, Matrix<const T> output, Matrix<const T> normal) {
+  const auto logits =
+      tensor::strided_matrix(c.logits, normal.extent(0), output.extent(0), c.chunk.stride);
   tensor::GemmProblem p;
   p.m = normal.extent(0), p.n = output.extent(0), p.k = output.extent(1);
   p.a = operand(normal), p.b = operand(output, Transpose::yes);
-  p.c = logits.data(), p.c_stride = p.n;
+  p.c = logits.data(), p.c_stride = c.chunk.stride;
   p.in = dtype_of<T>, p.out = Dtype::fp32;
   c.gemm->run(*c.exec, p);
   return logits;
@@ -35,8 +37,8 @@ Matrix<float> project(const Context<T>& c, Matrix<const T> output, Matrix<const 
 
 /// dnormal [rows,D] = dlogits output.
 template <class T>
-void project_backward_input(const Context<T>& c, Matrix<const T> output, Matrix<const T> dlogits,
-                            Matrix<T> dnormal) {
+void project_backward_input(const Context<T>& c, Matrix<const T> output,
+                            StridedMatrix<const T> dlogits, Matrix<T> dnormal) {
   tensor::GemmProblem input;
   input.m = dnormal.extent(0), input.n = dnormal.extent(1), input.k = output.extent(0);
   input.a = operand(dlogits), input.b = operand(output);
@@ -48,8 +50,9 @@ void project_backward_input(const Context<T>& c, Matrix<const T> output, Matrix<
 /// The sum [V,D] over chunks (=|+=) dlogits^T normal of one: c.output_gradient, which
 /// add_sum_of_chunks then rounds, or without one doutput.
 template <class T>
-void project_backward_weight(const Context<T>& c, Matrix<const T> normal, Matrix<const T> dlogits,
-                             kernels::Update update, Matrix<T> doutput) {
+void project_backward_weight(const Context<T>& c, Matrix<const T> normal,
+                             StridedMatrix<const T> dlogits, kernels::Update update,
+                             Matrix<T> doutput) {
   const bool is_fp32 = c.output_gradient != nullptr;
   tensor::GemmProblem weight;
   weight.m = doutput.extent(0), weight.n = doutput.extent(1), weight.k = normal.extent(0);
@@ -77,11 +80,11 @@ void add_sum_of_chunks(const Context<T>& c, kernels::Update update, Matrix<T> do
 /// The inputs and outputs of a chunk of logits: rows [first, first + count).
 template <class T>
 struct Chunk {
-  Matrix<float> logits;
+  StridedMatrix<float> logits;
   Vector<const Token> targets;
   Vector<float> losses;
 
-  Chunk(const Context<T>& c, const Matrix<float>& rows, Vector<const Token> all, Index first)
+  Chunk(const Context<T>& c, const StridedMatrix<float>& rows, Vector<const Token> all, Index first)
       : logits(rows),
         targets(all.data() + first, rows.extent(0)),
         losses(c.losses.data() + first, rows.extent(0)) {}
@@ -111,8 +114,10 @@ void cross_entropy(const Context<T>& c, const Chunk<T>& chunk) {
 
 /// Computes the gradient of the logits into c.dlogits.
 template <class T>
-Matrix<T> cross_entropy_with_gradient(const Context<T>& c, const Chunk<T>& chunk, float scale) {
-  const Matrix<T> dlogits(c.dlogits, chunk.logits.extent(0), chunk.logits.extent(1));
+StridedMatrix<T> cross_entropy_with_gradient(const Context<T>& c, const Chunk<T>& chunk,
+                                             float scale) {
+  const auto dlogits = tensor::strided_matrix(c.dlogits, chunk.logits.extent(0),
+                                              chunk.logits.extent(1), c.chunk.stride);
   if (c.is_split()) {
     const auto all = softmaxes_of_all(c, chunk);
     kernels::cross_entropy_of_partials_with_gradient<T>(
@@ -146,9 +151,10 @@ template <class T>
 void head_forward(const Context<T>& c, const HeadParams<const T>& p, Matrix<const T> x,
                   Vector<const Token> targets, const HeadSaved<T>& saved) {
   const Matrix<const T> normal = normalise(c, p, x, saved);
-  for (Index first = 0; first < c.rows; first += c.chunk) {
-    const Index count = std::min(c.chunk, c.rows - first);
-    const Matrix<float> logits = project<T>(c, p.output, rows_of<const T>(normal, first, count));
+  for (Index first = 0; first < c.rows; first += c.chunk.rows) {
+    const Index count = std::min(c.chunk.rows, c.rows - first);
+    const StridedMatrix<float> logits =
+        project<T>(c, p.output, rows_of<const T>(normal, first, count));
     cross_entropy(c, Chunk<T>(c, logits, targets, first));
   }
 }
@@ -159,11 +165,11 @@ void head_forward_backward(const Context<T>& c, const HeadParams<const T>& p, Ma
                            kernels::Update update, const HeadParams<T>& gradients, Matrix<T> dx) {
   const Matrix<const T> normal = normalise(c, p, x, saved);
   auto chunk_update = c.output_gradient == nullptr ? update : kernels::Update::overwrite;
-  for (Index first = 0; first < c.rows; first += c.chunk) {
-    const Index count = std::min(c.chunk, c.rows - first);
+  for (Index first = 0; first < c.rows; first += c.chunk.rows) {
+    const Index count = std::min(c.chunk.rows, c.rows - first);
     const Matrix<const T> rows = rows_of<const T>(normal, first, count);
-    const Matrix<float> logits = project<T>(c, p.output, rows);
-    const Matrix<T> dlogits =
+    const StridedMatrix<float> logits = project<T>(c, p.output, rows);
+    const StridedMatrix<T> dlogits =
         cross_entropy_with_gradient(c, Chunk<T>(c, logits, targets, first), scale);
     project_backward_input<T>(c, p.output, dlogits, rows_of<T>(c.hidden_grad, first, count));
     project_backward_weight<T>(c, rows, dlogits, chunk_update, gradients.output);

@@ -70,15 +70,15 @@ void linear_backward_input(const Context<T>& c, Matrix<const T> dy, const Linear
 
 template <class T>
 void linear_backward_gelu(const Context<T>& c, Matrix<const T> dy, const Linear<const T>& layer,
-                          Matrix<const T> hidden, Matrix<T> dhidden) {
+                          Matrix<const T> hidden, Matrix<T> dhidden, kernels::Update update,
+                          Vector<T> dbias) {
   tensor::GemmProblem p = input_gradient<T>(c.shape, dy, layer.weight, dhidden);
-  if (c.gemm->fuses_gelu_gradient(p.in, p.n)) {
-    p.gelu_input = hidden.data();
-    c.gemm->run(*c.exec, p);
-  } else {
-    c.gemm->run(*c.exec, p);
-    kernels::gelu_backward<T>(*c.exec, hidden, dhidden);
-  }
+  const bool is_fused = c.gemm->fuses_gelu_gradient(p.in, p.n);
+  if (is_fused) p.gelu_input = hidden.data();
+  if (is_fused && update == kernels::Update::overwrite) p.bias_gradient = dbias.data();
+  c.gemm->run(*c.exec, p);
+  if (!is_fused) kernels::gelu_backward<T>(*c.exec, hidden, dhidden);
+  if (!p.bias_gradient) kernels::sum_rows<T>(*c.exec, dhidden, update, dbias, c.partial);
 }
 
 template <class T>
@@ -107,7 +107,8 @@ void linear_backward_weight(const Context<T>& c, Matrix<const T> x, Matrix<const
   template void linear_backward_input<T>(const Context<T>&, Matrix<const T>,                    \
                                          const Linear<const T>&, Matrix<T>);                    \
   template void linear_backward_gelu<T>(const Context<T>&, Matrix<const T>,                     \
-                                        const Linear<const T>&, Matrix<const T>, Matrix<T>);    \
+                                        const Linear<const T>&, Matrix<const T>, Matrix<T>,     \
+                                        kernels::Update, Vector<T>);                            \
   template void linear_backward_weight<T>(const Context<T>&, Matrix<const T>, Matrix<const T>,  \
                                           kernels::Update, const Linear<T>&);
 KZERO_FOR_EACH_DTYPE(KZERO_INSTANTIATE)

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "deck/config.hpp"
-#include "tensor/view.hpp"
+#include "tensor/strided_matrix.hpp"
 
 namespace kzero::tensor {
 
@@ -26,7 +26,7 @@ struct Operand {
 
 /// One GEMM: C[m,n] = op(A)[m,k] op(B)[k,n] + bias[n] + addend[m,n] + (accumulate ? C : 0), or with
 /// gelu_input, C = op(A) op(B) * gelu'(gelu_input). A and B have dtype `in`; C has dtype `out`:
-/// `in` or fp32; bias, addend and gelu_input require both dtypes to be equal and have the same one.
+/// `in` or fp32; all else requires both dtypes to be equal and has the same one.
 /// C overlaps no other operand.
 struct GemmProblem {
   Index m = 0, n = 0, k = 0;
@@ -41,6 +41,8 @@ struct GemmProblem {
   // [m,n], rows n apart: the input of the GELU (tanh form) whose gradient this is; none: null. Only
   // for back ends that fuse it, and then nothing is added.
   const void* gelu_input = nullptr;
+  // [n], with gelu_input alone: overwritten by the sum of C's rows, summed in fp32; none: null.
+  void* bias_gradient = nullptr;
 };
 
 class Gemm {
@@ -54,8 +56,9 @@ class Gemm {
   /// shapes.
   virtual std::string arithmetic() const = 0;
 
-  /// Returns whether run() accepts the gelu_input of GEMMs of `type` with n columns. The answer
-  /// depends on nothing else, so a run keeps one way of rounding from beginning to end.
+  /// Returns whether run() accepts the gelu_input and the bias_gradient of GEMMs of `type` with n
+  /// columns. The answer depends on nothing else, so a run keeps one way of rounding from beginning
+  /// to end.
   virtual bool fuses_gelu_gradient(Dtype /*type*/, Index /*n*/) const { return false; }
 
   /// Sets the scratch memory of later GEMMs, for one stream at a time. Without this call there is
@@ -77,6 +80,12 @@ std::unique_ptr<Gemm> make_gemm(GemmBackend backend);
 template <class T>
 Operand operand(const Matrix<T>& view, Transpose transpose = Transpose::no) {
   return {view.data(), static_cast<Index>(view.extent(1)), transpose};
+}
+
+/// The operand for a full view with its stride.
+template <class T>
+Operand operand(const StridedMatrix<T>& view, Transpose transpose = Transpose::no) {
+  return {view.data(), static_cast<Index>(view.stride(0)), transpose};
 }
 
 }  // namespace kzero::tensor

@@ -54,9 +54,10 @@ struct Key {
   Index a_stride, b_stride, c_stride;
   Transpose a_transpose, b_transpose;
   Dtype in, out;
-  bool has_bias, has_addend, has_gelu_input;
+  bool has_addend;
+  std::uint32_t epilogue;
   Accumulate accumulate;
-  Index a_alignment, b_alignment, c_alignment, addend_alignment, vector_alignment;
+  Index a_alignment, b_alignment, c_alignment, addend_alignment, bias_alignment, gelu_alignment;
 
   auto operator<=>(const Key&) const = default;
 };
@@ -64,8 +65,14 @@ struct Key {
 /// The matrix that the library calls C: it is added with the factor beta.
 const void* added_to(const GemmProblem& p) { return p.addend ? p.addend : p.c; }
 
-/// The operand of the epilogue, if it has one.
-const void* vector_of(const GemmProblem& p) { return p.bias ? p.bias : p.gelu_input; }
+/// What the library calls the bias: the vector along our columns that it adds, or writes.
+const void* bias_of(const GemmProblem& p) { return p.bias ? p.bias : p.bias_gradient; }
+
+std::uint32_t epilogue_of(const GemmProblem& p) {
+  if (p.bias) return CUBLASLT_EPILOGUE_BIAS;
+  if (!p.gelu_input) return CUBLASLT_EPILOGUE_DEFAULT;
+  return p.bias_gradient ? CUBLASLT_EPILOGUE_DGELU_BGRAD : CUBLASLT_EPILOGUE_DGELU;
+}
 
 Key key_of(const GemmProblem& p) {
   return {p.m,
@@ -78,15 +85,15 @@ Key key_of(const GemmProblem& p) {
           p.b.transpose,
           p.in,
           p.out,
-          p.bias != nullptr,
           p.addend != nullptr,
-          p.gelu_input != nullptr,
+          epilogue_of(p),
           p.accumulate,
           alignment_of(p.a.data),
           alignment_of(p.b.data),
           alignment_of(p.c),
           alignment_of(added_to(p)),
-          alignment_of(vector_of(p))};
+          alignment_of(bias_of(p)),
+          alignment_of(p.gelu_input)};
 }
 
 std::string text_of(const GemmProblem& p) {
@@ -94,10 +101,11 @@ std::string text_of(const GemmProblem& p) {
     return fmt::format("{}stride {}", x.transpose == Transpose::yes ? "transposed, " : "",
                        x.stride);
   };
-  return fmt::format("a GEMM of {} x {} x {} in {} to {} (A {}; B {}; C stride {}{}{}{}{})", p.m,
+  return fmt::format("a GEMM of {} x {} x {} in {} to {} (A {}; B {}; C stride {}{}{}{}{}{})", p.m,
                      p.n, p.k, name_of(p.in), name_of(p.out), operand(p.a), operand(p.b),
                      p.c_stride, p.bias ? "; bias" : "", p.addend ? "; addend" : "",
                      p.gelu_input ? "; GELU's gradient" : "",
+                     p.bias_gradient ? "; its bias' gradient" : "",
                      p.accumulate == Accumulate::yes ? "; accumulated" : "");
 }
 
@@ -134,9 +142,11 @@ void set(const Preference& preference, cublasLtMatmulPreferenceAttributes_t name
           "cublasLtMatmulPreferenceSetAttribute", p);
 }
 
-void set_vector(const Description& description, const void* data, const GemmProblem& p) {
-  if (p.bias) set(description, CUBLASLT_MATMUL_DESC_BIAS_POINTER, data, p);
-  if (p.gelu_input) set(description, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, data, p);
+/// Sets the addresses of the epilogue's operands, those that it has.
+void set_operands(const Description& description, const void* bias, const void* gelu_input,
+                  const GemmProblem& p) {
+  if (bias_of(p)) set(description, CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias, p);
+  if (p.gelu_input) set(description, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, gelu_input, p);
 }
 
 /// Sums and factors in fp32, without the shorter inputs of TF32.
@@ -150,13 +160,10 @@ Description make_description(const GemmProblem& p) {
   };
   set(description, CUBLASLT_MATMUL_DESC_TRANSA, operation(p.b.transpose), p);
   set(description, CUBLASLT_MATMUL_DESC_TRANSB, operation(p.a.transpose), p);
-  if (p.bias)
-    set(description, CUBLASLT_MATMUL_DESC_EPILOGUE, std::uint32_t{CUBLASLT_EPILOGUE_BIAS}, p);
-  if (p.gelu_input) {
-    set(description, CUBLASLT_MATMUL_DESC_EPILOGUE, std::uint32_t{CUBLASLT_EPILOGUE_DGELU}, p);
-    set(description, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, std::int64_t{p.n}, p);
-  }
-  set_vector(description, aligned_to_no_more_than(alignment_of(vector_of(p)), vector_of(p)), p);
+  set(description, CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue_of(p), p);
+  if (p.gelu_input) set(description, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, std::int64_t{p.n}, p);
+  const auto example = [](const void* x) { return aligned_to_no_more_than(alignment_of(x), x); };
+  set_operands(description, example(bias_of(p)), example(p.gelu_input), p);
   return description;
 }
 
@@ -202,6 +209,8 @@ void require_possible(const GemmProblem& p) {
                 "internal error: two matrices to add, in {}", text_of(p));
   KZERO_REQUIRE(!p.gelu_input || !adds, ExitCode::other,
                 "internal error: GELU's gradient of a sum, in {}", text_of(p));
+  KZERO_REQUIRE(!p.bias_gradient || p.gelu_input, ExitCode::other,
+                "internal error: a bias' gradient without GELU's, in {}", text_of(p));
 }
 
 }  // namespace
@@ -284,7 +293,7 @@ void CublasLtGemm::use_workspace(void* data, Index bytes) {
 
 void CublasLtGemm::run(const Execution& exec, const GemmProblem& p) {
   const Plans::Plan& plan = plans_->plan(p);
-  set_vector(plan.description, vector_of(p), p);
+  set_operands(plan.description, bias_of(p), p.gelu_input, p);
   const float one = 1;
   const float beta = p.addend || p.accumulate == Accumulate::yes ? 1 : 0;
   require(

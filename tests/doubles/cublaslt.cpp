@@ -58,16 +58,17 @@ struct Description {
   std::uint32_t epilogue() const {
     return attributes.get<std::uint32_t>(CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_DEFAULT);
   }
-  const void* pointer(int name) const { return attributes.get<const void*>(name, nullptr); }
-  /// The operand of the epilogue.
-  const void* vector() const {
-    if (epilogue() == CUBLASLT_EPILOGUE_BIAS) return pointer(CUBLASLT_MATMUL_DESC_BIAS_POINTER);
-    if (epilogue() == CUBLASLT_EPILOGUE_DGELU)
-      return pointer(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER);
-    return nullptr;
+  EpilogueOperands operands() const {
+    return {attributes.get<void*>(CUBLASLT_MATMUL_DESC_BIAS_POINTER, nullptr),
+            attributes.get<const void*>(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, nullptr)};
   }
-  std::int64_t vector_stride() const {
+  std::int64_t aux_stride() const {
     return attributes.get<std::int64_t>(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, 0);
+  }
+  /// The type of an operand of the epilogue: D's unless it is set.
+  cudaDataType_t operand_type(int name, cudaDataType_t of_d) const {
+    const auto set = attributes.get<std::int32_t>(name, -1);
+    return set == -1 ? of_d : static_cast<cudaDataType_t>(set);
   }
 };
 
@@ -109,8 +110,27 @@ std::uint32_t alignment_of(const void* data) {
 Shape shape_of(cublasLtMatmulDesc_t description, cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
                cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d) {
   const auto& own = mine<Description>(description);
-  return {own.a(),         own.b(),         own.epilogue(),  own.vector_stride(),
+  return {own.a(),         own.b(),         own.epilogue(),  own.aux_stride(),
           mine<Layout>(a), mine<Layout>(b), mine<Layout>(c), mine<Layout>(d)};
+}
+
+/// The conditions on what an epilogue reads and writes besides.
+void check_epilogue(const Description& description, const Shape& s) {
+  if (s.epilogue == CUBLASLT_EPILOGUE_DEFAULT) return;
+  EXPECT_TRUE(adds_bias(s) || has_gelu_gradient(s)) << "epilogue " << s.epilogue;
+  EXPECT_EQ(s.d.type, s.a.type) << "kzero's operands have the type of A";
+  const EpilogueOperands operands = description.operands();
+  if (adds_bias(s) || has_bias_gradient(s)) {
+    EXPECT_NE(operands.bias, nullptr);
+    EXPECT_EQ(description.operand_type(CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, s.d.type), s.d.type);
+  }
+  if (has_gelu_gradient(s)) {
+    EXPECT_NE(operands.aux, nullptr);
+    EXPECT_EQ(description.operand_type(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_DATA_TYPE, s.d.type),
+              s.d.type);
+    EXPECT_EQ(s.aux_stride % 8, 0);
+    EXPECT_GE(s.aux_stride, static_cast<std::int64_t>(s.d.rows));
+  }
 }
 
 /// The table of supported types and the conditions on layouts.
@@ -131,17 +151,18 @@ void check_shape(const Description& description, const Shape& s) {
   EXPECT_EQ(a_plain ? s.a.columns : s.a.rows, b_plain ? s.b.rows : s.b.columns);
   EXPECT_EQ(s.c.rows, s.d.rows);
   EXPECT_EQ(s.c.columns, s.d.columns);
-  EXPECT_TRUE(s.epilogue == CUBLASLT_EPILOGUE_DEFAULT || s.epilogue == CUBLASLT_EPILOGUE_BIAS ||
-              s.epilogue == CUBLASLT_EPILOGUE_DGELU);
-  // A bias has D's type by default, which is what the table asks for.
-  if (s.epilogue != CUBLASLT_EPILOGUE_DEFAULT) {
-    EXPECT_NE(description.vector(), nullptr);
-    EXPECT_EQ(s.d.type, s.a.type) << "kzero's vectors have the type of A";
-  }
-  if (s.epilogue == CUBLASLT_EPILOGUE_DGELU) {
-    EXPECT_EQ(s.vector_stride % 8, 0);
-    EXPECT_GE(s.vector_stride, static_cast<std::int64_t>(s.d.rows));
-  }
+  check_epilogue(description, s);
+}
+
+/// True if the library can access a matrix 16 bytes at a time: each column begins at a multiple.
+bool is_accessed_whole(const Layout& x, std::uint32_t alignment) {
+  return alignment >= 16 && static_cast<std::size_t>(x.stride) * size_of(x.type) % 16 == 0;
+}
+
+bool is_accessed_whole(const Shape& s, const AlgorithmRequest& request) {
+  return is_accessed_whole(s.a, request.alignment_a) &&
+         is_accessed_whole(s.b, request.alignment_b) &&
+         is_accessed_whole(s.c, request.alignment_c) && is_accessed_whole(s.d, request.alignment_d);
 }
 
 AlgorithmRequest request_of(const Attributes& preference, const Description& description) {
@@ -153,16 +174,18 @@ AlgorithmRequest request_of(const Attributes& preference, const Description& des
           alignment(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES),
           alignment(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES),
           alignment(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES),
-          alignment_of(description.vector())};
+          alignment_of(description.operands().bias),
+          alignment_of(description.operands().aux)};
 }
 
-void check_call(const Algorithm& algorithm, const Call& call, const void* vector) {
+void check_call(const Algorithm& algorithm, const Call& call, const EpilogueOperands& operands) {
   const Shape& s = algorithm.shape;
   EXPECT_GE(alignment_of(call.a), algorithm.request.alignment_a);
   EXPECT_GE(alignment_of(call.b), algorithm.request.alignment_b);
   EXPECT_GE(alignment_of(call.c), algorithm.request.alignment_c);
   EXPECT_GE(alignment_of(call.d), algorithm.request.alignment_d);
-  EXPECT_GE(alignment_of(vector), algorithm.request.alignment_vector);
+  EXPECT_GE(alignment_of(operands.bias), algorithm.request.alignment_bias);
+  EXPECT_GE(alignment_of(operands.aux), algorithm.request.alignment_aux);
   EXPECT_EQ(std::bit_cast<std::uintptr_t>(call.workspace) % 256, 0U);
   EXPECT_GE(call.workspace_size, algorithm.workspace);
   if (call.c == call.d) {
@@ -172,6 +195,16 @@ void check_call(const Algorithm& algorithm, const Call& call, const void* vector
   }
   EXPECT_FALSE(overlap(call.a, s.a, call.d, s.d));
   EXPECT_FALSE(overlap(call.b, s.b, call.d, s.d));
+  if (has_gelu_gradient(s)) {
+    EXPECT_FALSE(
+        overlap(operands.aux, {s.d.type, s.d.rows, s.d.columns, s.aux_stride}, call.d, s.d));
+  }
+  if (has_bias_gradient(s)) {
+    const Layout sums{s.d.type, s.d.rows, 1, static_cast<std::int64_t>(s.d.rows)};
+    EXPECT_FALSE(overlap(operands.bias, sums, call.d, s.d));
+    EXPECT_FALSE(overlap(operands.bias, sums, call.a, s.a));
+    EXPECT_FALSE(overlap(operands.bias, sums, call.b, s.b));
+  }
 }
 
 /// Whoever else uses the workspace will notice.
@@ -272,6 +305,8 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle,
   cublaslt().request = request_of(mine<Attributes>(preference), own);
   *found = 0;
   if (!cublaslt().has_algorithms) return CUBLAS_STATUS_NOT_SUPPORTED;
+  if (cublaslt().only_whole_accesses && !is_accessed_whole(shape, cublaslt().request))
+    return CUBLAS_STATUS_NOT_SUPPORTED;
   *found = 1;
   results[0] = {};
   results[0].workspaceSize = cublaslt().request.workspace;
@@ -298,7 +333,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc
   const Algorithm& chosen = algorithms().at(algorithm->data[0]);
   const Shape shape = shape_of(description, a_layout, b_layout, c_layout, d_layout);
   EXPECT_EQ(shape, chosen.shape) << "an algorithm for another product";
-  const void* vector = mine<Description>(description).vector();
+  const EpilogueOperands operands = mine<Description>(description).operands();
   const Call call{*static_cast<const float*>(alpha),
                   *static_cast<const float*>(beta),
                   a,
@@ -307,9 +342,9 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc
                   d,
                   workspace,
                   workspace_size};
-  check_call(chosen, call, vector);
+  check_call(chosen, call, operands);
   spoil_ends(workspace, chosen.workspace);
-  multiply(shape, call, vector);
+  multiply(shape, call, operands);
   return CUBLAS_STATUS_SUCCESS;
 }
 

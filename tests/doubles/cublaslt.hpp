@@ -15,7 +15,7 @@ struct AlgorithmRequest {
   std::uint64_t workspace = 0;
   std::uint32_t reduction_schemes = 0;
   std::uint32_t alignment_a = 0, alignment_b = 0, alignment_c = 0, alignment_d = 0;
-  std::uint32_t alignment_vector = 0;  // of the epilogue's; 0: it has none
+  std::uint32_t alignment_bias = 0, alignment_aux = 0;  // of the epilogue's; 0: it has none
 
   bool operator==(const AlgorithmRequest&) const = default;
 };
@@ -27,6 +27,9 @@ struct CublasLtDouble {
   Index products = 0;
   AlgorithmRequest request;  // of the last heuristic
   bool has_algorithms = true;
+  // Has algorithms only for what can be loaded and stored 16 bytes at a time: the documentation's
+  // conditions on pointers and leading dimensions for tensor cores at full speed.
+  bool only_whole_accesses = false;
   std::optional<cublasStatus_t> next_product_status;  // instead of the product
 };
 

@@ -11,8 +11,6 @@ namespace kzero::tests {
 
 namespace {
 
-std::size_t size_of(cudaDataType_t type) { return type == CUDA_R_32F ? 4 : 2; }
-
 template <class Body>
 void with_type(cudaDataType_t type, const Body& body) {
   if (type == CUDA_R_32F) return body(float{});
@@ -34,7 +32,22 @@ double gelu_gradient(double x) {
   return 0.5 * (1 + t) + 0.5 * x * (1 - t * t) * root * (1 + 3 * 0.044715 * x * x);
 }
 
+void set_element(void* data, cudaDataType_t type, std::uint64_t at, float value) {
+  with_type(type, [&](auto t) {
+    using T = decltype(t);
+    static_cast<T*>(data)[at] = static_cast<T>(value);
+  });
+}
+
 }  // namespace
+
+std::size_t size_of(cudaDataType_t type) { return type == CUDA_R_32F ? 4 : 2; }
+
+bool adds_bias(const Shape& s) { return s.epilogue == CUBLASLT_EPILOGUE_BIAS; }
+bool has_bias_gradient(const Shape& s) { return s.epilogue == CUBLASLT_EPILOGUE_DGELU_BGRAD; }
+bool has_gelu_gradient(const Shape& s) {
+  return s.epilogue == CUBLASLT_EPILOGUE_DGELU || has_bias_gradient(s);
+}
 
 bool overlap(const void* x, const Layout& of_x, const void* y, const Layout& of_y) {
   const auto* first = static_cast<const char*>(x);
@@ -45,13 +58,14 @@ bool overlap(const void* x, const Layout& of_x, const void* y, const Layout& of_
   return first < second + size(of_y) && second < first + size(of_x);
 }
 
-void multiply(const Shape& s, const Call& call, const void* vector) {
+void multiply(const Shape& s, const Call& call, const EpilogueOperands& operands) {
   const auto at = [](const Layout& l, std::uint64_t row, std::uint64_t column) {
     return column * static_cast<std::uint64_t>(l.stride) + row;
   };
   const bool a_plain = s.a_operation == CUBLAS_OP_N, b_plain = s.b_operation == CUBLAS_OP_N;
   const std::uint64_t depth = a_plain ? s.a.columns : s.a.rows;
   for (std::uint64_t i = 0; i < s.d.rows; ++i) {
+    float row_sum = 0;
     for (std::uint64_t j = 0; j < s.d.columns; ++j) {
       float sum = 0;
       for (std::uint64_t l = 0; l < depth; ++l) {
@@ -60,16 +74,15 @@ void multiply(const Shape& s, const Call& call, const void* vector) {
       }
       float value = call.alpha * sum;
       if (call.beta != 0) value += call.beta * element(call.c, s.c.type, at(s.c, i, j));
-      if (s.epilogue == CUBLASLT_EPILOGUE_BIAS) value += element(vector, s.d.type, i);
-      if (s.epilogue == CUBLASLT_EPILOGUE_DGELU) {
-        const auto in = j * static_cast<std::uint64_t>(s.vector_stride) + i;
-        value *= static_cast<float>(gelu_gradient(element(vector, s.d.type, in)));
+      if (adds_bias(s)) value += element(operands.bias, s.d.type, i);
+      if (has_gelu_gradient(s)) {
+        const auto in = j * static_cast<std::uint64_t>(s.aux_stride) + i;
+        value *= static_cast<float>(gelu_gradient(element(operands.aux, s.d.type, in)));
       }
-      with_type(s.d.type, [&](auto type) {
-        using T = decltype(type);
-        static_cast<T*>(call.d)[at(s.d, i, j)] = static_cast<T>(value);
-      });
+      row_sum += value;
+      set_element(call.d, s.d.type, at(s.d, i, j), value);
     }
+    if (has_bias_gradient(s)) set_element(operands.bias, s.d.type, i, row_sum);
   }
 }
 

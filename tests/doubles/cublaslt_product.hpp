@@ -21,7 +21,7 @@ struct Layout {
 struct Shape {
   cublasOperation_t a_operation, b_operation;
   std::uint32_t epilogue;
-  std::int64_t vector_stride;
+  std::int64_t aux_stride;
   Layout a, b, c, d;
 
   bool operator==(const Shape&) const = default;
@@ -35,9 +35,21 @@ struct Call {
   std::size_t workspace_size;
 };
 
+/// What an epilogue reads or, as the gradient of a bias, writes.
+struct EpilogueOperands {
+  void* bias;
+  const void* aux;
+};
+
+bool adds_bias(const Shape& s);
+bool has_gelu_gradient(const Shape& s);
+bool has_bias_gradient(const Shape& s);
+
+std::size_t size_of(cudaDataType_t type);
+
 bool overlap(const void* x, const Layout& of_x, const void* y, const Layout& of_y);
 
-/// D = epilogue(alpha op(A) op(B) + beta C), C not read without beta; `vector` is the epilogue's.
-void multiply(const Shape& s, const Call& call, const void* vector);
+/// D = epilogue(alpha op(A) op(B) + beta C), C not read without beta.
+void multiply(const Shape& s, const Call& call, const EpilogueOperands& operands);
 
 }  // namespace kzero::tests

@@ -34,7 +34,8 @@ enum class Extra {
   accumulate,
   bias_and_addend,
   bias_and_accumulate,
-  gelu_gradient
+  gelu_gradient,
+  gelu_and_bias_gradient
 };
 constexpr Extra extras[] = {Extra::none,
                             Extra::bias,
@@ -42,7 +43,8 @@ constexpr Extra extras[] = {Extra::none,
                             Extra::accumulate,
                             Extra::bias_and_addend,
                             Extra::bias_and_accumulate,
-                            Extra::gelu_gradient};
+                            Extra::gelu_gradient,
+                            Extra::gelu_and_bias_gradient};
 
 inline bool has_bias(Extra e) {
   return e == Extra::bias || e == Extra::bias_and_addend || e == Extra::bias_and_accumulate;
@@ -50,6 +52,10 @@ inline bool has_bias(Extra e) {
 inline bool has_addend(Extra e) { return e == Extra::addend || e == Extra::bias_and_addend; }
 inline bool accumulates(Extra e) {
   return e == Extra::accumulate || e == Extra::bias_and_accumulate;
+}
+
+inline bool has_gelu_gradient(Extra e) {
+  return e == Extra::gelu_gradient || e == Extra::gelu_and_bias_gradient;
 }
 
 /// The gradient of GELU's tanh form. Libraries may take tanh from the hardware, whose relative
@@ -148,12 +154,14 @@ void check(Gemm& gemm, const Problem<T>& problem, const Variant& v) {
   if (has_bias(v.extra)) p.bias = bias_range.data();
   if (has_addend(v.extra)) p.addend = addend_range.data();
   if (accumulates(v.extra)) p.accumulate = Accumulate::yes;
-  if (v.extra == Extra::gelu_gradient) p.gelu_input = hidden_range.data();
+  if (has_gelu_gradient(v.extra)) p.gelu_input = hidden_range.data();
+  const Guarded<T> sums(n);
+  if (v.extra == Extra::gelu_and_bias_gradient) p.bias_gradient = sums.data();
   gemm.run(Execution(), p);
 
   const auto result = c.host();
   std::vector<Out> values;
-  std::vector<Bounded> expected;
+  std::vector<Bounded> expected, column_sums(n);
   for (Index i = 0; i < m; ++i) {
     for (Index j = 0; j < n; ++j) {
       const Index at = i * n + j;
@@ -163,18 +171,24 @@ void check(Gemm& gemm, const Problem<T>& problem, const Variant& v) {
       if (has_addend(v.extra)) add(as_double(addend[at]));
       if (accumulates(v.extra)) add(as_double(before[at]));
       double error = gamma(k + 3) * size;
-      if (v.extra == Extra::gelu_gradient) {
+      if (has_gelu_gradient(v.extra)) {
         const Bounded gradient = gelu_gradient(as_double(hidden[at]));
         error = error * (std::abs(gradient.value) + gradient.error) + size * gradient.error;
         value *= gradient.value;
       }
       values.push_back(result[i * c_stride + j]);
       expected.push_back(stored<Out>(value, error));
+      // The terms of a sum may be rounded or not, and each addition is, once at most for a term.
+      column_sums[j].value += value;
+      column_sums[j].error += expected.back().error + gamma(m) * (std::abs(value) + error);
     }
     for (Index j = n; j < c_stride; ++j)
       ASSERT_EQ(as_double(result[i * c_stride + j]), as_double(Out(gap_value)));
   }
   expect_close(values, expected, name_of(problem.s, v));
+  if (v.extra != Extra::gelu_and_bias_gradient) return;
+  for (Bounded& sum : column_sums) sum = stored<T>(sum.value, sum.error);
+  expect_close(sums.host(), column_sums, name_of(problem.s, v) + " sums");
 }
 
 /// All that the backend does with this size.
@@ -183,7 +197,7 @@ void check_all(Gemm& gemm, const Problem<T>& problem) {
   for (const Transpose a : {Transpose::no, Transpose::yes}) {
     for (const Transpose b : {Transpose::no, Transpose::yes}) {
       for (const Extra extra : extras) {
-        if (extra == Extra::gelu_gradient && !gemm.fuses_gelu_gradient(dtype_of<T>, problem.s.n))
+        if (has_gelu_gradient(extra) && !gemm.fuses_gelu_gradient(dtype_of<T>, problem.s.n))
           continue;
         for (const Index gap : {0, 3}) {
           check<T, T>(gemm, problem, {a, b, extra, gap});

@@ -3,10 +3,14 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <deque>
 #include <limits>
 
+#include "kernels/softmax_cross_entropy_device.hpp"
+#include "kernels/softmax_row.hpp"
+#include "support/threads.hpp"
 #include "unit/kernels/cases.hpp"
 
 namespace kzero::kernels {
@@ -17,12 +21,89 @@ using tests::as_double;
 
 constexpr float scale = 0.037F;  // no power of two
 
+/// Rescalings of a term of a device's sum: one a pack of its lane at most, and as lanes are joined.
+Index device_rescalings(Index vocab) {
+  const Index pack = detail::softmax_pack * softmax_lanes;
+  return ceil_div(vocab, pack) + 1 + std::bit_width(static_cast<std::size_t>(softmax_lanes)) - 1;
+}
+
+/// The kernels that this build takes.
+struct Chosen {
+  static Index rescalings(Index vocab) { return tensor::on_host ? 0 : device_rescalings(vocab); }
+  static void forward(auto... arguments) { cross_entropy_forward(Execution(), arguments...); }
+  template <class T>
+  static void with_gradient(auto... arguments) {
+    cross_entropy_with_gradient<T>(Execution(), arguments...);
+  }
+  static void partial(auto... arguments) { partial_softmax(Execution(), arguments...); }
+  template <class T>
+  static void of_partials(auto... arguments) {
+    cross_entropy_of_partials_with_gradient<T>(Execution(), arguments...);
+  }
+};
+
+/// Those of devices, on whatever this build has.
+struct OfDevices {
+  static Index rescalings(Index vocab) { return device_rescalings(vocab); }
+  static void forward(auto... arguments) {
+    device::cross_entropy_forward(Execution(), arguments...);
+  }
+  template <class T>
+  static void with_gradient(auto... arguments) {
+    device::cross_entropy_with_gradient<T>(Execution(), arguments...);
+  }
+  static void partial(auto... arguments) { device::partial_softmax(Execution(), arguments...); }
+  template <class T>
+  static void of_partials(auto... arguments) {
+    device::cross_entropy_of_partials_with_gradient<T>(Execution(), arguments...);
+  }
+};
+
+/// A matrix whose rows lie apart, with NaN between them that has to stay.
+template <class T>
+class Rows {
+ public:
+  Rows(Index rows, Index columns, Index gap)
+      : rows_(rows), columns_(columns), stride_(columns + gap), memory_(rows * stride_) {
+    before_ = memory_.host();
+  }
+  Rows(const std::vector<T>& values, Index rows, Index gap)
+      : Rows(rows, static_cast<Index>(values.size()) / rows, gap) {
+    for (Index i = 0; i < rows_; ++i)
+      std::copy_n(values.begin() + i * columns_, columns_, before_.begin() + i * stride_);
+    memory_.set(before_);
+  }
+
+  tensor::StridedMatrix<T> view() const {
+    return tensor::strided_matrix(memory_.data(), rows_, columns_, stride_);
+  }
+  std::vector<T> host() const {
+    const auto all = memory_.host();
+    std::vector<T> values, gaps, gaps_before;
+    for (Index i = 0; i < rows_; ++i) {
+      const auto row = all.begin() + i * stride_, row_before = before_.begin() + i * stride_;
+      values.insert(values.end(), row, row + columns_);
+      gaps.insert(gaps.end(), row + columns_, row + stride_);
+      gaps_before.insert(gaps_before.end(), row_before + columns_, row_before + stride_);
+    }
+    EXPECT_TRUE(tests::same_bits(gaps, gaps_before)) << "written between the rows";
+    return values;
+  }
+
+ private:
+  Index rows_, columns_, stride_;
+  Guarded<T> memory_;
+  std::vector<T> before_;
+};
+
 struct Expected {
   Bounded loss;
   std::vector<Bounded> softmax;  // unscaled
 };
 
-Expected reference(const float* row, Index vocab, Token target) {
+/// Each rescaling of a term multiplies by a rounded exponential; their exponents add up to what a
+/// single one would have.
+Expected reference(const float* row, Index vocab, Token target, Index rescalings) {
   double largest = -INFINITY;
   for (Index j = 0; j < vocab; ++j) largest = std::max(largest, as_double(row[j]));
   double total = 0, total_error = 0;
@@ -35,7 +116,7 @@ Expected reference(const float* row, Index vocab, Token target) {
         e * (u * std::abs(below) + tests::exponential_error) + (below < -86 ? e : 0);
     terms.push_back({e, error});
     total += e;
-    total_error += error;
+    total_error += error + e * static_cast<double>(rescalings) * (tests::exponential_error + u);
   }
   total_error += gamma(vocab) * (total + total_error);
   const double relative = total_error / total, log_total = std::log(total);
@@ -67,12 +148,18 @@ struct Case {
   std::vector<float> logits;
   std::vector<Token> targets;
   std::string name;
+  Index gap = 0;  // elements between rows
+
+  template <class Kernels>
+  Expected reference(Index i) const {
+    return kernels::reference(&logits[i * vocab], vocab, targets[i], Kernels::rescalings(vocab));
+  }
 };
 
 std::vector<Case> cases() {
   std::vector<Case> all;
   for (const Index rows : {1, 7, 33}) {
-    for (const Index vocab : {1, 101, 1000, 151936}) {
+    for (const Index vocab : {1, 101, 1000, 5003, 151936}) {
       if (vocab > 1000 && rows != 7) continue;  // once is enough, and slow
       Case c{rows, vocab, numbers<float>(rows * vocab, 1, 5), {}, ""};
       for (Index i = 0; i < rows; ++i) c.targets.push_back(static_cast<Token>(i * 21737 % vocab));
@@ -90,17 +177,33 @@ std::vector<Case> cases() {
   return all;
 }
 
+/// f(kernels, case) for all cases: rows side by side, a device's with gaps that leave rows aligned
+/// and not.
+template <class F>
+void for_each_way(const F& f) {
+  for (Case c : cases()) {
+    f(Chosen{}, c);
+    f(OfDevices{}, c);
+    if (c.vocab > 5003) continue;
+    for (const Index gap : {3, 59}) {
+      c.gap = gap;
+      f(Chosen{}, c);
+      f(OfDevices{}, c);
+    }
+  }
+}
+
 /// Losses and gradients of one case; T is float and the gradient in place of the logits if
 /// `dlogits` is null.
-template <class T>
-void check(const Case& c, const Guarded<float>& logits, const Guarded<T>& dlogits) {
+template <class Kernels, class T>
+void check(const Case& c, const Rows<float>& logits, const Rows<T>& dlogits) {
   const Guarded<Token> targets(c.targets);
   const Guarded<float> losses(c.rows);
-  cross_entropy_with_gradient<T>(Execution(), logits.matrix(c.rows, c.vocab), targets.vector(),
-                                 scale, losses.vector(), dlogits.matrix(c.rows, c.vocab));
+  Kernels::template with_gradient<T>(logits.view(), targets.vector(), scale, losses.vector(),
+                                     dlogits.view());
   std::vector<Bounded> loss, d;
   for (Index i = 0; i < c.rows; ++i) {
-    const Expected e = reference(&c.logits[i * c.vocab], c.vocab, c.targets[i]);
+    const Expected e = c.reference<Kernels>(i);
     loss.push_back(e.loss);
     for (const Bounded b : gradient<T>(e, c.targets[i])) d.push_back(b);
   }
@@ -113,33 +216,40 @@ class CrossEntropy : public testing::Test {};
 TYPED_TEST_SUITE(CrossEntropy, Elements, );
 
 TYPED_TEST(CrossEntropy, LossAndGradientMatchThePlainLoop) {
-  for (const Case& c : cases()) {
-    const Guarded<float> logits(c.logits);
-    const Guarded<TypeParam> dlogits(c.rows * c.vocab);
-    check<TypeParam>(c, logits, dlogits);
-  }
+  for_each_way([]<class Kernels>(Kernels, const Case& c) {
+    const Rows<float> logits(c.logits, c.rows, c.gap);
+    const Rows<TypeParam> dlogits(c.rows, c.vocab, c.gap);
+    check<Kernels, TypeParam>(c, logits, dlogits);
+  });
 }
 
 TEST(CrossEntropyInPlace, GradientMayReplaceTheLogits) {
-  for (const Case& c : cases()) {
-    const Guarded<float> logits(c.logits);
-    check<float>(c, logits, logits);
-  }
+  for_each_way([]<class Kernels>(Kernels, const Case& c) {
+    const Rows<float> logits(c.logits, c.rows, c.gap);
+    check<Kernels, float>(c, logits, logits);
+  });
 }
 
 TEST(CrossEntropyForward, MatchesThePlainLoopAndLeavesTheLogits) {
-  for (const Case& c : cases()) {
-    const Guarded<float> logits(c.logits), losses(c.rows);
+  for_each_way([]<class Kernels>(Kernels, const Case& c) {
+    const Rows<float> logits(c.logits, c.rows, c.gap);
+    const Guarded<float> losses(c.rows);
     const Guarded<Token> targets(c.targets);
-    cross_entropy_forward(Execution(), logits.matrix(c.rows, c.vocab), targets.vector(),
-                          losses.vector());
+    Kernels::forward(logits.view(), targets.vector(), losses.vector());
     std::vector<Bounded> loss;
-    for (Index i = 0; i < c.rows; ++i) {
-      loss.push_back(reference(&c.logits[i * c.vocab], c.vocab, c.targets[i]).loss);
-    }
+    for (Index i = 0; i < c.rows; ++i) loss.push_back(c.reference<Kernels>(i).loss);
     expect_close(losses.host(), loss, c.name);
     EXPECT_TRUE(tests::same_bits(logits.host(), c.logits));
-  }
+  });
+}
+
+template <class Kernels>
+float loss_of(const std::vector<float>& values) {
+  const Rows<float> logits(values, 1, 3);
+  const Guarded<float> losses(1);
+  const Guarded<Token> targets(std::vector<Token>{3});
+  Kernels::forward(logits.view(), targets.vector(), losses.vector());
+  return losses.host()[0];
 }
 
 TEST(CrossEntropyForward, ANonFiniteLogitMakesTheLossNotFinite) {
@@ -147,42 +257,85 @@ TEST(CrossEntropyForward, ANonFiniteLogitMakesTheLossNotFinite) {
     for (const Index at : {0, 50, 100}) {
       auto values = numbers<float>(101, 1);
       values[at] = bad;
-      const Guarded<float> logits(values), losses(1);
-      const Guarded<Token> targets(std::vector<Token>{3});
-      cross_entropy_forward(Execution(), logits.matrix(1, 101), targets.vector(), losses.vector());
-      EXPECT_FALSE(std::isfinite(losses.host()[0])) << bad << " at " << at;
+      EXPECT_FALSE(std::isfinite(loss_of<Chosen>(values))) << bad << " at " << at;
+      EXPECT_FALSE(std::isfinite(loss_of<OfDevices>(values))) << bad << " at " << at;
     }
   }
 }
 
+// A lane or a pack that has nothing else must not turn it into NaN.
+TEST(CrossEntropyForward, ALogitOfMinusInfinityCountsAsNothing) {
+  std::vector<float> values(40, -INFINITY);
+  for (const Index at : {3, 20, 39}) values[at] = 1.5F;
+  EXPECT_NEAR(loss_of<Chosen>(values), std::log(3.0F), 1e-6);
+  EXPECT_NEAR(loss_of<OfDevices>(values), std::log(3.0F), 1e-6);
+}
+
+/// The maximum and the sum of a row, of one team of this shape.
+std::vector<float> softmax_of_row(const Policy& shape, const Vector<float>& row) {
+  Policy policy = shape;
+  policy.set_scratch_size(0, Kokkos::PerTeam(static_cast<int>(SoftmaxLanes::shmem_size())));
+  const Guarded<float> sums(2);
+  const Vector<float> out = sums.vector();
+  const Index count = row.extent(0);
+  Kokkos::parallel_for(
+      "kzero::tests::softmax_of_row", policy, KOKKOS_LAMBDA(const Team& team) {
+        const SoftmaxSum sum = row_softmax(team, count, row.data());
+        Kokkos::single(Kokkos::PerTeam(team), [=]() {
+          out(0) = sum.largest;
+          out(1) = sum.total;
+        });
+      });
+  return sums.host();
+}
+
+// A row's lanes are joined in one order, whoever computed them.
+TEST(SoftmaxRow, HasTheSameBitsWhateverTheTeam) {
+  const Guarded<float> row(numbers<float>(5003, 1, 9));
+  std::vector<std::vector<float>> found;
+  const auto add = [&](const Policy& shape) {
+    found.push_back(softmax_of_row(shape, row.vector()));
+  };
+  if (runtime::kernels_on_host) {
+    for (const Execution& exec : tests::thread_counts()) add(Policy(exec, 1, exec.concurrency()));
+  } else {
+    for (const int threads : {32, 128, softmax_lanes, 1024})
+      add(Policy(Execution(), 1, threads, 1));
+  }
+  ASSERT_GT(found.size(), 1U);
+  for (const auto& sums : found) EXPECT_TRUE(tests::same_bits(sums, found.front()));
+}
+
 }  // namespace
+
+// Each rank has a part of the columns: the parts' softmaxes together give the losses of the whole,
 // and each rank's columns of the gradient are those of the whole.
 TYPED_TEST(CrossEntropy, OfColumnsCutOverRanksMatchesThePlainLoop) {
-  for (const Case& c : cases()) {
+  using T = TypeParam;
+  for_each_way([]<class Kernels>(Kernels, const Case& c) {
     std::vector<Bounded> loss;
     std::vector<std::vector<Bounded>> rows;
     for (Index i = 0; i < c.rows; ++i) {
-      const Expected e = reference(&c.logits[i * c.vocab], c.vocab, c.targets[i]);
+      const Expected e = c.reference<Kernels>(i);
       loss.push_back(e.loss);
-      rows.push_back(gradient<TypeParam>(e, c.targets[i]));
+      rows.push_back(gradient<T>(e, c.targets[i]));
     }
     for (const Index ranks : {2, 3, 7}) {
       if (c.vocab < ranks) continue;
       const auto first = [&](Index r) { return part_begin(c.vocab, ranks, r); };
       const Guarded<Token> targets(c.targets);
       const Guarded<float> partials(ranks * c.rows * partial_softmax_width);
-      std::deque<Guarded<float>> parts;
+      std::deque<Rows<float>> parts;
       for (Index r = 0; r < ranks; ++r) {
-        const Index held = first(r + 1) - first(r);
         std::vector<float> columns;
         for (Index i = 0; i < c.rows; ++i) {
           const auto row = c.logits.begin() + i * c.vocab;
           columns.insert(columns.end(), row + first(r), row + first(r + 1));
         }
-        const Guarded<float>& part = parts.emplace_back(columns);
-        partial_softmax(Execution(), part.matrix(c.rows, held), first(r), targets.vector(),
-                        {partials.data() + r * c.rows * partial_softmax_width,
-                         static_cast<std::size_t>(c.rows), partial_softmax_width});
+        const Rows<float>& part = parts.emplace_back(columns, c.rows, c.gap);
+        const Matrix<float> partial(partials.data() + r * c.rows * partial_softmax_width, c.rows,
+                                    partial_softmax_width);
+        Kernels::partial(part.view(), first(r), Vector<const Token>(targets.vector()), partial);
       }
       const auto all = partials.matrix(ranks * c.rows, partial_softmax_width);
       const Guarded<float> losses(c.rows);
@@ -190,12 +343,11 @@ TYPED_TEST(CrossEntropy, OfColumnsCutOverRanksMatchesThePlainLoop) {
       const std::string name = c.name + " on " + std::to_string(ranks);
       expect_close(losses.host(), loss, name + " loss");
       for (Index r = 0; r < ranks; ++r) {
-        const Index held = first(r + 1) - first(r);
-        const Guarded<TypeParam> dlogits(c.rows * held);
+        const Rows<T> dlogits(c.rows, first(r + 1) - first(r), c.gap);
         const Guarded<float> again(c.rows);
-        cross_entropy_of_partials_with_gradient<TypeParam>(
-            Execution(), {all, ranks, r}, {parts[r].matrix(c.rows, held), first(r)},
-            targets.vector(), scale, again.vector(), dlogits.matrix(c.rows, held));
+        Kernels::template of_partials<T>(PartialSoftmaxes{all, ranks, r},
+                                         SplitLogits{parts[r].view(), first(r)}, targets.vector(),
+                                         scale, again.vector(), dlogits.view());
         EXPECT_EQ(again.host(), losses.host());
         std::vector<Bounded> d;
         for (const std::vector<Bounded>& row : rows)
@@ -203,9 +355,7 @@ TYPED_TEST(CrossEntropy, OfColumnsCutOverRanksMatchesThePlainLoop) {
         expect_close(dlogits.host(), d, name + " dlogits");
       }
     }
-  }
+  });
 }
-
-// namespace
 
 }  // namespace kzero::kernels

@@ -1,103 +1,18 @@
-#include "model/head.hpp"
+#include "support/head.hpp"
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
-#include <random>
 
-#include "kernels/initialize.hpp"
-#include "support/guarded.hpp"
 #include "support/numbers.hpp"
+#include "tensor/gemm_backends.hpp"
 
 namespace kzero::tests {
 namespace {
 
 using kernels::Update;
 using model::Context;
-
-constexpr Index head_rows = 128;
-
-deck::Model small_model(Index vocab = 48) {
-  deck::Model model;
-  model.layers = 1, model.hidden = 24, model.heads = 2, model.feed_forward = 96;
-  model.sequence = head_rows, model.vocab = vocab;
-  return model;
-}
-
-template <class T>
-std::vector<T> draw(std::mt19937& random, Index count, float std) {
-  std::normal_distribution<float> normal(0, std);
-  std::vector<T> values;
-  for (Index i = 0; i < count; ++i) values.push_back(static_cast<T>(normal(random)));
-  return values;
-}
-
-/// A head with its input, on arenas of its own. The context is of two micro-batches' rows, so
-/// that one of them can be a single chunk.
-template <class T>
-class Head {
- public:
-  explicit Head(Index chunk)
-      : gemm_(tensor::make_gemm(deck::GemmBackend::automatic)),
-        arenas_(measured(), ledger_),
-        parts_(arenas_, gemm_.get()) {
-    Context<T>& c = parts_.context;
-    EXPECT_GE(c.chunk, head_rows) << "one chunk must hold a micro-batch";
-    c.rows = c.stream = head_rows;
-    c.chunk = chunk;
-    if (chunk == head_rows) c.output_gradient = nullptr;
-  }
-
-  /// The gradient by the output projection, of `before` where it is added.
-  std::vector<T> gradient(Update update, const std::vector<T>& before) const {
-    std::mt19937 random(5);
-    const model::TransformerShape s(small_model());
-    const Index d = s.hidden;
-    const Guarded<T> x(draw<T>(random, head_rows * d, 1)),
-        norm(std::vector<T>(2 * d, static_cast<T>(1.0F)));
-    const Guarded<T> output(draw<T>(random, s.vocab * d, 0.02F)), dx(head_rows * d), dnorm(2 * d);
-    const Guarded<T> doutput(before);
-    std::vector<Token> drawn(head_rows);
-    for (Token& token : drawn) token = static_cast<Token>(random() % 4);
-    const Guarded<Token> targets(drawn);
-    const auto params = [&]<class U>(U* ln, U* table) {
-      return model::HeadParams<U>{
-          {{ln, static_cast<std::size_t>(d)}, {ln + d, static_cast<std::size_t>(d)}},
-          {table, static_cast<std::size_t>(s.vocab), static_cast<std::size_t>(d)}};
-    };
-    kernels::fill<T>({}, dnorm.vector(), 0);
-    model::head_forward_backward<T>(
-        parts_.context,
-        params(static_cast<const T*>(norm.data()), static_cast<const T*>(output.data())),
-        x.matrix(head_rows, d), targets.vector(), 1.0F, parts_.saved, update,
-        params(dnorm.data(), doutput.data()), dx.matrix(head_rows, d));
-    Kokkos::fence("kzero::tests::head_done");
-    return doutput.host();
-  }
-
-  Context<T>& context() { return parts_.context; }
-
- private:
-  struct Parts {
-    Context<T> context;
-    model::HeadSaved<T> saved;
-
-    Parts(memory::Arenas& arenas, tensor::Gemm* gemm)
-        : context(arenas, gemm, small_model(), {2, 1}),
-          saved(arenas, model::TransformerShape(small_model()), 1) {}
-  };
-
-  static memory::Arenas measured() {
-    memory::Arenas arenas;
-    Parts(arenas, nullptr);
-    return arenas;
-  }
-
-  std::unique_ptr<tensor::Gemm> gemm_;
-  memory::Ledger ledger_;
-  memory::Arenas arenas_;
-  Parts parts_;
-};
 
 /// The largest difference of two sums, beyond what their fp32 additions may differ by, in steps
 /// between neighbouring numbers of T. A sum of a column has a term for each row and the number it
@@ -130,17 +45,69 @@ TYPED_TEST(HeadGradient, IsRoundedOnceWhateverTheChunks) {
   const Index count = small_model().vocab * small_model().hidden;
   std::mt19937 random(7);
   const std::vector<T> before = draw<T>(random, count, 0.5F);
-  const Head<T> whole(head_rows);
-  Head<T> rounding(5);
+  const auto gemm = tensor::make_gemm(deck::GemmBackend::automatic);
+  const Head<T> whole(*gemm, head_rows);
+  Head<T> rounding(*gemm, 5);
   rounding.context().output_gradient = nullptr;
   for (const Update update : {Update::overwrite, Update::add}) {
-    const auto expected = whole.gradient(update, before);
+    const auto expected = whole.run(update, before).doutput;
     for (const Index chunk : {5, 64}) {
-      const auto found = Head<T>(chunk).gradient(update, before);
+      const auto found = Head<T>(*gemm, chunk).run(update, before).doutput;
       EXPECT_LE(largest_distance(found, expected), 1) << chunk << " rows at once";
     }
-    EXPECT_GT(largest_distance(rounding.gradient(update, before), expected), 1)
+    EXPECT_GT(largest_distance(rounding.run(update, before).doutput, expected), 1)
         << "the case does not show roundings between";
+  }
+}
+
+template <class T>
+class HeadLogits : public testing::Test {};
+using AllTypes = testing::Types<float, bf16, fp16>;
+TYPED_TEST_SUITE(HeadLogits, AllTypes, );
+
+// A value read from between rows would be NaN, one written there a number.
+TYPED_TEST(HeadLogits, GiveTheSameBitsWithRowsApart) {
+  using T = TypeParam;
+  const Index vocab = 53;
+  const std::vector<T> before(vocab * small_model().hidden, static_cast<T>(0.5F));
+  tensor::ReferenceGemm gemm;
+  for (const Index chunk : {5, 64, 128}) {
+    const auto expected = Head<T>(gemm, chunk, vocab).run(Update::add, before);
+    const Head<T> apart(gemm, chunk, vocab, 64);
+    const auto found = apart.run(Update::add, before);
+    EXPECT_TRUE(same_bits(found.losses, expected.losses)) << chunk;
+    EXPECT_TRUE(same_bits(found.doutput, expected.doutput)) << chunk;
+    EXPECT_TRUE(same_bits(found.dx, expected.dx)) << chunk;
+    const auto gaps = apart.between_rows();
+    EXPECT_TRUE(std::ranges::all_of(gaps, [](float x) { return std::isnan(x); })) << chunk;
+  }
+}
+
+model::LogitsChunk chunk_of(Index vocab, Index rows, bool on_device, model::TensorRank rank = {}) {
+  return model::logits_chunk(rows, model::TransformerShape(small_model(vocab), rank), on_device);
+}
+
+TEST(LogitsChunk, BeginsEveryRowAtAMultipleOf128BytesOnDevices) {
+  EXPECT_EQ(chunk_of(50257, 32768, true).stride, 50304);
+  EXPECT_EQ(chunk_of(50304, 32768, true).stride, 50304);
+  EXPECT_EQ(chunk_of(50257, 32768, false).stride, 50257);
+  // 50257 = 4 * 12564 + 1: the first of four ranks has one row more.
+  EXPECT_EQ(chunk_of(50257, 32768, true, {0, 4}).stride, 12608);
+  EXPECT_EQ(chunk_of(50257, 32768, true, {3, 4}).stride, 12608);
+  EXPECT_EQ(chunk_of(50257, 32768, false, {0, 4}).stride, 12565);
+  EXPECT_EQ(chunk_of(50257, 32768, false, {3, 4}).stride, 12564);
+}
+
+TEST(LogitsChunk, HasThousandsOfRowsOnDevicesAndFewOnHosts) {
+  EXPECT_EQ(chunk_of(50257, 32768, true).rows, 2048);
+  EXPECT_EQ(chunk_of(32000, 32768, true).rows, 4096);
+  EXPECT_EQ(chunk_of(151936, 32768, true).rows, 2048);
+  EXPECT_EQ(chunk_of(151936, 32768, true, {1, 8}).rows, 4096) << "the rank's part counts";
+  EXPECT_EQ(chunk_of(50257, 32768, false).rows, 256);
+  EXPECT_EQ(chunk_of(256, 32768, false).rows, 16384);
+  for (const bool on_device : {true, false}) {
+    EXPECT_EQ(chunk_of(50257, 301, on_device).rows, 151) << "never all of them";
+    EXPECT_EQ(chunk_of(50257, 1, on_device).rows, 1);
   }
 }
 

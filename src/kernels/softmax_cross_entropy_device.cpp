@@ -1,0 +1,101 @@
+#include "kernels/softmax_cross_entropy_device.hpp"
+
+#include "kernels/softmax_row.hpp"
+
+namespace kzero::kernels::device {
+
+void cross_entropy_forward(const Execution& exec, StridedMatrix<const float> logits,
+                           Vector<const Token> targets, Vector<float> losses) {
+  const Index vocab = logits.extent(1);
+  Kokkos::parallel_for(
+      "kzero::kernels::cross_entropy_forward", softmax_rows(exec, logits.extent(0)),
+      KOKKOS_LAMBDA(const Team& team) {
+        const Index i = team.league_rank();
+        const float* row = &logits(i, 0);
+        const SoftmaxSum softmax = row_softmax(team, vocab, row);
+        Kokkos::single(Kokkos::PerTeam(team), [=]() {
+          losses(i) = softmax.largest + Kokkos::log(softmax.total) - row[targets(i)];
+        });
+      });
+}
+
+template <class T>
+void cross_entropy_with_gradient(const Execution& exec, StridedMatrix<float> logits,
+                                 Vector<const Token> targets, float scale, Vector<float> losses,
+                                 StridedMatrix<T> dlogits) {
+  const Index vocab = logits.extent(1);
+  Kokkos::parallel_for(
+      "kzero::kernels::cross_entropy_with_gradient", softmax_rows(exec, logits.extent(0)),
+      KOKKOS_LAMBDA(const Team& team) {
+        const Index i = team.league_rank();
+        const float* row = &logits(i, 0);
+        T* out = &dlogits(i, 0);
+        const Index target = targets(i);
+        const float at_target = row[target];  // before the row changes: row_softmax has barriers
+        const SoftmaxSum softmax = row_softmax(team, vocab, row);
+        const float largest = softmax.largest, factor = scale / softmax.total;
+        const auto scaled = [=](float x) { return exponential(x - largest) * factor; };
+        map(team, vocab, out, scaled, row);
+        team.team_barrier();
+        Kokkos::single(Kokkos::PerTeam(team), [=]() {
+          losses(i) = largest + Kokkos::log(softmax.total) - at_target;
+          out[target] = static_cast<T>(scaled(at_target) - scale);
+        });
+      });
+}
+
+void partial_softmax(const Execution& exec, StridedMatrix<float> logits, Index first_token,
+                     Vector<const Token> targets, Matrix<float> partial) {
+  const Index held = logits.extent(1);
+  Kokkos::parallel_for(
+      "kzero::kernels::partial_softmax", softmax_rows(exec, logits.extent(0)),
+      KOKKOS_LAMBDA(const Team& team) {
+        const Index i = team.league_rank(), target = targets(i) - first_token;
+        const float* row = &logits(i, 0);
+        const SoftmaxSum softmax = row_softmax(team, held, row);
+        Kokkos::single(Kokkos::PerTeam(team), [=]() {
+          partial(i, 0) = softmax.largest;
+          partial(i, 1) = softmax.total;
+          partial(i, 2) = target >= 0 && target < held ? row[target] : 0.0F;
+        });
+      });
+}
+
+template <class T>
+void cross_entropy_of_partials_with_gradient(const Execution& exec,
+                                             const PartialSoftmaxes& partials,
+                                             const SplitLogits& logits, Vector<const Token> targets,
+                                             float scale, Vector<float> losses,
+                                             StridedMatrix<T> dlogits) {
+  const Index held = logits.values.extent(1);
+  Kokkos::parallel_for(
+      "kzero::kernels::cross_entropy_of_partials_with_gradient",
+      Policy(exec, static_cast<int>(logits.values.extent(0)), team_size(softmax_lanes), 1),
+      KOKKOS_LAMBDA(const Team& team) {
+        const Index i = team.league_rank(), target = targets(i) - logits.first_token;
+        const float* row = &logits.values(i, 0);
+        T* out = &dlogits(i, 0);
+        const WholeRow whole(partials, i);
+        const float largest = whole.largest, factor = scale / whole.total;
+        const bool mine = target >= 0 && target < held;
+        const auto scaled = [=](float x) { return exponential(x - largest) * factor; };
+        map(team, held, out, scaled, row);
+        team.team_barrier();
+        Kokkos::single(Kokkos::PerTeam(team), [=]() {
+          losses(i) = whole.loss();
+          if (mine) out[target] = static_cast<T>(scaled(whole.at_target) - scale);
+        });
+      });
+}
+
+#define KZERO_INSTANTIATE(T)                                                                     \
+  template void cross_entropy_with_gradient<T>(const Execution&, StridedMatrix<float>,           \
+                                               Vector<const Token>, float, Vector<float>,        \
+                                               StridedMatrix<T>);                                \
+  template void cross_entropy_of_partials_with_gradient<T>(                                      \
+      const Execution&, const PartialSoftmaxes&, const SplitLogits&, Vector<const Token>, float, \
+      Vector<float>, StridedMatrix<T>);
+KZERO_FOR_EACH_DTYPE(KZERO_INSTANTIATE)
+#undef KZERO_INSTANTIATE
+
+}  // namespace kzero::kernels::device

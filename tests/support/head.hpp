@@ -1,0 +1,136 @@
+// A head with its input, for tests of its GEMMs and of the memory of its logits.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "kernels/initialize.hpp"
+#include "model/head.hpp"
+#include "support/guarded.hpp"
+
+namespace kzero::tests {
+
+constexpr Index head_rows = 128;
+
+inline deck::Model small_model(Index vocab = 48) {
+  deck::Model model;
+  model.layers = 1, model.hidden = 24, model.heads = 2, model.feed_forward = 96;
+  model.sequence = head_rows, model.vocab = vocab;
+  return model;
+}
+
+template <class T>
+std::vector<T> draw(std::mt19937& random, Index count, float std) {
+  std::normal_distribution<float> normal(0, std);
+  std::vector<T> values;
+  for (Index i = 0; i < count; ++i) values.push_back(static_cast<T>(normal(random)));
+  return values;
+}
+
+/// What a head computes from fixed inputs.
+template <class T>
+struct HeadResults {
+  std::vector<float> losses;
+  std::vector<T> doutput, dx;
+};
+
+/// A head on arenas of its own, but for the logits: they lie in guarded memory, with NaN between
+/// rows that are apart. The context is of two micro-batches' rows, so that one of them can be a
+/// single chunk.
+template <class T>
+class Head {
+ public:
+  Head(tensor::Gemm& gemm, Index chunk, Index vocab = 48, Index stride = 0)
+      : deck_(small_model(vocab)),
+        chunk_{chunk, stride == 0 ? vocab : stride},
+        arenas_(measured(deck_), ledger_),
+        parts_(arenas_, &gemm, deck_),
+        logits_(chunk * chunk_.stride),
+        dlogits_(chunk * chunk_.stride) {
+    Context& c = parts_.context;
+    EXPECT_GE(c.chunk.rows, head_rows) << "one chunk must hold a micro-batch";
+    c.rows = c.stream = head_rows;
+    c.chunk = chunk_;
+    c.logits = logits_.data();
+    if constexpr (dtype_of<T> == Dtype::fp32) {
+      c.dlogits = logits_.data();
+    } else {
+      c.dlogits = dlogits_.data();
+    }
+    if (chunk == head_rows) c.output_gradient = nullptr;
+  }
+
+  /// Computes losses and gradients; that by the output projection of `before` where it is added.
+  HeadResults<T> run(kernels::Update update, const std::vector<T>& before) const {
+    std::mt19937 random(5);
+    const model::TransformerShape s(deck_);
+    const Index d = s.hidden;
+    const Guarded<T> x(draw<T>(random, head_rows * d, 1)),
+        norm(std::vector<T>(2 * d, static_cast<T>(1.0F)));
+    const Guarded<T> output(draw<T>(random, s.vocab * d, 0.02F)), dx(head_rows * d), dnorm(2 * d);
+    const Guarded<T> doutput(before);
+    std::vector<Token> drawn(head_rows);
+    for (Token& token : drawn) token = static_cast<Token>(random() % 4);
+    const Guarded<Token> targets(drawn);
+    const auto params = [&]<class U>(U* ln, U* table) {
+      return model::HeadParams<U>{
+          {{ln, static_cast<std::size_t>(d)}, {ln + d, static_cast<std::size_t>(d)}},
+          {table, static_cast<std::size_t>(s.vocab), static_cast<std::size_t>(d)}};
+    };
+    kernels::fill<T>({}, dnorm.vector(), 0);
+    model::head_forward_backward<T>(
+        parts_.context,
+        params(static_cast<const T*>(norm.data()), static_cast<const T*>(output.data())),
+        x.matrix(head_rows, d), targets.vector(), 1.0F, parts_.saved, update,
+        params(dnorm.data(), doutput.data()), dx.matrix(head_rows, d));
+    Kokkos::fence("kzero::tests::head_done");
+    const auto& losses = parts_.context.losses;
+    return {from_device(losses.data(), head_rows), doutput.host(), dx.host()};
+  }
+
+  /// What lies between the rows of the logits and, in 16 bits, of their gradient.
+  std::vector<float> between_rows() const {
+    std::vector<float> gaps;
+    append_gaps(logits_, gaps);
+    if (dtype_of<T> != Dtype::fp32) append_gaps(dlogits_, gaps);
+    return gaps;
+  }
+
+  model::Context<T>& context() { return parts_.context; }
+
+ private:
+  using Context = model::Context<T>;
+  struct Parts {
+    Context context;
+    model::HeadSaved<T> saved;
+
+    Parts(memory::Arenas& arenas, tensor::Gemm* gemm, const deck::Model& deck)
+        : context(arenas, gemm, deck, {2, 1}), saved(arenas, model::TransformerShape(deck), 1) {}
+  };
+
+  static memory::Arenas measured(const deck::Model& deck) {
+    memory::Arenas arenas;
+    Parts(arenas, nullptr, deck);
+    return arenas;
+  }
+
+  template <class U>
+  void append_gaps(const Guarded<U>& memory, std::vector<float>& gaps) const {
+    const auto all = memory.host();
+    for (Index i = 0; i < chunk_.rows; ++i) {
+      for (Index j = deck_.vocab; j < chunk_.stride; ++j)
+        gaps.push_back(static_cast<float>(all[i * chunk_.stride + j]));
+    }
+  }
+
+  deck::Model deck_;
+  model::LogitsChunk chunk_;
+  memory::Ledger ledger_;
+  memory::Arenas arenas_;
+  Parts parts_;
+  Guarded<float> logits_;
+  Guarded<T> dlogits_;
+};
+
+}  // namespace kzero::tests
