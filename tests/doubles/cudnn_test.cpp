@@ -141,6 +141,59 @@ TYPED_TEST(CudnnAttention, DescribesTheHeadsAsTheyLie) {
   expect(backward, "log_sum", {1, 3, 35, 1}, {6 * 35, 35, 1, 1});
 }
 
+/// What forward and backward write.
+template <class T>
+struct Results {
+  std::vector<T> out, gradients;
+  std::vector<float> log_sum;
+
+  bool operator==(const Results& other) const {
+    return tests::same_bits(out, other.out) && tests::same_bits(gradients, other.gradients) &&
+           tests::same_bits(log_sum, other.log_sum);
+  }
+};
+
+/// Runs a problem on operands that lie anywhere.
+template <class T>
+Results<T> run(const AttentionProblem& p, const T* q, const T* k, const T* v) {
+  const AttentionShape& s = p.shape;
+  const Index rows = s.batch * s.sequence;
+  const Guarded<T> dout(numbers<T>(rows * s.width(), 2)), out(rows * s.width()),
+      gradients(rows * s.qkv_width());
+  const Guarded<float> logs(s.batch * s.heads * s.sequence),
+      scratch(AttentionCalls(p).scratch_bytes() / 4);
+  const auto library = make_attention_library(p);
+  library->forward({}, {q, k, v, out.data(), logs.data()}, scratch.data());
+  const auto to = operands_in(gradients.matrix(rows, s.qkv_width()), s);
+  library->backward(
+      {}, {q, k, v, out.data(), dout.data(), logs.data(), to.q.data, to.k.data, to.v.data},
+      scratch.data());
+  return {out.host(), gradients.host(), logs.host()};
+}
+
+TYPED_TEST(CudnnAttention, ReadsQueriesAndKeysFromAMatrixOfTheirOwn) {
+  using T = TypeParam;
+  const AttentionShape s = make_shape(2, 9, 2, 16, 3);
+  const Index rows = s.batch * s.sequence, width = s.qkv_width(), of_v = s.kv_heads * s.head_width;
+  const Index of_qk = width - of_v;
+  const std::vector<T> all = numbers<T>(rows * width, 1, 2);
+  std::vector<T> qk(rows * of_qk), rest = numbers<T>(rows * width, 7);
+  for (Index row = 0; row < rows; ++row) {
+    std::copy_n(&all[row * width], of_qk, &qk[row * of_qk]);
+    std::copy_n(&all[row * width + of_qk], of_v, &rest[row * width + of_qk]);
+  }
+  const Guarded<T> together(all), apart(qk), values(rest);
+  const AttentionProblem one = problem_of<T>(s);
+  AttentionProblem two = one;
+  two.q_stride = two.k_stride = of_qk;
+  const T* v = together.data();
+  const auto expected = run(one, v, v + s.width(), v + of_qk);
+  for (const Calls calls : {Calls::one, Calls::of_sequences, Calls::of_heads}) {
+    const T* q = apart.data();
+    EXPECT_EQ(run(cut(two, calls), q, q + s.width(), values.data() + of_qk), expected);
+  }
+}
+
 /// A backend on its planned scratch, and operands in memory.
 template <class T>
 struct Backend {
