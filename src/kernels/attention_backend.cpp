@@ -59,10 +59,9 @@ void AttentionBackend<T>::forward(const Execution& exec, const HeadOperands<cons
   }
   require_strides(in.q.stride == p.q_stride && in.k.stride == p.k_stride &&
                   in.v.stride == p.v_stride);
-  profiled(exec, "kzero::kernels::attention_forward", p.shape, [&] {
-    library_->forward(exec, {in.q.data, in.k.data, in.v.data, out.data(), log_sum.data()},
-                      scratch_.data());
-  });
+  const ForwardOperands at{in.q.data, in.k.data, in.v.data, out.data(), log_sum.data()};
+  profiled(exec, "kzero::kernels::attention_forward", p.shape,
+           [&] { library_->forward(exec, at, scratch_.data()); });
 }
 
 template <class T>
@@ -78,12 +77,11 @@ void AttentionBackend<T>::backward(const Execution& exec, const HeadOperands<con
                   in.v.stride == p.v_stride && gradients.q.stride == p.gradient_stride() &&
                   gradients.k.stride == p.gradient_stride() &&
                   gradients.v.stride == p.gradient_stride());
-  profiled(exec, "kzero::kernels::attention_backward", p.shape, [&] {
-    library_->backward(exec,
-                       {in.q.data, in.k.data, in.v.data, out.data(), dout.data(), log_sum.data(),
-                        gradients.q.data, gradients.k.data, gradients.v.data},
-                       scratch_.data());
-  });
+  const BackwardOperands at{in.q.data,        in.k.data,        in.v.data,
+                            out.data(),       dout.data(),      log_sum.data(),
+                            gradients.q.data, gradients.k.data, gradients.v.data};
+  profiled(exec, "kzero::kernels::attention_backward", p.shape,
+           [&] { library_->backward(exec, at, scratch_.data()); });
 }
 
 template <class T>
