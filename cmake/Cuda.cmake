@@ -13,6 +13,17 @@ endif()
 find_package(CUDAToolkit 12 REQUIRED)
 find_package(NCCL REQUIRED)
 
+# cuDNN's attention: where it is found, or an error if it was asked for.
+set(KZERO_CUDNN AUTO CACHE STRING "cuDNN's fused attention: AUTO (where it is found), ON or OFF")
+set_property(CACHE KZERO_CUDNN PROPERTY STRINGS AUTO ON OFF)
+if(KZERO_CUDNN)
+  find_package(cuDNN 9.11)
+  if(NOT cuDNN_FOUND AND NOT KZERO_CUDNN STREQUAL "AUTO")
+    message(FATAL_ERROR "KZERO_CUDNN is ${KZERO_CUDNN}, but cuDNN 9.11 or newer, or its frontend's headers, were not found. Set "
+                        "cuDNN_ROOT and cuDNN_FRONTEND_INCLUDE_DIR, or KZERO_CUDNN=OFF.")
+  endif()
+endif()
+
 # fmt 9 takes nvcc for a compiler without constexpr.
 add_compile_definitions(FMT_USE_CONSTEXPR=1)
 

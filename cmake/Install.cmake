@@ -5,13 +5,17 @@ include(GNUInstallDirs)
 # The program keeps the paths of the libraries that it was linked with outside the system's own folders (Kokkos, a site's
 # MPI and HDF5), so that it runs without LD_LIBRARY_PATH. They are absolute: the prefix may move, those libraries not.
 set(CMAKE_INSTALL_RPATH_USE_LINK_PATH ON)
-# CMake leaves out paths below the source tree, where cmake/debian.sh puts Kokkos.
-get_target_property(kokkos_library Kokkos::kokkoscore LOCATION)
-get_filename_component(kokkos_folder ${kokkos_library} DIRECTORY)
-cmake_path(IS_PREFIX PROJECT_SOURCE_DIR ${kokkos_folder} is_below)
-if(is_below)
-  set(CMAKE_INSTALL_RPATH ${kokkos_folder})
-endif()
+# CMake leaves out paths below the source tree, where cmake/debian.sh puts Kokkos, NCCL and cuDNN.
+foreach(library IN ITEMS Kokkos::kokkoscore NCCL::nccl cuDNN::frontend)
+  if(TARGET ${library})
+    get_target_property(path ${library} LOCATION)
+    cmake_path(GET path PARENT_PATH folder)
+    cmake_path(IS_PREFIX PROJECT_SOURCE_DIR ${folder} is_below)
+    if(is_below)
+      list(APPEND CMAKE_INSTALL_RPATH ${folder})
+    endif()
+  endif()
+endforeach()
 
 set(share ${CMAKE_INSTALL_DATADIR}/kzero)
 install(DIRECTORY docs input postprocess DESTINATION ${share} PATTERN __pycache__ EXCLUDE PATTERN quickstart.sh EXCLUDE)

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Makes .deps/cuda a CUDA toolkit (12 or newer) with NCCL for the preset cuda: a link to the system's where there is one,
+# Makes .deps/cuda a CUDA toolkit (12 or newer) with NCCL and cuDNN for the preset cuda: a link to the system's where there is one,
 # otherwise put together from NVIDIA's PyPI packages. Needs no driver and no GPU. Called by debian.sh.
 set -euo pipefail
 
@@ -17,10 +17,6 @@ disassembler=$deps/disassembler
 [[ -x $disassembler/nvidia/cu13/bin/cuobjdump ]] ||
   pip_install "$disassembler" nvidia-cuda-cuobjdump==13.5.37 nvidia-cuda-nvdisasm==13.5.37
 
-if [[ -x $cuda/bin/nvcc ]]; then
-  exit 0
-fi
-
 # Wheels carry libx.so.1 alone; the linker asks for libx.so.
 add_linker_names() {  # FOLDER
   local library
@@ -28,6 +24,23 @@ add_linker_names() {  # FOLDER
     ln -sf "$(basename "$library")" "${library%%.so.*}.so"
   done
 }
+
+# cuDNN for CUDA $1, in its configuration of engines that are compiled when a plan is made, a fifth of the whole one: attention
+# is one of them. It looks for NVRTC, the compiler, in a folder beside its own. The frontend is headers.
+add_cudnn() {  # MAJOR TOOLKIT
+  [[ -e $deps/cudnn/lib/libcudnn.so && -e $deps/cudnn-frontend/include/cudnn_frontend.h ]] && return
+  pip_install "$deps/cudnn-wheel" "nvidia-cudnn-jit-cu$1==9.27.0.42"
+  pip_install "$deps/cudnn-frontend" nvidia-cudnn-frontend==1.17.0
+  mkdir -p "$deps/cudnn-wheel/nvidia/cuda_nvrtc"
+  ln -sfn "$2/lib64" "$deps/cudnn-wheel/nvidia/cuda_nvrtc/lib"
+  ln -sfn cudnn-wheel/nvidia/cudnn_jit "$deps/cudnn"
+  add_linker_names "$deps/cudnn/lib"
+}
+
+if [[ -x $cuda/bin/nvcc ]]; then
+  add_cudnn "$("$cuda/bin/nvcc" --version | sed -n 's/.*release \([0-9]*\)\..*/\1/p')" "$cuda"
+  exit 0
+fi
 
 for nvcc in "$(command -v nvcc || true)" /usr/local/cuda/bin/nvcc; do
   [[ -x $nvcc ]] || continue
@@ -40,6 +53,7 @@ for nvcc in "$(command -v nvcc || true)" /usr/local/cuda/bin/nvcc; do
     ln -sfn nccl-wheel/nvidia/nccl "$deps/nccl"
     add_linker_names "$deps/nccl/lib"
   fi
+  add_cudnn "$major" "$root"
   ln -sfn "$root" "$cuda"
   exit 0
 done
@@ -48,11 +62,13 @@ echo "cuda_toolkit.sh: no nvcc of CUDA 12 or newer here; assembling CUDA 13.0 in
 wheels=$deps/cuda-wheels
 rm -rf "$wheels"
 pip_install "$wheels" nvidia-cuda-nvcc==13.0.88 nvidia-nvvm==13.0.88 nvidia-cuda-crt==13.0.88 \
-  nvidia-cuda-runtime==13.0.96 nvidia-cuda-cccl==13.0.85 nvidia-cublas==13.1.0.3 nvidia-nccl-cu13==2.28.9
+  nvidia-cuda-runtime==13.0.96 nvidia-cuda-cccl==13.0.85 nvidia-cublas==13.1.0.3 nvidia-nccl-cu13==2.28.9 \
+  nvidia-cuda-nvrtc==13.0.88
 root=$wheels/nvidia/cu13
 add_linker_names "$root/lib"
 add_linker_names "$wheels/nvidia/nccl/lib"
 ln -sfn cuda-wheels/nvidia/nccl "$deps/nccl"
+add_cudnn 13 "$root"
 ln -s lib "$root/lib64"
 mkdir -p "$root/targets/x86_64-linux" "$root/lib/stubs"
 ln -s ../../include ../../lib "$root/targets/x86_64-linux/"

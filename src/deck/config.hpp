@@ -25,6 +25,7 @@ enum class RecomputeMode { none, layernorm_gelu, full };
 enum class ProgressStyle { automatic, live, plain };
 enum class GemmBackend { automatic, onednn, blas, cublaslt, reference };
 enum class CommunicatorKind { automatic, mpi, nccl };
+enum class AttentionKind { automatic, cudnn, kzero };
 enum class OptimizerKind { adamw, sgd, lion, lamb, adafactor, muon };
 enum class ModelFamily { gpt2, llama };
 enum class RopeScaling { none, linear, llama3, yarn };
@@ -51,6 +52,9 @@ inline constexpr Choice<GemmBackend> gemm_backends[] = {{"auto", GemmBackend::au
 inline constexpr Choice<CommunicatorKind> communicators[] = {{"auto", CommunicatorKind::automatic},
                                                              {"mpi", CommunicatorKind::mpi},
                                                              {"nccl", CommunicatorKind::nccl}};
+inline constexpr Choice<AttentionKind> attention_kinds[] = {{"auto", AttentionKind::automatic},
+                                                            {"cudnn", AttentionKind::cudnn},
+                                                            {"kzero", AttentionKind::kzero}};
 inline constexpr Choice<DataFormat> data_formats[] = {{"bytes", DataFormat::bytes},
                                                       {"llmc", DataFormat::llmc},
                                                       {"megatron", DataFormat::megatron},
@@ -81,6 +85,7 @@ constexpr std::string_view name_of(RecomputeMode mode) { return name_in(recomput
 constexpr std::string_view name_of(GemmBackend backend) { return name_in(gemm_backends, backend); }
 constexpr std::string_view name_of(DataFormat format) { return name_in(data_formats, format); }
 constexpr std::string_view name_of(CommunicatorKind kind) { return name_in(communicators, kind); }
+constexpr std::string_view name_of(AttentionKind kind) { return name_in(attention_kinds, kind); }
 constexpr std::string_view name_of(OptimizerKind kind) { return name_in(optimizers, kind); }
 constexpr std::string_view name_of(ModelFamily family) { return name_in(families, family); }
 constexpr std::string_view name_of(RopeScaling scaling) { return name_in(rope_scalings, scaling); }
@@ -242,6 +247,7 @@ struct Run {
   Index profile_buffer = Index{32} << 20;  // bytes of a rank's spans until they are written
   Index threads = 0;  // per rank; 0: OMP_NUM_THREADS, else the node's cores / its ranks
   GemmBackend gemm = GemmBackend::automatic;
+  AttentionKind attention = AttentionKind::automatic;
   double peak_tflops = 0;  // per rank, for MFU; 0: measured at start
 };
 

@@ -261,6 +261,9 @@ void add_run(std::vector<Key>& table) {
                          "GEMM back end: \"onednn\" and \"blas\" on hosts, "
                          "\"cublaslt\" in builds for CUDA; \"auto\": \"onednn\" or "
                          "\"cublaslt\"; \"reference\" is for tests and for other devices."));
+  table.push_back(choice("run.attention", t, &Run::attention, attention_kinds,
+                         "Attention of 16-bit runs: \"cudnn\" in builds for CUDA that have it, or "
+                         "kzero's own kernels; \"auto\": \"cudnn\" where it can do the shape."));
   table.push_back(
       real("run.peak_tflops", t, &Run::peak_tflops, from(0, 1000000), "TFLOP/s",
            "Peak speed of a rank, for the utilization (MFU); 0: measured at the start."));

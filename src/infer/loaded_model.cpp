@@ -54,7 +54,7 @@ struct ForwardBuffers {
   static model::Resources resources(const memory::Arenas& arenas, const ForwardPlan& plan,
                                     const ForwardShape& shape, Machinery& machinery) {
     model::Resources means;
-    means.batch = {shape.batch, machinery.threads, model::Passes::forward};
+    means.batch = {shape.batch, machinery.threads, model::Passes::forward, machinery.attention};
     means.link.rank = plan.tensor;
     if (!arenas.measuring()) {
       means.gemm = machinery.gemm.get();

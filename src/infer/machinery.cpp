@@ -9,7 +9,9 @@
 namespace kzero::infer {
 
 Machinery::Machinery(const deck::Config& config, Index thread_count)
-    : threads(thread_count), grid(config.grid.data, config.grid.tensor) {
+    : threads(thread_count),
+      attention(config.run.attention),
+      grid(config.grid.data, config.grid.tensor) {
   grid::collectively(grid.world(), [&] {
     gemm = tensor::make_gemm(config.run.gemm);
     comm::require_communicator(config.run.communicator, false);

@@ -15,6 +15,7 @@ namespace kzero::infer {
 
 struct Machinery {
   Index threads = 1;  // of this rank
+  deck::AttentionKind attention;
   grid::ProcessGrid grid;
   comm::Traffic traffic;
   std::unique_ptr<comm::Communicator> data, tensor;

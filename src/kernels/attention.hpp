@@ -4,22 +4,10 @@
 // al., arXiv 2305.13245). attention_host.hpp and attention_device.hpp have one implementation each.
 #pragma once
 
+#include "kernels/attention_problem.hpp"
 #include "kernels/row.hpp"
 
 namespace kzero::kernels {
-
-struct AttentionShape {
-  Index batch = 0;       // B
-  Index sequence = 0;    // T
-  Index heads = 0;       // H
-  Index kv_heads = 0;    // K, a divisor of H
-  Index head_width = 0;  // d
-
-  /// Query heads that share a head of keys and values, which lie side by side.
-  KOKKOS_INLINE_FUNCTION Index group() const { return heads / kv_heads; }
-  Index width() const { return heads * head_width; }
-  Index qkv_width() const { return (heads + 2 * kv_heads) * head_width; }
-};
 
 /// Heads side by side in rows [N,..]: head i of row r begins at data + r * stride + i * d.
 template <class T>

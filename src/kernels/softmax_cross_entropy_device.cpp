@@ -34,7 +34,7 @@ void cross_entropy_with_gradient(const Execution& exec, StridedMatrix<float> log
         const float at_target = row[target];  // before the row changes: row_softmax has barriers
         const SoftmaxSum softmax = row_softmax(team, vocab, row);
         const float largest = softmax.largest, factor = scale / softmax.total;
-        const auto scaled = [=](float x) { return exponential(x - largest) * factor; };
+        const auto scaled = [=](auto x) { return exponential(x - largest) * factor; };
         map(team, vocab, out, scaled, row);
         team.team_barrier();
         Kokkos::single(Kokkos::PerTeam(team), [=]() {
@@ -78,7 +78,7 @@ void cross_entropy_of_partials_with_gradient(const Execution& exec,
         const WholeRow whole(partials, i);
         const float largest = whole.largest, factor = scale / whole.total;
         const bool mine = target >= 0 && target < held;
-        const auto scaled = [=](float x) { return exponential(x - largest) * factor; };
+        const auto scaled = [=](auto x) { return exponential(x - largest) * factor; };
         map(team, held, out, scaled, row);
         team.team_barrier();
         Kokkos::single(Kokkos::PerTeam(team), [=]() {

@@ -29,6 +29,17 @@ Index partial_gradients(const TransformerShape& s) {
   return most;
 }
 
+kernels::AttentionChoice choice_of(deck::AttentionKind kind) {
+  switch (kind) {
+    case deck::AttentionKind::cudnn:
+      return kernels::AttentionChoice::library;
+    case deck::AttentionKind::kzero:
+      return kernels::AttentionChoice::own;
+    default:
+      return kernels::AttentionChoice::automatic;
+  }
+}
+
 }  // namespace
 
 template <class T>
@@ -70,8 +81,7 @@ Context<T>::Context(memory::Arenas& arenas, tensor::Gemm* products, const deck::
   const Index sums = summed_columns(s);
   if (has_backward)
     partial = Matrix<float>(take(float{}, kernels::row_groups * sums), kernels::row_groups, sums);
-  const Index scratch = kernels::attention_scratch_bytes<T>(attention_shape(), b.threads) / 4;
-  attention = Vector<float>(take(float{}, scratch), scratch);
+  attention.emplace(arenas, attention_problem(b.passes), choice_of(b.attention), b.threads);
   losses = Vector<float>(take(float{}, rows), rows);
   if (s.is_llama())
     rotary = Matrix<float>(take(float{}, s.sequence * s.head_dim), s.sequence, s.head_dim);
@@ -80,6 +90,13 @@ Context<T>::Context(memory::Arenas& arenas, tensor::Gemm* products, const deck::
   exec.emplace();
   gemm->use_workspace(products_scratch, tensor::gemm_workspace_bytes);
   if (s.is_llama()) fill_rotary(model);
+}
+
+template <class T>
+kernels::AttentionProblem Context<T>::attention_problem(Passes passes) const {
+  const Index width = shape.own.qkv_width();
+  const Index qk_width = shape.qk_norm ? shape.own.width + shape.own.kv_width : width;
+  return {attention_shape(), dtype_of<T>, qk_width, qk_width, width, passes == Passes::all};
 }
 
 template <class T>

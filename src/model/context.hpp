@@ -5,7 +5,7 @@
 
 #include <optional>
 
-#include "kernels/attention.hpp"
+#include "kernels/attention_backend.hpp"
 #include "kernels/row_sums.hpp"
 #include "model/logits_chunk.hpp"
 #include "model/tensor_group.hpp"
@@ -37,8 +37,8 @@ struct Context {
   Vector<T> partial_gradient;  // of parameters whose gradients are sums over ranks, else none
   Matrix<float> partial;       // [row_groups, ..] of sums over rows
   Matrix<float> rotary;        // [T, head width]: rotary_table; of Llama
-  Vector<float> attention;     // scratch of the attention kernel
-  Vector<float> losses;        // [N]
+  std::optional<kernels::AttentionBackend<T>> attention;
+  Vector<float> losses;  // [N]
 
   /// Takes the scratch from the workspace category, including that of the GEMM back end. Also runs
   /// on measuring arenas, which need no library.
@@ -71,6 +71,8 @@ struct Context {
   void sum_partial_gradient(Index elements, kernels::Update update, T* gradient) const;
 
  private:
+  /// What attention is planned for: operands() of block_attention.cpp.
+  kernels::AttentionProblem attention_problem(Passes passes) const;
   void fill_rotary(const deck::Model& model);
 };
 

@@ -33,6 +33,7 @@ struct BatchShape {
   Index batch = 0;    // B sequences
   Index threads = 1;  // heads of attention that may run at once
   Passes passes = Passes::all;
+  deck::AttentionKind attention = deck::AttentionKind::automatic;
 };
 
 /// The means that a model computes with beside its own memory; `gemm` is null while measuring.
@@ -40,6 +41,12 @@ struct Resources {
   BatchShape batch;
   tensor::Gemm* gemm = nullptr;
   TensorLink link{};
+};
+
+/// How a model computes beside the GEMMs, where its build has a choice: what bits depend on, and
+/// why it is not what the deck prefers, if so.
+struct Arithmetic {
+  std::string name{}, note{};
 };
 
 /// One micro-batch on the device: inputs and targets [N], and the inputs grouped by token.
@@ -82,6 +89,8 @@ class Model {
                         kernels::Update update, Units<T> gradients) = 0;
 
   virtual const Execution& exec() const = 0;
+
+  virtual Arithmetic arithmetic() const { return {}; }
 };
 
 }  // namespace kzero::model

@@ -33,6 +33,9 @@ class Transformer : public Model<T> {
   void backward(Index u, Units<const T> parameters, const Batch& batch, kernels::Update update,
                 Units<T> gradients) override;
   const Execution& exec() const override { return *context_.exec; }
+  Arithmetic arithmetic() const override {
+    return {context_.attention->arithmetic(), context_.attention->refusal()};
+  }
 
  private:
   void embed(const T* unit, const Batch& batch);

@@ -109,7 +109,9 @@ double rate(const deck::Config& config, Index threads) {
     tokens = std::min(tokens, all);
     const Index length = std::min(tokens, sequence), batch = tokens / length;
     const model::Benchmark benchmark = definition->benchmark(most_width, length);
-    const double seconds = seconds_of<T>(benchmark, batch * length, {batch, threads}, *gemm);
+    const double seconds = seconds_of<T>(
+        benchmark, batch * length,
+        {.batch = batch, .threads = threads, .attention = config.run.attention}, *gemm);
     if (seconds < enough_seconds && tokens < all) continue;
     return benchmark.flops_per_token * static_cast<double>(batch * length) / seconds;
   }

@@ -47,10 +47,11 @@ bool has_effect(std::string_view change, const deck::Config& config) {
 
 }  // namespace
 
-std::string arithmetic_of(const tensor::Gemm& gemm) {
+std::string arithmetic_of(const tensor::Gemm& gemm, const std::string& model) {
   const std::string device = runtime::device_kind();
-  return fmt::format("{}, {}, {}", kernel_arithmetic(),
-                     device.empty() ? runtime::Execution::name() : device, gemm.arithmetic());
+  return fmt::format("{}, {}, {}{}{}", kernel_arithmetic(),
+                     device.empty() ? runtime::Execution::name() : device, gemm.arithmetic(),
+                     model.empty() ? "" : ", ", model);
 }
 
 std::vector<std::string> rank_dependence(const deck::Config& config) {

@@ -22,8 +22,9 @@ struct Provenance {
 };
 
 /// The arithmetic of this program on this machine: compiler and instructions of the kernels, device
-/// or host, and the GEMM library. Runs of equal decks whose arithmetic differs agree to rounding.
-std::string arithmetic_of(const tensor::Gemm& gemm);
+/// or host, the GEMM library, and `model`, what the model names beside it if anything. Runs of
+/// equal decks whose arithmetic differs agree to rounding.
+std::string arithmetic_of(const tensor::Gemm& gemm, const std::string& model);
 
 /// Returns the reasons for which the number of data-parallel ranks shows in the bits of a resolved
 /// deck's training; none by default.

@@ -75,6 +75,9 @@ class Engine {
   /// The memory of the run's time line; empty without run.profile.
   virtual std::span<SpanRecord> spans() = 0;
 
+  /// How the model computes beside the GEMMs.
+  virtual model::Arithmetic model_arithmetic() const = 0;
+
   /// The optimizer's arrays of rows and columns (param/reduced_array.hpp), of all parameters in the
   /// order of the table, one array's after another's: the same on every rank.
   virtual std::span<float> reduced_state() = 0;

@@ -135,7 +135,7 @@ void Trainer::prepare() {
                           ? config_.run.peak_tflops * 1e12
                           : measure_peak({}, *gemm_, config_.train.precision);
   throughput_ = {engine_->blueprint().definition->flops_per_token(), grid_.world().sum(peak)};
-  arithmetic_ = arithmetic_of(*gemm_);
+  arithmetic_ = arithmetic_of(*gemm_, engine_->model_arithmetic().name);
   checkpoints_.emplace(request_, grid_, folder_lock_.get(),
                        Provenance{inputs_.dataset.training_digest(), arithmetic_}, *engine_,
                        console_, sink_ ? &*sink_ : nullptr);
@@ -230,6 +230,8 @@ void Trainer::announce(Index first_step) {
   if (deadline_ && !record.limit)
     console_.note(fmt::format("{} is not heeded: checkpoint.folder is empty", deadline_->source));
   for (const std::string& text : data_warnings(config_, inputs_.dataset)) console_.note(text);
+  if (const std::string note = engine_->model_arithmetic().note; !note.empty())
+    console_.note("attention   kzero's kernels: " + note);
   if (profile_) console_.note(profile_->announcement(first_step));
   if (!inputs_.initial_note.empty() && first_step == 0)
     console_.note("note        " + inputs_.initial_note);

@@ -31,6 +31,7 @@ class TypedEngine : public Engine {
   double evaluate(Index micro_batches, const data::BatchSource& samples) override;
   optim::LossScaler& scaler() override { return scaler_; }
   std::span<SpanRecord> spans() override { return buffers_.spans; }
+  model::Arithmetic model_arithmetic() const override { return buffers_.model->arithmetic(); }
   std::span<float> reduced_state() override { return buffers_.sums.reduced(); }
   Index optimizer_start() const override { return optimizer_start_; }
   void start_optimizer_at(Index good_steps) override { optimizer_start_ = good_steps; }

@@ -19,7 +19,8 @@ LANGUAGES = {"c", "cxx"}
 # Of the environment alone: what developers and plots use
 DEVELOPMENT = {"ninja", "ccache", "llvm", "benchmark"}
 PYTHON = {"python", "py-h5py", "py-matplotlib", "py-numpy"}
-CONDITIONS = {"KZERO_TESTS": "tests", "Kokkos_ENABLE_CUDA": "cuda", "+tests": "tests", "+cuda": "cuda", "+nccl": "cuda"}
+CONDITIONS = {"KZERO_TESTS": "tests", "Kokkos_ENABLE_CUDA": "cuda", "+tests": "tests", "+cuda": "cuda", "+nccl": "cuda",
+              "+cudnn": "cuda"}
 
 
 def spec_of(text):

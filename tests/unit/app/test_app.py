@@ -294,6 +294,7 @@ class Failures(LaunchTest):
         self.expect(self.train("grid.data=2"), 2, "number of ranks, 1")
         other = "onednn" if FOR_DEVICES else "cublaslt"
         self.expect(self.train(f"run.gemm={other}", ranks=2), 2, f'this build has no "{other}"', '"reference"')
+        self.expect(self.train("run.attention=cudnn", ranks=2), 2, 'run.attention = "cudnn": ', '"auto" takes kzero\'s kernels')
 
     def test_memory(self):
         message = "187.50 TiB of memory for parameters are not to be had" if FOR_DEVICES else "the run needs 750"

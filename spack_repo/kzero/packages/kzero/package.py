@@ -24,6 +24,7 @@ class Kzero(CMakePackage, CudaPackage):
 
     variant("openmp", default=True, description="Several threads a rank")
     variant("nccl", default=True, when="+cuda", description="Messages between GPUs by NCCL")
+    variant("cudnn", default=True, when="+cuda", description="Attention by cuDNN")
     variant("tests", default=False, description="Build the tests, and run them with spack install --test=root")
 
     depends_on("c", type="build")
@@ -60,6 +61,10 @@ class Kzero(CMakePackage, CudaPackage):
             depends_on(f"kokkos cuda_arch={arch}", when=f"cuda_arch={arch}")
             depends_on(f"nccl cuda_arch={arch}", when=f"+nccl cuda_arch={arch}")
     depends_on("nccl@2.26:", when="+nccl")  # keeps the order of launches on several communicators
+    depends_on("cudnn@9.11:", when="+cudnn")
+    # The frontend is headers, for which Spack has no package.
+    resource(name="cudnn-frontend", git="https://github.com/NVIDIA/cudnn-frontend.git", tag="v1.17.0", when="+cudnn",
+             placement="cudnn-frontend")
     depends_on("kokkos ~cuda", when="~cuda")
 
     with when("+tests"):
@@ -74,7 +79,13 @@ class Kzero(CMakePackage, CudaPackage):
     conflicts("platform=windows")
 
     def cmake_args(self):
-        return [
+        arguments = []
+        if self.spec.satisfies("+cuda"):
+            arguments.append(self.define("KZERO_CUDNN", self.spec.satisfies("+cudnn")))
+        if self.spec.satisfies("+cudnn"):
+            headers = os.path.join(self.stage.source_path, "cudnn-frontend", "include")
+            arguments += [self.define("cuDNN_ROOT", self.spec["cudnn"].prefix), self.define("cuDNN_FRONTEND_INCLUDE_DIR", headers)]
+        return arguments + [
             self.define_from_variant("KZERO_TESTS", "tests"),
             self.define("KZERO_NATIVE", False),  # Spack's own target flags say for which processor
             self.define("HDF5_ROOT", self.spec["hdf5"].prefix),

@@ -1,0 +1,295 @@
+// The graphs that CudnnAttentionPlans builds and the calls that it makes, against the double.
+#include "doubles/cudnn.hpp"
+
+#include <gtest/gtest.h>
+
+#include "base/error.hpp"
+#include "doubles/device.hpp"
+#include "kernels/attention_backend.hpp"
+#include "unit/kernels/attention_cases.hpp"
+
+namespace kzero::kernels {
+
+namespace {
+
+using tests::cudnn;
+using Dims = std::vector<std::int64_t>;
+
+template <class T>
+AttentionProblem problem_of(const AttentionShape& s) {
+  const Index stride = s.qkv_width();
+  return {s, dtype_of<T>, stride, stride, stride};
+}
+
+/// Scratch for calls of one sequence each and then of one head of the keys.
+AttentionProblem in_parts(AttentionProblem p, Index sequences, Index kv_heads) {
+  AttentionProblem part = p;
+  part.shape.batch = sequences;
+  part.shape.kv_heads = kv_heads;
+  part.shape.heads = kv_heads * p.shape.group();
+  p.most_scratch = AttentionCalls(part).plan_bytes;
+  return p;
+}
+
+/// Whole micro-batches, sequences or single heads a call.
+enum class Calls { one, of_sequences, of_heads };
+
+AttentionProblem cut(const AttentionProblem& p, Calls calls) {
+  if (calls == Calls::of_sequences) return in_parts(p, 1, p.shape.kv_heads);
+  if (calls == Calls::of_heads) return in_parts(p, 1, 1);
+  return p;
+}
+
+/// The library behind the checks of attention_cases.hpp.
+template <Calls calls>
+struct Library {
+  template <class T>
+  static Rounding rounding() {
+    return stored_probabilities<T>();
+  }
+  template <class T>
+  static Index scratch_elements(const AttentionShape& s, Index) {
+    return AttentionCalls(cut(problem_of<T>(s), calls)).scratch_bytes() / 4;
+  }
+  template <class T>
+  static void forward(const AttentionShape& s, Matrix<const T> qkv, Matrix<T> out,
+                      Matrix<float> log_sum, Vector<float> scratch) {
+    const auto in = operands_in(qkv, s);
+    const auto library = make_attention_library(cut(problem_of<T>(s), calls));
+    library->forward({}, {in.q.data, in.k.data, in.v.data, out.data(), log_sum.data()},
+                     scratch.data());
+  }
+  template <class T>
+  static void backward(const AttentionShape& s, Matrix<const T> qkv, Matrix<const T> out,
+                       Matrix<const float> log_sum, Matrix<const T> dout, Matrix<T> dqkv,
+                       Vector<float> scratch) {
+    const auto in = operands_in(qkv, s);
+    const auto to = operands_in(dqkv, s);
+    const auto library = make_attention_library(cut(problem_of<T>(s), calls));
+    library->backward({},
+                      {in.q.data, in.k.data, in.v.data, out.data(), dout.data(), log_sum.data(),
+                       to.q.data, to.k.data, to.v.data},
+                      scratch.data());
+  }
+};
+
+template <class T>
+class CudnnAttention : public testing::Test {
+ protected:
+  CudnnAttention() { cudnn() = {}; }
+  ~CudnnAttention() override { EXPECT_EQ(cudnn().handles, 0) << "handles left over"; }
+};
+using Elements = testing::Types<bf16, fp16>;
+TYPED_TEST_SUITE(CudnnAttention, Elements, );
+
+std::vector<AttentionShape> shapes() {
+  std::vector<AttentionShape> all;
+  for (const Index sequence : {2, 17, 64, 65, 130}) all.push_back(make_shape(2, sequence, 2, 24));
+  for (const Index head_width : {8, 64, 136, 256}) all.push_back(make_shape(1, 33, 2, head_width));
+  all.push_back(make_shape(3, 35, 2, 16, 3));
+  all.push_back(make_shape(1, 33, 1, 136, 4));
+  return all;
+}
+
+TYPED_TEST(CudnnAttention, MatchesThePlainLoop) {
+  for (const AttentionShape& s : shapes()) check_attention<Library<Calls::one>, TypeParam>(s);
+}
+
+TYPED_TEST(CudnnAttention, MatchesThePlainLoopInCallsOfSequencesAndOfHeads) {
+  for (const AttentionShape& s : {make_shape(3, 35, 2, 16, 3), make_shape(2, 17, 3, 24)}) {
+    cudnn() = {};
+    check_backward<Library<Calls::of_sequences>, TypeParam>(s);
+    EXPECT_EQ(cudnn().graphs.back()->calls, s.batch);
+    check_backward<Library<Calls::of_heads>, TypeParam>(s);
+    EXPECT_EQ(cudnn().graphs.back()->calls, s.batch * s.kv_heads);
+  }
+}
+
+// B 3, T 35, K 2, H 6, d 16: rows of q, k, v are 160 wide, those of out 96.
+TYPED_TEST(CudnnAttention, DescribesTheHeadsAsTheyLie) {
+  const AttentionShape s = make_shape(3, 35, 2, 16, 3);
+  AttentionProblem p = problem_of<TypeParam>(s);
+  p.q_stride = p.k_stride = 128;  // as behind norms of q and k
+  const auto library = make_attention_library(cut(p, Calls::of_heads));
+  EXPECT_EQ(library->name(), "cuDNN 9.27.0");
+  ASSERT_EQ(cudnn().graphs.size(), 2U);
+  const auto expect = [](const tests::RecordedGraph& graph, const std::string& name,
+                         const Dims& dims, const Dims& strides) {
+    const auto& tensor = graph.tensors.at(name);
+    EXPECT_EQ(tensor.dim, dims) << name;
+    EXPECT_EQ(tensor.stride, strides) << name;
+  };
+  const tests::RecordedGraph& forward = *cudnn().graphs[0];
+  EXPECT_FALSE(forward.is_backward);
+  EXPECT_TRUE(forward.is_causal);
+  EXPECT_EQ(forward.scale, 0.25F);
+  expect(forward, "q", {3, 6, 35, 16}, {35 * 128, 16, 128, 1});
+  expect(forward, "k", {3, 2, 35, 16}, {35 * 128, 16, 128, 1});
+  expect(forward, "v", {3, 2, 35, 16}, {35 * 160, 16, 160, 1});
+  expect(forward, "out", {3, 6, 35, 16}, {35 * 96, 16, 96, 1});
+  expect(forward, "log_sum", {3, 6, 35, 1}, {6 * 35, 35, 1, 1});
+  const tests::RecordedGraph& backward = *cudnn().graphs[1];
+  EXPECT_TRUE(backward.is_backward && backward.is_causal && backward.is_deterministic);
+  EXPECT_EQ(backward.scale, 0.25F);
+  for (const char* name : {"q", "dq"})
+    expect(backward, name, {1, 3, 35, 16},
+           {35 * (name[0] == 'q' ? 128 : 160), 16, name[0] == 'q' ? 128 : 160, 1});
+  for (const char* name : {"v", "dk", "dv"})
+    expect(backward, name, {1, 1, 35, 16}, {35 * 160, 16, 160, 1});
+  for (const char* name : {"out", "dout"})
+    expect(backward, name, {1, 3, 35, 16}, {35 * 96, 16, 96, 1});
+  expect(backward, "log_sum", {1, 3, 35, 1}, {6 * 35, 35, 1, 1});
+}
+
+/// What forward and backward write.
+template <class T>
+struct Results {
+  std::vector<T> out, gradients;
+  std::vector<float> log_sum;
+
+  bool operator==(const Results& other) const {
+    return tests::same_bits(out, other.out) && tests::same_bits(gradients, other.gradients) &&
+           tests::same_bits(log_sum, other.log_sum);
+  }
+};
+
+/// Runs a problem on operands that lie anywhere.
+template <class T>
+Results<T> run(const AttentionProblem& p, const T* q, const T* k, const T* v) {
+  const AttentionShape& s = p.shape;
+  const Index rows = s.batch * s.sequence;
+  const Guarded<T> dout(numbers<T>(rows * s.width(), 2)), out(rows * s.width()),
+      gradients(rows * s.qkv_width());
+  const Guarded<float> logs(s.batch * s.heads * s.sequence),
+      scratch(AttentionCalls(p).scratch_bytes() / 4);
+  const auto library = make_attention_library(p);
+  library->forward({}, {q, k, v, out.data(), logs.data()}, scratch.data());
+  const auto to = operands_in(gradients.matrix(rows, s.qkv_width()), s);
+  library->backward(
+      {}, {q, k, v, out.data(), dout.data(), logs.data(), to.q.data, to.k.data, to.v.data},
+      scratch.data());
+  return {out.host(), gradients.host(), logs.host()};
+}
+
+TYPED_TEST(CudnnAttention, ReadsQueriesAndKeysFromAMatrixOfTheirOwn) {
+  using T = TypeParam;
+  const AttentionShape s = make_shape(2, 9, 2, 16, 3);
+  const Index rows = s.batch * s.sequence, width = s.qkv_width(), of_v = s.kv_heads * s.head_width;
+  const Index of_qk = width - of_v;
+  const std::vector<T> all = numbers<T>(rows * width, 1, 2);
+  std::vector<T> qk(rows * of_qk), rest = numbers<T>(rows * width, 7);
+  for (Index row = 0; row < rows; ++row) {
+    std::copy_n(&all[row * width], of_qk, &qk[row * of_qk]);
+    std::copy_n(&all[row * width + of_qk], of_v, &rest[row * width + of_qk]);
+  }
+  const Guarded<T> together(all), apart(qk), values(rest);
+  const AttentionProblem one = problem_of<T>(s);
+  AttentionProblem two = one;
+  two.q_stride = two.k_stride = of_qk;
+  const T* v = together.data();
+  const auto expected = run(one, v, v + s.width(), v + of_qk);
+  for (const Calls calls : {Calls::one, Calls::of_sequences, Calls::of_heads}) {
+    const T* q = apart.data();
+    EXPECT_EQ(run(cut(two, calls), q, q + s.width(), values.data() + of_qk), expected);
+  }
+}
+
+/// A backend on its planned scratch, and operands in memory.
+template <class T>
+struct Backend {
+  AttentionProblem problem;
+  memory::Ledger ledger;
+  memory::Arenas measured, arenas;
+  AttentionBackend<T> attention;
+
+  Backend(const AttentionShape& s, AttentionChoice choice)
+      : problem(problem_of<T>(s)),
+        measured([&] {
+          memory::Arenas counting;
+          static_cast<void>(AttentionBackend<T>(counting, problem, choice, 1));
+          return counting;
+        }()),
+        arenas(measured, ledger),
+        attention(arenas, problem, choice, 1) {}
+
+  std::vector<T> out() const {
+    const AttentionShape& s = problem.shape;
+    const Index rows = s.batch * s.sequence;
+    const Guarded<T> qkv(tests::numbers<T>(rows * s.qkv_width(), 1)), result(rows * s.width());
+    const Guarded<float> logs(s.batch * s.heads * s.sequence);
+    const Matrix<const T> in = qkv.matrix(rows, s.qkv_width());
+    attention.forward({}, operands_in(in, s), result.matrix(rows, s.width()),
+                      logs.matrix(s.batch * s.heads, s.sequence));
+    return result.host();
+  }
+};
+
+TYPED_TEST(CudnnAttention, IsTheDefaultAndTakesWhatIsPlanned) {
+  const AttentionShape s = make_shape(2, 33, 2, 16);
+  const Backend<TypeParam> chosen(s, AttentionChoice::automatic);
+  EXPECT_EQ(chosen.measured.bytes(), chosen.arenas.bytes());
+  EXPECT_EQ(chosen.attention.arithmetic(), "attention by cuDNN 9.27.0");
+  EXPECT_EQ(chosen.attention.refusal(), "");
+  static_cast<void>(chosen.out());
+  EXPECT_EQ(cudnn().graphs.at(0)->calls, 1);
+}
+
+TYPED_TEST(CudnnAttention, GivesWayToOwnKernelsAndSaysWhy) {
+  const AttentionShape s = make_shape(2, 33, 2, 16);
+  const Backend<TypeParam> own(s, AttentionChoice::own);
+  EXPECT_EQ(own.attention.arithmetic(), "attention by kzero's kernels");
+  EXPECT_EQ(own.attention.refusal(), "");
+  EXPECT_TRUE(cudnn().graphs.empty());
+  cudnn().unsupported = "not on this device";
+  const Backend<TypeParam> fallen(s, AttentionChoice::automatic);
+  EXPECT_EQ(fallen.attention.arithmetic(), own.attention.arithmetic());
+  EXPECT_EQ(fallen.attention.refusal(), "cuDNN: not on this device");
+  EXPECT_TRUE(tests::same_bits(fallen.out(), own.out()));
+  EXPECT_EQ(fallen.measured.bytes(), fallen.arenas.bytes());
+  cudnn() = {};
+  cudnn().more_workspace = Index{1} << 20;
+  const Backend<TypeParam> large(s, AttentionChoice::automatic);
+  EXPECT_EQ(large.attention.refusal(), "cuDNN: No execution plans support the graph.");
+}
+
+template <class T>
+std::string failure_of(const AttentionShape& s) {
+  try {
+    static_cast<void>(Backend<T>(s, AttentionChoice::library));
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::usage);
+    return error.what();
+  }
+  return "none";
+}
+
+TYPED_TEST(CudnnAttention, IsAnErrorWhereItIsDemandedAndCannot) {
+  using T = TypeParam;
+  const auto expect = [](const std::string& failure, const std::string& text) {
+    EXPECT_NE(failure.find("run.attention = \"cudnn\": cuDNN"), std::string::npos) << failure;
+    EXPECT_NE(failure.find(text), std::string::npos) << failure;
+  };
+  EXPECT_EQ(failure_of<T>(make_shape(1, 8, 2, 16)), "none");
+  expect(failure_of<T>(make_shape(1, 8, 2, 12)), "a multiple of 8, not 12");
+  expect(failure_of<T>(make_shape(1, 8, 2, 264)), "up to 256 wide");
+  expect(failure_of<T>(make_shape(1, 1, 2, 16)), "two tokens");
+  expect(failure_of<T>(make_shape(1, 32768, 1, 16)), "at 32768 tokens");
+  expect(failure_of<float>(make_shape(1, 8, 2, 16)), "16 bits");
+  cudnn().unsupported = "not on this device";
+  expect(failure_of<T>(make_shape(1, 8, 2, 16)), "not on this device");
+}
+
+TYPED_TEST(CudnnAttention, NamesWhatFailed) {
+  const Backend<TypeParam> chosen(make_shape(1, 8, 2, 16), AttentionChoice::automatic);
+  cudnn().breaks_execution = true;
+  try {
+    static_cast<void>(chosen.out());
+    ADD_FAILURE() << "no error";
+  } catch (const Error& error) {
+    EXPECT_STREQ(error.what(), "cuDNN: CUDNN_STATUS_EXECUTION_FAILED");
+  }
+}
+
+}  // namespace
+
+}  // namespace kzero::kernels
