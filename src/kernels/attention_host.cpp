@@ -12,6 +12,12 @@ namespace kzero::kernels::host {
 
 namespace {
 
+/// What a thread has for its heads: scratch, and how it multiplies.
+template <class E>
+struct HeadThread : HeadScratch<E> {
+  void (*multiply)(const HostProduct<E>&);
+};
+
 /// Sum and logarithm of one softmax.
 struct RowSum {
   float inverse;
@@ -54,20 +60,20 @@ struct Seeing {
 
 /// Computes query rows [first, first + rows) of the head's output, and their log-sums.
 template <class E>
-void forward_rows(const AttentionShape& s, const HeadScratch<E>& h, Index first, Index rows,
+void forward_rows(const AttentionShape& s, const HeadThread<E>& h, Index first, Index rows,
                   float* log_sum) {
   const Index width = HeadScratch<E>::width(s), row_elements = width / depth<E>;
   const Index end = first + rows, columns = round_up(end, key_block);
   for (Index key = 0; key < end; key += key_block) {
     const Seeing seeing(first, rows, key);
-    multiply<E>({.m = seeing.count,
-                 .n = key_block,
-                 .k = ceil_div(s.head_width, depth<E>),
-                 .a = {h.q + (first + seeing.begin) * row_elements, row_elements},
-                 .b = h.k_transposed + key * row_elements,
-                 .b_stride = key_block,
-                 .c = h.scores + seeing.begin * columns + key,
-                 .c_stride = columns});
+    h.multiply({.m = seeing.count,
+                .n = key_block,
+                .k = ceil_div(s.head_width, depth<E>),
+                .a = {h.q + (first + seeing.begin) * row_elements, row_elements},
+                .b = h.k_transposed + key * row_elements,
+                .b_stride = key_block,
+                .c = h.scores + seeing.begin * columns + key,
+                .c_stride = columns});
   }
   const float scale = scale_of_scores<E>(s);
   float inverse[query_block];
@@ -80,7 +86,7 @@ void forward_rows(const AttentionShape& s, const HeadScratch<E>& h, Index first,
   }
   for (Index key = 0; key < end; key += key_block) {
     const Seeing seeing(first, rows, key);
-    multiply<E>(
+    h.multiply(
         {.m = seeing.count,
          .n = width,
          .k = key_block / depth<E>,
@@ -144,7 +150,7 @@ void score_gradients(const AttentionShape& s, const HeadScratch<E>& h, const See
 /// Adds what query rows [first, first + rows) and one block of keys give to the gradients: to dq in
 /// h.out, to dk and dv.
 template <class E>
-void backward_tile(const AttentionShape& s, const HeadScratch<E>& h, Index first, Index rows,
+void backward_tile(const AttentionShape& s, const HeadThread<E>& h, Index first, Index rows,
                    Index key, const float* log_sum) {
   const Index width = HeadScratch<E>::width(s), row_elements = width / depth<E>;
   const Seeing seeing(first, rows, key);
@@ -157,20 +163,20 @@ void backward_tile(const AttentionShape& s, const HeadScratch<E>& h, Index first
                       .b_stride = key_block,
                       .c = h.scores + in_tile,
                       .c_stride = key_block};
-  multiply(tile);
+  h.multiply(tile);
   tile.a.data = h.dout + row * row_elements, tile.b = h.v_transposed + key * row_elements;
   tile.c = h.dscores + in_tile;
-  multiply(tile);
+  h.multiply(tile);
   score_gradients(s, h, seeing, first, key, log_sum);
-  multiply<E>({.m = seeing.count,
-               .n = width,
-               .k = key_block / depth<E>,
-               .a = {h.ds + in_tile / depth<E>, key_block / depth<E>},
-               .b = h.k_grouped + key * row_elements,
-               .b_stride = width,
-               .c = h.out + seeing.begin * width,
-               .c_stride = width,
-               .adds = key > 0});
+  h.multiply({.m = seeing.count,
+              .n = width,
+              .k = key_block / depth<E>,
+              .a = {h.ds + in_tile / depth<E>, key_block / depth<E>},
+              .b = h.k_grouped + key * row_elements,
+              .b_stride = width,
+              .c = h.out + seeing.begin * width,
+              .c_stride = width,
+              .adds = key > 0});
   HostProduct<E> keys{.m = key_block,
                       .n = width,
                       .k = ceil_div(seeing.count, depth<E>),
@@ -180,26 +186,28 @@ void backward_tile(const AttentionShape& s, const HeadScratch<E>& h, Index first
                       .c = h.dk + key * width,
                       .c_stride = width,
                       .adds = true};
-  multiply(keys);
+  h.multiply(keys);
   keys.a.data = h.p_grouped + in_tile / depth<E>, keys.b = h.dout_grouped + row * row_elements;
   keys.c = h.dv + key * width;
-  multiply(keys);
+  h.multiply(keys);
 }
 
 /// Runs work(head, is the thread's first, scratch) for `heads` heads; a thread has neighbouring
 /// ones, in ascending order.
 template <class E, class F>
 void for_each_head(const Execution& exec, const AttentionShape& s, Index heads, const char* label,
-                   Vector<float> scratch, const F& work) {
+                   Vector<float> scratch, const ProductBackend<E>& products, const F& work) {
   const Index per_thread = HeadScratch<E>::bytes(s) / static_cast<Index>(sizeof(float));
   const Index slots = static_cast<Index>(scratch.extent(0)) / per_thread;
   KZERO_REQUIRE(slots > 0, ExitCode::other, "internal error: no scratch was planned for attention");
   // One slot per thread: work is distributed by slot, so that slots never exceed the planned
   // number.
   Kokkos::parallel_for(label, tensor::Range(exec, 0, slots), [=](Index slot) {
-    const HeadScratch<E> h(s, scratch.data() + slot * per_thread);
+    const HeadThread<E> h{{s, scratch.data() + slot * per_thread}, products.multiply};
     const Index first = part_begin(heads, slots, slot);
+    products.begin();
     for (Index i = 0; i < part_size(heads, slots, slot); ++i) work(first + i, i == 0, h);
+    products.end();
   });
 }
 
@@ -235,9 +243,9 @@ Index attention_scratch_bytes(const AttentionShape& shape, Index threads) {
 template <class T>
 void attention_forward(const Execution& exec, const AttentionShape& s,
                        const HeadOperands<const T>& in, Matrix<T> out, Matrix<float> log_sum,
-                       Vector<float> scratch) {
+                       Vector<float> scratch, const ProductBackend<HostElement<T>>& products) {
   using E = HostElement<T>;
-  const auto work = [=](Index head, bool is_first, const HeadScratch<E>& h) {
+  const auto work = [=](Index head, bool is_first, const HeadThread<E>& h) {
     load_queries(s, in.q, head, h.q);
     if (is_first || head % s.group() == 0) {  // else the predecessor's keys and values serve
       const Index kv_head = head / s.group();
@@ -254,14 +262,15 @@ void attention_forward(const Execution& exec, const AttentionShape& s,
       store<T, E>(s, h.out, rows, 1, result + first * stride, stride);
     }
   };
-  for_each_head<E>(exec, s, s.batch * s.heads, "kzero::kernels::attention_forward", scratch, work);
+  for_each_head<E>(exec, s, s.batch * s.heads, "kzero::kernels::attention_forward", scratch,
+                   products, work);
 }
 
 namespace {
 
 /// Computes dq of one query head and adds its share to dk and dv.
 template <class T, class E>
-void backward_head(const AttentionShape& s, const HeadScratch<E>& h, Index head,
+void backward_head(const AttentionShape& s, const HeadThread<E>& h, Index head,
                    const HeadColumns<const T>& q, const HeadColumns<const T>& out,
                    const HeadColumns<const T>& dout, const HeadColumns<T>& dq,
                    const float* log_sum) {
@@ -286,10 +295,11 @@ template <class T>
 void attention_backward(const Execution& exec, const AttentionShape& s,
                         const HeadOperands<const T>& in, Matrix<const T> out,
                         Matrix<const float> log_sum, Matrix<const T> dout,
-                        const HeadOperands<T>& gradients, Vector<float> scratch) {
+                        const HeadOperands<T>& gradients, Vector<float> scratch,
+                        const ProductBackend<HostElement<T>>& products) {
   using E = HostElement<T>;
   const Index width = s.width();
-  const auto work = [=](Index kv_head, bool /*is_first*/, const HeadScratch<E>& h) {
+  const auto work = [=](Index kv_head, bool /*is_first*/, const HeadThread<E>& h) {
     load(s, rows_of(s, in.k, kv_head, s.kv_heads), in.k.stride, h.k);
     load(s, rows_of(s, in.v, kv_head, s.kv_heads), in.v.stride, h.v);
     transpose_blocks(s, h.k, h.k_transposed);
@@ -309,17 +319,18 @@ void attention_backward(const Execution& exec, const AttentionShape& s,
     store_sum(h.dv, 1, gradients.v);
   };
   for_each_head<E>(exec, s, s.batch * s.kv_heads, "kzero::kernels::attention_backward", scratch,
-                   work);
+                   products, work);
 }
 
 #define KZERO_INSTANTIATE(T)                                                                  \
   template Index attention_scratch_bytes<T>(const AttentionShape&, Index);                    \
   template void attention_forward<T>(const Execution&, const AttentionShape&,                 \
                                      const HeadOperands<const T>&, Matrix<T>, Matrix<float>,  \
-                                     Vector<float>);                                          \
+                                     Vector<float>, const ProductBackend<HostElement<T>>&);   \
   template void attention_backward<T>(                                                        \
       const Execution&, const AttentionShape&, const HeadOperands<const T>&, Matrix<const T>, \
-      Matrix<const float>, Matrix<const T>, const HeadOperands<T>&, Vector<float>);
+      Matrix<const float>, Matrix<const T>, const HeadOperands<T>&, Vector<float>,            \
+      const ProductBackend<HostElement<T>>&);
 KZERO_FOR_EACH_DTYPE(KZERO_INSTANTIATE)
 #undef KZERO_INSTANTIATE
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "kernels/attention.hpp"
+#include "kernels/host_product.hpp"
 
 namespace kzero::kernels::host {
 
@@ -10,13 +11,15 @@ template <class T>
 Index attention_scratch_bytes(const AttentionShape& shape, Index threads);
 
 template <class T>
-void attention_forward(const Execution& exec, const AttentionShape& shape,
-                       const HeadOperands<const T>& in, Matrix<T> out, Matrix<float> log_sum,
-                       Vector<float> scratch);
+void attention_forward(
+    const Execution& exec, const AttentionShape& shape, const HeadOperands<const T>& in,
+    Matrix<T> out, Matrix<float> log_sum, Vector<float> scratch,
+    const ProductBackend<HostElement<T>>& products = product_backend<HostElement<T>>());
 template <class T>
-void attention_backward(const Execution& exec, const AttentionShape& shape,
-                        const HeadOperands<const T>& in, Matrix<const T> out,
-                        Matrix<const float> log_sum, Matrix<const T> dout,
-                        const HeadOperands<T>& gradients, Vector<float> scratch);
+void attention_backward(
+    const Execution& exec, const AttentionShape& shape, const HeadOperands<const T>& in,
+    Matrix<const T> out, Matrix<const float> log_sum, Matrix<const T> dout,
+    const HeadOperands<T>& gradients, Vector<float> scratch,
+    const ProductBackend<HostElement<T>>& products = product_backend<HostElement<T>>());
 
 }  // namespace kzero::kernels::host

@@ -33,4 +33,25 @@ struct HostProduct {
 template <class E>
 void multiply(const HostProduct<E>& product);
 
+/// A way to compute products, in vectors unless it says otherwise. A thread calls begin() before
+/// its first product and end() after its last, and no library between them: both may have tile
+/// registers in use.
+template <class E>
+struct ProductBackend {
+  void (*begin)() = [] {};
+  void (*multiply)(const HostProduct<E>&) = &kernels::multiply<E>;
+  void (*end)() = [] {};
+};
+
+/// Returns the way of this process: for pairs the tiles of Intel AMX where amx_available()
+/// (base/processor.hpp), else vectors. The bits of both differ.
+template <class E>
+ProductBackend<E> product_backend();
+template <>
+inline ProductBackend<float> product_backend() {
+  return {};
+}
+template <>
+ProductBackend<Bf16Pair> product_backend();
+
 }  // namespace kzero::kernels
