@@ -6,11 +6,14 @@
 
 #include <array>
 #include <barrier>
+#include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <functional>
 #include <thread>
 #include <vector>
+
+#include "unit/kernels/tensor_cores/whole_fragments.hpp"
 
 namespace kzero::kernels {
 
@@ -19,6 +22,7 @@ struct Warp {
   std::barrier<> meeting{32};
   std::array<const std::uint16_t*, 32> rows{};
   std::array<std::array<std::uint32_t, 6>, 32> factors{};
+  std::array<float, 32> values{};
 };
 
 inline thread_local Warp* warp = nullptr;
@@ -55,6 +59,29 @@ struct LaneInstructions {
     warp->meeting.arrive_and_wait();
   }
 
+  /// cvt.rn.bf16x2 and f16x2: the first value is the lower half.
+  template <class T>
+  static std::uint32_t pack(float first, float second) {
+    return T(first).bits | std::uint32_t{T(second).bits} << 16;
+  }
+
+  /// shfl.bfly.
+  static float exchange(float x, int mask) {
+    warp->values[lane] = x;
+    warp->meeting.arrive_and_wait();
+    const float other = warp->values[lane ^ mask];
+    warp->meeting.arrive_and_wait();
+    return other;
+  }
+
+  static float power_of_two(float x) { return std::exp2(x); }
+
+  template <int bytes>
+  static void copy(void* to, const void* from, bool is_there) {
+    PendingCopies::begin({to, from, bytes, is_there});
+  }
+  static void wait_for_copies() { PendingCopies::wait(); }
+
  private:
   static void show(const void* row) {
     EXPECT_EQ(reinterpret_cast<std::uintptr_t>(row) % 16, 0U) << "ldmatrix: a row is unaligned";
@@ -82,19 +109,23 @@ struct LaneInstructions {
   }
 };
 
+/// Runs the parts of the lanes of `warps` warps at once.
+inline void run_warps(int warps, const std::function<void(int)>& part) {
+  std::vector<Warp> shared(warps);
+  std::vector<std::jthread> lanes;
+  for (int thread = 0; thread < 32 * warps; ++thread) {
+    lanes.emplace_back([&shared, &part, thread] {
+      warp = &shared[thread / 32];
+      lane = thread % 32;
+      part(thread);
+    });
+  }
+}
+
 /// Runs the parts of `threads` lanes, 32 at once, one warp after the other.
 inline void run_lanes(int threads, const std::function<void(int)>& part) {
-  for (int first = 0; first < threads; first += 32) {
-    Warp shared;
-    std::vector<std::jthread> lanes;
-    for (int l = 0; l < 32; ++l) {
-      lanes.emplace_back([&shared, &part, first, l] {
-        warp = &shared;
-        lane = l;
-        part(first + l);
-      });
-    }
-  }
+  for (int first = 0; first < threads; first += 32)
+    run_warps(1, [&](int thread) { part(first + thread); });
 }
 
 }  // namespace kzero::kernels

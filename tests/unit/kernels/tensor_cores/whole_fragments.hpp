@@ -4,11 +4,43 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstdint>
+#include <cstring>
+#include <vector>
 
-#include "kernels/tile_product.hpp"
+#include "kernels/warp_fragments.hpp"
 
 namespace kzero::kernels {
+
+/// Copies that a thread began and has not waited for: what a kernel reads too early is stale.
+struct PendingCopies {
+  struct Copy {
+    void* to;
+    const void* from;
+    std::size_t bytes;
+    bool is_there;
+  };
+
+  static void begin(const Copy& copy) {
+    const auto at = [&](const void* p) { return reinterpret_cast<std::uintptr_t>(p) % copy.bytes; };
+    EXPECT_EQ(at(copy.to), 0U) << "cp.async: an unaligned place";
+    EXPECT_EQ(at(copy.from), 0U) << "cp.async: an unaligned source";
+    pending.push_back(copy);
+  }
+  static void wait() {
+    for (const Copy& copy : pending) {
+      if (copy.is_there) {
+        std::memcpy(copy.to, copy.from, copy.bytes);
+      } else {
+        std::memset(copy.to, 0, copy.bytes);
+      }
+    }
+    pending.clear();
+  }
+
+  static inline thread_local std::vector<Copy> pending;
+};
 
 template <class T>
 struct WholeFragments {
@@ -19,6 +51,30 @@ struct WholeFragments {
   struct Left : Fragment<T> {};
   struct Right : Fragment<T> {};
   struct Sum : Fragment<float> {};
+
+  static constexpr int rows = 16, pairs = 128;
+
+  static int row(int, int slot) { return slot; }
+  static PairPlace place(int, int pair) { return {pair / 8, pair / 8, pair % 8 * 2}; }
+  static bool is_first_in_row(int) { return true; }
+  static float* pair(Sum& sum, int number) { return &sum.x[number / 8][number % 8 * 2]; }
+  static void round(Left& left, const Sum& sum) {
+    for (int i = 0; i < 16; ++i) {
+      for (int k = 0; k < 16; ++k) left.x[i][k] = static_cast<T>(sum.x[i][k]);
+    }
+  }
+  static void store_rounded(T* to, float first, float second) {
+    to[0] = static_cast<T>(first);
+    to[1] = static_cast<T>(second);
+  }
+  static float largest_in_row(float x) { return x; }
+  static float sum_in_row(float x) { return x; }
+  static float power_of_two(float x) { return std::exp2(x); }
+  template <int bytes>
+  static void copy(void* to, const void* from, bool is_there) {
+    PendingCopies::begin({to, from, bytes, is_there});
+  }
+  static void wait_for_copies() { PendingCopies::wait(); }
 
   static void clear(Sum& sum) { sum = {}; }
   static void load(Left& left, const T* data, int stride, int) { copy(data, stride, left.x); }
