@@ -123,7 +123,7 @@ struct WarpAttentionKeyGradient {
   KOKKOS_INLINE_FUNCTION void run(const Thread& thread, int rank, T* scratch) const {
     const AttentionShape& shape = x.shape;
     const int blocks = static_cast<int>(blocks_of(shape, Blocks::own));
-    const Index kv_head = rank / blocks, first = rank % blocks * Index{Blocks::own};
+    const int kv_head = rank / blocks, first = rank % blocks * Blocks::own;
     const int lane = Blocks::lane(thread.thread), warp_row = Blocks::warp_row(thread.thread);
     T* value_tile = scratch + Blocks::own * Blocks::stride;
     Blocks::template copy<Blocks::own>(thread.thread, {x.in.k, shape, kv_head, shape.kv_heads},
@@ -136,10 +136,10 @@ struct WarpAttentionKeyGradient {
     const typename Blocks::Factor v(Blocks::rows_from(value_tile, warp_row), lane);
     thread.barrier();
 
-    const int length = static_cast<int>(shape.sequence), head = static_cast<int>(kv_head);
-    const int kv_heads = static_cast<int>(shape.kv_heads), group = static_cast<int>(shape.group());
-    const Queries from{head / kv_heads, head % kv_heads * group, static_cast<int>(first),
-                       (length - static_cast<int>(first) + Blocks::other - 1) / Blocks::other};
+    const int length = static_cast<int>(shape.sequence), group = static_cast<int>(shape.group());
+    const int kv_heads = static_cast<int>(shape.kv_heads);
+    const Queries from{kv_head / kv_heads, kv_head % kv_heads * group, first,
+                       (length - first + Blocks::other - 1) / Blocks::other};
     auto* values = reinterpret_cast<float*>(scratch + Blocks::values);
     typename Blocks::Sums dk, dv;
     Blocks::for_tiles(

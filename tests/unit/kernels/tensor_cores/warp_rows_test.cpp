@@ -1,7 +1,6 @@
 #include "kernels/warp_rows.hpp"
 
 #include <algorithm>
-#include <atomic>
 #include <cmath>
 #include <vector>
 
@@ -66,7 +65,7 @@ TYPED_TEST(WarpRows, ReduceOverTheLanesOfARow) {
   const OwnTile<TypeParam> a(16 * down, 16, 1), b(16 * across, 16, 2);
   OwnTile<float> sums_of_rows(16 * down, 16, 3);
   OwnTile<float> written(16 * down, 16 * across, 4);
-  std::vector<std::atomic<int>> leaders(16 * down);
+  std::vector<int> leaders(16 * down);
   run_lanes(32, [&](int thread) {
     Sums sums;
     add_transposed(sums, WarpFactor<Fragments, down, 1>(a.tile(), thread), b.tile(), thread);
