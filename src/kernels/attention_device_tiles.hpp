@@ -1,7 +1,8 @@
 // Attention for devices in tiles, without T x T scores (Dao et al., arXiv 2205.14135): a team has a
 // block of queries, or of keys, and walks over the blocks that it sees or that see it. Teams share
-// no data, so there are no atomics and every sum has one order. Arithmetic::Product<T, rows,
-// columns> is a class like the one of tile_product.hpp.
+// no data, so there are no atomics and every sum has one order. Arithmetic::GemmProblem<T, rows,
+// columns> is a class like the one of tile_product.hpp. With tensor cores attention_warps.hpp takes
+// the heads that suit it.
 #pragma once
 
 #include <cmath>
@@ -10,6 +11,7 @@
 #include "kernels/attention_device.hpp"
 #include "kernels/attention_device_backward.hpp"
 #include "kernels/attention_device_forward.hpp"
+#include "kernels/attention_warps.hpp"
 
 namespace kzero::kernels {
 
@@ -20,24 +22,29 @@ struct PlainArithmetic {
 
 namespace detail {
 
-template <class Kernel>
+template <class TeamPolicy, class Kernel>
 void launch_blocks(const char* label, const Execution& exec, const AttentionShape& s, Index heads,
                    int width, const Kernel& kernel) {
   const Index teams = s.batch * heads * blocks_of(s, Kernel::own) * parts_of(s, width);
-  BlockPolicy policy(exec, static_cast<int>(teams), team_warps, warp_lanes);
+  TeamPolicy policy(exec, static_cast<int>(teams), team_warps, warp_lanes);
   policy.set_scratch_size(0, Kokkos::PerTeam(int{Kernel::Work::bytes}));
   Kokkos::parallel_for(label, policy, kernel);
 }
 
-/// Calls f(a std::integral_constant) with the tile width for heads of this width.
-template <class F>
+/// Calls f(a std::integral_constant) with the tile width for heads of this width. Where warps take
+/// most heads, one width is enough for the rest.
+template <class Arithmetic, class T, class F>
 void with_tile_width(const AttentionShape& s, const F& f) {
-  if (s.head_width <= 64) {
-    f(std::integral_constant<int, 64>{});
-  } else {
+  if constexpr (has_warps<Arithmetic, T>) {
     f(std::integral_constant<int, 128>{});
+  } else {
+    with_warp_width(s, f);
   }
 }
+
+/// With tensor cores a thread of the key gradient needs more than 128 registers.
+template <class Arithmetic, class T>
+using TilePolicy = std::conditional_t<has_warps<Arithmetic, T>, WarpPolicy, BlockPolicy>;
 
 inline float scale_of(const AttentionShape& s) {
   return 1.0F / std::sqrt(static_cast<float>(s.head_width));
@@ -76,10 +83,19 @@ void device::attention_forward(const Execution& exec, const AttentionShape& s,
                                const HeadOperands<const T>& in, Matrix<T> out,
                                Matrix<float> log_sum) {
   const HeadColumns<T> columns{out.data(), s.width()};
-  detail::with_tile_width(s, [&](auto width) {
+  if constexpr (has_warps<Arithmetic, T>) {
+    if (suits_warps<T>(s)) {
+      warp_attention_forward<Arithmetic>(s, detail::scale_of(s), in, columns, log_sum,
+                                         TeamLaunch<T>{exec});
+      return;
+    }
+  }
+  using TeamPolicy = detail::TilePolicy<Arithmetic, T>;
+  detail::with_tile_width<Arithmetic, T>(s, [&](auto width) {
     const AttentionForward<Arithmetic, T, width> kernel{s, detail::scale_of(s), in, columns,
                                                         log_sum};
-    detail::launch_blocks("kzero::kernels::attention_forward", exec, s, s.heads, width, kernel);
+    detail::launch_blocks<TeamPolicy>("kzero::kernels::attention_forward", exec, s, s.heads, width,
+                                      kernel);
   });
 }
 
@@ -94,11 +110,18 @@ void device::attention_backward(const Execution& exec, const AttentionShape& s,
   const BackwardArrays<T> arrays{
       s,       detail::scale_of(s),        in,       {dout.data(), s.width()},
       log_sum, Matrix<const float>(delta), gradients};
-  detail::with_tile_width(s, [&](auto width) {
-    detail::launch_blocks("kzero::kernels::attention_query_gradient", exec, s, s.heads, width,
-                          AttentionQueryGradient<Arithmetic, T, width>{arrays});
-    detail::launch_blocks("kzero::kernels::attention_key_gradient", exec, s, s.kv_heads, width,
-                          AttentionKeyGradient<Arithmetic, T, width>{arrays});
+  if constexpr (has_warps<Arithmetic, T>) {
+    if (suits_warps<T>(s)) {
+      warp_attention_backward<Arithmetic>(arrays, TeamLaunch<T>{exec});
+      return;
+    }
+  }
+  using TeamPolicy = detail::TilePolicy<Arithmetic, T>;
+  detail::with_tile_width<Arithmetic, T>(s, [&](auto width) {
+    detail::launch_blocks<TeamPolicy>("kzero::kernels::attention_query_gradient", exec, s, s.heads,
+                                      width, AttentionQueryGradient<Arithmetic, T, width>{arrays});
+    detail::launch_blocks<TeamPolicy>("kzero::kernels::attention_key_gradient", exec, s, s.kv_heads,
+                                      width, AttentionKeyGradient<Arithmetic, T, width>{arrays});
   });
 }
 

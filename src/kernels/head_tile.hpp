@@ -43,13 +43,22 @@ struct HeadRows {
   Index stride, length;
   int width;
 
-  /// Head `head` of all sequences' heads, of which each sequence has `heads`.
-  KOKKOS_INLINE_FUNCTION HeadRows(const HeadColumns<T>& of, const AttentionShape& s, Index head,
-                                  Index heads)
-      : data(of.data + head / heads * s.sequence * of.stride + head % heads * s.head_width),
+  struct InSequence {
+    Index sequence, head;
+  };
+
+  /// A head of a sequence.
+  KOKKOS_INLINE_FUNCTION HeadRows(const HeadColumns<T>& of, const AttentionShape& s,
+                                  const InSequence& at)
+      : data(of.data + at.sequence * s.sequence * of.stride + at.head * s.head_width),
         stride(of.stride),
         length(s.sequence),
         width(static_cast<int>(s.head_width)) {}
+
+  /// Head `head` of all sequences' heads, of which each sequence has `heads`.
+  KOKKOS_INLINE_FUNCTION HeadRows(const HeadColumns<T>& of, const AttentionShape& s, Index head,
+                                  Index heads)
+      : HeadRows(of, s, InSequence{head / heads, head % heads}) {}
 };
 
 /// A tile [rows,width] of a head, zero beyond its rows and columns. Heads wider than `width` are

@@ -11,8 +11,8 @@
 
 namespace kzero::kernels {
 
-/// PTX's ldmatrix and mma.sync. A warp's lanes call collectively; lane l of a load names the row
-/// l % 8 of the matrix l / 8, 8 elements of 16 bits each, in shared memory.
+/// PTX's ldmatrix, mma.sync and what goes with them. A warp's lanes call collectively; lane l of a
+/// load names the row l % 8 of the matrix l / 8, 8 elements of 16 bits each, in shared memory.
 struct TensorCoreInstructions {
   __device__ static void load(std::uint32_t (&x)[4], const void* row) {
     asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
@@ -48,6 +48,48 @@ struct TensorCoreInstructions {
     }
   }
 
+  /// Rounds two values to T, the first one to the lower half.
+  template <class T>
+  __device__ static std::uint32_t pack(float first, float second) {
+    std::uint32_t pair;
+    if constexpr (std::is_same_v<T, bf16>) {
+      asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(second), "f"(first));
+    } else {
+      asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(second), "f"(first));
+    }
+    return pair;
+  }
+
+  /// Returns the x of the lane whose number differs in the bits of `mask`.
+  __device__ static float exchange(float x, int mask) {
+    return __shfl_xor_sync(0xFFFFFFFFU, x, mask);
+  }
+
+  /// Returns 2^x, in the hardware's approximation: two units in the last place, 0 below -126.
+  __device__ static float power_of_two(float x) {
+    float result;
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(result) : "f"(x));
+    return result;
+  }
+
+  /// Begins to copy from global to shared memory, or to clear the place.
+  template <int bytes>
+  __device__ static void copy(void* to, const void* from, bool is_there) {
+    const int size = is_there ? bytes : 0;
+    if constexpr (bytes == 16) {
+      asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(shared(to)), "l"(from),
+                   "r"(size)
+                   : "memory");
+    } else {
+      static_assert(bytes == 4);
+      asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(shared(to)), "l"(from),
+                   "r"(size)
+                   : "memory");
+    }
+  }
+
+  __device__ static void wait_for_copies() { asm volatile("cp.async.wait_all;" ::: "memory"); }
+
  private:
   __device__ static std::uint32_t shared(const void* address) {
     return static_cast<std::uint32_t>(__cvta_generic_to_shared(address));
@@ -55,13 +97,18 @@ struct TensorCoreInstructions {
 };
 
 /// Does plain arithmetic in fp32, which tensor cores would round to 11 bits.
-template <int warps, int lanes>
+template <int warps_of_team, int lanes_of_warp>
 struct TensorCoreArithmetic {
+  static constexpr int warps = warps_of_team, lanes = lanes_of_warp;
+
+  template <class T>
+  using Fragments = WarpFragments<T, TensorCoreInstructions>;
+
   template <class T, int rows, int columns>
-  using GemmProblem = std::conditional_t<
-      sizeof(T) == 2,
-      TensorCoreProduct<WarpFragments<T, TensorCoreInstructions>, T, rows, columns, warps, lanes>,
-      PlainProduct<T, rows, columns, warps * lanes>>;
+  using GemmProblem =
+      std::conditional_t<sizeof(T) == 2,
+                         TensorCoreProduct<Fragments<T>, T, rows, columns, warps, lanes>,
+                         PlainProduct<T, rows, columns, warps * lanes>>;
 };
 
 }  // namespace kzero::kernels

@@ -1,65 +1,94 @@
-// The instructions of tile_product_cuda.hpp on hosts, as PTX documents them: 32 threads play the
+// The instructions of tile_product_cuda.hpp on hosts, as PTX documents them: 32 fibers play the
 // lanes of a warp and meet at a barrier in each.
 #pragma once
 
 #include <gtest/gtest.h>
 
 #include <array>
-#include <barrier>
+#include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <functional>
-#include <thread>
 #include <vector>
+
+#include "unit/kernels/tensor_cores/fibers.hpp"
 
 namespace kzero::kernels {
 
 /// What the lanes of one warp show one another.
 struct Warp {
-  std::barrier<> meeting{32};
+  FiberBarrier meeting{32};
   std::array<const std::uint16_t*, 32> rows{};
   std::array<std::array<std::uint32_t, 6>, 32> factors{};
+  std::array<float, 32> values{};
 };
 
-inline thread_local Warp* warp = nullptr;
-inline thread_local int lane = 0;
+inline std::vector<Warp>* warps_of_team = nullptr;
 
 struct LaneInstructions {
+  static Warp& warp() { return (*warps_of_team)[Fibers::number() / 32]; }
+  static int lane() { return Fibers::number() % 32; }
+
   /// ldmatrix.x4: lane l gets of each matrix row l / 4 the elements 2 (l % 4) and the next.
   static void load(std::uint32_t (&x)[4], const void* row) {
     show(row);
-    for (int m = 0; m < 4; ++m) std::memcpy(&x[m], warp->rows[8 * m + lane / 4] + lane % 4 * 2, 4);
-    warp->meeting.arrive_and_wait();
+    for (int m = 0; m < 4; ++m)
+      std::memcpy(&x[m], warp().rows[8 * m + lane() / 4] + lane() % 4 * 2, 4);
+    warp().meeting.arrive_and_wait();
   }
 
   /// ldmatrix.x4.trans: the same of the transposed matrices.
   static void load_transposed(std::uint32_t (&x)[4], const void* row) {
     show(row);
     for (int m = 0; m < 4; ++m) {
-      const int first = 8 * m + lane % 4 * 2;
-      x[m] = warp->rows[first][lane / 4] | std::uint32_t{warp->rows[first + 1][lane / 4]} << 16;
+      const int first = 8 * m + lane() % 4 * 2;
+      x[m] = warp().rows[first][lane() / 4] | std::uint32_t{warp().rows[first + 1][lane() / 4]}
+                                                  << 16;
     }
-    warp->meeting.arrive_and_wait();
+    warp().meeting.arrive_and_wait();
   }
 
   /// mma.m16n8k16: a [16,16], b [16,8], sum [16,8] in the fragments that PTX documents.
   template <class T>
   static void multiply_add(float* sum, const std::uint32_t (&a)[4], std::uint32_t b0,
                            std::uint32_t b1) {
-    warp->factors[lane] = {a[0], a[1], a[2], a[3], b0, b1};
-    warp->meeting.arrive_and_wait();
+    warp().factors[lane()] = {a[0], a[1], a[2], a[3], b0, b1};
+    warp().meeting.arrive_and_wait();
     for (int i = 0; i < 4; ++i) {
-      const int row = lane / 4 + i / 2 * 8, column = lane % 4 * 2 + i % 2;
+      const int row = lane() / 4 + i / 2 * 8, column = lane() % 4 * 2 + i % 2;
       for (int k = 0; k < 16; ++k) sum[i] += left<T>(row, k) * right<T>(k, column);
     }
-    warp->meeting.arrive_and_wait();
+    warp().meeting.arrive_and_wait();
   }
+
+  /// cvt.rn.bf16x2 and f16x2: the first value is the lower half.
+  template <class T>
+  static std::uint32_t pack(float first, float second) {
+    return T(first).bits | std::uint32_t{T(second).bits} << 16;
+  }
+
+  /// shfl.bfly.
+  static float exchange(float x, int mask) {
+    warp().values[lane()] = x;
+    warp().meeting.arrive_and_wait();
+    const float other = warp().values[lane() ^ mask];
+    warp().meeting.arrive_and_wait();
+    return other;
+  }
+
+  static float power_of_two(float x) { return std::exp2(x); }
+
+  template <int bytes>
+  static void copy(void* to, const void* from, bool is_there) {
+    PendingCopies::begin({to, from, bytes, is_there});
+  }
+  static void wait_for_copies() { PendingCopies::wait(); }
 
  private:
   static void show(const void* row) {
     EXPECT_EQ(reinterpret_cast<std::uintptr_t>(row) % 16, 0U) << "ldmatrix: a row is unaligned";
-    warp->rows[lane] = static_cast<const std::uint16_t*>(row);
-    warp->meeting.arrive_and_wait();
+    warp().rows[lane()] = static_cast<const std::uint16_t*>(row);
+    warp().meeting.arrive_and_wait();
   }
 
   template <class T>
@@ -73,28 +102,27 @@ struct LaneInstructions {
   // Register i of four: rows from 8 (i % 2) on, k from 8 (i / 2) on.
   template <class T>
   static float left(int row, int k) {
-    const auto& owner = warp->factors[row % 8 * 4 + k % 8 / 2];
+    const auto& owner = warp().factors[row % 8 * 4 + k % 8 / 2];
     return half_of<T>(owner[row / 8 + k / 8 * 2], k % 2);
   }
   template <class T>
   static float right(int k, int column) {
-    return half_of<T>(warp->factors[column * 4 + k % 8 / 2][4 + k / 8], k % 2);
+    return half_of<T>(warp().factors[column * 4 + k % 8 / 2][4 + k / 8], k % 2);
   }
 };
 
+/// Runs the parts of the lanes of `warps` warps at once.
+inline void run_warps(int warps, const std::function<void(int)>& part) {
+  std::vector<Warp> shared(warps);
+  warps_of_team = &shared;
+  Fibers::run(32 * warps, part);
+  warps_of_team = nullptr;
+}
+
 /// Runs the parts of `threads` lanes, 32 at once, one warp after the other.
 inline void run_lanes(int threads, const std::function<void(int)>& part) {
-  for (int first = 0; first < threads; first += 32) {
-    Warp shared;
-    std::vector<std::jthread> lanes;
-    for (int l = 0; l < 32; ++l) {
-      lanes.emplace_back([&shared, &part, first, l] {
-        warp = &shared;
-        lane = l;
-        part(first + l);
-      });
-    }
-  }
+  for (int first = 0; first < threads; first += 32)
+    run_warps(1, [&](int thread) { part(first + thread); });
 }
 
 }  // namespace kzero::kernels

@@ -1,6 +1,9 @@
+#include <functional>
+
 #include "kernels/attention_device_tiles.hpp"
 #include "kernels/tensor_core_product.hpp"
 #include "unit/kernels/attention_cases.hpp"
+#include "unit/kernels/tensor_cores/lanes.hpp"
 #include "unit/kernels/tensor_cores/whole_fragments.hpp"
 
 namespace kzero::kernels {
@@ -8,11 +11,83 @@ namespace kzero::kernels {
 namespace {
 
 struct WholeWarpArithmetic {
+  static constexpr int warps = team_warps, lanes = 1;
+  template <class T>
+  using Fragments = WholeFragments<T>;
   template <class T, int rows, int columns>
   using GemmProblem =
       TensorCoreProduct<WholeFragments<T>, T, rows, columns, team_warps, warp_lanes>;
 };
 using TensorCores = Tiled<WholeWarpArithmetic>;
+
+/// Four warps of one thread each.
+struct FourWarps {
+  static constexpr int warps = 4, lanes = 1;
+  template <class T>
+  using Fragments = WholeFragments<T>;
+
+  static void run(const std::function<void(int)>& part) { Fibers::run(warps, part); }
+};
+
+/// Four warps of 32 lanes each: what runs on a GPU, with stand-ins for the instructions.
+struct FourWarpsOfLanes {
+  static constexpr int warps = 4, lanes = 32;
+  template <class T>
+  using Fragments = WarpFragments<T, LaneInstructions>;
+
+  static void run(const std::function<void(int)>& part) { run_warps(warps, part); }
+};
+
+/// A thread of the teams that InTurns runs.
+struct OwnThread {
+  int thread;
+  FiberBarrier& meeting;
+
+  void barrier() const { meeting.arrive_and_wait(); }
+};
+
+/// Runs one team after the other, in scratch that holds garbage.
+template <class Arithmetic, class T>
+struct InTurns {
+  template <class Kernel>
+  void operator()(const char*, Index teams, const Kernel& kernel) const {
+    constexpr int bytes = Kernel::Blocks::bytes;
+    const Guarded<float> scratch(bytes / 4);
+    for (int rank = 0; rank < teams; ++rank) {
+      FiberBarrier meeting(Kernel::Blocks::threads);
+      Arithmetic::run([&](int thread) {
+        kernel.run(OwnThread{thread, meeting}, rank, reinterpret_cast<T*>(scratch.data()));
+        EXPECT_TRUE(PendingCopies::pending.empty()) << "copies that nobody waited for";
+      });
+    }
+  }
+};
+
+template <class Arithmetic>
+struct InWarps : Tiled<Arithmetic> {
+  template <class T>
+  static void forward(const AttentionShape& s, Matrix<const T> qkv, Matrix<T> out,
+                      Matrix<float> log_sum, Vector<float>) {
+    warp_attention_forward<Arithmetic, T>(s, detail::scale_of(s), operands_in(qkv, s),
+                                          {out.data(), s.width()}, log_sum,
+                                          InTurns<Arithmetic, T>());
+  }
+  template <class T>
+  static void backward(const AttentionShape& s, Matrix<const T> qkv, Matrix<const T> out,
+                       Matrix<const float> log_sum, Matrix<const T> dout, Matrix<T> dqkv,
+                       Vector<float> scratch) {
+    const Matrix<float> delta(scratch.data(), s.batch * s.heads, s.sequence);
+    detail::sum_products<T>(Execution(), s, out, dout, delta);
+    warp_attention_backward<Arithmetic, T>({s,
+                                            detail::scale_of(s),
+                                            operands_in(qkv, s),
+                                            {dout.data(), s.width()},
+                                            log_sum,
+                                            Matrix<const float>(delta),
+                                            operands_in(dqkv, s)},
+                                           InTurns<Arithmetic, T>());
+  }
+};
 
 template <class T>
 class TensorCoreAttention : public testing::Test {};
@@ -21,6 +96,27 @@ TYPED_TEST_SUITE(TensorCoreAttention, SixteenBits, );
 
 TYPED_TEST(TensorCoreAttention, MatchesThePlainLoop) {
   for (const AttentionShape& shape : tiled_shapes()) check_attention<TensorCores, TypeParam>(shape);
+}
+
+// Blocks of 128 rows up to a width of 64, of 64 rows beyond; tiles of 64 and of 32 rows.
+TYPED_TEST(TensorCoreAttention, WarpsMatchThePlainLoop) {
+  for (const Index sequence : {1, 17, 33, 64, 65, 127, 129, 193})
+    check_attention<InWarps<FourWarps>, TypeParam>(make_shape(1, sequence, 1, 24));
+  for (const Index sequence : {2, 31, 64, 67, 131})
+    check_attention<InWarps<FourWarps>, TypeParam>(make_shape(1, sequence, 1, 72));
+  for (const Index head_width : {8, 16, 48, 64, 80, 96, 120, 128})
+    check_attention<InWarps<FourWarps>, TypeParam>(make_shape(2, 37, 2, head_width));
+}
+
+TYPED_TEST(TensorCoreAttention, QueryHeadsShareKeysAndValuesInWarps) {
+  check_attention<InWarps<FourWarps>, TypeParam>(make_shape(2, 67, 2, 16, 3));
+  check_attention<InWarps<FourWarps>, TypeParam>(make_shape(1, 67, 1, 128, 5));
+}
+
+TYPED_TEST(TensorCoreAttention, LanesMatchThePlainLoop) {
+  check_attention<InWarps<FourWarpsOfLanes>, TypeParam>(make_shape(1, 43, 1, 24, 2));
+  check_attention<InWarps<FourWarpsOfLanes>, TypeParam>(make_shape(1, 131, 1, 24));
+  check_attention<InWarps<FourWarpsOfLanes>, TypeParam>(make_shape(1, 37, 1, 72));
 }
 
 }  // namespace

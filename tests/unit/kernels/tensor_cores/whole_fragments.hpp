@@ -4,9 +4,11 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstdint>
 
-#include "kernels/tile_product.hpp"
+#include "kernels/warp_fragments.hpp"
+#include "unit/kernels/tensor_cores/pending_copies.hpp"
 
 namespace kzero::kernels {
 
@@ -19,6 +21,30 @@ struct WholeFragments {
   struct Left : Fragment<T> {};
   struct Right : Fragment<T> {};
   struct Sum : Fragment<float> {};
+
+  static constexpr int rows = 16, pairs = 128;
+
+  static int row(int, int slot) { return slot; }
+  static PairPlace place(int, int pair) { return {pair / 8, pair / 8, pair % 8 * 2}; }
+  static bool is_first_in_row(int) { return true; }
+  static float* pair(Sum& sum, int number) { return &sum.x[number / 8][number % 8 * 2]; }
+  static void round(Left& left, const Sum& sum) {
+    for (int i = 0; i < 16; ++i) {
+      for (int k = 0; k < 16; ++k) left.x[i][k] = static_cast<T>(sum.x[i][k]);
+    }
+  }
+  static void store_rounded(T* to, float first, float second) {
+    to[0] = static_cast<T>(first);
+    to[1] = static_cast<T>(second);
+  }
+  static float largest_in_row(float x) { return x; }
+  static float sum_in_row(float x) { return x; }
+  static float power_of_two(float x) { return std::exp2(x); }
+  template <int bytes>
+  static void copy(void* to, const void* from, bool is_there) {
+    PendingCopies::begin({to, from, bytes, is_there});
+  }
+  static void wait_for_copies() { PendingCopies::wait(); }
 
   static void clear(Sum& sum) { sum = {}; }
   static void load(Left& left, const T* data, int stride, int) { copy(data, stride, left.x); }

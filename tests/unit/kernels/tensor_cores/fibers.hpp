@@ -1,0 +1,93 @@
+// Threads of a team that take turns on one thread of the system: each runs until it waits at a
+// barrier. The order is always the same, and 128 of them cost no more than the work they do.
+#pragma once
+
+#include <ucontext.h>
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "unit/kernels/tensor_cores/pending_copies.hpp"
+
+namespace kzero::kernels {
+
+class Fibers {
+ public:
+  /// Runs part(number) for numbers in [0,count), until all have returned.
+  static void run(int count, const std::function<void(int)>& part) {
+    Fibers fibers(count, part);
+    current = &fibers;
+    for (int running = count; running > 0;) {
+      running = 0;
+      for (fibers.number_ = 0; fibers.number_ < count; ++fibers.number_) {
+        Fiber& fiber = fibers.fibers_[fibers.number_];
+        if (fiber.is_done) continue;
+        std::swap(PendingCopies::pending, fiber.copies);
+        swapcontext(&fibers.main_, &fiber.context);
+        std::swap(PendingCopies::pending, fiber.copies);
+        running += !fiber.is_done;
+      }
+    }
+    current = nullptr;
+  }
+
+  /// The number of the part that runs.
+  static int number() { return current->number_; }
+
+  /// Lets the others run.
+  static void yield() { swapcontext(&current->fibers_[number()].context, &current->main_); }
+
+ private:
+  static constexpr std::size_t stack_bytes = 256 * 1024;
+
+  struct Fiber {
+    ucontext_t context;
+    std::unique_ptr<char[]> stack;
+    std::vector<PendingCopies::Copy> copies;
+    bool is_done = false;
+  };
+
+  Fibers(int count, const std::function<void(int)>& part) : part_(part), fibers_(count) {
+    for (Fiber& fiber : fibers_) {
+      fiber.stack = std::make_unique<char[]>(stack_bytes);
+      getcontext(&fiber.context);
+      fiber.context.uc_stack.ss_sp = fiber.stack.get();
+      fiber.context.uc_stack.ss_size = stack_bytes;
+      fiber.context.uc_link = &main_;
+      makecontext(&fiber.context, &Fibers::start, 0);
+    }
+  }
+
+  static void start() {
+    current->part_(number());
+    current->fibers_[number()].is_done = true;
+  }
+
+  static inline Fibers* current = nullptr;
+
+  const std::function<void(int)>& part_;
+  std::vector<Fiber> fibers_;
+  ucontext_t main_{};
+  int number_ = 0;
+};
+
+/// A barrier of `count` fibers.
+class FiberBarrier {
+ public:
+  explicit FiberBarrier(int count) : count_(count) {}
+
+  void arrive_and_wait() {
+    const int mine = round_;
+    if (++arrived_ == count_) {
+      arrived_ = 0;
+      ++round_;
+    }
+    while (round_ == mine) Fibers::yield();
+  }
+
+ private:
+  int count_, arrived_ = 0, round_ = 0;
+};
+
+}  // namespace kzero::kernels
