@@ -95,7 +95,7 @@ KOKKOS_INLINE_FUNCTION void attend(const Team& team, const Query<T>& a) {
     team.team_barrier();
     const float most = Kokkos::fmax(largest, max(team, count, [=](Index j) { return scores[j]; }));
     const float factor = exponential(largest - most);  // 0 before the first block
-    team.team_barrier();
+    // No barrier: who knows the maximum knows that all have read the scores.
     for_each(team, count, [=](Index j) { scores[j] = exponential(scores[j] - most); });
     team.team_barrier();
     total = total * factor + sum(team, count, [=](Index j) { return scores[j]; });
