@@ -8,13 +8,13 @@ namespace kzero::kernels {
 
 // A warp is a thread in Kokkos' terms and its lanes are vector lanes, so that a row's maximum and
 // sum stay within one warp.
-inline constexpr int team_warps = team_size(4), warp_lanes = team_size(32);
+inline constexpr int team_warps = team_size(4), warp_lanes = vector_length(32);
 inline constexpr int team_threads = team_warps * warp_lanes;
 
 // 128 registers per thread: four teams at once on the 65536 registers of a multiprocessor. Declared
 // as two teams of twice the size, since Kokkos refuses GPUs on which that many teams have no room
 // in scratch.
-using BlockPolicy = Kokkos::TeamPolicy<Execution, Kokkos::LaunchBounds<2 * team_threads, 2>>;
+using BlockPolicy = BoundedPolicy<2 * team_threads, 2>;
 
 /// Rows of the block that a team owns, and of the blocks that it walks over.
 struct Blocks {

@@ -95,7 +95,7 @@ KOKKOS_INLINE_FUNCTION void attend(const Team& team, const Query<T>& a) {
     team.team_barrier();
     const float most = Kokkos::fmax(largest, max(team, count, [=](Index j) { return scores[j]; }));
     const float factor = exponential(largest - most);  // 0 before the first block
-    team.team_barrier();
+    // No barrier: who knows the maximum knows that all have read the scores.
     for_each(team, count, [=](Index j) { scores[j] = exponential(scores[j] - most); });
     team.team_barrier();
     total = total * factor + sum(team, count, [=](Index j) { return scores[j]; });
@@ -142,7 +142,7 @@ void cached_attention(const Execution& exec, const CacheShape& shape, const RowP
   const HeadColumns<const T> queries = q;
   const Index width = shape.head_width, heads = shape.heads, group = heads / shape.kv_heads;
   const float scale = 1.0F / std::sqrt(static_cast<float>(width));
-  Policy policy(exec, static_cast<int>(out.extent(0) * heads), team_size(4), team_size(32));
+  Policy policy(exec, static_cast<int>(out.extent(0) * heads), team_size(4), vector_length(32));
   policy.set_scratch_size(
       0, Kokkos::PerTeam(static_cast<int>(CacheScratch::shmem_size(cache_block + width))));
   Kokkos::parallel_for(

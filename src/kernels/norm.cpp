@@ -230,7 +230,7 @@ void backward(const Execution& exec, const char* label, const BackwardRows<T>& r
               Matrix<float> partial) {
   const Index group = ceil_div(rows.count, row_groups);
   Kokkos::parallel_for(
-      label, Policy(exec, static_cast<int>(row_groups), team_size(8), team_size(32)),
+      label, Policy(exec, static_cast<int>(row_groups), team_size(8), vector_length(32)),
       KOKKOS_LAMBDA(const Team& team) {
         const Index first = Kokkos::min(team.league_rank() * group, rows.count);
         float* dw = &partial(team.league_rank(), 0);

@@ -82,7 +82,7 @@ void sum_of_squares(const Execution& exec, Vector<const T> x, Index first, Exact
   Kokkos::parallel_reduce(
       "kzero::kernels::sum_of_squares",
       Policy(exec, static_cast<int>(ceil_div(blocks - first_block, blocks_at_once)), team_size(16),
-             team_size(8)),
+             vector_length(8)),
       KOKKOS_LAMBDA(const Team& team, ExactSum& total) {
         const Index from = first_block + team.league_rank() * blocks_at_once;
         const Index to = Kokkos::min(blocks, from + blocks_at_once);

@@ -85,7 +85,7 @@ void rotate_rows(const Execution& exec, const char* label, const RotaryShape& sh
   const Index sequence = shape.sequence;
   Kokkos::parallel_for(
       label,
-      Policy(exec, static_cast<int>(in.extent(0)), threads_for(heads), team_size(head_lanes)),
+      Policy(exec, static_cast<int>(in.extent(0)), threads_for(heads), vector_length(head_lanes)),
       KOKKOS_LAMBDA(const Team& team) {
         const Index i = team.league_rank();
         const float* angles = &table(positions == nullptr ? i % sequence : positions[i], 0);
@@ -178,7 +178,7 @@ void rows_backward(const Execution& exec, const RotaryRows<T>& rows, Index count
   const Index width = rows.shape.head_width, heads = rows.shape.heads + rows.shape.kv_heads;
   const Index row_bytes = 2 * width * static_cast<Index>(sizeof(float));
   const int threads = threads_for(std::min(heads, std::max(Index{1}, sums_bytes / row_bytes)));
-  Policy policy(exec, static_cast<int>(row_groups), threads, team_size(head_lanes));
+  Policy policy(exec, static_cast<int>(row_groups), threads, vector_length(head_lanes));
   if constexpr (!tensor::on_host) {
     policy.set_scratch_size(
         0, Kokkos::PerTeam(static_cast<int>(ThreadSums::shmem_size(threads, 2 * width))));

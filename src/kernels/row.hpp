@@ -7,6 +7,7 @@
 
 #include "kernels/host_arithmetic.hpp"
 #include "kernels/pack.hpp"
+#include "kernels/team.hpp"
 #include "tensor/view.hpp"
 
 namespace kzero::kernels {
@@ -14,11 +15,6 @@ namespace kzero::kernels {
 using tensor::Execution;
 using tensor::Matrix;
 using tensor::Vector;
-using Policy = Kokkos::TeamPolicy<Execution>;
-using Team = Policy::member_type;
-
-/// Threads of a team, or lanes of a thread, for kernels that set the number: one on hosts.
-constexpr int team_size(int on_device) { return runtime::kernels_on_host ? 1 : on_device; }
 
 /// The lanes of one thread of a team: sum_of, map and map_pairs take it in the team's place, for
 /// kernels that give each thread a row of its own.

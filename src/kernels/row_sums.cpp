@@ -42,7 +42,7 @@ void device_sum_groups(const Execution& exec, Matrix<const float> partial, Index
   using Sums = Kokkos::View<float[runs][run_columns], Execution::scratch_memory_space,
                             Kokkos::MemoryUnmanaged>;
   Policy policy(exec, static_cast<int>(ceil_div(width, run_columns)), team_size(runs),
-                team_size(run_columns));
+                vector_length(run_columns));
   policy.set_scratch_size(0, Kokkos::PerTeam(static_cast<int>(Sums::shmem_size())));
   Kokkos::parallel_for(
       "kzero::kernels::sum_groups_in_runs", policy, KOKKOS_LAMBDA(const Team& team) {

@@ -121,7 +121,7 @@ ExactSums<Rule::sums> update_and_sum(const Execution& exec, const Rule& rule,
   Kokkos::parallel_reduce(
       "kzero::kernels::update_and_sum",
       Policy(exec, static_cast<int>(ceil_div(blocks.count(), detail::sum_blocks_at_once)),
-             team_size(16), team_size(8)),
+             team_size(16), vector_length(8)),
       KOKKOS_LAMBDA(const Team& team, ExactSums<Rule::sums>& total) {
         const Index from = team.league_rank() * Index{detail::sum_blocks_at_once};
         const Index to = Kokkos::min(blocks.count(), from + Index{detail::sum_blocks_at_once});

@@ -9,10 +9,10 @@
 namespace kzero::tests {
 
 /// Instances of 1, 2 and 3 threads where `Space` has host threads; elsewhere two equal ones, for
-/// repeatability.
+/// repeatability. So too under ThreadSanitizer, which does not see how OpenMP's threads wait.
 template <class Space = tensor::Execution>
 std::vector<Space> thread_counts() {
-#ifdef KOKKOS_ENABLE_OPENMP
+#if defined(KOKKOS_ENABLE_OPENMP) && !defined(__SANITIZE_THREAD__)
   if constexpr (std::is_same_v<Space, Kokkos::OpenMP>) return {Space(1), Space(2), Space(3)};
 #endif
   return {Space(), Space()};

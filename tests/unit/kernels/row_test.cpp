@@ -71,7 +71,7 @@ void swap_by_team_and_by_thread(Way way, Index count, const std::array<Vector<T>
                                 const std::array<Vector<T>, 2>& by_thread) {
   const Vector<T> a = by_team[0], b = by_team[1], c = by_thread[0], d = by_thread[1];
   Kokkos::parallel_for(
-      "kzero::tests::map_pairs", Policy(Execution(), 1, team_size(2), team_size(8)),
+      "kzero::tests::map_pairs", Policy(Execution(), 1, team_size(2), vector_length(8)),
       KOKKOS_LAMBDA(const Team& team) {
         swap_doubled(way, team, count, a.data(), b.data());
         Kokkos::parallel_for(Kokkos::TeamThreadRange(team, 1), [&](int) {

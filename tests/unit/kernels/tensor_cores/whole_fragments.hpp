@@ -1,5 +1,6 @@
 // In place of kernels/warp_fragments.hpp where one thread plays a warp: it holds whole fragments.
-// It checks what the real ones demand without checking: the alignment of tiles and their strides.
+// If a warp has several, each does, and the first stores them. It checks what the real ones demand
+// without checking: the alignment of tiles and their strides.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -71,8 +72,9 @@ struct WholeFragments {
       for (float& x : sum.x[i]) x *= factors(i, 0);
     }
   }
-  static void store(const Sum& sum, const Tile<float>& to, int) {
+  static void store(const Sum& sum, const Tile<float>& to, int lane) {
     check(to.data, to.stride);
+    if (lane > 0) return;
     for (int i = 0; i < 16; ++i) {
       for (int j = 0; j < 16; ++j) to(i, j) = sum.x[i][j];
     }
