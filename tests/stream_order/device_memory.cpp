@@ -14,8 +14,8 @@
 #include "stream_order/hidden_lock.hpp"
 
 extern "C" {
-void __tsan_read_range_pc(void* begin, unsigned long bytes, void* caller);
-void __tsan_write_range_pc(void* begin, unsigned long bytes, void* caller);
+void __tsan_read8_pc(void* at, void* caller);
+void __tsan_write8_pc(void* at, void* caller);
 void AnnotateIgnoreReadsBegin(const char* file, int line);
 void AnnotateIgnoreReadsEnd(const char* file, int line);
 void AnnotateIgnoreWritesBegin(const char* file, int line);
@@ -26,8 +26,12 @@ namespace {
 
 using kzero::stream_order::HiddenLock;
 
-constexpr std::size_t reserved = std::size_t{8} << 30, page = 4096;
+constexpr std::size_t reserved = std::size_t{4} << 30, page = 4096;
 constexpr std::size_t header = 128;  // Kokkos' own, in front of the elements
+
+// ThreadSanitizer remembers the last four accesses to eight bytes, which the elements there would
+// share. It is told of eight bytes for each 16-bit element instead, at addresses without memory.
+constexpr std::size_t element = 2, known_as = 8;
 
 struct Allocation {
   std::size_t bytes = 0;
@@ -46,10 +50,23 @@ Memory& memory() {
 }
 
 std::atomic<std::uintptr_t> range = 0;  // where the addresses begin
+std::uintptr_t known = 0;               // where those begin that ThreadSanitizer is told
 
-bool is_tracked(const void* address) {
-  const std::uintptr_t begin = range.load(std::memory_order_relaxed);
-  return begin != 0 && reinterpret_cast<std::uintptr_t>(address) - begin < reserved;
+std::uintptr_t reserve(std::size_t bytes, int access) {
+  void* const begin =
+      mmap(nullptr, bytes, access, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (begin == MAP_FAILED) throw std::bad_alloc();
+  return reinterpret_cast<std::uintptr_t>(begin);
+}
+
+/// Calls tell(address) for what ThreadSanitizer knows of these bytes, if they are such memory.
+template <class F>
+void for_each_known(const void* begin, std::size_t bytes, const F& tell) {
+  const std::uintptr_t first = range.load(std::memory_order_relaxed);
+  const std::size_t offset = reinterpret_cast<std::uintptr_t>(begin) - first;
+  if (first == 0 || offset >= reserved) return;
+  for (std::size_t i = offset / element; i * element < offset + bytes; ++i)
+    tell(reinterpret_cast<void*>(known + i * known_as));
 }
 
 /// No address is used twice, so nothing is ever said of memory that was given back.
@@ -57,10 +74,8 @@ void* take(std::size_t bytes) {
   Memory& m = memory();
   const std::lock_guard lock(m.lock);
   if (range == 0) {
-    void* const begin = mmap(nullptr, reserved, PROT_READ | PROT_WRITE,
-                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (begin == MAP_FAILED) return nullptr;
-    range = reinterpret_cast<std::uintptr_t>(begin);
+    known = reserve(reserved / element * known_as, PROT_NONE);
+    range = reserve(reserved, PROT_READ | PROT_WRITE);
   }
   const std::size_t whole = (bytes + page - 1) / page * page;
   if (whole > reserved - m.taken) return nullptr;
@@ -99,23 +114,24 @@ void name_memory(const void* begin, const char* label) {
 }
 
 std::string place_of(const void* address) {
+  auto at = reinterpret_cast<std::uintptr_t>(address);
+  if (at - known < reserved / element * known_as) at = range + (at - known) / known_as * element;
   Memory& m = memory();
   const std::lock_guard lock(m.lock);
-  const auto at = reinterpret_cast<std::uintptr_t>(address);
   auto found = m.allocations.upper_bound(at);
-  if (found == m.allocations.begin()) return "memory of the host's own";
+  if (at - range >= reserved || found == m.allocations.begin()) return "the host's own memory";
   --found;
   return fmt::format("byte {} of {}", at - found->first - header, found->second.label);
 }
 
 void reads(const void* begin, std::size_t bytes) {
-  if (bytes > 0 && is_tracked(begin))
-    __tsan_read_range_pc(const_cast<void*>(begin), bytes, __builtin_return_address(0));
+  void* const caller = __builtin_return_address(0);
+  for_each_known(begin, bytes, [=](void* at) { __tsan_read8_pc(at, caller); });
 }
 
 void writes(const void* begin, std::size_t bytes) {
-  if (bytes > 0 && is_tracked(begin))
-    __tsan_write_range_pc(const_cast<void*>(begin), bytes, __builtin_return_address(0));
+  void* const caller = __builtin_return_address(0);
+  for_each_known(begin, bytes, [=](void* at) { __tsan_write8_pc(at, caller); });
 }
 
 void move_unseen(void* to, const void* from, std::size_t bytes) {
@@ -128,29 +144,25 @@ void move_unseen(void* to, const void* from, std::size_t bytes) {
 
 }  // namespace kzero::stream_order
 
-// What g++ puts before every access; ThreadSanitizer's library has functions of the same names,
-// which these keep other memory from.
-#define KZERO_ACCESS(KIND, BYTES)                                                   \
-  extern "C" void __tsan_##KIND##BYTES##_pc(void* at, void* caller);                \
-  extern "C" void __tsan_##KIND##BYTES(void* at) {                                  \
-    if (is_tracked(at)) __tsan_##KIND##BYTES##_pc(at, __builtin_return_address(0)); \
+// What g++ puts before every access; these come before the functions of ThreadSanitizer's library.
+#define KZERO_ACCESS(NAME, KIND, BYTES)                                                \
+  extern "C" void __tsan_##NAME(void* at) {                                            \
+    void* const caller = __builtin_return_address(0);                                  \
+    for_each_known(at, BYTES, [=](void* cell) { __tsan_##KIND##8_pc(cell, caller); }); \
   }
-#define KZERO_UNALIGNED_ACCESS(KIND, BYTES)                                               \
-  extern "C" void __tsan_unaligned_##KIND##BYTES(void* at) {                              \
-    if (is_tracked(at)) __tsan_##KIND##_range_pc(at, BYTES, __builtin_return_address(0)); \
-  }
-#define KZERO_ACCESSES(KIND)                                                              \
-  KZERO_ACCESS(KIND, 1)                                                                   \
-  KZERO_ACCESS(KIND, 2)                                                                   \
-  KZERO_ACCESS(KIND, 4)                                                                   \
-  KZERO_ACCESS(KIND, 8)                                                                   \
-  KZERO_ACCESS(KIND, 16)                                                                  \
-  KZERO_UNALIGNED_ACCESS(KIND, 2)                                                         \
-  KZERO_UNALIGNED_ACCESS(KIND, 4)                                                         \
-  KZERO_UNALIGNED_ACCESS(KIND, 8)                                                         \
-  KZERO_UNALIGNED_ACCESS(KIND, 16)                                                        \
-  extern "C" void __tsan_##KIND##_range(void* at, unsigned long bytes) {                  \
-    if (is_tracked(at)) __tsan_##KIND##_range_pc(at, bytes, __builtin_return_address(0)); \
+#define KZERO_ACCESSES(KIND)                                                           \
+  KZERO_ACCESS(KIND##1, KIND, 1)                                                       \
+  KZERO_ACCESS(KIND##2, KIND, 2)                                                       \
+  KZERO_ACCESS(KIND##4, KIND, 4)                                                       \
+  KZERO_ACCESS(KIND##8, KIND, 8)                                                       \
+  KZERO_ACCESS(KIND##16, KIND, 16)                                                     \
+  KZERO_ACCESS(unaligned_##KIND##2, KIND, 2)                                           \
+  KZERO_ACCESS(unaligned_##KIND##4, KIND, 4)                                           \
+  KZERO_ACCESS(unaligned_##KIND##8, KIND, 8)                                           \
+  KZERO_ACCESS(unaligned_##KIND##16, KIND, 16)                                         \
+  extern "C" void __tsan_##KIND##_range(void* at, unsigned long bytes) {               \
+    void* const caller = __builtin_return_address(0);                                  \
+    for_each_known(at, bytes, [=](void* cell) { __tsan_##KIND##8_pc(cell, caller); }); \
   }
 KZERO_ACCESSES(read)
 KZERO_ACCESSES(write)

@@ -145,17 +145,17 @@ TEST_F(Order, OfLibrariesCallsIsNoneEither) {
   EXPECT_TRUE(is_reported());
 }
 
-TEST_F(Order, IsWantedForEachByte) {
-  const Kokkos::View<std::byte*, runtime::Memory> bytes("kzero::tests::bytes", 64);
+TEST_F(Order, IsWantedForEachElement) {
+  const Kokkos::View<bf16*, runtime::Memory> elements("kzero::tests::elements", 64);
   const auto write = [&](const Execution& stream, Index begin) {
     Kokkos::parallel_for(
-        "kzero::stream_order::write", tensor::Range(stream, 0, 10),
-        KOKKOS_LAMBDA(Index i) { bytes(begin + i) = std::byte{1}; });
+        "kzero::stream_order::write", tensor::Range(stream, begin, begin + 10),
+        KOKKOS_LAMBDA(Index i) { elements(i) = bf16(1.0F); });
   };
-  write(a, 0);
-  write(b, 10);
+  write(a, 1);
+  write(b, 11);
   EXPECT_FALSE(is_reported());
-  write(b, 9);
+  write(b, 10);
   EXPECT_TRUE(is_reported());
 }
 
@@ -176,7 +176,7 @@ TEST_F(Order, OfLoopsOfTheHostsOwnIsTheHosts) {
 
 TEST_F(Order, IsReportedWithThePlace) {
   EXPECT_EQ(place_of(x.data() + 3), "byte 12 of kzero::tests::values");
-  EXPECT_EQ(place_of(this), "memory of the host's own");
+  EXPECT_EQ(place_of(this), "the host's own memory");
 }
 
 }  // namespace
