@@ -7,7 +7,6 @@
 
 #include <atomic>
 #include <cstdint>
-#include <cstring>
 #include <map>
 #include <new>
 
@@ -16,10 +15,6 @@
 extern "C" {
 void __tsan_read8_pc(void* at, void* caller);
 void __tsan_write8_pc(void* at, void* caller);
-void AnnotateIgnoreReadsBegin(const char* file, int line);
-void AnnotateIgnoreReadsEnd(const char* file, int line);
-void AnnotateIgnoreWritesBegin(const char* file, int line);
-void AnnotateIgnoreWritesEnd(const char* file, int line);
 }
 
 namespace {
@@ -132,14 +127,6 @@ void reads(const void* begin, std::size_t bytes) {
 void writes(const void* begin, std::size_t bytes) {
   void* const caller = __builtin_return_address(0);
   for_each_known(begin, bytes, [=](void* at) { __tsan_write8_pc(at, caller); });
-}
-
-void move_unseen(void* to, const void* from, std::size_t bytes) {
-  AnnotateIgnoreReadsBegin(__FILE__, __LINE__);
-  AnnotateIgnoreWritesBegin(__FILE__, __LINE__);
-  if (bytes > 0) std::memmove(to, from, bytes);
-  AnnotateIgnoreWritesEnd(__FILE__, __LINE__);
-  AnnotateIgnoreReadsEnd(__FILE__, __LINE__);
 }
 
 }  // namespace kzero::stream_order

@@ -16,7 +16,4 @@ std::string place_of(const void* address);
 void reads(const void* begin, std::size_t bytes);
 void writes(const void* begin, std::size_t bytes);
 
-/// Moves bytes unseen by ThreadSanitizer.
-void move_unseen(void* to, const void* from, std::size_t bytes);
-
 }  // namespace kzero::stream_order
