@@ -72,6 +72,11 @@ void ResidualStream<T>::fetch(const Execution& exec, Index i) {
 }
 
 template <class T>
+void ResidualStream<T>::begin(const Execution& exec) const {
+  if (copies_) copies_->ended[0].wait(exec);
+}
+
+template <class T>
 void ResidualStream<T>::keep(const Execution& exec, Index i) {
   if (!kept_.empty()) Kokkos::deep_copy(exec, kept_[static_cast<std::size_t>(i)], own_part(i));
   if (!copies_) return;

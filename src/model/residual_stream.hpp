@@ -36,6 +36,10 @@ class ResidualStream {
   /// block i writes, may be the same memory.
   const Matrix<T>& at(Index i) const { return places_[static_cast<std::size_t>(i)]; }
 
+  /// Prepares at(0) for the embedding, which writes it. After a forward pass without backward, as
+  /// validation makes them, what lay there may still be on its way to the host.
+  void begin(const Execution& exec) const;
+
   /// Prepares block i's forward. Call it in the order of blocks.
   void keep(const Execution& exec, Index i);
 

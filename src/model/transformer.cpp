@@ -54,6 +54,7 @@ void Transformer<T>::embed(const T* unit, const Batch& batch) {
   const Context<T>& c = context_;
   const Matrix<const T> wte(unit, shape_.own.vocab, shape_.hidden);
   const Matrix<T>& x = stream_.at(0);
+  stream_.begin(*c.exec);
   if (!c.is_split() && !shape_.is_llama()) {
     const Matrix<const T> wpe(unit + wte.size(), shape_.sequence, shape_.hidden);
     kernels::embedding_forward<T>(*c.exec, batch.inputs, wte, wpe, shape_.sequence, x);

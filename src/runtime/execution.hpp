@@ -7,7 +7,11 @@
 
 namespace kzero::runtime {
 
+#ifdef KZERO_STREAM_ORDER  // every instance is a stream of its own: tests/stream_order
+using Execution = Kokkos::Serial;
+#else
 using Execution = Kokkos::DefaultExecutionSpace;
+#endif
 using Memory = Execution::memory_space;
 using HostMemory = Kokkos::SharedHostPinnedSpace;  // pinned: devices can access it too
 
