@@ -14,8 +14,6 @@ find_package(CUDAToolkit 12 REQUIRED)
 find_package(NCCL REQUIRED)
 
 # cuDNN's attention: where it is found, or an error if it was asked for.
-set(KZERO_CUDNN AUTO CACHE STRING "cuDNN's fused attention: AUTO (where it is found), ON or OFF")
-set_property(CACHE KZERO_CUDNN PROPERTY STRINGS AUTO ON OFF)
 if(KZERO_CUDNN)
   find_package(cuDNN 9.11)
   if(NOT cuDNN_FOUND AND NOT KZERO_CUDNN STREQUAL "AUTO")
