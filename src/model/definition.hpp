@@ -54,6 +54,12 @@ struct Benchmark {
   double flops_per_token = 0;  // of that unit, as Definition::flops_per_token counts
 };
 
+/// How a model computes beside the GEMMs, where its build has a choice: what bits depend on, and
+/// why it is not what the deck prefers, if so.
+struct Arithmetic {
+  std::string name{}, note{};
+};
+
 /// A model on shapes alone. Nothing here needs memory, but for make() on arenas that hold some.
 class Definition {
  public:

@@ -43,12 +43,6 @@ struct Resources {
   TensorLink link{};
 };
 
-/// How a model computes beside the GEMMs, where its build has a choice: what bits depend on, and
-/// why it is not what the deck prefers, if so.
-struct Arithmetic {
-  std::string name{}, note{};
-};
-
 /// One micro-batch on the device: inputs and targets [N], and the inputs grouped by token.
 struct Batch {
   Vector<const Token> inputs, targets;

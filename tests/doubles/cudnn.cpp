@@ -8,7 +8,7 @@
 #include <cstring>
 
 #include "base/float16.hpp"
-#include "doubles/device.hpp"
+#include "doubles/cuda_runtime.hpp"
 #include "runtime/cuda_stream.hpp"
 
 struct cudnnContext {

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "base/error.hpp"
-#include "doubles/device.hpp"
+#include "doubles/cuda_runtime.hpp"
 #include "kernels/attention_backend.hpp"
 #include "unit/kernels/attention_cases.hpp"
 

@@ -29,23 +29,6 @@ Bounded column_sum(const std::vector<X>& x, Index rows, Index stride, Index colu
   return stored<T>(total, gamma(rows + 1) * size);
 }
 
-// Devices add in turns of as many elements as a team has threads.
-TEST(SumInOrder, IsWithinTheRoundingsOfFp64) {
-  for (const Index count : {1, 2, 255, 256, 257, 1000}) {
-    const auto x = numbers<float>(count, 1, 100);
-    const Guarded<float> input(x);
-    long double total = 0, size = 0;
-    for (const float value : x) {
-      total += value;
-      size += std::abs(value);
-    }
-    const double sum = sum_in_order(Execution(), input.vector());
-    EXPECT_NEAR(sum, static_cast<double>(total),
-                static_cast<double>(count) * 0x1p-53 * static_cast<double>(size));
-    EXPECT_EQ(sum, sum_in_order(Execution(), input.vector()));
-  }
-}
-
 TYPED_TEST(Reduction, SumRowsMatchesThePlainLoop) {
   using T = TypeParam;
   for_each_shape([](Index rows, Index width, const std::string& name) {
