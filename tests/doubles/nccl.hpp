@@ -20,7 +20,7 @@ void set_nccl_version(int version);
 /// From now on every communicator of this rank reports an asynchronous error.
 void fail_all_communicators();
 
-/// How long a rank waits for another before the stand-in calls it a hang; 60 at first.
+/// How long a rank waits for another before the stand-in calls it a hang; 200 at first.
 void set_patience(double seconds);
 
 /// Makes the next communicator read NCCL's environment again, as the first of a process does.

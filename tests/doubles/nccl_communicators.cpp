@@ -23,7 +23,7 @@ struct Id {
 };
 
 int next_number = 1, version = 0;
-double seconds = 60;
+double seconds = 200;
 std::optional<bool> ordered;  // what the library read from its environment
 std::vector<std::unique_ptr<ncclComm>> all;
 

@@ -21,7 +21,7 @@ class NcclRules : public testing::Test {
   void SetUp() override {
     if (ranks == 1) GTEST_SKIP() << "needs other ranks";
     set_calls(Calls::queued);
-    set_patience(20);
+    set_patience(60);
     setenv("NCCL_LAUNCH_ORDER_IMPLICIT", "1", 1);
     forget_nccl_environment();
     cudaStreamCreate(&stream);

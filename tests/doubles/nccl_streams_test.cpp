@@ -47,7 +47,7 @@ class NcclStreams : public testing::Test {
  protected:
   NcclStreams() {
     doubles::set_calls(Calls::queued);
-    doubles::set_patience(20);
+    doubles::set_patience(60);
   }
   ~NcclStreams() override { doubles::set_calls(Calls::at_once); }
 
