@@ -353,10 +353,10 @@ TYPED_TEST(CrossEntropy, OfColumnsCutOverRanksMatchesThePlainLoop) {
         for (const std::vector<Bounded>& row : rows)
           d.insert(d.end(), row.begin() + first(r), row.begin() + first(r + 1));
         expect_close(dlogits.host(), d, name + " dlogits");
-        if constexpr (std::is_same_v<TypeParam, float>) {  // in place
-          cross_entropy_of_partials_with_gradient<float>(
-              Execution(), {all, ranks, r}, {parts[r].matrix(c.rows, held), first(r)},
-              targets.vector(), scale, again.vector(), parts[r].matrix(c.rows, held));
+        if constexpr (std::is_same_v<T, float>) {  // in place
+          Kernels::template of_partials<float>(
+              PartialSoftmaxes{all, ranks, r}, SplitLogits{parts[r].view(), first(r)},
+              targets.vector(), scale, again.vector(), parts[r].view());
           EXPECT_TRUE(tests::same_bits(parts[r].host(), dlogits.host())) << name;
         }
       }

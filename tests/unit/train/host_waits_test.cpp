@@ -25,7 +25,7 @@ std::map<const std::byte*, std::uint64_t> allocations;  // of Kokkos: device's a
 bool is_of_hosts(const std::string& label) {
   for (const char* start :
        {"Kokkos::Tools::", "Kokkos::Impl::host", "kzero::runtime::event_recorded",
-        "kzero::tensor::operands_ready", "kzero::tensor::widened", "kzero::comm::"}) {
+        "kzero::tensor::operands_ready", "kzero::tensor::copied", "kzero::comm::"}) {
     if (label.starts_with(start)) return true;
   }
   return false;
