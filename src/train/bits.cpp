@@ -73,8 +73,12 @@ std::vector<std::string> bits_depend_on(const deck::Config& config, const std::s
       "optimizer",
       fmt::format("micro-batches of {} of {}", config.train.micro_batch, config.train.global_batch),
       fmt::format("grid.tensor {}", config.grid.tensor),
-      std::string(name_of(config.train.precision)),
-      arithmetic};
+      std::string(name_of(config.train.precision))};
+  for (std::string_view rest = arithmetic; !rest.empty();) {
+    const std::size_t end = std::min(rest.find(", "), rest.size());
+    items.emplace_back(rest.substr(0, end));
+    rest.remove_prefix(std::min(end + 2, rest.size()));
+  }
   for (const std::string& reason : rank_dependence(config))
     items.push_back(
         fmt::format("the {} data-parallel ranks because of {}", config.grid.data, reason));

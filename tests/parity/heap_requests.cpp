@@ -14,6 +14,7 @@ void* __libc_malloc(std::size_t);
 void* __libc_calloc(std::size_t, std::size_t);
 void* __libc_realloc(void*, std::size_t);
 void* __libc_memalign(std::size_t, std::size_t);
+void __libc_free(void*);
 }
 
 namespace kzero::tests {
@@ -30,6 +31,7 @@ struct Request {
 
 std::atomic<bool> recording{false};
 std::atomic<int> requests{0};
+std::atomic<std::ptrdiff_t> kept{0};
 Request recorded[most_recorded];
 thread_local bool inside = false;
 
@@ -40,6 +42,14 @@ void note(std::size_t bytes) {
   const int at = requests++;
   if (at < most_recorded) recorded[at].frames = backtrace(recorded[at].frame, depth);
   inside = false;
+}
+
+void* count(void* data) {
+  if (recording) kept += static_cast<std::ptrdiff_t>(malloc_usable_size(data));
+  return data;
+}
+void uncount(void* data) {
+  if (recording) kept -= static_cast<std::ptrdiff_t>(malloc_usable_size(data));
 }
 
 std::string library_of(const Request& request) {
@@ -59,6 +69,7 @@ void begin_recording() {
   void* first[1];
   backtrace(first, 1);  // which loads a library when it is called first
   requests = 0;
+  kept = 0;
   recording = true;
 }
 
@@ -71,35 +82,37 @@ std::map<std::string, int> requests_by_library() {
   return counts;
 }
 
-std::size_t heap_in_use() {
-  const struct mallinfo2 info = mallinfo2();
-  return info.uordblks + info.hblkhd;
-}
+std::ptrdiff_t bytes_kept() { return kept; }
 
 extern "C" {
 void* malloc(std::size_t bytes) noexcept {
   note(bytes);
-  return __libc_malloc(bytes);
+  return count(__libc_malloc(bytes));
 }
-void* calloc(std::size_t count, std::size_t bytes) noexcept {
-  note(count * bytes);
-  return __libc_calloc(count, bytes);
+void* calloc(std::size_t elements, std::size_t bytes) noexcept {
+  note(elements * bytes);
+  return count(__libc_calloc(elements, bytes));
 }
 void* realloc(void* data, std::size_t bytes) noexcept {
   note(bytes);
-  return __libc_realloc(data, bytes);
+  uncount(data);
+  return count(__libc_realloc(data, bytes));
+}
+void free(void* data) noexcept {
+  uncount(data);
+  __libc_free(data);
 }
 void* memalign(std::size_t alignment, std::size_t bytes) noexcept {
   note(bytes);
-  return __libc_memalign(alignment, bytes);
+  return count(__libc_memalign(alignment, bytes));
 }
 void* aligned_alloc(std::size_t alignment, std::size_t bytes) noexcept {
   note(bytes);
-  return __libc_memalign(alignment, bytes);
+  return count(__libc_memalign(alignment, bytes));
 }
 int posix_memalign(void** data, std::size_t alignment, std::size_t bytes) noexcept {
   note(bytes);
-  *data = __libc_memalign(alignment, bytes);
+  *data = count(__libc_memalign(alignment, bytes));
   return *data ? 0 : ENOMEM;
 }
 }

@@ -18,6 +18,8 @@ void end_recording();
 /// this program nor the C or C++ library; "kzero" where there is none.
 std::map<std::string, int> requests_by_library();
 
-std::size_t heap_in_use();
+/// The bytes that were requested since begin_recording(), of any size, less those given back since.
+/// Exact, where the C library's own count takes what it keeps for the next request for used.
+std::ptrdiff_t bytes_kept();
 
 }  // namespace kzero::tests
