@@ -3,7 +3,7 @@
 #include <CLI/CLI.hpp>
 
 #include "app/launch.hpp"
-#include "grid/group.hpp"
+#include "grid/process_grid.hpp"
 #include "train/failure.hpp"
 
 namespace kzero::app {

@@ -243,7 +243,7 @@ Index attention_scratch_bytes(const AttentionShape& shape, Index threads) {
 template <class T>
 void attention_forward(const Execution& exec, const AttentionShape& s,
                        const HeadOperands<const T>& in, Matrix<T> out, Matrix<float> log_sum,
-                       Vector<float> scratch, const ProductBackend<HostElement<T>>& products) {
+                       Vector<float> scratch, const HostProducts<T>& products) {
   using E = HostElement<T>;
   const auto work = [=](Index head, bool is_first, const HeadThread<E>& h) {
     load_queries(s, in.q, head, h.q);
@@ -296,7 +296,7 @@ void attention_backward(const Execution& exec, const AttentionShape& s,
                         const HeadOperands<const T>& in, Matrix<const T> out,
                         Matrix<const float> log_sum, Matrix<const T> dout,
                         const HeadOperands<T>& gradients, Vector<float> scratch,
-                        const ProductBackend<HostElement<T>>& products) {
+                        const HostProducts<T>& products) {
   using E = HostElement<T>;
   const Index width = s.width();
   const auto work = [=](Index kv_head, bool /*is_first*/, const HeadThread<E>& h) {
@@ -326,11 +326,11 @@ void attention_backward(const Execution& exec, const AttentionShape& s,
   template Index attention_scratch_bytes<T>(const AttentionShape&, Index);                    \
   template void attention_forward<T>(const Execution&, const AttentionShape&,                 \
                                      const HeadOperands<const T>&, Matrix<T>, Matrix<float>,  \
-                                     Vector<float>, const ProductBackend<HostElement<T>>&);   \
+                                     Vector<float>, const HostProducts<T>&);                  \
   template void attention_backward<T>(                                                        \
       const Execution&, const AttentionShape&, const HeadOperands<const T>&, Matrix<const T>, \
       Matrix<const float>, Matrix<const T>, const HeadOperands<T>&, Vector<float>,            \
-      const ProductBackend<HostElement<T>>&);
+      const HostProducts<T>&);
 KZERO_FOR_EACH_DTYPE(KZERO_INSTANTIATE)
 #undef KZERO_INSTANTIATE
 

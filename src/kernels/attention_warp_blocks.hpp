@@ -67,8 +67,8 @@ struct WarpBlocks {
     }
   }
 
-  KOKKOS_INLINE_FUNCTION static Tile<const T> rows_from(const T* tile, int row) {
-    return {tile + row * stride, stride};
+  KOKKOS_INLINE_FUNCTION static Tile<const T> rows_from(const T* from, int row) {
+    return {from + row * stride, stride};
   }
 
   /// Calls use(n, T* pair) for n in [0,count), when the pair of tiles n has arrived that copy(n, T*

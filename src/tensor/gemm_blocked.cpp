@@ -95,7 +95,7 @@ void BlockedGemm::run(const Execution& exec, const GemmProblem& p) {
   };
   switch (p.in) {
     case Dtype::fp32:
-      return run_from(float{});
+      return run_typed<float, float>(exec, p);
     case Dtype::bf16:
       return run_from(bf16{});
     case Dtype::fp16:
