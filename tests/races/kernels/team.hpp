@@ -248,4 +248,13 @@ void parallel_reduce(const char*, const kzero::kernels::Policy& policy, const F&
   for (const Value& sum : sums) result += sum;
 }
 
+/// With the result in a view of one value, as kernels leave what the host reads later.
+template <class F, class T, class... Properties>
+void parallel_reduce(const char* label, const kzero::kernels::Policy& policy, const F& f,
+                     const View<T, Properties...>& result) {
+  T value;
+  parallel_reduce(label, policy, f, value);
+  result() = value;
+}
+
 }  // namespace Kokkos
