@@ -19,7 +19,7 @@ inline constexpr bool has_warps = sizeof(T) == 2 && requires {
 };
 
 // Two teams at once on the 65536 registers of a multiprocessor: 255 for each thread.
-using WarpPolicy = Kokkos::TeamPolicy<Execution, Kokkos::LaunchBounds<2 * team_threads, 1>>;
+using WarpPolicy = BoundedPolicy<2 * team_threads, 1>;
 
 /// A kernel's body run(thread, rank, scratch) as a functor for Kokkos' teams.
 template <class T, class Kernel>
