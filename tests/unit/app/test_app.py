@@ -240,7 +240,7 @@ class Runs(LaunchTest):
         self.assertIn("bits        depend on the deck's model, data, seed, optimizer,", shown)
         self.assertNotIn("data-parallel ranks", shown)
         start, = self.metrics("start")
-        self.assertEqual(start["bits_depend_on"][-2], "fp32")
+        self.assertIn("fp32", start["bits_depend_on"])
         shown = self.expect(self.train("zero.accumulate=local", "zero.stage=1", "train.steps=7", ranks=2), 0).stdout
         self.assertIn("because of zero.accumulate", shown)
         self.assertIn("does not go on bit for bit: zero.accumulate is \"local\", was \"reduced\"; train.steps is 7, was 6",
