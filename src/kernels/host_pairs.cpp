@@ -6,22 +6,6 @@ namespace kzero::kernels {
 
 namespace {
 
-/// Rounds values to bf16, in the lower half of each lane, as bf16's constructor does.
-HostPairVector round_lanes(HostVector values) {
-#if defined(__AVX512BF16__)
-  using Halves [[gnu::vector_size(host_lanes * sizeof(std::uint16_t))]] = std::uint16_t;
-  const auto halves =
-      reinterpret_cast<Halves>(_mm512_cvtneps_pbh(reinterpret_cast<__m512>(values)));
-  return __builtin_convertvector(halves, HostPairVector);
-#else
-  const auto bits = reinterpret_cast<HostPairVector>(values);
-  const HostPairVector rounded = (bits + 0x7FFFU + ((bits >> 16U) & 1U)) >> 16U;
-  const auto is_nan =
-      reinterpret_cast<HostPairVector>((bits & 0x7FFFFFFFU) > 0x7F800000U);  // all bits, or none
-  return (rounded & ~is_nan) | (((bits >> 16U) | 0x40U) & is_nan);
-#endif
-}
-
 /// Every second lane of two vectors, from lane `first` on.
 template <std::size_t first, std::size_t... lane>
 HostVector every_second(HostVector a, HostVector b, std::index_sequence<lane...>) {
@@ -44,16 +28,16 @@ void round_row(const float* from, Index count, Bf16Pair* to) {
     store_vector(to, reinterpret_cast<HostPairVector>(both));
 #else
     constexpr std::make_index_sequence<host_lanes> all;
-    store_vector(to, round_lanes(every_second<0>(a, b, all)) |
-                         round_lanes(every_second<1>(a, b, all)) << 16U);
+    store_vector(to, bf16_words(every_second<0>(a, b, all)) | bf16_words(every_second<1>(a, b, all))
+                                                                  << 16U);
 #endif
   }
 }
 
 void round_rows(const float* first, const float* second, Index count, Bf16Pair* to) {
   for (Index j = 0; j < count; j += host_lanes) {
-    HostPairVector pairs = round_lanes(load_vector(first + j));
-    if (second) pairs |= round_lanes(load_vector(second + j)) << 16U;
+    HostPairVector pairs = bf16_words(load_vector(first + j));
+    if (second) pairs |= bf16_words(load_vector(second + j)) << 16U;
     store_vector(to + j, pairs);
   }
 }

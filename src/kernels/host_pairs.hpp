@@ -30,7 +30,7 @@ using HostElement = std::conditional_t<std::is_same_v<T, bf16>, Bf16Pair, float>
 template <class E>
 inline constexpr Index depth = std::is_same_v<E, Bf16Pair> ? 2 : 1;
 
-using HostPairVector [[gnu::vector_size(host_lanes * sizeof(std::uint32_t))]] = std::uint32_t;
+using HostPairVector = HostWords;
 
 namespace detail {
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <cstring>
 #if defined(__F16C__)
 #include <immintrin.h>
 #endif
@@ -63,23 +64,35 @@ inline HostVector load_widened(const fp16* from) {
 #endif
 }
 
+using HostWords [[gnu::vector_size(host_lanes * sizeof(std::uint32_t))]] = std::uint32_t;
+using HostHalves [[gnu::vector_size(host_lanes * sizeof(std::uint16_t))]] = std::uint16_t;
+
+/// Rounds values to bf16: lanes of 16 bits, or the lower halves of lanes of 32. As bf16's
+/// constructor, but for subnormal results where the processor rounds: zeros.
+#if defined(__AVX512BF16__)
+inline HostHalves bf16_halves(HostVector values) {
+  return reinterpret_cast<HostHalves>(_mm512_cvtneps_pbh(reinterpret_cast<__m512>(values)));
+}
+inline HostWords bf16_words(HostVector values) {
+  return __builtin_convertvector(bf16_halves(values), HostWords);
+}
+#else
+inline HostWords bf16_words(HostVector values) {
+  const auto bits = reinterpret_cast<HostWords>(values);
+  const HostWords rounded = (bits + 0x7FFFU + ((bits >> 16U) & 1U)) >> 16U;
+  return values == values ? rounded : (bits >> 16U) | 0x40U;
+}
+inline HostHalves bf16_halves(HostVector values) {
+  return __builtin_convertvector(bf16_words(values), HostHalves);
+}
+#endif
+
 /// Rounds to elements of any type and stores them.
 inline void store_rounded(float* to, HostVector vector) { store_vector(to, vector); }
 
-// As bf16's constructor, but for subnormal results where the processor rounds: zeros.
 inline void store_rounded(bf16* to, HostVector vector) {
-#if defined(__AVX512BF16__)
-  const __m256bh halves = _mm512_cvtneps_pbh(reinterpret_cast<__m512>(vector));
-  _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), reinterpret_cast<__m256i>(halves));
-#else
-  using Words [[gnu::vector_size(host_lanes * sizeof(std::uint32_t))]] = std::uint32_t;
-  using Halves [[gnu::vector_size(host_lanes * sizeof(std::uint16_t)),
-                 gnu::aligned(sizeof(std::uint16_t)), gnu::may_alias]] = std::uint16_t;
-  const auto bits = reinterpret_cast<Words>(vector);
-  const Words rounded = (bits + 0x7FFFU + ((bits >> 16U) & 1U)) >> 16U;
-  const Words result = vector == vector ? rounded : (bits >> 16U) | 0x40U;
-  *reinterpret_cast<Halves*>(to) = __builtin_convertvector(result, Halves);
-#endif
+  const HostHalves halves = bf16_halves(vector);
+  std::memcpy(static_cast<void*>(to), &halves, sizeof halves);
 }
 
 inline void store_rounded(fp16* to, HostVector vector) {
