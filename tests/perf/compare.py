@@ -46,6 +46,12 @@ def training_command(binary, config, precision, ranks, tokens):
             f"train.micro_batch={PER_RANK[config]}", "train.steps=8"]
 
 
+def read_metrics(path):
+    """All records of a run, and those of its steps."""
+    records = [json.loads(line) for line in path.read_text().splitlines()]
+    return records, [r for r in records if r["event"] == "step"]
+
+
 def seconds_to_first_step(process, metrics, begin):
     """Waits for the process; returns when its first step was recorded, within some milliseconds."""
     first = None
@@ -67,8 +73,8 @@ def run_kzero(binary, config, precision, ranks, tokens, folder):
     begin = time.time()
     process = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.DEVNULL)
     first = seconds_to_first_step(process, metrics, begin)
-    records = [json.loads(line) for line in metrics.read_text().splitlines()]
-    steps = [r for r in records if r["event"] == "step"][WARM_UP:]
+    records, steps = read_metrics(metrics)
+    steps = steps[WARM_UP:]
     resident = max(row["resident_peak_bytes"] for row in records[-1]["memory"])
     return {"tokens_per_s": statistics.median(s["tokens_per_second"] for s in steps), "startup_s": first,
             "mfu": statistics.median(s["mfu"] for s in steps), "peak_rss_mib": resident / 2**20}

@@ -21,8 +21,8 @@ import tempfile
 import time
 import tomllib
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-WARM_UP = 3  # steps left out of the median
+from compare import ROOT, WARM_UP, read_metrics
+
 CORES = os.cpu_count()
 KEEP_MEMORY = {"MALLOC_MMAP_THRESHOLD_": "4294967296", "MALLOC_TRIM_THRESHOLD_": "8589934592", "MALLOC_TOP_PAD_": "67108864"}
 
@@ -71,8 +71,7 @@ def kzero_tokens_per_s(arguments, deck, precision, ranks, tokens, folder):
                f"data.files={tokens}", "data.format=llmc", f"train.global_batch={batch * ranks}",
                f"train.steps={arguments.steps}", f"run.metrics={metrics}"]
     subprocess.run(command, env=dict(os.environ, OMP_NUM_THREADS=str(CORES // ranks)), check=True, stdout=subprocess.DEVNULL)
-    records = [json.loads(line) for line in metrics.read_text().splitlines()]
-    return statistics.median(r["tokens_per_second"] for r in [r for r in records if r["event"] == "step"][WARM_UP:])
+    return statistics.median(step["tokens_per_second"] for step in read_metrics(metrics)[1][WARM_UP:])
 
 
 def compare(arguments, deck, precision, folder):

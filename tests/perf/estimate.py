@@ -14,7 +14,7 @@ import statistics
 import subprocess
 import tempfile
 
-from compare import ROOT, VOCAB, WARM_UP, training_command, write_tokens
+from compare import ROOT, VOCAB, WARM_UP, read_metrics, training_command, write_tokens
 
 
 def estimate(arguments, environment):
@@ -27,8 +27,7 @@ def estimate(arguments, environment):
 def measure(launch, metrics, environment):
     metrics.unlink(missing_ok=True)
     subprocess.run([*launch, f"run.metrics={metrics}"], cwd=ROOT, env=environment, check=True, stdout=subprocess.DEVNULL)
-    records = [json.loads(line) for line in metrics.read_text().splitlines()]
-    return statistics.median([r["seconds"] for r in records if r["event"] == "step"][WARM_UP:])
+    return statistics.median(step["seconds"] for step in read_metrics(metrics)[1][WARM_UP:])
 
 
 def main():

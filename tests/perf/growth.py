@@ -8,14 +8,13 @@ number, and no less with more. The model grows by its layers, on one rank: the i
 at the smallest one's rate. One thread a rank; a figure is the median of the steps after the first two.
 """
 import argparse
-import json
 import os
 import pathlib
 import statistics
 import subprocess
 import tempfile
 
-from compare import ROOT, VOCAB, write_tokens
+from compare import ROOT, VOCAB, read_metrics, write_tokens
 
 LAYERS = 8  # of small30m
 
@@ -29,8 +28,7 @@ def run(arguments, ranks, changes, folder):
                "train.steps=6", f"run.metrics={metrics}", *changes]
     environment = dict(os.environ, OMP_NUM_THREADS="1", OMP_PROC_BIND="false")
     subprocess.run(command, cwd=ROOT, env=environment, check=True, stdout=subprocess.DEVNULL)
-    records = [json.loads(line) for line in metrics.read_text().splitlines()]
-    steps = [r for r in records if r["event"] == "step"][2:]
+    steps = read_metrics(metrics)[1][2:]
     return statistics.median(s["seconds"] for s in steps), statistics.median(s["mfu"] for s in steps)
 
 

@@ -6,11 +6,13 @@
 Prints a Markdown table: the best round's median step of each case, and its ratio to stage 0 without overlap.
 """
 import argparse
-import json
 import os
+import pathlib
 import statistics
 import subprocess
 import tempfile
+
+from compare import read_metrics
 
 WARM_UP = 2  # steps left out
 
@@ -18,14 +20,12 @@ WARM_UP = 2  # steps left out
 def median_step(arguments, stage, overlap):
     """Seconds of a step, the median of a run."""
     with tempfile.TemporaryDirectory() as folder:
-        metrics = os.path.join(folder, "metrics.jsonl")
+        metrics = pathlib.Path(folder, "metrics.jsonl")
         command = ["mpiexec", "-n", str(arguments.ranks), arguments.kzero, "train", arguments.deck, *arguments.overrides,
                    f"zero.stage={stage}", f"zero.overlap={'on' if overlap else 'off'}", f"run.metrics={metrics}",
-                   "run.peak_tflops=1", "checkpoint.folder="]
+                   "run.peak_tflops=1", "checkpoint.folder=", "checkpoint.every=0"]
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL, env={**os.environ, "OMP_NUM_THREADS": "1"})
-        with open(metrics) as lines:
-            records = [json.loads(line) for line in lines]
-    return statistics.median([r["seconds"] for r in records if r["event"] == "step"][WARM_UP:])
+        return statistics.median(step["seconds"] for step in read_metrics(metrics)[1][WARM_UP:])
 
 
 def main():
