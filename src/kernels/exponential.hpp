@@ -16,6 +16,13 @@ struct Arithmetic;
 
 template <>
 struct Arithmetic<float> {
+  using Words = std::uint32_t;  // of the same size
+
+  static KOKKOS_INLINE_FUNCTION float of_unsigned(Words n) { return static_cast<float>(n); }
+  static KOKKOS_INLINE_FUNCTION float of_signed(Words n) {
+    return static_cast<float>(static_cast<std::int32_t>(n));
+  }
+  static KOKKOS_INLINE_FUNCTION float sqrt(float x) { return Kokkos::sqrt(x); }
   /// x, or the limit that it passes; NaN for NaN.
   static KOKKOS_INLINE_FUNCTION float clamp(float x, float least, float most) {
     return x < least ? least : (x > most ? most : x);

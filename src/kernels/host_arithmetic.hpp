@@ -4,6 +4,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "kernels/exponential.hpp"
@@ -13,14 +14,24 @@ namespace kzero::kernels {
 
 template <>
 struct Arithmetic<HostVector> {
+  using Words = HostWords;
+  using Integers [[gnu::vector_size(sizeof(HostVector))]] = std::int32_t;
+
+  static HostVector of_unsigned(Words n) { return __builtin_convertvector(n, HostVector); }
+  static HostVector of_signed(Words n) {
+    return __builtin_convertvector(reinterpret_cast<Integers>(n), HostVector);
+  }
+  static HostVector sqrt(HostVector x) {
+    for (int i = 0; i < host_lanes; ++i) x[i] = std::sqrt(x[i]);
+    return x;
+  }
   static HostVector clamp(HostVector x, float least, float most) {
     const HostVector low = HostVector{} + least, high = HostVector{} + most;
     x = x < low ? low : x;
     return x > high ? high : x;
   }
   static HostVector power_of_two(HostVector n) {
-    using Words [[gnu::vector_size(sizeof(HostVector))]] = std::int32_t;
-    return reinterpret_cast<HostVector>((__builtin_convertvector(n, Words) + 127) << 23);
+    return reinterpret_cast<HostVector>((__builtin_convertvector(n, Integers) + 127) << 23);
   }
   static HostVector fma(float factor, HostVector x, HostVector y) { return factor * x + y; }
   static HostVector zero_below(HostVector x, float limit, HostVector value) {

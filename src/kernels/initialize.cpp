@@ -1,6 +1,10 @@
 #include "kernels/initialize.hpp"
 
+#include <cstring>
+#include <type_traits>
+
 #include "base/philox.hpp"
+#include "kernels/normal.hpp"
 
 namespace kzero::kernels {
 
@@ -11,7 +15,60 @@ void fill(const Execution& exec, Vector<T> x, float value) {
       KOKKOS_LAMBDA(Index i) { x(i) = static_cast<T>(value); });
 }
 
-// Two elements come from one draw, so the work items are the pairs that blocks touch.
+namespace {
+
+using Numbers = std::conditional_t<tensor::on_host, HostVector, float>;
+
+/// Draws for `lanes` pairs of a block's elements at a time.
+struct Draws {
+  static constexpr Index lanes = sizeof(Numbers) / sizeof(float);
+
+  std::uint64_t seed, parameter;
+  DrawnElements e;
+  float std;
+  Index first_block, groups;  // of pairs, in each block
+  Vector<float> x;
+
+  KOKKOS_INLINE_FUNCTION void operator()(Index item) const {
+    const Index block = first_block + item / groups;
+    const Index begin = block * e.stride + e.begin;
+    const Index pair = begin / 2 + item % groups * lanes;
+    float numbers[2 * lanes];
+    draw(static_cast<std::uint64_t>(pair), numbers);
+    // numbers[0] is element 2 * pair, for which `at` would be the place in x.
+    const Index at = block * e.length + 2 * pair - begin - e.first;
+    const Index from = Kokkos::max(begin - 2 * pair, -at);
+    const Index to = Kokkos::min(begin + e.length - 2 * pair, static_cast<Index>(x.extent(0)) - at);
+    for (Index i = Kokkos::max(Index{0}, from); i < Kokkos::min(2 * lanes, to); ++i)
+      x(at + i) = numbers[i];
+  }
+
+ private:
+  KOKKOS_INLINE_FUNCTION void draw(std::uint64_t pair, float* numbers) const {
+    using Words = Arithmetic<Numbers>::Words;
+    std::uint32_t first[lanes], second[lanes];
+#pragma omp simd
+    for (std::uint64_t i = 0; i < lanes; ++i) {
+      const Philox4 words = philox(seed, pair + i, parameter);
+      first[i] = words.word[0], second[i] = words.word[1];
+    }
+    const auto vector = [](const std::uint32_t(&words)[lanes]) {
+      Words loaded;
+      memcpy(&loaded, words, sizeof loaded);
+      return loaded;
+    };
+    const Pair<Numbers> drawn = normal_pair<Numbers>(vector(first), vector(second));
+    float results[2][lanes];
+    memcpy(results[0], &drawn.first, sizeof drawn.first);
+    memcpy(results[1], &drawn.second, sizeof drawn.second);
+    for (Index i = 0; i < lanes; ++i)
+      numbers[2 * i] = std * results[0][i], numbers[2 * i + 1] = std * results[1][i];
+  }
+};
+
+}  // namespace
+
+// Two elements come from one draw, so the work items are groups of the pairs that blocks touch.
 void draw_normal(const Execution& exec, std::uint64_t seed, std::uint64_t parameter,
                  const DrawnElements& elements, float std, Vector<float> x) {
   const Index count = x.extent(0);
@@ -24,26 +81,9 @@ void draw_normal(const Execution& exec, std::uint64_t seed, std::uint64_t parame
     first_block = 0;
   }
   const Index pairs = e.length / 2 + 1;  // of a block, wherever it begins
-  Kokkos::parallel_for(
-      "kzero::kernels::draw_normal", tensor::Range(exec, 0, blocks * pairs),
-      KOKKOS_LAMBDA(Index item) {
-        const Index block = first_block + item / pairs;
-        const Index begin = block * e.stride + e.begin;
-        const Index pair = begin / 2 + item % pairs;
-        const Philox4 words = philox(seed, static_cast<std::uint64_t>(pair), parameter);
-        // The offset of half a unit keeps the uniform number above zero, so its logarithm is
-        // finite.
-        const float u = (static_cast<float>(words.word[0]) + 0.5F) * 0x1.0p-32F;
-        const float angle = static_cast<float>(words.word[1]) * (6.2831853F * 0x1.0p-32F);
-        const float radius = std * Kokkos::sqrt(-2.0F * Kokkos::log(u));
-        const auto put = [&](Index element, float value) {
-          const Index at = block * e.length + element - begin - e.first;
-          if (element >= begin && element < begin + e.length && at >= 0 && at < count)
-            x(at) = value;
-        };
-        put(2 * pair, radius * Kokkos::cos(angle));
-        put(2 * pair + 1, radius * Kokkos::sin(angle));
-      });
+  const Index groups = ceil_div(pairs, Draws::lanes);
+  Kokkos::parallel_for("kzero::kernels::draw_normal", tensor::Range(exec, 0, blocks * groups),
+                       Draws{seed, parameter, e, std, first_block, groups, x});
 }
 
 template <class T>

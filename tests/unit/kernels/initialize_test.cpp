@@ -4,6 +4,8 @@
 
 #include <cmath>
 
+#include "base/philox.hpp"
+#include "kernels/normal.hpp"
 #include "unit/kernels/cases.hpp"
 
 namespace kzero::kernels {
@@ -17,6 +19,37 @@ std::vector<float> draw(std::uint64_t seed, std::uint64_t parameter, Index first
   const Guarded<float> x(count);
   draw_normal(Execution(), seed, parameter, {0, 0, first, count}, std, x.vector());
   return x.host();
+}
+
+// Box and Muller's formula in double, from the same words.
+TEST(DrawNormal, IsTheFormulasNumber) {
+  const Index n = 200'003;
+  const auto drawn = draw(42, 7, 0, n);
+  double largest = 0;
+  for (Index i = 0; i < n; ++i) {
+    const Philox4 words = philox(42, static_cast<std::uint64_t>(i / 2), 7);
+    // Near 1 the uniform number's rounding moves the radius by up to 3e-4.
+    const double u = (static_cast<float>(words.word[0]) + 0.5F) * 0x1.0p-32F;
+    const double angle = words.word[1] * 0x1.0p-31 * M_PI;
+    const double radius = std::sqrt(-2 * std::log(u));
+    const double expected = radius * (i % 2 == 0 ? std::cos(angle) : std::sin(angle));
+    largest = std::max(largest, std::abs(drawn[static_cast<std::size_t>(i)] - expected));
+  }
+  EXPECT_LT(largest, 1e-6);
+}
+
+TEST(NormalPair, OfTheOutermostWordsIsFinite) {
+  constexpr std::uint32_t most = 0xFFFFFFFFU;
+  const Pair<float> far = normal_pair<float>(0, 0), near = normal_pair<float>(most, most);
+  EXPECT_NEAR(far.first, std::sqrt(66 * std::log(2.0)), 1e-6);  // u = 2^-33
+  EXPECT_EQ(far.second, 0);
+  EXPECT_EQ(near.first, 0);  // u rounds to 1
+  EXPECT_EQ(near.second, 0);
+}
+
+TEST(Logarithm, AgreesWithTheLibrarys) {
+  for (float x = 1e-30F; x < 1e30F; x *= 1.0007F)
+    ASSERT_NEAR(logarithm(x), std::log(double{x}), 3e-7 * std::abs(std::log(double{x}))) << x;
 }
 
 // For n independent standard normal numbers the mean has the deviation sqrt(1/n), the mean square
