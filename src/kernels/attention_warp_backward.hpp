@@ -51,10 +51,10 @@ struct WarpAttentionQueryGradient {
     Blocks::template copy<Blocks::own>(thread.thread, {x.dout, shape, head, shape.heads}, first,
                                        gradient_tile);
     Fragments::wait_for_copies();
-    thread.barrier();
+    thread.team.team_barrier();
     const typename Blocks::Factor q(Blocks::rows_from(scratch, warp_row), lane);
     const typename Blocks::Factor dout(Blocks::rows_from(gradient_tile, warp_row), lane);
-    thread.barrier();
+    thread.team.team_barrier();
 
     const Index row = first + warp_row;
     float log2_sum[rows], delta[rows];
@@ -131,10 +131,10 @@ struct WarpAttentionKeyGradient {
     Blocks::template copy<Blocks::own>(thread.thread, {x.in.v, shape, kv_head, shape.kv_heads},
                                        first, value_tile);
     Fragments::wait_for_copies();
-    thread.barrier();
+    thread.team.team_barrier();
     const typename Blocks::Factor k(Blocks::rows_from(scratch, warp_row), lane);
     const typename Blocks::Factor v(Blocks::rows_from(value_tile, warp_row), lane);
-    thread.barrier();
+    thread.team.team_barrier();
 
     const int length = static_cast<int>(shape.sequence), group = static_cast<int>(shape.group());
     const int kv_heads = static_cast<int>(shape.kv_heads);

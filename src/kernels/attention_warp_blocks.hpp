@@ -13,7 +13,6 @@ struct TeamThread {
   int thread;
 
   KOKKOS_INLINE_FUNCTION explicit TeamThread(const Team& of) : team(of), thread(thread_of(of)) {}
-  KOKKOS_INLINE_FUNCTION void barrier() const { team.team_barrier(); }
 };
 
 /// The rows of a kernel; a warp has 16 `down`. With 32 it loads half as many fragments of the other
@@ -80,7 +79,7 @@ struct WarpBlocks {
     for (int n = 0; n < count; ++n) {
       T* pair = scratch + n % 2 * 2 * tile;
       Fragments::wait_for_copies();
-      thread.barrier();  // pair n is there, and nobody reads the one before any more
+      thread.team.team_barrier();  // pair n is there, and nobody reads the one before any more
       if (n + 1 < count) copy(n + 1, scratch + (n + 1) % 2 * 2 * tile);
       use(n, pair);
     }

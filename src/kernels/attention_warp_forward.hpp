@@ -40,9 +40,9 @@ struct WarpAttentionForward {
     const HeadRows<const T> v(in.v, shape, kv_head, shape.kv_heads);
     Blocks::template copy<Blocks::own>(thread.thread, q, first, scratch);
     Fragments::wait_for_copies();
-    thread.barrier();
+    thread.team.team_barrier();
     const typename Blocks::Factor queries(Blocks::rows_from(scratch, warp_row), lane);
-    thread.barrier();
+    thread.team.team_barrier();
 
     typename Blocks::Sums sum;
     State state;

@@ -27,7 +27,7 @@ struct Scheduler {
   ucontext_t caller_context;
   void* caller;
   Fiber* fibers[most];
-  int made, running;
+  int made, running = -1;
   bool progress;
   void (*part)(void*, int);
   void* argument;
@@ -83,19 +83,25 @@ void make_fiber() {
 }  // namespace
 
 void Meeting::wait(const char* reason) {
+  char* const order = &order_[turn_ % 2];  // free again: who left two turns ago has met since
+  __tsan_release(order);
+  meet(reason);
+  __tsan_acquire(order);
+}
+
+void Meeting::meet(const char* reason) {
   if (arrived_ == 0) reason_ = reason;
   if (std::strcmp(reason_, reason) != 0) fail("do not meet", reason_, reason);
   const unsigned turn = turn_;
-  char* const order = &order_[turn % 2];  // free again: who left two turns ago has met since
-  __tsan_release(order);
   scheduler.progress = true;
   if (++arrived_ == size_) {
     arrived_ = 0;
     ++turn_;
   }
   while (turn_ == turn) return_to_caller();
-  __tsan_acquire(order);
 }
+
+int running() { return scheduler.running; }
 
 void run_fibers(int count, void (*part)(void* argument, int i), void* argument) {
   while (scheduler.made < count) make_fiber();
@@ -116,6 +122,7 @@ void run_fibers(int count, void (*part)(void* argument, int i), void* argument) 
     }
     if (!scheduler.progress) fail("wait for ever", "some at one barrier", "some at another");
   }
+  scheduler.running = -1;
   __tsan_acquire(&scheduler.end);
 }
 

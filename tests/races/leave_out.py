@@ -2,8 +2,9 @@
 
     python3 leave_out.py SRC TEST_PROGRAM... [--only TEXT]
 
-SRC/kernels is read for the places; the programs are test_kernels, test_optim of a build with ThreadSanitizer. Prints what
-noticed each, and exits with 1 if nothing noticed one: then no test runs into it, or nothing needs it.
+SRC/kernels is read for the places, but for what hosts alone run, whose teams have one thread; the programs are test_kernels,
+test_tensor_cores and test_optim of a build with ThreadSanitizer. Prints what noticed each, and exits with 1 if nothing noticed
+one: then no test runs into it, or nothing needs it.
 """
 
 import argparse
@@ -18,6 +19,7 @@ SECONDS = 900
 # The tests that run what a file has, by GoogleTest's filters, one after the other; all of them where there is none.
 TESTS = {
     "attention_device": "Attention/*.TilesMatchThePlainLoop",
+    "attention_warp": "TensorCoreAttention/0.WarpsMatchThePlainLoop",
     "cached_attention": "CachedAttention*",
     "few_rows": "FewRows*",
     "head_tile": "Attention/*.TilesMatchThePlainLoop",
@@ -32,6 +34,8 @@ TESTS = {
 
 def places(source):
     for path in sorted((source / "kernels").glob("*.?pp")):
+        if "_host" in path.stem:
+            continue
         for number, line in enumerate(path.read_text().splitlines(), 1):
             for match in PLACE.finditer(line.split("//")[0]):
                 yield path.name, number, match.group(1) or match.group(2)

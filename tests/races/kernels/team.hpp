@@ -3,7 +3,8 @@
 // them wait (Kokkos 4.7, Kokkos_Cuda_Team.hpp): all of a team at team_barrier and in reductions
 // over the team, a thread's lanes at the end of ThreadVectorRange loops, in reductions over lanes
 // and after single. Which of a loop's indices a thread takes changes from loop to loop, as Kokkos
-// does not say which. Two teams run at once and do not wait for each other.
+// does not say which; a reduction joins the parts of a loop in one order all the same, as it does
+// on a device. Two teams run at once and do not wait for each other.
 #pragma once
 
 #include <algorithm>
@@ -60,7 +61,7 @@ enum class Members { threads, all, lanes };
 struct TeamState {
   races::Meeting team;
   std::vector<races::Meeting> threads;  // of each thread's lanes
-  std::vector<const void*> values;      // of each member in a reduction
+  std::vector<const void*> values;      // of each part of a loop in a reduction
   std::vector<std::byte> scratch;
 
   explicit TeamState(const Policy& policy)
@@ -94,25 +95,26 @@ class Team {
   bool is_first() const { return thread_ == 0 && lane_ == 0; }
   bool is_first_lane() const { return lane_ == 0; }
 
-  /// The number of members of a loop, and this one's among them, which is another in every loop.
+  /// The number of members of a loop, and this one's part of it, which is another in every loop.
   int size(Members who) const {
     return who == Members::lanes ? policy_.lanes
                                  : policy_.threads * (who == Members::all ? policy_.lanes : 1);
   }
-  int turn(Members who) const {
+  int next_part(Members who) const {
     if (who == Members::lanes) return (lane_ + lane_loops_++) % policy_.lanes;
     const int own = who == Members::all ? thread_ * policy_.lanes + lane_ : thread_;
     return (own + team_loops_++) % size(who);
   }
 
-  /// Joins the values of all members in their order, on each of them.
+  /// Joins the values of a loop's parts in their order, on each of the members.
   template <class Value, class Join>
-  void reduce(Members who, Value& value, const Join& join) const {
-    const int own = thread_ * policy_.lanes + lane_;
-    const int first = who == Members::lanes ? own - lane_ : who == Members::threads ? lane_ : 0;
+  void reduce(Members who, int part, Value& value, const Join& join) const {
+    const int first = who == Members::lanes     ? thread_ * policy_.lanes
+                      : who == Members::threads ? lane_
+                                                : 0;
     const int step = who == Members::threads ? policy_.lanes : 1;
     races::Meeting& meeting = who == Members::lanes ? state_.threads[thread_] : state_.team;
-    state_.values[own] = &value;
+    state_.values[first + part * step] = &value;
     meeting.wait("reduction");
     const auto value_of = [&](int i) -> const Value& {
       return *static_cast<const Value*>(state_.values[first + i * step]);
@@ -159,10 +161,13 @@ struct Loop {
   Members who;
   I begin, end;
 
+  /// Calls f(i) for the indices of this member, and returns which part of the loop that was.
   template <class F>
-  void run(const F& f) const {
+  int run(const F& f) const {
+    const int part = team.next_part(who);
     const auto step = static_cast<I>(team.size(who));
-    for (I i = begin + static_cast<I>(team.turn(who)); i < end; i += step) f(i);
+    for (I i = begin + static_cast<I>(part); i < end; i += step) f(i);
+    return part;
   }
 };
 
@@ -203,8 +208,8 @@ void parallel_for(const kzero::kernels::Loop<I>& loop, const F& f) {
 template <class I, class F, class Value>
 void parallel_reduce(const kzero::kernels::Loop<I>& loop, const F& f, Value& total) {
   Value own{};
-  loop.run([&](I i) { f(i, own); });
-  loop.team.reduce(loop.who, own, [](Value& to, const Value& from) { to += from; });
+  const int part = loop.run([&](I i) { f(i, own); });
+  loop.team.reduce(loop.who, part, own, [](Value& to, const Value& from) { to += from; });
   total = own;
 }
 
@@ -212,8 +217,9 @@ template <class I, class F, class Value>
 void parallel_reduce(const kzero::kernels::Loop<I>& loop, const F& f, const Max<Value>& result) {
   Value own;
   result.init(own);
-  loop.run([&](I i) { f(i, own); });
-  loop.team.reduce(loop.who, own, [&](Value& to, const Value& from) { result.join(to, from); });
+  const int part = loop.run([&](I i) { f(i, own); });
+  loop.team.reduce(loop.who, part, own,
+                   [&](Value& to, const Value& from) { result.join(to, from); });
   result.reference() = own;
 }
 

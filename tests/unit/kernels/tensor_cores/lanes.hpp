@@ -5,22 +5,39 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <atomic>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <functional>
 #include <vector>
 
-#include "unit/kernels/tensor_cores/fibers.hpp"
+#include "unit/kernels/tensor_cores/pending_copies.hpp"
+#include "unit/kernels/tensor_cores/turns.hpp"
 
 namespace kzero::kernels {
 
+/// What a lane shows the others of its warp, in an instruction and not in memory: ThreadSanitizer
+/// is not to look for its order, nor to learn one from it.
+template <class T>
+class Shown {
+ public:
+  Shown& operator=(T value) {
+    value_.store(value, std::memory_order_relaxed);
+    return *this;
+  }
+  operator T() const { return value_.load(std::memory_order_relaxed); }
+
+ private:
+  std::atomic<T> value_{};
+};
+
 /// What the lanes of one warp show one another.
 struct Warp {
-  FiberBarrier meeting{32};
-  std::array<const std::uint16_t*, 32> rows{};
-  std::array<std::array<std::uint32_t, 6>, 32> factors{};
-  std::array<float, 32> values{};
+  LaneMeeting meeting{32};
+  std::array<Shown<const std::uint16_t*>, 32> rows;
+  std::array<std::array<Shown<std::uint32_t>, 6>, 32> factors;
+  std::array<Shown<float>, 32> values;
 };
 
 inline std::vector<Warp>* warps_of_team = nullptr;
@@ -52,7 +69,10 @@ struct LaneInstructions {
   template <class T>
   static void multiply_add(float* sum, const std::uint32_t (&a)[4], std::uint32_t b0,
                            std::uint32_t b1) {
-    warp().factors[lane()] = {a[0], a[1], a[2], a[3], b0, b1};
+    auto& own = warp().factors[lane()];
+    for (int i = 0; i < 4; ++i) own[i] = a[i];
+    own[4] = b0;
+    own[5] = b1;
     warp().meeting.arrive_and_wait();
     for (int i = 0; i < 4; ++i) {
       const int row = lane() / 4 + i / 2 * 8, column = lane() % 4 * 2 + i % 2;

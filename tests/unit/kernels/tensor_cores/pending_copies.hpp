@@ -1,11 +1,15 @@
-// A stand-in for cp.async: copies take place when the thread that began them waits for them.
+// A stand-in for cp.async: copies take place when the thread that began them waits for them, and
+// until then their place holds NaN.
 #pragma once
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cstdint>
 #include <cstring>
 #include <vector>
+
+#include "unit/kernels/tensor_cores/turns.hpp"
 
 namespace kzero::kernels {
 
@@ -22,20 +26,30 @@ struct PendingCopies {
     const auto at = [&](const void* p) { return reinterpret_cast<std::uintptr_t>(p) % copy.bytes; };
     EXPECT_EQ(at(copy.to), 0U) << "cp.async: an unaligned place";
     EXPECT_EQ(at(copy.from), 0U) << "cp.async: an unaligned source";
-    pending.push_back(copy);
+    std::memset(copy.to, 0xFF, copy.bytes);  // a device may write from now on
+    of_thread().push_back(copy);
   }
   static void wait() {
-    for (const Copy& copy : pending) {
+    for (const Copy& copy : of_thread()) {
       if (copy.is_there) {
         std::memcpy(copy.to, copy.from, copy.bytes);
       } else {
         std::memset(copy.to, 0, copy.bytes);
       }
     }
-    pending.clear();
+    of_thread().clear();
   }
 
-  static inline std::vector<Copy> pending;  // of the thread or the fiber that runs
+  static bool is_none() { return of_thread().empty(); }
+
+ private:
+  static std::vector<Copy>& of_thread() {
+    if (Fibers::number() >= 0) return of_fibers.at(Fibers::number());
+    thread_local std::vector<Copy> of_others;
+    return of_others;
+  }
+
+  static inline std::array<std::vector<Copy>, 128> of_fibers;
 };
 
 }  // namespace kzero::kernels

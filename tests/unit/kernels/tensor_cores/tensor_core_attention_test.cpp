@@ -10,10 +10,12 @@ namespace kzero::kernels {
 
 namespace {
 
+/// A thread has a warp's fragments. Where it has lanes, each has all of them: then no scores stay
+/// in registers.
 struct WholeWarpArithmetic {
   static constexpr int warps = team_warps, lanes = 1;
   template <class T>
-  using Fragments = WholeFragments<T>;
+  requires(warp_lanes == 1) using Fragments = WholeFragments<T>;
   template <class T, int rows, int columns>
   using GemmProblem =
       TensorCoreProduct<WholeFragments<T>, T, rows, columns, team_warps, warp_lanes>;
@@ -40,10 +42,8 @@ struct FourWarpsOfLanes {
 
 /// A thread of the teams that InTurns runs.
 struct OwnThread {
+  FiberTeam& team;
   int thread;
-  FiberBarrier& meeting;
-
-  void barrier() const { meeting.arrive_and_wait(); }
 };
 
 /// Runs one team after the other, in scratch that holds garbage.
@@ -54,10 +54,10 @@ struct InTurns {
     constexpr int bytes = Kernel::Blocks::bytes;
     const Guarded<float> scratch(bytes / 4);
     for (int rank = 0; rank < teams; ++rank) {
-      FiberBarrier meeting(Kernel::Blocks::threads);
+      FiberTeam team(Kernel::Blocks::threads);
       Arithmetic::run([&](int thread) {
-        kernel.run(OwnThread{thread, meeting}, rank, reinterpret_cast<T*>(scratch.data()));
-        EXPECT_TRUE(PendingCopies::pending.empty()) << "copies that nobody waited for";
+        kernel.run(OwnThread{team, thread}, rank, reinterpret_cast<T*>(scratch.data()));
+        EXPECT_TRUE(PendingCopies::is_none()) << "copies that nobody waited for";
       });
     }
   }

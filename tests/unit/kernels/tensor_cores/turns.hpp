@@ -8,8 +8,6 @@
 #include <memory>
 #include <vector>
 
-#include "unit/kernels/tensor_cores/pending_copies.hpp"
-
 namespace kzero::kernels {
 
 class Fibers {
@@ -23,17 +21,15 @@ class Fibers {
       for (fibers.number_ = 0; fibers.number_ < count; ++fibers.number_) {
         Fiber& fiber = fibers.fibers_[fibers.number_];
         if (fiber.is_done) continue;
-        std::swap(PendingCopies::pending, fiber.copies);
         swapcontext(&fibers.main_, &fiber.context);
-        std::swap(PendingCopies::pending, fiber.copies);
         running += !fiber.is_done;
       }
     }
     current = nullptr;
   }
 
-  /// The number of the part that runs.
-  static int number() { return current->number_; }
+  /// The number of the part that runs; -1 outside.
+  static int number() { return current == nullptr ? -1 : current->number_; }
 
   /// Lets the others run.
   static void yield() { swapcontext(&current->fibers_[number()].context, &current->main_); }
@@ -44,7 +40,6 @@ class Fibers {
   struct Fiber {
     ucontext_t context;
     std::unique_ptr<char[]> stack;
-    std::vector<PendingCopies::Copy> copies;
     bool is_done = false;
   };
 
@@ -72,10 +67,10 @@ class Fibers {
   int number_ = 0;
 };
 
-/// A barrier of `count` fibers.
-class FiberBarrier {
+/// Where the lanes of a warp meet in an instruction.
+class LaneMeeting {
  public:
-  explicit FiberBarrier(int count) : count_(count) {}
+  explicit LaneMeeting(int lanes) : count_(lanes) {}
 
   void arrive_and_wait() {
     const int mine = round_;
@@ -88,6 +83,17 @@ class FiberBarrier {
 
  private:
   int count_, arrived_ = 0, round_ = 0;
+};
+
+/// The barrier of a team's threads.
+class FiberTeam {
+ public:
+  explicit FiberTeam(int threads) : meeting_(threads) {}
+
+  void team_barrier() { meeting_.arrive_and_wait(); }
+
+ private:
+  LaneMeeting meeting_;
 };
 
 }  // namespace kzero::kernels
