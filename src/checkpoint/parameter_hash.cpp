@@ -48,14 +48,13 @@ std::uint64_t sum_of_mixes(const Arrays& arrays, std::uint64_t elements, std::ui
   return sum;
 }
 
-/// Hashes `count` elements of the shard's arrays from `first` on, which are contiguous in the
-/// parameter from `place` on.
-std::uint64_t sum_of_mixes(const StateShard& shard, Index first, Index count, std::uint64_t place) {
-  KZERO_EXPECT(std::ssize(shard.arrays) <= param::most_state_arrays);
+/// Hashes `count` elements of the block's arrays from its element `first` on, which are contiguous
+/// in the parameter from `place` on.
+std::uint64_t sum_of_mixes(const Block& block, Index first, Index count, std::uint64_t place) {
   Arrays arrays{};
   std::size_t present = 0;
-  for (const StateValues& array : shard.arrays) {
-    if (!array.values.empty()) arrays[present++] = array.values.data() + first;
+  for (const std::span<float> values : block.arrays) {
+    if (!values.empty()) arrays[present++] = values.data() + first;
   }
   const auto elements = static_cast<std::uint64_t>(count);
   switch (present) {
@@ -83,15 +82,14 @@ Positions positions_of(const std::vector<Parameter>& parameters) {
 StateShardHash::StateShardHash(const StateShard& shard, Index position)
     : shard_(shard), key_(static_cast<std::uint64_t>(position + 1) * second_mixer) {}
 
-void StateShardHash::add(Index count) {
-  while (count > 0) {
+void StateShardHash::add(const Block& block) {
+  for (Index added = 0; added < block.count;) {
     const Range& range = shard_.ranges[range_];
-    const Index now = std::min(count, range.count - in_range_);
+    const Index now = std::min(block.count - added, range.count - in_range_);
     sum_ +=
-        sum_of_mixes(shard_, added_, now,
+        sum_of_mixes(block, added, now,
                      key_ + static_cast<std::uint64_t>(range.begin + in_range_) * step_of_place);
-    count -= now;
-    added_ += now;
+    added += now;
     in_range_ += now;
     if (in_range_ < range.count) continue;
     ++range_;
@@ -101,7 +99,8 @@ void StateShardHash::add(Index count) {
 
 std::uint64_t hash_of(const StateShard& shard, Index position) {
   StateShardHash hash(shard, position);
-  hash.add(elements_of(shard.ranges));
+  for (BlockReader blocks(shard.staging, shard.arrays); const auto block = blocks.next();)
+    hash.add(*block);
   return hash.value();
 }
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "checkpoint/manifest.hpp"
-#include "checkpoint/state_shard.hpp"
+#include "checkpoint/state_blocks.hpp"
 #include "grid/group.hpp"
 
 namespace kzero::checkpoint {
@@ -28,8 +28,8 @@ class StateShardHash {
   /// must outlive the object. `position` is the parameter's.
   StateShardHash(const StateShard& shard, Index position);
 
-  /// Adds the next `count` elements of all arrays.
-  void add(Index count);
+  /// Adds the next elements of all arrays.
+  void add(const Block& block);
   std::uint64_t value() const { return sum_; }
 
  private:
@@ -37,7 +37,6 @@ class StateShardHash {
   std::uint64_t key_;
   std::size_t range_ = 0;  // the current range
   Index in_range_ = 0;     // elements of it that were added
-  Index added_ = 0;
   std::uint64_t sum_ = 0;
 };
 

@@ -99,9 +99,10 @@ const Filled* filled_of(const Found& from, const StateShard& wanted) {
   return filled == from.filled.end() ? nullptr : &*filled;
 }
 
-/// Returns the hash taken while the search filled the shard, or takes it now.
+/// Returns the hash taken while the search filled the shard, or takes it now: of what went on to a
+/// device, where it is.
 std::uint64_t hash_of_loaded(const Found& from, const StateShard& shard, Index position) {
-  const Filled* filled = filled_of(from, shard);
+  const Filled* filled = shard.staging == nullptr ? filled_of(from, shard) : nullptr;
   return filled != nullptr ? filled->hash : hash_of(shard, position);
 }
 
@@ -110,32 +111,51 @@ bool holds_array(const Manifest& manifest, const std::string& name) {
          manifest.state_arrays.end();
 }
 
-Plan plan_of(const Found& from, std::span<const StateShard> wanted) {
-  Plan plan;
-  const Positions positions = positions_of(from.manifest.parameters);
-  const auto held = shards_by_parameter(from.manifest);
-  for (const StateShard& shard : wanted) {
-    if (filled_of(from, shard) != nullptr) continue;
-    const Index elements = elements_of(shard.ranges);
-    for (const auto& [name, values] : shard.arrays) {
-      KZERO_REQUIRE(values.empty() || std::ssize(values) == elements, ExitCode::other,
-                    "internal error: room for {} values of {} for ranges of {} elements",
-                    values.size(), shard.parameter, elements);
-      KZERO_REQUIRE(values.empty() || holds_array(from.manifest, name), ExitCode::files,
-                    "{}: holds no state array {}, wanted of {}", from.path.string(), name,
-                    shard.parameter);
-    }
-    const auto position = positions.find(shard.parameter);
-    const auto sources =
-        position == positions.end() ? std::vector<Source>{} : sources_of(held[position->second]);
+void require_readable(const Found& from, const StateShard& shard) {
+  const Index elements = elements_of(shard.ranges);
+  for (const auto& [name, values] : shard.arrays) {
+    KZERO_REQUIRE(values.empty() || std::ssize(values) == elements, ExitCode::other,
+                  "internal error: room for {} values of {} for ranges of {} elements",
+                  values.size(), shard.parameter, elements);
+    KZERO_REQUIRE(values.empty() || holds_array(from.manifest, name), ExitCode::files,
+                  "{}: holds no state array {}, wanted of {}", from.path.string(), name,
+                  shard.parameter);
+  }
+}
+
+/// Where everything lies in a checkpoint.
+class Catalog {
+ public:
+  explicit Catalog(const Found& from)
+      : from_(from),
+        positions_(positions_of(from.manifest.parameters)),
+        held_(shards_by_parameter(from.manifest)) {}
+
+  /// Adds the copies that fill a shard, which must outlive the plan.
+  void add_to(Plan& plan, const StateShard& shard) {
+    look_up(shard.parameter);
     Index to = 0;
     for (const Range& range : shard.ranges) {
-      plan_range(from, sources, shard, range, to, plan);
+      plan_range(from_, sources_, shard, range, to, plan);
       to += range.count;
     }
   }
-  return plan;
-}
+
+ private:
+  void look_up(const std::string& parameter) {
+    if (parameter == parameter_) return;
+    const auto position = positions_.find(parameter);
+    sources_ =
+        position == positions_.end() ? std::vector<Source>{} : sources_of(held_[position->second]);
+    parameter_ = parameter;
+  }
+
+  const Found& from_;
+  Positions positions_;
+  std::vector<std::vector<LocatedShard>> held_;
+  std::string parameter_;  // the last that was looked up, and its sources
+  std::vector<Source> sources_;
+};
 
 /// An open shard_file and one dataset's part in it.
 struct StoredValues {
@@ -195,16 +215,58 @@ void read_shard(const InputFile& file, const std::filesystem::path& path, const 
   }
 }
 
-}  // namespace
-
-void read(const Found& from, std::span<const StateShard> wanted) {
-  for (const auto& [shard_index, shards] : plan_of(from, wanted)) {
+void carry_out(const Plan& plan, const Found& from) {
+  for (const auto& [shard_index, shards] : plan) {
     const auto path = from.path / from.manifest.shard_files[shard_index].file;
     const InputFile file(path);
     for (const auto& [stored, copies] : shards) {
       read_shard(file, path, *stored, from.manifest.state_arrays, copies);
     }
   }
+}
+
+/// Elements [begin, begin + count) of the ranges' concatenation.
+std::vector<Range> slice_of(const std::vector<Range>& ranges, Index begin, Index count) {
+  std::vector<Range> slice;
+  for (const Range& range : ranges) {
+    const Index first = std::clamp(begin, Index{0}, range.count);
+    const Index last = std::clamp(begin + count, Index{0}, range.count);
+    if (first < last) slice.push_back({range.begin + first, last - first});
+    begin -= range.count;
+  }
+  return slice;
+}
+
+/// Reads a shard's values through its staging: each block is a shard of its own in host memory.
+void read_in_blocks(const Found& from, const StateShard& wanted, Catalog& catalog) {
+  BlockWriter blocks(wanted.staging, wanted.arrays);
+  while (const auto block = blocks.next()) {
+    StateShard part{wanted.parameter, slice_of(wanted.ranges, block->begin, block->count)};
+    for (std::size_t a = 0; a < wanted.arrays.size(); ++a)
+      part.arrays.push_back({wanted.arrays[a].name, block->arrays[a]});
+    Plan plan;
+    catalog.add_to(plan, part);
+    carry_out(plan, from);
+  }
+}
+
+}  // namespace
+
+void read(const Found& from, std::span<const StateShard> wanted) {
+  Catalog catalog(from);
+  Plan plan;
+  std::vector<const StateShard*> staged;
+  for (const StateShard& shard : wanted) {
+    if (filled_of(from, shard) != nullptr) continue;
+    require_readable(from, shard);
+    if (shard.staging != nullptr) {
+      staged.push_back(&shard);
+    } else {
+      catalog.add_to(plan, shard);
+    }
+  }
+  carry_out(plan, from);
+  for (const StateShard* shard : staged) read_in_blocks(from, *shard, catalog);
 }
 
 void require_saved_values(const grid::Group& world, const Found& found,

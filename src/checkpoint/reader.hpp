@@ -18,8 +18,9 @@ namespace kzero::checkpoint {
 void read(const Found& from, std::span<const StateShard> wanted);
 
 /// Verifies any load on any grid: throws Error(files) unless the values of all ranks' shards, which
-/// hold each element of the checkpoint once, have the hash of the manifest. Arrays that the search
-/// has filled, and which must be untouched since, were hashed by it. Collective over `world`.
+/// hold each element of the checkpoint once, have the hash of the manifest. Arrays in host memory
+/// that the search has filled, and which must be untouched since, were hashed by it. Collective
+/// over `world`.
 void require_saved_values(const grid::Group& world, const Found& found,
                           std::span<const StateShard> mine);
 

@@ -17,12 +17,15 @@ void write_state(Hdf5File& structure, const OutputFile& file, const StateShard& 
   describe_parameter(structure, parameter, parts);
   for (std::size_t a = 0; a < shard.arrays.size(); ++a) {
     if (record.offsets[a] == no_offset) continue;
-    const auto& [name, values] = shard.arrays[a];
-    const std::string dataset = shard.parameter + "/" + name;
+    const std::string dataset = shard.parameter + "/" + shard.arrays[a].name;
     structure.reserve(dataset, elements_of(record.runs));
     describe_state(structure, dataset, a, parts);
     record.offsets[a] = structure.offset_of(dataset);
-    file.write(record.offsets[a], std::as_bytes(values));
+    const std::span<const StateValues> array(&shard.arrays[a], 1);
+    for (BlockReader blocks(shard.staging, array); const auto block = blocks.next();) {
+      file.write(record.offsets[a] + block->begin * static_cast<Index>(sizeof(float)),
+                 std::as_bytes(block->arrays.front()));
+    }
   }
 }
 

@@ -5,6 +5,23 @@
 
 namespace kzero::checkpoint {
 
+namespace {
+
+/// Takes the checksums of a shard's arrays, and returns its hash.
+std::uint64_t take_checksums(const StateShard& shard, StoredShard& record) {
+  std::vector<Digest> digests(shard.arrays.size());
+  StateShardHash hash(shard, record.parameter);
+  for (BlockReader blocks(shard.staging, shard.arrays); const auto block = blocks.next();) {
+    for (std::size_t a = 0; a < digests.size(); ++a)
+      digests[a].update(std::as_bytes(block->arrays[a]));
+    hash.add(*block);
+  }
+  for (const Digest& digest : digests) record.checksums.push_back(digest.value());
+  return hash.value();
+}
+
+}  // namespace
+
 Prepared prepare(std::span<const StateShard> mine, const Positions& positions,
                  const param::StateArrays& arrays) {
   Prepared prepared;
@@ -25,10 +42,9 @@ Prepared prepare(std::span<const StateShard> mine, const Positions& positions,
       KZERO_REQUIRE(has_none || std::ssize(values) == elements, ExitCode::other,
                     "internal error: {} of {} has {} values for ranges of {} elements", name,
                     shard.parameter, values.size(), elements);
-      record.checksums.push_back(checksum(std::as_bytes(values)));
       record.offsets.push_back(has_none ? no_offset : 0);
     }
-    prepared.parameter_hash += hash_of(shard, found->second);
+    prepared.parameter_hash += take_checksums(shard, record);
     prepared.shards.push_back(&shard);
     prepared.records.push_back(std::move(record));
   }

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <map>
+#include <optional>
 
 #include "base/error.hpp"
 #include "checkpoint/files.hpp"
@@ -18,6 +19,13 @@ namespace fs = std::filesystem;
 
 /// The values of one rank in one call: MPI libraries count in 32 bits.
 constexpr Index most_elements = Index{1} << 27;
+
+/// Returns the values of one call that every rank has the memory for. Collective over `group`.
+Index elements_of_a_call(const grid::Group& group, std::span<const StateShard> mine) {
+  Index elements = most_elements;
+  for (const StateShard& shard : mine) elements = block_elements(shard.staging, 1, elements);
+  return group.min(elements);
+}
 
 /// Creates the complete file but for its values, and assigns every shard its offset.
 void create_file(const fs::path& path, const Manifest& manifest, std::vector<StoredShard>& shards) {
@@ -74,14 +82,14 @@ struct Parts {
 };
 
 /// Groups the shards by parameter, so that the file is written from one end to the other. `first`
-/// is the position of this rank's first shard in the shard_file.
+/// is the position of this rank's first shard in the shard_file; a call writes `call` elements.
 std::map<Index, Parts> parts_of(const ShardFile& shard_file, std::size_t first,
-                                const std::vector<const StateShard*>& mine) {
+                                const std::vector<const StateShard*>& mine, Index call) {
   std::map<Index, Parts> all;
   for (std::size_t i = 0; i < shard_file.shards.size(); ++i) {
     const StoredShard& stored = shard_file.shards[i];
     Parts& parts = all[stored.parameter];
-    parts.rounds = std::max(parts.rounds, ceil_div(elements_of(stored.runs), most_elements));
+    parts.rounds = std::max(parts.rounds, ceil_div(elements_of(stored.runs), call));
     if (i < first || i >= first + mine.size()) continue;
     parts.own = &stored;
     parts.shard = mine[i - first];
@@ -94,27 +102,32 @@ Index bytes_of(const Parts& parts, const param::StateArrays& arrays) {
   return elements * param::bytes_per_element(arrays);
 }
 
-/// Every rank makes the same calls. Collective over the file's group.
-void write_values(SharedFile& file, const Parts& parts, std::size_t arrays) {
+/// Every rank makes the same calls, each of `call` elements or fewer. Collective over the file's
+/// group.
+void write_values(SharedFile& file, const Parts& parts, std::size_t arrays, Index call) {
   for (std::size_t a = 0; a < arrays; ++a) {
-    const std::span<const float> values =
-        parts.shard == nullptr ? std::span<float>() : parts.shard->arrays[a].values;
+    std::optional<BlockReader> blocks;
+    if (parts.shard != nullptr)
+      blocks.emplace(parts.shard->staging, std::span(&parts.shard->arrays[a], 1), call);
     for (Index round = 0; round < parts.rounds; ++round) {
-      const Index at = std::min(std::ssize(values), round * most_elements);
-      const Index count = std::min(std::ssize(values) - at, most_elements);
-      const Index begin = values.empty() ? 0 : parts.own->offsets[a];
-      file.write(begin + at * static_cast<Index>(sizeof(float)), values.subspan(at, count));
+      const auto block = blocks ? blocks->next() : std::nullopt;
+      if (block) {
+        file.write(parts.own->offsets[a] + block->begin * static_cast<Index>(sizeof(float)),
+                   block->arrays.front());
+      } else {
+        file.write(0, {});
+      }
     }
   }
 }
 
 /// Every rank's values, parameter by parameter. Collective over `group`.
 void write_all(const grid::Group& group, const fs::path& path, const Manifest& manifest,
-               const std::map<Index, Parts>& all) {
+               const std::map<Index, Parts>& all, Index call) {
   SharedFile file(group, path);
   Index unsynced = 0;
   for (const auto& [position, parts] : all) {
-    write_values(file, parts, manifest.state_arrays.size());
+    write_values(file, parts, manifest.state_arrays.size(), call);
     unsynced += bytes_of(parts, manifest.state_arrays);
     if (unsynced < sync_bytes) continue;
     begin_sync(path);
@@ -145,7 +158,8 @@ LocalPart write_shared_shard_file(const grid::Group& group, const fs::path& fold
   LocalPart part{agree_on_layout(group, path, manifest, prepared.records), prepared.parameter_hash};
   const std::size_t first = shards_before(group, prepared.records.size());
   // 2 write
-  write_all(group, path, manifest, parts_of(part.shard_file, first, prepared.shards));
+  const Index call = elements_of_a_call(group, mine);
+  write_all(group, path, manifest, parts_of(part.shard_file, first, prepared.shards, call), call);
   grid::collectively(group, [&] {
     // 3 verify
     const InputFile written(path);

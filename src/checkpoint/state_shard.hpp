@@ -14,6 +14,8 @@
 
 namespace kzero::checkpoint {
 
+class Staging;
+
 struct Range {
   Index begin = 0;
   Index count = 0;
@@ -33,11 +35,12 @@ struct StateValues {
 };
 
 /// The ranges of one parameter that one rank holds, ascending and disjoint, and their state arrays
-/// in the order of the declaration. Each array is the ranges' concatenation in host memory.
+/// in the order of the declaration. Each array is the ranges' concatenation.
 struct StateShard {
   std::string parameter;
   std::vector<Range> ranges;
   std::vector<StateValues> arrays{};
+  Staging* staging = nullptr;  // the way to values that the host cannot touch; null where it can
 
   /// The values of an array; empty without an array of that name.
   std::span<float> values(std::string_view name) const {

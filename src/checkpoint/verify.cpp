@@ -12,7 +12,7 @@ namespace {
 
 /// Elements of one array that are taken at a time: all arrays of a shard stay in the second-level
 /// cache.
-constexpr Index block_elements = Index{1} << 16;
+constexpr Index cached_elements = Index{1} << 16;
 
 Index bytes_of(const StoredShard& shard) {
   return elements_of(shard.runs) * static_cast<Index>(sizeof(float));
@@ -52,15 +52,13 @@ Checksums fill(const InputFile& file, const StoredShard& stored, const StateShar
                Targets& targets) {
   std::vector<Digest> digests(stored.offsets.size());
   StateShardHash hash(target, stored.parameter);
-  const Index elements = elements_of(stored.runs);
-  for (Index begin = 0; begin < elements; begin += block_elements) {
-    const Index count = std::min(block_elements, elements - begin);
+  BlockWriter blocks(target.staging, target.arrays, cached_elements);
+  while (const auto block = blocks.next()) {
     for (std::size_t a = 0; a < digests.size(); ++a) {
       if (stored.offsets[a] == no_offset) continue;
-      read_block(file, stored.offsets[a], begin, target.arrays[a].values.subspan(begin, count),
-                 digests[a]);
+      read_block(file, stored.offsets[a], block->begin, block->arrays[a], digests[a]);
     }
-    hash.add(count);
+    hash.add(*block);
   }
   targets.put({target, hash.value()});
   Checksums checksums;

@@ -19,7 +19,7 @@ enum class Category {
   io,           // token batches, a step's sums; the copy of the state that checkpoint.asynchronous
                 // writes
   offloaded,    // in host memory of device builds: what was moved off the device, batches and sums
-                // on their way, copies for checkpoints
+                // on their way, the staging and copies of checkpoints
 };
 
 inline constexpr std::array<std::string_view, 9> category_names{

@@ -4,6 +4,7 @@
 
 #include "base/error.hpp"
 #include "train/planned_bytes.hpp"
+#include "train/state_staging.hpp"
 
 namespace kzero::train {
 
@@ -47,34 +48,34 @@ std::optional<optim::CpuOffloadOptimizer<T>> offload_optimizer_of(memory::Arenas
   return optim::CpuOffloadOptimizer<T>(arenas, std::min(config.zero.bucket, 2 * largest * width));
 }
 
-/// Elements of an array in this rank's parts of all units, without what is between them.
-Index parts_elements(const Blueprint& b, const param::StateArray& array,
-                     zero::Placement placement) {
+std::span<float> take_on_host(memory::Arenas& arenas, Index elements) {
+  const auto category = tensor::on_host ? Category::io : Category::offloaded;
+  return {arenas.take<float>(category, elements), static_cast<std::size_t>(elements)};
+}
+
+std::span<float> take_staging(memory::Arenas& arenas, const deck::Config& config) {
+  if (config.checkpoint.folder.empty() || host_reaches_state(config)) return {};
+  return take_on_host(arenas, StateStaging::elements);
+}
+
+/// Elements of an array in what this rank owns of all units, without what is between them.
+Index owned_elements(const Blueprint& b, const param::StateArray& array) {
   Index elements = 0;
   for (std::size_t u = 0; u < b.table.size(); ++u) {
     const param::UnitLayout& unit = b.layout.units()[u];
-    if (array.extent != param::Extent::all) {
-      elements += zero::most_held(b.table[u], unit, array, placement);
-    } else {
-      elements += placement == zero::Placement::partitioned ? unit.shard : unit.elements;
-    }
+    elements += array.extent == param::Extent::all
+                    ? unit.shard
+                    : zero::most_held(b.table[u], unit, array, zero::Placement::partitioned);
   }
   return elements;
 }
 
-/// A snapshot has what this rank owns; what passes to a device also has what other ranks hold
-/// alike.
-std::span<float> take_host_state(memory::Arenas& arenas, const deck::Config& config,
-                                 const Blueprint& b) {
-  const deck::Checkpoint& checkpoint = config.checkpoint;
-  const bool reached = host_reaches_state(config);
-  if (checkpoint.folder.empty() || (reached && !checkpoint.asynchronous)) return {};
-  const auto placement = reached ? zero::Placement::partitioned : b.stage.optimizer;
+std::span<float> take_snapshot(memory::Arenas& arenas, const deck::Config& config,
+                               const Blueprint& b) {
+  if (config.checkpoint.folder.empty() || !config.checkpoint.asynchronous) return {};
   Index elements = 0;
-  for (const param::StateArray& array : b.state_arrays())
-    elements += parts_elements(b, array, placement);
-  const auto category = tensor::on_host ? Category::io : Category::offloaded;
-  return {arenas.take<float>(category, elements), static_cast<std::size_t>(elements)};
+  for (const param::StateArray& array : b.state_arrays()) elements += owned_elements(b, array);
+  return take_on_host(arenas, elements);
 }
 
 std::span<SpanRecord> take_spans(memory::Arenas& arenas, const deck::Run& run) {
@@ -115,7 +116,8 @@ Buffers<T>::Buffers(memory::Arenas& arenas, const deck::Config& config, const Bl
       matrices(matrices_of<T>(arenas, config, b, rank)),
       batches(arenas, config.train.micro_batch, config.model.sequence, config.model.vocab),
       step_sums(arenas, b.batches.rounds()),
-      host_state(take_host_state(arenas, config, b)),
+      staging(take_staging(arenas, config)),
+      snapshot(take_snapshot(arenas, config, b)),
       spans(take_spans(arenas, config.run)),
       optimizer_(b.stage.optimizer) {}
 

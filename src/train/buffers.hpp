@@ -35,9 +35,9 @@ struct Buffers {
   std::optional<MatrixExchange<T>> matrices;  // with an optimizer that needs whole ones
   Batches batches;
   StepSums step_sums;
-  /// Host memory, for runs with checkpoints: the copy of the state through which checkpoints of
-  /// a device go, or that checkpoint.asynchronous writes. Empty where the state itself serves.
-  std::span<float> host_state;
+  /// Host memory, for runs with checkpoints; empty where the state itself serves.
+  std::span<float> staging;     // on the way of a device's state (state_staging.hpp)
+  std::span<float> snapshot;    // the copy that checkpoint.asynchronous writes
   std::span<SpanRecord> spans;  // host memory of the time line, with run.profile
 
   /// `data_rank` is this rank's in its data group; `gemm` and `tensor` are null while measuring.

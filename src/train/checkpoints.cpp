@@ -9,6 +9,7 @@
 #include "base/printable.hpp"
 #include "checkpoint/reader.hpp"
 #include "checkpoint/retention.hpp"
+#include "checkpoint/state_blocks.hpp"
 #include "deck/changes.hpp"
 #include "grid/agreement.hpp"
 #include "optim/optimizer.hpp"
@@ -35,7 +36,7 @@ std::vector<checkpoint::StateShard> without_optimizer_state(
   std::vector<checkpoint::StateShard> weights(wanted.begin(), wanted.end());
   for (checkpoint::StateShard& shard : weights) {
     for (const checkpoint::StateValues& array : shard.arrays) {
-      if (array.name != param::master_weights) std::ranges::fill(array.values, 0.0F);
+      if (array.name != param::master_weights) checkpoint::clear(shard.staging, array);
     }
     std::erase_if(shard.arrays, [](const checkpoint::StateValues& array) {
       return array.name != param::master_weights;
@@ -144,7 +145,7 @@ void Checkpoints::load(const checkpoint::Found& found,
 std::optional<Index> Checkpoints::resume() {
   if (config_.checkpoint.folder.empty()) return std::nullopt;
   const auto begin = Clock::now();
-  const std::vector<checkpoint::StateShard> wanted = engine_.wanted_shards();
+  const std::vector<checkpoint::StateShard> wanted = engine_.local_shards();
   const auto found = newest(wanted);
   if (!found) return std::nullopt;
   const checkpoint::Manifest& m = found->manifest;

@@ -40,20 +40,16 @@ class Engine {
   virtual void initialise(const InitialValues& values) = 0;
 
   /// The parts of the optimizer's state arrays that this rank writes to a checkpoint: each element
-  /// on one rank of the grid. They stay valid, and the engine must not step, until the next call of
-  /// the engine.
+  /// on one rank of the grid. They are the state itself, on a device behind the shards' staging.
   virtual std::vector<checkpoint::StateShard> owned_shards() = 0;
 
-  /// Returns the same as a copy that stays as it is while the engine goes on, until the next call
-  /// of a function of shards. For runs with checkpoint.asynchronous.
+  /// Returns the same as a copy on the host that stays as it is while the engine goes on, until the
+  /// next call. For runs with checkpoint.asynchronous.
   virtual std::vector<checkpoint::StateShard> snapshot() = 0;
 
-  /// Returns shards like owned_shards(), but of all state of this rank.
+  /// Returns shards like owned_shards(), but of all state of this rank: what it needs from a
+  /// checkpoint. Call loaded() once they are filled, on every rank of the grid.
   virtual std::vector<checkpoint::StateShard> local_shards() = 0;
-
-  /// Returns buffers for all that this rank needs from a checkpoint; call loaded() once they are
-  /// filled, on every rank of the grid.
-  virtual std::vector<checkpoint::StateShard> wanted_shards() = 0;
   virtual void loaded() = 0;
 
   /// Runs one optimizer step on the samples of global step `step`; its traffic is counted as a

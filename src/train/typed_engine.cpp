@@ -19,6 +19,11 @@ namespace {
 
 using kernels::Update;
 
+std::optional<StateStaging> staging_of(const deck::Config& config, std::span<float> room) {
+  if (host_reaches_state(config)) return std::nullopt;
+  return std::optional<StateStaging>(std::in_place, room);
+}
+
 /// Computes the arenas' sizes: the layout code run without memory.
 template <class T>
 memory::Arenas measure(const deck::Config& config, const Blueprint& blueprint, Index rank,
@@ -61,10 +66,12 @@ TypedEngine<T>::TypedEngine(const deck::Config& config, Index threads, const Pee
       states_(states()),
       optimizer_step_(blueprint_, peers, gemm, buffers_, states_),
       scaler_(config.train.precision, config.optimizer),
-      owned_(states_, {zero::Placement::partitioned, data_.rank(), blueprint_.tensor.rank},
-             blueprint_.state_arrays(), {host_reaches_state(config_), buffers_.host_state}),
-      wanted_(states_, {blueprint_.stage.optimizer, data_.rank(), {}}, blueprint_.state_arrays(),
-              {host_reaches_state(config_), buffers_.host_state}) {
+      staging_(staging_of(config_, buffers_.staging)),
+      owned_(state_shards(states_,
+                          {zero::Placement::partitioned, data_.rank(), blueprint_.tensor.rank},
+                          blueprint_.state_arrays(), staging_ ? &*staging_ : nullptr)),
+      local_(state_shards(states_, {blueprint_.stage.optimizer, data_.rank(), {}},
+                          blueprint_.state_arrays(), staging_ ? &*staging_ : nullptr)) {
   // Padding takes part in collectives, so it has to hold zeros from the start.
   const tensor::Execution& exec = buffers_.model->exec();
   clear(exec, buffers_.parameters.held());
@@ -73,7 +80,7 @@ TypedEngine<T>::TypedEngine(const deck::Config& config, Index threads, const Pee
     if (array.elements() > 0) kernels::fill<float>(exec, vector(array.data(), array.elements()), 0);
   }
   // Touched for the first time here, not while training waits for a copy.
-  const std::span<float> snapshot = buffers_.host_state;
+  const std::span<float> snapshot = buffers_.snapshot;
   if (tensor::on_host && !snapshot.empty())
     kernels::fill<float>(exec, vector(snapshot.data(), std::ssize(snapshot)), 0.0F);
 }
@@ -119,33 +126,24 @@ void TypedEngine<T>::parameters_from_master() {
 template <class T>
 std::vector<checkpoint::StateShard> TypedEngine<T>::owned_shards() {
   buffers_.model->exec().fence("kzero::train::state_ready");
-  owned_.download();
-  return owned_.views();
+  return owned_;
 }
 
 template <class T>
 std::vector<checkpoint::StateShard> TypedEngine<T>::snapshot() {
   auto shards = owned_shards();
-  if (host_reaches_state(config_)) copy_states(shards, buffers_.host_state);
+  copy_states(buffers_.model->exec(), shards, buffers_.snapshot);
   return shards;
 }
 
 template <class T>
 std::vector<checkpoint::StateShard> TypedEngine<T>::local_shards() {
-  auto shards = wanted_shards();
-  wanted_.download();
-  return shards;
-}
-
-template <class T>
-std::vector<checkpoint::StateShard> TypedEngine<T>::wanted_shards() {
   buffers_.model->exec().fence("kzero::train::state_ready");
-  return wanted_.views();
+  return local_;
 }
 
 template <class T>
 void TypedEngine<T>::loaded() {
-  wanted_.upload();
   parameters_from_master();
 }
 

@@ -10,6 +10,7 @@
 #include "train/engine.hpp"
 #include "train/optimizer_step.hpp"
 #include "train/state_shards.hpp"
+#include "train/state_staging.hpp"
 
 namespace kzero::train {
 
@@ -25,7 +26,6 @@ class TypedEngine : public Engine {
   std::vector<checkpoint::StateShard> owned_shards() override;
   std::vector<checkpoint::StateShard> snapshot() override;
   std::vector<checkpoint::StateShard> local_shards() override;
-  std::vector<checkpoint::StateShard> wanted_shards() override;
   void loaded() override;
   StepResult step(Index step, const data::BatchSource& samples) override;
   double evaluate(Index micro_batches, const data::BatchSource& samples) override;
@@ -67,7 +67,8 @@ class TypedEngine : public Engine {
   OptimizerStep<T> optimizer_step_;
   optim::LossScaler scaler_;
   Index optimizer_start_ = 0;
-  StateShards owned_, wanted_;
+  std::optional<StateStaging> staging_;  // where the host does not touch the state
+  const std::vector<checkpoint::StateShard> owned_, local_;
 };
 
 }  // namespace kzero::train

@@ -58,7 +58,7 @@ class Reshard : public testing::Test {
       Training training(deck_of(to), loading);
       ASSERT_EQ(load(training, loading, path), 3);
       loaded = full_state(training.engine->owned_shards(), world);
-      for (const checkpoint::StateShard& shard : training.engine->local_shards())
+      for (const checkpoint::StateShard& shard : HostShards(training.engine->local_shards()))
         EXPECT_TRUE(agrees(shard, saved)) << shard.parameter;
       const double found = training.step(3).loss;
       const double tolerance =

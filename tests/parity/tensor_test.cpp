@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "support/host_shards.hpp"
 #include "support/outcome.hpp"
 #include "support/same_bits.hpp"
 #include "support/training.hpp"
@@ -126,9 +127,9 @@ class Grid : public testing::Test {
 template <class F>
 void compare_with_one_rank(Training& grid, Training& one, const F& f) {
   std::map<std::string, checkpoint::StateShard> whole;
-  for (const checkpoint::StateShard& shard : one.engine->local_shards())
-    whole[shard.parameter] = shard;
-  for (const checkpoint::StateShard& shard : grid.engine->local_shards()) {
+  const HostShards alone(one.engine->local_shards());
+  for (const checkpoint::StateShard& shard : alone) whole[shard.parameter] = shard;
+  for (const checkpoint::StateShard& shard : HostShards(grid.engine->local_shards())) {
     std::vector<float> expected;
     for (const checkpoint::Range& range : shard.ranges) {
       const auto from =
@@ -245,7 +246,7 @@ TEST_F(Grid, ALongRunNeverMovesTheHighWaterMark) {
   for (Index s = 0; s < config.train.steps; ++s) {
     skipped += training.step(s).skipped ? 1 : 0;
     if (s % 7 == 3) training.engine->validate(1, *training.dataset.training);
-    if (s % 11 == 5) training.engine->owned_shards();
+    if (s % 11 == 5) const HostShards saved(training.engine->owned_shards());
     ASSERT_EQ(training.ledger.peaks(), planned) << "step " << s;
     for (std::size_t i = 0; i < planned.size(); ++i)
       ASSERT_EQ(training.ledger.now(static_cast<memory::Category>(i)), planned[i]) << "step " << s;

@@ -4,6 +4,7 @@
 
 #include "convert/weights.hpp"
 #include "reference/reference_case.hpp"
+#include "support/host_shards.hpp"
 #include "support/training.hpp"
 
 namespace kzero::tests {
@@ -79,7 +80,7 @@ void expect_fp32_run(const CaseRun& run) {
     EXPECT_FALSE(run.results[s].skipped);
   }
   Index parameters = 0;
-  for (const checkpoint::StateShard& shard : run.training->engine->local_shards()) {
+  for (const checkpoint::StateShard& shard : HostShards(run.training->engine->local_shards())) {
     const auto whole = run.reference.numbers("final/" + shard.parameter);
     std::vector<double> expected;
     for (const checkpoint::Range& range : shard.ranges) {

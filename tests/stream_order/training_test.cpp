@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "stream_order/streams.hpp"
+#include "support/checkpoints.hpp"
 #include "support/training.hpp"
 
 namespace kzero::tests {
@@ -111,6 +112,32 @@ TEST(StreamOrderOfTensorRanks, IsWhatATrainingNeeds) {
       config.recompute = {deck::RecomputeMode::full, !is_split, Offload::host};
       config.run.communicator = kind;
       EXPECT_EQ(reports_of(config), 0) << name_of(kind) << ", sequence parallel " << is_split;
+    }
+  }
+}
+
+// From the state to the files and back while training goes on.
+TEST(StreamOrderOfCheckpoints, IsWhatATrainingNeeds) {
+  const grid::Group world = grid::world_group();
+  for (const Index stage : {0, 3}) {
+    for (const bool is_copied : {false, true}) {
+      const SharedFolder folder(world);
+      deck::Config config = deck_of(Dtype::bf16);
+      config.zero.stage = launch_ranks() == 1 ? 0 : stage;
+      config.checkpoint.folder = folder.path().string();
+      config.checkpoint.asynchronous = is_copied;
+      const int before = stream_order::reports();
+      {
+        Training training(config, world);
+        training.engine->initialise({});
+        training.run(0, 2);
+        save(training, world, folder.path(), 2,
+             is_copied ? training.engine->snapshot() : training.engine->owned_shards());
+        training.run(2, 4);
+        load(training, world, folder.path());
+        training.run(2, 4);
+      }
+      EXPECT_EQ(stream_order::reports() - before, 0) << "stage " << stage << ", " << is_copied;
     }
   }
 }

@@ -27,8 +27,9 @@ class SharedFolder {
   std::filesystem::path path_;
 };
 
-inline void save(Training& training, const grid::Group& group, const std::filesystem::path& folder,
-                 Index steps) {
+inline checkpoint::Written save(Training& training, const grid::Group& group,
+                                const std::filesystem::path& folder, Index steps,
+                                const std::vector<checkpoint::StateShard>& shards) {
   const optim::LossScaler& scaler = training.engine->scaler();
   checkpoint::Manifest m;
   m.deck = deck::resolved(training.config);
@@ -50,7 +51,12 @@ inline void save(Training& training, const grid::Group& group, const std::filesy
   m.reduced_state.assign(training.engine->reduced_state().begin(),
                          training.engine->reduced_state().end());
   m.parameters = checkpoint::parameters_of(training.engine->blueprint().table);
-  checkpoint::write(group, folder, std::move(m), training.engine->owned_shards(), 0);
+  return checkpoint::write(group, folder, std::move(m), shards, 0);
+}
+
+inline checkpoint::Written save(Training& training, const grid::Group& group,
+                                const std::filesystem::path& folder, Index steps) {
+  return save(training, group, folder, steps, training.engine->owned_shards());
 }
 
 inline Index load(Training& training, const grid::Group& group,
@@ -58,7 +64,7 @@ inline Index load(Training& training, const grid::Group& group,
   std::vector<std::string> problems;
   const checkpoint::Found found = checkpoint::open(group, folder, problems);
   EXPECT_TRUE(problems.empty());
-  checkpoint::read(found, training.engine->wanted_shards());
+  checkpoint::read(found, training.engine->local_shards());
   training.engine->loaded();
   const checkpoint::Manifest& m = found.manifest;
   training.engine->start_optimizer_at(m.optimizer_start);

@@ -7,6 +7,7 @@
 #include <map>
 #include <sstream>
 
+#include "support/host_shards.hpp"
 #include "support/training.hpp"
 
 namespace kzero::tests {
@@ -26,7 +27,7 @@ inline void put(FullState& state, const std::string& name, Index begin,
 
 inline std::string packed(const std::vector<checkpoint::StateShard>& shards) {
   std::ostringstream out;
-  for (const checkpoint::StateShard& shard : shards) {
+  for (const checkpoint::StateShard& shard : HostShards(shards)) {
     for (const checkpoint::StateValues& array : shard.arrays) {
       if (array.values.empty()) continue;  // the array does not extend to the parameter
       std::size_t at = 0;

@@ -7,6 +7,7 @@
 #include "comm/communicator.hpp"
 #include "deck/rules.hpp"
 #include "optim/optimizer.hpp"
+#include "support/host_shards.hpp"
 #include "tensor/gemm.hpp"
 #include "train/planned_bytes.hpp"
 
@@ -110,7 +111,7 @@ std::vector<train::StepResult> Training::run(Index begin, Index end) {
 
 std::vector<float> Training::state() {
   std::vector<float> values;
-  for (const checkpoint::StateShard& shard : engine->local_shards()) {
+  for (const checkpoint::StateShard& shard : HostShards(engine->local_shards())) {
     for (const auto& [name, part] : shard.arrays)
       values.insert(values.end(), part.begin(), part.end());
   }
@@ -127,7 +128,7 @@ void expect_planned_bytes(const Training& training, const std::string& what) {
 
 std::string owned_state(Training& training) {
   std::string bytes;
-  for (const checkpoint::StateShard& shard : training.engine->owned_shards()) {
+  for (const checkpoint::StateShard& shard : HostShards(training.engine->owned_shards())) {
     for (const auto& [name, part] : shard.arrays)
       bytes.append(reinterpret_cast<const char*>(part.data()), part.size_bytes());
   }

@@ -5,9 +5,11 @@
 #include <cmath>
 #include <sstream>
 
+#include "base/checksum.hpp"
 #include "checkpoint/inspect.hpp"
 #include "support/checkpoints.hpp"
 #include "support/error_text.hpp"
+#include "support/host_shards.hpp"
 #include "support/same_bits.hpp"
 
 namespace kzero::tests {
@@ -63,6 +65,30 @@ TEST(Checkpoints, OfARunWithAnotherDeckRestartWithANoteOfEachChange) {
   const std::string notes = notes_of_restart(group, "selective");
   EXPECT_EQ(contains(notes, "recompute.mode is \"full\", was \"layernorm_gelu\""), group.is_root())
       << notes;
+}
+
+// On a device the one is copied as a whole, the other in blocks through the staging.
+TEST(Checkpoints, OfMoreStateThanItsStagingAreThoseOfASnapshot) {
+  const grid::Group group = first_ranks(launch_ranks());
+  const SharedFolder folder(group);
+  deck::Config config = small_deck();
+  config.model.layers = 1, config.model.hidden = 8, config.model.heads = 2;
+  config.model.vocab = 262147;
+  config.checkpoint.folder = folder.path().string();
+  config.checkpoint.asynchronous = true;
+  Training first(config, group);
+  first.engine->initialise({});
+  first.run(0, 1);
+  const auto one = save(first, group, folder.path() / "one", 1).path;
+  const auto two = save(first, group, folder.path() / "two", 1, first.engine->snapshot()).path;
+  for (const auto& entry : std::filesystem::directory_iterator(one)) {
+    const auto name = entry.path().filename();
+    EXPECT_EQ(checksum_of_file(one / name), checksum_of_file(two / name)) << name;
+  }
+  Training second(config, group);
+  EXPECT_EQ(load(second, group, folder.path() / "one"), 1);
+  EXPECT_TRUE(second.state() == first.state());
+  expect_planned_bytes(second, "after a load");
 }
 
 /// One job of a training: from the folder's newest checkpoint, if there is one, to step `end`,
@@ -156,7 +182,7 @@ TEST(ResetOptimizer, GoesOnFromTheWeightsAndRestartsBitForBit) {
   EXPECT_EQ(straight.first(), 3) << "steps and samples go on";
   EXPECT_EQ(contains(straight.shown(), "adamw begins with the weights alone"), group.is_root());
   EXPECT_EQ(straight.training.engine->optimizer_start(), 3);
-  for (const checkpoint::StateShard& shard : straight.training.engine->owned_shards()) {
+  for (const checkpoint::StateShard& shard : HostShards(straight.training.engine->owned_shards())) {
     for (const float moment : shard.values("first_moment")) ASSERT_EQ(moment, 0);
   }
   const auto expected = straight.run_to(7);
@@ -179,7 +205,7 @@ TEST(ResetOptimizer, CountsUpdatesAnew) {
   {
     Job job(group, folder.path(), sgd, 0);
     job.run_to(5);
-    for (const checkpoint::StateShard& shard : job.training.engine->local_shards())
+    for (const checkpoint::StateShard& shard : HostShards(job.training.engine->local_shards()))
       before.emplace_back(shard.values("master").begin(), shard.values("master").end());
   }
   Job job(group, folder.path(), adamw, 0);
@@ -187,7 +213,7 @@ TEST(ResetOptimizer, CountsUpdatesAnew) {
   const double decay = lr * job.training.config.optimizer.weight_decay;
   std::size_t parameter = 0;
   double largest = 0;
-  for (const checkpoint::StateShard& shard : job.training.engine->local_shards()) {
+  for (const checkpoint::StateShard& shard : HostShards(job.training.engine->local_shards())) {
     const auto after = shard.values("master");
     const std::vector<float>& was = before[parameter++];
     for (std::size_t i = 0; i < after.size(); ++i) {

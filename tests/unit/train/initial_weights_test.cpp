@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 
+#include "support/host_shards.hpp"
 #include "support/same_bits.hpp"
 #include "support/training.hpp"
 
@@ -44,7 +45,7 @@ TEST(InitialWeights, FollowTheirLawAndMomentsAreZero) {
   for (const auto& unit : training.engine->blueprint().table) {
     for (const auto& p : unit.params) specs[p.name] = p;
   }
-  for (const checkpoint::StateShard& shard : training.engine->local_shards()) {
+  for (const checkpoint::StateShard& shard : HostShards(training.engine->local_shards())) {
     const param::ParamSpec& p = specs.at(shard.parameter);
     const auto master = shard.values("master"), first = shard.values("first_moment"),
                second = shard.values("second_moment");
@@ -73,7 +74,7 @@ TEST(InitialWeights, NoTwoParametersShareTheirDraws) {
   training.engine->initialise({});
   std::set<float> first;
   std::size_t matrices = 0;
-  for (const checkpoint::StateShard& shard : training.engine->local_shards()) {
+  for (const checkpoint::StateShard& shard : HostShards(training.engine->local_shards())) {
     if (!shard.parameter.ends_with(".weight") || shard.parameter.find("ln_") != std::string::npos)
       continue;
     ++matrices;
