@@ -93,12 +93,15 @@ TEST_F(NcclStreams, AllToAllIsBehindWhatComputesItAndAheadOfWhatFollows) {
   for (int r = 0; r < ranks; ++r) EXPECT_EQ(after[r], r == me ? guards : message(r, me, 1)) << r;
 }
 
-// One array, and one with gaps, whose own part is a copy.
+// One array, and one with gaps, whose own part is a copy. Behind each array there is room for what
+// a wrong count or place would write.
 TEST_F(NcclStreams, AllGatherIsBehindWhatComputesItAndAheadOfWhatFollows) {
   if (ranks == 1) GTEST_SKIP() << "nothing to send";
   NcclCommunicator comm(group, traffic);
   for (const Index gap : {0, 3}) {
-    Numbers mine = guards, all(ranks * (count + gap), -1.0F), before, after;
+    constexpr Index room = 4;
+    const Index elements = ranks * (count + gap);
+    Numbers mine(room * count, -1.0F), all(room * elements, -1.0F), before, after;
     enqueue(stream, [&] {
       before = all;
       write(mine, message(me, 0, 2));
@@ -116,6 +119,8 @@ TEST_F(NcclStreams, AllGatherIsBehindWhatComputesItAndAheadOfWhatFollows) {
     other.fence("");
     EXPECT_EQ(before, Numbers(before.size(), -1.0F));
     ASSERT_EQ(after.size(), all.size());
+    EXPECT_EQ(Numbers(after.begin() + elements, after.end()),
+              Numbers((room - 1) * elements, -1.0F));
     for (int r = 0; r < ranks; ++r) {
       const auto place = after.begin() + r * (count + gap);
       EXPECT_EQ(Numbers(place, place + count), message(r, 0, 2)) << "gap " << gap;
