@@ -88,6 +88,40 @@ ncclUniqueId shared_id(const grid::Group& group) {
   return id;
 }
 
+/// Joins a new communicator of the group. Collective over the group.
+ncclComm_t join(const grid::Group& group) {
+  const ncclUniqueId id = shared_id(group);
+  const Waiting waiting({"start of NCCL", group.name()});
+  ncclComm_t joined = nullptr;
+  check(ncclCommInitRank(&joined, group.size(), id, group.rank()), "ncclCommInitRank",
+        group.name());
+  return joined;
+}
+
+/// Messages that begin together. A group that an exception leaves is ended, too: NCCL drops one in
+/// which a call failed, and while it is open puts off all that follows, even the end of a
+/// communicator.
+class MessageGroup {
+ public:
+  explicit MessageGroup(const std::string& group) : group_(group) {
+    check(ncclGroupStart(), "ncclGroupStart", group_);
+  }
+  ~MessageGroup() {
+    if (is_open_) ncclGroupEnd();
+  }
+  MessageGroup(const MessageGroup&) = delete;
+  MessageGroup& operator=(const MessageGroup&) = delete;
+
+  void launch() {
+    is_open_ = false;
+    check(ncclGroupEnd(), "ncclGroupEnd", group_);
+  }
+
+ private:
+  const std::string& group_;
+  bool is_open_ = true;
+};
+
 /// Returns whether the spans are equal in size and contiguous, as ncclAllGather requires.
 bool is_one_array(const std::vector<Span>& places) {
   for (std::size_t r = 1; r < places.size(); ++r) {
@@ -106,22 +140,22 @@ NcclCommunicator::NcclCommunicator(const grid::Group& group, Traffic& traffic)
   if (size() == 1) return;
   require_own_devices(group);
   keep_launch_order();
-  for (Lane& lane : lanes_) {
-    check(ncclCommInitRank(&lane.handle, size(), shared_id(group), rank()), "ncclCommInitRank",
-          group.name());
-  }
+  for (Lane& lane : lanes_) lane.handle.reset(join(group));
   watcher_ = std::jthread([this](const std::stop_token& stop) { watch(stop); });
 }
 
 NcclCommunicator::~NcclCommunicator() {
   watcher_ = {};  // stops and joins
   const bool is_sound = !failed_ && std::uncaught_exceptions() == exceptions_;
-  for (Lane& lane : lanes_) {
-    if (!lane.handle) continue;
-    const bool idle = is_sound && std::ranges::all_of(lane.flights, &has_arrived);
-    idle ? ncclCommDestroy(lane.handle) : ncclCommAbort(lane.handle);
-  }
+  const auto is_idle = [](const Lane& lane) {
+    return std::ranges::all_of(lane.flights, &has_arrived);
+  };
+  if (size() == 1 || !is_sound || !std::ranges::all_of(lanes_, is_idle)) return;  // lanes abort
+  const Waiting waiting({"end of NCCL", group_.name()});
+  for (Lane& lane : lanes_) ncclCommDestroy(lane.handle.release());
 }
+
+void NcclCommunicator::Abort::operator()(ncclComm* handle) const { ncclCommAbort(handle); }
 
 /// Treats a device error as "not arrived", since destructors and the watching thread call this.
 bool NcclCommunicator::has_arrived(const Flight& flight) noexcept {
@@ -174,23 +208,23 @@ Request NcclCommunicator::begin(const Execution& stream, std::vector<ConstSpan> 
   }
   return fly(stream, channel, work, [&](const Lane& lane) {
     const auto lane_stream = runtime::stream_of(lane.stream);
-    check(ncclGroupStart(), "ncclGroupStart", group_.name());
+    MessageGroup messages(group_.name());
     for (int step = 1; step < size(); ++step) {
       const int to = (rank() + step) % size(), from = (rank() - step + size()) % size();
       const auto& [out, sent, out_type] = send[to];
       const auto& [in, received, in_type] = receive[from];
       if (sent > 0) {
-        check(ncclSend(out, static_cast<std::size_t>(sent), type_of(out_type), to, lane.handle,
-                       lane_stream),
+        check(ncclSend(out, static_cast<std::size_t>(sent), type_of(out_type), to,
+                       lane.handle.get(), lane_stream),
               "ncclSend", group_.name());
       }
       if (received > 0) {
-        check(ncclRecv(in, static_cast<std::size_t>(received), type_of(in_type), from, lane.handle,
-                       lane_stream),
+        check(ncclRecv(in, static_cast<std::size_t>(received), type_of(in_type), from,
+                       lane.handle.get(), lane_stream),
               "ncclRecv", group_.name());
       }
     }
-    check(ncclGroupEnd(), "ncclGroupEnd", group_.name());
+    messages.launch();
   });
 }
 
@@ -204,7 +238,7 @@ Request NcclCommunicator::gather(const Execution& stream, ConstSpan mine, std::v
                       .bytes = mine.bytes() * (size() - 1)};
   return fly(stream, channel, work, [&](const Lane& lane) {
     check(ncclAllGather(mine.data, receive[0].data, static_cast<std::size_t>(mine.elements),
-                        type_of(mine.dtype), lane.handle, runtime::stream_of(lane.stream)),
+                        type_of(mine.dtype), lane.handle.get(), runtime::stream_of(lane.stream)),
           "ncclAllGather", group_.name());
   });
 }
@@ -214,7 +248,7 @@ Request NcclCommunicator::library_sum(const Execution& stream, ConstSpan all, Sp
   const SpanWork work{.elements = own.elements * (size() - 1), .bytes = own.bytes() * (size() - 1)};
   return fly(stream, channel, work, [&](const Lane& lane) {
     check(ncclReduceScatter(all.data, own.data, static_cast<std::size_t>(own.elements),
-                            type_of(own.dtype), ncclSum, lane.handle,
+                            type_of(own.dtype), ncclSum, lane.handle.get(),
                             runtime::stream_of(lane.stream)),
           "ncclReduceScatter", group_.name());
   });
@@ -240,7 +274,7 @@ void NcclCommunicator::look_at(Lane& lane) {
     lane.flights.pop_front();
   }
   ncclResult_t status = ncclSuccess;
-  if (ncclCommGetAsyncError(lane.handle, &status) == ncclSuccess &&
+  if (ncclCommGetAsyncError(lane.handle.get(), &status) == ncclSuccess &&
       (status == ncclSuccess || status == ncclInProgress))
     return;
   Wait wait = lane.flights.empty() ? Wait{"no collective", group_.name()}

@@ -20,9 +20,10 @@ namespace kzero::comm {
 
 class NcclCommunicator : public Communicator {
  public:
-  /// Collective over the group. Throws Error(usage) if two of its ranks share a GPU.
+  /// Collective over the group. Throws Error(usage) if two of its ranks share a GPU, Error(other)
+  /// if NCCL is too old or cannot connect them.
   NcclCommunicator(const grid::Group& group, Traffic& traffic);
-  /// Destroys the communicators, which waits for the other ranks. Aborts them, which waits for
+  /// Destroys the communicators, which waits for the other ranks. Aborts them all, which waits for
   /// nobody, if something in flight has not arrived, or if an exception ends the object's life: the
   /// other ranks may not know of it.
   ~NcclCommunicator() override;
@@ -37,13 +38,18 @@ class NcclCommunicator : public Communicator {
     std::unique_ptr<Waiting> noted;
   };
 
+  /// Ends a communicator without waiting for anybody.
+  struct Abort {
+    void operator()(ncclComm* handle) const;
+  };
+
   /// A stream of collectives: a NCCL communicator runs them one after the other, so gathers that
   /// run ahead and reductions each have a lane.
   struct Lane {
-    ncclComm* handle = nullptr;
     Execution stream = runtime::make_stream();
     runtime::Event ready;
     std::deque<Flight> flights;
+    std::unique_ptr<ncclComm, Abort> handle;  // ends before its stream does
   };
 
   void complete(const Execution& stream, Request request) override;

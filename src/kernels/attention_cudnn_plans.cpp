@@ -5,6 +5,7 @@
 #include <array>
 #include <bit>
 #include <cmath>
+#include <stdexcept>
 #include <unordered_map>
 
 #include "base/error.hpp"
@@ -173,7 +174,9 @@ CudnnAttentionPlans::CudnnAttentionPlans(const AttentionProblem& problem)
     if (!problem.has_backward) return;
     graphs_->backward = backward_graph(problem, call_);
     build(*graphs_->backward, made, calls.plan_bytes);
-  } catch (const fe::cudnnException& error) {
+  } catch (const Error&) {
+    throw;
+  } catch (const std::runtime_error& error) {  // cudnnException, and what the frontend throws plain
     fail(ExitCode::other, "cuDNN: {}", error.what());
   }
 }

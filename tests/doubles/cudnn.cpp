@@ -29,6 +29,7 @@ using kzero::Index;
 using kzero::tests::cudnn;
 
 cudnnStatus_t cudnnCreate(cudnnHandle_t* handle) {
+  if (cudnn().breaks_start) return CUDNN_STATUS_NOT_INITIALIZED;
   *handle = new cudnnContext;
   ++cudnn().handles;
   return CUDNN_STATUS_SUCCESS;
@@ -202,6 +203,7 @@ Graph::Tensor Graph::tensor(const Tensor_attributes& attributes) {
 }
 
 std::array<Graph::Tensor, 2> Graph::sdpa(Tensor q, Tensor k, Tensor v, SDPA_attributes options) {
+  if (!cudnn().thrown.empty()) throw std::runtime_error(cudnn().thrown);
   Node& n = *node_;
   n.q = q, n.k = k, n.v = v;
   n.out = tensor({}), n.stats = tensor({});

@@ -24,7 +24,8 @@ struct CudnnDouble {
   std::vector<std::shared_ptr<RecordedGraph>> graphs{};  // in the order in which they were made
   Index more_workspace = 0;   // bytes that plans need beside what cuDNN's are known to
   std::string unsupported{};  // why no graph is supported; empty: they are
-  bool breaks_execution = false;
+  std::string thrown{};       // what the frontend throws when a graph is described; empty: nothing
+  bool breaks_start = false, breaks_execution = false;
 };
 
 CudnnDouble& cudnn();

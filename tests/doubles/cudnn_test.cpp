@@ -252,6 +252,18 @@ TYPED_TEST(CudnnAttention, GivesWayToOwnKernelsAndSaysWhy) {
   EXPECT_EQ(large.attention.refusal(), "cuDNN: No execution plans support the graph.");
 }
 
+// The frontend throws some of what it finds as a plain std::runtime_error.
+TYPED_TEST(CudnnAttention, GivesWayWhereTheLibraryDoesNotStart) {
+  const AttentionShape s = make_shape(2, 33, 2, 16);
+  cudnn().breaks_start = true;
+  const Backend<TypeParam> without(s, AttentionChoice::automatic);
+  EXPECT_EQ(without.attention.refusal(), "cudnnCreate failed: CUDNN_STATUS_NOT_INITIALIZED");
+  cudnn() = {};
+  cudnn().thrown = "No suitable implementation";
+  const Backend<TypeParam> unsuited(s, AttentionChoice::automatic);
+  EXPECT_EQ(unsuited.attention.refusal(), "cuDNN: No suitable implementation");
+}
+
 template <class T>
 std::string failure_of(const AttentionShape& s) {
   try {

@@ -20,6 +20,7 @@ constexpr std::size_t most_operations = 2048;  // of a group, by NCCL's guide
 /// What a thread has called since it began a group.
 struct Group {
   int depth = 0;
+  ncclResult_t error = ncclSuccess;  // of a call in it, which drops them all
   ncclComm_t comm = nullptr;
   cudaStream_t stream = nullptr;
   std::vector<Message> messages;
@@ -31,6 +32,12 @@ ncclComm_t last_comm = nullptr;
 ncclResult_t refuse(ncclComm_t comm, const std::string& what) {
   violate("rank " + std::to_string(comm->rank) + " of NCCL: " + what);
   return ncclInvalidUsage;
+}
+
+/// Keeps the error of a call for the end of the group.
+ncclResult_t in_group(ncclResult_t status) {
+  if (group.depth > 0 && status != ncclSuccess) group.error = status;
+  return status;
 }
 
 /// Checks what all operations have to keep to.
@@ -51,7 +58,7 @@ ncclResult_t check(ncclComm_t comm, const void* data, std::size_t count, ncclDat
 ncclResult_t check_alone(ncclComm_t comm, const void* data, std::size_t count, ncclDataType_t type,
                          cudaStream_t stream) {
   if (const auto status = check(comm, data, count, type, stream)) return status;
-  return group.depth > 0 ? refuse(comm, "a collective within a group") : ncclSuccess;
+  return group.depth > 0 ? in_group(refuse(comm, "a collective within a group")) : ncclSuccess;
 }
 
 /// Enqueues an operation of the communicator with the ranks for which `meets` holds. Operations of
@@ -137,6 +144,8 @@ void add_backwards(const std::vector<char>& all, std::size_t count, int ranks, v
 
 }  // namespace
 
+bool is_in_group() { return group.depth > 0; }
+
 }  // namespace kzero::doubles
 
 using namespace kzero::doubles;  // the names of NCCL's functions are global
@@ -149,18 +158,23 @@ ncclResult_t ncclGroupStart() {
 ncclResult_t ncclGroupEnd() {
   if (group.depth == 0) return ncclInvalidUsage;
   set_open_groups(--group.depth);
-  return group.depth > 0 || group.messages.empty() ? ncclSuccess : launch_group();
+  if (group.depth > 0) return ncclSuccess;
+  if (const auto error = std::exchange(group.error, ncclSuccess)) {
+    group.messages.clear();
+    return error;
+  }
+  return group.messages.empty() ? ncclSuccess : launch_group();
 }
 
 ncclResult_t ncclSend(const void* data, std::size_t count, ncclDataType_t type, int peer,
                       ncclComm_t comm, cudaStream_t stream) {
   ++nccl_calls().sends;
-  return add_to_group({const_cast<void*>(data), type, count, peer, true}, comm, stream);
+  return in_group(add_to_group({const_cast<void*>(data), type, count, peer, true}, comm, stream));
 }
 
 ncclResult_t ncclRecv(void* data, std::size_t count, ncclDataType_t type, int peer, ncclComm_t comm,
                       cudaStream_t stream) {
-  return add_to_group({data, type, count, peer, false}, comm, stream);
+  return in_group(add_to_group({data, type, count, peer, false}, comm, stream));
 }
 
 ncclResult_t ncclAllGather(const void* mine, void* all, std::size_t count, ncclDataType_t type,

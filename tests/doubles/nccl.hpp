@@ -23,6 +23,12 @@ void fail_all_communicators();
 /// How long a rank waits for another before the stand-in calls it a hang; 200 at first.
 void set_patience(double seconds);
 
+/// How long this rank stays away when a communicator starts, and when it ends in order; 0 at first.
+void set_delay(double seconds);
+
+/// Lets `after` communicators start; the next fails, on each rank that says so.
+void fail_start(int after);
+
 /// Makes the next communicator read NCCL's environment again, as the first of a process does.
 void forget_nccl_environment();
 

@@ -8,6 +8,7 @@
 #include <optional>
 #include <set>
 #include <string_view>
+#include <thread>
 
 #include "doubles/nccl.hpp"
 #include "doubles/nccl_state.hpp"
@@ -23,7 +24,8 @@ struct Id {
 };
 
 int next_number = 1, version = 0;
-double seconds = 200;
+double seconds = 200, delay = 0;
+int starts_left = -1;         // until one fails; below 0: none does
 std::optional<bool> ordered;  // what the library read from its environment
 std::vector<std::unique_ptr<ncclComm>> all;
 
@@ -78,6 +80,19 @@ bool share_a_device(MPI_Comm ranks, int size) {
   return static_cast<int>(different.size()) < size;
 }
 
+void be_late() { std::this_thread::sleep_for(std::chrono::duration<double>(delay)); }
+
+/// Checks what the end of a communicator has to keep to.
+ncclResult_t check_end(ncclComm_t comm, const std::string& function) {
+  if (!is_alive(comm)) {
+    violate(function + " of a communicator that is none");
+    return ncclInvalidArgument;
+  }
+  if (!is_in_group()) return ncclSuccess;
+  violate(function + " within a group, which puts it off");
+  return ncclInvalidUsage;
+}
+
 /// Ends the communicator on this rank. After an abort MPI's is left: freeing it is collective.
 void remove(ncclComm_t comm) {
   std::erase(communicators(), comm);
@@ -105,6 +120,8 @@ std::vector<ncclComm_t>& communicators() {
 void set_nccl_version(int value) { version = value; }
 void set_patience(double value) { seconds = value; }
 double patience() { return seconds; }
+void set_delay(double value) { delay = value; }
+void fail_start(int after) { starts_left = after; }
 void forget_nccl_environment() { ordered.reset(); }
 bool keeps_launch_order() { return ordered.value_or(false); }
 
@@ -144,6 +161,8 @@ ncclResult_t ncclCommInitRank(ncclComm_t* comm, int ranks, ncclUniqueId id, int 
   std::memcpy(&words, id.internal, sizeof words);
   if (words.mark != mark || rank < 0 || rank >= ranks || ranks > most_ranks)
     return ncclInvalidArgument;
+  if (starts_left >= 0 && starts_left-- == 0) return ncclSystemError;
+  be_late();
   if (!ordered) {
     const char* value = std::getenv("NCCL_LAUNCH_ORDER_IMPLICIT");
     ordered = value && std::string_view(value) == "1";
@@ -171,10 +190,8 @@ ncclResult_t ncclCommInitRank(ncclComm_t* comm, int ranks, ncclUniqueId id, int 
 
 // Lets what is enqueued arrive, and waits for every rank.
 ncclResult_t ncclCommDestroy(ncclComm_t comm) {
-  if (!is_alive(comm)) {
-    violate("ncclCommDestroy of a communicator that is none");
-    return ncclInvalidArgument;
-  }
+  if (const auto status = check_end(comm, "ncclCommDestroy")) return status;
+  be_late();
   if (comm->last.stream) run_to(comm->last);
   const int missing = comm->shared->meet(std::chrono::duration<double>(patience()));
   remove(comm);
@@ -189,10 +206,7 @@ ncclResult_t ncclCommDestroy(ncclComm_t comm) {
 
 // Waits for nobody, and what is enqueued does nothing.
 ncclResult_t ncclCommAbort(ncclComm_t comm) {
-  if (!is_alive(comm)) {
-    violate("ncclCommAbort of a communicator that is none");
-    return ncclInvalidArgument;
-  }
+  if (const auto status = check_end(comm, "ncclCommAbort")) return status;
   comm->is_aborted = true;
   comm->shared->abort();
   remove(comm);

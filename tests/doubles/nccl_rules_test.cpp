@@ -165,6 +165,22 @@ TEST_F(NcclRules, MessagesNeedAGroupAndGroupsAnEnd) {
   ncclGroupEnd();
 }
 
+// NCCL drops the whole group, and puts off what follows in one that is open.
+TEST_F(NcclRules, AFailedCallDropsItsGroup) {
+  ncclGroupStart();
+  EXPECT_EQ(ncclSend(mine.data(), 2, ncclFloat32, (me + 1) % ranks, first, stream), ncclSuccess);
+  EXPECT_EQ(ncclRecv(nullptr, 2, ncclFloat32, (me + ranks - 1) % ranks, first, stream),
+            ncclInvalidArgument);
+  EXPECT_EQ(ncclCommAbort(second), ncclInvalidUsage);
+  expect_violation("ncclCommAbort within a group");
+  EXPECT_EQ(ncclGroupEnd(), ncclInvalidArgument);
+  EXPECT_EQ(message(first, 2), ncclSuccess) << "the next group is a new one";
+  cudaStreamSynchronize(stream);
+  Numbers expected(64, 0.0F);
+  if (me == 1) expected[0] = expected[1] = 1.0F;
+  EXPECT_EQ(all, expected);
+}
+
 TEST_F(NcclRules, CommunicatorsOfADeviceNeedOneOrder) {
   setenv("NCCL_LAUNCH_ORDER_IMPLICIT", "0", 1);
   forget_nccl_environment();

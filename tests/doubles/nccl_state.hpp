@@ -34,6 +34,9 @@ std::vector<ncclComm_t>& communicators();
 
 double patience();
 
+/// Whether this thread has begun a group that has no end yet.
+bool is_in_group();
+
 /// Whether operations of several communicators begin in the order of the host's calls.
 bool keeps_launch_order();
 

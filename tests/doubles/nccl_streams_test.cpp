@@ -4,9 +4,11 @@
 
 #include <chrono>
 #include <numeric>
+#include <set>
 #include <stdexcept>
 #include <thread>
 
+#include "base/error.hpp"
 #include "base/wait.hpp"
 #include "comm/nccl_communicator.hpp"
 #include "comm/worker.hpp"
@@ -91,12 +93,15 @@ TEST_F(NcclStreams, AllToAllIsBehindWhatComputesItAndAheadOfWhatFollows) {
   for (int r = 0; r < ranks; ++r) EXPECT_EQ(after[r], r == me ? guards : message(r, me, 1)) << r;
 }
 
-// One array, and one with gaps, whose own part is a copy.
+// One array, and one with gaps, whose own part is a copy. Behind each array there is room for what
+// a wrong count or place would write.
 TEST_F(NcclStreams, AllGatherIsBehindWhatComputesItAndAheadOfWhatFollows) {
   if (ranks == 1) GTEST_SKIP() << "nothing to send";
   NcclCommunicator comm(group, traffic);
   for (const Index gap : {0, 3}) {
-    Numbers mine = guards, all(ranks * (count + gap), -1.0F), before, after;
+    constexpr Index room = 4;
+    const Index elements = ranks * (count + gap);
+    Numbers mine(room * count, -1.0F), all(room * elements, -1.0F), before, after;
     enqueue(stream, [&] {
       before = all;
       write(mine, message(me, 0, 2));
@@ -114,6 +119,8 @@ TEST_F(NcclStreams, AllGatherIsBehindWhatComputesItAndAheadOfWhatFollows) {
     other.fence("");
     EXPECT_EQ(before, Numbers(before.size(), -1.0F));
     ASSERT_EQ(after.size(), all.size());
+    EXPECT_EQ(Numbers(after.begin() + elements, after.end()),
+              Numbers((room - 1) * elements, -1.0F));
     for (int r = 0; r < ranks; ++r) {
       const auto place = after.begin() + r * (count + gap);
       EXPECT_EQ(Numbers(place, place + count), message(r, 0, 2)) << "gap " << gap;
@@ -205,6 +212,51 @@ TEST_F(NcclStreams, AnEndInOrderWaitsForTheOthers) {
   EXPECT_EQ(nccl_calls().aborted, before.aborted);
 }
 
+// A rank that never comes would let the others wait for ever: the watchdog has to see that they do.
+TEST_F(NcclStreams, AWaitForTheOthersAtEitherEndIsNoted) {
+  if (ranks == 1) GTEST_SKIP() << "nobody to wait for";
+  std::set<std::string> waits;
+  doubles::set_delay(me == 0 ? 0 : 0.2);
+  {
+    const std::jthread looks([&](const std::stop_token& stop) {
+      for (; !stop.stop_requested(); std::this_thread::sleep_for(std::chrono::milliseconds(2))) {
+        if (const auto wait = longest_wait()) waits.insert(wait->what + " over " + wait->group);
+      }
+    });
+    const NcclCommunicator comm(group, traffic);
+  }
+  doubles::set_delay(0);
+  EXPECT_TRUE(me != 0 || waits.contains("start of NCCL over world"));
+  EXPECT_TRUE(me != 0 || waits.contains("end of NCCL over world"));
+}
+
+TEST_F(NcclStreams, AStartThatFailsLeavesNoCommunicator) {
+  if (ranks == 1) GTEST_SKIP() << "a group of one has no communicator";
+  const auto before = nccl_calls();
+  doubles::fail_start(1);
+  EXPECT_THROW(NcclCommunicator(group, traffic), Error);
+  EXPECT_EQ(nccl_calls().aborted - before.aborted, 1);
+}
+
+TEST_F(NcclStreams, ACallThatFailsLeavesNoGroupOpen) {
+  if (ranks == 1) GTEST_SKIP() << "nothing to send";
+  const auto before = nccl_calls();
+  {
+    NcclCommunicator comm(group, traffic);
+    const std::vector<ConstSpan> nowhere(ranks, ConstSpan::of<float>(nullptr, count));
+    std::vector<Numbers> all(ranks, guards);
+    EXPECT_THROW(
+        comm.all_to_all(stream, nowhere, spans(all), Operation::reduce_scatter, Purpose::gradients),
+        Error);
+    const Numbers mine = message(me, 0, 7);
+    comm.all_to_all(stream, std::vector(ranks, ConstSpan::of(mine.data(), count)), spans(all),
+                    Operation::reduce_scatter, Purpose::gradients);
+    stream.fence("");
+    for (int r = 0; r < ranks; ++r) EXPECT_EQ(all[r], r == me ? guards : message(r, 0, 7)) << r;
+  }
+  EXPECT_EQ(nccl_calls().aborted, before.aborted);
+}
+
 // What is in flight may wait for a rank that is gone.
 TEST_F(NcclStreams, AnEndWithACollectiveInFlightAborts) {
   if (ranks == 1) GTEST_SKIP() << "a group of one has no communicator";
@@ -215,8 +267,9 @@ TEST_F(NcclStreams, AnEndWithACollectiveInFlightAborts) {
     NcclCommunicator comm(group, traffic);
     comm.begin_all_gather(stream, ConstSpan::of(mine.data(), count), spans(all),
                           Purpose::parameters);
+    group.barrier();  // else a rank's watching thread may take another's end for a failure
   }
-  EXPECT_GE(nccl_calls().aborted - before.aborted, 1);
+  EXPECT_EQ(nccl_calls().aborted - before.aborted, 2);
   EXPECT_EQ(all, std::vector<Numbers>(ranks, guards)) << "arrived after the abort";
   group.barrier();
 }
