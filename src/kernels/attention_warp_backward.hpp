@@ -17,12 +17,31 @@ struct WarpScores {
 
   Sums probabilities, gradients;
 
-  /// Turns a pair of scores and of dO V^T into one of P and of dS; `hidden` are those whose key
-  /// comes after the query.
-  KOKKOS_INLINE_FUNCTION static void resolve(float& p, float& gradient, float log2_scale,
-                                             float log2_sum, float delta, bool hidden) {
-    p = hidden ? 0.0F : Fragments::power_of_two(p * log2_scale - log2_sum);
-    gradient = p * (gradient - delta);
+  /// Turns scores into P and dO V^T into dS. log2_sum(place) and delta(place) are those of a pair's
+  /// queries, log2_sum in units of log 2; hidden(row, column) are scores whose key comes after the
+  /// query, if there may be any.
+  template <class LogSum, class Delta, class Hidden>
+  KOKKOS_INLINE_FUNCTION void resolve(int lane, float log2_scale, const LogSum& log2_sum,
+                                      const Delta& delta, bool may_hide, const Hidden& hidden) {
+    probabilities.for_pairs(lane, [&](const PairPlace& at, float* p) {
+      const Pack<float, 2> subtracted = log2_sum(at);
+      for (int e = 0; e < 2; ++e)
+        p[e] = Fragments::power_of_two(p[e] * log2_scale - subtracted.values[e]);
+    });
+    if (may_hide) {
+      probabilities.for_pairs(lane, [&](const PairPlace& at, float* p) {
+        for (int e = 0; e < 2; ++e) {
+          if (hidden(at.row, at.column + e)) p[e] = 0;
+        }
+      });
+    }
+#pragma unroll
+    for (int i = 0; i < Sums::pairs; ++i) {
+      const Pack<float, 2> subtracted = delta(Sums::place(lane, i));
+      const float* p = probabilities.pair(i);
+      float* g = gradients.pair(i);
+      for (int e = 0; e < 2; ++e) g[e] = p[e] * (g[e] - subtracted.values[e]);
+    }
   }
 };
 
@@ -39,59 +58,38 @@ struct WarpAttentionQueryGradient {
   template <class Thread>
   KOKKOS_INLINE_FUNCTION void run(const Thread& thread, int rank, T* scratch) const {
     const AttentionShape& shape = x.shape;
-    const int blocks = static_cast<int>(blocks_of(shape, Blocks::own));
-    const Index head = rank / blocks, kv_head = head / shape.group();
-    const Index first = (blocks - 1 - rank % blocks) * Index{Blocks::own};
-    const int lane = Blocks::lane(thread.thread), warp_row = Blocks::warp_row(thread.thread);
-    const HeadRows<const T> k(x.in.k, shape, kv_head, shape.kv_heads);
-    const HeadRows<const T> v(x.in.v, shape, kv_head, shape.kv_heads);
+    const WarpQueries<Blocks> at(shape, rank, thread.thread);
     T* gradient_tile = scratch + Blocks::own * Blocks::stride;
-    Blocks::template copy<Blocks::own>(thread.thread, {x.in.q, shape, head, shape.heads}, first,
-                                       scratch);
-    Blocks::template copy<Blocks::own>(thread.thread, {x.dout, shape, head, shape.heads}, first,
-                                       gradient_tile);
+    Blocks::template copy<Blocks::own>(thread.thread, {x.in.q, shape, at.head, shape.heads},
+                                       at.first, scratch);
+    Blocks::template copy<Blocks::own>(thread.thread, {x.dout, shape, at.head, shape.heads},
+                                       at.first, gradient_tile);
     Fragments::wait_for_copies();
     thread.team.team_barrier();
-    const typename Blocks::Factor q(Blocks::rows_from(scratch, warp_row), lane);
-    const typename Blocks::Factor dout(Blocks::rows_from(gradient_tile, warp_row), lane);
+    const typename Blocks::Factor q(Blocks::rows_from(scratch, at.warp_row), at.lane);
+    const typename Blocks::Factor dout(Blocks::rows_from(gradient_tile, at.warp_row), at.lane);
     thread.team.team_barrier();
 
-    const Index row = first + warp_row;
     float log2_sum[rows], delta[rows];
-    load_values(head, row, lane, log2_sum, delta);
+    load_values(at.head, at.row, at.lane, log2_sum, delta);
     typename Blocks::Sums dq;
-    const Index end = Kokkos::min(first + Blocks::own, shape.sequence);
-    const int tiles = static_cast<int>((end + Blocks::other - 1) / Blocks::other);
-    Blocks::for_tiles(
-        thread, tiles, scratch,
-        [&](int n, T* pair) {
-          const Index key = n * Index{Blocks::other};
-          Blocks::template copy<Blocks::other>(thread.thread, k, key, pair);
-          Blocks::template copy<Blocks::other>(thread.thread, v, key, pair + Blocks::tile);
-        },
-        [&](int n, const T* pair) {
-          const int ahead = static_cast<int>(row - n * Index{Blocks::other});
-#pragma unroll 1
-          for (int key = 0; key < Blocks::other && key < ahead + Blocks::warp_rows; key += keys) {
-            Scores s;
-            add_transposed(s.probabilities, q, Blocks::rows_from(pair, key), lane);
-            add_transposed(s.gradients, dout, Blocks::rows_from(pair + Blocks::tile, key), lane);
-#pragma unroll
-            for (int i = 0; i < Scores::Sums::pairs; ++i) {
-              const PairPlace at = Scores::Sums::place(lane, i);
-              float *p = s.probabilities.pair(i), *g = s.gradients.pair(i);
-              for (int e = 0; e < 2; ++e) {
-                const bool hidden = key + at.column + e > ahead + at.row;
-                Scores::resolve(p[e], g[e], x.scale * log2_of_e, log2_sum[at.slot], delta[at.slot],
-                                hidden);
-              }
-            }
-            add(dq, typename Scores::Factor(s.gradients), Blocks::rows_from(pair, key), lane);
-          }
-        });
+    const auto add_keys = [&](const Tile<const T>& k, const Tile<const T>& v, int ahead) {
+      Scores s;
+      add_transposed(s.probabilities, q, k, at.lane);
+      add_transposed(s.gradients, dout, v, at.lane);
+      const auto value = [](const float(&of_rows)[rows]) {
+        return [&](const PairPlace& pair) {
+          return Pack<float, 2>{{of_rows[pair.slot], of_rows[pair.slot]}};
+        };
+      };
+      s.resolve(at.lane, x.scale * log2_of_e, value(log2_sum), value(delta), ahead < keys - 1,
+                [&](int row, int column) { return column > ahead + row; });
+      add(dq, typename Scores::Factor(s.gradients), k, at.lane);
+    };
+    at.template for_keys<keys>(thread, shape, x.in, scratch, add_keys);
     float factors[rows];
     for (float& factor : factors) factor = x.scale;
-    Blocks::write(dq, {x.gradients.q, shape, head, shape.heads}, row, lane, factors);
+    Blocks::write(dq, {x.gradients.q, shape, at.head, shape.heads}, at.row, at.lane, factors);
   }
 
   KOKKOS_INLINE_FUNCTION void load_values(Index head, Index row, int lane, float (&log2_sum)[rows],
@@ -200,18 +198,16 @@ struct WarpAttentionKeyGradient {
     Scores s;
     add_transposed(s.probabilities, k, q, lane);
     add_transposed(s.gradients, v, dout, lane);
-#pragma unroll
-    for (int i = 0; i < Scores::Sums::pairs; ++i) {
-      const PairPlace at = Scores::Sums::place(lane, i);
-      float *p = s.probabilities.pair(i), *g = s.gradients.pair(i);
-      const float* of_rows = values + query + at.column;
-      const auto log_sum = Pack<float, 2>::at(of_rows),
-                 delta = Pack<float, 2>::at(of_rows + Blocks::other);
-      for (int e = 0; e < 2; ++e) {
-        Scores::resolve(p[e], g[e], x.scale * log2_of_e, log_sum.values[e] * log2_of_e,
-                        delta.values[e], at.row > ahead + at.column + e);
-      }
-    }
+    const auto log2_sum = [&](const PairPlace& at) {
+      auto log_sums = Pack<float, 2>::at(values + query + at.column);
+      for (float& log_sum : log_sums.values) log_sum *= log2_of_e;
+      return log_sums;
+    };
+    const auto delta = [&](const PairPlace& at) {
+      return Pack<float, 2>::at(values + Blocks::other + query + at.column);
+    };
+    s.resolve(lane, x.scale * log2_of_e, log2_sum, delta, ahead < Blocks::warp_rows - 1,
+              [&](int row, int column) { return row > ahead + column; });
     add(dv, typename Scores::Factor(s.probabilities), dout, lane);
     add(dk, typename Scores::Factor(s.gradients), q, lane);
   }

@@ -50,7 +50,7 @@ struct WarpBlocks {
     constexpr int in_row = threads < packs ? threads : packs, at_once = threads / in_row;
     static_assert(in_row * at_once == threads && packs % in_row == 0);
     const int row = thread / in_row, column = thread % in_row * whole;
-    const Index left = from.length - first - row;
+    const int left = static_cast<int>(from.length - first) - row;
     const T* data = from.data + (first + row) * from.stride + column;
     T* place = to + row * stride + column;
 #pragma unroll
@@ -99,6 +99,50 @@ struct WarpBlocks {
       if (at.column < used[at.slot])
         Fragments::store_rounded(data[at.slot] + at.column, x[0] * factor, x[1] * factor);
     });
+  }
+};
+
+/// The queries of a thread of a team, and the keys that they see.
+template <class Blocks>
+struct WarpQueries {
+  Index head, first, row;  // the team's first row and the warp's
+  int lane, warp_row;      // row - first
+
+  KOKKOS_INLINE_FUNCTION WarpQueries(const AttentionShape& shape, int rank, int thread)
+      : lane(Blocks::lane(thread)), warp_row(Blocks::warp_row(thread)) {
+    const int blocks = static_cast<int>(blocks_of(shape, Blocks::own));
+    head = rank / blocks;
+    // The last block of queries sees most keys, so it comes first.
+    first = (blocks - 1 - rank % blocks) * Index{Blocks::own};
+    row = first + warp_row;
+  }
+
+  /// Calls use(keys, values, ahead) for every `step` rows of k and v, in order, until no query of
+  /// the warp sees them; the first query is `ahead` rows after the first key. Called by all threads
+  /// of a team.
+  template <int step, class T, class Thread, class Use>
+  KOKKOS_INLINE_FUNCTION void for_keys(const Thread& thread, const AttentionShape& shape,
+                                       const HeadOperands<const T>& in, T* scratch,
+                                       const Use& use) const {
+    const Index kv_head = head / shape.group();
+    const HeadRows<const T> k(in.k, shape, kv_head, shape.kv_heads);
+    const HeadRows<const T> v(in.v, shape, kv_head, shape.kv_heads);
+    const Index end = Kokkos::min(first + Blocks::own, shape.sequence);
+    const int tiles = static_cast<int>((end + Blocks::other - 1) / Blocks::other);
+    Blocks::for_tiles(
+        thread, tiles, scratch,
+        [&](int n, T* pair) {
+          const Index key = n * Index{Blocks::other};
+          Blocks::template copy<Blocks::other>(thread.thread, k, key, pair);
+          Blocks::template copy<Blocks::other>(thread.thread, v, key, pair + Blocks::tile);
+        },
+        [&](int n, const T* pair) {
+          const int ahead = static_cast<int>(row - n * Index{Blocks::other});
+#pragma unroll 1
+          for (int key = 0; key < Blocks::other && key < ahead + Blocks::warp_rows; key += step)
+            use(Blocks::rows_from(pair, key), Blocks::rows_from(pair + Blocks::tile, key),
+                ahead - key);
+        });
   }
 };
 

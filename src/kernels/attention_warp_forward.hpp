@@ -30,18 +30,12 @@ struct WarpAttentionForward {
 
   template <class Thread>
   KOKKOS_INLINE_FUNCTION void run(const Thread& thread, int rank, T* scratch) const {
-    const int blocks = static_cast<int>(blocks_of(shape, Blocks::own));
-    const Index head = rank / blocks, kv_head = head / shape.group();
-    // The last block of queries sees most keys, so it comes first.
-    const Index first = (blocks - 1 - rank % blocks) * Index{Blocks::own};
-    const int lane = Blocks::lane(thread.thread), warp_row = Blocks::warp_row(thread.thread);
-    const HeadRows<const T> q(in.q, shape, head, shape.heads);
-    const HeadRows<const T> k(in.k, shape, kv_head, shape.kv_heads);
-    const HeadRows<const T> v(in.v, shape, kv_head, shape.kv_heads);
-    Blocks::template copy<Blocks::own>(thread.thread, q, first, scratch);
+    const WarpQueries<Blocks> at(shape, rank, thread.thread);
+    Blocks::template copy<Blocks::own>(thread.thread, {in.q, shape, at.head, shape.heads}, at.first,
+                                       scratch);
     Fragments::wait_for_copies();
     thread.team.team_barrier();
-    const typename Blocks::Factor queries(Blocks::rows_from(scratch, warp_row), lane);
+    const typename Blocks::Factor queries(Blocks::rows_from(scratch, at.warp_row), at.lane);
     thread.team.team_barrier();
 
     typename Blocks::Sums sum;
@@ -50,28 +44,15 @@ struct WarpAttentionForward {
       state.largest[slot] = -Kokkos::Experimental::infinity_v<float>;
       state.total[slot] = 0;
     }
-    const Index end = Kokkos::min(first + Blocks::own, shape.sequence), row = first + warp_row;
-    const int tiles = static_cast<int>((end + Blocks::other - 1) / Blocks::other);
-    Blocks::for_tiles(
-        thread, tiles, scratch,
-        [&](int n, T* pair) {
-          const Index key = n * Index{Blocks::other};
-          Blocks::template copy<Blocks::other>(thread.thread, k, key, pair);
-          Blocks::template copy<Blocks::other>(thread.thread, v, key, pair + Blocks::tile);
-        },
-        [&](int n, const T* pair) {
-          const int ahead = static_cast<int>(row - n * Index{Blocks::other});
-#pragma unroll 1
-          for (int key = 0; key < Blocks::other && key < ahead + Blocks::warp_rows; key += keys) {
-            Scores scores;
-            add_transposed(scores, queries, Blocks::rows_from(pair, key), lane);
-            if (key + keys - 1 > ahead) hide(scores, lane, ahead - key);
-            online_softmax(scores, lane, state, sum);
-            const WarpFactor<Fragments, down, keys / 16> probabilities(scores);
-            add(sum, probabilities, Blocks::rows_from(pair + Blocks::tile, key), lane);
-          }
-        });
-    write(sum, state, head, row, lane);
+    const auto add_keys = [&](const Tile<const T>& k, const Tile<const T>& v, int ahead) {
+      Scores scores;
+      add_transposed(scores, queries, k, at.lane);
+      if (ahead < keys - 1) hide(scores, at.lane, ahead);
+      online_softmax(scores, at.lane, state, sum);
+      add(sum, WarpFactor<Fragments, down, keys / 16>(scores), v, at.lane);
+    };
+    at.template for_keys<keys>(thread, shape, in, scratch, add_keys);
+    write(sum, state, at.head, at.row, at.lane);
   }
 
   /// Hides the keys that come after a query; the first query is `ahead` rows after the first key.

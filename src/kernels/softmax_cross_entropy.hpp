@@ -3,6 +3,8 @@
 // them is neither read nor written.
 #pragma once
 
+#include <type_traits>
+
 #include "kernels/row.hpp"
 #include "tensor/strided_matrix.hpp"
 
@@ -10,27 +12,10 @@ namespace kzero::kernels {
 
 using tensor::StridedMatrix;
 
-/// Computes losses [C] = log(sum(exp(logits))) - logits[target], natural log; logits [C,V] in fp32,
-/// targets [C].
-void cross_entropy_forward(const Execution& exec, StridedMatrix<const float> logits,
-                           Vector<const Token> targets, Vector<float> losses);
-
-/// Computes the losses as above, and dlogits [C,V] = scale * (softmax(logits) - onehot(target)).
-/// dlogits may be logits itself if T is float; otherwise the logits may be overwritten.
-template <class T>
-void cross_entropy_with_gradient(const Execution& exec, StridedMatrix<float> logits,
-                                 Vector<const Token> targets, float scale, Vector<float> losses,
-                                 StridedMatrix<T> dlogits);
-
 /// One rank's part of the softmax of a row of logits whose columns are split over tensor ranks,
 /// three floats per row: the largest of its logits, the sum of exp(logit - largest), and the
 /// target's logit, or 0 if another rank has it.
 inline constexpr Index partial_softmax_width = 3;
-
-/// Computes partial [C,3] of logits [C,v] for tokens from `first_token` on. Leaves the logits in
-/// the form that cross_entropy_of_partials_with_gradient takes. 1 <= v.
-void partial_softmax(const Execution& exec, StridedMatrix<float> logits, Index first_token,
-                     Vector<const Token> targets, Matrix<float> partial);
 
 /// The partial softmaxes [C,3] of all tensor ranks, in rank order: values [ranks * C,3].
 struct PartialSoftmaxes {
@@ -40,24 +25,54 @@ struct PartialSoftmaxes {
 };
 
 /// This rank's columns of a chunk of logits [C,v], of tokens from `first_token` on, as
-/// partial_softmax leaves them.
+/// CrossEntropyRows::partial_softmax leaves them.
 struct SplitLogits {
   StridedMatrix<const float> values;
   Index first_token = 0;
 };
 
-/// losses [C] from every rank's partial softmaxes.
+// The ways to compute a row: a host's thread in vectors of its core, or a device's team, which
+// reads the logits once for the softmax (softmax_row.hpp) and once for the gradient. Hosts have the
+// team's way, too, for tests.
+struct RowByThread {};
+struct RowByTeam {};
+
+/// The kernels of one way. Losses are natural logarithms, logits in fp32.
+template <class Way>
+struct CrossEntropyBy {
+  /// Computes losses [C] = log(sum(exp(logits))) - logits[target]; logits [C,V], targets [C].
+  static void forward(const Execution& exec, StridedMatrix<const float> logits,
+                      Vector<const Token> targets, Vector<float> losses);
+
+  /// Computes the losses as above, and dlogits [C,V] = scale * (softmax(logits) - onehot(target)).
+  /// dlogits may be logits itself if T is float; otherwise the logits may be overwritten.
+  template <class T>
+  static void with_gradient(const Execution& exec, StridedMatrix<float> logits,
+                            Vector<const Token> targets, float scale, Vector<float> losses,
+                            StridedMatrix<T> dlogits);
+
+  /// Computes partial [C,3] of logits [C,v] for tokens from `first_token` on. Leaves the logits in
+  /// the form that of_partials_with_gradient takes. 1 <= v.
+  static void partial_softmax(const Execution& exec, StridedMatrix<float> logits, Index first_token,
+                              Vector<const Token> targets, Matrix<float> partial);
+
+  /// Computes the losses [C] from every rank's partial softmaxes, and dlogits [C,v] = scale *
+  /// (softmax(logits) - onehot(target)) of this rank's columns. dlogits may be the logits
+  /// themselves where T is float.
+  template <class T>
+  static void of_partials_with_gradient(const Execution& exec, const PartialSoftmaxes& partials,
+                                        const SplitLogits& logits, Vector<const Token> targets,
+                                        float scale, Vector<float> losses,
+                                        StridedMatrix<T> dlogits);
+};
+
+/// The kernels of this build.
+using CrossEntropyRows =
+    CrossEntropyBy<std::conditional_t<tensor::on_host, RowByThread, RowByTeam>>;
+
+/// Computes the losses [C] from every rank's partial softmaxes.
 void cross_entropy_of_partials(const Execution& exec, const PartialSoftmaxes& partials,
                                Vector<float> losses);
-
-/// Does the same, and computes dlogits [C,v] = scale * (softmax(logits) - onehot(target)) of this
-/// rank's columns. dlogits may be the logits themselves where T is float.
-template <class T>
-void cross_entropy_of_partials_with_gradient(const Execution& exec,
-                                             const PartialSoftmaxes& partials,
-                                             const SplitLogits& logits, Vector<const Token> targets,
-                                             float scale, Vector<float> losses,
-                                             StridedMatrix<T> dlogits);
 
 /// A row's softmax over all ranks: exp(logit) / total with logits relative to `largest`.
 struct WholeRow {

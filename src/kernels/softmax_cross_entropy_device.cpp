@@ -1,11 +1,13 @@
-#include "kernels/softmax_cross_entropy_device.hpp"
+// Cross-entropy with a team a row.
+#include "kernels/softmax_cross_entropy.hpp"
 
 #include "kernels/softmax_row.hpp"
 
-namespace kzero::kernels::device {
+namespace kzero::kernels {
 
-void cross_entropy_forward(const Execution& exec, StridedMatrix<const float> logits,
-                           Vector<const Token> targets, Vector<float> losses) {
+template <>
+void CrossEntropyBy<RowByTeam>::forward(const Execution& exec, StridedMatrix<const float> logits,
+                                        Vector<const Token> targets, Vector<float> losses) {
   const Index vocab = logits.extent(1);
   Kokkos::parallel_for(
       "kzero::kernels::cross_entropy_forward", softmax_rows(exec, logits.extent(0)),
@@ -19,10 +21,11 @@ void cross_entropy_forward(const Execution& exec, StridedMatrix<const float> log
       });
 }
 
+template <>
 template <class T>
-void cross_entropy_with_gradient(const Execution& exec, StridedMatrix<float> logits,
-                                 Vector<const Token> targets, float scale, Vector<float> losses,
-                                 StridedMatrix<T> dlogits) {
+void CrossEntropyBy<RowByTeam>::with_gradient(const Execution& exec, StridedMatrix<float> logits,
+                                              Vector<const Token> targets, float scale,
+                                              Vector<float> losses, StridedMatrix<T> dlogits) {
   const Index vocab = logits.extent(1);
   Kokkos::parallel_for(
       "kzero::kernels::cross_entropy_with_gradient", softmax_rows(exec, logits.extent(0)),
@@ -44,8 +47,10 @@ void cross_entropy_with_gradient(const Execution& exec, StridedMatrix<float> log
       });
 }
 
-void partial_softmax(const Execution& exec, StridedMatrix<float> logits, Index first_token,
-                     Vector<const Token> targets, Matrix<float> partial) {
+template <>
+void CrossEntropyBy<RowByTeam>::partial_softmax(const Execution& exec, StridedMatrix<float> logits,
+                                                Index first_token, Vector<const Token> targets,
+                                                Matrix<float> partial) {
   const Index held = logits.extent(1);
   Kokkos::parallel_for(
       "kzero::kernels::partial_softmax", softmax_rows(exec, logits.extent(0)),
@@ -61,12 +66,11 @@ void partial_softmax(const Execution& exec, StridedMatrix<float> logits, Index f
       });
 }
 
+template <>
 template <class T>
-void cross_entropy_of_partials_with_gradient(const Execution& exec,
-                                             const PartialSoftmaxes& partials,
-                                             const SplitLogits& logits, Vector<const Token> targets,
-                                             float scale, Vector<float> losses,
-                                             StridedMatrix<T> dlogits) {
+void CrossEntropyBy<RowByTeam>::of_partials_with_gradient(
+    const Execution& exec, const PartialSoftmaxes& partials, const SplitLogits& logits,
+    Vector<const Token> targets, float scale, Vector<float> losses, StridedMatrix<T> dlogits) {
   const Index held = logits.values.extent(1);
   Kokkos::parallel_for(
       "kzero::kernels::cross_entropy_of_partials_with_gradient",
@@ -89,13 +93,13 @@ void cross_entropy_of_partials_with_gradient(const Execution& exec,
 }
 
 #define KZERO_INSTANTIATE(T)                                                                     \
-  template void cross_entropy_with_gradient<T>(const Execution&, StridedMatrix<float>,           \
-                                               Vector<const Token>, float, Vector<float>,        \
-                                               StridedMatrix<T>);                                \
-  template void cross_entropy_of_partials_with_gradient<T>(                                      \
+  template void CrossEntropyBy<RowByTeam>::with_gradient<T>(                                     \
+      const Execution&, StridedMatrix<float>, Vector<const Token>, float, Vector<float>,         \
+      StridedMatrix<T>);                                                                         \
+  template void CrossEntropyBy<RowByTeam>::of_partials_with_gradient<T>(                         \
       const Execution&, const PartialSoftmaxes&, const SplitLogits&, Vector<const Token>, float, \
       Vector<float>, StridedMatrix<T>);
 KZERO_FOR_EACH_DTYPE(KZERO_INSTANTIATE)
 #undef KZERO_INSTANTIATE
 
-}  // namespace kzero::kernels::device
+}  // namespace kzero::kernels

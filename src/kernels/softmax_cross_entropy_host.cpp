@@ -1,94 +1,90 @@
-#include "kernels/softmax_cross_entropy_host.hpp"
+// Cross-entropy with a thread a row, which turns the logits into exp(logit - largest) on the way to
+// their gradient.
+#include "kernels/softmax_cross_entropy.hpp"
 
-#include "kernels/exponential.hpp"
+namespace kzero::kernels {
 
-namespace kzero::kernels::host {
+namespace {
 
-void cross_entropy_forward(const Execution& exec, StridedMatrix<const float> logits,
-                           Vector<const Token> targets, Vector<float> losses) {
+struct HostSoftmax {
+  float largest, total;
+};
+
+/// Replaces the logits of a row [n] by their exponentials relative to the largest.
+HostSoftmax take_exponentials(Index n, float* row) {
+  const float largest = detail::host_max(n, [=](Index j) { return row[j]; });
+  detail::map_vectors(
+      n, row, [=](auto x) { return exponential(x - largest); }, row);
+  return {largest, detail::host_sum(n, [=](Index j) { return row[j]; })};
+}
+
+}  // namespace
+
+template <>
+void CrossEntropyBy<RowByThread>::forward(const Execution& exec, StridedMatrix<const float> logits,
+                                          Vector<const Token> targets, Vector<float> losses) {
   const Index vocab = logits.extent(1);
   Kokkos::parallel_for(
-      "kzero::kernels::cross_entropy_forward",
-      Policy(exec, static_cast<int>(logits.extent(0)), Kokkos::AUTO),
-      KOKKOS_LAMBDA(const Team& team) {
-        const Index i = team.league_rank();
+      "kzero::kernels::cross_entropy_forward", tensor::Range(exec, 0, logits.extent(0)),
+      KOKKOS_LAMBDA(Index i) {
         const float* row = &logits(i, 0);
-        const float largest = max(team, vocab, [=](Index j) { return row[j]; });
+        const float largest = detail::host_max(vocab, [=](Index j) { return row[j]; });
         const float total =
-            sum(team, vocab, [=](Index j) { return exponential(row[j] - largest); });
-        Kokkos::single(Kokkos::PerTeam(team),
-                       [=]() { losses(i) = largest + Kokkos::log(total) - row[targets(i)]; });
+            detail::host_sum(vocab, [=](Index j) { return exponential(row[j] - largest); });
+        losses(i) = largest + Kokkos::log(total) - row[targets(i)];
       });
 }
 
+template <>
 template <class T>
-void cross_entropy_with_gradient(const Execution& exec, StridedMatrix<float> logits,
-                                 Vector<const Token> targets, float scale, Vector<float> losses,
-                                 StridedMatrix<T> dlogits) {
+void CrossEntropyBy<RowByThread>::with_gradient(const Execution& exec, StridedMatrix<float> logits,
+                                                Vector<const Token> targets, float scale,
+                                                Vector<float> losses, StridedMatrix<T> dlogits) {
   const Index vocab = logits.extent(1);
   Kokkos::parallel_for(
-      "kzero::kernels::cross_entropy_with_gradient",
-      Policy(exec, static_cast<int>(logits.extent(0)), Kokkos::AUTO),
-      KOKKOS_LAMBDA(const Team& team) {
-        const Index i = team.league_rank();
+      "kzero::kernels::cross_entropy_with_gradient", tensor::Range(exec, 0, logits.extent(0)),
+      KOKKOS_LAMBDA(Index i) {
         float* row = &logits(i, 0);
         T* out = &dlogits(i, 0);
         const Index target = targets(i);
-        const float largest = max(team, vocab, [=](Index j) { return row[j]; });
         const float at_target = row[target];
-        team.team_barrier();  // at_target is read before the row changes
-        const auto relative = [=](auto x) { return exponential(x - largest); };
-        map(team, vocab, row, relative, row);
-        team.team_barrier();
-        const float total = sum(team, vocab, [=](Index j) { return row[j]; });
-        const float factor = scale / total;
-        const float probability = row[target];
-        team.team_barrier();
-        const auto scaled = [=](auto x) { return x * factor; };
-        map(team, vocab, out, scaled, row);
-        team.team_barrier();
-        Kokkos::single(Kokkos::PerTeam(team), [=]() {
-          losses(i) = largest + Kokkos::log(total) - at_target;
-          out[target] = static_cast<T>(probability * factor - scale);
-        });
+        const HostSoftmax softmax = take_exponentials(vocab, row);
+        const float factor = scale / softmax.total, probability = row[target];
+        detail::map_vectors(
+            vocab, out, [=](auto x) { return x * factor; }, row);
+        losses(i) = softmax.largest + Kokkos::log(softmax.total) - at_target;
+        out[target] = static_cast<T>(probability * factor - scale);
       });
 }
 
-void partial_softmax(const Execution& exec, StridedMatrix<float> logits, Index first_token,
-                     Vector<const Token> targets, Matrix<float> partial) {
+template <>
+void CrossEntropyBy<RowByThread>::partial_softmax(const Execution& exec,
+                                                  StridedMatrix<float> logits, Index first_token,
+                                                  Vector<const Token> targets,
+                                                  Matrix<float> partial) {
   const Index held = logits.extent(1);
   Kokkos::parallel_for(
-      "kzero::kernels::partial_softmax",
-      Policy(exec, static_cast<int>(logits.extent(0)), Kokkos::AUTO),
-      KOKKOS_LAMBDA(const Team& team) {
-        const Index i = team.league_rank(), target = targets(i) - first_token;
+      "kzero::kernels::partial_softmax", tensor::Range(exec, 0, logits.extent(0)),
+      KOKKOS_LAMBDA(Index i) {
+        const Index target = targets(i) - first_token;
         float* row = &logits(i, 0);
-        const float largest = max(team, held, [=](Index j) { return row[j]; });
-        const float at_target = target >= 0 && target < held ? row[target] : 0.0F;
-        team.team_barrier();  // at_target is read before the row changes
-        const auto relative = [=](auto x) { return exponential(x - largest); };
-        map(team, held, row, relative, row);
-        team.team_barrier();
-        const float total = sum(team, held, [=](Index j) { return row[j]; });
-        Kokkos::single(Kokkos::PerTeam(team), [=]() {
-          partial(i, 0) = largest;
-          partial(i, 1) = total;
-          partial(i, 2) = at_target;
-        });
+        partial(i, 2) = target >= 0 && target < held ? row[target] : 0.0F;
+        const HostSoftmax softmax = take_exponentials(held, row);
+        partial(i, 0) = softmax.largest;
+        partial(i, 1) = softmax.total;
       });
 }
 
+template <>
 template <class T>
-void cross_entropy_of_partials_with_gradient(const Execution& exec,
-                                             const PartialSoftmaxes& partials,
-                                             const SplitLogits& logits, Vector<const Token> targets,
-                                             float scale, Vector<float> losses,
-                                             StridedMatrix<T> dlogits) {
+void CrossEntropyBy<RowByThread>::of_partials_with_gradient(
+    const Execution& exec, const PartialSoftmaxes& partials, const SplitLogits& logits,
+    Vector<const Token> targets, float scale, Vector<float> losses, StridedMatrix<T> dlogits) {
   const Index held = logits.values.extent(1), rows = logits.values.extent(0);
   Kokkos::parallel_for(
-      "kzero::kernels::cross_entropy_of_partials_with_gradient",
-      Policy(exec, static_cast<int>(rows), Kokkos::AUTO), KOKKOS_LAMBDA(const Team& team) {
-        const Index i = team.league_rank(), target = targets(i) - logits.first_token;
+      "kzero::kernels::cross_entropy_of_partials_with_gradient", tensor::Range(exec, 0, rows),
+      KOKKOS_LAMBDA(Index i) {
+        const Index target = targets(i) - logits.first_token;
         const float* row = &logits.values(i, 0);
         T* out = &dlogits(i, 0);
         const WholeRow whole(partials, i);
@@ -96,25 +92,21 @@ void cross_entropy_of_partials_with_gradient(const Execution& exec,
         const float factor = scale * Kokkos::exp(largest - whole.largest) / whole.total;
         const bool mine = target >= 0 && target < held;
         const float probability = mine ? row[target] : 0.0F;
-        team.team_barrier();
-        const auto scaled = [=](auto x) { return x * factor; };
-        map(team, held, out, scaled, row);
-        team.team_barrier();
-        Kokkos::single(Kokkos::PerTeam(team), [=]() {
-          losses(i) = whole.loss();
-          if (mine) out[target] = static_cast<T>(probability * factor - scale);
-        });
+        detail::map_vectors(
+            held, out, [=](auto x) { return x * factor; }, row);
+        losses(i) = whole.loss();
+        if (mine) out[target] = static_cast<T>(probability * factor - scale);
       });
 }
 
 #define KZERO_INSTANTIATE(T)                                                                     \
-  template void cross_entropy_with_gradient<T>(const Execution&, StridedMatrix<float>,           \
-                                               Vector<const Token>, float, Vector<float>,        \
-                                               StridedMatrix<T>);                                \
-  template void cross_entropy_of_partials_with_gradient<T>(                                      \
+  template void CrossEntropyBy<RowByThread>::with_gradient<T>(                                   \
+      const Execution&, StridedMatrix<float>, Vector<const Token>, float, Vector<float>,         \
+      StridedMatrix<T>);                                                                         \
+  template void CrossEntropyBy<RowByThread>::of_partials_with_gradient<T>(                       \
       const Execution&, const PartialSoftmaxes&, const SplitLogits&, Vector<const Token>, float, \
       Vector<float>, StridedMatrix<T>);
 KZERO_FOR_EACH_DTYPE(KZERO_INSTANTIATE)
 #undef KZERO_INSTANTIATE
 
-}  // namespace kzero::kernels::host
+}  // namespace kzero::kernels

@@ -3,6 +3,7 @@
 // ones, which return memory. The planned bytes are therefore the bytes of the run by construction.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <memory>
 
@@ -31,6 +32,17 @@ class Arenas {
   template <class T>
   T* take(Category category, Index count) {
     return static_cast<T*>(take_bytes(category, count * static_cast<Index>(sizeof(T))));
+  }
+
+  /// Calls `layouts` one after the other, which take ranges of a category from the same place on:
+  /// uses of one memory at different times. What follows begins behind the longest.
+  template <class... Layouts>
+  void share(Category category, const Layouts&... layouts) {
+    Index& taken = taken_[position(category)];
+    const Index begin = taken;
+    Index end = begin;
+    ((taken = begin, layouts(), end = std::max(end, taken)), ...);
+    taken = end;
   }
 
   /// The bytes taken so far, by category.

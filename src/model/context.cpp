@@ -57,22 +57,27 @@ Context<T>::Context(memory::Arenas& arenas, tensor::Gemm* products, const deck::
   };
   const Index columns = std::max(s.hidden_columns(), s.own.qkv_width());
   chunk = logits_chunk(rows, s);
-  const bool in_place = dtype_of<T> == Dtype::fp32;
-  const Index logit_elements = round_up(chunk.rows * chunk.stride, 16);
-  const Index head_bytes = logit_elements * 4 + (in_place ? 0 : chunk.rows * chunk.stride * 2);
-  const Index block_bytes = rows * columns * bytes_of(dtype_of<T>);
-  auto* shared = take(std::byte{}, std::max(head_bytes, block_bytes));
-  qkv_or_ffn_grad = reinterpret_cast<T*>(shared);
-  logits = reinterpret_cast<float*>(shared);
-  dlogits = qkv_or_ffn_grad;
-  if (!in_place && !arenas.measuring()) dlogits = reinterpret_cast<T*>(logits + logit_elements);
   const bool has_backward = b.passes == Passes::all;
-  if (has_backward && !in_place && chunk.rows < rows)
-    output_gradient = take(float{}, s.own.vocab * s.hidden);
+  const auto take_of_blocks = [&] {
+    qkv_or_ffn_grad = take(T{}, rows * columns);
+    attention.emplace(arenas, attention_problem(b.passes), choice_of(b.attention), b.threads);
+  };
+  const auto take_of_head = [&] {
+    const Index logit_elements = chunk.rows * chunk.stride;
+    logits = take(float{}, logit_elements);
+    if constexpr (dtype_of<T> == Dtype::fp32) {
+      dlogits = logits;
+    } else {
+      dlogits = take(T{}, logit_elements);
+      if (has_backward && chunk.rows < rows)
+        output_gradient = take(float{}, s.own.vocab * s.hidden);
+    }
+    if (is_split())
+      softmaxes = take(float{}, s.tensor.size * chunk.rows * kernels::partial_softmax_width);
+  };
+  arenas.share(memory::Category::workspace, take_of_blocks, take_of_head);
   if (has_backward || is_split())
     hidden_grad = Matrix<T>(take(T{}, rows * std::max(s.hidden, s.own.width)), rows, s.hidden);
-  if (is_split())
-    softmaxes = take(float{}, s.tensor.size * chunk.rows * kernels::partial_softmax_width);
   if (splits_stream()) {
     gathered = Matrix<T>(take(T{}, rows * s.hidden), rows, s.hidden);
   }
@@ -81,7 +86,6 @@ Context<T>::Context(memory::Arenas& arenas, tensor::Gemm* products, const deck::
   const Index sums = summed_columns(s);
   if (has_backward)
     partial = Matrix<float>(take(float{}, kernels::row_groups * sums), kernels::row_groups, sums);
-  attention.emplace(arenas, attention_problem(b.passes), choice_of(b.attention), b.threads);
   losses = Vector<float>(take(float{}, rows), rows);
   if (s.is_llama())
     rotary = Matrix<float>(take(float{}, s.sequence * s.head_dim), s.sequence, s.head_dim);

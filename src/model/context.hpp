@@ -23,22 +23,24 @@ struct Context {
   Index stream = 0;  // n: local rows of the residual stream, N without sequence parallelism
   TensorGroup<T> group;
 
-  // Scratch. qkv_or_ffn_grad and the head's logits use one range: no unit needs both.
+  // Scratch. What blocks alone need and what the head alone needs share memory. Of blocks:
   T* qkv_or_ffn_grad = nullptr;  // [N, max(F, 3D)], F and 3D of this rank; see the shape's columns
-  LogitsChunk chunk;             // rows of logits that exist at once, and their stride
-  float* logits = nullptr;       // [chunk, V], V of this rank
-  T* dlogits = nullptr;          // [chunk, V]; the logits themselves in fp32
+  std::optional<kernels::AttentionBackend<T>> attention;
+  // Of the head:
+  LogitsChunk chunk;        // rows of logits that exist at once, and their stride
+  float* logits = nullptr;  // [chunk, V], V of this rank
+  T* dlogits = nullptr;     // [chunk, V]; the logits themselves in fp32
   // [V, D]: sum over chunks of the output projection's gradient, which 16-bit runs round once a
   // micro-batch; none in fp32 and where one chunk has all rows.
   float* output_gradient = nullptr;
   float* softmaxes = nullptr;  // [ranks * chunk, 3] of a tensor group's ranks, else none
+  // Of both:
   Matrix<T> hidden_grad;       // [N, D], with memory for [N, H d] too
   Matrix<T> gathered;          // [N, D] in sequence parallelism, else none
   Vector<T> partial_gradient;  // of parameters whose gradients are sums over ranks, else none
   Matrix<float> partial;       // [row_groups, ..] of sums over rows
   Matrix<float> rotary;        // [T, head width]: rotary_table; of Llama
-  std::optional<kernels::AttentionBackend<T>> attention;
-  Vector<float> losses;  // [N]
+  Vector<float> losses;        // [N]
 
   /// Takes the scratch from the workspace category, including that of the GEMM back end. Also runs
   /// on measuring arenas, which need no library.

@@ -98,7 +98,8 @@ kernels::PartialSoftmaxes softmaxes_of_all(const Context<T>& c, const Chunk<T>& 
   const Index rows = chunk.logits.extent(0);
   const Matrix<float> all(c.softmaxes, c.group.size() * rows, width);
   const Matrix<float> own(c.softmaxes + c.group.rank() * rows * width, rows, width);
-  kernels::partial_softmax(*c.exec, chunk.logits, c.shape.own.first_token, chunk.targets, own);
+  kernels::CrossEntropyRows::partial_softmax(*c.exec, chunk.logits, c.shape.own.first_token,
+                                             chunk.targets, own);
   c.group.exchange_own(*c.exec, c.softmaxes, rows * width);
   return {all, c.group.size(), c.group.rank()};
 }
@@ -108,7 +109,7 @@ void cross_entropy(const Context<T>& c, const Chunk<T>& chunk) {
   if (c.is_split()) {
     kernels::cross_entropy_of_partials(*c.exec, softmaxes_of_all(c, chunk), chunk.losses);
   } else {
-    kernels::cross_entropy_forward(*c.exec, chunk.logits, chunk.targets, chunk.losses);
+    kernels::CrossEntropyRows::forward(*c.exec, chunk.logits, chunk.targets, chunk.losses);
   }
 }
 
@@ -120,12 +121,12 @@ StridedMatrix<T> cross_entropy_with_gradient(const Context<T>& c, const Chunk<T>
                                               chunk.logits.extent(1), c.chunk.stride);
   if (c.is_split()) {
     const auto all = softmaxes_of_all(c, chunk);
-    kernels::cross_entropy_of_partials_with_gradient<T>(
+    kernels::CrossEntropyRows::of_partials_with_gradient<T>(
         *c.exec, all, {chunk.logits, c.shape.own.first_token}, chunk.targets, scale, chunk.losses,
         dlogits);
   } else {
-    kernels::cross_entropy_with_gradient<T>(*c.exec, chunk.logits, chunk.targets, scale,
-                                            chunk.losses, dlogits);
+    kernels::CrossEntropyRows::with_gradient<T>(*c.exec, chunk.logits, chunk.targets, scale,
+                                                chunk.losses, dlogits);
   }
   return dlogits;
 }

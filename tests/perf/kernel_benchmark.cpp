@@ -110,8 +110,8 @@ void measure_rows(const Clock& clock, double copy_rate) {
     kernels::sum_rows<T>(exec, in, kernels::Update::overwrite, sums.row(0), partial.matrix());
   });
   row("cross_entropy_with_gradient", chunk * vocab, 4 + sizeof(T), [&] {
-    kernels::cross_entropy_with_gradient<T>(exec, logits.matrix(), {targets.data(), chunk}, 1.0F,
-                                            losses.row(0), dlogits.matrix());
+    kernels::CrossEntropyRows::with_gradient<T>(exec, logits.matrix(), {targets.data(), chunk},
+                                                1.0F, losses.row(0), dlogits.matrix());
   });
 }
 

@@ -8,7 +8,6 @@
 #include <deque>
 #include <limits>
 
-#include "kernels/softmax_cross_entropy_device.hpp"
 #include "kernels/softmax_row.hpp"
 #include "support/threads.hpp"
 #include "unit/kernels/cases.hpp"
@@ -21,43 +20,19 @@ using tests::as_double;
 
 constexpr float scale = 0.037F;  // no power of two
 
+/// The kernels of devices, on whatever this build has; CrossEntropyRows are those that it takes.
+using OfTeams = CrossEntropyBy<RowByTeam>;
+
 /// Rescalings of a term of a device's sum: one a pack of its lane at most, and as lanes are joined.
 Index device_rescalings(Index vocab) {
   const Index pack = detail::softmax_pack * softmax_lanes;
   return ceil_div(vocab, pack) + 1 + std::bit_width(static_cast<std::size_t>(softmax_lanes)) - 1;
 }
 
-/// The kernels that this build takes.
-struct Chosen {
-  static Index rescalings(Index vocab) { return tensor::on_host ? 0 : device_rescalings(vocab); }
-  static void forward(auto... arguments) { cross_entropy_forward(Execution(), arguments...); }
-  template <class T>
-  static void with_gradient(auto... arguments) {
-    cross_entropy_with_gradient<T>(Execution(), arguments...);
-  }
-  static void partial(auto... arguments) { partial_softmax(Execution(), arguments...); }
-  template <class T>
-  static void of_partials(auto... arguments) {
-    cross_entropy_of_partials_with_gradient<T>(Execution(), arguments...);
-  }
-};
-
-/// Those of devices, on whatever this build has.
-struct OfDevices {
-  static Index rescalings(Index vocab) { return device_rescalings(vocab); }
-  static void forward(auto... arguments) {
-    device::cross_entropy_forward(Execution(), arguments...);
-  }
-  template <class T>
-  static void with_gradient(auto... arguments) {
-    device::cross_entropy_with_gradient<T>(Execution(), arguments...);
-  }
-  static void partial(auto... arguments) { device::partial_softmax(Execution(), arguments...); }
-  template <class T>
-  static void of_partials(auto... arguments) {
-    device::cross_entropy_of_partials_with_gradient<T>(Execution(), arguments...);
-  }
-};
+template <class Kernels>
+Index rescalings(Index vocab) {
+  return std::is_same_v<Kernels, OfTeams> ? device_rescalings(vocab) : 0;
+}
 
 /// A matrix whose rows lie apart, with NaN between them that has to stay.
 template <class T>
@@ -152,7 +127,7 @@ struct Case {
 
   template <class Kernels>
   Expected reference(Index i) const {
-    return kernels::reference(&logits[i * vocab], vocab, targets[i], Kernels::rescalings(vocab));
+    return kernels::reference(&logits[i * vocab], vocab, targets[i], rescalings<Kernels>(vocab));
   }
 };
 
@@ -190,13 +165,13 @@ std::vector<Case> cases() {
 template <class F>
 void for_each_way(const F& f) {
   for (Case c : cases()) {
-    f(Chosen{}, c);
-    f(OfDevices{}, c);
+    f(CrossEntropyRows{}, c);
+    f(OfTeams{}, c);
     if (c.vocab > 5003) continue;
     for (const Index gap : {3, 59}) {
       c.gap = gap;
-      f(Chosen{}, c);
-      f(OfDevices{}, c);
+      f(CrossEntropyRows{}, c);
+      f(OfTeams{}, c);
     }
   }
 }
@@ -207,8 +182,8 @@ template <class Kernels, class T>
 void check(const Case& c, const Rows<float>& logits, const Rows<T>& dlogits) {
   const Guarded<Token> targets(c.targets);
   const Guarded<float> losses(c.rows);
-  Kernels::template with_gradient<T>(logits.view(), targets.vector(), scale, losses.vector(),
-                                     dlogits.view());
+  Kernels::template with_gradient<T>(Execution(), logits.view(), targets.vector(), scale,
+                                     losses.vector(), dlogits.view());
   std::vector<Bounded> loss, d;
   for (Index i = 0; i < c.rows; ++i) {
     const Expected e = c.reference<Kernels>(i);
@@ -243,7 +218,7 @@ TEST(CrossEntropyForward, MatchesThePlainLoopAndLeavesTheLogits) {
     const Rows<float> logits(c.logits, c.rows, c.gap);
     const Guarded<float> losses(c.rows);
     const Guarded<Token> targets(c.targets);
-    Kernels::forward(logits.view(), targets.vector(), losses.vector());
+    Kernels::forward(Execution(), logits.view(), targets.vector(), losses.vector());
     std::vector<Bounded> loss;
     for (Index i = 0; i < c.rows; ++i) loss.push_back(c.reference<Kernels>(i).loss);
     expect_close(losses.host(), loss, c.name);
@@ -256,7 +231,7 @@ float loss_of(const std::vector<float>& values) {
   const Rows<float> logits(values, 1, 3);
   const Guarded<float> losses(1);
   const Guarded<Token> targets(std::vector<Token>{3});
-  Kernels::forward(logits.view(), targets.vector(), losses.vector());
+  Kernels::forward(Execution(), logits.view(), targets.vector(), losses.vector());
   return losses.host()[0];
 }
 
@@ -265,8 +240,8 @@ TEST(CrossEntropyForward, ANonFiniteLogitMakesTheLossNotFinite) {
     for (const Index at : {0, 50, 100}) {
       auto values = numbers<float>(101, 1);
       values[at] = bad;
-      EXPECT_FALSE(std::isfinite(loss_of<Chosen>(values))) << bad << " at " << at;
-      EXPECT_FALSE(std::isfinite(loss_of<OfDevices>(values))) << bad << " at " << at;
+      EXPECT_FALSE(std::isfinite(loss_of<CrossEntropyRows>(values))) << bad << " at " << at;
+      EXPECT_FALSE(std::isfinite(loss_of<OfTeams>(values))) << bad << " at " << at;
     }
   }
 }
@@ -275,8 +250,8 @@ TEST(CrossEntropyForward, ANonFiniteLogitMakesTheLossNotFinite) {
 TEST(CrossEntropyForward, ALogitOfMinusInfinityCountsAsNothing) {
   std::vector<float> values(40, -INFINITY);
   for (const Index at : {3, 20, 39}) values[at] = 1.5F;
-  EXPECT_NEAR(loss_of<Chosen>(values), std::log(3.0F), 1e-6);
-  EXPECT_NEAR(loss_of<OfDevices>(values), std::log(3.0F), 1e-6);
+  EXPECT_NEAR(loss_of<CrossEntropyRows>(values), std::log(3.0F), 1e-6);
+  EXPECT_NEAR(loss_of<OfTeams>(values), std::log(3.0F), 1e-6);
 }
 
 /// The maximum and the sum of a row, of one team of this shape.
@@ -343,7 +318,8 @@ TYPED_TEST(CrossEntropy, OfColumnsCutOverRanksMatchesThePlainLoop) {
         const Rows<float>& part = parts.emplace_back(columns, c.rows, c.gap);
         const Matrix<float> partial(partials.data() + r * c.rows * partial_softmax_width, c.rows,
                                     partial_softmax_width);
-        Kernels::partial(part.view(), first(r), Vector<const Token>(targets.vector()), partial);
+        Kernels::partial_softmax(Execution(), part.view(), first(r),
+                                 Vector<const Token>(targets.vector()), partial);
       }
       const auto all = partials.matrix(ranks * c.rows, partial_softmax_width);
       const Guarded<float> losses(c.rows);
@@ -353,17 +329,17 @@ TYPED_TEST(CrossEntropy, OfColumnsCutOverRanksMatchesThePlainLoop) {
       for (Index r = 0; r < ranks; ++r) {
         const Rows<T> dlogits(c.rows, first(r + 1) - first(r), c.gap);
         const Guarded<float> again(c.rows);
-        Kernels::template of_partials<T>(PartialSoftmaxes{all, ranks, r},
-                                         SplitLogits{parts[r].view(), first(r)}, targets.vector(),
-                                         scale, again.vector(), dlogits.view());
+        Kernels::template of_partials_with_gradient<T>(
+            Execution(), PartialSoftmaxes{all, ranks, r}, SplitLogits{parts[r].view(), first(r)},
+            targets.vector(), scale, again.vector(), dlogits.view());
         EXPECT_EQ(again.host(), losses.host());
         std::vector<Bounded> d;
         for (const std::vector<Bounded>& row : rows)
           d.insert(d.end(), row.begin() + first(r), row.begin() + first(r + 1));
         expect_close(dlogits.host(), d, name + " dlogits");
         if constexpr (std::is_same_v<T, float>) {  // in place
-          Kernels::template of_partials<float>(
-              PartialSoftmaxes{all, ranks, r}, SplitLogits{parts[r].view(), first(r)},
+          Kernels::template of_partials_with_gradient<float>(
+              Execution(), PartialSoftmaxes{all, ranks, r}, SplitLogits{parts[r].view(), first(r)},
               targets.vector(), scale, again.vector(), parts[r].view());
           EXPECT_TRUE(tests::same_bits(parts[r].host(), dlogits.host())) << name;
         }

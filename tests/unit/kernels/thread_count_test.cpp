@@ -12,7 +12,7 @@
 #include "kernels/reduction.hpp"
 #include "kernels/rotary.hpp"
 #include "kernels/row_sums.hpp"
-#include "kernels/softmax_cross_entropy_device.hpp"
+#include "kernels/softmax_cross_entropy.hpp"
 #include "kernels/swiglu.hpp"
 #include "support/threads.hpp"
 #include "unit/kernels/cases.hpp"
@@ -159,8 +159,8 @@ TEST(ThreadCount, CrossEntropyDoesNotDependOnIt) {
   expect_same_bits([&](const Execution& exec) {
     const Guarded<float> logits(numbers<float>(row_count * 1000, 1, 9)), losses(row_count),
         d(row_count * 1000);
-    cross_entropy_with_gradient<float>(exec, logits.matrix(row_count, 1000), ids.vector(), 0.1F,
-                                       losses.vector(), d.matrix(row_count, 1000));
+    CrossEntropyRows::with_gradient<float>(exec, logits.matrix(row_count, 1000), ids.vector(), 0.1F,
+                                           losses.vector(), d.matrix(row_count, 1000));
     return joined({&losses, &d});
   });
 }
@@ -170,8 +170,9 @@ TEST(ThreadCount, CrossEntropyOfDevicesDoesNotDependOnIt) {
   expect_same_bits([&](const Execution& exec) {
     const Guarded<float> logits(numbers<float>(row_count * 1000, 1, 9)), losses(row_count),
         d(row_count * 1000);
-    device::cross_entropy_with_gradient<float>(exec, logits.matrix(row_count, 1000), ids.vector(),
-                                               0.1F, losses.vector(), d.matrix(row_count, 1000));
+    CrossEntropyBy<RowByTeam>::with_gradient<float>(exec, logits.matrix(row_count, 1000),
+                                                    ids.vector(), 0.1F, losses.vector(),
+                                                    d.matrix(row_count, 1000));
     return joined({&losses, &d});
   });
 }

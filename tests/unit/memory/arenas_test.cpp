@@ -65,6 +65,42 @@ TEST(Arenas, AllocatedOnesRepeatTheMeasuredLayout) {
   }
 }
 
+/// A range, three layouts of the same memory, of which the second is longest, and a range behind.
+std::vector<std::uintptr_t> take_shared(Arenas& arenas) {
+  std::vector<std::uintptr_t> ranges;
+  const auto take = [&](Category category, Index count) {
+    ranges.push_back(reinterpret_cast<std::uintptr_t>(arenas.take<float>(category, count)));
+  };
+  take(Category::workspace, 1);
+  arenas.share(
+      Category::workspace, [&] { take(Category::workspace, 16); },
+      [&] {
+        take(Category::workspace, 17);
+        take(Category::io, 16);  // another category's are its own
+        take(Category::workspace, 16);
+      },
+      [&] { take(Category::workspace, 32); });
+  take(Category::workspace, 1);
+  return ranges;
+}
+
+TEST(Arenas, LayoutsThatShareMemoryCountOnceByTheLongest) {
+  Arenas measured;
+  take_shared(measured);
+  EXPECT_EQ(measured.bytes()[position(Category::workspace)], 64 + 128 + 64 + 64);
+  EXPECT_EQ(measured.bytes()[position(Category::io)], 64);
+  Ledger ledger;
+  Arenas arenas(measured, ledger);
+  const auto ranges = take_shared(arenas);
+  EXPECT_EQ(arenas.bytes(), measured.bytes());
+  const std::uintptr_t shared = ranges[0] + 64;
+  EXPECT_EQ(ranges[1], shared);
+  EXPECT_EQ(ranges[2], shared);
+  EXPECT_EQ(ranges[4], shared + 128);
+  EXPECT_EQ(ranges[5], shared);
+  EXPECT_EQ(ranges[6], shared + 128 + 64);
+}
+
 TEST(Arenas, TakingMoreThanWasMeasuredFails) {
   Arenas measured;
   measured.take<float>(Category::workspace, 16);

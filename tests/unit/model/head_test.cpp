@@ -120,13 +120,21 @@ Index workspace(Index batch, Index sequence, Index vocab) {
   return arenas.bytes()[static_cast<std::size_t>(memory::Category::workspace)];
 }
 
-// The blocks' scratch is larger than these chunks of logits, so it hides them.
 TEST(HeadMemory, HasASumInFp32OnlyWhereChunksAreAddedIn16Bits) {
-  const Index added = 16 * small_model().hidden * 4;
-  EXPECT_EQ(workspace<bf16>(1, head_rows, 32) - workspace<bf16>(1, head_rows, 16), added);
-  EXPECT_EQ(workspace<fp16>(1, head_rows, 32) - workspace<fp16>(1, head_rows, 16), added);
-  EXPECT_EQ(workspace<float>(1, head_rows, 32) - workspace<float>(1, head_rows, 16), 0);
-  EXPECT_EQ(workspace<bf16>(1, 1, 32) - workspace<bf16>(1, 1, 16), 0) << "a single chunk";
+  const Index more = Index{1} << 16;  // tokens: the head's scratch is larger than the blocks' then
+  const auto growth = [&]<class T>(T, Index rows) {
+    return workspace<T>(1, rows, 2 * more) - workspace<T>(1, rows, more);
+  };
+  const Index chunk = head_rows / 2, sum = 4 * small_model().hidden;
+  EXPECT_EQ(growth(bf16{}, head_rows), more * (chunk * (4 + 2) + sum));
+  EXPECT_EQ(growth(fp16{}, head_rows), more * (chunk * (4 + 2) + sum));
+  EXPECT_EQ(growth(float{}, head_rows), more * chunk * 4);
+  EXPECT_EQ(growth(bf16{}, 1), more * (4 + 2)) << "a single chunk";
+}
+
+TEST(HeadMemory, IsSharedWithTheBlocks) {
+  EXPECT_EQ(workspace<bf16>(1, head_rows, 2), workspace<bf16>(1, head_rows, 1));
+  EXPECT_EQ(workspace<float>(1, head_rows, 2), workspace<float>(1, head_rows, 1));
 }
 
 }  // namespace
