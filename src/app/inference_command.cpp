@@ -4,6 +4,8 @@
 
 #include "app/launch.hpp"
 #include "grid/process_grid.hpp"
+#include "runtime/watchdog.hpp"
+#include "train/alarm.hpp"
 #include "train/failure.hpp"
 
 namespace kzero::app {
@@ -26,6 +28,9 @@ ExitCode run_inference(const std::function<ExitCode(const runtime::Session&)>& c
     return Index{0};
   };
   const runtime::Session session({.choose_threads = as_cores_allow});
+  // Without a limit: for errors that NCCL meets while no thread calls it.
+  const runtime::Watchdog watchdog(
+      0, [&](const Wait& wait, auto waited) { train::give_up(wait, waited, session.rank()); });
   return train::ending_launch_on_failure([&] { return command(session); });
 }
 
