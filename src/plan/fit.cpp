@@ -19,7 +19,7 @@ class Fitter {
     if (refusal(config)) return std::nullopt;
     try {
       Entry entry = plan(config, threads_);
-      if (entry.total_bytes() <= bytes_) return entry;
+      if (entry.device_bytes() <= bytes_) return entry;
     } catch (const Error& error) {  // more memory than can be counted
       if (error.code() != ExitCode::memory) throw;
     }

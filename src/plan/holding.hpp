@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "memory/category.hpp"
 #include "metrics/records.hpp"
 
 namespace kzero::plan {
@@ -27,6 +28,15 @@ struct Holding : Launch {
     Index total = 0;
     for (const metrics::CategoryBytes& category : memory) total += category.planned_bytes;
     return total;
+  }
+
+  /// Bytes of the memory in which a rank computes: on devices without what lies on their host.
+  Index device_bytes() const {
+    Index device = total_bytes();
+    for (const metrics::CategoryBytes& category : memory)
+      if (category.name == memory::name_of(memory::Category::offloaded))
+        device -= category.planned_bytes;
+    return device;
   }
 };
 

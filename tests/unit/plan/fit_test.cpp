@@ -34,7 +34,7 @@ deck::Config with(const Answer& answer) {
   return config;
 }
 
-Index bytes_of(const deck::Config& config) { return plan(config, 1).total_bytes(); }
+Index bytes_of(const deck::Config& config) { return plan(config, 1).device_bytes(); }
 
 TEST(Largest, IsTheLastThatFits) {
   for (Index bound = 0; bound < 70; ++bound) {
@@ -60,7 +60,7 @@ TEST(Fit, ReplanningShowsThatItFitsAndOneMoreDoesNot) {
   for (const Index bytes : budgets()) {
     for (const Answer& answer : fit(deck(), fit_ranks, 1, bytes).answers) {
       deck::Config config = with(answer);
-      EXPECT_EQ(bytes_of(config), answer.entry.total_bytes());
+      EXPECT_EQ(bytes_of(config), answer.entry.device_bytes());
       EXPECT_LE(bytes_of(config), bytes);
       if (answer.search == Search::layers) {
         EXPECT_EQ(config.train.micro_batch, 4);
