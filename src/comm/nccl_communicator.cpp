@@ -98,6 +98,9 @@ ncclComm_t join(const grid::Group& group) {
   return joined;
 }
 
+/// Peers whose messages begin together: NCCL takes 2048 operations in a group, two for each.
+constexpr int most_peers = 1024;
+
 /// Messages that begin together. A group that an exception leaves is ended, too: NCCL drops one in
 /// which a call failed, and while it is open puts off all that follows, even the end of a
 /// communicator.
@@ -208,23 +211,25 @@ Request NcclCommunicator::begin(const Execution& stream, std::vector<ConstSpan> 
   }
   return fly(stream, channel, work, [&](const Lane& lane) {
     const auto lane_stream = runtime::stream_of(lane.stream);
-    MessageGroup messages(group_.name());
-    for (int step = 1; step < size(); ++step) {
-      const int to = (rank() + step) % size(), from = (rank() - step + size()) % size();
-      const auto& [out, sent, out_type] = send[to];
-      const auto& [in, received, in_type] = receive[from];
-      if (sent > 0) {
-        check(ncclSend(out, static_cast<std::size_t>(sent), type_of(out_type), to,
-                       lane.handle.get(), lane_stream),
-              "ncclSend", group_.name());
+    for (int first = 1; first < size(); first += most_peers) {
+      MessageGroup messages(group_.name());
+      for (int step = first; step < std::min(first + most_peers, size()); ++step) {
+        const int to = (rank() + step) % size(), from = (rank() - step + size()) % size();
+        const auto& [out, sent, out_type] = send[to];
+        const auto& [in, received, in_type] = receive[from];
+        if (sent > 0) {
+          check(ncclSend(out, static_cast<std::size_t>(sent), type_of(out_type), to,
+                         lane.handle.get(), lane_stream),
+                "ncclSend", group_.name());
+        }
+        if (received > 0) {
+          check(ncclRecv(in, static_cast<std::size_t>(received), type_of(in_type), from,
+                         lane.handle.get(), lane_stream),
+                "ncclRecv", group_.name());
+        }
       }
-      if (received > 0) {
-        check(ncclRecv(in, static_cast<std::size_t>(received), type_of(in_type), from,
-                       lane.handle.get(), lane_stream),
-              "ncclRecv", group_.name());
-      }
+      messages.launch();
     }
-    messages.launch();
   });
 }
 
