@@ -22,6 +22,7 @@ inline constexpr int host_lanes = 4;
 #endif
 
 using HostVector [[gnu::vector_size(host_lanes * sizeof(float))]] = float;
+using HostWords [[gnu::vector_size(host_lanes * sizeof(std::uint32_t))]] = std::uint32_t;
 
 namespace detail {
 
@@ -44,8 +45,7 @@ inline HostVector load_widened(const float* from) { return load_vector(from); }
 inline HostVector load_widened(const bf16* from) {
   using Bits [[gnu::vector_size(host_lanes * sizeof(std::uint16_t)),
                gnu::aligned(sizeof(std::uint16_t)), gnu::may_alias]] = std::uint16_t;
-  using Words [[gnu::vector_size(host_lanes * sizeof(std::uint32_t))]] = std::uint32_t;
-  const Words words = __builtin_convertvector(*reinterpret_cast<const Bits*>(from), Words);
+  const auto words = __builtin_convertvector(*reinterpret_cast<const Bits*>(from), HostWords);
   return reinterpret_cast<HostVector>(words << 16U);
 }
 
@@ -64,7 +64,6 @@ inline HostVector load_widened(const fp16* from) {
 #endif
 }
 
-using HostWords [[gnu::vector_size(host_lanes * sizeof(std::uint32_t))]] = std::uint32_t;
 using HostHalves [[gnu::vector_size(host_lanes * sizeof(std::uint16_t))]] = std::uint16_t;
 
 /// Rounds values to bf16: lanes of 16 bits, or the lower halves of lanes of 32. As bf16's

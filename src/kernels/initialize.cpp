@@ -1,6 +1,7 @@
 #include "kernels/initialize.hpp"
 
-#include <cstring>
+#include <array>
+#include <bit>
 #include <type_traits>
 
 #include "base/philox.hpp"
@@ -46,23 +47,18 @@ struct Draws {
  private:
   KOKKOS_INLINE_FUNCTION void draw(std::uint64_t pair, float* numbers) const {
     using Words = Arithmetic<Numbers>::Words;
-    std::uint32_t first[lanes], second[lanes];
+    std::array<std::uint32_t, lanes> first, second;
 #pragma omp simd
     for (std::uint64_t i = 0; i < lanes; ++i) {
       const Philox4 words = philox(seed, pair + i, parameter);
       first[i] = words.word[0], second[i] = words.word[1];
     }
-    const auto vector = [](const std::uint32_t(&words)[lanes]) {
-      Words loaded;
-      memcpy(&loaded, words, sizeof loaded);
-      return loaded;
-    };
-    const Pair<Numbers> drawn = normal_pair<Numbers>(vector(first), vector(second));
-    float results[2][lanes];
-    memcpy(results[0], &drawn.first, sizeof drawn.first);
-    memcpy(results[1], &drawn.second, sizeof drawn.second);
-    for (Index i = 0; i < lanes; ++i)
-      numbers[2 * i] = std * results[0][i], numbers[2 * i + 1] = std * results[1][i];
+    const auto drawn =
+        normal_pair<Numbers>(std::bit_cast<Words>(first), std::bit_cast<Words>(second));
+    const auto cosines = std::bit_cast<std::array<float, lanes>>(drawn.first);
+    const auto sines = std::bit_cast<std::array<float, lanes>>(drawn.second);
+    for (std::size_t i = 0; i < lanes; ++i)
+      numbers[2 * i] = std * cosines[i], numbers[2 * i + 1] = std * sines[i];
   }
 };
 
