@@ -30,8 +30,6 @@ using HostElement = std::conditional_t<std::is_same_v<T, bf16>, Bf16Pair, float>
 template <class E>
 inline constexpr Index depth = std::is_same_v<E, Bf16Pair> ? 2 : 1;
 
-using HostPairVector = HostWords;
-
 namespace detail {
 
 using UnalignedPairVector [[gnu::vector_size(host_lanes * sizeof(std::uint32_t)),
@@ -39,10 +37,10 @@ using UnalignedPairVector [[gnu::vector_size(host_lanes * sizeof(std::uint32_t))
 
 }  // namespace detail
 
-inline HostPairVector load_vector(const Bf16Pair* from) {
+inline HostWords load_vector(const Bf16Pair* from) {
   return *reinterpret_cast<const detail::UnalignedPairVector*>(from);
 }
-inline void store_vector(Bf16Pair* to, HostPairVector vector) {
+inline void store_vector(Bf16Pair* to, HostWords vector) {
   *reinterpret_cast<detail::UnalignedPairVector*>(to) = vector;
 }
 
@@ -52,7 +50,7 @@ inline void add_products(HostVector& sums, float factor, HostVector vector) {
 }
 
 /// Adds both terms of every lane, the upper first.
-inline void add_products(HostVector& sums, Bf16Pair factor, HostPairVector vector) {
+inline void add_products(HostVector& sums, Bf16Pair factor, HostWords vector) {
 #if defined(__AVX512BF16__)
   const auto factors = _mm512_set1_epi32(std::bit_cast<std::int32_t>(factor));
   sums = reinterpret_cast<HostVector>(_mm512_dpbf16_ps(reinterpret_cast<__m512>(sums),
