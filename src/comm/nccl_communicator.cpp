@@ -262,7 +262,11 @@ Request NcclCommunicator::library_sum(const Execution& stream, ConstSpan all, Sp
 /// Removes the flights that have arrived, so that the watchdog sees those that have not, and
 /// reports errors that NCCL meets asynchronously.
 void NcclCommunicator::watch(const std::stop_token& stop) {
-  runtime::use_device();
+  try {
+    runtime::use_device();
+  } catch (const Error& error) {
+    return fail(Wait{"no collective", group_.name()}, error.what());
+  }
   std::mutex sleep;
   std::condition_variable_any woken;
   while (!stop.stop_requested() && !failed_) {
@@ -284,7 +288,11 @@ void NcclCommunicator::look_at(Lane& lane) {
     return;
   Wait wait = lane.flights.empty() ? Wait{"no collective", group_.name()}
                                    : lane.flights.front().noted->wait();
-  wait.problem = std::string("NCCL: ") + ncclGetErrorString(status);
+  fail(std::move(wait), std::string("NCCL: ") + ncclGetErrorString(status));
+}
+
+void NcclCommunicator::fail(Wait wait, const std::string& problem) {
+  wait.problem = problem;
   failed_ = true;
   note_failure(std::move(wait));
 }

@@ -71,6 +71,7 @@ class NcclCommunicator : public Communicator {
   static bool has_arrived(const Flight& flight) noexcept;
   void watch(const std::stop_token& stop);
   void look_at(Lane& lane);
+  void fail(Wait wait, const std::string& problem);
 
   std::array<Lane, lanes> lanes_;
   Request begun_ = 0;

@@ -5,6 +5,21 @@
 
 namespace kzero::comm {
 
+namespace {
+
+/// Runs f; returns what it threw, or null.
+template <class F>
+std::exception_ptr problem_of(const F& f) {
+  try {
+    f();
+  } catch (...) {
+    return std::current_exception();
+  }
+  return nullptr;
+}
+
+}  // namespace
+
 Worker::Worker(const std::string& name)
     : thread_([this, name] {
         name_lane(name);
@@ -35,20 +50,17 @@ void Worker::wait(std::uint64_t number) {
 }
 
 void Worker::run() {
-  runtime::use_device();
+  std::exception_ptr problem = problem_of(runtime::use_device);
   std::unique_lock lock(mutex_);
+  problem_ = problem;
+  changed_.notify_all();
   while (true) {
     changed_.wait(lock, [&] { return stopping_ || (!tasks_.empty() && !problem_); });
     if (stopping_) return;
     const Task task = std::move(tasks_.front());
     tasks_.pop_front();
     lock.unlock();
-    std::exception_ptr problem;
-    try {
-      task();
-    } catch (...) {
-      problem = std::current_exception();
-    }
+    problem = problem_of(task);
     lock.lock();
     problem_ = problem;
     ++ended_;

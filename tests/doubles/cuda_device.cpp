@@ -1,6 +1,7 @@
 // A stand-in for CUDA's runtime: current devices, contexts, and errors, which belong to threads.
 #include <mpi.h>
 
+#include <atomic>
 #include <cstdio>
 #include <iostream>
 #include <thread>
@@ -18,6 +19,7 @@ thread_local int device = std::this_thread::get_id() == first_thread ? own_devic
 thread_local cudaError_t error = cudaSuccess;
 std::vector<std::string> violations;
 std::string bus_of_all;
+std::atomic<bool> refuses_device = false;
 
 int launch_rank() {
   int is_running = 0, rank = 0;
@@ -35,6 +37,7 @@ CudaState& cuda() {
 
 void fail_launch() { failed(cudaErrorInvalidConfiguration); }
 int current_device() { return device; }
+void refuse_device(bool refuse) { refuses_device = refuse; }
 void set_bus(const std::string& bus) { bus_of_all = bus; }
 
 void violate(const std::string& what) {
@@ -86,7 +89,7 @@ cudaError_t cudaGetDeviceCount(int* count) {
 
 // Since CUDA 12 it makes the context at once.
 cudaError_t cudaSetDevice(int number) {
-  if (number < 0 || number > own_device) return failed(cudaErrorInvalidDevice);
+  if (number < 0 || number > own_device || refuses_device) return failed(cudaErrorInvalidDevice);
   device = number;
   touch_device("cudaSetDevice");
   return cudaSuccess;

@@ -53,6 +53,9 @@ void fail_launch();
 /// The current device of the calling thread.
 int current_device();
 
+/// Whether cudaSetDevice() fails from now on.
+void refuse_device(bool refuse);
+
 /// The PCI address of every device; empty: one for each rank of the launch.
 void set_bus(const std::string& bus);
 

@@ -4,6 +4,7 @@
 #include <thread>
 
 #include "base/error.hpp"
+#include "comm/worker.hpp"
 #include "doubles/cuda_runtime.hpp"
 #include "runtime/cuda_stream.hpp"
 #include "runtime/event.hpp"
@@ -145,6 +146,16 @@ TEST(CudaDevice, IsTheProcessesInThreadsThatChooseIt) {
   EXPECT_EQ(device_count(), 4);
   EXPECT_EQ(device_name(), "device 0000:00:03.0");
   EXPECT_EQ(device_kind(), "device of kind 3");
+}
+
+TEST(CudaDevice, ThatAWorkerCannotUseFailsItsFirstWait) {
+  doubles::refuse_device(true);
+  bool ran = false;
+  comm::Worker worker;
+  const auto task = worker.submit([&] { ran = true; });
+  EXPECT_NE(error_of([&] { worker.wait(task); }).find("cudaSetDevice"), std::string::npos);
+  EXPECT_FALSE(ran);
+  doubles::refuse_device(false);
 }
 
 }  // namespace
