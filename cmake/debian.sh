@@ -4,11 +4,12 @@
 #
 #   bash cmake/debian.sh         for the presets release, debug, asan and stand-in
 #   bash cmake/debian.sh cuda    also for the preset cuda: toolkit, NCCL, Kokkos for the device
+#   bash cmake/debian.sh onednn  also oneDNN 3 in place of Debian's 2.6, for -DOneDNN_ROOT=.deps/onednn
 set -euo pipefail
 
 case ${1-} in
-  "" | cuda) ;;
-  *) echo "usage: bash cmake/debian.sh [cuda]" >&2; exit 2 ;;
+  "" | cuda | onednn) ;;
+  *) echo "usage: bash cmake/debian.sh [cuda | onednn]" >&2; exit 2 ;;
 esac
 
 here=$(cd "$(dirname "$0")" && pwd)
@@ -50,6 +51,9 @@ if [[ ${1-} == cuda ]]; then
   bash "$here/kokkos.sh" cuda
 fi
 bash "$here/kokkos.sh" host
+if [[ ${1-} == onednn ]]; then
+  bash "$here/onednn.sh"
+fi
 
 # What postprocess/report.py --tensorboard writes files with, without TensorBoard's server: 16 MB instead of 83
 tensorboard=$here/../.deps/tensorboard

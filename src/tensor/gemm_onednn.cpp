@@ -3,6 +3,7 @@
 #include <dnnl.hpp>
 #include <map>
 #include <tuple>
+#include <utility>
 
 #include "base/error.hpp"
 #include "tensor/gemm_backends.hpp"
@@ -111,31 +112,32 @@ struct Primitives {
   }
 };
 
-std::string name_of(dnnl::cpu_isa set) {
-  switch (set) {
-    case dnnl::cpu_isa::avx512_core_amx:
-      return "AMX";
-    case dnnl::cpu_isa::avx512_core_bf16:
-      return "AVX-512 with bf16";
-    case dnnl::cpu_isa::avx512_core_vnni:
-      return "AVX-512 with VNNI";
-    case dnnl::cpu_isa::avx512_core:
-      return "AVX-512";
-    case dnnl::cpu_isa::avx2_vnni:
-    case dnnl::cpu_isa::avx2:
-      return "AVX2";
-    default:
-      return fmt::format("instruction set {:#x}", static_cast<unsigned>(set));
-  }
+/// Returns whether a set of instructions has all of another: a set's number has their bits.
+bool contains(unsigned set, dnnl::cpu_isa other) {
+  const auto bits = static_cast<unsigned>(other);
+  return (set & bits) == bits;
 }
+
+std::string name_of(unsigned set) {
+  using Isa = dnnl::cpu_isa;
+  constexpr std::pair<Isa, const char*> names[] = {{Isa::avx512_core_amx, "AMX"},
+                                                   {Isa::avx512_core_bf16, "AVX-512 with bf16"},
+                                                   {Isa::avx512_core_vnni, "AVX-512 with VNNI"},
+                                                   {Isa::avx512_core, "AVX-512"},
+                                                   {Isa::avx2, "AVX2"}};
+  for (const auto& [named, name] : names) {
+    if (static_cast<unsigned>(named) == set) return name;
+    // Newer libraries know more sets, each of a larger one than before.
+    if (contains(set, named)) return fmt::format("{} and more ({:#x})", name, set);
+  }
+  return fmt::format("instruction set {:#x}", set);
+}
+
+unsigned instruction_set() { return static_cast<unsigned>(dnnl::get_effective_cpu_isa()); }
 
 /// Returns whether the processor has products of bf16. Where it has none, oneDNN 2's matmul reaches
 /// a fifth of its sgemm.
-bool multiplies_bf16() {
-  const auto set = static_cast<unsigned>(dnnl::get_effective_cpu_isa());
-  const auto bf16_set = static_cast<unsigned>(dnnl::cpu_isa::avx512_core_bf16);
-  return (set & bf16_set) == bf16_set;  // a set's number has the bits of the sets that it contains
-}
+bool multiplies_bf16() { return contains(instruction_set(), dnnl::cpu_isa::avx512_core_bf16); }
 
 /// Returns whether sgemm packs the operand slowly: it reads columns of it, whose elements lie a
 /// multiple of 4 KiB apart and so compete for a few lines of the first-level cache. A copy of its
@@ -191,8 +193,7 @@ void OneDnnGemm::run(const Execution& exec, const GemmProblem& p) {
 std::string OneDnnGemm::arithmetic() const {
   const dnnl_version_t* version = dnnl_version();
   return fmt::format("oneDNN {}.{}.{} for {}{}", version->major, version->minor, version->patch,
-                     name_of(dnnl::get_effective_cpu_isa()),
-                     multiplies_bf16_ ? "" : ", bf16 widened");
+                     name_of(instruction_set()), multiplies_bf16_ ? "" : ", bf16 widened");
 }
 
 }  // namespace
