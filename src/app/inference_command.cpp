@@ -3,10 +3,10 @@
 #include <CLI/CLI.hpp>
 
 #include "app/launch.hpp"
+#include "deck/config.hpp"
 #include "grid/process_grid.hpp"
-#include "runtime/watchdog.hpp"
-#include "train/alarm.hpp"
 #include "train/failure.hpp"
+#include "train/launch_watch.hpp"
 
 namespace kzero::app {
 
@@ -28,9 +28,9 @@ ExitCode run_inference(const std::function<ExitCode(const runtime::Session&)>& c
     return Index{0};
   };
   const runtime::Session session({.choose_threads = as_cores_allow});
-  // Without a limit: for errors that NCCL meets while no thread calls it.
-  const runtime::Watchdog watchdog(
-      0, [&](const Wait& wait, auto waited) { train::give_up(wait, waited, session.rank()); });
+  // Waits have no limit; errors that NCCL meets while no thread calls it, and nodes that fall
+  // silent, end the command.
+  const train::LaunchWatch watch(grid::world_group(), 0, deck::Run().heartbeat);
   return train::ending_launch_on_failure([&] { return command(session); });
 }
 

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <utility>
 
+#include "base/abandoned_run.hpp"
 #include "base/error.hpp"
 #include "base/uninterrupted.hpp"
 #include "checkpoint/files.hpp"
@@ -161,8 +162,9 @@ void FolderLock::acquire() {
     if (life == Life::gone || (life == Life::unknown && watched.count() >= times_.silence)) {
       if (take_over(*seen)) return;
     } else if (life == Life::unknown && !std::exchange(told, true)) {
-      say_(fmt::format("{}: was in use by {}; looks for a sign of life of it for up to {} s",
-                       folder_.string(), describe(seen->owner), times_.silence));
+      say_(
+          fmt::format("{}: locked by {}; waiting up to {} s to see whether that run is still alive",
+                      folder_.string(), describe(seen->owner), times_.silence));
     }
   }
 }
@@ -199,11 +201,13 @@ void FolderLock::require_held() {
        folder_.string(), seen ? describe(seen->owner) : "it came just now");
 }
 
-/// The thread's work: updates the file's time, by the clock of the file server.
+/// The thread's work: updates the file's time, by the clock of the file server. A run that was
+/// given up shows no sign of life, even if this process does not manage to end.
 void FolderLock::beat() {
   std::unique_lock lock(mutex_);
-  while (!changed_.wait_for(lock, Seconds(times_.beat), [this] { return ending_; }))
-    ::futimens(file_, nullptr);
+  while (!changed_.wait_for(lock, Seconds(times_.beat), [this] { return ending_; })) {
+    if (!run_is_abandoned()) ::futimens(file_, nullptr);
+  }
 }
 
 }  // namespace kzero::checkpoint

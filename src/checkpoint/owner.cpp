@@ -28,18 +28,26 @@ constexpr std::string_view title = "kzero: the run that writes into this folder\
 constexpr int start_field = 19;  // of /proc/PID/stat, counted from the process's state
 
 using Field = std::pair<const char*, std::string Owner::*>;
-constexpr std::array<Field, 8> fields{{{"host", &Owner::host},
+constexpr std::array<Field, 9> fields{{{"host", &Owner::host},
                                        {"start", &Owner::start},
                                        {"machine", &Owner::machine},
                                        {"user", &Owner::user},
                                        {"job", &Owner::job},
                                        {"restart", &Owner::restart},
+                                       {"launch", &Owner::launch},
                                        {"since", &Owner::since},
                                        {"token", &Owner::token}}};
 
 std::string variable(const char* name, const std::string& otherwise) {
   const char* value = std::getenv(name);
   return value == nullptr || *value == '\0' ? otherwise : value;
+}
+
+/// The number that a text begins with, else 0.
+Index number(const std::string& text) {
+  Index value = 0;
+  std::from_chars(text.data(), text.data() + text.size(), value);
+  return value;
 }
 
 /// Returns "state rest..." of a process; empty if there is none, or none visible.
@@ -83,8 +91,9 @@ Owner this_process() {
               .start = start_in(stat_of(::getpid())),
               .machine = this_machine(),
               .user = variable("USER", fmt::format("{}", ::getuid())),
-              .job = variable("SLURM_JOB_ID", ""),
+              .job = variable("KZERO_JOB", variable("SLURM_JOB_ID", "")),
               .restart = variable("SLURM_RESTART_COUNT", "0"),
+              .launch = variable("KZERO_LAUNCH", "0"),
               .since = fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr))),
               .token = fmt::format("{:08x}", std::random_device()())};
   return owner;
@@ -122,7 +131,8 @@ std::string describe(const Owner& owner) {
 
 Life life_of(const Owner& owner, const Owner& observer) {
   if (owner.token.empty() || owner.pid <= 0) return Life::unknown;
-  if (!owner.job.empty() && owner.job == observer.job && owner.restart != observer.restart)
+  if (!owner.job.empty() && owner.job == observer.job &&
+      (owner.restart != observer.restart || number(owner.launch) < number(observer.launch)))
     return Life::gone;
   if (owner.machine != observer.machine) return Life::unknown;
   return lives(owner) ? Life::running : Life::gone;

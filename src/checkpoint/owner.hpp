@@ -14,8 +14,9 @@ struct Owner {
   std::string start;    // of the process, in ticks since the boot: a pid may be reused
   std::string machine;  // boot and process namespace, within which pid and start are unique
   std::string user;
-  std::string job;      // Slurm's number; empty outside of a job
+  std::string job;      // KZERO_JOB or Slurm's number; empty outside of a job
   std::string restart;  // how often Slurm has resubmitted that job
+  std::string launch;   // KZERO_LAUNCH: how often the job has launched the program before
   std::string since;    // UTC
   std::string token;    // unique to this owner
 };
@@ -35,8 +36,9 @@ std::string describe(const Owner& owner);
 enum class Life { running, gone, unknown };
 
 /// Returns what `observer`, which is this process, can decide about another at once. A process of
-/// another machine is gone if it belongs to an earlier run of the observer's job, and unknown
-/// otherwise.
+/// another machine is gone if it belongs to an earlier start of the observer's job, or to an
+/// earlier launch within the job: the batch system, or the job script, has ended those. Otherwise
+/// it is unknown.
 Life life_of(const Owner& owner, const Owner& observer);
 
 }  // namespace kzero::checkpoint

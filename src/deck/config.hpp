@@ -237,6 +237,7 @@ struct Run {
   std::string stop_file;    // stops the run once it exists; empty: none
   std::string end_file;     // receives how the run ended; empty: end.json in checkpoint.folder
   double watchdog = 1800;   // seconds that a rank waits for others before the run ends; 0: for ever
+  double heartbeat = 45;    // seconds of silence of a node before the run ends; 0: for ever
   Index max_steps = 0;      // steps of this job after which it stops with a checkpoint; 0: none
   Index log_every = 1;
   ProgressStyle progress = ProgressStyle::automatic;

@@ -209,7 +209,8 @@ void add_checkpoint(std::vector<Key>& table) {
               "on with its state."));
 }
 
-void add_run(std::vector<Key>& table) {
+/// What ends a run.
+void add_run_ends(std::vector<Key>& table) {
   constexpr auto t = &Config::run;
   table.push_back(duration(
       "run.wall_limit", t, &Run::wall_limit, from(0, year),
@@ -222,6 +223,10 @@ void add_run(std::vector<Key>& table) {
       duration("run.watchdog", t, &Run::watchdog, from(0, year),
                "Time that a rank waits for others in one collective before the run ends and names "
                "the ranks it waited for; 0: for ever."));
+  table.push_back(
+      duration("run.heartbeat", t, &Run::heartbeat, from(0, year),
+               "Time without a sign of life from another node after which the run names it and "
+               "ends; 0: for ever. Signs of life do not wait for the end of a step."));
   table.push_back(text("run.stop_file", t, &Run::stop_file,
                        "The run stops with a checkpoint once this file exists; empty: none."));
   table.push_back(text("run.end_file", t, &Run::end_file,
@@ -230,6 +235,10 @@ void add_run(std::vector<Key>& table) {
   table.push_back(
       integer("run.max_steps", t, &Run::max_steps, from(0, most), "steps",
               "Steps of this job after which it stops with a checkpoint; 0: no limit."));
+}
+
+void add_run(std::vector<Key>& table) {
+  constexpr auto t = &Config::run;
   table.push_back(integer("run.log_every", t, &Run::log_every, from(1, most), "steps",
                           "Steps between lines of output."));
   table.push_back(
@@ -282,6 +291,7 @@ const std::vector<Key>& keys() {
     add_optimizer(table);
     add_data(table);
     add_checkpoint(table);
+    add_run_ends(table);
     add_run(table);
     mark_uses(table);
     return table;

@@ -30,11 +30,15 @@ Group world_group() {
   return {copy, "world"};
 }
 
-void abort_launch(int exit_code) {
+bool is_launched() {
   int begun = 0, ended = 0;
   MPI_Initialized(&begun);
   MPI_Finalized(&ended);
-  if (begun && !ended) MPI_Abort(MPI_COMM_WORLD, exit_code);
+  return begun != 0 && ended == 0;
+}
+
+void abort_launch(int exit_code) {
+  if (is_launched()) MPI_Abort(MPI_COMM_WORLD, exit_code);
 }
 
 ProcessGrid::ProcessGrid(Group world, Index data, Index tensor)

@@ -11,8 +11,12 @@ namespace kzero::grid {
 /// The group of all ranks of the launch. Collective over them.
 Group world_group();
 
-/// Aborts every rank of the launch, for a rank that fails alone; does nothing while MPI is not
-/// initialized.
+/// Returns whether MPI is initialized and not yet finalized, so that other ranks may wait for this
+/// one.
+bool is_launched();
+
+/// Aborts every rank of the launch, for a rank that fails alone; does nothing unless is_launched().
+/// It waits for the launcher's answer, which may never come.
 void abort_launch(int exit_code);
 
 class ProcessGrid {

@@ -5,11 +5,16 @@
 #include <sched.h>
 
 #include <Kokkos_Core.hpp>
+#include <chrono>
+#include <cstdio>
 #include <cstdlib>
 #include <exception>
+#include <iostream>
 #include <string>
+#include <thread>
 
 #include "base/error.hpp"
+#include "runtime/departure.hpp"
 #include "runtime/execution.hpp"
 #include "runtime/launch.hpp"
 #include "runtime/signals.hpp"
@@ -19,19 +24,22 @@ namespace kzero::runtime {
 
 namespace {
 
-void finalize_mpi() {
-  expect_closed_connection();
-  MPI_Finalize();
-}
+/// Ranks of several nodes that finalize right after their last messages hang in half of all
+/// launches (finalize_limit), and in none after this pause.
+constexpr std::chrono::milliseconds pause_before_finalize{500};
 
-Index chosen_threads(const SessionOptions& options) {
-  if (!options.choose_threads) return options.threads;
-  try {
-    return options.choose_threads();
-  } catch (const Error&) {
-    finalize_mpi();  // every rank reaches this
-    throw;
+/// Finalizes MPI, or leaves with `exit_code` if that takes too long: a run whose result is recorded
+/// must not keep its job alive. Collective over all ranks.
+void finalize_mpi(bool has_several_nodes, int exit_code) {
+  expect_closed_connection();
+  std::cout.flush();
+  std::fflush(nullptr);
+  const DepartureLimit limit(finalize_limit, exit_code);
+  if (has_several_nodes) {
+    MPI_Barrier(MPI_COMM_WORLD);
+    std::this_thread::sleep_for(pause_before_finalize);
   }
+  MPI_Finalize();
 }
 
 /// Keeps freed memory mapped. Libraries take large temporaries in every call; glibc would return
@@ -98,7 +106,17 @@ Session::Session(const SessionOptions& options) {
 
 Session::~Session() {
   Kokkos::finalize();
-  finalize_mpi();
+  finalize_mpi(node_size_ < size_, code_on_leaving());
+}
+
+Index Session::chosen_threads(const SessionOptions& options) const {
+  if (!options.choose_threads) return options.threads;
+  try {
+    return options.choose_threads();
+  } catch (const Error& error) {
+    finalize_mpi(node_size_ < size_, static_cast<int>(error.code()));  // every rank reaches this
+    throw;
+  }
 }
 
 bool Session::any_rank(bool mine) const {

@@ -20,6 +20,8 @@ class Session {
   /// Collective over all processes of the launch. Throws Error(other) if MPI grants too low a
   /// thread level.
   explicit Session(const SessionOptions& options);
+  /// Collective over all processes. Ends this process, with the code given to leave_on_signals(),
+  /// if MPI_Finalize does not return within finalize_limit (departure.hpp).
   ~Session();
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
@@ -37,6 +39,8 @@ class Session {
   bool any_rank(bool mine) const;
 
  private:
+  Index chosen_threads(const SessionOptions& options) const;
+
   int rank_ = 0;
   int size_ = 1;
   int node_rank_ = 0;

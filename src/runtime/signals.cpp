@@ -142,6 +142,8 @@ void leave_on_signals(int exit_code) {
   on_stop = OnStop::leave;
 }
 
+int code_on_leaving() { return leave_code; }
+
 void forget_stop_signals() {
   OnStop note = OnStop::note;
   on_stop.compare_exchange_strong(note, OnStop::end);

@@ -44,6 +44,9 @@ int noted_stop_signal();
 /// work is complete or given up.
 void leave_on_signals(int exit_code);
 
+/// The exit code given to leave_on_signals(); 0 before.
+int code_on_leaving();
+
 /// Undoes note_stop_signals(), unless leave_on_signals() was called.
 void forget_stop_signals();
 

@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <future>
 #include <iostream>
 #include <vector>
 
@@ -24,6 +25,8 @@ namespace kzero::train {
 using runtime::seconds_since;
 
 namespace {
+
+constexpr std::chrono::milliseconds time_of_a_look{100};
 
 void print_problems(const std::vector<std::string>& problems) {
   for (const std::string& problem : problems)
@@ -48,15 +51,30 @@ std::vector<checkpoint::StateShard> without_optimizer_state(
 }  // namespace
 
 std::unique_ptr<checkpoint::FolderLock> take_folder(const deck::Checkpoint& deck,
-                                                    const grid::Group& world) {
-  std::unique_ptr<checkpoint::FolderLock> lock;
+                                                    const grid::Group& world,
+                                                    checkpoint::LockTimes times) {
+  using Lock = std::unique_ptr<checkpoint::FolderLock>;
+  std::future<Lock> lock;
+  if (world.is_root() && !deck.folder.empty()) {
+    lock = std::async(std::launch::async, [&]() -> Lock {
+      checkpoint::require_folder_of_checkpoints(deck.folder);
+      return std::make_unique<checkpoint::FolderLock>(
+          deck.folder, [](const std::string& text) { print_problems({text}); },
+          checkpoint::this_process(), times);
+    });
+  }
+  // Whether an owner on another machine is dead takes two minutes to decide. The other ranks wait
+  // for it in many short agreements, as run.watchdog counts how long one lasts.
+  const auto is_open = [&] {
+    return lock.valid() && lock.wait_for(time_of_a_look) != std::future_status::ready;
+  };
+  while (world.max(is_open() ? 1 : 0) == 1) {
+  }
+  Lock taken;
   grid::collectively(world, [&] {
-    if (!world.is_root() || deck.folder.empty()) return;
-    checkpoint::require_folder_of_checkpoints(deck.folder);
-    lock = std::make_unique<checkpoint::FolderLock>(
-        deck.folder, [](const std::string& text) { print_problems({text}); });
+    if (lock.valid()) taken = lock.get();
   });
-  return lock;
+  return taken;
 }
 
 Checkpoints::Checkpoints(const RunRequest& request, const grid::ProcessGrid& grid,

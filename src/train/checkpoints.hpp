@@ -20,9 +20,11 @@ namespace kzero::train {
 
 /// Locks the deck's folder of checkpoints for this run; the lock is on the root, null elsewhere,
 /// and without a folder. Throws Error(files) if another run has it, Error(usage) if it is a
-/// checkpoint itself. Collective over `world`.
+/// checkpoint itself. Deciding whether an owner on another machine is dead takes times.silence; no
+/// single wait for another rank lasts that long. Collective over `world`.
 std::unique_ptr<checkpoint::FolderLock> take_folder(const deck::Checkpoint& deck,
-                                                    const grid::Group& world);
+                                                    const grid::Group& world,
+                                                    checkpoint::LockTimes times = {});
 
 class Engine;
 

@@ -6,13 +6,16 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <cstdlib>
 #include <exception>
 #include <iostream>
 #include <new>
 #include <thread>
 
+#include "base/abandoned_run.hpp"
 #include "base/printable.hpp"
 #include "grid/process_grid.hpp"
+#include "runtime/departure.hpp"
 #include "runtime/host_name.hpp"
 #include "runtime/launch.hpp"
 #include "runtime/signals.hpp"
@@ -21,8 +24,11 @@ namespace kzero::train {
 
 namespace {
 
-/// Waits until the launcher has read all output, at most two seconds: a launcher that learns of an
-/// abort drops what it has not read from the ranks' pipes, and half of the messages were lost.
+// From this node's part of the launcher to the one that prints.
+constexpr std::chrono::milliseconds time_of_relay{500};
+
+/// Waits until the launcher has read all output, at most two seconds, and passed it on: a launcher
+/// that learns of an abort drops what has not arrived, and half of the messages were lost.
 void wait_until_read(int descriptor) {
   using std::chrono::milliseconds;
   struct stat status {};
@@ -31,6 +37,7 @@ void wait_until_read(int descriptor) {
     if (::ioctl(descriptor, FIONREAD, &unread) != 0) return;
     if (unread > 0) std::this_thread::sleep_for(milliseconds(10));
   }
+  std::this_thread::sleep_for(time_of_relay);
 }
 
 }  // namespace
@@ -49,16 +56,32 @@ Failure current_failure() {
   }
 }
 
-void end_launch(const Failure& failure) {
-  const auto rank = runtime::launch_rank();
-  const std::string place =
-      rank ? fmt::format("rank {} on {}: ", *rank, runtime::host_name()) : std::string();
-  std::cerr << fmt::format("kzero: {}{}\n", place, printable_lines(failure.text)) << std::flush;
+void print_failure(const std::string& text, int rank) {
+  std::cerr << fmt::format("kzero: rank {} on {}: {}\n", rank, runtime::host_name(),
+                           printable_lines(text))
+            << std::flush;
   wait_until_read(STDERR_FILENO);
+}
+
+void leave_launch(ExitCode code) {
+  abandon_run();
   // A launcher that ends its ranks by signals, or that is gone first, must not change the exit
   // code.
-  runtime::leave_on_signals(static_cast<int>(failure.code));
-  grid::abort_launch(static_cast<int>(failure.code));
+  runtime::leave_on_signals(static_cast<int>(code));
+  const runtime::DepartureLimit limit(runtime::abort_limit, static_cast<int>(code));
+  grid::abort_launch(static_cast<int>(code));
+  std::_Exit(static_cast<int>(code));
+}
+
+void end_launch(const Failure& failure) {
+  const auto rank = runtime::launch_rank();
+  if (rank) {
+    print_failure(failure.text, *rank);
+  } else {
+    std::cerr << fmt::format("kzero: {}\n", printable_lines(failure.text)) << std::flush;
+    wait_until_read(STDERR_FILENO);
+  }
+  if (grid::is_launched()) leave_launch(failure.code);
 }
 
 }  // namespace kzero::train

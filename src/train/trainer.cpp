@@ -18,9 +18,7 @@
 #include "runtime/signals.hpp"
 #include "runtime/stop_signal.hpp"
 #include "runtime/wall_time.hpp"
-#include "runtime/watchdog.hpp"
 #include "tensor/gemm.hpp"
-#include "train/alarm.hpp"
 #include "train/bits.hpp"
 #include "train/checkpoints.hpp"
 #include "train/data_report.hpp"
@@ -29,6 +27,7 @@
 #include "train/evaluations.hpp"
 #include "train/expected_traffic.hpp"
 #include "train/failure.hpp"
+#include "train/launch_watch.hpp"
 #include "train/peak.hpp"
 #include "train/planned_bytes.hpp"
 #include "train/profile.hpp"
@@ -73,8 +72,8 @@ class Trainer {
   const RunRequest& request_;
   const runtime::Session& session_;
   Clock::time_point started_ = Clock::now();
-  runtime::Watchdog watchdog_;
   grid::ProcessGrid grid_;
+  LaunchWatch watch_;
   metrics::Console console_;
   std::optional<runtime::Deadline> deadline_;
   runtime::StopSignal stop_;
@@ -98,10 +97,8 @@ Trainer::Trainer(const RunRequest& request, const runtime::Session& session)
     : config_(request.config),
       request_(request),
       session_(session),
-      watchdog_(
-          config_.run.watchdog,
-          [rank = session.rank()](const Wait& wait, auto waited) { give_up(wait, waited, rank); }),
       grid_(config_.grid.data, config_.grid.tensor),
+      watch_(grid_.world(), config_.run.watchdog, config_.run.heartbeat),
       console_(std::cout, screen_of(config_.run.progress, session.rank()), config_.run.log_every),
       deadline_(deadline()),
       stop_(stop_rules()),
@@ -339,22 +336,13 @@ ExitCode Trainer::run_steps() {
   return finish(ending, done);
 }
 
-/// Runs the training to its end. Once that is complete, a stop signal ends the process sooner but
-/// changes neither result nor exit code.
 ExitCode Trainer::train() {
-  try {
-    const ExitCode code = ending_launch_on_failure([this] {
-      prepare();
-      const ExitCode done = run_steps();
-      folder_lock_.reset();
-      return done;
-    });
-    runtime::leave_on_signals(static_cast<int>(code));
+  return ending_launch_on_failure([this] {
+    prepare();
+    const ExitCode code = run_steps();
+    folder_lock_.reset();
     return code;
-  } catch (const grid::AgreedError& error) {
-    runtime::leave_on_signals(static_cast<int>(error.code()));
-    throw;
-  }
+  });
 }
 
 }  // namespace

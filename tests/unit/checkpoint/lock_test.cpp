@@ -8,6 +8,7 @@
 
 #include <atomic>
 
+#include "base/abandoned_run.hpp"
 #include "unit/checkpoint/support.hpp"
 
 namespace kzero::checkpoint {
@@ -122,6 +123,34 @@ TEST_F(Lock, OfTheSameJobSubmittedAgainIsTakenAtOnce) {
   EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(60));
   now.restart = "0";
   EXPECT_EQ(life_of(before, now), Life::unknown) << "two launches within one job";
+}
+
+TEST_F(Lock, OfAnEarlierLaunchOfTheSameJobIsTakenAtOnce) {
+  Owner before = elsewhere();
+  before.job = "4711";
+  before.launch = "9";
+  write_lock(before);
+  Owner now = this_process();
+  now.job = "4711";
+  now.launch = "10";
+  EXPECT_EQ(life_of(before, now), Life::gone);
+  const auto lock = take(now);
+  EXPECT_EQ(life_of(now, before), Life::unknown) << "a later launch is not gone";
+}
+
+TEST_F(Lock, FallsSilentOnceItsRunIsGivenUp) {
+  const pid_t child = ::fork();  // a run is given up for the rest of a process's life
+  if (child == 0) {
+    const auto lock = take(elsewhere());
+    abandon_run();
+    std::this_thread::sleep_for(milliseconds(300));
+    const auto before = fs::last_write_time(path);
+    std::this_thread::sleep_for(milliseconds(600));
+    ::_exit(fs::last_write_time(path) == before ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
 }
 
 TEST_F(Lock, ThatWasLostIsNoticedAndLeftAlone) {

@@ -2,10 +2,16 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <chrono>
 #include <cmath>
+#include <fstream>
+#include <set>
 #include <sstream>
+#include <thread>
 
 #include "base/checksum.hpp"
+#include "base/wait.hpp"
 #include "checkpoint/inspect.hpp"
 #include "support/checkpoints.hpp"
 #include "support/error_text.hpp"
@@ -51,6 +57,42 @@ std::string notes_of_restart(const grid::Group& group, const std::string& mode_o
                                  console, nullptr);
   EXPECT_EQ(checkpoints.resume(), 1);
   return shown.str();
+}
+
+/// The waits that this process had while f() ran, by the times at which they began.
+template <class F>
+std::set<std::chrono::steady_clock::time_point> waits_during(F&& f) {
+  std::set<std::chrono::steady_clock::time_point> begun;
+  std::atomic<bool> over = false;
+  std::thread looking([&] {
+    while (!over) {
+      if (const auto wait = longest_wait()) begun.insert(wait->since);
+      std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    }
+  });
+  f();
+  over = true;
+  looking.join();
+  return begun;
+}
+
+TEST(TakeFolder, WaitsForADeadOwnerInManyShortWaits) {
+  const grid::Group group = first_ranks(launch_ranks());
+  const SharedFolder folder(group);
+  if (group.is_root()) {
+    checkpoint::Owner owner = checkpoint::this_process();
+    owner.machine = "another";
+    std::ofstream(folder.path() / checkpoint::lock_name) << checkpoint::pack(owner);
+  }
+  deck::Checkpoint deck;
+  deck.folder = folder.path().string();
+  std::unique_ptr<checkpoint::FolderLock> lock;
+  const auto waits = waits_during(
+      [&] { lock = train::take_folder(deck, group, {.beat = 0.02, .silence = 2, .grace = 0.1}); });
+  EXPECT_EQ(lock != nullptr, group.is_root());
+  if (!group.is_root()) {
+    EXPECT_GT(waits.size(), 3U);
+  }
 }
 
 TEST(Checkpoints, OfARunWhoseDeckSpelledAModeOtherwiseRestartWithoutANote) {

@@ -1,0 +1,28 @@
+#include "runtime/departure.hpp"
+
+#include <unistd.h>
+
+#include <system_error>
+
+namespace kzero::runtime {
+
+DepartureLimit::DepartureLimit(std::chrono::duration<double> limit, int exit_code) {
+  try {
+    thread_ = std::thread([this, limit, exit_code] {
+      std::unique_lock lock(mutex_);
+      if (!changed_.wait_for(lock, limit, [this] { return left_; })) ::_exit(exit_code);
+    });
+  } catch (const std::system_error&) {  // leaving without a bound is better than not leaving
+  }
+}
+
+DepartureLimit::~DepartureLimit() {
+  {
+    const std::lock_guard lock(mutex_);
+    left_ = true;
+  }
+  changed_.notify_all();
+  if (thread_.joinable()) thread_.join();
+}
+
+}  // namespace kzero::runtime

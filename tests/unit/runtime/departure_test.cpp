@@ -1,0 +1,35 @@
+#include "runtime/departure.hpp"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <thread>
+
+namespace kzero::runtime {
+namespace {
+
+using std::chrono::milliseconds;
+
+TEST(DepartureLimit, EndsAProcessThatDoesNotLeave) {
+  EXPECT_EXIT(
+      {
+        const DepartureLimit limit(milliseconds(50), 75);
+        std::this_thread::sleep_for(std::chrono::seconds(100));
+        std::_Exit(1);
+      },
+      testing::ExitedWithCode(75), "");
+}
+
+TEST(DepartureLimit, LetsAProcessGoOnThatLeftInTime) {
+  EXPECT_EXIT(
+      {
+        { const DepartureLimit limit(milliseconds(200), 75); }
+        std::this_thread::sleep_for(milliseconds(400));
+        std::_Exit(3);
+      },
+      testing::ExitedWithCode(3), "");
+}
+
+}  // namespace
+}  // namespace kzero::runtime
