@@ -14,6 +14,7 @@
 #include "app/man_page.hpp"
 #include "app/mistakes.hpp"
 #include "app/plan_command.hpp"
+#include "app/standard_output.hpp"
 #include "base/printable.hpp"
 #include "base/version.hpp"
 #include "grid/group.hpp"
@@ -60,9 +61,12 @@ CLI::App* add_check(CLI::App& cli, DeckArguments& deck, CheckOptions& options) {
   return command;
 }
 
+/// What a command prints: its result, or a log of work whose result is elsewhere.
+enum class Printed { result, log };
+
 /// Runs a command and turns what it throws into a message and an exit code. A signal that arrives
 /// later finds everything complete and changes neither.
-ExitCode guarded(const std::function<ExitCode()>& command) {
+ExitCode guarded(const std::function<ExitCode()>& command, Printed printed) {
   const auto run = [&] {
     try {
       return command();
@@ -74,8 +78,9 @@ ExitCode guarded(const std::function<ExitCode()>& command) {
       return failure.code;
     }
   };
-  const ExitCode code = run();
+  ExitCode code = run();
   std::cout.flush();
+  if (printed == Printed::result) code = code_with_output(code);
   runtime::leave_on_signals(static_cast<int>(code));
   return code;
 }
@@ -83,6 +88,8 @@ ExitCode guarded(const std::function<ExitCode()>& command) {
 }  // namespace
 
 ExitCode main(int argc, char** argv) {
+  reserve_standard_descriptors();
+  watch_output();
   runtime::take_signals();
   CLI::App cli("Trains GPT-style transformers with ZeRO data parallelism.", "kzero");
   cli.set_version_flag("-v,--version", version_text());
@@ -131,14 +138,14 @@ ExitCode main(int argc, char** argv) {
   try {
     cli.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    const bool is_mistake = error.get_exit_code() != 0;
-    if (runtime::launch_rank().value_or(0) == 0) {
-      if (is_mistake) std::cerr << "kzero: " << printable_lines(explain(cli, error)) << std::endl;
-      if (!is_mistake) cli.exit(error);
-    }
-    return is_mistake ? ExitCode::usage : ExitCode::done;
+    const bool is_mistake = error.get_exit_code() != 0,
+               is_first = runtime::launch_rank().value_or(0) == 0;
+    if (is_first && is_mistake)
+      std::cerr << "kzero: " << printable_lines(explain(cli, error)) << std::endl;
+    if (is_first && !is_mistake) cli.exit(error);
+    return code_with_output(is_mistake ? ExitCode::usage : ExitCode::done);
   }
-  return guarded(chosen);
+  return guarded(chosen, training->parsed() ? Printed::log : Printed::result);
 }
 
 }  // namespace kzero::app

@@ -1,11 +1,13 @@
 #include "app/generate_command.hpp"
 
 #include <algorithm>
+#include <cstring>
 #include <fstream>
 #include <iostream>
 #include <iterator>
 
 #include "app/inference_command.hpp"
+#include "app/standard_output.hpp"
 #include "base/printable.hpp"
 #include "grid/agreement.hpp"
 #include "grid/process_grid.hpp"
@@ -130,9 +132,10 @@ class GeneratedOutput {
           is_mine ? shown_[static_cast<std::size_t>(i / data_ranks)] : std::string();
       for (const std::string& text : m_.grid.world().gather(mine)) std::cout << text;
     }
-    std::cout.flush();
     grid::collectively(m_.grid.world(), [&] {
-      KZERO_REQUIRE(std::cout.good(), ExitCode::files, "standard output cannot be written");
+      const int error = output_error();
+      KZERO_REQUIRE(error == 0, ExitCode::files, "standard output cannot be written: {}",
+                    std::strerror(error));
     });
   }
 
