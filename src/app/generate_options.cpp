@@ -45,7 +45,7 @@ void add_sampling(CLI::App& command, infer::Sampling& s) {
   command
       .add_option("--temperature", s.temperature,
                   "divides the logits; 0: always the most probable token")
-      ->check(CLI::Range(0.0, 1e6))
+      ->check(number_in(0, 1e6))
       ->capture_default_str();
   command.add_option("--top-k", s.top_k, "draw from the k most probable tokens; 0: from all")
       ->check(CLI::Range(Index{0}, most_tokens))
@@ -54,15 +54,16 @@ void add_sampling(CLI::App& command, infer::Sampling& s) {
   command
       .add_option("--top-p", s.top_p,
                   "then from the fewest most probable ones that have this probability together")
-      ->check(CLI::Range(0.0, 1.0))
+      ->check(number_in(0, 1))
       ->capture_default_str();
   command
       .add_option("--min-p", s.min_p,
                   "then from those at least this probable beside the most probable one")
-      ->check(CLI::Range(0.0, 1.0))
+      ->check(number_in(0, 1))
       ->capture_default_str();
   command
       .add_option("--seed", s.seed, "of the draws: the same seed and prompts give the same text")
+      ->transform(unsigned_number())
       ->capture_default_str();
 }
 

@@ -4,6 +4,9 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <charconv>
+#include <cstdlib>
+#include <limits>
 #include <vector>
 
 #include "base/printable.hpp"
@@ -81,6 +84,39 @@ CLI::Validator whole_number() {
   return CLI::Validator(
       [](std::string& text) {
         if (const auto count = deck::parse_count(text)) text = std::to_string(*count);
+        return std::string();
+      },
+      "");
+}
+
+CLI::Validator number_in(double low, double high) {
+  return CLI::Validator(
+      [low, high](std::string& text) {
+        char* end = nullptr;
+        const double value = std::strtod(text.c_str(), &end);
+        const bool is_number = !text.empty() && end == text.c_str() + text.size();
+        if (is_number && value >= low && value <= high) return std::string();
+        return fmt::format("must be a number from {} to {}, found {}", low, high,
+                           printable_start(text));
+      },
+      CLI::Range(low, high).get_description());
+}
+
+CLI::Validator unsigned_number() {
+  return CLI::Validator(
+      [](std::string& text) {
+        std::uint64_t value = 0;
+        const char* end = text.data() + text.size();
+        const auto [rest, problem] = std::from_chars(text.data(), end, value);
+        if (problem != std::errc{} || rest != end) {
+          const Index count = deck::parse_count(text).value_or(-1);
+          if (count < 0)
+            return fmt::format("must be a whole number from 0 to {}, found {}",
+                               std::numeric_limits<std::uint64_t>::max(),
+                               text.empty() ? "an empty text" : printable_start(text));
+          value = static_cast<std::uint64_t>(count);
+        }
+        text = std::to_string(value);
         return std::string();
       },
       "");

@@ -66,6 +66,12 @@ class Texts(GenerateTest):
             self.assertEqual(self.lines(*arguments, ranks=3), expected, "three tensor ranks")
         self.assertNotEqual(self.lines("--prompts", file, "--seed", 2), self.lines("--prompts", file))
 
+    def test_every_seed_of_64_bits_is_its_own_draw(self):
+        drawn = {seed: self.lines("--prompt", "1", "--seed", seed)[0]["tokens"] for seed in (1, 8, 10, 2**63 + 1, 2**64 - 1)}
+        self.assertEqual(len({tuple(tokens) for tokens in drawn.values()}), len(drawn))
+        for same, seed in (("010", 10), ("1e1", 10), ("8.0", 8)):
+            self.assertEqual(self.lines("--prompt", "1", "--seed", same)[0]["tokens"], drawn[seed])
+
     def test_stop_texts_and_numbers_of_tokens(self):
         whole, = self.lines("--prompt", "1", "--seed", 5, *FEW)
         stop = whole["text"][3:5]
@@ -103,6 +109,10 @@ class Mistakes(GenerateTest):
                 (2, ("--prompt", "a", "--prompts", "bad.jsonl"), "--prompts"),
                 (2, ("--temperature", "-1"), "--temperature"), (2, ("--top-p", "2"), "--top-p"),
                 (2, ("--min-p", "-0.1"), "--min-p"), (2, ("--top-k", "-1"), "--top-k"), (2, ("--seed", "x"), "--seed"),
+                *((2, (option, "nan"), f"{option}: must be a number from 0 to", "found nan")
+                  for option in ("--temperature", "--top-p", "--min-p")),
+                *((2, ("--seed", seed), f"--seed: must be a whole number from 0 to {2**64 - 1}, found {seed or 'an empty text'}")
+                  for seed in ("-1", str(2**64), "0x10", "1.5", "")),
                 (2, ("--max-tokens", "0"), "--max-tokens"), (2, ("--batch", "0"), "--batch"), (2, ("--stop", ""), "--stop"),
                 (2, ("--precision", "fp8"), "--precision"),
                 (2, ("--prompt", "a", "--tensor", "2"), "2"),
