@@ -61,12 +61,13 @@ CLI::App* add_check(CLI::App& cli, DeckArguments& deck, CheckOptions& options) {
   return command;
 }
 
-/// What a command prints: its result, or a log of work whose result is elsewhere.
+/// A command prints its result, or a log of work whose result is elsewhere.
 enum class Printed { result, log };
 
 /// Runs a command and turns what it throws into a message and an exit code. A signal that arrives
 /// later finds everything complete and changes neither.
 ExitCode guarded(const std::function<ExitCode()>& command, Printed printed) {
+  if (printed == Printed::result) runtime::end_on_hangup();
   const auto run = [&] {
     try {
       return command();

@@ -13,6 +13,7 @@
 #include <thread>
 
 #include "base/error.hpp"
+#include "runtime/hangup.hpp"
 #include "runtime/launch.hpp"
 
 namespace kzero::runtime {
@@ -22,6 +23,7 @@ namespace {
 enum class OnStop { end, note, leave };
 
 std::atomic<OnStop> on_stop = OnStop::end;
+std::atomic<bool> ends_on_hangup = false;
 std::atomic<int> noted = 0;
 std::atomic<int> leave_code = 0;
 
@@ -64,7 +66,7 @@ void note(int signal) {
 
 void take(int signal) {
   if (action_of(signal).sa_handler == SIG_IGN) return;  // a shell's background job, for example
-  if (signal == SIGQUIT) return end_by(signal);
+  if (signal == SIGQUIT || (signal == SIGHUP && ends_on_hangup)) return end_by(signal);
   if (signal_name(signal).empty()) return;
   switch (on_stop) {
     case OnStop::end:
@@ -128,6 +130,8 @@ void take_signals() {
   move_handlers();
   std::thread(take_all, taken).detach();
 }
+
+void end_on_hangup() { ends_on_hangup = !started_without_hangup(); }
 
 void note_stop_signals() {
   noted = 0;

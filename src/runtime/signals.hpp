@@ -12,8 +12,8 @@
 namespace kzero::runtime {
 
 /// The signals that ask a program to stop: from the keyboard, from batch systems (each has its own
-/// for "your time is nearly up"), from a CPU time limit. SIGHUP is excluded: UCX handles it from
-/// the start, so nobody can tell whether nohup had it ignored.
+/// for "your time is nearly up"), from a CPU time limit. SIGHUP is excluded: a training goes on
+/// when the terminal that started it is closed.
 inline constexpr std::array<std::pair<int, std::string_view>, 5> stop_signals{
     {{SIGTERM, "SIGTERM"},
      {SIGINT, "SIGINT"},
@@ -31,6 +31,11 @@ std::string_view signal_name(int signal);
 /// on an alternate stack. Writing beyond a file-size limit becomes an error of the write. Call it
 /// once, first in main, before libraries start threads.
 void take_signals();
+
+/// Lets SIGHUP end the process by its default action from now on, unless it was ignored when the
+/// process was started (by nohup, for example); before, it is dropped. For work that a lost
+/// terminal makes useless.
+void end_on_hangup();
 
 /// Records stop signals from now on; before, they end the process by their default action. A closed
 /// pipe or terminal on standard output no longer ends the process either.

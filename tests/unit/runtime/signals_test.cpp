@@ -9,6 +9,8 @@
 #include <cstdlib>
 #include <thread>
 
+#include "runtime/hangup.hpp"
+
 namespace kzero::runtime {
 namespace {
 
@@ -16,6 +18,12 @@ bool is_blocked(int signal) {
   sigset_t mask;
   pthread_sigmask(SIG_SETMASK, nullptr, &mask);
   return sigismember(&mask, signal) == 1;
+}
+
+bool is_pending(int signal) {
+  sigset_t pending;
+  sigpending(&pending);
+  return sigismember(&pending, signal) == 1;
 }
 
 TEST(Signals, StayOutOfEveryThreadThatComputes) {
@@ -84,6 +92,21 @@ TEST(Signals, EndAProgramThatHasNothingToSave) {
     const int status = status_of([signal] { kill(getpid(), signal); });
     EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == signal) << signal;
   }
+}
+
+TEST(Signals, AHangupEndsOnlyAProgramThatAsksForThat) {
+  if (started_without_hangup()) GTEST_SKIP() << "this test was started by nohup";
+  const int ended = status_of([] {
+    end_on_hangup();
+    kill(getpid(), SIGHUP);
+  });
+  EXPECT_TRUE(WIFSIGNALED(ended) && WTERMSIG(ended) == SIGHUP) << ended;
+  const int dropped = status_of([] {
+    kill(getpid(), SIGHUP);
+    while (is_pending(SIGHUP)) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    kill(getpid(), SIGTERM);
+  });
+  EXPECT_TRUE(WIFSIGNALED(dropped) && WTERMSIG(dropped) == SIGTERM) << dropped;
 }
 
 TEST(Signals, FindTheCodeOfAProgramThatIsDone) {
