@@ -10,6 +10,7 @@
 #include <cstring>
 #include <filesystem>
 
+#include "base/descriptor.hpp"
 #include "base/error.hpp"
 #include "base/uninterrupted.hpp"
 #include "deck/schema.hpp"
@@ -19,21 +20,6 @@ namespace kzero::app {
 namespace {
 
 constexpr std::size_t most_bytes = std::size_t{1} << 20;  // four times the limit of a deck
-
-class Descriptor {
- public:
-  explicit Descriptor(int number) : number_(number) {}
-  ~Descriptor() {
-    if (number_ >= 0) ::close(number_);
-  }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-
-  int number() const { return number_; }
-
- private:
-  int number_;
-};
 
 /// The name nearest to that of a missing deck in its folder, as a question.
 std::string suggestion(const std::filesystem::path& file) {

@@ -2,17 +2,18 @@
 
 #include <algorithm>
 #include <cstring>
-#include <fstream>
 #include <iostream>
-#include <iterator>
+#include <sstream>
 
 #include "app/inference_command.hpp"
+#include "app/prompt_input.hpp"
 #include "app/standard_output.hpp"
 #include "base/printable.hpp"
 #include "grid/agreement.hpp"
 #include "grid/process_grid.hpp"
 #include "infer/load_decoding.hpp"
 #include "infer/prompts.hpp"
+#include "runtime/launch.hpp"
 
 namespace kzero::app {
 
@@ -27,32 +28,27 @@ void note(const grid::Group& world, const std::string& text) {
   if (world.is_root()) std::cerr << "note        " << printable_lines(text) << std::endl;
 }
 
-/// All of standard input, without the line end that echo adds.
-std::string standard_input() {
-  std::string text{std::istreambuf_iterator<char>(std::cin), {}};
-  if (text.ends_with('\n')) text.pop_back();
-  if (text.ends_with('\r')) text.pop_back();
-  return text;
-}
-
-std::vector<PromptText> given_prompts(const GenerateArguments& a) {
-  if (a.prompt_file == "-") return infer::read_prompts(std::cin, "standard input");
-  if (!a.prompt_file.empty()) {
-    std::ifstream file(a.prompt_file, std::ios::binary);
-    KZERO_REQUIRE(file.good(), ExitCode::files, "{}: cannot be opened", printable(a.prompt_file));
-    return infer::read_prompts(file, a.prompt_file);
-  }
+std::vector<PromptText> given_prompts(const GenerateArguments& a, PromptInput& input) {
   std::vector<PromptText> prompts;
   for (const std::string& text : a.prompts) prompts.push_back({.text = text});
-  if (prompts.empty()) prompts.push_back({.text = standard_input()});
+  if (!prompts.empty()) return prompts;
+  std::string text = input.text();
+  if (!a.prompt_file.empty()) {
+    std::istringstream lines(std::move(text));
+    return infer::read_prompts(lines, input.name());
+  }
+  if (text.ends_with('\n')) text.pop_back();  // that echo adds
+  if (text.ends_with('\r')) text.pop_back();
+  prompts.push_back({.text = std::move(text)});
   return prompts;
 }
 
 /// Rank 0 reads the prompts for all.
-std::vector<PromptText> read_prompts(const grid::Group& world, const GenerateArguments& a) {
+std::vector<PromptText> read_prompts(const grid::Group& world, const GenerateArguments& a,
+                                     PromptInput& input) {
   std::vector<PromptText> prompts;
   grid::collectively(world, [&] {
-    if (world.is_root()) prompts = given_prompts(a);
+    if (world.is_root()) prompts = given_prompts(a, input);
   });
   prompts.resize(std::stoull(world.broadcast(std::to_string(prompts.size()))));
   for (PromptText& prompt : prompts) {
@@ -71,9 +67,9 @@ struct GenerateJob {
   std::vector<infer::Prompt> prompts;  // of this data rank
   Index positions = 1;                 // that the longest of all needs
 
-  GenerateJob(const GenerateArguments& a, const grid::Group& world, const infer::Source& source,
-              const grid::Group& data)
-      : arguments(a), texts(read_prompts(world, a)) {
+  GenerateJob(const GenerateArguments& a, PromptInput& input, const grid::Group& world,
+              const infer::Source& source, const grid::Group& data)
+      : arguments(a), texts(read_prompts(world, a, input)) {
     const Index most = source.config.model.sequence;
     grid::collectively(world, [&] {
       tokens = infer::open_token_text(source, a.tokenizer);
@@ -163,13 +159,13 @@ std::string rates_text(const infer::GeneratorRates& r) {
       r.step_seconds, rate(r.step_tokens, r.step_seconds));
 }
 
-void generate_on(const GenerateArguments& a, const runtime::Session& session) {
+void generate_on(const GenerateArguments& a, PromptInput& input, const runtime::Session& session) {
   const grid::Group world = grid::world_group();
   const Index tensor = a.tensor > 0 ? a.tensor : world.size();
   const infer::Source source = infer::open(world, a.source, {tensor, a.precision});
   for (const std::string& text : source.notes) note(world, text);
   infer::Machinery machinery(source.config, session.threads());
-  const GenerateJob job(a, world, source, machinery.grid.data());
+  const GenerateJob job(a, input, world, source, machinery.grid.data());
   const model::DecoderShape shape{job.sequences(machinery.grid.data().size()), job.positions,
                                   std::min(prompt_rows, job.positions)};
   const auto model = infer::load_decoding(source, shape, machinery, session.node_size());
@@ -196,8 +192,11 @@ void generate_on(const GenerateArguments& a, const runtime::Session& session) {
 }  // namespace
 
 ExitCode generate(const GenerateArguments& arguments) {
+  PromptInput input(arguments.prompt_file);
+  if (arguments.prompts.empty() && input.is_standard_input() && runtime::launch_rank() == 0)
+    input.start();
   return run_inference([&](const runtime::Session& session) {
-    generate_on(arguments, session);
+    generate_on(arguments, input, session);
     return ExitCode::done;
   });
 }

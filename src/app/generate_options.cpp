@@ -20,9 +20,11 @@ void add_prompts(CLI::App& command, GenerateArguments& a) {
           ->expected(1)
           ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   command
-      .add_option("--prompts", a.prompt_file,
-                  "JSON lines {\"prompt\": \"..\", \"max_tokens\": n}; -: standard input. Without "
-                  "either, standard input is one prompt")
+      .add_option(
+          "--prompts", a.prompt_file,
+          "JSON lines {\"prompt\": \"..\", \"max_tokens\": n}; -: standard input; of more than "
+          "64 KiB MPICH's mpiexec needs a file. Without either, standard input "
+          "is one prompt")
       ->excludes(prompt);
   command
       .add_option("--max-tokens", a.max_tokens,

@@ -1,13 +1,16 @@
 """kzero generate from outside: prompts of every kind, the same text on any ranks, tokenizers, mistakes."""
 
+import fcntl
 import json
 import shutil
 import subprocess
 import sys
+import termios
+import time
 import unittest
 from pathlib import Path
 
-from launch import PATIENCE, LaunchTest
+from launch import KZERO, LAUNCHER, PATIENCE, LaunchTest, ranks_of
 
 TOKENIZER = Path(__file__).parents[2] / "data/tokenizer/gpt2/tokenizer.json"
 PROMPTS = ("12 bo", "b", "of beer", "9 ", "tles")
@@ -88,6 +91,51 @@ class Texts(GenerateTest):
         result = subprocess.run(self.command(["generate", "saved", "--json"], None), cwd=self.folder, input=b"\xff\xfe",
                                 capture_output=True, timeout=PATIENCE)
         self.assertEqual((result.returncode, json.loads(result.stdout)["prompt"]), (0, "\ufffd\ufffd"))
+
+
+class Inputs(GenerateTest):
+    def test_standard_input_is_read_while_mpi_starts(self):
+        """Rank 0 meets the others in MPI once they start: after more has been read than a pipe holds."""
+        generate = [KZERO, "generate", "saved", "--prompts", "-", "--json", "--max-tokens", "1"]
+        late = ["sh", "-c", 'while [ ! -e gate ]; do sleep 0.05; done; exec "$@"', "sh", *generate]
+        launch = subprocess.Popen([*LAUNCHER, "1", *generate, ":", *LAUNCHER[1:], "2", *late], cwd=self.folder,
+                                  stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self.addCleanup(lambda: [pipe.close() for pipe in (launch.stdin, launch.stdout, launch.stderr)])
+        self.addCleanup(lambda: (launch.kill(), launch.wait()))
+        self.wait_until(launch, lambda: 0 in ranks_of(launch))
+        chunks = 12
+        with open(f"/proc/{ranks_of(launch)[0]}/fd/0", "rb", buffering=0) as pipe:
+            unread = bytearray(4)
+            for i in range(chunks):
+                launch.stdin.write(b'{"prompt": "%x"%s}\n' % (i, b" " * (1 << 14)))
+                launch.stdin.flush()
+                time.sleep(0.05)
+                self.wait_until(launch, lambda: fcntl.ioctl(pipe, termios.FIONREAD, unread) == 0 and not any(unread))
+        launch.stdin.close()
+        (self.folder / "gate").touch()
+        self.wait_until(launch, lambda: launch.poll() is not None, ends=True)
+        self.assertEqual((launch.returncode, launch.stdout.read().count(b'"prompt"')), (0, chunks), launch.stderr.read())
+
+    def wait_until(self, launch, is_reached, ends=False):
+        end = time.monotonic() + PATIENCE
+        while not is_reached():
+            self.assertTrue(ends or launch.poll() is None, "it ended early")
+            self.assertLess(time.monotonic(), end)
+            time.sleep(0.02)
+
+    def test_an_input_without_end_is_refused(self):
+        for arguments, source in ((["--prompts", "/dev/zero"], "/dev/null"), (["--prompts", "-"], "/dev/zero"), ([], "/dev/zero")):
+            with self.subTest(arguments), open(source, "rb") as stdin:
+                result = subprocess.run(self.command(["generate", "saved", *arguments], None), cwd=self.folder, stdin=stdin,
+                                        capture_output=True, text=True, timeout=PATIENCE)
+                self.expect(result, 4, ": has more than the 256.00 MiB of prompts that one launch takes")
+
+    def test_an_input_that_cannot_be_read_has_its_reason(self):
+        self.expect(self.generate("--prompts", "."), 4, "kzero: .: cannot be read: Is a directory")
+        for arguments in ([], ["--prompts", "-"]):
+            result = subprocess.run(["sh", "-c", 'exec "$@" <&-', "sh", *self.command(["generate", "saved", *arguments], None)],
+                                    cwd=self.folder, capture_output=True, text=True, timeout=PATIENCE)
+            self.expect(result, 4, "standard input: cannot be read: Bad file descriptor")
 
 
 class Mistakes(GenerateTest):
