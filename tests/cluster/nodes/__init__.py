@@ -1,0 +1,1 @@
+"""A cluster of nodes on one machine; ../README.md describes it."""
