@@ -10,10 +10,13 @@
 #include "convert/architecture.hpp"
 #include "deck/reader.hpp"
 #include "deck/writer.hpp"
+#include "grid/nodes.hpp"
 #include "grid/process_grid.hpp"
 #include "metrics/data_summary.hpp"
+#include "runtime/host_name.hpp"
 #include "train/data_report.hpp"
 #include "train/failure.hpp"
+#include "train/placement.hpp"
 #include "train/trainer.hpp"
 
 namespace kzero::app {
@@ -33,6 +36,13 @@ train::RunRequest request_of(const DeckArguments& arguments, const deck::Config&
   return request;
 }
 
+/// Collective over all ranks of the session.
+deck::Placement placement_of(const deck::Config& config, const runtime::Session& session) {
+  const grid::Group world = grid::world_group();
+  return train::find_placement(world, grid::Nodes(world, runtime::host_name()), session,
+                               config.grid.tensor);
+}
+
 }  // namespace
 
 void print_note(const std::string& note) {
@@ -49,6 +59,7 @@ ExitCode train(const DeckArguments& arguments) {
     return config.run.threads;
   };
   const runtime::Session session({.choose_threads = read});
+  config.placement = placement_of(config, session);
   return train::ending_launch_on_failure(
       [&] { return train::run(request_of(arguments, config, session), session); });
 }

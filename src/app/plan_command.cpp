@@ -16,6 +16,7 @@
 #include "plan/report.hpp"
 #include "plan/trace.hpp"
 #include "runtime/threads.hpp"
+#include "train/placement.hpp"
 
 namespace kzero::app {
 
@@ -29,11 +30,29 @@ void print(const PlanArguments& arguments, const Plans& plans) {
 /// One launch of the deck.
 struct Launch {
   Index ranks = 1;
+  Index nodes = 1;
   deck::Config config;  // resolved for it
   runtime::Threads threads;
 };
 
-std::vector<Launch> launches(const PlanArguments& arguments) {
+using GivenMachine = std::optional<plan::Machine>;
+
+/// Reads the file of --rates, once: it may be a pipe.
+GivenMachine machine_of(const PlanArguments& arguments) {
+  if (arguments.machine.empty()) return std::nullopt;
+  return plan::read_machine(load(arguments.machine, pipe_patience, "rates file"));
+}
+
+/// The nodes that a launch fills: as given, or those of the machine that a file describes.
+Index nodes_of(const PlanArguments& arguments, const GivenMachine& machine, Index ranks) {
+  if (machine) return ceil_div(ranks, machine->network.node_ranks);
+  KZERO_REQUIRE(arguments.nodes <= ranks, ExitCode::usage,
+                "--nodes must be at most the number of ranks, {}, found {}", ranks,
+                arguments.nodes);
+  return std::max<Index>(1, arguments.nodes);
+}
+
+std::vector<Launch> launches(const PlanArguments& arguments, const GivenMachine& machine) {
   const deck::Source source = load(arguments.deck.file);
   std::vector<Launch> found;
   const auto plan_launches = [&](const std::vector<std::string>& overrides) {
@@ -47,9 +66,13 @@ std::vector<Launch> launches(const PlanArguments& arguments) {
       all = {std::max<Index>(1, grid.data) * grid.tensor};
     }
     for (const Index ranks : all) {
-      const deck::Config config = read(ranks);
+      deck::Config config = read(ranks);
+      const Index nodes = nodes_of(arguments, machine, ranks);
+      config.placement.leaves_nodes =
+          train::data_groups_leave_nodes(ranks, nodes, config.grid.tensor);
       const Index asked = arguments.threads > 0 ? arguments.threads : config.run.threads;
-      found.push_back({ranks, config, runtime::threads_per_rank(asked, ranks)});
+      const Index node_ranks = ceil_div(ranks, nodes);
+      found.push_back({ranks, nodes, config, runtime::threads_per_rank(asked, node_ranks)});
     }
   };
   if (arguments.tensor.empty()) plan_launches(arguments.deck.overrides);
@@ -83,12 +106,10 @@ std::optional<plan::RateSource> measured_rates(const plan::GivenRates& given,
 /// Estimates steps at the rates of a described machine, else at given and measured ones.
 class Estimator {
  public:
-  Estimator(const PlanArguments& arguments, const std::vector<Launch>& all) {
-    if (arguments.machine.empty()) {
-      source_ = measured_rates(arguments.rates, all);
-    } else {
-      machine_ = plan::read_machine(load(arguments.machine, pipe_patience, "rates file"));
-    }
+  Estimator(const PlanArguments& arguments, const GivenMachine& machine,
+            const std::vector<Launch>& all)
+      : machine_(machine) {
+    if (!machine_) source_ = measured_rates(arguments.rates, all);
   }
 
   void add_to(plan::Entry& entry) const {
@@ -100,7 +121,7 @@ class Estimator {
 
  private:
   std::optional<plan::RateSource> source_;
-  std::optional<plan::Machine> machine_;
+  GivenMachine machine_;
 };
 
 /// Prints the assumptions of the tables that follow.
@@ -110,15 +131,28 @@ void introduce(const PlanArguments& arguments, const std::vector<Launch>& all) {
   for (const Launch& launch : all) counts.insert(launch.threads.count);
   std::cout << fmt::format("deck        {}\nthreads     {} a rank, {}\n", arguments.deck.file,
                            fmt::join(counts, " or "), all.front().threads.origin);
+  std::set<Index> nodes;
+  for (const Launch& launch : all) nodes.insert(launch.nodes);
+  if (*nodes.rbegin() == 1) return;
+  const auto overlaps = [](const Launch& launch) {
+    return train::overlap_of(launch.config) == comm::Overlap::yes;
+  };
+  const auto count = std::ranges::count_if(all, overlaps);
+  std::cout << fmt::format("nodes       {}, with zero.overlap {}\n", fmt::join(nodes, " or "),
+                           count == 0 ? "off"
+                           : count == static_cast<Index>(all.size())
+                               ? "on"
+                               : "on where messages leave nodes");
 }
 
 ExitCode plan_deck(const PlanArguments& arguments) {
-  const std::vector<Launch> all = launches(arguments);
+  const GivenMachine machine = machine_of(arguments);
+  const std::vector<Launch> all = launches(arguments, machine);
   std::vector<plan::Entry> entries;
   entries.reserve(all.size());
   for (const Launch& launch : all)
     entries.push_back(plan::plan(launch.config, launch.threads.count));
-  const Estimator estimator(arguments, all);
+  const Estimator estimator(arguments, machine, all);
   for (plan::Entry& entry : entries) estimator.add_to(entry);
   introduce(arguments, all);
   print(arguments, entries);
@@ -126,7 +160,7 @@ ExitCode plan_deck(const PlanArguments& arguments) {
 }
 
 ExitCode trace_deck(const PlanArguments& arguments) {
-  for (const Launch& launch : launches(arguments)) {
+  for (const Launch& launch : launches(arguments, std::nullopt)) {
     std::cout << plan::trace(launch.config, train::Blueprint(launch.config, launch.config.grid.data,
                                                              {0, launch.config.grid.tensor}));
   }
@@ -134,12 +168,13 @@ ExitCode trace_deck(const PlanArguments& arguments) {
 }
 
 ExitCode fit_deck(const PlanArguments& arguments) {
-  const std::vector<Launch> all = launches(arguments);
+  const GivenMachine machine = machine_of(arguments);
+  const std::vector<Launch> all = launches(arguments, machine);
   std::vector<plan::Fit> fits;
   fits.reserve(all.size());
   for (const Launch& launch : all)
     fits.push_back(plan::fit(launch.config, launch.ranks, launch.threads.count, *arguments.fit));
-  const Estimator estimator(arguments, all);
+  const Estimator estimator(arguments, machine, all);
   bool has_answer = false;
   for (plan::Fit& fit : fits) {
     for (plan::Answer& answer : fit.answers) estimator.add_to(answer.entry);

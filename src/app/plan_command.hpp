@@ -19,6 +19,7 @@ struct PlanArguments {
   std::optional<Index> fit;    // bytes of a rank
   Index threads = 0;           // per rank; 0: as a run would choose
   Index parameters = 0;        // of a model without deck
+  Index nodes = 0;             // of each launch, which its ranks fill in order; 0: unknown
   std::vector<Index> tensor;   // tensor-parallel ranks of each launch; empty: the deck's, else 1
   std::optional<Index> stage;  // of a launch without deck; none: all
   plan::GivenRates rates;

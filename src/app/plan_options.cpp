@@ -127,6 +127,14 @@ CLI::App* add_plan(CLI::App& cli, PlanArguments& a) {
       ->transform(whole_number())
       ->needs(deck);
   auto* machine = add_rates(*command, a, deck);
+  command
+      ->add_option(
+          "--nodes", a.nodes,
+          "nodes of the launch, which its ranks fill in order; default: one, or as --rates")
+      ->check(CLI::PositiveNumber)
+      ->transform(whole_number())
+      ->needs(deck)
+      ->excludes(machine);
   add(*command, "--parameters", a.parameters, parse_parameters,
       "model states of a model of this size, without a deck")
       ->type_name("NUMBER")

@@ -13,9 +13,10 @@ void require_communicator(CommunicatorKind kind, bool library_sums) {
 }
 
 std::unique_ptr<Communicator> make_communicator(CommunicatorKind kind, Overlap overlap,
-                                                const grid::Group& group, Traffic& traffic) {
+                                                const grid::Group& group, Traffic& traffic,
+                                                Waits waits) {
   require_communicator(kind, false);
-  return std::make_unique<MpiCommunicator>(overlap, group, traffic);
+  return std::make_unique<MpiCommunicator>(overlap, group, traffic, mpi_reach(), waits);
 }
 
 bool moves_by_itself(CommunicatorKind) { return false; }

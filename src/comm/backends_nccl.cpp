@@ -9,9 +9,10 @@ void require_communicator(CommunicatorKind kind, bool library_sums) {
 }
 
 std::unique_ptr<Communicator> make_communicator(CommunicatorKind kind, Overlap overlap,
-                                                const grid::Group& group, Traffic& traffic) {
+                                                const grid::Group& group, Traffic& traffic,
+                                                Waits waits) {
   if (kind == CommunicatorKind::mpi)
-    return std::make_unique<MpiCommunicator>(overlap, group, traffic);
+    return std::make_unique<MpiCommunicator>(overlap, group, traffic, mpi_reach(), waits);
   return std::make_unique<NcclCommunicator>(group, traffic);
 }
 

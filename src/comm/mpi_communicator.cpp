@@ -54,8 +54,9 @@ ConstSpan chunk_of(const ConstSpan& span, Index at) {
 }  // namespace
 
 MpiCommunicator::MpiCommunicator(Overlap overlap, const grid::Group& group, Traffic& traffic,
-                                 Reach reach)
-    : Communicator(group, traffic), takes_turns_(overlap != Overlap::no && group.size() > 1) {
+                                 Reach reach, Waits waits)
+    : Communicator(group, traffic),
+      polls_((overlap != Overlap::no || waits == Waits::yield) && group.size() > 1) {
   if (group.size() == 1) return;
   if (reach == Reach::host) staging_.emplace(chunk_bytes);
   if (overlap == Overlap::yes) worker_.emplace("messages of group " + group.name());
@@ -115,7 +116,7 @@ void MpiCommunicator::swap_reachable(ConstSpan send, int to, Span receive, int f
                     send.elements > 0 ? to : MPI_PROC_NULL, tag, group_.handle(), &requests[1]),
           "send", group_.name());
   };
-  if (!takes_turns_) {
+  if (!polls_) {
     start();
     check(MPI_Waitall(2, requests, MPI_STATUSES_IGNORE), "message", group_.name());
     return;

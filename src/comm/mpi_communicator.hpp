@@ -17,7 +17,7 @@ class MpiCommunicator : public Communicator {
  public:
   /// Overlap::yes starts a thread that makes the MPI calls of collectives.
   MpiCommunicator(Overlap overlap, const grid::Group& group, Traffic& traffic,
-                  Reach reach = mpi_reach());
+                  Reach reach = mpi_reach(), Waits waits = Waits::spin);
   ~MpiCommunicator() override;
 
  private:
@@ -29,7 +29,7 @@ class MpiCommunicator : public Communicator {
   void swap_chunk(ConstSpan send, int to, Span receive, int from);
   void swap_reachable(ConstSpan send, int to, Span receive, int from);
 
-  const bool takes_turns_;
+  const bool polls_;  // yields between polls; required where threads take turns
   std::atomic<bool> abandoned_ = false;
   std::optional<Staging> staging_;
   std::optional<Worker> worker_;

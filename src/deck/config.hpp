@@ -261,6 +261,13 @@ struct StepRange {
 /// Reads run.profile_steps, "10-12"; empty if it is not two numbers in order.
 std::optional<StepRange> profiled_steps(const Run& run);
 
+/// Where the ranks of a launch are, as far as it decides how they communicate. It is no part of a
+/// deck: a launch finds it, and a plan is told of it.
+struct Placement {
+  bool leaves_nodes = false;  // messages between data-parallel ranks go to other nodes
+  bool shares_cores = false;  // a node's ranks have more threads than cores
+};
+
 struct Config {
   Model model;
   Grid grid;
@@ -272,6 +279,7 @@ struct Config {
   Checkpoint checkpoint;
   Run run;
   std::vector<Evaluation> evaluate;
+  Placement placement{};  // no keys
 };
 
 }  // namespace kzero::deck

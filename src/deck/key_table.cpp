@@ -42,9 +42,10 @@ void add_zero(std::vector<Key>& table) {
              "the host; in builds without a device both are the same."));
   table.push_back(choice("zero.overlap", t, &Zero::overlap,
                          {{"auto", Overlap::automatic}, {"on", Overlap::on}, {"off", Overlap::off}},
-                         "Gathers and reductions move data while the rank computes; "
-                         "\"auto\": on with NCCL, where "
-                         "that takes no core from the rank."));
+                         "Gathers and reductions move data while the rank computes. \"auto\" is "
+                         "on with NCCL, where that takes no core from the rank, and where "
+                         "data-parallel ranks are on several nodes; over MPI on one node it is "
+                         "off."));
   table.push_back(
       choice("zero.reduction", t, &Zero::reduction,
              {{"ordered", ReductionOrder::ranks}, {"library", ReductionOrder::library}},

@@ -26,11 +26,14 @@ struct Machine {
   model::TensorRank tensor{};
 };
 
-/// Resolves zero.overlap for the communicator and the bucket.
+/// Resolves zero.overlap. "auto" is on where messages take no core from the rank, or leave a node:
+/// docs/decisions.md has the measurements.
 inline comm::Overlap overlap_of(const deck::Config& config) {
-  if (config.zero.overlap == deck::Overlap::automatic)
-    return comm::moves_by_itself(config.run.communicator) ? comm::Overlap::yes : comm::Overlap::no;
-  return config.zero.overlap == deck::Overlap::on ? comm::Overlap::yes : comm::Overlap::no;
+  const bool is_on =
+      config.zero.overlap == deck::Overlap::automatic
+          ? comm::moves_by_itself(config.run.communicator) || config.placement.leaves_nodes
+          : config.zero.overlap == deck::Overlap::on;
+  return is_on ? comm::Overlap::yes : comm::Overlap::no;
 }
 
 /// Returns the overlap of the tensor group's communicator, which works while the data group's

@@ -29,6 +29,7 @@
 #include "train/failure.hpp"
 #include "train/launch_watch.hpp"
 #include "train/peak.hpp"
+#include "train/placement.hpp"
 #include "train/planned_bytes.hpp"
 #include "train/profile.hpp"
 #include "train/reports.hpp"
@@ -119,7 +120,8 @@ void Trainer::prepare() {
     }
   });
   const auto link = [&](comm::Overlap overlap, const grid::Group& group) {
-    return comm::make_communicator(config_.run.communicator, overlap, group, traffic_);
+    return comm::make_communicator(config_.run.communicator, overlap, group, traffic_,
+                                   waits_of(config_));
   };
   data_comm_ = link(overlap_of(config_), grid_.data());
   tensor_comm_ = link(overlap_beside(config_), grid_.tensor());

@@ -26,6 +26,9 @@ std::vector<deck::Config> decks() {
     config.optimizer.loss_scale = 1;  // no step is skipped
     config.train.global_batch = ranks;
     every_stage(config);
+    deck::Config on_nodes = config;  // "auto" then overlaps, which takes other buffers
+    on_nodes.placement.leaves_nodes = true;
+    every_stage(on_nodes);
     config.model.tied_embeddings = false;
     config.model.feed_forward = 31;
     config.train.micro_batch = 2, config.train.global_batch = 4 * ranks;

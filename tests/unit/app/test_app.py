@@ -86,6 +86,32 @@ class Plan(LaunchTest):
                     self.assertEqual(planned_bytes, max(peaks), name)
                 self.assertEqual(planned["total_bytes"], sum(planned["memory"].values()))
 
+    def test_messages_between_nodes_overlap_and_the_plan_knows(self):
+        def memory(*arguments):
+            return self.plan("deck.toml", "zero.stage=2", "zero.bucket=1KiB", "--ranks", "4", *arguments, *self.RATES)[0]["memory"]
+        self.assertNotEqual(memory("zero.overlap=on"), memory("zero.overlap=off"))
+        for nodes, overlap in (("1", "off"), ("2", "on"), ("4", "on")):
+            expected = "on" if FOR_DEVICES else overlap  # NCCL overlaps anywhere
+            self.assertEqual(memory("--nodes", nodes), memory(f"zero.overlap={expected}"), nodes)
+        self.assertEqual(memory(), memory("--nodes", "1"))
+        self.assertEqual(memory("--nodes", "2", "zero.overlap=off"), memory("zero.overlap=off"))
+        text = self.expect(self.run_kzero("plan", "deck.toml", "--ranks", "4", "--nodes", "2", *self.RATES), 0).stdout
+        self.assertIn("nodes       2, with zero.overlap on", text)
+        self.expect(self.run_kzero("plan", "deck.toml", "--ranks", "4", "--nodes", "5"), 2, "--nodes must be at most the number of ranks, 4, found 5")
+
+    @unittest.skipIf(FOR_DEVICES, "NCCL overlaps anywhere")
+    def test_a_run_on_several_nodes_holds_what_was_planned_for_them(self):
+        changes = ("zero.stage=2", "zero.bucket=1KiB", "checkpoint.folder=")
+        # MPICH then says that each half of the ranks is on a node of its own.
+        with mock.patch.dict(os.environ, {"MPIR_CVAR_NUM_CLIQUES": "2"}):
+            self.expect(self.train(*changes, ranks=4), 0)
+        planned, = self.plan("deck.toml", *changes, "--ranks", "4", "--nodes", "2", *self.RATES)
+        on_one_node, = self.plan("deck.toml", *changes, "--ranks", "4", *self.RATES)
+        end, = self.metrics("end")
+        peaks = {name: max(row["categories"][name]["peak_bytes"] for row in end["memory"]) for name in planned["memory"]}
+        self.assertEqual(planned["memory"], peaks)
+        self.assertNotEqual(on_one_node["memory"], peaks)
+
     def test_the_schedule_is_shown(self):
         text = self.expect(self.run_kzero("plan", "deck.toml", "--ranks", "2", "--trace", "zero.stage=3"), 0).stdout
         self.assertIn("ZeRO stage 3", text)

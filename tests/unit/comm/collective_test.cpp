@@ -27,14 +27,21 @@ float value_of(int from, int to, Index i) {
 
 enum class Staged { as_the_build, always };
 
+/// How messages move: overlapping or not, and if not, how their arrival is awaited.
+struct Movement {
+  Overlap overlap;
+  Waits waits;
+};
+
 /// Staged always: every chunk passes through what device memory needs where MPI does not reach it.
-class Collective : public testing::TestWithParam<std::tuple<Overlap, Staged>> {
+class Collective : public testing::TestWithParam<std::tuple<Movement, Staged>> {
  protected:
   Collective()
       : group(grid::world_group()),
         comm(std::make_unique<MpiCommunicator>(
-            std::get<Overlap>(GetParam()), group, traffic,
-            std::get<Staged>(GetParam()) == Staged::always ? Reach::host : mpi_reach())) {}
+            std::get<Movement>(GetParam()).overlap, group, traffic,
+            std::get<Staged>(GetParam()) == Staged::always ? Reach::host : mpi_reach(),
+            std::get<Movement>(GetParam()).waits)) {}
 
   const Execution stream;
   grid::Group group;
@@ -132,13 +139,17 @@ TEST_P(Collective, EndsInTheOrderInWhichItBegan) {
   for (int e = 3; e < exchanges; ++e) expect_arrived(e);
 }
 
-std::string name_of_way(const testing::TestParamInfo<std::tuple<Overlap, Staged>>& test) {
-  return std::string(std::get<Overlap>(test.param) == Overlap::yes ? "overlapped" : "inside") +
+std::string name_of_way(const testing::TestParamInfo<std::tuple<Movement, Staged>>& test) {
+  const auto [overlap, waits] = std::get<Movement>(test.param);
+  return std::string(overlap == Overlap::yes ? "overlapped" : "inside") +
+         (waits == Waits::yield ? "_yielding" : "") +
          (std::get<Staged>(test.param) == Staged::always ? "_staged" : "");
 }
 
 INSTANTIATE_TEST_SUITE_P(Ways, Collective,
-                         testing::Combine(testing::Values(Overlap::no, Overlap::yes),
+                         testing::Combine(testing::Values(Movement{Overlap::no, Waits::spin},
+                                                          Movement{Overlap::no, Waits::yield},
+                                                          Movement{Overlap::yes, Waits::spin}),
                                           testing::Values(Staged::as_the_build, Staged::always)),
                          name_of_way);
 
