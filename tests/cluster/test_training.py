@@ -7,7 +7,7 @@ from training import Training
 STEPS = ("train.steps=8", "checkpoint.every=4")
 
 
-class Training4Nodes(ClusterTest):
+class Restarts(ClusterTest):
     def test_a_stop_and_a_restart_on_fewer_nodes_change_no_bit(self):
         alone = Training(self.cluster, "alone", *STEPS)
         outcome = alone.launch(self.names[:1]).wait()

@@ -43,10 +43,15 @@ class Training:
         self.folder.mkdir()
         self.saved = self.folder / "checkpoints"
         self.settings = [*model, "run.log_every=1", f"checkpoint.folder={self.saved}", f"run.metrics={self.folder}/metrics.jsonl",
-                         f"run.end_file={self.folder}/end.json", *settings]
+                         *settings]
+
+    def overrides(self, *settings):
+        """Those of all settings that count, as kzero takes a key once: the last with its key."""
+        return list({setting.partition("=")[0]: setting for setting in (*self.settings, *settings)}.values())
 
     def command(self, *settings):
-        return [KZERO, "train", self.deck, *self.settings, *settings]
+        """Words of a launch. Job scripts name an end file of their own."""
+        return [KZERO, "train", self.deck, f"run.end_file={self.folder}/end.json", *self.overrides(*settings)]
 
     def launch(self, hosts, *settings, **options):
         """options: of Launch."""

@@ -45,10 +45,8 @@ def find_hierarchies(mounts, groups):
 
 def below(point, root, path):
     """The folder of group `path` where the tree's group `root` is mounted at `point`; the mount itself if it is outside."""
-    try:
-        return Path(point) / Path(path).relative_to(root)
-    except ValueError:
-        return Path(point)
+    inside = Path(path).is_relative_to(root) and ".." not in Path(path).parts
+    return Path(point) / Path(path).relative_to(root) if inside else Path(point)
 
 
 def allow(group, controller):
