@@ -72,22 +72,24 @@ def measure(cluster, arguments, case, rate):
     sent = mean(counted[1][host.name].sent_bytes - counted[0][host.name].sent_bytes for host in hosts) / arguments.steps
     row = {"case": case, "micro_batches": arguments.micro_batches, "rate": rate, "deck": arguments.deck.name,
            "step_seconds": median(step["seconds"] for step in steps), "all_seconds": [step["seconds"] for step in steps],
-           "tokens_per_step": steps[0]["tokens"] // steps[0]["step"] if steps[0]["step"] else None,
+           "tokens_per_second": median(step["tokens_per_second"] for step in steps),
            "sent_bytes": sent, "table_bytes": table_bytes(training) * ranks,
            "crossing": crossing_share(nodes, ranks), "load": os.getloadavg()[0], "time": time.strftime("%F %T")}
     shutil.rmtree(training.folder)
     return row
 
 
-def table(rows):
-    yield "| case | micro-batches | link | step, s | MB sent by a node | by the table, MB | its bytes on the wire, s | step / wire | load |"
-    yield "|---|---|---|---|---|---|---|---|---|"
-    for row in rows:
-        bits = bits_per_second(row["rate"])
-        wire = 8 * row["sent_bytes"] / bits if bits else None
-        yield (f"| {row['case']} | {row['micro_batches']} | {row['rate']} | {row['step_seconds']:.3f} | {row['sent_bytes'] / 1e6:.2f} | "
-               f"{row['table_bytes'] * row['crossing'] / 1e6:.2f} | {f'{wire:.3f}' if wire else '-'} | "
-               f"{row['step_seconds'] / wire:.2f} | " if wire else "- | ") + f"{row['load']:.0f} |"
+HEADING = ("case", "micro-batches", "link", "step, s", "tokens/s", "MB sent by a node", "by the table, MB", "its bytes on the wire, s", "step / wire", "load")
+
+
+def line(row):
+    """A row of the table."""
+    bits = bits_per_second(row["rate"])
+    wire = 8 * row["sent_bytes"] / bits if bits else None
+    cells = (row["case"], row["micro_batches"], row["rate"], f"{row['step_seconds']:.3f}", f"{row['tokens_per_second']:.0f}",
+             f"{row['sent_bytes'] / 1e6:.2f}", f"{row['table_bytes'] * row['crossing'] / 1e6:.2f}", f"{wire:.3f}" if wire else "-",
+             f"{row['step_seconds'] / wire:.2f}" if wire else "-", f"{row['load']:.0f}")
+    return f"| {' | '.join(map(str, cells))} |"
 
 
 def main():
@@ -113,8 +115,9 @@ def main():
             for case in cases:
                 row = measure(cluster, arguments, case, rate)
                 print(json.dumps(row), file=output, flush=True)
-                print(*table([row]), sep="\n", flush=True)
-    print(*table([json.loads(line) for line in arguments.output.read_text().splitlines()]), sep="\n")
+                print(line(row), flush=True)
+    print(f"\n| {' | '.join(HEADING)} |\n|{'---|' * len(HEADING)}")
+    print(*(line(json.loads(text)) for text in arguments.output.read_text().splitlines()), sep="\n")
 
 
 if __name__ == "__main__":

@@ -48,15 +48,16 @@ class Network:
         """nodes: names, whose place in the list gives the address."""
         call("ip", "netns", "add", self.switch)
         call("ip", "-n", self.switch, "link", "add", "br0", "type", "bridge")
-        call("ip", "-n", self.switch, "link", "set", "br0", "up")
+        call("ip", "-n", self.switch, "link", "set", "br0", "addrgenmode", "none", "up")
         for number, node in enumerate(nodes, 1):
             space = self.namespace(node)
             call("ip", "netns", "add", space)
             call("ip", "-n", self.switch, "link", "add", node, "type", "veth", "peer", "name", "eth0", "netns", space)
-            call("ip", "-n", self.switch, "link", "set", node, "master", "br0", "up")
+            call("ip", "-n", self.switch, "link", "set", node, "master", "br0")
             call("ip", "-n", space, "addr", "add", f"{address(number)}/24", "dev", "eth0")
             call("ip", "-n", space, "link", "set", "lo", "up")
-            call("ip", "-n", space, "link", "set", "eth0", "up")
+            for where, device in ((self.switch, node), (space, "eth0")):
+                call("ip", "-n", where, "link", "set", device, "addrgenmode", "none", "up")  # nobody speaks IPv6 unasked
 
     def spaces(self):
         """The namespaces of this cluster that exist."""
