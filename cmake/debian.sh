@@ -18,7 +18,7 @@ packages=(
   ccache cmake g++ git ninja-build pkg-config python3-venv
   # libraries; this OpenBLAS shares the threads of OpenMP programs instead of starting its own
   libcli11-dev libdnnl-dev libfmt-dev libhdf5-mpich-dev libicu-dev libmpich-dev libopenblas-openmp-dev
-  libtoml11-dev libxxhash-dev mpich nlohmann-json3-dev
+  libtomlplusplus-dev libxxhash-dev mpich nlohmann-json3-dev
   # tests, plots, style
   clang-14 clang-format-14 clang-tidy-14 fish groff-base hdf5-tools libclang-rt-14-dev libomp-14-dev libbenchmark-dev libgtest-dev llvm-14 munge
   python3-h5py python3-matplotlib python3-numpy shellcheck slurm-wlm zsh

@@ -3,7 +3,7 @@
 #
 #   KZERO_LIBRARIES=PREFIX bash jobscripts/machines/build.sh jobscripts/machines/MACHINE.env [CMAKE OPTION ...]
 #
-# KZERO_LIBRARIES   where toml11, CLI11, fmt, nlohmann-json, xxHash, oneDNN and BLAS lie, several folders parted by semicolons; for
+# KZERO_LIBRARIES   where toml++, CLI11, fmt, nlohmann-json, xxHash, oneDNN and BLAS are, several folders parted by semicolons; for
 #                   instance a view of Spack's: spack -e . install; the view is .spack-env/view
 # KOKKOS_ROOT       an installed Kokkos 4.7 or newer; without it KOKKOS_SOURCE, a folder with its source, is built into build/kokkos-PRESET
 # KZERO_JOBS        compilers at once (8: login nodes are shared)

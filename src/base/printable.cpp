@@ -4,33 +4,11 @@
 
 #include <cstdint>
 
+#include "base/utf8.hpp"
+
 namespace kzero {
 
 namespace {
-
-/// The first character of a text: its code, and how many bytes encode it; 0 bytes if they are not
-/// UTF-8.
-struct Character {
-  std::uint32_t code = 0;
-  std::size_t bytes = 0;
-};
-
-Character first_character(std::string_view text) {
-  const auto lead = static_cast<unsigned char>(text[0]);
-  if (lead < 0x80) return {lead, 1};
-  const std::size_t bytes = lead >= 0xF0 ? 4 : lead >= 0xE0 ? 3 : 2;
-  if (lead < 0xC2 || lead > 0xF4 || text.size() < bytes) return {};
-  std::uint32_t code = lead & (0x7FU >> bytes);
-  for (const char c : text.substr(1, bytes - 1)) {
-    const auto byte = static_cast<unsigned char>(c);
-    if ((byte & 0xC0U) != 0x80U) return {};
-    code = (code << 6U) | (byte & 0x3FU);
-  }
-  constexpr std::uint32_t smallest[] = {0, 0, 0x80, 0x800, 0x10000};
-  const bool is_surrogate = code >= 0xD800 && code < 0xE000;
-  if (code < smallest[bytes] || is_surrogate || code > 0x10FFFF) return {};
-  return {code, bytes};
-}
 
 bool is_control(std::uint32_t code) { return code < 0x20 || (code >= 0x7F && code < 0xA0); }
 
@@ -46,7 +24,7 @@ std::string printable_bytes(std::string_view text, std::size_t most) {
   std::string shown;
   while (!text.empty()) {
     if (shown.size() >= most) return shown + "...";
-    const Character character = first_character(text);
+    const Utf8Character character = first_utf8_character(text);
     const auto bytes = text.substr(0, character.bytes == 0 ? 1 : character.bytes);
     if (character.bytes > 0 && !is_control(character.code)) {
       shown += bytes;

@@ -2,236 +2,140 @@
 
 #include <fmt/format.h>
 
+#include <toml++/toml.h>
 #include <algorithm>
 #include <map>
-#include <optional>
-#include <sstream>
-#include <toml.hpp>
 
 #include "base/printable.hpp"
 #include "deck/guard.hpp"
+#include "deck/locator.hpp"
+#include "deck/syntax_problem.hpp"
+#include "deck/toml_positions.hpp"
 
 namespace kzero::deck {
 
 namespace {
 
-using Toml = toml::basic_value<toml::discard_comments, std::map, std::vector>;
+/// Numbers that do not fit 64 bits: the parser is shown a 0 in their place.
+using NumbersOutOfRange = std::map<std::size_t, std::size_t>;  // offsets and bytes
 
-/// Maps the parser's positions to locations and excerpts of the text.
-class Locator {
- public:
-  explicit Locator(const Source& source) : source_(source), lines_{0} {
-    for (std::size_t i = 0; i < source.text.size(); ++i) {
-      if (source.text[i] == '\n') lines_.push_back(i + 1);
-    }
-  }
+constexpr std::size_t most_numbers_out_of_range = 100;  // each costs a pass over the text
 
-  std::size_t offset(const toml::source_location& at) const {
-    const std::size_t line = std::clamp<std::size_t>(at.line(), 1, lines_.size());
-    return std::min(lines_[line - 1] + std::max<std::size_t>(at.column(), 1) - 1,
-                    source_.text.size());
-  }
-
-  SourceLocation place(std::size_t offset) const {
-    const auto next = std::ranges::upper_bound(lines_, offset);
-    const auto start = static_cast<std::ptrdiff_t>(*std::prev(next));
-    const auto characters = std::count_if(
-        source_.text.begin() + start, source_.text.begin() + static_cast<std::ptrdiff_t>(offset),
-        [](char c) { return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U; });
-    SourceLocation place{SourceLocation::Source::deck, next - lines_.begin(), characters + 1, ""};
-    place.text = fmt::format("{}:{}:{}", source_.name, place.line, place.column);
-    return place;
-  }
-
-  /// The start of the key whose value starts at `value`. The parser keeps values alone; a key
-  /// stands on the same line, at its start or behind the last '{' or ','.
-  std::size_t key_start(std::size_t value) const {
-    const std::string& text = source_.text;
-    const std::size_t line = *std::prev(std::ranges::upper_bound(lines_, value));
-    std::size_t equals = value;
-    while (equals > line && (text[equals - 1] == ' ' || text[equals - 1] == '\t')) --equals;
-    if (equals == line || text[equals - 1] != '=') return value;
-    std::size_t key = equals - 1;
-    while (key > line && text[key - 1] != '{' && text[key - 1] != ',') --key;
-    return std::min(text.find_first_not_of(" \t", key), value);
-  }
-
-  std::string_view line_at(std::size_t offset) const {
-    const std::string_view text = source_.text;
-    const std::size_t start = *std::prev(std::ranges::upper_bound(lines_, offset));
-    const std::string_view line = text.substr(start, text.find_first_of("\r\n", start) - start);
-    return line.substr(std::min(line.find_first_not_of(" \t"), line.size()));
-  }
-
-  std::string_view excerpt(std::size_t offset, std::size_t length) const {
-    return std::string_view(source_.text).substr(offset, length);
-  }
-
- private:
-  const Source& source_;
-  std::vector<std::size_t> lines_;  // where each line starts
-};
-
-Value value_of(const Toml& toml) {
-  switch (toml.type()) {
-    case toml::value_t::boolean:
-      return toml.as_boolean();
-    case toml::value_t::integer:
-      return Index{toml.as_integer()};
-    case toml::value_t::floating:
-      return toml.as_floating();
-    case toml::value_t::string:
-      return toml.as_string().str;
-    case toml::value_t::array:
-      break;
-    default:
-      return std::monostate{};
-  }
+Value value_of(const toml::node& node) {
+  if (const auto* boolean = node.as_boolean()) return boolean->get();
+  if (const auto* integer = node.as_integer()) return Index{integer->get()};
+  if (const auto* number = node.as_floating_point()) return number->get();
+  if (const auto* text = node.as_string()) return text->get();
+  const toml::array* list = node.as_array();
+  if (list == nullptr) return std::monostate{};
   std::vector<std::string> texts;
-  for (const Toml& element : toml.as_array()) {
-    if (!element.is_string()) return std::monostate{};
-    texts.push_back(element.as_string().str);
+  for (const toml::node& element : *list) {
+    const auto* text = element.as_string();
+    if (text == nullptr) return std::monostate{};
+    texts.push_back(text->get());
   }
   return texts;
 }
 
-bool is_list_of_tables(const Toml& toml) {
-  return toml.is_array() && !toml.as_array().empty() &&
-         std::ranges::all_of(toml.as_array(), [](const Toml& one) { return one.is_table(); });
-}
+/// Builds the sections of a parsed text.
+class SectionBuilder {
+ public:
+  SectionBuilder(const Locator& locator, const NumbersOutOfRange& out_of_range)
+      : locator_(locator), out_of_range_(out_of_range) {}
 
-Entry entry_of(const std::string& name, const Toml& toml, const Locator& locator) {
-  const toml::source_location location = toml.location();
-  const std::size_t value = locator.offset(location);
-  Entry entry{.name = name,
-              .key_location = locator.place(locator.key_start(value)),
-              .value_location = locator.place(value),
-              .value = value_of(toml),
-              .shown = printable_start(locator.excerpt(value, location.region()))};
-  if (toml.is_table()) entry.shown = "a table";
-  if (is_list_of_tables(toml)) entry.shown = "a list of tables";  // within a table of a list
-  return entry;
-}
-
-Section section_of(const std::string& name, const Toml& table, const Locator& locator) {
-  return {name, locator.place(locator.key_start(locator.offset(table.location())))};
-}
-
-void add_list(const std::string& name, const Toml& list, const Locator& locator,
-              std::vector<Section>& sections) {
-  Index number = 0;
-  for (const Toml& table : list.as_array()) {
-    Section section = section_of(name, table, locator);
-    section.number = number++;
-    for (const auto& [key, value] : table.as_table())
-      section.entries.push_back(entry_of(key, value, locator));
-    sections.push_back(std::move(section));
-  }
-}
-
-std::vector<Section> sections_of(const Toml& root, const Locator& locator) {
-  std::vector<Section> sections(1), lists;
-  for (const auto& [name, value] : root.as_table()) {
-    if (is_list_of_tables(value)) {
-      add_list(name, value, locator, lists);
-      continue;
-    }
-    if (!value.is_table()) {
-      sections.front().entries.push_back(entry_of(name, value, locator));
-      continue;
-    }
-    Section section = section_of(name, value, locator);
-    for (const auto& [key, inner] : value.as_table()) {
-      if (is_list_of_tables(inner)) {
-        add_list(fmt::format("{}.{}", name, key), inner, locator, lists);
+  std::vector<Section> build(const toml::table& root) const {
+    std::vector<Section> sections(1), lists;
+    for (const auto& [key, node] : root) {
+      const std::string name(key.str());
+      if (node.is_array_of_tables()) {
+        add_list(name, *node.as_array(), lists);
+      } else if (const toml::table* table = node.as_table()) {
+        sections.push_back(section_of(name, key, *table, lists));
       } else {
-        section.entries.push_back(entry_of(key, inner, locator));
+        sections.front().entries.push_back(entry_of(key, node));
       }
     }
-    sections.push_back(std::move(section));
+    std::ranges::move(lists, std::back_inserter(sections));
+    return sections;
   }
-  std::ranges::move(lists, std::back_inserter(sections));
-  return sections;
-}
 
-/// The parser's first line without the name of the function that failed.
-std::string reason_of(std::string text) {
-  text = text.substr(0, text.find('\n'));
-  for (const std::string_view prefix : {"[error] ", "toml::"}) {
-    if (text.starts_with(prefix)) text = text.substr(prefix.size());
+ private:
+  std::size_t offset(const toml::source_position& at) const {
+    return locator_.offset(at.line, at.column);
   }
-  const std::size_t colon = text.find(':');
-  const std::string_view name = std::string_view(text).substr(0, colon);
-  if (colon != std::string::npos && name.find(' ') == std::string_view::npos) {
-    text = text.substr(std::min(text.find_first_not_of(": ", colon), text.size()));
-  }
-  while (!text.empty() && (text.back() == '.' || text.back() == ' ')) text.pop_back();
-  return printable_start(text);
-}
 
-/// Rewords the parser's message about two definitions, which holds the name and the line of the
-/// first.
-std::optional<std::string> duplicate_of(std::string_view text) {
-  const std::size_t name = text.find("(\"");
-  const std::size_t end = text.find("\") already exists");
-  if (name == std::string_view::npos || end == std::string_view::npos) return std::nullopt;
-  std::size_t digits = text.find(" |", text.find('\n'));
-  digits = text.find_first_of("0123456789", digits);
-  const std::size_t line_end = text.find_first_not_of("0123456789", digits);
-  if (digits == std::string_view::npos) return std::nullopt;
-  return fmt::format("'{}' is given twice, first in line {}",
-                     printable_start(text.substr(name + 2, end - name - 2)),
-                     text.substr(digits, line_end - digits));
-}
+  Section section_of(const std::string& name, const toml::key& key, const toml::table& table,
+                     std::vector<Section>& lists) const {
+    Section section{name, locator_.place(offset(start_of(key, table)))};
+    for (const auto& [inner_key, inner] : table) {
+      if (inner.is_array_of_tables()) {
+        add_list(fmt::format("{}.{}", name, inner_key.str()), *inner.as_array(), lists);
+      } else {
+        section.entries.push_back(entry_of(inner_key, inner));
+      }
+    }
+    return section;
+  }
 
-/// The value of a line such as `precision = bf16`: the commonest mistake deserves its own message.
-std::optional<std::string_view> unquoted_text(std::string_view line) {
-  const auto is_letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); };
-  const std::size_t equals = line.find('=');
-  const std::size_t start = line.find_first_not_of(" \t", equals + 1);
-  if (equals == std::string_view::npos || start == std::string_view::npos) return std::nullopt;
-  const std::string_view value = line.substr(start, line.find_first_of(" \t#,", start) - start);
-  if (value.empty() || !is_letter(value.front()) || value == "true" || value == "false") {
-    return std::nullopt;
+  void add_list(const std::string& name, const toml::array& list,
+                std::vector<Section>& lists) const {
+    Index number = 0;
+    for (const toml::node& table : list) {
+      Section section{name, locator_.place(offset(table.source().begin))};
+      section.number = number++;
+      for (const auto& [key, node] : *table.as_table())
+        section.entries.push_back(entry_of(key, node));
+      lists.push_back(std::move(section));
+    }
   }
-  return value;
-}
 
-Problem problem_of(const toml::exception& error, const Locator& locator) {
-  const std::size_t at = locator.offset(error.location());
-  if (const auto duplicate = duplicate_of(error.what())) {
-    return {locator.place(locator.key_start(at)), *duplicate};
+  Entry entry_of(const toml::key& key, const toml::node& node) const {
+    const std::size_t begin = offset(node.source().begin);
+    std::size_t bytes = offset(node.source().end) - begin;
+    Entry entry{.name = std::string(key.str()),
+                .key_location = locator_.place(offset(start_of(key, node))),
+                .value_location = locator_.place(begin),
+                .value = value_of(node),
+                .shown = ""};
+    if (const auto number = out_of_range_.find(begin); number != out_of_range_.end()) {
+      bytes = number->second;
+      entry.value = std::monostate{};
+    }
+    entry.shown = printable_start(locator_.text().substr(begin, bytes));
+    if (node.is_table()) entry.shown = "a table";
+    if (node.is_array_of_tables()) entry.shown = "a list of tables";  // within a table of a list
+    return entry;
   }
-  if (const auto text = unquoted_text(locator.line_at(at))) {
-    return {locator.place(at),
-            fmt::format("not valid TOML: {0} is no value; a text is written \"{0}\"",
-                        printable_start(*text))};
-  }
-  const std::string line = printable_start(locator.line_at(at));
-  return {locator.place(at),
-          fmt::format("not valid TOML: {} (in '{}')", reason_of(error.what()), line)};
-}
+
+  const Locator& locator_;
+  const NumbersOutOfRange& out_of_range_;
+};
 
 }  // namespace
 
 std::vector<Section> read_document(const Source& source, std::vector<Problem>& problems) {
-  const Locator locator(source);
+  const Locator locator(source.name, source.text);
   if (const auto refusal = find_refusal(source.text)) {
     problems.push_back({locator.place(refusal->offset), refusal->reason});
     return {};
   }
-  try {
-    std::istringstream stream(source.text);
-    const Toml root =
-        toml::parse<toml::discard_comments, std::map, std::vector>(stream, source.name);
-    return sections_of(root, locator);
-  } catch (const toml::exception& error) {
-    problems.push_back(problem_of(error, locator));
-  } catch (const std::exception& error) {
-    problems.push_back(
-        {locator.place(0), fmt::format("not valid TOML: {}", reason_of(error.what()))});
+  std::string text = source.text;
+  NumbersOutOfRange out_of_range;
+  for (;;) {
+    try {
+      const toml::table root = toml::parse(text);
+      return SectionBuilder(locator, out_of_range).build(root);
+    } catch (const toml::parse_error& error) {
+      const auto number = number_out_of_range(error, locator);
+      if (!number || out_of_range.size() == most_numbers_out_of_range) {
+        problems.push_back(syntax_problem(error, locator));
+        return {};
+      }
+      out_of_range[number->offset] = number->bytes;
+      text.replace(number->offset, number->bytes, number->bytes, ' ');
+      text[number->offset] = '0';
+    }
   }
-  return {};
 }
 
 }  // namespace kzero::deck

@@ -34,7 +34,8 @@ struct Section {
 };
 
 /// Reads TOML. Text that is not TOML (or is longer than 256 KiB, or nests deeper than 32) becomes a
-/// problem, and then there are no sections. Never throws, whatever the bytes.
+/// problem, and then there are no sections. A number that does not fit 64 bits is read without a
+/// value, as a date is. Throws nothing but std::bad_alloc, whatever the bytes.
 std::vector<Section> read_document(const Source& source, std::vector<Problem>& problems);
 
 }  // namespace kzero::deck

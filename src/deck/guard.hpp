@@ -1,6 +1,5 @@
-// Checks that a text is safe for the TOML parser. The parser recurses with the nesting and its time
-// grows with the square of a line's length, so both have limits; bytes that are no text are found
-// here too.
+// Checks what the TOML parser does not: that a deck is not too large, that it is plain text, and
+// that no key has so many parts that freeing its tables would overflow the stack.
 #pragma once
 
 #include <cstddef>
@@ -16,8 +15,7 @@ struct Refusal {
 };
 
 /// The first reason not to parse this text, if there is one. Allowed: UTF-8 without control
-/// characters other than tab and line ends, at most 256 KiB, 32 KiB per line, 32 open brackets, 32
-/// parts of a dotted key.
+/// characters other than tab and line ends, at most 256 KiB, at most 2048 dots per line.
 std::optional<Refusal> find_refusal(std::string_view text);
 
 }  // namespace kzero::deck

@@ -124,9 +124,51 @@ TEST(Reader, refuses_a_deck_that_is_too_large) {
       "deck.toml:1:1: 262145 bytes; a deck has at most 262144 (many data files: use a pattern)");
 }
 
-TEST(Reader, refuses_a_line_that_is_too_long) {
-  EXPECT_EQ(message_of("[data]\nfiles = [" + std::string(40000, ' ') + "]"),
-            "deck.toml:2:32770: a line has at most 32768 bytes; break the list");
+TEST(Reader, reads_a_list_in_one_long_line) {
+  std::string files;
+  for (int i = 0; i < 12000; ++i) files += fmt::format("\"file_{}\", ", i);
+  EXPECT_EQ(read({"deck", "[data]\nfiles = [" + files + "]"}, {}).data.files.size(), 12000U);
+}
+
+std::string key_of(int dots, const std::string& part) {
+  std::string key = part;
+  for (int i = 0; i < dots; ++i) key += "." + part;
+  return key;
+}
+
+TEST(Reader, refuses_a_line_with_too_many_dots) {
+  EXPECT_EQ(message_of(key_of(2049, "a") + " = 1"),
+            "deck.toml:1:4098: a line has at most 2048 dots; break the list");
+}
+
+// The parser's tables are freed recursively; the name of the outermost is all that can be wrong.
+TEST(Reader, reads_the_longest_keys_there_can_be) {
+  const std::string message =
+      message_of("[" + key_of(2048, "a") + "]\n" + key_of(2048, "b") + " = 1");
+  EXPECT_EQ(message.substr(0, message.find(';')), "deck.toml:1:1: table 'a' is not known");
+}
+
+TEST(Reader, finds_the_first_of_two_definitions_in_the_table_that_is_open) {
+  // The [data] that is open when `order` comes again is neither the first nor the last by name.
+  EXPECT_EQ(message_of("[train]\nsteps = 1\n[data]\norder = 1\n[zero.x]\n[model]\nx.order = 1\n"
+                       "x.order = 2\n"),
+            "deck.toml:8:1: 'x.order' is given twice, first in line 7");
+  const std::string text = "[train.x]\n[data.x]\ny = 1\n[data]\n";
+  EXPECT_EQ(message_of(text + "x.y = 2"), "deck.toml:5:1: 'x.y' is given twice, first in line 3");
+  EXPECT_EQ(message_of(text + "x.z = 2"), "deck.toml:5:1: 'x' is given twice, first in line 2");
+}
+
+TEST(Reader, stops_at_the_hundredth_number_out_of_range) {
+  std::string text;
+  for (int i = 0; i < 150; ++i) text += fmt::format("x{} = 1e999\n", i);
+  EXPECT_EQ(message_of(text), "deck.toml:101:8: 1e999 does not fit 64 bits");
+}
+
+TEST(Reader, counts_columns_behind_a_byte_order_mark) {
+  EXPECT_EQ(message_of("\xEF\xBB\xBFx = 1"),
+            "deck.toml:1:1: key 'x' is not known (value 1); 'kzero defaults' lists every key");
+  EXPECT_EQ(message_of("\xEF\xBB\xBF# \x01"),
+            "deck.toml:1:3: control character 0x01; a deck is plain text");
 }
 
 TEST(Reader, does_not_flood_the_log) {

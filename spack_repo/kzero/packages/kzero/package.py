@@ -38,7 +38,7 @@ class Kzero(CMakePackage, CudaPackage):
     depends_on("hdf5@1.10: +mpi")
     depends_on("onednn@2.6:")
     depends_on("blas")
-    depends_on("toml11@3.7:3")
+    depends_on("tomlplusplus@3.3:")
     depends_on("cli11@2.1:")
     depends_on("fmt@9:")
     depends_on("nlohmann-json@3.11:")
