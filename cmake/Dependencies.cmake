@@ -1,4 +1,4 @@
-# Everything kzero links against. cmake/debian.sh installs it on a bare Debian bookworm.
+# Everything kzero links against. cmake/debian.sh installs it on Debian and Ubuntu.
 
 if(CMAKE_VERSION VERSION_LESS 3.26)  # its FindCUDAToolkit insists on a library that CUDA 13 no longer has
   add_library(CUDA::nvToolsExt INTERFACE IMPORTED)
@@ -41,5 +41,9 @@ find_package(PkgConfig REQUIRED)
 pkg_check_modules(XXHASH REQUIRED IMPORTED_TARGET libxxhash)
 
 if(KZERO_TESTS)
-  find_package(GTest REQUIRED CONFIG)
+  find_package(GTest CONFIG QUIET)
+  if(NOT GTest_FOUND)
+    message(FATAL_ERROR "GoogleTest is missing, which the tests need. On Debian `bash cmake/debian.sh tests` installs it; "
+                        "-DKZERO_TESTS=OFF builds without tests.")
+  endif()
 endif()

@@ -1,69 +1,104 @@
 #!/usr/bin/env bash
-# Installs what a bare Debian bookworm lacks to build and test kzero: packages as root, the rest into .deps/ of this
-# checkout, where the CMake presets look first. Safe to run again: what is there is left alone.
+# Installs what Debian 12, Debian 13 or Ubuntu 24.04 lacks to build kzero: packages as root, the rest into .deps/ of this
+# checkout, where the CMake presets look first. Safe to run again: what is there is left alone. Without root it names the
+# packages that an administrator has to install, and does the rest.
 #
-#   bash cmake/debian.sh         for the presets release, debug, asan and stand-in
-#   bash cmake/debian.sh cuda    also for the preset cuda: toolkit, NCCL, Kokkos for the device
-#   bash cmake/debian.sh onednn  also oneDNN 3 in place of Debian's 2.6, for -DOneDNN_ROOT=.deps/onednn
+#   bash cmake/debian.sh           what the program needs: presets release and debug without tests
+#   bash cmake/debian.sh tests     also what tests/run.sh needs
+#   bash cmake/debian.sh ci        also what .ci/run needs: Clang, for the preset asan, tests/fuzz/run.sh and the style (Clang 14,
+#                                  which is Debian 12's), and debootstrap
+#   bash cmake/debian.sh cuda      also for the preset cuda: toolkit, NCCL, Kokkos for the device
+#   bash cmake/debian.sh onednn    also oneDNN 3 in place of Debian 12's 2.6, for -DOneDNN_ROOT=.deps/onednn
+#
+# Several of these words may be given.
 set -euo pipefail
 
-case ${1-} in
-  "" | cuda | onednn) ;;
-  *) echo "usage: bash cmake/debian.sh [cuda | onednn]" >&2; exit 2 ;;
-esac
+for word in "$@"; do
+  case $word in
+    tests | ci | cuda | onednn) ;;
+    *) echo "usage: bash cmake/debian.sh [tests] [ci] [cuda] [onednn]" >&2; exit 2 ;;
+  esac
+done
+words=" $* "
+wanted() { [[ $words == *" $1 "* ]]; }
 
 here=$(cd "$(dirname "$0")" && pwd)
+deps=$(dirname "$here")/.deps
 packages=(
   # build
-  ccache cmake g++ git ninja-build pkg-config python3-venv
+  ccache cmake g++ git ninja-build pkgconf python3-venv
   # libraries; this OpenBLAS shares the threads of OpenMP programs instead of starting its own
   libcli11-dev libdnnl-dev libfmt-dev libhdf5-mpich-dev libicu-dev libmpich-dev libopenblas-openmp-dev
   libtomlplusplus-dev libxxhash-dev mpich nlohmann-json3-dev
-  # tests, plots, style
-  clang-14 clang-format-14 clang-tidy-14 fish groff-base hdf5-tools libclang-rt-14-dev libomp-14-dev libbenchmark-dev libgtest-dev llvm-14 munge
-  python3-h5py python3-matplotlib python3-numpy shellcheck slurm-wlm zsh
-  iproute2 nftables openssh-server  # tests over several nodes, each of which starts an sshd of its own
+  # plots
+  python3-matplotlib
 )
+if wanted tests; then
+  packages+=(fish groff-base hdf5-tools libbenchmark-dev libgtest-dev munge python3-h5py python3-numpy shellcheck slurm-wlm zsh
+    iproute2 nftables openssh-server)  # tests over several nodes, each of which starts an sshd of its own
+fi
+if wanted ci; then
+  packages+=(clang clang-format clang-tidy debootstrap libclang-rt-dev libomp-dev llvm)
+fi
 
-missing=()
-for package in "${packages[@]}"; do
-  status=$(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null || true)
-  [[ $status == installed ]] || missing+=("$package")
-done
-if ((${#missing[@]})); then
-  echo "debian.sh: installing ${missing[*]}"
-  if ((EUID != 0)); then
-    echo "debian.sh: these packages are missing and installing them needs root" >&2
-    exit 1
+# The packages that are not installed, one a line.
+missing_packages() {
+  local package
+  for package in "${packages[@]}"; do
+    dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null | grep -qx installed || echo "$package"
+  done
+}
+
+if ! command -v dpkg-query >/dev/null; then
+  echo "debian.sh: this system has no dpkg; the compiler and the libraries have to be there (docs/running.md, Installing):" >&2
+  echo "  ${packages[*]}" >&2
+elif mapfile -t missing < <(missing_packages) && ((${#missing[@]})); then
+  if ((EUID == 0)); then
+    echo "debian.sh: installing ${missing[*]}"
+    # Tests start the services that they need. The packages' own are not started.
+    if [[ ! -e /usr/sbin/policy-rc.d ]]; then
+      trap 'rm -f /usr/sbin/policy-rc.d' EXIT
+      install -m 755 /dev/stdin /usr/sbin/policy-rc.d <<<$'#!/bin/sh\nexit 101'
+    fi
+    export DEBIAN_FRONTEND=noninteractive
+    apt-get update -qq
+    apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
+  else
+    echo "debian.sh: ${#missing[@]} packages are missing, and installing them needs root. The command for an administrator:" >&2
+    echo "  apt-get update && apt-get install -y --no-install-recommends ${missing[*]}" >&2
+    echo "debian.sh: continuing with what needs no root" >&2
   fi
-  # Tests start the services that they need. The packages' own are not started.
-  if [[ ! -e /usr/sbin/policy-rc.d ]]; then
-    trap 'rm -f /usr/sbin/policy-rc.d' EXIT
-    install -m 755 /dev/stdin /usr/sbin/policy-rc.d <<<$'#!/bin/sh\nexit 101'
-  fi
-  apt-get update -qq
-  DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
 fi
 
-# What input/prepare.py and the tests of the tokenizer use, in a virtual environment of the tree
-venv=$here/../.deps/venv
-if ! "$venv/bin/python3" -c 'import tokenizers, zstandard; assert tokenizers.__version__ == "0.23.3"' 2>/dev/null; then
-  [[ -x $venv/bin/pip ]] || python3 -m venv "$venv"
-  "$venv/bin/pip" install -q --no-deps tokenizers==0.23.3 zstandard==0.25.0
-fi
+failed=()
+attempt() { "$@" || failed+=("$*"); }
 
-if [[ ${1-} == cuda ]]; then
-  bash "$here/cuda_toolkit.sh"
-  bash "$here/kokkos.sh" cuda
+# Installs with the pip of .deps/venv unless the Python there passes a check.
+pip_install() {  # CHECK ARGUMENTS...
+  "$deps/venv/bin/python3" -c "$1" 2>/dev/null && return
+  [[ -x $deps/venv/bin/pip ]] || python3 -m venv "$deps/venv" || return
+  "$deps/venv/bin/pip" install -q --no-deps "${@:2}"
+}
+
+# What input/prepare.py and the tests of the tokenizer use
+attempt pip_install 'import tokenizers, zstandard; assert tokenizers.__version__ == "0.23.3"' tokenizers==0.23.3 zstandard==0.25.0
+
+if wanted cuda; then
+  attempt bash "$here/cuda_toolkit.sh"
+  attempt bash "$here/kokkos.sh" cuda
 fi
-bash "$here/kokkos.sh" host
-if [[ ${1-} == onednn ]]; then
-  bash "$here/onednn.sh"
+attempt bash "$here/kokkos.sh" host
+if wanted onednn; then
+  attempt bash "$here/onednn.sh"
 fi
 
 # What postprocess/report.py --tensorboard writes files with, without TensorBoard's server: 16 MB instead of 83
-tensorboard=$here/../.deps/tensorboard
-if ! PYTHONPATH=$tensorboard /usr/bin/python3 -c 'import tensorboard.summary.writer.event_file_writer' 2>/dev/null; then
-  [[ -x $here/../.deps/venv/bin/pip ]] || python3 -m venv "$here/../.deps/venv"
-  "$here/../.deps/venv/bin/pip" install -q --no-deps --target "$tensorboard" absl-py==2.5.1 packaging==26.3 protobuf==7.36.2 tensorboard==2.21.0
+if wanted tests; then
+  attempt pip_install "import sys; sys.path.insert(0, '$deps/tensorboard'); import tensorboard.summary.writer.event_file_writer" \
+    --target "$deps/tensorboard" absl-py==2.5.1 packaging==26.3 protobuf==7.36.2 tensorboard==2.21.0
+fi
+
+if ((${#failed[@]})); then
+  printf 'debian.sh: failed: %s\n' "${failed[@]}" >&2
+  exit 1
 fi

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Builds Kokkos 4.7.0 into .deps/kokkos-host (OpenMP and Serial) or .deps/kokkos-cuda (CUDA for Hopper as well).
-# Debian has only Kokkos 3, so the source is the copy that the PyPI package pygenten carries. Called by debian.sh.
+# Distributions have Kokkos 3 or none, so the source is the copy that the PyPI package pygenten carries. Called by debian.sh.
+# Needs no root: CMake, a C++20 compiler (CXX, or c++), Python with venv and a network.
 #
 #   bash cmake/kokkos.sh host|cuda
 set -euo pipefail
@@ -11,7 +12,7 @@ deps=$(dirname "$here")/.deps
 prefix=$deps/kokkos-$variant
 source=$deps/source/pygenten-0.1.5
 options=(
-  -DCMAKE_BUILD_TYPE=Release -DCMAKE_INSTALL_PREFIX="$prefix" -DCMAKE_CXX_COMPILER_LAUNCHER=ccache
+  -DCMAKE_BUILD_TYPE=Release -DCMAKE_INSTALL_PREFIX="$prefix"
   -DCMAKE_CXX_STANDARD=20 -DCMAKE_CXX_EXTENSIONS=OFF -DBUILD_SHARED_LIBS=ON
   -DKokkos_ENABLE_OPENMP=ON -DKokkos_ENABLE_SERIAL=ON
 )
@@ -21,14 +22,24 @@ case $variant in
     header=$here/kokkos47_cuda13.hpp
     options+=(
       -DKokkos_ENABLE_CUDA=ON -DKokkos_ARCH_HOPPER90=ON -DKokkos_ENABLE_COMPILE_AS_CMAKE_LANGUAGE=ON
-      -DCMAKE_CUDA_COMPILER="$deps/cuda/bin/nvcc" -DCUDAToolkit_ROOT="$deps/cuda" -DCMAKE_CUDA_COMPILER_LAUNCHER=ccache
+      -DCMAKE_CUDA_COMPILER="$deps/cuda/bin/nvcc" -DCUDAToolkit_ROOT="$deps/cuda"
       "-DCMAKE_CUDA_FLAGS=-std=c++20 -include $header"
     ) ;;
   *) echo "kokkos.sh: '$variant' is neither host nor cuda" >&2; exit 2 ;;
 esac
 
-# Built once for a recipe: the stamp is this script, and the header that is compiled in.
-recipe=$(cat "$0" "${header:-/dev/null}" | sha256sum)
+for tool in cmake "${CXX:-c++}" python3; do
+  command -v "$tool" >/dev/null || { echo "kokkos.sh: $tool is missing" >&2; exit 1; }
+done
+if command -v ccache >/dev/null; then
+  options+=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache -DCMAKE_CUDA_COMPILER_LAUNCHER=ccache)
+fi
+if command -v ninja >/dev/null; then
+  options+=(-G Ninja)
+fi
+
+# Built once for a recipe: the stamp is this script, the compiler, and the header that is compiled in.
+recipe=$({ cat "$0" "${header:-/dev/null}"; "${CXX:-c++}" --version; } | sha256sum)
 if [[ -f $prefix/recipe && $(<"$prefix/recipe") == "$recipe" ]]; then
   exit 0
 fi
@@ -48,8 +59,8 @@ build=$deps/build-kokkos-$variant
 log=$build.log
 rm -rf "$build" "$prefix"
 {
-  cmake -S "$source/tpls/kokkos" -B "$build" -G Ninja "${options[@]}"
-  cmake --build "$build"
+  cmake -S "$source/tpls/kokkos" -B "$build" "${options[@]}"
+  cmake --build "$build" --parallel "$(nproc)"
   cmake --install "$build"
 } >"$log" 2>&1 || { tail -n 40 "$log" >&2; echo "kokkos.sh: failed; the whole log is $log" >&2; exit 1; }
 rm -rf "$build"

@@ -6,9 +6,9 @@ import sys
 import time
 from pathlib import Path
 
-MISSING = """--tensorboard needs the Python package tensorboard ({}): cmake/debian.sh installs what of it writes files; or
+MISSING = """--tensorboard needs the Python package tensorboard ({}): `bash cmake/debian.sh tests` installs what of it writes files; or
 pip install tensorboard, in a venv made by python3 -m venv --system-site-packages VENV, which sees matplotlib too"""
-TREE = Path(__file__).resolve().parents[1] / ".deps/tensorboard"  # where cmake/debian.sh installs it
+TREE = Path(__file__).resolve().parents[1] / ".deps/tensorboard"  # where cmake/debian.sh tests installs it
 
 COLUMNS = {"loss": "loss/training", "grad_norm": "training/gradient_norm", "lr": "training/learning_rate", "loss_scale": "training/loss_scale",
            "tokens_per_second": "throughput/tokens_per_second", "mfu": "throughput/mfu"}  # fmt: skip

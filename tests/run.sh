@@ -5,7 +5,7 @@
 #   bash tests/run.sh [-DKZERO_WERROR=ON ...]
 set -euo pipefail
 cd "$(dirname "$0")/.."
-bash cmake/debian.sh
-cmake --preset release "$@"
+bash cmake/debian.sh tests
+cmake --preset release -DKZERO_TESTS=ON "$@"
 cmake --build --preset release
 ctest --preset release -LE cluster

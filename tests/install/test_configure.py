@@ -15,10 +15,10 @@ class Configure(unittest.TestCase):
         self.addCleanup(folder.cleanup)
         self.build = Path(folder.name)
 
-    def configure(self, *options):
-        environment = {name: value for name, value in os.environ.items() if name != "CMAKE_BUILD_TYPE"}
+    def configure(self, *options, **variables):
+        environment = {name: value for name, value in os.environ.items() if name != "CMAKE_BUILD_TYPE"} | variables
         return subprocess.run([os.environ["KZERO_CMAKE"], "-S", ROOT, "-B", self.build, "-DKZERO_TESTS=OFF", *options],
-                              env=environment, capture_output=True, text=True, timeout=250)
+                              cwd=ROOT, env=environment, capture_output=True, text=True, timeout=250)
 
     def test_a_plain_build_is_optimised_and_says_so(self):
         result = self.configure(f"-DKokkos_DIR={os.environ['KZERO_KOKKOS']}")
@@ -33,6 +33,23 @@ class Configure(unittest.TestCase):
         said = " ".join(result.stderr.split())
         for text in ("Kokkos 4.7 or newer is missing", "bash cmake/debian.sh", "Kokkos_ROOT"):
             self.assertIn(text, said)
+
+    def test_missing_googletest_says_how_to_build_without_tests(self):
+        result = self.configure(f"-DKokkos_DIR={os.environ['KZERO_KOKKOS']}", "-DKZERO_TESTS=ON", "-DCMAKE_DISABLE_FIND_PACKAGE_GTest=ON")
+        self.assertNotEqual(result.returncode, 0)
+        self.assertIn("-DKZERO_TESTS=OFF builds without tests", " ".join(result.stderr.split()))
+
+    def test_a_preset_compiles_through_ccache_where_it_is_installed(self):
+        tools = self.build / "tools"
+        tools.mkdir()
+        (tools / "ccache").symlink_to("/bin/false")
+        kokkos = f"-DKokkos_DIR={os.environ['KZERO_KOKKOS']}"
+        for found, options in ((True, ()), (False, ["-DKZERO_CCACHE_PROGRAM="])):
+            result = self.configure("--preset", "release", kokkos, *options, PATH=f"{tools}:{os.environ['PATH']}")
+            self.assertEqual(result.returncode, 0, result.stderr)
+            rules = next(self.build.rglob("rules.ninja")).read_text()
+            self.assertEqual(f"{tools}/ccache " in rules, found)
+            self.assertEqual("ccache" in rules, found)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """A Slurm of one node that a test starts for itself and stops: own folder, ports, keys and daemons, no privileges kept.
 
-It needs the packages slurm-wlm and munge, which cmake/debian.sh installs, and may run beside another Slurm.
+It needs the packages slurm-wlm and munge, which `bash cmake/debian.sh tests` installs, and may run beside another Slurm.
 """
 
 import os
@@ -80,7 +80,7 @@ class OneNodeSlurm:
         missing = [name for name in (*DAEMONS, "sbatch", "srun") if not shutil.which(name, path=path)]
         if missing:
             raise RuntimeError(f"{', '.join(missing)}: not found; the job tests run on a Slurm of their own, which needs "
-                               "the packages slurm-wlm and munge: bash cmake/debian.sh installs them")
+                               "the packages slurm-wlm and munge: bash cmake/debian.sh tests installs them")
         self.folder = Path(tempfile.mkdtemp(prefix="kzero_slurm_"))
         self.folder.chmod(0o755)  # munged wants its socket where every user can reach it
         for name in ("state", "spool"):

@@ -173,7 +173,7 @@ class TensorBoard(scripts.Scripts):
         arguments = ("report.py", *runs, "-o", self.folder / "report.html", "--tensorboard", self.folder / "events")
         result = self.run_script(*arguments)
         if "needs the Python package tensorboard" in result.stderr:
-            self.skipTest("tensorboard is not installed; cmake/debian.sh installs it")
+            self.skipTest("tensorboard is not installed; bash cmake/debian.sh tests installs it")
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertEqual(sorted(p.name for p in (self.folder / "events").iterdir()), ["zero.stage=1", "zero.stage=2"])
         from tensorboard.compat.proto.event_pb2 import Event
