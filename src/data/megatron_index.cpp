@@ -25,6 +25,11 @@ constexpr Index document_bytes = 8;     // of a document's first sequence
 constexpr std::size_t chunk = 1 << 14;  // sequences read at once
 constexpr const char* again = "write the dataset again";
 
+const char* kind_of(std::filesystem::file_type type) {
+  if (type == std::filesystem::file_type::directory) return "folder";
+  return type == std::filesystem::file_type::fifo ? "FIFO" : "device";
+}
+
 struct TokenType {
   std::uint8_t code;
   Index width;  // 0: its tokens are not read
@@ -46,9 +51,13 @@ struct Head {
 
 class IndexFile {
  public:
-  explicit IndexFile(std::filesystem::path path)
-      : path_(std::move(path)), file_(path_, std::ios::binary) {
+  explicit IndexFile(std::filesystem::path path) : path_(std::move(path)) {
     std::error_code error;
+    const auto status = std::filesystem::status(path_, error);
+    KZERO_REQUIRE(!std::filesystem::exists(status) || std::filesystem::is_regular_file(status),
+                  ExitCode::files, "{}: is a {}, but an index must be a regular file",
+                  path_.string(), kind_of(status.type()));
+    file_.open(path_, std::ios::binary);
     const auto size = std::filesystem::file_size(path_, error);
     KZERO_REQUIRE(!error && file_, ExitCode::files,
                   "{}: cannot be read ({}); data.format = \"megatron\" needs the .idx of each .bin "
@@ -130,51 +139,44 @@ const TokenType& type_of(const Head& head, const std::filesystem::path& index) {
        index.string(), head.type, std::size(token_types));
 }
 
-/// Adds the sequences one by one to a layout of a file of tokens.
-class LayoutBuilder {
+/// Counts the tokens of sequences that follow one another from the beginning of the .bin on.
+class SequenceChain {
  public:
-  LayoutBuilder(const std::filesystem::path& index, Index bytes, const TokenType& type)
-      : index_(index), bytes_(bytes) {
-    layout_.width = type.width;
-    layout_.is_signed = type.is_signed;
-  }
+  SequenceChain(const std::filesystem::path& index, Index bytes, const TokenType& type)
+      : index_(index), bytes_(bytes), width_(type.width) {}
 
   void add(Index number, Index length, Index offset) {
     KZERO_REQUIRE(length >= 0, ExitCode::files,
                   "{}: sequence {} (counted from 0) has length {}; {}", index_.string(), number,
                   length, again);
-    const Index size = length * layout_.width;
+    const Index size = length * width_;
     KZERO_REQUIRE(
         offset >= 0 && offset <= bytes_ && size <= bytes_ - offset, ExitCode::files,
         "{}: sequence {} (counted from 0) has {} bytes from byte {} on, but the .bin beside "
         "it has {}; one of both is truncated, or they do not belong together",
         index_.string(), number, size, offset, bytes_);
-    if (length == 0) return;
-    auto& extents = layout_.extents;
-    if (extents.empty() || end_ != offset) extents.push_back({layout_.count, offset});
-    layout_.count += length;
-    end_ = offset + size;
-    KZERO_REQUIRE(
-        layout_.count <= bytes_ / layout_.width, ExitCode::files,
-        "{}: its sequences up to {} (counted from 0) have more bytes than the .bin beside "
-        "it, {}; they do not belong together",
-        index_.string(), number, bytes_);
+    KZERO_REQUIRE(offset == end_, ExitCode::files,
+                  "{}: sequence {} (counted from 0) begins at byte {}, but must begin at byte {}: "
+                  "Megatron-LM writes sequences without gap or overlap in the order of the index; "
+                  "{}",
+                  index_.string(), number, offset, end_, again);
+    end_ += size;
   }
 
-  TokenLayout finish() {
-    KZERO_REQUIRE(layout_.count * layout_.width == bytes_, ExitCode::files,
+  /// The number of tokens.
+  Index finish() const {
+    KZERO_REQUIRE(end_ == bytes_, ExitCode::files,
                   "{}: its sequences have {} bytes, but the .bin beside it has {}; they do not "
                   "belong together, or the dataset was not finished: {}",
-                  index_.string(), layout_.count * layout_.width, bytes_, again);
-    if (layout_.extents.size() == 1) layout_.extents.clear();  // from byte 0 to the end
-    return std::move(layout_);
+                  index_.string(), end_, bytes_, again);
+    return end_ / width_;
   }
 
  private:
   const std::filesystem::path& index_;
   Index bytes_;
-  Index end_ = -1;  // of the sequence before
-  TokenLayout layout_;
+  Index width_;
+  Index end_ = 0;  // of the sequence before
 };
 
 }  // namespace
@@ -191,7 +193,8 @@ std::filesystem::path megatron_index_of(const std::filesystem::path& tokens) {
 TokenLayout megatron_layout(const std::string& path, Index bytes) {
   IndexFile file(megatron_index_of(path));
   const Head head = file.read_head();
-  LayoutBuilder builder(file.path(), bytes, type_of(head, file.path()));
+  const TokenType& type = type_of(head, file.path());
+  SequenceChain chain(file.path(), bytes, type);
   const auto sequences = static_cast<Index>(head.sequences);
   std::vector<std::int32_t> lengths;
   std::vector<std::int64_t> offsets;
@@ -203,9 +206,9 @@ TokenLayout megatron_layout(const std::string& path, Index bytes) {
     file.read_values(std::span(offsets),
                      head_bytes + sequences * length_bytes + begin * offset_bytes);
     for (std::size_t i = 0; i < here; ++i)
-      builder.add(begin + static_cast<Index>(i), lengths[i], offsets[i]);
+      chain.add(begin + static_cast<Index>(i), lengths[i], offsets[i]);
   }
-  return builder.finish();
+  return {.width = type.width, .count = chain.finish(), .is_signed = type.is_signed};
 }
 
 }  // namespace kzero::data

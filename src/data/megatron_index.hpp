@@ -17,10 +17,10 @@ bool is_megatron_index(std::span<const std::byte> head);
 /// The index that belongs to a file of tokens: FILE.idx for FILE.bin.
 std::filesystem::path megatron_index_of(const std::filesystem::path& tokens);
 
-/// Returns the layout of the tokens in `path`, a file of `bytes` bytes: the index's sequences, one
-/// behind the other in its order. Reads the index that belongs to it, in chunks. Throws
-/// Error(files) naming the index if there is none, if it breaks the format, if its tokens are no
-/// integers of 8, 16 or 32 bits, or if it does not describe all of a file of that size.
+/// Returns the layout of the tokens in `path`, a file of `bytes` bytes. Reads the index that
+/// belongs to it, in chunks. Throws Error(files) naming the index if there is none, if it is not a
+/// regular file, if it breaks the format, if its tokens are not integers of 8, 16 or 32 bits, or if
+/// its sequences are not the bytes of a file of that size, each once and in order.
 TokenLayout megatron_layout(const std::string& path, Index bytes);
 
 }  // namespace kzero::data

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cerrno>
 #include <cstring>
@@ -137,17 +138,13 @@ TokenLayout TokenFile::layout_by(std::span<const std::byte> head) const {
   }
 }
 
-/// A digest of the header, or of what is known of the tokens' places where the file has none.
+/// A digest of the header, or of how tokens are stored where the file does not have one.
 std::uint64_t TokenFile::head_digest(std::span<const std::byte> head) const {
   const bool has_own_header =
       encoding_.format == deck::DataFormat::llmc || encoding_.format == deck::DataFormat::bytes;
   if (has_own_header) return checksum(head);
-  std::vector<Index> places{layout_.width, layout_.is_signed ? 1 : 0};
-  for (const Extent& extent : layout_.extents) {
-    places.push_back(extent.first);
-    places.push_back(extent.offset);
-  }
-  return checksum(std::as_bytes(std::span(places)));
+  const std::array<Index, 2> storage{layout_.width, layout_.is_signed ? 1 : 0};
+  return checksum(std::as_bytes(std::span(storage)));
 }
 
 /// Returns the number of bytes read, fewer than asked for only at the end of the file.
@@ -180,24 +177,7 @@ Index TokenFile::shown(Index token) const {
 template <class Stored>
 void TokenFile::load_tokens(Index begin, std::span<Stored> tokens) const {
   constexpr Index width = sizeof(Stored);
-  const auto& extents = layout_.extents;
-  if (extents.empty()) return load_extent(begin, layout_.offset + begin * width, tokens);
-  auto next = std::ranges::upper_bound(extents, begin, {}, &Extent::first);
-  while (!tokens.empty()) {
-    const Extent& extent = *std::prev(next);
-    const Index end = next == extents.end() ? layout_.count : next->first;
-    const auto here = std::min(tokens.size(), static_cast<std::size_t>(end - begin));
-    load_extent(begin, extent.offset + (begin - extent.first) * width, tokens.first(here));
-    tokens = tokens.subspan(here);
-    begin += static_cast<Index>(here);
-    if (next != extents.end()) ++next;
-  }
-}
-
-template <class Stored>
-void TokenFile::load_extent(Index begin, Index offset, std::span<Stored> tokens) const {
-  constexpr Index width = sizeof(Stored);
-  const Index loaded = load(std::as_writable_bytes(tokens), offset);
+  const Index loaded = load(std::as_writable_bytes(tokens), layout_.offset + begin * width);
   if (loaded == static_cast<Index>(tokens.size_bytes())) return;
   struct stat status {};
   ::fstat(descriptor_, &status);

@@ -47,8 +47,6 @@ class TokenFile {
 
   template <class Stored>
   void load_tokens(Index begin, std::span<Stored> tokens) const;
-  template <class Stored>
-  void load_extent(Index begin, Index offset, std::span<Stored> tokens) const;
   Index bound(Index vocab) const;
   Index shown(Index token) const;
   template <class Stored>

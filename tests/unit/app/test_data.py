@@ -1,6 +1,7 @@
 """Formats of token files, blends and evaluations, as a user of the program meets them. Arguments: names of test classes;
 none: all."""
 
+import os
 import struct
 import unittest
 
@@ -68,6 +69,30 @@ class Formats(LaunchTest):
                                 "has 5998; one of both is truncated")
             self.assertEqual(len(shown.stderr.splitlines()), 1)
         self.expect(self.train("data.files=set.bin", "data.format=raw"), 4, "set data.format = \"megatron\"")
+
+
+class Indexes(LaunchTest):
+    """Megatron-LM's .idx that would hang a run, or give it other tokens than were written."""
+
+    MEGATRON = ("data.files=set.bin", "data.format=megatron")
+
+    def refuse(self, text):
+        self.expect(self.run_kzero("check", "--files", "deck.toml", *self.MEGATRON), 4, text)
+        self.expect(self.train(*self.MEGATRON, "checkpoint.folder=other", ranks=2), 4, text)
+        self.expect(self.run_kzero("evaluate", "saved", "set.bin", "--format", "megatron"), 4, text)
+
+    def test_each_command_refuses_them(self):
+        self.expect(self.train(), 0)
+        (self.folder / "set.bin").write_bytes(raw(TOKENS))
+        good = bytearray(index([1000, 0, 1999, 1]))
+        for place, pointer in ((2, 1998), (3, 5996), (2, 2002)):  # an overlap, one that falls back, a gap
+            bad = bytearray(good)
+            struct.pack_into("<q", bad, 34 + 4 * 4 + 8 * place, pointer)
+            (self.folder / "set.idx").write_bytes(bad)
+            self.refuse(f"set.idx: sequence {place} (counted from 0) begins at byte {pointer}, but must begin at byte")
+        (self.folder / "set.idx").unlink()
+        os.mkfifo(self.folder / "set.idx")
+        self.refuse("set.idx: is a FIFO, but an index must be a regular file")
 
 
 class Blends(LaunchTest):
