@@ -1,8 +1,32 @@
 #include "base/problem_list.hpp"
 
 #include <algorithm>
+#include <map>
 
 namespace kzero {
+
+namespace {
+
+constexpr std::size_t most_alike = 8;  // that have a line each
+constexpr std::size_t most_named = 3;  // of those that have none
+
+/// The text without the subject and without digits.
+std::string kind_of(const ProblemList::Problem& problem) {
+  std::string kind = problem.text;
+  const std::size_t subject = kind.find(problem.subject);
+  if (subject != std::string::npos) kind.erase(subject, problem.subject.size());
+  std::erase_if(kind, [](char c) { return c >= '0' && c <= '9'; });
+  return kind;
+}
+
+/// The end of a line that stands for several problems, of which the first is in the line.
+std::string others(const std::vector<const ProblemList::Problem*>& alike) {
+  std::string text = fmt::format(" (and {} more like this: ", alike.size() - 1);
+  for (std::size_t i = 1; i <= most_named; ++i) text += alike[i]->subject + ", ";
+  return text + "...)";
+}
+
+}  // namespace
 
 void ProblemList::add(const std::string& subject, const std::string& text) {
   if (std::ranges::find(problems_, subject, &Problem::subject) == problems_.end())
@@ -10,11 +34,22 @@ void ProblemList::add(const std::string& subject, const std::string& text) {
 }
 
 std::string ProblemList::text() const {
-  constexpr std::size_t most_lines = 100;  // a folder of thousands of bad files must not flood logs
-  const std::size_t shown = std::min(problems_.size(), most_lines);
+  std::map<std::string, std::vector<const Problem*>> kinds;
+  for (const Problem& problem : problems_) kinds[kind_of(problem)].push_back(&problem);
+  std::vector<std::string> lines;
+  for (const Problem& problem : problems_) {
+    const auto& alike = kinds[kind_of(problem)];
+    if (alike.size() <= most_alike) {
+      lines.push_back(problem.text);
+    } else if (alike.front() == &problem) {
+      lines.push_back(problem.text + others(alike));
+    }
+  }
+  constexpr std::size_t most_lines = 100;
+  const std::size_t shown = std::min(lines.size(), most_lines);
   std::string text;
-  for (std::size_t i = 0; i < shown; ++i) text += (i > 0 ? "\n" : "") + problems_[i].text;
-  if (shown < problems_.size()) text += fmt::format("\nand {} more", problems_.size() - shown);
+  for (std::size_t i = 0; i < shown; ++i) text += (i > 0 ? "\n" : "") + lines[i];
+  if (shown < lines.size()) text += fmt::format("\nand {} more", lines.size() - shown);
   return text;
 }
 

@@ -35,7 +35,9 @@ class ProblemList {
   bool empty() const { return problems_.empty(); }
   const std::vector<Problem>& problems() const { return problems_; }
 
-  /// The first hundred problems, one per line, and the number of the others.
+  /// The problems, one per line. Where more than eight are of one kind (their texts differ in the
+  /// subject and in numbers alone) there is one line for all of them: the first, how many others
+  /// there are, and the subjects of some. At most a hundred lines, and the number of the others.
   std::string text() const;
 
   /// Throws Error(code) with text() unless the list is empty.

@@ -1,8 +1,6 @@
 #include "data/token_file.hpp"
 
-#include <fcntl.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -15,7 +13,6 @@
 
 #include "base/checksum.hpp"
 #include "base/error.hpp"
-#include "base/uninterrupted.hpp"
 #include "data/foreign_format.hpp"
 #include "data/llmc_header.hpp"
 #include "data/megatron_index.hpp"
@@ -74,46 +71,34 @@ std::string way_out(Index most) {
 
 }  // namespace
 
-TokenFile::TokenFile(std::string path, TokenEncoding encoding)
-    : path_(std::move(path)), encoding_(encoding) {
-  open();
-  try {
-    read_head();
-  } catch (...) {
-    ::close(descriptor_);
-    throw;
-  }
-}
-
-TokenFile::~TokenFile() { ::close(descriptor_); }
-
-void TokenFile::open() {
-  // Without O_NONBLOCK opening a FIFO would block.
-  descriptor_ = ::open(path_.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-  if (descriptor_ >= 0) return;
-  std::string reason = reason_of(errno, path_);
-  const bool is_prefix =
-      encoding_.format == deck::DataFormat::megatron && std::filesystem::exists(path_ + ".bin");
-  if (is_prefix) reason += fmt::format("; name {}.bin", path_);
-  fail(ExitCode::files, "{}: cannot be opened for reading: {}", path_, reason);
-}
-
-void TokenFile::read_head() {
+TokenFile::TokenFile(const std::string& path, TokenEncoding encoding)
+    : file_(path), encoding_(encoding) {
   struct stat status {};
-  KZERO_REQUIRE(::fstat(descriptor_, &status) == 0, ExitCode::files, "{}: has no size: {}", path_,
-                std::strerror(errno));
+  if (!file_.open(status)) refuse_to_open(errno);
   KZERO_REQUIRE(S_ISREG(status.st_mode), ExitCode::files,
                 "{}: is a {}, but data must be in regular files, which are read at any offset and "
                 "more than once",
-                path_, kind_of(status.st_mode));
+                path, kind_of(status.st_mode));
   bytes_ = status.st_size;
+  read_head();
+}
+
+void TokenFile::refuse_to_open(int problem) const {
+  std::string reason = reason_of(problem, path());
+  const bool is_prefix =
+      encoding_.format == deck::DataFormat::megatron && std::filesystem::exists(path() + ".bin");
+  if (is_prefix) reason += fmt::format("; name {}.bin", path());
+  fail(ExitCode::files, "{}: cannot be opened for reading: {}", path(), reason);
+}
+
+void TokenFile::read_head() {
   std::array<std::byte, llmc_header_bytes> buffer;
-  const Index loaded = load(buffer, 0);
+  const Index loaded = file_.read(buffer, 0);
   const std::span<const std::byte> head(buffer.data(), static_cast<std::size_t>(loaded));
   if (encoding_.format != deck::DataFormat::llmc || llmc_kind(head) == nullptr) {
-    const std::string looks = foreign_format(path_, head, encoding_.format);
+    const std::string looks = foreign_format(path(), head, encoding_.format);
     KZERO_REQUIRE(looks.empty(), ExitCode::files, "{}: data.format = \"{}\", but it looks like {}",
-                  path_, name_of(encoding_.format), looks);
+                  path(), name_of(encoding_.format), looks);
   }
   layout_ = layout_by(head);
   header_digest_ = head_digest(head.first(static_cast<std::size_t>(layout_.offset)));
@@ -122,15 +107,15 @@ void TokenFile::read_head() {
 TokenLayout TokenFile::layout_by(std::span<const std::byte> head) const {
   switch (encoding_.format) {
     case deck::DataFormat::llmc:
-      return llmc_layout(path_, head, bytes_);
+      return llmc_layout(path(), head, bytes_);
     case deck::DataFormat::megatron:
-      return megatron_layout(path_, bytes_);
+      return megatron_layout(path(), bytes_);
     case deck::DataFormat::raw: {
       const Index width = encoding_.token_bytes;
       KZERO_REQUIRE(bytes_ % width == 0, ExitCode::files,
                     "{}: {} bytes are no whole number of tokens of {} bytes; it is truncated, or "
                     "its tokens have another width",
-                    path_, bytes_, width);
+                    path(), bytes_, width);
       return {.width = width, .count = bytes_ / width};
     }
     default:
@@ -145,21 +130,6 @@ std::uint64_t TokenFile::head_digest(std::span<const std::byte> head) const {
   if (has_own_header) return checksum(head);
   const std::array<Index, 2> storage{layout_.width, layout_.is_signed ? 1 : 0};
   return checksum(std::as_bytes(std::span(storage)));
-}
-
-/// Returns the number of bytes read, fewer than asked for only at the end of the file.
-Index TokenFile::load(std::span<std::byte> bytes, Index offset) const {
-  std::size_t done = 0;
-  while (done < bytes.size()) {
-    const Index at = offset + static_cast<Index>(done);
-    const ssize_t count = uninterrupted(
-        [&] { return ::pread(descriptor_, bytes.data() + done, bytes.size() - done, at); });
-    KZERO_REQUIRE(count >= 0, ExitCode::files, "{}: reading at byte {} failed: {}", path_, at,
-                  std::strerror(errno));
-    if (count == 0) break;
-    done += static_cast<std::size_t>(count);
-  }
-  return static_cast<Index>(done);
 }
 
 /// The smallest stored number that is no token: `vocab`, or the first that stands for a negative
@@ -177,14 +147,12 @@ Index TokenFile::shown(Index token) const {
 template <class Stored>
 void TokenFile::load_tokens(Index begin, std::span<Stored> tokens) const {
   constexpr Index width = sizeof(Stored);
-  const Index loaded = load(std::as_writable_bytes(tokens), layout_.offset + begin * width);
+  const Index loaded = file_.read(std::as_writable_bytes(tokens), layout_.offset + begin * width);
   if (loaded == static_cast<Index>(tokens.size_bytes())) return;
-  struct stat status {};
-  ::fstat(descriptor_, &status);
   fail(ExitCode::files,
        "{}: token {} (counted from 0) cannot be read: the file had {} bytes when it was opened and "
        "has {} now; it was truncated while the run was using it: restore it and start again",
-       path_, begin + loaded / width, bytes_, status.st_size);
+       path(), begin + loaded / width, bytes_, file_.size_now());
 }
 
 template <class Stored>
@@ -199,7 +167,7 @@ void TokenFile::read_as(Index begin, Index count, Index vocab, Token* out) const
       fail(ExitCode::files,
            "{}: token {} (counted from 0) is {}, but model.vocab = {} allows 0 to {}; it was "
            "overwritten while the run was using it: restore it and start again",
-           path_, begin + at, shown(tokens[static_cast<std::size_t>(at)]), vocab, vocab - 1);
+           path(), begin + at, shown(tokens[static_cast<std::size_t>(at)]), vocab, vocab - 1);
     }
     out = std::copy(tokens.begin(), tokens.end(), out);
     begin += here;
@@ -227,7 +195,7 @@ void TokenFile::check_as(Index begin, Index count, Index vocab) const {
   }
   KZERO_REQUIRE(first < 0, ExitCode::files,
                 "{}: token {} (counted from 0) is {}, but model.vocab = {} allows 0 to {}; {}",
-                path_, first, shown(value), vocab, vocab - 1, way_out(shown(most)));
+                path(), first, shown(value), vocab, vocab - 1, way_out(shown(most)));
 }
 
 void TokenFile::read(Index begin, Index count, Index vocab, Token* out) const {
@@ -242,7 +210,7 @@ void TokenFile::check(Index begin, Index count, Index vocab) const {
 }
 
 std::uint64_t TokenFile::digest() const {
-  const std::string name = std::filesystem::path(path_).filename();
+  const std::string name = std::filesystem::path(path()).filename();
   const std::array<std::uint64_t, 3> parts{checksum(std::as_bytes(std::span(name))),
                                            static_cast<std::uint64_t>(bytes_), header_digest_};
   return checksum(std::as_bytes(std::span(parts)));

@@ -9,22 +9,20 @@
 #include <string>
 
 #include "base/types.hpp"
+#include "data/open_files.hpp"
 #include "data/token_layout.hpp"
 
 namespace kzero::data {
 
-/// A token file, open for reading as long as the object lives. All errors are Error(files) and name
-/// the path. Reading is thread-safe.
+/// A token file. It is opened whenever it is read, see DataFile. All errors are Error(files) and
+/// name the path. Reading is thread-safe.
 class TokenFile {
  public:
   /// Throws if the path is no regular file, cannot be opened, breaks the format, or looks like a
   /// token file of another format.
-  TokenFile(std::string path, TokenEncoding encoding);
-  ~TokenFile();
-  TokenFile(const TokenFile&) = delete;
-  TokenFile& operator=(const TokenFile&) = delete;
+  TokenFile(const std::string& path, TokenEncoding encoding);
 
-  const std::string& path() const { return path_; }
+  const std::string& path() const { return file_.path(); }
   Index count() const { return layout_.count; }  // tokens
 
   /// Copies tokens [begin, begin + count) to `out`. Allocates nothing. Throws, naming the position,
@@ -39,11 +37,10 @@ class TokenFile {
   std::uint64_t digest() const;
 
  private:
-  void open();
   void read_head();
+  [[noreturn]] void refuse_to_open(int problem) const;
   TokenLayout layout_by(std::span<const std::byte> head) const;
   std::uint64_t head_digest(std::span<const std::byte> head) const;
-  Index load(std::span<std::byte> bytes, Index offset) const;
 
   template <class Stored>
   void load_tokens(Index begin, std::span<Stored> tokens) const;
@@ -54,9 +51,8 @@ class TokenFile {
   template <class Stored>
   void check_as(Index begin, Index count, Index vocab) const;
 
-  std::string path_;
+  DataFile file_;
   TokenEncoding encoding_;
-  int descriptor_ = -1;
   Index bytes_ = 0;
   TokenLayout layout_;
   std::uint64_t header_digest_ = 0;

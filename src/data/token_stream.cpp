@@ -1,7 +1,5 @@
 #include "data/token_stream.hpp"
 
-#include <sys/resource.h>
-
 #include <algorithm>
 #include <span>
 
@@ -10,20 +8,6 @@
 #include "data/file_list.hpp"
 
 namespace kzero::data {
-
-namespace {
-
-/// Raises the limit of open files, since corpora come in thousands of files and the usual limit is
-/// 1024. Raising it by the number of files to be opened, as far as allowed, leaves the rest of the
-/// program what it had.
-void allow_open_files(std::size_t count) {
-  rlimit limit{};
-  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= limit.rlim_max) return;
-  limit.rlim_cur = std::min<rlim_t>(limit.rlim_max, limit.rlim_cur + count);
-  ::setrlimit(RLIMIT_NOFILE, &limit);
-}
-
-}  // namespace
 
 TokenStream::TokenStream(const std::vector<std::string>& patterns, TokenEncoding encoding,
                          Index vocab)
@@ -42,7 +26,7 @@ TokenStream::TokenStream(const std::vector<std::string>& patterns, TokenEncoding
 void TokenStream::open(const std::vector<std::string>& patterns, TokenEncoding encoding,
                        ProblemList& problems) {
   const std::vector<std::string> paths = expand_files(patterns, problems);
-  allow_open_files(paths.size());
+  OpenFiles::of_process().make_allowance(paths.size());
   for (const std::string& path : paths) {
     problems.collect(path, [&] {
       files_.push_back(std::make_unique<TokenFile>(path, encoding));

@@ -14,8 +14,7 @@
 
 namespace kzero::data {
 
-/// A read-only stream of tokens below `vocab` over one or more files, which stay open. Reading is
-/// thread-safe.
+/// A read-only stream of tokens below `vocab` over one or more files. Reading is thread-safe.
 class TokenStream {
  public:
   /// Opens the files that `patterns` name (see expand_files), relative ones from the working

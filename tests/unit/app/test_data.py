@@ -3,9 +3,10 @@ none: all."""
 
 import os
 import struct
+import subprocess
 import unittest
 
-from launch import DECK, LaunchTest, arrays_of, steps_of
+from launch import DECK, PATIENCE, LaunchTest, arrays_of, steps_of
 
 TOKENS = [i * i % 251 for i in range(3000)]
 BLEND = DECK.replace('files = ["text"]', 'format = "raw"') + """
@@ -93,6 +94,38 @@ class Indexes(LaunchTest):
         (self.folder / "set.idx").unlink()
         os.mkfifo(self.folder / "set.idx")
         self.refuse("set.idx: is a FIFO, but an index must be a regular file")
+
+
+class Many(LaunchTest):
+    """More files than a process may open."""
+
+    def limited(self, *arguments, ranks=None):
+        return subprocess.run(["bash", "-c", 'ulimit -n 256 && exec "$@"', "bash", *self.command(arguments, ranks)], cwd=self.folder,
+                              capture_output=True, text=True, timeout=PATIENCE)
+
+    def setUp(self):
+        super().setUp()
+        (self.folder / "many").mkdir()
+        for i in range(1000):
+            (self.folder / f"many/{i:03}.txt").write_text(f"{i} bottles of beer")
+
+    def test_they_are_a_run_like_one_file(self):
+        self.expect(self.limited("check", "--files", "deck.toml", "data.files=many/*.txt"), 0)
+        self.expect(self.limited("train", "deck.toml", "data.files=many/*.txt", ranks=2), 0)
+        many = steps_of(self.folder / "metrics.jsonl")
+        (self.folder / "metrics.jsonl").unlink()
+        (self.folder / "one").write_text("".join(f"{i} bottles of beer" for i in range(1000)))
+        self.expect(self.train("data.files=one", "checkpoint.folder=", ranks=2), 0)
+        self.assertEqual(steps_of(self.folder / "metrics.jsonl"), many)
+        self.expect(self.limited("evaluate", "saved", "many/*.txt"), 0)
+
+    def test_many_bad_ones_are_one_line(self):
+        for number, file in enumerate(sorted((self.folder / "many").iterdir())):
+            file.write_bytes(bytes(40 if number < 10 else 3))
+        result = self.expect(self.run_kzero("check", "--files", "deck.toml", "data.files=many/*.txt", "data.format=raw"), 4,
+                             "many/010.txt: 3 bytes are no whole number of tokens of 2 bytes",
+                             "(and 989 more like this: many/011.txt, many/012.txt, many/013.txt, ...)")
+        self.assertEqual(result.stderr.count("\n"), 1, result.stderr)
 
 
 class Blends(LaunchTest):

@@ -25,12 +25,29 @@ TEST(ProblemList, KeepsTheFirstProblemOfEachSubjectInOrder) {
   }
 }
 
-TEST(ProblemList, ShowsTheFirstHundredAndCountsTheOthers) {
+TEST(ProblemList, ShowsTheFirstHundredLinesAndCountsTheOthers) {
   ProblemList list;
-  for (int i = 0; i < 103; ++i) list.add(fmt::format("{}", i), fmt::format("problem {}", i));
+  for (int i = 0; i < 103; ++i) {
+    const std::string name = fmt::format("{}{}", char('a' + i / 10), char('a' + i % 10));
+    list.add(name, fmt::format("problem of its own kind {0} {0}", name));
+  }
   const std::string text = list.text();
   EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 100);
-  EXPECT_TRUE(text.ends_with("\nproblem 99\nand 3 more")) << text;
+  EXPECT_TRUE(text.ends_with(" jj jj\nand 3 more")) << text;
+}
+
+TEST(ProblemList, HasOneLineForManyOfAKind) {
+  ProblemList list;
+  const auto add = [&list](const std::string& name) {
+    list.add(name, fmt::format("{}: has {} bytes", name, 7 * list.problems().size()));
+  };
+  for (const char c : std::string_view("abcdefgh")) add(std::string(1, c));
+  list.add("data.files", "data.files: another kind");
+  const std::string eight = list.text();
+  EXPECT_EQ(std::count(eight.begin(), eight.end(), '\n'), 8) << eight;
+  for (int i = 0; i < 10000; ++i) add(fmt::format("folder/{}", i));
+  EXPECT_EQ(list.text(),
+            "a: has 0 bytes (and 10007 more like this: b, c, d, ...)\ndata.files: another kind");
 }
 
 }  // namespace
