@@ -123,10 +123,10 @@ class Rules {
   void check_batch() {
     Train& train = config_.train;
     const Index data = config_.grid.data;
-    if (data == 0) return;
     const Index batch = train.global_batch;
     const std::vector<std::string> keys{"train.global_batch", "train.micro_batch", "grid.data"};
     if (train.micro_batch == 0) {
+      if (data == 0) return;
       refuse_if(batch % data != 0, keys,
                 fmt::format("train.global_batch must be a multiple of the {} data-parallel ranks, "
                             "or train.micro_batch must be set, found {}; {}",
@@ -139,6 +139,7 @@ class Rules {
               fmt::format("train.global_batch must be a multiple of train.micro_batch = {}, "
                           "found {}; {}",
                           micro, batch, nearest_multiples(batch, micro)));
+    if (data == 0) return;
     const Index parts = batch / micro;
     const std::string smaller =
         batch >= data ? fmt::format(", a train.micro_batch of at most {}", batch / data) : "";

@@ -39,6 +39,7 @@ class Commands(LaunchTest):
         (self.folder / "bad.toml").write_text("[model]\nlayres = 3\n[train]\nsteps = 'many'\n")
         self.expect(self.run_kzero("check", "bad.toml"), 2, "bad.toml:2:1", "bad.toml:4:", "model.layers")
         self.expect(self.run_kzero("check", "deck.toml"), 0)
+        self.expect(self.run_kzero("check", "deck.toml", "train.micro_batch=32"), 2, "train.global_batch must be a multiple of train.micro_batch = 32")
         self.expect(self.run_kzero("check", "deck.toml", "--ranks", "5"), 2, "train.global_batch = 4 has 4 micro-batches of 1, too few for 5")
 
     def test_inspect_describes_and_verifies(self):

@@ -48,6 +48,48 @@ TEST(Resolve, changes_nothing_the_second_time) {
   EXPECT_EQ(config.grid.data, 2);
 }
 
+/// Calls check(config) with all kinds of batches, grids and modes that depend on the ranks.
+template <class F>
+void with_configs(const F& check) {
+  for (const Index batch : {1, 4, 6, 16}) {
+    for (const Index micro : {0, 1, 3, 4, 32}) {
+      for (const Index tensor : {1, 2, 3, 4}) {
+        for (const Index data : {0, 1, 2, 4}) {
+          for (const Index stage : {0, 2}) {
+            Config config;
+            config.train.global_batch = batch;
+            config.train.micro_batch = micro;
+            config.model.hidden = 64;
+            config.model.heads = 4;
+            config.grid.tensor = tensor;
+            config.grid.data = data;
+            config.zero.stage = stage;
+            config.zero.accumulate = Accumulate::local;
+            check(config);
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(Resolve, refuses_without_ranks_exactly_what_no_number_of_ranks_can_mend) {
+  int accepted = 0, refused = 0;
+  with_configs([&](const Config& config) {
+    bool can_run = false;
+    for (Index ranks = 1; ranks <= 64 && !can_run; ++ranks)
+      can_run = message_of(config, {.ranks = ranks}).empty();
+    const std::string message = message_of(config);
+    EXPECT_EQ(message.empty(), can_run)
+        << message << " batch " << config.train.global_batch << ", micro "
+        << config.train.micro_batch << ", grid " << config.grid.data << " x " << config.grid.tensor
+        << ", stage " << config.zero.stage;
+    ++(can_run ? accepted : refused);
+  });
+  EXPECT_GT(accepted, 100);
+  EXPECT_GT(refused, 100);
+}
+
 TEST(Resolve, refuses_values_out_of_range) {
   Config config;
   config.model.heads = 0;
