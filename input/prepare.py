@@ -20,6 +20,7 @@ from pathlib import Path
 
 import prepare_choices
 import prepare_documents
+import prepare_rules
 import tokenizers_python
 from prepare_documents import InputError
 from prepare_encoding import BATCH, allows_cuts, divided, encoded
@@ -76,6 +77,8 @@ def parse_arguments():
     group = parser.add_mutually_exclusive_group()
     group.add_argument("--vocab", type=whole_number, default=8192, metavar="N", help="tokens of the tokenizer to train (default 8192)")
     group.add_argument("--tokenizer", metavar="PATH", help="a tokenizer.json, or a folder with one, instead of training one")
+    parser.add_argument("--training-only", action="store_true",
+                        help="take a tokenizer that kzero does not read, without a copy of it: kzero generate has no text then")
     parser.add_argument("--name", default="text", help="what the files' names begin with (default text)")
     parser.add_argument("--validation", type=fraction, default=0.01, metavar="F",
                         help="part of the text, its last documents, that is kept for validation, up to 0.5 (default 0.01)")
@@ -89,6 +92,8 @@ def parse_arguments():
     arguments = parser.parse_args()
     if arguments.shard_tokens >= 2**31:
         parser.error("--shard-tokens has to be below 2^31: a file's header counts its tokens in 32 bits")
+    if arguments.training_only and not arguments.tokenizer:
+        parser.error("--training-only is for a tokenizer that --tokenizer names")
     if "/" in arguments.name or not arguments.name:
         parser.error("--name is the beginning of a file's name, without a folder")
     return arguments
@@ -128,16 +133,25 @@ def train_tokenizer(arguments, files, total, count):
     return tokenizer
 
 
-def take_tokenizer(path):
-    """(the tokenizer, its files to keep by name) of a tokenizer.json or a folder."""
+def tokenizer_file(path):
+    return Path(path) / "tokenizer.json" if Path(path).is_dir() else Path(path)
+
+
+def take_tokenizer(path, training_only):
+    """(the tokenizer, its files by name) of a tokenizer.json or a folder."""
     from tokenizers import Tokenizer
-    file = Path(path) / "tokenizer.json" if Path(path).is_dir() else Path(path)
+    file = tokenizer_file(path)
     if not file.is_file():
         raise InputError(f"{file}: there is no such file (--tokenizer)")
     try:
         tokenizer = Tokenizer.from_file(str(file))
     except Exception as error:  # the library raises nothing more exact
         raise InputError(f"{file}: {error}") from error
+    try:
+        if not training_only:
+            prepare_rules.check(json.loads(file.read_bytes()))
+    except InputError as error:
+        raise InputError(f"{file}: kzero generate would refuse it: {error} (--training-only takes it without a copy)") from error
     beside = [file.parent / name for name in ("tokenizer_config.json", "special_tokens_map.json")]
     return tokenizer, {"tokenizer.json": file.read_bytes(), **{one.name: one.read_bytes() for one in beside if one.is_file()}}
 
@@ -176,7 +190,7 @@ def check_output(arguments, kept):
 
 def write_shards(arguments, output, files, tokenizer, end, total, limits):
     """Encodes all files; returns the shards of training and of validation, and the bytes of text in both."""
-    rules = output.partial("tokenizer.json")
+    rules = tokenizer_file(arguments.tokenizer) if arguments.training_only else output.partial("tokenizer.json")
     width = 2 if highest_id(tokenizer) < 2**16 else 4
     shards = [Shards(output, f"{arguments.name}_{part}", width, arguments.shard_tokens) for part in ("train", "val")]
     can_cut = allows_cuts(json.loads(rules.read_bytes()))
@@ -198,8 +212,16 @@ def highest_id(tokenizer):
     return max(tokenizer.get_vocab().values())
 
 
+def keep(arguments, output, kept):
+    if arguments.training_only:
+        print(f"{arguments.tokenizer} is not copied: kzero convert copies it with --tokenizer", flush=True)
+        return
+    for name, data in kept.items():
+        output.write(name, data)
+
+
 def prepare_text(arguments, files, output):
-    tokenizer, kept = take_tokenizer(arguments.tokenizer) if arguments.tokenizer else (None, {})
+    tokenizer, kept = take_tokenizer(arguments.tokenizer, arguments.training_only) if arguments.tokenizer else (None, {})
     replaced = check_output(arguments, kept)
     began = time.monotonic()
     total, documents, last, parts = measure(files, arguments.text_key)
@@ -209,8 +231,7 @@ def prepare_text(arguments, files, output):
         kept = {"tokenizer.json": tokenizer.to_str().encode()}
     end = choose_end_token(tokenizer, kept, arguments.end_token)
     kept.setdefault("tokenizer_config.json", configuration(end))
-    for name, data in kept.items():
-        output.write(name, data)
+    keep(arguments, output, kept)
     limit = total - int(total * arguments.validation)
     shards, text_bytes = write_shards(arguments, output, files, tokenizer, tokenizer.token_to_id(end), total,
                                       (limit, last < limit < total))
@@ -227,11 +248,10 @@ def prepare_text(arguments, files, output):
 
 
 def prepare_choices_files(arguments, files, output):
-    tokenizer, kept = take_tokenizer(arguments.tokenizer or output.folder)
+    tokenizer, kept = take_tokenizer(arguments.tokenizer or output.folder, arguments.training_only)
     replaced = check_output(arguments, kept)
     tokenizer.encode_special_tokens = True
-    for name, data in kept.items():
-        output.write(name, data)
+    keep(arguments, output, kept)
     count = prepare_choices.write_choices(files, tokenizer, output, arguments.name)
     output.commit(replaced)
     print(f"{count} examples in {output.folder / arguments.name}_choices.bin")

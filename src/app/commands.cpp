@@ -72,6 +72,7 @@ ExitCode check(const DeckArguments& arguments, const CheckOptions& options) {
   if (with_files) {
     ProblemList problems;
     const train::RunInputs inputs = check_files(config, Inspection{}, problems);
+    check_tokenizer(config, problems);
     problems.throw_if_any(ExitCode::files);
     std::cout << metrics::data_lines(train::summary_of(config, inputs.dataset)) << '\n';
     print_note(inputs.initial_note);

@@ -5,8 +5,10 @@
 #include "app/writable.hpp"
 #include "base/bytes.hpp"
 #include "checkpoint/retention.hpp"
+#include "convert/tokenizer_files.hpp"
 #include "convert/weights.hpp"
 #include "grid/agreement.hpp"
+#include "infer/token_bytes.hpp"
 #include "metrics/line_file.hpp"
 #include "model/definition.hpp"
 #include "train/trace_file.hpp"
@@ -96,6 +98,21 @@ train::RunInputs check_files(const deck::Config& config, const Inspection& inspe
   try_file("run.profile", config.run.profile, train::require_trace_file);
   try_file("run.end_file", config.run.end_file, [](const std::string&) {});
   return inputs;
+}
+
+void check_tokenizer(const deck::Config& config, ProblemList& problems) {
+  const std::string file = convert::find_tokenizer("", "", config.data).string();
+  if (file.empty()) return;
+  problems.collect(file, [&] {
+    try {
+      infer::token_bytes(file, config.model.vocab);
+    } catch (const Error& error) {
+      fail(ExitCode::files,
+           "{}; kzero generate would refuse it (a training does not read it: to go on, "
+           "move it out of the data's folder)",
+           error.what());
+    }
+  });
 }
 
 train::RunInputs check_files(const deck::Config& config, const runtime::Session& session,

@@ -25,7 +25,11 @@ struct Inspection {
 train::RunInputs check_files(const deck::Config& config, const Inspection& inspection,
                              ProblemList& problems);
 
-/// Makes the same checks with the work divided among the ranks of the launch. Throws
+/// Adds to `problems` what keeps `kzero generate` and `kzero evaluate` from reading the
+/// tokenizer.json beside the data, if there is one. A run does not read it.
+void check_tokenizer(const deck::Config& config, ProblemList& problems);
+
+/// Makes the checks of check_files() with the work divided among the ranks of the launch. Throws
 /// AgreedError(files) with every rank's problems, each once. Collective over `world`, all ranks of
 /// the session.
 train::RunInputs check_files(const deck::Config& config, const runtime::Session& session,

@@ -4,21 +4,49 @@
 
 namespace kzero::tokenizer {
 
-void AddedTokens::add(std::string content, Token id) {
-  auto& candidates = by_first_byte_[static_cast<unsigned char>(content.front())];
-  candidates.push_back({std::move(content), id});
-  std::stable_sort(
-      candidates.begin(), candidates.end(),
-      [](const Candidate& a, const Candidate& b) { return a.content.size() > b.content.size(); });
+namespace {
+
+/// Orders texts that agree in their first `depth` bytes by the next one; the text that ends there
+/// comes first.
+int byte_at(const AddedTokens::Entry& entry, std::size_t depth) {
+  if (depth >= entry.content.size()) return -1;
+  return static_cast<unsigned char>(entry.content[depth]);
+}
+
+}  // namespace
+
+AddedTokens::AddedTokens(std::vector<Entry> entries) : entries_(std::move(entries)) {
+  std::ranges::stable_sort(entries_, {}, &Entry::content);
+  std::size_t at = 0;
+  for (int byte = 0; byte < 256; ++byte) {
+    begins_[static_cast<std::size_t>(byte)] = at;
+    while (at < entries_.size() && byte_at(entries_[at], 0) == byte) ++at;
+  }
+  begins_.back() = at;
+}
+
+const AddedTokens::Entry* AddedTokens::longest_at(std::string_view text) const {
+  const auto first = static_cast<unsigned char>(text.front());
+  auto begin = entries_.begin() + static_cast<Index>(begins_[first]);
+  auto end = entries_.begin() + static_cast<Index>(begins_[first + 1U]);
+  const Entry* longest = nullptr;
+  for (std::size_t depth = 1; begin != end; ++depth) {  // these agree with the text so far
+    if (begin->content.size() == depth) longest = &*begin;
+    if (depth == text.size()) break;
+    const int byte = static_cast<unsigned char>(text[depth]);
+    const auto next = [depth](const Entry& entry) { return byte_at(entry, depth); };
+    const auto range = std::ranges::equal_range(begin, end, byte, {}, next);
+    begin = range.begin();
+    end = range.end();
+  }
+  return longest;
 }
 
 std::optional<AddedTokens::Match> AddedTokens::find(std::string_view text, std::size_t from) const {
+  if (entries_.empty()) return {};
   for (; from < text.size(); ++from) {
-    for (const Candidate& candidate : by_first_byte_[static_cast<unsigned char>(text[from])]) {
-      if (text.substr(from).starts_with(candidate.content)) {
-        return Match{from, from + candidate.content.size(), candidate.id};
-      }
-    }
+    if (const Entry* entry = longest_at(text.substr(from)))
+      return Match{from, from + entry->content.size(), entry->id};
   }
   return {};
 }

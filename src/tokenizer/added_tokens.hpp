@@ -4,7 +4,6 @@
 #include <array>
 #include <cstddef>
 #include <optional>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -15,8 +14,14 @@ namespace kzero::tokenizer {
 
 class AddedTokens {
  public:
-  /// Adds a token. `content` is not empty.
-  void add(std::string content, Token id);
+  struct Entry {
+    std::string content;  // not empty
+    Token id;
+  };
+
+  AddedTokens() : AddedTokens(std::vector<Entry>()) {}
+  /// Of entries with the same content the first counts. Takes O(n log n) for n entries.
+  explicit AddedTokens(std::vector<Entry> entries);
 
   struct Match {
     std::size_t begin, end;  // bytes of the text
@@ -27,11 +32,11 @@ class AddedTokens {
   std::optional<Match> find(std::string_view text, std::size_t from) const;
 
  private:
-  struct Candidate {
-    std::string content;
-    Token id;
-  };
-  std::array<std::vector<Candidate>, 256> by_first_byte_{};  // the longest first
+  /// The longest entry that begins a text; null: none does.
+  const Entry* longest_at(std::string_view text) const;
+
+  std::vector<Entry> entries_;             // sorted by content
+  std::array<std::size_t, 257> begins_{};  // of the entries by their first byte, and the end
 };
 
 }  // namespace kzero::tokenizer

@@ -78,15 +78,18 @@ Tokenizer::Tokenizer(Definition definition)
       takes_whole_words_(definition.takes_whole_words),
       merges_(definition.merges) {
   for (auto& entry : definition.vocabulary) put(entry.id, entry.bytes, false);
+  std::vector<AddedTokens::Entry> first, second;
   for (auto& token : definition.added) {
     put(token.id, token.content, token.is_special);
     added_.emplace(token.content, token.id);
     if (!token.is_normalized) {
-      first_.add(token.content, token.id);
+      first.push_back({token.content, token.id});
     } else {
-      second_.add(is_composed_ ? composed(token.content) : token.content, token.id);
+      second.push_back({is_composed_ ? composed(token.content) : token.content, token.id});
     }
   }
+  first_ = AddedTokens(std::move(first));
+  second_ = AddedTokens(std::move(second));
   for (const auto& entry : definition.vocabulary) {  // entries_ does not grow any more
     if (entry.is_word) words_.emplace(entries_[static_cast<std::size_t>(entry.id)].bytes, entry.id);
   }

@@ -18,6 +18,7 @@ from pathlib import Path
 
 PREPARE = Path(os.environ["PREPARE"]).resolve()
 ENCODE_LINES = os.environ["ENCODE_LINES"]
+TOKENIZERS = Path(__file__).resolve().parents[1] / "data/tokenizer"
 END = "<|endoftext|>"
 
 
@@ -221,6 +222,33 @@ class Refusals(Prepared):
         said = run(self.lines(), "-o", self.out, "--tokenizer", self.folder / "other", "--end-token", "<x>", code=4)
         self.assertIn("the tokenizer has no token '<x>'", said)
 
+    def test_a_tokenizer_that_kzero_does_not_read(self):
+        from tokenizers import normalizers
+        self.changed_tokenizer().save(str(self.folder / "same.json"))
+        self.changed_tokenizer(normalizers.Lowercase()).save(str(self.folder / "lower.json"))
+        task = self.lines("task.jsonl", ["task"])
+        task.write_text(json.dumps({"ctx": "A rank", "endings": ["sends.", "reads it."], "label": 1}))
+        for path, options in ((self.lines(), ()), (task, ("--choices",))):
+            given = (path, "-o", self.out, *options, "--tokenizer")
+            said = run(*given, self.folder / "lower.json", code=4)
+            self.assertIn('lower.json: kzero generate would refuse it: normalizer is {"type": "Lowercase"}, but kzero reads only '
+                          'null or {"type": "NFC"} there', said)
+            self.assertEqual(list(self.out.iterdir()), [])
+            self.assertIn("lower.json is not copied", run(*given, self.folder / "lower.json", "--training-only"))
+            self.assertEqual([file.name for file in self.out.iterdir() if file.suffix == ".json"], [])
+            run(*given, self.folder / "same.json", "--force")
+            self.assertTrue((self.out / "tokenizer.json").exists())
+            for file in self.out.iterdir():
+                file.unlink()
+        run(self.lines(), "-o", self.out, "--training-only", code=2)
+
+    def changed_tokenizer(self, normalizer=None):
+        from tokenizers import Tokenizer
+        tokenizer = Tokenizer.from_file(str(TOKENIZERS / "gpt2/tokenizer.json"))
+        if normalizer:
+            tokenizer.normalizer = normalizer
+        return tokenizer
+
     def test_command_lines(self):
         for arguments in (["--validation", "0.6"], ["--shard-tokens", "3G"], ["--name", "a/b"], ["--vocab", "0"], ["--vocab", "300", "--tokenizer", "x"]):
             run(self.lines(), "-o", self.out, *arguments, code=2)
@@ -247,6 +275,77 @@ class Refusals(Prepared):
         said = run(self.lines(), "-o", self.out, "--vocab", 300, code=4)
         self.assertIn("No space left on device", said)
         self.assertEqual(list(self.out.iterdir()), [])
+
+
+class Rules(unittest.TestCase):
+    """prepare_rules.py refuses what the program's own reader does, and names the same key."""
+
+    def setUp(self):
+        self.folder = Path(self.enterContext(tempfile.TemporaryDirectory()))
+        sys.path.insert(0, str(PREPARE.parent))
+        self.addCleanup(sys.path.remove, str(PREPARE.parent))
+
+    def refusal_here(self, rules):
+        import prepare_rules
+        try:
+            prepare_rules.check(rules)
+        except prepare_rules.InputError as error:
+            return str(error)
+        return ""
+
+    def refusal_there(self, rules):
+        file = self.folder / "tokenizer.json"
+        file.write_text(json.dumps(rules))
+        done = subprocess.run([ENCODE_LINES, file, "words"], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+        self.assertEqual(done.returncode != 0, done.stderr != "")
+        return done.stderr.removeprefix(f"{file}: ").rstrip("\n")
+
+    def test_each_change_is_judged_alike(self):
+        accepted, refused = 0, 0
+        few = (None, 1, "missing", "one more")
+        for split, values in (("gpt2", few), ("llama3", VALUES), ("qwen2", few)):
+            rules = json.loads((TOKENIZERS / split / "tokenizer.json").read_text())
+            self.assertEqual((self.refusal_here(rules), self.refusal_there(rules)), ("", ""))
+            for change, path, value in changes(rules, values):
+                with self.subTest(split=split, path=path, value=value):
+                    here, there = self.refusal_here(change), self.refusal_there(change)
+                    self.assertEqual(bool(here), bool(there), f"{here!r} {there!r}")
+                    self.assertEqual(here.partition(" is ")[0], there.partition(" is ")[0])
+                    accepted, refused = accepted + (not here), refused + bool(here)
+        self.assertGreater(accepted, 50)
+        self.assertGreater(refused, 200)
+
+
+VALUES = (None, False, True, 0, 0.0, -1, 2.5, 2_000_001, "", "x", "BPE", "ByteLevel", "#version: 1", "a b", [], ["a", "b"], {},
+          {"type": "NFC"}, "missing", "one more")
+
+
+def changes(rules, values):
+    """(changed rules, where, new value): other values everywhere, and keys that are missing, or too many."""
+    def places(value, path):
+        yield path
+        items = list(value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ())
+        for key, inner in items if len(items) < 20 else [items[0], items[-1]]:
+            yield from places(inner, (*path, key))
+
+    for path in places(rules, ()):
+        for value in values:
+            changed = json.loads(json.dumps(rules))
+            owner, holder = changed, [changed]
+            for key in path[:-1]:
+                owner = owner[key]
+            here = owner[path[-1]] if path else changed
+            if value == "missing" and path:
+                owner.pop(path[-1])
+            elif value == "one more" and isinstance(here, dict):
+                here["another"] = 1
+            elif value == "one more" and isinstance(here, list):
+                here.append(here[-1] if here else "a")
+            elif path:
+                owner[path[-1]] = value
+            else:
+                holder = [value]
+            yield holder[0], path, value
 
 
 class Choices(Prepared):

@@ -1,12 +1,16 @@
 """The files of a run: what is said of them before the first step, and what happens when they change. Arguments:
 names of test classes; none: all."""
 
+import json
 import math
 import os
 import struct
 import unittest
+from pathlib import Path
 
 from launch import LaunchTest, steps_of
+
+TOKENIZER = Path(__file__).parents[2] / "data/tokenizer/gpt2/tokenizer.json"
 
 
 def llmc(tokens, bits=16):
@@ -83,6 +87,26 @@ class Before(FilesTest):
         shown = self.expect(self.train("data.files=tokens.bin", ranks=2), 4, "tokens.bin: data.format = \"bytes\", but it "
                             "looks like a token file of llm.c; set data.format = \"llmc\"")
         self.assertEqual(len(shown.stderr.splitlines()), 1)
+
+    def test_a_tokenizer_that_generate_would_refuse_is_named_first(self):
+        tokens = ("data.files=tokens.bin", "data.format=llmc", "model.vocab=768")
+        rules = json.loads(TOKENIZER.read_text())
+        beside = self.folder / "tokenizer.json"
+        for changed, vocab, text in (({}, 768, None), ({"normalizer": {"type": "Lowercase"}}, 768, 'tokenizer.json: normalizer is {"type"'),
+                                     ({}, 767, "tokenizer.json: has tokens up to 767, but the model's vocabulary allows 0 to 766")):
+            with self.subTest(text):
+                beside.write_text(json.dumps({**rules, **changed}))
+                settings = (*tokens[:2], f"model.vocab={vocab}")
+                shown = self.expect(self.check(*settings), 4 if text else 0)
+                self.assertEqual(shown.stderr.count("kzero generate would refuse it"), 1 if text else 0)
+                self.assertIn(text or "", shown.stderr)
+                self.expect(self.train(*settings, f"checkpoint.folder={vocab}{len(changed)}"), 0)
+        beside.write_text(json.dumps({**rules, "normalizer": {"type": "Lowercase"}}))
+        self.expect(self.run_kzero("generate", "7680", "--prompt", "a"), 4, "tokenizer.json: normalizer is ")
+        beside.unlink()
+        os.mkfifo(beside)
+        self.expect(self.check(*tokens), 4, "tokenizer.json: is no regular file")
+        self.expect(self.check("model.vocab=767"), 0)  # bytes have no tokenizer
 
     def test_special_files_are_refused_at_once(self):
         os.mkfifo(self.folder / "fifo")
