@@ -6,12 +6,13 @@
     python3 input/prepare.py hellaswag_val.jsonl -o DATA --choices           # a task with several endings, for kzero evaluate
 
 Writes NAME_train_000000.bin and on, NAME_val_000000.bin and on, tokenizer.json and tokenizer_config.json, and prints the deck's
-lines. Reads text, JSON lines and parquet; a folder stands for all such files in it. The end token comes before each document,
-as in llm.c, and the text of a special token within a document stays text. The files do not depend on the number of processes.
+lines. Reads text, JSON lines and parquet; a folder stands for all such files in it, sources of programs included, and what is
+skipped is counted. The end token comes before each document, as in llm.c, and the text of a special token within a document stays text. The files do not depend on the number of processes.
 docs/data.md says more.
 """
 
 import argparse
+import codecs
 import json
 import os
 import sys
@@ -20,13 +21,16 @@ from pathlib import Path
 
 import prepare_choices
 import prepare_documents
+import prepare_files
 import prepare_rules
 import tokenizers_python
-from prepare_documents import InputError
+from prepare_documents import EncodingError, InputError, MissingModule
 from prepare_encoding import BATCH, allows_cuts, divided, encoded
+from prepare_files import printable
 from prepare_shards import Output, Shards
 
 TRAINING = 1 << 30  # characters that a tokenizer is trained on at most, taken evenly from all
+MOST_PROBLEMS = 20  # that are shown
 END_TOKENS = ("<|endoftext|>", "<|end_of_text|>", "<|im_end|>", "</s>")
 
 
@@ -70,6 +74,15 @@ def fraction(text):
     return value
 
 
+def encoding(text):
+    """The name by which Python knows an encoding of text."""
+    try:
+        "a".encode(text)  # refuses what is no encoding of text, such as base64
+        return codecs.lookup(text).name
+    except (LookupError, UnicodeError) as error:
+        raise argparse.ArgumentTypeError(f"there is no encoding {text!r} of text") from error
+
+
 def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("files", nargs="+", metavar="FILE", help="text, JSON lines or parquet, or a folder of such files")
@@ -87,11 +100,17 @@ def parse_arguments():
     parser.add_argument("--processes", type=whole_number, default=len(os.sched_getaffinity(0)), metavar="N",
                         help="how many encode (default: one a core)")
     parser.add_argument("--text-key", default="text", metavar="KEY", help="where JSON lines and parquet have their text (default text)")
+    parser.add_argument("--suffix", action="append", type=prepare_files.suffixes, metavar=".A,.B",
+                        help="what is taken from folders; none: files without a suffix, all: every file (default: text and sources)")
+    parser.add_argument("--encoding", type=encoding, default="utf-8", metavar="NAME", help="of text files, such as latin-1 (default utf-8)")
+    parser.add_argument("--skip-bad", action="store_true", help="leave out files that cannot be read, and name them")
     parser.add_argument("--choices", action="store_true", help='JSON lines are a task, {"ctx": text, "endings": [text, ...], "label": n}')
     parser.add_argument("--force", action="store_true", help="replace what an earlier run wrote")
     arguments = parser.parse_args()
     if arguments.shard_tokens >= 2**31:
         parser.error("--shard-tokens has to be below 2^31: a file's header counts its tokens in 32 bits")
+    if arguments.choices and (arguments.skip_bad or arguments.encoding != "utf-8"):
+        parser.error("--skip-bad and --encoding are for text, not for --choices")
     if arguments.training_only and not arguments.tokenizer:
         parser.error("--training-only is for a tokenizer that --tokenizer names")
     if "/" in arguments.name or not arguments.name:
@@ -99,20 +118,49 @@ def parse_arguments():
     return arguments
 
 
-def measure(files, key):
-    """(characters, documents, characters before the last document, parts) of all files."""
+def parts_of(path, arguments, can_cut):
+    return prepare_documents.parts(path, arguments.text_key, can_cut, arguments.encoding)
+
+
+def measure(files, arguments):
+    """(files that can be read, characters, documents, characters before the last document, parts) of all files."""
     progress = Progress("reading")
+    good, problems = [], []
     total, documents, last, parts = 0, 0, 0, 0
     for path in files:
-        for text, is_start in prepare_documents.parts(path, key, True):
-            if is_start:
-                documents, last = documents + 1, total
-            total, parts = total + len(text), parts + 1
-            progress.add(len(text))
+        before = total, documents, last, parts
+        try:
+            for text, is_start in parts_of(path, arguments, True):
+                if is_start:
+                    documents, last = documents + 1, total
+                total, parts = total + len(text), parts + 1
+                progress.add(len(text))
+            good.append(path)
+        except MissingModule:
+            raise
+        except InputError as error:
+            problems.append(error)
+            total, documents, last, parts = before
     progress.end()
+    report_bad(problems, arguments)
     if total == 0:
         raise InputError(f"{', '.join(map(str, files[:3]))}{' ...' if len(files) > 3 else ''}: there is no text")
-    return total, documents, last, parts
+    return good, total, documents, last, parts
+
+
+def report_bad(problems, arguments):
+    """Raises InputError with the problem of each bad file and what to do, or says which are left out."""
+    lines = [error.args[0] for error in problems[:MOST_PROBLEMS]]
+    if len(problems) > MOST_PROBLEMS:
+        lines.append(f"and {len(problems) - MOST_PROBLEMS} more files")
+    if problems and not arguments.skip_bad:
+        way_out = "--skip-bad leaves out such files"
+        if any(isinstance(error, EncodingError) for error in problems):
+            way_out += ", --encoding NAME reads another encoding"
+        lines[-1] += f" ({way_out})"
+        raise InputError(*lines)
+    for line in lines:
+        print(f"left out: {printable(line)}", flush=True)
 
 
 def train_tokenizer(arguments, files, total, count):
@@ -126,7 +174,7 @@ def train_tokenizer(arguments, files, total, count):
     trainer = trainers.BpeTrainer(vocab_size=arguments.vocab, special_tokens=[arguments.end_token or END_TOKENS[0]],
                                   initial_alphabet=pre_tokenizers.ByteLevel.alphabet(), show_progress=sys.stderr.isatty())
     every = -(-total // TRAINING)
-    parts = (text for path in files for text, _ in prepare_documents.parts(path, arguments.text_key, True))
+    parts = (text for path in files for text, _ in parts_of(path, arguments, True))
     some = (text for number, text in enumerate(parts) if number % every == 0)
     print(f"training a tokenizer of {arguments.vocab} tokens" + (f" on one part of the text in {every}" if every > 1 else ""), flush=True)
     tokenizer.train_from_iterator(some, trainer, -(-count // every))
@@ -195,7 +243,7 @@ def write_shards(arguments, output, files, tokenizer, end, total, limits):
     shards = [Shards(output, f"{arguments.name}_{part}", width, arguments.shard_tokens) for part in ("train", "val")]
     can_cut = allows_cuts(json.loads(rules.read_bytes()))
     progress, text_bytes = Progress("encoding", total), 0
-    parts = (part for path in files for part in prepare_documents.parts(path, arguments.text_key, can_cut))
+    parts = (part for path in files for part in parts_of(path, arguments, can_cut))
     processes = min(arguments.processes, -(-total // BATCH))
     results = encoded(divided(parts, *limits), processes, str(rules), end, width)
     for is_validation, tokens, size, characters in results:
@@ -214,7 +262,7 @@ def highest_id(tokenizer):
 
 def keep(arguments, output, kept):
     if arguments.training_only:
-        print(f"{arguments.tokenizer} is not copied: kzero convert copies it with --tokenizer", flush=True)
+        print(f"{printable(arguments.tokenizer)} is not copied: kzero convert copies it with --tokenizer", flush=True)
         return
     for name, data in kept.items():
         output.write(name, data)
@@ -224,7 +272,7 @@ def prepare_text(arguments, files, output):
     tokenizer, kept = take_tokenizer(arguments.tokenizer, arguments.training_only) if arguments.tokenizer else (None, {})
     replaced = check_output(arguments, kept)
     began = time.monotonic()
-    total, documents, last, parts = measure(files, arguments.text_key)
+    files, total, documents, last, parts = measure(files, arguments)
     print(f"{len(files)} files, {documents} documents, {total / 1e6:.2f} million characters", flush=True)
     if tokenizer is None:
         tokenizer = train_tokenizer(arguments, files, total, parts)
@@ -237,7 +285,7 @@ def prepare_text(arguments, files, output):
                                       (limit, last < limit < total))
     output.commit(replaced)
     tokens = sum(part.count for part in shards)
-    folder = output.folder.as_posix()
+    folder = json.dumps(output.folder.as_posix(), ensure_ascii=False)[1:-1]
     print(f"{tokens} tokens, {text_bytes / tokens:.2f} bytes of text each, in {time.monotonic() - began:.1f} s\n"
           f"  training    {shards[0].count} tokens, {shards[0].files} files\n"
           f"  validation  {shards[1].count} tokens, {shards[1].files} files\n"
@@ -254,7 +302,7 @@ def prepare_choices_files(arguments, files, output):
     keep(arguments, output, kept)
     count = prepare_choices.write_choices(files, tokenizer, output, arguments.name)
     output.commit(replaced)
-    print(f"{count} examples in {output.folder / arguments.name}_choices.bin")
+    print(f"{count} examples in {printable(str(output.folder / arguments.name))}_choices.bin")
 
 
 def main():
@@ -262,14 +310,17 @@ def main():
     tokenizers_python.find()
     output = None
     try:
-        files = prepare_documents.find_files(arguments.files)
+        wanted = frozenset().union(*arguments.suffix) if arguments.suffix else prepare_files.USUAL
+        files, skipped = prepare_files.find_files(arguments.files, wanted)
+        print(printable(prepare_files.skipped_text(skipped, "skipped ")) + "; --suffix names what to take\n" if skipped else "", end="", flush=True)
         output = Output(arguments.output)
         (prepare_choices_files if arguments.choices else prepare_text)(arguments, files, output)
     except InputError as error:
-        print(f"prepare.py: {error}", file=sys.stderr)
+        for line in error.args:
+            print(f"prepare.py: {printable(line)}", file=sys.stderr)
         return 4
     except OSError as error:
-        print(f"prepare.py: {error.filename or arguments.output}: {error.strerror or error}", file=sys.stderr)
+        print(f"prepare.py: {printable(str(error.filename or arguments.output))}: {error.strerror or error}", file=sys.stderr)
         return 4
     except KeyboardInterrupt:
         print("prepare.py: interrupted, nothing is written", file=sys.stderr)

@@ -8,6 +8,7 @@ import codecs
 import gzip
 import io
 import json
+import sys
 import zlib
 from pathlib import Path
 
@@ -16,42 +17,37 @@ LONGEST = 64 << 20  # characters that may pass without such a place
 TEXT = (".txt", ".text", ".md")
 LINES = (".jsonl", ".json")
 COMPRESSED = (".gz", ".zst")
-IN_FOLDERS = tuple(kind + end for kind in (*TEXT, ".jsonl") for end in ("", *COMPRESSED)) + (".parquet",)
 
 
 class InputError(Exception):
-    """What is wrong with a file: the message names it."""
+    """What is wrong with files: arguments are lines, each of which names a file."""
 
 
-def find_files(paths):
-    """The files, and in place of a folder the files of text anywhere in it, in order of their names."""
-    files = []
-    for path in map(Path, paths):
-        if path.is_dir():
-            inside = sorted(file for file in path.rglob("*") if file.is_file() and file.name.endswith(IN_FOLDERS))
-            if not inside:
-                raise InputError(f"{path}: has no file that ends in {', '.join(IN_FOLDERS)}")
-            files += inside
-        elif path.exists():
-            files.append(path)
-        else:
-            raise InputError(f"{path}: there is no such file or folder")
-    return files
+class EncodingError(InputError):
+    """A text file is not of the encoding that it is read in."""
+
+
+class MissingModule(InputError):
+    """This Python cannot read files of a kind."""
+
+    def __init__(self, path, name):
+        super().__init__(f"{path}: reading it needs the module {name}: {sys.executable} -m pip install {name}")
 
 
 def kind_of(path):
-    """The file's ending without that of its compression."""
-    return Path(path.stem).suffix if path.suffix in COMPRESSED else path.suffix
+    """The file's suffix without that of its compression, in lower case."""
+    return (Path(path.stem).suffix if path.suffix.lower() in COMPRESSED else path.suffix).lower()
 
 
 def open_binary(path):
-    if path.suffix == ".gz":
+    compression = path.suffix.lower()
+    if compression == ".gz":
         return gzip.open(path, "rb")
-    if path.suffix == ".zst":
+    if compression == ".zst":
         try:
             import zstandard
         except ImportError as error:
-            raise InputError(f"{path}: reading it needs the module zstandard: pip install zstandard") from error
+            raise MissingModule(path, "zstandard") from error
         return io.BufferedReader(ZstandardFile(open(path, "rb"), zstandard.ZstdDecompressor()), BLOCK)
     return open(path, "rb")
 
@@ -87,13 +83,14 @@ class ZstandardFile(io.RawIOBase):
         super().close()
 
 
-def parts(path, key, can_cut):
-    """The parts of a file's documents that are not empty. `key` is where lines and rows have their text. Raises InputError."""
+def parts(path, key, can_cut, encoding="utf-8"):
+    """The parts of a file's documents that are not empty. `key` is where lines and rows have their text, `encoding` that of text
+    files. Raises InputError."""
     readers = {".parquet": parquet_rows, **dict.fromkeys(LINES, json_lines)}
     reader = readers.get(kind_of(path))
     try:
         if reader is None:
-            yield from text_parts(path, can_cut)
+            yield from text_parts(path, can_cut, encoding)
         else:
             yield from ((text, True) for text in reader(path, key) if text)
     except (OSError, EOFError, zlib.error) as error:
@@ -104,9 +101,9 @@ def parts(path, key, can_cut):
         raise InputError(f"{path}: {error}") from error
 
 
-def decoded(path):
+def decoded(path, encoding):
     """The file's text in blocks."""
-    decoder = codecs.getincrementaldecoder("utf-8")()
+    decoder = codecs.getincrementaldecoder(encoding)()
     offset = 0
     with open_binary(path) as file:
         while True:
@@ -116,16 +113,20 @@ def decoded(path):
                 text = decoder.decode(block, final=not block)
             except UnicodeDecodeError as error:
                 at = offset - kept + error.start
-                raise InputError(f"{path}: is not UTF-8: byte {at} is 0x{error.object[error.start]:02x}") from error
+                raise EncodingError(f"{path}: is not {encoding.upper()}: byte {at} is 0x{error.object[error.start]:02x}") from error
+            except UnicodeError as error:
+                raise EncodingError(f"{path}: is not {encoding.upper()}: {error}") from error
             offset += len(block)
             if not block:
+                if text:
+                    yield text
                 return
             yield text
 
 
-def text_parts(path, can_cut):
+def text_parts(path, can_cut, encoding):
     rest, is_start = "", True
-    for text in decoded(path):
+    for text in decoded(path, encoding):
         rest += text
         end = safe_cut(rest) if can_cut and len(rest) >= BLOCK else 0
         if end:
@@ -188,7 +189,7 @@ def parquet_rows(path, key):
     try:
         import pyarrow.parquet
     except ImportError as error:
-        raise InputError(f"{path}: reading it needs the module pyarrow: pip install pyarrow") from error
+        raise MissingModule(path, "pyarrow") from error
     table = pyarrow.parquet.ParquetFile(path)
     if key not in table.schema_arrow.names:
         raise InputError(f"{path}: has no column {key}, only {', '.join(table.schema_arrow.names)} (--text-key says which)")

@@ -152,7 +152,9 @@ class RoundTrip(Prepared):
         path = self.folder / "a.parquet"
         if importlib.util.find_spec("pyarrow") is None:
             path.write_bytes(b"PAR1")
-            self.assertIn("a.parquet: reading it needs the module pyarrow", run(path, "-o", self.out, code=4))
+            for options in ((), ("--skip-bad",)):
+                said = run(path, "-o", self.out, *options, code=4)
+                self.assertRegex(said, r"a\.parquet: reading it needs the module pyarrow: \S*python\S* -m pip install pyarrow\n")
             return
         import pyarrow.parquet
         pyarrow.parquet.write_table(pyarrow.table({"text": ["one", "two"], "n": [1, 2]}), path)
@@ -180,6 +182,127 @@ class RoundTrip(Prepared):
         tokens = self.read("train", self.folder / "large")
         self.assertEqual(tokens[2], 300 + 65535)
         self.assertEqual((self.folder / "large/text_train_000000.bin").stat().st_size, 1024 + 4 * 4)
+
+
+class Folders(Prepared):
+    """What is taken from a folder, and what is said of the rest."""
+
+    def setUp(self):
+        super().setUp()
+        self.source = self.folder / "in"
+
+    def put(self, name, data=b"text of its own\n"):
+        path = self.source / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
+        return path
+
+    def prepared(self, *options, texts):
+        """What is said; the documents have to be these, in any order."""
+        said = run(self.source, "-o", self.out, "--vocab", 257, "--validation", 0, "--force", *options)
+        self.assertEqual(sorted(self.split(self.read("train"))), sorted(texts))
+        return said
+
+    def test_sources_of_programs_are_text_and_the_rest_is_counted(self):
+        for i in range(40):
+            self.put(f"tree/f{i}.py", b"print(%d)\n" % i)
+        for name in ("a.txt", "B.TXT", "c.md", "d.rst", "e.f90", "g.txt.gz"):
+            self.put(name, gzip.compress(name.encode()) if name.endswith(".gz") else name.encode())
+        programs = [f"print({i})\n" for i in range(40)] + ["a.txt", "B.TXT", "c.md", "d.rst", "e.f90", "g.txt.gz"]
+        self.assertNotIn("skipped", self.prepared(texts=programs))
+        for name in ("1.png", "2.png", "3.tar.gz", "README", ".hidden.txt", ".git/config.txt", "4.parquet.gz", "5.json"):
+            self.put(name)
+        os.mkfifo(self.source / "fifo.txt")
+        (self.source / "gone.txt").symlink_to("nowhere")
+        (self.source / "again").symlink_to(self.source / "tree")
+        said = self.prepared(texts=programs)
+        self.assertIn("skipped 2 .png, 1 .json, 1 .parquet.gz, 1 .tar.gz, 1 FIFO, 1 broken link, 1 hidden, 1 hidden folder, 2 of 2 other kinds; "
+                      "--suffix names what to take\n", said)
+
+    def test_the_document_lists_what_is_taken(self):
+        sys.path.insert(0, str(PREPARE.parent))
+        self.addCleanup(sys.path.remove, str(PREPARE.parent))
+        import prepare_files
+        rows = [line for line in (PREPARE.parents[1] / "docs/data.md").read_text().splitlines() if line.startswith("  | ") and " ." in line]
+        self.assertEqual(sorted(word for row in rows for word in row.split() if word.startswith(".")), sorted(prepare_files.USUAL))
+
+    def test_suffixes_are_chosen(self):
+        for name in ("a.txt", "b.py", "c.log", "d.LOG.gz", "Makefile", "lines.jsonl"):
+            self.put(name, gzip.compress(b"d") if name.endswith(".gz") else b'{"text": "line"}' if name == "lines.jsonl" else name.encode())
+        self.assertIn("skipped 1 .jsonl, 1 .py, 1 .txt, 1 without suffix", self.prepared("--suffix", "log", texts=["c.log", "d"]))
+        self.prepared("--suffix", "none", "--suffix", ".py,.TXT", texts=["Makefile", "a.txt", "b.py"])
+        self.assertNotIn("skipped", self.prepared("--suffix", "all", texts=["a.txt", "b.py", "c.log", "d", "Makefile", "line"]))
+        self.assertIn("in: has no file of text: skipped 1 .jsonl, ", run(self.source, "-o", self.folder / "no", "--suffix", ".c", code=4))
+
+    def test_what_is_no_regular_file_is_refused_and_not_waited_for(self):
+        self.source.mkdir()
+        os.mkfifo(self.source / "fifo")
+        said = run(self.source / "fifo", "-o", self.out, code=4, timeout=60)
+        self.assertIn("fifo: is a FIFO, but text is read from regular files, more than once", said)
+        self.assertIn("/dev/zero: is a device", run("/dev/zero", "-o", self.out, code=4, timeout=60))
+
+    def test_names_are_shown_without_their_control_characters(self):
+        self.put("\x1b[31mred\n.txt", b"\xff")
+        self.put("\udcff.txt", b"\xff")
+        self.put("plain.\x1b]0;title\x07")
+        out = self.folder / "\x1b[2Jout"
+        said = [run(self.source, "-o", out, "--vocab", 257, code=4), run(self.source / "\x1b[7mno", "-o", out, code=4)]
+        self.assertIn("\\x1b[31mred\\n.txt: is not UTF-8", said[0])
+        self.assertIn("\\xff.txt: is not UTF-8", said[0])
+        self.assertIn("\\x1b[7mno: there is no such file", said[1])
+        self.put("good.txt")
+        said += [run(self.source, "-o", out, "--vocab", 257, "--skip-bad")]
+        self.assertIn("skipped 1 .\\x1b]0;title\\x07;", said[2])
+        self.assertIn('files = ["%s' % json.dumps(str(out))[1:-1], said[2])
+        for text in said:
+            self.assertTrue(all(c.isprintable() or c == "\n" for c in text), repr(text))
+
+
+class Bad(Prepared):
+    """Files that cannot be read."""
+
+    def setUp(self):
+        super().setUp()
+        self.source = self.folder / "in"
+        self.source.mkdir()
+        (self.source / "good.txt").write_bytes(b"good")
+
+    def test_all_are_named_at_once(self):
+        for i in range(3):
+            (self.source / f"latin{i}.txt").write_bytes(b"caf\xe9 %d" % i)
+        (self.source / "odd.jsonl").write_bytes(b'{"text": "so far"}\n{oops')
+        said = run(self.source, "-o", self.out, "--vocab", 257, code=4).splitlines()
+        self.assertEqual([line.split("/")[-1].split(":")[0] for line in said], ["latin0.txt", "latin1.txt", "latin2.txt", "odd.jsonl"])
+        self.assertIn("latin2.txt: is not UTF-8: byte 3 is 0xe9", said[2])
+        self.assertTrue(said[3].endswith("(--skip-bad leaves out such files, --encoding NAME reads another encoding)"), said[3])
+        self.assertEqual(list(self.out.iterdir()), [])
+
+    def test_they_may_be_left_out(self):
+        for i in range(30):
+            (self.source / f"{i:02}.txt").write_bytes(b"the begin" * 200000 + b"\xff")
+        (self.source / "odd.jsonl").write_bytes(b'{"text": "so far"}\n{oops')
+        said = run(self.source, "-o", self.out, "--vocab", 257, "--validation", 0, "--skip-bad")
+        self.assertEqual(self.split(self.read("train")), ["good"])
+        self.assertEqual(said.count("left out: "), 21)
+        self.assertIn("19.txt: is not UTF-8: byte 1800000 is 0xff\nleft out: and 11 more files\n", said)
+        self.assertIn("\n1 files, 1 documents, ", said)
+        (self.source / "good.txt").unlink()
+        self.assertIn("there is no text", run(self.source, "-o", self.folder / "no", "--vocab", 257, "--skip-bad", code=4))
+
+    def test_another_encoding(self):
+        text = "\u00c4rger, caf\u00e9, na\u00efve\n" * 100000
+        (self.source / "good.txt").write_bytes(text.encode("latin-1"))
+        (self.source / "lines.jsonl").write_text(json.dumps({"text": "\u4e2d"}, ensure_ascii=False), encoding="utf-8")
+        run(self.source, "-o", self.out, "--vocab", 300, "--validation", 0, "--encoding", "Latin-1")
+        self.assertEqual(self.split(self.read("train")), [text, "\u4e2d"])
+        (self.source / "good.txt").write_bytes(text.encode("utf-16"))
+        run(self.source, "-o", self.out, "--vocab", 300, "--validation", 0, "--encoding", "utf-16", "--force")
+        self.assertEqual(self.split(self.read("train")), [text, "\u4e2d"])
+        (self.source / "good.txt").write_bytes(text.encode("utf-16")[2:-1])
+        said = run(self.source, "-o", self.out, "--vocab", 300, "--encoding", "utf-16", "--force", code=4)
+        self.assertIn("good.txt: is not UTF-16: ", said)
+        for wrong in (["--encoding", "no-such"], ["--encoding", "base64"], ["--choices", "--encoding", "latin-1"], ["--choices", "--skip-bad"]):
+            run(self.source, "-o", self.out, *wrong, code=2)
 
 
 class Refusals(Prepared):
@@ -211,7 +334,7 @@ class Refusals(Prepared):
         self.refused(b"", "bad.txt: there is no text", name="bad.txt")
         self.assertIn("absent: there is no such file", run(self.folder / "absent", "-o", self.out, code=4))
         (self.folder / "empty").mkdir()
-        self.assertIn("has no file that ends in .txt", run(self.folder / "empty", "-o", self.out, code=4))
+        self.assertIn("empty: has no file of text; --suffix names what to take", run(self.folder / "empty", "-o", self.out, code=4))
 
     def test_tokenizers(self):
         self.refused(b"text", "--vocab 256", name="a.txt", options=("--vocab", 256))
