@@ -249,7 +249,8 @@ struct Run {
   Index threads = 0;  // per rank; 0: OMP_NUM_THREADS, else the node's cores / its ranks
   GemmBackend gemm = GemmBackend::automatic;
   AttentionKind attention = AttentionKind::automatic;
-  double peak_tflops = 0;  // per rank, for MFU; 0: measured at start
+  double peak_tflops = 0;        // per rank, for MFU; 0: measured at start
+  Index verify_every = 0;  // steps; 0: never
 };
 
 /// The first and the last of consecutive steps, numbered from 0.

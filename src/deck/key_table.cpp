@@ -279,6 +279,15 @@ void add_run(std::vector<Key>& table) {
            "Peak speed of a rank, for the utilization (MFU); 0: measured at the start."));
 }
 
+/// Keys of [run] that look for nodes that compute wrongly.
+void add_trust(std::vector<Key>& table) {
+  constexpr auto t = &Config::run;
+  table.push_back(integer("run.verify_every", t, &Run::verify_every, from(0, most), "steps",
+                          "Steps from one whose micro-batches are computed twice, on different "
+                          "ranks, to the next; a difference stops the run and names the node "
+                          "(docs/running.md); 0: never."));
+}
+
 }  // namespace
 
 const std::vector<Key>& keys() {
@@ -294,6 +303,7 @@ const std::vector<Key>& keys() {
     add_checkpoint(table);
     add_run_ends(table);
     add_run(table);
+    add_trust(table);
     mark_uses(table);
     return table;
   }();

@@ -92,6 +92,12 @@ std::optional<MatrixExchange<T>> matrices_of(memory::Arenas& arenas, const deck:
   return MatrixExchange<T>(arenas, b.matrices, rank, overlap_of(config));
 }
 
+std::optional<GradientHashes> hashes_of(memory::Arenas& arenas, const deck::Config& config,
+                                        const Blueprint& b) {
+  if (config.run.verify_every == 0) return std::nullopt;
+  return GradientHashes(arenas, b.batches.rounds(), std::ssize(b.table));
+}
+
 zero::GradientOptions gradient_options(const deck::Config& config, const Blueprint& blueprint) {
   return {blueprint.stage, blueprint.adds_reduced, config.zero.bucket, overlap_of(config),
           config.zero.reduction};
@@ -116,6 +122,7 @@ Buffers<T>::Buffers(memory::Arenas& arenas, const deck::Config& config, const Bl
       matrices(matrices_of<T>(arenas, config, b, rank)),
       batches(arenas, config.train.micro_batch, config.model.sequence, config.model.vocab),
       step_sums(arenas, b.batches.rounds()),
+      hashes(hashes_of(arenas, config, b)),
       staging(take_staging(arenas, config)),
       snapshot(take_snapshot(arenas, config, b)),
       spans(take_spans(arenas, config.run)),

@@ -13,6 +13,7 @@
 #include "optim/cpu_offload.hpp"
 #include "train/batches.hpp"
 #include "train/blueprint.hpp"
+#include "train/gradient_hashes.hpp"
 #include "train/matrix_exchange.hpp"
 #include "train/parameter_sums.hpp"
 #include "train/step_sums.hpp"
@@ -35,6 +36,7 @@ struct Buffers {
   std::optional<MatrixExchange<T>> matrices;  // with an optimizer that needs whole ones
   Batches batches;
   StepSums step_sums;
+  std::optional<GradientHashes> hashes;  // with run.verify_every
   /// Host memory, for runs with checkpoints; empty where the state itself serves.
   std::span<float> staging;     // on the way of a device's state (state_staging.hpp)
   std::span<float> snapshot;    // the copy that checkpoint.asynchronous writes

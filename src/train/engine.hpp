@@ -53,7 +53,8 @@ class Engine {
   virtual void loaded() = 0;
 
   /// Runs one optimizer step on the samples of global step `step`; its traffic is counted as a
-  /// step's. Collective over all ranks of the grid.
+  /// step's, except that of a second computation (run.verify_every). If that one has other results,
+  /// throws Mismatch on every rank and changes no state. Collective over all ranks of the grid.
   virtual StepResult step(Index step, const data::BatchSource& samples) = 0;
 
   /// Returns the mean loss of the first `micro_batches` micro-batches of the samples, in nats a

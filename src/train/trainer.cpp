@@ -28,6 +28,7 @@
 #include "train/expected_traffic.hpp"
 #include "train/failure.hpp"
 #include "train/launch_watch.hpp"
+#include "train/mismatch.hpp"
 #include "train/peak.hpp"
 #include "train/placement.hpp"
 #include "train/planned_bytes.hpp"
@@ -43,8 +44,9 @@ using Clock = std::chrono::steady_clock;
 
 /// The reason why a run makes no further step.
 struct Ending {
-  std::string reason = "completed";  // as in the end record
-  int signal = 0;                    // the signal that asked for it; 0: none
+  std::string reason = "completed";   // as in the end record
+  int signal = 0;                     // the signal that asked for it; 0: none
+  std::optional<ExitCode> failure{};  // none: the exit code follows from the steps done
 };
 
 /// The parts of a run, in the order of their construction.
@@ -272,7 +274,7 @@ std::optional<Ending> Trainer::stop(Index steps_of_this_job) const {
 /// first, as a run that is told to stop may be killed while it prints.
 ExitCode Trainer::finish(const Ending& ending, Index steps_done) {
   const bool saves = !config_.checkpoint.folder.empty();
-  const ExitCode code = ending.reason == "diverged"         ? ExitCode::diverged
+  const ExitCode code = ending.failure                      ? *ending.failure
                         : steps_done >= config_.train.steps ? ExitCode::done
                         : saves                             ? ExitCode::stopped
                                                             : ExitCode::other;
@@ -292,7 +294,8 @@ ExitCode Trainer::finish(const Ending& ending, Index steps_done) {
   if (sink_) sink_->write(record);
   if (code == ExitCode::stopped) console_.note(stop_text(record, config_));
   grid_.world().barrier();  // a rank that leaves early and is killed takes the others with it
-  if (code == ExitCode::other) throw grid::AgreedError(code, stop_text(record, config_));
+  if (code == ExitCode::other && !ending.failure)
+    throw grid::AgreedError(code, stop_text(record, config_));
   return code;
 }
 
@@ -328,10 +331,11 @@ ExitCode Trainer::run_steps() {
       engine_->scaler().require_good_end();
     }
   } catch (const Error& error) {
-    if (error.code() != ExitCode::diverged) throw;
+    const auto* mismatch = dynamic_cast<const Mismatch*>(&error);
+    if (mismatch == nullptr && error.code() != ExitCode::diverged) throw;
     checkpoints_->finish();
-    finish({"diverged"}, done);
-    throw grid::AgreedError(error.code(), error.what());  // every rank saw the same norms
+    finish({mismatch != nullptr ? mismatch->reason() : "diverged", 0, error.code()}, done);
+    throw grid::AgreedError(error.code(), error.what());  // every rank threw the same
   }
   checkpoints_->finish();
   if (done < steps) checkpoints_->require_newer_than(first_step);

@@ -72,6 +72,8 @@ TypedEngine<T>::TypedEngine(const deck::Config& config, Index threads, const Pee
                           blueprint_.state_arrays(), staging_ ? &*staging_ : nullptr)),
       local_(state_shards(states_, {blueprint_.stage.optimizer, data_.rank(), {}},
                           blueprint_.state_arrays(), staging_ ? &*staging_ : nullptr)) {
+  if (config.run.verify_every > 0)
+    verification_.emplace(config.run.verify_every, blueprint_, grid_);
   // Padding takes part in collectives, so it has to hold zeros from the start.
   const tensor::Execution& exec = buffers_.model->exec();
   clear(exec, buffers_.parameters.held());
@@ -150,14 +152,19 @@ void TypedEngine<T>::loaded() {
 template <class T>
 StepResult TypedEngine<T>::step(Index step, const data::BatchSource& samples) {
   const runtime::ProfileRegion region([] { return "kzero::train::step"; });
-  data_.traffic().begin_step();
   set_step(step);
+  const bool verifies = verification_ && verification_->is_due(step);
+  // Before the step's own computation, whose gradients take the place of these.
+  if (verifies) run_rounds(step, samples, verification_->second(step));
+  data_.traffic().begin_step();
   StepResult result;
   result.lr = optim::learning_rate(config_.optimizer, step, config_.train.steps);
   result.loss_scale = scaler_.scale();
-  run_rounds(step, samples);
+  run_rounds(step, samples, verifies ? Verification::first() : Computation{});
   optimizer_step_.add_squares();
+  if (verifies) buffers_.hashes->read(buffers_.model->exec());
   const Totals totals = read_totals();
+  if (verifies) verify(step, samples);
   result.loss = totals.loss;
   result.grad_norm = totals.gradient_norm / result.loss_scale;
   result.skipped = !std::isfinite(result.grad_norm);
@@ -176,14 +183,27 @@ StepResult TypedEngine<T>::step(Index step, const data::BatchSource& samples) {
   return result;
 }
 
-/// Loads this rank's micro-batch of a round; none if the round has fewer than there are ranks.
+/// Compares the two computations of a step, before anything is updated; see Verification.
+template <class T>
+void TypedEngine<T>::verify(Index step, const data::BatchSource& samples) {
+  verification_->require_agreement(step, *buffers_.hashes, [&](const Computation& by) {
+    data_.traffic().end_step();
+    run_rounds(step, samples, by);
+    buffers_.hashes->read(buffers_.model->exec());
+    buffers_.model->exec().fence("kzero::train::hashes_read");
+  });
+}
+
+/// Loads the micro-batch of a round that is dealt to a rank; none if the round has fewer than there
+/// are ranks.
 template <class T>
 std::optional<model::Batch> TypedEngine<T>::load(const data::BatchPlan& plan, Index step,
-                                                 Index round, const data::BatchSource& samples) {
-  if (data_.rank() >= plan.ranks_in(round)) return std::nullopt;
+                                                 Index round, Index dealt_to,
+                                                 const data::BatchSource& samples) {
+  if (dealt_to >= plan.ranks_in(round)) return std::nullopt;
   const runtime::ProfileRegion region([] { return "kzero::train::load_batch"; });
   return buffers_.batches.load(buffers_.model->exec(), samples,
-                               plan.first_sample(step, data_.rank(), round));
+                               plan.first_sample(step, dealt_to, round));
 }
 
 /// Returns the mean loss of a token over the global batch of a plan; `all` has the sum of every
@@ -230,37 +250,59 @@ typename TypedEngine<T>::Totals TypedEngine<T>::read_totals() {
 
 /// Enqueues the computation of a step's losses and gradients.
 template <class T>
-void TypedEngine<T>::run_rounds(Index step, const data::BatchSource& samples) {
+void TypedEngine<T>::run_rounds(Index step, const data::BatchSource& samples,
+                                const Computation& by) {
   const auto tokens = static_cast<double>(config_.train.global_batch * config_.model.sequence);
   const auto scale = static_cast<float>(scaler_.scale() / tokens);
   const data::BatchPlan& plan = blueprint_.batches;
+  const Index dealt_to = by.dealt_to(data_.rank(), plan.ranks);
   buffers_.step_sums.clear(buffers_.model->exec());
-  for (Index round = 0; round < plan.rounds(); ++round) {
-    const auto ranks = static_cast<int>(plan.ranks_in(round));
-    forward_backward(load(plan, step, round, samples),
-                     {round == 0, round + 1 == plan.rounds(), ranks}, scale,
-                     buffers_.step_sums.loss(round));
-  }
+  for (Index round = 0; round < plan.rounds(); ++round)
+    forward_backward(load(plan, step, round, dealt_to, samples), round, scale, by);
 }
 
-/// Runs one micro-batch forward and backward; the sum of its losses goes to *loss. Without one the
-/// rank only takes part in the collectives.
+/// Runs one micro-batch forward and backward; the sum of its losses goes to the step's sums.
+/// Without one the rank only takes part in the collectives.
 template <class T>
-void TypedEngine<T>::forward_backward(const std::optional<model::Batch>& batch,
-                                      const zero::Round& round, float scale, double* loss) {
+void TypedEngine<T>::forward_backward(const std::optional<model::Batch>& batch, Index round,
+                                      float scale, const Computation& by) {
   const zero::Schedule& schedule = blueprint_.training;
+  const data::BatchPlan& plan = blueprint_.batches;
+  const zero::Round place{round == 0, round + 1 == plan.rounds(),
+                          static_cast<int>(plan.ranks_in(round))};
   const tensor::Execution& exec = buffers_.model->exec();
-  const Update update = buffers_.gradients.adds_in_model(round) ? Update::add : Update::overwrite;
+  const Update update = buffers_.gradients.adds_in_model(place) ? Update::add : Update::overwrite;
+  double* loss = buffers_.step_sums.loss(round);
   for (std::size_t i = 0; i < schedule.trace().size(); ++i) {
     const zero::ScheduleStep& step = schedule.steps()[i];
     buffers_.parameters.before(step, exec, data_);
     buffers_.gradients.before(step, exec);
     if (batch) execute(schedule.trace()[i], *batch, update, scale, loss);
     buffers_.parameters.after(step);
-    buffers_.gradients.after(step, round, exec, data_);
+    if (batch && by.hashes) hash(step, round, by);
+    if (by.reduces) {
+      buffers_.gradients.after(step, place, exec, data_);
+    } else {
+      buffers_.gradients.drop(step);
+    }
   }
+  if (batch && by.hashes) buffers_.hashes->take_loss(exec, *by.hashes, round, loss);
+  if (!by.reduces) return;
   const runtime::ProfileRegion region([] { return "kzero::train::finish_reductions"; });
   buffers_.gradients.finish(exec, data_);
+}
+
+/// Enqueues the hashes of the gradients that an operation has completed, before they are reduced.
+/// With zero.accumulate = "local" they are sums over this rank's micro-batches so far, which any
+/// rank adds in the same order.
+template <class T>
+void TypedEngine<T>::hash(const zero::ScheduleStep& step, Index round, const Computation& by) {
+  for (const Index u : step.complete) {
+    const T* gradient = buffers_.gradients.units()[static_cast<std::size_t>(u)];
+    buffers_.hashes->template take_gradient<T>(
+        buffers_.model->exec(), *by.hashes, round, u,
+        vector(gradient, blueprint_.layout.unit(u).elements));
+  }
 }
 
 /// Runs one operation of training; if it is the loss, the sum of losses goes to *loss.
@@ -295,7 +337,7 @@ double TypedEngine<T>::evaluate(Index micro_batches, const data::BatchSource& sa
   std::vector<double> mine;
   for (Index round = 0; round < plan.rounds(); ++round) {
     const Index slot = round % sums.rounds();
-    forward(load(plan, 0, round, samples), sums.loss(slot));
+    forward(load(plan, 0, round, data_.rank(), samples), sums.loss(slot));
     if (slot + 1 < sums.rounds() && round + 1 < plan.rounds()) continue;
     sums.read(exec);
     std::ranges::copy(sums.losses(slot + 1), std::back_inserter(mine));

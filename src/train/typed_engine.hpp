@@ -11,6 +11,7 @@
 #include "train/optimizer_step.hpp"
 #include "train/state_shards.hpp"
 #include "train/state_staging.hpp"
+#include "train/verification.hpp"
 
 namespace kzero::train {
 
@@ -44,12 +45,14 @@ class TypedEngine : public Engine {
   };
 
   std::optional<model::Batch> load(const data::BatchPlan& plan, Index step, Index round,
-                                   const data::BatchSource& samples);
+                                   Index dealt_to, const data::BatchSource& samples);
   double mean_loss(const data::BatchPlan& plan, std::span<const double> all) const;
   Totals read_totals();
-  void run_rounds(Index step, const data::BatchSource& samples);
-  void forward_backward(const std::optional<model::Batch>& batch, const zero::Round& round,
-                        float scale, double* loss);
+  void run_rounds(Index step, const data::BatchSource& samples, const Computation& by);
+  void verify(Index step, const data::BatchSource& samples);
+  void forward_backward(const std::optional<model::Batch>& batch, Index round, float scale,
+                        const Computation& by);
+  void hash(const zero::ScheduleStep& step, Index round, const Computation& by);
   void execute(const param::Operation& operation, const model::Batch& batch, kernels::Update update,
                float scale, double* loss);
   void forward(const std::optional<model::Batch>& batch, double* loss);
@@ -67,7 +70,8 @@ class TypedEngine : public Engine {
   OptimizerStep<T> optimizer_step_;
   optim::LossScaler scaler_;
   Index optimizer_start_ = 0;
-  std::optional<StateStaging> staging_;  // where the host does not touch the state
+  std::optional<Verification> verification_;  // with run.verify_every
+  std::optional<StateStaging> staging_;       // where the host does not touch the state
   const std::vector<checkpoint::StateShard> owned_, local_;
 };
 

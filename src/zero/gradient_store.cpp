@@ -69,6 +69,12 @@ void GradientStore<T>::after(const ScheduleStep& step, const Round& round,
 }
 
 template <class T>
+void GradientStore<T>::drop(const ScheduleStep& step) {
+  if (options_.stage.gradients == Placement::replicated) return;
+  for (const Index u : step.complete) units_[static_cast<std::size_t>(u)] = nullptr;
+}
+
+template <class T>
 OwnedSum<T> GradientStore<T>::destination(Index u, const Round& round) const {
   if (!options_.adds_reduced) return {nullptr, nullptr, owned(u)};
   float* sum = sums_.unit(u);

@@ -60,6 +60,10 @@ class GradientStore {
   void after(const ScheduleStep& step, const Round& round, const tensor::Execution& exec,
              comm::Communicator& comm);
 
+  /// Completes an operation of a computation whose gradients are not wanted: complete units are
+  /// dropped. Only while no reduction is in flight. Not collective.
+  void drop(const ScheduleStep& step);
+
   /// Finishes all reductions. Collective.
   void finish(const tensor::Execution& exec, comm::Communicator& comm);
 

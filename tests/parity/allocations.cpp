@@ -68,6 +68,12 @@ TEST_P(Allocations, NoneInAStepOfLlama) {
   expect_none_in_a_step(as_llama(small_deck(GetParam()), 1));
 }
 
+TEST_P(Allocations, NoneInAStepThatIsVerified) {
+  deck::Config config = small_deck(GetParam());
+  config.run.verify_every = 1;
+  expect_none_in_a_step(config);
+}
+
 TEST(OptimizerAllocations, NoneInAStepOfAnyKind) {
   for (const auto& [name, kind] : deck::optimizers) {
     SCOPED_TRACE(name);

@@ -128,6 +128,15 @@ TEST_F(HostWaits, AreOneAStepInEveryStage) {
   }
 }
 
+TEST_F(HostWaits, AreOneAStepThatIsVerified) {
+  deck::Config config = deck_of(Dtype::bf16, 3, 8);
+  config.run.verify_every = 1;
+  for (const Index stage : {0, 3}) {
+    config.zero.stage = stage;
+    EXPECT_EQ(of_a_step(config), one_wait) << "stage " << stage;
+  }
+}
+
 TEST_F(HostWaits, AreOneAStepOfMuon) {
   deck::Config config = deck_of(Dtype::bf16, 4, 4);
   config.optimizer.kind = deck::OptimizerKind::muon;

@@ -1,0 +1,137 @@
+// The deck's model on a machine with a faulty rank: what a run has to notice, and whose node it has
+// to name.
+#pragma once
+
+#include <functional>
+
+#include "model/model.hpp"
+#include "support/training.hpp"
+
+namespace kzero::tests {
+
+/// What goes wrong on one rank of the launch.
+struct Fault {
+  enum class Place {
+    gradient,  // one bit of a unit's gradient, after backward has written it
+    input,     // the first unit reads wrong tokens
+  };
+  int rank = -1;  // none
+  Place place = Place::gradient;
+  Index unit = 0;
+  /// Says for which of the micro-batches that the rank has computed so far, counted from 0.
+  std::function<bool(Index)> strikes = [](Index) { return true; };
+};
+
+inline Fault fault;
+inline Index computed = 0;  // micro-batches begun on this rank
+
+inline bool strikes(Fault::Place place, Index unit) {
+  int rank = 0;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  return rank == fault.rank && place == fault.place && unit == fault.unit &&
+         fault.strikes(computed - 1);
+}
+
+template <class T>
+void flip_lowest_bit(const tensor::Execution& exec, T* element) {
+  Kokkos::parallel_for(
+      "kzero::tests::flip_bit", tensor::Range(exec, 0, 1),
+      KOKKOS_LAMBDA(Index) { *reinterpret_cast<unsigned char*>(element) ^= 1U; });
+}
+
+template <class T>
+class FaultyModel : public model::Model<T> {
+  using Units = model::Units<T>;
+  using ConstUnits = model::Units<const T>;
+
+ public:
+  explicit FaultyModel(std::unique_ptr<model::Model<T>> inner) : inner_(std::move(inner)) {}
+
+  void forward(Index u, ConstUnits parameters, const model::Batch& batch) override {
+    if (u == 0) ++computed;
+    model::Batch read = batch;
+    if (strikes(Fault::Place::input, u)) read.inputs = batch.targets;
+    inner_->forward(u, parameters, read);
+  }
+
+  void loss(ConstUnits parameters, const model::Batch& batch, double* sum) override {
+    inner_->loss(parameters, batch, sum);
+  }
+
+  void token_losses(ConstUnits parameters, const model::Batch& batch,
+                    std::span<float> losses) override {
+    inner_->token_losses(parameters, batch, losses);
+  }
+
+  void loss_and_gradient(ConstUnits parameters, const model::Batch& batch, float scale,
+                         kernels::Update update, Units gradients, double* sum) override {
+    inner_->loss_and_gradient(parameters, batch, scale, update, gradients, sum);
+    spoil(std::ssize(gradients) - 1, gradients);
+  }
+
+  void backward(Index u, ConstUnits parameters, const model::Batch& batch, kernels::Update update,
+                Units gradients) override {
+    inner_->backward(u, parameters, batch, update, gradients);
+    spoil(u, gradients);
+  }
+
+  const tensor::Execution& exec() const override { return inner_->exec(); }
+  model::Arithmetic arithmetic() const override { return inner_->arithmetic(); }
+
+ private:
+  void spoil(Index u, Units gradients) {
+    if (strikes(Fault::Place::gradient, u))
+      flip_lowest_bit(exec(), gradients[static_cast<std::size_t>(u)] + 1);
+  }
+
+  std::unique_ptr<model::Model<T>> inner_;
+};
+
+class FaultyDefinition : public model::Definition {
+ public:
+  explicit FaultyDefinition(std::shared_ptr<const model::Definition> inner)
+      : inner_(std::move(inner)) {}
+
+  param::Table table(const model::TensorRank& tensor) const override {
+    return inner_->table(tensor);
+  }
+  param::Trace training_trace() const override { return inner_->training_trace(); }
+  param::Trace validation_trace() const override { return inner_->validation_trace(); }
+  double flops_per_token() const override { return inner_->flops_per_token(); }
+  model::Recomputed recomputed_per_token() const override { return inner_->recomputed_per_token(); }
+  std::vector<model::TensorCollective> tensor_collectives(const model::TensorRank& tensor,
+                                                          Index sequences,
+                                                          Dtype precision) const override {
+    return inner_->tensor_collectives(tensor, sequences, precision);
+  }
+  model::Benchmark benchmark(Index most_width, Index sequence) const override {
+    return inner_->benchmark(most_width, sequence);
+  }
+
+ private:
+  template <class T>
+  std::unique_ptr<model::Model<T>> made(memory::Arenas& arenas,
+                                        const model::Resources& resources) const {
+    return std::make_unique<FaultyModel<T>>(inner_->make<T>(arenas, resources));
+  }
+  std::unique_ptr<model::Model<float>> make_as(float, memory::Arenas& arenas,
+                                               const model::Resources& r) const override {
+    return made<float>(arenas, r);
+  }
+  std::unique_ptr<model::Model<bf16>> make_as(bf16, memory::Arenas& arenas,
+                                              const model::Resources& r) const override {
+    return made<bf16>(arenas, r);
+  }
+  std::unique_ptr<model::Model<fp16>> make_as(fp16, memory::Arenas& arenas,
+                                              const model::Resources& r) const override {
+    return made<fp16>(arenas, r);
+  }
+
+  std::shared_ptr<const model::Definition> inner_;
+};
+
+inline std::shared_ptr<const model::Definition> define_faulty(const deck::Config& config) {
+  return std::make_shared<FaultyDefinition>(model::define(config));
+}
+
+}  // namespace kzero::tests
