@@ -99,7 +99,7 @@ Written publish(const grid::Group& world, const fs::path& folder, const fs::path
   Written written{.path = folder / folder_name(manifest.step)};
   written.bytes = static_cast<Index>(world.sum(static_cast<double>(part.shard_file.bytes)));
   const auto shard_files = world.gather(part.shard_file.file.empty() ? "" : pack(part.shard_file));
-  manifest.parameter_hash = sum_of_hashes(world, part.parameter_hash);
+  manifest.parameter_hash = written.parameter_hash = sum_of_hashes(world, part.parameter_hash);
   grid::collectively(world, [&] {
     if (!world.is_root()) return;
     fill_in(manifest, shard_files);

@@ -28,6 +28,7 @@ struct Written {
   std::filesystem::path path;           // of the complete checkpoint
   Index bytes = 0;                      // of all its shard files
   std::vector<std::string> problems{};  // of removing old checkpoints; on the root only
+  std::uint64_t parameter_hash = 0;     // as in the manifest; on the root only
 };
 
 /// Saves every rank's shards as `folder`/step_<manifest.step>, on the disk and read back before it

@@ -83,4 +83,15 @@ std::vector<std::string> changes(const std::string& before, const std::string& n
   return found;
 }
 
+std::vector<std::string> settings(const std::string& deck) {
+  std::vector<std::string> found;
+  const Deck values = deck_of(deck);
+  for (const Key& key : keys()) {
+    const auto value = values.values.find(key.path);
+    if (value != values.values.end())
+      found.push_back(fmt::format("{} is {}", key.path, value->second.toml));
+  }
+  return found;
+}
+
 }  // namespace kzero::deck

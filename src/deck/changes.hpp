@@ -12,4 +12,8 @@ namespace kzero::deck {
 /// TOML has no keys.
 std::vector<std::string> changes(const std::string& before, const std::string& now);
 
+/// One text for each key that a resolved deck holds, in the order of the decks: "train.steps is
+/// 200". Keys of lists of tables are left out.
+std::vector<std::string> settings(const std::string& deck);
+
 }  // namespace kzero::deck

@@ -27,6 +27,7 @@ enum class GemmBackend { automatic, onednn, blas, cublaslt, reference };
 enum class CommunicatorKind { automatic, mpi, nccl };
 enum class AttentionKind { automatic, cudnn, kzero };
 enum class OptimizerKind { adamw, sgd, lion, lamb, adafactor, muon };
+enum class Replay { off, note, check };
 enum class ModelFamily { gpt2, llama };
 enum class RopeScaling { none, linear, llama3, yarn };
 enum class Initialization { scaled, normal };
@@ -250,7 +251,8 @@ struct Run {
   GemmBackend gemm = GemmBackend::automatic;
   AttentionKind attention = AttentionKind::automatic;
   double peak_tflops = 0;        // per rank, for MFU; 0: measured at start
-  Index verify_every = 0;  // steps; 0: never
+  Replay replay = Replay::note;  // of steps that run.metrics has from before a restart
+  Index verify_every = 0;        // steps; 0: never
 };
 
 /// The first and the last of consecutive steps, numbered from 0.

@@ -282,6 +282,12 @@ void add_run(std::vector<Key>& table) {
 /// Keys of [run] that look for nodes that compute wrongly.
 void add_trust(std::vector<Key>& table) {
   constexpr auto t = &Config::run;
+  table.push_back(
+      choice("run.replay", t, &Run::replay,
+             {{"off", Replay::off}, {"note", Replay::note}, {"check", Replay::check}},
+             "Steps that a restart repeats are compared with the losses and norms in "
+             "run.metrics: \"note\" prints the first difference, \"check\" stops the run there "
+             "(docs/running.md)."));
   table.push_back(integer("run.verify_every", t, &Run::verify_every, from(0, most), "steps",
                           "Steps from one whose micro-batches are computed twice, on different "
                           "ranks, to the next; a difference stops the run and names the node "

@@ -224,6 +224,9 @@ class Rules {
     needs_folder(run.wall_limit > 0, "run.wall_limit",
                  fmt::format("\"{}\"", format_duration(run.wall_limit)));
     needs_folder(!run.stop_file.empty(), "run.stop_file", fmt::format("\"{}\"", run.stop_file));
+    needs_folder(run.replay == Replay::check, "run.replay", "\"check\"");
+    refuse_if(run.replay == Replay::check && run.metrics.empty(), {"run.replay", "run.metrics"},
+              "run.replay = \"check\" needs run.metrics");
     refuse_if(run.wall_limit > 0 && run.wall_limit <= run.stop_margin,
               {"run.wall_limit", "run.stop_margin"},
               fmt::format("run.wall_limit must be more than run.stop_margin = {}, found {}",

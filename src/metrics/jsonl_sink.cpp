@@ -94,6 +94,8 @@ void JsonlSink::write(const StartRecord& record) {
                          {"tokens_per_step", record.tokens_per_step},
                          {"data", data_json(record.data)},
                          {"bits_depend_on", record.bits_depend_on},
+                         {"bits", record.bits},
+                         {"state", record.state.empty() ? Json() : Json(record.state)},
                          {"limit", limit_json(record.limit)},
                          {"plan", planned_json(record)}}));
 }
@@ -135,7 +137,8 @@ void JsonlSink::write(const CheckpointRecord& record) {
                          {"folder", record.folder},
                          {"bytes", record.bytes},
                          {"seconds", record.seconds},
-                         {"stall_seconds", record.stall_seconds}}));
+                         {"stall_seconds", record.stall_seconds},
+                         {"state", record.state}}));
 }
 
 void JsonlSink::write(const EndRecord& record) {

@@ -71,6 +71,8 @@ struct StartRecord {
   Index tokens_per_step = 0;
   DataSummary data{};
   std::vector<std::string> bits_depend_on{};
+  std::string bits{};   // a digest of all that, values included; hexadecimal
+  std::string state{};  // the hash of the state that a restart began with; empty at step 0
   std::optional<TimeLimit> limit{};
   std::vector<CategoryBytes> planned_memory{};  // of the largest rank
   std::vector<TrafficRow> planned_traffic{};    // only theory_elements_per_step is set
@@ -111,11 +113,12 @@ struct CheckpointRecord {
   Index bytes = 0;
   double seconds = 0;        // from its beginning to its final name
   double stall_seconds = 0;  // of these, training stood still
+  std::string state{};       // the hash of the state in it; hexadecimal
 };
 
 struct EndRecord {
   std::string reason{};             // completed, nothing_to_do, wall_limit, stop_file, signal,
-                                    // max_steps, diverged
+                                    // max_steps, diverged, verification, replay
   std::string signal{};             // "SIGTERM" if the reason is a signal; else empty
   Index exit_code = 0;              // with which the process intends to end
   Index steps = 0;                  // since step 0, restarts included

@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <string_view>
 
+#include "base/checksum.hpp"
 #include "base/version.hpp"
 #include "data/sampler.hpp"
+#include "deck/changes.hpp"
 #include "runtime/execution.hpp"
 #include "tensor/gemm.hpp"
 
@@ -99,6 +101,16 @@ std::vector<std::string> bit_changes(const checkpoint::Manifest& saved,
     found.push_back(fmt::format("it computes with {}, was {}", now.arithmetic, saved.arithmetic));
   }
   return found;
+}
+
+std::uint64_t bits_digest(const std::string& deck, const deck::Config& config,
+                          const Provenance& provenance) {
+  std::string all =
+      fmt::format("{}\n{}\n", provenance.arithmetic, format_checksum(provenance.data_digest));
+  for (const std::string& setting : deck::settings(deck)) {
+    if (has_effect(setting, config)) all += setting + '\n';
+  }
+  return checksum(std::as_bytes(std::span(all)));
 }
 
 }  // namespace kzero::train

@@ -40,4 +40,9 @@ std::vector<std::string> bit_changes(const checkpoint::Manifest& saved,
                                      std::span<const std::string> deck_changes,
                                      const deck::Config& config, const Provenance& now);
 
+/// A digest of all that the bits of a training depend on, with its values: launches with the same
+/// one that begin with the same state compute the same. `deck` is resolved, as TOML and as values.
+std::uint64_t bits_digest(const std::string& deck, const deck::Config& config,
+                          const Provenance& provenance);
+
 }  // namespace kzero::train

@@ -7,6 +7,7 @@
 #include <iostream>
 #include <vector>
 
+#include "base/checksum.hpp"
 #include "base/printable.hpp"
 #include "checkpoint/reader.hpp"
 #include "checkpoint/retention.hpp"
@@ -179,6 +180,7 @@ std::optional<Index> Checkpoints::resume() {
   console_.note(reasons.empty()
                     ? "goes on bit for bit"
                     : fmt::format("does not go on bit for bit: {}", fmt::join(reasons, "; ")));
+  resumed_ = {m.step, m.parameter_hash, reasons};
   saved_step_ = m.step;
   load_seconds_ = seconds_since(begin);
   return m.step;
@@ -279,8 +281,9 @@ void Checkpoints::finish() {
 
 void Checkpoints::report(const checkpoint::Written& written, double seconds) const {
   print_problems(written.problems);
-  const metrics::CheckpointRecord record{saved_step_, written.path.string(), written.bytes, seconds,
-                                         stalled_};
+  const metrics::CheckpointRecord record{saved_step_,   written.path.string(),
+                                         written.bytes, seconds,
+                                         stalled_,      format_checksum(written.parameter_hash)};
   console_.checkpoint(record);
   if (sink_ != nullptr) sink_->write(record);
 }

@@ -28,6 +28,13 @@ std::unique_ptr<checkpoint::FolderLock> take_folder(const deck::Checkpoint& deck
 
 class Engine;
 
+/// The checkpoint from which a run goes on.
+struct Resumed {
+  Index step = 0;                          // steps done
+  std::uint64_t state = 0;                 // the hash of its state
+  std::vector<std::string> bit_changes{};  // what keeps the run from going on bit for bit
+};
+
 class Checkpoints {
  public:
   /// `lock` is the result of take_folder(); `sink` is null if nothing is recorded. All arguments
@@ -41,7 +48,8 @@ class Checkpoints {
   /// checkpoint.resume = false, for any. Collective over all ranks, like all functions below.
   std::optional<Index> resume();
 
-  /// The checkpoint that resume() loaded, if any.
+  /// The checkpoint that resume() loaded, if any. Not collective.
+  const std::optional<Resumed>& resumed() const { return resumed_; }
   double load_seconds() const { return load_seconds_; }
 
   /// Saves the state after this many steps, unless it is saved. With checkpoint.asynchronous the
@@ -90,6 +98,7 @@ class Checkpoints {
   metrics::Console& console_;
   metrics::JsonlSink* sink_;
   double load_seconds_ = 0;
+  std::optional<Resumed> resumed_;
   Index saved_step_ = -1;      // of the newest checkpoint written, begun or loaded
   bool is_due_ = false;        // a save waits for a step with finite gradients
   Clock::time_point begun_{};  // of the newest write

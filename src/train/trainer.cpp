@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "base/bytes.hpp"
+#include "base/checksum.hpp"
 #include "base/version.hpp"
 #include "comm/backends.hpp"
 #include "comm/communicator.hpp"
@@ -33,6 +34,7 @@
 #include "train/placement.hpp"
 #include "train/planned_bytes.hpp"
 #include "train/profile.hpp"
+#include "train/replay.hpp"
 #include "train/reports.hpp"
 
 namespace kzero::train {
@@ -86,7 +88,7 @@ class Trainer {
   std::unique_ptr<comm::Communicator> data_comm_, tensor_comm_;
   const RunInputs inputs_;
   std::unique_ptr<tensor::Gemm> gemm_;
-  std::string arithmetic_;
+  std::string arithmetic_, bits_;  // bits_digest(), as text
   memory::Ledger ledger_;
   Index resident_at_start_ = 0;  // before the engine takes its memory
   std::unique_ptr<Engine> engine_;
@@ -137,9 +139,10 @@ void Trainer::prepare() {
                           : measure_peak({}, *gemm_, config_.train.precision);
   throughput_ = {engine_->blueprint().definition->flops_per_token(), grid_.world().sum(peak)};
   arithmetic_ = arithmetic_of(*gemm_, engine_->model_arithmetic().name);
-  checkpoints_.emplace(request_, grid_, folder_lock_.get(),
-                       Provenance{inputs_.dataset.training_digest(), arithmetic_}, *engine_,
-                       console_, sink_ ? &*sink_ : nullptr);
+  const Provenance provenance{inputs_.dataset.training_digest(), arithmetic_};
+  bits_ = format_checksum(bits_digest(request_.deck, config_, provenance));
+  checkpoints_.emplace(request_, grid_, folder_lock_.get(), provenance, *engine_, console_,
+                       sink_ ? &*sink_ : nullptr);
   evaluations_.emplace(config_, inputs_.dataset, *engine_, console_, sink_ ? &*sink_ : nullptr);
   if (!config_.run.profile.empty())
     profile_.emplace(config_.run, grid_.world(), engine_->spans(), console_);
@@ -220,6 +223,8 @@ void Trainer::announce(Index first_step) {
   }
   record.data = summary_of(config_, inputs_.dataset);
   record.bits_depend_on = bits_depend_on(config_, arithmetic_);
+  record.bits = bits_;
+  if (const auto& from = checkpoints_->resumed()) record.state = format_checksum(from->state);
   record.planned_memory = categories(engine_->planned(), {});
   record.planned_traffic = expected_traffic(config_, engine_->blueprint(), grid_.data().rank());
   console_.start(record);
@@ -301,6 +306,7 @@ ExitCode Trainer::finish(const Ending& ending, Index steps_done) {
 
 ExitCode Trainer::run_steps() {
   const Index first_step = begin();
+  Replay replay(config_, grid_.world(), checkpoints_->resumed(), bits_, console_);
   announce(first_step);
   const Index steps = config_.train.steps;
   Index done = first_step;
@@ -312,6 +318,7 @@ ExitCode Trainer::run_steps() {
       const auto begin = Clock::now();
       const StepResult result = engine_->step(done, *inputs_.dataset.training);
       report(done, result, seconds_since(begin));
+      replay.compare(done, result);
       ++done;
       checkpoints_->poll();
       engine_->scaler().require_progress();

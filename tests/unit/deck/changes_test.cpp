@@ -52,6 +52,13 @@ TEST(Changes, PassOverKeysOfOneDeckAloneAndDecksThatAreNone) {
   EXPECT_EQ(changes("", resolved({})), Texts{});
 }
 
+TEST(Settings, AreAllKeysOfADeckInItsOrder) {
+  EXPECT_EQ(settings("[train]\ncharm = 3\nsteps = 7\n[zero]\nstage = 3\n"),
+            (Texts{"zero.stage is 3", "train.steps is 7"}));
+  EXPECT_EQ(settings("[recompute]\nmode = \"block\"\n"), Texts{"recompute.mode is \"full\""});
+  EXPECT_EQ(settings("\x01 no deck"), Texts{});
+}
+
 TEST(FormerNames, AreNoValuesOfTodayAndTheirSuccessorsAre) {
   const Key& key = *find_key("recompute.mode");
   for (const std::string name : {"selective", "block"}) {

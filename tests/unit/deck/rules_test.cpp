@@ -111,6 +111,17 @@ TEST(Resolve, reports_every_broken_rule) {
             "configuration: checkpoint.every = 5 needs checkpoint.folder");
 }
 
+TEST(Resolve, refuses_to_check_a_replay_without_a_record_of_it) {
+  Config config;
+  config.data.files = {"text"};
+  config.run.replay = Replay::check;
+  EXPECT_EQ(message_of(config, {.ranks = 1, .purpose = Purpose::train}),
+            "configuration: run.replay = \"check\" needs checkpoint.folder\n"
+            "configuration: run.replay = \"check\" needs run.metrics");
+  config.checkpoint.folder = "saved", config.run.metrics = "metrics.jsonl";
+  resolve(config, {.ranks = 1, .purpose = Purpose::train});
+}
+
 TEST(Resolve, allows_any_min_lr_with_a_constant_schedule) {
   Config config;
   config.optimizer.lr = 1e-6;

@@ -81,6 +81,7 @@ TEST_F(JsonLines, TheStartSaysWhatRuns) {
                                      .data_ranks = 2,
                                      .tensor_ranks = 3,
                                      .data = {2, 1000, 90, 0.25, 10},
+                                     .bits = "00000000000000ff",
                                      .planned_memory = {{"parameters", 100, 0}, {"io", 5, 0}},
                                      .planned_traffic = {{.group = "data",
                                                           .operation = "all_gather",
@@ -97,6 +98,8 @@ TEST_F(JsonLines, TheStartSaysWhatRuns) {
   EXPECT_EQ(json["plan"]["traffic"][0]["theory_elements_per_step"], 9);
   EXPECT_EQ(json["data"], Json::parse(R"({"files":2,"tokens":1000,"sequences":90,"epochs":0.25,)"
                                       R"("validation_sequences":10})"));
+  EXPECT_EQ(json["bits"], "00000000000000ff");
+  EXPECT_TRUE(json["state"].is_null()) << "it began at step 0";
   EXPECT_TRUE(json["limit"].is_null());
 }
 
@@ -153,13 +156,17 @@ TEST_F(JsonLines, TheEndHoldsMemoryAndTrafficAsAgreed) {
 TEST_F(JsonLines, ValidationAndCheckpointAreEvents) {
   JsonlSink sink(path_);
   sink.write(ValidationRecord{.step = 5, .loss = 2.5, .tokens = 64, .seconds = 0.5});
-  sink.write(CheckpointRecord{
-      .step = 6, .folder = "runs/step_6", .bytes = 99, .seconds = 0.25, .stall_seconds = 0.125});
+  sink.write(CheckpointRecord{.step = 6,
+                              .folder = "runs/step_6",
+                              .bytes = 99,
+                              .seconds = 0.25,
+                              .stall_seconds = 0.125,
+                              .state = "0123456789abcdef"});
   EXPECT_EQ(lines().at(0),
             R"({"event":"validation","step":5,"loss":2.5,"tokens":64,"seconds":0.5})");
   EXPECT_EQ(
       lines().at(1),
-      R"({"event":"checkpoint","step":6,"folder":"runs/step_6","bytes":99,"seconds":0.25,"stall_seconds":0.125})");
+      R"({"event":"checkpoint","step":6,"folder":"runs/step_6","bytes":99,"seconds":0.25,"stall_seconds":0.125,"state":"0123456789abcdef"})");
 }
 
 TEST_F(JsonLines, EachRecordIsInTheFileWhenWriteReturns) {

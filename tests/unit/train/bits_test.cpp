@@ -69,6 +69,24 @@ TEST(Bits, DependOnTheNumberOfRanksWhereTheDeckAsksForIt) {
   EXPECT_EQ(bits_depend_on(config_of(2), "loops").back(), "loops");
 }
 
+TEST(Bits, HaveADigestOfWhatTheyDependOn) {
+  const auto digest = [](const deck::Config& config, const std::string& arithmetic = "loops",
+                         std::uint64_t data = 5) {
+    return bits_digest(deck::resolved(config), config, {data, arithmetic});
+  };
+  const deck::Config before = config_of(2);
+  deck::Config now = config_of(4);
+  now.zero.stage = 3, now.run.verify_every = 7, now.checkpoint.every = 3;
+  EXPECT_EQ(digest(now), digest(before));
+  EXPECT_NE(digest(before, "fast loops"), digest(before));
+  EXPECT_NE(digest(before, "loops", 6), digest(before));
+  now.optimizer.lr = 1;
+  EXPECT_NE(digest(now), digest(before));
+  deck::Config one = config_of(1), two = config_of(2);
+  one.zero.accumulate = two.zero.accumulate = deck::Accumulate::local;
+  EXPECT_NE(digest(one), digest(two));
+}
+
 TEST(Bits, OfOlderCheckpointsAreNotPromised) {
   checkpoint::Manifest saved;
   const deck::Config config = config_of(1);
