@@ -116,11 +116,13 @@ TEST_F(FewOpenFiles, LeaveRoomForOthersUnderATightLimit) {
   rlimit before{};
   ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
   OpenFiles many(1000);
+  std::vector<std::string> paths;  // written first, as that takes descriptors too
+  for (int i = 0; i < 100; ++i) paths.push_back(write_text(fmt::format("m{}", i), "x"));
   const rlimit tight{40, before.rlim_max};
   ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &tight), 0);
   std::vector<std::unique_ptr<DataFile>> files;
   for (int i = 0; i < 100; ++i) {
-    files.push_back(std::make_unique<DataFile>(write_text(fmt::format("m{}", i), "x"), many));
+    files.push_back(std::make_unique<DataFile>(paths[static_cast<std::size_t>(i)], many));
     struct stat status {};
     EXPECT_TRUE(files.back()->open(status)) << i;
   }
