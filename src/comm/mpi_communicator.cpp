@@ -9,6 +9,7 @@
 
 #include "base/error.hpp"
 #include "base/wait.hpp"
+#include "base/waited.hpp"
 
 namespace kzero::comm {
 
@@ -71,6 +72,7 @@ Request MpiCommunicator::begin(const Execution& stream, std::vector<ConstSpan> s
                                std::vector<Span> receive, const Channel& channel) {
   stream.fence("kzero::comm::operands_ready");
   if (!worker_) {
+    const CountedWait counted;
     exchange(send, receive, channel);
     return 0;
   }
@@ -80,7 +82,9 @@ Request MpiCommunicator::begin(const Execution& stream, std::vector<ConstSpan> s
 }
 
 void MpiCommunicator::complete(const Execution&, Request request) {
-  if (worker_) worker_->wait(request);
+  if (!worker_) return;
+  const CountedWait counted(&worker_->core_delay());
+  worker_->wait(request);
 }
 
 void MpiCommunicator::exchange(const std::vector<ConstSpan>& send, const std::vector<Span>& receive,

@@ -24,7 +24,10 @@ Worker::Worker(const std::string& name)
     : thread_([this, name] {
         name_lane(name);
         run();
-      }) {}
+      }) {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [&] { return core_delay_.has_value(); });
+}
 
 Worker::~Worker() {
   {
@@ -52,6 +55,7 @@ void Worker::wait(std::uint64_t number) {
 void Worker::run() {
   std::exception_ptr problem = problem_of(runtime::use_device);
   std::unique_lock lock(mutex_);
+  core_delay_.emplace();
   problem_ = problem;
   changed_.notify_all();
   while (true) {

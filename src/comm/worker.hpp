@@ -8,8 +8,11 @@
 #include <exception>
 #include <functional>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
+
+#include "base/core_delay.hpp"
 
 namespace kzero::comm {
 
@@ -30,6 +33,9 @@ class Worker {
   /// Returns when tasks up to `number` have ended; throws what the first failing one threw.
   void wait(std::uint64_t number);
 
+  /// The time for which the worker's thread had no core.
+  const CoreDelay& core_delay() const { return *core_delay_; }
+
  private:
   void run();
 
@@ -40,6 +46,7 @@ class Worker {
   std::uint64_t ended_ = 0;
   bool stopping_ = false;
   std::exception_ptr problem_;
+  std::optional<CoreDelay> core_delay_;  // from the thread's beginning on
   std::thread thread_;
 };
 

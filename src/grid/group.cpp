@@ -5,12 +5,13 @@
 
 #include "base/timeline.hpp"
 #include "base/wait.hpp"
+#include "base/waited.hpp"
 
 namespace kzero::grid {
 
 namespace {
 
-/// A control message: a wait for the watchdog, and a span of the time line.
+/// A control message: a wait for the watchdog, waiting time, and a span of the time line.
 class ControlWait {
  public:
   ControlWait(const char* what, const std::string& group)
@@ -19,6 +20,7 @@ class ControlWait {
 
  private:
   Waiting waiting_;
+  CountedWait counted_;
   TimelineSpan span_;
 };
 

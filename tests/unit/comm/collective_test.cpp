@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "base/error.hpp"
+#include "base/waited.hpp"
 #include "comm/backends.hpp"
 #include "comm/mpi_communicator.hpp"
 #include "grid/process_grid.hpp"
@@ -105,6 +106,31 @@ TEST_P(Collective, AllGatherGivesEveryRankEveryChunk) {
     }
     EXPECT_EQ(traffic.outside().size(), ranks == 1 ? 0U : 1U);
   }
+}
+
+// Where a worker exchanges, the caller waits in wait() alone; else the exchange is its wait.
+TEST_P(Collective, TheCallersWaitsAreCounted) {
+  if (comm->size() == 1) GTEST_SKIP() << "nobody to wait for";
+  const bool has_worker = std::get<Overlap>(GetParam()) == Overlap::yes;
+  const Index count = 300007;
+  const std::vector<float> mine(count, 1.0F);
+  double in_begin = 0, in_wait = 0;
+  for (int repeat = 0; repeat < 5; ++repeat) {
+    std::deque<Guarded<float>> all;
+    std::vector<Span> receive;
+    for (int r = 0; r < comm->size(); ++r)
+      receive.push_back(Span::of(all.emplace_back(Index{count}).data(), count));
+    const Guarded<float> sent(mine);
+    const double before = seconds_waited().all;
+    const Request request = comm->begin_all_gather(stream, ConstSpan::of(sent.data(), count),
+                                                   receive, Purpose::parameters);
+    const double between = seconds_waited().all;
+    comm->wait(stream, request);
+    in_begin += between - before;
+    in_wait += seconds_waited().all - between;
+  }
+  EXPECT_EQ(in_begin > 0, !has_worker);
+  EXPECT_EQ(in_wait > 0, has_worker);
 }
 
 // Several collectives in flight at once, and the caller busy between them.
