@@ -2,6 +2,7 @@
 
 #include <memory>
 
+#include "app/node_problems.hpp"
 #include "app/writable.hpp"
 #include "base/bytes.hpp"
 #include "checkpoint/retention.hpp"
@@ -11,6 +12,7 @@
 #include "infer/token_bytes.hpp"
 #include "metrics/line_file.hpp"
 #include "model/definition.hpp"
+#include "runtime/host_name.hpp"
 #include "train/trace_file.hpp"
 
 namespace kzero::app {
@@ -41,25 +43,6 @@ void require_room(const deck::Config& config) {
                 config.checkpoint.folder, format_bytes(*left),
                 count == 1 ? "one more checkpoint" : "two checkpoints", format_bytes(bytes),
                 count == 1 ? "has" : "have");
-}
-
-std::string packed(const ProblemList& problems) {
-  std::string bytes;
-  for (const ProblemList::Problem& problem : problems.problems())
-    bytes += problem.subject + '\0' + problem.text + '\0';
-  return bytes;
-}
-
-void unpack(const std::string& bytes, ProblemList& problems) {
-  const auto next = [&](std::size_t& at) {
-    std::string text = bytes.c_str() + at;
-    at += text.size() + 1;
-    return text;
-  };
-  for (std::size_t at = 0; at < bytes.size();) {
-    const std::string subject = next(at);
-    problems.add(subject, next(at));
-  }
 }
 
 }  // namespace
@@ -118,7 +101,7 @@ void check_tokenizer(const deck::Config& config, ProblemList& problems) {
 train::RunInputs check_files(const deck::Config& config, const runtime::Session& session,
                              const grid::Group& world) {
   train::RunInputs inputs;
-  ProblemList mine, all;
+  ProblemList mine;
   grid::collectively(world, [&] {
     inputs = check_files(config,
                          {.part = session.rank(),
@@ -127,8 +110,8 @@ train::RunInputs check_files(const deck::Config& config, const runtime::Session&
                           .is_first = session.rank() == 0},
                          mine);
   });
-  for (const std::string& bytes : world.gather(packed(mine))) unpack(bytes, all);
-  const std::string text = world.broadcast(all.text());
+  const auto of_ranks = world.gather(pack(runtime::host_name(), mine));
+  const std::string text = world.broadcast(merged(of_ranks).text());
   if (!text.empty()) throw grid::AgreedError(ExitCode::files, text);
   return inputs;
 }

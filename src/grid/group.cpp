@@ -24,6 +24,13 @@ class ControlWait {
   TimelineSpan span_;
 };
 
+std::string node_name() {
+  char name[MPI_MAX_PROCESSOR_NAME];
+  int length = 0;
+  MPI_Get_processor_name(name, &length);
+  return {name, static_cast<std::size_t>(length)};
+}
+
 }  // namespace
 
 Group::Group(MPI_Comm comm, std::string name) : comm_(comm), name_(std::move(name)) {
@@ -119,25 +126,37 @@ std::vector<std::string> Group::gather(const std::string& mine) const {
 
 std::string Group::broadcast(const std::string& text) const {
   const ControlWait waiting("agreement", name_);
+  return broadcast(text, 0);
+}
+
+/// Returns the text of one rank on every rank.
+std::string Group::broadcast(const std::string& text, int from) const {
   Index length = static_cast<Index>(text.size());
-  MPI_Bcast(&length, 1, MPI_INT64_T, 0, comm_);
-  std::string copy = is_root() ? text : std::string(length, '\0');
-  MPI_Bcast(copy.data(), static_cast<int>(length), MPI_CHAR, 0, comm_);
+  MPI_Bcast(&length, 1, MPI_INT64_T, from, comm_);
+  std::string copy = rank_ == from ? text : std::string(length, '\0');
+  MPI_Bcast(copy.data(), static_cast<int>(length), MPI_CHAR, from, comm_);
   return copy;
+}
+
+/// Names a failing rank and its node, if some ranks did not fail and the ranks are on several
+/// nodes: a full disk or too little memory is then that node's.
+std::string Group::place_of(int failing, bool i_failed) const {
+  const std::string node = node_name(), failed = broadcast(node, failing);
+  const bool is_shared = min(i_failed ? 1 : 0) == 1, has_others = max(node == failed ? 0 : 1) == 1;
+  if (is_shared || !has_others) return {};
+  return " (rank " + std::to_string(launch_rank(failing)) + " on " + failed + ")";
 }
 
 void Group::agree(const std::string& problem, int exit_code) const {
   const ControlWait waiting("agreement", name_);
-  const Index lowest = min(problem.empty() ? size_ : rank_);
+  const auto lowest = static_cast<int>(min(problem.empty() ? size_ : rank_));
   if (lowest == size_) return;
-  std::string text = problem;
-  Index length = static_cast<Index>(text.size());
+  const std::string text = broadcast(problem, lowest);
   Index code = exit_code;
-  MPI_Bcast(&length, 1, MPI_INT64_T, static_cast<int>(lowest), comm_);
-  MPI_Bcast(&code, 1, MPI_INT64_T, static_cast<int>(lowest), comm_);
-  text.resize(length);
-  MPI_Bcast(text.data(), static_cast<int>(length), MPI_CHAR, static_cast<int>(lowest), comm_);
-  throw AgreedError(static_cast<ExitCode>(code), text);
+  MPI_Bcast(&code, 1, MPI_INT64_T, lowest, comm_);
+  const std::string place = place_of(lowest, !problem.empty());
+  const bool is_of_a_node = code != static_cast<Index>(ExitCode::usage);
+  throw AgreedError(static_cast<ExitCode>(code), text + (is_of_a_node ? place : ""));
 }
 
 }  // namespace kzero::grid

@@ -67,10 +67,14 @@ class Group {
 
   /// Ends a step that may fail on some ranks alone; `problem` is empty on a rank without a failure.
   /// If any rank reports one, every rank throws AgreedError(code) with the text of the lowest such
-  /// rank.
+  /// rank. On several nodes the text also names that rank and its node, unless every rank reports a
+  /// problem or the code is that of a bad deck.
   void agree(const std::string& problem, int exit_code) const;
 
  private:
+  std::string broadcast(const std::string& text, int from) const;
+  std::string place_of(int failing, bool i_failed) const;
+
   MPI_Comm comm_ = MPI_COMM_NULL;
   std::string name_;
   int rank_ = 0;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/bytes.hpp"
+#include "runtime/host_name.hpp"
 
 namespace kzero::runtime {
 
@@ -109,8 +110,8 @@ AvailableMemory available_memory(const KernelFolders& folders) {
 std::string memory_shortage(Index bytes, Index node_ranks) {
   const AvailableMemory available = available_memory();
   if (bytes <= available.bytes / node_ranks) return {};
-  return fmt::format("this node has {} left for {} {}{}", format_bytes(available.bytes), node_ranks,
-                     node_ranks == 1 ? "rank" : "ranks",
+  return fmt::format("node {} has {} left for {} {}{}", host_name(), format_bytes(available.bytes),
+                     node_ranks, node_ranks == 1 ? "rank" : "ranks",
                      available.limit.empty() ? "" : ", by the job's limit in " + available.limit);
 }
 

@@ -25,7 +25,7 @@ struct AvailableMemory {
 AvailableMemory available_memory(const KernelFolders& folders = {});
 
 /// Empty if `node_ranks` ranks of this node that need these bytes each fit into what it has left;
-/// else the part of a message that says what it has: "this node has 3 GiB left for 2 ranks".
+/// else the part of a message that says what it has: "node n1 has 3 GiB left for 2 ranks".
 std::string memory_shortage(Index bytes, Index node_ranks);
 
 }  // namespace kzero::runtime

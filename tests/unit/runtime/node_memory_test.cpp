@@ -6,6 +6,7 @@
 #include <fstream>
 #include <string>
 
+#include "runtime/host_name.hpp"
 #include "support/temporary_folder.hpp"
 
 namespace kzero::runtime {
@@ -121,6 +122,15 @@ TEST_F(NodeMemory, SurvivesDamagedFiles) {
     groups(text);
     EXPECT_EQ(left(), 1000) << text;
   }
+}
+
+TEST(MemoryShortage, NamesTheNode) {
+  const Index much = Index{1} << 60;
+  const std::string text = memory_shortage(much, 2);
+  EXPECT_TRUE(text.starts_with("node " + host_name() + " has ")) << text;
+  EXPECT_NE(text.find(" left for 2 ranks"), std::string::npos) << text;
+  EXPECT_NE(memory_shortage(much, 1).find(" left for 1 rank"), std::string::npos);
+  EXPECT_EQ(memory_shortage(1, 1), "");
 }
 
 }  // namespace
