@@ -1,5 +1,8 @@
 #include "metrics/jsonl_sink.hpp"
 
+#include <chrono>
+#include <cmath>
+
 #include "metrics/traffic_json.hpp"
 
 namespace kzero::metrics {
@@ -8,8 +11,15 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+/// Seconds since 1970, in whole milliseconds.
+double time_now() {
+  const std::chrono::duration<double> now = std::chrono::system_clock::now().time_since_epoch();
+  return std::round(1e3 * now.count()) / 1e3;
+}
+
 // Host names and paths may hold any bytes: those that are not UTF-8 must not stop a run.
-std::string dump(const Json& json) {
+std::string dump(Json json) {
+  json["time"] = time_now();
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
@@ -91,6 +101,7 @@ void JsonlSink::write(const StartRecord& record) {
                          {"steps", record.steps},
                          {"first_step", record.first_step},
                          {"load_seconds", record.load_seconds},
+                         {"process_seconds", record.process_seconds},
                          {"tokens_per_step", record.tokens_per_step},
                          {"data", data_json(record.data)},
                          {"bits_depend_on", record.bits_depend_on},

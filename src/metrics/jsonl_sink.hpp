@@ -11,7 +11,8 @@
 
 namespace kzero::metrics {
 
-/// Doubles are printed so that they read back exactly; those that are not finite become null.
+/// Doubles are printed so that they read back exactly; those that are not finite become null. Every
+/// object gets the time at which it is written.
 class JsonlSink {
  public:
   /// Opens the file, see LineFile. With an empty path nothing is written. Every function throws

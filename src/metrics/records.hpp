@@ -65,9 +65,10 @@ struct StartRecord {
   Index stage = 0;
   std::string precision{};
   Index parameters = 0;
-  Index steps = 0;          // of all jobs of the run
-  Index first_step = 0;     // 0, or the first step of a restart
-  double load_seconds = 0;  // finding, verifying and loading its checkpoint
+  Index steps = 0;             // of all jobs of the run
+  Index first_step = 0;        // 0, or the first step of a restart
+  double load_seconds = 0;     // finding, verifying and loading its checkpoint
+  double process_seconds = 0;  // since the process began
   Index tokens_per_step = 0;
   DataSummary data{};
   std::vector<std::string> bits_depend_on{};

@@ -216,6 +216,7 @@ void Trainer::announce(Index first_step) {
   record.steps = config_.train.steps;
   record.first_step = first_step;
   record.load_seconds = checkpoints_->load_seconds();
+  record.process_seconds = runtime::process_seconds();
   record.tokens_per_step = config_.train.global_batch * config_.model.sequence;
   if (deadline_ && !config_.checkpoint.folder.empty()) {
     record.limit = {std::string(deadline_->source), deadline_->seconds - runtime::process_seconds(),

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <fstream>
 #include <limits>
 #include <nlohmann/json.hpp>
@@ -22,6 +23,13 @@ class JsonLines : public testing::Test {
     std::vector<std::string> result;
     for (std::string line; std::getline(file, line);) result.push_back(line);
     return result;
+  }
+
+  /// The line without the time at which it was written.
+  static std::string timeless(const std::string& line) {
+    Json json = Json::parse(line);
+    json.erase("time");
+    return json.dump();
   }
 
   static std::vector<std::string> keys(const Json& json) {
@@ -49,7 +57,7 @@ TEST_F(JsonLines, AStepHasTheAgreedFieldsAndReadsBackExactly) {
   const Json json = Json::parse(lines().at(0));
   EXPECT_EQ(keys(json), (std::vector<std::string>{"event", "step", "loss", "grad_norm", "lr",
                                                   "tokens", "seconds", "tokens_per_second", "mfu",
-                                                  "loss_scale", "skipped"}));
+                                                  "loss_scale", "skipped", "time"}));
   EXPECT_EQ(json["event"], "step");
   EXPECT_EQ(json["step"], 7);
   EXPECT_EQ(json["loss"].get<double>(), record.loss);
@@ -120,8 +128,9 @@ TEST_F(JsonLines, TheStartSumsBlendsAndEvaluationsUp) {
 TEST_F(JsonLines, AnEvaluationIsAnEvent) {
   JsonlSink(path_).write(
       EvaluationRecord{.name = "held out", .step = 5, .loss = 2.5, .tokens = 64, .seconds = 0.5});
-  EXPECT_EQ(lines().at(0), R"({"event":"evaluation","name":"held out","step":5,"loss":2.5,)"
-                           R"("tokens":64,"seconds":0.5})");
+  EXPECT_EQ(timeless(lines().at(0)),
+            R"({"event":"evaluation","name":"held out","step":5,"loss":2.5,)"
+            R"("tokens":64,"seconds":0.5})");
 }
 
 TEST_F(JsonLines, TheStartSaysWhenTheJobHasToBeOver) {
@@ -142,7 +151,7 @@ TEST_F(JsonLines, TheEndHoldsMemoryAndTrafficAsAgreed) {
   EXPECT_EQ(json["seconds"], 1.5);
   json.erase("seconds");
   EXPECT_EQ(
-      json.dump(),
+      timeless(json.dump()),
       R"({"event":"end","reason":"completed","signal":"","exit_code":0,"steps":20,"memory":[)"
       R"({"rank":0,"resident_peak_bytes":4096,"resident_start_bytes":2048,"unplanned_peak_bytes":4084,"categories":{)"
       R"("parameters":{"planned_bytes":8,"peak_bytes":8},)"
@@ -162,11 +171,34 @@ TEST_F(JsonLines, ValidationAndCheckpointAreEvents) {
                               .seconds = 0.25,
                               .stall_seconds = 0.125,
                               .state = "0123456789abcdef"});
-  EXPECT_EQ(lines().at(0),
+  EXPECT_EQ(timeless(lines().at(0)),
             R"({"event":"validation","step":5,"loss":2.5,"tokens":64,"seconds":0.5})");
   EXPECT_EQ(
-      lines().at(1),
+      timeless(lines().at(1)),
       R"({"event":"checkpoint","step":6,"folder":"runs/step_6","bytes":99,"seconds":0.25,"stall_seconds":0.125,"state":"0123456789abcdef"})");
+}
+
+TEST_F(JsonLines, EveryRecordHasTheTimeAtWhichItIsWritten) {
+  const auto now = [] {
+    return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch())
+        .count();
+  };
+  JsonlSink sink(path_);
+  const double before = now();
+  sink.write(StartRecord{.process_seconds = 2.5});
+  sink.write(StepRecord{});
+  sink.write(ValidationRecord{});
+  sink.write(EvaluationRecord{});
+  sink.write(CheckpointRecord{});
+  sink.write(EndRecord{});
+  const double after = now(), rounding = 0.001;
+  for (const std::string& line : lines()) {
+    const double time = Json::parse(line)["time"].get<double>();
+    EXPECT_GE(time, before - rounding) << line;
+    EXPECT_LE(time, after + rounding) << line;
+  }
+  EXPECT_EQ(lines().size(), 6U);
+  EXPECT_EQ(Json::parse(lines().at(0))["process_seconds"], 2.5);
 }
 
 TEST_F(JsonLines, EachRecordIsInTheFileWhenWriteReturns) {
