@@ -10,6 +10,7 @@
 #include "base/types.hpp"
 #include "comm/traffic.hpp"
 #include "grid/group.hpp"
+#include "runtime/event.hpp"
 #include "runtime/execution.hpp"
 
 namespace kzero::comm {
@@ -84,6 +85,16 @@ class Communicator {
   /// Orders later work on `stream` after this collective and all earlier ones of the same
   /// operation. Throws the error that any of them met.
   void wait(const Execution& stream, Request request);
+
+  /// Orders later work on `stream` after a point of another stream that comes after collectives.
+  virtual void wait_for(const Execution& stream, const runtime::Event& point) {
+    point.wait(stream);
+  }
+
+  /// Returns the seconds since the last call for which the default stream stood still in steps
+  /// because of wait() and wait_for(), as far as they have passed. Returns 0 where these block the
+  /// host, which counts its waits itself (base/waited.hpp).
+  virtual double take_device_wait() { return 0; }
 
   /// Returns whether wait() returns at once, so that work can be enqueued behind a collective in
   /// flight.

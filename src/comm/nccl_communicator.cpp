@@ -198,7 +198,22 @@ void NcclCommunicator::complete(const Execution& stream, Request request) {
   const std::lock_guard lock(mutex_);
   const auto& flights = lanes_[request % lanes].flights;
   const auto flight = std::ranges::find(flights, request, &Flight::request);
-  if (flight != flights.end()) flight->arrived.wait(stream);  // else it has arrived
+  if (flight == flights.end()) return;  // it has arrived
+  measured(stream, [&] { flight->arrived.wait(stream); });
+}
+
+void NcclCommunicator::wait_for(const Execution& stream, const runtime::Event& point) {
+  measured(stream, [&] { point.wait(stream); });
+}
+
+/// Steps compute on the default stream. What other streams wait for holds nothing up by itself.
+template <class F>
+void NcclCommunicator::measured(const Execution& stream, const F& wait) {
+  const bool holds_up = size() > 1 && traffic_.in_step() &&
+                        runtime::stream_of(stream) == runtime::stream_of(Execution());
+  if (holds_up) standstill_.begin(stream);
+  wait();
+  if (holds_up) standstill_.end(stream);
 }
 
 Request NcclCommunicator::begin(const Execution& stream, std::vector<ConstSpan> send,

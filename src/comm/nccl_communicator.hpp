@@ -13,6 +13,7 @@
 #include "base/wait.hpp"
 #include "comm/communicator.hpp"
 #include "runtime/event.hpp"
+#include "runtime/stream_timer.hpp"
 
 struct ncclComm;
 
@@ -29,6 +30,8 @@ class NcclCommunicator : public Communicator {
   ~NcclCommunicator() override;
 
   bool waits_on_device() const override { return true; }
+  void wait_for(const Execution& stream, const runtime::Event& point) override;
+  double take_device_wait() override { return standstill_.take_seconds(); }
 
  private:
   /// An enqueued collective, with what is waited for until it has arrived.
@@ -68,6 +71,9 @@ class NcclCommunicator : public Communicator {
   template <class F>
   Request fly(const Execution& stream, const Channel& channel, const SpanWork& work,
               const F& enqueue);
+  /// Calls wait(), which makes `stream` wait, and measures that if it holds up a step.
+  template <class F>
+  void measured(const Execution& stream, const F& wait);
   static bool has_arrived(const Flight& flight) noexcept;
   void watch(const std::stop_token& stop);
   void look_at(Lane& lane);
@@ -77,6 +83,7 @@ class NcclCommunicator : public Communicator {
   Request begun_ = 0;
   std::mutex mutex_;  // guards flights, which the watching thread removes
   std::vector<runtime::Event> spare_events_;
+  runtime::StreamTimer standstill_;  // of the default stream
   std::atomic<bool> failed_ = false;
   const int exceptions_ = std::uncaught_exceptions();  // when the object's life began
   std::jthread watcher_;

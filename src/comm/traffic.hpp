@@ -68,6 +68,7 @@ class Traffic {
     in_step_ = true;
   }
   void end_step() { in_step_ = false; }
+  bool in_step() const { return in_step_; }
 
   void reset() { *this = {}; }
 

@@ -113,7 +113,7 @@ template <class T>
 comm::Request Reduction<T>::finish() {
   const runtime::ProfileRegion region([] { return "kzero::zero::finish_reduction"; });
   if (!summed_) sum_all();
-  stream_->summed.wait(*exec_);
+  comm_->wait_for(*exec_, stream_->summed);
   return last_gather_;
 }
 

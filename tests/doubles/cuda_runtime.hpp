@@ -21,6 +21,9 @@ enum class Calls {
 };
 void set_calls(Calls when);
 
+/// The device's clock, in milliseconds, which only calls of the stream advance.
+void pass_time(double milliseconds);
+
 /// Enqueues a call on the stream. Throws std::invalid_argument for a stream that is none.
 void enqueue(cudaStream_t stream, std::function<void()> call);
 

@@ -52,4 +52,8 @@ struct CUevent_st {
   cudaStream_t stream = nullptr;
   std::size_t calls = 0;
   kzero::doubles::Clock behind;
+  bool is_timed = false;
+  std::size_t noted = 0;       // records of it that the stream has come past
+  std::size_t recorded = 0;    // records of it
+  double milliseconds = -1.0;  // of the device's clock at the last one noted
 };

@@ -12,6 +12,7 @@ namespace {
 
 auto when = Calls::at_once;
 int open_groups = 0;
+double clock_now = 0;  // milliseconds
 
 bool lives(cudaStream_t stream) {
   return std::ranges::find(cuda().streams, stream) != cuda().streams.end() && stream->lives;
@@ -40,6 +41,17 @@ void push(cudaStream_t stream, std::function<void()> call) {
   ++stream->enqueued;
 }
 
+/// Enqueues a call that reads the clock when the stream comes to it. The caller holds the lock.
+void note_time(cudaEvent_t event, cudaStream_t stream) {
+  ++event->recorded;
+  stream->calls.push_back([event] {
+    const std::lock_guard lock(cuda().mutex);
+    ++event->noted;
+    event->milliseconds = clock_now;
+  });
+  ++stream->enqueued;
+}
+
 cudaStream_t make_stream(int device, bool is_kept) {
   const std::lock_guard lock(cuda().mutex);
   auto* stream = new CUstream_st;
@@ -52,6 +64,11 @@ cudaStream_t make_stream(int device, bool is_kept) {
 
 void set_calls(Calls value) { when = value; }
 void set_open_groups(int count) { open_groups = count; }
+
+void pass_time(double milliseconds) {
+  const std::lock_guard lock(cuda().mutex);
+  clock_now += milliseconds;
+}
 
 void merge(Clock& into, const Clock& from) {
   for (const auto& [stream, calls] : from) into[stream] = std::max(into[stream], calls);
@@ -141,12 +158,17 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
   return cudaSuccess;
 }
 
-cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) {
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags) {
   touch_device("cudaEventCreate");
   const std::lock_guard lock(cuda().mutex);
   *event = cuda().events.emplace_back(new CUevent_st);
   (*event)->device = current_device();
+  (*event)->is_timed = (flags & cudaEventDisableTiming) == 0;
   return cudaSuccess;
+}
+
+cudaError_t cudaEventCreate(cudaEvent_t* event) {
+  return cudaEventCreateWithFlags(event, cudaEventDefault);
 }
 
 cudaError_t cudaEventDestroy(cudaEvent_t event) {
@@ -159,7 +181,7 @@ cudaError_t cudaEventDestroy(cudaEvent_t event) {
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
   touch_device("cudaEventRecord");
   refuse_open_group("cudaEventRecord");
-  const std::lock_guard lock(cuda().mutex);
+  std::unique_lock lock(cuda().mutex);
   if (const auto status = require(event, "cudaEventRecord")) return status;
   if (const auto status = require(stream, "cudaEventRecord")) return status;
   if (event->device != stream->device) {
@@ -167,10 +189,13 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
     return failed(cudaErrorInvalidResourceHandle);
   }
   merge(stream->behind, cuda().host);
+  if (event->is_timed) note_time(event, stream);
   event->stream = stream;
   event->calls = stream->enqueued;
   event->behind = stream->behind;
   merge(event->behind, {{stream, stream->enqueued}});
+  lock.unlock();
+  if (event->is_timed && when == Calls::at_once) run_to({stream, event->calls});
   return cudaSuccess;
 }
 
@@ -187,6 +212,22 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
   }
   const std::lock_guard lock(cuda().mutex);
   merge(stream->behind, event->behind);
+  return cudaSuccess;
+}
+
+cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t begin, cudaEvent_t end) {
+  touch_device("cudaEventElapsedTime");
+  const std::lock_guard lock(cuda().mutex);
+  if (const auto status = require(begin, "cudaEventElapsedTime")) return status;
+  if (const auto status = require(end, "cudaEventElapsedTime")) return status;
+  const auto is_usable = [](cudaEvent_t event) { return event->is_timed && event->recorded > 0; };
+  if (!is_usable(begin) || !is_usable(end)) {
+    violate("cudaEventElapsedTime of an event that has no time");
+    return failed(cudaErrorInvalidResourceHandle);
+  }
+  if (begin->noted < begin->recorded || end->noted < end->recorded)
+    return failed(cudaErrorNotReady);
+  *milliseconds = static_cast<float>(end->milliseconds - begin->milliseconds);
   return cudaSuccess;
 }
 

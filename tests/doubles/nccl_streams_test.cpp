@@ -182,6 +182,40 @@ TEST_F(NcclStreams, OperationsOfSeveralCommunicatorsHaveOneOrder) {
   }
 }
 
+// What steps wait for on the stream that computes; the transfers themselves take no time here.
+TEST_F(NcclStreams, MeasuresWhatHoldsUpTheDefaultStreamInSteps) {
+  if (ranks == 1) GTEST_SKIP() << "nothing to wait for";
+  NcclCommunicator comm(group, traffic);
+  const Execution compute;
+  std::vector<Numbers> all(ranks, guards);
+  const Numbers mine = message(me, 0, 8);
+  const auto gather_late = [&](double milliseconds) {  // what is sent takes so long to compute
+    enqueue(stream, [milliseconds] { doubles::pass_time(milliseconds); });
+    return comm.begin_all_gather(stream, ConstSpan::of(mine.data(), count), spans(all),
+                                 Purpose::parameters);
+  };
+  const auto expect_seconds = [&](double expected) {
+    compute.fence("");
+    other.fence("");
+    EXPECT_FLOAT_EQ(static_cast<float>(comm.take_device_wait()), static_cast<float>(expected));
+  };
+  comm.wait(compute, gather_late(16));
+  expect_seconds(0);  // not in a step: an evaluation
+  traffic.begin_step();
+  comm.wait(other, gather_late(32));
+  expect_seconds(0);  // another stream, beside the computation
+  comm.wait(compute, gather_late(64));
+  expect_seconds(0.064);
+  runtime::Event summed;
+  comm.wait(other, gather_late(128));
+  summed.record(other);
+  comm.wait_for(compute, summed);
+  expect_seconds(0.128);
+  traffic.end_step();
+  comm.wait_for(compute, summed);
+  expect_seconds(0);
+}
+
 // A thread that has not chosen the device would take memory on the node's first one.
 TEST_F(NcclStreams, TheWatchingThreadAsksTheDeviceOfTheProcess) {
   NcclCommunicator comm(group, traffic);
