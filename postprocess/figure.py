@@ -105,6 +105,12 @@ def legend_right(axes):
     axes.legend(handles.values(), handles.keys(), loc="upper left", bbox_to_anchor=(1.01, 1.0), borderaxespad=0)
 
 
+def legend_below(axes, handles, columns):
+    """A legend of (handles, labels) below the axes and the name of their axis."""
+    below = axes.transAxes + ScaledTranslation(0, -0.6, axes.get_figure().dpi_scale_trans)  # inches
+    axes.legend(*handles, loc="upper center", bbox_to_anchor=(0.5, 0), bbox_transform=below, borderaxespad=0, ncol=columns)
+
+
 def add_legend(top, bottom):
     """A legend of the upper axes: beside them, or below the lower ones where long names would leave the curves no room."""
     handles = dict(zip(*reversed(top.get_legend_handles_labels())))

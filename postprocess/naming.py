@@ -4,7 +4,7 @@ import tomllib
 
 # Keys that say where and for how long a job runs, not what it computes or how.
 PLACES = ("checkpoint.folder", "run.metrics", "run.end_file", "run.stop_file", "run.profile", "run.log_every", "run.progress",
-          "run.max_steps", "run.wall_limit", "run.stop_margin", "checkpoint.resume")  # fmt: skip
+          "run.max_steps", "run.wall_limit", "run.stop_margin", "run.slow_node_share", "checkpoint.resume")  # fmt: skip
 MOST_CHARACTERS = 48
 
 

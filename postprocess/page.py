@@ -33,6 +33,10 @@ def picture(png, description):
     return f'<img alt="{html.escape(description)}" src="data:image/png;base64,{data}">\n'
 
 
+def caption(text):
+    return f"<p>{html.escape(text)}</p>\n"
+
+
 def section(title, text, content):
     return f"<section><h2>{html.escape(title)}</h2>\n<p>{html.escape(text)}</p>\n{content}</section>\n"
 

@@ -21,6 +21,8 @@ class Run:
     start: dict = field(default_factory=dict)  # of the last job that did steps
     evaluations: dict = field(default_factory=dict)  # by name: one record a step, in order of steps
     seconds: dict = field(default_factory=dict)  # by event: the sum over all jobs, repeated steps included
+    launches: list = field(default_factory=list)  # of each job, from its start record on: all its records
+    nodes: list = field(default_factory=list)  # records of nodes' times, in order of steps; undone steps have none
 
     def column(self, name):
         """A value of each step; NaN where the file has null or none."""
@@ -87,6 +89,8 @@ def run_of(name, records):
         if event == "start":
             job, has_steps = record, False
             run.start = run.start or job
+            run.launches.append([])
+            run.nodes = [n for n in run.nodes if n["step"] <= job.get("first_step", 0)]
         elif event == "step":
             if not has_steps:  # a job that ends without a step has changed nothing
                 run.restarts += [job["first_step"]] if job.get("first_step") else []
@@ -97,8 +101,12 @@ def run_of(name, records):
             validations[record["step"]] = record
         elif event == "evaluation" and isinstance(record.get("name"), str):
             evaluations.setdefault(record["name"], {})[record["step"]] = record
+        elif event == "nodes" and record.get("nodes"):
+            run.nodes.append(record)
         elif event == "end" and (has_steps or not run.end):
             run.end = record
+        if run.launches:
+            run.launches[-1].append(record)
     run.steps, run.validations = in_order(steps), in_order(validations)
     run.evaluations = {name: in_order(found) for name, found in evaluations.items()}
     return run

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes one HTML page of runs that needs no other file: their table, loss, throughput, memory, traffic and decks.
+"""Makes one HTML page of runs that needs no other file: their table, loss, throughput, goodput, nodes, memory, traffic and decks.
 
 A run is a metrics file (run.metrics) or a folder that holds one. Several runs lie over each other, named by the keys of their
 decks that differ, else by their files. The pictures are also written as PNG files (--png FOLDER), the curves for TensorBoard
@@ -10,15 +10,19 @@ import io
 from pathlib import Path
 
 import figure
+import goodput
 import matplotlib.pyplot as plt
 import naming
 import page
+import plot_goodput
 import plot_loss
 import plot_memory
+import plot_nodes
 import plot_throughput
 import plot_traffic
 import records
 import summary
+import tables
 import tensorboard_files
 
 MOST_PANELS = 6  # runs whose memory and traffic are drawn
@@ -26,6 +30,16 @@ MOST_PANELS = 6  # runs whose memory and traffic are drawn
 
 def ended(runs, name):
     return [run for run in runs if run.end.get(name)][:MOST_PANELS]
+
+
+def with_goodput(runs):
+    """(run, its goodput) of those whose files have times of day."""
+    found = [(run, goodput.of(run)) for run in runs]
+    return [(run, times) for run, times in found if times]
+
+
+def with_nodes(runs):
+    return [run for run in runs if run.nodes][:MOST_PANELS]
 
 
 def pictures(runs, axis):
@@ -37,6 +51,12 @@ def pictures(runs, axis):
                plot_loss.draw(stepping, axis))  # fmt: skip
         yield ("throughput", "Throughput", "Every step (pale) and the median over a thirtieth of the run. MFU: the share of the "
                "peak that the model's own operations reach.", plot_throughput.draw(stepping, axis))  # fmt: skip
+    if with_goodput(runs):
+        yield ("goodput", "Goodput", "Where the time went from the first start to the last record of a run, over all its launches.",
+               plot_goodput.draw(with_goodput(runs)))  # fmt: skip
+    if with_nodes(runs):
+        yield ("nodes", "Nodes", "Time of a step that each node, on a single node each rank, computed and waited for messages of others, over the "
+               "steps. A slow node computes for longer than the others, and waits less.", plot_nodes.draw(with_nodes(runs)))  # fmt: skip
     if ended(runs, "memory"):
         yield ("memory", "Memory", "Of the rank that used most: planned before the start, peak of what was taken, and the resident "
                "memory of the process, which has code and libraries too.", plot_memory.draw(ended(runs, "memory")))  # fmt: skip
@@ -61,6 +81,29 @@ def write(path, data):
     print(f"wrote {path}")
 
 
+def tables_below(name, runs):
+    """What a section has below its picture."""
+    if name == "goodput":
+        yield page.table(*tables.of_goodput(with_goodput(runs)))
+        for run, times in with_goodput(runs):
+            if times.interruptions:
+                yield page.caption(f"Interruptions of {run.name}")
+                yield page.table(*tables.of_interruptions(times))
+    if name == "nodes":
+        for run in with_nodes(runs):
+            yield page.caption(f"{plot_nodes.what(run).capitalize()} of {run.name}")
+            yield page.table(*tables.of_nodes(run))
+
+
+def description_of(name, title, runs):
+    """What a picture shows, for those who do not see it."""
+    if name == "goodput":
+        return f"{title}: " + "; ".join(tables.goodput_text(run, times) for run, times in with_goodput(runs))
+    if name == "nodes":
+        return f"{title}: " + "; ".join(tables.nodes_text(run) for run in with_nodes(runs))
+    return f"{title} of {', '.join(run.name for run in runs)}"
+
+
 def sections(runs, drawn):
     names, colors = [run.name for run in runs], [figure.Style(i).color for i in range(len(runs))]
     yield page.section("Runs", "Losses are in nats per token; the training loss is the mean over the last fiftieth of the steps.",
@@ -68,8 +111,8 @@ def sections(runs, drawn):
     if len(runs) > 1 and summary.deck_rows(runs):
         yield page.section("What differs", "The keys of the resolved decks that are not the same in all runs.",
                            page.table(names, summary.deck_rows(runs), colors))  # fmt: skip
-    for _, title, text, png in drawn:
-        yield page.section(title, text, page.picture(png, f"{title} of {', '.join(names)}"))
+    for name, title, text, png in drawn:
+        yield page.section(title, text, page.picture(png, description_of(name, title, runs)) + "".join(tables_below(name, runs)))
     left_out = [run.name for name in ("memory", "traffic") for run in runs if not run.end.get(name)]
     if left_out:
         text = f"No memory or traffic of {', '.join(dict.fromkeys(left_out))}: a run writes them when it ends, traffic on two or more ranks."

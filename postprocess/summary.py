@@ -2,6 +2,7 @@
 import math
 import statistics
 
+import goodput
 import naming
 
 
@@ -83,6 +84,12 @@ def time_in(run, event):
     return duration(run.seconds[event]) if run.seconds.get(event) else ""
 
 
+def productive(run):
+    """The share of the wall time in steps that count."""
+    times = goodput.of(run)
+    return share(times.share("productive")) if times else ""
+
+
 def rows(runs):
     """(name, one text a run) of everything that at least one run says."""
     versions = lambda run, key: str(run.start.get("versions", {}).get(key, ""))
@@ -102,6 +109,7 @@ def rows(runs):
         ("time in validation", lambda r: time_in(r, "validation")),
         ("time in evaluations", lambda r: time_in(r, "evaluation")),
         ("waits for checkpoints", lambda r: time_in(r, "checkpoint")),
+        ("goodput", productive),
         ("restarts", lambda r: ", ".join(f"at {step}" for step in r.restarts)),
         ("skipped steps", lambda r: str(sum(bool(s.get("skipped")) for s in r.steps) or "")),
         ("tokens/s, median", lambda r: count(median(r, "tokens_per_second")) if median(r, "tokens_per_second") else ""),
