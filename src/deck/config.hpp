@@ -239,7 +239,8 @@ struct Run {
   std::string end_file;     // receives how the run ended; empty: end.json in checkpoint.folder
   double watchdog = 1800;   // seconds that a rank waits for others before the run ends; 0: for ever
   double heartbeat = 45;    // seconds of silence of a node before the run ends; 0: for ever
-  Index max_steps = 0;      // steps of this job after which it stops with a checkpoint; 0: none
+  double slow_node_share = 0.2;  // of steps' time that others wait for a slow node; 0: off
+  Index max_steps = 0;  // steps of this job after which it stops with a checkpoint; 0: none
   Index log_every = 1;
   ProgressStyle progress = ProgressStyle::automatic;
   CommunicatorKind communicator = CommunicatorKind::automatic;

@@ -210,7 +210,7 @@ void add_checkpoint(std::vector<Key>& table) {
               "on with its state."));
 }
 
-/// What ends a run.
+/// Keys on when and how a run ends, and on ranks that hold it up.
 void add_run_ends(std::vector<Key>& table) {
   constexpr auto t = &Config::run;
   table.push_back(duration(
@@ -228,6 +228,9 @@ void add_run_ends(std::vector<Key>& table) {
       duration("run.heartbeat", t, &Run::heartbeat, from(0, year),
                "Time without a sign of life from another node after which the run names it and "
                "ends; 0: for ever. Signs of life do not wait for the end of a step."));
+  table.push_back(real("run.slow_node_share", t, &Run::slow_node_share, from(0, 1), "",
+                       "The run names a node for which the other nodes wait for more than this "
+                       "share of the steps' time; on a single node, a rank. 0: off."));
   table.push_back(text("run.stop_file", t, &Run::stop_file,
                        "The run stops with a checkpoint once this file exists; empty: none."));
   table.push_back(text("run.end_file", t, &Run::end_file,

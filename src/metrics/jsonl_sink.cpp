@@ -56,6 +56,10 @@ Json data_json(const DataSummary& data) {
   return json;
 }
 
+Json spread_json(const Spread& spread) {
+  return {{"min", spread.least}, {"mean", spread.mean}, {"max", spread.most}};
+}
+
 Json limit_json(const std::optional<TimeLimit>& limit) {
   if (!limit) return nullptr;
   return {{"source", limit->source},
@@ -150,6 +154,30 @@ void JsonlSink::write(const CheckpointRecord& record) {
                          {"seconds", record.seconds},
                          {"stall_seconds", record.stall_seconds},
                          {"state", record.state}}));
+}
+
+void JsonlSink::write(const NodesRecord& record) {
+  Json rows = Json::array();
+  for (const NodeRow& row : record.rows) {
+    rows.push_back({{"host", row.host},
+                    {"first_rank", row.first_rank},
+                    {"ranks", row.ranks},
+                    {"compute_seconds", row.compute_seconds},
+                    {"wait_seconds", row.wait_seconds},
+                    {"no_core_seconds", row.no_core_seconds},
+                    {"busiest_rank", row.busiest_rank},
+                    {"busiest_seconds", row.busiest_seconds},
+                    {"slow", row.slow}});
+  }
+  file_.write_line(dump({{"event", "nodes"},
+                         {"step", record.step},
+                         {"steps", record.steps},
+                         {"seconds", record.seconds},
+                         {"by", record.by_rank ? "rank" : "node"},
+                         {"count", record.count},
+                         {"compute_seconds", spread_json(record.compute)},
+                         {"wait_seconds", spread_json(record.wait)},
+                         {"nodes", std::move(rows)}}));
 }
 
 void JsonlSink::write(const EndRecord& record) {

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "metrics/line_file.hpp"
+#include "metrics/node_times.hpp"
 #include "metrics/records.hpp"
 
 namespace kzero::metrics {
@@ -26,6 +27,7 @@ class JsonlSink {
   void write(const ValidationRecord& record);
   void write(const EvaluationRecord& record);
   void write(const CheckpointRecord& record);
+  void write(const NodesRecord& record);
   void write(const EndRecord& record);
 
   /// The new name that the start record gave to an earlier run's file; empty: there was none.

@@ -129,6 +129,11 @@ Index MatrixPlan::whole_elements() const {
 
 double MatrixPlan::most_operations() const { return std::ranges::max(owners_.load); }
 
+double MatrixPlan::operations(Index data_rank, Index tensor_rank) const {
+  if (empty()) return 0;
+  return owners_.load[static_cast<std::size_t>(data_rank * tensor_ranks_ + tensor_rank)];
+}
+
 MatrixTraffic traffic_of(const MatrixPlan& plan, Index data_rank) {
   MatrixTraffic sent;
   const Index me = plan.tensor_rank();

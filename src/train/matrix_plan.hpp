@@ -90,6 +90,9 @@ class MatrixPlan {
   /// Operations of the rank that has most to compute in a step.
   double most_operations() const;
 
+  /// Operations of one rank of the grid in a step; 0 without matrices.
+  double operations(Index data_rank, Index tensor_rank) const;
+
  private:
   std::vector<param::UnitLayout> layout_;
   zero::Placement placement_ = zero::Placement::replicated;

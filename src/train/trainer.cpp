@@ -30,6 +30,7 @@
 #include "train/failure.hpp"
 #include "train/launch_watch.hpp"
 #include "train/mismatch.hpp"
+#include "train/node_times.hpp"
 #include "train/peak.hpp"
 #include "train/placement.hpp"
 #include "train/planned_bytes.hpp"
@@ -70,7 +71,7 @@ class Trainer {
   std::string crowding() const;
   void announce(Index first_step);
   void report(Index step, const StepResult& result, double seconds);
-  std::optional<Ending> stop(Index steps_of_this_job) const;
+  std::optional<Ending> stop(Index steps_of_this_job);
   ExitCode finish(const Ending& ending, Index steps_done);
 
   const deck::Config& config_;
@@ -95,6 +96,7 @@ class Trainer {
   metrics::Throughput throughput_;
   std::optional<Checkpoints> checkpoints_;
   std::optional<Evaluations> evaluations_;
+  std::optional<NodeTimes> node_times_;
   std::optional<Profile> profile_;  // with run.profile
 };
 
@@ -144,6 +146,8 @@ void Trainer::prepare() {
   checkpoints_.emplace(request_, grid_, folder_lock_.get(), provenance, *engine_, console_,
                        sink_ ? &*sink_ : nullptr);
   evaluations_.emplace(config_, inputs_.dataset, *engine_, console_, sink_ ? &*sink_ : nullptr);
+  node_times_.emplace(config_, Peers{*data_comm_, *tensor_comm_, grid_}, engine_->blueprint(),
+                      console_, sink_ ? &*sink_ : nullptr);
   if (!config_.run.profile.empty())
     profile_.emplace(config_.run, grid_.world(), engine_->spans(), console_);
 }
@@ -268,8 +272,8 @@ void Trainer::report(Index step, const StepResult& result, double seconds) {
   if (sink_) sink_->write(record);
 }
 
-std::optional<Ending> Trainer::stop(Index steps_of_this_job) const {
-  const auto agreed = runtime::decode_stop(grid_.world().max(runtime::encode(stop_.wish())));
+std::optional<Ending> Trainer::stop(Index steps_of_this_job) {
+  const auto agreed = runtime::decode_stop(node_times_->agree(runtime::encode(stop_.wish())));
   if (agreed) return Ending{std::string(name_of(agreed->reason)), agreed->signal};
   if (config_.run.max_steps > 0 && steps_of_this_job >= config_.run.max_steps)
     return Ending{"max_steps"};
@@ -292,6 +296,7 @@ ExitCode Trainer::finish(const Ending& ending, Index steps_done) {
   record.seconds = seconds_since(started_);
   if (sink_) write_end_file(record, config_);
   if (profile_) profile_->finish();
+  node_times_->finish(steps_done);
   record.memory =
       memory_rows(grid_.world(), engine_->planned(), ledger_.peaks(), resident_at_start_);
   record.traffic =
@@ -317,7 +322,8 @@ ExitCode Trainer::run_steps() {
     while (done < steps) {
       if (profile_) profile_->before_step(done);
       const auto begin = Clock::now();
-      const StepResult result = engine_->step(done, *inputs_.dataset.training);
+      const StepResult result =
+          node_times_->step([&] { return engine_->step(done, *inputs_.dataset.training); });
       report(done, result, seconds_since(begin));
       replay.compare(done, result);
       ++done;
@@ -330,6 +336,7 @@ ExitCode Trainer::run_steps() {
         ending = *found;
         break;
       }
+      node_times_->report_if_due(done);
       checkpoints_->save_if_due(done);
     }
     if (done < steps) {

@@ -178,6 +178,33 @@ TEST_F(JsonLines, ValidationAndCheckpointAreEvents) {
       R"({"event":"checkpoint","step":6,"folder":"runs/step_6","bytes":99,"seconds":0.25,"stall_seconds":0.125,"state":"0123456789abcdef"})");
 }
 
+TEST_F(JsonLines, NodesAreAnEvent) {
+  JsonlSink(path_).write(NodesRecord{.step = 40,
+                                     .steps = 20,
+                                     .seconds = 52,
+                                     .count = 9,
+                                     .compute = {6, 10.25, 39.25},
+                                     .wait = {0.5, 1, 2},
+                                     .rows = {{.host = "node3",
+                                               .first_rank = 4,
+                                               .ranks = 2,
+                                               .compute_seconds = 39.25,
+                                               .wait_seconds = 0.5,
+                                               .no_core_seconds = 0.25,
+                                               .busiest_rank = 5,
+                                               .busiest_seconds = 39.5,
+                                               .slow = true}}});
+  EXPECT_EQ(
+      timeless(lines().at(0)),
+      R"({"event":"nodes","step":40,"steps":20,"seconds":52.0,"by":"node","count":9,)"
+      R"("compute_seconds":{"min":6.0,"mean":10.25,"max":39.25},)"
+      R"("wait_seconds":{"min":0.5,"mean":1.0,"max":2.0},)"
+      R"("nodes":[{"host":"node3","first_rank":4,"ranks":2,"compute_seconds":39.25,)"
+      R"("wait_seconds":0.5,"no_core_seconds":0.25,"busiest_rank":5,"busiest_seconds":39.5,"slow":true}]})");
+  JsonlSink(path_).write(NodesRecord{.by_rank = true});
+  EXPECT_EQ(Json::parse(lines().at(1))["by"], "rank");
+}
+
 TEST_F(JsonLines, EveryRecordHasTheTimeAtWhichItIsWritten) {
   const auto now = [] {
     return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch())
@@ -190,6 +217,7 @@ TEST_F(JsonLines, EveryRecordHasTheTimeAtWhichItIsWritten) {
   sink.write(ValidationRecord{});
   sink.write(EvaluationRecord{});
   sink.write(CheckpointRecord{});
+  sink.write(NodesRecord{});
   sink.write(EndRecord{});
   const double after = now(), rounding = 0.001;
   for (const std::string& line : lines()) {
@@ -197,7 +225,7 @@ TEST_F(JsonLines, EveryRecordHasTheTimeAtWhichItIsWritten) {
     EXPECT_GE(time, before - rounding) << line;
     EXPECT_LE(time, after + rounding) << line;
   }
-  EXPECT_EQ(lines().size(), 6U);
+  EXPECT_EQ(lines().size(), 7U);
   EXPECT_EQ(Json::parse(lines().at(0))["process_seconds"], 2.5);
 }
 
