@@ -12,7 +12,7 @@ def step_seconds(seconds):
 
 def of_nodes(run):
     """The nodes of a run that its records list, the busiest first."""
-    heads = ["computes a step", "waits a step", "waits", "without a core", "busiest rank", ""]
+    heads = ["computes a step", "waits a step", "waits", "waits without a core", "busiest rank", ""]
     rows = []
     for node in plot_nodes.nodes_of(run):
         compute, wait = node.step("compute"), node.step("wait")

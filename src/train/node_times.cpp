@@ -44,13 +44,10 @@ NodeTimes::NodeTimes(const deck::Config& config, const Peers& peers, const Bluep
   slow_nodes_.emplace(*groups_, std::move(operations), share_);
 }
 
-NodeTimes::Measured::Measured(NodeTimes& times)
-    : times_(times), begin_(std::chrono::steady_clock::now()), waited_(seconds_waited()) {}
-
-NodeTimes::Measured::~Measured() {
-  const WaitedSeconds waited = seconds_waited() - waited_;
-  const double on_device = times_.data_.take_device_wait() + times_.tensor_.take_device_wait();
-  times_.mine_ += {runtime::seconds_since(begin_), waited.all + on_device, waited.without_core};
+void NodeTimes::add_since(const Point& begin) {
+  const WaitedSeconds waited = seconds_waited() - begin.waited;
+  const double on_device = data_.take_device_wait() + tensor_.take_device_wait();
+  mine_ += {runtime::seconds_since(begin.time), waited.all + on_device, waited.without_core};
 }
 
 void NodeTimes::Interval::add(const Interval& other) {
@@ -64,9 +61,10 @@ bool NodeTimes::is_due() const {
 }
 
 Index NodeTimes::agree(Index mine) {
-  const Measured part(*this);
+  const Point begin = now();
   // Where a rank asks for something, the run ends, and so does the interval.
   const Index agreed = world_.max(2 * mine + (is_due() ? 1 : 0));
+  add_since(begin);
   due_ = agreed % 2 == 1;
   return agreed / 2;
 }

@@ -32,8 +32,10 @@ class NodeTimes {
   template <class F>
   auto step(const F& run) {
     ++interval_.steps;
-    const Measured part(*this);
-    return run();
+    const Point begin = now();
+    auto result = run();
+    add_since(begin);
+    return result;
   }
 
   /// Returns the maximum of `mine` >= 0 over all ranks. The same message tells the ranks whether a
@@ -57,20 +59,14 @@ class NodeTimes {
     void add(const Interval& other);
   };
 
-  /// Adds the time in which it lives to this rank's.
-  class Measured {
-   public:
-    explicit Measured(NodeTimes& times);
-    ~Measured();
-    Measured(const Measured&) = delete;
-    Measured& operator=(const Measured&) = delete;
-
-   private:
-    NodeTimes& times_;
-    std::chrono::steady_clock::time_point begin_;
-    WaitedSeconds waited_;
+  /// A point in this rank's time.
+  struct Point {
+    std::chrono::steady_clock::time_point time;
+    WaitedSeconds waited;
   };
 
+  static Point now() { return {std::chrono::steady_clock::now(), seconds_waited()}; }
+  void add_since(const Point& begin);
   bool is_due() const;
   void gather();
   void write(Index steps_done);

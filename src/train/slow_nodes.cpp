@@ -126,7 +126,7 @@ std::vector<std::string> SlowNodes::judge(std::span<const RankTime> times, Index
   if (lines.size() > most_lines) {
     const std::size_t more = lines.size() - most_lines;
     lines.resize(most_lines);
-    lines.push_back(fmt::format("{} further {} have become slow or quick again", more,
+    lines.push_back(fmt::format("{} further {} have become slow, or are no longer slow", more,
                                 groups_.by_rank() ? "ranks" : "nodes"));
   }
   return lines;
@@ -160,7 +160,7 @@ std::string SlowNodes::quick_line(const Finding& finding, Index steps) const {
   using metrics::format_step_seconds;
   const auto count = static_cast<double>(steps);
   const NodeGroup& group = groups_.groups()[finding.group];
-  return fmt::format("{} is slow no more: it computes {} a step, the others {}",
+  return fmt::format("{} is no longer slow: it computes {} a step, the others {}",
                      groups_.by_rank() ? fmt::format("rank {}", finding.busiest)
                                        : fmt::format("node {}", group.host),
                      format_step_seconds(finding.seconds / count),

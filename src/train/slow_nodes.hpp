@@ -23,7 +23,7 @@ class SlowNodes {
   SlowNodes(const NodeGroups& groups, std::vector<double> operations, double share);
 
   /// Judges the ranks' times in an interval of `steps` steps. Returns the lines to print: one for
-  /// each node that has become slow, and one for each that is slow no more. A node becomes slow
+  /// each node that has become slow, and one for each that is no longer slow. A node becomes slow
   /// when the others have waited for it by more than the share in two intervals in a row; it is
   /// slow until they have waited less than half as long in two intervals in a row.
   std::vector<std::string> judge(std::span<const RankTime> times, Index steps);

@@ -72,7 +72,7 @@ TEST(SlowNodes, ANodeIsSlowUntilTheOthersHardlyWait) {
   for (int i = 0; i < 3; ++i) EXPECT_EQ(judge({3, 3, 6, 3}), none) << "15 % of the time";
   EXPECT_EQ(judge({3, 3, 4, 3}), none);
   EXPECT_EQ(judge({3, 3, 4, 3}),
-            Lines{"node n3 is slow no more: it computes 0.40 s a step, the others 0.30 s"});
+            Lines{"node n3 is no longer slow: it computes 0.40 s a step, the others 0.30 s"});
   EXPECT_EQ(judge.slow(), std::vector(4, false));
   judge({3, 3, 10, 3});
   EXPECT_EQ(judge({3, 3, 10, 3}).size(), 1U) << "slow again";
@@ -113,7 +113,7 @@ TEST(SlowNodes, ManyAtOnceAreCounted) {
   judge(seconds);
   const Lines lines = judge(seconds);
   ASSERT_EQ(lines.size(), 4U);
-  EXPECT_EQ(lines[3], "4 further nodes have become slow or quick again");
+  EXPECT_EQ(lines[3], "4 further nodes have become slow, or are no longer slow");
 }
 
 TEST(SlowNodes, ANodeOfSeveralRanksIsNamedIfAllAreSlow) {
@@ -142,7 +142,7 @@ TEST(SlowNodes, OnOneNodeRanksAreNamed) {
                   "computes 1.90 s a step, the others 0.30 s)"});
   judge({3, 3, 3});
   EXPECT_EQ(judge({3, 3, 3}),
-            Lines{"rank 1 is slow no more: it computes 0.30 s a step, the others 0.30 s"});
+            Lines{"rank 1 is no longer slow: it computes 0.30 s a step, the others 0.30 s"});
 }
 
 // 5 micro-batches on 4 ranks: one has two.
