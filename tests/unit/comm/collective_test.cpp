@@ -111,7 +111,7 @@ TEST_P(Collective, AllGatherGivesEveryRankEveryChunk) {
 // Where a worker exchanges, the caller waits in wait() alone; else the exchange is its wait.
 TEST_P(Collective, TheCallersWaitsAreCounted) {
   if (comm->size() == 1) GTEST_SKIP() << "nobody to wait for";
-  const bool has_worker = std::get<Overlap>(GetParam()) == Overlap::yes;
+  const bool has_worker = std::get<Movement>(GetParam()).overlap == Overlap::yes;
   const Index count = 300007;
   const std::vector<float> mine(count, 1.0F);
   double in_begin = 0, in_wait = 0;
