@@ -5,6 +5,7 @@
 
 #include <string>
 
+#include "base/error.hpp"
 #include "runtime/execution.hpp"
 
 namespace kzero::runtime {
@@ -16,5 +17,11 @@ int device_number();
 
 /// The device that this process computes on, by its PCI address: "device 0000:18:00.0".
 std::string device_name();
+
+/// Throws Error(other) with the name of the call unless it succeeded.
+inline void require(cudaError_t status, const char* call) {
+  KZERO_REQUIRE(status == cudaSuccess, ExitCode::other, "{} failed: {}", call,
+                cudaGetErrorString(status));
+}
 
 }  // namespace kzero::runtime

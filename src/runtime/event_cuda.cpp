@@ -7,13 +7,8 @@ namespace kzero::runtime {
 
 namespace {
 
-void check(cudaError_t status, const char* what) {
-  KZERO_REQUIRE(status == cudaSuccess, ExitCode::other, "{} failed: {}", what,
-                cudaGetErrorString(status));
-}
-
 /// Throws if a kernel could not be launched: Kokkos' release builds do not look.
-void check_launches() { check(cudaPeekAtLastError(), "the launch of a kernel"); }
+void check_launches() { require(cudaPeekAtLastError(), "the launch of a kernel"); }
 
 }  // namespace
 
@@ -21,7 +16,7 @@ struct Event::Handle {
   cudaEvent_t event = nullptr;
   bool recorded = false;
 
-  Handle() { check(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "cudaEventCreate"); }
+  Handle() { require(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "cudaEventCreate"); }
   ~Handle() { cudaEventDestroy(event); }
   Handle(const Handle&) = delete;
   Handle& operator=(const Handle&) = delete;
@@ -35,13 +30,13 @@ Event& Event::operator=(Event&&) noexcept = default;
 void Event::record(const Execution& stream) {
   if (!handle_) handle_ = std::make_unique<Handle>();
   check_launches();
-  check(cudaEventRecord(handle_->event, stream_of(stream)), "cudaEventRecord");
+  require(cudaEventRecord(handle_->event, stream_of(stream)), "cudaEventRecord");
   handle_->recorded = true;
 }
 
 void Event::wait(const Execution& stream) const {
   if (!handle_ || !handle_->recorded) return;
-  check(cudaStreamWaitEvent(stream_of(stream), handle_->event, 0), "cudaStreamWaitEvent");
+  require(cudaStreamWaitEvent(stream_of(stream), handle_->event, 0), "cudaStreamWaitEvent");
 }
 
 bool Event::reached() const {
@@ -52,13 +47,13 @@ bool Event::reached() const {
     cudaGetLastError();  // the answer counts as an error, which a later look at launches would find
     return false;
   }
-  check(status, "cudaEventQuery");
+  require(status, "cudaEventQuery");
   return true;
 }
 
 void Event::synchronize() const {
   if (handle_ && handle_->recorded)
-    check(cudaEventSynchronize(handle_->event), "cudaEventSynchronize");
+    require(cudaEventSynchronize(handle_->event), "cudaEventSynchronize");
 }
 
 int device_count() {
@@ -68,15 +63,15 @@ int device_count() {
 
 std::string device_kind() {
   cudaDeviceProp properties{};
-  check(cudaGetDeviceProperties(&properties, device_number()), "cudaGetDeviceProperties");
+  require(cudaGetDeviceProperties(&properties, device_number()), "cudaGetDeviceProperties");
   return properties.name;
 }
 
-void use_device() { check(cudaSetDevice(device_number()), "cudaSetDevice"); }
+void use_device() { require(cudaSetDevice(device_number()), "cudaSetDevice"); }
 
 std::string device_name() {
   char bus[32] = {};
-  check(cudaDeviceGetPCIBusId(bus, sizeof bus, device_number()), "cudaDeviceGetPCIBusId");
+  require(cudaDeviceGetPCIBusId(bus, sizeof bus, device_number()), "cudaDeviceGetPCIBusId");
   return std::string("device ") + bus;
 }
 

@@ -13,15 +13,10 @@ namespace {
 // A step has some waits for each unit; whoever takes no seconds must not make the list grow.
 constexpr std::size_t most_spans = 8192;
 
-void check(cudaError_t status, const char* what) {
-  KZERO_REQUIRE(status == cudaSuccess, ExitCode::other, "{} failed: {}", what,
-                cudaGetErrorString(status));
-}
-
 /// A point whose time is noted, unlike that of runtime::Event.
 class TimedPoint {
  public:
-  TimedPoint() { check(cudaEventCreate(&event_), "cudaEventCreate"); }
+  TimedPoint() { require(cudaEventCreate(&event_), "cudaEventCreate"); }
   ~TimedPoint() {
     if (event_ != nullptr) cudaEventDestroy(event_);
   }
@@ -32,7 +27,7 @@ class TimedPoint {
   }
 
   void record(const Execution& stream) {
-    check(cudaEventRecord(event_, stream_of(stream)), "cudaEventRecord");
+    require(cudaEventRecord(event_, stream_of(stream)), "cudaEventRecord");
   }
 
   bool reached() const {
@@ -41,13 +36,13 @@ class TimedPoint {
       cudaGetLastError();  // the answer counts as an error, which a later look would find
       return false;
     }
-    check(status, "cudaEventQuery");
+    require(status, "cudaEventQuery");
     return true;
   }
 
   double seconds_since(const TimedPoint& earlier) const {
     float milliseconds = 0;
-    check(cudaEventElapsedTime(&milliseconds, earlier.event_, event_), "cudaEventElapsedTime");
+    require(cudaEventElapsedTime(&milliseconds, earlier.event_, event_), "cudaEventElapsedTime");
     return 1e-3 * static_cast<double>(milliseconds);
   }
 
