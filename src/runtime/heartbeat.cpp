@@ -118,7 +118,7 @@ bool Heartbeat::look(double elapsed) {
     silence.seconds = std::max(silence.seconds, one.silent);
   }
   if (expected > 1 && silence.names.size() == expected) silence.kind = Silence::Kind::all;
-  raise(std::move(silence));
+  raise(silence);
   return false;
 }
 
@@ -131,7 +131,7 @@ void Heartbeat::mention_unheard() {
 }
 
 /// Lets the others know before the alarm, which does not return in a run.
-void Heartbeat::raise(Silence silence) {
+void Heartbeat::raise(const Silence& silence) {
   for (int i = 0; i < repetitions; ++i) {
     for (const Follower& follower : followers_) send(Message::alarm, follower.endpoint);
     if (silence.kind == Silence::Kind::told) continue;

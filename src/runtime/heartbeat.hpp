@@ -79,7 +79,7 @@ class Heartbeat {
   void note_ended(std::uint32_t rank);
   bool look(double elapsed);
   void mention_unheard();
-  void raise(Silence silence);
+  void raise(const Silence& silence);
   void send(Message message, const Endpoint& to) const;
   void send_to_all(Message message) const;
 

@@ -25,6 +25,7 @@ bool data_groups_leave_nodes(Index ranks, Index nodes, Index tensor_ranks) {
 deck::Placement find_placement(const grid::Group& world, const grid::Nodes& nodes,
                                const runtime::Session& session, Index tensor_ranks) {
   std::vector<int> node_of_rank;
+  node_of_rank.reserve(static_cast<std::size_t>(world.size()));
   for (int rank = 0; rank < world.size(); ++rank) node_of_rank.push_back(nodes.of(rank));
   const NodeLoad mine{session.node_size(), session.threads(), session.node_cores()};
   return {.leaves_nodes = data_groups_leave_nodes(node_of_rank, tensor_ranks),

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <set>
 
 #include "base/checksum.hpp"
@@ -112,14 +113,14 @@ void Replay::compare(Index step, const StepResult& result) {
 /// Returns what differs from all records of the step, on the root; empty if any is the same, or
 /// there is none.
 std::string Replay::difference(Index step, const StepResult& result) {
-  const auto records = std::ranges::equal_range(steps_, step, {}, &Recorded::step);
+  const auto begin = std::ranges::lower_bound(steps_, step, {}, &Recorded::step);
+  const auto end = std::ranges::upper_bound(steps_, step, {}, &Recorded::step);
   std::vector<Recorded> differing;
-  for (const Recorded& one : records) {
-    if (!is_same(result.loss, one.loss) || !is_same(result.grad_norm, one.grad_norm))
-      differing.push_back(one);
-  }
+  std::copy_if(begin, end, std::back_inserter(differing), [&](const Recorded& one) {
+    return !is_same(result.loss, one.loss) || !is_same(result.grad_norm, one.grad_norm);
+  });
   if (differing.empty()) return "";
-  if (std::ssize(differing) < std::ssize(records)) {
+  if (std::ssize(differing) < end - begin) {
     note_others(step, differing);
     return "";
   }

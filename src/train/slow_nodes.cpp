@@ -48,6 +48,7 @@ std::vector<bool> SlowNodes::slow() const {
 std::vector<double> SlowNodes::seconds_scaled(const std::vector<Finding>& found,
                                               double operations) const {
   std::vector<double> seconds;
+  seconds.reserve(found.size());
   for (const Finding& finding : found)
     seconds.push_back(finding.seconds *
                       std::max(1.0, operations / at(operations_, finding.busiest)));
@@ -74,6 +75,7 @@ std::vector<SlowNodes::Finding> SlowNodes::busiest(std::span<const RankTime> tim
 void SlowNodes::compare(std::vector<Finding>& found, double mean_seconds) const {
   const std::vector<double> all = seconds_scaled(found, 0);
   std::vector<double> no_core;
+  no_core.reserve(found.size());
   for (const Finding& finding : found) no_core.push_back(finding.no_core);
   std::ranges::sort(no_core);
   std::map<double, std::vector<double>> by_operations;  // of the few that may be slow
