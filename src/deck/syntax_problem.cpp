@@ -66,7 +66,7 @@ std::string plain_words(const Message& message) {
     return (one.scope.empty() || one.scope == message.scope) && expected.starts_with(one.detail);
   });
   if (wording != std::end(wordings)) expected = wording->plain;
-  const std::string text = printable_start(expected);
+  std::string text = printable_start(expected);
   if (found.empty() || !expected.starts_with("expected")) return text;
   found.remove_prefix(std::string_view(", saw ").size());
   if (found == "'\\n'") found = "the end of the line";

@@ -35,9 +35,8 @@ const AddedTokens::Entry* AddedTokens::longest_at(std::string_view text) const {
     if (depth == text.size()) break;
     const int byte = static_cast<unsigned char>(text[depth]);
     const auto next = [depth](const Entry& entry) { return byte_at(entry, depth); };
-    const auto range = std::ranges::equal_range(begin, end, byte, {}, next);
-    begin = range.begin();
-    end = range.end();
+    end = std::ranges::upper_bound(begin, end, byte, {}, next);
+    begin = std::ranges::lower_bound(begin, end, byte, {}, next);
   }
   return longest;
 }
