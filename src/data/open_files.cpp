@@ -16,7 +16,7 @@ namespace kzero::data {
 
 namespace {
 
-constexpr std::size_t spare = 16;  // of files that are read at the same moment
+constexpr std::size_t spare = 8;  // descriptors that are left to others
 
 constexpr const char* in_place = "data files must stay in place while they are in use";
 
@@ -24,7 +24,10 @@ Index nanoseconds(const timespec& time) { return time.tv_sec * 1'000'000'000 + t
 
 }  // namespace
 
-OpenFiles::OpenFiles(std::size_t most) : most_(most) { open_.reserve(most + spare); }
+OpenFiles::OpenFiles(std::size_t most) : most_(most) {
+  constexpr std::size_t read_at_once = 16;  // these may exceed the number
+  open_.reserve(most + read_at_once);
+}
 
 OpenFiles& OpenFiles::of_process() {
   static OpenFiles files;
@@ -38,11 +41,10 @@ void OpenFiles::make_allowance(std::size_t count) const {
   ::setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-/// How many files may be open. Others than data files need descriptors, too.
-std::size_t OpenFiles::allowed() const {
+/// The largest number of descriptors of the process.
+std::size_t OpenFiles::limit() {
   rlimit limit{};
-  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return most_;
-  return std::clamp<std::size_t>(limit.rlim_cur / 2, 1, most_);
+  return ::getrlimit(RLIMIT_NOFILE, &limit) == 0 ? limit.rlim_cur : RLIM_INFINITY;
 }
 
 /// Closes the files that were not read for longest until `left` are open, or all are being read.
@@ -62,15 +64,19 @@ void OpenFiles::close_idle(std::size_t left) {
   }
 }
 
+/// Leaves descriptors to the rest of the program: half of all, and the last ones, whoever has the
+/// others. The system gives out the lowest number that is free.
 int OpenFiles::open(const char* path) {
-  close_idle(allowed() - 1);
+  const std::size_t most = limit();
+  close_idle(std::clamp<std::size_t>(most / 2, 1, most_) - 1);
   while (true) {
     // Without O_NONBLOCK opening a FIFO would block.
     const int descriptor = ::open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-    const bool is_too_many = descriptor < 0 && (errno == EMFILE || errno == ENFILE);
+    const bool is_missing = descriptor < 0 && (errno == EMFILE || errno == ENFILE);
+    const bool is_last = descriptor >= 0 && static_cast<std::size_t>(descriptor) + spare >= most;
     const std::size_t before = open_.size();
-    if (is_too_many) close_idle(before * 3 / 4);  // some for the rest of the program
-    if (!is_too_many || open_.size() == before) return descriptor;
+    if (is_missing || is_last) close_idle(before * 3 / 4);
+    if (!is_missing || open_.size() == before) return descriptor;
   }
 }
 

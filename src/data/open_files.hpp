@@ -44,7 +44,7 @@ class OpenFiles {
   void give_back(const DataFile& file);
   void forget(const DataFile& file);
   void close_idle(std::size_t left);
-  std::size_t allowed() const;
+  static std::size_t limit();
 
   std::size_t most_;
   std::mutex mutex_;

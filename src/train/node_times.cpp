@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "comm/communicator.hpp"
 #include "runtime/wall_time.hpp"
 #include "train/reports.hpp"
 

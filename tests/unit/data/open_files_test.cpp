@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <filesystem>
@@ -116,18 +117,42 @@ TEST_F(FewOpenFiles, LeaveRoomForOthersUnderATightLimit) {
   rlimit before{};
   ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
   OpenFiles many(1000);
-  std::vector<std::string> paths;  // written first, as that takes descriptors too
-  for (int i = 0; i < 100; ++i) paths.push_back(write_text(fmt::format("m{}", i), "x"));
   const rlimit tight{40, before.rlim_max};
   ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &tight), 0);
   std::vector<std::unique_ptr<DataFile>> files;
   for (int i = 0; i < 100; ++i) {
-    files.push_back(std::make_unique<DataFile>(paths[static_cast<std::size_t>(i)], many));
+    files.push_back(std::make_unique<DataFile>(write_text(fmt::format("m{}", i), "x"), many));
     struct stat status {};
     EXPECT_TRUE(files.back()->open(status)) << i;
   }
   EXPECT_LE(open_here(), 20);
   ::setrlimit(RLIMIT_NOFILE, &before);
+}
+
+TEST_F(FewOpenFiles, LeaveTheLastDescriptorsToOthers) {
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  std::vector<int> taken{::open("/dev/null", O_RDONLY)};
+  const int most = taken.front() + 40;  // of which the rest of the program has more than half
+  while (taken.back() < most - 15) taken.push_back(::open("/dev/null", O_RDONLY));
+  OpenFiles many(1000);
+  std::vector<std::string> paths;
+  for (int i = 0; i < 100; ++i) paths.push_back(write_text(fmt::format("m{}", i), "x"));
+  const rlimit tight{static_cast<rlim_t>(most), before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &tight), 0);
+  std::vector<std::unique_ptr<DataFile>> files;
+  int missing = 0;
+  for (int i = 0; i < 100; ++i) {
+    files.push_back(std::make_unique<DataFile>(paths[static_cast<std::size_t>(i)], many));
+    struct stat status {};
+    missing += files.back()->open(status) ? 0 : 1;
+    const int other = ::open("/dev/null", O_RDONLY);
+    missing += other >= 0 ? 0 : 1;
+    ::close(other);
+  }
+  ::setrlimit(RLIMIT_NOFILE, &before);
+  for (const int one : taken) ::close(one);
+  EXPECT_EQ(missing, 0);
 }
 
 }  // namespace
