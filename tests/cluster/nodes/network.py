@@ -11,7 +11,7 @@ from .shell import ClusterError, call
 
 PREFIX = "10.77.0."
 BURST, BACKLOG = "256k", "16m"  # of a link with a set rate
-LOSS_TABLE = """table inet loss {{
+LOSS_TABLE = """table ip loss {{
   chain received {{
     type filter hook input priority 0
     iif eth0 numgen random mod 1000 < {thousandths} drop
@@ -92,8 +92,8 @@ class Network:
 
     def _lose(self, node, loss):
         nft = [*self.inside(node), "nft"]
-        if "table inet loss" in call(*nft, "list", "tables"):
-            call(*nft, "delete", "table", "inet", "loss")
+        if "table ip loss" in call(*nft, "list", "tables"):
+            call(*nft, "delete", "table", "ip", "loss")
         if loss is None:
             return
         percent = re.fullmatch(r"(\d+(?:\.\d+)?)%", loss)

@@ -117,7 +117,7 @@ class Node:
         init = self.init()
         if not init:
             raise ClusterError(f"{self.name} is down")
-        return ["nsenter", "--target", str(init), "--mount", "--uts", "--ipc", "--net", "--pid",
+        return ["nsenter", "--target", str(init), "--mount", "--uts", "--ipc", "--net", "--pid", "--root",
                 "env", f"--chdir={self.cluster.work}", *map(str, words)]
 
     def popen(self, words, environment=None, **settings):
