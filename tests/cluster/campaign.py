@@ -26,6 +26,8 @@ from trials import MOMENTS, run_trial, train_reference
 SIZES = (2, 3, 4)  # nodes with ranks
 ENDS = {"completed": (0, ()), "stopped": (75, ("run.max_steps=1",))}  # exit code, settings
 LOSSES = {"kills": "kill", "powers": "power", "cuts20": "cut20", "cuts": "cut"}  # option: fault
+HEADING = ("trial", "trials", "fault came too late", "hangs", "with processes left", "wrong codes", "lost checkpoints", "different bits",
+           "s to the end", "s to the next step")
 HEAD = "node5"  # of mpiexec where the node of rank 0 is lost
 
 
@@ -37,8 +39,8 @@ def try_end(cluster, number, arguments):
     outcome = launch.wait(arguments.limit)
     left = [line for _, line in launch.processes()]
     launch.kill()
-    return {"fault": f"end, {kind}", "hosts": nodes, "hung": outcome.code is None, "code": outcome.code, "wrong_code": outcome.code not in (None, code),
-            "seconds": round(outcome.seconds, 1), "left": left}
+    return {"fault": f"end, {kind}", "hosts": nodes, "hung": outcome.code is None, "code": outcome.code,
+            "wrong_code": outcome.code not in (None, code), "seconds": round(outcome.seconds, 1), "left": left}
 
 
 def try_loss(cluster, number, fault, arguments, reference):
@@ -66,8 +68,8 @@ def plan(arguments):
 
 def summary(rows):
     """The table's lines."""
-    yield "| trial | trials | fault came too late | hangs | with processes left | wrong codes | lost checkpoints | different bits | s to the end | s to the next step |"
-    yield "|---|---|---|---|---|---|---|---|---|---|"
+    yield f"| {' | '.join(HEADING)} |"
+    yield "|---" * len(HEADING) + "|"
     for kind in Counter(row["fault"] for row in rows):
         some = [row for row in rows if row["fault"] == kind]
         late = [row for row in some if not row.get("reached", True)]
@@ -99,8 +101,8 @@ def main():
         for kind, number in plan(arguments):
             row = try_end(cluster, number, arguments) if kind == "end" else try_loss(cluster, number, kind, arguments, reference)
             print(json.dumps({**row, "number": number, "time": time.strftime("%F %T")}), file=output, flush=True)
-            print(time.strftime("%T"), kind, number, *(f"{name}: {row[name]}" for name in ("hung", "left", "lost", "different_bits") if row.get(name)),
-                  flush=True)
+            bad = [f"{name}: {row[name]}" for name in ("hung", "left", "wrong_code", "lost", "different_bits") if row.get(name)]
+            print(time.strftime("%T"), kind, number, *bad, flush=True)
     print(*summary([json.loads(line) for line in arguments.output.read_text().splitlines()]), sep="\n")
 
 

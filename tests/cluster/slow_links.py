@@ -79,7 +79,8 @@ def measure(cluster, arguments, case, rate):
     return row
 
 
-HEADING = ("case", "micro-batches", "link", "step, s", "tokens/s", "MB sent by a node", "by the table, MB", "its bytes on the wire, s", "step / wire", "load")
+HEADING = ("case", "micro-batches", "link", "step, s", "tokens/s", "MB sent by a node", "by the table, MB", "its bytes on the wire, s",
+           "step / wire", "load")
 
 
 def line(row):

@@ -11,7 +11,7 @@ from . import processes
 from .cluster import MARKER
 
 LAST_WORD = r"^(completed after|stopped (by|ahead|at|after)) "  # of kzero to standard output, on its way out
-PATIENCE = 20  # seconds from the last word to the end of a launch that does not hang
+PATIENCE = 45  # seconds from the last word to the end of a launch that does not hang; a rank leaves MPI_Finalize after 30
 numbers = itertools.count(1)
 
 
