@@ -26,8 +26,9 @@ from trials import MOMENTS, run_trial, train_reference
 SIZES = (2, 3, 4)  # nodes with ranks
 ENDS = {"completed": (0, ()), "stopped": (75, ("run.max_steps=1",))}  # exit code, settings
 LOSSES = {"kills": "kill", "powers": "power", "cuts20": "cut20", "cuts": "cut"}  # option: fault
-HEADING = ("trial", "trials", "fault came too late", "hangs", "with processes left", "wrong codes", "lost checkpoints", "different bits",
+HEADING = ("trial", "trials", "fault came too late", "hangs", "with processes left", "wrong codes", "lost node not named", "lost checkpoints", "different bits",
            "s to the end", "s to the next step")
+MISHAPS = ("hung", "left", "wrong_code", "unnamed", "lost", "different_bits")  # of rows, counted by the middle columns
 HEAD = "node5"  # of mpiexec where the node of rank 0 is lost
 
 
@@ -54,6 +55,7 @@ def try_loss(cluster, number, fault, arguments, reference):
     row = result.json()
     completes = fault == "cut20"
     row["hung"] = result.code is None or result.hung or result.again_hung
+    row["unnamed"] = fault in ("power", "cut") and not result.named
     row["different_bits"] = not result.same_bits
     row["wrong_code"] = result.code != 0 if completes else result.again_code != 0 or result.code == 0
     return row
@@ -73,7 +75,7 @@ def summary(rows):
     for kind in Counter(row["fault"] for row in rows):
         some = [row for row in rows if row["fault"] == kind]
         late = [row for row in some if not row.get("reached", True)]
-        sums = [sum(bool(row.get(name)) for row in some) for name in ("hung", "left", "wrong_code", "lost", "different_bits")]
+        sums = [sum(bool(row.get(name)) for row in some) for name in MISHAPS]
         yield "| " + " | ".join(map(str, (kind, len(some), len(late), *sums, spread(some, "seconds"), spread(some, "seconds_to_step")))) + " |"
 
 
@@ -101,7 +103,7 @@ def main():
         for kind, number in plan(arguments):
             row = try_end(cluster, number, arguments) if kind == "end" else try_loss(cluster, number, kind, arguments, reference)
             print(json.dumps({**row, "number": number, "time": time.strftime("%F %T")}), file=output, flush=True)
-            bad = [f"{name}: {row[name]}" for name in ("hung", "left", "wrong_code", "lost", "different_bits") if row.get(name)]
+            bad = [f"{name}: {row[name]}" for name in MISHAPS if row.get(name)]
             print(time.strftime("%T"), kind, number, *bad, flush=True)
     print(*summary([json.loads(line) for line in arguments.output.read_text().splitlines()]), sep="\n")
 

@@ -28,7 +28,8 @@ class Result:
     code: int | None = None  # of the launch; None: it did not end by itself
     hung: bool = False  # after the program's last word
     seconds: float = 0  # from the fault to the end of the launch
-    left: list = field(default_factory=list)  # processes that were there some time after the end
+    left: list = field(default_factory=list)  # processes that were there some time after the end, but for ssh to the lost node
+    named: bool = False  # a message of kzero names the victim
     lost: str = ""  # what is wrong with the newest checkpoint
     again_code: int | None = None
     again_hung: bool = False
@@ -98,8 +99,9 @@ def run_trial(cluster, name, fault, moment="step", victim=2, hosts=None, head=No
         FAULTS[fault](node)
         outcome = launch.wait(limit)
         result.code, result.hung, result.seconds = outcome.code, outcome.hung, round(time.monotonic() - begin, 1)
-        result.left = wait_for_none(launch, grace)
+        result.left = wait_for_none(launch, grace, node)
         result.said = messages(outcome.output)
+        result.named = any(re.search(rf"^kzero: .*\b{node}\b", line) for line in result.said)
         launch.kill()
         _, result.lost = newest_checkpoint(training, training.announced(outcome.output))
         if fault != "cut20":
@@ -113,12 +115,16 @@ def run_trial(cluster, name, fault, moment="step", victim=2, hosts=None, head=No
     return result
 
 
-def wait_for_none(launch, seconds):
-    """The processes of a launch that are there after so many seconds."""
+def wait_for_none(launch, seconds, lost):
+    """The processes of a launch that are there after so many seconds. mpiexec leaves its ssh to a lost node behind, which waits until
+    the kernel gives the connection up."""
+    waiting = f"/usr/bin/ssh -F {launch.cluster.folder}/ssh_config -x {lost} "
     end = time.monotonic() + seconds
-    while (left := launch.processes()) and time.monotonic() < end:
+    while True:
+        left = [line for _, line in launch.processes() if not line.startswith(waiting)]
+        if not left or time.monotonic() > end:
+            return left
         time.sleep(0.2)
-    return [line for _, line in left]
 
 
 def restart(training, result, hosts, limit=400):
