@@ -24,12 +24,11 @@ if(NOT HDF5_IS_PARALLEL)
                       "Install libhdf5-mpich-dev or point HDF5_ROOT to a parallel build.")
 endif()
 
-# Its headers alone: a parser with limits of kzero's own, of which the sanitizers and the fuzzers see every line.
+# Its headers without the options that its package sets for a shared library: src/deck/toml.hpp sets them.
 find_package(tomlplusplus 3.3 REQUIRED CONFIG)
 add_library(kzero_toml INTERFACE)
 target_include_directories(kzero_toml SYSTEM INTERFACE
                            $<TARGET_PROPERTY:tomlplusplus::tomlplusplus,INTERFACE_INCLUDE_DIRECTORIES>)
-target_compile_definitions(kzero_toml INTERFACE TOML_HEADER_ONLY=1 TOML_ENABLE_FORMATTERS=0 TOML_MAX_NESTED_VALUES=32)
 
 find_package(CLI11 2.1 REQUIRED CONFIG)
 find_package(fmt 9 REQUIRED CONFIG)

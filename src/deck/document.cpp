@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <toml++/toml.h>
 #include <algorithm>
 #include <map>
 
@@ -10,6 +9,7 @@
 #include "deck/guard.hpp"
 #include "deck/locator.hpp"
 #include "deck/syntax_problem.hpp"
+#include "deck/toml.hpp"
 #include "deck/toml_positions.hpp"
 
 namespace kzero::deck {
@@ -115,7 +115,9 @@ class SectionBuilder {
 
 std::vector<Section> read_document(const Source& source, std::vector<Problem>& problems) {
   const Locator locator(source.name, source.text);
-  if (const auto refusal = find_refusal(source.text)) {
+  auto refusal = find_bad_text(source.text);
+  if (!refusal) refusal = find_bad_structure(source.text);
+  if (refusal) {
     problems.push_back({locator.place(refusal->offset), refusal->reason});
     return {};
   }

@@ -45,7 +45,7 @@ class Reader {
   void read_override(const std::string& argument, Index number) {
     const SourceLocation place{SourceLocation::Source::command_line, number, 0,
                                fmt::format("command line: '{}'", printable_start(argument))};
-    if (const auto refusal = find_refusal(argument)) {
+    if (const auto refusal = find_bad_text(argument)) {
       problems_.push_back({place, refusal->reason});
       return;
     }

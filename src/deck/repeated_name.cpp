@@ -2,11 +2,11 @@
 
 #include <fmt/format.h>
 
-#include <toml++/toml.h>
 #include <algorithm>
 #include <optional>
 
 #include "base/printable.hpp"
+#include "deck/toml.hpp"
 #include "deck/toml_positions.hpp"
 
 namespace kzero::deck {

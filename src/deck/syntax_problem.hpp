@@ -1,10 +1,10 @@
 // What the TOML parser refuses, in kzero's words and at the place where a reader looks for it.
 #pragma once
 
-#include <toml++/toml.h>
 #include <optional>
 
 #include "deck/locator.hpp"
+#include "deck/toml.hpp"
 
 namespace kzero::deck {
 

@@ -1,8 +1,9 @@
 // Where in a text what the TOML parser read starts.
 #pragma once
 
-#include <toml++/toml.h>
 #include <algorithm>
+
+#include "deck/toml.hpp"
 
 namespace kzero::deck {
 

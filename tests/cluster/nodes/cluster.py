@@ -1,6 +1,7 @@
 """A cluster: the folder that holds its state and what its nodes share, its network, its control groups and its nodes."""
 
 import contextlib
+import fcntl
 import hashlib
 import json
 import os
@@ -18,6 +19,17 @@ from .shell import ClusterError
 MOST_NODES = 200
 TEMPORARY = "kzero_cluster_"  # begins the names of folders of temporary clusters
 MARKER = "CLUSTER_LAUNCH"  # the variable by which processes of a launch are found
+
+
+@contextlib.contextmanager
+def alone_with(folder):
+    """Waits until no other program is here for the same folder."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
 
 
 class Cluster:
@@ -38,8 +50,9 @@ class Cluster:
     @contextlib.contextmanager
     def temporary(cls, count, **settings):
         """A cluster in a temporary folder, both of which are gone afterwards. Those of programs that were killed are removed."""
-        for folder in Path(tempfile.gettempdir()).glob(f"{TEMPORARY}*"):
-            cls(folder).remove_if_abandoned()
+        with alone_with(tempfile.gettempdir()):
+            for folder in Path(tempfile.gettempdir()).glob(f"{TEMPORARY}*"):
+                cls(folder).remove_if_abandoned()
         folder = Path(tempfile.mkdtemp(prefix=TEMPORARY))
         cluster = cls(folder)
         try:
