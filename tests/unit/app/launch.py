@@ -15,6 +15,7 @@ import numpy as np
 KZERO = os.environ["KZERO"]
 LAUNCHER = os.environ["KZERO_LAUNCHER"].split()
 FOR_DEVICES = os.environ.get("KZERO_FOR_DEVICES") == "1"
+USES_NCCL = os.environ.get("KZERO_USES_NCCL") == "1"
 PATIENCE = 120  # seconds, on a machine that is busy with other things
 
 DECK = """

@@ -8,7 +8,7 @@ import unittest
 from pathlib import Path
 from unittest import mock
 
-from launch import FOR_DEVICES, PATIENCE, LaunchTest, arrays_of, records, steps_of
+from launch import FOR_DEVICES, PATIENCE, USES_NCCL, LaunchTest, arrays_of, records, steps_of
 
 CATEGORIES = {"parameters", "gradients", "optimizer", "activations", "recompute", "buckets", "workspace", "io"}
 if FOR_DEVICES:
@@ -92,7 +92,7 @@ class Plan(LaunchTest):
             return self.plan("deck.toml", "zero.stage=2", "zero.bucket=1KiB", "--ranks", "4", *arguments, *self.RATES)[0]["memory"]
         self.assertNotEqual(memory("zero.overlap=on"), memory("zero.overlap=off"))
         for nodes, overlap in (("1", "off"), ("2", "on"), ("4", "on")):
-            expected = "on" if FOR_DEVICES else overlap  # NCCL overlaps anywhere
+            expected = "on" if USES_NCCL else overlap  # NCCL overlaps anywhere
             self.assertEqual(memory("--nodes", nodes), memory(f"zero.overlap={expected}"), nodes)
         self.assertEqual(memory(), memory("--nodes", "1"))
         self.assertEqual(memory("--nodes", "2", "zero.overlap=off"), memory("zero.overlap=off"))
@@ -100,7 +100,7 @@ class Plan(LaunchTest):
         self.assertIn("nodes       2, with zero.overlap on", text)
         self.expect(self.run_kzero("plan", "deck.toml", "--ranks", "4", "--nodes", "5"), 2, "--nodes must be at most the number of ranks, 4, found 5")
 
-    @unittest.skipIf(FOR_DEVICES, "NCCL overlaps anywhere")
+    @unittest.skipIf(USES_NCCL, "NCCL overlaps anywhere")
     def test_a_run_on_several_nodes_holds_what_was_planned_for_them(self):
         changes = ("zero.stage=2", "zero.bucket=1KiB", "checkpoint.folder=")
         # MPICH then says that each half of the ranks is on a node of its own.
