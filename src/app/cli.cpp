@@ -11,6 +11,7 @@
 #include "app/defaults_command.hpp"
 #include "app/evaluate_command.hpp"
 #include "app/generate_command.hpp"
+#include "app/launch_check.hpp"
 #include "app/man_page.hpp"
 #include "app/mistakes.hpp"
 #include "app/plan_command.hpp"
@@ -48,17 +49,39 @@ void add_deck(CLI::App& command, DeckArguments& arguments) {
       ->type_name(setting_value);
 }
 
-CLI::App* add_check(CLI::App& cli, DeckArguments& deck, CheckOptions& options) {
+/// What `check` is asked to look at besides the deck.
+struct CheckArguments {
+  CheckOptions options;
+  bool launch = false;
+  SurveyOutput output = SurveyOutput::text;
+};
+
+CLI::App* add_check(CLI::App& cli, DeckArguments& deck, CheckArguments& arguments) {
+  CheckOptions& options = arguments.options;
   CLI::App* command =
       cli.add_subcommand("check", "read a deck and report everything wrong with it");
   add_deck(*command, deck);
-  command->add_option("--ranks", options.ranks, "check for a launch of this many ranks")
-      ->check(CLI::PositiveNumber)
-      ->transform(whole_number());
-  command->add_flag_callback(
+  auto* ranks =
+      command->add_option("--ranks", options.ranks, "check for a launch of this many ranks")
+          ->check(CLI::PositiveNumber)
+          ->transform(whole_number());
+  auto* files = command->add_flag_callback(
       "--files", [&options] { options.scope = CheckScope::deck_and_files; },
       "also read the data and the initial weights, and try the places that a run writes to");
+  auto* launch = command->add_flag("--launch", arguments.launch,
+                                   "compare the ranks of this launch, measure its nodes and links, "
+                                   "and name the odd ones; launch it as a run");
+  launch->excludes(ranks)->excludes(files);
+  command
+      ->add_flag_callback(
+          "--json", [&arguments] { arguments.output = SurveyOutput::json; },
+          "print what --launch finds as JSON")
+      ->needs(launch);
   return command;
+}
+
+ExitCode check(const DeckArguments& deck, const CheckArguments& arguments) {
+  return arguments.launch ? survey_launch(deck, arguments.output) : check(deck, arguments.options);
 }
 
 /// A command prints its result, or a log of work whose result is elsewhere.
@@ -102,10 +125,8 @@ ExitCode main(int argc, char** argv) {
   add_deck(*training, deck);
   training->callback([&] { chosen = [&] { return train(deck); }; });
 
-  CheckOptions check_options;
-  add_check(cli, deck, check_options)->callback([&] {
-    chosen = [&] { return check(deck, check_options); };
-  });
+  CheckArguments checked;
+  add_check(cli, deck, checked)->callback([&] { chosen = [&] { return check(deck, checked); }; });
 
   PlanArguments planned;
   add_plan(cli, planned)->callback([&] { chosen = [&] { return plan(planned); }; });

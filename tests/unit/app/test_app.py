@@ -103,7 +103,7 @@ class Plan(LaunchTest):
     @unittest.skipIf(USES_NCCL, "NCCL overlaps anywhere")
     def test_a_run_on_several_nodes_holds_what_was_planned_for_them(self):
         changes = ("zero.stage=2", "zero.bucket=1KiB", "checkpoint.folder=")
-        # MPICH then says that each half of the ranks is on a node of its own.
+        # MPICH then says that even and odd ranks are on a node each.
         with mock.patch.dict(os.environ, {"MPIR_CVAR_NUM_CLIQUES": "2"}):
             self.expect(self.train(*changes, ranks=4), 0)
         planned, = self.plan("deck.toml", *changes, "--ranks", "4", "--nodes", "2", *self.RATES)

@@ -1,0 +1,69 @@
+#include "app/launch_check.hpp"
+
+#include <fmt/format.h>
+
+#include <iostream>
+
+#include "app/launch.hpp"
+#include "grid/process_grid.hpp"
+#include "probe/report.hpp"
+#include "runtime/host_name.hpp"
+#include "runtime/session.hpp"
+#include "runtime/watchdog.hpp"
+#include "train/failure.hpp"
+#include "train/launch_watch.hpp"
+
+namespace kzero::app {
+
+namespace {
+
+/// Longer than any measurement takes: a rank that waits longer waits for one that is gone, or whose
+/// link is dead.
+constexpr double longest_wait = 120;
+
+/// Ends the launch from the watchdog's thread, and names the node that is waited for.
+[[noreturn]] void give_up(const Wait& wait, double waited, int rank, const grid::Nodes& nodes) {
+  const std::string partner =
+      wait.rank < 0 ? "the ranks" : fmt::format("rank {} on {}", wait.rank, nodes.host(wait.rank));
+  train::print_failure(
+      fmt::format("{}: has waited {:.0f} s for {}. A node or a link that does not answer is named "
+                  "by the ranks that wait for it",
+                  wait.what, waited, partner),
+      rank);
+  train::leave_launch(ExitCode::other);
+}
+
+ExitCode survey_and_print(const deck::Config& config, const runtime::Session& session,
+                          SurveyOutput output) {
+  const grid::Group world = grid::world_group();
+  const train::LaunchWatch watch(world, 0, config.run.heartbeat);  // names a node that is lost
+  const grid::Nodes& nodes = watch.nodes();
+  const runtime::Watchdog watchdog(longest_wait, [&](const Wait& wait, auto waited) {
+    give_up(wait, waited.count(), world.rank(), nodes);
+  });
+  const probe::Survey found =
+      probe::survey({world, nodes, session.threads(), session.node_cores()}, config);
+  if (world.is_root())
+    std::cout << (output == SurveyOutput::json ? probe::json_text(found, nodes)
+                                               : probe::text(found, nodes));
+  const bool agrees = !world.is_root() || found.agreement.is_given();
+  return world.min(agrees ? 1 : 0) == 1 ? ExitCode::done : ExitCode::other;
+}
+
+}  // namespace
+
+ExitCode survey_launch(const DeckArguments& arguments, SurveyOutput output) {
+  // As in `train`: Kokkos starts with the deck's threads.
+  deck::Config config;
+  const auto read = [&] {
+    const grid::Group world = grid::world_group();
+    check_launch(world);
+    probe::require_one_program(world, grid::Nodes(world, runtime::host_name()));
+    config = read_deck(world, arguments, deck::Purpose::train);
+    return config.run.threads;
+  };
+  const runtime::Session session({.choose_threads = read});
+  return train::ending_launch_on_failure([&] { return survey_and_print(config, session, output); });
+}
+
+}  // namespace kzero::app

@@ -1,0 +1,80 @@
+#include "probe/product.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include "base/checksum.hpp"
+#include "kernels/initialize.hpp"
+
+namespace kzero::probe {
+
+namespace {
+
+constexpr Index widest_rows = 512, widest_columns = 4096;  // of products whose bits are compared
+
+template <class T>
+void draw(const tensor::Execution& exec, std::uint64_t number, std::byte* data, Index count) {
+  const Kokkos::View<float*, tensor::Memory> drawn(
+      Kokkos::view_alloc(Kokkos::WithoutInitializing, "kzero::probe::drawn"), count);
+  const tensor::Vector<float> values(drawn.data(), count);
+  kernels::draw_normal(exec, 0, number, {}, 1, values);
+  kernels::round_to<T>(exec, values, tensor::Vector<T>(reinterpret_cast<T*>(data), count));
+  exec.fence("kzero::probe::operand_drawn");  // before the drawn numbers go
+}
+
+}  // namespace
+
+Product::Product(const tensor::Execution& exec, const ProductShape& shape, Dtype precision)
+    : exec_(exec),
+      shape_(shape),
+      precision_(precision),
+      a_("kzero::probe::a", shape.m * shape.k * bytes_of(precision)),
+      b_("kzero::probe::b", shape.k * shape.n * bytes_of(precision)),
+      c_("kzero::probe::c", shape.m * shape.n * bytes_of(precision)) {
+  with_type(precision, [&](auto type) {
+    draw<decltype(type)>(exec_, 0, a_.data(), shape.m * shape.k);
+    draw<decltype(type)>(exec_, 1, b_.data(), shape.k * shape.n);
+  });
+}
+
+void Product::run(tensor::Gemm& gemm) const {
+  tensor::GemmProblem product;
+  product.m = shape_.m, product.n = shape_.n, product.k = shape_.k;
+  product.a = {a_.data(), shape_.k};
+  product.b = {b_.data(), shape_.n};
+  product.c = c_.data();
+  product.c_stride = shape_.n;
+  product.in = product.out = precision_;
+  gemm.run(exec_, product);
+}
+
+std::uint64_t Product::digest() const {
+  const auto host = Kokkos::create_mirror_view(Kokkos::HostSpace(), c_);
+  Kokkos::deep_copy(exec_, host, c_);
+  exec_.fence("kzero::probe::product_copied");
+  return checksum(std::span<const std::byte>(host.data(), host.size()));
+}
+
+double Product::operations() const {
+  return 2.0 * static_cast<double>(shape_.m) * static_cast<double>(shape_.n) *
+         static_cast<double>(shape_.k);
+}
+
+std::string product_bits(const tensor::Execution& exec, tensor::Gemm& gemm,
+                         const deck::Config& config) {
+  const Index rows = std::min(config.train.micro_batch * config.model.sequence, widest_rows);
+  const Index width = std::min(config.model.hidden, widest_columns);
+  const Index wide = std::min(4 * config.model.hidden, widest_columns);
+  const Index vocabulary = std::min(config.model.vocab, widest_columns);
+  const ProductShape shapes[] = {
+      {rows, wide, width}, {rows, width, wide}, {width, wide, rows}, {rows, vocabulary, width}};
+  std::array<std::uint64_t, std::size(shapes)> digests{};
+  for (std::size_t i = 0; i < std::size(shapes); ++i) {
+    const Product product(exec, shapes[i], config.train.precision);
+    product.run(gemm);
+    digests[i] = product.digest();
+  }
+  return format_checksum(checksum(std::as_bytes(std::span(digests))));
+}
+
+}  // namespace kzero::probe

@@ -1,0 +1,46 @@
+// A matrix product of drawn operands: what its bits are, and how fast it runs.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "deck/config.hpp"
+#include "tensor/gemm.hpp"
+
+namespace kzero::probe {
+
+struct ProductShape {
+  Index m = 1, n = 1, k = 1;
+};
+
+/// C[m,n] = A[m,k] B[k,n] in one precision. The operands are normal numbers that depend on the
+/// shape alone: of zeros few wires change, and a device multiplies them at a clock rate that it
+/// does not keep with others.
+class Product {
+ public:
+  Product(const tensor::Execution& exec, const ProductShape& shape, Dtype precision);
+
+  /// Enqueues the product.
+  void run(tensor::Gemm& gemm) const;
+
+  /// Returns a digest of C. Waits for the stream.
+  std::uint64_t digest() const;
+
+  double operations() const;
+
+ private:
+  using Bytes = Kokkos::View<std::byte*, tensor::Memory>;
+
+  tensor::Execution exec_;
+  ProductShape shape_;
+  Dtype precision_;
+  Bytes a_, b_, c_;
+};
+
+/// Computes products as wide as the deck's model in its precision, and digests their bits: sixteen
+/// hexadecimal digits. Equal digests make it likely, not certain, that all bits of a run are equal:
+/// libraries choose their kernels by shape.
+std::string product_bits(const tensor::Execution& exec, tensor::Gemm& gemm,
+                         const deck::Config& config);
+
+}  // namespace kzero::probe

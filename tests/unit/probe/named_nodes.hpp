@@ -1,0 +1,16 @@
+// The nodes of the tests' ranks: one, or as many as MPICH was told to see (CMakeLists.txt).
+#pragma once
+
+#include <fmt/format.h>
+
+#include "grid/nodes.hpp"
+#include "grid/process_grid.hpp"
+
+namespace kzero::probe {
+
+/// A node is named after its first rank.
+inline grid::Nodes named_nodes(const grid::Group& world) {
+  return {world, fmt::format("host{}", world.rank())};
+}
+
+}  // namespace kzero::probe
