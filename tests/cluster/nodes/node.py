@@ -22,7 +22,7 @@ class Node:
     def __init__(self, cluster, number):
         self.cluster, self.number, self.name = cluster, number, f"node{number}"
         self.log = cluster.folder / f"{self.name}.log"
-        self.marker = [str(INIT), str(cluster.folder), self.name]  # in the command lines that make up a node
+        self.marker = [str(cluster.folder), self.name]  # follows init.py in the command lines that make up a node
         self._init, self._started = None, None
 
     def __str__(self):
@@ -37,7 +37,7 @@ class Node:
         self.cluster.network.set_link(self.name, "up")
         reader, writer = os.pipe()
         command = [*self.cluster.network.inside(self.name), "unshare", "--mount", "--uts", "--ipc", "--pid", "--fork", "--kill-child",
-                   "--propagation", "private", sys.executable, "-B", *self.marker, str(writer)]
+                   "--propagation", "private", sys.executable, "-B", str(INIT), *self.marker, str(writer)]
         with self.log.open("w") as log:
             self._started = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd="/", pass_fds=[writer],
                                              start_new_session=True, preexec_fn=self._enter_groups)
@@ -55,7 +55,11 @@ class Node:
         return self._init
 
     def _is_init(self, pid):
-        return processes.command_line(pid)[2:5] == self.marker
+        return self._is_marked(processes.command_line(pid)[2:])
+
+    def _is_marked(self, words):
+        """Whether these are init.py, of any checkout, with this node's arguments."""
+        return words[1:3] == self.marker and Path(words[0]).name == INIT.name
 
     def kill(self):
         """Ends all processes of the node at once. Its kernel lives: it closes their connections, which others notice."""
@@ -64,7 +68,7 @@ class Node:
         init = self.init()
         space = init and processes.pid_namespace(init)
         # The kernel ends the other processes of init's namespace. Without an init there may be those that were about to start it.
-        processes.kill_all([pid for pid in processes.all_pids() if processes.command_line(pid)[-4:-1] == self.marker])
+        processes.kill_all([pid for pid in processes.all_pids() if self._is_marked(processes.command_line(pid)[-4:])])
         wait_until(f"the end of {self.name}", lambda: not self._left(space), PATIENCE)
         if self._started:
             self._started.wait()
