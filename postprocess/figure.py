@@ -24,6 +24,7 @@ plt.rcParams.update(
         "figure.dpi": 120,
         "figure.constrained_layout.use": True,
         "font.size": 11,
+        "text.parse_math": False,  # names of runs and nodes may hold dollar signs
         "figure.constrained_layout.h_pad": 0.1,
         "figure.constrained_layout.w_pad": 0.1,
         "axes.titlesize": 13,

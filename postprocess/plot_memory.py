@@ -52,6 +52,13 @@ def draw_run(axes, name, row, unit, most):
     figure.legend_right(axes)
 
 
+def words(run):
+    """The picture of a run in words."""
+    row = fullest_rank(run)
+    planned, peak, resident = total(row, "planned_bytes"), total(row, "peak_bytes"), row["resident_peak_bytes"]
+    return f"rank {row['rank']}, {text_of(planned)} planned, {text_of(peak)} at the peak, {text_of(resident)} resident"
+
+
 def draw(runs):
     """The picture of the runs, which all have a record of their memory."""
     rows = [(run.name, fullest_rank(run)) for run in runs]

@@ -16,6 +16,7 @@ from matplotlib.patches import Patch
 KINDS = {"phase": "#d9d9d9", "kernel": "#0072b2", "product": "#009e73", "copy": "#56b4e9", "message": "#e69f00", "wait": "#d55e00",
          "file": "#cc79a7"}  # fmt: skip
 MOST_RANKS, MOST_NAMES = 4, 14
+STEP = "kzero::train::step"
 
 
 @dataclass
@@ -78,6 +79,21 @@ def nest(spans):
         open_spans.append(span)
 
 
+def window_of(lanes, number):
+    """Begin and end of what is drawn: of the step with this number on all ranks, of all steps, or of everything if there is no step."""
+    steps = [sorted((span.begin, span.end) for span in lane.spans if span.name == STEP) for lane in lanes]
+    steps = [found for found in steps if found]
+    if not steps:
+        spans = [span for lane in lanes for span in lane.spans]
+        return min(span.begin for span in spans), max(span.end for span in spans)
+    if number is not None:
+        most = min(map(len, steps))
+        if not 1 <= number <= most:
+            raise SystemExit(f"--step {number}: the file has steps 1 to {most}")
+        steps = [found[number - 1 : number] for found in steps]
+    return min(found[0][0] for found in steps), max(found[-1][1] for found in steps)
+
+
 def short(name):
     return name.rsplit("::", 1)[-1].replace("multiply_matrices ", "")
 
@@ -97,10 +113,10 @@ def draw_lanes(axes, lanes, window):
             bars.append([(span.begin, y), (span.end, y), (span.end, y + 0.92), (span.begin, y + 0.92)])
             colors.append(KINDS.get(span.kind, "#000000"))
             text = short(span.name)
-            if (span.end - span.begin) / (end - begin) > 0.0085 * len(text):  # it has room
+            if (span.end - span.begin) / (end - begin) > 0.02 * len(text):  # it has room
                 middle = (max(span.begin, begin) + min(span.end, end)) / 2
                 color = "black" if span.kind in ("phase", "message", "copy") else "white"
-                axes.text(middle, y + 0.48, text, ha="center", va="center", fontsize=7, color=color, clip_on=True)
+                axes.text(middle, y + 0.48, text, ha="center", va="center", fontsize=8, color=color, clip_on=True)
         name = f"rank {lane.rank}\n{lane.name}"
         axes.text(-0.008, top + lane.depth() / 2, name, transform=axes.get_yaxis_transform(), ha="right", va="center", fontsize=9)
         top += lane.depth() + 0.6
@@ -161,7 +177,7 @@ def draw(lanes, facts, window):
     rows = [lane for lane in lanes if lane.rank in shown]
     computing = [lane for lane in lanes if lane.name == "compute"]
     heights = [0.5 + 0.24 * sum(lane.depth() + 0.7 for lane in rows), 0.9 + 0.3 * min(len(computing), 16), 0.8 + 0.2 * MOST_NAMES]
-    picture, panels = plt.subplots(3, 1, figsize=(13, sum(heights) + 0.8), gridspec_kw={"height_ratios": heights})
+    picture, panels = plt.subplots(3, 1, figsize=(6.5, sum(heights) + 0.8), dpi=220, gridspec_kw={"height_ratios": heights})
     draw_lanes(panels[0], rows, window)
     draw_shares(panels[1], computing[:16])
     draw_names(panels[2], computing)
@@ -177,8 +193,9 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("trace", metavar="TRACE.json", help="the file that run.profile names")
     parser.add_argument("-o", "--output", default="profile.png", help="default: %(default)s")
-    parser.add_argument("--begin", type=float, metavar="MS", help="where the drawn time begins; default: at the first step's begin")
-    parser.add_argument("--end", type=float, metavar="MS", help="where it ends; default: at the first step's end")
+    parser.add_argument("--step", type=int, metavar="N", help="one recorded step, counted from 1; default: all of them")
+    parser.add_argument("--begin", type=float, metavar="MS", help="where the drawn time begins; default: at the begin of the steps")
+    parser.add_argument("--end", type=float, metavar="MS", help="where it ends; default: at the end of the steps")
     parser.add_argument("--ranks", type=int, nargs="+", metavar="RANK", help=f"the ranks; default: all, {MOST_RANKS} in the time line")
     arguments = parser.parse_args()
     lanes, facts = read(arguments.trace)
@@ -186,9 +203,8 @@ def main():
         lanes = [lane for lane in lanes if lane.rank in arguments.ranks]
     if not any(lane.name == "compute" for lane in lanes):
         raise SystemExit(f"{arguments.trace}: holds no computing thread of these ranks")
-    steps = [span for lane in lanes for span in lane.spans if span.name == "kzero::train::step"]
-    first = min(steps, key=lambda span: span.begin) if steps else max((s for lane in lanes for s in lane.spans), key=lambda s: s.end)
-    window = (first.begin if arguments.begin is None else arguments.begin, first.end if arguments.end is None else arguments.end)
+    begin, end = window_of(lanes, arguments.step)
+    window = (begin if arguments.begin is None else arguments.begin, end if arguments.end is None else arguments.end)
     if window[0] >= window[1]:
         raise SystemExit(f"--begin {window[0]:g} is not before --end {window[1]:g}")
     figure.save(draw(lanes, facts, window), arguments.output)

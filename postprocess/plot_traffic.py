@@ -34,6 +34,12 @@ def draw_run(axes, run, unit, most):
     figure.legend_right(axes)
 
 
+def words(run):
+    """The picture of a run in words."""
+    return ", ".join(f"{row['operation']} of {row['purpose']} over {row['group']}: {plot_memory.text_of(row['bytes_per_step'])} a step, "
+                     f"{plot_memory.text_of(expected_bytes(row))} expected" for row in run.end["traffic"])  # fmt: skip
+
+
 def draw(runs):
     """The picture of the runs, which all have a record of their traffic."""
     most = max(max(row["bytes_per_step"], expected_bytes(row)) for run in runs for row in run.end["traffic"]) or 1

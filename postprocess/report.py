@@ -101,7 +101,9 @@ def description_of(name, title, runs):
         return f"{title}: " + "; ".join(tables.goodput_text(run, times) for run, times in with_goodput(runs))
     if name == "nodes":
         return f"{title}: " + "; ".join(tables.nodes_text(run) for run in with_nodes(runs))
-    return f"{title} of {', '.join(run.name for run in runs)}"
+    found, text = {"loss": ([run for run in runs if run.steps], summary.loss_words), "throughput": ([run for run in runs if run.steps], summary.speed_words),
+                   "memory": (ended(runs, "memory"), plot_memory.words), "traffic": (ended(runs, "traffic"), plot_traffic.words)}[name]  # fmt: skip
+    return f"{title}: " + "; ".join(f"{run.name}: {text(run)}" for run in found)
 
 
 def sections(runs, drawn):

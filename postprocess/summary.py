@@ -75,6 +75,20 @@ def best(run):
     return "{:.4f} after {} steps".format(*min(found)) if found else ""
 
 
+def loss_words(run):
+    """The curve in words."""
+    finite = [v for v in run.column("loss") if math.isfinite(v)]
+    first = f"training starts at {finite[0]:.4f}" if finite else "no training loss is finite"
+    lasts = [f"{name} ends at {loss:.4f}" for name, loss in losses(run).items() if loss is not None]
+    restarts = f"; {len(run.restarts)} restart{'s' * (len(run.restarts) > 1)}" if run.restarts else ""
+    return ", ".join([first, *lasts]) + restarts
+
+
+def speed_words(run):
+    speed, mfu = median(run, "tokens_per_second"), median(run, "mfu")
+    return (f"{count(speed)} tokens/s" if speed else "no speed") + (f", MFU {share(mfu)}" if mfu else "") + ", medians"
+
+
 def share(value):
     return "" if value is None else f"{100 * value:.1f} %"
 

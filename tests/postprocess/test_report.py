@@ -13,6 +13,7 @@ import scripts  # first: makes the scripts' folder known
 
 import naming
 import records
+import report
 import summary
 import synthetic
 import tensorboard_files
@@ -83,6 +84,14 @@ class Report(scripts.Scripts):
         self.assertEqual(sorted(p.name for p in (self.folder / "png").iterdir()), ["loss.png", "memory.png", "throughput.png", "traffic.png"])
         for picture in pngs:
             self.assertEqual(picture[:8], b"\x89PNG\r\n\x1a\n")
+
+    def test_pictures_are_described_by_what_they_show(self):
+        path = write_run(self.folder / "run.jsonl")
+        said = [report.description_of(name, name, records.read_all([path])) for name in ("loss", "throughput", "memory", "traffic")]
+        self.assertEqual(said, ["loss: run: training starts at 1.0000, training ends at 1.0000, validation ends at 2.5000, wiki ends at 3.1250",
+                                "throughput: run: 100 tokens/s, MFU 25.0 %, medians",
+                                "memory: run: rank 0, 80 B planned, 80 B at the peak, 8.79 KiB resident",
+                                "traffic: run: all_gather of parameters over data: 400 B a step, 396 B expected"])  # fmt: skip
 
     def test_texts_of_a_run_are_no_tags(self):
         page = self.page(write_run(self.folder / "metrics.jsonl"))
@@ -257,9 +266,23 @@ class TimeLines(scripts.Scripts):
         path.write_text(json.dumps(trace(*self.EVENTS)))
         self.check_picture("plot_profile.py", path)
         self.check_picture("plot_profile.py", path, "--ranks", "1", "--begin", "2", "--end", "5")
+        self.check_picture("plot_profile.py", path, "--step", "1")
+        self.assertEqual(self.draw("plot_profile.py", path, "--step", "2")[0].stderr, "--step 2: the file has steps 1 to 1\n")
         result, _ = self.draw("plot_profile.py", path, "--begin", "7", "--end", "5")
         self.assertEqual((result.returncode, result.stderr), (1, "--begin 7 is not before --end 5\n"))
         self.assertIn("no computing thread", self.draw("plot_profile.py", path, "--ranks", "5")[0].stderr)
+
+    def test_all_recorded_steps_are_drawn_unless_one_is_chosen(self):
+        import plot_profile
+
+        step = "kzero::train::step"
+        events = [(rank, step, "phase", rank * 100 + begin, length) for rank in (0, 1) for begin, length in ((1000, 2000), (4000, 9000))]
+        path = self.folder / "trace.json"
+        path.write_text(json.dumps(trace(*events)))
+        lanes, _ = plot_profile.read(path)
+        self.assertEqual(plot_profile.window_of(lanes, None), (1, 13.1))
+        self.assertEqual(plot_profile.window_of(lanes, 1), (1, 3.1))
+        self.assertEqual(plot_profile.window_of(lanes, 2), (4, 13.1))
 
     def test_own_times_leave_out_what_is_inside(self):
         import plot_profile
