@@ -43,6 +43,15 @@ int try_to_write(const fs::path& folder) {
   return problem;
 }
 
+/// Returns the file that opening a name creates: what the last of a chain of dangling links names.
+fs::path behind_links(fs::path file) {
+  constexpr int most = 40;  // as the kernel follows
+  std::error_code problem;
+  for (int i = 0; i < most && fs::is_symlink(fs::symlink_status(file, problem)); ++i)
+    file = file.parent_path() / fs::read_symlink(file, problem);
+  return file;
+}
+
 void require(int problem, const std::string& key, const fs::path& path, const fs::path& tried) {
   KZERO_REQUIRE(problem == 0, ExitCode::files,
                 "{}: {} cannot be written ({}{}); name a place that this job may write to", key,
@@ -61,8 +70,12 @@ void require_writable_folder(const std::string& key, const fs::path& folder) {
 void require_writable_file(const std::string& key, const fs::path& file) {
   std::error_code ignored;
   if (!fs::exists(file, ignored)) {
-    const fs::path tried = nearest_existing(file.has_parent_path() ? file.parent_path() : ".");
-    require(fs::is_directory(tried, ignored) ? try_to_write(tried) : ENOTDIR, key, file, tried);
+    const fs::path target = behind_links(file);
+    const fs::path folder = target.has_parent_path() ? target.parent_path() : ".";
+    const bool is_made = target == file;  // with its folder; that of a link's target is not
+    const fs::path tried = is_made ? nearest_existing(folder) : folder;
+    const int otherwise = fs::exists(tried, ignored) ? ENOTDIR : ENOENT;
+    require(fs::is_directory(tried, ignored) ? try_to_write(tried) : otherwise, key, file, tried);
     return;
   }
   // Opened with O_NONBLOCK, since a FIFO would block.

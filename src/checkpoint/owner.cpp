@@ -12,6 +12,7 @@
 #include <ctime>
 #include <filesystem>
 #include <fstream>
+#include <limits>
 #include <optional>
 #include <random>
 #include <sstream>
@@ -77,6 +78,7 @@ std::string this_machine() {
 
 /// Returns whether a process lives: one that may not be inspected does, a zombie does not.
 bool lives(const Owner& owner) {
+  if (owner.pid > std::numeric_limits<pid_t>::max()) return false;  // no process has such a number
   if (::kill(static_cast<pid_t>(owner.pid), 0) != 0 && errno == ESRCH) return false;
   const std::string stat = stat_of(owner.pid);
   if (stat.empty()) return true;

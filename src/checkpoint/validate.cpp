@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/error.hpp"
+#include "base/printable.hpp"
 
 namespace kzero::checkpoint {
 
@@ -69,7 +70,9 @@ void require_reduced_state(const Manifest& m, const std::filesystem::path& path)
 }
 
 bool is_plain_name(const std::string& file) {
-  return !file.empty() && file != "." && file != ".." && file.find('/') == std::string::npos;
+  constexpr std::size_t longest = 255;  // of a name in a folder
+  return !file.empty() && file.size() <= longest && file != "." && file != ".." &&
+         file.find('/') == std::string::npos;
 }
 
 /// Checks that counters of steps do not exceed the steps done.
@@ -111,8 +114,8 @@ void validate(const Manifest& manifest, const std::filesystem::path& path) {
   Index total = 0;
   for (const ShardFile& shard_file : manifest.shard_files) {
     KZERO_REQUIRE(is_plain_name(shard_file.file), ExitCode::files,
-                  "{}: names \"{}\", which is no file of its folder", path.string(),
-                  shard_file.file);
+                  "{}: names \"{}\", which cannot be a file of its folder", path.string(),
+                  printable_start(shard_file.file));
     KZERO_REQUIRE(shard_file.bytes >= 0 && !__builtin_add_overflow(total, shard_file.bytes, &total),
                   ExitCode::files, "{}: the size of {} is impossible, {}", path.string(),
                   shard_file.file, shard_file.bytes);

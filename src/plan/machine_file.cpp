@@ -76,6 +76,13 @@ class Reader {
     const auto sections = deck::read_document(source_, problems_);
     const bool is_toml = problems_.empty();
     for (const deck::Section& section : sections) {
+      if (section.number >= 0) {
+        problems_.push_back(
+            {section.place,
+             fmt::format("[{}] is one table, found [[{}]], a list of tables",
+                         printable_start(section.name), printable_start(section.name))});
+        continue;
+      }
       for (const deck::Entry& entry : section.entries) {
         if (section.name == "attained") {
           take_attained(entry);

@@ -75,6 +75,8 @@ void heed(const runtime::Silence& silence, int rank) {
   if (is_alarm) abandon_run();
   // Of all ranks only those that watch the silent node speak.
   if (silence.kind != Kind::told) print_failure(describe(silence), rank);
+  // They need time to be heard: a launcher drops all output once one rank has ended the launch.
+  if (silence.kind == Kind::told) std::this_thread::sleep_for(time_for_others);
   if (is_alarm) leave_launch(ExitCode::other);
 }
 

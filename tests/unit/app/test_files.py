@@ -56,6 +56,15 @@ class Before(FilesTest):
                          "validation  37 sequences\ndeck.toml: no errors, nor in its files\n")
         self.assertEqual(self.names(), before)
 
+    def test_links_are_followed_to_the_file_that_would_be_made(self):
+        (self.folder / "good").symlink_to("new")
+        (self.folder / "bad").symlink_to("none/new")
+        self.expect(self.check("run.metrics=good"), 0)
+        said = "run.metrics: bad cannot be written (No such file or directory), tried in none"
+        for result in (self.check("run.metrics=bad"), self.train("run.metrics=bad")):
+            self.expect(result, 4, said.replace("), tried in none", ", tried in none)"))
+        self.assertNotIn("new", self.names())
+
     def test_every_token_is_looked_at(self):
         wrong = ("data.files=tokens.bin", "data.format=llmc", "model.vocab=299")
         text = "tokens.bin: token 299 (counted from 0) is 299, but model.vocab = 299 allows 0 to 298"

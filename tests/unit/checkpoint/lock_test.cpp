@@ -75,7 +75,9 @@ TEST_F(Lock, OfADeadProcessIsTakenOverWithAWord) {
   const Owner dead = zombie();
   Owner reused = this_process();  // its pid belongs to another process by now
   reused.start = "1";
-  for (const Owner& owner : {dead, reused}) {
+  Owner forged = this_process();  // the kernel would cut this number to that of a living process
+  forged.pid += Index{1} << 32;
+  for (const Owner& owner : {dead, reused, forged}) {
     words.clear();
     write_lock(owner);
     const auto lock = take();

@@ -66,9 +66,12 @@ const std::vector<Case>& bad_cases() {
        [](Manifest& m, auto&) {
          m.parameters.push_back({"b", {huge / 12}});
        }},
-      {"no file of its folder", [](Manifest& m, auto&) { m.shard_files[0].file = "../shard.h5"; }},
-      {"no file of its folder", [](Manifest& m, auto&) { m.shard_files[0].file = ".."; }},
-      {"no file of its folder", [](Manifest& m, auto&) { m.shard_files[0].file = ""; }},
+      {"cannot be a file of its folder",
+       [](Manifest& m, auto&) { m.shard_files[0].file = "../shard.h5"; }},
+      {"cannot be a file of its folder", [](Manifest& m, auto&) { m.shard_files[0].file = ".."; }},
+      {"cannot be a file of its folder", [](Manifest& m, auto&) { m.shard_files[0].file = ""; }},
+      {"...\", which cannot be a file of its folder",
+       [](Manifest& m, auto&) { m.shard_files[0].file = std::string(1 << 20, 'a'); }},
       {"the size of", [](Manifest& m, auto&) { m.shard_files[0].bytes = -1; }},
       {"the size of",
        [](Manifest& m, auto&) {

@@ -93,6 +93,8 @@ TEST(MachineFile, SaysWhereItIsWrong) {
       {replaced("ranks = 4", "ranks = 4.5"),
        "m.toml:8:9: key 'node.ranks' must be an integer from 1 to 1000000, found 4.5"},
       {"x = 1\n" + good, "m.toml:1:1: key 'x' is not known (value 1); the keys are rank.tflops, "},
+      {replaced("[node]", "[[node]]"),
+       "m.toml:7:1: [node] is one table, found [[node]], a list of tables"},
       {replaced("125", "fast"), "m.toml:2:10: not valid TOML: fast is not a value"}};
   for (const auto& [text, expected] : cases)
     EXPECT_EQ(message_of(text).substr(0, expected.size()), expected);
