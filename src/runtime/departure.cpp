@@ -3,14 +3,18 @@
 #include <unistd.h>
 
 #include <system_error>
+#include <utility>
 
 namespace kzero::runtime {
 
-DepartureLimit::DepartureLimit(std::chrono::duration<double> limit, int exit_code) {
+DepartureLimit::DepartureLimit(std::chrono::duration<double> limit, int exit_code,
+                               std::string last_words) {
   try {
-    thread_ = std::thread([this, limit, exit_code] {
+    thread_ = std::thread([this, limit, exit_code, words = std::move(last_words)] {
       std::unique_lock lock(mutex_);
-      if (!changed_.wait_for(lock, limit, [this] { return left_; })) ::_exit(exit_code);
+      if (changed_.wait_for(lock, limit, [this] { return left_; })) return;
+      (void)!::write(STDERR_FILENO, words.data(), words.size());
+      ::_exit(exit_code);
     });
   } catch (const std::system_error&) {  // leaving without a bound is better than not leaving
   }

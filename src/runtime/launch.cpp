@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <initializer_list>
 #include <string>
 
 #include "base/error.hpp"
@@ -25,13 +26,19 @@ constexpr int calls_until_lost_in_finalize = 60;
 
 std::atomic<int> tolerated_calls = calls_until_lost;
 
-}  // namespace
-
-std::optional<int> launch_rank() {
-  for (const char* name : {"PMI_RANK", "PMIX_RANK", "SLURM_PROCID"}) {
-    if (const auto rank = environment_number(name)) return rank;
+std::optional<int> first_number(std::initializer_list<const char*> names) {
+  for (const char* name : names) {
+    if (const auto number = environment_number(name)) return number;
   }
   return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<int> launch_rank() { return first_number({"PMI_RANK", "PMIX_RANK", "SLURM_PROCID"}); }
+
+std::optional<int> launch_size() {
+  return first_number({"PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "SLURM_NTASKS"});
 }
 
 void remember_launcher() {

@@ -9,6 +9,9 @@ namespace kzero::runtime {
 /// This process's rank; empty without a launcher.
 std::optional<int> launch_rank();
 
+/// The number of ranks; empty without a launcher, or if it does not say.
+std::optional<int> launch_size();
+
 /// Records the launcher's connection. Call it first in main, while the launcher certainly exists.
 void remember_launcher();
 

@@ -4,6 +4,8 @@
 #include <mpi.h>
 #include <sched.h>
 
+#include <fmt/format.h>
+
 #include <Kokkos_Core.hpp>
 #include <chrono>
 #include <cstdio>
@@ -16,6 +18,7 @@
 #include "base/error.hpp"
 #include "runtime/departure.hpp"
 #include "runtime/execution.hpp"
+#include "runtime/host_name.hpp"
 #include "runtime/launch.hpp"
 #include "runtime/signals.hpp"
 #include "runtime/threads.hpp"
@@ -75,9 +78,18 @@ Index cores_of(MPI_Comm node) {
   return CPU_COUNT(&cores);
 }
 
+std::string words_on_a_late_start() {
+  return fmt::format(
+      "kzero: rank {} on {}: has waited {:.0f} s for all ranks to start. A node of the launch is "
+      "down or cut off, or the ranks were started by another MPI's launcher\n",
+      launch_rank().value_or(0), host_name(), start_limit(launch_size().value_or(1)).count());
+}
+
 }  // namespace
 
 Session::Session(const SessionOptions& options) {
+  const DepartureLimit limit(start_limit(launch_size().value_or(1)),
+                             static_cast<int>(ExitCode::other), words_on_a_late_start());
   keep_freed_memory();
   int level = 0;
   MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &level);

@@ -93,7 +93,7 @@ def main():
     parser.add_argument("--cuts20", type=int, default=0, help="links cut for 20 s")
     parser.add_argument("--cuts", type=int, default=0, help="links cut for good")
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="setting of every deck; several times")
-    parser.add_argument("--limit", type=float, default=120, help="seconds after a fault in which the launch has to end (%(default)s)")
+    parser.add_argument("--limit", type=float, default=180, help="seconds after a fault in which the launch has to end (%(default)s)")
     parser.add_argument("--grace", type=float, default=30, help="seconds after that in which its processes have to end (%(default)s)")
     arguments = parser.parse_args()
     if reason := why_not():

@@ -21,6 +21,21 @@ TEST(DepartureLimit, EndsAProcessThatDoesNotLeave) {
       testing::ExitedWithCode(75), "");
 }
 
+TEST(DepartureLimit, SaysWhyItEndsAProcess) {
+  EXPECT_EXIT(
+      {
+        const DepartureLimit limit(milliseconds(50), 1, "kzero: waited in vain\n");
+        std::this_thread::sleep_for(std::chrono::seconds(100));
+        std::_Exit(2);
+      },
+      testing::ExitedWithCode(1), "^kzero: waited in vain\n$");
+}
+
+TEST(StartLimit, GrowsWithTheRanks) {
+  EXPECT_GE(start_limit(1).count(), 120);
+  EXPECT_GE(start_limit(10'000).count(), 1000);
+}
+
 TEST(DepartureLimit, LetsAProcessGoOnThatLeftInTime) {
   EXPECT_EXIT(
       {

@@ -35,6 +35,8 @@ TEST(Launch, IsThereWhileItsConnectionIs) {
   const Variable rank("PMI_RANK", "3"), connection("PMI_FD", std::to_string(ends[0]));
   remember_launcher();
   EXPECT_EQ(launch_rank(), 3);
+  const Variable size("PMI_SIZE", "17");
+  EXPECT_EQ(launch_size(), 17);
   EXPECT_FALSE(launcher_is_gone());
   EXPECT_EQ(write(ends[1], "cmd=response\n", 13), 13);  // unread messages are no sign of an end
   EXPECT_FALSE(launcher_is_gone());
