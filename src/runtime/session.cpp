@@ -85,12 +85,21 @@ std::string words_on_a_late_start() {
       launch_rank().value_or(0), host_name(), start_limit(launch_size().value_or(1)).count());
 }
 
+/// Variables of libraries that read them when MPI starts. A user's own values stay.
+void set_defaults_of_libraries() {
+  // UCX would give up an idle connection whose link is cut for 18 s, and MPICH then waits for ever.
+  // The heartbeat notices a node that is lost.
+  setenv("UCX_TCP_KEEPIDLE", "inf", 0);
+  setenv("OMP_PROC_BIND", "false", 0);  // the launcher binds; this also suppresses Kokkos' hint
+}
+
 }  // namespace
 
 Session::Session(const SessionOptions& options) {
   const DepartureLimit limit(start_limit(launch_size().value_or(1)),
                              static_cast<int>(ExitCode::other), words_on_a_late_start());
   keep_freed_memory();
+  set_defaults_of_libraries();
   int level = 0;
   MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &level);
   KZERO_REQUIRE(level >= MPI_THREAD_SERIALIZED, ExitCode::other,
@@ -106,7 +115,6 @@ Session::Session(const SessionOptions& options) {
   MPI_Comm_free(&node);
 
   threads_ = threads_per_rank(chosen_threads(options), node_size_).count;
-  setenv("OMP_PROC_BIND", "false", 0);  // the launcher binds; this also suppresses Kokkos' hint
   try {
     Kokkos::initialize(settings(threads_, node_rank_));
   } catch (const std::exception& problem) {

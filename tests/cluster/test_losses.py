@@ -1,7 +1,11 @@
 """A node or its link is lost: the launch ends, no process and no checkpoint is lost, and the nodes left continue bit for bit."""
 
+import signal
+import time
+
 from testing import ClusterTest, main
-from trials import run_trial, train_reference
+from training import KZERO, Training
+from trials import SETTINGS, run_trial, train_reference
 
 
 class LossTest(ClusterTest):
@@ -32,6 +36,24 @@ class Kills(LossTest):
 
     def test_a_node_killed_in_a_step(self):
         self.check_loss("in_a_step", "kill")
+
+
+class IdleConnections(ClusterTest):
+    NODES = 3
+
+    def test_they_survive_a_cut_link(self):
+        """The kernel of a node with a stopped rank acknowledges all messages, so that nothing is on its way while the link is cut."""
+        training = Training(self.cluster, "idle", *SETTINGS)
+        launch = training.launch(self.nodes)
+        self.addCleanup(launch.kill)
+        self.assertTrue(launch.wait_for(r"^step +7/"))
+        self.assertEqual(self.nodes[2].send_signal(str(KZERO), signal.SIGSTOP), 1)
+        time.sleep(9)  # UCX asks an idle connection after 10 s, and gives it up after nine questions, one every 2 s
+        self.nodes[1].cut_link()
+        time.sleep(25)
+        self.nodes[1].restore_link()
+        self.nodes[2].send_signal(str(KZERO), signal.SIGCONT)
+        self.assertEqual(launch.wait(60).code, 0)
 
 
 class MoreKills(LossTest):
