@@ -15,7 +15,7 @@ TRAFFIC = {"group": TEXT, "operation": TEXT, "purpose": TEXT, "elements_per_step
 ANY = {"time": NUMBER, "seconds": NUMBER, "stall_seconds": NUMBER, "step": COUNT}
 SHAPES = {
     "start": {"first_step": COUNT, "process_seconds": NUMBER, "deck": TEXT, "hosts": [TEXT], "grid": {"data": COUNT, "tensor": COUNT}, "steps": COUNT,
-              "versions": {NAMES: TEXT}, "parameters": COUNT, "precision": TEXT},
+              "versions": {NAMES: TEXT}, "parameters": COUNT, "precision": TEXT, "peak": {"flops_per_second": NUMBER, "source": TEXT, "disturbed": TRUTH}},
     "step": {"loss": OPTIONAL, "grad_norm": OPTIONAL, "lr": OPTIONAL, "tokens": COUNT, "tokens_per_second": OPTIONAL, "mfu": OPTIONAL, "loss_scale": OPTIONAL,
              "skipped": TRUTH},
     "validation": {"loss": OPTIONAL},

@@ -89,6 +89,14 @@ def speed_words(run):
     return (f"{count(speed)} tokens/s" if speed else "no speed") + (f", MFU {share(mfu)}" if mfu else "") + ", medians"
 
 
+def mfu_text(run):
+    """The median with what it is a share of, as a peak that was measured while others computed makes it too large."""
+    peak = run.start.get("peak", {})
+    kind = " of a disturbed peak" if peak.get("disturbed") else " of a measured peak" if peak.get("source") == "measured" else ""
+    found = share(median(run, "mfu"))
+    return found + kind if found else ""
+
+
 def share(value):
     return "" if value is None else f"{100 * value:.1f} %"
 
@@ -127,7 +135,7 @@ def rows(runs):
         ("restarts", lambda r: ", ".join(f"at {step}" for step in r.restarts)),
         ("skipped steps", lambda r: str(sum(bool(s.get("skipped")) for s in r.steps) or "")),
         ("tokens/s, median", lambda r: count(median(r, "tokens_per_second")) if median(r, "tokens_per_second") else ""),
-        ("MFU, median", lambda r: share(median(r, "mfu"))),
+        ("MFU, median", mfu_text),
         *((f"last {name} loss", lambda r, name=name: loss_text(r, name)) for name in losses_of),
         ("best validation loss", best),
     ]

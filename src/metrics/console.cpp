@@ -54,6 +54,19 @@ std::string plan_line(const std::vector<CategoryBytes>& categories) {
                  items);
 }
 
+std::string peak_line(const StartRecord& record) {
+  const double of_a_rank =
+      record.peak.flops_per_second / static_cast<double>(record.data_ranks * record.tensor_ranks);
+  const std::string line = fmt::format(
+      "peak        {}FLOP/s a rank, by {}", format_count(of_a_rank),
+      record.peak.measured_width > 0
+          ? fmt::format("products of {0} x {0} on all ranks at once", record.peak.measured_width)
+          : "run.peak_tflops");
+  if (!record.peak.is_disturbed) return line;
+  return line +
+         ";\n            other work disturbed them, so MFU will be too large: set run.peak_tflops";
+}
+
 std::string limit_line(const TimeLimit& limit) {
   const std::string left =
       fmt::format("{} left by {}", format_seconds(limit.seconds_left), limit.source);
@@ -185,6 +198,8 @@ void Console::start(const StartRecord& record) {
       fmt::format("steps       {} of {} tokens{}", record.steps,
                   format_count(static_cast<double>(record.tokens_per_step)),
                   record.first_step > 0 ? fmt::format(", going on at {}", record.first_step) : ""));
+  if (record.peak.flops_per_second > 0) print_line(peak_line(record));
+  is_peak_measured_ = record.peak.measured_width > 0;
   print_line(data_lines(record.data));
   print_line(wrapped("bits        depend on", record.bits_depend_on));
   if (record.limit) print_line("limit       " + limit_line(*record.limit));
@@ -239,8 +254,9 @@ void Console::end(const EndRecord& record) {
   if (!record.memory.empty()) print_line(memory_table(record.memory));
   if (!record.traffic.empty()) print_line(traffic_table(record.traffic));
   if (!job_.empty()) {
-    print_line(fmt::format("steps of this job   {} tokens/s, MFU {:.1f} %",
-                           format_count(job_.tokens_per_second()), 100 * job_.mfu()));
+    print_line(fmt::format("steps of this job   {} tokens/s, MFU {:.1f} %{}",
+                           format_count(job_.tokens_per_second()), 100 * job_.mfu(),
+                           is_peak_measured_ ? " of the measured peak" : ""));
   }
   if (record.reason == "nothing_to_do") {
     print_line(fmt::format("already at step {} of {}: nothing to do", record.steps, steps_));

@@ -77,6 +77,7 @@ class Console {
   StepMeans shown_;           // of the live line
   SteadyPace pace_;
   Index skipped_ = 0;
+  bool is_peak_measured_ = false;
   bool is_running_ = false;  // between the first step and the summary: the live line has content
   bool is_drawn_ = false;    // the live line is visible on the terminal
   double since_drawn_ = 0;   // seconds of steps

@@ -82,6 +82,12 @@ Json planned_json(const StartRecord& record) {
   return {{"memory", std::move(memory)}, {"traffic", std::move(traffic)}};
 }
 
+Json peak_json(const Peak& peak) {
+  return {{"flops_per_second", peak.flops_per_second},
+          {"source", peak.measured_width > 0 ? "measured" : "run.peak_tflops"},
+          {"disturbed", peak.is_disturbed}};
+}
+
 }  // namespace
 
 void JsonlSink::write(const StartRecord& record) {
@@ -107,6 +113,7 @@ void JsonlSink::write(const StartRecord& record) {
                          {"load_seconds", record.load_seconds},
                          {"process_seconds", record.process_seconds},
                          {"tokens_per_step", record.tokens_per_step},
+                         {"peak", peak_json(record.peak)},
                          {"data", data_json(record.data)},
                          {"bits_depend_on", record.bits_depend_on},
                          {"bits", record.bits},

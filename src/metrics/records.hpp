@@ -53,6 +53,13 @@ struct TimeLimit {
   double stop_margin = 0;   // seconds
 };
 
+/// What MFU is a fraction of.
+struct Peak {
+  double flops_per_second = 0;  // of all ranks
+  Index measured_width = 0;     // of the square matrices that were multiplied; 0: the deck's
+  bool is_disturbed = false;    // other work used the cores meanwhile
+};
+
 struct StartRecord {
   std::vector<std::pair<std::string, std::string>> versions{};  // name, version; in printing order
   std::string git_hash{};
@@ -70,6 +77,7 @@ struct StartRecord {
   double load_seconds = 0;     // finding, verifying and loading its checkpoint
   double process_seconds = 0;  // since the process began
   Index tokens_per_step = 0;
+  Peak peak{};
   DataSummary data{};
   std::vector<std::string> bits_depend_on{};
   std::string bits{};   // a digest of all that, values included; hexadecimal

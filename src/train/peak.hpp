@@ -6,7 +6,15 @@
 
 namespace kzero::train {
 
-/// Returns operations per second; takes some tenths of a second.
-double measure_peak(const tensor::Execution& exec, tensor::Gemm& gemm, Dtype precision);
+/// The width of the product's matrices.
+inline constexpr Index peak_width = tensor::on_host ? 768 : 4096;  // beyond what a launch takes
+
+struct MeasuredPeak {
+  double flops_per_second = 0;
+  bool is_disturbed = false;  // repetitions differed: something else used the cores
+};
+
+/// Multiplies large square matrices; takes some tenths of a second.
+MeasuredPeak measure_peak(const tensor::Execution& exec, tensor::Gemm& gemm, Dtype precision);
 
 }  // namespace kzero::train

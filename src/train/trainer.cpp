@@ -69,6 +69,7 @@ class Trainer {
   void require_no_stop_file() const;
   void require_memory(const Machine& machine) const;
   std::string crowding() const;
+  metrics::Peak find_peak();
   void announce(Index first_step);
   void report(Index step, const StepResult& result, double seconds);
   std::optional<Ending> stop(Index steps_of_this_job);
@@ -93,6 +94,7 @@ class Trainer {
   memory::Ledger ledger_;
   Index resident_at_start_ = 0;  // before the engine takes its memory
   std::unique_ptr<Engine> engine_;
+  metrics::Peak peak_;
   metrics::Throughput throughput_;
   std::optional<Checkpoints> checkpoints_;
   std::optional<Evaluations> evaluations_;
@@ -136,10 +138,8 @@ void Trainer::prepare() {
     engine_ =
         make_engine(config_, machine.threads, {*data_comm_, *tensor_comm_, grid_}, *gemm_, ledger_);
   });
-  const double peak = config_.run.peak_tflops > 0
-                          ? config_.run.peak_tflops * 1e12
-                          : measure_peak({}, *gemm_, config_.train.precision);
-  throughput_ = {engine_->blueprint().definition->flops_per_token(), grid_.world().sum(peak)};
+  peak_ = find_peak();
+  throughput_ = {engine_->blueprint().definition->flops_per_token(), peak_.flops_per_second};
   arithmetic_ = arithmetic_of(*gemm_, engine_->model_arithmetic().name);
   const Provenance provenance{inputs_.dataset.training_digest(), arithmetic_};
   bits_ = format_checksum(bits_digest(request_.deck, config_, provenance));
@@ -193,6 +193,17 @@ Index Trainer::begin() {
   return 0;
 }
 
+/// Collective over all ranks.
+metrics::Peak Trainer::find_peak() {
+  const grid::Group& world = grid_.world();
+  if (const double given = config_.run.peak_tflops; given > 0)
+    return {.flops_per_second = given * 1e12 * world.size()};
+  const MeasuredPeak mine = measure_peak({}, *gemm_, config_.train.precision);
+  return {.flops_per_second = world.sum(mine.flops_per_second),
+          .measured_width = peak_width,
+          .is_disturbed = session_.any_rank(mine.is_disturbed)};
+}
+
 /// Returns a warning if there are more threads than cores: threads that wait for one another make a
 /// run slower by orders of magnitude. Empty if each thread has a core.
 std::string Trainer::crowding() const {
@@ -226,6 +237,7 @@ void Trainer::announce(Index first_step) {
     record.limit = {std::string(deadline_->source), deadline_->seconds - runtime::process_seconds(),
                     config_.run.stop_margin};
   }
+  record.peak = peak_;
   record.data = summary_of(config_, inputs_.dataset);
   record.bits_depend_on = bits_depend_on(config_, arithmetic_);
   record.bits = bits_;

@@ -151,6 +151,13 @@ class Facts(unittest.TestCase):
             self.assertEqual(rows[name], [text], name)
         self.assertNotIn("restarts", rows)
 
+    def test_a_peak_that_was_disturbed_is_said_to_be(self):
+        for peak, text in (({"source": "run.peak_tflops", "disturbed": False}, "25.0 %"), ({"source": "measured", "disturbed": False}, "25.0 % of a measured peak"),
+                           ({"source": "measured", "disturbed": True}, "25.0 % of a disturbed peak")):  # fmt: skip
+            run, = self.runs({})
+            run.start["peak"] = peak
+            self.assertEqual(summary.mfu_text(run), text)
+
     def test_names_are_the_keys_that_differ_if_they_tell_runs_apart(self):
         runs = self.runs({"stage": 1}, {"stage": 3, "precision": "fp16"})
         naming.name_runs(runs)

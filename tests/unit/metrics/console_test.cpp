@@ -335,6 +335,28 @@ TEST(Console, TheSummaryShowsTheFullestRankAndNamesWhatDiffersFromThePlan) {
   EXPECT_FALSE(has(text, "io ")) << "a category that holds nothing is noise";
 }
 
+TEST(Console, ThePeakSaysWhereItIsFrom) {
+  const auto shown = [](const Peak& peak) {
+    std::ostringstream out;
+    Console console(out, Screen{}, 100);
+    StartRecord record = start_record();
+    record.peak = peak;
+    console.start(record);
+    console.step(step_record(40));
+    console.end({.reason = "max_steps", .steps = 41, .seconds = 2.5});
+    return out.str();
+  };
+  const std::string given = shown({.flops_per_second = 2e11});
+  EXPECT_TRUE(has(given, "peak        100.0 GFLOP/s a rank, by run.peak_tflops\n")) << given;
+  EXPECT_TRUE(has(given, ", MFU 31.4 %\n")) << given;
+  const std::string measured = shown({.flops_per_second = 2e11, .measured_width = 768});
+  EXPECT_TRUE(has(measured, "by products of 768 x 768 on all ranks at once\n")) << measured;
+  EXPECT_TRUE(has(measured, ", MFU 31.4 % of the measured peak\n")) << measured;
+  const std::string disturbed =
+      shown({.flops_per_second = 2e11, .measured_width = 768, .is_disturbed = true});
+  EXPECT_TRUE(has(disturbed, "at once;\n            other work disturbed them")) << disturbed;
+}
+
 TEST(Console, TheSummarySaysHowFastTheStepsWere) {
   std::ostringstream out;
   Console console(out, Screen{}, 100);

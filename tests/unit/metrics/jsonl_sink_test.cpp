@@ -88,6 +88,7 @@ TEST_F(JsonLines, TheStartSaysWhatRuns) {
                                      .deck = "[model]\nlayers = 2\n",
                                      .data_ranks = 2,
                                      .tensor_ranks = 3,
+                                     .peak = {2e11, 768, true},
                                      .data = {2, 1000, 90, 0.25, 10},
                                      .bits = "00000000000000ff",
                                      .planned_memory = {{"parameters", 100, 0}, {"io", 5, 0}},
@@ -106,6 +107,8 @@ TEST_F(JsonLines, TheStartSaysWhatRuns) {
   EXPECT_EQ(json["plan"]["traffic"][0]["theory_elements_per_step"], 9);
   EXPECT_EQ(json["data"], Json::parse(R"({"files":2,"tokens":1000,"sequences":90,"epochs":0.25,)"
                                       R"("validation_sequences":10})"));
+  EXPECT_EQ(json["peak"], Json::parse(R"({"flops_per_second":2e11,"source":"measured",)"
+                                      R"("disturbed":true})"));
   EXPECT_EQ(json["bits"], "00000000000000ff");
   EXPECT_TRUE(json["state"].is_null()) << "it began at step 0";
   EXPECT_TRUE(json["limit"].is_null());
