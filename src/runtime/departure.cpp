@@ -8,12 +8,12 @@
 namespace kzero::runtime {
 
 DepartureLimit::DepartureLimit(std::chrono::duration<double> limit, int exit_code,
-                               std::string last_words) {
+                               std::function<void()> last_act) {
   try {
-    thread_ = std::thread([this, limit, exit_code, words = std::move(last_words)] {
+    thread_ = std::thread([this, limit, exit_code, last_act = std::move(last_act)] {
       std::unique_lock lock(mutex_);
       if (changed_.wait_for(lock, limit, [this] { return left_; })) return;
-      (void)!::write(STDERR_FILENO, words.data(), words.size());
+      if (last_act) last_act();
       ::_exit(exit_code);
     });
   } catch (const std::system_error&) {  // leaving without a bound is better than not leaving

@@ -4,8 +4,8 @@
 
 #include <chrono>
 #include <condition_variable>
+#include <functional>
 #include <mutex>
-#include <string>
 #include <thread>
 
 namespace kzero::runtime {
@@ -27,12 +27,13 @@ inline constexpr std::chrono::seconds finalize_limit{30};
 /// that is cut off.
 inline constexpr std::chrono::seconds abort_limit{5};
 
-/// While it lives, a thread waits to end the process by _exit(exit_code) after `limit`, with
-/// `last_words` on standard error. Output has to be flushed before. If the system refuses another
-/// thread, there is no bound.
+/// While it lives, a thread waits to end the process by _exit(exit_code) after `limit`, and calls
+/// `last_act` before. Output has to be flushed before. If the system refuses another thread, there
+/// is no bound.
 class DepartureLimit {
  public:
-  DepartureLimit(std::chrono::duration<double> limit, int exit_code, std::string last_words = "");
+  DepartureLimit(std::chrono::duration<double> limit, int exit_code,
+                 std::function<void()> last_act = {});
   ~DepartureLimit();
   DepartureLimit(const DepartureLimit&) = delete;
   DepartureLimit& operator=(const DepartureLimit&) = delete;

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <cstdlib>
 #include <initializer_list>
 #include <string>
 
@@ -55,6 +56,13 @@ bool launcher_is_gone() {
 }
 
 void expect_closed_connection() { tolerated_calls = calls_until_lost_in_finalize; }
+
+void ask_launcher_to_abort(int exit_code) {
+  // By its PMI-1 protocol. A rank that is lost before it has answered once keeps Hydra waiting.
+  if (std::getenv("HYDI_CONTROL_FD") == nullptr || connection < 0) return;
+  const std::string text = fmt::format("cmd=abort exitcode={}\n", exit_code);
+  (void)!::write(connection, text.data(), text.size());
+}
 
 void end_without_launcher() {
   static int calls = 0;

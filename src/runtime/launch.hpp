@@ -23,6 +23,10 @@ bool launcher_is_gone();
 /// Says that MPI is about to finalize, during which a launcher closes its connection in good order.
 void expect_closed_connection();
 
+/// Asks Hydra, MPICH's launcher, to end all ranks of the launch, as MPI_Abort does, which cannot be
+/// called before MPI_Init returns. Does nothing under other launchers.
+void ask_launcher_to_abort(int exit_code);
+
 /// Ends a rank whose launcher is gone in so many calls in a row that it is lost, with a message; to
 /// be called once a second from one thread. Such a rank cannot reach new ranks, no batch system
 /// knows it any more, and the job's next launch would meet it in the same folder.

@@ -78,11 +78,20 @@ Index cores_of(MPI_Comm node) {
   return CPU_COUNT(&cores);
 }
 
-std::string words_on_a_late_start() {
-  return fmt::format(
-      "kzero: rank {} on {}: has waited {:.0f} s for all ranks to start. A node of the launch is "
-      "down or cut off, or the ranks were started by another MPI's launcher\n",
-      launch_rank().value_or(0), host_name(), start_limit(launch_size().value_or(1)).count());
+constexpr auto code_of_a_late_start = static_cast<int>(ExitCode::other);
+
+/// What a rank does that waits for the others in vain.
+void give_up_start() {
+  std::cerr << fmt::format(
+                   "kzero: rank {} on {}: has waited {:.0f} s for all ranks to start. A node of "
+                   "the launch is down or cut off\n",
+                   launch_rank().value_or(0), host_name(),
+                   start_limit(launch_size().value_or(1)).count())
+            << std::flush;
+  constexpr std::chrono::seconds time_of_relay{1};  // an abort drops what has not arrived
+  std::this_thread::sleep_for(time_of_relay);
+  ask_launcher_to_abort(code_of_a_late_start);
+  std::this_thread::sleep_for(time_of_relay);
 }
 
 /// Variables of libraries that read them when MPI starts. A user's own values stay.
@@ -96,8 +105,8 @@ void set_defaults_of_libraries() {
 }  // namespace
 
 Session::Session(const SessionOptions& options) {
-  const DepartureLimit limit(start_limit(launch_size().value_or(1)),
-                             static_cast<int>(ExitCode::other), words_on_a_late_start());
+  const DepartureLimit limit(start_limit(launch_size().value_or(1)), code_of_a_late_start,
+                             give_up_start);
   keep_freed_memory();
   set_defaults_of_libraries();
   int level = 0;
