@@ -3,6 +3,9 @@
 #
 # KZERO_FLUX_OPTIONS   further options of flux batch, such as "-q NAME --bank=NAME"; they win over the script's, restarts have them too
 #
+# Flux keeps a job that loses a node if the broker of that node has no children. With a flat tree of brokers (tbon.topo=kary:0) this holds
+# for every node except the first one, where the script runs. Without exit-timeout=none Flux would end the job 30 s later.
+#
 # Flux runs no job twice. One that stopped in time submits a new one, with another number, to the instance that it is in itself
 # (flux --parent).
 
@@ -22,8 +25,12 @@ fi
 job=${FLUX_ENCLOSING_ID:-${FLUX_JOB_ID:-$$}}
 job=${job//[!A-Za-z0-9]/}  # the sign of florin that numbers begin with suits no file's name everywhere
 restarts=${KZERO_RESTART:-0}
-nodes=$(flux resource list -n -o '{nodelist}' -s all 2>/dev/null) || nodes=
+allocation=$(flux resource list -n -o '{nodelist}' -s all)
+mapfile -t nodes < <(flux hostlist -e - <<<"$allocation" | tr ' ' '\n')
+ranks=$((${#nodes[@]} * ranks_per_node))
 threads=${threads:-1}
+first_ranks=${KZERO_FIRST_RANKS:-$ranks}
+export KZERO_FIRST_RANKS=$first_ranks
 
 # The job's end; without a limit Flux reports 2^32 - 1 seconds or more.
 left=$(flux job timeleft 2>/dev/null) || left=
@@ -32,11 +39,23 @@ if [[ $left =~ ^[0-9]+$ ]] && ((left > 0 && left < 4294967295)); then
   export KZERO_JOB_END_TIME=$(($(date +%s) + left))
 fi
 
+# When the first rank of a launch has ended, Flux ends the others 30 s later (exit-timeout).
+launch() {
+  local count=$1 where=()
+  shift
+  if [[ $KZERO_LAUNCH != 0 ]]; then
+    where=(--requires="host:$(joined "${chosen[@]}")")
+  fi
+  "${bounded[@]}" "${launcher[@]}" --nodes="${#chosen[@]}" --ntasks="$count" "${where[@]}" "$@"
+}
+
+believed_up() { flux resource list -n -o '{nodelist}' -s up | flux hostlist -e - | tr ' ' '\n'; }
+
 submit_again() {
   local next
   if next=$(submit $((restarts + 1)) --parent); then
-    say "stopped in time with a checkpoint: goes on as job $next"
+    say "$1: goes on as job $next"
   else
-    say "stopped in time with a checkpoint, but flux batch does not work from here; submit the same again: bash $KZERO_SCRIPT ${arguments[*]}"
+    say "$1, but flux batch does not work from here; submit the same again: bash $KZERO_SCRIPT ${arguments[*]}"
   fi
 }

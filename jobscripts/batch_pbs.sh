@@ -4,10 +4,13 @@
 #
 # KZERO_QSUB_OPTIONS   further options of qsub, such as "-A PROJECT -q NAME"; they win over the #PBS lines, restarts have them too
 #
+# PBS kills a job that loses a node, unless the job was submitted with -W tolerate_node_failures=all (OpenPBS 19 and later, PBS
+# Professional). With it the job launches again on the other nodes. The first node, where the script runs, is an exception.
+#
 # A job that stopped in time submits a new one, with another number: qrerun, which would keep it, is the operators' at most sites.
 
 # What a restart needs to know, and qsub does not hand on.
-kept=(KZERO KZERO_JOBSCRIPTS KZERO_MAX_RESTARTS KZERO_QSUB_OPTIONS)
+kept=(KZERO KZERO_JOBSCRIPTS KZERO_MAX_RESTARTS KZERO_MAX_RELAUNCH KZERO_PROBE_SECONDS KZERO_FIRST_RANKS KZERO_MPIEXEC KZERO_QSUB_OPTIONS)
 
 # submit RESTARTS: prints the number of the new job
 submit() {
@@ -31,7 +34,10 @@ fi
 
 job=${PBS_JOBID%%.*}
 restarts=${KZERO_RESTART:-0}
-nodes=$(sort -u "$PBS_NODEFILE" | tr '\n' ' ')
+mapfile -t listed <"$PBS_NODEFILE"  # a line for each rank (mpiprocs)
+source "$here/batch_hosts.sh"
+use_hosts "${listed[@]}"
+allocation=${nodes[*]}
 threads=${threads:-${OMP_NUM_THREADS:-1}}  # PBS sets it to ompthreads, where that is given
 
 # The job's end: its start, as the server has it, and its wall time. A server that does not answer, or says neither, leaves it to
@@ -47,8 +53,8 @@ fi
 submit_again() {
   local next
   if next=$(submit $((restarts + 1))); then
-    say "stopped in time with a checkpoint: goes on as job $next"
+    say "$1: goes on as job $next"
   else
-    say "stopped in time with a checkpoint, but qsub does not work from here; submit the same again: bash $script ${arguments[*]}"
+    say "$1, but qsub does not work from here; submit the same again: bash $script ${arguments[*]}"
   fi
 }

@@ -1,10 +1,42 @@
 # Slurm's part of job.sh.
+#
+# The scripts ask for --no-kill, so that a job that loses a node keeps the others. They ask for a range of nodes, so that a job that
+# is requeued can start without the node. With a fixed number of nodes the job would wait until the node is repaired.
 
 job=${SLURM_ARRAY_JOB_ID:+${SLURM_ARRAY_JOB_ID}_$SLURM_ARRAY_TASK_ID}
 job=${job:-$SLURM_JOB_ID}
 restarts=${SLURM_RESTART_COUNT:-0}
-nodes=$SLURM_JOB_NODELIST
+allocation=$SLURM_JOB_NODELIST
 threads=${SLURM_CPUS_PER_TASK:-1}
+mapfile -t nodes < <(scontrol show hostnames "$SLURM_JOB_NODELIST")
+
+# Slurm writes 2(x3),1 for three nodes with two ranks each and a node with one. SLURM_NTASKS is not used: with a range of nodes some
+# versions count the ranks of the fewest.
+ranks=0 ranks_per_node=0
+IFS=, read -ra counts <<<"$SLURM_TASKS_PER_NODE"
+for count in "${counts[@]}"; do
+  [[ $count =~ ^([0-9]+)(\(x([0-9]+)\))?$ ]] || continue
+  ranks=$((ranks + BASH_REMATCH[1] * ${BASH_REMATCH[3]:-1}))
+  ranks_per_node=$((BASH_REMATCH[1] > ranks_per_node ? BASH_REMATCH[1] : ranks_per_node))
+done
+allocated_ranks=$ranks
+
+node_kib=
+if ((${SLURM_MEM_PER_NODE:-0} > 0)); then
+  node_kib=$((SLURM_MEM_PER_NODE * 1024))
+elif ((${SLURM_MEM_PER_CPU:-0} > 0)); then
+  node_kib=$((SLURM_MEM_PER_CPU * ${SLURM_CPUS_ON_NODE:-1} * 1024))
+fi
+
+# A requeued job may have another number of nodes. A file keeps the number of ranks of the first launch. The jobs of a chain share it.
+ranks_file=${KZERO_CHAIN:-kzero-$job}.ranks
+if ((restarts > 0)) || [[ -n ${KZERO_CHAIN-} ]]; then
+  read -r first_ranks <"$ranks_file"
+fi 2>/dev/null
+if [[ ! ${first_ranks-} =~ ^[1-9][0-9]*$ ]]; then
+  first_ranks=$ranks
+  echo "$ranks" >"$ranks_file"
+fi
 
 # The program stops run.stop_margin before the job's end, which newer Slurms (not 22.05) put into the environment.
 if [[ -z ${SLURM_JOB_END_TIME-} ]]; then
@@ -15,9 +47,73 @@ if [[ -z ${SLURM_JOB_END_TIME-} ]]; then
   fi
 fi
 
+# Ranks that are done must not end the others, which may still write (--kill-on-bad-exit=0). When the first rank has ended, the
+# others have 45 s (--wait). Otherwise srun would wait for ranks on a dead node until Slurm notices its death, after SlurmdTimeout
+# (300 s by default). The environment describes the whole allocation. A launch on a part of it therefore names its nodes, and shares
+# (--overlap) what a lost launch may still hold.
+launch() {
+  local count=$1 where=()
+  shift
+  if [[ $KZERO_LAUNCH != 0 ]] || ((count != allocated_ranks)); then
+    where=(--overlap --nodes="${#chosen[@]}" --nodelist="$(joined "${chosen[@]}")" --ntasks="$count")
+    where+=(--ntasks-per-node="$((count < ranks_per_node ? count : ranks_per_node))")
+    unset SLURM_NNODES SLURM_JOB_NUM_NODES SLURM_NTASKS SLURM_NPROCS SLURM_NTASKS_PER_NODE
+  fi
+  [[ $KZERO_LAUNCH == probe ]] || start_guard
+  "${bounded[@]}" "${launcher[@]}" --kill-on-bad-exit=0 --wait=45 "${where[@]}" "$@"
+}
+
+# Slurm takes a node that it has found dead out of the job.
+believed_up() {
+  local now
+  if now=$(squeue -h -j "$job" -o %N) && [[ -n $now ]]; then
+    scontrol show hostnames "$now"
+  else
+    printf '%s\n' "${nodes[@]}"
+  fi
+}
+
+guard_process=
+end_guard() { [[ -z $guard_process ]] || kill "$guard_process" 2>/dev/null; }
+trap end_guard EXIT
+
+# Makes the last node watch over this one, where the script runs (slurm_guard.sh explains why). The guard starts late, because a short
+# job needs none, and because the training should remain the first step of the job.
+start_guard() {
+  end_guard
+  guard_process=
+  if ((${#chosen[@]} > 1)); then
+    run_guard &>/dev/null &
+    guard_process=$!
+  fi
+}
+
+run_guard() {
+  unset KZERO_STARTED_BY  # the guard is no rank
+  sleep "${KZERO_GUARD_SECONDS:-60}"
+  exec srun --overlap --mpi=none --nodes=1 --nodelist="${chosen[-1]}" --ntasks=1 --ntasks-per-node=1 \
+    bash "$here/slurm_guard.sh" "$job" "$SLURMD_NODENAME" "$(tasks_without 1)"
+}
+
+# tasks_without NODES: prints the number of tasks for a restart without that many nodes and without those in $missing. Slurm (22.05)
+# gives a job the tasks of its first allocation. A restart would wait for as many nodes, whatever the range. Slurm allocates no more
+# nodes than a job has tasks, and no fewer than the tasks fill. A job with --ntasks-per-node gets a new number when it starts.
+tasks_without() {
+  local left=$((${#nodes[@]} - ${#missing[@]} - $1))
+  left=$((left < 1 ? ranks_per_node : left * ranks_per_node))
+  echo $((left < ${#nodes[@]} ? left : ${#nodes[@]}))
+}
+
 submit_again() {
-  say "stopped in time with a checkpoint: submitted again"
-  scontrol requeue "$job" && sleep 60  # Slurm ends this script while it sleeps
+  say "$1: submitted again"
+  if ((${#missing[@]} == 0)); then
+    scontrol requeue "$job" && sleep 60  # Slurm ends this script while it sleeps
+    return
+  fi
+  local changes=(NumTasks="$(tasks_without 0)")
+  ((${#lost[@]} == 0)) || changes+=(StartTime=now+15)  # instead of two minutes from now
+  trap '' TERM  # this script has to outlive slurm_requeue.sh
+  bash "$here/slurm_requeue.sh" "$job" "${changes[@]}" && exit
 }
 
 end_chain() { scancel --name="$KZERO_CHAIN" --state=PENDING; }

@@ -1,17 +1,22 @@
-# What the job scripts of this folder do alike, under any batch system. They source it inside the job; it is no job script itself.
+# The common part of all job scripts, under any batch system. They source it inside the job. It is no job script itself.
 #
 # Sets      $kzero       the program: $KZERO, or build/release/kzero under the working folder ($preset for another build), or kzero in PATH
 #           $overrides   settings that belong to the job, for the end of the program's command line
 #           $job         the job's number as the batch system shows it
-# Defines   finish CODE  what follows from how the program ended; CODE is the launcher's, and counts where the program said
-#                        nothing of its own. Ends the script.
+# Reads     $launcher    array, set by the script before it calls train: the command that starts ranks, with the site's options
+# Defines   train ARGUMENT...   launches kzero train with the arguments and $overrides, and again if a launch is lost (relaunch.sh).
+#                        Ends the script through finish.
+#           finish CODE  ends the script, after it has submitted the job again if the program's end calls for it. CODE is the launcher's
+#                        exit code, which counts if the program has not written its own.
 #
 # KZERO_MAX_RESTARTS     how often a job may submit itself again (100): ends a job that would go on for ever
 # KZERO_CHAIN            set by chain.sh: the name of a chain of jobs, of which each goes on where the one before stopped
 #
 # batch_NAME.sh beside this file is what a batch system does in its own way (NAME is $batch, or slurm):
-#   sets     $job, $restarts (how often this job was submitted again), $nodes, $threads (of a rank), and the job's end in the environment
-#   defines  submit_again, which says so where it cannot, and end_chain where there is chain.sh
+#   sets     $job, $restarts (how often this job was submitted again), $threads (of a rank), and the job's end in the environment.
+#            $ranks_file, where there is one, is removed when the job has ended for good.
+#   defines  submit_again WHY, which says so where it cannot, and end_chain where there is chain.sh
+# and what relaunch.sh reads.
 
 set -u
 if (($# == 0)); then
@@ -21,8 +26,15 @@ fi
 
 say() { echo "$(date '+%F %T') job $job: $*"; }
 
+# joined WORD...: prints the words with commas between them.
+joined() { (IFS=,; echo "$*"); }
+
 script=$0 arguments=("$@")
-source "$(dirname "${BASH_SOURCE[0]}")/batch_${batch:-slurm}.sh" || exit
+here=$(dirname "${BASH_SOURCE[0]}")
+source "$here/batch_${batch:-slurm}.sh" || exit
+for part in deck nodes relaunch; do
+  source "$here/$part.sh" || exit
+done
 
 stop_file=kzero-$job.stop
 end_file=kzero-$job.end  # the program's own word, as launchers lose exit codes
@@ -38,27 +50,43 @@ fi
 export OMP_NUM_THREADS=$threads
 export OMP_PROC_BIND=${OMP_PROC_BIND:-false}
 
+# Prints the exit code that the program wrote into its end file. Prints nothing if the program did not end in an orderly way.
+told_code() { sed -n 's/.*"exit_code":\([0-9]*\).*/\1/p' "$end_file" 2>/dev/null; }
+
+# why_again CODE: prints why a job that ended with this exit code is submitted again. Prints nothing if it is not.
+why_again() {
+  if (($1 == 75)); then
+    echo "stopped in time with a checkpoint"
+  elif ((${#lost[@]} > 0)); then
+    echo "lost ${lost[*]}"
+  elif (($1 == 3 && ${#missing[@]} > 0)); then
+    echo "does not fit memory without ${missing[*]}"
+  fi
+}
+
 finish() {
-  local code=$1 told
-  told=$(sed -n 's/.*"exit_code":\([0-9]*\).*/\1/p' "$end_file" 2>/dev/null)
+  local code=$1 told why
+  told=$(told_code)
   if [[ -n $told && $told != "$code" ]]; then
     say "the launcher ended with $code, the program with $told"
     code=$told
   fi
   rm -f "$end_file"
   say "exit code $code"
-  if ((code == 75)) && [[ -e $stop_file ]]; then
+  why=$(why_again "$code")
+  if [[ -n $why && -e $stop_file ]]; then
     say "not submitted again, as $stop_file exists"
-  elif ((code == 75)) && [[ -z ${KZERO_CHAIN-} ]] && ((restarts < ${KZERO_MAX_RESTARTS:-100})); then
-    submit_again
-  elif ((code == 75)) && [[ -n ${KZERO_CHAIN-} ]]; then
-    say "stopped in time with a checkpoint: the next job of the chain goes on"
+  elif [[ -n $why && -n ${KZERO_CHAIN-} ]]; then
+    say "$why: the next job of the chain goes on"
     exit "$code"
+  elif [[ -n $why ]] && ((restarts < ${KZERO_MAX_RESTARTS:-100})); then
+    submit_again "$why"  # does not return under Slurm if it succeeds
   fi
+  rm -f ${ranks_file:+"$ranks_file"}
   if [[ -n ${KZERO_CHAIN-} ]]; then  # done, failed or told to stop: nothing to go on with
     end_chain
   fi
   exit "$code"
 }
 
-say "restart $restarts on $nodes, $kzero $*; to stop it for good with a checkpoint: touch $PWD/$stop_file"
+say "restart $restarts on $allocation, $kzero $*; to stop it for good with a checkpoint: touch $PWD/$stop_file"

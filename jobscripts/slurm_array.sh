@@ -7,7 +7,7 @@
 # name of the file of settings. Settings hold no blanks. "%2" behind the range runs two tasks at a time.
 
 #SBATCH --job-name=kzero-sweep
-#SBATCH --nodes=1                  # SITE: of each task
+#SBATCH --nodes=1                  # SITE: of each task; for several MIN-MAX, with --no-kill as in slurm_cpu.sh
 #SBATCH --ntasks-per-node=2        # SITE
 #SBATCH --cpus-per-task=16         # SITE
 #SBATCH --time=04:00:00            # SITE
@@ -35,6 +35,5 @@ read -ra settings <<<"$line"
 folder=runs/$(basename "$file" .txt)/$SLURM_ARRAY_TASK_ID
 overrides+=("checkpoint.folder=$folder/checkpoints" "run.metrics=$folder/metrics.jsonl")
 
-srun --mpi="${KZERO_SRUN_MPI:-pmi2}" --cpus-per-task="$OMP_NUM_THREADS" --kill-on-bad-exit=0 \
-  "$kzero" train "$deck" "${settings[@]}" "$@" "${overrides[@]}"
-finish $?
+launcher=(srun --mpi="${KZERO_SRUN_MPI:-pmi2}" --cpus-per-task="$OMP_NUM_THREADS")
+train "$deck" "${settings[@]}" "$@"

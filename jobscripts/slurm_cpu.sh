@@ -8,7 +8,8 @@
 # checkpoint.folder that all nodes see. A site changes the lines marked SITE; options given to sbatch win over them.
 
 #SBATCH --job-name=kzero
-#SBATCH --nodes=2                  # SITE
+#SBATCH --nodes=1-2                # SITE: MIN-MAX; a requeued job can start on fewer nodes
+#SBATCH --no-kill                  # the job keeps its other nodes if one fails
 #SBATCH --ntasks-per-node=2        # SITE: one rank a socket or NUMA domain
 #SBATCH --cpus-per-task=16         # SITE: the cores of one such domain; each becomes a thread
 #SBATCH --time=04:00:00            # SITE
@@ -26,8 +27,6 @@ usage="slurm_cpu.sh DECK.toml [key=value ...]"
 source "${KZERO_JOBSCRIPTS:-jobscripts}/job.sh" || exit
 
 # SITE: --mpi is what the MPI library was built for (pmi2 for MPICH, see srun --mpi=list).
-# Slurm 22.05 and later hands --cpus-per-task on to srun only where it is said again. Ranks that are done must not end
-# the others, which may still write (--kill-on-bad-exit=0).
-srun --mpi="${KZERO_SRUN_MPI:-pmi2}" --cpus-per-task="$OMP_NUM_THREADS" --kill-on-bad-exit=0 \
-  "$kzero" train "$@" "${overrides[@]}"
-finish $?
+# Slurm 22.05 and later hands --cpus-per-task on to srun only where it is said again.
+launcher=(srun --mpi="${KZERO_SRUN_MPI:-pmi2}" --cpus-per-task="$OMP_NUM_THREADS")
+train "$@"

@@ -6,7 +6,8 @@
 #   sbatch jobscripts/slurm_cray_amd.sh input/DECK.toml [train.steps=1000 ...]
 
 #SBATCH --job-name=kzero
-#SBATCH --nodes=2                  # SITE
+#SBATCH --nodes=1-2                # SITE: MIN-MAX; a requeued job can start on fewer nodes
+#SBATCH --no-kill                  # the job keeps its other nodes if one fails
 #SBATCH --gpus-per-node=8
 #SBATCH --ntasks-per-node=8
 #SBATCH --exclusive
@@ -30,6 +31,5 @@ export MPICH_GPU_SUPPORT_ENABLED=1   # Cray MPICH takes device pointers
 # GPU N of a node hangs on these cores (SITE: rocm-smi --showtoponuma); rank N takes GPU N.
 masks=fe000000000000,fe00000000000000,fe0000,fe000000,fe,fe00,fe00000000,fe0000000000
 
-srun --cpu-bind="mask_cpu:$masks" --gpu-bind=none --kill-on-bad-exit=0 \
-  "$kzero" train "$@" "${overrides[@]}"
-finish $?
+launcher=(srun --cpu-bind="mask_cpu:$masks" --gpu-bind=none)
+train "$@"

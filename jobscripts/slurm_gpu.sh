@@ -5,7 +5,8 @@
 #   sbatch jobscripts/slurm_gpu.sh input/DECK.toml [train.steps=1000 ...]
 
 #SBATCH --job-name=kzero
-#SBATCH --nodes=2                  # SITE
+#SBATCH --nodes=1-2                # SITE: MIN-MAX; a requeued job can start on fewer nodes
+#SBATCH --no-kill                  # the job keeps its other nodes if one fails
 #SBATCH --gpus-per-node=4          # SITE: the GPUs of a node
 #SBATCH --ntasks-per-node=4        # SITE: as many
 #SBATCH --cpus-per-task=16         # SITE: the node's cores divided by its GPUs
@@ -25,6 +26,5 @@ source "${KZERO_JOBSCRIPTS:-jobscripts}/job.sh" || exit
 
 # Every rank sees all GPUs of its node and takes the one of its number within the node. With one GPU visible to each
 # (--gpus-per-task) they could not copy from one another's memory.
-srun --mpi="${KZERO_SRUN_MPI:-pmi2}" --cpus-per-task="$OMP_NUM_THREADS" --kill-on-bad-exit=0 --gpu-bind=none \
-  "$kzero" train "$@" "${overrides[@]}"
-finish $?
+launcher=(srun --mpi="${KZERO_SRUN_MPI:-pmi2}" --cpus-per-task="$OMP_NUM_THREADS" --gpu-bind=none)
+train "$@"

@@ -4,7 +4,8 @@
 #   sbatch --account=PROJECT jobscripts/machines/alps.sh input/DECK.toml [train.steps=1000 ...]
 
 #SBATCH --job-name=kzero
-#SBATCH --nodes=2                  # SITE
+#SBATCH --nodes=1-2                # SITE: MIN-MAX; a requeued job can start on fewer nodes
+#SBATCH --no-kill                  # the job keeps its other nodes if one fails
 #SBATCH --ntasks-per-node=4
 #SBATCH --cpus-per-task=72
 #SBATCH --gpus-per-node=4
@@ -21,6 +22,5 @@ source "${KZERO_JOBSCRIPTS:-jobscripts}/machines/alps.env" || exit
 usage="machines/alps.sh DECK.toml [key=value ...]"
 source "${KZERO_JOBSCRIPTS:-jobscripts}/job.sh" || exit
 
-srun --mpi="$KZERO_SRUN_MPI" --cpus-per-task="$OMP_NUM_THREADS" --gpu-bind=none --kill-on-bad-exit=0 \
-  "$kzero" train "$@" "${overrides[@]}"
-finish $?
+launcher=(srun --mpi="$KZERO_SRUN_MPI" --cpus-per-task="$OMP_NUM_THREADS" --gpu-bind=none)
+train "$@"

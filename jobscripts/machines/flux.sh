@@ -5,13 +5,15 @@
 #   bash jobscripts/machines/flux.sh input/DECK.toml [train.steps=1000 ...]
 #   KZERO_FLUX_OPTIONS="-q NAME --bank=NAME" bash jobscripts/machines/flux.sh ...
 #
-# Facts: flux-core, doc/man1/flux-batch.rst, flux-job.rst, doc/man7/flux-environment.rst (2025).
+# Facts: flux-core, doc/man1/flux-batch.rst, flux-job.rst, doc/man7/flux-environment.rst, flux-broker-attributes.rst (2025).
 
 # flux: --job-name=kzero
 # flux: --nodes=2
 # flux: --exclusive
 # flux: --time-limit=4h
 # flux: --output=kzero-{{id}}.out
+# flux: --setopt=exit-timeout=none
+# flux: --broker-opts=-Stbon.topo=kary:0
 
 ranks_per_node=2  # SITE: one rank a socket or NUMA domain
 threads=16        # SITE: the cores of one such domain
@@ -23,6 +25,5 @@ batch_command=bash
 usage="jobscripts/machines/flux.sh DECK.toml [key=value ...]"
 source "${KZERO_JOBSCRIPTS:-jobscripts}/job.sh" || exit
 
-size=$(flux getattr size)  # nodes of this job's instance
-flux run --nodes="$size" --ntasks=$((size * ranks_per_node)) --cores-per-task="$threads" "$kzero" train "$@" "${overrides[@]}"
-finish $?
+launcher=(flux run --cores-per-task="$threads")
+train "$@"

@@ -5,7 +5,8 @@
 #   sbatch --account=PROJECT jobscripts/machines/frontier.sh input/DECK.toml [train.steps=1000 ...]
 
 #SBATCH --job-name=kzero
-#SBATCH --nodes=2                  # SITE
+#SBATCH --nodes=1-2                # SITE: MIN-MAX; a requeued job can start on fewer nodes
+#SBATCH --no-kill                  # the job keeps its other nodes if one fails
 #SBATCH --partition=batch
 #SBATCH --ntasks-per-node=8
 #SBATCH --cpus-per-task=7          # the first core of each eight is the system's
@@ -21,6 +22,5 @@ usage="machines/frontier.sh DECK.toml [key=value ...]"
 source "${KZERO_JOBSCRIPTS:-jobscripts}/job.sh" || exit
 
 # Home folders are read-only on compute nodes: submit from below /lustre/orion.
-srun --mpi="$KZERO_SRUN_MPI" --cpus-per-task="$OMP_NUM_THREADS" --cpu-bind=cores --kill-on-bad-exit=0 \
-  "$kzero" train "$@" "${overrides[@]}"
-finish $?
+launcher=(srun --mpi="$KZERO_SRUN_MPI" --cpus-per-task="$OMP_NUM_THREADS" --cpu-bind=cores)
+train "$@"

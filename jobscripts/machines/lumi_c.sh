@@ -5,7 +5,8 @@
 #   sbatch --account=project_NUMBER jobscripts/machines/lumi_c.sh input/DECK.toml [train.steps=1000 ...]
 
 #SBATCH --job-name=kzero
-#SBATCH --nodes=2                  # SITE
+#SBATCH --nodes=1-2                # SITE: MIN-MAX; a requeued job can start on fewer nodes
+#SBATCH --no-kill                  # the job keeps its other nodes if one fails
 #SBATCH --partition=standard       # whole nodes; small: parts of one
 #SBATCH --ntasks-per-node=8
 #SBATCH --cpus-per-task=16
@@ -20,6 +21,5 @@ source "${KZERO_JOBSCRIPTS:-jobscripts}/machines/lumi_c.env" || exit
 usage="machines/lumi_c.sh DECK.toml [key=value ...]"
 source "${KZERO_JOBSCRIPTS:-jobscripts}/job.sh" || exit
 
-srun --mpi="$KZERO_SRUN_MPI" --cpus-per-task="$OMP_NUM_THREADS" --cpu-bind=cores --kill-on-bad-exit=0 \
-  "$kzero" train "$@" "${overrides[@]}"
-finish $?
+launcher=(srun --mpi="$KZERO_SRUN_MPI" --cpus-per-task="$OMP_NUM_THREADS" --cpu-bind=cores)
+train "$@"

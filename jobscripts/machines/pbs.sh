@@ -5,7 +5,8 @@
 #   bash jobscripts/machines/pbs.sh input/DECK.toml [train.steps=1000 ...]
 #   KZERO_QSUB_OPTIONS="-A PROJECT -q NAME" bash jobscripts/machines/pbs.sh ...
 #
-# Facts: manual pages qsub(1) of POSIX and qsub(1B) of Torque; WarpX, Tools/machines/polaris-alcf.
+# Facts: manual pages qsub(1) of POSIX and qsub(1B) of Torque; WarpX, Tools/machines/polaris-alcf; ALCF, user guide of Polaris
+# (tolerate_node_failures). Torque and older PBS do not know the option -W below: remove it there.
 
 #PBS -N kzero
 #PBS -l select=2:ncpus=32:mpiprocs=2:ompthreads=16
@@ -13,6 +14,7 @@
 #PBS -l place=scatter:excl
 #PBS -j oe
 #PBS -r y
+#PBS -W tolerate_node_failures=all
 
 # SITE: nodes, cores and ranks a node above; modules in cluster.env
 source "${KZERO_JOBSCRIPTS:-jobscripts}/machines/cluster.env" || exit
@@ -22,6 +24,7 @@ batch_command=bash
 usage="jobscripts/machines/pbs.sh DECK.toml [key=value ...]"
 source "${KZERO_JOBSCRIPTS:-jobscripts}/job.sh" || exit
 
-# SITE: the launcher of the MPI that kzero was built with. PBS's list of nodes has a line for each rank (mpiprocs).
-${KZERO_MPIEXEC:-mpiexec -n} "$(wc -l <"$PBS_NODEFILE")" "$kzero" train "$@" "${overrides[@]}"
-finish $?
+# SITE: the launcher of the MPI that kzero was built with, up to the number of ranks. Where it does not read PBS_NODEFILE, NODEFILE stands
+# for the file with a line for each rank: mpiexec --hostfile NODEFILE -n (HPE Cray PALS)
+read -ra launcher <<<"${KZERO_MPIEXEC:-mpiexec -n}"
+train "$@"

@@ -5,7 +5,8 @@
 #   sbatch --account=PROJECT jobscripts/machines/perlmutter_cpu.sh input/DECK.toml [train.steps=1000 ...]
 
 #SBATCH --job-name=kzero
-#SBATCH --nodes=2                  # SITE
+#SBATCH --nodes=1-2                # SITE: MIN-MAX; a requeued job can start on fewer nodes
+#SBATCH --no-kill                  # the job keeps its other nodes if one fails
 #SBATCH --constraint=cpu
 #SBATCH --qos=regular
 #SBATCH --ntasks-per-node=8
@@ -22,6 +23,5 @@ source "${KZERO_JOBSCRIPTS:-jobscripts}/machines/perlmutter_cpu.env" || exit
 usage="machines/perlmutter_cpu.sh DECK.toml [key=value ...]"
 source "${KZERO_JOBSCRIPTS:-jobscripts}/job.sh" || exit
 
-srun --mpi="$KZERO_SRUN_MPI" --cpus-per-task="$OMP_NUM_THREADS" --cpu-bind=cores --kill-on-bad-exit=0 \
-  "$kzero" train "$@" "${overrides[@]}"
-finish $?
+launcher=(srun --mpi="$KZERO_SRUN_MPI" --cpus-per-task="$OMP_NUM_THREADS" --cpu-bind=cores)
+train "$@"

@@ -5,7 +5,8 @@
 #   sbatch --account=PROJECT_g jobscripts/machines/perlmutter_gpu.sh input/DECK.toml [train.steps=1000 ...]
 
 #SBATCH --job-name=kzero
-#SBATCH --nodes=2                  # SITE
+#SBATCH --nodes=1-2                # SITE: MIN-MAX; a requeued job can start on fewer nodes
+#SBATCH --no-kill                  # the job keeps its other nodes if one fails
 #SBATCH --constraint=gpu           # gpu&hbm80g: the nodes with 80 GB a GPU
 #SBATCH --qos=regular
 #SBATCH --ntasks-per-node=4
@@ -25,6 +26,5 @@ source "${KZERO_JOBSCRIPTS:-jobscripts}/job.sh" || exit
 
 # Every rank sees all four GPUs and takes the one of its number within the node. GPUs count against the order of the cores here
 # (WarpX), so rank 0 computes beside the cores that are farthest: nothing is wrong, and host copies take longer.
-srun --mpi="$KZERO_SRUN_MPI" --cpus-per-task="$OMP_NUM_THREADS" --cpu-bind=cores --gpu-bind=none --kill-on-bad-exit=0 \
-  "$kzero" train "$@" "${overrides[@]}"
-finish $?
+launcher=(srun --mpi="$KZERO_SRUN_MPI" --cpus-per-task="$OMP_NUM_THREADS" --cpu-bind=cores --gpu-bind=none)
+train "$@"

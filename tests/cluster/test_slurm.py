@@ -24,9 +24,9 @@ class SlurmTest(ClusterTest):
     def setUp(self):
         self.addCleanup(self.slurm.cancel_all)
 
-    def submit(self, script, *words, options=()):
-        """The number of a job with one rank a node."""
-        variables = {"KZERO": str(KZERO), "KZERO_JOBSCRIPTS": f"{ROOT}/jobscripts", **rank_environment()}
+    def submit(self, script, *words, options=(), **more):
+        """The number of a job with one rank a node. more: variables of its environment."""
+        variables = {"KZERO": str(KZERO), "KZERO_JOBSCRIPTS": f"{ROOT}/jobscripts", **rank_environment(), **more}
         return self.slurm("sbatch", "--parsable", "--ntasks-per-node=1", "--cpus-per-task=1", "--time=10", *options,
                           f"{ROOT}/jobscripts/{script}", *map(str, words), env=variables)
 
@@ -73,12 +73,12 @@ class Arrays(SlurmTest):
 class Losses(SlurmTest):
     STEPS = ("train.steps=60", "checkpoint.every=4")
 
-    def test_a_job_whose_node_dies_is_submitted_again_and_continues_on_others(self):
+    def test_a_job_that_may_not_launch_again_is_submitted_again_and_continues_on_others(self):
         undisturbed = Training(self.cluster, "undisturbed", *self.STEPS)
         self.assertEqual(undisturbed.exit_code(undisturbed.launch(self.nodes[:1]).wait()), 0)
 
         training = Training(self.cluster, "lost", *self.STEPS)
-        job = self.submit("slurm_cpu.sh", training.deck, *training.overrides(), options=["--nodes=3"])
+        job = self.submit("slurm_cpu.sh", training.deck, *training.overrides(), options=["--nodes=3"], KZERO_MAX_RELAUNCH="0")
         wait_for("a checkpoint", lambda: training.records("checkpoint"))
         self.nodes[2].kill()
         self.addCleanup(self.nodes[2].boot)

@@ -30,6 +30,13 @@ def accept(job):
     return number
 
 
+def hosts(up=False):
+    """Names of the nodes: those in the file hosts, else this one. A file down_NAME takes one away."""
+    file = STATE / "hosts"
+    names = file.read_text().split() if file.exists() else [socket.gethostname()]
+    return [name for name in names if not up or not (STATE / f"down_{name}").exists()]
+
+
 def qsub(arguments):
     """Reads a script from standard input. The job begins in the home folder with nothing of this environment but PATH."""
     options = list(arguments)
@@ -70,16 +77,21 @@ def flux(arguments):
         print(f"ƒ{number}")
     elif command == "run":
         assert inside and not parent
-        ranks = next(word.split("=")[1] for word in rest if word.startswith("--ntasks="))
-        program = rest[next(i for i, word in enumerate(rest) if not word.startswith("-")):]
+        split = next(i for i, word in enumerate(rest) if not word.startswith("-"))
+        given = dict(word[2:].split("=", 1) for word in rest[:split])
+        wanted = given["requires"].removeprefix("host:").split(",") if "requires" in given else hosts()
+        if int(given["nodes"]) > len(set(wanted) & set(hosts(up=True))):
+            time.sleep(1000)  # it waits for a node that is down
+        with (STATE / "runs").open("a") as file:
+            file.write(" ".join(rest[:split]) + "\n")
         launcher = shlex.split(os.environ["KZERO_LAUNCHER"])
-        os.execvp(launcher[0], [*launcher, ranks, *program])
+        os.execvp(launcher[0], [*launcher, given["ntasks"], *rest[split:]])
     elif [command, *rest] == ["job", "timeleft"]:
         print(WALL_TIME if inside else sys.exit(1))
-    elif [command, *rest] == ["getattr", "size"]:
-        print(1)
     elif command == "resource":
-        print(socket.gethostname())
+        print(",".join(hosts(up=rest[-1] == "up")))
+    elif [command, *rest] == ["hostlist", "-e", "-"]:
+        print(sys.stdin.read().strip().replace(",", " "))
     else:
         sys.exit(f"stand-in: unknown: {arguments}")
 
@@ -98,7 +110,7 @@ def run_next(timeout):
         home.mkdir(exist_ok=True)
         if job["kind"] == "pbs":
             nodes = STATE / "nodes"
-            nodes.write_text(f"{socket.gethostname()}\n" * 2)  # MPICH reads it too
+            nodes.write_text("".join(f"{name}\n" for name in hosts()) * (1 if (STATE / "hosts").exists() else 2))  # MPICH reads it too
             command, folder = ["bash", str(copy)], home
             environment = {"PATH": job["PATH"], "HOME": str(home), "PBS_JOBID": f"{number}.stand-in", "PBS_NODEFILE": str(nodes),
                            "OMP_NUM_THREADS": "1", "STAND_IN": str(STATE)}

@@ -20,16 +20,15 @@ CONF = """
 ClusterName=kzerotest
 SlurmctldHost={host}(127.0.0.1)
 SlurmctldPort={ports[0]}
-SlurmdPort={ports[1]}
 SlurmUser={user}
 SlurmdUser={user}
 AuthType=auth/munge
 AuthInfo=socket={folder}/munge.socket
 CredType=cred/munge
 StateSaveLocation={folder}/state
-SlurmdSpoolDir={folder}/spool
+SlurmdSpoolDir={folder}/spool_%n
 SlurmctldPidFile={folder}/slurmctld.pid
-SlurmdPidFile={folder}/slurmd.pid
+SlurmdPidFile={folder}/slurmd_%n.pid
 ProctrackType=proctrack/linuxproc
 TaskPlugin=task/none
 JobAcctGatherType=jobacct_gather/none
@@ -40,11 +39,13 @@ SelectType=select/cons_tres
 SelectTypeParameters=CR_CPU
 MpiDefault=pmi2
 KillWait=5
+SlurmdTimeout={timeout}
 ReturnToService=2
 SlurmdParameters=config_overrides
 GresTypes=gpu
-NodeName={host} NodeAddr=127.0.0.1 CPUs={cpus} Gres=gpu:2 Features=cpu,gpu State=UNKNOWN
-PartitionName=test Nodes={host} Default=YES MaxTime=INFINITE State=UP
+NodeName=DEFAULT CPUs={cpus} Gres=gpu:2 Features=cpu,gpu State=UNKNOWN
+{nodes}
+PartitionName=test Nodes={names} Default=YES MaxTime=INFINITE State=UP
 """
 
 
@@ -75,7 +76,11 @@ class OneNodeSlurm:
     """cpus: what the node claims to have, so that jobs need not wait for one another on a small machine. It also claims
     two GPUs; nothing looks for them."""
 
+    slurmd_timeout = 300  # seconds of silence after which a node is down
+
     def __init__(self, cpus):
+        self.host = socket.gethostname().split(".")[0]
+        self.names = self.node_names()
         path = os.environ["PATH"] + ":/usr/sbin"
         missing = [name for name in (*DAEMONS, "sbatch", "srun") if not shutil.which(name, path=path)]
         if missing:
@@ -83,10 +88,13 @@ class OneNodeSlurm:
                                "the packages slurm-wlm and munge: bash cmake/debian.sh tests installs them")
         self.folder = Path(tempfile.mkdtemp(prefix="kzero_slurm_"))
         self.folder.chmod(0o755)  # munged wants its socket where every user can reach it
-        for name in ("state", "spool"):
+        for name in ("state", *(f"spool_{name}" for name in self.names)):
             (self.folder / name).mkdir()
+        ports = free_ports(1 + len(self.names))
+        nodes = "\n".join(f"NodeName={name} NodeHostname={self.host} NodeAddr=127.0.0.1 Port={port}"
+                          for name, port in zip(self.names, ports[1:], strict=True))
         conf = self.folder / "slurm.conf"
-        conf.write_text(CONF.format(host=socket.gethostname().split(".")[0], ports=free_ports(2), cpus=cpus,
+        conf.write_text(CONF.format(host=self.host, ports=ports, cpus=cpus, nodes=nodes, timeout=self.slurmd_timeout, names=",".join(self.names),
                                     user=pwd.getpwuid(os.getuid()).pw_name, folder=self.folder))
         for gpu in range(2):
             (self.folder / f"gpu{gpu}").touch()
@@ -100,6 +108,9 @@ class OneNodeSlurm:
             self.stop()
             raise RuntimeError(f"Slurm did not start: {problem}\n{logs}") from problem
 
+    def node_names(self):
+        return [self.host]
+
     def _start(self):
         key = self.folder / "munge.key"
         key.touch(0o600)
@@ -109,12 +120,16 @@ class OneNodeSlurm:
                      f"--pid-file={self.folder}/munged.pid", f"--seed-file={self.folder}/munged.seed")
         self._wait("munged", socket_path.exists)
         self._daemon("slurmctld", "-D")
-        self._daemon("slurmd", "-D")
-        self._wait("an idle node", lambda: self("sinfo", "-h", "-o", "%T", check=False) == "idle")
+        for name in self.names:
+            self.start_node(name)
+        self._wait("idle nodes", lambda: self("sinfo", "-h", "-o", "%T", check=False) == "idle")
 
-    def _daemon(self, name, *arguments):
-        with (self.folder / f"{name}.log").open("w") as log:
-            self.daemons[name] = subprocess.Popen([name, *arguments], stdout=log, stderr=subprocess.STDOUT,
+    def start_node(self, name):
+        self._daemon("slurmd", "-D", "-N", name, key=name)
+
+    def _daemon(self, name, *arguments, key=None):
+        with (self.folder / f"{key or name}.log").open("w") as log:
+            self.daemons[key or name] = subprocess.Popen([name, *arguments], stdout=log, stderr=subprocess.STDOUT,
                                                   stdin=subprocess.DEVNULL, env=self.environment)
 
     def _wait(self, what, condition):

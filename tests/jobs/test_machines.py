@@ -214,8 +214,63 @@ class StandInTest(unittest.TestCase):
         self.assertEqual(len(self.jobs()), number)
         self.assertEqual(self.submit(script).returncode, 2)  # no deck
 
+    def write_tool(self, name, text):
+        path = self.folder / "tools" / name
+        path.write_text(f"#!/bin/bash\n{text}")
+        path.chmod(0o755)
+        return path
+
+    def set_hosts(self, *names):
+        self.state.joinpath("hosts").write_text(" ".join(names))
+
+    def check_lost_node(self, script, ranks, **variables):
+        """The first launch dies with a node. The next one runs on as many ranks as ranks tells."""
+        self.set_hosts("one", "two", "three")
+        program = self.write_tool("program", f"""
+[[ $1 == train && $KZERO_LAUNCH == 0 ]] || exec "{KZERO}" "$@"
+touch "{self.state}/down_two"
+exit 1
+""")
+        self.submit(script, "deck.toml", "train.global_batch=12", KZERO=str(program), **variables)
+        (code, said), = self.run_all()
+        self.assertEqual(code, 0, said)
+        self.assertIn(f"launch 1: {ranks} ranks on 2 of 3 nodes (no answer from two)", said)
+        start, = records(self.folder / "metrics.jsonl", "start")
+        self.assertEqual(start["grid"]["data"], ranks)
+
+    def check_fewer_nodes(self, script, **variables):
+        """Restarts on fewer nodes with the same bits, although the default of train.micro_batch depends on the number of ranks."""
+        deck = self.folder / "deck.toml"
+        deck.write_text(deck.read_text().replace("micro_batch = 1\n", ""))
+        self.set_hosts("one", "two", "three")
+        self.submit(script, "deck.toml", "run.max_steps=4", "train.global_batch=12", KZERO=KZERO, **variables)
+        self.assertEqual(batch_stand_ins.run_next(PATIENCE)[1], 75)
+        self.set_hosts("one", "three")
+        _, code, said = batch_stand_ins.run_next(PATIENCE)
+        self.assertEqual(code, 0, said)
+        self.assertIn("goes on bit for bit", said)
+
 
 class Pbs(StandInTest):
+    def hosts_launcher(self):
+        """KZERO_MPIEXEC for hosts that are this machine: fails if one of them is down."""
+        self.write_tool("on_hosts", f"""
+mapfile -t hosts <"$1"
+cmp -s "$1" "$PBS_NODEFILE" || exit
+((${{#hosts[@]}} == $2)) || exit
+for host in "${{hosts[@]}}"; do
+  [[ ! -e "{self.state}/down_$host" ]] || exit
+done
+exec env -u PBS_JOBID -u PBS_NODEFILE {' '.join(LAUNCHER)} "${{@:2}}"
+""")
+        return {"KZERO_MPIEXEC": "on_hosts NODEFILE"}
+
+    def test_a_lost_node_is_left_out(self):
+        self.check_lost_node("pbs.sh", 2, **self.hosts_launcher())
+
+    def test_a_restart_on_fewer_nodes_changes_no_bit(self):
+        self.check_fewer_nodes("pbs.sh", **self.hosts_launcher())
+
     def test_a_job_that_stops_in_time_submits_the_next(self):
         self.check_restart("pbs.sh", KZERO_QSUB_OPTIONS="-A project")
         for job in self.jobs():
@@ -227,6 +282,16 @@ class Pbs(StandInTest):
 
 
 class Flux(StandInTest):
+    def test_a_lost_node_is_left_out(self):
+        self.check_lost_node("flux.sh", 4)
+        first, *probes, last = (self.state / "runs").read_text().splitlines()
+        self.assertNotIn("--requires", first)
+        self.assertEqual(sorted(re.search(r"--requires=\S+", probe).group() for probe in probes), ["--requires=host:one", "--requires=host:three"])
+        self.assertIn("--nodes=2 --ntasks=4 --requires=host:one,three", last)
+
+    def test_a_restart_on_fewer_nodes_changes_no_bit(self):
+        self.check_fewer_nodes("flux.sh")
+
     def test_a_job_that_stops_in_time_submits_the_next_outside_of_itself(self):
         self.check_restart("flux.sh", KZERO_FLUX_OPTIONS="--bank=project")
         for job in self.jobs():

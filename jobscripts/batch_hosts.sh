@@ -1,0 +1,30 @@
+# Launches by mpiexec on hosts that a file lists, with a line for each rank. batch_pbs.sh and batch_mpiexec.sh source this file.
+#
+# $launcher may contain the word NODEFILE, which stands for the name of that file. PBS_NODEFILE contains the name, too: the mpiexec
+# of MPICH and of Open MPI reads it in jobs of PBS. The number of ranks follows $launcher.
+
+# use_hosts HOST...: sets what relaunch.sh reads. The arguments are a host for each rank.
+use_hosts() {
+  local host
+  local -A count=()
+  hosts=("$@") nodes=() ranks=$# ranks_per_node=0
+  for host in "$@"; do
+    ((count[$host]++)) || nodes+=("$host")
+    ranks_per_node=$((count[$host] > ranks_per_node ? count[$host] : ranks_per_node))
+  done
+  first_ranks=${KZERO_FIRST_RANKS:-$ranks}
+  export KZERO_FIRST_RANKS=$first_ranks
+}
+
+launch() {
+  local count=$1 file status
+  shift
+  file=$(mktemp) || return
+  printf '%s\n' "${hosts[@]}" | grep -xF "$(printf '%s\n' "${chosen[@]}")" | head -n "$count" >"$file"
+  PBS_NODEFILE=$file "${bounded[@]}" "${launcher[@]/NODEFILE/$file}" "$count" "$@"
+  status=$?
+  rm -f "$file"
+  return "$status"
+}
+
+believed_up() { printf '%s\n' "${nodes[@]}"; }
