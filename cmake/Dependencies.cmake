@@ -1,5 +1,7 @@
 # Everything kzero links against. cmake/debian.sh installs it on Debian and Ubuntu.
 
+list(PREPEND CMAKE_PREFIX_PATH ${PROJECT_SOURCE_DIR}/.deps/libraries)  # of cmake/libraries.sh
+
 if(CMAKE_VERSION VERSION_LESS 3.26)  # its FindCUDAToolkit insists on a library that CUDA 13 no longer has
   add_library(CUDA::nvToolsExt INTERFACE IMPORTED)
 endif()

@@ -5,8 +5,8 @@ include(GNUInstallDirs)
 # The program keeps the paths of the libraries that it was linked with outside the system's own folders (Kokkos, a site's
 # MPI and HDF5), so that it runs without LD_LIBRARY_PATH. They are absolute: the prefix may move, those libraries not.
 set(CMAKE_INSTALL_RPATH_USE_LINK_PATH ON)
-# CMake leaves out paths below the source tree, where cmake/debian.sh puts Kokkos, NCCL and cuDNN.
-foreach(library IN ITEMS Kokkos::kokkoscore NCCL::nccl cuDNN::frontend)
+# CMake leaves out paths below the source tree, where the scripts in cmake/ put libraries.
+foreach(library IN ITEMS Kokkos::kokkoscore NCCL::nccl cuDNN::frontend OneDNN::dnnl)
   if(TARGET ${library})
     get_target_property(path ${library} LOCATION)
     cmake_path(GET path PARENT_PATH folder)
@@ -16,6 +16,10 @@ foreach(library IN ITEMS Kokkos::kokkoscore NCCL::nccl cuDNN::frontend)
     endif()
   endif()
 endforeach()
+set(libraries ${PROJECT_SOURCE_DIR}/.deps/libraries/lib)  # several shared ones, of cmake/libraries.sh
+if(IS_DIRECTORY ${libraries})
+  list(APPEND CMAKE_INSTALL_RPATH ${libraries})
+endif()
 
 set(share ${CMAKE_INSTALL_DATADIR}/kzero)
 install(DIRECTORY docs input postprocess DESTINATION ${share} PATTERN __pycache__ EXCLUDE PATTERN quickstart.sh EXCLUDE)

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Installs oneDNN 3.2 into .deps/onednn, from the last packages on PyPI whose threads are OpenMP's. Called by debian.sh.
+# Installs oneDNN 3.2 into .deps/onednn, from the last packages on PyPI whose threads are OpenMP's. Called by debian.sh; needs no
+# root, but Python with venv and a network.
 set -euo pipefail
 
 deps=$(cd "$(dirname "$0")/.." && pwd)/.deps
@@ -9,6 +10,7 @@ version=2023.2.0
 
 packages=$(mktemp -d)
 trap 'rm -rf "$packages"' EXIT
+[[ -x $deps/venv/bin/pip ]] || python3 -m venv "$deps/venv"
 "$deps/venv/bin/pip" download -q --no-deps --dest "$packages" \
   onednn-cpu-gomp==$version onednn-devel-cpu-gomp==$version
 rm -rf "$prefix"

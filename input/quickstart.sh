@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# From a bare Debian 12, Debian 13 or Ubuntu 24.04 (as root) to a trained model: installs what is missing, builds, trains
+# From a bare Debian 12 or Debian 13 (as root) to a trained model: installs what is missing, builds, trains
 # input/quickstart.toml on two ranks, stops half-way, goes on from the checkpoint and draws the loss to runs/quickstart/loss.png.
 #
 #   bash input/quickstart.sh [-DKZERO_WERROR=ON ...]

@@ -1,5 +1,7 @@
 #include "convert/llama_config.hpp"
 
+#include <string_view>
+
 #include "base/error.hpp"
 #include "base/printable.hpp"
 #include "convert/rope_config.hpp"
@@ -24,7 +26,7 @@ constexpr ModelClass classes[] = {
     {"qwen2", "Qwen2ForCausalLM", 151936, 4096, 22016, 32, 0, 32768, true, false},
     {"qwen3", "Qwen3ForCausalLM", 151936, 4096, 22016, 32, 128, 32768, false, true}};
 
-const ModelClass& class_of(const std::string& type) {
+const ModelClass& class_of(std::string_view type) {
   for (const ModelClass& one : classes)
     if (type == one.type) return one;
   fail(ExitCode::other, "internal error: no class for model_type {}", printable(type));

@@ -41,7 +41,7 @@ class DefinitionReader {
   }
 
  private:
-  static const Json& at(const Json& object, const std::string& key) {
+  static const Json& at(const Json& object, const char* key) {
     static const Json missing;
     const auto found = object.find(key);
     return found == object.end() ? missing : *found;
