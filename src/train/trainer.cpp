@@ -14,7 +14,6 @@
 #include "metrics/console.hpp"
 #include "metrics/jsonl_sink.hpp"
 #include "metrics/meters.hpp"
-#include "runtime/host_name.hpp"
 #include "runtime/node_memory.hpp"
 #include "runtime/signals.hpp"
 #include "runtime/stop_signal.hpp"
@@ -62,7 +61,6 @@ class Trainer {
   runtime::StopRules stop_rules() const;
   void require_no_stop_file() const;
   void require_memory(const Machine& machine) const;
-  std::string crowding() const;
   void announce(Index first_step);
   void report(Index step, const StepResult& result, double seconds);
   std::optional<Ending> evaluate(Index steps_done, bool is_restart = false);
@@ -192,17 +190,6 @@ Index Trainer::begin() {
   return 0;
 }
 
-/// Returns a warning if there are more threads than cores: threads that wait for one another make a
-/// run slower by orders of magnitude. Empty if each thread has a core.
-std::string Trainer::crowding() const {
-  const Index threads = session_.node_size() * session_.threads(), cores = session_.node_cores();
-  if (cores == 0 || threads <= cores) return "";
-  return fmt::format(
-      "{} ranks x {} threads share {} cores of node {}, which makes them far slower than fewer "
-      "would be; start fewer ranks or set run.threads",
-      session_.node_size(), session_.threads(), cores, runtime::host_name());
-}
-
 void Trainer::announce(Index first_step) {
   metrics::StartRecord record;
   record.versions = build_facts();
@@ -245,7 +232,7 @@ void Trainer::announce(Index first_step) {
   if (profile_) console_.note(profile_->announcement(first_step));
   if (!inputs_.initial_note.empty() && first_step == 0)
     console_.note("note        " + inputs_.initial_note);
-  for (const std::string& text : grid_.world().gather(crowding())) {
+  for (const std::string& text : grid_.world().gather(crowding(session_))) {
     if (text.empty()) continue;
     console_.note("warning     " + text);
     break;  // the other nodes are alike
@@ -302,6 +289,7 @@ ExitCode Trainer::finish(const Ending& ending, Index steps_done) {
   record.steps = steps_done;
   record.seconds = seconds_since(started_);
   if (sink_) write_end_file(record, config_);
+  if (!ending.failure) checkpoints_->warn_if_beyond_range(steps_done);
   if (profile_) profile_->finish();
   node_times_->finish(steps_done);
   record.memory =
@@ -330,6 +318,7 @@ Ending Trainer::make_steps(Index first_step, Index& done, Replay& replay) {
     const StepResult result =
         node_times_->step([&] { return engine_->step(done, *inputs_.dataset.training); });
     report(done, result, seconds_since(begin));
+    checkpoints_->add_loss(done, result.loss);
     replay.compare(done, result);
     ++done;
     checkpoints_->poll();
@@ -373,7 +362,10 @@ ExitCode Trainer::run_steps() {
     if (mismatch == nullptr && error.code() != ExitCode::diverged) throw;
     checkpoints_->finish();
     finish({mismatch != nullptr ? mismatch->reason() : "diverged", 0, error.code()}, done);
-    throw grid::AgreedError(error.code(), error.what());  // every rank threw the same
+    std::string text = error.what();  // every rank threw the same
+    const std::string back = mismatch == nullptr ? checkpoints_->way_back(done) : "";
+    if (!back.empty()) text += '\n' + back;
+    throw grid::AgreedError(error.code(), text);
   }
   checkpoints_->finish();
   require_progress(ending, first_step, done);
