@@ -13,6 +13,9 @@
 #include "infer/evaluation.hpp"
 #include "infer/input_file.hpp"
 #include "infer/token_bytes.hpp"
+#include "runtime/agreement_pace.hpp"
+#include "runtime/signals.hpp"
+#include "runtime/stop_signal.hpp"
 #include "runtime/wall_time.hpp"
 
 namespace kzero::app {
@@ -40,8 +43,11 @@ class Evaluation {
       for (const std::string& note : source_.notes)
         std::cerr << "kzero: " << printable_lines(note) << std::endl;
     find_byte_lengths();
+    const std::vector<Input> inputs = open_inputs();
     std::vector<infer::FileScore> scores;
-    for (const Input& input : open_inputs()) {
+    stop_.emplace(runtime::StopRules{
+        .answer = "kzero: stops after this batch, without a score; Ctrl-\\ ends it now\n"});
+    for (const Input& input : inputs) {
       scores.push_back(score(input));
       if (!is_root() || arguments_.is_json) continue;
       if (scores.size() == 1) std::cout << infer::heading(described_);
@@ -137,20 +143,32 @@ class Evaluation {
     return inputs;
   }
 
+  /// Ends the command on every rank if a stop signal has reached any. Collective over the launch.
+  void require_no_stop(const Input& input) {
+    if (!pace_.is_due()) return;
+    const Index mine = pace_.pack(runtime::encode(stop_->wish()));
+    const auto wish = runtime::decode_stop(pace_.unpack(world_.max(mine)));
+    if (!wish) return;
+    throw grid::AgreedError(ExitCode::other, fmt::format("stopped by {}; {} has no score",
+                                                         runtime::signal_name(wish->signal),
+                                                         printable(input.file.name)));
+  }
+
   infer::FileScore score(const Input& input) {
     const infer::InputFile& file = input.file;
     infer::ForwardModel& model = model_for(input.sequence);
     const auto begin = Clock::now();
     infer::FileScore score{.file = file.name, .sequence = input.sequence};
     const grid::Group& data = machinery_.grid.data();
+    const auto before_round = [&] { require_no_stop(input); };
     if (file.text) {
       score.format = name_of(file.format);
       const std::vector<Index> ones(
           file.format == deck::DataFormat::bytes ? config().model.vocab : 0, 1);
       score.text = infer::score_text(model, data, *file.text, arguments_.tokens,
-                                     ones.empty() ? byte_lengths_ : ones);
+                                     ones.empty() ? byte_lengths_ : ones, before_round);
     } else {
-      score.choice = infer::score_choices(model, data, file.choices);
+      score.choice = infer::score_choices(model, data, file.choices, before_round);
     }
     score.seconds = runtime::seconds_since(begin);
     return score;
@@ -161,6 +179,8 @@ class Evaluation {
   grid::Group world_;
   infer::Source source_;
   infer::Machinery machinery_;
+  std::optional<runtime::StopSignal> stop_;  // while files are scored; before, a signal ends it
+  runtime::AgreementPace pace_;
   std::vector<Index> byte_lengths_;
   std::string no_byte_lengths_;
   std::unique_ptr<infer::ForwardModel> model_;

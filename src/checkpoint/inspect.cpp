@@ -57,6 +57,11 @@ std::string describe_manifest(const fs::path& path, const Manifest& m) {
       m.step - m.skipped_steps - m.optimizer_start, elements, m.parameters.size(),
       printable(names_of(m.state_arrays)), reduced, format_checksum(m.parameter_hash),
       m.shard_files.size(), format_bytes(bytes));
+  if (m.loss)
+    text += fmt::format("loss        {} in its last step, {}\n", m.loss->last,
+                        m.loss->sane_step == m.step - 1
+                            ? "within its range"
+                            : fmt::format("beyond its range since step {}", m.loss->sane_step + 1));
   for (const ShardFile& shard_file : m.shard_files) {
     text += fmt::format("  {}  {} bytes, {} tensors or parts\n", printable(shard_file.file),
                         shard_file.bytes, shard_file.shards.size());

@@ -328,6 +328,7 @@ void write_manifest(const std::filesystem::path& folder, const Manifest& manifes
     structure.set_attribute(object, name, value);
   });
   put_model(structure, manifest.model);
+  put_loss(structure, manifest.loss);
   structure.set_attribute("/", "format_version", format_version);
   structure.set_attribute("/", "arithmetic", manifest.arithmetic);
   structure.set_attribute("/", "optimizer", manifest.optimizer);
@@ -366,6 +367,7 @@ Manifest parse_manifest(const std::string& bytes, const std::filesystem::path& p
                 deck.size());
   manifest.deck = deck.front();
   manifest.model = get_model(file, path);
+  manifest.loss = get_loss(file, manifest.step, path);
   manifest.parameters = get_parameters(file, path);
   manifest.state_arrays = get_state_arrays(file, manifest.format, path);
   get_reduced_state(file, path, manifest);

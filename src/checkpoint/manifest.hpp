@@ -6,9 +6,11 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "checkpoint/loss_record.hpp"
 #include "checkpoint/runs.hpp"
 #include "checkpoint/state_shard.hpp"
 #include "deck/config.hpp"
@@ -71,6 +73,7 @@ struct Manifest {
   Index scale_good_steps = 0;        // since the last overflow or change of the scale
   Index skipped_steps = 0;           // of all steps done
   Index skipped_in_row = 0;          // up to this step
+  std::optional<LossRecord> loss;    // files from before there was one have none
   std::string arithmetic;            // of the run that saved it; empty in format 2
   std::uint64_t data_digest = 0;     // of everything that decides the order of the training data
   std::uint64_t parameter_hash = 0;  // of all state arrays; filled in by write()

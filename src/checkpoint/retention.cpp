@@ -77,24 +77,6 @@ void remove_tree(const fs::path& path) {
                 error.message());
 }
 
-/// Returns the manifest of a checkpoint that is complete as far as names and sizes tell.
-std::optional<Manifest> manifest_if_complete(const fs::path& path) {
-  try {
-    Manifest manifest = read_manifest(path);
-    require_named_after(path, manifest.step);
-    for (const ShardFile& shard_file : manifest.shard_files) {
-      std::error_code error;
-      if (fs::file_size(path / shard_file.file, error) !=
-          static_cast<std::uintmax_t>(shard_file.bytes)) {
-        return std::nullopt;
-      }
-    }
-    return manifest;
-  } catch (const Error&) {
-    return std::nullopt;
-  }
-}
-
 }  // namespace
 
 std::string folder_name(Index step) { return fmt::format("{}{:08}", prefix, step); }
@@ -114,6 +96,32 @@ void require_named_after(const fs::path& checkpoint, Index step) {
                 checkpoint.string(), step, folder_name(step));
 }
 
+std::optional<Manifest> manifest_if_complete(const fs::path& path) {
+  try {
+    Manifest manifest = read_manifest(path);
+    require_named_after(path, manifest.step);
+    for (const ShardFile& shard_file : manifest.shard_files) {
+      std::error_code error;
+      if (fs::file_size(path / shard_file.file, error) !=
+          static_cast<std::uintmax_t>(shard_file.bytes)) {
+        return std::nullopt;
+      }
+    }
+    return manifest;
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+}
+
+Index sane_step_of(const Manifest& manifest) {
+  return manifest.loss ? manifest.loss->sane_step : every_step;
+}
+
+bool is_sane(const Manifest& manifest, Index sane_step) {
+  const bool was_within = sane_step_of(manifest) >= manifest.step - 1;
+  return was_within && manifest.step <= sane_step && manifest.skipped_in_row == 0;
+}
+
 void require_folder_of_checkpoints(const fs::path& folder) {
   std::error_code ignored;
   KZERO_REQUIRE(!fs::exists(folder / manifest_name, ignored), ExitCode::usage,
@@ -131,6 +139,15 @@ std::vector<fs::path> candidates(const fs::path& folder) {
     if (entry.kind != Kind::partial) paths.push_back(entry.path);
   }
   return paths;
+}
+
+std::optional<fs::path> newest_sane(const fs::path& folder, Index newest, Index sane_step) {
+  for (const Entry& entry : entries_of(folder)) {
+    if (entry.kind != Kind::complete || entry.step > newest) continue;
+    const auto manifest = manifest_if_complete(entry.path);
+    if (manifest && is_sane(*manifest, sane_step)) return entry.path;
+  }
+  return std::nullopt;
 }
 
 void remove_stale(const fs::path& folder) {
@@ -171,15 +188,19 @@ void install(const fs::path& partial, const fs::path& target) {
   fs::remove_all(old, left_to_the_next_write);
 }
 
-std::vector<std::string> retain(const fs::path& folder, Index newest, Index keep) {
+std::vector<std::string> retain(const fs::path& folder, Index newest, Index keep, Index sane_step) {
   std::vector<std::string> problems;
   Index kept = 0;
+  bool has_sane = false;
   for (const Entry& entry : entries_of(folder)) {
     if (keep == 0 || entry.kind != Kind::complete || entry.step > newest) continue;
     const auto manifest = manifest_if_complete(entry.path);
     if (!manifest) continue;
     const bool counts = manifest->skipped_in_row == 0;
+    const bool is_newest_sane = !has_sane && is_sane(*manifest, sane_step);
+    has_sane = has_sane || is_newest_sane;
     if (counts ? ++kept <= keep : kept < keep || entry.step == newest) continue;
+    if (is_newest_sane) continue;
     try {
       // Renamed first to a name that nobody reads: an interrupted removal leaves no damaged
       // checkpoint.

@@ -112,10 +112,11 @@ Written publish(const grid::Group& world, const fs::path& folder, const fs::path
 
 /// Step 6, which may fail without harm to the checkpoint that is there by now; messages of what
 /// did.
-std::vector<std::string> renew_and_retain(const fs::path& folder, Index step, Index keep) {
+std::vector<std::string> renew_and_retain(const fs::path& folder, Index step, Index keep,
+                                          Index sane_step) {
   try {
     write_durably(folder / "latest", folder_name(step) + "\n");
-    return retain(folder, step, keep);
+    return retain(folder, step, keep, sane_step);
   } catch (const std::exception& error) {
     return {error.what()};
   }
@@ -125,13 +126,13 @@ std::vector<std::string> renew_and_retain(const fs::path& folder, Index step, In
 
 Written write(const grid::Group& world, const fs::path& folder, Manifest manifest,
               std::span<const StateShard> mine, Index keep, Index ranks_per_file) {
-  const Index step = manifest.step;
+  const Index step = manifest.step, sane_step = sane_step_of(manifest);
   const fs::path partial = begin(world, folder, manifest);
   try {
     const LocalPart part = save_part(world, partial, manifest, mine, ranks_per_file);
     Written written = publish(world, folder, partial, std::move(manifest), part);
     grid::collectively(world, [&] {
-      if (world.is_root()) written.problems = renew_and_retain(folder, step, keep);
+      if (world.is_root()) written.problems = renew_and_retain(folder, step, keep, sane_step);
     });
     return written;
   } catch (const Error&) {
@@ -161,13 +162,14 @@ bool BackgroundWrite::ready() const {
 }
 
 Written BackgroundWrite::finish() {
-  const Index step = manifest_.step;
+  const Index step = manifest_.step, sane_step = sane_step_of(manifest_);
   try {
     LocalPart part;
     grid::collectively(world_, [&] { part = part_.get(); });
     Written written = publish(world_, folder_, partial_, std::move(manifest_), part);
     if (world_.is_root())
-      retaining_ = std::async(std::launch::async, renew_and_retain, folder_, step, keep_);
+      retaining_ =
+          std::async(std::launch::async, renew_and_retain, folder_, step, keep_, sane_step);
     return written;
   } catch (const Error&) {
     remove_partial(world_, partial_);

@@ -32,7 +32,8 @@ struct Written {
 };
 
 /// Saves every rank's shards as `folder`/step_<manifest.step>, on the disk and read back before it
-/// gets its name, then removes all but the newest `keep` checkpoints (0: keeps all). Each
+/// gets its name, then removes all but the newest `keep` checkpoints (0: keeps all) and the newest
+/// sane one. Each
 /// `ranks_per_file` consecutive ranks write one file. Collectively the shards must cover every
 /// parameter of the manifest once. `manifest` is the same on all ranks, except for what write()
 /// fills in. Throws the same Error on every rank, with the file at fault, if any rank fails: then

@@ -54,7 +54,7 @@ Index first_least(std::span<const double> values) {
 }  // namespace
 
 std::vector<double> score(ForwardModel& model, const grid::Group& data, const Rows& rows,
-                          Index width, const Fold& fold) {
+                          Index width, const Fold& fold, const BeforeRound& before_round) {
   const ForwardShape& shape = model.shape();
   const Index batches = ceil_div(rows.count, shape.batch), ranks = data.size();
   const Index rounds = ceil_div(batches, ranks);
@@ -64,6 +64,7 @@ std::vector<double> score(ForwardModel& model, const grid::Group& data, const Ro
   std::vector<float> losses(elements);
   std::vector<double> mine(static_cast<std::size_t>(rounds * width));
   for (Index round = 0; round < rounds; ++round) {
+    before_round();
     const Index batch = round * ranks + data.rank();
     if (batch >= batches) {
       model.token_losses({}, {}, {});
@@ -100,7 +101,8 @@ std::optional<double> TextScore::bits_per_byte() const {
 }
 
 TextScore score_text(ForwardModel& model, const grid::Group& data, const data::TokenStream& stream,
-                     Index most, std::span<const Index> byte_lengths) {
+                     Index most, std::span<const Index> byte_lengths,
+                     const BeforeRound& before_round) {
   const Index length = model.shape().sequence, batch = model.shape().batch;
   const Index all = std::max<Index>(0, stream.size() - 1);
   const Index tokens = most > 0 ? std::min(most, all) : all;
@@ -121,7 +123,7 @@ TextScore score_text(ForwardModel& model, const grid::Group& data, const data::T
       bytes += byte_lengths[static_cast<std::size_t>(token)];
     numbers[1] = static_cast<double>(bytes);
   };
-  const std::vector<double> numbers = score(model, data, rows, 2, fold);
+  const std::vector<double> numbers = score(model, data, rows, 2, fold, before_round);
   double sum = 0, bytes = 0;
   for (std::size_t i = 0; i < numbers.size(); i += 2) {
     sum += numbers[i];
@@ -142,7 +144,8 @@ double ChoiceScore::accuracy_normalized() const {
 }
 
 ChoiceScore score_choices(ForwardModel& model, const grid::Group& data,
-                          const std::vector<data::ChoiceExample>& examples) {
+                          const std::vector<data::ChoiceExample>& examples,
+                          const BeforeRound& before_round) {
   const Index batch = model.shape().batch;
   const auto length = static_cast<std::size_t>(model.shape().sequence);
   const std::vector<EndingRow> endings = rows_of(examples);
@@ -160,7 +163,7 @@ ChoiceScore score_choices(ForwardModel& model, const grid::Group& data,
       numbers[static_cast<std::size_t>(i)] = sum_of(losses.subspan(begin - 1, row.ending->size()));
     }
   };
-  const std::vector<double> sums = score(model, data, rows, batch, fold);
+  const std::vector<double> sums = score(model, data, rows, batch, fold, before_round);
   ChoiceScore result;
   auto at = sums.begin();
   for (const data::ChoiceExample& example : examples) {

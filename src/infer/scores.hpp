@@ -25,10 +25,14 @@ struct Rows {
 using Fold = std::function<void(Index first, std::span<const Token> targets,
                                 std::span<const float> losses, std::span<double> numbers)>;
 
+/// Called by every rank before each round of batches; may be collective over all of them. What it
+/// throws ends the scoring, so that it must throw on every rank or on none.
+using BeforeRound = std::function<void()>;
+
 /// Returns the `width` numbers of each batch, one batch's after another's, on every rank.
 /// Collective over all ranks of the grid.
 std::vector<double> score(ForwardModel& model, const grid::Group& data, const Rows& rows,
-                          Index width, const Fold& fold);
+                          Index width, const Fold& fold, const BeforeRound& before_round);
 
 /// The score of a text.
 struct TextScore {
@@ -47,7 +51,8 @@ struct TextScore {
 /// token; empty: not known. Throws AgreedError(diverged) if the loss is not finite; a file that
 /// cannot be read throws on its rank alone. Collective over all ranks of the grid.
 TextScore score_text(ForwardModel& model, const grid::Group& data, const data::TokenStream& stream,
-                     Index most, std::span<const Index> byte_lengths);
+                     Index most, std::span<const Index> byte_lengths,
+                     const BeforeRound& before_round);
 
 struct ChoiceScore {
   std::vector<Index> sums;   // of each example, the ending with the least sum of -log p
@@ -62,6 +67,7 @@ struct ChoiceScore {
 /// Contexts with endings have at most the model's sequence length + 1 tokens. Throws as score_text
 /// does. Collective over all ranks of the grid.
 ChoiceScore score_choices(ForwardModel& model, const grid::Group& data,
-                          const std::vector<data::ChoiceExample>& examples);
+                          const std::vector<data::ChoiceExample>& examples,
+                          const BeforeRound& before_round);
 
 }  // namespace kzero::infer

@@ -26,6 +26,7 @@ std::atomic<OnStop> on_stop = OnStop::end;
 std::atomic<bool> ends_on_hangup = false;
 std::atomic<int> noted = 0;
 std::atomic<int> leave_code = 0;
+std::atomic<const char*> answer_to_keyboard = "";
 
 /// MPI may finalize: a rank that does not spoils the exit code of the launch.
 constexpr std::chrono::seconds time_to_leave{2};
@@ -59,8 +60,7 @@ void end_by(int signal) {
 void note(int signal) {
   int none = 0;
   if (!noted.compare_exchange_strong(none, signal) || signal != SIGINT) return;
-  constexpr std::string_view answer =
-      "kzero: stops after this step, with a checkpoint if it has a folder; Ctrl-\\ ends it now\n";
+  const std::string_view answer = answer_to_keyboard.load();
   if (::isatty(STDERR_FILENO) == 1) (void)!::write(STDERR_FILENO, answer.data(), answer.size());
 }
 
@@ -133,8 +133,9 @@ void take_signals() {
 
 void end_on_hangup() { ends_on_hangup = !started_without_hangup(); }
 
-void note_stop_signals() {
+void note_stop_signals(const char* answer) {
   noted = 0;
+  answer_to_keyboard = answer;
   on_stop = OnStop::note;
   std::signal(SIGPIPE, SIG_IGN);
 }

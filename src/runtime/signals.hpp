@@ -38,8 +38,9 @@ void take_signals();
 void end_on_hangup();
 
 /// Records stop signals from now on; before, they end the process by their default action. A closed
-/// pipe or terminal on standard output no longer ends the process either.
-void note_stop_signals();
+/// pipe or terminal on standard output no longer ends the process either. Ctrl-C at a terminal is
+/// answered with `answer`, a line with its end, which is not copied.
+void note_stop_signals(const char* answer);
 
 /// The first stop signal recorded; 0: none.
 int noted_stop_signal();

@@ -9,7 +9,9 @@
 
 namespace kzero::runtime {
 
-StopSignal::StopSignal(StopRules rules) : rules_(std::move(rules)) { note_stop_signals(); }
+StopSignal::StopSignal(StopRules rules) : rules_(std::move(rules)) {
+  note_stop_signals(rules_.answer);
+}
 
 StopSignal::~StopSignal() { forget_stop_signals(); }
 

@@ -37,10 +37,15 @@ constexpr std::optional<StopWish> decode_stop(Index code) {
   return StopWish{static_cast<StopReason>(code / 256), static_cast<int>(code % 256)};
 }
 
-/// The conditions that this rank checks besides signals.
+/// The conditions that this rank checks besides signals, and its answer to one.
 struct StopRules {
   double after = std::numeric_limits<double>::infinity();  // seconds since the process's start
   std::string file{};                                      // checked at every poll; empty: none
+  // The answer to Ctrl-C, a line that outlives the object.
+  const char* answer =
+      "kzero: stops after this step, or within an evaluation, with a checkpoint if it has a "
+      "folder; "
+      "Ctrl-\\ ends it now\n";
 };
 
 /// Records stop signals for as long as the object lives; at most one object at a time. The first

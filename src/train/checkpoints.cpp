@@ -20,6 +20,7 @@
 #include "train/engine.hpp"
 #include "train/reports.hpp"
 #include "train/restart_rules.hpp"
+#include "train/way_back.hpp"
 
 namespace kzero::train {
 
@@ -173,7 +174,10 @@ std::optional<Index> Checkpoints::resume() {
   });
   load(*found, wanted);
   engine_.scaler().restore(m.loss_scale, m.scale_good_steps, m.skipped_steps, m.skipped_in_row);
+  // The losses of other data have another range.
+  losses_ = LossRange(m.data_digest == provenance_.data_digest ? m.loss : std::nullopt);
   console_.note("resumed from " + found->path.string());
+  warn_if_beyond_range(m.step);
   const std::vector<std::string> changes = deck::changes(m.deck, request_.deck);
   for (const std::string& change : changes) console_.note(change);
   const auto reasons = bit_changes(m, changes, config_, provenance_);
@@ -202,6 +206,7 @@ checkpoint::Manifest Checkpoints::manifest_after(Index steps_done) const {
   m.scale_good_steps = scaler.good_steps();
   m.skipped_steps = scaler.skipped();
   m.skipped_in_row = scaler.skipped_in_a_row();
+  m.loss = losses_.record();
   m.arithmetic = provenance_.arithmetic;
   m.data_digest = provenance_.data_digest;
   m.optimizer = engine_.blueprint().optimizer->kind();
@@ -213,6 +218,33 @@ checkpoint::Manifest Checkpoints::manifest_after(Index steps_done) const {
   return m;
 }
 
+std::string Checkpoints::way_back(Index steps_done) const {
+  std::string text;
+  grid::collectively(grid_.world(), [&] {
+    if (grid_.world().is_root())
+      text = train::way_back(config_.checkpoint.folder, steps_done, losses_);
+  });
+  return grid_.world().broadcast(text);
+}
+
+void Checkpoints::warn_if_beyond_range(Index steps_done) const {
+  if (config_.checkpoint.folder.empty() || !has_left_range(losses_, steps_done)) return;
+  console_.note("warning     " + way_back(steps_done));
+}
+
+/// With checkpoint.keep = 1 the newest checkpoint and the newest sane one are kept, which are the
+/// same again once a later step has shown its loss. The older one then goes before the next is
+/// written, so that the disk never holds three.
+void Checkpoints::make_room(Index steps_done) const {
+  const deck::Checkpoint& deck = config_.checkpoint;
+  if (!losses_.record()) return;
+  grid::collectively(grid_.world(), [&] {
+    std::error_code ignored;
+    if (!grid_.world().is_root() || !std::filesystem::exists(deck.folder, ignored)) return;
+    print_problems(checkpoint::retain(deck.folder, steps_done - 1, 1, losses_.record()->sane_step));
+  });
+}
+
 void Checkpoints::save(Index steps_done) {
   const deck::Checkpoint& deck = config_.checkpoint;
   if (deck.folder.empty() || saved_step_ == steps_done) return;
@@ -222,6 +254,7 @@ void Checkpoints::save(Index steps_done) {
                                       SpanKind::file);
   begun_ = Clock::now();
   release_background_write();
+  if (deck.keep == 1) make_room(steps_done);
   saved_step_ = steps_done;
   is_due_ = false;
   if (deck.asynchronous) {

@@ -14,6 +14,7 @@
 #include "metrics/console.hpp"
 #include "metrics/jsonl_sink.hpp"
 #include "train/bits.hpp"
+#include "train/loss_range.hpp"
 #include "train/trainer.hpp"
 
 namespace kzero::train {
@@ -52,6 +53,15 @@ class Checkpoints {
   const std::optional<Resumed>& resumed() const { return resumed_; }
   double load_seconds() const { return load_seconds_; }
 
+  /// Takes note of the loss of a step, which has its number from 0. Not collective.
+  void add_loss(Index step, double loss) { losses_.add(step, loss); }
+
+  /// Returns way_back() on every rank.
+  std::string way_back(Index steps_done) const;
+
+  /// Warns of a run that ends with a loss beyond its range.
+  void warn_if_beyond_range(Index steps_done) const;
+
   /// Saves the state after this many steps, unless it is saved. With checkpoint.asynchronous the
   /// state is copied, and writing and the removal of old checkpoints continue in the background; a
   /// write still in flight is waited for first.
@@ -83,6 +93,7 @@ class Checkpoints {
   std::optional<checkpoint::Found> newest(std::span<const checkpoint::StateShard> wanted) const;
   void load(const checkpoint::Found& found, std::span<const checkpoint::StateShard> wanted);
   void require_held_folder();
+  void make_room(Index steps_done) const;
   void require_no_checkpoints() const;
   checkpoint::Manifest manifest_after(Index steps_done) const;
   void complete();
@@ -97,6 +108,7 @@ class Checkpoints {
   Engine& engine_;
   metrics::Console& console_;
   metrics::JsonlSink* sink_;
+  LossRange losses_;
   double load_seconds_ = 0;
   std::optional<Resumed> resumed_;
   Index saved_step_ = -1;      // of the newest checkpoint written, begun or loaded

@@ -2,7 +2,9 @@
 // behind this interface, which is all that the run around it (trainer.hpp) sees.
 #pragma once
 
+#include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 
 #include "base/timeline.hpp"
@@ -27,6 +29,10 @@ struct StepResult {
   double loss_scale = 1;
   bool skipped = false;  // the gradients were not finite: nothing was updated
 };
+
+/// Tells whether an evaluation stops before its next micro-batch: the same on every rank. Called by
+/// all ranks of the grid, and may be collective over them.
+using StopQuestion = std::function<bool()>;
 
 class Engine {
  public:
@@ -58,9 +64,15 @@ class Engine {
   virtual StepResult step(Index step, const data::BatchSource& samples) = 0;
 
   /// Returns the mean loss of the first `micro_batches` micro-batches of the samples, in nats a
-  /// token: the same bits on any number of data-parallel ranks. Collective over all ranks of the
-  /// grid.
-  virtual double evaluate(Index micro_batches, const data::BatchSource& samples) = 0;
+  /// token: the same bits on any number of data-parallel ranks. Asks `stops` before each round of
+  /// micro-batches, and returns none once it says yes. Collective over all ranks of the grid.
+  virtual std::optional<double> evaluate_until(const StopQuestion& stops, Index micro_batches,
+                                               const data::BatchSource& samples) = 0;
+
+  /// The same, to its end.
+  double evaluate(Index micro_batches, const data::BatchSource& samples) {
+    return *evaluate_until([] { return false; }, micro_batches, samples);
+  }
 
   /// Returns the same of the first `batches` global batches.
   double validate(Index batches, const data::BatchSource& samples) {

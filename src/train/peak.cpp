@@ -60,4 +60,13 @@ MeasuredPeak measure_peak(const tensor::Execution& exec, tensor::Gemm& gemm, Dty
           sum > longest_mean * repeats * best};
 }
 
+metrics::Peak find_peak(const deck::Config& config, const grid::Group& world, tensor::Gemm& gemm) {
+  if (const double given = config.run.peak_tflops; given > 0)
+    return {.flops_per_second = given * 1e12 * world.size()};
+  const MeasuredPeak mine = measure_peak({}, gemm, config.train.precision);
+  return {.flops_per_second = world.sum(mine.flops_per_second),
+          .measured_width = peak_width,
+          .is_disturbed = world.max(mine.is_disturbed ? 1 : 0) == 1};
+}
+
 }  // namespace kzero::train

@@ -2,6 +2,9 @@
 // at once. The denominator of MFU.
 #pragma once
 
+#include "deck/config.hpp"
+#include "grid/process_grid.hpp"
+#include "metrics/records.hpp"
 #include "tensor/gemm.hpp"
 
 namespace kzero::train {
@@ -16,5 +19,8 @@ struct MeasuredPeak {
 
 /// Multiplies large square matrices; takes some tenths of a second.
 MeasuredPeak measure_peak(const tensor::Execution& exec, tensor::Gemm& gemm, Dtype precision);
+
+/// The peak of all ranks: the deck's, or measured. Collective over `world`, all ranks.
+metrics::Peak find_peak(const deck::Config& config, const grid::Group& world, tensor::Gemm& gemm);
 
 }  // namespace kzero::train

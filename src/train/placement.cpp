@@ -1,6 +1,10 @@
 #include "train/placement.hpp"
 
+#include <fmt/format.h>
+
 #include <vector>
+
+#include "runtime/host_name.hpp"
 
 namespace kzero::train {
 
@@ -20,6 +24,15 @@ bool data_groups_leave_nodes(Index ranks, Index nodes, Index tensor_ranks) {
   for (Index rank = 0; rank < ranks; ++rank)
     node_of_rank.push_back(static_cast<int>(rank / node_ranks));
   return data_groups_leave_nodes(node_of_rank, tensor_ranks);
+}
+
+std::string crowding(const runtime::Session& session) {
+  const NodeLoad load{session.node_size(), session.threads(), session.node_cores()};
+  if (!shares_cores(load)) return "";
+  return fmt::format(
+      "{} ranks x {} threads share {} cores of node {}, which makes them far slower than fewer "
+      "would be; start fewer ranks or set run.threads",
+      load.ranks, load.threads, load.cores, runtime::host_name());
 }
 
 deck::Placement find_placement(const grid::Group& world, const grid::Nodes& nodes,

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <span>
+#include <string>
 
 #include "comm/backends.hpp"
 #include "deck/config.hpp"
@@ -27,6 +28,10 @@ struct NodeLoad {
 inline bool shares_cores(const NodeLoad& load) {
   return load.cores > 0 && load.ranks * load.threads > load.cores;
 }
+
+/// Returns a warning if there are more threads than cores: threads that wait for one another make a
+/// run slower by orders of magnitude. Empty if each thread has a core.
+std::string crowding(const runtime::Session& session);
 
 /// Finds the placement of this launch, the same on every rank. Collective over `world`, all ranks
 /// of the session.

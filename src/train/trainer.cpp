@@ -14,7 +14,6 @@
 #include "metrics/console.hpp"
 #include "metrics/jsonl_sink.hpp"
 #include "metrics/meters.hpp"
-#include "runtime/host_name.hpp"
 #include "runtime/node_memory.hpp"
 #include "runtime/signals.hpp"
 #include "runtime/stop_signal.hpp"
@@ -37,6 +36,7 @@
 #include "train/profile.hpp"
 #include "train/replay.hpp"
 #include "train/reports.hpp"
+#include "train/stop_agreement.hpp"
 
 namespace kzero::train {
 
@@ -44,13 +44,6 @@ namespace {
 
 using runtime::seconds_since;
 using Clock = std::chrono::steady_clock;
-
-/// The reason why a run makes no further step.
-struct Ending {
-  std::string reason = "completed";   // as in the end record
-  int signal = 0;                     // the signal that asked for it; 0: none
-  std::optional<ExitCode> failure{};  // none: the exit code follows from the steps done
-};
 
 /// The parts of a run, in the order of their construction.
 class Trainer {
@@ -68,11 +61,11 @@ class Trainer {
   runtime::StopRules stop_rules() const;
   void require_no_stop_file() const;
   void require_memory(const Machine& machine) const;
-  std::string crowding() const;
-  metrics::Peak find_peak();
   void announce(Index first_step);
   void report(Index step, const StepResult& result, double seconds);
-  std::optional<Ending> stop(Index steps_of_this_job);
+  std::optional<Ending> evaluate(Index steps_done, bool is_restart = false);
+  Ending make_steps(Index first_step, Index& done, Replay& replay);
+  void require_progress(const Ending& ending, Index first_step, Index done) const;
   ExitCode finish(const Ending& ending, Index steps_done);
 
   const deck::Config& config_;
@@ -99,6 +92,7 @@ class Trainer {
   std::optional<Checkpoints> checkpoints_;
   std::optional<Evaluations> evaluations_;
   std::optional<NodeTimes> node_times_;
+  std::optional<StopAgreement> stops_;
   std::optional<Profile> profile_;  // with run.profile
 };
 
@@ -138,16 +132,18 @@ void Trainer::prepare() {
     engine_ =
         make_engine(config_, machine.threads, {*data_comm_, *tensor_comm_, grid_}, *gemm_, ledger_);
   });
-  peak_ = find_peak();
+  peak_ = find_peak(config_, grid_.world(), *gemm_);
   throughput_ = {engine_->blueprint().definition->flops_per_token(), peak_.flops_per_second};
   arithmetic_ = arithmetic_of(*gemm_, engine_->model_arithmetic().name);
   const Provenance provenance{inputs_.dataset.training_digest(), arithmetic_};
   bits_ = format_checksum(bits_digest(request_.deck, config_, provenance));
   checkpoints_.emplace(request_, grid_, folder_lock_.get(), provenance, *engine_, console_,
                        sink_ ? &*sink_ : nullptr);
-  evaluations_.emplace(config_, inputs_.dataset, *engine_, console_, sink_ ? &*sink_ : nullptr);
+  evaluations_.emplace(config_, grid_.world(), inputs_.dataset, *engine_, console_,
+                       sink_ ? &*sink_ : nullptr);
   node_times_.emplace(config_, Peers{*data_comm_, *tensor_comm_, grid_}, engine_->blueprint(),
                       console_, sink_ ? &*sink_ : nullptr);
+  stops_.emplace(config_.run, grid_.world(), stop_, *node_times_);
   if (!config_.run.profile.empty())
     profile_.emplace(config_.run, grid_.world(), engine_->spans(), console_);
 }
@@ -193,28 +189,6 @@ Index Trainer::begin() {
   return 0;
 }
 
-/// Collective over all ranks.
-metrics::Peak Trainer::find_peak() {
-  const grid::Group& world = grid_.world();
-  if (const double given = config_.run.peak_tflops; given > 0)
-    return {.flops_per_second = given * 1e12 * world.size()};
-  const MeasuredPeak mine = measure_peak({}, *gemm_, config_.train.precision);
-  return {.flops_per_second = world.sum(mine.flops_per_second),
-          .measured_width = peak_width,
-          .is_disturbed = session_.any_rank(mine.is_disturbed)};
-}
-
-/// Returns a warning if there are more threads than cores: threads that wait for one another make a
-/// run slower by orders of magnitude. Empty if each thread has a core.
-std::string Trainer::crowding() const {
-  const Index threads = session_.node_size() * session_.threads(), cores = session_.node_cores();
-  if (cores == 0 || threads <= cores) return "";
-  return fmt::format(
-      "{} ranks x {} threads share {} cores of node {}, which makes them far slower than fewer "
-      "would be; start fewer ranks or set run.threads",
-      session_.node_size(), session_.threads(), cores, runtime::host_name());
-}
-
 void Trainer::announce(Index first_step) {
   metrics::StartRecord record;
   record.versions = build_facts();
@@ -258,7 +232,7 @@ void Trainer::announce(Index first_step) {
   if (profile_) console_.note(profile_->announcement(first_step));
   if (!inputs_.initial_note.empty() && first_step == 0)
     console_.note("note        " + inputs_.initial_note);
-  for (const std::string& text : grid_.world().gather(crowding())) {
+  for (const std::string& text : grid_.world().gather(crowding(session_))) {
     if (text.empty()) continue;
     console_.note("warning     " + text);
     break;  // the other nodes are alike
@@ -284,22 +258,30 @@ void Trainer::report(Index step, const StepResult& result, double seconds) {
   if (sink_) sink_->write(record);
 }
 
-std::optional<Ending> Trainer::stop(Index steps_of_this_job) {
-  const auto agreed = runtime::decode_stop(node_times_->agree(runtime::encode(stop_.wish())));
-  if (agreed) return Ending{std::string(name_of(agreed->reason)), agreed->signal};
-  if (config_.run.max_steps > 0 && steps_of_this_job >= config_.run.max_steps)
-    return Ending{"max_steps"};
-  return std::nullopt;
+/// Evaluates what is due after so many steps, or what an earlier job left of it. Returns why the
+/// run ends, if it is stopped within that. A checkpoint that the background writes is completed
+/// meanwhile.
+std::optional<Ending> Trainer::evaluate(Index steps_done, bool is_restart) {
+  std::optional<Ending> found;
+  const auto stops = [&] {
+    if (!stops_->is_due_within_evaluation()) return false;
+    checkpoints_->poll();
+    found = stops_->within_evaluation();
+    return found.has_value();
+  };
+  const bool is_complete =
+      is_restart ? evaluations_->complete(steps_done, stops) : evaluations_->run_if_due(stops);
+  return is_complete ? std::nullopt : found;
 }
 
 /// Writes the end file and the closing reports, and returns the exit code. The end file comes
 /// first, as a run that is told to stop may be killed while it prints.
 ExitCode Trainer::finish(const Ending& ending, Index steps_done) {
   const bool saves = !config_.checkpoint.folder.empty();
-  const ExitCode code = ending.failure                      ? *ending.failure
-                        : steps_done >= config_.train.steps ? ExitCode::done
-                        : saves                             ? ExitCode::stopped
-                                                            : ExitCode::other;
+  const ExitCode code = ending.failure         ? *ending.failure
+                        : ending.is_complete() ? ExitCode::done
+                        : saves                ? ExitCode::stopped
+                                               : ExitCode::other;
   metrics::EndRecord record;
   record.reason = ending.reason;
   record.signal = runtime::signal_name(ending.signal);
@@ -307,6 +289,7 @@ ExitCode Trainer::finish(const Ending& ending, Index steps_done) {
   record.steps = steps_done;
   record.seconds = seconds_since(started_);
   if (sink_) write_end_file(record, config_);
+  if (!ending.failure) checkpoints_->warn_if_beyond_range(steps_done);
   if (profile_) profile_->finish();
   node_times_->finish(steps_done);
   record.memory =
@@ -322,39 +305,56 @@ ExitCode Trainer::finish(const Ending& ending, Index steps_done) {
   return code;
 }
 
+/// Makes the steps from first_step on, counts them in `done`, and returns why it makes no more. A
+/// checkpoint that is due comes before the evaluations of its step, which may take longer than a
+/// job that is told to stop has left.
+Ending Trainer::make_steps(Index first_step, Index& done, Replay& replay) {
+  const Index steps = config_.train.steps;
+  if (auto stopped = evaluate(done, true)) return *stopped;
+  if (done >= steps) return {evaluations_->completed() > 0 ? "completed" : "nothing_to_do"};
+  while (true) {
+    if (profile_) profile_->before_step(done);
+    const auto begin = Clock::now();
+    const StepResult result =
+        node_times_->step([&] { return engine_->step(done, *inputs_.dataset.training); });
+    report(done, result, seconds_since(begin));
+    checkpoints_->add_loss(done, result.loss);
+    replay.compare(done, result);
+    ++done;
+    checkpoints_->poll();
+    engine_->scaler().require_progress();
+    evaluations_->mark_if_due(done);
+    if (done < steps) {
+      checkpoints_->save_if_due(done);
+    } else {
+      checkpoints_->save_result(done);
+    }
+    if (auto stopped = evaluate(done)) return *stopped;
+    if (done >= steps) return {};
+    if (auto stopped = stops_->after_step(done - first_step)) return *stopped;
+    node_times_->report_if_due(done);
+  }
+}
+
+/// Refuses to end as stopped where the same command would stop at the same place again. A signal
+/// may come at any moment, so that a run that it stops within its first evaluation is let pass.
+void Trainer::require_progress(const Ending& ending, Index first_step, Index done) const {
+  if (ending.is_complete() || evaluations_->completed() > 0) return;
+  if (done == first_step && ending.reason == "signal") return;
+  checkpoints_->require_newer_than(first_step);
+}
+
 ExitCode Trainer::run_steps() {
   const Index first_step = begin();
   Replay replay(config_, grid_.world(), checkpoints_->resumed(), bits_, console_);
   announce(first_step);
-  const Index steps = config_.train.steps;
   Index done = first_step;
   Ending ending;
-  if (done >= steps) ending.reason = "nothing_to_do";
   try {
-    while (done < steps) {
-      if (profile_) profile_->before_step(done);
-      const auto begin = Clock::now();
-      const StepResult result =
-          node_times_->step([&] { return engine_->step(done, *inputs_.dataset.training); });
-      report(done, result, seconds_since(begin));
-      replay.compare(done, result);
-      ++done;
-      checkpoints_->poll();
-      engine_->scaler().require_progress();
-      const bool last = done == steps;
-      evaluations_->run_if_due(done);
-      if (last) break;
-      if (const auto found = stop(done - first_step)) {
-        ending = *found;
-        break;
-      }
-      node_times_->report_if_due(done);
-      checkpoints_->save_if_due(done);
-    }
-    if (done < steps) {
+    ending = make_steps(first_step, done, replay);
+    if (done < config_.train.steps) {
       checkpoints_->save(done);
     } else {
-      checkpoints_->save_result(done);
       engine_->scaler().require_good_end();
     }
   } catch (const Error& error) {
@@ -362,10 +362,13 @@ ExitCode Trainer::run_steps() {
     if (mismatch == nullptr && error.code() != ExitCode::diverged) throw;
     checkpoints_->finish();
     finish({mismatch != nullptr ? mismatch->reason() : "diverged", 0, error.code()}, done);
-    throw grid::AgreedError(error.code(), error.what());  // every rank threw the same
+    std::string text = error.what();  // every rank threw the same
+    const std::string back = mismatch == nullptr ? checkpoints_->way_back(done) : "";
+    if (!back.empty()) text += '\n' + back;
+    throw grid::AgreedError(error.code(), text);
   }
   checkpoints_->finish();
-  if (done < steps) checkpoints_->require_newer_than(first_step);
+  require_progress(ending, first_step, done);
   return finish(ending, done);
 }
 

@@ -29,7 +29,8 @@ struct RunRequest {
   std::function<RunInputs(const deck::Config&, const grid::Group&)> open_inputs;
 };
 
-/// Trains until the deck's last step, or until a stop is agreed. Returns done, or stopped after a
+/// Trains until the deck's last step, or until a stop is agreed after a step or between two
+/// micro-batches of an evaluation. Returns done, or stopped after a
 /// checkpoint. Throws Error for everything else. Collective over all ranks of the session.
 ExitCode run(const RunRequest& request, const runtime::Session& session);
 

@@ -327,7 +327,8 @@ void TypedEngine<T>::execute(const param::Operation& operation, const model::Bat
 }
 
 template <class T>
-double TypedEngine<T>::evaluate(Index micro_batches, const data::BatchSource& samples) {
+std::optional<double> TypedEngine<T>::evaluate_until(const StopQuestion& stops, Index micro_batches,
+                                                     const data::BatchSource& samples) {
   const runtime::ProfileRegion region([] { return "kzero::train::evaluate"; });
   const data::BatchPlan& step = blueprint_.batches;
   const data::BatchPlan plan{micro_batches * step.micro_batch, step.ranks, step.micro_batch};
@@ -336,6 +337,7 @@ double TypedEngine<T>::evaluate(Index micro_batches, const data::BatchSource& sa
   sums.clear(exec);
   std::vector<double> mine;
   for (Index round = 0; round < plan.rounds(); ++round) {
+    if (stops()) return std::nullopt;
     const Index slot = round % sums.rounds();
     forward(load(plan, 0, round, data_.rank(), samples), sums.loss(slot));
     if (slot + 1 < sums.rounds() && round + 1 < plan.rounds()) continue;

@@ -29,7 +29,8 @@ class TypedEngine : public Engine {
   std::vector<checkpoint::StateShard> local_shards() override;
   void loaded() override;
   StepResult step(Index step, const data::BatchSource& samples) override;
-  double evaluate(Index micro_batches, const data::BatchSource& samples) override;
+  std::optional<double> evaluate_until(const StopQuestion& stops, Index micro_batches,
+                                       const data::BatchSource& samples) override;
   optim::LossScaler& scaler() override { return scaler_; }
   std::span<SpanRecord> spans() override { return buffers_.spans; }
   model::Arithmetic model_arithmetic() const override { return buffers_.model->arithmetic(); }

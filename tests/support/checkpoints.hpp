@@ -29,7 +29,8 @@ class SharedFolder {
 
 inline checkpoint::Written save(Training& training, const grid::Group& group,
                                 const std::filesystem::path& folder, Index steps,
-                                const std::vector<checkpoint::StateShard>& shards) {
+                                const std::vector<checkpoint::StateShard>& shards,
+                                const std::optional<checkpoint::LossRecord>& loss = {}) {
   const optim::LossScaler& scaler = training.engine->scaler();
   checkpoint::Manifest m;
   m.deck = deck::resolved(training.config);
@@ -44,6 +45,7 @@ inline checkpoint::Written save(Training& training, const grid::Group& group,
   m.scale_good_steps = scaler.good_steps();
   m.skipped_steps = scaler.skipped();
   m.skipped_in_row = scaler.skipped_in_a_row();
+  m.loss = loss;
   m.optimizer = training.engine->blueprint().optimizer->kind();
   m.optimizer_start = training.engine->optimizer_start();
   m.state_arrays = training.engine->blueprint().state_arrays();

@@ -2,12 +2,16 @@
 
 import json
 import math
+import os
 import random
+import signal
 import struct
+import subprocess
+import time
 import unittest
 from pathlib import Path
 
-from launch import FOR_DEVICES, LaunchTest
+from launch import FOR_DEVICES, PATIENCE, LaunchTest, ranks_of
 
 LENGTH = 11  # of the deck's model
 
@@ -267,6 +271,34 @@ class Tokenizers(Trained):
         self.expect(self.run_kzero("evaluate", "saved", "text.bin", "--tokenizer", "data"), 4, "has tokens up to 259")
         self.expect(self.run_kzero("evaluate", "saved", "text.bin"), 0)
         self.expect(self.run_kzero("convert", "saved", "one.safetensors", "--tokenizer", "data"), 2, "--tokenizer is copied into a folder")
+
+
+class Stops(Trained):
+    def scores_files(self, pid):
+        """Whether the process has begun to score: a pipe that closes no longer ends it."""
+        for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+            if line.startswith("SigIgn:"):
+                return bool(int(line.split()[1], 16) >> (signal.SIGPIPE - 1) & 1)
+        return False
+
+    def test_a_signal_ends_it_within_a_batch(self):
+        (self.folder / "big").write_bytes(b"bottles of beer " * 400000)
+        for ranks, rank, number in ((1, 0, signal.SIGINT), (2, 1, signal.SIGTERM), (4, 2, signal.SIGUSR1)):
+            with self.subTest(f"{ranks} ranks"):
+                launch = subprocess.Popen(self.command(["evaluate", "saved", "val", "big"], ranks), cwd=self.folder,
+                                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+                self.addCleanup(lambda: (launch.kill(), launch.communicate()) if launch.poll() is None else None)
+                end = time.monotonic() + PATIENCE
+                while not (len(ranks_of(launch)) == ranks and all(map(self.scores_files, ranks_of(launch).values()))):
+                    self.assertIsNone(launch.poll(), "it ended early")
+                    self.assertLess(time.monotonic(), end)
+                    time.sleep(0.01)
+                os.kill(ranks_of(launch)[rank], number)
+                shown, errors = launch.communicate(timeout=PATIENCE)
+                self.assertEqual(launch.returncode, 1, errors)
+                self.assertEqual(errors.count(f"stopped by {number.name}; "), 1, errors)
+                self.assertIn("has no score", errors)
+                self.assertLess(shown.count("perplexity"), 2, shown)
 
 
 if __name__ == "__main__":

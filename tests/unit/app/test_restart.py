@@ -207,6 +207,29 @@ class Divergence(RestartTest):
             self.assertIn("step_00000010", self.checkpoints(), result.stdout)
             self.assertEqual(self.checkpoints(), ["step_00000010", "step_00000020"])
 
+    def test_code_5_names_the_checkpoint_from_before_and_the_command_that_goes_back(self):
+        for ranks, overrides in ((2, ()), (1, ("checkpoint.keep=1", "checkpoint.asynchronous=true"))):
+            with self.subTest(f"{ranks} ranks {overrides}"):
+                shutil.rmtree(self.saved, ignore_errors=True)
+                every = ("checkpoint.every=1", *overrides)
+                self.stop_at(20, *every, ranks=ranks)
+                broken = ("optimizer.lr=1000", "optimizer.warmup=0", "optimizer.clip=0", "optimizer.max_skipped=5", *every)
+                # Gradients stay finite for some steps, so that broken weights are saved.
+                stopped = self.stop_at(23, *broken, first=20, ranks=ranks)
+                self.assertIn("step_00000020", self.checkpoints())
+                self.assertIn("saved/step_00000020 is the newest checkpoint from before that", stopped.stdout)
+                result = self.expect(self.train("train.steps=1000", *broken, ranks=ranks), 5, "not finite in 5 steps in a row",
+                                     "saved/step_00000020 is the newest checkpoint from before that")
+                self.assertIn("the loss left its range after step 20", result.stdout)  # where it was resumed
+                self.assertIn("the loss left its range after step 20", result.stderr)
+                self.assertIn("step_00000020", self.checkpoints())
+                command = result.stderr.split("to go back to it: ")[1].splitlines()[0]
+                subprocess.run(command, shell=True, cwd=self.folder, check=True)
+                self.assertEqual(max(self.checkpoints()), "step_00000020")
+                back = self.stop_at(23, *every, first=20, ranks=ranks)
+                self.assertIn("resumed from saved/step_00000020", back.stdout)
+                self.assertNotIn("left its range", back.stdout)
+
     def test_a_stop_amid_skipped_steps_pushes_out_no_good_one(self):
         self.stop_at(20, "checkpoint.every=10", "checkpoint.keep=2")
         common = ("checkpoint.every=10", "checkpoint.keep=2", "optimizer.max_skipped=35", *DIVERGING)

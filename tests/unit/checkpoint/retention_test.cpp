@@ -95,6 +95,60 @@ TEST_F(Retention, SkippedStepsPushOutNoGoodCheckpoint) {
   EXPECT_EQ(names(), (Names{"latest", "step_00000070", "step_00000080"}));
 }
 
+// As of a training whose loss was last within its range in step `sane_step`, from 0.
+LossRecord losses_until(Index sane_step) {
+  return {.last = 7.5,
+          .included = 3,
+          .mean = 3,
+          .change = 0.1,
+          .lowest = 3,
+          .counted = 1,
+          .sane_step = sane_step};
+}
+
+void save_with_losses(const grid::Group& world, const fs::path& folder, Index step, Index keep,
+                      Index sane_step) {
+  const auto model = small_model();
+  const Share share = filled(flat_share(model, world.rank(), world.size()), model, step);
+  Manifest manifest = manifest_at(step, model);
+  manifest.skipped_in_row = 0;
+  manifest.loss = losses_until(sane_step);
+  write(world, folder, manifest, share.shards, keep);
+}
+
+TEST_F(Retention, LossesBeyondTheirRangePushOutNoSaneCheckpoint) {
+  for (const Index step : {10, 20, 21}) save_with_losses(world, folder, step, 2, step - 1);
+  EXPECT_EQ(names(), (Names{"latest", "step_00000020", "step_00000021"}));
+  // Step 21 shows that the update of step 20 broke the weights of 21.
+  for (const Index step : {22, 23, 24, 25}) save_with_losses(world, folder, step, 2, 20);
+  EXPECT_EQ(names(), (Names{"latest", "step_00000020", "step_00000024", "step_00000025"}));
+  EXPECT_EQ(newest_sane(folder, 25, 20), folder / "step_00000020");
+  // The loss comes back: a checkpoint of that counts once a later step has shown its own loss.
+  save_with_losses(world, folder, 30, 2, 29);
+  EXPECT_EQ(names(), (Names{"latest", "step_00000020", "step_00000025", "step_00000030"}));
+  save_with_losses(world, folder, 40, 2, 39);
+  EXPECT_EQ(names(), (Names{"latest", "step_00000030", "step_00000040"}));
+  EXPECT_EQ(newest_sane(folder, 40, 39), folder / "step_00000030");
+  EXPECT_EQ(newest_sane(folder, 40, 12), std::nullopt);
+  EXPECT_EQ(newest_sane(folder, 29, 39), std::nullopt);
+}
+
+TEST_F(Retention, OneThatIsKeptIsNotTheOnlySaneOne) {
+  for (const Index step : {10, 20, 30}) save_with_losses(world, folder, step, 1, step - 1);
+  EXPECT_EQ(names(), (Names{"latest", "step_00000020", "step_00000030"}));
+  // What makes room before the next write: step 30 has been shown to be sane by now.
+  on_root([&] { EXPECT_TRUE(retain(folder, 39, 1, 39).empty()); });
+  EXPECT_EQ(names(), (Names{"latest", "step_00000030"}));
+}
+
+TEST_F(Retention, TheRecordOfLossesComesBackAsGiven) {
+  save_with_losses(world, folder, 10, 0, 7);
+  const auto found = search();
+  ASSERT_TRUE(found) << all_of(problems);
+  EXPECT_EQ(found->manifest.loss, losses_until(7));
+  EXPECT_FALSE(is_sane(found->manifest, every_step));
+}
+
 TEST_F(Retention, ANameIsThatOfTheManifest) {
   for (const Index step : {10, 20}) save(world, folder, step, 0);
   on_root([&] { fs::rename(folder / "step_00000020", folder / "step_00000099"); });

@@ -111,7 +111,7 @@ TEST(Signals, AHangupEndsOnlyAProgramThatAsksForThat) {
 
 TEST(Signals, FindTheCodeOfAProgramThatIsDone) {
   const int status = status_of([] {
-    note_stop_signals();
+    note_stop_signals("");
     leave_on_signals(75);
     kill(getpid(), SIGTERM);
   });
