@@ -96,7 +96,7 @@ class Evaluation {
 
   Index sequence_of(const infer::InputFile& file) const {
     const Index most = config().model.sequence;
-    if (file.text) {
+    if (file.tokens) {
       if (arguments_.sequence > 0) return arguments_.sequence;
       return source_.is_checkpoint ? most : std::min(most, most_usual_sequence);
     }
@@ -131,12 +131,18 @@ class Evaluation {
     return *model_;
   }
 
+  const infer::TokenText& token_text() {
+    if (!token_text_) token_text_ = infer::open_token_text(source_, arguments_.tokenizer);
+    return *token_text_;
+  }
+
   /// All files, before the first is scored: a mistake in the last should not cost hours.
   std::vector<Input> open_inputs() {
     std::vector<Input> inputs;
     const auto format = infer::file_format(arguments_.format, token_bytes());
     for (const std::string& name : arguments_.files) {
-      Input input{infer::open_input(world_, name, format, usual_format(), config().model.vocab)};
+      Input input{infer::open_input(world_, name, format, usual_format(), config().model.vocab,
+                                    [this]() -> const infer::TokenText& { return token_text(); })};
       grid::collectively(world_, [&] { input.sequence = sequence_of(input.file); });
       inputs.push_back(std::move(input));
     }
@@ -161,11 +167,10 @@ class Evaluation {
     infer::FileScore score{.file = file.name, .sequence = input.sequence};
     const grid::Group& data = machinery_.grid.data();
     const auto before_round = [&] { require_no_stop(input); };
-    if (file.text) {
-      score.format = name_of(file.format);
-      const std::vector<Index> ones(
-          file.format == deck::DataFormat::bytes ? config().model.vocab : 0, 1);
-      score.text = infer::score_text(model, data, *file.text, arguments_.tokens,
+    if (file.tokens) {
+      score.format = file.format;
+      const std::vector<Index> ones(file.is_bytes ? config().model.vocab : 0, 1);
+      score.text = infer::score_text(model, data, *file.tokens, arguments_.tokens,
                                      ones.empty() ? byte_lengths_ : ones, before_round);
     } else {
       score.choice = infer::score_choices(model, data, file.choices, before_round);
@@ -181,6 +186,7 @@ class Evaluation {
   infer::Machinery machinery_;
   std::optional<runtime::StopSignal> stop_;  // while files are scored; before, a signal ends it
   runtime::AgreementPace pace_;
+  std::unique_ptr<infer::TokenText> token_text_;  // of plain texts
   std::vector<Index> byte_lengths_;
   std::string no_byte_lengths_;
   std::unique_ptr<infer::ForwardModel> model_;
@@ -203,19 +209,22 @@ CLI::App* add_evaluate(CLI::App& cli, EvaluateArguments& arguments) {
                    "a checkpoint, a folder of them, or a folder of Hugging Face's")
       ->required();
   command
-      ->add_option("files", arguments.files,
-                   "files or patterns of tokens, and llm.c's choice files; each gets a score")
+      ->add_option(
+          "files", arguments.files,
+          "files or patterns of tokens or plain text, and llm.c's choice files; each gets a score")
       ->required();
   command
       ->add_option("--format", arguments.format,
-                   "of the files; default: by their headers, else the checkpoint's data.format")
+                   "of the files; default: by their headers, text for .txt, else the checkpoint's "
+                   "data.format")
       ->check(CLI::IsMember(infer::file_format_names()));
   command
       ->add_option("--token-bytes", arguments.token_bytes,
                    "2 or 4: of a token in raw files; default: the checkpoint's data.token_bytes")
       ->check(CLI::IsMember({2, 4}));
-  command->add_option("--tokenizer", arguments.tokenizer,
-                      "tokenizer.json, for bits per byte; default: beside the model or its data");
+  command->add_option(
+      "--tokenizer", arguments.tokenizer,
+      "tokenizer.json, for plain text and bits per byte; default: beside the model or its data");
   add_count(*command, "--batch", arguments.batch,
             "sequences at once on a rank; default: the checkpoint's micro-batch, else 4");
   add_count(*command, "--sequence", arguments.sequence,

@@ -1,7 +1,13 @@
 #include "infer/input_file.hpp"
 
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <array>
+#include <filesystem>
 #include <fstream>
+#include <memory>
+#include <utility>
 
 #include "base/error.hpp"
 #include "base/printable.hpp"
@@ -13,6 +19,7 @@ namespace kzero::infer {
 
 namespace {
 
+constexpr const char* text_name = "text";
 constexpr const char* choices_name = "choices";
 constexpr const char* automatic_name = "auto";
 
@@ -22,52 +29,115 @@ bool has_llmc_header(const std::string& path) {
   return data::llmc_kind(std::as_bytes(std::span(head))) != nullptr;
 }
 
-/// The format by the beginning of the first file, or the usual one.
+/// The format by the beginning or the name of the first file, or the usual one.
 FileFormat recognised(const std::string& name, std::optional<data::TokenEncoding> usual) {
   ProblemList problems;
   const std::vector<std::string> files = data::expand_files({name}, problems);
   problems.throw_if_any(ExitCode::files);
-  if (data::is_choice_file(files.front())) return {{}, true};
+  if (data::is_choice_file(files.front())) return {.is_choices = true};
   if (has_llmc_header(files.front())) return {deck::DataFormat::llmc};
+  const bool is_bytes = usual && usual->format == deck::DataFormat::bytes;
+  if (files.front().ends_with(".txt") && !is_bytes) return {.is_text = true};
   KZERO_REQUIRE(usual || !std::ifstream(files.front()).is_open(), ExitCode::usage,
                 "{}: has no header that tells its format; name it with --format",
                 printable(files.front()));
   return {usual.value_or(deck::DataFormat::llmc)};
 }
 
+std::string text_of(const std::string& path) {
+  constexpr std::uintmax_t most_bytes = std::uintmax_t{1} << 30;
+  std::error_code problem;
+  const bool is_file = std::filesystem::is_regular_file(path, problem);
+  const std::uintmax_t size = is_file ? std::filesystem::file_size(path, problem) : 0;
+  KZERO_REQUIRE(size <= most_bytes, ExitCode::files,
+                "{}: {} bytes; a plain text has at most 1 GiB (input/prepare.py makes token files)",
+                printable(path), size);
+  std::ifstream file(path, std::ios::binary);
+  std::string text(size, ' ');
+  file.read(text.data(), static_cast<std::streamsize>(size));
+  KZERO_REQUIRE(is_file && file, ExitCode::files, "{}: cannot be read", printable(path));
+  return text;
+}
+
+/// The tokens of all files of a pattern, one after the other.
+std::vector<Token> tokens_of(const std::string& name, const TokenText& token_text, Index vocab) {
+  ProblemList problems;
+  std::vector<Token> all;
+  const std::vector<std::string> files = data::expand_files({name}, problems);
+  problems.throw_if_any(ExitCode::files);
+  for (const std::string& path : files) {
+    try {
+      const std::vector<Token> some = token_text.encode(text_of(path));
+      all.insert(all.end(), some.begin(), some.end());
+    } catch (const Error& error) {
+      const std::string text = error.what();
+      throw Error(error.code(), text.starts_with(printable(path))
+                                    ? text
+                                    : fmt::format("{}: {}", printable(path), text));
+    }
+  }
+  const auto beyond = std::ranges::find_if(all, [&](Token token) { return token >= vocab; });
+  KZERO_REQUIRE(beyond == all.end(), ExitCode::files,
+                "{}: its tokenizer makes token {}, the model's vocabulary has {}", printable(name),
+                beyond == all.end() ? 0 : *beyond, vocab);
+  return all;
+}
+
+TokenReader reader_of(std::vector<Token> tokens) {
+  const auto shared = std::make_shared<const std::vector<Token>>(std::move(tokens));
+  return {std::ssize(*shared), [shared](Index begin, Index count, Token* out) {
+            std::copy_n(shared->begin() + begin, count, out);
+          }};
+}
+
+TokenReader reader_of(std::shared_ptr<const data::TokenStream> stream) {
+  return {stream->size(),
+          [stream](Index begin, Index count, Token* out) { stream->read(begin, count, out); }};
+}
+
 }  // namespace
 
 std::vector<std::string> file_format_names() {
-  std::vector<std::string> names{automatic_name};
+  std::vector<std::string> names{automatic_name, text_name};
   for (const auto& choice : deck::data_formats) names.emplace_back(choice.name);
   names.emplace_back(choices_name);
   return names;
 }
 
 FileFormat file_format(const std::string& name, Index token_bytes) {
-  if (name == choices_name) return {{}, true};
+  if (name == choices_name) return {.is_choices = true};
+  if (name == text_name) return {.is_text = true};
   for (const auto& choice : deck::data_formats)
     if (choice.name == name) return {data::TokenEncoding(choice.value, token_bytes)};
   return {};
 }
 
 InputFile open_input(const grid::Group& world, const std::string& name, const FileFormat& asked,
-                     std::optional<data::TokenEncoding> usual, Index vocab) {
-  InputFile file{.name = name, .text = nullptr};
+                     std::optional<data::TokenEncoding> usual, Index vocab,
+                     const OpenTokenText& token_text) {
+  InputFile file{.name = name};
   ProblemList problems;
   grid::collectively(world, [&] {
-    const bool is_given = asked.text || asked.is_choices;
-    const FileFormat format = is_given ? asked : recognised(name, usual);
+    const FileFormat format = asked.is_given() ? asked : recognised(name, usual);
     if (format.is_choices) {
       file.choices = data::read_choices(name, vocab);
       return;
     }
-    file.format = format.text->format;
-    file.text = std::make_unique<data::TokenStream>(std::vector{name}, *format.text, vocab);
-    KZERO_REQUIRE(file.text->size() >= 2, ExitCode::files,
+    if (format.is_text) {
+      file.format = text_name;
+      file.is_bytes = token_text().is_bytes();
+      file.tokens = reader_of(tokens_of(name, token_text(), vocab));
+    } else {
+      file.format = name_of(format.tokens->format);
+      file.is_bytes = format.tokens->format == deck::DataFormat::bytes;
+      const auto stream =
+          std::make_shared<data::TokenStream>(std::vector{name}, *format.tokens, vocab);
+      stream->check_tokens(world.rank(), world.size(), problems);
+      file.tokens = reader_of(stream);
+    }
+    KZERO_REQUIRE(file.tokens->size >= 2, ExitCode::files,
                   "{}: holds {} tokens, but it takes one to predict another", printable(name),
-                  file.text->size());
-    file.text->check_tokens(world.rank(), world.size(), problems);
+                  file.tokens->size);
     problems.throw_if_any(ExitCode::files);
   });
   return file;

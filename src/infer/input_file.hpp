@@ -1,7 +1,7 @@
-// Files to score: texts in one of the token formats, or choices.
+// Files to score: tokens in one of the token formats, plain text, or choices.
 #pragma once
 
-#include <memory>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -9,13 +9,18 @@
 #include "data/choice_file.hpp"
 #include "data/token_stream.hpp"
 #include "grid/group.hpp"
+#include "infer/scores.hpp"
+#include "infer/token_text.hpp"
 
 namespace kzero::infer {
 
-/// The value of --format: a format of texts, choices, or neither.
+/// The value of --format: a format of token files, plain text, choices, or none of them.
 struct FileFormat {
-  std::optional<data::TokenEncoding> text{};
+  std::optional<data::TokenEncoding> tokens{};
+  bool is_text = false;
   bool is_choices = false;
+
+  bool is_given() const { return tokens || is_text || is_choices; }
 };
 
 /// The names that --format may have, and the format of one of them, with tokens of `token_bytes`
@@ -23,19 +28,26 @@ struct FileFormat {
 std::vector<std::string> file_format_names();
 FileFormat file_format(const std::string& name, Index token_bytes);
 
-/// A file that is open: one of the two.
+/// A file that is open: tokens, or choices.
 struct InputFile {
   std::string name;                            // as the user gave it: a path or a pattern
-  deck::DataFormat format{};                   // of a text
-  std::unique_ptr<data::TokenStream> text;     // null: choices
+  std::string format{};                        // by name
+  bool is_bytes = false;                       // a token is a byte
+  std::optional<TokenReader> tokens{};         // none: choices
   std::vector<data::ChoiceExample> choices{};  // of one file
 };
 
+/// Makes tokens of plain text; opened when the first file needs it.
+using OpenTokenText = std::function<const TokenText&()>;
+
 /// Opens a path or a pattern of files and checks all its tokens, each rank its part. Without a
-/// format it is recognised by a header of llm.c's, and is `usual` without one. Throws
+/// format it is recognised by a header of llm.c's; without one a name that ends with .txt is plain
+/// text, unless the tokens of `usual` are bytes, and all else is `usual`. Every rank holds the
+/// tokens of a plain text, at most 1 GiB of it, and makes those of each file by themselves. Throws
 /// AgreedError(files) for files that cannot be read, are damaged, have tokens of `vocab` or more,
 /// or of which nobody knows the format. Collective over `world`.
 InputFile open_input(const grid::Group& world, const std::string& name, const FileFormat& format,
-                     std::optional<data::TokenEncoding> usual, Index vocab);
+                     std::optional<data::TokenEncoding> usual, Index vocab,
+                     const OpenTokenText& token_text);
 
 }  // namespace kzero::infer

@@ -100,18 +100,18 @@ std::optional<double> TextScore::bits_per_byte() const {
   return loss / std::numbers::ln2 * static_cast<double>(tokens) / static_cast<double>(*bytes);
 }
 
-TextScore score_text(ForwardModel& model, const grid::Group& data, const data::TokenStream& stream,
+TextScore score_text(ForwardModel& model, const grid::Group& data, const TokenReader& text,
                      Index most, std::span<const Index> byte_lengths,
                      const BeforeRound& before_round) {
   const Index length = model.shape().sequence, batch = model.shape().batch;
-  const Index all = std::max<Index>(0, stream.size() - 1);
+  const Index all = std::max<Index>(0, text.size - 1);
   const Index tokens = most > 0 ? std::min(most, all) : all;
   Rows rows;
   rows.count = ceil_div(tokens, length);
   rows.read = [&](Index row, std::span<Token> inputs, std::span<Token> targets) {
     const Index begin = row * length, count = std::min(length, tokens - begin);
-    stream.read(begin, count, inputs.data());
-    stream.read(begin + 1, count, targets.data());
+    text.read(begin, count, inputs.data());
+    text.read(begin + 1, count, targets.data());
   };
   const auto fold = [&](Index first, std::span<const Token> targets, std::span<const float> losses,
                         std::span<double> numbers) {

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "data/choice_file.hpp"
-#include "data/token_stream.hpp"
 #include "infer/loaded_model.hpp"
 
 namespace kzero::infer {
@@ -34,6 +33,13 @@ using BeforeRound = std::function<void()>;
 std::vector<double> score(ForwardModel& model, const grid::Group& data, const Rows& rows,
                           Index width, const Fold& fold, const BeforeRound& before_round);
 
+/// The tokens of a text.
+struct TokenReader {
+  Index size = 0;
+  /// Reads `count` tokens from token `begin` on.
+  std::function<void(Index begin, Index count, Token* tokens)> read;
+};
+
 /// The score of a text.
 struct TextScore {
   double loss = 0;               // mean of -log p of a token, natural log
@@ -45,12 +51,12 @@ struct TextScore {
   std::optional<double> bits_per_byte() const;
 };
 
-/// Scores every token of the stream but the first, or the first `most` of them (0: all): window w
+/// Scores every token of the text but the first, or the first `most` of them (0: all): window w
 /// has tokens w T to w T + T as training's sampler cuts them, the last one may be shorter, and each
 /// token is predicted from those before it in its window. `byte_lengths` has the bytes of each
 /// token; empty: not known. Throws AgreedError(diverged) if the loss is not finite; a file that
 /// cannot be read throws on its rank alone. Collective over all ranks of the grid.
-TextScore score_text(ForwardModel& model, const grid::Group& data, const data::TokenStream& stream,
+TextScore score_text(ForwardModel& model, const grid::Group& data, const TokenReader& text,
                      Index most, std::span<const Index> byte_lengths,
                      const BeforeRound& before_round);
 

@@ -34,6 +34,7 @@ class ByteText : public TokenText {
     return {bytes_.data() + token, 1};
   }
   Index size() const override { return static_cast<Index>(bytes_.size()); }
+  bool is_bytes() const override { return true; }
   const std::vector<Token>& end_tokens() const override { return none_; }
 
  private:
@@ -58,6 +59,7 @@ class TokenizerText : public TokenText {
     }
   }
   Index size() const override { return tokenizer_.size(); }
+  bool is_bytes() const override { return false; }
   const std::vector<Token>& end_tokens() const override { return end_tokens_; }
 
   void add_end_token(std::string_view content) {

@@ -20,6 +20,8 @@ class TokenText {
   virtual std::string_view bytes(Token token) const = 0;
   /// One more than the largest token.
   virtual Index size() const = 0;
+  /// Whether a token is a byte.
+  virtual bool is_bytes() const = 0;
   /// Tokens that end a text, the usual one first.
   virtual const std::vector<Token>& end_tokens() const = 0;
 };

@@ -78,6 +78,12 @@ class Texts(Trained):
         self.assertAlmostEqual(scored["bits_per_byte"], scored["loss"] / math.log(2), places=12)
         self.assertEqual((scored["bytes"], scored["kind"], scored["format"]), (scored["tokens"], "text", "bytes"))
 
+    def test_a_model_of_bytes_takes_a_plain_text_for_bytes(self):
+        (self.folder / "val.txt").write_bytes((self.folder / "val").read_bytes())
+        bytes_, text = self.results("saved", "val.txt")[0], self.results("saved", "val.txt", "--format", "text")[0]
+        self.assertEqual((bytes_["format"], text["format"]), ("bytes", "text"))
+        self.assertEqual({**bytes_, "format": ""}, {**text, "format": ""})
+
     def test_every_token_but_the_first_is_scored(self):
         (self.folder / "short").write_bytes((self.folder / "val").read_bytes()[:2 * LENGTH + 6])
         whole, = self.results("saved", "short", "--batch", "1")
@@ -248,6 +254,30 @@ class Tokenizers(Trained):
         self.assertIsNone(self.results("saved", "text.bin")[0]["bits_per_byte"])
         named, = self.results("saved", "text.bin", "--tokenizer", "elsewhere.json")
         self.assertEqual(named, scored)
+
+    def test_plain_text_is_scored_like_its_token_file(self):
+        write_tokens(self.folder / "text.bin", [97, 257, 256, 258, 98])
+        (self.folder / "text.txt").write_text("aabcab<|end|>b")
+        (self.folder / "text").write_text("aabcab<|end|>b")
+        (self.folder / "part1.txt").write_text("aabc")
+        (self.folder / "part2.txt").write_text("ab<|end|>b")
+        tokens, plain, parts = self.results("saved", "text.bin", "text.txt", "part?.txt", ranks=2)
+        self.assertEqual((plain["format"], plain["bytes"]), ("text", 6))
+        for one in (plain, parts, *self.results("saved", "text", "--format", "text")):
+            self.assertEqual({**one, "file": "", "format": ""}, {**tokens, "file": "", "format": ""})
+        self.expect(self.run_kzero("convert", "saved", "hf"), 0)
+        self.assertAlmostEqual(self.results("hf", "text.txt")[0]["loss"], plain["loss"], places=6)
+
+    def test_a_plain_text_that_has_no_tokens_is_refused(self):
+        (self.folder / "bad.txt").write_bytes(b"ab\xff")
+        (self.folder / "empty.txt").write_bytes(b"")
+        refuse = lambda name, text: self.expect(self.run_kzero("evaluate", "saved", name, "--format", "text"), 4, text)
+        refuse("bad.txt", "bad.txt: the text is not UTF-8: byte 2 is 0xff")
+        refuse("empty.txt", "empty.txt: holds 0 tokens")
+        refuse("none.txt", "none.txt: cannot be")
+        refuse("data", "data: cannot be read")
+        (self.folder / "data/tokenizer.json").unlink()
+        self.expect(self.run_kzero("evaluate", "saved", "bad.txt"), 4, "no tokenizer.json was found in the model's folder or beside its data")
 
     def test_an_export_takes_the_tokenizer_along(self):
         self.assertIn("tokenizer.json, tokenizer_config.json", self.expect(self.run_kzero("convert", "saved", "hf"), 0).stdout)
