@@ -70,17 +70,18 @@ def records_of(path):
         lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError as error:
         raise SystemExit(f"{path}: cannot be read: {error.strerror}") from None
-    damaged = []
+    damaged, sound_lines = [], 0
     for number, line in enumerate(lines, 1):
         try:
             record = json.loads(line)
         except (ValueError, RecursionError):
             continue
         if sound.is_sound(record):
+            sound_lines += 1
             yield record
         else:
             damaged.append(number)
-    if damaged:
+    if damaged and sound_lines:
         print(f"{path}:{damaged[0]}: not a record as kzero writes it; lines left out: {len(damaged)}", file=sys.stderr)
 
 

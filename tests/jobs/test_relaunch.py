@@ -143,6 +143,14 @@ class Bits(HostsTest):
         return re.search(r"hash (\w+)", shown).group(1)
 
 
+def runs(pid):
+    """Whether a process exists and has not ended; an ended one may wait for long to be collected."""
+    try:
+        return Path("/proc", pid, "stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except OSError:
+        return False
+
+
 class LaunchedAgain(HostsTest):
     def test_a_lost_host_is_left_out(self):
         self.assertEqual(self.train("train.seed=3", DIE="0", LOSE="two"), 0, self.shown)
@@ -188,7 +196,7 @@ class LaunchedAgain(HostsTest):
         self.assertEqual(self.train(DIE="0"), 0, self.shown)
         self.assertEqual(self.launches(), [1])
         self.assertTrue(left())
-        self.assertEqual([pid for pid in left() if Path("/proc", pid).exists()], [])
+        self.assertEqual([pid for pid in left() if runs(pid)], [])
 
 
 class NotLaunchedAgain(HostsTest):

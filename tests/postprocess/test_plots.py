@@ -146,7 +146,7 @@ class Reader(unittest.TestCase):
         self.assertEqual((first.name, second.name), ("run #1", "run #2"))
 
     def test_starts_without_steps_are_no_restarts_and_leave_the_end_alone(self):
-        end = {"event": "end", "memory": [{"rank": 0}], "reason": "completed"}
+        end = {"event": "end", "memory": [], "reason": "completed"}
         again = [{**START, "first_step": 2}, {**end, "reason": "nothing to do"}]
         run, = self.read(START, step(0), step(1), end, *again, *again)
         self.assertEqual((run.restarts, run.end["reason"]), ([], "completed"))
