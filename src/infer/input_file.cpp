@@ -90,7 +90,7 @@ TokenReader reader_of(std::vector<Token> tokens) {
           }};
 }
 
-TokenReader reader_of(std::shared_ptr<const data::TokenStream> stream) {
+TokenReader reader_of(const std::shared_ptr<const data::TokenStream>& stream) {
   return {stream->size(),
           [stream](Index begin, Index count, Token* out) { stream->read(begin, count, out); }};
 }

@@ -57,7 +57,7 @@ std::string plan_line(const std::vector<CategoryBytes>& categories) {
 std::string peak_line(const StartRecord& record) {
   const double of_a_rank =
       record.peak.flops_per_second / static_cast<double>(record.data_ranks * record.tensor_ranks);
-  const std::string line = fmt::format(
+  std::string line = fmt::format(
       "peak        {}FLOP/s a rank, by {}", format_count(of_a_rank),
       record.peak.measured_width > 0
           ? fmt::format("products of {0} x {0} on all ranks at once", record.peak.measured_width)

@@ -64,6 +64,7 @@ Digests digests_in(const std::string& text) {
 /// is missed, then the largest.
 std::vector<Kind> chosen(const std::map<Digests, std::vector<int>>& kinds) {
   std::vector<std::tuple<bool, std::size_t, std::vector<int>>> order;
+  order.reserve(kinds.size());
   std::set<std::uint64_t> seen;
   for (const auto& [digests, ranks] : kinds)
     order.emplace_back(seen.insert(digests.required).second, ranks.size(), ranks);
@@ -72,6 +73,7 @@ std::vector<Kind> chosen(const std::map<Digests, std::vector<int>>& kinds) {
   });
   order.resize(std::min(order.size(), most_kinds));
   std::vector<Kind> found;
+  found.reserve(order.size());
   for (const auto& [is_new, size, ranks] : order) found.push_back({ranks, {}});
   return found;
 }
@@ -174,7 +176,7 @@ std::string describe(const std::vector<int>& ranks, const grid::Nodes& nodes) {
   if (places.size() > 2) return fmt::format("{} nodes, first {}", places.size(), first);
   std::size_t all = 0;
   for (const int node : places) all += nodes.ranks(node).size();
-  const std::string names =
+  std::string names =
       places.size() == 2 ? fmt::format("{} and {}", first, nodes.name(places.back())) : first;
   if (ranks.size() == all) return names;
   return ranks.size() == 1

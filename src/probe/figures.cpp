@@ -90,6 +90,7 @@ class Findings {
 template <class All, class Get>
 std::vector<double> column(const All& all, const Get& get) {
   std::vector<double> figures;
+  figures.reserve(all.size());
   for (const auto& each : all) figures.push_back(get(each));
   return figures;
 }

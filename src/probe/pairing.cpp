@@ -16,6 +16,7 @@ int all_rounds(int players) { return players < 2 ? 0 : even(players) - 1; }
 std::vector<int> chosen_rounds(int players, int most) {
   const int all = all_rounds(players), count = std::min(all, most);
   std::vector<int> rounds;
+  rounds.reserve(static_cast<std::size_t>(count));
   for (int i = 0; i < count; ++i)
     rounds.push_back(static_cast<int>(static_cast<long>(i) * all / count));
   return rounds;

@@ -50,8 +50,9 @@ int add(dl_phdr_info* info, std::size_t, void* found) {
   for (int i = 0; i < info->dlpi_phnum && library.build.empty(); ++i) {
     const auto& segment = info->dlpi_phdr[i];
     if (segment.p_type != PT_NOTE) continue;
-    library.build = build_id(reinterpret_cast<const char*>(info->dlpi_addr + segment.p_vaddr),
-                             segment.p_memsz, segment.p_align == 8 ? 8 : 4);
+    // NOLINTNEXTLINE(performance-no-int-to-ptr): the loader tells addresses as numbers
+    const auto* notes = reinterpret_cast<const char*>(info->dlpi_addr + segment.p_vaddr);
+    library.build = build_id(notes, segment.p_memsz, segment.p_align == 8 ? 8 : 4);
   }
   static_cast<std::vector<LoadedLibrary>*>(found)->push_back(std::move(library));
   return 0;

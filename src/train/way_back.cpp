@@ -51,7 +51,7 @@ bool has_left_range(const LossRange& losses, Index steps_done) {
 std::string shell_word(const fs::path& path) {
   constexpr std::string_view plain =
       "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./+:,@%=-";
-  const std::string text = (path.string().starts_with('-') ? "./" : "") + path.string();
+  std::string text = (path.string().starts_with('-') ? "./" : "") + path.string();
   if (!text.empty() && text.find_first_not_of(plain) == std::string::npos) return text;
   std::string quoted = "'";
   for (const char c : text) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
