@@ -16,7 +16,7 @@ from matplotlib.patches import Patch
 KINDS = {"phase": "#d9d9d9", "kernel": "#0072b2", "product": "#009e73", "copy": "#56b4e9", "message": "#e69f00", "wait": "#d55e00",
          "file": "#cc79a7"}  # fmt: skip
 MOST_RANKS, MOST_NAMES = 4, 14
-STEP = "kzero::train::step"
+STEP = "kzero::engine::step"
 
 
 @dataclass

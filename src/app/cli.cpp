@@ -18,10 +18,10 @@
 #include "app/standard_output.hpp"
 #include "base/printable.hpp"
 #include "base/version.hpp"
+#include "comm/failure.hpp"
 #include "grid/group.hpp"
 #include "runtime/launch.hpp"
 #include "runtime/signals.hpp"
-#include "train/failure.hpp"
 
 namespace kzero::app {
 
@@ -97,8 +97,8 @@ ExitCode guarded(const std::function<ExitCode()>& command, Printed printed) {
     } catch (const grid::AgreedError& error) {
       return fail_together(error);
     } catch (...) {
-      const train::Failure failure = train::current_failure();
-      train::end_launch(failure);
+      const comm::Failure failure = comm::current_failure();
+      comm::end_launch(failure);
       return failure.code;
     }
   };

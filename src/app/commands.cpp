@@ -7,26 +7,26 @@
 #include "app/launch.hpp"
 #include "base/printable.hpp"
 #include "checkpoint/inspect.hpp"
+#include "comm/failure.hpp"
+#include "comm/placement.hpp"
 #include "convert/architecture.hpp"
 #include "deck/reader.hpp"
 #include "deck/writer.hpp"
 #include "grid/nodes.hpp"
 #include "grid/process_grid.hpp"
 #include "metrics/data_summary.hpp"
+#include "run/data_report.hpp"
+#include "run/trainer.hpp"
 #include "runtime/host_name.hpp"
-#include "train/data_report.hpp"
-#include "train/failure.hpp"
-#include "train/placement.hpp"
-#include "train/trainer.hpp"
 
 namespace kzero::app {
 
 namespace {
 
 /// The parts of a run's setup that the command line decides.
-train::RunRequest request_of(const DeckArguments& arguments, const deck::Config& config,
-                             const runtime::Session& session) {
-  train::RunRequest request;
+run::RunRequest request_of(const DeckArguments& arguments, const deck::Config& config,
+                           const runtime::Session& session) {
+  run::RunRequest request;
   request.config = config;
   request.deck = deck::resolved(config);
   request.deck_file = arguments.file;
@@ -39,8 +39,8 @@ train::RunRequest request_of(const DeckArguments& arguments, const deck::Config&
 /// Collective over all ranks of the session.
 deck::Placement placement_of(const deck::Config& config, const runtime::Session& session) {
   const grid::Group world = grid::world_group();
-  return train::find_placement(world, grid::Nodes(world, runtime::host_name()), session,
-                               config.grid.tensor);
+  return comm::find_placement(world, grid::Nodes(world, runtime::host_name()), session,
+                              config.grid.tensor);
 }
 
 }  // namespace
@@ -60,8 +60,8 @@ ExitCode train(const DeckArguments& arguments) {
   };
   const runtime::Session session({.choose_threads = read});
   config.placement = placement_of(config, session);
-  return train::ending_launch_on_failure(
-      [&] { return train::run(request_of(arguments, config, session), session); });
+  return comm::ending_launch_on_failure(
+      [&] { return run::train(request_of(arguments, config, session), session); });
 }
 
 ExitCode check(const DeckArguments& arguments, const CheckOptions& options) {
@@ -71,12 +71,12 @@ ExitCode check(const DeckArguments& arguments, const CheckOptions& options) {
                  convert::read_architecture);
   if (with_files) {
     ProblemList problems;
-    const train::RunInputs inputs = check_files(config, Inspection{}, problems);
+    const run::RunInputs inputs = check_files(config, Inspection{}, problems);
     check_tokenizer(config, problems);
     problems.throw_if_any(ExitCode::files);
-    std::cout << metrics::data_lines(train::summary_of(config, inputs.dataset)) << '\n';
+    std::cout << metrics::data_lines(run::summary_of(config, inputs.dataset)) << '\n';
     print_note(inputs.initial_note);
-    for (const std::string& line : train::data_warnings(config, inputs.dataset))
+    for (const std::string& line : run::data_warnings(config, inputs.dataset))
       std::cout << line << '\n';
   }
   std::cout << printable(arguments.file) << ": no errors"

@@ -12,8 +12,8 @@
 #include "infer/token_bytes.hpp"
 #include "metrics/line_file.hpp"
 #include "model/definition.hpp"
+#include "run/trace_file.hpp"
 #include "runtime/host_name.hpp"
-#include "train/trace_file.hpp"
 
 namespace kzero::app {
 
@@ -47,9 +47,9 @@ void require_room(const deck::Config& config) {
 
 }  // namespace
 
-train::RunInputs check_files(const deck::Config& config, const Inspection& inspection,
-                             ProblemList& problems) {
-  train::RunInputs inputs;
+run::RunInputs check_files(const deck::Config& config, const Inspection& inspection,
+                           ProblemList& problems) {
+  run::RunInputs inputs;
   inputs.dataset = data::open_dataset(config, problems);
   inputs.dataset.check_tokens(inspection.part, inspection.parts, problems);
   if (!config.model.initial.empty()) {
@@ -78,7 +78,7 @@ train::RunInputs check_files(const deck::Config& config, const Inspection& inspe
     });
   };
   try_file("run.metrics", config.run.metrics, metrics::require_metrics_file);
-  try_file("run.profile", config.run.profile, train::require_trace_file);
+  try_file("run.profile", config.run.profile, run::require_trace_file);
   try_file("run.end_file", config.run.end_file, [](const std::string&) {});
   return inputs;
 }
@@ -98,9 +98,9 @@ void check_tokenizer(const deck::Config& config, ProblemList& problems) {
   });
 }
 
-train::RunInputs check_files(const deck::Config& config, const runtime::Session& session,
-                             const grid::Group& world) {
-  train::RunInputs inputs;
+run::RunInputs check_files(const deck::Config& config, const runtime::Session& session,
+                           const grid::Group& world) {
+  run::RunInputs inputs;
   ProblemList mine;
   grid::collectively(world, [&] {
     inputs = check_files(config,

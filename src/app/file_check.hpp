@@ -6,8 +6,8 @@
 #include "base/problem_list.hpp"
 #include "deck/config.hpp"
 #include "grid/group.hpp"
+#include "run/trainer.hpp"
 #include "runtime/session.hpp"
-#include "train/trainer.hpp"
 
 namespace kzero::app {
 
@@ -22,8 +22,8 @@ struct Inspection {
 /// Checks data, token range, initial weights, the paths that the run will write to, and room for
 /// two checkpoints. Adds what is wrong to `problems`; the inputs are usable only if nothing is. The
 /// deck is resolved. Leaves no file behind.
-train::RunInputs check_files(const deck::Config& config, const Inspection& inspection,
-                             ProblemList& problems);
+run::RunInputs check_files(const deck::Config& config, const Inspection& inspection,
+                           ProblemList& problems);
 
 /// Adds to `problems` what keeps `kzero generate` and `kzero evaluate` from reading the
 /// tokenizer.json beside the data, if there is one. A run does not read it.
@@ -32,7 +32,7 @@ void check_tokenizer(const deck::Config& config, ProblemList& problems);
 /// Makes the checks of check_files() with the work divided among the ranks of the launch. Throws
 /// AgreedError(files) with every rank's problems, each once. Collective over `world`, all ranks of
 /// the session.
-train::RunInputs check_files(const deck::Config& config, const runtime::Session& session,
-                             const grid::Group& world);
+run::RunInputs check_files(const deck::Config& config, const runtime::Session& session,
+                           const grid::Group& world);
 
 }  // namespace kzero::app

@@ -3,10 +3,10 @@
 #include <CLI/CLI.hpp>
 
 #include "app/launch.hpp"
+#include "comm/failure.hpp"
+#include "comm/launch_watch.hpp"
 #include "deck/config.hpp"
 #include "grid/process_grid.hpp"
-#include "train/failure.hpp"
-#include "train/launch_watch.hpp"
 
 namespace kzero::app {
 
@@ -30,8 +30,8 @@ ExitCode run_inference(const std::function<ExitCode(const runtime::Session&)>& c
   const runtime::Session session({.choose_threads = as_cores_allow});
   // Waits have no limit; errors that NCCL meets while no thread calls it, and nodes that fall
   // silent, end the command.
-  const train::LaunchWatch watch(grid::world_group(), 0, deck::Run().heartbeat);
-  return train::ending_launch_on_failure([&] { return command(session); });
+  const comm::LaunchWatch watch(grid::world_group(), 0, deck::Run().heartbeat);
+  return comm::ending_launch_on_failure([&] { return command(session); });
 }
 
 }  // namespace kzero::app

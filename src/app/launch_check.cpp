@@ -5,13 +5,13 @@
 #include <iostream>
 
 #include "app/launch.hpp"
+#include "comm/failure.hpp"
+#include "comm/launch_watch.hpp"
 #include "grid/process_grid.hpp"
 #include "probe/report.hpp"
 #include "runtime/host_name.hpp"
 #include "runtime/session.hpp"
 #include "runtime/watchdog.hpp"
-#include "train/failure.hpp"
-#include "train/launch_watch.hpp"
 
 namespace kzero::app {
 
@@ -25,18 +25,18 @@ constexpr double longest_wait = 120;
 [[noreturn]] void give_up(const Wait& wait, double waited, int rank, const grid::Nodes& nodes) {
   const std::string partner =
       wait.rank < 0 ? "the ranks" : fmt::format("rank {} on {}", wait.rank, nodes.host(wait.rank));
-  train::print_failure(
+  comm::print_failure(
       fmt::format("{}: has waited {:.0f} s for {}. A node or a link that does not answer is named "
                   "by the ranks that wait for it",
                   wait.what, waited, partner),
       rank);
-  train::leave_launch(ExitCode::other);
+  comm::leave_launch(ExitCode::other);
 }
 
 ExitCode survey_and_print(const deck::Config& config, const runtime::Session& session,
                           SurveyOutput output) {
   const grid::Group world = grid::world_group();
-  const train::LaunchWatch watch(world, 0, config.run.heartbeat);  // names a node that is lost
+  const comm::LaunchWatch watch(world, 0, config.run.heartbeat);  // names a node that is lost
   const grid::Nodes& nodes = watch.nodes();
   const runtime::Watchdog watchdog(longest_wait, [&](const Wait& wait, auto waited) {
     give_up(wait, waited.count(), world.rank(), nodes);
@@ -63,7 +63,7 @@ ExitCode survey_launch(const DeckArguments& arguments, SurveyOutput output) {
     return config.run.threads;
   };
   const runtime::Session session({.choose_threads = read});
-  return train::ending_launch_on_failure([&] { return survey_and_print(config, session, output); });
+  return comm::ending_launch_on_failure([&] { return survey_and_print(config, session, output); });
 }
 
 }  // namespace kzero::app

@@ -9,6 +9,7 @@
 #include <set>
 
 #include "base/bytes.hpp"
+#include "comm/placement.hpp"
 #include "convert/architecture.hpp"
 #include "deck/reader.hpp"
 #include "plan/machine.hpp"
@@ -16,7 +17,6 @@
 #include "plan/report.hpp"
 #include "plan/trace.hpp"
 #include "runtime/threads.hpp"
-#include "train/placement.hpp"
 
 namespace kzero::app {
 
@@ -69,7 +69,7 @@ std::vector<Launch> launches(const PlanArguments& arguments, const GivenMachine&
       deck::Config config = read(ranks);
       const Index nodes = nodes_of(arguments, machine, ranks);
       config.placement.leaves_nodes =
-          train::data_groups_leave_nodes(ranks, nodes, config.grid.tensor);
+          comm::data_groups_leave_nodes(ranks, nodes, config.grid.tensor);
       const Index asked = arguments.threads > 0 ? arguments.threads : config.run.threads;
       const Index node_ranks = ceil_div(ranks, nodes);
       found.push_back({ranks, nodes, config, runtime::threads_per_rank(asked, node_ranks)});
@@ -135,7 +135,7 @@ void introduce(const PlanArguments& arguments, const std::vector<Launch>& all) {
   for (const Launch& launch : all) nodes.insert(launch.nodes);
   if (*nodes.rbegin() == 1) return;
   const auto overlaps = [](const Launch& launch) {
-    return train::overlap_of(launch.config) == comm::Overlap::yes;
+    return comm::overlap_of(launch.config) == comm::Overlap::yes;
   };
   const auto count = std::ranges::count_if(all, overlaps);
   std::cout << fmt::format("nodes       {}, with zero.overlap {}\n", fmt::join(nodes, " or "),
@@ -161,8 +161,9 @@ ExitCode plan_deck(const PlanArguments& arguments) {
 
 ExitCode trace_deck(const PlanArguments& arguments) {
   for (const Launch& launch : launches(arguments, std::nullopt)) {
-    std::cout << plan::trace(launch.config, train::Blueprint(launch.config, launch.config.grid.data,
-                                                             {0, launch.config.grid.tensor}));
+    std::cout << plan::trace(
+        launch.config,
+        engine::Blueprint(launch.config, launch.config.grid.data, {0, launch.config.grid.tensor}));
   }
   return ExitCode::done;
 }

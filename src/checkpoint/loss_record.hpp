@@ -11,7 +11,7 @@ namespace kzero::checkpoint {
 
 class Hdf5File;
 
-/// The range of the losses of a training; train/loss_range.hpp has its rule.
+/// The range of the losses of a training; run/loss_range.hpp has its rule.
 struct LossRecord {
   double last = 0;       // of the last step
   double included = 0;   // the last one within the range

@@ -1,9 +1,9 @@
 #include "plan/plan.hpp"
 
+#include "engine/expected_traffic.hpp"
+#include "engine/memory_report.hpp"
+#include "engine/planned_bytes.hpp"
 #include "plan/work.hpp"
-#include "train/expected_traffic.hpp"
-#include "train/planned_bytes.hpp"
-#include "train/reports.hpp"
 
 namespace kzero::plan {
 
@@ -11,8 +11,8 @@ namespace {
 
 /// Fills in the elements and bytes that a run is expected to count.
 std::vector<metrics::TrafficRow> traffic_of(const deck::Config& config,
-                                            const train::Blueprint& blueprint) {
-  auto rows = train::expected_traffic(config, blueprint);
+                                            const engine::Blueprint& blueprint) {
+  auto rows = engine::expected_traffic(config, blueprint);
   for (metrics::TrafficRow& row : rows) {
     row.elements_per_step = row.theory_elements_per_step;
     row.bytes_per_step = row.theory_bytes_per_step;
@@ -22,7 +22,7 @@ std::vector<metrics::TrafficRow> traffic_of(const deck::Config& config,
 
 /// Norms, for one, are on every tensor rank; so are, in part, heads of keys and values that are
 /// fewer than the ranks.
-Index copied_parameters(const train::Blueprint& blueprint) {
+Index copied_parameters(const engine::Blueprint& blueprint) {
   const Index last = blueprint.tensor.size - 1;
   Index copied = 0;
   for (const param::UnitSpec& unit : blueprint.definition->table({last, last + 1})) {
@@ -47,15 +47,15 @@ double Entry::operations_per_second() const {
   return (work.operations + work.recomputed_operations) / estimate->seconds();
 }
 
-Entry plan(const deck::Config& config, Index threads, const train::Ingredients& given) {
-  const train::Blueprint blueprint(config, config.grid.data, {0, config.grid.tensor}, given);
-  const memory::Bytes held = train::planned_bytes(config, blueprint, threads);
+Entry plan(const deck::Config& config, Index threads, const engine::Ingredients& given) {
+  const engine::Blueprint blueprint(config, config.grid.data, {0, config.grid.tensor}, given);
+  const memory::Bytes held = engine::planned_bytes(config, blueprint, threads);
   Entry entry;
   entry.data_ranks = config.grid.data;
   entry.tensor_ranks = config.grid.tensor;
   entry.stage = config.zero.stage;
   entry.parameters = param::elements_of(blueprint.table);
-  entry.memory = train::categories(held, {});
+  entry.memory = engine::categories(held, {});
   entry.threads = threads;
   entry.layers = config.model.layers;
   entry.micro_batch = config.train.micro_batch;

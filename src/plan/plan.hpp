@@ -1,16 +1,16 @@
 // The plan of a deck on a grid of ranks: memory, traffic and time of a step. The numbers are the
-// run's, because the functions are: train::planned_bytes constructs the buffers,
-// train::expected_traffic computes the traffic. Nothing is allocated; neither MPI nor Kokkos has to
-// be initialized.
+// run's, because the functions are: engine::planned_bytes constructs the buffers,
+// engine::expected_traffic computes the traffic. Nothing is allocated; neither MPI nor Kokkos has
+// to be initialized.
 #pragma once
 
 #include <optional>
 #include <string>
 
 #include "deck/config.hpp"
+#include "engine/blueprint.hpp"
 #include "plan/holding.hpp"
 #include "plan/time.hpp"
-#include "train/blueprint.hpp"
 
 namespace kzero::plan {
 
@@ -37,6 +37,6 @@ struct Entry : Holding {
 };
 
 /// The deck is resolved for its ranks; `given` may name another model, another optimizer.
-Entry plan(const deck::Config& config, Index threads, const train::Ingredients& given = {});
+Entry plan(const deck::Config& config, Index threads, const engine::Ingredients& given = {});
 
 }  // namespace kzero::plan

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "comm/placement.hpp"
+
 namespace kzero::plan {
 
 namespace {
@@ -95,7 +97,7 @@ std::string legend(const param::Table& table) {
 }
 
 /// Describes the end of a step, after its micro-batches, in order.
-std::string end_of_step(const train::Blueprint& b) {
+std::string end_of_step(const engine::Blueprint& b) {
   std::string text = "once a step, all ranks: sum of the losses; sum of the squared gradients; ";
   if (!b.matrices.empty())
     text +=
@@ -109,8 +111,8 @@ std::string end_of_step(const train::Blueprint& b) {
 
 }  // namespace
 
-std::string trace(const deck::Config& config, const train::Blueprint& b) {
-  const bool overlap = train::overlap_of(config) == comm::Overlap::yes;
+std::string trace(const deck::Config& config, const engine::Blueprint& b) {
+  const bool overlap = comm::overlap_of(config) == comm::Overlap::yes;
   std::string text = fmt::format(
       "schedule of a micro-batch ({} a step, in turns), {} data-parallel ranks, ZeRO stage {}, "
       "prefetch_units {}, overlap {}\n"

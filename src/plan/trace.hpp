@@ -4,11 +4,11 @@
 
 #include <string>
 
-#include "train/blueprint.hpp"
+#include "engine/blueprint.hpp"
 
 namespace kzero::plan {
 
 /// Formats the schedule; `config` is resolved for its ranks.
-std::string trace(const deck::Config& config, const train::Blueprint& blueprint);
+std::string trace(const deck::Config& config, const engine::Blueprint& blueprint);
 
 }  // namespace kzero::plan

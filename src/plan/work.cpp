@@ -19,7 +19,7 @@ double update_traffic(const param::StateArrays& arrays, Dtype precision) {
 
 }  // namespace
 
-Work work_of_step(const deck::Config& config, const train::Blueprint& blueprint,
+Work work_of_step(const deck::Config& config, const engine::Blueprint& blueprint,
                   const memory::Bytes& held, Index sent_bytes) {
   const Index ranks = config.grid.data * config.grid.tensor;
   const double tokens = ratio(config.train.global_batch * config.model.sequence, ranks);

@@ -4,10 +4,10 @@
 #include <cstring>
 #include <memory>
 
+#include "engine/arithmetic.hpp"
 #include "grid/agreement.hpp"
 #include "grid/clocks.hpp"
 #include "probe/product.hpp"
-#include "train/bits.hpp"
 
 namespace kzero::probe {
 
@@ -60,7 +60,7 @@ Survey survey(const Launch& launch, const deck::Config& config) {
   found.threads = launch.threads;
   const Facts facts = all_facts({.threads = launch.threads,
                                  .cores = launch.cores,
-                                 .arithmetic = train::arithmetic_of(*gemm, ""),
+                                 .arithmetic = engine::arithmetic_of(*gemm, ""),
                                  .bits = product_bits(exec, *gemm, config)});
   found.agreement = compare(launch.world, facts);
   const Speed speed =

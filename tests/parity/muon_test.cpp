@@ -2,9 +2,9 @@
 // stage, and neither overlap nor offload shows in the bits.
 #include <gtest/gtest.h>
 
+#include "engine/expected_traffic.hpp"
 #include "support/checkpoints.hpp"
 #include "support/outcome.hpp"
-#include "train/expected_traffic.hpp"
 
 namespace kzero::tests {
 namespace {
@@ -41,10 +41,10 @@ void expect_planned_traffic(const deck::Config& config, const grid::Group& group
   Training training(config, group);
   training.engine->initialise({});
   training.run(0, steps);
-  const train::Blueprint& blueprint = training.engine->blueprint();
-  const auto rows = train::counted(
+  const engine::Blueprint& blueprint = training.engine->blueprint();
+  const auto rows = engine::counted(
       training.traffic,
-      train::expected_traffic(training.config, blueprint, training.grid.data().rank()));
+      engine::expected_traffic(training.config, blueprint, training.grid.data().rank()));
   double all = 0;
   for (const metrics::TrafficRow& row : rows) {
     EXPECT_EQ(row.elements_per_step, row.theory_elements_per_step)
@@ -87,10 +87,10 @@ TEST(Muon, SendsEachElementAtMostTwice) {
   for (const Index stage : {0, 1, 2, 3}) {
     deck::Config config = muon_deck();
     config.zero.stage = stage, config.train.global_batch = ranks;
-    const train::Blueprint blueprint(resolved(config, ranks), ranks);
+    const engine::Blueprint blueprint(resolved(config, ranks), ranks);
     Index gathered = 0, returned = 0;
     for (Index rank = 0; rank < ranks; ++rank) {
-      const train::MatrixTraffic sent = train::traffic_of(blueprint.matrices, rank);
+      const engine::MatrixTraffic sent = engine::traffic_of(blueprint.matrices, rank);
       gathered += sent.gathered, returned += sent.returned;
       EXPECT_EQ(sent.gathered_tensor + sent.returned_tensor, 0);
     }

@@ -109,7 +109,7 @@ TEST_P(OptimizerKinds, RestartInAnotherStageBitForBit) {
   const auto expected = straight.run(0, 4);
   for (const auto& [from, to] : {std::pair<Index, Index>{0, 3}, {3, 1}, {2, 0}}) {
     const SharedFolder folder(group);
-    std::vector<train::StepResult> results;
+    std::vector<engine::StepResult> results;
     {
       config.zero.stage = from;
       Training first(config, group);

@@ -3,11 +3,11 @@
 // stage and number of ranks to any other.
 #include <gtest/gtest.h>
 
+#include "run/restart_rules.hpp"
 #include "support/checkpoints.hpp"
 #include "support/error_text.hpp"
 #include "support/momentum_sgd.hpp"
 #include "support/outcome.hpp"
-#include "train/restart_rules.hpp"
 
 namespace kzero::tests {
 namespace {
@@ -63,7 +63,7 @@ TEST_P(OtherOptimizer, RestartsInAnotherStageBitForBit) {
   const auto expected = straight.run(0, 6);
   for (const auto& [from, to] : {std::pair<Index, Index>{0, 3}, {3, 0}, {1, 2}, {2, 1}}) {
     const SharedFolder folder(group);
-    std::vector<train::StepResult> results;
+    std::vector<engine::StepResult> results;
     {
       Training first = training_of(from);
       first.engine->initialise({});
@@ -122,10 +122,10 @@ TEST_P(OtherOptimizer, DoesNotGoOnFromAdamWsState) {
   Training sgd = training_of(2);
   std::vector<std::string> problems;
   const auto found = checkpoint::open(group, folder.path(), problems);
-  train::RunRequest request;
+  run::RunRequest request;
   request.config = sgd.config;
   const auto check = [&](const Training& training) {
-    train::require_same_training(found, request, training.engine->blueprint(), 0);
+    run::require_same_training(found, request, training.engine->blueprint(), 0);
   };
   const std::string refusal = error_of(ExitCode::usage, [&] { check(sgd); });
   EXPECT_TRUE(contains(refusal,

@@ -2,11 +2,11 @@
 #include <gtest/gtest.h>
 
 #include "base/float16.hpp"
+#include "engine/expected_traffic.hpp"
+#include "engine/memory_report.hpp"
+#include "engine/planned_bytes.hpp"
 #include "support/training.hpp"
 #include "tensor/gemm.hpp"
-#include "train/expected_traffic.hpp"
-#include "train/planned_bytes.hpp"
-#include "train/reports.hpp"
 
 namespace kzero::tests {
 namespace {
@@ -84,8 +84,8 @@ TEST(Plan, ModelStatesAreThePapers) {
   const Index ranks = group.size();
   for (const deck::Config& config : decks()) {
     const deck::Config ready = resolved(config, ranks);
-    const memory::Bytes planned = train::planned_bytes(ready, {ranks, 1});
-    const train::Blueprint blueprint(ready, ranks);
+    const memory::Bytes planned = engine::planned_bytes(ready, {ranks, 1});
+    const engine::Blueprint blueprint(ready, ranks);
     const Index parameters = param::elements_of(blueprint.table);
     const Index slack = static_cast<Index>(blueprint.table.size()) * ranks * param::shard_alignment;
     const Index width = bytes_of(config.train.precision);
@@ -117,7 +117,7 @@ TEST(Plan, GatheredUnitsAreAtMostPrefetchAndOne) {
   config.train.micro_batch = 1, config.train.global_batch = 8;
   for (const Index prefetch : {0, 1, 3}) {
     config.zero.prefetch_units = prefetch;
-    const train::Blueprint blueprint(resolved(config, 8), 8);
+    const engine::Blueprint blueprint(resolved(config, 8), 8);
     const Index block = blueprint.layout.unit(1).padded;
     const Index embedding = blueprint.layout.unit(0).padded;
     const Index head = blueprint.layout.units().back().padded;
@@ -137,7 +137,7 @@ TEST(Plan, TheLedgerIsEmptyAfterTheRun) {
     comm::Traffic traffic;
     const Links links(group, comm::Overlap::yes, traffic);
     const auto gemm = tensor::make_gemm(deck::GemmBackend::reference);
-    const auto engine = train::make_engine(config, 1, links.peers(), *gemm, ledger);
+    const auto engine = engine::make_engine(config, 1, links.peers(), *gemm, ledger);
     EXPECT_GT(ledger.now(memory::Category::parameters), 0);
   }
   for (std::size_t i = 0; i < memory::category_count; ++i) {
@@ -166,9 +166,9 @@ TEST(Plan, CountedTrafficIsTheory) {
     training.engine->initialise({});
     training.run(0, steps);
     training.engine->validate(1, *training.dataset.training);
-    const train::Blueprint& blueprint = training.engine->blueprint();
+    const engine::Blueprint& blueprint = training.engine->blueprint();
     const auto rows =
-        train::counted(training.traffic, train::expected_traffic(training.config, blueprint));
+        engine::counted(training.traffic, engine::expected_traffic(training.config, blueprint));
     ASSERT_EQ(rows.size(), ranks == 1 ? 0U : 2U) << describe(config);
     if (ranks == 1) continue;
     const Index once = exchanged(blueprint.table, ranks), micro = blueprint.batches.rounds();
@@ -200,7 +200,7 @@ TEST(Plan, Stage3GathersAreThoseOfTheSchedule) {
   const Index ranks = 4;
   deck::Config config = small_deck();
   config.train.global_batch = ranks, config.zero.stage = 3;
-  const train::Blueprint blueprint(resolved(config, ranks), ranks);
+  const engine::Blueprint blueprint(resolved(config, ranks), ranks);
   const auto padded = [&](Index u) { return blueprint.layout.unit(u).padded; };
   EXPECT_EQ(blueprint.training.gathers(),
             2 * padded(0) + 2 * padded(1) + 2 * padded(2) + padded(3) + padded(4));
@@ -212,10 +212,10 @@ TEST(Plan, Stage3GathersAreThoseOfTheSchedule) {
 TEST(Plan, RecomputationGathersNothingMore) {
   deck::Config config = small_deck();
   config.train.global_batch = 4, config.zero.stage = 3;
-  const train::Blueprint plain(resolved(config, 4), 4);
+  const engine::Blueprint plain(resolved(config, 4), 4);
   for (const auto mode : {deck::RecomputeMode::layernorm_gelu, deck::RecomputeMode::full}) {
     config.recompute.mode = mode;
-    const train::Blueprint again(resolved(config, 4), 4);
+    const engine::Blueprint again(resolved(config, 4), 4);
     EXPECT_EQ(again.training.gathers(), plain.training.gathers());
     EXPECT_EQ(again.training.gathered_elements(), plain.training.gathered_elements());
   }
@@ -232,7 +232,7 @@ TEST(Plan, AModelThatDoesNotFitIsAnErrorThatNamesTheCategory) {
   const Links links(group, comm::Overlap::yes, traffic);
   const auto gemm = tensor::make_gemm(deck::GemmBackend::reference);
   try {
-    train::make_engine(config, 1, links.peers(), *gemm, ledger);
+    engine::make_engine(config, 1, links.peers(), *gemm, ledger);
     FAIL() << "two hundred terabytes were had";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ExitCode::memory);

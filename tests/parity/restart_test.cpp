@@ -40,7 +40,7 @@ TEST_P(Restart, IsBitForBitWhereverTheRunStopped) {
   // last step.
   for (const Index stop : {Index{0}, Index{1}, skipped + 1, steps - 1}) {
     const SharedFolder folder(group);
-    std::vector<train::StepResult> results;
+    std::vector<engine::StepResult> results;
     {
       Training first(config, group);
       first.engine->initialise({});
@@ -66,7 +66,7 @@ TEST_P(Restart, InAnotherStageIsBitForBit) {
   const auto expected = straight.run(0, steps);
   for (const auto& [from, to] : {std::pair<Index, Index>{0, 3}, {3, 0}, {1, 2}, {2, 1}, {3, 3}}) {
     const SharedFolder folder(group);
-    std::vector<train::StepResult> results;
+    std::vector<engine::StepResult> results;
     {
       config.zero.stage = from;
       Training first(config, group);

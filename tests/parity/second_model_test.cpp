@@ -1,10 +1,10 @@
 // A model that is not GPT-2 trains in every stage with the same bits, in the bytes and messages
-// that its plan says: zero/, train/ and plan/ know a model by its definition alone.
+// that its plan says: zero/, engine/, run/ and plan/ know a model by its definition alone.
 #include <gtest/gtest.h>
 
+#include "engine/expected_traffic.hpp"
 #include "support/outcome.hpp"
 #include "support/toy_model.hpp"
-#include "train/expected_traffic.hpp"
 
 namespace kzero::tests {
 namespace {
@@ -64,10 +64,10 @@ TEST_P(SecondModel, HoldsAndSendsWhatIsPlanned) {
     training.run(0, 2);
     training.engine->validate(1, *training.dataset.training);
     expect_planned_bytes(training, described(zero));
-    const train::Blueprint& blueprint = training.engine->blueprint();
+    const engine::Blueprint& blueprint = training.engine->blueprint();
     EXPECT_EQ(param::elements_of(blueprint.table), 2 * 101 * 15 + 101);
     const auto rows =
-        train::counted(training.traffic, train::expected_traffic(training.config, blueprint));
+        engine::counted(training.traffic, engine::expected_traffic(training.config, blueprint));
     EXPECT_EQ(rows.size(), group.size() == 1 ? 0U : 2U);
     for (const metrics::TrafficRow& row : rows) {
       EXPECT_GT(row.elements_per_step, 0) << described(zero);

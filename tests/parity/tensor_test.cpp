@@ -4,12 +4,12 @@
 
 #include <cmath>
 
+#include "engine/expected_traffic.hpp"
+#include "engine/planned_bytes.hpp"
 #include "support/host_shards.hpp"
 #include "support/outcome.hpp"
 #include "support/same_bits.hpp"
 #include "support/training.hpp"
-#include "train/expected_traffic.hpp"
-#include "train/planned_bytes.hpp"
 
 namespace kzero::tests {
 namespace {
@@ -217,8 +217,8 @@ TEST_F(Grid, MemoryAndTrafficAreAsPlannedOnEveryRank) {
     training.run(0, steps);
     training.engine->validate(1, *training.dataset.training);
     expect_planned_bytes(training, describe_grid(config));
-    const auto expected = train::expected_traffic(training.config, training.engine->blueprint());
-    const auto rows = train::counted(training.traffic, expected);
+    const auto expected = engine::expected_traffic(training.config, training.engine->blueprint());
+    const auto rows = engine::counted(training.traffic, expected);
     EXPECT_EQ(rows.size(), expected.size()) << describe_grid(config);
     for (const metrics::TrafficRow& row : rows) {
       const std::string what = row.operation + " of " + row.purpose + ", " + describe_grid(config);
@@ -259,9 +259,10 @@ TEST_F(Grid, TheFirstTensorRankIsTheLargest) {
   for (const deck::Config& config : planned_decks()) {
     const deck::Config ready = resolved(config, launch_ranks());
     const Index tensor = ready.grid.tensor;
-    const memory::Bytes first = train::planned_bytes(ready, {ready.grid.data, 1, {0, tensor}});
+    const memory::Bytes first = engine::planned_bytes(ready, {ready.grid.data, 1, {0, tensor}});
     for (Index rank = 1; rank < tensor; ++rank) {
-      const memory::Bytes other = train::planned_bytes(ready, {ready.grid.data, 1, {rank, tensor}});
+      const memory::Bytes other =
+          engine::planned_bytes(ready, {ready.grid.data, 1, {rank, tensor}});
       for (std::size_t i = 0; i < first.size(); ++i)
         EXPECT_LE(other[i], first[i]) << memory::category_names[i] << ", " << describe_grid(config);
     }

@@ -2,12 +2,12 @@
 // rank that computes wrongly stops and names it.
 #include <gtest/gtest.h>
 
+#include "engine/expected_traffic.hpp"
+#include "engine/mismatch.hpp"
+#include "engine/planned_bytes.hpp"
 #include "runtime/host_name.hpp"
 #include "support/faulty_model.hpp"
 #include "support/outcome.hpp"
-#include "train/expected_traffic.hpp"
-#include "train/mismatch.hpp"
-#include "train/planned_bytes.hpp"
 
 namespace kzero::tests {
 namespace {
@@ -98,7 +98,7 @@ class Verification : public testing::Test {
       const std::vector<float> before = training.state();
       try {
         training.step(step);
-      } catch (const train::Mismatch& mismatch) {
+      } catch (const engine::Mismatch& mismatch) {
         EXPECT_EQ(step, last);
         EXPECT_EQ(mismatch.reason(), "verification");
         EXPECT_EQ(mismatch.code(), ExitCode::other);
@@ -134,9 +134,9 @@ TEST_F(Verification, HoldsAndSendsWhatIsPlanned) {
       const auto at_start = training.traffic.outside();
       training.run(0, steps);
       expect_planned_bytes(training, words_of(zero));
-      const train::Blueprint& blueprint = training.engine->blueprint();
+      const engine::Blueprint& blueprint = training.engine->blueprint();
       const auto rows =
-          train::counted(training.traffic, train::expected_traffic(training.config, blueprint));
+          engine::counted(training.traffic, engine::expected_traffic(training.config, blueprint));
       for (const metrics::TrafficRow& row : rows) {
         EXPECT_EQ(row.elements_per_step, row.theory_elements_per_step) << words_of(zero);
         Index outside = 0;
@@ -158,10 +158,10 @@ TEST_F(Verification, HoldsAndSendsWhatIsPlanned) {
 TEST_F(Verification, TakesMemoryForTheHashesOnly) {
   deck::Config config = verified_deck(Dtype::fp32);
   config = resolved(config, ranks);
-  const auto with = train::planned_bytes(config, {ranks, 1});
+  const auto with = engine::planned_bytes(config, {ranks, 1});
   config.run.verify_every = 0;
-  const auto without = train::planned_bytes(config, {ranks, 1});
-  const train::Blueprint blueprint(config, ranks);
+  const auto without = engine::planned_bytes(config, {ranks, 1});
+  const engine::Blueprint blueprint(config, ranks);
   const Index words = 2 * blueprint.batches.rounds() * (std::ssize(blueprint.table) + 1);
   Index more = 0;
   for (std::size_t i = 0; i < with.size(); ++i) more += with[i] - without[i];

@@ -14,13 +14,14 @@
 #include <sstream>
 
 #include "comm/backends.hpp"
+#include "comm/placement.hpp"
 #include "deck/reader.hpp"
+#include "engine/blueprint.hpp"
+#include "engine/matrix_exchange.hpp"
 #include "grid/process_grid.hpp"
 #include "kernels/initialize.hpp"
 #include "optim/optimizer.hpp"
 #include "runtime/session.hpp"
-#include "train/blueprint.hpp"
-#include "train/matrix_exchange.hpp"
 #include "zero/state_buffer.hpp"
 
 namespace {
@@ -59,7 +60,7 @@ double seconds_of(const grid::Group& world, const F& f) {
 /// What an update works on.
 template <class T>
 struct Memory {
-  Memory(memory::Arenas& arenas, const train::Blueprint& b, Index rank, comm::Overlap overlap)
+  Memory(memory::Arenas& arenas, const engine::Blueprint& b, Index rank, comm::Overlap overlap)
       : gradients(arenas, Category::gradients, b.layout, b.stage.optimizer),
         parameters(arenas, Category::parameters, b.layout, b.stage.optimizer),
         exchange(arenas, b.matrices, rank, overlap) {
@@ -82,16 +83,16 @@ struct Memory {
 
   zero::FlatBuffer<T> gradients, parameters;
   std::vector<zero::StateBuffer> state;
-  train::MatrixExchange<T> exchange;
+  engine::MatrixExchange<T> exchange;
 };
 
 /// The three products of a step, five times, of every matrix.
 template <class T>
-void multiply_all(const train::MatrixPlan& plan, tensor::Gemm& gemm) {
+void multiply_all(const engine::MatrixPlan& plan, tensor::Gemm& gemm) {
   static std::vector<T> x(static_cast<std::size_t>(1) << 24, T(0.01F)), a(x), square(x);
   static std::vector<float> sum(x.size());
   using tensor::Transpose;
-  for (const train::MatrixParameter& p : plan.parameters()) {
+  for (const engine::MatrixParameter& p : plan.parameters()) {
     const Index s = p.shape.shorter(), rows = p.shape.rows, columns = p.shape.columns;
     const bool wide = s == rows;
     const tensor::GemmProblem first{.m = s,
@@ -125,17 +126,17 @@ void run(const deck::Config& config) {
   const auto link = [&](comm::Overlap overlap, const grid::Group& group) {
     return comm::make_communicator(config.run.communicator, overlap, group, traffic);
   };
-  const auto data = link(train::overlap_of(config), grid.data());
-  const auto tensor = link(train::overlap_beside(config), grid.tensor());
-  const train::Blueprint b(config, grid.data().size(),
-                           {grid.tensor().rank(), grid.tensor().size()});
+  const auto data = link(comm::overlap_of(config), grid.data());
+  const auto tensor = link(comm::overlap_beside(config), grid.tensor());
+  const engine::Blueprint b(config, grid.data().size(),
+                            {grid.tensor().rank(), grid.tensor().size()});
   const auto gemm = tensor::make_gemm(config.run.gemm);
   const Index rank = grid.data().rank();
   memory::Arenas measured;
-  static_cast<void>(Memory<T>(measured, b, rank, train::overlap_of(config)));
+  static_cast<void>(Memory<T>(measured, b, rank, comm::overlap_of(config)));
   memory::Ledger ledger;
   memory::Arenas arenas(measured, ledger);
-  Memory<T> memory(arenas, b, rank, train::overlap_of(config));
+  Memory<T> memory(arenas, b, rank, comm::overlap_of(config));
   for (Index i = 0; i < memory.gradients.elements(); ++i)
     memory.gradients.data()[i] = static_cast<T>(static_cast<float>(i % 97 - 48) * 1e-3F);
   for (const auto& array : memory.state)
@@ -166,7 +167,7 @@ void run(const deck::Config& config) {
   const double products = seconds_of(grid.world(), [&] { multiply_all<T>(b.matrices, *gemm); });
   if (grid.world().rank() > 0) return;
   double operations = 0;
-  for (const train::MatrixParameter& p : b.matrices.parameters())
+  for (const engine::MatrixParameter& p : b.matrices.parameters())
     operations += static_cast<double>(p.matrices) * optim::newton_schulz_operations(p.shape);
   const double all = prepare + exchange + apply;
   fmt::print(

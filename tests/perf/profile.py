@@ -96,7 +96,7 @@ def report(record, config, precision, copy):
             break
         achieved, unit = rate(label, entry, limits, config, precision)
         text = f"{achieved:6.2f} {unit}" if achieved else ""
-        name = "the rest of the step" if label == "kzero::train::step" else re.sub("^kzero::(tensor|kernels)::", "", label)
+        name = "the rest of the step" if label == "kzero::engine::step" else re.sub("^kzero::(tensor|kernels)::", "", label)
         print(f"  {share:6.1%} {entry['seconds'] / record['steps'] * 1e3:9.2f} ms {entry['calls'] / record['steps']:6.0f} x  {name:48} {text}")
 
 

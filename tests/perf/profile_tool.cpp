@@ -18,7 +18,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr int warm_up = 3;  // steps that are not counted
-constexpr auto step_label = "kzero::train::step";
+constexpr auto step_label = "kzero::engine::step";
 
 struct Entry {
   std::int64_t calls = 0;

@@ -265,8 +265,8 @@ def trace(*events, **facts):
 
 
 class TimeLines(scripts.Scripts):
-    EVENTS = ((0, "kzero::train::step", "phase", 0, 10000), (0, "gelu", "kernel", 1000, 3000), (0, "data: all_gather", "message", 5000, 4000),
-              (0, "inner", "copy", 6000, 1000), (1, "kzero::train::step", "phase", 500, 9000))  # fmt: skip
+    EVENTS = ((0, "kzero::engine::step", "phase", 0, 10000), (0, "gelu", "kernel", 1000, 3000), (0, "data: all_gather", "message", 5000, 4000),
+              (0, "inner", "copy", 6000, 1000), (1, "kzero::engine::step", "phase", 500, 9000))  # fmt: skip
 
     def test_a_time_line_is_drawn(self):
         path = self.folder / "trace.json"
@@ -282,7 +282,7 @@ class TimeLines(scripts.Scripts):
     def test_all_recorded_steps_are_drawn_unless_one_is_chosen(self):
         import plot_profile
 
-        step = "kzero::train::step"
+        step = "kzero::engine::step"
         events = [(rank, step, "phase", rank * 100 + begin, length) for rank in (0, 1) for begin, length in ((1000, 2000), (4000, 9000))]
         path = self.folder / "trace.json"
         path.write_text(json.dumps(trace(*events)))
@@ -298,7 +298,7 @@ class TimeLines(scripts.Scripts):
         path.write_text(json.dumps(trace(*self.EVENTS)))
         lanes, _ = plot_profile.read(path)
         times = plot_profile.own_times([lane for lane in lanes if lane.rank == 0], lambda span: span.name)
-        self.assertEqual(times, {"kzero::train::step": 3, "gelu": 3, "data: all_gather": 3, "inner": 1})
+        self.assertEqual(times, {"kzero::engine::step": 3, "gelu": 3, "data: all_gather": 3, "inner": 1})
         self.assertEqual([span.depth for span in lanes[0].spans], [0, 1, 1, 2])
 
     def test_what_is_no_time_line_is_named(self):

@@ -41,7 +41,7 @@ struct CaseRun {
   ReferenceCase reference;
   grid::Group group;
   std::unique_ptr<Training> training;
-  std::vector<train::StepResult> results;
+  std::vector<engine::StepResult> results;
 };
 
 class ReferenceRun : public testing::TestWithParam<std::string> {

@@ -17,7 +17,7 @@ struct Outcome {
 
 /// Of four steps. Collective over the group.
 inline Outcome train_outcome(const deck::Config& config, const grid::Group& group,
-                             const train::Ingredients& given = {}) {
+                             const engine::Ingredients& given = {}) {
   Training training(config, group, deck::GemmBackend::automatic, given);
   training.engine->initialise({});
   Outcome outcome;

@@ -5,11 +5,12 @@
 #include <cstdlib>
 
 #include "comm/communicator.hpp"
+#include "comm/placement.hpp"
 #include "deck/rules.hpp"
+#include "engine/planned_bytes.hpp"
 #include "optim/optimizer.hpp"
 #include "support/host_shards.hpp"
 #include "tensor/gemm.hpp"
-#include "train/planned_bytes.hpp"
 
 namespace kzero::tests {
 
@@ -91,20 +92,20 @@ Links::Links(const grid::Group& group, comm::Overlap overlap, comm::Traffic& tra
 Links::~Links() = default;
 
 Training::Training(const deck::Config& deck, const grid::Group& group, deck::GemmBackend backend,
-                   const train::Ingredients& ingredients)
+                   const engine::Ingredients& ingredients)
     : config(resolved(deck, group.size())),
       given(ingredients),
-      links(group, train::overlap_of(config), traffic, config.grid.tensor, config.run.communicator),
+      links(group, comm::overlap_of(config), traffic, config.grid.tensor, config.run.communicator),
       grid(links.grid),
       dataset(data::open_dataset(config.data, config.model.sequence, config.model.vocab,
                                  config.train.seed)),
       gemm(tensor::make_gemm(backend)),
-      engine(train::make_engine(config, 1, links.peers(), *gemm, ledger, given)) {}
+      engine(engine::make_engine(config, 1, links.peers(), *gemm, ledger, given)) {}
 
 Training::~Training() = default;
 
-std::vector<train::StepResult> Training::run(Index begin, Index end) {
-  std::vector<train::StepResult> results;
+std::vector<engine::StepResult> Training::run(Index begin, Index end) {
+  std::vector<engine::StepResult> results;
   for (Index s = begin; s < end; ++s) results.push_back(step(s));
   return results;
 }
@@ -119,8 +120,8 @@ std::vector<float> Training::state() {
 }
 
 void expect_planned_bytes(const Training& training, const std::string& what) {
-  const memory::Bytes planned = train::planned_bytes(
-      training.config, {training.grid.data().size(), 1, train::tensor_rank(training.grid)},
+  const memory::Bytes planned = engine::planned_bytes(
+      training.config, {training.grid.data().size(), 1, engine::tensor_rank(training.grid)},
       training.given);
   EXPECT_EQ(planned, training.engine->planned()) << what;
   EXPECT_EQ(planned, training.ledger.peaks()) << what;
@@ -135,9 +136,9 @@ std::string owned_state(Training& training) {
   return bytes;
 }
 
-std::vector<double> numbers_of(const std::vector<train::StepResult>& results) {
+std::vector<double> numbers_of(const std::vector<engine::StepResult>& results) {
   std::vector<double> values;
-  for (const train::StepResult& r : results) {
+  for (const engine::StepResult& r : results) {
     values.insert(values.end(), {r.loss, r.grad_norm, r.lr, r.loss_scale, r.skipped ? 1.0 : 0.0});
   }
   return values;

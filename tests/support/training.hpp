@@ -10,9 +10,9 @@
 
 #include "comm/backends.hpp"
 #include "data/dataset.hpp"
+#include "engine/engine.hpp"
 #include "optim/loss_scaler.hpp"
 #include "support/data.hpp"
-#include "train/engine.hpp"
 
 namespace kzero::tests {
 
@@ -45,7 +45,7 @@ struct Links {
         Index tensor_ranks = 1, deck::CommunicatorKind kind = deck::CommunicatorKind::automatic);
   ~Links();
 
-  train::Peers peers() const { return {*data, *tensor, grid}; }
+  engine::Peers peers() const { return {*data, *tensor, grid}; }
 
   const grid::ProcessGrid grid;
   const std::unique_ptr<comm::Communicator> data, tensor;
@@ -56,24 +56,24 @@ class Training {
   /// The model stays without values until initialise() or a checkpoint. Collective over `group`.
   Training(const deck::Config& deck, const grid::Group& group,
            deck::GemmBackend backend = deck::GemmBackend::automatic,
-           const train::Ingredients& ingredients = {});
+           const engine::Ingredients& ingredients = {});
   ~Training();
 
-  train::StepResult step(Index step) { return engine->step(step, *dataset.training); }
-  std::vector<train::StepResult> run(Index begin, Index end);
+  engine::StepResult step(Index step) { return engine->step(step, *dataset.training); }
+  std::vector<engine::StepResult> run(Index begin, Index end);
 
   /// The state arrays of all that this rank needs, one behind the other.
   std::vector<float> state();
 
   const deck::Config config;
-  const train::Ingredients given;
+  const engine::Ingredients given;
   comm::Traffic traffic;
   memory::Ledger ledger;
   const Links links;
   const grid::ProcessGrid& grid;
   data::Dataset dataset;
   std::unique_ptr<tensor::Gemm> gemm;
-  std::unique_ptr<train::Engine> engine;
+  std::unique_ptr<engine::Engine> engine;
 };
 
 /// A run with validation holds what was planned, in every category.
@@ -83,6 +83,6 @@ void expect_planned_bytes(const Training& training, const std::string& what);
 std::string owned_state(Training& training);
 
 /// Losses, norms, rates and loss scales as numbers whose bits can be compared.
-std::vector<double> numbers_of(const std::vector<train::StepResult>& results);
+std::vector<double> numbers_of(const std::vector<engine::StepResult>& results);
 
 }  // namespace kzero::tests

@@ -59,12 +59,12 @@ class Profile(LaunchTest):
             mine = [e for e in spans if e["pid"] == rank]
             self.assertEqual({self.names[rank, e["tid"]] for e in mine}, {"compute", "messages of group data"})
             named = collections.Counter(e["name"] for e in mine)
-            self.assertEqual(named["kzero::train::step"], 3)
-            self.assertEqual(named["kzero::train::evaluate"], 1)
-            self.assertEqual(named["kzero::train::save_checkpoint"], 1)
-            self.assertEqual(named["kzero::train::forward_unit block 0"], named["kzero::train::backward_unit block 0"])
+            self.assertEqual(named["kzero::engine::step"], 3)
+            self.assertEqual(named["kzero::engine::evaluate"], 1)
+            self.assertEqual(named["kzero::run::save_checkpoint"], 1)
+            self.assertEqual(named["kzero::engine::forward_unit block 0"], named["kzero::engine::backward_unit block 0"])
             for part in ("forward_unit", "compute_loss", "backward_unit", "update_unit", "load_batch"):
-                self.assertTrue(any(name.startswith(f"kzero::train::{part}") for name in named), part)
+                self.assertTrue(any(name.startswith(f"kzero::engine::{part}") for name in named), part)
             kinds = {e["cat"] for e in mine}
             self.assertLessEqual({"phase", "kernel", "product", "message", "wait", "file"}, kinds)
             for e in mine:
@@ -75,7 +75,7 @@ class Profile(LaunchTest):
         self.assertAlmostEqual(product["args"]["gflop"], 2e-9 * m * n * k, places=12)
         self.check_nesting(spans)
         # Validation gathers too; it is not part of the traffic of steps.
-        inside = [(e["ts"], e["ts"] + e["dur"]) for e in spans if e["pid"] == 0 and e["name"] == "kzero::train::evaluate"]
+        inside = [(e["ts"], e["ts"] + e["dur"]) for e in spans if e["pid"] == 0 and e["name"] == "kzero::engine::evaluate"]
         self.check_messages([e for e in spans if not any(a <= e["ts"] <= b for a, b in inside)], 3)
 
     def test_changes_no_bit_of_the_run(self):
@@ -99,7 +99,7 @@ class Profile(LaunchTest):
 
     def test_writes_what_a_run_did_that_stops_early(self):
         self.expect(self.train("run.profile=trace.json", "run.profile_steps=1-4", "run.max_steps=3", ranks=2), 75)
-        self.assertEqual(sum(e["name"] == "kzero::train::step" for e in self.trace()), 4)
+        self.assertEqual(sum(e["name"] == "kzero::engine::step" for e in self.trace()), 4)
         self.assertEqual(self.facts["steps"], "steps 1 to 2")
         before = (self.folder / "trace.json").read_bytes()
         later = self.expect(self.train("run.profile=trace.json", "run.profile_steps=0-2", ranks=2), 0)

@@ -8,13 +8,13 @@
 #include <vector>
 
 #include "data/sampler.hpp"
+#include "engine/batches.hpp"
 #include "kernels/initialize.hpp"
 #include "model/parameter_table.hpp"
 #include "model/transformer.hpp"
 #include "param/flat_layout.hpp"
 #include "support/device_memory.hpp"
 #include "support/numbers.hpp"
-#include "train/batches.hpp"
 #include "zero/flat_buffer.hpp"
 
 namespace kzero::tests {
@@ -101,7 +101,7 @@ class DrivenModel {
   struct Parts {
     zero::FlatBuffer<T> parameters, gradients;
     model::Transformer<T> model;
-    train::Batches batches;
+    engine::Batches batches;
     double* loss;
 
     Parts(memory::Arenas& arenas, const deck::Model& m, const model::BatchShape& shape,

@@ -87,7 +87,7 @@ struct Forward {
   std::vector<model::BlockActivations<float>> saved;
   model::HeadSaved<float> head;
   tensor::Matrix<float> x, y;
-  train::Batches batches;
+  engine::Batches batches;
 
   Forward(memory::Arenas& a, tensor::Gemm* gemm, const deck::Model& model, Index batch)
       : context(a, gemm, model, {batch, 1}),

@@ -17,7 +17,7 @@ std::string trace_of(deck::Zero zero, Index ranks) {
   config.train.global_batch = ranks;
   config.zero = zero;
   deck::resolve(config, {.ranks = ranks, .purpose = deck::Purpose::plan});
-  std::string text = trace(config, train::Blueprint(config, ranks));
+  std::string text = trace(config, engine::Blueprint(config, ranks));
   const auto both_blank = [](char a, char b) { return a == ' ' && b == ' '; };
   text.erase(std::unique(text.begin(), text.end(), both_blank), text.end());
   return text;
@@ -45,7 +45,7 @@ TEST(Trace, NamesTheFirstUnitsAndTheLast) {
   config.model.layers = 3;
   config.train.global_batch = 1;
   deck::resolve(config, {.ranks = 1, .purpose = deck::Purpose::plan});
-  const std::string text = trace(config, train::Blueprint(config, 1));
+  const std::string text = trace(config, engine::Blueprint(config, 1));
   EXPECT_NE(text.find("(0 embedding, 1 block 0, 2 block 1, ..., 4 head)"), std::string::npos)
       << text;
 }

@@ -1,0 +1,61 @@
+// Where the ranks of a launch are, and how they communicate for it.
+#pragma once
+
+#include <span>
+#include <string>
+
+#include "comm/backends.hpp"
+#include "deck/config.hpp"
+#include "grid/nodes.hpp"
+#include "runtime/session.hpp"
+
+namespace kzero::comm {
+
+/// Returns whether any data group has ranks on several nodes. `node_of_rank` has the node's number
+/// of every rank of the launch; groups of `tensor_ranks` consecutive ranks are tensor groups.
+bool data_groups_leave_nodes(std::span<const int> node_of_rank, Index tensor_ranks);
+
+/// Does the same for a launch that is only planned: its ranks fill `nodes` nodes in order, with as
+/// many on each but the last.
+bool data_groups_leave_nodes(Index ranks, Index nodes, Index tensor_ranks);
+
+/// The ranks of one node, the threads of each, and the node's cores; 0 cores: unknown.
+struct NodeLoad {
+  Index ranks = 1, threads = 1, cores = 0;
+};
+
+/// Returns whether threads outnumber cores.
+inline bool shares_cores(const NodeLoad& load) {
+  return load.cores > 0 && load.ranks * load.threads > load.cores;
+}
+
+/// Returns a warning if there are more threads than cores: threads that wait for one another make a
+/// run slower by orders of magnitude. Empty if each thread has a core.
+std::string crowding(const runtime::Session& session);
+
+/// Finds the placement of this launch, the same on every rank. Collective over `world`, all ranks
+/// of the session.
+deck::Placement find_placement(const grid::Group& world, const grid::Nodes& nodes,
+                               const runtime::Session& session, Index tensor_ranks);
+
+/// Resolves zero.overlap. "auto" is on where messages take no core from the rank, or leave a node:
+/// docs/decisions.md has the measurements.
+inline Overlap overlap_of(const deck::Config& config) {
+  const bool is_on = config.zero.overlap == deck::Overlap::automatic
+                         ? moves_by_itself(config.run.communicator) || config.placement.leaves_nodes
+                         : config.zero.overlap == deck::Overlap::on;
+  return is_on ? Overlap::yes : Overlap::no;
+}
+
+/// Returns the overlap of the tensor group's communicator, which works while the data group's
+/// collectives may be in flight.
+inline Overlap overlap_beside(const deck::Config& config) {
+  return overlap_of(config) == Overlap::yes ? Overlap::beside : Overlap::no;
+}
+
+/// How ranks wait for messages that do not overlap with computing.
+inline Waits waits_of(const deck::Config& config) {
+  return config.placement.shares_cores ? Waits::yield : Waits::spin;
+}
+
+}  // namespace kzero::comm

@@ -1,0 +1,18 @@
+#include "engine/arithmetic.hpp"
+
+#include <fmt/format.h>
+
+#include "base/version.hpp"
+#include "runtime/execution.hpp"
+#include "tensor/gemm.hpp"
+
+namespace kzero::engine {
+
+std::string arithmetic_of(const tensor::Gemm& gemm, const std::string& model) {
+  const std::string device = runtime::device_kind();
+  return fmt::format("{}, {}, {}{}{}", kernel_arithmetic(),
+                     device.empty() ? runtime::Execution::name() : device, gemm.arithmetic(),
+                     model.empty() ? "" : ", ", model);
+}
+
+}  // namespace kzero::engine

@@ -1,0 +1,40 @@
+#include "engine/blueprint.hpp"
+
+#include "comm/placement.hpp"
+#include "optim/optimizer.hpp"
+
+namespace kzero::engine {
+
+namespace {
+
+zero::ScheduleOptions schedule_options(const deck::Config& config, const zero::Stage& stage) {
+  return {stage, config.zero.prefetch_units, comm::overlap_of(config) == comm::Overlap::yes};
+}
+
+MatrixPlan matrices_of(const Blueprint& b) {
+  if (b.optimizer->matrix_rule() == nullptr) return {};
+  std::vector<param::Table> tables;
+  for (Index rank = 0; rank < b.tensor.size; ++rank)
+    tables.push_back(b.definition->table({rank, b.tensor.size}));
+  return {tables, b.layout, b.stage, b.tensor.rank};
+}
+
+}  // namespace
+
+Blueprint::Blueprint(const deck::Config& config, Index data_ranks, const model::TensorRank& rank,
+                     const Ingredients& given)
+    : tensor(rank),
+      definition(given.family(config)),
+      table(definition->table(rank)),
+      layout(table, data_ranks),
+      stage(zero::stage(config.zero.stage, data_ranks)),
+      batches{config.train.global_batch, data_ranks, config.train.micro_batch},
+      adds_reduced(config.zero.accumulate == deck::Accumulate::reduced && batches.rounds() > 1),
+      optimizer(given.optimizer ? given.optimizer : optim::make_optimizer(config.optimizer)),
+      matrices(matrices_of(*this)),
+      training(definition->training_trace(), layout, schedule_options(config, stage)),
+      validation(definition->validation_trace(), layout, schedule_options(config, stage)) {}
+
+const param::StateArrays& Blueprint::state_arrays() const { return optimizer->state(); }
+
+}  // namespace kzero::engine

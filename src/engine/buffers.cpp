@@ -1,0 +1,174 @@
+#include "engine/buffers.hpp"
+
+#include <algorithm>
+
+#include "base/error.hpp"
+#include "comm/placement.hpp"
+#include "engine/planned_bytes.hpp"
+#include "engine/state_staging.hpp"
+
+namespace kzero::engine {
+
+namespace {
+
+using memory::Category;
+
+template <class T>
+std::vector<zero::StateBuffer> state_buffers(memory::Arenas& arenas, const deck::Config& config,
+                                             const Blueprint& b, Index rank) {
+  KZERO_REQUIRE(
+      !b.optimizer->runs_on_host_alone() || host_reaches_state(config), ExitCode::usage,
+      "optimizer.kind = \"{}\" updates on the host's cores alone: in builds for devices it needs "
+      "zero.offload = \"host\"",
+      b.optimizer->kind());
+  std::vector<zero::StateBuffer> buffers;
+  for (const param::StateArray& array : b.state_arrays()) {
+    const bool is_parameters = array.name == param::master_weights && dtype_of<T> == Dtype::fp32;
+    if (is_parameters && !offloads(config)) {
+      buffers.emplace_back();
+      continue;
+    }
+    const auto category = offloads(config) ? Category::offloaded : Category::optimizer;
+    buffers.emplace_back(arenas, category, b.table, b.layout, array,
+                         zero::StatePlacement{b.stage.optimizer, rank});
+  }
+  return buffers;
+}
+
+template <class T>
+std::optional<optim::CpuOffloadOptimizer<T>> offload_optimizer_of(memory::Arenas& arenas,
+                                                                  const deck::Config& config,
+                                                                  const Blueprint& b) {
+  if (!offloads(config)) return std::nullopt;
+  const bool whole = b.stage.optimizer == zero::Placement::replicated;
+  Index largest = 1;
+  for (const param::UnitLayout& unit : b.layout.units())
+    largest = std::max(largest, whole ? unit.padded : unit.shard);
+  // Gradients and parameters are copied in chunks of at most a bucket.
+  const auto width = static_cast<Index>(sizeof(T));
+  return optim::CpuOffloadOptimizer<T>(arenas, std::min(config.zero.bucket, 2 * largest * width));
+}
+
+std::span<float> take_on_host(memory::Arenas& arenas, Index elements) {
+  const auto category = tensor::on_host ? Category::io : Category::offloaded;
+  return {arenas.take<float>(category, elements), static_cast<std::size_t>(elements)};
+}
+
+std::span<float> take_staging(memory::Arenas& arenas, const deck::Config& config) {
+  if (config.checkpoint.folder.empty() || host_reaches_state(config)) return {};
+  return take_on_host(arenas, StateStaging::elements);
+}
+
+/// Elements of an array in what this rank owns of all units, without what is between them.
+Index owned_elements(const Blueprint& b, const param::StateArray& array) {
+  Index elements = 0;
+  for (std::size_t u = 0; u < b.table.size(); ++u) {
+    const param::UnitLayout& unit = b.layout.units()[u];
+    elements += array.extent == param::Extent::all
+                    ? unit.shard
+                    : zero::most_held(b.table[u], unit, array, zero::Placement::partitioned);
+  }
+  return elements;
+}
+
+std::span<float> take_snapshot(memory::Arenas& arenas, const deck::Config& config,
+                               const Blueprint& b) {
+  if (config.checkpoint.folder.empty() || !config.checkpoint.asynchronous) return {};
+  Index elements = 0;
+  for (const param::StateArray& array : b.state_arrays()) elements += owned_elements(b, array);
+  return take_on_host(arenas, elements);
+}
+
+std::span<SpanRecord> take_spans(memory::Arenas& arenas, const deck::Run& run) {
+  if (run.profile.empty()) return {};
+  const Index count = run.profile_buffer / static_cast<Index>(sizeof(SpanRecord));
+  const auto category = tensor::on_host ? Category::io : Category::offloaded;
+  return {arenas.take<SpanRecord>(category, count), static_cast<std::size_t>(count)};
+}
+
+template <class T>
+std::optional<MatrixExchange<T>> matrices_of(memory::Arenas& arenas, const deck::Config& config,
+                                             const Blueprint& b, Index rank) {
+  if (b.matrices.empty()) return std::nullopt;
+  return MatrixExchange<T>(arenas, b.matrices, rank, comm::overlap_of(config));
+}
+
+std::optional<GradientHashes> hashes_of(memory::Arenas& arenas, const deck::Config& config,
+                                        const Blueprint& b) {
+  if (config.run.verify_every == 0) return std::nullopt;
+  return GradientHashes(arenas, b.batches.rounds(), std::ssize(b.table));
+}
+
+zero::GradientOptions gradient_options(const deck::Config& config, const Blueprint& blueprint) {
+  return {blueprint.stage, blueprint.adds_reduced, config.zero.bucket, comm::overlap_of(config),
+          config.zero.reduction};
+}
+
+}  // namespace
+
+template <class T>
+Buffers<T>::Buffers(memory::Arenas& arenas, const deck::Config& config, const Blueprint& b,
+                    Index rank, Index threads, tensor::Gemm* gemm, comm::Communicator* tensor)
+    : parameters(arenas, b.layout, b.stage.parameters,
+                 std::max(b.training.gathered_elements(), b.validation.gathered_elements()), rank),
+      gradients(arenas, b.layout, gradient_options(config, b), b.training.target_elements(), rank),
+      state(state_buffers<T>(arenas, config, b, rank)),
+      sums(arenas, b),
+      offload_optimizer(offload_optimizer_of<T>(arenas, config, b)),
+      model(b.definition->make<T>(arenas, {{.batch = config.train.micro_batch,
+                                            .threads = threads,
+                                            .attention = config.run.attention},
+                                           gemm,
+                                           {b.tensor, tensor, config.zero.bucket}})),
+      matrices(matrices_of<T>(arenas, config, b, rank)),
+      batches(arenas, config.train.micro_batch, config.model.sequence, config.model.vocab),
+      step_sums(arenas, b.batches.rounds()),
+      hashes(hashes_of(arenas, config, b)),
+      staging(take_staging(arenas, config)),
+      snapshot(take_snapshot(arenas, config, b)),
+      spans(take_spans(arenas, config.run)),
+      optimizer_(b.stage.optimizer) {}
+
+template <class T>
+T* Buffers<T>::updated(Index u) const {
+  return parameters.share(u, optimizer_);
+}
+
+template <class T>
+optim::State Buffers<T>::state_of(Index u) const {
+  optim::State unit;
+  for (const zero::StateBuffer& array : state) {
+    if constexpr (dtype_of<T> == Dtype::fp32) {
+      if (array.is_elsewhere()) {
+        unit.add(updated(u));
+        continue;
+      }
+    }
+    if (const param::CompactRange* range = array.range(u)) {
+      unit.add(array.unit(u), *range);
+    } else {
+      unit.add(array.unit(u));
+    }
+  }
+  return unit;
+}
+
+#define KZERO_INSTANTIATE(T) template struct Buffers<T>;
+KZERO_FOR_EACH_DTYPE(KZERO_INSTANTIATE)
+#undef KZERO_INSTANTIATE
+
+memory::Bytes planned_bytes(const deck::Config& config, const Blueprint& blueprint, Index threads) {
+  memory::Arenas measuring;
+  with_type(config.train.precision, [&](auto type) {
+    Buffers<decltype(type)>(measuring, config, blueprint, 0, threads, nullptr, nullptr);
+  });
+  return measuring.bytes();
+}
+
+memory::Bytes planned_bytes(const deck::Config& config, const Machine& machine,
+                            const Ingredients& given) {
+  return planned_bytes(config, Blueprint(config, machine.data_ranks, machine.tensor, given),
+                       machine.threads);
+}
+
+}  // namespace kzero::engine

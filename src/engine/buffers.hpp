@@ -1,0 +1,68 @@
+// All buffers of a rank during a run: constructed on measuring arenas they are the memory plan,
+// constructed on allocated ones they are the run.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "base/timeline.hpp"
+#include "engine/batches.hpp"
+#include "engine/blueprint.hpp"
+#include "engine/gradient_hashes.hpp"
+#include "engine/matrix_exchange.hpp"
+#include "engine/parameter_sums.hpp"
+#include "engine/step_sums.hpp"
+#include "memory/arenas.hpp"
+#include "model/model.hpp"
+#include "optim/cpu_offload.hpp"
+#include "zero/gradient_store.hpp"
+#include "zero/parameter_store.hpp"
+#include "zero/state_buffer.hpp"
+
+namespace kzero::engine {
+
+template <class T>
+struct Buffers {
+  zero::ParameterStore<T> parameters;
+  zero::GradientStore<T> gradients;
+  /// The optimizer's state arrays, as it declares them. In an fp32 run without offload the first is
+  /// empty: the master weights are the parameters themselves.
+  std::vector<zero::StateBuffer> state;
+  ParameterSums sums;  // of an optimizer of several passes
+  std::optional<optim::CpuOffloadOptimizer<T>> offload_optimizer;  // with offload from a device
+  std::unique_ptr<model::Model<T>> model;
+  std::optional<MatrixExchange<T>> matrices;  // with an optimizer that needs whole ones
+  Batches batches;
+  StepSums step_sums;
+  std::optional<GradientHashes> hashes;  // with run.verify_every
+  /// Host memory, for runs with checkpoints; empty where the state itself serves.
+  std::span<float> staging;     // on the way of a device's state (state_staging.hpp)
+  std::span<float> snapshot;    // the copy that checkpoint.asynchronous writes
+  std::span<SpanRecord> spans;  // host memory of the time line, with run.profile
+
+  /// `data_rank` is this rank's in its data group; `gemm` and `tensor` are null while measuring.
+  Buffers(memory::Arenas& arenas, const deck::Config& config, const Blueprint& blueprint,
+          Index data_rank, Index threads, tensor::Gemm* gemm, comm::Communicator* tensor);
+
+  /// The parameters that this rank's optimizer updates, from the first of unit u, and their state.
+  T* updated(Index u) const;
+  optim::State state_of(Index u) const;
+
+ private:
+  zero::Placement optimizer_;
+};
+
+/// Returns whether the optimizer's state is offloaded from the device; without a device it is on
+/// the host anyway.
+inline bool offloads(const deck::Config& config) {
+  return config.zero.offload == deck::Offload::host && !tensor::on_host;
+}
+
+/// Returns whether checkpoints read and write the optimizer's state where it is.
+inline bool host_reaches_state(const deck::Config& config) {
+  return tensor::on_host || offloads(config);
+}
+
+}  // namespace kzero::engine

@@ -1,0 +1,122 @@
+#include "engine/expected_traffic.hpp"
+
+#include <algorithm>
+
+#include "base/error.hpp"
+#include "zero/bucket.hpp"
+
+namespace kzero::engine {
+
+namespace {
+
+using Rows = std::vector<metrics::TrafficRow>;
+
+/// Returns a * b, provided that sums of such products stay in range.
+Index times(Index a, Index b) {
+  constexpr Index most = Index{1} << 58;
+  Index product = 0;
+  KZERO_REQUIRE(!__builtin_mul_overflow(a, b, &product) && product <= most, ExitCode::usage,
+                "a rank would send more than {} elements or bytes a step, beyond what can be "
+                "planned; a smaller train.global_batch, model.sequence or model need less",
+                most);
+  return product;
+}
+
+/// The row of that channel, a new one at the end if there is none.
+metrics::TrafficRow& row_of(const std::string& group, comm::Operation operation,
+                            comm::Purpose purpose, Rows& rows) {
+  const auto same = [&](const metrics::TrafficRow& row) {
+    return row.group == group && row.operation == name_of(operation) &&
+           row.purpose == name_of(purpose);
+  };
+  const auto found = std::find_if(rows.begin(), rows.end(), same);
+  if (found != rows.end()) return *found;
+  return rows.emplace_back(
+      metrics::TrafficRow{group, std::string(name_of(operation)), std::string(name_of(purpose))});
+}
+
+void expect(metrics::TrafficRow& row, Index elements, Index bytes) {
+  row.theory_elements_per_step = elements;
+  row.theory_bytes_per_step = bytes;
+}
+
+// A reduce-scatter and an all-gather of all units, of gradients in stage 0 and of parameters in
+// stages 1 and 2; in stage 3 the gathers of the schedule.
+void add_data_group(const deck::Config& config, const Blueprint& blueprint, Rows& rows) {
+  const Index ranks = blueprint.layout.ranks();
+  if (ranks == 1) return;
+  const bool shards_parameters = blueprint.stage.parameters == zero::Placement::partitioned;
+  const bool shards_state = blueprint.stage.optimizer == zero::Placement::partitioned;
+  const Index all = zero::collective_elements(blueprint.layout.total(), ranks);
+  const Index reductions = blueprint.adds_reduced ? blueprint.batches.rounds() : 1;
+  const Index gathers = shards_parameters
+                            ? times(blueprint.batches.rounds(),
+                                    zero::collective_elements(blueprint.training.gathers(), ranks))
+                            : all;
+  const Index width = bytes_of(config.train.precision);
+  const auto data = [&](comm::Operation operation, comm::Purpose purpose, Index elements) {
+    expect(row_of("data", operation, purpose, rows), elements, times(elements, width));
+  };
+  data(comm::Operation::reduce_scatter, comm::Purpose::gradients, times(reductions, all));
+  data(comm::Operation::all_gather,
+       shards_state ? comm::Purpose::parameters : comm::Purpose::gradients, gathers);
+}
+
+/// The collectives that the model's definition lists for a micro-batch, times the micro-batches.
+void add_tensor_group(const deck::Config& config, const Blueprint& blueprint, Rows& rows) {
+  const auto all = blueprint.definition->tensor_collectives(
+      blueprint.tensor, config.train.micro_batch, config.train.precision);
+  for (const model::TensorCollective& collective : all) {
+    metrics::TrafficRow& row = row_of("tensor", collective.operation, collective.purpose, rows);
+    const Index elements = times(collective.count, collective.elements);
+    row.theory_elements_per_step += elements;
+    row.theory_bytes_per_step += times(elements, bytes_of(collective.dtype));
+  }
+  for (metrics::TrafficRow& row : rows) {
+    if (row.group != "tensor") continue;
+    expect(row, times(blueprint.batches.rounds(), row.theory_elements_per_step),
+           times(blueprint.batches.rounds(), row.theory_bytes_per_step));
+  }
+}
+
+/// Matrices that the optimizer needs whole, to their owners and back.
+void add_matrices(const deck::Config& config, const Blueprint& blueprint, Index data_rank,
+                  Rows& rows) {
+  const MatrixPlan& plan = blueprint.matrices;
+  if (plan.empty()) return;
+  const MatrixTraffic sent = traffic_of(plan, data_rank);
+  const auto add = [&](const char* group, comm::Operation operation, Index elements) {
+    expect(row_of(group, operation, comm::Purpose::matrices, rows), elements,
+           times(elements, bytes_of(config.train.precision)));
+  };
+  if (plan.data_ranks() > 1) {
+    if (plan.gathers()) add("data", comm::Operation::gather, sent.gathered);
+    add("data", plan.gathers() ? comm::Operation::scatter : comm::Operation::broadcast,
+        sent.returned);
+  }
+  if (plan.tensor_ranks() > 1) {
+    add("tensor", comm::Operation::gather, sent.gathered_tensor);
+    add("tensor", comm::Operation::scatter, sent.returned_tensor);
+  }
+}
+
+}  // namespace
+
+Rows expected_traffic(const deck::Config& config, const Blueprint& blueprint, Index data_rank) {
+  Rows rows;
+  add_data_group(config, blueprint, rows);
+  add_tensor_group(config, blueprint, rows);
+  add_matrices(config, blueprint, data_rank, rows);
+  return rows;
+}
+
+Rows counted(const comm::Traffic& traffic, Rows rows) {
+  for (const auto& [channel, volume] : traffic.in_steps()) {
+    metrics::TrafficRow& row = row_of(channel.group, channel.operation, channel.purpose, rows);
+    row.elements_per_step = volume.elements / volume.steps;
+    row.bytes_per_step = volume.bytes / volume.steps;
+  }
+  return rows;
+}
+
+}  // namespace kzero::engine

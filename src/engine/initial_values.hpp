@@ -1,0 +1,16 @@
+// Where initial weights come from that are not drawn.
+#pragma once
+
+#include <functional>
+#include <span>
+
+#include "checkpoint/state_shard.hpp"
+#include "param/spec.hpp"
+
+namespace kzero::engine {
+
+/// Fills [range] of a parameter's elements with its initial weights, in fp32.
+using InitialValues = std::function<void(const param::ParamSpec& parameter,
+                                         const checkpoint::Range& range, std::span<float> values)>;
+
+}  // namespace kzero::engine

@@ -1,0 +1,19 @@
+// The planned and the measured memory of all ranks as plain records.
+#pragma once
+
+#include "grid/process_grid.hpp"
+#include "memory/ledger.hpp"
+#include "metrics/records.hpp"
+
+namespace kzero::engine {
+
+/// Returns a row for each category that is in use.
+std::vector<metrics::CategoryBytes> categories(const memory::Bytes& planned,
+                                               const memory::Bytes& peak);
+
+/// Returns one row per rank on the root, none elsewhere. `resident_at_start` is this process's peak
+/// before its slabs were taken. Collective over `world`.
+std::vector<metrics::MemoryRow> memory_rows(const grid::Group& world, const memory::Bytes& planned,
+                                            const memory::Bytes& peak, Index resident_at_start);
+
+}  // namespace kzero::engine

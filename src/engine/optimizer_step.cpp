@@ -1,0 +1,144 @@
+#include "engine/optimizer_step.hpp"
+
+#include <algorithm>
+
+#include "kernels/reduction.hpp"
+#include "runtime/profile.hpp"
+
+namespace kzero::engine {
+
+template <class T>
+void OptimizerStep<T>::add_squares() {
+  const runtime::ProfileRegion region([] { return "kzero::engine::sum_squares"; });
+  static_assert(param::shard_alignment % kernels::squares_block == 0);
+  const Index rank = blueprint_.tensor.rank;
+  for (std::size_t i = 0; i < blueprint_.table.size(); ++i) {
+    const auto u = static_cast<Index>(i);
+    const param::UnitLayout& layout = blueprint_.layout.unit(u);
+    const zero::Range own = zero::held(zero::Placement::partitioned, layout, data_.rank());
+    if (rank == 0) {
+      add_squares(u, own.begin, own.end);
+      continue;
+    }
+    const param::UnitSpec& spec = blueprint_.table[i];
+    for (const auto& part : param::parts(spec, layout, own.begin, own.end)) {
+      if (spec.params[static_cast<std::size_t>(part.param)].split.is_owned_by(rank))
+        add_squares(u, part.in_unit, part.in_unit + part.count);
+    }
+  }
+}
+
+/// Adds the squares of elements [begin, end) of a unit's gradient, of which this rank owns the
+/// shard around them.
+template <class T>
+void OptimizerStep<T>::add_squares(Index unit, Index begin, Index end) {
+  if (begin == end) return;
+  const T* shard = buffers_.gradients.owned(unit);
+  const Index first = data_.rank() * blueprint_.layout.unit(unit).shard;
+  buffers_.step_sums.template add_squares<T>(
+      buffers_.model->exec(),
+      tensor::Vector<const T>(shard + begin - first, static_cast<std::size_t>(end - begin)), begin);
+}
+
+template <class T>
+void OptimizerStep<T>::update(optim::Update update) {
+  const runtime::ProfileRegion region([] { return "kzero::engine::update_parameters"; });
+  const int last = blueprint_.optimizer->passes() - 1;
+  for (update.pass = 0; update.pass < last;) {
+    add_up(update);
+    grid_.world().sum(buffers_.sums.words(update.pass));
+    ++update.pass;
+    buffers_.sums.update_reduced(update);
+  }
+  change_parameters(update);
+}
+
+/// Makes a pass, but the last, over all that this rank holds, and adds up what it owns of it: state
+/// that is replicated counts on one rank.
+template <class T>
+void OptimizerStep<T>::add_up(const optim::Update& update) {
+  std::ranges::fill(buffers_.sums.words(update.pass), 0);
+  for (Index u = 0; u < std::ssize(states_); ++u) {
+    const UnitState& unit = states_[static_cast<std::size_t>(u)];
+    const zero::Range own = zero::held(zero::Placement::partitioned, *unit.layout, data_.rank());
+    for (const zero::Range& others :
+         {zero::Range{unit.held.begin, own.begin}, {own.end, unit.held.end}}) {
+      if (others.begin < others.end) apply(update, share_of(u, update, others));
+    }
+    if (own.begin == own.end) continue;
+    optim::Share<T> share = share_of(u, update, own);
+    share.adds = buffers_.sums.of(update.pass, u);
+    apply(update, share);
+  }
+}
+
+/// Makes the last pass: units' parameters are gathered while later ones are updated.
+template <class T>
+void OptimizerStep<T>::change_parameters(const optim::Update& update) {
+  const tensor::Execution& exec = buffers_.model->exec();
+  if (buffers_.matrices) orthogonalize_matrices(update);
+  comm::Request last = 0;
+  for (Index u = 0; u < std::ssize(states_); ++u) {
+    apply(update, share_of(u, update, states_[static_cast<std::size_t>(u)].held));
+    if (blueprint_.stage.gathers_updates())
+      last = buffers_.parameters.all_gather_updated(u, exec, data_);
+  }
+  data_.wait(exec, last);
+}
+
+/// A range of unit u, within what this rank holds of it.
+template <class T>
+optim::Share<T> OptimizerStep<T>::share_of(Index u, const optim::Update& update,
+                                           const zero::Range& range) const {
+  const UnitState& unit = states_[static_cast<std::size_t>(u)];
+  const Index at = range.begin - unit.held.begin;
+  optim::Share<T> share{unit.spec,
+                        unit.layout,
+                        range.begin,
+                        range.end,
+                        buffers_.gradients.result(u) + at,
+                        buffers_.updated(u) + at,
+                        unit.state + at};
+  if (update.pass > 0) share.sums = buffers_.sums.of(update.pass - 1, u);
+  share.reduced = buffers_.sums.reduced(u);
+  share.tensor_rank = blueprint_.tensor.rank;
+  return share;
+}
+
+template <class T>
+void OptimizerStep<T>::apply(const optim::Update& update, const optim::Share<T>& share) {
+  const runtime::ProfileRegion region(
+      [&] { return SpanName("{} {}", "kzero::engine::update_unit", share.spec->name); });
+  const tensor::Execution& exec = buffers_.model->exec();
+  if (buffers_.offload_optimizer) {
+    buffers_.offload_optimizer->apply(exec, *blueprint_.optimizer, update, share);
+  } else {
+    blueprint_.optimizer->update(exec, update, share);
+  }
+}
+
+/// Puts the orthogonalized matrices in the place of their gradients.
+template <class T>
+void OptimizerStep<T>::orthogonalize_matrices(const optim::Update& update) {
+  const runtime::ProfileRegion region([] { return "kzero::engine::orthogonalize_matrices"; });
+  const tensor::Execution& exec = buffers_.model->exec();
+  const optim::MatrixRule& rule = *blueprint_.optimizer->matrix_rule();
+  std::vector<T*> gradients;
+  for (Index u = 0; u < std::ssize(states_); ++u) {
+    T* gradient = gradients.emplace_back(buffers_.gradients.result(u));
+    const optim::Share<T> share = share_of(u, update, states_[static_cast<std::size_t>(u)].held);
+    if (std::ranges::none_of(share.spec->params, &param::ParamSpec::is_matrix)) continue;
+    if (buffers_.offload_optimizer) {
+      buffers_.offload_optimizer->prepare(exec, rule, update, share, gradient);
+    } else {
+      rule.prepare(exec, update, share, gradient);
+    }
+  }
+  buffers_.matrices->run({exec, gemm_, data_, tensor_}, gradients, update.loss_scale);
+}
+
+#define KZERO_INSTANTIATE(T) template class OptimizerStep<T>;
+KZERO_FOR_EACH_DTYPE(KZERO_INSTANTIATE)
+#undef KZERO_INSTANTIATE
+
+}  // namespace kzero::engine

@@ -1,0 +1,54 @@
+// What a step does once its gradients are complete: their norm, and the optimizer's passes over the
+// state that this rank holds.
+#pragma once
+
+#include <vector>
+
+#include "engine/buffers.hpp"
+#include "engine/engine.hpp"
+#include "engine/state_shards.hpp"
+#include "optim/optimizer.hpp"
+
+namespace kzero::engine {
+
+template <class T>
+class OptimizerStep {
+ public:
+  /// The arguments must outlive the object; `states` are of all units, in order.
+  OptimizerStep(const Blueprint& blueprint, const Peers& peers, tensor::Gemm& gemm,
+                Buffers<T>& buffers, const std::vector<UnitState>& states)
+      : blueprint_(blueprint),
+        grid_(peers.grid),
+        data_(peers.data),
+        tensor_(peers.tensor),
+        gemm_(gemm),
+        buffers_(buffers),
+        states_(states) {}
+
+  /// Enqueues the addition of the gradient's squares to the sums of the step, each element's on the
+  /// rank that owns it; those that several tensor ranks hold count on the first of them. The sum
+  /// over all ranks has no rounding (kernels::ExactSum).
+  void add_squares();
+
+  /// Updates state and parameters; parameters that other ranks update are gathered. Collective over
+  /// the world.
+  void update(optim::Update update);
+
+ private:
+  void add_squares(Index unit, Index begin, Index end);
+  void add_up(const optim::Update& update);
+  void change_parameters(const optim::Update& update);
+  optim::Share<T> share_of(Index u, const optim::Update& update, const zero::Range& range) const;
+  void apply(const optim::Update& update, const optim::Share<T>& share);
+  void orthogonalize_matrices(const optim::Update& update);
+
+  const Blueprint& blueprint_;
+  const grid::ProcessGrid& grid_;
+  comm::Communicator& data_;
+  comm::Communicator& tensor_;
+  tensor::Gemm& gemm_;
+  Buffers<T>& buffers_;
+  const std::vector<UnitState>& states_;
+};
+
+}  // namespace kzero::engine

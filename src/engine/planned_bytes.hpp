@@ -1,0 +1,14 @@
+// The memory plan: the bytes of all buffers, from the same code that allocates them (buffers.hpp).
+#pragma once
+
+#include "engine/blueprint.hpp"
+#include "memory/ledger.hpp"
+
+namespace kzero::engine {
+
+/// Returns the planned bytes of a rank, by category; the deck is resolved. Nothing is allocated.
+memory::Bytes planned_bytes(const deck::Config& config, const Machine& machine,
+                            const Ingredients& given = {});
+memory::Bytes planned_bytes(const deck::Config& config, const Blueprint& blueprint, Index threads);
+
+}  // namespace kzero::engine

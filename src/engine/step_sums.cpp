@@ -1,0 +1,45 @@
+#include "engine/step_sums.hpp"
+
+#include "kernels/reduction.hpp"
+#include "runtime/pinned_copy.hpp"
+
+namespace kzero::engine {
+
+namespace {
+
+/// Losses that there is room for at least, so that validations rarely wait.
+constexpr Index least_rounds = 64;
+
+}  // namespace
+
+StepSums::StepSums(memory::Arenas& arenas, Index rounds) : rounds_(std::max(rounds, least_rounds)) {
+  device_ = arenas.take<std::uint64_t>(memory::Category::io, words());
+  host_ =
+      tensor::on_host ? device_ : arenas.take<std::uint64_t>(memory::Category::offloaded, words());
+  part_ = arenas.take<kernels::ExactSum>(memory::Category::io, 1);
+}
+
+void StepSums::clear(const tensor::Execution& exec) const {
+  Kokkos::deep_copy(exec, tensor::Vector<std::uint64_t>(device_, static_cast<std::size_t>(words())),
+                    0);
+}
+
+template <class T>
+void StepSums::add_squares(const tensor::Execution& exec, tensor::Vector<const T> x,
+                           Index first) const {
+  kernels::sum_of_squares<T>(exec, x, first, part_);
+  kernels::add_exact_sum(exec, part_, sum_of(device_));
+}
+
+void StepSums::read(const tensor::Execution& exec) const {
+  if (host_ != device_) runtime::copy_to_host(exec, device_, host_, words());
+  exec.fence("kzero::engine::step_sums_read");
+}
+
+#define KZERO_INSTANTIATE(T)                                                                       \
+  template void StepSums::add_squares<T>(const tensor::Execution&, tensor::Vector<const T>, Index) \
+      const;
+KZERO_FOR_EACH_DTYPE(KZERO_INSTANTIATE)
+#undef KZERO_INSTANTIATE
+
+}  // namespace kzero::engine

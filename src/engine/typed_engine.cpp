@@ -1,0 +1,382 @@
+#include "engine/typed_engine.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <iterator>
+#include <utility>
+
+#include "base/wait.hpp"
+#include "engine/initial_weights.hpp"
+#include "grid/agreement.hpp"
+#include "kernels/initialize.hpp"
+#include "optim/schedule.hpp"
+#include "runtime/profile.hpp"
+
+namespace kzero::engine {
+
+namespace {
+
+using kernels::Update;
+
+std::optional<StateStaging> staging_of(const deck::Config& config, std::span<float> room) {
+  if (host_reaches_state(config)) return std::nullopt;
+  return std::optional<StateStaging>(std::in_place, room);
+}
+
+/// Computes the arenas' sizes: the layout code run without memory.
+template <class T>
+memory::Arenas measure(const deck::Config& config, const Blueprint& blueprint, Index rank,
+                       Index threads) {
+  memory::Arenas arenas;
+  const Buffers<T> counted(arenas, config, blueprint, rank, threads, nullptr, nullptr);
+  return arenas;
+}
+
+template <class T>
+tensor::Vector<T> vector(T* data, Index count) {
+  return {data, static_cast<std::size_t>(count)};
+}
+
+/// The region of an operation of training on one unit.
+SpanName region_name(const param::Operation& operation, const param::Table& table) {
+  constexpr std::string_view labels[] = {
+      "kzero::engine::forward_unit", "kzero::engine::compute_loss", "kzero::engine::backward_unit"};
+  return SpanName("{} {}", labels[static_cast<int>(operation.pass)],
+                  table[static_cast<std::size_t>(operation.unit)].name);
+}
+
+template <class T>
+void clear(const tensor::Execution& exec, const zero::FlatBuffer<T>& buffer) {
+  if (buffer.elements() > 0) kernels::fill<T>(exec, vector(buffer.data(), buffer.elements()), 0);
+}
+
+}  // namespace
+
+template <class T>
+TypedEngine<T>::TypedEngine(const deck::Config& config, Index threads, const Peers& peers,
+                            tensor::Gemm& gemm, memory::Ledger& ledger, const Ingredients& given)
+    : config_(config),
+      data_(peers.data),
+      grid_(peers.grid),
+      blueprint_(config, data_.size(), tensor_rank(peers.grid), given),
+      measured_(measure<T>(config, blueprint_, data_.rank(), threads)),
+      arenas_(measured_, ledger),
+      buffers_(arenas_, config, blueprint_, data_.rank(), threads, &gemm, &peers.tensor),
+      states_(states()),
+      optimizer_step_(blueprint_, peers, gemm, buffers_, states_),
+      scaler_(config.train.precision, config.optimizer),
+      staging_(staging_of(config_, buffers_.staging)),
+      owned_(state_shards(states_,
+                          {zero::Placement::partitioned, data_.rank(), blueprint_.tensor.rank},
+                          blueprint_.state_arrays(), staging_ ? &*staging_ : nullptr)),
+      local_(state_shards(states_, {blueprint_.stage.optimizer, data_.rank(), {}},
+                          blueprint_.state_arrays(), staging_ ? &*staging_ : nullptr)) {
+  if (config.run.verify_every > 0)
+    verification_.emplace(config.run.verify_every, blueprint_, grid_);
+  // Padding takes part in collectives, so it has to hold zeros from the start.
+  const tensor::Execution& exec = buffers_.model->exec();
+  clear(exec, buffers_.parameters.held());
+  clear(exec, buffers_.gradients.held());
+  for (const zero::StateBuffer& array : buffers_.state) {
+    if (array.elements() > 0) kernels::fill<float>(exec, vector(array.data(), array.elements()), 0);
+  }
+  // Touched for the first time here, not while training waits for a copy.
+  const std::span<float> snapshot = buffers_.snapshot;
+  if (tensor::on_host && !snapshot.empty())
+    kernels::fill<float>(exec, vector(snapshot.data(), std::ssize(snapshot)), 0.0F);
+}
+
+template <class T>
+std::vector<UnitState> TypedEngine<T>::states() const {
+  std::vector<UnitState> states;
+  for (std::size_t i = 0; i < blueprint_.table.size(); ++i) {
+    const auto u = static_cast<Index>(i);
+    const param::UnitLayout& layout = blueprint_.layout.unit(u);
+    const zero::Range held = zero::held(blueprint_.stage.optimizer, layout, data_.rank());
+    states.push_back({&blueprint_.table[i], &layout, held, buffers_.state_of(u)});
+  }
+  return states;
+}
+
+template <class T>
+void TypedEngine<T>::initialise(const InitialValues& values) {
+  grid::collectively(grid_.world(), [&] {
+    set_initial_weights(buffers_.model->exec(), config_.train.seed, states_, values);
+  });
+  parameters_from_master();
+}
+
+template <class T>
+void TypedEngine<T>::parameters_from_master() {
+  const tensor::Execution& exec = buffers_.model->exec();
+  comm::Request last = 0;
+  Index u = 0;
+  for (const UnitState& unit : states_) {
+    const Index count = unit.held.end - unit.held.begin;
+    if (buffers_.state.front().elements() > 0) {
+      kernels::round_to<T>(exec, vector<const float>(unit.state.master(), count),
+                           vector(buffers_.updated(u), count));
+    }
+    if (blueprint_.stage.gathers_updates())
+      last = buffers_.parameters.all_gather_updated(u, exec, data_);
+    ++u;
+  }
+  data_.wait(exec, last);
+}
+
+template <class T>
+std::vector<checkpoint::StateShard> TypedEngine<T>::owned_shards() {
+  buffers_.model->exec().fence("kzero::engine::state_ready");
+  return owned_;
+}
+
+template <class T>
+std::vector<checkpoint::StateShard> TypedEngine<T>::snapshot() {
+  auto shards = owned_shards();
+  copy_states(buffers_.model->exec(), shards, buffers_.snapshot);
+  return shards;
+}
+
+template <class T>
+std::vector<checkpoint::StateShard> TypedEngine<T>::local_shards() {
+  buffers_.model->exec().fence("kzero::engine::state_ready");
+  return local_;
+}
+
+template <class T>
+void TypedEngine<T>::loaded() {
+  parameters_from_master();
+}
+
+template <class T>
+StepResult TypedEngine<T>::step(Index step, const data::BatchSource& samples) {
+  const runtime::ProfileRegion region([] { return "kzero::engine::step"; });
+  set_step(step);
+  const bool verifies = verification_ && verification_->is_due(step);
+  // Before the step's own computation, whose gradients take the place of these.
+  if (verifies) run_rounds(step, samples, verification_->second(step));
+  data_.traffic().begin_step();
+  StepResult result;
+  result.lr = optim::learning_rate(config_.optimizer, step, config_.train.steps);
+  result.loss_scale = scaler_.scale();
+  run_rounds(step, samples, verifies ? Verification::first() : Computation{});
+  optimizer_step_.add_squares();
+  if (verifies) buffers_.hashes->read(buffers_.model->exec());
+  const Totals totals = read_totals();
+  if (verifies) verify(step, samples);
+  result.loss = totals.loss;
+  result.grad_norm = totals.gradient_norm / result.loss_scale;
+  result.skipped = !std::isfinite(result.grad_norm);
+  if (!result.skipped) {
+    // Skipped steps did not change the moments, so they do not count in their bias correction.
+    optimizer_step_.update({.lr = result.lr,
+                            .number = step + 1 - scaler_.skipped() - optimizer_start_,
+                            .gradient_scale = optim::gradient_scale(
+                                result.grad_norm, config_.optimizer.clip, result.loss_scale),
+                            .gradient_norm = totals.gradient_norm,
+                            .loss_scale = result.loss_scale});
+  }
+  scaler_.update(!result.skipped);
+  data_.traffic().end_step();
+  set_step(-1);
+  return result;
+}
+
+/// Compares the two computations of a step, before anything is updated; see Verification.
+template <class T>
+void TypedEngine<T>::verify(Index step, const data::BatchSource& samples) {
+  verification_->require_agreement(step, *buffers_.hashes, [&](const Computation& by) {
+    data_.traffic().end_step();
+    run_rounds(step, samples, by);
+    buffers_.hashes->read(buffers_.model->exec());
+    buffers_.model->exec().fence("kzero::engine::hashes_read");
+  });
+}
+
+/// Loads the micro-batch of a round that is dealt to a rank; none if the round has fewer than there
+/// are ranks.
+template <class T>
+std::optional<model::Batch> TypedEngine<T>::load(const data::BatchPlan& plan, Index step,
+                                                 Index round, Index dealt_to,
+                                                 const data::BatchSource& samples) {
+  if (dealt_to >= plan.ranks_in(round)) return std::nullopt;
+  const runtime::ProfileRegion region([] { return "kzero::engine::load_batch"; });
+  return buffers_.batches.load(buffers_.model->exec(), samples,
+                               plan.first_sample(step, dealt_to, round));
+}
+
+/// Returns the mean loss of a token over the global batch of a plan; `all` has the sum of every
+/// round's losses, one rank's after another's. They are added in the order of the micro-batches'
+/// numbers.
+template <class T>
+double TypedEngine<T>::mean_loss(const data::BatchPlan& plan, std::span<const double> all) const {
+  const Index rounds = plan.rounds();
+  double sum = 0;
+  for (Index round = 0; round < rounds; ++round) {
+    for (Index rank = 0; rank < plan.ranks_in(round); ++rank)
+      sum += all[static_cast<std::size_t>(rank * rounds + round)];
+  }
+  return sum / static_cast<double>(plan.global_batch * config_.model.sequence);
+}
+
+/// Waits for this rank's sums of a step and adds up those of all ranks, in one control message: of
+/// the losses' words each is set by one rank, and zero elsewhere.
+template <class T>
+typename TypedEngine<T>::Totals TypedEngine<T>::read_totals() {
+  const runtime::ProfileRegion region([] { return "kzero::engine::read_totals"; });
+  constexpr auto of_squares = static_cast<std::size_t>(kernels::ExactSum::words_of_sum);
+  const data::BatchPlan& plan = blueprint_.batches;
+  const Index rounds = plan.rounds(), rank = data_.rank();
+  buffers_.step_sums.read(buffers_.model->exec());
+  std::vector<std::uint64_t> words(of_squares + static_cast<std::size_t>(plan.ranks * rounds));
+  kernels::ExactSum squares = buffers_.step_sums.squares();
+  squares.carry();
+  std::ranges::copy(squares.words(), words.begin());
+  if (blueprint_.tensor.rank == 0) {  // the other tensor ranks have the same losses
+    const auto mine = buffers_.step_sums.losses(rounds);
+    for (Index round = 0; round < rounds && rank < plan.ranks_in(round); ++round) {
+      words[of_squares + static_cast<std::size_t>(rank * rounds + round)] =
+          std::bit_cast<std::uint64_t>(mine[static_cast<std::size_t>(round)]);
+    }
+  }
+  grid_.world().sum(words);
+  std::vector<double> losses;
+  losses.reserve(words.size() - of_squares);
+  for (const std::uint64_t word : std::span(words).subspan(of_squares))
+    losses.push_back(std::bit_cast<double>(word));
+  return {mean_loss(plan, losses), std::sqrt(kernels::ExactSum::of_words(words.data(), 0).value())};
+}
+
+/// Enqueues the computation of a step's losses and gradients.
+template <class T>
+void TypedEngine<T>::run_rounds(Index step, const data::BatchSource& samples,
+                                const Computation& by) {
+  const auto tokens = static_cast<double>(config_.train.global_batch * config_.model.sequence);
+  const auto scale = static_cast<float>(scaler_.scale() / tokens);
+  const data::BatchPlan& plan = blueprint_.batches;
+  const Index dealt_to = by.dealt_to(data_.rank(), plan.ranks);
+  buffers_.step_sums.clear(buffers_.model->exec());
+  for (Index round = 0; round < plan.rounds(); ++round)
+    forward_backward(load(plan, step, round, dealt_to, samples), round, scale, by);
+}
+
+/// Runs one micro-batch forward and backward; the sum of its losses goes to the step's sums.
+/// Without one the rank only takes part in the collectives.
+template <class T>
+void TypedEngine<T>::forward_backward(const std::optional<model::Batch>& batch, Index round,
+                                      float scale, const Computation& by) {
+  const zero::Schedule& schedule = blueprint_.training;
+  const data::BatchPlan& plan = blueprint_.batches;
+  const zero::Round place{round == 0, round + 1 == plan.rounds(),
+                          static_cast<int>(plan.ranks_in(round))};
+  const tensor::Execution& exec = buffers_.model->exec();
+  const Update update = buffers_.gradients.adds_in_model(place) ? Update::add : Update::overwrite;
+  double* loss = buffers_.step_sums.loss(round);
+  for (std::size_t i = 0; i < schedule.trace().size(); ++i) {
+    const zero::ScheduleStep& step = schedule.steps()[i];
+    buffers_.parameters.before(step, exec, data_);
+    buffers_.gradients.before(step, exec);
+    if (batch) execute(schedule.trace()[i], *batch, update, scale, loss);
+    buffers_.parameters.after(step);
+    if (batch && by.hashes) hash(step, round, by);
+    if (by.reduces) {
+      buffers_.gradients.after(step, place, exec, data_);
+    } else {
+      buffers_.gradients.drop(step);
+    }
+  }
+  if (batch && by.hashes) buffers_.hashes->take_loss(exec, *by.hashes, round, loss);
+  if (!by.reduces) return;
+  const runtime::ProfileRegion region([] { return "kzero::engine::finish_reductions"; });
+  buffers_.gradients.finish(exec, data_);
+}
+
+/// Enqueues the hashes of the gradients that an operation has completed, before they are reduced.
+/// With zero.accumulate = "local" they are sums over this rank's micro-batches so far, which any
+/// rank adds in the same order.
+template <class T>
+void TypedEngine<T>::hash(const zero::ScheduleStep& step, Index round, const Computation& by) {
+  for (const Index u : step.complete) {
+    const T* gradient = buffers_.gradients.units()[static_cast<std::size_t>(u)];
+    buffers_.hashes->template take_gradient<T>(
+        buffers_.model->exec(), *by.hashes, round, u,
+        vector(gradient, blueprint_.layout.unit(u).elements));
+  }
+}
+
+/// Runs one operation of training; if it is the loss, the sum of losses goes to *loss.
+template <class T>
+void TypedEngine<T>::execute(const param::Operation& operation, const model::Batch& batch,
+                             Update update, float scale, double* loss) {
+  const runtime::ProfileRegion region([&] { return region_name(operation, blueprint_.table); });
+  model::Model<T>& model = *buffers_.model;
+  const model::Units<const T> parameters(buffers_.parameters.units());
+  const model::Units<T> gradients(buffers_.gradients.units());
+  switch (operation.pass) {
+    case param::Pass::forward:
+      model.forward(operation.unit, parameters, batch);
+      break;
+    case param::Pass::loss:
+      model.loss_and_gradient(parameters, batch, scale, update, gradients, loss);
+      break;
+    case param::Pass::backward:
+      model.backward(operation.unit, parameters, batch, update, gradients);
+      break;
+  }
+}
+
+template <class T>
+std::optional<double> TypedEngine<T>::evaluate_until(const StopQuestion& stops, Index micro_batches,
+                                                     const data::BatchSource& samples) {
+  const runtime::ProfileRegion region([] { return "kzero::engine::evaluate"; });
+  const data::BatchPlan& step = blueprint_.batches;
+  const data::BatchPlan plan{micro_batches * step.micro_batch, step.ranks, step.micro_batch};
+  const tensor::Execution& exec = buffers_.model->exec();
+  const StepSums& sums = buffers_.step_sums;
+  sums.clear(exec);
+  std::vector<double> mine;
+  for (Index round = 0; round < plan.rounds(); ++round) {
+    if (stops()) return std::nullopt;
+    const Index slot = round % sums.rounds();
+    forward(load(plan, 0, round, data_.rank(), samples), sums.loss(slot));
+    if (slot + 1 < sums.rounds() && round + 1 < plan.rounds()) continue;
+    sums.read(exec);
+    std::ranges::copy(sums.losses(slot + 1), std::back_inserter(mine));
+  }
+  return mean_loss(plan, grid_.data().all_gather(mine));
+}
+
+/// Runs one micro-batch forward; the sum of its losses goes to *loss. Without one the rank only
+/// takes part in the collectives.
+template <class T>
+void TypedEngine<T>::forward(const std::optional<model::Batch>& batch, double* loss) {
+  const zero::Schedule& schedule = blueprint_.validation;
+  const tensor::Execution& exec = buffers_.model->exec();
+  const model::Units<const T> parameters(buffers_.parameters.units());
+  for (std::size_t i = 0; i < schedule.trace().size(); ++i) {
+    const param::Operation& operation = schedule.trace()[i];
+    buffers_.parameters.before(schedule.steps()[i], exec, data_);
+    if (batch && operation.pass == param::Pass::loss) {
+      buffers_.model->loss(parameters, *batch, loss);
+    } else if (batch) {
+      buffers_.model->forward(operation.unit, parameters, *batch);
+    }
+    buffers_.parameters.after(schedule.steps()[i]);
+  }
+}
+
+model::TensorRank tensor_rank(const grid::ProcessGrid& grid) {
+  return {grid.tensor().rank(), grid.tensor().size()};
+}
+
+std::unique_ptr<Engine> make_engine(const deck::Config& config, Index threads, const Peers& peers,
+                                    tensor::Gemm& gemm, memory::Ledger& ledger,
+                                    const Ingredients& given) {
+  return with_type(config.train.precision, [&](auto type) -> std::unique_ptr<Engine> {
+    return std::make_unique<TypedEngine<decltype(type)>>(config, threads, peers, gemm, ledger,
+                                                         given);
+  });
+}
+
+}  // namespace kzero::engine

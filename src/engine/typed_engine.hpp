@@ -1,0 +1,79 @@
+// One training step: the one place where model, zero and optim meet.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "engine/buffers.hpp"
+#include "engine/engine.hpp"
+#include "engine/optimizer_step.hpp"
+#include "engine/state_shards.hpp"
+#include "engine/state_staging.hpp"
+#include "engine/verification.hpp"
+#include "optim/loss_scaler.hpp"
+
+namespace kzero::engine {
+
+template <class T>
+class TypedEngine : public Engine {
+ public:
+  TypedEngine(const deck::Config& config, Index threads, const Peers& peers, tensor::Gemm& gemm,
+              memory::Ledger& ledger, const Ingredients& given);
+
+  const Blueprint& blueprint() const override { return blueprint_; }
+  const memory::Bytes& planned() const override { return measured_.bytes(); }
+  void initialise(const InitialValues& values) override;
+  std::vector<checkpoint::StateShard> owned_shards() override;
+  std::vector<checkpoint::StateShard> snapshot() override;
+  std::vector<checkpoint::StateShard> local_shards() override;
+  void loaded() override;
+  StepResult step(Index step, const data::BatchSource& samples) override;
+  std::optional<double> evaluate_until(const StopQuestion& stops, Index micro_batches,
+                                       const data::BatchSource& samples) override;
+  optim::LossScaler& scaler() override { return scaler_; }
+  std::span<SpanRecord> spans() override { return buffers_.spans; }
+  model::Arithmetic model_arithmetic() const override { return buffers_.model->arithmetic(); }
+  std::span<float> reduced_state() override { return buffers_.sums.reduced(); }
+  Index optimizer_start() const override { return optimizer_start_; }
+  void start_optimizer_at(Index good_steps) override { optimizer_start_ = good_steps; }
+
+ private:
+  /// A step's sums over all ranks.
+  struct Totals {
+    double loss;           // the mean of a token
+    double gradient_norm;  // with the loss scale in it
+  };
+
+  std::optional<model::Batch> load(const data::BatchPlan& plan, Index step, Index round,
+                                   Index dealt_to, const data::BatchSource& samples);
+  double mean_loss(const data::BatchPlan& plan, std::span<const double> all) const;
+  Totals read_totals();
+  void run_rounds(Index step, const data::BatchSource& samples, const Computation& by);
+  void verify(Index step, const data::BatchSource& samples);
+  void forward_backward(const std::optional<model::Batch>& batch, Index round, float scale,
+                        const Computation& by);
+  void hash(const zero::ScheduleStep& step, Index round, const Computation& by);
+  void execute(const param::Operation& operation, const model::Batch& batch, kernels::Update update,
+               float scale, double* loss);
+  void forward(const std::optional<model::Batch>& batch, double* loss);
+  void parameters_from_master();
+  std::vector<UnitState> states() const;
+
+  const deck::Config& config_;
+  comm::Communicator& data_;
+  const grid::ProcessGrid& grid_;
+  Blueprint blueprint_;
+  memory::Arenas measured_;
+  memory::Arenas arenas_;
+  Buffers<T> buffers_;
+  const std::vector<UnitState> states_;  // of all units, in order
+  OptimizerStep<T> optimizer_step_;
+  optim::LossScaler scaler_;
+  Index optimizer_start_ = 0;
+  std::optional<Verification> verification_;  // with run.verify_every
+  std::optional<StateStaging> staging_;       // where the host does not touch the state
+  const std::vector<checkpoint::StateShard> owned_, local_;
+};
+
+}  // namespace kzero::engine

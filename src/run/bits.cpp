@@ -1,0 +1,106 @@
+#include "run/bits.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string_view>
+
+#include "base/checksum.hpp"
+#include "data/sampler.hpp"
+#include "deck/changes.hpp"
+
+namespace kzero::run {
+
+namespace {
+
+/// Keys, and tables of keys, whose values do not show in the bits of the steps after a restart:
+/// what is kept where, how it travels, when it is saved, and what only the first step reads. A
+/// digest stands for the data, and the name of the arithmetic for run.gemm.
+constexpr std::string_view without_effect[] = {"zero.stage",
+                                               "zero.bucket",
+                                               "zero.prefetch",
+                                               "zero.offload",
+                                               "zero.overlap",
+                                               "recompute.",
+                                               "checkpoint.",
+                                               "run.",
+                                               "data.",
+                                               "evaluate",
+                                               "model.initial",
+                                               "model.init_std",
+                                               "train.validate_every",
+                                               "train.validation_batches",
+                                               "train.seed",
+                                               "optimizer.max_skip",
+                                               "optimizer.loss_scale"};
+
+/// Returns whether a changed value of the key at the beginning of `change` changes bits.
+bool has_effect(std::string_view change, const deck::Config& config) {
+  const std::string_view key = change.substr(0, change.find(' '));
+  if (key == "grid.data") return !rank_dependence(config).empty();
+  if (key == "train.steps") return config.optimizer.schedule != deck::Schedule::constant;
+  if (key == "optimizer.loss_scale_window") return config.train.precision == Dtype::fp16;
+  return std::ranges::none_of(without_effect,
+                              [&](std::string_view start) { return key.starts_with(start); });
+}
+
+}  // namespace
+
+std::vector<std::string> rank_dependence(const deck::Config& config) {
+  const data::BatchPlan batches{config.train.global_batch, config.grid.data,
+                                config.train.micro_batch};
+  std::vector<std::string> reasons;
+  if (config.zero.accumulate == deck::Accumulate::local && batches.micro_batches() > 1)
+    reasons.emplace_back("zero.accumulate = \"local\"");
+  if (config.zero.reduction == deck::ReductionOrder::library)
+    reasons.emplace_back("zero.reduction = \"library\"");
+  return reasons;
+}
+
+std::vector<std::string> bits_depend_on(const deck::Config& config, const std::string& arithmetic) {
+  std::vector<std::string> items{
+      "the deck's model",
+      "data",
+      "seed",
+      "optimizer",
+      fmt::format("micro-batches of {} of {}", config.train.micro_batch, config.train.global_batch),
+      fmt::format("grid.tensor {}", config.grid.tensor),
+      std::string(name_of(config.train.precision))};
+  for (std::string_view rest = arithmetic; !rest.empty();) {
+    const std::size_t end = std::min(rest.find(", "), rest.size());
+    items.emplace_back(rest.substr(0, end));
+    rest.remove_prefix(std::min(end + 2, rest.size()));
+  }
+  for (const std::string& reason : rank_dependence(config))
+    items.push_back(
+        fmt::format("the {} data-parallel ranks because of {}", config.grid.data, reason));
+  return items;
+}
+
+std::vector<std::string> bit_changes(const checkpoint::Manifest& saved,
+                                     std::span<const std::string> deck_changes,
+                                     const deck::Config& config, const Provenance& now) {
+  std::vector<std::string> found;
+  for (const std::string& change : deck_changes) {
+    if (has_effect(change, config)) found.push_back(change);
+  }
+  if (saved.data_digest != now.data_digest) found.emplace_back("the training data are others");
+  if (saved.arithmetic.empty()) {
+    found.emplace_back("the checkpoint does not say with which arithmetic it was made");
+  } else if (saved.arithmetic != now.arithmetic) {
+    found.push_back(fmt::format("it computes with {}, was {}", now.arithmetic, saved.arithmetic));
+  }
+  return found;
+}
+
+std::uint64_t bits_digest(const std::string& deck, const deck::Config& config,
+                          const Provenance& provenance) {
+  std::string all =
+      fmt::format("{}\n{}\n", provenance.arithmetic, format_checksum(provenance.data_digest));
+  for (const std::string& setting : deck::settings(deck)) {
+    if (has_effect(setting, config)) all += setting + '\n';
+  }
+  return checksum(std::as_bytes(std::span(all)));
+}
+
+}  // namespace kzero::run

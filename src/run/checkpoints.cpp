@@ -1,0 +1,323 @@
+#include "run/checkpoints.hpp"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <future>
+#include <iostream>
+#include <vector>
+
+#include "base/checksum.hpp"
+#include "base/printable.hpp"
+#include "checkpoint/reader.hpp"
+#include "checkpoint/retention.hpp"
+#include "checkpoint/state_blocks.hpp"
+#include "deck/changes.hpp"
+#include "engine/engine.hpp"
+#include "grid/agreement.hpp"
+#include "optim/optimizer.hpp"
+#include "run/restart_rules.hpp"
+#include "run/way_back.hpp"
+#include "runtime/profile.hpp"
+#include "runtime/wall_time.hpp"
+
+namespace kzero::run {
+
+using runtime::seconds_since;
+
+namespace {
+
+constexpr std::chrono::milliseconds time_of_a_look{100};
+
+void print_problems(const std::vector<std::string>& problems) {
+  for (const std::string& problem : problems)
+    std::cerr << "kzero: " << printable_lines(problem) << '\n';
+}
+
+/// Clears all state arrays but the master weights; returns shards that want those alone.
+std::vector<checkpoint::StateShard> without_optimizer_state(
+    std::span<const checkpoint::StateShard> wanted) {
+  std::vector<checkpoint::StateShard> weights(wanted.begin(), wanted.end());
+  for (checkpoint::StateShard& shard : weights) {
+    for (const checkpoint::StateValues& array : shard.arrays) {
+      if (array.name != param::master_weights) checkpoint::clear(shard.staging, array);
+    }
+    std::erase_if(shard.arrays, [](const checkpoint::StateValues& array) {
+      return array.name != param::master_weights;
+    });
+  }
+  return weights;
+}
+
+}  // namespace
+
+std::unique_ptr<checkpoint::FolderLock> take_folder(const deck::Checkpoint& deck,
+                                                    const grid::Group& world,
+                                                    checkpoint::LockTimes times) {
+  using Lock = std::unique_ptr<checkpoint::FolderLock>;
+  std::future<Lock> lock;
+  if (world.is_root() && !deck.folder.empty()) {
+    lock = std::async(std::launch::async, [&]() -> Lock {
+      checkpoint::require_folder_of_checkpoints(deck.folder);
+      return std::make_unique<checkpoint::FolderLock>(
+          deck.folder, [](const std::string& text) { print_problems({text}); },
+          checkpoint::this_process(), times);
+    });
+  }
+  // Whether an owner on another machine is dead takes two minutes to decide. The other ranks wait
+  // for it in many short agreements, as run.watchdog counts how long one lasts.
+  const auto is_open = [&] {
+    return lock.valid() && lock.wait_for(time_of_a_look) != std::future_status::ready;
+  };
+  while (world.max(is_open() ? 1 : 0) == 1) {
+  }
+  Lock taken;
+  grid::collectively(world, [&] {
+    if (lock.valid()) taken = lock.get();
+  });
+  return taken;
+}
+
+Checkpoints::Checkpoints(const RunRequest& request, const grid::ProcessGrid& grid,
+                         checkpoint::FolderLock* lock, const Provenance& provenance,
+                         engine::Engine& engine, metrics::Console& console,
+                         metrics::JsonlSink* sink)
+    : config_(request.config),
+      request_(request),
+      grid_(grid),
+      lock_(lock),
+      provenance_(provenance),
+      engine_(engine),
+      console_(console),
+      sink_(sink) {}
+
+void Checkpoints::require_held_folder() {
+  grid::collectively(grid_.world(), [&] {
+    if (lock_ != nullptr) lock_->require_held();
+  });
+}
+
+/// Refuses to start from step 0 in a folder with checkpoints: the run would be taken for their
+/// continuation.
+void Checkpoints::require_no_checkpoints() const {
+  const std::string& folder = config_.checkpoint.folder;
+  grid::collectively(grid_.world(), [&] {
+    if (!grid_.world().is_root()) return;
+    const auto found = checkpoint::candidates(folder);
+    KZERO_REQUIRE(found.empty(), ExitCode::usage,
+                  "checkpoint.resume = false starts afresh, but {} is there, perhaps of another "
+                  "run; choose another checkpoint.folder or move what {} holds away; with "
+                  "checkpoint.resume = true the run goes on from it",
+                  found.front().string(), folder);
+  });
+}
+
+std::optional<checkpoint::Found> Checkpoints::newest(
+    std::span<const checkpoint::StateShard> wanted) const {
+  const deck::Checkpoint& deck = config_.checkpoint;
+  if (!deck.resume) {
+    require_no_checkpoints();
+    return std::nullopt;
+  }
+  std::vector<std::string> problems;
+  auto found = checkpoint::newest(grid_.world(), deck.folder, problems, wanted);
+  if (grid_.world().is_root() && !(deck.strict && found)) {
+    for (const std::string& problem : problems)
+      std::cerr << "kzero: passed over: " << printable_lines(problem) << '\n';
+  }
+  grid::collectively(grid_.world(), [&] {
+    KZERO_REQUIRE(
+        found || problems.empty(), ExitCode::files,
+        "{}: holds checkpoints, but none that can be used; to start afresh, move them away or "
+        "choose another checkpoint.folder",
+        deck.folder);
+    KZERO_REQUIRE(!deck.strict || problems.empty(), ExitCode::files,
+                  "{}\n(checkpoint.strict = false would go on from {})", fmt::join(problems, "\n"),
+                  found->path.string());
+  });
+  return found;
+}
+
+/// Loads the state of the checkpoint's optimizer, or, for another, the master weights alone: what
+/// was verified is then the files, not the hash of all that they hold.
+void Checkpoints::load(const checkpoint::Found& found,
+                       std::span<const checkpoint::StateShard> wanted) {
+  const checkpoint::Manifest& m = found.manifest;
+  const bool goes_on = is_of_same_optimizer(found, engine_.blueprint());
+  grid::collectively(grid_.world(), [&] {
+    if (goes_on) {
+      checkpoint::read(found, wanted);
+      std::ranges::copy(m.reduced_state, engine_.reduced_state().begin());
+    } else {
+      checkpoint::read(found, without_optimizer_state(wanted));
+    }
+  });
+  engine_.loaded();
+  if (goes_on) checkpoint::require_saved_values(grid_.world(), found, engine_.owned_shards());
+  engine_.start_optimizer_at(goes_on ? m.optimizer_start : m.step - m.skipped_steps);
+  if (!goes_on)
+    console_.note(
+        fmt::format("checkpoint.reset_optimizer: {} begins with the weights alone, the "
+                    "checkpoint is of {}",
+                    engine_.blueprint().optimizer->kind(), m.optimizer));
+}
+
+std::optional<Index> Checkpoints::resume() {
+  if (config_.checkpoint.folder.empty()) return std::nullopt;
+  const auto begin = Clock::now();
+  const std::vector<checkpoint::StateShard> wanted = engine_.local_shards();
+  const auto found = newest(wanted);
+  if (!found) return std::nullopt;
+  const checkpoint::Manifest& m = found->manifest;
+  grid::collectively(grid_.world(), [&] {
+    require_same_training(*found, request_, engine_.blueprint(), provenance_.data_digest);
+  });
+  load(*found, wanted);
+  engine_.scaler().restore(m.loss_scale, m.scale_good_steps, m.skipped_steps, m.skipped_in_row);
+  // The losses of other data have another range.
+  losses_ = LossRange(m.data_digest == provenance_.data_digest ? m.loss : std::nullopt);
+  console_.note("resumed from " + found->path.string());
+  warn_if_beyond_range(m.step);
+  const std::vector<std::string> changes = deck::changes(m.deck, request_.deck);
+  for (const std::string& change : changes) console_.note(change);
+  const auto reasons = bit_changes(m, changes, config_, provenance_);
+  console_.note(reasons.empty()
+                    ? "goes on bit for bit"
+                    : fmt::format("does not go on bit for bit: {}", fmt::join(reasons, "; ")));
+  resumed_ = {m.step, m.parameter_hash, reasons};
+  saved_step_ = m.step;
+  load_seconds_ = seconds_since(begin);
+  return m.step;
+}
+
+checkpoint::Manifest Checkpoints::manifest_after(Index steps_done) const {
+  const optim::LossScaler& scaler = engine_.scaler();
+  checkpoint::Manifest m;
+  m.deck = request_.deck;
+  m.model = config_.model;
+  m.data_ranks = grid_.data().size();
+  m.tensor_ranks = grid_.tensor().size();
+  m.stage = config_.zero.stage;
+  m.precision = name_of(config_.train.precision);
+  m.step = steps_done;
+  m.samples = steps_done * config_.train.global_batch;
+  m.tokens = m.samples * config_.model.sequence;
+  m.loss_scale = scaler.scale();
+  m.scale_good_steps = scaler.good_steps();
+  m.skipped_steps = scaler.skipped();
+  m.skipped_in_row = scaler.skipped_in_a_row();
+  m.loss = losses_.record();
+  m.arithmetic = provenance_.arithmetic;
+  m.data_digest = provenance_.data_digest;
+  m.optimizer = engine_.blueprint().optimizer->kind();
+  m.optimizer_start = engine_.optimizer_start();
+  m.state_arrays = engine_.blueprint().state_arrays();
+  m.reduced_arrays = engine_.blueprint().optimizer->reduced_state();
+  m.reduced_state.assign(engine_.reduced_state().begin(), engine_.reduced_state().end());
+  m.parameters = checkpoint::parameters_of(engine_.blueprint().table);
+  return m;
+}
+
+std::string Checkpoints::way_back(Index steps_done) const {
+  std::string text;
+  grid::collectively(grid_.world(), [&] {
+    if (grid_.world().is_root())
+      text = run::way_back(config_.checkpoint.folder, steps_done, losses_);
+  });
+  return grid_.world().broadcast(text);
+}
+
+void Checkpoints::warn_if_beyond_range(Index steps_done) const {
+  if (config_.checkpoint.folder.empty() || !has_left_range(losses_, steps_done)) return;
+  console_.note("warning     " + way_back(steps_done));
+}
+
+/// With checkpoint.keep = 1 the newest checkpoint and the newest sane one are kept, which are the
+/// same again once a later step has shown its loss. The older one then goes before the next is
+/// written, so that the disk never holds three.
+void Checkpoints::make_room(Index steps_done) const {
+  const deck::Checkpoint& deck = config_.checkpoint;
+  if (!losses_.record()) return;
+  grid::collectively(grid_.world(), [&] {
+    std::error_code ignored;
+    if (!grid_.world().is_root() || !std::filesystem::exists(deck.folder, ignored)) return;
+    print_problems(checkpoint::retain(deck.folder, steps_done - 1, 1, losses_.record()->sane_step));
+  });
+}
+
+void Checkpoints::save(Index steps_done) {
+  const deck::Checkpoint& deck = config_.checkpoint;
+  if (deck.folder.empty() || saved_step_ == steps_done) return;
+  if (is_incomplete_) complete();
+  require_held_folder();
+  const runtime::ProfileRegion region([] { return "kzero::run::save_checkpoint"; }, SpanKind::file);
+  begun_ = Clock::now();
+  release_background_write();
+  if (deck.keep == 1) make_room(steps_done);
+  saved_step_ = steps_done;
+  is_due_ = false;
+  if (deck.asynchronous) {
+    under_way_.emplace(grid_.world(), deck.folder, manifest_after(steps_done), engine_.snapshot(),
+                       deck.keep);
+    is_incomplete_ = true;
+    stalled_ = seconds_since(begun_);
+  } else {
+    const auto written = checkpoint::write(grid_.world(), deck.folder, manifest_after(steps_done),
+                                           engine_.owned_shards(), deck.keep, deck.ranks_per_file);
+    stalled_ = seconds_since(begun_);
+    report(written, stalled_);
+  }
+}
+
+void Checkpoints::save_if_due(Index steps_done) {
+  const Index every = config_.checkpoint.every;
+  is_due_ = is_due_ || (every > 0 && steps_done % every == 0);
+  if (is_due_ && engine_.scaler().skipped_in_a_row() == 0) save(steps_done);
+}
+
+void Checkpoints::save_result(Index steps_done) {
+  const Index good_step = steps_done - engine_.scaler().skipped_in_a_row();
+  if (good_step > std::max<Index>(saved_step_, 0)) save(steps_done);
+}
+
+void Checkpoints::require_newer_than(Index first_step) const {
+  if (config_.checkpoint.folder.empty() || saved_step_ > first_step) return;
+  throw grid::AgreedError(
+      ExitCode::other,
+      fmt::format("stopped without a checkpoint newer than step {}, from which it began; the same "
+                  "command would make no progress",
+                  first_step));
+}
+
+void Checkpoints::poll() {
+  if (is_incomplete_ && grid_.world().min(under_way_->ready() ? 1 : 0) == 1) complete();
+}
+
+void Checkpoints::complete() {
+  const auto waiting = Clock::now();
+  is_incomplete_ = false;
+  const auto written = under_way_->finish();
+  stalled_ += seconds_since(waiting);
+  report(written, seconds_since(begun_));
+}
+
+void Checkpoints::release_background_write() {
+  if (under_way_) print_problems(under_way_->tidied());
+  under_way_.reset();
+}
+
+void Checkpoints::finish() {
+  if (is_incomplete_) complete();
+  release_background_write();
+}
+
+void Checkpoints::report(const checkpoint::Written& written, double seconds) const {
+  print_problems(written.problems);
+  const metrics::CheckpointRecord record{saved_step_,   written.path.string(),
+                                         written.bytes, seconds,
+                                         stalled_,      format_checksum(written.parameter_hash)};
+  console_.checkpoint(record);
+  if (sink_ != nullptr) sink_->write(record);
+}
+
+}  // namespace kzero::run

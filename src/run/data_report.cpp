@@ -1,0 +1,91 @@
+#include "run/data_report.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace kzero::run {
+
+namespace {
+
+std::string validation_warning(const deck::Config& config, const data::Blend& validation) {
+  const deck::Train& train = config.train;
+  const Index read = train.validation_batches * train.global_batch, there = validation.windows();
+  if (train.validate_every == 0) {
+    if (config.data.validation_fraction == 0) return "";
+    return fmt::format(
+        "warning     data.validation_fraction = {} keeps {} sequences from training, but "
+        "train.validate_every = 0 never validates on them",
+        config.data.validation_fraction, there);
+  }
+  if (!validation.repeats(read)) return "";
+  if (validation.source_count() > 1) {
+    return fmt::format(
+        "warning     validation repeats itself: of train.validation_batches * train.global_batch = "
+        "{} sequences some source of the blend has too few of its own; fewer batches avoid it",
+        read);
+  }
+  return fmt::format(
+      "warning     validation repeats itself: train.validation_batches * train.global_batch = "
+      "{} sequences, but there are {}; {}",
+      read, there,
+      there < train.global_batch ? std::string("more validation data avoids it")
+                                 : fmt::format("train.validation_batches = {} reads each at most "
+                                               "once",
+                                               there / train.global_batch));
+}
+
+/// The sequences that one evaluation reads.
+Index sequences_of(const data::EvaluationSet& set, const deck::Config& config) {
+  return set.micro_batches * std::max<Index>(1, config.train.micro_batch);
+}
+
+}  // namespace
+
+metrics::DataSummary summary_of(const deck::Config& config, const data::Dataset& dataset) {
+  const data::Blend& training = *dataset.training;
+  const Index samples = config.train.steps * config.train.global_batch;
+  metrics::DataSummary summary{
+      .sequences = training.windows(),
+      .epochs = static_cast<double>(samples) / static_cast<double>(training.windows()),
+      .validation_sequences = dataset.validation ? dataset.validation->windows() : 0};
+  for (Index i = 0; i < training.source_count(); ++i) {
+    const data::TrainingSource& source = dataset.sources[static_cast<std::size_t>(i)];
+    summary.files += source.stream->file_count();
+    summary.tokens += source.stream->size();
+    if (source.name.empty()) continue;  // no blend
+    summary.sources.push_back({.name = source.name,
+                               .share = training.share(i),
+                               .files = source.stream->file_count(),
+                               .tokens = source.stream->size(),
+                               .sequences = training.source(i).windows(),
+                               .epochs = training.epochs(i, samples)});
+  }
+  for (const data::EvaluationSet& set : dataset.evaluations) {
+    summary.evaluations.push_back({.name = set.name,
+                                   .files = set.stream->file_count(),
+                                   .tokens = set.stream->size(),
+                                   .sequences = sequences_of(set, config)});
+  }
+  return summary;
+}
+
+std::vector<std::string> data_warnings(const deck::Config& config, const data::Dataset& dataset) {
+  std::vector<std::string> lines;
+  if (dataset.validation) {
+    std::string line = validation_warning(config, *dataset.validation);
+    if (!line.empty()) lines.push_back(std::move(line));
+  }
+  for (const data::EvaluationSet& set : dataset.evaluations) {
+    const Index read = sequences_of(set, config), there = set.samples->windows();
+    if (read > there) {
+      lines.push_back(fmt::format(
+          "warning     evaluation {} repeats itself: it reads {} sequences, but there are {}; "
+          "evaluate.batches = 0 reads each at most once",
+          set.name, read, there));
+    }
+  }
+  return lines;
+}
+
+}  // namespace kzero::run

@@ -1,0 +1,21 @@
+// Reports of the data to the user before the first step.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "data/dataset.hpp"
+#include "deck/config.hpp"
+#include "metrics/data_summary.hpp"
+
+namespace kzero::run {
+
+/// Summarizes a dataset without problems.
+metrics::DataSummary summary_of(const deck::Config& config, const data::Dataset& dataset);
+
+/// Returns a line for each setting that is allowed but probably unintended: validation that reads
+/// sequences more than once, or that is set aside and never done, and evaluations of the first
+/// kind.
+std::vector<std::string> data_warnings(const deck::Config& config, const data::Dataset& dataset);
+
+}  // namespace kzero::run

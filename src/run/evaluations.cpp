@@ -1,0 +1,154 @@
+#include "run/evaluations.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <iostream>
+
+#include "base/printable.hpp"
+#include "grid/agreement.hpp"
+#include "runtime/wall_time.hpp"
+
+namespace kzero::run {
+
+using runtime::seconds_since;
+using Clock = std::chrono::steady_clock;
+
+namespace {
+
+constexpr const char* validation_name = "validation";
+
+/// A name in the mark that no validation has.
+std::string name_of(const data::EvaluationSet& set) { return "evaluate " + set.name; }
+
+}  // namespace
+
+Evaluations::Evaluations(const deck::Config& config, const grid::Group& world,
+                         const data::Dataset& dataset, engine::Engine& engine,
+                         metrics::Console& console, metrics::JsonlSink* sink)
+    : config_(config),
+      world_(world),
+      dataset_(dataset),
+      engine_(engine),
+      console_(console),
+      sink_(sink),
+      mark_(config.checkpoint.folder) {}
+
+bool Evaluations::is_due(Index every) const {
+  const Index steps_done = begun_.step;
+  return steps_done == config_.train.steps || (every > 0 && steps_done % every == 0);
+}
+
+bool Evaluations::is_validation_due() const {
+  const Index every = config_.train.validate_every;
+  return dataset_.validation && every > 0 && is_due(every);
+}
+
+void Evaluations::mark_if_due(Index steps_done) {
+  begun_ = {steps_done};
+  are_due_ = is_validation_due() ||
+             std::ranges::any_of(dataset_.evaluations,
+                                 [&](const data::EvaluationSet& set) { return is_due(set.every); });
+  if (are_due_) mark(true);
+}
+
+bool Evaluations::run_if_due(const engine::StopQuestion& stops) { return !are_due_ || run(stops); }
+
+bool Evaluations::complete(Index steps_done, const engine::StopQuestion& stops) {
+  std::optional<BegunEvaluations> found;
+  grid::collectively(world_, [&] {
+    if (world_.is_root()) found = mark_.read();
+  });
+  if (world_.max(found && found->step == steps_done ? 1 : 0) == 0) return true;
+  std::string names;
+  for (const std::string& name : found ? found->complete : std::vector<std::string>())
+    names += name + '\n';
+  begun_ = {steps_done};
+  const std::string shared = world_.broadcast(names);
+  for (std::size_t at = 0, end = 0; (end = shared.find('\n', at)) != std::string::npos;
+       at = end + 1)
+    begun_.complete.push_back(shared.substr(at, end - at));
+  return run(stops);
+}
+
+/// Runs what is due and not complete, in the order of the deck. The mark stays until the last
+/// evaluation is reported.
+bool Evaluations::run(const engine::StopQuestion& stops) {
+  const auto add = [&](const std::string& name) {
+    begun_.complete.push_back(name);
+    ++completed_;
+  };
+  if (is_validation_due() && !is_complete(validation_name)) {
+    if (!validate(stops)) return false;
+    add(validation_name);
+  }
+  for (const data::EvaluationSet& set : dataset_.evaluations) {
+    if (!is_due(set.every) || is_complete(name_of(set))) continue;
+    if (!begun_.complete.empty()) mark(true);
+    if (!evaluate(set, stops)) return false;
+    add(name_of(set));
+  }
+  mark(false);
+  return true;
+}
+
+bool Evaluations::is_complete(const std::string& name) const {
+  return std::ranges::find(begun_.complete, name) != begun_.complete.end();
+}
+
+/// A mark that cannot be written costs at most one evaluation, so that it ends no run.
+void Evaluations::mark(bool is_begun) const {
+  if (!world_.is_root()) return;
+  try {
+    if (is_begun) {
+      mark_.write(begun_);
+    } else {
+      mark_.remove();
+    }
+  } catch (const Error& error) {
+    std::cerr << "kzero: " << printable_lines(error.what()) << std::endl;
+  }
+}
+
+void Evaluations::note_stopped(const std::string& what) {
+  console_.note(fmt::format("{} stopped before its end{}", what,
+                            config_.checkpoint.folder.empty() ? "" : "; a restart completes it"));
+}
+
+bool Evaluations::validate(const engine::StopQuestion& stops) {
+  const auto begin = Clock::now();
+  const Index batches = config_.train.validation_batches;
+  const auto loss = engine_.evaluate_until(
+      stops, batches * engine_.blueprint().batches.micro_batches(), *dataset_.validation);
+  if (!loss) {
+    note_stopped(fmt::format("validation after step {}", begun_.step));
+    return false;
+  }
+  metrics::ValidationRecord record;
+  record.step = begun_.step;
+  record.loss = *loss;
+  record.tokens = batches * config_.train.global_batch * config_.model.sequence;
+  record.seconds = seconds_since(begin);
+  console_.validation(record);
+  if (sink_ != nullptr) sink_->write(record);
+  return true;
+}
+
+bool Evaluations::evaluate(const data::EvaluationSet& set, const engine::StopQuestion& stops) {
+  const auto begin = Clock::now();
+  const auto loss = engine_.evaluate_until(stops, set.micro_batches, *set.samples);
+  if (!loss) {
+    note_stopped(fmt::format("evaluation of {} after step {}", printable(set.name), begun_.step));
+    return false;
+  }
+  metrics::EvaluationRecord record;
+  record.name = set.name;
+  record.step = begun_.step;
+  record.loss = *loss;
+  record.tokens = set.micro_batches * config_.train.micro_batch * config_.model.sequence;
+  record.seconds = seconds_since(begin);
+  console_.evaluation(record);
+  if (sink_ != nullptr) sink_->write(record);
+  return true;
+}
+
+}  // namespace kzero::run

@@ -1,0 +1,55 @@
+// Ranks grouped by node, and the times of ranks summed up by group. A run on a single node has a
+// group for each rank. Plain arithmetic on the root; it does not know where times come from.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "metrics/node_times.hpp"
+
+namespace kzero::run {
+
+/// The time of one rank in some steps.
+struct RankTime {
+  double seconds = 0;  // of the steps
+  double waited = 0;   // of these, the rank stood still for messages of other ranks
+  double no_core = 0;  // of waited, the rank was ready to run but had no core
+
+  double computed() const { return seconds - waited; }
+  RankTime& operator+=(const RankTime& other) {
+    seconds += other.seconds;
+    waited += other.waited;
+    no_core += other.no_core;
+    return *this;
+  }
+};
+
+/// The ranks of a node, or one rank.
+struct NodeGroup {
+  std::string host;
+  std::vector<Index> ranks;  // ascending
+};
+
+class NodeGroups {
+ public:
+  /// `hosts` are the node names of all ranks, in rank order.
+  explicit NodeGroups(const std::vector<std::string>& hosts);
+
+  bool by_rank() const { return by_rank_; }
+  const std::vector<NodeGroup>& groups() const { return groups_; }
+
+  /// Sums up the times of all ranks, in rank order, over an interval of `steps` steps that ends
+  /// after `step` steps. `slow` has one entry per group.
+  metrics::NodesRecord record(std::span<const RankTime> times, Index step, Index steps,
+                              const std::vector<bool>& slow) const;
+
+ private:
+  bool by_rank_ = false;
+  std::vector<NodeGroup> groups_;
+};
+
+/// Returns the rank of a group that computed longest, the lowest of several.
+Index busiest_rank(const NodeGroup& group, std::span<const RankTime> times);
+
+}  // namespace kzero::run

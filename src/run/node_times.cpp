@@ -1,0 +1,119 @@
+#include "run/node_times.hpp"
+
+#include <algorithm>
+#include <chrono>
+
+#include "comm/communicator.hpp"
+#include "runtime/host_name.hpp"
+#include "runtime/wall_time.hpp"
+
+namespace kzero::run {
+
+namespace {
+
+// Records become rarer the longer a run takes: a week has about 800.
+constexpr double record_share = 0.01;  // of the time so far, from one record to the next
+
+/// The operations that the deck gives this rank in a step.
+double operations_of(const deck::Config& config, const engine::Blueprint& blueprint,
+                     const grid::ProcessGrid& grid) {
+  const data::BatchPlan& plan = blueprint.batches;
+  Index sequences = 0;
+  for (Index round = 0; round < plan.rounds(); ++round)
+    sequences += grid.data().rank() < plan.ranks_in(round) ? plan.micro_batch : 0;
+  return static_cast<double>(sequences * config.model.sequence) *
+             blueprint.definition->flops_per_token() / grid.tensor().size() +
+         blueprint.matrices.operations(grid.data().rank(), grid.tensor().rank());
+}
+
+}  // namespace
+
+NodeTimes::NodeTimes(const deck::Config& config, const engine::Peers& peers,
+                     const engine::Blueprint& blueprint, metrics::Console& console,
+                     metrics::JsonlSink* sink, const LeastInterval& least)
+    : world_(peers.grid.world()),
+      data_(peers.data),
+      tensor_(peers.tensor),
+      console_(console),
+      sink_(sink),
+      share_(config.run.slow_node_share),
+      least_(least) {
+  const std::vector<std::string> hosts = world_.gather(runtime::host_name());
+  std::vector<double> operations = world_.all_gather(operations_of(config, blueprint, peers.grid));
+  if (!world_.is_root()) return;
+  groups_.emplace(hosts);
+  slow_nodes_.emplace(*groups_, std::move(operations), share_);
+}
+
+void NodeTimes::add_since(const Point& begin) {
+  const WaitedSeconds waited = seconds_waited() - begin.waited;
+  const double on_device = data_.take_device_wait() + tensor_.take_device_wait();
+  mine_ += {runtime::seconds_since(begin.time), waited.all + on_device, waited.without_core};
+}
+
+void NodeTimes::Interval::add(const Interval& other) {
+  steps += other.steps;
+  times.resize(other.times.size());
+  for (std::size_t rank = 0; rank < times.size(); ++rank) times[rank] += other.times[rank];
+}
+
+bool NodeTimes::is_due() const {
+  return world_.is_root() && interval_.steps >= least_.steps && mine_.seconds >= least_.seconds;
+}
+
+Index NodeTimes::agree(Index mine) {
+  const Point begin = now();
+  // Where a rank asks for something, the run ends, and so does the interval.
+  const Index agreed = world_.max(2 * mine + (is_due() ? 1 : 0));
+  add_since(begin);
+  due_ = agreed % 2 == 1;
+  return agreed / 2;
+}
+
+/// Gathers the ranks' times since the last call into unwritten_ and total_.
+void NodeTimes::gather() {
+  const std::vector<double> all = world_.all_gather({mine_.seconds, mine_.waited, mine_.no_core});
+  mine_ = {};
+  interval_.times.clear();
+  for (std::size_t i = 0; world_.is_root() && i < all.size(); i += 3)
+    interval_.times.push_back({all[i], all[i + 1], all[i + 2]});
+  unwritten_.add(interval_);
+  total_.add(interval_);
+}
+
+void NodeTimes::report_if_due(Index steps_done) {
+  if (!due_) return;
+  due_ = false;
+  gather();
+  if (world_.is_root()) {
+    const auto lines = slow_nodes_->judge(interval_.times, interval_.steps);
+    for (const std::string& line : lines) console_.note(line);
+    const double since = unwritten_.times.front().seconds;
+    if (!lines.empty() || since >= record_share * (written_ + since)) write(steps_done);
+  }
+  interval_ = {};
+}
+
+void NodeTimes::write(Index steps_done) {
+  if (sink_ != nullptr) {
+    sink_->write(
+        groups_->record(unwritten_.times, steps_done, unwritten_.steps, slow_nodes_->slow()));
+  }
+  written_ += unwritten_.times.front().seconds;
+  unwritten_ = {};
+}
+
+void NodeTimes::finish(Index steps_done) {
+  gather();
+  interval_ = {};
+  if (!world_.is_root() || total_.steps == 0) return;
+  if (unwritten_.steps > 0) write(steps_done);
+  const metrics::NodesRecord record =
+      groups_->record(total_.times, steps_done, total_.steps, slow_nodes_->slow());
+  const bool is_uneven =
+      share_ > 0 && record.compute.most - record.compute.mean > share_ * record.seconds;
+  if (record.count > 1 && (!record.by_rank || is_uneven))
+    console_.note(metrics::node_table(record));
+}
+
+}  // namespace kzero::run

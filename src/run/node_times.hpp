@@ -1,0 +1,91 @@
+// Measures how long this rank computes in steps and how long it waits for others, and reports that
+// of all ranks by node: in the metrics, as lines on slow nodes, and as a table at the end.
+#pragma once
+
+#include <chrono>
+#include <optional>
+#include <utility>
+
+#include "base/waited.hpp"
+#include "engine/engine.hpp"
+#include "metrics/console.hpp"
+#include "metrics/jsonl_sink.hpp"
+#include "run/node_groups.hpp"
+#include "run/slow_nodes.hpp"
+
+namespace kzero::run {
+
+/// An interval between reports has at least so much.
+struct LeastInterval {
+  double seconds = 10;  // of steps: long enough for means that say something
+  Index steps = 3;
+};
+
+class NodeTimes {
+ public:
+  /// `sink` is null if nothing is recorded. Peers, console and sink must outlive the object.
+  /// Collective over all ranks of the grid.
+  NodeTimes(const deck::Config& config, const engine::Peers& peers,
+            const engine::Blueprint& blueprint, metrics::Console& console, metrics::JsonlSink* sink,
+            const LeastInterval& least = {});
+
+  /// Runs a step, whose time counts, and returns its result. Not collective by itself.
+  template <class F>
+  auto step(const F& run) {
+    ++interval_.steps;
+    const Point begin = now();
+    auto result = run();
+    add_since(begin);
+    return result;
+  }
+
+  /// Returns the maximum of `mine` >= 0 over all ranks. The same message tells the ranks whether a
+  /// report is due, so that most steps have no collective for reports. Collective over all ranks,
+  /// between steps.
+  Index agree(Index mine);
+
+  /// Reports the steps since the last report, if the root found that due at the last agreement.
+  /// Collective over all ranks.
+  void report_if_due(Index steps_done);
+
+  /// Reports the remaining steps, and prints the table of all. Collective over all ranks.
+  void finish(Index steps_done);
+
+ private:
+  /// The steps of an interval and, on the root, the times of all ranks in them.
+  struct Interval {
+    Index steps = 0;
+    std::vector<RankTime> times{};
+
+    void add(const Interval& other);
+  };
+
+  /// A point in this rank's time.
+  struct Point {
+    std::chrono::steady_clock::time_point time;
+    WaitedSeconds waited;
+  };
+
+  static Point now() { return {std::chrono::steady_clock::now(), seconds_waited()}; }
+  void add_since(const Point& begin);
+  bool is_due() const;
+  void gather();
+  void write(Index steps_done);
+
+  const grid::Group& world_;
+  comm::Communicator& data_;
+  comm::Communicator& tensor_;
+  metrics::Console& console_;
+  metrics::JsonlSink* sink_;
+  double share_;
+  LeastInterval least_;
+  std::optional<NodeGroups> groups_;  // on the root, as are those below
+  std::optional<SlowNodes> slow_nodes_;
+  RankTime mine_;               // since the last gathering, of this rank
+  Interval interval_;           // since the last gathering
+  Interval unwritten_, total_;  // since the last record; since the start
+  double written_ = 0;          // seconds of steps before the last record
+  bool due_ = false;
+};
+
+}  // namespace kzero::run

@@ -1,0 +1,146 @@
+#include "run/replay.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+#include <set>
+
+#include "base/checksum.hpp"
+#include "engine/mismatch.hpp"
+#include "grid/agreement.hpp"
+#include "metrics/recorded_launches.hpp"
+#include "runtime/host_name.hpp"
+
+namespace kzero::run {
+
+namespace {
+
+using metrics::RecordedLaunch;
+using metrics::RecordedState;
+
+/// Each host once, in order, the first few by name.
+std::string hosts_in_words(const std::vector<std::string>& of_ranks) {
+  constexpr std::size_t most_names = 8;
+  std::vector<std::string> hosts;
+  std::set<std::string> seen;
+  for (const std::string& host : of_ranks) {
+    if (seen.insert(host).second) hosts.push_back(host);
+  }
+  std::string text;
+  for (std::size_t i = 0; i < std::min(hosts.size(), most_names); ++i)
+    text += (i > 0 ? ", " : "") + hosts[i];
+  return hosts.size() > most_names ? fmt::format("{} and {} more", text, hosts.size() - most_names)
+                                   : text;
+}
+
+/// Numbers that are not finite are null in the file, whatever they were.
+bool is_same(double now, double recorded) {
+  return std::isfinite(now) ? now == recorded : std::isnan(recorded);
+}
+
+bool shares_state(const RecordedLaunch& launch, const std::vector<RecordedState>& known) {
+  const auto is_known = [&](const RecordedState& state) {
+    return !state.hash.empty() && std::ranges::count(known, state) > 0;
+  };
+  return is_known(launch.start) || std::ranges::any_of(launch.saved, is_known);
+}
+
+}  // namespace
+
+Replay::Replay(const deck::Config& config, const grid::Group& world,
+               const std::optional<Resumed>& resumed, const std::string& bits,
+               metrics::Console& console)
+    : run_(config.run), world_(world), console_(console) {
+  if (run_.replay == deck::Replay::off || run_.metrics.empty() || !resumed) return;
+  if (!resumed->bit_changes.empty()) {  // resume() has said what they are
+    if (run_.replay == deck::Replay::check)
+      console_.note("replay      is not checked, as the run does not go on bit for bit");
+    return;
+  }
+  grid::collectively(world_, [&] {
+    if (world_.is_root()) find_steps(*resumed, bits);
+  });
+  own_hosts_ = hosts_in_words(world_.gather(runtime::host_name()));
+  last_ = world_.max(steps_.empty() ? -1 : steps_.back().step);
+  if (last_ >= 0)
+    console_.note(fmt::format("replay      steps {} to {} are compared with {}", resumed->step,
+                              last_, run_.metrics));
+  if (not_comparable_ > 0)
+    console_.note(fmt::format(
+        "replay      {} recorded step{} from {} on cannot be compared: settings, data, arithmetic "
+        "or the checkpoint were others",
+        not_comparable_, not_comparable_ == 1 ? "" : "s", resumed->step));
+}
+
+/// A launch that began with a known state, or saved one, computed what this one computes, and so
+/// what it saved later is known, too.
+void Replay::find_steps(const Resumed& resumed, const std::string& bits) {
+  std::vector<RecordedState> known{{resumed.step, format_checksum(resumed.state)}};
+  metrics::read_launches(run_.metrics, resumed.step, [&](RecordedLaunch&& launch) {
+    if (launch.bits != bits || !shares_state(launch, known)) {
+      not_comparable_ += std::ssize(launch.steps);
+      return;
+    }
+    known.insert(known.end(), launch.saved.begin(), launch.saved.end());
+    if (launch.steps.empty()) return;
+    for (const metrics::RecordedStep& one : launch.steps)
+      steps_.push_back({one.step, one.loss, one.grad_norm, hosts_of_.size()});
+    hosts_of_.push_back(hosts_in_words(launch.hosts));
+  });
+  std::ranges::stable_sort(steps_, {}, &Recorded::step);
+}
+
+void Replay::compare(Index step, const engine::StepResult& result) {
+  if (step > last_) return;
+  std::string problem = difference(step, result);
+  if (run_.replay == deck::Replay::check) {
+    problem = world_.broadcast(problem);
+    if (!problem.empty())
+      throw engine::Mismatch("replay",
+                             problem +
+                                 ". Start the run again: a third result shows which of the two "
+                                 "was wrong. run.replay = \"note\" goes on with this one");
+  }
+  if (!problem.empty()) {
+    console_.note("warning     " + problem);
+    last_ = -1;
+  } else if (step == last_) {
+    console_.note(fmt::format("replay      the steps up to {} came out as recorded", step));
+  }
+}
+
+/// Returns what differs from all records of the step, on the root; empty if any is the same, or
+/// there is none.
+std::string Replay::difference(Index step, const engine::StepResult& result) {
+  const auto begin = std::ranges::lower_bound(steps_, step, {}, &Recorded::step);
+  const auto end = std::ranges::upper_bound(steps_, step, {}, &Recorded::step);
+  std::vector<Recorded> differing;
+  std::copy_if(begin, end, std::back_inserter(differing), [&](const Recorded& one) {
+    return !is_same(result.loss, one.loss) || !is_same(result.grad_norm, one.grad_norm);
+  });
+  if (differing.empty()) return "";
+  if (std::ssize(differing) < end - begin) {
+    note_others(step, differing);
+    return "";
+  }
+  const Recorded& newest = differing.back();
+  return fmt::format(
+      "run.replay: step {} came out differently: loss {}, recorded {}; grad_norm {}, recorded {} "
+      "(in {}). It ran on {}, and before on {}: a node computed wrongly now or then",
+      step, result.loss, newest.loss, result.grad_norm, newest.grad_norm, run_.metrics, own_hosts_,
+      hosts_of_[newest.launch]);
+}
+
+/// Says once that two launches agree and a third one does not.
+void Replay::note_others(Index step, const std::vector<Recorded>& differing) {
+  if (noted_others_) return;
+  noted_others_ = true;
+  console_.note(fmt::format(
+      "replay      step {} agrees with an earlier launch; another one, on {}, had loss "
+      "{} and grad_norm {}: a node of it computed wrongly",
+      step, hosts_of_[differing.back().launch], differing.back().loss, differing.back().grad_norm));
+}
+
+}  // namespace kzero::run

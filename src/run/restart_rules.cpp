@@ -1,0 +1,88 @@
+#include "run/restart_rules.hpp"
+
+#include <fmt/ranges.h>
+
+#include <string>
+#include <vector>
+
+#include "base/error.hpp"
+#include "checkpoint/reader.hpp"
+#include "deck/architecture.hpp"
+#include "deck/changes.hpp"
+#include "optim/optimizer.hpp"
+
+namespace kzero::run {
+
+namespace {
+
+/// Explains how to take only the weights into another training.
+std::string with_its_weights(const checkpoint::Found& found) {
+  return fmt::format(
+      "to start another training from its weights, run `kzero convert {} weights.safetensors` and "
+      "set model.initial = \"weights.safetensors\" and another checkpoint.folder",
+      found.path.string());
+}
+
+void require_same_model(const checkpoint::Found& found, const RunRequest& request,
+                        const param::Table& table) {
+  const auto changes = deck::architecture_changes(found.manifest.model, request.config.model);
+  KZERO_REQUIRE(changes.empty(), ExitCode::usage,
+                "{}: is of another model ({}), so its weights would compute something else; set "
+                "[model] as it was saved, or choose another checkpoint.folder to start afresh",
+                found.path.string(), fmt::join(changes, "; "));
+  checkpoint::require_same_parameters(found, table);
+}
+
+void require_same_state(const checkpoint::Found& found, const RunRequest& request,
+                        const engine::Blueprint& blueprint) {
+  if (is_of_same_optimizer(found, blueprint) || request.config.checkpoint.reset_optimizer) return;
+  const checkpoint::Manifest& m = found.manifest;
+  fail(
+      ExitCode::usage,
+      "{}: is of another optimizer: it holds {}, the deck's optimizer keeps {} (optimizer.kind is "
+      "\"{}\", was \"{}\"); restore [optimizer], or set checkpoint.reset_optimizer = true to go on "
+      "with its weights and begin the optimizer's other state from zero, or {}",
+      found.path.string(), names_of(m.state_arrays), names_of(blueprint.state_arrays()),
+      blueprint.optimizer->kind(), m.optimizer, with_its_weights(found));
+}
+
+void require_same_data(const checkpoint::Found& found, const RunRequest& request,
+                       std::uint64_t data_digest) {
+  const checkpoint::Manifest& m = found.manifest;
+  const deck::Config& config = request.config;
+  KZERO_REQUIRE(m.samples == m.step * config.train.global_batch, ExitCode::usage,
+                "{}: after {} steps it had read {} samples, which is not train.global_batch = {} a "
+                "step; the data order would change; restore train.global_batch, or {}",
+                found.path.string(), m.step, m.samples, config.train.global_batch,
+                with_its_weights(found));
+  if (m.samples == 0 || m.data_digest == data_digest || config.checkpoint.allow_new_data) return;
+  std::vector<std::string> changes;
+  for (const std::string& change : deck::changes(m.deck, request.deck)) {
+    const bool concerns = change.starts_with("data.") || change.starts_with("train.seed");
+    if (concerns) changes.push_back(change);
+  }
+  if (changes.empty())
+    changes.push_back(fmt::format("the files behind {} are others",
+                                  config.data.blend.empty() ? "data.files" : "data.blend"));
+  fail(ExitCode::usage,
+       "{}: was written by a run with other training data, or the same in another order ({}); "
+       "restore them, or set checkpoint.allow_new_data = true to go on with these, or {}",
+       found.path.string(), fmt::join(changes, "; "), with_its_weights(found));
+}
+
+}  // namespace
+
+bool is_of_same_optimizer(const checkpoint::Found& found, const engine::Blueprint& blueprint) {
+  return found.manifest.optimizer == blueprint.optimizer->kind() &&
+         found.manifest.state_arrays == blueprint.state_arrays() &&
+         found.manifest.reduced_arrays == blueprint.optimizer->reduced_state();
+}
+
+void require_same_training(const checkpoint::Found& found, const RunRequest& request,
+                           const engine::Blueprint& blueprint, std::uint64_t data_digest) {
+  require_same_model(found, request, blueprint.table);
+  require_same_state(found, request, blueprint);
+  require_same_data(found, request, data_digest);
+}
+
+}  // namespace kzero::run

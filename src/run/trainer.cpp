@@ -1,0 +1,395 @@
+#include "run/trainer.hpp"
+
+#include <chrono>
+#include <iostream>
+#include <optional>
+
+#include "base/bytes.hpp"
+#include "base/checksum.hpp"
+#include "base/version.hpp"
+#include "comm/backends.hpp"
+#include "comm/communicator.hpp"
+#include "comm/failure.hpp"
+#include "comm/launch_watch.hpp"
+#include "comm/placement.hpp"
+#include "engine/arithmetic.hpp"
+#include "engine/engine.hpp"
+#include "engine/expected_traffic.hpp"
+#include "engine/memory_report.hpp"
+#include "engine/mismatch.hpp"
+#include "engine/peak.hpp"
+#include "engine/planned_bytes.hpp"
+#include "grid/agreement.hpp"
+#include "grid/process_grid.hpp"
+#include "metrics/console.hpp"
+#include "metrics/jsonl_sink.hpp"
+#include "metrics/meters.hpp"
+#include "run/bits.hpp"
+#include "run/checkpoints.hpp"
+#include "run/data_report.hpp"
+#include "run/ending.hpp"
+#include "run/evaluations.hpp"
+#include "run/node_times.hpp"
+#include "run/profile.hpp"
+#include "run/replay.hpp"
+#include "run/screen.hpp"
+#include "run/stop_agreement.hpp"
+#include "runtime/host_name.hpp"
+#include "runtime/node_memory.hpp"
+#include "runtime/signals.hpp"
+#include "runtime/stop_signal.hpp"
+#include "runtime/wall_time.hpp"
+#include "tensor/gemm.hpp"
+
+namespace kzero::run {
+
+namespace {
+
+using runtime::seconds_since;
+using Clock = std::chrono::steady_clock;
+
+/// The parts of a run, in the order of their construction.
+class Trainer {
+ public:
+  Trainer(const RunRequest& request, const runtime::Session& session);
+  /// Runs the training. Call it once; an exception on this rank alone must not destroy the members,
+  /// whose destructors may need the other ranks.
+  ExitCode train();
+
+ private:
+  void prepare();
+  ExitCode run_steps();
+  Index begin();
+  std::optional<runtime::Deadline> deadline() const;
+  runtime::StopRules stop_rules() const;
+  void require_no_stop_file() const;
+  void require_memory(const engine::Machine& machine) const;
+  void announce(Index first_step);
+  void report(Index step, const engine::StepResult& result, double seconds);
+  std::optional<Ending> evaluate(Index steps_done, bool is_restart = false);
+  Ending make_steps(Index first_step, Index& done, Replay& replay);
+  void require_progress(const Ending& ending, Index first_step, Index done) const;
+  ExitCode finish(const Ending& ending, Index steps_done);
+
+  const deck::Config& config_;
+  const RunRequest& request_;
+  const runtime::Session& session_;
+  Clock::time_point started_ = Clock::now();
+  grid::ProcessGrid grid_;
+  comm::LaunchWatch watch_;
+  metrics::Console console_;
+  std::optional<runtime::Deadline> deadline_;
+  runtime::StopSignal stop_;
+  std::unique_ptr<checkpoint::FolderLock> folder_lock_;  // on rank 0
+  std::optional<metrics::JsonlSink> sink_;               // on rank 0
+  comm::Traffic traffic_;
+  std::unique_ptr<comm::Communicator> data_comm_, tensor_comm_;
+  const RunInputs inputs_;
+  std::unique_ptr<tensor::Gemm> gemm_;
+  std::string arithmetic_, bits_;  // bits_digest(), as text
+  memory::Ledger ledger_;
+  Index resident_at_start_ = 0;  // before the engine takes its memory
+  std::unique_ptr<engine::Engine> engine_;
+  metrics::Peak peak_;
+  metrics::Throughput throughput_;
+  std::optional<Checkpoints> checkpoints_;
+  std::optional<Evaluations> evaluations_;
+  std::optional<NodeTimes> node_times_;
+  std::optional<StopAgreement> stops_;
+  std::optional<Profile> profile_;  // with run.profile
+};
+
+Trainer::Trainer(const RunRequest& request, const runtime::Session& session)
+    : config_(request.config),
+      request_(request),
+      session_(session),
+      grid_(config_.grid.data, config_.grid.tensor),
+      watch_(grid_.world(), config_.run.watchdog, config_.run.heartbeat),
+      console_(std::cout, screen_of(config_.run.progress, session.rank()), config_.run.log_every),
+      deadline_(deadline()),
+      stop_(stop_rules()),
+      inputs_(request.open_inputs(config_, grid_.world())) {}
+
+void Trainer::prepare() {
+  const engine::Machine machine{grid_.data().size(), session_.threads(),
+                                engine::tensor_rank(grid_)};
+  folder_lock_ = take_folder(config_.checkpoint, grid_.world());  // before any file is touched
+  grid::collectively(grid_.world(), [&] {
+    require_no_stop_file();
+    require_memory(machine);
+    gemm_ = tensor::make_gemm(config_.run.gemm);
+    comm::require_communicator(config_.run.communicator,
+                               config_.zero.reduction == deck::ReductionOrder::library);
+    if (session_.rank() == 0) {
+      sink_.emplace(config_.run.metrics);
+      remove_end_file(config_);
+    }
+  });
+  const auto link = [&](comm::Overlap overlap, const grid::Group& group) {
+    return comm::make_communicator(config_.run.communicator, overlap, group, traffic_,
+                                   comm::waits_of(config_));
+  };
+  data_comm_ = link(comm::overlap_of(config_), grid_.data());
+  tensor_comm_ = link(comm::overlap_beside(config_), grid_.tensor());
+  resident_at_start_ = metrics::resident_peak_bytes();
+  grid::collectively(grid_.world(), [&] {
+    engine_ = engine::make_engine(config_, machine.threads, {*data_comm_, *tensor_comm_, grid_},
+                                  *gemm_, ledger_);
+  });
+  peak_ = engine::find_peak(config_, grid_.world(), *gemm_);
+  throughput_ = {engine_->blueprint().definition->flops_per_token(), peak_.flops_per_second};
+  arithmetic_ = engine::arithmetic_of(*gemm_, engine_->model_arithmetic().name);
+  const Provenance provenance{inputs_.dataset.training_digest(), arithmetic_};
+  bits_ = format_checksum(bits_digest(request_.deck, config_, provenance));
+  checkpoints_.emplace(request_, grid_, folder_lock_.get(), provenance, *engine_, console_,
+                       sink_ ? &*sink_ : nullptr);
+  evaluations_.emplace(config_, grid_.world(), inputs_.dataset, *engine_, console_,
+                       sink_ ? &*sink_ : nullptr);
+  node_times_.emplace(config_, engine::Peers{*data_comm_, *tensor_comm_, grid_},
+                      engine_->blueprint(), console_, sink_ ? &*sink_ : nullptr);
+  stops_.emplace(config_.run, grid_.world(), stop_, *node_times_);
+  if (!config_.run.profile.empty())
+    profile_.emplace(config_.run, grid_.world(), engine_->spans(), console_);
+}
+
+std::optional<runtime::Deadline> Trainer::deadline() const {
+  std::optional<runtime::Deadline> found;
+  grid::collectively(grid_.world(),
+                     [&] { found = runtime::find_deadline(config_.run.wall_limit); });
+  return found;
+}
+
+/// Stopping early only helps if a checkpoint can be written; without one the run goes as far as it
+/// can. One rank alone checks the file, to spare the file system.
+runtime::StopRules Trainer::stop_rules() const {
+  runtime::StopRules rules;
+  if (deadline_ && !config_.checkpoint.folder.empty())
+    rules.after = deadline_->seconds - config_.run.stop_margin;
+  if (session_.rank() == 0) rules.file = config_.run.stop_file;
+  return rules;
+}
+
+void Trainer::require_no_stop_file() const {
+  KZERO_REQUIRE(!stop_.has_file(), ExitCode::usage,
+                "run.stop_file: {} exists, so the run would stop after one step; remove it first",
+                config_.run.stop_file);
+}
+
+void Trainer::require_memory(const engine::Machine& machine) const {
+  if constexpr (tensor::on_host) {
+    Index bytes = 0;
+    for (const Index category : engine::planned_bytes(config_, machine)) bytes += category;
+    const std::string shortage = runtime::memory_shortage(bytes, session_.node_size());
+    KZERO_REQUIRE(shortage.empty(), ExitCode::memory,
+                  "the run needs {} a rank, but {}; more nodes, a higher zero.stage, a smaller "
+                  "train.micro_batch or 16-bit train.precision need less",
+                  format_bytes(bytes), shortage);
+  }
+}
+
+Index Trainer::begin() {
+  if (const auto step = checkpoints_->resume()) return *step;
+  engine_->initialise(inputs_.initial);
+  return 0;
+}
+
+void Trainer::announce(Index first_step) {
+  metrics::StartRecord record;
+  record.versions = build_facts();
+  record.git_hash = git_hash();
+  record.hosts = grid_.world().gather(runtime::host_name());
+  record.deck_file = request_.deck_file;
+  record.deck = request_.deck;
+  record.data_ranks = grid_.data().size();
+  record.tensor_ranks = grid_.tensor().size();
+  record.threads = session_.threads();
+  record.stage = config_.zero.stage;
+  record.precision = name_of(config_.train.precision);
+  record.parameters = param::elements_of(engine_->blueprint().table);
+  record.steps = config_.train.steps;
+  record.first_step = first_step;
+  record.load_seconds = checkpoints_->load_seconds();
+  record.process_seconds = runtime::process_seconds();
+  record.tokens_per_step = config_.train.global_batch * config_.model.sequence;
+  if (deadline_ && !config_.checkpoint.folder.empty()) {
+    record.limit = {std::string(deadline_->source), deadline_->seconds - runtime::process_seconds(),
+                    config_.run.stop_margin};
+  }
+  record.peak = peak_;
+  record.data = summary_of(config_, inputs_.dataset);
+  record.bits_depend_on = bits_depend_on(config_, arithmetic_);
+  record.bits = bits_;
+  if (const auto& from = checkpoints_->resumed()) record.state = format_checksum(from->state);
+  record.planned_memory = engine::categories(engine_->planned(), {});
+  record.planned_traffic =
+      engine::expected_traffic(config_, engine_->blueprint(), grid_.data().rank());
+  console_.start(record);
+  if (config_.zero.offload == deck::Offload::host && tensor::on_host)
+    console_.note("zero.offload: this build computes on the host, where the state is already");
+  if (deadline_ && !runtime::knows_process_start())
+    console_.note(
+        "the kernel does not tell when this process began; times count from the program's start");
+  if (deadline_ && !record.limit)
+    console_.note(fmt::format("{} is not heeded: checkpoint.folder is empty", deadline_->source));
+  for (const std::string& text : data_warnings(config_, inputs_.dataset)) console_.note(text);
+  if (const std::string note = engine_->model_arithmetic().note; !note.empty())
+    console_.note("attention   kzero's kernels: " + note);
+  if (profile_) console_.note(profile_->announcement(first_step));
+  if (!inputs_.initial_note.empty() && first_step == 0)
+    console_.note("note        " + inputs_.initial_note);
+  for (const std::string& text : grid_.world().gather(comm::crowding(session_))) {
+    if (text.empty()) continue;
+    console_.note("warning     " + text);
+    break;  // the other nodes are alike
+  }
+  if (!sink_) return;
+  sink_->write(record);
+  if (!sink_->old_name().empty())
+    console_.note("an earlier run's metrics are now in " + sink_->old_name());
+}
+
+void Trainer::report(Index step, const engine::StepResult& result, double seconds) {
+  metrics::StepRecord record;
+  record.step = step;
+  record.loss = result.loss;
+  record.grad_norm = result.grad_norm;
+  record.lr = result.lr;
+  record.tokens = config_.train.global_batch * config_.model.sequence;
+  record.seconds = seconds;
+  record.loss_scale = result.loss_scale;
+  record.skipped = result.skipped;
+  throughput_.fill(record);
+  console_.step(record);
+  if (sink_) sink_->write(record);
+}
+
+/// Evaluates what is due after so many steps, or what an earlier job left of it. Returns why the
+/// run ends, if it is stopped within that. A checkpoint that the background writes is completed
+/// meanwhile.
+std::optional<Ending> Trainer::evaluate(Index steps_done, bool is_restart) {
+  std::optional<Ending> found;
+  const auto stops = [&] {
+    if (!stops_->is_due_within_evaluation()) return false;
+    checkpoints_->poll();
+    found = stops_->within_evaluation();
+    return found.has_value();
+  };
+  const bool is_complete =
+      is_restart ? evaluations_->complete(steps_done, stops) : evaluations_->run_if_due(stops);
+  return is_complete ? std::nullopt : found;
+}
+
+/// Writes the end file and the closing reports, and returns the exit code. The end file comes
+/// first, as a run that is told to stop may be killed while it prints.
+ExitCode Trainer::finish(const Ending& ending, Index steps_done) {
+  const bool saves = !config_.checkpoint.folder.empty();
+  const ExitCode code = ending.failure         ? *ending.failure
+                        : ending.is_complete() ? ExitCode::done
+                        : saves                ? ExitCode::stopped
+                                               : ExitCode::other;
+  metrics::EndRecord record;
+  record.reason = ending.reason;
+  record.signal = runtime::signal_name(ending.signal);
+  record.exit_code = static_cast<Index>(code);
+  record.steps = steps_done;
+  record.seconds = seconds_since(started_);
+  if (sink_) write_end_file(record, config_);
+  if (!ending.failure) checkpoints_->warn_if_beyond_range(steps_done);
+  if (profile_) profile_->finish();
+  node_times_->finish(steps_done);
+  record.memory =
+      engine::memory_rows(grid_.world(), engine_->planned(), ledger_.peaks(), resident_at_start_);
+  record.traffic = engine::counted(
+      traffic_, engine::expected_traffic(config_, engine_->blueprint(), grid_.data().rank()));
+  console_.end(record);
+  if (sink_) sink_->write(record);
+  if (code == ExitCode::stopped) console_.note(stop_text(record, config_));
+  grid_.world().barrier();  // a rank that leaves early and is killed takes the others with it
+  if (code == ExitCode::other && !ending.failure)
+    throw grid::AgreedError(code, stop_text(record, config_));
+  return code;
+}
+
+/// Makes the steps from first_step on, counts them in `done`, and returns why it makes no more. A
+/// checkpoint that is due comes before the evaluations of its step, which may take longer than a
+/// job that is told to stop has left.
+Ending Trainer::make_steps(Index first_step, Index& done, Replay& replay) {
+  const Index steps = config_.train.steps;
+  if (auto stopped = evaluate(done, true)) return *stopped;
+  if (done >= steps) return {evaluations_->completed() > 0 ? "completed" : "nothing_to_do"};
+  while (true) {
+    if (profile_) profile_->before_step(done);
+    const auto begin = Clock::now();
+    const engine::StepResult result =
+        node_times_->step([&] { return engine_->step(done, *inputs_.dataset.training); });
+    report(done, result, seconds_since(begin));
+    checkpoints_->add_loss(done, result.loss);
+    replay.compare(done, result);
+    ++done;
+    checkpoints_->poll();
+    engine_->scaler().require_progress();
+    evaluations_->mark_if_due(done);
+    if (done < steps) {
+      checkpoints_->save_if_due(done);
+    } else {
+      checkpoints_->save_result(done);
+    }
+    if (auto stopped = evaluate(done)) return *stopped;
+    if (done >= steps) return {};
+    if (auto stopped = stops_->after_step(done - first_step)) return *stopped;
+    node_times_->report_if_due(done);
+  }
+}
+
+/// Refuses to end as stopped where the same command would stop at the same place again. A signal
+/// may come at any moment, so that a run that it stops within its first evaluation is let pass.
+void Trainer::require_progress(const Ending& ending, Index first_step, Index done) const {
+  if (ending.is_complete() || evaluations_->completed() > 0) return;
+  if (done == first_step && ending.reason == "signal") return;
+  checkpoints_->require_newer_than(first_step);
+}
+
+ExitCode Trainer::run_steps() {
+  const Index first_step = begin();
+  Replay replay(config_, grid_.world(), checkpoints_->resumed(), bits_, console_);
+  announce(first_step);
+  Index done = first_step;
+  Ending ending;
+  try {
+    ending = make_steps(first_step, done, replay);
+    if (done < config_.train.steps) {
+      checkpoints_->save(done);
+    } else {
+      engine_->scaler().require_good_end();
+    }
+  } catch (const Error& error) {
+    const auto* mismatch = dynamic_cast<const engine::Mismatch*>(&error);
+    if (mismatch == nullptr && error.code() != ExitCode::diverged) throw;
+    checkpoints_->finish();
+    finish({mismatch != nullptr ? mismatch->reason() : "diverged", 0, error.code()}, done);
+    std::string text = error.what();  // every rank threw the same
+    const std::string back = mismatch == nullptr ? checkpoints_->way_back(done) : "";
+    if (!back.empty()) text += '\n' + back;
+    throw grid::AgreedError(error.code(), text);
+  }
+  checkpoints_->finish();
+  require_progress(ending, first_step, done);
+  return finish(ending, done);
+}
+
+ExitCode Trainer::train() {
+  return comm::ending_launch_on_failure([this] {
+    prepare();
+    const ExitCode code = run_steps();
+    folder_lock_.reset();
+    return code;
+  });
+}
+
+}  // namespace
+
+ExitCode train(const RunRequest& request, const runtime::Session& session) {
+  return Trainer(request, session).train();
+}
+
+}  // namespace kzero::run

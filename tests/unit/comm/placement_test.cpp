@@ -1,0 +1,80 @@
+#include "comm/placement.hpp"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "grid/process_grid.hpp"
+#include "runtime/host_name.hpp"
+
+namespace kzero::comm {
+namespace {
+
+bool leaves(const std::vector<int>& node_of_rank, Index tensor) {
+  return data_groups_leave_nodes(node_of_rank, tensor);
+}
+
+TEST(Placement, DataGroupsLeaveNodesIfAnyOfThemHasRanksOnSeveral) {
+  EXPECT_FALSE(leaves({0}, 1));
+  EXPECT_FALSE(leaves({0, 0, 0, 0}, 1));
+  EXPECT_TRUE(leaves({0, 0, 1, 1}, 1));
+  EXPECT_TRUE(leaves({0, 1, 0, 1}, 1));
+  // A single data-parallel rank has no data group to speak of, wherever its tensor ranks are.
+  EXPECT_FALSE(leaves({0, 0, 1, 1}, 4));
+  EXPECT_TRUE(leaves({0, 0, 1, 1}, 2));
+  // Ranks that are dealt to nodes in turns: one node has all first tensor ranks, the other all
+  // second ones.
+  EXPECT_FALSE(leaves({0, 1, 0, 1}, 2));
+  EXPECT_TRUE(leaves({0, 0, 0, 1}, 2)) << "one data group of two";
+}
+
+TEST(Placement, OfAPlanFillsNodesInOrder) {
+  EXPECT_FALSE(data_groups_leave_nodes(8, 1, 1));
+  EXPECT_TRUE(data_groups_leave_nodes(8, 2, 1));
+  EXPECT_TRUE(data_groups_leave_nodes(8, 2, 4));
+  EXPECT_FALSE(data_groups_leave_nodes(8, 2, 8));
+  EXPECT_TRUE(data_groups_leave_nodes(8, 3, 4)) << "3, 3 and 2 ranks";
+}
+
+/// The tests' ranks are on one machine, with a thread each.
+TEST(Placement, OfThisLaunchIsOneNode) {
+  const grid::Group world = grid::world_group();
+  const grid::Nodes nodes(world, runtime::host_name());
+  std::vector<int> node_of_rank;
+  for (int rank = 0; rank < world.size(); ++rank) node_of_rank.push_back(nodes.of(rank));
+  EXPECT_FALSE(leaves(node_of_rank, 1));
+}
+
+TEST(Placement, CoresAreSharedIfThreadsAreMore) {
+  EXPECT_FALSE(shares_cores({.ranks = 2, .threads = 1, .cores = 2}));
+  EXPECT_TRUE(shares_cores({.ranks = 4, .threads = 1, .cores = 2}));
+  EXPECT_TRUE(shares_cores({.ranks = 2, .threads = 2, .cores = 3}));
+  EXPECT_FALSE(shares_cores({.ranks = 2, .threads = 2, .cores = 0})) << "unknown";
+}
+
+TEST(Overlap, OverMpiIsOnWhereMessagesLeaveANode) {
+  deck::Config config;
+  config.run.communicator = deck::CommunicatorKind::mpi;
+  EXPECT_EQ(overlap_of(config), Overlap::no);
+  EXPECT_EQ(overlap_beside(config), Overlap::no);
+  config.placement.shares_cores = true;
+  EXPECT_EQ(overlap_of(config), Overlap::no) << "buffers on one node stay as they are";
+  config.placement.leaves_nodes = true;
+  EXPECT_EQ(overlap_of(config), Overlap::yes);
+  EXPECT_EQ(overlap_beside(config), Overlap::beside);
+  config.zero.overlap = deck::Overlap::off;
+  EXPECT_EQ(overlap_of(config), Overlap::no);
+  config.placement = {};
+  config.zero.overlap = deck::Overlap::on;
+  EXPECT_EQ(overlap_of(config), Overlap::yes);
+}
+
+TEST(Overlap, WithoutItRanksThatShareCoresYield) {
+  deck::Config config;
+  EXPECT_EQ(waits_of(config), Waits::spin);
+  config.placement.shares_cores = true;
+  EXPECT_EQ(waits_of(config), Waits::yield);
+}
+
+}  // namespace
+}  // namespace kzero::comm

@@ -1,0 +1,68 @@
+
+#include <gtest/gtest.h>
+
+#include "engine/expected_traffic.hpp"
+#include "engine/memory_report.hpp"
+#include "support/training.hpp"
+
+namespace kzero::tests {
+namespace {
+
+using comm::Operation;
+using comm::Purpose;
+
+TEST(Reports, CountedTrafficStandsBesideItsTheory) {
+  comm::Traffic traffic;
+  traffic.add({"data", Operation::all_gather, Purpose::gradients}, 99, 396);  // before any step
+  for (Index step = 0; step < 2; ++step) {
+    traffic.begin_step();
+    traffic.add({"data", Operation::all_gather, Purpose::gradients}, 15, 60);
+    if (step == 1) traffic.add({"data", Operation::all_reduce, Purpose::parameters}, 4, 16);
+    traffic.end_step();
+  }
+  const auto rows = engine::counted(traffic, {{"data", "reduce_scatter", "gradients", 0, 0, 9, 36},
+                                              {"data", "all_gather", "gradients", 0, 0, 15, 60}});
+  ASSERT_EQ(rows.size(), 3U);
+  for (const metrics::TrafficRow& row : rows) {
+    const Index elements = row.operation == "all_gather"   ? 15
+                           : row.operation == "all_reduce" ? 4
+                                                           : 0;
+    const Index expected = row.operation == "all_gather"   ? 15
+                           : row.operation == "all_reduce" ? 0
+                                                           : 9;
+    EXPECT_EQ(row.elements_per_step, elements) << row.operation;
+    EXPECT_EQ(row.bytes_per_step, 4 * elements) << row.operation;
+    EXPECT_EQ(row.theory_elements_per_step, expected)
+        << row.operation << ": what was planned and not sent shows";
+  }
+}
+
+TEST(Reports, TheoryOfOneRankIsSilence) {
+  const deck::Config config = resolved(small_deck(), 1);
+  EXPECT_TRUE(engine::expected_traffic(config, engine::Blueprint(config, 1)).empty());
+}
+
+TEST(Reports, MemoryRowsComeFromEveryRank) {
+  const grid::Group group = first_ranks(launch_ranks());
+  memory::Bytes planned{}, peak{};
+  for (std::size_t i = 0; i < memory::category_count; ++i) {
+    planned[i] = static_cast<Index>(1000 * i);
+    peak[i] = planned[i] + group.rank();
+  }
+  const auto rows = engine::memory_rows(group, planned, peak, 77 + group.rank());
+  ASSERT_EQ(rows.size(), group.is_root() ? static_cast<std::size_t>(group.size()) : 0U);
+  for (std::size_t r = 0; r < rows.size(); ++r) {
+    EXPECT_EQ(rows[r].rank, static_cast<Index>(r));
+    EXPECT_GT(rows[r].resident_peak_bytes, 0);
+    EXPECT_EQ(rows[r].resident_start_bytes, static_cast<Index>(77 + r));
+    ASSERT_EQ(rows[r].categories.size(), memory::category_count);
+    for (std::size_t i = 0; i < memory::category_count; ++i) {
+      EXPECT_EQ(rows[r].categories[i].name, memory::category_names[i]);
+      EXPECT_EQ(rows[r].categories[i].planned_bytes, static_cast<Index>(1000 * i));
+      EXPECT_EQ(rows[r].categories[i].peak_bytes, static_cast<Index>(1000 * i + r));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace kzero::tests
