@@ -4,8 +4,8 @@
     python3 tests/perf/scaling.py [--kzero build/release/kzero] [--rates input/rates/dgx2_v100.toml] [-o docs/scaling.png]
     python3 tests/perf/scaling.py --fit [--leave-out 3]
 
-The first draws the picture and prints the tables of docs/scaling.md. The second searches rates near those of the file at which the
-largest error of the ZeRO runs is smallest, of all three figures or of two.
+The first draws the picture and prints the tables of tests/perf/scaling_tables.md. The second searches rates near those of the
+file at which the largest error of the ZeRO runs is smallest, of all three figures or of two.
 """
 import argparse
 import json
@@ -101,7 +101,7 @@ def error(run, predicted):
 
 
 def table(runs, predicted):
-    """The rows of a table of docs/scaling.md."""
+    """The rows of a table of tests/perf/scaling_tables.md."""
     lines = ["| model, layers × hidden | GPUs | MP | batch | printed | predicted | error |", "|---|---|---|---|---|---|---|"]
     for run, value in zip(runs, predicted):
         lines.append(f"| {run.row()} | {run.printed:.1f} | {value:.1f} | {100 * error(run, value):+.0f} % |")
@@ -113,7 +113,7 @@ def select(figure, zero=True):
 
 
 def tables(predicted):
-    """All tables with their titles, as docs/scaling.md has them."""
+    """All tables with their titles, as tests/perf/scaling_tables.md has them."""
     names = {(2, True): "Figure 2, ZeRO-100B", (3, True): "Figure 3, ZeRO-100B", (4, True): "Figure 4, ZeRO-100B without MP",
              (2, False): "Figure 2, Megatron alone", (4, False): "Figure 4, data parallelism alone"}
     return "\n\n".join(f"{name}:\n\n" + table([RUNS[i] for i in select(*which)], [predicted[i] for i in select(*which)])
