@@ -78,7 +78,7 @@ nlohmann::json object_of(const fs::path& file) {
   return convert::read_json_object(file, most_bytes);
 }
 
-/// eos_token_id, a number or several.
+/// eos_token_id: a number or a list of numbers.
 std::vector<Token> end_ids(const nlohmann::json& object, const fs::path& file) {
   std::vector<Token> ids;
   const auto found = object.find("eos_token_id");
@@ -93,7 +93,7 @@ std::vector<Token> end_ids(const nlohmann::json& object, const fs::path& file) {
   return ids;
 }
 
-/// eos_token, a text or an object with its content; empty: none.
+/// eos_token: a text or an object with its content; empty if there is none.
 std::string end_content(const nlohmann::json& object) {
   const auto found = object.find("eos_token");
   if (found == object.end()) return {};

@@ -189,7 +189,7 @@ class Mistakes(Trained):
         cut.write_bytes((self.folder / "choices.bin").read_bytes()[:-2])
         for code, text, arguments in (
                 (4, "nowhere: does not exist", ("nowhere", "val")),
-                (4, ".: holds no checkpoint, and no model of Hugging Face", (".", "val")),
+                (4, ".: has no checkpoint and no Hugging Face model", (".", "val")),
                 (4, "nofile: cannot be opened", ("saved", "nofile")),
                 (4, "high.bin: token 2 (counted from 0) is 999", ("saved", "high.bin")),
                 (4, "one.bin: holds 1 tokens", ("saved", "one.bin")),
