@@ -123,7 +123,7 @@ fs::path tokenizer_file(const Source& source, const std::string& given) {
       convert::find_tokenizer(given, source.is_checkpoint ? "" : source.path, source.config.data);
   KZERO_REQUIRE(
       !found.empty(), ExitCode::files,
-      "{}: no tokenizer.json was found in the model's folder or beside its data; name one "
+      "{}: no tokenizer.json was found in the folders of the model and its data; name one "
       "with --tokenizer FILE, or --tokenizer bytes if the model's tokens are bytes",
       printable(source.path));
   return found;

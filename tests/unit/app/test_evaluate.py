@@ -277,7 +277,7 @@ class Tokenizers(Trained):
         refuse("none.txt", "none.txt: cannot be")
         refuse("data", "data: cannot be read")
         (self.folder / "data/tokenizer.json").unlink()
-        self.expect(self.run_kzero("evaluate", "saved", "bad.txt"), 4, "no tokenizer.json was found in the model's folder or beside its data")
+        self.expect(self.run_kzero("evaluate", "saved", "bad.txt"), 4, "no tokenizer.json was found in the folders of the model and its data")
 
     def test_an_export_takes_the_tokenizer_along(self):
         self.assertIn("tokenizer.json, tokenizer_config.json", self.expect(self.run_kzero("convert", "saved", "hf"), 0).stdout)
