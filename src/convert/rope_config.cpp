@@ -120,7 +120,7 @@ void read_rope(ConfigKeys keys) {
   ConfigKeys& of_theta = inner.at("rope_theta").is_null() ? keys : inner;
   of_theta.imply({"model.rope_theta", {"rope_theta"}, usual_theta});
   for (ConfigKeys* object : {&keys, &inner}) {
-    object->require("partial_rotary_factor", 1, {1, nullptr}, "kzero turns the whole head");
+    object->require("partial_rotary_factor", 1, {1, nullptr}, "kzero turns the entire head");
     if (!has_object) break;
   }
   if (has_object) {

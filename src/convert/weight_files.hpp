@@ -20,7 +20,7 @@ bool is_there(const std::filesystem::path& path);
 struct WeightFiles {
   std::vector<std::filesystem::path> files;
   std::map<std::string, std::filesystem::path> placed;  // by an index: the file of each tensor
-  std::optional<std::filesystem::path> config;          // config.json beside them, if there is one
+  std::optional<std::filesystem::path> config;          // their config.json, if there is one
 };
 
 /// Resolves a safetensors file, the index of a set of files, or a folder with either. Throws
