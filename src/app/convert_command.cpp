@@ -88,9 +88,10 @@ void add_export_options(CLI::App& command, ConvertArguments& arguments, CLI::Opt
       ->type_name("SIZE")
       ->excludes(deck);
   command
-      .add_option("--tokenizer", arguments.tokenizer,
-                  "tokenizer.json to copy into the folder; default: that of the first weights, or "
-                  "beside the training data")
+      .add_option(
+          "--tokenizer", arguments.tokenizer,
+          "tokenizer.json to copy into the folder; default: that of the initial weights, or "
+          "of the training data")
       ->excludes(deck);
 }
 

@@ -223,9 +223,9 @@ CLI::App* add_evaluate(CLI::App& cli, EvaluateArguments& arguments) {
           "--token-bytes", arguments.token_bytes,
           "bytes of a token in raw files, 2 or 4; default: the checkpoint's data.token_bytes")
       ->check(CLI::IsMember({2, 4}));
-  command->add_option(
-      "--tokenizer", arguments.tokenizer,
-      "tokenizer.json, for plain text and bits per byte; default: beside the model or its data");
+  command->add_option("--tokenizer", arguments.tokenizer,
+                      "tokenizer.json, for plain text and bits per byte; default: in the folder of "
+                      "the model or its data");
   add_count(*command, "--batch", arguments.batch,
             "sequences at once on a rank; default: the checkpoint's micro-batch, else 4");
   add_count(*command, "--sequence", arguments.sequence,

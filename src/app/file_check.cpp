@@ -92,7 +92,7 @@ void check_tokenizer(const deck::Config& config, ProblemList& problems) {
       infer::token_bytes(file, config.model.vocab);
     } catch (const Error& error) {
       fail(ExitCode::files,
-           "{}; kzero generate would refuse it (a training does not read it: to go on, "
+           "{}; kzero generate would refuse it (training does not read it; to continue, "
            "move it out of the data's folder)",
            error.what());
     }

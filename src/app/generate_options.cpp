@@ -76,8 +76,8 @@ CLI::App* add_generate(CLI::App& cli, GenerateArguments& a) {
   add_prompts(*command, a);
   add_sampling(*command, a.sampling);
   command->add_option("--tokenizer", a.tokenizer,
-                      "a tokenizer.json or its folder, or bytes; default: the one in the model's "
-                      "folder or beside its data");
+                      "a tokenizer.json or its folder, or bytes; default: the one in the folder "
+                      "of the model or its data");
   command
       ->add_option(
           "--tensor", a.tensor,
