@@ -49,7 +49,7 @@ fi
 
 # Ranks that are done must not end the others, which may still write (--kill-on-bad-exit=0). When the first rank has ended, the
 # others have 45 s (--wait). Otherwise srun would wait for ranks on a dead node until Slurm notices its death, after SlurmdTimeout
-# (300 s by default). The environment describes the whole allocation. A launch on a part of it therefore names its nodes, and shares
+# (300 s by default). The environment describes the entire allocation. A launch on a part of it therefore names its nodes, and shares
 # (--overlap) what a lost launch may still hold.
 launch() {
   local count=$1 where=()

@@ -62,7 +62,7 @@ choose() { chosen=("${@:1:(ranks + ranks_per_node - 1) / ranks_per_node}"); }
 is_final() { [[ -n $(told_code) || $final_codes == *" $1 "* || -n $interrupted || -e $stop_file ]]; }
 
 # prepare_launch CODE: finds the lost nodes, and sets $ranks and $chosen for the next launch. Fails if there is to be none,
-# and says why. CODE is the exit code of the latest launch.
+# and prints why. CODE is the exit code of the latest launch.
 prepare_launch() {
   local latest=("${chosen[@]}")
   say "launch $launched ended with code $1, and the program did not write how: asking ${#nodes[@]} nodes whether they answer"

@@ -16,7 +16,7 @@ import records
 
 COLORS = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9"]
 DASHES = ["-", (0, (6, 2)), (0, (1.5, 1.2)), (0, (7, 2, 1.5, 2)), (0, (3, 1.5)), (0, (5, 1.5, 1, 1.5, 1, 1.5))]
-LONGEST_BESIDE = 30  # characters of a legend's entry that may stand beside the axes
+LONGEST_BESIDE = 30  # longest legend entry, in characters, that is placed next to the axes
 MARKERS = ["o", "s", "^", "D", "v", "P"]
 
 plt.rcParams.update(

@@ -61,7 +61,7 @@ class IndexFile {
     const auto size = std::filesystem::file_size(path_, error);
     KZERO_REQUIRE(!error && file_, ExitCode::files,
                   "{}: cannot be read ({}); data.format = \"megatron\" needs the .idx of each .bin "
-                  "beside it",
+                  "in the same folder",
                   path_.string(), error ? error.message() : std::strerror(errno));
     bytes_ = static_cast<Index>(size);
   }

@@ -267,7 +267,7 @@ struct StepRange {
 std::optional<StepRange> profiled_steps(const Run& run);
 
 /// Where the ranks of a launch run, as far as this affects how they communicate. Not part of a
-/// deck: a launch detects it, and a plan is told it.
+/// deck: a launch detects it, and a plan is given it.
 struct Placement {
   bool leaves_nodes = false;  // messages between data-parallel ranks go to other nodes
   bool shares_cores = false;  // a node's ranks have more threads than cores

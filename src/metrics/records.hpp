@@ -128,7 +128,7 @@ struct CheckpointRecord {
 struct EndRecord {
   std::string reason{};             // completed, nothing_to_do, wall_limit, stop_file, signal,
                                     // max_steps, diverged, verification, replay
-  std::string signal{};             // "SIGTERM" if the reason is a signal; else empty
+  std::string signal{};             // "SIGTERM" if the reason is a signal; otherwise empty
   Index exit_code = 0;              // with which the process intends to end
   Index steps = 0;                  // since step 0, restarts included
   double seconds = 0;               // of this process

@@ -9,7 +9,7 @@
 
 namespace kzero::tokenizer {
 
-/// The character, in UTF-8, that stands for a byte.
+/// The character, in UTF-8, that represents a byte.
 std::string symbol_of(unsigned char byte);
 
 /// Converts a text of such characters to bytes; nothing if a character represents no byte.

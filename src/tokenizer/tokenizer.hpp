@@ -74,7 +74,7 @@ class Tokenizer {
   bool takes_whole_words_;
   Merges merges_;
   std::vector<Entry> entries_;                         // by id
-  std::unordered_map<std::string_view, Token> words_;  // by bytes, which lie in entries_
+  std::unordered_map<std::string_view, Token> words_;  // by bytes, which are in entries_
   std::unordered_map<std::string, Token> added_;       // by text
   std::array<Token, 256> bytes_{};                     // of each byte alone
   AddedTokens first_;                                  // matched in the original text
