@@ -18,7 +18,7 @@ class StreamTimer {
   StreamTimer(const StreamTimer&) = delete;
   StreamTimer& operator=(const StreamTimer&) = delete;
 
-  /// Mark the next point of the stream. Each begin() needs an end() on the same stream before the
+  /// Marks the next point of the stream. Each begin() needs an end() on the same stream before the
   /// next begin().
   void begin(const Execution& stream);
   void end(const Execution& stream);
