@@ -1,14 +1,14 @@
-"""Makes token files to train on out of text: trains a tokenizer or takes one, encodes with all cores, writes llm.c's shards.
+"""Makes token files from text: trains a tokenizer or uses a given one, encodes with all cores, and writes llm.c's shards.
 
     python3 input/prepare.py FILE|FOLDER... -o DATA                         # trains a byte-level BPE of 8192 tokens
     python3 input/prepare.py corpus/ -o DATA --vocab 32000 --validation 0.005
     python3 input/prepare.py more.jsonl.gz -o DATA --name more --tokenizer DATA
     python3 input/prepare.py hellaswag_val.jsonl -o DATA --choices           # a task with several endings, for kzero evaluate
 
-Writes NAME_train_000000.bin and on, NAME_val_000000.bin and on, tokenizer.json and tokenizer_config.json, and prints the deck's
-lines. Reads text, JSON lines and parquet; a folder stands for all such files in it, sources of programs included, and what is
-skipped is counted. The end token comes before each document, as in llm.c, and the text of a special token within a document stays text. The files do not depend on the number of processes.
-docs/data.md says more.
+Writes NAME_train_000000.bin and following, NAME_val_000000.bin and following, tokenizer.json and tokenizer_config.json. Prints the
+lines for the deck. Reads text, JSON lines and parquet. A folder means all such files in it, program sources included; skipped files
+are counted. The end token comes before each document, as in llm.c. The text of a special token within a document stays text.
+The files do not depend on the number of processes. See docs/data.md.
 """
 
 import argparse
@@ -29,13 +29,13 @@ from prepare_encoding import BATCH, allows_cuts, divided, encoded
 from prepare_files import printable
 from prepare_shards import Output, Shards
 
-TRAINING = 1 << 30  # characters that a tokenizer is trained on at most, taken evenly from all
-MOST_PROBLEMS = 20  # that are shown
+TRAINING = 1 << 30  # most characters for training a tokenizer, taken evenly from all files
+MOST_PROBLEMS = 20  # most problems that are shown
 END_TOKENS = ("<|endoftext|>", "<|end_of_text|>", "<|im_end|>", "</s>")
 
 
 class Progress:
-    """A line on a terminal that says how far the work is."""
+    """A line on a terminal that shows the progress."""
 
     def __init__(self, what, total=0):
         self.what, self.total, self.done, self.tokens = what, total, 0, 0
@@ -75,9 +75,9 @@ def fraction(text):
 
 
 def encoding(text):
-    """The name by which Python knows an encoding of text."""
+    """Python's name of an encoding of text."""
     try:
-        "a".encode(text)  # refuses what is no encoding of text, such as base64
+        "a".encode(text)  # fails for codecs that do not encode text, such as base64
         return codecs.lookup(text).name
     except (LookupError, UnicodeError) as error:
         raise argparse.ArgumentTypeError(f"there is no encoding {text!r} of text") from error
@@ -91,18 +91,18 @@ def parse_arguments():
     group.add_argument("--vocab", type=whole_number, default=8192, metavar="N", help="tokens of the tokenizer to train (default 8192)")
     group.add_argument("--tokenizer", metavar="PATH", help="a tokenizer.json, or a folder with one, instead of training one")
     parser.add_argument("--training-only", action="store_true",
-                        help="take a tokenizer that kzero does not read, without a copy of it: kzero generate has no text then")
-    parser.add_argument("--name", default="text", help="what the files' names begin with (default text)")
+                        help="accept a tokenizer that kzero cannot read, and do not copy it: kzero generate then has no text")
+    parser.add_argument("--name", default="text", help="the beginning of the files' names (default text)")
     parser.add_argument("--validation", type=fraction, default=0.01, metavar="F",
-                        help="part of the text, its last documents, that is kept for validation, up to 0.5 (default 0.01)")
-    parser.add_argument("--shard-tokens", type=whole_number, default=10**8, metavar="N", help="tokens of a file (default 100M)")
+                        help="fraction of the text, its last documents, that is kept for validation, up to 0.5 (default 0.01)")
+    parser.add_argument("--shard-tokens", type=whole_number, default=10**8, metavar="N", help="tokens per file (default 100M)")
     parser.add_argument("--end-token", metavar="TEXT", help="the token before each document (default: the tokenizer's)")
     parser.add_argument("--processes", type=whole_number, default=len(os.sched_getaffinity(0)), metavar="N",
-                        help="how many encode (default: one a core)")
-    parser.add_argument("--text-key", default="text", metavar="KEY", help="where JSON lines and parquet have their text (default text)")
+                        help="number of processes that encode (default: one per core)")
+    parser.add_argument("--text-key", default="text", metavar="KEY", help="the key of the text in JSON lines, or its column in parquet (default text)")
     parser.add_argument("--suffix", action="append", type=prepare_files.suffixes, metavar=".A,.B",
-                        help="what is taken from folders; none: files without a suffix, all: every file (default: text and sources)")
-    parser.add_argument("--encoding", type=encoding, default="utf-8", metavar="NAME", help="of text files, such as latin-1 (default utf-8)")
+                        help="the files to use from folders; none: files without a suffix, all: every file (default: text and sources)")
+    parser.add_argument("--encoding", type=encoding, default="utf-8", metavar="NAME", help="encoding of text files, such as latin-1 (default utf-8)")
     parser.add_argument("--skip-bad", action="store_true", help="leave out files that cannot be read, and name them")
     parser.add_argument("--choices", action="store_true", help='JSON lines are a task, {"ctx": text, "endings": [text, ...], "label": n}')
     parser.add_argument("--force", action="store_true", help="replace what an earlier run wrote")
@@ -149,7 +149,7 @@ def measure(files, arguments):
 
 
 def report_bad(problems, arguments):
-    """Raises InputError with the problem of each bad file and what to do, or says which are left out."""
+    """Raises InputError with the problem of each bad file and what to do, or prints which files are left out."""
     lines = [error.args[0] for error in problems[:MOST_PROBLEMS]]
     if len(problems) > MOST_PROBLEMS:
         lines.append(f"and {len(problems) - MOST_PROBLEMS} more files")
@@ -167,7 +167,7 @@ def train_tokenizer(arguments, files, total, count):
     """A byte-level BPE with the words of GPT-2, as a tokenizers.Tokenizer. The text has `total` characters in `count` parts."""
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
     if arguments.vocab < 257:
-        raise InputError(f"--vocab {arguments.vocab}: a byte-level BPE has 257 tokens at least: the bytes and the end token")
+        raise InputError(f"--vocab {arguments.vocab}: a byte-level BPE has at least 257 tokens: the bytes and the end token")
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()
@@ -205,7 +205,7 @@ def take_tokenizer(path, training_only):
 
 
 def choose_end_token(tokenizer, kept, wanted):
-    """The text of the end token: the one that is wanted, that of tokenizer_config.json, or a usual one."""
+    """The text of the end token: the given one, that of tokenizer_config.json, or a common one."""
     configured = json.loads(kept.get("tokenizer_config.json", b"{}")).get("eos_token")
     if isinstance(configured, dict):
         configured = configured.get("content")
@@ -230,7 +230,7 @@ def check_output(arguments, kept):
     there = folder / "tokenizer.json"
     is_other = there.exists() and (not kept or there.read_bytes() != kept["tokenizer.json"])
     if is_other and (strangers := sorted(set(folder.glob("*.bin")) - set(own))):
-        raise InputError(f"{there}: {strangers[0].name} was made with it: take it with --tokenizer {folder}, or another folder")
+        raise InputError(f"{there}: {strangers[0].name} was made with it: use --tokenizer {folder}, or another folder")
     if not arguments.force and (found := own or ([there] if is_other else [])):
         raise InputError(f"{found[0]}: is there already: --force replaces it, and --name gives the files other names")
     return own

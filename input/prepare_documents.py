@@ -1,7 +1,7 @@
 """Reads documents for prepare.py: text files, JSON lines and parquet, compressed or not, with bounded memory.
 
-A document comes in one or several parts, (text, whether it begins a document). A text file is one document, cut only where
-that changes no token; of the other kinds, each line or row is one.
+A document comes in one or several parts, (text, whether it begins a document). A text file is one document; it is split only where
+that changes no token. In the other kinds of files, each line or row is one document.
 """
 
 import codecs
@@ -12,23 +12,23 @@ import sys
 import zlib
 from pathlib import Path
 
-BLOCK = 1 << 20  # characters after which a text is cut, at the next place that allows it
-LONGEST = 64 << 20  # characters that may pass without such a place
+BLOCK = 1 << 20  # characters after which a text is split, at the next place that allows it
+LONGEST = 64 << 20  # most characters without such a place
 TEXT = (".txt", ".text", ".md")
 LINES = (".jsonl", ".json")
 COMPRESSED = (".gz", ".zst")
 
 
 class InputError(Exception):
-    """What is wrong with files: arguments are lines, each of which names a file."""
+    """Reports problems of files: the arguments are lines, and each line names a file."""
 
 
 class EncodingError(InputError):
-    """A text file is not of the encoding that it is read in."""
+    """A text file does not have the encoding in which it is read."""
 
 
 class MissingModule(InputError):
-    """This Python cannot read files of a kind."""
+    """This Python lacks the module for a kind of file."""
 
     def __init__(self, path, name):
         super().__init__(f"{path}: reading it needs the module {name}: {sys.executable} -m pip install {name}")
@@ -53,7 +53,7 @@ def open_binary(path):
 
 
 class ZstandardFile(io.RawIOBase):
-    """Reads frames one after the other; a file that ends within one is an error, which the module itself does not report."""
+    """Reads frames one after the other. A file that ends within a frame is an error; the module itself does not report it."""
 
     def __init__(self, file, decompressor):
         super().__init__()
@@ -84,7 +84,7 @@ class ZstandardFile(io.RawIOBase):
 
 
 def parts(path, key, can_cut, encoding="utf-8"):
-    """The parts of a file's documents that are not empty. `key` is where lines and rows have their text, `encoding` that of text
+    """The parts of a file's documents that are not empty. `key` is the key or column of the text, `encoding` the encoding of text
     files. Raises InputError."""
     readers = {".parquet": parquet_rows, **dict.fromkeys(LINES, json_lines)}
     reader = readers.get(kind_of(path))
@@ -95,7 +95,7 @@ def parts(path, key, can_cut, encoding="utf-8"):
             yield from ((text, True) for text in reader(path, key) if text)
     except (OSError, EOFError, zlib.error) as error:
         raise InputError(f"{path}: {getattr(error, 'strerror', None) or error}") from error
-    except Exception as error:  # zstandard's and pyarrow's errors have no other base, and the modules may be missing
+    except Exception as error:  # zstandard's and pyarrow's errors have no other common base, and the modules may be missing
         if isinstance(error, InputError) or type(error).__module__.split(".")[0] not in ("zstandard", "pyarrow"):
             raise
         raise InputError(f"{path}: {error}") from error
@@ -141,7 +141,7 @@ def text_parts(path, can_cut, encoding):
 
 
 def safe_cut(text):
-    """The last place where no token of byte-level BPE crosses: before a line end that follows a letter or digit. 0: none."""
+    """The last place that no token of byte-level BPE crosses: before a line end that follows a letter or digit. 0: none."""
     at = text.rfind("\n")
     while at > 0 and not text[at - 1].isalnum():
         at = text.rfind("\n", 0, at)
@@ -163,7 +163,7 @@ def check_unicode(text, where):
     try:
         text.encode()
     except UnicodeEncodeError as error:
-        raise InputError(f"{where}: its text has half a surrogate pair, \\u{ord(text[error.start]):04x}, which no UTF-8 spells") from error
+        raise InputError(f"{where}: its text has half a surrogate pair, \\u{ord(text[error.start]):04x}, which UTF-8 cannot represent") from error
 
 
 def numbered_objects(path):
@@ -198,5 +198,5 @@ def parquet_rows(path, key):
         for text in batch.column(0).to_pylist():
             row += 1
             if not isinstance(text, str):
-                raise InputError(f"{path}: row {row} of column {key} is no text")
+                raise InputError(f"{path}: row {row} of column {key} is not text")
             yield text

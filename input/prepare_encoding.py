@@ -14,7 +14,7 @@ BATCH = 1 << 20  # characters that a process encodes at a time
 
 
 def allows_cuts(rules):
-    """Whether the words of a tokenizer.json's text end before a line end that follows a letter or digit, as GPT-2's, Llama 3's do."""
+    """Whether a tokenizer.json's words always end before a line end that follows a letter or digit, as those of GPT-2 and Llama 3."""
     steps = rules.get("pre_tokenizer") or {}
     steps = steps.get("pretokenizers", [steps])
     last = steps[-1]
@@ -26,8 +26,8 @@ def allows_cuts(rules):
 
 
 def divided(parts, limit, cuts_last):
-    """(text, whether it begins a document, whether it is validation): documents that begin at `limit` characters or after it
-    are; with `cuts_last` no document does, and the last one is cut there, at a line end."""
+    """(text, whether it begins a document, whether it is validation). Documents that begin at `limit` characters or later are
+    validation. With `cuts_last` no document begins there; the last one is then split there, at a line end."""
     position, is_validation = 0, False
     for text, is_start in parts:
         is_validation = is_validation or (is_start and position >= limit)
@@ -54,7 +54,7 @@ def batches(parts):
 
 
 class Encoder:
-    """What a process encodes with."""
+    """Encodes text in one process."""
 
     tokenizer = end = width = None
 
@@ -85,7 +85,7 @@ def start_process(*start):
 
 
 def encoded(parts, processes, *start):
-    """The results of all batches in order, while no more than two for each process wait; `start` is Encoder.start's."""
+    """The results of all batches in order; at most two batches per process wait. `start` is Encoder.start's."""
     if processes == 1:
         Encoder.start(*start)
         yield from map(Encoder.encode, batches(parts))
@@ -100,7 +100,7 @@ def encoded(parts, processes, *start):
             while waiting:
                 yield waiting.popleft().result()
         except BrokenProcessPool as error:
-            raise InputError("an encoding process was ended from outside, perhaps for want of memory (--processes)") from error
+            raise InputError("an encoding process was killed, perhaps for lack of memory; try fewer --processes") from error
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             raise

@@ -1,4 +1,4 @@
-"""Finds the files that prepare.py reads, and says which it leaves out. Shows names so that a terminal is safe from them."""
+"""Finds the files that prepare.py reads, and counts those that it skips. Makes names safe to print on a terminal."""
 
 import collections
 import os
@@ -7,20 +7,20 @@ from pathlib import Path
 
 from prepare_documents import COMPRESSED, TEXT, InputError, kind_of
 
-# The kinds that are taken from folders, in capitals or not: text, and the sources of programs.
+# The kinds of files that are used from folders, in upper or lower case: text, and program sources.
 PROSE = (*TEXT, ".adoc", ".org", ".rst", ".tex")
 SOURCES = (".bash", ".c", ".cc", ".cmake", ".cpp", ".cu", ".cuh", ".cxx", ".f", ".f03", ".f08", ".f90", ".f95", ".for", ".go", ".h", ".hh",
            ".hpp", ".hs", ".hxx", ".java", ".jl", ".js", ".kt", ".lua", ".m", ".ml", ".php", ".pl", ".pm", ".py", ".pyi", ".r", ".rb", ".rs",
            ".scala", ".sh", ".sql", ".ts")
 USUAL = frozenset((*PROSE, *SOURCES, ".jsonl", ".parquet"))
 ALL, NONE = "all", "none"  # for --suffix: every file, and files without a suffix
-MOST_KINDS = 8  # of skipped files that have a count of their own
+MOST_KINDS = 8  # of skipped files that are counted separately
 
 SPECIAL = ((stat.S_ISFIFO, "FIFO"), (stat.S_ISSOCK, "socket"), (stat.S_ISBLK, "device"), (stat.S_ISCHR, "device"))
 
 
 def printable(text):
-    """The text with control characters, line ends and bytes that are not UTF-8 spelled out."""
+    """The text with control characters, line ends and bytes that are not UTF-8 written as escapes."""
     def spelled(c):
         code = ord(c)
         if 0xDC80 <= code <= 0xDCFF:  # a byte of a name that is not UTF-8
@@ -45,19 +45,19 @@ def suffix_of(path):
 def is_wanted(path, wanted):
     kind = kind_of(path)
     if kind == ".parquet" and suffix_of(path) != kind:
-        return False  # it is compressed in itself, and read at any place
+        return False  # its format is compressed already, and is read at any place
     return ALL in wanted or (kind or NONE) in wanted
 
 
 def special_kind(path):
-    """What a file that is neither a regular one nor a folder is; empty for those."""
+    """The kind of a special file; empty for regular files and folders."""
     mode = path.stat().st_mode
     return next((name for is_kind, name in SPECIAL if is_kind(mode)), "")
 
 
 def find_files(paths, wanted):
-    """(files, number of skipped ones by kind): in place of a folder the files of the suffixes `wanted` anywhere in it, in order of
-    their names. Raises InputError."""
+    """(files, number of skipped ones by kind). A folder is replaced by the files in it with a suffix in `wanted`, at any depth, sorted
+    by name. Raises InputError."""
     files, skipped = [], collections.Counter()
     for path in map(Path, paths):
         if path.is_dir():

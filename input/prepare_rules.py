@@ -1,7 +1,7 @@
 """The rules of a tokenizer.json that kzero reproduces, as src/tokenizer/definition.cpp reads them.
 
-prepare.py asks here before it encodes: tokens of a tokenizer that kzero refuses cannot be shown as text by kzero generate, nor
-scored in bits per byte by kzero evaluate. tests/prepare compares both.
+prepare.py checks them before it encodes. If kzero refuses a tokenizer, kzero generate cannot show its tokens as text, and kzero
+evaluate cannot compute bits per byte. tests/prepare compares both implementations.
 """
 
 import json
@@ -15,7 +15,7 @@ MOST_ID = 2_000_000
 
 
 def byte_symbols():
-    """The characters that stand for the 256 bytes in the vocabulary of byte-level BPE, and their bytes."""
+    """The characters that represent the 256 bytes in the vocabulary of byte-level BPE, and their bytes."""
     printable = [*range(ord("!"), ord("~") + 1), *range(0xA1, 0xAC + 1), *range(0xAE, 0xFF + 1)]
     others = [byte for byte in range(256) if byte not in printable]
     return {**{chr(byte): byte for byte in printable}, **{chr(256 + i): byte for i, byte in enumerate(others)}}

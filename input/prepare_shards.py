@@ -1,4 +1,4 @@
-"""Writes the token files of prepare.py: names change only when all of them are complete.
+"""Writes the token files of prepare.py. They get their names only when all of them are complete.
 
 A shard is 256 int32 (magic number, version, number of tokens, zeros) and then the tokens, little-endian: magic number
 20240520 and version 1 for uint16, 20240801 and 7 for uint32, as dev/data/data_common.py of llm.c writes them.
@@ -38,7 +38,7 @@ class Output:
         self.names = []
 
     def partial(self, name):
-        """Where the file is written until it is complete."""
+        """The path to which the file is written until it is complete."""
         if name not in self.names:
             self.names.append(name)
         return self.folder / (name + ".partial")
@@ -54,7 +54,7 @@ class Output:
         os.fsync(file.fileno())
 
     def commit(self, replaced=()):
-        """Gives the files their names; removes those of an earlier run, `replaced`, that are not written again."""
+        """Gives the files their names. Removes files of an earlier run, `replaced`, that were not written again."""
         for path in replaced:
             if path.name not in self.names:
                 path.unlink(missing_ok=True)
@@ -71,7 +71,7 @@ class Output:
 
 
 class Shards:
-    """Files NAME_000000.bin and on, of `tokens_each` tokens but for the last."""
+    """Files NAME_000000.bin and following, of `tokens_each` tokens except the last."""
 
     def __init__(self, output, name, width, tokens_each):
         self.output, self.name, self.width, self.tokens_each = output, name, width, tokens_each

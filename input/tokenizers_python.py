@@ -1,4 +1,4 @@
-"""Makes sure of the tokenizers library: without it, the Python for which cmake/debian.sh installed it takes over."""
+"""Ensures that the tokenizers library is available: if not, restarts with the Python for which cmake/debian.sh installed it."""
 import importlib.util
 import os
 import sys

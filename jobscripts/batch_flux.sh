@@ -1,12 +1,14 @@
-# The part of job.sh for Flux. A script that sources it submits itself when it is run outside of a job, as bash SCRIPT DECK.toml ...,
-# with its "# flux:" lines. Within the job, which is an instance of Flux of its own, it runs.
+# The part of job.sh for Flux. If a script that sources it is run outside of a job, as bash SCRIPT DECK.toml ..., it submits
+# itself with its "# flux:" lines. Within the job, which is its own instance of Flux, it runs.
 #
-# KZERO_FLUX_OPTIONS   further options of flux batch, such as "-q NAME --bank=NAME"; they win over the script's, restarts have them too
+# KZERO_FLUX_OPTIONS   further options of flux batch, such as "-q NAME --bank=NAME"; they override the script's and also apply
+#                      to restarts
 #
-# Flux keeps a job that loses a node if the broker of that node has no children. With a flat tree of brokers (tbon.topo=kary:0) this holds
-# for every node except the first one, where the script runs. Without exit-timeout=none Flux would end the job 30 s later.
+# Flux keeps a job that loses a node if the broker of that node has no children. With a flat tree of brokers
+# (tbon.topo=kary:0) this is true for every node except the first one, where the script runs. Without exit-timeout=none Flux
+# would end the job 30 s later.
 #
-# Flux runs no job twice. One that stopped in time submits a new one, with another number, to the instance that it is in itself
+# Flux runs no job twice. A job that stopped in time submits a new one, with another number, to the instance that it runs in
 # (flux --parent).
 
 # submit RESTARTS [OPTION OF flux]: prints the number of the new job, which gets this environment
@@ -23,7 +25,7 @@ if [[ -z ${KZERO_SCRIPT-} ]]; then
 fi
 
 job=${FLUX_ENCLOSING_ID:-${FLUX_JOB_ID:-$$}}
-job=${job//[!A-Za-z0-9]/}  # the sign of florin that numbers begin with suits no file's name everywhere
+job=${job//[!A-Za-z0-9]/}  # Flux's numbers begin with a florin sign, which not every file system allows in names
 restarts=${KZERO_RESTART:-0}
 allocation=$(flux resource list -n -o '{nodelist}' -s all)
 mapfile -t nodes < <(flux hostlist -e - <<<"$allocation" | tr ' ' '\n')
@@ -54,7 +56,7 @@ believed_up() { flux resource list -n -o '{nodelist}' -s up | flux hostlist -e -
 submit_again() {
   local next
   if next=$(submit $((restarts + 1)) --parent); then
-    say "$1: goes on as job $next"
+    say "$1: continues as job $next"
   else
     say "$1, but flux batch does not work from here; submit the same again: bash $KZERO_SCRIPT ${arguments[*]}"
   fi

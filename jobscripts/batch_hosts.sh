@@ -1,9 +1,9 @@
-# Launches by mpiexec on hosts that a file lists, with a line for each rank. batch_pbs.sh and batch_mpiexec.sh source this file.
+# Launches by mpiexec on the hosts in a file with one line per rank. batch_pbs.sh and batch_mpiexec.sh source this file.
 #
-# $launcher may contain the word NODEFILE, which stands for the name of that file. PBS_NODEFILE contains the name, too: the mpiexec
-# of MPICH and of Open MPI reads it in jobs of PBS. The number of ranks follows $launcher.
+# The word NODEFILE in $launcher is replaced by the name of that file. PBS_NODEFILE contains the name, too: in PBS jobs the
+# mpiexec of MPICH and of Open MPI reads it. The number of ranks follows $launcher.
 
-# use_hosts HOST...: sets what relaunch.sh reads. The arguments are a host for each rank.
+# use_hosts HOST...: sets the variables that relaunch.sh reads. The arguments are one host per rank.
 use_hosts() {
   local host
   local -A count=()

@@ -1,6 +1,7 @@
-# The part of job.sh for machines without a batch system: mpiexec on the hosts that a file lists. mpiexec.sh sources it through job.sh.
+# The part of job.sh for machines without a batch system: mpiexec on the hosts in a file. mpiexec.sh sources it through job.sh.
 #
-# KZERO_MPIEXEC   the launcher up to the number of ranks (mpiexec -machinefile NODEFILE -n). NODEFILE stands for a file with a line a rank.
+# KZERO_MPIEXEC   the launcher up to the number of ranks (mpiexec -machinefile NODEFILE -n). NODEFILE is replaced by a file with
+#                 one line per rank.
 
 job=$(hostname -s)-$$
 restarts=0
@@ -19,6 +20,6 @@ fi
 source "$here/batch_hosts.sh"
 use_hosts "${listed[@]}"
 read -ra launcher <<<"${KZERO_MPIEXEC:-mpiexec -machinefile NODEFILE -n}"
-trap 'interrupted=1' INT  # Ctrl-C reaches mpiexec, too. The script waits until mpiexec has ended.
+trap 'interrupted=1' INT  # Ctrl-C also reaches mpiexec. The script waits until mpiexec has ended.
 
 submit_again() { say "$1; start it again for the rest: bash $script $host_file ${arguments[*]}"; }

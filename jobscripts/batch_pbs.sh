@@ -1,15 +1,18 @@
-# The part of job.sh for PBS (PBS Professional, OpenPBS, Torque). A script that sources it submits itself when it is run outside
-# of a job, as bash SCRIPT DECK.toml ..., with its #PBS lines: qsub takes no arguments for a script, starts it in the home folder,
-# and keeps a copy of it elsewhere. Within a job it runs.
+# The part of job.sh for PBS (PBS Professional, OpenPBS, Torque). If a script that sources it is run outside of a job, as
+# bash SCRIPT DECK.toml ..., it submits itself with its #PBS lines: qsub passes no arguments to a script, starts it in the home
+# folder, and keeps a copy of it elsewhere. Within a job it runs.
 #
-# KZERO_QSUB_OPTIONS   further options of qsub, such as "-A PROJECT -q NAME"; they win over the #PBS lines, restarts have them too
+# KZERO_QSUB_OPTIONS   further options of qsub, such as "-A PROJECT -q NAME"; they override the #PBS lines and also apply to
+#                      restarts
 #
 # PBS kills a job that loses a node, unless the job was submitted with -W tolerate_node_failures=all (OpenPBS 19 and later, PBS
-# Professional). With it the job launches again on the other nodes. The first node, where the script runs, is an exception.
+# Professional). With this option the job launches again on the other nodes. It does not help if the first node is lost, where
+# the script runs.
 #
-# A job that stopped in time submits a new one, with another number: qrerun, which would keep it, is the operators' at most sites.
+# A job that stopped in time submits a new one, with another number. qrerun would keep the number, but at most sites only
+# operators may use it.
 
-# What a restart needs to know, and qsub does not hand on.
+# Variables that a restart needs and qsub does not pass on.
 kept=(KZERO KZERO_JOBSCRIPTS KZERO_MAX_RESTARTS KZERO_MAX_RELAUNCH KZERO_PROBE_SECONDS KZERO_FIRST_RANKS KZERO_MPIEXEC KZERO_QSUB_OPTIONS)
 
 # submit RESTARTS: prints the number of the new job
@@ -34,14 +37,14 @@ fi
 
 job=${PBS_JOBID%%.*}
 restarts=${KZERO_RESTART:-0}
-mapfile -t listed <"$PBS_NODEFILE"  # a line for each rank (mpiprocs)
+mapfile -t listed <"$PBS_NODEFILE"  # one line per rank (mpiprocs)
 source "$here/batch_hosts.sh"
 use_hosts "${listed[@]}"
 allocation=${nodes[*]}
-threads=${threads:-${OMP_NUM_THREADS:-1}}  # PBS sets it to ompthreads, where that is given
+threads=${threads:-${OMP_NUM_THREADS:-1}}  # PBS sets it to ompthreads, if that is given
 
-# The job's end: its start, as the server has it, and its wall time. A server that does not answer, or says neither, leaves it to
-# the deck's run.wall_limit.
+# The job's end: its start, as the server reports it, plus its wall time. If the server does not answer or lacks either,
+# only the deck's run.wall_limit applies.
 facts=$(qstat -f "$PBS_JOBID" 2>/dev/null) || facts=
 start=$(sed -n 's/^ *\(stime\|start_time\) = //p' <<<"$facts" | head -n 1)
 limit=$(sed -n 's/^ *Resource_List.walltime = //p' <<<"$facts")
@@ -53,7 +56,7 @@ fi
 submit_again() {
   local next
   if next=$(submit $((restarts + 1))); then
-    say "$1: goes on as job $next"
+    say "$1: continues as job $next"
   else
     say "$1, but qsub does not work from here; submit the same again: bash $script ${arguments[*]}"
   fi

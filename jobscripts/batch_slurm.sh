@@ -10,8 +10,8 @@ allocation=$SLURM_JOB_NODELIST
 threads=${SLURM_CPUS_PER_TASK:-1}
 mapfile -t nodes < <(scontrol show hostnames "$SLURM_JOB_NODELIST")
 
-# Slurm writes 2(x3),1 for three nodes with two ranks each and a node with one. SLURM_NTASKS is not used: with a range of nodes some
-# versions count the ranks of the fewest.
+# Slurm writes 2(x3),1 for three nodes with two ranks each and a node with one. SLURM_NTASKS is not used: for a range of
+# nodes some versions count the ranks of the smallest number of nodes.
 ranks=0 ranks_per_node=0
 IFS=, read -ra counts <<<"$SLURM_TASKS_PER_NODE"
 for count in "${counts[@]}"; do
@@ -49,7 +49,7 @@ fi
 
 # Ranks that are done must not end the others, which may still write (--kill-on-bad-exit=0). When the first rank has ended, the
 # others have 45 s (--wait). Otherwise srun would wait for ranks on a dead node until Slurm notices its death, after SlurmdTimeout
-# (300 s by default). The environment describes the whole allocation. A launch on a part of it therefore names its nodes, and shares
+# (300 s by default). The environment describes the entire allocation. A launch on a part of it therefore names its nodes, and shares
 # (--overlap) what a lost launch may still hold.
 launch() {
   local count=$1 where=()
@@ -89,7 +89,7 @@ start_guard() {
 }
 
 run_guard() {
-  unset KZERO_STARTED_BY  # the guard is no rank
+  unset KZERO_STARTED_BY  # the guard is not a rank
   sleep "${KZERO_GUARD_SECONDS:-60}"
   exec srun --overlap --mpi=none --nodes=1 --nodelist="${chosen[-1]}" --ntasks=1 --ntasks-per-node=1 \
     bash "$here/slurm_guard.sh" "$job" "$SLURMD_NODENAME" "$(tasks_without 1)"

@@ -1,9 +1,10 @@
-# The part of job.sh that finds out what a deck needs, by asking the program. job.sh sources this file.
+# The part of job.sh that asks the program what a deck needs. job.sh sources this file.
 #
 # $words are the arguments of kzero train: the deck, and settings that replace its keys.
 
-# plan RANKS: sets $tensor (the ranks of a tensor group), $micro_batch, and $rank_bytes (the memory of a rank) of a run of $words
-# on that many ranks. Fails if there cannot be such a run, and sets $problem. The rates are given, so that nothing is measured.
+# plan RANKS: sets $tensor (the ranks of a tensor group), $micro_batch, and $rank_bytes (the memory of a rank) for a run
+# of $words on that many ranks. Fails if such a run is not possible, and sets $problem. The rates are given, so that
+# nothing is measured.
 plan() {
   local told
   if ! told=$("$kzero" plan "${words[@]}" --ranks "$1" --json --tflops 1 --bandwidth 1GB --memory-bandwidth 1GB 2>&1 </dev/null); then
@@ -18,8 +19,8 @@ plan() {
 # number NAME: prints the number of that name in the JSON on standard input.
 number() { sed -n "s/^ *\"$1\": \([0-9]*\).*/\1/p" | head -n 1; }
 
-# set_micro_batch SEQUENCES: sets train.micro_batch in $words. Its default depends on the number of ranks, and bits depend on it.
-# A launch on other nodes therefore needs the value of the job's first launch.
+# set_micro_batch SEQUENCES: sets train.micro_batch in $words. Its default depends on the number of ranks, and results
+# depend on it bit for bit. A launch on other nodes therefore needs the value of the job's first launch.
 set_micro_batch() {
   local word kept=()
   for word in "${words[@]}"; do

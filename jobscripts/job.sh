@@ -1,22 +1,23 @@
-# The common part of all job scripts, under any batch system. They source it inside the job. It is no job script itself.
+# The common part of all job scripts, for every batch system. Job scripts source it inside the job. Do not submit it itself.
 #
-# Sets      $kzero       the program: $KZERO, or build/release/kzero under the working folder ($preset for another build), or kzero in PATH
-#           $overrides   settings that belong to the job, for the end of the program's command line
+# Sets      $kzero       the program: $KZERO, or build/release/kzero in the working folder ($preset for another build), or
+#                        kzero in PATH
+#           $overrides   settings of the job, for the end of the program's command line
 #           $job         the job's number as the batch system shows it
 # Reads     $launcher    array, set by the script before it calls train: the command that starts ranks, with the site's options
-# Defines   train ARGUMENT...   launches kzero train with the arguments and $overrides, and again if a launch is lost (relaunch.sh).
-#                        Ends the script through finish.
-#           finish CODE  ends the script, after it has submitted the job again if the program's end calls for it. CODE is the launcher's
-#                        exit code, which counts if the program has not written its own.
+# Defines   train ARGUMENT...   launches kzero train with the arguments and $overrides, and again if a launch is lost
+#                        (relaunch.sh). Ends the script through finish.
+#           finish CODE  ends the script. If the program's exit code asks for it, first submits the job again. CODE is the
+#                        launcher's exit code; it counts only if the program has not written its own.
 #
-# KZERO_MAX_RESTARTS     how often a job may submit itself again (100): ends a job that would go on for ever
-# KZERO_CHAIN            set by chain.sh: the name of a chain of jobs, of which each goes on where the one before stopped
+# KZERO_MAX_RESTARTS     how often a job may submit itself again (100): ends a job that would continue for ever
+# KZERO_CHAIN            set by chain.sh: the name of a chain of jobs, in which each job resumes where the previous one stopped
 #
-# batch_NAME.sh beside this file is what a batch system does in its own way (NAME is $batch, or slurm):
-#   sets     $job, $restarts (how often this job was submitted again), $threads (of a rank), and the job's end in the environment.
-#            $ranks_file, where there is one, is removed when the job has ended for good.
-#   defines  submit_again WHY, which says so where it cannot, and end_chain where there is chain.sh
-# and what relaunch.sh reads.
+# batch_NAME.sh in this folder contains the parts that depend on the batch system (NAME is $batch, or slurm). It
+#   sets     $job, $restarts (how often this job was submitted again), $threads (per rank), and the job's end in the environment.
+#            $ranks_file, if there is one, is removed when the job has ended for good.
+#   defines  submit_again WHY, which prints a message if it cannot submit, end_chain if chain.sh supports the batch system,
+#            and everything that relaunch.sh reads.
 
 set -u
 if (($# == 0)); then
@@ -37,7 +38,7 @@ for part in deck nodes relaunch; do
 done
 
 stop_file=kzero-$job.stop
-end_file=kzero-$job.end  # the program's own word, as launchers lose exit codes
+end_file=kzero-$job.end  # written by the program itself, because launchers lose exit codes
 rm -f "$end_file"
 overrides=("run.stop_file=$stop_file" "run.end_file=$end_file")
 
@@ -46,7 +47,7 @@ if [[ -z ${KZERO-} && ! -x $kzero ]]; then
   kzero=$(command -v kzero) || { echo "neither build/${preset:-release}/kzero nor kzero in PATH; KZERO can name one" >&2; exit 1; }
 fi
 
-# A rank's threads. The launcher binds ranks to cores; OpenMP, which knows of one rank only, must not bind them again.
+# Threads per rank. The launcher binds ranks to cores. OpenMP, which knows only one rank, must not bind them again.
 export OMP_NUM_THREADS=$threads
 export OMP_PROC_BIND=${OMP_PROC_BIND:-false}
 
@@ -77,13 +78,13 @@ finish() {
   if [[ -n $why && -e $stop_file ]]; then
     say "not submitted again, as $stop_file exists"
   elif [[ -n $why && -n ${KZERO_CHAIN-} ]]; then
-    say "$why: the next job of the chain goes on"
+    say "$why: the next job of the chain continues"
     exit "$code"
   elif [[ -n $why ]] && ((restarts < ${KZERO_MAX_RESTARTS:-100})); then
     submit_again "$why"  # does not return under Slurm if it succeeds
   fi
   rm -f ${ranks_file:+"$ranks_file"}
-  if [[ -n ${KZERO_CHAIN-} ]]; then  # done, failed or told to stop: nothing to go on with
+  if [[ -n ${KZERO_CHAIN-} ]]; then  # done, failed or told to stop: nothing to continue
     end_chain
   fi
   exit "$code"

@@ -3,8 +3,8 @@
 #
 #   bash jobscripts/mpiexec.sh HOSTFILE input/DECK.toml [train.steps=1000 ...]
 #
-# HOSTFILE has a line for each host: NAME or NAME:RANKS. mpiexec must reach the hosts without a password. OMP_NUM_THREADS is the number of
-# threads of a rank (1). The deck must name a checkpoint.folder that all hosts see. docs/running.md says more.
+# HOSTFILE has one line per host: NAME or NAME:RANKS. mpiexec must reach the hosts without a password. OMP_NUM_THREADS is the
+# number of threads per rank (1). The deck must name a checkpoint.folder that all hosts see. See docs/running.md.
 
 batch=mpiexec
 batch_command=bash

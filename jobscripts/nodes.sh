@@ -49,7 +49,7 @@ find_answering() {
   rm -rf "$folder"
 }
 
-# silent_among NODE...: prints those of the nodes that did not answer, one a line.
+# silent_among NODE...: prints those of the nodes that did not answer, one per line.
 silent_among() {
   local node
   for node in "$@"; do
@@ -57,8 +57,9 @@ silent_among() {
   done
 }
 
-# has_memory NODE...: whether each of the nodes has $rank_bytes for each of its ranks. If one has not, says which. The plan of a
-# build for devices counts their memory, which a probe does not see. There the program itself decides, with exit code 3.
+# has_memory NODE...: whether each of the nodes has $rank_bytes for each of its ranks. If one has not, prints which. For
+# builds for devices the plan counts device memory, which a probe does not see. There the program itself decides, with
+# exit code 3.
 has_memory() {
   local node kib needed
   if "$kzero" --version 2>/dev/null | grep -Eq '^execution (Cuda|HIP|SYCL)'; then

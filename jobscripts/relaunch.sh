@@ -22,7 +22,7 @@ lost=()        # array: those of them that do not answer
 missing=()     # array: all nodes of the allocation that do not answer
 words=()       # array: the arguments of kzero train
 bounded=()     # array: what limits the time of a probe
-started_by=    # KZERO_STARTED_BY of the ranks. It is unique, which the number of a job is not where several clusters share a machine.
+started_by=    # KZERO_STARTED_BY of the ranks. Unlike a job's number it is unique on machines of several clusters.
 interrupted=   # not empty after a signal that ends the script
 saved=         # the newest checkpoint at the start of the latest launch
 most_ranks=    # the number of ranks of a launch on all nodes
@@ -62,7 +62,7 @@ choose() { chosen=("${@:1:(ranks + ranks_per_node - 1) / ranks_per_node}"); }
 is_final() { [[ -n $(told_code) || $final_codes == *" $1 "* || -n $interrupted || -e $stop_file ]]; }
 
 # prepare_launch CODE: finds the lost nodes, and sets $ranks and $chosen for the next launch. Fails if there is to be none,
-# and says why. CODE is the exit code of the latest launch.
+# and prints why. CODE is the exit code of the latest launch.
 prepare_launch() {
   local latest=("${chosen[@]}")
   say "launch $launched ended with code $1, and the program did not write how: asking ${#nodes[@]} nodes whether they answer"

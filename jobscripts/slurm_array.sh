@@ -1,13 +1,13 @@
 #!/bin/bash
-# A sweep: one training for each line of settings in a file, each with checkpoints, metrics and restarts of its own.
+# A sweep: one training for each line of settings in a file, each with its own checkpoints, metrics and restarts.
 #
 #   sbatch --array=1-3 jobscripts/slurm_array.sh input/DECK.toml input/sweep.txt [key=value ...]
 #
-# Task N takes line N, not counting empty lines and lines that begin with #. Its files go to runs/sweep/N, after the
-# name of the file of settings. Settings hold no blanks. "%2" behind the range runs two tasks at a time.
+# Task N uses line N, not counting empty lines and lines that begin with #. Its files go to runs/sweep/N, if the file of settings
+# is called sweep.txt. Settings must not contain blanks. "%2" after the range runs two tasks at a time.
 
 #SBATCH --job-name=kzero-sweep
-#SBATCH --nodes=1                  # SITE: of each task; for several MIN-MAX, with --no-kill as in slurm_cpu.sh
+#SBATCH --nodes=1                  # SITE: per task; for several nodes MIN-MAX, with --no-kill as in slurm_cpu.sh
 #SBATCH --ntasks-per-node=2        # SITE
 #SBATCH --cpus-per-task=16         # SITE
 #SBATCH --time=04:00:00            # SITE

@@ -1,7 +1,7 @@
 #!/bin/bash
-# A template for HPE Cray EX nodes with one 64-core AMD CPU and four MI250X, which are eight GPUs to programs (LUMI-G,
-# Frontier and their kin): one rank a GPU, on the cores next to it. It stops and submits itself again as slurm_cpu.sh
-# does. It has not run: kzero has not been built with Kokkos for HIP yet. Every line is for the site to check.
+# A template for HPE Cray EX nodes with one 64-core AMD CPU and four MI250X, which programs see as eight GPUs (LUMI-G,
+# Frontier and similar machines): one rank per GPU, on the cores next to it. It stops and submits itself again as
+# slurm_cpu.sh does. Not tested: kzero has not been built with Kokkos for HIP yet. The site must check every line.
 #
 #   sbatch jobscripts/slurm_cray_amd.sh input/DECK.toml [train.steps=1000 ...]
 
@@ -16,7 +16,7 @@
 #SBATCH --account=NAME             # SITE
 #SBATCH --output=kzero-%j.out
 #SBATCH --open-mode=append
-#SBATCH --requeue                  # SITE: where it is not allowed, jobscripts/chain.sh
+#SBATCH --requeue                  # SITE: if it is not allowed, use jobscripts/chain.sh
 #SBATCH --signal=USR1@30
 
 # SITE: the programming environment that kzero was built with. HDF5 must be the parallel one.
@@ -25,10 +25,10 @@ module load PrgEnv-gnu craype-x86-trento craype-accel-amd-gfx90a rocm cray-hdf5-
 usage="slurm_cray_amd.sh DECK.toml [key=value ...]"
 source "${KZERO_JOBSCRIPTS:-jobscripts}/job.sh" || exit
 
-export OMP_NUM_THREADS=7             # the first core of each eight is the system's
-export MPICH_GPU_SUPPORT_ENABLED=1   # Cray MPICH takes device pointers
+export OMP_NUM_THREADS=7             # the first core of every eight is reserved for the system
+export MPICH_GPU_SUPPORT_ENABLED=1   # Cray MPICH accepts device pointers
 
-# GPU N of a node hangs on these cores (SITE: rocm-smi --showtoponuma); rank N takes GPU N.
+# GPU N of a node is attached to these cores (SITE: rocm-smi --showtoponuma); rank N uses GPU N.
 masks=fe000000000000,fe00000000000000,fe0000,fe000000,fe,fe00,fe00000000,fe0000000000
 
 launcher=(srun --cpu-bind="mask_cpu:$masks" --gpu-bind=none)

@@ -6,8 +6,8 @@
 #
 # NODE is the node of the script. TASKS is the number of tasks for a restart without it.
 #
-# If that node dies, Slurm (22.05) lets a job with --no-kill go on without its script, until its time is up. The guard requeues the job
-# instead. A job of a chain cannot be requeued. The guard cancels it, so that the next one can start.
+# If that node dies, Slurm (22.05) lets a job with --no-kill continue without its script until its time is up. The guard
+# requeues the job instead. A job of a chain cannot be requeued. The guard cancels it, so that the next one can start.
 
 job=$1 node=$2 tasks=$3
 output=$(scontrol show job "$job" | sed -n 's/^ *StdOut=//p')
@@ -16,7 +16,7 @@ say() { echo "$(date '+%F %T') job $job: $*" >>"$output"; }
 while sleep "${KZERO_GUARD_SECONDS:-60}"; do
   # Without slurmstepd, its parent, nobody would end the guard.
   [[ $(cut -d' ' -f4 "/proc/$$/stat") == "$PPID" ]] || exit
-  # Slurm takes a dead node out of the job. No answer from the controller means nothing.
+  # Slurm removes a dead node from the job. No answer from the controller means nothing.
   now=$(squeue -h -j "$job" -t RUNNING -o %N) && [[ -n $now ]] || continue
   if scontrol show hostnames "$now" | grep -qx "$node"; then
     continue

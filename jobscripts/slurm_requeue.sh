@@ -2,8 +2,8 @@
 #
 #   bash slurm_requeue.sh JOB FIELD=VALUE...
 #
-# Slurm ends a requeued job with SIGTERM. The caller has to ignore that signal and to exit after this script. A controller without an
-# accounting database makes the change only when the job has left its nodes, for which it waits 5 s.
+# Slurm ends a requeued job with SIGTERM. The caller must ignore that signal and exit after this script. A controller
+# without an accounting database makes the change only when the job has left its nodes; for that it waits 5 s.
 trap '' TERM
 job=$1
 shift

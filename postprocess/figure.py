@@ -1,4 +1,4 @@
-"""The look that all plots share, and their command line: PLOT RUN.jsonl [...] -o FILE.png."""
+"""The style and the command line of all plots: PLOT RUN.jsonl [...] -o FILE.png."""
 import argparse
 import math
 import sys
@@ -16,7 +16,7 @@ import records
 
 COLORS = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9"]
 DASHES = ["-", (0, (6, 2)), (0, (1.5, 1.2)), (0, (7, 2, 1.5, 2)), (0, (3, 1.5)), (0, (5, 1.5, 1, 1.5, 1, 1.5))]
-LONGEST_BESIDE = 30  # characters of a legend's entry that may stand beside the axes
+LONGEST_BESIDE = 30  # longest legend entry, in characters, that is placed next to the axes
 MARKERS = ["o", "s", "^", "D", "v", "P"]
 
 plt.rcParams.update(
@@ -24,7 +24,7 @@ plt.rcParams.update(
         "figure.dpi": 120,
         "figure.constrained_layout.use": True,
         "font.size": 11,
-        "text.parse_math": False,  # names of runs and nodes may hold dollar signs
+        "text.parse_math": False,  # names of runs and nodes may contain dollar signs
         "figure.constrained_layout.h_pad": 0.1,
         "figure.constrained_layout.w_pad": 0.1,
         "axes.titlesize": 13,
@@ -42,11 +42,11 @@ plt.rcParams.update(
 
 
 class Style:
-    """How the run of this number is drawn: runs differ by hue, and by dash and marker for those who do not see it."""
+    """How the run with this number is drawn. Runs differ by hue, and also by dash and marker for readers who cannot tell hues apart."""
 
     def __init__(self, number):
         self.color = COLORS[number % len(COLORS)]
-        turn = number + number // len(COLORS)  # from the seventh on another dash for each hue
+        turn = number + number // len(COLORS)  # from the seventh run on, hues repeat with another dash
         self.dash = DASHES[turn % len(DASHES)]
         self.marker = MARKERS[turn % len(MARKERS)]
 
@@ -56,7 +56,7 @@ class Style:
 
 
 def read_arguments(doc, default_output, *, has_axis=True):
-    """The runs that the command line names, and its other arguments."""
+    """The runs named on the command line, and its other arguments."""
     parser = argparse.ArgumentParser(description=doc)
     parser.add_argument("runs", nargs="+", metavar="RUN.jsonl", help="metrics files, or folders that hold one")
     parser.add_argument("-o", "--output", default=default_output, help="default: %(default)s")
@@ -69,12 +69,12 @@ def read_arguments(doc, default_output, *, has_axis=True):
 def with_steps(runs):
     found = [run for run in runs if run.steps]
     if not found:
-        raise SystemExit(f"{runs[0].name}: did no step that could be drawn")
+        raise SystemExit(f"{runs[0].name}: has no step to draw")
     return found
 
 
 def with_record(runs, name, lacking, lacking_all):
-    """The runs whose end has the record; says on standard error what the others lack, and ends the program if all do."""
+    """The runs whose end has the record. Prints on standard error what the others lack, and ends the program if no run has it."""
     found = [run for run in runs if run.end.get(name)]
     if not found:
         raise SystemExit(f"{runs[0].name}: {lacking_all}")
@@ -92,7 +92,7 @@ def name_axis(axes, axis):
 
 
 def mark_restarts(axes, run, number, axis):
-    """A tick at the foot of the axes for each restart: a row for each run, so that many hide neither curves nor each other."""
+    """A tick at the bottom of the axes for each restart. Each run has its own row, so that ticks do not hide curves or each other."""
     if run.restarts:
         axes.plot(
             run.positions(axis, run.restarts), [0.015 + 0.03 * (number % 8)] * len(run.restarts), "|", color=Style(number).color,
@@ -101,8 +101,8 @@ def mark_restarts(axes, run, number, axis):
 
 
 def legend_right(axes):
-    """A legend beside the axes, where it covers no curve."""
-    handles = dict(zip(*reversed(axes.get_legend_handles_labels())))  # what is said of several runs alike: once
+    """A legend next to the axes, where it covers no curve."""
+    handles = dict(zip(*reversed(axes.get_legend_handles_labels())))  # labels that several runs share appear once
     axes.legend(handles.values(), handles.keys(), loc="upper left", bbox_to_anchor=(1.01, 1.0), borderaxespad=0)
 
 
@@ -113,7 +113,7 @@ def legend_below(axes, handles, columns):
 
 
 def add_legend(top, bottom):
-    """A legend of the upper axes: beside them, or below the lower ones where long names would leave the curves no room."""
+    """A legend of the upper axes: next to them, or below the lower ones if long names would leave no space for the curves."""
     handles = dict(zip(*reversed(top.get_legend_handles_labels())))
     if max(map(len, handles), default=0) <= LONGEST_BESIDE:
         legend_right(top)
@@ -127,12 +127,12 @@ def add_legend(top, bottom):
 
 
 def title_of(what, runs):
-    """The title of a picture: with the run's name if there is one run."""
+    """The title of a picture, with the run's name if there is only one run."""
     return what + (f" of {runs[0].name}" if len(runs) == 1 else "")
 
 
 def prefix_of(run, runs):
-    """What stands before the name of a curve where there are several runs."""
+    """The prefix of a curve's name if there are several runs."""
     return f"{run.name}: " if len(runs) > 1 else ""
 
 
@@ -145,6 +145,6 @@ def save(figure, output):
         figure.savefig(output)
     except OSError as error:
         raise SystemExit(f"{output}: cannot be written: {error.strerror or error}") from None
-    except ValueError as error:  # an ending that names no format
+    except ValueError as error:  # a suffix that names no format
         raise SystemExit(f"{output}: {error}") from None
     print(f"wrote {output}")

@@ -1,11 +1,11 @@
 """Where the time of a run went, over all its launches, from the first start to the last record.
 
-Steps that a later launch ran again count as recomputed. A launch that was killed lasts until its last record; what follows until
+Steps that a later launch ran again count as recomputed. A launch that was killed ends with its last record; the time from then to
 the next launch is lost.
 """
 from dataclasses import dataclass, field
 
-# In the order of bars and tables, with what each is.
+# In the order of bars and tables, with the meaning of each.
 PARTS = {
     "productive": "steps that count",
     "recomputed": "steps that a later launch ran again",

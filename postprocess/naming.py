@@ -1,8 +1,8 @@
-"""What tells runs apart: the keys of their resolved decks that differ."""
+"""Names runs by the keys of their resolved decks that differ."""
 import json
 import tomllib
 
-# Keys that say where and for how long a job runs, not what it computes or how.
+# Keys that affect where and for how long a job runs, but not what it computes or how.
 PLACES = ("checkpoint.folder", "run.metrics", "run.end_file", "run.stop_file", "run.profile", "run.log_every", "run.progress",
           "run.max_steps", "run.wall_limit", "run.stop_margin", "run.slow_node_share", "checkpoint.resume")  # fmt: skip
 MOST_CHARACTERS = 48
@@ -20,7 +20,7 @@ def flat(table, prefix=""):
 
 
 def deck_of(run):
-    """The resolved deck by path; empty where the file does not have a readable one."""
+    """The resolved deck by path; empty if the file does not have a readable one."""
     try:
         return flat(tomllib.loads(run.start.get("deck", "")))
     except tomllib.TOMLDecodeError:
@@ -38,7 +38,7 @@ def text_of(value):
 
 
 def name_runs(runs):
-    """Names runs by what differs in their decks, "zero.stage=3"; by file or folder where nothing, too much or too long does."""
+    """Names runs by the difference of their decks, "zero.stage=3"; by file or folder if there is none or it is too long."""
     decks = [deck_of(run) for run in runs]
     if len(runs) == 1 or not all(decks):
         return

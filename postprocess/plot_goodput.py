@@ -6,12 +6,12 @@ import matplotlib.pyplot as plt
 
 COLORS = {"productive": "#0072b2", "recomputed": "#d55e00", "evaluation": "#56b4e9", "checkpoint": "#009e73", "start": "#cc79a7",
           "other": "#b0b0b0", "lost": "#e69f00"}  # fmt: skip
-DARK = ("productive", "recomputed", "checkpoint")  # white text can be read on these
-LEAST_LABELLED = 0.06  # share that has room for its number
+DARK = ("productive", "recomputed", "checkpoint")  # white text is readable on these
+LEAST_LABELLED = 0.06  # smallest share with space for its number
 
 
 def draw(runs):
-    """The picture of (run, its goodput). Narrow, so that its texts can be read where it is shown small."""
+    """The picture of (run, its goodput). It is narrow, so that its texts stay readable when it is shown small."""
     picture, axes = plt.subplots(figsize=(5, 2.7 + 0.55 * len(runs)), dpi=240)
     for row, (_, found) in enumerate(runs):
         left = 0.0

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Draws the loss of runs, raw and smoothed, with validation, evaluations and restarts; below it gradient norm, learning rate and,
-of runs in fp16, the loss scale."""
+"""Draws the loss of runs, raw and smoothed, with validation, evaluations and restarts. Below it are gradient norm, learning rate
+and, for runs in fp16, the loss scale."""
 import math
 import statistics
 
@@ -13,7 +13,7 @@ EVALUATION_MARKERS = ["x", "+", "*", "1", "2", "3"]
 
 
 def draw_points(axes, run, axis, records, **look):
-    """The losses that records of steps done have; a loss that is not finite leaves a gap."""
+    """The losses in records of finished steps; a loss that is not finite leaves a gap."""
     losses = [math.nan if record.get("loss") is None else record["loss"] for record in records]
     axes.plot(run.positions(axis, [record["step"] for record in records]), losses, linewidth=0, zorder=3, **look)
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Draws planned and peak memory of the fullest rank by category, and its resident memory; several runs on one scale."""
+"""Draws planned and peak memory of the fullest rank by category, and its resident memory. Several runs share one scale."""
 
 import figure
 import matplotlib.pyplot as plt

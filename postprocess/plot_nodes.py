@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Draws how long the nodes of runs computed and waited in a step; of a run on one node, its ranks."""
+"""Draws how long the nodes of runs computed and waited in a step. For a run on one node, draws its ranks instead."""
 import math
 
 import figure
 import matplotlib.pyplot as plt
 
-MOST_LINES = 4  # nodes with a line of their own; of more, the busiest
+MOST_LINES = 4  # nodes with their own line; if there are more, the busiest
 LINES = [("#d55e00", "-"), ("#0072b2", (0, (6, 2))), ("#009e73", (0, (1.5, 1.2))), ("#cc79a7", (0, (7, 2, 1.5, 2)))]
 
 
@@ -33,7 +33,7 @@ class Node:
 
 
 def nodes_of(run):
-    """The nodes that the run's records list. The first one has computed longest by what is listed."""
+    """The nodes that the run's records list. The first one has computed longest according to these records."""
     found = {}
     for record in run.nodes:
         for row in record["nodes"]:
@@ -47,7 +47,7 @@ def total_of(run):
 
 
 def what(run):
-    """What rows are: "nodes", or "ranks"."""
+    """The kind of the rows: "nodes", or "ranks"."""
     return "ranks" if run.nodes[-1].get("by") == "rank" else "nodes"
 
 
@@ -89,7 +89,7 @@ def draw_run(upper, lower, run):
 
 
 def draw(runs):
-    """The picture of the runs, which all have records of nodes. Narrow, so that its texts can be read where it is shown small."""
+    """The picture of the runs, which all have records of nodes. It is narrow, so that its texts stay readable when it is shown small."""
     picture, panels = plt.subplots(2 * len(runs), 1, figsize=(5, 5.4 * len(runs)), squeeze=False, dpi=240)
     for i, run in enumerate(runs):
         draw_run(panels[2 * i, 0], panels[2 * i + 1, 0], run)

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Draws what `kzero plan --json` says of memory: by ZeRO stage, and over the number of ranks.
+"""Draws the memory in the output of `kzero plan --json`: by ZeRO stage, and over the number of ranks.
 
     kzero plan --parameters 7.5e9 --ranks 64 --json | python3 postprocess/plot_plan.py - -o figure1.png
 
-Several files lie together: a panel for each number of parameters. One number of ranks gives bars by stage (Figure 1 of the ZeRO
-paper), several give curves over ranks and their table (its Table 1); what fits into --limit is marked.
+Several files are combined, with one panel for each number of parameters. One number of ranks gives bars by stage (Figure 1 of the
+ZeRO paper). Several numbers give curves over ranks and their table (its Table 1). Values that fit into --limit are marked.
 """
 import argparse
 import json
@@ -23,12 +23,12 @@ CATEGORY_COLORS = figure.COLORS + ["#7f7f7f", "#f0e442", "#332288"]
 def size_of(text):
     found = re.fullmatch(r"([\d.]+(?:e\d+)?) *([kKMGT]?i?B)?", text)
     if not found or (found[2] or "B") not in UNITS:
-        raise argparse.ArgumentTypeError(f"'{text}' is no size, as in 32GB or 80GiB")
+        raise argparse.ArgumentTypeError(f"'{text}' is not a size such as 32GB or 80GiB")
     return float(found[1]) * UNITS[found[2] or "B"]
 
 
 def read(path):
-    """The plans of a file, or of standard input where it is "-"."""
+    """The plans of a file, or of standard input if `path` is "-"."""
     try:
         plans = json.load(sys.stdin if path == "-" else open(path, encoding="utf-8"))
     except OSError as error:
@@ -49,7 +49,7 @@ def count_text(number):
 
 
 def bytes_text(number):
-    """Three digits; sizes are decimal, as in the paper and on the boxes of devices."""
+    """Three digits; sizes are decimal, as in the paper and in the specifications of devices."""
     for size, unit in ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
         if number >= size:
             return f"{number / size:.3g} {unit}" if number < 1000 * size else f"{number / size:.0f} {unit}"
@@ -67,13 +67,13 @@ def gigabytes(number):
 
 
 def categories_of(plans):
-    """The categories that take anything, the largest first of those beside the model states."""
+    """The categories that are not empty: model states first, then the others from the largest."""
     names = dict.fromkeys(name for plan in plans for name in plan["memory"])
     return [name for name in names if any(plan["memory"].get(name) for plan in plans)]
 
 
 def draw_bars(axes, plans, labels, limit):
-    """One bar a plan, its categories one after the other."""
+    """One bar per plan, with its categories one after the other."""
     scale, unit = scale_of(max(plan["total_bytes"] for plan in plans))
     begins = [0] * len(plans)
     for number, name in enumerate(categories_of(plans)):
@@ -98,7 +98,7 @@ def scale_of(most):
 
 
 def draw_curves(axes, plans, limit):
-    """One curve a stage over the numbers of ranks, both axes logarithmic."""
+    """One curve per stage over the numbers of ranks, both axes logarithmic."""
     scale, unit = 1e9, "GB"
     ranks = sorted({plan["ranks"] for plan in plans})
     for stage in sorted({plan["stage"] for plan in plans}):

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Draws a time line that run.profile wrote: the ranks' threads over time, and where the time of their computing threads went.
+"""Draws a time line that run.profile wrote: the ranks' threads over time, and how their computing threads spent it.
 
     python3 postprocess/plot_profile.py trace.json -o profile.png
 """
@@ -80,7 +80,7 @@ def nest(spans):
 
 
 def window_of(lanes, number):
-    """Begin and end of what is drawn: of the step with this number on all ranks, of all steps, or of everything if there is no step."""
+    """Begin and end of the drawn time: of the step with this number on all ranks, of all steps, or of everything without steps."""
     steps = [sorted((span.begin, span.end) for span in lane.spans if span.name == STEP) for lane in lanes]
     steps = [found for found in steps if found]
     if not steps:
@@ -99,7 +99,7 @@ def short(name):
 
 
 def draw_lanes(axes, lanes, window):
-    """Each lane as rows of bars, what a span holds below it."""
+    """Each lane as rows of bars, with inner spans below outer ones."""
     begin, end = window
     top, bars, colors = 0.0, [], []
     for i, lane in enumerate(lanes):
@@ -131,7 +131,7 @@ def draw_lanes(axes, lanes, window):
 
 
 def own_times(lanes, key):
-    """Milliseconds of the lanes' spans by key(span), less what is within them."""
+    """Milliseconds of the lanes' spans by key(span), without the spans inside them."""
     times = collections.Counter()
     for lane in lanes:
         for span in lane.spans:
@@ -140,7 +140,7 @@ def own_times(lanes, key):
 
 
 def draw_shares(axes, lanes):
-    """What each rank's computing thread did, of the time that its spans cover."""
+    """How each rank's computing thread spent the time that its spans cover."""
     for row, lane in enumerate(lanes):
         times, left = own_times([lane], lambda span: span.kind), 0.0
         for kind, color in KINDS.items():
@@ -158,7 +158,7 @@ def draw_shares(axes, lanes):
 
 
 def draw_names(axes, lanes):
-    """The names that took most, on average over the ranks."""
+    """The names with the largest times, on average over the ranks."""
     times, kinds = own_times(lanes, lambda span: span.name), {span.name: span.kind for lane in lanes for span in lane.spans}
     most = times.most_common(MOST_NAMES)
     total = sum(times.values()) or 1

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Draws what a rank sent in a step, counted beside what theory expects, by group and purpose; several runs on one scale."""
+"""Draws the traffic that a rank sent in a step, counted and expected, by group and purpose. Several runs share one scale."""
 
 import figure
 import matplotlib.pyplot as plt
@@ -7,7 +7,7 @@ import plot_memory
 
 
 def expected_bytes(row):
-    """The bytes of the expected elements, as wide as those that were counted."""
+    """The bytes of the expected elements, with the width of those that were counted."""
     width = row["bytes_per_step"] / row["elements_per_step"] if row["elements_per_step"] else 0
     return row["theory_elements_per_step"] * width
 

@@ -1,4 +1,4 @@
-"""Reads metrics files: one JSON object a line, see docs/metrics.md.
+"""Reads metrics files: one JSON object per line, see docs/metrics.md.
 
 A run that was killed and restarted appends to its file and may repeat steps: the last record of a step counts. A start at step 0
 begins another run. A line that a crash truncated is left out.
@@ -19,9 +19,9 @@ class Run:
     name: str
     steps: list = field(default_factory=list)  # one record a step, in order of steps
     validations: list = field(default_factory=list)
-    restarts: list = field(default_factory=list)  # the steps at which it went on, where steps followed
-    end: dict = field(default_factory=dict)  # of the last job that did steps; empty while it runs
-    start: dict = field(default_factory=dict)  # of the last job that did steps
+    restarts: list = field(default_factory=list)  # the steps at which it resumed, if steps followed
+    end: dict = field(default_factory=dict)  # of the last job with steps; empty while it runs
+    start: dict = field(default_factory=dict)  # of the last job with steps
     evaluations: dict = field(default_factory=dict)  # by name: one record a step, in order of steps
     seconds: dict = field(default_factory=dict)  # by event: the sum over all jobs, repeated steps included
     launches: list = field(default_factory=list)  # of each job, from its start record on: all its records
@@ -32,7 +32,7 @@ class Run:
         return [math.nan if r.get(name) is None else r[name] for r in self.steps]
 
     def positions(self, axis, done=None):
-        """Where counts of steps done lie on an axis, "steps" or "tokens" (of the whole run); without counts: every step."""
+        """The positions of counts of finished steps on an axis, "steps" or "tokens" (since step 0); without counts: of every step."""
         if done is None:
             done = [r["step"] + 1 for r in self.steps]
         if axis == "steps" or not self.steps:
@@ -48,7 +48,7 @@ class Run:
 
 
 def name_of(path):
-    """The name by which a user knows the run: its folder where the file is just "metrics", or "metrics.N" of an earlier one."""
+    """The name by which a user knows the run: its folder if the file is just "metrics", or "metrics.N" of an earlier run."""
     earlier = re.fullmatch(r"metrics(\.\d+)?", path.stem)
     return path.resolve().parent.name + (earlier[1] or "") if earlier else path.stem
 
@@ -65,7 +65,7 @@ def metrics_file(path):
 
 
 def records_of(path):
-    """The records of a file. Says on standard error how many lines are damaged, apart from those that a crash truncated."""
+    """The records of a file. Prints on standard error how many lines are damaged, not counting those that a crash truncated."""
     try:
         lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError as error:
@@ -100,7 +100,7 @@ def run_of(name, records):
             run.launches.append([])
             run.nodes = [n for n in run.nodes if n["step"] <= job.get("first_step", 0)]
         elif event == "step":
-            if not has_steps:  # a job that ends without a step has changed nothing
+            if not has_steps:  # a job without steps has changed nothing
                 run.restarts += [job["first_step"]] if job.get("first_step") else []
                 run.end, run.start = {}, job
             has_steps = True
@@ -125,7 +125,7 @@ def in_order(records):
 
 
 def read(path):
-    """The runs of a metrics file that did steps or ended, oldest first. Raises SystemExit with a line of text if there is none."""
+    """The runs of a metrics file that have steps or an end, oldest first. Raises SystemExit with a line of text if there is none."""
     path = Path(path)
     parts = [[]]
     for record in records_of(path):
@@ -145,7 +145,7 @@ def read(path):
 
 
 def read_all(paths):
-    """The runs of all files; files whose runs would have one name are told apart by their paths."""
+    """The runs of all files. Files whose runs would have the same name are named by their paths."""
     paths = [metrics_file(path) for path in paths]
     found = [(path, read(path)) for path in paths]
     names = [runs[0].name for _, runs in found]

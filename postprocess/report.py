@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Makes one HTML page of runs that needs no other file: their table, loss, throughput, goodput, nodes, memory, traffic and decks.
+"""Makes one self-contained HTML page of runs: their table, loss, throughput, goodput, nodes, memory, traffic and decks.
 
-A run is a metrics file (run.metrics) or a folder that holds one. Several runs lie over each other, named by the keys of their
-decks that differ, else by their files. The pictures are also written as PNG files (--png FOLDER), the curves for TensorBoard
-(--tensorboard FOLDER).
+A run is a metrics file (run.metrics) or a folder that contains one. Several runs are drawn over each other. They are named by the keys
+of their decks that differ, otherwise by their files. The pictures can also be written as PNG files (--png FOLDER), and the curves for
+TensorBoard (--tensorboard FOLDER).
 """
 import argparse
 import io
@@ -43,7 +43,7 @@ def with_nodes(runs):
 
 
 def pictures(runs, axis):
-    """(name, title, what a reader should know, picture) of everything that the runs have a record of."""
+    """(name, title, explanation, picture) of everything that the runs have a record of."""
     stepping = [run for run in runs if run.steps]
     if stepping:
         yield ("loss", "Loss", "The loss of every step (pale) and its mean over a thirtieth of the run, validation and evaluations as "
@@ -55,13 +55,13 @@ def pictures(runs, axis):
         yield ("goodput", "Goodput", "Where the time went from the first start to the last record of a run, over all its launches.",
                plot_goodput.draw(with_goodput(runs)))  # fmt: skip
     if with_nodes(runs):
-        yield ("nodes", "Nodes", "Time of a step that each node, on a single node each rank, computed and waited for messages of others, over the "
+        yield ("nodes", "Nodes", "Time in a step that each node (on a single node, each rank) computed and waited for messages of others, over the "
                "steps. A slow node computes for longer than the others, and waits less.", plot_nodes.draw(with_nodes(runs)))  # fmt: skip
     if ended(runs, "memory"):
-        yield ("memory", "Memory", "Of the rank that used most: planned before the start, peak of what was taken, and the resident "
-               "memory of the process, which has code and libraries too.", plot_memory.draw(ended(runs, "memory")))  # fmt: skip
+        yield ("memory", "Memory", "Memory of the rank that used most: planned before the start, peak of what was allocated, and the resident "
+               "memory of the process, which includes code and libraries.", plot_memory.draw(ended(runs, "memory")))  # fmt: skip
     if ended(runs, "traffic"):
-        yield ("traffic", "Traffic", "Sent by rank 0 in a step, counted and as theory expects it.",
+        yield ("traffic", "Traffic", "Sent by rank 0 in a step: counted and expected.",
                plot_traffic.draw(ended(runs, "traffic")))  # fmt: skip
 
 
@@ -82,7 +82,7 @@ def write(path, data):
 
 
 def tables_below(name, runs):
-    """What a section has below its picture."""
+    """The content of a section below its picture."""
     if name == "goodput":
         yield page.table(*tables.of_goodput(with_goodput(runs)))
         for run, times in with_goodput(runs):
@@ -96,7 +96,7 @@ def tables_below(name, runs):
 
 
 def description_of(name, title, runs):
-    """What a picture shows, for those who do not see it."""
+    """A description of a picture, for readers who cannot see it."""
     if name == "goodput":
         return f"{title}: " + "; ".join(tables.goodput_text(run, times) for run, times in with_goodput(runs))
     if name == "nodes":

@@ -1,7 +1,7 @@
-"""Which records of a metrics file can be used: a damaged file holds values of other kinds than a run writes.
+"""Decides which records of a metrics file can be used: a damaged file may contain values of other types than a run writes.
 
-A shape is a type, a list of one shape, or a dictionary of shapes; NAMES stands for any name. Keys that a record lacks are not looked at, except
-REQUIRED ones: older versions of kzero wrote fewer.
+A shape is a type, a list of one shape, or a dictionary of shapes; NAMES means any name. A record may lack keys, except REQUIRED ones,
+because older versions of kzero wrote fewer.
 """
 
 NAMES = object()
@@ -23,7 +23,7 @@ SHAPES = {
     "nodes": {"steps": COUNT, "count": COUNT, "by": TEXT, "compute_seconds": SPREAD, "wait_seconds": SPREAD, "nodes": [NODE]},
     "end": {"reason": TEXT, "signal": TEXT, "steps": COUNT, "memory": [MEMORY], "traffic": [TRAFFIC]},
 }  # fmt: skip
-REQUIRED = (SPREAD, NODE, MEMORY, TRAFFIC, MEMORY["categories"][NAMES])  # shapes all of whose keys have to be there
+REQUIRED = (SPREAD, NODE, MEMORY, TRAFFIC, MEMORY["categories"][NAMES])  # shapes that must have all of their keys
 STEPPING = ("step", "validation", "evaluation", "checkpoint", "nodes")  # events that are of a step
 LARGEST = 2**62
 
@@ -53,7 +53,7 @@ def has_shape(value, shape):
 
 
 def is_sound(record):
-    """Whether a line's value is a record that the scripts of this folder can use. Events that they do not know are."""
+    """Whether a line's value is a record that the scripts of this folder can use. True for events that they do not know."""
     if not isinstance(record, dict) or not isinstance(record.get("event"), str):
         return False
     event = record["event"]

@@ -1,4 +1,4 @@
-"""What a table says of runs: rows of texts, one text a run."""
+"""The rows of a table of runs: one text per run."""
 import math
 import statistics
 
@@ -56,7 +56,7 @@ def tokens(run):
 
 
 def losses(run):
-    """The last losses by what they are of: a mean over the last steps for training, as one step's is rough."""
+    """The last losses by kind. For training this is a mean over the last steps, because a single step's loss is noisy."""
     last = [v for v in run.column("loss")[-max(1, len(run.steps) // 50) :] if math.isfinite(v)]
     found = {"training": statistics.fmean(last) if last else None}
     for name, records in [("validation", run.validations), *run.evaluations.items()]:
@@ -90,7 +90,7 @@ def speed_words(run):
 
 
 def mfu_text(run):
-    """The median with what it is a share of, as a peak that was measured while others computed makes it too large."""
+    """The median, and the kind of its peak: a peak that was measured while others computed makes it too large."""
     peak = run.start.get("peak", {})
     kind = " of a disturbed peak" if peak.get("disturbed") else " of a measured peak" if peak.get("source") == "measured" else ""
     found = share(median(run, "mfu"))
@@ -113,7 +113,7 @@ def productive(run):
 
 
 def rows(runs):
-    """(name, one text a run) of everything that at least one run says."""
+    """(name, one text per run) of everything that at least one run has."""
     versions = lambda run, key: str(run.start.get("versions", {}).get(key, ""))
     losses_of = dict.fromkeys(name for run in runs for name in losses(run))
     per_run = [

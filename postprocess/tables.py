@@ -3,7 +3,7 @@ import goodput
 import plot_nodes
 import summary
 
-MOST_INTERRUPTIONS = 40  # with a row of their own, the last ones
+MOST_INTERRUPTIONS = 40  # the last ones, which get their own rows
 
 
 def step_seconds(seconds):
@@ -19,7 +19,7 @@ def of_nodes(run):
         busiest = max(node.busiest, key=node.busiest.get)
         share = f"{100 * wait / (compute + wait):.0f} %" if compute + wait > 0 else ""
         cells = [step_seconds(compute), step_seconds(wait), share, step_seconds(node.step("no_core")), str(busiest)]
-        rows.append((node.name, [*cells, "said to be slow" if node.slow else ""]))
+        rows.append((node.name, [*cells, "reported as slow" if node.slow else ""]))
     unlisted = plot_nodes.total_of(run) - len(rows)
     if unlisted > 0:
         rows.append((f"{unlisted} more, which computed for less long", [""] * len(heads)))

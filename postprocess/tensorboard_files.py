@@ -1,4 +1,4 @@
-"""Event files for TensorBoard, by its own wheel, which needs no TensorFlow."""
+"""Writes event files for TensorBoard with its own wheel, which does not need TensorFlow."""
 import importlib.util
 import math
 import re
@@ -30,7 +30,7 @@ def folder_name(name):
 
 
 def clock(run):
-    """When each count of steps was reached, by the steps' own seconds, so that the last one is now."""
+    """The time at which each count of steps was reached, from the steps' own seconds; the last one is now."""
     ends, total = {0: 0.0}, 0.0
     for record in run.steps:
         total += record.get("seconds") or 0

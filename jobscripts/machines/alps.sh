@@ -1,5 +1,5 @@
 #!/bin/bash
-# Alps at CSCS: one rank a GH200. It has not run there; alps.env says more. Stops and submits itself again as slurm_cpu.sh does.
+# Alps at CSCS: one rank per GH200. Not tested there; see alps.env. Stops and submits itself again as slurm_cpu.sh does.
 #
 #   sbatch --account=PROJECT jobscripts/machines/alps.sh input/DECK.toml [train.steps=1000 ...]
 
@@ -11,7 +11,7 @@
 #SBATCH --gpus-per-node=4
 #SBATCH --exclusive
 #SBATCH --time=24:00:00            # the normal partition's limit
-#SBATCH --uenv=prgenv-gnu/24.11:v2 # SITE: the one that kzero was built in
+#SBATCH --uenv=prgenv-gnu/24.11:v2 # SITE: the uenv that kzero was built in
 #SBATCH --view=default
 #SBATCH --output=kzero-%j.out
 #SBATCH --open-mode=append

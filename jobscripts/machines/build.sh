@@ -1,15 +1,16 @@
 #!/usr/bin/env bash
-# Builds kzero with a machine's modules into build/PRESET, where the job scripts look for it. From the root of a clone:
+# Builds kzero with a machine's modules into build/PRESET, where the job scripts look for it. Run it from the root of a clone:
 #
 #   KZERO_LIBRARIES=PREFIX bash jobscripts/machines/build.sh jobscripts/machines/MACHINE.env [CMAKE OPTION ...]
 #
-# KZERO_LIBRARIES   where toml++, CLI11, fmt, nlohmann-json, xxHash, oneDNN and BLAS are, several folders parted by semicolons; for
-#                   instance a view of Spack's: spack -e . install; the view is .spack-env/view
-# KOKKOS_ROOT       an installed Kokkos 4.7 or newer; without it KOKKOS_SOURCE, a folder with its source, is built into build/kokkos-PRESET
-# KZERO_JOBS        compilers at once (8: login nodes are shared)
+# KZERO_LIBRARIES   folders with toml++, CLI11, fmt, nlohmann-json, xxHash, oneDNN and BLAS, separated by semicolons; for
+#                   instance a Spack view: after spack -e . install, the view is .spack-env/view
+# KOKKOS_ROOT       an installed Kokkos 4.7 or newer; without it KOKKOS_SOURCE, a folder with its source, is built into
+#                   build/kokkos-PRESET
+# KZERO_JOBS        number of compilers at once (8, because login nodes are shared)
 #
-# It has not run at a centre. The environment file names modules and options, and whether this is the build for NVIDIA GPUs.
-set -eo pipefail  # modules are no friends of set -u
+# Not tested at a centre. The environment file names modules and options, and sets whether this build is for NVIDIA GPUs.
+set -eo pipefail  # no -u: module scripts use variables that are not set
 
 if [[ $# == 0 || ! -f $1 ]]; then
   echo "usage: bash build.sh MACHINE.env [CMAKE OPTION ...]" >&2

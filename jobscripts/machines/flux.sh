@@ -1,6 +1,6 @@
 #!/bin/bash
-# A template for Flux (El Capitan, Tuolumne and their kin). It has run under a stand-in for flux only, not at a centre. Run it where
-# flux batch works; it submits itself, and again when a job's time is nearly up. batch_flux.sh says how.
+# A template for Flux (El Capitan, Tuolumne and similar machines). Tested only with a stand-in for flux, not at a
+# centre. Run it where flux batch works. It submits itself, and again when a job's time is nearly up; see batch_flux.sh.
 #
 #   bash jobscripts/machines/flux.sh input/DECK.toml [train.steps=1000 ...]
 #   KZERO_FLUX_OPTIONS="-q NAME --bank=NAME" bash jobscripts/machines/flux.sh ...
@@ -15,7 +15,7 @@
 # flux: --setopt=exit-timeout=none
 # flux: --broker-opts=-Stbon.topo=kary:0
 
-ranks_per_node=2  # SITE: one rank a socket or NUMA domain
+ranks_per_node=2  # SITE: one rank per socket or NUMA domain
 threads=16        # SITE: the cores of one such domain
 # SITE: modules in cluster.env
 source "${KZERO_JOBSCRIPTS:-jobscripts}/machines/cluster.env" || exit

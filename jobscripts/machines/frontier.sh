@@ -1,6 +1,6 @@
 #!/bin/bash
-# Frontier's CPUs: eight ranks a node, one for each region of L3 cache. It has not run there; frontier.env says more, and why no GPU.
-# Stops and submits itself again as slurm_cpu.sh does.
+# Frontier's CPUs: eight ranks per node, one for each region of L3 cache. Not tested there; frontier.env explains why it
+# uses no GPU. Stops and submits itself again as slurm_cpu.sh does.
 #
 #   sbatch --account=PROJECT jobscripts/machines/frontier.sh input/DECK.toml [train.steps=1000 ...]
 
@@ -9,7 +9,7 @@
 #SBATCH --no-kill                  # the job keeps its other nodes if one fails
 #SBATCH --partition=batch
 #SBATCH --ntasks-per-node=8
-#SBATCH --cpus-per-task=7          # the first core of each eight is the system's
+#SBATCH --cpus-per-task=7          # the first core of every eight is reserved for the system
 #SBATCH --exclusive
 #SBATCH --time=02:00:00            # the limit of jobs up to 91 nodes; 6 h up to 183, 12 h above
 #SBATCH --output=kzero-%j.out

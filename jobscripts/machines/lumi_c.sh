@@ -1,5 +1,5 @@
 #!/bin/bash
-# LUMI-C: one rank a NUMA domain of 16 cores. It has not run there; lumi_c.env says more. Stops and submits itself again as
+# LUMI-C: one rank per NUMA domain of 16 cores. Not tested there; see lumi_c.env. Stops and submits itself again as
 # slurm_cpu.sh does.
 #
 #   sbatch --account=project_NUMBER jobscripts/machines/lumi_c.sh input/DECK.toml [train.steps=1000 ...]
@@ -7,10 +7,10 @@
 #SBATCH --job-name=kzero
 #SBATCH --nodes=1-2                # SITE: MIN-MAX; a requeued job can start on fewer nodes
 #SBATCH --no-kill                  # the job keeps its other nodes if one fails
-#SBATCH --partition=standard       # whole nodes; small: parts of one
+#SBATCH --partition=standard       # full nodes; small: parts of a node
 #SBATCH --ntasks-per-node=8
 #SBATCH --cpus-per-task=16
-#SBATCH --mem=0                    # all of a node's, 224 GB for jobs
+#SBATCH --mem=0                    # all memory for jobs of a node, 224 GB
 #SBATCH --time=1-00:00:00          # SITE
 #SBATCH --output=kzero-%j.out
 #SBATCH --open-mode=append

@@ -1,6 +1,6 @@
 #!/bin/bash
-# A template for PBS (PBS Professional, OpenPBS). It has run under stand-ins for PBS's commands only, not at a centre. Run it where
-# qsub works; it submits itself, and again when a job's time is nearly up. batch_pbs.sh says how.
+# A template for PBS (PBS Professional, OpenPBS). Tested only with stand-ins for PBS's commands, not at a centre. Run it
+# where qsub works. It submits itself, and again when a job's time is nearly up; see batch_pbs.sh.
 #
 #   bash jobscripts/machines/pbs.sh input/DECK.toml [train.steps=1000 ...]
 #   KZERO_QSUB_OPTIONS="-A PROJECT -q NAME" bash jobscripts/machines/pbs.sh ...
@@ -16,7 +16,7 @@
 #PBS -r y
 #PBS -W tolerate_node_failures=all
 
-# SITE: nodes, cores and ranks a node above; modules in cluster.env
+# SITE: nodes, cores and ranks per node above; modules in cluster.env
 source "${KZERO_JOBSCRIPTS:-jobscripts}/machines/cluster.env" || exit
 
 batch=pbs
@@ -24,7 +24,7 @@ batch_command=bash
 usage="jobscripts/machines/pbs.sh DECK.toml [key=value ...]"
 source "${KZERO_JOBSCRIPTS:-jobscripts}/job.sh" || exit
 
-# SITE: the launcher of the MPI that kzero was built with, up to the number of ranks. Where it does not read PBS_NODEFILE, NODEFILE stands
-# for the file with a line for each rank: mpiexec --hostfile NODEFILE -n (HPE Cray PALS)
+# SITE: the launcher of the MPI that kzero was built with, up to the number of ranks. If the launcher does not read
+# PBS_NODEFILE, write NODEFILE for the file with one line per rank: mpiexec --hostfile NODEFILE -n (HPE Cray PALS)
 read -ra launcher <<<"${KZERO_MPIEXEC:-mpiexec -n}"
 train "$@"

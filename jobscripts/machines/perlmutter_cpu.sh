@@ -1,6 +1,6 @@
 #!/bin/bash
-# Perlmutter's CPU nodes: one rank a NUMA domain of 16 cores. It has not run there; perlmutter_cpu.env says more. Stops and submits
-# itself again as slurm_cpu.sh does.
+# Perlmutter's CPU nodes: one rank per NUMA domain of 16 cores. Not tested there; see perlmutter_cpu.env. Stops and
+# submits itself again as slurm_cpu.sh does.
 #
 #   sbatch --account=PROJECT jobscripts/machines/perlmutter_cpu.sh input/DECK.toml [train.steps=1000 ...]
 

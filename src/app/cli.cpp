@@ -27,7 +27,7 @@ namespace kzero::app {
 
 namespace {
 
-/// Reports a failure that all ranks share: rank 0 prints it, and each rank ends in order.
+/// Reports a failure that all ranks share: rank 0 prints it, and every rank shuts down in order.
 ExitCode fail_together(const Error& error) {
   if (runtime::launch_rank().value_or(0) == 0)
     std::cerr << "kzero: " << printable_lines(error.what()) << std::endl;
@@ -49,7 +49,7 @@ void add_deck(CLI::App& command, DeckArguments& arguments) {
       ->type_name(setting_value);
 }
 
-/// What `check` is asked to look at besides the deck.
+/// Options of `check` in addition to the deck.
 struct CheckArguments {
   CheckOptions options;
   bool launch = false;
@@ -87,8 +87,8 @@ ExitCode check(const DeckArguments& deck, const CheckArguments& arguments) {
 /// A command prints its result, or a log of work whose result is elsewhere.
 enum class Printed { result, log };
 
-/// Runs a command and turns what it throws into a message and an exit code. A signal that arrives
-/// later finds everything complete and changes neither.
+/// Runs a command and turns its exceptions into a message and an exit code. A signal that arrives
+/// later finds all work complete and does not change the code.
 ExitCode guarded(const std::function<ExitCode()>& command, Printed printed) {
   if (printed == Printed::result) runtime::end_on_hangup();
   const auto run = [&] {
@@ -137,7 +137,8 @@ ExitCode main(int argc, char** argv) {
   std::string inspected;
   bool verify = false;
   CLI::App* inspecting = cli.add_subcommand("inspect", "show what a checkpoint holds");
-  inspecting->add_option("checkpoint", inspected, "a checkpoint, or a folder of them")->required();
+  inspecting->add_option("checkpoint", inspected, "a checkpoint, or a folder of checkpoints")
+      ->required();
   inspecting->add_flag("--verify", verify, "read everything and compare every checksum");
   inspecting->callback([&] {
     chosen = [&] {

@@ -17,11 +17,11 @@ std::vector<std::string> names_of(const std::set<CLI::Option*>& options) {
   std::vector<std::string> names;
   names.reserve(options.size());
   for (const CLI::Option* option : options) names.push_back(name_of(*option));
-  std::ranges::sort(names);  // the set is in order of addresses
+  std::ranges::sort(names);  // the set is ordered by address
   return names;
 }
 
-/// Splits "{a,b}" into its words; none if it is no such list.
+/// Splits "{a,b}" into its words; empty if the text is not such a list.
 std::vector<std::string> words_in_braces(const std::string& text) {
   std::vector<std::string> words;
   if (text.size() < 2 || text.front() != '{' || text.back() != '}') return words;
@@ -33,7 +33,7 @@ std::vector<std::string> words_in_braces(const std::string& text) {
   return words;
 }
 
-/// CLI11 joins the type's name and what its validators demand by colons: TEXT:{a,b}.
+/// CLI11 joins the type's name and the conditions of its validators by colons: TEXT:{a,b}.
 void read_type(const CLI::Option& option, Argument& argument) {
   const std::string type = option.get_type_name();
   const std::size_t colon = std::min(type.find(':'), type.size());

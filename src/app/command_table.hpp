@@ -1,5 +1,5 @@
-// The commands and options of the program, read from the tree that parses them, for what describes
-// them: the manual page and the shells' completion.
+// The commands and options of the program, read from the tree that parses them. The manual page and
+// the shells' completion are generated from this table.
 #pragma once
 
 #include <CLI/App.hpp>
@@ -10,12 +10,12 @@ namespace kzero::app {
 
 /// An option, or a positional argument.
 struct Argument {
-  std::vector<std::string> names;  // with their dashes; of a positional argument its one name
+  std::vector<std::string> names;  // with their dashes; a positional argument has one name
   std::string text;
-  std::string value;                 // what its value is called, such as DECK; empty for a flag
-  std::string limits;                // what its value must be, such as "INT in [0 - 3]"
-  std::string fallback;              // the default, where the option knows it
-  std::vector<std::string> choices;  // all values there are; empty: any
+  std::string value;                 // name of its value, such as DECK; empty for a flag
+  std::string limits;                // condition on its value, such as "INT in [0 - 3]"
+  std::string fallback;              // the default, if the option knows it
+  std::vector<std::string> choices;  // all possible values; empty: any
   std::vector<std::string> needs;    // other arguments, by name
   std::vector<std::string> excludes;
   bool is_required = false;
@@ -31,12 +31,12 @@ struct Command {
   std::vector<Argument> options;
 };
 
-/// Names of values that completion knows. Other names but TEXT have no candidates.
+/// Names of values that completion knows. Other names, except TEXT, have no candidates.
 inline constexpr const char* deck_value = "DECK";          // a file that ends in .toml
 inline constexpr const char* setting_value = "KEY=VALUE";  // a key of the deck
-inline constexpr const char* text_value = "TEXT";          // taken for a file
+inline constexpr const char* text_value = "TEXT";          // treated as a file
 
-/// The program itself first, with its name and the options that it has before a command, then its
+/// The program itself comes first, with its name and the options before a command; then its
 /// commands in the order in which they were added.
 std::vector<Command> command_table(const CLI::App& cli);
 

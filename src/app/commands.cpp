@@ -23,7 +23,7 @@ namespace kzero::app {
 
 namespace {
 
-/// The parts of a run's setup that the command line decides.
+/// The parts of a run's setup that depend on the command line.
 run::RunRequest request_of(const DeckArguments& arguments, const deck::Config& config,
                            const runtime::Session& session) {
   run::RunRequest request;
@@ -50,8 +50,8 @@ void print_note(const std::string& note) {
 }
 
 ExitCode train(const DeckArguments& arguments) {
-  // Kokkos starts with the deck's threads, so the deck is read between the initialization of MPI
-  // and of Kokkos.
+  // Kokkos starts with the deck's threads, so the deck is read after MPI and before Kokkos is
+  // initialized.
   deck::Config config;
   const auto read = [&] {
     check_launch(grid::world_group());

@@ -19,14 +19,14 @@ struct CheckOptions {
   CheckScope scope = CheckScope::deck;
 };
 
-/// Reads and checks the deck; with its files as well, the files that a run would read are read and
-/// those that it would write are tried, as at the start of `train`.
+/// Reads and checks the deck. With files, also reads the files that a run would read and tries to
+/// write those that it would write, as at the start of `train`.
 ExitCode check(const DeckArguments& arguments, const CheckOptions& options);
 
 enum class InspectMode { describe, verify };
 ExitCode inspect(const std::string& checkpoint, InspectMode mode);
 
-/// Prints a line that begins with "note"; nothing for an empty text.
+/// Prints a line that begins with "note"; prints nothing for an empty text.
 void print_note(const std::string& note);
 
 }  // namespace kzero::app

@@ -51,7 +51,7 @@ _kzero() {{
 complete -F _kzero kzero
 )";
 
-/// One case of the script for each key whose values are few, or files.
+/// One case of the script for each key that has few values, or files.
 std::string bash_key_values() {
   std::string cases;
   for (const deck::Key& key : deck::keys()) {
@@ -81,7 +81,7 @@ std::string bash_candidates(const Argument& argument) {
   return ":";
 }
 
-/// One case for the place of each argument of a command, the last of which may be repeated.
+/// One case for the place of each argument of a command; the last argument may be repeated.
 std::string bash_places(const Command& command) {
   std::string cases;
   for (std::size_t i = 0; i < command.positionals.size(); ++i) {

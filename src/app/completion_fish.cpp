@@ -26,7 +26,7 @@ end
 complete -c kzero -f
 {lines})";
 
-/// fish ends a text in single quotes at one that no backslash precedes.
+/// Quotes a text for fish, which ends it at the first single quote without a backslash.
 std::string fish_quoted(const std::string& text) {
   std::string escaped = "'";
   for (const char c : text) {
@@ -60,7 +60,7 @@ std::string fish_option(const std::string& condition, const Argument& option) {
   return line + " -d " + fish_quoted(option.text) + "\n";
 }
 
-/// Each key once; those whose values are few with each of them.
+/// Each key once; keys with few values once for each value.
 std::vector<std::string> fish_settings() {
   std::vector<std::string> words;
   for (const deck::Key& key : deck::keys()) {
@@ -88,7 +88,7 @@ std::string fish_completion(const std::vector<Command>& commands) {
     for (std::size_t place = 0; place < command.positionals.size(); ++place) {
       const Argument& argument = command.positionals[place];
       const std::string where = argument.is_repeated ? "\"*\"" : std::to_string(place + 1);
-      // A repeated argument comes after those before it.
+      // A repeated argument comes after the others.
       const std::string before =
           argument.is_repeated && place > 0
               ? fmt::format("; and not __kzero_at {} {}", command.name, place)

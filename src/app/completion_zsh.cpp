@@ -33,7 +33,7 @@ _kzero() {{
 if [[ $zsh_eval_context[-1] == loadautofunc ]]; then _kzero "$@"; else compdef _kzero kzero; fi
 )";
 
-/// One case of the script for each key whose values are few, or files.
+/// One case of the script for each key that has few values, or files.
 std::string zsh_key_values() {
   std::string cases;
   for (const deck::Key& key : deck::keys()) {
@@ -47,7 +47,7 @@ std::string zsh_key_values() {
   return cases;
 }
 
-/// Escapes what _arguments and _describe take for their own: brackets and colons.
+/// Escapes characters that _arguments and _describe interpret: brackets and colons.
 std::string zsh_text(const std::string& text) {
   std::string escaped;
   for (const char c : text) {
@@ -57,7 +57,7 @@ std::string zsh_text(const std::string& text) {
   return escaped;
 }
 
-/// The part of a specification that says what completes a value: ":name:action".
+/// The part of a specification that tells how to complete a value: ":name:action".
 std::string zsh_candidates(const Argument& argument) {
   const auto action = [&]() -> std::string {
     switch (candidates_of(argument)) {

@@ -84,13 +84,14 @@ void add_export_options(CLI::App& command, ConvertArguments& arguments, CLI::Opt
               throw CLI::ValidationError("--shard-size",
                                          "must be a size such as 5GB or 4GiB, found " + text);
           },
-          "largest file of exported weights in a folder, such as 4GiB; default: 5GB")
+          "largest size of a file of exported weights in a folder, such as 4GiB; default: 5GB")
       ->type_name("SIZE")
       ->excludes(deck);
   command
-      .add_option("--tokenizer", arguments.tokenizer,
-                  "tokenizer.json to copy into the folder; default: that of the first weights, or "
-                  "beside the training data")
+      .add_option(
+          "--tokenizer", arguments.tokenizer,
+          "tokenizer.json to copy into the folder; default: that of the initial weights, or "
+          "of the training data")
       ->excludes(deck);
 }
 
@@ -110,7 +111,7 @@ CLI::App* add_convert(CLI::App& cli, ConvertArguments& arguments) {
                    "checkpoints")
       ->required();
   CLI::Option* deck = command->add_option("--deck", arguments.deck.file,
-                                          "the deck of the model that the weights are of");
+                                          "the deck that describes the weights' model");
   deck->type_name(deck_value);
   command->add_option("--set", arguments.deck.overrides, "key=value: replaces a key of the deck")
       ->type_name(setting_value)

@@ -1,4 +1,4 @@
-// kzero convert: checkpoints to Hugging Face's files and back.
+// kzero convert: checkpoints to Hugging Face files and back.
 #pragma once
 
 #include <CLI/App.hpp>
@@ -13,17 +13,17 @@ namespace kzero::app {
 
 struct ConvertArguments {
   std::string from, to;
-  DeckArguments deck;                // file empty: from a checkpoint
+  DeckArguments deck;                // file empty: a checkpoint is converted
   Dtype dtype = Dtype::fp32;         // of exported weights
-  std::optional<Index> shard_bytes;  // of a file of exported weights; none: the usual ones
-  std::string tokenizer;             // to export with them; empty: looked for
+  std::optional<Index> shard_bytes;  // limit of a file of exported weights; none: the default
+  std::string tokenizer;             // to export with them; empty: search for one
 };
 
 /// Adds the subcommand; parsing fills `arguments`.
 CLI::App* add_convert(CLI::App& cli, ConvertArguments& arguments);
 
-/// Converts a checkpoint to a folder that transformers opens or a safetensors file, or with a deck
-/// such weights to a folder of checkpoints.
+/// Converts a checkpoint to a folder that transformers can open or to a safetensors file. With a
+/// deck, converts such weights to a folder of checkpoints.
 ExitCode convert(const ConvertArguments& arguments);
 
 }  // namespace kzero::app

@@ -21,7 +21,7 @@ namespace {
 
 constexpr std::size_t most_bytes = std::size_t{1} << 20;  // four times the limit of a deck
 
-/// The name nearest to that of a missing deck in its folder, as a question.
+/// Suggests the file in the folder whose name is nearest to that of a missing deck.
 std::string suggestion(const std::filesystem::path& file) {
   constexpr int most_entries = 1000;  // a folder may be huge
   std::vector<std::string> names;
@@ -37,7 +37,7 @@ std::string suggestion(const std::filesystem::path& file) {
   return near.empty() ? "" : fmt::format("; did you mean {}?", (folder / near).string());
 }
 
-/// The file that is read, and what it should be: a deck, for one.
+/// The file to read, and what it should be, for example a deck.
 struct Wanted {
   const std::string& file;
   const std::string& kind;
@@ -47,7 +47,7 @@ struct Wanted {
   }
 };
 
-/// Waits until a pipe has bytes or its writers are gone.
+/// Waits until a pipe has bytes or has no more writers.
 void wait_for_writer(int descriptor, const Wanted& wanted, std::chrono::milliseconds patience) {
   pollfd writer{descriptor, POLLIN, 0};
   const int ready =
@@ -83,7 +83,7 @@ deck::Source load(const std::string& file, std::chrono::milliseconds patience,
     if (count > 0) text.append(part.data(), static_cast<std::size_t>(count));
     if (text.size() > most_bytes)
       wanted.refuse(fmt::format("it has more than {} bytes, which no {} has", most_bytes, kind));
-    // Without writers a pipe reads as ended: they are gone, or there have been none yet.
+    // A pipe without writers reads as ended, whether they have left or not come yet.
     const bool may_go_on = count < 0 || (is_pipe && text.empty() && !has_waited);
     if (count == 0 && !may_go_on) return {file, text};
     if (count <= 0) {

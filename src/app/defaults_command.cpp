@@ -12,12 +12,11 @@ namespace kzero::app {
 
 namespace {
 
-/// The [model] table that the file implies: every key with its value and, behind it, why.
+/// The [model] table that the file implies: every key with its value, followed by the reason.
 std::string model_of(const std::string& path) {
   const convert::ConfigText file = convert::load_config(path);
   std::vector<deck::ImpliedValue> implied = convert::architecture(file);
-  // Read as a deck would be, so that rules between the keys are checked too. Tokens are the data's
-  // business.
+  // Read like a deck, so that rules between the keys are checked too. Tokens do not matter here.
   deck::read({"kzero defaults", ""}, {"model.config=" + path, "data.format=llmc"}, {},
              [&](const std::string&) { return implied; });
   const std::string name = printable(file.file.string());

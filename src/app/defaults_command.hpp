@@ -16,8 +16,8 @@ struct DefaultsArguments {
 /// Adds the subcommand; parsing fills `arguments`.
 CLI::App* add_defaults(CLI::App& cli, DefaultsArguments& arguments);
 
-/// Prints what was asked for. Needs no MPI. Throws Error(files) for a config.json that kzero does
-/// not read.
+/// Prints the requested text. Needs no MPI. Throws Error(files) for a config.json that kzero does
+/// not support.
 ExitCode defaults(const DefaultsArguments& arguments);
 
 }  // namespace kzero::app

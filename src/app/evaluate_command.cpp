@@ -24,7 +24,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Of models that come without a deck: enough rows for full speed, few enough for any node.
+// For models without a deck: enough rows for full speed, few enough for any node.
 constexpr Index usual_batch = 4, most_usual_sequence = 2048;
 
 /// The parts of an evaluation, in the order of their construction.
@@ -67,7 +67,7 @@ class Evaluation {
   bool is_root() const { return world_.is_root(); }
   const deck::Config& config() const { return source_.config; }
 
-  /// By the tokenizer, if there is one; texts of bytes need none.
+  /// Uses the tokenizer, if there is one; texts of bytes need none.
   void find_byte_lengths() {
     grid::collectively(world_, [&] {
       const auto file = convert::find_tokenizer(
@@ -79,7 +79,7 @@ class Evaluation {
       try {
         byte_lengths_ = infer::token_bytes(file.string(), config().model.vocab);
       } catch (const Error& error) {
-        if (!arguments_.tokenizer.empty()) throw;  // one that was only found is not needed
+        if (!arguments_.tokenizer.empty()) throw;  // one that was only found is optional
         no_byte_lengths_ = error.what();
       }
     });
@@ -111,8 +111,7 @@ class Evaluation {
     return arguments_.sequence > 0 ? arguments_.sequence : needed;
   }
 
-  /// Loads the model anew for rows of another length, on which learned positions and buffers
-  /// depend.
+  /// Reloads the model for rows of another length: learned positions and buffers depend on it.
   infer::ForwardModel& model_for(Index sequence) {
     if (model_ && model_->shape().sequence == sequence) return *model_;
     model_.reset();
@@ -136,7 +135,7 @@ class Evaluation {
     return *token_text_;
   }
 
-  /// All files, before the first is scored: a mistake in the last should not cost hours.
+  /// Opens all files before the first is scored: a mistake in the last should not cost hours.
   std::vector<Input> open_inputs() {
     std::vector<Input> inputs;
     const auto format = infer::file_format(arguments_.format, token_bytes());
@@ -206,7 +205,7 @@ CLI::App* add_evaluate(CLI::App& cli, EvaluateArguments& arguments) {
       "evaluate", "loss, perplexity and accuracy of a model; launch it with mpiexec or alone");
   command
       ->add_option("model", arguments.source,
-                   "a checkpoint, a folder of them, or a folder of Hugging Face's")
+                   "a checkpoint, a folder of checkpoints, or a Hugging Face folder")
       ->required();
   command
       ->add_option(
@@ -215,27 +214,29 @@ CLI::App* add_evaluate(CLI::App& cli, EvaluateArguments& arguments) {
       ->required();
   command
       ->add_option("--format", arguments.format,
-                   "of the files; default: by their headers, text for .txt, else the checkpoint's "
+                   "format of the files; default: by their headers, text for .txt, otherwise the "
+                   "checkpoint's "
                    "data.format")
       ->check(CLI::IsMember(infer::file_format_names()));
   command
-      ->add_option("--token-bytes", arguments.token_bytes,
-                   "2 or 4: of a token in raw files; default: the checkpoint's data.token_bytes")
+      ->add_option(
+          "--token-bytes", arguments.token_bytes,
+          "bytes of a token in raw files, 2 or 4; default: the checkpoint's data.token_bytes")
       ->check(CLI::IsMember({2, 4}));
-  command->add_option(
-      "--tokenizer", arguments.tokenizer,
-      "tokenizer.json, for plain text and bits per byte; default: beside the model or its data");
+  command->add_option("--tokenizer", arguments.tokenizer,
+                      "tokenizer.json, for plain text and bits per byte; default: in the folder of "
+                      "the model or its data");
   add_count(*command, "--batch", arguments.batch,
             "sequences at once on a rank; default: the checkpoint's micro-batch, else 4");
   add_count(*command, "--sequence", arguments.sequence,
             "tokens of a sequence; default: the model's (Hugging Face: at most 2048), or as many "
             "as choices need");
-  add_count(*command, "--tokens", arguments.tokens, "score the first tokens of each text only");
+  add_count(*command, "--tokens", arguments.tokens, "score only the first tokens of each text");
   add_count(*command, "--tensor", arguments.tensor,
             "ranks that share each layer's work; default: 1");
   add_precision(*command, arguments.precision);
   command->add_flag("--partition", arguments.is_partitioned,
-                    "divide the parameters among the data ranks, as ZeRO stage 3 does");
+                    "partition the parameters over the data ranks, as ZeRO stage 3 does");
   command->add_flag("--json", arguments.is_json, "print one JSON object");
   return command;
 }

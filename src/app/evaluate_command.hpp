@@ -16,9 +16,9 @@ struct EvaluateArguments {
   std::vector<std::string> files;
   std::string format = "auto";
   Index token_bytes = 0;  // of raw files; 0: the checkpoint's data.token_bytes
-  std::string tokenizer;  // empty: looked for
+  std::string tokenizer;  // empty: search for one
   Index batch = 0;        // 0: the checkpoint's micro-batch, or usual_batch
-  Index sequence = 0;     // 0: the model's, or what choices need
+  Index sequence = 0;     // 0: the model's, or the length that choices need
   Index tokens = 0;       // 0: all
   Index tensor = 1;
   std::optional<Dtype> precision{};

@@ -20,7 +20,8 @@ namespace kzero::app {
 namespace {
 
 /// Bytes of a checkpoint: master weights and both moments in fp32, and the overhead of HDF5 and the
-/// manifest for each stored range: 1.6 KiB per parameter and 8 KiB per rank were measured.
+/// manifest for each stored range. The overhead was measured: 1.6 KiB per parameter and 8 KiB per
+/// rank.
 Index checkpoint_bytes(const deck::Config& config) {
   constexpr Index bytes_of_range = 2048, ranges_of_rank = 4;
   const param::Table table = model::define(config)->table({});
@@ -31,8 +32,8 @@ Index checkpoint_bytes(const deck::Config& config) {
          bytes_of_range * (parameters * tensor + ranges_of_rank * ranks);
 }
 
-/// A checkpoint is complete before the previous one is removed, so two need room; one that exists
-/// already is one of the two.
+/// A checkpoint is complete before the previous one is removed, so two need space; an existing one
+/// is one of the two.
 void require_room(const deck::Config& config) {
   const auto there = static_cast<Index>(checkpoint::candidates(config.checkpoint.folder).size());
   const Index bytes = checkpoint_bytes(config), count = there > 0 ? 1 : 2;
@@ -91,7 +92,7 @@ void check_tokenizer(const deck::Config& config, ProblemList& problems) {
       infer::token_bytes(file, config.model.vocab);
     } catch (const Error& error) {
       fail(ExitCode::files,
-           "{}; kzero generate would refuse it (a training does not read it: to go on, "
+           "{}; kzero generate would refuse it (training does not read it; to continue, "
            "move it out of the data's folder)",
            error.what());
     }

@@ -21,7 +21,7 @@ namespace {
 
 using infer::PromptText;
 
-/// Rows of a pass over a prompt: enough for matrix products to have their speed.
+/// Rows of a pass over a prompt: enough for GEMMs to reach their speed.
 constexpr Index prompt_rows = 256;
 
 void note(const grid::Group& world, const std::string& text) {
@@ -37,7 +37,7 @@ std::vector<PromptText> given_prompts(const GenerateArguments& a, PromptInput& i
     std::istringstream lines(std::move(text));
     return infer::read_prompts(lines, input.name());
   }
-  if (text.ends_with('\n')) text.pop_back();  // that echo adds
+  if (text.ends_with('\n')) text.pop_back();  // added by echo
   if (text.ends_with('\r')) text.pop_back();
   prompts.push_back({.text = std::move(text)});
   return prompts;
@@ -59,13 +59,13 @@ std::vector<PromptText> read_prompts(const grid::Group& world, const GenerateArg
   return prompts;
 }
 
-/// A model that is loaded, and the prompts that this data rank continues.
+/// A loaded model, and the prompts that this data rank continues.
 struct GenerateJob {
   const GenerateArguments& arguments;
   std::vector<PromptText> texts;  // of all ranks
   std::unique_ptr<infer::TokenText> tokens;
   std::vector<infer::Prompt> prompts;  // of this data rank
-  Index positions = 1;                 // that the longest of all needs
+  Index positions = 1;                 // needed by the longest of all prompts
 
   GenerateJob(const GenerateArguments& a, PromptInput& input, const grid::Group& world,
               const infer::Source& source, const grid::Group& data)
@@ -83,7 +83,7 @@ struct GenerateJob {
     });
   }
 
-  /// The most that a data rank has of all prompts at once.
+  /// The largest number of prompts that a data rank continues at once.
   Index sequences(Index data_ranks) const {
     return std::min(arguments.batch, ceil_div(std::ssize(texts), data_ranks));
   }
@@ -102,7 +102,7 @@ struct GenerateJob {
   }
 };
 
-/// Prints what is complete in the order of the prompts.
+/// Prints complete continuations in the order of the prompts.
 class GeneratedOutput {
  public:
   GeneratedOutput(const GenerateJob& job, const infer::Machinery& m)
@@ -119,7 +119,7 @@ class GeneratedOutput {
             }};
   }
 
-  /// Prints what other data ranks have generated too. Collective over all ranks.
+  /// Also prints what other data ranks have generated. Collective over all ranks.
   void finish() {
     const Index data_ranks = m_.grid.data().size();
     for (Index i = 0; i < std::ssize(job_.texts) && data_ranks > 1; ++i) {
@@ -145,7 +145,7 @@ class GeneratedOutput {
 
   const GenerateJob& job_;
   const infer::Machinery& m_;
-  std::vector<std::string> shown_;  // by the prompt of this data rank
+  std::vector<std::string> shown_;  // by prompt of this data rank
   std::size_t next_ = 0;
 };
 
@@ -174,7 +174,7 @@ void generate_on(const GenerateArguments& a, PromptInput& input, const runtime::
                    infer::memory_text(machinery.ledger.peaks())));
   GeneratedOutput output(job, machinery);
   infer::GeneratorRates rates;
-  // Data ranks take different numbers of steps; a failure of one ends all behind theirs.
+  // Data ranks take different numbers of steps. If one fails, all end after their own steps.
   grid::collectively(world, [&] {
     rates = infer::generate(*model, machinery.grid.tensor(), job.prompts, job.options(),
                             output.events());

@@ -1,4 +1,4 @@
-// kzero generate: the continuations of prompts by a trained model.
+// kzero generate: continues prompts with a trained model.
 #pragma once
 
 #include <CLI/App.hpp>
@@ -12,9 +12,9 @@
 namespace kzero::app {
 
 struct GenerateArguments {
-  std::string source;                // a checkpoint, a folder of them, or Hugging Face's
+  std::string source;                // a checkpoint, a folder of them, or a Hugging Face folder
   std::vector<std::string> prompts;  // texts
-  std::string prompt_file;           // JSON lines, "-": standard input; both empty: a text there
+  std::string prompt_file;           // JSON lines; "-": standard input; both empty: its text
   Index max_tokens = 128;
   infer::Sampling sampling;
   std::vector<std::string> stops;

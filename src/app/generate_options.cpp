@@ -13,7 +13,7 @@ constexpr Index most_tokens = Index{1} << 30;
 void add_prompts(CLI::App& command, GenerateArguments& a) {
   command
       .add_option("source", a.source,
-                  "a checkpoint, a folder of them, or a Hugging Face model's folder")
+                  "a checkpoint, a folder of checkpoints, or a Hugging Face folder")
       ->required();
   auto* prompt =
       command.add_option("--prompt", a.prompts, "a text to continue; may be given several times")
@@ -22,9 +22,8 @@ void add_prompts(CLI::App& command, GenerateArguments& a) {
   command
       .add_option(
           "--prompts", a.prompt_file,
-          "JSON lines {\"prompt\": \"..\", \"max_tokens\": n}; -: standard input; of more than "
-          "64 KiB MPICH's mpiexec needs a file. Without either, standard input "
-          "is one prompt")
+          "JSON lines {\"prompt\": \"..\", \"max_tokens\": n}; -: standard input, with MPICH's "
+          "mpiexec at most 64 KiB. Without --prompt and --prompts, standard input is one prompt")
       ->excludes(prompt);
   command
       .add_option("--max-tokens", a.max_tokens,
@@ -34,7 +33,7 @@ void add_prompts(CLI::App& command, GenerateArguments& a) {
       ->capture_default_str();
   command
       .add_option("--stop", a.stops,
-                  "a text that ends a continuation, of which it is no part; may be given several "
+                  "a text that ends a continuation and is not part of it; may be given several "
                   "times")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
@@ -55,16 +54,17 @@ void add_sampling(CLI::App& command, infer::Sampling& s) {
       ->capture_default_str();
   command
       .add_option("--top-p", s.top_p,
-                  "then from the fewest most probable ones that have this probability together")
+                  "then from the fewest most probable tokens with at least this total probability")
       ->check(number_in(0, 1))
       ->capture_default_str();
   command
       .add_option("--min-p", s.min_p,
-                  "then from those at least this probable beside the most probable one")
+                  "then from tokens at least this probable, relative to the most probable one")
       ->check(number_in(0, 1))
       ->capture_default_str();
   command
-      .add_option("--seed", s.seed, "of the draws: the same seed and prompts give the same text")
+      .add_option("--seed", s.seed,
+                  "seed of the draws: the same seed and prompts give the same text")
       ->transform(unsigned_number())
       ->capture_default_str();
 }
@@ -76,12 +76,13 @@ CLI::App* add_generate(CLI::App& cli, GenerateArguments& a) {
   add_prompts(*command, a);
   add_sampling(*command, a.sampling);
   command->add_option("--tokenizer", a.tokenizer,
-                      "a tokenizer.json or its folder, or bytes; default: the one in the model's "
-                      "folder or beside its data");
+                      "a tokenizer.json or its folder, or bytes; default: the one in the folder "
+                      "of the model or its data");
   command
-      ->add_option("--tensor", a.tensor,
-                   "ranks that divide the model; others share the prompts; default: all ranks of "
-                   "the launch")
+      ->add_option(
+          "--tensor", a.tensor,
+          "ranks that split the model; the others divide the prompts; default: all ranks of "
+          "the launch")
       ->check(CLI::Range(Index{1}, Index{1'000'000}))
       ->transform(whole_number());
   add_precision(*command, a.precision);
@@ -91,7 +92,7 @@ CLI::App* add_generate(CLI::App& cli, GenerateArguments& a) {
       ->capture_default_str();
   command->add_flag("--json", a.json, "one JSON line a prompt: prompt, text, tokens, reason");
   command->add_flag("--no-cache", a.recompute,
-                    "compute every token's whole sequence again: slow, to check the cache");
+                    "recompute the entire sequence for every token: slow, to check the cache");
   return command;
 }
 

@@ -28,8 +28,8 @@ ExitCode run_inference(const std::function<ExitCode(const runtime::Session&)>& c
     return Index{0};
   };
   const runtime::Session session({.choose_threads = as_cores_allow});
-  // Waits have no limit; errors that NCCL meets while no thread calls it, and nodes that fall
-  // silent, end the command.
+  // Waits have no time limit. Errors that NCCL reports while no thread calls it, and nodes that
+  // fall silent, end the command.
   const comm::LaunchWatch watch(grid::world_group(), 0, deck::Run().heartbeat);
   return comm::ending_launch_on_failure([&] { return command(session); });
 }

@@ -16,8 +16,8 @@ namespace kzero::app {
 
 namespace {
 
-/// The first key in which a rank's deck differs from another one, as `key = value`; empty if none
-/// does.
+/// The first key in which a rank's deck differs from another deck, as `key = value`; empty if they
+/// are equal.
 std::string difference(const deck::Config& mine, const deck::Config& other) {
   for (const deck::Config* deck : {&mine, &other}) {  // either may have more tables in a list
     for (const deck::Key* key : deck::keys_in(*deck)) {
@@ -28,7 +28,7 @@ std::string difference(const deck::Config& mine, const deck::Config& other) {
   return "";
 }
 
-/// Describes to rank 0 the ranks whose decks differ from its own.
+/// Describes to rank 0 which ranks have a deck that differs from its own.
 std::string describe(const std::vector<std::string>& differences) {
   constexpr int most_named = 8;
   std::string ranks, first;
@@ -77,8 +77,8 @@ void check_launch(const grid::Group& world) {
 
 namespace {
 
-/// Makes a Config of the deck's text. Rank 0 reads the file that model.config names; the others,
-/// which might see another file system, are given what it read. Collective over `world`.
+/// Makes a Config from the deck's text. Rank 0 reads the file named by model.config and sends its
+/// contents to the others, which might see another file system. Collective over `world`.
 deck::Config read_together(const grid::Group& world, const deck::Source& deck,
                            const DeckArguments& arguments, deck::Purpose purpose) {
   deck::Config config;

@@ -1,4 +1,4 @@
-// Makes the ranks of a launch agree before anything else: that they are one launch, and which deck
+// Makes the ranks of a launch agree, before anything else, that they are one launch and which deck
 // they run.
 #pragma once
 
@@ -10,15 +10,14 @@
 namespace kzero::app {
 
 /// Throws AgreedError(usage) if the launch cannot be one run: another MPI's launcher started it, or
-/// OMP_NUM_THREADS asks for threads that no process can start. Throws a plain Error if only some of
-/// a foreign launch's ranks can tell. Collective over `world`.
+/// OMP_NUM_THREADS requests more threads than a process can start. Throws a plain Error if only
+/// some ranks of a foreign launch can tell. Collective over `world`.
 void check_launch(const grid::Group& world);
 
-/// Rank 0 reads the deck, once, and the file of its model.config; every rank makes the same Config
-/// of them. To be called after
-/// check_launch(), which keeps ranks apart that would each read it alone. Throws AgreedError(usage)
-/// with everything that is wrong, or with a key in which ranks differ, because they were started
-/// with different overrides or decks. Collective over `world`.
+/// Rank 0 reads the deck once, and the file of its model.config; every rank makes the same Config
+/// from them. Call it after check_launch(), which finds ranks that would each read the deck alone.
+/// Throws AgreedError(usage) with everything that is wrong, or with a key in which ranks differ
+/// because they were started with different overrides or decks. Collective over `world`.
 deck::Config read_deck(const grid::Group& world, const DeckArguments& arguments,
                        deck::Purpose purpose);
 

@@ -17,11 +17,11 @@ namespace kzero::app {
 
 namespace {
 
-/// Longer than any measurement takes: a rank that waits longer waits for one that is gone, or whose
-/// link is dead.
+/// Longer than any measurement: a rank that waits longer waits for a rank that no longer exists, or
+/// whose link is dead.
 constexpr double longest_wait = 120;
 
-/// Ends the launch from the watchdog's thread, and names the node that is waited for.
+/// Ends the launch from the watchdog's thread, and names the node that it waited for.
 [[noreturn]] void give_up(const Wait& wait, double waited, int rank, const grid::Nodes& nodes) {
   const std::string partner =
       wait.rank < 0 ? "the ranks" : fmt::format("rank {} on {}", wait.rank, nodes.host(wait.rank));
@@ -36,7 +36,7 @@ constexpr double longest_wait = 120;
 ExitCode survey_and_print(const deck::Config& config, const runtime::Session& session,
                           SurveyOutput output) {
   const grid::Group world = grid::world_group();
-  const comm::LaunchWatch watch(world, 0, config.run.heartbeat);  // names a node that is lost
+  const comm::LaunchWatch watch(world, 0, config.run.heartbeat);  // names a lost node
   const grid::Nodes& nodes = watch.nodes();
   const runtime::Watchdog watchdog(longest_wait, [&](const Wait& wait, auto waited) {
     give_up(wait, waited.count(), world.rank(), nodes);

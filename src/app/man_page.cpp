@@ -18,14 +18,14 @@ using Pairs = std::vector<std::pair<std::string, std::string>>;
 
 const Pairs& variables() {
   static const Pairs list = {
-      {"OMP_NUM_THREADS", "Threads of a rank, where run.threads does not say."},
+      {"OMP_NUM_THREADS", "Threads per rank, if run.threads is not set."},
       {"KZERO_JOB_END_TIME",
        "The end of the job in seconds since 1970; a run stops run.stop_margin before it. The job "
        "scripts for PBS and Flux set it."},
       {"SLURM_JOB_END_TIME", "The same, by Slurm. The earlier counts."},
       {"SLURM_JOB_ID, SLURM_RESTART_COUNT",
-       "Which job, in which of its restarts, has a folder of checkpoints."},
-      {"TERM", "With dumb, or none, no progress line is redrawn in place."}};
+       "The job, and its restart, that uses a folder of checkpoints."},
+      {"TERM", "If dumb or not set, the progress line is not redrawn in place."}};
   return list;
 }
 
@@ -34,8 +34,8 @@ const Pairs& files() {
       {"CHECKPOINTS/step_00001000/",
        "A checkpoint of the folder in checkpoint.folder: manifest.h5 and shard_00000.h5 and on."},
       {"CHECKPOINTS/end.json",
-       "How the last run ended, in one line; none: it did not come to an orderly end."},
-      {"CHECKPOINTS/lock", "Which process has the folder."},
+       "How the last run ended, in one line. If it is missing, that run did not end cleanly."},
+      {"CHECKPOINTS/lock", "The process that uses the folder."},
       {"METRICS.jsonl", "One JSON object a line, in the file that run.metrics names."},
       {"PREFIX/share/kzero/", "Decks, job scripts, plots and documents."}};
   return list;
@@ -56,8 +56,8 @@ const Pairs& examples() {
   return list;
 }
 
-/// Escapes what roff would take for its own, or print as another character: hyphens, quotes and
-/// accents that are to be copied as they are, and a dot at the beginning of a line.
+/// Escapes characters that roff interprets or prints differently: hyphens, quotes and accents that
+/// readers copy, and a dot at the beginning of a line.
 std::string roff(const std::string& text) {
   static const std::map<char, std::string> escapes = {
       {'\\', "\\e"}, {'-', "\\-"}, {'\'', "\\(aq"}, {'`', "\\(ga"}, {'^', "\\(ha"}, {'~', "\\(ti"}};
@@ -76,7 +76,7 @@ std::string italic(const std::string& text) { return "\\fI" + roff(text) + "\\fR
 /// Begins a text with a capital and ends it with a full stop.
 std::string sentence(std::string text) {
   if (text.empty()) return text;
-  // A text that begins with a word of the deck, as in "key=value: ...", keeps it.
+  // A text that begins with a word of the deck, as in "key=value: ...", keeps that word.
   if (text.substr(0, text.find(' ')).find('=') == std::string::npos)
     text.front() = static_cast<char>(std::toupper(text.front()));
   return text.back() == '.' ? text : text + ".";
@@ -94,7 +94,7 @@ std::string value_of(const Argument& argument) {
   return joined;
 }
 
-/// An argument's head: "--ranks N, ...", or of a positional one its name.
+/// An argument's heading: "--ranks N, ...", or the name of a positional argument.
 std::string head_of(const Argument& argument, bool is_positional) {
   if (is_positional) return italic(argument.names.front());
   std::vector<std::string> heads;

@@ -1,4 +1,4 @@
-// The manual page, kzero(1), made from the commands and options that exist.
+// Generates the manual page, kzero(1), from the existing commands and options.
 #pragma once
 
 #include <CLI/App.hpp>

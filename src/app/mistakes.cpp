@@ -41,7 +41,7 @@ std::string meant(const std::string& text) {
   return text.empty() ? "" : fmt::format("; did you mean {}?", text);
 }
 
-/// Explains an unknown option: a mistyped one, or a key of the deck that is written like an option.
+/// Explains an unknown option: a mistyped option, or a key of the deck written like an option.
 std::string unknown_option(const CLI::App& command, const std::string& argument) {
   const std::string option = argument.substr(0, argument.find('='));
   std::string near = nearest(option, options_of(command));

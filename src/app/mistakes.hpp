@@ -7,18 +7,18 @@
 
 namespace kzero::app {
 
-/// One sentence for a command line that `cli` did not accept: an unknown command, option or
-/// argument, or else the parser's message, and where to find help.
+/// Returns one sentence for a command line that `cli` did not accept: an unknown command, option or
+/// argument, or otherwise the parser's message, and where to find help.
 std::string explain(const CLI::App& cli, const CLI::ParseError& error);
 
-/// Lets an integer option be written as "4.0" or "1e3".
+/// Allows an integer option to be written as "4.0" or "1e3".
 CLI::Validator whole_number();
 
 /// Accepts finite numbers from `low` to `high`. CLI::Range would accept NaN.
 CLI::Validator number_in(double low, double high);
 
-/// Accepts whole numbers from 0 to 2^64 - 1 for an option of 64 bits without a sign. Without this
-/// check CLI11 makes another number of "-1", 2^64, "010" and an empty text.
+/// Accepts whole numbers from 0 to 2^64 - 1 for an unsigned 64-bit option. Without this check CLI11
+/// would convert "-1", 2^64, "010" and an empty text to other numbers.
 CLI::Validator unsigned_number();
 
 }  // namespace kzero::app

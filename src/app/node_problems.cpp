@@ -11,7 +11,7 @@ namespace kzero::app {
 
 namespace {
 
-constexpr std::size_t most_hosts = 3;  // that a problem names
+constexpr std::size_t most_hosts = 3;  // named per problem
 
 struct RankProblems {
   std::string host;

@@ -37,13 +37,13 @@ struct Launch {
 
 using GivenMachine = std::optional<plan::Machine>;
 
-/// Reads the file of --rates, once: it may be a pipe.
+/// Reads the file of --rates only once: it may be a pipe.
 GivenMachine machine_of(const PlanArguments& arguments) {
   if (arguments.machine.empty()) return std::nullopt;
   return plan::read_machine(load(arguments.machine, pipe_patience, "rates file"));
 }
 
-/// The nodes that a launch fills: as given, or those of the machine that a file describes.
+/// The nodes that a launch fills: the given number, or that of the machine that a file describes.
 Index nodes_of(const PlanArguments& arguments, const GivenMachine& machine, Index ranks) {
   if (machine) return ceil_div(ranks, machine->network.node_ranks);
   KZERO_REQUIRE(arguments.nodes <= ranks, ExitCode::usage,
@@ -85,7 +85,7 @@ std::vector<Launch> launches(const PlanArguments& arguments, const GivenMachine&
 }
 
 /// Rates for every number of threads in the launches, measured with as many as this machine has
-/// cores for; none if operations cannot be measured.
+/// cores for. Empty if operations cannot be measured.
 std::optional<plan::RateSource> measured_rates(const plan::GivenRates& given,
                                                const std::vector<Launch>& all) {
   if (!given.operations && !plan::can_measure_blocks()) return std::nullopt;
@@ -94,7 +94,7 @@ std::optional<plan::RateSource> measured_rates(const plan::GivenRates& given,
   threads = std::min(threads, runtime::usable_cores());
   std::optional<Kokkos::ScopeGuard> kokkos;
   if (!given.operations) {
-    runtime::threads_of_environment();    // OpenMP starts this many, whatever number is asked for
+    runtime::threads_of_environment();    // OpenMP starts this many, whatever number is requested
     setenv("OMP_PROC_BIND", "false", 0);  // as in a run
     kokkos.emplace(Kokkos::InitializationSettings()
                        .set_num_threads(static_cast<int>(threads))
@@ -103,7 +103,7 @@ std::optional<plan::RateSource> measured_rates(const plan::GivenRates& given,
   return plan::RateSource(given, all.front().config, threads);
 }
 
-/// Estimates steps at the rates of a described machine, else at given and measured ones.
+/// Estimates steps with the rates of a described machine, otherwise with given and measured rates.
 class Estimator {
  public:
   Estimator(const PlanArguments& arguments, const GivenMachine& machine,

@@ -14,14 +14,14 @@ namespace kzero::app {
 enum class Output { table, json, trace };
 
 struct PlanArguments {
-  DeckArguments deck;          // file empty: a nominal size
-  std::vector<Index> ranks;    // of each launch to plan; empty: the smallest that the grid allows
-  std::optional<Index> fit;    // bytes of a rank
+  DeckArguments deck;          // file empty: plan for a nominal size
+  std::vector<Index> ranks;    // of each launch; empty: the smallest number that the grid allows
+  std::optional<Index> fit;    // bytes per rank
   Index threads = 0;           // per rank; 0: as a run would choose
-  Index parameters = 0;        // of a model without deck
-  Index nodes = 0;             // of each launch, which its ranks fill in order; 0: unknown
-  std::vector<Index> tensor;   // tensor-parallel ranks of each launch; empty: the deck's, else 1
-  std::optional<Index> stage;  // of a launch without deck; none: all
+  Index parameters = 0;        // of a model without a deck
+  Index nodes = 0;             // per launch, filled in rank order; 0: unknown
+  std::vector<Index> tensor;   // per launch; empty: the deck's, otherwise 1
+  std::optional<Index> stage;  // of a launch without a deck; none: all
   plan::GivenRates rates;
   std::string machine;  // the file that describes it; empty: the rates above
   Output output = Output::table;

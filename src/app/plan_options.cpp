@@ -13,7 +13,7 @@ namespace kzero::app {
 
 namespace {
 
-/// Parses a number at the front of the text and removes it; it may have a fraction and an exponent.
+/// Parses a number at the front of the text and removes it. A fraction and an exponent are allowed.
 std::optional<double> take_number(std::string_view& text) {
   double value = 0;
   const auto [rest, problem] = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -53,7 +53,7 @@ std::vector<Index> parse_ranks(const std::string& option, const std::string& tex
   return ranks;
 }
 
-/// Parses "7.5e9", or "7.5B" as in names of models.
+/// Parses "7.5e9", or "7.5B" as in model names.
 Index parse_parameters(const std::string& option, std::string_view text) {
   constexpr std::pair<std::string_view, double> units[] = {
       {"", 1}, {"K", 1e3}, {"k", 1e3}, {"M", 1e6}, {"B", 1e9}, {"G", 1e9}, {"T", 1e12}};
@@ -78,7 +78,8 @@ CLI::Option* add(CLI::App& command, const std::string& name, Target& target, con
       text);
 }
 
-/// Adds what the estimate of a step's time would measure; returns the option that gives all of it.
+/// Adds the options for rates that would otherwise be measured. Returns the option that gives all
+/// of them.
 CLI::Option* add_rates(CLI::App& command, PlanArguments& a, CLI::Option* deck) {
   auto* tflops = add(
       command, "--tflops", a.rates.operations,
@@ -112,7 +113,7 @@ CLI::Option* add_rates(CLI::App& command, PlanArguments& a, CLI::Option* deck) {
 
 CLI::App* add_plan(CLI::App& cli, PlanArguments& a) {
   CLI::App* command = cli.add_subcommand(
-      "plan", "say what a deck needs of memory, messages and time; needs no launch and no device");
+      "plan", "show the memory, traffic and time that a deck needs; needs no launch and no device");
   auto* deck = command->add_option("deck", a.deck.file, "the input deck (TOML)");
   deck->type_name(deck_value);
   command->add_option("overrides", a.deck.overrides, "key=value: replaces a key of the deck")
@@ -120,7 +121,7 @@ CLI::App* add_plan(CLI::App& cli, PlanArguments& a) {
   add(*command, "--ranks", a.ranks, parse_ranks, "ranks of the launch, or several: 64,128,400")
       ->type_name("RANKS");
   auto* fit = add(*command, "--fit", a.fit, parse_bytes,
-                  "search what fits in this memory of a rank, such as 32GiB or 32GB");
+                  "find what fits in this memory per rank, such as 32GiB or 32GB");
   fit->type_name("SIZE");
   command->add_option("--threads", a.threads, "threads of a rank; default: as a run would choose")
       ->check(CLI::Range(1, 10000))

@@ -19,7 +19,7 @@ namespace kzero::app {
 
 namespace {
 
-/// Reads until the end. A descriptor that another program has made non-blocking is waited for.
+/// Reads to the end. Waits if another program has made the descriptor non-blocking.
 std::string read_all(int descriptor, const std::string& name) {
   std::string text;
   std::vector<char> part(std::size_t{1} << 20);
@@ -58,7 +58,7 @@ void PromptInput::start() {
     return file.empty() ? read_all(STDIN_FILENO, name) : read_file(file);
   });
   text_ = task.get_future();
-  // Detached: a run that fails earlier does not wait for who writes.
+  // Detached: a run that fails earlier does not wait for the writer.
   std::thread(std::move(task)).detach();
 }
 

@@ -13,7 +13,7 @@ namespace kzero::app {
 
 namespace {
 
-/// Passes everything on to the C library's stdout, as std::cout does by itself.
+/// Forwards everything to the C library's stdout, as std::cout does by itself.
 class WatchedOutput : public std::streambuf {
  public:
   int error() const { return error_; }
@@ -50,7 +50,7 @@ class WatchedOutput : public std::streambuf {
   int error_ = 0;
 };
 
-/// Never destroyed: std::cout is flushed once more when the process ends.
+/// Never destroyed, because std::cout is flushed once more when the process ends.
 WatchedOutput& watched() {
   static auto* const output = new WatchedOutput;
   return *output;
@@ -61,7 +61,7 @@ WatchedOutput& watched() {
 void reserve_standard_descriptors() {
   for (const int number : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
     if (::fcntl(number, F_GETFD) >= 0) continue;
-    // Lower numbers are in use by now, so open() returns this one.
+    // All lower numbers are in use here, so open() returns this one.
     (void)!::open("/dev/null", number == STDIN_FILENO ? O_WRONLY : O_RDONLY);
   }
 }

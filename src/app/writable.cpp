@@ -17,7 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Returns the path itself if something of its name exists, even a dangling link.
+/// Returns the path itself if something with its name exists, even a dangling link.
 fs::path nearest_existing(const fs::path& path) {
   fs::path found = path;
   std::error_code ignored;
@@ -28,14 +28,14 @@ fs::path nearest_existing(const fs::path& path) {
   return found;
 }
 
-/// Returns 0, or the errno of what failed. The folder may be shared by all nodes, so the name is
+/// Returns 0, or the errno of the call that failed. All nodes may share the folder, so the name is
 /// unique to this process.
 int try_to_write(const fs::path& folder) {
   const fs::path probe =
       folder / fmt::format(".kzero_probe_{}_{}", runtime::host_name(), ::getpid());
   const int descriptor = ::open(probe.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
   if (descriptor < 0) return errno;
-  const std::array<char, 4096> block{};  // a single byte may fit where no file's block does
+  const std::array<char, 4096> block{};  // a single byte may fit where no block does
   const ssize_t written = ::write(descriptor, block.data(), block.size());
   int problem = written == static_cast<ssize_t>(block.size()) ? 0 : (written < 0 ? errno : ENOSPC);
   if (::close(descriptor) != 0 && problem == 0) problem = errno;  // where NFS reports quotas
@@ -43,9 +43,10 @@ int try_to_write(const fs::path& folder) {
   return problem;
 }
 
-/// Returns the file that opening a name creates: what the last of a chain of dangling links names.
+/// Returns the file that opening a name would create: the target of the last in a chain of dangling
+/// links.
 fs::path behind_links(fs::path file) {
-  constexpr int most = 40;  // as the kernel follows
+  constexpr int most = 40;  // the kernel's limit
   std::error_code problem;
   for (int i = 0; i < most && fs::is_symlink(fs::symlink_status(file, problem)); ++i)
     file = file.parent_path() / fs::read_symlink(file, problem);

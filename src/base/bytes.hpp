@@ -7,7 +7,7 @@
 
 namespace kzero {
 
-/// The count in the largest unit in which it is at least one: "1.50 GiB", "32 KiB", "17 B".
+/// Formats the count in the largest unit in which it is at least one: "1.50 GiB", "32 KiB", "17 B".
 std::string format_bytes(Index bytes);
 
 }  // namespace kzero

@@ -26,7 +26,7 @@ class Digest {
   std::unique_ptr<void, Free> state_;
 };
 
-/// The digest of a whole file, read once in chunks. Throws Error(files) naming the file.
+/// The digest of a file, read once in chunks. Throws Error(files) naming the file.
 std::uint64_t checksum_of_file(const std::filesystem::path& path);
 
 /// Formats a digest as sixteen lower-case hexadecimal digits.

@@ -16,7 +16,7 @@ CoreDelay::~CoreDelay() {
   if (descriptor_ >= 0) ::close(descriptor_);
 }
 
-/// The file has nanoseconds on a core, nanoseconds without one, and a count.
+/// The file contains nanoseconds on a core, nanoseconds ready but without a core, and a count.
 double CoreDelay::seconds() const {
   std::array<char, 96> text{};
   const auto size = ::pread(descriptor_, text.data(), text.size(), 0);

@@ -4,8 +4,8 @@
 
 namespace kzero {
 
-/// Reads the kernel's account of the thread that constructs it. Takes no memory beyond the object;
-/// a reading costs half a microsecond.
+/// Reads the kernel's accounting of the thread that constructs it. Uses no memory beyond the
+/// object; a reading costs half a microsecond.
 class CoreDelay {
  public:
   CoreDelay();
@@ -13,8 +13,8 @@ class CoreDelay {
   CoreDelay(const CoreDelay&) = delete;
   CoreDelay& operator=(const CoreDelay&) = delete;
 
-  /// Seconds since the thread began; 0 where the kernel keeps no account. Any thread may ask, while
-  /// the other one lives.
+  /// Seconds since the thread began; 0 where the kernel keeps no such account. Any thread may call
+  /// this while the measured thread lives.
   double seconds() const;
 
  private:

@@ -7,7 +7,8 @@ namespace kzero {
 
 class Descriptor {
  public:
-  /// Takes over what open() returned; a negative number is no file, and is not closed.
+  /// Takes ownership of what open() returned. A negative number means that open() failed, and is
+  /// not closed.
   explicit Descriptor(int number) : number_(number) {}
   ~Descriptor() {
     if (number_ >= 0) ::close(number_);

@@ -17,7 +17,7 @@ enum class ExitCode : int {
   usage = 2,     // command line or deck
   memory = 3,    // does not fit
   files = 4,     // reading or writing
-  diverged = 5,  // the training stopped making sense
+  diverged = 5,  // training became numerically meaningless
   stopped = 75,  // stopped in time with a checkpoint: submit again
 };
 

@@ -1,5 +1,5 @@
-// Marks functions that both hosts and kernels call. KOKKOS_INLINE_FUNCTION says the same, but a
-// source that includes a header of Kokkos has to be compiled by the device's compiler, which takes
+// Marks functions that both hosts and kernels call. KOKKOS_INLINE_FUNCTION means the same, but a
+// source file that includes a Kokkos header must be compiled by the device compiler, which takes
 // several times as long.
 #pragma once
 

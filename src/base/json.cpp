@@ -10,8 +10,7 @@ namespace {
 
 constexpr int deepest = 64;
 
-/// The parser keeps its own stack, but a value costs memory at each level, and printing one
-/// recurses.
+/// The parser itself does not recurse, but each level costs memory, and printing a value recurses.
 bool nests_too_deep(std::string_view text) {
   int depth = 0;
   bool in_string = false;

@@ -1,4 +1,4 @@
-// Reads JSON text from outside within bounds, and shows a value of it within a message.
+// Parses JSON text from outside within bounds, and formats JSON values for messages.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -7,11 +7,11 @@
 
 namespace kzero {
 
-/// The value of a JSON text; a discarded one if the text is not JSON or nests deeper than any file
-/// of Hugging Face does.
+/// Parses a JSON text. Returns a discarded value if the text is not JSON, or nests deeper than any
+/// Hugging Face file does.
 nlohmann::json parse_json(std::string_view text);
 
-/// The value as JSON, shortened: for a value of any length within a message of one line.
+/// Formats a value of any length as shortened JSON, for use within a one-line message.
 std::string json_shown(const nlohmann::json& value);
 
 }  // namespace kzero

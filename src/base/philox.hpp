@@ -1,5 +1,5 @@
-// Counter-based random numbers (Philox4x32-10; Salmon et al., SC11): a pure function of (key,
-// counter), so that a draw depends on the element and never on the grid, the thread or the order of
+// Counter-based random numbers (Philox4x32-10; Salmon et al., SC11). A draw is a pure function of
+// (key, counter): it depends on the element, and never on the grid, the thread or the order of
 // calls.
 #pragma once
 

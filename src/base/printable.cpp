@@ -19,7 +19,7 @@ std::string spelled(char c) {
   return fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
 }
 
-/// Printable text until `text` ends or more than `most` bytes would be shown.
+/// Printable text, until `text` ends or the result would exceed `most` bytes.
 std::string printable_bytes(std::string_view text, std::size_t most) {
   std::string shown;
   while (!text.empty()) {

@@ -6,14 +6,14 @@
 
 namespace kzero {
 
-/// The text with control characters (C0, DEL, C1) and bytes that are not UTF-8 spelled out: "\n",
-/// "\t", "\x1b". For a name within a message.
+/// Spells out control characters (C0, DEL, C1) and bytes that are not UTF-8: "\n", "\t", "\x1b".
+/// For a name within a message.
 std::string printable(std::string_view text);
 
-/// Shortens the result to 80 bytes: for a value, of any length, within a message of one line.
+/// Shortens the result to 80 bytes: for a value of any length within a one-line message.
 std::string printable_start(std::string_view text);
 
-/// Does the same as printable() for a message of several lines: its line ends stay.
+/// Like printable(), for a message of several lines: line ends are kept.
 std::string printable_lines(std::string_view text);
 
 }  // namespace kzero

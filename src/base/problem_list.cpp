@@ -7,8 +7,8 @@ namespace kzero {
 
 namespace {
 
-constexpr std::size_t most_alike = 8;  // that have a line each
-constexpr std::size_t most_named = 3;  // of those that have none
+constexpr std::size_t most_alike = 8;  // problems of one kind that get a line each
+constexpr std::size_t most_named = 3;  // subjects named on a combined line
 
 /// The text without the subject and without digits.
 std::string kind_of(const ProblemList::Problem& problem) {
@@ -19,7 +19,7 @@ std::string kind_of(const ProblemList::Problem& problem) {
   return kind;
 }
 
-/// The end of a line that stands for several problems, of which the first is in the line.
+/// The end of a line that combines several problems; the line begins with the first of them.
 std::string others(const std::vector<const ProblemList::Problem*>& alike) {
   std::string text = fmt::format(" (and {} more like this: ", alike.size() - 1);
   for (std::size_t i = 1; i <= most_named; ++i) text += alike[i]->subject + ", ";

@@ -1,5 +1,5 @@
-// A list of faults that are found in one pass and shown at once, one per subject. It knows nothing
-// of files or decks.
+// A list of faults that are found in one pass and shown together, one per subject. It is
+// independent of files and decks.
 #pragma once
 
 #include <string>
@@ -35,9 +35,10 @@ class ProblemList {
   bool empty() const { return problems_.empty(); }
   const std::vector<Problem>& problems() const { return problems_; }
 
-  /// The problems, one per line. Where more than eight are of one kind (their texts differ in the
-  /// subject and in numbers alone) there is one line for all of them: the first, how many others
-  /// there are, and the subjects of some. At most a hundred lines, and the number of the others.
+  /// The problems, one per line. Problems are of one kind if their texts differ only in the subject
+  /// and in numbers. More than eight of one kind are combined on one line: the first problem, the
+  /// number of the others, and the subjects of some. Shows at most a hundred lines, then the number
+  /// of lines left out.
   std::string text() const;
 
   /// Throws Error(code) with text() unless the list is empty.

@@ -18,7 +18,8 @@ namespace {
 
 #if defined(__x86_64__) && defined(__linux__)
 
-/// CPUID, leaf 1: the system has enabled XSAVE, and with it XGETBV. Leaf 7: the instructions.
+/// CPUID leaf 1 tells whether the system has enabled XSAVE, and with it XGETBV. Leaf 7 lists the
+/// instructions.
 bool processor_has_amx() {
   constexpr unsigned os_xsave = 1U << 27U, amx_bf16 = 1U << 22U, amx_tile = 1U << 24U;
   unsigned a = 0, b = 0, c = 0, d = 0;
@@ -27,7 +28,7 @@ bool processor_has_amx() {
   return (d & amx_bf16) != 0 && (d & amx_tile) != 0;
 }
 
-/// The register XCR0: the system saves tiles and their configuration with a thread.
+/// Register XCR0 tells whether the system saves tiles and their configuration with each thread.
 bool system_saves_tiles() {
   constexpr std::uint32_t tile_config = 1U << 17U, tile_data = 1U << 18U;
   std::uint32_t low = 0, high = 0;
@@ -35,8 +36,8 @@ bool system_saves_tiles() {
   return (low & tile_config) != 0 && (low & tile_data) != 0;
 }
 
-/// Linux (Documentation/arch/x86/xstate.rst) refuses if a thread's alternate signal stack has no
-/// room for the tiles.
+/// Linux refuses if a thread's alternate signal stack has no room for the tiles
+/// (Documentation/arch/x86/xstate.rst).
 bool system_permits_tiles() {
   constexpr long request_permission = 0x1023, tile_data = 18;
   return ::syscall(SYS_arch_prctl, request_permission, tile_data) == 0;
@@ -52,7 +53,7 @@ bool system_has_amx() { return false; }
 
 #endif
 
-/// oneDNN 3 reads the first of these names that is set, oneDNN 2 the second.
+/// oneDNN 3 reads the first of these variables that is set; oneDNN 2 reads only the second.
 std::string_view isa_limit() {
   for (const char* name : {"ONEDNN_MAX_CPU_ISA", "DNNL_MAX_CPU_ISA"}) {
     if (const char* value = std::getenv(name)) return value;

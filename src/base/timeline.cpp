@@ -10,10 +10,10 @@ namespace kzero {
 
 namespace {
 
-constexpr std::size_t most_nested = 64;  // nested spans of a thread; further ones are lost
+constexpr std::size_t most_nested = 64;  // nested spans of a thread; deeper ones are lost
 constexpr Index none = -1;
 
-// One time line per process, as the callbacks of libraries carry no state of the caller's.
+// One time line per process, because the callbacks of libraries carry no state of the caller.
 struct Recorder {
   std::span<SpanRecord> room;
   std::atomic<Index> begun = 0;
@@ -36,7 +36,7 @@ int add_lane(std::string name) {
   const std::lock_guard lock(recorder.mutex);
   const auto most = std::size_t{std::numeric_limits<std::uint8_t>::max()};
   if (recorder.lanes.size() == most)
-    return static_cast<int>(most) - 1;  // threads beyond share a lane
+    return static_cast<int>(most) - 1;  // further threads share one lane
   if (const auto same = std::ranges::find(recorder.lanes, name); same != recorder.lanes.end())
     return static_cast<int>(same - recorder.lanes.begin());
   if (name.empty()) name = fmt::format("thread {}", recorder.lanes.size());
@@ -44,7 +44,7 @@ int add_lane(std::string name) {
   return static_cast<int>(recorder.lanes.size()) - 1;
 }
 
-/// Returns the position of the next span; `none` where the memory is full.
+/// Returns the position of the next span, or `none` if the memory is full.
 Index take_position() {
   const Index position = recorder.begun.fetch_add(1, std::memory_order_relaxed);
   return position < std::ssize(recorder.room) ? position : none;

@@ -1,5 +1,5 @@
-// A time line of this process: spans of its threads' time, recorded in memory that was given
-// beforehand. While nothing is recorded, a span costs one load and one branch.
+// A time line of this process: spans of its threads' time, recorded in preallocated memory. While
+// recording is off, a span costs one load and one branch.
 #pragma once
 
 #include <fmt/format.h>
@@ -23,15 +23,15 @@ constexpr std::string_view name_of(SpanKind kind) {
   return names[static_cast<int>(kind)];
 }
 
-/// The work of a span; zeros say nothing.
+/// The work of a span; 0 means that it is not recorded.
 struct SpanWork {
   Index elements = 0;  // sent
   Index bytes = 0;     // sent or copied
   Index operations = 0;
-  std::int32_t rank = -1;  // in the launch, to which was sent; -1: none, or several
+  std::int32_t rank = -1;  // destination, as a rank of the launch; -1: none, or several
 };
 
-/// A name that was formatted without taking memory; what is longer than it may be is cut off.
+/// A name that is formatted without allocating memory. Longer text is truncated.
 class SpanName {
  public:
   static constexpr std::size_t most = 78;  // characters and the final zero
@@ -47,7 +47,7 @@ class SpanName {
   char text_[most];
 };
 
-/// A span of one thread, by the steady clock of this process.
+/// A span of one thread, measured by this process's steady clock.
 struct SpanRecord {
   std::int64_t begin = 0, end = 0;  // nanoseconds; end 0: still open when recording ended
   SpanWork work;
@@ -57,7 +57,7 @@ struct SpanRecord {
 };
 static_assert(sizeof(SpanRecord) == 128);
 
-/// A record: spans in the order of their beginnings, and the names of their threads.
+/// A finished recording: spans in the order of their beginnings, and the names of their threads.
 struct Timeline {
   std::span<const SpanRecord> spans;
   std::vector<std::string> lanes;
@@ -65,16 +65,17 @@ struct Timeline {
   Index lost = 0;                   // spans that did not fit
 };
 
-/// Starts recording into `memory`, which must live until what stop_timeline() returns is used up.
-/// Call both while no other thread opens spans.
+/// Starts recording into `memory`, which must outlive the use of the Timeline that stop_timeline()
+/// returns. Call both functions while no other thread opens spans.
 void start_timeline(std::span<SpanRecord> memory);
 Timeline stop_timeline();
 
 /// Nanoseconds of the clock that spans are measured with.
 std::int64_t timeline_clock();
 
-/// Names the calling thread in time lines, where threads of one name, which must not live at once,
-/// share a lane. The thread that starts a time line is called "compute" unless it has a name.
+/// Names the calling thread in time lines. Threads with the same name share a lane and must not
+/// live at the same time. The thread that starts a time line is called "compute" unless it has a
+/// name.
 void name_lane(const std::string& name);
 
 namespace detail {
@@ -85,13 +86,13 @@ inline bool timeline_is_recording() {
   return detail::timeline_is_recording.load(std::memory_order_relaxed);
 }
 
-/// Opens a span on the calling thread, and closes the one that it opened last. Spans nest; closing
-/// without an open span does nothing. For callbacks; other code uses TimelineSpan.
+/// begin_span opens a span on the calling thread; end_span closes the one opened last. Spans nest.
+/// Closing without an open span does nothing. For callbacks; other code uses TimelineSpan.
 void begin_span(SpanKind kind, std::string_view name, const SpanWork& work = {});
 void end_span();
 
-/// A span for as long as the object lives, under the name that name() returns. While nothing is
-/// recorded name() is not called.
+/// A span for as long as the object lives, named by name(). While recording is off, name() is not
+/// called.
 class TimelineSpan {
  public:
   template <class F>

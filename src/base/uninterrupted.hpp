@@ -5,9 +5,10 @@
 
 namespace kzero {
 
-/// Makes a system call until no signal interrupts it, and returns its result; errno is the call's.
-/// `call` takes nothing, returns a negative number on failure and leaves the reason in errno. Not
-/// for close(), after which the descriptor may be another's.
+/// Repeats a system call until it is not interrupted by a signal, and returns its result; errno is
+/// the last call's. `call` has no arguments, returns a negative number on failure and sets errno.
+/// Do not use it for close(): after an interrupted close() the descriptor may already belong to
+/// another file.
 template <class Call>
 auto uninterrupted(Call&& call) {
   auto result = call();

@@ -10,8 +10,8 @@ namespace kzero {
 std::string version();
 std::string git_hash();
 
-/// The compiler of the kernels, the instructions for which it compiled them and those that they
-/// take where a processor has them: what their rounding depends on.
+/// All that the kernels' rounding depends on: their compiler, the instruction set it compiled for,
+/// and further instructions that they use if the processor has them.
 std::string kernel_arithmetic();
 
 /// Version, git hash, compiler, build type and device backend, in printing order.

@@ -1,5 +1,5 @@
-// A registry of what this process's threads wait for other ranks to do. The code that communicates
-// enters its waits; a watchdog reads them.
+// A registry of this process's waits for other ranks. Code that communicates registers its waits; a
+// watchdog reads them.
 #pragma once
 
 #include <chrono>
@@ -14,9 +14,9 @@ namespace kzero {
 struct Wait {
   std::string what;   // "all_gather of parameters"
   std::string group;  // the group of ranks that communicates
-  int rank = -1;      // the rank in the launch that is waited for; -1: any of the group
+  int rank = -1;      // the launch rank that is waited for; -1: any of the group
   std::chrono::steady_clock::time_point since = std::chrono::steady_clock::now();
-  std::string problem = {};  // a failure that a library met while no thread called it
+  std::string problem = {};  // a failure reported by a library while no thread called it
 };
 
 /// Registers a wait for as long as the object lives.

@@ -1,5 +1,5 @@
-// The time that threads of this process stand still because of other ranks. The code that
-// communicates marks its waits; whoever wants to know how busy a rank is reads the sum.
+// The time that threads of this process spend waiting for other ranks. Code that communicates marks
+// its waits. The sums tell how busy a rank is.
 #pragma once
 
 #include "base/core_delay.hpp"
@@ -7,10 +7,11 @@
 namespace kzero {
 
 /// Counts its lifetime as time that the calling thread waits for other ranks. If such objects nest,
-/// the outermost counts. Takes no memory; costs some microseconds.
+/// only the outermost counts. Allocates no memory; costs a few microseconds.
 class CountedWait {
  public:
-  /// `helper` is the account of the thread that moves this thread's messages meanwhile; null: none.
+  /// `helper` measures the thread that moves this thread's messages in the meantime; null if there
+  /// is none.
   explicit CountedWait(const CoreDelay* helper = nullptr);
   ~CountedWait();
   CountedWait(const CountedWait&) = delete;
@@ -29,8 +30,8 @@ struct WaitedSeconds {
   }
 };
 
-/// Returns the time that the calling thread has waited for other ranks since it began, without a
-/// wait that has not ended.
+/// Returns the time that the calling thread has waited for other ranks since it began. A wait in
+/// progress is not included.
 WaitedSeconds seconds_waited();
 
 }  // namespace kzero

@@ -4,7 +4,7 @@
 
 namespace kzero::comm {
 
-// For builds without a device library of collectives; backends_nccl.cpp is for those with one.
+// For builds without a device library of collectives; backends_nccl.cpp is for builds with NCCL.
 void require_communicator(CommunicatorKind kind, bool library_sums) {
   KZERO_REQUIRE(kind == CommunicatorKind::mpi || kind == CommunicatorKind::automatic,
                 ExitCode::usage, "run.communicator = \"{}\" is not in this build; it has \"mpi\"",

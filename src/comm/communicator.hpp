@@ -43,21 +43,21 @@ struct ConstSpan {
   Index bytes() const { return elements * bytes_of(dtype); }
 };
 
-/// The name that time lines have for the messages of a channel.
+/// The name of a channel's messages in time lines.
 inline SpanName message_name(const Channel& channel) {
   return SpanName("{}: {} of {}", channel.group, name_of(channel.operation),
                   name_of(channel.purpose));
 }
 
-/// Handle of a collective that was begun; 0 for one that had nothing to do.
+/// Handle of a collective that was begun; 0 if there was nothing to do.
 using Request = std::uint64_t;
 
-/// Collectives are ordered on a device stream. Work that is already on the stream when a collective
-/// begins computes what is sent and has finished with the receive buffers; work enqueued after
-/// wait() sees the received data and may overwrite the send buffers. In between neither may be
-/// touched. Spans never overlap.
+/// Collectives are ordered on a device stream. Work that is on the stream before a collective
+/// begins may compute the data to send, and has finished with the receive buffers. Work enqueued
+/// after wait() sees the received data and may overwrite the send buffers. Between the two calls,
+/// neither buffer may be touched. Spans never overlap.
 ///
-/// Every function but wait() is collective over the group: all its ranks must call it with matching
+/// Every function except wait() is collective over the group: all ranks must call it with matching
 /// counts, in the same order.
 class Communicator {
  public:
@@ -67,23 +67,23 @@ class Communicator {
   int size() const { return group_.size(); }
   Traffic& traffic() { return traffic_; }
 
-  /// Sends send[r] to rank r and receives receive[r] from rank r; the own entries are ignored.
-  /// Counts the traffic at once; the backend decides whether data moves before wait().
+  /// Sends send[r] to rank r and receives receive[r] from rank r; the rank's own entries are
+  /// ignored. Counts the traffic at once; the back end decides whether data moves before wait().
   Request begin_all_to_all(const Execution& stream, std::vector<ConstSpan> send,
                            std::vector<Span> receive, Operation operation, Purpose purpose);
 
-  /// Sends `mine` to every rank and receives receive[r] from rank r; the own entry is filled too if
-  /// `mine` lies elsewhere. The traffic is counted as `operation`.
+  /// Sends `mine` to every rank and receives receive[r] from rank r. The rank's own entry is filled
+  /// too, unless it is `mine` itself. The traffic is counted as `operation`.
   Request begin_all_gather(const Execution& stream, ConstSpan mine, std::vector<Span> receive,
                            Purpose purpose, Operation operation = Operation::all_gather);
 
   /// Reduce-scatters `all` [size() * own] into this rank's `own`, in the library's order and
-  /// precision of summation; `own` may be this rank's part of `all`. Throws Error(usage) if the
-  /// backend has no reduction of its own.
+  /// precision of summation. `own` may be this rank's part of `all`. Throws Error(usage) if the
+  /// back end has no reduction of its own.
   Request begin_library_sum(const Execution& stream, ConstSpan all, Span own, Purpose purpose);
 
   /// Orders later work on `stream` after this collective and all earlier ones of the same
-  /// operation. Throws the error that any of them met.
+  /// operation. Throws the first error of any of them.
   void wait(const Execution& stream, Request request);
 
   /// Orders later work on `stream` after a point of another stream that comes after collectives.
@@ -91,9 +91,9 @@ class Communicator {
     point.wait(stream);
   }
 
-  /// Returns the seconds since the last call for which the default stream stood still in steps
-  /// because of wait() and wait_for(), as far as they have passed. Returns 0 where these block the
-  /// host, which counts its waits itself (base/waited.hpp).
+  /// Returns the seconds, since the last call, for which the default stream stood still in steps
+  /// because of wait() and wait_for(); waits that have not ended are left out. Returns 0 if these
+  /// functions block the host, which counts its waits itself (base/waited.hpp).
   virtual double take_device_wait() { return 0; }
 
   /// Returns whether wait() returns at once, so that work can be enqueued behind a collective in
@@ -118,7 +118,7 @@ class Communicator {
   virtual Request begin(const Execution& stream, std::vector<ConstSpan> send,
                         std::vector<Span> receive, const Channel& channel) = 0;
 
-  /// Implements wait(); there is nothing to wait for with request 0.
+  /// Implements wait(). Request 0 needs no wait.
   virtual void complete(const Execution& stream, Request request) = 0;
 
   /// Begins sending `mine` to every rank, and fills the own entry of `receive`.

@@ -15,8 +15,8 @@ namespace kzero::comm {
 
 namespace {
 
-// Message size in bytes: large enough for full bandwidth, small enough to stay in a shared cache in
-// transit, and far below MPI's limit of 2^31 - 1.
+// Message size in bytes: large enough for full bandwidth, small enough for messages to stay in a
+// shared cache in transit, and far below MPI's limit of 2^31 - 1.
 constexpr Index chunk_bytes = Index{1} << 20;
 constexpr int tag = 1;
 
@@ -64,7 +64,8 @@ MpiCommunicator::MpiCommunicator(Overlap overlap, const grid::Group& group, Traf
 }
 
 MpiCommunicator::~MpiCommunicator() {
-  // Requests are in flight only if an error unwinds; then the partners may never arrive.
+  // Requests are still in flight only if an error unwinds the stack; the partners may then never
+  // answer.
   abandoned_ = true;
 }
 

@@ -1,6 +1,6 @@
-// Collectives as pairwise exchanges over MPI, in chunks: any message size, no temporaries of the
-// library, and an order of messages that does not depend on the MPI library's choice of algorithm.
-// Device data that MPI cannot read passes through pinned host memory.
+// Collectives as pairwise exchanges over MPI, in chunks. Messages may have any size, the library
+// needs no temporaries, and the order of messages does not depend on the library's choice of
+// algorithm. Device data that MPI cannot read passes through pinned host memory.
 #pragma once
 
 #include <atomic>

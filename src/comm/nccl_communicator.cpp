@@ -47,8 +47,8 @@ std::string shared_device(const std::vector<std::string>& devices) {
   return {};
 }
 
-/// Refuses ranks that share a GPU: NCCL would too, but later and without naming them. Collective
-/// over the group.
+/// Refuses ranks that share a GPU. NCCL would also refuse, but later and without naming the ranks.
+/// Collective over the group.
 void require_own_devices(const grid::Group& group) {
   const auto devices = group.gather(runtime::device_name() + " of " + runtime::host_name());
   const std::string problem = group.broadcast(shared_device(devices));
@@ -59,9 +59,9 @@ void require_own_devices(const grid::Group& group) {
 }
 
 /// Makes operations of several communicators on one device begin in the order of the host's calls,
-/// which is the same on all ranks: in different orders they can wait for one another for ever (NCCL
-/// user guide, "Using multiple NCCL communicators concurrently"). To be called before the first
-/// communicator is made; a user's own setting is kept.
+/// which is the same on all ranks. In different orders they could wait for one another forever
+/// (NCCL user guide, "Using multiple NCCL communicators concurrently"). Call it before the first
+/// communicator is made. A setting by the user is kept.
 void keep_launch_order() {
   constexpr int first_version = 22600;
   int version = 0;
@@ -74,7 +74,8 @@ void keep_launch_order() {
   setenv("NCCL_LAUNCH_ORDER_IMPLICIT", "1", 0);
 }
 
-/// Returns a new communicator id, made by the root, on every rank. Collective over the group.
+/// Returns an id for a new communicator, made by the root and sent to every rank. Collective over
+/// the group.
 ncclUniqueId shared_id(const grid::Group& group) {
   ncclUniqueId id{};
   std::string bytes;
@@ -98,12 +99,13 @@ ncclComm_t join(const grid::Group& group) {
   return joined;
 }
 
-/// Peers whose messages begin together: NCCL takes 2048 operations in a group, two for each.
+/// The most peers whose messages begin together: NCCL accepts 2048 operations per group, and each
+/// peer needs two.
 constexpr int most_peers = 1024;
 
-/// Messages that begin together. A group that an exception leaves is ended, too: NCCL drops one in
-/// which a call failed, and while it is open puts off all that follows, even the end of a
-/// communicator.
+/// Messages that begin together. Closes the group even if an exception leaves it. NCCL discards a
+/// group after a failed call, but while the group is open it defers everything, including
+/// ncclCommDestroy.
 class MessageGroup {
  public:
   explicit MessageGroup(const std::string& group) : group_(group) {
@@ -160,7 +162,7 @@ NcclCommunicator::~NcclCommunicator() {
 
 void NcclCommunicator::Abort::operator()(ncclComm* handle) const { ncclCommAbort(handle); }
 
-/// Treats a device error as "not arrived", since destructors and the watching thread call this.
+/// Treats a device error as "not arrived", because destructors and the watching thread call this.
 bool NcclCommunicator::has_arrived(const Flight& flight) noexcept {
   try {
     return flight.arrived.reached();
@@ -206,7 +208,7 @@ void NcclCommunicator::wait_for(const Execution& stream, const runtime::Event& p
   measured(stream, [&] { point.wait(stream); });
 }
 
-/// Steps compute on the default stream. What other streams wait for holds nothing up by itself.
+/// Steps compute on the default stream. A wait on another stream does not by itself delay a step.
 template <class F>
 void NcclCommunicator::measured(const Execution& stream, const F& wait) {
   const bool holds_up = size() > 1 && traffic_.in_step() &&
@@ -248,8 +250,8 @@ Request NcclCommunicator::begin(const Execution& stream, std::vector<ConstSpan> 
   });
 }
 
-// A ring or tree crosses a node's boundary less often than pairwise messages do, and moves the same
-// bits.
+// NCCL's ring or tree crosses node boundaries less often than pairwise messages do, and gives the
+// same bits.
 Request NcclCommunicator::gather(const Execution& stream, ConstSpan mine, std::vector<Span> receive,
                                  const Channel& channel) {
   if (!is_one_array(receive))
@@ -274,8 +276,8 @@ Request NcclCommunicator::library_sum(const Execution& stream, ConstSpan all, Sp
   });
 }
 
-/// Removes the flights that have arrived, so that the watchdog sees those that have not, and
-/// reports errors that NCCL meets asynchronously.
+/// Removes the flights that have arrived, so that the watchdog sees only those that have not.
+/// Reports errors that NCCL finds asynchronously.
 void NcclCommunicator::watch(const std::stop_token& stop) {
   try {
     runtime::use_device();

@@ -1,5 +1,5 @@
-// Collectives over NCCL, one rank per GPU. Each kind of collective has a stream of its own, ordered
-// with the callers' streams by events, so that the host never waits.
+// Collectives over NCCL, one rank per GPU. Each kind of collective has its own stream, ordered with
+// the callers' streams by events, so that the host never waits.
 #pragma once
 
 #include <array>
@@ -24,9 +24,9 @@ class NcclCommunicator : public Communicator {
   /// Collective over the group. Throws Error(usage) if two of its ranks share a GPU, Error(other)
   /// if NCCL is too old or cannot connect them.
   NcclCommunicator(const grid::Group& group, Traffic& traffic);
-  /// Destroys the communicators, which waits for the other ranks. Aborts them all, which waits for
-  /// nobody, if something in flight has not arrived, or if an exception ends the object's life: the
-  /// other ranks may not know of it.
+  /// Destroys the communicators, which waits for the other ranks. If something in flight has not
+  /// arrived, or if an exception ends the object's life, aborts all communicators instead: an abort
+  /// waits for no rank, and the other ranks may not know of the error.
   ~NcclCommunicator() override;
 
   bool waits_on_device() const override { return true; }
@@ -34,25 +34,25 @@ class NcclCommunicator : public Communicator {
   double take_device_wait() override { return standstill_.take_seconds(); }
 
  private:
-  /// An enqueued collective, with what is waited for until it has arrived.
+  /// An enqueued collective, and its entry for the watchdog until it has arrived.
   struct Flight {
     Request request;
     runtime::Event arrived;
     std::unique_ptr<Waiting> noted;
   };
 
-  /// Ends a communicator without waiting for anybody.
+  /// Ends a communicator without waiting for other ranks.
   struct Abort {
     void operator()(ncclComm* handle) const;
   };
 
-  /// A stream of collectives: a NCCL communicator runs them one after the other, so gathers that
-  /// run ahead and reductions each have a lane.
+  /// A stream of collectives. A NCCL communicator runs collectives one after the other, so gathers
+  /// that run ahead and reductions each have their own lane.
   struct Lane {
     Execution stream = runtime::make_stream();
     runtime::Event ready;
     std::deque<Flight> flights;
-    std::unique_ptr<ncclComm, Abort> handle;  // ends before its stream does
+    std::unique_ptr<ncclComm, Abort> handle;  // is destroyed before its stream
   };
 
   void complete(const Execution& stream, Request request) override;
@@ -66,12 +66,12 @@ class NcclCommunicator : public Communicator {
   static constexpr Request lanes = 2;
   static Request lane_of(Operation operation) { return operation == Operation::reduce_scatter; }
 
-  /// Calls enqueue(lane) ordered after the work on `stream`. While a time line is recorded, where
-  /// `work` is said of the message, it returns after the message has arrived.
+  /// Calls enqueue(lane), ordered after the work on `stream`. While profiling, blocks until the
+  /// message has arrived so that its duration can be recorded; `work` is stored with it.
   template <class F>
   Request fly(const Execution& stream, const Channel& channel, const SpanWork& work,
               const F& enqueue);
-  /// Calls wait(), which makes `stream` wait, and measures that if it holds up a step.
+  /// Calls wait(), which makes `stream` wait, and measures the wait if it delays a step.
   template <class F>
   void measured(const Execution& stream, const F& wait);
   static bool has_arrived(const Flight& flight) noexcept;
@@ -83,9 +83,9 @@ class NcclCommunicator : public Communicator {
   Request begun_ = 0;
   std::mutex mutex_;  // guards flights, which the watching thread removes
   std::vector<runtime::Event> spare_events_;
-  runtime::StreamTimer standstill_;  // of the default stream
+  runtime::StreamTimer standstill_;  // time for which the default stream stood still
   std::atomic<bool> failed_ = false;
-  const int exceptions_ = std::uncaught_exceptions();  // when the object's life began
+  const int exceptions_ = std::uncaught_exceptions();  // at construction
   std::jthread watcher_;
 };
 

@@ -17,8 +17,8 @@ auto first(Index bytes) {
 Reach mpi_reach() {
   if constexpr (runtime::on_host) return Reach::device;
   int reaches = 0;
-#ifdef MPIX_GPU_SUPPORT_CUDA  // MPICH since 4.0; its query covers the device types it was built
-                              // for
+#ifdef MPIX_GPU_SUPPORT_CUDA  // MPICH since 4.0; its query covers the device types it was
+                              // built for
   const std::string device = Execution::name();
   const int kind = device == "Cuda"   ? MPIX_GPU_SUPPORT_CUDA
                    : device == "HIP"  ? MPIX_GPU_SUPPORT_HIP

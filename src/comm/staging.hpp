@@ -5,15 +5,15 @@
 
 namespace kzero::comm {
 
-/// The memory that an MPI library can send from: host memory only, or device memory too.
+/// The memory from which an MPI library can send: host memory only, or device memory too.
 enum class Reach { host, device };
 
-/// Returns the reach of this build's MPI library; where kernels run on the host, all memory is in
+/// Returns the reach of this build's MPI library. If kernels run on the host, all memory is in
 /// reach.
 Reach mpi_reach();
 
-/// Buffers for a chunk to send and one to receive, with a stream of their own. These two chunks per
-/// communicator are in no category of the ledger.
+/// One buffer for a chunk to send and one for a chunk to receive, with their own stream. These two
+/// chunks per communicator are in no category of the ledger.
 class Staging {
  public:
   explicit Staging(Index bytes);

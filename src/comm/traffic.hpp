@@ -1,5 +1,4 @@
-// Counts what this rank sends, by group, operation and purpose. The unit is elements; bytes are
-// counted beside them.
+// Counts the elements and bytes that this rank sends, by group, operation and purpose.
 #pragma once
 
 #include <map>
@@ -61,8 +60,8 @@ class Traffic {
     }
   }
 
-  /// Traffic added until end_step() belongs to one training step; everything else (initial weights,
-  /// validation) is counted apart.
+  /// Traffic that is added until end_step() belongs to one training step. All other traffic
+  /// (initial weights, validation) is counted separately.
   void begin_step() {
     ++step_;
     in_step_ = true;

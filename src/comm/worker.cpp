@@ -7,7 +7,7 @@ namespace kzero::comm {
 
 namespace {
 
-/// Runs f; returns what it threw, or null.
+/// Runs f and returns the exception that it threw, or null.
 template <class F>
 std::exception_ptr problem_of(const F& f) {
   try {

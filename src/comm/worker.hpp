@@ -1,5 +1,5 @@
-// A thread that runs tasks in the order in which they were submitted, which gives host messages
-// what a stream gives a device.
+// A thread that runs tasks in the order in which they were submitted: the counterpart of a device
+// stream for host messages.
 #pragma once
 
 #include <condition_variable>
@@ -20,9 +20,9 @@ class Worker {
  public:
   using Task = std::function<void()>;
 
-  /// `name` is what time lines call the thread.
+  /// `name` is the thread's name in time lines.
   explicit Worker(const std::string& name = "worker");
-  /// Drops the tasks that have not begun and waits for the one that has.
+  /// Drops the tasks that have not begun and waits for the running one.
   ~Worker();
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
@@ -30,7 +30,8 @@ class Worker {
   /// Submits a task and returns its number, counted from 1.
   std::uint64_t submit(Task task);
 
-  /// Returns when tasks up to `number` have ended; throws what the first failing one threw.
+  /// Returns when all tasks up to `number` have ended. Throws the exception of the first that
+  /// failed.
   void wait(std::uint64_t number);
 
   /// The time for which the worker's thread had no core.
@@ -46,7 +47,7 @@ class Worker {
   std::uint64_t ended_ = 0;
   bool stopping_ = false;
   std::exception_ptr problem_;
-  std::optional<CoreDelay> core_delay_;  // from the thread's beginning on
+  std::optional<CoreDelay> core_delay_;  // constructed on the worker's thread
   std::thread thread_;
 };
 

@@ -19,7 +19,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-/// A family's classes: with the output projection, and the transformer alone.
+/// A family's classes: with the output projection, and without it.
 struct KnownType {
   const char* type;
   const char* with_head;
@@ -47,7 +47,7 @@ std::string all_classes() {
   return fmt::format("{}", fmt::join(names, ", "));
 }
 
-/// Finds the type by `model_type`, `architectures`, or both, which have to agree.
+/// Finds the type by `model_type`, `architectures`, or both; they must agree.
 const KnownType& type_of(const std::string& name, const Json& config) {
   const auto type = config.find("model_type");
   const auto list = config.find("architectures");
@@ -99,7 +99,8 @@ std::vector<deck::ImpliedValue> architecture(const ConfigText& config) {
   } else {
     read_llama(keys, known.type);
   }
-  keys.require("quantization_config", nullptr, {nullptr}, "kzero reads weights as floats alone");
+  keys.require("quantization_config", nullptr, {nullptr},
+               "kzero reads only floating-point weights");
   KZERO_REQUIRE(reading.problems.empty(), ExitCode::files,
                 "{}: describes a model that kzero does not compute:\n  {}", reading.file,
                 fmt::join(reading.problems, "\n  "));
@@ -120,11 +121,11 @@ void require_same_function(const std::filesystem::path& path, const deck::Model&
     if (!implied.is_binding || deck::is_same_in_fp32(value, implied.value)) continue;
     differences.push_back(fmt::format("{}, {} is {}", implied.origin.substr(name.size() + 2),
                                       key.path, as_toml(key, value)));
-    if (key.path == "model.family") break;  // the other keys mean something else
+    if (key.path == "model.family") break;  // the other keys have another meaning
   }
   KZERO_REQUIRE(differences.empty(), ExitCode::files,
                 "{}: describes another model than the deck:\n  {}\n(change the deck, where "
-                "model.config = \"{}\" brings all of these; if this config.json belongs to other "
+                "model.config = \"{}\" sets all of these; if this config.json belongs to other "
                 "weights, move these into a folder of their own)",
                 name, fmt::join(differences, "\n  "), name);
 }

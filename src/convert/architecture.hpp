@@ -1,4 +1,4 @@
-// config.json: Hugging Face's description of the function that weights compute.
+// Reads config.json, Hugging Face's description of the function that weights compute.
 #pragma once
 
 #include <filesystem>
@@ -17,22 +17,22 @@ struct ConfigText {
   std::string text;
 };
 
-/// Reads a config.json, or the one of a folder. Throws Error(files) if it cannot be read, or is
-/// larger than any of its kind. Not collective.
+/// Reads a config.json, or the one in a folder. Throws Error(files) if it cannot be read, or is
+/// larger than any file of this kind. Not collective.
 ConfigText load_config(const std::filesystem::path& path);
 
 /// The values that a config.json gives to the keys of the deck: architecture, sizes and everything
-/// else that decides the function of the weights. A missing key has the meaning that its class in
-/// transformers gives it. Throws Error(files) with everything that kzero does not compute, each
-/// with key and value.
+/// else that defines the function of the weights. A missing key has the meaning that its class in
+/// transformers gives it. Throws Error(files) that lists everything that kzero does not compute,
+/// each with key and value.
 std::vector<deck::ImpliedValue> architecture(const ConfigText& config);
 
-/// Reads a config.json, or the one of a folder, and the values that it gives: a deck::Architecture.
-/// Not collective.
+/// Reads a config.json, or the one in a folder, and the values that it gives. This function is a
+/// deck::Architecture. Not collective.
 std::vector<deck::ImpliedValue> read_architecture(const std::string& path);
 
 /// Throws Error(files) unless config.json describes the function that kzero computes from the
-/// weights with `model`; all differences at once, with the deck's keys.
+/// weights with `model`. The error lists all differences, with the deck's keys.
 void require_same_function(const std::filesystem::path& config, const deck::Model& model);
 
 }  // namespace kzero::convert

@@ -30,8 +30,8 @@ AtomicFile::AtomicFile(std::filesystem::path path)
 }
 
 void AtomicFile::open() {
-  // Opened without O_TRUNC, since the bytes may still be another process's, and without following
-  // links, which may lead anywhere.
+  // Opened without O_TRUNC, because the bytes may still belong to another process, and without
+  // following links, which may lead anywhere.
   constexpr int flags = O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
   id_ = uninterrupted([&] { return ::open(partial_.c_str(), flags, 0666); });
   require(id_ >= 0, "cannot be written");
@@ -74,7 +74,7 @@ void AtomicFile::sync() {
 
 void AtomicFile::finish() {
   sync();
-  // The lock lasts until the file has its name: nobody else opens it in between.
+  // The lock is held until the file has its name, so that nobody else opens it in between.
   checkpoint::rename_durably(partial_, path_);
   finished_ = true;
 }

@@ -1,4 +1,4 @@
-// A file that gets its name once it is complete and on the disk.
+// A file that gets its name only when it is complete and on the disk.
 #pragma once
 
 #include <cstddef>
@@ -7,8 +7,9 @@
 
 namespace kzero::convert {
 
-/// A file written as PATH.partial until finish(), and removed if finish() is never reached. One
-/// that a killed process left is replaced; one that another process is writing is an error.
+/// A file that is written as PATH.partial until finish(), and removed if finish() is never reached.
+/// A partial file left by a killed process is replaced. One that another process is writing is an
+/// error.
 class AtomicFile {
  public:
   /// Throws Error(files).
@@ -17,7 +18,7 @@ class AtomicFile {
   AtomicFile(const AtomicFile&) = delete;
   AtomicFile& operator=(const AtomicFile&) = delete;
 
-  /// Throws Error(files) unless all bytes were taken.
+  /// Throws Error(files) unless all bytes were written.
   void append(std::span<const std::byte> bytes);
 
   /// Waits until all bytes are on the disk. Throws Error(files).

@@ -1,4 +1,4 @@
-// The JSON files of an export beside the weights.
+// The JSON files of an export, in addition to the weights.
 #pragma once
 
 #include <filesystem>
@@ -10,19 +10,19 @@
 
 namespace kzero::convert {
 
-/// Returns Hugging Face's name of the type: "float32", "bfloat16", "float16".
+/// Returns Hugging Face's name of the type: "float32", "bfloat16" or "float16".
 std::string_view long_name(Dtype dtype);
 
-/// config.json of a model, which transformers 4 and 5 open, marked as written by kzero. Ids of
-/// tokens are the origin's, else null, but for GPT-2's own vocabulary. Throws Error(files) for a
-/// model that no class computes; `checkpoint` is for the message.
+/// config.json of a model, which transformers 4 and 5 can open, marked as written by kzero. Token
+/// ids are the origin's, otherwise null, except for GPT-2's own vocabulary. Throws Error(files) for
+/// a model that no class computes; `checkpoint` is for the message.
 std::string config_text(const deck::Model& model, Dtype dtype, const Origin& origin,
                         const std::string& checkpoint);
 
-/// generation_config.json of a model, marked likewise.
+/// generation_config.json of a model, marked in the same way.
 std::string generation_text(const deck::Model& model, const Origin& origin);
 
-/// Returns whether a regular file at `path` holds a text of these functions.
+/// Returns whether a regular file at `path` contains a text of these functions.
 bool is_json_of_kzero(const std::filesystem::path& path);
 
 }  // namespace kzero::convert

@@ -10,7 +10,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-/// The value as the deck key holds it; monostate if none of its values has this type.
+/// Converts the value to the deck key's type; monostate if its type does not fit.
 deck::Value converted(const deck::Key& key, const Json& value) {
   if (value.is_boolean()) return deck::converted(key, value.get<bool>());
   if (value.is_string()) return deck::converted(key, value.get<std::string>());

@@ -1,4 +1,5 @@
-// Reads the keys of a config.json as values of deck keys, and collects what kzero cannot honour.
+// Reads the keys of a config.json as values of deck keys, and collects whatever kzero cannot
+// honour.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -10,18 +11,18 @@
 
 namespace kzero::convert {
 
-/// Keys of one file that were read so far.
+/// The keys of one file that have been read so far.
 struct ConfigReading {
-  std::string file;  // as messages name it
+  std::string file;  // its name in messages
   std::vector<deck::ImpliedValue> implied{};
   std::vector<std::string> problems{};  // "KEY is VALUE; what is allowed"
 };
 
-/// A key of config.json that gives a deck key its value.
+/// A key of config.json that sets a deck key.
 struct ConfigKey {
-  const char* deck;                // of the table: "model.heads"
-  std::vector<const char*> names;  // the first that is there counts, and no other may contradict
-  nlohmann::json usual{};          // the meaning of a missing key; null: it has to be there
+  const char* deck;                // path in the deck: "model.heads"
+  std::vector<const char*> names;  // the first one present counts; others must not contradict it
+  nlohmann::json usual{};          // the meaning of a missing key; null: the key is required
   bool is_nullable = false;        // null means the same as a missing key
   bool is_binding = true;          // as in deck::ImpliedValue
 };
@@ -32,17 +33,17 @@ class ConfigKeys {
   ConfigKeys(ConfigReading& reading, const nlohmann::json& object, std::string prefix = "")
       : reading_(&reading), object_(&object), prefix_(std::move(prefix)) {}
 
-  /// Implies the deck key's value, or adds a problem if the key does not allow it. Integers have to
-  /// be above 0, since the zeros of a deck mean something else.
+  /// Sets the deck key's value, or adds a problem if the key does not allow it. Integers must be
+  /// above 0, because zeros in a deck have other meanings.
   void imply(const ConfigKey& key);
 
-  /// Implies a value that follows from others. `origin` says from what.
+  /// Sets a value that is derived from others; `origin` names them.
   void imply(const char* deck_key, deck::Value value, const std::string& origin);
 
-  /// Implies a count and returns it; 0 after a problem.
+  /// Sets a count and returns it; 0 after a problem.
   Index imply_count(const ConfigKey& key);
 
-  /// Adds a problem unless the key has one of these values; a missing key has the `usual` one.
+  /// Adds a problem unless the key has one of these values. A missing key has the value `usual`.
   void require(const char* key, const nlohmann::json& usual,
                const std::vector<nlohmann::json>& allowed, const std::string& what);
 
@@ -53,10 +54,10 @@ class ConfigKeys {
   /// Returns the key's value; null if it is missing.
   const nlohmann::json& at(const char* key) const;
 
-  /// The keys of the object under `key`, which has to be one.
+  /// The keys of the object under `key`, which must be an object.
   ConfigKeys within(const char* key) const;
 
-  /// "PREFIX.KEY is VALUE", or that it is missing.
+  /// "PREFIX.KEY is VALUE", or a text that says that it is missing.
   std::string describe(const std::string& key) const;
 
  private:

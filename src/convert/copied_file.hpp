@@ -1,4 +1,4 @@
-// Files that are copied as they are, in small parts.
+// Copies files unchanged, in small parts.
 #pragma once
 
 #include <filesystem>
@@ -8,7 +8,7 @@ namespace kzero::convert {
 /// Returns whether both are regular files with the same bytes.
 bool has_same_bytes(const std::filesystem::path& a, const std::filesystem::path& b);
 
-/// Copies a regular file; the copy has its name once it is complete. Throws Error(files).
+/// Copies a regular file. The copy gets its name when it is complete. Throws Error(files).
 void copy_durably(const std::filesystem::path& from, const std::filesystem::path& to);
 
 }  // namespace kzero::convert

@@ -53,7 +53,7 @@ void append_weights(const checkpoint::Found& found, const Parameter& parameter, 
   }
 }
 
-/// Writes all weights under names that nobody looks for yet.
+/// Writes all weights under temporary names.
 Writers write_weights(const checkpoint::Found& found, const fs::path& folder,
                       const std::vector<WeightShard>& shards, Dtype dtype) {
   Writers writers;

@@ -20,7 +20,7 @@ constexpr const char* way_out = "move it away, or choose another folder";
 
 std::string shown(const fs::path& path) { return printable(path.string()); }
 
-/// The files of weights that an export to a folder may have left, by their names.
+/// The names of weight files that an earlier export to the folder may have left.
 std::vector<fs::path> former_weights(const ExportTarget& target) {
   std::vector<fs::path> found;
   if (is_there(target.weights)) found.push_back(target.weights);
@@ -33,7 +33,7 @@ std::vector<fs::path> former_weights(const ExportTarget& target) {
   return found;
 }
 
-/// Returns whether another file in the folder holds weights, which config.json describes too.
+/// Returns whether the folder has another file of weights, which config.json would describe too.
 bool has_other_weights(const ExportTarget& target) {
   std::error_code error;
   const fs::directory_iterator files(folder_of(target.weights), error);
@@ -45,7 +45,7 @@ bool has_other_weights(const ExportTarget& target) {
   });
 }
 
-/// Returns whether config.json has the text already.
+/// Returns whether config.json already has this text.
 bool is_up_to_date(const fs::path& config, const std::string& text) {
   return is_json_of_kzero(config) && checkpoint::load_file(config) == text;
 }
@@ -118,7 +118,8 @@ void put_in_place(const ExportTarget& target, const ExportFiles& files,
                   const std::vector<std::unique_ptr<SafetensorsWriter>>& writers) {
   const fs::path folder = folder_of(target.weights);
   for (const auto& writer : writers) writer->sync();
-  // One file replaces another at once; with several, nothing may lead to a mixture of two models.
+  // A single file is replaced atomically. With several files, nothing may lead to a mixture of two
+  // models.
   const std::vector<fs::path> former = former_weights(target);
   const bool is_one_file =
       files.index.empty() &&

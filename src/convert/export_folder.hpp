@@ -1,5 +1,5 @@
-// The folder of an export: what in it may be replaced, and in which order, so that a crash leaves
-// the old model, the new one, or none.
+// The folder of an export: which files may be replaced, and in which order, so that a crash leaves
+// the old model, the new model, or none.
 #pragma once
 
 #include <filesystem>
@@ -13,7 +13,7 @@
 
 namespace kzero::convert {
 
-/// All that an export writes but the values of the weights.
+/// Everything that an export writes except the values of the weights.
 struct ExportFiles {
   std::vector<WeightShard> shards;
   std::string index;                               // empty: a single file of weights
@@ -21,7 +21,8 @@ struct ExportFiles {
   std::string generation;                          // empty: not written
   std::vector<std::filesystem::path> tokenizer{};  // files to copy
 
-  /// The names for people, the weights first; of several files of weights the first and the last.
+  /// The names for people, the weights first; if there are several files of weights, the first and
+  /// last.
   std::vector<std::string> names() const;
 };
 
@@ -32,12 +33,12 @@ void require_free(const ExportTarget& target, const ExportFiles& files);
 /// Creates the folder and its parents, and waits until they are on the disk.
 void make_folder(const std::filesystem::path& folder);
 
-/// Gives complete weights their names, removes what an earlier export left that does not belong to
+/// Gives complete weights their names, removes files of an earlier export that do not belong to
 /// them, and writes the other files, config.json last. The writers are those of files.shards.
 void put_in_place(const ExportTarget& target, const ExportFiles& files,
                   const std::vector<std::unique_ptr<SafetensorsWriter>>& writers);
 
-/// The folder that the file is in.
+/// The folder that contains the file.
 std::filesystem::path folder_of(const std::filesystem::path& file);
 
 }  // namespace kzero::convert

@@ -17,8 +17,8 @@ namespace {
 constexpr std::uint32_t without_sign = 0x7FFFFFFF;
 constexpr std::uint32_t infinity = 0x7F800000;
 
-/// Returns whether all magnitudes have smaller bits. Integers have a maximum that compilers
-/// vectorize.
+/// Returns whether the bits of all magnitudes are smaller than the limit. Compilers vectorize a
+/// maximum of integers.
 bool all_below(std::uint32_t limit, std::span<const float> values) {
   std::uint32_t largest = 0;
   for (const float value : values) {
@@ -27,7 +27,7 @@ bool all_below(std::uint32_t limit, std::span<const float> values) {
   return largest < limit;
 }
 
-/// The first value that is not below the limit.
+/// The position of the first value that is not below the limit.
 std::size_t first_beyond(std::uint32_t limit, std::span<const float> values) {
   std::size_t at = 0;
   while (all_below(limit, values.subspan(at, 1))) ++at;
@@ -59,7 +59,8 @@ void require_finite(const std::string& origin, const checkpoint::Parameter& para
 
 void require_in_range(const std::string& origin, const checkpoint::Parameter& parameter,
                       checkpoint::Range range, std::span<const float> values, Dtype dtype) {
-  // The largest finite number and half a unit in its last place: from there ties round to infinity.
+  // The largest finite number plus half a unit in its last place: from there on, ties round to
+  // infinity.
   constexpr float fp16_limit = 65520.0F, bf16_limit = 0x1.FFp127F;
   if (dtype == Dtype::fp32) return;
   const auto limit = std::bit_cast<std::uint32_t>(dtype == Dtype::fp16 ? fp16_limit : bf16_limit);
@@ -67,7 +68,7 @@ void require_in_range(const std::string& origin, const checkpoint::Parameter& pa
   const std::size_t at = first_beyond(limit, values);
   const Index element = range.begin + static_cast<Index>(at);
   fail(ExitCode::files,
-       "{}: {} [{}] is {:g}, which {} cannot hold; choose a type with a wider range",
+       "{}: {} [{}] is {:g}, which {} cannot represent; choose a type with a wider range",
        printable(origin), printable(parameter.name),
        fmt::join(position_of(element, parameter.shape), ", "), values[at], name_of(dtype));
 }

@@ -23,7 +23,7 @@ void read_gpt2(ConfigKeys keys) {
               .names = {"initializer_range"},
               .usual = 0.02,
               .is_binding = false});
-  // Three names of the one function of kernels/gelu.hpp.
+  // Three names for the one function in kernels/gelu.hpp.
   keys.require("activation_function", "gelu_new", {"gelu_new", "gelu_pytorch_tanh", "gelu_fast"},
                "kzero computes gelu_new, gelu_pytorch_tanh, gelu_fast");
   keys.require("scale_attn_weights", true, {true},

@@ -8,15 +8,15 @@
 
 namespace kzero::convert {
 
-/// Reads what decides the function of the weights, with the defaults of transformers' GPT2Config.
-/// Dropout, which only changes the training, is not read.
+/// Reads the keys that define the function of the weights, with the defaults of transformers'
+/// GPT2Config. Dropout affects only training and is not read.
 void read_gpt2(ConfigKeys keys);
 
 /// The keys of such a model, except those that every family has.
 nlohmann::ordered_json gpt2_config(const deck::Model& model);
 
-/// The end of text in GPT-2's own vocabulary, its last token, which also begins a text; null for
-/// any other vocabulary.
+/// The end-of-text token of GPT-2's own vocabulary: its last token, which also begins a text. Null
+/// for any other vocabulary.
 nlohmann::json gpt2_end_of_text(const deck::Model& model);
 
 }  // namespace kzero::convert

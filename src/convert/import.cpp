@@ -20,7 +20,7 @@ using checkpoint::Parameter;
 using checkpoint::Range;
 using checkpoint::StateShard;
 
-/// The right to write into a folder that holds no checkpoint yet; on the root. Collective.
+/// Locks a folder that contains no checkpoint yet, on the root. Collective.
 std::unique_ptr<checkpoint::FolderLock> take_empty(const grid::Group& group,
                                                    const std::filesystem::path& folder) {
   std::unique_ptr<checkpoint::FolderLock> lock;
@@ -32,14 +32,14 @@ std::unique_ptr<checkpoint::FolderLock> take_empty(const grid::Group& group,
     });
     const auto others = checkpoint::candidates(folder);
     KZERO_REQUIRE(others.empty(), ExitCode::usage,
-                  "{}: is a checkpoint already, and a training would go on from the newest; choose "
+                  "{}: is a checkpoint already, and training would resume from the newest; choose "
                   "a folder without checkpoints, or move them away",
                   printable(others.front().string()));
   });
   return lock;
 }
 
-/// Every array but the master weights starts from zeros.
+/// All arrays except the master weights start from zero.
 void add_zeros(StateShard& shard, const param::ParamSpec& p, const param::StateArrays& arrays,
                std::span<float> zeros) {
   const std::span<float> master = shard.values(param::master_weights);

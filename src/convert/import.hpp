@@ -1,4 +1,4 @@
-// Makes a checkpoint of step 0 from weights of Hugging Face.
+// Makes a checkpoint of step 0 from Hugging Face weights.
 #pragma once
 
 #include <filesystem>
@@ -10,9 +10,9 @@
 
 namespace kzero::convert {
 
-/// Makes the checkpoint `folder`/step_00000000 from the weights at `path`, the other state arrays
-/// zero, and returns Weights::note(). `manifest` brings deck, model shape, precision and state
-/// arrays. Collective over `group`.
+/// Makes the checkpoint `folder`/step_00000000 from the weights at `path`, with the other state
+/// arrays zero, and returns Weights::note(). `manifest` provides deck, model shape, precision and
+/// state arrays. Collective over `group`.
 std::string import_weights(const grid::Group& group, const std::filesystem::path& path,
                            const param::Table& table, const std::filesystem::path& folder,
                            checkpoint::Manifest manifest);

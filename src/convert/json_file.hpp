@@ -1,4 +1,4 @@
-// Reads JSON files from outside within bounds: the size of a file, and the nesting of values.
+// Reads JSON files from outside with limits on the size of a file and the nesting of values.
 #pragma once
 
 #include <filesystem>
@@ -11,10 +11,10 @@
 namespace kzero::convert {
 
 /// Reads the text of a file of at most `limit_bytes`. Throws Error(files) if the file cannot be
-/// read, is not a regular one, or is larger.
+/// read, is not a regular file, or is larger.
 std::string load_bounded(const std::filesystem::path& path, Index limit_bytes);
 
-/// The object that is the text of a file. Throws Error(files) if it is anything else.
+/// Parses a file's text as an object. Throws Error(files) if it is anything else.
 nlohmann::json json_object(const std::filesystem::path& path, std::string_view text);
 
 /// Reads the object in a file of at most `limit_bytes`. Throws Error(files).

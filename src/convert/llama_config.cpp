@@ -12,7 +12,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-/// Where the classes differ. A count of 0 follows from other keys.
+/// The differences between the classes. A count of 0 is derived from other keys.
 struct ModelClass {
   const char* type;
   const char* name;
@@ -37,7 +37,7 @@ void read_shape(ConfigKeys& keys, const ModelClass& type) {
   const Index hidden = keys.imply_count({"model.hidden", {"hidden_size"}, type.hidden});
   const Index heads = keys.imply_count({"model.heads", {"num_attention_heads"}, 32});
   if (heads > 0) {
-    // A number that is null is that of all heads, in every class.
+    // In every class, null means the number of all heads.
     const bool is_null =
         keys.at("num_key_value_heads").is_null() && keys.has("num_key_value_heads");
     const Index usual = is_null || type.kv_heads == 0 ? heads : type.kv_heads;
@@ -54,7 +54,7 @@ void read_shape(ConfigKeys& keys, const ModelClass& type) {
   keys.imply({"model.feed_forward", {"intermediate_size"}, type.feed_forward});
 }
 
-/// Refuses attention within a window, if the window is shorter than the longest sequence.
+/// Refuses attention within a window that is shorter than the longest sequence.
 void refuse_windows(ConfigKeys& keys, const ModelClass& type) {
   const std::string what = "kzero computes attention over all positions before a token";
   const bool is_mistral = type.type == std::string("mistral");
@@ -112,8 +112,8 @@ nlohmann::ordered_json llama_config(const deck::Model& model, const std::string&
                 "{}: no class of transformers computes model.qkv_bias = true with model.qk_norm = "
                 "true: Qwen2 has the biases, Qwen3 the norms",
                 printable(checkpoint));
-  // LlamaConfig refuses a width that is no multiple of the heads; Mistral without a window is the
-  // same function.
+  // LlamaConfig refuses a width that is not a multiple of the number of heads. Mistral without a
+  // window computes the same function.
   const char* of_width = model.hidden % model.heads == 0 ? "llama" : "mistral";
   const ModelClass& type = class_of(model.qkv_bias ? "qwen2" : model.qk_norm ? "qwen3" : of_width);
   nlohmann::ordered_json config{{"architectures", {type.name}},

@@ -1,5 +1,5 @@
-// The keys of config.json of the Llama family: Llama, Mistral, Qwen2 and Qwen3, whose classes in
-// transformers differ in what is a key, in defaults, and in what they compute without a key.
+// The keys of config.json of the Llama family: Llama, Mistral, Qwen2 and Qwen3. Their classes in
+// transformers differ in their keys, in defaults, and in what they compute without a key.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -10,8 +10,9 @@
 
 namespace kzero::convert {
 
-/// Reads what decides the function of the weights, with the defaults of the configuration class of
-/// `model_type` ("llama", "mistral", "qwen2", "qwen3") in transformers 5 (configuration_*.py).
+/// Reads the keys that define the function of the weights, with the defaults of the configuration
+/// class of `model_type` ("llama", "mistral", "qwen2", "qwen3") in transformers 5
+/// (configuration_*.py).
 void read_llama(ConfigKeys keys, const std::string& model_type);
 
 /// The keys of such a model, except those that every family has. Throws Error(files), naming the

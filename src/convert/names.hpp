@@ -1,4 +1,4 @@
-// What Hugging Face's files call the tensors of a family.
+// The names of a family's tensors in Hugging Face's files.
 #pragma once
 
 #include <string>
@@ -11,10 +11,10 @@ namespace kzero::convert {
 inline constexpr const char* head_name = "lm_head.weight";
 
 struct TensorNames {
-  std::string_view prefix;               // of all but the output projection; files may do without
+  std::string_view prefix;               // not for the output projection; files may omit it
   std::string_view embedding;            // of tokens, without the prefix
-  std::string_view constant_endings[2];  // of what some programs store beside the weights
-  std::string_view unchecked;            // what nothing but config.json says about the weights
+  std::string_view constant_endings[2];  // of constants that some programs store with the weights
+  std::string_view unchecked;            // facts about the weights that only config.json tells
 
   /// The name without the prefix.
   std::string plain(const std::string& name) const;

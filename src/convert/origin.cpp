@@ -17,7 +17,7 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::json;
 
-/// The folder of a file or a folder.
+/// The folder itself, or the folder that contains the file.
 fs::path folder_at(const fs::path& path) {
   std::error_code ignored;
   if (fs::is_directory(path, ignored)) return path;

@@ -12,12 +12,12 @@ using Json = nlohmann::json;
 
 constexpr const char* parameters = "rope_parameters";
 constexpr const char* scaling = "rope_scaling";
-constexpr double usual_theta = 10000;  // of all classes: RotaryEmbeddingConfigMixin.default_theta
+constexpr double usual_theta = 10000;  // for all classes: RotaryEmbeddingConfigMixin.default_theta
 
-/// Returns whether the object says something; null and {} do not.
+/// Returns whether the value is given; null and {} count as not given.
 bool is_given(const Json& value) { return !value.is_null() && value != Json::object(); }
 
-/// Returns whether the newer object lacks anything that the older one says.
+/// Returns whether the newer object lacks or contradicts an entry of the older one.
 bool contradict(const Json& newer, const Json& older) {
   for (const auto& [key, value] : older.items()) {
     const bool is_type = key == "type" || key == "rope_type";
@@ -27,8 +27,8 @@ bool contradict(const Json& newer, const Json& older) {
   return false;
 }
 
-/// The length that scaling starts from: of the object, else of the file, else the longest that the
-/// file allows, as transformers 5 takes it.
+/// The length from which scaling starts: from the object, otherwise from the file, otherwise the
+/// longest length that the file allows, as in transformers 5.
 void read_original_sequence(ConfigKeys& keys, ConfigKeys& top) {
   constexpr const char* original = "original_max_position_embeddings";
   constexpr const char* deck_key = "model.rope_original_sequence";
@@ -44,7 +44,7 @@ void read_original_sequence(ConfigKeys& keys, ConfigKeys& top) {
 }
 
 void read_yarn(ConfigKeys& keys) {
-  // transformers takes a 0 of these two for a missing key; here 0 is out of range.
+  // transformers treats a 0 of these two as a missing key; here 0 is out of range.
   keys.imply({"model.rope_beta_fast", {"beta_fast"}, 32, true});
   keys.imply({"model.rope_beta_slow", {"beta_slow"}, 1, true});
   const Json& factor = keys.at("attention_factor");
@@ -61,8 +61,8 @@ void read_yarn(ConfigKeys& keys) {
   keys.require("truncate", true, {true}, "kzero rounds the ends of YaRN's range");
 }
 
-/// Reads rope_type, or the former name `type`. Adds a problem for a type that kzero does not
-/// compute, and returns none then.
+/// Reads rope_type, or its former name `type`. For a type that kzero does not compute, adds a
+/// problem and returns an empty text.
 std::string read_type(ConfigKeys& keys) {
   const Json& now = keys.at("rope_type");
   const Json& former = keys.at("type");
@@ -95,7 +95,8 @@ void read_scaling(ConfigKeys keys, ConfigKeys& top) {
   keys.imply({"model.rope_high_freq_factor", {"high_freq_factor"}});
 }
 
-/// Refuses what is not one object of plain values: transformers 5 may have an object a layer type.
+/// Refuses anything except one object of plain values: transformers 5 may have one object per layer
+/// type.
 bool is_plain_object(ConfigKeys& keys, const char* key) {
   const Json& value = keys.at(key);
   const bool is_plain = value.is_object() && std::ranges::none_of(value, [](const Json& item) {
@@ -119,7 +120,7 @@ void read_rope(ConfigKeys keys) {
   ConfigKeys& of_theta = inner.at("rope_theta").is_null() ? keys : inner;
   of_theta.imply({"model.rope_theta", {"rope_theta"}, usual_theta});
   for (ConfigKeys* object : {&keys, &inner}) {
-    object->require("partial_rotary_factor", 1, {1, nullptr}, "kzero turns the whole head");
+    object->require("partial_rotary_factor", 1, {1, nullptr}, "kzero turns the entire head");
     if (!has_object) break;
   }
   if (has_object) {

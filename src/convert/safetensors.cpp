@@ -33,7 +33,7 @@ const std::map<std::string, Index>& bytes_of_dtypes() {
   return table;
 }
 
-/// A broken rule of the format, without the file's name.
+/// A violated rule of the format, without the file's name.
 struct Malformed {
   std::string what;
 };
@@ -94,7 +94,7 @@ std::map<std::string, std::string> metadata_of(const Json& entry) {
   return metadata;
 }
 
-/// Checks that tensors are contiguous, without overlap or gap, up to the file's end.
+/// Checks that the tensors cover the file up to its end without overlap or gap.
 void check_tiling(const std::vector<Tensor>& tensors, Index data_begin, Index file_bytes) {
   Index end = data_begin;
   for (const Tensor& tensor : tensors) {
@@ -103,7 +103,8 @@ void check_tiling(const std::vector<Tensor>& tensors, Index data_begin, Index fi
            printable(tensor.name));
     end = tensor.end;
   }
-  demand(end == file_bytes, "{} bytes behind the last tensor belong to none", file_bytes - end);
+  demand(end == file_bytes, "{} bytes after the last tensor do not belong to any tensor",
+         file_bytes - end);
 }
 
 SafetensorsHeader parse(std::span<const std::byte> start, Index file_bytes) {
@@ -113,7 +114,7 @@ SafetensorsHeader parse(std::span<const std::byte> start, Index file_bytes) {
   demand(header_bytes <= header_limit, "its header of {} bytes is larger than the format allows",
          header_bytes);
   const auto data_begin = static_cast<Index>(length_bytes + header_bytes);
-  demand(data_begin <= file_bytes, "its header of {} bytes ends behind the file", header_bytes);
+  demand(data_begin <= file_bytes, "its header of {} bytes ends beyond the file", header_bytes);
   demand(static_cast<Index>(start.size()) >= data_begin, "it became shorter while it was read");
   const auto* text = reinterpret_cast<const char*>(start.data()) + length_bytes;
   const Json json = parse_json({text, static_cast<std::size_t>(header_bytes)});
@@ -133,7 +134,7 @@ SafetensorsHeader parse(std::span<const std::byte> start, Index file_bytes) {
   return header;
 }
 
-/// The length of the header and, if it is plausible, the header.
+/// Reads the length of the header and, if it is plausible, the header.
 std::vector<std::byte> read_start(const checkpoint::InputFile& file) {
   std::vector<std::byte> bytes(std::min<std::size_t>(length_bytes, file.bytes()));
   bytes.resize(file.read(0, bytes));

@@ -1,6 +1,6 @@
 // Safetensors files: eight bytes of header length, a JSON header with dtype, shape and offsets of
-// each tensor, then the tensors. Reads any file that keeps the format's rules and refuses all
-// others. It knows no model. https://github.com/huggingface/safetensors#format
+// each tensor, then the tensors. Reads any file that follows the format's rules and refuses all
+// others. It is independent of models. https://github.com/huggingface/safetensors#format
 #pragma once
 
 #include <cstddef>
@@ -31,13 +31,13 @@ struct SafetensorsHeader {
   std::map<std::string, std::string> metadata;
 };
 
-/// Parses a header from the first bytes of a file, up to the end of its header or further, and the
-/// file's size. Throws Error(files) with `name` and the broken rule for bytes that do not begin a
-/// safetensors file; never reads outside of `start`.
+/// Parses a header. `start` is the first bytes of a file, at least to the end of its header;
+/// `file_bytes` is the file's size. Throws Error(files) with `name` and the violated rule for bytes
+/// that do not begin a safetensors file. Never reads outside of `start`.
 SafetensorsHeader parse_safetensors(std::span<const std::byte> start, Index file_bytes,
                                     const std::string& name);
 
-/// A file that is open for reading; only its header is in memory.
+/// A file that is open for reading. Only its header is in memory.
 class SafetensorsFile {
  public:
   /// Throws Error(files) if the file cannot be read, is not a regular file or breaks the format's

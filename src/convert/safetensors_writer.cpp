@@ -12,7 +12,7 @@ namespace kzero::convert {
 
 namespace {
 
-constexpr Index alignment = 8;  // of the data, which the header's blanks provide
+constexpr Index alignment = 8;  // of the data; the header is padded with blanks
 constexpr const char* writer_key = "writer";
 constexpr const char* writer = "kzero";
 constexpr std::size_t round_elements = std::size_t{1} << 16;  // rounded at once

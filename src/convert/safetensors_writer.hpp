@@ -1,4 +1,4 @@
-// Writes safetensors files of one floating-point type as a stream. It knows no model.
+// Writes safetensors files of one floating-point type as a stream. It is independent of models.
 #pragma once
 
 #include <filesystem>
@@ -12,23 +12,24 @@
 
 namespace kzero::convert {
 
-/// Writes a file of tensors of one type: only what append() is given is in memory. The file gets
-/// its name in finish(); without it no trace stays. Its metadata says that kzero wrote it.
+/// Writes a file of tensors of one type. Only the values given to append() are in memory. The file
+/// gets its name in finish(); without that call nothing remains. Its metadata names kzero as the
+/// writer.
 class SafetensorsWriter {
  public:
   using Shapes = std::vector<std::pair<std::string, std::vector<Index>>>;
 
-  /// Begins a file; `tensors` are in the order in which their values will come. Throws
+  /// Begins a file; `tensors` are in the order in which their values will be appended. Throws
   /// Error(files).
   SafetensorsWriter(const std::filesystem::path& path, const Shapes& tensors,
                     Dtype dtype = Dtype::fp32);
 
-  /// Appends the next values, of whichever tensor is due, rounded to the file's type. Throws
-  /// Error(files).
+  /// Appends the next values, continuing with the next tensor when one is complete, rounded to the
+  /// file's type. Throws Error(files).
   void append(std::span<const float> values);
 
-  /// Waits until all values are on the disk, after which finish() has nothing left that could fill
-  /// it. Throws Error(files).
+  /// Waits until all values are on the disk, so that finish() cannot fill the disk. Throws
+  /// Error(files).
   void sync();
 
   /// Completes the file and gives it its name. Throws Error(files) if the disk is full.

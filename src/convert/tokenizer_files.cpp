@@ -16,7 +16,7 @@ namespace fs = std::filesystem;
 using Json = nlohmann::json;
 
 constexpr Index most_tokenizer_bytes = Index{64}
-                                       << 20;  // of a file; vocabularies of 250 000 tokens have 17
+                                       << 20;  // per file; vocabularies of 250 000 tokens have 17
 
 constexpr const char* file_names[] = {
     tokenizer_name, "tokenizer_config.json", "special_tokens_map.json", "vocab.json",
@@ -63,8 +63,7 @@ TokenizerFacts read_tokenizer_facts(const fs::path& tokenizer) {
       facts.tokens = std::max(facts.tokens, added.at("id").get<Index>() + 1);
     }
   } catch (const Json::exception&) {
-    fail(ExitCode::files,
-         "{}: is no tokenizer of Hugging Face's, with model.vocab and added_tokens",
+    fail(ExitCode::files, "{}: is not a Hugging Face tokenizer with model.vocab and added_tokens",
          printable(tokenizer.string()));
   }
   const fs::path configuration = parent_of(tokenizer) / "tokenizer_config.json";

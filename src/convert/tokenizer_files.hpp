@@ -1,5 +1,5 @@
-// The tokenizer of a model: files that stand beside its weights or beside the data that it was
-// trained on, since a checkpoint holds none.
+// The tokenizer of a model: files in the folder of its weights or of its training data, since a
+// checkpoint does not contain any.
 #pragma once
 
 #include <filesystem>
@@ -13,24 +13,24 @@ namespace kzero::convert {
 
 inline constexpr const char* tokenizer_name = "tokenizer.json";
 
-/// Returns the tokenizer.json that `given` names, itself or its folder; without one given, that in
-/// `folder`, or else the first beside one of the data files that a deck names, paths being as for a
-/// training. An empty path if there is none. Throws Error(files) if the given one does not exist.
-/// Not collective.
+/// Returns the tokenizer.json that `given` names, itself or its folder. If none is given, returns
+/// the one in `folder`, otherwise the first one in the folder of a data file that a deck names;
+/// paths are resolved as for training. Returns an empty path if there is none. Throws Error(files)
+/// if the given one does not exist. Not collective.
 std::filesystem::path find_tokenizer(const std::string& given, const std::filesystem::path& folder,
                                      const deck::Data& data);
 
-/// Facts of a tokenizer.json and the tokenizer_config.json beside it.
+/// Facts from a tokenizer.json and the tokenizer_config.json in the same folder.
 struct TokenizerFacts {
   Index tokens = 0;  // one more than the largest id
-  /// bos_token_id, eos_token_id and pad_token_id, those that the configuration names.
+  /// bos_token_id, eos_token_id and pad_token_id, as far as the configuration names them.
   nlohmann::json token_ids = nlohmann::json::object();
 };
 
-/// Throws Error(files) if either is no JSON of its kind.
+/// Throws Error(files) if either file is not JSON of its kind.
 TokenizerFacts read_tokenizer_facts(const std::filesystem::path& tokenizer);
 
-/// The files of a tokenizer that lie in `folder`: tokenizer.json, tokenizer_config.json and others.
+/// The files of a tokenizer in `folder`: tokenizer.json, tokenizer_config.json and others.
 std::vector<std::filesystem::path> tokenizer_files(const std::filesystem::path& folder);
 
 }  // namespace kzero::convert

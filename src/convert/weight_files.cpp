@@ -45,7 +45,7 @@ void add_files_of_index(const fs::path& index, WeightFiles& weights) {
   for (const std::string& name : names) weights.files.push_back(index.parent_path() / name);
 }
 
-/// The file within a folder from which everything else is found.
+/// The file in a folder from which all others are found.
 fs::path entry_of(const fs::path& folder) {
   const std::string shown = printable(folder.string());
   const bool single = is_there(folder / weights_name);

@@ -58,7 +58,7 @@ Weights::Weights(const std::filesystem::path& path, const deck::Model& model,
   if (found.config) {
     require_same_function(*found.config, model);
   } else {
-    note_ = fmt::format("no {} beside {}: {} are the deck's, unchecked", config_name,
+    note_ = fmt::format("no {} was found for {}: {} are the deck's, unchecked", config_name,
                         printable(path.string()), names_->unchecked);
   }
   std::vector<std::string> problems = offer(found.placed);

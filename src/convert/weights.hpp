@@ -1,6 +1,6 @@
 // Reads the weights of a model under Hugging Face names. Names and shapes are those of the
-// parameter table (linear weights of GPT-2 [in, out], of the Llama family [out, in]); files may
-// have the names with or without the family's prefix (names.hpp).
+// parameter table (linear weights are [in, out] in GPT-2 and [out, in] in the Llama family). Files
+// may have the names with or without the family's prefix (names.hpp).
 #pragma once
 
 #include <deque>
@@ -17,18 +17,19 @@
 namespace kzero::convert {
 
 /// The weights of one model on disk, read range by range: each rank reads its local elements. The
-/// constructor reads config.json and headers only (and an lm_head.weight that should repeat tied
+/// constructor reads only config.json and headers (and an lm_head.weight that should repeat tied
 /// embeddings), so it also tells whether the weights are usable.
 class Weights {
  public:
-  /// Opens `path`: a safetensors file, the index of a set of them, or a folder with either. Throws
-  /// Error(files) if config.json beside them describes another function than kzero computes with
-  /// `model`; then with all missing, unknown, misshaped or non-float tensors at once. Constants,
-  /// such as attention masks, are skipped, and so is an lm_head.weight that only repeats tied
-  /// embeddings. Not collective.
+  /// Opens `path`: a safetensors file, the index of a set of files, or a folder with either. Throws
+  /// Error(files) if config.json in the same folder describes another function than kzero computes
+  /// with `model`; otherwise with all tensors that are missing, unknown, of the wrong shape or not
+  /// floating-point. Constants, such as attention masks, are skipped, and so is an lm_head.weight
+  /// that only repeats tied embeddings. Not collective.
   Weights(const std::filesystem::path& path, const deck::Model& model, const param::Table& table);
 
-  /// Says, for people, what was not compared for lack of a config.json; empty if there was one.
+  /// A text for people that lists what was not compared because there is no config.json; empty if
+  /// there is one.
   const std::string& note() const { return note_; }
 
   /// Reads elements of a parameter of the table as float32. Throws Error(files) for values that are
@@ -49,7 +50,7 @@ class Weights {
   const TensorNames* names_;
   std::string note_;
   std::deque<SafetensorsFile> files_;
-  std::map<std::string, Stored> offered_;  // by the name without prefix
+  std::map<std::string, Stored> offered_;  // by name without prefix
 };
 
 }  // namespace kzero::convert

@@ -1,11 +1,12 @@
-// Where a step's samples come from: all that training and validation see of the data.
+// The source of a step's samples: all that training and validation see of the data.
 #pragma once
 
 #include "base/types.hpp"
 
 namespace kzero::data {
 
-/// Samples by their global numbers. The same number gives the same tokens on any rank of any grid.
+/// Returns samples by their global numbers. The same number gives the same tokens on any rank of
+/// any grid.
 class BatchSource {
  public:
   BatchSource() = default;

@@ -1,5 +1,5 @@
-// Samples from several sources in the proportion of their weights. Each source goes through its own
-// epochs, so one that is small is repeated while a large one is not yet read to its end.
+// Samples from several sources in the proportion of their weights. Each source has its own epochs:
+// a small source may be repeated before a large one has been read once.
 #pragma once
 
 #include <vector>
@@ -12,8 +12,8 @@ namespace kzero::data {
 
 class Blend : public BatchSource {
  public:
-  /// Takes one sampler a source and their shares (shares_of), as many of both. With one source the
-  /// samples are that sampler's.
+  /// Takes one sampler and one share (shares_of) per source. With one source the samples are that
+  /// sampler's.
   Blend(std::vector<Sampler> samplers, std::vector<Index> shares);
 
   Index source_count() const { return static_cast<Index>(samplers_.size()); }
@@ -22,18 +22,18 @@ class Blend : public BatchSource {
   /// The sequences of all sources, each counted once.
   Index windows() const;
 
-  /// The part of the samples that a source gives, 0 to 1.
+  /// The fraction of the samples that come from a source, 0 to 1.
   double share(Index i) const;
 
-  /// Returns how many times a source is read while `samples` samples of the blend are.
+  /// Returns how many times a source is read during the first `samples` samples of the blend.
   double epochs(Index i, Index samples) const;
 
-  /// Returns whether a source gives a sequence twice to the first `samples` samples.
+  /// Returns whether any source repeats a sequence within the first `samples` samples.
   bool repeats(Index samples) const;
 
   void batch(Index first_sample, Index count, Token* inputs, Token* targets) const override;
 
-  /// A digest of everything that decides which window of which source a sample reads.
+  /// A digest of everything that determines which window of which source a sample reads.
   std::uint64_t digest() const;
 
  private:

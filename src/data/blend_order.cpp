@@ -10,7 +10,7 @@ namespace kzero::data {
 
 namespace {
 
-constexpr Index finest = 1000000;  // parts into which the samples are divided at most
+constexpr Index finest = 1000000;  // the most parts into which the samples are divided
 
 void divide_by_common_divisor(std::vector<Index>& shares) {
   Index divisor = 0;
@@ -18,8 +18,8 @@ void divide_by_common_divisor(std::vector<Index>& shares) {
   for (Index& share : shares) share /= divisor;
 }
 
-/// The weights times `factor` if these are integers, to rounding, with a sum of at most `finest`;
-/// else empty.
+/// The weights times `factor` if these are integers, up to rounding, with a sum of at most
+/// `finest`; otherwise empty.
 std::vector<Index> integers(std::span<const double> weights, double factor) {
   constexpr double rounding = 1e-12;
   std::vector<Index> shares;
@@ -42,7 +42,7 @@ std::vector<Index> rounded(std::span<const double> weights) {
   std::vector<Index> shares;
   std::vector<double> remainders;
   for (const double weight : weights) {
-    const double exact = weight / (sum / static_cast<double>(finest));  // no product to be fused
+    const double exact = weight / (sum / static_cast<double>(finest));  // a product could be fused
     shares.push_back(std::max<Index>(1, static_cast<Index>(std::floor(exact))));
     remainders.push_back(exact - static_cast<double>(shares.back()));
   }
@@ -81,10 +81,11 @@ BlendOrder::BlendOrder(std::vector<Index> shares) : shares_(std::move(shares)) {
   KZERO_EXPECT(given == shares_);
 }
 
-/// The source of the sample at a position of the period, before which each has given `given`. With
-/// m sources, share s of a period P and n = position + 1, a source is due once n s / P exceeds what
-/// it has given by 1 / (2m - 2); of those that are, the one is taken whose excess will first reach
-/// 1 - 1 / (2m - 2). All terms are multiplied by P and by 2m - 2, to be integers.
+/// The source of the sample at a position of the period; `given` counts each source's samples
+/// before it. Let there be m sources, share s of a period P, and n = position + 1. A source is due
+/// once n s / P exceeds its count by 1 / (2m - 2). Of the sources that are due, the one whose
+/// excess will first reach 1 - 1 / (2m - 2) is chosen. All terms are multiplied by P and by 2m - 2,
+/// so that they are integers.
 Index BlendOrder::next_source(Index position, const std::vector<Index>& given) const {
   const auto sources = static_cast<Index>(shares_.size());
   const Index period = this->period(), twice = 2 * sources - 2;
@@ -95,7 +96,7 @@ Index BlendOrder::next_source(Index position, const std::vector<Index>& given) c
     const Index excess =
         twice * ((position + 1) * share - given[static_cast<std::size_t>(i)] * period);
     if (excess < period) continue;
-    const Index until = period * (twice - 1) - excess;  // over share: the time that is left
+    const Index until = period * (twice - 1) - excess;  // divided by share: the time that is left
     if (chosen < 0 || until * share_of_chosen < least * share) {
       chosen = i;
       least = until;

@@ -1,11 +1,11 @@
-// Which source of a blend a sample comes from: a pure function of the sample's number, such that
-// after any number of samples each source has given its share of them to less than one sample. It
-// knows nothing of tokens.
+// Chooses the source of each sample of a blend, as a pure function of the sample's number. After
+// any number of samples, the count of each source differs from its share of them by less than one
+// sample. It is independent of tokens.
 //
-// The choice is R. Tijdeman's ("The chairman assignment problem", Discrete Mathematics 32, 1980),
-// whose largest deviation, 1 - 1 / (2m - 2) for m sources, no other order undercuts for all
-// weights. It is periodic: once every source has given its whole share exactly it begins again, so
-// one period is a table and the place of any sample is looked up.
+// The choice is R. Tijdeman's ("The chairman assignment problem", Discrete Mathematics 32, 1980).
+// Its largest deviation is 1 - 1 / (2m - 2) for m sources; no other order has a smaller one for all
+// weights. The order is periodic: it repeats once every source has given exactly its share. One
+// period is therefore stored as a table, and the place of any sample is looked up.
 #pragma once
 
 #include <cstdint>
@@ -16,21 +16,22 @@
 
 namespace kzero::data {
 
-/// Returns integers in the proportion of the weights, none 0, without common divisor, whose sum is
-/// at most a million: exactly their proportion if a power of ten up to 10^6 makes all of them
-/// integers with such a sum, else rounded to millionths of the sum (largest remainders first, then
-/// in the order of the list). Each weight must be above 0, and a millionth of the sum or more.
+/// Returns positive integers in the proportion of the weights, without common divisor, with a sum
+/// of at most a million. The proportion is exact if a power of ten up to 10^6 makes all weights
+/// integers with such a sum. Otherwise they are rounded to millionths of the sum (largest
+/// remainders first, then in the order of the list). Each weight must be above 0, and at least a
+/// millionth of the sum.
 std::vector<Index> shares_of(std::span<const double> weights);
 
 class BlendOrder {
  public:
-  /// Takes the shares of one or more sources, at most 256. Takes 5 bytes for each sample of a
-  /// period, the sum of the shares.
+  /// Takes the shares of 1 to 256 sources. Uses 5 bytes for each sample of a period; the period is
+  /// the sum of the shares.
   explicit BlendOrder(std::vector<Index> shares);
 
   struct Place {
     Index source;
-    Index sample;  // of that source, counted from 0
+    Index sample;  // number within that source, from 0
 
     bool operator==(const Place&) const = default;
   };
@@ -38,7 +39,7 @@ class BlendOrder {
   /// The place of a sample of the blend.
   Place operator()(Index sample) const;
 
-  /// The number of samples that a source gives to the first `samples` of the blend.
+  /// The number of a source's samples among the first `samples` of the blend.
   Index count(Index source, Index samples) const;
 
   const std::vector<Index>& shares() const { return shares_; }

@@ -21,7 +21,7 @@ constexpr Index head_words = 5;  // 65535, bytes, number, label, endings
 
 using Header = std::array<std::int32_t, llmc_header_bytes / 4>;
 
-/// The 16-bit integers of one file, read in their order.
+/// The 16-bit integers of one file, read in order.
 class Words {
  public:
   Words(const std::string& path, std::vector<std::uint16_t> words, Index vocab)
@@ -96,13 +96,13 @@ ChoiceExample read_example(Words& words) {
   ChoiceExample example;
   example.label = words.take("its label");
   const Index endings = words.take("the number of endings");
-  words.require(endings >= 2, fmt::format("has {} endings, which is no choice", endings));
+  words.require(endings >= 2, fmt::format("has {} endings, but needs at least 2", endings));
   words.require(example.label < endings,
                 fmt::format("has label {}, but {} endings", example.label, endings));
   example.context = words.take_tokens("its context");
   for (Index i = 0; i < endings; ++i) example.endings.push_back(words.take_tokens("an ending"));
   const Index found = 2 * (words.position() - start);
-  words.require(found == bytes, fmt::format("says that it has {} bytes, but has {}", bytes, found));
+  words.require(found == bytes, fmt::format("declares {} bytes, but has {}", bytes, found));
   return example;
 }
 

@@ -22,8 +22,8 @@ Index require_windows(const TokenStream& stream, Index sequence, const std::stri
   return windows;
 }
 
-/// The number of windows at the end of `files` that validation takes: at least one of each kind
-/// remains.
+/// The number of windows at the end of `files` that are used for validation: at least one window
+/// remains for training and one for validation.
 Index validation_windows(Index windows, double fraction, const std::string& files) {
   KZERO_REQUIRE(
       windows >= 2, ExitCode::files,
@@ -34,9 +34,9 @@ Index validation_windows(Index windows, double fraction, const std::string& file
   return std::clamp<Index>(share, 1, windows - 1);
 }
 
-/// One source as the deck has it.
+/// One source as described by the deck.
 struct SourceFiles {
-  std::string key;  // that names them
+  std::string key;  // the key that names them
   std::string name;
   std::vector<std::string> files;
   double weight = 1;
@@ -53,7 +53,7 @@ std::vector<SourceFiles> sources_of(const deck::Data& deck) {
   return sources;
 }
 
-/// Divides streams into the windows of training and of validation.
+/// Divides streams into windows for training and for validation.
 class Division {
  public:
   Division(const deck::Data& deck, Index sequence, std::uint64_t seed)
@@ -87,8 +87,8 @@ class Division {
   std::vector<double> weights_;
 };
 
-/// The micro-batches that an evaluation reads; all whole ones that there are if the deck names no
-/// number of batches.
+/// The micro-batches that an evaluation reads. If the deck gives no number of batches: all full
+/// ones that there are.
 Index micro_batches_of(const deck::Evaluation& table, const std::string& key,
                        const deck::Train& train, Index windows) {
   const Index micro = std::max<Index>(1, train.micro_batch);  // not known without the ranks

@@ -1,4 +1,4 @@
-// The data of a run: what it trains on, validates on and evaluates, opened as the deck says.
+// The data of a run: training, validation and evaluation data, opened as the deck describes.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ struct TrainingSource {
   std::shared_ptr<const TokenStream> stream;
 };
 
-/// The data of a table of [[evaluate]]; read in order.
+/// The data of a table of [[evaluate]], read in order.
 struct EvaluationSet {
   std::string name;
   Index every = 0;          // steps; 0: at the end only
@@ -28,7 +28,7 @@ struct EvaluationSet {
   std::unique_ptr<const Sampler> samples;
 };
 
-/// The datasets of the deck: training samples, and what the deck asks for beside them.
+/// The datasets of the deck: training samples, validation and evaluations.
 struct Dataset {
   std::vector<TrainingSource> sources;
   std::shared_ptr<const TokenStream>
@@ -37,19 +37,19 @@ struct Dataset {
   std::unique_ptr<const Blend> validation;  // always sequential; null: none
   std::vector<EvaluationSet> evaluations;
 
-  /// A digest of everything that decides which tokens a training sample holds: files, windows,
-  /// order, seed and weights.
+  /// A digest of everything that determines which tokens a training sample contains: files,
+  /// windows, order, seed and weights.
   std::uint64_t training_digest() const;
 
-  /// Checks all tokens as TokenStream::check_tokens does, in all of the data. With one part per
-  /// rank the data is read once in total.
+  /// Checks all tokens of all data, as TokenStream::check_tokens does. With one part per rank the
+  /// data is read once in total.
   void check_tokens(Index part, Index parts, ProblemList& problems) const;
 };
 
 /// Opens the files and divides them into windows of tokens below `vocab`. Validation reads
-/// validation_files, or else the last validation_fraction of the windows of every source, in the
-/// proportion of the weights, which training then leaves out. Adds the files' faults to `problems`,
-/// including too few tokens; the samples are set only if there are none.
+/// validation_files or, without them, the last validation_fraction of the windows of every source,
+/// in the proportion of the weights; training then leaves these windows out. Adds the files' faults
+/// to `problems`, including too few tokens. The samples are set only if there are none.
 Dataset open_dataset(const deck::Data& deck, Index sequence, Index vocab, std::uint64_t seed,
                      ProblemList& problems);
 

@@ -20,7 +20,7 @@ using namespace std::string_view_literals;
 constexpr auto numpy_array = "\x93NUMPY"sv;
 
 constexpr const char* rewrite =
-    "which kzero does not read; write its tokens behind llm.c's header and set "
+    "which kzero does not read; write its tokens after llm.c's header and set "
     "data.format = \"llmc\"";
 
 bool starts_with(std::span<const std::byte> head, std::string_view magic) {
@@ -49,7 +49,8 @@ std::string foreign_format(const std::filesystem::path& path, std::span<const st
   const std::filesystem::path index = megatron_index_of(path);
   if (!is_megatron && path.extension() == ".bin" && is_index_file(index)) {
     return fmt::format(
-        "the tokens of a Megatron-LM dataset ({} lies beside it); set data.format = \"megatron\"",
+        "the tokens of a Megatron-LM dataset ({} is in the same folder); set data.format = "
+        "\"megatron\"",
         index.filename().string());
   }
   return "";

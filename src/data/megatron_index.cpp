@@ -19,9 +19,9 @@ using namespace std::string_view_literals;
 constexpr auto magic = "MMIDIDX\0\0"sv;
 constexpr std::uint64_t version = 1;
 constexpr Index head_bytes = 34;        // magic, version, type, sequences, documents
-constexpr Index length_bytes = 4;       // of a sequence's length, in tokens
-constexpr Index offset_bytes = 8;       // of its place, in bytes
-constexpr Index document_bytes = 8;     // of a document's first sequence
+constexpr Index length_bytes = 4;       // a sequence's length, in tokens
+constexpr Index offset_bytes = 8;       // a sequence's place, in bytes
+constexpr Index document_bytes = 8;     // a document's first sequence
 constexpr std::size_t chunk = 1 << 14;  // sequences read at once
 constexpr const char* again = "write the dataset again";
 
@@ -32,7 +32,7 @@ const char* kind_of(std::filesystem::file_type type) {
 
 struct TokenType {
   std::uint8_t code;
-  Index width;  // 0: its tokens are not read
+  Index width;  // 0: such tokens are not supported
   bool is_signed;
   const char* name;
 };
@@ -61,14 +61,14 @@ class IndexFile {
     const auto size = std::filesystem::file_size(path_, error);
     KZERO_REQUIRE(!error && file_, ExitCode::files,
                   "{}: cannot be read ({}); data.format = \"megatron\" needs the .idx of each .bin "
-                  "beside it",
+                  "in the same folder",
                   path_.string(), error ? error.message() : std::strerror(errno));
     bytes_ = static_cast<Index>(size);
   }
 
   const std::filesystem::path& path() const { return path_; }
 
-  /// Reads the head; afterwards its numbers agree with the size of the index.
+  /// Reads the head and checks that its numbers agree with the size of the index.
   Head read_head() {
     Head head{};
     KZERO_REQUIRE(bytes_ >= head_bytes, ExitCode::files,
@@ -105,7 +105,7 @@ class IndexFile {
                   std::strerror(errno));
   }
 
-  /// Modes, a byte a sequence, may follow; they say nothing of tokens.
+  /// Modes, one byte per sequence, may follow; they do not concern tokens.
   void require_size(const Head& head) const {
     constexpr Index sequence_bytes = length_bytes + offset_bytes;
     const bool is_possible =
@@ -117,7 +117,7 @@ class IndexFile {
                                        : -1;
     KZERO_REQUIRE(
         is_possible && (bytes_ == expected || bytes_ == expected + sequences), ExitCode::files,
-        "{}: its head counts {} sequences and {} documents, which {} bytes do not hold; it "
+        "{}: its head counts {} sequences and {} documents, which do not fit in {} bytes; it "
         "is truncated or damaged: {}",
         path_.string(), head.sequences, head.documents, bytes_, again);
   }
@@ -139,7 +139,7 @@ const TokenType& type_of(const Head& head, const std::filesystem::path& index) {
        index.string(), head.type, std::size(token_types));
 }
 
-/// Counts the tokens of sequences that follow one another from the beginning of the .bin on.
+/// Counts the tokens of sequences that follow one another from the beginning of the .bin.
 class SequenceChain {
  public:
   SequenceChain(const std::filesystem::path& index, Index bytes, const TokenType& type)
@@ -150,11 +150,10 @@ class SequenceChain {
                   "{}: sequence {} (counted from 0) has length {}; {}", index_.string(), number,
                   length, again);
     const Index size = length * width_;
-    KZERO_REQUIRE(
-        offset >= 0 && offset <= bytes_ && size <= bytes_ - offset, ExitCode::files,
-        "{}: sequence {} (counted from 0) has {} bytes from byte {} on, but the .bin beside "
-        "it has {}; one of both is truncated, or they do not belong together",
-        index_.string(), number, size, offset, bytes_);
+    KZERO_REQUIRE(offset >= 0 && offset <= bytes_ && size <= bytes_ - offset, ExitCode::files,
+                  "{}: sequence {} (counted from 0) has {} bytes from byte {} on, but its .bin "
+                  "has {}; one of the two is truncated, or they do not belong together",
+                  index_.string(), number, size, offset, bytes_);
     KZERO_REQUIRE(offset == end_, ExitCode::files,
                   "{}: sequence {} (counted from 0) begins at byte {}, but must begin at byte {}: "
                   "Megatron-LM writes sequences without gap or overlap in the order of the index; "
@@ -166,7 +165,7 @@ class SequenceChain {
   /// The number of tokens.
   Index finish() const {
     KZERO_REQUIRE(end_ == bytes_, ExitCode::files,
-                  "{}: its sequences have {} bytes, but the .bin beside it has {}; they do not "
+                  "{}: its sequences have {} bytes, but its .bin has {}; they do not "
                   "belong together, or the dataset was not finished: {}",
                   index_.string(), end_, bytes_, again);
     return end_ / width_;
@@ -176,7 +175,7 @@ class SequenceChain {
   const std::filesystem::path& index_;
   Index bytes_;
   Index width_;
-  Index end_ = 0;  // of the sequence before
+  Index end_ = 0;  // of the previous sequence
 };
 
 }  // namespace

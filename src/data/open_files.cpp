@@ -16,7 +16,7 @@ namespace kzero::data {
 
 namespace {
 
-constexpr std::size_t spare = 8;  // descriptors that are left to others
+constexpr std::size_t spare = 8;  // descriptors that are left for other uses
 
 constexpr const char* in_place = "data files must stay in place while they are in use";
 
@@ -25,7 +25,7 @@ Index nanoseconds(const timespec& time) { return time.tv_sec * 1'000'000'000 + t
 }  // namespace
 
 OpenFiles::OpenFiles(std::size_t most) : most_(most) {
-  constexpr std::size_t read_at_once = 16;  // these may exceed the number
+  constexpr std::size_t read_at_once = 16;  // files being read may exceed the limit by this number
   open_.reserve(most + read_at_once);
 }
 
@@ -47,7 +47,8 @@ std::size_t OpenFiles::limit() {
   return ::getrlimit(RLIMIT_NOFILE, &limit) == 0 ? limit.rlim_cur : RLIM_INFINITY;
 }
 
-/// Closes the files that were not read for longest until `left` are open, or all are being read.
+/// Closes the files that have not been read for longest, until at most `left` are open or all open
+/// ones are being read.
 void OpenFiles::close_idle(std::size_t left) {
   while (open_.size() > left) {
     auto oldest = open_.end();
@@ -64,13 +65,13 @@ void OpenFiles::close_idle(std::size_t left) {
   }
 }
 
-/// Leaves descriptors to the rest of the program: half of all, and the last ones, whoever has the
-/// others. The system gives out the lowest number that is free.
+/// Leaves descriptors to the rest of the program: half of all, and the highest numbers in any case.
+/// The system gives out the lowest number that is free.
 int OpenFiles::open(const char* path) {
   const std::size_t most = limit();
   close_idle(std::clamp<std::size_t>(most / 2, 1, most_) - 1);
   while (true) {
-    // Without O_NONBLOCK opening a FIFO would block.
+    // Without O_NONBLOCK, opening a FIFO would block.
     const int descriptor = ::open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
     const bool is_missing = descriptor < 0 && (errno == EMFILE || errno == ENFILE);
     const bool is_last = descriptor >= 0 && static_cast<std::size_t>(descriptor) + spare >= most;
@@ -130,7 +131,7 @@ void DataFile::open_again() const {
   all_.open_.push_back(this);
 }
 
-/// File systems without lasting numbers, as some in user space, keep size and time.
+/// File systems without lasting inode numbers, such as some in user space, keep size and time.
 bool DataFile::is_same(const struct stat& status) const {
   return status.st_ino == number_ ||
          (status.st_size == size_ && nanoseconds(status.st_mtim) == modified_);

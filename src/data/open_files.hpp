@@ -1,6 +1,6 @@
-// The descriptors of data files. Corpora come in thousands of files, while a process may have only
-// so many open: a file is opened when it is read, and the files that were not read for longest are
-// closed.
+// The descriptors of data files. Corpora come in thousands of files, but a process may have only a
+// limited number open. A file is opened when it is read, and the files that have not been read for
+// longest are closed.
 #pragma once
 
 #include <sys/types.h>
@@ -20,20 +20,20 @@ namespace kzero::data {
 
 class DataFile;
 
-/// The files of a process that are open. Thread-safe.
+/// The open files of a process. Thread-safe.
 class OpenFiles {
  public:
-  /// Keeps at most `most` files open, and fewer where the process may open fewer than twice as
-  /// many. Files that are being read at the same moment may exceed this.
+  /// Keeps at most `most` files open, and at most half of the number that the process may open.
+  /// Files that are being read at the same moment may exceed this.
   explicit OpenFiles(std::size_t most = 1024);
   OpenFiles(const OpenFiles&) = delete;
   OpenFiles& operator=(const OpenFiles&) = delete;
 
-  /// The one that all data files of the process share, as they share its limit.
+  /// The object that all data files of the process share, because they share its limit.
   static OpenFiles& of_process();
 
   /// Raises the limit of open files for `count` more, as far as they will be open at once and the
-  /// system allows; the rest of the program keeps what it had.
+  /// system allows. The rest of the program keeps its share.
   void make_allowance(std::size_t count) const;
 
  private:
@@ -52,7 +52,7 @@ class OpenFiles {
   std::vector<const DataFile*> open_;  // in no order
 };
 
-/// A file that is opened for reading whenever it has to be. Reading is thread-safe and allocates
+/// A file that is reopened for reading whenever necessary. Reading is thread-safe and allocates
 /// nothing.
 class DataFile {
  public:
@@ -63,16 +63,16 @@ class DataFile {
 
   const std::string& path() const { return path_; }
 
-  /// Opens the file for the first time, without waiting for the writer of a FIFO, and returns
-  /// whether that worked; else errno has the reason. From now on it is this file that is read.
+  /// Opens the file for the first time, without waiting for the writer of a FIFO. Returns whether
+  /// that worked; if not, errno has the reason. Later reads accept only this file.
   bool open(struct stat& status);
 
-  /// Copies the bytes from `offset` on. Returns their number, fewer than asked for only at the end
-  /// of the file. Throws Error(files) if that fails, or if another file has taken its place while
-  /// it was closed.
+  /// Copies the bytes from `offset` on. Returns their number, which is smaller than requested only
+  /// at the end of the file. Throws Error(files) if reading fails, or if another file replaced this
+  /// one while it was closed.
   Index read(std::span<std::byte> bytes, Index offset) const;
 
-  /// The size now. Throws as read() does.
+  /// The present size. Throws as read() does.
   Index size_now() const;
 
  private:
@@ -86,9 +86,9 @@ class DataFile {
   std::string path_;
   OpenFiles& all_;
   ino_t number_ = 0;
-  Index size_ = 0;      // when it was opened first
-  Index modified_ = 0;  // then; nanoseconds since 1970
-  // The mutex of OpenFiles protects these.
+  Index size_ = 0;      // when it was first opened
+  Index modified_ = 0;  // at that time; nanoseconds since 1970
+  // Protected by the mutex of OpenFiles.
   mutable int descriptor_ = -1;
   mutable int readers_ = 0;
   mutable std::uint64_t last_read_ = 0;  // by the clock of all files

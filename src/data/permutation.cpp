@@ -6,7 +6,7 @@
 namespace kzero::data {
 
 namespace {
-// Four rounds make a pseudorandom permutation of a large set; small sets need more to mix well.
+// Four rounds give a pseudorandom permutation of a large set; small sets need more to mix well.
 constexpr int rounds = 8;
 constexpr std::uint64_t key_purpose =
     0x64617461;  // separates these draws from others of the same seed

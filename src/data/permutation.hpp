@@ -1,7 +1,7 @@
 // A shuffled order that is computed, not stored: a keyed bijection of {0 .. count-1} by a balanced
-// Feistel network (Luby, Rackoff 1988) on the next even power of two, walked until it falls inside
-// (Black, Rogaway 2002). It takes no memory for any count, so a run resumes anywhere in it. It
-// knows nothing of tokens.
+// Feistel network (Luby, Rackoff 1988) on the next even power of two, walked until the result is
+// inside the set (Black, Rogaway 2002). It needs no memory for any count, so a run can resume
+// anywhere in it. It is independent of tokens.
 #pragma once
 
 #include <cstdint>

@@ -1,7 +1,7 @@
 // Selects the tokens of a sample: a pure function of (seed, global sample index), the same on any
-// grid, so a run resumes by its step number alone. Window w of a stream covers the T + 1 tokens
-// from w * T on: the first T are the inputs, the last T the targets; neighbours share one token. It
-// does not know file formats or MPI.
+// grid, so that a run resumes by its step number alone. Window w of a stream is the T + 1 tokens
+// from w * T on: the first T are the inputs, the last T the targets, and neighbours share one
+// token. It is independent of file formats and MPI.
 #pragma once
 
 #include <algorithm>
@@ -15,18 +15,19 @@
 
 namespace kzero::data {
 
-/// Maps the micro-batches of a step to data-parallel ranks in turns: number m is computed by rank
-/// m % ranks in round m / ranks. Its samples follow from m alone, so results need not depend on the
+/// Deals the micro-batches of a step to data-parallel ranks round-robin: rank m % ranks computes
+/// number m in round m / ranks. Its samples depend only on m, so results need not depend on the
 /// number of ranks.
 struct BatchPlan {
   Index global_batch;  // sequences per step over all ranks; a multiple of micro_batch
-  Index ranks;         // of training no more than micro_batches()
+  Index ranks;         // in training at most micro_batches()
   Index micro_batch;   // sequences a rank computes at once
 
   Index micro_batches() const { return global_batch / micro_batch; }
   Index rounds() const { return ceil_div(micro_batches(), ranks); }
 
-  /// The ranks that have a micro-batch in a round, the first ones: all of them but in the last.
+  /// The number of ranks that have a micro-batch in a round, always the first ones: all ranks,
+  /// except in the last round.
   Index ranks_in(Index round) const { return std::min(ranks, micro_batches() - round * ranks); }
 
   /// The first of the micro_batch global samples of a rank in a round of a step.
@@ -48,11 +49,10 @@ class Sampler : public BatchSource {
   Index sequence() const { return sequence_; }  // tokens of a sample
   Index epoch(Index sample) const { return sample / windows_; }
 
-  /// A digest of everything that decides which window a sample reads.
+  /// A digest of everything that determines which window a sample reads.
   std::uint64_t digest() const;
 
-  /// Returns the stream's window that a global sample reads. Shuffled epochs differ from one
-  /// another.
+  /// Returns the stream's window that a global sample reads. Shuffled epochs have different orders.
   Index window(Index sample) const;
 
   void batch(Index first_sample, Index count, Token* inputs, Token* targets) const override;

@@ -26,7 +26,7 @@ static_assert(std::endian::native == std::endian::little, "token files are littl
 constexpr std::size_t read_bytes = 1 << 14;   // at once; on the stack
 constexpr std::size_t check_bytes = 1 << 20;  // at once
 
-// A plain reduction, which compilers vectorize; positions are looked up only when they are needed.
+// A plain reduction, which compilers vectorize. Positions are looked up only when needed.
 template <class Stored>
 Index largest(std::span<const Stored> tokens) {
   Stored result = 0;
@@ -34,7 +34,7 @@ Index largest(std::span<const Stored> tokens) {
   return result;
 }
 
-/// The position of the first token of `vocab` or more; there has to be one.
+/// The position of the first token that is at least `vocab`; there must be one.
 template <class Stored>
 Index first_beyond(Index vocab, std::span<const Stored> tokens) {
   return std::ranges::find_if(tokens, [&](Stored token) { return Index{token} >= vocab; }) -
@@ -62,7 +62,7 @@ std::string reason_of(int problem, const std::string& path) {
   return text;
 }
 
-/// What to do about a file whose largest token is `most`, beyond the vocabulary.
+/// Advice for a file whose largest token is `most`, beyond the vocabulary.
 std::string way_out(Index most) {
   if (most < 0 || most >= std::numeric_limits<Token>::max())
     return fmt::format("no vocabulary has token {}: write the file again", most);
@@ -112,10 +112,11 @@ TokenLayout TokenFile::layout_by(std::span<const std::byte> head) const {
       return megatron_layout(path(), bytes_);
     case deck::DataFormat::raw: {
       const Index width = encoding_.token_bytes;
-      KZERO_REQUIRE(bytes_ % width == 0, ExitCode::files,
-                    "{}: {} bytes are no whole number of tokens of {} bytes; it is truncated, or "
-                    "its tokens have another width",
-                    path(), bytes_, width);
+      KZERO_REQUIRE(
+          bytes_ % width == 0, ExitCode::files,
+          "{}: {} bytes are not a multiple of the token width, {} bytes; the file is truncated, or "
+          "its tokens have another width",
+          path(), bytes_, width);
       return {.width = width, .count = bytes_ / width};
     }
     default:
@@ -123,7 +124,7 @@ TokenLayout TokenFile::layout_by(std::span<const std::byte> head) const {
   }
 }
 
-/// A digest of the header, or of how tokens are stored where the file does not have one.
+/// A digest of the header or, for files without one, of how tokens are stored.
 std::uint64_t TokenFile::head_digest(std::span<const std::byte> head) const {
   const bool has_own_header =
       encoding_.format == deck::DataFormat::llmc || encoding_.format == deck::DataFormat::bytes;
@@ -132,13 +133,13 @@ std::uint64_t TokenFile::head_digest(std::span<const std::byte> head) const {
   return checksum(std::as_bytes(std::span(storage)));
 }
 
-/// The smallest stored number that is no token: `vocab`, or the first that stands for a negative
+/// The smallest stored number that is not a token: `vocab`, or the first that represents a negative
 /// one.
 Index TokenFile::bound(Index vocab) const {
   return layout_.is_signed ? std::min(vocab, Index{1} << (8 * layout_.width - 1)) : vocab;
 }
 
-/// The token that a stored number stands for.
+/// The token that a stored number represents.
 Index TokenFile::shown(Index token) const {
   const Index numbers = Index{1} << (8 * layout_.width);
   return layout_.is_signed && token >= numbers / 2 ? token - numbers : token;

@@ -1,6 +1,6 @@
-// One token file: its format, and reading from it. Files are read, never mapped: a file that is
-// truncated or overwritten while a run uses it then ends the run with a message that names it,
-// where a mapping would end in SIGBUS. It does not know streams, windows or ranks.
+// One token file: its format, and reading from it. Files are read, never mapped. If a file is
+// truncated or overwritten while a run uses it, the run ends with a message that names it; a
+// mapping would end in SIGBUS. It is independent of streams, windows and ranks.
 #pragma once
 
 #include <cstddef>
@@ -14,11 +14,11 @@
 
 namespace kzero::data {
 
-/// A token file. It is opened whenever it is read, see DataFile. All errors are Error(files) and
-/// name the path. Reading is thread-safe.
+/// A token file, opened whenever it is read (see DataFile). All errors are Error(files) and name
+/// the path. Reading is thread-safe.
 class TokenFile {
  public:
-  /// Throws if the path is no regular file, cannot be opened, breaks the format, or looks like a
+  /// Throws if the path is not a regular file, cannot be opened, breaks the format, or looks like a
   /// token file of another format.
   TokenFile(const std::string& path, TokenEncoding encoding);
 
@@ -26,11 +26,12 @@ class TokenFile {
   Index count() const { return layout_.count; }  // tokens
 
   /// Copies tokens [begin, begin + count) to `out`. Allocates nothing. Throws, naming the position,
-  /// if the file has become shorter or holds a token of `vocab` or more, or a negative one.
+  /// if the file has become shorter, or contains a token that is negative or at least `vocab`.
   void read(Index begin, Index count, Index vocab, Token* out) const;
 
-  /// Reads tokens [begin, begin + count) once, unless none of their width can be `vocab` or more.
-  /// Throws if one is, naming position and value of the first and the vocabulary that all need.
+  /// Reads tokens [begin, begin + count) once, unless no token of their width can be `vocab` or
+  /// more. Throws if one is, naming the position and value of the first and the vocabulary size
+  /// that all of them need.
   void check(Index begin, Index count, Index vocab) const;
 
   /// A digest of the name without folders, the size and the header.

@@ -1,5 +1,5 @@
-// Token files concatenated to one stream in the order of their list. It does not know formats,
-// windows or ranks.
+// Token files concatenated to one stream in the order of their list. It is independent of formats,
+// windows and ranks.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ namespace kzero::data {
 /// A read-only stream of tokens below `vocab` over one or more files. Reading is thread-safe.
 class TokenStream {
  public:
-  /// Opens the files that `patterns` name (see expand_files), relative ones from the working
+  /// Opens the files named by `patterns` (see expand_files); relative ones start from the working
   /// directory. Throws Error(files) with everything that is wrong with them.
   TokenStream(const std::vector<std::string>& patterns, TokenEncoding encoding, Index vocab);
 
@@ -34,12 +34,12 @@ class TokenStream {
   void read(Index begin, Index count, Token* out) const;
 
   /// A digest of the files' names without folders, sizes and headers, in order. It tells whether a
-  /// restart reads what the first run read, also after the files moved, without reading their
-  /// contents.
+  /// restart reads the same data as the first run, even if the files have moved, without reading
+  /// their contents.
   std::uint64_t digest() const;
 
-  /// Reads one of `parts` equal parts of each file once, and adds files that have a token of
-  /// `vocab` or more there to `problems`, with position and value of the first.
+  /// Reads one of `parts` equal parts of each file once. Adds files that have a token of `vocab` or
+  /// more in that part to `problems`, with the position and value of the first.
   void check_tokens(Index part, Index parts, ProblemList& problems) const;
 
  private:

@@ -1,5 +1,5 @@
-// The keys of [model] that decide what function the weights compute: recorded in checkpoints and
-// compared with whatever else describes the weights.
+// The keys of [model] that define the function the weights compute. Checkpoints record them, and
+// they are compared with every other description of the weights.
 #pragma once
 
 #include <string>
@@ -9,13 +9,13 @@
 
 namespace kzero::deck {
 
-/// The defining keys that a family has, in the order of the deck; model.family is the first.
+/// The defining keys of a family, in the order of the deck. model.family comes first.
 std::vector<const Key*> defining_keys(ModelFamily family);
 
 Value model_value(const Key& key, const Model& model);
 void set_model_value(const Key& key, const Value& value, Model& model);
 
-/// Returns whether two values of a key are one in float32, in which all programs compute: files
+/// Returns whether two values of a key are equal in float32, in which all programs compute: files
 /// write 1e-5 with more or fewer digits.
 bool is_same_in_fp32(const Value& a, const Value& b);
 

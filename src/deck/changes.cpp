@@ -13,7 +13,7 @@ namespace kzero::deck {
 
 namespace {
 
-/// A key's value as decks of this version write it, and the same in part of one line.
+/// A key's value as decks of this version write it, and the same shortened to one line.
 struct Written {
   std::string toml;
   std::string shown;

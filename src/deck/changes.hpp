@@ -1,5 +1,5 @@
-// How two resolved decks differ, such as the one in a checkpoint and that of the run which goes on
-// from it. Judges neither: the older may hold keys or values that decks have no more.
+// How two resolved decks differ, such as the deck in a checkpoint and that of the run which resumes
+// from it. Does not validate: the older deck may contain keys or values that are no longer allowed.
 #pragma once
 
 #include <string>
@@ -7,13 +7,13 @@
 
 namespace kzero::deck {
 
-/// One text for each key that both decks hold with different values, in the order of the decks:
-/// "train.steps is 200, was 100". A value that was only renamed is no change. A text that is not
-/// TOML has no keys.
+/// One text for each key that has different values in the two decks, in the order of the decks:
+/// "train.steps is 200, was 100". A value that was only renamed does not count as a change. A text
+/// that is not TOML has no keys.
 std::vector<std::string> changes(const std::string& before, const std::string& now);
 
-/// One text for each key that a resolved deck holds, in the order of the decks: "train.steps is
-/// 200". Keys of lists of tables are left out.
+/// One text for each key of a resolved deck, in the order of the deck: "train.steps is 200". Keys
+/// of lists of tables are left out.
 std::vector<std::string> settings(const std::string& deck);
 
 }  // namespace kzero::deck

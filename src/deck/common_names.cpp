@@ -9,10 +9,10 @@ namespace {
 
 struct Names {
   std::string_view path;
-  std::string_view elsewhere;  // with a blank between names
+  std::string_view elsewhere;  // separated by blanks
 };
 
-// batch_size is the micro-batch of a device in nanoGPT and Hugging Face.
+// In nanoGPT and Hugging Face, batch_size is the micro-batch of one device.
 constexpr Names common_names[] = {
     {"model.layers", "n_layer n_layers num_layers num_hidden_layers depth"},
     {"model.hidden", "n_embd d_model hidden_size"},

@@ -1,13 +1,13 @@
-// Names that other training programs give to the keys of a deck: nanoGPT, Hugging Face,
-// Megatron-LM, DeepSpeed. They serve error messages alone; a deck accepts its own names only.
+// Names that other training programs (nanoGPT, Hugging Face, Megatron-LM, DeepSpeed) use for the
+// keys of a deck. They are used only in error messages; a deck accepts only its own names.
 #pragma once
 
 #include <string_view>
 
 namespace kzero::deck {
 
-/// The path of the key that others call `name`, whatever its case and with '-' for '_'; empty if
-/// none does. A path of this program's own is no such name.
+/// The path of the key that other programs call `name`, ignoring case and with '-' equal to '_'.
+/// Empty if there is none. kzero's own paths are not such names.
 std::string_view path_of_common_name(std::string_view name);
 
 }  // namespace kzero::deck

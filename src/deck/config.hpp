@@ -1,6 +1,6 @@
 // The typed form of an input deck, the only one that other folders see: plain values with their
-// defaults. Reading, checking and documenting them is the key table's business (schema.hpp). Units:
-// bytes for sizes, seconds for times, tokens for lengths.
+// defaults. The key table (schema.hpp) reads, checks and documents them. Units: bytes for sizes,
+// seconds for times, tokens for lengths.
 #pragma once
 
 #include <cstddef>
@@ -32,15 +32,15 @@ enum class ModelFamily { gpt2, llama };
 enum class RopeScaling { none, linear, llama3, yarn };
 enum class Initialization { scaled, normal };
 
-/// A value of an enum and how decks spell it.
+/// A value of an enum and its spelling in decks.
 template <class Value>
 struct Choice {
   std::string_view name;
   Value value;
 };
 
-// Other folders print these choices, so their names stand here, in the order of the deck reference.
-// A new back end is one more value in its enum and one more line in its list.
+// Other folders print these choices, so their names are here, in the order of the deck reference. A
+// new back end adds one value to its enum and one line to its list.
 inline constexpr Choice<RecomputeMode> recompute_modes[] = {
     {"none", RecomputeMode::none},
     {"layernorm_gelu", RecomputeMode::layernorm_gelu},
@@ -73,7 +73,7 @@ inline constexpr Choice<RopeScaling> rope_scalings[] = {{"none", RopeScaling::no
 inline constexpr Choice<Initialization> initializations[] = {{"scaled", Initialization::scaled},
                                                              {"normal", Initialization::normal}};
 
-/// The name of a value that stands in `choices`; empty if it does not.
+/// The name of a value in `choices`; empty if it is not there.
 template <class Value, std::size_t count>
 constexpr std::string_view name_in(const Choice<Value> (&choices)[count], Value value) {
   for (const Choice<Value>& choice : choices) {
@@ -93,29 +93,29 @@ constexpr std::string_view name_of(RopeScaling scaling) { return name_in(rope_sc
 
 struct Model {
   ModelFamily family = ModelFamily::gpt2;
-  std::string config{};  // config.json that brings the keys of the architecture; empty: none
+  std::string config{};  // config.json that sets the keys of the architecture; empty: none
   Index layers = 4;
   Index hidden = 128;
   Index heads = 4;
-  Index kv_heads = 0;  // 0: heads; resolved by the rules, as are all zeros below
+  Index kv_heads = 0;  // 0: heads; zeros here and below are resolved by the rules
   Index head_dim = 0;  // 0: hidden / heads
   Index sequence = 128;
   Index vocab = 256;
-  Index feed_forward = 0;  // 0: 4 * hidden; of llama 8/3 * hidden, rounded up to a multiple of 256
+  Index feed_forward = 0;  // 0: 4 * hidden; llama: 8/3 * hidden, rounded up to a multiple of 256
   bool qkv_bias = false;
   bool qk_norm = false;
   bool tied_embeddings = true;
   double norm_eps = 1e-5;
   double rope_theta = 10000;
   RopeScaling rope_scaling = RopeScaling::none;
-  double rope_factor = 1;            // of positions that the scaling makes room for
+  double rope_factor = 1;            // by which the scaling lengthens wavelengths
   Index rope_original_sequence = 0;  // llama3, yarn: the length before scaling
-  double rope_low_freq_factor = 1;   // llama3: fewer turns in that length are scaled
-  double rope_high_freq_factor = 4;  // llama3: more turns in that length are not
-  double rope_beta_fast = 32;        // yarn: more turns in that length are not scaled
-  double rope_beta_slow = 1;         // yarn: fewer turns in that length are scaled
-  double rope_attention_factor = 0;  // yarn: of cosine and sine; 0: 0.1 ln(rope_factor) + 1
-  bool sequence_parallel = false;    // tensor ranks also split norms and sums, by rows
+  double rope_low_freq_factor = 1;   // llama3: angles with fewer turns in that length are scaled
+  double rope_high_freq_factor = 4;  // llama3: angles with more turns in that length are not scaled
+  double rope_beta_fast = 32;        // yarn: angles with more turns in that length are not scaled
+  double rope_beta_slow = 1;         // yarn: angles with fewer turns in that length are scaled
+  double rope_attention_factor = 0;  // yarn: on cosine and sine; 0: 0.1 ln(rope_factor) + 1
+  bool sequence_parallel = false;    // tensor ranks also split norms and sums by rows
   Initialization init = Initialization::scaled;
   double init_std = 0.02;
   std::string initial{};  // safetensors file, index or folder to start from; empty: train.seed
@@ -124,7 +124,7 @@ struct Model {
 };
 
 struct Grid {
-  Index data = 0;  // 0: all ranks that tensor leaves
+  Index data = 0;  // 0: number of ranks / tensor
   Index tensor = 1;
 };
 
@@ -141,7 +141,7 @@ struct Zero {
 /// Activation checkpointing: what backward recomputes instead of keeping it.
 struct Recompute {
   RecomputeMode mode = RecomputeMode::none;
-  bool partition = false;           // a tensor rank keeps its rows of each block's input (P_a)
+  bool partition = false;           // a tensor rank keeps only its rows of each block's input (P_a)
   Offload offload = Offload::none;  // of the kept inputs of blocks
 };
 
@@ -155,7 +155,7 @@ struct Train {
   Index validation_batches = 8;  // global batches per validation
 };
 
-/// A key of [optimizer] that not every kind has: one that has it, and its default with that one.
+/// A key of [optimizer] that only some kinds have: one such kind, and the key's default for it.
 struct OptimizerKey {
   OptimizerKind kind;
   std::string_view name;
@@ -174,7 +174,8 @@ inline constexpr OptimizerKey optimizer_keys[] = {
 };
 
 /// Keys of the optimizer. Defaults of keys in optimizer_keys are AdamW's, or those of the first
-/// kind that has the key; a deck of another kind that leaves one out gets that kind's (reader.hpp).
+/// kind that has the key. If a deck of another kind does not set a key, it gets that kind's default
+/// (reader.hpp).
 struct Optimizer {
   OptimizerKind kind = OptimizerKind::adamw;
   double lr = 3e-4;
@@ -193,10 +194,10 @@ struct Optimizer {
   Index max_skipped = 50;          // consecutive skipped steps that end the run as diverged
 };
 
-/// A table of [[data.blend]]: one of the sources that training samples come from.
+/// A table of [[data.blend]]: one source of training samples.
 struct BlendSource {
   std::string name{};                // in reports; empty: the first of files; resolved by the rules
-  std::vector<std::string> files{};  // paths or globs
+  std::vector<std::string> files{};  // share of the samples: weight / sum of all weights
   double weight = 1;                 // its share of the samples is this over the sum of all
 };
 
@@ -210,36 +211,36 @@ struct Data {
   double validation_fraction = 0.0;           // the last part of the training tokens
 };
 
-/// A table of [[evaluate]]: data on which the loss is computed beside validation.
+/// A table of [[evaluate]]: data on which the loss is computed in addition to validation.
 struct Evaluation {
   std::string name{};                         // in reports; empty: the first of files
   std::vector<std::string> files{};           // paths or globs
   DataFormat format = DataFormat::automatic;  // automatic: that of [data]; resolved by the rules
   Index token_bytes = 0;                      // raw: of a token; 0: that of [data]
   Index every = 0;                            // steps; 0: at the end only
-  Index batches = 0;                          // global batches an evaluation reads; 0: all there is
+  Index batches = 0;                          // global batches per evaluation; 0: all there are
 };
 
 struct Checkpoint {
   std::string folder;            // empty: no checkpoints
   Index every = 0;               // steps; 0: only at the end and on a stop
-  Index keep = 3;                // complete checkpoints that are kept; 0: all
+  Index keep = 3;                // newest complete checkpoints to keep; 0: all
   Index ranks_per_file = 1;      // consecutive ranks that write one file collectively
   bool asynchronous = false;     // a thread writes while training continues
   bool resume = true;            // continue from the newest complete checkpoint in folder
   bool strict = false;           // a damaged newest checkpoint is an error
-  bool allow_new_data = false;   // continue with other training data than before
-  bool reset_optimizer = false;  // continue from the weights alone if optimizer.kind changes
+  bool allow_new_data = false;   // resume with other training data than before
+  bool reset_optimizer = false;  // resume with the weights only if optimizer.kind changes
 };
 
 struct Run {
-  double wall_limit = 0;    // seconds from the start of the program; 0: the batch system's alone
+  double wall_limit = 0;    // seconds from the start of the program; 0: the batch system's limit
   double stop_margin = 60;  // seconds before the limit at which to stop
-  std::string stop_file;    // stops the run once it exists; empty: none
+  std::string stop_file;    // the run stops once it exists; empty: none
   std::string end_file;     // receives how the run ended; empty: end.json in checkpoint.folder
   double watchdog = 1800;   // seconds that a rank waits for others before the run ends; 0: for ever
   double heartbeat = 45;    // seconds of silence of a node before the run ends; 0: for ever
-  double slow_node_share = 0.2;  // of steps' time that others wait for a slow node; 0: off
+  double slow_node_share = 0.2;  // share of steps' time that others wait for a slow node; 0: off
   Index max_steps = 0;  // steps of this job after which it stops with a checkpoint; 0: none
   Index log_every = 1;
   ProgressStyle progress = ProgressStyle::automatic;
@@ -247,12 +248,12 @@ struct Run {
   std::string metrics;  // JSON lines file; empty: none
   std::string profile;  // time line of all ranks, in Chrome's trace format; empty: none
   std::string profile_steps = "10-12";     // first and last recorded step, from 0
-  Index profile_buffer = Index{32} << 20;  // bytes of a rank's spans until they are written
-  Index threads = 0;  // per rank; 0: OMP_NUM_THREADS, else the node's cores / its ranks
+  Index profile_buffer = Index{32} << 20;  // bytes for a rank's spans until they are written
+  Index threads = 0;  // per rank; 0: OMP_NUM_THREADS, otherwise the node's cores / its ranks
   GemmBackend gemm = GemmBackend::automatic;
   AttentionKind attention = AttentionKind::automatic;
   double peak_tflops = 0;        // per rank, for MFU; 0: measured at start
-  Replay replay = Replay::note;  // of steps that run.metrics has from before a restart
+  Replay replay = Replay::note;  // for steps that run.metrics has from before a restart
   Index verify_every = 0;        // steps; 0: never
 };
 
@@ -262,11 +263,11 @@ struct StepRange {
   Index last = 0;
 };
 
-/// Reads run.profile_steps, "10-12"; empty if it is not two numbers in order.
+/// Parses run.profile_steps, "10-12"; empty unless it is two numbers in ascending order.
 std::optional<StepRange> profiled_steps(const Run& run);
 
-/// Where the ranks of a launch are, as far as it decides how they communicate. It is no part of a
-/// deck: a launch finds it, and a plan is told of it.
+/// Where the ranks of a launch run, as far as this affects how they communicate. Not part of a
+/// deck: a launch detects it, and a plan is given it.
 struct Placement {
   bool leaves_nodes = false;  // messages between data-parallel ranks go to other nodes
   bool shares_cores = false;  // a node's ranks have more threads than cores
@@ -283,7 +284,7 @@ struct Config {
   Checkpoint checkpoint;
   Run run;
   std::vector<Evaluation> evaluate;
-  Placement placement{};  // no keys
+  Placement placement{};  // not set by keys
 };
 
 }  // namespace kzero::deck

@@ -54,14 +54,14 @@ class DataRules {
     refuse_if(purpose_ == Purpose::train && !has_files && !has_blend, {"data.files"},
               "data.files must name the files to train on, found none");
     refuse_if(has_files && has_blend, {"data.blend", "data.files"},
-              "data.files and [[data.blend]] exclude one another; remove data.files, or set "
+              "data.files and [[data.blend]] cannot be set together; remove data.files, or set "
               "data.blend= on the command line");
   }
 
   void check_blend() {
     double sum = 0;
     for (const BlendSource& source : data_.blend) sum += source.weight;
-    std::map<std::string, std::string> source_of;  // by the file that its table names
+    std::map<std::string, std::string> source_of;  // by file name as in its table
     for (std::size_t i = 0; i < data_.blend.size(); ++i) {
       BlendSource& source = data_.blend[i];
       const std::string path = table_path("data.blend", static_cast<Index>(i));
@@ -80,7 +80,7 @@ class DataRules {
     require_own_names("data.blend", data_.blend);
   }
 
-  /// Requires files, and names a table without a name after the first of them.
+  /// Requires files, and names a table that has no name after its first file.
   void check_table(const std::string& path, const std::vector<std::string>& files,
                    std::string& name) {
     refuse_if(files.empty(), {path + ".files", path},
@@ -105,7 +105,7 @@ class DataRules {
     const bool has_files = !data_.validation_files.empty();
     const bool has_fraction = data_.validation_fraction > 0;
     refuse_if(has_files && has_fraction, {"data.validation_fraction", "data.validation_files"},
-              "data.validation_files and data.validation_fraction exclude one another; set one");
+              "data.validation_files and data.validation_fraction cannot be set together; set one");
     refuse_if(config_.train.validate_every > 0 && !has_files && !has_fraction,
               {"train.validate_every", "data.validation_files", "data.validation_fraction"},
               fmt::format("train.validate_every = {} needs data.validation_files or "
@@ -135,7 +135,7 @@ class DataRules {
       }
       refuse_if(table.format != DataFormat::raw && table.token_bytes != 0,
                 {path + ".token_bytes", path + ".format", "data.format", path},
-                fmt::format("{0}.token_bytes = {1} means nothing with {0}.format = \"{2}\"; remove "
+                fmt::format("{0}.token_bytes = {1} has no effect with {0}.format = \"{2}\"; remove "
                             "it, or set {0}.format = \"raw\"",
                             path, table.token_bytes, name_of(table.format)));
     }

@@ -7,7 +7,7 @@
 
 namespace kzero::deck {
 
-/// Fills in the names and formats that the deck leaves out, and returns every broken rule.
+/// Fills in the names and formats that the deck leaves out. Returns every broken rule.
 std::vector<Violation> apply_data_rules(Config& config, Purpose purpose);
 
 }  // namespace kzero::deck

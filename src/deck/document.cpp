@@ -16,7 +16,7 @@ namespace kzero::deck {
 
 namespace {
 
-/// Numbers that do not fit 64 bits: the parser is shown a 0 in their place.
+/// Numbers that do not fit 64 bits: the parser is given a 0 in their place.
 using NumbersOutOfRange = std::map<std::size_t, std::size_t>;  // offsets and bytes
 
 constexpr std::size_t most_numbers_out_of_range = 100;  // each costs a pass over the text

@@ -1,5 +1,5 @@
-// A deck's text as locations and values, before it is known which keys exist: the TOML parser with
-// its limits and its error messages. It knows nothing of the key table.
+// Parses a deck's text into locations and values, with limits and error messages. It knows TOML,
+// but no keys.
 #pragma once
 
 #include <string>
@@ -30,12 +30,12 @@ struct Section {
   std::string name;  // of a list of tables in another table: "data.blend"
   SourceLocation place;
   std::vector<Entry> entries{};
-  Index number = -1;  // of the table in its list, from 0; -1: it is in none
+  Index number = -1;  // of the table in its list, from 0; -1: not in a list
 };
 
-/// Reads TOML. Text that is not TOML (or is longer than 256 KiB, or nests deeper than 32) becomes a
-/// problem, and then there are no sections. A number that does not fit 64 bits is read without a
-/// value, as a date is. Throws nothing but std::bad_alloc, whatever the bytes.
+/// Reads TOML. Text that is not TOML, is longer than 256 KiB or nests deeper than 32 becomes a
+/// problem; the result then has no sections. A number that does not fit 64 bits becomes an entry
+/// without a value, and so does a date. Throws only std::bad_alloc, whatever the bytes.
 std::vector<Section> read_document(const Source& source, std::vector<Problem>& problems);
 
 }  // namespace kzero::deck

@@ -8,11 +8,11 @@ struct Renamed {
   std::string_view path, before, now;
 };
 
-// Megatron-LM's "selective" recomputes core attention, which no mode of kzero does.
+// Megatron-LM's "selective" recomputes core attention; no mode of kzero does that.
 constexpr Renamed renamed_choices[] = {{"recompute.mode", "selective", "layernorm_gelu"},
                                        {"recompute.mode", "block", "full"}};
 
-// The key served LayerNorm alone before there was RMSNorm.
+// The key applied only to LayerNorm before there was RMSNorm.
 constexpr std::string_view layernorm_eps = "model.layernorm_eps";
 
 }  // namespace

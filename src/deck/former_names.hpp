@@ -1,17 +1,17 @@
-// Names that keys and values of choices had in earlier versions. A deck may still use a key's
-// former name; a value's is refused by an error that names the successor. Decks inside checkpoints
-// are compared by the present names.
+// Names that keys and values had in earlier versions. A deck may still use a key's former name. A
+// former name of a value is refused, with an error that names its successor. Decks inside
+// checkpoints are compared by their present names.
 #pragma once
 
 #include <string_view>
 
 namespace kzero::deck {
 
-/// Returns the present name of the value `name` of the key with this path; empty if it never was a
-/// name, or still is.
+/// Returns the present name of the value `name` of the key with this path. Empty if `name` never
+/// was a name, or still is.
 std::string_view successor_of(std::string_view path, std::string_view name);
 
-/// Returns the present path of a key; `path` itself unless it is a former one.
+/// Returns the present path of a key; `path` itself unless it is a former path.
 std::string_view path_now(std::string_view path);
 
 }  // namespace kzero::deck

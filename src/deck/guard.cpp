@@ -26,7 +26,7 @@ Refusal not_ascii(std::string_view text, std::size_t at, std::string_view where)
   return {at, fmt::format("'{}' {}", character, where)};
 }
 
-/// Walks over a text. The parser's test for white space is undefined for much of what is not ASCII.
+/// Scans a text. The parser's own test for white space is undefined for much of what is not ASCII.
 class StructureScan {
  public:
   explicit StructureScan(std::string_view text)
@@ -55,7 +55,7 @@ class StructureScan {
   }
 
  private:
-  /// Moves behind the string that starts here; one that is not closed ends with its line or with
+  /// Moves to the end of the string that starts here. An unclosed string ends with its line or with
   /// the text.
   void skip_string() {
     const char quote = text_[at_];
@@ -74,7 +74,7 @@ class StructureScan {
     }
   }
 
-  /// Moves behind what a backslash escapes; in a string of several lines that may be line ends.
+  /// Moves past the character that a backslash escapes; in a multi-line string, past line ends too.
   void skip_escaped(bool is_long) {
     const std::size_t next = std::min(text_.find_first_not_of(" \t\r\n", at_), text_.size());
     if (is_long && next < text_.size() && !is_ascii(text_[next])) {

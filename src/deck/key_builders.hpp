@@ -10,13 +10,13 @@
 
 namespace kzero::deck {
 
-// Limits far above any use, and low enough that everything computed from the values stays in range.
+// Limits far above any use, but low enough that everything computed from the values stays in range.
 inline constexpr double most = 1000000000;
 inline constexpr double year = 365 * 86400;
 inline constexpr double largest_exact =
     9007199254740992;  // largest integer that JSON and double hold exactly: 2^53
 
-/// Reads and writes one field of Config, as the type that Value has for it.
+/// Reads and writes one field of Config, as the type that Value uses for it.
 template <class Held, class Table, class Field>
 void bind(Key& key, Table Config::*table, Field Table::*field) {
   key.get = [=](const Config& config) -> Value { return static_cast<Held>(config.*table.*field); };
@@ -79,7 +79,7 @@ Key texts(std::string path, Table Config::*table, std::vector<std::string> Table
   return key;
 }
 
-/// The names in `choices` are literals: keys refer to them.
+/// The names in `choices` must be literals: keys keep references to them.
 template <class Table, class Field, std::size_t count>
 Key choice(std::string path, Table Config::*table, Field Table::*field,
            const Choice<Field> (&choices)[count], std::string doc) {
@@ -104,7 +104,7 @@ inline Range from(double low, double high) { return {low, high, End::included, E
 inline Range above(double low, double high) { return {low, high, End::excluded, End::included}; }
 inline Range below(double low, double high) { return {low, high, End::included, End::excluded}; }
 
-/// The keys of [model], which has the most.
+/// The keys of [model], the largest table.
 void add_model_keys(std::vector<Key>& table);
 
 }  // namespace kzero::deck

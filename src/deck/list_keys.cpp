@@ -10,8 +10,8 @@ namespace kzero::deck {
 
 namespace {
 
-// A key of a list's table reads as the default, and is set by making it, where a deck has no such
-// table.
+// If a deck has no such table, a key of a list's table reads as the default; setting the key
+// creates the table.
 struct BlendTables {
   using Table = BlendSource;
   static auto& of(auto& config) { return config.data.blend; }
@@ -36,7 +36,7 @@ typename Tables::Table& table_to_set(Config& config, Index number) {
   return tables[static_cast<std::size_t>(number)];
 }
 
-/// Binds a key to a field of table `number`, as the type that Value has for it.
+/// Binds a key to a field of table `number`, as the type that Value uses for it.
 template <class Tables, class Held, class Field>
 Key bound(Key key, Index number, Field Tables::Table::*field) {
   key.get = [=](const Config& config) -> Value {
@@ -88,8 +88,8 @@ std::vector<Key> blend_keys(const std::string& path, Index number) {
               &BlendSource::files),
           bound<BlendTables, double>(
               described(path + ".weight", Kind::real, "", above(0, 1e15),
-                        "Its share of the training samples is this over the sum of all weights: a "
-                        "millionth or more."),
+                        "The source's share of the training samples is this weight over the sum of "
+                        "all weights. The share must be at least a millionth."),
               number, &BlendSource::weight)};
 }
 
@@ -115,7 +115,8 @@ std::vector<Key> evaluation_keys(const std::string& path, Index number) {
       whole("token_bytes", "bytes", 4, &Evaluation::token_bytes,
             "Bytes of a token in format \"raw\", 2 or 4; 0: data.token_bytes."),
       whole("every", "steps", most, &Evaluation::every,
-            "Steps from one evaluation to the next; there is one at the end too. 0: only that."),
+            "Steps from one evaluation to the next; 0: only at the end. There is always one at the "
+            "end."),
       whole("batches", "batches", most, &Evaluation::batches,
             "Global batches that one evaluation reads; 0: all micro-batches that the files "
             "fill.")};
@@ -143,11 +144,10 @@ const std::vector<TableList>& table_lists() {
           "Training data from several sources, instead of data.files: one table for each "
           "(docs/data.md).",
           blend_keys),
-      list_of<EvaluationTables>(
-          "evaluate",
-          "Data on which the loss is computed in the run, beside validation: one table for each "
-          "(docs/data.md).",
-          evaluation_keys)};
+      list_of<EvaluationTables>("evaluate",
+                                "Data on which the run computes the loss, in addition to "
+                                "validation: one table for each (docs/data.md).",
+                                evaluation_keys)};
   return all;
 }
 

@@ -1,5 +1,5 @@
-// Converts between the positions of a TOML parser (line and column in characters), bytes of the
-// text and the locations that messages show. It knows nothing of TOML.
+// Converts between positions of a TOML parser (line and column in characters), bytes of the text,
+// and the locations that messages show. It is independent of TOML.
 #pragma once
 
 #include <cstddef>
@@ -17,15 +17,15 @@ class Locator {
   Locator(const std::string& name, std::string_view text);
 
   /// Returns the byte at which the character starts; the end of the line or of the text if the
-  /// column is behind it. Lines and columns count from 1.
+  /// column is beyond it. Lines and columns count from 1.
   std::size_t offset(std::size_t line, std::size_t column) const;
 
   SourceLocation place(std::size_t offset) const;
 
-  /// Returns the byte at which the line that holds `offset` starts.
+  /// Returns the byte at which the line that contains `offset` starts.
   std::size_t line_start(std::size_t offset) const;
 
-  /// Returns that line without the spaces before it and without its end.
+  /// Returns that line without leading spaces and without its line end.
   std::string_view line_at(std::size_t offset) const;
 
   std::string_view text() const { return text_; }

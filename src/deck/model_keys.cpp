@@ -5,7 +5,7 @@ namespace kzero::deck {
 
 namespace {
 
-/// A key that decides what function the weights compute.
+/// A key that defines the function the weights compute.
 Key defining(Key key) {
   key.defines_model = true;
   return key;
@@ -30,8 +30,8 @@ std::vector<Key> architecture() {
               "Width of the model; a multiple of model.heads unless model.head_dim is set."),
       integer("model.heads", t, &Model::heads, from(1, 10000), "", "Attention heads of a block."),
       llama(integer("model.kv_heads", t, &Model::kv_heads, from(0, 10000), "",
-                    "Heads of keys and values, each of which model.heads / model.kv_heads query "
-                    "heads share; 0: model.heads.")),
+                    "Key and value heads; each serves model.heads / model.kv_heads query heads. 0: "
+                    "model.heads.")),
       llama(integer("model.head_dim", t, &Model::head_dim, from(0, 100000), "",
                     "Width of a head, an even number; 0: model.hidden / model.heads.")),
       integer("model.sequence", t, &Model::sequence, from(1, 1000000), "tokens",
@@ -64,29 +64,34 @@ std::vector<Key> rotary() {
       integer("model.rope_original_sequence", t, &Model::rope_original_sequence, from(0, 1e9),
               "tokens", "Length without scaling; \"llama3\" and \"yarn\" need it."),
       real("model.rope_low_freq_factor", t, &Model::rope_low_freq_factor, above(0, 1e6), "",
-           "\"llama3\": an angle that turns less often in that length is scaled in full."),
+           "\"llama3\": angles with fewer turns than this within model.rope_original_sequence are "
+           "scaled in full."),
       real("model.rope_high_freq_factor", t, &Model::rope_high_freq_factor, above(0, 1e6), "",
-           "\"llama3\": an angle that turns more often in that length is not scaled."),
+           "\"llama3\": angles with more turns than this within model.rope_original_sequence are "
+           "not scaled."),
       real("model.rope_beta_fast", t, &Model::rope_beta_fast, above(0, 1e6), "",
-           "\"yarn\": an angle that turns more often in that length is not scaled."),
+           "\"yarn\": angles with more turns than this within model.rope_original_sequence are not "
+           "scaled."),
       real("model.rope_beta_slow", t, &Model::rope_beta_slow, above(0, 1e6), "",
-           "\"yarn\": an angle that turns less often in that length is scaled in full."),
+           "\"yarn\": angles with fewer turns than this within model.rope_original_sequence are "
+           "scaled in full."),
       real("model.rope_attention_factor", t, &Model::rope_attention_factor, from(0, 1e6), "",
-           "\"yarn\": factor of queries and keys; 0: 0.1 ln(model.rope_factor) + 1."),
+           "\"yarn\": factor on queries and keys; 0: 0.1 ln(model.rope_factor) + 1."),
   };
 }
 
 std::vector<Key> the_rest() {
   return {
       text("model.config", t, &Model::config,
-           "config.json of a GPT-2, Llama, Mistral, Qwen2 or Qwen3 model, or its folder, from "
-           "which the keys of the architecture come; empty: none."),
+           "config.json of a GPT-2, Llama, Mistral, Qwen2 or Qwen3 model, or its folder; sets the "
+           "keys of the architecture. Empty: none."),
       boolean("model.sequence_parallel", t, &Model::sequence_parallel,
-              "The grid.tensor ranks also split norms and the residual stream, by rows: fewer "
-              "activations, more gathers, results equal to rounding."),
+              "The grid.tensor ranks also split norms and the residual stream by rows. This needs "
+              "fewer activations and more gathers; results are equal up to rounding."),
       choice("model.init", t, &Model::init, initializations,
-             "Initial weights: \"normal\" draws all matrices alike, \"scaled\" those that write "
-             "to the residual stream by 1 / sqrt(2 model.layers) smaller."),
+             "Initial weights. \"normal\" draws all matrices with model.init_std; \"scaled\" "
+             "multiplies the deviation of those that write to the residual stream by 1 / sqrt(2 "
+             "model.layers)."),
       real("model.init_std", t, &Model::init_std, from(0, 10), "",
            "Standard deviation of the initial weights."),
       text("model.initial", t, &Model::initial,

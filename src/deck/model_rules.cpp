@@ -85,7 +85,7 @@ class ModelRules {
                           model_.rope_theta));
   }
 
-  /// Refuses a key of rope_scaling that the chosen one does not use.
+  /// Refuses a key of rope_scaling that the chosen scaling does not use.
   void needs_scaling(const char* path, bool is_used) {
     const Key& key = *find_key(path);
     Config config;
@@ -93,7 +93,7 @@ class ModelRules {
     config.model = model_;
     const Value value = key.get(config);
     refuse_if(!is_used && value != usual, {path, "model.rope_scaling"},
-              fmt::format("{} = {} means nothing with model.rope_scaling = \"{}\"", path,
+              fmt::format("{} = {} has no effect with model.rope_scaling = \"{}\"", path,
                           as_toml(key, value), name_of(model_.rope_scaling)));
   }
 

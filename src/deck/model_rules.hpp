@@ -1,4 +1,4 @@
-// Rules between the keys of [model], and the values that follow from others.
+// Rules between the keys of [model], and the values that are derived from others.
 #pragma once
 
 #include <string>

@@ -14,7 +14,7 @@ void throw_if_any(std::vector<Problem> problems) {
   std::ranges::stable_sort(problems, {}, [](const Problem& p) {
     return std::tuple(p.place.source, p.place.line, p.place.column);
   });
-  constexpr std::size_t most_lines = 100;  // a file that is no deck at all must not flood the log
+  constexpr std::size_t most_lines = 100;  // a file that is not a deck must not flood the log
   std::string text;
   for (std::size_t i = 0; i < std::min(problems.size(), most_lines); ++i) {
     const Problem& problem = problems[i];

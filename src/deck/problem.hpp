@@ -1,5 +1,5 @@
-// The problems of a deck and their locations: gathered, sorted by location and shown at once. Knows
-// nothing of TOML or of the keys.
+// The problems of a deck and their locations: collected, sorted by location and shown together.
+// Independent of TOML and of the keys.
 #pragma once
 
 #include <string>

@@ -98,7 +98,7 @@ class Reader {
   }
 
  private:
-  /// Gives keys that were not set the default that goes with the value of the key they depend on.
+  /// Sets keys that were not set to the default for the value of the key they depend on.
   void take_usual_values() {
     for (const Key& key : keys()) {
       const Use* use = use_in(key, config_);
@@ -130,7 +130,7 @@ class Reader {
     return std::ranges::find(names, name) != names.end();
   }
 
-  /// Returns whether a section is a table of that name, after saying so if not.
+  /// Returns whether a section is a table of that name; if not, records a problem.
   bool is_table(const Section& section) {
     if (is_table_name(section.name)) return true;
     problems_.push_back({section.place, find_list(section.name) != nullptr
@@ -143,7 +143,8 @@ class Reader {
     return fmt::format("'{}' must be a list of tables, [[{}]], found {}", name, name, found);
   }
 
-  /// Makes the table of a list that the section is, and sets `path` to its name in paths of keys.
+  /// Creates the list's table for the section, and sets `path` to the table's name in paths of
+  /// keys.
   bool begin_list_table(const Section& section, std::string& path) {
     const TableList* list = find_list(section.name);
     if (list != nullptr && section.number < most_tables) {
@@ -185,8 +186,8 @@ class Reader {
     }
   }
 
-  /// Returns whether an override of a list, or of a key of it, goes on to be read as that of a key:
-  /// an empty one removes the tables.
+  /// Returns whether an override of a list, or of a key in it, should be read as that of a key. An
+  /// empty override of a list removes its tables.
   bool may_override(const TableList& list, const std::string& path, const std::string& text,
                     const SourceLocation& place) {
     const Index count = list.size(config_);
@@ -205,8 +206,8 @@ class Reader {
                               path, list.keys.front().front().name())});
     } else if (!is_there) {
       problems_.push_back(
-          {place, fmt::format("the deck has {} table{} [[{}]], counted from 0; an override changes "
-                              "a table that is there",
+          {place, fmt::format("the deck has {} table{} [[{}]], counted from 0; an override can "
+                              "only change an existing table",
                               count, count == 1 ? "" : "s", list.path)});
     }
     return path != list.path && is_there;
@@ -250,7 +251,7 @@ class Reader {
                                                            suggestion(nearest_path(entry.name)))});
       return;
     }
-    // TOML refuses one name twice; a key may have a former name too.
+    // TOML refuses a repeated name, but a key may also be set by its former name.
     const auto before = places_.find(key->path);
     if (before != places_.end() && before->second.source == entry.key_location.source) {
       problems_.push_back(
@@ -279,8 +280,8 @@ class Reader {
     return near.empty() ? "" : fmt::format("; did you mean \"{}\"?", near);
   }
 
-  /// Gives the entry the value that the text stands for: TOML, or the bare text if the key holds
-  /// text. Returns false if it starts like TOML and is none.
+  /// Sets the entry's value from the text: TOML, or the bare text if the key is a text. Returns
+  /// false if the text starts like TOML but is not valid.
   bool interpret(const Key& key, const std::string& text, Entry& entry) {
     const bool is_quoted = text.starts_with('"') || text.starts_with('\'');
     const bool is_list = key.kind == Kind::texts && text.starts_with('[');
@@ -317,8 +318,8 @@ class Reader {
     return parts;
   }
 
-  /// The first of the rule's keys that the command line set, since the deck alone may be valid;
-  /// else the first that the deck set, or the deck as a whole if all are defaults.
+  /// The location of a broken rule: the first of its keys that the command line set, since the deck
+  /// alone may be valid; otherwise the first that the deck set; otherwise the deck as a whole.
   SourceLocation place_of(const Violation& violation, const Source& deck) const {
     const SourceLocation* first = nullptr;
     for (const std::string& path : violation.keys) {
@@ -330,7 +331,7 @@ class Reader {
     return first != nullptr ? *first : SourceLocation{.text = deck.name};
   }
 
-  /// Tells a reader who never wrote the key that a rule names where its value comes from.
+  /// Explains where the value of a key in a rule comes from if the user never set it.
   std::string note_of(const Violation& violation) const {
     const std::string& path = violation.keys.front();
     if (const auto origin = origins_.find(path); origin != origins_.end())
@@ -346,7 +347,7 @@ class Reader {
   std::set<std::string> bad_;                     // keys whose value was refused
   std::set<std::string> overridden_;
   std::vector<Problem> problems_;
-  bool is_readable_ = true;  // the rules judge values, not missing ones
+  bool is_readable_ = true;  // the rules judge present values, not missing ones
 };
 
 }  // namespace

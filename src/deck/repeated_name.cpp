@@ -28,7 +28,7 @@ const toml::table* table_in(const toml::node& node) {
   return node.as_table();
 }
 
-/// The table whose line is the last of the text, to which a key behind the text would belong.
+/// The table whose line is the last of the text: a key after the text would belong to it.
 const toml::table* last_table(const toml::table& root, std::string_view text,
                               const Locator& locator) {
   const toml::table* last = &root;
@@ -48,7 +48,7 @@ struct FirstDefinition {
   toml::source_position position;
 };
 
-/// Follows `name`, a chain of tables with one key each, through `table` as far as that is defined.
+/// Follows `name`, a chain of tables with one key each, through `table` as far as it is defined.
 std::optional<FirstDefinition> first_definition(const toml::table& name, const toml::table& table) {
   std::optional<FirstDefinition> first;
   const toml::table* rest = &name;
@@ -64,8 +64,8 @@ std::optional<FirstDefinition> first_definition(const toml::table& name, const t
   return first;
 }
 
-/// The name that the statement at `start` defines: "[a.b]", or "a.b = 0" in place of its value.
-/// `offset` is in its name or at its value.
+/// The name that the statement at `start` defines: "[a.b]", or "a.b = 0" with 0 in place of its
+/// value. `offset` is in its name or at its value.
 std::optional<toml::table> name_of(std::string_view text, std::size_t start, std::size_t offset) {
   if (text[start] == '[')
     return parsed(text.substr(start, text.find_first_of("\r\n", start) - start));
@@ -75,7 +75,7 @@ std::optional<toml::table> name_of(std::string_view text, std::size_t start, std
   return parsed(fmt::format("{}= 0", text.substr(start, equals - start)));
 }
 
-/// The key within a table in one line whose value is at `offset`.
+/// The key within a one-line table whose value is at `offset`.
 std::string_view inner_key(std::string_view text, std::size_t offset) {
   text = text.substr(0, text.substr(0, offset).find_last_not_of("= \t") + 1);
   text = text.substr(text.find_last_of("{,") + 1);
@@ -89,7 +89,7 @@ Problem repeated_name(const Locator& locator, std::size_t offset) {
   std::size_t line = locator.line_start(offset);
   auto before = parsed(text.substr(0, line));
   bool is_table_line = locator.line_at(line).starts_with('[');
-  if (!before && line > 0) {  // the parser is behind the line of a table, or within a list
+  if (!before && line > 0) {  // the parser is past the line of a table, or within a list
     line = locator.line_start(line - 1);
     is_table_line = locator.line_at(line).starts_with('[');
     if (is_table_line) before = parsed(text.substr(0, line));

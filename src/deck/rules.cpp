@@ -40,8 +40,8 @@ class Rules {
     if (is_broken) violations_.push_back({std::move(keys), std::move(text)});
   }
 
-  /// Rejects numbers that fp32, in which kernels compute, cannot represent: a number that is not 0
-  /// must not become 0 there, nor one below 1 become 1.
+  /// Rejects numbers that fp32, in which kernels compute, cannot represent: a non-zero number must
+  /// not become 0, and a number below 1 must not become 1.
   void check_numbers() {
     for (const Key& key : keys()) {
       if (key.kind != Kind::real) continue;
@@ -57,8 +57,8 @@ class Rules {
     }
   }
 
-  /// Refuses what the model's family or the kind of optimizer does not have, rather than ignoring
-  /// it.
+  /// Refuses keys that the model's family or the kind of optimizer does not have, rather than
+  /// ignoring them.
   void refuse_foreign_keys() {
     const Config defaults;
     for (const Key& key : keys()) {
@@ -68,7 +68,7 @@ class Rules {
       std::vector<std::string> uses;
       for (const Use& use : key.uses) uses.push_back(as_toml(other, use.value));
       refuse_if(value != key.get(defaults), {key.path, other.path},
-                fmt::format("{} = {} means nothing with {} = {}; remove it, or set {} = {}",
+                fmt::format("{} = {} has no effect with {} = {}; remove it, or set {} = {}",
                             key.path, as_toml(key, value), other.path,
                             as_toml(other, other.get(config_)), other.path, alternatives(uses)));
     }
@@ -94,8 +94,7 @@ class Rules {
     if (grid.data == 0) grid.data = data;
     refuse_if(grid.data != data, {"grid.data", "grid.tensor"},
               fmt::format("grid.data * grid.tensor = {} * {} = {} must be the number of ranks, {}; "
-                          "start {} ranks or set grid.data to {} or to 0 (all that grid.tensor "
-                          "leaves)",
+                          "start {} ranks or set grid.data to {} or to 0 (automatic)",
                           grid.data, grid.tensor, grid.data * grid.tensor, ranks,
                           grid.data * grid.tensor, data));
   }
@@ -145,7 +144,7 @@ class Rules {
         batch >= data ? fmt::format(", a train.micro_batch of at most {}", batch / data) : "";
     refuse_if(batch % micro == 0 && parts < data, keys,
               fmt::format("train.global_batch = {} has {} micro-batch{} of {}, too few for {} "
-                          "data-parallel ranks; take at most {} of them{} or a train.global_batch "
+                          "data-parallel ranks; use at most {} ranks{} or a train.global_batch "
                           "of at least {}",
                           batch, parts, parts == 1 ? "" : "es", micro, data, parts, smaller,
                           micro * data));
@@ -165,23 +164,23 @@ class Rules {
 
   void check_recompute() {
     const Recompute& recompute = config_.recompute;
-    refuse_if(
-        recompute.offload == Offload::host && recompute.mode != RecomputeMode::full,
-        {"recompute.offload", "recompute.mode"},
-        fmt::format("recompute.offload = \"host\" moves what recompute.mode = \"full\" keeps, "
-                    "found recompute.mode = \"{}\"; use \"full\" or recompute.offload = "
-                    "\"none\"",
-                    name_of(recompute.mode)));
+    refuse_if(recompute.offload == Offload::host && recompute.mode != RecomputeMode::full,
+              {"recompute.offload", "recompute.mode"},
+              fmt::format("recompute.offload = \"host\" needs recompute.mode = \"full\", "
+                          "found \"{}\"; use \"full\" or recompute.offload = "
+                          "\"none\"",
+                          name_of(recompute.mode)));
     refuse_if(recompute.partition && recompute.mode != RecomputeMode::full,
               {"recompute.partition", "recompute.mode"},
-              fmt::format("recompute.partition = true cuts what recompute.mode = \"full\" keeps, "
-                          "found recompute.mode = \"{}\"; use \"full\" or recompute.partition = "
+              fmt::format("recompute.partition = true needs recompute.mode = \"full\", "
+                          "found \"{}\"; use \"full\" or recompute.partition = "
                           "false",
                           name_of(recompute.mode)));
-    refuse_if(recompute.partition && config_.model.sequence_parallel,
-              {"recompute.partition", "model.sequence_parallel"},
-              "with model.sequence_parallel = true a rank has its part of each block's input only; "
-              "recompute.partition must be false");
+    refuse_if(
+        recompute.partition && config_.model.sequence_parallel,
+        {"recompute.partition", "model.sequence_parallel"},
+        "recompute.partition must be false with model.sequence_parallel = true: a rank then has "
+        "only its part of each block's input");
   }
 
   void check_optimizer() {
@@ -217,8 +216,8 @@ class Rules {
     needs_folder(checkpoint.every > 0, "checkpoint.every", fmt::format("{}", checkpoint.every));
     refuse_if(checkpoint.asynchronous && checkpoint.ranks_per_file > 1,
               {"checkpoint.asynchronous", "checkpoint.ranks_per_file"},
-              fmt::format("checkpoint.asynchronous = true writes without messages, so each rank "
-                          "needs a file of its own; checkpoint.ranks_per_file must be 1, found {}",
+              fmt::format("checkpoint.asynchronous = true needs one file per rank; "
+                          "checkpoint.ranks_per_file must be 1, found {}",
                           checkpoint.ranks_per_file));
     needs_folder(run.max_steps > 0, "run.max_steps", fmt::format("{}", run.max_steps));
     needs_folder(run.wall_limit > 0, "run.wall_limit",

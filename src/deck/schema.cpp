@@ -44,7 +44,7 @@ bool is_in(const Range& range, double value) {
   return low && (range.high_end == End::included ? value <= range.high : value < range.high);
 }
 
-/// Returns whether a text has no control characters: no file name or choice needs them, and a log
+/// Returns whether a text has no control characters. No file name or choice needs them, and a log
 /// line must stay one line.
 bool is_plain(const std::string& text) {
   return std::ranges::none_of(text, [](char c) { return (c >= 0 && c < 0x20) || c == 0x7F; });
@@ -64,7 +64,7 @@ std::string real_as_toml(double value) {
   return text.find_first_of(".e") == std::string::npos ? text + ".0" : text;
 }
 
-/// Formats a short list on one line, a long one with a line for each element.
+/// Formats a short list on one line, and a long list with one element per line.
 std::string list_as_toml(const std::vector<std::string>& texts) {
   std::string list;
   for (const auto& text : texts) list += (list.empty() ? "" : ", ") + in_quotes(text);

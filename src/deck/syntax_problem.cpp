@@ -27,7 +27,7 @@ Message message_of(const toml::parse_error& error) {
   return {text.substr(0, colon), text.substr(colon + 2)};
 }
 
-/// The words for a message that is of this scope (any, if empty) and starts with this detail.
+/// The wording for messages of this scope (any, if empty) that start with this detail.
 struct Wording {
   std::string_view scope;
   std::string_view detail;
@@ -76,7 +76,7 @@ std::string plain_words(const Message& message) {
 
 bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 
-/// A character of a number, of a date or of a text whose quotes were forgotten.
+/// A character of a number, of a date, or of a text without its quotes.
 bool is_word_character(char c) {
   return is_letter(c) || (c >= '0' && c <= '9') || static_cast<unsigned char>(c) >= 0x80 ||
          std::string_view("_+-.:/").find(c) != std::string_view::npos;
@@ -89,7 +89,7 @@ std::string_view word_at(std::string_view text, std::size_t at) {
   return text.substr(at, end - at);
 }
 
-/// A value such as bf16 in `precision = bf16`: the commonest mistake has its own message.
+/// A value such as bf16 in `precision = bf16`: the most common mistake has its own message.
 std::optional<std::string_view> unquoted_text(const Message& message, std::string_view word) {
   const bool is_value = message.scope == "value" || message.scope == "boolean" ||
                         message.scope == "floating-point" || message.scope == "date" ||

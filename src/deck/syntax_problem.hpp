@@ -1,4 +1,4 @@
-// What the TOML parser refuses, in kzero's words and at the place where a reader looks for it.
+// Rewrites the TOML parser's errors in kzero's words, and locates them where a reader looks.
 #pragma once
 
 #include <optional>
@@ -14,11 +14,11 @@ struct WrittenNumber {
   std::size_t bytes;
 };
 
-/// Returns the number that the parser refused because it does not fit 64 bits, if that was it.
+/// Returns the number that does not fit 64 bits, if the parser refused the text because of one.
 std::optional<WrittenNumber> number_out_of_range(const toml::parse_error& error,
                                                  const Locator& locator);
 
-/// Returns the problem that `error` is. `locator` has the text that was parsed.
+/// Converts the parser's error to a problem. `locator` has the text that was parsed.
 Problem syntax_problem(const toml::parse_error& error, const Locator& locator);
 
 }  // namespace kzero::deck

@@ -1,9 +1,10 @@
-// The TOML parser, toml++, with kzero's settings. Its headers alone: the sanitizers and the fuzzers
-// see every line of it, and the limit of nesting is kzero's.
+// The TOML parser, toml++, with kzero's settings. Only its headers are used: the sanitizers and
+// fuzzers see every line of it, and kzero sets the limit on nesting.
 #pragma once
 
-// Some of its assertions fail for text that is not TOML ("[}"), which the code behind them reports
-// well. A debug build would end there, and in a release build the compiler may take them for true.
+// Some of its assertions fail for text that is not TOML ("[}"), which the code after them reports
+// correctly. A debug build would abort there, and in a release build the compiler may assume that
+// they hold.
 #pragma push_macro("NDEBUG")
 #undef NDEBUG
 // NOLINTBEGIN(readability-identifier-naming): the library's names

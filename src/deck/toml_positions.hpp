@@ -1,4 +1,4 @@
-// Where in a text what the TOML parser read starts.
+// Start positions, in the text, of what the TOML parser read.
 #pragma once
 
 #include <algorithm>

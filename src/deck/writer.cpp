@@ -10,7 +10,7 @@ namespace kzero::deck {
 
 namespace {
 
-/// Writes one table after another, each key as `write` makes it.
+/// Writes one table after another, each key formatted by `write`.
 template <class Head, class Write>
 std::string table_by_table(Head head, Write write) {
   std::string text;

@@ -1,5 +1,5 @@
-// A Config as text: the complete deck of a run, the annotated default deck and the reference page,
-// all from the key table.
+// Writes a Config as text: the complete deck of a run, the annotated default deck and the reference
+// page, all from the key table.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace kzero::deck {
 
-/// Writes a complete deck, every key in order; read back, it gives the same Config to the last bit.
+/// Writes a complete deck, every key in order. Reading it back gives the same Config bits.
 std::string resolved(const Config& config);
 
 /// Writes the default deck, with each key's meaning, type, unit and range as comments.

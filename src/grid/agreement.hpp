@@ -1,5 +1,5 @@
-// Runs steps that may fail on some ranks alone, such as writing to a disk that is full on one node,
-// so that they end alike on every rank and no rank waits for one that has given up.
+// Runs steps that may fail on some ranks only, such as writing to a disk that is full on one node.
+// All ranks then end the step alike, so that no rank waits for one that has given up.
 #pragma once
 
 #include <exception>
@@ -10,8 +10,8 @@
 
 namespace kzero::grid {
 
-/// Runs f() on this rank. If it throws on any rank, every rank throws the Error of the lowest such
-/// rank. Collective over `group`; f itself must not be.
+/// Runs f() on this rank. If f throws on any rank, every rank throws the Error of the lowest such
+/// rank. Collective over `group`; f itself must not be collective.
 template <class F>
 void collectively(const Group& group, F&& f) {
   std::string problem;

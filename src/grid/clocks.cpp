@@ -13,7 +13,7 @@ constexpr int clock_tag = 2, block_tag = 3;
 constexpr int round_trips = 32;
 constexpr std::size_t block_bytes = std::size_t{1} << 20;
 
-/// The root's part for one rank: answers each question with the time of its clock.
+/// The root's side of the exchange with one rank: answers each question with the root's time.
 void answer(const Group& group, int rank, std::int64_t (*clock)()) {
   for (int i = 0; i < round_trips; ++i) {
     MPI_Recv(nullptr, 0, MPI_BYTE, rank, clock_tag, group.handle(), MPI_STATUS_IGNORE);
@@ -60,7 +60,7 @@ void hand_to_root(const Group& group, std::span<const std::byte> mine,
                   const std::function<void(int rank, std::span<const std::byte>)>& take) {
   const Waiting waiting({"time lines", group.name()});
   if (!group.is_root()) {
-    for (bool more = true; more;) {  // a block that is not full is the last
+    for (bool more = true; more;) {  // a block that is not full is the last one
       const auto block = mine.first(std::min(mine.size(), block_bytes));
       MPI_Send(block.data(), static_cast<int>(block.size()), MPI_BYTE, 0, block_tag,
                group.handle());

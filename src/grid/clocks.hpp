@@ -1,4 +1,4 @@
-// The clocks of a launch's processes against one another, and what processes hand to the root in
+// Compares the clocks of a launch's processes, and sends data from each process to the root in
 // turn.
 #pragma once
 
@@ -10,23 +10,23 @@
 
 namespace kzero::grid {
 
-/// This process's clock against the root's, in nanoseconds.
+/// The offset of this process's clock from the root's, in nanoseconds.
 struct ClockOffset {
   std::int64_t ahead = 0;     // to subtract from this process's times
-  std::int64_t accuracy = 0;  // half the fastest round trip, by which `ahead` may be wrong
+  std::int64_t accuracy = 0;  // largest error of `ahead`: half the fastest round trip
 };
 
-/// Returns whether this process is on the root's node, where steady clocks are one. Collective over
-/// the group.
+/// Returns whether this process is on the root's node, where all processes share the steady clock.
+/// Collective over the group.
 bool is_on_root_node(const Group& group);
 
-/// Measures the offset of `clock()`, nanoseconds of a steady clock, by round trips between the root
-/// and each rank that does not share its clock, in turn; of each rank's the fastest counts
-/// (Cristian, Distributed Computing 3, 1989). Collective over the group.
+/// Measures the offset of `clock()`, nanoseconds of a steady clock, from the root's. The root
+/// exchanges round trips with each rank that does not share its clock, one rank after another, and
+/// uses the fastest (Cristian, Distributed Computing 3, 1989). Collective over the group.
 ClockOffset measure_offset(const Group& group, std::int64_t (*clock)(), bool shares_clock);
 
-/// Hands every rank's bytes to the root, one rank's after another's in rank order, as blocks of at
-/// most 1 MiB; `take` is called on the root alone and must not throw. Collective over the group.
+/// Sends every rank's bytes to the root in rank order, as blocks of at most 1 MiB. `take` is called
+/// only on the root and must not throw. Collective over the group.
 void hand_to_root(const Group& group, std::span<const std::byte> mine,
                   const std::function<void(int rank, std::span<const std::byte>)>& take);
 

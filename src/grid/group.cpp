@@ -11,7 +11,7 @@ namespace kzero::grid {
 
 namespace {
 
-/// A control message: a wait for the watchdog, waiting time, and a span of the time line.
+/// A control message: registers a wait for the watchdog, counts waiting time and opens a span.
 class ControlWait {
  public:
   ControlWait(const char* what, const std::string& group)
@@ -138,8 +138,8 @@ std::string Group::broadcast(const std::string& text, int from) const {
   return copy;
 }
 
-/// Names a failing rank and its node, if some ranks did not fail and the ranks are on several
-/// nodes: a full disk or too little memory is then that node's.
+/// Names a failing rank and its node if the ranks are on several nodes and some did not fail: a
+/// full disk or lack of memory is then a problem of that node.
 std::string Group::place_of(int failing, bool i_failed) const {
   const std::string node = node_name(), failed = broadcast(node, failing);
   const bool is_shared = min(i_failed ? 1 : 0) == 1, has_others = max(node == failed ? 0 : 1) == 1;

@@ -1,6 +1,5 @@
 // A group of ranks and its control messages: agreement, small gathers, barriers. Control messages
-// are a few words per step at most; data that grows with the model goes through comm/, which counts
-// it.
+// are a few words per step at most. Data that grows with the model is sent and counted by comm/.
 #pragma once
 
 #include <mpi.h>
@@ -22,10 +21,10 @@ class AgreedError : public Error {
   using Error::Error;
 };
 
-/// Owns one MPI communicator. Every function but rank() and size() is collective over the group.
+/// Owns one MPI communicator. Every function except rank() and size() is collective over the group.
 class Group {
  public:
-  /// Takes ownership of `comm`. `name` is what messages and the traffic ledger call the group.
+  /// Takes ownership of `comm`. `name` identifies the group in messages and the traffic ledger.
   Group(MPI_Comm comm, std::string name);
   ~Group();
   Group(Group&& other) noexcept;
@@ -38,7 +37,7 @@ class Group {
   int size() const { return size_; }
   bool is_root() const { return rank_ == 0; }
   MPI_Comm handle() const { return comm_; }
-  /// The rank in the launch of a rank of this group.
+  /// Converts a rank of this group to its rank in the launch.
   int launch_rank(int rank) const { return launch_ranks_[static_cast<std::size_t>(rank)]; }
 
   /// Splits the group into the ranks that pass the same `color`, in the same order.
@@ -56,7 +55,7 @@ class Group {
 
   /// Returns every rank's value, in rank order, on every rank.
   std::vector<double> all_gather(double mine) const;
-  /// Returns every rank's values, one rank's after another's; all pass the same number of them.
+  /// Returns every rank's values in rank order. All ranks must pass the same number of values.
   std::vector<double> all_gather(const std::vector<double>& mine) const;
 
   /// Returns every rank's text, in rank order, on the root; empty elsewhere.
@@ -65,10 +64,10 @@ class Group {
   /// Returns the root's text on every rank.
   std::string broadcast(const std::string& text) const;
 
-  /// Ends a step that may fail on some ranks alone; `problem` is empty on a rank without a failure.
-  /// If any rank reports one, every rank throws AgreedError(code) with the text of the lowest such
-  /// rank. On several nodes the text also names that rank and its node, unless every rank reports a
-  /// problem or the code is that of a bad deck.
+  /// Ends a step that may fail on some ranks only; `problem` is empty on a rank that did not fail.
+  /// If any rank reports a problem, every rank throws AgreedError(code) with the text of the lowest
+  /// such rank. On several nodes the text also names that rank and its node, unless every rank
+  /// reports a problem or the code is that of a bad deck.
   void agree(const std::string& problem, int exit_code) const;
 
  private:

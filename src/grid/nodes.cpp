@@ -32,7 +32,7 @@ Nodes::Nodes(const Group& world, const std::string& host) {
     ranks_[static_cast<std::size_t>(found->second)].push_back(static_cast<int>(rank));
   }
   const bool is_first = first_rank(of(world.rank())) == world.rank();
-  std::string names;  // a host's name holds no line ends
+  std::string names;  // host names contain no line ends
   for (const std::string& name : world.gather(is_first ? host + '\n' : "")) names += name;
   std::istringstream lines(world.broadcast(names));
   for (std::string name; std::getline(lines, name);) names_.push_back(name);

@@ -10,8 +10,8 @@ namespace kzero::grid {
 
 class Nodes {
  public:
-  /// `host` is this rank's node name. Ranks share a node if MPI says that they can share memory;
-  /// two nodes may have one name. Collective over `world`, all ranks of the launch.
+  /// `host` is this rank's node name. Ranks share a node if MPI reports that they can share memory;
+  /// two nodes may have the same name. Collective over `world`, all ranks of the launch.
   Nodes(const Group& world, const std::string& host);
 
   int count() const { return static_cast<int>(ranks_.size()); }

@@ -11,18 +11,18 @@ namespace kzero::grid {
 /// The group of all ranks of the launch. Collective over them.
 Group world_group();
 
-/// Returns whether MPI is initialized and not yet finalized, so that other ranks may wait for this
+/// Returns whether MPI is initialized and not yet finalized: other ranks may then wait for this
 /// one.
 bool is_launched();
 
-/// Aborts every rank of the launch, for a rank that fails alone; does nothing unless is_launched().
-/// It waits for the launcher's answer, which may never come.
+/// Aborts every rank of the launch, for a rank that fails alone. Does nothing unless is_launched().
+/// Waits for the launcher's answer, which may never come.
 void abort_launch(int exit_code);
 
 class ProcessGrid {
  public:
-  /// Collective over MPI_COMM_WORLD. data = 0 takes all ranks that `tensor` leaves. Throws
-  /// Error(usage) where data * tensor is not the number of ranks.
+  /// Collective over MPI_COMM_WORLD. data = 0 means number of ranks / tensor. Throws Error(usage)
+  /// unless data * tensor is the number of ranks.
   ProcessGrid(Index data, Index tensor) : ProcessGrid(world_group(), data, tensor) {}
 
   /// Builds the grid from the ranks of `world` only. Collective over them.

@@ -1,5 +1,5 @@
-// A model that writes, of whatever precision, with its parameters in memory: model/decoder.hpp
-// behind one interface.
+// A model that generates, of any precision, with its parameters in memory: model/decoder.hpp behind
+// one interface.
 #pragma once
 
 #include <memory>
@@ -22,15 +22,16 @@ class Decoding {
   virtual Index vocab() const = 0;
 };
 
-/// Takes the decoder's memory from arenas, which it owns and enters in `ledger`; the parameters'
-/// units, `gemm`, the link's communicator and `ledger` must outlive it. `owner` lives as long.
+/// Makes a decoder that owns its arenas, takes its memory from them and enters it in `ledger`. The
+/// parameters' units, `gemm`, the link's communicator and `ledger` must outlive it. `owner` lives
+/// as long as the decoder.
 template <class T>
 std::unique_ptr<Decoding> make_decoding(const deck::Model& model,
                                         const model::DecoderResources& resources,
                                         model::Units<const T> parameters, memory::Ledger& ledger,
                                         std::shared_ptr<const void> owner = nullptr);
 
-/// The bytes that the decoder takes, by category.
+/// The bytes that the decoder uses, by category.
 memory::Bytes decoder_bytes(const deck::Model& model, const model::DecoderResources& resources,
                             Dtype precision);
 

@@ -65,7 +65,7 @@ std::string table(const FileScore& score, const EvaluatedModel& model) {
     text += line("loss", fmt::format("{:.6f}", found.loss)) +
             line("perplexity", fmt::format("{:.6g}", found.perplexity())) +
             line("bits per byte", bits          ? fmt::format("{:.6f}", *bits)
-                                  : found.bytes ? "not known: its tokens stand for no text"
+                                  : found.bytes ? "not known: its tokens do not represent text"
                                                 : "not known: " + model.no_byte_lengths) +
             line("tokens", fmt::format("{} in sequences of {}", found.tokens, score.sequence)) +
             line("seconds", fmt::format("{:.1f}, {:.0f} tokens/s", score.seconds, rate));

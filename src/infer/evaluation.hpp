@@ -1,4 +1,4 @@
-// What an evaluation finds, as a table for people and as JSON for programs.
+// The results of an evaluation, as a table for people and as JSON for programs.
 #pragma once
 
 #include <optional>
@@ -9,7 +9,7 @@
 
 namespace kzero::infer {
 
-/// The scores of one file, one of the two.
+/// The scores of one file: exactly one of the two.
 struct FileScore {
   std::string file{};
   std::string format{};  // of a text
@@ -19,7 +19,7 @@ struct FileScore {
   std::optional<ChoiceScore> choice{};
 };
 
-/// The model and how it is computed.
+/// The evaluated model, and how it is computed.
 struct EvaluatedModel {
   std::string path;
   Index parameters = 0;
@@ -27,7 +27,7 @@ struct EvaluatedModel {
   Index data_ranks = 1, tensor_ranks = 1;
   Index batch = 1;
   memory::Bytes memory{};       // planned, of the first rank
-  std::string no_byte_lengths;  // why bits per byte are not known; empty: they are
+  std::string no_byte_lengths;  // why bits per byte are unknown; empty: they are known
 };
 
 std::string heading(const EvaluatedModel& model);

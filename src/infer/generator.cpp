@@ -22,7 +22,7 @@ double seconds_since(Clock::time_point begin) {
 struct Active {
   std::size_t prompt;
   Index sequence;
-  std::vector<Token> tokens;  // the prompt's and those behind it
+  std::vector<Token> tokens;  // those of the prompt and those generated
   std::size_t prompt_tokens;
   TextStream stream;
   Continuation made{};
@@ -72,7 +72,7 @@ class Generation {
   std::vector<Active> active_;
 };
 
-/// Chooses on rank 0, for the ranks' processors may round exponentials differently.
+/// Chooses on rank 0, because the ranks' processors may round exponentials differently.
 std::vector<Token> Generation::choose(const std::vector<std::span<const float>>& logits) {
   std::vector<Token> tokens(logits.size());
   grid::collectively(ranks_, [&] {
@@ -109,7 +109,7 @@ void Generation::begin_next() {
   }
 }
 
-/// The tokens of all active sequences, one each.
+/// Chooses the next token of each active sequence.
 std::vector<Token> Generation::next_tokens() {
   if (options_.cache == CacheUse::recompute) {
     std::vector<std::vector<float>> rows;

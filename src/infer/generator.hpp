@@ -1,6 +1,6 @@
-// Generates the continuations of prompts, several at once: a prompt is read into a free sequence of
-// the cache, and every step gives each sequence one token. A continuation depends on its prompt,
-// its number and the options alone: neither the other prompts nor the batch show.
+// Generates the continuations of prompts, several at once. A prompt is read into a free sequence of
+// the cache, and every step adds one token to each sequence. A continuation depends only on its
+// prompt, its number and the options; other prompts and the batch have no effect.
 #pragma once
 
 #include <functional>
@@ -15,7 +15,7 @@ namespace kzero::infer {
 struct Prompt {
   std::vector<Token> tokens{};  // at least one, at most the model's sequence
   Index max_tokens = 0;         // to generate, at least one
-  Index number = 0;             // among all prompts: what draws depend on
+  Index number = 0;             // among all prompts; draws depend on it
 };
 
 enum class EndReason { stop, length, end_token };
@@ -31,25 +31,25 @@ constexpr std::string_view name_of(EndReason reason) {
   }
 }
 
-/// The way of a step: it reads the cache, or recomputes all of a sequence for every token, as a
-/// check.
+/// How a step computes: it reads the cache or, as a check, recomputes the entire sequence for every
+/// token.
 enum class CacheUse { reuse, recompute };
 
 struct GeneratorOptions {
   Sampling sampling;
   std::vector<std::string> stops{};  // texts, none of them empty
-  std::vector<Token> end_tokens{};   // end a continuation, and are not part of its text
+  std::vector<Token> end_tokens{};   // end a continuation and are not part of its text
   CacheUse cache = CacheUse::reuse;
   std::function<std::string_view(Token)> bytes;  // of a token
 };
 
 struct Continuation {
-  std::vector<Token> tokens{};  // all that were chosen, an end token and those of a stop text too
-  std::string text{};           // UTF-8; before the stop text
+  std::vector<Token> tokens{};  // all chosen tokens, with an end token and a stop text's
+  std::string text{};           // UTF-8; without the stop text and what follows it
   EndReason reason = EndReason::length;
 };
 
-/// Receives the continuations of prompts, by their position among them.
+/// Receives the continuations of prompts, identified by their position in the list.
 struct GeneratorEvents {
   std::function<void(std::size_t prompt, std::string_view text)> text_grew;
   std::function<void(std::size_t prompt, const Continuation& all)> ended;
@@ -60,9 +60,9 @@ struct GeneratorRates {
   double read_seconds = 0, step_seconds = 0;
 };
 
-/// Generates until each prompt has max_tokens more tokens, the model's sequence is full (reason
-/// "length"), or a stop text or end token. Rank 0 of `ranks` chooses the tokens; events come in the
-/// same order on all. Collective over `ranks`, which are the tensor group.
+/// Generates until each prompt has max_tokens more tokens or the model's sequence is full (reason
+/// "length"), or until a stop text or end token. Rank 0 of `ranks` chooses the tokens; events come
+/// in the same order on all ranks. Collective over `ranks`, which must be the tensor group.
 GeneratorRates generate(Decoding& model, const grid::Group& ranks, std::span<const Prompt> prompts,
                         const GeneratorOptions& options, const GeneratorEvents& events);
 

@@ -29,7 +29,7 @@ bool has_llmc_header(const std::string& path) {
   return data::llmc_kind(std::as_bytes(std::span(head))) != nullptr;
 }
 
-/// The format by the beginning or the name of the first file, or the usual one.
+/// The format recognized from the beginning or the name of the first file, otherwise the usual one.
 FileFormat recognised(const std::string& name, std::optional<data::TokenEncoding> usual) {
   ProblemList problems;
   const std::vector<std::string> files = data::expand_files({name}, problems);
@@ -136,7 +136,7 @@ InputFile open_input(const grid::Group& world, const std::string& name, const Fi
       file.tokens = reader_of(stream);
     }
     KZERO_REQUIRE(file.tokens->size >= 2, ExitCode::files,
-                  "{}: holds {} tokens, but it takes one to predict another", printable(name),
+                  "{}: has {} tokens, but at least 2 are needed", printable(name),
                   file.tokens->size);
     problems.throw_if_any(ExitCode::files);
   });

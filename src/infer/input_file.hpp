@@ -23,29 +23,29 @@ struct FileFormat {
   bool is_given() const { return tokens || is_text || is_choices; }
 };
 
-/// The names that --format may have, and the format of one of them, with tokens of `token_bytes`
-/// if it is the raw one.
+/// The names that --format accepts, and the format of a name; raw files have tokens of
+/// `token_bytes`.
 std::vector<std::string> file_format_names();
 FileFormat file_format(const std::string& name, Index token_bytes);
 
-/// A file that is open: tokens, or choices.
+/// An open file: tokens, or choices.
 struct InputFile {
   std::string name;                            // as the user gave it: a path or a pattern
   std::string format{};                        // by name
-  bool is_bytes = false;                       // a token is a byte
+  bool is_bytes = false;                       // each token is a byte
   std::optional<TokenReader> tokens{};         // none: choices
-  std::vector<data::ChoiceExample> choices{};  // of one file
+  std::vector<data::ChoiceExample> choices{};  // of a single file
 };
 
-/// Makes tokens of plain text; opened when the first file needs it.
+/// Returns the encoder for plain text; opened when the first file needs it.
 using OpenTokenText = std::function<const TokenText&()>;
 
-/// Opens a path or a pattern of files and checks all its tokens, each rank its part. Without a
-/// format it is recognised by a header of llm.c's; without one a name that ends with .txt is plain
-/// text, unless the tokens of `usual` are bytes, and all else is `usual`. Every rank holds the
-/// tokens of a plain text, at most 1 GiB of it, and makes those of each file by themselves. Throws
-/// AgreedError(files) for files that cannot be read, are damaged, have tokens of `vocab` or more,
-/// or of which nobody knows the format. Collective over `world`.
+/// Opens a path or a pattern of files and checks all its tokens; each rank checks its part. If no
+/// format is given, it is recognized by a header of llm.c. Without such a header, a name that ends
+/// with .txt is plain text unless the tokens of `usual` are bytes, and everything else is `usual`.
+/// Every rank stores the tokens of a plain text, which may have at most 1 GiB; each file is encoded
+/// separately. Throws AgreedError(files) for files that cannot be read, are damaged, have tokens of
+/// `vocab` or more, or have an unknown format. Collective over `world`.
 InputFile open_input(const grid::Group& world, const std::string& name, const FileFormat& format,
                      std::optional<data::TokenEncoding> usual, Index vocab,
                      const OpenTokenText& token_text);

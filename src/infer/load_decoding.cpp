@@ -8,7 +8,7 @@ namespace kzero::infer {
 
 namespace {
 
-/// All units of a model, in memory of their own.
+/// All units of a model, in their own memory.
 template <class T>
 struct DecoderWeights {
   ForwardPlan plan;

@@ -1,4 +1,4 @@
-// A decoder of a source's weights.
+// A decoder with a source's weights.
 #pragma once
 
 #include "infer/decoding.hpp"
@@ -7,12 +7,12 @@
 
 namespace kzero::infer {
 
-/// The bytes by category that load_decoding takes on this rank.
+/// The bytes by category that load_decoding needs on this rank.
 memory::Bytes decoding_bytes(const Source& source, const model::DecoderShape& shape,
                              const model::TensorRank& tensor, Index data_ranks);
 
-/// Takes the memory that decoding_bytes counts, enters it in the machinery's ledger and reads the
-/// weights, all on every data rank. The machinery must outlive the result. Throws Error(memory) if
+/// Allocates the memory that decoding_bytes counts, enters it in the machinery's ledger and reads
+/// all weights on every data rank. The machinery must outlive the result. Throws Error(memory) if
 /// it does not fit, and Error(files) for weights that cannot be read. Collective over all ranks of
 /// the launch; `node_ranks` of them share a node's memory.
 std::unique_ptr<Decoding> load_decoding(const Source& source, const model::DecoderShape& shape,

@@ -20,11 +20,11 @@ deck::Config config_for(const Source& source, const ForwardShape& shape) {
   return config;
 }
 
-/// All buffers of a rank: constructed on measuring arenas they are the plan.
+/// All buffers of a rank. Constructed on measuring arenas, they give the plan.
 template <class T>
 struct ForwardBuffers {
-  /// A batch on its way: host memory that a device copies from and to, on hosts the same as the
-  /// model's own.
+  /// A batch in transit: host memory that a device copies from and to. On hosts it is the model's
+  /// own memory.
   struct Staging {
     Token *inputs, *targets;
     float* losses;
@@ -125,7 +125,7 @@ class LoadedModel : public ForwardModel {
     return {measured_, machinery_.ledger};
   }
 
-  /// The batch before has been read: its losses were waited for.
+  /// The previous batch has been read, because its losses were waited for.
   tensor::Vector<const Token> upload(std::span<const Token> from, Token* host, Token* device) {
     KZERO_EXPECT(std::ssize(from) == shape_.batch * shape_.sequence);
     std::ranges::copy(from, host);

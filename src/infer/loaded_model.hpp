@@ -1,4 +1,4 @@
-// A model in memory on the ranks of a launch, for forward passes alone.
+// A model in memory on the ranks of a launch, for forward passes only.
 #pragma once
 
 #include <memory>
@@ -14,22 +14,22 @@ struct ForwardShape {
   Index sequence = 1;  // tokens of each, at most the model's own
 };
 
-/// Hides the precision. Every rank of the grid calls the functions alike: they are collective.
+/// Hides the precision. The functions are collective: every rank of the grid must call them alike.
 class ForwardModel {
  public:
   virtual ~ForwardModel() = default;
 
   virtual const ForwardShape& shape() const = 0;
   virtual const memory::Bytes& planned() const = 0;  // of this rank
-  virtual Index parameters() const = 0;              // of the whole model
+  virtual Index parameters() const = 0;              // of the full model
 
-  /// Copies the loss of each target, -log p in fp32, to `losses`. All spans are [batch * sequence],
-  /// or empty on a data rank that has no batch and only takes part in the collectives.
+  /// Copies the loss of each target, -log p in fp32, to `losses`. All spans are [batch * sequence].
+  /// They are empty on a data rank that has no batch and only takes part in the collectives.
   virtual void token_losses(std::span<const Token> inputs, std::span<const Token> targets,
                             std::span<float> losses) = 0;
 };
 
-/// Loads the source's model: takes the memory that was measured before, and reads the weights.
+/// Loads the source's model: allocates the memory that was measured before, and reads the weights.
 /// Source and machinery must outlive the result. Throws Error(memory) if it does not fit, and
 /// Error(files) for weights that cannot be read. Collective over all ranks of the launch;
 /// `node_ranks` of them share a node's memory.

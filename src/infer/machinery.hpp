@@ -1,4 +1,4 @@
-// What a model computes and communicates with on the ranks of a launch, beside its memory.
+// The grid and back ends with which a model computes and communicates on the ranks of a launch.
 #pragma once
 
 #include <memory>
@@ -22,18 +22,18 @@ struct Machinery {
   std::unique_ptr<tensor::Gemm> gemm;
   memory::Ledger ledger;
 
-  /// Makes the grid and the back ends of a resolved config. Collective over all ranks of the
+  /// Makes the grid and the back ends for a resolved config. Collective over all ranks of the
   /// launch.
   Machinery(const deck::Config& config, Index threads);
 
   model::TensorRank tensor_rank() const { return {grid.tensor().rank(), grid.tensor().size()}; }
 };
 
-/// Throws Error(memory) if `node_ranks` ranks of this node that need these bytes each do not fit in
-/// what it has left. `smaller` says what needs less. Says nothing about a device's memory.
+/// Throws Error(memory) if `node_ranks` ranks of this node, which need these bytes each, do not fit
+/// into its remaining memory. `smaller` tells what needs less. A device's memory is not checked.
 void require_memory(const memory::Bytes& bytes, Index node_ranks, const std::string& smaller);
 
-/// "12.5 MiB: parameters 8 MiB, activations 4.5 MiB": the total, and what is not zero by category.
+/// "12.5 MiB: parameters 8 MiB, activations 4.5 MiB": the total, and the non-zero categories.
 std::string memory_text(const memory::Bytes& bytes);
 
 }  // namespace kzero::infer

@@ -1,5 +1,5 @@
-// The parameters of a model that is only run forward: replicated on every data rank, or partitioned
-// and gathered unit by unit as in ZeRO's stage 3.
+// The parameters of a model that is only run forward. They are replicated on every data rank, or
+// partitioned and gathered unit by unit as in ZeRO's stage 3.
 #pragma once
 
 #include "infer/machinery.hpp"
@@ -19,7 +19,7 @@ struct ForwardPlan {
   zero::Stage stage;
   zero::Schedule schedule;
 
-  /// Computes the plan of a resolved config, whose model.sequence may be shorter than the model's
+  /// Computes the plan of a resolved config. Its model.sequence may be shorter than the model's
   /// own.
   ForwardPlan(const deck::Config& config, Index data_ranks, const model::TensorRank& tensor);
 };
@@ -27,20 +27,20 @@ struct ForwardPlan {
 template <class T>
 class Parameters {
  public:
-  /// Takes memory from the arenas, measuring ones too. The plan must outlive this.
+  /// Takes memory from the arenas, which may be measuring ones. The plan must outlive this object.
   Parameters(memory::Arenas& arenas, const ForwardPlan& plan, Index data_rank);
 
-  /// Reads the source's weights, rounded to T as training rounds them; of learned positions the
-  /// first ones. Each data rank reads its share, and the ranks exchange them if they are
-  /// replicated. Throws AgreedError for what any rank cannot read. Collective over all ranks of the
-  /// grid.
+  /// Reads the source's weights, rounded to T as in training. Only the first learned positions are
+  /// read if the sequence is shorter. Each data rank reads its share; if the parameters are
+  /// replicated, the ranks exchange their shares. Throws AgreedError if any rank cannot read its
+  /// part. Collective over all ranks of the grid.
   void load(const tensor::Execution& exec, const Values& values, Machinery& machinery);
 
-  /// The units by number; null while a partitioned one is not gathered.
+  /// The units by number; null while a partitioned unit is not gathered.
   model::Units<const T> units() const { return model::Units<const T>(store_.units()); }
 
-  /// Around operation i of the plan's schedule. Collective over the data group; nothing to do if
-  /// the parameters are replicated.
+  /// Call these around operation i of the plan's schedule. Collective over the data group. They do
+  /// nothing if the parameters are replicated.
   void before(std::size_t i, const tensor::Execution& exec, comm::Communicator& data);
   void after(std::size_t i);
 

@@ -44,7 +44,7 @@ std::vector<PromptText> read_prompts(std::istream& in, const std::string& name) 
     prompts.push_back(prompt_of(parse_json(text), fmt::format("{}:{}", printable(name), number)));
   }
   KZERO_REQUIRE(!in.bad(), ExitCode::files, "{}: cannot be read", printable(name));
-  KZERO_REQUIRE(!prompts.empty(), ExitCode::files, "{}: holds no prompt", printable(name));
+  KZERO_REQUIRE(!prompts.empty(), ExitCode::files, "{}: has no prompts", printable(name));
   return prompts;
 }
 
@@ -53,7 +53,7 @@ Prompt encode_prompt(const TokenText& tokens, const PromptText& prompt, Index nu
   Prompt encoded{tokens.encode(prompt.text), prompt.max_tokens.value_or(max_tokens), number};
   if (encoded.tokens.empty()) {
     KZERO_REQUIRE(!tokens.end_tokens().empty(), ExitCode::usage,
-                  "prompt {} is empty, and no end token is known behind which a text begins",
+                  "prompt {} is empty, and no end token is known after which a text could begin",
                   number + 1);
     encoded.tokens.push_back(tokens.end_tokens().front());
   }

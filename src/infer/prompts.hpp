@@ -1,4 +1,4 @@
-// Prompts as people give them, and what became of them, as text and as JSON lines.
+// Reads prompts from users, and formats the results as text and as JSON lines.
 #pragma once
 
 #include <istream>
@@ -13,23 +13,24 @@ namespace kzero::infer {
 
 struct PromptText {
   std::string text;
-  std::optional<Index> max_tokens{};  // none: as for all
+  std::optional<Index> max_tokens{};  // none: the value for all prompts
 };
 
-/// Reads JSON lines {"prompt": TEXT, "max_tokens": N}, the latter if wanted; empty lines are passed
-/// over. Throws Error(files) that names `name`, the line, the key and the value found.
+/// Reads JSON lines {"prompt": TEXT, "max_tokens": N}; the latter is optional, and empty lines are
+/// skipped. Throws Error(files) that names `name`, the line, the key and the value found.
 std::vector<PromptText> read_prompts(std::istream& in, const std::string& name);
 
-/// The tokens of a prompt; for an empty text the end token, behind which a text begins. Throws
-/// Error(usage) for an empty text without an end token, or one with more tokens than `most`.
+/// The tokens of a prompt. For an empty text this is the end token, after which a text begins.
+/// Throws Error(usage) for an empty text without an end token, or a text with more tokens than
+/// `most`.
 Prompt encode_prompt(const TokenText& tokens, const PromptText& prompt, Index number,
                      Index max_tokens, Index most);
 
 /// {"prompt": .., "text": .., "tokens": [..], "reason": "stop" | "length" | "end_token"} and a line
-/// end; what is no UTF-8 in the prompt becomes U+FFFD.
+/// end. Bytes of the prompt that are not UTF-8 become U+FFFD.
 std::string json_line(const PromptText& prompt, const Continuation& made);
 
-/// A line that names the prompt by number, from 1, and its beginning; then the text.
+/// A line with the prompt's number, from 1, and its beginning; then the text.
 std::string labelled_block(const PromptText& prompt, Index number, const Continuation& made);
 
 }  // namespace kzero::infer

@@ -54,7 +54,7 @@ void Sampler::keep_top_k() {
   std::sort(candidates_.begin(), candidates_.end(), first);
 }
 
-// A heap gives the largest without sorting a whole vocabulary.
+// A heap gives the largest candidates without sorting an entire vocabulary.
 void Sampler::keep_top_p() {
   if (s_.top_p >= 1) return;
   double total = 0;
@@ -89,7 +89,7 @@ Token Sampler::choose(std::span<const float> logits, const Place& place) {
     below += c.weight;
     if (at < below) return c.token;
   }
-  return best;  // rounding has left the number behind the last
+  return best;  // rounding has left the number above the last sum
 }
 
 }  // namespace kzero::infer

@@ -1,5 +1,5 @@
 // Losses of rows of tokens, divided over the data ranks of a launch. The batches and the order in
-// which sums are added depend on the rows alone, so every number of data ranks gives the same bits.
+// which sums are added depend only on the rows, so every number of data ranks gives the same bits.
 #pragma once
 
 #include <functional>
@@ -15,20 +15,20 @@ namespace kzero::infer {
 /// Rows to score: each has the model's sequence length of inputs and targets.
 struct Rows {
   Index count = 0;
-  /// Fills one row; what it leaves untouched is token 0.
+  /// Fills one row; untouched elements are token 0.
   std::function<void(Index row, std::span<Token> inputs, std::span<Token> targets)> read;
 };
 
-/// Makes numbers out of the losses of a batch, [batch * sequence], which begins with row `first`;
-/// rows at the end of the last batch may not exist.
+/// Computes numbers from the losses of a batch, [batch * sequence], which begins with row `first`.
+/// Rows at the end of the last batch may not exist.
 using Fold = std::function<void(Index first, std::span<const Token> targets,
                                 std::span<const float> losses, std::span<double> numbers)>;
 
-/// Called by every rank before each round of batches; may be collective over all of them. What it
-/// throws ends the scoring, so that it must throw on every rank or on none.
+/// Called by every rank before each round of batches; may be collective over all of them. An
+/// exception ends the scoring, so it must be thrown on every rank or on none.
 using BeforeRound = std::function<void()>;
 
-/// Returns the `width` numbers of each batch, one batch's after another's, on every rank.
+/// Returns the `width` numbers of each batch, in the order of the batches, on every rank.
 /// Collective over all ranks of the grid.
 std::vector<double> score(ForwardModel& model, const grid::Group& data, const Rows& rows,
                           Index width, const Fold& fold, const BeforeRound& before_round);
@@ -43,35 +43,35 @@ struct TokenReader {
 /// The score of a text.
 struct TextScore {
   double loss = 0;               // mean of -log p of a token, natural log
-  Index tokens = 0;              // that were scored
-  std::optional<Index> bytes{};  // of the text that they stand for
+  Index tokens = 0;              // number of scored tokens
+  std::optional<Index> bytes{};  // of the text that they represent
 
   double perplexity() const;
-  /// The mean of -log2 p of a byte; none without bytes.
+  /// The mean of -log2 p per byte; none without bytes.
   std::optional<double> bits_per_byte() const;
 };
 
-/// Scores every token of the text but the first, or the first `most` of them (0: all): window w
-/// has tokens w T to w T + T as training's sampler cuts them, the last one may be shorter, and each
-/// token is predicted from those before it in its window. `byte_lengths` has the bytes of each
-/// token; empty: not known. Throws AgreedError(diverged) if the loss is not finite; a file that
-/// cannot be read throws on its rank alone. Collective over all ranks of the grid.
+/// Scores every token of the text except the first, or the first `most` of them (0: all). Window w
+/// has tokens w T to w T + T, as in training's sampler; the last window may be shorter. Each token
+/// is predicted from the tokens before it in its window. `byte_lengths` has the bytes of each
+/// token; empty if they are unknown. Throws AgreedError(diverged) if the loss is not finite. If a
+/// file cannot be read, only that rank throws. Collective over all ranks of the grid.
 TextScore score_text(ForwardModel& model, const grid::Group& data, const TokenReader& text,
                      Index most, std::span<const Index> byte_lengths,
                      const BeforeRound& before_round);
 
 struct ChoiceScore {
-  std::vector<Index> sums;   // of each example, the ending with the least sum of -log p
-  std::vector<Index> means;  // with the least mean of it over its tokens
+  std::vector<Index> sums;   // for each example, the ending with the smallest sum of -log p
+  std::vector<Index> means;  // the ending with the smallest mean over its tokens
   Index right_by_sum = 0, right_by_mean = 0;
 
   double accuracy() const;             // share of right_by_sum
   double accuracy_normalized() const;  // share of right_by_mean
 };
 
-/// Scores the endings of each example behind its context, the first of several equal ones wins.
-/// Contexts with endings have at most the model's sequence length + 1 tokens. Throws as score_text
-/// does. Collective over all ranks of the grid.
+/// Scores the endings of each example after its context; the first of several equal ones wins. A
+/// context with an ending may have at most the model's sequence length + 1 tokens. Throws as
+/// score_text does. Collective over all ranks of the grid.
 ChoiceScore score_choices(ForwardModel& model, const grid::Group& data,
                           const std::vector<data::ChoiceExample>& examples,
                           const BeforeRound& before_round);

@@ -25,7 +25,7 @@ namespace fs = std::filesystem;
 
 enum class Kind { none, checkpoint, hugging_face };
 
-/// Judged by one rank; the others may see another file system later than it does.
+/// Determined by one rank only; the others may see changes of a file system later.
 Kind kind_of(const fs::path& path) {
   std::error_code ignored;
   if (fs::exists(path / checkpoint::manifest_name, ignored)) return Kind::checkpoint;
@@ -42,14 +42,14 @@ Kind agreed_kind(const grid::Group& world, const std::string& path) {
     std::error_code ignored;
     KZERO_REQUIRE(mine != Kind::none, ExitCode::files, "{}: {}", printable(path),
                   fs::exists(path, ignored)
-                      ? "holds no checkpoint, and no model of Hugging Face (config.json)"
+                      ? "has no checkpoint and no Hugging Face model (config.json)"
                       : "does not exist");
   });
   return static_cast<Kind>(world.max(static_cast<Index>(mine)));
 }
 
-/// Keeps the model, the precision, the micro-batch and the data, turns off what training alone has,
-/// and divides the model among the ranks of this launch.
+/// Keeps the model, the precision, the micro-batch and the data, turns off everything that only
+/// training needs, and divides the model among the ranks of this launch.
 deck::Config adapted(const deck::Config& from, const SourceOptions& options, Index ranks) {
   deck::Config config;
   config.model = from.model;
@@ -61,7 +61,7 @@ deck::Config adapted(const deck::Config& from, const SourceOptions& options, Ind
   config.train.precision = options.precision.value_or(from.train.precision);
   config.train.micro_batch = from.train.micro_batch;
   config.train.global_batch = std::max<Index>(1, config.train.micro_batch) * ranks;
-  config.data.format = deck::DataFormat::llmc;  // asks nothing of the vocabulary
+  config.data.format = deck::DataFormat::llmc;  // has no requirement on the vocabulary
   try {
     deck::resolve(config, {ranks, deck::Purpose::plan});
   } catch (const Error& error) {
@@ -71,7 +71,7 @@ deck::Config adapted(const deck::Config& from, const SourceOptions& options, Ind
   return config;
 }
 
-/// Cuts the front off.
+/// Removes the first `count` values and returns them.
 std::span<float> take_front(std::span<float>& values, Index count) {
   const auto front = values.first(static_cast<std::size_t>(count));
   values = values.subspan(front.size());
@@ -109,7 +109,7 @@ Source open_checkpoint(const grid::Group& world, const std::string& path,
   return source;
 }
 
-/// The config of a deck that has model.config alone. The root reads the file for all.
+/// The config of a deck that has only model.config. The root reads the file for all ranks.
 deck::Config config_of(const grid::Group& world, const fs::path& folder) {
   convert::ConfigText text;
   grid::collectively(world, [&] {

@@ -6,9 +6,9 @@ namespace kzero::infer {
 
 namespace {
 
-/// The bytes of a character's beginning: `length` of them are one character, if it is valid, or to
-/// be replaced together, as the Unicode standard recommends (version 15, section 3.9, U+FFFD
-/// Substitution of Maximal Subparts). Incomplete: valid so far, and the text ends.
+/// The first `length` bytes of a text, at least one. If the state is valid, they are one character.
+/// Otherwise they are replaced together, as the Unicode standard recommends (version 15, section
+/// 3.9, U+FFFD Substitution of Maximal Subparts). Incomplete: valid so far, but the text ends.
 struct Character {
   std::size_t length = 1;
   enum { valid, invalid, incomplete } state = invalid;
@@ -22,8 +22,8 @@ Character first_character(std::string_view text) {
   const std::size_t length = lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : 4;
   for (std::size_t i = 1; i < length; ++i) {
     if (i == text.size()) return {i, Character::incomplete};
-    // The second byte's range is narrower behind four of the leads: neither longer forms than
-    // needed, nor surrogates, nor beyond U+10FFFF.
+    // The second byte's range is narrower after four of the lead bytes. This excludes overlong
+    // forms, surrogates, and codes beyond U+10FFFF.
     const unsigned low = i == 1 && lead == 0xE0 ? 0xA0 : i == 1 && lead == 0xF0 ? 0x90 : 0x80;
     const unsigned high = i == 1 && lead == 0xED ? 0x9F : i == 1 && lead == 0xF4 ? 0x8F : 0xBF;
     if (byte(i) < low || byte(i) > high) return {i, Character::invalid};
@@ -31,7 +31,7 @@ Character first_character(std::string_view text) {
   return {length, Character::valid};
 }
 
-/// Bytes at the end of `text` with which `stop` begins.
+/// The number of bytes at the end of `text` that are the beginning of `stop`.
 std::size_t overlap(std::string_view text, std::string_view stop) {
   for (std::size_t n = std::min(text.size(), stop.size() - 1); n > 0; --n) {
     if (text.ends_with(stop.substr(0, n))) return n;
@@ -41,14 +41,15 @@ std::size_t overlap(std::string_view text, std::string_view stop) {
 
 }  // namespace
 
-/// Bytes of which no stop text can begin in any.
+/// The number of bytes before the first at which a stop text may begin.
 std::size_t TextStream::certain() const {
   std::size_t held = 0;
   for (const std::string& stop : stops_) held = std::max(held, overlap(pending_, stop));
   return pending_.size() - held;
 }
 
-/// Takes complete characters out of the first `count` bytes; at the end incomplete ones too.
+/// Removes complete characters from the first `count` bytes and returns them; at the end incomplete
+/// ones too.
 std::string TextStream::take(std::size_t count, bool is_end) {
   std::string text;
   std::string_view rest = std::string_view(pending_).substr(0, count);

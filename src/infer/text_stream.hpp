@@ -1,4 +1,4 @@
-// Text that grows by the bytes of tokens, handed out as it becomes certain: a token may end within
+// Text that grows by the bytes of tokens and is returned once it is certain: a token may end within
 // a character, or where a stop text may have begun.
 #pragma once
 
@@ -10,11 +10,11 @@ namespace kzero::infer {
 
 class TextStream {
  public:
-  /// `stops`: texts that end it, none of them empty; they are not part of it.
+  /// `stops`: texts that end it and are not part of it; none may be empty.
   explicit TextStream(std::vector<std::string> stops) : stops_(std::move(stops)) {}
 
-  /// Adds bytes, unless a stop text has ended the text. Returns what has become certain: complete
-  /// characters, in place of bytes that are no UTF-8 U+FFFD.
+  /// Adds bytes, unless a stop text has ended the text. Returns the part that has become certain:
+  /// complete characters, with U+FFFD for bytes that are not UTF-8.
   std::string add(std::string_view bytes);
 
   /// Ends the text; returns the rest of it.

@@ -13,7 +13,7 @@ Index bytes_of_token(const tokenizer::Tokenizer& tokenizer, Token token) {
   try {
     return static_cast<Index>(tokenizer.bytes(token).size());
   } catch (const Error&) {
-    return 0;  // an id between others that no token has
+    return 0;  // an unused id between others
   }
 }
 

@@ -78,7 +78,7 @@ nlohmann::json object_of(const fs::path& file) {
   return convert::read_json_object(file, most_bytes);
 }
 
-/// eos_token_id, a number or several.
+/// eos_token_id: a number or a list of numbers.
 std::vector<Token> end_ids(const nlohmann::json& object, const fs::path& file) {
   std::vector<Token> ids;
   const auto found = object.find("eos_token_id");
@@ -93,7 +93,7 @@ std::vector<Token> end_ids(const nlohmann::json& object, const fs::path& file) {
   return ids;
 }
 
-/// eos_token, a text or an object with its content; empty: none.
+/// eos_token: a text or an object with its content; empty if there is none.
 std::string end_content(const nlohmann::json& object) {
   const auto found = object.find("eos_token");
   if (found == object.end()) return {};
@@ -123,7 +123,7 @@ fs::path tokenizer_file(const Source& source, const std::string& given) {
       convert::find_tokenizer(given, source.is_checkpoint ? "" : source.path, source.config.data);
   KZERO_REQUIRE(
       !found.empty(), ExitCode::files,
-      "{}: no tokenizer.json was found in the model's folder or beside its data; name one "
+      "{}: no tokenizer.json was found in the folders of the model and its data; name one "
       "with --tokenizer FILE, or --tokenizer bytes if the model's tokens are bytes",
       printable(source.path));
   return found;

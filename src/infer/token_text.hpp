@@ -1,4 +1,4 @@
-// What a model's tokens are as text: those of a tokenizer.json, or bytes.
+// Converts a model's tokens to text and back, with a tokenizer.json or as bytes.
 #pragma once
 
 #include <memory>
@@ -14,24 +14,24 @@ class TokenText {
  public:
   virtual ~TokenText() = default;
 
-  /// Throws Error(files) for text that has no tokens.
+  /// Throws Error(files) for text that cannot be encoded.
   virtual std::vector<Token> encode(std::string_view text) const = 0;
-  /// The bytes of a token; none of one that the tokenizer does not have.
+  /// The bytes of a token; none if the tokenizer does not have it.
   virtual std::string_view bytes(Token token) const = 0;
   /// One more than the largest token.
   virtual Index size() const = 0;
-  /// Whether a token is a byte.
+  /// Whether each token is a byte.
   virtual bool is_bytes() const = 0;
-  /// Tokens that end a text, the usual one first.
+  /// Tokens that end a text. The usual one comes first.
   virtual const std::vector<Token>& end_tokens() const = 0;
 };
 
-/// The name that --tokenizer takes for tokens that are bytes.
+/// The value of --tokenizer for tokens that are bytes.
 inline constexpr std::string_view bytes_name = "bytes";
 
-/// The tokens of `given`, a tokenizer.json, its folder, or "bytes"; if it is empty those of a
-/// checkpoint's data.format = "bytes", of the tokenizer.json in a folder of Hugging Face, or of the
-/// one beside the checkpoint's data. End tokens are eos_token_id of generation_config.json or
+/// Opens the tokens of `given`: a tokenizer.json, its folder, or "bytes". If `given` is empty, uses
+/// a checkpoint's data.format = "bytes", or the tokenizer.json in a Hugging Face folder or in the
+/// folder of the checkpoint's data. End tokens are eos_token_id of generation_config.json or
 /// config.json, or eos_token of tokenizer_config.json, in the tokenizer's folder. Throws
 /// Error(files) if there is no tokenizer or it has more tokens than the model's vocabulary. Not
 /// collective.

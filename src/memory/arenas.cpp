@@ -28,7 +28,7 @@ std::byte* allocate(Category category, Index bytes) {
                                            : Kokkos::kokkos_malloc<Memory>(label, size);
   } catch (const std::exception&) {
     fail(ExitCode::memory,
-         "{} of memory for {} are not to be had; `kzero plan` shows what a rank needs",
+         "cannot allocate {} of memory for {}; `kzero plan` shows what a rank needs",
          format_bytes(bytes), name_of(category));
   }
   if constexpr (Kokkos::SpaceAccessibility<Kokkos::HostSpace, Memory>::accessible) {
@@ -74,7 +74,7 @@ void* Arenas::take_bytes(Category category, Index bytes) {
   taken += round_up(bytes, alignment);
   if (measuring()) return nullptr;
   KZERO_REQUIRE(taken <= capacity_[position(category)], ExitCode::other,
-                "internal error: {} were planned for {}, {} are taken",
+                "internal error: {} were planned for {}, but {} are used",
                 format_bytes(capacity_[position(category)]), name_of(category),
                 format_bytes(taken));
   return slabs_[position(category)].get() + begin;

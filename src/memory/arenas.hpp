@@ -1,6 +1,7 @@
 // One contiguous slab per category (the paper's M_D, section 6.3), sized before the first step. The
 // code that takes ranges runs twice: on measuring arenas, which only add up sizes, and on allocated
-// ones, which return memory. The planned bytes are therefore the bytes of the run by construction.
+// arenas, which return memory. The planned bytes therefore equal the bytes of the run by
+// construction.
 #pragma once
 
 #include <algorithm>
@@ -34,8 +35,9 @@ class Arenas {
     return static_cast<T*>(take_bytes(category, count * static_cast<Index>(sizeof(T))));
   }
 
-  /// Calls `layouts` one after the other, which take ranges of a category from the same place on:
-  /// uses of one memory at different times. What follows begins behind the longest.
+  /// Calls `layouts` one after the other; each takes ranges of a category from the same starting
+  /// point. Use it for ranges that are needed at different times. Later ranges begin after the
+  /// longest layout.
   template <class... Layouts>
   void share(Category category, const Layouts&... layouts) {
     Index& taken = taken_[position(category)];

@@ -18,8 +18,8 @@ enum class Category {
   workspace,    // temporaries of a single unit's computation
   io,           // token batches, a step's sums; the copy of the state that checkpoint.asynchronous
                 // writes
-  offloaded,    // in host memory of device builds: what was moved off the device, batches and sums
-                // on their way, the staging and copies of checkpoints
+  offloaded,    // host memory of device builds: offloaded state, batches and sums
+                // in transit, staging and copies of checkpoints
 };
 
 inline constexpr std::array<std::string_view, 9> category_names{

@@ -14,11 +14,11 @@ namespace kzero::metrics {
 
 namespace {
 
-constexpr Index log_columns = 80;      // of lines that go to files, and of unknown terminals
-constexpr double draw_interval = 0.1;  // seconds of steps from one redraw to the next
+constexpr Index log_columns = 80;      // of lines written to files, and of unknown terminals
+constexpr double draw_interval = 0.1;  // seconds of steps between two redraws
 
-// The live line begins at the cursor's resting position, so that a terminal that rewraps its lines
-// when it gets narrower still has all of the line behind the cursor, where this erases it.
+// The live line begins at the cursor's resting position. A terminal that rewraps its lines when it
+// gets narrower then still has the entire line after the cursor, where this erases it.
 constexpr const char* erase = "\r\x1b[J";
 
 Index total_bytes(const std::vector<CategoryBytes>& categories, Index CategoryBytes::*which) {
@@ -171,7 +171,7 @@ void Console::redraw() {
   out_ << erased + drawing() << std::flush;
 }
 
-/// Written in one call, so that a terminal hardly ever shows a part of it.
+/// Written in one call, so that a terminal rarely shows a part of it.
 void Console::print_line(const std::string& text) {
   if (screen_.mode == ConsoleMode::silent) return;
   const std::string line = erasure() + printable_lines(text) + '\n';
@@ -197,7 +197,7 @@ void Console::start(const StartRecord& record) {
   print_line(
       fmt::format("steps       {} of {} tokens{}", record.steps,
                   format_count(static_cast<double>(record.tokens_per_step)),
-                  record.first_step > 0 ? fmt::format(", going on at {}", record.first_step) : ""));
+                  record.first_step > 0 ? fmt::format(", resuming at {}", record.first_step) : ""));
   if (record.peak.flops_per_second > 0) print_line(peak_line(record));
   is_peak_measured_ = record.peak.measured_width > 0;
   print_line(data_lines(record.data));

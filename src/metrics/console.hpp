@@ -1,7 +1,7 @@
 // The console output of a run: a header, one line per interval with the time left, events, and at
-// the end a summary of memory and traffic beside the plan. On a terminal one live line is redrawn
-// in place below the lines. It writes to standard output only; errors are the caller's. It does not
-// know where the numbers come from.
+// the end a summary that compares memory and traffic with the plan. On a terminal one live line is
+// redrawn in place below the lines. It writes only to standard output; errors are the caller's
+// concern. It does not know where the numbers come from.
 #pragma once
 
 #include <functional>
@@ -27,12 +27,12 @@ struct Screen {
   std::function<Index()> columns{};  // the current width, queried before each redraw; 0: unknown
 };
 
-/// Returns, on rank 0, `live` if a terminal shows standard output and knows its width, else
-/// `lines`; `silent` on every other rank.
+/// On rank 0, returns `live` if standard output is shown by a terminal that knows its width,
+/// otherwise `lines`. On every other rank returns `silent`.
 Screen found_screen(Index rank);
 
-/// Returns, on rank 0, `live` in any case, with 80 columns if the width cannot be known; `silent`
-/// on every other rank.
+/// On rank 0, always returns `live`, with 80 columns if the width cannot be determined. On every
+/// other rank returns `silent`.
 Screen live_screen(Index rank);
 
 /// Returns `lines` on rank 0, `silent` on every other rank.
@@ -40,8 +40,8 @@ Screen plain_screen(Index rank);
 
 class Console {
  public:
-  /// Prints a step line every `log_every` >= 1 steps, and for the last and for skipped steps. Loss
-  /// and rates are means over the steps since the previous line.
+  /// Prints a step line every `log_every` >= 1 steps, and also for the last step and for skipped
+  /// steps. Loss and rates are means over the steps since the previous line.
   Console(std::ostream& out, Screen screen, Index log_every);
   ~Console();
   Console(const Console&) = delete;
@@ -54,7 +54,7 @@ class Console {
   void evaluation(const EvaluationRecord& record);
   void checkpoint(const CheckpointRecord& record);
 
-  /// Prints any other event in the caller's words: one line, given without its line end.
+  /// Prints any other event as one line in the caller's words; `text` has no line end.
   void note(const std::string& text);
 
   /// Prints the closing summary.

@@ -1,4 +1,4 @@
-// A numeric summary of the data that a run reads: for the start record, the console and `kzero
+// A numeric summary of the data that a run reads, for the start record, the console and `kzero
 // check --files`.
 #pragma once
 
@@ -14,8 +14,8 @@ struct SourceSummary {
   std::string name{};
   double share = 0;  // of the training samples, 0 to 1
   Index files = 0, tokens = 0;
-  Index sequences = 0;  // in an epoch of its own
-  double epochs = 0;    // of its own, in the full run
+  Index sequences = 0;  // in one of its epochs
+  double epochs = 0;    // of this source, in the full run
 };
 
 /// The data of an evaluation.
@@ -37,7 +37,7 @@ struct DataSummary {
 
 /// Formats the summary as "10.2 G tokens in 103 files, 9.9 M sequences, 0.85 epochs", followed by a
 /// line for each source of a blend, for validation and for each evaluation. Each line begins with
-/// its name, as in the console's header; no line end.
+/// its name, as in the console's header. The text does not end with a line end.
 std::string data_lines(const DataSummary& data);
 
 }  // namespace kzero::metrics

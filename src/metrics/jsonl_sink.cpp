@@ -17,7 +17,7 @@ double time_now() {
   return std::round(1e3 * now.count()) / 1e3;
 }
 
-// Host names and paths may hold any bytes: those that are not UTF-8 must not stop a run.
+// Host names and paths may contain any bytes. Bytes that are not UTF-8 must not stop a run.
 std::string dump(Json json) {
   json["time"] = time_now();
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
@@ -32,7 +32,7 @@ Json memory_json(const std::vector<CategoryBytes>& categories) {
   return result;
 }
 
-/// Blends and evaluations appear only where the deck has them.
+/// Blends and evaluations appear only if the deck has them.
 Json data_json(const DataSummary& data) {
   Json json = {{"files", data.files},
                {"tokens", data.tokens},

@@ -1,5 +1,5 @@
-// The metrics file: one JSON object per line, written in full and at once, so that a killed run
-// leaves at most one broken last line. A restart appends; where it repeats steps, the last record
+// The metrics file: one JSON object per line. Each line is written in one call, so that a killed
+// run leaves at most one broken last line. A restart appends. If it repeats steps, the last record
 // of a step counts.
 #pragma once
 
@@ -13,11 +13,11 @@
 namespace kzero::metrics {
 
 /// Doubles are printed so that they read back exactly; those that are not finite become null. Every
-/// object gets the time at which it is written.
+/// object contains the time at which it is written.
 class JsonlSink {
  public:
-  /// Opens the file, see LineFile. With an empty path nothing is written. Every function throws
-  /// Error(files) naming the file on failure.
+  /// Opens the file, see LineFile. With an empty path nothing is written. On failure every function
+  /// throws Error(files) naming the file.
   explicit JsonlSink(std::string path) : file_(std::move(path)) {}
 
   /// Writes the start record, which must come first: a run from step 0 begins a new file, a restart
@@ -30,7 +30,7 @@ class JsonlSink {
   void write(const NodesRecord& record);
   void write(const EndRecord& record);
 
-  /// The new name that the start record gave to an earlier run's file; empty: there was none.
+  /// The name to which the start record renamed an earlier run's file; empty if there was none.
   const std::string& old_name() const { return file_.old_name(); }
 
  private:

@@ -27,8 +27,8 @@ namespace {
 namespace fs = std::filesystem;
 
 void require_plain(const struct stat& file, const std::string& path) {
-  // /dev/null means no file, and /dev/full serves tests of a full disk: kernel devices that accept
-  // or refuse every byte at once.
+  // /dev/null means that no file is wanted, and /dev/full serves tests of a full disk. Both are
+  // kernel devices that accept or refuse every byte at once.
   const bool is_sink = S_ISCHR(file.st_mode) && major(file.st_rdev) == 1 &&
                        (minor(file.st_rdev) == 3 || minor(file.st_rdev) == 7);
   const char* kind = S_ISDIR(file.st_mode)    ? "a folder"
@@ -39,13 +39,13 @@ void require_plain(const struct stat& file, const std::string& path) {
                 kind);
 }
 
-/// Returns 0 also if no file is open.
+/// Also returns 0 if no file is open.
 off_t size_of(int descriptor) {
   struct stat file {};
   return ::fstat(descriptor, &file) == 0 ? file.st_size : 0;
 }
 
-/// Looks at the first bytes only: a start record may be long.
+/// Checks only the first bytes, because a start record may be long.
 bool begins_as_metrics(std::istream& file) {
   constexpr std::string_view begin = R"({"event":")";
   for (const char expected : begin) {
@@ -56,7 +56,7 @@ bool begins_as_metrics(std::istream& file) {
   return true;
 }
 
-/// The offset of the text after the last line end; `size` if the file ends with one.
+/// The offset after the last line end; `size` if the file ends with one.
 off_t last_line_of(int descriptor, off_t size) {
   std::array<char, 4096> block{};
   for (off_t end = size; end > 0;) {
@@ -70,7 +70,7 @@ off_t last_line_of(int descriptor, off_t size) {
   return 0;
 }
 
-/// Maps "metrics.jsonl" to "metrics.N.jsonl", with N above that of every such file.
+/// Maps "metrics.jsonl" to "metrics.N.jsonl", with N above that of every existing such file.
 fs::path numbered_sibling(const fs::path& file, std::error_code& problem) {
   const std::string before = file.stem().string() + '.', after = file.extension().string();
   Index highest = 0;
@@ -142,7 +142,7 @@ void LineFile::start_afresh() {
 void LineFile::go_on() {
   const off_t size = size_of(descriptor_), begin = last_line_of(descriptor_, size);
   if (begin == size) return;
-  // A line without its end may still be complete: some editors save the last line like that.
+  // A line without its end may be complete: some editors save the last line without one.
   std::string line(static_cast<std::size_t>(size - begin), '\0');
   const bool was_read = ::pread(descriptor_, line.data(), line.size(), begin) == size - begin;
   if (was_read && nlohmann::json::accept(line)) {

@@ -1,5 +1,5 @@
-// The metrics file as a file: which files are accepted, what happens to an earlier run's lines, and
-// appending complete lines. It does not know the contents of records.
+// The metrics file as a file: which files are accepted, how an earlier run's lines are kept, and
+// how complete lines are appended. It is independent of the contents of records.
 #pragma once
 
 #include <string>
@@ -8,31 +8,31 @@
 
 namespace kzero::metrics {
 
-/// Refuses anything that is not a file, and a file that does not begin as metrics do; a missing
-/// file is accepted. Changes nothing and never blocks. Throws Error(files) naming the file.
+/// Refuses anything that is not a file, and a file that does not begin like a metrics file. A
+/// missing file is accepted. Changes nothing and never blocks. Throws Error(files) naming the file.
 void require_metrics_file(const std::string& path);
 
 class LineFile {
  public:
-  /// Opens the file, and creates it and its folder if they are missing; changes nothing in a file
-  /// that exists. With an empty path nothing is ever written. Every function throws Error(files)
-  /// naming the file; this one also whatever require_metrics_file() throws.
+  /// Opens the file. Creates it and its folder if they are missing; does not change an existing
+  /// file. With an empty path nothing is ever written. Every function throws Error(files) naming
+  /// the file; this one also throws whatever require_metrics_file() throws.
   explicit LineFile(std::string path);
   ~LineFile();
   LineFile(const LineFile&) = delete;
   LineFile& operator=(const LineFile&) = delete;
 
-  /// Prepares for the lines of a new run: a non-empty file is renamed to NAME.N.jsonl, with N one
-  /// above that of every such file, and an empty file takes its place.
+  /// Prepares for the lines of a new run. A non-empty file is renamed to NAME.N.jsonl, with N one
+  /// above that of every existing such file, and an empty file takes its place.
   void start_afresh();
 
-  /// Prepares for the lines of a continued run: drops a last line that a crash truncated.
+  /// Prepares for the lines of a resumed run: drops a last line that a crash truncated.
   void go_on();
 
   /// Writes the text and its line end in one call.
   void write_line(const std::string& text);
 
-  /// The name that start_afresh() gave to the file of an earlier run; empty: there was none.
+  /// The name that start_afresh() gave to the file of an earlier run; empty if there was none.
   const std::string& old_name() const { return old_name_; }
 
  private:

@@ -1,5 +1,5 @@
 // Numbers derived during a run: rates of a step, a steady step time for "time left", and the
-// resident memory of the process. It does not know who prints them.
+// resident memory of the process. It is independent of the output.
 #pragma once
 
 #include <array>
@@ -10,7 +10,7 @@
 
 namespace kzero::metrics {
 
-/// The peak, from which the model FLOPs utilization (MFU) of tokens and seconds follows.
+/// The peak speed from which the model FLOPs utilization (MFU) is computed.
 struct Throughput {
   double flops_per_token = 0;   // of training: forward and backward
   double flops_per_second = 0;  // peak of all ranks; 0: unknown, then mfu is 0
@@ -19,7 +19,8 @@ struct Throughput {
   void fill(StepRecord& record) const;
 };
 
-/// The median of the last values: one slow step (a checkpoint, a busy disk) does not move it.
+/// The median of the last values. One slow step (a checkpoint, a busy disk) does not change it
+/// much.
 class MovingMedian {
  public:
   void add(double value);
@@ -31,7 +32,7 @@ class MovingMedian {
 };
 
 /// The usual seconds of a step: the median of the last steps, averaged over about the last `reach`
-/// medians, so that a time left that is computed from it counts down evenly.
+/// medians. A remaining time computed from it counts down evenly.
 class SteadyPace {
  public:
   void add(double seconds);
@@ -63,8 +64,8 @@ class StepMeans {
   double mfu_seconds_ = 0;
 };
 
-/// Returns the peak resident memory of this process (VmHWM) in bytes, including what no ledger
-/// owns. Throws Error(other) if /proc does not report it.
+/// Returns the peak resident memory of this process (VmHWM) in bytes, including memory that no
+/// ledger owns. Throws Error(other) if /proc does not report it.
 Index resident_peak_bytes();
 
 }  // namespace kzero::metrics

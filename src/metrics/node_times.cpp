@@ -8,7 +8,7 @@ namespace kzero::metrics {
 
 namespace {
 
-constexpr std::size_t most_lines = 6;  // of a table: more rows than that are summed up
+constexpr std::size_t most_lines = 6;  // of a table; further rows are summarized
 constexpr std::size_t busiest_lines = 3;
 
 std::string table_line(const std::string& name, double compute, double wait, double steps) {

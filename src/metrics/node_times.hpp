@@ -1,5 +1,5 @@
 // The time that nodes spent computing and waiting in some steps, as plain values. The metrics file
-// and the console have the same ones.
+// and the console use the same values.
 #pragma once
 
 #include <string>
@@ -9,35 +9,35 @@
 
 namespace kzero::metrics {
 
-/// One node's time in the steps of an interval. Of a run on a single node there is one row for each
-/// rank instead.
+/// One node's time in the steps of an interval. A run on a single node has one row per rank
+/// instead.
 struct NodeRow {
   std::string host{};
   Index first_rank = 0;        // the lowest of the row's ranks
   Index ranks = 1;             // of the row
-  double compute_seconds = 0;  // mean over the ranks: time in steps without wait_seconds
-  double wait_seconds = 0;     // mean over the ranks: stood still for messages of other ranks
-  double no_core_seconds = 0;  // mean over the ranks: of wait_seconds, was ready but had no core
+  double compute_seconds = 0;  // mean over the ranks: time in steps, without wait_seconds
+  double wait_seconds = 0;     // mean over the ranks: waited for messages of other ranks
+  double no_core_seconds = 0;  // mean over the ranks: part of wait_seconds ready without a core
   Index busiest_rank = 0;      // the row's rank that computed longest
-  double busiest_seconds = 0;  // for so long
-  bool slow = false;           // the others wait for this row by run.slow_node_share
+  double busiest_seconds = 0;  // its compute seconds
+  bool slow = false;           // the others wait for it more than run.slow_node_share allows
 };
 
-/// Least, mean and most of a value over rows.
+/// Minimum, mean and maximum of a value over rows.
 struct Spread {
   double least = 0;
   double mean = 0;
   double most = 0;
 };
 
-/// The rows of an interval of steps. If there are more than most_node_rows only those are listed
-/// that computed longest.
+/// The rows of an interval of steps. If there are more than most_node_rows, only those that
+/// computed longest are listed.
 struct NodesRecord {
   Index step = 0;      // steps done at the interval's end
   Index steps = 0;     // of the interval
   double seconds = 0;  // of these steps, mean over all ranks
   bool by_rank = false;
-  Index count = 0;  // rows before any was left out
+  Index count = 0;  // rows before any were left out
   Spread compute{}, wait{};
   std::vector<NodeRow> rows{};  // the busiest first
 };
@@ -51,7 +51,8 @@ std::string name_of(const NodeRow& row, bool by_rank);
 std::string format_step_seconds(double seconds);
 
 /// Formats the closing table of a run: the seconds of a step that each row computed and waited.
-/// Lists the busiest rows, and the mean of the others if they are many. The record has steps.
+/// Lists the busiest rows and, if there are many, the mean of the others. The record must have
+/// steps.
 std::string node_table(const NodesRecord& record);
 
 }  // namespace kzero::metrics

@@ -10,7 +10,7 @@ namespace kzero::metrics {
 
 namespace {
 
-constexpr Index narrowest_bar = 10, widest_bar = 40;  // characters, brackets not counted
+constexpr Index narrowest_bar = 10, widest_bar = 40;  // characters, without brackets
 constexpr Index least_for_bar = 64;                   // columns: below, values are worth more
 
 /// One field of a line; those with the highest `spare` are left out first.

@@ -11,7 +11,7 @@ namespace kzero::metrics {
 struct Progress {
   StepRecord last{};  // the newest step
   Index steps = 0;    // of all jobs of the run
-  double loss = 0;    // mean over the steps shown; NaN: none of them was an update
+  double loss = 0;    // mean over the steps shown; NaN if all were skipped
   double tokens_per_second = 0;
   double mfu = 0;
   double seconds_left = 0;

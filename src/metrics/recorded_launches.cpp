@@ -17,8 +17,8 @@ namespace {
 
 using Record = nlohmann::json;
 
-/// The bytes of a line that are kept. A start record has a host name of every rank; a longer line
-/// is no record.
+/// The longest line that is kept, in bytes. A start record has the host name of every rank; a
+/// longer line is not a record.
 constexpr std::size_t longest_line = std::size_t{64} << 20;
 
 /// Reads the next line, without its end; false at the end of the file.
@@ -32,8 +32,8 @@ bool next_line(std::streambuf& file, std::string& line) {
   return !line.empty();
 }
 
-/// Returns whether the line is the record of a step before `from`, by its first bytes: most lines
-/// are, and parsing takes long.
+/// Returns whether the line is the record of a step before `from`, judged by its first bytes: most
+/// lines are, and parsing is slow.
 bool is_earlier_step(std::string_view line, Index from) {
   constexpr std::string_view begin = R"({"event":"step","step":)";
   if (!line.starts_with(begin)) return false;

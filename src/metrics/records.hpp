@@ -1,6 +1,6 @@
 // The reports of a run as plain values: one struct per event of the metrics file. The console
-// prints the same ones, so people and programs read the same numbers. They do not know where the
-// values come from.
+// prints the same values, so people and programs read the same numbers. They are independent of
+// their source.
 #pragma once
 
 #include <optional>
@@ -24,7 +24,7 @@ struct CategoryBytes {
 struct MemoryRow {
   Index rank = 0;
   Index resident_peak_bytes = 0;   // of the full process, including memory of no category
-  Index resident_start_bytes = 0;  // before the categories' memory was taken
+  Index resident_start_bytes = 0;  // before the categories' memory was allocated
   std::vector<CategoryBytes> categories{};
 };
 
@@ -46,18 +46,18 @@ struct TrafficRow {
   Index theory_bytes_per_step = 0;
 };
 
-/// The time by which the job must be over, and how long before that the run stops.
+/// The time by which the job must end, and how long before that the run stops.
 struct TimeLimit {
   std::string source{};     // run.wall_limit, or a variable of the batch system
   double seconds_left = 0;  // until the job must be over
   double stop_margin = 0;   // seconds
 };
 
-/// What MFU is a fraction of.
+/// The peak speed; MFU is a fraction of it.
 struct Peak {
   double flops_per_second = 0;  // of all ranks
-  Index measured_width = 0;     // of the square matrices that were multiplied; 0: the deck's
-  bool is_disturbed = false;    // other work used the cores meanwhile
+  Index measured_width = 0;     // of the square matrices that were multiplied; 0: the deck's peak
+  bool is_disturbed = false;    // other work used the cores during the measurement
 };
 
 struct StartRecord {
@@ -80,7 +80,7 @@ struct StartRecord {
   Peak peak{};
   DataSummary data{};
   std::vector<std::string> bits_depend_on{};
-  std::string bits{};   // a digest of all that, values included; hexadecimal
+  std::string bits{};   // a digest of all of these, values included; hexadecimal
   std::string state{};  // the hash of the state that a restart began with; empty at step 0
   std::optional<TimeLimit> limit{};
   std::vector<CategoryBytes> planned_memory{};  // of the largest rank
@@ -120,15 +120,15 @@ struct CheckpointRecord {
   Index step = 0;  // steps done before it
   std::string folder{};
   Index bytes = 0;
-  double seconds = 0;        // from its beginning to its final name
-  double stall_seconds = 0;  // of these, training stood still
+  double seconds = 0;        // until it has its final name
+  double stall_seconds = 0;  // part of these for which training stood still
   std::string state{};       // the hash of the state in it; hexadecimal
 };
 
 struct EndRecord {
   std::string reason{};             // completed, nothing_to_do, wall_limit, stop_file, signal,
                                     // max_steps, diverged, verification, replay
-  std::string signal{};             // "SIGTERM" if the reason is a signal; else empty
+  std::string signal{};             // "SIGTERM" if the reason is a signal; otherwise empty
   Index exit_code = 0;              // with which the process intends to end
   Index steps = 0;                  // since step 0, restarts included
   double seconds = 0;               // of this process

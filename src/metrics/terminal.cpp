@@ -25,9 +25,9 @@ std::string text_of(const std::string& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-/// The parent of a process; 0 for the first process, and if /proc does not tell.
+/// The parent of a process; 0 for the first process, or if /proc does not tell.
 int parent_of(int process) {
-  // The name, in parentheses, may hold blanks and parentheses; state and parent follow it.
+  // The name, in parentheses, may contain blanks and parentheses; state and parent follow it.
   const std::string stat = text_of(fmt::format("/proc/{}/stat", process));
   const std::size_t end = stat.rfind(") ");
   return end == std::string::npos || end + 4 > stat.size() ? 0 : std::atoi(stat.c_str() + end + 4);
@@ -39,8 +39,7 @@ bool is_launcher(int process) {
   return begins("mpiexec") || begins("mpirun") || begins("hydra_");
 }
 
-/// Returns whether the launcher prefixes each line with a rank's number, or redirects lines to
-/// files.
+/// Returns whether the launcher prefixes lines with rank numbers, or redirects lines to files.
 bool changes_output(int launcher) {
   constexpr std::array<std::string_view, 5> options = {"l", "prepend-rank", "prepend-pattern",
                                                        "outfile-pattern", "outfile"};

@@ -1,4 +1,4 @@
-// A row of traffic in the form of metrics files and plans.
+// A row of traffic as JSON, for metrics files and plans.
 #pragma once
 
 #include <nlohmann/json.hpp>

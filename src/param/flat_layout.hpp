@@ -1,7 +1,7 @@
-// The flat layout of parameters: every unit is one contiguous range of its parameters, padded and
-// split into equal shards, one per rank, with the same ownership in every ZeRO stage. A unit has
-// the local shapes of one tensor-parallel rank. The layout is pure integer arithmetic; padding
-// belongs to a run and never reaches a file.
+// The flat layout of parameters. Every unit is one contiguous range of its parameters, padded and
+// split into equal shards, one per rank. Ownership is the same in every ZeRO stage. A unit has the
+// local shapes of one tensor-parallel rank. The layout is pure integer arithmetic. Padding belongs
+// to a run and never reaches a file.
 #pragma once
 
 #include <vector>
@@ -15,15 +15,15 @@ struct UnitLayout {
   Index begin = 0;     // of the unit in a buffer of all units
   Index elements = 0;  // without padding
   Index padded = 0;    // ranks * shard
-  /// Elements that each rank owns, a multiple of shard_alignment; rank r's begin at r * shard.
+  /// Elements that each rank owns, a multiple of shard_alignment. Rank r's begin at r * shard.
   Index shard = 0;
   Index owned = 0;             // offset of a rank's shard in a buffer of its shards
   std::vector<Index> offsets;  // of each parameter in the unit
 };
 
-/// Units, and shards within them, begin at multiples of this many elements, on any number of ranks:
-/// addresses are aligned to 128 bytes or more, and sums over blocks of a unit do not depend on the
-/// number of ranks.
+/// Units, and the shards within them, begin at multiples of this many elements on any number of
+/// ranks. Addresses are therefore aligned to at least 128 bytes, and sums over blocks of a unit do
+/// not depend on the number of ranks.
 inline constexpr Index shard_alignment = 64;
 
 class FlatLayout {
@@ -34,7 +34,7 @@ class FlatLayout {
   const std::vector<UnitLayout>& units() const { return units_; }
   const UnitLayout& unit(Index u) const { return units_[static_cast<std::size_t>(u)]; }
 
-  /// Elements of a buffer of all units, including padding: those that take part in collectives.
+  /// Elements of a buffer of all units, including padding; collectives transfer padding too.
   Index total() const { return total_; }
   /// Elements of a buffer of one rank's shards of all units.
   Index owned_total() const { return owned_total_; }
@@ -54,12 +54,12 @@ struct Part {
   Index count = 0;
 };
 
-/// Returns the parts of a unit's parameters that lie in [begin, end) of the unit; padding is in no
+/// Returns the parts of a unit's parameters within [begin, end) of the unit. Padding belongs to no
 /// part.
 std::vector<Part> parts(const UnitSpec& spec, const UnitLayout& layout, Index begin, Index end);
 
-/// The elements of [begin, end) of a unit in an array that extends to some parameters alone: one
-/// after another, without room for those that it lacks.
+/// Maps the elements of [begin, end) of a unit to an array that covers only some parameters. The
+/// covered elements are stored one after another, without gaps for the others.
 class CompactRange {
  public:
   CompactRange(const UnitSpec& spec, const UnitLayout& layout, const StateArray& array, Index begin,
@@ -67,7 +67,7 @@ class CompactRange {
 
   Index elements() const { return elements_; }
 
-  /// The place of element begin + n, -1 if the array does not extend to its parameter.
+  /// The place of element begin + n; -1 if the array does not cover its parameter.
   Index position(Index n) const;
 
  private:

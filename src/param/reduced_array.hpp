@@ -1,5 +1,5 @@
-// What an optimizer keeps of a parameter's rows and columns, instead of its elements: arrays that
-// are so small that every rank holds them all. Like state arrays they are declared once; memory,
+// Arrays that an optimizer keeps per row or column of a parameter instead of per element. They are
+// so small that every rank holds all of them. Like state arrays they are declared once; memory,
 // plan and checkpoints follow the declaration.
 #pragma once
 
@@ -10,8 +10,8 @@
 
 namespace kzero::param {
 
-/// A matrix has rows of its last dimension, in the shape that it is stored in. A vector is one row,
-/// of which nothing is kept: only its columns count.
+/// The rows of a matrix run along its last dimension, in its stored shape. A vector is one row: it
+/// has values for its columns only, and none for its row.
 enum class Axis { row, column };
 
 /// An array of fp32 values for each parameter, one for each of its rows or columns.
@@ -34,7 +34,7 @@ inline Index rows_of(const std::vector<Index>& shape) {
   return rows;
 }
 
-/// The values that the arrays have for a parameter of this shape, one array's after another's.
+/// The number of values that all arrays together have for a parameter of this shape.
 inline Index length_of(const ReducedArrays& arrays, const std::vector<Index>& shape) {
   Index length = 0;
   for (const ReducedArray& array : arrays)

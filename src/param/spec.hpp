@@ -1,6 +1,6 @@
-// The description of a model's parameters before any of them exists: names, shapes, initial
-// weights, and which part of each a tensor-parallel rank holds. This is all that model/ and zero/
-// both know of parameters.
+// Describes a model's parameters before any of them exists: names, shapes, initial weights, and the
+// part of each that a tensor-parallel rank holds. This is all that model/ and zero/ both know of
+// parameters.
 #pragma once
 
 #include <string>
@@ -12,9 +12,9 @@ namespace kzero::param {
 
 enum class Init { zeros, ones, normal };
 
-/// The part of a parameter that is local to one tensor-parallel rank. The parameter's elements,
-/// row-major, fall into blocks of `stride`; of each block the rank holds `length` elements from
-/// `begin`, stored contiguously.
+/// The part of a parameter that is local to one tensor-parallel rank. The parameter's elements, in
+/// row-major order, form blocks of `stride`. The rank holds `length` elements of each block,
+/// starting at `begin`, and stores them contiguously.
 struct Split {
   Index blocks = 1;
   Index stride = 0;
@@ -23,10 +23,10 @@ struct Split {
   Index copy = 0;  // ranks before this one that hold the same part
 
   Index held() const { return blocks * length; }
-  /// True if the rank holds every element. If the split is over more than one rank, no rank does,
-  /// or rank 0 alone.
+  /// True if the rank holds every element. In a split over more than one rank, this is true on no
+  /// rank or on rank 0 only.
   bool is_full() const { return length == stride; }
-  /// True on the one tensor rank that counts and saves what several hold.
+  /// True on the one tensor rank that counts and saves a part which several ranks hold.
   bool is_owned_by(Index rank) const { return is_full() ? rank == 0 : copy == 0; }
 
   /// Calls f(in_local, in_parameter, count) for each contiguous run of local elements [first, first
@@ -44,15 +44,15 @@ struct Split {
 };
 
 struct ParamSpec {
-  std::string name;          // as in Hugging Face's files, GPT-2's without "transformer."
+  std::string name;          // as in Hugging Face's files; GPT-2's without "transformer."
   std::vector<Index> shape;  // of the full parameter, row-major
   Init init = Init::zeros;
   double std = 0;       // of Init::normal
   bool decays = false;  // weight decay applies: tensors of two or more dimensions
   Split split = full(shape);
-  /// Hidden matrices that a parameter of two dimensions stores, side by side in equal parts of its
-  /// columns: maps between hidden vectors of the model. 0 for all else: embeddings, positions, the
-  /// head, norms, biases.
+  /// The number of hidden matrices (maps between hidden vectors of the model) that a parameter of
+  /// two dimensions stores, side by side in equal parts of its columns. 0 for all other parameters:
+  /// embeddings, positions, the head, norms, biases.
   Index matrices = 0;
 
   Index elements() const { return split.blocks * split.stride; }

@@ -1,5 +1,5 @@
-// The arrays that an optimizer keeps of the parameters. It declares them once: buffers, memory
-// plan, checkpoints and their hash follow the declaration and know no optimizer.
+// The arrays that an optimizer keeps for the parameters. It declares them once. Buffers, memory
+// plan, checkpoints and their hash follow the declaration and are independent of the optimizer.
 #pragma once
 
 #include <string>
@@ -9,10 +9,10 @@
 
 namespace kzero::param {
 
-/// The parameters of which an array has values: all, or all that store no hidden matrices.
+/// The parameters for which an array has values: all, or all that store no hidden matrices.
 enum class Extent { all, all_but_matrices };
 
-/// An array of fp32 values, one for each element of every parameter that it extends to.
+/// An array with one fp32 value for each element of every parameter in its extent.
 struct StateArray {
   std::string name;  // in checkpoints
   Extent extent = Extent::all;
@@ -23,10 +23,11 @@ struct StateArray {
 };
 
 /// The arrays of one optimizer, in the order of its declaration. The first are the master weights,
-/// which extend to all.
+/// which cover all parameters.
 using StateArrays = std::vector<StateArray>;
 
-/// No optimizer may declare more: an element's values are hashed as two words of 64 bits.
+/// The most arrays that an optimizer may declare: an element's values are hashed as two words of 64
+/// bits.
 inline constexpr Index most_state_arrays = 4;
 
 inline const std::string master_weights = "master";
@@ -41,8 +42,8 @@ inline std::string names_of(const StateArrays& arrays) {
   return names;
 }
 
-/// Bytes that all arrays together take for an element of a parameter to which all extend: K of the
-/// ZeRO paper (section 3.1), where AdamW has K = 12.
+/// Bytes that all arrays together use for an element of a parameter that all of them cover: K of
+/// the ZeRO paper (section 3.1), where AdamW has K = 12.
 inline Index bytes_per_element(const StateArrays& arrays) {
   return static_cast<Index>(arrays.size() * sizeof(float));
 }

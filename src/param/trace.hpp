@@ -1,6 +1,6 @@
 // One micro-batch as a model runs it, known before any memory exists: operations in order, and the
 // versioned values that each reads and writes. The gather schedule, the reductions and the memory
-// offsets follow from this trace and nothing else (arXiv 1910.02054, section 7.2.2: the dynamic
+// offsets are derived from this trace alone (arXiv 1910.02054, section 7.2.2: the dynamic
 // communication schedule).
 #pragma once
 
@@ -13,8 +13,8 @@ namespace kzero::param {
 
 enum class ValueKind { parameters, gradient, activation };
 
-/// A versioned value. Parameters and gradients are named by their unit; version 0 is what a
-/// micro-batch starts with.
+/// A versioned value. Parameters and gradients are named by their unit. Version 0 is the value with
+/// which a micro-batch starts.
 struct Value {
   ValueKind kind = ValueKind::activation;
   Index unit = -1;   // of parameters and gradients

@@ -1,5 +1,5 @@
-// How often ranks agree on a stop while they work in short rounds. An agreement makes all ranks
-// wait for the slowest, which costs more than a round where rounds take less than a millisecond.
+// Decides how often ranks agree on a stop while they work in short rounds. An agreement makes all
+// ranks wait for the slowest, which costs more than a round of less than a millisecond.
 #pragma once
 
 #include <chrono>
@@ -8,23 +8,24 @@
 
 namespace kzero::runtime {
 
-/// Counts rounds, and adapts the number of them between two agreements to the time that they take.
-/// All ranks call the functions alike and get the same answers, because the time is agreed on, too:
-/// the maximum over ranks is taken of one number.
+/// Counts rounds, and adapts the number of rounds between two agreements to the time that they
+/// take. All ranks call the functions alike and get the same answers, because they also agree on
+/// the time: a single number carries both, and its maximum over ranks is used.
 class AgreementPace {
  public:
   using Clock = std::chrono::steady_clock;
 
-  /// Rounds that take at least this long each have an agreement; so does the first round.
+  /// If rounds take at least this long, each has an agreement. The first round always has one.
   static constexpr std::chrono::milliseconds least_interval{50};
 
-  /// Counts a round that is about to begin; returns whether the ranks agree before it.
+  /// Counts a round that is about to begin. Returns whether the ranks agree before it.
   bool is_due() { return ++rounds_ >= interval_; }
 
-  /// Returns the number to agree on: `wish`, from 0 to 2^20, and the time since the last agreement.
+  /// Packs `wish`, from 0 to 2^20, and the time since the last agreement into the number to agree
+  /// on.
   Index pack(Index wish, Clock::time_point now = Clock::now()) const;
 
-  /// Takes the maximum of the packed numbers, and returns that of the wishes.
+  /// Takes the maximum of the packed numbers and returns the maximum of the wishes.
   Index unpack(Index agreed, Clock::time_point now = Clock::now());
 
   /// Makes the next round have an agreement.

@@ -12,7 +12,7 @@ namespace kzero::runtime {
 
 cudaStream_t stream_of(const Execution& stream);
 
-/// CUDA's number of the device that this process computes on.
+/// CUDA's number for the device that this process computes on.
 int device_number();
 
 /// The device that this process computes on, by its PCI address: "device 0000:18:00.0".

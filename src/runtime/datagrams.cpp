@@ -22,7 +22,7 @@ namespace {
 
 using Address = std::array<std::uint8_t, 16>;
 
-constexpr std::size_t prefix = 12;  // of an IPv4 address that is held as an IPv6 one
+constexpr std::size_t prefix = 12;  // of an IPv4 address that is stored as an IPv6 one
 
 Address mapped(const in_addr& four) {
   Address address{};
@@ -37,7 +37,7 @@ Address plain(const in6_addr& six) {
   return address;
 }
 
-/// An endpoint as the system has it, for a socket of either family.
+/// An endpoint in the system's format, for a socket of either family.
 struct SystemAddress {
   sockaddr_storage storage{};
   socklen_t bytes = sizeof(sockaddr_storage);
@@ -76,7 +76,7 @@ Endpoint from_system(const SystemAddress& system) {
   return {mapped(four.sin_addr), ntohs(four.sin_port)};
 }
 
-/// The address of an interface if other nodes may reach it.
+/// The address of an interface, if other nodes may reach it.
 std::optional<Address> reachable(const ifaddrs& interface, bool has_six) {
   if (interface.ifa_addr == nullptr || (interface.ifa_flags & IFF_UP) == 0 ||
       (interface.ifa_flags & IFF_LOOPBACK) != 0)
@@ -110,7 +110,7 @@ DatagramSocket::DatagramSocket() {
                     ::getsockname(socket_, own.get(), &own.bytes) == 0;
   const std::string reason = std::strerror(errno);
   if (!good && socket_ >= 0) ::close(socket_);
-  KZERO_REQUIRE(good, ExitCode::other, "no socket for datagrams can be opened ({})", reason);
+  KZERO_REQUIRE(good, ExitCode::other, "cannot open a socket for datagrams ({})", reason);
   port_ = from_system(own).port;
 }
 

@@ -1,5 +1,5 @@
-// Datagrams (UDP) between the processes of a run, beside MPI: they arrive while MPI waits, and they
-// do not care whether earlier ones were lost.
+// Datagrams (UDP) between the processes of a run, independent of MPI. They arrive while MPI waits,
+// and losing one does not delay later ones.
 #pragma once
 
 #include <array>
@@ -12,8 +12,8 @@
 
 namespace kzero::runtime {
 
-/// An address and a port. IPv4 addresses are held as IPv4-mapped IPv6 addresses (RFC 4291, section
-/// 2.5.5.2).
+/// An address and a port. IPv4 addresses are stored as IPv4-mapped IPv6 addresses (RFC 4291,
+/// section 2.5.5.2).
 struct Endpoint {
   std::array<std::uint8_t, 16> address{};
   std::uint16_t port = 0;
@@ -31,14 +31,14 @@ class DatagramSocket {
   DatagramSocket& operator=(const DatagramSocket&) = delete;
   DatagramSocket& operator=(DatagramSocket&&) = delete;
 
-  /// Where other nodes may reach this socket: one entry for each address of an interface that is
-  /// up, without loopback and link-local addresses.
+  /// The addresses at which other nodes may reach this socket: one for each address of an interface
+  /// that is up, without loopback and link-local addresses.
   std::vector<Endpoint> endpoints() const;
 
-  /// Where processes of this node reach it.
+  /// The address at which processes of this node reach it.
   Endpoint loopback() const;
 
-  /// Sends one datagram; what cannot be delivered is lost without a word.
+  /// Sends one datagram. A datagram that cannot be delivered is lost without an error.
   void send(const Endpoint& to, std::span<const std::byte> content) const;
 
   struct Received {
@@ -46,7 +46,7 @@ class DatagramSocket {
     std::size_t bytes = 0;
   };
 
-  /// Waits for a datagram for at most `patience` and copies it; a longer one is cut.
+  /// Waits at most `patience` for a datagram and copies it to `room`; a longer one is truncated.
   std::optional<Received> receive(std::span<std::byte> room,
                                   std::chrono::duration<double> patience) const;
 

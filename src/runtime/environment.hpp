@@ -1,4 +1,4 @@
-// What launchers tell a process through environment variables.
+// Reads launchers' environment variables.
 #pragma once
 
 #include <charconv>
@@ -8,7 +8,8 @@
 
 namespace kzero::runtime {
 
-/// The integer that a variable's value begins with; none where it is not set or begins otherwise.
+/// The integer at the start of a variable's value; empty if the variable is not set or does not
+/// begin with an integer.
 inline std::optional<int> environment_number(const char* variable) {
   const char* value = std::getenv(variable);
   const std::string_view text = value == nullptr ? "" : value;

@@ -7,8 +7,8 @@
 
 namespace kzero::runtime {
 
-/// A point in a stream. Backends without events wait on the host where the point is recorded, which
-/// gives the same order without the overlap.
+/// A point in a stream. Back ends without events make the host wait when the point is recorded: the
+/// order is the same, but nothing overlaps.
 class Event {
  public:
   Event();
@@ -19,7 +19,7 @@ class Event {
   /// Records the point after all work enqueued on `stream` so far, replacing an earlier point.
   void record(const Execution& stream);
 
-  /// Makes later work on `stream` wait for the point; without a recorded point it does nothing.
+  /// Makes later work on `stream` wait for the point. Does nothing if no point was recorded.
   void wait(const Execution& stream) const;
 
   /// Makes later work on `later` wait for all work enqueued on `earlier` so far.

@@ -1,4 +1,5 @@
-// Events and devices by CUDA's runtime alone; device_cuda.cpp has what needs Kokkos.
+// Events and devices that need only CUDA's runtime; device_cuda.cpp contains the parts that need
+// Kokkos.
 #include "base/error.hpp"
 #include "runtime/cuda_stream.hpp"
 #include "runtime/event.hpp"
@@ -7,7 +8,7 @@ namespace kzero::runtime {
 
 namespace {
 
-/// Throws if a kernel could not be launched: Kokkos' release builds do not look.
+/// Throws if a kernel could not be launched: release builds of Kokkos do not check.
 void check_launches() { require(cudaPeekAtLastError(), "the launch of a kernel"); }
 
 }  // namespace
@@ -44,7 +45,7 @@ bool Event::reached() const {
   check_launches();
   const cudaError_t status = cudaEventQuery(handle_->event);
   if (status == cudaErrorNotReady) {
-    cudaGetLastError();  // the answer counts as an error, which a later look at launches would find
+    cudaGetLastError();  // the answer counts as an error, which a later check would find
     return false;
   }
   require(status, "cudaEventQuery");

@@ -1,5 +1,5 @@
-// The execution space, its memory spaces and its streams: the one definition that all folders above
-// share.
+// The execution space, its memory spaces and its streams. All folders above use this one
+// definition.
 #pragma once
 
 #include <Kokkos_Core.hpp>
@@ -7,7 +7,7 @@
 
 namespace kzero::runtime {
 
-#ifdef KZERO_STREAM_ORDER  // every instance is a stream of its own: tests/stream_order
+#ifdef KZERO_STREAM_ORDER  // every instance is its own stream: tests/stream_order
 using Execution = Kokkos::Serial;
 #else
 using Execution = Kokkos::DefaultExecutionSpace;
@@ -20,26 +20,26 @@ inline constexpr bool kernels_on_host =
     Kokkos::SpaceAccessibility<Kokkos::HostSpace, Memory>::accessible;
 
 /// True if the host can access the kernels' memory without a copy.
-#ifdef KZERO_STAND_IN_DEVICE  // the host plays a device: tests/support/stand_in_device.cpp
+#ifdef KZERO_STAND_IN_DEVICE  // the host acts as a device: tests/support/stand_in_device.cpp
 inline constexpr bool on_host = false;
 #else
 inline constexpr bool on_host = kernels_on_host;
 #endif
 
-/// Returns a stream that runs concurrently with the default one on devices; hosts, where launches
-/// are synchronous, have only one.
+/// Returns a stream that runs concurrently with the default stream on devices. Hosts have only one
+/// stream, since their launches are synchronous.
 Execution make_stream();
 
-/// The number of devices that this process sees; 0 if there are none or the backend cannot say.
+/// The number of devices that this process sees; 0 if there are none or the back end cannot tell.
 int device_count();
 
-/// Makes this thread's calls go to the device that the process computes on. To be called first in
-/// every thread that touches devices: one of CUDA begins with the node's first device, and a call
-/// would take memory there.
+/// Directs this thread's calls to the device that the process computes on. Call it first in every
+/// thread that uses devices: a CUDA thread starts with the node's first device, and a call would
+/// allocate memory there.
 void use_device();
 
 /// The kind of device that this process computes on, "NVIDIA H200"; empty on hosts and where the
-/// backend cannot say.
+/// back end cannot tell.
 std::string device_kind();
 
 }  // namespace kzero::runtime

@@ -1,5 +1,5 @@
-// Whether the process was started with SIGHUP ignored, as nohup does. UCX, a library of MPI, puts a
-// handler of its own in the place of that setting before main begins.
+// Whether the process was started with SIGHUP ignored, as nohup does. UCX, a library used by MPI,
+// replaces that setting by its own handler before main begins.
 #pragma once
 
 namespace kzero::runtime {

@@ -11,11 +11,11 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using Seconds = std::chrono::duration<double>;
 
-// A silence is this many datagrams in a row that did not arrive.
+// A silence is this many consecutive datagrams that did not arrive.
 constexpr double beats_a_silence = 15;
-// Peers that are silent for nearly as long as the first went with it.
+// Peers that are silent for nearly as long as the first are assumed to be lost with it.
 constexpr double nearly = 0.8;
-constexpr int repetitions = 3;  // of what is said once, as datagrams get lost
+constexpr int repetitions = 3;  // of one-time messages, because datagrams get lost
 
 }  // namespace
 
@@ -54,13 +54,13 @@ void Heartbeat::run() {
     if (now < next) continue;
     next = now + std::chrono::duration_cast<Clock::duration>(interval);
     send_to_all(Message::alive);
-    // A gap between two looks is time in which this process did not run: it was suspended.
+    // A gap between two checks is time in which this process did not run: it was suspended.
     const Seconds elapsed = std::min<Seconds>(now - std::exchange(looked, now), 2 * interval);
     if (!look(elapsed.count())) return;
   }
 }
 
-/// Takes in one datagram, if one arrives. Returns false if there is nothing more to do.
+/// Handles one datagram, if one arrives. Returns false if the thread should end.
 bool Heartbeat::listen(std::chrono::duration<double> patience) {
   Datagram datagram;
   const auto room = std::as_writable_bytes(std::span(&datagram, 1));
@@ -130,7 +130,7 @@ void Heartbeat::mention_unheard() {
   if (!silence.names.empty()) alarm_(silence);
 }
 
-/// Lets the others know before the alarm, which does not return in a run.
+/// Tells the others before raising the alarm, which does not return in a run.
 void Heartbeat::raise(const Silence& silence) {
   for (int i = 0; i < repetitions; ++i) {
     for (const Follower& follower : followers_) send(Message::alarm, follower.endpoint);

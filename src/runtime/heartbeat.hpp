@@ -1,7 +1,8 @@
-// Signs of life between the nodes of a run. A node without power closes no connection, so MPI waits
-// for it for ever; here its silence is noticed, however long the steps are. One rank of each node
-// sends a datagram every few seconds to the nodes before and after it in a ring and listens for
-// theirs. The other ranks of a node do the same with that one. Nothing here is collective.
+// Signs of life between the nodes of a run. A node without power closes no connection, so MPI would
+// wait for it for ever. The heartbeat notices its silence, however long the steps are. One rank of
+// each node sends a datagram every few seconds to the nodes before and after it in a ring, and
+// listens for theirs. The other ranks of a node do the same with that rank. Nothing here is
+// collective.
 #pragma once
 
 #include <atomic>
@@ -24,19 +25,19 @@ struct HeartbeatPeer {
 struct HeartbeatPlan {
   std::uint64_t run = 0;                 // the same on all ranks; datagrams of others are ignored
   std::uint32_t rank = 0;                // of this process
-  double silence = 0;                    // seconds without a sign of life that raise the alarm
-  std::vector<HeartbeatPeer> watched{};  // they get this process's signs of life, and give theirs
-  std::vector<HeartbeatPeer> told{};     // they are told when this process raises the alarm
-  std::size_t followers = 0;  // at most so many others may watch this process, and are told too
+  double silence = 0;                    // seconds without a sign of life before the alarm
+  std::vector<HeartbeatPeer> watched{};  // exchange signs of life with this process
+  std::vector<HeartbeatPeer> told{};     // are told when this process raises the alarm
+  std::size_t followers = 0;  // the most others that may watch this process; they are told too
 };
 
-/// What a heartbeat noticed.
+/// The event that a heartbeat reports.
 struct Silence {
   enum class Kind {
     peer,         // a peer is silent
-    all,          // all of at least two peers are: this node may be the one that is cut off
+    all,          // all of at least two peers are silent: this node may be the one that is cut off
     told,         // another rank raised the alarm
-    never_heard,  // a peer was not heard since the start: the network may drop datagrams
+    never_heard,  // a peer was never heard: the network may drop datagrams
   };
   Kind kind = Kind::peer;
   std::vector<std::string> names{};  // of the silent peers
@@ -45,13 +46,14 @@ struct Silence {
 
 class Heartbeat {
  public:
-  /// Called on the heartbeat's thread: once for a silence, after which nothing more is sent, and
-  /// before that once for all peers that were never heard, which raises no alarm.
+  /// Called on the heartbeat's thread. It is called once for a silence, after which nothing more is
+  /// sent. Before that it may be called once for all peers that were never heard, which is not an
+  /// alarm.
   using Alarm = std::function<void(const Silence&)>;
 
   Heartbeat(DatagramSocket socket, HeartbeatPlan plan, Alarm alarm);
 
-  /// Tells the peers that this process ends in order, so that they no longer listen for it.
+  /// Tells the peers that this process ends in order, so that they stop listening for it.
   ~Heartbeat();
   Heartbeat(const Heartbeat&) = delete;
   Heartbeat& operator=(const Heartbeat&) = delete;

@@ -20,8 +20,9 @@ namespace {
 pid_t parent = 0;
 int connection = -1;  // to the launcher's process on this node
 
-/// A launcher that aborts closes connections before it ends its ranks; one that finalizes closes
-/// them before MPI_Finalize returns, which may take long on a busy node. Neither is lost.
+/// The number of consecutive calls before a launcher counts as lost. A launcher that aborts closes
+/// connections before it ends its ranks. One that finalizes closes them before MPI_Finalize
+/// returns, which may take long on a busy node. In neither case is the launcher lost.
 constexpr int calls_until_lost = 3;
 constexpr int calls_until_lost_in_finalize = 60;
 
@@ -58,7 +59,8 @@ bool launcher_is_gone() {
 void expect_closed_connection() { tolerated_calls = calls_until_lost_in_finalize; }
 
 void ask_launcher_to_abort(int exit_code) {
-  // By its PMI-1 protocol. A rank that is lost before it has answered once keeps Hydra waiting.
+  // Uses Hydra's PMI-1 protocol. A rank that is lost before it has answered once keeps Hydra
+  // waiting.
   if (std::getenv("HYDI_CONTROL_FD") == nullptr || connection < 0) return;
   const std::string text = fmt::format("cmd=abort exitcode={}\n", exit_code);
   (void)!::write(connection, text.data(), text.size());

@@ -11,12 +11,12 @@ namespace kzero::runtime {
 namespace {
 
 struct Launcher {
-  const char* ranks;  // the variable that holds the number of ranks started
+  const char* ranks;  // the variable with the number of ranks started
   const char* name;
 };
 
-// SLURM_NTASKS is not used: batch scripts have it without having started any rank. Only srun sets
-// the step's variables.
+// SLURM_NTASKS is not used: batch scripts have it although they have not started any rank. Only
+// srun sets the variables of a step.
 constexpr Launcher launchers[] = {{"PMI_SIZE", "mpiexec or srun"},
                                   {"MPI_LOCALNRANKS", "mpiexec"},
                                   {"OMPI_COMM_WORLD_SIZE", "Open MPI's mpirun"},
@@ -42,7 +42,8 @@ std::optional<ForeignLaunch> foreign_launch(int mpi_ranks) {
         "if {0} is left over from another launch, unset it",
         launcher.ranks, ranks, launcher.name)};
   }
-  // PMIx tells each process its rank but not the number of ranks, so rank 0 notices nothing.
+  // PMIx tells each process its rank but not the number of ranks, so rank 0 cannot notice the
+  // problem.
   if (number_of("PMIX_RANK") > 0) {
     return ForeignLaunch{
         fmt::format(

@@ -18,8 +18,8 @@ constexpr std::string_view gnu{"GNU\0", 4};
 
 std::size_t aligned(std::size_t bytes, std::size_t to) { return (bytes + to - 1) / to * to; }
 
-/// Returns the build id in a segment of notes: each has a name and a description, whose lengths
-/// and kind come first.
+/// Returns the build id in a segment of notes. Each note begins with the lengths of its name and
+/// description and with its kind; the name and the description follow.
 std::string build_id(const char* notes, std::size_t bytes, std::size_t alignment) {
   struct Head {
     Word name, description, kind;
@@ -50,7 +50,7 @@ int add(dl_phdr_info* info, std::size_t, void* found) {
   for (int i = 0; i < info->dlpi_phnum && library.build.empty(); ++i) {
     const auto& segment = info->dlpi_phdr[i];
     if (segment.p_type != PT_NOTE) continue;
-    // NOLINTNEXTLINE(performance-no-int-to-ptr): the loader tells addresses as numbers
+    // the loader returns addresses as numbers
     const auto* notes = reinterpret_cast<const char*>(info->dlpi_addr + segment.p_vaddr);
     library.build = build_id(notes, segment.p_memsz, segment.p_align == 8 ? 8 : 4);
   }

@@ -1,4 +1,4 @@
-// The shared libraries of this process, by what identifies their code.
+// The shared libraries of this process, identified by their code.
 #pragma once
 
 #include <string>

@@ -30,7 +30,7 @@ Index kernel_available(const fs::path& proc) {
   return unlimited;
 }
 
-/// The names by which a version of control groups reports what is read here.
+/// The names of one version of control groups for the values that are read here.
 struct Version {
   fs::path root;                    // mount point of its groups
   std::vector<const char*> limits;  // the smallest applies
@@ -46,8 +46,8 @@ Index read_number(const fs::path& path) {
   return file >> value ? value : unlimited;
 }
 
-/// File cache is charged to the group that read the file first and is reclaimed under pressure:
-/// counting it as taken would refuse a run because of the data that was staged before it.
+/// File cache is charged to the group that read the file first and is reclaimed under pressure. If
+/// it counted as used, a run could be refused because of data that was staged before it.
 Index reclaimable_bytes(const fs::path& group, const Version& version) {
   std::ifstream file(group / "memory.stat");
   Index sum = 0, value = 0;
@@ -70,8 +70,8 @@ AvailableMemory group_left(const fs::path& group, const Version& version) {
   return left;
 }
 
-/// The smallest remainder of a group and of all groups around it. A container may show groups by
-/// paths that it cannot see; those levels are missing and limit nothing.
+/// The smallest remainder of a group and of all groups that contain it. A container may list groups
+/// by paths that it cannot see; those levels are skipped and set no limit.
 AvailableMemory least_left(const Version& version, fs::path group) {
   AvailableMemory least{unlimited};
   for (group = group.relative_path();; group = group.parent_path()) {
@@ -89,8 +89,8 @@ AvailableMemory available_memory(const KernelFolders& folders) {
                     {"memory.limit_in_bytes"},
                     "memory.usage_in_bytes",
                     {"total_inactive_file", "total_active_file"}};
-  // Above memory.high nothing is killed, but every new page is throttled until the run stands
-  // still.
+  // Above memory.high the kernel kills nothing, but it throttles every new page until the run makes
+  // no progress.
   const Version two{
       cgroup, {"memory.max", "memory.high"}, "memory.current", {"inactive_file", "active_file"}};
   AvailableMemory least{kernel_available(folders.proc)};

@@ -1,5 +1,5 @@
-// The memory that this node still has for its ranks. It is checked before anything large is
-// allocated, since a kernel that overcommits grants everything and kills the process later.
+// The memory that this node still has for its ranks. It is checked before any large allocation: a
+// kernel that overcommits grants everything and kills the process later.
 #pragma once
 
 #include <string>
@@ -19,13 +19,14 @@ struct AvailableMemory {
   std::string limit{};  // the control group's file that sets the limit; empty: the node itself
 };
 
-/// Bytes that processes of this node may still take: the kernel's available memory or, if less,
-/// what remains below the limit of this process's control group (version 1 or 2) or of any group
-/// around it. Reclaimable file cache of a group counts as available.
+/// Bytes that processes of this node may still allocate. This is the kernel's available memory or,
+/// if less, the remainder below the limit of this process's control group (version 1 or 2) or of
+/// any group that contains it. Reclaimable file cache of a group counts as available.
 AvailableMemory available_memory(const KernelFolders& folders = {});
 
-/// Empty if `node_ranks` ranks of this node that need these bytes each fit into what it has left;
-/// else the part of a message that says what it has: "node n1 has 3 GiB left for 2 ranks".
+/// Checks whether `node_ranks` ranks of this node, each of which needs `bytes`, fit into the
+/// remaining memory. Empty if so; otherwise a part of a message: "node n1 has 3 GiB left for 2
+/// ranks".
 std::string memory_shortage(Index bytes, Index node_ranks);
 
 }  // namespace kzero::runtime

@@ -1,4 +1,4 @@
-// Copies between the device and pinned host memory, which a stream makes while the host goes on.
+// Copies between the device and pinned host memory. A stream makes them while the host continues.
 #pragma once
 
 #include "base/types.hpp"

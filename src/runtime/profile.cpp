@@ -6,7 +6,7 @@ namespace {
 
 namespace tools = Kokkos::Tools::Experimental;
 
-// The callbacks of the tool that was loaded, which ours pass everything on to.
+// The callbacks of the loaded tool; ours forward every call to them.
 tools::EventSet tool;
 bool passes_on = false;  // true while ours are set
 

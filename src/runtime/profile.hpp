@@ -1,5 +1,5 @@
-// Regions of a run for Kokkos' profiling tools and for the run's own time line, beside the kernels
-// that both see by themselves.
+// Regions of a run for Kokkos' profiling tools and for the run's own time line, in addition to the
+// kernels that both see by themselves.
 #pragma once
 
 #include <Kokkos_Core.hpp>
@@ -8,11 +8,11 @@
 
 namespace kzero::runtime {
 
-/// Returns whether a tool of Kokkos (KOKKOS_TOOLS_LIBS) takes regions.
+/// Returns whether a Kokkos tool (KOKKOS_TOOLS_LIBS) records regions.
 bool tool_takes_regions();
 
-/// A region from construction to destruction, under the text that name() returns. Without a tool
-/// and a time line name() is not called.
+/// A region from construction to destruction, named by name(). Without a tool and a time line,
+/// name() is not called.
 class ProfileRegion {
  public:
   template <class F>
@@ -26,8 +26,8 @@ class ProfileRegion {
   ProfileRegion(const ProfileRegion&) = delete;
   ProfileRegion& operator=(const ProfileRegion&) = delete;
 
-  /// Returns whether the run's time line records the region: device work must then be over when it
-  /// ends.
+  /// Returns whether the run's time line records the region: device work must then end before the
+  /// region does.
   bool is_recorded() const { return span_.is_open(); }
 
  private:
@@ -35,10 +35,10 @@ class ProfileRegion {
   TimelineSpan span_;
 };
 
-/// Records the kernels and copies of Kokkos in the time line, for as long as the object lives. A
-/// tool that was loaded before goes on seeing them. Kokkos fences at either end of each kernel
-/// meanwhile, so that kernels of a device have their own times. Construct and destroy it while no
-/// thread launches kernels.
+/// Records the kernels and copies of Kokkos in the time line for as long as the object lives. A
+/// tool that was loaded before continues to see them. Meanwhile Kokkos fences before and after each
+/// kernel, so that each device kernel is timed separately. Construct and destroy the object while
+/// no thread launches kernels.
 class KernelSpans {
  public:
   KernelSpans();

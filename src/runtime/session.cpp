@@ -27,8 +27,8 @@ namespace kzero::runtime {
 
 namespace {
 
-/// Ranks of several nodes that finalize right after their last messages hang in half of all
-/// launches (finalize_limit), and in none after this pause.
+/// If ranks of several nodes finalize right after their last messages, half of all launches hang
+/// (finalize_limit). After this pause none does.
 constexpr std::chrono::milliseconds pause_before_finalize{500};
 
 /// Finalizes MPI, or leaves with `exit_code` if that takes too long: a run whose result is recorded
@@ -45,9 +45,9 @@ void finalize_mpi(bool has_several_nodes, int exit_code) {
   MPI_Finalize();
 }
 
-/// Keeps freed memory mapped. Libraries take large temporaries in every call; glibc would return
-/// each to the kernel and have its pages cleared again on the next call, a fifth of a step on a
-/// host.
+/// Keeps freed memory mapped. Libraries allocate large temporaries in every call. glibc would
+/// return each to the kernel, which would clear its pages again on the next call: a fifth of a step
+/// on a host.
 void keep_freed_memory() {
   mallopt(M_MMAP_THRESHOLD, 1 << 30);
   mallopt(M_TRIM_THRESHOLD, 1 << 30);
@@ -55,7 +55,8 @@ void keep_freed_memory() {
 }
 
 /// Assigns one device per rank, by the rank on the node. A launcher may show each rank only its own
-/// device; with more ranks than devices they share (run.communicator = "nccl" then refuses).
+/// device. If there are more ranks than devices, ranks share devices (run.communicator = "nccl"
+/// refuses that).
 Kokkos::InitializationSettings settings(Index threads, int node_rank) {
   Kokkos::InitializationSettings settings;
   settings.set_num_threads(static_cast<int>(threads)).set_disable_warnings(true);
@@ -68,8 +69,8 @@ Kokkos::InitializationSettings settings(Index threads, int node_rank) {
   return settings;
 }
 
-/// The number of cores that this node's ranks may use. Launchers may bind each rank to cores of its
-/// own, so the masks are united. Collective over `node`.
+/// The number of cores that this node's ranks may use. Launchers may bind each rank to its own
+/// cores, so the masks are united. Collective over `node`.
 Index cores_of(MPI_Comm node) {
   cpu_set_t cores;
   CPU_ZERO(&cores);
@@ -80,7 +81,7 @@ Index cores_of(MPI_Comm node) {
 
 constexpr auto code_of_a_late_start = static_cast<int>(ExitCode::other);
 
-/// What a rank does that waits for the others in vain.
+/// Ends a rank that has waited in vain for the other ranks to start.
 void give_up_start() {
   std::cerr << fmt::format(
                    "kzero: rank {} on {}: has waited {:.0f} s for all ranks to start. A node of "
@@ -94,10 +95,10 @@ void give_up_start() {
   std::this_thread::sleep_for(time_of_relay);
 }
 
-/// Variables of libraries that read them when MPI starts. A user's own values stay.
+/// Sets variables that libraries read when MPI starts. A user's own values are kept.
 void set_defaults_of_libraries() {
-  // UCX would give up an idle connection whose link is cut for 18 s, and MPICH then waits for ever.
-  // The heartbeat notices a node that is lost.
+  // UCX would close an idle connection whose link is down for 18 s, and MPICH would then wait for
+  // ever. The heartbeat detects a lost node instead.
   setenv("UCX_TCP_KEEPIDLE", "inf", 0);
   setenv("OMP_PROC_BIND", "false", 0);  // the launcher binds; this also suppresses Kokkos' hint
 }

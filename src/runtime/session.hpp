@@ -9,9 +9,9 @@
 namespace kzero::runtime {
 
 struct SessionOptions {
-  Index threads = 0;  // per rank; 0: OMP_NUM_THREADS, else cores of the node / its ranks
-  /// Chooses `threads` after MPI and before Kokkos are initialized, collectively. Throws only what
-  /// every rank throws alike.
+  Index threads = 0;  // per rank; 0: OMP_NUM_THREADS, otherwise the node's cores / its ranks
+  /// Chooses `threads` after MPI and before Kokkos are initialized. Collective. Throws only errors
+  /// that every rank throws alike.
   std::function<Index()> choose_threads{};
 };
 
@@ -20,8 +20,8 @@ class Session {
   /// Collective over all processes of the launch. Throws Error(other) if MPI grants too low a
   /// thread level.
   explicit Session(const SessionOptions& options);
-  /// Collective over all processes. Ends this process, with the code given to leave_on_signals(),
-  /// if MPI_Finalize does not return within finalize_limit (departure.hpp).
+  /// Collective over all processes. If MPI_Finalize does not return within finalize_limit
+  /// (departure.hpp), ends this process with the code given to leave_on_signals().
   ~Session();
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
@@ -32,7 +32,7 @@ class Session {
   int node_size() const { return node_size_; }
   Index threads() const { return threads_; }
   /// The number of cores that the ranks of this node may use in total; 0 if the system does not
-  /// say.
+  /// tell.
   Index node_cores() const { return node_cores_; }
 
   /// Returns true on every rank if `mine` is true on any. Collective over all ranks.

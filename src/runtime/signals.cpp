@@ -28,11 +28,11 @@ std::atomic<int> noted = 0;
 std::atomic<int> leave_code = 0;
 std::atomic<const char*> answer_to_keyboard = "";
 
-/// MPI may finalize: a rank that does not spoils the exit code of the launch.
+/// Time for MPI to finalize: a rank that does not finalize changes the exit code of the launch.
 constexpr std::chrono::seconds time_to_leave{2};
 
-/// Signals left alone: blocking these would either have no effect or hide a fault, and job control
-/// works without a handler.
+/// Signals that are left alone. Blocking the first ones would have no effect or hide a fault; job
+/// control works without a handler.
 constexpr int left_alone[] = {SIGSEGV, SIGBUS,  SIGFPE,  SIGILL,  SIGTRAP, SIGABRT,
                               SIGSYS,  SIGPIPE, SIGXFSZ, SIGTSTP, SIGTTIN, SIGTTOU};
 
@@ -65,7 +65,7 @@ void note(int signal) {
 }
 
 void take(int signal) {
-  if (action_of(signal).sa_handler == SIG_IGN) return;  // a shell's background job, for example
+  if (action_of(signal).sa_handler == SIG_IGN) return;  // for example in a shell's background job
   if (signal == SIGQUIT || (signal == SIGHUP && ends_on_hangup)) return end_by(signal);
   if (signal_name(signal).empty()) return;
   switch (on_stop) {
@@ -88,7 +88,7 @@ void take(int signal) {
   }
 }
 
-/// Skips threads that have an alternate stack already: sanitizers set up theirs and free them.
+/// Skips threads that already have an alternate stack: sanitizers set up and free their own.
 void use_alternate_stack() {
   stack_t found{};
   if (::sigaltstack(nullptr, &found) != 0 || (found.ss_flags & SS_DISABLE) == 0) return;

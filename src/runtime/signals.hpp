@@ -1,7 +1,7 @@
-// Asynchronous signals, kept away from every thread that computes. Generated code of matrix
+// Keeps asynchronous signals away from every thread that computes. Generated code of matrix
 // libraries uses the stack pointer for data, and the kernel writes a handler's frame to wherever it
-// points: a handler on such a thread corrupts memory. So all of these signals are blocked in every
-// thread, and one dedicated thread takes them.
+// points: a handler on such a thread corrupts memory. All of these signals are therefore blocked in
+// every thread, and one dedicated thread receives them.
 #pragma once
 
 #include <array>
@@ -12,8 +12,8 @@
 namespace kzero::runtime {
 
 /// The signals that ask a program to stop: from the keyboard, from batch systems (each has its own
-/// for "your time is nearly up"), from a CPU time limit. SIGHUP is excluded: a training goes on
-/// when the terminal that started it is closed.
+/// for "your time is nearly up"), from a CPU time limit. SIGHUP is not one of them: a training
+/// continues when the terminal that started it is closed.
 inline constexpr std::array<std::pair<int, std::string_view>, 5> stop_signals{
     {{SIGTERM, "SIGTERM"},
      {SIGINT, "SIGINT"},
@@ -24,30 +24,30 @@ inline constexpr std::array<std::pair<int, std::string_view>, 5> stop_signals{
 /// The signal's name, "SIGTERM"; empty for any signal that is not a stop signal.
 std::string_view signal_name(int signal);
 
-/// Blocks asynchronous signals in this thread and all threads started by it from now on, and starts
-/// the thread that takes them: stop signals as described below; others that would end a program (a
-/// timer's, for example) are dropped; SIGQUIT keeps its action. The same thread ends a process
-/// whose launcher is gone. A timer signal that a profiler already handles stays with the profiler,
-/// on an alternate stack. Writing beyond a file-size limit becomes an error of the write. Call it
-/// once, first in main, before libraries start threads.
+/// Blocks asynchronous signals in this thread and in all threads that it starts from now on, and
+/// starts the thread that receives them. Stop signals are handled as described below. Other signals
+/// that would end a program (a timer's, for example) are dropped; SIGQUIT keeps its action. The
+/// same thread ends a process whose launcher is gone. A timer signal that a profiler already
+/// handles stays with the profiler, on an alternate stack. Writing beyond a file-size limit becomes
+/// an error of the write. Call this once, first in main, before libraries start threads.
 void take_signals();
 
-/// Lets SIGHUP end the process by its default action from now on, unless it was ignored when the
-/// process was started (by nohup, for example); before, it is dropped. For work that a lost
-/// terminal makes useless.
+/// From now on SIGHUP ends the process by its default action, unless it was ignored when the
+/// process was started (by nohup, for example). Before this call it is dropped. For work that
+/// becomes useless when the terminal is lost.
 void end_on_hangup();
 
-/// Records stop signals from now on; before, they end the process by their default action. A closed
-/// pipe or terminal on standard output no longer ends the process either. Ctrl-C at a terminal is
-/// answered with `answer`, a line with its end, which is not copied.
+/// Records stop signals from now on; before, they end the process by their default action. From now
+/// on a closed pipe or terminal on standard output does not end the process either. Ctrl-C at a
+/// terminal prints `answer`, a line with its end, which is not copied.
 void note_stop_signals(const char* answer);
 
-/// The first stop signal recorded; 0: none.
+/// The first stop signal recorded; 0 if there was none.
 int noted_stop_signal();
 
-/// Makes any later stop signal end the process with this exit code, within two seconds should it
-/// hang in shutdown, and keeps a launcher that is gone from changing the code. Call it once all
-/// work is complete or given up.
+/// From now on a stop signal ends the process with this exit code, within two seconds even if
+/// shutdown hangs. A launcher that is gone does not change the code. Call this once all work is
+/// complete or given up.
 void leave_on_signals(int exit_code);
 
 /// The exit code given to leave_on_signals(); 0 before.

@@ -1,6 +1,6 @@
 // Reasons why a run should stop before its last step: a signal from the batch system or the
-// keyboard, a file that someone created, or the nearing end of the job. This covers this process
-// only: ranks agree through their group, on the encoded reason.
+// keyboard, a file that someone created, or the approaching end of the job. This concerns only this
+// process: ranks agree through their group, on the encoded reason.
 #pragma once
 
 #include <limits>
@@ -12,7 +12,7 @@
 
 namespace kzero::runtime {
 
-/// The reason, in ascending precedence: where ranks differ, the largest code wins.
+/// The reason, in ascending precedence: if ranks differ, the largest code wins.
 enum class StopReason { wall_limit = 1, stop_file = 2, signal = 3 };
 
 /// The name of the reason in the end record.
@@ -28,7 +28,7 @@ struct StopWish {
   bool operator==(const StopWish&) const = default;
 };
 
-/// Encodes a reason as a number whose maximum over ranks is taken; 0: go on.
+/// Encodes a reason as a number, whose maximum over ranks is used. 0: continue.
 constexpr Index encode(std::optional<StopWish> wish) {
   return wish ? static_cast<Index>(wish->reason) * 256 + wish->signal : 0;
 }
@@ -37,7 +37,7 @@ constexpr std::optional<StopWish> decode_stop(Index code) {
   return StopWish{static_cast<StopReason>(code / 256), static_cast<int>(code % 256)};
 }
 
-/// The conditions that this rank checks besides signals, and its answer to one.
+/// The conditions that this rank checks in addition to signals, and its answer to Ctrl-C.
 struct StopRules {
   double after = std::numeric_limits<double>::infinity();  // seconds since the process's start
   std::string file{};                                      // checked at every poll; empty: none
@@ -48,8 +48,8 @@ struct StopRules {
       "Ctrl-\\ ends it now\n";
 };
 
-/// Records stop signals for as long as the object lives; at most one object at a time. The first
-/// signal counts, later ones change nothing.
+/// Records stop signals for as long as the object lives. At most one object may exist at a time.
+/// Only the first signal counts.
 class StopSignal {
  public:
   explicit StopSignal(StopRules rules = {});
@@ -57,7 +57,7 @@ class StopSignal {
   StopSignal(const StopSignal&) = delete;
   StopSignal& operator=(const StopSignal&) = delete;
 
-  /// The reason on this rank alone.
+  /// The reason on this rank only.
   std::optional<StopWish> wish() const;
   bool has_file() const;
 

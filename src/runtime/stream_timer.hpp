@@ -1,4 +1,5 @@
-// The time that a device's stream stands still between two points, without the host waiting.
+// Measures the time that a device's stream stands still between two points, without making the host
+// wait.
 #pragma once
 
 #include <memory>
@@ -7,8 +8,9 @@
 
 namespace kzero::runtime {
 
-/// Adds up the time from begin() to end() as it passes on a stream. On a host, whose streams never
-/// stand still behind the host, and on devices without a file of their own it measures nothing.
+/// Adds up the time from begin() to end() as it passes on a stream. Measures nothing on hosts,
+/// whose streams never stand still behind the host, and on devices for which kzero has no source
+/// file.
 class StreamTimer {
  public:
   StreamTimer();
@@ -16,13 +18,13 @@ class StreamTimer {
   StreamTimer(const StreamTimer&) = delete;
   StreamTimer& operator=(const StreamTimer&) = delete;
 
-  /// Marks the next point of the stream. Each begin() has its end() on the same stream before the
-  /// next.
+  /// Marks the next point of the stream. Each begin() needs an end() on the same stream before the
+  /// next begin().
   void begin(const Execution& stream);
   void end(const Execution& stream);
 
-  /// Returns the seconds of the spans that have passed since the last call. Those whose end has not
-  /// been reached count later; never blocks.
+  /// Returns the seconds of the spans that have ended since the last call. Spans that have not
+  /// ended are counted by a later call. Never blocks.
   double take_seconds();
 
  private:

@@ -10,10 +10,10 @@ namespace kzero::runtime {
 
 namespace {
 
-// A step has some waits for each unit; whoever takes no seconds must not make the list grow.
+// A step has several waits for each unit. The list must not grow if nobody calls take_seconds().
 constexpr std::size_t most_spans = 8192;
 
-/// A point whose time is noted, unlike that of runtime::Event.
+/// A point whose time is recorded, unlike that of runtime::Event.
 class TimedPoint {
  public:
   TimedPoint() { require(cudaEventCreate(&event_), "cudaEventCreate"); }
@@ -33,7 +33,7 @@ class TimedPoint {
   bool reached() const {
     const cudaError_t status = cudaEventQuery(event_);
     if (status == cudaErrorNotReady) {
-      cudaGetLastError();  // the answer counts as an error, which a later look would find
+      cudaGetLastError();  // the answer counts as an error, which a later check would find
       return false;
     }
     require(status, "cudaEventQuery");

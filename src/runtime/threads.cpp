@@ -15,7 +15,7 @@ namespace {
 
 constexpr const char* variable = "OMP_NUM_THREADS";
 
-/// The largest thread count accepted: machines limit the number of threads, and OpenMP ends the
+/// The largest thread count accepted. Machines limit the number of threads, and OpenMP ends the
 /// process if it cannot start them.
 Index most_threads() { return std::max<Index>(1024, usable_cores()); }
 
@@ -31,7 +31,7 @@ std::optional<Index> threads_of_environment() {
   const char* value = std::getenv(variable);
   if (value == nullptr || *value == '\0') return std::nullopt;
   const std::string_view text = value;
-  // A list such as "4,2" has one number per level of nesting; kzero uses one level.
+  // A list such as "4,2" has one number per level of nesting; kzero uses only one level.
   const std::string_view first = text.substr(0, text.find(','));
   Index count = 0;
   const auto [rest, problem] = std::from_chars(first.data(), first.data() + first.size(), count);

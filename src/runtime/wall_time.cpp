@@ -33,7 +33,7 @@ std::optional<double> ask_kernel() {
   return age_by_kernel(stat, now, static_cast<double>(::sysconf(_SC_CLK_TCK)));
 }
 
-/// The age of this process at the first call; the steady clock counts on from there, unaffected by
+/// The age of this process at the first call. The steady clock continues from there, unaffected by
 /// changes of the date.
 struct FirstAge {
   std::optional<double> by_kernel = ask_kernel();
@@ -46,7 +46,7 @@ const FirstAge& first_age() {
   return age;
 }
 
-/// The seconds from now to the job's end by the variable of this name; empty where it is not set.
+/// The seconds from now to the job's end, from the variable of this name; empty if it is not set.
 std::optional<double> job_seconds_left(const char* name) {
   const char* value = std::getenv(name);
   if (value == nullptr) return std::nullopt;
@@ -67,7 +67,7 @@ std::optional<double> job_seconds_left(const char* name) {
 
 std::optional<double> age_by_kernel(const std::string& stat, double seconds_since_boot,
                                     double ticks_per_second) {
-  // The program's name, in parentheses, may contain blanks; the start time is the 20th field after
+  // The program's name, in parentheses, may contain blanks. The start time is the 20th field after
   // it.
   std::istringstream fields(stat.substr(std::min(stat.size(), stat.rfind(')') + 1)));
   std::string skipped;

@@ -1,6 +1,6 @@
-// Ends a run that waits in vain: a rank that died silently, hangs, or took another path through the
+// Ends a run that waits in vain. A rank that died silently, hangs, or took another path through the
 // program leaves the others in a collective that never completes. Also ends a run in which a
-// library meets an error while no thread calls it.
+// library reports an error while no thread calls it.
 #pragma once
 
 #include <condition_variable>
@@ -14,12 +14,12 @@ namespace kzero::runtime {
 
 class Watchdog {
  public:
-  /// The action on a wait that lasts too long or has failed. `waited` counts the time in which this
-  /// process ran: a job that its scheduler suspends has not waited.
+  /// Called for a wait that lasts too long or has failed. `waited` counts only time in which this
+  /// process ran: a job that its scheduler suspends does not wait.
   using Alarm = std::function<void(const Wait&, std::chrono::duration<double> waited)>;
 
-  /// Calls `alarm`, once and on its own thread, when a wait of this process has lasted for
-  /// `seconds` (0: no limit) or has failed.
+  /// Calls `alarm` once, on its own thread, when a wait of this process has lasted for `seconds`
+  /// (0: no limit) or has failed.
   Watchdog(double seconds, Alarm alarm);
   ~Watchdog();
   Watchdog(const Watchdog&) = delete;

@@ -11,7 +11,7 @@ namespace kzero::tensor {
 
 namespace {
 
-/// Shows each product to Kokkos' tools and to the time line, as a region named by type, shape and
+/// Reports each GEMM to Kokkos' tools and to the time line, as a region named by type, shape and
 /// transposes.
 class ProfiledGemm : public Gemm {
  public:

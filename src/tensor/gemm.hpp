@@ -1,6 +1,6 @@
-// Matrix products (GEMM) through one call: C = op(A) op(B) [+ bias] [+ C or an addend], sums in
-// fp32, C rounded once. The back end is chosen at start, never inside a step; docs/decisions.md has
-// the measurements behind the default.
+// Matrix products (GEMM) through one call: C = op(A) op(B) [+ bias] [+ C or an addend]. Sums are in
+// fp32, and C is rounded once. The back end is chosen at start, never inside a step.
+// docs/decisions.md has the measurements behind the default.
 #pragma once
 
 #include <memory>
@@ -17,17 +17,17 @@ using deck::GemmBackend;
 enum class Transpose { no, yes };
 enum class Accumulate { no, yes };
 
-/// A row-major operand in memory; `stride` elements from row to row.
+/// A row-major operand in memory, with `stride` elements from row to row.
 struct Operand {
   const void* data = nullptr;
   Index stride = 0;
   Transpose transpose = Transpose::no;
 };
 
-/// One GEMM: C[m,n] = op(A)[m,k] op(B)[k,n] + bias[n] + addend[m,n] + (accumulate ? C : 0), or with
-/// gelu_input, C = op(A) op(B) * gelu'(gelu_input). A and B have dtype `in`; C has dtype `out`:
-/// `in` or fp32; all else requires both dtypes to be equal and has the same one.
-/// C overlaps no other operand.
+/// One GEMM: C[m,n] = op(A)[m,k] op(B)[k,n] + bias[n] + addend[m,n] + (accumulate ? C : 0), or,
+/// with gelu_input, C = op(A) op(B) * gelu'(gelu_input). A and B have dtype `in`. C has dtype
+/// `out`, which is `in` or fp32. Every other operand requires `in` and `out` to be equal, and has
+/// that dtype. C overlaps no other operand.
 struct GemmProblem {
   Index m = 0, n = 0, k = 0;
   Operand a, b;
@@ -38,10 +38,10 @@ struct GemmProblem {
   const void* bias = nullptr;    // [n]; none: null
   const void* addend = nullptr;  // [m,n], rows n apart; none: null; excludes accumulate
   Accumulate accumulate = Accumulate::no;
-  // [m,n], rows n apart: the input of the GELU (tanh form) whose gradient this is; none: null. Only
-  // for back ends that fuse it, and then nothing is added.
+  // [m,n], rows n apart: the input of the GELU (tanh form) whose gradient is computed; none: null.
+  // Only for back ends that fuse this gradient; then bias, addend and accumulate are not allowed.
   const void* gelu_input = nullptr;
-  // [n], with gelu_input alone: overwritten by the sum of C's rows, summed in fp32; none: null.
+  // [n], only with gelu_input: overwritten by the sum of C's rows, summed in fp32; none: null.
   void* bias_gradient = nullptr;
 };
 
@@ -52,13 +52,13 @@ class Gemm {
   /// Enqueues the GEMM on `exec`.
   virtual void run(const Execution& exec, const GemmProblem& product) = 0;
 
-  /// The library, its version and instructions: what the rounding of run() depends on beside the
-  /// shapes.
+  /// The library, its version and instructions. Together with the shapes, they determine the
+  /// rounding of run().
   virtual std::string arithmetic() const = 0;
 
-  /// Returns whether run() accepts the gelu_input and the bias_gradient of GEMMs of `type` with n
-  /// columns. The answer depends on nothing else, so a run keeps one way of rounding from beginning
-  /// to end.
+  /// Returns whether run() accepts gelu_input and bias_gradient for GEMMs of `type` with n columns.
+  /// The answer depends on nothing else, so that a run rounds in the same way from beginning to
+  /// end.
   virtual bool fuses_gelu_gradient(Dtype /*type*/, Index /*n*/) const { return false; }
 
   /// Sets the scratch memory of later GEMMs, for one stream at a time. Without this call there is
@@ -66,14 +66,14 @@ class Gemm {
   virtual void use_workspace(void* /*data*/, Index /*bytes*/) {}
 };
 
-/// The bytes that use_workspace should get in this build, whatever the back end: planned memory.
+/// The bytes to pass to use_workspace in this build, for any back end: part of the memory plan.
 extern const Index gemm_workspace_bytes;
 
 /// The back ends of this build, its default first.
 std::vector<GemmBackend> backends();
 
-/// Makes a back end; `automatic` stands for the default. Throws Error(usage) where this build does
-/// not have it.
+/// Makes a back end; `automatic` means the default. Throws Error(usage) if this build does not have
+/// it.
 std::unique_ptr<Gemm> make_gemm(GemmBackend backend);
 
 /// The operand for a full contiguous view.

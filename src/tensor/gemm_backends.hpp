@@ -1,5 +1,6 @@
-// What the back ends behind Gemm share, and the table of those that a build has. A back end is one
-// file, gemm_NAME.cpp, and its factory's line in the table; only make_gemm and tests read either.
+// Code that the back ends behind Gemm share, and the table of a build's back ends. A back end is
+// one file, gemm_NAME.cpp, and its factory's line in the table. Only make_gemm and tests read
+// either.
 #pragma once
 
 #include <memory>
@@ -24,7 +25,7 @@ std::unique_ptr<Gemm> make() {
   return std::make_unique<Backend>();
 }
 
-/// A plain Kokkos kernel with one output element per work item: for tests and for devices without a
+/// A plain Kokkos kernel with one output element per work item, for tests and for devices without a
 /// library.
 class ReferenceGemm : public Gemm {
  public:
@@ -32,8 +33,8 @@ class ReferenceGemm : public Gemm {
   std::string arithmetic() const override { return "loops in place of a GEMM library"; }
 };
 
-/// Runs GEMMs of any type through an fp32 library: blocks of A and B are copied as fp32 to buffers
-/// of constant size, multiplied, and the block of C is rounded once.
+/// Runs GEMMs of any type through an fp32 library. Copies blocks of A and B as fp32 to buffers of
+/// constant size, multiplies them, and rounds the block of C once.
 class BlockedGemm {
  public:
   /// Computes c[m,n] += op(a) op(b) in fp32, row-major, with the strides in memory.
@@ -55,8 +56,8 @@ class BlockedGemm {
 /// Writes bias and addend (or zeros) to an fp32 C, so that a library call only has to add.
 void prepare_output(const Execution& exec, const GemmProblem& product);
 
-/// cuBLASLt, all types, with one call a product; how to make it (the plan) is kept by shape. The
-/// choice of an algorithm depends on shapes and alignments alone, never on timing.
+/// cuBLASLt, all types, with one call per GEMM. The plan of a GEMM (how to call the library) is
+/// cached by shape. The choice of algorithm depends only on shapes and alignments, never on timing.
 class CublasLtGemm : public Gemm {
  public:
   /// NVIDIA recommends 32 MiB for GPUs of the Hopper generation; the rest is for the alignment.

@@ -1,6 +1,6 @@
 #include "tensor/gemm_backends.hpp"
 
-// The Fortran interface is the one that every BLAS has.
+// Every BLAS has the Fortran interface.
 // NOLINTNEXTLINE(readability-identifier-naming): the library's symbol
 extern "C" void sgemm_(const char* transa, const char* transb, const int* m, const int* n,
                        const int* k, const float* alpha, const float* a, const int* lda,
@@ -30,7 +30,7 @@ void add_blas_product(Transpose ta, Transpose tb, Index m, Index n, Index k, con
 class BlasGemm : public Gemm {
  public:
   void run(const Execution& exec, const GemmProblem& product) override;
-  /// BLAS has no call that tells more.
+  /// BLAS has no call that returns the library's name or version.
   std::string arithmetic() const override { return "BLAS"; }
 
  private:

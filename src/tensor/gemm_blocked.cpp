@@ -7,8 +7,8 @@ namespace kzero::tensor {
 
 namespace {
 
-// Large enough that a library kernel runs near its peak and that little is copied for it. Rows of a
-// block of A or its transpose do not lie a multiple of 4 KiB apart (see packs_slowly).
+// Large enough for a library kernel to run near its peak with little copying. The strides of a
+// block of A and of its transpose are not multiples of 4 KiB (see packs_slowly).
 constexpr Index block_m = 512, block_n = 1024, block_k = 512;
 
 /// Copies rows [0,rows) x [0,columns) of a strided matrix, as fp32.

@@ -14,12 +14,12 @@ namespace kzero::tensor {
 
 namespace {
 
-// cuBLASLt's matrices are column-major, and only such outputs have epilogues. A row-major matrix is
-// its transpose in column-major order, so the call computes C^T = op(B)^T op(A)^T: our B is the
-// library's A, our columns are its rows, and its bias along rows is ours along columns.
+// cuBLASLt's matrices are column-major, and only column-major outputs have epilogues. A row-major
+// matrix is its transpose in column-major order, so the call computes C^T = op(B)^T op(A)^T. Our B
+// is the library's A, our columns are its rows, and its bias along rows is ours along columns.
 
-/// The largest alignment that is distinguished: arenas and units of parameters are aligned to no
-/// more, and a value has the same distance from such a boundary in every ZeRO stage.
+/// The largest alignment that is distinguished. Arenas and units of parameters are aligned to no
+/// more than this, and a value has the same distance from such a boundary in every ZeRO stage.
 constexpr Index most_alignment = 64;
 
 /// The library reads gelu_input in steps of this many columns.
@@ -30,8 +30,8 @@ Index alignment_of(const void* data) {
   return std::min(most_alignment, Index{1} << std::min(std::countr_zero(address), 62));
 }
 
-/// An address with this alignment and no more: the heuristic takes alignments from the pointers of
-/// vectors.
+/// Returns an address with exactly this alignment: the heuristic derives the alignments of vectors
+/// from their pointers.
 const void* aligned_to_no_more_than(Index alignment, const void* data) {
   return std::bit_cast<const void*>(std::bit_cast<std::uintptr_t>(data) |
                                     static_cast<std::uintptr_t>(alignment));
@@ -62,10 +62,10 @@ struct Key {
   auto operator<=>(const Key&) const = default;
 };
 
-/// The matrix that the library calls C: it is added with the factor beta.
+/// The matrix that the library calls C and adds with the factor beta.
 const void* added_to(const GemmProblem& p) { return p.addend ? p.addend : p.c; }
 
-/// What the library calls the bias: the vector along our columns that it adds, or writes.
+/// The vector that the library calls the bias: it adds or writes the vector along our columns.
 const void* bias_of(const GemmProblem& p) { return p.bias ? p.bias : p.bias_gradient; }
 
 std::uint32_t epilogue_of(const GemmProblem& p) {
@@ -142,7 +142,7 @@ void set(const Preference& preference, cublasLtMatmulPreferenceAttributes_t name
           "cublasLtMatmulPreferenceSetAttribute", p);
 }
 
-/// Sets the addresses of the epilogue's operands, those that it has.
+/// Sets the addresses of those epilogue operands that the GEMM has.
 void set_operands(const Description& description, const void* bias, const void* gelu_input,
                   const GemmProblem& p) {
   if (bias_of(p)) set(description, CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias, p);
@@ -187,8 +187,8 @@ Preference make_preference(const Key& key, Index workspace, const GemmProblem& p
   Preference preference(made);
   set(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, static_cast<std::uint64_t>(workspace),
       p);
-  // A sum may be split if its parts are kept in fp32 and added by a later kernel; the other schemes
-  // round parts to C's type.
+  // A sum may be split if its parts are kept in fp32 and added by a later kernel. The other schemes
+  // round the parts to C's type.
   set(preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
       std::uint32_t{CUBLASLT_REDUCTION_SCHEME_NONE | CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE}, p);
   const auto promise = [&](cublasLtMatmulPreferenceAttributes_t name, Index alignment) {

@@ -1,4 +1,4 @@
-// The back ends of builds for CUDA.
+// The back ends of CUDA builds.
 #include "tensor/gemm_backends.hpp"
 
 namespace kzero::tensor {

@@ -1,4 +1,4 @@
-// The back ends of builds for devices without a GEMM library here.
+// The back ends of builds for devices for which kzero has no GEMM library.
 #include "tensor/gemm_backends.hpp"
 
 namespace kzero::tensor {

@@ -63,7 +63,7 @@ dnnl::memory::desc describe(Index rows, Index columns, const Operand& x) {
   return {{rows, columns}, dnnl::memory::data_type::bf16, strides};
 }
 
-/// bf16 primitives by what they depend on: oneDNN compiles each once.
+/// bf16 primitives by key: oneDNN compiles each once.
 struct Primitives {
   struct Entry {
     dnnl::matmul matmul;
@@ -112,7 +112,8 @@ struct Primitives {
   }
 };
 
-/// Returns whether a set of instructions has all of another: a set's number has their bits.
+/// Returns whether one instruction set contains another: the bits of its number include the
+/// other's.
 bool contains(unsigned set, dnnl::cpu_isa other) {
   const auto bits = static_cast<unsigned>(other);
   return (set & bits) == bits;
@@ -127,7 +128,7 @@ std::string name_of(unsigned set) {
                                                    {Isa::avx2, "AVX2"}};
   for (const auto& [named, name] : names) {
     if (static_cast<unsigned>(named) == set) return name;
-    // Newer libraries know more sets, each of a larger one than before.
+    // Newer libraries know more sets; each new set contains the earlier ones.
     if (contains(set, named)) return fmt::format("{} and more ({:#x})", name, set);
   }
   return fmt::format("instruction set {:#x}", set);
@@ -135,20 +136,20 @@ std::string name_of(unsigned set) {
 
 unsigned instruction_set() { return static_cast<unsigned>(dnnl::get_effective_cpu_isa()); }
 
-/// Returns whether the processor has products of bf16. Where it has none, oneDNN 2's matmul reaches
-/// a fifth of its sgemm.
+/// Returns whether the processor has bf16 products. Without them, oneDNN 2's matmul reaches a fifth
+/// of the speed of its sgemm.
 bool multiplies_bf16() { return contains(instruction_set(), dnnl::cpu_isa::avx512_core_bf16); }
 
-/// Returns whether sgemm packs the operand slowly: it reads columns of it, whose elements lie a
-/// multiple of 4 KiB apart and so compete for a few lines of the first-level cache. A copy of its
-/// blocks costs less.
+/// Returns whether sgemm packs the operand slowly. This is the case if it reads columns whose
+/// elements are a multiple of 4 KiB apart: they compete for a few lines of the first-level cache.
+/// Copying blocks of such an operand costs less.
 bool packs_slowly(const Operand& x) {
   constexpr Index cache_way = 4096 / sizeof(float);
   return x.transpose == Transpose::yes && x.stride % cache_way == 0;
 }
 
-/// fp32 through oneDNN's sgemm, bf16 through its matmul primitives where the processor has the
-/// instructions; else bf16, and fp16 always, widened to fp32.
+/// fp32 through oneDNN's sgemm. bf16 through its matmul primitives if the processor has the
+/// instructions, otherwise widened to fp32. fp16 is always widened to fp32.
 class OneDnnGemm : public Gemm {
  public:
   void run(const Execution& exec, const GemmProblem& product) override;

@@ -1,11 +1,11 @@
-// Matrices whose rows lie apart, so that each begins where a device can load 16 bytes at a time.
+// Matrices with padded rows, so that each row begins where a device can load 16 bytes at a time.
 #pragma once
 
 #include "tensor/view.hpp"
 
 namespace kzero::tensor {
 
-/// A row-major matrix, stride(0) elements from row to row. A Matrix converts to one.
+/// A row-major matrix with stride(0) elements from row to row. A Matrix converts to one.
 template <class T>
 using StridedMatrix = Kokkos::View<T**, Kokkos::LayoutStride, Memory, Kokkos::MemoryUnmanaged>;
 

@@ -6,7 +6,7 @@ namespace kzero::tokenizer {
 
 namespace {
 
-/// Orders texts that agree in their first `depth` bytes by the next one; the text that ends there
+/// Orders texts that agree in their first `depth` bytes by the next byte. A text that ends there
 /// comes first.
 int byte_at(const AddedTokens::Entry& entry, std::size_t depth) {
   if (depth >= entry.content.size()) return -1;

@@ -20,7 +20,7 @@ class AddedTokens {
   };
 
   AddedTokens() : AddedTokens(std::vector<Entry>()) {}
-  /// Of entries with the same content the first counts. Takes O(n log n) for n entries.
+  /// Of several entries with the same content, only the first counts. O(n log n) for n entries.
   explicit AddedTokens(std::vector<Entry> entries);
 
   struct Match {
@@ -28,11 +28,11 @@ class AddedTokens {
     Token id;
   };
 
-  /// The leftmost match from byte `from` on, and of those the longest.
+  /// The leftmost match at or after byte `from`; the longest if several begin there.
   std::optional<Match> find(std::string_view text, std::size_t from) const;
 
  private:
-  /// The longest entry that begins a text; null: none does.
+  /// The longest entry with which a text begins; null if there is none.
   const Entry* longest_at(std::string_view text) const;
 
   std::vector<Entry> entries_;             // sorted by content

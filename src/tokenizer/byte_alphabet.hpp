@@ -1,5 +1,6 @@
-// The characters that stand for bytes in the vocabulary of byte-level BPE (openai/gpt-2,
-// src/encoder.py): a printable byte for itself, the 68 others, in order, for U+0100 and on.
+// The characters that represent bytes in the vocabulary of byte-level BPE (openai/gpt-2,
+// src/encoder.py). A printable byte represents itself; the 68 others are U+0100 and following, in
+// order.
 #pragma once
 
 #include <optional>
@@ -8,10 +9,10 @@
 
 namespace kzero::tokenizer {
 
-/// The character, in UTF-8, that stands for a byte.
+/// The character, in UTF-8, that represents a byte.
 std::string symbol_of(unsigned char byte);
 
-/// The bytes for which the characters of a text stand; none if a character stands for no byte.
+/// Converts a text of such characters to bytes; nothing if a character represents no byte.
 std::optional<std::string> bytes_of_symbols(std::string_view text);
 
 }  // namespace kzero::tokenizer

@@ -255,7 +255,8 @@ class DefinitionReader {
     }
   }
 
-  /// An added token's text is itself, but a word's stands for bytes: they must not contradict.
+  /// An added token's content is plain text; a vocabulary entry's text represents bytes. The two
+  /// must not contradict each other.
   void check_spelling(const AddedToken& token, const std::string& prefix) const {
     if (!ids_.contains(token.content)) return;
     const auto bytes = bytes_of_symbols(token.content);

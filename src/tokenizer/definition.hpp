@@ -1,5 +1,4 @@
-// What a tokenizer.json says, checked: the file is refused unless each of its rules is one that is
-// reproduced here.
+// Parses and checks a tokenizer.json. A file is refused unless kzero reproduces each of its rules.
 #pragma once
 
 #include <string>
@@ -16,16 +15,16 @@ struct AddedToken {
   Token id = 0;
   std::string content{};
   bool is_special = false;
-  bool is_normalized = false;  // looked for in the text after normalization
+  bool is_normalized = false;  // matched in the text after normalization
 };
 
 struct VocabularyEntry {
   Token id = 0;
   std::string bytes{};
-  bool is_word = true;  // false: its text is none that stands for bytes, so merging never gives it
+  bool is_word = true;  // false: its text does not represent bytes, so merging never produces it
 };
 
-/// A pair of tokens and what they become. The earlier a merge in the list, the earlier it is done.
+/// A pair of tokens and the token that they become. Earlier merges in the list are applied first.
 struct Merge {
   Token left = 0;
   Token right = 0;
@@ -35,7 +34,7 @@ struct Merge {
 struct Definition {
   std::vector<VocabularyEntry> vocabulary{};  // each id and each text once; has all 256 bytes
   std::vector<Merge> merges{};
-  std::vector<AddedToken> added{};  // an id may be one of the vocabulary
+  std::vector<AddedToken> added{};  // may reuse an id of the vocabulary
   Split split = Split::gpt2;
   bool has_prefix_space = false;
   bool is_composed = false;

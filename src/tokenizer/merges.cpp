@@ -40,7 +40,7 @@ const Merges::Slot* Merges::find(Token left, Token right) const {
   return &slots_[at];
 }
 
-/// Makes the symbol at a position and its right neighbour a candidate, if they can be merged.
+/// Adds the symbol at a position and its right neighbour as a candidate, if they can be merged.
 void Merges::consider(Scratch& scratch, std::int32_t position) const {
   const Scratch::Symbol& left = scratch.symbols[static_cast<std::size_t>(position)];
   if (left.next < 0) return;
@@ -70,7 +70,8 @@ void Merges::apply(std::span<const Token> word, std::vector<Token>& to, Scratch&
     auto& left = symbols[static_cast<std::size_t>(position)];
     if (left.is_gone || left.next < 0) continue;
     auto& right = symbols[static_cast<std::size_t>(left.next)];
-    // The neighbours may have changed since. The library compares what they become, not their rank.
+    // The neighbours may have changed since then. Like the library, this compares the merged token,
+    // not the rank.
     const Slot* slot = find(left.token, right.token);
     if (slot == nullptr || slot->merged != best.merged) continue;
     left.token = best.merged;

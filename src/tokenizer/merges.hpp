@@ -1,5 +1,6 @@
-// The merges of byte-level BPE (Sennrich, Haddow, Birch, arXiv 1508.07909): of all neighbours in a
-// word, those first in the list of merges become one token, until there are none in the list.
+// The merges of byte-level BPE (Sennrich, Haddow, Birch, arXiv 1508.07909). In a word, the
+// neighbouring pair that is first in the list of merges becomes one token. This repeats until no
+// pair is in the list.
 #pragma once
 
 #include <cstdint>
@@ -31,8 +32,8 @@ class Merges {
     std::vector<Candidate> heap{};
   };
 
-  /// Appends to `to` what the tokens of a word's bytes, fewer than 2^31, become. Takes
-  /// O(n log n) for n bytes.
+  /// Appends the tokens of a word to `to`. `word` is the tokens of its bytes, fewer than 2^31. O(n
+  /// log n) for n bytes.
   void apply(std::span<const Token> word, std::vector<Token>& to, Scratch& scratch) const;
 
  private:

@@ -8,7 +8,7 @@ namespace {
 
 using Kind = CharacterClass;
 
-/// Text from one byte on. Offsets are bytes of the text.
+/// Text from one byte on. Offsets are in bytes of the text.
 class Scanner {
  public:
   Scanner(std::string_view text, std::size_t begin) : text_(text), begin_(begin) {}
@@ -20,7 +20,7 @@ class Scanner {
     return !is_end(offset) && at(offset).kind == kind;
   }
 
-  /// The end of the characters of one class from an offset on, `most` of them at most.
+  /// The end of a run of characters of one class that begins at an offset, at most `most` of them.
   std::size_t run(std::size_t from, Kind kind, int most = 0) const {
     for (int count = 0; !is_end(from) && (most == 0 || count < most); ++count) {
       const Character next = at(from);
@@ -30,7 +30,7 @@ class Scanner {
     return from;
   }
 
-  /// The end of the line ends from an offset on.
+  /// The end of a run of line ends that begins at an offset.
   std::size_t line_ends(std::size_t from) const {
     while (!is_end(from) && is_line_end(text_[from])) ++from;
     return from;
@@ -38,8 +38,8 @@ class Scanner {
 
   static bool is_line_end(std::int32_t code) { return code == '\r' || code == '\n'; }
 
-  /// \s+(?!\S)|\s+ : white space but for its last character, which goes with the word after it
-  /// unless it is the only one.
+  /// \s+(?!\S)|\s+ : a run of white space. Its last character belongs to the word that follows, if
+  /// there is one, unless it is the only character of the run.
   std::size_t white_space() const {
     std::size_t end = begin_;
     std::size_t last = begin_;
@@ -50,8 +50,8 @@ class Scanner {
     return is_end(end) || last == begin_ ? end : last;
   }
 
-  /// The end of 's, 't, 'm, 'd, 're, 've or 'll; `begin` if there is none. Without regard to case,
-  /// an s may also be U+017F, which is the only other character that folds to one of these.
+  /// The end of 's, 't, 'm, 'd, 're, 've or 'll; `begin` if there is none. If case is ignored, an s
+  /// may also be U+017F, the only other character that folds to one of these letters.
   std::size_t contraction(bool ignores_case) const {
     if (text_[begin_] != '\'' || is_end(begin_ + 1)) return begin_;
     const Character first = at(begin_ + 1);

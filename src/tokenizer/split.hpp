@@ -1,5 +1,5 @@
-// Splits text into the words within which tokens are merged: the patterns of GPT-2, Llama 3 and
-// Qwen 2, which Hugging Face's tokenizers give to a regular-expression engine.
+// Splits text into words, within which tokens are merged. The patterns are those of GPT-2, Llama 3
+// and Qwen 2, which Hugging Face's tokenizers pass to a regular-expression engine.
 #pragma once
 
 #include <cstddef>

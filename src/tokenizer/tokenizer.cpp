@@ -20,8 +20,8 @@ std::string read_text(const std::string& path) {
   const auto status = std::filesystem::status(path, code);
   KZERO_REQUIRE(std::filesystem::exists(status), ExitCode::files, "{}: there is no such file",
                 path);
-  KZERO_REQUIRE(std::filesystem::is_regular_file(status), ExitCode::files, "{}: is no regular file",
-                path);
+  KZERO_REQUIRE(std::filesystem::is_regular_file(status), ExitCode::files,
+                "{}: is not a regular file", path);
   const auto bytes = static_cast<Index>(std::filesystem::file_size(path, code));
   KZERO_REQUIRE(!code && bytes <= largest_file, ExitCode::files,
                 "{}: has {}, but a tokenizer.json has {} at most", path, format_bytes(bytes),
@@ -41,8 +41,8 @@ std::string file_in(const std::string& path) {
 
 }  // namespace
 
-/// What one call of encode() works with. Most words of a text come again, so that their tokens are
-/// kept: as many as take a few MiB.
+/// The working memory of one call of encode(). Caches the tokens of words, since most words of a
+/// text repeat; the cache is limited to a few MiB.
 class Tokenizer::Encoding {
  public:
   static constexpr std::size_t longest_kept = 64;
@@ -110,7 +110,7 @@ std::vector<Token> Tokenizer::encode(std::string_view text) const {
                 static_cast<unsigned>(static_cast<unsigned char>(text[*invalid])));
   constexpr auto longest = static_cast<std::size_t>(std::numeric_limits<std::int32_t>::max());
   KZERO_REQUIRE(text.size() < longest, ExitCode::files,
-                "a text of {} is too long to be encoded at once: {} are the most",
+                "a text of {} is too long to be encoded at once; the limit is {}",
                 format_bytes(static_cast<Index>(text.size())),
                 format_bytes(static_cast<Index>(longest)));
   Encoding encoding;
@@ -125,7 +125,7 @@ std::vector<Token> Tokenizer::encode(std::string_view text) const {
   return std::move(encoding.tokens);
 }
 
-/// Text between added tokens that are looked for before normalization.
+/// Encodes text between added tokens that are matched before normalization.
 void Tokenizer::encode_between(std::string_view raw, Encoding& encoding) const {
   std::string changed;
   if (is_composed_) changed = composed(raw);
@@ -140,7 +140,7 @@ void Tokenizer::encode_between(std::string_view raw, Encoding& encoding) const {
   }
 }
 
-/// Text without added tokens.
+/// Encodes text without added tokens.
 void Tokenizer::encode_words(std::string_view text, Encoding& encoding) const {
   if (text.empty()) return;
   std::string changed;

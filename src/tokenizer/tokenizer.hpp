@@ -1,5 +1,5 @@
-// Byte-level BPE as a tokenizer.json of Hugging Face's tokenizers library describes it: text to
-// tokens and back. A file with a rule that is not reproduced exactly is refused.
+// Byte-level BPE as described by a tokenizer.json of Hugging Face's tokenizers library: text to
+// tokens and back. A file with a rule that kzero does not reproduce exactly is refused.
 #pragma once
 
 #include <array>
@@ -21,10 +21,10 @@ namespace kzero::tokenizer {
 class Tokenizer {
  public:
   /// Reads a tokenizer.json, or the one in a folder. Throws Error(files) that names the path and
-  /// the first thing in it that is wrong or not reproduced.
+  /// the first entry that is wrong or not supported.
   explicit Tokenizer(const std::string& path);
 
-  /// Does the same with the text of a file, of which messages speak as `path`.
+  /// Does the same with the text of a file; messages call it `path`.
   Tokenizer(const std::string& path, std::string_view json);
 
   ~Tokenizer() = default;
@@ -33,26 +33,25 @@ class Tokenizer {
   Tokenizer(Tokenizer&&) = default;
   Tokenizer& operator=(Tokenizer&&) = default;
 
-  /// Returns the tokens of UTF-8 text, those that the library's encode(text,
-  /// add_special_tokens=False) gives: the text of an added token becomes that token, special or
-  /// not. Throws Error(files) that names the offset of the first byte that is not UTF-8.
+  /// Returns the tokens of UTF-8 text, identical to the library's encode(text,
+  /// add_special_tokens=False): the text of an added token becomes that token, special or not.
+  /// Throws Error(files) that names the offset of the first byte that is not UTF-8.
   std::vector<Token> encode(std::string_view text) const;
 
-  /// Returns the bytes of the tokens, one after the other: they need not be UTF-8, as a token may
-  /// end within a character. Throws Error(files) for an id that no token has.
+  /// Returns the bytes of the tokens, one after the other. They need not be valid UTF-8, because a
+  /// token may end within a character. Throws Error(files) for an unknown id.
   std::string decode(std::span<const Token> tokens, bool skip_special = false) const;
 
-  /// The bytes of one token; of an added one, its text. Throws Error(files) for an id that no token
-  /// has.
+  /// The bytes of one token; for an added token, its text. Throws Error(files) for an unknown id.
   std::string_view bytes(Token token) const;
 
-  /// Returns whether decode(tokens, true) leaves the token out. False for an id that no token has.
+  /// Returns whether decode(tokens, true) leaves the token out. False for an unknown id.
   bool is_special(Token token) const;
 
-  /// One more than the largest id: the least model.vocab that holds all tokens.
+  /// One more than the largest id: the smallest model.vocab that can hold all tokens.
   Index size() const { return static_cast<Index>(entries_.size()); }
 
-  /// The token with these bytes, such as "<|endoftext|>": an added one before others.
+  /// The token with these bytes, such as "<|endoftext|>". Added tokens take precedence.
   std::optional<Token> find(std::string_view content) const;
 
  private:
@@ -71,15 +70,15 @@ class Tokenizer {
 
   Split split_;
   bool has_prefix_space_;
-  bool is_composed_;  // text is brought to NFC first
+  bool is_composed_;  // text is normalized to NFC first
   bool takes_whole_words_;
   Merges merges_;
   std::vector<Entry> entries_;                         // by id
-  std::unordered_map<std::string_view, Token> words_;  // by bytes, which lie in entries_
+  std::unordered_map<std::string_view, Token> words_;  // by bytes, which are in entries_
   std::unordered_map<std::string, Token> added_;       // by text
   std::array<Token, 256> bytes_{};                     // of each byte alone
-  AddedTokens first_;                                  // cut out of the text as it is
-  AddedTokens second_;                                 // cut out of the composed text
+  AddedTokens first_;                                  // matched in the original text
+  AddedTokens second_;                                 // matched in the composed text
 };
 
 }  // namespace kzero::tokenizer

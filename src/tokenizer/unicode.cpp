@@ -23,8 +23,8 @@ struct Range {
 constexpr CharacterClass letter = CharacterClass::letter;
 constexpr CharacterClass number = CharacterClass::number;
 
-/// The version of the character classes, and the letters and numbers in it that ICU 72 does not
-/// know yet, which has Unicode 15.0 (UnicodeData.txt, general categories L and N).
+/// The Unicode version of the character classes, and the letters and numbers in it that ICU 72
+/// (Unicode 15.0) does not know (UnicodeData.txt, general categories L and N).
 constexpr int classes_version = 16;
 constexpr Range since_15[] = {
     {0x1C89, 0x1C8A, letter},   {0xA7CB, 0xA7CD, letter},   {0xA7DA, 0xA7DC, letter},
@@ -59,7 +59,7 @@ CharacterClass class_by_icu(std::int32_t code) {
   return (category & U_GC_L_MASK) != 0 ? letter : number;
 }
 
-/// The classes of the characters up to U+FFFF, where nearly all text lies.
+/// The classes of the characters up to U+FFFF, which cover nearly all text.
 const std::array<CharacterClass, 0x10000>& basic_classes() {
   static const auto table = [] {
     std::array<CharacterClass, 0x10000> classes{};
@@ -72,11 +72,11 @@ const std::array<CharacterClass, 0x10000>& basic_classes() {
 }
 
 struct Decoded {
-  std::int32_t code;  // -1: no character of UTF-8 begins there
+  std::int32_t code;  // -1: no UTF-8 character begins there
   std::size_t end;
 };
 
-/// Reads one character (RFC 3629): no surrogates, none spelled with more bytes than needed.
+/// Reads one character (RFC 3629). Rejects surrogates and overlong forms.
 Decoded decoded(std::string_view text, std::size_t begin) {
   const auto first = static_cast<unsigned char>(text[begin]);
   if (first < 0x80) return {first, begin + 1};

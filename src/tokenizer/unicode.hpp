@@ -1,5 +1,5 @@
-// Unicode as Hugging Face's tokenizers 0.23 sees it, whatever ICU's version from 72 on: character
-// classes of Unicode 16, and composition (NFC) of Unicode 9. Newer characters are left as they are.
+// Unicode as in Hugging Face's tokenizers 0.23, with any ICU from version 72 on: character classes
+// of Unicode 16, and composition (NFC) of Unicode 9. Newer characters are left unchanged.
 #pragma once
 
 #include <cstddef>
@@ -21,10 +21,10 @@ struct Character {
 /// The character that begins at byte `begin` < text.size() of UTF-8 text.
 Character character_at(std::string_view text, std::size_t begin);
 
-/// The offset of the first byte that belongs to no character of UTF-8: none for UTF-8 text.
+/// The offset of the first byte that is not part of a UTF-8 character; none if all text is UTF-8.
 std::optional<std::size_t> first_invalid_byte(std::string_view text);
 
-/// UTF-8 text of fewer than 2^31 bytes in normalization form C.
+/// Normalizes UTF-8 text of fewer than 2^31 bytes to form C.
 std::string composed(std::string_view text);
 
 }  // namespace kzero::tokenizer

@@ -191,7 +191,7 @@ class StandInTest(unittest.TestCase):
         (code1, first), (code2, second) = self.run_all()
         self.assertEqual((code1, code2), (75, 0), first + second)
         self.assertEqual(self.ends(), [("max_steps", 4), ("completed", 6)])
-        self.assertIn("goes on as job", first)
+        self.assertIn("continues as job", first)
         self.assertIn(f"restart 1 on {socket.gethostname()}", second)
         for start in records(self.folder / "metrics.jsonl", "start"):
             self.assertEqual(start["limit"]["source"], "KZERO_JOB_END_TIME")

@@ -140,7 +140,7 @@ class SubmittedAgain(NodeLossTest):
         self.wait_steps(12)
         self.slurm.lose_node("n2")
         self.wait_end(job, "FAILED")
-        self.assertIn("lost n2: the next job of the chain goes on", self.output(job))
+        self.assertIn("lost n2: the next job of the chain continues", self.output(job))
         following = self.submit_two(KZERO_CHAIN="kzero-chain")
         self.wait_end(following, "COMPLETED")
         self.assertEqual(self.grids(), [4, 2])

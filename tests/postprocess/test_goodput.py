@@ -127,7 +127,7 @@ class Nodes(Folder):
         self.assertEqual((slow.name, slow.step("compute"), slow.step("wait"), slow.slow), ("n2", 2, 0.125, True))
         self.assertEqual((other.name, other.step("compute"), other.step("wait"), other.slow), ("n1", 0.5, 1.625, False))
         heads, rows = tables.of_nodes(run)
-        self.assertEqual(rows[0], ("n2", ["2 s", "0.125 s", "6 %", "0.0312 s", "0", "said to be slow"]))
+        self.assertEqual(rows[0], ("n2", ["2 s", "0.125 s", "6 %", "0.0312 s", "0", "reported as slow"]))
         self.assertTrue(all(len(cells) == len(heads) for _, cells in rows))
 
     def test_steps_that_were_undone_have_no_nodes(self):
@@ -158,7 +158,7 @@ class Report(scripts.Scripts):
         one = Launch(1000).steps(2).checkpoint(0.5).steps(3).nodes(5, [("n2", 8.0, 0.5), ("n1", 2.0, 6.5)])
         two = Launch(1025, first_step=2).steps(4).nodes(4, [("n2", 8.0, 0.5), ("n1", 2.0, 6.5)]).end()
         page = self.page(write(self.folder / "run.jsonl", one, two, broken=[0]))
-        for text in ("Goodput", "Nodes", "Interruptions of run", "killed", "n2", "said to be slow"):
+        for text in ("Goodput", "Nodes", "Interruptions of run", "killed", "n2", "reported as slow"):
             self.assertIn(text, page.texts)
         row = page.texts.index("recomputed: steps that a later launch ran again")
         self.assertEqual(page.texts[row + 1], "6.0 s (15.8 %)")

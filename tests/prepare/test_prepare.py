@@ -161,7 +161,7 @@ class RoundTrip(Prepared):
         run(path, "-o", self.out, "--vocab", 257, "--validation", 0)
         self.assertEqual(self.split(self.read("train")), ["one", "two"])
         said = run(path, "-o", self.folder / "n", "--text-key", "n", code=4)
-        self.assertIn("a.parquet: row 1 of column n is no text", said)
+        self.assertIn("a.parquet: row 1 of column n is not text", said)
         self.assertIn("has no column x, only text, n", run(path, "-o", self.folder / "x", "--text-key", "x", code=4))
 
     def test_a_tokenizer_that_is_there(self):

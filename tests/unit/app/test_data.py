@@ -66,8 +66,8 @@ class Formats(LaunchTest):
         (self.folder / "set.idx").write_bytes(index([1000, 2000]))
         for ranks in (None, 2):
             shown = self.expect(self.train("data.files=set.bin", "data.format=megatron", ranks=ranks), 4,
-                                "set.idx: sequence 1 (counted from 0) has 4000 bytes from byte 2000 on, but the .bin beside it "
-                                "has 5998; one of both is truncated")
+                                "set.idx: sequence 1 (counted from 0) has 4000 bytes from byte 2000 on, but its .bin "
+                                "has 5998; one of the two is truncated")
             self.assertEqual(len(shown.stderr.splitlines()), 1)
         self.expect(self.train("data.files=set.bin", "data.format=raw"), 4, "set data.format = \"megatron\"")
 
@@ -123,7 +123,7 @@ class Many(LaunchTest):
         for number, file in enumerate(sorted((self.folder / "many").iterdir())):
             file.write_bytes(bytes(40 if number < 10 else 3))
         result = self.expect(self.run_kzero("check", "--files", "deck.toml", "data.files=many/*.txt", "data.format=raw"), 4,
-                             "many/010.txt: 3 bytes are no whole number of tokens of 2 bytes",
+                             "many/010.txt: 3 bytes are not a multiple of the token width, 2 bytes",
                              "(and 989 more like this: many/011.txt, many/012.txt, many/013.txt, ...)")
         self.assertEqual(result.stderr.count("\n"), 1, result.stderr)
 
@@ -185,7 +185,7 @@ class Blends(LaunchTest):
     def test_all_that_is_wrong_with_the_files_is_said(self):
         (self.folder / "large.bin").write_bytes(raw(TOKENS + [300]))
         (self.folder / "small_1.bin").write_bytes(b"odd")
-        wrong = ("small_1.bin: 3 bytes are no whole number of tokens of 2 bytes", "absent.txt: cannot be opened",
+        wrong = ("small_1.bin: 3 bytes are not a multiple of the token width, 2 bytes", "absent.txt: cannot be opened",
                  "large.bin: token 3000 (counted from 0) is 300, but model.vocab = 256")
         shown = self.expect(self.run_kzero("check", "--files", "deck.toml", "evaluate[0].files=absent.txt"), 4, *wrong)
         self.assertEqual(len(shown.stderr.splitlines()), 3, shown.stderr)

@@ -189,7 +189,7 @@ class Mistakes(Trained):
         cut.write_bytes((self.folder / "choices.bin").read_bytes()[:-2])
         for code, text, arguments in (
                 (4, "nowhere: does not exist", ("nowhere", "val")),
-                (4, ".: holds no checkpoint, and no model of Hugging Face", (".", "val")),
+                (4, ".: has no checkpoint and no Hugging Face model", (".", "val")),
                 (4, "nofile: cannot be opened", ("saved", "nofile")),
                 (4, "high.bin: token 2 (counted from 0) is 999", ("saved", "high.bin")),
                 (4, "one.bin: holds 1 tokens", ("saved", "one.bin")),
@@ -277,7 +277,7 @@ class Tokenizers(Trained):
         refuse("none.txt", "none.txt: cannot be")
         refuse("data", "data: cannot be read")
         (self.folder / "data/tokenizer.json").unlink()
-        self.expect(self.run_kzero("evaluate", "saved", "bad.txt"), 4, "no tokenizer.json was found in the model's folder or beside its data")
+        self.expect(self.run_kzero("evaluate", "saved", "bad.txt"), 4, "no tokenizer.json was found in the folders of the model and its data")
 
     def test_an_export_takes_the_tokenizer_along(self):
         self.assertIn("tokenizer.json, tokenizer_config.json", self.expect(self.run_kzero("convert", "saved", "hf"), 0).stdout)

@@ -114,7 +114,7 @@ class Before(FilesTest):
         self.expect(self.run_kzero("generate", "7680", "--prompt", "a"), 4, "tokenizer.json: normalizer is ")
         beside.unlink()
         os.mkfifo(beside)
-        self.expect(self.check(*tokens), 4, "tokenizer.json: is no regular file")
+        self.expect(self.check(*tokens), 4, "tokenizer.json: is not a regular file")
         self.expect(self.check("model.vocab=767"), 0)  # bytes have no tokenizer
 
     def test_special_files_are_refused_at_once(self):

@@ -151,7 +151,7 @@ class Mistakes(GenerateTest):
                 (4, ("--prompts", "gone.jsonl"), "gone.jsonl: cannot be opened"),
                 (4, ("--prompts", "bad.jsonl"), "bad.jsonl:2: prompt must be a text, found 7"),
                 (4, ("--prompts", "key.jsonl"), 'key.jsonl:1: unknown key "stop"'),
-                (4, ("--prompts", "none.jsonl"), "none.jsonl: holds no prompt"),
+                (4, ("--prompts", "none.jsonl"), "none.jsonl: has no prompts"),
                 (4, ("--prompts", "list.jsonl"), "list.jsonl:1: must be a JSON object"),
                 (4, ("--prompts", "many.jsonl"), "many.jsonl:1: max_tokens must be", "found 0"),
                 (2, ("--prompt", "a", "--prompts", "bad.jsonl"), "--prompts"),

@@ -59,7 +59,7 @@ class HuggingFace(LaunchTest):
         self.assertNotIn("\nnote ", self.expect(self.start_from("hf"), 0).stdout)
         (self.folder / "hf/config.json").unlink()
         for shown in (self.expect(self.into("back"), 0).stdout, self.expect(self.start_from("hf/model.safetensors", ranks=2), 0).stdout):
-            self.assertRegex(shown, "(?m)^note +no config.json beside hf(/model.safetensors)?: the number of heads")
+            self.assertRegex(shown, "(?m)^note +no config.json was found for hf(/model.safetensors)?: the number of heads")
             self.assertEqual(shown.count("no config.json"), 1)
 
     def test_a_set_of_files_is_the_model(self):

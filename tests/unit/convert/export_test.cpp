@@ -243,14 +243,14 @@ TEST_F(ExportTest, ValuesThatRoundToInfinityStopItToo) {
   const fs::path to = folder / "out";
   found = checkpoint_with(self, folder / "large", -65520.0F);
   const std::string text = error_of(ExitCode::files, [&] { write(to, {.dtype = Dtype::fp16}); });
-  EXPECT_TRUE(contains(text, "ln_f.weight [1, 3] is -65520, which fp16 cannot hold")) << text;
+  EXPECT_TRUE(contains(text, "ln_f.weight [1, 3] is -65520, which fp16 cannot represent")) << text;
   EXPECT_EQ(entries(to), 0U);
   write(to, {.dtype = Dtype::bf16});
   found = checkpoint_with(self, folder / "below", std::nextafter(65520.0F, 0.0F));
   write(to, {.dtype = Dtype::fp16});
   found = checkpoint_with(self, folder / "huge", std::numeric_limits<float>::max());
   EXPECT_TRUE(contains(error_of(ExitCode::files, [&] { write(to, {.dtype = Dtype::bf16}); }),
-                       "ln_f.weight [1, 3] is 3.40282e+38, which bf16 cannot hold"));
+                       "ln_f.weight [1, 3] is 3.40282e+38, which bf16 cannot represent"));
   write(to);
 }
 

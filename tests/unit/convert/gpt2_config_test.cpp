@@ -138,7 +138,7 @@ TEST_F(Gpt2Config, AMalformedFileIsOneError) {
 
 TEST_F(Gpt2Config, WithoutOneANoteSaysWhatWasNotCompared) {
   const std::string note = weights_of(folder / weights_name, even_model()).note();
-  EXPECT_TRUE(contains(note, "no config.json beside " + (folder / weights_name).string()));
+  EXPECT_TRUE(contains(note, "no config.json was found for " + (folder / weights_name).string()));
   EXPECT_TRUE(contains(note, "number of heads"));
   expect_good("layer_norm_epsilon", 9.999999747378752e-06);  // the float32 of 1e-5, in full
 }

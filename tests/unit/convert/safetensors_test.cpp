@@ -43,7 +43,7 @@ std::vector<Bad> header_cases() {
           {"1234567", "too few for a header"},
           {std::string(8, '\xFF'), "larger than the format allows"},
           {std::string("\x01\xE1\xF5\x05\0\0\0\0", 8), "larger than the format allows"},
-          {std::string("\x01\0\0\0\0\0\0\0", 8), "ends behind the file"},
+          {std::string("\x01\0\0\0\0\0\0\0", 8), "ends beyond the file"},
           {std::string(8, '\0'), "not a JSON object"},
           {file_of("{", 0), "not a JSON object"},
           {file_of("[]", 0), "not a JSON object"},
@@ -57,9 +57,9 @@ std::vector<Bad> header_cases() {
           {file_of(good.substr(0, good.size() - 1), 8), "not a JSON object"},
           {file_of(good + "{}", 8), "not a JSON object"},
           {file_of(good, 7), "ends at byte 8 of 7 bytes of data"},
-          {file_of(good, 9), "1 bytes behind the last tensor belong to none"},
+          {file_of(good, 9), "1 bytes after the last tensor do not belong to any tensor"},
           {file_of(R"({"a":5})", 0), "a is not described by an object"},
-          {file_of("{}", 4), "4 bytes behind the last tensor"}};
+          {file_of("{}", 4), "4 bytes after the last tensor"}};
 }
 
 std::vector<Bad> tensor_cases() {

@@ -81,7 +81,7 @@ TEST_F(ChoiceFiles, DamageIsRefusedWithItsPlace) {
     return words;
   };
   expect(changed(0, 7), "example 0 (counted from 0), byte 1026: does not begin with 65535");
-  expect(changed(1, 5), "says that it has 5 bytes, but has 22");
+  expect(changed(1, 5), "declares 5 bytes, but has 22");
   expect(changed(3, 2), "has label 2, but 2 endings");
   expect(changed(4, 1), "has 1 endings");
   expect(changed(5, 0), "its context has no tokens");

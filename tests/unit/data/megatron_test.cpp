@@ -133,17 +133,17 @@ TEST_F(MegatronFiles, WhatDoesNotFitIsRefusedWithItsReason) {
   expect("float", "its tokens are float32", [](Description& i) { i.type = 7; });
   expect("type0", "has tokens of type 0", [](Description& i) { i.type = 0; });
   expect("type9", "has tokens of type 9", [](Description& i) { i.type = 9; });
-  expect("wide", "has 12 bytes from byte 4 on, but the .bin beside it has 10", [](Description& i) {
+  expect("wide", "has 12 bytes from byte 4 on, but its .bin has 10", [](Description& i) {
     i.type = 4, i.lengths = {1, 3};
   });
   expect("negative", "sequence 1 (counted from 0) has length -3",
          [](Description& i) { i.lengths[1] = -3; });
   expect("before", "has 4 bytes from byte -2 on", [](Description& i) { i.offsets[0] = -2; });
-  expect("behind", "has 6 bytes from byte 6 on, but the .bin",
+  expect("behind", "has 6 bytes from byte 6 on, but its .bin",
          [](Description& i) { i.offsets[1] = 6; });
   expect("huge", "has 6 bytes from byte 9223372036854775807 on",
          [](Description& i) { i.offsets[1] = std::numeric_limits<std::int64_t>::max(); });
-  expect("short", "its sequences have 8 bytes, but the .bin beside it has 10",
+  expect("short", "its sequences have 8 bytes, but its .bin has 10",
          [](Description& i) { i.lengths[1] = 2; });
   const auto expect_places = [&](const char* name, const std::string& reason,
                                  std::vector<std::int32_t> lengths,
@@ -167,7 +167,7 @@ TEST_F(MegatronFiles, WhatDoesNotFitIsRefusedWithItsReason) {
   expect("many", "its head counts 7 sequences", [](Description& i) { i.more_sequences = 5; });
   expect("countless", "its head counts 1152921504606846978 sequences",
          [](Description& i) { i.more_sequences = Index{1} << 60; });
-  expect("documents", "which 82 bytes do not hold", [](Description& i) { i.more_documents = 2; });
+  expect("documents", "which do not fit in 82 bytes", [](Description& i) { i.more_documents = 2; });
 }
 
 TEST_F(MegatronFiles, NoIndexIsSaidWithItsName) {
@@ -197,7 +197,7 @@ TEST_F(MegatronFiles, FormatsPointToEachOther) {
     return error_of([&] { TokenStream({name}, format, 50000); });
   };
   EXPECT_NE(opened_as(file, DataFormat::raw)
-                .find("a.idx lies beside it); set data.format = \"megatron\""),
+                .find("a.idx is in the same folder); set data.format = \"megatron\""),
             std::string::npos);
   EXPECT_NE(opened_as(path("a.idx"), DataFormat::megatron)
                 .find("looks like the index of a Megatron-LM dataset; name its .bin instead"),
@@ -240,10 +240,11 @@ TEST_F(RawFiles, AreTokensAndNothingElse) {
 
 TEST_F(RawFiles, AreWholeNumbersOfTokens) {
   const std::string file = write_text("odd", "abcdef");
-  EXPECT_EQ(error_of([&] { TokenStream({file}, TokenEncoding(DataFormat::raw, 4), 50000); }),
-            file +
-                ": 6 bytes are no whole number of tokens of 4 bytes; it is truncated, or its "
-                "tokens have another width");
+  EXPECT_EQ(
+      error_of([&] { TokenStream({file}, TokenEncoding(DataFormat::raw, 4), 50000); }),
+      file +
+          ": 6 bytes are not a multiple of the token width, 4 bytes; the file is truncated, or its "
+          "tokens have another width");
 }
 
 }  // namespace

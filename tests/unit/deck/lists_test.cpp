@@ -86,7 +86,7 @@ TEST(Lists, AreOverriddenByTheNumberOfTheTable) {
   EXPECT_TRUE(read({"deck", two_of_each}, {"data.blend=", "data.files=a"}).data.blend.empty());
   EXPECT_EQ(refusal_of(two_of_each, {"data.blend[2].weight=2"}),
             "command line: 'data.blend[2].weight=2': the deck has 2 tables [[data.blend]], counted "
-            "from 0; an override changes a table that is there");
+            "from 0; an override can only change an existing table");
   EXPECT_EQ(refusal_of("", {"evaluate=4"}),
             "command line: 'evaluate=4': 'evaluate' is a list of tables; an override sets a key of "
             "one that the deck has, such as evaluate[0].name, or removes them all with evaluate=");

@@ -46,7 +46,7 @@ TEST(Console, TheHeaderSaysWhatRunsWhereAndHowMuchItHolds) {
                            "2 data x 1 tensor ranks, 3 threads each, on 1 node node7",
                            "12.3 M parameters, bf16, ZeRO stage 0",
                            "1.50 MiB a rank: parameters 1.00 MiB, io 512.00 KiB\n",
-                           "100 of 2048 tokens, going on at 40"}) {
+                           "100 of 2048 tokens, resuming at 40"}) {
     EXPECT_TRUE(has(out.str(), part)) << part << "\nin\n" << out.str();
   }
 }
