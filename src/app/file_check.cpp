@@ -5,7 +5,7 @@
 #include "app/node_problems.hpp"
 #include "app/writable.hpp"
 #include "base/bytes.hpp"
-#include "checkpoint/retention.hpp"
+#include "checkpoint/folder/retention.hpp"
 #include "convert/tokenizer_files.hpp"
 #include "convert/weights.hpp"
 #include "grid/agreement.hpp"

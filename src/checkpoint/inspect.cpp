@@ -6,9 +6,9 @@
 #include "base/checksum.hpp"
 #include "base/error.hpp"
 #include "base/printable.hpp"
-#include "checkpoint/manifest.hpp"
-#include "checkpoint/retention.hpp"
-#include "checkpoint/verify.hpp"
+#include "checkpoint/folder/retention.hpp"
+#include "checkpoint/format/manifest.hpp"
+#include "checkpoint/format/verify.hpp"
 
 namespace kzero::checkpoint {
 

@@ -5,8 +5,8 @@
 #include <span>
 #include <vector>
 
-#include "checkpoint/search.hpp"
-#include "checkpoint/state_shard.hpp"
+#include "checkpoint/folder/search.hpp"
+#include "checkpoint/format/state_shard.hpp"
 
 namespace kzero::checkpoint {
 

@@ -7,13 +7,13 @@
 #include "base/error.hpp"
 #include "base/timeline.hpp"
 #include "base/version.hpp"
-#include "checkpoint/files.hpp"
-#include "checkpoint/hdf5_file.hpp"
-#include "checkpoint/parameter_hash.hpp"
-#include "checkpoint/record.hpp"
-#include "checkpoint/retention.hpp"
-#include "checkpoint/validate.hpp"
+#include "checkpoint/folder/retention.hpp"
+#include "checkpoint/format/parameter_hash.hpp"
+#include "checkpoint/format/record.hpp"
+#include "checkpoint/format/validate.hpp"
 #include "grid/agreement.hpp"
+#include "storage/files.hpp"
+#include "storage/hdf5_file.hpp"
 
 namespace kzero::checkpoint {
 
@@ -29,7 +29,7 @@ fs::path begin(const grid::Group& world, const fs::path& folder, const Manifest&
     if (!world.is_root()) return;
     partial = partial_path(folder, manifest.step).string();
     std::error_code error;
-    create_folders_durably(folder);
+    storage::create_folders_durably(folder);
     const bool is_new = fs::create_directory(partial, error);
     KZERO_REQUIRE(is_new, ExitCode::files, "{}: cannot be created ({})", partial,
                   error ? error.message() : "it exists");
@@ -115,7 +115,7 @@ Written publish(const grid::Group& world, const fs::path& folder, const fs::path
 std::vector<std::string> renew_and_retain(const fs::path& folder, Index step, Index keep,
                                           Index sane_step) {
   try {
-    write_durably(folder / "latest", folder_name(step) + "\n");
+    storage::write_durably(folder / "latest", folder_name(step) + "\n");
     return retain(folder, step, keep, sane_step);
   } catch (const std::exception& error) {
     return {error.what()};
@@ -149,7 +149,7 @@ BackgroundWrite::BackgroundWrite(const grid::Group& world, const fs::path& folde
       mine_(std::move(mine)),
       keep_(keep),
       partial_(begin(world, folder, manifest_)) {
-  start_hdf5();  // which makes MPI calls, as the thread must not
+  storage::start_hdf5();  // which makes MPI calls, as the thread must not
   part_ = std::async(std::launch::async, [this] {
     name_lane("checkpoint writer");
     const TimelineSpan span(SpanKind::file, [] { return "kzero::checkpoint::write_shard_file"; });

@@ -17,9 +17,9 @@
 #include <string>
 #include <vector>
 
-#include "checkpoint/manifest.hpp"
-#include "checkpoint/shard_file.hpp"
-#include "checkpoint/state_shard.hpp"
+#include "checkpoint/format/manifest.hpp"
+#include "checkpoint/format/shard_file.hpp"
+#include "checkpoint/format/state_shard.hpp"
 #include "grid/group.hpp"
 
 namespace kzero::checkpoint {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "checkpoint/search.hpp"
+#include "checkpoint/folder/search.hpp"
 #include "convert/origin.hpp"
 
 namespace kzero::convert {

@@ -4,10 +4,10 @@
 
 #include "base/error.hpp"
 #include "base/printable.hpp"
-#include "checkpoint/files.hpp"
 #include "convert/config_export.hpp"
 #include "convert/copied_file.hpp"
 #include "convert/weight_files.hpp"
+#include "storage/files.hpp"
 
 namespace kzero::convert {
 
@@ -47,7 +47,7 @@ bool has_other_weights(const ExportTarget& target) {
 
 /// Returns whether config.json already has this text.
 bool is_up_to_date(const fs::path& config, const std::string& text) {
-  return is_json_of_kzero(config) && checkpoint::load_file(config) == text;
+  return is_json_of_kzero(config) && storage::load_file(config) == text;
 }
 
 void require_ours(const fs::path& file, bool is_ours) {
@@ -61,7 +61,7 @@ void remove_durably(const fs::path& file) {
   fs::remove(file, error);
   KZERO_REQUIRE(!error, ExitCode::files, "{}: cannot be removed ({})", shown(file),
                 error.message());
-  checkpoint::sync_to_disk(folder_of(file));
+  storage::sync_to_disk(folder_of(file));
 }
 
 }  // namespace
@@ -111,7 +111,7 @@ void make_folder(const fs::path& folder) {
   fs::create_directory(folder, error);
   KZERO_REQUIRE(!error, ExitCode::files, "{}: cannot be created ({})", shown(folder),
                 error.message());
-  checkpoint::sync_to_disk(folder_of(folder));
+  storage::sync_to_disk(folder_of(folder));
 }
 
 void put_in_place(const ExportTarget& target, const ExportFiles& files,
@@ -133,13 +133,12 @@ void put_in_place(const ExportTarget& target, const ExportFiles& files,
     if (std::ranges::find(files.shards, name, &WeightShard::name) == files.shards.end())
       remove_durably(file);
   }
-  if (!files.index.empty()) checkpoint::write_durably(folder / index_name, files.index);
-  if (!files.generation.empty())
-    checkpoint::write_durably(folder / generation_name, files.generation);
+  if (!files.index.empty()) storage::write_durably(folder / index_name, files.index);
+  if (!files.generation.empty()) storage::write_durably(folder / generation_name, files.generation);
   for (const fs::path& file : files.tokenizer) {
     if (!is_there(folder / file.filename())) copy_durably(file, folder / file.filename());
   }
-  if (!stays) checkpoint::write_durably(target.config, files.config);
+  if (!stays) storage::write_durably(target.config, files.config);
 }
 
 }  // namespace kzero::convert

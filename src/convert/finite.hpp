@@ -5,7 +5,7 @@
 #include <span>
 #include <string>
 
-#include "checkpoint/manifest.hpp"
+#include "checkpoint/format/manifest.hpp"
 
 namespace kzero::convert {
 

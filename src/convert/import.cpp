@@ -6,8 +6,8 @@
 
 #include "base/error.hpp"
 #include "base/printable.hpp"
-#include "checkpoint/lock.hpp"
-#include "checkpoint/retention.hpp"
+#include "checkpoint/folder/lock.hpp"
+#include "checkpoint/folder/retention.hpp"
 #include "checkpoint/writer.hpp"
 #include "convert/weights.hpp"
 #include "grid/agreement.hpp"

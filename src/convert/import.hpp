@@ -4,7 +4,7 @@
 #include <filesystem>
 #include <string>
 
-#include "checkpoint/manifest.hpp"
+#include "checkpoint/format/manifest.hpp"
 #include "grid/group.hpp"
 #include "param/spec.hpp"
 

@@ -5,12 +5,12 @@
 #include "base/bytes.hpp"
 #include "base/error.hpp"
 #include "base/json.hpp"
-#include "checkpoint/files.hpp"
+#include "storage/files.hpp"
 
 namespace kzero::convert {
 
 std::string load_bounded(const std::filesystem::path& path, Index limit_bytes) {
-  const checkpoint::InputFile file(path);
+  const storage::InputFile file(path);
   const Index bytes = file.bytes();
   KZERO_REQUIRE(bytes <= limit_bytes, ExitCode::files,
                 "{}: has {}; a file of its kind has {} at most", path.string(), format_bytes(bytes),

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/types.hpp"
-#include "convert/atomic_file.hpp"
+#include "storage/atomic_file.hpp"
 
 namespace kzero::convert {
 
@@ -40,7 +40,7 @@ class SafetensorsWriter {
   void append_as(std::span<const float> values);
 
   std::filesystem::path path_;
-  AtomicFile file_;
+  storage::AtomicFile file_;
   Dtype dtype_;
   Index elements_left_ = 0;
 };

@@ -9,7 +9,7 @@
 #include <span>
 #include <string>
 
-#include "checkpoint/manifest.hpp"
+#include "checkpoint/format/manifest.hpp"
 #include "convert/names.hpp"
 #include "convert/safetensors.hpp"
 #include "param/spec.hpp"

@@ -8,7 +8,7 @@
 #include <span>
 
 #include "base/timeline.hpp"
-#include "checkpoint/state_shard.hpp"
+#include "checkpoint/format/state_shard.hpp"
 #include "comm/communicator.hpp"
 #include "data/sampler.hpp"
 #include "engine/blueprint.hpp"

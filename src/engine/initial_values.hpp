@@ -4,7 +4,7 @@
 #include <functional>
 #include <span>
 
-#include "checkpoint/state_shard.hpp"
+#include "checkpoint/format/state_shard.hpp"
 #include "param/spec.hpp"
 
 namespace kzero::engine {

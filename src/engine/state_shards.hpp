@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "checkpoint/state_shard.hpp"
+#include "checkpoint/format/state_shard.hpp"
 #include "optim/optimizer.hpp"
 #include "zero/stage.hpp"
 

@@ -6,7 +6,7 @@
 #include <span>
 
 #include "base/types.hpp"
-#include "checkpoint/staging.hpp"
+#include "checkpoint/format/staging.hpp"
 #include "runtime/event.hpp"
 
 namespace kzero::engine {

@@ -6,9 +6,9 @@
 
 #include "base/error.hpp"
 #include "base/printable.hpp"
+#include "checkpoint/folder/retention.hpp"
+#include "checkpoint/folder/search.hpp"
 #include "checkpoint/reader.hpp"
-#include "checkpoint/retention.hpp"
-#include "checkpoint/search.hpp"
 #include "convert/architecture.hpp"
 #include "convert/finite.hpp"
 #include "convert/weight_files.hpp"

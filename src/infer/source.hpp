@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "checkpoint/state_shard.hpp"
+#include "checkpoint/format/state_shard.hpp"
 #include "deck/config.hpp"
 #include "grid/group.hpp"
 #include "param/spec.hpp"

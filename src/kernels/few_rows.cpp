@@ -1,4 +1,4 @@
-#include "kernels/few_rows_host.hpp"
+#include "kernels/host/few_rows.hpp"
 
 namespace kzero::kernels {
 

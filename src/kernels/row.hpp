@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "kernels/host_arithmetic.hpp"
+#include "kernels/host/arithmetic.hpp"
 #include "kernels/pack.hpp"
 #include "kernels/team.hpp"
 #include "tensor/view.hpp"

@@ -5,7 +5,7 @@
 
 #include <optional>
 
-#include "kernels/attention_backend.hpp"
+#include "kernels/attention/backend.hpp"
 #include "kernels/row_sums.hpp"
 #include "model/logits_chunk.hpp"
 #include "model/tensor_group.hpp"

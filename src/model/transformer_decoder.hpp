@@ -5,7 +5,7 @@
 #include <optional>
 #include <vector>
 
-#include "kernels/cached_attention.hpp"
+#include "kernels/attention/cached_attention.hpp"
 #include "model/block_parameters.hpp"
 #include "model/decoder.hpp"
 

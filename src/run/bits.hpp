@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "checkpoint/manifest.hpp"
+#include "checkpoint/format/manifest.hpp"
 #include "deck/config.hpp"
 
 namespace kzero::run {

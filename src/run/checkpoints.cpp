@@ -9,9 +9,9 @@
 
 #include "base/checksum.hpp"
 #include "base/printable.hpp"
+#include "checkpoint/folder/retention.hpp"
+#include "checkpoint/format/state_blocks.hpp"
 #include "checkpoint/reader.hpp"
-#include "checkpoint/retention.hpp"
-#include "checkpoint/state_blocks.hpp"
 #include "deck/changes.hpp"
 #include "engine/engine.hpp"
 #include "grid/agreement.hpp"

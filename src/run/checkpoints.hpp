@@ -7,8 +7,8 @@
 #include <optional>
 #include <span>
 
-#include "checkpoint/lock.hpp"
-#include "checkpoint/search.hpp"
+#include "checkpoint/folder/lock.hpp"
+#include "checkpoint/folder/search.hpp"
 #include "checkpoint/writer.hpp"
 #include "grid/process_grid.hpp"
 #include "metrics/console.hpp"

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/error.hpp"
-#include "checkpoint/files.hpp"
+#include "storage/files.hpp"
 
 namespace kzero::run {
 
@@ -42,7 +42,7 @@ void write_end_file(const metrics::EndRecord& record, const deck::Config& config
     KZERO_REQUIRE(!error, ExitCode::files, "{}: its folder cannot be created ({})", path.string(),
                   error.message());
   }
-  checkpoint::write_durably(
+  storage::write_durably(
       path, fmt::format("{{\"reason\":\"{}\",\"signal\":\"{}\",\"exit_code\":{},\"steps\":{}}}\n",
                         record.reason, record.signal, record.exit_code, record.steps));
 }

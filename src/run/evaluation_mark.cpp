@@ -6,7 +6,7 @@
 #include <sstream>
 
 #include "base/error.hpp"
-#include "checkpoint/files.hpp"
+#include "storage/files.hpp"
 
 namespace kzero::run {
 
@@ -19,7 +19,7 @@ void EvaluationMark::write(const BegunEvaluations& begun) const {
   if (path_.empty()) return;
   std::string text = fmt::format("{}\n", begun.step);
   for (const std::string& name : begun.complete) text += name + '\n';
-  checkpoint::write_durably(path_, text);
+  storage::write_durably(path_, text);
 }
 
 void EvaluationMark::remove() const {
@@ -33,7 +33,7 @@ void EvaluationMark::remove() const {
 std::optional<BegunEvaluations> EvaluationMark::read() const {
   std::error_code ignored;
   if (path_.empty() || !fs::is_regular_file(path_, ignored)) return std::nullopt;
-  std::istringstream text(checkpoint::load_file(path_));
+  std::istringstream text(storage::load_file(path_));
   std::string line;
   std::getline(text, line);
   BegunEvaluations begun;

@@ -3,7 +3,7 @@
 
 #include <optional>
 
-#include "checkpoint/loss_record.hpp"
+#include "checkpoint/format/loss_record.hpp"
 
 namespace kzero::run {
 

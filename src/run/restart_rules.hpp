@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-#include "checkpoint/search.hpp"
+#include "checkpoint/folder/search.hpp"
 #include "engine/blueprint.hpp"
 #include "run/trainer.hpp"
 

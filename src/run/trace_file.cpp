@@ -35,9 +35,9 @@ std::string as_json(std::string_view text) {
 }
 
 /// Creates the folder of the file, and opens the file.
-checkpoint::OutputFile opened(const fs::path& path) {
-  if (path.has_parent_path()) checkpoint::create_folders_durably(path.parent_path());
-  return checkpoint::OutputFile(path);
+storage::OutputFile opened(const fs::path& path) {
+  if (path.has_parent_path()) storage::create_folders_durably(path.parent_path());
+  return storage::OutputFile(path);
 }
 
 std::string arguments_of(const SpanWork& work, double seconds) {
@@ -153,7 +153,7 @@ void TraceFile::finish() {
   flush();
   file_.sync();
   file_.close();
-  checkpoint::rename_durably(partial_, path_);
+  storage::rename_durably(partial_, path_);
   finished_ = true;
 }
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/timeline.hpp"
-#include "checkpoint/files.hpp"
+#include "storage/files.hpp"
 
 namespace kzero::run {
 
@@ -54,7 +54,7 @@ class TraceFile {
   std::filesystem::path path_, partial_;
   std::string steps_;
   std::vector<TracedRank> ranks_;
-  checkpoint::OutputFile file_;
+  storage::OutputFile file_;
   std::string text_;   // that is not yet in the file
   Index written_ = 0;  // bytes
   Index spans_ = 0;

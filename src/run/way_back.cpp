@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <optional>
 
-#include "checkpoint/retention.hpp"
+#include "checkpoint/folder/retention.hpp"
 
 namespace kzero::run {
 

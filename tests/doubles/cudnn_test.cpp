@@ -5,7 +5,7 @@
 
 #include "base/error.hpp"
 #include "doubles/cuda_runtime.hpp"
-#include "kernels/attention_backend.hpp"
+#include "kernels/attention/backend.hpp"
 #include "unit/kernels/attention_cases.hpp"
 
 namespace kzero::kernels {

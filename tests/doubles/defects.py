@@ -2,9 +2,9 @@
 
 NCCL = "src/comm/nccl_communicator.cpp"
 EVENT = "src/runtime/event_cuda.cpp"
-CUDNN = "src/kernels/attention_cudnn_plans.cpp"
-SCRATCH = "src/kernels/attention_problem.cpp"
-BACKEND = "src/kernels/attention_backend.cpp"
+CUDNN = "src/kernels/attention/cudnn_plans.cpp"
+SCRATCH = "src/kernels/attention/problem.cpp"
+BACKEND = "src/kernels/attention/backend.cpp"
 
 # What it is, file, text, replacement, program, ranks
 DEFECTS = [

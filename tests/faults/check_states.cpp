@@ -10,9 +10,9 @@
 #include <string>
 
 #include "base/error.hpp"
+#include "checkpoint/folder/retention.hpp"
+#include "checkpoint/folder/search.hpp"
 #include "checkpoint/inspect.hpp"
-#include "checkpoint/retention.hpp"
-#include "checkpoint/search.hpp"
 #include "grid/group.hpp"
 
 namespace {

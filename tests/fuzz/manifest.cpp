@@ -1,5 +1,5 @@
 // The bytes of a manifest file as they are: nothing damaged may get past the checksum in front.
-#include "checkpoint/manifest.hpp"
+#include "checkpoint/format/manifest.hpp"
 #include "fuzz.hpp"
 #include "saved.hpp"
 

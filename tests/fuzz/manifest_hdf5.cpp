@@ -1,5 +1,5 @@
 // Any bytes behind a header that says they are undamaged: these reach the HDF5 library.
-#include "checkpoint/manifest.hpp"
+#include "checkpoint/format/manifest.hpp"
 #include "fuzz.hpp"
 #include "saved.hpp"
 

@@ -9,7 +9,7 @@
 #include <cstdlib>
 #include <limits>
 
-#include "kernels/attention.hpp"
+#include "kernels/attention/attention.hpp"
 #include "kernels/gelu.hpp"
 #include "kernels/initialize.hpp"
 #include "kernels/norm.hpp"

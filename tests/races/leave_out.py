@@ -18,27 +18,28 @@ PLACE = re.compile(r"\bteam\.(team_barrier)\(\)|\bKokkos::(Per(?:Team|Thread))\(
 SECONDS = 900
 # The tests that run what a file has, by GoogleTest's filters, one after the other; all of them where there is none.
 TESTS = {
-    "attention_device": "Attention/*.TilesMatchThePlainLoop",
-    "attention_warp": "TensorCoreAttention/0.WarpsMatchThePlainLoop",
-    "cached_attention": "CachedAttention*",
+    "attention/device": "Attention/*.TilesMatchThePlainLoop",
+    "attention/warp": "TensorCoreAttention/0.WarpsMatchThePlainLoop",
+    "attention/cached": "CachedAttention*",
     "few_rows": "FewRows*",
-    "head_tile": "Attention/*.TilesMatchThePlainLoop",
+    "attention/head_tile": "Attention/*.TilesMatchThePlainLoop",
     "norm": "Layernorm*:Rmsnorm*",
     "reduction": "Reduction*:SumInOrder*",
     "rotary": "Rotary*",
     "row_sums": "Reduction*",
+    "device/softmax": "CrossEntropyInPlace*:CrossEntropyForward* CrossEntropy/0*",
     "softmax": "CrossEntropyInPlace*:CrossEntropyForward* CrossEntropy/0*",
     "update_sums": "Lamb*",
 }
 
 
 def places(source):
-    for path in sorted((source / "kernels").glob("*.?pp")):
-        if "_host" in path.stem:
+    for path in sorted((source / "kernels").rglob("*.?pp")):
+        if "host" in (path.stem, path.parent.name):
             continue
         for number, line in enumerate(path.read_text().splitlines(), 1):
             for match in PLACE.finditer(line.split("//")[0]):
-                yield path.name, number, match.group(1) or match.group(2)
+                yield path.relative_to(source / "kernels").as_posix(), number, match.group(1) or match.group(2)
 
 
 def tests_of(name):

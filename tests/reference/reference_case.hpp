@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "checkpoint/hdf5_file.hpp"
 #include "convert/architecture.hpp"
 #include "deck/architecture.hpp"
+#include "storage/hdf5_file.hpp"
 #include "support/data.hpp"
 
 namespace kzero::tests {
@@ -18,7 +18,7 @@ namespace kzero::tests {
 class ReferenceCase {
  public:
   explicit ReferenceCase(const std::string& name)
-      : name_(name), file_(checkpoint::Hdf5File::open(reference_file(name + ".h5"))) {}
+      : name_(name), file_(storage::Hdf5File::open(reference_file(name + ".h5"))) {}
 
   const std::string& name() const { return name_; }
 
@@ -75,7 +75,7 @@ class ReferenceCase {
   double real(const std::string& key) const { return file_.attribute<double>("/", key); }
 
   std::string name_;
-  checkpoint::Hdf5File file_;
+  storage::Hdf5File file_;
 };
 
 /// ||actual - expected|| / ||expected||, in the L2 norm.

@@ -5,7 +5,7 @@
 #include <deque>
 #include <vector>
 
-#include "checkpoint/state_blocks.hpp"
+#include "checkpoint/format/state_blocks.hpp"
 
 namespace kzero::tests {
 

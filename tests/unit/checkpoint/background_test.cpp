@@ -4,7 +4,7 @@
 
 #include <future>
 
-#include "checkpoint/retention.hpp"
+#include "checkpoint/folder/retention.hpp"
 #include "unit/checkpoint/support.hpp"
 
 namespace {

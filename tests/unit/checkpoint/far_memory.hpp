@@ -12,8 +12,8 @@
 #include <span>
 #include <vector>
 
-#include "checkpoint/staging.hpp"
-#include "checkpoint/state_shard.hpp"
+#include "checkpoint/format/staging.hpp"
+#include "checkpoint/format/state_shard.hpp"
 
 namespace kzero::checkpoint {
 

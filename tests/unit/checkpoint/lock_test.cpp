@@ -1,5 +1,5 @@
 // One run at a time in a folder, and none kept out by the dead.
-#include "checkpoint/lock.hpp"
+#include "checkpoint/folder/lock.hpp"
 
 #include <fcntl.h>
 #include <sys/stat.h>

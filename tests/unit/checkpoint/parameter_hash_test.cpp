@@ -1,5 +1,5 @@
 // The hash of all parameters is part of the files' format.
-#include "checkpoint/parameter_hash.hpp"
+#include "checkpoint/format/parameter_hash.hpp"
 
 #include <gtest/gtest.h>
 

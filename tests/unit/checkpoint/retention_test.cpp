@@ -1,5 +1,5 @@
 // Which checkpoints stay, and what interrupted writes leave behind.
-#include "checkpoint/retention.hpp"
+#include "checkpoint/folder/retention.hpp"
 
 #include <set>
 

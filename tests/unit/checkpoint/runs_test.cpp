@@ -1,5 +1,5 @@
 // Ranges as they are stored, and how little a column split takes.
-#include "checkpoint/runs.hpp"
+#include "checkpoint/format/runs.hpp"
 
 #include <chrono>
 

@@ -1,7 +1,7 @@
 // State that the host cannot touch is saved and loaded through a staging of constant size: the same
 // files, the same values, whatever the sizes of the state and of the staging.
-#include "checkpoint/parameter_hash.hpp"
-#include "checkpoint/state_blocks.hpp"
+#include "checkpoint/format/parameter_hash.hpp"
+#include "checkpoint/format/state_blocks.hpp"
 #include "unit/checkpoint/far_memory.hpp"
 #include "unit/checkpoint/support.hpp"
 

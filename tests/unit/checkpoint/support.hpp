@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "base/error.hpp"
+#include "checkpoint/folder/search.hpp"
 #include "checkpoint/reader.hpp"
-#include "checkpoint/search.hpp"
 #include "checkpoint/writer.hpp"
 #include "grid/group.hpp"
 #include "support/error_text.hpp"

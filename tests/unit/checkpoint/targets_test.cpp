@@ -1,7 +1,7 @@
 // What the search for a checkpoint fills on its way is right, and is not read again.
-#include "checkpoint/targets.hpp"
+#include "checkpoint/format/targets.hpp"
 
-#include "checkpoint/parameter_hash.hpp"
+#include "checkpoint/format/parameter_hash.hpp"
 #include "unit/checkpoint/support.hpp"
 
 namespace kzero::checkpoint {

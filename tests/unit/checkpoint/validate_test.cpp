@@ -1,6 +1,6 @@
 // Files whose checksums are right and whose numbers are not: refused before anything computes with
 // them. tests/fuzz looks for more of them.
-#include "checkpoint/validate.hpp"
+#include "checkpoint/format/validate.hpp"
 
 #include <array>
 #include <cmath>
@@ -8,8 +8,8 @@
 #include <limits>
 
 #include "base/checksum.hpp"
-#include "checkpoint/files.hpp"
-#include "checkpoint/hdf5_file.hpp"
+#include "storage/files.hpp"
+#include "storage/hdf5_file.hpp"
 #include "unit/checkpoint/support.hpp"
 
 namespace kzero::checkpoint {
@@ -158,7 +158,7 @@ std::string with_text(std::string bytes, const std::string& from, const std::str
 // What a later program may save of an optimizer is not mistaken for fp32 values of each element.
 TEST_F(ValidateTest, StateArraysOfAnUnknownKindAreRefused) {
   write_manifest(own_folder(), good_manifest());
-  const std::string bytes = load_file(own_folder() / manifest_name);
+  const std::string bytes = storage::load_file(own_folder() / manifest_name);
   EXPECT_EQ(parse_manifest(with_text(bytes, "none", "none"), "same").state_arrays, three_arrays());
   for (const auto& [from, to, table] : {std::array{"float32", "float16", "/state_arrays/type"},
                                         {"element", "columns", "/state_arrays/extent"}}) {
@@ -173,15 +173,15 @@ TEST_F(ValidateTest, ExtentsThatTheFileCannotHoldTakeNoMemory) {
   const auto path = own_folder() / "huge.h5";
   const hsize_t extent = hsize_t{1} << 50;
   {
-    const Hdf5Handle file(H5Fcreate(path.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT),
-                          H5Fclose);
-    const Hdf5Handle space(H5Screate_simple(1, &extent, nullptr), H5Sclose);
-    const Hdf5Handle values(H5Dcreate2(file.id(), "values", H5T_NATIVE_INT64, space.id(),
-                                       H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT),
-                            H5Dclose);
+    const storage::Hdf5Handle file(H5Fcreate(path.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT),
+                                   H5Fclose);
+    const storage::Hdf5Handle space(H5Screate_simple(1, &extent, nullptr), H5Sclose);
+    const storage::Hdf5Handle values(H5Dcreate2(file.id(), "values", H5T_NATIVE_INT64, space.id(),
+                                                H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT),
+                                     H5Dclose);
     ASSERT_GE(values.id(), 0);
   }
-  const Hdf5File file = Hdf5File::open(path);
+  const storage::Hdf5File file = storage::Hdf5File::open(path);
   const std::string text = error_of(ExitCode::files, [&] { file.read<Index>("values"); });
   EXPECT_TRUE(contains(text, "it names 1125899906842624 values")) << text;
 }

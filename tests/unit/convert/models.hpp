@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "checkpoint/manifest.hpp"
+#include "checkpoint/format/manifest.hpp"
 #include "convert/export.hpp"
 #include "convert/import.hpp"
 #include "convert/safetensors_writer.hpp"

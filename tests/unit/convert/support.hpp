@@ -9,7 +9,7 @@
 #include <string>
 
 #include "base/error.hpp"
-#include "checkpoint/search.hpp"
+#include "checkpoint/folder/search.hpp"
 #include "convert/safetensors.hpp"
 #include "deck/config.hpp"
 #include "grid/group.hpp"

@@ -5,7 +5,7 @@
 #include <map>
 #include <sstream>
 
-#include "checkpoint/staging.hpp"
+#include "checkpoint/format/staging.hpp"
 #include "engine/planned_bytes.hpp"
 #include "runtime/execution.hpp"
 #include "support/same_bits.hpp"

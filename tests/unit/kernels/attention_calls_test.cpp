@@ -1,7 +1,7 @@
 // How a library's backward is cut into calls, and the scratch that is planned for it.
 #include <gtest/gtest.h>
 
-#include "kernels/attention_problem.hpp"
+#include "kernels/attention/problem.hpp"
 
 namespace kzero::kernels {
 

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "kernels/attention.hpp"
-#include "kernels/attention_device.hpp"
+#include "kernels/attention/attention.hpp"
+#include "kernels/attention/device.hpp"
 #include "unit/kernels/cases.hpp"
 
 namespace kzero::kernels {

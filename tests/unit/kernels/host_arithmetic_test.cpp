@@ -1,4 +1,4 @@
-#include "kernels/host_arithmetic.hpp"
+#include "kernels/host/arithmetic.hpp"
 
 #include <gtest/gtest.h>
 

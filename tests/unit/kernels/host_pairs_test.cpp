@@ -1,4 +1,4 @@
-#include "kernels/host_pairs.hpp"
+#include "kernels/host/pairs.hpp"
 
 #include <gtest/gtest.h>
 

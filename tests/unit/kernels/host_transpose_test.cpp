@@ -1,4 +1,4 @@
-#include "kernels/host_transpose.hpp"
+#include "kernels/host/transpose.hpp"
 
 #include <gtest/gtest.h>
 

@@ -10,7 +10,7 @@
 #include <type_traits>
 #include <vector>
 
-#include "kernels/host_product.hpp"
+#include "kernels/host/product.hpp"
 #include "support/numbers.hpp"
 
 namespace kzero::kernels {

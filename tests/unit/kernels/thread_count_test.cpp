@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "kernels/adamw.hpp"
-#include "kernels/attention.hpp"
+#include "kernels/attention/attention.hpp"
 #include "kernels/embedding.hpp"
 #include "kernels/gelu.hpp"
 #include "kernels/initialize.hpp"

@@ -1,4 +1,4 @@
-#include "kernels/tile_product.hpp"
+#include "kernels/device/tile_product.hpp"
 
 #include "unit/kernels/tile_products.hpp"
 

@@ -1,4 +1,4 @@
-// Checks a class like kernels/tile_product.hpp's against plain loops.
+// Checks a class like kernels/device/tile_product.hpp's against plain loops.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -7,7 +7,7 @@
 #include <functional>
 #include <vector>
 
-#include "kernels/head_tile.hpp"
+#include "kernels/attention/head_tile.hpp"
 #include "unit/kernels/cases.hpp"
 
 namespace kzero::kernels {

@@ -8,7 +8,7 @@
 #include <limits>
 #include <stdexcept>
 
-#include "kernels/host_tiles.hpp"
+#include "kernels/host/tiles.hpp"
 
 namespace kzero::kernels {
 

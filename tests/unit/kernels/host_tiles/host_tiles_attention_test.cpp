@@ -1,5 +1,5 @@
 // Attention on hosts with its products of pairs in tiles.
-#include "kernels/attention_host.hpp"
+#include "kernels/attention/host.hpp"
 #include "unit/kernels/attention_cases.hpp"
 #include "unit/kernels/host_tiles/emulated_tiles.hpp"
 

@@ -1,4 +1,4 @@
-#include "kernels/host_tiles.hpp"
+#include "kernels/host/tiles.hpp"
 
 #include <array>
 

@@ -1,7 +1,7 @@
 #include <functional>
 
-#include "kernels/attention_device_tiles.hpp"
-#include "kernels/tensor_core_product.hpp"
+#include "kernels/attention/device_tiles.hpp"
+#include "kernels/device/tensor_core_product.hpp"
 #include "unit/kernels/attention_cases.hpp"
 #include "unit/kernels/tensor_cores/lanes.hpp"
 #include "unit/kernels/tensor_cores/whole_fragments.hpp"

@@ -1,6 +1,6 @@
-#include "kernels/tensor_core_product.hpp"
+#include "kernels/device/tensor_core_product.hpp"
 
-#include "kernels/warp_fragments.hpp"
+#include "kernels/device/warp_fragments.hpp"
 #include "unit/kernels/tensor_cores/lanes.hpp"
 #include "unit/kernels/tensor_cores/whole_fragments.hpp"
 #include "unit/kernels/tile_products.hpp"

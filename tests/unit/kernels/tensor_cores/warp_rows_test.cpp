@@ -1,4 +1,4 @@
-#include "kernels/warp_rows.hpp"
+#include "kernels/device/warp_rows.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -1,6 +1,6 @@
-// In place of kernels/warp_fragments.hpp where one thread plays a warp: it holds whole fragments.
-// If a warp has several, each does, and the first stores them. It checks what the real ones demand
-// without checking: the alignment of tiles and their strides.
+// In place of kernels/device/warp_fragments.hpp where one thread plays a warp: it holds whole
+// fragments. If a warp has several, each does, and the first stores them. It checks what the real
+// ones demand without checking: the alignment of tiles and their strides.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -8,7 +8,7 @@
 #include <cmath>
 #include <cstdint>
 
-#include "kernels/warp_fragments.hpp"
+#include "kernels/device/warp_fragments.hpp"
 #include "unit/kernels/tensor_cores/pending_copies.hpp"
 
 namespace kzero::kernels {

@@ -1,0 +1,49 @@
+// One number for all state arrays of a checkpoint, whatever grid holds them: what was
+// loaded on another number of ranks is what was saved.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "checkpoint/format/manifest.hpp"
+#include "checkpoint/format/state_blocks.hpp"
+#include "grid/group.hpp"
+
+namespace kzero::checkpoint {
+
+/// The position of each parameter in the manifest's list.
+using Positions = std::unordered_map<std::string, Index>;
+Positions positions_of(const std::vector<Parameter>& parameters);
+
+/// The sum modulo 2^64, over a shard's elements, of a mix of parameter, place and the bits of the
+/// element in each state array, in the order of the shard's arrays.
+/// Sums over shards that hold each element once are the same for every split. A change of one
+/// element always changes it. Takes the elements in turn, as they become known.
+class StateShardHash {
+ public:
+  /// All arrays that extend to the parameter, at most param::most_state_arrays, have room; `shard`
+  /// must outlive the object. `position` is the parameter's.
+  StateShardHash(const StateShard& shard, Index position);
+
+  /// Adds the next elements of all arrays.
+  void add(const Block& block);
+  std::uint64_t value() const { return sum_; }
+
+ private:
+  const StateShard& shard_;
+  std::uint64_t key_;
+  std::size_t range_ = 0;  // the current range
+  Index in_range_ = 0;     // elements of it that were added
+  std::uint64_t sum_ = 0;
+};
+
+/// Returns the hash of a full shard.
+std::uint64_t hash_of(const StateShard& shard, Index position);
+
+/// Returns the sum over the ranks on the root; 0 elsewhere. Collective over `world`.
+std::uint64_t sum_of_hashes(const grid::Group& world, std::uint64_t mine);
+
+}  // namespace kzero::checkpoint

@@ -1,0 +1,45 @@
+// Writes one shard file, steps 1 to 4 of a save (writer.hpp): by one rank alone, which needs no
+// message, or by several together through MPI-IO.
+#pragma once
+
+#include <filesystem>
+#include <span>
+#include <vector>
+
+#include "checkpoint/format/manifest.hpp"
+#include "checkpoint/format/state_shard.hpp"
+#include "grid/group.hpp"
+#include "storage/files.hpp"
+
+namespace kzero::checkpoint {
+
+/// A rank's record of the shard_file to which it contributed.
+struct LocalPart {
+  ShardFile shard_file;              // of the full file; without a name if another rank reports it
+  std::uint64_t parameter_hash = 0;  // of this rank's shards
+};
+
+/// The file's name in a checkpoint.
+std::string shard_file_name(Index number);
+
+/// Step 3: reads back this rank's shards `own` of a file that is written, while the disk takes it.
+/// Throws Error(files), naming file and dataset, where the bytes are not what was written.
+void verify_written(const storage::InputFile& written, const std::filesystem::path& path,
+                    const Manifest& manifest, std::span<const StoredShard> own);
+
+/// The size of the written file, and the checksum of what lies between its shards.
+void describe_file(const storage::InputFile& written, ShardFile& shard_file);
+
+/// Writes a rank's shards to a file of its own. Throws Error(files), naming the file, if the disk
+/// is full or returns other bytes.
+LocalPart write_shard_file(const std::filesystem::path& folder, const std::string& name,
+                           const Manifest& manifest, std::span<const StateShard> mine);
+
+/// Writes the shards of all ranks of `group` to one file. The group's first rank creates the HDF5
+/// file with all its metadata and reserves the space; then all write their values collectively.
+/// Throws the same Error on every rank. Collective over `group`.
+LocalPart write_shared_shard_file(const grid::Group& group, const std::filesystem::path& folder,
+                                  const std::string& name, const Manifest& manifest,
+                                  std::span<const StateShard> mine);
+
+}  // namespace kzero::checkpoint

@@ -1,0 +1,176 @@
+#include <algorithm>
+#include <map>
+#include <optional>
+
+#include "base/error.hpp"
+#include "checkpoint/format/record.hpp"
+#include "checkpoint/format/shard_file.hpp"
+#include "checkpoint/format/shards_to_store.hpp"
+#include "checkpoint/format/shared_file.hpp"
+#include "checkpoint/format/verify.hpp"
+#include "grid/agreement.hpp"
+#include "storage/files.hpp"
+
+namespace kzero::checkpoint {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+/// The values of one rank in one call: MPI libraries count in 32 bits.
+constexpr Index most_elements = Index{1} << 27;
+
+/// Returns the values of one call that every rank has the memory for. Collective over `group`.
+Index elements_of_a_call(const grid::Group& group, std::span<const StateShard> mine) {
+  Index elements = most_elements;
+  for (const StateShard& shard : mine) elements = block_elements(shard.staging, 1, elements);
+  return group.min(elements);
+}
+
+/// Creates the complete file but for its values, and assigns every shard its offset.
+void create_file(const fs::path& path, const Manifest& manifest, std::vector<StoredShard>& shards) {
+  std::map<Index, std::vector<StoredShard*>> parts;
+  for (StoredShard& shard : shards) parts[shard.parameter].push_back(&shard);
+  storage::OutputFile file(path);
+  storage::Hdf5File structure = storage::Hdf5File::create(path, 0);
+  for (const auto& [position, own] : parts) {
+    const std::vector<const StoredShard*> all(own.begin(), own.end());
+    Index elements = 0;
+    for (const StoredShard* part : all) elements += elements_of(part->runs);
+    const Parameter& parameter = manifest.parameters[position];
+    describe_parameter(structure, parameter, all);
+    for (std::size_t a = 0; a < manifest.state_arrays.size(); ++a) {
+      if (own.front()->offsets[a] == no_offset) continue;
+      const std::string dataset = parameter.name + "/" + manifest.state_arrays[a].name;
+      structure.reserve(dataset, elements);
+      describe_state(structure, dataset, a, all);
+      Index offset = structure.offset_of(dataset);
+      for (StoredShard* part : own) {
+        part->offsets[a] = offset;
+        offset += elements_of(part->runs) * static_cast<Index>(sizeof(float));
+      }
+    }
+  }
+  // No rank may find the disk full while others wait for it.
+  file.allocate(structure.write_to(file));
+  file.close();
+}
+
+/// The first rank's record of the file, with every rank's shards in rank order.
+ShardFile agree_on_layout(const grid::Group& group, const fs::path& path, const Manifest& manifest,
+                          const std::vector<StoredShard>& mine) {
+  const std::string name = path.filename().string();
+  ShardFile shard_file{.file = name, .shards = mine};
+  const auto all = group.gather(pack(shard_file));
+  grid::collectively(group, [&] {
+    if (!group.is_root()) return;
+    shard_file.shards.clear();
+    for (const std::string& one : all) {
+      for (StoredShard& shard : unpack(one, name).shards)
+        shard_file.shards.push_back(std::move(shard));
+    }
+    create_file(path, manifest, shard_file.shards);
+  });
+  return unpack(group.broadcast(pack(shard_file)), name);
+}
+
+/// The shards of one parameter, and this rank's own if it has one.
+struct Parts {
+  Index rounds = 0;  // calls that the longest needs
+  const StoredShard* own = nullptr;
+  const StateShard* shard = nullptr;
+};
+
+/// Groups the shards by parameter, so that the file is written from one end to the other. `first`
+/// is the position of this rank's first shard in the shard_file; a call writes `call` elements.
+std::map<Index, Parts> parts_of(const ShardFile& shard_file, std::size_t first,
+                                const std::vector<const StateShard*>& mine, Index call) {
+  std::map<Index, Parts> all;
+  for (std::size_t i = 0; i < shard_file.shards.size(); ++i) {
+    const StoredShard& stored = shard_file.shards[i];
+    Parts& parts = all[stored.parameter];
+    parts.rounds = std::max(parts.rounds, ceil_div(elements_of(stored.runs), call));
+    if (i < first || i >= first + mine.size()) continue;
+    parts.own = &stored;
+    parts.shard = mine[i - first];
+  }
+  return all;
+}
+
+Index bytes_of(const Parts& parts, const param::StateArrays& arrays) {
+  const Index elements = parts.own == nullptr ? 0 : elements_of(parts.own->runs);
+  return elements * param::bytes_per_element(arrays);
+}
+
+/// Every rank makes the same calls, each of `call` elements or fewer. Collective over the file's
+/// group.
+void write_values(SharedFile& file, const Parts& parts, std::size_t arrays, Index call) {
+  for (std::size_t a = 0; a < arrays; ++a) {
+    std::optional<BlockReader> blocks;
+    if (parts.shard != nullptr)
+      blocks.emplace(parts.shard->staging, std::span(&parts.shard->arrays[a], 1), call);
+    for (Index round = 0; round < parts.rounds; ++round) {
+      const auto block = blocks ? blocks->next() : std::nullopt;
+      if (block) {
+        file.write(parts.own->offsets[a] + block->begin * static_cast<Index>(sizeof(float)),
+                   block->arrays.front());
+      } else {
+        file.write(0, {});
+      }
+    }
+  }
+}
+
+/// Every rank's values, parameter by parameter. Collective over `group`.
+void write_all(const grid::Group& group, const fs::path& path, const Manifest& manifest,
+               const std::map<Index, Parts>& all, Index call) {
+  SharedFile file(group, path);
+  Index unsynced = 0;
+  for (const auto& [position, parts] : all) {
+    write_values(file, parts, manifest.state_arrays.size(), call);
+    unsynced += bytes_of(parts, manifest.state_arrays);
+    if (unsynced < storage::sync_bytes) continue;
+    storage::begin_sync(path);
+    unsynced = 0;
+  }
+  file.close();
+}
+
+/// Counts the shards that the ranks before this one have in the file. Collective over `group`.
+std::size_t shards_before(const grid::Group& group, std::size_t own) {
+  std::size_t first = 0;
+  const auto counts = group.all_gather(static_cast<double>(own));
+  for (int r = 0; r < group.rank(); ++r) first += static_cast<std::size_t>(counts[r]);
+  return first;
+}
+
+}  // namespace
+
+LocalPart write_shared_shard_file(const grid::Group& group, const fs::path& folder,
+                                  const std::string& name, const Manifest& manifest,
+                                  std::span<const StateShard> mine) {
+  const fs::path path = folder / name;
+  // 1 collect
+  Prepared prepared;
+  grid::collectively(group, [&] {
+    prepared = prepare(mine, positions_of(manifest.parameters), manifest.state_arrays);
+  });
+  LocalPart part{agree_on_layout(group, path, manifest, prepared.records), prepared.parameter_hash};
+  const std::size_t first = shards_before(group, prepared.records.size());
+  // 2 write
+  const Index call = elements_of_a_call(group, mine);
+  write_all(group, path, manifest, parts_of(part.shard_file, first, prepared.shards, call), call);
+  grid::collectively(group, [&] {
+    // 3 verify
+    const storage::InputFile written(path);
+    verify_written(written, path, manifest,
+                   std::span(part.shard_file.shards).subspan(first, prepared.records.size()));
+    if (group.is_root()) describe_file(written, part.shard_file);
+    // 4 sync
+    storage::sync_to_disk(path);
+  });
+  if (!group.is_root()) part.shard_file = {};
+  return part;
+}
+
+}  // namespace kzero::checkpoint

@@ -1,0 +1,44 @@
+#include "checkpoint/format/targets.hpp"
+
+#include <algorithm>
+
+#include "checkpoint/format/parameter_hash.hpp"
+
+namespace kzero::checkpoint {
+
+namespace {
+
+/// Returns whether all arrays that are stored have room, and no others. An array that is not wanted
+/// has no hash; read() refuses one of another size.
+bool wants_all(const StateShard& shard, const StoredShard& stored) {
+  const Index elements = elements_of(shard.ranges);
+  for (std::size_t a = 0; a < stored.offsets.size(); ++a) {
+    const Index wanted = std::ssize(shard.arrays[a].values);
+    if (wanted != (stored.offsets[a] == no_offset ? 0 : elements)) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+Targets::Targets(std::span<const StateShard> wanted, const Manifest& manifest) {
+  const Positions positions = positions_of(manifest.parameters);
+  for (const StateShard& shard : wanted) {
+    const auto found = positions.find(shard.parameter);
+    if (found == positions.end() || !has_arrays(shard, manifest.state_arrays)) continue;
+    by_parameter_.emplace(found->second, Target{compact(shard.ranges), &shard});
+  }
+}
+
+const StateShard* Targets::take(const StoredShard& stored) {
+  const auto [begin, end] = by_parameter_.equal_range(stored.parameter);
+  for (auto target = begin; target != end; ++target) {
+    if (target->second.runs != stored.runs || !wants_all(*target->second.shard, stored)) continue;
+    const StateShard* shard = target->second.shard;
+    by_parameter_.erase(target);
+    return shard;
+  }
+  return nullptr;
+}
+
+}  // namespace kzero::checkpoint

@@ -1,0 +1,43 @@
+// Compares the files of a checkpoint with its manifest, byte for byte, without the HDF5 library:
+// damaged bytes are named before anything parses them.
+#pragma once
+
+#include <filesystem>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "checkpoint/format/manifest.hpp"
+#include "checkpoint/format/targets.hpp"
+#include "storage/files.hpp"
+
+namespace kzero::checkpoint {
+
+/// Returns the checksum of the bytes between the shards of a shard_file's file: HDF5's own
+/// structure.
+std::uint64_t structure_of(const storage::InputFile& file, const ShardFile& shard_file);
+
+/// Lists the shards' datasets in the file that are not what their checksums say; a message each,
+/// with the manifest's names. StateShards that `targets` wants as they are end up there, damaged or
+/// not.
+std::vector<std::string> damage_of(const storage::InputFile& file,
+                                   const std::filesystem::path& path, const Manifest& manifest,
+                                   std::span<const StoredShard> shards, Targets& targets);
+
+/// Throws Error(files) for the first damage: the check of a file that was just written.
+void require_undamaged(const storage::InputFile& file, const std::filesystem::path& path,
+                       const Manifest& manifest, std::span<const StoredShard> shards);
+
+/// One of `parts` about equal parts of a file's shards, for ranks that divide the reading.
+struct Slice {
+  Index part = 0;
+  Index parts = 1;
+};
+
+/// Reads a slice of the shard_file's file in `folder` and returns what is wrong with it; one
+/// message per file or dataset. Size and structure belong to the first slice. `targets` as for
+/// damage_of().
+std::vector<std::string> verify_shard(const std::filesystem::path& folder, const Manifest& manifest,
+                                      const ShardFile& shard_file, Slice slice, Targets& targets);
+
+}  // namespace kzero::checkpoint

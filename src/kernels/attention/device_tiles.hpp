@@ -1,0 +1,136 @@
+// Attention for devices in tiles, without T x T scores (Dao et al., arXiv 2205.14135): a team has a
+// block of queries, or of keys, and walks over the blocks that it sees or that see it. Teams share
+// no data, so there are no atomics and every sum has one order. Arithmetic::GemmProblem<T, rows,
+// columns> is a class like the one of tile_product.hpp. With tensor cores attention_warps.hpp takes
+// the heads that suit it.
+#pragma once
+
+#include <cmath>
+#include <type_traits>
+
+#include "kernels/attention/device.hpp"
+#include "kernels/attention/device_backward.hpp"
+#include "kernels/attention/device_forward.hpp"
+#include "kernels/attention/warps.hpp"
+
+namespace kzero::kernels {
+
+struct PlainArithmetic {
+  template <class T, int rows, int columns>
+  using GemmProblem = PlainProduct<T, rows, columns, team_threads>;
+};
+
+namespace detail {
+
+template <class TeamPolicy, class Kernel>
+void launch_blocks(const char* label, const Execution& exec, const AttentionShape& s, Index heads,
+                   int width, const Kernel& kernel) {
+  const Index teams = s.batch * heads * blocks_of(s, Kernel::own) * parts_of(s, width);
+  TeamPolicy policy(exec, static_cast<int>(teams), team_warps, warp_lanes);
+  policy.set_scratch_size(0, Kokkos::PerTeam(int{Kernel::Work::bytes}));
+  Kokkos::parallel_for(label, policy, kernel);
+}
+
+/// Calls f(a std::integral_constant) with the tile width for heads of this width. Where warps take
+/// most heads, one width is enough for the rest.
+template <class Arithmetic, class T, class F>
+void with_tile_width(const AttentionShape& s, const F& f) {
+  if constexpr (has_warps<Arithmetic, T>) {
+    f(std::integral_constant<int, 128>{});
+  } else {
+    with_warp_width(s, f);
+  }
+}
+
+/// With tensor cores a thread of the key gradient needs more than 128 registers.
+template <class Arithmetic, class T>
+using TilePolicy = std::conditional_t<has_warps<Arithmetic, T>, WarpPolicy, BlockPolicy>;
+
+inline float scale_of(const AttentionShape& s) {
+  return 1.0F / std::sqrt(static_cast<float>(s.head_width));
+}
+
+/// Computes delta [B*H,T] = rowsum(dout * out) of each head.
+template <class T>
+void sum_products(const Execution& exec, const AttentionShape& s, Matrix<const T> out,
+                  Matrix<const T> dout, Matrix<float> delta) {
+  const Index d = s.head_width, heads = s.heads, length = s.sequence;
+  Kokkos::parallel_for(
+      "kzero::kernels::attention_delta",
+      BlockPolicy(exec, static_cast<int>(s.batch * length), team_warps, warp_lanes),
+      KOKKOS_LAMBDA(const Team& team) {
+        const Index row = team.league_rank();
+        Kokkos::parallel_for(Kokkos::TeamThreadRange(team, heads), [&](Index head) {
+          const T* o = &out(row, head * d);
+          const T* g = &dout(row, head * d);
+          float total = 0;
+          Kokkos::parallel_reduce(
+              Kokkos::ThreadVectorRange(team, d),
+              [&](Index j, float& partial) {
+                partial += static_cast<float>(o[j]) * static_cast<float>(g[j]);
+              },
+              total);
+          Kokkos::single(Kokkos::PerThread(team),
+                         [&]() { delta(row / length * heads + head, row % length) = total; });
+        });
+      });
+}
+
+}  // namespace detail
+
+template <class Arithmetic, class T>
+void device::attention_forward(const Execution& exec, const AttentionShape& s,
+                               const HeadOperands<const T>& in, Matrix<T> out,
+                               Matrix<float> log_sum) {
+  const HeadColumns<T> columns{out.data(), s.width()};
+  if constexpr (has_warps<Arithmetic, T>) {
+    if (suits_warps<T>(s)) {
+      warp_attention_forward<Arithmetic>(s, detail::scale_of(s), in, columns, log_sum,
+                                         TeamLaunch<T>{exec});
+      return;
+    }
+  }
+  using TeamPolicy = detail::TilePolicy<Arithmetic, T>;
+  detail::with_tile_width<Arithmetic, T>(s, [&](auto width) {
+    const AttentionForward<Arithmetic, T, width> kernel{s, detail::scale_of(s), in, columns,
+                                                        log_sum};
+    detail::launch_blocks<TeamPolicy>("kzero::kernels::attention_forward", exec, s, s.heads, width,
+                                      kernel);
+  });
+}
+
+/// Backward; scratch holds at least B*H*T values.
+template <class Arithmetic, class T>
+void device::attention_backward(const Execution& exec, const AttentionShape& s,
+                                const HeadOperands<const T>& in, Matrix<const T> out,
+                                Matrix<const float> log_sum, Matrix<const T> dout,
+                                const HeadOperands<T>& gradients, Vector<float> scratch) {
+  const Matrix<float> delta(scratch.data(), s.batch * s.heads, s.sequence);
+  detail::sum_products<T>(exec, s, out, dout, delta);
+  const BackwardArrays<T> arrays{
+      s,       detail::scale_of(s),        in,       {dout.data(), s.width()},
+      log_sum, Matrix<const float>(delta), gradients};
+  if constexpr (has_warps<Arithmetic, T>) {
+    if (suits_warps<T>(s)) {
+      warp_attention_backward<Arithmetic>(arrays, TeamLaunch<T>{exec});
+      return;
+    }
+  }
+  using TeamPolicy = detail::TilePolicy<Arithmetic, T>;
+  detail::with_tile_width<Arithmetic, T>(s, [&](auto width) {
+    detail::launch_blocks<TeamPolicy>("kzero::kernels::attention_query_gradient", exec, s, s.heads,
+                                      width, AttentionQueryGradient<Arithmetic, T, width>{arrays});
+    detail::launch_blocks<TeamPolicy>("kzero::kernels::attention_key_gradient", exec, s, s.kv_heads,
+                                      width, AttentionKeyGradient<Arithmetic, T, width>{arrays});
+  });
+}
+
+#define KZERO_INSTANTIATE_ATTENTION(Arithmetic, T)                                                \
+  template void device::attention_forward<Arithmetic, T>(const Execution&, const AttentionShape&, \
+                                                         const HeadOperands<const T>&, Matrix<T>, \
+                                                         Matrix<float>);                          \
+  template void device::attention_backward<Arithmetic, T>(                                        \
+      const Execution&, const AttentionShape&, const HeadOperands<const T>&, Matrix<const T>,     \
+      Matrix<const float>, Matrix<const T>, const HeadOperands<T>&, Vector<float>);
+
+}  // namespace kzero::kernels

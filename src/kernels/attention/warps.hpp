@@ -1,0 +1,91 @@
+// Attention for devices with tensor cores, for heads of 16-bit elements that are no wider than 128
+// columns: a warp has 16 or 32 rows, whose scores, probabilities and sums stay in its registers, so
+// that a row's maximum and sum are taken over four lanes (Dao, arXiv 2307.08691). As in
+// attention_device_tiles.hpp teams share no data. Arithmetic::Fragments<T> is a class like the one
+// of warp_fragments.hpp.
+#pragma once
+
+#include <type_traits>
+
+#include "kernels/attention/warp_backward.hpp"
+#include "kernels/attention/warp_forward.hpp"
+
+namespace kzero::kernels {
+
+/// True if Arithmetic has tensor cores for T.
+template <class Arithmetic, class T>
+inline constexpr bool has_warps = sizeof(T) == 2 && requires {
+  typename Arithmetic::template Fragments<T>;
+};
+
+// Two teams at once on the 65536 registers of a multiprocessor: 255 for each thread.
+using WarpPolicy = BoundedPolicy<2 * team_threads, 1>;
+
+/// A kernel's body run(thread, rank, scratch) as a functor for Kokkos' teams.
+template <class T, class Kernel>
+struct OnTeams {
+  Kernel kernel;
+
+  KOKKOS_INLINE_FUNCTION void operator()(const Team& team) const {
+    Scratch scratch(team, Kernel::Blocks::bytes);
+    kernel.run(TeamThread(team), team.league_rank(), scratch.take<T>(0));
+  }
+};
+
+/// Launches a kernel on Kokkos' teams.
+template <class T>
+struct TeamLaunch {
+  const Execution& exec;
+
+  template <class Kernel>
+  void operator()(const char* label, Index teams, const Kernel& kernel) const {
+    WarpPolicy policy(exec, static_cast<int>(teams), team_warps, warp_lanes);
+    policy.set_scratch_size(0, Kokkos::PerTeam(int{Kernel::Blocks::bytes}));
+    Kokkos::parallel_for(label, policy, OnTeams<T, Kernel>{kernel});
+  }
+};
+
+/// True if rows of heads are packs of 16 bytes, side by side; pointers into arenas are aligned.
+template <class T>
+bool suits_warps(const AttentionShape& shape) {
+  return shape.head_width <= 128 && shape.head_width % (16 / sizeof(T)) == 0;
+}
+
+/// Calls f(a std::integral_constant) with the columns of a warp's tile.
+template <class F>
+void with_warp_width(const AttentionShape& shape, const F& f) {
+  if (shape.head_width <= 64) {
+    f(std::integral_constant<int, 64>{});
+  } else {
+    f(std::integral_constant<int, 128>{});
+  }
+}
+
+/// Computes out and log_sum. launch(label, teams, kernel) runs kernel.run for each rank of a team.
+template <class Arithmetic, class T, class Launch>
+void warp_attention_forward(const AttentionShape& s, float scale, const HeadOperands<const T>& in,
+                            const HeadColumns<T>& out, Matrix<float> log_sum,
+                            const Launch& launch) {
+  with_warp_width(s, [&](auto width) {
+    using Kernel = WarpAttentionForward<Arithmetic, T, width>;
+    launch("kzero::kernels::attention_forward",
+           s.batch * s.heads * blocks_of(s, Kernel::Blocks::own),
+           Kernel{s, scale * log2_of_e, in, out, log_sum});
+  });
+}
+
+/// Computes the gradients, each with a kernel of its own.
+template <class Arithmetic, class T, class Launch>
+void warp_attention_backward(const BackwardArrays<T>& x, const Launch& launch) {
+  const AttentionShape& s = x.shape;
+  with_warp_width(s, [&](auto width) {
+    using Queries = WarpAttentionQueryGradient<Arithmetic, T, width>;
+    using Keys = WarpAttentionKeyGradient<Arithmetic, T, width>;
+    launch("kzero::kernels::attention_query_gradient",
+           s.batch * s.heads * blocks_of(s, Queries::Blocks::own), Queries{x});
+    launch("kzero::kernels::attention_key_gradient",
+           s.batch * s.kv_heads * blocks_of(s, Keys::Blocks::own), Keys{x});
+  });
+}
+
+}  // namespace kzero::kernels

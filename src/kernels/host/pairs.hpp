@@ -1,0 +1,75 @@
+// Pairs of bf16 values: two neighbouring terms of a sum in one 32-bit lane, the form in which
+// processors with AVX-512 BF16 multiply them. Elsewhere the same products are computed in fp32.
+#pragma once
+
+#include <cstdint>
+#include <type_traits>
+
+#if defined(__AVX512BF16__)
+#include <immintrin.h>
+#endif
+
+#include "base/float16.hpp"
+#include "base/types.hpp"
+#include "kernels/host/vector.hpp"
+
+namespace kzero::kernels {
+
+/// Two terms; the first in the lower half.
+struct Bf16Pair {
+  bf16 first, second;
+};
+static_assert(sizeof(Bf16Pair) == 4 && std::is_trivially_copyable_v<Bf16Pair>);
+
+/// An operand's element in products on hosts: attention's tiles of bf16 stay in 16 bits; fp16 has
+/// no products with fp32 sums, so its tiles are widened.
+template <class T>
+using HostElement = std::conditional_t<std::is_same_v<T, bf16>, Bf16Pair, float>;
+
+/// Terms of a sum that one element holds.
+template <class E>
+inline constexpr Index depth = std::is_same_v<E, Bf16Pair> ? 2 : 1;
+
+namespace detail {
+
+using UnalignedPairVector [[gnu::vector_size(host_lanes * sizeof(std::uint32_t)),
+                            gnu::aligned(sizeof(bf16)), gnu::may_alias]] = std::uint32_t;
+
+}  // namespace detail
+
+inline HostWords load_vector(const Bf16Pair* from) {
+  return *reinterpret_cast<const detail::UnalignedPairVector*>(from);
+}
+inline void store_vector(Bf16Pair* to, HostWords vector) {
+  *reinterpret_cast<detail::UnalignedPairVector*>(to) = vector;
+}
+
+/// Adds factor * vector to every lane's sum.
+inline void add_products(HostVector& sums, float factor, HostVector vector) {
+  sums += factor * vector;
+}
+
+/// Adds both terms of every lane, the upper first.
+inline void add_products(HostVector& sums, Bf16Pair factor, HostWords vector) {
+#if defined(__AVX512BF16__)
+  const auto factors = _mm512_set1_epi32(std::bit_cast<std::int32_t>(factor));
+  sums = reinterpret_cast<HostVector>(_mm512_dpbf16_ps(reinterpret_cast<__m512>(sums),
+                                                       reinterpret_cast<__m512bh>(factors),
+                                                       reinterpret_cast<__m512bh>(vector)));
+#else
+  sums += static_cast<float>(factor.second) * reinterpret_cast<HostVector>(vector & 0xFFFF0000U);
+  sums += static_cast<float>(factor.first) * reinterpret_cast<HostVector>(vector << 16U);
+#endif
+}
+
+/// Rounds `count` values of a row, a multiple of 2 host_lanes, to neighbouring pairs.
+void round_row(const float* from, Index count, Bf16Pair* to);
+
+/// Rounds `count` values, a multiple of host_lanes, of two rows: pairs of one column each. The
+/// second row may be null, for zeros.
+void round_rows(const float* first, const float* second, Index count, Bf16Pair* to);
+
+/// Sets pair j to element j of two rows of `count` bf16 values, a multiple of 2 host_lanes.
+void interleave(const Bf16Pair* first, const Bf16Pair* second, Index count, Bf16Pair* to);
+
+}  // namespace kzero::kernels

@@ -1,0 +1,70 @@
+#include "kernels/host/product.hpp"
+
+#include <utility>
+
+namespace kzero::kernels {
+
+namespace {
+
+// A block of C stays in registers while k runs: 24 of AVX-512's 32, or 12 of AVX2's 16, leave room
+// for a row of B. Two FMA units of four cycles' latency need eight at least.
+constexpr int most_rows = 6;
+constexpr int most_vectors = host_lanes == 8 ? 2 : 4;
+
+template <int rows, int vectors, class E>
+void multiply_block(const HostProduct<E>& p, Index first_row, Index first_column) {
+  HostVector sums[rows][vectors] = {};
+  const E* a = p.a.data + first_row * p.a.row;
+  const E* b = p.b + first_column;
+  for (Index k = 0; k < p.k; ++k) {
+    decltype(load_vector(b)) row[vectors];
+    for (int v = 0; v < vectors; ++v) row[v] = load_vector(b + v * host_lanes);
+    for (int i = 0; i < rows; ++i) {
+      const E factor = a[i * p.a.row];
+      for (int v = 0; v < vectors; ++v) add_products(sums[i][v], factor, row[v]);
+    }
+    a += p.a.column;
+    b += p.b_stride;
+  }
+  for (int i = 0; i < rows; ++i) {
+    float* c = p.c + (first_row + i) * p.c_stride + first_column;
+    for (int v = 0; v < vectors; ++v, c += host_lanes)
+      store_vector(c, p.adds ? load_vector(c) + sums[i][v] : sums[i][v]);
+  }
+}
+
+template <int vectors, int... rows, class E>
+void multiply_columns(const HostProduct<E>& p, Index first_column,
+                      std::integer_sequence<int, rows...>) {
+  Index i = 0;
+  const auto blocks_of = [&]<int count>(std::integral_constant<int, count>) {
+    for (; i + count <= p.m; i += count) multiply_block<count, vectors>(p, i, first_column);
+  };
+  (blocks_of(std::integral_constant<int, rows>()), ...);
+}
+
+/// Rows of blocks in falling order: one row alone leaves its units waiting for each other's sums.
+using RowCounts = std::integer_sequence<int, most_rows, 4, 2, 1>;
+
+template <class E, int... widths>
+void multiply_rest(const HostProduct<E>& p, Index first_column,
+                   std::integer_sequence<int, widths...>) {
+  const Index left = (p.n - first_column) / host_lanes;
+  ((left == widths + 1 ? multiply_columns<widths + 1>(p, first_column, RowCounts()) : void()), ...);
+}
+
+}  // namespace
+
+template <class E>
+void multiply(const HostProduct<E>& p) {
+  constexpr Index block = most_vectors * host_lanes;
+  Index column = 0;
+  for (; column + block <= p.n; column += block)
+    multiply_columns<most_vectors>(p, column, RowCounts());
+  multiply_rest(p, column, std::make_integer_sequence<int, most_vectors - 1>());
+}
+
+template void multiply(const HostProduct<float>&);
+template void multiply(const HostProduct<Bf16Pair>&);
+
+}  // namespace kzero::kernels

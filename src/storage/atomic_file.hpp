@@ -1,0 +1,41 @@
+// A file that gets its name only when it is complete and on the disk.
+#pragma once
+
+#include <cstddef>
+#include <filesystem>
+#include <span>
+
+namespace kzero::storage {
+
+/// A file that is written as PATH.partial until finish(), and removed if finish() is never reached.
+/// A partial file left by a killed process is replaced. One that another process is writing is an
+/// error.
+class AtomicFile {
+ public:
+  /// Throws Error(files).
+  explicit AtomicFile(std::filesystem::path path);
+  ~AtomicFile();
+  AtomicFile(const AtomicFile&) = delete;
+  AtomicFile& operator=(const AtomicFile&) = delete;
+
+  /// Throws Error(files) unless all bytes were written.
+  void append(std::span<const std::byte> bytes);
+
+  /// Waits until all bytes are on the disk. Throws Error(files).
+  void sync();
+
+  /// Waits for the disk, then replaces any file of that name. Throws Error(files).
+  void finish();
+
+ private:
+  void require(bool good, const char* what) const;
+  void open();
+  bool is_still_there() const;
+
+  std::filesystem::path path_;
+  std::filesystem::path partial_;
+  int id_ = -1;
+  bool finished_ = false;
+};
+
+}  // namespace kzero::storage
