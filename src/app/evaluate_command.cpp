@@ -36,7 +36,8 @@ class Evaluation {
         world_(grid::world_group()),
         source_(infer::open(world_, arguments.source,
                             {arguments.tensor, arguments.precision, arguments.is_partitioned})),
-        machinery_(source_.config, session.threads()) {}
+        grid_(source_.config.grid.data, source_.config.grid.tensor),
+        machinery_(source_.config, session.threads(), grid_) {}
 
   ExitCode run() {
     if (is_root())
@@ -182,7 +183,8 @@ class Evaluation {
   const runtime::Session& session_;
   grid::Group world_;
   infer::Source source_;
-  infer::Machinery machinery_;
+  grid::ProcessGrid grid_;
+  engine::Machinery machinery_;
   std::optional<runtime::StopSignal> stop_;  // while files are scored; before, a signal ends it
   runtime::AgreementPace pace_;
   std::unique_ptr<infer::TokenText> token_text_;  // of plain texts

@@ -105,7 +105,7 @@ struct GenerateJob {
 /// Prints complete continuations in the order of the prompts.
 class GeneratedOutput {
  public:
-  GeneratedOutput(const GenerateJob& job, const infer::Machinery& m)
+  GeneratedOutput(const GenerateJob& job, const engine::Machinery& m)
       : job_(job), m_(m), shown_(job.prompts.size()) {}
 
   infer::GeneratorEvents events() {
@@ -144,7 +144,7 @@ class GeneratedOutput {
   }
 
   const GenerateJob& job_;
-  const infer::Machinery& m_;
+  const engine::Machinery& m_;
   std::vector<std::string> shown_;  // by prompt of this data rank
   std::size_t next_ = 0;
 };
@@ -164,14 +164,15 @@ void generate_on(const GenerateArguments& a, PromptInput& input, const runtime::
   const Index tensor = a.tensor > 0 ? a.tensor : world.size();
   const infer::Source source = infer::open(world, a.source, {tensor, a.precision});
   for (const std::string& text : source.notes) note(world, text);
-  infer::Machinery machinery(source.config, session.threads());
+  const grid::ProcessGrid grid(source.config.grid.data, source.config.grid.tensor);
+  engine::Machinery machinery(source.config, session.threads(), grid);
   const GenerateJob job(a, input, world, source, machinery.grid.data());
   const model::DecoderShape shape{job.sequences(machinery.grid.data().size()), job.positions,
                                   std::min(prompt_rows, job.positions)};
   const auto model = infer::load_decoding(source, shape, machinery, session.node_size());
   note(world,
        fmt::format("{} in {}, {}", printable(source.path), name_of(source.config.train.precision),
-                   infer::memory_text(machinery.ledger.peaks())));
+                   engine::memory_text(machinery.ledger.peaks())));
   GeneratedOutput output(job, machinery);
   infer::GeneratorRates rates;
   // Data ranks take different numbers of steps. If one fails, all end after their own steps.

@@ -21,16 +21,20 @@ MatrixPlan matrices_of(const Blueprint& b) {
 
 }  // namespace
 
-Blueprint::Blueprint(const deck::Config& config, Index data_ranks, const model::TensorRank& rank,
-                     const Ingredients& given)
+ModelBlueprint::ModelBlueprint(const deck::Config& config, Index data_ranks,
+                               const model::TensorRank& rank, model::Family family)
     : tensor(rank),
-      definition(given.family(config)),
+      definition(family(config)),
       table(definition->table(rank)),
       layout(table, data_ranks),
-      stage(zero::stage(config.zero.stage, data_ranks)),
+      stage(zero::stage(config.zero.stage, data_ranks)) {}
+
+Blueprint::Blueprint(const deck::Config& config, Index data_ranks, const model::TensorRank& rank,
+                     model::Family family, std::shared_ptr<const optim::Optimizer> rule)
+    : ModelBlueprint(config, data_ranks, rank, family),
       batches{config.train.global_batch, data_ranks, config.train.micro_batch},
       adds_reduced(config.zero.accumulate == deck::Accumulate::reduced && batches.rounds() > 1),
-      optimizer(given.optimizer ? given.optimizer : optim::make_optimizer(config.optimizer)),
+      optimizer(rule ? std::move(rule) : optim::make_optimizer(config.optimizer)),
       matrices(matrices_of(*this)),
       training(definition->training_trace(), layout, schedule_options(config, stage)),
       validation(definition->validation_trace(), layout, schedule_options(config, stage)) {}

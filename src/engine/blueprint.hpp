@@ -18,34 +18,31 @@ class Optimizer;
 
 namespace kzero::engine {
 
-/// The rank that computes: one of a launch, or of a planned one.
-struct Machine {
-  Index data_ranks = 1;
-  Index threads = 1;
-  model::TensorRank tensor{};
-};
-
-/// The model and the optimizer of a training: without others, the deck's.
-struct Ingredients {
-  model::Family family = model::define;
-  std::shared_ptr<const optim::Optimizer> optimizer{};
-};
-
-struct Blueprint {
+/// What a model is on a rank of the grid.
+struct ModelBlueprint {
   model::TensorRank tensor;
   std::shared_ptr<const model::Definition> definition;
   param::Table table;  // local to this tensor rank
   param::FlatLayout layout;
   zero::Stage stage;
+
+  /// The deck is resolved.
+  ModelBlueprint(const deck::Config& config, Index data_ranks, const model::TensorRank& tensor,
+                 model::Family family = model::define);
+};
+
+/// The same of a training.
+struct Blueprint : ModelBlueprint {
   data::BatchPlan batches;
   bool adds_reduced;  // see zero::GradientOptions
   std::shared_ptr<const optim::Optimizer> optimizer;
   MatrixPlan matrices;  // that the optimizer needs whole
   zero::Schedule training, validation;
 
-  /// Computes the blueprint. The deck is resolved.
+  /// The deck is resolved. `family` and `rule` replace the model and the optimizer that it names.
   Blueprint(const deck::Config& config, Index data_ranks, const model::TensorRank& tensor = {},
-            const Ingredients& given = {});
+            model::Family family = model::define,
+            std::shared_ptr<const optim::Optimizer> rule = nullptr);
 
   /// The state that the optimizer keeps.
   const param::StateArrays& state_arrays() const;

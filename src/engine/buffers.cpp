@@ -158,17 +158,12 @@ KZERO_FOR_EACH_DTYPE(KZERO_INSTANTIATE)
 #undef KZERO_INSTANTIATE
 
 memory::Bytes planned_bytes(const deck::Config& config, const Blueprint& blueprint, Index threads) {
-  memory::Arenas measuring;
-  with_type(config.train.precision, [&](auto type) {
-    Buffers<decltype(type)>(measuring, config, blueprint, 0, threads, nullptr, nullptr);
+  return with_type(config.train.precision, [&](auto type) {
+    return memory::measured([&](memory::Arenas& arenas) {
+             Buffers<decltype(type)>(arenas, config, blueprint, 0, threads, nullptr, nullptr);
+           })
+        .bytes();
   });
-  return measuring.bytes();
-}
-
-memory::Bytes planned_bytes(const deck::Config& config, const Machine& machine,
-                            const Ingredients& given) {
-  return planned_bytes(config, Blueprint(config, machine.data_ranks, machine.tensor, given),
-                       machine.threads);
 }
 
 }  // namespace kzero::engine

@@ -9,17 +9,11 @@
 
 #include "base/timeline.hpp"
 #include "checkpoint/format/state_shard.hpp"
-#include "comm/communicator.hpp"
 #include "data/sampler.hpp"
 #include "engine/blueprint.hpp"
 #include "engine/initial_values.hpp"
-#include "grid/process_grid.hpp"
-#include "memory/ledger.hpp"
+#include "engine/machinery.hpp"
 #include "optim/loss_scaler.hpp"
-
-namespace kzero::tensor {
-class Gemm;
-}
 
 namespace kzero::engine {
 
@@ -98,20 +92,9 @@ class Engine {
   virtual void start_optimizer_at(Index good_steps) = 0;
 };
 
-/// The communicators and groups a rank belongs to: communicators for data that grows with the
-/// model, groups for control messages.
-struct Peers {
-  comm::Communicator& data;
-  comm::Communicator& tensor;
-  const grid::ProcessGrid& grid;
-};
-
-model::TensorRank tensor_rank(const grid::ProcessGrid& grid);
-
-/// Allocates the engine: config, ledger and peers must outlive it. The deck is resolved. Throws
-/// Error(memory) if it does not fit.
-std::unique_ptr<Engine> make_engine(const deck::Config& config, Index threads, const Peers& peers,
-                                    tensor::Gemm& gemm, memory::Ledger& ledger,
-                                    const Ingredients& given = {});
+/// Allocates the engine of a blueprint; `config`, which is resolved, and `machinery` must outlive
+/// it. Throws Error(memory) if it does not fit. Not collective.
+std::unique_ptr<Engine> make_engine(const deck::Config& config, Blueprint blueprint,
+                                    Machinery& machinery);
 
 }  // namespace kzero::engine

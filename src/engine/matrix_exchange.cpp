@@ -50,10 +50,10 @@ T* MatrixExchange<T>::local(Index round, Index tensor_rank) const {
 }
 
 template <class T>
-void MatrixExchange<T>::begin_gather(const Means& means, Index round) {
+void MatrixExchange<T>::begin_gather(const tensor::Execution& exec, Machinery& m, Index round) {
   if (!plan_.gathers()) return;
   const auto slot = static_cast<std::size_t>(round % slots_);
-  means.data.wait(means.exec, leaving_[slot]);
+  m.data->wait(exec, leaving_[slot]);
   for (Index t = 0; t < plan_.tensor_ranks(); ++t) {
     const MatrixParameter* mine = plan_.at(round, rank_, t);
     std::vector<ConstSpan> send;
@@ -66,26 +66,26 @@ void MatrixExchange<T>::begin_gather(const Means& means, Index round) {
       receive.push_back(mine ? Span::of(local(round, t) + held.begin, count_of(held))
                              : Span::of<T>(nullptr, 0));
     }
-    arriving_[slot] = means.data.begin_all_to_all(means.exec, std::move(send), std::move(receive),
-                                                  comm::Operation::gather, comm::Purpose::matrices);
+    arriving_[slot] = m.data->begin_all_to_all(exec, std::move(send), std::move(receive),
+                                               comm::Operation::gather, comm::Purpose::matrices);
   }
 }
 
 template <class T>
-void MatrixExchange<T>::finish_gather(const Means& means, Index round) {
+void MatrixExchange<T>::finish_gather(const tensor::Execution& exec, Machinery& m, Index round) {
   if (!plan_.gathers()) return;
-  means.data.wait(means.exec, arriving_[static_cast<std::size_t>(round % slots_)]);
+  m.data->wait(exec, arriving_[static_cast<std::size_t>(round % slots_)]);
   for (Index t = 0; t < plan_.tensor_ranks(); ++t) {
     const MatrixParameter* p = plan_.at(round, rank_, t);
     if (p == nullptr) continue;
     const zero::Range held = plan_.held(*p, rank_);
-    copy<T>(means.exec, own(*p), local(round, t) + held.begin, count_of(held));
+    copy<T>(exec, own(*p), local(round, t) + held.begin, count_of(held));
   }
 }
 
 /// Sends results back to the data ranks. Where each holds whole local parts, all get them.
 template <class T>
-void MatrixExchange<T>::begin_return(const Means& means, Index round) {
+void MatrixExchange<T>::begin_return(const tensor::Execution& exec, Machinery& m, Index round) {
   if (plan_.data_ranks() == 1) return;
   const auto slot = static_cast<std::size_t>(round % slots_);
   for (Index t = 0; t < plan_.tensor_ranks(); ++t) {
@@ -102,10 +102,10 @@ void MatrixExchange<T>::begin_return(const Means& means, Index round) {
     }
     if (mine && plan_.gathers()) {
       const zero::Range held = plan_.held(*mine, rank_);
-      copy<T>(means.exec, local(round, t) + held.begin, own(*mine), count_of(held));
+      copy<T>(exec, local(round, t) + held.begin, own(*mine), count_of(held));
     }
-    leaving_[slot] = means.data.begin_all_to_all(
-        means.exec, std::move(send), std::move(receive),
+    leaving_[slot] = m.data->begin_all_to_all(
+        exec, std::move(send), std::move(receive),
         plan_.gathers() ? comm::Operation::scatter : comm::Operation::broadcast,
         comm::Purpose::matrices);
   }
@@ -113,7 +113,7 @@ void MatrixExchange<T>::begin_return(const Means& means, Index round) {
 
 /// Gathers the tensor group's local parts of this rank's parameter.
 template <class T>
-void MatrixExchange<T>::collect(const Means& means, Index round) {
+void MatrixExchange<T>::collect(const tensor::Execution& exec, Machinery& m, Index round) {
   if (plan_.tensor_ranks() == 1) return;
   const Index me = plan_.tensor_rank();
   const MatrixParameter* mine = plan_.at(round, rank_, me);
@@ -129,15 +129,15 @@ void MatrixExchange<T>::collect(const Means& means, Index round) {
                                takes ? plan_.local_elements(*mine, t) : 0));
   }
   if (mine && plan_.source(*mine, me) == me)
-    copy<T>(means.exec, local(round, me), whole_ + plan_.offset(*mine, me),
+    copy<T>(exec, local(round, me), whole_ + plan_.offset(*mine, me),
             plan_.local_elements(*mine, me));
-  means.tensor.all_to_all(means.exec, std::move(send), std::move(receive), comm::Operation::gather,
-                          comm::Purpose::matrices);
+  m.tensor->all_to_all(exec, std::move(send), std::move(receive), comm::Operation::gather,
+                       comm::Purpose::matrices);
 }
 
 /// Sends the tensor group its local parts of this rank's result, copies too.
 template <class T>
-void MatrixExchange<T>::spread(const Means& means, Index round) {
+void MatrixExchange<T>::spread(const tensor::Execution& exec, Machinery& m, Index round) {
   if (plan_.tensor_ranks() == 1) return;
   const Index me = plan_.tensor_rank();
   const MatrixParameter* mine = plan_.at(round, rank_, me);
@@ -151,15 +151,16 @@ void MatrixExchange<T>::spread(const Means& means, Index round) {
                                theirs ? plan_.local_elements(*theirs, me) : 0));
   }
   if (mine)
-    copy<T>(means.exec, whole_ + plan_.offset(*mine, me), local(round, me),
+    copy<T>(exec, whole_ + plan_.offset(*mine, me), local(round, me),
             plan_.local_elements(*mine, me));
-  means.tensor.all_to_all(means.exec, std::move(send), std::move(receive), comm::Operation::scatter,
-                          comm::Purpose::matrices);
+  m.tensor->all_to_all(exec, std::move(send), std::move(receive), comm::Operation::scatter,
+                       comm::Purpose::matrices);
 }
 
 /// Orthogonalizes the matrices of this rank's parameter of a turn.
 template <class T>
-void MatrixExchange<T>::compute(const Means& means, Index round, double scale) {
+void MatrixExchange<T>::compute(const tensor::Execution& exec, tensor::Gemm& gemm, Index round,
+                                double scale) {
   const Index ranks = plan_.tensor_ranks();
   const MatrixParameter* p = plan_.at(round, rank_, plan_.tensor_rank());
   if (p == nullptr) return;
@@ -175,32 +176,33 @@ void MatrixExchange<T>::compute(const Means& means, Index round, double scale) {
       }
     };
     for_parts([&](const MatrixPart& part, const kernels::Rectangle<T>& held, Index at) {
-      kernels::copy_rectangle<T>(means.exec, part.rows, part.columns, {held.data, held.stride},
+      kernels::copy_rectangle<T>(exec, part.rows, part.columns, {held.data, held.stride},
                                  {iteration_.input() + at, stride});
     });
-    const T* x = iteration_.run(means.exec, means.gemm, p->shape, scale);
+    const T* x = iteration_.run(exec, gemm, p->shape, scale);
     for_parts([&](const MatrixPart& part, const kernels::Rectangle<T>& held, Index at) {
-      kernels::copy_rectangle<T>(means.exec, part.rows, part.columns, {x + at, stride}, held);
+      kernels::copy_rectangle<T>(exec, part.rows, part.columns, {x + at, stride}, held);
     });
   }
 }
 
 template <class T>
-void MatrixExchange<T>::run(const Means& means, const std::vector<T*>& units, double scale) {
+void MatrixExchange<T>::run(const tensor::Execution& exec, Machinery& m,
+                            const std::vector<T*>& units, double scale) {
   units_ = units;
   const bool ahead = slots_ > 1;
-  if (ahead && plan_.rounds() > 0) begin_gather(means, 0);
+  if (ahead && plan_.rounds() > 0) begin_gather(exec, m, 0);
   for (Index round = 0; round < plan_.rounds(); ++round) {
-    if (!ahead) begin_gather(means, round);
-    finish_gather(means, round);
-    if (ahead && round + 1 < plan_.rounds()) begin_gather(means, round + 1);
-    collect(means, round);
-    compute(means, round, scale);
-    spread(means, round);
-    begin_return(means, round);
+    if (!ahead) begin_gather(exec, m, round);
+    finish_gather(exec, m, round);
+    if (ahead && round + 1 < plan_.rounds()) begin_gather(exec, m, round + 1);
+    collect(exec, m, round);
+    compute(exec, *m.gemm, round, scale);
+    spread(exec, m, round);
+    begin_return(exec, m, round);
   }
   for (comm::Request& request : leaving_) {
-    means.data.wait(means.exec, request);
+    m.data->wait(exec, request);
     request = 0;
   }
 }

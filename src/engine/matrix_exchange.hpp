@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "comm/backends.hpp"
-#include "comm/communicator.hpp"
+#include "engine/machinery.hpp"
 #include "engine/matrix_plan.hpp"
 
 namespace kzero::engine {
@@ -14,14 +14,6 @@ namespace kzero::engine {
 template <class T>
 class MatrixExchange {
  public:
-  /// The means of a step: the stream, and the groups of this rank.
-  struct Means {
-    const tensor::Execution& exec;
-    tensor::Gemm& gemm;
-    comm::Communicator& data;
-    comm::Communicator& tensor;
-  };
-
   /// Takes its work space from the workspace category: that of the iteration, and places for
   /// matrices of which the rank holds parts. The plan must outlive the object.
   MatrixExchange(memory::Arenas& arenas, const MatrixPlan& plan, Index data_rank,
@@ -29,19 +21,19 @@ class MatrixExchange {
 
   /// Replaces each hidden matrix u in `units`, this rank's elements of every unit, by its iterated
   /// X; `scale` as in NewtonSchulz. Collective over the data and the tensor group.
-  void run(const Means& means, const std::vector<T*>& units, double scale);
+  void run(const tensor::Execution& exec, Machinery& m, const std::vector<T*>& units, double scale);
 
  private:
   static constexpr Index most_slots = 3;  // one arrives, one is computed, one leaves
 
   T* own(const MatrixParameter& p) const;
   T* local(Index round, Index tensor_rank) const;
-  void begin_gather(const Means& means, Index round);
-  void finish_gather(const Means& means, Index round);
-  void begin_return(const Means& means, Index round);
-  void collect(const Means& means, Index round);
-  void compute(const Means& means, Index round, double scale);
-  void spread(const Means& means, Index round);
+  void begin_gather(const tensor::Execution& exec, Machinery& m, Index round);
+  void finish_gather(const tensor::Execution& exec, Machinery& m, Index round);
+  void begin_return(const tensor::Execution& exec, Machinery& m, Index round);
+  void collect(const tensor::Execution& exec, Machinery& m, Index round);
+  void compute(const tensor::Execution& exec, tensor::Gemm& gemm, Index round, double scale);
+  void spread(const tensor::Execution& exec, Machinery& m, Index round);
 
   const MatrixPlan& plan_;
   Index rank_;  // in the data group

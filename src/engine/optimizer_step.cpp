@@ -15,7 +15,8 @@ void OptimizerStep<T>::add_squares() {
   for (std::size_t i = 0; i < blueprint_.table.size(); ++i) {
     const auto u = static_cast<Index>(i);
     const param::UnitLayout& layout = blueprint_.layout.unit(u);
-    const zero::Range own = zero::held(zero::Placement::partitioned, layout, data_.rank());
+    const zero::Range own =
+        zero::held(zero::Placement::partitioned, layout, machinery_.data->rank());
     if (rank == 0) {
       add_squares(u, own.begin, own.end);
       continue;
@@ -34,7 +35,7 @@ template <class T>
 void OptimizerStep<T>::add_squares(Index unit, Index begin, Index end) {
   if (begin == end) return;
   const T* shard = buffers_.gradients.owned(unit);
-  const Index first = data_.rank() * blueprint_.layout.unit(unit).shard;
+  const Index first = machinery_.data->rank() * blueprint_.layout.unit(unit).shard;
   buffers_.step_sums.template add_squares<T>(
       buffers_.model->exec(),
       tensor::Vector<const T>(shard + begin - first, static_cast<std::size_t>(end - begin)), begin);
@@ -46,7 +47,7 @@ void OptimizerStep<T>::update(optim::Update update) {
   const int last = blueprint_.optimizer->passes() - 1;
   for (update.pass = 0; update.pass < last;) {
     add_up(update);
-    grid_.world().sum(buffers_.sums.words(update.pass));
+    machinery_.grid.world().sum(buffers_.sums.words(update.pass));
     ++update.pass;
     buffers_.sums.update_reduced(update);
   }
@@ -60,7 +61,8 @@ void OptimizerStep<T>::add_up(const optim::Update& update) {
   std::ranges::fill(buffers_.sums.words(update.pass), 0);
   for (Index u = 0; u < std::ssize(states_); ++u) {
     const UnitState& unit = states_[static_cast<std::size_t>(u)];
-    const zero::Range own = zero::held(zero::Placement::partitioned, *unit.layout, data_.rank());
+    const zero::Range own =
+        zero::held(zero::Placement::partitioned, *unit.layout, machinery_.data->rank());
     for (const zero::Range& others :
          {zero::Range{unit.held.begin, own.begin}, {own.end, unit.held.end}}) {
       if (others.begin < others.end) apply(update, share_of(u, update, others));
@@ -81,9 +83,9 @@ void OptimizerStep<T>::change_parameters(const optim::Update& update) {
   for (Index u = 0; u < std::ssize(states_); ++u) {
     apply(update, share_of(u, update, states_[static_cast<std::size_t>(u)].held));
     if (blueprint_.stage.gathers_updates())
-      last = buffers_.parameters.all_gather_updated(u, exec, data_);
+      last = buffers_.parameters.all_gather_updated(u, exec, *machinery_.data);
   }
-  data_.wait(exec, last);
+  machinery_.data->wait(exec, last);
 }
 
 /// A range of unit u, within what this rank holds of it.
@@ -134,7 +136,7 @@ void OptimizerStep<T>::orthogonalize_matrices(const optim::Update& update) {
       rule.prepare(exec, update, share, gradient);
     }
   }
-  buffers_.matrices->run({exec, gemm_, data_, tensor_}, gradients, update.loss_scale);
+  buffers_.matrices->run(exec, machinery_, gradients, update.loss_scale);
 }
 
 #define KZERO_INSTANTIATE(T) template class OptimizerStep<T>;

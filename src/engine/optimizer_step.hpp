@@ -15,15 +15,9 @@ template <class T>
 class OptimizerStep {
  public:
   /// The arguments must outlive the object; `states` are of all units, in order.
-  OptimizerStep(const Blueprint& blueprint, const Peers& peers, tensor::Gemm& gemm,
-                Buffers<T>& buffers, const std::vector<UnitState>& states)
-      : blueprint_(blueprint),
-        grid_(peers.grid),
-        data_(peers.data),
-        tensor_(peers.tensor),
-        gemm_(gemm),
-        buffers_(buffers),
-        states_(states) {}
+  OptimizerStep(const Blueprint& blueprint, Machinery& machinery, Buffers<T>& buffers,
+                const std::vector<UnitState>& states)
+      : blueprint_(blueprint), machinery_(machinery), buffers_(buffers), states_(states) {}
 
   /// Enqueues the addition of the gradient's squares to the sums of the step, each element's on the
   /// rank that owns it; those that several tensor ranks hold count on the first of them. The sum
@@ -43,10 +37,7 @@ class OptimizerStep {
   void orthogonalize_matrices(const optim::Update& update);
 
   const Blueprint& blueprint_;
-  const grid::ProcessGrid& grid_;
-  comm::Communicator& data_;
-  comm::Communicator& tensor_;
-  tensor::Gemm& gemm_;
+  Machinery& machinery_;
   Buffers<T>& buffers_;
   const std::vector<UnitState>& states_;
 };

@@ -7,8 +7,6 @@
 namespace kzero::engine {
 
 /// Returns the planned bytes of a rank, by category; the deck is resolved. Nothing is allocated.
-memory::Bytes planned_bytes(const deck::Config& config, const Machine& machine,
-                            const Ingredients& given = {});
 memory::Bytes planned_bytes(const deck::Config& config, const Blueprint& blueprint, Index threads);
 
 }  // namespace kzero::engine

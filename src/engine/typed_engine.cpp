@@ -24,15 +24,6 @@ std::optional<StateStaging> staging_of(const deck::Config& config, std::span<flo
   return std::optional<StateStaging>(std::in_place, room);
 }
 
-/// Computes the arenas' sizes: the layout code run without memory.
-template <class T>
-memory::Arenas measure(const deck::Config& config, const Blueprint& blueprint, Index rank,
-                       Index threads) {
-  memory::Arenas arenas;
-  const Buffers<T> counted(arenas, config, blueprint, rank, threads, nullptr, nullptr);
-  return arenas;
-}
-
 template <class T>
 tensor::Vector<T> vector(T* data, Index count) {
   return {data, static_cast<std::size_t>(count)};
@@ -54,17 +45,18 @@ void clear(const tensor::Execution& exec, const zero::FlatBuffer<T>& buffer) {
 }  // namespace
 
 template <class T>
-TypedEngine<T>::TypedEngine(const deck::Config& config, Index threads, const Peers& peers,
-                            tensor::Gemm& gemm, memory::Ledger& ledger, const Ingredients& given)
+TypedEngine<T>::TypedEngine(const deck::Config& config, Blueprint blueprint, Machinery& m)
     : config_(config),
-      data_(peers.data),
-      grid_(peers.grid),
-      blueprint_(config, data_.size(), tensor_rank(peers.grid), given),
-      measured_(measure<T>(config, blueprint_, data_.rank(), threads)),
-      arenas_(measured_, ledger),
-      buffers_(arenas_, config, blueprint_, data_.rank(), threads, &gemm, &peers.tensor),
+      data_(*m.data),
+      grid_(m.grid),
+      blueprint_(std::move(blueprint)),
+      measured_(memory::measured([&](memory::Arenas& arenas) {
+        Buffers<T>(arenas, config, blueprint_, data_.rank(), m.threads, nullptr, nullptr);
+      })),
+      arenas_(measured_, m.ledger),
+      buffers_(arenas_, config, blueprint_, data_.rank(), m.threads, m.gemm.get(), m.tensor.get()),
       states_(states()),
-      optimizer_step_(blueprint_, peers, gemm, buffers_, states_),
+      optimizer_step_(blueprint_, m, buffers_, states_),
       scaler_(config.train.precision, config.optimizer),
       staging_(staging_of(config_, buffers_.staging)),
       owned_(state_shards(states_,
@@ -266,26 +258,23 @@ void TypedEngine<T>::run_rounds(Index step, const data::BatchSource& samples,
 template <class T>
 void TypedEngine<T>::forward_backward(const std::optional<model::Batch>& batch, Index round,
                                       float scale, const Computation& by) {
-  const zero::Schedule& schedule = blueprint_.training;
   const data::BatchPlan& plan = blueprint_.batches;
   const zero::Round place{round == 0, round + 1 == plan.rounds(),
                           static_cast<int>(plan.ranks_in(round))};
   const tensor::Execution& exec = buffers_.model->exec();
   const Update update = buffers_.gradients.adds_in_model(place) ? Update::add : Update::overwrite;
   double* loss = buffers_.step_sums.loss(round);
-  for (std::size_t i = 0; i < schedule.trace().size(); ++i) {
-    const zero::ScheduleStep& step = schedule.steps()[i];
-    buffers_.parameters.before(step, exec, data_);
+  const auto operate = [&](const param::Operation& operation, const zero::ScheduleStep& step) {
     buffers_.gradients.before(step, exec);
-    if (batch) execute(schedule.trace()[i], *batch, update, scale, loss);
-    buffers_.parameters.after(step);
+    if (batch) execute(operation, *batch, update, scale, loss);
     if (batch && by.hashes) hash(step, round, by);
     if (by.reduces) {
       buffers_.gradients.after(step, place, exec, data_);
     } else {
       buffers_.gradients.drop(step);
     }
-  }
+  };
+  buffers_.parameters.run(blueprint_.training, exec, data_, operate);
   if (batch && by.hashes) buffers_.hashes->take_loss(exec, *by.hashes, round, loss);
   if (!by.reduces) return;
   const runtime::ProfileRegion region([] { return "kzero::engine::finish_reductions"; });
@@ -351,31 +340,22 @@ std::optional<double> TypedEngine<T>::evaluate_until(const StopQuestion& stops, 
 /// takes part in the collectives.
 template <class T>
 void TypedEngine<T>::forward(const std::optional<model::Batch>& batch, double* loss) {
-  const zero::Schedule& schedule = blueprint_.validation;
   const tensor::Execution& exec = buffers_.model->exec();
   const model::Units<const T> parameters(buffers_.parameters.units());
-  for (std::size_t i = 0; i < schedule.trace().size(); ++i) {
-    const param::Operation& operation = schedule.trace()[i];
-    buffers_.parameters.before(schedule.steps()[i], exec, data_);
+  const auto operate = [&](const param::Operation& operation, const zero::ScheduleStep&) {
     if (batch && operation.pass == param::Pass::loss) {
       buffers_.model->loss(parameters, *batch, loss);
     } else if (batch) {
       buffers_.model->forward(operation.unit, parameters, *batch);
     }
-    buffers_.parameters.after(schedule.steps()[i]);
-  }
+  };
+  buffers_.parameters.run(blueprint_.validation, exec, data_, operate);
 }
 
-model::TensorRank tensor_rank(const grid::ProcessGrid& grid) {
-  return {grid.tensor().rank(), grid.tensor().size()};
-}
-
-std::unique_ptr<Engine> make_engine(const deck::Config& config, Index threads, const Peers& peers,
-                                    tensor::Gemm& gemm, memory::Ledger& ledger,
-                                    const Ingredients& given) {
+std::unique_ptr<Engine> make_engine(const deck::Config& config, Blueprint blueprint,
+                                    Machinery& machinery) {
   return with_type(config.train.precision, [&](auto type) -> std::unique_ptr<Engine> {
-    return std::make_unique<TypedEngine<decltype(type)>>(config, threads, peers, gemm, ledger,
-                                                         given);
+    return std::make_unique<TypedEngine<decltype(type)>>(config, std::move(blueprint), machinery);
   });
 }
 

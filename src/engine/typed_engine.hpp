@@ -18,8 +18,7 @@ namespace kzero::engine {
 template <class T>
 class TypedEngine : public Engine {
  public:
-  TypedEngine(const deck::Config& config, Index threads, const Peers& peers, tensor::Gemm& gemm,
-              memory::Ledger& ledger, const Ingredients& given);
+  TypedEngine(const deck::Config& config, Blueprint blueprint, Machinery& machinery);
 
   const Blueprint& blueprint() const override { return blueprint_; }
   const memory::Bytes& planned() const override { return measured_.bytes(); }

@@ -8,9 +8,8 @@ template <class T>
 memory::Arenas measured(const deck::Model& model, model::DecoderResources resources) {
   resources.gemm = nullptr;
   resources.link.comm = nullptr;
-  memory::Arenas arenas;
-  model::make_decoder<T>(model, arenas, resources);
-  return arenas;
+  return memory::measured(
+      [&](memory::Arenas& arenas) { model::make_decoder<T>(model, arenas, resources); });
 }
 
 template <class T>

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/printable.hpp"
+#include "engine/machinery.hpp"
 
 namespace kzero::infer {
 
@@ -53,7 +54,7 @@ std::string heading(const EvaluatedModel& model) {
       "grid        {} data x {} tensor ranks, batches of {}\n"
       "memory      rank 0 takes {}\n",
       printable(model.path), model.parameters, name_of(model.precision), model.data_ranks,
-      model.tensor_ranks, model.batch, memory_text(model.memory));
+      model.tensor_ranks, model.batch, engine::memory_text(model.memory));
 }
 
 std::string table(const FileScore& score, const EvaluatedModel& model) {

@@ -11,31 +11,30 @@ namespace {
 /// All units of a model, in their own memory.
 template <class T>
 struct DecoderWeights {
-  ForwardPlan plan;
+  ForwardBlueprint blueprint;
   memory::Arenas arenas;
   Parameters<T> parameters;
 
-  DecoderWeights(const deck::Config& config, const Machinery& m, memory::Ledger& ledger)
-      : plan(config, m.grid.data().size(), m.tensor_rank()),
-        arenas(measured(plan, m.grid.data().rank()), ledger),
-        parameters(arenas, plan, m.grid.data().rank()) {}
+  DecoderWeights(const deck::Config& config, const engine::Machinery& m, memory::Ledger& ledger)
+      : blueprint(config, m.grid.data().size(), m.tensor_rank()),
+        arenas(measured(blueprint, m.grid.data().rank()), ledger),
+        parameters(arenas, blueprint, m.grid.data().rank()) {}
 
-  static memory::Arenas measured(const ForwardPlan& plan, Index data_rank) {
-    memory::Arenas arenas;
-    const Parameters<T> counted(arenas, plan, data_rank);
-    return arenas;
+  static memory::Arenas measured(const ForwardBlueprint& blueprint, Index data_rank) {
+    return memory::measured(
+        [&](memory::Arenas& arenas) { Parameters<T>(arenas, blueprint, data_rank); });
   }
 };
 
 template <class T>
 memory::Bytes weight_bytes(const deck::Config& config, const model::TensorRank& tensor,
                            Index data_ranks) {
-  return DecoderWeights<T>::measured(ForwardPlan(config, data_ranks, tensor), 0).bytes();
+  return DecoderWeights<T>::measured(ForwardBlueprint(config, data_ranks, tensor), 0).bytes();
 }
 
 template <class T>
 std::unique_ptr<Decoding> load_as(const Source& source, const model::DecoderShape& shape,
-                                  Machinery& m) {
+                                  engine::Machinery& m) {
   std::shared_ptr<DecoderWeights<T>> weights;
   std::unique_ptr<Decoding> decoding;
   grid::collectively(m.grid.world(), [&] {
@@ -62,9 +61,9 @@ memory::Bytes decoding_bytes(const Source& source, const model::DecoderShape& sh
 }
 
 std::unique_ptr<Decoding> load_decoding(const Source& source, const model::DecoderShape& shape,
-                                        Machinery& machinery, Index node_ranks) {
+                                        engine::Machinery& machinery, Index node_ranks) {
   grid::collectively(machinery.grid.world(), [&] {
-    require_memory(
+    engine::require_memory(
         decoding_bytes(source, shape, machinery.tensor_rank(), machinery.grid.data().size()),
         node_ranks,
         "a smaller --batch or --max-tokens, more --tensor ranks, or a 16-bit "

@@ -1,8 +1,8 @@
 // A decoder with a source's weights.
 #pragma once
 
+#include "engine/machinery.hpp"
 #include "infer/decoding.hpp"
-#include "infer/machinery.hpp"
 #include "infer/source.hpp"
 
 namespace kzero::infer {
@@ -16,6 +16,6 @@ memory::Bytes decoding_bytes(const Source& source, const model::DecoderShape& sh
 /// it does not fit, and Error(files) for weights that cannot be read. Collective over all ranks of
 /// the launch; `node_ranks` of them share a node's memory.
 std::unique_ptr<Decoding> load_decoding(const Source& source, const model::DecoderShape& shape,
-                                        Machinery& machinery, Index node_ranks);
+                                        engine::Machinery& machinery, Index node_ranks);
 
 }  // namespace kzero::infer

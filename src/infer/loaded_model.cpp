@@ -35,10 +35,12 @@ struct ForwardBuffers {
   Token *inputs, *targets;  // [rows]
   Staging host;
 
-  ForwardBuffers(memory::Arenas& arenas, const ForwardPlan& plan, const ForwardShape& shape,
-                 Machinery& machinery)
-      : parameters(arenas, plan, machinery.grid.data().rank()),
-        model(plan.definition->make<T>(arenas, resources(arenas, plan, shape, machinery))),
+  ForwardBuffers(memory::Arenas& arenas, const ForwardBlueprint& blueprint,
+                 const ForwardShape& shape, deck::AttentionKind attention,
+                 engine::Machinery& machinery)
+      : parameters(arenas, blueprint, machinery.grid.data().rank()),
+        model(blueprint.definition->make<T>(
+            arenas, resources(arenas, blueprint, shape, attention, machinery))),
         inputs(arenas.take<Token>(memory::Category::io, shape.batch * shape.sequence)),
         targets(arenas.take<Token>(memory::Category::io, shape.batch * shape.sequence)),
         host(staging(arenas, shape.batch * shape.sequence)) {}
@@ -51,11 +53,12 @@ struct ForwardBuffers {
             arenas.take<float>(category, rows)};
   }
 
-  static model::Resources resources(const memory::Arenas& arenas, const ForwardPlan& plan,
-                                    const ForwardShape& shape, Machinery& machinery) {
+  static model::Resources resources(const memory::Arenas& arenas, const ForwardBlueprint& blueprint,
+                                    const ForwardShape& shape, deck::AttentionKind attention,
+                                    engine::Machinery& machinery) {
     model::Resources means;
-    means.batch = {shape.batch, machinery.threads, model::Passes::forward, machinery.attention};
-    means.link.rank = plan.tensor;
+    means.batch = {shape.batch, machinery.threads, model::Passes::forward, attention};
+    means.link.rank = blueprint.tensor;
     if (!arenas.measuring()) {
       means.gemm = machinery.gemm.get();
       means.link.comm = machinery.tensor.get();
@@ -65,23 +68,19 @@ struct ForwardBuffers {
 };
 
 template <class T>
-memory::Arenas measure(const ForwardPlan& plan, const ForwardShape& shape, Machinery& machinery) {
-  memory::Arenas arenas;
-  const ForwardBuffers<T> counted(arenas, plan, shape, machinery);
-  return arenas;
-}
-
-template <class T>
 class LoadedModel : public ForwardModel {
  public:
-  LoadedModel(const Source& source, const ForwardShape& shape, Machinery& machinery,
+  LoadedModel(const Source& source, const ForwardShape& shape, engine::Machinery& machinery,
               Index node_ranks)
       : shape_(shape),
         machinery_(machinery),
-        plan_(config_for(source, shape), machinery.grid.data().size(), machinery.tensor_rank()),
-        measured_(measure<T>(plan_, shape, machinery)),
+        blueprint_(config_for(source, shape), machinery.grid.data().size(),
+                   machinery.tensor_rank()),
+        measured_(memory::measured([&](memory::Arenas& arenas) {
+          ForwardBuffers<T>(arenas, blueprint_, shape, source.config.run.attention, machinery);
+        })),
         arenas_(allocated(node_ranks)),
-        buffers_(arenas_, plan_, shape, machinery) {}
+        buffers_(arenas_, blueprint_, shape, source.config.run.attention, machinery) {}
 
   void read(const Source& source) {
     buffers_.parameters.load(buffers_.model->exec(), source.values, machinery_);
@@ -89,7 +88,7 @@ class LoadedModel : public ForwardModel {
 
   const ForwardShape& shape() const override { return shape_; }
   const memory::Bytes& planned() const override { return measured_.bytes(); }
-  Index parameters() const override { return param::elements_of(plan_.table); }
+  Index parameters() const override { return param::elements_of(blueprint_.table); }
 
   void token_losses(std::span<const Token> inputs, std::span<const Token> targets,
                     std::span<float> losses) override {
@@ -103,25 +102,24 @@ class LoadedModel : public ForwardModel {
     }
     const std::span<float> found =
         tensor::on_host ? losses : std::span(buffers_.host.losses, losses.size());
-    const param::Trace& trace = plan_.schedule.trace();
-    for (std::size_t i = 0; i < trace.size(); ++i) {
-      buffers_.parameters.before(i, exec, *machinery_.data);
+    const auto operate = [&](const param::Operation& operation) {
       const auto units = buffers_.parameters.units();
-      if (has_batch && trace[i].pass == param::Pass::loss) {
+      if (has_batch && operation.pass == param::Pass::loss) {
         buffers_.model->token_losses(units, batch, found);
         if (!tensor::on_host) std::ranges::copy(found, losses.begin());
       } else if (has_batch) {
-        buffers_.model->forward(trace[i].unit, units, batch);
+        buffers_.model->forward(operation.unit, units, batch);
       }
-      buffers_.parameters.after(i);
-    }
+    };
+    buffers_.parameters.run(exec, *machinery_.data, operate);
   }
 
  private:
   memory::Arenas allocated(Index node_ranks) {
-    require_memory(measured_.bytes(), node_ranks,
-                   "a smaller --batch or --sequence, --partition over more ranks, or a 16-bit "
-                   "--precision");
+    engine::require_memory(
+        measured_.bytes(), node_ranks,
+        "a smaller --batch or --sequence, --partition over more ranks, or a 16-bit "
+        "--precision");
     return {measured_, machinery_.ledger};
   }
 
@@ -135,8 +133,8 @@ class LoadedModel : public ForwardModel {
   }
 
   ForwardShape shape_;
-  Machinery& machinery_;
-  ForwardPlan plan_;
+  engine::Machinery& machinery_;
+  ForwardBlueprint blueprint_;
   memory::Arenas measured_, arenas_;
   ForwardBuffers<T> buffers_;
 };
@@ -144,7 +142,7 @@ class LoadedModel : public ForwardModel {
 }  // namespace
 
 std::unique_ptr<ForwardModel> load(const Source& source, const ForwardShape& shape,
-                                   Machinery& machinery, Index node_ranks) {
+                                   engine::Machinery& machinery, Index node_ranks) {
   return with_type(source.config.train.precision, [&](auto type) -> std::unique_ptr<ForwardModel> {
     std::unique_ptr<LoadedModel<decltype(type)>> loaded;
     grid::collectively(machinery.grid.world(), [&] {

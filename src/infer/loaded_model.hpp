@@ -34,6 +34,6 @@ class ForwardModel {
 /// Error(files) for weights that cannot be read. Collective over all ranks of the launch;
 /// `node_ranks` of them share a node's memory.
 std::unique_ptr<ForwardModel> load(const Source& source, const ForwardShape& shape,
-                                   Machinery& machinery, Index node_ranks);
+                                   engine::Machinery& machinery, Index node_ranks);
 
 }  // namespace kzero::infer

@@ -19,35 +19,32 @@ Index largest_share(const param::FlatLayout& layout) {
 
 }  // namespace
 
-ForwardPlan::ForwardPlan(const deck::Config& config, Index data_ranks,
-                         const model::TensorRank& rank)
-    : tensor(rank),
-      definition(model::define(config)),
-      table(definition->table(rank)),
-      layout(table, data_ranks),
-      stage(zero::stage(config.zero.stage, data_ranks)),
+ForwardBlueprint::ForwardBlueprint(const deck::Config& config, Index data_ranks,
+                                   const model::TensorRank& rank)
+    : ModelBlueprint(config, data_ranks, rank),
       schedule(definition->validation_trace(), layout, {.stage = stage}) {}
 
 template <class T>
-Parameters<T>::Parameters(memory::Arenas& arenas, const ForwardPlan& plan, Index data_rank)
-    : plan_(&plan),
-      store_(arenas, plan.layout, plan.stage.parameters, plan.schedule.gathered_elements(),
-             data_rank),
-      chunk_(std::min(most_staged, largest_share(plan.layout))),
+Parameters<T>::Parameters(memory::Arenas& arenas, const ForwardBlueprint& blueprint,
+                          Index data_rank)
+    : blueprint_(&blueprint),
+      store_(arenas, blueprint.layout, blueprint.stage.parameters,
+             blueprint.schedule.gathered_elements(), data_rank),
+      chunk_(std::min(most_staged, largest_share(blueprint.layout))),
       staging_(arenas.take<float>(memory::Category::io, chunk_)) {}
 
 template <class T>
 void Parameters<T>::load(const tensor::Execution& exec, const Values& values,
-                         Machinery& machinery) {
+                         engine::Machinery& machinery) {
   const comm::Communicator& data = *machinery.data;
   const auto& held = store_.held();
   // Padding takes part in collectives.
   kernels::fill<T>(exec, {held.data(), static_cast<std::size_t>(held.elements())}, 0);
-  const auto units = static_cast<Index>(plan_->table.size());
+  const auto units = static_cast<Index>(blueprint_->table.size());
   grid::collectively(machinery.grid.world(), [&] {
     for (Index u = 0; u < units; ++u) read_unit(u, exec, values, data.rank());
   });
-  if (plan_->stage.parameters == zero::Placement::partitioned) return;
+  if (blueprint_->stage.parameters == zero::Placement::partitioned) return;
   comm::Request last = 0;
   for (Index u = 0; u < units; ++u) last = store_.all_gather_updated(u, exec, *machinery.data);
   machinery.data->wait(exec, last);
@@ -57,8 +54,8 @@ void Parameters<T>::load(const tensor::Execution& exec, const Values& values,
 template <class T>
 void Parameters<T>::read_unit(Index u, const tensor::Execution& exec, const Values& values,
                               Index data_rank) {
-  const param::UnitSpec& spec = plan_->table[static_cast<std::size_t>(u)];
-  const param::UnitLayout& layout = plan_->layout.unit(u);
+  const param::UnitSpec& spec = blueprint_->table[static_cast<std::size_t>(u)];
+  const param::UnitLayout& layout = blueprint_->layout.unit(u);
   const zero::Range share = zero::held(zero::Placement::partitioned, layout, data_rank);
   T* const own = store_.share(u, zero::Placement::partitioned);
   std::vector<float> host(static_cast<std::size_t>(chunk_));
@@ -80,16 +77,6 @@ void Parameters<T>::read_unit(Index u, const tensor::Execution& exec, const Valu
       exec.fence("kzero::infer::parameter_read");
     }
   }
-}
-
-template <class T>
-void Parameters<T>::before(std::size_t i, const tensor::Execution& exec, comm::Communicator& data) {
-  store_.before(plan_->schedule.steps()[i], exec, data);
-}
-
-template <class T>
-void Parameters<T>::after(std::size_t i) {
-  store_.after(plan_->schedule.steps()[i]);
 }
 
 #define KZERO_INSTANTIATE(T) template class Parameters<T>;

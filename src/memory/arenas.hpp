@@ -66,4 +66,13 @@ class Arenas {
   std::array<std::unique_ptr<std::byte, Free>, category_count> slabs_;
 };
 
+/// Runs layout code, which takes ranges from the arenas that it is given, without memory. Returns
+/// the measuring arenas.
+template <class Layout>
+Arenas measured(const Layout& layout) {
+  Arenas arenas;
+  layout(arenas);
+  return arenas;
+}
+
 }  // namespace kzero::memory

@@ -47,8 +47,8 @@ double Entry::operations_per_second() const {
   return (work.operations + work.recomputed_operations) / estimate->seconds();
 }
 
-Entry plan(const deck::Config& config, Index threads, const engine::Ingredients& given) {
-  const engine::Blueprint blueprint(config, config.grid.data, {0, config.grid.tensor}, given);
+Entry plan(const deck::Config& config, Index threads, model::Family family) {
+  const engine::Blueprint blueprint(config, config.grid.data, {0, config.grid.tensor}, family);
   const memory::Bytes held = engine::planned_bytes(config, blueprint, threads);
   Entry entry;
   entry.data_ranks = config.grid.data;

@@ -36,7 +36,7 @@ struct Entry : Holding {
   double operations_per_second() const;
 };
 
-/// The deck is resolved for its ranks; `given` may name another model, another optimizer.
-Entry plan(const deck::Config& config, Index threads, const engine::Ingredients& given = {});
+/// The deck is resolved for its ranks; `family` replaces the model that it names.
+Entry plan(const deck::Config& config, Index threads, model::Family family = model::define);
 
 }  // namespace kzero::plan

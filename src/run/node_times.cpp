@@ -28,18 +28,19 @@ double operations_of(const deck::Config& config, const engine::Blueprint& bluepr
 
 }  // namespace
 
-NodeTimes::NodeTimes(const deck::Config& config, const engine::Peers& peers,
+NodeTimes::NodeTimes(const deck::Config& config, const engine::Machinery& machinery,
                      const engine::Blueprint& blueprint, metrics::Console& console,
                      metrics::JsonlSink* sink, const LeastInterval& least)
-    : world_(peers.grid.world()),
-      data_(peers.data),
-      tensor_(peers.tensor),
+    : world_(machinery.grid.world()),
+      data_(*machinery.data),
+      tensor_(*machinery.tensor),
       console_(console),
       sink_(sink),
       share_(config.run.slow_node_share),
       least_(least) {
   const std::vector<std::string> hosts = world_.gather(runtime::host_name());
-  std::vector<double> operations = world_.all_gather(operations_of(config, blueprint, peers.grid));
+  std::vector<double> operations =
+      world_.all_gather(operations_of(config, blueprint, machinery.grid));
   if (!world_.is_root()) return;
   groups_.emplace(hosts);
   slow_nodes_.emplace(*groups_, std::move(operations), share_);

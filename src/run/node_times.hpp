@@ -23,9 +23,9 @@ struct LeastInterval {
 
 class NodeTimes {
  public:
-  /// `sink` is null if nothing is recorded. Peers, console and sink must outlive the object.
+  /// `sink` is null if nothing is recorded. Machinery, console and sink must outlive the object.
   /// Collective over all ranks of the grid.
-  NodeTimes(const deck::Config& config, const engine::Peers& peers,
+  NodeTimes(const deck::Config& config, const engine::Machinery& machinery,
             const engine::Blueprint& blueprint, metrics::Console& console, metrics::JsonlSink* sink,
             const LeastInterval& least = {});
 

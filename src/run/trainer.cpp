@@ -63,7 +63,6 @@ class Trainer {
   std::optional<runtime::Deadline> deadline() const;
   runtime::StopRules stop_rules() const;
   void require_no_stop_file() const;
-  void require_memory(const engine::Machine& machine) const;
   void announce(Index first_step);
   void report(Index step, const engine::StepResult& result, double seconds);
   std::optional<Ending> evaluate(Index steps_done, bool is_restart = false);
@@ -82,13 +81,10 @@ class Trainer {
   runtime::StopSignal stop_;
   std::unique_ptr<checkpoint::FolderLock> folder_lock_;  // on rank 0
   std::optional<metrics::JsonlSink> sink_;               // on rank 0
-  comm::Traffic traffic_;
-  std::unique_ptr<comm::Communicator> data_comm_, tensor_comm_;
   const RunInputs inputs_;
-  std::unique_ptr<tensor::Gemm> gemm_;
+  std::optional<engine::Machinery> machinery_;
   std::string arithmetic_, bits_;  // bits_digest(), as text
-  memory::Ledger ledger_;
-  Index resident_at_start_ = 0;  // before the engine takes its memory
+  Index resident_at_start_ = 0;    // before the engine takes its memory
   std::unique_ptr<engine::Engine> engine_;
   metrics::Peak peak_;
   metrics::Throughput throughput_;
@@ -111,42 +107,38 @@ Trainer::Trainer(const RunRequest& request, const runtime::Session& session)
       inputs_(request.open_inputs(config_, grid_.world())) {}
 
 void Trainer::prepare() {
-  const engine::Machine machine{grid_.data().size(), session_.threads(),
-                                engine::tensor_rank(grid_)};
+  engine::Blueprint blueprint(config_, grid_.data().size(),
+                              {grid_.tensor().rank(), grid_.tensor().size()});
   folder_lock_ = take_folder(config_.checkpoint, grid_.world());  // before any file is touched
   grid::collectively(grid_.world(), [&] {
     require_no_stop_file();
-    require_memory(machine);
-    gemm_ = tensor::make_gemm(config_.run.gemm);
-    comm::require_communicator(config_.run.communicator,
-                               config_.zero.reduction == deck::ReductionOrder::library);
+    engine::require_memory(engine::planned_bytes(config_, blueprint, session_.threads()),
+                           session_.node_size(),
+                           "more nodes, a higher zero.stage, a smaller train.micro_batch or 16-bit "
+                           "train.precision");
+  });
+  machinery_.emplace(config_, session_.threads(), grid_);
+  grid::collectively(grid_.world(), [&] {
     if (session_.rank() == 0) {
       sink_.emplace(config_.run.metrics);
       remove_end_file(config_);
     }
   });
-  const auto link = [&](comm::Overlap overlap, const grid::Group& group) {
-    return comm::make_communicator(config_.run.communicator, overlap, group, traffic_,
-                                   comm::waits_of(config_));
-  };
-  data_comm_ = link(comm::overlap_of(config_), grid_.data());
-  tensor_comm_ = link(comm::overlap_beside(config_), grid_.tensor());
   resident_at_start_ = metrics::resident_peak_bytes();
   grid::collectively(grid_.world(), [&] {
-    engine_ = engine::make_engine(config_, machine.threads, {*data_comm_, *tensor_comm_, grid_},
-                                  *gemm_, ledger_);
+    engine_ = engine::make_engine(config_, std::move(blueprint), *machinery_);
   });
-  peak_ = engine::find_peak(config_, grid_.world(), *gemm_);
+  peak_ = engine::find_peak(config_, grid_.world(), *machinery_->gemm);
   throughput_ = {engine_->blueprint().definition->flops_per_token(), peak_.flops_per_second};
-  arithmetic_ = engine::arithmetic_of(*gemm_, engine_->model_arithmetic().name);
+  arithmetic_ = engine::arithmetic_of(*machinery_->gemm, engine_->model_arithmetic().name);
   const Provenance provenance{inputs_.dataset.training_digest(), arithmetic_};
   bits_ = format_checksum(bits_digest(request_.deck, config_, provenance));
   checkpoints_.emplace(request_, grid_, folder_lock_.get(), provenance, *engine_, console_,
                        sink_ ? &*sink_ : nullptr);
   evaluations_.emplace(config_, grid_.world(), inputs_.dataset, *engine_, console_,
                        sink_ ? &*sink_ : nullptr);
-  node_times_.emplace(config_, engine::Peers{*data_comm_, *tensor_comm_, grid_},
-                      engine_->blueprint(), console_, sink_ ? &*sink_ : nullptr);
+  node_times_.emplace(config_, *machinery_, engine_->blueprint(), console_,
+                      sink_ ? &*sink_ : nullptr);
   stops_.emplace(config_.run, grid_.world(), stop_, *node_times_);
   if (!config_.run.profile.empty())
     profile_.emplace(config_.run, grid_.world(), engine_->spans(), console_);
@@ -173,18 +165,6 @@ void Trainer::require_no_stop_file() const {
   KZERO_REQUIRE(!stop_.has_file(), ExitCode::usage,
                 "run.stop_file: {} exists, so the run would stop after one step; remove it first",
                 config_.run.stop_file);
-}
-
-void Trainer::require_memory(const engine::Machine& machine) const {
-  if constexpr (tensor::on_host) {
-    Index bytes = 0;
-    for (const Index category : engine::planned_bytes(config_, machine)) bytes += category;
-    const std::string shortage = runtime::memory_shortage(bytes, session_.node_size());
-    KZERO_REQUIRE(shortage.empty(), ExitCode::memory,
-                  "the run needs {} a rank, but {}; more nodes, a higher zero.stage, a smaller "
-                  "train.micro_batch or 16-bit train.precision need less",
-                  format_bytes(bytes), shortage);
-  }
 }
 
 Index Trainer::begin() {
@@ -297,10 +277,11 @@ ExitCode Trainer::finish(const Ending& ending, Index steps_done) {
   if (!ending.failure) checkpoints_->warn_if_beyond_range(steps_done);
   if (profile_) profile_->finish();
   node_times_->finish(steps_done);
-  record.memory =
-      engine::memory_rows(grid_.world(), engine_->planned(), ledger_.peaks(), resident_at_start_);
-  record.traffic = engine::counted(
-      traffic_, engine::expected_traffic(config_, engine_->blueprint(), grid_.data().rank()));
+  record.memory = engine::memory_rows(grid_.world(), engine_->planned(), machinery_->ledger.peaks(),
+                                      resident_at_start_);
+  record.traffic =
+      engine::counted(machinery_->traffic,
+                      engine::expected_traffic(config_, engine_->blueprint(), grid_.data().rank()));
   console_.end(record);
   if (sink_) sink_->write(record);
   if (code == ExitCode::stopped) console_.note(stop_text(record, config_));

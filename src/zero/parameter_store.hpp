@@ -34,6 +34,19 @@ class ParameterStore {
   /// Releases the units that are no longer needed after an operation.
   void after(const ScheduleStep& step);
 
+  /// Calls `operate(operation, step)` for each operation of a schedule in order, while the units
+  /// that it needs are there. Collective.
+  template <class Operate>
+  void run(const Schedule& schedule, const tensor::Execution& exec, comm::Communicator& comm,
+           const Operate& operate) {
+    for (std::size_t i = 0; i < schedule.steps().size(); ++i) {
+      const ScheduleStep& step = schedule.steps()[i];
+      before(step, exec, comm);
+      operate(schedule.trace()[i], step);
+      after(step);
+    }
+  }
+
   /// Begins to all-gather the updated parameters of unit u from their owners: the end of a step in
   /// stages 1 and 2. Wait for the request before units are read. Collective.
   comm::Request all_gather_updated(Index u, const tensor::Execution& exec,

@@ -84,8 +84,8 @@ TEST(Plan, ModelStatesAreThePapers) {
   const Index ranks = group.size();
   for (const deck::Config& config : decks()) {
     const deck::Config ready = resolved(config, ranks);
-    const memory::Bytes planned = engine::planned_bytes(ready, {ranks, 1});
     const engine::Blueprint blueprint(ready, ranks);
+    const memory::Bytes planned = engine::planned_bytes(ready, blueprint, 1);
     const Index parameters = param::elements_of(blueprint.table);
     const Index slack = static_cast<Index>(blueprint.table.size()) * ranks * param::shard_alignment;
     const Index width = bytes_of(config.train.precision);
@@ -129,15 +129,15 @@ TEST(Plan, GatheredUnitsAreAtMostPrefetchAndOne) {
 
 TEST(Plan, TheLedgerIsEmptyAfterTheRun) {
   const grid::Group group = first_ranks(launch_ranks());
-  memory::Ledger ledger;
+  deck::Config config = small_deck();
+  config.train.global_batch = group.size();
+  config.zero.overlap = deck::Overlap::on;
+  config = resolved(config, group.size());
+  Ranks ranks(config, group);
+  const memory::Ledger& ledger = ranks.machinery.ledger;
   {
-    deck::Config config = small_deck();
-    config.train.global_batch = group.size();
-    config = resolved(config, group.size());
-    comm::Traffic traffic;
-    const Links links(group, comm::Overlap::yes, traffic);
-    const auto gemm = tensor::make_gemm(deck::GemmBackend::reference);
-    const auto engine = engine::make_engine(config, 1, links.peers(), *gemm, ledger);
+    const auto engine =
+        engine::make_engine(config, engine::Blueprint(config, group.size()), ranks.machinery);
     EXPECT_GT(ledger.now(memory::Category::parameters), 0);
   }
   for (std::size_t i = 0; i < memory::category_count; ++i) {
@@ -226,13 +226,10 @@ TEST(Plan, AModelThatDoesNotFitIsAnErrorThatNamesTheCategory) {
   config.model.hidden = 65535, config.model.layers = 1000;
   config.train.global_batch = launch_ranks();
   const grid::Group group = first_ranks(launch_ranks());
-  memory::Ledger ledger;
-  comm::Traffic traffic;
   config = resolved(config, group.size());
-  const Links links(group, comm::Overlap::yes, traffic);
-  const auto gemm = tensor::make_gemm(deck::GemmBackend::reference);
+  Ranks ranks(config, group);
   try {
-    engine::make_engine(config, 1, links.peers(), *gemm, ledger);
+    engine::make_engine(config, engine::Blueprint(config, group.size()), ranks.machinery);
     FAIL() << "two hundred terabytes were had";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ExitCode::memory);

@@ -254,15 +254,18 @@ TEST_F(Grid, ALongRunNeverMovesTheHighWaterMark) {
   EXPECT_GT(skipped, 5) << "the case alternates too little";
 }
 
+memory::Bytes planned_bytes_of(const deck::Config& config, const model::TensorRank& tensor) {
+  return engine::planned_bytes(config, engine::Blueprint(config, config.grid.data, tensor), 1);
+}
+
 // The plan's first rank holds no less than any other: what `kzero plan` prints is the largest.
 TEST_F(Grid, TheFirstTensorRankIsTheLargest) {
   for (const deck::Config& config : planned_decks()) {
     const deck::Config ready = resolved(config, launch_ranks());
     const Index tensor = ready.grid.tensor;
-    const memory::Bytes first = engine::planned_bytes(ready, {ready.grid.data, 1, {0, tensor}});
+    const memory::Bytes first = planned_bytes_of(ready, {0, tensor});
     for (Index rank = 1; rank < tensor; ++rank) {
-      const memory::Bytes other =
-          engine::planned_bytes(ready, {ready.grid.data, 1, {rank, tensor}});
+      const memory::Bytes other = planned_bytes_of(ready, {rank, tensor});
       for (std::size_t i = 0; i < first.size(); ++i)
         EXPECT_LE(other[i], first[i]) << memory::category_names[i] << ", " << describe_grid(config);
     }

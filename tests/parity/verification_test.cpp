@@ -158,9 +158,9 @@ TEST_F(Verification, HoldsAndSendsWhatIsPlanned) {
 TEST_F(Verification, TakesMemoryForTheHashesOnly) {
   deck::Config config = verified_deck(Dtype::fp32);
   config = resolved(config, ranks);
-  const auto with = engine::planned_bytes(config, {ranks, 1});
+  const auto with = engine::planned_bytes(config, engine::Blueprint(config, ranks), 1);
   config.run.verify_every = 0;
-  const auto without = engine::planned_bytes(config, {ranks, 1});
+  const auto without = engine::planned_bytes(config, engine::Blueprint(config, ranks), 1);
   const engine::Blueprint blueprint(config, ranks);
   const Index words = 2 * blueprint.batches.rounds() * (std::ssize(blueprint.table) + 1);
   Index more = 0;

@@ -122,20 +122,13 @@ void multiply_all(const engine::MatrixPlan& plan, tensor::Gemm& gemm) {
 template <class T>
 void run(const deck::Config& config) {
   const grid::ProcessGrid grid(config.grid.data, config.grid.tensor);
-  comm::Traffic traffic;
-  const auto link = [&](comm::Overlap overlap, const grid::Group& group) {
-    return comm::make_communicator(config.run.communicator, overlap, group, traffic);
-  };
-  const auto data = link(comm::overlap_of(config), grid.data());
-  const auto tensor = link(comm::overlap_beside(config), grid.tensor());
-  const engine::Blueprint b(config, grid.data().size(),
-                            {grid.tensor().rank(), grid.tensor().size()});
-  const auto gemm = tensor::make_gemm(config.run.gemm);
+  engine::Machinery machinery(config, 1, grid);
+  tensor::Gemm& gemm = *machinery.gemm;
+  const engine::Blueprint b(config, grid.data().size(), machinery.tensor_rank());
   const Index rank = grid.data().rank();
-  memory::Arenas measured;
-  static_cast<void>(Memory<T>(measured, b, rank, comm::overlap_of(config)));
-  memory::Ledger ledger;
-  memory::Arenas arenas(measured, ledger);
+  const memory::Arenas measured = memory::measured(
+      [&](memory::Arenas& arenas) { Memory<T>(arenas, b, rank, comm::overlap_of(config)); });
+  memory::Arenas arenas(measured, machinery.ledger);
   Memory<T> memory(arenas, b, rank, comm::overlap_of(config));
   for (Index i = 0; i < memory.gradients.elements(); ++i)
     memory.gradients.data()[i] = static_cast<T>(static_cast<float>(i % 97 - 48) * 1e-3F);
@@ -158,13 +151,12 @@ void run(const deck::Config& config) {
       b.optimizer->matrix_rule()->prepare(exec, update, share, gradient);
     });
   });
-  const double exchange = seconds_of(grid.world(), [&] {
-    memory.exchange.run({exec, *gemm, *data, *tensor}, memory.gradients.units(), 1);
-  });
+  const double exchange = seconds_of(
+      grid.world(), [&] { memory.exchange.run(exec, machinery, memory.gradients.units(), 1); });
   const double apply = seconds_of(grid.world(), [&] {
     shares([&](const auto& share, T*) { b.optimizer->update(exec, update, share); });
   });
-  const double products = seconds_of(grid.world(), [&] { multiply_all<T>(b.matrices, *gemm); });
+  const double products = seconds_of(grid.world(), [&] { multiply_all<T>(b.matrices, gemm); });
   if (grid.world().rank() > 0) return;
   double operations = 0;
   for (const engine::MatrixParameter& p : b.matrices.parameters())

@@ -17,7 +17,7 @@ struct Outcome {
 
 /// Of four steps. Collective over the group.
 inline Outcome train_outcome(const deck::Config& config, const grid::Group& group,
-                             const engine::Ingredients& given = {}) {
+                             const Ingredients& given = {}) {
   Training training(config, group, deck::GemmBackend::automatic, given);
   training.engine->initialise({});
   Outcome outcome;

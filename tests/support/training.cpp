@@ -28,6 +28,11 @@ grid::Group copy_of(const grid::Group& group) {
   return {copy, "world"};
 }
 
+deck::Config with_backend(deck::Config config, deck::GemmBackend backend) {
+  if (backend != deck::GemmBackend::automatic) config.run.gemm = backend;
+  return config;
+}
+
 }  // namespace
 
 int launch_ranks() {
@@ -81,26 +86,20 @@ void set_offload_if_needed(deck::Config& config) {
     config.zero.offload = deck::Offload::host;
 }
 
-Links::Links(const grid::Group& group, comm::Overlap overlap, comm::Traffic& traffic,
-             Index tensor_ranks, deck::CommunicatorKind kind)
-    : grid(copy_of(group), 0, tensor_ranks),
-      data(comm::make_communicator(kind, overlap, grid.data(), traffic)),
-      tensor(comm::make_communicator(
-          kind, overlap == comm::Overlap::no ? comm::Overlap::no : comm::Overlap::beside,
-          grid.tensor(), traffic)) {}
-
-Links::~Links() = default;
+Ranks::Ranks(const deck::Config& config, const grid::Group& group)
+    : grid(copy_of(group), 0, config.grid.tensor), machinery(config, 1, grid) {}
 
 Training::Training(const deck::Config& deck, const grid::Group& group, deck::GemmBackend backend,
-                   const engine::Ingredients& ingredients)
-    : config(resolved(deck, group.size())),
-      given(ingredients),
-      links(group, comm::overlap_of(config), traffic, config.grid.tensor, config.run.communicator),
-      grid(links.grid),
+                   const Ingredients& ingredients)
+    : config(resolved(with_backend(deck, backend), group.size())),
+      ranks(config, group),
       dataset(data::open_dataset(config.data, config.model.sequence, config.model.vocab,
                                  config.train.seed)),
-      gemm(tensor::make_gemm(backend)),
-      engine(engine::make_engine(config, 1, links.peers(), *gemm, ledger, given)) {}
+      engine(engine::make_engine(
+          config,
+          engine::Blueprint(config, grid.data().size(), ranks.machinery.tensor_rank(),
+                            ingredients.family, ingredients.optimizer),
+          ranks.machinery)) {}
 
 Training::~Training() = default;
 
@@ -120,9 +119,8 @@ std::vector<float> Training::state() {
 }
 
 void expect_planned_bytes(const Training& training, const std::string& what) {
-  const memory::Bytes planned = engine::planned_bytes(
-      training.config, {training.grid.data().size(), 1, engine::tensor_rank(training.grid)},
-      training.given);
+  const memory::Bytes planned =
+      engine::planned_bytes(training.config, training.engine->blueprint(), 1);
   EXPECT_EQ(planned, training.engine->planned()) << what;
   EXPECT_EQ(planned, training.ledger.peaks()) << what;
 }

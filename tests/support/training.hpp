@@ -39,16 +39,19 @@ deck::Config resolved(deck::Config config, Index ranks);
 /// Offloads an optimizer that runs on the host's cores alone, in builds for devices.
 void set_offload_if_needed(deck::Config& config);
 
-/// A process grid over a group's ranks and its communicators. Collective over the group.
-struct Links {
-  Links(const grid::Group& group, comm::Overlap overlap, comm::Traffic& traffic,
-        Index tensor_ranks = 1, deck::CommunicatorKind kind = deck::CommunicatorKind::automatic);
-  ~Links();
-
-  engine::Peers peers() const { return {*data, *tensor, grid}; }
+/// A process grid over a group's ranks, and the machinery that a resolved deck chooses, with one
+/// thread. Collective over the group.
+struct Ranks {
+  Ranks(const deck::Config& config, const grid::Group& group);
 
   const grid::ProcessGrid grid;
-  const std::unique_ptr<comm::Communicator> data, tensor;
+  engine::Machinery machinery;
+};
+
+/// What replaces the model and the optimizer of a deck.
+struct Ingredients {
+  model::Family family = model::define;
+  std::shared_ptr<const optim::Optimizer> optimizer{};
 };
 
 class Training {
@@ -56,7 +59,7 @@ class Training {
   /// The model stays without values until initialise() or a checkpoint. Collective over `group`.
   Training(const deck::Config& deck, const grid::Group& group,
            deck::GemmBackend backend = deck::GemmBackend::automatic,
-           const engine::Ingredients& ingredients = {});
+           const Ingredients& ingredients = {});
   ~Training();
 
   engine::StepResult step(Index step) { return engine->step(step, *dataset.training); }
@@ -66,13 +69,11 @@ class Training {
   std::vector<float> state();
 
   const deck::Config config;
-  const engine::Ingredients given;
-  comm::Traffic traffic;
-  memory::Ledger ledger;
-  const Links links;
-  const grid::ProcessGrid& grid;
+  Ranks ranks;
+  const grid::ProcessGrid& grid = ranks.grid;
+  comm::Traffic& traffic = ranks.machinery.traffic;
+  const memory::Ledger& ledger = ranks.machinery.ledger;
   data::Dataset dataset;
-  std::unique_ptr<tensor::Gemm> gemm;
   std::unique_ptr<engine::Engine> engine;
 };
 

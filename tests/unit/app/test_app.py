@@ -329,7 +329,7 @@ class Failures(LaunchTest):
         self.expect(self.train("run.attention=cudnn", ranks=2), 2, 'run.attention = "cudnn": ', '"auto" takes kzero\'s kernels')
 
     def test_memory(self):
-        message = "cannot allocate 187.50 TiB of memory for parameters" if FOR_DEVICES else "the run needs 750"
+        message = "cannot allocate 187.50 TiB of memory for parameters" if FOR_DEVICES else "a rank needs 750"
         for ranks in (None, 2):
             self.expect(self.train("model.hidden=65535", "model.layers=1000", "zero.stage=0", "zero.accumulate=local", "checkpoint.folder=",
                                        ranks=ranks), 3, message)

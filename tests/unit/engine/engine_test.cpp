@@ -108,8 +108,9 @@ TEST(Engine, CheckpointsPassThroughMemoryThatIsPlanned) {
     deck::Config config = small_deck(Dtype::bf16);
     config.model.layers = layers;
     config.zero.stage = layers == 1 ? 0 : 3;
+    const deck::Config ready = resolved(config, group.size());
     const memory::Bytes without =
-        engine::planned_bytes(resolved(config, group.size()), {group.size(), 1});
+        engine::planned_bytes(ready, engine::Blueprint(ready, group.size()), 1);
     config.checkpoint.folder = "unused";
     Training training(config, group);
     training.engine->initialise({});

@@ -66,7 +66,7 @@ TEST(Plan, SaysWhatTensorRanksHoldTwice) {
 
 TEST(Plan, OfAnotherFamilyFollowsItsDefinition) {
   const deck::Config config = deck_for(4, Dtype::bf16);
-  const Entry entry = plan(config, 1, {.family = tests::define_toy});
+  const Entry entry = plan(config, 1, tests::define_toy);
   EXPECT_EQ(entry.parameters, 2 * 301 * 60 + 301);
   EXPECT_DOUBLE_EQ(entry.work.operations, 24.0 / 4 * 128 * 6 * 60 * 301);
   EXPECT_EQ(entry.work.recomputed_operations, 0);

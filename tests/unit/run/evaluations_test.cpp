@@ -142,12 +142,11 @@ TEST(StopAgreement, ASignalToOneRankStopsAllAtTheSameMicroBatch) {
   const grid::Group group = first_ranks(launch_ranks());
   const SharedFolder folder(group);
   const deck::Config config = resolved(deck_with_evaluations(folder.path()), group.size());
-  comm::Traffic traffic;
-  const Links links(group, comm::Overlap::no, traffic);
-  const engine::Blueprint blueprint(config, links.grid.data().size());
+  const Ranks ranks(config, group);
+  const engine::Blueprint blueprint(config, ranks.grid.data().size());
   std::ostringstream shown;
   metrics::Console console(shown, metrics::plain_screen(group.rank()), 1);
-  run::NodeTimes times(config, links.peers(), blueprint, console, nullptr);
+  run::NodeTimes times(config, ranks.machinery, blueprint, console, nullptr);
   for (int rank = 0; rank < group.size(); ++rank) {
     const runtime::StopSignal stop;
     run::StopAgreement agreement(config.run, group, stop, times);

@@ -24,13 +24,13 @@ class Nodes {
  public:
   explicit Nodes(const run::LeastInterval& least, double share = 0.2)
       : group(first_ranks(launch_ranks())),
-        links(group, comm::Overlap::no, traffic),
-        blueprint(config(), links.grid.data().size()),
+        ranks(config(), group),
+        blueprint(config(), ranks.grid.data().size()),
         console(out, metrics::plain_screen(group.rank()), 1) {
     if (group.is_root()) sink.emplace(folder.path() / "metrics.jsonl");
     deck::Config deck = config();
     deck.run.slow_node_share = share;
-    times.emplace(deck, links.peers(), blueprint, console, sink ? &*sink : nullptr, least);
+    times.emplace(deck, ranks.machinery, blueprint, console, sink ? &*sink : nullptr, least);
   }
 
   deck::Config config() const { return resolved(small_deck(), group.size()); }
@@ -55,8 +55,7 @@ class Nodes {
 
   const TemporaryFolder folder;
   const grid::Group group;
-  comm::Traffic traffic;
-  const Links links;
+  const Ranks ranks;
   const engine::Blueprint blueprint;
   std::ostringstream out;
   metrics::Console console;

@@ -1,0 +1,53 @@
+#include "engine/machinery.hpp"
+
+#include <fmt/format.h>
+
+#include "base/bytes.hpp"
+#include "base/error.hpp"
+#include "comm/placement.hpp"
+#include "grid/agreement.hpp"
+#include "runtime/node_memory.hpp"
+
+namespace kzero::engine {
+
+Machinery::Machinery(const deck::Config& config, Index thread_count, const grid::ProcessGrid& ranks)
+    : grid(ranks), threads(thread_count) {
+  const deck::CommunicatorKind kind = config.run.communicator;
+  grid::collectively(grid.world(), [&] {
+    gemm = tensor::make_gemm(config.run.gemm);
+    comm::require_communicator(kind, config.zero.reduction == deck::ReductionOrder::library);
+  });
+  const auto link = [&](comm::Overlap overlap, const grid::Group& group) {
+    return comm::make_communicator(kind, overlap, group, traffic, comm::waits_of(config));
+  };
+  data = link(comm::overlap_of(config), grid.data());
+  tensor = link(comm::overlap_beside(config), grid.tensor());
+}
+
+model::TensorRank Machinery::tensor_rank() const {
+  return {grid.tensor().rank(), grid.tensor().size()};
+}
+
+void require_memory(const memory::Bytes& needed, Index node_ranks, const std::string& smaller) {
+  if constexpr (tensor::on_host) {
+    Index bytes = 0;
+    for (const Index category : needed) bytes += category;
+    const std::string shortage = runtime::memory_shortage(bytes, node_ranks);
+    KZERO_REQUIRE(shortage.empty(), ExitCode::memory, "a rank needs {}, but {}; {} need less",
+                  format_bytes(bytes), shortage, smaller);
+  }
+}
+
+std::string memory_text(const memory::Bytes& bytes) {
+  Index all = 0;
+  std::string parts;
+  for (std::size_t i = 0; i < bytes.size(); ++i) {
+    all += bytes[i];
+    if (bytes[i] == 0) continue;
+    parts += fmt::format("{}{} {}", parts.empty() ? ": " : ", ",
+                         memory::name_of(static_cast<memory::Category>(i)), format_bytes(bytes[i]));
+  }
+  return format_bytes(all) + parts;
+}
+
+}  // namespace kzero::engine
