@@ -85,27 +85,28 @@ def encoding(text):
 
 def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("files", nargs="+", metavar="FILE", help="text, JSON lines or parquet, or a folder of such files")
-    parser.add_argument("-o", "--output", required=True, metavar="FOLDER", help="where the files are written")
+    add = parser.add_argument
+    add("files", nargs="+", metavar="FILE", help="text, JSON lines or parquet, or a folder of such files")
+    add("-o", "--output", required=True, metavar="FOLDER", help="where the files are written")
     group = parser.add_mutually_exclusive_group()
     group.add_argument("--vocab", type=whole_number, default=8192, metavar="N", help="tokens of the tokenizer to train (default 8192)")
     group.add_argument("--tokenizer", metavar="PATH", help="a tokenizer.json, or a folder with one, instead of training one")
-    parser.add_argument("--training-only", action="store_true",
-                        help="accept a tokenizer that kzero cannot read, and do not copy it: kzero generate then has no text")
-    parser.add_argument("--name", default="text", help="the beginning of the files' names (default text)")
-    parser.add_argument("--validation", type=fraction, default=0.01, metavar="F",
-                        help="fraction of the text, its last documents, that is kept for validation, up to 0.5 (default 0.01)")
-    parser.add_argument("--shard-tokens", type=whole_number, default=10**8, metavar="N", help="tokens per file (default 100M)")
-    parser.add_argument("--end-token", metavar="TEXT", help="the token before each document (default: the tokenizer's)")
-    parser.add_argument("--processes", type=whole_number, default=len(os.sched_getaffinity(0)), metavar="N",
-                        help="number of processes that encode (default: one per core)")
-    parser.add_argument("--text-key", default="text", metavar="KEY", help="the key of the text in JSON lines, or its column in parquet (default text)")
-    parser.add_argument("--suffix", action="append", type=prepare_files.suffixes, metavar=".A,.B",
-                        help="the files to use from folders; none: files without a suffix, all: every file (default: text and sources)")
-    parser.add_argument("--encoding", type=encoding, default="utf-8", metavar="NAME", help="encoding of text files, such as latin-1 (default utf-8)")
-    parser.add_argument("--skip-bad", action="store_true", help="leave out files that cannot be read, and name them")
-    parser.add_argument("--choices", action="store_true", help='JSON lines are a task, {"ctx": text, "endings": [text, ...], "label": n}')
-    parser.add_argument("--force", action="store_true", help="replace what an earlier run wrote")
+    add("--training-only", action="store_true",
+        help="accept a tokenizer that kzero cannot read, and do not copy it: kzero generate then has no text")
+    add("--name", default="text", help="the beginning of the files' names (default text)")
+    add("--validation", type=fraction, default=0.01, metavar="F",
+        help="fraction of the text, its last documents, that is kept for validation, up to 0.5 (default 0.01)")
+    add("--shard-tokens", type=whole_number, default=10**8, metavar="N", help="tokens per file (default 100M)")
+    add("--end-token", metavar="TEXT", help="the token before each document (default: the tokenizer's)")
+    add("--processes", type=whole_number, default=len(os.sched_getaffinity(0)), metavar="N",
+        help="number of processes that encode (default: one per core)")
+    add("--text-key", default="text", metavar="KEY", help="the key of the text in JSON lines, or its column in parquet (default text)")
+    add("--suffix", action="append", type=prepare_files.suffixes, metavar=".A,.B",
+        help="the files to use from folders; none: files without a suffix, all: every file (default: text and sources)")
+    add("--encoding", type=encoding, default="utf-8", metavar="NAME", help="encoding of text files, such as latin-1 (default utf-8)")
+    add("--skip-bad", action="store_true", help="leave out files that cannot be read, and name them")
+    add("--choices", action="store_true", help='JSON lines are a task, {"ctx": text, "endings": [text, ...], "label": n}')
+    add("--force", action="store_true", help="replace what an earlier run wrote")
     arguments = parser.parse_args()
     if arguments.shard_tokens >= 2**31:
         parser.error("--shard-tokens has to be below 2^31: a file's header counts its tokens in 32 bits")

@@ -9,10 +9,9 @@ import matplotlib
 
 matplotlib.use("Agg")  # draws to files; needs no display
 import matplotlib.pyplot as plt
+import records
 from matplotlib.ticker import EngFormatter
 from matplotlib.transforms import ScaledTranslation
-
-import records
 
 COLORS = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9"]
 DASHES = ["-", (0, (6, 2)), (0, (1.5, 1.2)), (0, (7, 2, 1.5, 2)), (0, (3, 1.5)), (0, (5, 1.5, 1, 1.5, 1, 1.5))]

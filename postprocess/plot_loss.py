@@ -8,7 +8,6 @@ import figure
 import matplotlib.pyplot as plt
 from matplotlib.ticker import LogLocator, NullFormatter
 
-
 EVALUATION_MARKERS = ["x", "+", "*", "1", "2", "3"]
 
 

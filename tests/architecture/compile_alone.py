@@ -45,7 +45,7 @@ def folders(command):
     return [w[2:] for w in options(command) if w.startswith("-I")]
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def sees_kokkos(path, *roots):
     for name in includes(path):
         if name.startswith("Kokkos_"):

@@ -21,7 +21,7 @@ import time
 import unittest
 from pathlib import Path
 
-from launch import KZERO, LAUNCHER, PATIENCE, LaunchTest, ranks_of, records, steps_of
+from launch import KZERO, LAUNCHER, PATIENCE, LaunchTest, ranks_of, steps_of
 
 STOPS = int(os.environ.get("KZERO_STOPS", "12"))
 SEED = int(os.environ.get("KZERO_SEED", str(random.SystemRandom().randrange(10**6))))

@@ -125,7 +125,7 @@ class CrashStates(LaunchTest):
 
     def follow(self, start, log, least, complete, skipped=None):
         """The first violation of a run in which sync number `skipped` did nothing, whose states before it are known."""
-        disk, count, syncs = Disk(start, self.contents), 0, 0
+        disk, syncs = Disk(start, self.contents), 0
         for rank, call, words, data in [*log, (0, "report", [], b"")]:
             step = reported(data) if call == "report" else None
             if call in ("fsync", "report") and (skipped is None or syncs > skipped):

@@ -15,7 +15,6 @@ import unittest
 from pathlib import Path
 
 import numpy as np
-
 from launch import PATIENCE, LaunchTest, arrays_of, ranks_of, records, steps_of
 
 KILLS = int(os.environ.get("KZERO_KILLS", "6"))
@@ -58,7 +57,7 @@ class Kills(FaultTest):
         for kill in range(KILLS):
             way = WAYS[kill % len(WAYS)]
             every = draw.choice((1, 1, 7))
-            launch = self.begin(kill, "checkpoint.every=%d" % every, *way)
+            launch = self.begin(kill, f"checkpoint.every={every}", *way)
             self.wait_for_an_instant(draw, launch, kill)
             ranks = ranks_of(launch)
             if ranks:

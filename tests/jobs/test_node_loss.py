@@ -7,11 +7,10 @@ import time
 import unittest
 from pathlib import Path
 
+from launch import DECK, KZERO, LAUNCHER, PATIENCE, steps_of
 from one_node_slurm import wait_for
 from several_nodes_slurm import SeveralNodesSlurm
 from test_jobs import ROOT, JobTest
-
-from launch import DECK, KZERO, LAUNCHER, PATIENCE, records, steps_of
 
 TWO = ("--nodes=1-2", "--ntasks-per-node=2", "--time=10")  # nodes and ranks as in slurm_cpu.sh
 STEPS = 150

@@ -19,7 +19,6 @@ import time
 import tomllib
 
 import numpy
-
 from compare import PER_RANK, ROOT, VOCAB, training_command, write_tokens
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import scripts  # noqa: F401 first: makes the scripts' folder known
 
+# isort: split
 import records
 import report
 from test_report import write_run

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import scripts  # first: makes the scripts' folder known
 
+# isort: split
 import goodput
 import plot_nodes
 import records

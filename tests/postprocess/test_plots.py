@@ -10,6 +10,7 @@ from pathlib import Path
 import scripts
 from scripts import SCRIPTS
 
+# isort: split
 import records
 import synthetic
 

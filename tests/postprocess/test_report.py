@@ -11,6 +11,7 @@ from unittest import mock
 
 import scripts  # first: makes the scripts' folder known
 
+# isort: split
 import naming
 import records
 import report

@@ -253,7 +253,7 @@ class Folders(Prepared):
         self.put("good.txt")
         said += [run(self.source, "-o", out, "--vocab", 257, "--skip-bad")]
         self.assertIn("skipped 1 .\\x1b]0;title\\x07;", said[2])
-        self.assertIn('files = ["%s' % json.dumps(str(out))[1:-1], said[2])
+        self.assertIn(f'files = ["{json.dumps(str(out))[1:-1]}', said[2])
         for text in said:
             self.assertTrue(all(c.isprintable() or c == "\n" for c in text), repr(text))
 

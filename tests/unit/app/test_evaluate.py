@@ -317,7 +317,7 @@ class Stops(Trained):
             with self.subTest(f"{ranks} ranks"):
                 launch = subprocess.Popen(self.command(["evaluate", "saved", "val", "big"], ranks), cwd=self.folder,
                                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-                self.addCleanup(lambda: (launch.kill(), launch.communicate()) if launch.poll() is None else None)
+                self.addCleanup(lambda launch=launch: (launch.kill(), launch.communicate()) if launch.poll() is None else None)
                 end = time.monotonic() + PATIENCE
                 while not (len(ranks_of(launch)) == ranks and all(map(self.scores_files, ranks_of(launch).values()))):
                     self.assertIsNone(launch.poll(), "it ended early")

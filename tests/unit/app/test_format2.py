@@ -7,7 +7,6 @@ from pathlib import Path
 
 import h5py
 import numpy as np
-
 from launch import FOR_DEVICES, LaunchTest, arrays_of
 
 # By two ranks in stage 2 and fp32, at step 6 of 10. expected.json has its parameter hash, and what the program that

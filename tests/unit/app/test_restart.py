@@ -7,10 +7,9 @@ import signal
 import subprocess
 import time
 import unittest
-from pathlib import Path
 from unittest import mock
 
-from launch import PATIENCE, LaunchTest, ranks_of, records, steps_of
+from launch import PATIENCE, LaunchTest, ranks_of
 
 DIVERGING = ("optimizer.lr=1000", "optimizer.warmup=0", "optimizer.weight_decay=1000")
 ELSEWHERE = """kzero: the run that writes into this folder
