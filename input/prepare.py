@@ -88,9 +88,9 @@ def parse_arguments():
     add = parser.add_argument
     add("files", nargs="+", metavar="FILE", help="text, JSON lines or parquet, or a folder of such files")
     add("-o", "--output", required=True, metavar="FOLDER", help="where the files are written")
-    group = parser.add_mutually_exclusive_group()
-    group.add_argument("--vocab", type=whole_number, default=8192, metavar="N", help="tokens of the tokenizer to train (default 8192)")
-    group.add_argument("--tokenizer", metavar="PATH", help="a tokenizer.json, or a folder with one, instead of training one")
+    either = parser.add_mutually_exclusive_group().add_argument
+    either("--vocab", type=whole_number, default=8192, metavar="N", help="tokens of the tokenizer to train (default 8192)")
+    either("--tokenizer", metavar="PATH", help="a tokenizer.json, or a folder with one, instead of training one")
     add("--training-only", action="store_true",
         help="accept a tokenizer that kzero cannot read, and do not copy it: kzero generate then has no text")
     add("--name", default="text", help="the beginning of the files' names (default text)")

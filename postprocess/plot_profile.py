@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 """Draws a time line that run.profile wrote: the ranks' threads over time, and how their computing threads spent it.
 
+Usage:
+
     python3 postprocess/plot_profile.py trace.json -o profile.png
 """
 import argparse

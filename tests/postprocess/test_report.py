@@ -249,7 +249,7 @@ class Plans(scripts.Scripts):
             self.assertEqual(result.returncode, 1)
             self.assertIn(f"{path}: is not the output of kzero plan --json: ", result.stderr)
             self.assertIn(fault, result.stderr)
-        self.assertIn("is no size", self.run_script("plot_plan.py", "x.json", "--limit", "32 apples").stderr)
+        self.assertIn("is not a size", self.run_script("plot_plan.py", "x.json", "--limit", "32 apples").stderr)
         self.assertIn("cannot be read", self.run_script("plot_plan.py", self.folder / "none.json").stderr)
 
     def test_values_are_rounded_as_in_the_paper(self):

@@ -1,5 +1,7 @@
 """From text to a scored model, as README.md's section says it, on input/own_text.toml made smaller.
 
+Usage:
+
     KZERO=build/release/kzero KZERO_LAUNCHER="mpiexec -n" TOKENIZERS_PYTHON=.deps/venv/bin/python3 python3 test_own_text.py
 """
 

@@ -1,5 +1,7 @@
 """input/prepare.py from outside: its files read back, and what it refuses. The program's own tokenizer reads its tokenizer.json.
 
+Usage:
+
     PREPARE=input/prepare.py ENCODE_LINES=build/release/encode_lines python3 test_prepare.py
 """
 

@@ -1,5 +1,7 @@
 """Trains the tokenizers of tests/data/tokenizer on the tree's own text, one for each split, as tokenizers 0.23.3 does.
 
+Usage:
+
     python3 make_tokenizers.py ROOT FOLDER
 """
 
