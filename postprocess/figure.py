@@ -1,4 +1,5 @@
 """The style and the command line of all plots: PLOT RUN.jsonl [...] -o FILE.png."""
+
 import argparse
 import math
 import sys
@@ -51,7 +52,9 @@ class Style:
 
     def draw_smoothed(self, axes, positions, values, average, label):
         axes.plot(positions, values, color=self.color, alpha=0.22, linewidth=0.8)
-        axes.plot(positions, records.smoothed(values, average), color=self.color, linestyle=self.dash, linewidth=1.8, label=label)
+        axes.plot(
+            positions, records.smoothed(values, average), color=self.color, linestyle=self.dash, linewidth=1.8, label=label
+        )
 
 
 def read_arguments(doc, default_output, *, has_axis=True):
@@ -60,7 +63,9 @@ def read_arguments(doc, default_output, *, has_axis=True):
     parser.add_argument("runs", nargs="+", metavar="RUN.jsonl", help="metrics files, or folders that hold one")
     parser.add_argument("-o", "--output", default=default_output, help="default: %(default)s")
     if has_axis:
-        parser.add_argument("--x", choices=["steps", "tokens"], default="steps", help="the horizontal axis; default: %(default)s")
+        parser.add_argument(
+            "--x", choices=["steps", "tokens"], default="steps", help="the horizontal axis; default: %(default)s"
+        )
     arguments = parser.parse_args()
     return records.read_all(arguments.runs), arguments
 

@@ -38,7 +38,7 @@ def options(command):
     """What decides about the meaning of a source: all but its name, the object's and the optimizations."""
     words = shlex.split(command["command"].replace("-isystem ", "-isystem"))
     at = words.index("-o")
-    return [w for w in words[:at] + words[at + 4:] if w != "ccache" and not w.startswith("-O")]
+    return [w for w in words[:at] + words[at + 4 :] if w != "ccache" and not w.startswith("-O")]
 
 
 def folders(command):

@@ -60,8 +60,7 @@ class CheckDocs(unittest.TestCase):
         defaults = "[train]\nsteps = 1\n# [[data.blend]]\n# # Its share.\n# weight = 1.0\n"
         good = GOOD + "\n`data.blend=` or `data.blend[12].weight=2`\n"
         self.assertEqual(self.breaches(good, defaults), [])
-        self.assertIn("there is no key data.blend[12].wait",
-                      "".join(self.breaches(good.replace("weight", "wait"), defaults)))
+        self.assertIn("there is no key data.blend[12].wait", "".join(self.breaches(good.replace("weight", "wait"), defaults)))
         self.assertIn("there is no key data.blend", "".join(self.breaches(good)))
 
     def test_a_program_without_keys_fails(self):

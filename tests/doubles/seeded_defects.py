@@ -8,6 +8,7 @@ build meanwhile. Prints the table of docs/devices.md, and the defects' numbers i
 whether every defect was found. Run by hand after a change to the stand-ins: each defect compiles a source or two and links,
 those of attention_problem.cpp and attention_backend.cpp a group of sources.
 """
+
 import pathlib
 import re
 import subprocess

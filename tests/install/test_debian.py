@@ -39,8 +39,14 @@ class Debian(unittest.TestCase):
         for path in (self.tree, *self.tree.rglob("*")):
             if not path.is_symlink():
                 path.chmod(0o777)
-        return subprocess.run(["bash", self.tree / "cmake/debian.sh", *words], env={"PATH": str(self.tree / "bin")}, user=user,
-                              capture_output=True, text=True, timeout=60)
+        return subprocess.run(
+            ["bash", self.tree / "cmake/debian.sh", *words],
+            env={"PATH": str(self.tree / "bin")},
+            user=user,
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
 
     def run_without_root(self, *words):
         return self.run_it(*words, user=NOBODY if os.geteuid() == 0 else None)
@@ -60,7 +66,9 @@ class Debian(unittest.TestCase):
             packages[words] = set(install.split()) - set("apt-get install -y -qq --no-install-recommends".split())
         program = packages[()]
         self.assertLessEqual({"g++", "libtomlplusplus-dev", "mpich", "python3-matplotlib"}, program)
-        self.assertFalse(program & {*INSTALLED, "libgtest-dev", "libbenchmark-dev", "slurm-wlm", "munge", "fish", "zsh", "clang"})
+        self.assertFalse(
+            program & {*INSTALLED, "libgtest-dev", "libbenchmark-dev", "slurm-wlm", "munge", "fish", "zsh", "clang"}
+        )
         self.assertLessEqual({"libgtest-dev", "slurm-wlm", "zsh"}, packages["tests",] - program)
         self.assertLessEqual({"clang", "clang-format", "debootstrap"}, packages["ci",] - packages["tests",])
         self.assertEqual(packages["tests", "ci"], packages["tests",] | packages["ci",])
@@ -68,8 +76,10 @@ class Debian(unittest.TestCase):
     def test_without_root_it_gives_the_command_and_does_the_rest(self):
         done = self.run_without_root("onednn")
         self.assertEqual((done.returncode, done.stdout), (0, ""))
-        command, = (line for line in done.stderr.splitlines() if line.startswith("  "))
-        self.assertTrue(command.startswith("  apt-get update && apt-get install -y --no-install-recommends ccache g++ "), command)
+        (command,) = (line for line in done.stderr.splitlines() if line.startswith("  "))
+        self.assertTrue(
+            command.startswith("  apt-get update && apt-get install -y --no-install-recommends ccache g++ "), command
+        )
         self.assertFalse(set(command.split()) & {*INSTALLED})
         self.assertEqual(self.called(), ["kokkos host", "onednn "])
 
