@@ -54,6 +54,18 @@ class Debian(unittest.TestCase):
     def called(self):
         return self.calls.read_text().splitlines()
 
+    def test_the_word_ci_installs_ruff_with_the_python_of_this_checkout(self):
+        self.script(".deps/venv/bin/pip", f'echo "another checkout" >>{self.calls}')
+        self.script(
+            ".deps/venv/bin/python3", f'case "$*" in "-c "*ruff*) exit 1 ;; "-m pip "*) echo "$*" >>{self.calls} ;; esac'
+        )
+        self.assertEqual(self.run_without_root("tests").returncode, 0)
+        self.assertEqual(self.called(), ["kokkos host"])
+        self.assertEqual(self.run_without_root("ci").returncode, 0)
+        install, kokkos = self.called()[1:]
+        self.assertRegex(install, r"^-m pip install -q --no-deps ruff==[0-9.]+$")
+        self.assertEqual(kokkos, "kokkos host")
+
     @unittest.skipUnless(os.geteuid() == 0, "needs root")
     def test_root_installs_what_the_words_ask_for(self):
         packages = {}
