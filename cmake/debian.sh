@@ -6,7 +6,7 @@
 #   bash cmake/debian.sh           what the program needs: presets release and debug without tests
 #   bash cmake/debian.sh tests     also what tests/run.sh needs
 #   bash cmake/debian.sh ci        also what .ci/run needs: Clang, for the preset asan, tests/fuzz/run.sh and the style (Clang 14,
-#                                  which is Debian 12's), and debootstrap
+#                                  which is Debian 12's), ruff and debootstrap
 #   bash cmake/debian.sh cuda      also for the preset cuda: toolkit, NCCL, Kokkos for the device
 #   bash cmake/debian.sh onednn    also oneDNN 3 in place of Debian 12's 2.6, for -DOneDNN_ROOT=.deps/onednn
 #
@@ -77,11 +77,17 @@ attempt() { "$@" || failed+=("$*"); }
 pip_install() {  # CHECK ARGUMENTS...
   "$deps/venv/bin/python3" -c "$1" 2>/dev/null && return
   [[ -x $deps/venv/bin/pip ]] || python3 -m venv "$deps/venv" || return
-  "$deps/venv/bin/pip" install -q --no-deps "${@:2}"
+  # The script pip names the folder that it was made in: in a copied .deps it would install there.
+  "$deps/venv/bin/python3" -m pip install -q --no-deps "${@:2}"
 }
 
 # What input/prepare.py and the tests of the tokenizer use
 attempt pip_install 'import tokenizers, zstandard; assert tokenizers.__version__ == "0.23.3"' tokenizers==0.23.3 zstandard==0.25.0
+
+# Format and lint of the Python files: ruff.toml
+if wanted ci; then
+  attempt pip_install 'import importlib.metadata; assert importlib.metadata.version("ruff") == "0.17.6"' ruff==0.17.6
+fi
 
 if wanted cuda; then
   attempt bash "$here/cuda_toolkit.sh"

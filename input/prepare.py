@@ -85,27 +85,57 @@ def encoding(text):
 
 def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("files", nargs="+", metavar="FILE", help="text, JSON lines or parquet, or a folder of such files")
-    parser.add_argument("-o", "--output", required=True, metavar="FOLDER", help="where the files are written")
-    group = parser.add_mutually_exclusive_group()
-    group.add_argument("--vocab", type=whole_number, default=8192, metavar="N", help="tokens of the tokenizer to train (default 8192)")
-    group.add_argument("--tokenizer", metavar="PATH", help="a tokenizer.json, or a folder with one, instead of training one")
-    parser.add_argument("--training-only", action="store_true",
-                        help="accept a tokenizer that kzero cannot read, and do not copy it: kzero generate then has no text")
-    parser.add_argument("--name", default="text", help="the beginning of the files' names (default text)")
-    parser.add_argument("--validation", type=fraction, default=0.01, metavar="F",
-                        help="fraction of the text, its last documents, that is kept for validation, up to 0.5 (default 0.01)")
-    parser.add_argument("--shard-tokens", type=whole_number, default=10**8, metavar="N", help="tokens per file (default 100M)")
-    parser.add_argument("--end-token", metavar="TEXT", help="the token before each document (default: the tokenizer's)")
-    parser.add_argument("--processes", type=whole_number, default=len(os.sched_getaffinity(0)), metavar="N",
-                        help="number of processes that encode (default: one per core)")
-    parser.add_argument("--text-key", default="text", metavar="KEY", help="the key of the text in JSON lines, or its column in parquet (default text)")
-    parser.add_argument("--suffix", action="append", type=prepare_files.suffixes, metavar=".A,.B",
-                        help="the files to use from folders; none: files without a suffix, all: every file (default: text and sources)")
-    parser.add_argument("--encoding", type=encoding, default="utf-8", metavar="NAME", help="encoding of text files, such as latin-1 (default utf-8)")
-    parser.add_argument("--skip-bad", action="store_true", help="leave out files that cannot be read, and name them")
-    parser.add_argument("--choices", action="store_true", help='JSON lines are a task, {"ctx": text, "endings": [text, ...], "label": n}')
-    parser.add_argument("--force", action="store_true", help="replace what an earlier run wrote")
+    add = parser.add_argument
+    add("files", nargs="+", metavar="FILE", help="text, JSON lines or parquet, or a folder of such files")
+    add("-o", "--output", required=True, metavar="FOLDER", help="where the files are written")
+    either = parser.add_mutually_exclusive_group().add_argument
+    either("--vocab", type=whole_number, default=8192, metavar="N", help="tokens of the tokenizer to train (default 8192)")
+    either("--tokenizer", metavar="PATH", help="a tokenizer.json, or a folder with one, instead of training one")
+    add(
+        "--training-only",
+        action="store_true",
+        help="accept a tokenizer that kzero cannot read, and do not copy it: kzero generate then has no text",
+    )
+    add("--name", default="text", help="the beginning of the files' names (default text)")
+    add(
+        "--validation",
+        type=fraction,
+        default=0.01,
+        metavar="F",
+        help="fraction of the text, its last documents, that is kept for validation, up to 0.5 (default 0.01)",
+    )
+    add("--shard-tokens", type=whole_number, default=10**8, metavar="N", help="tokens per file (default 100M)")
+    add("--end-token", metavar="TEXT", help="the token before each document (default: the tokenizer's)")
+    add(
+        "--processes",
+        type=whole_number,
+        default=len(os.sched_getaffinity(0)),
+        metavar="N",
+        help="number of processes that encode (default: one per core)",
+    )
+    add(
+        "--text-key",
+        default="text",
+        metavar="KEY",
+        help="the key of the text in JSON lines, or its column in parquet (default text)",
+    )
+    add(
+        "--suffix",
+        action="append",
+        type=prepare_files.suffixes,
+        metavar=".A,.B",
+        help="the files to use from folders; none: files without a suffix, all: every file (default: text and sources)",
+    )
+    add(
+        "--encoding",
+        type=encoding,
+        default="utf-8",
+        metavar="NAME",
+        help="encoding of text files, such as latin-1 (default utf-8)",
+    )
+    add("--skip-bad", action="store_true", help="leave out files that cannot be read, and name them")
+    add("--choices", action="store_true", help='JSON lines are a task, {"ctx": text, "endings": [text, ...], "label": n}')
+    add("--force", action="store_true", help="replace what an earlier run wrote")
     arguments = parser.parse_args()
     if arguments.shard_tokens >= 2**31:
         parser.error("--shard-tokens has to be below 2^31: a file's header counts its tokens in 32 bits")
@@ -166,17 +196,25 @@ def report_bad(problems, arguments):
 def train_tokenizer(arguments, files, total, count):
     """A byte-level BPE with the words of GPT-2, as a tokenizers.Tokenizer. The text has `total` characters in `count` parts."""
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+
     if arguments.vocab < 257:
         raise InputError(f"--vocab {arguments.vocab}: a byte-level BPE has at least 257 tokens: the bytes and the end token")
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()
-    trainer = trainers.BpeTrainer(vocab_size=arguments.vocab, special_tokens=[arguments.end_token or END_TOKENS[0]],
-                                  initial_alphabet=pre_tokenizers.ByteLevel.alphabet(), show_progress=sys.stderr.isatty())
+    trainer = trainers.BpeTrainer(
+        vocab_size=arguments.vocab,
+        special_tokens=[arguments.end_token or END_TOKENS[0]],
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        show_progress=sys.stderr.isatty(),
+    )
     every = -(-total // TRAINING)
     parts = (text for path in files for text, _ in parts_of(path, arguments, True))
     some = (text for number, text in enumerate(parts) if number % every == 0)
-    print(f"training a tokenizer of {arguments.vocab} tokens" + (f" on one part of the text in {every}" if every > 1 else ""), flush=True)
+    print(
+        f"training a tokenizer of {arguments.vocab} tokens" + (f" on one part of the text in {every}" if every > 1 else ""),
+        flush=True,
+    )
     tokenizer.train_from_iterator(some, trainer, -(-count // every))
     return tokenizer
 
@@ -188,6 +226,7 @@ def tokenizer_file(path):
 def take_tokenizer(path, training_only):
     """(the tokenizer, its files by name) of a tokenizer.json or a folder."""
     from tokenizers import Tokenizer
+
     file = tokenizer_file(path)
     if not file.is_file():
         raise InputError(f"{file}: there is no such file (--tokenizer)")
@@ -199,7 +238,9 @@ def take_tokenizer(path, training_only):
         if not training_only:
             prepare_rules.check(json.loads(file.read_bytes()))
     except InputError as error:
-        raise InputError(f"{file}: kzero generate would refuse it: {error} (--training-only takes it without a copy)") from error
+        raise InputError(
+            f"{file}: kzero generate would refuse it: {error} (--training-only takes it without a copy)"
+        ) from error
     beside = [file.parent / name for name in ("tokenizer_config.json", "special_tokens_map.json")]
     return tokenizer, {"tokenizer.json": file.read_bytes(), **{one.name: one.read_bytes() for one in beside if one.is_file()}}
 
@@ -212,21 +253,38 @@ def choose_end_token(tokenizer, kept, wanted):
     for text in [wanted] if wanted else [configured, *END_TOKENS]:
         if text and tokenizer.token_to_id(text) is not None:
             return text
-    raise InputError(f"the tokenizer has no token {wanted!r}" if wanted else
-                     f"the tokenizer has none of {', '.join(END_TOKENS)}: name the token between documents with --end-token")
+    raise InputError(
+        f"the tokenizer has no token {wanted!r}"
+        if wanted
+        else f"the tokenizer has none of {', '.join(END_TOKENS)}: name the token between documents with --end-token"
+    )
 
 
 def configuration(end_token):
     """A tokenizer_config.json by which transformers opens the tokenizer."""
-    return json.dumps({"tokenizer_class": "PreTrainedTokenizerFast", "bos_token": end_token, "eos_token": end_token,
-                       "clean_up_tokenization_spaces": False, "model_max_length": 10**30}, indent=2).encode() + b"\n"
+    return (
+        json.dumps(
+            {
+                "tokenizer_class": "PreTrainedTokenizerFast",
+                "bos_token": end_token,
+                "eos_token": end_token,
+                "clean_up_tokenization_spaces": False,
+                "model_max_length": 10**30,
+            },
+            indent=2,
+        ).encode()
+        + b"\n"
+    )
 
 
 def check_output(arguments, kept):
     """The files of an earlier run that this one replaces. `kept` is empty if the tokenizer is trained here."""
     folder, name = Path(arguments.output), arguments.name
-    own = sorted([*folder.glob(f"{name}_choices.bin")] if arguments.choices else
-                 [*folder.glob(f"{name}_train_[0-9]*.bin"), *folder.glob(f"{name}_val_[0-9]*.bin")])
+    own = sorted(
+        [*folder.glob(f"{name}_choices.bin")]
+        if arguments.choices
+        else [*folder.glob(f"{name}_train_[0-9]*.bin"), *folder.glob(f"{name}_val_[0-9]*.bin")]
+    )
     there = folder / "tokenizer.json"
     is_other = there.exists() and (not kept or there.read_bytes() != kept["tokenizer.json"])
     if is_other and (strangers := sorted(set(folder.glob("*.bin")) - set(own))):
@@ -281,16 +339,19 @@ def prepare_text(arguments, files, output):
     kept.setdefault("tokenizer_config.json", configuration(end))
     keep(arguments, output, kept)
     limit = total - int(total * arguments.validation)
-    shards, text_bytes = write_shards(arguments, output, files, tokenizer, tokenizer.token_to_id(end), total,
-                                      (limit, last < limit < total))
+    shards, text_bytes = write_shards(
+        arguments, output, files, tokenizer, tokenizer.token_to_id(end), total, (limit, last < limit < total)
+    )
     output.commit(replaced)
     tokens = sum(part.count for part in shards)
     folder = json.dumps(output.folder.as_posix(), ensure_ascii=False)[1:-1]
-    print(f"{tokens} tokens, {text_bytes / tokens:.2f} bytes of text each, in {time.monotonic() - began:.1f} s\n"
-          f"  training    {shards[0].count} tokens, {shards[0].files} files\n"
-          f"  validation  {shards[1].count} tokens, {shards[1].files} files\n"
-          f"for the deck:\n[model]\nvocab = {highest_id(tokenizer) + 1}\n[data]\nformat = \"llmc\"\n"
-          f'files = ["{folder}/{arguments.name}_train_*.bin"]')
+    print(
+        f"{tokens} tokens, {text_bytes / tokens:.2f} bytes of text each, in {time.monotonic() - began:.1f} s\n"
+        f"  training    {shards[0].count} tokens, {shards[0].files} files\n"
+        f"  validation  {shards[1].count} tokens, {shards[1].files} files\n"
+        f"for the deck:\n[model]\nvocab = {highest_id(tokenizer) + 1}\n[data]\nformat = \"llmc\"\n"
+        f'files = ["{folder}/{arguments.name}_train_*.bin"]'
+    )
     if shards[1].count:
         print(f'validation_files = ["{folder}/{arguments.name}_val_*.bin"]')
 
@@ -312,7 +373,11 @@ def main():
     try:
         wanted = frozenset().union(*arguments.suffix) if arguments.suffix else prepare_files.USUAL
         files, skipped = prepare_files.find_files(arguments.files, wanted)
-        print(printable(prepare_files.skipped_text(skipped, "skipped ")) + "; --suffix names what to take\n" if skipped else "", end="", flush=True)
+        print(
+            printable(prepare_files.skipped_text(skipped, "skipped ")) + "; --suffix names what to take\n" if skipped else "",
+            end="",
+            flush=True,
+        )
         output = Output(arguments.output)
         (prepare_choices_files if arguments.choices else prepare_text)(arguments, files, output)
     except InputError as error:

@@ -48,7 +48,9 @@ def write_choices(files, tokenizer, output, name):
     numbers, longest, count = token_array(2), 0, 0
     for path in files:
         if kind_of(path) not in (".jsonl", ".json"):
-            raise InputError(f"{path}: choices are read from JSON lines, in a file that ends in .jsonl, .jsonl.gz or .jsonl.zst")
+            raise InputError(
+                f"{path}: choices are read from JSON lines, in a file that ends in .jsonl, .jsonl.gz or .jsonl.zst"
+            )
         for line, value in numbered_objects(path):
             where = f"{path}:{line}"
             if count > START:

@@ -74,8 +74,8 @@ class ZstandardFile(io.RawIOBase):
             self.ready, self.rest = memoryview(self.frame.decompress(data)), b""
             if self.frame.eof:
                 self.rest, self.frame = self.frame.unused_data, None
-        part = self.ready[:len(buffer)]
-        buffer[:len(part)], self.ready = part, self.ready[len(part):]
+        part = self.ready[: len(buffer)]
+        buffer[: len(part)], self.ready = part, self.ready[len(part) :]
         return len(part)
 
     def close(self):
@@ -113,7 +113,9 @@ def decoded(path, encoding):
                 text = decoder.decode(block, final=not block)
             except UnicodeDecodeError as error:
                 at = offset - kept + error.start
-                raise EncodingError(f"{path}: is not {encoding.upper()}: byte {at} is 0x{error.object[error.start]:02x}") from error
+                raise EncodingError(
+                    f"{path}: is not {encoding.upper()}: byte {at} is 0x{error.object[error.start]:02x}"
+                ) from error
             except UnicodeError as error:
                 raise EncodingError(f"{path}: is not {encoding.upper()}: {error}") from error
             offset += len(block)
@@ -133,9 +135,12 @@ def text_parts(path, can_cut, encoding):
             yield rest[:end], is_start
             rest, is_start = rest[end:], False
         if len(rest) > LONGEST:
-            raise InputError(f"{path}: {LONGEST >> 20} Mi characters follow one another without a line end after a letter or digit"
-                             if can_cut else f"{path}: has more than {LONGEST >> 20} Mi characters, which this tokenizer's rules "
-                             "do not allow to cut: give it as JSON lines")
+            raise InputError(
+                f"{path}: {LONGEST >> 20} Mi characters follow one another without a line end after a letter or digit"
+                if can_cut
+                else f"{path}: has more than {LONGEST >> 20} Mi characters, which this tokenizer's rules "
+                "do not allow to cut: give it as JSON lines"
+            )
     if rest:
         yield rest, is_start
 
@@ -152,7 +157,11 @@ def json_lines(path, key):
     for number, value in numbered_objects(path):
         text = value.get(key)
         if not isinstance(text, str):
-            found = f"{key} is {json.dumps(text)[:60]}" if key in value else f"has no {key}, only {', '.join(value)[:200] or 'nothing'}"
+            found = (
+                f"{key} is {json.dumps(text)[:60]}"
+                if key in value
+                else f"has no {key}, only {', '.join(value)[:200] or 'nothing'}"
+            )
             raise InputError(f"{path}:{number}: {found}; its text is needed (--text-key says where it is)")
         if not text.isascii():
             check_unicode(text, f"{path}:{number}")
@@ -163,7 +172,9 @@ def check_unicode(text, where):
     try:
         text.encode()
     except UnicodeEncodeError as error:
-        raise InputError(f"{where}: its text has half a surrogate pair, \\u{ord(text[error.start]):04x}, which UTF-8 cannot represent") from error
+        raise InputError(
+            f"{where}: its text has half a surrogate pair, \\u{ord(text[error.start]):04x}, which UTF-8 cannot represent"
+        ) from error
 
 
 def numbered_objects(path):

@@ -20,9 +20,13 @@ def allows_cuts(rules):
     last = steps[-1]
     splits = [step.get("pattern", {}).get("Regex", "") for step in steps[:-1]]
     known = last.get("use_regex", True) if not splits else len(splits) == 1 and r"|\s*[\r\n]+|\s+(?!\S)|\s+" in splits[0]
-    return (last.get("type") == "ByteLevel" and not last.get("add_prefix_space", True) and known
-            and rules.get("normalizer") in (None, {"type": "NFC"})
-            and not any("\n" in token["content"] for token in rules.get("added_tokens") or []))
+    return (
+        last.get("type") == "ByteLevel"
+        and not last.get("add_prefix_space", True)
+        and known
+        and rules.get("normalizer") in (None, {"type": "NFC"})
+        and not any("\n" in token["content"] for token in rules.get("added_tokens") or [])
+    )
 
 
 def divided(parts, limit, cuts_last):
@@ -62,6 +66,7 @@ class Encoder:
     def start(cls, path, end, width):
         os.environ["TOKENIZERS_PARALLELISM"] = "false"
         from tokenizers import Tokenizer
+
         cls.tokenizer, cls.end, cls.width = Tokenizer.from_file(path), end, width
         cls.tokenizer.encode_special_tokens = True
         cls.tokenizer.no_truncation()

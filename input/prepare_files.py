@@ -9,9 +9,47 @@ from prepare_documents import COMPRESSED, TEXT, InputError, kind_of
 
 # The kinds of files that are used from folders, in upper or lower case: text, and program sources.
 PROSE = (*TEXT, ".adoc", ".org", ".rst", ".tex")
-SOURCES = (".bash", ".c", ".cc", ".cmake", ".cpp", ".cu", ".cuh", ".cxx", ".f", ".f03", ".f08", ".f90", ".f95", ".for", ".go", ".h", ".hh",
-           ".hpp", ".hs", ".hxx", ".java", ".jl", ".js", ".kt", ".lua", ".m", ".ml", ".php", ".pl", ".pm", ".py", ".pyi", ".r", ".rb", ".rs",
-           ".scala", ".sh", ".sql", ".ts")
+SOURCES = (
+    ".bash",
+    ".c",
+    ".cc",
+    ".cmake",
+    ".cpp",
+    ".cu",
+    ".cuh",
+    ".cxx",
+    ".f",
+    ".f03",
+    ".f08",
+    ".f90",
+    ".f95",
+    ".for",
+    ".go",
+    ".h",
+    ".hh",
+    ".hpp",
+    ".hs",
+    ".hxx",
+    ".java",
+    ".jl",
+    ".js",
+    ".kt",
+    ".lua",
+    ".m",
+    ".ml",
+    ".php",
+    ".pl",
+    ".pm",
+    ".py",
+    ".pyi",
+    ".r",
+    ".rb",
+    ".rs",
+    ".scala",
+    ".sh",
+    ".sql",
+    ".ts",
+)
 USUAL = frozenset((*PROSE, *SOURCES, ".jsonl", ".parquet"))
 ALL, NONE = "all", "none"  # for --suffix: every file, and files without a suffix
 MOST_KINDS = 8  # of skipped files that are counted separately
@@ -21,6 +59,7 @@ SPECIAL = ((stat.S_ISFIFO, "FIFO"), (stat.S_ISSOCK, "socket"), (stat.S_ISBLK, "d
 
 def printable(text):
     """The text with control characters, line ends and bytes that are not UTF-8 written as escapes."""
+
     def spelled(c):
         code = ord(c)
         if 0xDC80 <= code <= 0xDCFF:  # a byte of a name that is not UTF-8
@@ -63,7 +102,9 @@ def find_files(paths, wanted):
         if path.is_dir():
             inside = sorted(files_of_folder(path, wanted, skipped))
             if not inside:
-                raise InputError(f"{path}: has no file of text{skipped_text(skipped, ': skipped ')}; --suffix names what to take")
+                raise InputError(
+                    f"{path}: has no file of text{skipped_text(skipped, ': skipped ')}; --suffix names what to take"
+                )
             files += inside
         elif not path.exists():
             raise InputError(f"{path}: there is no such file or folder")

@@ -8,8 +8,10 @@ import json
 
 from prepare_documents import InputError
 
-LLAMA3 = (r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|"
-          r"\s*[\r\n]+|\s+(?!\S)|\s+")
+LLAMA3 = (
+    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|"
+    r"\s*[\r\n]+|\s+(?!\S)|\s+"
+)
 QWEN2 = LLAMA3.replace("{1,3}", "")
 MOST_ID = 2_000_000
 
@@ -61,8 +63,11 @@ def check_id(value, key):
 def check_byte_level(rules, prefix, uses_pattern):
     allow_keys(rules, prefix, "type", "add_prefix_space", "trim_offsets", "use_regex")
     if flag(rules, prefix, "use_regex", True) != uses_pattern:
-        refuse(prefix + "use_regex", rules.get("use_regex"),
-               "kzero reads one ByteLevel with the pattern of GPT-2 there, or a Split with another pattern and a ByteLevel without one")
+        refuse(
+            prefix + "use_regex",
+            rules.get("use_regex"),
+            "kzero reads one ByteLevel with the pattern of GPT-2 there, or a Split with another pattern and a ByteLevel without one",
+        )
     if flag(rules, prefix, "add_prefix_space", True) and not uses_pattern:
         refuse(prefix + "add_prefix_space", True, "only false is read after a Split")
 
@@ -90,8 +95,20 @@ def check_model(model):
     """Returns the vocabulary."""
     if not isinstance(model, dict):
         refuse("model", model, "an object is needed there")
-    allow_keys(model, "model.", "type", "dropout", "unk_token", "continuing_subword_prefix", "end_of_word_suffix", "fuse_unk",
-               "byte_fallback", "ignore_merges", "vocab", "merges")
+    allow_keys(
+        model,
+        "model.",
+        "type",
+        "dropout",
+        "unk_token",
+        "continuing_subword_prefix",
+        "end_of_word_suffix",
+        "fuse_unk",
+        "byte_fallback",
+        "ignore_merges",
+        "vocab",
+        "merges",
+    )
     allow(model.get("type"), "model.type", None, "BPE")
     allow(model.get("dropout"), "model.dropout", None, 0.0)
     allow(model.get("byte_fallback"), "model.byte_fallback", None, False)
@@ -165,8 +182,19 @@ def check(rules):
     """Raises InputError, with the key and what kzero reads there, for the rules of a tokenizer.json that kzero would refuse."""
     if not isinstance(rules, dict):
         raise InputError("is not a JSON object")
-    allow_keys(rules, "", "version", "truncation", "padding", "added_tokens", "normalizer", "pre_tokenizer", "post_processor", "decoder",
-               "model")
+    allow_keys(
+        rules,
+        "",
+        "version",
+        "truncation",
+        "padding",
+        "added_tokens",
+        "normalizer",
+        "pre_tokenizer",
+        "post_processor",
+        "decoder",
+        "model",
+    )
     allow(rules.get("version"), "version", None, "1.0")
     allow(rules.get("truncation"), "truncation", None)
     allow(rules.get("padding"), "padding", None)

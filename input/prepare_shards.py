@@ -87,7 +87,7 @@ class Shards:
                 self.file = open(self.output.partial(f"{self.name}_{self.files:06}.bin"), "wb")
                 self.file.write(header())
                 self.files, self.filled = self.files + 1, 0
-            part = data[at:at + (self.tokens_each - self.filled) * self.width]
+            part = data[at : at + (self.tokens_each - self.filled) * self.width]
             self.file.write(part)
             at += len(part)
             self.filled += len(part) // self.width

@@ -1,4 +1,5 @@
 """Ensures that the tokenizers library is available: if not, restarts with the Python for which cmake/debian.sh installed it."""
+
 import importlib.util
 import os
 import sys

@@ -1,4 +1,5 @@
 """The style and the command line of all plots: PLOT RUN.jsonl [...] -o FILE.png."""
+
 import argparse
 import math
 import sys
@@ -9,10 +10,9 @@ import matplotlib
 
 matplotlib.use("Agg")  # draws to files; needs no display
 import matplotlib.pyplot as plt
+import records
 from matplotlib.ticker import EngFormatter
 from matplotlib.transforms import ScaledTranslation
-
-import records
 
 COLORS = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9"]
 DASHES = ["-", (0, (6, 2)), (0, (1.5, 1.2)), (0, (7, 2, 1.5, 2)), (0, (3, 1.5)), (0, (5, 1.5, 1, 1.5, 1, 1.5))]
@@ -52,7 +52,9 @@ class Style:
 
     def draw_smoothed(self, axes, positions, values, average, label):
         axes.plot(positions, values, color=self.color, alpha=0.22, linewidth=0.8)
-        axes.plot(positions, records.smoothed(values, average), color=self.color, linestyle=self.dash, linewidth=1.8, label=label)
+        axes.plot(
+            positions, records.smoothed(values, average), color=self.color, linestyle=self.dash, linewidth=1.8, label=label
+        )
 
 
 def read_arguments(doc, default_output, *, has_axis=True):
@@ -61,7 +63,9 @@ def read_arguments(doc, default_output, *, has_axis=True):
     parser.add_argument("runs", nargs="+", metavar="RUN.jsonl", help="metrics files, or folders that hold one")
     parser.add_argument("-o", "--output", default=default_output, help="default: %(default)s")
     if has_axis:
-        parser.add_argument("--x", choices=["steps", "tokens"], default="steps", help="the horizontal axis; default: %(default)s")
+        parser.add_argument(
+            "--x", choices=["steps", "tokens"], default="steps", help="the horizontal axis; default: %(default)s"
+        )
     arguments = parser.parse_args()
     return records.read_all(arguments.runs), arguments
 

@@ -3,6 +3,7 @@
 Steps that a later launch ran again count as recomputed. A launch that was killed ends with its last record; the time from then to
 the next launch is lost.
 """
+
 from dataclasses import dataclass, field
 
 # In the order of bars and tables, with the meaning of each.
@@ -15,7 +16,11 @@ PARTS = {
     "other": "between steps, and the end of a launch",
     "lost": "between the last record of a launch and the next launch",
 }
-EVENTS = {"validation": ("evaluation", "seconds"), "evaluation": ("evaluation", "seconds"), "checkpoint": ("checkpoint", "stall_seconds")}
+EVENTS = {
+    "validation": ("evaluation", "seconds"),
+    "evaluation": ("evaluation", "seconds"),
+    "checkpoint": ("checkpoint", "stall_seconds"),
+}
 
 
 @dataclass
@@ -81,7 +86,9 @@ def interruption(launch, following, undone_from):
     steps = steps_of(launch)
     done = steps[-1]["step"] + 1 if steps else first_step(launch)
     again = sum(record.get("seconds") or 0 for record in steps if record["step"] >= undone_from)
-    return Interruption(end.get("reason", "killed"), done, first_step(following), again, max(0.0, began(following) - launch[-1]["time"]))
+    return Interruption(
+        end.get("reason", "killed"), done, first_step(following), again, max(0.0, began(following) - launch[-1]["time"])
+    )
 
 
 def of(run):

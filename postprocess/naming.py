@@ -1,4 +1,5 @@
 """Names runs by the keys of their resolved decks that differ."""
+
 import json
 import tomllib
 

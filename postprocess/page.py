@@ -1,4 +1,5 @@
 """A page of HTML with pictures in it: one file that needs no other."""
+
 import base64
 import html
 

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """Draws where the time of runs went, over all their launches: productive steps and everything else."""
+
 import figure
 import goodput
 import matplotlib.pyplot as plt
@@ -17,7 +18,16 @@ def draw(runs):
         left = 0.0
         for part in goodput.PARTS:
             share = 100 * max(0.0, found.share(part))
-            axes.barh(row, share, left=left, color=COLORS[part], height=0.62, edgecolor="white", linewidth=0.6, label=part if row == 0 else None)
+            axes.barh(
+                row,
+                share,
+                left=left,
+                color=COLORS[part],
+                height=0.62,
+                edgecolor="white",
+                linewidth=0.6,
+                label=part if row == 0 else None,
+            )
             if share >= 100 * LEAST_LABELLED:
                 color = "white" if part in DARK else "black"
                 axes.text(left + share / 2, row, f"{share:.0f} %", ha="center", va="center", color=color)

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 """Draws the loss of runs, raw and smoothed, with validation, evaluations and restarts. Below it are gradient norm, learning rate
 and, for runs in fp16, the loss scale."""
+
 import math
 import statistics
 
 import figure
 import matplotlib.pyplot as plt
 from matplotlib.ticker import LogLocator, NullFormatter
-
 
 EVALUATION_MARKERS = ["x", "+", "*", "1", "2", "3"]
 
@@ -63,7 +63,9 @@ def draw(runs, axis):
     """The picture of the runs, which all have steps."""
     has_scale = any(map(scales, runs))
     heights = [3, 1.1, 1] + [0.9] * has_scale
-    picture, panels = plt.subplots(len(heights), 1, figsize=(9, 8.4 + 1.3 * has_scale), sharex=True, gridspec_kw={"height_ratios": heights})
+    picture, panels = plt.subplots(
+        len(heights), 1, figsize=(9, 8.4 + 1.3 * has_scale), sharex=True, gridspec_kw={"height_ratios": heights}
+    )
     loss, norm, rate = panels[:3]
     for number, run in enumerate(runs):
         draw_loss(loss, run, number, axis, figure.prefix_of(run, runs))

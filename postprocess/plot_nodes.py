@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """Draws how long the nodes of runs computed and waited in a step. For a run on one node, draws its ranks instead."""
+
 import math
 
 import figure
@@ -72,7 +73,13 @@ def draw_value(axes, run, name, shown):
     for (color, dash), node in zip(LINES, shown):
         listed = [(r, row) for r in records for row in r["nodes"] if name_of(row, r.get("by")) == node.name]
         rows = {id(r): row for r, row in listed}
-        axes.plot(*flat([r for r, _ in listed], lambda r: rows[id(r)][name]), color=color, linestyle=dash, linewidth=2, label=node.name)
+        axes.plot(
+            *flat([r for r, _ in listed], lambda r: rows[id(r)][name]),
+            color=color,
+            linestyle=dash,
+            linewidth=2,
+            label=node.name,
+        )
     axes.set_ylim(bottom=0, top=1.1 * max(most) or 1)
 
 

@@ -6,6 +6,7 @@
 Several files are combined, with one panel for each number of parameters. One number of ranks gives bars by stage (Figure 1 of the
 ZeRO paper). Several numbers give curves over ranks and their table (its Table 1). Values that fit into --limit are marked.
 """
+
 import argparse
 import json
 import re
@@ -78,7 +79,14 @@ def draw_bars(axes, plans, labels, limit):
     begins = [0] * len(plans)
     for number, name in enumerate(categories_of(plans)):
         values = [plan["memory"].get(name, 0) / scale for plan in plans]
-        axes.barh(range(len(plans)), values, left=begins, height=0.62, color=CATEGORY_COLORS[number % len(CATEGORY_COLORS)], label=name)
+        axes.barh(
+            range(len(plans)),
+            values,
+            left=begins,
+            height=0.62,
+            color=CATEGORY_COLORS[number % len(CATEGORY_COLORS)],
+            label=name,
+        )
         begins = [begin + value for begin, value in zip(begins, values)]
     for position, (end, plan) in enumerate(zip(begins, plans)):
         axes.annotate(bytes_text(plan["total_bytes"]), (end, position), xytext=(5, 0), textcoords="offset points", va="center", fontsize=10,
@@ -104,7 +112,15 @@ def draw_curves(axes, plans, limit):
     for stage in sorted({plan["stage"] for plan in plans}):
         line = sorted((plan["ranks"], plan["total_bytes"] / scale) for plan in plans if plan["stage"] == stage)
         style = figure.Style(stage)
-        axes.plot(*zip(*line), color=style.color, linestyle=style.dash, marker=style.marker, markersize=5, linewidth=1.8, label=STAGES[stage])
+        axes.plot(
+            *zip(*line),
+            color=style.color,
+            linestyle=style.dash,
+            marker=style.marker,
+            markersize=5,
+            linewidth=1.8,
+            label=STAGES[stage],
+        )
     if limit:
         axes.axhline(limit / scale, color="#444444", linestyle="--", linewidth=1.2, label=f"limit, {bytes_text(limit)}")
     axes.set_xscale("log", base=2)
@@ -153,7 +169,9 @@ def draw_over_ranks(groups, limit):
 def draw_stacked(groups, limit):
     """Bars by stage, or over the ranks of one stage."""
     heights = [1.1 + 0.5 * len(plans) for plans in groups.values()]
-    picture, grid = plt.subplots(len(groups), 1, figsize=(9, sum(heights) + 0.6), squeeze=False, gridspec_kw={"height_ratios": heights})
+    picture, grid = plt.subplots(
+        len(groups), 1, figsize=(9, sum(heights) + 0.6), squeeze=False, gridspec_kw={"height_ratios": heights}
+    )
     for axes, (parameters, plans) in zip(grid[:, 0], groups.items()):
         over_stages = len({plan["ranks"] for plan in plans}) == 1
         plans = sorted(plans, key=lambda plan: (plan["stage"], plan["ranks"]))

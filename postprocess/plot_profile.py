@@ -1,8 +1,11 @@
 #!/usr/bin/env python3
 """Draws a time line that run.profile wrote: the ranks' threads over time, and how their computing threads spent it.
 
+Usage:
+
     python3 postprocess/plot_profile.py trace.json -o profile.png
 """
+
 import argparse
 import collections
 import json
@@ -118,7 +121,9 @@ def draw_lanes(axes, lanes, window):
                 color = "black" if span.kind in ("phase", "message", "copy") else "white"
                 axes.text(middle, y + 0.48, text, ha="center", va="center", fontsize=8, color=color, clip_on=True)
         name = f"rank {lane.rank}\n{lane.name}"
-        axes.text(-0.008, top + lane.depth() / 2, name, transform=axes.get_yaxis_transform(), ha="right", va="center", fontsize=9)
+        axes.text(
+            -0.008, top + lane.depth() / 2, name, transform=axes.get_yaxis_transform(), ha="right", va="center", fontsize=9
+        )
         top += lane.depth() + 0.6
     axes.add_collection(PolyCollection(bars, facecolors=colors, edgecolors="white", linewidths=0.15))
     axes.set_xlim(begin, end)
@@ -148,7 +153,15 @@ def draw_shares(axes, lanes):
             axes.barh(row, share, left=left, color=color, height=0.7)
             if share >= 4:
                 dark = kind not in ("phase", "message", "copy")
-                axes.text(left + share / 2, row, f"{share:.0f} %", ha="center", va="center", fontsize=8, color="white" if dark else "black")
+                axes.text(
+                    left + share / 2,
+                    row,
+                    f"{share:.0f} %",
+                    ha="center",
+                    va="center",
+                    fontsize=8,
+                    color="white" if dark else "black",
+                )
             left += share
     axes.set_yticks(range(len(lanes)), [f"rank {lane.rank}" for lane in lanes])
     axes.invert_yaxis()
@@ -176,7 +189,11 @@ def draw(lanes, facts, window):
     shown = sorted({lane.rank for lane in lanes})[:MOST_RANKS]
     rows = [lane for lane in lanes if lane.rank in shown]
     computing = [lane for lane in lanes if lane.name == "compute"]
-    heights = [0.5 + 0.24 * sum(lane.depth() + 0.7 for lane in rows), 0.9 + 0.3 * min(len(computing), 16), 0.8 + 0.2 * MOST_NAMES]
+    heights = [
+        0.5 + 0.24 * sum(lane.depth() + 0.7 for lane in rows),
+        0.9 + 0.3 * min(len(computing), 16),
+        0.8 + 0.2 * MOST_NAMES,
+    ]
     picture, panels = plt.subplots(3, 1, figsize=(6.5, sum(heights) + 0.8), dpi=220, gridspec_kw={"height_ratios": heights})
     draw_lanes(panels[0], rows, window)
     draw_shares(panels[1], computing[:16])
@@ -185,7 +202,9 @@ def draw(lanes, facts, window):
     title = f"Time line of {facts.get('steps', 'a run')}, {ranks} rank{'s' * (ranks != 1)}"
     panels[0].set_title(title + (f"; the first {len(shown)} are drawn" if len(shown) < ranks else ""))
     used = [kind for kind in KINDS if any(span.kind == kind for lane in lanes for span in lane.spans)]
-    panels[0].legend([Patch(color=KINDS[kind]) for kind in used], used, loc="upper left", bbox_to_anchor=(1.005, 1), borderaxespad=0)
+    panels[0].legend(
+        [Patch(color=KINDS[kind]) for kind in used], used, loc="upper left", bbox_to_anchor=(1.005, 1), borderaxespad=0
+    )
     return picture
 
 
@@ -194,9 +213,13 @@ def main():
     parser.add_argument("trace", metavar="TRACE.json", help="the file that run.profile names")
     parser.add_argument("-o", "--output", default="profile.png", help="default: %(default)s")
     parser.add_argument("--step", type=int, metavar="N", help="one recorded step, counted from 1; default: all of them")
-    parser.add_argument("--begin", type=float, metavar="MS", help="where the drawn time begins; default: at the begin of the steps")
+    parser.add_argument(
+        "--begin", type=float, metavar="MS", help="where the drawn time begins; default: at the begin of the steps"
+    )
     parser.add_argument("--end", type=float, metavar="MS", help="where it ends; default: at the end of the steps")
-    parser.add_argument("--ranks", type=int, nargs="+", metavar="RANK", help=f"the ranks; default: all, {MOST_RANKS} in the time line")
+    parser.add_argument(
+        "--ranks", type=int, nargs="+", metavar="RANK", help=f"the ranks; default: all, {MOST_RANKS} in the time line"
+    )
     arguments = parser.parse_args()
     lanes, facts = read(arguments.trace)
     if arguments.ranks:

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """Draws tokens per second and the utilisation of the peak (MFU) of runs."""
+
 import statistics
 
 import figure

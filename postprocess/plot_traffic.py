@@ -23,7 +23,9 @@ def draw_run(axes, run, unit, most):
         (-0.2, [expected_bytes(row) for row in rows], "expected", "#b0b0b0"),
         (0.2, [row["bytes_per_step"] for row in rows], "counted", figure.COLORS[0]),
     ):
-        bars = axes.barh([i + offset for i in range(len(rows))], [v / size for v in values], height=0.38, color=color, label=label)
+        bars = axes.barh(
+            [i + offset for i in range(len(rows))], [v / size for v in values], height=0.38, color=color, label=label
+        )
         axes.bar_label(bars, [plot_memory.text_of(v) for v in values], padding=4, fontsize=9)
     axes.set_yticks(range(len(rows)), [label_of(row) for row in rows])
     axes.invert_yaxis()

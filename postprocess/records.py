@@ -3,6 +3,7 @@
 A run that was killed and restarted appends to its file and may repeat steps: the last record of a step counts. A start at step 0
 begins another run. A line that a crash truncated is left out.
 """
+
 import json
 import math
 import re
@@ -152,7 +153,7 @@ def read_all(paths):
     for path, runs in found:
         if names.count(runs[0].name) > 1:
             for run in runs:
-                run.name = f"{path}{run.name[len(name_of(Path(path))):]}"
+                run.name = f"{path}{run.name[len(name_of(Path(path))) :]}"
     return [run for _, runs in found for run in runs]
 
 

@@ -5,6 +5,7 @@ A run is a metrics file (run.metrics) or a folder that contains one. Several run
 of their decks that differ, otherwise by their files. The pictures can also be written as PNG files (--png FOLDER), and the curves for
 TensorBoard (--tensorboard FOLDER).
 """
+
 import argparse
 import io
 from pathlib import Path
@@ -114,7 +115,9 @@ def sections(runs, drawn):
         yield page.section("What differs", "The keys of the resolved decks that are not the same in all runs.",
                            page.table(names, summary.deck_rows(runs), colors))  # fmt: skip
     for name, title, text, png in drawn:
-        yield page.section(title, text, page.picture(png, description_of(name, title, runs)) + "".join(tables_below(name, runs)))
+        yield page.section(
+            title, text, page.picture(png, description_of(name, title, runs)) + "".join(tables_below(name, runs))
+        )
     left_out = [run.name for name in ("memory", "traffic") for run in runs if not run.end.get(name)]
     if left_out:
         text = f"No memory or traffic of {', '.join(dict.fromkeys(left_out))}: a run writes them when it ends, traffic on two or more ranks."

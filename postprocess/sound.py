@@ -11,7 +11,14 @@ SPREAD = {"min": NUMBER, "max": NUMBER}
 NODE = {"host": TEXT, "first_rank": COUNT, "compute_seconds": NUMBER, "wait_seconds": NUMBER, "no_core_seconds": NUMBER, "busiest_rank": COUNT,
         "busiest_seconds": NUMBER}  # fmt: skip
 MEMORY = {"rank": COUNT, "resident_peak_bytes": COUNT, "categories": {NAMES: {"planned_bytes": COUNT, "peak_bytes": COUNT}}}
-TRAFFIC = {"group": TEXT, "operation": TEXT, "purpose": TEXT, "elements_per_step": NUMBER, "bytes_per_step": NUMBER, "theory_elements_per_step": NUMBER}
+TRAFFIC = {
+    "group": TEXT,
+    "operation": TEXT,
+    "purpose": TEXT,
+    "elements_per_step": NUMBER,
+    "bytes_per_step": NUMBER,
+    "theory_elements_per_step": NUMBER,
+}
 ANY = {"time": NUMBER, "seconds": NUMBER, "stall_seconds": NUMBER, "step": COUNT}
 SHAPES = {
     "start": {"first_step": COUNT, "process_seconds": NUMBER, "deck": TEXT, "hosts": [TEXT], "grid": {"data": COUNT, "tensor": COUNT}, "steps": COUNT,

@@ -1,4 +1,5 @@
 """The rows of a table of runs: one text per run."""
+
 import math
 import statistics
 
@@ -92,7 +93,9 @@ def speed_words(run):
 def mfu_text(run):
     """The median, and the kind of its peak: a peak that was measured while others computed makes it too large."""
     peak = run.start.get("peak", {})
-    kind = " of a disturbed peak" if peak.get("disturbed") else " of a measured peak" if peak.get("source") == "measured" else ""
+    kind = (
+        " of a disturbed peak" if peak.get("disturbed") else " of a measured peak" if peak.get("source") == "measured" else ""
+    )
     found = share(median(run, "mfu"))
     return found + kind if found else ""
 

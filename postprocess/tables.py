@@ -1,4 +1,5 @@
 """Tables of a report on nodes and goodput: heads, and rows of texts."""
+
 import goodput
 import plot_nodes
 import summary
@@ -44,10 +45,20 @@ def of_interruptions(times):
     rows, left_out = [], max(0, len(times.interruptions) - MOST_INTERRUPTIONS)
     if left_out:
         early = times.interruptions[:left_out]
-        sums = [str(sum(one.lost for one in early)), *(summary.duration(sum(v)) for v in zip(*((one.seconds, one.away) for one in early)))]
+        sums = [
+            str(sum(one.lost for one in early)),
+            *(summary.duration(sum(v)) for v in zip(*((one.seconds, one.away) for one in early))),
+        ]
         rows.append((f"launches 1 to {left_out}", ["", "", "", *sums]))
     for number, one in enumerate(times.interruptions[left_out:], left_out + 1):
-        cells = [one.reason, str(one.steps), str(one.resumed), str(one.lost), summary.duration(one.seconds), summary.duration(one.away)]
+        cells = [
+            one.reason,
+            str(one.steps),
+            str(one.resumed),
+            str(one.lost),
+            summary.duration(one.seconds),
+            summary.duration(one.away),
+        ]
         rows.append((f"launch {number}", cells))
     return heads, rows
 

@@ -1,4 +1,5 @@
 """Writes event files for TensorBoard with its own wheel, which does not need TensorFlow."""
+
 import importlib.util
 import math
 import re

@@ -145,8 +145,8 @@ const std::vector<TableList>& table_lists() {
           "(docs/data.md).",
           blend_keys),
       list_of<EvaluationTables>("evaluate",
-                                "Data on which the run computes the loss, in addition to "
-                                "validation: one table for each (docs/data.md).",
+                                "Data whose loss the run computes, in addition to validation: "
+                                "one table for each (docs/data.md).",
                                 evaluation_keys)};
   return all;
 }

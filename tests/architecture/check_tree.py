@@ -132,9 +132,9 @@ def check_names(file):
 def check_labels(file):
     prefix = f"kzero::{file.folder}::"
     for match in LAUNCH.finditer(file.text):
-        argument = file.text[match.end():]
+        argument = file.text[match.end() :]
         launches = "parallel" in match.group()
-        declared = not launches and not re.search(r"(?:\.|->|Kokkos::)$", file.text[:match.start()])
+        declared = not launches and not re.search(r"(?:\.|->|Kokkos::)$", file.text[: match.start()])
         if declared or NESTED_RANGE.match(argument) or re.match(r"label\b", argument):
             continue
         if not argument.startswith('"'):
@@ -150,14 +150,17 @@ def template_arguments(text):
     for match in re.finditer(r"[<>]", text if text.startswith("<") else ""):
         depth += 1 if match.group() == "<" else -1
         if depth == 0:
-            return text[:match.end()]
+            return text[: match.end()]
     return ""
 
 
 def check_policies(file):
     for match in RANGE_POLICY.finditer(file.code):
-        if not re.search(r"\bIndexType<", template_arguments(file.code[match.end():].lstrip())):
-            yield line_of(file.code, match.start()), f"{match.group()} without an IndexType counts in 32 bits on devices; take tensor::Range"
+        if not re.search(r"\bIndexType<", template_arguments(file.code[match.end() :].lstrip())):
+            yield (
+                line_of(file.code, match.start()),
+                f"{match.group()} without an IndexType counts in 32 bits on devices; take tensor::Range",
+            )
 
 
 def check_links(source, edges):
@@ -182,8 +185,14 @@ def check_tree(source, edges_path):
         if file.folder not in edges:
             problems.append(f"{file.name}:1: folder {file.folder} is not in {edges_path.name}")
             continue
-        found = [*check_includes(file, source, edges), *check_namespaces(file, edges), *check_sizes(file), *check_names(file),
-                 *check_labels(file), *check_policies(file)]
+        found = [
+            *check_includes(file, source, edges),
+            *check_namespaces(file, edges),
+            *check_sizes(file),
+            *check_names(file),
+            *check_labels(file),
+            *check_policies(file),
+        ]
         problems += [f"{file.name}:{line}: {text}" for line, text in sorted(found)]
     return problems
 

@@ -71,16 +71,18 @@ class CheckTree(unittest.TestCase):
             self.assertIn("no sources", check_tree(Path(folder) / "src", edges)[0])
 
     def test_an_include_upwards(self):
-        self.expect("grid/more.hpp:1: grid may not include comm/group.hpp",
-                    {"grid/more.hpp": '#include "comm/group.hpp"\n', "comm/group.hpp": ""})
+        self.expect(
+            "grid/more.hpp:1: grid may not include comm/group.hpp",
+            {"grid/more.hpp": '#include "comm/group.hpp"\n', "comm/group.hpp": ""},
+        )
 
     def test_an_include_sideways(self):
-        self.expect("grid/more.hpp:2: grid may not include deck/config.hpp",
-                    {"grid/more.hpp": '\n  #  include "deck/config.hpp"\n'})
+        self.expect(
+            "grid/more.hpp:2: grid may not include deck/config.hpp", {"grid/more.hpp": '\n  #  include "deck/config.hpp"\n'}
+        )
 
     def test_a_header_beside_the_one_allowed(self):
-        self.expect("comm/more.hpp:1: comm may not include deck/reader.hpp",
-                    {"comm/more.hpp": '#include "deck/reader.hpp"\n'})
+        self.expect("comm/more.hpp:1: comm may not include deck/reader.hpp", {"comm/more.hpp": '#include "deck/reader.hpp"\n'})
 
     def test_an_include_in_a_comment_is_none(self):
         self.assertEqual(self.breaches({"grid/more.hpp": '// #include "comm/group.hpp"\n'}), [])
@@ -92,36 +94,45 @@ class CheckTree(unittest.TestCase):
         self.expect("folder utils is not in edges.txt", {"utils/misc.hpp": ""})
 
     def test_a_list_that_allows_an_upward_edge(self):
-        self.expect("deck (level 1) may not use grid: not a lower level",
-                    edges=EDGES.replace("deck: base", "deck: base grid"))
+        self.expect("deck (level 1) may not use grid: not a lower level", edges=EDGES.replace("deck: base", "deck: base grid"))
 
     def test_a_link_that_is_not_allowed(self):
-        self.expect("grid/CMakeLists.txt:1: grid may not link to comm",
-                    {"grid/CMakeLists.txt": "kzero_folder(grid USES base\n  comm)\n"})
+        self.expect(
+            "grid/CMakeLists.txt:1: grid may not link to comm",
+            {"grid/CMakeLists.txt": "kzero_folder(grid USES base\n  comm)\n"},
+        )
 
     def test_a_foreign_namespace(self):
-        self.expect("comm/more.cpp:1: namespace kzero::grid; in this folder it is kzero::comm",
-                    {"comm/more.cpp": "namespace kzero::grid {}\n"})
+        self.expect(
+            "comm/more.cpp:1: namespace kzero::grid; in this folder it is kzero::comm",
+            {"comm/more.cpp": "namespace kzero::grid {}\n"},
+        )
 
     def test_types_of_a_folder_below_may_be_declared(self):
         declared = "namespace kzero::grid {\nclass Group;\n}\n"
         self.assertEqual(self.breaches({"comm/more.hpp": declared}), [])
-        self.expect("comm/more.hpp:1: namespace kzero::grid", {"comm/more.hpp": declared.replace("class Group;", "class Group {};")})
+        self.expect(
+            "comm/more.hpp:1: namespace kzero::grid", {"comm/more.hpp": declared.replace("class Group;", "class Group {};")}
+        )
         self.expect("grid/more.hpp:1: namespace kzero::comm", {"grid/more.hpp": declared.replace("grid", "comm")})
 
     def test_a_long_file(self):
         self.expect("401 lines", self.comm("int a;\n" * 398))
 
     def test_a_long_function(self):
-        self.expect("comm/more.cpp:3: a function of 61 lines",
-                    self.comm("int a = 0;\nvoid f() {\n" + "  if (a) { a = {}; }\n" * 59 + "}"))
+        self.expect(
+            "comm/more.cpp:3: a function of 61 lines",
+            self.comm("int a = 0;\nvoid f() {\n" + "  if (a) { a = {}; }\n" * 59 + "}"),
+        )
 
     def test_a_function_of_the_longest_length(self):
         self.assertEqual(self.breaches(self.comm("void f() {\n" + "  a();\n" * 58 + "}")), [])
 
     def test_a_long_method_behind_an_initializer_list(self):
-        self.expect("comm/more.cpp:4: a function of 70 lines",
-                    self.comm("class A {\n  A()\n  : a_{1}, b_(2) {\n" + "    a();\n" * 68 + "}\n};"))
+        self.expect(
+            "comm/more.cpp:4: a function of 70 lines",
+            self.comm("class A {\n  A()\n  : a_{1}, b_(2) {\n" + "    a();\n" * 68 + "}\n};"),
+        )
 
     def test_the_world_outside_runtime_and_grid(self):
         self.expect("comm/more.cpp:2: MPI_COMM_WORLD", self.comm("auto world = MPI_COMM_WORLD;"))
@@ -143,13 +154,22 @@ class CheckTree(unittest.TestCase):
         self.expect('label "kzero::comm::add Numbers"', self.comm('auto a = "kzero::comm::add Numbers";'))
 
     def test_a_range_of_32_bits(self):
-        for policy in ("RangePolicy<Execution>(exec, 0, n)", "RangePolicy(exec, 0, n)", "MDRangePolicy<Kokkos::Rank<2>>(a, b)",
-                       "RangePolicy<Execution>(exec, 0, Kokkos::IndexType<Index>::n)"):
-            self.expect("comm/more.cpp:2: Kokkos::" + policy.split("P")[0] + "Policy without an IndexType",
-                        self.comm(f"auto policy = Kokkos::{policy};"))
+        for policy in (
+            "RangePolicy<Execution>(exec, 0, n)",
+            "RangePolicy(exec, 0, n)",
+            "MDRangePolicy<Kokkos::Rank<2>>(a, b)",
+            "RangePolicy<Execution>(exec, 0, Kokkos::IndexType<Index>::n)",
+        ):
+            self.expect(
+                "comm/more.cpp:2: Kokkos::" + policy.split("P")[0] + "Policy without an IndexType",
+                self.comm(f"auto policy = Kokkos::{policy};"),
+            )
 
     def test_a_range_that_says_its_index(self):
-        for policy in ("RangePolicy<Execution, Kokkos::IndexType<Index>>(exec, 0, n)", "MDRangePolicy<Kokkos::Rank<2>, Kokkos::IndexType<int>>"):
+        for policy in (
+            "RangePolicy<Execution, Kokkos::IndexType<Index>>(exec, 0, n)",
+            "MDRangePolicy<Kokkos::Rank<2>, Kokkos::IndexType<int>>",
+        ):
             self.assertEqual(self.breaches(self.comm(f"using Policy = Kokkos::{policy};")), [])
 
 

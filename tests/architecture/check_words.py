@@ -59,7 +59,11 @@ def check_words(root, list_path):
     if files == 0:
         problems.append(f"{root}: no files to check")
     for pattern, _, allowed in words:
-        problems += [f"{list_path.name}: {glob} no longer needs {pattern.pattern}" for glob in allowed if (pattern.pattern, glob) not in used]
+        problems += [
+            f"{list_path.name}: {glob} no longer needs {pattern.pattern}"
+            for glob in allowed
+            if (pattern.pattern, glob) not in used
+        ]
     return problems
 
 

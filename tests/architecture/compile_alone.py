@@ -38,14 +38,14 @@ def options(command):
     """What decides about the meaning of a source: all but its name, the object's and the optimizations."""
     words = shlex.split(command["command"].replace("-isystem ", "-isystem"))
     at = words.index("-o")
-    return [w for w in words[:at] + words[at + 4:] if w != "ccache" and not w.startswith("-O")]
+    return [w for w in words[:at] + words[at + 4 :] if w != "ccache" and not w.startswith("-O")]
 
 
 def folders(command):
     return [w[2:] for w in options(command) if w.startswith("-I")]
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def sees_kokkos(path, *roots):
     for name in includes(path):
         if name.startswith("Kokkos_"):

@@ -26,8 +26,19 @@ from trials import MOMENTS, run_trial, train_reference
 SIZES = (2, 3, 4)  # nodes with ranks
 ENDS = {"completed": (0, ()), "stopped": (75, ("run.max_steps=1",))}  # exit code, settings
 LOSSES = {"kills": "kill", "powers": "power", "cuts20": "cut20", "cuts": "cut"}  # option: fault
-HEADING = ("trial", "trials", "fault came too late", "hangs", "with processes left", "wrong codes", "lost node not named", "lost checkpoints", "different bits",
-           "s to the end", "s to the next step")
+HEADING = (
+    "trial",
+    "trials",
+    "fault came too late",
+    "hangs",
+    "with processes left",
+    "wrong codes",
+    "lost node not named",
+    "lost checkpoints",
+    "different bits",
+    "s to the end",
+    "s to the next step",
+)
 MISHAPS = ("hung", "left", "wrong_code", "unnamed", "lost", "different_bits")  # of rows, counted by the middle columns
 HEAD = "node5"  # of mpiexec where the node of rank 0 is lost
 
@@ -40,8 +51,15 @@ def try_end(cluster, number, arguments):
     outcome = launch.wait(arguments.limit)
     left = [line for _, line in launch.processes()]
     launch.kill()
-    return {"fault": f"end, {kind}", "hosts": nodes, "hung": outcome.code is None, "code": outcome.code,
-            "wrong_code": outcome.code not in (None, code), "seconds": round(outcome.seconds, 1), "left": left}
+    return {
+        "fault": f"end, {kind}",
+        "hosts": nodes,
+        "hung": outcome.code is None,
+        "code": outcome.code,
+        "wrong_code": outcome.code not in (None, code),
+        "seconds": round(outcome.seconds, 1),
+        "left": left,
+    }
 
 
 def try_loss(cluster, number, fault, arguments, reference):
@@ -50,8 +68,19 @@ def try_loss(cluster, number, fault, arguments, reference):
     first, moment, nodes = choices[number % len(choices)]
     victim = 0 if first else random.Random(number).randrange(1, nodes)
     head = HEAD if first else None
-    result = run_trial(cluster, f"{fault}{number}", fault, moment, victim, cluster.nodes[:nodes], head, arguments.set, arguments.limit,
-                       arguments.grace, reference)
+    result = run_trial(
+        cluster,
+        f"{fault}{number}",
+        fault,
+        moment,
+        victim,
+        cluster.nodes[:nodes],
+        head,
+        arguments.set,
+        arguments.limit,
+        arguments.grace,
+        reference,
+    )
     row = result.json()
     completes = fault == "cut20"
     row["hung"] = result.code is None or result.hung or result.again_hung
@@ -76,7 +105,13 @@ def summary(rows):
         some = [row for row in rows if row["fault"] == kind]
         late = [row for row in some if not row.get("reached", True)]
         sums = [sum(bool(row.get(name)) for row in some) for name in MISHAPS]
-        yield "| " + " | ".join(map(str, (kind, len(some), len(late), *sums, spread(some, "seconds"), spread(some, "seconds_to_step")))) + " |"
+        yield (
+            "| "
+            + " | ".join(
+                map(str, (kind, len(some), len(late), *sums, spread(some, "seconds"), spread(some, "seconds_to_step")))
+            )
+            + " |"
+        )
 
 
 def spread(rows, name):
@@ -87,21 +122,29 @@ def spread(rows, name):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("output", type=Path, help="receives the lines; its old ones count in the table")
-    parser.add_argument("--ends", type=int, default=0, help="ends of undisturbed launches, completed and stopped with 75, on 2 to 4 nodes")
+    parser.add_argument(
+        "--ends", type=int, default=0, help="ends of undisturbed launches, completed and stopped with 75, on 2 to 4 nodes"
+    )
     parser.add_argument("--kills", type=int, default=0, help="nodes lost whose kernels close their connections")
     parser.add_argument("--powers", type=int, default=0, help="nodes lost in silence")
     parser.add_argument("--cuts20", type=int, default=0, help="links cut for 20 s")
     parser.add_argument("--cuts", type=int, default=0, help="links cut for good")
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="setting of every deck; several times")
-    parser.add_argument("--limit", type=float, default=180, help="seconds after a fault in which the launch has to end (%(default)s)")
-    parser.add_argument("--grace", type=float, default=30, help="seconds after that in which its processes have to end (%(default)s)")
+    parser.add_argument(
+        "--limit", type=float, default=180, help="seconds after a fault in which the launch has to end (%(default)s)"
+    )
+    parser.add_argument(
+        "--grace", type=float, default=30, help="seconds after that in which its processes have to end (%(default)s)"
+    )
     arguments = parser.parse_args()
     if reason := why_not():
         sys.exit(f"campaign.py: {reason}")
     with Cluster.temporary(max(SIZES) + 1, keep=KEEP) as cluster, arguments.output.open("a") as output:
         reference = train_reference(cluster)
         for kind, number in plan(arguments):
-            row = try_end(cluster, number, arguments) if kind == "end" else try_loss(cluster, number, kind, arguments, reference)
+            row = (
+                try_end(cluster, number, arguments) if kind == "end" else try_loss(cluster, number, kind, arguments, reference)
+            )
             print(json.dumps({**row, "number": number, "time": time.strftime("%F %T")}), file=output, flush=True)
             bad = [f"{name}: {row[name]}" for name in MISHAPS if row.get(name)]
             print(time.strftime("%T"), kind, number, *bad, flush=True)

@@ -20,21 +20,30 @@ DEFAULT = os.environ.get("KZERO_CLUSTER", os.path.join(tempfile.gettempdir(), "k
 
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--folder", type=Path, default=Path(DEFAULT),
-                        help="of the cluster; %(default)s, or what KZERO_CLUSTER names")
+    parser.add_argument(
+        "--folder", type=Path, default=Path(DEFAULT), help="of the cluster; %(default)s, or what KZERO_CLUSTER names"
+    )
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
 
     def add(name, text, nodes=None):
         command = commands.add_parser(name, help=text, description=text)
         if nodes:
-            command.add_argument("nodes" if nodes in "+*" else "node", metavar="NODE", **({"nargs": nodes} if nodes in "+*" else {}))
+            command.add_argument(
+                "nodes" if nodes in "+*" else "node", metavar="NODE", **({"nargs": nodes} if nodes in "+*" else {})
+            )
         return command
 
     up = add("up", "start nodes, named node1, node2 and so on")
     up.add_argument("count", type=int)
     up.add_argument("--memory", type=int, metavar="BYTES", help="limit of each node's processes")
-    up.add_argument("--keep", type=Path, action="append", default=[], metavar="PATH",
-                    help="folder below /tmp, /var/tmp, /run or /dev/shm that nodes see; several times")
+    up.add_argument(
+        "--keep",
+        type=Path,
+        action="append",
+        default=[],
+        metavar="PATH",
+        help="folder below /tmp, /var/tmp, /run or /dev/shm that nodes see; several times",
+    )
     add("down", "end the nodes and remove all traces of them, but not FOLDER/work")
     run = add("run", "run a program on a node, in FOLDER/work", "1")
     run.add_argument("words", nargs=argparse.REMAINDER, metavar="PROGRAM ...")
@@ -45,7 +54,9 @@ def arguments():
     add("restore", "restore the links of nodes", "+")
     add("freeze", "stop all processes of nodes without ending them", "+")
     add("thaw", "let frozen nodes continue", "+")
-    add("slow", "limit a node's share of the processors", "1").add_argument("cpus", type=float, help="cores, such as 0.1; 0: no limit")
+    add("slow", "limit a node's share of the processors", "1").add_argument(
+        "cpus", type=float, help="cores, such as 0.1; 0: no limit"
+    )
     link = add("link", "set the links of nodes (none given: of all); without options they are fast and lose nothing", "*")
     link.add_argument("--rate", help="in both directions, such as 200mbit")
     link.add_argument("--loss", help="of what a node receives, such as 5%%")

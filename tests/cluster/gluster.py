@@ -42,10 +42,19 @@ class Gluster:
         """Starts the node's glusterd, which starts the servers of its bricks."""
         for name in (f"brick-{node}", f"lib-{node}", f"log-{node}"):
             (self.folder / name).mkdir(parents=True, exist_ok=True)
-        bind = (f"mkdir -p /var/lib/glusterd /var/log/glusterfs /run/gluster && mount --bind {self.folder}/lib-{node} /var/lib/glusterd && "
-                f"mount --bind {self.folder}/log-{node} /var/log/glusterfs && exec glusterd -p /run/glusterd.pid --no-daemon")
-        self.daemons.append(node.popen(["sh", "-c", bind], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-                                       stderr=subprocess.DEVNULL, start_new_session=True))
+        bind = (
+            f"mkdir -p /var/lib/glusterd /var/log/glusterfs /run/gluster && mount --bind {self.folder}/lib-{node} /var/lib/glusterd && "
+            f"mount --bind {self.folder}/log-{node} /var/log/glusterfs && exec glusterd -p /run/glusterd.pid --no-daemon"
+        )
+        self.daemons.append(
+            node.popen(
+                ["sh", "-c", bind],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                start_new_session=True,
+            )
+        )
 
     def kill_server(self, node):
         """Kills the server of the node's brick."""

@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 """Checkpoints on a GlusterFS volume over the nodes: tests to run by hand. They need glusterfs-server and glusterfs-client.
 
+Usage:
+
     KZERO=build/release/kzero python3 tests/cluster/shared_file_system.py
 """
 

@@ -55,8 +55,18 @@ def measure(cluster, arguments, case, rate):
         host.set_link(rate=None if rate == "none" else rate)
     last = arguments.warm_up + arguments.steps
     batch = nodes * ranks * arguments.micro_batches
-    training = Training(cluster, "slow", f"train.steps={last}", f"train.global_batch={batch}", "train.micro_batch=1",
-                        "checkpoint.folder=", *arguments.set, *settings, deck=arguments.deck.resolve(), model=MODEL)
+    training = Training(
+        cluster,
+        "slow",
+        f"train.steps={last}",
+        f"train.global_batch={batch}",
+        "train.micro_batch=1",
+        "checkpoint.folder=",
+        *arguments.set,
+        *settings,
+        deck=arguments.deck.resolve(),
+        model=MODEL,
+    )
     launch = training.launch(hosts, ranks=ranks)
     counted = []
     for step in (arguments.warm_up, last):
@@ -68,28 +78,56 @@ def measure(cluster, arguments, case, rate):
     outcome = launch.wait(arguments.limit)
     if training.exit_code(outcome) != 0:
         sys.exit(f"slow_links.py: {case}:\n{outcome.output[-2000:]}")
-    steps = training.records("step")[arguments.warm_up:]
+    steps = training.records("step")[arguments.warm_up :]
     sent = mean(counted[1][host.name].sent_bytes - counted[0][host.name].sent_bytes for host in hosts) / arguments.steps
-    row = {"case": case, "micro_batches": arguments.micro_batches, "rate": rate, "deck": arguments.deck.name,
-           "step_seconds": median(step["seconds"] for step in steps), "all_seconds": [step["seconds"] for step in steps],
-           "tokens_per_second": median(step["tokens_per_second"] for step in steps),
-           "sent_bytes": sent, "table_bytes": table_bytes(training) * ranks,
-           "crossing": crossing_share(nodes, ranks), "load": os.getloadavg()[0], "time": time.strftime("%F %T")}
+    row = {
+        "case": case,
+        "micro_batches": arguments.micro_batches,
+        "rate": rate,
+        "deck": arguments.deck.name,
+        "step_seconds": median(step["seconds"] for step in steps),
+        "all_seconds": [step["seconds"] for step in steps],
+        "tokens_per_second": median(step["tokens_per_second"] for step in steps),
+        "sent_bytes": sent,
+        "table_bytes": table_bytes(training) * ranks,
+        "crossing": crossing_share(nodes, ranks),
+        "load": os.getloadavg()[0],
+        "time": time.strftime("%F %T"),
+    }
     shutil.rmtree(training.folder)
     return row
 
 
-HEADING = ("case", "micro-batches", "link", "step, s", "tokens/s", "MB sent by a node", "by the table, MB", "its bytes on the wire, s",
-           "step / wire", "load")
+HEADING = (
+    "case",
+    "micro-batches",
+    "link",
+    "step, s",
+    "tokens/s",
+    "MB sent by a node",
+    "by the table, MB",
+    "its bytes on the wire, s",
+    "step / wire",
+    "load",
+)
 
 
 def line(row):
     """A row of the table."""
     bits = bits_per_second(row["rate"])
     wire = 8 * row["sent_bytes"] / bits if bits else None
-    cells = (row["case"], row["micro_batches"], row["rate"], f"{row['step_seconds']:.3f}", f"{row['tokens_per_second']:.0f}",
-             f"{row['sent_bytes'] / 1e6:.2f}", f"{row['table_bytes'] * row['crossing'] / 1e6:.2f}", f"{wire:.3f}" if wire else "-",
-             f"{row['step_seconds'] / wire:.2f}" if wire else "-", f"{row['load']:.0f}")
+    cells = (
+        row["case"],
+        row["micro_batches"],
+        row["rate"],
+        f"{row['step_seconds']:.3f}",
+        f"{row['tokens_per_second']:.0f}",
+        f"{row['sent_bytes'] / 1e6:.2f}",
+        f"{row['table_bytes'] * row['crossing'] / 1e6:.2f}",
+        f"{wire:.3f}" if wire else "-",
+        f"{row['step_seconds'] / wire:.2f}" if wire else "-",
+        f"{row['load']:.0f}",
+    )
     return f"| {' | '.join(map(str, cells))} |"
 
 
@@ -99,7 +137,9 @@ def main():
     parser.add_argument("--rate", action="append", help="of every link, such as 200mbit, or none; several times (200mbit)")
     parser.add_argument("--case", action="append", help=f"several times ({', '.join(CASES)})")
     parser.add_argument("--deck", type=Path, default=ROOT / "input/tiny.toml", help="%(default)s")
-    parser.add_argument("--set", action="append", default=["model.sequence=64"], metavar="KEY=VALUE", help="of every case (%(default)s)")
+    parser.add_argument(
+        "--set", action="append", default=["model.sequence=64"], metavar="KEY=VALUE", help="of every case (%(default)s)"
+    )
     parser.add_argument("--micro-batches", type=int, default=1, help="of each rank in a step (%(default)s)")
     parser.add_argument("--warm-up", type=int, default=2, help="steps before those that count (%(default)s)")
     parser.add_argument("--steps", type=int, default=5, help="that count (%(default)s)")
@@ -111,7 +151,10 @@ def main():
         bits_per_second(rate)
     if reason := why_not():
         sys.exit(f"slow_links.py: {reason}")
-    with Cluster.temporary(most, keep=(*KEEP, arguments.deck.resolve().parent)) as cluster, arguments.output.open("a") as output:
+    with (
+        Cluster.temporary(most, keep=(*KEEP, arguments.deck.resolve().parent)) as cluster,
+        arguments.output.open("a") as output,
+    ):
         for rate in rates:
             for case in cases:
                 row = measure(cluster, arguments, case, rate)

@@ -76,15 +76,24 @@ class SlurmOverNodes(OneNodeSlurm):
         code, said = node.run(["install", "-d", "-m", "755", "/run/munge"])
         if code != 0:
             raise ClusterError(said)
-        self.start_daemon(node, "munged", "--foreground", "--force", f"--key-file={self.folder}/munge.key",
-                          "--pid-file=/run/munge/munged.pid", "--seed-file=/run/munge/munged.seed", "--log-file=/run/munge/munged.log")
+        self.start_daemon(
+            node,
+            "munged",
+            "--foreground",
+            "--force",
+            f"--key-file={self.folder}/munge.key",
+            "--pid-file=/run/munge/munged.pid",
+            "--seed-file=/run/munge/munged.seed",
+            "--log-file=/run/munge/munged.log",
+        )
         wait_until(f"munged on {node}", lambda: node.run(["test", "-S", "/run/munge/munge.socket.2"])[0] == 0, PATIENCE)
         self.start_daemon(node, "slurmd", "-D", "-N", node.name)
 
     def start_daemon(self, node, *words):
         with (self.folder / f"{words[0]}.{node}.log").open("a") as log:
-            self.daemons.append(node.popen(words, self.environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
-                                           start_new_session=True))
+            self.daemons.append(
+                node.popen(words, self.environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
+            )
 
     def wait_idle(self, nodes):
         names = sorted(node.name for node in nodes)

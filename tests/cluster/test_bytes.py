@@ -14,7 +14,9 @@ class Bytes(ClusterTest):
         few, many = (Training(self.cluster, f"{name}-{length}", *SETTINGS, batch, *settings) for length in ("few", "many"))
         sent = bytes_of_a_step(few, many, self.nodes[:nodes], ranks)
         expected = table_bytes(many) * ranks * crossing_share(nodes, ranks)
-        print(f"{name}: {sent:.0f} bytes of a node and step, by the table {expected:.0f}, ratio {sent / expected:.4f}", flush=True)
+        print(
+            f"{name}: {sent:.0f} bytes of a node and step, by the table {expected:.0f}, ratio {sent / expected:.4f}", flush=True
+        )
         self.assertTrue(expected < sent < (1 + HEADERS) * expected)
 
     def test_stage_2_on_4_nodes(self):

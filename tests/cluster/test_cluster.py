@@ -19,18 +19,26 @@ from testing import ClusterTest, main
 
 TOOL = Path(__file__).with_name("cluster.py")
 PATIENCE = 30
-LISTEN = ("import socket, sys; s = socket.create_server(('', 5000)); print('listening', flush=True); c = s.accept()[0]\n"
-          "print('connected', flush=True)\n"
-          "try: print('closed' if not c.recv(1) else 'data', flush=True)\n"
-          "except ConnectionError: print('closed', flush=True)\n")
+LISTEN = (
+    "import socket, sys; s = socket.create_server(('', 5000)); print('listening', flush=True); c = s.accept()[0]\n"
+    "print('connected', flush=True)\n"
+    "try: print('closed' if not c.recv(1) else 'data', flush=True)\n"
+    "except ConnectionError: print('closed', flush=True)\n"
+)
 CONNECT = "import socket, time; s = socket.create_connection(('{}', 5000)); time.sleep(1000)"
-RECEIVE = ("import socket; s = socket.create_server(('', 5001)); print('listening', flush=True); c = s.accept()[0]\n"
-           "n = 0\nwhile data := c.recv(1 << 20): n += len(data)\nprint(n, flush=True)\n")
+RECEIVE = (
+    "import socket; s = socket.create_server(('', 5001)); print('listening', flush=True); c = s.accept()[0]\n"
+    "n = 0\nwhile data := c.recv(1 << 20): n += len(data)\nprint(n, flush=True)\n"
+)
 SEND = "import socket, sys; s = socket.create_connection(('{}', 5001)); s.sendall(bytes({})); s.close()"
-COUNT_DATAGRAMS = ("import socket; s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.bind(('', 5002)); s.settimeout(3)\n"
-                   "print('listening', flush=True)\nn = 0\ntry:\n  while True: s.recv(10); n += 1\nexcept TimeoutError: print(n, flush=True)\n")
-SEND_DATAGRAMS = ("import socket, time; s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)\n"
-                  "for i in range(400): s.sendto(b'x', ('{}', 5002)); time.sleep(0.001)\n")
+COUNT_DATAGRAMS = (
+    "import socket; s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.bind(('', 5002)); s.settimeout(3)\n"
+    "print('listening', flush=True)\nn = 0\ntry:\n  while True: s.recv(10); n += 1\nexcept TimeoutError: print(n, flush=True)\n"
+)
+SEND_DATAGRAMS = (
+    "import socket, time; s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)\n"
+    "for i in range(400): s.sendto(b'x', ('{}', 5002)); time.sleep(0.001)\n"
+)
 
 
 class NodeTest(ClusterTest):
@@ -156,7 +164,10 @@ class Links(NodeTest):
             limited.set_link(rate="20mbit")
             self.assertGreater(self.send(size), 0.9 * (size - 256e3) * 8 / rate)  # a burst of 256 kB passes at once
             limited.set_link()
-            self.assertEqual(call("tc", "-n", self.cluster.network.namespace(limited.name), "qdisc", "show", "dev", "eth0").split()[1], "noqueue")
+            self.assertEqual(
+                call("tc", "-n", self.cluster.network.namespace(limited.name), "qdisc", "show", "dev", "eth0").split()[1],
+                "noqueue",
+            )
 
     def datagrams(self):
         receiver = self.listening(self.nodes[1], COUNT_DATAGRAMS)
@@ -199,8 +210,14 @@ class Shares(NodeTest):
 
     def spin(self):
         """The processor time in seconds that one process gets on node1 in two seconds."""
-        return float(self.run_on(self.nodes[0], sys.executable, "-c",
-                                 "import time; end = time.monotonic() + 2\nwhile time.monotonic() < end: pass\nprint(time.process_time())"))
+        return float(
+            self.run_on(
+                self.nodes[0],
+                sys.executable,
+                "-c",
+                "import time; end = time.monotonic() + 2\nwhile time.monotonic() < end: pass\nprint(time.process_time())",
+            )
+        )
 
     def test_a_slow_node_gets_its_share_of_a_core(self):
         self.nodes[0].slow(0.1)
@@ -252,18 +269,28 @@ class Traces(unittest.TestCase):
         """What there is of the cluster: namespaces, groups, processes, mounts."""
         found = cluster.network.spaces()
         found += [str(path) for path in Path("/sys/fs/cgroup").glob(f"**/{cluster.group_name}")]
-        found += [line for pid in processes.all_pids() if str(cluster.folder) in (line := " ".join(processes.command_line(pid)))
-                  and pid != os.getpid()]
-        found += [line for line in Path("/proc/self/mountinfo").read_text().splitlines()
-                  if str(cluster.folder) in line or cluster.network.prefix in line]
+        found += [
+            line
+            for pid in processes.all_pids()
+            if str(cluster.folder) in (line := " ".join(processes.command_line(pid))) and pid != os.getpid()
+        ]
+        found += [
+            line
+            for line in Path("/proc/self/mountinfo").read_text().splitlines()
+            if str(cluster.folder) in line or cluster.network.prefix in line
+        ]
         return found
 
     def tool(self, cluster, *words):
-        return subprocess.run([sys.executable, "-B", TOOL, "--folder", cluster.folder, *words], capture_output=True, text=True, timeout=60)
+        return subprocess.run(
+            [sys.executable, "-B", TOOL, "--folder", cluster.folder, *words], capture_output=True, text=True, timeout=60
+        )
 
     def reach(self, cluster, seconds):
         """The exit code of ssh from node1 to node2."""
-        return self.tool(cluster, "run", "1", cluster.folder / "ssh", "-o", f"ConnectTimeout={seconds}", "node2", "true").returncode
+        return self.tool(
+            cluster, "run", "1", cluster.folder / "ssh", "-o", f"ConnectTimeout={seconds}", "node2", "true"
+        ).returncode
 
     def test_two_clusters_do_not_meet(self):
         first, second = self.new_cluster(), self.new_cluster()
@@ -282,7 +309,9 @@ class Traces(unittest.TestCase):
         with self.assertRaisesRegex(ClusterError, "there is a cluster in"):
             Cluster(cluster.folder).up(1)
         for node, act in zip(cluster.nodes, ("kill", "power_off", "cut_link", "set_link"), strict=True):
-            process = node.popen(["sh", "-c", "trap '' TERM INT; setsid sleep 1000 & sleep 1000", str(cluster.folder)], stdin=subprocess.DEVNULL)
+            process = node.popen(
+                ["sh", "-c", "trap '' TERM INT; setsid sleep 1000 & sleep 1000", str(cluster.folder)], stdin=subprocess.DEVNULL
+            )
             self.addCleanup(process.wait)
             getattr(node, act)()
         cluster.nodes[3].set_link(rate="1mbit", loss="10%")
@@ -327,7 +356,10 @@ class Traces(unittest.TestCase):
         with mock.patch.object(Node, "boot", fail_second), self.assertRaisesRegex(ClusterError, "does not start"):
             cluster.up(2)
         self.assertEqual(self.traces(cluster), [])
-        for settings, problem in (({"count": 0}, "expected 1 to 200"), ({"count": 1, "keep": ["/tmp/no such"]}, "/tmp/no such: does not exist")):
+        for settings, problem in (
+            ({"count": 0}, "expected 1 to 200"),
+            ({"count": 1, "keep": ["/tmp/no such"]}, "/tmp/no such: does not exist"),
+        ):
             with self.assertRaisesRegex(ClusterError, problem):
                 cluster.up(**settings)
 
@@ -338,7 +370,14 @@ class Traces(unittest.TestCase):
         done = self.tool(cluster, "run", "node2", "sh", "-c", "hostname; exit 9")
         self.assertEqual((done.stdout, done.returncode), ("node2\n", 9))
         self.assertIn('"node2": {"sent_bytes"', self.tool(cluster, "bytes").stdout)
-        for word, reached in (("cut", False), ("restore", True), ("kill", False), ("boot", True), ("power-off", False), ("boot", True)):
+        for word, reached in (
+            ("cut", False),
+            ("restore", True),
+            ("kill", False),
+            ("boot", True),
+            ("power-off", False),
+            ("boot", True),
+        ):
             self.assertEqual(self.tool(cluster, word, "node2").stderr, "")
             if reached:
                 wait_until(f"a connection after {word}", lambda: self.reach(cluster, PATIENCE) == 0, PATIENCE)

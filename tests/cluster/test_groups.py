@@ -29,9 +29,13 @@ class ControlGroups(unittest.TestCase):
 
     def test_version_1_has_a_tree_for_each_controller(self):
         found = find_hierarchies(V1_MOUNTS, V1_GROUPS)
-        self.assertEqual(found["cpu"], Hierarchy(1, Path("/sys/fs/cgroup/cpu,cpuacct"), Path("/sys/fs/cgroup/cpu,cpuacct/user/1")))
+        self.assertEqual(
+            found["cpu"], Hierarchy(1, Path("/sys/fs/cgroup/cpu,cpuacct"), Path("/sys/fs/cgroup/cpu,cpuacct/user/1"))
+        )
         self.assertEqual(found["memory"].own, Path("/sys/fs/cgroup/memory/job"))  # the mount shows the container's part
-        self.assertEqual(found["freezer"], Hierarchy(2, Path("/sys/fs/cgroup/unified"), Path("/sys/fs/cgroup/unified/init.scope")))
+        self.assertEqual(
+            found["freezer"], Hierarchy(2, Path("/sys/fs/cgroup/unified"), Path("/sys/fs/cgroup/unified/init.scope"))
+        )
 
     def test_version_2_has_one_tree(self):
         found = find_hierarchies(V2_MOUNTS, "0::/user.slice/session-1.scope\n")

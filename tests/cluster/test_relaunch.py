@@ -59,8 +59,18 @@ class SlurmRelaunchTest(RelaunchTest):
 
     def submit(self, training, *options):
         """The number of a job with one rank a node."""
-        return self.slurm("sbatch", "--parsable", "--ntasks-per-node=1", "--cpus-per-task=1", "--time=20", *options,
-                          f"{ROOT}/jobscripts/slurm_cpu.sh", str(training.deck), *training.overrides(), env=VARIABLES)
+        return self.slurm(
+            "sbatch",
+            "--parsable",
+            "--ntasks-per-node=1",
+            "--cpus-per-task=1",
+            "--time=20",
+            *options,
+            f"{ROOT}/jobscripts/slurm_cpu.sh",
+            str(training.deck),
+            *training.overrides(),
+            env=VARIABLES,
+        )
 
     def output(self, job):
         path = self.cluster.work / f"kzero-{job}.out"

@@ -27,8 +27,17 @@ class SlurmTest(ClusterTest):
     def submit(self, script, *words, options=(), **more):
         """The number of a job with one rank a node. more: variables of its environment."""
         variables = {"KZERO": str(KZERO), "KZERO_JOBSCRIPTS": f"{ROOT}/jobscripts", **rank_environment(), **more}
-        return self.slurm("sbatch", "--parsable", "--ntasks-per-node=1", "--cpus-per-task=1", "--time=10", *options,
-                          f"{ROOT}/jobscripts/{script}", *map(str, words), env=variables)
+        return self.slurm(
+            "sbatch",
+            "--parsable",
+            "--ntasks-per-node=1",
+            "--cpus-per-task=1",
+            "--time=10",
+            *options,
+            f"{ROOT}/jobscripts/{script}",
+            *map(str, words),
+            env=variables,
+        )
 
     def wait_end(self, job, state, output):
         found = self.slurm.wait_state(job, *FINAL)

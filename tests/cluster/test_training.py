@@ -1,6 +1,5 @@
 """A training over nodes: the same bits as on one node, stops and restarts on fewer nodes, and launches that end."""
 
-
 from testing import ClusterTest, main
 from training import Training
 
@@ -23,7 +22,9 @@ class Restarts(ClusterTest):
         self.assertRegex(second.output, r"(?m)^grid +3 data x 1 tensor ranks, 1 threads each, on 3 nodes, first node1$")
 
         self.assertEqual([record["hosts"] for record in over.records("start")], [self.names, self.names[:3]])
-        self.assertEqual([record["loss"] for record in over.records("step")], [record["loss"] for record in alone.records("step")])
+        self.assertEqual(
+            [record["loss"] for record in over.records("step")], [record["loss"] for record in alone.records("step")]
+        )
         self.assertEqual(over.verify(), alone.verify())
         self.assertEqual(alone.verify().step, 8)
 

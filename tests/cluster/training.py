@@ -16,8 +16,14 @@ ROOT = Path(__file__).resolve().parents[2]
 KZERO = Path(os.environ.get("KZERO", ROOT / "build/release/kzero")).resolve()
 KEEP = (ROOT, KZERO.parent)  # what nodes see though it may be below /tmp
 PASSED_ON = ("OMP_NUM_THREADS", "OMP_PROC_BIND", "LD_PRELOAD")  # of what tests of MPI programs run with
-MODEL = ("model.sequence=32", "train.micro_batch=1", "optimizer.warmup=2", "train.validate_every=0", "data.validation_fraction=0",
-         f'data.files=["{ROOT}/docs/*.md"]')  # input/quickstart.toml made short
+MODEL = (
+    "model.sequence=32",
+    "train.micro_batch=1",
+    "optimizer.warmup=2",
+    "train.validate_every=0",
+    "data.validation_fraction=0",
+    f'data.files=["{ROOT}/docs/*.md"]',
+)  # input/quickstart.toml made short
 
 
 @dataclass(frozen=True)
@@ -42,8 +48,13 @@ class Training:
         self.folder = (folder or cluster.work) / name
         self.folder.mkdir()
         self.saved = self.folder / "checkpoints"
-        self.settings = [*model, "run.log_every=1", f"checkpoint.folder={self.saved}", f"run.metrics={self.folder}/metrics.jsonl",
-                         *settings]
+        self.settings = [
+            *model,
+            "run.log_every=1",
+            f"checkpoint.folder={self.saved}",
+            f"run.metrics={self.folder}/metrics.jsonl",
+            *settings,
+        ]
 
     def overrides(self, *settings):
         """Those of all settings that count, as kzero takes a key once: the last with its key."""

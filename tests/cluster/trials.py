@@ -20,6 +20,7 @@ FAULTS = {  # what is done to the node
 @dataclass
 class Result:
     """What came of a trial. Times are in seconds."""
+
     fault: str
     moment: str
     hosts: list
@@ -85,7 +86,9 @@ def messages(output):
     return [line for line in output.splitlines() if re.search(r"kzero:|mpiexec|Connection to|EXIT CODE|BAD TERMINATION", line)]
 
 
-def run_trial(cluster, name, fault, moment="step", victim=2, hosts=None, head=None, settings=(), limit=120, grace=10, reference=None):
+def run_trial(
+    cluster, name, fault, moment="step", victim=2, hosts=None, head=None, settings=(), limit=120, grace=10, reference=None
+):
     """Returns the Result. victim: place in hosts; head: the node of mpiexec; limit: seconds from the fault to the launch's end;
     grace: seconds that processes may take to end after it; reference: the checkpoint to compare with."""
     hosts = list(hosts or cluster.nodes)

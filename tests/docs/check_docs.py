@@ -2,7 +2,8 @@
 
     python3 check_docs.py ROOT KZERO
 
-Relative links lead to files; files, subcommands, options, presets and deck keys in code exist. KZERO: the program.
+Relative links lead to files; files, subcommands, options, presets and deck keys in code exist. KZERO: the program. Prose is
+wrapped at 100 columns in all documents, those of the folders included.
 """
 
 import json
@@ -15,6 +16,10 @@ FOLDERS = {".ci", "cmake", "docs", "input", "jobscripts", "postprocess", "src", 
 LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)")
 CODE = re.compile(r"^(?: {4}[^\n]*|```.*?^```)$|(?<!`)`[^`\n]+`", re.M | re.S)
 COMMAND = re.compile(r"(?:^|[\s`/])kzero +([a-z]+)([^\n`#]*)")
+LONGEST_LINE = 100
+MARKER = re.compile(r"\s*(?:(?:[-+*]|\d+[.)])\s+)?")  # indent and list marker
+UNBROKEN = re.compile(r"(?:`[^`]*`|[^\s`])+")  # no line ends within it; a code span stays on one line
+NO_PROSE = re.compile(r"\s*(?:#|\||<|\[[^\]]+\]:)")  # headings, tables, HTML, targets of links
 OVERRIDE = re.compile(r"\b([a-z]+(?:\.[a-z_0-9]+)?\[\d+\]\.[a-z_0-9]+|[a-z]+\.[a-z_0-9]+)=")
 
 
@@ -78,6 +83,29 @@ def bad_settings(root, code, keys):
             yield f"there is no key {key}"
 
 
+def prose_of(text):
+    """(line number, line) of each line that can be wrapped: it is not code, a heading, a table, HTML or the target of a link."""
+    fenced, after_blank = False, True
+    for number, line in enumerate(text.splitlines(), 1):
+        if line.lstrip().startswith("```"):
+            fenced, after_blank = not fenced, True
+        elif fenced or (after_blank and line.startswith("    ")):
+            continue
+        elif not line.strip() or line.startswith("#"):
+            after_blank = True
+        else:
+            after_blank = False
+            if not NO_PROSE.match(line):
+                yield number, line
+
+
+def check_columns(root):
+    for path in sorted([*root.glob("*.md"), *(path for folder in FOLDERS for path in (root / folder).rglob("*.md"))]):
+        for number, line in prose_of(path.read_text()):
+            if len(line) > LONGEST_LINE and len(UNBROKEN.findall(MARKER.sub("", line, count=1))) > 1:
+                yield f"{path.relative_to(root)}:{number}: {len(line)} columns of prose; wrap it at {LONGEST_LINE}"
+
+
 def check_docs(root, help_of, defaults):
     keys = keys_of(defaults)
     problems = [] if keys else ["kzero defaults shows no keys"]
@@ -93,10 +121,10 @@ def check_docs(root, help_of, defaults):
             breaches = [*bad_paths(root, code), *bad_commands(code, help_of), *bad_settings(root, code, keys)]
             found += [(match.start(), breach) for breach in breaches]
         problems += [f"{path.relative_to(root)}:{text.count(chr(10), 0, at) + 1}: {what}" for at, what in sorted(found)]
-    return problems
+    return problems + list(check_columns(root))
 
 
 if __name__ == "__main__":
     breaches = check_docs(Path(sys.argv[1]), *program(sys.argv[2]))
-    print("\n".join(breaches) or "every link, file, command, option, preset and key exists")
+    print("\n".join(breaches) or "every link, file, command, option, preset and key exists, and prose is wrapped")
     sys.exit(1 if breaches else 0)

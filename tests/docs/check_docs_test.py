@@ -4,9 +4,9 @@ import tempfile
 import unittest
 from pathlib import Path
 
-from check_docs import check_docs
+from check_docs import check_columns, check_docs
 
-GOOD = """See [the deck](docs/deck.md#model), [the web](https://example.org/none) and `src/app/main.cpp`, by `app/main`.
+GOOD = """See [it](docs/deck.md#model), [the web](https://example.org/none), `src/app/main.cpp`, `app/main`.
 
     mpiexec -n 2 build/release/kzero train input/a.toml train.steps=3   # or input/DECK.toml
     kzero inspect --verify FOLDER
@@ -60,9 +60,47 @@ class CheckDocs(unittest.TestCase):
         defaults = "[train]\nsteps = 1\n# [[data.blend]]\n# # Its share.\n# weight = 1.0\n"
         good = GOOD + "\n`data.blend=` or `data.blend[12].weight=2`\n"
         self.assertEqual(self.breaches(good, defaults), [])
-        self.assertIn("there is no key data.blend[12].wait",
-                      "".join(self.breaches(good.replace("weight", "wait"), defaults)))
+        self.assertIn("there is no key data.blend[12].wait", "".join(self.breaches(good.replace("weight", "wait"), defaults)))
         self.assertIn("there is no key data.blend", "".join(self.breaches(good)))
+
+    def test_prose_is_wrapped(self):
+        words = "word " * 19 + "end"  # 98 columns
+        long = words + " more"
+        code = f"`{words} {words}`"
+        for text in (
+            words + " a",
+            f"# {long}",
+            f"| {long} |",
+            f"<!-- {long} -->",
+            f"[it]: https://example.org/{long}",
+            f"```\n{long}\n    {long}\n\n{long}\n```",
+            f"Code:\n\n    {long}\n\n    {long}",
+            f"# Code\n    {long}",
+            f"- {code}",
+            f"10. {code}.",
+            f"See\n[it](https://example.org/{'x' * 100}).",
+        ):
+            with self.subTest(text):
+                self.assertEqual(self.breaches(f"{text}\n"), [])
+        for text, line, columns in (
+            (long, 1, 103),
+            (f"- {words} a", 1, 102),
+            (f"10. Text\n    {long}", 2, 107),
+            (f"```\n{long}\n```\n{long}", 4, 103),
+            (f"    {long}\n{long}", 2, 103),
+            (f"See {code}", 1, 203),
+        ):
+            with self.subTest(text):
+                expected = f"README.md:{line}: {columns} columns of prose; wrap it at 100"
+                self.assertEqual(self.breaches(f"{text}\n"), [expected])
+
+    def test_prose_of_every_folder_is_wrapped(self):
+        long = "word " * 21
+        with tempfile.TemporaryDirectory() as folder:
+            for name in ("SECURITY.md", "docs/a.md", "tests/cluster/README.md"):
+                (Path(folder) / name).parent.mkdir(exist_ok=True, parents=True)
+                (Path(folder) / name).write_text(f"{long}\n")
+            self.assertEqual(len(list(check_columns(Path(folder)))), 3)
 
     def test_a_program_without_keys_fails(self):
         self.assertIn("kzero defaults shows no keys", self.breaches(GOOD, defaults=""))

@@ -5,7 +5,17 @@ import unittest
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-KEYS = {"cff-version", "message", "title", "abstract", "type", "version", "authors", "keywords", "references"}  # top level, in use
+KEYS = {
+    "cff-version",
+    "message",
+    "title",
+    "abstract",
+    "type",
+    "version",
+    "authors",
+    "keywords",
+    "references",
+}  # top level, in use
 
 
 class Citation(unittest.TestCase):

@@ -8,6 +8,7 @@ build meanwhile. Prints a table, and the defects' numbers in defects.py to stder
 found (docs/devices.md has the counts). Run by hand after a change to the stand-ins: each defect compiles a source or two and links,
 those of attention_problem.cpp and attention_backend.cpp a group of sources.
 """
+
 import pathlib
 import re
 import subprocess

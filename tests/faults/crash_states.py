@@ -27,7 +27,7 @@ def read_log(path):
         at = end + 1
         words = rest.split(" ", 1) if call in ("create", "mkdir") else [rest] if call in ("rename", "unlink") else rest.split()
         count = int(words[-1]) if call in ("write", "report") else 0
-        records.append((int(rank), call, words, log[at:at + count]))
+        records.append((int(rank), call, words, log[at : at + count]))
         at += count
     return records
 
@@ -52,7 +52,7 @@ def changed(content, changes):
         if call == "truncate":
             del content[offset:]
         content.extend(bytes(max(0, offset + len(data) - len(content))))
-        content[offset:offset + len(data)] = data
+        content[offset : offset + len(data)] = data
     return content
 
 
@@ -79,10 +79,10 @@ class File:
                 self.known = [contents.number(self.durable)] * 4
                 return self.known
             call, offset, data = changes[half]
-            cut = changed(self.durable, [*changes[:half], (call, offset, data[:len(data) // 2])])
-            size = self.durable[:len(full)] + bytes(max(0, len(full) - len(self.durable)))
+            cut = changed(self.durable, [*changes[:half], (call, offset, data[: len(data) // 2])])
+            size = self.durable[: len(full)] + bytes(max(0, len(full) - len(self.durable)))
             dropped = sorted({round(i * (len(changes) - 1) / (MOST_DROPPED_WRITES - 1)) for i in range(MOST_DROPPED_WRITES)})
-            others = [changed(self.durable, changes[:i] + changes[i + 1:]) for i in dropped]
+            others = [changed(self.durable, changes[:i] + changes[i + 1 :]) for i in dropped]
             self.known = [contents.number(c) for c in (self.durable, full, cut, size, *others)]
         return self.known
 
@@ -112,8 +112,11 @@ class Folder:
             chosen = itertools.product((False, True), repeat=count)
         else:
             first = [[i < n for i in range(count)] for n in range(count + 1)]
-            chosen = [*first, *([i == n for i in range(count)] for n in range(count)),
-                      *([i != n for i in range(count)] for n in range(count))]
+            chosen = [
+                *first,
+                *([i == n for i in range(count)] for n in range(count)),
+                *([i != n for i in range(count)] for n in range(count)),
+            ]
         found = [self.durable, self.now]
         for choice in chosen:
             names = self.after([c for c, there in zip(self.pending, choice) if there], self.durable)
@@ -198,8 +201,12 @@ class Disk:
         if count <= MOST_FOLDER_STATES:
             choices = [dict(zip(folders, choice)) for choice in itertools.product(*folders.values())]
         else:  # one folder at a time, the others as synced or as they are
-            choices = [{i: variants[others] for i, variants in folders.items()} | {one: variant}
-                       for others in (0, 1) for one in folders for variant in folders[one]]
+            choices = [
+                {i: variants[others] for i, variants in folders.items()} | {one: variant}
+                for others in (0, 1)
+                for one in folders
+                for variant in folders[one]
+            ]
         now = {i: variants[1] for i, variants in folders.items()}
         one_back = [now, *(now | {i: variant} for i, variants in folders.items() for variant in variants[2:] or variants[:1])]
 

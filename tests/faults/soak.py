@@ -7,6 +7,7 @@
 Each job does its share of the steps and goes on from the one before; jobs take turns in writing alone, in the
 background and two ranks to a file.
 """
+
 import argparse
 import os
 import shutil
@@ -32,8 +33,18 @@ def sample(pid):
 def run_job(folder, job, steps_of_job, arguments):
     """Runs one job; returns complaints."""
     way, metrics = WAYS[job % len(WAYS)], folder / f"{job}.jsonl"
-    command = [*LAUNCHER, "2", KZERO, "train", "deck.toml", "train.steps=1000000", f"run.max_steps={steps_of_job}",
-               f"run.metrics={metrics.name}", f"checkpoint.every={arguments.every}", *way]
+    command = [
+        *LAUNCHER,
+        "2",
+        KZERO,
+        "train",
+        "deck.toml",
+        "train.steps=1000000",
+        f"run.max_steps={steps_of_job}",
+        f"run.metrics={metrics.name}",
+        f"checkpoint.every={arguments.every}",
+        *way,
+    ]
     launch = subprocess.Popen(command, cwd=folder, stdout=subprocess.DEVNULL)
     samples, ranks = {}, {}
     while launch.poll() is None:
@@ -55,8 +66,11 @@ def run_job(folder, job, steps_of_job, arguments):
         # The least of each half: a save has three files open, which a sample meets or not; what leaks stays open between saves.
         handles = min(s[2] for s in warm[half:]) - min(s[2] for s in warm[:half])
         threads = max(s[3] for s in warm[half:]) - max(s[3] for s in warm[:half])
-        print(f"job {job} {' '.join(way) or 'plain'}, rank {rank}: {len(taken)} samples, resident {warm[-1][1]} KiB, "
-              f"{growth:+} KiB, open files {handles:+}, threads {threads:+}", flush=True)
+        print(
+            f"job {job} {' '.join(way) or 'plain'}, rank {rank}: {len(taken)} samples, resident {warm[-1][1]} KiB, "
+            f"{growth:+} KiB, open files {handles:+}, threads {threads:+}",
+            flush=True,
+        )
         if growth > MOST_GROWTH_KIB or handles > 2 or threads > 1:
             complaints.append(f"job {job}, rank {rank}: grew")
     names = sorted(p.name for p in (folder / "saved").iterdir())

@@ -21,12 +21,19 @@ import time
 import unittest
 from pathlib import Path
 
-from launch import KZERO, LAUNCHER, PATIENCE, LaunchTest, ranks_of, records, steps_of
+from launch import KZERO, LAUNCHER, PATIENCE, LaunchTest, ranks_of, steps_of
 
 STOPS = int(os.environ.get("KZERO_STOPS", "12"))
 SEED = int(os.environ.get("KZERO_SEED", str(random.SystemRandom().randrange(10**6))))
-MODEL = ("model.layers=2", "model.hidden=128", "model.heads=4", "model.sequence=128", "model.vocab=256",
-         "train.global_batch=12", "train.micro_batch=0")
+MODEL = (
+    "model.layers=2",
+    "model.hidden=128",
+    "model.heads=4",
+    "model.sequence=128",
+    "model.vocab=256",
+    "train.global_batch=12",
+    "train.micro_batch=0",
+)
 SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1)
 MOMENTS = {  # what the run is doing most of the time, by overrides
     "steps": (),
@@ -73,8 +80,13 @@ class StopTest(LaunchTest):
         command = [*launcher, str(ranks)] if launcher else []
         out = open(self.folder / "output", "w+")
         self.addCleanup(out.close)
-        launch = subprocess.Popen([*command, KZERO, "train", "deck.toml", f"train.steps={steps}", *MODEL, *overrides],
-                                  cwd=self.folder, stdout=out, stderr=subprocess.PIPE, text=True)
+        launch = subprocess.Popen(
+            [*command, KZERO, "train", "deck.toml", f"train.steps={steps}", *MODEL, *overrides],
+            cwd=self.folder,
+            stdout=out,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
         self.addCleanup(lambda: (launch.kill(), launch.communicate()) if launch.poll() is None else None)
         return launch
 
@@ -129,13 +141,12 @@ class Stops(StopTest):
             if moment == "start-up":
                 self.wait_for(launch, "all ranks", lambda: len(ranks_of(launch)) == ranks)
                 # The run's own start-up; before it nothing is to be saved, and a signal ends the program.
-                self.wait_for(launch, "the threads of the run",
-                              lambda: all(map(has_begun, ranks_of(launch).values())))
+                self.wait_for(launch, "the threads of the run", lambda: all(map(has_begun, ranks_of(launch).values())))
             else:
                 self.wait_for_steps(launch)
                 time.sleep(draw.uniform(0, 0.1))
             pids = ranks_of(launch)
-            for rank in (sorted(pids) if target == "all" else [draw.choice(sorted(pids))]):
+            for rank in sorted(pids) if target == "all" else [draw.choice(sorted(pids))]:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pids[rank], number)
             if problem := self.problem_of(launch):
@@ -162,9 +173,15 @@ class Launchers(StopTest):
 
     def test_ctrl_c_in_a_terminal(self):
         keyboard, terminal = pty.openpty()
-        launch = subprocess.Popen(self.command(["train", "deck.toml", "train.steps=100000", *MODEL], 2), cwd=self.folder,
-                                  stdin=terminal, stdout=terminal, stderr=terminal, start_new_session=True,
-                                  preexec_fn=lambda: fcntl.ioctl(terminal, termios.TIOCSCTTY, 0))
+        launch = subprocess.Popen(
+            self.command(["train", "deck.toml", "train.steps=100000", *MODEL], 2),
+            cwd=self.folder,
+            stdin=terminal,
+            stdout=terminal,
+            stderr=terminal,
+            start_new_session=True,
+            preexec_fn=lambda: fcntl.ioctl(terminal, termios.TIOCSCTTY, 0),
+        )
         self.addCleanup(lambda: launch.poll() is None and launch.kill())
         os.close(terminal)
         shown = []
@@ -215,8 +232,16 @@ class Storms(StopTest):
         self.wait_for(launch, "all ranks", lambda: len(ranks_of(launch)) == 2)
         pids = list(ranks_of(launch).values())
         self.wait_for(launch, "its threads", lambda: all(map(takes_signals, pids)))
-        harmless = (signal.SIGWINCH, signal.SIGCHLD, signal.SIGALRM, signal.SIGPROF, signal.SIGVTALRM, signal.SIGURG,
-                    signal.SIGIO, signal.SIGCONT)
+        harmless = (
+            signal.SIGWINCH,
+            signal.SIGCHLD,
+            signal.SIGALRM,
+            signal.SIGPROF,
+            signal.SIGVTALRM,
+            signal.SIGURG,
+            signal.SIGIO,
+            signal.SIGCONT,
+        )
         sent = 0
         while launch.poll() is None:
             with contextlib.suppress(ProcessLookupError):

@@ -10,12 +10,18 @@ import unittest
 from launch import LaunchTest, records
 
 WAYS = {"plain": [], "asynchronous": ["checkpoint.asynchronous=true"], "shared": ["checkpoint.ranks_per_file=2"]}
-SHARDS = {"plain": ("shard_00000.h5", "shard_00001.h5"), "asynchronous": ("shard_00000.h5", "shard_00001.h5"),
-          "shared": ("shard_00000.h5", "shard_00000.h5")}  # of each rank
+SHARDS = {
+    "plain": ("shard_00000.h5", "shard_00001.h5"),
+    "asynchronous": ("shard_00000.h5", "shard_00001.h5"),
+    "shared": ("shard_00000.h5", "shard_00000.h5"),
+}  # of each rank
 FILES = [(way, rank, name) for way in WAYS for rank, name in (*enumerate(SHARDS[way]), (0, "manifest.h5"))]
 # The system's words, and MPI-IO's.
-REASONS = {errno.EDQUOT: "Disk quota exceeded|Quota exceeded", errno.EIO: "Input/output error",
-           errno.ENOSPC: "No space left on device|Not enough space"}
+REASONS = {
+    errno.EDQUOT: "Disk quota exceeded|Quota exceeded",
+    errno.EIO: "Input/output error",
+    errno.ENOSPC: "No space left on device|Not enough space",
+}
 
 
 class Calls(LaunchTest):
@@ -83,7 +89,13 @@ class Calls(LaunchTest):
     def test_what_a_signal_interrupts_is_repeated(self):
         for way in WAYS:
             self.begin(way)
-            for call, name in (("open", "manifest.h5"), ("fsync", "h5"), ("write", "h5"), ("allocate", "h5"), ("fsync", "latest.partial")):
+            for call, name in (
+                ("open", "manifest.h5"),
+                ("fsync", "h5"),
+                ("write", "h5"),
+                ("allocate", "h5"),
+                ("fsync", "latest.partial"),
+            ):
                 with self.subTest(way=way, call=call):
                     failure = f"{call} {name} {errno.EINTR} 0 1 3"
                     self.expect(self.run_with(failure, "run.max_steps=1", *WAYS[way]), 75)

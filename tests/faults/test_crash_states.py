@@ -47,7 +47,9 @@ class Restarts:
         key = frozenset(tree.items())
         if key not in self.answers:
             partial = [path for path, content in tree.items() if content is None and path.endswith(".partial")]
-            visible = frozenset((path, content) for path, content in tree.items() if not path.startswith(tuple(p + "/" for p in partial)))
+            visible = frozenset(
+                (path, content) for path, content in tree.items() if not path.startswith(tuple(p + "/" for p in partial))
+            )
             self.like[visible] = self.like.get(visible, 0) + 1
             self.answers[key] = None
             if self.like[visible] <= CONTENTS_OF_PARTIAL:
@@ -72,7 +74,9 @@ class CrashStates(LaunchTest):
 
     def now(self):
         """What the folder that is watched holds, parents first."""
-        return {str(p.relative_to(self.watched)): p.read_bytes() if p.is_file() else None for p in sorted(self.watched.rglob("*"))}
+        return {
+            str(p.relative_to(self.watched)): p.read_bytes() if p.is_file() else None for p in sorted(self.watched.rglob("*"))
+        }
 
     def record(self, *overrides):
         """The calls of a run."""
@@ -82,12 +86,25 @@ class CrashStates(LaunchTest):
         inodes[str(self.watched.stat().st_ino)] = ""
         # Each rank writes its own part of a shared file, as ranks on nodes of their own do.
         (self.place / "hints").write_text("romio_cb_write disable\n")
-        environment = {"KZERO_CALLS_ROOT": str(self.watched), "KZERO_CALLS_LOG": str(log), "KZERO_CALLS_REPORT": str(metrics),
-                       "ROMIO_HINTS": str(self.place / "hints")}
+        environment = {
+            "KZERO_CALLS_ROOT": str(self.watched),
+            "KZERO_CALLS_LOG": str(log),
+            "KZERO_CALLS_REPORT": str(metrics),
+            "ROMIO_HINTS": str(self.place / "hints"),
+        }
         os.environ.update(environment)
         try:
-            self.expect(self.train(f"checkpoint.folder={self.watched / SAVED}", f"run.metrics={metrics}", f"run.end_file={self.place / 'end.json'}",
-                                   "checkpoint.every=1", *overrides, ranks=2), 0)
+            self.expect(
+                self.train(
+                    f"checkpoint.folder={self.watched / SAVED}",
+                    f"run.metrics={metrics}",
+                    f"run.end_file={self.place / 'end.json'}",
+                    "checkpoint.every=1",
+                    *overrides,
+                    ranks=2,
+                ),
+                0,
+            )
         finally:
             for name in environment:
                 del os.environ[name]
@@ -107,7 +124,10 @@ class CrashStates(LaunchTest):
             step = int(name.split(".")[0][5:])
             if least is not None and step < least:
                 return f"{name} is found, {least} was reported"
-            if name == answer[0] and frozenset((p[len(inside):], c) for p, c in tree.items() if p.startswith(inside)) not in complete[step]:
+            if (
+                name == answer[0]
+                and frozenset((p[len(inside) :], c) for p, c in tree.items() if p.startswith(inside)) not in complete[step]
+            ):
                 return f"{name} is found and was not written like this"
         if answer[2] and not self.damaged:
             return answer[2]
@@ -125,7 +145,7 @@ class CrashStates(LaunchTest):
 
     def follow(self, start, log, least, complete, skipped=None):
         """The first violation of a run in which sync number `skipped` did nothing, whose states before it are known."""
-        disk, count, syncs = Disk(start, self.contents), 0, 0
+        disk, syncs = Disk(start, self.contents), 0
         for rank, call, words, data in [*log, (0, "report", [], b"")]:
             step = reported(data) if call == "report" else None
             if call in ("fsync", "report") and (skipped is None or syncs > skipped):
@@ -153,13 +173,15 @@ class CrashStates(LaunchTest):
         complete, disk = {}, Disk(start, self.contents)
 
         def files_of(tree, path):
-            return frozenset((p[len(path) + 1:], c) for p, c in tree.items() if p.startswith(path + "/"))
+            return frozenset((p[len(path) + 1 :], c) for p, c in tree.items() if p.startswith(path + "/"))
 
         damaged = [files_of(disk.now(), f"{SAVED}/{name}") for name in self.damaged]
         for record in [*log, (0, "rename", None, None)]:
             if record[1] == "rename":  # nothing is removed without one before
                 tree = disk.now()
-                for path in (p for p, c in tree.items() if c is None and p.startswith(SAVED + "/step_") and not p.endswith(".partial")):
+                for path in (
+                    p for p, c in tree.items() if c is None and p.startswith(SAVED + "/step_") and not p.endswith(".partial")
+                ):
                     if (files := files_of(tree, path)) not in damaged:
                         complete.setdefault(int(path.rpartition("/")[2].split(".")[0][5:]), set()).add(files)
             if record[2] is not None:
@@ -179,7 +201,10 @@ class CrashStates(LaunchTest):
         self.complete, end = self.written(start, log)
         self.assertEqual(self.now(), end, "a change was not recorded")
         self.assertIsNone(self.follow(start, log, least, self.complete))
-        print(f"{title}: {len(log)} calls, {len(self.restarts.answers)} states, {self.restarts.count} written out, all good", flush=True)
+        print(
+            f"{title}: {len(log)} calls, {len(self.restarts.answers)} states, {self.restarts.count} written out, all good",
+            flush=True,
+        )
 
     def expect_all_syncs_needed(self, start, log, least, superfluous):
         known, missed, syncs = len(self.restarts.answers), [], 0
@@ -190,8 +215,10 @@ class CrashStates(LaunchTest):
             syncs += 1
             if not self.follow(start, log, least, self.complete, skipped=k):
                 missed.append(f"sync {k} by rank {log[i][0]}: {path}")
-        print(f"    without one of {syncs} syncs {len(self.restarts.answers) - known} states more, {syncs - len(missed)} found",
-              flush=True)
+        print(
+            f"    without one of {syncs} syncs {len(self.restarts.answers) - known} states more, {syncs - len(missed)} found",
+            flush=True,
+        )
         self.assertEqual(len(missed), superfluous, f"nothing happens without these: {missed}")
 
     def synced(self, start, log, index):
@@ -204,8 +231,18 @@ class CrashStates(LaunchTest):
 
     def save(self, *overrides):
         """Something to go on from."""
-        self.expect(self.train(f"checkpoint.folder={self.watched / SAVED}", f"run.end_file={self.place / 'end.json'}",
-                               "train.steps=100", "checkpoint.every=1", "checkpoint.keep=0", *overrides, ranks=2), 75)
+        self.expect(
+            self.train(
+                f"checkpoint.folder={self.watched / SAVED}",
+                f"run.end_file={self.place / 'end.json'}",
+                "train.steps=100",
+                "checkpoint.every=1",
+                "checkpoint.keep=0",
+                *overrides,
+                ranks=2,
+            ),
+            75,
+        )
 
     def test_plain(self):
         self.explore("train.steps=3", "checkpoint.keep=1")

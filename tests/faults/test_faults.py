@@ -15,7 +15,6 @@ import unittest
 from pathlib import Path
 
 import numpy as np
-
 from launch import PATIENCE, LaunchTest, arrays_of, ranks_of, records, steps_of
 
 KILLS = int(os.environ.get("KZERO_KILLS", "6"))
@@ -33,8 +32,12 @@ class FaultTest(LaunchTest):
     def run_to(self, step, *overrides, ranks=2, code=75, first=0):
         """Runs until `step`; its records are in run.jsonl."""
         (self.folder / "run.jsonl").unlink(missing_ok=True)
-        return self.expect(self.train(f"train.steps={STEPS}", f"run.max_steps={step - first}", "run.metrics=run.jsonl",
-                                      *overrides, ranks=ranks), code)
+        return self.expect(
+            self.train(
+                f"train.steps={STEPS}", f"run.max_steps={step - first}", "run.metrics=run.jsonl", *overrides, ranks=ranks
+            ),
+            code,
+        )
 
     def first_step(self, metrics="run.jsonl"):
         return records(self.folder / metrics, "start")[-1]["first_step"]
@@ -43,8 +46,17 @@ class FaultTest(LaunchTest):
         """Whatever was recorded of a step, by any of the runs, is what a run without faults records of it."""
         found = [r for name in metrics for r in steps_of(self.folder / name)]
         last = max(r[0] for r in found)
-        self.expect(self.train(f"train.steps={STEPS}", f"run.max_steps={last + 1}", "run.metrics=whole.jsonl",
-                               "checkpoint.folder=whole", "checkpoint.every=0", ranks=2), 75)
+        self.expect(
+            self.train(
+                f"train.steps={STEPS}",
+                f"run.max_steps={last + 1}",
+                "run.metrics=whole.jsonl",
+                "checkpoint.folder=whole",
+                "checkpoint.every=0",
+                ranks=2,
+            ),
+            75,
+        )
         whole = {r[0]: r for r in steps_of(self.folder / "whole.jsonl")}
         for record in found:
             self.assertEqual(record, whole[record[0]])
@@ -58,7 +70,7 @@ class Kills(FaultTest):
         for kill in range(KILLS):
             way = WAYS[kill % len(WAYS)]
             every = draw.choice((1, 1, 7))
-            launch = self.begin(kill, "checkpoint.every=%d" % every, *way)
+            launch = self.begin(kill, f"checkpoint.every={every}", *way)
             self.wait_for_an_instant(draw, launch, kill)
             ranks = ranks_of(launch)
             if ranks:
@@ -163,7 +175,7 @@ class Damage(FaultTest):
                 whole = shard.read_bytes()
                 for block in range(0, len(whole), BLOCK):
                     at = min(block + (block // 7) % BLOCK, len(whole) - 1)
-                    shard.write_bytes(whole[:at] + bytes([whole[at] ^ 4]) + whole[at + 1:])
+                    shard.write_bytes(whole[:at] + bytes([whole[at] ^ 4]) + whole[at + 1 :])
                     result = self.expect(self.run_kzero("inspect", newest, "--verify"), 4)
                     self.assertIn(str(shard), result.stderr, at)
                     self.assertIn("damaged", result.stderr, at)
@@ -184,12 +196,14 @@ class Damage(FaultTest):
             path.write_bytes(text)
 
         for way in ([], ["checkpoint.ranks_per_file=2"]):
-            for name, harm, text in (("shard_00000.h5", lambda p: cut(p, -1), "its manifest says"),
-                                     ("shard_00000.h5", lambda p: cut(p, 0), "has 0 bytes"),
-                                     ("shard_00000.h5", Path.unlink, "cannot be opened"),
-                                     ("manifest.h5", another_version, "is of format version 9"),
-                                     ("manifest.h5", lambda p: cut(p, 700), "is damaged"),
-                                     ("manifest.h5", Path.unlink, "cannot be opened")):
+            for name, harm, text in (
+                ("shard_00000.h5", lambda p: cut(p, -1), "its manifest says"),
+                ("shard_00000.h5", lambda p: cut(p, 0), "has 0 bytes"),
+                ("shard_00000.h5", Path.unlink, "cannot be opened"),
+                ("manifest.h5", another_version, "is of format version 9"),
+                ("manifest.h5", lambda p: cut(p, 700), "is damaged"),
+                ("manifest.h5", Path.unlink, "cannot be opened"),
+            ):
                 with self.subTest(f"{way} {name} {text}"):
                     newest = self.save_two(*way)
                     harm(newest / name)
@@ -228,7 +242,7 @@ class Ways(FaultTest):
             names[name] = steps_of(self.folder / "run.jsonl")
             saved = [r["step"] for r in records(self.folder / "run.jsonl", "checkpoint")]
             self.assertEqual(saved, [3, 6, 9, 12])
-            end, = records(self.folder / "run.jsonl", "end")
+            (end,) = records(self.folder / "run.jsonl", "end")
             for row in end["memory"]:
                 for category, held in row["categories"].items():
                     self.assertEqual(held["planned_bytes"], held["peak_bytes"], (name, category))
@@ -239,10 +253,10 @@ class Ways(FaultTest):
             behind = sorted((self.folder / "behind" / step).glob("shard_*.h5"))
             self.assertEqual([p.read_bytes() for p in plain], [p.read_bytes() for p in behind])
             self.assertEqual(len(list((self.folder / "shared" / step).glob("shard_*.h5"))), 1)
-            self.assertEqual({k: sorted(v.tolist()) for k, v in arrays_of(self.folder / "shared" / step).items()
-                              if k.endswith("master")},
-                             {k: sorted(v.tolist()) for k, v in arrays_of(self.folder / "plain" / step).items()
-                              if k.endswith("master")})
+            self.assertEqual(
+                {k: sorted(v.tolist()) for k, v in arrays_of(self.folder / "shared" / step).items() if k.endswith("master")},
+                {k: sorted(v.tolist()) for k, v in arrays_of(self.folder / "plain" / step).items() if k.endswith("master")},
+            )
         for name in names:
             for ranks, way in ((2, WAYS[2]), (1, WAYS[1]), (4, ["checkpoint.ranks_per_file=3"])):
                 shutil.copytree(self.folder / name / "step_00000012", self.folder / "from/step_00000012")
@@ -260,8 +274,16 @@ class Ways(FaultTest):
             for others, cut in grids:
                 shutil.copytree(self.folder / "made", self.folder / "taken")
                 # Without steps of its own a run leaves what it found; a step of rate 0 saves it again.
-                self.run_to(4, f"grid.tensor={cut}", "optimizer.lr=0", "optimizer.min_lr=0", "checkpoint.folder=taken",
-                            *WAYS[(i + 1) % len(WAYS)], ranks=others, first=3)
+                self.run_to(
+                    4,
+                    f"grid.tensor={cut}",
+                    "optimizer.lr=0",
+                    "optimizer.min_lr=0",
+                    "checkpoint.folder=taken",
+                    *WAYS[(i + 1) % len(WAYS)],
+                    ranks=others,
+                    first=3,
+                )
                 self.assertEqual(self.first_step(), 3)
                 state[others, cut] = arrays_of(self.folder / "taken/step_00000004")
                 shutil.rmtree(self.folder / "taken")
@@ -278,7 +300,7 @@ class Ways(FaultTest):
     def test_what_the_copy_takes_is_planned(self):
         def planned(*overrides):
             self.run_to(2, *overrides)
-            end, = records(self.folder / "run.jsonl", "end")
+            (end,) = records(self.folder / "run.jsonl", "end")
             shutil.rmtree(self.saved)
             return end["memory"][0]["categories"]
 
@@ -291,7 +313,7 @@ class Ways(FaultTest):
         launch = self.start("checkpoint.every=1", "checkpoint.asynchronous=true")
         self.signal_rank(launch, 1, signal.SIGTERM)
         self.assertEqual(self.finish(launch), 75, launch.errors)
-        end, = self.metrics("end")
+        (end,) = self.metrics("end")
         self.assertEqual(self.metrics("checkpoint")[-1]["step"], end["steps"])
         self.assertFalse(list(self.saved.glob("*.partial")))
         self.expect(self.run_kzero("inspect", "saved", "--verify"), 0)
@@ -299,8 +321,11 @@ class Ways(FaultTest):
     def test_other_training_data_are_refused(self):
         self.run_to(4)
         (self.folder / "other").write_bytes((self.folder / "text").read_bytes() + b".")
-        for change, text in (("data.files=other", "data.files is"), ("train.seed=9", "train.seed is 9, was 1"),
-                             ('data.order="sequential"', "data.order is")):
+        for change, text in (
+            ("data.files=other", "data.files is"),
+            ("train.seed=9", "train.seed is 9, was 1"),
+            ('data.order="sequential"', "data.order is"),
+        ):
             with self.subTest(change):
                 result = self.run_to(6, change, first=4, code=2)
                 self.assertIn("checkpoint.allow_new_data", result.stderr)

@@ -9,6 +9,7 @@
 
 #include "convert/safetensors_writer.hpp"
 #include "saved.hpp"
+#include "support/bad_decks.hpp"
 
 namespace {
 
@@ -25,18 +26,21 @@ std::string text_of(const fs::path& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-/// The overrides that the decks name in their first lines stand behind a NUL each.
-void write_decks(const fs::path& decks, const fs::path& folder) {
+/// The overrides that the deck names in its first lines are behind a NUL each.
+void write_deck(const fs::path& path, std::string text) {
   constexpr std::string_view mark = "# override = ";
-  for (const auto& entry : fs::recursive_directory_iterator(decks)) {
-    if (entry.path().extension() != ".toml") continue;
-    std::string text = text_of(entry.path());
-    for (std::size_t at = 0; (at = text.find(mark, at)) != std::string::npos; ++at) {
-      const std::size_t begin = at + mark.size();
-      text += '\0' + text.substr(begin, text.find('\n', begin) - begin);
-    }
-    store(folder / entry.path().filename(), text);
+  for (std::size_t at = 0; (at = text.find(mark, at)) != std::string::npos; ++at) {
+    const std::size_t begin = at + mark.size();
+    text += '\0' + text.substr(begin, text.find('\n', begin) - begin);
   }
+  store(path, text);
+}
+
+void write_decks(const fs::path& decks, const fs::path& folder) {
+  for (const auto& entry : fs::directory_iterator(decks / "good"))
+    write_deck(folder / entry.path().filename(), text_of(entry.path()));
+  for (const auto& deck : tests::bad_decks(decks))
+    write_deck(folder / (deck.name + ".toml"), deck.text);
 }
 
 /// A text stands behind a NUL.

@@ -9,6 +9,7 @@ kzero takes it as model.initial and model.config, trains one step, and exports. 
 torch's AdamW on the same tokens: the loss before the step, the weights after it, the loss of the exported folder opened by
 transformers with kzero's own on it, and what from_pretrained reports as missing or unexpected.
 """
+
 import argparse
 import json
 import pathlib
@@ -23,10 +24,23 @@ import transformers as hf
 hf.logging.set_verbosity_error()
 hf.logging.disable_progress_bar()
 
-ROPE = dict(rope_type="llama3", rope_theta=500.0, factor=8.0, low_freq_factor=1.0, high_freq_factor=4.0,
-            original_max_position_embeddings=16)
-COMMON = dict(vocab_size=211, hidden_size=48, intermediate_size=100, num_hidden_layers=3, num_attention_heads=6,
-              num_key_value_heads=2, max_position_embeddings=40)
+ROPE = dict(
+    rope_type="llama3",
+    rope_theta=500.0,
+    factor=8.0,
+    low_freq_factor=1.0,
+    high_freq_factor=4.0,
+    original_max_position_embeddings=16,
+)
+COMMON = dict(
+    vocab_size=211,
+    hidden_size=48,
+    intermediate_size=100,
+    num_hidden_layers=3,
+    num_attention_heads=6,
+    num_key_value_heads=2,
+    max_position_embeddings=40,
+)
 LENGTH, BATCH, RATE = 40, 4, 1e-3
 
 
@@ -48,7 +62,7 @@ def models():
 
 
 def loss_of(model, tokens):
-    rows = torch.stack([tokens[i * LENGTH:(i + 1) * LENGTH + 1] for i in range(BATCH)])
+    rows = torch.stack([tokens[i * LENGTH : (i + 1) * LENGTH + 1] for i in range(BATCH)])
     logits = model(rows[:, :-1]).logits.float()
     return torch.nn.functional.cross_entropy(logits.reshape(-1, logits.shape[-1]), rows[:, 1:].reshape(-1))
 
@@ -57,14 +71,15 @@ def one_step(model, tokens):
     """The loss before a step of AdamW as kzero takes it: clipped, decay on matrices alone."""
     matrices = [p for p in model.parameters() if p.dim() > 1]
     vectors = [p for p in model.parameters() if p.dim() == 1]
-    optimizer = torch.optim.AdamW([dict(params=matrices, weight_decay=0.1), dict(params=vectors, weight_decay=0.0)],
-                                  lr=RATE, betas=(0.9, 0.95), eps=1e-8)
+    optimizer = torch.optim.AdamW(
+        [dict(params=matrices, weight_decay=0.1), dict(params=vectors, weight_decay=0.0)], lr=RATE, betas=(0.9, 0.95), eps=1e-8
+    )
     loss = loss_of(model, tokens)
     loss.backward()
     if model.config.model_type == "gpt2":  # softmax ignores a key bias; its gradient is rounding noise
         for block in model.transformer.h:
             width = model.config.n_embd
-            block.attn.c_attn.bias.grad[width:2 * width] = 0
+            block.attn.c_attn.bias.grad[width : 2 * width] = 0
     torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
     optimizer.step()
     return loss.item()
@@ -73,11 +88,13 @@ def one_step(model, tokens):
 def kzero_step(arguments, initial, tokens, folder):
     """Runs one step from the weights; returns its loss, and leaves a checkpoint in the folder."""
     deck = folder / "deck.toml"
-    deck.write_text(f'[model]\nconfig = "{initial}"\ninitial = "{initial}"\nsequence = {LENGTH}\n'
-                    f'[train]\nsteps = 1\nglobal_batch = {BATCH}\n'
-                    f'[optimizer]\nlr = {RATE}\nschedule = "constant"\n'
-                    f'[data]\nfiles = ["{tokens}"]\nformat = "llmc"\norder = "sequential"\n'
-                    f'[checkpoint]\nfolder = "{folder}/checkpoints"\n[run]\nmetrics = "{folder}/metrics.jsonl"\n')
+    deck.write_text(
+        f'[model]\nconfig = "{initial}"\ninitial = "{initial}"\nsequence = {LENGTH}\n'
+        f'[train]\nsteps = 1\nglobal_batch = {BATCH}\n'
+        f'[optimizer]\nlr = {RATE}\nschedule = "constant"\n'
+        f'[data]\nfiles = ["{tokens}"]\nformat = "llmc"\norder = "sequential"\n'
+        f'[checkpoint]\nfolder = "{folder}/checkpoints"\n[run]\nmetrics = "{folder}/metrics.jsonl"\n'
+    )
     command = ["mpiexec", "-n", str(arguments.ranks), arguments.kzero, "train", deck]
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
     records = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
@@ -104,18 +121,20 @@ def compare(arguments, name, config, dtype, folder):
     loss = one_step(theirs, tokens)
     ours = kzero_step(arguments, initial, folder / "tokens.bin", folder)
     subprocess.run([arguments.kzero, "convert", folder / "checkpoints", exported], check=True, stdout=subprocess.DEVNULL)
-    opened, info = hf.AutoModelForCausalLM.from_pretrained(exported, output_loading_info=True, attn_implementation="eager",
-                                                           dtype=torch.float32)
+    opened, info = hf.AutoModelForCausalLM.from_pretrained(
+        exported, output_loading_info=True, attn_implementation="eager", dtype=torch.float32
+    )
     named = dict(opened.named_parameters())
     weights, worst = max(((named[k] - p).norm() / p.norm(), k) for k, p in theirs.named_parameters())
     # From zero, AdamW makes a full step of a gradient that only rotation keeps from being zero.
     allowed = 2e-4 if worst.endswith("k_proj.bias") else 2e-5
-    after = abs(kzero_step(arguments, exported, folder / "tokens.bin", folder / "again") -
-                loss_of(opened, tokens).item())
+    after = abs(kzero_step(arguments, exported, folder / "tokens.bin", folder / "again") - loss_of(opened, tokens).item())
     strangers = sorted(info["missing_keys"]) + sorted(info["unexpected_keys"])
     agrees = abs(ours - loss) < 1e-5 and weights < allowed and after < 1e-5 and not strangers
-    print(f"{name:16} loss {loss:.6f}, kzero's off by {abs(ours - loss):.1e}; weights after a step by {weights:.1e} ({worst}); "
-          f"exported, off by {after:.1e}; missing or unexpected {strangers or 'none'}{'' if agrees else '  DIFFERS'}")
+    print(
+        f"{name:16} loss {loss:.6f}, kzero's off by {abs(ours - loss):.1e}; weights after a step by {weights:.1e} ({worst}); "
+        f"exported, off by {after:.1e}; missing or unexpected {strangers or 'none'}{'' if agrees else '  DIFFERS'}"
+    )
     return agrees
 
 

@@ -8,6 +8,7 @@ For each family a small random model is saved by transformers. Its weights are l
 probable token is so by more than rounding. kzero continues prompts of several lengths, bytes as tokens, in one batch, until
 the model's sequence is full; transformers continues each alone. Then all of it on --ranks tensor-parallel ranks.
 """
+
 import argparse
 import json
 import pathlib
@@ -23,10 +24,24 @@ hf.logging.disable_progress_bar()
 
 LENGTH = 48
 PROMPTS = ["The memory of a", "x", "A longer prompt, of more than thirty bytes.", "Zero"]
-COMMON = dict(vocab_size=271, hidden_size=48, intermediate_size=100, num_hidden_layers=3, num_attention_heads=6,
-              num_key_value_heads=2, max_position_embeddings=LENGTH, initializer_range=0.3)
-ROPE = dict(rope_type="llama3", rope_theta=500.0, factor=8.0, low_freq_factor=1.0, high_freq_factor=4.0,
-            original_max_position_embeddings=16)
+COMMON = dict(
+    vocab_size=271,
+    hidden_size=48,
+    intermediate_size=100,
+    num_hidden_layers=3,
+    num_attention_heads=6,
+    num_key_value_heads=2,
+    max_position_embeddings=LENGTH,
+    initializer_range=0.3,
+)
+ROPE = dict(
+    rope_type="llama3",
+    rope_theta=500.0,
+    factor=8.0,
+    low_freq_factor=1.0,
+    high_freq_factor=4.0,
+    original_max_position_embeddings=16,
+)
 
 
 def models():
@@ -43,15 +58,21 @@ def models():
 
 def greedy(model, prompt):
     tokens = torch.tensor([list(prompt.encode())])
-    made = model.generate(tokens, attention_mask=torch.ones_like(tokens), do_sample=False, max_length=LENGTH,
-                          eos_token_id=None, pad_token_id=0)
-    return made[0, tokens.shape[1]:].tolist()
+    made = model.generate(
+        tokens, attention_mask=torch.ones_like(tokens), do_sample=False, max_length=LENGTH, eos_token_id=None, pad_token_id=0
+    )
+    return made[0, tokens.shape[1] :].tolist()
 
 
 def generated(command, folder):
     lines = "".join(json.dumps({"prompt": p}) + "\n" for p in PROMPTS)
-    run = subprocess.run([*command, "generate", folder, "--tokenizer", "bytes", "--prompts", "-", "--temperature", "0",
-                          "--json"], input=lines, capture_output=True, text=True, check=False)
+    run = subprocess.run(
+        [*command, "generate", folder, "--tokenizer", "bytes", "--prompts", "-", "--temperature", "0", "--json"],
+        input=lines,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     if run.returncode:
         sys.exit(run.stderr)
     return [json.loads(line)["tokens"] for line in run.stdout.splitlines()]
@@ -74,8 +95,10 @@ def main():
             several = generated(["mpiexec", "-n", str(arguments.ranks), arguments.kzero], folder)
         is_equal = one == expected and several == expected
         failures += not is_equal
-        print(f"{name:12} {sum(map(len, expected))} tokens, {len({t for row in expected for t in row})} different: "
-              f"{'equal' if is_equal else 'DIFFERENT'}")
+        print(
+            f"{name:12} {sum(map(len, expected))} tokens, {len({t for row in expected for t in row})} different: "
+            f"{'equal' if is_equal else 'DIFFERENT'}"
+        )
         if not is_equal:
             print(f"  transformers {expected}\n  one rank     {one}\n  {arguments.ranks} ranks      {several}")
     sys.exit(1 if failures else 0)

@@ -8,6 +8,7 @@ src/model. For each family kzero trains a small model on made tokens, exports it
 shorter, and choices: from the checkpoint and from the exported folder. Compared with transformers' model of that folder: the
 perplexity (relative difference at most 1e-4) and the ending that each example gets, by the sum and by the mean of its losses.
 """
+
 import argparse
 import json
 import pathlib
@@ -78,7 +79,9 @@ def write_choices(path, examples):
         words[1] = 2 * len(words)
         longest = max(longest, words[1])
         stream += words
-    path.write_bytes(struct.pack("<256i", 20240522, 1, len(examples), longest, *[0] * 252) + struct.pack(f"<{len(stream)}H", *stream))
+    path.write_bytes(
+        struct.pack("<256i", 20240522, 1, len(examples), longest, *[0] * 252) + struct.pack(f"<{len(stream)}H", *stream)
+    )
 
 
 def made_choices(count, generator):
@@ -91,7 +94,7 @@ def made_choices(count, generator):
         whole = list(context)
         for _ in range(generator.randint(2, 15)):
             whole.append((7 * whole[-1] + 3 + generator.randrange(3)) % VOCAB)
-        endings[label] = whole[len(context):]
+        endings[label] = whole[len(context) :]
         examples.append((label, context, endings))
     return examples
 
@@ -106,14 +109,14 @@ def losses_of(model, tokens):
 
 def perplexity_of(model, tokens):
     """Over windows as kzero cuts them, the last one shorter."""
-    losses = [losses_of(model, tokens[at:at + LENGTH + 1]) for at in range(0, len(tokens) - 1, LENGTH)]
+    losses = [losses_of(model, tokens[at : at + LENGTH + 1]) for at in range(0, len(tokens) - 1, LENGTH)]
     return torch.cat(losses).mean().exp().item()
 
 
 def choices_of(model, examples):
     sums, means = [], []
     for _, context, endings in examples:
-        found = [losses_of(model, context + ending)[len(context) - 1:] for ending in endings]
+        found = [losses_of(model, context + ending)[len(context) - 1 :] for ending in endings]
         sums.append(min(range(4), key=lambda i: found[i].sum().item()))
         means.append(min(range(4), key=lambda i: found[i].mean().item()))
     return sums, means
@@ -137,15 +140,19 @@ def compare(kzero, ranks, family):
         (folder / "deck.toml").write_text(DECK.format(family=FAMILIES[family], length=LENGTH, vocab=VOCAB))
         run("train", "deck.toml", ranks=ranks)
         run("convert", "saved", "exported")
-        model = hf.AutoModelForCausalLM.from_pretrained(folder / "exported", torch_dtype=torch.float32, attn_implementation="eager").eval()
+        model = hf.AutoModelForCausalLM.from_pretrained(
+            folder / "exported", torch_dtype=torch.float32, attn_implementation="eager"
+        ).eval()
         perplexity, (sums, means) = perplexity_of(model, text), choices_of(model, examples)
         is_same = True
         for source in ("saved", "exported"):
             scored, chosen = json.loads(run("evaluate", source, "text.bin", "choices.bin", "--json", ranks=ranks))["results"]
             difference = abs(scored["perplexity"] / perplexity - 1)
             other = sum(a != b for a, b in zip(chosen["chosen"] + chosen["chosen_normalized"], sums + means))
-            print(f"{family:12} {source:9} perplexity {scored['perplexity']:.6f}, transformers {perplexity:.6f}, difference {difference:.1e}; "
-                  f"accuracy {chosen['accuracy']:.2f}, normalized {chosen['accuracy_normalized']:.2f}, {other} of {2 * len(sums)} choices differ")
+            print(
+                f"{family:12} {source:9} perplexity {scored['perplexity']:.6f}, transformers {perplexity:.6f}, difference {difference:.1e}; "
+                f"accuracy {chosen['accuracy']:.2f}, normalized {chosen['accuracy_normalized']:.2f}, {other} of {2 * len(sums)} choices differ"
+            )
             is_same = is_same and difference <= 1e-4 and other == 0
         return is_same
 

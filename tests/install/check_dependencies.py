@@ -19,8 +19,14 @@ LANGUAGES = {"c", "cxx"}
 # Of the environment alone: what developers and plots use
 DEVELOPMENT = {"ninja", "ccache", "llvm", "benchmark"}
 PYTHON = {"python", "py-h5py", "py-matplotlib", "py-numpy"}
-CONDITIONS = {"KZERO_TESTS": "tests", "Kokkos_ENABLE_CUDA": "cuda", "+tests": "tests", "+cuda": "cuda", "+nccl": "cuda",
-              "+cudnn": "cuda"}
+CONDITIONS = {
+    "KZERO_TESTS": "tests",
+    "Kokkos_ENABLE_CUDA": "cuda",
+    "+tests": "tests",
+    "+cuda": "cuda",
+    "+nccl": "cuda",
+    "+cudnn": "cuda",
+}
 
 
 def spec_of(text):
@@ -72,7 +78,7 @@ def recipe_needs(root):
                 needs.setdefault(name, (version, found))
 
     tree = ast.parse((root / RECIPE).read_text())
-    body, = (node.body for node in tree.body if isinstance(node, ast.ClassDef))
+    (body,) = (node.body for node in tree.body if isinstance(node, ast.ClassDef))
     visit(body, "")
     return {name: need for name, need in needs.items() if name not in LANGUAGES}
 

@@ -29,15 +29,30 @@ class CheckDependencies(unittest.TestCase):
 
     def test_each_difference_is_named(self):
         for file, old, new, expected in (
-            ("cmake/Dependencies.cmake", "find_package(fmt 9", "find_package(fmt 10", "the recipe: fmt ('9', ''), elsewhere ('10', '')"),
+            (
+                "cmake/Dependencies.cmake",
+                "find_package(fmt 9",
+                "find_package(fmt 10",
+                "the recipe: fmt ('9', ''), elsewhere ('10', '')",
+            ),
             ("cmake/Dependencies.cmake", "find_package(BLAS REQUIRED)", "", "the recipe has blas, which nothing asks for"),
             ("cmake/Dependencies.cmake", "find_package(BLAS", "find_package(zstd)\nfind_package(BLAS", "the recipe lacks zstd"),
             ("cmake/Cuda.cmake", "find_package(NCCL", "find_package(cuTENSOR", "the recipe lacks cutensor"),
-            ("cmake/Cuda.cmake", "find_package(cuDNN 9.11", "find_package(cuDNN 9.12", "the recipe: cudnn ('9.11', 'cuda'), elsewhere ('9.12', 'cuda')"),
+            (
+                "cmake/Cuda.cmake",
+                "find_package(cuDNN 9.11",
+                "find_package(cuDNN 9.12",
+                "the recipe: cudnn ('9.11', 'cuda'), elsewhere ('9.12', 'cuda')",
+            ),
             ("CMakeLists.txt", "VERSION 3.25", "VERSION 3.28", "the recipe: cmake ('3.25', ''), elsewhere ('3.28', '')"),
             (RECIPE, '    depends_on("mpi")\n', "", "the recipe lacks mpi"),
             (RECIPE, "googletest@1.12:", "googletest@1.13:", "spack.yaml: googletest 1.12, elsewhere 1.13"),
-            (RECIPE, 'depends_on("xxhash")', 'depends_on("xxhash", when="+tests")', "the recipe: xxhash ('', 'tests'), elsewhere ('', '')"),
+            (
+                RECIPE,
+                'depends_on("xxhash")',
+                'depends_on("xxhash", when="+tests")',
+                "the recipe: xxhash ('', 'tests'), elsewhere ('', '')",
+            ),
             ("spack.yaml", "  - xxhash\n", "", "spack.yaml lacks xxhash"),
             ("spack.yaml", "  - xxhash\n", "  - xxhash\n  - zstd\n", "spack.yaml has zstd, which nothing asks for"),
             ("spack.yaml", '"fmt@9:"', "fmt@9:", "spack.yaml:16: - fmt@9: needs quotes"),

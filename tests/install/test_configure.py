@@ -17,8 +17,14 @@ class Configure(unittest.TestCase):
 
     def configure(self, *options, **variables):
         environment = {name: value for name, value in os.environ.items() if name != "CMAKE_BUILD_TYPE"} | variables
-        return subprocess.run([os.environ["KZERO_CMAKE"], "-S", ROOT, "-B", self.build, "-DKZERO_TESTS=OFF", *options],
-                              cwd=ROOT, env=environment, capture_output=True, text=True, timeout=250)
+        return subprocess.run(
+            [os.environ["KZERO_CMAKE"], "-S", ROOT, "-B", self.build, "-DKZERO_TESTS=OFF", *options],
+            cwd=ROOT,
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=250,
+        )
 
     def test_a_plain_build_is_optimised_and_says_so(self):
         result = self.configure(f"-DKokkos_DIR={os.environ['KZERO_KOKKOS']}")
@@ -35,7 +41,9 @@ class Configure(unittest.TestCase):
             self.assertIn(text, said)
 
     def test_missing_googletest_says_how_to_build_without_tests(self):
-        result = self.configure(f"-DKokkos_DIR={os.environ['KZERO_KOKKOS']}", "-DKZERO_TESTS=ON", "-DCMAKE_DISABLE_FIND_PACKAGE_GTest=ON")
+        result = self.configure(
+            f"-DKokkos_DIR={os.environ['KZERO_KOKKOS']}", "-DKZERO_TESTS=ON", "-DCMAKE_DISABLE_FIND_PACKAGE_GTest=ON"
+        )
         self.assertNotEqual(result.returncode, 0)
         self.assertIn("-DKZERO_TESTS=OFF builds without tests", " ".join(result.stderr.split()))
 

@@ -39,14 +39,32 @@ class Debian(unittest.TestCase):
         for path in (self.tree, *self.tree.rglob("*")):
             if not path.is_symlink():
                 path.chmod(0o777)
-        return subprocess.run(["bash", self.tree / "cmake/debian.sh", *words], env={"PATH": str(self.tree / "bin")}, user=user,
-                              capture_output=True, text=True, timeout=60)
+        return subprocess.run(
+            ["bash", self.tree / "cmake/debian.sh", *words],
+            env={"PATH": str(self.tree / "bin")},
+            user=user,
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
 
     def run_without_root(self, *words):
         return self.run_it(*words, user=NOBODY if os.geteuid() == 0 else None)
 
     def called(self):
         return self.calls.read_text().splitlines()
+
+    def test_the_word_ci_installs_ruff_with_the_python_of_this_checkout(self):
+        self.script(".deps/venv/bin/pip", f'echo "another checkout" >>{self.calls}')
+        self.script(
+            ".deps/venv/bin/python3", f'case "$*" in "-c "*ruff*) exit 1 ;; "-m pip "*) echo "$*" >>{self.calls} ;; esac'
+        )
+        self.assertEqual(self.run_without_root("tests").returncode, 0)
+        self.assertEqual(self.called(), ["kokkos host"])
+        self.assertEqual(self.run_without_root("ci").returncode, 0)
+        install, kokkos = self.called()[1:]
+        self.assertRegex(install, r"^-m pip install -q --no-deps ruff==[0-9.]+$")
+        self.assertEqual(kokkos, "kokkos host")
 
     @unittest.skipUnless(os.geteuid() == 0, "needs root")
     def test_root_installs_what_the_words_ask_for(self):
@@ -60,7 +78,9 @@ class Debian(unittest.TestCase):
             packages[words] = set(install.split()) - set("apt-get install -y -qq --no-install-recommends".split())
         program = packages[()]
         self.assertLessEqual({"g++", "libtomlplusplus-dev", "mpich", "python3-matplotlib"}, program)
-        self.assertFalse(program & {*INSTALLED, "libgtest-dev", "libbenchmark-dev", "slurm-wlm", "munge", "fish", "zsh", "clang"})
+        self.assertFalse(
+            program & {*INSTALLED, "libgtest-dev", "libbenchmark-dev", "slurm-wlm", "munge", "fish", "zsh", "clang"}
+        )
         self.assertLessEqual({"libgtest-dev", "slurm-wlm", "zsh"}, packages["tests",] - program)
         self.assertLessEqual({"clang", "clang-format", "debootstrap"}, packages["ci",] - packages["tests",])
         self.assertEqual(packages["tests", "ci"], packages["tests",] | packages["ci",])
@@ -68,8 +88,10 @@ class Debian(unittest.TestCase):
     def test_without_root_it_gives_the_command_and_does_the_rest(self):
         done = self.run_without_root("onednn")
         self.assertEqual((done.returncode, done.stdout), (0, ""))
-        command, = (line for line in done.stderr.splitlines() if line.startswith("  "))
-        self.assertTrue(command.startswith("  apt-get update && apt-get install -y --no-install-recommends ccache g++ "), command)
+        (command,) = (line for line in done.stderr.splitlines() if line.startswith("  "))
+        self.assertTrue(
+            command.startswith("  apt-get update && apt-get install -y --no-install-recommends ccache g++ "), command
+        )
         self.assertFalse(set(command.split()) & {*INSTALLED})
         self.assertEqual(self.called(), ["kokkos host", "onednn "])
 

@@ -23,7 +23,10 @@ class InRoot(unittest.TestCase):
         self.root = self.tree / "build/roots/suite"
         self.script("ccache", f'echo "{self.tree}/cache"')
         self.script("apt-get", "echo http://mirror/ubuntu; echo http://mirror/debian/")
-        self.script("debootstrap", f'echo "$*" >{self.tree}/debootstrap.calls; mkdir -p "$3"/{{etc/dpkg/dpkg.cfg.d,root,usr/local/share}}')
+        self.script(
+            "debootstrap",
+            f'echo "$*" >{self.tree}/debootstrap.calls; mkdir -p "$3"/{{etc/dpkg/dpkg.cfg.d,root,usr/local/share}}',
+        )
         self.script("git", 'mkdir "${!#}"; touch "${!#}/clone"')
         # The script's own commands run in the namespace, but mount nothing and stay in the file system.
         self.script("unshare", 'shift; exec "$@"')
@@ -38,14 +41,21 @@ class InRoot(unittest.TestCase):
 
     def run_it(self, *command):
         environment = {"PATH": f"{self.tree}/bin:{os.environ['PATH']}"}
-        return subprocess.run(["bash", self.tree / ".ci/in_root.sh", "suite", *command], env=environment,
-                              capture_output=True, text=True, timeout=60)
+        return subprocess.run(
+            ["bash", self.tree / ".ci/in_root.sh", "suite", *command],
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
 
     def test_the_command_runs_in_a_clone_with_the_sources_that_are_there(self):
         done = self.run_it("ls", "-A", ".", ".deps/source")
         self.assertEqual((done.returncode, done.stderr), (0, ""))
         self.assertEqual(done.stdout.split(), [".:", ".deps", "clone", ".deps/source:", "kept"])
-        self.assertEqual((self.tree / "debootstrap.calls").read_text(), f"--variant=minbase suite {self.root} http://mirror/debian/\n")
+        self.assertEqual(
+            (self.tree / "debootstrap.calls").read_text(), f"--variant=minbase suite {self.root} http://mirror/debian/\n"
+        )
         self.assertFalse(self.root.exists())
         self.assertTrue((self.tree / "cache-suite").is_dir())
 

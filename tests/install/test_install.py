@@ -20,19 +20,25 @@ class Install(unittest.TestCase):
         cls.addClassCleanup(shutil.rmtree, cls.folder, ignore_errors=True)
         cls.prefix, cls.work = cls.folder / "prefix", cls.folder / "work"
         cls.work.mkdir()
-        subprocess.run([os.environ["KZERO_CMAKE"], "--install", BUILD, "--prefix", cls.prefix], check=True, stdout=subprocess.DEVNULL)
+        subprocess.run(
+            [os.environ["KZERO_CMAKE"], "--install", BUILD, "--prefix", cls.prefix], check=True, stdout=subprocess.DEVNULL
+        )
         cls.share = cls.prefix / "share/kzero"
         cls.environment = {name: value for name, value in os.environ.items() if name != "LD_LIBRARY_PATH"}
 
     def run_here(self, *command):
-        result = subprocess.run([str(c) for c in command], cwd=self.work, env=self.environment, capture_output=True, text=True, timeout=200)
+        result = subprocess.run(
+            [str(c) for c in command], cwd=self.work, env=self.environment, capture_output=True, text=True, timeout=200
+        )
         self.assertEqual(result.returncode, 0, f"{command}\n{result.stdout}\n{result.stderr}")
         return result.stdout
 
     def test_decks_scripts_and_documents_are_there(self):
         for name in ("docs", "input", "jobscripts", "postprocess"):
+
             def files_of(folder):
                 return {p.relative_to(folder) for p in folder.rglob("*") if p.is_file() and p.parent.name != "__pycache__"}
+
             wanted = files_of(ROOT / name) - {Path("quickstart.sh")}  # which builds first
             self.assertTrue(wanted)
             self.assertEqual(files_of(self.share / name), wanted)
@@ -49,9 +55,18 @@ class Install(unittest.TestCase):
         self.assertIn(os.environ["KZERO_VERSION"], self.run_here(self.prefix / "bin/kzero", "--version"))
 
     def test_the_quickstart_deck_trains_on_two_ranks_elsewhere(self):
-        self.run_here(*LAUNCHER, "2", self.prefix / "bin/kzero", "train", self.share / "input/quickstart.toml",
-                      f"data.files={self.share}/docs/*.md", "train.steps=3", "optimizer.warmup=1",
-                      "checkpoint.folder=saved", "run.metrics=metrics.jsonl")
+        self.run_here(
+            *LAUNCHER,
+            "2",
+            self.prefix / "bin/kzero",
+            "train",
+            self.share / "input/quickstart.toml",
+            f"data.files={self.share}/docs/*.md",
+            "train.steps=3",
+            "optimizer.warmup=1",
+            "checkpoint.folder=saved",
+            "run.metrics=metrics.jsonl",
+        )
         events = [json.loads(line) for line in (self.work / "metrics.jsonl").read_text().splitlines()]
         self.assertEqual([e["step"] for e in events if e["event"] == "step"], [0, 1, 2])
         self.assertEqual(events[-1]["reason"], "completed")
@@ -62,13 +77,20 @@ class Install(unittest.TestCase):
 
     def test_bash_completes_the_installed_program(self):
         completion = self.prefix / "share/bash-completion/completions/kzero"
-        self.assertEqual(self.run_shell("bash", "-c", f"source {completion}; complete -p kzero").strip(), "complete -F _kzero kzero")
+        self.assertEqual(
+            self.run_shell("bash", "-c", f"source {completion}; complete -p kzero").strip(), "complete -F _kzero kzero"
+        )
 
     @unittest.skipUnless(shutil.which("zsh") and shutil.which("fish"), "zsh or fish is not installed")
     def test_zsh_and_fish_complete_the_installed_program(self):
         functions = self.prefix / "share/zsh/site-functions"
-        found = self.run_shell("zsh", "-f", "-c", f"fpath=({functions} $fpath); autoload -U compinit; compinit -u -D; "
-                                                  "autoload +X _kzero; print $_comps[kzero]; print $functions[_kzero]")
+        found = self.run_shell(
+            "zsh",
+            "-f",
+            "-c",
+            f"fpath=({functions} $fpath); autoload -U compinit; compinit -u -D; "
+            "autoload +X _kzero; print $_comps[kzero]; print $functions[_kzero]",
+        )
         self.assertEqual(found.splitlines()[0], "_kzero")
         self.assertIn("kzero completion zsh", found)
         script = self.prefix / "share/fish/vendor_completions.d/kzero.fish"

@@ -39,10 +39,17 @@ class Libraries(unittest.TestCase):
         path.chmod(0o755)
 
     def build(self, *names, source="good.tar.xz", **variables):
-        environment = {"PATH": f"{self.tree}/bin:{os.environ['PATH']}", "CALLS": str(self.calls), "SOURCE": str(self.tree / source),
-                       "KZERO_ARCHIVE": "https://mirror/pool", **variables}
+        environment = {
+            "PATH": f"{self.tree}/bin:{os.environ['PATH']}",
+            "CALLS": str(self.calls),
+            "SOURCE": str(self.tree / source),
+            "KZERO_ARCHIVE": "https://mirror/pool",
+            **variables,
+        }
         self.calls.write_text("")
-        done = subprocess.run(["bash", self.tree / "cmake/libraries.sh", *names], env=environment, capture_output=True, text=True, timeout=60)
+        done = subprocess.run(
+            ["bash", self.tree / "cmake/libraries.sh", *names], env=environment, capture_output=True, text=True, timeout=60
+        )
         return done, self.calls.read_text().splitlines()
 
     def test_a_library_is_downloaded_configured_built_and_installed_once(self):
@@ -60,7 +67,9 @@ class Libraries(unittest.TestCase):
         self.script("make", 'echo "make $*" >>"$CALLS"')
         done, calls = self.build("icu")
         self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertRegex(calls[1], f"^configure -Wl,-rpath,{self.tree}/.deps/libraries/lib .*--prefix={self.tree}/.deps/libraries ")
+        self.assertRegex(
+            calls[1], f"^configure -Wl,-rpath,{self.tree}/.deps/libraries/lib .*--prefix={self.tree}/.deps/libraries "
+        )
         self.assertEqual([call.split()[0] for call in calls[2:]], ["make", "make"])
 
     def test_debians_archive_is_the_one_that_is_asked(self):
@@ -79,7 +88,9 @@ class Libraries(unittest.TestCase):
         (self.tree / "bad.tar.xz").write_text("something else")
         done, calls = self.build("cli11", source="bad.tar.xz")
         self.assertEqual(done.returncode, 1)
-        self.assertRegex(done.stderr, r"cli11_\S+ is not what was expected \(SHA-256 [0-9a-f]{64}\); remove it to download it again")
+        self.assertRegex(
+            done.stderr, r"cli11_\S+ is not what was expected \(SHA-256 [0-9a-f]{64}\); remove it to download it again"
+        )
         self.assertEqual(len(calls), 1, calls)
         self.assertFalse((self.tree / ".deps/source/build-cli11").exists())
 
@@ -100,7 +111,13 @@ class Libraries(unittest.TestCase):
     @unittest.skipUnless(shutil.which("dpkg"), "versions are compared by dpkg")
     def test_its_versions_are_those_that_cmake_asks_for_or_newer(self):
         wanted = dict(re.findall(r"find_package\((\w+) ([\d.]+)", (ROOT / "cmake/Dependencies.cmake").read_text()))
-        names = {"cli11": "CLI11", "fmtlib": "fmt", "icu": "ICU", "nlohmann-json3": "nlohmann_json", "tomlplusplus": "tomlplusplus"}
+        names = {
+            "cli11": "CLI11",
+            "fmtlib": "fmt",
+            "icu": "ICU",
+            "nlohmann-json3": "nlohmann_json",
+            "tomlplusplus": "tomlplusplus",
+        }
         loaded = dict(re.findall(r"get \S+/([\w-]+)_([\d.]+)", TEXT))
         self.assertEqual(set(loaded), {*names, "xxhash"})
         for name, package in names.items():

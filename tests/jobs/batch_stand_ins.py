@@ -52,8 +52,10 @@ def qstat(arguments):
     option, job = arguments
     assert option == "-f"
     found = json.loads((STATE / f"job_{job.split('.')[0]}.json").read_text())
-    print(f"Job Id: {job}\n    Job_Name = kzero\n    resources_used.walltime = 00:00:00\n    job_state = R\n"
-          f"    Resource_List.walltime = 01:00:00\n    stime = {time.ctime(found['began'])}\n    etime = {time.ctime(0)}")
+    print(
+        f"Job Id: {job}\n    Job_Name = kzero\n    resources_used.walltime = 00:00:00\n    job_state = R\n"
+        f"    Resource_List.walltime = 01:00:00\n    stime = {time.ctime(found['began'])}\n    etime = {time.ctime(0)}"
+    )
 
 
 def flux(arguments):
@@ -65,15 +67,24 @@ def flux(arguments):
         if inside and not parent:
             sys.exit("stand-in: this would run within the job's own instance and end with it")
         options = [word for word in rest if word.startswith("-")]
-        script, *words = rest[len(options):]
+        script, *words = rest[len(options) :]
         lines = Path(script).read_text().splitlines()
         directives = [line[8:].strip() for line in lines if line.startswith("# flux:")]
         last = max(i for i, line in enumerate(lines) if line.startswith("# flux:"))
         if any(line and not line.startswith("#") for line in lines[:last]):
             sys.exit("stand-in: directives come before all commands")
         environment = {k: v for k, v in os.environ.items() if not k.startswith(("FLUX_", "STAND_IN_"))}
-        number = accept({"kind": "flux", "script": Path(script).read_text(), "arguments": words, "options": options, "folder": os.getcwd(),
-                         "directives": directives, "environment": environment})
+        number = accept(
+            {
+                "kind": "flux",
+                "script": Path(script).read_text(),
+                "arguments": words,
+                "options": options,
+                "folder": os.getcwd(),
+                "directives": directives,
+                "environment": environment,
+            }
+        )
         print(f"ƒ{number}")
     elif command == "run":
         assert inside and not parent
@@ -110,16 +121,26 @@ def run_next(timeout):
         home.mkdir(exist_ok=True)
         if job["kind"] == "pbs":
             nodes = STATE / "nodes"
-            nodes.write_text("".join(f"{name}\n" for name in hosts()) * (1 if (STATE / "hosts").exists() else 2))  # MPICH reads it too
+            nodes.write_text(
+                "".join(f"{name}\n" for name in hosts()) * (1 if (STATE / "hosts").exists() else 2)
+            )  # MPICH reads it too
             command, folder = ["bash", str(copy)], home
-            environment = {"PATH": job["PATH"], "HOME": str(home), "PBS_JOBID": f"{number}.stand-in", "PBS_NODEFILE": str(nodes),
-                           "OMP_NUM_THREADS": "1", "STAND_IN": str(STATE)}
+            environment = {
+                "PATH": job["PATH"],
+                "HOME": str(home),
+                "PBS_JOBID": f"{number}.stand-in",
+                "PBS_NODEFILE": str(nodes),
+                "OMP_NUM_THREADS": "1",
+                "STAND_IN": str(STATE),
+            }
             for name in ("LD_PRELOAD", "KZERO_MPIEXEC"):  # the test's own
                 environment.update({name: os.environ[name]} if name in os.environ else {})
         else:
             command, folder = ["bash", str(copy), *job["arguments"]], job["folder"]
             environment = {**job["environment"], "FLUX_ENCLOSING_ID": f"ƒ{number}", "STAND_IN_INSTANCE": "1"}
-        done = subprocess.run(command, cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=timeout)
+        done = subprocess.run(
+            command, cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=timeout
+        )
         path.write_text(json.dumps({**json.loads(path.read_text()), "state": "done"}))
         return number, done.returncode, done.stdout
     return None

@@ -84,18 +84,32 @@ class OneNodeSlurm:
         path = os.environ["PATH"] + ":/usr/sbin"
         missing = [name for name in (*DAEMONS, "sbatch", "srun") if not shutil.which(name, path=path)]
         if missing:
-            raise RuntimeError(f"{', '.join(missing)}: not found; the job tests run on a Slurm of their own, which needs "
-                               "the packages slurm-wlm and munge: bash cmake/debian.sh tests installs them")
+            raise RuntimeError(
+                f"{', '.join(missing)}: not found; the job tests run on a Slurm of their own, which needs "
+                "the packages slurm-wlm and munge: bash cmake/debian.sh tests installs them"
+            )
         self.folder = Path(tempfile.mkdtemp(prefix="kzero_slurm_"))
         self.folder.chmod(0o755)  # munged wants its socket where every user can reach it
         for name in ("state", *(f"spool_{name}" for name in self.names)):
             (self.folder / name).mkdir()
         ports = free_ports(1 + len(self.names))
-        nodes = "\n".join(f"NodeName={name} NodeHostname={self.host} NodeAddr=127.0.0.1 Port={port}"
-                          for name, port in zip(self.names, ports[1:], strict=True))
+        nodes = "\n".join(
+            f"NodeName={name} NodeHostname={self.host} NodeAddr=127.0.0.1 Port={port}"
+            for name, port in zip(self.names, ports[1:], strict=True)
+        )
         conf = self.folder / "slurm.conf"
-        conf.write_text(CONF.format(host=self.host, ports=ports, cpus=cpus, nodes=nodes, timeout=self.slurmd_timeout, names=",".join(self.names),
-                                    user=pwd.getpwuid(os.getuid()).pw_name, folder=self.folder))
+        conf.write_text(
+            CONF.format(
+                host=self.host,
+                ports=ports,
+                cpus=cpus,
+                nodes=nodes,
+                timeout=self.slurmd_timeout,
+                names=",".join(self.names),
+                user=pwd.getpwuid(os.getuid()).pw_name,
+                folder=self.folder,
+            )
+        )
         for gpu in range(2):
             (self.folder / f"gpu{gpu}").touch()
         (self.folder / "gres.conf").write_text(f"Name=gpu File={self.folder}/gpu[0-1]\n")
@@ -116,8 +130,14 @@ class OneNodeSlurm:
         key.touch(0o600)
         key.write_bytes(os.urandom(128))
         socket_path = self.folder / "munge.socket"
-        self._daemon("munged", "--foreground", f"--socket={socket_path}", f"--key-file={key}",
-                     f"--pid-file={self.folder}/munged.pid", f"--seed-file={self.folder}/munged.seed")
+        self._daemon(
+            "munged",
+            "--foreground",
+            f"--socket={socket_path}",
+            f"--key-file={key}",
+            f"--pid-file={self.folder}/munged.pid",
+            f"--seed-file={self.folder}/munged.seed",
+        )
         self._wait("munged", socket_path.exists)
         self._daemon("slurmctld", "-D")
         for name in self.names:
@@ -129,8 +149,9 @@ class OneNodeSlurm:
 
     def _daemon(self, name, *arguments, key=None):
         with (self.folder / f"{key or name}.log").open("w") as log:
-            self.daemons[key or name] = subprocess.Popen([name, *arguments], stdout=log, stderr=subprocess.STDOUT,
-                                                  stdin=subprocess.DEVNULL, env=self.environment)
+            self.daemons[key or name] = subprocess.Popen(
+                [name, *arguments], stdout=log, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, env=self.environment
+            )
 
     def _wait(self, what, condition):
         def met():
@@ -138,6 +159,7 @@ class OneNodeSlurm:
                 if daemon.poll() is not None:
                     raise RuntimeError(f"{name} ended")
             return condition()
+
         wait_for(what, met)
 
     def stop(self):
@@ -176,12 +198,14 @@ class OneNodeSlurm:
 
     def wait_restart(self, job, number):
         """Waits until the job has been submitted again so many times; it has ended for good if it is neither."""
+
         def submitted():
             facts = self.facts(job)
             if facts["JobState"] not in ("PENDING", "RUNNING", "COMPLETING"):
                 problem = EndedTooSoon if facts["JobState"] == "COMPLETED" else RuntimeError
                 raise problem(f"job {job} ended before its restart {number}: {facts}")
             return facts["JobState"] == "PENDING" and facts["Restarts"] == str(number)
+
         wait_for(f"restart {number} of job {job}", submitted)
 
     def start_now(self, job):

@@ -36,8 +36,16 @@ class JobTest(unittest.TestCase):
 
     def submit(self, script, *arguments, options=(), **environment):
         variables = {"KZERO": KZERO, "KZERO_JOBSCRIPTS": str(ROOT / "jobscripts"), **environment}
-        return self.slurm("sbatch", "--parsable", *SMALL, *options, str(ROOT / "jobscripts" / script),
-                          *map(str, arguments), cwd=self.folder, env=variables)
+        return self.slurm(
+            "sbatch",
+            "--parsable",
+            *SMALL,
+            *options,
+            str(ROOT / "jobscripts" / script),
+            *map(str, arguments),
+            cwd=self.folder,
+            env=variables,
+        )
 
     def output(self, job):
         path = self.folder / f"kzero-{job}.out"
@@ -64,7 +72,11 @@ class Resubmission(JobTest):
     STEPS = 800
 
     def write_deck(self, name, **run):
-        model = DECK.replace("layers = 1", "layers = 2").replace("hidden = 12", "hidden = 96").replace("sequence = 11", "sequence = 96")
+        model = (
+            DECK.replace("layers = 1", "layers = 2")
+            .replace("hidden = 12", "hidden = 96")
+            .replace("sequence = 11", "sequence = 96")
+        )
         settings = "".join(f'{key} = "{value}"\n' for key, value in run.items())
         text = model.replace("steps = 6", f"steps = {self.STEPS}").replace('"saved"', f'"{name}"')
         (self.folder / f"{name}.toml").write_text(text.replace('"metrics.jsonl"', f'"{name}.jsonl"') + settings)
@@ -73,8 +85,13 @@ class Resubmission(JobTest):
         """Trains without a job. How long it took to begin, and for its steps."""
         self.write_deck("whole")
         begin = time.monotonic()
-        subprocess.run([*LAUNCHER, "2", KZERO, "train", "whole.toml"], cwd=self.folder, check=True, timeout=PATIENCE,
-                       stdout=subprocess.DEVNULL)
+        subprocess.run(
+            [*LAUNCHER, "2", KZERO, "train", "whole.toml"],
+            cwd=self.folder,
+            check=True,
+            timeout=PATIENCE,
+            stdout=subprocess.DEVNULL,
+        )
         steps = sum(r["seconds"] for r in self.metrics("step", "whole.jsonl"))
         return time.monotonic() - begin - steps, steps
 
@@ -107,8 +124,10 @@ class Resubmission(JobTest):
                     shutil.rmtree(path) if path.is_dir() else path.unlink()
 
         self.assertEqual([r["reason"] for r in self.metrics("end", "parts.jsonl")], ["wall_limit", "wall_limit", "completed"])
-        self.assertEqual([r["limit"]["source"] for r in self.metrics("start", "parts.jsonl")],
-                         ["run.wall_limit", "SLURM_JOB_END_TIME", "SLURM_JOB_END_TIME"])
+        self.assertEqual(
+            [r["limit"]["source"] for r in self.metrics("start", "parts.jsonl")],
+            ["run.wall_limit", "SLURM_JOB_END_TIME", "SLURM_JOB_END_TIME"],
+        )
         self.assertEqual(steps_of(self.folder / "parts.jsonl"), steps_of(self.folder / "whole.jsonl"))
         whole, parts = (arrays_of(self.folder / name / f"step_{self.STEPS:08}") for name in ("whole", "parts"))
         self.assertEqual(whole.keys(), parts.keys())
@@ -129,7 +148,7 @@ class Stops(JobTest):
         self.wait_steps()
         self.slurm("scancel", "--signal=USR1", job)
         self.slurm.wait_restart(job, 1)
-        end, = self.metrics("end")
+        (end,) = self.metrics("end")
         self.assertEqual(end["reason"], "signal")
         self.assertEqual(self.metrics("checkpoint")[-1]["step"], end["steps"])
 
@@ -141,7 +160,7 @@ class Stops(JobTest):
                 if (process / "cwd").resolve() == self.folder and (process / "comm").read_text() == "srun\n":
                     os.kill(int(process.name), signal.SIGUSR1)  # SIGTERM would make it kill the ranks
         self.slurm.wait_restart(job, 1)
-        end, = self.metrics("end")
+        (end,) = self.metrics("end")
         self.assertEqual((end["reason"], end["exit_code"]), ("signal", 75))
 
     def test_an_exit_code_that_the_launcher_loses_counts(self):
@@ -167,7 +186,7 @@ class Stops(JobTest):
         (self.folder / f"kzero-{job}.stop").touch()
         facts = self.wait_end(job, "FAILED")
         self.assertEqual((facts["ExitCode"], facts["Restarts"]), ("75:0", "0"))
-        end, = self.metrics("end")
+        (end,) = self.metrics("end")
         self.assertEqual(end["reason"], "stop_file")
         self.assertEqual(self.metrics("checkpoint")[-1]["step"], end["steps"])
 
@@ -205,10 +224,17 @@ class Many(JobTest):
     """Jobs that are submitted together."""
 
     def test_a_sweep_trains_each_line_of_settings(self):
-        (self.folder / "rates.txt").write_text("# two rates\noptimizer.lr=1e-3\n\n  # and one more\n"
-                                               "optimizer.lr=3e-3 train.seed=5\n")
-        job = self.submit("slurm_array.sh", "deck.toml", "rates.txt", "optimizer.schedule=constant",
-                          "optimizer.min_lr=0", options=["--array=1-3"])
+        (self.folder / "rates.txt").write_text(
+            "# two rates\noptimizer.lr=1e-3\n\n  # and one more\noptimizer.lr=3e-3 train.seed=5\n"
+        )
+        job = self.submit(
+            "slurm_array.sh",
+            "deck.toml",
+            "rates.txt",
+            "optimizer.schedule=constant",
+            "optimizer.min_lr=0",
+            options=["--array=1-3"],
+        )
         for task, rate in ((1, 1e-3), (2, 3e-3)):
             facts = self.wait_end(f"{job}_{task}", "COMPLETED")
             self.assertEqual(facts["ExitCode"], "0:0")
@@ -238,10 +264,16 @@ class Many(JobTest):
         modules = {"BASH_FUNC_module%%": "() { :; }"}
         for script, options in (("slurm_gpu.sh", gpus), ("slurm_cray_amd.sh", (*gpus, "--partition=test", "--account=none"))):
             with self.subTest(script):
-                job = self.submit(script, "deck.toml", f"run.metrics={script}.jsonl", "checkpoint.folder=" + script,
-                                  options=options, **modules)
+                job = self.submit(
+                    script,
+                    "deck.toml",
+                    f"run.metrics={script}.jsonl",
+                    "checkpoint.folder=" + script,
+                    options=options,
+                    **modules,
+                )
                 self.assertEqual(self.wait_end(job, "COMPLETED")["ExitCode"], "0:0")
-                start, = self.metrics("start", f"{script}.jsonl")
+                (start,) = self.metrics("start", f"{script}.jsonl")
                 self.assertEqual(start["grid"], {"data": 2, "tensor": 1}, self.output(job))
 
     def test_the_machine_profiles_train(self):
@@ -254,12 +286,18 @@ class Many(JobTest):
             copy = self.folder / path.name
             copy.write_text(re.sub(r"(?m)^#SBATCH --(uenv|view|qos|exclusive|mem)\b.*\n", "", path.read_text()))
             options = ["--partition=test", *(["--gpus-per-node=2"] if "--gpus-per-node" in path.read_text() else [])]
-            jobs[path.stem] = self.submit(copy, "deck.toml", f"run.metrics={path.stem}.jsonl", f"checkpoint.folder={path.stem}",
-                                          options=options, **modules)
+            jobs[path.stem] = self.submit(
+                copy,
+                "deck.toml",
+                f"run.metrics={path.stem}.jsonl",
+                f"checkpoint.folder={path.stem}",
+                options=options,
+                **modules,
+            )
         for name, job in jobs.items():
             with self.subTest(name):
                 self.assertEqual(self.wait_end(job, "COMPLETED")["ExitCode"], "0:0")
-                start, = self.metrics("start", f"{name}.jsonl")
+                (start,) = self.metrics("start", f"{name}.jsonl")
                 self.assertEqual(start["grid"], {"data": 2, "tensor": 1}, self.output(job))
 
     def chain(self, *settings):
@@ -269,8 +307,9 @@ class Many(JobTest):
         for option in SMALL:
             lines = re.sub(rf"(?m)^#SBATCH {option.split('=')[0]}=\S+", f"#SBATCH {option}", lines)
         script.write_text(lines)
-        shown = self.slurm("bash", str(ROOT / "jobscripts/chain.sh"), "4", str(script), "deck.toml", *settings,
-                           cwd=self.folder, env=variables)
+        shown = self.slurm(
+            "bash", str(ROOT / "jobscripts/chain.sh"), "4", str(script), "deck.toml", *settings, cwd=self.folder, env=variables
+        )
         return re.findall(r"Submitted batch job (\d+)", shown)
 
     def test_a_chain_goes_on_until_the_training_is_done(self):

@@ -27,8 +27,18 @@ ACROSS_FILES = "SC1090,SC1091,SC2034,SC2154"
 
 class Files(unittest.TestCase):
     def test_shellcheck_has_nothing_to_say(self):
-        others = [path for name in ("cmake", "input", "tests") for path in (ROOT / name).rglob("*.sh")] + [*(ROOT / ".ci").iterdir()]
-        command = ["shellcheck", "--shell=bash", "--severity=warning", f"--exclude={ACROSS_FILES}", *SCRIPTS, *PROFILES, *others]
+        others = [path for name in ("cmake", "input", "tests") for path in (ROOT / name).rglob("*.sh")] + [
+            *(ROOT / ".ci").iterdir()
+        ]
+        command = [
+            "shellcheck",
+            "--shell=bash",
+            "--severity=warning",
+            f"--exclude={ACROSS_FILES}",
+            *SCRIPTS,
+            *PROFILES,
+            *others,
+        ]
         done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE)
         self.assertEqual((done.returncode, done.stdout), (0, ""))
 
@@ -86,7 +96,7 @@ class Container(unittest.TestCase):
 
     def test_its_own_test_passes_with_this_build(self):
         """%test, with paths of the image replaced by those of the tree."""
-        body, = self.section("test")
+        (body,) = self.section("test")
         body = body.replace("/opt/kzero/share/kzero", str(ROOT)).replace("mpiexec -n", " ".join(LAUNCHER))
         body = re.sub(r"export PATH=\S+", f"export PATH={Path(KZERO).parent}:$PATH", body)
         done = subprocess.run(["bash"], input=body, capture_output=True, text=True, timeout=PATIENCE)
@@ -108,9 +118,19 @@ class Build(unittest.TestCase):
         cmake.write_text('#!/bin/bash\nprintf "%s\\n" "$*" >>calls\n')
         cmake.chmod(0o755)
         environment = {k: v for k, v in os.environ.items() if not k.startswith("KOKKOS_")}
-        environment |= {"PATH": f"{self.folder}:{os.environ['PATH']}", "BASH_FUNC_module%%": '() { echo "module $*" >>calls; }', **variables}
-        done = subprocess.run(["bash", ROOT / "jobscripts/machines/build.sh", *arguments], cwd=self.folder, env=environment,
-                              capture_output=True, text=True, timeout=PATIENCE)
+        environment |= {
+            "PATH": f"{self.folder}:{os.environ['PATH']}",
+            "BASH_FUNC_module%%": '() { echo "module $*" >>calls; }',
+            **variables,
+        }
+        done = subprocess.run(
+            ["bash", ROOT / "jobscripts/machines/build.sh", *arguments],
+            cwd=self.folder,
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE,
+        )
         calls = self.folder / "calls"
         return done, calls.read_text().splitlines() if calls.exists() else []
 
@@ -162,13 +182,23 @@ class StandInTest(unittest.TestCase):
             tool.chmod(0o755)
         for name in ("KZERO_SCRIPT", "PBS_JOBID", "SLURM_JOB_END_TIME", "KZERO_JOB_END_TIME"):
             os.environ.pop(name, None)
-        os.environ |= {"PATH": f"{tools}:{os.environ['PATH']}", "STAND_IN": str(self.state), "KZERO_MPIEXEC": " ".join(LAUNCHER),
-                       "KZERO_JOBSCRIPTS": str(ROOT / "jobscripts")}
+        os.environ |= {
+            "PATH": f"{tools}:{os.environ['PATH']}",
+            "STAND_IN": str(self.state),
+            "KZERO_MPIEXEC": " ".join(LAUNCHER),
+            "KZERO_JOBSCRIPTS": str(ROOT / "jobscripts"),
+        }
         batch_stand_ins.STATE = self.state
 
     def submit(self, script, *arguments, **variables):
-        return subprocess.run(["bash", ROOT / "jobscripts/machines" / script, *arguments], cwd=self.folder, capture_output=True, text=True,
-                              timeout=PATIENCE, env={**os.environ, **variables})
+        return subprocess.run(
+            ["bash", ROOT / "jobscripts/machines" / script, *arguments],
+            cwd=self.folder,
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE,
+            env={**os.environ, **variables},
+        )
 
     def run_all(self):
         """[(exit code, output)] of the jobs, one after the other, until none waits."""
@@ -201,14 +231,14 @@ class StandInTest(unittest.TestCase):
 
     def check_refusals(self, script):
         self.submit(script, "deck.toml", "data.files=nowhere", KZERO=KZERO)
-        (code, _), = self.run_all()  # a failure is not submitted again
+        ((code, _),) = self.run_all()  # a failure is not submitted again
         self.assertEqual(code, 4)
         self.submit(script, "deck.toml", "run.max_steps=1", KZERO=KZERO, KZERO_MAX_RESTARTS="1")
         self.assertEqual([code for code, _ in self.run_all()], [75, 75])
         number = len(self.jobs()) + 1
         self.submit(script, "deck.toml", "run.max_steps=1", KZERO=KZERO)
         self.state.joinpath("refuse").touch()
-        (code, said), = self.run_all()
+        ((code, said),) = self.run_all()
         self.assertEqual(code, 75)
         self.assertIn("submit the same again: bash ", said)
         self.assertEqual(len(self.jobs()), number)
@@ -226,16 +256,19 @@ class StandInTest(unittest.TestCase):
     def check_lost_node(self, script, ranks, **variables):
         """The first launch dies with a node. The next one runs on as many ranks as ranks tells."""
         self.set_hosts("one", "two", "three")
-        program = self.write_tool("program", f"""
+        program = self.write_tool(
+            "program",
+            f"""
 [[ $1 == train && $KZERO_LAUNCH == 0 ]] || exec "{KZERO}" "$@"
 touch "{self.state}/down_two"
 exit 1
-""")
+""",
+        )
         self.submit(script, "deck.toml", "train.global_batch=12", KZERO=str(program), **variables)
-        (code, said), = self.run_all()
+        ((code, said),) = self.run_all()
         self.assertEqual(code, 0, said)
         self.assertIn(f"launch 1: {ranks} ranks on 2 of 3 nodes (no answer from two)", said)
-        start, = records(self.folder / "metrics.jsonl", "start")
+        (start,) = records(self.folder / "metrics.jsonl", "start")
         self.assertEqual(start["grid"]["data"], ranks)
 
     def check_fewer_nodes(self, script, **variables):
@@ -254,7 +287,9 @@ exit 1
 class Pbs(StandInTest):
     def hosts_launcher(self):
         """KZERO_MPIEXEC for hosts that are this machine: fails if one of them is down."""
-        self.write_tool("on_hosts", f"""
+        self.write_tool(
+            "on_hosts",
+            f"""
 mapfile -t hosts <"$1"
 cmp -s "$1" "$PBS_NODEFILE" || exit
 ((${{#hosts[@]}} == $2)) || exit
@@ -262,7 +297,8 @@ for host in "${{hosts[@]}}"; do
   [[ ! -e "{self.state}/down_$host" ]] || exit
 done
 exec env -u PBS_JOBID -u PBS_NODEFILE {' '.join(LAUNCHER)} "${{@:2}}"
-""")
+""",
+        )
         return {"KZERO_MPIEXEC": "on_hosts NODEFILE"}
 
     def test_a_lost_node_is_left_out(self):
@@ -286,7 +322,10 @@ class Flux(StandInTest):
         self.check_lost_node("flux.sh", 4)
         first, *probes, last = (self.state / "runs").read_text().splitlines()
         self.assertNotIn("--requires", first)
-        self.assertEqual(sorted(re.search(r"--requires=\S+", probe).group() for probe in probes), ["--requires=host:one", "--requires=host:three"])
+        self.assertEqual(
+            sorted(re.search(r"--requires=\S+", probe).group() for probe in probes),
+            ["--requires=host:one", "--requires=host:three"],
+        )
         self.assertIn("--nodes=2 --ntasks=4 --requires=host:one,three", last)
 
     def test_a_restart_on_fewer_nodes_changes_no_bit(self):

@@ -7,11 +7,10 @@ import time
 import unittest
 from pathlib import Path
 
+from launch import DECK, KZERO, LAUNCHER, PATIENCE, steps_of
 from one_node_slurm import wait_for
 from several_nodes_slurm import SeveralNodesSlurm
 from test_jobs import ROOT, JobTest
-
-from launch import DECK, KZERO, LAUNCHER, PATIENCE, records, steps_of
 
 TWO = ("--nodes=1-2", "--ntasks-per-node=2", "--time=10")  # nodes and ranks as in slurm_cpu.sh
 STEPS = 150
@@ -40,12 +39,19 @@ class NodeLossTest(JobTest):
         return [start["grid"]["data"] for start in self.metrics("start")]
 
     def weights(self, folder):
-        shown = subprocess.run([KZERO, "inspect", f"{folder}/step_{STEPS:08}"], cwd=self.folder, capture_output=True, text=True).stdout
+        shown = subprocess.run(
+            [KZERO, "inspect", f"{folder}/step_{STEPS:08}"], cwd=self.folder, capture_output=True, text=True
+        ).stdout
         return re.search(r"hash (\w+)", shown).group(1)
 
     def expect_the_bits_of_one_launch(self):
-        done = subprocess.run([*LAUNCHER, "4", KZERO, "train", "deck.toml", "run.metrics=whole.jsonl", "checkpoint.folder=whole"],
-                              cwd=self.folder, timeout=PATIENCE, capture_output=True, text=True)
+        done = subprocess.run(
+            [*LAUNCHER, "4", KZERO, "train", "deck.toml", "run.metrics=whole.jsonl", "checkpoint.folder=whole"],
+            cwd=self.folder,
+            timeout=PATIENCE,
+            capture_output=True,
+            text=True,
+        )
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual(set(steps_of(self.folder / "metrics.jsonl")), set(steps_of(self.folder / "whole.jsonl")))
         self.assertEqual(self.weights("saved"), self.weights("whole"))
@@ -110,7 +116,9 @@ class SubmittedAgain(NodeLossTest):
         self.wait_steps(12)
         self.slurm.lose_node("n2")
         self.slurm.wait_restart(job, 1)
-        self.assertRegex(self.output(job), r"not launched again: 2 ranks on 1 of 2 nodes need \d+\.\dMiB a node, and n1 has 1\.0MiB")
+        self.assertRegex(
+            self.output(job), r"not launched again: 2 ranks on 1 of 2 nodes need \d+\.\dMiB a node, and n1 has 1\.0MiB"
+        )
 
     def test_a_job_that_stops_in_time_after_it_has_lost_a_node(self):
         job = self.submit_two()
@@ -164,8 +172,14 @@ echo "$*" >>{self.folder}/calls
         for name in ("sleep", "scontrol"):
             (self.folder / name).chmod(0o755)
         (self.folder / "calls").write_text("")
-        done = subprocess.run(["bash", *command], env={"PATH": f"{self.folder}:/usr/bin:/bin", **variables}, cwd=self.folder,
-                              capture_output=True, text=True, timeout=PATIENCE)
+        done = subprocess.run(
+            ["bash", *command],
+            env={"PATH": f"{self.folder}:/usr/bin:/bin", **variables},
+            cwd=self.folder,
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE,
+        )
         return done.returncode, (self.folder / "calls").read_text().splitlines()
 
     def requeue(self, scontrol=""):
@@ -187,15 +201,27 @@ source {ROOT}/jobscripts/job.sh
 missing=({" ".join(missing)}) lost=({" ".join(lost)})
 submit_again why
 """)
-        return self.calls("job", "deck.toml", KZERO="true", SLURM_JOB_ID="7", SLURM_JOB_NODELIST=f"{{1..{nodes}}}",
-                          SLURM_TASKS_PER_NODE=f"{ranks_per_node}(x{nodes})", SLURM_JOB_END_TIME="1")[1]
+        return self.calls(
+            "job",
+            "deck.toml",
+            KZERO="true",
+            SLURM_JOB_ID="7",
+            SLURM_JOB_NODELIST=f"{{1..{nodes}}}",
+            SLURM_TASKS_PER_NODE=f"{ranks_per_node}(x{nodes})",
+            SLURM_JOB_END_TIME="1",
+        )[1]
 
     def test_a_job_without_losses_keeps_its_size(self):
         self.assertEqual(self.submit_again(4, 2, [], []), ["requeue 7"])
 
     def test_a_job_with_missing_nodes_asks_for_tasks_that_the_others_can_hold(self):
         """Slurm allocates at most one node for each task, and at least as many as the tasks fill."""
-        for nodes, ranks_per_node, missing, tasks in ((2, 2, ["n2"], 2), (4, 1, ["n2"], 3), (4, 2, ["n2", "n3", "n4"], 2), (4, 8, ["n1"], 4)):
+        for nodes, ranks_per_node, missing, tasks in (
+            (2, 2, ["n2"], 2),
+            (4, 1, ["n2"], 3),
+            (4, 2, ["n2", "n3", "n4"], 2),
+            (4, 8, ["n1"], 4),
+        ):
             with self.subTest(nodes=nodes, ranks_per_node=ranks_per_node, missing=missing):
                 calls = self.submit_again(nodes, ranks_per_node, missing, missing[:1])
                 self.assertEqual(calls, ["requeue 7", f"update JobId=7 NumTasks={tasks} StartTime=now+15"])
@@ -209,8 +235,13 @@ submit_again why
             (self.folder / name).write_text(f"#!/bin/bash\necho {answer}\n")
             (self.folder / name).chmod(0o755)
         guard = f"bash {ROOT}/jobscripts/slurm_guard.sh 7 n1 2 >/dev/null"
-        done = subprocess.run(["bash", "-c", f"{guard} & sleep 2; kill -0 $! && echo $!"], capture_output=True, text=True, timeout=PATIENCE,
-                              env={"PATH": f"{self.folder}:/usr/bin:/bin", "KZERO_GUARD_SECONDS": "0.2"})
+        done = subprocess.run(
+            ["bash", "-c", f"{guard} & sleep 2; kill -0 $! && echo $!"],
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE,
+            env={"PATH": f"{self.folder}:/usr/bin:/bin", "KZERO_GUARD_SECONDS": "0.2"},
+        )
         self.assertEqual(done.returncode, 0, done.stderr)
         wait_for("the end of the guard", lambda: not Path("/proc", done.stdout.strip()).exists())
 

@@ -102,9 +102,21 @@ class HostsTest(unittest.TestCase):
 
     def train(self, *arguments, **variables):
         """The exit code of mpiexec.sh; what it printed is in self.shown."""
-        environment = {**os.environ, "KZERO": str(self.folder / "program"), "PATH": f"{self.folder}:{os.environ['PATH']}", **variables}
-        done = subprocess.run(["bash", ROOT / "jobscripts/mpiexec.sh", "hosts", "deck.toml", *arguments], cwd=self.folder, env=environment,
-                              timeout=PATIENCE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        environment = {
+            **os.environ,
+            "KZERO": str(self.folder / "program"),
+            "PATH": f"{self.folder}:{os.environ['PATH']}",
+            **variables,
+        }
+        done = subprocess.run(
+            ["bash", ROOT / "jobscripts/mpiexec.sh", "hosts", "deck.toml", *arguments],
+            cwd=self.folder,
+            env=environment,
+            timeout=PATIENCE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
         self.shown = done.stdout
         return done.returncode
 
@@ -131,15 +143,22 @@ class Bits(HostsTest):
         self.assertEqual(self.train(DIE="0 1", LOSE="one three"), 0, self.shown)
         self.assertEqual([start["grid"]["data"] for start in records(self.folder / "metrics.jsonl", "start")], [3, 2, 1])
         self.assertEqual(self.shown.count("goes on bit for bit"), 2)
-        done = subprocess.run([*LAUNCHER, "3", KZERO, "train", "deck.toml", "run.metrics=whole.jsonl", "checkpoint.folder=whole"],
-                              cwd=self.folder, timeout=PATIENCE, capture_output=True, text=True)
+        done = subprocess.run(
+            [*LAUNCHER, "3", KZERO, "train", "deck.toml", "run.metrics=whole.jsonl", "checkpoint.folder=whole"],
+            cwd=self.folder,
+            timeout=PATIENCE,
+            capture_output=True,
+            text=True,
+        )
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual(set(steps_of(self.folder / "metrics.jsonl")), set(steps_of(self.folder / "whole.jsonl")))
         self.assertEqual(self.weights("saved"), self.weights("whole"))
 
     def weights(self, folder):
         """The hash of what the last checkpoint holds."""
-        shown = subprocess.run([KZERO, "inspect", f"{folder}/step_{STEPS:08}"], cwd=self.folder, capture_output=True, text=True).stdout
+        shown = subprocess.run(
+            [KZERO, "inspect", f"{folder}/step_{STEPS:08}"], cwd=self.folder, capture_output=True, text=True
+        ).stdout
         return re.search(r"hash (\w+)", shown).group(1)
 
 
@@ -236,14 +255,22 @@ class NotLaunchedAgain(HostsTest):
 
     def test_what_does_not_fit_the_memory_of_the_hosts_left(self):
         """Two ranks hold more than three. Here the plan contains so much that no machine has it."""
-        self.write_program("program", STAND_IN.replace("[[ $1 == train ]]", """
+        self.write_program(
+            "program",
+            STAND_IN.replace(
+                "[[ $1 == train ]]",
+                """
 if [[ $1 == plan && $* == *"--ranks 2"* ]]; then
   "REAL_KZERO" "$@" | sed 's/"total_bytes": [0-9]*/"total_bytes": 1152921504606846976/'
   exit
 fi
-[[ $1 == train ]]"""))
+[[ $1 == train ]]""",
+            ),
+        )
         code = self.train(DIE="0", LOSE="two")
-        self.expect_none(code, "2 ranks on 2 of 3 nodes need 1.0EiB a node, and one has ", "lost two; start it again for the rest: bash ")
+        self.expect_none(
+            code, "2 ranks on 2 of 3 nodes need 1.0EiB a node, and one has ", "lost two; start it again for the rest: bash "
+        )
 
     def test_a_grid_that_the_deck_fixes(self):
         code = self.train("grid.data=3", DIE="0", LOSE="two")
@@ -260,8 +287,10 @@ fi
         self.assertNotIn("asking", self.shown)
 
     def test_where_no_host_answers(self):
-        self.write_program("mpiexec", "#!/bin/bash\n[[ ! -e ranks ]] || exit 255\n" +
-                           MPIEXEC.format(mpiexec=shutil.which(LAUNCHER[0])).split("\n", 1)[1])
+        self.write_program(
+            "mpiexec",
+            "#!/bin/bash\n[[ ! -e ranks ]] || exit 255\n" + MPIEXEC.format(mpiexec=shutil.which(LAUNCHER[0])).split("\n", 1)[1],
+        )
         self.expect_none(self.train(DIE="0"), "not launched again: no node answers")
         self.assertNotIn("start it again", self.shown)
 
@@ -273,10 +302,12 @@ class Decks(HostsTest):
         plain = (self.folder / "deck.toml").read_text()
         table = '[checkpoint]\nfolder = "saved"\nevery = 10\n'
         self.assertIn(table, plain)
-        for text, arguments, folder in ((plain.replace(table, "[checkpoint]  # kept\nevery = 10\nfolder='a folder'  # here\n"), [], "a folder"),
-                                        ('checkpoint.folder = "dotted"\ncheckpoint.every = 10\n' + plain.replace(table, ""), [], "dotted"),
-                                        (plain, ["checkpoint.folder=given"], "given"),
-                                        (plain.replace("[data]\n", '[data]\n# folder = "no"\n'), ['checkpoint.folder="quoted"'], "quoted")):
+        for text, arguments, folder in (
+            (plain.replace(table, "[checkpoint]  # kept\nevery = 10\nfolder='a folder'  # here\n"), [], "a folder"),
+            ('checkpoint.folder = "dotted"\ncheckpoint.every = 10\n' + plain.replace(table, ""), [], "dotted"),
+            (plain, ["checkpoint.folder=given"], "given"),
+            (plain.replace("[data]\n", '[data]\n# folder = "no"\n'), ['checkpoint.folder="quoted"'], "quoted"),
+        ):
             with self.subTest(folder):
                 (self.folder / "deck.toml").write_text(text)
                 self.assertEqual(self.train(*arguments, DIE="0", CHECKPOINTS=folder), 0, self.shown)
@@ -292,7 +323,9 @@ class Usage(HostsTest):
         self.write_hosts("# none")
         self.assertEqual(self.train(), 2)
         self.assertIn("hosts: lists no hosts; expected lines of the form NAME or NAME:RANKS", self.shown)
-        done = subprocess.run(["bash", ROOT / "jobscripts/mpiexec.sh", "hosts"], cwd=self.folder, capture_output=True, text=True)
+        done = subprocess.run(
+            ["bash", ROOT / "jobscripts/mpiexec.sh", "hosts"], cwd=self.folder, capture_output=True, text=True
+        )
         self.assertEqual(done.returncode, 2)
         self.assertIn("usage: bash jobscripts/mpiexec.sh HOSTFILE DECK.toml", done.stderr)
 

@@ -53,7 +53,7 @@ def identifiers(mangled):
     while match := token.match(mangled, position):
         position = match.end() + int(match[1] or 0)
         if match[1]:
-            found.append(mangled[match.end():position])
+            found.append(mangled[match.end() : position])
     return [name for name in found if not name.startswith("_")]
 
 
@@ -61,7 +61,10 @@ def readable(names):
     """Demangled names; c++filt gives up on lambdas in templates, of which the identifiers are left."""
     plain = run("c++filt", "--no-recurse-limit", text="\n".join(names)).splitlines()
     internal = re.compile(r"_INTERNAL_\w+?::")
-    return [" ".join(identifiers(name)) if plain_name == name else internal.sub("", plain_name) for name, plain_name in zip(names, plain)]
+    return [
+        " ".join(identifiers(name)) if plain_name == name else internal.sub("", plain_name)
+        for name, plain_name in zip(names, plain)
+    ]
 
 
 def short(name):
@@ -75,7 +78,7 @@ def short(name):
     while depth > 0 or name[end] not in "(,{> ":
         depth += {"<": 1, ">": -1}.get(name[end], 0)
         end += 1
-    return re.sub(r"kzero::|kernels::|\(anonymous namespace\)::", "", name[found.end():end])
+    return re.sub(r"kzero::|kernels::|\(anonymous namespace\)::", "", name[found.end() : end])
 
 
 def kernels_of(resources, code):
@@ -84,7 +87,7 @@ def kernels_of(resources, code):
     kernels = {}
     for (mangled, registers, stack), name in zip(usage, readable([u[0] for u in usage])):
         launch = re.search(r"cuda_parallel_launch_(local|constant|global)_memory", mangled)
-        kernels[mangled] = Kernel(name, launch[0][len("cuda_parallel_launch_"):] if launch else "", int(registers), int(stack))
+        kernels[mangled] = Kernel(name, launch[0][len("cuda_parallel_launch_") :] if launch else "", int(registers), int(stack))
     counts = None
     for line in code.splitlines():
         if function := re.match(r"\s*Function : (\S+)", line):
@@ -104,7 +107,9 @@ def read_bounds(path):
         if len(fields) not in (3, 4) or not (fields[1].isdigit() and fields[2].isdigit()):
             problems.append(f"{path.name}:{number}: not \"kernel | registers | stack | instructions\"")
             continue
-        bounds.append(Bound(number, re.compile(fields[0]), int(fields[1]), int(fields[2]), fields[3].split() if len(fields) == 4 else []))
+        bounds.append(
+            Bound(number, re.compile(fields[0]), int(fields[1]), int(fields[2]), fields[3].split() if len(fields) == 4 else [])
+        )
     return bounds, problems
 
 
@@ -131,7 +136,9 @@ def check(kernels, bounds):
         if kernel.launch == "constant_memory":
             problems.append(f"{short(kernel.name)}: its functor travels through constant memory")
         if bound is None:
-            problems.append(f"{short(kernel.name)}: no line of the bounds is for it: {kernel.registers} registers, {kernel.stack} bytes")
+            problems.append(
+                f"{short(kernel.name)}: no line of the bounds is for it: {kernel.registers} registers, {kernel.stack} bytes"
+            )
             continue
         bound.is_used = True
         problems += [f"{short(kernel.name)}: {breach} (line {bound.line})" for breach in breaches(kernel, bound)]
@@ -143,7 +150,9 @@ def print_table(kernels):
     print(f"{'registers':>9} {'stack':>5} " + " ".join(f"{name:>5}" for name in ("all", *WATCHED)) + "  kernel")
     for kernel in sorted(kernels.values(), key=lambda k: short(k.name)):
         counts = [sum(kernel.instructions.values()), *(kernel.instructions[name] for name in WATCHED)]
-        print(f"{kernel.registers:9} {kernel.stack:5} " + " ".join(f"{count:5}" for count in counts) + f"  {short(kernel.name)}")
+        print(
+            f"{kernel.registers:9} {kernel.stack:5} " + " ".join(f"{count:5}" for count in counts) + f"  {short(kernel.name)}"
+        )
 
 
 def main():
@@ -155,7 +164,9 @@ def main():
     arguments = parser.parse_args()
     kernels = {}
     for library in arguments.libraries:
-        kernels |= kernels_of(run(arguments.cuobjdump, "--dump-resource-usage", library), run(arguments.cuobjdump, "-sass", library))
+        kernels |= kernels_of(
+            run(arguments.cuobjdump, "--dump-resource-usage", library), run(arguments.cuobjdump, "-sass", library)
+        )
     if not kernels:
         sys.exit(f"no kernels in {', '.join(arguments.libraries)}")
     if arguments.table:

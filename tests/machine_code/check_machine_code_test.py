@@ -33,14 +33,16 @@ class CheckMachineCode(unittest.TestCase):
         self.assertEqual(self.breaches(), [])
 
     def test_breaches_are_named(self):
-        for expected, change in (("33 registers, at most 32 (line 2)", {"registers": 33}),
-                                 ("16 bytes of stack, at most 8", {"stack": 16}),
-                                 ("no HMMA", {"code": CODE.replace("HMMA", "FFMA")}),
-                                 ("2 LD, at most 1", {"code": CODE.replace("LDC", "LD")}),
-                                 ("1 LDL, none allowed", {"code": CODE.replace("LDC", "LDL")}),
-                                 ("no line of the bounds", {"bounds": "# none\n"}),
-                                 ("line 3: no kernel is Gone", {"bounds": BOUNDS + "Gone | 1 | 0\n"}),
-                                 ("bounds.txt:3: not \"kernel", {"bounds": BOUNDS + "Fill | many\n"})):
+        for expected, change in (
+            ("33 registers, at most 32 (line 2)", {"registers": 33}),
+            ("16 bytes of stack, at most 8", {"stack": 16}),
+            ("no HMMA", {"code": CODE.replace("HMMA", "FFMA")}),
+            ("2 LD, at most 1", {"code": CODE.replace("LDC", "LD")}),
+            ("1 LDL, none allowed", {"code": CODE.replace("LDC", "LDL")}),
+            ("no line of the bounds", {"bounds": "# none\n"}),
+            ("line 3: no kernel is Gone", {"bounds": BOUNDS + "Gone | 1 | 0\n"}),
+            ("bounds.txt:3: not \"kernel", {"bounds": BOUNDS + "Fill | many\n"}),
+        ):
             with self.subTest(expected):
                 found = self.breaches(**change)
                 self.assertEqual(len(found), 1, found)
@@ -50,7 +52,9 @@ class CheckMachineCode(unittest.TestCase):
         self.assertIn("constant memory", self.breaches(memory="constant")[0])
 
     def test_names_are_short(self):
-        self.assertEqual(short("void f<Kokkos::Impl::ParallelFor<kzero::kernels::A<kzero::bf16, 64>, Kokkos::B>(int)"), "A<bf16, 64>")
+        self.assertEqual(
+            short("void f<Kokkos::Impl::ParallelFor<kzero::kernels::A<kzero::bf16, 64>, Kokkos::B>(int)"), "A<bf16, 64>"
+        )
         self.assertEqual(identifiers("_ZN5kzero7kernelsIS4_15update_xLi12ES_Ev"), ["kzero", "kernels", "update_xLi12ES_"])
 
 

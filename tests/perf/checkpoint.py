@@ -9,6 +9,7 @@ the page cache and, for kzero, includes the comparison of every checksum and the
 rate is dd's from memory with conv=fsync, and to nowhere, by one process and by one a rank; the better counts. Prints a
 Markdown table: medians in MB/s, and their ratio to the disk's.
 """
+
 import argparse
 import json
 import os
@@ -82,8 +83,10 @@ class Disk:
     def dd(self, processes, pairs):
         begin = time.monotonic()
         count = self.megabytes // processes
-        running = [subprocess.Popen(["dd", "bs=1M", f"count={count}", *pair], stderr=subprocess.DEVNULL)
-                   for pair in pairs(processes, count)]
+        running = [
+            subprocess.Popen(["dd", "bs=1M", f"count={count}", *pair], stderr=subprocess.DEVNULL)
+            for pair in pairs(processes, count)
+        ]
         for process in running:
             if process.wait() != 0:
                 sys.exit("dd failed")
@@ -91,8 +94,11 @@ class Disk:
 
     def write(self):
         def pairs(processes, count):
-            return [[f"if={self.source}", f"skip={i * count}", f"of={self.folder}/dd{processes}{i}", "conv=fsync"]
-                    for i in range(processes)]
+            return [
+                [f"if={self.source}", f"skip={i * count}", f"of={self.folder}/dd{processes}{i}", "conv=fsync"]
+                for i in range(processes)
+            ]
+
         return max(self.dd(n, pairs) for n in sorted({1, self.ranks}))
 
     def read(self):
@@ -112,7 +118,16 @@ class Kzero:
     def run(self, *more):
         metrics = self.folder / "metrics.jsonl"
         metrics.unlink(missing_ok=True)
-        command = ["mpiexec", "-n", str(self.arguments.ranks), self.arguments.kzero, "train", "deck.toml", *self.overrides, *more]
+        command = [
+            "mpiexec",
+            "-n",
+            str(self.arguments.ranks),
+            self.arguments.kzero,
+            "train",
+            "deck.toml",
+            *self.overrides,
+            *more,
+        ]
         result = subprocess.run(command, cwd=self.folder, stdout=subprocess.DEVNULL)
         if result.returncode not in (0, 75):
             sys.exit(f"{command} ended with {result.returncode}")
@@ -120,7 +135,7 @@ class Kzero:
 
     def write(self):
         shutil.rmtree(self.folder / "saved", ignore_errors=True)
-        self.saved, = [r for r in self.run("run.max_steps=1") if r["event"] == "checkpoint"]
+        (self.saved,) = [r for r in self.run("run.max_steps=1") if r["event"] == "checkpoint"]
         return self.saved["bytes"] / self.saved["seconds"] / 1e6
 
     def read(self):
@@ -136,10 +151,25 @@ class Torch:
         self.folder, self.elements, self.arguments = folder / "torch", elements, arguments
 
     def run(self, mode):
-        command = [self.arguments.torch, "-m", "torch.distributed.run", "--nproc-per-node", str(self.arguments.ranks),
-                   self.script, mode, self.folder, str(self.elements)]
-        result = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, check=True,
-                                env={**os.environ, "OMP_NUM_THREADS": "1"})
+        command = [
+            self.arguments.torch,
+            "-m",
+            "torch.distributed.run",
+            "--nproc-per-node",
+            str(self.arguments.ranks),
+            self.script,
+            mode,
+            self.folder,
+            str(self.elements),
+        ]
+        result = subprocess.run(
+            command,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+            check=True,
+            env={**os.environ, "OMP_NUM_THREADS": "1"},
+        )
         answer = json.loads(result.stdout.splitlines()[-1])
         return answer["bytes"] / answer["seconds"] / 1e6
 
@@ -171,8 +201,11 @@ def main():
         size = first.saved["bytes"]
         disk = Disk(arguments, folder, size)
         sources.append(disk.source)
-        sides = {"disk (dd)": disk, "kzero": first,
-                 "kzero, one file": Kzero(arguments, folder, f"checkpoint.ranks_per_file={arguments.ranks}")}
+        sides = {
+            "disk (dd)": disk,
+            "kzero": first,
+            "kzero, one file": Kzero(arguments, folder, f"checkpoint.ranks_per_file={arguments.ranks}"),
+        }
         if arguments.torch:
             sides["torch.distributed.checkpoint"] = Torch(arguments, folder, size // 12)
         rates = {name: {"write": [], "read": []} for name in sides}

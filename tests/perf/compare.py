@@ -12,6 +12,7 @@ steps) with the range of all, seconds from the launch to the end of the first st
 FILE has what DIR's limits.cpp printed with one thread, of as many processes at once as there are cores: the time of a
 step's matrix products alone, the best of the libraries it tries. Each trainer's step is then compared with that bound.
 """
+
 import argparse
 import json
 import os
@@ -41,9 +42,20 @@ def write_tokens(path, vocab, count=1 << 20):
 
 def training_command(binary, config, precision, ranks, tokens):
     """A launch of eight steps of kzero, from the project's folder."""
-    return ["mpiexec", "-n", str(ranks), binary, "train", f"input/{config}.toml", f"train.precision={precision}",
-            f"data.files={tokens}", "data.format=llmc", f"train.global_batch={PER_RANK[config] * ranks}",
-            f"train.micro_batch={PER_RANK[config]}", "train.steps=8"]
+    return [
+        "mpiexec",
+        "-n",
+        str(ranks),
+        binary,
+        "train",
+        f"input/{config}.toml",
+        f"train.precision={precision}",
+        f"data.files={tokens}",
+        "data.format=llmc",
+        f"train.global_batch={PER_RANK[config] * ranks}",
+        f"train.micro_batch={PER_RANK[config]}",
+        "train.steps=8",
+    ]
 
 
 def read_metrics(path):
@@ -76,14 +88,19 @@ def run_kzero(binary, config, precision, ranks, tokens, folder):
     records, steps = read_metrics(metrics)
     steps = steps[WARM_UP:]
     resident = max(row["resident_peak_bytes"] for row in records[-1]["memory"])
-    return {"tokens_per_s": statistics.median(s["tokens_per_second"] for s in steps), "startup_s": first,
-            "mfu": statistics.median(s["mfu"] for s in steps), "peak_rss_mib": resident / 2**20}
+    return {
+        "tokens_per_s": statistics.median(s["tokens_per_second"] for s in steps),
+        "startup_s": first,
+        "mfu": statistics.median(s["mfu"] for s in steps),
+        "peak_rss_mib": resident / 2**20,
+    }
 
 
 def run_rival(arguments, name, config, precision, folder):
     """The same of a rival: its ranks and threads are those of its kind."""
     sys.path.insert(0, arguments.peers)
     import run  # the rivals' own launcher, which knows their environments
+
     shim = folder / "mkl.so"
     if not shim.exists():
         subprocess.run(["cc", "-shared", "-fPIC", "-o", shim, f"{arguments.peers}/mkl_avx512.c"], check=True)
@@ -134,9 +151,11 @@ def print_rows(case, rows, bound):
         best, slowest = fastest(results), min(r["tokens_per_s"] for r in results)
         ratio = f"{best / max(rivals):.2f}" if rivals else ""
         start = statistics.median(r["startup_s"] for r in results)
-        print(f"| {case} | {name} | {best:.0f} | {slowest:.0f} to {best:.0f} | {ratio} "
-              f"| {bound / best if bound else 0:.2f} | {start:.1f} | {max(r['peak_rss_mib'] for r in results):.0f} |",
-              flush=True)
+        print(
+            f"| {case} | {name} | {best:.0f} | {slowest:.0f} to {best:.0f} | {ratio} "
+            f"| {bound / best if bound else 0:.2f} | {start:.1f} | {max(r['peak_rss_mib'] for r in results):.0f} |",
+            flush=True,
+        )
 
 
 def main():
@@ -150,8 +169,10 @@ def main():
     parser.add_argument("--limits")
     arguments = parser.parse_args()
     allowed = bounds(arguments.limits) if arguments.limits else {}
-    print("| case | trainer | tokens/s | rounds | of the best rival | step / bound | first step after s "
-          "| peak resident MiB a rank |\n|---|---|---|---|---|---|---|---|")
+    print(
+        "| case | trainer | tokens/s | rounds | of the best rival | step / bound | first step after s "
+        "| peak resident MiB a rank |\n|---|---|---|---|---|---|---|---|"
+    )
     with tempfile.TemporaryDirectory() as folder:
         for config in arguments.configs:
             for precision in arguments.precisions:

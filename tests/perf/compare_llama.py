@@ -8,6 +8,7 @@ VENV has torch and transformers. The rival is LlamaForCausalLM with scaled dot-p
 without, one process with all cores, fused AdamW, its allocator kept from giving memory back; in bf16 under autocast.
 kzero runs two ranks of one thread and one rank of all. Sides take turns; each figure is the best median of its rounds.
 """
+
 import argparse
 import json
 import os
@@ -31,10 +32,19 @@ def rival(deck, precision, compiled, steps):
     """Trains in this process; prints the median tokens/s."""
     import torch
     import transformers as hf
+
     m, batch = deck["model"], deck["train"]["micro_batch"]
-    config = hf.LlamaConfig(vocab_size=m["vocab"], hidden_size=m["hidden"], intermediate_size=m["feed_forward"],
-                            num_hidden_layers=m["layers"], num_attention_heads=m["heads"], num_key_value_heads=m["kv_heads"],
-                            max_position_embeddings=m["sequence"], tie_word_embeddings=True, use_cache=False)
+    config = hf.LlamaConfig(
+        vocab_size=m["vocab"],
+        hidden_size=m["hidden"],
+        intermediate_size=m["feed_forward"],
+        num_hidden_layers=m["layers"],
+        num_attention_heads=m["heads"],
+        num_key_value_heads=m["kv_heads"],
+        max_position_embeddings=m["sequence"],
+        tie_word_embeddings=True,
+        use_cache=False,
+    )
     torch.manual_seed(1)
     torch.set_num_threads(CORES)
     model = hf.AutoModelForCausalLM.from_config(config, attn_implementation="sdpa")
@@ -56,8 +66,20 @@ def rival(deck, precision, compiled, steps):
 
 def rival_tokens_per_s(arguments, precision, compiled):
     # -P: this folder's profile.py is not Python's.
-    command = [sys.executable, "-P", __file__, "--kzero", arguments.kzero, "--deck", arguments.deck, "--steps", str(arguments.steps),
-               "--rival", precision, "compiled" if compiled else "eager"]
+    command = [
+        sys.executable,
+        "-P",
+        __file__,
+        "--kzero",
+        arguments.kzero,
+        "--deck",
+        arguments.deck,
+        "--steps",
+        str(arguments.steps),
+        "--rival",
+        precision,
+        "compiled" if compiled else "eager",
+    ]
     environment = dict(os.environ, OMP_NUM_THREADS=str(CORES), **KEEP_MEMORY)
     done = subprocess.run(command, env=environment, check=True, capture_output=True, text=True)
     return json.loads(done.stdout.splitlines()[-1])
@@ -67,9 +89,20 @@ def kzero_tokens_per_s(arguments, deck, precision, ranks, tokens, folder):
     metrics = folder / "metrics.jsonl"
     metrics.unlink(missing_ok=True)
     batch = deck["train"]["micro_batch"]
-    command = ["mpiexec", "-n", str(ranks), arguments.kzero, "train", arguments.deck, f"train.precision={precision}",
-               f"data.files={tokens}", "data.format=llmc", f"train.global_batch={batch * ranks}",
-               f"train.steps={arguments.steps}", f"run.metrics={metrics}"]
+    command = [
+        "mpiexec",
+        "-n",
+        str(ranks),
+        arguments.kzero,
+        "train",
+        arguments.deck,
+        f"train.precision={precision}",
+        f"data.files={tokens}",
+        "data.format=llmc",
+        f"train.global_batch={batch * ranks}",
+        f"train.steps={arguments.steps}",
+        f"run.metrics={metrics}",
+    ]
     subprocess.run(command, env=dict(os.environ, OMP_NUM_THREADS=str(CORES // ranks)), check=True, stdout=subprocess.DEVNULL)
     return statistics.median(step["tokens_per_second"] for step in read_metrics(metrics)[1][WARM_UP:])
 
@@ -77,10 +110,14 @@ def kzero_tokens_per_s(arguments, deck, precision, ranks, tokens, folder):
 def compare(arguments, deck, precision, folder):
     tokens = folder / "tokens.bin"
     draw, count = random.Random(1), 1 << 18
-    tokens.write_bytes(struct.pack("<256i", 20240520, 1, count, *[0] * 253) +
-                       struct.pack(f"<{count}H", *(draw.randrange(deck["model"]["vocab"]) for _ in range(count))))
-    sides = {f"kzero {ranks} x {CORES // ranks}": lambda r=ranks: kzero_tokens_per_s(arguments, deck, precision, r, tokens, folder)
-             for ranks in {1, CORES}}
+    tokens.write_bytes(
+        struct.pack("<256i", 20240520, 1, count, *[0] * 253)
+        + struct.pack(f"<{count}H", *(draw.randrange(deck["model"]["vocab"]) for _ in range(count)))
+    )
+    sides = {
+        f"kzero {ranks} x {CORES // ranks}": lambda r=ranks: kzero_tokens_per_s(arguments, deck, precision, r, tokens, folder)
+        for ranks in {1, CORES}
+    }
     sides["transformers"] = lambda: rival_tokens_per_s(arguments, precision, False)
     sides["transformers, compiled"] = lambda: rival_tokens_per_s(arguments, precision, True)
     best = dict.fromkeys(sides, 0.0)

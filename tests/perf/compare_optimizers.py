@@ -6,6 +6,7 @@
 The same parameters (the blocks of gpt2-124m, fp32), one thread, torch's fastest implementation of each kind that runs
 on processors: fused, else foreach, else a loop. Muon there has no AdamW for vectors, so it gets the matrices alone.
 """
+
 import argparse
 import time
 
@@ -51,7 +52,10 @@ def main():
                 seconds = fastest(make(tensors, **way), repeats)
             except (TypeError, RuntimeError):
                 continue  # this kind has no such implementation
-            print(f"{kind:10} {next(iter(way), 'loop'):8} {1e3 * seconds:9.1f} ms  {1e9 * seconds / elements:6.2f} ns an element", flush=True)
+            print(
+                f"{kind:10} {next(iter(way), 'loop'):8} {1e3 * seconds:9.1f} ms  {1e9 * seconds / elements:6.2f} ns an element",
+                flush=True,
+            )
 
 
 if __name__ == "__main__":

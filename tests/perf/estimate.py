@@ -6,6 +6,7 @@
 One rank of one thread. Each case is estimated before and after its run, as a machine drifts; a run's figure is the median
 of its steps.
 """
+
 import argparse
 import json
 import os
@@ -44,12 +45,15 @@ def main():
             write_tokens(tokens, VOCAB[config])
             for precision in arguments.precisions:
                 launch = training_command(arguments.kzero, config, precision, 1, tokens)
-                program = launch[launch.index(arguments.kzero):] + ["grid.data=1"]
+                program = launch[launch.index(arguments.kzero) :] + ["grid.data=1"]
                 before = estimate(program, environment)
                 seconds = measure(launch, pathlib.Path(folder) / "metrics.jsonl", environment)
                 after = estimate(program, environment)
-                print(f"| {config} {precision} | {before:.3f}, {after:.3f} | {seconds:.3f} "
-                      f"| {(before + after) / 2 / seconds:.3f} |", flush=True)
+                print(
+                    f"| {config} {precision} | {before:.3f}, {after:.3f} | {seconds:.3f} "
+                    f"| {(before + after) / 2 / seconds:.3f} |",
+                    flush=True,
+                )
 
 
 if __name__ == "__main__":

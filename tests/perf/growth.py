@@ -7,6 +7,7 @@ Ranks share a step of eight sequences, two a micro-batch: with as many ranks as 
 number, and no less with more. The model grows by its layers, on one rank: the ideal is the time that its operations take
 at the smallest one's rate. One thread a rank; a figure is the median of the steps after the first two.
 """
+
 import argparse
 import os
 import pathlib
@@ -23,9 +24,21 @@ def run(arguments, ranks, changes, folder):
     """The median seconds and operations a second (TFLOP/s) of a rank."""
     metrics = folder / "metrics.jsonl"
     metrics.unlink(missing_ok=True)
-    command = ["mpiexec", "-n", str(ranks), arguments.kzero, "train", "input/small30m.toml", "data.format=llmc",
-               f"data.files={folder}/tokens.bin", f"train.precision={arguments.precision}", "train.micro_batch=2",
-               "train.steps=6", f"run.metrics={metrics}", *changes]
+    command = [
+        "mpiexec",
+        "-n",
+        str(ranks),
+        arguments.kzero,
+        "train",
+        "input/small30m.toml",
+        "data.format=llmc",
+        f"data.files={folder}/tokens.bin",
+        f"train.precision={arguments.precision}",
+        "train.micro_batch=2",
+        "train.steps=6",
+        f"run.metrics={metrics}",
+        *changes,
+    ]
     environment = dict(os.environ, OMP_NUM_THREADS="1", OMP_PROC_BIND="false")
     subprocess.run(command, cwd=ROOT, env=environment, check=True, stdout=subprocess.DEVNULL)
     steps = read_metrics(metrics)[1][2:]

@@ -7,6 +7,7 @@ BUILD: a build folder configured with -DKZERO_BENCHMARKS=ON. One thread a rank; 
 steps. Products are compared with the rate of the run's own product of 768 x 768 x 768, kernels that move rows with
 numpy's copy of an array beyond the caches, attention by the products that its mask leaves with the former.
 """
+
 import argparse
 import glob
 import json
@@ -19,7 +20,6 @@ import time
 import tomllib
 
 import numpy
-
 from compare import PER_RANK, ROOT, VOCAB, training_command, write_tokens
 
 
@@ -42,8 +42,9 @@ def profile(arguments, config, precision, folder):
     for old in glob.glob(f"{folder}/profile.*"):
         os.remove(old)
     tool = pathlib.Path(arguments.build).resolve() / "tests/perf/libprofile_tool.so"
-    environment = dict(os.environ, OMP_NUM_THREADS="1", OMP_PROC_BIND="false", KOKKOS_TOOLS_LIBS=str(tool),
-                       KZERO_PROFILE=f"{folder}/profile")
+    environment = dict(
+        os.environ, OMP_NUM_THREADS="1", OMP_PROC_BIND="false", KOKKOS_TOOLS_LIBS=str(tool), KZERO_PROFILE=f"{folder}/profile"
+    )
     command = [*training_command(f"{arguments.build}/kzero", config, precision, arguments.ranks, tokens), *arguments.changes]
     subprocess.run(command, cwd=ROOT, env=environment, check=True, stdout=subprocess.DEVNULL)
     files = sorted(glob.glob(f"{folder}/profile.*"), key=lambda name: int(name.rsplit(".", 1)[1]))
@@ -55,9 +56,14 @@ def row_bytes(model, tokens, element):
     d = model["hidden"]
     f, v = model.get("feed_forward", 4 * d), model["vocab"]
     sums = (3 * d + d + f + d) / 4  # of the four biases of a block, on average
-    return {"layernorm_forward": tokens * 2 * d * element, "layernorm_backward": tokens * 4 * d * element,
-            "gelu_forward": tokens * 2 * f * element, "gelu_backward": tokens * 3 * f * element,
-            "sum_rows": tokens * sums * element, "cross_entropy_with_gradient": tokens * v * (4 + element)}
+    return {
+        "layernorm_forward": tokens * 2 * d * element,
+        "layernorm_backward": tokens * 4 * d * element,
+        "gelu_forward": tokens * 2 * f * element,
+        "gelu_backward": tokens * 3 * f * element,
+        "sum_rows": tokens * sums * element,
+        "cross_entropy_with_gradient": tokens * v * (4 + element),
+    }
 
 
 def attention_operations(model, tokens):
@@ -88,8 +94,10 @@ def report(record, config, precision, copy):
     total = sum(e["seconds"] for e in entries.values())
     product = min(e["fastest"] for label, e in record["outside"].items() if label.endswith("768 768 768 NN"))
     limits = {"product": 2 * 768**3 / product, "copy": copy, "steps": record["steps"]}
-    print(f"\n{config} {precision}: {total / record['steps'] * 1e3:.1f} ms a step; product {limits['product'] / 1e9:.0f} GFLOP/s, "
-          f"copy {copy / 1e9:.1f} GB/s")
+    print(
+        f"\n{config} {precision}: {total / record['steps'] * 1e3:.1f} ms a step; product {limits['product'] / 1e9:.0f} GFLOP/s, "
+        f"copy {copy / 1e9:.1f} GB/s"
+    )
     for label, entry in sorted(entries.items(), key=lambda item: -item[1]["seconds"]):
         share = entry["seconds"] / total
         if share < 0.002:
@@ -97,7 +105,9 @@ def report(record, config, precision, copy):
         achieved, unit = rate(label, entry, limits, config, precision)
         text = f"{achieved:6.2f} {unit}" if achieved else ""
         name = "the rest of the step" if label == "kzero::engine::step" else re.sub("^kzero::(tensor|kernels)::", "", label)
-        print(f"  {share:6.1%} {entry['seconds'] / record['steps'] * 1e3:9.2f} ms {entry['calls'] / record['steps']:6.0f} x  {name:48} {text}")
+        print(
+            f"  {share:6.1%} {entry['seconds'] / record['steps'] * 1e3:9.2f} ms {entry['calls'] / record['steps']:6.0f} x  {name:48} {text}"
+        )
 
 
 def main():

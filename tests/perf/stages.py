@@ -5,6 +5,7 @@
 
 Prints a Markdown table: the best round's median step of each case, and its ratio to stage 0 without overlap.
 """
+
 import argparse
 import os
 import pathlib
@@ -21,9 +22,21 @@ def median_step(arguments, stage, overlap):
     """Seconds of a step, the median of a run."""
     with tempfile.TemporaryDirectory() as folder:
         metrics = pathlib.Path(folder, "metrics.jsonl")
-        command = ["mpiexec", "-n", str(arguments.ranks), arguments.kzero, "train", arguments.deck, *arguments.overrides,
-                   f"zero.stage={stage}", f"zero.overlap={'on' if overlap else 'off'}", f"run.metrics={metrics}",
-                   "run.peak_tflops=1", "checkpoint.folder=", "checkpoint.every=0"]
+        command = [
+            "mpiexec",
+            "-n",
+            str(arguments.ranks),
+            arguments.kzero,
+            "train",
+            arguments.deck,
+            *arguments.overrides,
+            f"zero.stage={stage}",
+            f"zero.overlap={'on' if overlap else 'off'}",
+            f"run.metrics={metrics}",
+            "run.peak_tflops=1",
+            "checkpoint.folder=",
+            "checkpoint.every=0",
+        ]
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL, env={**os.environ, "OMP_NUM_THREADS": "1"})
         return statistics.median(step["seconds"] for step in read_metrics(metrics)[1][WARM_UP:])
 

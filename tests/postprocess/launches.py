@@ -1,4 +1,5 @@
 """Metrics files of made-up launches, whose times are exact binary fractions, so that sums have to be exact, too."""
+
 import json
 
 
@@ -8,7 +9,16 @@ class Launch:
     def __init__(self, began, first_step=0, start=3.0, **facts):
         self.now = began + start
         self.records = []
-        self.write({"event": "start", "first_step": first_step, "process_seconds": start, "hosts": ["a"], "grid": {"data": 1, "tensor": 1}, **facts})
+        self.write(
+            {
+                "event": "start",
+                "first_step": first_step,
+                "process_seconds": start,
+                "hosts": ["a"],
+                "grid": {"data": 1, "tensor": 1},
+                **facts,
+            }
+        )
         self.step = first_step
 
     def write(self, record, **more):
@@ -35,7 +45,16 @@ class Launch:
 
     def checkpoint(self, stall, seconds=None):
         self.now += stall
-        return self.write({"event": "checkpoint", "step": self.step, "seconds": seconds or stall, "stall_seconds": stall, "bytes": 1, "folder": "c"})
+        return self.write(
+            {
+                "event": "checkpoint",
+                "step": self.step,
+                "seconds": seconds or stall,
+                "stall_seconds": stall,
+                "bytes": 1,
+                "folder": "c",
+            }
+        )
 
     def nodes(self, steps, rows, by="node", count=None):
         """A record of nodes: rows are (name or rank, compute_seconds, wait_seconds)."""
@@ -43,8 +62,19 @@ class Launch:
                  "wait_seconds": wait, "no_core_seconds": wait / 4, "busiest_rank": name if by == "rank" else i, "busiest_seconds": compute, "slow": compute > 10 * wait}
                 for i, (name, compute, wait) in enumerate(rows)]  # fmt: skip
         spread = lambda values: {"min": min(values), "mean": sum(values) / len(values), "max": max(values)}
-        return self.write({"event": "nodes", "step": self.step, "steps": steps, "seconds": 1.0, "by": by, "count": count or len(rows),
-                           "compute_seconds": spread([row[1] for row in rows]), "wait_seconds": spread([row[2] for row in rows]), "nodes": made})
+        return self.write(
+            {
+                "event": "nodes",
+                "step": self.step,
+                "steps": steps,
+                "seconds": 1.0,
+                "by": by,
+                "count": count or len(rows),
+                "compute_seconds": spread([row[1] for row in rows]),
+                "wait_seconds": spread([row[2] for row in rows]),
+                "nodes": made,
+            }
+        )
 
     def end(self, reason="completed", seconds=1.0):
         self.now += seconds

@@ -1,4 +1,5 @@
 """Runs the scripts of postprocess/ in this process."""
+
 import contextlib
 import io
 import runpy

@@ -1,4 +1,5 @@
 """A metrics file as a run would write it that was killed, restarted, and skipped two steps."""
+
 import json
 import math
 import random

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """A report of a metrics file in which any value may be damaged: it is made of what is left, or one line says why not."""
+
 import contextlib
 import io
 import json
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import scripts  # noqa: F401 first: makes the scripts' folder known
 
+# isort: split
 import records
 import report
 from test_report import write_run

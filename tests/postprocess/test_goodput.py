@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """Where the time of made-up runs went, to the last bit, and what the report says of it."""
+
 import tempfile
 import unittest
 from html.parser import HTMLParser
@@ -7,6 +8,7 @@ from pathlib import Path
 
 import scripts  # first: makes the scripts' folder known
 
+# isort: split
 import goodput
 import plot_nodes
 import records
@@ -45,7 +47,9 @@ class Folder(unittest.TestCase):
 
     def check_sum(self, found, first, last):
         """The parts add up to the time from the first process to the last record, exactly."""
-        self.assertEqual(found.total, last.records[-1]["time"] - (first.records[0]["time"] - first.records[0]["process_seconds"]))
+        self.assertEqual(
+            found.total, last.records[-1]["time"] - (first.records[0]["time"] - first.records[0]["process_seconds"])
+        )
 
 
 class Goodput(Folder):
@@ -121,7 +125,14 @@ class Goodput(Folder):
 
 class Nodes(Folder):
     def test_sums_are_of_the_records_that_list_a_node(self):
-        one = Launch(1000).steps(4).nodes(4, [("n2", 8.0, 0.5), ("n1", 2.0, 6.5)]).steps(2).nodes(2, [("n2", 4.0, 0.25)], count=2).end()
+        one = (
+            Launch(1000)
+            .steps(4)
+            .nodes(4, [("n2", 8.0, 0.5), ("n1", 2.0, 6.5)])
+            .steps(2)
+            .nodes(2, [("n2", 4.0, 0.25)], count=2)
+            .end()
+        )
         (run,) = self.runs(one)
         slow, other = plot_nodes.nodes_of(run)
         self.assertEqual((slow.name, slow.step("compute"), slow.step("wait"), slow.slow), ("n2", 2, 0.125, True))

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """The plot scripts draw a small metrics file; the reader takes the last record of a step."""
+
 import json
 import subprocess
 import sys
@@ -10,6 +11,7 @@ from pathlib import Path
 import scripts
 from scripts import SCRIPTS
 
+# isort: split
 import records
 import synthetic
 
@@ -31,7 +33,9 @@ class Plots(scripts.Scripts):
 
     def test_the_script_is_a_program(self):
         picture = self.folder / "program.png"
-        done = subprocess.run([SCRIPTS / "plot_loss.py", self.run_file, "-o", picture], capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            [SCRIPTS / "plot_loss.py", self.run_file, "-o", picture], capture_output=True, text=True, check=False
+        )
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual(picture.read_bytes()[:4], b"\x89PNG")
 
@@ -130,7 +134,7 @@ class Reader(unittest.TestCase):
     def test_the_last_record_of_a_repeated_step_counts(self):
         with tempfile.TemporaryDirectory() as folder:
             synthetic.write(Path(folder) / "run.jsonl")
-            run, = records.read(Path(folder) / "run.jsonl")
+            (run,) = records.read(Path(folder) / "run.jsonl")
         self.assertEqual([r["step"] for r in run.steps], list(range(300)))
         self.assertLess(max(r["loss"] for r in run.steps), 99.0)
         self.assertEqual([v["step"] for v in run.validations], [50, 100, 150, 200, 250, 300])
@@ -148,9 +152,9 @@ class Reader(unittest.TestCase):
     def test_starts_without_steps_are_no_restarts_and_leave_the_end_alone(self):
         end = {"event": "end", "memory": [], "reason": "completed"}
         again = [{**START, "first_step": 2}, {**end, "reason": "nothing to do"}]
-        run, = self.read(START, step(0), step(1), end, *again, *again)
+        (run,) = self.read(START, step(0), step(1), end, *again, *again)
         self.assertEqual((run.restarts, run.end["reason"]), ([], "completed"))
-        run, = self.read(START, step(0), step(1), end, {**START, "first_step": 2}, step(2))
+        (run,) = self.read(START, step(0), step(1), end, {**START, "first_step": 2}, step(2))
         self.assertEqual((run.restarts, run.end), ([2], {}))
 
     def test_a_file_without_steps_is_named(self):
@@ -158,11 +162,11 @@ class Reader(unittest.TestCase):
             self.read(START)
 
     def test_records_of_other_programs_are_passed_over(self):
-        run, = self.read(START, [1], 2, {"event": "step"}, {"event": "step", "step": "one"}, {"step": 7}, step(0))
+        (run,) = self.read(START, [1], 2, {"event": "step"}, {"event": "step", "step": "one"}, {"step": 7}, step(0))
         self.assertEqual([r["step"] for r in run.steps], [0])
 
     def test_positions_count_tokens_from_the_beginning_of_the_training(self):
-        run, = self.read({**START, "first_step": 10}, step(10, tokens=5), step(11, tokens=7))
+        (run,) = self.read({**START, "first_step": 10}, step(10, tokens=5), step(11, tokens=7))
         self.assertEqual(run.positions("steps"), [11, 12])
         self.assertEqual(run.positions("tokens"), [55, 62])
         self.assertEqual(run.positions("tokens", [10, 12]), [50, 62])

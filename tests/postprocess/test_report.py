@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """The report's page holds its pictures and its runs' facts; plans and time lines are drawn; event files hold the curves."""
+
 import base64
 import json
 import struct
@@ -11,6 +12,7 @@ from unittest import mock
 
 import scripts  # first: makes the scripts' folder known
 
+# isort: split
 import naming
 import records
 import report
@@ -81,13 +83,17 @@ class Report(scripts.Scripts):
         pngs = sorted(path.read_bytes() for path in (self.folder / "png").iterdir())
         inlined = sorted(base64.b64decode(source.removeprefix("data:image/png;base64,")) for source in page.sources)
         self.assertEqual(pngs, inlined)
-        self.assertEqual(sorted(p.name for p in (self.folder / "png").iterdir()), ["loss.png", "memory.png", "throughput.png", "traffic.png"])
+        self.assertEqual(
+            sorted(p.name for p in (self.folder / "png").iterdir()), ["loss.png", "memory.png", "throughput.png", "traffic.png"]
+        )
         for picture in pngs:
             self.assertEqual(picture[:8], b"\x89PNG\r\n\x1a\n")
 
     def test_pictures_are_described_by_what_they_show(self):
         path = write_run(self.folder / "run.jsonl")
-        said = [report.description_of(name, name, records.read_all([path])) for name in ("loss", "throughput", "memory", "traffic")]
+        said = [
+            report.description_of(name, name, records.read_all([path])) for name in ("loss", "throughput", "memory", "traffic")
+        ]
         self.assertEqual(said, ["loss: run: training starts at 1.0000, training ends at 1.0000, validation ends at 2.5000, wiki ends at 3.1250",
                                 "throughput: run: 100 tokens/s, MFU 25.0 %, medians",
                                 "memory: run: rank 0, 80 B planned, 80 B at the peak, 8.79 KiB resident",
@@ -106,7 +112,10 @@ class Report(scripts.Scripts):
         write_run(self.folder / "other/a.jsonl")
         write_run(self.folder / "other/b.jsonl")
         result = self.run_script("report.py", self.folder / "other")
-        self.assertEqual((result.returncode, result.stderr), (1, f"{self.folder}/other: holds more than one metrics file (*.jsonl); name the file\n"))
+        self.assertEqual(
+            (result.returncode, result.stderr),
+            (1, f"{self.folder}/other: holds more than one metrics file (*.jsonl); name the file\n"),
+        )
 
     def test_runs_are_named_by_what_differs(self):
         page = self.page(write_run(self.folder / "a.jsonl", stage=1), write_run(self.folder / "b.jsonl", stage=3))
@@ -154,14 +163,16 @@ class Facts(unittest.TestCase):
     def test_a_peak_that_was_disturbed_is_said_to_be(self):
         for peak, text in (({"source": "run.peak_tflops", "disturbed": False}, "25.0 %"), ({"source": "measured", "disturbed": False}, "25.0 % of a measured peak"),
                            ({"source": "measured", "disturbed": True}, "25.0 % of a disturbed peak")):  # fmt: skip
-            run, = self.runs({})
+            (run,) = self.runs({})
             run.start["peak"] = peak
             self.assertEqual(summary.mfu_text(run), text)
 
     def test_names_are_the_keys_that_differ_if_they_tell_runs_apart(self):
         runs = self.runs({"stage": 1}, {"stage": 3, "precision": "fp16"})
         naming.name_runs(runs)
-        self.assertEqual([run.name for run in runs], ["zero.stage=1, train.precision=fp32", "zero.stage=3, train.precision=fp16"])
+        self.assertEqual(
+            [run.name for run in runs], ["zero.stage=1, train.precision=fp32", "zero.stage=3, train.precision=fp16"]
+        )
         self.assertEqual([name for name, _ in summary.deck_rows(runs)], ["zero.stage", "train.precision", "run.metrics"])
         for changes in ([{}, {}], [{"stage": 1}, {"stage": 3}, {"stage": 3}]):
             runs = self.runs(*changes)
@@ -176,7 +187,7 @@ class Facts(unittest.TestCase):
 
 class TensorBoard(scripts.Scripts):
     def test_steps_are_counts_of_steps_done(self):
-        run, = records.read_all([write_run(self.folder / "a.jsonl")])
+        (run,) = records.read_all([write_run(self.folder / "a.jsonl")])
         found = list(tensorboard_files.scalars(run))
         self.assertEqual([s for s, tag, _ in found if tag == "loss/training"], list(range(1, 10)))
         self.assertIn((9, "loss/wiki", 3.125), found)
@@ -194,14 +205,14 @@ class TensorBoard(scripts.Scripts):
         self.assertEqual(sorted(p.name for p in (self.folder / "events").iterdir()), ["zero.stage=1", "zero.stage=2"])
         from tensorboard.compat.proto.event_pb2 import Event
 
-        file, = (self.folder / "events/zero.stage=1").iterdir()
+        (file,) = (self.folder / "events/zero.stage=1").iterdir()
         data, found, at = file.read_bytes(), [], 0
         while at < len(data):  # 8 bytes of length, 4 of its checksum, the record, 4 of its checksum
             size = struct.unpack_from("<Q", data, at)[0]
             event = Event.FromString(data[at + 12 : at + 12 + size])
             found += [(event.step, value.tag, value.simple_value) for value in event.summary.value]
             at += size + 16
-        run, = records.read_all([runs[0]])
+        (run,) = records.read_all([runs[0]])
         self.assertEqual(len(found), len(list(tensorboard_files.scalars(run))))
         self.assertIn((9, "loss/wiki", 3.125), found)
         again = self.run_script(*arguments)
@@ -238,7 +249,11 @@ class Plans(scripts.Scripts):
         self.check_picture("plot_plan.py", *files, "--limit", "80 GiB")
 
     def test_ranks_of_a_deck(self):
-        self.check_picture("plot_plan.py", self.write("a.json", [plan(1e8, n, 2, parameters=2e8, activations=1e9, io=0) for n in (1, 2)]), height=250)
+        self.check_picture(
+            "plot_plan.py",
+            self.write("a.json", [plan(1e8, n, 2, parameters=2e8, activations=1e9, io=0) for n in (1, 2)]),
+            height=250,
+        )
 
     def test_what_is_no_plan_is_named(self):
         for text, fault in (("[]", "a list of plans"), ("{", "Expecting"), ('[{"ranks": 1}]', "a list of plans")):
@@ -248,7 +263,7 @@ class Plans(scripts.Scripts):
             self.assertEqual(result.returncode, 1)
             self.assertIn(f"{path}: is not the output of kzero plan --json: ", result.stderr)
             self.assertIn(fault, result.stderr)
-        self.assertIn("is no size", self.run_script("plot_plan.py", "x.json", "--limit", "32 apples").stderr)
+        self.assertIn("is not a size", self.run_script("plot_plan.py", "x.json", "--limit", "32 apples").stderr)
         self.assertIn("cannot be read", self.run_script("plot_plan.py", self.folder / "none.json").stderr)
 
     def test_values_are_rounded_as_in_the_paper(self):
@@ -260,7 +275,10 @@ class Plans(scripts.Scripts):
 
 def trace(*events, **facts):
     names = [{"name": "thread_name", "ph": "M", "pid": rank, "tid": 0, "args": {"name": "compute"}} for rank in (0, 1)]
-    spans = [{"ph": "X", "pid": rank, "tid": 0, "name": name, "cat": cat, "ts": ts, "dur": dur, "args": {}} for rank, name, cat, ts, dur in events]
+    spans = [
+        {"ph": "X", "pid": rank, "tid": 0, "name": name, "cat": cat, "ts": ts, "dur": dur, "args": {}}
+        for rank, name, cat, ts, dur in events
+    ]
     return {"otherData": {"steps": "step 3", "ranks": 2, **facts}, "traceEvents": names + spans}
 
 
@@ -283,7 +301,11 @@ class TimeLines(scripts.Scripts):
         import plot_profile
 
         step = "kzero::engine::step"
-        events = [(rank, step, "phase", rank * 100 + begin, length) for rank in (0, 1) for begin, length in ((1000, 2000), (4000, 9000))]
+        events = [
+            (rank, step, "phase", rank * 100 + begin, length)
+            for rank in (0, 1)
+            for begin, length in ((1000, 2000), (4000, 9000))
+        ]
         path = self.folder / "trace.json"
         path.write_text(json.dumps(trace(*events)))
         lanes, _ = plot_profile.read(path)
@@ -306,7 +328,9 @@ class TimeLines(scripts.Scripts):
         for text in ("{}", "[1]", "x"):
             path.write_text(text)
             result, _ = self.draw("plot_profile.py", path)
-            self.assertEqual((result.returncode, result.stderr), (1, f"{path}: is not a time line; give the file that run.profile names\n"))
+            self.assertEqual(
+                (result.returncode, result.stderr), (1, f"{path}: is not a time line; give the file that run.profile names\n")
+            )
 
 
 if __name__ == "__main__":

@@ -1,5 +1,7 @@
 """From text to a scored model, as README.md's section says it, on input/own_text.toml made smaller.
 
+Usage:
+
     KZERO=build/release/kzero KZERO_LAUNCHER="mpiexec -n" TOKENIZERS_PYTHON=.deps/venv/bin/python3 python3 test_own_text.py
 """
 
@@ -15,8 +17,19 @@ KZERO = str(Path(os.environ["KZERO"]).resolve())
 LAUNCHER = os.environ["KZERO_LAUNCHER"].split()
 ROOT = Path(__file__).resolve().parents[2]
 WITH_TOKENIZERS = os.environ["TOKENIZERS_PYTHON"]
-SMALLER = ["model.vocab=600", "model.hidden=48", "model.layers=2", "model.sequence=32", "train.steps=24", "train.validate_every=12",
-           "checkpoint.every=0", "optimizer.warmup=4", "train.global_batch=8", "train.micro_batch=4", "train.validation_batches=1"]
+SMALLER = [
+    "model.vocab=600",
+    "model.hidden=48",
+    "model.layers=2",
+    "model.sequence=32",
+    "train.steps=24",
+    "train.validate_every=12",
+    "checkpoint.every=0",
+    "optimizer.warmup=4",
+    "train.global_batch=8",
+    "train.micro_batch=4",
+    "train.validation_batches=1",
+]
 
 
 class OwnText(unittest.TestCase):
@@ -31,7 +44,18 @@ class OwnText(unittest.TestCase):
     def test_every_step_of_the_way(self):
         with tempfile.TemporaryDirectory() as name:
             self.folder = Path(name)
-            self.run_in(WITH_TOKENIZERS, "-B", ROOT / "input/prepare.py", ROOT / "docs", "-o", "data", "--vocab", 600, "--validation", 0.1)
+            self.run_in(
+                WITH_TOKENIZERS,
+                "-B",
+                ROOT / "input/prepare.py",
+                ROOT / "docs",
+                "-o",
+                "data",
+                "--vocab",
+                600,
+                "--validation",
+                0.1,
+            )
             deck = ROOT / "input/own_text.toml"
             self.launch("train", deck, *SMALLER, "run.max_steps=12", code=75)
             self.assertIn("goes on bit for bit", self.launch("train", deck, *SMALLER))
@@ -42,7 +66,9 @@ class OwnText(unittest.TestCase):
             self.assertGreater(score["bits_per_byte"], 0)
             self.assertLess(score["bits_per_byte"], 8)
 
-            text = self.run_in(KZERO, "generate", "runs/own_text/checkpoints", "--prompt", "The", "--max-tokens", 8, "--seed", 3)
+            text = self.run_in(
+                KZERO, "generate", "runs/own_text/checkpoints", "--prompt", "The", "--max-tokens", 8, "--seed", 3
+            )
             self.run_in(KZERO, "convert", "runs/own_text/checkpoints", "exported")
             exported = {path.name for path in (self.folder / "exported").iterdir()}
             self.assertLessEqual({"model.safetensors", "config.json", "tokenizer.json", "tokenizer_config.json"}, exported)

@@ -1,5 +1,7 @@
 """input/prepare.py from outside: its files read back, and what it refuses. The program's own tokenizer reads its tokenizer.json.
 
+Usage:
+
     PREPARE=input/prepare.py ENCODE_LINES=build/release/encode_lines python3 test_prepare.py
 """
 
@@ -24,7 +26,9 @@ END = "<|endoftext|>"
 
 def run(*arguments, code=0, **options):
     """What prepare.py prints, on standard output or, if it fails, on standard error."""
-    done = subprocess.run([sys.executable, "-B", PREPARE, *map(str, arguments)], capture_output=True, text=True, check=False, **options)
+    done = subprocess.run(
+        [sys.executable, "-B", PREPARE, *map(str, arguments)], capture_output=True, text=True, check=False, **options
+    )
     if done.returncode != code:
         raise AssertionError(f"exit code {done.returncode}, not {code}: {done.stdout}{done.stderr}")
     return done.stderr if code else done.stdout
@@ -65,6 +69,7 @@ class Prepared(unittest.TestCase):
     def split(self, tokens):
         """The documents of a stream of tokens: each begins with the end token."""
         from tokenizers import Tokenizer
+
         tokenizer = Tokenizer.from_file(str(self.out / "tokenizer.json"))
         end = tokenizer.token_to_id(END)
         self.assertEqual(tokens[0], end)
@@ -91,8 +96,13 @@ class RoundTrip(Prepared):
     def test_the_program_reads_the_tokenizer_alike(self):
         texts = [text for text in documents(self.text, 60) if END not in text]
         run(self.lines(texts=texts), "-o", self.out, "--vocab", 600, "--validation", 0)
-        done = subprocess.run([ENCODE_LINES, self.out, "keeps-text"], input="".join(json.dumps(text) + "\n" for text in texts),
-                              capture_output=True, text=True, check=True)
+        done = subprocess.run(
+            [ENCODE_LINES, self.out, "keeps-text"],
+            input="".join(json.dumps(text) + "\n" for text in texts),
+            capture_output=True,
+            text=True,
+            check=True,
+        )
         mine = [[int(word) for word in line.split()] for line in done.stdout.splitlines()]
         end = json.loads((self.out / "tokenizer.json").read_text())["model"]["vocab"][END]
         self.assertEqual(self.read("train"), [token for text in mine for token in [end, *text]])
@@ -102,7 +112,9 @@ class RoundTrip(Prepared):
         path = self.folder / "long.txt"
         path.write_bytes(text.encode())
         run(path, "-o", self.out, "--vocab", 400, "--validation", 0, "--shard-tokens", "500K")
-        done = subprocess.run([ENCODE_LINES, self.out, "keeps-text"], input=json.dumps(text) + "\n", capture_output=True, text=True, check=True)
+        done = subprocess.run(
+            [ENCODE_LINES, self.out, "keeps-text"], input=json.dumps(text) + "\n", capture_output=True, text=True, check=True
+        )
         self.assertEqual(self.read("train")[1:], [int(word) for word in done.stdout.split()])
         sizes = [len(tokens_of(file)) for file in sorted(self.out.glob("text_train_*.bin"))]
         self.assertGreater(len(sizes), 1)
@@ -140,6 +152,7 @@ class RoundTrip(Prepared):
         if importlib.util.find_spec("zstandard") is None:
             self.skipTest("no zstandard")
         import zstandard
+
         (self.folder / "a.jsonl.zst").write_bytes(zstandard.compress(b'{"text": "one"}\n'))
         run(self.folder / "a.jsonl.zst", "-o", self.out, "--vocab", 257)
         self.assertEqual(self.split(self.read("train")), ["one"])
@@ -154,9 +167,12 @@ class RoundTrip(Prepared):
             path.write_bytes(b"PAR1")
             for options in ((), ("--skip-bad",)):
                 said = run(path, "-o", self.out, *options, code=4)
-                self.assertRegex(said, r"a\.parquet: reading it needs the module pyarrow: \S*python\S* -m pip install pyarrow\n")
+                self.assertRegex(
+                    said, r"a\.parquet: reading it needs the module pyarrow: \S*python\S* -m pip install pyarrow\n"
+                )
             return
         import pyarrow.parquet
+
         pyarrow.parquet.write_table(pyarrow.table({"text": ["one", "two"], "n": [1, 2]}), path)
         run(path, "-o", self.out, "--vocab", 257, "--validation", 0)
         self.assertEqual(self.split(self.read("train")), ["one", "two"])
@@ -174,6 +190,7 @@ class RoundTrip(Prepared):
 
     def test_ids_above_16_bits_take_32(self):
         from tokenizers import Tokenizer
+
         run(self.lines(), "-o", self.out, "--vocab", 300)
         large = Tokenizer.from_file(str(self.out / "tokenizer.json"))
         large.add_tokens([f"<|{i}|>" for i in range(2**16)])
@@ -216,23 +233,44 @@ class Folders(Prepared):
         (self.source / "gone.txt").symlink_to("nowhere")
         (self.source / "again").symlink_to(self.source / "tree")
         said = self.prepared(texts=programs)
-        self.assertIn("skipped 2 .png, 1 .json, 1 .parquet.gz, 1 .tar.gz, 1 FIFO, 1 broken link, 1 hidden, 1 hidden folder, 2 of 2 other kinds; "
-                      "--suffix names what to take\n", said)
+        self.assertIn(
+            "skipped 2 .png, 1 .json, 1 .parquet.gz, 1 .tar.gz, 1 FIFO, 1 broken link, 1 hidden, 1 hidden folder, 2 of 2 other kinds; "
+            "--suffix names what to take\n",
+            said,
+        )
 
     def test_the_document_lists_what_is_taken(self):
         sys.path.insert(0, str(PREPARE.parent))
         self.addCleanup(sys.path.remove, str(PREPARE.parent))
         import prepare_files
-        rows = [line for line in (PREPARE.parents[1] / "docs/data.md").read_text().splitlines() if line.startswith("  | ") and " ." in line]
-        self.assertEqual(sorted(word for row in rows for word in row.split() if word.startswith(".")), sorted(prepare_files.USUAL))
+
+        rows = [
+            line
+            for line in (PREPARE.parents[1] / "docs/data.md").read_text().splitlines()
+            if line.startswith("  | ") and " ." in line
+        ]
+        self.assertEqual(
+            sorted(word for row in rows for word in row.split() if word.startswith(".")), sorted(prepare_files.USUAL)
+        )
 
     def test_suffixes_are_chosen(self):
         for name in ("a.txt", "b.py", "c.log", "d.LOG.gz", "Makefile", "lines.jsonl"):
-            self.put(name, gzip.compress(b"d") if name.endswith(".gz") else b'{"text": "line"}' if name == "lines.jsonl" else name.encode())
-        self.assertIn("skipped 1 .jsonl, 1 .py, 1 .txt, 1 without suffix", self.prepared("--suffix", "log", texts=["c.log", "d"]))
+            self.put(
+                name,
+                gzip.compress(b"d")
+                if name.endswith(".gz")
+                else b'{"text": "line"}'
+                if name == "lines.jsonl"
+                else name.encode(),
+            )
+        self.assertIn(
+            "skipped 1 .jsonl, 1 .py, 1 .txt, 1 without suffix", self.prepared("--suffix", "log", texts=["c.log", "d"])
+        )
         self.prepared("--suffix", "none", "--suffix", ".py,.TXT", texts=["Makefile", "a.txt", "b.py"])
         self.assertNotIn("skipped", self.prepared("--suffix", "all", texts=["a.txt", "b.py", "c.log", "d", "Makefile", "line"]))
-        self.assertIn("in: has no file of text: skipped 1 .jsonl, ", run(self.source, "-o", self.folder / "no", "--suffix", ".c", code=4))
+        self.assertIn(
+            "in: has no file of text: skipped 1 .jsonl, ", run(self.source, "-o", self.folder / "no", "--suffix", ".c", code=4)
+        )
 
     def test_what_is_no_regular_file_is_refused_and_not_waited_for(self):
         self.source.mkdir()
@@ -253,7 +291,7 @@ class Folders(Prepared):
         self.put("good.txt")
         said += [run(self.source, "-o", out, "--vocab", 257, "--skip-bad")]
         self.assertIn("skipped 1 .\\x1b]0;title\\x07;", said[2])
-        self.assertIn('files = ["%s' % json.dumps(str(out))[1:-1], said[2])
+        self.assertIn(f'files = ["{json.dumps(str(out))[1:-1]}', said[2])
         for text in said:
             self.assertTrue(all(c.isprintable() or c == "\n" for c in text), repr(text))
 
@@ -272,7 +310,9 @@ class Bad(Prepared):
             (self.source / f"latin{i}.txt").write_bytes(b"caf\xe9 %d" % i)
         (self.source / "odd.jsonl").write_bytes(b'{"text": "so far"}\n{oops')
         said = run(self.source, "-o", self.out, "--vocab", 257, code=4).splitlines()
-        self.assertEqual([line.split("/")[-1].split(":")[0] for line in said], ["latin0.txt", "latin1.txt", "latin2.txt", "odd.jsonl"])
+        self.assertEqual(
+            [line.split("/")[-1].split(":")[0] for line in said], ["latin0.txt", "latin1.txt", "latin2.txt", "odd.jsonl"]
+        )
         self.assertIn("latin2.txt: is not UTF-8: byte 3 is 0xe9", said[2])
         self.assertTrue(said[3].endswith("(--skip-bad leaves out such files, --encoding NAME reads another encoding)"), said[3])
         self.assertEqual(list(self.out.iterdir()), [])
@@ -301,7 +341,12 @@ class Bad(Prepared):
         (self.source / "good.txt").write_bytes(text.encode("utf-16")[2:-1])
         said = run(self.source, "-o", self.out, "--vocab", 300, "--encoding", "utf-16", "--force", code=4)
         self.assertIn("good.txt: is not UTF-16: ", said)
-        for wrong in (["--encoding", "no-such"], ["--encoding", "base64"], ["--choices", "--encoding", "latin-1"], ["--choices", "--skip-bad"]):
+        for wrong in (
+            ["--encoding", "no-such"],
+            ["--encoding", "base64"],
+            ["--choices", "--encoding", "latin-1"],
+            ["--choices", "--skip-bad"],
+        ):
             run(self.source, "-o", self.out, *wrong, code=2)
 
 
@@ -334,7 +379,9 @@ class Refusals(Prepared):
         self.refused(b"", "bad.txt: there is no text", name="bad.txt")
         self.assertIn("absent: there is no such file", run(self.folder / "absent", "-o", self.out, code=4))
         (self.folder / "empty").mkdir()
-        self.assertIn("empty: has no file of text; --suffix names what to take", run(self.folder / "empty", "-o", self.out, code=4))
+        self.assertIn(
+            "empty: has no file of text; --suffix names what to take", run(self.folder / "empty", "-o", self.out, code=4)
+        )
 
     def test_tokenizers(self):
         self.refused(b"text", "--vocab 256", name="a.txt", options=("--vocab", 256))
@@ -347,6 +394,7 @@ class Refusals(Prepared):
 
     def test_a_tokenizer_that_kzero_does_not_read(self):
         from tokenizers import normalizers
+
         self.changed_tokenizer().save(str(self.folder / "same.json"))
         self.changed_tokenizer(normalizers.Lowercase()).save(str(self.folder / "lower.json"))
         task = self.lines("task.jsonl", ["task"])
@@ -354,8 +402,11 @@ class Refusals(Prepared):
         for path, options in ((self.lines(), ()), (task, ("--choices",))):
             given = (path, "-o", self.out, *options, "--tokenizer")
             said = run(*given, self.folder / "lower.json", code=4)
-            self.assertIn('lower.json: kzero generate would refuse it: normalizer is {"type": "Lowercase"}, but kzero reads only '
-                          'null or {"type": "NFC"} there', said)
+            self.assertIn(
+                'lower.json: kzero generate would refuse it: normalizer is {"type": "Lowercase"}, but kzero reads only '
+                'null or {"type": "NFC"} there',
+                said,
+            )
             self.assertEqual(list(self.out.iterdir()), [])
             self.assertIn("lower.json is not copied", run(*given, self.folder / "lower.json", "--training-only"))
             self.assertEqual([file.name for file in self.out.iterdir() if file.suffix == ".json"], [])
@@ -367,13 +418,20 @@ class Refusals(Prepared):
 
     def changed_tokenizer(self, normalizer=None):
         from tokenizers import Tokenizer
+
         tokenizer = Tokenizer.from_file(str(TOKENIZERS / "gpt2/tokenizer.json"))
         if normalizer:
             tokenizer.normalizer = normalizer
         return tokenizer
 
     def test_command_lines(self):
-        for arguments in (["--validation", "0.6"], ["--shard-tokens", "3G"], ["--name", "a/b"], ["--vocab", "0"], ["--vocab", "300", "--tokenizer", "x"]):
+        for arguments in (
+            ["--validation", "0.6"],
+            ["--shard-tokens", "3G"],
+            ["--name", "a/b"],
+            ["--vocab", "0"],
+            ["--vocab", "300", "--tokenizer", "x"],
+        ):
             run(self.lines(), "-o", self.out, *arguments, code=2)
 
     def test_a_second_run_needs_force_and_leaves_nothing_stale(self):
@@ -410,6 +468,7 @@ class Rules(unittest.TestCase):
 
     def refusal_here(self, rules):
         import prepare_rules
+
         try:
             prepare_rules.check(rules)
         except prepare_rules.InputError as error:
@@ -419,7 +478,9 @@ class Rules(unittest.TestCase):
     def refusal_there(self, rules):
         file = self.folder / "tokenizer.json"
         file.write_text(json.dumps(rules))
-        done = subprocess.run([ENCODE_LINES, file, "words"], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            [ENCODE_LINES, file, "words"], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
+        )
         self.assertEqual(done.returncode != 0, done.stderr != "")
         return done.stderr.removeprefix(f"{file}: ").rstrip("\n")
 
@@ -439,12 +500,33 @@ class Rules(unittest.TestCase):
         self.assertGreater(refused, 200)
 
 
-VALUES = (None, False, True, 0, 0.0, -1, 2.5, 2_000_001, "", "x", "BPE", "ByteLevel", "#version: 1", "a b", [], ["a", "b"], {},
-          {"type": "NFC"}, "missing", "one more")
+VALUES = (
+    None,
+    False,
+    True,
+    0,
+    0.0,
+    -1,
+    2.5,
+    2_000_001,
+    "",
+    "x",
+    "BPE",
+    "ByteLevel",
+    "#version: 1",
+    "a b",
+    [],
+    ["a", "b"],
+    {},
+    {"type": "NFC"},
+    "missing",
+    "one more",
+)
 
 
 def changes(rules, values):
     """(changed rules, where, new value): other values everywhere, and keys that are missing, or too many."""
+
     def places(value, path):
         yield path
         items = list(value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ())
@@ -474,9 +556,12 @@ def changes(rules, values):
 class Choices(Prepared):
     def test_the_layout(self):
         from tokenizers import Tokenizer
+
         run(self.lines(), "-o", self.out, "--vocab", 300)
-        examples = [{"ctx": "A rank", "endings": ["sends.", "reads it.", "waits", "\u00e9"], "label": 2},
-                    {"ctx": "Bytes", "endings": ["a", "b", "c", "d"], "label": "0"}]
+        examples = [
+            {"ctx": "A rank", "endings": ["sends.", "reads it.", "waits", "\u00e9"], "label": 2},
+            {"ctx": "Bytes", "endings": ["a", "b", "c", "d"], "label": "0"},
+        ]
         (self.folder / "task.jsonl").write_text("".join(json.dumps(example) + "\n" for example in examples))
         run(self.folder / "task.jsonl", "-o", self.out, "--choices")
         data = (self.out / "text_choices.bin").read_bytes()
@@ -489,23 +574,30 @@ class Choices(Prepared):
                 tokens = tokenizer.encode(text).ids
                 numbers += [len(tokens), *tokens]
             longest = max(longest, 2 * len(numbers) + 4)
-            self.assertEqual(stream[:len(numbers) + 2], [65535, 2 * len(numbers) + 4, *numbers])
-            stream = stream[len(numbers) + 2:]
+            self.assertEqual(stream[: len(numbers) + 2], [65535, 2 * len(numbers) + 4, *numbers])
+            stream = stream[len(numbers) + 2 :]
         self.assertEqual(stream, [])
         self.assertEqual(header[:4], (20240522, 1, 2, longest))
         self.assertFalse(any(header[4:]))
 
     def test_what_is_refused(self):
         run(self.lines(), "-o", self.out, "--vocab", 300)
-        for line, said in (('{"endings": ["a", "b"], "label": 0}', "task.jsonl:1: ctx has to be a text"),
-                           ('{"ctx": "a", "endings": ["a"], "label": 0}', "task.jsonl:1: endings has to be a list"),
-                           ('{"ctx": "a", "endings": ["a", "b"], "label": 2}', "task.jsonl:1: label has to be the number of an ending, from 0 to 1"),
-                           ('{"ctx": "a", "endings": ["a", "b"], "label": ""}', "task.jsonl:1: label"),
-                           (json.dumps({"ctx": "\x01" * 40000, "endings": ["a", "b"], "label": 0}), "the format has room for"),
-                           ("", "there is no example")):
+        for line, said in (
+            ('{"endings": ["a", "b"], "label": 0}', "task.jsonl:1: ctx has to be a text"),
+            ('{"ctx": "a", "endings": ["a"], "label": 0}', "task.jsonl:1: endings has to be a list"),
+            (
+                '{"ctx": "a", "endings": ["a", "b"], "label": 2}',
+                "task.jsonl:1: label has to be the number of an ending, from 0 to 1",
+            ),
+            ('{"ctx": "a", "endings": ["a", "b"], "label": ""}', "task.jsonl:1: label"),
+            (json.dumps({"ctx": "\x01" * 40000, "endings": ["a", "b"], "label": 0}), "the format has room for"),
+            ("", "there is no example"),
+        ):
             (self.folder / "task.jsonl").write_text(line)
             self.assertIn(said, run(self.folder / "task.jsonl", "-o", self.out, "--choices", code=4))
-        self.assertIn("tokenizer.json: there is no such file", run(self.lines(), "-o", self.folder / "new", "--choices", code=4))
+        self.assertIn(
+            "tokenizer.json: there is no such file", run(self.lines(), "-o", self.folder / "new", "--choices", code=4)
+        )
 
 
 class WithoutTheLibrary(unittest.TestCase):

@@ -5,6 +5,7 @@ usage: leave_out.py BUILD [RANKS [TESTS]]
 
 TESTS: GoogleTest's filter. An event's call is left out wherever its line was compiled to; a run ends with the first report.
 Prints a table in Markdown; takes some minutes."""
+
 import collections
 import os
 import re
@@ -14,15 +15,23 @@ import sys
 
 def run(program, ranks, **environment):
     command = ["mpiexec", "-n", ranks, program, f"--gtest_filter={tests}"]
-    settings = {"OMP_NUM_THREADS": "1", "OMP_PROC_BIND": "false", "LD_PRELOAD": preloaded, "UCX_MEM_EVENTS": "n",
-                "UCX_MEM_MMAP_HOOK_MODE": "none", "UCX_MEM_MALLOC_HOOKS": "n",
-                "TSAN_OPTIONS": "symbolize=0:halt_on_error=1:exitcode=66"}
+    settings = {
+        "OMP_NUM_THREADS": "1",
+        "OMP_PROC_BIND": "false",
+        "LD_PRELOAD": preloaded,
+        "UCX_MEM_EVENTS": "n",
+        "UCX_MEM_MMAP_HOOK_MODE": "none",
+        "UCX_MEM_MALLOC_HOOKS": "n",
+        "TSAN_OPTIONS": "symbolize=0:halt_on_error=1:exitcode=66",
+    }
     return subprocess.run(command, env=os.environ | settings | environment, capture_output=True, text=True, errors="replace")
 
 
 def line_of(program, address):
     """The line of src/ that calls: "zero/reduction.cpp:31". The call is before the address that it returns to."""
-    found = subprocess.run(["addr2line", "-i", "-e", program, hex(int(address, 16) - 1)], capture_output=True, text=True, check=True)
+    found = subprocess.run(
+        ["addr2line", "-i", "-e", program, hex(int(address, 16) - 1)], capture_output=True, text=True, check=True
+    )
     places = [match for match in re.findall(r"/src/(\S+:\d+)", found.stdout) if not match.startswith("runtime/event.hpp")]
     return places[0] if places else None
 

@@ -89,8 +89,12 @@ class Cluster:
             if not Path(path).exists():
                 raise ClusterError(f"{path}: does not exist, so nodes cannot see it")
         self.work.mkdir(parents=True, exist_ok=True)
-        state = {"nodes": count, "keep": [str(Path(path).resolve()) for path in keep], "groups": choose_parents(),
-                 "owner": owner and [owner, processes.start_time(owner)]}
+        state = {
+            "nodes": count,
+            "keep": [str(Path(path).resolve()) for path in keep],
+            "groups": choose_parents(),
+            "owner": owner and [owner, processes.start_time(owner)],
+        }
         (self.folder / "cluster.json").write_text(json.dumps(state))
         self._read_state()
         try:
@@ -118,7 +122,14 @@ class Cluster:
             node.log.unlink(missing_ok=True)
         self.network.remove()
         self.groups.remove()
-        for name in ("keys", "ssh", "ssh_config", "sshd_config", "hosts", "cluster.json"):  # the last tells that there is a cluster
+        for name in (
+            "keys",
+            "ssh",
+            "ssh_config",
+            "sshd_config",
+            "hosts",
+            "cluster.json",
+        ):  # the last tells that there is a cluster
             path = self.folder / name
             shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
 

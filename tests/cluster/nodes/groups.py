@@ -17,6 +17,7 @@ SHARES = {1: ("cpu.shares", 1024, 262144), 2: ("cpu.weight", 100, 10000)}  # fil
 @dataclass(frozen=True)
 class Hierarchy:
     """A mounted tree of control groups, and the group of this process in it."""
+
     version: int
     mount: Path
     own: Path
@@ -105,8 +106,11 @@ class Groups:
         return {controller: folder for controller, folder in folders.items() if self._usable(controller, folder)}
 
     def _usable(self, controller, folder):
-        files = {"cpu": ("cpu.cfs_quota_us", "cpu.max"), "memory": ("memory.limit_in_bytes", "memory.max"),
-                 "freezer": ("freezer.state", "cgroup.freeze")}
+        files = {
+            "cpu": ("cpu.cfs_quota_us", "cpu.max"),
+            "memory": ("memory.limit_in_bytes", "memory.max"),
+            "freezer": ("freezer.state", "cgroup.freeze"),
+        }
         return (folder / files[controller][self.versions[controller] - 1]).exists()
 
     def enter(self, node):

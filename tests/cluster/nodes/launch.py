@@ -18,6 +18,7 @@ numbers = itertools.count(1)
 @dataclass(frozen=True)
 class Outcome:
     """How a launch ended."""
+
     code: int | None  # of mpiexec; None: it was ended from here
     hung: bool  # it did not end within PATIENCE of the program's last word
     seconds: float
@@ -34,12 +35,27 @@ class Launch:
         self.file = cluster.work / f"launch-{self.marker}.out"
         names = [str(host) for host in hosts]
         settings = [f"{name}={value}" for name, value in (environment or {}).items()]
-        words = ["mpiexec", "-hosts", ",".join(names), "-ppn", ranks, "-n", ranks * len(names), "-launcher", "ssh",
-                 "-launcher-exec", cluster.folder / "ssh", "env", *settings, *command]
+        words = [
+            "mpiexec",
+            "-hosts",
+            ",".join(names),
+            "-ppn",
+            ranks,
+            "-n",
+            ranks * len(names),
+            "-launcher",
+            "ssh",
+            "-launcher-exec",
+            cluster.folder / "ssh",
+            "env",
+            *settings,
+            *command,
+        ]
         self.begin = time.monotonic()
         with self.file.open("w") as output:
-            self.process = cluster.node(head or names[0]).popen(words, {MARKER: self.marker}, stdin=subprocess.DEVNULL, stdout=output, stderr=output,
-                                                                start_new_session=True)
+            self.process = cluster.node(head or names[0]).popen(
+                words, {MARKER: self.marker}, stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True
+            )
 
     def output(self):
         return self.file.read_text(errors="replace")

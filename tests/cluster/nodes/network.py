@@ -23,6 +23,7 @@ LOSS_TABLE = """table ip loss {{
 @dataclass(frozen=True)
 class Traffic:
     """What went over a node's interface since its boot."""
+
     sent_bytes: int
     received_bytes: int
     sent_packets: int
@@ -80,13 +81,43 @@ class Network:
             if delay:
                 self._delay(space, device, delay, rate)
             elif rate:
-                call("tc", "-n", space, "qdisc", "add", "dev", device, "root", "tbf", "rate", rate, "burst", BURST, "limit", BACKLOG)
+                call(
+                    "tc",
+                    "-n",
+                    space,
+                    "qdisc",
+                    "add",
+                    "dev",
+                    device,
+                    "root",
+                    "tbf",
+                    "rate",
+                    rate,
+                    "burst",
+                    BURST,
+                    "limit",
+                    BACKLOG,
+                )
         self._lose(node, loss)
 
     def _delay(self, space, device, delay, rate):
         try:
-            call("tc", "-n", space, "qdisc", "add", "dev", device, "root", "netem", "limit", "20000", "delay", delay,
-                 *(["rate", rate] if rate else []))
+            call(
+                "tc",
+                "-n",
+                space,
+                "qdisc",
+                "add",
+                "dev",
+                device,
+                "root",
+                "netem",
+                "limit",
+                "20000",
+                "delay",
+                delay,
+                *(["rate", rate] if rate else []),
+            )
         except ClusterError as problem:
             raise ClusterError(f"no delay can be set, which needs the kernel's module sch_netem: {problem}") from problem
 
@@ -102,6 +133,6 @@ class Network:
         call(*nft, "-f", "-", input=LOSS_TABLE.format(thousandths=round(float(percent[1]) * 10)))
 
     def traffic(self, node):
-        shown, = json.loads(call("ip", "-n", self.namespace(node), "-s", "-j", "link", "show", "eth0"))
+        (shown,) = json.loads(call("ip", "-n", self.namespace(node), "-s", "-j", "link", "show", "eth0"))
         counted = shown["stats64"]
         return Traffic(counted["tx"]["bytes"], counted["rx"]["bytes"], counted["tx"]["packets"])

@@ -36,11 +36,34 @@ class Node:
             raise ClusterError(f"{self.name} is up")
         self.cluster.network.set_link(self.name, "up")
         reader, writer = os.pipe()
-        command = [*self.cluster.network.inside(self.name), "unshare", "--mount", "--uts", "--ipc", "--pid", "--fork", "--kill-child",
-                   "--propagation", "private", sys.executable, "-B", str(INIT), *self.marker, str(writer)]
+        command = [
+            *self.cluster.network.inside(self.name),
+            "unshare",
+            "--mount",
+            "--uts",
+            "--ipc",
+            "--pid",
+            "--fork",
+            "--kill-child",
+            "--propagation",
+            "private",
+            sys.executable,
+            "-B",
+            str(INIT),
+            *self.marker,
+            str(writer),
+        ]
         with self.log.open("w") as log:
-            self._started = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd="/", pass_fds=[writer],
-                                             start_new_session=True, preexec_fn=self._enter_groups)
+            self._started = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                cwd="/",
+                pass_fds=[writer],
+                start_new_session=True,
+                preexec_fn=self._enter_groups,
+            )
         os.close(writer)
         ready = select.select([reader], [], [], PATIENCE)[0] and os.read(reader, 16)
         os.close(reader)
@@ -121,19 +144,44 @@ class Node:
         init = self.init()
         if not init:
             raise ClusterError(f"{self.name} is down")
-        return ["nsenter", "--target", str(init), "--mount", "--uts", "--ipc", "--net", "--pid", "--root",
-                "env", f"--chdir={self.cluster.work}", *map(str, words)]
+        return [
+            "nsenter",
+            "--target",
+            str(init),
+            "--mount",
+            "--uts",
+            "--ipc",
+            "--net",
+            "--pid",
+            "--root",
+            "env",
+            f"--chdir={self.cluster.work}",
+            *map(str, words),
+        ]
 
     def popen(self, words, environment=None, **settings):
         """Starts a program on the node. environment: variables in addition to PATH and the like; nothing else is passed on."""
-        variables = {"PATH": PATH, "HOME": os.environ.get("HOME", "/root"), "LANG": "C.UTF-8",
-                     "HYDRA_LAUNCHER_EXEC": str(self.cluster.folder / "ssh"), **(environment or {})}
+        variables = {
+            "PATH": PATH,
+            "HOME": os.environ.get("HOME", "/root"),
+            "LANG": "C.UTF-8",
+            "HYDRA_LAUNCHER_EXEC": str(self.cluster.folder / "ssh"),
+            **(environment or {}),
+        }
         return subprocess.Popen(self.command(words), env=variables, preexec_fn=self._enter_groups, **settings)
 
     def run(self, words, environment=None, timeout=60):
         """Runs a program and returns (exit code, output). Raises ClusterError at the time limit."""
-        process = self.popen(words, environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                             text=True, errors="replace", start_new_session=True)
+        process = self.popen(
+            words,
+            environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+            start_new_session=True,
+        )
         try:
             output, _ = process.communicate(timeout=timeout)
         except subprocess.TimeoutExpired:

@@ -6,8 +6,17 @@ import shutil
 from .node import PATH
 from .shell import ClusterError, call
 
-PROGRAMS = {"ip": "iproute2", "tc": "iproute2", "nft": "nftables", "nsenter": "util-linux", "unshare": "util-linux",
-            "sshd": "openssh-server", "ssh": "openssh-client", "ssh-keygen": "openssh-client", "mpiexec": "mpich"}
+PROGRAMS = {
+    "ip": "iproute2",
+    "tc": "iproute2",
+    "nft": "nftables",
+    "nsenter": "util-linux",
+    "unshare": "util-linux",
+    "sshd": "openssh-server",
+    "ssh": "openssh-client",
+    "ssh-keygen": "openssh-client",
+    "mpiexec": "mpich",
+}
 SLURM = {"slurmctld": "slurm-wlm", "slurmd": "slurm-wlm", "sbatch": "slurm-wlm", "munged": "munge"}
 GLUSTER = {"glusterd": "glusterfs-server", "mount.glusterfs": "glusterfs-client"}
 
@@ -26,9 +35,21 @@ def why_not(programs=()):
     if absent := missing({**PROGRAMS, **dict(programs)}):
         return absent
     try:
-        call("unshare", "--mount", "--uts", "--ipc", "--pid", "--net", "--fork", "--propagation", "private",
-             "sh", "-c", "mount -t sysfs sysfs /sys && mount -t tmpfs tmpfs /run && ip link add br0 type bridge && "
-                         "ip link add veth0 type veth peer name veth1")
+        call(
+            "unshare",
+            "--mount",
+            "--uts",
+            "--ipc",
+            "--pid",
+            "--net",
+            "--fork",
+            "--propagation",
+            "private",
+            "sh",
+            "-c",
+            "mount -t sysfs sysfs /sys && mount -t tmpfs tmpfs /run && ip link add br0 type bridge && "
+            "ip link add veth0 type veth peer name veth1",
+        )
     except ClusterError as problem:
         return f"this system allows no namespaces with a network: {problem}"
     return ""

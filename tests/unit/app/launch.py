@@ -61,9 +61,11 @@ def arrays_of(checkpoint):
     found = {}
     for shard in sorted(Path(checkpoint).glob("shard_*.h5")):
         with h5py.File(shard) as file:
+
             def keep(name, item):
                 if isinstance(item, h5py.Dataset):
                     found.setdefault(name, []).append(item[:].ravel())
+
             file.visititems(keep)
     return {name: np.concatenate(parts) for name, parts in found.items()}
 
@@ -101,8 +103,7 @@ class LaunchTest(unittest.TestCase):
         return [*launcher, KZERO, *map(str, arguments)]
 
     def run_kzero(self, *arguments, ranks=None):
-        return subprocess.run(self.command(arguments, ranks), cwd=self.folder, capture_output=True,
-                              text=True, timeout=PATIENCE)
+        return subprocess.run(self.command(arguments, ranks), cwd=self.folder, capture_output=True, text=True, timeout=PATIENCE)
 
     def train(self, *overrides, ranks=None):
         return self.run_kzero("train", "deck.toml", *overrides, ranks=ranks)
@@ -117,8 +118,13 @@ class LaunchTest(unittest.TestCase):
 
     def start(self, *overrides, ranks=2):
         """A long run, once it has done some steps."""
-        launch = subprocess.Popen(self.command(["train", "deck.toml", "train.steps=1000000", *overrides], ranks),
-                                  cwd=self.folder, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        launch = subprocess.Popen(
+            self.command(["train", "deck.toml", "train.steps=1000000", *overrides], ranks),
+            cwd=self.folder,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
         self.addCleanup(lambda: (launch.kill(), launch.communicate()) if launch.poll() is None else None)
         metrics, end = self.folder / "metrics.jsonl", time.monotonic() + PATIENCE
         while not (metrics.exists() and metrics.read_text().count('"step"') > 6):

@@ -21,8 +21,15 @@ class Commands(LaunchTest):
         self.assertIn("kzero", self.expect(self.run_kzero("--version"), 0).stdout)
 
     def test_bad_command_lines(self):
-        for arguments in ([], ["trian"], ["train"], ["train", "deck.toml", "--frobnicate"], ["check"],
-                          ["check", "deck.toml", "--ranks", "0"], ["convert", "saved"]):
+        for arguments in (
+            [],
+            ["trian"],
+            ["train"],
+            ["train", "deck.toml", "--frobnicate"],
+            ["check"],
+            ["check", "deck.toml", "--ranks", "0"],
+            ["convert", "saved"],
+        ):
             with self.subTest(arguments):
                 self.expect(self.run_kzero(*arguments), 2)
 
@@ -39,8 +46,16 @@ class Commands(LaunchTest):
         (self.folder / "bad.toml").write_text("[model]\nlayres = 3\n[train]\nsteps = 'many'\n")
         self.expect(self.run_kzero("check", "bad.toml"), 2, "bad.toml:2:1", "bad.toml:4:", "model.layers")
         self.expect(self.run_kzero("check", "deck.toml"), 0)
-        self.expect(self.run_kzero("check", "deck.toml", "train.micro_batch=32"), 2, "train.global_batch must be a multiple of train.micro_batch = 32")
-        self.expect(self.run_kzero("check", "deck.toml", "--ranks", "5"), 2, "train.global_batch = 4 has 4 micro-batches of 1, too few for 5")
+        self.expect(
+            self.run_kzero("check", "deck.toml", "train.micro_batch=32"),
+            2,
+            "train.global_batch must be a multiple of train.micro_batch = 32",
+        )
+        self.expect(
+            self.run_kzero("check", "deck.toml", "--ranks", "5"),
+            2,
+            "train.global_batch = 4 has 4 micro-batches of 1, too few for 5",
+        )
 
     def test_inspect_describes_and_verifies(self):
         self.expect(self.train(ranks=2), 0)
@@ -73,10 +88,10 @@ class Plan(LaunchTest):
             with self.subTest(f"{ranks} ranks, {precision}"):
                 metrics = f"{ranks}{precision}.jsonl"
                 changes = (f"train.precision={precision}", f"checkpoint.folder=saved_{ranks}_{precision}")
-                planned, = self.plan("deck.toml", *changes, "--ranks", ranks, *self.RATES)
+                (planned,) = self.plan("deck.toml", *changes, "--ranks", ranks, *self.RATES)
                 self.expect(self.train(*changes, f"run.metrics={metrics}", ranks=ranks), 0)
-                start, = records(self.folder / metrics, "start")
-                end, = records(self.folder / metrics, "end")
+                (start,) = records(self.folder / metrics, "start")
+                (end,) = records(self.folder / metrics, "end")
                 for key in ("parameters", "grid", "stage", "precision", "threads"):
                     self.assertEqual(planned[key], start[key], key)
                 self.assertEqual(planned["ranks"], ranks)
@@ -89,7 +104,10 @@ class Plan(LaunchTest):
 
     def test_messages_between_nodes_overlap_and_the_plan_knows(self):
         def memory(*arguments):
-            return self.plan("deck.toml", "zero.stage=2", "zero.bucket=1KiB", "--ranks", "4", *arguments, *self.RATES)[0]["memory"]
+            return self.plan("deck.toml", "zero.stage=2", "zero.bucket=1KiB", "--ranks", "4", *arguments, *self.RATES)[0][
+                "memory"
+            ]
+
         self.assertNotEqual(memory("zero.overlap=on"), memory("zero.overlap=off"))
         for nodes, overlap in (("1", "off"), ("2", "on"), ("4", "on")):
             expected = "on" if USES_NCCL else overlap  # NCCL overlaps anywhere
@@ -98,7 +116,11 @@ class Plan(LaunchTest):
         self.assertEqual(memory("--nodes", "2", "zero.overlap=off"), memory("zero.overlap=off"))
         text = self.expect(self.run_kzero("plan", "deck.toml", "--ranks", "4", "--nodes", "2", *self.RATES), 0).stdout
         self.assertIn("nodes       2, with zero.overlap on", text)
-        self.expect(self.run_kzero("plan", "deck.toml", "--ranks", "4", "--nodes", "5"), 2, "--nodes must be at most the number of ranks, 4, found 5")
+        self.expect(
+            self.run_kzero("plan", "deck.toml", "--ranks", "4", "--nodes", "5"),
+            2,
+            "--nodes must be at most the number of ranks, 4, found 5",
+        )
 
     @unittest.skipIf(USES_NCCL, "NCCL overlaps anywhere")
     def test_a_run_on_several_nodes_holds_what_was_planned_for_them(self):
@@ -106,9 +128,9 @@ class Plan(LaunchTest):
         # MPICH then says that even and odd ranks are on a node each.
         with mock.patch.dict(os.environ, {"MPIR_CVAR_NUM_CLIQUES": "2"}):
             self.expect(self.train(*changes, ranks=4), 0)
-        planned, = self.plan("deck.toml", *changes, "--ranks", "4", "--nodes", "2", *self.RATES)
-        on_one_node, = self.plan("deck.toml", *changes, "--ranks", "4", *self.RATES)
-        end, = self.metrics("end")
+        (planned,) = self.plan("deck.toml", *changes, "--ranks", "4", "--nodes", "2", *self.RATES)
+        (on_one_node,) = self.plan("deck.toml", *changes, "--ranks", "4", *self.RATES)
+        (end,) = self.metrics("end")
         peaks = {name: max(row["categories"][name]["peak_bytes"] for row in end["memory"]) for name in planned["memory"]}
         self.assertEqual(planned["memory"], peaks)
         self.assertNotEqual(on_one_node["memory"], peaks)
@@ -122,7 +144,7 @@ class Plan(LaunchTest):
 
     def test_the_estimate_is_the_documented_formula(self):
         for ranks in (1, 2):
-            planned, = self.plan("deck.toml", "--ranks", ranks, *self.RATES)
+            (planned,) = self.plan("deck.toml", "--ranks", ranks, *self.RATES)
             # A token: 6 for each weight in a product (12 D^2 + V D), 6 T D for causal attention.
             operations = 6 * (12 * 12**2 + 256 * 12) + 6 * 11 * 12
             seconds = operations * 4 * 11 / ranks / 1e12
@@ -132,7 +154,7 @@ class Plan(LaunchTest):
 
     def test_rates_are_measured_where_none_are_given(self):
         for precision in ("fp32", "bf16", "fp16"):
-            planned, = self.plan("deck.toml", f"train.precision={precision}")
+            (planned,) = self.plan("deck.toml", f"train.precision={precision}")
             if FOR_DEVICES:  # whose rates a login node cannot measure
                 self.assertIsNone(planned["step_seconds_estimate"])
                 continue
@@ -157,7 +179,7 @@ class Plan(LaunchTest):
         self.assertTrue(any("train.micro_batch" in a["settings"] for a in answers), answers)
         for answer in answers:
             settings = [f"{key}={value}" for key, value in answer.pop("settings").items()]
-            again, = self.plan(*deck, *settings)
+            (again,) = self.plan(*deck, *settings)
             self.assertEqual(again, answer)
             self.assertLessEqual(on_device(again), budget)
             layers = [f"model.layers={answer['layers'] + 1}" if s.startswith("model.layers") else s for s in settings]
@@ -174,7 +196,7 @@ class Plan(LaunchTest):
         self.assertEqual([p["total_bytes"] for p in planned], [120000000000, 31406250000, 16640625000, 1875000000])
         self.assertEqual([p["stage"] for p in planned], [0, 1, 2, 3])
         self.assertEqual(planned[3]["memory"], {"parameters": 234375000, "gradients": 234375000, "optimizer": 1406250000})
-        one, = self.plan("--parameters", "7.5e9", "--ranks", "128", "--tensor", "2", "--stage", "2")
+        (one,) = self.plan("--parameters", "7.5e9", "--ranks", "128", "--tensor", "2", "--stage", "2")
         self.assertEqual((one["grid"], one["total_bytes"]), ({"data": 64, "tensor": 2}, 16640625000 // 2))
         # Paper table 2: 32 GB, 64 data-parallel ranks.
         fits = self.plan("--fit", "32GB", "--ranks", "64")
@@ -191,41 +213,71 @@ class Plan(LaunchTest):
             self.assertIn(text, full)
         fits = self.expect(self.run_kzero("plan", "deck.toml", "--fit", "20MB", *self.RATES), 0).stdout
         self.assertIn("zero.stage=0 train.micro_batch=4", fits)
-        split = self.expect(self.run_kzero("plan", "deck.toml", "model.heads=4", "--fit", "20MB", "--ranks", "4", "--tensor", "1,2",
-                                           *self.RATES), 0).stdout
+        split = self.expect(
+            self.run_kzero(
+                "plan", "deck.toml", "model.heads=4", "--fit", "20MB", "--ranks", "4", "--tensor", "1,2", *self.RATES
+            ),
+            0,
+        ).stdout
         for text in ("4 x 1", "2 x 2", "recompute.mode=full grid.tensor=2 recompute.partition=true"):
             self.assertIn(text, split)
         nominal = self.expect(self.run_kzero("plan", "--parameters", "128e9", "--ranks", "64"), 0).stdout
         self.assertIn("32.000 GB", nominal)
 
     def test_bad_options(self):
-        for arguments in ([], ["--ranks", "2"], ["--parameters", "0"], ["--parameters", "1e18"], ["--parameters", "7x"],
-                          ["--parameters", "nan"], ["--parameters", "5", "deck.toml"], ["--parameters", "5", "--fit", "1GB"],
-                          ["--parameters", "5", "--tensor", "2", "--ranks", "3"], ["--parameters", "5", "--stage", "4"],
-                          ["--parameters", "5", "--tflops", "1"], ["--parameters", "5", "--threads", "1"],
-                          ["deck.toml", "--stage", "0"], ["deck.toml", "--tensor", "0"], ["deck.toml", "--ranks", "0"],
-                          ["deck.toml", "--ranks", "2,"], ["deck.toml", "--ranks", "2;4"], ["deck.toml", "--fit", "3XB"],
-                          ["deck.toml", "--fit", "-3GB"], ["deck.toml", "--tflops", "0"], ["deck.toml", "--tflops", "1e300"],
-                          ["deck.toml", "--bandwidth", "fast"], ["deck.toml", "--threads", "0"]):
+        for arguments in (
+            [],
+            ["--ranks", "2"],
+            ["--parameters", "0"],
+            ["--parameters", "1e18"],
+            ["--parameters", "7x"],
+            ["--parameters", "nan"],
+            ["--parameters", "5", "deck.toml"],
+            ["--parameters", "5", "--fit", "1GB"],
+            ["--parameters", "5", "--tensor", "2", "--ranks", "3"],
+            ["--parameters", "5", "--stage", "4"],
+            ["--parameters", "5", "--tflops", "1"],
+            ["--parameters", "5", "--threads", "1"],
+            ["deck.toml", "--stage", "0"],
+            ["deck.toml", "--tensor", "0"],
+            ["deck.toml", "--ranks", "0"],
+            ["deck.toml", "--ranks", "2,"],
+            ["deck.toml", "--ranks", "2;4"],
+            ["deck.toml", "--fit", "3XB"],
+            ["deck.toml", "--fit", "-3GB"],
+            ["deck.toml", "--tflops", "0"],
+            ["deck.toml", "--tflops", "1e300"],
+            ["deck.toml", "--bandwidth", "fast"],
+            ["deck.toml", "--threads", "0"],
+        ):
             with self.subTest(arguments):
                 self.assertEqual(self.expect(self.run_kzero("plan", *arguments), 2).stdout, "")
 
     def test_bad_decks_are_reported_as_elsewhere(self):
         self.expect(self.run_kzero("plan", "missing.toml"), 2, "missing.toml: the deck cannot be read")
         self.expect(self.run_kzero("plan", "deck.toml", "model.layres=3"), 2, "'model.layres' is not known")
-        self.expect(self.run_kzero("plan", "deck.toml", "--ranks", "5"), 2, "train.global_batch = 4 has 4 micro-batches of 1, too few for 5")
-        self.expect(self.run_kzero("plan", "deck.toml", "--fit", "1GB", "--ranks", "5"), 2, "train.global_batch = 4 has 4 micro-batches of 1, too few for 5")
+        self.expect(
+            self.run_kzero("plan", "deck.toml", "--ranks", "5"),
+            2,
+            "train.global_batch = 4 has 4 micro-batches of 1, too few for 5",
+        )
+        self.expect(
+            self.run_kzero("plan", "deck.toml", "--fit", "1GB", "--ranks", "5"),
+            2,
+            "train.global_batch = 4 has 4 micro-batches of 1, too few for 5",
+        )
 
     def test_a_plan_above_this_nodes_memory_is_no_error(self):
-        planned, = self.plan("deck.toml", "model.hidden=65532", "model.layers=1000", *self.RATES)
+        (planned,) = self.plan("deck.toml", "model.hidden=65532", "model.layers=1000", *self.RATES)
         self.assertGreater(planned["total_bytes"], 1e14)
 
 
 class Runs(LaunchTest):
     def test_metrics_hold_what_is_promised(self):
-        self.expect(self.train("train.validate_every=3", "data.validation_fraction=0.2",
-                               "train.validation_batches=2", ranks=2), 0)
-        start, = self.metrics("start")
+        self.expect(
+            self.train("train.validate_every=3", "data.validation_fraction=0.2", "train.validation_batches=2", ranks=2), 0
+        )
+        (start,) = self.metrics("start")
         self.assertEqual(start["grid"], {"data": 2, "tensor": 1})
         self.assertEqual(len(start["hosts"]), 2)
         for key in ("versions", "git_hash", "deck", "deck_file", "plan", "parameters", "first_step", "threads"):
@@ -241,9 +293,9 @@ class Runs(LaunchTest):
             self.assertEqual((r["loss_scale"], r["skipped"]), (1, False))
         self.assertEqual([r["lr"] for r in steps[:3]], [0.005, 0.01, 0.01])
         self.assertEqual([(r["step"], r["tokens"]) for r in self.metrics("validation")], [(3, 88), (6, 88)])
-        saved, = self.metrics("checkpoint")
+        (saved,) = self.metrics("checkpoint")
         self.assertEqual((saved["step"], Path(saved["folder"]).name), (6, "step_00000006"))
-        end, = self.metrics("end")
+        (end,) = self.metrics("end")
         self.assertEqual((end["reason"], end["steps"]), ("completed", 6))
         self.assertEqual([row["rank"] for row in end["memory"]], [0, 1])
         for row in end["memory"]:
@@ -252,8 +304,10 @@ class Runs(LaunchTest):
             for name, category in row["categories"].items():
                 self.assertEqual(category["planned_bytes"], category["peak_bytes"], name)
                 self.assertEqual(category["planned_bytes"], start["plan"]["memory"][name], name)
-        self.assertEqual({(t["group"], t["operation"], t["purpose"]) for t in end["traffic"]},
-                         {("data", "reduce_scatter", "gradients"), ("data", "all_gather", "parameters")})
+        self.assertEqual(
+            {(t["group"], t["operation"], t["purpose"]) for t in end["traffic"]},
+            {("data", "reduce_scatter", "gradients"), ("data", "all_gather", "parameters")},
+        )
         for row in end["traffic"]:
             self.assertEqual(row["elements_per_step"], row["theory_elements_per_step"])
             self.assertEqual(row["bytes_per_step"], 4 * row["elements_per_step"])
@@ -261,8 +315,17 @@ class Runs(LaunchTest):
 
     def test_any_number_of_ranks_trains_the_same_model(self):
         for ranks in (1, 2, 3, 4):
-            self.expect(self.train("checkpoint.folder=", f"run.metrics={ranks}.jsonl", "train.validate_every=3",
-                                   "data.validation_fraction=0.2", f"zero.stage={ranks - 1}", ranks=ranks), 0)
+            self.expect(
+                self.train(
+                    "checkpoint.folder=",
+                    f"run.metrics={ranks}.jsonl",
+                    "train.validate_every=3",
+                    "data.validation_fraction=0.2",
+                    f"zero.stage={ranks - 1}",
+                    ranks=ranks,
+                ),
+                0,
+            )
         for ranks in (2, 3, 4):
             self.assertEqual(steps_of(self.folder / f"{ranks}.jsonl"), steps_of(self.folder / "1.jsonl"), ranks)
             self.assertEqual(*([r["loss"] for r in records(self.folder / f"{n}.jsonl", "validation")] for n in (1, ranks)))
@@ -271,22 +334,36 @@ class Runs(LaunchTest):
         shown = self.expect(self.train(ranks=2), 0).stdout
         self.assertIn("bits        depend on the deck's model, data, seed, optimizer,", shown)
         self.assertNotIn("data-parallel ranks", shown)
-        start, = self.metrics("start")
+        (start,) = self.metrics("start")
         self.assertIn("fp32", start["bits_depend_on"])
         shown = self.expect(self.train("zero.accumulate=local", "zero.stage=1", "train.steps=7", ranks=2), 0).stdout
         self.assertIn("because of zero.accumulate", shown)
-        self.assertIn("does not go on bit for bit: zero.accumulate is \"local\", was \"reduced\"; train.steps is 7, was 6",
-                      shown)
+        self.assertIn(
+            "does not go on bit for bit: zero.accumulate is \"local\", was \"reduced\"; train.steps is 7, was 6", shown
+        )
 
     def test_threads_do_not_change_a_bit(self):
         for precision in ("fp32", "bf16", "fp16"):
             for threads in (1, 2, 3):
-                self.expect(self.train("checkpoint.folder=", f"train.precision={precision}", "train.micro_batch=8",
-                                       "train.global_batch=16", "model.hidden=96", "model.sequence=61",
-                                       f"run.threads={threads}", f"run.metrics={precision}{threads}.jsonl"), 0)
+                self.expect(
+                    self.train(
+                        "checkpoint.folder=",
+                        f"train.precision={precision}",
+                        "train.micro_batch=8",
+                        "train.global_batch=16",
+                        "model.hidden=96",
+                        "model.sequence=61",
+                        f"run.threads={threads}",
+                        f"run.metrics={precision}{threads}.jsonl",
+                    ),
+                    0,
+                )
             for threads in (2, 3):
-                self.assertEqual(steps_of(self.folder / f"{precision}{threads}.jsonl"),
-                                 steps_of(self.folder / f"{precision}1.jsonl"), f"{precision}, {threads} threads")
+                self.assertEqual(
+                    steps_of(self.folder / f"{precision}{threads}.jsonl"),
+                    steps_of(self.folder / f"{precision}1.jsonl"),
+                    f"{precision}, {threads} threads",
+                )
 
     def test_a_finished_run_stays_finished(self):
         self.expect(self.train(ranks=2), 0)
@@ -331,8 +408,18 @@ class Failures(LaunchTest):
     def test_memory(self):
         message = "cannot allocate 187.50 TiB of memory for parameters" if FOR_DEVICES else "a rank needs 750"
         for ranks in (None, 2):
-            self.expect(self.train("model.hidden=65535", "model.layers=1000", "zero.stage=0", "zero.accumulate=local", "checkpoint.folder=",
-                                       ranks=ranks), 3, message)
+            self.expect(
+                self.train(
+                    "model.hidden=65535",
+                    "model.layers=1000",
+                    "zero.stage=0",
+                    "zero.accumulate=local",
+                    "checkpoint.folder=",
+                    ranks=ranks,
+                ),
+                3,
+                message,
+            )
 
     def test_data(self):
         self.expect(self.train("data.files=missing.bin", ranks=2), 4, "missing.bin")
@@ -364,13 +451,24 @@ class Failures(LaunchTest):
         # Weights grow a millionfold a step until they overflow.
         for ranks in (None, 2):
             metrics = f"{ranks}.jsonl"
-            self.expect(self.train("train.steps=30", "optimizer.lr=1000", "optimizer.warmup=0",
-                                   "optimizer.weight_decay=1000", "optimizer.max_skipped=3", "checkpoint.folder=",
-                                   f"run.metrics={metrics}", ranks=ranks), 5, "not finite in 3 steps in a row")
+            self.expect(
+                self.train(
+                    "train.steps=30",
+                    "optimizer.lr=1000",
+                    "optimizer.warmup=0",
+                    "optimizer.weight_decay=1000",
+                    "optimizer.max_skipped=3",
+                    "checkpoint.folder=",
+                    f"run.metrics={metrics}",
+                    ranks=ranks,
+                ),
+                5,
+                "not finite in 3 steps in a row",
+            )
             skipped = [r["skipped"] for r in records(self.folder / metrics, "step")]
             self.assertEqual(skipped[-3:], [True, True, True])
             self.assertEqual(sum(skipped), 3)
-            end, = records(self.folder / metrics, "end")
+            (end,) = records(self.folder / metrics, "end")
             self.assertEqual((end["reason"], end["steps"]), ("diverged", len(skipped)))
             for row in end["traffic"]:
                 self.assertEqual(row["elements_per_step"], row["theory_elements_per_step"])
@@ -393,8 +491,17 @@ class Stops(LaunchTest):
                 settings = [*settings, "train.steps=12"]
                 self.expect(self.train(*settings, f"checkpoint.folder={a}", f"run.metrics={a}.jsonl", ranks=2), 0)
                 for code, ranks, stage in ((75, 2, 2), (75, 3, 0), (0, 1, 3)):  # wherever there are free nodes
-                    shown = self.expect(self.train(*settings, f"checkpoint.folder={b}", f"run.metrics={b}.jsonl",
-                                                   "run.max_steps=5", f"zero.stage={stage}", ranks=ranks), code).stdout
+                    shown = self.expect(
+                        self.train(
+                            *settings,
+                            f"checkpoint.folder={b}",
+                            f"run.metrics={b}.jsonl",
+                            "run.max_steps=5",
+                            f"zero.stage={stage}",
+                            ranks=ranks,
+                        ),
+                        code,
+                    ).stdout
                     self.assertEqual("goes on bit for bit" in shown, ranks != 2)
                 self.assertEqual(steps_of(self.folder / f"{b}.jsonl"), steps_of(self.folder / f"{a}.jsonl"))
                 reasons = [(r["reason"], r["steps"]) for r in records(self.folder / f"{b}.jsonl", "end")]
@@ -415,7 +522,7 @@ class Stops(LaunchTest):
                 self.signal_rank(launch, 1, number)
                 self.assertEqual(self.finish(launch), 75, launch.errors)
                 self.assertEqual(launch.errors, "")
-                end, = self.metrics("end")
+                (end,) = self.metrics("end")
                 self.assertEqual(end["reason"], "signal")
                 self.assertEqual(self.metrics("checkpoint")[-1]["step"], end["steps"])
                 self.expect(self.run_kzero("inspect", str(number), "--verify"), 0)
@@ -423,16 +530,24 @@ class Stops(LaunchTest):
     def test_a_rank_that_hangs_ends_the_run_with_its_name(self):
         for overlap in ("off", "on"):
             (self.folder / "metrics.jsonl").unlink(missing_ok=True)
-            launch = self.start("run.watchdog=2s", "zero.stage=3", f"zero.overlap={overlap}", "checkpoint.folder=",
-                                "train.global_batch=6", ranks=3)
+            launch = self.start(
+                "run.watchdog=2s",
+                "zero.stage=3",
+                f"zero.overlap={overlap}",
+                "checkpoint.folder=",
+                "train.global_batch=6",
+                ranks=3,
+            )
             self.signal_rank(launch, 2, signal.SIGSTOP)
             self.assertNotEqual(self.finish(launch), 0)
-            self.assertRegex(launch.errors, r"kzero: rank [01] on \S+: .* over group '(data|world)' in (step \d+|no step): has waited \d+ s")
+            self.assertRegex(
+                launch.errors, r"kzero: rank [01] on \S+: .* over group '(data|world)' in (step \d+|no step): has waited \d+ s"
+            )
             self.assertNotIn("kzero: rank 2", launch.errors)
 
     def test_the_wall_limit_stops_in_time(self):
         self.expect(self.train("train.steps=1000000", "run.wall_limit=20s", "run.stop_margin=17s", ranks=2), 75)
-        end, = self.metrics("end")
+        (end,) = self.metrics("end")
         self.assertEqual(end["reason"], "wall_limit")
         self.assertLess(end["seconds"], 20)
         self.assertEqual(self.metrics("checkpoint")[-1]["step"], end["steps"])
@@ -441,9 +556,9 @@ class Stops(LaunchTest):
         with mock.patch.dict(os.environ, SLURM_JOB_END_TIME=str(int(time.time()) + 64)):
             shown = self.expect(self.train("train.steps=1000000", ranks=2), 75).stdout
         self.assertIn("left by SLURM_JOB_END_TIME; stops 1 min 00 s before its end", shown)
-        start, = self.metrics("start")
+        (start,) = self.metrics("start")
         self.assertEqual((start["limit"]["source"], start["limit"]["stop_margin"]), ("SLURM_JOB_END_TIME", 60))
-        end, = self.metrics("end")
+        (end,) = self.metrics("end")
         self.assertEqual(end["reason"], "wall_limit")
         self.assertEqual(self.metrics("checkpoint")[-1]["step"], end["steps"])
 
@@ -460,7 +575,7 @@ class Stops(LaunchTest):
         launch = self.start("run.stop_file=stop here")
         (self.folder / "stop here").touch()
         self.assertEqual(self.finish(launch), 75, launch.errors)
-        end, = self.metrics("end")
+        (end,) = self.metrics("end")
         self.assertEqual(end["reason"], "stop_file")
         self.assertEqual(self.metrics("checkpoint")[-1]["step"], end["steps"])
         self.expect(self.train("run.stop_file=stop here", ranks=2), 2, "stop here exists")
@@ -471,7 +586,7 @@ class Stops(LaunchTest):
         self.assertNotIn(self.finish(launch), (0, 75))
         saved = self.metrics("checkpoint")[-1]["step"]
         self.expect(self.train(f"train.steps={saved + 20}", "run.metrics=again.jsonl", ranks=2), 0)
-        start, = records(self.folder / "again.jsonl", "start")
+        (start,) = records(self.folder / "again.jsonl", "start")
         self.assertGreaterEqual(start["first_step"], saved)
 
 
@@ -506,11 +621,17 @@ class Convert(LaunchTest):
         self.expect(self.run_kzero("convert", "saved", "model.safetensors", ranks=2), 2, "one rank")
         self.expect(self.run_kzero("convert", "nowhere", "model.safetensors"), 4, "nowhere")
         self.expect(self.run_kzero("convert", "saved", "model.safetensors"), 0)
-        self.expect(self.run_kzero("convert", "model.safetensors", "back", "--deck", "deck.toml",
-                                   "--set", "model.hidden=24"), 4, "n_embd is 12, model.hidden is 24")
+        self.expect(
+            self.run_kzero("convert", "model.safetensors", "back", "--deck", "deck.toml", "--set", "model.hidden=24"),
+            4,
+            "n_embd is 12, model.hidden is 24",
+        )
         (self.folder / "config.json").unlink()
-        self.expect(self.run_kzero("convert", "model.safetensors", "back", "--deck", "deck.toml",
-                                   "--set", "model.hidden=24"), 4, "ln_f.weight [24] has shape [12]")
+        self.expect(
+            self.run_kzero("convert", "model.safetensors", "back", "--deck", "deck.toml", "--set", "model.hidden=24"),
+            4,
+            "ln_f.weight [24] has shape [12]",
+        )
 
 
 if __name__ == "__main__":

@@ -16,16 +16,20 @@ RATES = ("--tflops", "1", "--bandwidth", "1GB", "--memory-bandwidth", "10GB")
 class Mistakes(LaunchTest):
     def test_commands_and_options_name_the_nearest_one(self):
         for arguments, text in (
-                (["trian"], "there is no command trian; did you mean train?"),
-                (["chekc", "deck.toml"], "there is no command chekc; did you mean check?"),
-                (["frobnicate"], "there is no command frobnicate ("),
-                ([], "a command is needed: train, check, plan"),
-                (["check", "deck.toml", "--rank", "3"], "there is no option --rank; did you mean --ranks?"),
-                (["check", "--rank"], "there is no option --rank; did you mean --ranks?"),
-                (["train", "deck.toml", "--learning-rate", "1e-3"], "did you mean the deck's key, optimizer.lr=VALUE?"),
-                (["train", "deck.toml", "--steps=3"], "there is no option --steps; did you mean the deck's key, train.steps=VALUE?"),
-                (["inspect", "a", "b"], "kzero inspect takes no further argument, found b"),
-                (["check"], "deck is required (kzero check --help says more)")):
+            (["trian"], "there is no command trian; did you mean train?"),
+            (["chekc", "deck.toml"], "there is no command chekc; did you mean check?"),
+            (["frobnicate"], "there is no command frobnicate ("),
+            ([], "a command is needed: train, check, plan"),
+            (["check", "deck.toml", "--rank", "3"], "there is no option --rank; did you mean --ranks?"),
+            (["check", "--rank"], "there is no option --rank; did you mean --ranks?"),
+            (["train", "deck.toml", "--learning-rate", "1e-3"], "did you mean the deck's key, optimizer.lr=VALUE?"),
+            (
+                ["train", "deck.toml", "--steps=3"],
+                "there is no option --steps; did you mean the deck's key, train.steps=VALUE?",
+            ),
+            (["inspect", "a", "b"], "kzero inspect takes no further argument, found b"),
+            (["check"], "deck is required (kzero check --help says more)"),
+        ):
             with self.subTest(arguments):
                 self.expect(self.run_kzero(*arguments), 2, text)
 
@@ -35,21 +39,30 @@ class Mistakes(LaunchTest):
     def test_decks_that_cannot_be_read_have_their_reason(self):
         (self.folder / "folder").mkdir()
         for command in ("check", "plan", "train"):
-            self.expect(self.run_kzero(command, "dekc.toml"), 2, "dekc.toml: the deck cannot be read: No such file", "did you mean deck.toml?")
+            self.expect(
+                self.run_kzero(command, "dekc.toml"),
+                2,
+                "dekc.toml: the deck cannot be read: No such file",
+                "did you mean deck.toml?",
+            )
             self.expect(self.run_kzero(command, "folder"), 2, "folder: the deck cannot be read: it is a directory")
             self.expect(self.run_kzero(command, "/dev/full"), 2, "/dev/full: the deck cannot be read: it is neither")
         self.expect(self.run_kzero("check", "text/deck.toml"), 2, "Not a directory")
 
     def test_a_rule_that_an_override_breaks_is_blamed_on_the_command_line(self):
-        result = self.expect(self.run_kzero("check", "deck.toml", "model.heads=5"), 2, "command line: 'model.heads=5': model.hidden must be")
+        result = self.expect(
+            self.run_kzero("check", "deck.toml", "model.heads=5"), 2, "command line: 'model.heads=5': model.hidden must be"
+        )
         self.assertNotIn("deck.toml:", result.stderr)
 
     def test_numbers_may_be_written_as_others_write_them(self):
         overrides = ("train.steps=1e3", "model.layers=4.0", "zero.bucket=32MB")
         self.expect(self.run_kzero("check", "deck.toml", *overrides, "--ranks", "4.0"), 0)
         self.expect(self.run_kzero("check", "deck.toml", "train.steps=1.5"), 2, "must be an integer")
-        counts = [json.loads(self.expect(self.run_kzero("plan", "--parameters", text, "--ranks", "1e2,4.0", "--json"), 0).stdout)
-                  for text in ("7B", "7e9")]
+        counts = [
+            json.loads(self.expect(self.run_kzero("plan", "--parameters", text, "--ranks", "1e2,4.0", "--json"), 0).stdout)
+            for text in ("7B", "7e9")
+        ]
         self.assertEqual(counts[0], counts[1])
         self.assertEqual({p["ranks"] for p in counts[0]}, {100, 4})
         for option in (("--parameters", "7X"), ("--parameters", "1e9B"), ("--fit", "1GB", "--ranks", "1.5")):
@@ -70,8 +83,13 @@ class Pipes(LaunchTest):
                 self.assertEqual(writer.wait(PATIENCE), 0)
 
     def test_a_substituted_process_is_a_deck(self):
-        done = subprocess.run(["bash", "-c", f"{KZERO} check <(cat deck.toml) && cat deck.toml | {KZERO} check /dev/stdin"],
-                              cwd=self.folder, capture_output=True, text=True, timeout=PATIENCE)
+        done = subprocess.run(
+            ["bash", "-c", f"{KZERO} check <(cat deck.toml) && cat deck.toml | {KZERO} check /dev/stdin"],
+            cwd=self.folder,
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE,
+        )
         self.assertEqual((done.returncode, done.stdout.count("no errors")), (0, 2), done.stderr)
 
 
@@ -86,30 +104,47 @@ class Launches(LaunchTest):
         (self.folder / "other.toml").write_text((self.folder / "deck.toml").read_text())
         for changed in ("optimizer.lr=0.5", "train.seed=2", "zero.stage=3", "model.init_std=0.5", "data.order=sequential"):
             key = changed.split("=")[0]
-            self.expect(self.train_unequally((1, ["deck.toml"]), (1, ["deck.toml", changed])), 2,
-                        "the ranks of this launch have different decks", f"rank 1 has {key} = ")
+            self.expect(
+                self.train_unequally((1, ["deck.toml"]), (1, ["deck.toml", changed])),
+                2,
+                "the ranks of this launch have different decks",
+                f"rank 1 has {key} = ",
+            )
         self.expect(self.train_unequally((1, ["deck.toml"]), (1, ["other.toml"])), 2, "rank 1 has the deck other.toml")
-        self.expect(self.train_unequally((2, ["deck.toml"]), (2, ["deck.toml", "train.seed=3"])), 2,
-                    "rank 2 has train.seed = 3", "2 of 4 ranks, 2, 3")
+        self.expect(
+            self.train_unequally((2, ["deck.toml"]), (2, ["deck.toml", "train.seed=3"])),
+            2,
+            "rank 2 has train.seed = 3",
+            "2 of 4 ranks, 2, 3",
+        )
         self.assertFalse((self.folder / "metrics.jsonl").exists())
         self.expect(self.train_unequally((1, ["deck.toml", "train.seed=2"]), (1, ["deck.toml", "train.seed=2"])), 0)
 
     def test_ranks_that_name_another_model_config_do_not_begin(self):
         for name, heads in (("one", 2), ("two", 3)):
-            (self.folder / f"{name}.json").write_text(json.dumps({"model_type": "gpt2", "n_head": heads, "n_layer": 1, "n_embd": 12,
-                                                                  "n_positions": 11, "vocab_size": 256}))
+            (self.folder / f"{name}.json").write_text(
+                json.dumps(
+                    {"model_type": "gpt2", "n_head": heads, "n_layer": 1, "n_embd": 12, "n_positions": 11, "vocab_size": 256}
+                )
+            )
         (self.folder / "bare.toml").write_text("".join((self.folder / "deck.toml").read_text().partition("[train]")[1:]))
         one, two = (["bare.toml", f"model.config={name}.json"] for name in ("one", "two"))
         self.expect(self.train_unequally((1, one), (1, two)), 2, "rank 1 has model.config = two.json, rank 0 one.json")
         self.expect(self.train_unequally((1, ["bare.toml"]), (1, two)), 2, "rank 1 has model.config = two.json, rank 0 none")
-        self.expect(self.train_unequally((1, one), (1, ["bare.toml"])), 2, "the ranks of this launch have different decks: rank 1 has model.")
+        self.expect(
+            self.train_unequally((1, one), (1, ["bare.toml"])),
+            2,
+            "the ranks of this launch have different decks: rank 1 has model.",
+        )
         self.assertFalse((self.folder / "metrics.jsonl").exists())
         self.expect(self.train_unequally((1, one), (1, one)), 0)
 
     def test_another_mpis_launcher_is_refused(self):
-        for variables, named in (({"OMPI_COMM_WORLD_SIZE": "4", "OMPI_COMM_WORLD_RANK": "0"}, "OMPI_COMM_WORLD_SIZE=4"),
-                                 ({"SLURM_STEP_NUM_TASKS": "2", "SLURM_PROCID": "0"}, "SLURM_STEP_NUM_TASKS=2"),
-                                 ({"PMIX_RANK": "3"}, "rank 3 on ")):
+        for variables, named in (
+            ({"OMPI_COMM_WORLD_SIZE": "4", "OMPI_COMM_WORLD_RANK": "0"}, "OMPI_COMM_WORLD_SIZE=4"),
+            ({"SLURM_STEP_NUM_TASKS": "2", "SLURM_PROCID": "0"}, "SLURM_STEP_NUM_TASKS=2"),
+            ({"PMIX_RANK": "3"}, "rank 3 on "),
+        ):
             with self.subTest(variables), mock.patch.dict(os.environ, variables):
                 result = self.train()
                 self.assertEqual(result.returncode, 2, result.stderr)
@@ -140,18 +175,37 @@ class Launches(LaunchTest):
 class HugePlans(LaunchTest):
     def test_counts_beyond_64_bits_are_one_error(self):
         huge = ("model.layers=10000", "model.hidden=100000", "model.heads=1000", "model.sequence=1000000")
-        self.expect(self.run_kzero("plan", "deck.toml", *huge, "train.global_batch=1e6", "train.micro_batch=1e6", *RATES), 3, "256.00 PiB")
-        self.expect(self.run_kzero("plan", "deck.toml", *huge[:3], "train.global_batch=1e6", "--ranks", "2", *RATES), 2, "a step")
+        self.expect(
+            self.run_kzero("plan", "deck.toml", *huge, "train.global_batch=1e6", "train.micro_batch=1e6", *RATES),
+            3,
+            "256.00 PiB",
+        )
+        self.expect(
+            self.run_kzero("plan", "deck.toml", *huge[:3], "train.global_batch=1e6", "--ranks", "2", *RATES), 2, "a step"
+        )
         valid = json.loads(self.expect(self.run_kzero("plan", "deck.toml", *huge[:3], "--json", *RATES), 0).stdout)
         self.assertGreater(valid[0]["total_bytes"], 1e16)
-        fit = self.expect(self.run_kzero("plan", "deck.toml", "model.hidden=1e5", "model.heads=1e3", "--fit", "1e17B", *RATES), 0)
+        fit = self.expect(
+            self.run_kzero("plan", "deck.toml", "model.hidden=1e5", "model.heads=1e3", "--fit", "1e17B", *RATES), 0
+        )
         self.assertNotIn("-", fit.stdout.replace("e-", ""))
 
     def test_the_longest_schedules_are_planned_soon(self):
         begin = time.monotonic()
         for prefetch in (1, 10000):
-            self.expect(self.run_kzero("plan", "deck.toml", "model.layers=10000", "zero.stage=3", f"zero.prefetch_units={prefetch}",
-                                       "--ranks", "4", *RATES), 0)
+            self.expect(
+                self.run_kzero(
+                    "plan",
+                    "deck.toml",
+                    "model.layers=10000",
+                    "zero.stage=3",
+                    f"zero.prefetch_units={prefetch}",
+                    "--ranks",
+                    "4",
+                    *RATES,
+                ),
+                0,
+            )
         self.assertLess(time.monotonic() - begin, PATIENCE)
 
     @unittest.skipIf(FOR_DEVICES, "rates are not measured")
@@ -162,10 +216,13 @@ class HugePlans(LaunchTest):
 class Completion(LaunchTest):
     def complete(self, *words):
         """What bash offers for the last word; it cuts words at '=' itself."""
-        script = ('source <("$KZERO" completion bash); COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); compopt() { :; }; _kzero; '
-                  'printf "%s\\n" "${COMPREPLY[@]}"')
-        done = subprocess.run(["bash", "-c", script, "bash", "kzero", *words], cwd=self.folder, capture_output=True, text=True,
-                              timeout=PATIENCE)
+        script = (
+            'source <("$KZERO" completion bash); COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); compopt() { :; }; _kzero; '
+            'printf "%s\\n" "${COMPREPLY[@]}"'
+        )
+        done = subprocess.run(
+            ["bash", "-c", script, "bash", "kzero", *words], cwd=self.folder, capture_output=True, text=True, timeout=PATIENCE
+        )
         self.assertEqual((done.returncode, done.stderr), (0, ""))
         return set(done.stdout.split())
 
@@ -180,8 +237,7 @@ class Completion(LaunchTest):
         self.assertEqual(self.complete("train", "deck.toml", "checkpoint.resume", "="), {"true", "false"})
         self.assertEqual(self.complete("check", "deck.toml", "data.files", "=", "tex"), {"text"})
         self.assertEqual(self.complete("convert", "a", "b", "--deck", ""), {"deck.toml"})
-        self.assertEqual(self.complete("convert", "a", "b", "--deck", "deck.toml", "--set", "model.la"),
-                         {"model.layers="})
+        self.assertEqual(self.complete("convert", "a", "b", "--deck", "deck.toml", "--set", "model.la"), {"model.layers="})
         self.assertEqual(self.complete("convert", "a", "b", "--dtype", "b"), {"bfloat16"})
         self.assertEqual(self.complete("defaults", "--config", "tex"), {"text"})
 

@@ -9,7 +9,9 @@ import unittest
 from launch import DECK, PATIENCE, LaunchTest, arrays_of, steps_of
 
 TOKENS = [i * i % 251 for i in range(3000)]
-BLEND = DECK.replace('files = ["text"]', 'format = "raw"') + """
+BLEND = (
+    DECK.replace('files = ["text"]', 'format = "raw"')
+    + """
 [[data.blend]]
 name = "large"
 files = ["large.bin"]
@@ -29,6 +31,7 @@ every = 4
 files = ["large.bin"]
 batches = 2
 """
+)
 
 
 def raw(tokens):
@@ -38,9 +41,13 @@ def raw(tokens):
 def index(lengths, code=8, width=2):
     """A Megatron-LM index of documents of one sequence each."""
     offsets = [width * sum(lengths[:i]) for i in range(len(lengths))]
-    return (b"MMIDIDX\0\0" + struct.pack("<QBQQ", 1, code, len(lengths), len(lengths) + 1) +
-            struct.pack(f"<{len(lengths)}i", *lengths) + struct.pack(f"<{len(lengths)}q", *offsets) +
-            struct.pack(f"<{len(lengths) + 1}q", *range(len(lengths) + 1)))
+    return (
+        b"MMIDIDX\0\0"
+        + struct.pack("<QBQQ", 1, code, len(lengths), len(lengths) + 1)
+        + struct.pack(f"<{len(lengths)}i", *lengths)
+        + struct.pack(f"<{len(lengths)}q", *offsets)
+        + struct.pack(f"<{len(lengths) + 1}q", *range(len(lengths) + 1))
+    )
 
 
 class Formats(LaunchTest):
@@ -65,9 +72,12 @@ class Formats(LaunchTest):
         (self.folder / "set.bin").write_bytes(raw(TOKENS)[:-2])
         (self.folder / "set.idx").write_bytes(index([1000, 2000]))
         for ranks in (None, 2):
-            shown = self.expect(self.train("data.files=set.bin", "data.format=megatron", ranks=ranks), 4,
-                                "set.idx: sequence 1 (counted from 0) has 4000 bytes from byte 2000 on, but its .bin "
-                                "has 5998; one of the two is truncated")
+            shown = self.expect(
+                self.train("data.files=set.bin", "data.format=megatron", ranks=ranks),
+                4,
+                "set.idx: sequence 1 (counted from 0) has 4000 bytes from byte 2000 on, but its .bin "
+                "has 5998; one of the two is truncated",
+            )
             self.assertEqual(len(shown.stderr.splitlines()), 1)
         self.expect(self.train("data.files=set.bin", "data.format=raw"), 4, "set data.format = \"megatron\"")
 
@@ -100,8 +110,13 @@ class Many(LaunchTest):
     """More files than a process may open."""
 
     def limited(self, *arguments, ranks=None):
-        return subprocess.run(["bash", "-c", 'ulimit -n 256 && exec "$@"', "bash", *self.command(arguments, ranks)], cwd=self.folder,
-                              capture_output=True, text=True, timeout=PATIENCE)
+        return subprocess.run(
+            ["bash", "-c", 'ulimit -n 256 && exec "$@"', "bash", *self.command(arguments, ranks)],
+            cwd=self.folder,
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE,
+        )
 
     def setUp(self):
         super().setUp()
@@ -122,9 +137,12 @@ class Many(LaunchTest):
     def test_many_bad_ones_are_one_line(self):
         for number, file in enumerate(sorted((self.folder / "many").iterdir())):
             file.write_bytes(bytes(40 if number < 10 else 3))
-        result = self.expect(self.run_kzero("check", "--files", "deck.toml", "data.files=many/*.txt", "data.format=raw"), 4,
-                             "many/010.txt: 3 bytes are not a multiple of the token width, 2 bytes",
-                             "(and 989 more like this: many/011.txt, many/012.txt, many/013.txt, ...)")
+        result = self.expect(
+            self.run_kzero("check", "--files", "deck.toml", "data.files=many/*.txt", "data.format=raw"),
+            4,
+            "many/010.txt: 3 bytes are not a multiple of the token width, 2 bytes",
+            "(and 989 more like this: many/011.txt, many/012.txt, many/013.txt, ...)",
+        )
         self.assertEqual(result.stderr.count("\n"), 1, result.stderr)
 
 
@@ -139,20 +157,25 @@ class Blends(LaunchTest):
 
     def test_sources_and_evaluations_are_summed_up_before_the_run(self):
         shown = self.expect(self.run_kzero("check", "--files", "deck.toml"), 0).stdout
-        self.assertIn("data        3080 tokens in 3 files, 279 sequences, 0.086 epochs\n"
-                      "            70 % large: 3000 tokens in 1 file, 272 sequences, 0.0625 epochs\n"
-                      "            30 % small_?.bin: 80 tokens in 2 files, 7 sequences, 1 epochs\n"
-                      "evaluation  held out: 81 tokens in 1 file, 7 sequences\n"
-                      "evaluation  large.bin: 3000 tokens in 1 file, 8 sequences\n", shown)
+        self.assertIn(
+            "data        3080 tokens in 3 files, 279 sequences, 0.086 epochs\n"
+            "            70 % large: 3000 tokens in 1 file, 272 sequences, 0.0625 epochs\n"
+            "            30 % small_?.bin: 80 tokens in 2 files, 7 sequences, 1 epochs\n"
+            "evaluation  held out: 81 tokens in 1 file, 7 sequences\n"
+            "evaluation  large.bin: 3000 tokens in 1 file, 8 sequences\n",
+            shown,
+        )
 
     def test_a_run_evaluates_when_due_and_at_its_end(self):
         shown = self.expect(self.train(ranks=2), 0).stdout
         found = [(r["name"], r["step"], r["tokens"]) for r in self.metrics("evaluation")]
         self.assertEqual(found, [("held out", 4, 77), ("held out", 6, 77), ("large.bin", 6, 88)])
         self.assertRegex(shown, r"evaluation held out after 4 steps: loss \d\.\d{4} over 77 tokens, ")
-        start, = self.metrics("start")
-        self.assertEqual([(s["name"], s["share"], s["files"]) for s in start["data"]["sources"]],
-                         [("large", 0.7, 1), ("small_?.bin", 0.3, 2)])
+        (start,) = self.metrics("start")
+        self.assertEqual(
+            [(s["name"], s["share"], s["files"]) for s in start["data"]["sources"]],
+            [("large", 0.7, 1), ("small_?.bin", 0.3, 2)],
+        )
         self.assertEqual([e["name"] for e in start["data"]["evaluations"]], ["held out", "large.bin"])
 
     def evaluations(self):
@@ -185,8 +208,11 @@ class Blends(LaunchTest):
     def test_all_that_is_wrong_with_the_files_is_said(self):
         (self.folder / "large.bin").write_bytes(raw(TOKENS + [300]))
         (self.folder / "small_1.bin").write_bytes(b"odd")
-        wrong = ("small_1.bin: 3 bytes are not a multiple of the token width, 2 bytes", "absent.txt: cannot be opened",
-                 "large.bin: token 3000 (counted from 0) is 300, but model.vocab = 256")
+        wrong = (
+            "small_1.bin: 3 bytes are not a multiple of the token width, 2 bytes",
+            "absent.txt: cannot be opened",
+            "large.bin: token 3000 (counted from 0) is 300, but model.vocab = 256",
+        )
         shown = self.expect(self.run_kzero("check", "--files", "deck.toml", "evaluate[0].files=absent.txt"), 4, *wrong)
         self.assertEqual(len(shown.stderr.splitlines()), 3, shown.stderr)
 

@@ -17,7 +17,9 @@ LENGTH = 11  # of the deck's model
 
 
 def write_tokens(path, tokens):
-    Path(path).write_bytes(struct.pack("<256i", 20240520, 1, len(tokens), *[0] * 253) + struct.pack(f"<{len(tokens)}H", *tokens))
+    Path(path).write_bytes(
+        struct.pack("<256i", 20240520, 1, len(tokens), *[0] * 253) + struct.pack(f"<{len(tokens)}H", *tokens)
+    )
 
 
 def write_choices(path, examples):
@@ -28,7 +30,9 @@ def write_choices(path, examples):
             one += [len(ending), *ending]
         one[1] = 2 * len(one)
         words += one
-    Path(path).write_bytes(struct.pack("<256i", 20240522, 1, len(examples), *[0] * 253) + struct.pack(f"<{len(words)}H", *words))
+    Path(path).write_bytes(
+        struct.pack("<256i", 20240522, 1, len(examples), *[0] * 253) + struct.pack(f"<{len(words)}H", *words)
+    )
 
 
 def made_choices(count, longest=6):
@@ -40,9 +44,17 @@ def made_choices(count, longest=6):
 class Trained(LaunchTest):
     def setUp(self):
         super().setUp()
-        (self.folder / "val").write_bytes(b"".join(b"%d beers of bottle, " % i for i in range(20))[:3 * 4 * LENGTH + 1])
-        self.expect(self.train("data.validation_files=val", "train.validate_every=6", "train.validation_batches=3",
-                               "train.micro_batch=2", *self.OVERRIDES), 0)
+        (self.folder / "val").write_bytes(b"".join(b"%d beers of bottle, " % i for i in range(20))[: 3 * 4 * LENGTH + 1])
+        self.expect(
+            self.train(
+                "data.validation_files=val",
+                "train.validate_every=6",
+                "train.validation_batches=3",
+                "train.micro_batch=2",
+                *self.OVERRIDES,
+            ),
+            0,
+        )
 
     OVERRIDES = ()
 
@@ -53,8 +65,10 @@ class Trained(LaunchTest):
 
     def results(self, *arguments, ranks=1):
         """The scores without the times."""
-        return [{key: value for key, value in result.items() if key != "seconds"}
-                for result in self.evaluate(*arguments, ranks=ranks)["results"]]
+        return [
+            {key: value for key, value in result.items() if key != "seconds"}
+            for result in self.evaluate(*arguments, ranks=ranks)["results"]
+        ]
 
 
 class Texts(Trained):
@@ -68,7 +82,7 @@ class Texts(Trained):
 
     def test_it_is_the_validation_loss_of_the_training(self):
         validated = self.metrics("validation")[-1]
-        scored, = self.results("saved", "val", ranks=2)
+        (scored,) = self.results("saved", "val", ranks=2)
         self.assertEqual(scored["tokens"], validated["tokens"])
         if FOR_DEVICES:  # whose sums have another order
             self.assertAlmostEqual(scored["loss"], validated["loss"], places=6)
@@ -85,27 +99,27 @@ class Texts(Trained):
         self.assertEqual({**bytes_, "format": ""}, {**text, "format": ""})
 
     def test_every_token_but_the_first_is_scored(self):
-        (self.folder / "short").write_bytes((self.folder / "val").read_bytes()[:2 * LENGTH + 6])
-        whole, = self.results("saved", "short", "--batch", "1")
+        (self.folder / "short").write_bytes((self.folder / "val").read_bytes()[: 2 * LENGTH + 6])
+        (whole,) = self.results("saved", "short", "--batch", "1")
         self.assertEqual(whole["tokens"], 2 * LENGTH + 5)
         # In front of the last window, and that alone: a mean of means by tokens.
-        front, = self.results("saved", "short", "--batch", "1", "--tokens", 2 * LENGTH)
-        (self.folder / "rest").write_bytes((self.folder / "short").read_bytes()[2 * LENGTH:])
-        rest, = self.results("saved", "rest", "--batch", "1")
+        (front,) = self.results("saved", "short", "--batch", "1", "--tokens", 2 * LENGTH)
+        (self.folder / "rest").write_bytes((self.folder / "short").read_bytes()[2 * LENGTH :])
+        (rest,) = self.results("saved", "rest", "--batch", "1")
         self.assertEqual((front["tokens"], rest["tokens"]), (2 * LENGTH, 5))
         mean = (front["loss"] * front["tokens"] + rest["loss"] * rest["tokens"]) / whole["tokens"]
         self.assertAlmostEqual(whole["loss"], mean, places=10)
 
     def test_shorter_sequences_and_other_grids(self):
-        usual, = self.results("saved", "val")
-        shorter, = self.results("saved", "val", "--sequence", "7", ranks=2)
+        (usual,) = self.results("saved", "val")
+        (shorter,) = self.results("saved", "val", "--sequence", "7", ranks=2)
         self.assertEqual((shorter["sequence"], shorter["tokens"]), (7, usual["tokens"]))
         self.assertNotEqual(shorter["loss"], usual["loss"])
         tensor = self.evaluate("saved", "val", "--tensor", "3", ranks=3)
         self.assertEqual((tensor["data_ranks"], tensor["tensor_ranks"]), (1, 3))
         self.assertAlmostEqual(tensor["results"][0]["loss"], usual["loss"], places=5)
         for precision in ("bf16", "fp16"):
-            rounded, = self.results("saved", "val", "--precision", precision)
+            (rounded,) = self.results("saved", "val", "--precision", precision)
             self.assertNotEqual(rounded["loss"], usual["loss"])
             self.assertAlmostEqual(rounded["loss"], usual["loss"], places=1)
 
@@ -115,11 +129,11 @@ class Texts(Trained):
         plain, llmc = self.results("saved", "val", "val.bin")
         self.assertEqual((llmc["loss"], llmc["format"]), (plain["loss"], "llmc"))
         self.assertIsNone(llmc["bits_per_byte"])  # nobody says what its tokens are
-        named, = self.results("saved", "val.bin", "--format", "llmc")
+        (named,) = self.results("saved", "val.bin", "--format", "llmc")
         self.assertEqual(named, llmc)
         for width, letter in ((2, "H"), (4, "I")):
             (self.folder / "val.raw").write_bytes(struct.pack(f"<{len(tokens)}{letter}", *tokens))
-            raw, = self.results("saved", "val.raw", "--format", "raw", "--token-bytes", width, ranks=2)
+            (raw,) = self.results("saved", "val.raw", "--format", "raw", "--token-bytes", width, ranks=2)
             self.assertEqual((raw["loss"], raw["format"]), (plain["loss"], "raw"))
         shown = self.expect(self.run_kzero("evaluate", "saved", "v*.bin"), 0).stdout
         self.assertIn("bits per byte       not known: no tokenizer.json was found; --tokenizer FILE", shown)
@@ -127,13 +141,21 @@ class Texts(Trained):
 
     def test_an_exported_folder_has_the_same_scores(self):
         self.expect(self.run_kzero("convert", "saved", "hf"), 0)
-        checkpoint, = self.results("saved", "val")
-        exported, = self.results("hf", "val", "--format", "bytes", "--batch", "2", ranks=2)
+        (checkpoint,) = self.results("saved", "val")
+        (exported,) = self.results("hf", "val", "--format", "bytes", "--batch", "2", ranks=2)
         self.assertEqual(exported, checkpoint)
 
     def test_the_newest_good_checkpoint_is_taken(self):
-        self.expect(self.train("data.validation_files=val", "train.micro_batch=2", "checkpoint.every=1", "train.steps=8",
-                               "checkpoint.allow_new_data=true"), 0)
+        self.expect(
+            self.train(
+                "data.validation_files=val",
+                "train.micro_batch=2",
+                "checkpoint.every=1",
+                "train.steps=8",
+                "checkpoint.allow_new_data=true",
+            ),
+            0,
+        )
         shard = next((self.folder / "saved/step_00000008").glob("shard_*.h5"))
         data = bytearray(shard.read_bytes())
         data[len(data) // 2] ^= 1
@@ -148,7 +170,7 @@ class Choices(Trained):
         """Each ending as a text of its own: context and ending, less the context alone."""
         examples = made_choices(4, longest=4)
         write_choices(self.folder / "choices.bin", examples)
-        found, = self.results("saved", "choices.bin", "--sequence", LENGTH, "--batch", "1", ranks=2)
+        (found,) = self.results("saved", "choices.bin", "--sequence", LENGTH, "--batch", "1", ranks=2)
         files = []
         for number, (_, context, endings) in enumerate(examples):
             for place, ending in enumerate(endings):
@@ -171,9 +193,15 @@ class Choices(Trained):
 
     def test_rows_that_do_not_fit_are_refused(self):
         write_choices(self.folder / "choices.bin", [(0, [65] * 9, [[66], [66] * 4])])
-        self.expect(self.run_kzero("evaluate", "saved", "choices.bin"), 2, "has 13 tokens, but the model's sequence = 11 makes room for 12")
+        self.expect(
+            self.run_kzero("evaluate", "saved", "choices.bin"),
+            2,
+            "has 13 tokens, but the model's sequence = 11 makes room for 12",
+        )
         write_choices(self.folder / "choices.bin", [(0, [65] * 9, [[66], [66] * 3])])
-        self.expect(self.run_kzero("evaluate", "saved", "choices.bin", "--sequence", "10"), 2, "--sequence = 10 makes room for 11")
+        self.expect(
+            self.run_kzero("evaluate", "saved", "choices.bin", "--sequence", "10"), 2, "--sequence = 10 makes room for 11"
+        )
         self.expect(self.run_kzero("evaluate", "saved", "choices.bin"), 0)
 
 
@@ -188,18 +216,19 @@ class Mistakes(Trained):
         cut = self.folder / "cut.bin"
         cut.write_bytes((self.folder / "choices.bin").read_bytes()[:-2])
         for code, text, arguments in (
-                (4, "nowhere: does not exist", ("nowhere", "val")),
-                (4, ".: has no checkpoint and no Hugging Face model", (".", "val")),
-                (4, "nofile: cannot be opened", ("saved", "nofile")),
-                (4, "high.bin: token 2 (counted from 0) is 999", ("saved", "high.bin")),
-                (4, "one.bin: holds 1 tokens", ("saved", "one.bin")),
-                (4, "cut.bin: example 1", ("saved", "cut.bin")),
-                (4, "begin with 20240522", ("saved", "val", "--format", "choices")),
-                (4, "--tokenizer: none.json does not exist", ("saved", "val", "--tokenizer", "none.json")),
-                (2, "has positions for 11", ("saved", "val", "--sequence", "12")),
-                (2, "grid.tensor must divide model.heads = 3", ("saved", "val", "--tensor", "2")),
-                (2, "--format", ("saved", "val", "--format", "words")),
-                (2, "--batch", ("saved", "val", "--batch", "0"))):
+            (4, "nowhere: does not exist", ("nowhere", "val")),
+            (4, ".: has no checkpoint and no Hugging Face model", (".", "val")),
+            (4, "nofile: cannot be opened", ("saved", "nofile")),
+            (4, "high.bin: token 2 (counted from 0) is 999", ("saved", "high.bin")),
+            (4, "one.bin: holds 1 tokens", ("saved", "one.bin")),
+            (4, "cut.bin: example 1", ("saved", "cut.bin")),
+            (4, "begin with 20240522", ("saved", "val", "--format", "choices")),
+            (4, "--tokenizer: none.json does not exist", ("saved", "val", "--tokenizer", "none.json")),
+            (2, "has positions for 11", ("saved", "val", "--sequence", "12")),
+            (2, "grid.tensor must divide model.heads = 3", ("saved", "val", "--tensor", "2")),
+            (2, "--format", ("saved", "val", "--format", "words")),
+            (2, "--batch", ("saved", "val", "--batch", "0")),
+        ):
             with self.subTest(text):
                 self.refuse(code, text, *arguments)
         self.expect(self.run_kzero("convert", "saved", "hf"), 0)
@@ -208,15 +237,36 @@ class Mistakes(Trained):
 
 
 TOKENIZER = {
-    "version": "1.0", "truncation": None, "padding": None, "normalizer": None,
-    "added_tokens": [{"id": 0, "content": "<|end|>", "single_word": False, "lstrip": False, "rstrip": False,
-                      "normalized": False, "special": True}],
+    "version": "1.0",
+    "truncation": None,
+    "padding": None,
+    "normalizer": None,
+    "added_tokens": [
+        {
+            "id": 0,
+            "content": "<|end|>",
+            "single_word": False,
+            "lstrip": False,
+            "rstrip": False,
+            "normalized": False,
+            "special": True,
+        }
+    ],
     "pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": True},
     "post_processor": None,
     "decoder": {"type": "ByteLevel", "add_prefix_space": True, "trim_offsets": True, "use_regex": True},
-    "model": {"type": "BPE", "dropout": None, "unk_token": None, "continuing_subword_prefix": None,
-              "end_of_word_suffix": None, "fuse_unk": False, "byte_fallback": False, "ignore_merges": False,
-              "vocab": {}, "merges": ["a b", "ab c"]},
+    "model": {
+        "type": "BPE",
+        "dropout": None,
+        "unk_token": None,
+        "continuing_subword_prefix": None,
+        "end_of_word_suffix": None,
+        "fuse_unk": False,
+        "byte_fallback": False,
+        "ignore_merges": False,
+        "vocab": {},
+        "merges": ["a b", "ab c"],
+    },
 }
 
 
@@ -247,12 +297,12 @@ class Tokenizers(Trained):
 
     def test_bits_per_byte_count_the_bytes_of_tokens(self):
         write_tokens(self.folder / "text.bin", [97, 257, 256, 258, 98])
-        scored, = self.results("saved", "text.bin", ranks=2)
+        (scored,) = self.results("saved", "text.bin", ranks=2)
         self.assertEqual((scored["tokens"], scored["bytes"]), (4, 6))  # abc, ab, the end token, which is no text, b
         self.assertAlmostEqual(scored["bits_per_byte"], scored["loss"] / math.log(2) * 4 / 6, places=12)
         (self.folder / "data/tokenizer.json").rename(self.folder / "elsewhere.json")
         self.assertIsNone(self.results("saved", "text.bin")[0]["bits_per_byte"])
-        named, = self.results("saved", "text.bin", "--tokenizer", "elsewhere.json")
+        (named,) = self.results("saved", "text.bin", "--tokenizer", "elsewhere.json")
         self.assertEqual(named, scored)
 
     def test_plain_text_is_scored_like_its_token_file(self):
@@ -277,7 +327,11 @@ class Tokenizers(Trained):
         refuse("none.txt", "none.txt: cannot be")
         refuse("data", "data: cannot be read")
         (self.folder / "data/tokenizer.json").unlink()
-        self.expect(self.run_kzero("evaluate", "saved", "bad.txt"), 4, "no tokenizer.json was found in the folders of the model and its data")
+        self.expect(
+            self.run_kzero("evaluate", "saved", "bad.txt"),
+            4,
+            "no tokenizer.json was found in the folders of the model and its data",
+        )
 
     def test_an_export_takes_the_tokenizer_along(self):
         self.assertIn("tokenizer.json, tokenizer_config.json", self.expect(self.run_kzero("convert", "saved", "hf"), 0).stdout)
@@ -300,7 +354,11 @@ class Tokenizers(Trained):
         write_tokens(self.folder / "text.bin", [97, 256])
         self.expect(self.run_kzero("evaluate", "saved", "text.bin", "--tokenizer", "data"), 4, "has tokens up to 259")
         self.expect(self.run_kzero("evaluate", "saved", "text.bin"), 0)
-        self.expect(self.run_kzero("convert", "saved", "one.safetensors", "--tokenizer", "data"), 2, "--tokenizer is copied into a folder")
+        self.expect(
+            self.run_kzero("convert", "saved", "one.safetensors", "--tokenizer", "data"),
+            2,
+            "--tokenizer is copied into a folder",
+        )
 
 
 class Stops(Trained):
@@ -315,9 +373,14 @@ class Stops(Trained):
         (self.folder / "big").write_bytes(b"bottles of beer " * 400000)
         for ranks, rank, number in ((1, 0, signal.SIGINT), (2, 1, signal.SIGTERM), (4, 2, signal.SIGUSR1)):
             with self.subTest(f"{ranks} ranks"):
-                launch = subprocess.Popen(self.command(["evaluate", "saved", "val", "big"], ranks), cwd=self.folder,
-                                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-                self.addCleanup(lambda: (launch.kill(), launch.communicate()) if launch.poll() is None else None)
+                launch = subprocess.Popen(
+                    self.command(["evaluate", "saved", "val", "big"], ranks),
+                    cwd=self.folder,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.PIPE,
+                    text=True,
+                )
+                self.addCleanup(lambda launch=launch: (launch.kill(), launch.communicate()) if launch.poll() is None else None)
                 end = time.monotonic() + PATIENCE
                 while not (len(ranks_of(launch)) == ranks and all(map(self.scores_files, ranks_of(launch).values()))):
                     self.assertIsNone(launch.poll(), "it ended early")

@@ -36,12 +36,21 @@ class Before(FilesTest):
     def test_all_problems_are_said_at_once_and_nothing_is_left_behind(self):
         (self.folder / "array.bin").write_bytes(b"\x93NUMPY\x01\x00v\x00")
         before = self.names()
-        wrong = ("data.files=text,absent.txt,*.jsonl", "data.validation_files=array.bin",
-                 "model.initial=none.safetensors", "checkpoint.folder=text/saved", "run.metrics=/proc/none/metrics.jsonl")
-        texts = ("absent.txt: cannot be opened for reading: No such file", "*.jsonl: matches no file",
-                 "array.bin: data.format = \"bytes\", but it looks like a numpy array", "none.safetensors: ",
-                 "checkpoint.folder: text/saved cannot be written (Not a directory, tried in text)",
-                 "run.metrics: /proc/none/metrics.jsonl cannot be written (")
+        wrong = (
+            "data.files=text,absent.txt,*.jsonl",
+            "data.validation_files=array.bin",
+            "model.initial=none.safetensors",
+            "checkpoint.folder=text/saved",
+            "run.metrics=/proc/none/metrics.jsonl",
+        )
+        texts = (
+            "absent.txt: cannot be opened for reading: No such file",
+            "*.jsonl: matches no file",
+            "array.bin: data.format = \"bytes\", but it looks like a numpy array",
+            "none.safetensors: ",
+            "checkpoint.folder: text/saved cannot be written (Not a directory, tried in text)",
+            "run.metrics: /proc/none/metrics.jsonl cannot be written (",
+        )
         checked = self.expect(self.check(*wrong), 4, *texts)
         self.assertEqual(len(checked.stderr.splitlines()), len(texts), checked.stderr)
         for ranks in (1, 2):
@@ -50,10 +59,21 @@ class Before(FilesTest):
 
     def test_good_files_are_summed_up_and_left_alone(self):
         before = self.names()
-        shown = self.expect(self.check("data.validation_fraction=0.1", "train.validate_every=5",
-                                       "train.validation_batches=2", "checkpoint.folder=a/b/c", "run.metrics=d/e"), 0)
-        self.assertEqual(shown.stdout, "data        4090 tokens in 1 file, 334 sequences, 0.0719 epochs\n"
-                         "validation  37 sequences\ndeck.toml: no errors, nor in its files\n")
+        shown = self.expect(
+            self.check(
+                "data.validation_fraction=0.1",
+                "train.validate_every=5",
+                "train.validation_batches=2",
+                "checkpoint.folder=a/b/c",
+                "run.metrics=d/e",
+            ),
+            0,
+        )
+        self.assertEqual(
+            shown.stdout,
+            "data        4090 tokens in 1 file, 334 sequences, 0.0719 epochs\n"
+            "validation  37 sequences\ndeck.toml: no errors, nor in its files\n",
+        )
         self.assertEqual(self.names(), before)
 
     def test_links_are_followed_to_the_file_that_would_be_made(self):
@@ -79,8 +99,10 @@ class Before(FilesTest):
         tokens[1234] = tokens[1999] = tokens[2999] = 151936
         (self.folder / "bad.bin").write_bytes(llmc(tokens, 32))
         wrong = ("data.files=wide.bin,tokens.bin", "data.validation_files=bad.bin", "data.format=llmc", "model.vocab=151936")
-        text = "kzero: bad.bin: token 1234 (counted from 0) is 151936, but model.vocab = 151936 allows 0 to 151935; raise " \
-               "model.vocab to at least 151937 or use other data\n"
+        text = (
+            "kzero: bad.bin: token 1234 (counted from 0) is 151936, but model.vocab = 151936 allows 0 to 151935; raise "
+            "model.vocab to at least 151937 or use other data\n"
+        )
         self.assertEqual(self.expect(self.check(*wrong), 4).stderr, text)
         for ranks in (1, 2, 3):
             self.assertEqual(self.expect(self.train(*wrong, ranks=ranks), 4).stderr, text)
@@ -88,21 +110,31 @@ class Before(FilesTest):
         self.expect(self.check(*wrong[:3], "model.vocab=151937"), 0)
 
     def test_two_checkpoints_have_room(self):
-        self.expect(self.check("model.hidden=65532", "model.layers=1000"), 4, "checkpoint.folder: saved has room for ",
-                    "two checkpoints of 562")
+        self.expect(
+            self.check("model.hidden=65532", "model.layers=1000"),
+            4,
+            "checkpoint.folder: saved has room for ",
+            "two checkpoints of 562",
+        )
         self.expect(self.train("model.hidden=65532", "model.layers=1000", ranks=2), 4, "two checkpoints of 562")
 
     def test_a_token_file_is_no_bytes(self):
-        shown = self.expect(self.train("data.files=tokens.bin", ranks=2), 4, "tokens.bin: data.format = \"bytes\", but it "
-                            "looks like a token file of llm.c; set data.format = \"llmc\"")
+        shown = self.expect(
+            self.train("data.files=tokens.bin", ranks=2),
+            4,
+            "tokens.bin: data.format = \"bytes\", but it looks like a token file of llm.c; set data.format = \"llmc\"",
+        )
         self.assertEqual(len(shown.stderr.splitlines()), 1)
 
     def test_a_tokenizer_that_generate_would_refuse_is_named_first(self):
         tokens = ("data.files=tokens.bin", "data.format=llmc", "model.vocab=768")
         rules = json.loads(TOKENIZER.read_text())
         beside = self.folder / "tokenizer.json"
-        for changed, vocab, text in (({}, 768, None), ({"normalizer": {"type": "Lowercase"}}, 768, 'tokenizer.json: normalizer is {"type"'),
-                                     ({}, 767, "tokenizer.json: has tokens up to 767, but the model's vocabulary allows 0 to 766")):
+        for changed, vocab, text in (
+            ({}, 768, None),
+            ({"normalizer": {"type": "Lowercase"}}, 768, 'tokenizer.json: normalizer is {"type"'),
+            ({}, 767, "tokenizer.json: has tokens up to 767, but the model's vocabulary allows 0 to 766"),
+        ):
             with self.subTest(text):
                 beside.write_text(json.dumps({**rules, **changed}))
                 settings = (*tokens[:2], f"model.vocab={vocab}")
@@ -134,20 +166,25 @@ class Notes(FilesTest):
     """What the header says of the data."""
 
     def test_the_start_sums_the_data_up(self):
-        shown = self.expect(self.train("data.validation_fraction=0.1", "train.validate_every=6",
-                                       "train.validation_batches=9", ranks=2), 0).stdout
+        shown = self.expect(
+            self.train("data.validation_fraction=0.1", "train.validate_every=6", "train.validation_batches=9", ranks=2), 0
+        ).stdout
         self.assertIn("\ndata        4090 tokens in 1 file, 334 sequences, 0.0719 epochs\nvalidation  37 sequences\n", shown)
-        start, = self.metrics("start")
+        (start,) = self.metrics("start")
         epochs = start["data"].pop("epochs")
         self.assertAlmostEqual(epochs, 24 / 334)
         self.assertEqual(start["data"], {"files": 1, "tokens": 4090, "sequences": 334, "validation_sequences": 37})
         self.assertNotIn("validat", shown.split("validation  37")[1].split("step 1/6")[0], "nothing repeats itself")
 
     def test_validation_that_is_hardly_meant_is_noted(self):
-        repeats = self.expect(self.check("data.validation_fraction=0.1", "train.validate_every=6",
-                                         "train.validation_batches=10"), 0).stdout
-        self.assertIn("train.validation_batches * train.global_batch = 40 sequences, but there are 37; "
-                      "train.validation_batches = 9 reads each at most once", repeats)
+        repeats = self.expect(
+            self.check("data.validation_fraction=0.1", "train.validate_every=6", "train.validation_batches=10"), 0
+        ).stdout
+        self.assertIn(
+            "train.validation_batches * train.global_batch = 40 sequences, but there are 37; "
+            "train.validation_batches = 9 reads each at most once",
+            repeats,
+        )
         never = self.expect(self.train("data.validation_fraction=0.1", "checkpoint.folder=", "run.metrics="), 0).stdout
         self.assertIn("data.validation_fraction = 0.1 keeps 37 sequences from training, but train.validate_every = 0", never)
 
@@ -160,8 +197,9 @@ class Notes(FilesTest):
         os.sched_setaffinity(0, two)
         quiet = ("checkpoint.folder=", "run.metrics=", "train.steps=1", "optimizer.warmup=0")
         self.assertNotIn("share", self.expect(self.train(*quiet, ranks=2), 0).stdout)
-        self.assertIn("2 ranks x 2 threads share 2 cores of node ",
-                      self.expect(self.train(*quiet, "run.threads=2", ranks=2), 0).stdout)
+        self.assertIn(
+            "2 ranks x 2 threads share 2 cores of node ", self.expect(self.train(*quiet, "run.threads=2", ranks=2), 0).stdout
+        )
 
 
 class Widths(FilesTest):
@@ -170,13 +208,29 @@ class Widths(FilesTest):
     def losses(self, files, *overrides, ranks):
         """Steps and validations of a run on llm.c's files, to the last bit."""
         (self.folder / "metrics.jsonl").unlink(missing_ok=True)
-        self.expect(self.train(f"data.files={files}", "data.format=llmc", "checkpoint.folder=", "data.validation_fraction=0.1",
-                               "train.validate_every=3", "train.validation_batches=2", *overrides, ranks=ranks), 0)
+        self.expect(
+            self.train(
+                f"data.files={files}",
+                "data.format=llmc",
+                "checkpoint.folder=",
+                "data.validation_fraction=0.1",
+                "train.validate_every=3",
+                "train.validation_batches=2",
+                *overrides,
+                ranks=ranks,
+            ),
+            0,
+        )
         return steps_of(self.folder / "metrics.jsonl"), [r["loss"] for r in self.metrics("validation")]
 
     def test_no_bit_shows_the_width_of_the_files(self):
         tokens = [i * i % 65536 for i in range(3000)]
-        for name, part, bits in (("narrow", tokens, 16), ("wide", tokens, 32), ("a", tokens[:999], 32), ("b", tokens[999:], 16)):
+        for name, part, bits in (
+            ("narrow", tokens, 16),
+            ("wide", tokens, 32),
+            ("a", tokens[:999], 32),
+            ("b", tokens[999:], 16),
+        ):
             (self.folder / name).write_bytes(llmc(part, bits))
         for ranks in (1, 2):
             narrow, wide, mixed = (self.losses(f, "model.vocab=65536", ranks=ranks) for f in ("narrow", "wide", "a,b"))
@@ -231,17 +285,22 @@ class Meanwhile(FilesTest):
     def test_a_cut_ends_the_run_with_its_place(self):
         for ranks in (1, 2):
             errors = self.end_of_run(ranks, lambda tokens: os.truncate(tokens, 1024 + 2 * 88))
-            self.assertRegex(errors, r"tokens.bin: token \d+ \(counted from 0\) cannot be read: the file had 7024 bytes when "
-                             "it was opened and has 1200 now")
+            self.assertRegex(
+                errors,
+                r"tokens.bin: token \d+ \(counted from 0\) cannot be read: the file had 7024 bytes when "
+                "it was opened and has 1200 now",
+            )
 
     def test_tokens_beyond_the_vocabulary_end_the_run_with_their_place(self):
         def overwrite(tokens):
             with open(tokens, "r+b") as file:
                 file.seek(1024)
                 file.write(b"\xff\xff" * 3000)
+
         for ranks in (1, 2):
-            self.assertRegex(self.end_of_run(ranks, overwrite),
-                             r"tokens.bin: token \d+ \(counted from 0\) is 65535, but model.vocab = 300")
+            self.assertRegex(
+                self.end_of_run(ranks, overwrite), r"tokens.bin: token \d+ \(counted from 0\) is 65535, but model.vocab = 300"
+            )
 
 
 if __name__ == "__main__":

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import h5py
 import numpy as np
-
 from launch import FOR_DEVICES, LaunchTest, arrays_of
 
 # By two ranks in stage 2 and fp32, at step 6 of 10. expected.json has its parameter hash, and what the program that
@@ -26,8 +25,12 @@ class Format2(LaunchTest):
 
     def test_it_is_described_and_verified(self):
         text = self.expect(self.run_kzero("inspect", CHECKPOINT), 0).stdout
-        for part in ("format      2,", "6 steps", self.expected["parameter_hash"],
-                     "3000 in 16 tensors, each with master, first_moment, second_moment"):
+        for part in (
+            "format      2,",
+            "6 steps",
+            self.expected["parameter_hash"],
+            "3000 in 16 tensors, each with master, first_moment, second_moment",
+        ):
             self.assertIn(part, text)
         self.assertIn("every checksum agrees", self.expect(self.run_kzero("inspect", CHECKPOINT, "--verify"), 0).stdout)
 
@@ -62,7 +65,7 @@ class Format2(LaunchTest):
         self.expect(self.run_kzero("convert", CHECKPOINT, "weights.safetensors"), 0)
         content = (self.folder / "weights.safetensors").read_bytes()
         length = int.from_bytes(content[:8], "little")
-        tensors = json.loads(content[8:8 + length])
+        tensors = json.loads(content[8 : 8 + length])
         saved = arrays_of(self.folder / CHECKPOINT)
         self.assertEqual(sum(name.endswith("/master") for name in saved), 16)
         for name, values in saved.items():

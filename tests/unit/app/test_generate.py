@@ -27,8 +27,14 @@ class GenerateTest(LaunchTest):
         self.expect(self.train(*self.overrides), 0)
 
     def generate(self, *arguments, ranks=None, text="", source="saved"):
-        return subprocess.run(self.command(["generate", source, *arguments], ranks), cwd=self.folder, input=text,
-                              capture_output=True, text=True, timeout=PATIENCE)
+        return subprocess.run(
+            self.command(["generate", source, *arguments], ranks),
+            cwd=self.folder,
+            input=text,
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE,
+        )
 
     def lines(self, *arguments, **options):
         """What --json prints."""
@@ -55,12 +61,16 @@ class Texts(GenerateTest):
         first = self.expect(self.generate(*FEW, text=PROMPTS[0] + "\n"), 0, "note        read 5 tokens", "parameters")
         self.assertEqual(first.stdout, expected[0]["text"] + "\n", "text alone")
         blocks = self.expect(self.generate("--prompts", file, *FEW), 0).stdout
-        self.assertEqual(blocks, "".join(f"--- prompt {i + 1}: {line['prompt']}\n{line['text']}\n"
-                                         for i, line in enumerate(expected)))
+        self.assertEqual(
+            blocks, "".join(f"--- prompt {i + 1}: {line['prompt']}\n{line['text']}\n" for i, line in enumerate(expected))
+        )
 
     def test_neither_ranks_nor_batches_nor_the_cache_show(self):
         file = self.prompts_file()
-        for sampling in (("--temperature", "0"), ("--temperature", "0.8", "--top-k", "50", "--top-p", "0.9", "--min-p", "0.01")):
+        for sampling in (
+            ("--temperature", "0"),
+            ("--temperature", "0.8", "--top-k", "50", "--top-p", "0.9", "--min-p", "0.01"),
+        ):
             arguments = ("--prompts", file, *sampling)
             expected = self.lines(*arguments)
             self.assertEqual(self.lines(*arguments, "--batch", 2), expected)
@@ -76,11 +86,11 @@ class Texts(GenerateTest):
             self.assertEqual(self.lines("--prompt", "1", "--seed", same)[0]["tokens"], drawn[seed])
 
     def test_stop_texts_and_numbers_of_tokens(self):
-        whole, = self.lines("--prompt", "1", "--seed", 5, *FEW)
+        (whole,) = self.lines("--prompt", "1", "--seed", 5, *FEW)
         stop = whole["text"][3:5]
-        line, = self.lines("--prompt", "1", "--seed", 5, *FEW, "--stop", "no such text", "--stop", stop)
-        self.assertEqual((line["text"], line["reason"]), (whole["text"][:whole["text"].index(stop)], "stop"))
-        line, = self.lines("--prompt", "1", "--seed", 5, *FEW, "--max-tokens", 4)
+        (line,) = self.lines("--prompt", "1", "--seed", 5, *FEW, "--stop", "no such text", "--stop", stop)
+        self.assertEqual((line["text"], line["reason"]), (whole["text"][: whole["text"].index(stop)], "stop"))
+        (line,) = self.lines("--prompt", "1", "--seed", 5, *FEW, "--max-tokens", 4)
         self.assertEqual(line["tokens"], whole["tokens"][:4])
         text = '{"prompt": "1", "max_tokens": 3}\n\n{"prompt": "1"}\n'
         self.assertEqual([len(line["tokens"]) for line in self.lines("--prompts", "-", "--max-tokens", 5, text=text)], [3, 5])
@@ -88,8 +98,13 @@ class Texts(GenerateTest):
     def test_other_precisions_and_bytes_that_are_no_text(self):
         for precision in ("fp32", "bf16", "fp16"):
             result = self.expect(self.generate("--prompt", "1", "--precision", precision), 0, f" in {precision}, ")
-        result = subprocess.run(self.command(["generate", "saved", "--json"], None), cwd=self.folder, input=b"\xff\xfe",
-                                capture_output=True, timeout=PATIENCE)
+        result = subprocess.run(
+            self.command(["generate", "saved", "--json"], None),
+            cwd=self.folder,
+            input=b"\xff\xfe",
+            capture_output=True,
+            timeout=PATIENCE,
+        )
         self.assertEqual((result.returncode, json.loads(result.stdout)["prompt"]), (0, "\ufffd\ufffd"))
 
 
@@ -98,8 +113,13 @@ class Inputs(GenerateTest):
         """Rank 0 meets the others in MPI once they start: after more has been read than a pipe holds."""
         generate = [KZERO, "generate", "saved", "--prompts", "-", "--json", "--max-tokens", "1"]
         late = ["sh", "-c", 'while [ ! -e gate ]; do sleep 0.05; done; exec "$@"', "sh", *generate]
-        launch = subprocess.Popen([*LAUNCHER, "1", *generate, ":", *LAUNCHER[1:], "2", *late], cwd=self.folder,
-                                  stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        launch = subprocess.Popen(
+            [*LAUNCHER, "1", *generate, ":", *LAUNCHER[1:], "2", *late],
+            cwd=self.folder,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
         self.addCleanup(lambda: [pipe.close() for pipe in (launch.stdin, launch.stdout, launch.stderr)])
         self.addCleanup(lambda: (launch.kill(), launch.wait()))
         self.wait_until(launch, lambda: 0 in ranks_of(launch))
@@ -124,17 +144,32 @@ class Inputs(GenerateTest):
             time.sleep(0.02)
 
     def test_an_input_without_end_is_refused(self):
-        for arguments, source in ((["--prompts", "/dev/zero"], "/dev/null"), (["--prompts", "-"], "/dev/zero"), ([], "/dev/zero")):
+        for arguments, source in (
+            (["--prompts", "/dev/zero"], "/dev/null"),
+            (["--prompts", "-"], "/dev/zero"),
+            ([], "/dev/zero"),
+        ):
             with self.subTest(arguments), open(source, "rb") as stdin:
-                result = subprocess.run(self.command(["generate", "saved", *arguments], None), cwd=self.folder, stdin=stdin,
-                                        capture_output=True, text=True, timeout=PATIENCE)
+                result = subprocess.run(
+                    self.command(["generate", "saved", *arguments], None),
+                    cwd=self.folder,
+                    stdin=stdin,
+                    capture_output=True,
+                    text=True,
+                    timeout=PATIENCE,
+                )
                 self.expect(result, 4, ": has more than the 256.00 MiB of prompts that one launch takes")
 
     def test_an_input_that_cannot_be_read_has_its_reason(self):
         self.expect(self.generate("--prompts", "."), 4, "kzero: .: cannot be read: Is a directory")
         for arguments in ([], ["--prompts", "-"]):
-            result = subprocess.run(["sh", "-c", 'exec "$@" <&-', "sh", *self.command(["generate", "saved", *arguments], None)],
-                                    cwd=self.folder, capture_output=True, text=True, timeout=PATIENCE)
+            result = subprocess.run(
+                ["sh", "-c", 'exec "$@" <&-', "sh", *self.command(["generate", "saved", *arguments], None)],
+                cwd=self.folder,
+                capture_output=True,
+                text=True,
+                timeout=PATIENCE,
+            )
             self.expect(result, 4, "standard input: cannot be read: Bad file descriptor")
 
 
@@ -146,25 +181,35 @@ class Mistakes(GenerateTest):
         (self.folder / "list.jsonl").write_text("[1]\n")
         (self.folder / "many.jsonl").write_text('{"prompt": "a", "max_tokens": 0}\n')
         for code, arguments, *texts in (
-                (2, ("--prompt", "more than eleven tokens"), "prompt 1 has 23 tokens, but the model has positions for 11"),
-                (2, ("--prompt", ""), "prompt 1 is empty"),
-                (4, ("--prompts", "gone.jsonl"), "gone.jsonl: cannot be opened"),
-                (4, ("--prompts", "bad.jsonl"), "bad.jsonl:2: prompt must be a text, found 7"),
-                (4, ("--prompts", "key.jsonl"), 'key.jsonl:1: unknown key "stop"'),
-                (4, ("--prompts", "none.jsonl"), "none.jsonl: has no prompts"),
-                (4, ("--prompts", "list.jsonl"), "list.jsonl:1: must be a JSON object"),
-                (4, ("--prompts", "many.jsonl"), "many.jsonl:1: max_tokens must be", "found 0"),
-                (2, ("--prompt", "a", "--prompts", "bad.jsonl"), "--prompts"),
-                (2, ("--temperature", "-1"), "--temperature"), (2, ("--top-p", "2"), "--top-p"),
-                (2, ("--min-p", "-0.1"), "--min-p"), (2, ("--top-k", "-1"), "--top-k"), (2, ("--seed", "x"), "--seed"),
-                *((2, (option, "nan"), f"{option}: must be a number from 0 to", "found nan")
-                  for option in ("--temperature", "--top-p", "--min-p")),
-                *((2, ("--seed", seed), f"--seed: must be a whole number from 0 to {2**64 - 1}, found {seed or 'an empty text'}")
-                  for seed in ("-1", str(2**64), "0x10", "1.5", "")),
-                (2, ("--max-tokens", "0"), "--max-tokens"), (2, ("--batch", "0"), "--batch"), (2, ("--stop", ""), "--stop"),
-                (2, ("--precision", "fp8"), "--precision"),
-                (2, ("--prompt", "a", "--tensor", "2"), "2"),
-                (4, ("--prompt", "a", "--tokenizer", "gone.json"), "gone.json")):
+            (2, ("--prompt", "more than eleven tokens"), "prompt 1 has 23 tokens, but the model has positions for 11"),
+            (2, ("--prompt", ""), "prompt 1 is empty"),
+            (4, ("--prompts", "gone.jsonl"), "gone.jsonl: cannot be opened"),
+            (4, ("--prompts", "bad.jsonl"), "bad.jsonl:2: prompt must be a text, found 7"),
+            (4, ("--prompts", "key.jsonl"), 'key.jsonl:1: unknown key "stop"'),
+            (4, ("--prompts", "none.jsonl"), "none.jsonl: has no prompts"),
+            (4, ("--prompts", "list.jsonl"), "list.jsonl:1: must be a JSON object"),
+            (4, ("--prompts", "many.jsonl"), "many.jsonl:1: max_tokens must be", "found 0"),
+            (2, ("--prompt", "a", "--prompts", "bad.jsonl"), "--prompts"),
+            (2, ("--temperature", "-1"), "--temperature"),
+            (2, ("--top-p", "2"), "--top-p"),
+            (2, ("--min-p", "-0.1"), "--min-p"),
+            (2, ("--top-k", "-1"), "--top-k"),
+            (2, ("--seed", "x"), "--seed"),
+            *(
+                (2, (option, "nan"), f"{option}: must be a number from 0 to", "found nan")
+                for option in ("--temperature", "--top-p", "--min-p")
+            ),
+            *(
+                (2, ("--seed", seed), f"--seed: must be a whole number from 0 to {2**64 - 1}, found {seed or 'an empty text'}")
+                for seed in ("-1", str(2**64), "0x10", "1.5", "")
+            ),
+            (2, ("--max-tokens", "0"), "--max-tokens"),
+            (2, ("--batch", "0"), "--batch"),
+            (2, ("--stop", ""), "--stop"),
+            (2, ("--precision", "fp8"), "--precision"),
+            (2, ("--prompt", "a", "--tensor", "2"), "2"),
+            (4, ("--prompt", "a", "--tokenizer", "gone.json"), "gone.json"),
+        ):
             with self.subTest(arguments=arguments):
                 result = self.generate(*arguments)
                 self.assertEqual((result.returncode, result.stdout), (code, ""), result.stderr)
@@ -184,7 +229,7 @@ class Tokenizers(GenerateTest):
     def test_of_a_folder_of_hugging_face(self):
         arguments = ("--prompt", "bottles of", "--temperature", "0")
         self.expect(self.generate(*arguments, source="hf"), 4, "no tokenizer.json was found", "--tokenizer bytes")
-        given, = self.lines(*arguments, "--tokenizer", TOKENIZER, source="hf")
+        (given,) = self.lines(*arguments, "--tokenizer", TOKENIZER, source="hf")
         shutil.copy(TOKENIZER, self.folder / "hf/tokenizer.json")
         self.assertEqual(self.lines(*arguments, source="hf"), [given])
         self.assertEqual(self.lines(*arguments, "--tokenizer", "hf"), [given], "a checkpoint, and the tokenizer's folder")
@@ -192,7 +237,7 @@ class Tokenizers(GenerateTest):
 
         config = self.folder / "hf/generation_config.json"
         config.write_text(json.dumps({"eos_token_id": [767, given["tokens"][0]]}))
-        ended, = self.lines(*arguments, source="hf")
+        (ended,) = self.lines(*arguments, source="hf")
         self.assertEqual((ended["tokens"], ended["text"], ended["reason"]), (given["tokens"][:1], "", "end_token"))
         config.write_text(json.dumps({"eos_token_id": "x"}))
         self.expect(self.generate(*arguments, source="hf"), 4, "eos_token_id must be")
@@ -211,12 +256,24 @@ class Tokenizers(GenerateTest):
         (self.folder / "data").mkdir()
         header = [20240520, 1, 400] + [0] * 253
         (self.folder / "data/text_000000.bin").write_bytes(
-            b"".join(n.to_bytes(4, "little") for n in header) + b"".join((i * 7 % 700).to_bytes(2, "little") for i in range(400)))
+            b"".join(n.to_bytes(4, "little") for n in header)
+            + b"".join((i * 7 % 700).to_bytes(2, "little") for i in range(400))
+        )
         shutil.copy(TOKENIZER, self.folder / "data/tokenizer.json")
-        self.expect(self.train('data.files=["data/text_000000.bin"]', "data.format=llmc", "checkpoint.folder=tokens",
-                               "model.vocab=768", "run.metrics="), 0)
-        self.assertEqual(self.lines("--prompt", "bottles", source="tokens"),
-                         self.lines("--prompt", "bottles", "--tokenizer", TOKENIZER, source="tokens"))
+        self.expect(
+            self.train(
+                'data.files=["data/text_000000.bin"]',
+                "data.format=llmc",
+                "checkpoint.folder=tokens",
+                "model.vocab=768",
+                "run.metrics=",
+            ),
+            0,
+        )
+        self.assertEqual(
+            self.lines("--prompt", "bottles", source="tokens"),
+            self.lines("--prompt", "bottles", "--tokenizer", TOKENIZER, source="tokens"),
+        )
 
 
 if __name__ == "__main__":

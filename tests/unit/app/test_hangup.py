@@ -16,9 +16,14 @@ class Hangup(LaunchTest):
         pipe = self.folder / "prompts"
         pipe.unlink(missing_ok=True)
         os.mkfifo(pipe)
-        process = subprocess.Popen(self.command(["generate", "saved", "--prompts", "prompts"], ranks), cwd=self.folder,
-                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                                   preexec_fn=lambda: signal.signal(signal.SIGHUP, action))
+        process = subprocess.Popen(
+            self.command(["generate", "saved", "--prompts", "prompts"], ranks),
+            cwd=self.folder,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            preexec_fn=lambda: signal.signal(signal.SIGHUP, action),
+        )
         self.addCleanup(lambda: (process.kill(), process.communicate()))
         return process, self.writer(process, pipe)
 

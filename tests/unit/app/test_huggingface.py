@@ -13,10 +13,10 @@ from launch import LaunchTest, arrays_of, steps_of
 def tensors_of(path):
     """{name: (dtype, shape, bytes)} of a safetensors file."""
     data = path.read_bytes()
-    length, = struct.unpack("<Q", data[:8])
-    header = json.loads(data[8:8 + length])
+    (length,) = struct.unpack("<Q", data[:8])
+    header = json.loads(data[8 : 8 + length])
     header.pop("__metadata__", None)
-    return {name: (t["dtype"], t["shape"], data[8 + length:][slice(*t["data_offsets"])]) for name, t in header.items()}
+    return {name: (t["dtype"], t["shape"], data[8 + length :][slice(*t["data_offsets"])]) for name, t in header.items()}
 
 
 def write_tensors(path, tensors):
@@ -45,11 +45,14 @@ class HuggingFace(LaunchTest):
         return self.train(f"model.initial={weights}", "checkpoint.folder=", "run.metrics=", "train.steps=2", **options)
 
     def test_another_function_of_the_same_weights_is_refused(self):
-        for key, value, shown in (("n_head", 4, "n_head is 4, model.heads is 3"), ("activation_function", "relu", 'is "relu"; kzero computes'),
-                                  ("layer_norm_epsilon", 1e-6, "model.norm_eps is 1e-05"),
-                                  ("scale_attn_weights", False, "scale_attn_weights is false"),
-                                  ("scale_attn_by_inverse_layer_idx", True, "scale_attn_by_inverse_layer_idx is true"),
-                                  ("model_type", "gptj", 'model_type is "gptj"')):
+        for key, value, shown in (
+            ("n_head", 4, "n_head is 4, model.heads is 3"),
+            ("activation_function", "relu", 'is "relu"; kzero computes'),
+            ("layer_norm_epsilon", 1e-6, "model.norm_eps is 1e-05"),
+            ("scale_attn_weights", False, "scale_attn_weights is false"),
+            ("scale_attn_by_inverse_layer_idx", True, "scale_attn_by_inverse_layer_idx is true"),
+            ("model_type", "gptj", 'model_type is "gptj"'),
+        ):
             (self.folder / "hf/config.json").write_text(json.dumps({**self.config, key: value}))
             self.expect(self.into("back"), 4, "hf/config.json: ", shown)
         self.expect(self.start_from("hf/model.safetensors", ranks=2), 4, 'model_type is "gptj"')
@@ -58,7 +61,10 @@ class HuggingFace(LaunchTest):
     def test_without_a_config_a_note_says_what_was_not_compared(self):
         self.assertNotIn("\nnote ", self.expect(self.start_from("hf"), 0).stdout)
         (self.folder / "hf/config.json").unlink()
-        for shown in (self.expect(self.into("back"), 0).stdout, self.expect(self.start_from("hf/model.safetensors", ranks=2), 0).stdout):
+        for shown in (
+            self.expect(self.into("back"), 0).stdout,
+            self.expect(self.start_from("hf/model.safetensors", ranks=2), 0).stdout,
+        ):
             self.assertRegex(shown, "(?m)^note +no config.json was found for hf(/model.safetensors)?: the number of heads")
             self.assertEqual(shown.count("no config.json"), 1)
 
@@ -95,8 +101,11 @@ class HuggingFace(LaunchTest):
         shown = self.expect(self.convert("saved", "set", "--shard-size", "2kB"), 0).stdout
         files = sorted((self.folder / "set").glob("model-*.safetensors"))
         self.assertGreater(len(files), 2)
-        self.assertEqual(shown, f"wrote {files[0].name} to {files[-1].name}, model.safetensors.index.json, config.json, "
-                                "generation_config.json to set\n")
+        self.assertEqual(
+            shown,
+            f"wrote {files[0].name} to {files[-1].name}, model.safetensors.index.json, config.json, "
+            "generation_config.json to set\n",
+        )
         self.assertEqual({n: t for file in files for n, t in tensors_of(file).items()}, whole)
         index = json.loads((self.folder / "set/model.safetensors.index.json").read_text())
         self.assertEqual(index["metadata"]["total_size"], sum(len(t[2]) for t in whole.values()))
@@ -112,7 +121,9 @@ class HuggingFace(LaunchTest):
         self.assertEqual(json.loads((self.folder / "half/config.json").read_text())["torch_dtype"], "bfloat16")
         self.expect(self.into("back", "half"), 0)
         self.expect(self.convert("back", "again", "--dtype", "bfloat16"), 0)
-        self.assertEqual((self.folder / "again/model.safetensors").read_bytes(), (self.folder / "half/model.safetensors").read_bytes())
+        self.assertEqual(
+            (self.folder / "again/model.safetensors").read_bytes(), (self.folder / "half/model.safetensors").read_bytes()
+        )
 
     def test_the_tokenizer_of_the_first_weights_is_passed_on(self):
         (self.folder / "hf/tokenizer.json").write_text('{"version": "1.0"}')
@@ -136,17 +147,26 @@ class HuggingFace(LaunchTest):
         brief = "[model]\nconfig = 'hf'\n" + (self.folder / "deck.toml").read_text().partition("\n\n")[2]
         (self.folder / "brief.toml").write_text(brief)
         self.expect(self.run_kzero("check", "brief.toml", "--files"), 0)
-        sizes = [self.expect(self.run_kzero("plan", deck, "--json", "--tflops=1", "--bandwidth=1GB", "--memory-bandwidth=1GB"), 0).stdout
-                 for deck in ("brief.toml", "deck.toml")]
+        sizes = [
+            self.expect(
+                self.run_kzero("plan", deck, "--json", "--tflops=1", "--bandwidth=1GB", "--memory-bandwidth=1GB"), 0
+            ).stdout
+            for deck in ("brief.toml", "deck.toml")
+        ]
         self.assertEqual(sizes[0], sizes[1])
-        runs = [self.run_kzero("train", deck, "train.steps=2", "checkpoint.folder=", f"run.metrics={deck}.jsonl", ranks=2)
-                for deck in ("brief.toml", "deck.toml")]
+        runs = [
+            self.run_kzero("train", deck, "train.steps=2", "checkpoint.folder=", f"run.metrics={deck}.jsonl", ranks=2)
+            for deck in ("brief.toml", "deck.toml")
+        ]
         for run in runs:
             self.expect(run, 0)
         self.assertEqual(*(steps_of(self.folder / f"{deck}.jsonl") for deck in ("brief.toml", "deck.toml")))
         for command in ("check", "plan"):
-            self.expect(self.run_kzero(command, "brief.toml", "model.layers=2"), 2,
-                        "model.layers = 2 contradicts model.config, where hf/config.json: n_layer is 1")
+            self.expect(
+                self.run_kzero(command, "brief.toml", "model.layers=2"),
+                2,
+                "model.layers = 2 contradicts model.config, where hf/config.json: n_layer is 1",
+            )
         self.expect(self.run_kzero("train", "brief.toml", "model.layers=2", ranks=2), 2, "contradicts model.config")
         (self.folder / "hf/config.json").write_text(json.dumps({**self.config, "model_type": "gptj"}))
         self.expect(self.run_kzero("train", "brief.toml", ranks=2), 4, 'hf/config.json: model_type is "gptj"; kzero reads')
@@ -195,8 +215,13 @@ class HuggingFace(LaunchTest):
         write_tensors(self.folder / "hf/model.safetensors", tensors)
         self.expect(self.into("back"), 4, "evil\\x1b[2J is not a parameter")
         (self.folder / "deck\x1b[2J.toml").write_text("[model]\nhidden = 12\nheads = 5\n")
-        for arguments in (("check", "deck\x1b[2J.toml"), ("check", "deck.toml", "model.hidden\x1b[2J=1"), ("check", "none\x1b[2J.toml"),
-                          ("inspect", "none\x1b[2J"), ("inspect", "saved", "--verify\x1b[2J")):
+        for arguments in (
+            ("check", "deck\x1b[2J.toml"),
+            ("check", "deck.toml", "model.hidden\x1b[2J=1"),
+            ("check", "none\x1b[2J.toml"),
+            ("inspect", "none\x1b[2J"),
+            ("inspect", "saved", "--verify\x1b[2J"),
+        ):
             result = self.run_kzero(*arguments)
             self.assertNotEqual(result.returncode, 0, arguments)
             self.assertNotIn("\x1b", result.stdout + result.stderr, arguments)
@@ -208,15 +233,20 @@ class Families(LaunchTest):
 
     def test_each_is_trained_from_and_handed_on(self):
         reference = Path(__file__).parents[2] / "data/reference"
-        for name, kind in (("llama_even", "LlamaForCausalLM"), ("llama_scaled", "LlamaForCausalLM"), ("qwen2", "Qwen2ForCausalLM"),
-                           ("qwen3", "Qwen3ForCausalLM")):
+        for name, kind in (
+            ("llama_even", "LlamaForCausalLM"),
+            ("llama_scaled", "LlamaForCausalLM"),
+            ("qwen2", "Qwen2ForCausalLM"),
+            ("qwen3", "Qwen3ForCausalLM"),
+        ):
             shutil.copytree(reference / name, self.folder / name)
             (self.folder / name / "tokenizer.json").write_text("{}")
             data = struct.pack("<256i", 20240520, 1, 500, *[0] * 253) + struct.pack("<500H", *[7 * i % 101 for i in range(500)])
             (self.folder / "tokens").write_bytes(data)
             (self.folder / f"{name}.toml").write_text(
                 f"[model]\nconfig = '{name}'\ninitial = '{name}'\nsequence = 16\n[train]\nsteps = 2\nglobal_batch = 2\nmicro_batch = 1\n"
-                f"[data]\nformat = 'llmc'\nfiles = ['tokens']\n[checkpoint]\nfolder = 'saved_{name}'\n[run]\npeak_tflops = 1.0\n")
+                f"[data]\nformat = 'llmc'\nfiles = ['tokens']\n[checkpoint]\nfolder = 'saved_{name}'\n[run]\npeak_tflops = 1.0\n"
+            )
             self.expect(self.run_kzero("check", f"{name}.toml", "--files"), 0)
             self.expect(self.run_kzero("convert", name, "first", "--deck", f"{name}.toml"), 0)
             self.expect(self.run_kzero("convert", "first", f"back_{name}"), 0)
@@ -232,7 +262,9 @@ class Families(LaunchTest):
             config = json.loads((new / "config.json").read_text())
             self.assertEqual((config["architectures"], config["max_position_embeddings"]), ([kind], 16))
             self.assertEqual((new / "tokenizer.json").read_text(), "{}")
-            self.expect(self.run_kzero("train", f"{name}.toml", f"model.config={new}", f"model.initial={new}", "checkpoint.folder="), 0)
+            self.expect(
+                self.run_kzero("train", f"{name}.toml", f"model.config={new}", f"model.initial={new}", "checkpoint.folder="), 0
+            )
 
 
 if __name__ == "__main__":

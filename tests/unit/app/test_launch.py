@@ -27,7 +27,16 @@ class CheckLaunch(LaunchTest):
         command = list(LAUNCHER[:1])
         for variables, program in parts:
             settings = [word for name, value in variables.items() for word in ("-env", name, value)]
-            command += [*([":"] if len(command) > 1 else []), *LAUNCHER[1:], "1", *settings, str(program), "check", "--launch", "deck.toml"]
+            command += [
+                *([":"] if len(command) > 1 else []),
+                *LAUNCHER[1:],
+                "1",
+                *settings,
+                str(program),
+                "check",
+                "--launch",
+                "deck.toml",
+            ]
         return subprocess.run(command, cwd=self.folder, capture_output=True, text=True, timeout=PATIENCE)
 
     def last_line(self, result):
@@ -36,16 +45,19 @@ class CheckLaunch(LaunchTest):
 
 class Alike(CheckLaunch):
     def test_one_rank_has_nothing_to_compare_with(self):
-        self.assertEqual(self.last_line(self.expect(self.check(), 0)),
-                         "verdict     good: there is one rank, so there is nothing to compare")
+        self.assertEqual(
+            self.last_line(self.expect(self.check(), 0)), "verdict     good: there is one rank, so there is nothing to compare"
+        )
         self.assertEqual(self.found()["odd"], [])
 
     def test_ranks_of_a_node_agree(self):
         for ranks in (2, 4):
             found = self.found(ranks=ranks)
             self.assertEqual((found["ranks"], found["agrees"], found["differences"], found["links"]), (ranks, True, [], []))
-            self.assertTrue({"program", "MPI library", "arithmetic", "bits of products", "libraries", "variables"} <= set(found["same"]))
-            node, = found["nodes"]
+            self.assertTrue(
+                {"program", "MPI library", "arithmetic", "bits of products", "libraries", "variables"} <= set(found["same"])
+            )
+            (node,) = found["nodes"]
             self.assertEqual((node["node"], node["ranks"]), (os.uname().nodename, list(range(ranks))))
             self.assertIsNone(node["between"])
             for figure in (node["operations_per_second"], node["memory_bytes_per_second"], *node["within"].values()):
@@ -57,7 +69,7 @@ class Alike(CheckLaunch):
             found = self.found(ranks=4)
             text = self.expect(self.check(ranks=4), 0).stdout
         self.assertEqual([node["ranks"] for node in found["nodes"]], [[0, 2], [1, 3]])
-        link, = found["links"]
+        (link,) = found["links"]
         self.assertEqual(link["nodes"], [os.uname().nodename] * 2)
         for node in found["nodes"]:
             self.assertEqual(node["between"], {k: link[k] for k in ("latency_seconds", "bytes_per_second")})
@@ -75,7 +87,9 @@ class Alike(CheckLaunch):
 class Different(CheckLaunch):
     def test_an_environment_that_differs_is_told_but_may_run(self):
         result = self.expect(self.check_unequally(({}, KZERO), ({"UCX_LOG_LEVEL": "error"}, KZERO), ({}, KZERO)), 0)
-        self.assertRegex(result.stdout, r"\ndiffers +variable UCX_LOG_LEVEL: not set on 2 ranks on \S+, first 0; error on rank 1 on ")
+        self.assertRegex(
+            result.stdout, r"\ndiffers +variable UCX_LOG_LEVEL: not set on 2 ranks on \S+, first 0; error on rank 1 on "
+        )
 
     def test_threads_that_differ_are_told(self):
         result = self.expect(self.check_unequally(({}, KZERO), ({"OMP_NUM_THREADS": "2"}, KZERO)), 0)
@@ -94,13 +108,32 @@ class Different(CheckLaunch):
             self.skipTest("this program has no build id")
         other = self.folder / "kzero"
         at += len(NOTE)
-        other.write_bytes(program[:at] + bytes(20) + program[at + 20:])
+        other.write_bytes(program[:at] + bytes(20) + program[at + 20 :])
         other.chmod(other.stat().st_mode | stat.S_IXUSR)
-        self.expect(self.check_unequally(({}, KZERO), ({}, KZERO), ({}, other)), 1, "do not run the same program",
-                    f"{'0' * 40} on rank 2 on {os.uname().nodename}")
+        self.expect(
+            self.check_unequally(({}, KZERO), ({}, KZERO), ({}, other)),
+            1,
+            "do not run the same program",
+            f"{'0' * 40} on rank 2 on {os.uname().nodename}",
+        )
 
     def test_decks_that_differ_are_refused_as_by_a_run(self):
-        command = [*LAUNCHER, "1", KZERO, "check", "--launch", "deck.toml", ":", *LAUNCHER[1:], "1", KZERO, "check", "--launch", "deck.toml", "train.seed=2"]
+        command = [
+            *LAUNCHER,
+            "1",
+            KZERO,
+            "check",
+            "--launch",
+            "deck.toml",
+            ":",
+            *LAUNCHER[1:],
+            "1",
+            KZERO,
+            "check",
+            "--launch",
+            "deck.toml",
+            "train.seed=2",
+        ]
         result = subprocess.run(command, cwd=self.folder, capture_output=True, text=True, timeout=PATIENCE)
         self.expect(result, 2, "rank 1 has train.seed = 2")
 

@@ -47,8 +47,13 @@ class Manual(LaunchTest):
         cls.roff = output(KZERO, "man")
 
     def page(self, *options):
-        return subprocess.run(["groff", "-man", "-Kutf8", "-Tutf8", "-P-c", "-rLL=200n", *options], input=self.roff, capture_output=True,
-                              text=True, timeout=PATIENCE)
+        return subprocess.run(
+            ["groff", "-man", "-Kutf8", "-Tutf8", "-P-c", "-rLL=200n", *options],
+            input=self.roff,
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE,
+        )
 
     def section(self, name):
         """The lines below a heading of the page as it is read."""
@@ -129,8 +134,10 @@ class Shell(LaunchTest):
 
 class Bash(Shell):
     def offers(self, *words):
-        script = ('source <("$KZERO" completion bash); COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); compopt() { :; }; _kzero; '
-                  'printf "%s\\n" "${COMPREPLY[@]}"')
+        script = (
+            'source <("$KZERO" completion bash); COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); compopt() { :; }; _kzero; '
+            'printf "%s\\n" "${COMPREPLY[@]}"'
+        )
         return set(output("bash", "-c", script, "bash", "kzero", *words, cwd=self.folder).split())
 
     def test_commands_options_arguments_and_values(self):
@@ -147,7 +154,9 @@ class Bash(Shell):
 class Fish(Shell):
     def offers(self, *words):
         script = "source (\"$KZERO\" completion fish | psub); complete -C (string join ' ' -- kzero $argv)"
-        shown = output("fish", "--no-config", "-c", script, *words, cwd=self.folder, env={**os.environ, "HOME": str(self.folder)})
+        shown = output(
+            "fish", "--no-config", "-c", script, *words, cwd=self.folder, env={**os.environ, "HOME": str(self.folder)}
+        )
         return {line.split("\t")[0] for line in shown.splitlines()}
 
     def test_commands_options_arguments_and_values(self):
@@ -165,10 +174,14 @@ class Zsh(Shell):
         child, self.terminal = pty.fork()
         if child == 0:
             os.chdir(self.folder)
-            os.execvpe("zsh", ["zsh", "-f", "-i"], {**os.environ, "TERM": "dumb", "HOME": str(self.folder), "PS1": "", "PS2": ""})
+            os.execvpe(
+                "zsh", ["zsh", "-f", "-i"], {**os.environ, "TERM": "dumb", "HOME": str(self.folder), "PS1": "", "PS2": ""}
+            )
         self.addCleanup(self.end, child)
-        self.say("PS1= PS2= RPS1= PROMPT_EOL_MARK=; unsetopt zle_bracketed_paste 2>/dev/null; LISTMAX=1000; autoload -U compinit; "
-                 "compinit -u -d dump; source ./_kzero; zstyle ':completion:*' list-colors ''\n")
+        self.say(
+            "PS1= PS2= RPS1= PROMPT_EOL_MARK=; unsetopt zle_bracketed_paste 2>/dev/null; LISTMAX=1000; autoload -U compinit; "
+            "compinit -u -d dump; source ./_kzero; zstyle ':completion:*' list-colors ''\n"
+        )
         self.result("ready")
 
     def end(self, child):

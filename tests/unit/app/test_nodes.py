@@ -16,7 +16,11 @@ import goodput  # noqa: E402
 import records as reader  # noqa: E402
 
 # Steps that compute for ten times as long as they send. Where loops take the place of a GEMM library, all steps do.
-LARGER = () if FOR_DEVICES and not USES_NCCL else ("model.hidden=256", "model.heads=4", "model.layers=4", "model.sequence=128", "train.micro_batch=2")
+LARGER = (
+    ()
+    if FOR_DEVICES and not USES_NCCL
+    else ("model.hidden=256", "model.heads=4", "model.layers=4", "model.sequence=128", "train.micro_batch=2")
+)
 
 
 class Hindrance:
@@ -43,7 +47,7 @@ class Hindrance:
 class Nodes(LaunchTest):
     def test_a_run_on_one_node_records_its_ranks(self):
         result = self.expect(self.train(*LARGER, "train.validate_every=2", "data.validation_fraction=0.2", ranks=2), 0)
-        record, = self.metrics("nodes")
+        (record,) = self.metrics("nodes")
         self.assertEqual((record["step"], record["steps"], record["by"], record["count"]), (6, 6, "rank", 2))
         self.assertEqual(sorted(row["first_rank"] for row in record["nodes"]), [0, 1])
         whole = sum(row["compute_seconds"] + row["wait_seconds"] for row in record["nodes"])
@@ -81,13 +85,18 @@ class Nodes(LaunchTest):
 class Goodput(LaunchTest):
     def test_the_parts_of_a_killed_run_add_up_to_its_time(self):
         began = time.time()
-        overrides = ("checkpoint.every=2", "train.validate_every=3", "data.validation_fraction=0.2", "train.validation_batches=1")
+        overrides = (
+            "checkpoint.every=2",
+            "train.validate_every=3",
+            "data.validation_fraction=0.2",
+            "train.validation_batches=1",
+        )
         launch = self.start(*overrides)
         os.kill(ranks_of(launch)[1], signal.SIGKILL)
         self.finish(launch)
         self.expect(self.train(*overrides, "run.max_steps=3", "train.steps=1000000", ranks=2), 75)
         ended = time.time()
-        run, = reader.read(self.folder / "metrics.jsonl")
+        (run,) = reader.read(self.folder / "metrics.jsonl")
         times = [record["time"] for launch in run.launches for record in launch]
         self.assertEqual(times, sorted(times))
         found = goodput.of(run)
@@ -98,7 +107,7 @@ class Goodput(LaunchTest):
         self.assertLess(wall, ended - began + 0.1)
         for part in ("productive", "checkpoint", "start", "other", "lost"):
             self.assertGreater(found.seconds[part], 0, part)
-        interruption, = found.interruptions
+        (interruption,) = found.interruptions
         self.assertEqual(interruption.reason, "killed")
         self.assertEqual(interruption.lost, interruption.steps - run.launches[1][0]["first_step"])
         self.assertEqual(len(run.steps), run.launches[1][0]["first_step"] + 3)

@@ -9,17 +9,39 @@ import unittest
 from launch import PATIENCE, LaunchTest
 
 RATES = ("--tflops", "1", "--bandwidth", "1GB", "--memory-bandwidth", "10GB")
-COMMANDS = (["--help"], ["check", "--help"], ["--version"], ["inspect", "saved"], ["inspect", "--verify", "saved"],
-            ["plan", "deck.toml", *RATES], ["plan", "--parameters", "1e9"], ["check", "deck.toml"], ["check", "--files", "deck.toml"],
-            ["defaults"], ["defaults", "--reference"], ["man"], ["completion", "bash"], ["evaluate", "saved", "text"],
-            ["evaluate", "--json", "saved", "text"], ["generate", "saved", "--prompt", "a"], ["convert", "saved", "hf"])
+COMMANDS = (
+    ["--help"],
+    ["check", "--help"],
+    ["--version"],
+    ["inspect", "saved"],
+    ["inspect", "--verify", "saved"],
+    ["plan", "deck.toml", *RATES],
+    ["plan", "--parameters", "1e9"],
+    ["check", "deck.toml"],
+    ["check", "--files", "deck.toml"],
+    ["defaults"],
+    ["defaults", "--reference"],
+    ["man"],
+    ["completion", "bash"],
+    ["evaluate", "saved", "text"],
+    ["evaluate", "--json", "saved", "text"],
+    ["generate", "saved", "--prompt", "a"],
+    ["convert", "saved", "hf"],
+)
 REASONS = {">/dev/full": "No space left on device", ">&-": "Bad file descriptor"}
 
 
 class OutputTest(LaunchTest):
     def shell(self, arguments, redirection, **options):
-        return subprocess.run(["bash", "-c", f'exec "$@" {redirection}', "bash", *self.command(arguments, None)], cwd=self.folder,
-                              stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=PATIENCE, **options)
+        return subprocess.run(
+            ["bash", "-c", f'exec "$@" {redirection}', "bash", *self.command(arguments, None)],
+            cwd=self.folder,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE,
+            **options,
+        )
 
 
 class Lost(OutputTest):
@@ -42,16 +64,31 @@ class Lost(OutputTest):
         for signals, code in ((signal.SIG_DFL, -signal.SIGPIPE), (signal.SIG_IGN, 0)):
             reader, writer = os.pipe()
             os.close(reader)
-            result = subprocess.run(self.command(["defaults"], None), stdout=writer, stderr=subprocess.PIPE, text=True, timeout=PATIENCE,
-                                    restore_signals=False, preexec_fn=lambda: signal.signal(signal.SIGPIPE, signals))
+            result = subprocess.run(
+                self.command(["defaults"], None),
+                stdout=writer,
+                stderr=subprocess.PIPE,
+                text=True,
+                timeout=PATIENCE,
+                restore_signals=False,
+                preexec_fn=lambda: signal.signal(signal.SIGPIPE, signals),
+            )
             os.close(writer)
             self.assertEqual((result.returncode, result.stderr), (code, ""))
 
 
 class Closed(OutputTest):
     def test_no_file_of_the_program_takes_the_place_of_a_closed_one(self):
-        launch = subprocess.Popen(["bash", "-c", 'exec "$@" <&- >&- 2>&-', "bash", *self.command(
-            ["train", "deck.toml", "train.steps=1000000"], None)], cwd=self.folder)
+        launch = subprocess.Popen(
+            [
+                "bash",
+                "-c",
+                'exec "$@" <&- >&- 2>&-',
+                "bash",
+                *self.command(["train", "deck.toml", "train.steps=1000000"], None),
+            ],
+            cwd=self.folder,
+        )
         self.addCleanup(lambda: (launch.kill(), launch.wait()))
         metrics, end = self.folder / "metrics.jsonl", time.monotonic() + PATIENCE
         while not (metrics.exists() and metrics.read_text().count('"step"') > 2):

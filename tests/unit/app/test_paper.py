@@ -22,18 +22,53 @@ if os.environ.get("KZERO_FOR_DEVICES") == "1":
 
 # Model states and checkpoints of a rank in GB, computed by hand from 2 + (2 + 12)/N bytes a parameter over the tensor ranks and one
 # fp16 input a block: the paper's own figures do not include what a block holds while it runs.
-STATES = {"figure2_1.5b": 6.9, "figure2_8b": 11.7, "figure2_20b": 17.3, "figure2_40b": 24.8, "figure2_60b": 16.3, "figure2_80b": 16.3,
-          "figure2_100b": 20.4, "figure2_120b": 23.2, "figure2_140b": 25.6, "figure2_170b": 30.1,
-          "figure3_64": 22.2, "figure3_128": 18.0, "figure3_256": 14.7, "figure3_400": 14.8,
-          "figure4_1.5b": 6.6, "figure4_2.5b": 10.3, "figure4_4b": 13.7, "figure4_6b": 16.7, "figure4_8b": 21.1, "figure4_10b": 24.2,
-          "figure4_11b": 25.2, "figure4_12b": 27.1, "figure4_13b": 27.8}
+STATES = {
+    "figure2_1.5b": 6.9,
+    "figure2_8b": 11.7,
+    "figure2_20b": 17.3,
+    "figure2_40b": 24.8,
+    "figure2_60b": 16.3,
+    "figure2_80b": 16.3,
+    "figure2_100b": 20.4,
+    "figure2_120b": 23.2,
+    "figure2_140b": 25.6,
+    "figure2_170b": 30.1,
+    "figure3_64": 22.2,
+    "figure3_128": 18.0,
+    "figure3_256": 14.7,
+    "figure3_400": 14.8,
+    "figure4_1.5b": 6.6,
+    "figure4_2.5b": 10.3,
+    "figure4_4b": 13.7,
+    "figure4_6b": 16.7,
+    "figure4_8b": 21.1,
+    "figure4_10b": 24.2,
+    "figure4_11b": 25.2,
+    "figure4_12b": 27.1,
+    "figure4_13b": 27.8,
+}
 
 
 def plan(deck, *overrides):
     text = (ROOT / f"input/paper/{deck}.toml").read_text()
     ranks = re.search(r"--ranks (\d+)", text).group(1)
-    command = [os.environ["KZERO"], "plan", f"input/paper/{deck}.toml", *overrides, "--ranks", ranks, "--json", "--threads", "1",
-               "--tflops", "40", "--bandwidth", "10GB", "--memory-bandwidth", "800GB"]
+    command = [
+        os.environ["KZERO"],
+        "plan",
+        f"input/paper/{deck}.toml",
+        *overrides,
+        "--ranks",
+        ranks,
+        "--json",
+        "--threads",
+        "1",
+        "--tflops",
+        "40",
+        "--bandwidth",
+        "10GB",
+        "--memory-bandwidth",
+        "800GB",
+    ]
     return json.loads(subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout)[0]
 
 
@@ -58,10 +93,17 @@ class Paper(unittest.TestCase):
 
     def test_what_could_not_be_run_does_not_fit(self):
         # Each configuration's largest model with the configuration before, and the ablations of section 10.5.
-        for deck, *overrides in (["c2", "recompute.partition=false", "train.micro_batch=32", "train.global_batch=800"],
-                                 ["c4", "zero.stage=1"], ["c4", "recompute.partition=false"], ["c5", "recompute.offload=none", "model.layers=212"],
-                                 ["figure2_100b", "zero.stage=0"], ["figure2_100b", "recompute.mode=none", "recompute.partition=false"],
-                                 ["figure2_170b", "zero.stage=1"], ["figure4_13b", "zero.stage=1"], ["figure4_2.5b", "zero.stage=0"]):
+        for deck, *overrides in (
+            ["c2", "recompute.partition=false", "train.micro_batch=32", "train.global_batch=800"],
+            ["c4", "zero.stage=1"],
+            ["c4", "recompute.partition=false"],
+            ["c5", "recompute.offload=none", "model.layers=212"],
+            ["figure2_100b", "zero.stage=0"],
+            ["figure2_100b", "recompute.mode=none", "recompute.partition=false"],
+            ["figure2_170b", "zero.stage=1"],
+            ["figure4_13b", "zero.stage=1"],
+            ["figure4_2.5b", "zero.stage=0"],
+        ):
             with self.subTest([deck, *overrides]):
                 self.assertGreater(on_the_device(plan(deck, *overrides)), MEMORY)
 

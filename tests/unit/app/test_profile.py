@@ -42,7 +42,7 @@ class Profile(LaunchTest):
             if e["cat"] == "message" and e["pid"] == 0:
                 sent[e["name"], "bytes"] += e["args"].get("bytes", 0)
                 sent[e["name"], "elements"] += e["args"].get("elements", 0)
-        end, = self.metrics("end")
+        (end,) = self.metrics("end")
         for row in end["traffic"]:
             name = f"{row['group']}: {row['operation']} of {row['purpose']}"
             self.assertEqual(sent.pop((name, "bytes")), steps * row["bytes_per_step"], name)
@@ -50,8 +50,14 @@ class Profile(LaunchTest):
         self.assertEqual(sent, {})
 
     def test_shows_what_every_rank_did(self):
-        self.profiled("zero.stage=3", "zero.overlap=on", "train.validate_every=3", "data.validation_fraction=0.2",
-                      "train.validation_batches=1", "checkpoint.every=3")
+        self.profiled(
+            "zero.stage=3",
+            "zero.overlap=on",
+            "train.validate_every=3",
+            "data.validation_fraction=0.2",
+            "train.validation_batches=1",
+            "checkpoint.every=3",
+        )
         spans = self.trace()
         self.assertEqual(self.facts["steps"], "steps 2 to 4")
         self.assertEqual((self.facts["ranks"], self.facts["lost_spans"]), (2, [0, 0]))
@@ -91,7 +97,9 @@ class Profile(LaunchTest):
         self.check_nesting(spans)
 
     def test_says_what_did_not_fit(self):
-        result = self.profiled("checkpoint.folder=", "run.profile_buffer=64KiB", "model.layers=12", "train.global_batch=16", ranks=1)
+        result = self.profiled(
+            "checkpoint.folder=", "run.profile_buffer=64KiB", "model.layers=12", "train.global_batch=16", ranks=1
+        )
         spans = self.trace()
         self.assertEqual(len(spans), 65536 // 128)
         self.assertIn(f"lacks {self.facts['lost_spans'][0]} spans", result.stdout)

@@ -7,10 +7,9 @@ import signal
 import subprocess
 import time
 import unittest
-from pathlib import Path
 from unittest import mock
 
-from launch import PATIENCE, LaunchTest, ranks_of, records, steps_of
+from launch import PATIENCE, LaunchTest, ranks_of
 
 DIVERGING = ("optimizer.lr=1000", "optimizer.warmup=0", "optimizer.weight_decay=1000")
 ELSEWHERE = """kzero: the run that writes into this folder
@@ -41,9 +40,11 @@ class Refusals(RestartTest):
 
     def test_another_function_of_the_same_weights(self):
         self.expect(self.train(), 0)
-        for change, text in (("model.heads=4", "model.heads is 4, was 3"),
-                             ("model.layernorm_eps=1e-3", "model.norm_eps is 0.001, was 1e-05"),
-                             ("model.hidden=24", "model.hidden is 24, was 12")):
+        for change, text in (
+            ("model.heads=4", "model.heads is 4, was 3"),
+            ("model.layernorm_eps=1e-3", "model.norm_eps is 0.001, was 1e-05"),
+            ("model.hidden=24", "model.hidden is 24, was 12"),
+        ):
             result = self.expect(self.train("train.steps=8", change, ranks=2), 2, "is of another model", text)
             self.assertIn("another checkpoint.folder", result.stderr)
         result = self.expect(self.train("train.steps=8", "train.global_batch=8"), 2, "restore train.global_batch")
@@ -60,12 +61,17 @@ class Refusals(RestartTest):
     def test_a_fresh_start_beside_checkpoints(self):
         self.expect(self.train("checkpoint.resume=false"), 0)
         for ranks in (None, 2):
-            result = self.expect(self.train("checkpoint.resume=false", ranks=ranks), 2, "checkpoint.resume = false starts afresh")
+            result = self.expect(
+                self.train("checkpoint.resume=false", ranks=ranks), 2, "checkpoint.resume = false starts afresh"
+            )
             self.assertIn("saved/step_00000006", result.stderr)
             self.assertIn("another checkpoint.folder", result.stderr)
         self.expect(self.run_kzero("convert", "saved", "model.safetensors"), 0)
-        self.expect(self.run_kzero("convert", "model.safetensors", "saved", "--deck", "deck.toml"), 2,
-                    "saved/step_00000006: is a checkpoint already")
+        self.expect(
+            self.run_kzero("convert", "model.safetensors", "saved", "--deck", "deck.toml"),
+            2,
+            "saved/step_00000006: is a checkpoint already",
+        )
         self.assertEqual(self.checkpoints(), ["step_00000006"])
         self.assertFalse(self.lock.exists())
 
@@ -93,8 +99,10 @@ class Refusals(RestartTest):
             again = self.expect(self.train(f"train.steps={steps}", ranks=2), 0)
             self.assertIn(f"\nalready at step 6 of {steps}: nothing to do\n", again.stdout)
             self.assertNotIn("completed", again.stdout)
-        self.assertEqual([(r["reason"], r["steps"]) for r in self.metrics("end")],
-                         [("completed", 6), ("nothing_to_do", 6), ("nothing_to_do", 6)])
+        self.assertEqual(
+            [(r["reason"], r["steps"]) for r in self.metrics("end")],
+            [("completed", 6), ("nothing_to_do", 6), ("nothing_to_do", 6)],
+        )
         self.assertEqual(self.checkpoints(), ["step_00000006"])
 
 
@@ -113,7 +121,9 @@ class Locks(RestartTest):
         launch = self.start("checkpoint.every=1")
         with mock.patch.dict(os.environ, SLURM_JOB_ID="4712"):
             for ranks in (None, 2):
-                result = self.expect(self.train("run.metrics=second.jsonl", ranks=ranks), 4, "another run writes into this folder")
+                result = self.expect(
+                    self.train("run.metrics=second.jsonl", ranks=ranks), 4, "another run writes into this folder"
+                )
                 self.assertIn(f"process {ranks_of(launch)[0]} on ", result.stderr)
                 self.assertIn("another checkpoint.folder", result.stderr)
                 self.assertFalse((self.folder / "second.jsonl").exists())
@@ -127,10 +137,28 @@ class Locks(RestartTest):
     def test_two_launches_at_once(self):
         for trial in range(1 if os.environ.get("KZERO_FEWER_VARIANTS") else 3):
             shutil.rmtree(self.saved, ignore_errors=True)
-            launches = [subprocess.Popen(self.command(["train", "deck.toml", "train.steps=400", "checkpoint.every=5", "checkpoint.keep=2",
-                                                       f"optimizer.lr=1e-{2 + i}", f"run.metrics={trial}_{i}.jsonl", *way], 2),
-                                         cwd=self.folder, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-                        for i, way in enumerate(([], ["checkpoint.asynchronous=true"]))]
+            launches = [
+                subprocess.Popen(
+                    self.command(
+                        [
+                            "train",
+                            "deck.toml",
+                            "train.steps=400",
+                            "checkpoint.every=5",
+                            "checkpoint.keep=2",
+                            f"optimizer.lr=1e-{2 + i}",
+                            f"run.metrics={trial}_{i}.jsonl",
+                            *way,
+                        ],
+                        2,
+                    ),
+                    cwd=self.folder,
+                    stdout=subprocess.DEVNULL,
+                    stderr=subprocess.PIPE,
+                    text=True,
+                )
+                for i, way in enumerate(([], ["checkpoint.asynchronous=true"]))
+            ]
             ends = [(self.finish(launch), launch.errors) for launch in launches]
             self.assertIn(0, [code for code, _ in ends], ends)
             for code, errors in ends:  # the second, unless the first had ended before
@@ -147,7 +175,9 @@ class Locks(RestartTest):
         (self.saved / "step_00000002.partial").mkdir()
         begin = time.monotonic()
         saved = max(int(name[5:13]) for name in self.checkpoints() if len(name) == 13)
-        result = self.expect(self.train(f"train.steps={saved + 3}", "run.metrics=again.jsonl", ranks=2), 0, "taken over from process")
+        result = self.expect(
+            self.train(f"train.steps={saved + 3}", "run.metrics=again.jsonl", ranks=2), 0, "taken over from process"
+        )
         self.assertLess(time.monotonic() - begin, PATIENCE / 2)
         self.assertIn("which is dead", result.stderr)
         self.assertEqual(sorted(p.name for p in self.saved.iterdir() if "partial" in p.name or p.name == "lock"), [])
@@ -157,14 +187,21 @@ class Locks(RestartTest):
         self.lock.write_text(ELSEWHERE.format(job=4711, restart=0))
         with mock.patch.dict(os.environ, SLURM_JOB_ID="4711", SLURM_RESTART_COUNT="1"):
             result = self.stop_at(4, first=2, ranks=2)
-        self.assertEqual(result.stderr.count("taken over from process 17 on node7, user ann, job 4711, since 2026-01-02T03:04:05Z"), 1)
+        self.assertEqual(
+            result.stderr.count("taken over from process 17 on node7, user ann, job 4711, since 2026-01-02T03:04:05Z"), 1
+        )
         self.assertFalse(self.lock.exists())
 
     def test_a_run_of_another_node_is_seen_by_its_signs_of_life(self):
         self.stop_at(2)
         self.lock.write_text(ELSEWHERE.format(job="", restart=0))
-        launch = subprocess.Popen(self.command(["train", "deck.toml"], 2), cwd=self.folder, stdout=subprocess.DEVNULL,
-                                  stderr=subprocess.PIPE, text=True)
+        launch = subprocess.Popen(
+            self.command(["train", "deck.toml"], 2),
+            cwd=self.folder,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
         end = time.monotonic() + PATIENCE
         while launch.poll() is None and time.monotonic() < end:
             os.utime(self.lock)
@@ -181,7 +218,9 @@ class Locks(RestartTest):
             fresh.write_text(ELSEWHERE.format(job="", restart=0))
             fresh.rename(self.lock)
             self.assertEqual(self.finish(launch), 4, launch.errors)
-            self.assertEqual(launch.errors.count("has taken this folder of checkpoints over (process 17 on node7"), 1, launch.errors)
+            self.assertEqual(
+                launch.errors.count("has taken this folder of checkpoints over (process 17 on node7"), 1, launch.errors
+            )
             self.assertTrue(self.lock.exists())
             self.lock.unlink()
             self.expect(self.run_kzero("inspect", "saved", "--verify"), 0)
@@ -202,8 +241,19 @@ class Divergence(RestartTest):
         for ranks, way in ((None, []), (2, ["checkpoint.asynchronous=true"])):
             shutil.rmtree(self.saved, ignore_errors=True)
             self.stop_at(20, "checkpoint.every=10", "checkpoint.keep=2", ranks=ranks)
-            result = self.expect(self.train("train.steps=1000", "checkpoint.every=10", "checkpoint.keep=2", "optimizer.max_skipped=35",
-                                            *DIVERGING, *way, ranks=ranks), 5, "not finite in 35 steps in a row")
+            result = self.expect(
+                self.train(
+                    "train.steps=1000",
+                    "checkpoint.every=10",
+                    "checkpoint.keep=2",
+                    "optimizer.max_skipped=35",
+                    *DIVERGING,
+                    *way,
+                    ranks=ranks,
+                ),
+                5,
+                "not finite in 35 steps in a row",
+            )
             self.assertIn("step_00000010", self.checkpoints(), result.stdout)
             self.assertEqual(self.checkpoints(), ["step_00000010", "step_00000020"])
 
@@ -218,8 +268,12 @@ class Divergence(RestartTest):
                 stopped = self.stop_at(23, *broken, first=20, ranks=ranks)
                 self.assertIn("step_00000020", self.checkpoints())
                 self.assertIn("saved/step_00000020 is the newest checkpoint from before that", stopped.stdout)
-                result = self.expect(self.train("train.steps=1000", *broken, ranks=ranks), 5, "not finite in 5 steps in a row",
-                                     "saved/step_00000020 is the newest checkpoint from before that")
+                result = self.expect(
+                    self.train("train.steps=1000", *broken, ranks=ranks),
+                    5,
+                    "not finite in 5 steps in a row",
+                    "saved/step_00000020 is the newest checkpoint from before that",
+                )
                 self.assertIn("the loss left its range after step 20", result.stdout)  # where it was resumed
                 self.assertIn("the loss left its range after step 20", result.stderr)
                 self.assertIn("step_00000020", self.checkpoints())
@@ -235,7 +289,9 @@ class Divergence(RestartTest):
         common = ("checkpoint.every=10", "checkpoint.keep=2", "optimizer.max_skipped=35", *DIVERGING)
         for first in (20, 30, 40):
             self.stop_at(first + 10, *common, first=first)
-        self.assertEqual(self.checkpoints(), ["step_00000010", "step_00000020", "step_00000030", "step_00000040", "step_00000050"])
+        self.assertEqual(
+            self.checkpoints(), ["step_00000010", "step_00000020", "step_00000030", "step_00000040", "step_00000050"]
+        )
         self.stop_at(1000, *common, first=50, code=5)
 
     def test_the_last_steps_were_skipped(self):
@@ -268,7 +324,11 @@ class SpecialFiles(RestartTest):
             path = self.saved / "step_00000004" / name
             path.unlink()
             os.mkfifo(path)
-            self.expect(self.run_kzero("inspect", "--verify", "saved"), 4, f"step_00000004/{name}: is a pipe, a device or a socket, not a regular file")
+            self.expect(
+                self.run_kzero("inspect", "--verify", "saved"),
+                4,
+                f"step_00000004/{name}: is a pipe, a device or a socket, not a regular file",
+            )
             result = self.stop_at(4, first=2, ranks=2)
             self.assertIn("passed over: saved/step_00000004", result.stderr)
             self.assertIn("not a regular file", result.stderr)

@@ -22,8 +22,13 @@ class EvaluationTest(LaunchTest):
         self.saved = self.folder / "saved"
 
     def begin(self, *overrides, ranks):
-        launch = subprocess.Popen(self.command(["train", "deck.toml", *overrides], ranks), cwd=self.folder,
-                                  stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        launch = subprocess.Popen(
+            self.command(["train", "deck.toml", *overrides], ranks),
+            cwd=self.folder,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
         self.addCleanup(lambda: (launch.kill(), launch.communicate()) if launch.poll() is None else None)
         return launch
 

@@ -21,8 +21,15 @@ class Window:
     def __init__(self, command, columns, folder):
         self.screen, program = pty.openpty()
         self.resize(columns)
-        self.process = subprocess.Popen(command, cwd=folder, stdin=program, stdout=program, stderr=program, start_new_session=True,
-                                        env={**os.environ, "TERM": "xterm"})
+        self.process = subprocess.Popen(
+            command,
+            cwd=folder,
+            stdin=program,
+            stdout=program,
+            stderr=program,
+            start_new_session=True,
+            env={**os.environ, "TERM": "xterm"},
+        )
         os.close(program)
         self.text, self.end = b"", time.monotonic() + PATIENCE
 
@@ -78,11 +85,16 @@ class Terminal(LaunchTest):
                 text = window.read_until().text.decode()
                 self.assertEqual(window.close(), 75, text)
                 self.assertRegex(text, r"\x1b\[Jcheckpoint after \d+ steps", "lines push the live line down")
-                self.assertNotIn("\x1b", text[text.index("memory of rank"):], "the live line is gone before the summary")
+                self.assertNotIn("\x1b", text[text.index("memory of rank") :], "the live line is gone before the summary")
 
     def test_elsewhere_lines_are_plain(self):
         command = " ".join(self.command(["train", "deck.toml", "checkpoint.folder="], 2))
-        for shown in (f"{command} | cat", f"{command} > log; cat log", f"x=$({command}); echo \"$x\"", f"{command} run.progress=plain"):
+        for shown in (
+            f"{command} | cat",
+            f"{command} > log; cat log",
+            f"x=$({command}); echo \"$x\"",
+            f"{command} run.progress=plain",
+        ):
             with self.subTest(shown):
                 window = Window(["sh", "-c", shown], 80, self.folder)
                 text = window.read_until().text.decode()
@@ -91,8 +103,12 @@ class Terminal(LaunchTest):
                 self.assertNotRegex(text, r"\x1b|\r(?!\n)")
 
     def test_a_live_line_can_be_asked_for(self):
-        result = subprocess.run(self.command(["train", "deck.toml", "run.progress=live", "checkpoint.folder="], 2), cwd=self.folder,
-                                capture_output=True, timeout=PATIENCE)
+        result = subprocess.run(
+            self.command(["train", "deck.toml", "run.progress=live", "checkpoint.folder="], 2),
+            cwd=self.folder,
+            capture_output=True,
+            timeout=PATIENCE,
+        )
         self.assertIn(ERASE, result.stdout)
 
     def test_step_and_memory_lines_fit_80_columns(self):

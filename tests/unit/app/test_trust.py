@@ -74,9 +74,14 @@ class Verification(LaunchTest):
         for ranks in (None, 2):
             result = self.expect(self.train("run.verify_every=2", "checkpoint.folder=", ranks=ranks), 0)
             self.assertNotIn("computed wrongly", result.stdout + result.stderr + plain.stdout)
-            self.assertEqual([r["loss"] for r in self.metrics("step")],
-                             [json.loads(line)["loss"] for line in (self.folder / "plain.jsonl").read_text().splitlines()
-                              if '"event":"step"' in line])
+            self.assertEqual(
+                [r["loss"] for r in self.metrics("step")],
+                [
+                    json.loads(line)["loss"]
+                    for line in (self.folder / "plain.jsonl").read_text().splitlines()
+                    if '"event":"step"' in line
+                ],
+            )
 
 
 if __name__ == "__main__":

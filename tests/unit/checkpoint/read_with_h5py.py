@@ -1,6 +1,7 @@
 """Reads a checkpoint that the tests wrote with nothing but h5py, and checks every value.
 
 Arguments: its folder, ranks, files."""
+
 import sys
 from pathlib import Path
 
@@ -25,8 +26,7 @@ with h5py.File(folder / "manifest.h5", "r") as manifest:
     assert set(manifest["state_arrays/type"]) == {b"float32"} and set(manifest["state_arrays/extent"]) == {b"element"}
     assert manifest["state_shards/offset"].shape == (len(manifest["state_shards/shard_file"]), len(states))
 
-model = {name: {s: np.full(np.prod(shape), np.nan, np.float32) for s in states}
-         for name, shape in zip(names, shapes)}
+model = {name: {s: np.full(np.prod(shape), np.nan, np.float32) for s in states} for name, shape in zip(names, shapes)}
 for file in files:
     with h5py.File(folder / file, "r") as shard:
         for name, group in shard.items():
@@ -38,12 +38,16 @@ for file in files:
                 at = 0
                 for begin, count, stride, repeat in group["runs"]:
                     for first in range(begin, begin + repeat * stride, stride):
-                        model[name][state][first:first + count] = group[state][at:at + count]
+                        model[name][state][first : first + count] = group[state][at : at + count]
                         at += count
 
 for p, name in enumerate(names):
     for s, state in enumerate(states):
         element = np.arange(model[name][state].size, dtype=np.float32)
-        expected = (element * np.float32(0.25) + np.float32(p) * np.float32(1e5)
-                    + np.float32(s) * np.float32(1e7) + np.float32(7) / np.float32(1024))
+        expected = (
+            element * np.float32(0.25)
+            + np.float32(p) * np.float32(1e5)
+            + np.float32(s) * np.float32(1e7)
+            + np.float32(7) / np.float32(1024)
+        )
         np.testing.assert_allclose(model[name][state], expected, rtol=3e-7)

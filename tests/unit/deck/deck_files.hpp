@@ -8,6 +8,7 @@
 #include <sstream>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "deck/reader.hpp"
@@ -29,8 +30,8 @@ inline std::string text_of(const std::filesystem::path& path) {
   return text.str();
 }
 
-inline DeckFile read_deck_file(const std::filesystem::path& path) {
-  DeckFile deck{{path.filename().string(), text_of(path)}, {}, {}};
+inline DeckFile deck_file(std::string file_name, std::string bytes) {
+  DeckFile deck{{std::move(file_name), std::move(bytes)}, {}, {}};
   std::istringstream lines(deck.source.text);
   for (std::string line; std::getline(lines, line) && line.starts_with("# ");) {
     const auto value = [&](std::string_view name) {
@@ -44,10 +45,14 @@ inline DeckFile read_deck_file(const std::filesystem::path& path) {
   return deck;
 }
 
-/// The names without extension, sorted, of the decks in a folder of tests/data/decks.
-inline std::vector<std::string> deck_names(const std::string& folder) {
+inline DeckFile read_deck_file(const std::filesystem::path& path) {
+  return deck_file(path.filename().string(), text_of(path));
+}
+
+/// The names without extension, sorted, of the decks in tests/data/decks/good.
+inline std::vector<std::string> good_deck_names() {
   std::vector<std::string> names;
-  for (const auto& entry : std::filesystem::directory_iterator(decks() / folder)) {
+  for (const auto& entry : std::filesystem::directory_iterator(decks() / "good")) {
     if (entry.path().extension() == ".toml") names.push_back(entry.path().stem().string());
   }
   std::ranges::sort(names);

@@ -63,8 +63,13 @@ class Kzero(CMakePackage, CudaPackage):
     depends_on("nccl@2.26:", when="+nccl")  # keeps the order of launches on several communicators
     depends_on("cudnn@9.11:", when="+cudnn")
     # The frontend is headers, for which Spack has no package.
-    resource(name="cudnn-frontend", git="https://github.com/NVIDIA/cudnn-frontend.git", tag="v1.17.0", when="+cudnn",
-             placement="cudnn-frontend")
+    resource(
+        name="cudnn-frontend",
+        git="https://github.com/NVIDIA/cudnn-frontend.git",
+        tag="v1.17.0",
+        when="+cudnn",
+        placement="cudnn-frontend",
+    )
     depends_on("kokkos ~cuda", when="~cuda")
 
     with when("+tests"):
@@ -84,7 +89,10 @@ class Kzero(CMakePackage, CudaPackage):
             arguments.append(self.define("KZERO_CUDNN", self.spec.satisfies("+cudnn")))
         if self.spec.satisfies("+cudnn"):
             headers = os.path.join(self.stage.source_path, "cudnn-frontend", "include")
-            arguments += [self.define("cuDNN_ROOT", self.spec["cudnn"].prefix), self.define("cuDNN_FRONTEND_INCLUDE_DIR", headers)]
+            arguments += [
+                self.define("cuDNN_ROOT", self.spec["cudnn"].prefix),
+                self.define("cuDNN_FRONTEND_INCLUDE_DIR", headers),
+            ]
         return arguments + [
             self.define_from_variant("KZERO_TESTS", "tests"),
             self.define("KZERO_NATIVE", False),  # Spack's own target flags say for which processor
@@ -111,7 +119,14 @@ class Kzero(CMakePackage, CudaPackage):
         """The quickstart deck trains for three steps on one rank and leaves a valid checkpoint."""
         share = self.prefix.share.kzero
         kzero = Executable(self.prefix.bin.kzero)
-        kzero("train", os.path.join(share.input, "quickstart.toml"), f"data.files={share.docs}/*.md", "train.steps=3",
-              "optimizer.warmup=1", "checkpoint.folder=saved", "run.metrics=metrics.jsonl")
+        kzero(
+            "train",
+            os.path.join(share.input, "quickstart.toml"),
+            f"data.files={share.docs}/*.md",
+            "train.steps=3",
+            "optimizer.warmup=1",
+            "checkpoint.folder=saved",
+            "run.metrics=metrics.jsonl",
+        )
         said = kzero("inspect", "--verify", "saved", output=str.split, error=str.split)
         assert "every checksum agrees" in said
