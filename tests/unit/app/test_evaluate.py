@@ -220,7 +220,7 @@ class Mistakes(Trained):
             (4, ".: has no checkpoint and no Hugging Face model", (".", "val")),
             (4, "nofile: cannot be opened", ("saved", "nofile")),
             (4, "high.bin: token 2 (counted from 0) is 999", ("saved", "high.bin")),
-            (4, "one.bin: holds 1 tokens", ("saved", "one.bin")),
+            (4, "one.bin: has 1 tokens", ("saved", "one.bin")),
             (4, "cut.bin: example 1", ("saved", "cut.bin")),
             (4, "begin with 20240522", ("saved", "val", "--format", "choices")),
             (4, "--tokenizer: none.json does not exist", ("saved", "val", "--tokenizer", "none.json")),
