@@ -13,17 +13,21 @@ class ModelRules {
   explicit ModelRules(Model& model) : model_(model) {}
 
   std::vector<Violation> apply() {
-    if (model_.family == ModelFamily::llama) {
+    if (family_has("model.kv_heads")) {
       check_heads();
-      check_rope();
     } else {
       check_width();
     }
+    if (family_has("model.rope_theta")) check_rope();
     fill_in_feed_forward();
     return std::move(violations_);
   }
 
  private:
+  bool family_has(const char* path) const {
+    return has_use(*find_key(path), name_of(model_.family));
+  }
+
   void refuse_if(bool is_broken, std::vector<std::string> keys, std::string text) {
     if (is_broken) violations_.push_back({std::move(keys), std::move(text)});
   }

@@ -15,7 +15,7 @@ Matrix<T> take(memory::Arenas& arenas, Index rows, Index columns) {
 
 template <class T>
 void activate(const Context<T>& c, const BlockActivations<T>& saved) {
-  if (c.shape.is_llama()) {
+  if (c.shape.activation == ActivationKind::swiglu) {
     kernels::swiglu_forward<T>(*c.exec, saved.hidden, saved.activated);
   } else {
     kernels::gelu_forward<T>(*c.exec, saved.hidden, saved.activated);
@@ -40,9 +40,10 @@ template <class T>
 void activate_backward(const Context<T>& c, const BlockParams<const T>& p,
                        const BlockActivations<T>& saved, Matrix<const T> dout, Matrix<T> dhidden,
                        kernels::Update update, Vector<T> dbias) {
-  if (c.shape.is_llama()) {
+  if (c.shape.activation == ActivationKind::swiglu) {
     linear_backward_input<T>(c, dout, p.down, dhidden);  // into the first f of 2f columns
     kernels::swiglu_backward<T>(*c.exec, saved.hidden, dhidden);
+    if (dbias.size() > 0) kernels::sum_rows<T>(*c.exec, dhidden, update, dbias, c.partial);
   } else {
     linear_backward_gelu<T>(c, dout, p.down, saved.hidden, dhidden, update, dbias);
   }

@@ -83,7 +83,7 @@ template <class T>
 void attention_half_forward(const Context<T>& c, const BlockParams<const T>& p,
                             const BlockActivations<T>& saved) {
   linear_forward<T>(c, c.all_rows(saved.norm1), p.qkv, saved.qkv);
-  if (c.shape.is_llama()) rotate<T>(c, p, saved);
+  if (c.shape.positions == PositionKind::rotary) rotate<T>(c, p, saved);
   c.attention->forward(*c.exec, operands(c, saved), saved.attention, saved.log_sum);
 }
 
@@ -101,14 +101,16 @@ void attention_half_backward(const Context<T>& c, const BlockParams<const T>& p,
   const Matrix<T> dqkv = c.qkv_or_ffn_grad_view(c.shape.own.qkv_width());
   c.attention->backward(*c.exec, operands(c, saved), saved.attention, saved.log_sum, dattention,
                         kernels::operands_in<T>(dqkv, c.attention_shape()));
-  if (c.shape.is_llama()) rotate_backward<T>(c, p, saved, dqkv, update, g);
+  if (c.shape.positions == PositionKind::rotary) rotate_backward<T>(c, p, saved, dqkv, update, g);
   qkv_backward_weight<T>(c, c.all_rows(saved.norm1), dqkv, update, g.qkv);
   // Without rotation a key bias adds the same number to all scores of a query, which softmax
   // ignores: its gradient is exactly zero. The sum leaves rounding noise, which AdamW would turn
   // into steps of full size.
-  const Index d = c.shape.own.width;
-  if (!c.shape.is_llama())
-    kernels::fill<T>(*c.exec, Vector<T>(g.qkv.bias.data() + d, static_cast<std::size_t>(d)), 0);
+  const LocalShape& own = c.shape.own;
+  if (c.shape.positions == PositionKind::learned && c.shape.qkv_bias) {
+    const auto count = static_cast<std::size_t>(own.kv_width);
+    kernels::fill<T>(*c.exec, Vector<T>(g.qkv.bias.data() + own.width, count), 0);
+  }
   linear_backward_input<T>(c, dqkv, p.qkv, c.hidden_grad);
 }
 

@@ -23,7 +23,7 @@ class Cursor {
   }
 
   Linear<T> linear(Index in, Index out, bool has_bias) {
-    const bool is_in_out = shape_.weight_layout() == WeightLayout::in_out;
+    const bool is_in_out = shape_.weight_layout == WeightLayout::in_out;
     Linear<T> layer{Matrix<T>(at_, is_in_out ? in : out, is_in_out ? out : in), {}};
     at_ += in * out;
     if (has_bias) layer.bias = vector(out);
@@ -46,10 +46,10 @@ BlockParams<T>::BlockParams(const TransformerShape& s, T* unit) {
     q_norm = next.vector(s.head_dim);
     k_norm = next.vector(s.head_dim);
   }
-  projection = next.linear(s.own.width, s.hidden, s.has_biases());
+  projection = next.linear(s.own.width, s.hidden, s.biases);
   norm2 = next.norm();
-  up = next.linear(s.hidden, s.hidden_columns(), s.has_biases());
-  down = next.linear(s.own.feed_forward, s.hidden, s.has_biases());
+  up = next.linear(s.hidden, s.hidden_columns(), s.biases);
+  down = next.linear(s.own.feed_forward, s.hidden, s.biases);
 }
 
 #define KZERO_INSTANTIATE(T)      \

@@ -15,7 +15,7 @@ namespace {
 Index summed_columns(const TransformerShape& s) {
   Index most = s.norm_elements();
   if (s.qkv_bias) most = std::max(most, s.own.qkv_width());
-  if (s.has_biases()) most = std::max(most, s.hidden_columns());
+  if (s.biases) most = std::max(most, s.hidden_columns());
   if (s.qk_norm) most = std::max(most, 2 * s.head_dim);
   return most;
 }
@@ -87,13 +87,13 @@ Context<T>::Context(memory::Arenas& arenas, tensor::Gemm* products, const deck::
   if (has_backward)
     partial = Matrix<float>(take(float{}, kernels::row_groups * sums), kernels::row_groups, sums);
   losses = Vector<float>(take(float{}, rows), rows);
-  if (s.is_llama())
+  if (s.positions == PositionKind::rotary)
     rotary = Matrix<float>(take(float{}, s.sequence * s.head_dim), s.sequence, s.head_dim);
   auto* products_scratch = take(std::byte{}, tensor::gemm_workspace_bytes);
   if (arenas.measuring()) return;
   exec.emplace();
   gemm->use_workspace(products_scratch, tensor::gemm_workspace_bytes);
-  if (s.is_llama()) fill_rotary(model);
+  if (s.positions == PositionKind::rotary) fill_rotary(model);
 }
 
 template <class T>

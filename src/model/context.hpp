@@ -39,7 +39,7 @@ struct Context {
   Matrix<T> gathered;          // [N, D] in sequence parallelism, else none
   Vector<T> partial_gradient;  // of parameters whose gradients are sums over ranks, else none
   Matrix<float> partial;       // [row_groups, ..] of sums over rows
-  Matrix<float> rotary;        // [T, head width]: rotary_table; of Llama
+  Matrix<float> rotary;        // [T, head width]: rotary_table, if positions are rotary
   Vector<float> losses;        // [N]
 
   /// Takes the scratch from the workspace category, including that of the GEMM back end. Also runs

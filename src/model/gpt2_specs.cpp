@@ -1,4 +1,4 @@
-#include "model/unit_specs.hpp"
+#include "model/transformer_families.hpp"
 
 namespace kzero::model {
 

@@ -10,11 +10,11 @@ using tensor::Transpose;
 namespace {
 
 Transpose forward_transpose(const TransformerShape& shape) {
-  return shape.weight_layout() == WeightLayout::in_out ? Transpose::no : Transpose::yes;
+  return shape.weight_layout == WeightLayout::in_out ? Transpose::no : Transpose::yes;
 }
 
 Transpose backward_transpose(const TransformerShape& shape) {
-  return shape.weight_layout() == WeightLayout::in_out ? Transpose::yes : Transpose::no;
+  return shape.weight_layout == WeightLayout::in_out ? Transpose::yes : Transpose::no;
 }
 
 /// Computes dx = dy W^T in the first columns of dx.
@@ -22,7 +22,7 @@ template <class T>
 tensor::GemmProblem input_gradient(const TransformerShape& shape, Matrix<const T> dy,
                                    Matrix<const T> weight, Matrix<T> dx) {
   tensor::GemmProblem p;
-  const bool is_in_out = shape.weight_layout() == WeightLayout::in_out;
+  const bool is_in_out = shape.weight_layout == WeightLayout::in_out;
   p.m = dx.extent(0), p.n = weight.extent(is_in_out ? 0 : 1), p.k = dy.extent(1);
   p.a = operand(dy), p.b = operand(weight, backward_transpose(shape));
   p.c = dx.data(), p.c_stride = dx.extent(1);
@@ -78,7 +78,8 @@ void linear_backward_gelu(const Context<T>& c, Matrix<const T> dy, const Linear<
   if (is_fused && update == kernels::Update::overwrite) p.bias_gradient = dbias.data();
   c.gemm->run(*c.exec, p);
   if (!is_fused) kernels::gelu_backward<T>(*c.exec, hidden, dhidden);
-  if (!p.bias_gradient) kernels::sum_rows<T>(*c.exec, dhidden, update, dbias, c.partial);
+  if (dbias.size() > 0 && !p.bias_gradient)
+    kernels::sum_rows<T>(*c.exec, dhidden, update, dbias, c.partial);
 }
 
 template <class T>
@@ -87,7 +88,7 @@ void linear_backward_weight(const Context<T>& c, Matrix<const T> x, Matrix<const
   tensor::GemmProblem p;
   const Matrix<T>& dweight = gradients.weight;
   p.m = dweight.extent(0), p.n = dweight.extent(1), p.k = x.extent(0);
-  const bool is_in_out = c.shape.weight_layout() == WeightLayout::in_out;
+  const bool is_in_out = c.shape.weight_layout == WeightLayout::in_out;
   p.a = operand(is_in_out ? x : dy, Transpose::yes), p.b = operand(is_in_out ? dy : x);
   p.c = dweight.data(), p.c_stride = p.n;
   p.in = p.out = dtype_of<T>;

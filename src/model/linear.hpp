@@ -42,9 +42,9 @@ void linear_backward_input(const Context<T>& c, Matrix<const T> dy, const Linear
                            Matrix<T> dx);
 
 /// Computes dhidden [N,in] = dy W^T * gelu'(hidden), for x = gelu(hidden [N,in]), and the gradient
-/// of the bias [in] that hidden has: dbias (=|+=) the sum of dhidden's rows. dy W^T is rounded
-/// before the last multiplication unless the back end fuses it; the back end sums the rows as well
-/// where it fuses and nothing is added.
+/// of the bias [in] that hidden has, if any: dbias (=|+=) the sum of dhidden's rows. dy W^T is
+/// rounded before the last multiplication unless the back end fuses it; the back end sums the rows
+/// as well where it fuses and nothing is added.
 template <class T>
 void linear_backward_gelu(const Context<T>& c, Matrix<const T> dy, const Linear<const T>& layer,
                           Matrix<const T> hidden, Matrix<T> dhidden, kernels::Update update,

@@ -9,7 +9,7 @@ template <class T>
 void local_backward(const Context<T>& c, const Norm<const T>& p, Matrix<const T> x,
                     const NormStatistics& statistics, Matrix<const T> dy,
                     const NormGradients<T>& g) {
-  if (c.shape.is_llama()) {
+  if (c.shape.norm == NormKind::rms_norm) {
     kernels::rmsnorm_backward<T>(*c.exec, {x, p.weight, statistics.rstd}, dy,
                                  {g.dx, g.dx_update, g.parameters.weight, g.update}, c.partial);
   } else {
@@ -25,14 +25,14 @@ NormStatistics::NormStatistics(memory::Arenas& arenas, const TransformerShape& s
   const auto take = [&] {
     return Vector<float>(arenas.take<float>(memory::Category::activations, rows), rows);
   };
-  if (!shape.is_llama()) mean = take();
+  if (shape.norm == NormKind::layer_norm) mean = take();
   rstd = take();
 }
 
 template <class T>
 void norm_forward(const Context<T>& c, const Norm<const T>& p, Matrix<const T> x, Matrix<T> y,
                   const NormStatistics& statistics) {
-  if (c.shape.is_llama()) {
+  if (c.shape.norm == NormKind::rms_norm) {
     kernels::rmsnorm_forward<T>(*c.exec, x, p.weight, c.shape.norm_eps, y, statistics.rstd);
   } else {
     kernels::layernorm_forward<T>(*c.exec, x, p.weight, p.bias, c.shape.norm_eps, y,

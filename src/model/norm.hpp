@@ -1,4 +1,4 @@
-// The norm of a block or head, LayerNorm or RMSNorm as the family has it. Backward is behind a GEMM
+// The norm of a block or head, LayerNorm or RMSNorm as the shape says. Backward is behind a GEMM
 // whose input gradient is a sum over the tensor group, and in sequence parallelism the parameters'
 // gradients are sums over the group too.
 #pragma once

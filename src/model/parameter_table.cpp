@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "model/unit_specs.hpp"
+#include "model/transformer_families.hpp"
 
 namespace kzero::model {
 
@@ -56,7 +56,7 @@ ParamSpec UnitSpecs::part(std::string name, Index groups, const Extent& e) {
 
 param::Table parameter_table(const deck::Model& model, const TensorRank& tensor) {
   const TransformerShape shape(model, tensor);
-  const auto units = shape.is_llama() ? llama_specs(shape, model) : gpt2_specs(shape, model);
+  const auto units = transformer_family(model.family).specs(shape, model);
   param::Table table{units->embedding()};
   for (Index i = 0; i < shape.layers; ++i) table.push_back(units->block(i));
   table.push_back(units->head());

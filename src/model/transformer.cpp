@@ -55,7 +55,8 @@ void Transformer<T>::embed(const T* unit, const Batch& batch) {
   const Matrix<const T> wte(unit, shape_.own.vocab, shape_.hidden);
   const Matrix<T>& x = stream_.at(0);
   stream_.begin(*c.exec);
-  if (!c.is_split() && !shape_.is_llama()) {
+  const bool is_learned = shape_.positions == PositionKind::learned;
+  if (!c.is_split() && is_learned) {
     const Matrix<const T> wpe(unit + wte.size(), shape_.sequence, shape_.hidden);
     kernels::embedding_forward<T>(*c.exec, batch.inputs, wte, wpe, shape_.sequence, x);
     return;
@@ -64,7 +65,7 @@ void Transformer<T>::embed(const T* unit, const Batch& batch) {
   const Matrix<T>& own = c.is_split() ? c.hidden_grad : x;
   kernels::embedding_lookup<T>(*c.exec, batch.inputs, wte, shape_.own.first_token, own);
   if (c.is_split()) c.sum_to_stream(own, nullptr, nullptr, x);
-  if (shape_.is_llama()) return;
+  if (!is_learned) return;
   const Matrix<const T> wpe(unit + wte.size(), shape_.sequence, shape_.hidden);
   const Index first_row = c.splits_stream() ? shape_.first_row(c.rows, shape_.tensor.rank) : 0;
   kernels::add_positions<T>(*c.exec, wpe, shape_.sequence, first_row, x);
@@ -74,7 +75,8 @@ template <class T>
 void Transformer<T>::embed_backward(T* unit, const Batch& batch, kernels::Update update) {
   const Matrix<T> dwte(unit, shape_.own.vocab, shape_.hidden);
   Matrix<T> dwpe;
-  if (!shape_.is_llama()) dwpe = Matrix<T>(unit + dwte.size(), shape_.sequence, shape_.hidden);
+  if (shape_.positions == PositionKind::learned)
+    dwpe = Matrix<T>(unit + dwte.size(), shape_.sequence, shape_.hidden);
   // A tied head has written the table's gradient already; otherwise nothing has in this
   // micro-batch.
   if (!shape_.tied_embeddings && update == kernels::Update::overwrite)

@@ -17,8 +17,8 @@ namespace {
 using memory::Category;
 
 kernels::WeightOrder order_of(const TransformerShape& shape) {
-  return shape.weight_layout() == WeightLayout::in_out ? kernels::WeightOrder::in_out
-                                                       : kernels::WeightOrder::out_in;
+  return shape.weight_layout == WeightLayout::in_out ? kernels::WeightOrder::in_out
+                                                     : kernels::WeightOrder::out_in;
 }
 
 template <class T>
@@ -50,7 +50,7 @@ DecoderBuffers<T>::DecoderBuffers(memory::Arenas& arenas, const TransformerShape
   share = s.tensor.size > 1 ? take(s.hidden) : nullptr;
   logits = arenas.take<float>(Category::workspace, decoder.sequences * s.vocab);
   mean = vector(float{}, Category::workspace), rstd = vector(float{}, Category::workspace);
-  if (!s.is_llama()) return;
+  if (s.positions != PositionKind::rotary) return;
   rotary = Matrix<float>(arenas.take<float>(Category::workspace, decoder.positions * s.head_dim),
                          static_cast<std::size_t>(decoder.positions),
                          static_cast<std::size_t>(s.head_dim));
@@ -83,7 +83,7 @@ TransformerDecoder<T>::TransformerDecoder(memory::Arenas& arenas, const deck::Mo
     kernels::fill<T>(*exec_, Vector<T>(cache.keys, count), 0);
     kernels::fill<T>(*exec_, Vector<T>(cache.values, count), 0);
   }
-  if (!shape_.is_llama()) return;
+  if (shape_.positions != PositionKind::rotary) return;
   deck::Model as_long = model;
   as_long.sequence = decoder_.positions;
   copy_to_device(*exec_, rotary_table(as_long), Vector<float>(b_.rotary.data(), b_.rotary.size()));
@@ -151,7 +151,7 @@ void TransformerDecoder<T>::embed(const T* unit) {
   const Matrix<T> own = is_split() ? rows_of(b_.share, shape_.hidden) : x;
   kernels::embedding_lookup<T>(*exec_, b_.tokens, wte, shape_.own.first_token, own);
   if (is_split()) group_.all_reduce(*exec_, own, nullptr, nullptr, x);
-  if (shape_.is_llama()) return;
+  if (shape_.positions != PositionKind::learned) return;
   const Matrix<const T> wpe(unit + wte.size(), shape_.sequence, shape_.hidden);
   kernels::add_positions_at<T>(*exec_, wpe, b_.positions, x);
 }
@@ -160,7 +160,7 @@ template <class T>
 void TransformerDecoder<T>::norm(const Norm<const T>& p, const T* x, Index rows) {
   const Matrix<const T> in(x, rows, shape_.hidden);
   const Matrix<T> out(b_.normal, rows, shape_.hidden);
-  if (shape_.is_llama()) {
+  if (shape_.norm == NormKind::rms_norm) {
     kernels::rmsnorm_forward<T>(*exec_, in, p.weight, shape_.norm_eps, out, b_.rstd);
   } else {
     kernels::layernorm_forward<T>(*exec_, in, p.weight, p.bias, shape_.norm_eps, out, b_.mean,
@@ -200,7 +200,7 @@ void TransformerDecoder<T>::attend(const BlockParams<const T>& p,
   const Matrix<T> qkv = rows_of(b_.qkv, own.qkv_width());
   const kernels::AttentionShape heads{1, 1, own.heads, own.kv_heads, shape_.head_dim};
   auto in = kernels::operands_in<const T>(qkv, heads);
-  if (shape_.is_llama()) {
+  if (shape_.positions == PositionKind::rotary) {
     const Matrix<T> rotated = shape_.qk_norm ? rows_of(b_.rotated, own.width + own.kv_width) : qkv;
     kernels::rotary_at<T>(*exec_, {shape_.sequence, own.heads, own.kv_heads, shape_.head_dim},
                           b_.rotary, b_.positions, {p.q_norm, p.k_norm, shape_.norm_eps}, qkv,
@@ -223,7 +223,7 @@ void TransformerDecoder<T>::block(const BlockParams<const T>& p,
   row_parallel(b_.attention, shape_.own.width, p.projection, b_.x, b_.middle);
   norm(p.norm2, b_.middle, rows_);
   linear(b_.normal, shape_.hidden, p.up, b_.hidden, hidden);
-  if (shape_.is_llama()) {
+  if (shape_.activation == ActivationKind::swiglu) {
     kernels::swiglu_forward<T>(*exec_, rows_of(b_.hidden, hidden), rows_of(b_.activated, columns));
   } else {
     kernels::gelu_forward<T>(*exec_, rows_of(b_.hidden, hidden), rows_of(b_.activated, columns));

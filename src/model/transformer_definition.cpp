@@ -40,12 +40,10 @@ Benchmark TransformerDefinition::benchmark(Index most_width, Index sequence) con
   deck::Model m = model_;
   const Index head = std::min(shape.head_dim, most_width);
   m.heads = std::min(m.heads, std::max<Index>(1, most_width / head));
-  if (shape.is_llama()) {
-    const Index group = std::min(shape.heads / shape.kv_heads, m.heads);
-    m.kv_heads = m.heads / group;
-    m.heads = m.kv_heads * group;
-    m.head_dim = head;
-  }
+  const Index group = std::min(shape.heads / shape.kv_heads, m.heads);
+  m.kv_heads = m.heads / group;
+  m.heads = m.kv_heads * group;
+  m.head_dim = head;
   const auto narrowed = [&](Index columns) { return columns * (m.heads * head) / shape.width(); };
   m.feed_forward = std::clamp<Index>(narrowed(m.feed_forward), 1, 16 * most_width);
   m.hidden = std::max<Index>(1, narrowed(m.hidden));

@@ -1,5 +1,7 @@
 #include "model/transformer_shape.hpp"
 
+#include "model/transformer_families.hpp"
+
 namespace kzero::model {
 
 namespace {
@@ -20,7 +22,7 @@ LocalShape local_shape(const TransformerShape& s, const TensorRank& t) {
 }  // namespace
 
 TransformerShape::TransformerShape(const deck::Model& m, const TensorRank& t)
-    : family(m.family),
+    : TransformerParts(transformer_family(m.family).parts),
       layers(m.layers),
       hidden(m.hidden),
       heads(m.heads),
@@ -29,7 +31,7 @@ TransformerShape::TransformerShape(const deck::Model& m, const TensorRank& t)
       sequence(m.sequence),
       vocab(m.vocab),
       feed_forward(m.feed_forward > 0 ? m.feed_forward : 4 * m.hidden),
-      qkv_bias(m.family == deck::ModelFamily::gpt2 || m.qkv_bias),
+      qkv_bias(biases || m.qkv_bias),
       qk_norm(m.qk_norm),
       tied_embeddings(m.tied_embeddings),
       sequence_parallel(m.sequence_parallel),

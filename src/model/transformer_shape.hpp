@@ -1,5 +1,5 @@
-// The shapes of a decoder-only transformer, before any memory exists: GPT-2's, or the Llama
-// family's, whose one block has flags.
+// The shapes of a decoder-only transformer, before any memory exists, and what its blocks are made
+// of. Code of the transformer asks the shape about a part; it never asks for the family.
 #pragma once
 
 #include "model/definition.hpp"
@@ -22,14 +22,32 @@ struct LocalShape {
   Index qkv_width() const { return width + 2 * kv_width; }
 };
 
+enum class NormKind { layer_norm, rms_norm };
+
+/// Learned positions are a parameter that the embedding adds; rotary positions turn queries and
+/// keys in each block.
+enum class PositionKind { learned, rotary };
+
+enum class ActivationKind { gelu, swiglu };
+
 /// The order of a linear layer's weight in memory and in files.
 enum class WeightLayout { in_out, out_in };
 
-struct TransformerShape {
-  deck::ModelFamily family = deck::ModelFamily::gpt2;
+/// The parts of a transformer in which families differ. transformer_families.hpp lists those of
+/// each family.
+struct TransformerParts {
+  NormKind norm = NormKind::layer_norm;
+  PositionKind positions = PositionKind::learned;
+  ActivationKind activation = ActivationKind::gelu;
+  bool biases = true;  // of every linear layer in a block
+  WeightLayout weight_layout = WeightLayout::in_out;
+};
+
+struct TransformerShape : TransformerParts {
   Index layers = 0, hidden = 0, heads = 0, kv_heads = 0, head_dim = 0, sequence = 0, vocab = 0,
         feed_forward = 0;
-  bool qkv_bias = true, qk_norm = false;
+  bool qkv_bias = true;  // of queries, keys and values, which may have one without the others
+  bool qk_norm = false;  // only with rotary positions, whose kernels compute it
   bool tied_embeddings = true, sequence_parallel = false;
   float norm_eps = 1e-5F;
   TensorRank tensor;
@@ -37,22 +55,16 @@ struct TransformerShape {
 
   explicit TransformerShape(const deck::Model& model, const TensorRank& tensor = {});
 
-  /// RMSNorm, rotary positions, SwiGLU and no biases but qkv_bias; else LayerNorm, learned
-  /// positions, GELU and biases.
-  bool is_llama() const { return family == deck::ModelFamily::llama; }
-  WeightLayout weight_layout() const {
-    return is_llama() ? WeightLayout::out_in : WeightLayout::in_out;
-  }
-  bool has_biases() const { return !is_llama(); }
-
   Index width() const { return heads * head_dim; }
   Index kv_width() const { return kv_heads * head_dim; }
   /// Parameters of a norm: a weight, and LayerNorm's bias.
-  Index norm_elements() const { return is_llama() ? hidden : 2 * hidden; }
+  Index norm_elements() const { return norm == NormKind::rms_norm ? hidden : 2 * hidden; }
   /// Local parameters of the projections to queries, keys and values.
   Index qkv_elements() const { return own.qkv_width() * (hidden + (qkv_bias ? 1 : 0)); }
   /// Local columns of the feed-forward layer's first GEMM: with SwiGLU those of gate and up.
-  Index hidden_columns() const { return is_llama() ? 2 * own.feed_forward : own.feed_forward; }
+  Index hidden_columns() const {
+    return activation == ActivationKind::swiglu ? 2 * own.feed_forward : own.feed_forward;
+  }
 
   /// Rows [begin, end) of the residual stream [N,D] that are local to a tensor rank in sequence
   /// parallelism (Korthikanti et al., arXiv 2205.05198), or that it keeps of a checkpoint

@@ -1,4 +1,4 @@
-// What the parameter tables of both families are made of: local parameters of one tensor rank.
+// Builds the entries of a family's parameter table: the local parameters of one tensor rank.
 #pragma once
 
 #include <string>
@@ -45,8 +45,5 @@ class UnitSpecs {
   double std_, residual_std_;  // of weights, and of those that write to the residual stream
   Extent width_, kv_width_, feed_forward_, vocab_;
 };
-
-std::unique_ptr<UnitSpecs> gpt2_specs(const TransformerShape& shape, const deck::Model& model);
-std::unique_ptr<UnitSpecs> llama_specs(const TransformerShape& shape, const deck::Model& model);
 
 }  // namespace kzero::model

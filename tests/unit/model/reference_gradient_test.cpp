@@ -70,7 +70,7 @@ TYPED_TEST(ReferenceGradient, OfEveryParameterAgreesWithFloat64) {
       }
       // A key's bias shifts all scores of a query alike: float64 leaves 1e-19 of it, here it is
       // nothing at all. Rotary positions end that.
-      if (config.model.family != deck::ModelFamily::gpt2) continue;
+      if (model::TransformerShape(config.model).positions != model::PositionKind::learned) continue;
       for (Index i = 0; i < config.model.layers; ++i) {
         const auto bias = model.gradient("h." + std::to_string(i) + ".attn.c_attn.bias");
         for (Index d = config.model.hidden; d < 2 * config.model.hidden; ++d)
@@ -136,7 +136,7 @@ TEST(ReferenceLogits, AndLossesOfEveryTokenAgreeWithFloat64) {
       return tensor::Matrix<const float>(begin, static_cast<std::size_t>(count), width);
     };
     kernels::embedding_lookup<float>({}, tokens.inputs, rows_of(embedding, s.vocab), 0, f.x);
-    if (!s.is_llama()) {
+    if (s.positions == model::PositionKind::learned) {
       const auto positions = rows_of(embedding + s.vocab * s.hidden, s.sequence);
       kernels::add_positions<float>({}, positions, s.sequence, 0, f.x);
     }

@@ -1,0 +1,40 @@
+// The families of the deck whose models are the transformer of this folder. A family is one entry:
+// the parts of its blocks, and the table of its parameters.
+#pragma once
+
+#include "model/unit_specs.hpp"
+
+namespace kzero::model {
+
+std::unique_ptr<UnitSpecs> gpt2_specs(const TransformerShape& shape, const deck::Model& model);
+std::unique_ptr<UnitSpecs> llama_specs(const TransformerShape& shape, const deck::Model& model);
+
+struct TransformerFamily {
+  deck::ModelFamily family;
+  TransformerParts parts;
+  /// Makes the parameter table's units with the names and shapes of the family's files.
+  std::unique_ptr<UnitSpecs> (*specs)(const TransformerShape& shape, const deck::Model& model);
+};
+
+inline constexpr TransformerFamily transformer_families[] = {
+    {deck::ModelFamily::gpt2,
+     {.norm = NormKind::layer_norm,
+      .positions = PositionKind::learned,
+      .activation = ActivationKind::gelu,
+      .biases = true,
+      .weight_layout = WeightLayout::in_out},
+     gpt2_specs},
+    {deck::ModelFamily::llama,
+     {.norm = NormKind::rms_norm,
+      .positions = PositionKind::rotary,
+      .activation = ActivationKind::swiglu,
+      .biases = false,
+      .weight_layout = WeightLayout::out_in},
+     llama_specs},
+};
+
+/// Returns the family's entry. Throws Error(other) if the family is not a transformer, which is a
+/// programming mistake: families.cpp makes its definition.
+const TransformerFamily& transformer_family(deck::ModelFamily family);
+
+}  // namespace kzero::model
