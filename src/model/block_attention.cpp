@@ -84,7 +84,7 @@ void attention_half_forward(const Context<T>& c, const BlockParams<const T>& p,
                             const BlockActivations<T>& saved) {
   linear_forward<T>(c, c.all_rows(saved.norm1), p.qkv, saved.qkv);
   if (c.shape.positions == PositionKind::rotary) rotate<T>(c, p, saved);
-  c.attention->forward(*c.exec, operands(c, saved), saved.attention, saved.log_sum);
+  c.attention.backend->forward(*c.exec, operands(c, saved), saved.attention, saved.log_sum);
 }
 
 template <class T>
@@ -99,8 +99,8 @@ void attention_half_backward(const Context<T>& c, const BlockParams<const T>& p,
                              const BlockParams<T>& g) {
   const Matrix<const T> dattention(c.hidden_grad.data(), c.rows, c.shape.own.width);
   const Matrix<T> dqkv = c.qkv_or_ffn_grad_view(c.shape.own.qkv_width());
-  c.attention->backward(*c.exec, operands(c, saved), saved.attention, saved.log_sum, dattention,
-                        kernels::operands_in<T>(dqkv, c.attention_shape()));
+  c.attention.backend->backward(*c.exec, operands(c, saved), saved.attention, saved.log_sum,
+                                dattention, kernels::operands_in<T>(dqkv, c.attention_shape()));
   if (c.shape.positions == PositionKind::rotary) rotate_backward<T>(c, p, saved, dqkv, update, g);
   qkv_backward_weight<T>(c, c.all_rows(saved.norm1), dqkv, update, g.qkv);
   // Without rotation a key bias adds the same number to all scores of a query, which softmax

@@ -29,17 +29,6 @@ Index partial_gradients(const TransformerShape& s) {
   return most;
 }
 
-kernels::AttentionChoice choice_of(deck::AttentionKind kind) {
-  switch (kind) {
-    case deck::AttentionKind::cudnn:
-      return kernels::AttentionChoice::library;
-    case deck::AttentionKind::kzero:
-      return kernels::AttentionChoice::own;
-    default:
-      return kernels::AttentionChoice::automatic;
-  }
-}
-
 }  // namespace
 
 template <class T>
@@ -60,7 +49,8 @@ Context<T>::Context(memory::Arenas& arenas, tensor::Gemm* products, const deck::
   const bool has_backward = b.passes == Passes::all;
   const auto take_of_blocks = [&] {
     qkv_or_ffn_grad = take(T{}, rows * columns);
-    attention.emplace(arenas, attention_problem(b.passes), choice_of(b.attention), b.threads);
+    attention =
+        kernels::choose_attention<T>(arenas, attention_problem(b.passes), b.attention, b.threads);
   };
   const auto take_of_head = [&] {
     const Index logit_elements = chunk.rows * chunk.stride;

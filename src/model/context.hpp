@@ -5,7 +5,7 @@
 
 #include <optional>
 
-#include "kernels/attention/backend.hpp"
+#include "kernels/attention/attention.hpp"
 #include "kernels/row_sums.hpp"
 #include "model/logits_chunk.hpp"
 #include "model/tensor_group.hpp"
@@ -25,7 +25,7 @@ struct Context {
 
   // Scratch. What blocks alone need and what the head alone needs share memory. Of blocks:
   T* qkv_or_ffn_grad = nullptr;  // [N, max(F, 3D)], F and 3D of this rank; see the shape's columns
-  std::optional<kernels::AttentionBackend<T>> attention;
+  kernels::ChosenAttention<T> attention;
   // Of the head:
   LogitsChunk chunk;        // rows of logits that exist at once, and their stride
   float* logits = nullptr;  // [chunk, V], V of this rank

@@ -34,7 +34,7 @@ class Transformer : public Model<T> {
                 Units<T> gradients) override;
   const Execution& exec() const override { return *context_.exec; }
   Arithmetic arithmetic() const override {
-    return {context_.attention->arithmetic(), context_.attention->refusal()};
+    return {context_.attention.arithmetic, context_.attention.refusal};
   }
 
  private:

@@ -5,7 +5,6 @@
 
 #include "base/error.hpp"
 #include "doubles/cuda_runtime.hpp"
-#include "kernels/attention/backend.hpp"
 #include "unit/kernels/attention_cases.hpp"
 
 namespace kzero::kernels {
@@ -14,12 +13,6 @@ namespace {
 
 using tests::cudnn;
 using Dims = std::vector<std::int64_t>;
-
-template <class T>
-AttentionProblem problem_of(const AttentionShape& s) {
-  const Index stride = s.qkv_width();
-  return {s, dtype_of<T>, stride, stride, stride};
-}
 
 /// Scratch for calls of one sequence each and then of one head of the keys.
 AttentionProblem in_parts(AttentionProblem p, Index sequences, Index kv_heads) {
@@ -40,6 +33,11 @@ AttentionProblem cut(const AttentionProblem& p, Calls calls) {
   return p;
 }
 
+template <class T>
+std::unique_ptr<AttentionBackend<T>> make_cudnn(const AttentionProblem& problem) {
+  return attention_backends<T>().front().make(problem);
+}
+
 /// The library behind the checks of attention_cases.hpp.
 template <Calls calls>
 struct Library {
@@ -48,28 +46,8 @@ struct Library {
     return stored_probabilities<T>();
   }
   template <class T>
-  static Index scratch_elements(const AttentionShape& s, Index) {
-    return AttentionCalls(cut(problem_of<T>(s), calls)).scratch_bytes() / 4;
-  }
-  template <class T>
-  static void forward(const AttentionShape& s, Matrix<const T> qkv, Matrix<T> out,
-                      Matrix<float> log_sum, Vector<float> scratch) {
-    const auto in = operands_in(qkv, s);
-    const auto library = make_attention_library(cut(problem_of<T>(s), calls));
-    library->forward({}, {in.q.data, in.k.data, in.v.data, out.data(), log_sum.data()},
-                     scratch.data());
-  }
-  template <class T>
-  static void backward(const AttentionShape& s, Matrix<const T> qkv, Matrix<const T> out,
-                       Matrix<const float> log_sum, Matrix<const T> dout, Matrix<T> dqkv,
-                       Vector<float> scratch) {
-    const auto in = operands_in(qkv, s);
-    const auto to = operands_in(dqkv, s);
-    const auto library = make_attention_library(cut(problem_of<T>(s), calls));
-    library->backward({},
-                      {in.q.data, in.k.data, in.v.data, out.data(), dout.data(), log_sum.data(),
-                       to.q.data, to.k.data, to.v.data},
-                      scratch.data());
+  static std::unique_ptr<AttentionBackend<T>> make(const AttentionProblem& problem) {
+    return make_cudnn<T>(cut(problem, calls));
   }
 };
 
@@ -110,7 +88,8 @@ TYPED_TEST(CudnnAttention, DescribesTheHeadsAsTheyLie) {
   const AttentionShape s = make_shape(3, 35, 2, 16, 3);
   AttentionProblem p = problem_of<TypeParam>(s);
   p.q_stride = p.k_stride = 128;  // as behind norms of q and k
-  const auto library = make_attention_library(cut(p, Calls::of_heads));
+  const auto library = make_cudnn<TypeParam>(cut(p, Calls::of_heads));
+  library->start({});
   EXPECT_EQ(library->name(), "cuDNN 9.27.0");
   ASSERT_EQ(cudnn().graphs.size(), 2U);
   const auto expect = [](const tests::RecordedGraph& graph, const std::string& name,
@@ -162,12 +141,14 @@ Results<T> run(const AttentionProblem& p, const T* q, const T* k, const T* v) {
       gradients(rows * s.qkv_width());
   const Guarded<float> logs(s.batch * s.heads * s.sequence),
       scratch(AttentionCalls(p).scratch_bytes() / 4);
-  const auto library = make_attention_library(p);
-  library->forward({}, {q, k, v, out.data(), logs.data()}, scratch.data());
-  const auto to = operands_in(gradients.matrix(rows, s.qkv_width()), s);
-  library->backward(
-      {}, {q, k, v, out.data(), dout.data(), logs.data(), to.q.data, to.k.data, to.v.data},
-      scratch.data());
+  const auto library = make_cudnn<T>(p);
+  library->start(scratch.vector());
+  const HeadOperands<const T> in{{q, p.q_stride}, {k, p.k_stride}, {v, p.v_stride}};
+  const auto o = out.matrix(rows, s.width());
+  const auto log_sum = logs.matrix(s.batch * s.heads, s.sequence);
+  library->forward({}, in, o, log_sum);
+  library->backward({}, in, o, log_sum, dout.matrix(rows, s.width()),
+                    operands_in(gradients.matrix(rows, s.qkv_width()), s));
   return {out.host(), gradients.host(), logs.host()};
 }
 
@@ -194,23 +175,23 @@ TYPED_TEST(CudnnAttention, ReadsQueriesAndKeysFromAMatrixOfTheirOwn) {
   }
 }
 
-/// A backend on its planned scratch, and operands in memory.
+/// The chosen back end on its planned scratch, and operands in memory.
 template <class T>
 struct Backend {
   AttentionProblem problem;
   memory::Ledger ledger;
   memory::Arenas measured, arenas;
-  AttentionBackend<T> attention;
+  ChosenAttention<T> attention;
 
-  Backend(const AttentionShape& s, AttentionChoice choice)
+  Backend(const AttentionShape& s, AttentionKind kind)
       : problem(problem_of<T>(s)),
         measured([&] {
           memory::Arenas counting;
-          static_cast<void>(AttentionBackend<T>(counting, problem, choice, 1));
+          static_cast<void>(choose_attention<T>(counting, problem, kind, 1));
           return counting;
         }()),
         arenas(measured, ledger),
-        attention(arenas, problem, choice, 1) {}
+        attention(choose_attention<T>(arenas, problem, kind, 1)) {}
 
   std::vector<T> out() const {
     const AttentionShape& s = problem.shape;
@@ -218,56 +199,60 @@ struct Backend {
     const Guarded<T> qkv(tests::numbers<T>(rows * s.qkv_width(), 1)), result(rows * s.width());
     const Guarded<float> logs(s.batch * s.heads * s.sequence);
     const Matrix<const T> in = qkv.matrix(rows, s.qkv_width());
-    attention.forward({}, operands_in(in, s), result.matrix(rows, s.width()),
-                      logs.matrix(s.batch * s.heads, s.sequence));
+    attention.backend->forward({}, operands_in(in, s), result.matrix(rows, s.width()),
+                               logs.matrix(s.batch * s.heads, s.sequence));
     return result.host();
   }
 };
 
 TYPED_TEST(CudnnAttention, IsTheDefaultAndTakesWhatIsPlanned) {
   const AttentionShape s = make_shape(2, 33, 2, 16);
-  const Backend<TypeParam> chosen(s, AttentionChoice::automatic);
-  EXPECT_EQ(chosen.measured.bytes(), chosen.arenas.bytes());
-  EXPECT_EQ(chosen.attention.arithmetic(), "attention by cuDNN 9.27.0");
-  EXPECT_EQ(chosen.attention.refusal(), "");
+  const Backend<TypeParam> chosen(s, AttentionKind::automatic);
+  memory::Arenas expected;
+  expected.take<float>(memory::Category::workspace,
+                       AttentionCalls(chosen.problem).scratch_bytes() / 4);
+  EXPECT_EQ(chosen.measured.bytes(), expected.bytes());
+  EXPECT_EQ(chosen.arenas.bytes(), expected.bytes());
+  EXPECT_EQ(chosen.attention.arithmetic, "attention by cuDNN 9.27.0");
+  EXPECT_EQ(chosen.attention.refusal, "");
   static_cast<void>(chosen.out());
   EXPECT_EQ(cudnn().graphs.at(0)->calls, 1);
 }
 
 TYPED_TEST(CudnnAttention, GivesWayToOwnKernelsAndSaysWhy) {
   const AttentionShape s = make_shape(2, 33, 2, 16);
-  const Backend<TypeParam> own(s, AttentionChoice::own);
-  EXPECT_EQ(own.attention.arithmetic(), "attention by kzero's kernels");
-  EXPECT_EQ(own.attention.refusal(), "");
+  const Backend<TypeParam> own(s, AttentionKind::kzero);
+  EXPECT_EQ(own.attention.arithmetic, "attention by kzero's kernels");
+  EXPECT_EQ(own.attention.refusal, "");
   EXPECT_TRUE(cudnn().graphs.empty());
   cudnn().unsupported = "not on this device";
-  const Backend<TypeParam> fallen(s, AttentionChoice::automatic);
-  EXPECT_EQ(fallen.attention.arithmetic(), own.attention.arithmetic());
-  EXPECT_EQ(fallen.attention.refusal(), "cuDNN: not on this device");
+  const Backend<TypeParam> fallen(s, AttentionKind::automatic);
+  EXPECT_EQ(fallen.attention.arithmetic, own.attention.arithmetic);
+  EXPECT_EQ(fallen.attention.refusal, "cuDNN: not on this device");
   EXPECT_TRUE(tests::same_bits(fallen.out(), own.out()));
   EXPECT_EQ(fallen.measured.bytes(), fallen.arenas.bytes());
   cudnn() = {};
   cudnn().more_workspace = Index{1} << 20;
-  const Backend<TypeParam> large(s, AttentionChoice::automatic);
-  EXPECT_EQ(large.attention.refusal(), "cuDNN: No execution plans support the graph.");
+  const Backend<TypeParam> large(s, AttentionKind::automatic);
+  EXPECT_EQ(large.attention.refusal, "cuDNN: No execution plans support the graph.");
 }
 
 // The frontend throws some of what it finds as a plain std::runtime_error.
 TYPED_TEST(CudnnAttention, GivesWayWhereTheLibraryDoesNotStart) {
   const AttentionShape s = make_shape(2, 33, 2, 16);
   cudnn().breaks_start = true;
-  const Backend<TypeParam> without(s, AttentionChoice::automatic);
-  EXPECT_EQ(without.attention.refusal(), "cudnnCreate failed: CUDNN_STATUS_NOT_INITIALIZED");
+  const Backend<TypeParam> without(s, AttentionKind::automatic);
+  EXPECT_EQ(without.attention.refusal, "cudnnCreate failed: CUDNN_STATUS_NOT_INITIALIZED");
   cudnn() = {};
   cudnn().thrown = "No suitable implementation";
-  const Backend<TypeParam> unsuited(s, AttentionChoice::automatic);
-  EXPECT_EQ(unsuited.attention.refusal(), "cuDNN: No suitable implementation");
+  const Backend<TypeParam> unsuited(s, AttentionKind::automatic);
+  EXPECT_EQ(unsuited.attention.refusal, "cuDNN: No suitable implementation");
 }
 
 template <class T>
 std::string failure_of(const AttentionShape& s) {
   try {
-    static_cast<void>(Backend<T>(s, AttentionChoice::library));
+    static_cast<void>(Backend<T>(s, AttentionKind::cudnn));
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ExitCode::usage);
     return error.what();
@@ -292,7 +277,7 @@ TYPED_TEST(CudnnAttention, IsAnErrorWhereItIsDemandedAndCannot) {
 }
 
 TYPED_TEST(CudnnAttention, NamesWhatFailed) {
-  const Backend<TypeParam> chosen(make_shape(1, 8, 2, 16), AttentionChoice::automatic);
+  const Backend<TypeParam> chosen(make_shape(1, 8, 2, 16), AttentionKind::automatic);
   cudnn().breaks_execution = true;
   try {
     static_cast<void>(chosen.out());

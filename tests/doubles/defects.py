@@ -4,7 +4,7 @@ NCCL = "src/comm/nccl_communicator.cpp"
 EVENT = "src/runtime/event_cuda.cpp"
 CUDNN = "src/kernels/attention/cudnn_plans.cpp"
 SCRATCH = "src/kernels/attention/problem.cpp"
-BACKEND = "src/kernels/attention/backend.cpp"
+CHOICE = "src/kernels/attention/attention.cpp"
 
 # What it is, file, text, replacement, program, ranks
 DEFECTS = [
@@ -269,12 +269,12 @@ DEFECTS = [
     ),
     ("the planned scratch has no room for the scores", SCRATCH, "round_up(t, key_rows) * 2", "2", "cudnn", 1),
     ("the planned scratch has no room for dk and dv", SCRATCH, "if (s.group() > 1)", "if (s.group() > 999)", "cudnn", 1),
-    ("why cuDNN cannot is lost", BACKEND, "refusal_ = error.what();", "(void)error;", "cudnn", 1),
+    ("why cuDNN cannot is lost", CHOICE, "chosen.refusal = error.what();", "(void)error;", "cudnn", 1),
     (
         "cuDNN computes although own kernels are wanted",
-        BACKEND,
-        "(choice == AttentionChoice::automatic && has",
-        "(choice != AttentionChoice::library && has",
+        CHOICE,
+        "if (kind == AttentionKind::automatic) return table;",
+        "if (kind != AttentionKind::cudnn) return table;",
         "cudnn",
         1,
     ),

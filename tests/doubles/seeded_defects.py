@@ -6,7 +6,7 @@
 BUILD is a configured build folder (build/release). The sources are changed where they lie and put back; nothing else may
 build meanwhile. Prints a table, and the defects' numbers in defects.py to stderr; the exit code says whether every defect was
 found (docs/devices.md has the counts). Run by hand after a change to the stand-ins: each defect compiles a source or two and links,
-those of attention_problem.cpp and attention_backend.cpp a group of sources.
+those of problem.cpp and attention.cpp in kernels/attention a group of sources.
 """
 
 import pathlib

@@ -51,7 +51,9 @@ class Files(unittest.TestCase):
         self.assertGreaterEqual(len(PROFILES), 7)
         for path in (*PROFILES, *(ROOT / "jobscripts/machines").glob("*.sh")):
             head = re.match(r"(?:#.*\n)+", path.read_text()).group()
-            self.assertRegex(head, r"[Nn]ot (been )?tested (there|at\s+(# )?a centre)|Tested only with (a stand-in|stand-ins) ", path)
+            self.assertRegex(
+                head, r"[Nn]ot (been )?tested (there|at\s+(# )?a centre)|Tested only with (a stand-in|stand-ins) ", path
+            )
 
     def test_profiles_and_their_scripts_are_in_the_documentation(self):
         text = (ROOT / "docs/machines.md").read_text()

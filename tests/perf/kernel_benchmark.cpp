@@ -9,7 +9,7 @@
 #include <cstdlib>
 #include <limits>
 
-#include "kernels/attention/attention.hpp"
+#include "kernels/attention/backends.hpp"
 #include "kernels/gelu.hpp"
 #include "kernels/initialize.hpp"
 #include "kernels/norm.hpp"
@@ -122,15 +122,18 @@ void measure_attention(const Clock& clock, const kernels::AttentionShape& s) {
   const Numbers<T> qkv(rows, s.qkv_width()), out(rows, s.width()), dout(rows, s.width()),
       gradient(rows, s.qkv_width());
   const Numbers<float> log_sum(s.batch * s.heads, s.sequence);
-  const Index bytes = kernels::attention_scratch_bytes<T>(s, 1);
+  const Index stride = s.qkv_width();
+  const auto attention =
+      kernels::attention_backends<T>().back().make({s, dtype_of<T>, stride, stride, stride});
+  const Index bytes = attention->scratch_bytes(1);
   const Numbers<float> scratch(1, bytes / static_cast<Index>(sizeof(float)));
+  attention->start(scratch.row(0));
   const auto in = kernels::operands_in(Matrix<const T>(qkv.matrix()), s);
-  const double forward = clock.fastest([&] {
-    kernels::attention_forward<T>(exec, s, in, out.matrix(), log_sum.matrix(), scratch.row(0));
-  });
+  const double forward =
+      clock.fastest([&] { attention->forward(exec, in, out.matrix(), log_sum.matrix()); });
   const double backward = clock.fastest([&] {
-    kernels::attention_backward<T>(exec, s, in, out.matrix(), log_sum.matrix(), dout.matrix(),
-                                   kernels::operands_in(gradient.matrix(), s), scratch.row(0));
+    attention->backward(exec, in, out.matrix(), log_sum.matrix(), dout.matrix(),
+                        kernels::operands_in(gradient.matrix(), s));
   });
   // Two products forward and five backward, half of which the mask leaves.
   const double product = static_cast<double>(rows * s.heads * s.sequence * s.head_width);

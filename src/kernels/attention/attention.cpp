@@ -1,55 +1,72 @@
 #include "kernels/attention/attention.hpp"
 
-#include "kernels/attention/device.hpp"
-#include "kernels/attention/host.hpp"
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "base/error.hpp"
+#include "kernels/attention/backends.hpp"
 
 namespace kzero::kernels {
 
-Index device::attention_scratch_bytes(const AttentionShape& shape) {
-  return shape.batch * shape.heads * shape.sequence * static_cast<Index>(sizeof(float));
+namespace {
+
+[[noreturn]] void refuse(AttentionKind kind, const std::string& reason) {
+  fail(ExitCode::usage, "run.attention = \"{}\": {}; \"auto\" takes kzero's kernels then",
+       name_of(kind), reason);
 }
+
+/// The back ends of this build from `kind` on, in the order in which they are asked.
+template <class T>
+std::span<const AttentionEntry<T>> candidates(AttentionKind kind) {
+  const auto table = attention_backends<T>();
+  if (kind == AttentionKind::automatic) return table;
+  const auto found = std::ranges::find(table, kind, &AttentionEntry<T>::name);
+  if (found == table.end()) {
+    const auto title = kind == AttentionKind::cudnn ? "cuDNN" : name_of(kind);
+    refuse(kind, fmt::format("this build has no {}", title));
+  }
+  return {found, table.end()};
+}
+
+}  // namespace
 
 template <class T>
-Index attention_scratch_bytes(const AttentionShape& shape, [[maybe_unused]] Index threads) {
-  if constexpr (tensor::on_host) {
-    return host::attention_scratch_bytes<T>(shape, threads);
-  } else {
-    return device::attention_scratch_bytes(shape);
+ChosenAttention<T> choose_attention(memory::Arenas& arenas, const AttentionProblem& problem,
+                                    AttentionKind kind, Index threads) {
+  ChosenAttention<T> chosen;
+  std::vector<std::unique_ptr<AttentionBackend<T>>> able;
+  Index bytes = 0;
+  for (const AttentionEntry<T>& entry : candidates<T>(kind)) {
+    auto backend = entry.make(problem);
+    std::string reason = backend->refusal();
+    if (reason.empty()) {
+      bytes = std::max(bytes, backend->scratch_bytes(threads));
+      able.push_back(std::move(backend));
+    } else if (able.empty()) {
+      chosen.refusal = std::move(reason);
+    }
   }
+  const Vector<float> scratch(arenas.take<float>(memory::Category::workspace, bytes / 4),
+                              static_cast<std::size_t>(bytes / 4));
+  for (auto& next : able) {
+    if (chosen.backend || arenas.measuring()) break;
+    try {
+      next->start(scratch);
+      chosen.backend = std::move(next);
+    } catch (const Error& error) {
+      chosen.refusal = error.what();
+    }
+  }
+  if (kind != AttentionKind::automatic && !chosen.refusal.empty()) refuse(kind, chosen.refusal);
+  if (chosen.backend && attention_backends<T>().size() > 1)
+    chosen.arithmetic = "attention by " + chosen.backend->name();
+  return chosen;
 }
 
-template <class T>
-void attention_forward(const Execution& exec, const AttentionShape& shape,
-                       const HeadOperands<const T>& in, Matrix<T> out, Matrix<float> log_sum,
-                       Vector<float> scratch) {
-  if constexpr (tensor::on_host) {
-    host::attention_forward<T>(exec, shape, in, out, log_sum, scratch);
-  } else {
-    device::attention_forward<DeviceArithmetic, T>(exec, shape, in, out, log_sum);
-  }
-}
-
-template <class T>
-void attention_backward(const Execution& exec, const AttentionShape& shape,
-                        const HeadOperands<const T>& in, Matrix<const T> out,
-                        Matrix<const float> log_sum, Matrix<const T> dout,
-                        const HeadOperands<T>& gradients, Vector<float> scratch) {
-  if constexpr (tensor::on_host) {
-    host::attention_backward<T>(exec, shape, in, out, log_sum, dout, gradients, scratch);
-  } else {
-    device::attention_backward<DeviceArithmetic, T>(exec, shape, in, out, log_sum, dout, gradients,
-                                                    scratch);
-  }
-}
-
-#define KZERO_INSTANTIATE(T)                                                                  \
-  template Index attention_scratch_bytes<T>(const AttentionShape&, Index);                    \
-  template void attention_forward<T>(const Execution&, const AttentionShape&,                 \
-                                     const HeadOperands<const T>&, Matrix<T>, Matrix<float>,  \
-                                     Vector<float>);                                          \
-  template void attention_backward<T>(                                                        \
-      const Execution&, const AttentionShape&, const HeadOperands<const T>&, Matrix<const T>, \
-      Matrix<const float>, Matrix<const T>, const HeadOperands<T>&, Vector<float>);
+#define KZERO_INSTANTIATE(T)                                                                \
+  template ChosenAttention<T> choose_attention<T>(memory::Arenas&, const AttentionProblem&, \
+                                                  AttentionKind, Index);
 KZERO_FOR_EACH_DTYPE(KZERO_INSTANTIATE)
 #undef KZERO_INSTANTIATE
 

@@ -1,13 +1,20 @@
-// Causal multi-head attention: softmax(Q K^T / sqrt(d)) V per head, without ever storing the T x T
-// matrix of all heads; backward recomputes the probabilities from the saved log-sum-exp (Dao et
-// al., arXiv 2205.14135). Groups of query heads may share a head of keys and values (Ainslie et
-// al., arXiv 2305.13245). attention_host.hpp and attention_device.hpp have one implementation each.
+// Causal multi-head attention: softmax(Q K^T / sqrt(d)) V per head. The T x T matrix of all heads
+// is never stored; backward recomputes the probabilities from the saved log-sum-exp (Dao et al.,
+// arXiv 2205.14135). Groups of query heads may share a head of keys and values (Ainslie et al.,
+// arXiv 2305.13245). The back end is chosen at start, never inside a step.
 #pragma once
 
+#include <memory>
+#include <string>
+
+#include "deck/config.hpp"
 #include "kernels/attention/problem.hpp"
 #include "kernels/row.hpp"
+#include "memory/arenas.hpp"
 
 namespace kzero::kernels {
+
+using deck::AttentionKind;
 
 /// Heads side by side in rows [N,..]: head i of row r begins at data + r * stride + i * d.
 template <class T>
@@ -30,25 +37,55 @@ HeadOperands<T> operands_in(const Matrix<T>& qkv, const AttentionShape& shape) {
   return {{qkv.data(), stride}, {k, stride}, {k + kv_width, stride}};
 }
 
-/// Bytes of scratch that forward and backward need with this many concurrent threads; forward needs
-/// no more than backward.
+/// Attention for one problem. Operands have the problem's type, shape and strides.
 template <class T>
-Index attention_scratch_bytes(const AttentionShape& shape, Index threads);
+class AttentionBackend {
+ public:
+  virtual ~AttentionBackend() = default;
 
-/// Computes out [B*T,H*d] from the heads of `in`; log_sum [B*H,T] is kept for backward. Overwrites
-/// out and log_sum.
-template <class T>
-void attention_forward(const Execution& exec, const AttentionShape& shape,
-                       const HeadOperands<const T>& in, Matrix<T> out, Matrix<float> log_sum,
-                       Vector<float> scratch);
+  /// What the bits depend on in addition to the problem and the device.
+  virtual std::string name() const { return "kzero's kernels"; }
 
-/// Computes the gradients of `in` from dout [B*T,H*d] and from out and log_sum as forward left
-/// them; those of k and v are sums over their query heads in ascending order. Overwrites the
-/// gradients.
-template <class T>
-void attention_backward(const Execution& exec, const AttentionShape& shape,
-                        const HeadOperands<const T>& in, Matrix<const T> out,
+  /// Returns why the back end cannot compute the problem, by rules that need no device; empty if
+  /// it can.
+  virtual std::string refusal() const { return {}; }
+
+  /// Bytes of scratch that forward and backward need with this many concurrent threads. Needs no
+  /// device.
+  virtual Index scratch_bytes(Index threads) const = 0;
+
+  /// Prepares for calls on the current device with this scratch. Call it once, before any other
+  /// call that computes. Throws Error(other) with the reason if the back end cannot compute there.
+  virtual void start(Vector<float> scratch) = 0;
+
+  /// Enqueues out [B*T,H*d] from the heads of `in` on `exec`; log_sum [B*H,T] is kept for backward.
+  /// Overwrites out and log_sum.
+  virtual void forward(const Execution& exec, const HeadOperands<const T>& in, Matrix<T> out,
+                       Matrix<float> log_sum) const = 0;
+
+  /// Enqueues the gradients of `in` from dout [B*T,H*d] and from out and log_sum as forward left
+  /// them; those of k and v are sums over their query heads in ascending order. Overwrites the
+  /// gradients.
+  virtual void backward(const Execution& exec, const HeadOperands<const T>& in, Matrix<const T> out,
                         Matrix<const float> log_sum, Matrix<const T> dout,
-                        const HeadOperands<T>& gradients, Vector<float> scratch);
+                        const HeadOperands<T>& gradients) const = 0;
+};
+
+/// The attention of one model.
+template <class T>
+struct ChosenAttention {
+  std::unique_ptr<AttentionBackend<T>> backend;  // none on measuring arenas
+  std::string arithmetic;  // what the bits depend on; empty in builds with one back end
+  std::string refusal;     // why a later back end of the table computes; empty if the first does
+};
+
+/// Chooses the named back end of this build, or for `automatic` its first; one that cannot compute
+/// the problem gives way to the next in the table. Takes scratch for `threads` concurrent threads
+/// from the workspace category, as much as any of these back ends may need. Asks no device on
+/// measuring arenas. Throws Error(usage) if a named back end cannot compute the problem or is not
+/// in this build.
+template <class T>
+ChosenAttention<T> choose_attention(memory::Arenas& arenas, const AttentionProblem& problem,
+                                    AttentionKind kind, Index threads);
 
 }  // namespace kzero::kernels

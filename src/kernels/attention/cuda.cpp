@@ -5,7 +5,7 @@ namespace kzero::kernels {
 
 struct DeviceArithmetic : TensorCoreArithmetic<team_warps, warp_lanes> {};
 
-#define KZERO_INSTANTIATE(T) KZERO_INSTANTIATE_ATTENTION(DeviceArithmetic, T)
+#define KZERO_INSTANTIATE(T) template class device::Attention<DeviceArithmetic, T>;
 KZERO_FOR_EACH_DTYPE(KZERO_INSTANTIATE)
 #undef KZERO_INSTANTIATE
 

@@ -1,7 +1,10 @@
+#include <optional>
+
 #include "base/error.hpp"
+#include "kernels/attention/attention.hpp"
 #include "kernels/attention/cudnn_plans.hpp"
-#include "kernels/attention/library.hpp"
 #include "runtime/cuda_stream.hpp"
+#include "runtime/profile.hpp"
 
 namespace kzero::kernels {
 
@@ -9,44 +12,100 @@ namespace {
 
 constexpr Index most_head_width = 256, head_step = 8;
 
-class CudnnAttention : public AttentionLibrary {
+template <class T>
+class CudnnAttention : public AttentionBackend<T> {
  public:
-  explicit CudnnAttention(const AttentionProblem& problem) : plans_(problem) {}
+  explicit CudnnAttention(const AttentionProblem& problem) : problem_(problem) {}
 
   std::string name() const override { return CudnnAttentionPlans::name(); }
-  void forward(const tensor::Execution& exec, const ForwardOperands& at, void* scratch) override {
-    plans_.forward(runtime::stream_of(exec), at, scratch);
+  std::string refusal() const override;
+  Index scratch_bytes(Index /*threads*/) const override {
+    return AttentionCalls(problem_).scratch_bytes();
   }
-  void backward(const tensor::Execution& exec, const BackwardOperands& at, void* scratch) override {
-    plans_.backward(runtime::stream_of(exec), at, scratch);
+  void start(Vector<float> scratch) override {
+    scratch_ = scratch;
+    plans_.emplace(problem_);
   }
+  void forward(const Execution& exec, const HeadOperands<const T>& in, Matrix<T> out,
+               Matrix<float> log_sum) const override;
+  void backward(const Execution& exec, const HeadOperands<const T>& in, Matrix<const T> out,
+                Matrix<const float> log_sum, Matrix<const T> dout,
+                const HeadOperands<T>& gradients) const override;
 
  private:
-  CudnnAttentionPlans plans_;
+  AttentionProblem problem_;
+  Vector<float> scratch_;
+  std::optional<CudnnAttentionPlans> plans_;
 };
 
-}  // namespace
-
-bool has_attention_library() { return true; }
-
-std::string attention_refusal(const AttentionProblem& p) {
-  const AttentionShape& s = p.shape;
-  if (p.type == Dtype::fp32) return "cuDNN's attention is for 16 bits";
+template <class T>
+std::string CudnnAttention<T>::refusal() const {
+  const AttentionShape& s = problem_.shape;
+  if (problem_.type == Dtype::fp32) return "cuDNN's attention is for 16 bits";
   if (s.head_width > most_head_width || s.head_width % head_step != 0) {
     return fmt::format("cuDNN's attention is for heads up to {} wide and a multiple of {}, not {}",
                        most_head_width, head_step, s.head_width);
   }
   if (s.sequence == 1) return "cuDNN's attention is for sequences of two tokens and more";
-  if (AttentionCalls(p).kv_heads == 0) {
+  if (AttentionCalls(problem_).kv_heads == 0) {
     return fmt::format(
         "cuDNN's backward at {} tokens needs more than {} MiB of scratch for the heads of one key",
-        s.sequence, p.most_scratch >> 20);
+        s.sequence, problem_.most_scratch >> 20);
   }
   return {};
 }
 
-std::unique_ptr<AttentionLibrary> make_attention_library(const AttentionProblem& problem) {
-  return std::make_unique<CudnnAttention>(problem);
+template <class T>
+void require_strides(const HeadOperands<T>& heads, Index q, Index k, Index v) {
+  KZERO_REQUIRE(heads.q.stride == q && heads.k.stride == k && heads.v.stride == v, ExitCode::other,
+                "internal error: attention's operands have other strides than were planned");
 }
+
+/// Shows a call of the library to Kokkos' tools and to the time line.
+template <class F>
+void profiled(const Execution& exec, const char* name, const AttentionShape& s, const F& call) {
+  const runtime::ProfileRegion region(
+      [&] { return SpanName("{} {} {} {} {}", name, s.batch, s.sequence, s.heads, s.head_width); },
+      SpanKind::kernel);
+  call(runtime::stream_of(exec));
+  if (!tensor::on_host && region.is_recorded()) exec.fence("kzero::kernels::attention_done");
+}
+
+template <class T>
+void CudnnAttention<T>::forward(const Execution& exec, const HeadOperands<const T>& in,
+                                Matrix<T> out, Matrix<float> log_sum) const {
+  const AttentionProblem& p = problem_;
+  require_strides(in, p.q_stride, p.k_stride, p.v_stride);
+  const ForwardOperands at{in.q.data, in.k.data, in.v.data, out.data(), log_sum.data()};
+  profiled(exec, "kzero::kernels::attention_forward", p.shape,
+           [&](cudaStream_t stream) { plans_->forward(stream, at, scratch_.data()); });
+}
+
+template <class T>
+void CudnnAttention<T>::backward(const Execution& exec, const HeadOperands<const T>& in,
+                                 Matrix<const T> out, Matrix<const float> log_sum,
+                                 Matrix<const T> dout, const HeadOperands<T>& gradients) const {
+  const AttentionProblem& p = problem_;
+  const Index stride = p.gradient_stride();
+  require_strides(in, p.q_stride, p.k_stride, p.v_stride);
+  require_strides(gradients, stride, stride, stride);
+  const BackwardOperands at{in.q.data,        in.k.data,        in.v.data,
+                            out.data(),       dout.data(),      log_sum.data(),
+                            gradients.q.data, gradients.k.data, gradients.v.data};
+  profiled(exec, "kzero::kernels::attention_backward", p.shape,
+           [&](cudaStream_t stream) { plans_->backward(stream, at, scratch_.data()); });
+}
+
+}  // namespace
+
+template <class T>
+std::unique_ptr<AttentionBackend<T>> make_cudnn_attention(const AttentionProblem& problem) {
+  return std::make_unique<CudnnAttention<T>>(problem);
+}
+
+#define KZERO_INSTANTIATE(T) \
+  template std::unique_ptr<AttentionBackend<T>> make_cudnn_attention<T>(const AttentionProblem&);
+KZERO_FOR_EACH_DTYPE(KZERO_INSTANTIATE)
+#undef KZERO_INSTANTIATE
 
 }  // namespace kzero::kernels

@@ -4,7 +4,7 @@ namespace kzero::kernels {
 
 struct DeviceArithmetic : PlainArithmetic {};
 
-#define KZERO_INSTANTIATE(T) KZERO_INSTANTIATE_ATTENTION(DeviceArithmetic, T)
+#define KZERO_INSTANTIATE(T) template class device::Attention<DeviceArithmetic, T>;
 KZERO_FOR_EACH_DTYPE(KZERO_INSTANTIATE)
 #undef KZERO_INSTANTIATE
 

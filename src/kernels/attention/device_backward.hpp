@@ -1,4 +1,4 @@
-// Backward of attention_device_tiles.hpp: dq by one team per block of queries, which walks over the
+// Backward of device_tiles.hpp: dq by one team per block of queries, which walks over the
 // keys they see; dk and dv by one team per block of keys, which walks over the queries that see
 // them. With P = exp(scale Q K^T - log_sum) and delta = rowsum(dO * O): dV = P^T dO, dS = P * (dO
 // V^T - delta), dQ = scale dS K, dK = scale dS^T Q.

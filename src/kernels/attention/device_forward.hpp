@@ -1,4 +1,4 @@
-// Forward of attention_device_tiles.hpp: a team has a block of queries and walks over the keys they
+// Forward of device_tiles.hpp: a team has a block of queries and walks over the keys they
 // see.
 #pragma once
 

@@ -1,14 +1,14 @@
 // Attention for devices in tiles, without T x T scores (Dao et al., arXiv 2205.14135): a team has a
 // block of queries, or of keys, and walks over the blocks that it sees or that see it. Teams share
 // no data, so there are no atomics and every sum has one order. Arithmetic::GemmProblem<T, rows,
-// columns> is a class like the one of tile_product.hpp. With tensor cores attention_warps.hpp takes
+// columns> is a class like the one of tile_product.hpp. With tensor cores warps.hpp takes
 // the heads that suit it.
 #pragma once
 
 #include <cmath>
 #include <type_traits>
 
-#include "kernels/attention/device.hpp"
+#include "kernels/attention/backends.hpp"
 #include "kernels/attention/device_backward.hpp"
 #include "kernels/attention/device_forward.hpp"
 #include "kernels/attention/warps.hpp"
@@ -79,9 +79,10 @@ void sum_products(const Execution& exec, const AttentionShape& s, Matrix<const T
 }  // namespace detail
 
 template <class Arithmetic, class T>
-void device::attention_forward(const Execution& exec, const AttentionShape& s,
-                               const HeadOperands<const T>& in, Matrix<T> out,
-                               Matrix<float> log_sum) {
+void device::Attention<Arithmetic, T>::forward(const Execution& exec,
+                                               const HeadOperands<const T>& in, Matrix<T> out,
+                                               Matrix<float> log_sum) const {
+  const AttentionShape& s = shape_;
   const HeadColumns<T> columns{out.data(), s.width()};
   if constexpr (has_warps<Arithmetic, T>) {
     if (suits_warps<T>(s)) {
@@ -99,13 +100,14 @@ void device::attention_forward(const Execution& exec, const AttentionShape& s,
   });
 }
 
-/// Backward; scratch holds at least B*H*T values.
 template <class Arithmetic, class T>
-void device::attention_backward(const Execution& exec, const AttentionShape& s,
-                                const HeadOperands<const T>& in, Matrix<const T> out,
-                                Matrix<const float> log_sum, Matrix<const T> dout,
-                                const HeadOperands<T>& gradients, Vector<float> scratch) {
-  const Matrix<float> delta(scratch.data(), s.batch * s.heads, s.sequence);
+void device::Attention<Arithmetic, T>::backward(const Execution& exec,
+                                                const HeadOperands<const T>& in,
+                                                Matrix<const T> out, Matrix<const float> log_sum,
+                                                Matrix<const T> dout,
+                                                const HeadOperands<T>& gradients) const {
+  const AttentionShape& s = shape_;
+  const Matrix<float> delta(scratch_.data(), s.batch * s.heads, s.sequence);
   detail::sum_products<T>(exec, s, out, dout, delta);
   const BackwardArrays<T> arrays{
       s,       detail::scale_of(s),        in,       {dout.data(), s.width()},
@@ -124,13 +126,5 @@ void device::attention_backward(const Execution& exec, const AttentionShape& s,
                                       width, AttentionKeyGradient<Arithmetic, T, width>{arrays});
   });
 }
-
-#define KZERO_INSTANTIATE_ATTENTION(Arithmetic, T)                                                \
-  template void device::attention_forward<Arithmetic, T>(const Execution&, const AttentionShape&, \
-                                                         const HeadOperands<const T>&, Matrix<T>, \
-                                                         Matrix<float>);                          \
-  template void device::attention_backward<Arithmetic, T>(                                        \
-      const Execution&, const AttentionShape&, const HeadOperands<const T>&, Matrix<const T>,     \
-      Matrix<const float>, Matrix<const T>, const HeadOperands<T>&, Vector<float>);
 
 }  // namespace kzero::kernels

@@ -1,9 +1,8 @@
-#include "kernels/attention/host.hpp"
-
 #include <algorithm>
 #include <cmath>
 
 #include "base/error.hpp"
+#include "kernels/attention/backends.hpp"
 #include "kernels/attention/host_scratch.hpp"
 #include "kernels/host/arithmetic.hpp"
 #include "kernels/host/product.hpp"
@@ -227,47 +226,6 @@ void load_queries(const AttentionShape& s, const HeadColumns<const T>& q, Index 
   }
 }
 
-}  // namespace
-
-void group_rows(const AttentionShape& s, const Bf16Pair* rows, Bf16Pair* grouped) {
-  const Index width = HeadScratch<Bf16Pair>::width(s);
-  for (Index i = 0; i < HeadScratch<Bf16Pair>::rows(s); i += 2, rows += width, grouped += width)
-    interleave(rows, rows + width / 2, width, grouped);
-}
-
-template <class T>
-Index attention_scratch_bytes(const AttentionShape& shape, Index threads) {
-  return threads * HeadScratch<HostElement<T>>::bytes(shape);
-}
-
-template <class T>
-void attention_forward(const Execution& exec, const AttentionShape& s,
-                       const HeadOperands<const T>& in, Matrix<T> out, Matrix<float> log_sum,
-                       Vector<float> scratch, const HostProducts<T>& products) {
-  using E = HostElement<T>;
-  const auto work = [=](Index head, bool is_first, const HeadThread<E>& h) {
-    load_queries(s, in.q, head, h.q);
-    if (is_first || head % s.group() == 0) {  // else the predecessor's keys and values serve
-      const Index kv_head = head / s.group();
-      load(s, rows_of(s, in.k, kv_head, s.kv_heads), in.k.stride, h.k);
-      load(s, rows_of(s, in.v, kv_head, s.kv_heads), in.v.stride, h.v);
-      transpose_blocks(s, h.k, h.k_transposed);
-      group_rows(s, h.v, h.v_grouped);
-    }
-    const Index stride = out.extent(1);
-    T* result = rows_of(s, HeadColumns<T>{out.data(), stride}, head, s.heads);
-    for (Index first = 0; first < s.sequence; first += query_block) {
-      const Index rows = std::min(query_block, s.sequence - first);
-      forward_rows(s, h, first, rows, &log_sum(head, 0));
-      store<T, E>(s, h.out, rows, 1, result + first * stride, stride);
-    }
-  };
-  for_each_head<E>(exec, s, s.batch * s.heads, "kzero::kernels::attention_forward", scratch,
-                   products, work);
-}
-
-namespace {
-
 /// Computes dq of one query head and adds its share to dk and dv.
 template <class T, class E>
 void backward_head(const AttentionShape& s, const HeadThread<E>& h, Index head,
@@ -291,13 +249,49 @@ void backward_head(const AttentionShape& s, const HeadThread<E>& h, Index head,
 
 }  // namespace
 
+void group_rows(const AttentionShape& s, const Bf16Pair* rows, Bf16Pair* grouped) {
+  const Index width = HeadScratch<Bf16Pair>::width(s);
+  for (Index i = 0; i < HeadScratch<Bf16Pair>::rows(s); i += 2, rows += width, grouped += width)
+    interleave(rows, rows + width / 2, width, grouped);
+}
+
 template <class T>
-void attention_backward(const Execution& exec, const AttentionShape& s,
-                        const HeadOperands<const T>& in, Matrix<const T> out,
-                        Matrix<const float> log_sum, Matrix<const T> dout,
-                        const HeadOperands<T>& gradients, Vector<float> scratch,
-                        const HostProducts<T>& products) {
+Index Attention<T>::scratch_bytes(Index threads) const {
+  return threads * HeadScratch<HostElement<T>>::bytes(shape_);
+}
+
+template <class T>
+void Attention<T>::forward(const Execution& exec, const HeadOperands<const T>& in, Matrix<T> out,
+                           Matrix<float> log_sum) const {
   using E = HostElement<T>;
+  const AttentionShape s = shape_;
+  const auto work = [=](Index head, bool is_first, const HeadThread<E>& h) {
+    load_queries(s, in.q, head, h.q);
+    if (is_first || head % s.group() == 0) {  // else the predecessor's keys and values serve
+      const Index kv_head = head / s.group();
+      load(s, rows_of(s, in.k, kv_head, s.kv_heads), in.k.stride, h.k);
+      load(s, rows_of(s, in.v, kv_head, s.kv_heads), in.v.stride, h.v);
+      transpose_blocks(s, h.k, h.k_transposed);
+      group_rows(s, h.v, h.v_grouped);
+    }
+    const Index stride = out.extent(1);
+    T* result = rows_of(s, HeadColumns<T>{out.data(), stride}, head, s.heads);
+    for (Index first = 0; first < s.sequence; first += query_block) {
+      const Index rows = std::min(query_block, s.sequence - first);
+      forward_rows(s, h, first, rows, &log_sum(head, 0));
+      store<T, E>(s, h.out, rows, 1, result + first * stride, stride);
+    }
+  };
+  for_each_head<E>(exec, s, s.batch * s.heads, "kzero::kernels::attention_forward", scratch_,
+                   products_, work);
+}
+
+template <class T>
+void Attention<T>::backward(const Execution& exec, const HeadOperands<const T>& in,
+                            Matrix<const T> out, Matrix<const float> log_sum, Matrix<const T> dout,
+                            const HeadOperands<T>& gradients) const {
+  using E = HostElement<T>;
+  const AttentionShape s = shape_;
   const Index width = s.width();
   const auto work = [=](Index kv_head, bool /*is_first*/, const HeadThread<E>& h) {
     load(s, rows_of(s, in.k, kv_head, s.kv_heads), in.k.stride, h.k);
@@ -318,19 +312,11 @@ void attention_backward(const Execution& exec, const AttentionShape& s,
     store_sum(h.dk, scale_of_scores<E>(s), gradients.k);
     store_sum(h.dv, 1, gradients.v);
   };
-  for_each_head<E>(exec, s, s.batch * s.kv_heads, "kzero::kernels::attention_backward", scratch,
-                   products, work);
+  for_each_head<E>(exec, s, s.batch * s.kv_heads, "kzero::kernels::attention_backward", scratch_,
+                   products_, work);
 }
 
-#define KZERO_INSTANTIATE(T)                                                                  \
-  template Index attention_scratch_bytes<T>(const AttentionShape&, Index);                    \
-  template void attention_forward<T>(const Execution&, const AttentionShape&,                 \
-                                     const HeadOperands<const T>&, Matrix<T>, Matrix<float>,  \
-                                     Vector<float>, const HostProducts<T>&);                  \
-  template void attention_backward<T>(                                                        \
-      const Execution&, const AttentionShape&, const HeadOperands<const T>&, Matrix<const T>, \
-      Matrix<const float>, Matrix<const T>, const HeadOperands<T>&, Vector<float>,            \
-      const HostProducts<T>&);
+#define KZERO_INSTANTIATE(T) template class Attention<T>;
 KZERO_FOR_EACH_DTYPE(KZERO_INSTANTIATE)
 #undef KZERO_INSTANTIATE
 

@@ -1,5 +1,5 @@
-// Backward of attention_warps.hpp: warps with rows of queries compute dq, warps with rows of keys
-// dk and dv. P and dS (attention_device_backward.hpp has the equations) stay in registers, where
+// Backward of warps.hpp: warps with rows of queries compute dq, warps with rows of keys
+// dk and dv. P and dS (device_backward.hpp has the equations) stay in registers, where
 // rows of keys have them transposed.
 #pragma once
 

@@ -1,4 +1,4 @@
-// What the attention kernels with scores in registers share (attention_warps.hpp): which rows a
+// What the attention kernels with scores in registers share (warps.hpp): which rows a
 // warp owns, and how tiles of the other rows pass through a team's scratch.
 #pragma once
 

@@ -1,4 +1,4 @@
-// Forward of attention_warps.hpp: a warp has 16 or 32 queries and walks over the keys they see.
+// Forward of warps.hpp: a warp has 16 or 32 queries and walks over the keys they see.
 #pragma once
 
 #include "kernels/attention/warp_blocks.hpp"

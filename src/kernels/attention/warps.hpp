@@ -1,7 +1,7 @@
 // Attention for devices with tensor cores, for heads of 16-bit elements that are no wider than 128
 // columns: a warp has 16 or 32 rows, whose scores, probabilities and sums stay in its registers, so
 // that a row's maximum and sum are taken over four lanes (Dao, arXiv 2307.08691). As in
-// attention_device_tiles.hpp teams share no data. Arithmetic::Fragments<T> is a class like the one
+// device_tiles.hpp teams share no data. Arithmetic::Fragments<T> is a class like the one
 // of warp_fragments.hpp.
 #pragma once
 

@@ -8,8 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "kernels/attention/attention.hpp"
-#include "kernels/attention/device.hpp"
+#include "kernels/attention/backends.hpp"
 #include "unit/kernels/cases.hpp"
 
 namespace kzero::kernels {
@@ -174,29 +173,12 @@ Rounding stored_probabilities() {
   return {one.error - none.error, none.error};
 }
 
-/// What attention_forward picks on this device. On hosts, bf16's products have operands of 16 bits;
-/// those of other types are in fp32.
-struct Chosen {
-  template <class T>
-  static Rounding rounding();
-
-  template <class T>
-  static Index scratch_elements(const AttentionShape& s, Index slots) {
-    return attention_scratch_bytes<T>(s, slots) / 4;
-  }
-  template <class T>
-  static void forward(const AttentionShape& s, Matrix<const T> qkv, Matrix<T> out,
-                      Matrix<float> log_sum, Vector<float> scratch) {
-    attention_forward<T>(Execution(), s, operands_in(qkv, s), out, log_sum, scratch);
-  }
-  template <class T>
-  static void backward(const AttentionShape& s, Matrix<const T> qkv, Matrix<const T> out,
-                       Matrix<const float> log_sum, Matrix<const T> dout, Matrix<T> dqkv,
-                       Vector<float> scratch) {
-    attention_backward<T>(Execution(), s, operands_in(qkv, s), out, log_sum, dout,
-                          operands_in(dqkv, s), scratch);
-  }
-};
+/// The problem of q, k and v in one matrix.
+template <class T>
+AttentionProblem problem_of(const AttentionShape& s) {
+  const Index stride = s.qkv_width();
+  return {s, dtype_of<T>, stride, stride, stride};
+}
 
 /// The device's way.
 template <class Arithmetic>
@@ -207,30 +189,25 @@ struct Tiled {
     rounding.keys_a_rescaling = 16;
     return rounding;
   }
-
   template <class T>
-  static Index scratch_elements(const AttentionShape& s, Index) {
-    return device::attention_scratch_bytes(s) / 4;
-  }
-  template <class T>
-  static void forward(const AttentionShape& s, Matrix<const T> qkv, Matrix<T> out,
-                      Matrix<float> log_sum, Vector<float>) {
-    device::attention_forward<Arithmetic, T>(Execution(), s, operands_in(qkv, s), out, log_sum);
-  }
-  template <class T>
-  static void backward(const AttentionShape& s, Matrix<const T> qkv, Matrix<const T> out,
-                       Matrix<const float> log_sum, Matrix<const T> dout, Matrix<T> dqkv,
-                       Vector<float> scratch) {
-    device::attention_backward<Arithmetic, T>(Execution(), s, operands_in(qkv, s), out, log_sum,
-                                              dout, operands_in(dqkv, s), scratch);
+  static std::unique_ptr<AttentionBackend<T>> make(const AttentionProblem& problem) {
+    return std::make_unique<device::Attention<Arithmetic, T>>(problem);
   }
 };
 
-template <class T>
-Rounding Chosen::rounding() {
-  if (!tensor::on_host) return Tiled<DeviceArithmetic>::rounding<T>();
-  return std::is_same_v<T, bf16> ? stored_probabilities<bf16>() : Rounding{};
-}
+/// kzero's kernels in this build. On hosts, bf16's products have operands of 16 bits; those of
+/// other types are in fp32.
+struct Own {
+  template <class T>
+  static Rounding rounding() {
+    if (!tensor::on_host) return Tiled<DeviceArithmetic>::rounding<T>();
+    return std::is_same_v<T, bf16> ? stored_probabilities<bf16>() : Rounding{};
+  }
+  template <class T>
+  static std::unique_ptr<AttentionBackend<T>> make(const AttentionProblem& problem) {
+    return attention_backends<T>().back().make(problem);
+  }
+};
 
 inline std::string name_of(const AttentionShape& s) {
   return "B " + std::to_string(s.batch) + " T " + std::to_string(s.sequence) + " H " +
@@ -252,11 +229,11 @@ void check_forward(const AttentionShape& s, Index slots = 1) {
   const Index rows = s.batch * s.sequence, heads = s.batch * s.heads, d = s.head_width;
   const auto qkv = numbers<T>(rows * s.qkv_width(), 1, 2);
   const Guarded<T> input(qkv), output(rows * s.width());
-  const Guarded<float> logs(heads * s.sequence),
-      scratch(Implementation::template scratch_elements<T>(s, slots));
-  Implementation::template forward<T>(s, input.matrix(rows, s.qkv_width()),
-                                      output.matrix(rows, s.width()),
-                                      logs.matrix(heads, s.sequence), scratch.vector());
+  const auto backend = Implementation::template make<T>(problem_of<T>(s));
+  const Guarded<float> logs(heads * s.sequence), scratch(backend->scratch_bytes(slots) / 4);
+  backend->start(scratch.vector());
+  backend->forward({}, operands_in<const T>(input.matrix(rows, s.qkv_width()), s),
+                   output.matrix(rows, s.width()), logs.matrix(heads, s.sequence));
   std::vector<Bounded> out(rows * s.width()), log_sum;
   for (Index head = 0; head < heads; ++head) {
     const auto expected = forward<T>(Head(s, qkv, head), Implementation::template rounding<T>());
@@ -297,12 +274,13 @@ void check_backward(const AttentionShape& s, Index slots = 1) {
   std::vector<float> log_sum(heads * n);
   store_forward(s, qkv, out, log_sum);
   const Guarded<T> input(qkv), output(out), gradient(dout), dqkv(rows * s.qkv_width());
-  const Guarded<float> logs(log_sum),
-      scratch(Implementation::template scratch_elements<T>(s, slots));
+  const auto backend = Implementation::template make<T>(problem_of<T>(s));
+  const Guarded<float> logs(log_sum), scratch(backend->scratch_bytes(slots) / 4);
   const auto in = input.matrix(rows, s.qkv_width()), result = dqkv.matrix(rows, s.qkv_width());
   const auto o = output.matrix(rows, s.width()), g = gradient.matrix(rows, s.width());
-  Implementation::template backward<T>(s, in, o, logs.matrix(heads, n), g, result,
-                                       scratch.vector());
+  backend->start(scratch.vector());
+  backend->backward({}, operands_in<const T>(in, s), o, logs.matrix(heads, n), g,
+                    operands_in(result, s));
   std::vector<Bounded> expected(rows * s.qkv_width());
   const Index group = s.heads / s.kv_heads;
   for (Index head = 0; head < heads; ++head) {

@@ -1,3 +1,4 @@
+#include "base/error.hpp"
 #include "unit/kernels/attention_cases.hpp"
 
 namespace kzero::kernels {
@@ -11,25 +12,58 @@ TYPED_TEST_SUITE(Attention, Elements, );
 TYPED_TEST(Attention, MatchesThePlainLoop) {
   for (const Index sequence : {1, 5, 127, 128, 129, 300}) {
     for (const Index head_width : {1, 16, 33, 64})
-      check_attention<Chosen, TypeParam>(make_shape(2, sequence, 3, head_width), 6);
+      check_attention<Own, TypeParam>(make_shape(2, sequence, 3, head_width), 6);
   }
 }
 
 TYPED_TEST(Attention, QueryHeadsShareKeysAndValues) {
   for (const Index group : {2, 3, 5}) {
     for (const Index slots : {1, 4, 20})
-      check_attention<Chosen, TypeParam>(make_shape(2, 97, 2, 6, group), slots);
+      check_attention<Own, TypeParam>(make_shape(2, 97, 2, 6, group), slots);
   }
 }
 
 TYPED_TEST(Attention, NeedsNoMoreScratchThanOneSlot) {
   for (const Index slots : {1, 2, 4})  // six heads
-    check_attention<Chosen, TypeParam>(make_shape(2, 129, 3, 16), slots);
+    check_attention<Own, TypeParam>(make_shape(2, 129, 3, 16), slots);
 }
 
 TYPED_TEST(Attention, TilesMatchThePlainLoop) {
   for (const AttentionShape& shape : tiled_shapes())
     check_attention<Tiled<DeviceArithmetic>, TypeParam>(shape);
+}
+
+TYPED_TEST(Attention, TakesOwnKernelsByNameWithTheScratchOfTheThreads) {
+  const AttentionProblem problem = problem_of<TypeParam>(make_shape(2, 33, 2, 16));
+  const auto kind = AttentionKind::kzero;
+  memory::Arenas measured, expected;
+  EXPECT_EQ(choose_attention<TypeParam>(measured, problem, kind, 3).backend, nullptr);
+  const auto own = Own::make<TypeParam>(problem);
+  expected.take<float>(memory::Category::workspace, own->scratch_bytes(3) / 4);
+  EXPECT_EQ(measured.bytes(), expected.bytes());
+  memory::Ledger ledger;
+  memory::Arenas arenas(measured, ledger);
+  const auto chosen = choose_attention<TypeParam>(arenas, problem, kind, 3);
+  EXPECT_EQ(chosen.backend->name(), own->name());
+  EXPECT_EQ(chosen.refusal, "");
+  const bool has_choice = attention_backends<TypeParam>().size() > 1;
+  EXPECT_EQ(chosen.arithmetic, has_choice ? "attention by kzero's kernels" : "");
+}
+
+TYPED_TEST(Attention, NamesABackEndThatThisBuildLacks) {
+  const auto table = attention_backends<TypeParam>();
+  if (table.front().name == AttentionKind::cudnn) GTEST_SKIP() << "this build has cuDNN";
+  const AttentionProblem problem = problem_of<TypeParam>(make_shape(1, 8, 2, 16));
+  memory::Arenas arenas;
+  try {
+    static_cast<void>(choose_attention<TypeParam>(arenas, problem, AttentionKind::cudnn, 1));
+    ADD_FAILURE() << "no error";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::usage);
+    EXPECT_STREQ(error.what(),
+                 "run.attention = \"cudnn\": this build has no cuDNN; \"auto\" takes kzero's "
+                 "kernels then");
+  }
 }
 
 }  // namespace

@@ -222,11 +222,13 @@ TEST(ThreadCount, AttentionDoesNotDependOnItNorOnTheSlots) {
   for (const Index slots : {1, 2, 3}) {
     for (const Execution& exec : tests::thread_counts()) {
       const Guarded<float> out(n * s.width()), logs(heads * s.sequence), d(n * s.qkv_width());
-      const Guarded<float> scratch(attention_scratch_bytes<float>(s, slots) / 4);
+      const auto attention = Own::make<float>(problem_of<float>(s));
+      const Guarded<float> scratch(attention->scratch_bytes(slots) / 4);
+      attention->start(scratch.vector());
       const auto o = out.matrix(n, s.width()), l = logs.matrix(heads, s.sequence);
-      attention_forward<float>(exec, s, operands_in<const float>(in, s), o, l, scratch.vector());
-      attention_backward<float>(exec, s, operands_in<const float>(in, s), o, l, g,
-                                operands_in(d.matrix(n, s.qkv_width()), s), scratch.vector());
+      attention->forward(exec, operands_in<const float>(in, s), o, l);
+      attention->backward(exec, operands_in<const float>(in, s), o, l, g,
+                          operands_in(d.matrix(n, s.qkv_width()), s));
       const auto all = joined({&out, &logs, &d});
       if (first.empty()) first = all;
       EXPECT_TRUE(tests::same_bits(all, first)) << slots << " slots";

@@ -1,5 +1,4 @@
 // Attention on hosts with its products of pairs in tiles.
-#include "kernels/attention/host.hpp"
 #include "unit/kernels/attention_cases.hpp"
 #include "unit/kernels/host_tiles/emulated_tiles.hpp"
 
@@ -13,21 +12,8 @@ struct InTiles {
     return stored_probabilities<T>();
   }
   template <class T>
-  static Index scratch_elements(const AttentionShape& s, Index slots) {
-    return host::attention_scratch_bytes<T>(s, slots) / 4;
-  }
-  template <class T>
-  static void forward(const AttentionShape& s, Matrix<const T> qkv, Matrix<T> out,
-                      Matrix<float> log_sum, Vector<float> scratch) {
-    host::attention_forward<T>(Execution(), s, operands_in(qkv, s), out, log_sum, scratch,
-                               emulated_products);
-  }
-  template <class T>
-  static void backward(const AttentionShape& s, Matrix<const T> qkv, Matrix<const T> out,
-                       Matrix<const float> log_sum, Matrix<const T> dout, Matrix<T> dqkv,
-                       Vector<float> scratch) {
-    host::attention_backward<T>(Execution(), s, operands_in(qkv, s), out, log_sum, dout,
-                                operands_in(dqkv, s), scratch, emulated_products);
+  static std::unique_ptr<AttentionBackend<T>> make(const AttentionProblem& problem) {
+    return std::make_unique<host::Attention<T>>(problem, emulated_products);
   }
 };
 

@@ -63,29 +63,47 @@ struct InTurns {
   }
 };
 
-template <class Arithmetic>
-struct InWarps : Tiled<Arithmetic> {
-  template <class T>
-  static void forward(const AttentionShape& s, Matrix<const T> qkv, Matrix<T> out,
-                      Matrix<float> log_sum, Vector<float>) {
-    warp_attention_forward<Arithmetic, T>(s, detail::scale_of(s), operands_in(qkv, s),
-                                          {out.data(), s.width()}, log_sum,
+template <class Arithmetic, class T>
+class AttentionInTurns : public AttentionBackend<T> {
+ public:
+  explicit AttentionInTurns(const AttentionProblem& problem) : shape_(problem.shape) {}
+
+  Index scratch_bytes(Index) const override {
+    return shape_.batch * shape_.heads * shape_.sequence * 4;
+  }
+  void start(Vector<float> scratch) override { scratch_ = scratch; }
+  void forward(const Execution&, const HeadOperands<const T>& in, Matrix<T> out,
+               Matrix<float> log_sum) const override {
+    warp_attention_forward<Arithmetic, T>(shape_, detail::scale_of(shape_), in,
+                                          {out.data(), shape_.width()}, log_sum,
                                           InTurns<Arithmetic, T>());
   }
-  template <class T>
-  static void backward(const AttentionShape& s, Matrix<const T> qkv, Matrix<const T> out,
-                       Matrix<const float> log_sum, Matrix<const T> dout, Matrix<T> dqkv,
-                       Vector<float> scratch) {
-    const Matrix<float> delta(scratch.data(), s.batch * s.heads, s.sequence);
-    detail::sum_products<T>(Execution(), s, out, dout, delta);
+  void backward(const Execution& exec, const HeadOperands<const T>& in, Matrix<const T> out,
+                Matrix<const float> log_sum, Matrix<const T> dout,
+                const HeadOperands<T>& gradients) const override {
+    const AttentionShape& s = shape_;
+    const Matrix<float> delta(scratch_.data(), s.batch * s.heads, s.sequence);
+    detail::sum_products<T>(exec, s, out, dout, delta);
     warp_attention_backward<Arithmetic, T>({s,
                                             detail::scale_of(s),
-                                            operands_in(qkv, s),
+                                            in,
                                             {dout.data(), s.width()},
                                             log_sum,
                                             Matrix<const float>(delta),
-                                            operands_in(dqkv, s)},
+                                            gradients},
                                            InTurns<Arithmetic, T>());
+  }
+
+ private:
+  AttentionShape shape_;
+  Vector<float> scratch_;
+};
+
+template <class Arithmetic>
+struct InWarps : Tiled<Arithmetic> {
+  template <class T>
+  static std::unique_ptr<AttentionBackend<T>> make(const AttentionProblem& problem) {
+    return std::make_unique<AttentionInTurns<Arithmetic, T>>(problem);
   }
 };
 

@@ -1,0 +1,91 @@
+// kzero's own back ends of attention, and the table of a build's back ends. A back end is a class
+// derived from AttentionBackend, and its line in the tables of the builds that have it. Only
+// choose_attention and tests read either.
+#pragma once
+
+#include <memory>
+#include <span>
+
+#include "kernels/attention/attention.hpp"
+#include "kernels/host/product.hpp"
+
+namespace kzero::kernels {
+
+template <class T>
+struct AttentionEntry {
+  AttentionKind name;
+  std::unique_ptr<AttentionBackend<T>> (*make)(const AttentionProblem&);
+};
+
+/// The back ends of this build, its default first. kzero's kernels, which compute every problem,
+/// are last. backends_host.cpp, backends_device.cpp or backends_cudnn.cpp defines it: a build
+/// compiles one of them.
+template <class T>
+std::span<const AttentionEntry<T>> attention_backends();
+
+/// Makes a Backend, whose elements are of type T.
+template <class Backend, class T>
+std::unique_ptr<AttentionBackend<T>> make(const AttentionProblem& problem) {
+  return std::make_unique<Backend>(problem);
+}
+
+namespace host {
+
+/// Attention for hosts: one thread per head of a sequence, tiles of query rows and keys that stay
+/// in a core's caches.
+template <class T>
+class Attention : public AttentionBackend<T> {
+ public:
+  /// How tiles are multiplied.
+  using Products = ProductBackend<HostElement<T>>;
+
+  explicit Attention(const AttentionProblem& problem,
+                     const Products& products = product_backend<HostElement<T>>())
+      : shape_(problem.shape), products_(products) {}
+
+  Index scratch_bytes(Index threads) const override;
+  void start(Vector<float> scratch) override { scratch_ = scratch; }
+  void forward(const Execution& exec, const HeadOperands<const T>& in, Matrix<T> out,
+               Matrix<float> log_sum) const override;
+  void backward(const Execution& exec, const HeadOperands<const T>& in, Matrix<const T> out,
+                Matrix<const float> log_sum, Matrix<const T> dout,
+                const HeadOperands<T>& gradients) const override;
+
+ private:
+  AttentionShape shape_;
+  Products products_;
+  Vector<float> scratch_;
+};
+
+}  // namespace host
+
+namespace device {
+
+/// Attention for devices, defined in device_tiles.hpp, with matrix products by Arithmetic.
+template <class Arithmetic, class T>
+class Attention : public AttentionBackend<T> {
+ public:
+  explicit Attention(const AttentionProblem& problem) : shape_(problem.shape) {}
+
+  Index scratch_bytes(Index /*threads*/) const override {
+    return shape_.batch * shape_.heads * shape_.sequence * static_cast<Index>(sizeof(float));
+  }
+  void start(Vector<float> scratch) override { scratch_ = scratch; }
+  void forward(const Execution& exec, const HeadOperands<const T>& in, Matrix<T> out,
+               Matrix<float> log_sum) const override;
+  void backward(const Execution& exec, const HeadOperands<const T>& in, Matrix<const T> out,
+                Matrix<const float> log_sum, Matrix<const T> dout,
+                const HeadOperands<T>& gradients) const override;
+
+ private:
+  AttentionShape shape_;
+  Vector<float> scratch_;
+};
+
+}  // namespace device
+
+/// The products that CMake selects: cuda.cpp has those of NVIDIA GPUs, device.cpp those of all
+/// others, including hosts, where tests run them.
+struct DeviceArithmetic;
+
+}  // namespace kzero::kernels
