@@ -7,6 +7,7 @@
 
 #include "base/bytes.hpp"
 #include "base/error.hpp"
+#include "base/utf8.hpp"
 #include "tokenizer/unicode.hpp"
 
 namespace kzero::tokenizer {
