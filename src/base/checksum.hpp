@@ -1,8 +1,7 @@
-// Checksums of files and ranges: XXH3, 64 bits. They guard against damage, not against malice.
+// Checksums of ranges of bytes: XXH3, 64 bits. They guard against damage, not against malice.
 #pragma once
 
 #include <cstdint>
-#include <filesystem>
 #include <memory>
 #include <span>
 #include <string>
@@ -25,9 +24,6 @@ class Digest {
   };
   std::unique_ptr<void, Free> state_;
 };
-
-/// The digest of a file, read once in chunks. Throws Error(files) naming the file.
-std::uint64_t checksum_of_file(const std::filesystem::path& path);
 
 /// Formats a digest as sixteen lower-case hexadecimal digits.
 std::string format_checksum(std::uint64_t digest);

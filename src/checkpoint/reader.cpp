@@ -7,9 +7,9 @@
 
 #include "base/checksum.hpp"
 #include "base/error.hpp"
+#include "base/input_file.hpp"
 #include "checkpoint/format/parameter_hash.hpp"
 #include "grid/agreement.hpp"
-#include "storage/files.hpp"
 
 namespace kzero::checkpoint {
 
@@ -159,7 +159,7 @@ class Catalog {
 
 /// An open shard_file and one dataset's part in it.
 struct StoredValues {
-  const storage::InputFile& file;
+  const InputFile& file;
   const std::filesystem::path& path;
   Index offset = 0;  // in bytes
 
@@ -199,9 +199,8 @@ void read_copies(const StoredValues& stored, const std::string& array,
   }
 }
 
-void read_shard(const storage::InputFile& file, const std::filesystem::path& path,
-                const StoredShard& stored, const param::StateArrays& arrays,
-                const std::vector<Copy>& copies) {
+void read_shard(const InputFile& file, const std::filesystem::path& path, const StoredShard& stored,
+                const param::StateArrays& arrays, const std::vector<Copy>& copies) {
   for (std::size_t a = 0; a < arrays.size(); ++a) {
     const std::string& name = arrays[a].name;
     std::vector<Copy> wanted;
@@ -219,7 +218,7 @@ void read_shard(const storage::InputFile& file, const std::filesystem::path& pat
 void carry_out(const Plan& plan, const Found& from) {
   for (const auto& [shard_index, shards] : plan) {
     const auto path = from.path / from.manifest.shard_files[shard_index].file;
-    const storage::InputFile file(path);
+    const InputFile file(path);
     for (const auto& [stored, copies] : shards) {
       read_shard(file, path, *stored, from.manifest.state_arrays, copies);
     }

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/error.hpp"
+#include "base/input_file.hpp"
 #include "base/printable.hpp"
 #include "convert/config_keys.hpp"
 #include "convert/gpt2_config.hpp"
@@ -80,7 +81,7 @@ ConfigText load_config(const std::filesystem::path& path) {
   constexpr Index most_bytes = Index{1} << 20;
   std::error_code ignored;
   const auto file = std::filesystem::is_directory(path, ignored) ? path / config_name : path;
-  return {file, load_bounded(file, most_bytes)};
+  return {file, load_file(file, most_bytes)};
 }
 
 std::vector<deck::ImpliedValue> architecture(const ConfigText& config) {

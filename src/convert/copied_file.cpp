@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "base/error.hpp"
+#include "base/input_file.hpp"
 #include "storage/atomic_file.hpp"
-#include "storage/files.hpp"
 
 namespace kzero::convert {
 
@@ -14,7 +14,7 @@ namespace {
 constexpr std::size_t part_bytes = std::size_t{1} << 20;
 
 /// The part of a file from `offset` on; empty at its end.
-std::span<const std::byte> read_part(const storage::InputFile& file, Index offset,
+std::span<const std::byte> read_part(const InputFile& file, Index offset,
                                      std::vector<std::byte>& memory) {
   memory.resize(part_bytes);
   return std::span(memory).first(static_cast<std::size_t>(file.read(offset, memory)));
@@ -24,7 +24,7 @@ std::span<const std::byte> read_part(const storage::InputFile& file, Index offse
 
 bool has_same_bytes(const std::filesystem::path& a, const std::filesystem::path& b) {
   try {
-    const storage::InputFile first(a), second(b);
+    const InputFile first(a), second(b);
     std::vector<std::byte> x, y;
     for (Index at = 0;;) {
       const auto one = read_part(first, at, x), other = read_part(second, at, y);
@@ -38,7 +38,7 @@ bool has_same_bytes(const std::filesystem::path& a, const std::filesystem::path&
 }
 
 void copy_durably(const std::filesystem::path& from, const std::filesystem::path& to) {
-  const storage::InputFile source(from);
+  const InputFile source(from);
   storage::AtomicFile copy(to);
   std::vector<std::byte> memory;
   for (Index at = 0;;) {

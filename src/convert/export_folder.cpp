@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.hpp"
+#include "base/input_file.hpp"
 #include "base/printable.hpp"
 #include "convert/config_export.hpp"
 #include "convert/copied_file.hpp"
@@ -47,7 +48,7 @@ bool has_other_weights(const ExportTarget& target) {
 
 /// Returns whether config.json already has this text.
 bool is_up_to_date(const fs::path& config, const std::string& text) {
-  return is_json_of_kzero(config) && storage::load_file(config) == text;
+  return is_json_of_kzero(config) && load_file(config) == text;
 }
 
 void require_ours(const fs::path& file, bool is_ours) {

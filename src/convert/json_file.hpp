@@ -10,10 +10,6 @@
 
 namespace kzero::convert {
 
-/// Reads the text of a file of at most `limit_bytes`. Throws Error(files) if the file cannot be
-/// read, is not a regular file, or is larger.
-std::string load_bounded(const std::filesystem::path& path, Index limit_bytes);
-
 /// Parses a file's text as an object. Throws Error(files) if it is anything else.
 nlohmann::json json_object(const std::filesystem::path& path, std::string_view text);
 

@@ -135,7 +135,7 @@ SafetensorsHeader parse(std::span<const std::byte> start, Index file_bytes) {
 }
 
 /// Reads the length of the header and, if it is plausible, the header.
-std::vector<std::byte> read_start(const storage::InputFile& file) {
+std::vector<std::byte> read_start(const InputFile& file) {
   std::vector<std::byte> bytes(std::min<std::size_t>(length_bytes, file.bytes()));
   bytes.resize(file.read(0, bytes));
   if (bytes.size() < length_bytes) return bytes;

@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "base/input_file.hpp"
 #include "checkpoint/format/state_shard.hpp"
-#include "storage/files.hpp"
 
 namespace kzero::convert {
 
@@ -60,7 +60,7 @@ class SafetensorsFile {
   void read_widened(Index begin, std::span<float> values) const;
 
   std::filesystem::path path_;
-  storage::InputFile file_;
+  InputFile file_;
   SafetensorsHeader header_;
 };
 

@@ -2,13 +2,12 @@
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <cstdint>
 #include <cstring>
-#include <fstream>
-#include <span>
+#include <utility>
 
 #include "base/error.hpp"
+#include "base/input_file.hpp"
 #include "data/llmc_header.hpp"
 
 namespace kzero::data {
@@ -63,14 +62,21 @@ class Words {
   Index vocab_, at_ = 0, example_ = 0;
 };
 
-Header read_header(std::ifstream& file, const std::string& path) {
-  KZERO_REQUIRE(file.is_open(), ExitCode::files, "{}: cannot be opened for reading: {}", path,
-                std::strerror(errno));
+std::string load(const std::string& path) {
+  using enum Loaded::State;
+  Loaded file = try_load(path);
+  KZERO_REQUIRE(file.state != not_regular, ExitCode::files, "{}: is not a regular file", path);
+  KZERO_REQUIRE(file.state == good, ExitCode::files, "{}: cannot be opened for reading: {}", path,
+                std::strerror(file.error));
+  return std::move(file.bytes);
+}
+
+Header read_header(std::span<const std::byte> bytes, const std::string& path) {
   Header header{};
-  file.read(reinterpret_cast<char*>(header.data()), llmc_header_bytes);
-  KZERO_REQUIRE(file.gcount() == llmc_header_bytes && header[0] == choice_magic, ExitCode::files,
+  KZERO_REQUIRE(bytes.size() >= llmc_header_bytes && is_choice_file(bytes), ExitCode::files,
                 "{}: has no header of llm.c's choice format, {} bytes that begin with {}", path,
                 llmc_header_bytes, choice_magic);
+  std::memcpy(header.data(), bytes.data(), llmc_header_bytes);
   KZERO_REQUIRE(header[1] == choice_version, ExitCode::files,
                 "{}: is version {} of llm.c's choice format, but only version {} is read", path,
                 header[1], choice_version);
@@ -79,9 +85,8 @@ Header read_header(std::ifstream& file, const std::string& path) {
   return header;
 }
 
-std::vector<std::uint16_t> read_words(std::ifstream& file, const std::string& path) {
-  std::string bytes{std::istreambuf_iterator<char>(file), {}};
-  KZERO_REQUIRE(!file.bad() && bytes.size() % 2 == 0, ExitCode::files,
+std::vector<std::uint16_t> words_of(std::span<const std::byte> bytes, const std::string& path) {
+  KZERO_REQUIRE(bytes.size() % 2 == 0, ExitCode::files,
                 "{}: has an odd number of bytes; it is truncated or damaged", path);
   std::vector<std::uint16_t> words(bytes.size() / 2);
   std::memcpy(words.data(), bytes.data(), bytes.size());
@@ -108,17 +113,18 @@ ChoiceExample read_example(Words& words) {
 
 }  // namespace
 
-bool is_choice_file(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
+bool is_choice_file(std::span<const std::byte> head) {
   std::int32_t magic = 0;
-  file.read(reinterpret_cast<char*>(&magic), sizeof magic);
-  return file.gcount() == sizeof magic && magic == choice_magic;
+  if (head.size() < sizeof magic) return false;
+  std::memcpy(&magic, head.data(), sizeof magic);
+  return magic == choice_magic;
 }
 
 std::vector<ChoiceExample> read_choices(const std::string& path, Index vocab) {
-  std::ifstream file(path, std::ios::binary);
-  const Header header = read_header(file, path);
-  Words words(path, read_words(file, path), vocab);
+  const std::string file = load(path);
+  const auto bytes = std::as_bytes(std::span(file));
+  const Header header = read_header(bytes, path);
+  Words words(path, words_of(bytes.subspan(llmc_header_bytes), path), vocab);
   std::vector<ChoiceExample> examples;
   for (Index i = 0; i < header[2]; ++i) {
     words.begin(i);

@@ -4,6 +4,8 @@
 // and for the context and each ending the number of tokens and the tokens.
 #pragma once
 
+#include <cstddef>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -18,8 +20,8 @@ struct ChoiceExample {
   std::vector<std::vector<Token>> endings;
 };
 
-/// Returns whether the file begins like one of these files; false if it cannot be read.
-bool is_choice_file(const std::string& path);
+/// Returns whether these are the first bytes, at least 4, of such a file.
+bool is_choice_file(std::span<const std::byte> head);
 
 /// Reads all examples. Each must have a context and at least two endings, none of them empty, and
 /// tokens below `vocab`. Otherwise throws Error(files) naming path and example.

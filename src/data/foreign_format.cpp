@@ -2,11 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <array>
 #include <cstring>
-#include <fstream>
 #include <string_view>
 
+#include "base/input_file.hpp"
 #include "data/llmc_header.hpp"
 #include "data/megatron_index.hpp"
 
@@ -28,10 +27,7 @@ bool starts_with(std::span<const std::byte> head, std::string_view magic) {
 }
 
 bool is_index_file(const std::filesystem::path& path) {
-  std::error_code ignored;
-  if (!std::filesystem::is_regular_file(path, ignored)) return false;
-  std::array<char, 16> head{};
-  std::ifstream(path, std::ios::binary).read(head.data(), head.size());
+  const std::string head = first_bytes(path, 16).value_or("");
   return is_megatron_index(std::as_bytes(std::span(head)));
 }
 

@@ -3,13 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
-#include <filesystem>
-#include <fstream>
 #include <memory>
 #include <utility>
 
 #include "base/error.hpp"
+#include "base/input_file.hpp"
 #include "base/printable.hpp"
 #include "data/file_list.hpp"
 #include "data/llmc_header.hpp"
@@ -23,40 +21,32 @@ constexpr const char* text_name = "text";
 constexpr const char* choices_name = "choices";
 constexpr const char* automatic_name = "auto";
 
-bool has_llmc_header(const std::string& path) {
-  std::array<char, 4> head{};
-  std::ifstream(path, std::ios::binary).read(head.data(), head.size());
-  return data::llmc_kind(std::as_bytes(std::span(head))) != nullptr;
-}
-
 /// The format recognized from the beginning or the name of the first file, otherwise the usual one.
 FileFormat recognised(const std::string& name, std::optional<data::TokenEncoding> usual) {
   ProblemList problems;
   const std::vector<std::string> files = data::expand_files({name}, problems);
   problems.throw_if_any(ExitCode::files);
-  if (data::is_choice_file(files.front())) return {.is_choices = true};
-  if (has_llmc_header(files.front())) return {deck::DataFormat::llmc};
+  const auto head = first_bytes(files.front(), sizeof(std::int32_t));
+  const auto magic = std::as_bytes(head ? std::span<const char>(*head) : std::span<const char>());
+  if (data::is_choice_file(magic)) return {.is_choices = true};
+  if (data::llmc_kind(magic) != nullptr) return {deck::DataFormat::llmc};
   const bool is_bytes = usual && usual->format == deck::DataFormat::bytes;
   if (files.front().ends_with(".txt") && !is_bytes) return {.is_text = true};
-  KZERO_REQUIRE(usual || !std::ifstream(files.front()).is_open(), ExitCode::usage,
+  KZERO_REQUIRE(usual || !head, ExitCode::usage,
                 "{}: has no header that tells its format; name it with --format",
                 printable(files.front()));
   return {usual.value_or(deck::DataFormat::llmc)};
 }
 
 std::string text_of(const std::string& path) {
-  constexpr std::uintmax_t most_bytes = std::uintmax_t{1} << 30;
-  std::error_code problem;
-  const bool is_file = std::filesystem::is_regular_file(path, problem);
-  const std::uintmax_t size = is_file ? std::filesystem::file_size(path, problem) : 0;
-  KZERO_REQUIRE(size <= most_bytes, ExitCode::files,
+  constexpr Index most_bytes = Index{1} << 30;
+  Loaded file = try_load(path, most_bytes);
+  KZERO_REQUIRE(file.state != Loaded::State::too_large, ExitCode::files,
                 "{}: {} bytes; a plain text has at most 1 GiB (input/prepare.py makes token files)",
-                printable(path), size);
-  std::ifstream file(path, std::ios::binary);
-  std::string text(size, ' ');
-  file.read(text.data(), static_cast<std::streamsize>(size));
-  KZERO_REQUIRE(is_file && file, ExitCode::files, "{}: cannot be read", printable(path));
-  return text;
+                printable(path), file.file_bytes);
+  KZERO_REQUIRE(file.state == Loaded::State::good, ExitCode::files, "{}: cannot be read",
+                printable(path));
+  return std::move(file.bytes);
 }
 
 /// The tokens of all files of a pattern, one after the other.

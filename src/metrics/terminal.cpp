@@ -14,6 +14,8 @@
 #include <iterator>
 #include <string_view>
 
+#include "base/descriptor.hpp"
+
 namespace kzero::metrics {
 
 namespace {
@@ -76,23 +78,11 @@ int reader_above(int process, const fs::path& pipe) {
   return process;
 }
 
-class File {
- public:
-  // Opened without blocking and without adopting the terminal: a rank is often the leader of a
-  // session.
-  explicit File(const std::string& path)
-      : descriptor_(::open(path.c_str(), O_RDONLY | O_NOCTTY | O_NONBLOCK | O_CLOEXEC)) {}
-  ~File() {
-    if (descriptor_ >= 0) ::close(descriptor_);
-  }
-  File(const File&) = delete;
-  File& operator=(const File&) = delete;
-
-  int descriptor() const { return descriptor_; }
-
- private:
-  int descriptor_;
-};
+/// Opens without blocking and without adopting the terminal: a rank is often the leader of a
+/// session.
+int opened(const std::string& path) {
+  return ::open(path.c_str(), O_RDONLY | O_NOCTTY | O_NONBLOCK | O_CLOEXEC);
+}
 
 }  // namespace
 
@@ -105,7 +95,7 @@ std::optional<Terminal> Terminal::behind(int descriptor) {
   while (true) {
     std::error_code problem;
     const fs::path target = fs::read_symlink(path, problem);
-    if (target.string().starts_with("/dev/") && ::isatty(File(path).descriptor()) == 1)
+    if (target.string().starts_with("/dev/") && ::isatty(Descriptor(opened(path)).number()) == 1)
       return Terminal(-1, path);
     if (!target.string().starts_with("pipe:")) return std::nullopt;
     process = reader_above(process, target);
@@ -119,7 +109,7 @@ Index Terminal::columns() const {
     winsize size{};
     return ::ioctl(descriptor, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
   };
-  return ask(descriptor_ >= 0 ? descriptor_ : File(path_).descriptor());
+  return descriptor_ >= 0 ? ask(descriptor_) : ask(Descriptor(opened(path_)).number());
 }
 
 }  // namespace kzero::metrics

@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include "base/error.hpp"
+#include "base/input_file.hpp"
 #include "storage/files.hpp"
 
 namespace kzero::run {
@@ -33,7 +34,7 @@ void EvaluationMark::remove() const {
 std::optional<BegunEvaluations> EvaluationMark::read() const {
   std::error_code ignored;
   if (path_.empty() || !fs::is_regular_file(path_, ignored)) return std::nullopt;
-  std::istringstream text(storage::load_file(path_));
+  std::istringstream text(load_file(path_));
   std::string line;
   std::getline(text, line);
   BegunEvaluations begun;

@@ -4,10 +4,10 @@
 
 #include <algorithm>
 #include <cstring>
-#include <fstream>
 
 #include "base/bytes.hpp"
 #include "base/error.hpp"
+#include "base/input_file.hpp"
 #include "base/version.hpp"
 
 namespace kzero::run {
@@ -61,12 +61,8 @@ std::string arguments_of(const SpanWork& work, double seconds) {
 void require_trace_file(const fs::path& path) {
   std::error_code ignored;
   if (!fs::exists(fs::symlink_status(path, ignored))) return;
-  std::string start(opening.size(), '\0');
-  if (fs::is_regular_file(path, ignored)) {
-    if (fs::file_size(path, ignored) == 0) return;
-    std::ifstream(path, std::ios::binary).read(start.data(), std::ssize(start));
-  }
-  KZERO_REQUIRE(start == opening, ExitCode::files,
+  const auto start = first_bytes(path, opening.size());
+  KZERO_REQUIRE(start && (start->empty() || *start == opening), ExitCode::files,
                 "run.profile: {} exists and is not a time line; name another file, or move it away",
                 path.string());
 }

@@ -1,25 +1,20 @@
 #include "storage/files.hpp"
 
 #include <fcntl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <utility>
-#include <vector>
 
-#include "base/checksum.hpp"
+#include "base/descriptor.hpp"
 #include "base/error.hpp"
 #include "base/uninterrupted.hpp"
 
 namespace kzero::storage {
 
 namespace {
-
-/// Bytes read at once when a checksum is taken: small enough for the second-level cache.
-constexpr Index chunk_bytes = Index{1} << 18;
 
 void require(bool good, const std::string& path, const char* what) {
   KZERO_REQUIRE(good, ExitCode::files, "{}: {} ({})", path, what, std::strerror(errno));
@@ -40,26 +35,17 @@ std::filesystem::path folder_of(const std::filesystem::path& path) {
   return folder.empty() ? "." : folder;
 }
 
-/// A file or folder that was written before, open to be synced.
-struct OpenForSync {
-  explicit OpenForSync(const std::string& path) : id(open_file(path, O_RDONLY)) {}
-  ~OpenForSync() { ::close(id); }
-  OpenForSync(const OpenForSync&) = delete;
-  OpenForSync& operator=(const OpenForSync&) = delete;
-
-  int id;
-};
-
 }  // namespace
 
 void sync_to_disk(const std::filesystem::path& path) {
-  const OpenForSync opened(path.string());
-  sync(opened.id, path.string());
+  const Descriptor opened(open_file(path.string(), O_RDONLY));
+  sync(opened.number(), path.string());
 }
 
 void begin_sync(const std::filesystem::path& path) {
-  const OpenForSync opened(path.string());
-  ::sync_file_range(opened.id, 0, 0, SYNC_FILE_RANGE_WRITE);  // only saves time, so it may fail
+  const Descriptor opened(open_file(path.string(), O_RDONLY));
+  ::sync_file_range(opened.number(), 0, 0,
+                    SYNC_FILE_RANGE_WRITE);  // only saves time, so it may fail
 }
 
 void create_folders_durably(const std::filesystem::path& path) {
@@ -99,13 +85,6 @@ void write_durably(const std::filesystem::path& path, std::string_view bytes) {
     std::filesystem::remove(fresh, ignored);
     throw;
   }
-}
-
-std::string load_file(const std::filesystem::path& path) {
-  const InputFile file(path);
-  std::string bytes(static_cast<std::size_t>(file.bytes()), '\0');
-  bytes.resize(file.read(0, std::as_writable_bytes(std::span(bytes))));
-  return bytes;
 }
 
 std::vector<Region> gaps_between(std::vector<Region> regions, Index bytes) {
@@ -151,53 +130,6 @@ void OutputFile::close() {
   // Linux has closed the file when it reports an interruption, and its bytes are synced before.
   const bool closed = ::close(std::exchange(id_, -1)) == 0 || errno == EINTR;
   require(closed, path_, "cannot be closed");
-}
-
-InputFile::InputFile(const std::filesystem::path& path)
-    : path_(path.string()), id_(open_file(path_, O_RDONLY | O_NONBLOCK)) {
-  struct stat status {};
-  if (::fstat(id_, &status) == 0 && S_ISREG(status.st_mode)) return;
-  ::close(id_);
-  fail(ExitCode::files, "{}: is {}, not a regular file", path_,
-       S_ISDIR(status.st_mode) ? "a folder" : "a pipe, a device or a socket");
-}
-
-InputFile::~InputFile() { ::close(id_); }
-
-Index InputFile::bytes() const {
-  struct stat status {};
-  require(::fstat(id_, &status) == 0, path_, "has no size");
-  return status.st_size;
-}
-
-Index InputFile::read(Index offset, std::span<std::byte> to) const {
-  Index done = 0;
-  while (done < static_cast<Index>(to.size())) {
-    const auto count = uninterrupted(
-        [&] { return ::pread(id_, to.data() + done, to.size() - done, offset + done); });
-    require(count >= 0, path_, "reading failed");
-    if (count == 0) break;
-    done += count;
-  }
-  return done;
-}
-
-std::uint64_t InputFile::checksum(std::span<const Region> regions) const {
-  Digest digest;
-  Index largest = 0;
-  for (const Region& region : regions) largest = std::max(largest, region.bytes);
-  std::vector<std::byte> buffer(std::min(largest, chunk_bytes));
-  for (const Region& region : regions) {
-    Index at = 0;
-    while (at < region.bytes) {
-      const auto wanted = std::min(region.bytes - at, static_cast<Index>(buffer.size()));
-      const Index count = read(region.offset + at, std::span(buffer).first(wanted));
-      if (count == 0) break;
-      digest.update(std::span(buffer).first(count));
-      at += count;
-    }
-  }
-  return digest.value();
 }
 
 }  // namespace kzero::storage

@@ -1,16 +1,16 @@
 // Files that must survive a crash: written data is on the disk before the next step, and names
-// change in one step. Also reads parts of files, and checksums of parts. Errors are Error(files)
-// and name the path.
+// change in one step. Errors are Error(files) and name the path. Files are read by
+// base/input_file.hpp.
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
 #include <filesystem>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "base/input_file.hpp"
 #include "base/types.hpp"
 
 namespace kzero::storage {
@@ -32,15 +32,6 @@ void rename_durably(const std::filesystem::path& from, const std::filesystem::pa
 
 /// Replaces the file atomically: readers see the old bytes or the new ones, never a part.
 void write_durably(const std::filesystem::path& path, std::string_view bytes);
-
-/// Reads the full file.
-std::string load_file(const std::filesystem::path& path);
-
-/// A part of a file, in bytes.
-struct Region {
-  Index offset = 0;
-  Index bytes = 0;
-};
 
 /// Returns the parts of a file of `bytes` bytes that lie outside the regions, which may come in any
 /// order.
@@ -67,31 +58,6 @@ class OutputFile {
 
   /// Closes the file; a network file system may report a full quota only here. Call it once.
   void close();
-
- private:
-  std::string path_;
-  int id_;
-};
-
-/// A regular file that is open for reading at any offset.
-class InputFile {
- public:
-  /// Opens the file without blocking, as opening a pipe would: throws Error(files) for anything but
-  /// a regular file.
-  explicit InputFile(const std::filesystem::path& path);
-  ~InputFile();
-  InputFile(const InputFile&) = delete;
-  InputFile& operator=(const InputFile&) = delete;
-
-  Index bytes() const;
-
-  /// Fills `to` from `offset` on; returns the number of bytes read, fewer than asked for only at
-  /// the file's end.
-  Index read(Index offset, std::span<std::byte> to) const;
-
-  /// Returns the checksum of the regions' bytes in order; of a file that is too short, of what
-  /// there is. Uses a small buffer.
-  std::uint64_t checksum(std::span<const Region> regions) const;
 
  private:
   std::string path_;

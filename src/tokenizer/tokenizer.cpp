@@ -2,11 +2,12 @@
 
 #include <array>
 #include <filesystem>
-#include <fstream>
 #include <limits>
 
 #include "base/bytes.hpp"
 #include "base/error.hpp"
+#include "base/input_file.hpp"
+#include "base/utf8.hpp"
 #include "tokenizer/unicode.hpp"
 
 namespace kzero::tokenizer {
@@ -16,21 +17,15 @@ namespace {
 constexpr Index largest_file = Index{256} << 20;
 
 std::string read_text(const std::string& path) {
-  std::error_code code;
-  const auto status = std::filesystem::status(path, code);
-  KZERO_REQUIRE(std::filesystem::exists(status), ExitCode::files, "{}: there is no such file",
-                path);
-  KZERO_REQUIRE(std::filesystem::is_regular_file(status), ExitCode::files,
-                "{}: is not a regular file", path);
-  const auto bytes = static_cast<Index>(std::filesystem::file_size(path, code));
-  KZERO_REQUIRE(!code && bytes <= largest_file, ExitCode::files,
-                "{}: has {}, but a tokenizer.json has {} at most", path, format_bytes(bytes),
-                format_bytes(largest_file));
-  std::ifstream file(path, std::ios::binary);
-  std::string text(static_cast<std::size_t>(bytes), '\0');
-  file.read(text.data(), bytes);
-  KZERO_REQUIRE(file.good(), ExitCode::files, "{}: cannot be read", path);
-  return text;
+  using enum Loaded::State;
+  Loaded file = try_load(path, largest_file);
+  KZERO_REQUIRE(file.state != missing, ExitCode::files, "{}: there is no such file", path);
+  KZERO_REQUIRE(file.state != not_regular, ExitCode::files, "{}: is not a regular file", path);
+  KZERO_REQUIRE(file.state != too_large, ExitCode::files,
+                "{}: has {}, but a tokenizer.json has {} at most", path,
+                format_bytes(file.file_bytes), format_bytes(largest_file));
+  KZERO_REQUIRE(file.state == good, ExitCode::files, "{}: cannot be read", path);
+  return std::move(file.bytes);
 }
 
 std::string file_in(const std::string& path) {

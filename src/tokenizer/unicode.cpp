@@ -10,6 +10,7 @@
 #include <iterator>
 
 #include "base/error.hpp"
+#include "base/utf8.hpp"
 
 namespace kzero::tokenizer {
 
@@ -71,29 +72,6 @@ const std::array<CharacterClass, 0x10000>& basic_classes() {
   return table;
 }
 
-struct Decoded {
-  std::int32_t code;  // -1: no UTF-8 character begins there
-  std::size_t end;
-};
-
-/// Reads one character (RFC 3629). Rejects surrogates and overlong forms.
-Decoded decoded(std::string_view text, std::size_t begin) {
-  const auto first = static_cast<unsigned char>(text[begin]);
-  if (first < 0x80) return {first, begin + 1};
-  const int more = first < 0xC2 ? 0 : first < 0xE0 ? 1 : first < 0xF0 ? 2 : first < 0xF5 ? 3 : 0;
-  if (more == 0 || text.size() - begin <= static_cast<std::size_t>(more)) return {-1, begin + 1};
-  std::int32_t code = first & (0x3F >> more);
-  for (std::size_t i = 1; i <= static_cast<std::size_t>(more); ++i) {
-    const auto next = static_cast<unsigned char>(text[begin + i]);
-    if ((next & 0xC0) != 0x80) return {-1, begin + 1};
-    code = code << 6 | (next & 0x3F);
-  }
-  const bool is_surrogate = code >= 0xD800 && code < 0xE000;
-  const bool is_too_short = code < (more == 2 ? 0x800 : more == 3 ? 0x10000 : 0);
-  if (is_surrogate || is_too_short || code > 0x10FFFF) return {-1, begin + 1};
-  return {code, begin + static_cast<std::size_t>(more) + 1};
-}
-
 const icu::Normalizer2& composer() {
   static const icu::FilteredNormalizer2 filtered = [] {
     UErrorCode status = U_ZERO_ERROR;
@@ -109,21 +87,11 @@ const icu::Normalizer2& composer() {
 }  // namespace
 
 Character character_at(std::string_view text, std::size_t begin) {
-  const Decoded next = decoded(text, begin);
-  const bool is_basic = next.code >= 0 && next.code < 0x10000;
-  const CharacterClass kind = is_basic        ? basic_classes()[static_cast<std::size_t>(next.code)]
-                              : next.code < 0 ? CharacterClass::other
-                                              : class_by_icu(next.code);
-  return {next.code, kind, next.end};
-}
-
-std::optional<std::size_t> first_invalid_byte(std::string_view text) {
-  for (std::size_t at = 0; at < text.size();) {
-    const Decoded next = decoded(text, at);
-    if (next.code < 0) return at;
-    at = next.end;
-  }
-  return {};
+  const Utf8Character next = first_utf8_character(text.substr(begin));
+  if (next.bytes == 0) return {-1, CharacterClass::other, begin + 1};
+  const auto code = static_cast<std::int32_t>(next.code);
+  return {code, next.code < 0x10000 ? basic_classes()[next.code] : class_by_icu(code),
+          begin + next.bytes};
 }
 
 std::string composed(std::string_view text) {

@@ -4,7 +4,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <string_view>
 
@@ -13,16 +12,13 @@ namespace kzero::tokenizer {
 enum class CharacterClass : std::uint8_t { letter, number, space, other };
 
 struct Character {
-  std::int32_t code = 0;
+  std::int32_t code = 0;  // -1: the bytes are not UTF-8
   CharacterClass kind = CharacterClass::other;
   std::size_t end = 0;  // the byte after it
 };
 
 /// The character that begins at byte `begin` < text.size() of UTF-8 text.
 Character character_at(std::string_view text, std::size_t begin);
-
-/// The offset of the first byte that is not part of a UTF-8 character; none if all text is UTF-8.
-std::optional<std::size_t> first_invalid_byte(std::string_view text);
 
 /// Normalizes UTF-8 text of fewer than 2^31 bytes to form C.
 std::string composed(std::string_view text);

@@ -14,7 +14,7 @@ using namespace kzero;
 struct Original {
   fuzz::SavedCheckpoint saved;
   std::string bytes = fuzz::manifest_bytes(saved);
-  std::vector<storage::Region> tables = fuzz::tables_of(bytes);
+  std::vector<Region> tables = fuzz::tables_of(bytes);
 };
 
 /// As the search of a restart that wants small parameters as a whole.
@@ -58,7 +58,7 @@ void read_values(const checkpoint::Found& found) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   static const Original original;
   std::string bytes = original.bytes;
-  for (const storage::Region& table : original.tables) {
+  for (const Region& table : original.tables) {
     const auto count = std::min(static_cast<std::size_t>(table.bytes), size);
     std::memcpy(bytes.data() + table.offset, data, count);
     data += count;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/checksum.hpp"
+#include "base/input_file.hpp"
 #include "checkpoint/format/manifest.hpp"
 #include "checkpoint/format/shard_file.hpp"
 #include "fuzz.hpp"
@@ -75,20 +76,20 @@ inline void sign(std::string& bytes) {
 }
 
 inline std::string manifest_bytes(const SavedCheckpoint& saved) {
-  return storage::load_file(saved.path() / checkpoint::manifest_name);
+  return load_file(saved.path() / checkpoint::manifest_name);
 }
 
 /// Where the numbers of a manifest lie, those that are looked at first in front.
-inline std::vector<storage::Region> tables_of(const std::string& bytes) {
+inline std::vector<Region> tables_of(const std::string& bytes) {
   const auto file = storage::Hdf5File::open_image(bytes, "manifest");
-  std::vector<storage::Region> tables;
+  std::vector<Region> tables;
   for (const char* name :
        {"/state_shards/runs", "/state_shards/run_count", "/state_shards/shard_file",
         "/state_shards/offset", "/state_shards/parameter", "/parameters/shape", "/shards/bytes",
         "/shards/xxh3_64", "/state_shards/xxh3_64"}) {
     const auto values = file.read<std::uint64_t>(name);
-    const storage::Region table{file.offset_of(name),
-                                static_cast<Index>(values.size() * sizeof(std::uint64_t))};
+    const Region table{file.offset_of(name),
+                       static_cast<Index>(values.size() * sizeof(std::uint64_t))};
     require(std::memcmp(bytes.data() + table.offset, values.data(), table.bytes) == 0,
             "a table lies where HDF5 says");
     tables.push_back(table);

@@ -6,10 +6,10 @@
 #include <sstream>
 
 #include "base/error.hpp"
+#include "base/input_file.hpp"
 #include "checkpoint/folder/retention.hpp"
 #include "checkpoint/format/verify.hpp"
 #include "grid/agreement.hpp"
-#include "storage/files.hpp"
 
 namespace kzero::checkpoint {
 
@@ -43,7 +43,7 @@ std::vector<std::string> shared_candidates(const grid::Group& world, const fs::p
 Manifest shared_manifest(const grid::Group& world, const fs::path& path) {
   std::string bytes;
   grid::collectively(world, [&] {
-    if (world.is_root()) bytes = storage::load_file(path / manifest_name);
+    if (world.is_root()) bytes = load_file(path / manifest_name);
   });
   bytes = world.broadcast(bytes);
   Manifest manifest;

@@ -8,6 +8,7 @@
 
 #include "base/checksum.hpp"
 #include "base/error.hpp"
+#include "base/input_file.hpp"
 #include "checkpoint/format/model_record.hpp"
 #include "checkpoint/format/validate.hpp"
 #include "storage/files.hpp"
@@ -344,7 +345,7 @@ void write_manifest(const std::filesystem::path& folder, const Manifest& manifes
   structure.write_to(file);
 
   // The header is written last: until then the file does not count as a manifest.
-  const std::string bytes = storage::load_file(path);
+  const std::string bytes = load_file(path);
   const std::string header = header_of(format_version, digest_behind_header(bytes), bytes.size());
   file.write(0, std::as_bytes(std::span(header)));
   file.sync();
@@ -380,7 +381,7 @@ Manifest parse_manifest(const std::string& bytes, const std::filesystem::path& p
 
 Manifest read_manifest(const std::filesystem::path& folder) {
   const auto path = folder / manifest_name;
-  return parse_manifest(storage::load_file(path), path);
+  return parse_manifest(load_file(path), path);
 }
 
 }  // namespace kzero::checkpoint

@@ -58,13 +58,13 @@ LocalPart collect_and_write(const storage::OutputFile& file, const fs::path& pat
 
 std::string shard_file_name(Index number) { return fmt::format("shard_{:05}.h5", number); }
 
-void verify_written(const storage::InputFile& written, const fs::path& path,
-                    const Manifest& manifest, std::span<const StoredShard> own) {
+void verify_written(const InputFile& written, const fs::path& path, const Manifest& manifest,
+                    std::span<const StoredShard> own) {
   storage::begin_sync(path);
   require_undamaged(written, path, manifest, own);
 }
 
-void describe_file(const storage::InputFile& written, ShardFile& shard_file) {
+void describe_file(const InputFile& written, ShardFile& shard_file) {
   shard_file.bytes = written.bytes();
   shard_file.structure = structure_of(written, shard_file);
 }
@@ -74,7 +74,7 @@ LocalPart write_shard_file(const fs::path& folder, const std::string& name,
   const fs::path path = folder / name;
   storage::OutputFile file(path);
   LocalPart part = collect_and_write(file, path, manifest, mine);  // 1 collect, 2 write
-  const storage::InputFile written(path);                          // 3 verify
+  const InputFile written(path);                                   // 3 verify
   verify_written(written, path, manifest, part.shard_file.shards);
   describe_file(written, part.shard_file);
   file.sync();  // 4 sync

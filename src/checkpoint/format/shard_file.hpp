@@ -6,10 +6,10 @@
 #include <span>
 #include <vector>
 
+#include "base/input_file.hpp"
 #include "checkpoint/format/manifest.hpp"
 #include "checkpoint/format/state_shard.hpp"
 #include "grid/group.hpp"
-#include "storage/files.hpp"
 
 namespace kzero::checkpoint {
 
@@ -24,11 +24,11 @@ std::string shard_file_name(Index number);
 
 /// Step 3: reads back this rank's shards `own` of a file that is written, while the disk takes it.
 /// Throws Error(files), naming file and dataset, where the bytes are not what was written.
-void verify_written(const storage::InputFile& written, const std::filesystem::path& path,
+void verify_written(const InputFile& written, const std::filesystem::path& path,
                     const Manifest& manifest, std::span<const StoredShard> own);
 
 /// The size of the written file, and the checksum of what lies between its shards.
-void describe_file(const storage::InputFile& written, ShardFile& shard_file);
+void describe_file(const InputFile& written, ShardFile& shard_file);
 
 /// Writes a rank's shards to a file of its own. Throws Error(files), naming the file, if the disk
 /// is full or returns other bytes.

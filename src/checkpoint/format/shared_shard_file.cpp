@@ -162,7 +162,7 @@ LocalPart write_shared_shard_file(const grid::Group& group, const fs::path& fold
   write_all(group, path, manifest, parts_of(part.shard_file, first, prepared.shards, call), call);
   grid::collectively(group, [&] {
     // 3 verify
-    const storage::InputFile written(path);
+    const InputFile written(path);
     verify_written(written, path, manifest,
                    std::span(part.shard_file.shards).subspan(first, prepared.records.size()));
     if (group.is_root()) describe_file(written, part.shard_file);

@@ -5,6 +5,7 @@
 #include "base/checksum.hpp"
 #include "base/error.hpp"
 #include "checkpoint/format/parameter_hash.hpp"
+#include "storage/files.hpp"
 
 namespace kzero::checkpoint {
 
@@ -18,8 +19,8 @@ Index bytes_of(const StoredShard& shard) {
   return elements_of(shard.runs) * static_cast<Index>(sizeof(float));
 }
 
-std::vector<storage::Region> regions_of(const ShardFile& shard_file) {
-  std::vector<storage::Region> regions;
+std::vector<Region> regions_of(const ShardFile& shard_file) {
+  std::vector<Region> regions;
   for (const StoredShard& shard : shard_file.shards) {
     for (const Index offset : shard.offsets) {
       if (offset != no_offset) regions.push_back({offset, bytes_of(shard)});
@@ -30,17 +31,17 @@ std::vector<storage::Region> regions_of(const ShardFile& shard_file) {
 
 using Checksums = std::vector<std::uint64_t>;  // one for each state array
 
-Checksums checksums_of(const storage::InputFile& file, const StoredShard& stored) {
+Checksums checksums_of(const InputFile& file, const StoredShard& stored) {
   Checksums checksums;
   for (const Index offset : stored.offsets) {
-    const storage::Region region{offset, bytes_of(stored)};
+    const Region region{offset, bytes_of(stored)};
     checksums.push_back(file.checksum(std::span(&region, offset == no_offset ? 0 : 1)));
   }
   return checksums;
 }
 
 /// Reads elements [begin, begin + block's size) of one of a shard's arrays.
-void read_block(const storage::InputFile& file, Index offset, Index begin, std::span<float> block,
+void read_block(const InputFile& file, Index offset, Index begin, std::span<float> block,
                 Digest& digest) {
   const auto bytes = std::as_writable_bytes(block);
   digest.update(bytes.first(file.read(offset + begin * static_cast<Index>(sizeof(float)), bytes)));
@@ -48,7 +49,7 @@ void read_block(const storage::InputFile& file, Index offset, Index begin, std::
 
 /// Puts a shard where it is wanted, a block of all arrays at a time: the block's checksums
 /// and hash are taken while it is in cache and the kernel reads ahead.
-Checksums fill(const storage::InputFile& file, const StoredShard& stored, const StateShard& target,
+Checksums fill(const InputFile& file, const StoredShard& stored, const StateShard& target,
                Targets& targets) {
   std::vector<Digest> digests(stored.offsets.size());
   StateShardHash hash(target, stored.parameter);
@@ -83,13 +84,13 @@ std::span<const StoredShard> shards_of(const ShardFile& shard_file, Slice slice)
 
 }  // namespace
 
-std::uint64_t structure_of(const storage::InputFile& file, const ShardFile& shard_file) {
+std::uint64_t structure_of(const InputFile& file, const ShardFile& shard_file) {
   return file.checksum(storage::gaps_between(regions_of(shard_file), file.bytes()));
 }
 
-std::vector<std::string> damage_of(const storage::InputFile& file,
-                                   const std::filesystem::path& path, const Manifest& manifest,
-                                   std::span<const StoredShard> shards, Targets& targets) {
+std::vector<std::string> damage_of(const InputFile& file, const std::filesystem::path& path,
+                                   const Manifest& manifest, std::span<const StoredShard> shards,
+                                   Targets& targets) {
   std::vector<std::string> problems;
   for (const StoredShard& shard : shards) {
     const StateShard* target = targets.take(shard);
@@ -106,7 +107,7 @@ std::vector<std::string> damage_of(const storage::InputFile& file,
   return problems;
 }
 
-void require_undamaged(const storage::InputFile& file, const std::filesystem::path& path,
+void require_undamaged(const InputFile& file, const std::filesystem::path& path,
                        const Manifest& manifest, std::span<const StoredShard> shards) {
   Targets none;
   const auto problems = damage_of(file, path, manifest, shards, none);
@@ -118,7 +119,7 @@ std::vector<std::string> verify_shard(const std::filesystem::path& folder, const
                                       const ShardFile& shard_file, Slice slice, Targets& targets) {
   const auto path = folder / shard_file.file;
   try {
-    const storage::InputFile file(path);
+    const InputFile file(path);
     auto problems = damage_of(file, path, manifest, shards_of(shard_file, slice), targets);
     if (slice.part > 0) return problems;
     if (file.bytes() != shard_file.bytes) {

@@ -7,25 +7,25 @@
 #include <string>
 #include <vector>
 
+#include "base/input_file.hpp"
 #include "checkpoint/format/manifest.hpp"
 #include "checkpoint/format/targets.hpp"
-#include "storage/files.hpp"
 
 namespace kzero::checkpoint {
 
 /// Returns the checksum of the bytes between the shards of a shard_file's file: HDF5's own
 /// structure.
-std::uint64_t structure_of(const storage::InputFile& file, const ShardFile& shard_file);
+std::uint64_t structure_of(const InputFile& file, const ShardFile& shard_file);
 
 /// Lists the shards' datasets in the file that are not what their checksums say; a message each,
 /// with the manifest's names. StateShards that `targets` wants as they are end up there, damaged or
 /// not.
-std::vector<std::string> damage_of(const storage::InputFile& file,
-                                   const std::filesystem::path& path, const Manifest& manifest,
-                                   std::span<const StoredShard> shards, Targets& targets);
+std::vector<std::string> damage_of(const InputFile& file, const std::filesystem::path& path,
+                                   const Manifest& manifest, std::span<const StoredShard> shards,
+                                   Targets& targets);
 
 /// Throws Error(files) for the first damage: the check of a file that was just written.
-void require_undamaged(const storage::InputFile& file, const std::filesystem::path& path,
+void require_undamaged(const InputFile& file, const std::filesystem::path& path,
                        const Manifest& manifest, std::span<const StoredShard> shards);
 
 /// One of `parts` about equal parts of a file's shards, for ranks that divide the reading.

@@ -2,11 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include <fstream>
 #include <vector>
-
-#include "base/error.hpp"
-#include "support/temporary_folder.hpp"
 
 namespace kzero {
 
@@ -29,27 +25,14 @@ TEST(Checksum, NoticesOneFlippedBit) {
   EXPECT_NE(checksum(bytes), before);
 }
 
-TEST(Checksum, OfAFileIsThatOfItsBytes) {
-  const tests::TemporaryFolder folder;
-  const auto path = folder.path() / "file";
-  for (const std::size_t size :
-       {0UL, 1UL, 4194303UL, 4194304UL, 9000001UL}) {  // around the read size
-    const auto bytes = pattern(size);
-    std::ofstream(path, std::ios::binary)
-        .write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(size));
-    EXPECT_EQ(checksum_of_file(path), checksum(bytes)) << size;
-  }
-}
-
-TEST(Checksum, OfAMissingFileIsAnErrorThatNamesIt) {
-  const tests::TemporaryFolder folder;
-  try {
-    checksum_of_file(folder.path() / "absent.h5");
-    FAIL() << "no error";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ExitCode::files);
-    EXPECT_NE(std::string(error.what()).find("absent.h5"), std::string::npos);
-  }
+TEST(Checksum, OfBytesInChunksIsThatOfAllAtOnce) {
+  const auto bytes = pattern(9000001);
+  Digest digest;
+  const std::span<const std::byte> all(bytes);
+  digest.update(all.first(1));
+  digest.update(all.subspan(1, 4194303));
+  digest.update(all.subspan(4194304));
+  EXPECT_EQ(digest.value(), checksum(bytes));
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <functional>
 #include <sstream>
 
+#include "base/input_file.hpp"
 #include "storage/files.hpp"
 #include "storage/hdf5_file.hpp"
 #include "unit/checkpoint/support.hpp"
@@ -24,8 +25,7 @@ class ForeignFiles : public CheckpointTest {
           H5Fcreate(path.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT), H5Fclose);
       write(file.id());
     }
-    return error_of(ExitCode::files,
-                    [&] { storage::Hdf5File::open_image(storage::load_file(path), path); });
+    return error_of(ExitCode::files, [&] { storage::Hdf5File::open_image(load_file(path), path); });
   }
 
   fs::path own;
@@ -79,7 +79,7 @@ TEST_F(ForeignFiles, PipesAndDevicesAreRefused) {
   const fs::path pipe = own / "pipe";
   ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
   for (const fs::path& path : {pipe, fs::path("/dev/zero"), own}) {
-    const std::string text = error_of(ExitCode::files, [&] { storage::load_file(path); });
+    const std::string text = error_of(ExitCode::files, [&] { load_file(path); });
     EXPECT_TRUE(contains(text, "not a regular file")) << text;
   }
 }
@@ -93,7 +93,7 @@ TEST_F(ForeignFiles, AreNotWrittenThroughLinks) {
   std::stringstream text;
   text << std::ifstream(victim).rdbuf();
   EXPECT_EQ(text.str(), "precious");
-  EXPECT_EQ(storage::load_file(path), "new");
+  EXPECT_EQ(load_file(path), "new");
   EXPECT_FALSE(fs::is_symlink(path));
   EXPECT_FALSE(fs::exists(own / "latest.partial"));
 }

@@ -4,7 +4,7 @@
 #include <functional>
 #include <limits>
 
-#include "storage/files.hpp"
+#include "base/input_file.hpp"
 #include "unit/checkpoint/support.hpp"
 
 namespace kzero::checkpoint {
@@ -99,7 +99,7 @@ TEST_F(RoundTrip, TheSameStateGivesTheSameFiles) {
     std::vector<std::string> files;
     for (const char* name : {"a", "b"}) {
       save(world, folder / name, 1, 0, ranks_per_file);
-      files.push_back(storage::load_file(folder / name / "step_00000001" / shard_file_name(0)));
+      files.push_back(load_file(folder / name / "step_00000001" / shard_file_name(0)));
     }
     EXPECT_EQ(files[0], files[1]);
   }

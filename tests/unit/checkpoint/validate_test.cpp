@@ -1,6 +1,7 @@
 // Files whose checksums are right and whose numbers are not: refused before anything computes with
 // them. tests/fuzz looks for more of them.
 #include "checkpoint/format/validate.hpp"
+#include "base/input_file.hpp"
 
 #include <array>
 #include <cmath>
@@ -8,7 +9,6 @@
 #include <limits>
 
 #include "base/checksum.hpp"
-#include "storage/files.hpp"
 #include "storage/hdf5_file.hpp"
 #include "unit/checkpoint/support.hpp"
 
@@ -158,7 +158,7 @@ std::string with_text(std::string bytes, const std::string& from, const std::str
 // What a later program may save of an optimizer is not mistaken for fp32 values of each element.
 TEST_F(ValidateTest, StateArraysOfAnUnknownKindAreRefused) {
   write_manifest(own_folder(), good_manifest());
-  const std::string bytes = storage::load_file(own_folder() / manifest_name);
+  const std::string bytes = load_file(own_folder() / manifest_name);
   EXPECT_EQ(parse_manifest(with_text(bytes, "none", "none"), "same").state_arrays, three_arrays());
   for (const auto& [from, to, table] : {std::array{"float32", "float16", "/state_arrays/type"},
                                         {"element", "columns", "/state_arrays/extent"}}) {

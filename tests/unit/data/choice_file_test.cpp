@@ -1,5 +1,6 @@
 #include "data/choice_file.hpp"
 
+#include "base/input_file.hpp"
 #include "support/error_text.hpp"
 #include "token_files.hpp"
 
@@ -23,6 +24,11 @@ std::vector<std::uint16_t> example_words(std::uint16_t label,
   return words;
 }
 
+bool begins_as_one(const std::string& file) {
+  const std::string head = first_bytes(file, 4).value_or("");
+  return is_choice_file(std::as_bytes(std::span(head)));
+}
+
 class ChoiceFiles : public TokenFiles {
  protected:
   std::string write(const std::vector<std::uint16_t>& words, std::int32_t examples = 1,
@@ -42,7 +48,7 @@ TEST_F(ChoiceFiles, ExamplesAreReadAsTheyWereWritten) {
   const auto more = example_words(0, {{7}, {8, 9, 10, 11}, {12}, {13}});
   words.insert(words.end(), more.begin(), more.end());
   const std::string file = write(words, 2);
-  EXPECT_TRUE(is_choice_file(file));
+  EXPECT_TRUE(begins_as_one(file));
   const auto examples = read_choices(file, 14);
   ASSERT_EQ(examples.size(), 2U);
   EXPECT_EQ(examples[0].label, 1);
@@ -55,15 +61,16 @@ TEST_F(ChoiceFiles, ExamplesAreReadAsTheyWereWritten) {
 }
 
 TEST_F(ChoiceFiles, OtherFilesAreNone) {
-  EXPECT_FALSE(is_choice_file(path("nothing")));
-  EXPECT_FALSE(is_choice_file(write_text("text", "abc")));
+  EXPECT_FALSE(begins_as_one(path("nothing")));
+  EXPECT_FALSE(begins_as_one(write_text("text", "abc")));
   const std::string tokens =
       write_llmc("tokens.bin", std::vector<std::uint16_t>{1}, {20240520, 1, 1});
-  EXPECT_FALSE(is_choice_file(tokens));
+  EXPECT_FALSE(begins_as_one(tokens));
   EXPECT_NE(error_text([&] { read_choices(tokens, 100); }).find("begin with 20240522"),
             std::string::npos);
   EXPECT_NE(error_text([&] { read_choices(path("nothing"), 100); }).find("cannot be opened"),
             std::string::npos);
+  EXPECT_EQ(error_text([&] { read_choices(path(""), 100); }), path("") + ": is not a regular file");
   const std::string newer = write(example_words(0, {{1}, {2}, {3}}), 1, 2);
   EXPECT_NE(error_text([&] { read_choices(newer, 100); }).find("is version 2"), std::string::npos);
 }

@@ -136,7 +136,7 @@ TEST_F(LlmcFiles, FilesOfOtherFormatsAreRefusedWithTheWayOut) {
   const std::string others[][3] = {
       {write_text("array.npy", "\x93NUMPY\1\0v"), "a numpy array", "llmc"},
       {write_text("set.idx", megatron), "the index of a Megatron-LM dataset", "megatron"},
-      {write_text("set.bin", "tokens"), "the tokens of a Megatron-LM dataset (set.idx lies",
+      {write_text("set.bin", "tokens"), "the tokens of a Megatron-LM dataset (set.idx is",
        "megatron"}};
   for (const auto& [file, looks, way_out] : others) {
     expect(file, DataFormat::bytes, looks, way_out);
