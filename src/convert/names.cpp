@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/error.hpp"
+
 namespace kzero::convert {
 
 std::string TensorNames::plain(const std::string& name) const {
@@ -29,7 +31,12 @@ const TensorNames& names_of(deck::ModelFamily family) {
       .unchecked =
           "the activation, rotary positions and their scaling, and the epsilon of the "
           "norms"};
-  return family == deck::ModelFamily::llama ? llama : gpt2;
+  if (family == deck::ModelFamily::llama) return llama;
+  KZERO_REQUIRE(family == deck::ModelFamily::gpt2, ExitCode::files,
+                "model.family = \"{}\": kzero has no names for this family's tensors in Hugging "
+                "Face's files; it converts \"gpt2\" and \"llama\"",
+                name_of(family));
+  return gpt2;
 }
 
 }  // namespace kzero::convert

@@ -21,6 +21,7 @@ struct TensorNames {
   bool is_constant(std::string_view name) const;
 };
 
+/// Throws Error(files) for a family that has none. Converters ask before they write anything.
 const TensorNames& names_of(deck::ModelFamily family);
 
 }  // namespace kzero::convert

@@ -38,7 +38,7 @@ Context<T>::Context(memory::Arenas& arenas, tensor::Gemm* products, const deck::
       shape(model, link.rank),
       batch(b.batch),
       rows(b.batch * shape.sequence),
-      stream(shape.stream_rows(rows)),
+      stream_rows(shape.stream_rows(rows)),
       group(arenas, link, rows, shape.hidden) {
   const TransformerShape& s = shape;
   const auto take = [&]<class U>(U, Index count) {
@@ -115,7 +115,7 @@ Matrix<T> Context<T>::stream_sum(const Matrix<T>& share) const {
   if (!is_split()) return share;
   const Index width = share.extent(1);
   const Index before = splits_stream() ? shape.first_row(rows, shape.tensor.rank) : 0;
-  const Matrix<T> out(share.data() + before * width, stream, width);
+  const Matrix<T> out(share.data() + before * width, stream_rows, width);
   sum_to_stream(share, nullptr, nullptr, out);
   return out;
 }

@@ -18,9 +18,9 @@ struct Context {
   std::optional<Execution> exec;  // none while measuring, which needs no device
   tensor::Gemm* gemm = nullptr;
   TransformerShape shape;
-  Index batch = 0;   // B
-  Index rows = 0;    // N = B * T
-  Index stream = 0;  // n: local rows of the residual stream, N without sequence parallelism
+  Index batch = 0;        // B
+  Index rows = 0;         // N = B * T
+  Index stream_rows = 0;  // n: local rows of the residual stream, N without sequence parallelism
   TensorGroup<T> group;
 
   // Scratch. What blocks alone need and what the head alone needs share memory. Of blocks:

@@ -60,9 +60,9 @@ Matrix<T> ResidualStream<T>::own_part(Index i) const {
 template <class T>
 template <class To, class From>
 void ResidualStream<T>::copy(const Execution& exec, Index i, const To& to, const From& from) {
-  copies_->ready.order(exec, copies_->stream);
-  Kokkos::deep_copy(copies_->stream, to, from);
-  ended(i).record(copies_->stream);
+  copies_->ready.order(exec, copies_->exec);
+  Kokkos::deep_copy(copies_->exec, to, from);
+  ended(i).record(copies_->exec);
 }
 
 template <class T>

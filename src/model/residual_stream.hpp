@@ -50,7 +50,7 @@ class ResidualStream {
  private:
   /// Copies that overlap with kernels, and which of them have completed, by buffer.
   struct Copies {
-    tensor::Execution stream = runtime::make_stream();
+    tensor::Execution exec = runtime::make_stream();
     runtime::Event ready;
     std::array<runtime::Event, 2> ended;
     Index arriving = -1;  // the block whose input is being copied to the device

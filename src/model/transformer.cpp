@@ -31,13 +31,14 @@ Transformer<T>::Transformer(memory::Arenas& arenas, const deck::Model& model,
       recompute_(resources.batch.passes == Passes::forward ? deck::RecomputeMode::full
                                                            : recompute.mode),
       context_(arenas, resources.gemm, model, resources.batch, resources.link),
-      stream_(resources.batch.passes == Passes::forward
-                  ? ResidualStream<T>(arenas, shape_, context_.stream, context_.group)
-                  : ResidualStream<T>(arenas, shape_, recompute, context_.stream, context_.group)),
+      stream_(
+          resources.batch.passes == Passes::forward
+              ? ResidualStream<T>(arenas, shape_, context_.stream_rows, context_.group)
+              : ResidualStream<T>(arenas, shape_, recompute, context_.stream_rows, context_.group)),
       saved_(take_saved<T>(arenas, shape_, recompute_, resources.batch.batch)),
       head_saved_(arenas, shape_, resources.batch.batch) {
   if (resources.batch.passes == Passes::forward) return;
-  const Index n = context_.stream, d = shape_.hidden;
+  const Index n = context_.stream_rows, d = shape_.hidden;
   dx_ = Matrix<T>(arenas.take<T>(memory::Category::workspace, n * d), n, d);
 }
 

@@ -50,7 +50,7 @@ class Head {
         dlogits_(chunk * chunk_.stride) {
     Context& c = parts_.context;
     EXPECT_GE(c.chunk.rows, head_rows) << "one chunk must hold a micro-batch";
-    c.rows = c.stream = head_rows;
+    c.rows = c.stream_rows = head_rows;
     c.chunk = chunk_;
     c.logits = logits_.data();
     if constexpr (dtype_of<T> == Dtype::fp32) {

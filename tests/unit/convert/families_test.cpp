@@ -4,6 +4,7 @@
 
 #include "convert/architecture.hpp"
 #include "convert/config_export.hpp"
+#include "convert/names.hpp"
 #include "deck/architecture.hpp"
 #include "deck/reader.hpp"
 #include "unit/convert/models.hpp"
@@ -67,6 +68,13 @@ class Families : public FolderTest, public testing::WithParamInterface<const cha
 INSTANTIATE_TEST_SUITE_P(All, Families,
                          testing::Values("llama_even", "llama_scaled", "qwen2", "qwen3"),
                          [](const auto& test) { return std::string(test.param); });
+
+TEST(TensorNames, OfAFamilyWithoutAnyAreRefused) {
+  const auto ask = [] { names_of(static_cast<deck::ModelFamily>(99)); };
+  EXPECT_TRUE(contains(error_of(ExitCode::files, ask), "it converts \"gpt2\" and \"llama\""));
+  EXPECT_EQ(names_of(deck::ModelFamily::gpt2).embedding, "wte.weight");
+  EXPECT_EQ(names_of(deck::ModelFamily::llama).embedding, "embed_tokens.weight");
+}
 
 TEST_P(Families, ThereAndBackIsTheSameModel) {
   const auto found = imported(from, "run");
