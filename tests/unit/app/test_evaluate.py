@@ -192,7 +192,7 @@ class Mistakes(Trained):
                 (4, ".: has no checkpoint and no Hugging Face model", (".", "val")),
                 (4, "nofile: cannot be opened", ("saved", "nofile")),
                 (4, "high.bin: token 2 (counted from 0) is 999", ("saved", "high.bin")),
-                (4, "one.bin: holds 1 tokens", ("saved", "one.bin")),
+                (4, "one.bin: has 1 tokens", ("saved", "one.bin")),
                 (4, "cut.bin: example 1", ("saved", "cut.bin")),
                 (4, "begin with 20240522", ("saved", "val", "--format", "choices")),
                 (4, "--tokenizer: none.json does not exist", ("saved", "val", "--tokenizer", "none.json")),
@@ -273,7 +273,7 @@ class Tokenizers(Trained):
         (self.folder / "empty.txt").write_bytes(b"")
         refuse = lambda name, text: self.expect(self.run_kzero("evaluate", "saved", name, "--format", "text"), 4, text)
         refuse("bad.txt", "bad.txt: the text is not UTF-8: byte 2 is 0xff")
-        refuse("empty.txt", "empty.txt: holds 0 tokens")
+        refuse("empty.txt", "empty.txt: has 0 tokens")
         refuse("none.txt", "none.txt: cannot be")
         refuse("data", "data: cannot be read")
         (self.folder / "data/tokenizer.json").unlink()
