@@ -279,12 +279,12 @@ void require_saved_values(const grid::Group& world, const Found& found,
                   shard.parameter);
     hash += hash_of_loaded(found, shard, positions.at(shard.parameter));
   }
-  const std::uint64_t sum = sum_of_hashes(world, hash);
+  world.sum(std::span(&hash, 1));
   grid::collectively(world, [&] {
     if (!world.is_root()) return;
-    KZERO_REQUIRE(sum == found.manifest.parameter_hash, ExitCode::files,
+    KZERO_REQUIRE(hash == found.manifest.parameter_hash, ExitCode::files,
                   "{}: what was loaded has the hash {}, its manifest says {}", found.path.string(),
-                  format_checksum(sum), format_checksum(found.manifest.parameter_hash));
+                  format_checksum(hash), format_checksum(found.manifest.parameter_hash));
   });
 }
 

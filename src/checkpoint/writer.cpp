@@ -8,7 +8,6 @@
 #include "base/timeline.hpp"
 #include "base/version.hpp"
 #include "checkpoint/folder/retention.hpp"
-#include "checkpoint/format/parameter_hash.hpp"
 #include "checkpoint/format/record.hpp"
 #include "checkpoint/format/validate.hpp"
 #include "grid/agreement.hpp"
@@ -37,11 +36,6 @@ fs::path begin(const grid::Group& world, const fs::path& folder, const Manifest&
   return world.broadcast(partial);
 }
 
-void remove_partial(const grid::Group& world, const fs::path& partial) {
-  std::error_code ignored;
-  if (world.is_root()) fs::remove_all(partial, ignored);
-}
-
 /// Checks that the shards cover every element of every parameter exactly once: a checkpoint with a
 /// hole is worse than none. Ranges are expanded for one parameter at a time.
 void check_coverage(const Manifest& manifest) {
@@ -66,59 +60,62 @@ void check_coverage(const Manifest& manifest) {
   }
 }
 
-/// Gathers the ranks' records on the root.
-void fill_in(Manifest& manifest, const std::vector<std::string>& shard_files) {
+/// Completes the root's manifest by the ranks' records of their shard files.
+void fill_in(Manifest& manifest, std::vector<std::string> records) {
   manifest.kzero_version = version();
   manifest.git_hash = git_hash();
-  for (const std::string& text : shard_files) {
-    if (text.empty()) continue;
-    const auto name = shard_file_name(static_cast<Index>(manifest.shard_files.size()));
-    manifest.shard_files.push_back(unpack(text, name));
+  for (const std::string& record : records) {
+    if (record.empty()) continue;  // another rank reports the file
+    const auto name = shard_file_name(std::ssize(manifest.shard_files));
+    manifest.shard_files.push_back(unpack(record, name));
   }
 }
 
-/// Steps 1 to 4, each `ranks_per_file` consecutive ranks together. Collective over `world`.
-LocalPart save_part(const grid::Group& world, const fs::path& partial, const Manifest& manifest,
-                    std::span<const StateShard> mine, Index ranks_per_file) {
-  const Index number = world.rank() / ranks_per_file;
-  const std::string name = shard_file_name(number);
-  const grid::Group file_group = world.part(number, "file");
-  LocalPart part;
-  // Calls that are collective over a file's ranks end alike on them, so they may be part of this.
-  grid::collectively(world, [&] {
-    part = file_group.size() == 1
-               ? write_shard_file(partial, name, manifest, mine)
-               : write_shared_shard_file(file_group, partial, name, manifest, mine);
-  });
-  return part;
-}
-
-/// Step 5: from shard files to a checkpoint. Collective over `world`.
-Written publish(const grid::Group& world, const fs::path& folder, const fs::path& partial,
-                Manifest manifest, const LocalPart& part) {
-  Written written{.path = folder / folder_name(manifest.step)};
-  written.bytes = static_cast<Index>(world.sum(static_cast<double>(part.shard_file.bytes)));
-  const auto shard_files = world.gather(part.shard_file.file.empty() ? "" : pack(part.shard_file));
-  manifest.parameter_hash = written.parameter_hash = sum_of_hashes(world, part.parameter_hash);
-  grid::collectively(world, [&] {
-    if (!world.is_root()) return;
-    fill_in(manifest, shard_files);
-    check_coverage(manifest);
-    write_manifest(partial, manifest);
-    install(partial, written.path);
-  });
-  return written;
-}
-
-/// Step 6, which may fail without harm to the checkpoint that is there by now; messages of what
-/// did.
+/// Returns messages of what failed, without harm to the checkpoint that is there by now.
 std::vector<std::string> renew_and_retain(const fs::path& folder, Index step, Index keep,
                                           Index sane_step) {
   try {
-    storage::write_durably(folder / "latest", folder_name(step) + "\n");
-    return retain(folder, step, keep, sane_step);
+    storage::write_durably(folder / "latest", folder_name(step) + "\n");  // 6 latest
+    return retain(folder, step, keep, sane_step);                         // 7 retain
   } catch (const std::exception& error) {
     return {error.what()};
+  }
+}
+
+/// Steps 2 to 7 of a save that has begun. write_file() returns this rank's part of a shard file
+/// that is on the disk. tidy() renews and retains on the root, or begins to. Collective over
+/// `world`.
+template <class WriteFile, class Tidy>
+Written save(const grid::Group& world, const fs::path& folder, const fs::path& partial,
+             Manifest& manifest, const WriteFile& write_file, const Tidy& tidy) {
+  Written written{.path = folder / folder_name(manifest.step)};
+  try {
+    // 2 write
+    LocalPart part;
+    grid::collectively(world, [&] { part = write_file(); });
+    // 3 gather
+    std::uint64_t sums[] = {static_cast<std::uint64_t>(part.shard_file.bytes), part.parameter_hash};
+    world.sum(sums);
+    written.bytes = static_cast<Index>(sums[0]);
+    written.parameter_hash = manifest.parameter_hash = sums[1];
+    auto records = world.gather(part.shard_file.file.empty() ? "" : pack(part.shard_file));
+    grid::collectively(world, [&] {
+      if (!world.is_root()) return;
+      fill_in(manifest, std::move(records));
+      check_coverage(manifest);
+      write_manifest(partial, manifest);  // 4 manifest
+      install(partial, written.path);     // 5 rename
+    });
+    manifest.shard_files = {};  // of all ranks, and the caller may keep the manifest
+    // 6 latest, 7 retain
+    grid::collectively(world, [&] {
+      if (world.is_root()) written.problems = tidy();
+    });
+    return written;
+  } catch (const Error&) {
+    std::error_code ignored;
+    if (world.is_root()) fs::remove_all(partial, ignored);
+    throw;
   }
 }
 
@@ -126,19 +123,20 @@ std::vector<std::string> renew_and_retain(const fs::path& folder, Index step, In
 
 Written write(const grid::Group& world, const fs::path& folder, Manifest manifest,
               std::span<const StateShard> mine, Index keep, Index ranks_per_file) {
-  const Index step = manifest.step, sane_step = sane_step_of(manifest);
-  const fs::path partial = begin(world, folder, manifest);
-  try {
-    const LocalPart part = save_part(world, partial, manifest, mine, ranks_per_file);
-    Written written = publish(world, folder, partial, std::move(manifest), part);
-    grid::collectively(world, [&] {
-      if (world.is_root()) written.problems = renew_and_retain(folder, step, keep, sane_step);
-    });
-    return written;
-  } catch (const Error&) {
-    remove_partial(world, partial);
-    throw;
-  }
+  const Index number = world.rank() / ranks_per_file;
+  const grid::Group file_group = world.part(number, "file");
+  const fs::path partial = begin(world, folder, manifest);  // 1 begin
+  // Calls that are collective over a file's ranks end alike on them, so that all ranks of the world
+  // can agree on how they ended.
+  const auto write_file = [&] {
+    const std::string name = shard_file_name(number);
+    return file_group.size() == 1
+               ? write_shard_file(partial, name, manifest, mine)
+               : write_shared_shard_file(file_group, partial, name, manifest, mine);
+  };
+  return save(world, folder, partial, manifest, write_file, [&] {
+    return renew_and_retain(folder, manifest.step, keep, sane_step_of(manifest));
+  });
 }
 
 BackgroundWrite::BackgroundWrite(const grid::Group& world, const fs::path& folder,
@@ -148,8 +146,8 @@ BackgroundWrite::BackgroundWrite(const grid::Group& world, const fs::path& folde
       manifest_(std::move(manifest)),
       mine_(std::move(mine)),
       keep_(keep),
-      partial_(begin(world, folder, manifest_)) {
-  storage::start_hdf5();  // which makes MPI calls, as the thread must not
+      partial_(begin(world, folder, manifest_)) {  // 1 begin
+  storage::start_hdf5();                           // which makes MPI calls, as the thread must not
   part_ = std::async(std::launch::async, [this] {
     name_lane("checkpoint writer");
     const TimelineSpan span(SpanKind::file, [] { return "kzero::checkpoint::write_shard_file"; });
@@ -162,19 +160,12 @@ bool BackgroundWrite::ready() const {
 }
 
 Written BackgroundWrite::finish() {
-  const Index step = manifest_.step, sane_step = sane_step_of(manifest_);
-  try {
-    LocalPart part;
-    grid::collectively(world_, [&] { part = part_.get(); });
-    Written written = publish(world_, folder_, partial_, std::move(manifest_), part);
-    if (world_.is_root())
-      retaining_ =
-          std::async(std::launch::async, renew_and_retain, folder_, step, keep_, sane_step);
-    return written;
-  } catch (const Error&) {
-    remove_partial(world_, partial_);
-    throw;
-  }
+  const auto write_file = [&] { return part_.get(); };
+  return save(world_, folder_, partial_, manifest_, write_file, [&] {
+    retaining_ = std::async(std::launch::async, renew_and_retain, folder_, manifest_.step, keep_,
+                            sane_step_of(manifest_));
+    return std::vector<std::string>{};
+  });
 }
 
 std::vector<std::string> BackgroundWrite::tidied() {

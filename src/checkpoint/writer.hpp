@@ -1,14 +1,15 @@
 // Saves a checkpoint. Does not know the model, the optimizer, the stage or where the numbers come
 // from. The steps, in an order in which a crash at any instant leaves a good checkpoint:
 //
-//   1 collect   checksums, parameter hash and places of this rank's shards
-//   2 write     the shard files, into a folder that nobody takes for a checkpoint
-//   3 verify    what was written is read back and compared, while the disk takes it
-//   4 sync      the shard files are on the disk
-//   5 publish   the manifest says what is where; then the folder gets its name
-//   6 retain    `latest` is renewed, and the oldest checkpoints are removed
+//   1 begin     a new folder, which nobody takes for a checkpoint
+//   2 write     the shard files, each read back and on the disk (shard_file.hpp)
+//   3 gather    what every rank wrote; the shards must cover every parameter once
+//   4 manifest  says what is where; on the disk, and read back
+//   5 rename    the folder gets its name
+//   6 latest    names the new checkpoint
+//   7 retain    the oldest checkpoints are removed
 //
-// Steps 1 to 4 are those of one shard file (shard_file.hpp); 5 and 6 are the root's.
+// Every rank takes part in 2 and 3; the others are the root's.
 #pragma once
 
 #include <filesystem>
@@ -28,17 +29,16 @@ struct Written {
   std::filesystem::path path;           // of the complete checkpoint
   Index bytes = 0;                      // of all its shard files
   std::vector<std::string> problems{};  // of removing old checkpoints; on the root only
-  std::uint64_t parameter_hash = 0;     // as in the manifest; on the root only
+  std::uint64_t parameter_hash = 0;     // as in the manifest
 };
 
 /// Saves every rank's shards as `folder`/step_<manifest.step>, on the disk and read back before it
 /// gets its name, then removes all but the newest `keep` checkpoints (0: keeps all) and the newest
-/// sane one. Each
-/// `ranks_per_file` consecutive ranks write one file. Collectively the shards must cover every
-/// parameter of the manifest once. `manifest` is the same on all ranks, except for what write()
-/// fills in. Throws the same Error on every rank, with the file at fault, if any rank fails: then
-/// no trace stays and earlier checkpoints are unchanged. The caller holds the folder's lock
-/// (FolderLock); without it nothing is damaged, but runs may remove one another's checkpoints.
+/// sane one. Each `ranks_per_file` consecutive ranks write one file. Collectively the shards must
+/// cover every parameter of the manifest once. `manifest` is the same on all ranks, except for what
+/// write() fills in. Throws the same Error on every rank, with the file at fault, if any rank
+/// fails: then no trace stays and earlier checkpoints are unchanged. The caller holds the folder's
+/// lock (FolderLock); without it nothing is damaged, but runs may remove one another's checkpoints.
 /// Collective over `world`.
 Written write(const grid::Group& world, const std::filesystem::path& folder, Manifest manifest,
               std::span<const StateShard> mine, Index keep, Index ranks_per_file = 1);

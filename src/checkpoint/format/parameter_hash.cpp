@@ -3,9 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <cstring>
-
-#include "base/error.hpp"
 
 namespace kzero::checkpoint {
 
@@ -102,17 +99,6 @@ std::uint64_t hash_of(const StateShard& shard, Index position) {
   for (BlockReader blocks(shard.staging, shard.arrays); const auto block = blocks.next();)
     hash.add(*block);
   return hash.value();
-}
-
-std::uint64_t sum_of_hashes(const grid::Group& world, std::uint64_t mine) {
-  std::uint64_t sum = 0;
-  for (const std::string& text :
-       world.gather(std::string(reinterpret_cast<const char*>(&mine), sizeof mine))) {
-    std::uint64_t hash = 0;
-    std::memcpy(&hash, text.data(), sizeof hash);
-    sum += hash;
-  }
-  return sum;
 }
 
 }  // namespace kzero::checkpoint

@@ -10,7 +10,6 @@
 
 #include "checkpoint/format/manifest.hpp"
 #include "checkpoint/format/state_blocks.hpp"
-#include "grid/group.hpp"
 
 namespace kzero::checkpoint {
 
@@ -42,8 +41,5 @@ class StateShardHash {
 
 /// Returns the hash of a full shard.
 std::uint64_t hash_of(const StateShard& shard, Index position);
-
-/// Returns the sum over the ranks on the root; 0 elsewhere. Collective over `world`.
-std::uint64_t sum_of_hashes(const grid::Group& world, std::uint64_t mine);
 
 }  // namespace kzero::checkpoint

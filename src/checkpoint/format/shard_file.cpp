@@ -11,25 +11,19 @@ namespace {
 
 namespace fs = std::filesystem;
 
-void write_state(storage::Hdf5File& structure, const storage::OutputFile& file,
-                 const StateShard& shard, const Parameter& parameter, StoredShard& record) {
-  const std::array<const StoredShard*, 1> parts{&record};
-  describe_parameter(structure, parameter, parts);
+/// Writes a shard's values to the offsets of its record. Arrays that it lacks have no blocks.
+void write_values(const storage::OutputFile& file, const StateShard& shard,
+                  const StoredShard& record) {
   for (std::size_t a = 0; a < shard.arrays.size(); ++a) {
-    if (record.offsets[a] == no_offset) continue;
-    const std::string dataset = shard.parameter + "/" + shard.arrays[a].name;
-    structure.reserve(dataset, elements_of(record.runs));
-    describe_state(structure, dataset, a, parts);
-    record.offsets[a] = structure.offset_of(dataset);
     const std::span<const StateValues> array(&shard.arrays[a], 1);
     for (BlockReader blocks(shard.staging, array); const auto block = blocks.next();) {
-      file.write(record.offsets[a] + block->begin * static_cast<Index>(sizeof(float)),
+      file.write(record.offsets[a] + block->begin * value_bytes,
                  std::as_bytes(block->arrays.front()));
     }
   }
 }
 
-/// Steps 1 and 2, shard by shard: the disk writes the last ones while this one's checksums are
+/// Collects and writes shard by shard: the disk writes the last ones while this one's checksums are
 /// taken.
 LocalPart collect_and_write(const storage::OutputFile& file, const fs::path& path,
                             const Manifest& manifest, std::span<const StateShard> mine) {
@@ -38,17 +32,18 @@ LocalPart collect_and_write(const storage::OutputFile& file, const fs::path& pat
   storage::Hdf5File structure = storage::Hdf5File::create(path, 0);
   Index unsynced = 0;
   for (const StateShard& shard : mine) {
+    if (shard.ranges.empty()) continue;
     if (unsynced >= storage::sync_bytes) {
       storage::begin_sync(path);
       unsynced = 0;
     }
-    Prepared prepared = prepare(std::span(&shard, 1), positions, manifest.state_arrays);
-    part.parameter_hash += prepared.parameter_hash;
-    for (StoredShard& record : prepared.records) {
-      write_state(structure, file, shard, manifest.parameters[record.parameter], record);
-      unsynced += elements_of(record.runs) * param::bytes_per_element(manifest.state_arrays);
-      part.shard_file.shards.push_back(std::move(record));
-    }
+    auto [record, hash] = prepare(shard, positions, manifest.state_arrays);
+    StoredShard* const parts[] = {&record};
+    create_datasets(structure, manifest.parameters[record.parameter], manifest.state_arrays, parts);
+    write_values(file, shard, record);
+    unsynced += elements_of(record.runs) * param::bytes_per_element(manifest.state_arrays);
+    part.parameter_hash += hash;
+    part.shard_file.shards.push_back(std::move(record));
   }
   structure.write_to(file);
   return part;
@@ -73,11 +68,11 @@ LocalPart write_shard_file(const fs::path& folder, const std::string& name,
                            const Manifest& manifest, std::span<const StateShard> mine) {
   const fs::path path = folder / name;
   storage::OutputFile file(path);
-  LocalPart part = collect_and_write(file, path, manifest, mine);  // 1 collect, 2 write
-  const InputFile written(path);                                   // 3 verify
+  LocalPart part = collect_and_write(file, path, manifest, mine);  // a collect, b write
+  const InputFile written(path);                                   // c verify
   verify_written(written, path, manifest, part.shard_file.shards);
   describe_file(written, part.shard_file);
-  file.sync();  // 4 sync
+  file.sync();  // d sync
   file.close();
   return part;
 }

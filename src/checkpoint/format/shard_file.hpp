@@ -1,5 +1,10 @@
-// Writes one shard file, steps 1 to 4 of a save (writer.hpp): by one rank alone, which needs no
-// message, or by several together through MPI-IO.
+// Writes one shard file: by one rank alone, which needs no message, or by several together through
+// MPI-IO. This is step 2 of a save (writer.hpp), in four parts:
+//
+//   a collect   checksums, parameter hash and places of this rank's shards
+//   b write     the structure of the file and the values
+//   c verify    what was written is read back and compared, while the disk takes it
+//   d sync      the file is on the disk
 #pragma once
 
 #include <filesystem>
@@ -22,7 +27,7 @@ struct LocalPart {
 /// The file's name in a checkpoint.
 std::string shard_file_name(Index number);
 
-/// Step 3: reads back this rank's shards `own` of a file that is written, while the disk takes it.
+/// Part c: reads back this rank's shards `own` of a file that is written, while the disk takes it.
 /// Throws Error(files), naming file and dataset, where the bytes are not what was written.
 void verify_written(const InputFile& written, const std::filesystem::path& path,
                     const Manifest& manifest, std::span<const StoredShard> own);

@@ -1,5 +1,8 @@
 #include "checkpoint/format/shards_to_store.hpp"
 
+#include <utility>
+#include <vector>
+
 #include "base/checksum.hpp"
 #include "base/error.hpp"
 
@@ -7,9 +10,35 @@ namespace kzero::checkpoint {
 
 namespace {
 
-/// Takes the checksums of a shard's arrays, and returns its hash.
-std::uint64_t take_checksums(const StateShard& shard, StoredShard& record) {
-  std::vector<Digest> digests(shard.arrays.size());
+/// Returns the offsets that are not known yet, and no_offset for arrays that the shard lacks.
+std::vector<Index> offsets_of(const StateShard& shard, const param::StateArrays& arrays) {
+  const Index elements = elements_of(shard.ranges);
+  std::vector<Index> offsets;
+  for (std::size_t a = 0; a < arrays.size(); ++a) {
+    const auto& [name, values] = shard.arrays[a];
+    const bool has_none = values.empty() && arrays[a].extent != param::Extent::all;
+    KZERO_REQUIRE(has_none || std::ssize(values) == elements, ExitCode::other,
+                  "internal error: {} of {} has {} values for ranges of {} elements", name,
+                  shard.parameter, values.size(), elements);
+    offsets.push_back(has_none ? no_offset : 0);
+  }
+  return offsets;
+}
+
+}  // namespace
+
+Prepared prepare(const StateShard& shard, const Positions& positions,
+                 const param::StateArrays& arrays) {
+  const auto found = positions.find(shard.parameter);
+  KZERO_REQUIRE(found != positions.end(), ExitCode::other,
+                "internal error: {} is saved but not in the table of parameters", shard.parameter);
+  KZERO_REQUIRE(has_arrays(shard, arrays), ExitCode::other,
+                "internal error: {} is saved with other state arrays than its manifest names",
+                shard.parameter);
+  StoredShard record{.parameter = found->second,
+                     .runs = compact(shard.ranges),
+                     .offsets = offsets_of(shard, arrays)};
+  std::vector<Digest> digests(arrays.size());
   StateShardHash hash(shard, record.parameter);
   for (BlockReader blocks(shard.staging, shard.arrays); const auto block = blocks.next();) {
     for (std::size_t a = 0; a < digests.size(); ++a)
@@ -17,59 +46,35 @@ std::uint64_t take_checksums(const StateShard& shard, StoredShard& record) {
     hash.add(*block);
   }
   for (const Digest& digest : digests) record.checksums.push_back(digest.value());
-  return hash.value();
+  return {std::move(record), hash.value()};
 }
 
-}  // namespace
-
-Prepared prepare(std::span<const StateShard> mine, const Positions& positions,
-                 const param::StateArrays& arrays) {
-  Prepared prepared;
-  for (const StateShard& shard : mine) {
-    if (shard.ranges.empty()) continue;
-    const auto found = positions.find(shard.parameter);
-    KZERO_REQUIRE(found != positions.end(), ExitCode::other,
-                  "internal error: {} is saved but not in the table of parameters",
-                  shard.parameter);
-    StoredShard record{.parameter = found->second, .runs = compact(shard.ranges)};
-    const Index elements = elements_of(shard.ranges);
-    KZERO_REQUIRE(has_arrays(shard, arrays), ExitCode::other,
-                  "internal error: {} is saved with other state arrays than its manifest names",
-                  shard.parameter);
-    for (std::size_t a = 0; a < arrays.size(); ++a) {
-      const auto& [name, values] = shard.arrays[a];
-      const bool has_none = values.empty() && arrays[a].extent != param::Extent::all;
-      KZERO_REQUIRE(has_none || std::ssize(values) == elements, ExitCode::other,
-                    "internal error: {} of {} has {} values for ranges of {} elements", name,
-                    shard.parameter, values.size(), elements);
-      record.offsets.push_back(has_none ? no_offset : 0);
-    }
-    prepared.parameter_hash += take_checksums(shard, record);
-    prepared.shards.push_back(&shard);
-    prepared.records.push_back(std::move(record));
-  }
-  return prepared;
-}
-
-void describe_parameter(storage::Hdf5File& file, const Parameter& parameter,
-                        std::span<const StoredShard* const> parts) {
-  std::vector<Index> runs, elements;
+void create_datasets(storage::Hdf5File& file, const Parameter& parameter,
+                     const param::StateArrays& arrays, std::span<StoredShard* const> parts) {
+  std::vector<Index> runs, part_elements;
+  Index elements = 0;
   for (const StoredShard* part : parts) {
-    elements.push_back(elements_of(part->runs));
+    part_elements.push_back(elements_of(part->runs));
+    elements += part_elements.back();
     for (const Run& r : part->runs) runs.insert(runs.end(), {r.begin, r.count, r.stride, r.repeat});
   }
   file.create_group(parameter.name);
   file.set_attribute(parameter.name, "shape", parameter.shape);
-  file.set_attribute(parameter.name, "part_elements", elements);
-  file.write(parameter.name + "/runs", std::span<const Index>(runs),
-             {static_cast<Index>(runs.size() / 4), 4});
-}
-
-void describe_state(storage::Hdf5File& file, const std::string& dataset, std::size_t array,
-                    std::span<const StoredShard* const> parts) {
-  std::vector<std::uint64_t> checksums;
-  for (const StoredShard* part : parts) checksums.push_back(part->checksums[array]);
-  file.set_attribute(dataset, "xxh3_64", checksums);
+  file.set_attribute(parameter.name, "part_elements", part_elements);
+  file.write(parameter.name + "/runs", std::span<const Index>(runs), {std::ssize(runs) / 4, 4});
+  for (std::size_t a = 0; a < arrays.size(); ++a) {
+    if (parts.front()->offsets[a] == no_offset) continue;
+    const std::string dataset = parameter.name + "/" + arrays[a].name;
+    std::vector<std::uint64_t> checksums;
+    for (const StoredShard* part : parts) checksums.push_back(part->checksums[a]);
+    file.reserve(dataset, elements);
+    file.set_attribute(dataset, "xxh3_64", checksums);
+    Index offset = file.offset_of(dataset);
+    for (std::size_t i = 0; i < parts.size(); ++i) {
+      parts[i]->offsets[a] = offset;
+      offset += part_elements[i] * value_bytes;
+    }
+  }
 }
 
 }  // namespace kzero::checkpoint

@@ -1,35 +1,29 @@
-// A rank's shards prepared for a file: checked, hashed, and with their groups and attributes for
-// HDF5. It does not know the other writers.
+// A shard on its way to a file: checked, hashed, and described by groups, datasets and attributes
+// of HDF5. Does not write values, and does not know the other writers.
 #pragma once
 
+#include <cstdint>
 #include <span>
-#include <string>
-#include <vector>
 
 #include "checkpoint/format/parameter_hash.hpp"
 #include "storage/hdf5_file.hpp"
 
 namespace kzero::checkpoint {
 
-/// The shards that a rank will write: those that are not empty, with their records, offsets
-/// excluded.
+/// The record of a shard, without offsets, and its hash (parameter_hash.hpp).
 struct Prepared {
-  std::vector<const StateShard*> shards;
-  std::vector<StoredShard> records;
-  std::uint64_t parameter_hash = 0;
+  StoredShard record;
+  std::uint64_t hash = 0;
 };
 
-/// Takes all checksums. The shards have the state arrays `arrays` and must outlive the result.
-Prepared prepare(std::span<const StateShard> mine, const Positions& positions,
+/// Checks a shard that is not empty against the manifest's parameters and state arrays, and takes
+/// its checksums. Throws Error(other).
+Prepared prepare(const StateShard& shard, const Positions& positions,
                  const param::StateArrays& arrays);
 
-/// Creates group and attributes of a parameter whose parts, one for each rank that has some, are
-/// contiguous in its datasets.
-void describe_parameter(storage::Hdf5File& file, const Parameter& parameter,
-                        std::span<const StoredShard* const> parts);
-
-/// Writes the checksums of a dataset's parts as its attribute.
-void describe_state(storage::Hdf5File& file, const std::string& dataset, std::size_t array,
-                    std::span<const StoredShard* const> parts);
+/// Creates a parameter's group, datasets and attributes, and sets the offsets in the records of its
+/// parts: one for each rank that has a part, contiguous in each dataset.
+void create_datasets(storage::Hdf5File& file, const Parameter& parameter,
+                     const param::StateArrays& arrays, std::span<StoredShard* const> parts);
 
 }  // namespace kzero::checkpoint

@@ -33,24 +33,8 @@ void create_file(const fs::path& path, const Manifest& manifest, std::vector<Sto
   for (StoredShard& shard : shards) parts[shard.parameter].push_back(&shard);
   storage::OutputFile file(path);
   storage::Hdf5File structure = storage::Hdf5File::create(path, 0);
-  for (const auto& [position, own] : parts) {
-    const std::vector<const StoredShard*> all(own.begin(), own.end());
-    Index elements = 0;
-    for (const StoredShard* part : all) elements += elements_of(part->runs);
-    const Parameter& parameter = manifest.parameters[position];
-    describe_parameter(structure, parameter, all);
-    for (std::size_t a = 0; a < manifest.state_arrays.size(); ++a) {
-      if (own.front()->offsets[a] == no_offset) continue;
-      const std::string dataset = parameter.name + "/" + manifest.state_arrays[a].name;
-      structure.reserve(dataset, elements);
-      describe_state(structure, dataset, a, all);
-      Index offset = structure.offset_of(dataset);
-      for (StoredShard* part : own) {
-        part->offsets[a] = offset;
-        offset += elements_of(part->runs) * static_cast<Index>(sizeof(float));
-      }
-    }
-  }
+  for (const auto& [position, own] : parts)
+    create_datasets(structure, manifest.parameters[position], manifest.state_arrays, own);
   // No rank may find the disk full while others wait for it.
   file.allocate(structure.write_to(file));
   file.close();
@@ -112,8 +96,7 @@ void write_values(SharedFile& file, const Parts& parts, std::size_t arrays, Inde
     for (Index round = 0; round < parts.rounds; ++round) {
       const auto block = blocks ? blocks->next() : std::nullopt;
       if (block) {
-        file.write(parts.own->offsets[a] + block->begin * static_cast<Index>(sizeof(float)),
-                   block->arrays.front());
+        file.write(parts.own->offsets[a] + block->begin * value_bytes, block->arrays.front());
       } else {
         file.write(0, {});
       }
@@ -150,23 +133,32 @@ LocalPart write_shared_shard_file(const grid::Group& group, const fs::path& fold
                                   const std::string& name, const Manifest& manifest,
                                   std::span<const StateShard> mine) {
   const fs::path path = folder / name;
-  // 1 collect
-  Prepared prepared;
+  LocalPart part;
+  std::vector<const StateShard*> shards;  // that are not empty, and their records
+  std::vector<StoredShard> records;
+  // a collect
   grid::collectively(group, [&] {
-    prepared = prepare(mine, positions_of(manifest.parameters), manifest.state_arrays);
+    const Positions positions = positions_of(manifest.parameters);
+    for (const StateShard& shard : mine) {
+      if (shard.ranges.empty()) continue;
+      auto [record, hash] = prepare(shard, positions, manifest.state_arrays);
+      part.parameter_hash += hash;
+      shards.push_back(&shard);
+      records.push_back(std::move(record));
+    }
   });
-  LocalPart part{agree_on_layout(group, path, manifest, prepared.records), prepared.parameter_hash};
-  const std::size_t first = shards_before(group, prepared.records.size());
-  // 2 write
+  // b write
+  part.shard_file = agree_on_layout(group, path, manifest, records);
+  const std::size_t first = shards_before(group, records.size());
   const Index call = elements_of_a_call(group, mine);
-  write_all(group, path, manifest, parts_of(part.shard_file, first, prepared.shards, call), call);
+  write_all(group, path, manifest, parts_of(part.shard_file, first, shards, call), call);
   grid::collectively(group, [&] {
-    // 3 verify
+    // c verify
     const InputFile written(path);
     verify_written(written, path, manifest,
-                   std::span(part.shard_file.shards).subspan(first, prepared.records.size()));
+                   std::span(part.shard_file.shards).subspan(first, records.size()));
     if (group.is_root()) describe_file(written, part.shard_file);
-    // 4 sync
+    // d sync
     storage::sync_to_disk(path);
   });
   if (!group.is_root()) part.shard_file = {};

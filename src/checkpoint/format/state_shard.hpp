@@ -28,6 +28,9 @@ inline Index elements_of(const std::vector<Range>& ranges) {
   return sum;
 }
 
+/// Of one element of a state array, in memory and in files.
+inline constexpr Index value_bytes = sizeof(float);
+
 /// One state array of a shard, under the name that the optimizer declared.
 struct StateValues {
   std::string name;

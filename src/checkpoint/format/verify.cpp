@@ -15,9 +15,7 @@ namespace {
 /// cache.
 constexpr Index cached_elements = Index{1} << 16;
 
-Index bytes_of(const StoredShard& shard) {
-  return elements_of(shard.runs) * static_cast<Index>(sizeof(float));
-}
+Index bytes_of(const StoredShard& shard) { return elements_of(shard.runs) * value_bytes; }
 
 std::vector<Region> regions_of(const ShardFile& shard_file) {
   std::vector<Region> regions;
@@ -44,7 +42,7 @@ Checksums checksums_of(const InputFile& file, const StoredShard& stored) {
 void read_block(const InputFile& file, Index offset, Index begin, std::span<float> block,
                 Digest& digest) {
   const auto bytes = std::as_writable_bytes(block);
-  digest.update(bytes.first(file.read(offset + begin * static_cast<Index>(sizeof(float)), bytes)));
+  digest.update(bytes.first(file.read(offset + begin * value_bytes, bytes)));
 }
 
 /// Puts a shard where it is wanted, a block of all arrays at a time: the block's checksums

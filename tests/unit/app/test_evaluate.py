@@ -323,7 +323,7 @@ class Tokenizers(Trained):
         (self.folder / "empty.txt").write_bytes(b"")
         refuse = lambda name, text: self.expect(self.run_kzero("evaluate", "saved", name, "--format", "text"), 4, text)
         refuse("bad.txt", "bad.txt: the text is not UTF-8: byte 2 is 0xff")
-        refuse("empty.txt", "empty.txt: holds 0 tokens")
+        refuse("empty.txt", "empty.txt: has 0 tokens")
         refuse("none.txt", "none.txt: cannot be")
         refuse("data", "data: cannot be read")
         (self.folder / "data/tokenizer.json").unlink()

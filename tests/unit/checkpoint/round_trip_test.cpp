@@ -112,6 +112,7 @@ TEST_F(RoundTrip, ManifestComesBackAsGiven) {
   ASSERT_TRUE(found) << all_of(problems);
   EXPECT_EQ(found->path, written.path);
   const Manifest& m = found->manifest;
+  EXPECT_EQ(written.parameter_hash, m.parameter_hash);  // on every rank
   const Manifest wanted = manifest_at(1234, small_model());
   EXPECT_EQ(m.deck, wanted.deck);
   EXPECT_EQ(m.model, wanted.model);
