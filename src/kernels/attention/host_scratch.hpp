@@ -1,5 +1,5 @@
 // One thread's scratch of attention on hosts, and how a head's rows get there and back. Operands of
-// products are held as elements E of depth<E> neighbouring terms of a sum (host_pairs.hpp): fp32
+// products are held as elements E of depth<E> neighbouring terms of a sum (host/pairs.hpp): fp32
 // values, or pairs of bf16.
 #pragma once
 

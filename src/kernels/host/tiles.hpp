@@ -1,8 +1,8 @@
 // Products of pairs of bf16 in tile registers: eight of up to 16 rows of 64 bytes, which a thread
 // configures before it uses them (Intel 64 and IA-32 Architectures Software Developer's Manual,
-// volume 1, chapter "Programming with Intel AMX"). B's pairs lie as host_pairs.hpp groups them.
+// volume 1, chapter "Programming with Intel AMX"). B's pairs lie as pairs.hpp groups them.
 //
-// The registers are a policy, Tiles: host_tiles_amx.cpp has the processor's, tests have others.
+// The registers are a policy, Tiles: tiles_amx.cpp has the processor's, tests have others.
 //   configure(TileConfig), release()
 //   zero<tile>(), load<tile>(from, bytes from row to row), store<tile>(to, bytes from row to row)
 //   add_products<sum, a, b>(): sum[i,j] += over pairs k and both their terms, a[i,k] * b[k,j]
