@@ -4,8 +4,8 @@
 
 #include "engine/blueprint.hpp"
 #include "engine/machinery.hpp"
-#include "model/model.hpp"
 #include "infer/source.hpp"
+#include "model/model.hpp"
 #include "param/flat_layout.hpp"
 #include "zero/parameter_store.hpp"
 #include "zero/schedule.hpp"
