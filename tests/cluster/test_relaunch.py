@@ -1,7 +1,10 @@
 """Jobs that lose a node and resume on the others: under Slurm inside their allocation, without a batch system by mpiexec.sh."""
 
+import os
 import re
 import subprocess
+import sys
+from pathlib import Path
 
 from nodes.requirements import SLURM
 from slurm_over_nodes import SlurmOverNodes, wait_for
@@ -29,7 +32,7 @@ class RelaunchTest(ClusterTest):
         """The hosts of every start and the bits. Prints how long after the loss the next step was made."""
         self.assertEqual([record["hosts"] for record in training.records("start")], hosts, output)
         self.assertEqual(training.verify(), self.reference)
-        resumed = training.records("start")[1]["time"]
+        resumed = training.records("start")[-1]["time"]
         following = min(record["time"] for record in training.records("step") if record["time"] > resumed)
         print(f"{following - self.lost_at:.1f} s from the loss to the next step", flush=True)
         print("".join(f"  {line}\n" for line in re.findall(r"^\d+-\d+-\d+ .*$", output, re.M)), flush=True)
@@ -129,17 +132,22 @@ class FirstNode(SlurmRelaunchTest):
 
 
 class HostsTest(RelaunchTest):
-    def check_hosts(self, name, how, lost=2, first=0, **variables):
-        """mpiexec.sh on node1. The hosts are used in their order from the first one on; the lost one goes down."""
-        training = Training(self.cluster, name, *self.SETTINGS, model=DEFAULTS)
-        hosts = self.names[first:] + self.names[:first]
+    def start(self, training, hosts, **variables):
+        """mpiexec.sh on node1, as a process, and the file of its output."""
         (self.cluster.work / "hosts").write_text("".join(f"{host}\n" for host in hosts))
         command = ["bash", f"{ROOT}/jobscripts/mpiexec.sh", "hosts", str(training.deck), *training.overrides()]
-        output = self.cluster.work / f"{name}.out"
+        output = self.cluster.work / f"{training.folder.name}.out"
         variables |= {**VARIABLES, "HYDRA_LAUNCHER_EXEC": f"{self.cluster.folder}/ssh"}
         with output.open("w") as file:
             script = self.nodes[0].popen(command, variables, stdin=subprocess.DEVNULL, stdout=file, stderr=subprocess.STDOUT)
         self.addCleanup(lambda: script.poll() is None and script.kill())
+        return script, output
+
+    def check_hosts(self, name, how, lost=2, first=0, **variables):
+        """The hosts are used in their order from the first one on; the lost one goes down."""
+        training = Training(self.cluster, name, *self.SETTINGS, model=DEFAULTS)
+        hosts = self.names[first:] + self.names[:first]
+        script, output = self.start(training, hosts, **variables)
         self.lose(training, self.nodes[lost], how)
         self.assertEqual(script.wait(300), 0, output.read_text())
         lost_name = self.names[lost]
@@ -160,6 +168,34 @@ class HostsPower(HostsTest):
 class FirstHost(HostsTest):
     def test_the_host_of_rank_0_without_power(self):
         self.check_hosts("first_host", "power_off", lost=1, first=1)
+
+
+class TwoLosses(HostsTest):
+    SETTINGS = ("train.steps=400", "checkpoint.every=10", "checkpoint.keep=2")
+
+    def test_the_report_of_a_run_that_loses_two_hosts(self):
+        """KZERO_REPORT names a folder for the report and its pictures."""
+        training = Training(self.cluster, "two_losses", *self.SETTINGS, model=DEFAULTS)
+        script, output = self.start(training, self.names, KZERO_PROBE_SECONDS="8")
+        self.lose(training, self.nodes[3], "kill")
+        wait_for("the second launch", lambda: len(training.records("start")) == 2)
+        self.lose(training, self.nodes[2], "power_off")
+        self.assertEqual(script.wait(400), 0, output.read_text())
+        self.expect_resumed(training, [self.names, self.names[:3], self.names[:2]], output.read_text())
+        folder = Path(os.environ.get("KZERO_REPORT", training.folder / "report"))
+        command = [
+            sys.executable,
+            "-B",
+            ROOT / "postprocess/report.py",
+            training.folder / "metrics.jsonl",
+            "-o",
+            folder / "report.html",
+        ]
+        folder.mkdir(exist_ok=True)
+        subprocess.run([*command, "--png", folder], check=True, stdout=subprocess.DEVNULL)
+        page = (folder / "report.html").read_text()
+        interruptions = page[page.index("Interruptions of ") :].split("</table>")[0]
+        self.assertEqual(interruptions.count("<tr"), 1 + 2, interruptions)  # a heading, and a row for each loss
 
 
 if __name__ == "__main__":
