@@ -61,7 +61,7 @@ void check_coverage(const Manifest& manifest) {
 }
 
 /// Completes the root's manifest by the ranks' records of their shard files.
-void fill_in(Manifest& manifest, std::vector<std::string> records) {
+void fill_in(Manifest& manifest, const std::vector<std::string>& records) {
   manifest.kzero_version = version();
   manifest.git_hash = git_hash();
   for (const std::string& record : records) {
@@ -98,10 +98,10 @@ Written save(const grid::Group& world, const fs::path& folder, const fs::path& p
     world.sum(sums);
     written.bytes = static_cast<Index>(sums[0]);
     written.parameter_hash = manifest.parameter_hash = sums[1];
-    auto records = world.gather(part.shard_file.file.empty() ? "" : pack(part.shard_file));
+    const auto records = world.gather(part.shard_file.file.empty() ? "" : pack(part.shard_file));
     grid::collectively(world, [&] {
       if (!world.is_root()) return;
-      fill_in(manifest, std::move(records));
+      fill_in(manifest, records);
       check_coverage(manifest);
       write_manifest(partial, manifest);  // 4 manifest
       install(partial, written.path);     // 5 rename

@@ -22,7 +22,7 @@ struct DecoderWeights {
 
   static memory::Arenas measured(const ForwardBlueprint& blueprint, Index data_rank) {
     return memory::measured(
-        [&](memory::Arenas& arenas) { Parameters<T>(arenas, blueprint, data_rank); });
+        [&](memory::Arenas& measuring) { Parameters<T>(measuring, blueprint, data_rank); });
   }
 };
 

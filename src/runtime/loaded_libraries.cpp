@@ -50,7 +50,7 @@ int add(dl_phdr_info* info, std::size_t, void* found) {
   for (int i = 0; i < info->dlpi_phnum && library.build.empty(); ++i) {
     const auto& segment = info->dlpi_phdr[i];
     if (segment.p_type != PT_NOTE) continue;
-    // the loader returns addresses as numbers
+    // NOLINTNEXTLINE(performance-no-int-to-ptr): the loader returns addresses as numbers
     const auto* notes = reinterpret_cast<const char*>(info->dlpi_addr + segment.p_vaddr);
     library.build = build_id(notes, segment.p_memsz, segment.p_align == 8 ? 8 : 4);
   }
