@@ -4,68 +4,59 @@
 #include <chrono>
 #include <limits>
 
-#include "kernels/initialize.hpp"
+#include "engine/product.hpp"
 
 namespace kzero::engine {
 
 namespace {
 
-using Bytes = Kokkos::View<std::byte*, tensor::Memory>;
+struct MeasuredPeak {
+  double flops_per_second = 0;
+  bool is_disturbed = false;  // repetitions differed: something else used the cores
+};
 
-/// Fills the operand with normal numbers. Of zeros few wires change: a device multiplies them at a
-/// clock rate that it does not keep with others.
-template <class T>
-void draw(const tensor::Execution& exec, std::uint64_t number, const Bytes& operand) {
-  const auto count = operand.size() / sizeof(T);
-  const Kokkos::View<float*, tensor::Memory> drawn(
-      Kokkos::view_alloc(Kokkos::WithoutInitializing, "kzero::engine::peak_drawn"), count);
-  const tensor::Vector<float> values(drawn.data(), count);
-  kernels::draw_normal(exec, 0, number, {}, 1, values);
-  kernels::round_to<T>(exec, values,
-                       tensor::Vector<T>(reinterpret_cast<T*>(operand.data()), count));
-  exec.fence("kzero::engine::peak_operand");  // before the drawn numbers go
+double seconds_of(const Product& product, const tensor::Execution& exec, tensor::Gemm& gemm) {
+  const auto begin = std::chrono::steady_clock::now();
+  product.run(gemm);
+  exec.fence("kzero::engine::peak_product");
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
+MeasuredPeak measure_peak(const tensor::Execution& exec, tensor::Gemm& gemm, Dtype precision,
+                          Index width) {
+  constexpr int repeats = 6;
+  constexpr double longest_mean = 1.15;  // of the repetitions, in units of the shortest one
+  const Product product(exec, {width, width, width}, precision);
+  seconds_of(product, exec, gemm);  // it prepares the others
+  double best = std::numeric_limits<double>::infinity(), sum = 0;
+  for (int i = 0; i < repeats; ++i) {
+    const double seconds = seconds_of(product, exec, gemm);
+    best = std::min(best, seconds);
+    sum += seconds;
+  }
+  return {product.operations() / best, sum > longest_mean * repeats * best};
 }
 
 }  // namespace
 
-MeasuredPeak measure_peak(const tensor::Execution& exec, tensor::Gemm& gemm, Dtype precision) {
-  constexpr Index size = peak_width;
-  constexpr int repeats = 6;
-  constexpr double longest_mean = 1.15;  // of the repetitions, in units of the shortest one
-  const Index bytes = size * size * bytes_of(precision);
-  const Bytes a("kzero::engine::peak_a", bytes), b("kzero::engine::peak_b", bytes),
-      c("kzero::engine::peak_c", bytes);
-  with_type(precision, [&](auto type) {
-    draw<decltype(type)>(exec, 0, a);
-    draw<decltype(type)>(exec, 1, b);
-  });
-  tensor::GemmProblem product;
-  product.m = product.n = product.k = size;
-  product.a = {a.data(), size};
-  product.b = {b.data(), size};
-  product.c = c.data();
-  product.c_stride = size;
-  product.in = product.out = precision;
-  double best = std::numeric_limits<double>::infinity(), sum = 0;
-  for (int i = 0; i <= repeats; ++i) {
-    const auto begin = std::chrono::steady_clock::now();
-    gemm.run(exec, product);
-    exec.fence("kzero::engine::peak_product");
-    if (i == 0) continue;  // it prepares the others
-    const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - begin;
-    best = std::min(best, passed.count());
-    sum += passed.count();
-  }
-  return {2.0 * static_cast<double>(size) * size * size / best,
-          sum > longest_mean * repeats * best};
+Index choose_peak_width(const grid::Group& world, const tensor::Execution& exec, tensor::Gemm& gemm,
+                        Dtype precision) {
+  constexpr Index small = 768, large = 4096;
+  if (tensor::on_host) return small;
+  constexpr double ratio = static_cast<double>(large) / small;
+  const Product product(exec, {small, small, small}, precision);
+  seconds_of(product, exec, gemm);  // it prepares the next
+  const bool is_slow = seconds_of(product, exec, gemm) * ratio * ratio * ratio > 1;
+  return world.max(is_slow ? 1 : 0) == 1 ? small : large;
 }
 
 metrics::Peak find_peak(const deck::Config& config, const grid::Group& world, tensor::Gemm& gemm) {
   if (const double given = config.run.peak_tflops; given > 0)
     return {.flops_per_second = given * 1e12 * world.size()};
-  const MeasuredPeak mine = measure_peak({}, gemm, config.train.precision);
+  const Index width = choose_peak_width(world, {}, gemm, config.train.precision);
+  const MeasuredPeak mine = measure_peak({}, gemm, config.train.precision, width);
   return {.flops_per_second = world.sum(mine.flops_per_second),
-          .measured_width = peak_width,
+          .measured_width = width,
           .is_disturbed = world.max(mine.is_disturbed ? 1 : 0) == 1};
 }
 

@@ -9,18 +9,14 @@
 
 namespace kzero::engine {
 
-/// The width of the product's matrices.
-inline constexpr Index peak_width = tensor::on_host ? 768 : 4096;  // beyond what a launch takes
+/// Chooses the width of the product's matrices. On a device they are so wide that a kernel's launch
+/// does not count, unless one product would take a second, as without a GEMM library. The same on
+/// every rank. Collective over `world`.
+Index choose_peak_width(const grid::Group& world, const tensor::Execution& exec, tensor::Gemm& gemm,
+                        Dtype precision);
 
-struct MeasuredPeak {
-  double flops_per_second = 0;
-  bool is_disturbed = false;  // repetitions differed: something else used the cores
-};
-
-/// Multiplies large square matrices; takes some tenths of a second.
-MeasuredPeak measure_peak(const tensor::Execution& exec, tensor::Gemm& gemm, Dtype precision);
-
-/// The peak of all ranks: the deck's, or measured. Collective over `world`, all ranks.
+/// Returns the peak of all ranks: the deck's, or measured with a product of square matrices, which
+/// takes some tenths of a second. Collective over `world`, all ranks.
 metrics::Peak find_peak(const deck::Config& config, const grid::Group& world, tensor::Gemm& gemm);
 
 }  // namespace kzero::engine

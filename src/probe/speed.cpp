@@ -4,9 +4,10 @@
 #include <chrono>
 #include <string>
 
+#include "engine/peak.hpp"
+#include "engine/product.hpp"
 #include "kernels/initialize.hpp"
 #include "probe/ping.hpp"
-#include "probe/product.hpp"
 
 namespace kzero::probe {
 
@@ -36,30 +37,10 @@ double best_rate(const grid::Group& world, const Run& run) {
   return best;
 }
 
-/// Chooses the width of the square product, the same on every rank: that of a run's peak, unless a
-/// device is so slow, without a GEMM library of its own, that one product would take a second.
-/// Collective over `world`.
-Index product_width(const grid::Group& world, const tensor::Execution& exec, tensor::Gemm& gemm,
-                    Dtype precision) {
-  constexpr Index small = 768, large = 4096;
-  if (tensor::on_host) return small;
-  constexpr double ratio = static_cast<double>(large) / small;
-  const Product product(exec, {small, small, small}, precision);
-  double seconds = 0;
-  for (int i = 0; i < 2; ++i) {  // the first prepares the second
-    const auto begin = std::chrono::steady_clock::now();
-    product.run(gemm);
-    exec.fence("kzero::probe::width_chosen");
-    seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-  }
-  const bool is_slow = seconds * ratio * ratio * ratio > 1;
-  return world.max(is_slow ? 1 : 0) == 1 ? small : large;
-}
-
 double measure_operations(const grid::Group& world, const tensor::Execution& exec,
                           tensor::Gemm& gemm, Dtype precision) {
-  const Index size = product_width(world, exec, gemm, precision);
-  const Product product(exec, {size, size, size}, precision);
+  const Index size = engine::choose_peak_width(world, exec, gemm, precision);
+  const engine::Product product(exec, {size, size, size}, precision);
   return product.operations() * best_rate(world, [&] {
            product.run(gemm);
            exec.fence("kzero::probe::product_done");

@@ -7,7 +7,7 @@
 #include "engine/arithmetic.hpp"
 #include "grid/agreement.hpp"
 #include "grid/clocks.hpp"
-#include "probe/product.hpp"
+#include "probe/product_bits.hpp"
 
 namespace kzero::probe {
 

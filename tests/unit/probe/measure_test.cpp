@@ -5,8 +5,9 @@
 #include <cmath>
 #include <set>
 
+#include "engine/product.hpp"
 #include "named_nodes.hpp"
-#include "probe/product.hpp"
+#include "probe/product_bits.hpp"
 #include "probe/survey.hpp"
 
 namespace kzero::probe {
@@ -56,8 +57,8 @@ TEST(Links, the_best_of_a_place_counts) {
 TEST(Product, repeats_its_bits_and_knows_others) {
   const tensor::Execution exec;
   const auto gemm = tensor::make_gemm(deck::GemmBackend::automatic);
-  const auto digest = [&](const ProductShape& shape, Dtype precision) {
-    const Product product(exec, shape, precision);
+  const auto digest = [&](const engine::ProductShape& shape, Dtype precision) {
+    const engine::Product product(exec, shape, precision);
     product.run(*gemm);
     return product.digest();
   };

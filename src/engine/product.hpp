@@ -1,13 +1,11 @@
-// A matrix product of drawn operands: what its bits are, and how fast it runs.
+// A matrix product of drawn operands, for measuring a GEMM back end and comparing its bits.
 #pragma once
 
 #include <cstdint>
-#include <string>
 
-#include "deck/config.hpp"
 #include "tensor/gemm.hpp"
 
-namespace kzero::probe {
+namespace kzero::engine {
 
 struct ProductShape {
   Index m = 1, n = 1, k = 1;
@@ -37,10 +35,4 @@ class Product {
   Bytes a_, b_, c_;
 };
 
-/// Computes products as wide as the deck's model in its precision, and digests their bits: sixteen
-/// hexadecimal digits. Equal digests make it likely, not certain, that all bits of a run are equal:
-/// libraries choose their kernels by shape.
-std::string product_bits(const tensor::Execution& exec, tensor::Gemm& gemm,
-                         const deck::Config& config);
-
-}  // namespace kzero::probe
+}  // namespace kzero::engine

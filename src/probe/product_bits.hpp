@@ -1,0 +1,17 @@
+// The bits of products as a run computes them, to compare ranks.
+#pragma once
+
+#include <string>
+
+#include "deck/config.hpp"
+#include "tensor/gemm.hpp"
+
+namespace kzero::probe {
+
+/// Computes products as wide as the deck's model in its precision, and digests their bits: sixteen
+/// hexadecimal digits. Equal digests make it likely, not certain, that all bits of a run are equal:
+/// libraries choose their kernels by shape.
+std::string product_bits(const tensor::Execution& exec, tensor::Gemm& gemm,
+                         const deck::Config& config);
+
+}  // namespace kzero::probe
