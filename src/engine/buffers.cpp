@@ -130,6 +130,14 @@ Buffers<T>::Buffers(memory::Arenas& arenas, const deck::Config& config, const Bl
       optimizer_(b.stage.optimizer) {}
 
 template <class T>
+memory::Arenas Buffers<T>::measured(const deck::Config& config, const Blueprint& blueprint,
+                                    Index data_rank, Index threads) {
+  return memory::measured([&](memory::Arenas& arenas) {
+    Buffers(arenas, config, blueprint, data_rank, threads, nullptr, nullptr);
+  });
+}
+
+template <class T>
 T* Buffers<T>::updated(Index u) const {
   return parameters.share(u, optimizer_);
 }
@@ -159,10 +167,7 @@ KZERO_FOR_EACH_DTYPE(KZERO_INSTANTIATE)
 
 memory::Bytes planned_bytes(const deck::Config& config, const Blueprint& blueprint, Index threads) {
   return with_type(config.train.precision, [&](auto type) {
-    return memory::measured([&](memory::Arenas& arenas) {
-             Buffers<decltype(type)>(arenas, config, blueprint, 0, threads, nullptr, nullptr);
-           })
-        .bytes();
+    return Buffers<decltype(type)>::measured(config, blueprint, 0, threads).bytes();
   });
 }
 

@@ -46,6 +46,10 @@ struct Buffers {
   Buffers(memory::Arenas& arenas, const deck::Config& config, const Blueprint& blueprint,
           Index data_rank, Index threads, tensor::Gemm* gemm, comm::Communicator* tensor);
 
+  /// Returns the measuring arenas of these buffers.
+  static memory::Arenas measured(const deck::Config& config, const Blueprint& blueprint,
+                                 Index data_rank, Index threads);
+
   /// The parameters that this rank's optimizer updates, from the first of unit u, and their state.
   T* updated(Index u) const;
   optim::State state_of(Index u) const;

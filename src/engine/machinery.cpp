@@ -24,7 +24,7 @@ Machinery::Machinery(const deck::Config& config, Index thread_count, const grid:
   tensor = link(comm::overlap_beside(config), grid.tensor());
 }
 
-model::TensorRank Machinery::tensor_rank() const {
+model::TensorRank tensor_rank(const grid::ProcessGrid& grid) {
   return {grid.tensor().rank(), grid.tensor().size()};
 }
 

@@ -25,9 +25,10 @@ struct Machinery {
   /// Makes the back ends that a resolved deck chooses. `grid` must outlive the object. Throws
   /// AgreedError(usage) if this build lacks one of them. Collective over all ranks of the grid.
   Machinery(const deck::Config& config, Index thread_count, const grid::ProcessGrid& ranks);
-
-  model::TensorRank tensor_rank() const;
 };
+
+/// Returns this rank's place in its tensor group.
+model::TensorRank tensor_rank(const grid::ProcessGrid& grid);
 
 /// Throws Error(memory) if `node_ranks` ranks of this node that need these bytes each do not fit
 /// into its free memory. `smaller` lists what needs less. Does not check a device's memory.

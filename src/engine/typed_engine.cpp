@@ -50,9 +50,7 @@ TypedEngine<T>::TypedEngine(const deck::Config& config, Blueprint blueprint, Mac
       data_(*m.data),
       grid_(m.grid),
       blueprint_(std::move(blueprint)),
-      measured_(memory::measured([&](memory::Arenas& arenas) {
-        Buffers<T>(arenas, config, blueprint_, data_.rank(), m.threads, nullptr, nullptr);
-      })),
+      measured_(Buffers<T>::measured(config, blueprint_, data_.rank(), m.threads)),
       arenas_(measured_, m.ledger),
       buffers_(arenas_, config, blueprint_, data_.rank(), m.threads, m.gemm.get(), m.tensor.get()),
       states_(states()),

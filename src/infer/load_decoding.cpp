@@ -15,9 +15,9 @@ struct DecoderWeights {
   memory::Arenas arenas;
   Parameters<T> parameters;
 
-  DecoderWeights(const deck::Config& config, const engine::Machinery& m, memory::Ledger& ledger)
-      : blueprint(config, m.grid.data().size(), m.tensor_rank()),
-        arenas(measured(blueprint, m.grid.data().rank()), ledger),
+  DecoderWeights(const deck::Config& config, engine::Machinery& m)
+      : blueprint(config, m.grid.data().size(), engine::tensor_rank(m.grid)),
+        arenas(measured(blueprint, m.grid.data().rank()), m.ledger),
         parameters(arenas, blueprint, m.grid.data().rank()) {}
 
   static memory::Arenas measured(const ForwardBlueprint& blueprint, Index data_rank) {
@@ -38,8 +38,9 @@ std::unique_ptr<Decoding> load_as(const Source& source, const model::DecoderShap
   std::shared_ptr<DecoderWeights<T>> weights;
   std::unique_ptr<Decoding> decoding;
   grid::collectively(m.grid.world(), [&] {
-    weights = std::make_shared<DecoderWeights<T>>(source.config, m, m.ledger);
-    const model::DecoderResources resources{shape, m.gemm.get(), {m.tensor_rank(), m.tensor.get()}};
+    weights = std::make_shared<DecoderWeights<T>>(source.config, m);
+    const model::DecoderResources resources{
+        shape, m.gemm.get(), {engine::tensor_rank(m.grid), m.tensor.get()}};
     decoding = make_decoding<T>(source.config.model, resources, weights->parameters.units(),
                                 m.ledger, weights);
   });
@@ -63,11 +64,11 @@ memory::Bytes decoding_bytes(const Source& source, const model::DecoderShape& sh
 std::unique_ptr<Decoding> load_decoding(const Source& source, const model::DecoderShape& shape,
                                         engine::Machinery& machinery, Index node_ranks) {
   grid::collectively(machinery.grid.world(), [&] {
-    engine::require_memory(
-        decoding_bytes(source, shape, machinery.tensor_rank(), machinery.grid.data().size()),
-        node_ranks,
-        "a smaller --batch or --max-tokens, more --tensor ranks, or a 16-bit "
-        "--precision");
+    engine::require_memory(decoding_bytes(source, shape, engine::tensor_rank(machinery.grid),
+                                          machinery.grid.data().size()),
+                           node_ranks,
+                           "a smaller --batch or --max-tokens, more --tensor ranks, or a 16-bit "
+                           "--precision");
   });
   return with_type(source.config.train.precision,
                    [&]<class T>(T) { return load_as<T>(source, shape, machinery); });

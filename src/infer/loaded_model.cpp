@@ -75,7 +75,7 @@ class LoadedModel : public ForwardModel {
       : shape_(shape),
         machinery_(machinery),
         blueprint_(config_for(source, shape), machinery.grid.data().size(),
-                   machinery.tensor_rank()),
+                   engine::tensor_rank(machinery.grid)),
         measured_(memory::measured([&](memory::Arenas& arenas) {
           ForwardBuffers<T>(arenas, blueprint_, shape, source.config.run.attention, machinery);
         })),

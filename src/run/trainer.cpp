@@ -4,11 +4,8 @@
 #include <iostream>
 #include <optional>
 
-#include "base/bytes.hpp"
 #include "base/checksum.hpp"
 #include "base/version.hpp"
-#include "comm/backends.hpp"
-#include "comm/communicator.hpp"
 #include "comm/failure.hpp"
 #include "comm/launch_watch.hpp"
 #include "comm/placement.hpp"
@@ -35,11 +32,10 @@
 #include "run/screen.hpp"
 #include "run/stop_agreement.hpp"
 #include "runtime/host_name.hpp"
-#include "runtime/node_memory.hpp"
 #include "runtime/signals.hpp"
 #include "runtime/stop_signal.hpp"
 #include "runtime/wall_time.hpp"
-#include "tensor/gemm.hpp"
+#include "tensor/view.hpp"
 
 namespace kzero::run {
 
@@ -107,8 +103,7 @@ Trainer::Trainer(const RunRequest& request, const runtime::Session& session)
       inputs_(request.open_inputs(config_, grid_.world())) {}
 
 void Trainer::prepare() {
-  engine::Blueprint blueprint(config_, grid_.data().size(),
-                              {grid_.tensor().rank(), grid_.tensor().size()});
+  engine::Blueprint blueprint(config_, grid_.data().size(), engine::tensor_rank(grid_));
   folder_lock_ = take_folder(config_.checkpoint, grid_.world());  // before any file is touched
   grid::collectively(grid_.world(), [&] {
     require_no_stop_file();

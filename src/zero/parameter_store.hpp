@@ -27,13 +27,6 @@ class ParameterStore {
   /// The first element of the range that this rank would hold of unit u under a placement.
   T* share(Index u, Placement by) const { return held_.share(u, by, rank_); }
 
-  /// Prepares an operation: begins the gathers that are due and waits for those it needs.
-  /// Collective.
-  void before(const ScheduleStep& step, const tensor::Execution& exec, comm::Communicator& comm);
-
-  /// Releases the units that are no longer needed after an operation.
-  void after(const ScheduleStep& step);
-
   /// Calls `operate(operation, step)` for each operation of a schedule in order, while the units
   /// that it needs are there. Collective.
   template <class Operate>
@@ -53,6 +46,13 @@ class ParameterStore {
                                    comm::Communicator& comm) const;
 
  private:
+  /// Prepares an operation: begins the gathers that are due and waits for those it needs.
+  /// Collective.
+  void before(const ScheduleStep& step, const tensor::Execution& exec, comm::Communicator& comm);
+
+  /// Releases the units that are no longer needed after an operation.
+  void after(const ScheduleStep& step);
+
   T* owned(Index u) const { return share(u, Placement::partitioned); }
   comm::Request gather(Index u, T* unit, const tensor::Execution& exec,
                        comm::Communicator& comm) const;

@@ -124,7 +124,7 @@ void run(const deck::Config& config) {
   const grid::ProcessGrid grid(config.grid.data, config.grid.tensor);
   engine::Machinery machinery(config, 1, grid);
   tensor::Gemm& gemm = *machinery.gemm;
-  const engine::Blueprint b(config, grid.data().size(), machinery.tensor_rank());
+  const engine::Blueprint b(config, grid.data().size(), engine::tensor_rank(grid));
   const Index rank = grid.data().rank();
   const memory::Arenas measured = memory::measured(
       [&](memory::Arenas& arenas) { Memory<T>(arenas, b, rank, comm::overlap_of(config)); });

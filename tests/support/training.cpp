@@ -29,7 +29,7 @@ grid::Group copy_of(const grid::Group& group) {
 }
 
 deck::Config with_backend(deck::Config config, deck::GemmBackend backend) {
-  if (backend != deck::GemmBackend::automatic) config.run.gemm = backend;
+  config.run.gemm = backend;
   return config;
 }
 
@@ -97,7 +97,7 @@ Training::Training(const deck::Config& deck, const grid::Group& group, deck::Gem
                                  config.train.seed)),
       engine(engine::make_engine(
           config,
-          engine::Blueprint(config, grid.data().size(), ranks.machinery.tensor_rank(),
+          engine::Blueprint(config, grid.data().size(), engine::tensor_rank(grid),
                             ingredients.family, ingredients.optimizer),
           ranks.machinery)) {}
 

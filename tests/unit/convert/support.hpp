@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
-#include <fstream>
 #include <random>
 #include <string>
 
@@ -14,12 +13,14 @@
 #include "deck/config.hpp"
 #include "grid/group.hpp"
 #include "support/error_text.hpp"
+#include "support/stored_file.hpp"
 
 namespace kzero::convert {
 
 namespace fs = std::filesystem;
 using tests::contains;
 using tests::error_of;
+using tests::store;
 
 inline grid::Group own_group(MPI_Comm comm) {
   MPI_Comm copy = MPI_COMM_NULL;
@@ -42,10 +43,6 @@ class FolderTest : public testing::Test {
   }
   fs::path folder;
 };
-
-inline void store(const fs::path& path, const std::string& bytes) {
-  std::ofstream(path, std::ios::binary) << bytes;
-}
 
 /// A file with this header and so many bytes of zeros.
 inline std::string file_of(const std::string& header, std::size_t data_bytes) {

@@ -10,6 +10,7 @@
 #include <string>
 
 #include "support/error_text.hpp"
+#include "support/stored_file.hpp"
 #include "support/temporary_folder.hpp"
 
 namespace kzero::storage {
@@ -19,10 +20,7 @@ namespace {
 namespace fs = std::filesystem;
 using tests::contains;
 using tests::error_of;
-
-void store(const fs::path& path, const std::string& bytes) {
-  std::ofstream(path, std::ios::binary) << bytes;
-}
+using tests::store;
 
 class AtomicFileTest : public testing::Test {
  protected:
