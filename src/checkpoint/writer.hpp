@@ -9,7 +9,7 @@
 //   6 latest    names the new checkpoint
 //   7 retain    the oldest checkpoints are removed
 //
-// Every rank takes part in 2 and 3; the others are the root's.
+// All ranks take part in steps 1 to 3. The root alone does the rest.
 #pragma once
 
 #include <filesystem>

@@ -13,9 +13,9 @@ using deck::CommunicatorKind;
 
 class Communicator;
 
-/// Whether collectives move data while the caller computes (yes), or inside begin (no). Only one
-/// communicator of a rank may be `yes`. While its collectives are in flight, the only other MPI
-/// calls on the rank may be those of communicators made with `beside`, which take turns with it.
+/// Whether collectives move data while the caller computes (`yes`), or inside begin (`no`). At most
+/// one communicator of a rank is `yes`. While its collectives are in flight, the rank may make MPI
+/// calls only through communicators that are `beside`. These take turns with it.
 enum class Overlap { no, beside, yes };
 
 /// How a thread waits for messages that it moves itself: in MPI's own wait, which keeps its core

@@ -28,8 +28,8 @@ class Weights {
   /// that only repeats tied embeddings. Not collective.
   Weights(const std::filesystem::path& path, const deck::Model& model, const param::Table& table);
 
-  /// A text for people that lists what was not compared because there is no config.json; empty if
-  /// there is one.
+  /// Returns a message for the user. It lists what was not compared because config.json is missing.
+  /// Empty if there is a config.json.
   const std::string& note() const { return note_; }
 
   /// Reads elements of a parameter of the table as float32. Throws Error(files) for values that are
