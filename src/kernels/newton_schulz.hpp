@@ -14,7 +14,6 @@ struct Rectangle {
   Index stride = 0;
 };
 
-/// Copies `rows` x `columns` elements.
 template <class T>
 void copy_rectangle(const Execution& exec, Index rows, Index columns, Rectangle<const T> from,
                     Rectangle<T> to);

@@ -15,7 +15,6 @@ struct RotaryShape {
   Index kv_heads = 0;    // K
   Index head_width = 0;  // h, even
 
-  /// Number of columns that rotation changes.
   Index rotated_width() const { return (heads + kv_heads) * head_width; }
 };
 

@@ -23,7 +23,6 @@ struct AttentionEntry {
 template <class T>
 std::span<const AttentionEntry<T>> attention_backends();
 
-/// Makes a Backend with elements of type T.
 template <class Backend, class T>
 std::unique_ptr<AttentionBackend<T>> make(const AttentionProblem& problem) {
   return std::make_unique<Backend>(problem);
@@ -36,7 +35,6 @@ namespace host {
 template <class T>
 class Attention : public AttentionBackend<T> {
  public:
-  /// How tiles are multiplied.
   using Products = ProductBackend<HostElement<T>>;
 
   explicit Attention(const AttentionProblem& problem,

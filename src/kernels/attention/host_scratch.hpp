@@ -123,7 +123,6 @@ void transpose_blocks(const AttentionShape& s, const E* from, E* to) {
 inline void group_rows(const AttentionShape& /*s*/, const float* /*rows*/, float* /*grouped*/) {}
 void group_rows(const AttentionShape& s, const Bf16Pair* rows, Bf16Pair* grouped);
 
-/// Stores rows of the head, times a factor.
 template <class T, class E>
 void store(const AttentionShape& s, const float* from, Index rows, float factor, T* to,
            Index stride) {
