@@ -17,7 +17,7 @@ struct HeadThread : HeadScratch<E> {
   void (*multiply)(const HostProduct<E>&);
 };
 
-/// 1 / sum, and logarithm of the sum, of one softmax.
+/// 1 / (sum relative to the largest score), and the log-sum-exp, of one softmax.
 struct RowSum {
   float inverse;
   float log;
