@@ -21,12 +21,12 @@ namespace {
 constexpr std::size_t header_bytes = 512;  // the smallest user block
 constexpr std::size_t run_words = 4;
 constexpr const char* state_type = "float32";
-// One value for each element of every parameter, or of those that store no hidden matrices.
+// One value per element of every parameter, or only of those that store no hidden matrices.
 constexpr const char* per_element = "element";
 constexpr const char* per_element_but_matrices = "element, not of hidden matrices";
 
-/// Calls f(object, attribute, value) for every single value of a manifest: one list serves reading
-/// and writing.
+/// Calls f(object, attribute, value) for every scalar of a manifest. Reading and writing share this
+/// list.
 template <class M, class F>
 void for_each_attribute(M& m, F&& f) {
   f("/", "kzero_version", m.kzero_version);
@@ -58,7 +58,7 @@ void put_parameters(storage::Hdf5File& file, const std::vector<Parameter>& param
   std::size_t dims = 1;
   for (const Parameter& p : parameters) dims = std::max(dims, p.shape.size());
   std::vector<std::string> names;
-  std::vector<Index> shapes;  // rows of equal length, zeros behind the last extent
+  std::vector<Index> shapes;  // rows of equal length, with zeros after the last extent
   for (const Parameter& p : parameters) {
     names.push_back(p.name);
     shapes.insert(shapes.end(), p.shape.begin(), p.shape.end());
@@ -100,8 +100,8 @@ ShardTableNames shard_table_names(Index format) {
           group + "offset"};
 }
 
-/// Stores one row per shard, in the order of the shard_files, and the runs of all shards
-/// concatenated.
+/// Stores one row per shard, in the order of the shard files, and the concatenated runs of all
+/// shards.
 struct ShardTable {
   std::vector<Index> shard_file, parameter, run_count, offset, runs;
   std::vector<std::uint64_t> checksum;
@@ -121,7 +121,7 @@ void put_state_arrays(storage::Hdf5File& file, const param::StateArrays& arrays)
   put(file, "/state_arrays/extent", extents);
 }
 
-/// Format 2 had AdamW's arrays without saying so.
+/// Format 2 had AdamW's arrays but did not name them.
 param::StateArrays get_state_arrays(const storage::Hdf5File& file, Index format,
                                     const std::filesystem::path& path) {
   if (format == 2) return {{"master"}, {"first_moment"}, {"second_moment"}};
@@ -151,7 +151,6 @@ param::StateArrays get_state_arrays(const storage::Hdf5File& file, Index format,
 
 constexpr const char* axis_names[] = {"row", "column"};  // by param::Axis
 
-/// Writes the arrays of rows and columns, if there are any.
 void put_reduced_state(storage::Hdf5File& file, const Manifest& m) {
   if (m.reduced_arrays.empty()) return;
   std::vector<std::string> names, axes;
@@ -287,7 +286,7 @@ std::uint64_t digest_behind_header(const std::string& bytes) {
   return checksum(std::as_bytes(std::span(bytes).subspan(header_bytes)));
 }
 
-/// The format version that an undamaged header names.
+/// The format version in an undamaged header.
 Index checked_format(const std::string& bytes, const std::filesystem::path& path) {
   Index version = 0;
   const std::string header = bytes.substr(0, header_bytes);
@@ -344,7 +343,7 @@ void write_manifest(const std::filesystem::path& folder, const Manifest& manifes
   storage::OutputFile file(path);
   structure.write_to(file);
 
-  // The header is written last: until then the file does not count as a manifest.
+  // The header is written last. Until then the file does not count as a manifest.
   const std::string bytes = load_file(path);
   const std::string header = header_of(format_version, digest_behind_header(bytes), bytes.size());
   file.write(0, std::as_bytes(std::span(header)));

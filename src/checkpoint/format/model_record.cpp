@@ -9,7 +9,7 @@ namespace kzero::checkpoint {
 
 namespace {
 
-/// The attribute of a key of [model]: its name, but for one that was named before RMSNorm came.
+/// The attribute of a key of [model]: its name, except for a key that predates RMSNorm.
 std::string attribute_of(const deck::Key& key) {
   return key.path == "model.norm_eps" ? "layernorm_eps" : key.name();
 }
