@@ -7,7 +7,7 @@
 namespace kzero::model {
 
 /// The units in forward order: 0 is the embedding, 1 .. L are the blocks, L + 1 is the head.
-/// Matrices are initialised from a normal distribution with the deck's init_std. With init =
+/// Matrices are initialized from a normal distribution with the deck's init_std. With init =
 /// "scaled", matrices that write to the residual stream use init_std / sqrt(2 L). Parameters that
 /// tensor parallelism splits have local shapes. The others are replicated.
 param::Table parameter_table(const deck::Model& model, const TensorRank& tensor = {});
