@@ -1,9 +1,8 @@
 // One transformer block with a norm before each half: x + attention(norm_1(x)), then +
 // feed-forward(norm_2(.)). GPT-2 uses LayerNorm, GELU and biases. The Llama family uses RMSNorm,
-// rotary positions, SwiGLU and shared KV heads. The block knows its shapes, flat parameters,
-// activations and tensor group, but neither ZeRO stages nor memory ownership. The tensor group
-// splits heads and feed-forward columns (Megatron-LM, arXiv 1909.08053, section 3). Each half ends
-// with one all-reduce, forward and backward.
+// rotary positions, SwiGLU and shared KV heads. The block knows nothing of ZeRO stages or memory
+// ownership. The tensor group splits heads and feed-forward columns (Megatron-LM, arXiv 1909.08053,
+// section 3). Each half ends with one all-reduce, forward and backward.
 #pragma once
 
 #include "deck/config.hpp"
@@ -11,11 +10,11 @@
 
 namespace kzero::model {
 
-/// The activations that are always saved: the results of the GEMMs and of attention. This tensor
-/// rank has H heads, d columns of q, e columns each of k and v, f feed-forward columns (2 f with
-/// SwiGLU) and n local rows of the residual stream. On a single rank with GPT-2's F = 4 D they have
-/// 9 N D elements. Rotary positions rotate qkv in place, except after q and k norms, whose backward
-/// needs their input.
+/// The activations that are always saved: the results of GEMMs and of attention. This tensor rank
+/// has H heads, d columns of q, e columns each of k and v, f feed-forward columns (2 f with SwiGLU)
+/// and n local rows of the residual stream. The total is 9 N D elements on a single rank with
+/// GPT-2's F = 4 D. Rotary positions rotate qkv in place, except after q and k norms, whose
+/// backward needs their input.
 template <class T>
 struct SavedActivations {
   Matrix<T> qkv, attention, middle, hidden;  // [N,d+2e] [N,d] [n,D] [N,f or 2f]
@@ -24,8 +23,8 @@ struct SavedActivations {
   SavedActivations(memory::Arenas& arenas, const TransformerShape& shape, Index batch);
 };
 
-/// The activations that recomputation restores from a block's input and GEMM results with
-/// elementwise and row kernels. On a single rank with GPT-2's F = 4 D they have 6 N D elements.
+/// The activations that elementwise and row kernels recompute from a block's input and GEMM
+/// results. The total is 6 N D elements on a single rank with GPT-2's F = 4 D.
 template <class T>
 struct RecomputableActivations {
   Matrix<T> norm1, norm2, activated;  // [n,D] twice, [N,f]
@@ -35,8 +34,8 @@ struct RecomputableActivations {
   RecomputableActivations(memory::Arenas& arenas, const TransformerShape& shape, Index batch);
 };
 
-/// The activations that forward saves for backward, in addition to the block's input. Recomputed
-/// blocks share this memory.
+/// The activations that forward saves for backward, except the block's input. Recomputed blocks
+/// share this memory.
 template <class T>
 struct BlockActivations : SavedActivations<T>, RecomputableActivations<T> {};
 
@@ -51,8 +50,8 @@ template <class T>
 void block_recompute(const Context<T>& c, deck::RecomputeMode mode, const BlockParams<const T>& p,
                      Matrix<const T> x, const BlockActivations<T>& saved);
 
-/// Runs backward. On entry dx holds the gradient of the block's output, on return that of its
-/// input. `update` selects whether parameter gradients are overwritten or added to.
+/// Runs backward. dx holds the gradient of the block's output on entry, and that of its input on
+/// return. Parameter gradients are overwritten or added to, as `update` selects.
 template <class T>
 void block_backward(const Context<T>& c, const BlockParams<const T>& p, Matrix<const T> x,
                     const BlockActivations<T>& saved, kernels::Update update,

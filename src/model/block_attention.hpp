@@ -15,9 +15,9 @@ template <class T>
 void restore_rotated(const Context<T>& c, const BlockParams<const T>& p,
                      const BlockActivations<T>& saved);
 
-/// Computes the gradients of the projections to q, k and v and of their norms. On entry
-/// c.hidden_grad holds the gradient of saved.attention [N,d], on return this rank's part of the
-/// gradient of saved.norm1. Collective over the tensor group.
+/// Computes the gradients of the projections to q, k and v and of their norms. c.hidden_grad holds
+/// the gradient of saved.attention [N,d] on entry, and this rank's part of the gradient of
+/// saved.norm1 on return. Collective over the tensor group.
 template <class T>
 void attention_half_backward(const Context<T>& c, const BlockParams<const T>& p,
                              const BlockActivations<T>& saved, kernels::Update update,

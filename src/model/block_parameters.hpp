@@ -6,8 +6,8 @@
 
 namespace kzero::model {
 
-/// Views of a block's parameters, or of their gradients, in its flat unit, in the order of
-/// parameter_table. Projections that share an input are one GEMM: q, k and v, and gate and up.
+/// A block's parameters or gradients as views in its flat unit, in the order of parameter_table.
+/// Projections that share an input are one GEMM: q, k and v, and gate and up.
 template <class T>
 struct BlockParams {
   Norm<T> norm1;

@@ -1,5 +1,5 @@
-// The context in which all units of a model compute: the device, the GEMM back end, the shape of a
-// micro-batch and the scratch memory. Units run one after another and share the scratch memory.
+// The context shared by all units of a model: the device, the GEMM back end, the shape of a
+// micro-batch and the scratch memory. Units run one after another and reuse the scratch memory.
 #pragma once
 
 #include <optional>
@@ -41,8 +41,8 @@ struct Context {
   Matrix<float> rotary;        // [T, head width]: rotary_table, if positions are rotary
   Vector<float> losses;        // [N]
 
-  /// Allocates the scratch memory, including the GEMM back end's, from the workspace category. Also
-  /// accepts measuring arenas, which need no GEMM library.
+  /// Allocates the scratch memory, including the GEMM back end's, from the workspace category.
+  /// Accepts measuring arenas without a GEMM library.
   Context(memory::Arenas& arenas, tensor::Gemm* gemm, const deck::Model& model,
           const BatchShape& batch, const TensorLink& link = {});
 
@@ -72,7 +72,7 @@ struct Context {
   void sum_partial_gradient(Index elements, kernels::Update update, T* gradient) const;
 
  private:
-  /// The problem for which attention is planned. The strides match operands() in
+  /// The problem for which attention is planned, with the strides of operands() in
   /// block_attention.cpp.
   kernels::AttentionProblem attention_problem(Passes passes) const;
   void fill_rotary(const deck::Model& model);

@@ -1,6 +1,6 @@
 // The interface through which a family generates tokens one by one. A decoder caches the keys and
-// values of each sequence's earlier positions, so a new token needs a pass over one row only. The
-// parameters are the units of definition.hpp, all in memory. There are no gradients.
+// values of earlier positions, so a new token needs a pass over only one row. All parameter units
+// of definition.hpp are in memory. There are no gradients.
 #pragma once
 
 #include <memory>
@@ -32,14 +32,14 @@ class Decoder {
  public:
   virtual ~Decoder() = default;
 
-  /// Runs tokens of one sequence, the first at position `first`, in passes of DecoderShape::rows
-  /// rows. Returns the logits [V] after the last token, on the host. The result depends only on
-  /// this sequence's part of the cache.
+  /// Runs tokens of one sequence from position `first`, in passes of DecoderShape::rows rows.
+  /// Returns the logits [V] after the last token, on the host. The result depends only on this
+  /// sequence's cache.
   virtual std::span<const float> read(Units<const T> parameters, Index sequence, Index first,
                                       std::span<const Token> tokens) = 0;
 
   /// Runs one token for each of several sequences, at most DecoderShape::sequences. Returns their
-  /// logits [rows,V] on the host. The bits of a row do not depend on the other rows.
+  /// logits [rows,V] on the host. A row's bits do not depend on the other rows.
   virtual std::span<const float> step(Units<const T> parameters,
                                       std::span<const PlacedToken> rows) = 0;
 };
@@ -51,9 +51,8 @@ struct DecoderResources {
   TensorLink link{};
 };
 
-/// Creates the decoder of the family that a resolved deck names. Allocates the cache from the
-/// activations category, tokens from io, and the rest from workspace and buckets. Accepts measuring
-/// arenas.
+/// Creates the decoder of the family that a resolved deck names. Allocates the cache from
+/// activations, tokens from io, and the rest from workspace and buckets. Accepts measuring arenas.
 template <class T>
 std::unique_ptr<Decoder<T>> make_decoder(const deck::Model& model, memory::Arenas& arenas,
                                          const DecoderResources& resources);

@@ -1,6 +1,6 @@
-// A model before any memory exists: its parameters, the order of its operations, its arithmetic and
-// its collectives. Planning needs only this header, which includes neither MPI nor Kokkos.
-// model.hpp declares the model that computes.
+// A model before any memory exists: its parameters, operation order, arithmetic and collectives.
+// Planning needs only this header, which includes neither MPI nor Kokkos. model.hpp declares the
+// model that computes.
 #pragma once
 
 #include <memory>
@@ -54,8 +54,8 @@ struct Benchmark {
   double flops_per_token = 0;  // of that unit, counted as Definition::flops_per_token does
 };
 
-/// The arithmetic outside the GEMMs, if the build offers a choice: its name, on which the bits of
-/// results depend, and a note if it is not what the deck prefers.
+/// The arithmetic outside the GEMMs, if the build offers a choice. The bits of results depend on
+/// `name`. `note` explains why it is not what the deck prefers, if so.
 struct Arithmetic {
   std::string name{}, note{};
 };
@@ -68,7 +68,7 @@ class Definition {
   /// All units as held by this tensor rank, in forward order. The last one computes the loss.
   virtual param::Table table(const TensorRank& tensor) const = 0;
 
-  /// The traces of a training micro-batch and of a validation micro-batch, which has no gradients.
+  /// The traces of a micro-batch of training, and of validation, which has no gradients.
   virtual param::Trace training_trace() const = 0;
   virtual param::Trace validation_trace() const = 0;
 
@@ -81,8 +81,8 @@ class Definition {
                                                            Index sequences,
                                                            Dtype precision) const = 0;
 
-  /// Returns the benchmark for sequences of `sequence` tokens. It narrows the layers of a wide
-  /// model to about `most_width` columns, at which GEMMs reach full speed.
+  /// Returns the benchmark for sequences of `sequence` tokens. Narrows wide layers to about
+  /// `most_width` columns, at which GEMMs reach full speed.
   virtual Benchmark benchmark(Index most_width, Index sequence) const = 0;
 
   /// Allocates the model's activations, workspace and buckets from the arenas. Accepts measuring

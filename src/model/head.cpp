@@ -48,7 +48,7 @@ void project_backward_input(const Context<T>& c, Matrix<const T> output,
 }
 
 /// Adds up dlogits^T normal [V,D] of the chunks (=|+=) in c.output_gradient, which
-/// add_sum_of_chunks then rounds, or directly in doutput if there is no such buffer.
+/// add_sum_of_chunks then rounds, or in doutput if there is no such buffer.
 template <class T>
 void project_backward_weight(const Context<T>& c, Matrix<const T> normal,
                              StridedMatrix<const T> dlogits, kernels::Update update,
@@ -65,7 +65,7 @@ void project_backward_weight(const Context<T>& c, Matrix<const T> normal,
 }
 
 /// Computes doutput (=|+=) the fp32 sum over all chunks, rounded once. Rounding every chunk would
-/// lose values that are small compared with the sum.
+/// lose values that are small relative to the sum.
 template <class T>
 void add_sum_of_chunks(const Context<T>& c, kernels::Update update, Matrix<T> doutput) {
   if (c.output_gradient == nullptr) return;

@@ -1,5 +1,5 @@
 // The output: final norm, projection to the vocabulary and cross-entropy. Logits are computed in
-// chunks of rows. Each chunk's gradient is consumed before the next chunk is computed.
+// chunks of rows. A chunk's gradient is consumed before the next chunk is computed.
 #pragma once
 
 #include "kernels/row_sums.hpp"
@@ -26,8 +26,8 @@ template <class T>
 void head_forward(const Context<T>& c, const HeadParams<const T>& p, Matrix<const T> x,
                   Vector<const Token> targets, const HeadSaved<T>& saved);
 
-/// Also computes the gradient of scale * sum(losses). Overwrites dx [n,D]. `update` selects whether
-/// parameter gradients are overwritten or added to. Each gradient is rounded once.
+/// Also computes the gradient of scale * sum(losses). Overwrites dx [n,D]. Overwrites or adds to
+/// parameter gradients, as `update` selects. Each gradient is rounded once.
 template <class T>
 void head_forward_backward(const Context<T>& c, const HeadParams<const T>& p, Matrix<const T> x,
                            Vector<const Token> targets, float scale, const HeadSaved<T>& saved,

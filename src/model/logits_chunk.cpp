@@ -9,14 +9,14 @@ namespace {
 constexpr Index host_bytes = Index{16} << 20;  // target for a chunk of fp32 logits (C_B)
 constexpr Index least_host_rows = 256;         // GEMMs are slower with fewer rows
 
-// A device runs one team per row and must occupy all multiprocessors. It also reads and writes the
+// A device runs one team per row and must occupy all multiprocessors. It reads and writes the
 // weight's gradient once per chunk. 2048 rows are about 15 for each of 132 multiprocessors.
 constexpr Index device_bytes = Index{512} << 20;
 constexpr Index most_device_rows = 4096, least_device_rows = 2048;
 
 /// In elements: 128 bytes of 16-bit gradients. Every row then begins at a cache line of the device,
-/// and GEMM libraries load 16 bytes at a time. Without padding, an odd vocabulary would align rows
-/// to 2 bytes only.
+/// and GEMM libraries load 16 bytes at a time. Without padding, an odd vocabulary aligns rows to
+/// only 2 bytes.
 constexpr Index device_stride = 64;
 
 Index host_rows(Index vocab) { return std::max(least_host_rows, host_bytes / (vocab * 4)); }

@@ -12,8 +12,8 @@ struct LogitsChunk {
   Index stride = 0;
 };
 
-/// Chooses the chunk for a micro-batch of `rows` rows. All tensor ranks use the same number of rows
-/// because they communicate chunk by chunk.
+/// Chooses the chunk for a micro-batch of `rows` rows. All tensor ranks use the same rows because
+/// they communicate chunk by chunk.
 LogitsChunk logits_chunk(Index rows, const TransformerShape& shape,
                          bool on_device = !tensor::on_host);
 

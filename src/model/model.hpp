@@ -1,5 +1,5 @@
 // A model in memory, computed unit by unit. This header and definition.hpp, which describes a model
-// before any memory exists, are the interface between a model family and training. A family
+// before any memory exists, are the interface between model families and training. A family
 // implements both in its own files and is registered in families.cpp.
 #pragma once
 
@@ -17,16 +17,16 @@ using tensor::Execution;
 using tensor::Matrix;
 using tensor::Vector;
 
-/// The communicator of a tensor group, and the bytes that a collective may buffer. The communicator
-/// is null while measuring and for a group of one.
+/// The communicator of a tensor group, which is null while measuring and for a group of one, and
+/// the bytes that a collective may buffer.
 struct TensorLink {
   TensorRank rank;
   comm::Communicator* comm = nullptr;
   Index bucket = Index{32} << 20;
 };
 
-/// The calls that a model must support. With `forward`, a model runs only forward() and the losses
-/// and allocates nothing for the other calls.
+/// The calls that a model supports. A `forward` model runs only forward() and the losses, and
+/// allocates nothing for other calls.
 enum class Passes { all, forward };
 
 struct BatchShape {
@@ -53,7 +53,7 @@ struct Batch {
 template <class T>
 using Units = std::span<T* const>;
 
-/// The units of a model. The caller runs them in the order of the definition's trace and passes the
+/// The units of a model. The caller runs them in the order of the definition's trace and passes
 /// flat parameters and gradients. The model owns its activations. Every function except exec()
 /// enqueues on exec(), allocates nothing and is collective over the tensor group.
 template <class T>
@@ -73,12 +73,11 @@ class Model {
                             std::span<float> losses) = 0;
 
   /// Runs the last unit forward and backward for scale * sum of losses. Sets *sum, in device
-  /// memory, to the sum of losses. `update` selects whether gradients are overwritten or added to.
+  /// memory, to the sum of losses. Gradients are overwritten or added to, as `update` selects.
   virtual void loss_and_gradient(Units<const T> parameters, const Batch& batch, float scale,
                                  kernels::Update update, Units<T> gradients, double* sum) = 0;
 
-  /// Runs unit u backward. Call it for every unit except the last, in descending order, after
-  /// loss_and_gradient.
+  /// Runs unit u, except the last, backward. Call in descending order after loss_and_gradient.
   virtual void backward(Index u, Units<const T> parameters, const Batch& batch,
                         kernels::Update update, Units<T> gradients) = 0;
 

@@ -1,6 +1,6 @@
 // The norm of a block or head: LayerNorm or RMSNorm, as the shape specifies. Backward follows a
-// GEMM whose input gradient is a sum over the tensor group. With sequence parallelism, the
-// gradients of the parameters are also sums over the group.
+// GEMM whose input gradient is a sum over the tensor group. With sequence parallelism, parameter
+// gradients are also sums over the group.
 #pragma once
 
 #include "kernels/norm.hpp"
@@ -35,8 +35,8 @@ template <class T>
 void norm_forward(const Context<T>& c, const Norm<const T>& p, Matrix<const T> x, Matrix<T> y,
                   const NormStatistics& statistics);
 
-/// The results of norm_backward: dx [n,D], overwritten or added to as `dx_update` selects, and the
-/// gradients of the parameters, as `update` selects.
+/// The results of norm_backward: dx [n,D] and the parameter gradients. `dx_update` and `update`
+/// select whether they are overwritten or added to.
 template <class T>
 struct NormGradients {
   Matrix<T> dx;

@@ -1,5 +1,5 @@
-// The parameters of a transformer as a table of units: embedding, one unit per block, head. Names
-// and shapes are those of the family's Hugging Face files.
+// A transformer's parameters as a table of units: embedding, one unit per block, head. Names and
+// shapes are those of the family's Hugging Face files.
 #pragma once
 
 #include "model/definition.hpp"
@@ -8,8 +8,8 @@ namespace kzero::model {
 
 /// The units in forward order: 0 is the embedding, 1 .. L are the blocks, L + 1 is the head.
 /// Matrices are initialized from a normal distribution with the deck's init_std. With init =
-/// "scaled", matrices that write to the residual stream use init_std / sqrt(2 L). Parameters that
-/// tensor parallelism splits have local shapes. The others are replicated.
+/// "scaled", those that write to the residual stream use init_std / sqrt(2 L). Parameters split by
+/// tensor parallelism have local shapes. The others are replicated.
 param::Table parameter_table(const deck::Model& model, const TensorRank& tensor = {});
 
 }  // namespace kzero::model

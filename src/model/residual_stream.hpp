@@ -1,7 +1,7 @@
 // The residual stream [n,D] between units. The input of each block is kept for backward in one of
-// three ways: where it was written; partitioned over the tensor group, so that each rank keeps its
-// own rows (P_a of arXiv 1910.02054, section 6.1); or in host memory, partitioned or not (P_a+cpu).
-// In the last two cases all blocks share one buffer, or two if copies overlap with kernels.
+// three ways: where it was written; partitioned over the tensor group (P_a of arXiv 1910.02054,
+// section 6.1); or in host memory, partitioned or not (P_a+cpu). In the last two cases all blocks
+// share one buffer, or two if copies overlap with kernels.
 #pragma once
 
 #include <array>
@@ -14,16 +14,16 @@
 
 namespace kzero::model {
 
-/// The number of buffers between which an offloaded stream alternates. With two, a block computes
-/// in one while the other is copied. Hosts copy synchronously.
+/// The number of buffers that an offloaded stream alternates between. With two, a block computes in
+/// one while the other is copied. Hosts copy synchronously.
 inline constexpr Index offload_places = tensor::on_host ? 1 : 2;
 
 template <class T>
 class ResidualStream {
  public:
-  /// Allocates memory. Inputs that are kept while their blocks are recomputed are in category
-  /// recompute, or in offloaded if the deck offloads them. All other buffers are in activations.
-  /// `rows` is the number of local rows of the residual stream. The group must outlive this object.
+  /// Allocates memory for `rows` local rows of the residual stream. Inputs that are kept while
+  /// their blocks are recomputed are in category recompute, or in offloaded if the deck offloads
+  /// them. All other buffers are in activations. The group must outlive this object.
   ResidualStream(memory::Arenas& arenas, const TransformerShape& shape,
                  const deck::Recompute& recompute, Index rows, const TensorGroup<T>& group,
                  Index places = offload_places);
@@ -37,7 +37,7 @@ class ResidualStream {
   const Matrix<T>& at(Index i) const { return places_[static_cast<std::size_t>(i)]; }
 
   /// Prepares at(0), which the embedding overwrites. After a forward pass without backward, as in
-  /// validation, its old contents may still be in transit to the host.
+  /// validation, its old contents may still be on the way to the host.
   void begin(const Execution& exec) const;
 
   /// Prepares the forward pass of block i. Call it in the order of the blocks.
@@ -48,7 +48,7 @@ class ResidualStream {
   void restore(const Execution& exec, Index i);
 
  private:
-  /// The copies that overlap with kernels, and an event per buffer that records their completion.
+  /// The copies that overlap with kernels, with a completion event per buffer.
   struct Copies {
     tensor::Execution exec = runtime::make_stream();
     runtime::Event ready;

@@ -1,7 +1,6 @@
 // Collectives of a tensor-parallel group: reductions and gathers of rows of activations. A
-// reduce-scatter is an all-to-all of rows, after which each rank sums the values of its own rows in
-// rank order in fp32. The bits therefore agree on all ranks and for all MPI libraries. The traffic
-// is that of a ring.
+// reduce-scatter is an all-to-all of rows, after which each rank sums its own rows in rank order in
+// fp32. All ranks and MPI libraries therefore give the same bits. The traffic is that of a ring.
 #pragma once
 
 #include "kernels/row_sums.hpp"
@@ -24,12 +23,12 @@ struct RowTraffic {
 };
 
 /// part_begin() assigns rows [begin, end) of each matrix [n,w] to a rank. Every function is
-/// collective over the group and must not be called on a single rank.
+/// collective over the group. Do not call any on a single rank.
 template <class T>
 class TensorGroup {
  public:
-  /// Allocates a buffer for matrices of `rows` rows and `width` columns from the buckets category.
-  /// Allocates nothing for a single rank.
+  /// Allocates a buffer for matrices [rows,width] from the buckets category, or nothing for a
+  /// single rank.
   TensorGroup(memory::Arenas& arenas, const TensorLink& link, Index rows, Index width);
 
   Index size() const { return link_.rank.size; }
@@ -52,9 +51,9 @@ class TensorGroup {
                   const Matrix<T>& out) const;
 
   /// Computes sum [elements] (=|+=) the sum of `partial`, in rank order, over the `copies`
-  /// neighbouring ranks that hold copies of the same parameters. Groups of copies begin at
-  /// multiples of `copies`, which divides the number of ranks. With copies = 1, only this rank's
-  /// values count. Sends copies - 1 times all elements.
+  /// neighbouring ranks that hold the same parameters. Groups of copies begin at multiples of
+  /// `copies`, which divides the number of ranks. With copies = 1, only this rank counts. Sends
+  /// copies - 1 times all elements.
   void sum_of_copies(const Execution& exec, Index copies, const T* partial, Index elements,
                      kernels::Update update, T* sum) const;
 

@@ -1,6 +1,6 @@
 // A decoder-only transformer as a Model: unit 0 is the embedding, units 1 to L are the blocks, unit
-// L + 1 is the head with the loss. The transformer keeps or recomputes activations. It knows its
-// tensor group but not ZeRO.
+// L + 1 is the head with the loss. It keeps or recomputes activations, and knows its tensor group
+// but not ZeRO.
 #pragma once
 
 #include <vector>

@@ -1,5 +1,5 @@
-// The deck's families that are transformers of this folder. An entry has the parts of the family's
-// blocks and the table of its parameters.
+// The deck's families implemented by this folder's transformer. An entry has the parts of the
+// family's blocks and its parameter table.
 #pragma once
 
 #include "model/unit_specs.hpp"
@@ -33,7 +33,7 @@ inline constexpr TransformerFamily transformer_families[] = {
      llama_specs},
 };
 
-/// Returns the family's entry. Throws Error(other) if the family is not a transformer. That is a
+/// Returns the family's entry. Throws Error(other) if the family is not a transformer, which is a
 /// programming error because families.cpp selects the definition.
 const TransformerFamily& transformer_family(deck::ModelFamily family);
 

@@ -1,5 +1,5 @@
 // The shapes of a decoder-only transformer before any memory exists, and the parts of its blocks.
-// The transformer's code queries the shape for a part and never for the family.
+// The transformer's code queries the shape for parts and never for the family.
 #pragma once
 
 #include "model/definition.hpp"
@@ -33,8 +33,7 @@ enum class ActivationKind { gelu, swiglu };
 /// The order of a linear layer's weight, in memory and in files.
 enum class WeightLayout { in_out, out_in };
 
-/// The parts in which families of transformers differ. transformer_families.hpp lists each family's
-/// parts.
+/// The parts in which families differ. transformer_families.hpp lists them for each family.
 struct TransformerParts {
   NormKind norm = NormKind::layer_norm;
   PositionKind positions = PositionKind::learned;
@@ -67,8 +66,8 @@ struct TransformerShape : TransformerParts {
   }
 
   /// Rows [begin, end) of the residual stream [N,D] that a tensor rank holds with sequence
-  /// parallelism (Korthikanti et al., arXiv 2205.05198), or that the rank keeps of a checkpoint
-  /// partitioned by P_a.
+  /// parallelism (Korthikanti et al., arXiv 2205.05198), or keeps of a checkpoint partitioned by
+  /// P_a.
   Index first_row(Index rows, Index rank) const { return part_begin(rows, tensor.size, rank); }
   Index own_rows(Index rows) const { return part_size(rows, tensor.size, tensor.rank); }
   /// The rows of the residual stream that norms and sums process.

@@ -8,8 +8,8 @@ namespace kzero::model {
 
 /// The trace of a training micro-batch: units forward, the head with its loss, the other units
 /// backward. The embedding's backward needs no parameters. A tied head reads the embedding's
-/// parameters and writes the first version of their gradient. The backward of a recomputed block
-/// reads only its input and its parameters from forward.
+/// parameters and writes the first version of their gradient. The only forward values that a
+/// recomputed block's backward reads are its input and its parameters.
 param::Trace transformer_trace(const deck::Model& model, deck::RecomputeMode recompute);
 
 /// The trace of a validation micro-batch, without gradients.

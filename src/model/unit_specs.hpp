@@ -16,7 +16,6 @@ struct Extent {
   Index copy = 0;
 };
 
-/// Creates the units of one family for one tensor rank.
 class UnitSpecs {
  public:
   UnitSpecs(const TransformerShape& shape, const deck::Model& model);

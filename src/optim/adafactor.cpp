@@ -55,8 +55,8 @@ struct Factors {
     return means.rows.empty() ? 1.0F : means.rows[static_cast<std::size_t>(number)] * of_rows;
   }
 
-  /// Returns g / sqrt(second moment), or 0 if the second moment is 0. All gradients so far were
-  /// then 0 or counted as 0.
+  /// Returns g / sqrt(second moment), or 0 if the second moment is 0. All gradients were then 0 or
+  /// counted as 0.
   float direction(float gradient, float row, float column) const {
     const float root = std::sqrt(row * column);
     const float u = gradient * gradient_scale / (root > least_root ? root : least_root);
@@ -112,7 +112,7 @@ struct ColumnSums {
 };
 
 /// Adds the squares of elements [begin, end) in columns [first, last) to the row and column sums.
-/// The sums are integers, so the order in which threads add has no effect.
+/// Sums are integers, so the order of threads has no effect.
 template <class T>
 void add_tile(const Elements<T>& all, const FixedSums& sums, Index begin, Index end, Index first,
               Index last, std::uint64_t* words) {

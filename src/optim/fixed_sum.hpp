@@ -1,6 +1,6 @@
-// Sums of squares of a gradient's elements that do not depend on order or grouping. A sum is a
-// fixed-point number of 16 bytes. No sum exceeds the square of the gradient's norm, which sets the
-// scale.
+// Sums of squares of a gradient's elements, independent of order and grouping. A sum is a 16-byte
+// fixed-point number. Its scale follows from the squared norm of the gradient, which no sum
+// exceeds.
 #pragma once
 
 #include <cmath>
@@ -10,9 +10,9 @@
 
 namespace kzero::optim {
 
-/// The scale of the sums of one step. The high word counts units of 2^(E - 62), where 2^E exceeds
-/// the squared norm. The low word sums the remainders, truncated to multiples of 2^(E - 94), of up
-/// to 2^31 elements. A gradient element below 2^-47 of the norm therefore counts as 0.
+/// The scale of one step's sums. The high word counts units of 2^(E - 62), where 2^E exceeds the
+/// squared norm. The low word sums the remainders of up to 2^31 elements, truncated at 2^(E - 94).
+/// A gradient element below 2^-47 of the norm therefore counts as 0.
 class FixedSums {
  public:
   static constexpr Index words = 2;

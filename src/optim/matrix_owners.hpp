@@ -1,5 +1,5 @@
-// Assigns full matrices to the ranks that compute them. The arithmetic is deterministic and gives
-// the same result on every rank.
+// Assigns full matrices to ranks. All ranks compute the same assignment, in integer arithmetic
+// only.
 #pragma once
 
 #include <vector>
@@ -8,9 +8,9 @@
 
 namespace kzero::optim {
 
-/// Tasks of known cost on equal ranks, assigned by longest processing time first (Graham, "Bounds
-/// on multiprocessing timing anomalies", 1969). In order of decreasing cost, each task goes to the
-/// rank with the smallest load. The largest load is at most 4/3 of the optimum.
+/// Tasks of known cost on equal ranks, by longest processing time first (Graham, "Bounds on
+/// multiprocessing timing anomalies", 1969). In order of decreasing cost, each task goes to the
+/// least loaded rank. The largest load is at most 4/3 of the optimum.
 struct MatrixOwners {
   std::vector<Index> owner;               // of each task
   std::vector<std::vector<Index>> tasks;  // of each rank, in order of execution

@@ -104,8 +104,8 @@ template <class T>
 const T* NewtonSchulz<T>::run(const tensor::Execution& exec, tensor::Gemm& gemm,
                               const MatrixShape& shape, double scale) {
   normalize(exec, shape, scale);
-  // In fp32 the two buffers swap roles within a run. Every run begins with the same roles because a
-  // library may select its code by the alignment of operands.
+  // In fp32 the two buffers swap roles within a run. Every run begins with the same roles, because
+  // a library may select its code by operand alignment.
   Step step{x_, sum_};
   for (int i = 0; i < newton_schulz_steps; ++i) {
     polynomial(exec, gemm, shape, step);

@@ -35,10 +35,9 @@ class NewtonSchulz {
   /// The buffer that holds u when run() begins: row-major, without gaps between rows.
   T* input() const { return x_; }
 
-  /// Runs the iteration on the matrix in input() and overwrites it. Returns the result, which is
-  /// valid until the next call. For types of small range, `scale` is the factor by which u in
-  /// memory is multiplied. It also multiplies the 1e-7. Enqueued on `exec`. The bits depend only on
-  /// the matrix and the shape.
+  /// Runs the iteration on the matrix in input() and overwrites it. Returns the result, valid until
+  /// the next call. For types of small range, u is stored multiplied by `scale`, which then also
+  /// multiplies the 1e-7. Enqueued on `exec`. The bits depend only on the matrix and the shape.
   const T* run(const tensor::Execution& exec, tensor::Gemm& gemm, const MatrixShape& shape,
                double scale = 1);
 

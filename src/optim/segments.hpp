@@ -1,5 +1,5 @@
 // Maps the elements of a rank's part of a matrix to rows and columns of the full matrix, for any
-// part that a tensor rank holds.
+// split.
 #pragma once
 
 #include <algorithm>

@@ -1,6 +1,6 @@
 // Searches for what fits into a rank's memory. For each ZeRO stage and recomputation mode (with
 // tensor ranks also partitioned), finds the largest micro-batch of the deck's model and the deepest
-// model of the deck's width. Variants that the deck rules refuse are skipped.
+// model of the deck's width. Skips variants that the deck rules refuse.
 #pragma once
 
 #include <utility>
@@ -35,9 +35,9 @@ struct Fit {
   std::vector<Refusal> refusals;
 };
 
-/// Searches variants of `deck`, which is resolved for `ranks`. The search replaces its stage and
-/// recomputation mode, then its micro-batch or its layers. Micro-batches divide a rank's part of
-/// the global batch. The layers are searched at the deck's own micro-batch.
+/// Searches variants of `deck`, which is resolved for `ranks`. Replaces its stage and recomputation
+/// mode, then its micro-batch or its layers. Micro-batches divide a rank's part of the global
+/// batch. Layers are searched at the deck's own micro-batch.
 Fit fit(const deck::Config& deck, Index ranks, Index threads, Index bytes);
 
 }  // namespace kzero::plan

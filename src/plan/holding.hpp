@@ -9,8 +9,8 @@
 
 namespace kzero::plan {
 
-/// The ranks over which the model is partitioned. The paper's N is data_ranks. Its model-parallel
-/// degree is tensor_ranks.
+/// The ranks that partition the model. data_ranks is the paper's N, tensor_ranks its model-parallel
+/// degree.
 struct Launch {
   Index data_ranks = 1;
   Index tensor_ranks = 1;

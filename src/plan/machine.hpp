@@ -1,5 +1,4 @@
-// A machine described by a file instead of measured: the speed of its ranks by model width, and the
-// two levels of its network.
+// A machine described by a file: the speed of its ranks by model width, and its two-level network.
 #pragma once
 
 #include <map>
@@ -22,13 +21,12 @@ struct Machine {
   double attained_at(Index width) const;
 
   /// Returns the rates of a plan's ranks. The message rate is the mean over the bytes of a step.
-  /// Each group uses a ring, or an exchange among all its ranks if gradients are summed in rank
-  /// order.
+  /// Groups use rings, or exchanges among all ranks if gradients are summed in rank order.
   Rates rates_of(const Entry& entry) const;
 };
 
 /// Reads a machine from TOML. docs/planning.md lists the keys. Throws Error(usage) with one line
-/// per problem, including its location.
+/// and location per problem.
 Machine read_machine(const deck::Source& source);
 
 }  // namespace kzero::plan

@@ -1,6 +1,6 @@
 // The time of collectives on a two-level machine: ranks within a node, and nodes. Traffic between
-// nodes is limited by each rank's rate and by the rate that a node's ranks share. The model ignores
-// message latency and concurrent collectives of other groups.
+// nodes is limited by each rank's rate and by the rate of the entire node. Message latency and
+// concurrent collectives of other groups are ignored.
 #pragma once
 
 #include "base/types.hpp"
@@ -23,8 +23,8 @@ struct Groups {
 /// Where a rank sends: to its successor in the group, or equally to every other rank.
 enum class Pattern { ring, exchange };
 
-/// Returns the seconds per byte that every rank sends, with all groups active at the same time. The
-/// slowest rank or node determines them.
+/// Returns the seconds per byte sent by every rank, with all groups active at the same time. The
+/// slowest rank or node determines the result.
 double seconds_per_byte(const Network& network, const Groups& groups, Pattern pattern);
 
 }  // namespace kzero::plan

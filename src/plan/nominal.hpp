@@ -1,8 +1,8 @@
-// Model states by closed formula for a model of which only the parameter count is known (paper
-// section 3.1 and figure 1): per parameter, 2 bytes for 16-bit parameters, 2 for gradients and K =
-// 12 for AdamW's fp32 master weights and two moments. Tensor parallelism divides all three. ZeRO
-// stage 1 partitions the 12 over the data-parallel ranks, stage 2 also the gradients, stage 3 also
-// the parameters. Padding, activations and buffers are excluded. A deck's plan includes them.
+// Model states by formula if only the parameter count is known (paper section 3.1 and figure 1):
+// per parameter, 2 bytes for 16-bit parameters, 2 for gradients and K = 12 for AdamW's fp32 master
+// weights and two moments. Tensor parallelism divides all three. ZeRO stage 1 partitions the 12
+// over the data-parallel ranks, stage 2 also the gradients, stage 3 also the parameters. Only a
+// deck's plan includes padding, activations and buffers.
 #pragma once
 
 #include "plan/holding.hpp"

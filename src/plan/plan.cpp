@@ -20,8 +20,8 @@ std::vector<metrics::TrafficRow> traffic_of(const deck::Config& config,
   return rows;
 }
 
-/// Replicated parameters, such as norms, are on every tensor rank. KV heads are partly replicated
-/// if there are fewer of them than ranks.
+/// Norms, for example, are replicated on every tensor rank. If there are fewer KV heads than ranks,
+/// they are partly replicated.
 Index copied_parameters(const engine::Blueprint& blueprint) {
   const Index last = blueprint.tensor.size - 1;
   Index copied = 0;

@@ -1,7 +1,7 @@
-// The plan of a deck on a grid of ranks: memory, traffic and time per step. Its numbers equal the
-// run's because both use the same functions: engine::planned_bytes constructs the buffers, and
-// engine::expected_traffic computes the traffic. Planning allocates nothing. Neither MPI nor Kokkos
-// need be initialized.
+// The plan of a deck on a grid of ranks: memory, traffic and time per step. Plan and run use the
+// same functions and therefore have the same numbers: engine::planned_bytes constructs the buffers,
+// engine::expected_traffic computes the traffic. Planning allocates nothing and needs neither MPI
+// nor Kokkos.
 #pragma once
 
 #include <optional>
@@ -30,8 +30,8 @@ struct Entry : Holding {
 
   Index sent_bytes() const;
 
-  /// Returns a rank's operations per second in the estimated step: as counted by MFU, or including
-  /// recomputation. Both need the estimate.
+  /// Returns a rank's operations per second in the estimated step, as counted by MFU or including
+  /// recomputation. Needs the estimate.
   double model_operations_per_second() const;
   double operations_per_second() const;
 };

@@ -52,7 +52,7 @@ double measure_memory(Index threads) {
 }
 
 /// Returns the bytes per second that one thread copies through a staging buffer in chunks. Within a
-/// node the sender copies a message in and the receiver copies it out. Each rank does both.
+/// node, the sender copies a message in and the receiver copies it out. Each rank does both.
 double measure_messages() {
   const auto from = buffer(measured_bytes);
   auto staging = buffer(chunk_bytes), to = buffer(measured_bytes);

@@ -1,6 +1,5 @@
-// The rates of an estimate. Rates that are not given are measured on this machine in a fraction of
-// a second. A measured rate assumes that ranks do not share cores and that all machines are like
-// this one.
+// The rates of an estimate: given, or measured on this machine in a fraction of a second. Measured
+// rates assume that ranks do not share cores and that all machines are like this one.
 #pragma once
 
 #include <optional>
@@ -20,12 +19,12 @@ bool can_measure_blocks();
 
 class RateSource {
  public:
-  /// Measures the rates that are not given, with `threads` threads. Operations are measured on a
-  /// block like the deck's. This requires Kokkos initialized with the same number of threads.
+  /// Measures the missing rates with `threads` threads. Operations are measured on a block like the
+  /// deck's, which requires Kokkos initialized with the same number of threads.
   RateSource(const GivenRates& given, const deck::Config& config, Index threads);
 
-  /// Returns the rates of a rank with `threads` threads. Measured operations and memory rates scale
-  /// with the number of threads.
+  /// Returns the rates of a rank with `threads` threads. Measured operation and memory rates scale
+  /// with their number.
   Rates of_rank(Index threads) const;
 
  private:

@@ -1,5 +1,5 @@
-// Formats plans for people and for programs. A single plan is shown in full. A longer list has one
-// line per plan.
+// Formats plans for people and for programs: a single plan in full, a longer list with one line
+// each.
 #pragma once
 
 #include <string>

@@ -3,9 +3,9 @@
 //   seconds = (model operations + recomputed operations + matrix operations) / operation rate
 //             + (recomputed bytes + optimizer bytes) / memory rate + bytes sent / message rate
 //
-// The parts are summed because a step runs them one after another. The estimate ignores message
-// latency, waiting for slower ranks and oversubscribed cores. docs/planning.md compares it with
-// measured steps.
+// The parts are summed because a step runs them one after another. Message latency, waiting for
+// slower ranks and oversubscribed cores are ignored. docs/planning.md compares estimates with
+// measurements.
 #pragma once
 
 namespace kzero::plan {

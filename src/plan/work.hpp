@@ -7,8 +7,8 @@
 
 namespace kzero::plan {
 
-/// Returns the work per step of a resolved deck. `held` is the planned bytes of a rank, from which
-/// its share of the optimizer state follows.
+/// Returns the work per step of a resolved deck. `held` is a rank's planned bytes, which determine
+/// its share of the optimizer state.
 Work work_of_step(const deck::Config& config, const engine::Blueprint& blueprint,
                   const memory::Bytes& held, Index sent_bytes);
 
