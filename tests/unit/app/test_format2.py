@@ -9,8 +9,8 @@ import h5py
 import numpy as np
 from launch import FOR_DEVICES, LaunchTest, arrays_of
 
-# By two ranks in stage 2 and fp32, at step 6 of 10. expected.json has its parameter hash, and what the program that
-# wrote it printed of the steps that followed.
+# Written by two ranks in stage 2 and fp32, at step 6 of 10. expected.json has its parameter hash, and the output of the
+# program that wrote it for the following steps.
 FIXTURE = Path(__file__).parents[2] / "data/checkpoint_format2"
 CHECKPOINT = "saved/step_00000006"
 
@@ -50,12 +50,12 @@ class Format2(LaunchTest):
             with self.subTest(ranks=ranks):
                 (self.folder / "metrics.jsonl").unlink(missing_ok=True)
                 shutil.rmtree(self.folder / "saved/step_00000010", ignore_errors=True)
-                # What was loaded is compared with the manifest's hash, so its bits are those that were saved.
+                # The loaded state is compared with the manifest's hash, so its bits equal those that were saved.
                 result = self.expect(self.train(ranks=ranks), 0)
                 self.assertIn("resumed from saved/step_00000006", result.stdout)
                 steps = self.metrics("step")
                 self.assertEqual([s["step"] for s in steps], [6, 7, 8, 9])
-                # Rounding alone may differ: by the order of sums over ranks, and the machine's instructions.
+                # Only rounding may differ: by the order of sums over ranks and by the machine's instructions.
                 tolerance = 1e-2 if FOR_DEVICES else 1e-5
                 for key, expected in (("loss", "losses"), ("grad_norm", "grad_norms")):
                     np.testing.assert_allclose([s[key] for s in steps], self.expected[expected], rtol=tolerance)

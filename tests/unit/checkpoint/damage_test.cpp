@@ -1,4 +1,4 @@
-// Whatever happens to the files of the newest checkpoint, it is named and the one before is used.
+// Any damage to the files of the newest checkpoint is reported, and the previous one is used.
 #include <functional>
 
 #include "checkpoint/inspect.hpp"
@@ -16,7 +16,7 @@ class Damage : public CheckpointTest {
   }
   fs::path newer() const { return folder / "step_00000020"; }
 
-  /// Step 10 is found, and what is said names all the parts.
+  /// Expects that step 10 is found and that the message names all the parts.
   void expect_fallback(const std::vector<std::string>& parts) {
     world.barrier();
     const auto found = search();

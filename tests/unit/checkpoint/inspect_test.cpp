@@ -1,4 +1,4 @@
-// What a person sees of a checkpoint is the checkpoint's, but it cannot command the terminal.
+// A person sees the checkpoint's contents, but they cannot send commands to the terminal.
 #include "checkpoint/inspect.hpp"
 
 #include "unit/checkpoint/support.hpp"

@@ -27,7 +27,7 @@ TEST(Changes, NameKeyAndBothValuesInTheOrderOfDecks) {
                    "run.stop_file is \"stop me\", was \"\""}));
 }
 
-// Long lists take a line for each element, and only the last line differs here.
+// A long list has one line per element. Only the last line differs here.
 TEST(Changes, ReachTheEndOfLongLists) {
   Config config;
   for (int i = 0; i < 20; ++i)

@@ -148,7 +148,7 @@ TEST(Reader, limits_the_parts_of_a_key) {
       longer);
 }
 
-// What the parser takes for white space is undefined for these, so they must not reach its test.
+// The parser's white-space test is undefined for these characters, so they must not reach it.
 TEST(Reader, refuses_letters_outside_of_quotes) {
   const std::string ends = R"( is allowed only within quotes ("...") and comments)";
   for (const char* letter : {"ö", "\u00A0", "\u3000", "ﻻ", "😀"}) {
@@ -165,7 +165,7 @@ TEST(Reader, refuses_letters_outside_of_quotes) {
 }
 
 TEST(Reader, finds_the_first_of_two_definitions_in_the_table_that_is_open) {
-  // The [data] that is open when `order` comes again is neither the first nor the last by name.
+  // When `order` is repeated, the open [data] is neither the first nor the last table by name.
   EXPECT_EQ(message_of("[train]\nsteps = 1\n[data]\norder = 1\n[zero.x]\n[model]\nx.order = 1\n"
                        "x.order = 2\n"),
             "deck.toml:8:1: 'x.order' is given twice, first in line 7");
@@ -211,7 +211,7 @@ TEST(Reader, gives_every_error_one_line) {
   EXPECT_EQ(text.find("deck.toml:2:1: key 'model.lay\\ners' is not known"), 0U) << text;
 }
 
-// Whatever the bytes, the answer is a Config or an Error, and the same one twice.
+// Any bytes give a Config or an Error, and the same result twice.
 TEST(Reader, survives_damaged_decks_and_repeats_itself) {
   std::vector<std::string> seeds;
   for (const auto& name : good_deck_names())

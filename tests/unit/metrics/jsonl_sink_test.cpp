@@ -25,7 +25,7 @@ class JsonLines : public testing::Test {
     return result;
   }
 
-  /// The line without the time at which it was written.
+  /// The line without its timestamp.
   static std::string timeless(const std::string& line) {
     Json json = Json::parse(line);
     json.erase("time");

@@ -19,7 +19,7 @@ deck::Config config_of(Index ranks) {
   return config;
 }
 
-/// What keeps `now` from going on bit for bit from a checkpoint of `before`.
+/// The changes that prevent `now` from resuming bit for bit from a checkpoint of `before`.
 std::string changes(const deck::Config& before, const deck::Config& now,
                     const std::string& arithmetic = "loops") {
   checkpoint::Manifest saved;
