@@ -19,8 +19,7 @@
 
 namespace kzero::checkpoint {
 
-inline constexpr Index format_version = 3;         // that is written
-inline constexpr Index oldest_format_version = 2;  // that is read
+inline constexpr Index format_version = 3;  // no other is read
 inline constexpr const char* manifest_name = "manifest.h5";
 
 struct Parameter {
@@ -57,8 +56,7 @@ struct ShardFile {
 };
 
 struct Manifest {
-  Index format = format_version;  // of the file it was read from
-  std::string kzero_version;      // these two are filled in by write()
+  std::string kzero_version;  // these two are filled in by write()
   std::string git_hash;
   std::string deck;   // the resolved deck, as TOML
   deck::Model model;  // its defining keys (deck/architecture.hpp); the others have their defaults
@@ -73,11 +71,11 @@ struct Manifest {
   Index scale_good_steps = 0;        // since the last overflow or change of the scale
   Index skipped_steps = 0;           // of all steps done
   Index skipped_in_row = 0;          // up to this step
-  std::optional<LossRecord> loss;    // files from before there was one have none
-  std::string arithmetic;            // of the run that saved it; empty in format 2
+  std::optional<LossRecord> loss;    // none before the first loss
+  std::string arithmetic;            // of the run that saved it
   std::uint64_t data_digest = 0;     // of everything that decides the order of the training data
   std::uint64_t parameter_hash = 0;  // of all state arrays; filled in by write()
-  std::string optimizer = "adamw";   // its kind; files from before there were others do not say
+  std::string optimizer = "adamw";   // its kind
   Index optimizer_start = 0;         // steps done, but for skipped ones, when its state began
   param::StateArrays state_arrays;   // that are saved of every parameter
   // What is kept of rows and columns is so little that the manifest holds it: parameter after
