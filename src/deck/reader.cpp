@@ -9,7 +9,6 @@
 #include "base/printable.hpp"
 #include "deck/architecture.hpp"
 #include "deck/common_names.hpp"
-#include "deck/former_names.hpp"
 #include "deck/guard.hpp"
 #include "deck/problem.hpp"
 #include "deck/schema.hpp"
@@ -251,12 +250,10 @@ class Reader {
                                                            suggestion(nearest_path(entry.name)))});
       return;
     }
-    // TOML refuses a repeated name, but a key may also be set by its former name.
+    // TOML refuses a repeated name, but a name in quotes, "model.layers", is another one.
     const auto before = places_.find(key->path);
     if (before != places_.end() && before->second.source == entry.key_location.source) {
-      problems_.push_back(
-          {entry.key_location,
-           fmt::format("key '{}' is set twice, once by its former name", key->path)});
+      problems_.push_back({entry.key_location, fmt::format("key '{}' is set twice", key->path)});
       return;
     }
     const Value value = converted(*key, entry.value);
@@ -274,8 +271,6 @@ class Reader {
   static std::string advice(const Key& key, const Value& value) {
     const auto* text = std::get_if<std::string>(&value);
     if (key.kind != Kind::choice || text == nullptr) return "";
-    const std::string_view now = successor_of(key.path, *text);
-    if (!now.empty()) return fmt::format(", which is called \"{}\" now", now);
     const std::string near = nearest(*text, key.choices, 1 + text->size() / 3);
     return near.empty() ? "" : fmt::format("; did you mean \"{}\"?", near);
   }
