@@ -7,9 +7,9 @@
 #include <set>
 
 #include "base/printable.hpp"
+#include "base/utf8.hpp"
 #include "deck/architecture.hpp"
 #include "deck/common_names.hpp"
-#include "deck/guard.hpp"
 #include "deck/problem.hpp"
 #include "deck/schema.hpp"
 
@@ -44,8 +44,8 @@ class Reader {
   void read_override(const std::string& argument, Index number) {
     const SourceLocation place{SourceLocation::Source::command_line, number, 0,
                                fmt::format("command line: '{}'", printable_start(argument))};
-    if (const auto refusal = find_bad_text(argument)) {
-      problems_.push_back({place, refusal->reason});
+    if (first_invalid_byte(argument)) {
+      problems_.push_back({place, "an override must be UTF-8"});
       return;
     }
     const std::size_t equals = argument.find('=');
