@@ -14,8 +14,8 @@ std::vector<metrics::TrafficRow> traffic_of(const deck::Config& config,
                                             const engine::Blueprint& blueprint) {
   auto rows = engine::expected_traffic(config, blueprint);
   for (metrics::TrafficRow& row : rows) {
-    row.elements_per_step = row.theory_elements_per_step;
-    row.bytes_per_step = row.theory_bytes_per_step;
+    row.elements_per_step = row.expected_elements_per_step;
+    row.bytes_per_step = row.expected_bytes_per_step;
   }
   return rows;
 }

@@ -47,9 +47,9 @@ void expect_planned_traffic(const deck::Config& config, const grid::Group& group
       engine::expected_traffic(training.config, blueprint, training.grid.data().rank()));
   double all = 0;
   for (const metrics::TrafficRow& row : rows) {
-    EXPECT_EQ(row.elements_per_step, row.theory_elements_per_step)
+    EXPECT_EQ(row.elements_per_step, row.expected_elements_per_step)
         << describe_run(config) << ": " << row.group << " " << row.operation << " " << row.purpose;
-    EXPECT_EQ(row.bytes_per_step, row.theory_bytes_per_step) << describe_run(config);
+    EXPECT_EQ(row.bytes_per_step, row.expected_bytes_per_step) << describe_run(config);
     if (row.purpose == "matrices") all += static_cast<double>(row.elements_per_step);
   }
   if (group.size() == 1) {

@@ -174,8 +174,8 @@ TEST(Plan, CountedTrafficIsTheory) {
     if (ranks == 1) continue;
     const Index once = exchanged(blueprint.table, ranks), micro = blueprint.batches.rounds();
     for (const metrics::TrafficRow& row : rows) {
-      EXPECT_EQ(row.elements_per_step, row.theory_elements_per_step) << describe(config);
-      EXPECT_EQ(row.bytes_per_step, row.theory_bytes_per_step) << describe(config);
+      EXPECT_EQ(row.elements_per_step, row.expected_elements_per_step) << describe(config);
+      EXPECT_EQ(row.bytes_per_step, row.expected_bytes_per_step) << describe(config);
       EXPECT_EQ(row.bytes_per_step, row.elements_per_step * bytes_of(config.train.precision));
       EXPECT_EQ(row.group, "data");
     }

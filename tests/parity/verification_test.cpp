@@ -138,7 +138,7 @@ TEST_F(Verification, HoldsAndSendsWhatIsPlanned) {
       const auto rows =
           engine::counted(training.traffic, engine::expected_traffic(training.config, blueprint));
       for (const metrics::TrafficRow& row : rows) {
-        EXPECT_EQ(row.elements_per_step, row.theory_elements_per_step) << words_of(zero);
+        EXPECT_EQ(row.elements_per_step, row.expected_elements_per_step) << words_of(zero);
         Index outside = 0;
         for (const auto& [at, volume] : training.traffic.outside()) {
           const bool same = at.group == row.group && name_of(at.operation) == row.operation &&
@@ -148,7 +148,7 @@ TEST_F(Verification, HoldsAndSendsWhatIsPlanned) {
         }
         const bool repeats = row.group == "tensor" ||
                              (zero.stage == 3 && row.purpose == name_of(comm::Purpose::parameters));
-        EXPECT_EQ(outside, repeats ? verified * row.theory_elements_per_step : 0)
+        EXPECT_EQ(outside, repeats ? verified * row.expected_elements_per_step : 0)
             << row.group << " " << row.operation << " " << row.purpose << ", " << words_of(zero);
       }
     }

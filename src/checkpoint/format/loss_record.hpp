@@ -29,8 +29,8 @@ struct LossRecord {
 /// Writes the record as attributes of the group "loss". Writes nothing if there is no record.
 void put_loss(storage::Hdf5File& file, const std::optional<LossRecord>& record);
 
-/// Returns a manifest's record. Files from before there was one have none. Throws Error(files) for
-/// impossible numbers of a checkpoint after `steps` steps; `path` is for messages.
+/// Returns the record of a manifest, if it has one. Throws Error(files) for impossible numbers of a
+/// checkpoint after `steps` steps; `path` is for messages.
 std::optional<LossRecord> get_loss(const storage::Hdf5File& file, Index steps,
                                    const std::filesystem::path& path);
 

@@ -19,8 +19,7 @@
 
 namespace kzero::checkpoint {
 
-inline constexpr Index format_version = 3;         // the version that is written
-inline constexpr Index oldest_format_version = 2;  // the oldest that is read
+inline constexpr Index format_version = 3;  // no other is read
 inline constexpr const char* manifest_name = "manifest.h5";
 
 struct Parameter {
@@ -57,8 +56,7 @@ struct ShardFile {
 };
 
 struct Manifest {
-  Index format = format_version;  // of the file that was read
-  std::string kzero_version;      // write() fills in these two
+  std::string kzero_version;  // write() fills in these two
   std::string git_hash;
   std::string deck;   // the resolved deck, as TOML
   deck::Model model;  // its defining keys (deck/architecture.hpp); other keys have defaults
@@ -73,11 +71,11 @@ struct Manifest {
   Index scale_good_steps = 0;        // since the last overflow or change of the scale
   Index skipped_steps = 0;           // of all steps done
   Index skipped_in_row = 0;          // up to this step
-  std::optional<LossRecord> loss;    // files from before there was one have none
-  std::string arithmetic;            // of the run that saved it; empty in format 2
+  std::optional<LossRecord> loss;    // none before the first loss
+  std::string arithmetic;            // of the run that saved it
   std::uint64_t data_digest = 0;     // of everything that decides the order of the training data
   std::uint64_t parameter_hash = 0;  // of all state arrays; filled in by write()
-  std::string optimizer = "adamw";   // its name; older files have none
+  std::string optimizer = "adamw";   // its name
   Index optimizer_start = 0;         // non-skipped steps done when its state was initialised
   param::StateArrays state_arrays;   // saved of every parameter
   // The state of rows and columns is small, so the manifest holds it: parameter by parameter, array

@@ -56,7 +56,7 @@ deck::Model get_model(const storage::Hdf5File& file, const std::filesystem::path
     deck::set_model_value(key, value, model);
   };
   const deck::Key& family = *deck::find_key("model.family");
-  if (file.has_attribute("/model", family.name())) take(family);
+  take(family);
   for (const deck::Key* key : deck::defining_keys(model.family)) {
     if (key != &family) take(*key);
   }

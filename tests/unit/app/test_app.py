@@ -95,6 +95,8 @@ class Plan(LaunchTest):
                 for key in ("parameters", "grid", "stage", "precision", "threads"):
                     self.assertEqual(planned[key], start[key], key)
                 self.assertEqual(planned["ranks"], ranks)
+                for row in planned["traffic"]:  # metrics files have the former name too
+                    row["theory_elements_per_step"] = row["expected_elements_per_step"]
                 self.assertEqual(planned["traffic"], end["traffic"])
                 self.assertEqual(set(planned["memory"]), CATEGORIES)
                 for name, planned_bytes in planned["memory"].items():
@@ -309,7 +311,7 @@ class Runs(LaunchTest):
             {("data", "reduce_scatter", "gradients"), ("data", "all_gather", "parameters")},
         )
         for row in end["traffic"]:
-            self.assertEqual(row["elements_per_step"], row["theory_elements_per_step"])
+            self.assertEqual(row["elements_per_step"], row["expected_elements_per_step"])
             self.assertEqual(row["bytes_per_step"], 4 * row["elements_per_step"])
             self.assertGreaterEqual(2 * row["elements_per_step"], start["parameters"])
 
@@ -471,7 +473,7 @@ class Failures(LaunchTest):
             (end,) = records(self.folder / metrics, "end")
             self.assertEqual((end["reason"], end["steps"]), ("diverged", len(skipped)))
             for row in end["traffic"]:
-                self.assertEqual(row["elements_per_step"], row["theory_elements_per_step"])
+                self.assertEqual(row["elements_per_step"], row["expected_elements_per_step"])
 
     def test_a_stop_without_a_checkpoint_is_no_reason_to_submit_again(self):
         launch = self.start("checkpoint.folder=")

@@ -42,7 +42,7 @@ class Refusals(RestartTest):
         self.expect(self.train(), 0)
         for change, text in (
             ("model.heads=4", "model.heads is 4, was 3"),
-            ("model.layernorm_eps=1e-3", "model.norm_eps is 0.001, was 1e-05"),
+            ("model.norm_eps=1e-3", "model.norm_eps is 0.001, was 1e-05"),
             ("model.hidden=24", "model.hidden is 24, was 12"),
         ):
             result = self.expect(self.train("train.steps=8", change, ranks=2), 2, "is of another model", text)

@@ -125,7 +125,6 @@ TEST_F(RoundTrip, ManifestComesBackAsGiven) {
   EXPECT_EQ(m.skipped_steps, 7);
   EXPECT_EQ(m.skipped_in_row, 5);
   EXPECT_EQ(m.data_ranks, world.size());
-  EXPECT_EQ(m.format, 3);
   EXPECT_EQ(m.state_arrays, three_arrays());
   EXPECT_EQ(m.parameters, wanted.parameters);
   EXPECT_FALSE(m.kzero_version.empty());

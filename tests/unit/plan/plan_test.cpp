@@ -91,7 +91,7 @@ TEST(Plan, TrafficIsTheorysInTheRunsPrecision) {
     ASSERT_EQ(entry.traffic.size(), 2U);
     Index elements = 0;
     for (const metrics::TrafficRow& row : entry.traffic) {
-      EXPECT_EQ(row.elements_per_step, row.theory_elements_per_step);
+      EXPECT_EQ(row.elements_per_step, row.expected_elements_per_step);
       EXPECT_EQ(row.bytes_per_step, row.elements_per_step * bytes_of(precision));
       elements += row.elements_per_step;
     }
@@ -207,7 +207,7 @@ TEST(Json, HoldsTheFieldsThatProgramsReadByName) {
                     {"purpose", row.purpose},
                     {"elements_per_step", row.elements_per_step},
                     {"bytes_per_step", row.bytes_per_step},
-                    {"theory_elements_per_step", row.theory_elements_per_step}}));
+                    {"expected_elements_per_step", row.expected_elements_per_step}}));
   }
 }
 

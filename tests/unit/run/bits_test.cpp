@@ -87,12 +87,5 @@ TEST(Bits, HaveADigestOfWhatTheyDependOn) {
   EXPECT_NE(digest(one), digest(two));
 }
 
-TEST(Bits, OfOlderCheckpointsAreNotPromised) {
-  checkpoint::Manifest saved;
-  const deck::Config config = config_of(1);
-  saved.deck = deck::resolved(config);
-  EXPECT_EQ(bit_changes(saved, {}, config, {.arithmetic = "loops"}).size(), 1U);
-}
-
 }  // namespace
 }  // namespace kzero::run
