@@ -4,7 +4,7 @@
 //             + (recomputed bytes + optimizer bytes) / memory rate + bytes sent / message rate
 //
 // The parts are summed because a step runs them one after another. Message latency, waiting for
-// slower ranks and oversubscribed cores are ignored. docs/planning.md compares estimates with
+// slower ranks and oversubscribed cores are ignored. docs/results.md compares estimates with
 // measurements.
 #pragma once
 
