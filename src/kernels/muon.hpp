@@ -29,10 +29,10 @@ template <class T>
 void muon_momentum(const Execution& exec, const MuonMomentum& step, const MuonArrays<T>& arrays,
                    Index count);
 
-/// Updates arrays in host memory on the host's cores, whatever the device of the build. Returns
-/// when it is done.
+/// Does the same with arrays in host memory.
 template <class T>
-void muon_momentum_on_host(const MuonMomentum& step, const MuonArrays<T>& arrays, Index count);
+void muon_momentum(HostCores cores, const MuonMomentum& step, const MuonArrays<T>& arrays,
+                   Index count);
 
 /// The rule of the other half: X stands in the gradient's place.
 struct MuonRate {
