@@ -155,9 +155,10 @@ ExitCode main(int argc, char** argv) {
   GenerateArguments generated;
   add_generate(cli, generated)->callback([&] { chosen = [&] { return generate(generated); }; });
 
-  add_completion(cli, chosen);
+  add_completion(cli, argv[0], chosen);
   add_man(cli, chosen);
 
+  if (answers_shell(cli, argc, argv)) return ExitCode::done;
   try {
     cli.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -1,32 +1,25 @@
-// Shell completion, generated from the commands, options and keys that exist.
+// Shell completion. `kzero completion SHELL` prints a short script for the shell; on every tab that
+// script asks the hidden command `kzero __complete`, which knows the commands, options and keys.
 #pragma once
 
 #include <CLI/App.hpp>
 #include <functional>
 #include <string>
-#include <vector>
 
-#include "app/command_table.hpp"
 #include "base/error.hpp"
 
 namespace kzero::app {
 
-/// Adds the subcommand, which prints a script for a shell. The script completes commands, options
-/// and their values, decks, and after a deck its keys and their values.
-void add_completion(CLI::App& cli, std::function<ExitCode()>& chosen);
+/// Adds the subcommand that prints a script. The script calls the program as `program`, the name
+/// with which this process was started.
+void add_completion(CLI::App& cli, const std::string& program, std::function<ExitCode()>& chosen);
 
-/// The script for each shell. The first command is the program itself.
-std::string bash_completion(const std::vector<Command>& commands);
-std::string zsh_completion(const std::vector<Command>& commands);
-std::string fish_completion(const std::vector<Command>& commands);
-
-/// The kinds of words that can complete a value.
-enum class Candidates { none, choices, decks, settings, files };
-
-Candidates candidates_of(const Argument& argument);
-
-/// Escapes single quotes for a text in single quotes, as bash and zsh need it: don't becomes
-/// don'\''t.
-std::string quoted(const std::string& text);
+/// Answers `kzero __complete WORDS...`, the command that the scripts call; returns false for any
+/// other command line. The words are those after `kzero`, up to the one that is completed. Prints
+/// the candidates for it, one a line: a candidate, a tab, and its description or nothing. The shell
+/// drops those that do not begin as the word does. One line that begins with a colon means files: a
+/// colon, the end of their names, a tab, and the part of the word before the file's name. bash
+/// splits a word at '='; candidates are then for its last part.
+bool answers_shell(const CLI::App& cli, int argc, const char* const* argv);
 
 }  // namespace kzero::app

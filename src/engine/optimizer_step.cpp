@@ -127,13 +127,13 @@ void OptimizerStep<T>::orthogonalize_matrices(const optim::Update& update) {
   const optim::MatrixRule& rule = *blueprint_.optimizer->matrix_rule();
   std::vector<T*> gradients;
   for (Index u = 0; u < std::ssize(states_); ++u) {
-    T* gradient = gradients.emplace_back(buffers_.gradients.result(u));
-    const optim::Share<T> share = share_of(u, update, states_[static_cast<std::size_t>(u)].held);
+    optim::Share<T> share = share_of(u, update, states_[static_cast<std::size_t>(u)].held);
+    share.prepared = gradients.emplace_back(buffers_.gradients.result(u));
     if (std::ranges::none_of(share.spec->params, &param::ParamSpec::is_matrix)) continue;
     if (buffers_.offload_optimizer) {
-      buffers_.offload_optimizer->prepare(exec, rule, update, share, gradient);
+      buffers_.offload_optimizer->prepare(exec, rule, update, share);
     } else {
-      rule.prepare(exec, update, share, gradient);
+      rule.prepare(exec, update, share);
     }
   }
   buffers_.matrices->run(exec, machinery_, gradients, update.loss_scale);

@@ -35,25 +35,12 @@ template <class T>
 using AdamWArrays = UpdateArrays<T, AdamWStep::arrays>;
 
 // Compiled once, in adamw.cpp.
-#define KZERO_INSTANTIATE(T)                                                  \
-  extern template void update_elements<T>(const Execution&, const AdamWStep&, \
-                                          const AdamWArrays<T>&, Index);      \
-  extern template void update_elements_on_host<T>(const AdamWStep&, const AdamWArrays<T>&, Index);
+#define KZERO_INSTANTIATE(T)                                                                  \
+  extern template void update_elements<T>(const Execution&, const AdamWStep&,                 \
+                                          const AdamWArrays<T>&, Index);                      \
+  extern template void update_elements<T>(HostCores, const AdamWStep&, const AdamWArrays<T>&, \
+                                          Index);
 KZERO_FOR_EACH_DTYPE(KZERO_INSTANTIATE)
 #undef KZERO_INSTANTIATE
-
-/// Updates elements [0, count) of arrays in device memory.
-template <class T>
-void adamw(const Execution& exec, const AdamWStep& step, const AdamWArrays<T>& arrays,
-           Index count) {
-  update_elements<T>(exec, step, arrays, count);
-}
-
-/// Updates the same elements on the host's cores, whatever the build's device. The arrays are in
-/// host memory. Returns when the update is complete.
-template <class T>
-void adamw_on_host(const AdamWStep& step, const AdamWArrays<T>& arrays, Index count) {
-  update_elements_on_host<T>(step, arrays, count);
-}
 
 }  // namespace kzero::kernels

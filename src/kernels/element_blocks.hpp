@@ -19,10 +19,9 @@ void for_element_blocks(const char* label, const Execution& exec, Index n, const
       });
 }
 
-/// Calls work(begin, count) for the blocks of elements [0, n) on the host's cores, whatever the
-/// build's device. Returns when all are done.
+/// Calls work(begin, count) for the blocks of elements [0, n) in host memory.
 template <class Work>
-void for_element_blocks_on_host(const char* label, Index n, const Work& work) {
+void for_element_blocks(const char* label, HostCores, Index n, const Work& work) {
   using Host = Kokkos::DefaultHostExecutionSpace;
   const Host host;
   const Kokkos::RangePolicy<Host, Kokkos::IndexType<Index>> blocks(host, 0,

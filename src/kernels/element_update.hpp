@@ -120,14 +120,12 @@ void update_elements(const Execution& exec, const Rule& rule,
       });
 }
 
-/// Updates the same elements on the host's cores, whatever the build's device. The arrays are in
-/// host memory. Returns when the update is complete.
+/// Updates the same elements of arrays in host memory.
 template <class T, class Rule>
-void update_elements_on_host(const Rule& rule, const UpdateArrays<T, Rule::arrays>& arrays,
-                             Index count) {
-  for_element_blocks_on_host(
-      "kzero::kernels::update_elements_on_host", count,
-      [=](Index begin, Index n) { detail::host_update(rule, n, arrays + begin); });
+void update_elements(HostCores cores, const Rule& rule, const UpdateArrays<T, Rule::arrays>& arrays,
+                     Index count) {
+  for_element_blocks("kzero::kernels::update_elements_on_host", cores, count,
+                     [=](Index begin, Index n) { detail::host_update(rule, n, arrays + begin); });
 }
 
 }  // namespace kzero::kernels

@@ -39,17 +39,18 @@ void muon_momentum(const Execution& exec, const MuonMomentum& step, const MuonAr
 }
 
 template <class T>
-void muon_momentum_on_host(const MuonMomentum& step, const MuonArrays<T>& arrays, Index count) {
+void muon_momentum(HostCores cores, const MuonMomentum& step, const MuonArrays<T>& arrays,
+                   Index count) {
   const MomentumOfElement<T> element{step, arrays};
-  for_element_blocks_on_host(
-      "kzero::kernels::muon_momentum_on_host", count,
+  for_element_blocks(
+      "kzero::kernels::muon_momentum_on_host", cores, count,
       [=](Index begin, Index n) { detail::host_for(n, [=](Index i) { element(begin + i); }); });
 }
 
 #define KZERO_INSTANTIATE(T)                                                                  \
   template void muon_momentum<T>(const Execution&, const MuonMomentum&, const MuonArrays<T>&, \
                                  Index);                                                      \
-  template void muon_momentum_on_host<T>(const MuonMomentum&, const MuonArrays<T>&, Index);
+  template void muon_momentum<T>(HostCores, const MuonMomentum&, const MuonArrays<T>&, Index);
 KZERO_FOR_EACH_DTYPE(KZERO_INSTANTIATE)
 #undef KZERO_INSTANTIATE
 

@@ -30,10 +30,10 @@ template <class T>
 void muon_momentum(const Execution& exec, const MuonMomentum& step, const MuonArrays<T>& arrays,
                    Index count);
 
-/// Updates arrays in host memory on the host's cores, whatever the build's device. Returns when the
-/// update is complete.
+/// Does the same with arrays in host memory.
 template <class T>
-void muon_momentum_on_host(const MuonMomentum& step, const MuonArrays<T>& arrays, Index count);
+void muon_momentum(HostCores cores, const MuonMomentum& step, const MuonArrays<T>& arrays,
+                   Index count);
 
 /// The rule of the second half. X is passed as the gradient.
 struct MuonRate {

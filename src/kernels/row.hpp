@@ -13,6 +13,7 @@
 namespace kzero::kernels {
 
 using tensor::Execution;
+using tensor::HostCores;
 using tensor::Matrix;
 using tensor::Vector;
 

@@ -134,11 +134,11 @@ ExactSums<Rule::sums> update_and_sum(const Execution& exec, const Rule& rule,
   return result;
 }
 
-/// Does the same on the host's cores, whatever the build's device. The arrays are in host memory.
+/// Does the same with arrays in host memory.
 template <class T, class Rule>
-ExactSums<Rule::sums> update_and_sum_on_host(const Rule& rule,
-                                             const UpdateArrays<T, Rule::arrays>& arrays,
-                                             Index first, Index count) {
+ExactSums<Rule::sums> update_and_sum(HostCores, const Rule& rule,
+                                     const UpdateArrays<T, Rule::arrays>& arrays, Index first,
+                                     Index count) {
   using Host = Kokkos::DefaultHostExecutionSpace;
   const Blocks blocks{first, first + count};
   ExactSums<Rule::sums> result;

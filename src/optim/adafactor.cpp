@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <span>
+#include <type_traits>
 
 #include "kernels/update_sums.hpp"
 #include "optim/elementwise.hpp"
@@ -258,15 +259,9 @@ class Adafactor : public ElementwiseOptimizer<Adafactor> {
 
   Update step_of(const Update& update) const { return update; }
 
-  template <class T>
-  void apply(const tensor::Execution& exec, const Update& update,
-             const ParameterPart<T>& part) const {
-    exec.fence("kzero::optim::adafactor");
-    apply_on_host(update, part);
-  }
-
-  template <class T>
-  void apply_on_host(const Update& update, const ParameterPart<T>& part) const {
+  template <class Where, class T>
+  void apply(const Where& where, const Update& update, const ParameterPart<T>& part) const {
+    if constexpr (std::is_same_v<Where, tensor::Execution>) where.fence("kzero::optim::adafactor");
     const Elements<T> all = elements_of(part);
     if (update.pass == 0) {
       if (part.adds != nullptr) add_squares(all, FixedSums(update.gradient_norm), part.adds);

@@ -28,8 +28,8 @@ void CpuOffloadOptimizer<T>::fetch(const Share<T>& share, Index at, Slot& slot) 
   slot.fetched.record(*stream_);
 }
 
-/// Calls work(part, slot) for every part of the share, with its gradient and parameters in the
-/// slot. Copies the slot's `result` to `target` on the device unless `target` is null.
+/// Calls work(part) for every part of the share, with its gradient and parameters in a slot. Copies
+/// the slot's `result` to `target` on the device unless `target` is null.
 template <class T>
 template <class Work>
 void CpuOffloadOptimizer<T>::pass(const tensor::Execution& exec, const Share<T>& share,
@@ -49,7 +49,8 @@ void CpuOffloadOptimizer<T>::pass(const tensor::Execution& exec, const Share<T>&
     part.gradient = slot.gradient;
     part.parameters = slot.parameters;
     part.state = share.state + at;
-    work(part, slot);
+    part.prepared = slot.gradient;
+    work(part);
     if (target == nullptr) continue;
     const auto extent = static_cast<std::size_t>(part.end - part.begin);
     Kokkos::deep_copy(*stream_, tensor::Vector<T>(target + at, extent), Host(slot.*result, extent));
@@ -63,15 +64,14 @@ void CpuOffloadOptimizer<T>::apply(const tensor::Execution& exec, const Optimize
                                    const Update& update, const Share<T>& share) {
   const bool changes_parameters = update.pass + 1 == optimizer.passes();
   pass(exec, share, &Slot::parameters, changes_parameters ? share.parameters : nullptr,
-       [&](const Share<T>& part, const Slot&) { optimizer.update_on_host(update, part); });
+       [&](const Share<T>& part) { optimizer.update(tensor::HostCores(), update, part); });
 }
 
 template <class T>
 void CpuOffloadOptimizer<T>::prepare(const tensor::Execution& exec, const MatrixRule& rule,
-                                     const Update& update, const Share<T>& share, T* result) {
-  pass(exec, share, &Slot::gradient, result, [&](const Share<T>& part, const Slot& slot) {
-    rule.prepare_on_host(update, part, slot.gradient);
-  });
+                                     const Update& update, const Share<T>& share) {
+  pass(exec, share, &Slot::gradient, share.prepared,
+       [&](const Share<T>& part) { rule.prepare(tensor::HostCores(), update, part); });
 }
 
 #define KZERO_INSTANTIATE(T) template class CpuOffloadOptimizer<T>;

@@ -27,9 +27,9 @@ class CpuOffloadOptimizer {
              const Share<T>& share);
 
   /// Does the same before hidden matrices are orthogonalized: later work on `exec` sees the
-  /// result of MatrixRule::prepare_on_host in `result` on the device, which may be the gradient.
+  /// result of MatrixRule::prepare() in Share::prepared on the device.
   void prepare(const tensor::Execution& exec, const MatrixRule& rule, const Update& update,
-               const Share<T>& share, T* result);
+               const Share<T>& share);
 
  private:
   using Host = Kokkos::View<T*, Kokkos::HostSpace, Kokkos::MemoryUnmanaged>;

@@ -56,49 +56,20 @@ void for_each_parameter(const Optimizer& optimizer, int pass, const Share<T>& sh
 
 /// Base of such an optimizer. `Rule`, which derives from it, has
 ///   auto step_of(const Update&) const         what is computed once for a pass
-///   void apply(const tensor::Execution&, const STEP&, const ParameterPart<T>&) const
-///   void apply_on_host(const STEP&, const ParameterPart<T>&) const
-/// for every T of a run's precision; pointers are to device memory and to host memory.
+///   void apply(place, const STEP&, const ParameterPart<T>&) const
+/// for each alternative of Place and every T of a run's precision.
 template <class Rule>
 class ElementwiseOptimizer : public Optimizer {
  public:
-  void update(const tensor::Execution& exec, const Update& update,
-              const Share<float>& share) const final {
-    on_device(exec, update, share);
-  }
-  void update(const tensor::Execution& exec, const Update& update,
-              const Share<bf16>& share) const final {
-    on_device(exec, update, share);
-  }
-  void update(const tensor::Execution& exec, const Update& update,
-              const Share<fp16>& share) const final {
-    on_device(exec, update, share);
-  }
-  void update_on_host(const Update& update, const Share<float>& share) const final {
-    on_host(update, share);
-  }
-  void update_on_host(const Update& update, const Share<bf16>& share) const final {
-    on_host(update, share);
-  }
-  void update_on_host(const Update& update, const Share<fp16>& share) const final {
-    on_host(update, share);
-  }
-
- private:
-  const Rule& rule() const { return static_cast<const Rule&>(*this); }
-
-  template <class T>
-  void on_device(const tensor::Execution& exec, const Update& update, const Share<T>& share) const {
-    const auto step = rule().step_of(update);
-    for_each_parameter(*this, update.pass, share,
-                       [&](const ParameterPart<T>& part) { rule().apply(exec, step, part); });
-  }
-
-  template <class T>
-  void on_host(const Update& update, const Share<T>& share) const {
-    const auto step = rule().step_of(update);
-    for_each_parameter(*this, update.pass, share,
-                       [&](const ParameterPart<T>& part) { rule().apply_on_host(step, part); });
+  void update(const Place& place, const Update& update, const AnyShare& share) const final {
+    const Rule& rule = static_cast<const Rule&>(*this);
+    const auto step = rule.step_of(update);
+    std::visit(
+        [&](const auto& where, const auto& of_type) {
+          for_each_parameter(*this, update.pass, of_type,
+                             [&](const auto& part) { rule.apply(where, step, part); });
+        },
+        place, share);
   }
 };
 
@@ -130,16 +101,10 @@ class RuleOptimizer : public ElementwiseOptimizer<RuleOptimizer<Own, Rule>> {
     return {own.rule_of(update, true), own.rule_of(update, false)};
   }
 
-  template <class T>
-  void apply(const tensor::Execution& exec, const Step& step, const ParameterPart<T>& part) const {
-    kernels::update_elements<T>(exec, step.of(part.decays), arrays_of<Rule::arrays>(part),
+  template <class Where, class T>
+  void apply(const Where& where, const Step& step, const ParameterPart<T>& part) const {
+    kernels::update_elements<T>(where, step.of(part.decays), arrays_of<Rule::arrays>(part),
                                 part.count);
-  }
-
-  template <class T>
-  void apply_on_host(const Step& step, const ParameterPart<T>& part) const {
-    kernels::update_elements_on_host<T>(step.of(part.decays), arrays_of<Rule::arrays>(part),
-                                        part.count);
   }
 };
 

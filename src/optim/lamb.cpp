@@ -80,34 +80,19 @@ class Lamb : public ElementwiseOptimizer<Lamb> {
     return {update, {adamw_step(deck_, update, true)}, {adamw_step(deck_, update, false)}};
   }
 
-  template <class T>
-  void apply(const tensor::Execution& exec, const Step& step, const ParameterPart<T>& part) const {
+  template <class Where, class T>
+  void apply(const Where& where, const Step& step, const ParameterPart<T>& part) const {
     const auto arrays = arrays_of<LambSettings::arrays>(part);
     if (step.update.pass == 0) {
-      add(part,
-          kernels::update_and_sum<T>(exec, moments(step, part), arrays, part.first, part.count));
+      const auto sums =
+          kernels::update_and_sum<T>(where, moments(step, part), arrays, part.first, part.count);
+      if (part.adds != nullptr) kernels::add_to_words(sums, part.adds);
     } else {
-      kernels::update_elements<T>(exec, weights(step, part), arrays, part.count);
-    }
-  }
-
-  template <class T>
-  void apply_on_host(const Step& step, const ParameterPart<T>& part) const {
-    const auto arrays = arrays_of<LambSettings::arrays>(part);
-    if (step.update.pass == 0) {
-      add(part,
-          kernels::update_and_sum_on_host<T>(moments(step, part), arrays, part.first, part.count));
-    } else {
-      kernels::update_elements_on_host<T>(weights(step, part), arrays, part.count);
+      kernels::update_elements<T>(where, weights(step, part), arrays, part.count);
     }
   }
 
  private:
-  template <class T>
-  static void add(const ParameterPart<T>& part, const kernels::ExactSums<LambMoments::sums>& sums) {
-    if (part.adds != nullptr) kernels::add_to_words(sums, part.adds);
-  }
-
   template <class T>
   static LambMoments moments(const Step& step, const ParameterPart<T>& part) {
     return {step.of(part.decays)};

@@ -39,51 +39,29 @@ class Muon : public ElementwiseOptimizer<Muon>, public MatrixRule {
   }
 
   /// The gradient of a matrix has already been replaced by X.
-  template <class T>
-  void apply(const tensor::Execution& exec, const Step& step, const ParameterPart<T>& part) const {
+  template <class Where, class T>
+  void apply(const Where& where, const Step& step, const ParameterPart<T>& part) const {
     if (part.spec->is_matrix()) {
-      kernels::update_elements<T>(exec, rate_of(step.update, *part.spec),
+      kernels::update_elements<T>(where, rate_of(step.update, *part.spec),
                                   arrays_of<kernels::MuonRate::arrays>(part), part.count);
     } else {
-      kernels::adamw<T>(exec, part.decays ? step.decaying : step.other,
-                        arrays_of<kernels::AdamWStep::arrays>(part), part.count);
+      kernels::update_elements<T>(where, part.decays ? step.decaying : step.other,
+                                  arrays_of<kernels::AdamWStep::arrays>(part), part.count);
     }
   }
 
-  template <class T>
-  void apply_on_host(const Step& step, const ParameterPart<T>& part) const {
-    if (part.spec->is_matrix()) {
-      kernels::update_elements_on_host<T>(rate_of(step.update, *part.spec),
-                                          arrays_of<kernels::MuonRate::arrays>(part), part.count);
-    } else {
-      kernels::adamw_on_host<T>(part.decays ? step.decaying : step.other,
-                                arrays_of<kernels::AdamWStep::arrays>(part), part.count);
-    }
-  }
-
-  void prepare(const tensor::Execution& exec, const Update& update, const Share<float>& share,
-               float* result) const override {
-    prepare_on_device(exec, update, share, result);
-  }
-  void prepare(const tensor::Execution& exec, const Update& update, const Share<bf16>& share,
-               bf16* result) const override {
-    prepare_on_device(exec, update, share, result);
-  }
-  void prepare(const tensor::Execution& exec, const Update& update, const Share<fp16>& share,
-               fp16* result) const override {
-    prepare_on_device(exec, update, share, result);
-  }
-  void prepare_on_host(const Update& update, const Share<float>& share,
-                       float* result) const override {
-    prepare_in_host_memory(update, share, result);
-  }
-  void prepare_on_host(const Update& update, const Share<bf16>& share,
-                       bf16* result) const override {
-    prepare_in_host_memory(update, share, result);
-  }
-  void prepare_on_host(const Update& update, const Share<fp16>& share,
-                       fp16* result) const override {
-    prepare_in_host_memory(update, share, result);
+  void prepare(const Place& place, const Update& update, const AnyShare& share) const override {
+    const kernels::MuonMomentum momentum = momentum_of(update);
+    std::visit(
+        [&]<class Where, class T>(const Where& where, const Share<T>& s) {
+          for (const param::Part& part : param::parts(*s.spec, *s.layout, s.begin, s.end)) {
+            if (!s.spec->params[static_cast<std::size_t>(part.param)].is_matrix()) continue;
+            const Index at = part.in_unit - s.begin;
+            kernels::muon_momentum<T>(
+                where, momentum, {s.gradient + at, (s.state + at)[1], s.prepared + at}, part.count);
+          }
+        },
+        place, share);
   }
 
  private:
@@ -99,35 +77,6 @@ class Muon : public ElementwiseOptimizer<Muon>, public MatrixRule {
             .nesterov = deck_.nesterov,
             .gradient_scale = static_cast<float>(update.gradient_scale),
             .scale = static_cast<float>(update.loss_scale)};
-  }
-
-  /// Calls work(at, momentum, count) for each hidden matrix of a share. `at` is its offset in the
-  /// share.
-  template <class T, class Work>
-  static void for_each_matrix(const Share<T>& share, const Work& work) {
-    for (const param::Part& part :
-         param::parts(*share.spec, *share.layout, share.begin, share.end)) {
-      if (!share.spec->params[static_cast<std::size_t>(part.param)].is_matrix()) continue;
-      const Index at = part.in_unit - share.begin;
-      work(at, (share.state + at)[1], part.count);
-    }
-  }
-
-  template <class T>
-  void prepare_on_device(const tensor::Execution& exec, const Update& update, const Share<T>& share,
-                         T* result) const {
-    for_each_matrix(share, [&](Index at, float* momentum, Index count) {
-      kernels::muon_momentum<T>(exec, momentum_of(update),
-                                {share.gradient + at, momentum, result + at}, count);
-    });
-  }
-
-  template <class T>
-  void prepare_in_host_memory(const Update& update, const Share<T>& share, T* result) const {
-    for_each_matrix(share, [&](Index at, float* momentum, Index count) {
-      kernels::muon_momentum_on_host<T>(momentum_of(update),
-                                        {share.gradient + at, momentum, result + at}, count);
-    });
   }
 
   const deck::Optimizer deck_;

@@ -7,6 +7,7 @@
 #include <initializer_list>
 #include <memory>
 #include <string_view>
+#include <variant>
 
 #include "deck/config.hpp"
 #include "param/flat_layout.hpp"
@@ -74,7 +75,15 @@ struct Share {
   std::uint64_t* adds = nullptr;        // of this pass; null if another rank adds these elements up
   const float* reduced = nullptr;       // in host memory: the unit's reduced arrays, likewise
   Index tensor_rank = 0;  // adds only what it owns of parameters that several tensor ranks hold
+  T* prepared = nullptr;  // at begin, of MatrixRule::prepare(); may be where the gradient is
 };
+
+/// A share in the run's precision.
+using AnyShare = std::variant<Share<float>, Share<bf16>, Share<fp16>>;
+
+/// Where a share's memory is, and who computes: a device, where work is enqueued, or the host's
+/// cores, where it is done on return.
+using Place = std::variant<tensor::Execution, tensor::HostCores>;
 
 /// The factor on gradients in a step: unscaling by the loss scale, and clipping.
 double gradient_scale(double norm, double clip, double loss_scale);
@@ -99,23 +108,9 @@ class MatrixRule {
  public:
   virtual ~MatrixRule() = default;
 
-  /// Writes what is to be orthogonalized, times Update::loss_scale, to `result`, which has the
-  /// places of the gradients and may be the same memory; of hidden matrices alone. The share is in
-  /// device memory; enqueued on `exec`.
-  virtual void prepare(const tensor::Execution& exec, const Update& update,
-                       const Share<float>& share, float* result) const = 0;
-  virtual void prepare(const tensor::Execution& exec, const Update& update,
-                       const Share<bf16>& share, bf16* result) const = 0;
-  virtual void prepare(const tensor::Execution& exec, const Update& update,
-                       const Share<fp16>& share, fp16* result) const = 0;
-
-  /// Prepares a share in host memory, on the host's cores. Returns when it is done.
-  virtual void prepare_on_host(const Update& update, const Share<float>& share,
-                               float* result) const = 0;
-  virtual void prepare_on_host(const Update& update, const Share<bf16>& share,
-                               bf16* result) const = 0;
-  virtual void prepare_on_host(const Update& update, const Share<fp16>& share,
-                               fp16* result) const = 0;
+  /// Writes the hidden matrices to orthogonalize, times Update::loss_scale, to Share::prepared.
+  /// Other parameters' elements stay.
+  virtual void prepare(const Place& place, const Update& update, const AnyShare& share) const = 0;
 };
 
 /// An update rule with its settings. Without state of its own: what it keeps lies in the arrays
@@ -164,21 +159,9 @@ class Optimizer {
   /// Returns whether update() needs arrays that the host reaches.
   virtual bool runs_on_host_alone() const { return false; }
 
-  /// Makes a pass of an update: updates master weights, state and parameters of a share in device
-  /// memory, enqueued on `exec`. The parameters are the master weights rounded to the run's
-  /// precision.
-  virtual void update(const tensor::Execution& exec, const Update& update,
-                      const Share<float>& share) const = 0;
-  virtual void update(const tensor::Execution& exec, const Update& update,
-                      const Share<bf16>& share) const = 0;
-  virtual void update(const tensor::Execution& exec, const Update& update,
-                      const Share<fp16>& share) const = 0;
-
-  /// Does the same as update() for a share that lies in host memory, on the host's cores. Returns
-  /// when it is done.
-  virtual void update_on_host(const Update& update, const Share<float>& share) const = 0;
-  virtual void update_on_host(const Update& update, const Share<bf16>& share) const = 0;
-  virtual void update_on_host(const Update& update, const Share<fp16>& share) const = 0;
+  /// Makes a pass of an update: updates master weights, state and parameters of a share. The
+  /// parameters are the master weights rounded to the run's precision.
+  virtual void update(const Place& place, const Update& update, const AnyShare& share) const = 0;
 };
 
 /// The optimizer that a deck names: the one place where optimizers are told apart.

@@ -15,6 +15,10 @@ using Execution = Kokkos::DefaultExecutionSpace;
 using Memory = Execution::memory_space;
 using HostMemory = Kokkos::SharedHostPinnedSpace;  // pinned: devices can access it too
 
+/// The host's cores in the place of an Execution, for arrays in host memory, whatever the device of
+/// the build. A function that takes it returns when its work is done.
+struct HostCores {};
+
 /// True if kernels run on the host's own threads.
 inline constexpr bool kernels_on_host =
     Kokkos::SpaceAccessibility<Kokkos::HostSpace, Memory>::accessible;

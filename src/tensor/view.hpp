@@ -12,6 +12,7 @@
 namespace kzero::tensor {
 
 using runtime::Execution;
+using runtime::HostCores;
 using runtime::HostMemory;
 using runtime::Memory;
 using runtime::on_host;

@@ -140,21 +140,24 @@ void run(const deck::Config& config) {
     for (Index u = 0; u < std::ssize(b.table); ++u) {
       const param::UnitLayout& layout = b.layout.unit(u);
       const zero::Range held = zero::held(b.stage.optimizer, layout, rank);
-      f(optim::Share<T>{&b.table[static_cast<std::size_t>(u)], &layout, held.begin, held.end,
-                        memory.gradients.unit(u), memory.parameters.unit(u), memory.state_of(u)},
-        memory.gradients.unit(u));
+      f(optim::Share<T>{.spec = &b.table[static_cast<std::size_t>(u)],
+                        .layout = &layout,
+                        .begin = held.begin,
+                        .end = held.end,
+                        .gradient = memory.gradients.unit(u),
+                        .parameters = memory.parameters.unit(u),
+                        .state = memory.state_of(u),
+                        .prepared = memory.gradients.unit(u)});
     }
   };
   const tensor::Execution exec;
   const double prepare = seconds_of(grid.world(), [&] {
-    shares([&](const auto& share, T* gradient) {
-      b.optimizer->matrix_rule()->prepare(exec, update, share, gradient);
-    });
+    shares([&](const auto& share) { b.optimizer->matrix_rule()->prepare(exec, update, share); });
   });
   const double exchange = seconds_of(
       grid.world(), [&] { memory.exchange.run(exec, machinery, memory.gradients.units(), 1); });
   const double apply = seconds_of(grid.world(), [&] {
-    shares([&](const auto& share, T*) { b.optimizer->update(exec, update, share); });
+    shares([&](const auto& share) { b.optimizer->update(exec, update, share); });
   });
   const double products = seconds_of(grid.world(), [&] { multiply_all<T>(b.matrices, gemm); });
   if (grid.world().rank() > 0) return;

@@ -61,7 +61,8 @@ class MomentumSgd : public optim::ElementwiseOptimizer<MomentumSgd> {
   }
 
   template <class T>
-  void apply_on_host(const MomentumStep& step, const optim::ParameterPart<T>& part) const {
+  void apply(tensor::HostCores, const MomentumStep& step,
+             const optim::ParameterPart<T>& part) const {
     const MomentumUpdate<T> update = update_of(step, part);
     for (Index i = 0; i < part.count; ++i) update(i);
   }

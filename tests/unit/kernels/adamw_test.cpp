@@ -70,9 +70,9 @@ TYPED_TEST(AdamW, FollowsThePlainLoopForTwentySteps) {
       auto g = numbers<T>(count, 100 + t);
       g.back() = T(0.0F);  // an element without any gradient only decays
       const Guarded<T> gradient(g);
-      adamw<T>(Execution(), step_at(t),
-               {gradient.data(), master.data(), first.data(), second.data(), parameters.data()},
-               count);
+      update_elements<T>(
+          Execution(), step_at(t),
+          {gradient.data(), master.data(), first.data(), second.data(), parameters.data()}, count);
       for (Index i = 0; i < count; ++i) elements[i].update(step_at(t), as_double(g[i]));
     }
     std::vector<Bounded> ws, ms, vs;
@@ -96,10 +96,11 @@ TEST(AdamWInPlace, ParametersOfAnFp32RunAreTheMasterWeights) {
   const std::vector<float> zeros(1000);
   const Guarded<float> gradient(g), apart(w), together(w), out(1000);
   const Guarded<float> m1(zeros), v1(zeros), m2(zeros), v2(zeros);
-  adamw<float>(Execution(), step_at(1),
-               {gradient.data(), apart.data(), m1.data(), v1.data(), out.data()}, 1000);
-  adamw<float>(Execution(), step_at(1),
-               {gradient.data(), together.data(), m2.data(), v2.data(), together.data()}, 1000);
+  update_elements<float>(Execution(), step_at(1),
+                         {gradient.data(), apart.data(), m1.data(), v1.data(), out.data()}, 1000);
+  update_elements<float>(Execution(), step_at(1),
+                         {gradient.data(), together.data(), m2.data(), v2.data(), together.data()},
+                         1000);
   EXPECT_TRUE(tests::same_bits(together.host(), apart.host()));
   EXPECT_TRUE(tests::same_bits(out.host(), apart.host()));
 }
@@ -115,11 +116,12 @@ TYPED_TEST(AdamW, OnTheHostIsTheSameUpdate) {
     const Guarded<T> gradient(g), parameters(count);
     std::vector<float> host_w = w, host_m = m, host_v = v;
     std::vector<T> host_p(count);
-    adamw<T>(Execution(), step_at(3),
-             {gradient.data(), master.data(), first.data(), second.data(), parameters.data()},
-             count);
-    adamw_on_host<T>(step_at(3),
-                     {g.data(), host_w.data(), host_m.data(), host_v.data(), host_p.data()}, count);
+    update_elements<T>(
+        Execution(), step_at(3),
+        {gradient.data(), master.data(), first.data(), second.data(), parameters.data()}, count);
+    update_elements<T>(HostCores(), step_at(3),
+                       {g.data(), host_w.data(), host_m.data(), host_v.data(), host_p.data()},
+                       count);
     const auto device_w = master.host();
     for (Index i = 0; i < count; ++i) {
       EXPECT_NEAR(host_w[i], device_w[i], 2 * gamma(12) * (std::abs(w[i]) + 1));
@@ -160,7 +162,7 @@ TYPED_TEST(AdamW, ByPacksIsTheSameUpdate) {
                first;
       };
       update_by_packs<T>(at(packs, rounded), count);
-      adamw<T>(Execution(), step_at(3), at(plain, expected), count);
+      update_elements<T>(Execution(), step_at(3), at(plain, expected), count);
       for (int array = 0; array < 3; ++array) {
         const auto found = packs[array].host(), wanted = plain[array].host();
         for (Index i = 0; i < size; ++i) {

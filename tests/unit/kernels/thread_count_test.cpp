@@ -206,7 +206,7 @@ TEST(ThreadCount, AdamWAndFirstValuesDoNotDependOnIt) {
   expect_same_bits([&](const Execution& exec) {
     const Guarded<float> w(count), m(numbers<float>(count, 2)), v(std::vector<float>(count, 0.5F));
     draw_normal(exec, 1, 2, {5, 300, 3, 70}, 0.02F, w.vector());
-    adamw<float>(exec, step, {g.data(), w.data(), m.data(), v.data(), w.data()}, count);
+    update_elements<float>(exec, step, {g.data(), w.data(), m.data(), v.data(), w.data()}, count);
     return joined({&w, &m, &v});
   });
 }

@@ -139,7 +139,7 @@ struct Factored {
         part.adds = words.data();
         if (update.pass > 0) part.sums = before.data();
         part.reduced = reduced.data();
-        optimizer->update_on_host(update, part);
+        optimizer->update(tensor::HostCores(), update, part);
       }
       before = words;
     }
@@ -279,7 +279,7 @@ TEST(AdafactorMeans, AreOfTheFullMatrix) {
     share.adds = sums.data();
     share.reduced = half.reduced.data();
     share.tensor_rank = rank;
-    half.optimizer->update_on_host({0.02, 1, 1, 0, whole.norm()}, share);
+    half.optimizer->update(tensor::HostCores(), {0.02, 1, 1, 0, whole.norm()}, share);
   }
   std::vector<float> reduced(6 + 8);
   whole.optimizer->update_reduced({0.02, 1, 1, 1, whole.norm()}, full.table[0].params[1],

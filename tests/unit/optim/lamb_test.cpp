@@ -186,11 +186,11 @@ TYPED_TEST(Lamb, OnTheHostIsTheSame) {
   Share<T> share{&unit.table[0], &unit.layout.unit(0),          0, unit.count, g.data(),
                  p.data(),       {w.data(), m.data(), v.data()}};
   share.adds = sums.data();
-  optimizer->update_on_host(lamb_step, share);
+  optimizer->update(tensor::HostCores(), lamb_step, share);
   Update last = lamb_step;
   last.pass = 1;
   share.sums = sums.data();
-  optimizer->update_on_host(last, share);
+  optimizer->update(tensor::HostCores(), last, share);
   const auto masters = unit.master.host();
   for (Index i = 0; i < unit.count; ++i) {
     EXPECT_NEAR(w[i], masters[i], 1e-5);

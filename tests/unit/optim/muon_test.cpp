@@ -53,9 +53,14 @@ struct MuonUnit {
   Share<T> share(Index begin, Index end) const {
     State state{master.data(), momentum.data()};
     state.add(second.data(), range);
-    return {&table[0],    &layout.unit(0),         begin,
-            end,          gradient.data() + begin, parameters.data() + begin,
-            state + begin};
+    return {.spec = &table[0],
+            .layout = &layout.unit(0),
+            .begin = begin,
+            .end = end,
+            .gradient = gradient.data() + begin,
+            .parameters = parameters.data() + begin,
+            .state = state + begin,
+            .prepared = gradient.data() + begin};
   }
   bool is_hidden(Index i) const { return i >= hidden.first && i < hidden.second; }
 
@@ -84,8 +89,7 @@ TYPED_TEST(MuonRule, HandsOverItsMomentumOfHiddenMatricesAlone) {
       const MuonUnit<T> unit(rows);
       const auto m = unit.momentum.host();
       const auto g = unit.gradient.host();
-      optimizer->matrix_rule()->prepare({}, muon_step, unit.share(0, unit.count),
-                                        unit.gradient.data());
+      optimizer->matrix_rule()->prepare({}, muon_step, unit.share(0, unit.count));
       const auto momentum = unit.momentum.host();
       const auto u = unit.gradient.host();
       for (Index i = 0; i < unit.count; ++i) {
@@ -109,12 +113,10 @@ TYPED_TEST(MuonRule, OfPartsHandsOverWhatTheWholeDoes) {
   using T = TypeParam;
   const auto optimizer = make_optimizer(muon_settings(true));
   const MuonUnit<T> whole(31), cut(31);
-  optimizer->matrix_rule()->prepare({}, muon_step, whole.share(0, whole.count),
-                                    whole.gradient.data());
+  optimizer->matrix_rule()->prepare({}, muon_step, whole.share(0, whole.count));
   const std::vector<Index> cuts{0, 3, 100, 101, cut.count};
   for (std::size_t i = 1; i < cuts.size(); ++i)
-    optimizer->matrix_rule()->prepare({}, muon_step, cut.share(cuts[i - 1], cuts[i]),
-                                      cut.gradient.data() + cuts[i - 1]);
+    optimizer->matrix_rule()->prepare({}, muon_step, cut.share(cuts[i - 1], cuts[i]));
   EXPECT_TRUE(tests::same_bits(cut.gradient.host(), whole.gradient.host()));
   EXPECT_TRUE(tests::same_bits(cut.momentum.host(), whole.momentum.host()));
 }
@@ -157,7 +159,7 @@ TEST(MuonIn16Bits, KeepsWhatWouldOverflowFinite) {
   unit.momentum.set(std::vector<float>(static_cast<std::size_t>(unit.count), -3e5F));
   make_optimizer(muon_settings(true))
       ->matrix_rule()
-      ->prepare({}, muon_step, unit.share(0, unit.count), unit.gradient.data());
+      ->prepare({}, muon_step, unit.share(0, unit.count));
   const auto u = unit.gradient.host();
   for (Index i = unit.hidden.first; i < unit.hidden.second; ++i)
     EXPECT_EQ(tests::as_double(u[i]), -65504);
@@ -169,7 +171,7 @@ TEST(MuonOffloaded, IsMuonOnTheDevice) {
   std::vector<float> w = here.master.host(), m = here.momentum.host(), v = here.second.host();
   const auto optimizer = make_optimizer(muon_settings(true));
   const MatrixRule& rule = *optimizer->matrix_rule();
-  rule.prepare({}, muon_step, there.share(0, there.count), there.gradient.data());
+  rule.prepare({}, muon_step, there.share(0, there.count));
   optimizer->update({}, muon_step, there.share(0, there.count));
   memory::Arenas measuring;
   static_cast<void>(CpuOffloadOptimizer<bf16>(measuring, 92));
@@ -179,7 +181,7 @@ TEST(MuonOffloaded, IsMuonOnTheDevice) {
   Share<bf16> share = here.share(0, here.count);
   share.state = {w.data(), m.data()};
   share.state.add(v.data(), here.range);
-  offload.prepare({}, rule, muon_step, share, here.gradient.data());
+  offload.prepare({}, rule, muon_step, share);
   offload.apply({}, *optimizer, muon_step, share);
   const auto expected = there.master.host();
   const auto parameters = here.parameters.host();

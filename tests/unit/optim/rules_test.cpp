@@ -159,8 +159,8 @@ TYPED_TEST(Rules, OnTheHostAreTheSame) {
     optimizer->update({}, rule_step,
                       share_of(table, layout, 0, count, gradient.data(), parameters.data(),
                                master.data(), momentum.data()));
-    optimizer->update_on_host(
-        rule_step, share_of(table, layout, 0, count, g.data(), p.data(), w.data(), m.data()));
+    optimizer->update(tensor::HostCores(), rule_step,
+                      share_of(table, layout, 0, count, g.data(), p.data(), w.data(), m.data()));
     const auto masters = master.host();
     for (Index i = 0; i < count; ++i) {
       EXPECT_NEAR(w[i], masters[i], tests::gamma(6) * 2) << one.name;
