@@ -74,8 +74,7 @@ struct GenerateJob {
     grid::collectively(world, [&] {
       tokens = infer::open_token_text(source, a.tokenizer);
       for (Index i = 0; i < std::ssize(texts); ++i) {
-        const auto prompt = infer::encode_prompt(*tokens, texts[static_cast<std::size_t>(i)], i,
-                                                 a.max_tokens, most);
+        const auto prompt = infer::encode_prompt(*tokens, texts[i], i, a.max_tokens, most);
         const Index needed = std::ssize(prompt.tokens) + prompt.max_tokens;
         positions = std::max(positions, std::min(most, needed));
         if (i % data.size() == data.rank()) prompts.push_back(prompt);
@@ -90,7 +89,7 @@ struct GenerateJob {
   bool streams() const { return texts.size() == 1 && !arguments.json; }
 
   std::string shown(Index number, const infer::Continuation& made) const {
-    const PromptText& prompt = texts[static_cast<std::size_t>(number)];
+    const PromptText& prompt = texts[number];
     return arguments.json ? infer::json_line(prompt, made)
                           : infer::labelled_block(prompt, number, made);
   }
@@ -124,8 +123,7 @@ class GeneratedOutput {
     const Index data_ranks = m_.grid.data().size();
     for (Index i = 0; i < std::ssize(job_.texts) && data_ranks > 1; ++i) {
       const bool is_mine = i % data_ranks == m_.grid.data().rank() && m_.grid.tensor().is_root();
-      const std::string mine =
-          is_mine ? shown_[static_cast<std::size_t>(i / data_ranks)] : std::string();
+      const std::string mine = is_mine ? shown_[i / data_ranks] : std::string();
       for (const std::string& text : m_.grid.world().gather(mine)) std::cout << text;
     }
     grid::collectively(m_.grid.world(), [&] {

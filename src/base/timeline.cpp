@@ -96,7 +96,7 @@ void begin_span(SpanKind kind, std::string_view name, const SpanWork& work) {
   if (thread.depth < most_nested) thread.open[thread.depth] = position;
   ++thread.depth;
   if (position == none) return;
-  SpanRecord& span = recorder.room[static_cast<std::size_t>(position)];
+  SpanRecord& span = recorder.room[position];
   span.work = work;
   span.lane = static_cast<std::uint8_t>(thread.lane);
   span.kind = kind;
@@ -111,7 +111,7 @@ void end_span() {
   --thread.depth;
   if (thread.depth >= most_nested) return;
   const Index position = thread.open[thread.depth];
-  if (position != none) recorder.room[static_cast<std::size_t>(position)].end = now;
+  if (position != none) recorder.room[position].end = now;
 }
 
 }  // namespace kzero

@@ -58,8 +58,7 @@ std::vector<HeartbeatPeer> first_ranks(const grid::Group& world, const grid::Nod
   std::vector<HeartbeatPeer> peers;
   for (int node = 0; node < nodes.count(); ++node) {
     const int rank = nodes.first_rank(node);
-    const std::string text =
-        world.broadcast(world.is_root() ? all[static_cast<std::size_t>(rank)] : "");
+    const std::string text = world.broadcast(world.is_root() ? all[rank] : "");
     peers.push_back(
         {static_cast<std::uint32_t>(rank), "node " + nodes.describe(node), unpack(text)});
   }
@@ -92,13 +91,12 @@ std::unique_ptr<runtime::Heartbeat> start(const grid::Group& world, const grid::
       .run = number_of_launch(world), .rank = static_cast<std::uint32_t>(rank), .silence = silence};
   if (!socket) return nullptr;
   if (nodes.first_rank(node) == rank) {
-    for (const int one : neighbours(node, nodes.count()))
-      plan.watched.push_back(firsts[static_cast<std::size_t>(one)]);
+    for (const int one : neighbours(node, nodes.count())) plan.watched.push_back(firsts[one]);
     firsts.erase(firsts.begin() + node);
     plan.told = std::move(firsts);
     plan.followers = nodes.ranks(node).size() - 1;
   } else {
-    HeartbeatPeer& first = firsts[static_cast<std::size_t>(node)];
+    HeartbeatPeer& first = firsts[node];
     first.name = fmt::format("rank {} of this node", first.rank);
     plan.watched.push_back(std::move(first));
   }

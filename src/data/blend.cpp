@@ -22,8 +22,7 @@ Index Blend::windows() const {
 }
 
 double Blend::share(Index i) const {
-  return static_cast<double>(order_.shares()[static_cast<std::size_t>(i)]) /
-         static_cast<double>(order_.period());
+  return static_cast<double>(order_.shares()[i]) / static_cast<double>(order_.period());
 }
 
 double Blend::epochs(Index i, Index samples) const {
@@ -49,7 +48,7 @@ std::uint64_t Blend::digest() const {
   std::vector<std::uint64_t> parts;
   for (Index i = 0; i < source_count(); ++i) {
     parts.push_back(source(i).digest());
-    parts.push_back(static_cast<std::uint64_t>(order_.shares()[static_cast<std::size_t>(i)]));
+    parts.push_back(static_cast<std::uint64_t>(order_.shares()[i]));
   }
   return checksum(std::as_bytes(std::span(parts)));
 }

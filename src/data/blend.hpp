@@ -17,7 +17,7 @@ class Blend : public BatchSource {
   Blend(std::vector<Sampler> samplers, std::vector<Index> shares);
 
   Index source_count() const { return static_cast<Index>(samplers_.size()); }
-  const Sampler& source(Index i) const { return samplers_[static_cast<std::size_t>(i)]; }
+  const Sampler& source(Index i) const { return samplers_[i]; }
 
   /// The sequences of all sources, each counted once.
   Index windows() const;

@@ -74,7 +74,7 @@ BlendOrder::BlendOrder(std::vector<Index> shares) : shares_(std::move(shares)) {
   sample_.resize(static_cast<std::size_t>(period));
   std::vector<Index> given(shares_.size(), 0);
   for (std::size_t i = 0; i < source_.size(); ++i) {
-    const auto source = static_cast<std::size_t>(next_source(static_cast<Index>(i), given));
+    const Index source = next_source(static_cast<Index>(i), given);
     source_[i] = static_cast<std::uint8_t>(source);
     sample_[i] = static_cast<std::uint32_t>(given[source]++);
   }
@@ -92,9 +92,8 @@ Index BlendOrder::next_source(Index position, const std::vector<Index>& given) c
   if (sources == 1) return 0;
   Index chosen = -1, least = 0, share_of_chosen = 1;
   for (Index i = 0; i < sources; ++i) {
-    const Index share = shares_[static_cast<std::size_t>(i)];
-    const Index excess =
-        twice * ((position + 1) * share - given[static_cast<std::size_t>(i)] * period);
+    const Index share = shares_[i];
+    const Index excess = twice * ((position + 1) * share - given[i] * period);
     if (excess < period) continue;
     const Index until = period * (twice - 1) - excess;  // divided by share: the time that is left
     if (chosen < 0 || until * share_of_chosen < least * share) {
@@ -108,15 +107,14 @@ Index BlendOrder::next_source(Index position, const std::vector<Index>& given) c
 }
 
 BlendOrder::Place BlendOrder::operator()(Index sample) const {
-  const auto at = static_cast<std::size_t>(sample % period());
+  const Index at = sample % period();
   const Index source = source_[at];
-  return {source,
-          sample / period() * shares_[static_cast<std::size_t>(source)] + Index{sample_[at]}};
+  return {source, sample / period() * shares_[source] + Index{sample_[at]}};
 }
 
 Index BlendOrder::count(Index source, Index samples) const {
   const auto rest = static_cast<std::ptrdiff_t>(samples % period());
-  return samples / period() * shares_[static_cast<std::size_t>(source)] +
+  return samples / period() * shares_[source] +
          std::count(source_.begin(), source_.begin() + rest, static_cast<std::uint8_t>(source));
 }
 

@@ -32,7 +32,7 @@ class Words {
 
   Index take(const char* what) {
     require(left() > 0, fmt::format("ends before {}", what));
-    return words_[static_cast<std::size_t>(at_++)];
+    return words_[at_++];
   }
 
   std::vector<Token> take_tokens(const char* what) {

@@ -168,7 +168,7 @@ void TokenFile::read_as(Index begin, Index count, Index vocab, Token* out) const
       fail(ExitCode::files,
            "{}: token {} (counted from 0) is {}, but model.vocab = {} allows 0 to {}; it was "
            "overwritten while the run was using it: restore it and start again",
-           path(), begin + at, shown(tokens[static_cast<std::size_t>(at)]), vocab, vocab - 1);
+           path(), begin + at, shown(tokens[at]), vocab, vocab - 1);
     }
     out = std::copy(tokens.begin(), tokens.end(), out);
     begin += here;
@@ -190,7 +190,7 @@ void TokenFile::check_as(Index begin, Index count, Index vocab) const {
     if (first < 0 && most >= bound(vocab)) {
       const Index at = first_beyond<Stored>(bound(vocab), tokens);
       first = begin + at;
-      value = tokens[static_cast<std::size_t>(at)];
+      value = tokens[at];
     }
     begin += here;
   }

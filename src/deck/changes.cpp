@@ -71,7 +71,7 @@ std::vector<std::string> changes(const std::string& before, const std::string& n
           fmt::format("{} has {} table{}, had {}", list.path, is, is == 1 ? "" : "s", was));
     }
     for (Index table = 0; table < std::min({was, is, most_tables}); ++table) {
-      for (const Key& key : list.keys[static_cast<std::size_t>(table)]) compare(key);
+      for (const Key& key : list.keys[table]) compare(key);
     }
   }
   return found;

@@ -25,15 +25,14 @@ struct EvaluationTables {
 template <class Tables>
 typename Tables::Table read_table(const Config& config, Index number) {
   const auto& tables = Tables::of(config);
-  return number < std::ssize(tables) ? tables[static_cast<std::size_t>(number)]
-                                     : typename Tables::Table{};
+  return number < std::ssize(tables) ? tables[number] : typename Tables::Table{};
 }
 
 template <class Tables>
 typename Tables::Table& table_to_set(Config& config, Index number) {
   auto& tables = Tables::of(config);
   if (number >= std::ssize(tables)) tables.resize(static_cast<std::size_t>(number + 1));
-  return tables[static_cast<std::size_t>(number)];
+  return tables[number];
 }
 
 /// Binds a key to a field of table `number`, as the type that Value uses for it.
@@ -171,7 +170,7 @@ const Key* find_list_key(std::string_view path) {
   if (list == nullptr || error != std::errc() || end != path.data() + close || number < 0 ||
       number >= most_tables)
     return nullptr;
-  for (const Key& key : list->keys[static_cast<std::size_t>(number)]) {
+  for (const Key& key : list->keys[number]) {
     if (key.path == path) return &key;
   }
   return nullptr;
@@ -182,7 +181,7 @@ std::vector<const Key*> keys_in(const Config& config) {
   for (const Key& key : keys()) found.push_back(&key);
   for (const TableList& list : table_lists()) {
     for (Index table = 0; table < std::min(list.size(config), most_tables); ++table) {
-      for (const Key& key : list.keys[static_cast<std::size_t>(table)]) found.push_back(&key);
+      for (const Key& key : list.keys[table]) found.push_back(&key);
     }
   }
   return found;

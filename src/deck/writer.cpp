@@ -49,8 +49,7 @@ std::string list_tables(const Config& config) {
   for (const TableList& list : table_lists()) {
     for (Index table = 0; table < list.size(config); ++table) {
       text += fmt::format("\n[[{}]]\n", list.path);
-      for (const Key& key : list.keys[static_cast<std::size_t>(table)])
-        text += assignment(key, config);
+      for (const Key& key : list.keys[table]) text += assignment(key, config);
     }
   }
   return text;

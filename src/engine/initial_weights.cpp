@@ -30,7 +30,7 @@ void set_initial_weights(const tensor::Execution& exec, std::uint64_t seed,
   for (const UnitState& unit : units) {
     for (const param::Part& part :
          param::parts(*unit.spec, *unit.layout, unit.held.begin, unit.held.end)) {
-      const param::ParamSpec& p = unit.spec->params[static_cast<std::size_t>(part.param)];
+      const param::ParamSpec& p = unit.spec->params[part.param];
       const Master master(unit.state.master() + part.in_unit - unit.held.begin,
                           static_cast<std::size_t>(part.count));
       if (values) {

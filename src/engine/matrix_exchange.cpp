@@ -29,15 +29,14 @@ MatrixExchange<T>::MatrixExchange(memory::Arenas& arenas, const MatrixPlan& plan
       iteration_(arenas, plan.shapes()) {
   const Index elements = plan.gathered_elements();
   for (Index slot = 0; slot < slots_; ++slot)
-    gathered_[static_cast<std::size_t>(slot)] =
-        arenas.take<T>(memory::Category::workspace, elements);
+    gathered_[slot] = arenas.take<T>(memory::Category::workspace, elements);
   whole_ = arenas.take<T>(memory::Category::workspace, plan.whole_elements());
 }
 
 /// The first element that this rank holds of a parameter.
 template <class T>
 T* MatrixExchange<T>::own(const MatrixParameter& p) const {
-  T* unit = units_[static_cast<std::size_t>(p.unit)];
+  T* unit = units_[p.unit];
   return unit + plan_.first_held(p, rank_);
 }
 
@@ -45,14 +44,13 @@ T* MatrixExchange<T>::own(const MatrixParameter& p) const {
 template <class T>
 T* MatrixExchange<T>::local(Index round, Index tensor_rank) const {
   if (!plan_.gathers()) return own(*plan_.at(round, rank_, tensor_rank));
-  return gathered_[static_cast<std::size_t>(round % slots_)] +
-         plan_.local_begin(round, rank_, tensor_rank);
+  return gathered_[round % slots_] + plan_.local_begin(round, rank_, tensor_rank);
 }
 
 template <class T>
 void MatrixExchange<T>::begin_gather(const tensor::Execution& exec, Machinery& m, Index round) {
   if (!plan_.gathers()) return;
-  const auto slot = static_cast<std::size_t>(round % slots_);
+  const Index slot = round % slots_;
   m.data->wait(exec, leaving_[slot]);
   for (Index t = 0; t < plan_.tensor_ranks(); ++t) {
     const MatrixParameter* mine = plan_.at(round, rank_, t);
@@ -74,7 +72,7 @@ void MatrixExchange<T>::begin_gather(const tensor::Execution& exec, Machinery& m
 template <class T>
 void MatrixExchange<T>::finish_gather(const tensor::Execution& exec, Machinery& m, Index round) {
   if (!plan_.gathers()) return;
-  m.data->wait(exec, arriving_[static_cast<std::size_t>(round % slots_)]);
+  m.data->wait(exec, arriving_[round % slots_]);
   for (Index t = 0; t < plan_.tensor_ranks(); ++t) {
     const MatrixParameter* p = plan_.at(round, rank_, t);
     if (p == nullptr) continue;
@@ -87,7 +85,7 @@ void MatrixExchange<T>::finish_gather(const tensor::Execution& exec, Machinery& 
 template <class T>
 void MatrixExchange<T>::begin_return(const tensor::Execution& exec, Machinery& m, Index round) {
   if (plan_.data_ranks() == 1) return;
-  const auto slot = static_cast<std::size_t>(round % slots_);
+  const Index slot = round % slots_;
   for (Index t = 0; t < plan_.tensor_ranks(); ++t) {
     const MatrixParameter* mine = plan_.at(round, rank_, t);
     std::vector<ConstSpan> send;

@@ -34,7 +34,7 @@ MatrixPlan::MatrixPlan(const std::vector<param::Table>& tables, const param::Fla
       tensor_rank_(tensor_rank) {
   std::vector<double> costs;
   for (std::size_t u = 0; u < layout_.size(); ++u) {
-    const auto& specs = tables[static_cast<std::size_t>(tensor_rank)][u].params;
+    const auto& specs = tables[tensor_rank][u].params;
     for (std::size_t i = 0; i < specs.size(); ++i) {
       if (!specs[i].is_matrix()) continue;
       MatrixParameter& p = parameters_.emplace_back(parameter_of(tables, u, i));
@@ -47,26 +47,25 @@ MatrixPlan::MatrixPlan(const std::vector<param::Table>& tables, const param::Fla
 
 const MatrixParameter* MatrixPlan::at(Index round, Index data_rank, Index tensor_rank) const {
   const Index task = owners_.task(data_rank * tensor_ranks_ + tensor_rank, round);
-  return task < 0 ? nullptr : &parameters_[static_cast<std::size_t>(task)];
+  return task < 0 ? nullptr : &parameters_[task];
 }
 
 zero::Range MatrixPlan::held(const MatrixParameter& p, Index data_rank) const {
   const Index elements = local_elements(p, tensor_rank_);
-  const zero::Range own =
-      zero::held(placement_, layout_[static_cast<std::size_t>(p.unit)], data_rank);
+  const zero::Range own = zero::held(placement_, layout_[p.unit], data_rank);
   return {std::clamp<Index>(own.begin - p.in_unit, 0, elements),
           std::clamp<Index>(own.end - p.in_unit, 0, elements)};
 }
 
 Index MatrixPlan::first_held(const MatrixParameter& p, Index data_rank) const {
-  const param::UnitLayout& unit = layout_[static_cast<std::size_t>(p.unit)];
+  const param::UnitLayout& unit = layout_[p.unit];
   const zero::Range part = held(p, data_rank);
   if (part.begin == part.end) return 0;
   return p.in_unit + part.begin - zero::held(placement_, unit, data_rank).begin;
 }
 
 Index MatrixPlan::source(const MatrixParameter& p, Index tensor_rank) const {
-  const param::Split& wanted = p.splits[static_cast<std::size_t>(tensor_rank)];
+  const param::Split& wanted = p.splits[tensor_rank];
   const auto same = [&](const param::Split& s) {
     return s.begin == wanted.begin && s.length == wanted.length;
   };
@@ -84,7 +83,7 @@ Index MatrixPlan::offset(const MatrixParameter& p, Index tensor_rank) const {
 /// A split of rows, or none, is one block: whole rows of all matrices. A split of columns has a
 /// block for each row of each matrix.
 MatrixPart MatrixPlan::part(const MatrixParameter& p, Index tensor_rank, Index matrix) const {
-  const param::Split& split = p.splits[static_cast<std::size_t>(tensor_rank)];
+  const param::Split& split = p.splits[tensor_rank];
   const Index columns = p.shape.columns, all_columns = p.matrices * columns;
   if (split.blocks == 1) {
     KZERO_EXPECT(split.begin % all_columns == 0 && split.length % all_columns == 0);
@@ -131,7 +130,7 @@ double MatrixPlan::most_operations() const { return std::ranges::max(owners_.loa
 
 double MatrixPlan::operations(Index data_rank, Index tensor_rank) const {
   if (empty()) return 0;
-  return owners_.load[static_cast<std::size_t>(data_rank * tensor_ranks_ + tensor_rank)];
+  return owners_.load[data_rank * tensor_ranks_ + tensor_rank];
 }
 
 MatrixTraffic traffic_of(const MatrixPlan& plan, Index data_rank) {

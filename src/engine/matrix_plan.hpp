@@ -65,7 +65,7 @@ class MatrixPlan {
 
   /// The elements of a tensor rank's local part.
   Index local_elements(const MatrixParameter& p, Index tensor_rank) const {
-    return p.splits[static_cast<std::size_t>(tensor_rank)].held();
+    return p.splits[tensor_rank].held();
   }
 
   /// The tensor rank that gives the owner the local part that `tensor_rank` has, perhaps a copy.

@@ -23,7 +23,7 @@ void OptimizerStep<T>::add_squares() {
     }
     const param::UnitSpec& spec = blueprint_.table[i];
     for (const auto& part : param::parts(spec, layout, own.begin, own.end)) {
-      if (spec.params[static_cast<std::size_t>(part.param)].split.is_owned_by(rank))
+      if (spec.params[part.param].split.is_owned_by(rank))
         add_squares(u, part.in_unit, part.in_unit + part.count);
     }
   }
@@ -60,7 +60,7 @@ template <class T>
 void OptimizerStep<T>::add_up(const optim::Update& update) {
   std::ranges::fill(buffers_.sums.words(update.pass), 0);
   for (Index u = 0; u < std::ssize(states_); ++u) {
-    const UnitState& unit = states_[static_cast<std::size_t>(u)];
+    const UnitState& unit = states_[u];
     const zero::Range own =
         zero::held(zero::Placement::partitioned, *unit.layout, machinery_.data->rank());
     for (const zero::Range& others :
@@ -81,7 +81,7 @@ void OptimizerStep<T>::change_parameters(const optim::Update& update) {
   if (buffers_.matrices) orthogonalize_matrices(update);
   comm::Request last = 0;
   for (Index u = 0; u < std::ssize(states_); ++u) {
-    apply(update, share_of(u, update, states_[static_cast<std::size_t>(u)].held));
+    apply(update, share_of(u, update, states_[u].held));
     if (blueprint_.stage.gathers_updates())
       last = buffers_.parameters.all_gather_updated(u, exec, *machinery_.data);
   }
@@ -92,7 +92,7 @@ void OptimizerStep<T>::change_parameters(const optim::Update& update) {
 template <class T>
 optim::Share<T> OptimizerStep<T>::share_of(Index u, const optim::Update& update,
                                            const zero::Range& range) const {
-  const UnitState& unit = states_[static_cast<std::size_t>(u)];
+  const UnitState& unit = states_[u];
   const Index at = range.begin - unit.held.begin;
   optim::Share<T> share{unit.spec,
                         unit.layout,
@@ -127,7 +127,7 @@ void OptimizerStep<T>::orthogonalize_matrices(const optim::Update& update) {
   const optim::MatrixRule& rule = *blueprint_.optimizer->matrix_rule();
   std::vector<T*> gradients;
   for (Index u = 0; u < std::ssize(states_); ++u) {
-    optim::Share<T> share = share_of(u, update, states_[static_cast<std::size_t>(u)].held);
+    optim::Share<T> share = share_of(u, update, states_[u].held);
     share.prepared = gradients.emplace_back(buffers_.gradients.result(u));
     if (std::ranges::none_of(share.spec->params, &param::ParamSpec::is_matrix)) continue;
     if (buffers_.offload_optimizer) {

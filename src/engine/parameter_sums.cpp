@@ -47,16 +47,14 @@ ParameterSums::ParameterSums(memory::Arenas& arenas, const Blueprint& blueprint)
 }
 
 std::uint64_t* ParameterSums::of(int pass, Index unit) const {
-  const Values<std::uint64_t>& words = passes_[static_cast<std::size_t>(pass)];
-  return words.all.data() + words.begin[static_cast<std::size_t>(unit)];
+  const Values<std::uint64_t>& words = passes_[pass];
+  return words.all.data() + words.begin[unit];
 }
 
-std::span<std::uint64_t> ParameterSums::words(int pass) const {
-  return passes_[static_cast<std::size_t>(pass)].all;
-}
+std::span<std::uint64_t> ParameterSums::words(int pass) const { return passes_[pass].all; }
 
 float* ParameterSums::reduced(Index unit) const {
-  return reduced_.all.data() + reduced_.begin[static_cast<std::size_t>(unit)];
+  return reduced_.all.data() + reduced_.begin[unit];
 }
 
 void ParameterSums::update_reduced(const optim::Update& update) const {

@@ -21,7 +21,7 @@ std::vector<checkpoint::Range> ranges_of(const param::Split& split, const param:
 
 checkpoint::StateShard shard_of(const UnitState& unit, const param::Part& part,
                                 const param::StateArrays& arrays) {
-  const param::ParamSpec& p = unit.spec->params[static_cast<std::size_t>(part.param)];
+  const param::ParamSpec& p = unit.spec->params[part.param];
   const optim::State state = unit.state + (part.in_unit - unit.held.begin);
   checkpoint::StateShard shard{p.name, ranges_of(p.split, part)};
   for (std::size_t i = 0; i < arrays.size(); ++i) {
@@ -41,7 +41,7 @@ std::vector<checkpoint::StateShard> state_shards(const std::vector<UnitState>& u
   for (const UnitState& unit : units) {
     const zero::Range range = zero::held(choice.placement, *unit.layout, choice.rank);
     for (const param::Part& part : param::parts(*unit.spec, *unit.layout, range.begin, range.end)) {
-      const param::ParamSpec& p = unit.spec->params[static_cast<std::size_t>(part.param)];
+      const param::ParamSpec& p = unit.spec->params[part.param];
       if (choice.owner && !p.split.is_owned_by(*choice.owner)) continue;
       shards.push_back(shard_of(unit, part, arrays));
       shards.back().staging = staging;

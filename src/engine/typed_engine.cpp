@@ -33,8 +33,7 @@ tensor::Vector<T> vector(T* data, Index count) {
 SpanName region_name(const param::Operation& operation, const param::Table& table) {
   constexpr std::string_view labels[] = {
       "kzero::engine::forward_unit", "kzero::engine::compute_loss", "kzero::engine::backward_unit"};
-  return SpanName("{} {}", labels[static_cast<int>(operation.pass)],
-                  table[static_cast<std::size_t>(operation.unit)].name);
+  return SpanName("{} {}", labels[static_cast<int>(operation.pass)], table[operation.unit].name);
 }
 
 template <class T>
@@ -204,8 +203,7 @@ double TypedEngine<T>::mean_loss(const data::BatchPlan& plan, std::span<const do
   const Index rounds = plan.rounds();
   double sum = 0;
   for (Index round = 0; round < rounds; ++round) {
-    for (Index rank = 0; rank < plan.ranks_in(round); ++rank)
-      sum += all[static_cast<std::size_t>(rank * rounds + round)];
+    for (Index rank = 0; rank < plan.ranks_in(round); ++rank) sum += all[rank * rounds + round];
   }
   return sum / static_cast<double>(plan.global_batch * config_.model.sequence);
 }
@@ -227,7 +225,7 @@ typename TypedEngine<T>::Totals TypedEngine<T>::read_totals() {
     const auto mine = buffers_.step_sums.losses(rounds);
     for (Index round = 0; round < rounds && rank < plan.ranks_in(round); ++round) {
       words[of_squares + static_cast<std::size_t>(rank * rounds + round)] =
-          std::bit_cast<std::uint64_t>(mine[static_cast<std::size_t>(round)]);
+          std::bit_cast<std::uint64_t>(mine[round]);
     }
   }
   grid_.world().sum(words);
@@ -285,7 +283,7 @@ void TypedEngine<T>::forward_backward(const std::optional<model::Batch>& batch, 
 template <class T>
 void TypedEngine<T>::hash(const zero::ScheduleStep& step, Index round, const Computation& by) {
   for (const Index u : step.complete) {
-    const T* gradient = buffers_.gradients.units()[static_cast<std::size_t>(u)];
+    const T* gradient = buffers_.gradients.units()[u];
     buffers_.hashes->template take_gradient<T>(
         buffers_.model->exec(), *by.hashes, round, u,
         vector(gradient, blueprint_.layout.unit(u).elements));

@@ -22,7 +22,7 @@ class RankNames {
   std::string of(Index data_rank, Index tensor_rank) const {
     const Index rank = data_rank * grid_.tensor().size() + tensor_rank;
     return fmt::format("rank {} on {}", grid_.world().launch_rank(static_cast<int>(rank)),
-                       hosts_[static_cast<std::size_t>(rank)]);
+                       hosts_[rank]);
   }
 
   /// One of the tensor ranks of a data-parallel rank, unless there is one only.
@@ -115,8 +115,7 @@ std::vector<std::uint64_t> Verification::differences(Index step,
   const auto add = [&](const Computation& by, std::uint64_t sign) {
     const Index rank = by.dealt_to(grid_.data().rank(), plan_.ranks);
     for (Index round = 0; round < plan_.rounds() && rank < plan_.ranks_in(round); ++round)
-      words[static_cast<std::size_t>(round * plan_.ranks + rank)] +=
-          sign * digest(hashes, *by.hashes, round);
+      words[round * plan_.ranks + rank] += sign * digest(hashes, *by.hashes, round);
   };
   add(first(), 1);
   add(second(step), ~std::uint64_t{0});  // minus 1
@@ -135,7 +134,7 @@ Computed Verification::collect(const GradientHashes& hashes, const Computation& 
     std::uint64_t* mine = words.data() + static_cast<std::size_t>(grid_.tensor().rank()) * width;
     *mine++ = hashes.loss(*by.hashes, round);
     const auto gradients = hashes.gradients(*by.hashes, round);
-    for (const Index unit : order_) *mine++ = gradients[static_cast<std::size_t>(unit)];
+    for (const Index unit : order_) *mine++ = gradients[unit];
   }
   grid_.world().sum(words);
   Computed computed{(dealt_to + by.shift) % plan_.ranks};
@@ -172,8 +171,8 @@ std::string Verification::describe(Index step, Index micro_batch, Index others,
       plan_.first_sample(step, micro_batch % plan_.ranks, micro_batch / plan_.ranks);
   std::string place = "its loss";
   if (verdict.place > 0) {
-    const Index unit = order_[static_cast<std::size_t>(verdict.place - 1)];
-    place = "the gradient of " + table_[static_cast<std::size_t>(unit)].name;
+    const Index unit = order_[verdict.place - 1];
+    place = "the gradient of " + table_[unit].name;
   }
   std::string text = fmt::format(
       "run.verify_every: micro-batch {} of step {} (samples {} to {}) was computed twice with "

@@ -51,7 +51,7 @@ ClockOffset measure_offset(const Group& group, std::int64_t (*clock)(), bool sha
   const Waiting waiting({"measurement of clocks", group.name()});
   if (!group.is_root()) return shares_clock ? ClockOffset{} : ask_root(group, clock);
   for (int rank = 1; rank < group.size(); ++rank) {
-    if (sharing[static_cast<std::size_t>(rank)] == 0) answer(group, rank, clock);
+    if (sharing[rank] == 0) answer(group, rank, clock);
   }
   return {};
 }

@@ -38,7 +38,7 @@ class Group {
   bool is_root() const { return rank_ == 0; }
   MPI_Comm handle() const { return comm_; }
   /// Converts a rank of this group to its rank in the launch.
-  int launch_rank(int rank) const { return launch_ranks_[static_cast<std::size_t>(rank)]; }
+  int launch_rank(int rank) const { return launch_ranks_[rank]; }
 
   /// Splits the group into the ranks that pass the same `color`, in the same order.
   Group part(Index color, std::string name) const;

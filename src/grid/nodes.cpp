@@ -29,7 +29,7 @@ Nodes::Nodes(const Group& world, const std::string& host) {
         node_of_first.try_emplace(static_cast<int>(firsts[rank]), static_cast<int>(ranks_.size()));
     if (is_new) ranks_.emplace_back();
     node_of_.push_back(found->second);
-    ranks_[static_cast<std::size_t>(found->second)].push_back(static_cast<int>(rank));
+    ranks_[found->second].push_back(static_cast<int>(rank));
   }
   const bool is_first = first_rank(of(world.rank())) == world.rank();
   std::string names;  // host names contain no line ends

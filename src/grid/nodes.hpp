@@ -17,12 +17,12 @@ class Nodes {
   int count() const { return static_cast<int>(ranks_.size()); }
 
   /// The node of a rank. Nodes are numbered in the order of their first ranks.
-  int of(int rank) const { return node_of_[static_cast<std::size_t>(rank)]; }
+  int of(int rank) const { return node_of_[rank]; }
 
   /// The ranks of a node, ascending.
-  const std::vector<int>& ranks(int node) const { return ranks_[static_cast<std::size_t>(node)]; }
+  const std::vector<int>& ranks(int node) const { return ranks_[node]; }
   int first_rank(int node) const { return ranks(node).front(); }
-  const std::string& name(int node) const { return names_[static_cast<std::size_t>(node)]; }
+  const std::string& name(int node) const { return names_[node]; }
 
   /// The name of a rank's node.
   const std::string& host(int rank) const { return name(of(rank)); }

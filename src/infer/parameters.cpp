@@ -54,13 +54,13 @@ void Parameters<T>::load(const tensor::Execution& exec, const Values& values,
 template <class T>
 void Parameters<T>::read_unit(Index u, const tensor::Execution& exec, const Values& values,
                               Index data_rank) {
-  const param::UnitSpec& spec = blueprint_->table[static_cast<std::size_t>(u)];
+  const param::UnitSpec& spec = blueprint_->table[u];
   const param::UnitLayout& layout = blueprint_->layout.unit(u);
   const zero::Range share = zero::held(zero::Placement::partitioned, layout, data_rank);
   T* const own = store_.share(u, zero::Placement::partitioned);
   std::vector<float> host(static_cast<std::size_t>(chunk_));
   for (const param::Part& part : param::parts(spec, layout, share.begin, share.end)) {
-    const param::ParamSpec& p = spec.params[static_cast<std::size_t>(part.param)];
+    const param::ParamSpec& p = spec.params[part.param];
     for (Index done = 0; done < part.count; done += chunk_) {
       const Index first = part.in_param + done;
       const auto count = static_cast<std::size_t>(std::min(chunk_, part.count - done));

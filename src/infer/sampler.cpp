@@ -16,10 +16,9 @@ Token most_probable(std::span<const float> logits) {
   bool is_number = true;
   for (std::size_t i = 0; i < logits.size(); ++i) {
     is_number = is_number && !std::isnan(logits[i]);
-    if (logits[i] > logits[static_cast<std::size_t>(best)]) best = static_cast<Token>(i);
+    if (logits[i] > logits[best]) best = static_cast<Token>(i);
   }
-  KZERO_REQUIRE(is_number && std::isfinite(logits[static_cast<std::size_t>(best)]),
-                ExitCode::diverged,
+  KZERO_REQUIRE(is_number && std::isfinite(logits[best]), ExitCode::diverged,
                 "the model's logits are not finite: its weights are damaged, or too large for the "
                 "precision it computes in (--precision fp32 has the widest range)");
   return best;
@@ -76,7 +75,7 @@ void Sampler::keep_top_p() {
 Token Sampler::choose(std::span<const float> logits, const Place& place) {
   const Token best = most_probable(logits);
   if (s_.temperature == 0) return best;
-  weigh(logits, logits[static_cast<std::size_t>(best)]);
+  weigh(logits, logits[best]);
   keep_top_k();
   keep_top_p();
   // The largest weight is 1.

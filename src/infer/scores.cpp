@@ -119,8 +119,7 @@ TextScore score_text(ForwardModel& model, const grid::Group& data, const TokenRe
     numbers[0] = sum_of(losses.first(count));
     if (byte_lengths.empty()) return;
     Index bytes = 0;
-    for (const Token token : targets.first(count))
-      bytes += byte_lengths[static_cast<std::size_t>(token)];
+    for (const Token token : targets.first(count)) bytes += byte_lengths[token];
     numbers[1] = static_cast<double>(bytes);
   };
   const std::vector<double> numbers = score(model, data, rows, 2, fold, before_round);
@@ -151,16 +150,16 @@ ChoiceScore score_choices(ForwardModel& model, const grid::Group& data,
   const std::vector<EndingRow> endings = rows_of(examples);
   const Rows rows{std::ssize(endings),
                   [&](Index row, std::span<Token> inputs, std::span<Token> targets) {
-                    fill_row(endings[static_cast<std::size_t>(row)], inputs, targets);
+                    fill_row(endings[row], inputs, targets);
                   }};
   const auto fold = [&](Index first, std::span<const Token>, std::span<const float> losses,
                         std::span<double> numbers) {
     const Index count = std::min(batch, rows.count - first);
     for (Index i = 0; i < count; ++i) {
-      const EndingRow& row = endings[static_cast<std::size_t>(first + i)];
+      const EndingRow& row = endings[first + i];
       // The target at position p is token p + 1 of the row.
       const std::size_t begin = static_cast<std::size_t>(i) * length + row.example->context.size();
-      numbers[static_cast<std::size_t>(i)] = sum_of(losses.subspan(begin - 1, row.ending->size()));
+      numbers[i] = sum_of(losses.subspan(begin - 1, row.ending->size()));
     }
   };
   const std::vector<double> sums = score(model, data, rows, batch, fold, before_round);

@@ -27,7 +27,7 @@ std::vector<Index> token_bytes(const std::string& path, Index vocab) {
                 printable(path), tokenizer.size() - 1, vocab - 1);
   std::vector<Index> bytes(static_cast<std::size_t>(vocab));
   for (Index token = 0; token < tokenizer.size(); ++token)
-    bytes[static_cast<std::size_t>(token)] = bytes_of_token(tokenizer, static_cast<Token>(token));
+    bytes[token] = bytes_of_token(tokenizer, static_cast<Token>(token));
   return bytes;
 }
 

@@ -28,8 +28,7 @@ ResidualStream<T>::ResidualStream(memory::Arenas& arenas, const TransformerShape
   std::vector<Matrix<T>> in_turn;
   turns_ = on_host ? places : 1;
   for (Index i = 0; i < turns_; ++i) in_turn.push_back(take(Category::activations, rows));
-  for (Index i = 0; i <= shape.layers; ++i)
-    places_.push_back(in_turn[static_cast<std::size_t>(i % turns_)]);
+  for (Index i = 0; i <= shape.layers; ++i) places_.push_back(in_turn[i % turns_]);
   if (on_host && !arenas.measuring()) copies_.emplace();
   for (Index i = 0; i < shape.layers; ++i) {
     if (on_host) {
@@ -67,7 +66,7 @@ void ResidualStream<T>::copy(const Execution& exec, Index i, const To& to, const
 
 template <class T>
 void ResidualStream<T>::fetch(const Execution& exec, Index i) {
-  copy(exec, i, own_part(i), on_host_[static_cast<std::size_t>(i)]);
+  copy(exec, i, own_part(i), on_host_[i]);
   copies_->arriving = i;
 }
 
@@ -78,10 +77,10 @@ void ResidualStream<T>::begin(const Execution& exec) const {
 
 template <class T>
 void ResidualStream<T>::keep(const Execution& exec, Index i) {
-  if (!kept_.empty()) Kokkos::deep_copy(exec, kept_[static_cast<std::size_t>(i)], own_part(i));
+  if (!kept_.empty()) Kokkos::deep_copy(exec, kept_[i], own_part(i));
   if (!copies_) return;
   copies_->arriving = -1;
-  copy(exec, i, on_host_[static_cast<std::size_t>(i)], own_part(i));
+  copy(exec, i, on_host_[i], own_part(i));
   // The block overwrites its predecessor's input, or its own if there is one buffer.
   ended(i + 1).wait(exec);
 }
@@ -95,7 +94,7 @@ void ResidualStream<T>::restore(const Execution& exec, Index i) {
     if (turns_ > 1 && i > 0) fetch(exec, i - 1);
   }
   if (!is_cut_) return;
-  const T* own = kept_.empty() ? own_part(i).data() : kept_[static_cast<std::size_t>(i)].data();
+  const T* own = kept_.empty() ? own_part(i).data() : kept_[i].data();
   group_.all_gather(exec, own, at(i), comm::Purpose::checkpointed_activations);
 }
 

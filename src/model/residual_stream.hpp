@@ -34,7 +34,7 @@ class ResidualStream {
 
   /// The buffer from which block i, or the head for i = L, reads its input. Block i writes to at(i
   /// + 1), which may be the same memory.
-  const Matrix<T>& at(Index i) const { return places_[static_cast<std::size_t>(i)]; }
+  const Matrix<T>& at(Index i) const { return places_[i]; }
 
   /// Prepares at(0), which the embedding overwrites. After a forward pass without backward, as in
   /// validation, its old contents may still be on the way to the host.
@@ -57,7 +57,7 @@ class ResidualStream {
   };
 
   Matrix<T> own_part(Index i) const;
-  runtime::Event& ended(Index i) { return copies_->ended[static_cast<std::size_t>(i % turns_)]; }
+  runtime::Event& ended(Index i) { return copies_->ended[i % turns_]; }
   /// Copies block i's input after the work enqueued on `exec` so far.
   template <class To, class From>
   void copy(const Execution& exec, Index i, const To& to, const From& from);

@@ -98,7 +98,7 @@ std::span<const float> TransformerDecoder<T>::read(Units<const T> parameters, In
   for (Index begin = 0; begin < count; begin += decoder_.rows) {
     rows.clear();
     for (Index i = begin; i < std::min(count, begin + decoder_.rows); ++i)
-      rows.push_back({tokens[static_cast<std::size_t>(i)], sequence, first + i});
+      rows.push_back({tokens[i], sequence, first + i});
     run(parameters, rows, Products::library);
   }
   return logits(parameters, 1);
@@ -233,7 +233,7 @@ void TransformerDecoder<T>::block(const BlockParams<const T>& p,
 
 template <class T>
 std::span<const float> TransformerDecoder<T>::logits(Units<const T> parameters, Index outputs) {
-  const T* unit = parameters[static_cast<std::size_t>(shape_.layers + 1)];
+  const T* unit = parameters[shape_.layers + 1];
   const T* table = shape_.tied_embeddings ? parameters[0] : unit + shape_.norm_elements();
   norm(norm_at(shape_, unit), b_.x + (rows_ - outputs) * shape_.hidden, outputs);
   const Matrix<const T> normal(b_.normal, outputs, shape_.hidden);
@@ -258,7 +258,7 @@ void TransformerDecoder<T>::gather_logits(Index outputs) {
   for (Index r = 0; r < ranks; ++r)
     receive.push_back(comm::Span::of(b_.logits + outputs * part_begin(vocab, ranks, r),
                                      outputs * part_size(vocab, ranks, r)));
-  const comm::Span own = receive[static_cast<std::size_t>(group_.rank())];
+  const comm::Span own = receive[group_.rank()];
   link_.comm->all_gather(*exec_, {own.data, own.elements, own.dtype}, std::move(receive),
                          comm::Purpose::activations);
   copy_to_host(*exec_, b_.logits, parts_, outputs * vocab);

@@ -53,7 +53,7 @@ struct Factors {
   }
 
   float row(const Means& means, Index number) const {
-    return means.rows.empty() ? 1.0F : means.rows[static_cast<std::size_t>(number)] * of_rows;
+    return means.rows.empty() ? 1.0F : means.rows[number] * of_rows;
   }
 
   /// Returns g / sqrt(second moment), or 0 if the second moment is 0. All gradients were then 0 or

@@ -38,9 +38,8 @@ void CpuOffloadOptimizer<T>::pass(const tensor::Execution& exec, const Share<T>&
   const Index count = share.end - share.begin;
   if (count > 0) fetch(share, 0, slots_[0]);
   for (Index at = 0, turn = 0; at < count; at += elements_, turn = 1 - turn) {
-    Slot& slot = slots_[static_cast<std::size_t>(turn)];
-    if (at + elements_ < count)
-      fetch(share, at + elements_, slots_[static_cast<std::size_t>(1 - turn)]);
+    Slot& slot = slots_[turn];
+    if (at + elements_ < count) fetch(share, at + elements_, slots_[1 - turn]);
     slot.fetched.synchronize();
     slot.sent.synchronize();
     Share<T> part = share;

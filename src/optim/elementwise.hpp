@@ -30,14 +30,13 @@ void for_each_parameter(const Optimizer& optimizer, int pass, const Share<T>& sh
                         const Apply& apply) {
   for (const param::Part& part : param::parts(*share.spec, *share.layout, share.begin, share.end)) {
     const Index at = part.in_unit - share.begin;
-    const param::ParamSpec& spec = share.spec->params[static_cast<std::size_t>(part.param)];
+    const param::ParamSpec& spec = share.spec->params[part.param];
     ParameterPart<T> found{
         spec.decays, share.gradient + at, share.parameters + at, share.state + at,
         part.count,  part.in_unit,        part.in_param,         &spec};
     const auto before = [&](auto count_of) {
       Index total = 0;
-      for (Index p = 0; p < part.param; ++p)
-        total += count_of(share.spec->params[static_cast<std::size_t>(p)]);
+      for (Index p = 0; p < part.param; ++p) total += count_of(share.spec->params[p]);
       return total;
     };
     const auto words_in = [&](int which) {

@@ -19,13 +19,12 @@ MatrixOwners::MatrixOwners(const std::vector<double>& costs, Index ranks)
   std::set<std::pair<double, Index>> waiting;
   for (Index rank = 0; rank < ranks; ++rank) waiting.insert({0, rank});
   for (const std::size_t task : order) {
-    const Index least = waiting.begin()->second;
-    const auto rank = static_cast<std::size_t>(least);
+    const Index rank = waiting.begin()->second;
     waiting.erase(waiting.begin());
-    owner[task] = least;
+    owner[task] = rank;
     tasks[rank].push_back(static_cast<Index>(task));
     load[rank] += costs[task];
-    waiting.insert({load[rank], least});
+    waiting.insert({load[rank], rank});
   }
 }
 
@@ -36,8 +35,8 @@ Index MatrixOwners::rounds() const {
 }
 
 Index MatrixOwners::task(Index rank, Index round) const {
-  const auto& mine = tasks[static_cast<std::size_t>(rank)];
-  return round < std::ssize(mine) ? mine[static_cast<std::size_t>(round)] : -1;
+  const auto& mine = tasks[rank];
+  return round < std::ssize(mine) ? mine[round] : -1;
 }
 
 }  // namespace kzero::optim

@@ -55,7 +55,7 @@ class Muon : public ElementwiseOptimizer<Muon>, public MatrixRule {
     std::visit(
         [&]<class Where, class T>(const Where& where, const Share<T>& s) {
           for (const param::Part& part : param::parts(*s.spec, *s.layout, s.begin, s.end)) {
-            if (!s.spec->params[static_cast<std::size_t>(part.param)].is_matrix()) continue;
+            if (!s.spec->params[part.param].is_matrix()) continue;
             const Index at = part.in_unit - s.begin;
             kernels::muon_momentum<T>(
                 where, momentum, {s.gradient + at, (s.state + at)[1], s.prepared + at}, part.count);

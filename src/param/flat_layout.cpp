@@ -35,7 +35,7 @@ std::vector<Part> parts(const UnitSpec& spec, const UnitLayout& layout, Index be
 CompactRange::CompactRange(const UnitSpec& spec, const UnitLayout& layout, const StateArray& array,
                            Index begin, Index end) {
   for (const Part& part : parts(spec, layout, begin, end)) {
-    if (!array.extends_to(spec.params[static_cast<std::size_t>(part.param)])) continue;
+    if (!array.extends_to(spec.params[part.param])) continue;
     runs_.push_back({part.in_unit - begin, part.count, elements_});
     elements_ += part.count;
   }

@@ -32,7 +32,7 @@ class FlatLayout {
 
   Index ranks() const { return ranks_; }
   const std::vector<UnitLayout>& units() const { return units_; }
-  const UnitLayout& unit(Index u) const { return units_[static_cast<std::size_t>(u)]; }
+  const UnitLayout& unit(Index u) const { return units_[u]; }
 
   /// Elements of a buffer of all units, including padding; collectives transfer padding too.
   Index total() const { return total_; }

@@ -139,13 +139,12 @@ Agreement compare(const grid::Group& world, const Facts& mine) {
   std::vector<Kind> kinds = chosen(all);
   std::string asked;  // a bit for each rank
   if (world.is_root()) asked.assign(static_cast<std::size_t>(world.size()), '0');
-  for (const Kind& kind : kinds) asked[static_cast<std::size_t>(kind.ranks.front())] = '1';
+  for (const Kind& kind : kinds) asked[kind.ranks.front()] = '1';
   asked = world.broadcast(asked);
-  const bool is_asked = asked[static_cast<std::size_t>(world.rank())] == '1';
+  const bool is_asked = asked[world.rank()] == '1';
   const auto answers = world.gather(is_asked ? encode(mine) : std::string());
   if (!world.is_root()) return {};
-  for (Kind& kind : kinds)
-    kind.facts = decode(answers[static_cast<std::size_t>(kind.ranks.front())]);
+  for (Kind& kind : kinds) kind.facts = decode(answers[kind.ranks.front()]);
   Agreement found = compare(kinds);
   found.kinds = static_cast<Index>(all.size());
   return found;

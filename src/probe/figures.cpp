@@ -107,8 +107,7 @@ void summarize(Figures& figures, const grid::Nodes& nodes, const std::vector<Wal
     const std::vector<int>& ranks = nodes.ranks(node);
     const auto slowest = [&](double Speed::*figure) {
       double least = std::numeric_limits<double>::infinity();
-      for (const int rank : ranks)
-        least = std::min(least, figures.ranks[static_cast<std::size_t>(rank)].*figure);
+      for (const int rank : ranks) least = std::min(least, figures.ranks[rank].*figure);
       return least;
     };
     row.slowest = {slowest(&Speed::operations), slowest(&Speed::memory_bytes)};
@@ -117,7 +116,7 @@ void summarize(Figures& figures, const grid::Nodes& nodes, const std::vector<Wal
                          [&](const MeasuredLink& l) { return nodes.of(l.one) == node; });
     row.within = {median_of(column(inside, delay_of)), median_of(column(inside, speed_of))};
     row.between = best_of(figures.between, node);
-    const WallClock& clock = clocks[static_cast<std::size_t>(node)];
+    const WallClock& clock = clocks[node];
     row.clock = {clock.ahead - typical, clock.accuracy};
   }
 }
@@ -138,7 +137,7 @@ std::vector<Finding> find_odd(const Figures& figures, const grid::Nodes& nodes) 
   found.compare_nodes(between_speed, of_nodes(&NodeFigures::between, &Link::bytes_per_second));
   found.compare_nodes(between_delay, of_nodes(&NodeFigures::between, &Link::latency_seconds));
   for (int node = 0; node < nodes.count(); ++node) {
-    const WallClock& clock = figures.nodes[static_cast<std::size_t>(node)].clock;
+    const WallClock& clock = figures.nodes[node].clock;
     if (std::abs(clock.ahead) > largest_clock_difference + clock.accuracy)
       found.add(node, {"clock", "s", clock.ahead, 0, 0});
   }

@@ -50,7 +50,7 @@ std::vector<MeasuredLink> measure_within(const grid::Group& world, const grid::N
   for (const std::ptrdiff_t first : {0, 1}) {
     const std::ptrdiff_t partner = (position - first) % 2 == 0 ? position + 1 : position - 1;
     if (position >= first && partner >= first && partner < count) {
-      const int other = ranks[static_cast<std::size_t>(partner)];
+      const int other = ranks[partner];
       const Link link = measure_link(world, other);
       if (position < partner) mine.push_back({world.rank(), other, link});
     }

@@ -81,7 +81,7 @@ std::string table(const Survey& survey, const grid::Nodes& nodes, int rows) {
   std::string text = heading();
   for (int node = 0; node < nodes.count(); ++node) {
     if (!shows_all && !odd.contains(node)) continue;
-    const NodeFigures& row = figures.nodes[static_cast<std::size_t>(node)];
+    const NodeFigures& row = figures.nodes[node];
     std::vector<std::string> cells;
     for (const Column& column : columns())
       cells.push_back(shown(column.figure(row) * column.scale));

@@ -32,7 +32,7 @@ json agreement_of(const Agreement& agreement, const grid::Nodes& nodes) {
 json nodes_of(const Survey& survey, const grid::Nodes& nodes) {
   json rows = json::array();
   for (int node = 0; node < nodes.count(); ++node) {
-    const NodeFigures& row = survey.figures.nodes[static_cast<std::size_t>(node)];
+    const NodeFigures& row = survey.figures.nodes[node];
     rows.push_back({{"node", nodes.name(node)},
                     {"ranks", nodes.ranks(node)},
                     {"operations_per_second", row.slowest.operations},

@@ -44,7 +44,7 @@ std::vector<WallClock> measure_clocks(const Launch& launch) {
   const auto all = gathered(launch.world, mine);
   std::vector<WallClock> clocks;
   for (int node = 0; node < nodes.count() && !all.empty(); ++node)
-    clocks.push_back(all[static_cast<std::size_t>(nodes.first_rank(node))]);
+    clocks.push_back(all[nodes.first_rank(node)]);
   return clocks;
 }
 

@@ -50,7 +50,7 @@ metrics::DataSummary summary_of(const deck::Config& config, const data::Dataset&
       .epochs = static_cast<double>(samples) / static_cast<double>(training.windows()),
       .validation_sequences = dataset.validation ? dataset.validation->windows() : 0};
   for (Index i = 0; i < training.source_count(); ++i) {
-    const data::TrainingSource& source = dataset.sources[static_cast<std::size_t>(i)];
+    const data::TrainingSource& source = dataset.sources[i];
     summary.files += source.stream->file_count();
     summary.tokens += source.stream->size();
     if (source.name.empty()) continue;  // no blend

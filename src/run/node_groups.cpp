@@ -7,23 +7,19 @@ namespace kzero::run {
 
 namespace {
 
-const RankTime& at(std::span<const RankTime> times, Index rank) {
-  return times[static_cast<std::size_t>(rank)];
-}
-
 metrics::NodeRow row_of(const NodeGroup& group, std::span<const RankTime> times) {
   metrics::NodeRow row;
   row.host = group.host;
   row.first_rank = group.ranks.front();
   row.ranks = static_cast<Index>(group.ranks.size());
   RankTime sum;
-  for (const Index rank : group.ranks) sum += at(times, rank);
+  for (const Index rank : group.ranks) sum += times[rank];
   const auto ranks = static_cast<double>(row.ranks);
   row.wait_seconds = sum.waited / ranks;
   row.no_core_seconds = sum.no_core / ranks;
   row.compute_seconds = sum.computed() / ranks;
   row.busiest_rank = busiest_rank(group, times);
-  row.busiest_seconds = at(times, row.busiest_rank).computed();
+  row.busiest_seconds = times[row.busiest_rank].computed();
   return row;
 }
 
@@ -77,7 +73,7 @@ metrics::NodesRecord NodeGroups::record(std::span<const RankTime> times, Index s
 
 Index busiest_rank(const NodeGroup& group, std::span<const RankTime> times) {
   return *std::ranges::max_element(group.ranks, {},
-                                   [&](Index rank) { return at(times, rank).computed(); });
+                                   [&](Index rank) { return times[rank].computed(); });
 }
 
 }  // namespace kzero::run

@@ -16,10 +16,6 @@ constexpr std::size_t most_lines = 3;  // of one interval
 // A rank that lacks cores takes so much longer for what it computes.
 constexpr double slower_without_core = 1.25;
 
-double at(const std::vector<double>& values, Index rank) {
-  return values[static_cast<std::size_t>(rank)];
-}
-
 /// The median of ascending values without one of them, of two the larger: what fewer than half of
 /// the others exceed is not slow.
 double median_of_others(const std::vector<double>& ascending, double without) {
@@ -50,8 +46,7 @@ std::vector<double> SlowNodes::seconds_scaled(const std::vector<Finding>& found,
   std::vector<double> seconds;
   seconds.reserve(found.size());
   for (const Finding& finding : found)
-    seconds.push_back(finding.seconds *
-                      std::max(1.0, operations / at(operations_, finding.busiest)));
+    seconds.push_back(finding.seconds * std::max(1.0, operations / operations_[finding.busiest]));
   std::ranges::sort(seconds);
   return seconds;
 }
@@ -65,7 +60,7 @@ std::vector<SlowNodes::Finding> SlowNodes::busiest(std::span<const RankTime> tim
   std::vector<Finding> found(states_.size());
   for (std::size_t g = 0; g < found.size(); ++g) {
     const Index rank = busiest_rank(groups_.groups()[g], times);
-    const RankTime& time = times[static_cast<std::size_t>(rank)];
+    const RankTime& time = times[rank];
     found[g] = {.group = g, .busiest = rank, .seconds = time.computed(), .no_core = time.no_core};
   }
   return found;
@@ -88,7 +83,7 @@ void SlowNodes::compare(std::vector<Finding>& found, double mean_seconds) const 
     finding.others_no_core = median_of_others(no_core, finding.no_core);
     compare_with(all);
     if (finding.waited <= share_ / 2) continue;
-    const double operations = at(operations_, finding.busiest);
+    const double operations = operations_[finding.busiest];
     std::vector<double>& scaled = by_operations[operations];
     if (scaled.empty()) scaled = seconds_scaled(found, operations);
     compare_with(scaled);
@@ -102,7 +97,7 @@ std::vector<SlowNodes::Finding> SlowNodes::findings(std::span<const RankTime> ti
   compare(found, mean);
   for (Finding& finding : found) {
     const auto busy = [&](Index rank) {
-      const RankTime& time = times[static_cast<std::size_t>(rank)];
+      const RankTime& time = times[rank];
       return time.computed() + time.no_core;
     };
     const double least =

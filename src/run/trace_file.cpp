@@ -123,7 +123,7 @@ void TraceFile::append(int rank, std::span<const std::byte> records) {
 }
 
 void TraceFile::write_span(int rank, const SpanRecord& span) {
-  const TracedRank& r = ranks_[static_cast<std::size_t>(rank)];
+  const TracedRank& r = ranks_[rank];
   const std::int64_t end = span.end == 0 ? r.end : span.end;
   const std::string work = arguments_of(span.work, static_cast<double>(end - span.begin) * 1e-9);
   put(fmt::format(

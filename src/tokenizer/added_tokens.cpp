@@ -19,7 +19,7 @@ AddedTokens::AddedTokens(std::vector<Entry> entries) : entries_(std::move(entrie
   std::ranges::stable_sort(entries_, {}, &Entry::content);
   std::size_t at = 0;
   for (int byte = 0; byte < 256; ++byte) {
-    begins_[static_cast<std::size_t>(byte)] = at;
+    begins_[byte] = at;
     while (at < entries_.size() && byte_at(entries_[at], 0) == byte) ++at;
   }
   begins_.back() = at;

@@ -26,8 +26,8 @@ constexpr Alphabet make_alphabet() {
   std::int32_t substitute = first_substitute;
   for (int byte = 0; byte < 256; ++byte) {
     const std::int32_t code = stands_for_itself(byte) ? byte : substitute++;
-    alphabet.code_of_byte[static_cast<std::size_t>(byte)] = code;
-    alphabet.byte_of_code[static_cast<std::size_t>(code)] = static_cast<std::int16_t>(byte);
+    alphabet.code_of_byte[byte] = code;
+    alphabet.byte_of_code[code] = static_cast<std::int16_t>(byte);
   }
   return alphabet;
 }
@@ -47,7 +47,7 @@ std::optional<std::string> bytes_of_symbols(std::string_view text) {
   for (std::size_t at = 0; at < text.size();) {
     const Character symbol = character_at(text, at);
     if (symbol.code < 0 || symbol.code >= std::ssize(alphabet.byte_of_code)) return {};
-    const std::int16_t byte = alphabet.byte_of_code[static_cast<std::size_t>(symbol.code)];
+    const std::int16_t byte = alphabet.byte_of_code[symbol.code];
     if (byte < 0) return {};
     bytes += static_cast<char>(byte);
     at = symbol.end;

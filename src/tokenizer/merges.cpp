@@ -42,9 +42,9 @@ const Merges::Slot* Merges::find(Token left, Token right) const {
 
 /// Adds the symbol at a position and its right neighbour as a candidate, if they can be merged.
 void Merges::consider(Scratch& scratch, std::int32_t position) const {
-  const Scratch::Symbol& left = scratch.symbols[static_cast<std::size_t>(position)];
+  const Scratch::Symbol& left = scratch.symbols[position];
   if (left.next < 0) return;
-  const Token right = scratch.symbols[static_cast<std::size_t>(left.next)].token;
+  const Token right = scratch.symbols[left.next].token;
   const Slot* slot = find(left.token, right);
   if (slot == nullptr) return;
   const std::uint64_t rank = slot->rank;
@@ -58,8 +58,7 @@ void Merges::apply(std::span<const Token> word, std::vector<Token>& to, Scratch&
   scratch.heap.clear();
   const auto length = static_cast<std::int32_t>(word.size());
   for (std::int32_t i = 0; i < length; ++i) {
-    symbols.push_back(
-        {word[static_cast<std::size_t>(i)], i - 1, i + 1 < length ? i + 1 : -1, false});
+    symbols.push_back({word[i], i - 1, i + 1 < length ? i + 1 : -1, false});
   }
   for (std::int32_t i = 0; i < length; ++i) consider(scratch, i);
   while (!scratch.heap.empty()) {
@@ -67,9 +66,9 @@ void Merges::apply(std::span<const Token> word, std::vector<Token>& to, Scratch&
     const Scratch::Candidate best = scratch.heap.back();
     scratch.heap.pop_back();
     const auto position = static_cast<std::int32_t>(best.order & 0xFFFFFFFFU);
-    auto& left = symbols[static_cast<std::size_t>(position)];
+    auto& left = symbols[position];
     if (left.is_gone || left.next < 0) continue;
-    auto& right = symbols[static_cast<std::size_t>(left.next)];
+    auto& right = symbols[left.next];
     // The neighbours may have changed since then. Like the library, this compares the merged token,
     // not the rank.
     const Slot* slot = find(left.token, right.token);
@@ -77,13 +76,12 @@ void Merges::apply(std::span<const Token> word, std::vector<Token>& to, Scratch&
     left.token = best.merged;
     left.next = right.next;
     right.is_gone = true;
-    if (left.next >= 0) symbols[static_cast<std::size_t>(left.next)].previous = position;
+    if (left.next >= 0) symbols[left.next].previous = position;
     if (left.previous >= 0) consider(scratch, left.previous);
     consider(scratch, position);
   }
-  for (std::int32_t i = length == 0 ? -1 : 0; i >= 0;
-       i = symbols[static_cast<std::size_t>(i)].next) {
-    to.push_back(symbols[static_cast<std::size_t>(i)].token);
+  for (std::int32_t i = length == 0 ? -1 : 0; i >= 0; i = symbols[i].next) {
+    to.push_back(symbols[i].token);
   }
 }
 

@@ -86,7 +86,7 @@ Tokenizer::Tokenizer(Definition definition)
   first_ = AddedTokens(std::move(first));
   second_ = AddedTokens(std::move(second));
   for (const auto& entry : definition.vocabulary) {  // entries_ does not grow any more
-    if (entry.is_word) words_.emplace(entries_[static_cast<std::size_t>(entry.id)].bytes, entry.id);
+    if (entry.is_word) words_.emplace(entries_[entry.id].bytes, entry.id);
   }
   for (std::size_t byte = 0; byte < bytes_.size(); ++byte) {
     bytes_[byte] = words_.at(std::string(1, static_cast<char>(byte)));

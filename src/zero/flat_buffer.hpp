@@ -28,7 +28,7 @@ class FlatBuffer {
   Index elements() const { return elements_; }
 
   /// The first local element of unit u.
-  T* unit(Index u) const { return units_[static_cast<std::size_t>(u)]; }
+  T* unit(Index u) const { return units_[u]; }
   const std::vector<T*>& units() const { return units_; }
 
   /// The first element of the range that `rank`, the owner of this buffer, would hold of unit u

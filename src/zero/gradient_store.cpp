@@ -41,7 +41,7 @@ void GradientStore<T>::before(const ScheduleStep& step, const tensor::Execution&
   for (const BufferOffset& place : step.targets) {
     const param::UnitLayout& layout = layout_->unit(place.unit);
     T* unit = passing_ + place.offset;
-    units_[static_cast<std::size_t>(place.unit)] = unit;
+    units_[place.unit] = unit;
     // Padding takes part in the reduction, so it must not hold leftovers of an earlier unit.
     const Index padding = layout.padded - layout.elements;
     if (padding == 0) continue;
@@ -57,7 +57,7 @@ void GradientStore<T>::after(const ScheduleStep& step, const Round& round,
   if (!options_.adds_reduced && !round.last) return;
   const bool wanted_everywhere = options_.stage.optimizer == Placement::replicated;
   for (const Index u : step.complete) {
-    T*& unit = units_[static_cast<std::size_t>(u)];
+    T*& unit = units_[u];
     under_way_.emplace_back(
         exec, *stream_, comm, bucket_, layout_->unit(u), unit, destination(u, round),
         wanted_everywhere && round.last ? Result::all_reduced : Result::reduce_scattered,
@@ -71,7 +71,7 @@ void GradientStore<T>::after(const ScheduleStep& step, const Round& round,
 template <class T>
 void GradientStore<T>::drop(const ScheduleStep& step) {
   if (options_.stage.gradients == Placement::replicated) return;
-  for (const Index u : step.complete) units_[static_cast<std::size_t>(u)] = nullptr;
+  for (const Index u : step.complete) units_[u] = nullptr;
 }
 
 template <class T>

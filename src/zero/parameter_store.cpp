@@ -23,17 +23,16 @@ template <class T>
 void ParameterStore<T>::before(const ScheduleStep& step, const tensor::Execution& exec,
                                comm::Communicator& comm) {
   for (const BufferOffset& place : step.gathers) {
-    const auto u = static_cast<std::size_t>(place.unit);
     T* unit = gathered_ + place.offset;
-    arrivals_[u] = gather(place.unit, unit, exec, comm);
-    units_[u] = unit;
+    arrivals_[place.unit] = gather(place.unit, unit, exec, comm);
+    units_[place.unit] = unit;
   }
-  for (const Index u : step.needs) comm.wait(exec, arrivals_[static_cast<std::size_t>(u)]);
+  for (const Index u : step.needs) comm.wait(exec, arrivals_[u]);
 }
 
 template <class T>
 void ParameterStore<T>::after(const ScheduleStep& step) {
-  for (const Index u : step.releases) units_[static_cast<std::size_t>(u)] = nullptr;
+  for (const Index u : step.releases) units_[u] = nullptr;
 }
 
 template <class T>

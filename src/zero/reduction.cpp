@@ -100,7 +100,7 @@ comm::Request Reduction<T>::gather(Index number) const {
 template <class T>
 void Reduction<T>::sum_all() {
   for (Index i = 0; i < slices_; ++i) {
-    if (comm_->size() > 1) comm_->wait(stream_->stream, requests_[static_cast<std::size_t>(i)]);
+    if (comm_->size() > 1) comm_->wait(stream_->stream, requests_[i]);
     add_up(i);
     if (i + bucket_->slots() < slices_) begin(i + bucket_->slots());
     if (result_ == Result::all_reduced && comm_->size() > 1) last_gather_ = gather(i);

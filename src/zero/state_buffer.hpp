@@ -33,9 +33,9 @@ class StateBuffer {
   bool is_elsewhere() const { return units_.empty(); }
 
   /// The first local element of unit u, and where others lie; null if one follows another.
-  float* unit(Index u) const { return units_[static_cast<std::size_t>(u)]; }
+  float* unit(Index u) const { return units_[u]; }
   const param::CompactRange* range(Index u) const {
-    return ranges_.empty() ? nullptr : &ranges_[static_cast<std::size_t>(u)];
+    return ranges_.empty() ? nullptr : &ranges_[u];
   }
 
  private:

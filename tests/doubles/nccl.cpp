@@ -70,7 +70,7 @@ ncclResult_t launch(ncclComm_t comm, cudaStream_t stream, const Meets& meets,
   if (follows_other && !keeps_launch_order() && !is_behind(last_launch, stream))
     return refuse(comm, "an operation whose order with another communicator's is left open");
   for (int r = 0; r < comm->size; ++r) {
-    if (r != comm->rank && meets(r)) ++comm->launched[static_cast<std::size_t>(r)];
+    if (r != comm->rank && meets(r)) ++comm->launched[r];
   }
   enqueue(stream, [comm, before = follows_other || last_comm == comm ? last_launch : Position(),
                    run = std::move(run)] {

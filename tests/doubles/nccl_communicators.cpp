@@ -45,11 +45,11 @@ std::vector<int> members_of(const Id& id, int ranks, int rank) {
     MPI_Recv(members.data(), ranks, MPI_INT, id.root, tag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
     return members;
   }
-  members[static_cast<std::size_t>(rank)] = me;
+  members[rank] = me;
   for (int i = 1; i < ranks; ++i) {
     int other[2] = {};
     MPI_Recv(other, 2, MPI_INT, MPI_ANY_SOURCE, tag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-    members[static_cast<std::size_t>(other[0])] = other[1];
+    members[other[0]] = other[1];
   }
   for (const int member : members) {
     if (member != me) MPI_Send(members.data(), ranks, MPI_INT, member, tag, MPI_COMM_WORLD);
@@ -76,7 +76,7 @@ bool share_a_device(MPI_Comm ranks, int size) {
   std::vector<char> names(static_cast<std::size_t>(length * size));
   MPI_Allgather(mine, length, MPI_BYTE, names.data(), length, MPI_BYTE, ranks);
   std::set<std::string> different;
-  for (int r = 0; r < size; ++r) different.emplace(&names[static_cast<std::size_t>(length * r)]);
+  for (int r = 0; r < size; ++r) different.emplace(&names[length * r]);
   return static_cast<int>(different.size()) < size;
 }
 

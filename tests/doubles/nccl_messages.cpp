@@ -77,8 +77,7 @@ Header header_of(ncclComm_t comm, int kind, ncclDataType_t type, std::size_t ele
   Header header{.kind = kind, .type = type, .reduction = reduction, .elements = elements};
   for (const ncclComm_t each : communicators()) {
     if (each != comm && header.counts + 1 >= static_cast<int>(header.before.size())) continue;
-    header.before[static_cast<std::size_t>(header.counts++)] = {each->id, each->rank,
-                                                                each->launched};
+    header.before[header.counts++] = {each->id, each->rank, each->launched};
   }
   return header;
 }

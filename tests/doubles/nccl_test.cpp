@@ -100,9 +100,8 @@ TYPED_TEST(Nccl, LibrarySumIsTheLibrarysAndIsCounted) {
   for (int r = this->ranks - 1; r >= 0; --r) {
     const auto theirs = numbers<T>(count * this->ranks, r, 3);
     for (Index i = 0; i < count; ++i) {
-      const float value =
-          static_cast<float>(theirs[static_cast<std::size_t>(this->me * count + i)]);
-      T& sum = expected[static_cast<std::size_t>(i)];
+      const float value = static_cast<float>(theirs[this->me * count + i]);
+      T& sum = expected[i];
       sum = static_cast<T>(static_cast<float>(sum) + value);
     }
   }
@@ -142,7 +141,7 @@ TYPED_TEST(Nccl, ManyExchangesAreUnderWayAtOnce) {
                          Operation::reduce_scatter, Purpose::gradients));
   }
   for (int e = 99; e >= 0; --e) {
-    this->comm->wait(this->stream, requests[static_cast<std::size_t>(e)]);
+    this->comm->wait(this->stream, requests[e]);
     for (int r = 0; r < this->ranks; ++r) {
       EXPECT_TRUE(same_bits(
           std::vector<T>(arrays[e].begin() + r * count, arrays[e].begin() + (r + 1) * count),

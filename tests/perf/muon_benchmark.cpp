@@ -140,7 +140,7 @@ void run(const deck::Config& config) {
     for (Index u = 0; u < std::ssize(b.table); ++u) {
       const param::UnitLayout& layout = b.layout.unit(u);
       const zero::Range held = zero::held(b.stage.optimizer, layout, rank);
-      f(optim::Share<T>{.spec = &b.table[static_cast<std::size_t>(u)],
+      f(optim::Share<T>{.spec = &b.table[u],
                         .layout = &layout,
                         .begin = held.begin,
                         .end = held.end,

@@ -67,7 +67,7 @@ class Case {
                          .gradient_norm = 0.01 * std::sqrt(static_cast<double>(layout_.total()))};
     for (; update.pass < optimizer_->passes(); ++update.pass) {
       if (update.pass > 0) reduce(update);
-      std::ranges::fill(words_[static_cast<std::size_t>(update.pass)], 0);
+      std::ranges::fill(words_[update.pass], 0);
       for (Index u = 0; u < units; ++u) optimizer_->update(exec_, update, share(u, update.pass));
     }
     exec_.fence("kzero::tests::update");
@@ -87,7 +87,7 @@ class Case {
   }
 
   void reduce(const optim::Update& update) {
-    const std::uint64_t* sums = words_[static_cast<std::size_t>(update.pass - 1)].data();
+    const std::uint64_t* sums = words_[update.pass - 1].data();
     float* reduced = reduced_.data();
     for (Index u = 0; u < units; ++u) {
       for (const auto& parameter : table_[0].params) {
@@ -109,9 +109,7 @@ class Case {
                           {}};
     for (const auto& array : state_) share.state.add(array.data() + unit.begin);
     if constexpr (std::is_same_v<T, float>) share.parameters = share.state.master();
-    const auto words = [&](int which) {
-      return words_[static_cast<std::size_t>(which)].data() + u * words_of(which);
-    };
+    const auto words = [&](int which) { return words_[which].data() + u * words_of(which); };
     share.adds = words(pass);
     if (pass > 0) share.sums = words(pass - 1);
     share.reduced = reduced_.data() + u * (std::ssize(reduced_) / units);

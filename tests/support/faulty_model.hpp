@@ -80,8 +80,7 @@ class FaultyModel : public model::Model<T> {
 
  private:
   void spoil(Index u, Units gradients) {
-    if (strikes(Fault::Place::gradient, u))
-      flip_lowest_bit(exec(), gradients[static_cast<std::size_t>(u)] + 1);
+    if (strikes(Fault::Place::gradient, u)) flip_lowest_bit(exec(), gradients[u] + 1);
   }
 
   std::unique_ptr<model::Model<T>> inner_;

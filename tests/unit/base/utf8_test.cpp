@@ -14,7 +14,7 @@ std::string pattern(std::uint32_t code, int bytes) {
   if (bytes == 1) return {static_cast<char>(code)};
   std::string text(static_cast<std::size_t>(bytes), '\0');
   for (int i = bytes - 1; i > 0; --i, code >>= 6U)
-    text[static_cast<std::size_t>(i)] = static_cast<char>(0x80U | (code & 0x3FU));
+    text[i] = static_cast<char>(0x80U | (code & 0x3FU));
   text[0] = static_cast<char>((0xF00U >> static_cast<unsigned>(bytes) & 0xFFU) | code);
   return text;
 }

@@ -48,7 +48,7 @@ TEST(BlendOrder, EveryPrefixIsWithinTijdemansBoundOfTheWeights) {
     Shares given(shares.size(), 0);
     for (Index n = 1; n <= 2 * period; ++n) {
       const BlendOrder::Place place = order(n - 1);
-      ASSERT_EQ(place.sample, given[static_cast<std::size_t>(place.source)]++) << n;
+      ASSERT_EQ(place.sample, given[place.source]++) << n;
       if (sources == 1) continue;
       for (Index i = 0; i < sources; ++i) {
         const auto at = static_cast<std::size_t>(i);
@@ -81,23 +81,21 @@ TEST(BlendOrder, AnySampleIsFoundAsIfAllBeforeItHadBeenCounted) {
   for (Index n = 0; n < 25000; ++n) {
     const auto [source, sample] = order(n);
     if (n % 997 == 0) {
-      for (Index i = 0; i < 4; ++i)
-        ASSERT_EQ(order.count(i, n), given[static_cast<std::size_t>(i)]) << n;
+      for (Index i = 0; i < 4; ++i) ASSERT_EQ(order.count(i, n), given[i]) << n;
     }
-    ASSERT_EQ(sample, given[static_cast<std::size_t>(source)]++) << n;
+    ASSERT_EQ(sample, given[source]++) << n;
   }
   const Index far = Index{1} << 50;
   const auto [source, sample] = order(far);
   EXPECT_EQ(sample, order.count(source, far));
-  const double expected = static_cast<double>(far) * weights[static_cast<std::size_t>(source)];
+  const double expected = static_cast<double>(far) * weights[source];
   EXPECT_NEAR(static_cast<double>(sample), expected, 1);
 }
 
 TEST(BlendOrder, ThePeriodIsAMillionAtMost) {
   const BlendOrder order(shares_of(Weights{std::sqrt(2.0), 1, 0.0012}));
   EXPECT_EQ(order.period(), 1000000);
-  EXPECT_EQ(order(Index{3000000}).sample,
-            3 * order.shares()[static_cast<std::size_t>(order(0).source)]);
+  EXPECT_EQ(order(Index{3000000}).sample, 3 * order.shares()[order(0).source]);
 }
 
 }  // namespace

@@ -16,8 +16,7 @@ class Datasets : public TokenFiles {
   deck::BlendSource source(const std::string& name, Index first, Index tokens,
                            double weight) const {
     std::vector<std::uint16_t> stored(static_cast<std::size_t>(tokens));
-    for (Index i = 0; i < tokens; ++i)
-      stored[static_cast<std::size_t>(i)] = static_cast<std::uint16_t>(first + i);
+    for (Index i = 0; i < tokens; ++i) stored[i] = static_cast<std::uint16_t>(first + i);
     return {name, {write_llmc(name + ".bin", stored)}, weight};
   }
 
@@ -61,7 +60,7 @@ TEST_F(Datasets, ABlendsBatchDoesNotDependOnHowItIsSplit) {
   std::vector<Token> inputs(400), targets(400);
   data.training->batch(1000017, 100, inputs.data(), targets.data());
   for (Index i = 0; i < 100; ++i)
-    EXPECT_EQ(first_token(*data.training, 1000017 + i), inputs[static_cast<std::size_t>(4 * i)]);
+    EXPECT_EQ(first_token(*data.training, 1000017 + i), inputs[4 * i]);
 }
 
 TEST_F(Datasets, ABlendOfOneSourceIsThatSource) {

@@ -84,7 +84,7 @@ TEST_F(FewOpenFiles, AreReadByManyThreads) {
     for (int i = 0; i < 2000; ++i) {
       const int file = (i * 7 + seed * i * i) % 10;
       std::array<char, 4> text{};
-      files_[static_cast<std::size_t>(file)]->read(std::as_writable_bytes(std::span(text)), 0);
+      files_[file]->read(std::as_writable_bytes(std::span(text)), 0);
       if (std::string(text.data(), 4) != fmt::format("{:04}", file)) ++wrong;
     }
   };
@@ -143,7 +143,7 @@ TEST_F(FewOpenFiles, LeaveTheLastDescriptorsToOthers) {
   std::vector<std::unique_ptr<DataFile>> files;
   int missing = 0;
   for (int i = 0; i < 100; ++i) {
-    files.push_back(std::make_unique<DataFile>(paths[static_cast<std::size_t>(i)], many));
+    files.push_back(std::make_unique<DataFile>(paths[i], many));
     struct stat status {};
     missing += files.back()->open(status) ? 0 : 1;
     const int other = ::open("/dev/null", O_RDONLY);

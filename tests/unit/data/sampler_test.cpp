@@ -18,7 +18,7 @@ namespace {
 
 std::vector<Index> order_of(const Permutation& permutation, Index count) {
   std::vector<Index> order(static_cast<std::size_t>(count));
-  for (Index i = 0; i < count; ++i) order[static_cast<std::size_t>(i)] = permutation(i);
+  for (Index i = 0; i < count; ++i) order[i] = permutation(i);
   return order;
 }
 
@@ -61,7 +61,7 @@ TEST(Permutation, PutsEachElementEquallyOftenAtEachPosition) {
     std::vector<double> counts(static_cast<std::size_t>(n * n), 0);
     for (Index epoch = 0; epoch < epochs; ++epoch) {
       const Permutation permutation(n, 77, static_cast<std::uint64_t>(epoch));
-      for (Index i = 0; i < n; ++i) ++counts[static_cast<std::size_t>(i * n + permutation(i))];
+      for (Index i = 0; i < n; ++i) ++counts[i * n + permutation(i)];
     }
     const double expected = static_cast<double>(epochs) / static_cast<double>(n);
     double chi_square = 0;
@@ -124,8 +124,8 @@ TEST_F(Samples, WindowsShareOneTokenAndTheRestIsLeftOut) {
   std::vector<Token> targets(12);
   data.training->batch(0, 3, inputs.data(), targets.data());
   for (Token i = 0; i < 12; ++i) {
-    EXPECT_EQ(inputs[static_cast<std::size_t>(i)], i);
-    EXPECT_EQ(targets[static_cast<std::size_t>(i)], i + 1);
+    EXPECT_EQ(inputs[i], i);
+    EXPECT_EQ(targets[i], i + 1);
   }
 }
 

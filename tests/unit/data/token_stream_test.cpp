@@ -39,7 +39,7 @@ TEST_F(TokenFiles, SeveralFilesAreOneStreamAlsoAcrossAnEmptyOne) {
       std::vector<Token> tokens(static_cast<std::size_t>(count) + 1, -7);
       stream.read(begin, count, tokens.data());
       for (Index i = 0; i < count; ++i) {
-        EXPECT_EQ(tokens[static_cast<std::size_t>(i)], 'a' + begin + i);
+        EXPECT_EQ(tokens[i], 'a' + begin + i);
       }
       EXPECT_EQ(tokens.back(), -7) << "wrote past the end";
     }

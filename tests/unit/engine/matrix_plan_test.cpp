@@ -62,10 +62,11 @@ TEST(MatrixPlan, PartsOfTheTensorRanksMakeUpEachMatrix) {
           if (plan.source(p, t) != t) continue;
           // The global position of each local element according to the split.
           std::vector<Index> place(static_cast<std::size_t>(plan.local_elements(p, t)));
-          p.splits[static_cast<std::size_t>(t)].for_each_run(
-              0, plan.local_elements(p, t), [&](Index local, Index in_parameter, Index count) {
-                for (Index i = 0; i < count; ++i) place[local + i] = in_parameter + i;
-              });
+          p.splits[t].for_each_run(0, plan.local_elements(p, t),
+                                   [&](Index local, Index in_parameter, Index count) {
+                                     for (Index i = 0; i < count; ++i)
+                                       place[local + i] = in_parameter + i;
+                                   });
           for (Index m = 0; m < p.matrices; ++m) {
             const engine::MatrixPart part = plan.part(p, t, m);
             for (Index i = 0; i < part.rows; ++i) {

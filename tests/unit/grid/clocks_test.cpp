@@ -56,11 +56,11 @@ TEST(HandToRoot, brings_all_bytes_in_rank_order) {
   hand_to_root(group, bytes_of(group.rank()), [&](int rank, std::span<const std::byte> block) {
     EXPECT_GE(rank, last);
     last = rank;
-    auto& bytes = found[static_cast<std::size_t>(rank)];
+    auto& bytes = found[rank];
     bytes.insert(bytes.end(), block.begin(), block.end());
   });
   for (int rank = 0; rank < group.size(); ++rank) {
-    const auto& bytes = found[static_cast<std::size_t>(rank)];
+    const auto& bytes = found[rank];
     EXPECT_TRUE(group.is_root() ? bytes == bytes_of(rank) : bytes.empty()) << "rank " << rank;
   }
 }

@@ -60,7 +60,7 @@ TYPED_TEST(BitHash, ChangesWithEveryBit) {
   const std::uint64_t before = hash_of(x);
   for (const Index at : {0, 1, 2, 3, 4096, 4098}) {
     for (std::size_t bit = 0; bit < 8 * sizeof(T); ++bit) {
-      auto* const byte = reinterpret_cast<unsigned char*>(&x[static_cast<std::size_t>(at)]);
+      auto* const byte = reinterpret_cast<unsigned char*>(&x[at]);
       byte[bit / 8] ^= 1U << bit % 8;
       EXPECT_NE(hash_of(x), before) << "bit " << bit << " of element " << at;
       byte[bit / 8] ^= 1U << bit % 8;

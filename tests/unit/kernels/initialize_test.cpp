@@ -33,7 +33,7 @@ TEST(DrawNormal, IsTheFormulasNumber) {
     const double angle = words.word[1] * 0x1.0p-31 * M_PI;
     const double radius = std::sqrt(-2 * std::log(u));
     const double expected = radius * (i % 2 == 0 ? std::cos(angle) : std::sin(angle));
-    largest = std::max(largest, std::abs(drawn[static_cast<std::size_t>(i)] - expected));
+    largest = std::max(largest, std::abs(drawn[i] - expected));
   }
   EXPECT_LT(largest, 1e-6);
 }

@@ -171,8 +171,8 @@ struct PlainAdafactor {
     std::vector<double> r(row.size()), c(column.size());
     for (Index i = 0; i < rows; ++i) {
       for (Index j = 0; j < columns; ++j) {
-        r[static_cast<std::size_t>(i)] += g[at(i, j)] * g[at(i, j)] / static_cast<double>(columns);
-        c[static_cast<std::size_t>(j)] += g[at(i, j)] * g[at(i, j)] / static_cast<double>(rows);
+        r[i] += g[at(i, j)] * g[at(i, j)] / static_cast<double>(columns);
+        c[j] += g[at(i, j)] * g[at(i, j)] / static_cast<double>(rows);
       }
     }
     for (std::size_t i = 0; i < r.size(); ++i) row[i] += weight * (r[i] - row[i]);
@@ -182,8 +182,7 @@ struct PlainAdafactor {
     double u2 = 0, w2 = 0;
     for (Index i = 0; i < rows; ++i) {
       for (Index j = 0; j < columns; ++j) {
-        const double v = (is_vector ? 1 : row[static_cast<std::size_t>(i)] / mean) *
-                         column[static_cast<std::size_t>(j)];
+        const double v = (is_vector ? 1 : row[i] / mean) * column[j];
         u[at(i, j)] = g[at(i, j)] / std::sqrt(v);
         u2 += u[at(i, j)] * u[at(i, j)];
         w2 += w[at(i, j)] * w[at(i, j)];
@@ -273,8 +272,7 @@ TEST(AdafactorMeans, AreOfTheFullMatrix) {
     Factored<float> half(table);
     ASSERT_EQ(half.count, 24);
     for (Index i = 0; i < 24; ++i)  // after the vector of 5
-      half.gradient[static_cast<std::size_t>(i)] =
-          whole.gradient[static_cast<std::size_t>(5 + i / 4 * 8 + rank * 4 + i % 4)];
+      half.gradient[i] = whole.gradient[5 + i / 4 * 8 + rank * 4 + i % 4];
     Share<float> share = half.share(0, 24);
     share.adds = sums.data();
     share.reduced = half.reduced.data();

@@ -144,7 +144,7 @@ TYPED_TEST(Lamb, IsItsFormula) {
       EXPECT_NEAR(value_of(sums, 2 * p + 1), u2, (tests::gamma(65) + 2 * error_of_u) * u2);
       const double ratio = trust_ratio(w2, u2);
       for (Index i = begin; i < end; ++i) {
-        const double ui = u[static_cast<std::size_t>(i - begin)];
+        const double ui = u[i - begin];
         const double expected = w[i] - lamb_step.lr * ratio * ui;
         EXPECT_NEAR(masters[i], expected,
                     2 * tests::u * std::abs(expected) + lamb_step.lr * ratio *

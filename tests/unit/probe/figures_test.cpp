@@ -60,7 +60,7 @@ TEST(FindOdd, names_the_node_with_a_slow_rank) {
   Case several;
   if (several.nodes.count() < 2) GTEST_SKIP() << "for several nodes";
   const int last = several.world.size() - 1;
-  several.figures.ranks[static_cast<std::size_t>(last)] = {1e10, 1e9};
+  several.figures.ranks[last] = {1e10, 1e9};
   const auto found = several.odd();
   ASSERT_EQ(found.size(), 1U);
   EXPECT_EQ(found[0].nodes, std::vector<int>{several.nodes.of(last)});
