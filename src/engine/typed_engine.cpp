@@ -17,7 +17,7 @@ namespace kzero::engine {
 
 namespace {
 
-using kernels::Update;
+using tensor::Accumulate;
 
 std::optional<StateStaging> staging_of(const deck::Config& config, std::span<float> room) {
   if (host_reaches_state(config)) return std::nullopt;
@@ -258,11 +258,12 @@ void TypedEngine<T>::forward_backward(const std::optional<model::Batch>& batch, 
   const zero::Round place{round == 0, round + 1 == plan.rounds(),
                           static_cast<int>(plan.ranks_in(round))};
   const tensor::Execution& exec = buffers_.model->exec();
-  const Update update = buffers_.gradients.adds_in_model(place) ? Update::add : Update::overwrite;
+  const Accumulate accumulate =
+      buffers_.gradients.adds_in_model(place) ? Accumulate::yes : Accumulate::no;
   double* loss = buffers_.step_sums.loss(round);
   const auto operate = [&](const param::Operation& operation, const zero::ScheduleStep& step) {
     buffers_.gradients.before(step, exec);
-    if (batch) execute(operation, *batch, update, scale, loss);
+    if (batch) execute(operation, *batch, accumulate, scale, loss);
     if (batch && by.hashes) hash(step, round, by);
     if (by.reduces) {
       buffers_.gradients.after(step, place, exec, data_);
@@ -293,7 +294,7 @@ void TypedEngine<T>::hash(const zero::ScheduleStep& step, Index round, const Com
 /// Runs one operation of training; if it is the loss, the sum of losses goes to *loss.
 template <class T>
 void TypedEngine<T>::execute(const param::Operation& operation, const model::Batch& batch,
-                             Update update, float scale, double* loss) {
+                             Accumulate accumulate, float scale, double* loss) {
   const runtime::ProfileRegion region([&] { return region_name(operation, blueprint_.table); });
   model::Model<T>& model = *buffers_.model;
   const model::Units<const T> parameters(buffers_.parameters.units());
@@ -303,10 +304,10 @@ void TypedEngine<T>::execute(const param::Operation& operation, const model::Bat
       model.forward(operation.unit, parameters, batch);
       break;
     case param::Pass::loss:
-      model.loss_and_gradient(parameters, batch, scale, update, gradients, loss);
+      model.loss_and_gradient(parameters, batch, scale, accumulate, gradients, loss);
       break;
     case param::Pass::backward:
-      model.backward(operation.unit, parameters, batch, update, gradients);
+      model.backward(operation.unit, parameters, batch, accumulate, gradients);
       break;
   }
 }

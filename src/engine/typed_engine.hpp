@@ -53,8 +53,8 @@ class TypedEngine : public Engine {
   void forward_backward(const std::optional<model::Batch>& batch, Index round, float scale,
                         const Computation& by);
   void hash(const zero::ScheduleStep& step, Index round, const Computation& by);
-  void execute(const param::Operation& operation, const model::Batch& batch, kernels::Update update,
-               float scale, double* loss);
+  void execute(const param::Operation& operation, const model::Batch& batch,
+               tensor::Accumulate accumulate, float scale, double* loss);
   void forward(const std::optional<model::Batch>& batch, double* loss);
   void parameters_from_master();
   std::vector<UnitState> states() const;

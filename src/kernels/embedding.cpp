@@ -75,7 +75,7 @@ void add_positions_at(const Execution& exec, Matrix<const T> wpe, Vector<const I
 
 template <class T>
 void embedding_backward(const Execution& exec, const TokenGroups& groups, Matrix<const T> dx,
-                        Index sequence, Index first_token, Matrix<T> dwte, Update mode,
+                        Index sequence, Index first_token, Matrix<T> dwte, Accumulate accumulate,
                         Matrix<T> dwpe) {
   const Index rows = dx.extent(0), width = dx.extent(1), held = dwte.extent(0);
   const TokenGroups g = groups;
@@ -93,7 +93,7 @@ void embedding_backward(const Execution& exec, const TokenGroups& groups, Matrix
         });
       });
   if (dwpe.size() == 0) return;
-  const bool keep = mode == Update::add;
+  const bool keep = accumulate == Accumulate::yes;
   Kokkos::parallel_for(
       "kzero::kernels::position_embedding_backward",
       Policy(exec, static_cast<int>(sequence), Kokkos::AUTO), KOKKOS_LAMBDA(const Team& team) {
@@ -116,7 +116,7 @@ void embedding_backward(const Execution& exec, const TokenGroups& groups, Matrix
   template void add_positions_at<T>(const Execution&, Matrix<const T>, Vector<const Index>,        \
                                     Matrix<T>);                                                    \
   template void embedding_backward<T>(const Execution&, const TokenGroups&, Matrix<const T>,       \
-                                      Index, Index, Matrix<T>, Update, Matrix<T>);
+                                      Index, Index, Matrix<T>, Accumulate, Matrix<T>);
 KZERO_FOR_EACH_DTYPE(KZERO_INSTANTIATE)
 #undef KZERO_INSTANTIATE
 

@@ -217,7 +217,7 @@ BackwardRows<T> backward_rows(const Input& input, const float* mean, Matrix<cons
           gradients.dx.data(),
           mean,
           input.rstd.data(),
-          gradients.dx_update == Update::add,
+          gradients.dx_accumulate == Accumulate::yes,
           static_cast<Index>(input.x.extent(0)),
           static_cast<Index>(input.x.extent(1))};
 }
@@ -264,8 +264,8 @@ void layernorm_backward(const Execution& exec, const LayerNormInput<T>& input, M
                         const LayerNormGradients<T>& gradients, Matrix<float> partial) {
   const auto rows = backward_rows<T>(input, input.mean.data(), dy, gradients);
   backward<NormKind::layer>(exec, "kzero::kernels::layernorm_backward", rows, partial);
-  sum_groups<T>(exec, partial, 0, gradients.update, gradients.dweight);
-  sum_groups<T>(exec, partial, rows.width, gradients.update, gradients.dbias);
+  sum_groups<T>(exec, partial, 0, gradients.accumulate, gradients.dweight);
+  sum_groups<T>(exec, partial, rows.width, gradients.accumulate, gradients.dbias);
 }
 
 template <class T>
@@ -273,7 +273,7 @@ void rmsnorm_backward(const Execution& exec, const RmsNormInput<T>& input, Matri
                       const RmsNormGradients<T>& gradients, Matrix<float> partial) {
   const auto rows = backward_rows<T>(input, nullptr, dy, gradients);
   backward<NormKind::rms>(exec, "kzero::kernels::rmsnorm_backward", rows, partial);
-  sum_groups<T>(exec, partial, 0, gradients.update, gradients.dweight);
+  sum_groups<T>(exec, partial, 0, gradients.accumulate, gradients.dweight);
 }
 
 #define KZERO_INSTANTIATE(T)                                                                       \

@@ -25,15 +25,15 @@ struct LayerNormInput {
   Vector<const float> mean, rstd;
 };
 
-/// The destinations of backward's gradients: dx [N,D], dweight and dbias [D]. `dx_update` selects
-/// whether dx is written or added to, because it may hold a residual branch's gradient. `update`
-/// does so for the other two.
+/// The destinations of backward's gradients: dx [N,D], dweight and dbias [D]. `dx_accumulate`
+/// selects whether dx is written or added to, because it may hold a residual branch's gradient.
+/// `accumulate` does so for the other two.
 template <class T>
 struct LayerNormGradients {
   Matrix<T> dx;
-  Update dx_update;
+  Accumulate dx_accumulate;
   Vector<T> dweight, dbias;
-  Update update;
+  Accumulate accumulate;
 };
 
 /// dy [N,D]; partial [row_groups, 2D] is scratch. dx must not overlap x or dy.
@@ -58,9 +58,9 @@ struct RmsNormInput {
 template <class T>
 struct RmsNormGradients {
   Matrix<T> dx;
-  Update dx_update;
+  Accumulate dx_accumulate;
   Vector<T> dweight;
-  Update update;
+  Accumulate accumulate;
 };
 
 /// dy [N,D]; partial [row_groups, >= D] is scratch. dx must not overlap x or dy.

@@ -223,8 +223,8 @@ void rotary_backward(const Execution& exec, const RotaryShape& shape, Matrix<con
   rows_backward<T>(exec,
                    {shape, row_norms, table.data(), qkv.data(), dqkv.data(), x_stride, d_stride},
                    dqkv.extent(0), partial);
-  sum_groups<T>(exec, partial, 0, gradients.update, gradients.dq_weight);
-  sum_groups<T>(exec, partial, shape.head_width, gradients.update, gradients.dk_weight);
+  sum_groups<T>(exec, partial, 0, gradients.accumulate, gradients.dq_weight);
+  sum_groups<T>(exec, partial, shape.head_width, gradients.accumulate, gradients.dk_weight);
 }
 
 #define KZERO_INSTANTIATE(T)                                                                  \

@@ -26,12 +26,12 @@ struct HeadNorms {
   float eps = 0;
 };
 
-/// The destinations of the weights' gradients [h]. `update` selects whether they are written or
+/// The destinations of the weights' gradients [h]. `accumulate` selects whether they are written or
 /// added to.
 template <class T>
 struct HeadNormGradients {
   Vector<T> dq_weight, dk_weight;
-  Update update = Update::overwrite;
+  Accumulate accumulate = Accumulate::no;
 };
 
 /// Overwrites the first (H+K)h columns of `rotated` [N, >= (H+K)h] with q and k of qkv [N, >=

@@ -10,13 +10,14 @@ namespace {
 constexpr int runs = 16, run_columns = 32;
 
 template <class T>
-KOKKOS_INLINE_FUNCTION void put(Update mode, T& target, float total) {
-  target = static_cast<T>((mode == Update::add ? static_cast<float>(target) : 0.0F) + total);
+KOKKOS_INLINE_FUNCTION void put(Accumulate accumulate, T& target, float total) {
+  target =
+      static_cast<T>((accumulate == Accumulate::yes ? static_cast<float>(target) : 0.0F) + total);
 }
 
 template <class T>
-void host_sum_groups(const Execution& exec, Matrix<const float> partial, Index first, Update mode,
-                     Vector<T> out) {
+void host_sum_groups(const Execution& exec, Matrix<const float> partial, Index first,
+                     Accumulate accumulate, Vector<T> out) {
   constexpr Index block = 256;  // columns per team, whose sums stay in the first-level cache
   const Index groups = partial.extent(0), width = out.extent(0), stride = partial.extent(1);
   const float* from = partial.data() + first;
@@ -29,14 +30,14 @@ void host_sum_groups(const Execution& exec, Matrix<const float> partial, Index f
         for_each(team, Kokkos::min(Index{block}, width - begin), [=](Index j) {
           float total = 0;
           for (Index g = 0; g < groups; ++g) total += from[g * stride + begin + j];
-          put(mode, target[j], total);
+          put(accumulate, target[j], total);
         });
       });
 }
 
 template <class T>
-void device_sum_groups(const Execution& exec, Matrix<const float> partial, Index first, Update mode,
-                       Vector<T> out) {
+void device_sum_groups(const Execution& exec, Matrix<const float> partial, Index first,
+                       Accumulate accumulate, Vector<T> out) {
   const Index groups = partial.extent(0), width = out.extent(0), stride = partial.extent(1);
   const Index run = ceil_div(groups, runs);
   const float* from = partial.data() + first;
@@ -62,7 +63,7 @@ void device_sum_groups(const Execution& exec, Matrix<const float> partial, Index
         Kokkos::parallel_for(Kokkos::TeamVectorRange(team, columns), [&](Index j) {
           float total = 0;
           for (int r = 0; r < runs; ++r) total += sums(r, j);
-          put(mode, out(begin + j), total);
+          put(accumulate, out(begin + j), total);
         });
       });
 }
@@ -109,17 +110,17 @@ KOKKOS_INLINE_FUNCTION void team_sum_rows(const Team& team, const T* rows, Index
 }  // namespace
 
 template <class T>
-void sum_groups(const Execution& exec, Matrix<const float> partial, Index first, Update mode,
-                Vector<T> out) {
+void sum_groups(const Execution& exec, Matrix<const float> partial, Index first,
+                Accumulate accumulate, Vector<T> out) {
   if constexpr (tensor::on_host) {
-    host_sum_groups(exec, partial, first, mode, out);
+    host_sum_groups(exec, partial, first, accumulate, out);
   } else {
-    device_sum_groups(exec, partial, first, mode, out);
+    device_sum_groups(exec, partial, first, accumulate, out);
   }
 }
 
 template <class T>
-void sum_rows(const Execution& exec, Matrix<const T> x, Update mode, Vector<T> out,
+void sum_rows(const Execution& exec, Matrix<const T> x, Accumulate accumulate, Vector<T> out,
               Matrix<float> partial) {
   const Index rows = x.extent(0), width = x.extent(1);
   const Index group = ceil_div(rows, row_groups);
@@ -131,12 +132,14 @@ void sum_rows(const Execution& exec, Matrix<const T> x, Update mode, Vector<T> o
         team_sum_rows(team, x.data() + first * width, count, width,
                       &partial(team.league_rank(), 0));
       });
-  sum_groups<T>(exec, partial, 0, mode, out);
+  sum_groups<T>(exec, partial, 0, accumulate, out);
 }
 
-#define KZERO_INSTANTIATE(T)                                                                    \
-  template void sum_groups<T>(const Execution&, Matrix<const float>, Index, Update, Vector<T>); \
-  template void sum_rows<T>(const Execution&, Matrix<const T>, Update, Vector<T>, Matrix<float>);
+#define KZERO_INSTANTIATE(T)                                                            \
+  template void sum_groups<T>(const Execution&, Matrix<const float>, Index, Accumulate, \
+                              Vector<T>);                                               \
+  template void sum_rows<T>(const Execution&, Matrix<const T>, Accumulate, Vector<T>,   \
+                            Matrix<float>);
 KZERO_FOR_EACH_DTYPE(KZERO_INSTANTIATE)
 #undef KZERO_INSTANTIATE
 

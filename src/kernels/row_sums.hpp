@@ -3,12 +3,11 @@
 #pragma once
 
 #include "kernels/row.hpp"
+#include "tensor/accumulate.hpp"
 
 namespace kzero::kernels {
 
-/// Whether a gradient replaces the previous value or is added to it (later micro-batches, second
-/// uses).
-enum class Update { overwrite, add };
+using tensor::Accumulate;
 
 /// Number of groups into which sums over rows divide a batch. A team sums each group, and a device
 /// needs several teams per multiprocessor.
@@ -17,13 +16,13 @@ inline constexpr Index row_groups = tensor::on_host ? 32 : 512;
 /// Computes out[j] (=|+=) sum over g of partial(g, first + j) for all j of out. partial
 /// [row_groups, any].
 template <class T>
-void sum_groups(const Execution& exec, Matrix<const float> partial, Index first, Update mode,
-                Vector<T> out);
+void sum_groups(const Execution& exec, Matrix<const float> partial, Index first,
+                Accumulate accumulate, Vector<T> out);
 
 /// Computes out[j] (=|+=) sum over rows of x(i, j): the gradient of a bias. x [N,D], out [D],
 /// partial [row_groups, D].
 template <class T>
-void sum_rows(const Execution& exec, Matrix<const T> x, Update mode, Vector<T> out,
+void sum_rows(const Execution& exec, Matrix<const T> x, Accumulate accumulate, Vector<T> out,
               Matrix<float> partial);
 
 }  // namespace kzero::kernels

@@ -39,13 +39,13 @@ void fill_saved(const Context<T>& c, const BlockParams<const T>& p, Matrix<const
 template <class T>
 void activate_backward(const Context<T>& c, const BlockParams<const T>& p,
                        const BlockActivations<T>& saved, Matrix<const T> dout, Matrix<T> dhidden,
-                       kernels::Update update, Vector<T> dbias) {
+                       tensor::Accumulate accumulate, Vector<T> dbias) {
   if (c.shape.activation == ActivationKind::swiglu) {
     linear_backward_input<T>(c, dout, p.down, dhidden);  // into the first f of 2f columns
     kernels::swiglu_backward<T>(*c.exec, saved.hidden, dhidden);
-    if (dbias.size() > 0) kernels::sum_rows<T>(*c.exec, dhidden, update, dbias, c.partial);
+    if (dbias.size() > 0) kernels::sum_rows<T>(*c.exec, dhidden, accumulate, dbias, c.partial);
   } else {
-    linear_backward_gelu<T>(c, dout, p.down, saved.hidden, dhidden, update, dbias);
+    linear_backward_gelu<T>(c, dout, p.down, saved.hidden, dhidden, accumulate, dbias);
   }
 }
 
@@ -102,23 +102,24 @@ void block_recompute(const Context<T>& c, deck::RecomputeMode mode, const BlockP
 
 template <class T>
 void block_backward(const Context<T>& c, const BlockParams<const T>& p, Matrix<const T> x,
-                    const BlockActivations<T>& saved, kernels::Update update,
+                    const BlockActivations<T>& saved, tensor::Accumulate accumulate,
                     const BlockParams<T>& g, Matrix<T> dx) {
   const Matrix<T> dhidden = c.qkv_or_ffn_grad_view(c.shape.hidden_columns());
   const Matrix<const T> dout = c.all_rows(dx);
-  linear_backward_weight<T>(c, saved.activated, dout, update, g.down);
-  activate_backward<T>(c, p, saved, dout, dhidden, update, g.up.bias);
-  linear_backward_weight<T>(c, c.all_rows(saved.norm2), dhidden, update, {g.up.weight, {}});
+  linear_backward_weight<T>(c, saved.activated, dout, accumulate, g.down);
+  activate_backward<T>(c, p, saved, dout, dhidden, accumulate, g.up.bias);
+  linear_backward_weight<T>(c, c.all_rows(saved.norm2), dhidden, accumulate, {g.up.weight, {}});
   linear_backward_input<T>(c, dhidden, p.up, c.hidden_grad);
   norm_backward<T>(c, p.norm2, saved.middle, saved.statistics2,
-                   {dx, kernels::Update::add, g.norm2, update});
+                   {dx, tensor::Accumulate::yes, g.norm2, accumulate});
 
   const Matrix<const T> dmiddle = c.all_rows(dx);
-  linear_backward_weight<T>(c, saved.attention, dmiddle, update, g.projection);
+  linear_backward_weight<T>(c, saved.attention, dmiddle, accumulate, g.projection);
   const Matrix<T> dattention(c.hidden_grad.data(), c.rows, c.shape.own.width);
   linear_backward_input<T>(c, dmiddle, p.projection, dattention);
-  attention_half_backward<T>(c, p, saved, update, g);
-  norm_backward<T>(c, p.norm1, x, saved.statistics1, {dx, kernels::Update::add, g.norm1, update});
+  attention_half_backward<T>(c, p, saved, accumulate, g);
+  norm_backward<T>(c, p.norm1, x, saved.statistics1,
+                   {dx, tensor::Accumulate::yes, g.norm1, accumulate});
 }
 
 #define KZERO_INSTANTIATE(T)                                                                       \
@@ -130,7 +131,7 @@ void block_backward(const Context<T>& c, const BlockParams<const T>& p, Matrix<c
                                    const BlockParams<const T>&, Matrix<const T>,                   \
                                    const BlockActivations<T>&);                                    \
   template void block_backward<T>(const Context<T>&, const BlockParams<const T>&, Matrix<const T>, \
-                                  const BlockActivations<T>&, kernels::Update,                     \
+                                  const BlockActivations<T>&, tensor::Accumulate,                  \
                                   const BlockParams<T>&, Matrix<T>);
 KZERO_FOR_EACH_DTYPE(KZERO_INSTANTIATE)
 #undef KZERO_INSTANTIATE

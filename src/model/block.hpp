@@ -51,10 +51,10 @@ void block_recompute(const Context<T>& c, deck::RecomputeMode mode, const BlockP
                      Matrix<const T> x, const BlockActivations<T>& saved);
 
 /// Runs backward. dx holds the gradient of the block's output on entry, and that of its input on
-/// return. Parameter gradients are overwritten or added to, as `update` selects.
+/// return. Parameter gradients are overwritten or added to, as `accumulate` selects.
 template <class T>
 void block_backward(const Context<T>& c, const BlockParams<const T>& p, Matrix<const T> x,
-                    const BlockActivations<T>& saved, kernels::Update update,
+                    const BlockActivations<T>& saved, tensor::Accumulate accumulate,
                     const BlockParams<T>& gradients, Matrix<T> dx);
 
 }  // namespace kzero::model

@@ -39,38 +39,38 @@ void rotate(const Context<T>& c, const BlockParams<const T>& p, const BlockActiv
 /// Converts dqkv's gradients of rotated q and k to those of the projections.
 template <class T>
 void rotate_backward(const Context<T>& c, const BlockParams<const T>& p,
-                     const BlockActivations<T>& saved, Matrix<T> dqkv, kernels::Update update,
-                     const BlockParams<T>& g) {
-  kernels::HeadNormGradients<T> gradients{g.q_norm, g.k_norm, update};
+                     const BlockActivations<T>& saved, Matrix<T> dqkv,
+                     tensor::Accumulate accumulate, const BlockParams<T>& g) {
+  kernels::HeadNormGradients<T> gradients{g.q_norm, g.k_norm, accumulate};
   const bool is_sum = c.shape.qk_norm && c.is_split();  // every rank has its own heads
   if (is_sum) {
     T* scratch = c.partial_gradient.data();
     const auto d = static_cast<std::size_t>(c.shape.head_dim);
-    gradients = {Vector<T>(scratch, d), Vector<T>(scratch + d, d), kernels::Update::overwrite};
+    gradients = {Vector<T>(scratch, d), Vector<T>(scratch + d, d), tensor::Accumulate::no};
   }
   kernels::rotary_backward<T>(*c.exec, rotary_shape(c), c.rotary, head_norms(c, p), saved.qkv, dqkv,
                               gradients, c.partial);
-  if (is_sum) c.sum_partial_gradient(2 * c.shape.head_dim, update, g.q_norm.data());
+  if (is_sum) c.sum_partial_gradient(2 * c.shape.head_dim, accumulate, g.q_norm.data());
 }
 
 /// Computes the gradients of the projections. The gradients of K and V are summed over the ranks
 /// that hold copies of their heads.
 template <class T>
 void qkv_backward_weight(const Context<T>& c, Matrix<const T> x, Matrix<const T> dqkv,
-                         kernels::Update update, const Linear<T>& g) {
+                         tensor::Accumulate accumulate, const Linear<T>& g) {
   const Index copies = c.shape.own.kv_copies;
   if (copies == 1) {
-    linear_backward_weight<T>(c, x, dqkv, update, g);
+    linear_backward_weight<T>(c, x, dqkv, accumulate, g);
     return;
   }
   const Index in = g.weight.extent(1), out = g.weight.extent(0), q = c.shape.own.width;
   T* scratch = c.partial_gradient.data();
   Linear<T> local{Matrix<T>(scratch, g.weight.extent(0), g.weight.extent(1)), {}};
   if (g.bias.size() > 0) local.bias = Vector<T>(scratch + out * in, g.bias.size());
-  linear_backward_weight<T>(c, x, dqkv, kernels::Update::overwrite, local);
+  linear_backward_weight<T>(c, x, dqkv, tensor::Accumulate::no, local);
   const auto add = [&](const T* from, Index width, T* to) {
-    c.group.sum_of_copies(*c.exec, 1, from, q * width, update, to);
-    c.group.sum_of_copies(*c.exec, copies, from + q * width, (out - q) * width, update,
+    c.group.sum_of_copies(*c.exec, 1, from, q * width, accumulate, to);
+    c.group.sum_of_copies(*c.exec, copies, from + q * width, (out - q) * width, accumulate,
                           to + q * width);
   };
   add(local.weight.data(), in, g.weight.data());
@@ -95,14 +95,15 @@ void restore_rotated(const Context<T>& c, const BlockParams<const T>& p,
 
 template <class T>
 void attention_half_backward(const Context<T>& c, const BlockParams<const T>& p,
-                             const BlockActivations<T>& saved, kernels::Update update,
+                             const BlockActivations<T>& saved, tensor::Accumulate accumulate,
                              const BlockParams<T>& g) {
   const Matrix<const T> dattention(c.hidden_grad.data(), c.rows, c.shape.own.width);
   const Matrix<T> dqkv = c.qkv_or_ffn_grad_view(c.shape.own.qkv_width());
   c.attention.backend->backward(*c.exec, operands(c, saved), saved.attention, saved.log_sum,
                                 dattention, kernels::operands_in<T>(dqkv, c.attention_shape()));
-  if (c.shape.positions == PositionKind::rotary) rotate_backward<T>(c, p, saved, dqkv, update, g);
-  qkv_backward_weight<T>(c, c.all_rows(saved.norm1), dqkv, update, g.qkv);
+  if (c.shape.positions == PositionKind::rotary)
+    rotate_backward<T>(c, p, saved, dqkv, accumulate, g);
+  qkv_backward_weight<T>(c, c.all_rows(saved.norm1), dqkv, accumulate, g.qkv);
   // Without rotation, a key bias adds the same number to all scores of a query. Softmax ignores
   // this number, so the gradient is exactly zero. The computed sum has rounding noise, which AdamW
   // would turn into full-size steps.
@@ -120,7 +121,7 @@ void attention_half_backward(const Context<T>& c, const BlockParams<const T>& p,
   template void restore_rotated<T>(const Context<T>&, const BlockParams<const T>&,         \
                                    const BlockActivations<T>&);                            \
   template void attention_half_backward<T>(const Context<T>&, const BlockParams<const T>&, \
-                                           const BlockActivations<T>&, kernels::Update,    \
+                                           const BlockActivations<T>&, tensor::Accumulate, \
                                            const BlockParams<T>&);
 KZERO_FOR_EACH_DTYPE(KZERO_INSTANTIATE)
 #undef KZERO_INSTANTIATE

@@ -20,7 +20,7 @@ void restore_rotated(const Context<T>& c, const BlockParams<const T>& p,
 /// saved.norm1 on return. Collective over the tensor group.
 template <class T>
 void attention_half_backward(const Context<T>& c, const BlockParams<const T>& p,
-                             const BlockActivations<T>& saved, kernels::Update update,
+                             const BlockActivations<T>& saved, tensor::Accumulate accumulate,
                              const BlockParams<T>& gradients);
 
 }  // namespace kzero::model

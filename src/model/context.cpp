@@ -121,10 +121,11 @@ Matrix<T> Context<T>::stream_sum(const Matrix<T>& share) const {
 }
 
 template <class T>
-void Context<T>::sum_partial_gradient(Index elements, kernels::Update update, T* gradient) const {
+void Context<T>::sum_partial_gradient(Index elements, tensor::Accumulate accumulate,
+                                      T* gradient) const {
   const auto count = static_cast<std::size_t>(elements);
   group.all_reduce(*exec, Matrix<T>(partial_gradient.data(), count, 1), nullptr,
-                   update == kernels::Update::add ? gradient : nullptr,
+                   accumulate == tensor::Accumulate::yes ? gradient : nullptr,
                    Matrix<T>(gradient, count, 1));
 }
 

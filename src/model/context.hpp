@@ -69,7 +69,7 @@ struct Context {
 
   /// Computes gradient (=|+=) the sum over the tensor group, in rank order, of the first `elements`
   /// elements of partial_gradient. Collective over the tensor group.
-  void sum_partial_gradient(Index elements, kernels::Update update, T* gradient) const;
+  void sum_partial_gradient(Index elements, tensor::Accumulate accumulate, T* gradient) const;
 
  private:
   /// The problem for which attention is planned, with the strides of operands() in

@@ -51,7 +51,7 @@ void project_backward_input(const Context<T>& c, Matrix<const T> output,
 /// add_sum_of_chunks then rounds, or in doutput if there is no such buffer.
 template <class T>
 void project_backward_weight(const Context<T>& c, Matrix<const T> normal,
-                             StridedMatrix<const T> dlogits, kernels::Update update,
+                             StridedMatrix<const T> dlogits, tensor::Accumulate accumulate,
                              Matrix<T> doutput) {
   const bool is_fp32 = c.output_gradient != nullptr;
   tensor::GemmProblem weight;
@@ -60,17 +60,17 @@ void project_backward_weight(const Context<T>& c, Matrix<const T> normal,
   weight.c = is_fp32 ? static_cast<void*>(c.output_gradient) : doutput.data();
   weight.c_stride = weight.n;
   weight.in = dtype_of<T>, weight.out = is_fp32 ? Dtype::fp32 : dtype_of<T>;
-  weight.accumulate = accumulate_of(update);
+  weight.accumulate = accumulate;
   c.gemm->run(*c.exec, weight);
 }
 
 /// Computes doutput (=|+=) the fp32 sum over all chunks, rounded once. Rounding every chunk would
 /// lose values that are small relative to the sum.
 template <class T>
-void add_sum_of_chunks(const Context<T>& c, kernels::Update update, Matrix<T> doutput) {
+void add_sum_of_chunks(const Context<T>& c, tensor::Accumulate accumulate, Matrix<T> doutput) {
   if (c.output_gradient == nullptr) return;
   const Vector<T> out(doutput.data(), doutput.size());
-  if (update == kernels::Update::overwrite) {
+  if (accumulate == tensor::Accumulate::no) {
     kernels::round_to<T>(*c.exec, Vector<const float>(c.output_gradient, out.size()), out);
   } else {
     kernels::ordered_sum<T, T>(*c.exec, {.own = out.data()}, c.output_gradient, out);
@@ -163,9 +163,10 @@ void head_forward(const Context<T>& c, const HeadParams<const T>& p, Matrix<cons
 template <class T>
 void head_forward_backward(const Context<T>& c, const HeadParams<const T>& p, Matrix<const T> x,
                            Vector<const Token> targets, float scale, const HeadSaved<T>& saved,
-                           kernels::Update update, const HeadParams<T>& gradients, Matrix<T> dx) {
+                           tensor::Accumulate accumulate, const HeadParams<T>& gradients,
+                           Matrix<T> dx) {
   const Matrix<const T> normal = normalise(c, p, x, saved);
-  auto chunk_update = c.output_gradient == nullptr ? update : kernels::Update::overwrite;
+  auto chunk_accumulate = c.output_gradient == nullptr ? accumulate : tensor::Accumulate::no;
   for (Index first = 0; first < c.rows; first += c.chunk.rows) {
     const Index count = std::min(c.chunk.rows, c.rows - first);
     const Matrix<const T> rows = rows_of<const T>(normal, first, count);
@@ -173,12 +174,12 @@ void head_forward_backward(const Context<T>& c, const HeadParams<const T>& p, Ma
     const StridedMatrix<T> dlogits =
         cross_entropy_with_gradient(c, Chunk<T>(c, logits, targets, first), scale);
     project_backward_input<T>(c, p.output, dlogits, rows_of<T>(c.hidden_grad, first, count));
-    project_backward_weight<T>(c, rows, dlogits, chunk_update, gradients.output);
-    chunk_update = kernels::Update::add;
+    project_backward_weight<T>(c, rows, dlogits, chunk_accumulate, gradients.output);
+    chunk_accumulate = tensor::Accumulate::yes;
   }
-  add_sum_of_chunks<T>(c, update, gradients.output);
+  add_sum_of_chunks<T>(c, accumulate, gradients.output);
   norm_backward<T>(c, p.norm, x, saved.statistics,
-                   {dx, kernels::Update::overwrite, gradients.norm, update});
+                   {dx, tensor::Accumulate::no, gradients.norm, accumulate});
 }
 
 #define KZERO_INSTANTIATE(T)                                                                      \
@@ -187,7 +188,7 @@ void head_forward_backward(const Context<T>& c, const HeadParams<const T>& p, Ma
                                 Vector<const Token>, const HeadSaved<T>&);                        \
   template void head_forward_backward<T>(                                                         \
       const Context<T>&, const HeadParams<const T>&, Matrix<const T>, Vector<const Token>, float, \
-      const HeadSaved<T>&, kernels::Update, const HeadParams<T>&, Matrix<T>);
+      const HeadSaved<T>&, tensor::Accumulate, const HeadParams<T>&, Matrix<T>);
 KZERO_FOR_EACH_DTYPE(KZERO_INSTANTIATE)
 #undef KZERO_INSTANTIATE
 

@@ -70,21 +70,21 @@ void linear_backward_input(const Context<T>& c, Matrix<const T> dy, const Linear
 
 template <class T>
 void linear_backward_gelu(const Context<T>& c, Matrix<const T> dy, const Linear<const T>& layer,
-                          Matrix<const T> hidden, Matrix<T> dhidden, kernels::Update update,
+                          Matrix<const T> hidden, Matrix<T> dhidden, tensor::Accumulate accumulate,
                           Vector<T> dbias) {
   tensor::GemmProblem p = input_gradient<T>(c.shape, dy, layer.weight, dhidden);
   const bool is_fused = c.gemm->fuses_gelu_gradient(p.in, p.n);
   if (is_fused) p.gelu_input = hidden.data();
-  if (is_fused && update == kernels::Update::overwrite) p.bias_gradient = dbias.data();
+  if (is_fused && accumulate == tensor::Accumulate::no) p.bias_gradient = dbias.data();
   c.gemm->run(*c.exec, p);
   if (!is_fused) kernels::gelu_backward<T>(*c.exec, hidden, dhidden);
   if (dbias.size() > 0 && !p.bias_gradient)
-    kernels::sum_rows<T>(*c.exec, dhidden, update, dbias, c.partial);
+    kernels::sum_rows<T>(*c.exec, dhidden, accumulate, dbias, c.partial);
 }
 
 template <class T>
 void linear_backward_weight(const Context<T>& c, Matrix<const T> x, Matrix<const T> dy,
-                            kernels::Update update, const Linear<T>& gradients) {
+                            tensor::Accumulate accumulate, const Linear<T>& gradients) {
   tensor::GemmProblem p;
   const Matrix<T>& dweight = gradients.weight;
   p.m = dweight.extent(0), p.n = dweight.extent(1), p.k = x.extent(0);
@@ -92,10 +92,10 @@ void linear_backward_weight(const Context<T>& c, Matrix<const T> x, Matrix<const
   p.a = operand(is_in_out ? x : dy, Transpose::yes), p.b = operand(is_in_out ? dy : x);
   p.c = dweight.data(), p.c_stride = p.n;
   p.in = p.out = dtype_of<T>;
-  p.accumulate = accumulate_of(update);
+  p.accumulate = accumulate;
   c.gemm->run(*c.exec, p);
   if (gradients.bias.size() > 0)
-    kernels::sum_rows<T>(*c.exec, dy, update, gradients.bias, c.partial);
+    kernels::sum_rows<T>(*c.exec, dy, accumulate, gradients.bias, c.partial);
 }
 
 #define KZERO_INSTANTIATE(T)                                                                    \
@@ -109,9 +109,9 @@ void linear_backward_weight(const Context<T>& c, Matrix<const T> x, Matrix<const
                                          const Linear<const T>&, Matrix<T>);                    \
   template void linear_backward_gelu<T>(const Context<T>&, Matrix<const T>,                     \
                                         const Linear<const T>&, Matrix<const T>, Matrix<T>,     \
-                                        kernels::Update, Vector<T>);                            \
+                                        tensor::Accumulate, Vector<T>);                         \
   template void linear_backward_weight<T>(const Context<T>&, Matrix<const T>, Matrix<const T>,  \
-                                          kernels::Update, const Linear<T>&);
+                                          tensor::Accumulate, const Linear<T>&);
 KZERO_FOR_EACH_DTYPE(KZERO_INSTANTIATE)
 #undef KZERO_INSTANTIATE
 

@@ -7,10 +7,6 @@
 
 namespace kzero::model {
 
-inline tensor::Accumulate accumulate_of(kernels::Update update) {
-  return update == kernels::Update::add ? tensor::Accumulate::yes : tensor::Accumulate::no;
-}
-
 /// A layer's parameters or their gradients: W in the shape's layout, and b [out] or empty.
 template <class T>
 struct Linear {
@@ -44,15 +40,15 @@ void linear_backward_input(const Context<T>& c, Matrix<const T> dy, const Linear
 /// Computes dhidden [N,in] = dy W^T * gelu'(hidden), for x = gelu(hidden [N,in]). If hidden has a
 /// bias [in], also computes dbias (=|+=) the sum of dhidden's rows. dy W^T is rounded before the
 /// last multiplication unless the back end fuses the two. A fusing back end also sums the rows if
-/// `update` is overwrite.
+/// `accumulate` is no.
 template <class T>
 void linear_backward_gelu(const Context<T>& c, Matrix<const T> dy, const Linear<const T>& layer,
-                          Matrix<const T> hidden, Matrix<T> dhidden, kernels::Update update,
+                          Matrix<const T> hidden, Matrix<T> dhidden, tensor::Accumulate accumulate,
                           Vector<T> dbias);
 
 /// Computes dW (=|+=) x^T dy and db (=|+=) the sum of dy's rows, if there is a bias.
 template <class T>
 void linear_backward_weight(const Context<T>& c, Matrix<const T> x, Matrix<const T> dy,
-                            kernels::Update update, const Linear<T>& gradients);
+                            tensor::Accumulate accumulate, const Linear<T>& gradients);
 
 }  // namespace kzero::model

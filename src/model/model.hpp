@@ -73,13 +73,14 @@ class Model {
                             std::span<float> losses) = 0;
 
   /// Runs the last unit forward and backward for scale * sum of losses. Sets *sum, in device
-  /// memory, to the sum of losses. Gradients are overwritten or added to, as `update` selects.
+  /// memory, to the sum of losses. Gradients are overwritten or added to, as `accumulate` selects.
   virtual void loss_and_gradient(Units<const T> parameters, const Batch& batch, float scale,
-                                 kernels::Update update, Units<T> gradients, double* sum) = 0;
+                                 tensor::Accumulate accumulate, Units<T> gradients,
+                                 double* sum) = 0;
 
   /// Runs unit u, except the last, backward. Call in descending order after loss_and_gradient.
   virtual void backward(Index u, Units<const T> parameters, const Batch& batch,
-                        kernels::Update update, Units<T> gradients) = 0;
+                        tensor::Accumulate accumulate, Units<T> gradients) = 0;
 
   virtual const Execution& exec() const = 0;
 

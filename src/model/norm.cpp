@@ -11,11 +11,12 @@ void local_backward(const Context<T>& c, const Norm<const T>& p, Matrix<const T>
                     const NormGradients<T>& g) {
   if (c.shape.norm == NormKind::rms_norm) {
     kernels::rmsnorm_backward<T>(*c.exec, {x, p.weight, statistics.rstd}, dy,
-                                 {g.dx, g.dx_update, g.parameters.weight, g.update}, c.partial);
+                                 {g.dx, g.dx_accumulate, g.parameters.weight, g.accumulate},
+                                 c.partial);
   } else {
     kernels::layernorm_backward<T>(
         *c.exec, {x, p.weight, statistics.mean, statistics.rstd}, dy,
-        {g.dx, g.dx_update, g.parameters.weight, g.parameters.bias, g.update}, c.partial);
+        {g.dx, g.dx_accumulate, g.parameters.weight, g.parameters.bias, g.accumulate}, c.partial);
   }
 }
 
@@ -50,8 +51,8 @@ void norm_backward(const Context<T>& c, const Norm<const T>& p, Matrix<const T> 
   }
   const Norm<T> local = norm_at(c.shape, c.partial_gradient.data());
   local_backward<T>(c, p, x, statistics, dy,
-                    {gradients.dx, gradients.dx_update, local, kernels::Update::overwrite});
-  c.sum_partial_gradient(c.shape.norm_elements(), gradients.update,
+                    {gradients.dx, gradients.dx_accumulate, local, tensor::Accumulate::no});
+  c.sum_partial_gradient(c.shape.norm_elements(), gradients.accumulate,
                          gradients.parameters.weight.data());
 }
 

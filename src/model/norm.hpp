@@ -35,14 +35,14 @@ template <class T>
 void norm_forward(const Context<T>& c, const Norm<const T>& p, Matrix<const T> x, Matrix<T> y,
                   const NormStatistics& statistics);
 
-/// The results of norm_backward: dx [n,D] and the parameter gradients. `dx_update` and `update`
-/// select whether they are overwritten or added to.
+/// The results of norm_backward: dx [n,D] and the parameter gradients. `dx_accumulate` and
+/// `accumulate` select whether they are overwritten or added to.
 template <class T>
 struct NormGradients {
   Matrix<T> dx;
-  kernels::Update dx_update;
+  tensor::Accumulate dx_accumulate;
   Norm<T> parameters;
-  kernels::Update update;
+  tensor::Accumulate accumulate;
 };
 
 /// On entry c.hidden_grad [N,D] holds this rank's partial sum of the gradient of the norm's output.

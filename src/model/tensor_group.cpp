@@ -87,7 +87,7 @@ void TensorGroup<T>::gather(const Execution& exec, const T* own, const Matrix<T>
 
 template <class T>
 void TensorGroup<T>::sum_of_copies(const Execution& exec, Index copies, const T* partial,
-                                   Index elements, kernels::Update update, T* sum) const {
+                                   Index elements, tensor::Accumulate accumulate, T* sum) const {
   const Index first = rank() / copies * copies, chunk = buffer_elements_ / size();
   for (Index at = 0; at < elements; at += chunk) {
     const Index count = std::min(chunk, elements - at);
@@ -106,7 +106,7 @@ void TensorGroup<T>::sum_of_copies(const Execution& exec, Index copies, const T*
                                      static_cast<int>(rank() - first)};
     T* out = sum + at;
     kernels::sum_partial_rows<T>(exec, values, nullptr,
-                                 update == kernels::Update::add ? out : nullptr,
+                                 accumulate == tensor::Accumulate::yes ? out : nullptr,
                                  Matrix<T>(out, static_cast<std::size_t>(count), 1));
   }
 }

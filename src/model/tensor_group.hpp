@@ -55,7 +55,7 @@ class TensorGroup {
   /// `copies`, which divides the number of ranks. With copies = 1, only this rank counts. Sends
   /// copies - 1 times all elements.
   void sum_of_copies(const Execution& exec, Index copies, const T* partial, Index elements,
-                     kernels::Update update, T* sum) const;
+                     tensor::Accumulate accumulate, T* sum) const;
 
   /// All-gathers [count] elements of every rank into `all` in rank order. This rank's elements are
   /// already there.

@@ -73,16 +73,16 @@ void Transformer<T>::embed(const T* unit, const Batch& batch) {
 }
 
 template <class T>
-void Transformer<T>::embed_backward(T* unit, const Batch& batch, kernels::Update update) {
+void Transformer<T>::embed_backward(T* unit, const Batch& batch, tensor::Accumulate accumulate) {
   const Matrix<T> dwte(unit, shape_.own.vocab, shape_.hidden);
   Matrix<T> dwpe;
   if (shape_.positions == PositionKind::learned)
     dwpe = Matrix<T>(unit + dwte.size(), shape_.sequence, shape_.hidden);
   // In this micro-batch only a tied head has already written the table's gradient.
-  if (!shape_.tied_embeddings && update == kernels::Update::overwrite)
+  if (!shape_.tied_embeddings && accumulate == tensor::Accumulate::no)
     kernels::fill<T>(*context_.exec, Vector<T>(unit, dwte.size()), 0);
   kernels::embedding_backward<T>(*context_.exec, batch.groups, context_.all_rows(dx_),
-                                 shape_.sequence, shape_.own.first_token, dwte, update, dwpe);
+                                 shape_.sequence, shape_.own.first_token, dwte, accumulate, dwpe);
 }
 
 template <class T>
@@ -118,25 +118,26 @@ void Transformer<T>::token_losses(Units<const T> parameters, const Batch& batch,
 
 template <class T>
 void Transformer<T>::loss_and_gradient(Units<const T> parameters, const Batch& batch, float scale,
-                                       kernels::Update update, Units<T> gradients, double* sum) {
+                                       tensor::Accumulate accumulate, Units<T> gradients,
+                                       double* sum) {
   head_forward_backward<T>(context_, head_params<const T>(parameters), stream_.at(shape_.layers),
-                           batch.targets, scale, head_saved_, update, head_params<T>(gradients),
+                           batch.targets, scale, head_saved_, accumulate, head_params<T>(gradients),
                            dx_);
   kernels::sum_in_order(*context_.exec, context_.losses, sum);
 }
 
 template <class T>
 void Transformer<T>::backward(Index u, Units<const T> parameters, const Batch& batch,
-                              kernels::Update update, Units<T> gradients) {
+                              tensor::Accumulate accumulate, Units<T> gradients) {
   if (u == 0) {
-    embed_backward(gradients[0], batch, update);
+    embed_backward(gradients[0], batch, accumulate);
   } else {
     const Index i = u - 1;
     const BlockParams<const T> own(shape_, parameters[u]);
     stream_.restore(*context_.exec, i);
     // The last block was the last to run forward, so its activations still exist.
     if (u + 1 < head()) block_recompute<T>(context_, recompute_, own, stream_.at(i), saved_[i]);
-    block_backward<T>(context_, own, stream_.at(i), saved_[i], update,
+    block_backward<T>(context_, own, stream_.at(i), saved_[i], accumulate,
                       BlockParams<T>(shape_, gradients[u]), dx_);
   }
 }

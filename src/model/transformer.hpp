@@ -28,9 +28,9 @@ class Transformer : public Model<T> {
   void token_losses(Units<const T> parameters, const Batch& batch,
                     std::span<float> losses) override;
   void loss_and_gradient(Units<const T> parameters, const Batch& batch, float scale,
-                         kernels::Update update, Units<T> gradients, double* sum) override;
-  void backward(Index u, Units<const T> parameters, const Batch& batch, kernels::Update update,
-                Units<T> gradients) override;
+                         tensor::Accumulate accumulate, Units<T> gradients, double* sum) override;
+  void backward(Index u, Units<const T> parameters, const Batch& batch,
+                tensor::Accumulate accumulate, Units<T> gradients) override;
   const Execution& exec() const override { return *context_.exec; }
   Arithmetic arithmetic() const override {
     return {context_.attention.arithmetic, context_.attention.refusal};
@@ -38,7 +38,7 @@ class Transformer : public Model<T> {
 
  private:
   void embed(const T* unit, const Batch& batch);
-  void embed_backward(T* unit, const Batch& batch, kernels::Update update);
+  void embed_backward(T* unit, const Batch& batch, tensor::Accumulate accumulate);
   template <class U>
   HeadParams<U> head_params(std::span<U* const> units) const;
 

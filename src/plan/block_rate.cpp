@@ -49,8 +49,8 @@ class Bench {
     Kokkos::deep_copy(exec, tokens_, Token{0});
     const Index head = static_cast<Index>(parameters_of_.size()) - 1;
     for (Index u = 0; u < head; ++u) model_->forward(u, parameters_of_, batch_);
-    model_->loss_and_gradient(parameters_of_, batch_, 1.0F, kernels::Update::overwrite,
-                              gradients_of_, loss_);
+    model_->loss_and_gradient(parameters_of_, batch_, 1.0F, tensor::Accumulate::no, gradients_of_,
+                              loss_);
     for (Index u = head - 1; u > unit_; --u) backward(u);
     run();
   }
@@ -64,7 +64,7 @@ class Bench {
 
  private:
   void backward(Index u) {
-    model_->backward(u, parameters_of_, batch_, kernels::Update::overwrite, gradients_of_);
+    model_->backward(u, parameters_of_, batch_, tensor::Accumulate::no, gradients_of_);
   }
 
   Index unit_;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "deck/config.hpp"
+#include "tensor/accumulate.hpp"
 #include "tensor/strided_matrix.hpp"
 
 namespace kzero::tensor {
@@ -15,7 +16,6 @@ namespace kzero::tensor {
 using deck::GemmBackend;
 
 enum class Transpose { no, yes };
-enum class Accumulate { no, yes };
 
 /// A row-major operand in memory, with `stride` elements from row to row.
 struct Operand {

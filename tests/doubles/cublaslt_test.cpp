@@ -248,7 +248,7 @@ TYPED_TEST(CublasLt, LoadsWholePacksOfTheHeadsMatrices) {
     WithWorkspace library;
     const tests::Head<T> head(library.gemm, chunk, vocab, stride);
     cublaslt().only_whole_accesses = only_whole_accesses;
-    return head.run(kernels::Update::overwrite, before);
+    return head.run(tensor::Accumulate::no, before);
   };
   const model::TransformerShape shape(tests::small_model(vocab));
   const auto apart = run(model::logits_chunk(tests::head_rows, shape, true).stride, true);
@@ -273,7 +273,7 @@ class InTwoSteps : public Gemm {
 
 /// dhidden and, behind it, the gradient of its bias, fused or in two steps.
 template <class T>
-std::vector<T> feed_forward_gradient(Gemm& gemm, Index width, kernels::Update update) {
+std::vector<T> feed_forward_gradient(Gemm& gemm, Index width, tensor::Accumulate accumulate) {
   deck::Model deck;
   deck.layers = deck.heads = 1;
   deck.hidden = 8;
@@ -288,7 +288,7 @@ std::vector<T> feed_forward_gradient(Gemm& gemm, Index width, kernels::Update up
   const Guarded<T> hidden(numbers<T>(6 * width, 3, 4)), dhidden(6 * width);
   const Guarded<T> dbias(numbers<T>(width, 4));
   model::linear_backward_gelu<T>(context, dy.matrix(6, 8), {weight.matrix(width, 8), {}},
-                                 hidden.matrix(6, width), dhidden.matrix(6, width), update,
+                                 hidden.matrix(6, width), dhidden.matrix(6, width), accumulate,
                                  dbias.vector());
   std::vector<T> all = dhidden.host();
   for (const T sum : dbias.host()) all.push_back(sum);
@@ -302,9 +302,9 @@ TYPED_TEST(CublasLt, FusesTheGradientInTheModelWhereItCan) {
   CublasLtGemm fused;
   InTwoSteps plain;
   for (const Index width : {24, 20}) {
-    for (const auto update : {kernels::Update::overwrite, kernels::Update::add}) {
-      const auto one = feed_forward_gradient<T>(fused, width, update);
-      const auto two = feed_forward_gradient<T>(plain, width, update);
+    for (const auto accumulate : {tensor::Accumulate::no, tensor::Accumulate::yes}) {
+      const auto one = feed_forward_gradient<T>(fused, width, accumulate);
+      const auto two = feed_forward_gradient<T>(plain, width, accumulate);
       const bool same = tests::same_bits(one, two);
       EXPECT_EQ(same, !fused.fuses_gelu_gradient(dtype_of<T>, width)) << width;
       std::vector<double> magnitudes(width);

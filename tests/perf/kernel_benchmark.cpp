@@ -102,12 +102,12 @@ void measure_rows(const Clock& clock, double copy_rate) {
     kernels::layernorm_backward<T>(
         exec, {narrow.matrix(), parameters.row(0), statistics.row(0), statistics.row(1)},
         dy.matrix(),
-        {dx.matrix(), kernels::Update::add, parameters.row(2), parameters.row(3),
-         kernels::Update::overwrite},
+        {dx.matrix(), tensor::Accumulate::yes, parameters.row(2), parameters.row(3),
+         tensor::Accumulate::no},
         partial.matrix());
   });
   row("sum_rows", rows * wide, sizeof(T), [&] {
-    kernels::sum_rows<T>(exec, in, kernels::Update::overwrite, sums.row(0), partial.matrix());
+    kernels::sum_rows<T>(exec, in, tensor::Accumulate::no, sums.row(0), partial.matrix());
   });
   row("cross_entropy_with_gradient", chunk * vocab, 4 + sizeof(T), [&] {
     kernels::CrossEntropyRows::with_gradient<T>(exec, logits.matrix(), {targets.data(), chunk},

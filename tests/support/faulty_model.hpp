@@ -64,14 +64,14 @@ class FaultyModel : public model::Model<T> {
   }
 
   void loss_and_gradient(ConstUnits parameters, const model::Batch& batch, float scale,
-                         kernels::Update update, Units gradients, double* sum) override {
-    inner_->loss_and_gradient(parameters, batch, scale, update, gradients, sum);
+                         tensor::Accumulate accumulate, Units gradients, double* sum) override {
+    inner_->loss_and_gradient(parameters, batch, scale, accumulate, gradients, sum);
     spoil(std::ssize(gradients) - 1, gradients);
   }
 
-  void backward(Index u, ConstUnits parameters, const model::Batch& batch, kernels::Update update,
-                Units gradients) override {
-    inner_->backward(u, parameters, batch, update, gradients);
+  void backward(Index u, ConstUnits parameters, const model::Batch& batch,
+                tensor::Accumulate accumulate, Units gradients) override {
+    inner_->backward(u, parameters, batch, accumulate, gradients);
     spoil(u, gradients);
   }
 

@@ -62,8 +62,8 @@ class Head {
   }
 
   /// Computes losses and gradients. `before` is the initial value of the output projection's
-  /// gradient, to which Update::add adds.
-  HeadResults<T> run(kernels::Update update, const std::vector<T>& before) const {
+  /// gradient, to which Accumulate::yes adds.
+  HeadResults<T> run(tensor::Accumulate accumulate, const std::vector<T>& before) const {
     std::mt19937 random(5);
     const model::TransformerShape s(deck_);
     const Index d = s.hidden;
@@ -83,7 +83,7 @@ class Head {
     model::head_forward_backward<T>(
         parts_.context,
         params(static_cast<const T*>(norm.data()), static_cast<const T*>(output.data())),
-        x.matrix(head_rows, d), targets.vector(), 1.0F, parts_.saved, update,
+        x.matrix(head_rows, d), targets.vector(), 1.0F, parts_.saved, accumulate,
         params(dnorm.data(), doutput.data()), dx.matrix(head_rows, d));
     Kokkos::fence("kzero::tests::head_done");
     const auto& losses = parts_.context.losses;

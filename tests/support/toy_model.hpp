@@ -10,7 +10,7 @@
 
 namespace kzero::tests {
 
-using kernels::Update;
+using tensor::Accumulate;
 using tensor::Execution;
 using tensor::Matrix;
 using tensor::Vector;
@@ -20,8 +20,8 @@ struct ToyShape {
 };
 
 template <class T>
-KOKKOS_INLINE_FUNCTION void store(T& at, float value, Update update) {
-  at = static_cast<T>(update == Update::add ? static_cast<float>(at) + value : value);
+KOKKOS_INLINE_FUNCTION void store(T& at, float value, Accumulate accumulate) {
+  at = static_cast<T>(accumulate == Accumulate::yes ? static_cast<float>(at) + value : value);
 }
 
 /// Calls f(i, j) for all i < rows and j < columns, in any order.
@@ -64,8 +64,8 @@ void toy_compare(const Execution& exec, Matrix<const T> x, Matrix<const T> weigh
 /// dx [N,D] = dy W^T; dW (=|+=) x^T dy; db (=|+=) the sum of dy's rows.
 template <class T>
 void toy_compare_backward(const Execution& exec, Matrix<const T> x, Matrix<const T> weight,
-                          Matrix<const float> dy, Update update, Matrix<T> dx, Matrix<T> dweight,
-                          Vector<T> dbias) {
+                          Matrix<const float> dy, Accumulate accumulate, Matrix<T> dx,
+                          Matrix<T> dweight, Vector<T> dbias) {
   const Index rows = dy.extent(0), vocab = dy.extent(1), width = x.extent(1);
   for_each_pair(
       exec, rows, width, KOKKOS_LAMBDA(Index i, Index j) {
@@ -77,20 +77,20 @@ void toy_compare_backward(const Execution& exec, Matrix<const T> x, Matrix<const
       exec, width, vocab, KOKKOS_LAMBDA(Index j, Index v) {
         float sum = 0;
         for (Index i = 0; i < rows; ++i) sum += static_cast<float>(x(i, j)) * dy(i, v);
-        store(dweight(j, v), sum, update);
+        store(dweight(j, v), sum, accumulate);
       });
   for_each_pair(
       exec, 1, vocab, KOKKOS_LAMBDA(Index, Index v) {
         float sum = 0;
         for (Index i = 0; i < rows; ++i) sum += dy(i, v);
-        store(dbias(v), sum, update);
+        store(dbias(v), sum, accumulate);
       });
 }
 
 /// dembedding [V,D] (=|+=) the sum of dx over the rows of each token.
 template <class T>
 void toy_look_up_backward(const Execution& exec, Vector<const Token> tokens, Matrix<const T> dx,
-                          Update update, Matrix<T> dembedding) {
+                          Accumulate accumulate, Matrix<T> dembedding) {
   const Index rows = dx.extent(0);
   for_each_pair(
       exec, dembedding.extent(0), dembedding.extent(1), KOKKOS_LAMBDA(Index v, Index j) {
@@ -98,7 +98,7 @@ void toy_look_up_backward(const Execution& exec, Vector<const Token> tokens, Mat
         for (Index i = 0; i < rows; ++i) {
           if (tokens(i) == v) sum += static_cast<float>(dx(i, j));
         }
-        store(dembedding(v, j), sum, update);
+        store(dembedding(v, j), sum, accumulate);
       });
 }
 
@@ -139,16 +139,16 @@ class ToyModel : public model::Model<T> {
   }
 
   void loss_and_gradient(ConstUnits parameters, const model::Batch& batch, float scale,
-                         Update update, Units gradients, double* sum) override {
+                         Accumulate accumulate, Units gradients, double* sum) override {
     compare(parameters, batch, scale);
     kernels::sum_in_order(exec(), losses_, sum);
-    toy_compare_backward<T>(exec(), x_, weight(parameters[1]), dy_, update, dx_,
+    toy_compare_backward<T>(exec(), x_, weight(parameters[1]), dy_, accumulate, dx_,
                             weight(gradients[1]), bias(gradients[1]));
   }
 
-  void backward(Index, ConstUnits, const model::Batch& batch, Update update,
+  void backward(Index, ConstUnits, const model::Batch& batch, Accumulate accumulate,
                 Units gradients) override {
-    toy_look_up_backward<T>(exec(), batch.inputs, dx_, update, embedding(gradients[0]));
+    toy_look_up_backward<T>(exec(), batch.inputs, dx_, accumulate, embedding(gradients[0]));
   }
 
   const Execution& exec() const override { return *exec_; }

@@ -113,8 +113,9 @@ Bounded sum_of_rows(const std::vector<T>& dx, Index rows, Index width, Index j, 
 }
 
 template <class T>
-void check_backward(Index rows, Index sequence, Index width, Update mode, const std::string& name,
-                    Index first_token = 0, Index held = table_rows, Index vocab = table_rows) {
+void check_backward(Index rows, Index sequence, Index width, Accumulate mode,
+                    const std::string& name, Index first_token = 0, Index held = table_rows,
+                    Index vocab = table_rows) {
   const auto dx = numbers<T>(rows * width, 1), dwte = numbers<T>(held * width, 2);
   const auto dwpe = numbers<T>(sequence * width, 3);
   const auto tokens = draw_tokens(rows, vocab);
@@ -123,7 +124,7 @@ void check_backward(Index rows, Index sequence, Index width, Update mode, const 
   const Guarded<Token> token(groups.token);
   const Guarded<T> gradient(dx), token_gradient(dwte);
   Guarded<T> position_gradient(sequence * width);
-  if (mode == Update::add) position_gradient.set(dwpe);
+  if (mode == Accumulate::yes) position_gradient.set(dwpe);
   embedding_backward<T>(
       Execution(), {order.vector(), begin.vector(), token.vector(), groups.distinct},
       gradient.matrix(rows, width), sequence, first_token, token_gradient.matrix(held, width), mode,
@@ -137,7 +138,7 @@ void check_backward(Index rows, Index sequence, Index width, Update mode, const 
   }
   for (Index t = 0; t < sequence; ++t) {
     for (Index j = 0; j < width; ++j) {
-      const double before = mode == Update::add ? as_double(dwpe[t * width + j]) : 0;
+      const double before = mode == Accumulate::yes ? as_double(dwpe[t * width + j]) : 0;
       by_position.push_back(
           sum_of_rows(dx, rows, width, j, before, [&](Index i) { return i % sequence == t; }));
     }
@@ -148,13 +149,14 @@ void check_backward(Index rows, Index sequence, Index width, Update mode, const 
 
 TYPED_TEST(Embedding, BackwardMatchesThePlainLoop) {
   for_each_batch([](Index rows, Index sequence, Index width, const std::string& name) {
-    check_backward<TypeParam>(rows, sequence, width, Update::overwrite, name);
-    check_backward<TypeParam>(rows, sequence, width, Update::add, name + " added");
-    check_backward<TypeParam>(rows, sequence, width, Update::add, name + " of a part", 17, 40);
+    check_backward<TypeParam>(rows, sequence, width, Accumulate::no, name);
+    check_backward<TypeParam>(rows, sequence, width, Accumulate::yes, name + " added");
+    check_backward<TypeParam>(rows, sequence, width, Accumulate::yes, name + " of a part", 17, 40);
   });
   const std::string large = "a large vocabulary";
-  check_backward<TypeParam>(33, 11, 3, Update::add, large, 0, many_rows, many_rows);
-  check_backward<TypeParam>(33, 11, 3, Update::add, large + " of a part", 65537, 70001, many_rows);
+  check_backward<TypeParam>(33, 11, 3, Accumulate::yes, large, 0, many_rows, many_rows);
+  check_backward<TypeParam>(33, 11, 3, Accumulate::yes, large + " of a part", 65537, 70001,
+                            many_rows);
 }
 
 // The sum over parts of the table is the full lookup. With positions it is the full embedding, bit

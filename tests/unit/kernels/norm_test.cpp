@@ -140,8 +140,9 @@ struct Gradients {
 template <class T>
 Gradients reference(Index rows, Index width, const std::vector<T>& x, const std::vector<T>& w,
                     const std::vector<float>& mean, const std::vector<float>& rstd,
-                    const std::vector<T>& dy, Update dx_mode, const std::vector<T>& dx_before,
-                    Update mode, const std::vector<T>& w_before, const std::vector<T>& b_before) {
+                    const std::vector<T>& dy, Accumulate dx_mode, const std::vector<T>& dx_before,
+                    Accumulate mode, const std::vector<T>& w_before,
+                    const std::vector<T>& b_before) {
   Gradients out;
   std::vector<double> dw(width), db(width), dw_size(width), db_size(width);
   const auto count = static_cast<double>(width);
@@ -161,7 +162,7 @@ Gradients reference(Index rows, Index width, const std::vector<T>& x, const std:
       db_size[j] += std::abs(dyj);
     }
     for (Index j = 0; j < width; ++j) {
-      const double before = dx_mode == Update::add ? as_double(dx_before[i * width + j]) : 0;
+      const double before = dx_mode == Accumulate::yes ? as_double(dx_before[i * width + j]) : 0;
       const double g = as_double(dy[i * width + j]) * as_double(w[j]);
       const double value = before + r * (g - mean_g - normal(j) * mean_gx);
       const double size = r * (std::abs(g) + size_g + std::abs(normal(j)) * size_gx);
@@ -170,7 +171,7 @@ Gradients reference(Index rows, Index width, const std::vector<T>& x, const std:
     }
   }
   for (Index j = 0; j < width; ++j) {
-    const double add = mode == Update::add ? 1 : 0;
+    const double add = mode == Accumulate::yes ? 1 : 0;
     const double w0 = add * as_double(w_before[j]), b0 = add * as_double(b_before[j]);
     out.dweight.push_back(stored<T>(w0 + dw[j], gamma(rows + 5) * (dw_size[j] + std::abs(w0))));
     out.dbias.push_back(stored<T>(b0 + db[j], gamma(rows + 2) * (db_size[j] + std::abs(b0))));
@@ -179,7 +180,7 @@ Gradients reference(Index rows, Index width, const std::vector<T>& x, const std:
 }
 
 template <class T>
-void check_layernorm_backward(Index rows, Index width, Update dx_mode, Update mode,
+void check_layernorm_backward(Index rows, Index width, Accumulate dx_mode, Accumulate mode,
                               const std::string& name) {
   const auto x = numbers<T>(rows * width, 1), w = numbers<T>(width, 2),
              dy = numbers<T>(rows * width, 3);
@@ -195,9 +196,9 @@ void check_layernorm_backward(Index rows, Index width, Update dx_mode, Update mo
   const Guarded<float> means(mean), rstds(rstd), partial(row_groups * 2 * width);
   // Results to be overwritten start as NaN, which exposes a kernel that adds.
   Guarded<T> dx(rows * width), dweight(width), dbias(width);
-  if (dx_mode == Update::add) dx.set(dx0);
-  if (mode == Update::add) dweight.set(dw0);
-  if (mode == Update::add) dbias.set(db0);
+  if (dx_mode == Accumulate::yes) dx.set(dx0);
+  if (mode == Accumulate::yes) dweight.set(dw0);
+  if (mode == Accumulate::yes) dbias.set(db0);
   layernorm_backward<T>(
       Execution(), {input.matrix(rows, width), weight.vector(), means.vector(), rstds.vector()},
       gradient.matrix(rows, width),
@@ -211,7 +212,7 @@ void check_layernorm_backward(Index rows, Index width, Update dx_mode, Update mo
 
 /// As above. `partial` is wider than necessary.
 template <class T>
-void check_rmsnorm_backward(Index rows, Index width, Update dx_mode, Update mode,
+void check_rmsnorm_backward(Index rows, Index width, Accumulate dx_mode, Accumulate mode,
                             const std::string& name) {
   const auto x = numbers<T>(rows * width, 1), w = numbers<T>(width, 2),
              dy = numbers<T>(rows * width, 3);
@@ -224,8 +225,8 @@ void check_rmsnorm_backward(Index rows, Index width, Update dx_mode, Update mode
   const Guarded<T> input(x), weight(w), gradient(dy);
   const Guarded<float> rstds(rstd), partial(row_groups * (width + 3));
   Guarded<T> dx(rows * width), dweight(width);
-  if (dx_mode == Update::add) dx.set(dx0);
-  if (mode == Update::add) dweight.set(dw0);
+  if (dx_mode == Accumulate::yes) dx.set(dx0);
+  if (mode == Accumulate::yes) dweight.set(dw0);
   rmsnorm_backward<T>(Execution(), {input.matrix(rows, width), weight.vector(), rstds.vector()},
                       gradient.matrix(rows, width),
                       {dx.matrix(rows, width), dx_mode, dweight.vector(), mode},
@@ -238,33 +239,35 @@ void check_rmsnorm_backward(Index rows, Index width, Update dx_mode, Update mode
 
 TYPED_TEST(Layernorm, BackwardMatchesThePlainLoop) {
   for_each_shape([](Index rows, Index width, const std::string& name) {
-    check_layernorm_backward<TypeParam>(rows, width, Update::overwrite, Update::overwrite, name);
+    check_layernorm_backward<TypeParam>(rows, width, Accumulate::no, Accumulate::no, name);
   });
 }
 
 TYPED_TEST(Layernorm, BackwardAddsWhereAsked) {
   for_each_shape([](Index rows, Index width, const std::string& name) {
-    check_layernorm_backward<TypeParam>(rows, width, Update::add, Update::overwrite,
+    check_layernorm_backward<TypeParam>(rows, width, Accumulate::yes, Accumulate::no,
                                         name + " dx added");
-    check_layernorm_backward<TypeParam>(rows, width, Update::overwrite, Update::add,
+    check_layernorm_backward<TypeParam>(rows, width, Accumulate::no, Accumulate::yes,
                                         name + " weights added");
-    check_layernorm_backward<TypeParam>(rows, width, Update::add, Update::add, name + " all added");
+    check_layernorm_backward<TypeParam>(rows, width, Accumulate::yes, Accumulate::yes,
+                                        name + " all added");
   });
 }
 
 TYPED_TEST(Rmsnorm, BackwardMatchesThePlainLoop) {
   for_each_shape([](Index rows, Index width, const std::string& name) {
-    check_rmsnorm_backward<TypeParam>(rows, width, Update::overwrite, Update::overwrite, name);
+    check_rmsnorm_backward<TypeParam>(rows, width, Accumulate::no, Accumulate::no, name);
   });
 }
 
 TYPED_TEST(Rmsnorm, BackwardAddsWhereAsked) {
   for_each_shape([](Index rows, Index width, const std::string& name) {
-    check_rmsnorm_backward<TypeParam>(rows, width, Update::add, Update::overwrite,
+    check_rmsnorm_backward<TypeParam>(rows, width, Accumulate::yes, Accumulate::no,
                                       name + " dx added");
-    check_rmsnorm_backward<TypeParam>(rows, width, Update::overwrite, Update::add,
+    check_rmsnorm_backward<TypeParam>(rows, width, Accumulate::no, Accumulate::yes,
                                       name + " weights added");
-    check_rmsnorm_backward<TypeParam>(rows, width, Update::add, Update::add, name + " all added");
+    check_rmsnorm_backward<TypeParam>(rows, width, Accumulate::yes, Accumulate::yes,
+                                      name + " all added");
   });
 }
 

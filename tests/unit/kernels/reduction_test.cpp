@@ -33,20 +33,20 @@ Bounded column_sum(const std::vector<X>& x, Index rows, Index stride, Index colu
 TYPED_TEST(Reduction, SumRowsMatchesThePlainLoop) {
   using T = TypeParam;
   for_each_shape([](Index rows, Index width, const std::string& name) {
-    for (const Update mode : {Update::overwrite, Update::add}) {
+    for (const Accumulate mode : {Accumulate::no, Accumulate::yes}) {
       const auto x = numbers<T>(rows * width, 1), before = numbers<T>(width, 2);
       const Guarded<T> input(x);
       const Guarded<float> partial(row_groups * width);
       Guarded<T> out(width);
-      if (mode == Update::add) out.set(before);
+      if (mode == Accumulate::yes) out.set(before);
       sum_rows<T>(Execution(), input.matrix(rows, width), mode, out.vector(),
                   partial.matrix(row_groups, width));
       std::vector<Bounded> expected;
       for (Index j = 0; j < width; ++j) {
         expected.push_back(
-            column_sum<T>(x, rows, width, j, mode == Update::add ? as_double(before[j]) : 0));
+            column_sum<T>(x, rows, width, j, mode == Accumulate::yes ? as_double(before[j]) : 0));
       }
-      expect_close(out.host(), expected, name + (mode == Update::add ? " added" : ""));
+      expect_close(out.host(), expected, name + (mode == Accumulate::yes ? " added" : ""));
     }
   });
 }
@@ -59,7 +59,7 @@ TYPED_TEST(Reduction, SumGroupsTakesTheColumnsFromFirstOn) {
   for (const Index width : widths) {
     for (const Index first : {Index{0}, stride - width}) {
       const Guarded<T> out(width);
-      sum_groups<T>(Execution(), input.matrix(row_groups, stride), first, Update::overwrite,
+      sum_groups<T>(Execution(), input.matrix(row_groups, stride), first, Accumulate::no,
                     out.vector());
       std::vector<Bounded> expected;
       for (Index j = 0; j < width; ++j) {

@@ -219,10 +219,11 @@ struct WeightSums {
     }
   }
 
-  std::vector<Bounded> after(Index count, Update update, const std::vector<T>& before) const {
+  std::vector<Bounded> after(Index count, Accumulate accumulate,
+                             const std::vector<T>& before) const {
     std::vector<Bounded> sums;
     for (std::size_t j = 0; j < value.size(); ++j) {
-      const double old = update == Update::add ? as_double(before[j]) : 0;
+      const double old = accumulate == Accumulate::yes ? as_double(before[j]) : 0;
       sums.push_back(
           stored<T>(old + value[j], error[j] + gamma(count + 2) * (size[j] + std::abs(old))));
     }
@@ -231,22 +232,22 @@ struct WeightSums {
 };
 
 template <class T>
-void check_backward(const RotaryCase<T>& c, Update update) {
+void check_backward(const RotaryCase<T>& c, Accumulate accumulate) {
   const Index width = c.shape.head_width, heads = c.shape.heads + c.shape.kv_heads;
   const auto d = numbers<T>(c.rows * c.qkv_width(), 5), dq0 = numbers<T>(width, 6),
              dk0 = numbers<T>(width, 7);
   const Guarded<float> table(c.table), partial(row_groups * (2 * width + 1));
   const Guarded<T> qkv(c.qkv), q_weight(c.q_weight), k_weight(c.k_weight), gradient(d);
   Guarded<T> dq(width), dk(width);  // NaN if they are overwritten
-  if (update == Update::add) dq.set(dq0);
-  if (update == Update::add) dk.set(dk0);
+  if (accumulate == Accumulate::yes) dq.set(dq0);
+  if (accumulate == Accumulate::yes) dk.set(dk0);
   const auto angles = table.matrix(c.shape.sequence, width);
   const auto dqkv = gradient.matrix(c.rows, c.qkv_width());
   if (c.normed()) {
-    rotary_backward<T>(Execution(), c.shape, angles,
-                       {q_weight.vector(), k_weight.vector(), norm_eps},
-                       qkv.matrix(c.rows, c.qkv_width()), dqkv, {dq.vector(), dk.vector(), update},
-                       partial.matrix(row_groups, 2 * width + 1));
+    rotary_backward<T>(
+        Execution(), c.shape, angles, {q_weight.vector(), k_weight.vector(), norm_eps},
+        qkv.matrix(c.rows, c.qkv_width()), dqkv, {dq.vector(), dk.vector(), accumulate},
+        partial.matrix(row_groups, 2 * width + 1));
   } else {
     rotary_backward<T>(Execution(), c.shape, angles, {}, {}, dqkv, {}, {});
   }
@@ -265,26 +266,27 @@ void check_backward(const RotaryCase<T>& c, Update update) {
   }
   expect_close(gradient.host(), expected, c.name());
   if (!c.normed()) return;
-  expect_close(dq.host(), q_sums.after(c.rows * c.shape.heads, update, dq0), c.name() + " dq");
-  expect_close(dk.host(), k_sums.after(c.rows * c.shape.kv_heads, update, dk0), c.name() + " dk");
+  expect_close(dq.host(), q_sums.after(c.rows * c.shape.heads, accumulate, dq0), c.name() + " dq");
+  expect_close(dk.host(), k_sums.after(c.rows * c.shape.kv_heads, accumulate, dk0),
+               c.name() + " dk");
 }
 
 TYPED_TEST(Rotary, BackwardMatchesThePlainLoop) {
-  for_each_case<TypeParam>(Normed::no, [](const auto& c) { check_backward(c, Update::overwrite); });
+  for_each_case<TypeParam>(Normed::no, [](const auto& c) { check_backward(c, Accumulate::no); });
 }
 
 TYPED_TEST(Rotary, BackwardWithNormsMatchesThePlainLoop) {
   for_each_case<TypeParam>(Normed::yes, [](const auto& c) {
-    check_backward(c, Update::overwrite);
-    check_backward(c, Update::add);
+    check_backward(c, Accumulate::no);
+    check_backward(c, Accumulate::yes);
   });
 }
 
 // More rows than one group on any back end, and heads too wide for the sums of many threads.
 TYPED_TEST(Rotary, BackwardOfLargerShapesMatchesThePlainLoop) {
   check_backward(RotaryCase<TypeParam>({101, 3, 1, 6}, 3 * row_groups + 5, Normed::yes),
-                 Update::overwrite);
-  check_backward(RotaryCase<TypeParam>({5, 20, 4, 1030}, 3, Normed::yes), Update::overwrite);
+                 Accumulate::no);
+  check_backward(RotaryCase<TypeParam>({5, 20, 4, 1030}, 3, Normed::yes), Accumulate::no);
 }
 
 TEST(RotaryReference, GradientsAreTheSlopes) {

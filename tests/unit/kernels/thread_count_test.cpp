@@ -72,8 +72,7 @@ TEST(ThreadCount, LayernormDoesNotDependOnIt) {
     layernorm_backward<float>(
         exec, {x.matrix(row_count, width), w.vector(), mean.vector(), rstd.vector()},
         dy.matrix(row_count, width),
-        {dx.matrix(row_count, width), Update::overwrite, dw.vector(), db.vector(),
-         Update::overwrite},
+        {dx.matrix(row_count, width), Accumulate::no, dw.vector(), db.vector(), Accumulate::no},
         partial.matrix(row_groups, 2 * width));
     return joined({&y, &mean, &rstd, &dx, &dw, &db});
   });
@@ -89,7 +88,7 @@ TEST(ThreadCount, RmsnormDoesNotDependOnIt) {
                            y.matrix(row_count, width), rstd.vector());
     rmsnorm_backward<float>(
         exec, {x.matrix(row_count, width), w.vector(), rstd.vector()}, dy.matrix(row_count, width),
-        {dx.matrix(row_count, width), Update::overwrite, dw.vector(), Update::overwrite},
+        {dx.matrix(row_count, width), Accumulate::no, dw.vector(), Accumulate::no},
         partial.matrix(row_groups, width));
     return joined({&y, &rstd, &dx, &dw});
   });
@@ -129,7 +128,7 @@ TEST(ThreadCount, RotaryDoesNotDependOnIt) {
     const auto dqkv = d.matrix(row_count, columns);
     rotary_forward<float>(exec, shape, angles, norms, in, y.matrix(row_count, columns));
     rotary_backward<float>(exec, shape, angles, norms, in, dqkv,
-                           {dq.vector(), dk.vector(), Update::overwrite},
+                           {dq.vector(), dk.vector(), Accumulate::no},
                            partial.matrix(row_groups, 40));
     return joined({&y, &d, &dq, &dk});
   });
@@ -140,7 +139,7 @@ TEST(ThreadCount, SumsDoNotDependOnIt) {
   const Guarded<float> x(numbers<float>(row_count * width, 1)), y(numbers<float>(count, 2));
   expect_same_bits([&](const Execution& exec) {
     const Guarded<float> out(width), partial(row_groups * width);
-    sum_rows<float>(exec, x.matrix(row_count, width), Update::overwrite, out.vector(),
+    sum_rows<float>(exec, x.matrix(row_count, width), Accumulate::no, out.vector(),
                     partial.matrix(row_groups, width));
     auto all = joined({&out});
     const Guarded<ExactSum> sum(1);
@@ -188,7 +187,7 @@ TEST(ThreadCount, EmbeddingDoesNotDependOnIt) {
     const Guarded<float> dwte(std::vector<float>(5 * width)), dwpe(sequence * width);
     embedding_backward<float>(exec, {orders.vector(), begins.vector(), tokens.vector(), 2},
                               dx.matrix(row_count, width), sequence, 0, dwte.matrix(5, width),
-                              Update::overwrite, dwpe.matrix(sequence, width));
+                              Accumulate::no, dwpe.matrix(sequence, width));
     return joined({&dwte, &dwpe});
   });
 }

@@ -51,15 +51,15 @@ class DrivenModel {
   /// Returns the sum of losses of samples [first, first + batch). Computes the gradient of scale
   /// times that sum.
   double loss_and_gradients(const data::BatchSource& samples, Index first, float scale,
-                            kernels::Update update) {
+                            tensor::Accumulate accumulate) {
     model::Transformer<T>& model = parts_.model;
     const model::Units<const T> parameters(read_only_);
     const model::Units<T> gradients(parts_.gradients.units());
     const model::Batch batch = parts_.batches.load(model.exec(), samples, first);
     for (Index unit = 0; unit < model.head(); ++unit) model.forward(unit, parameters, batch);
-    model.loss_and_gradient(parameters, batch, scale, update, gradients, parts_.loss);
+    model.loss_and_gradient(parameters, batch, scale, accumulate, gradients, parts_.loss);
     for (Index unit = model.head() - 1; unit >= 0; --unit)
-      model.backward(unit, parameters, batch, update, gradients);
+      model.backward(unit, parameters, batch, accumulate, gradients);
     model.exec().fence("kzero::tests::gradients_ready");
     return from_device(parts_.loss, 1)[0];
   }

@@ -11,8 +11,8 @@
 namespace kzero::tests {
 namespace {
 
-using kernels::Update;
 using model::Context;
+using tensor::Accumulate;
 
 /// The largest difference of two sums, in steps between neighbouring numbers of T, minus the
 /// difference that their fp32 additions may cause. A column sum has one term per row, and the
@@ -50,13 +50,13 @@ TYPED_TEST(HeadGradient, IsRoundedOnceWhateverTheChunks) {
   const Head<T> whole(*gemm, head_rows);
   Head<T> rounding(*gemm, 5);
   rounding.context().output_gradient = nullptr;
-  for (const Update update : {Update::overwrite, Update::add}) {
-    const auto expected = whole.run(update, before).doutput;
+  for (const Accumulate accumulate : {Accumulate::no, Accumulate::yes}) {
+    const auto expected = whole.run(accumulate, before).doutput;
     for (const Index chunk : {5, 64}) {
-      const auto found = Head<T>(*gemm, chunk).run(update, before).doutput;
+      const auto found = Head<T>(*gemm, chunk).run(accumulate, before).doutput;
       EXPECT_LE(largest_distance(found, expected), 1) << chunk << " rows at once";
     }
-    EXPECT_GT(largest_distance(rounding.run(update, before).doutput, expected), 1)
+    EXPECT_GT(largest_distance(rounding.run(accumulate, before).doutput, expected), 1)
         << "the case does not show roundings between";
   }
 }
@@ -73,9 +73,9 @@ TYPED_TEST(HeadLogits, GiveTheSameBitsWithRowsApart) {
   const std::vector<T> before(vocab * small_model().hidden, static_cast<T>(0.5F));
   tensor::ReferenceGemm gemm;
   for (const Index chunk : {5, 64, 128}) {
-    const auto expected = Head<T>(gemm, chunk, vocab).run(Update::add, before);
+    const auto expected = Head<T>(gemm, chunk, vocab).run(Accumulate::yes, before);
     const Head<T> apart(gemm, chunk, vocab, 64);
-    const auto found = apart.run(Update::add, before);
+    const auto found = apart.run(Accumulate::yes, before);
     EXPECT_TRUE(same_bits(found.losses, expected.losses)) << chunk;
     EXPECT_TRUE(same_bits(found.doutput, expected.doutput)) << chunk;
     EXPECT_TRUE(same_bits(found.dx, expected.dx)) << chunk;

@@ -105,10 +105,10 @@ class Block {
   }
 
   /// Overwrites the parameter gradients or adds to them. Returns the gradient of the input.
-  std::vector<float> backward(kernels::Update update) {
+  std::vector<float> backward(tensor::Accumulate accumulate) {
     forward();
     dx_.set(weights_);
-    model::block_backward<float>(parts_.context, read_only(), input(), *parts_.saved, update,
+    model::block_backward<float>(parts_.context, read_only(), input(), *parts_.saved, accumulate,
                                  model::BlockParams<float>(shape(), gradient.data()),
                                  dx_.matrix(parts_rows, shape().hidden));
     Kokkos::fence("kzero::tests::gradients_ready");
@@ -205,12 +205,12 @@ bool has(const model::TransformerParts& parts, std::string_view group) {
 TEST(TransformerParts, OfAnyCombinationHaveTheGradientsOfTheirForwardPass) {
   for (const model::TransformerParts& parts : combinations()) {
     Block block(parts);
-    const std::vector<float> dx = block.backward(kernels::Update::overwrite);
+    const std::vector<float> dx = block.backward(tensor::Accumulate::no);
     const auto groups = groups_of(block.shape(), block.unit.data());
     const auto gradients = groups_of(block.shape(), block.gradient.data());
     std::vector<std::vector<float>> once;
     for (const Group& group : gradients) once.push_back(from_device(group.values));
-    block.backward(kernels::Update::add);
+    block.backward(tensor::Accumulate::yes);
     for (std::size_t i = 0; i < groups.size(); ++i) {
       const std::string what = describe(parts) + groups[i].name;
       EXPECT_EQ(groups[i].values.size() > 0, has(parts, groups[i].name)) << what;

@@ -86,11 +86,11 @@ TEST_P(PlainGradient, AgreesWithDifferences) {
   }
   const double expected_loss = plain_loss();
   EXPECT_NEAR(whole.loss(*sampler, 0), expected_loss, 1e-5 * expected_loss);
-  EXPECT_NEAR(whole.loss_and_gradients(*sampler, 0, 0.25F, kernels::Update::overwrite),
-              expected_loss, 1e-5 * expected_loss);
+  EXPECT_NEAR(whole.loss_and_gradients(*sampler, 0, 0.25F, tensor::Accumulate::no), expected_loss,
+              1e-5 * expected_loss);
   for (Index b = 0; b < c.batch; ++b) {
     accumulated.loss_and_gradients(*sampler, b, 0.25F,
-                                   b == 0 ? kernels::Update::overwrite : kernels::Update::add);
+                                   b == 0 ? tensor::Accumulate::no : tensor::Accumulate::yes);
   }
   for (const auto& unit : whole.table) {
     for (const auto& p : unit.params) {

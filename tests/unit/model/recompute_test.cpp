@@ -51,10 +51,10 @@ class Recompute : public RandomSamples {
     }
     model.spoil_gradients();
     std::vector<double> losses;
-    using kernels::Update;
-    losses.push_back(model.loss_and_gradients(*sampler, 0, 0.25F, Update::overwrite));
+    using tensor::Accumulate;
+    losses.push_back(model.loss_and_gradients(*sampler, 0, 0.25F, Accumulate::no));
     losses.push_back(model.loss(*sampler, 4));
-    losses.push_back(model.loss_and_gradients(*sampler, 2, 0.25F, Update::add));
+    losses.push_back(model.loss_and_gradients(*sampler, 2, 0.25F, Accumulate::yes));
     std::vector<std::vector<double>> all{losses};
     for (const auto& unit : model.table) {
       for (const auto& p : unit.params) all.push_back(model.gradient(p.name));

@@ -55,7 +55,7 @@ TYPED_TEST(ReferenceGradient, OfEveryParameterAgreesWithFloat64) {
       for (Index first = 0; first < batch; first += micro) {
         loss += model.loss_and_gradients(
             *dataset.training, first, static_cast<float>(loss_scale / tokens),
-            first == 0 ? kernels::Update::overwrite : kernels::Update::add);
+            first == 0 ? tensor::Accumulate::no : tensor::Accumulate::yes);
       }
       const double expected_loss = reference.numbers("loss")[0];
       EXPECT_NEAR(loss / tokens, expected_loss, tolerance<T>(config.model.layers) * expected_loss);
