@@ -17,8 +17,8 @@ namespace kzero::probe {
 
 namespace {
 
-/// Libraries, and variables of the environment, are many: together they are one name in what all
-/// ranks share.
+/// There are many libraries and environment variables. The list of facts that all ranks share has
+/// one name for each of these two families.
 struct Family {
   std::string_view start;  // of the facts' names
   const char* name;
@@ -60,8 +60,8 @@ Digests digests_in(const std::string& text) {
   return digests;
 }
 
-/// The kinds to ask: first one for each set of required facts, so that no difference that matters
-/// is missed, then the largest.
+/// Chooses the kinds to ask: first one for each set of required facts, so that every difference
+/// that matters is found, then the largest.
 std::vector<Kind> chosen(const std::map<Digests, std::vector<int>>& kinds) {
   std::vector<std::tuple<bool, std::size_t, std::vector<int>>> order;
   order.reserve(kinds.size());

@@ -1,5 +1,5 @@
-// Compares the facts of all ranks, whatever their number: ranks with equal facts are one kind, and
-// one rank of each kind is asked what its facts are.
+// Compares the facts of any number of ranks. Ranks with equal facts form one kind, and one rank of
+// each kind is asked for its facts.
 #pragma once
 
 #include <string>
@@ -16,7 +16,7 @@ struct Variant {
   std::vector<int> ranks;
 };
 
-/// A fact that ranks differ in; the variant of most ranks comes first.
+/// A fact in which ranks differ. The variant of most ranks comes first.
 struct Difference {
   std::string name;
   Weight weight = Weight::advisory;
@@ -42,8 +42,8 @@ struct Kind {
   Facts facts;
 };
 
-/// Compares kinds. A fact that a kind lacks is a variant with an empty value, but not if it is a
-/// library: what a rank did not load it cannot have in another version.
+/// Compares kinds. A fact that a kind lacks is a variant with an empty value. Libraries are the
+/// exception: a library that a rank did not load cannot have another version there.
 Agreement compare(const std::vector<Kind>& kinds);
 
 /// Compares the facts of all ranks. The root gets the result, the others an empty one. Collective
@@ -51,8 +51,8 @@ Agreement compare(const std::vector<Kind>& kinds);
 Agreement compare(const grid::Group& world, const Facts& mine);
 
 /// Throws AgreedError(other), which names the nodes, if ranks run different programs or MPI
-/// libraries: such ranks may not understand each other's messages. To be called before all else.
-/// Collective over `world`, whose ranks `nodes` has.
+/// libraries, because such ranks may not understand each other's messages. Call it before any other
+/// function. Collective over `world`; `nodes` are the nodes of its ranks.
 void require_one_program(const grid::Group& world, const grid::Nodes& nodes);
 
 /// Describes a difference in one line: "variable OMP_NUM_THREADS: 1 on

@@ -19,16 +19,16 @@ namespace kzero::probe {
 
 namespace {
 
-/// Beginnings of the variables that change how kzero and its libraries work. Those that launchers
-/// and batch systems set for each rank are not among them.
+/// Prefixes of the variables that change how kzero and its libraries work, without those that
+/// launchers and batch systems set for each rank.
 constexpr std::string_view variables[] = {
     "OMP_",      "GOMP_",  "KMP_",       "KOKKOS_",         "ONEDNN_", "DNNL_",
     "OPENBLAS_", "MKL_",   "UCX_",       "MPICH_",          "MPIR_",   "FI_",
     "NCCL_",     "HDF5_",  "LD_PRELOAD", "LD_LIBRARY_PATH", "CUDNN_",  "CUBLAS",
     "MALLOC_",   "GLIBC_", "KZERO_",     "NVIDIA_TF32"};
 
-/// Variables by which launchers and wrappers of a launch give each rank its own cores, devices,
-/// network cards and address.
+/// Variables through which launchers and their wrappers assign cores, devices, network cards and an
+/// address to each rank.
 constexpr std::string_view of_a_rank[] = {"OMP_PLACES",
                                           "GOMP_CPU_AFFINITY",
                                           "KMP_AFFINITY",
@@ -58,7 +58,7 @@ std::string system_name() {
   return fmt::format("{} {} {}", names.sysname, names.release, names.machine);
 }
 
-/// The first line: MPI libraries add pages of build options.
+/// Returns the first line. MPI libraries add pages of build options after it.
 std::string mpi_name() {
   char text[MPI_MAX_LIBRARY_VERSION_STRING] = {};
   int length = 0;

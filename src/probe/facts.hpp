@@ -1,4 +1,4 @@
-// What must be alike on all ranks of a launch, or should be: the program and its libraries, the
+// Facts that must or should be equal on all ranks of a launch: the program and its libraries, the
 // arithmetic, the processor, the environment.
 #pragma once
 
@@ -10,7 +10,7 @@
 
 namespace kzero::probe {
 
-/// Says what a difference between ranks means.
+/// What a difference between ranks means.
 enum class Weight {
   required,  // the ranks cannot run together, or do not compute the same bits
   advisory,  // one of the nodes may be slow or set up by mistake
@@ -26,11 +26,11 @@ struct Fact {
 
 using Facts = std::vector<Fact>;
 
-/// The facts that are known before MPI carries anything but text: the program, MPI.
+/// The facts that are compared before any other message is sent: the program and the MPI library.
 Facts program_facts();
 
-/// The facts of a session: `bits` digests what sample products give, `threads` are those of a rank
-/// and `cores` those of its node.
+/// The facts of a session. `bits` is a digest of sample products, `threads` are the threads of a
+/// rank, and `cores` the cores of its node.
 struct Session {
   Index threads = 1;
   Index cores = 0;
@@ -38,10 +38,10 @@ struct Session {
   std::string bits{};
 };
 
-/// Returns all facts of this rank, those of the program included.
+/// Returns all facts of this rank, including those of the program.
 Facts all_facts(const Session& session);
 
-/// Facts as text of one rank to another, and back.
+/// Converts facts to text that is sent to another rank, and back.
 std::string encode(const Facts& facts);
 Facts decode(const std::string& text);
 

@@ -38,13 +38,13 @@ Weakness weakness_of(const Quantity& quantity, const Odd& odd) {
           odd.factor};
 }
 
-/// Collects what is found of each place.
+/// Collects the findings of each place.
 class Findings {
  public:
   explicit Findings(const grid::Nodes& nodes) : nodes_(nodes) {}
 
-  /// Compares ranks. Those of a node are one place, with its slowest rank, unless there is only
-  /// one node.
+  /// Compares ranks. The ranks of a node count as one place, which has the figure of its slowest
+  /// rank. On a single node each rank is a place.
   void compare_ranks(const Quantity& quantity, const std::vector<double>& figures) {
     std::map<int, Odd> worst;  // by place
     for (const Odd& odd : odd_ones(figures, quantity.better, quantity.least_factor)) {

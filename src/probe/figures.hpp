@@ -1,4 +1,4 @@
-// The figures of a launch's ranks, nodes and links, and which places are odd by them.
+// The figures of a launch's ranks, nodes and links, and the places that are odd by these figures.
 #pragma once
 
 #include <string>
@@ -11,8 +11,8 @@ namespace kzero::probe {
 
 /// A node's wall clock, in seconds.
 struct WallClock {
-  double ahead = unmeasured;     // of what it is compared with
-  double accuracy = unmeasured;  // by which `ahead` may be wrong
+  double ahead = unmeasured;     // of the clock that it is compared with
+  double accuracy = unmeasured;  // largest error of `ahead`
 };
 
 struct NodeFigures {
@@ -28,8 +28,8 @@ struct Figures {
   std::vector<NodeFigures> nodes;
 };
 
-/// Fills in the figures of nodes: from those of ranks and links, and from their wall clocks, all
-/// compared with the same one.
+/// Fills in the figures of nodes from those of their ranks and links, and from their wall clocks.
+/// All clocks were compared with the same clock.
 void summarize(Figures& figures, const grid::Nodes& nodes, const std::vector<WallClock>& clocks);
 
 /// A figure by which a place is odd.
@@ -47,15 +47,15 @@ struct Finding {
   std::vector<Weakness> weaknesses;
 };
 
-/// A place may be odd (odd.hpp) beyond these ratios to the typical figure. Latencies depend on the
-/// way through the network on healthy machines, too.
+/// A place can only be odd (odd.hpp) if its ratio to the typical figure exceeds these factors. The
+/// factor for latencies is larger, because they depend on the route even on healthy machines.
 inline constexpr double slow_factor = 1.5, late_factor = 3;
 
-/// Clocks that differ by more are wrong: the job's end and the times of files are read with them.
+/// Clocks that differ by more are reported. kzero uses them for the job's end and for file times.
 inline constexpr double largest_clock_difference = 1;
 
-/// Returns the odd nodes in order, on a single node its odd ranks, then slow links between nodes
-/// that are not odd themselves.
+/// Returns the odd nodes in order (on a single node the odd ranks), then the slow links between
+/// nodes that are not odd themselves.
 std::vector<Finding> find_odd(const Figures& figures, const grid::Nodes& nodes);
 
 /// Describes where a finding is: "node3", "rank 2 on node1", "the link from node1 to node7".

@@ -11,13 +11,13 @@ namespace {
 constexpr double largest_z_score = 3.5;
 constexpr double z_score_scale = 0.6745;  // of a normal distribution's MAD
 
-/// Of more places than this, a place's own figure hardly moves median and MAD: they are those of
-/// all.
+/// With more places than this, a place's own figure hardly changes median and MAD. The median and
+/// MAD of all places are then used for each.
 constexpr std::size_t few = 256;
 
 bool is_measured(double figure) { return std::isfinite(figure) && figure > 0; }
 
-/// What is typical of some places, on the logarithmic scale.
+/// The typical figure of some places, on the logarithmic scale.
 struct Typical {
   double median = 0;
   double spread = 0;  // MAD
@@ -31,7 +31,7 @@ Typical typical_of(std::span<const double> values) {
   return {median, median_of(deviations)};
 }
 
-/// The same of all places but one.
+/// The typical figure of all places except one.
 Typical typical_without(std::vector<double> values, std::size_t place) {
   values.erase(values.begin() + static_cast<std::ptrdiff_t>(place));
   return typical_of(values);

@@ -4,8 +4,8 @@
 // Figures are compared by their ratio to the median of the others, on a logarithmic scale. A place
 // is odd if it is worse than that by at least `least_factor`, and if its modified z-score,
 // 0.6745 |x - median| / MAD, exceeds 3.5 (Iglewicz and Hoaglin, How to Detect and Handle Outliers,
-// 1993; MAD is the median of the others' absolute deviations). Neither moves as long as fewer than
-// half of the places are odd. Of two places the worse one may be odd.
+// 1993; MAD is the median of the others' absolute deviations). Median and MAD barely change as long
+// as fewer than half of the places are odd. If there are two places, only the worse one can be odd.
 #pragma once
 
 #include <cstddef>
@@ -23,7 +23,8 @@ struct Odd {
   double factor = 1;  // by which the figure is worse than the typical one
 };
 
-/// The median of the finite figures, the mean of the middle two of an even number; NaN without any.
+/// Returns the median of the finite figures: the mean of the middle two if their number is even,
+/// NaN if there are none.
 double median_of(std::span<const double> figures);
 
 /// Returns the odd ones in ascending order of their places. A figure that is not finite or not

@@ -22,7 +22,8 @@ constexpr double slow_round_trip = 0.2;  // seconds, beyond which messages do no
 constexpr double small_seconds = 0.2, large_seconds = 0.6;
 constexpr int most_batches = 32, most_large = 9;
 
-/// What the asking rank tells the other one to answer next; 0 messages: the figures follow.
+/// The batch that the asking rank tells the other one to answer next. 0 messages: the figures
+/// follow.
 struct Batch {
   Index bytes = 0;
   Index messages = 0;
@@ -90,8 +91,8 @@ class End {
   }
 
  private:
-  /// Repeats a batch until it was done often enough or the time is over; returns the lowest median.
-  /// The best counts: what else a node does delays messages by more than links differ.
+  /// Repeats a batch until it was done often enough or the time is over. Returns the lowest median,
+  /// because other work on a node delays messages by more than links differ.
   double best_median(const Batch& batch, int enough, double seconds) {
     const auto begin = Clock::now();
     double best = median_of(round_trips(batch));
@@ -107,7 +108,8 @@ class End {
     return best_median({small_bytes, small_batch}, most_batches, small_seconds) / 2;
   }
 
-  /// Messages grow until a round trip is slow: a link of 1 Mbit/s must not take minutes.
+  /// Makes messages larger until a round trip is slow, so that a link of 1 Mbit/s does not take
+  /// minutes.
   double ask_bandwidth() {
     Index bytes = first_bytes;
     while (round_trips({bytes, 1}).front() < slow_round_trip && bytes < large_bytes)

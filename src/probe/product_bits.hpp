@@ -1,4 +1,4 @@
-// The bits of products as a run computes them, to compare ranks.
+// Digests the bits of products, computed as a run computes them, to compare ranks.
 #pragma once
 
 #include <string>
@@ -9,8 +9,8 @@
 namespace kzero::probe {
 
 /// Computes products as wide as the deck's model in its precision, and digests their bits: sixteen
-/// hexadecimal digits. Equal digests make it likely, not certain, that all bits of a run are equal:
-/// libraries choose their kernels by shape.
+/// hexadecimal digits. If digests are equal, all bits of a run are probably equal. This is not
+/// certain, because libraries choose their kernels by shape.
 std::string product_bits(const tensor::Execution& exec, tensor::Gemm& gemm,
                          const deck::Config& config);
 

@@ -50,7 +50,7 @@ std::string line(const std::string& name, const std::string& ranks,
   return text + '\n';
 }
 
-/// A line of one figure a column, such as the median over nodes.
+/// A line with one figure per column, such as the median over nodes.
 template <class Choose>
 std::string line_of(const std::string& name, const Figures& figures, const Choose& choose) {
   std::vector<std::string> cells;

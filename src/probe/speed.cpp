@@ -16,12 +16,12 @@ namespace {
 constexpr int rounds = 3;
 constexpr double round_seconds = 0.3;
 
-/// Returns how often per second `run` was done in the best of some rounds. Every rank does it at
+/// Returns the calls of `run` per second in the best of several rounds. Every rank calls it at
 /// least once in a round. Collective over `world`.
 template <class Run>
 double best_rate(const grid::Group& world, const Run& run) {
   using Clock = std::chrono::steady_clock;
-  run();  // the first time meets cold pages
+  run();  // the first call touches cold pages
   double best = 0;
   for (int round = 0; round < rounds; ++round) {
     wait_for_all(world);

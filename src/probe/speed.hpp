@@ -1,4 +1,4 @@
-// How fast a rank computes and moves memory while all ranks do the same.
+// Measures how fast a rank computes and moves memory while all ranks do the same.
 #pragma once
 
 #include "grid/group.hpp"
@@ -11,9 +11,9 @@ struct Speed {
   double memory_bytes = 0;  // read and written by a = b + s c, per second
 };
 
-/// Measures both on every rank at once, in rounds that begin together; of each the best round
-/// counts, so that a disturbance of a moment is not taken for a slow rank. `threads` are those of a
-/// rank: more threads get larger arrays, which caches must not hold. Takes about two seconds.
+/// Measures both on every rank at once, in rounds that begin together. The best round of each
+/// counts, so that a short disturbance does not look like a slow rank. `threads` are the threads of
+/// a rank; arrays grow with them, because caches must not hold the arrays. Needs about two seconds.
 /// Collective over `world`.
 Speed measure_speed(const grid::Group& world, const tensor::Execution& exec, tensor::Gemm& gemm,
                     Dtype precision, Index threads);

@@ -1,4 +1,4 @@
-// What the bits of a training depend on, and whether a restart keeps them.
+// Lists what the bits of a training depend on, and checks whether a restart keeps them.
 #pragma once
 
 #include <cstdint>
@@ -11,28 +11,29 @@
 
 namespace kzero::run {
 
-/// Facts beside the deck that decide whether a run goes on bit for bit.
+/// Facts outside the deck that decide whether a run resumes bit for bit.
 struct Provenance {
   std::uint64_t data_digest = 0;
   std::string arithmetic{};  // see engine::arithmetic_of()
 };
 
-/// Returns the reasons for which the number of data-parallel ranks shows in the bits of a resolved
-/// deck's training; none by default.
+/// Returns the reasons why the number of data-parallel ranks changes the bits of a resolved deck's
+/// training. There are none with default settings.
 std::vector<std::string> rank_dependence(const deck::Config& config);
 
-/// Lists all that the bits of a resolved deck's training depend on, for the start of a run.
+/// Lists everything that the bits of a resolved deck's training depend on. The run prints the list
+/// at its start.
 std::vector<std::string> bits_depend_on(const deck::Config& config, const std::string& arithmetic);
 
-/// Returns what keeps a run from going on bit for bit from a checkpoint; empty if nothing does.
-/// `deck_changes` lists the keys whose values differ, as deck::changes() does; `config` is
-/// resolved.
+/// Returns what keeps a run from resuming a checkpoint bit for bit; empty if nothing does.
+/// `deck_changes` is the result of deck::changes(). `config` is resolved.
 std::vector<std::string> bit_changes(const checkpoint::Manifest& saved,
                                      std::span<const std::string> deck_changes,
                                      const deck::Config& config, const Provenance& now);
 
-/// A digest of all that the bits of a training depend on, with its values: launches with the same
-/// one that begin with the same state compute the same. `deck` is resolved, as TOML and as values.
+/// Digests everything that the bits of a training depend on, including the values. Launches with
+/// the same digest and the same initial state compute the same bits. `deck` is the resolved deck as
+/// TOML, `config` the same deck as values.
 std::uint64_t bits_digest(const std::string& deck, const deck::Config& config,
                           const Provenance& provenance);
 

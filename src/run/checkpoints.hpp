@@ -1,5 +1,5 @@
-// The checkpoints of a run: the one from which it starts, those that it saves, and the writes in
-// flight between two steps.
+// The checkpoints of a run: the one that it resumes, those that it saves, and the background write
+// between two steps.
 #pragma once
 
 #include <chrono>
@@ -23,19 +23,20 @@ class Engine;
 
 namespace kzero::run {
 
-/// Locks the deck's folder of checkpoints for this run; the lock is on the root, null elsewhere,
-/// and without a folder. Throws Error(files) if another run has it, Error(usage) if it is a
-/// checkpoint itself. Deciding whether an owner on another machine is dead takes times.silence; no
-/// single wait for another rank lasts that long. Collective over `world`.
+/// Locks the deck's checkpoint folder for this run. The root gets the lock. Other ranks get null,
+/// as does the root if the deck has no folder. Throws Error(files) if another run holds the folder,
+/// and Error(usage) if the folder is itself a checkpoint. It takes times.silence to decide that an
+/// owner on another machine is dead. Each single wait for another rank is shorter. Collective over
+/// `world`.
 std::unique_ptr<checkpoint::FolderLock> take_folder(const deck::Checkpoint& deck,
                                                     const grid::Group& world,
                                                     checkpoint::LockTimes times = {});
 
-/// The checkpoint from which a run goes on.
+/// The checkpoint that a run resumes.
 struct Resumed {
   Index step = 0;                          // steps done
   std::uint64_t state = 0;                 // the hash of its state
-  std::vector<std::string> bit_changes{};  // what keeps the run from going on bit for bit
+  std::vector<std::string> bit_changes{};  // what keeps the run from resuming bit for bit
 };
 
 class Checkpoints {
@@ -46,47 +47,48 @@ class Checkpoints {
               checkpoint::FolderLock* lock, const Provenance& provenance, engine::Engine& engine,
               metrics::Console& console, metrics::JsonlSink* sink);
 
-  /// Loads the newest good checkpoint, if there is one and the deck asks for it; returns the steps
-  /// done. Throws Error(usage) for one from which the deck's training cannot continue, and, with
-  /// checkpoint.resume = false, for any. Collective over all ranks, like all functions below.
+  /// Loads the newest good checkpoint if there is one and the deck asks for it. Returns the steps
+  /// done. Throws Error(usage) if the deck's training cannot continue from it. With
+  /// checkpoint.resume = false, throws Error(usage) if the folder contains any checkpoint.
+  /// Collective over all ranks, like all functions below.
   std::optional<Index> resume();
 
   /// The checkpoint that resume() loaded, if any. Not collective.
   const std::optional<Resumed>& resumed() const { return resumed_; }
   double load_seconds() const { return load_seconds_; }
 
-  /// Takes note of the loss of a step, which has its number from 0. Not collective.
+  /// Records the loss of a step. Steps are numbered from 0. Not collective.
   void add_loss(Index step, double loss) { losses_.add(step, loss); }
 
-  /// Returns way_back() on every rank.
+  /// Returns the text of run::way_back() on every rank.
   std::string way_back(Index steps_done) const;
 
-  /// Warns of a run that ends with a loss beyond its range.
+  /// Prints a warning if the loss of the last step is beyond its range.
   void warn_if_beyond_range(Index steps_done) const;
 
-  /// Saves the state after this many steps, unless it is saved. With checkpoint.asynchronous the
-  /// state is copied, and writing and the removal of old checkpoints continue in the background; a
-  /// write still in flight is waited for first.
+  /// Saves the state after this many steps unless it is already saved. Waits first for an earlier
+  /// write in flight. With checkpoint.asynchronous, copies the state and returns. A background
+  /// thread then writes it and removes old checkpoints.
   void save(Index steps_done);
 
-  /// Saves if a checkpoint is due by checkpoint.every, or has been since the last save. A due
-  /// checkpoint waits for a step whose gradients are finite: a training that diverges must not
+  /// Saves if checkpoint.every makes a checkpoint due now or has done so since the last save. A due
+  /// checkpoint waits for a step with finite gradients, because a diverging training must not
   /// displace good checkpoints.
   void save_if_due(Index steps_done);
 
-  /// Saves the final state of a training, unless all its steps since the last checkpoint were
-  /// skipped.
+  /// Saves the final state of a training unless every step since the last checkpoint was skipped.
   void save_result(Index steps_done);
 
-  /// Throws Error(other) unless a checkpoint newer than that was saved: a resubmitted job would run
-  /// for ever. Not collective.
+  /// Throws Error(other) unless a checkpoint newer than `first_step` was saved or there is no
+  /// checkpoint folder. A job that is resubmitted without progress would run for ever. Not
+  /// collective.
   void require_newer_than(Index first_step) const;
 
-  /// Completes the checkpoint that the background has written on all ranks by now. Call it once per
+  /// Completes the background checkpoint if all ranks have written their parts. Call it once per
   /// step.
   void poll();
 
-  /// Waits for the write in flight, and completes it.
+  /// Waits for the write in flight and completes it.
   void finish();
 
  private:
@@ -113,13 +115,13 @@ class Checkpoints {
   LossRange losses_;
   double load_seconds_ = 0;
   std::optional<Resumed> resumed_;
-  Index saved_step_ = -1;      // of the newest checkpoint written, begun or loaded
+  Index saved_step_ = -1;      // step of the newest checkpoint written, begun or loaded
   bool is_due_ = false;        // a save waits for a step with finite gradients
-  Clock::time_point begun_{};  // of the newest write
-  double stalled_ = 0;         // seconds that training waited for it
+  Clock::time_point begun_{};  // start of the newest write
+  double stalled_ = 0;         // seconds that training waited for that write
   std::optional<checkpoint::BackgroundWrite> under_way_;  // of saved_step_
   bool is_incomplete_ =
-      false;  // the write is in flight, rather than the removal of old checkpoints
+      false;  // the write is in flight; false while only old checkpoints are being removed
 };
 
 }  // namespace kzero::run

@@ -1,5 +1,6 @@
-// Losses on data that is not trained on, while a run trains: validation and the deck's
-// [[evaluate]]. A stop ends them between two micro-batches; a restart then completes them.
+// Evaluates the loss on data outside the training set during a run: validation and the deck's
+// [[evaluate]] tables. A stop interrupts an evaluation between two micro-batches. A restart then
+// completes it.
 #pragma once
 
 #include <string>
@@ -20,18 +21,18 @@ class Evaluations {
   Evaluations(const deck::Config& config, const grid::Group& world, const data::Dataset& dataset,
               engine::Engine& engine, metrics::Console& console, metrics::JsonlSink* sink);
 
-  /// Marks in the folder of checkpoints that evaluations are due after so many steps, if any are.
-  /// Call it before the checkpoint of the step gets its name: a restart from that checkpoint then
-  /// completes them. Not collective.
+  /// Writes the mark to the checkpoint folder if evaluations are due after this many steps. Call it
+  /// before the checkpoint of the step gets its final name. A restart from that checkpoint then
+  /// completes the evaluations. Not collective.
   void mark_if_due(Index steps_done);
 
-  /// Evaluates what mark_if_due() found due, which after the last step is all, and reports each
-  /// evaluation that is complete. Asks `stops` before each micro-batch; returns false once it says
-  /// yes, and reports nothing of the evaluation that it ended. Collective over all ranks.
+  /// Runs the evaluations that mark_if_due() found due, and reports each complete one. After the
+  /// last step all of them are due. Calls `stops` before each micro-batch. Once that returns true,
+  /// returns false without reporting the interrupted evaluation. Collective over all ranks.
   bool run_if_due(const engine::StopQuestion& stops);
 
-  /// Does the same for a run that begins from a checkpoint of that step, if an earlier job began
-  /// these evaluations and did not complete them. Evaluations that it completed are not repeated.
+  /// Does the same for a run that resumes a checkpoint of that step, if an earlier job began these
+  /// evaluations and did not complete them. Does not repeat those that the earlier job completed.
   /// Collective over all ranks.
   bool complete(Index steps_done, const engine::StopQuestion& stops);
 

@@ -1,4 +1,5 @@
-// The range of a training's losses: decides which checkpoints are from before the loss left it.
+// Tracks the normal range of a training's loss. It decides which checkpoints are from before the
+// loss left the range.
 #pragma once
 
 #include <optional>
@@ -7,24 +8,25 @@
 
 namespace kzero::run {
 
-/// A loss is within the range if it lies above the lowest running mean of the losses by at most
-/// five times the running mean of how far two losses in a row are apart. Both means are over about
-/// 16 steps and leave out losses beyond the range, so the range does not follow a loss that rises
-/// for good. Once a loss was beyond it, the next one within it is the first at or below the running
-/// mean: the losses of a model that has forgotten all may lie close above the range of a young
-/// training. The first 8 finite losses are within it. All ranks have the same losses, so all agree.
+/// The limit of the range is the lowest running mean of the losses plus five times the running mean
+/// of the distance between successive losses. Both means cover about 16 steps. They exclude losses
+/// beyond the range, so the range does not follow a loss that rises for good. Once a loss is beyond
+/// the range, the next loss within it is the first at or below the running mean. This rule is
+/// needed early in a training, where the losses of a model that has lost everything it learned may
+/// be only just above the range. The first 8 finite losses are within the range. All ranks have the
+/// same losses, so all agree.
 class LossRange {
  public:
-  /// Continues from the record of a checkpoint, or begins anew.
+  /// Continues from the record of a checkpoint, or starts empty.
   explicit LossRange(const std::optional<checkpoint::LossRecord>& from = {});
 
-  /// Adds the loss of a step, which has its number from 0.
+  /// Adds the loss of a step. Steps are numbered from 0.
   void add(Index step, double loss);
 
-  /// The largest loss within the range now; infinite while there are too few.
+  /// Returns the largest loss within the range now; infinite while there are too few losses.
   double limit() const;
 
-  /// What a checkpoint records now; none before the first loss.
+  /// Returns the record to save in a checkpoint; nullopt before the first loss.
   const std::optional<checkpoint::LossRecord>& record() const { return record_; }
 
  private:

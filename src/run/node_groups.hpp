@@ -1,5 +1,5 @@
-// Ranks grouped by node, and the times of ranks summed up by group. A run on a single node has a
-// group for each rank. Plain arithmetic on the root; it does not know where times come from.
+// Groups ranks by node and sums their times by group. A run on a single node has one group per
+// rank. This is plain arithmetic on the root and does not measure the times.
 #pragma once
 
 #include <span>
@@ -13,8 +13,8 @@ namespace kzero::run {
 /// The time of one rank in some steps.
 struct RankTime {
   double seconds = 0;  // of the steps
-  double waited = 0;   // of these, the rank stood still for messages of other ranks
-  double no_core = 0;  // of waited, the rank was ready to run but had no core
+  double waited = 0;   // part of `seconds` spent waiting for messages of other ranks
+  double no_core = 0;  // part of `waited` in which the rank was ready but had no core
 
   double computed() const { return seconds - waited; }
   RankTime& operator+=(const RankTime& other) {
@@ -25,7 +25,7 @@ struct RankTime {
   }
 };
 
-/// The ranks of a node, or one rank.
+/// The ranks of a node, or a single rank if by_rank().
 struct NodeGroup {
   std::string host;
   std::vector<Index> ranks;  // ascending
@@ -39,8 +39,8 @@ class NodeGroups {
   bool by_rank() const { return by_rank_; }
   const std::vector<NodeGroup>& groups() const { return groups_; }
 
-  /// Sums up the times of all ranks, in rank order, over an interval of `steps` steps that ends
-  /// after `step` steps. `slow` has one entry per group.
+  /// Sums the times over an interval of `steps` steps that ends after `step` steps. `times` has one
+  /// entry per rank, in rank order. `slow` has one entry per group.
   metrics::NodesRecord record(std::span<const RankTime> times, Index step, Index steps,
                               const std::vector<bool>& slow) const;
 
@@ -49,7 +49,7 @@ class NodeGroups {
   std::vector<NodeGroup> groups_;
 };
 
-/// Returns the rank of a group that computed longest, the lowest of several.
+/// Returns the rank of a group that computed longest; the lowest rank if several did.
 Index busiest_rank(const NodeGroup& group, std::span<const RankTime> times);
 
 }  // namespace kzero::run

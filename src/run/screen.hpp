@@ -1,4 +1,4 @@
-// How the output of a run is displayed.
+// Chooses how the output of a run is displayed.
 #pragma once
 
 #include "deck/config.hpp"

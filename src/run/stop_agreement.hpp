@@ -1,4 +1,4 @@
-// Decides, for all ranks alike, that a run makes no further step. A signal may reach one rank only.
+// Decides, alike on all ranks, that a run makes no further step. A signal may reach only one rank.
 #pragma once
 
 #include <optional>
@@ -17,9 +17,9 @@ namespace kzero::run {
 struct Ending {
   std::string reason = "completed";   // as in the end record
   int signal = 0;                     // the signal that asked for it; 0: none
-  std::optional<ExitCode> failure{};  // none: the exit code follows from the reason
+  std::optional<ExitCode> failure{};  // nullopt: the exit code follows from the reason
 
-  /// Whether nothing is left to do.
+  /// Returns whether nothing is left to do.
   bool is_complete() const { return reason == "completed" || reason == "nothing_to_do"; }
 };
 
@@ -29,17 +29,18 @@ class StopAgreement {
   StopAgreement(const deck::Run& run, const grid::Group& world, const runtime::StopSignal& stop,
                 NodeTimes& times);
 
-  /// Agrees after a step, with the message that every step has. Collective over `world`.
+  /// Agrees after a step, using NodeTimes::agree(), which every step calls. Collective over
+  /// `world`.
   std::optional<Ending> after_step(Index steps_of_this_job);
 
-  /// Counts a round of micro-batches of an evaluation that is about to begin; returns whether the
-  /// ranks agree before it, the same on all of them. Rounds of 50 ms and more all have an
-  /// agreement. Not collective by itself.
+  /// Counts a round of micro-batches that an evaluation is about to begin. Returns whether the
+  /// ranks agree before the round, which is the same on all ranks. They agree before every round if
+  /// rounds take 50 ms or more. Not collective by itself.
   bool is_due_within_evaluation() { return pace_.is_due(); }
 
-  /// Agrees there, with one control message. All ranks of `world` therefore stop at the same
-  /// micro-batch. run.max_steps counts steps alone, so it stops no evaluation. Collective over
-  /// `world`.
+  /// Agrees before a round, using one control message. All ranks of `world` therefore stop at the
+  /// same micro-batch. run.max_steps counts only steps, so it does not stop evaluations. Collective
+  /// over `world`.
   std::optional<Ending> within_evaluation();
 
  private:
