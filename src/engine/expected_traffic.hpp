@@ -1,4 +1,4 @@
-// The traffic of a rank in a step: expected and counted.
+// The expected and the counted traffic of a rank in a step.
 #pragma once
 
 #include "comm/traffic.hpp"
@@ -7,16 +7,16 @@
 
 namespace kzero::engine {
 
-/// Returns the expected traffic of the blueprint's rank in a step, including padding: over its data
-/// group as in arXiv 1910.02054, section 7, over its tensor group as in its section 8 (and arXiv
-/// 2205.05198 for sequence parallelism). elements_per_step and bytes_per_step are left 0. The deck
-/// is resolved. `data_rank`, the rank in its data group, matters to matrices alone
+/// Returns the expected traffic of the blueprint's rank in a step, including padding. The data
+/// group follows arXiv 1910.02054, section 7. The tensor group follows its section 8, and arXiv
+/// 2205.05198 for sequence parallelism. elements_per_step and bytes_per_step stay 0. The deck must
+/// be resolved. `data_rank` is the rank in the data group and affects only matrices
 /// (matrix_plan.hpp).
 std::vector<metrics::TrafficRow> expected_traffic(const deck::Config& config,
                                                   const Blueprint& blueprint, Index data_rank = 0);
 
-/// Returns the traffic counted in steps beside the expected traffic: the mean of those steps that
-/// used a channel (a skipped step updates no parameters).
+/// Adds the counted traffic to the expected rows. The counts are means over the steps that used the
+/// channel, because a skipped step updates no parameters.
 std::vector<metrics::TrafficRow> counted(const comm::Traffic& traffic,
                                          std::vector<metrics::TrafficRow> rows);
 
