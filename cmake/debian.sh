@@ -50,7 +50,7 @@ missing_packages() {
 }
 
 if ! command -v dpkg-query >/dev/null; then
-  echo "debian.sh: this system has no dpkg; the compiler and the libraries have to be there (docs/running.md, Installing):" >&2
+  echo "debian.sh: this system has no dpkg; the compiler and the libraries have to be there (docs/installing.md, Without root):" >&2
   echo "  ${packages[*]}" >&2
 elif mapfile -t missing < <(missing_packages) && ((${#missing[@]})); then
   if ((EUID == 0)); then

@@ -9,7 +9,7 @@ import plot_memory
 def expected_bytes(row):
     """The bytes of the expected elements, with the width of those that were counted."""
     width = row["bytes_per_step"] / row["elements_per_step"] if row["elements_per_step"] else 0
-    return row["theory_elements_per_step"] * width
+    return row["expected_elements_per_step"] * width
 
 
 def label_of(row):

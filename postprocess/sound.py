@@ -17,7 +17,7 @@ TRAFFIC = {
     "purpose": TEXT,
     "elements_per_step": NUMBER,
     "bytes_per_step": NUMBER,
-    "theory_elements_per_step": NUMBER,
+    "expected_elements_per_step": NUMBER,
 }
 ANY = {"time": NUMBER, "seconds": NUMBER, "stall_seconds": NUMBER, "step": COUNT}
 SHAPES = {

@@ -58,7 +58,7 @@ ExitCode train(const DeckArguments& arguments) {
     config = read_deck(grid::world_group(), arguments, deck::Purpose::train);
     return config.run.threads;
   };
-  const runtime::Session session({.choose_threads = read});
+  const runtime::Session session({.choose_threads = read, .has_heartbeat = true});
   config.placement = placement_of(config, session);
   return comm::ending_launch_on_failure(
       [&] { return run::train(request_of(arguments, config, session), session); });

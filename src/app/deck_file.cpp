@@ -19,7 +19,7 @@ namespace kzero::app {
 
 namespace {
 
-constexpr std::size_t most_bytes = std::size_t{1} << 20;  // four times the limit of a deck
+constexpr std::size_t most_bytes = std::size_t{256} << 10;
 
 /// Suggests the file in the folder whose name is nearest to that of a missing deck.
 std::string suggestion(const std::filesystem::path& file) {
@@ -82,7 +82,9 @@ deck::Source load(const std::string& file, std::chrono::milliseconds patience,
     if (count < 0 && errno != EAGAIN) wanted.refuse(std::strerror(errno));
     if (count > 0) text.append(part.data(), static_cast<std::size_t>(count));
     if (text.size() > most_bytes)
-      wanted.refuse(fmt::format("it has more than {} bytes, which no {} has", most_bytes, kind));
+      wanted.refuse(
+          fmt::format("it has more than {} bytes, the limit of a {}; name many files by a pattern",
+                      most_bytes, kind));
     // A pipe without writers reads as ended, whether they have left or not come yet.
     const bool may_go_on = count < 0 || (is_pipe && text.empty() && !has_waited);
     if (count == 0 && !may_go_on) return {file, text};

@@ -27,10 +27,10 @@ ExitCode run_inference(const std::function<ExitCode(const runtime::Session&)>& c
     check_launch(grid::world_group());
     return Index{0};
   };
-  const runtime::Session session({.choose_threads = as_cores_allow});
+  const runtime::Session session({.choose_threads = as_cores_allow, .has_heartbeat = true});
   // Waits have no time limit. Errors that NCCL reports while no thread calls it, and nodes that
   // fall silent, end the command.
-  const comm::LaunchWatch watch(grid::world_group(), 0, deck::Run().heartbeat);
+  const comm::LaunchWatch watch(session, grid::world_group(), 0, deck::Run().heartbeat);
   return comm::ending_launch_on_failure([&] { return command(session); });
 }
 

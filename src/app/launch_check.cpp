@@ -36,7 +36,7 @@ constexpr double longest_wait = 120;
 ExitCode survey_and_print(const deck::Config& config, const runtime::Session& session,
                           SurveyOutput output) {
   const grid::Group world = grid::world_group();
-  const comm::LaunchWatch watch(world, 0, config.run.heartbeat);  // names a lost node
+  const comm::LaunchWatch watch(session, world, 0, config.run.heartbeat);  // names a lost node
   const grid::Nodes& nodes = watch.nodes();
   const runtime::Watchdog watchdog(longest_wait, [&](const Wait& wait, auto waited) {
     give_up(wait, waited.count(), world.rank(), nodes);
@@ -62,7 +62,7 @@ ExitCode survey_launch(const DeckArguments& arguments, SurveyOutput output) {
     config = read_deck(world, arguments, deck::Purpose::train);
     return config.run.threads;
   };
-  const runtime::Session session({.choose_threads = read});
+  const runtime::Session session({.choose_threads = read, .has_heartbeat = true});
   return comm::ending_launch_on_failure([&] { return survey_and_print(config, session, output); });
 }
 

@@ -7,8 +7,8 @@
 
 namespace kzero {
 
-/// Parses a JSON text. Returns a discarded value if the text is not JSON, or nests deeper than any
-/// Hugging Face file does.
+/// Parses a JSON text. Returns a discarded value if the text is not JSON, or nests deeper than 64
+/// levels, more than any Hugging Face file does.
 nlohmann::json parse_json(std::string_view text);
 
 /// Formats a value of any length as shortened JSON, for use within a one-line message.

@@ -49,8 +49,8 @@ std::string describe_manifest(const fs::path& path, const Manifest& m) {
       "optimizer   {}, {} updates\n"
       "parameters  {} in {} tensors, each with {}{}; hash {}\n"
       "shards      {} with {}\n",
-      printable(path.string()), m.format, printable(m.kzero_version), printable(m.git_hash), m.step,
-      m.samples, m.tokens, m.skipped_steps, m.data_ranks, m.tensor_ranks, m.stage,
+      printable(path.string()), format_version, printable(m.kzero_version), printable(m.git_hash),
+      m.step, m.samples, m.tokens, m.skipped_steps, m.data_ranks, m.tensor_ranks, m.stage,
       printable(m.precision), m.loss_scale, name_of(m.model.family), m.model.layers, m.model.hidden,
       m.model.heads, m.model.sequence, m.model.vocab, m.model.feed_forward,
       m.model.tied_embeddings ? "tied" : "untied", printable(m.optimizer),

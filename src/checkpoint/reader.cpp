@@ -15,8 +15,8 @@ namespace kzero::checkpoint {
 
 namespace {
 
-/// Ranges closer than this are read as one, up to the window: a small read costs as much as this
-/// many elements.
+/// Ranges closer than this are read as one, up to the window. A small read costs as much as reading
+/// this many elements.
 constexpr Index gap_elements = Index{1} << 14;
 constexpr Index window_elements = Index{1} << 20;
 
@@ -25,10 +25,10 @@ struct Source {
   Range range;
   const StoredShard* shard = nullptr;
   Index shard_file = 0;
-  Index element = 0;  // the element of the shard at which the range begins
+  Index element = 0;  // the shard's element at which the range begins
 };
 
-/// A copy of `count` elements of a stored shard to a wanted shard.
+/// A copy of `count` elements from a stored shard to a wanted shard.
 struct Copy {
   Index from = 0;
   Index count = 0;
@@ -36,8 +36,7 @@ struct Copy {
   const StateShard* target = nullptr;
 };
 
-/// Orders copies by shard_file and shard within it, so that each file is opened once and read in
-/// order.
+/// Orders copies by shard file and by shard within it. Each file is opened once and read in order.
 using Plan = std::map<Index, std::map<const StoredShard*, std::vector<Copy>>>;
 
 /// All stored ranges of a parameter, by position.
@@ -85,7 +84,7 @@ void plan_range(const Found& from, const std::vector<Source>& sources, const Sta
   }
 }
 
-/// Returns what the search has filled of this shard in this memory; null for nothing.
+/// Returns what the search has filled for this shard and this memory. Null if nothing.
 const Filled* filled_of(const Found& from, const StateShard& wanted) {
   const auto same_place = [](const StateValues& a, const StateValues& b) {
     return a.name == b.name && a.values.data() == b.values.data() &&
@@ -99,8 +98,8 @@ const Filled* filled_of(const Found& from, const StateShard& wanted) {
   return filled == from.filled.end() ? nullptr : &*filled;
 }
 
-/// Returns the hash taken while the search filled the shard, or takes it now: of what went on to a
-/// device, where it is.
+/// Returns the hash that the search computed while it filled the shard. Otherwise computes the hash
+/// now. Values that were sent on to a device are hashed from there.
 std::uint64_t hash_of_loaded(const Found& from, const StateShard& shard, Index position) {
   const Filled* filled = shard.staging == nullptr ? filled_of(from, shard) : nullptr;
   return filled != nullptr ? filled->hash : hash_of(shard, position);
@@ -123,7 +122,6 @@ void require_readable(const Found& from, const StateShard& shard) {
   }
 }
 
-/// Where everything lies in a checkpoint.
 class Catalog {
  public:
   explicit Catalog(const Found& from)
@@ -131,7 +129,7 @@ class Catalog {
         positions_(positions_of(from.manifest.parameters)),
         held_(shards_by_parameter(from.manifest)) {}
 
-  /// Adds the copies that fill a shard, which must outlive the plan.
+  /// Adds the copies that fill a shard. The shard must outlive the plan.
   void add_to(Plan& plan, const StateShard& shard) {
     look_up(shard.parameter);
     Index to = 0;
@@ -153,11 +151,11 @@ class Catalog {
   const Found& from_;
   Positions positions_;
   std::vector<std::vector<LocatedShard>> held_;
-  std::string parameter_;  // the last that was looked up, and its sources
+  std::string parameter_;  // the last one that was looked up; its sources are below
   std::vector<Source> sources_;
 };
 
-/// An open shard_file and one dataset's part in it.
+/// An open shard file, and one dataset's part in it.
 struct StoredValues {
   const InputFile& file;
   const std::filesystem::path& path;
@@ -171,7 +169,7 @@ struct StoredValues {
   }
 };
 
-/// Reads one dataset's copies, sorted by offset, in windows that join close ones.
+/// Reads one dataset's copies, sorted by offset, in windows that join nearby copies.
 void read_copies(const StoredValues& stored, const std::string& array,
                  std::span<const Copy> copies) {
   std::vector<float> window;
@@ -237,7 +235,7 @@ std::vector<Range> slice_of(const std::vector<Range>& ranges, Index begin, Index
   return slice;
 }
 
-/// Reads a shard's values through its staging: each block is a shard of its own in host memory.
+/// Reads a shard's values through its staging. Each block is a separate shard in host memory.
 void read_in_blocks(const Found& from, const StateShard& wanted, Catalog& catalog) {
   BlockWriter blocks(wanted.staging, wanted.arrays);
   while (const auto block = blocks.next()) {

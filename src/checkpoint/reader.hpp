@@ -1,5 +1,5 @@
-// Reads ranges of parameters out of a checkpoint, whichever files hold them, so that any grid loads
-// what another grid saved.
+// Reads ranges of parameters from a checkpoint, whichever files hold them. Any grid can therefore
+// load what another grid saved.
 #pragma once
 
 #include <span>
@@ -10,21 +10,21 @@
 
 namespace kzero::checkpoint {
 
-/// Fills the shards' arrays by their names, bit for bit what was saved; an array that is empty or
-/// not named is not wanted. Opens only the shard_files that hold wanted ranges and reads little
-/// more than those, and nothing for the arrays that the search has filled, which must be untouched
-/// since. Throws Error(files) naming the array, or parameter and range, that is nowhere, or the
-/// file at fault. Each rank reads for itself: not collective.
+/// Fills the shards' arrays by name with the saved bits. An array that is empty or not named is not
+/// wanted. Opens only the shard files that hold wanted ranges, and reads little more than those
+/// ranges. Reads nothing for the arrays that the search has filled; they must not have changed
+/// since. Throws Error(files) that names the array, or the parameter and range, that is missing, or
+/// the file at fault. Not collective: each rank reads for itself.
 void read(const Found& from, std::span<const StateShard> wanted);
 
-/// Verifies any load on any grid: throws Error(files) unless the values of all ranks' shards, which
-/// hold each element of the checkpoint once, have the hash of the manifest. Arrays in host memory
-/// that the search has filled, and which must be untouched since, were hashed by it. Collective
-/// over `world`.
+/// Verifies any load on any grid. The shards of all ranks must hold each element of the checkpoint
+/// once. Throws Error(files) unless their values have the hash of the manifest. For arrays in host
+/// memory that the search has filled, uses the search's hash; they must not have changed since.
+/// Collective over `world`.
 void require_saved_values(const grid::Group& world, const Found& found,
                           std::span<const StateShard> mine);
 
-/// Throws Error(usage) naming the first difference if the model of `table` is not the one saved.
+/// Throws Error(usage) that names the first difference if the saved model is not that of `table`.
 void require_same_parameters(const Found& found, const param::Table& table);
 
 }  // namespace kzero::checkpoint

@@ -20,7 +20,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Creates a new folder for the files, which nobody else writes into. Collective over `world`.
+/// Creates a new folder for the files. No other process writes into it. Collective over `world`.
 fs::path begin(const grid::Group& world, const fs::path& folder, const Manifest& manifest) {
   std::string partial;
   grid::collectively(world, [&] {
@@ -36,8 +36,8 @@ fs::path begin(const grid::Group& world, const fs::path& folder, const Manifest&
   return world.broadcast(partial);
 }
 
-/// Checks that the shards cover every element of every parameter exactly once: a checkpoint with a
-/// hole is worse than none. Ranges are expanded for one parameter at a time.
+/// Checks that the shards cover every element of every parameter exactly once, because a checkpoint
+/// with a hole is worse than none. Ranges are expanded for one parameter at a time.
 void check_coverage(const Manifest& manifest) {
   const auto held = shards_by_parameter(manifest);
   for (std::size_t p = 0; p < held.size(); ++p) {
@@ -60,7 +60,7 @@ void check_coverage(const Manifest& manifest) {
   }
 }
 
-/// Completes the root's manifest by the ranks' records of their shard files.
+/// Completes the root's manifest with the ranks' records of their shard files.
 void fill_in(Manifest& manifest, const std::vector<std::string>& records) {
   manifest.kzero_version = version();
   manifest.git_hash = git_hash();
@@ -71,7 +71,7 @@ void fill_in(Manifest& manifest, const std::vector<std::string>& records) {
   }
 }
 
-/// Returns messages of what failed, without harm to the checkpoint that is there by now.
+/// Returns messages about failures. They do not harm the checkpoint, which is complete by now.
 std::vector<std::string> renew_and_retain(const fs::path& folder, Index step, Index keep,
                                           Index sane_step) {
   try {
@@ -83,7 +83,7 @@ std::vector<std::string> renew_and_retain(const fs::path& folder, Index step, In
 }
 
 /// Steps 2 to 7 of a save that has begun. write_file() returns this rank's part of a shard file
-/// that is on the disk. tidy() renews and retains on the root, or begins to. Collective over
+/// that is on the disk. tidy() runs, or starts, renew_and_retain() on the root. Collective over
 /// `world`.
 template <class WriteFile, class Tidy>
 Written save(const grid::Group& world, const fs::path& folder, const fs::path& partial,
@@ -106,7 +106,7 @@ Written save(const grid::Group& world, const fs::path& folder, const fs::path& p
       write_manifest(partial, manifest);  // 4 manifest
       install(partial, written.path);     // 5 rename
     });
-    manifest.shard_files = {};  // of all ranks, and the caller may keep the manifest
+    manifest.shard_files = {};  // all ranks' files; the caller may keep the manifest
     // 6 latest, 7 retain
     grid::collectively(world, [&] {
       if (world.is_root()) written.problems = tidy();
@@ -126,8 +126,8 @@ Written write(const grid::Group& world, const fs::path& folder, Manifest manifes
   const Index number = world.rank() / ranks_per_file;
   const grid::Group file_group = world.part(number, "file");
   const fs::path partial = begin(world, folder, manifest);  // 1 begin
-  // Calls that are collective over a file's ranks end alike on them, so that all ranks of the world
-  // can agree on how they ended.
+  // Calls that are collective over a file's ranks end alike on all of them. All ranks of the world
+  // can therefore agree on how they ended.
   const auto write_file = [&] {
     const std::string name = shard_file_name(number);
     return file_group.size() == 1
@@ -147,7 +147,7 @@ BackgroundWrite::BackgroundWrite(const grid::Group& world, const fs::path& folde
       mine_(std::move(mine)),
       keep_(keep),
       partial_(begin(world, folder, manifest_)) {  // 1 begin
-  storage::start_hdf5();                           // which makes MPI calls, as the thread must not
+  storage::start_hdf5();  // it makes MPI calls, which the thread must not make
   part_ = std::async(std::launch::async, [this] {
     name_lane("checkpoint writer");
     const TimelineSpan span(SpanKind::file, [] { return "kzero::checkpoint::write_shard_file"; });

@@ -109,12 +109,15 @@ std::unique_ptr<runtime::Heartbeat> start(const grid::Group& world, const grid::
 
 }  // namespace
 
-LaunchWatch::LaunchWatch(const grid::Group& world, double longest_wait, double silence)
+LaunchWatch::LaunchWatch(const runtime::Session& session, const grid::Group& world,
+                         double longest_wait, double silence)
     : nodes_(world, runtime::host_name()),
       watchdog_(longest_wait,
                 [this, rank = world.rank()](const Wait& wait, auto waited) {
                   give_up(wait, waited, rank, nodes_);
                 }),
-      heartbeat_(start(world, nodes_, silence)) {}
+      heartbeat_(start(world, nodes_, silence)) {
+  session.end_start();
+}
 
 }  // namespace kzero::comm

@@ -6,6 +6,7 @@
 
 #include "grid/nodes.hpp"
 #include "runtime/heartbeat.hpp"
+#include "runtime/session.hpp"
 #include "runtime/watchdog.hpp"
 
 namespace kzero::comm {
@@ -13,9 +14,10 @@ namespace kzero::comm {
 class LaunchWatch {
  public:
   /// `longest_wait` is run.watchdog and `silence` run.heartbeat, in seconds; 0 turns either off.
-  /// There is no heartbeat on a single node, whose launcher notices a lost rank. Collective over
-  /// `world`, all ranks of the launch.
-  LaunchWatch(const grid::Group& world, double longest_wait, double silence);
+  /// There is no heartbeat on a single node, whose launcher notices a lost rank. Ends the
+  /// session's limit on the start. Collective over `world`, all ranks of the launch.
+  LaunchWatch(const runtime::Session& session, const grid::Group& world, double longest_wait,
+              double silence);
 
   const grid::Nodes& nodes() const { return nodes_; }
 

@@ -7,25 +7,19 @@
 
 #include "base/printable.hpp"
 #include "deck/document.hpp"
-#include "deck/former_names.hpp"
 
 namespace kzero::deck {
 
 namespace {
 
-/// A key's value as decks of this version write it, and the same shortened to one line.
+/// A key's value as resolved decks write it, and the same shortened to one line.
 struct Written {
   std::string toml;
   std::string shown;
 };
 
 Written written(const Key& key, const Entry& entry) {
-  Value value = entry.value;
-  if (auto* text = std::get_if<std::string>(&value)) {
-    const std::string_view now = successor_of(key.path, *text);
-    if (!now.empty()) *text = now;
-  }
-  value = converted(key, value);
+  const Value value = converted(key, entry.value);
   if (!is_allowed(key, value)) return {entry.shown, entry.shown};
   const std::string toml = as_toml(key, value);
   if (const auto* list = std::get_if<std::vector<std::string>>(&value))

@@ -8,8 +8,7 @@
 namespace kzero::deck {
 
 /// One text for each key that has different values in the two decks, in the order of the decks:
-/// "train.steps is 200, was 100". A value that was only renamed does not count as a change. A text
-/// that is not TOML has no keys.
+/// "train.steps is 200, was 100". A text that is not TOML has no keys.
 std::vector<std::string> changes(const std::string& before, const std::string& now);
 
 /// One text for each key of a resolved deck, in the order of the deck: "train.steps is 200". Keys

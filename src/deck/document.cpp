@@ -6,10 +6,11 @@
 #include <map>
 
 #include "base/printable.hpp"
-#include "deck/guard.hpp"
+#include "base/utf8.hpp"
 #include "deck/locator.hpp"
 #include "deck/syntax_problem.hpp"
 #include "deck/toml.hpp"
+#include "deck/toml_hazards.hpp"
 #include "deck/toml_positions.hpp"
 
 namespace kzero::deck {
@@ -115,10 +116,14 @@ class SectionBuilder {
 
 std::vector<Section> read_document(const Source& source, std::vector<Problem>& problems) {
   const Locator locator(source.name, source.text);
-  auto refusal = find_bad_text(source.text);
-  if (!refusal) refusal = find_bad_structure(source.text);
-  if (refusal) {
-    problems.push_back({locator.place(refusal->offset), refusal->reason});
+  // The parser's position of such a byte is that of the character before it.
+  if (const auto at = first_invalid_byte(source.text)) {
+    const auto byte = static_cast<unsigned char>(source.text[*at]);
+    problems.push_back({locator.place(*at), fmt::format("byte 0x{:02x} is not UTF-8", byte)});
+    return {};
+  }
+  if (const auto hazard = find_toml_hazard(source.text)) {
+    problems.push_back({locator.place(hazard->offset), hazard->reason});
     return {};
   }
   std::string text = source.text;

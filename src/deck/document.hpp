@@ -33,9 +33,9 @@ struct Section {
   Index number = -1;  // of the table in its list, from 0; -1: not in a list
 };
 
-/// Reads TOML. Text that is not TOML, is longer than 256 KiB or nests deeper than 32 becomes a
-/// problem; the result then has no sections. A number that does not fit 64 bits becomes an entry
-/// without a value, and so does a date. Throws only std::bad_alloc, whatever the bytes.
+/// Reads TOML. Text that is not TOML or nests deeper than 32 becomes a problem; the result then has
+/// no sections. A number that does not fit 64 bits becomes an entry without a value, and so does a
+/// date. Throws only std::bad_alloc, whatever the bytes.
 std::vector<Section> read_document(const Source& source, std::vector<Problem>& problems);
 
 }  // namespace kzero::deck

@@ -7,10 +7,9 @@
 #include <set>
 
 #include "base/printable.hpp"
+#include "base/utf8.hpp"
 #include "deck/architecture.hpp"
 #include "deck/common_names.hpp"
-#include "deck/former_names.hpp"
-#include "deck/guard.hpp"
 #include "deck/problem.hpp"
 #include "deck/schema.hpp"
 
@@ -45,8 +44,8 @@ class Reader {
   void read_override(const std::string& argument, Index number) {
     const SourceLocation place{SourceLocation::Source::command_line, number, 0,
                                fmt::format("command line: '{}'", printable_start(argument))};
-    if (const auto refusal = find_bad_text(argument)) {
-      problems_.push_back({place, refusal->reason});
+    if (first_invalid_byte(argument)) {
+      problems_.push_back({place, "an override must be UTF-8"});
       return;
     }
     const std::size_t equals = argument.find('=');
@@ -251,12 +250,10 @@ class Reader {
                                                            suggestion(nearest_path(entry.name)))});
       return;
     }
-    // TOML refuses a repeated name, but a key may also be set by its former name.
+    // TOML refuses a repeated name, but a name in quotes, "model.layers", is another one.
     const auto before = places_.find(key->path);
     if (before != places_.end() && before->second.source == entry.key_location.source) {
-      problems_.push_back(
-          {entry.key_location,
-           fmt::format("key '{}' is set twice, once by its former name", key->path)});
+      problems_.push_back({entry.key_location, fmt::format("key '{}' is set twice", key->path)});
       return;
     }
     const Value value = converted(*key, entry.value);
@@ -274,8 +271,6 @@ class Reader {
   static std::string advice(const Key& key, const Value& value) {
     const auto* text = std::get_if<std::string>(&value);
     if (key.kind != Kind::choice || text == nullptr) return "";
-    const std::string_view now = successor_of(key.path, *text);
-    if (!now.empty()) return fmt::format(", which is called \"{}\" now", now);
     const std::string near = nearest(*text, key.choices, 1 + text->size() / 3);
     return near.empty() ? "" : fmt::format("; did you mean \"{}\"?", near);
   }

@@ -8,7 +8,6 @@
 #include <numeric>
 
 #include "deck/common_names.hpp"
-#include "deck/former_names.hpp"
 #include "deck/list_keys.hpp"
 #include "deck/quantity.hpp"
 
@@ -108,7 +107,7 @@ std::vector<std::string> tables() {
 }
 
 const Key* find_key(std::string_view path) {
-  const auto found = std::ranges::find(keys(), path_now(path), &Key::path);
+  const auto found = std::ranges::find(keys(), path, &Key::path);
   return found == keys().end() ? find_list_key(path) : &*found;
 }
 

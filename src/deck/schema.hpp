@@ -83,8 +83,8 @@ std::vector<const Key*> keys_in(const Config& config);
 /// The names of the tables in the order of the deck, without lists.
 std::vector<std::string> tables();
 
-/// Finds the key with this path or former path; null if there is none. A key of a list has the
-/// number of its table in its path: "data.blend[1].weight".
+/// Finds the key with this path; null if there is none. A key of a list has the number of its table
+/// in its path: "data.blend[1].weight".
 const Key* find_key(std::string_view path);
 
 /// Converts a value to the key's type ("32MiB" becomes bytes, 1 becomes 1.0, 1e3 becomes 1000);

@@ -36,7 +36,6 @@ struct Wording {
 
 constexpr Wording wordings[] = {
     {"string", "encountered end-of-file", "a text has no closing quote"},
-    {"string", "unescaped control characters", "a text has no closing quote in its line"},
     {"array", "encountered end-of-file", "a list has no closing ]"},
     {"array", "expected comma", "expected , or ] in a list"},
     {"array", "expected value", "expected a value or ] in a list"},
@@ -132,6 +131,9 @@ Problem syntax_problem(const toml::parse_error& error, const Locator& locator) {
                         printable_start(*text))};
   }
   std::string words = plain_words(message);
+  // The parser calls a line end in a text a control character.
+  if (message.scope.ends_with("string") && locator.text().substr(at).find_first_of("\r\n") == 0)
+    words = "a text has no closing quote in its line";
   if (message.detail.starts_with("unknown escape sequence"))
     words += "; write \\\\ for a backslash";
   return {locator.place(at),

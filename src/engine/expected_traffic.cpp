@@ -36,8 +36,8 @@ metrics::TrafficRow& row_of(const std::string& group, comm::Operation operation,
 }
 
 void expect(metrics::TrafficRow& row, Index elements, Index bytes) {
-  row.theory_elements_per_step = elements;
-  row.theory_bytes_per_step = bytes;
+  row.expected_elements_per_step = elements;
+  row.expected_bytes_per_step = bytes;
 }
 
 // Stages 0 to 2 reduce-scatter and all-gather all units. Stage 0 gathers gradients, stages 1 and 2
@@ -69,13 +69,13 @@ void add_tensor_group(const deck::Config& config, const Blueprint& blueprint, Ro
   for (const model::TensorCollective& collective : all) {
     metrics::TrafficRow& row = row_of("tensor", collective.operation, collective.purpose, rows);
     const Index elements = times(collective.count, collective.elements);
-    row.theory_elements_per_step += elements;
-    row.theory_bytes_per_step += times(elements, bytes_of(collective.dtype));
+    row.expected_elements_per_step += elements;
+    row.expected_bytes_per_step += times(elements, bytes_of(collective.dtype));
   }
   for (metrics::TrafficRow& row : rows) {
     if (row.group != "tensor") continue;
-    expect(row, times(blueprint.batches.rounds(), row.theory_elements_per_step),
-           times(blueprint.batches.rounds(), row.theory_bytes_per_step));
+    expect(row, times(blueprint.batches.rounds(), row.expected_elements_per_step),
+           times(blueprint.batches.rounds(), row.expected_bytes_per_step));
   }
 }
 

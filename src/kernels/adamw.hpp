@@ -7,7 +7,7 @@
 
 namespace kzero::kernels {
 
-/// The rule of one step for master weight, first and second moment.
+/// The rule of one step. Its state: master weight, first and second moment.
 struct AdamWStep {
   static constexpr int arrays = 3;
 
@@ -16,7 +16,7 @@ struct AdamWStep {
   float one_minus_beta1 = 1,
         one_minus_beta2 = 1;  // 1 - beta, subtracted in fp64: in fp32 0.999 leaves 5e-5 of error
   float eps = 0;
-  float decay = 0;           // 0 if the parameter does not decay
+  float decay = 0;           // 0 for parameters without decay
   float correction1 = 1;     // 1 - beta1^t
   float correction2 = 1;     // 1 - beta2^t
   float gradient_scale = 1;  // unscaling and clipping in one factor
@@ -49,8 +49,8 @@ void adamw(const Execution& exec, const AdamWStep& step, const AdamWArrays<T>& a
   update_elements<T>(exec, step, arrays, count);
 }
 
-/// Updates the same elements on the host's cores, whatever the device of the build; the arrays are
-/// in host memory. Returns when the update is complete.
+/// Updates the same elements on the host's cores, whatever the build's device. The arrays are in
+/// host memory. Returns when the update is complete.
 template <class T>
 void adamw_on_host(const AdamWStep& step, const AdamWArrays<T>& arrays, Index count) {
   update_elements_on_host<T>(step, arrays, count);

@@ -16,10 +16,10 @@ using Bits = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint16_t>;
 template <class T>
 constexpr int per_word = 8 / sizeof(T);
 
-/// Words that a host's thread hashes at a time, from a copy in its first-level cache.
+/// Number of words that a host thread hashes at a time, from a copy in its first-level cache.
 constexpr Index words_at_once = 512;
 
-/// The bits of a value; those of one NaN for all of them.
+/// The bits of a value. All NaNs have the same bits.
 template <class T>
 KOKKOS_INLINE_FUNCTION Bits<T> bits_of(T value) {
   constexpr std::uint32_t infinity = std::is_same_v<T, float>  ? 0x7F800000U
@@ -35,7 +35,7 @@ KOKKOS_INLINE_FUNCTION std::uint64_t mix(std::uint64_t word, Index place) {
   return mixed(word ^ static_cast<std::uint64_t>(place + 1) * step_of_place);
 }
 
-/// The word of up to `count` elements, the first in its lowest bits.
+/// The word of up to `count` elements. The first element is in the lowest bits.
 template <class T>
 KOKKOS_INLINE_FUNCTION std::uint64_t word_of(const T* x, Index count) {
   std::uint64_t word = 0;
@@ -44,7 +44,7 @@ KOKKOS_INLINE_FUNCTION std::uint64_t word_of(const T* x, Index count) {
   return word;
 }
 
-/// The sum of the mixes of the words from number `first` on, at most words_at_once.
+/// Sums the mixes of at most words_at_once words, from number `first` on.
 template <class T>
 std::uint64_t host_sum_of_mixes(const T* x, Index count, Index first) {
   const Index begin = first * per_word<T>;
@@ -61,7 +61,7 @@ std::uint64_t host_sum_of_mixes(const T* x, Index count, Index first) {
   return sum;
 }
 
-// A result in a view is one that Kokkos does not wait for.
+// Kokkos does not wait for a reduction whose result is a view.
 using Result = Kokkos::View<std::uint64_t, tensor::Memory, Kokkos::MemoryUnmanaged>;
 
 template <class T>

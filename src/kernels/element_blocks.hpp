@@ -1,4 +1,4 @@
-// Kernels over an array's elements, a block of neighbours to each team or host thread at a time.
+// Kernels over the elements of an array. Each team or host thread processes one block at a time.
 #pragma once
 
 #include "kernels/row.hpp"
@@ -13,14 +13,14 @@ void for_element_blocks(const char* label, const Execution& exec, Index n, const
   Kokkos::parallel_for(
       label, Policy(exec, static_cast<int>(ceil_div(n, element_block)), Kokkos::AUTO),
       KOKKOS_LAMBDA(const Team& team) {
-        // Copies: in device code the constant has no address for min to take.
+        // Copies the constant: min needs an address, which the constant lacks in device code.
         const Index begin = team.league_rank() * Index{element_block};
         work(team, begin, Kokkos::min(Index{element_block}, n - begin));
       });
 }
 
 /// Calls work(begin, count) for the blocks of elements [0, n) on the host's cores, whatever the
-/// device of the build. Returns when all are done.
+/// build's device. Returns when all are done.
 template <class Work>
 void for_element_blocks_on_host(const char* label, Index n, const Work& work) {
   using Host = Kokkos::DefaultHostExecutionSpace;

@@ -1,13 +1,13 @@
-// The kernel of an elementwise optimizer: what its rule says for one element, done to neighbouring
-// elements of one parameter. A rule is a struct with
-//   static constexpr int arrays                 state arrays, the master weights among them
+// The kernel of elementwise optimizers. It applies a rule to neighbouring elements of one
+// parameter. A rule is a struct with
+//   static constexpr int arrays                 state arrays, including the master weights
 //   KOKKOS_INLINE_FUNCTION void operator()(float gradient, float (&state)[arrays]) const
-// where state[0] is the master weight, and all are updated in fp32. It may have
+// where state[0] is the master weight. All state is updated in fp32. The rule may have
 //   KOKKOS_INLINE_FUNCTION static constexpr bool writes(int array)
-// which is false for arrays that it leaves as they are; without the master weights the parameters
-// stay, too. Where elements begin depends on stage and ranks, and compilers may fuse the products
-// of a vector body and of its remainder differently: a rule says by Kokkos::fma which product of a
-// sum is fused.
+// which is false for arrays that the rule does not change. If it does not change the master
+// weights, the parameters are not written either. Where elements begin depends on stage and ranks,
+// and compilers may fuse the products of a vector body and of its remainder differently. A rule
+// therefore uses Kokkos::fma to fix which product of a sum is fused.
 #pragma once
 
 #include <utility>
@@ -17,8 +17,8 @@
 namespace kzero::kernels {
 
 /// The arrays of an update, n elements each: the gradient; the state, updated in fp32, master
-/// weights first; and the weights rounded to T, which are the master weights themselves in an fp32
-/// run.
+/// weights first; and the weights rounded to T. In an fp32 run the latter are the master weights
+/// themselves.
 template <class T, int arrays>
 struct UpdateArrays {
   const T* gradient = nullptr;
@@ -45,7 +45,7 @@ KOKKOS_INLINE_FUNCTION constexpr bool writes(int array) {
   }
 }
 
-/// Element i: every array by a constant number, so that compilers keep the state in registers.
+/// Updates element i. Arrays have constant indices, so that compilers keep the state in registers.
 template <class T, class Rule, std::size_t... a>
 KOKKOS_INLINE_FUNCTION void update_element(const Rule& rule,
                                            const UpdateArrays<T, Rule::arrays>& at, Index i,
@@ -56,7 +56,6 @@ KOKKOS_INLINE_FUNCTION void update_element(const Rule& rule,
   if constexpr (writes<Rule>(0)) at.parameters[i] = static_cast<T>(state[0]);
 }
 
-/// Updates `count` neighbouring elements, which are read and written as packs.
 template <int count, class T, class Rule>
 KOKKOS_INLINE_FUNCTION void update_pack(const Rule& rule, const UpdateArrays<T, Rule::arrays>& at) {
   const auto gradient = read_pack<count>(at.gradient);
@@ -77,8 +76,8 @@ KOKKOS_INLINE_FUNCTION void update_pack(const Rule& rule, const UpdateArrays<T, 
   if constexpr (writes<Rule>(0)) write_pack(at.parameters, rounded);
 }
 
-/// Updates n elements as devices do: 16 bytes of fp32 at once where an array begins at a multiple
-/// of that. `threads` is the team, or the lanes of one of its threads.
+/// Updates n elements on a device. Moves 16 bytes of fp32 at once where an array is 16-byte
+/// aligned. `threads` is the team, or the lanes of one of its threads.
 template <class T, class Threads, class Rule>
 KOKKOS_INLINE_FUNCTION void device_update(const Threads& threads, const Rule& rule, Index n,
                                           const UpdateArrays<T, Rule::arrays>& arrays) {
@@ -88,7 +87,7 @@ KOKKOS_INLINE_FUNCTION void device_update(const Threads& threads, const Rule& ru
   device_for(threads, n - done, [&](Index i) { update_pack<1>(rule, arrays + (done + i)); });
 }
 
-/// Updates n elements one by one: compilers do not vectorize packs.
+/// Updates n elements one by one, because compilers do not vectorize packs.
 template <class T, class Rule>
 void host_update(const Rule& rule, Index n, const UpdateArrays<T, Rule::arrays>& arrays) {
   host_for(n, [rule, arrays](Index i) {
@@ -121,8 +120,8 @@ void update_elements(const Execution& exec, const Rule& rule,
       });
 }
 
-/// Updates the same elements on the host's cores, whatever the device of the build; the arrays are
-/// in host memory. Returns when the update is complete.
+/// Updates the same elements on the host's cores, whatever the build's device. The arrays are in
+/// host memory. Returns when the update is complete.
 template <class T, class Rule>
 void update_elements_on_host(const Rule& rule, const UpdateArrays<T, Rule::arrays>& arrays,
                              Index count) {

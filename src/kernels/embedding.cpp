@@ -39,7 +39,6 @@ void embedding_lookup(const Execution& exec, Vector<const Token> tokens, Matrix<
 
 namespace {
 
-/// Adds wpe[position_of(i)] to row i.
 template <class T, class F>
 void add_rows_of(const Execution& exec, const char* label, Matrix<const T> wpe, Matrix<T> x,
                  const F& position_of) {

@@ -1,6 +1,6 @@
-// exp in plain arithmetic, so that compilers vectorize loops over it and every backend gives the
-// same bits. Relative error below 2e-7. Of one float or, on hosts, of a vector register of them
-// (host_arithmetic.hpp).
+// exp in plain arithmetic. Compilers vectorize loops over it, and every back end gives the same
+// bits. The relative error is below 2e-7. V is float or, on hosts, a vector register of floats
+// (host/arithmetic.hpp).
 #pragma once
 
 #include <Kokkos_MathematicalFunctions.hpp>
@@ -9,8 +9,9 @@
 
 namespace kzero::kernels {
 
-/// What functions of a float or of each lane of a vector need beside operators. In vectors
-/// choices are written as such: compilers that see branches repeat what follows on both sides.
+/// Functions of a float, or of each lane of a vector, that are not operators. Vectors use
+/// selections instead of branches, because compilers repeat the code that follows a branch on both
+/// sides.
 template <class V>
 struct Arithmetic;
 
@@ -23,11 +24,11 @@ struct Arithmetic<float> {
     return static_cast<float>(static_cast<std::int32_t>(n));
   }
   static KOKKOS_INLINE_FUNCTION float sqrt(float x) { return Kokkos::sqrt(x); }
-  /// x, or the limit that it passes; NaN for NaN.
+  /// x clamped to [least, most]; NaN for NaN.
   static KOKKOS_INLINE_FUNCTION float clamp(float x, float least, float most) {
     return x < least ? least : (x > most ? most : x);
   }
-  /// 2^n for a whole number in [-126, 127].
+  /// 2^n for an integer n in [-126, 127].
   static KOKKOS_INLINE_FUNCTION float power_of_two(float n) {
     return std::bit_cast<float>(static_cast<std::uint32_t>(static_cast<std::int32_t>(n) + 127)
                                 << 23);
@@ -46,12 +47,12 @@ struct Arithmetic<float> {
 template <class V>
 KOKKOS_INLINE_FUNCTION V saturating_exponential(V x) {
   const V clamped = Arithmetic<V>::clamp(x, -87.0F, 88.0F);
-  // x = n ln 2 + r: adding 1.5 * 2^23 rounds to the nearest integer; ln 2 in two parts keeps r
-  // exact.
+  // x = n ln 2 + r. Adding 1.5 * 2^23 rounds to the nearest integer. Splitting ln 2 into two parts
+  // keeps r exact.
   const V shifted = clamped * 1.44269504F + 12582912.0F;
   const V n = shifted - 12582912.0F;
   const V r = (clamped - n * 0.693359375F) + n * 2.12194440e-4F;
-  // Taylor's coefficients to the seventh power: |r| < 0.35 leaves less than 2^-26.
+  // Taylor coefficients to the seventh power. With |r| < 0.35 the error is below 2^-26.
   V p = r * 1.98412698e-4F + 1.38888889e-3F;
   p = p * r + 8.33333333e-3F;
   p = p * r + 4.16666667e-2F;

@@ -4,7 +4,7 @@ namespace kzero::kernels {
 
 namespace {
 
-/// One thread an element: neighbours read neighbouring columns.
+/// One thread per element: neighbours read neighbouring columns.
 template <class T, class Out>
 void device_in_out(const Execution& exec, const FewRowsProduct<T, Out>& p) {
   Kokkos::parallel_for(
@@ -19,7 +19,7 @@ void device_in_out(const Execution& exec, const FewRowsProduct<T, Out>& p) {
       });
 }
 
-/// One team a row of the weight.
+/// One team per row of the weight.
 template <class T, class Out>
 void device_out_in(const Execution& exec, const FewRowsProduct<T, Out>& p) {
   Kokkos::parallel_for(

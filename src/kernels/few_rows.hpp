@@ -1,6 +1,6 @@
-// A linear layer on a few rows, as when a model generates one token after another: the weight is
-// read once, and its bandwidth is the limit. A row's result does not depend on the other rows, nor
-// on the number of threads, which libraries' matrix products do not promise.
+// A linear layer on a few rows, as when a model generates tokens one by one. The weight is read
+// once, and its bandwidth is the limit. A row's result does not depend on the other rows or on the
+// number of threads. Matrix products of libraries do not promise this.
 #pragma once
 
 #include "kernels/row.hpp"
@@ -16,12 +16,12 @@ struct FewRows {
   Matrix<const T> x;       // [m,K]
   Matrix<const T> weight;  // [K,N] or [N,K]
   WeightOrder order = WeightOrder::in_out;
-  const T* bias = nullptr;    // [N]; none: null
-  const T* addend = nullptr;  // [m,N]; none: null
+  const T* bias = nullptr;    // [N], or null
+  const T* addend = nullptr;  // [m,N], or null
 };
 
-/// Computes y [m,N] with sums in fp32 in a fixed order and one rounding at the end; Out is T or
-/// float. y may be the addend.
+/// Computes y [m,N]. Sums in fp32 in a fixed order and rounds once at the end. Out is T or float. y
+/// may be the addend.
 template <class T, class Out>
 void few_rows_product(const Execution& exec, const FewRows<T>& operands, Matrix<Out> y);
 

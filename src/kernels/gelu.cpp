@@ -9,7 +9,7 @@ namespace {
 constexpr float slope = 2 * 0.7978845608F;  // 2 sqrt(2 / pi)
 constexpr float cubic = 0.044715F;
 
-/// The tanh form's factor of x: (1 + tanh(z / 2)) / 2 = sigmoid(z).
+/// The factor of x in the tanh form: (1 + tanh(z / 2)) / 2 = sigmoid(z).
 template <class V>
 KOKKOS_INLINE_FUNCTION Sigmoid<V> factor(V x) {
   return Sigmoid<V>(slope * (x + cubic * x * x * x));

@@ -1,4 +1,4 @@
-// GELU in its tanh form (Hendrycks and Gimpel, arXiv 1606.08415), as GPT-2 uses it:
+// GELU in its tanh form (Hendrycks and Gimpel, arXiv 1606.08415), as in GPT-2:
 // gelu(h) = h/2 (1 + tanh(sqrt(2/pi) (h + 0.044715 h^3))).
 #pragma once
 

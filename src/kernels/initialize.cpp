@@ -20,14 +20,14 @@ namespace {
 
 using Numbers = std::conditional_t<tensor::on_host, HostVector, float>;
 
-/// Draws for `lanes` pairs of a block's elements at a time.
+/// Draws numbers for `lanes` pairs of a block's elements at a time.
 struct Draws {
   static constexpr Index lanes = sizeof(Numbers) / sizeof(float);
 
   std::uint64_t seed, parameter;
   DrawnElements e;
   float std;
-  Index first_block, groups;  // of pairs, in each block
+  Index first_block, groups;  // groups of pairs per block
   Vector<float> x;
 
   KOKKOS_INLINE_FUNCTION void operator()(Index item) const {
@@ -36,7 +36,7 @@ struct Draws {
     const Index pair = begin / 2 + item % groups * lanes;
     float numbers[2 * lanes];
     draw(static_cast<std::uint64_t>(pair), numbers);
-    // numbers[0] is element 2 * pair, for which `at` would be the place in x.
+    // numbers[0] belongs to element 2 * pair, whose place in x would be `at`.
     const Index at = block * e.length + 2 * pair - begin - e.first;
     const Index from = Kokkos::max(begin - 2 * pair, -at);
     const Index to = Kokkos::min(begin + e.length - 2 * pair, static_cast<Index>(x.extent(0)) - at);
@@ -64,7 +64,7 @@ struct Draws {
 
 }  // namespace
 
-// Two elements come from one draw, so the work items are groups of the pairs that blocks touch.
+// One draw gives two elements, so the work items are groups of the pairs that blocks overlap.
 void draw_normal(const Execution& exec, std::uint64_t seed, std::uint64_t parameter,
                  const DrawnElements& elements, float std, Vector<float> x) {
   const Index count = x.extent(0);
@@ -72,11 +72,11 @@ void draw_normal(const Execution& exec, std::uint64_t seed, std::uint64_t parame
   DrawnElements e = elements;
   Index first_block = e.first / e.length;
   const Index blocks = (e.first + count - 1) / e.length + 1 - first_block;
-  if (blocks == 1) {  // perhaps a small part of a large block
+  if (blocks == 1) {  // may be a small part of a large block
     e = {0, 0, first_block * e.stride + e.begin + e.first % e.length, count};
     first_block = 0;
   }
-  const Index pairs = e.length / 2 + 1;  // of a block, wherever it begins
+  const Index pairs = e.length / 2 + 1;  // in a block, wherever it begins
   const Index groups = ceil_div(pairs, Draws::lanes);
   Kokkos::parallel_for("kzero::kernels::draw_normal", tensor::Range(exec, 0, blocks * groups),
                        Draws{seed, parameter, e, std, first_block, groups, x});

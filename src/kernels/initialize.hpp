@@ -12,8 +12,9 @@ namespace kzero::kernels {
 template <class T>
 void fill(const Execution& exec, Vector<T> x, float value);
 
-/// The elements of a parameter to draw: it falls into blocks of `stride` elements, of each of which
-/// `length` are wanted from `begin`; x holds the wanted ones from the `first` on.
+/// The elements of a parameter to draw. The parameter is divided into blocks of `stride` elements.
+/// Of each block, `length` elements from `begin` on are wanted. x holds the wanted ones from number
+/// `first` on.
 struct DrawnElements {
   Index first = 0;
   Index stride = 1;
@@ -21,8 +22,8 @@ struct DrawnElements {
   Index length = 1;
 };
 
-/// Sets x[i] = std * the standard normal number of (seed, parameter, its element), by Box-Muller on
-/// Philox words.
+/// Sets x[i] = std * the standard normal number of (seed, parameter, its element). Uses Box-Muller
+/// on Philox words.
 void draw_normal(const Execution& exec, std::uint64_t seed, std::uint64_t parameter,
                  const DrawnElements& elements, float std, Vector<float> x);
 

@@ -7,8 +7,8 @@ namespace {
 template <class T>
 constexpr float largest_finite = dtype_of<T> == Dtype::fp16 ? 65504.0F : 0x1.FEp127F;
 
-/// Which product of a sum is fused with the addition is said here: compilers may choose differently
-/// for the elements of a vector and those that remain, and where a part begins depends on the run.
+/// Fixes which product of a sum is fused with the addition. Compilers may choose differently for a
+/// vector body and its remainder, and where a part begins depends on the run.
 template <class T>
 struct MomentumOfElement {
   MuonMomentum step;

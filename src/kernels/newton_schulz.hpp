@@ -1,5 +1,5 @@
-// The passes between the matrix products of a Newton-Schulz iteration (optim/newton_schulz.hpp),
-// element by element in fp32.
+// The elementwise passes in fp32 between the matrix products of a Newton-Schulz iteration
+// (optim/newton_schulz.hpp).
 #pragma once
 
 #include "kernels/exact_sum.hpp"
@@ -14,19 +14,18 @@ struct Rectangle {
   Index stride = 0;
 };
 
-/// Copies `rows` x `columns` elements.
 template <class T>
 void copy_rectangle(const Execution& exec, Index rows, Index columns, Rectangle<const T> from,
                     Rectangle<T> to);
 
-/// Sets *factor = 1 / (sqrt(*squares) + least); both are in device memory.
+/// Sets *factor = 1 / (sqrt(*squares) + least). Both are in device memory.
 void reciprocal_norm(const Execution& exec, const ExactSum* squares, double least, float* factor);
 
-/// Sets x[i] = round(*factor x[i]), the factor in device memory.
+/// Sets x[i] = round(*factor x[i]). The factor is in device memory.
 template <class T>
 void scale(const Execution& exec, const float* factor, Vector<T> x);
 
-/// Sets sum[i] = factor x[i], to which a product is then added.
+/// Sets sum[i] = factor x[i]. A product is added to it later.
 template <class T>
 void begin_sum(const Execution& exec, float factor, Vector<const T> x, Vector<float> sum);
 

@@ -4,11 +4,11 @@ namespace kzero::kernels {
 
 namespace {
 
-/// LayerNorm, or RMSNorm, which has neither mean nor bias.
+/// RMSNorm has neither mean nor bias.
 enum class NormKind { layer, rms };
 
-/// A batch of rows, and the parameters and statistics of its norm. RMSNorm has null for bias and
-/// mean.
+/// A batch of rows, and the parameters and statistics of its norm. bias and mean are null for
+/// RMSNorm.
 template <class T>
 struct ForwardRows {
   const T *x, *weight, *bias;
@@ -57,7 +57,7 @@ void forward(const Execution& exec, const char* label, const ForwardRows<T>& row
       KOKKOS_LAMBDA(const Team& team) { team_forward<kind>(team, rows, team.league_rank()); });
 }
 
-/// A batch of rows, and the inputs of their gradient. RMSNorm has null for mean.
+/// A batch of rows, and the inputs of their gradient. mean is null for RMSNorm.
 template <class T>
 struct BackwardRows {
   const T *x, *dy, *weight;
@@ -67,13 +67,13 @@ struct BackwardRows {
   Index count, width;
 };
 
-/// The rows that a team sums over, and where it puts the sums [D]. RMSNorm has null for db.
+/// The rows that a team sums, and the destinations of the sums [D]. db is null for RMSNorm.
 struct RowGroup {
   Index begin, end;
   float *dw, *db;
 };
 
-/// The row's sums, from which dx of an element and its normalised value follow.
+/// A row's sums, which give an element's dx and normalised value.
 struct RowGradient {
   float mean, rstd, mean_g, mean_gx;
 
@@ -83,7 +83,7 @@ struct RowGradient {
   }
 };
 
-/// The statistics that forward kept; the other sums are still to be computed.
+/// The statistics that forward kept. The other sums are computed later.
 template <NormKind kind, class T>
 KOKKOS_INLINE_FUNCTION RowGradient row_gradient(const BackwardRows<T>& rows, Index i) {
   if constexpr (kind == NormKind::layer) {
@@ -93,7 +93,7 @@ KOKKOS_INLINE_FUNCTION RowGradient row_gradient(const BackwardRows<T>& rows, Ind
   }
 }
 
-/// Processes row by row, each read once more while it is in the first-level cache.
+/// Processes row by row. Each row is read again while it is in the first-level cache.
 template <NormKind kind, class T>
 KOKKOS_INLINE_FUNCTION void host_backward(const Team& team, const BackwardRows<T>& rows,
                                           const RowGroup& group) {
@@ -127,7 +127,7 @@ KOKKOS_INLINE_FUNCTION void host_backward(const Team& team, const BackwardRows<T
   }
 }
 
-/// Computes dx with one row per warp, so that the sums need no other thread.
+/// Computes dx with one row per warp, so that the sums use no other thread.
 template <NormKind kind, int pack, class T>
 KOKKOS_INLINE_FUNCTION void device_dx(const Team& team, const BackwardRows<T>& rows,
                                       const RowGroup& group) {
@@ -171,7 +171,7 @@ KOKKOS_INLINE_FUNCTION void device_dx(const Team& team, const BackwardRows<T>& r
   });
 }
 
-/// Computes dw and db with one pack of columns per thread, whose sums stay in registers.
+/// Computes dw and db with one pack of columns per thread. Its sums stay in registers.
 template <NormKind kind, int pack, class T>
 KOKKOS_INLINE_FUNCTION void device_parameters(const Team& team, const BackwardRows<T>& rows,
                                               const RowGroup& group) {
@@ -208,7 +208,6 @@ KOKKOS_INLINE_FUNCTION void team_backward(const Team& team, const BackwardRows<T
   }
 }
 
-/// The rows of either norm's arguments.
 template <class T, class Input, class Gradients>
 BackwardRows<T> backward_rows(const Input& input, const float* mean, Matrix<const T> dy,
                               const Gradients& gradients) {
@@ -223,8 +222,8 @@ BackwardRows<T> backward_rows(const Input& input, const float* mean, Matrix<cons
           static_cast<Index>(input.x.extent(1))};
 }
 
-/// Computes dx, and in each row of `partial` the sums over a group of rows: dw, and behind it
-/// LayerNorm's db.
+/// Computes dx. Each row of `partial` receives the sums over a group of rows: dw, then LayerNorm's
+/// db.
 template <NormKind kind, class T>
 void backward(const Execution& exec, const char* label, const BackwardRows<T>& rows,
               Matrix<float> partial) {

@@ -1,6 +1,7 @@
-// The norms over the last dimension, with statistics in fp32 and one rounding at the end.
-// LayerNorm (Ba et al., arXiv 1607.06450): y = (x - mean) * rstd * weight + bias, rstd = 1 /
-// sqrt(variance + eps). RMSNorm (Zhang and Sennrich, arXiv 1910.07467): y = x * rstd * weight,
+// Norms over the last dimension, with statistics in fp32 and one rounding at the end.
+// LayerNorm (Ba et al., arXiv 1607.06450): y = (x - mean) * rstd * weight + bias,
+// rstd = 1 / sqrt(variance + eps).
+// RMSNorm (Zhang and Sennrich, arXiv 1910.07467): y = x * rstd * weight,
 // rstd = 1 / sqrt(mean(x^2) + eps).
 #pragma once
 
@@ -8,15 +9,15 @@
 
 namespace kzero::kernels {
 
-/// Computes y [N,D] from x [N,D], weight and bias [D]; mean and rstd [N] are kept for backward.
+/// Computes y [N,D] from x [N,D], weight and bias [D]. Keeps mean and rstd [N] for backward.
 /// Overwrites y, mean, rstd.
 template <class T>
 void layernorm_forward(const Execution& exec, Matrix<const T> x, Vector<const T> weight,
                        Vector<const T> bias, float eps, Matrix<T> y, Vector<float> mean,
                        Vector<float> rstd);
 
-/// The inputs of a forward call that backward needs: x [N,D], weight [D] and the statistics [N] of
-/// its rows.
+/// The inputs of a forward call that backward needs: x [N,D], weight [D] and the rows' statistics
+/// [N].
 template <class T>
 struct LayerNormInput {
   Matrix<const T> x;
@@ -24,9 +25,9 @@ struct LayerNormInput {
   Vector<const float> mean, rstd;
 };
 
-/// The destinations of backward's gradients, dx [N,D], dweight and dbias [D]; dx is written or
-/// added to as `dx_update` says (a residual branch's gradient may already be there), the other two
-/// as `update` says.
+/// The destinations of backward's gradients: dx [N,D], dweight and dbias [D]. `dx_update` selects
+/// whether dx is written or added to, because it may hold a residual branch's gradient. `update`
+/// does so for the other two.
 template <class T>
 struct LayerNormGradients {
   Matrix<T> dx;
@@ -35,12 +36,12 @@ struct LayerNormGradients {
   Update update;
 };
 
-/// dy [N,D]; partial [row_groups, 2D] is scratch. dx overlaps neither x nor dy.
+/// dy [N,D]; partial [row_groups, 2D] is scratch. dx must not overlap x or dy.
 template <class T>
 void layernorm_backward(const Execution& exec, const LayerNormInput<T>& input, Matrix<const T> dy,
                         const LayerNormGradients<T>& gradients, Matrix<float> partial);
 
-/// Computes y [N,D] from x [N,D] and weight [D]; rstd [N] is kept for backward. Overwrites y, rstd.
+/// Computes y [N,D] from x [N,D] and weight [D]. Keeps rstd [N] for backward. Overwrites y, rstd.
 template <class T>
 void rmsnorm_forward(const Execution& exec, Matrix<const T> x, Vector<const T> weight, float eps,
                      Matrix<T> y, Vector<float> rstd);
@@ -62,7 +63,7 @@ struct RmsNormGradients {
   Update update;
 };
 
-/// dy [N,D]; partial [row_groups, >= D] is scratch. dx overlaps neither x nor dy.
+/// dy [N,D]; partial [row_groups, >= D] is scratch. dx must not overlap x or dy.
 template <class T>
 void rmsnorm_backward(const Execution& exec, const RmsNormInput<T>& input, Matrix<const T> dy,
                       const RmsNormGradients<T>& gradients, Matrix<float> partial);

@@ -1,5 +1,4 @@
-// Packs of elements that a thread moves at once: 16 bytes, the size of one access to a device's
-// memory.
+// Packs of elements that a thread moves at once: 16 bytes, the size of one access to device memory.
 #pragma once
 
 #include <Kokkos_Macros.hpp>
@@ -7,7 +6,7 @@
 
 namespace kzero::kernels {
 
-/// A pack of `count` neighbouring elements, the first at a multiple of their size or of 16 bytes.
+/// A pack of `count` neighbouring elements, aligned to their size or to 16 bytes.
 template <class T, int count>
 struct alignas(count * sizeof(T) < 16 ? count * sizeof(T) : 16) Pack {
   T values[count];
@@ -18,8 +17,8 @@ struct alignas(count * sizeof(T) < 16 ? count * sizeof(T) : 16) Pack {
   }
 };
 
-/// True if a full pack is moved at once at `data`. Hosts move elements, which their compilers
-/// vectorize: gcc 12 would merge both branches into the access that needs the alignment.
+/// True if a full pack is moved at once at `data`. Hosts move single elements, which their
+/// compilers vectorize: gcc 12 would merge both branches into the access that needs the alignment.
 template <int count, class T>
 KOKKOS_INLINE_FUNCTION bool moves_whole(const T* data) {
   KOKKOS_IF_ON_DEVICE(
@@ -27,8 +26,8 @@ KOKKOS_INLINE_FUNCTION bool moves_whole(const T* data) {
   KOKKOS_IF_ON_HOST(((void)data; return false;))
 }
 
-/// Loads the pack at `data`, element by element if it is not aligned. Which thread takes which
-/// elements of a sum, and thereby the sum's bits, do not depend on the address of an array.
+/// Loads the pack at `data`, element by element if it is not aligned. An array's address therefore
+/// does not affect which thread reads which elements of a sum, nor the sum's bits.
 template <int count, class T>
 KOKKOS_INLINE_FUNCTION Pack<T, count> read_pack(const T* data) {
   using Whole = Pack<T, count>;

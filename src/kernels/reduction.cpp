@@ -4,11 +4,12 @@ namespace kzero::kernels {
 
 namespace {
 
-/// Columns that one team sums, so that its sums stay in registers or the first-level cache. Written
-/// as Index{column_block} where min takes its address: in device code a constant has none.
+/// Number of columns that one team sums. The sums stay in registers or the first-level cache. Code
+/// that passes it to min writes Index{column_block}, because a constant has no address in device
+/// code.
 constexpr Index column_block = 256;
 
-/// Sums by one team with the same number of threads on any device, since their number fixes the
+/// Sums with one team, which has the same number of threads on any device: their number fixes the
 /// order.
 void sum_in_turns(const Execution& exec, Vector<const float> x, double* sum) {
   const Index count = x.extent(0);
@@ -31,7 +32,7 @@ void sum_in_order(const Execution& exec, Vector<const float> x, double* sum) {
     return;
   }
   const Index count = x.extent(0);
-  // One work item: the order of a parallel reduction is up to the backend.
+  // Uses one work item, because the back end chooses the order of a parallel reduction.
   Kokkos::parallel_for(
       "kzero::kernels::sum_in_order", tensor::Range(exec, 0, 1), KOKKOS_LAMBDA(Index) {
         double total = 0;
@@ -42,7 +43,7 @@ void sum_in_order(const Execution& exec, Vector<const float> x, double* sum) {
 
 namespace {
 
-/// Blocks of sum_of_squares that one team takes.
+/// Number of blocks of sum_of_squares per team.
 constexpr Index blocks_at_once = 128;
 
 /// The fp32 sum of the squares of n elements, on every lane of the thread.
@@ -77,7 +78,7 @@ void sum_of_squares(const Execution& exec, Vector<const T> x, Index first, Exact
   const Index count = x.extent(0), last = first + count;
   const Index first_block = first / squares_block, blocks = ceil_div(last, squares_block);
   const T* unit = x.data() - first;
-  // A result in a view is one that Kokkos does not wait for.
+  // Kokkos does not wait for a reduction whose result is a view.
   const Kokkos::View<ExactSum, tensor::Memory, Kokkos::MemoryUnmanaged> result(sum);
   Kokkos::parallel_reduce(
       "kzero::kernels::sum_of_squares",
@@ -109,8 +110,8 @@ KOKKOS_INLINE_FUNCTION const T* values_of(const PerRank<T>& v, int rank) {
   return rank == v.rank ? v.own : v.others + rank * v.stride;
 }
 
-/// Computes ordered_sum of elements [begin, begin + count): rank by rank over a few elements that
-/// stay in the first-level cache, which compilers vectorize.
+/// Computes ordered_sum of elements [begin, begin + count). Adds rank by rank over a few elements,
+/// which stay in the first-level cache. Compilers vectorize these loops.
 template <class T, class Out>
 void host_ordered_sum(const PerRank<T>& v, const float* base, Index begin, Index count, Out* out) {
   float total[column_block] = {};

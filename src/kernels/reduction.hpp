@@ -1,5 +1,5 @@
-// Sums in a fixed order: over ranks in rank order, over elements in blocks. Results depend neither
-// on the number of threads nor on the ranks between which the elements are partitioned.
+// Sums in a fixed order: over ranks in rank order, over elements in blocks. Results do not depend
+// on the number of threads or on how elements are partitioned over ranks.
 #pragma once
 
 #include "kernels/exact_sum.hpp"
@@ -7,43 +7,43 @@
 
 namespace kzero::kernels {
 
-/// Sets *sum, in device memory, to the sum in fp64, in element order on hosts; on devices one
-/// team's threads take strided elements and their sums are added in a tree.
+/// Sets *sum, in device memory, to the sum in fp64. Hosts add in element order. On devices the
+/// threads of one team sum strided elements, and a tree adds their sums.
 void sum_in_order(const Execution& exec, Vector<const float> x, double* sum);
 
 /// Elements per block of sum_of_squares.
 inline constexpr Index squares_block = 64;
 
-/// Sets *sum, in device memory, to the sum of squares of the elements of a unit from number `first`
-/// on: blocks of squares_block elements, counted from the unit's beginning, are summed in fp32, and
-/// the blocks exactly. Ranges that meet at multiples of squares_block therefore add up to the same
-/// sum however a unit is divided.
+/// Sets *sum, in device memory, to the sum of squares of a unit's elements from number `first` on.
+/// Blocks of squares_block elements, counted from the unit's beginning, are summed in fp32. The
+/// blocks are added exactly. Ranges that meet at multiples of squares_block therefore give the same
+/// total however a unit is divided.
 template <class T>
 void sum_of_squares(const Execution& exec, Vector<const T> x, Index first, ExactSum* sum);
 
 /// Adds *part to *sum, both in device memory.
 void add_exact_sum(const Execution& exec, const ExactSum* part, ExactSum* sum);
 
-/// The values of every rank for a range: the own ones separate, those of rank r at others[r *
-/// stride].
+/// The values of every rank for a range. This rank's own values are separate. Those of rank r are
+/// at others[r * stride].
 template <class T>
 struct PerRank {
   const T* others = nullptr;
   Index stride = 0;
   const T* own = nullptr;
-  int ranks = 1;  // that have values
-  int rank = 0;   // the own one; if it is `ranks` or more, the own values are left out
+  int ranks = 1;  // number of ranks that have values
+  int rank = 0;   // this rank; if it is >= `ranks`, the own values are left out
 };
 
-/// Computes out[i] = round(base[i] + the i-th value of rank 0 + that of rank 1 + ...), one addition
-/// after another in fp32, of the first `ranks`; base may be null. out may be the own values or
+/// Computes out[i] = round(base[i] + the i-th value of rank 0 + that of rank 1 + ...) over the
+/// first `ranks`, one fp32 addition after another. base may be null. out may be the own values or
 /// base. Out is T or float.
 template <class T, class Out>
 void ordered_sum(const Execution& exec, const PerRank<T>& values, const float* base,
                  Vector<Out> out);
 
 /// Computes out(i, j) = round(sum over ranks in rank order of their values + bias[j] + addend(i,
-/// j)) in fp32; bias [D] and addend [n,D] may be null. Values and out are [n,D]; out may be the own
+/// j)) in fp32. bias [D] and addend [n,D] may be null. Values and out are [n,D]. out may be the own
 /// values or the addend.
 template <class T>
 void sum_partial_rows(const Execution& exec, const PerRank<T>& values, const T* bias,

@@ -4,12 +4,12 @@ namespace kzero::kernels {
 
 namespace {
 
-// On devices a thread has a head, whose halves are often 64 elements: eight lanes move 128 bytes of
-// 16-bit elements at once.
+// On devices a thread processes a head, whose halves often have 64 elements. Eight lanes move 128
+// bytes of 16-bit elements at once.
 constexpr int head_threads = 16, head_lanes = 8;
 
-// Of a team's scratch, which holds a sum of the weights' gradients for each thread; the 48 KiB that
-// a launch has leave room for Kokkos' own use.
+// Size of a team's scratch, which holds a sum of the weights' gradients for each thread. It leaves
+// room for Kokkos in the 48 KiB of a launch.
 constexpr Index sums_bytes = 32768;
 
 using ThreadSums = Kokkos::View<float**, Execution::scratch_memory_space, Kokkos::MemoryUnmanaged>;
@@ -23,7 +23,7 @@ KOKKOS_INLINE_FUNCTION Pair<V> rotate(V a, V b, V cos, V sin) {
   return {a * cos - b * sin, b * cos + a * sin};
 }
 
-/// One head's norm; no norm if there are no weights.
+/// One head's norm. A null weight means no norm.
 template <class T>
 struct HeadNorm {
   const T* weight;
@@ -55,7 +55,7 @@ KOKKOS_INLINE_FUNCTION float head_rstd(const Lanes& thread, Index width, float e
   return 1.0F / Kokkos::sqrt(mean + eps);
 }
 
-/// Rotates a head, normed before if the norm has weights; `direction` is 1, or -1 for the
+/// Norms a head if the norm has weights, then rotates it. `direction` is 1, or -1 for the
 /// transpose.
 template <class T>
 KOKKOS_INLINE_FUNCTION void rotate_head(const Lanes& thread, Index half, const float* angles,
@@ -76,7 +76,7 @@ KOKKOS_INLINE_FUNCTION void rotate_head(const Lanes& thread, Index half, const f
   }
 }
 
-/// Row i has position positions[i], or without them i mod the sequence.
+/// Row i has position positions[i], or i mod the sequence if `positions` is null.
 template <class T>
 void rotate_rows(const Execution& exec, const char* label, const RotaryShape& shape,
                  Matrix<const float> table, float direction, const RowNorms<T>& norms,
@@ -96,8 +96,8 @@ void rotate_rows(const Execution& exec, const char* label, const RotaryShape& sh
       });
 }
 
-/// Turns the gradient of a normed and rotated head into that of x, in place in d, and adds that of
-/// the weights to dw. As RMSNorm's backward, whose dy is d turned back.
+/// Turns the gradient of a normed and rotated head into that of x, in place in d. Adds the weights'
+/// gradient to dw. This is RMSNorm's backward with d rotated back as dy.
 template <class T>
 KOKKOS_INLINE_FUNCTION void head_backward(const Lanes& thread, Index half, const float* angles,
                                           const HeadNorm<T>& norm, const T* x, T* d, float* dw) {
@@ -129,7 +129,7 @@ KOKKOS_INLINE_FUNCTION void head_backward(const Lanes& thread, Index half, const
   map_pairs(thread, half, d, d + half, dx, dy, dy + half, cos, sin, x, x + half, w, w + half);
 }
 
-/// What the backward of normed rows reads, and d, which it overwrites. Strides are elements.
+/// The inputs of normed rows' backward, and d, which it overwrites. Strides are in elements.
 template <class T>
 struct RotaryRows {
   RotaryShape shape;
@@ -140,8 +140,8 @@ struct RotaryRows {
   Index x_stride, d_stride;
 };
 
-/// Processes the rows of a group; `partial` [2h] takes their sums of the weights' gradients, q's
-/// first. On devices every thread of the team has its own sums, which are then added in order.
+/// Processes the rows of a group. `partial` [2h] receives their sums of the weights' gradients, q's
+/// first. On devices each thread of the team has its own sums, which are then added in order.
 template <class T>
 KOKKOS_INLINE_FUNCTION void group_backward(const Team& team, const RotaryRows<T>& rows, Index begin,
                                            Index end, float* partial) {

@@ -1,5 +1,5 @@
-// Helpers for kernels that work on one row with a team: on a device the team's threads split the
-// row, on a host one thread runs over it in loops that compilers vectorize. Sums have a fixed order
+// Helpers for kernels that process one row with a team. On a device the team's threads split the
+// row. On a host one thread processes it in loops that compilers vectorize. Sums have a fixed order
 // on both, so a result does not depend on the number of threads.
 #pragma once
 
@@ -16,13 +16,12 @@ using tensor::Execution;
 using tensor::Matrix;
 using tensor::Vector;
 
-/// The lanes of one thread of a team: sum_of, map and map_pairs take it in the team's place, for
-/// kernels that give each thread a row of its own.
+/// The lanes of one thread of a team. sum_of, map and map_pairs accept them instead of a team, for
+/// kernels that give each thread its own row.
 struct Lanes {
   const Team& team;
 };
 
-/// Two results of one function.
 template <class V>
 struct Pair {
   V first, second;
@@ -53,7 +52,7 @@ float host_sum(Index n, const F& f) {
   return partial[0];
 }
 
-/// The sum of f(i) for i = 0, host_lanes, ... below n, a multiple of `lanes`; f(i) is the vector of
+/// The sum of f(i) for i = 0, host_lanes, ... below n, a multiple of `lanes`. f(i) is the vector of
 /// elements from i on. Adds in host_sum's order.
 template <class F>
 float sum_vectors(Index n, const F& f) {
@@ -115,7 +114,7 @@ KOKKOS_INLINE_FUNCTION float sum(const Team& team, Index n, const F& f) {
   }
 }
 
-/// Returns the largest f(i) over [0,n), on every thread of the team; minus infinity for n = 0.
+/// Returns the largest f(i) over [0,n) on every thread of the team. Minus infinity for n = 0.
 template <class F>
 KOKKOS_INLINE_FUNCTION float max(const Team& team, Index n, const F& f) {
   if constexpr (tensor::on_host) {
@@ -166,7 +165,7 @@ KOKKOS_INLINE_FUNCTION void map_packs(const Threads& threads, Index packs, Out* 
   });
 }
 
-/// Implements map for devices: 16 bytes at once where an array begins at a multiple of that.
+/// Implements map for devices. Moves 16 bytes at once where an array is 16-byte aligned.
 template <class Threads, class Out, class F, class... In>
 KOKKOS_INLINE_FUNCTION void device_map(const Threads& threads, Index n, Out* out, const F& f,
                                        const In*... in) {
@@ -194,7 +193,6 @@ KOKKOS_INLINE_FUNCTION void map_pair_packs(const Threads& threads, Index packs, 
   });
 }
 
-/// Implements map_pairs for devices, as device_map does map.
 template <class Threads, class Out, class F, class... In>
 KOKKOS_INLINE_FUNCTION void device_map_pairs(const Threads& threads, Index n, Out* first,
                                              Out* second, const F& f, const In*... in) {
@@ -220,7 +218,7 @@ KOKKOS_INLINE_FUNCTION float sum_packs(const Threads& threads, Index packs, cons
   return total;
 }
 
-/// Implements sum_of for devices: 16 bytes at once where an array begins at a multiple of that.
+/// Implements sum_of for devices. Loads 16 bytes at once where an array is 16-byte aligned.
 template <class Threads, class F, class... In>
 KOKKOS_INLINE_FUNCTION float device_sum(const Threads& threads, Index n, const F& f,
                                         const In*... in) {
@@ -232,7 +230,7 @@ KOKKOS_INLINE_FUNCTION float device_sum(const Threads& threads, Index n, const F
 
 }  // namespace detail
 
-/// Returns the fp32 sum of f(in[i]...) over [0,n), on every thread of the team, or every lane.
+/// Returns the fp32 sum of f(in[i]...) over [0,n) on every thread of the team, or on every lane.
 template <class Threads, class F, class... In>
 KOKKOS_INLINE_FUNCTION float sum_of(const Threads& threads, Index n, const F& f, const In*... in) {
   if constexpr (tensor::on_host) {
@@ -243,7 +241,7 @@ KOKKOS_INLINE_FUNCTION float sum_of(const Threads& threads, Index n, const F& f,
 }
 
 /// Sets out[i] = f(in[i]...) in fp32 for i in [0,n), in any order. An input may be the output. f is
-/// called with floats on devices and with vectors of them on hosts.
+/// called with floats on devices and with vectors of floats on hosts.
 template <class Threads, class Out, class F, class... In>
 KOKKOS_INLINE_FUNCTION void map(const Threads& threads, Index n, Out* out, const F& f,
                                 const In*... in) {
@@ -254,8 +252,8 @@ KOKKOS_INLINE_FUNCTION void map(const Threads& threads, Index n, Out* out, const
   }
 }
 
-/// Sets first[i] and second[i] to the two results of f(in[i]...), a Pair, in fp32 for i in [0,n),
-/// in any order, as map. Inputs may be outputs.
+/// Sets first[i] and second[i] to the two results of f(in[i]...), a Pair, like map. Inputs may be
+/// outputs.
 template <class Threads, class Out, class F, class... In>
 KOKKOS_INLINE_FUNCTION void map_pairs(const Threads& threads, Index n, Out* first, Out* second,
                                       const F& f, const In*... in) {

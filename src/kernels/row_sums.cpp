@@ -4,8 +4,9 @@ namespace kzero::kernels {
 
 namespace {
 
-// Devices sum groups in runs, one warp per run of 32 neighbouring columns (128 bytes per read), and
-// then add the runs in order: one thread per column would wait for hundreds of dependent reads.
+// Devices sum groups in runs. A warp sums one run for 32 neighbouring columns (128 bytes per read),
+// and the runs are then added in order. One thread per column would wait for hundreds of dependent
+// reads.
 constexpr int runs = 16, run_columns = 32;
 
 template <class T>
@@ -16,7 +17,7 @@ KOKKOS_INLINE_FUNCTION void put(Update mode, T& target, float total) {
 template <class T>
 void host_sum_groups(const Execution& exec, Matrix<const float> partial, Index first, Update mode,
                      Vector<T> out) {
-  constexpr Index block = 256;  // columns of a team, whose sums stay in the first-level cache
+  constexpr Index block = 256;  // columns per team, whose sums stay in the first-level cache
   const Index groups = partial.extent(0), width = out.extent(0), stride = partial.extent(1);
   const float* from = partial.data() + first;
   Kokkos::parallel_for(
@@ -66,7 +67,7 @@ void device_sum_groups(const Execution& exec, Matrix<const float> partial, Index
       });
 }
 
-/// Computes total[j] = the sum over `count` rows, row by row in memory.
+/// Computes total[j] = the sum over `count` rows, row by row in memory order.
 template <class T>
 KOKKOS_INLINE_FUNCTION void host_sum_rows(const Team& team, const T* rows, Index count, Index width,
                                           float* total) {

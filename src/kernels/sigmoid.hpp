@@ -1,12 +1,12 @@
-// The logistic function, of which GELU and SwiGLU are made.
+// The logistic function, used by GELU and SwiGLU.
 #pragma once
 
 #include "kernels/exponential.hpp"
 
 namespace kzero::kernels {
 
-/// sigmoid(z) = 1 / (1 + e^-z), and 1 - sigmoid(z) without cancellation. Finite for every finite z;
-/// below -88 the value stays at e^-88, which is less than 2^-126. Of one float or of a vector.
+/// sigmoid(z) = 1 / (1 + e^-z), and 1 - sigmoid(z) without cancellation. Finite for every finite z.
+/// Below -88 the value stays at e^-88, which is less than 2^-126. V is float or a vector of floats.
 template <class V>
 struct Sigmoid {
   V value, complement;

@@ -1,6 +1,6 @@
 // Softmax cross-entropy and its gradient over a chunk of logits, so that the head never needs the
-// logits of the whole batch. Rows of logits and of their gradient may lie apart; what is between
-// them is neither read nor written.
+// logits of the entire batch. There may be gaps between the rows of logits and of their gradient.
+// The gaps are neither read nor written.
 #pragma once
 
 #include <type_traits>
@@ -12,8 +12,8 @@ namespace kzero::kernels {
 
 using tensor::StridedMatrix;
 
-/// One rank's part of the softmax of a row of logits whose columns are split over tensor ranks,
-/// three floats per row: the largest of its logits, the sum of exp(logit - largest), and the
+/// One rank's part of the softmax of a row of logits whose columns are split over tensor ranks.
+/// Three floats per row: the largest of its logits, the sum of exp(logit - largest), and the
 /// target's logit, or 0 if another rank has it.
 inline constexpr Index partial_softmax_width = 3;
 
@@ -24,20 +24,20 @@ struct PartialSoftmaxes {
   Index rank = 0;  // this one
 };
 
-/// This rank's columns of a chunk of logits [C,v], of tokens from `first_token` on, as
-/// CrossEntropyRows::partial_softmax leaves them.
+/// This rank's columns of a chunk of logits [C,v], for tokens from `first_token` on, as left by
+/// CrossEntropyRows::partial_softmax.
 struct SplitLogits {
   StridedMatrix<const float> values;
   Index first_token = 0;
 };
 
-// The ways to compute a row: a host's thread in vectors of its core, or a device's team, which
-// reads the logits once for the softmax (softmax_row.hpp) and once for the gradient. Hosts have the
-// team's way, too, for tests.
+// The ways to compute a row. RowByThread: a host thread uses its core's vectors. RowByTeam: a
+// device's team reads the logits once for the softmax (softmax_row.hpp) and once for the gradient.
+// Hosts also have RowByTeam, for tests.
 struct RowByThread {};
 struct RowByTeam {};
 
-/// The kernels of one way. Losses are natural logarithms, logits in fp32.
+/// The kernels of one way. Losses are natural logarithms. Logits are in fp32.
 template <class Way>
 struct CrossEntropyBy {
   /// Computes losses [C] = log(sum(exp(logits))) - logits[target]; logits [C,V], targets [C].
@@ -45,20 +45,20 @@ struct CrossEntropyBy {
                       Vector<const Token> targets, Vector<float> losses);
 
   /// Computes the losses as above, and dlogits [C,V] = scale * (softmax(logits) - onehot(target)).
-  /// dlogits may be logits itself if T is float; otherwise the logits may be overwritten.
+  /// dlogits may be logits itself if T is float. Otherwise the logits may be overwritten.
   template <class T>
   static void with_gradient(const Execution& exec, StridedMatrix<float> logits,
                             Vector<const Token> targets, float scale, Vector<float> losses,
                             StridedMatrix<T> dlogits);
 
   /// Computes partial [C,3] of logits [C,v] for tokens from `first_token` on. Leaves the logits in
-  /// the form that of_partials_with_gradient takes. 1 <= v.
+  /// the form that of_partials_with_gradient expects. 1 <= v.
   static void partial_softmax(const Execution& exec, StridedMatrix<float> logits, Index first_token,
                               Vector<const Token> targets, Matrix<float> partial);
 
-  /// Computes the losses [C] from every rank's partial softmaxes, and dlogits [C,v] = scale *
-  /// (softmax(logits) - onehot(target)) of this rank's columns. dlogits may be the logits
-  /// themselves where T is float.
+  /// Computes the losses [C] from every rank's partial softmaxes, and this rank's columns of
+  /// dlogits [C,v] = scale * (softmax(logits) - onehot(target)). dlogits may be the logits
+  /// themselves if T is float.
   template <class T>
   static void of_partials_with_gradient(const Execution& exec, const PartialSoftmaxes& partials,
                                         const SplitLogits& logits, Vector<const Token> targets,
@@ -74,7 +74,7 @@ using CrossEntropyRows =
 void cross_entropy_of_partials(const Execution& exec, const PartialSoftmaxes& partials,
                                Vector<float> losses);
 
-/// A row's softmax over all ranks: exp(logit) / total with logits relative to `largest`.
+/// A row's softmax over all ranks: exp(logit) / total, with logits relative to `largest`.
 struct WholeRow {
   float largest, total, at_target;
 

@@ -1,6 +1,6 @@
-// The softmax of a long row by a team of a device in one read: the running maximum and the sum
-// relative to it (Milakov and Gimelshein, arXiv 1805.02867), in a fixed number of lanes that are
-// joined as a fixed tree. So the bits depend neither on the number of threads nor on the launch.
+// The softmax of a long row by a device's team in one read: the running maximum and the sum
+// relative to it (Milakov and Gimelshein, arXiv 1805.02867). A fixed tree joins a fixed number of
+// lanes. The bits therefore do not depend on the number of threads or on the launch.
 #pragma once
 
 #include "kernels/exponential.hpp"
@@ -8,21 +8,21 @@
 
 namespace kzero::kernels {
 
-/// The maximum of some logits, and the sum of exp(logit - largest); of none by default.
+/// The maximum of some logits, and the sum of exp(logit - largest). The default is that of no
+/// logits.
 struct SoftmaxSum {
   float largest = -Kokkos::Experimental::infinity_v<float>;
   float total = 0;
 };
 
-/// Lanes of a row, and the threads of a device's team for one: a row of 50257 logits has 13 packs
-/// for each.
+/// Lanes per row, and threads in a device's team. A row of 50257 logits has 13 packs for each.
 inline constexpr int softmax_lanes = 512;
 
-/// One lane's sum each, in a team's scratch memory.
+/// The lanes' sums, in a team's scratch memory.
 using SoftmaxLanes = Kokkos::View<SoftmaxSum[softmax_lanes], Execution::scratch_memory_space,
                                   Kokkos::MemoryUnmanaged>;
 
-/// The launch of one team a row, with scratch for its lanes.
+/// The launch of one team per row, with scratch for its lanes.
 inline Policy softmax_rows(const Execution& exec, Index rows) {
   Policy policy(exec, static_cast<int>(rows), team_size(softmax_lanes), 1);
   policy.set_scratch_size(0, Kokkos::PerTeam(static_cast<int>(SoftmaxLanes::shmem_size())));
@@ -31,9 +31,9 @@ inline Policy softmax_rows(const Execution& exec, Index rows) {
 
 namespace detail {
 
-inline constexpr int softmax_pack = 8;  // two accesses of 16 bytes: one rescaling for eight logits
+inline constexpr int softmax_pack = 8;  // two 16-byte accesses: one rescaling for eight logits
 
-/// What to subtract from logits whose maximum this is: minus infinity itself would give NaN.
+/// The shift for logits with maximum `largest`. Subtracting minus infinity would give NaN.
 KOKKOS_INLINE_FUNCTION float softmax_shift(float largest) {
   return largest == -Kokkos::Experimental::infinity_v<float> ? 0.0F : largest;
 }
@@ -54,7 +54,7 @@ KOKKOS_INLINE_FUNCTION SoftmaxSum with_logits(const SoftmaxSum& sum, const Pack<
   return {largest, total};
 }
 
-/// The sum of the lane's packs of the row [n], and of the one behind them if that is not full.
+/// Sums the lane's packs of row [n], and the incomplete last pack if it comes next.
 KOKKOS_INLINE_FUNCTION SoftmaxSum lane_softmax(int lane, Index n, const float* row) {
   SoftmaxSum sum;
   const Index packs = n / softmax_pack;
@@ -70,8 +70,8 @@ KOKKOS_INLINE_FUNCTION SoftmaxSum lane_softmax(int lane, Index n, const float* r
 
 }  // namespace detail
 
-/// Returns the softmax's sum of row [n], on every thread of the team, after a barrier of the team
-/// behind its reads. NaN where a logit is NaN; a sum is not finite where a logit is infinite.
+/// Returns the softmax sum of row [n] on every thread of the team. The team passes a barrier after
+/// its reads. The sum is NaN if a logit is NaN, and not finite if a logit is infinite.
 KOKKOS_INLINE_FUNCTION SoftmaxSum row_softmax(const Team& team, Index n, const float* row) {
   const SoftmaxLanes lanes(team.team_scratch(0));
   Kokkos::parallel_for(Kokkos::TeamVectorRange(team, int{softmax_lanes}),

@@ -1,5 +1,5 @@
 // SwiGLU (Shazeer, arXiv 2002.05202), the activation of Llama's feed-forward layer: silu(gate) *
-// up, silu(g) = g * sigmoid(g). Gate and up are one GEMM's output.
+// up, silu(g) = g * sigmoid(g). One GEMM computes gate and up.
 #pragma once
 
 #include "kernels/row.hpp"
@@ -11,9 +11,9 @@ namespace kzero::kernels {
 template <class T>
 void swiglu_forward(const Execution& exec, Matrix<const T> gate_up, Matrix<T> y);
 
-/// Turns the gradient of y into that of gate_up, in place: d [N,2F] holds the gradient of y in its
-/// first F columns on entry, and has the layout of gate_up [N,2F] on return. The other columns of d
-/// are not read.
+/// Turns the gradient of y into that of gate_up, in place. On entry d [N,2F] holds the gradient of
+/// y in its first F columns. The other columns are not read. On return d has the layout of gate_up
+/// [N,2F].
 template <class T>
 void swiglu_backward(const Execution& exec, Matrix<const T> gate_up, Matrix<T> d);
 

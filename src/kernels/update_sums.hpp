@@ -1,12 +1,12 @@
-// The pass of an optimizer that updates state and adds up what the next pass needs of a whole
-// parameter, such as its norm. A rule is one of element_update.hpp that also has
-//   static constexpr int sums                        sums of values of at least 0
+// An optimizer pass that updates state and adds up quantities of an entire parameter, such as its
+// norm, for the next pass. Its rule is one of element_update.hpp that also has
+//   static constexpr int sums                        sums of values >= 0
 //   template <int s> KOKKOS_INLINE_FUNCTION float term(const float (&state)[arrays]) const
-//                                                    what an element adds to sum s, by its state
+//                                                    an element's term of sum s, from its state
 //                                                    after the update
-// Terms are added in fp32 over blocks of squares_block elements, counted from the beginning of the
-// unit, and the blocks exactly: ranges that meet at multiples of that add up to the same sums
-// however a unit is divided.
+// Terms are added in fp32 over blocks of squares_block elements, counted from the unit's beginning.
+// The blocks are added exactly. Ranges that meet at multiples of squares_block therefore give the
+// same totals however a unit is divided.
 #pragma once
 
 #include <algorithm>
@@ -18,7 +18,6 @@
 
 namespace kzero::kernels {
 
-/// Several exact sums, as the result of one reduction.
 template <int count>
 struct ExactSums {
   ExactSum sum[count];
@@ -44,7 +43,7 @@ struct Blocks {
   }
 };
 
-/// Adds sums to those whose words follow one another, and moves their carries up.
+/// Adds sums to those in consecutive words, and moves their carries up.
 template <int count>
 void add_to_words(const ExactSums<count>& sums, std::uint64_t* words) {
   for (int s = 0; s < count; ++s) {
@@ -57,7 +56,7 @@ void add_to_words(const ExactSums<count>& sums, std::uint64_t* words) {
 
 namespace detail {
 
-inline constexpr Index sum_blocks_at_once = 128;  // that one team takes, or a host thread at a time
+inline constexpr Index sum_blocks_at_once = 128;  // per team, or per host thread at a time
 
 template <int s, class Rule>
 struct Term {
@@ -108,8 +107,8 @@ KOKKOS_INLINE_FUNCTION void team_block(const Team& team, const Rule& rule, Index
 
 }  // namespace detail
 
-/// Updates elements [first, first + count) of a unit, whose arrays in device memory begin there,
-/// and returns the sums of their terms. Waits for the result.
+/// Updates elements [first, first + count) of a unit and returns the sums of their terms. The
+/// arrays are in device memory and begin at element `first`. Waits for the result.
 template <class T, class Rule>
 ExactSums<Rule::sums> update_and_sum(const Execution& exec, const Rule& rule,
                                      const UpdateArrays<T, Rule::arrays>& arrays, Index first,
@@ -135,8 +134,7 @@ ExactSums<Rule::sums> update_and_sum(const Execution& exec, const Rule& rule,
   return result;
 }
 
-/// Does the same on the host's cores, whatever the device of the build; the arrays are in host
-/// memory.
+/// Does the same on the host's cores, whatever the build's device. The arrays are in host memory.
 template <class T, class Rule>
 ExactSums<Rule::sums> update_and_sum_on_host(const Rule& rule,
                                              const UpdateArrays<T, Rule::arrays>& arrays,

@@ -119,7 +119,7 @@ std::string traffic_table(const std::vector<TrafficRow>& rows) {
     const std::string elements = fmt::format("  {}", row.elements_per_step);
     const std::size_t before = std::max(names.size() + elements.size(), names_columns + 12);
     text += fmt::format("\n{}{:>{}}{:>14}{:>14}", names, elements, before - names.size(),
-                        row.theory_elements_per_step, format_bytes(row.bytes_per_step));
+                        row.expected_elements_per_step, format_bytes(row.bytes_per_step));
   }
   return text;
 }

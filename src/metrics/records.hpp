@@ -42,8 +42,8 @@ struct TrafficRow {
   std::string purpose{};    // gradients, parameters, activations, ...
   Index elements_per_step = 0;
   Index bytes_per_step = 0;
-  Index theory_elements_per_step = 0;
-  Index theory_bytes_per_step = 0;
+  Index expected_elements_per_step = 0;
+  Index expected_bytes_per_step = 0;
 };
 
 /// The time by which the job must end, and how long before that the run stops.
@@ -84,7 +84,7 @@ struct StartRecord {
   std::string state{};  // the hash of the state that a restart began with; empty at step 0
   std::optional<TimeLimit> limit{};
   std::vector<CategoryBytes> planned_memory{};  // of the largest rank
-  std::vector<TrafficRow> planned_traffic{};    // only theory_elements_per_step is set
+  std::vector<TrafficRow> planned_traffic{};    // only expected_elements_per_step is set
 };
 
 struct StepRecord {

@@ -13,7 +13,7 @@ inline nlohmann::ordered_json as_json(const TrafficRow& row) {
           {"purpose", row.purpose},
           {"elements_per_step", row.elements_per_step},
           {"bytes_per_step", row.bytes_per_step},
-          {"theory_elements_per_step", row.theory_elements_per_step}};
+          {"expected_elements_per_step", row.expected_elements_per_step}};
 }
 
 }  // namespace kzero::metrics

@@ -34,7 +34,7 @@ void fill_saved(const Context<T>& c, const BlockParams<const T>& p, Matrix<const
   activate(c, saved);
 }
 
-/// Computes the gradients of saved.hidden [N,f or 2f] and of its bias, if it has one, from that of
+/// Computes the gradients of saved.hidden [N,f or 2f] and of its bias, if any, from the gradient of
 /// the feed-forward layer's output.
 template <class T>
 void activate_backward(const Context<T>& c, const BlockParams<const T>& p,
@@ -81,7 +81,7 @@ void block_forward(const Context<T>& c, const BlockParams<const T>& p, Matrix<co
   row_parallel_forward<T>(c, saved.activated, p.down, saved.middle.data(), out);
 }
 
-// Recomputation runs forward's own kernels unchanged: nothing else would be certain to round alike.
+// Recomputation runs forward's own kernels unchanged because other kernels might round differently.
 template <class T>
 void block_recompute(const Context<T>& c, deck::RecomputeMode mode, const BlockParams<const T>& p,
                      Matrix<const T> x, const BlockActivations<T>& saved) {

@@ -18,7 +18,7 @@ kernels::HeadNorms<T> head_norms(const Context<T>& c, const BlockParams<const T>
   return {p.q_norm, p.k_norm, c.shape.norm_eps};
 }
 
-/// Where attention reads: q and k as rotation has left them.
+/// The operands of attention: q and k after rotation, and v.
 template <class T>
 kernels::HeadOperands<const T> operands(const Context<T>& c, const BlockActivations<T>& saved) {
   auto in = kernels::operands_in<const T>(saved.qkv, c.attention_shape());
@@ -36,7 +36,7 @@ void rotate(const Context<T>& c, const BlockParams<const T>& p, const BlockActiv
                              c.shape.qk_norm ? saved.rotated : saved.qkv);
 }
 
-/// Turns dqkv's gradients of rotated q and k into those of the projections.
+/// Converts dqkv's gradients of rotated q and k to those of the projections.
 template <class T>
 void rotate_backward(const Context<T>& c, const BlockParams<const T>& p,
                      const BlockActivations<T>& saved, Matrix<T> dqkv, kernels::Update update,
@@ -53,8 +53,8 @@ void rotate_backward(const Context<T>& c, const BlockParams<const T>& p,
   if (is_sum) c.sum_partial_gradient(2 * c.shape.head_dim, update, g.q_norm.data());
 }
 
-/// Computes the gradients of the projections. Those of keys and values are sums over the ranks that
-/// have copies of their heads.
+/// Computes the gradients of the projections. The gradients of K and V are summed over the ranks
+/// that hold copies of their heads.
 template <class T>
 void qkv_backward_weight(const Context<T>& c, Matrix<const T> x, Matrix<const T> dqkv,
                          kernels::Update update, const Linear<T>& g) {
@@ -103,9 +103,9 @@ void attention_half_backward(const Context<T>& c, const BlockParams<const T>& p,
                                 dattention, kernels::operands_in<T>(dqkv, c.attention_shape()));
   if (c.shape.positions == PositionKind::rotary) rotate_backward<T>(c, p, saved, dqkv, update, g);
   qkv_backward_weight<T>(c, c.all_rows(saved.norm1), dqkv, update, g.qkv);
-  // Without rotation a key bias adds the same number to all scores of a query, which softmax
-  // ignores: its gradient is exactly zero. The sum leaves rounding noise, which AdamW would turn
-  // into steps of full size.
+  // Without rotation, a key bias adds the same number to all scores of a query. Softmax ignores
+  // this number, so the gradient is exactly zero. The computed sum has rounding noise, which AdamW
+  // would turn into full-size steps.
   const LocalShape& own = c.shape.own;
   if (c.shape.positions == PositionKind::learned && c.shape.qkv_bias) {
     const auto count = static_cast<std::size_t>(own.kv_width);

@@ -10,7 +10,7 @@ namespace kzero::model {
 
 namespace {
 
-/// Columns of the widest gradient that is a sum over rows: of a norm, which is not split, or of
+/// The columns of the widest gradient that is a sum over rows: a norm, which is not split, or
 /// biases.
 Index summed_columns(const TransformerShape& s) {
   Index most = s.norm_elements();
@@ -20,7 +20,7 @@ Index summed_columns(const TransformerShape& s) {
   return most;
 }
 
-/// Elements of the most parameters whose gradients a tensor group adds up at once.
+/// The largest number of elements of gradients that a tensor group sums in one call.
 Index partial_gradients(const TransformerShape& s) {
   if (s.tensor.size == 1) return 0;
   Index most = s.sequence_parallel ? s.norm_elements() : 0;
@@ -134,7 +134,7 @@ void Context<T>::fill_rotary(const deck::Model& model) {
   Kokkos::deep_copy(
       *exec, rotary,
       tensor::HostMatrix<const float>(table.data(), rotary.extent(0), rotary.extent(1)));
-  exec->fence("kzero::model::rotary_copied");  // before the table goes
+  exec->fence("kzero::model::rotary_copied");  // before the table is destroyed
 }
 
 #define KZERO_INSTANTIATE(T) template struct Context<T>;

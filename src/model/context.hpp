@@ -1,6 +1,5 @@
-// The context in which every unit of a model computes: the device, the GEMM back end, the shape of
-// a micro-batch and the scratch memory, which units use in turn because they run one after the
-// other.
+// The context shared by all units of a model: the device, the GEMM back end, the shape of a
+// micro-batch and the scratch memory. Units run one after another and reuse the scratch memory.
 #pragma once
 
 #include <optional>
@@ -15,35 +14,35 @@ namespace kzero::model {
 
 template <class T>
 struct Context {
-  std::optional<Execution> exec;  // none while measuring, which needs no device
+  std::optional<Execution> exec;  // empty while measuring, which needs no device
   tensor::Gemm* gemm = nullptr;
   TransformerShape shape;
   Index batch = 0;        // B
   Index rows = 0;         // N = B * T
-  Index stream_rows = 0;  // n: local rows of the residual stream, N without sequence parallelism
+  Index stream_rows = 0;  // n: local rows of the residual stream; N without sequence parallelism
   TensorGroup<T> group;
 
-  // Scratch. What blocks alone need and what the head alone needs share memory. Of blocks:
-  T* qkv_or_ffn_grad = nullptr;  // [N, max(F, 3D)], F and 3D of this rank; see the shape's columns
+  // Scratch memory. The blocks' scratch and the head's scratch share memory. Blocks only:
+  T* qkv_or_ffn_grad = nullptr;  // [N, max(F, 3D)] of this rank: hidden_columns(), qkv_width()
   kernels::ChosenAttention<T> attention;
-  // Of the head:
-  LogitsChunk chunk;        // rows of logits that exist at once, and their stride
+  // Head only:
+  LogitsChunk chunk;        // rows of logits in memory at a time, and their stride
   float* logits = nullptr;  // [chunk, V], V of this rank
-  T* dlogits = nullptr;     // [chunk, V]; the logits themselves in fp32
-  // [V, D]: sum over chunks of the output projection's gradient, which 16-bit runs round once a
-  // micro-batch; none in fp32 and where one chunk has all rows.
+  T* dlogits = nullptr;     // [chunk, V]; in fp32 the same memory as the logits
+  // [V, D]: the sum over chunks of the output projection's gradient, which 16-bit runs round once
+  // per micro-batch. Null in fp32 and if one chunk has all rows.
   float* output_gradient = nullptr;
-  float* softmaxes = nullptr;  // [ranks * chunk, 3] of a tensor group's ranks, else none
-  // Of both:
-  Matrix<T> hidden_grad;       // [N, D], with memory for [N, H d] too
-  Matrix<T> gathered;          // [N, D] in sequence parallelism, else none
-  Vector<T> partial_gradient;  // of parameters whose gradients are sums over ranks, else none
-  Matrix<float> partial;       // [row_groups, ..] of sums over rows
+  float* softmaxes = nullptr;  // [ranks * chunk, 3] of a tensor group's ranks, else null
+  // Blocks and head:
+  Matrix<T> hidden_grad;       // [N, D], with capacity for [N, H d]
+  Matrix<T> gathered;          // [N, D] with sequence parallelism, else empty
+  Vector<T> partial_gradient;  // gradients that are summed over ranks, else empty
+  Matrix<float> partial;       // [row_groups, ..]: partial sums over rows
   Matrix<float> rotary;        // [T, head width]: rotary_table, if positions are rotary
   Vector<float> losses;        // [N]
 
-  /// Takes the scratch from the workspace category, including that of the GEMM back end. Also runs
-  /// on measuring arenas, which need no library.
+  /// Allocates the scratch memory, including the GEMM back end's, from the workspace category.
+  /// Accepts measuring arenas without a GEMM library.
   Context(memory::Arenas& arenas, tensor::Gemm* gemm, const deck::Model& model,
           const BatchShape& batch, const TensorLink& link = {});
 
@@ -56,24 +55,25 @@ struct Context {
   Matrix<T> qkv_or_ffn_grad_view(Index columns) const { return {qkv_or_ffn_grad, rows, columns}; }
 
   /// Returns all N rows of a matrix of the residual stream: the matrix itself, or its all-gather
-  /// over the tensor group, valid until the next call.
+  /// over the tensor group. Valid until the next call.
   Matrix<const T> all_rows(const Matrix<const T>& of_stream) const;
 
-  /// Computes out = the tensor group's sum of `share` [N,D], for the local rows of the residual
-  /// stream, + bias + addend [n,D], either of which may be null. out [n,D] may be those rows of
-  /// share, or addend. Call only with a group. Collective over the tensor group.
+  /// Computes out = sum of `share` [N,D] over the tensor group + bias + addend [n,D], for the local
+  /// rows of the residual stream. bias and addend may be null. out [n,D] may be those rows of
+  /// share, or addend. Requires a tensor group. Collective over the tensor group.
   void sum_to_stream(const Matrix<T>& share, const T* bias, const T* addend,
                      const Matrix<T>& out) const;
 
-  /// Computes the sum in place in share; without a group share is the sum already.
+  /// Computes the sum in place in share. Without a tensor group, share already is the sum.
   Matrix<T> stream_sum(const Matrix<T>& share) const;
 
-  /// Computes gradient (=|+=) the tensor group's sum of the first `elements` of partial_gradient,
-  /// in rank order. Collective over the tensor group.
+  /// Computes gradient (=|+=) the sum over the tensor group, in rank order, of the first `elements`
+  /// elements of partial_gradient. Collective over the tensor group.
   void sum_partial_gradient(Index elements, kernels::Update update, T* gradient) const;
 
  private:
-  /// What attention is planned for: operands() of block_attention.cpp.
+  /// The problem for which attention is planned, with the strides of operands() in
+  /// block_attention.cpp.
   kernels::AttentionProblem attention_problem(Passes passes) const;
   void fill_rotary(const deck::Model& model);
 };

@@ -1,6 +1,6 @@
-// What a model is before any memory exists: its parameters, the order of its operations, its
-// arithmetic and its collectives. Planning needs no more of a model than this header, which sees
-// neither MPI nor Kokkos; model.hpp has what computes.
+// A model before any memory exists: its parameters, operation order, arithmetic and collectives.
+// Planning needs only this header, which includes neither MPI nor Kokkos. model.hpp declares the
+// model that computes.
 #pragma once
 
 #include <memory>
@@ -18,7 +18,7 @@ class Arenas;
 
 namespace kzero::model {
 
-/// A rank's position among the `size` ranks (grid.tensor) that split each layer's work.
+/// A rank's position among the `size` ranks (grid.tensor) that split each layer.
 struct TensorRank {
   Index rank = 0;
   Index size = 1;
@@ -28,14 +28,14 @@ template <class T>
 class Model;
 struct Resources;
 
-/// The work that activation checkpointing adds to the training arithmetic of one token.
+/// The work per token that activation checkpointing adds to training.
 struct Recomputed {
   double operations = 0;  // of GEMMs and attention, with the elementwise passes between them
-  double elements = 0;    // read and written by passes alone, and by copies to the host and back
+  double elements = 0;  // read and written by elementwise passes and by copies to and from the host
 };
 
-/// A collective that the tensor group runs `count` times in a micro-batch of training; each time
-/// this rank sends `elements` elements of `dtype`.
+/// A collective that the tensor group runs `count` times per training micro-batch. Each time this
+/// rank sends `elements` elements of `dtype`.
 struct TensorCollective {
   comm::Operation operation = comm::Operation::all_reduce;
   comm::Purpose purpose = comm::Purpose::activations;
@@ -46,46 +46,47 @@ struct TensorCollective {
 
 class Definition;
 
-/// A unit whose speed stands for that of the whole model, in a model small enough to be measured
-/// before a run.
+/// A unit whose speed represents the full model. Its model is small enough to be measured before a
+/// run.
 struct Benchmark {
   std::shared_ptr<const Definition> model;
-  Index unit = 0;              // to run forward and backward; not the last
-  double flops_per_token = 0;  // of that unit, as Definition::flops_per_token counts
+  Index unit = 0;              // unit to run forward and backward; not the last
+  double flops_per_token = 0;  // of that unit, counted as Definition::flops_per_token does
 };
 
-/// How a model computes beside the GEMMs, where its build has a choice: what bits depend on, and
-/// why it is not what the deck prefers, if so.
+/// The arithmetic outside the GEMMs, if the build offers a choice. The bits of results depend on
+/// `name`. `note` explains why it is not what the deck prefers, if so.
 struct Arithmetic {
   std::string name{}, note{};
 };
 
-/// A model on shapes alone. Nothing here needs memory, but for make() on arenas that hold some.
+/// A model on shapes alone. Only make() needs memory.
 class Definition {
  public:
   virtual ~Definition() = default;
 
-  /// All units as this tensor rank holds them, in forward order; the last has the loss.
+  /// All units as held by this tensor rank, in forward order. The last one computes the loss.
   virtual param::Table table(const TensorRank& tensor) const = 0;
 
-  /// A micro-batch of training, and one of validation, which has no gradients.
+  /// The traces of a micro-batch of training, and of validation, which has no gradients.
   virtual param::Trace training_trace() const = 0;
   virtual param::Trace validation_trace() const = 0;
 
-  /// Training arithmetic of one token, forward and backward, without recomputation.
+  /// Training operations per token, forward and backward, without recomputation.
   virtual double flops_per_token() const = 0;
   virtual Recomputed recomputed_per_token() const = 0;
 
-  /// The collectives of a micro-batch of `sequences` sequences; none for a group of one.
+  /// The collectives of a micro-batch of `sequences` sequences. Empty for a group of one.
   virtual std::vector<TensorCollective> tensor_collectives(const TensorRank& tensor,
                                                            Index sequences,
                                                            Dtype precision) const = 0;
 
-  /// Returns the benchmark for sequences of `sequence` tokens. The layers of a wide model are
-  /// narrowed to about `most_width` columns, at which GEMMs have their full speed.
+  /// Returns the benchmark for sequences of `sequence` tokens. Narrows wide layers to about
+  /// `most_width` columns, at which GEMMs reach full speed.
   virtual Benchmark benchmark(Index most_width, Index sequence) const = 0;
 
-  /// Takes the model's activations, workspace and buckets from the arenas, measuring ones too.
+  /// Allocates the model's activations, workspace and buckets from the arenas. Accepts measuring
+  /// arenas.
   template <class T>
   std::unique_ptr<Model<T>> make(memory::Arenas& arenas, const Resources& resources) const {
     return make_as(T{}, arenas, resources);
@@ -100,10 +101,10 @@ class Definition {
                                                const Resources& resources) const = 0;
 };
 
-/// A model family: defines the model of a resolved deck.
+/// A model family: a function that defines the model of a resolved deck.
 using Family = std::shared_ptr<const Definition> (*)(const deck::Config& config);
 
-/// The definition by the family that the deck asks for.
+/// Defines the model with the family that the deck names.
 std::shared_ptr<const Definition> define(const deck::Config& config);
 
 }  // namespace kzero::model

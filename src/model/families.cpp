@@ -2,7 +2,7 @@
 
 namespace kzero::model {
 
-// Both families of the deck are transformers. Another kind of model is chosen here by its family.
+// Both families of the deck are transformers. Select other kinds of models by their family here.
 std::shared_ptr<const Definition> define(const deck::Config& config) {
   return define_transformer(config);
 }

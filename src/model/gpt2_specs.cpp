@@ -6,7 +6,7 @@ namespace {
 
 using param::Init;
 
-/// GPT-2: linear weights are [in, out], q, k and v one parameter.
+/// GPT-2: linear weights are [in, out]. q, k and v are one parameter.
 class Gpt2Specs : public UnitSpecs {
  public:
   using UnitSpecs::UnitSpecs;

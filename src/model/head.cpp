@@ -35,7 +35,7 @@ StridedMatrix<float> project(const Context<T>& c, Matrix<const T> output, Matrix
   return logits;
 }
 
-/// dnormal [rows,D] = dlogits output.
+/// Computes dnormal [rows,D] = dlogits output.
 template <class T>
 void project_backward_input(const Context<T>& c, Matrix<const T> output,
                             StridedMatrix<const T> dlogits, Matrix<T> dnormal) {
@@ -47,8 +47,8 @@ void project_backward_input(const Context<T>& c, Matrix<const T> output,
   c.gemm->run(*c.exec, input);
 }
 
-/// The sum [V,D] over chunks (=|+=) dlogits^T normal of one: c.output_gradient, which
-/// add_sum_of_chunks then rounds, or without one doutput.
+/// Adds up dlogits^T normal [V,D] of the chunks (=|+=) in c.output_gradient, which
+/// add_sum_of_chunks then rounds, or in doutput if there is no such buffer.
 template <class T>
 void project_backward_weight(const Context<T>& c, Matrix<const T> normal,
                              StridedMatrix<const T> dlogits, kernels::Update update,
@@ -64,8 +64,8 @@ void project_backward_weight(const Context<T>& c, Matrix<const T> normal,
   c.gemm->run(*c.exec, weight);
 }
 
-/// doutput (=|+=) the fp32 sum over all chunks, rounded once: a rounding for every chunk would lose
-/// what is small beside the sum.
+/// Computes doutput (=|+=) the fp32 sum over all chunks, rounded once. Rounding every chunk would
+/// lose values that are small relative to the sum.
 template <class T>
 void add_sum_of_chunks(const Context<T>& c, kernels::Update update, Matrix<T> doutput) {
   if (c.output_gradient == nullptr) return;
@@ -90,8 +90,8 @@ struct Chunk {
         losses(c.losses.data() + first, rows.extent(0)) {}
 };
 
-/// Gathers every tensor rank's part of the softmaxes of a chunk, [ranks * C,3]; logits as
-/// partial_softmax leaves them.
+/// Gathers all tensor ranks' parts of the softmaxes of a chunk, [ranks * C,3]. Leaves the logits as
+/// partial_softmax does.
 template <class T>
 kernels::PartialSoftmaxes softmaxes_of_all(const Context<T>& c, const Chunk<T>& chunk) {
   constexpr Index width = kernels::partial_softmax_width;
@@ -131,7 +131,7 @@ StridedMatrix<T> cross_entropy_with_gradient(const Context<T>& c, const Chunk<T>
   return dlogits;
 }
 
-/// Runs the final norm on all its rows.
+/// Runs the final norm. Returns all N rows.
 template <class T>
 Matrix<const T> normalise(const Context<T>& c, const HeadParams<const T>& p, Matrix<const T> x,
                           const HeadSaved<T>& saved) {

@@ -1,5 +1,5 @@
-// The output: final norm, projection to the vocabulary, cross-entropy. Logits exist for one
-// chunk of rows at a time: each chunk's gradient is consumed before the next is computed.
+// The output: final norm, projection to the vocabulary and cross-entropy. Logits are computed in
+// chunks of rows. A chunk's gradient is consumed before the next chunk is computed.
 #pragma once
 
 #include "kernels/row_sums.hpp"
@@ -9,7 +9,7 @@ namespace kzero::model {
 
 template <class T>
 struct HeadSaved {
-  Matrix<T> normal;  // [n,D]: the local rows of the residual stream
+  Matrix<T> normal;  // [n,D]: local rows of the residual stream
   NormStatistics statistics;
 
   HeadSaved(memory::Arenas& arenas, const TransformerShape& shape, Index batch);
@@ -18,7 +18,7 @@ struct HeadSaved {
 template <class T>
 struct HeadParams {
   Norm<T> norm;
-  Matrix<T> output;  // [V of this rank,D]: the embedding's table if tied
+  Matrix<T> output;  // [V of this rank,D]: the embedding table if tied
 };
 
 /// Computes the losses [N] of the micro-batch from x [n,D] into c.losses.
@@ -26,8 +26,8 @@ template <class T>
 void head_forward(const Context<T>& c, const HeadParams<const T>& p, Matrix<const T> x,
                   Vector<const Token> targets, const HeadSaved<T>& saved);
 
-/// Does the same, and computes the gradient of scale * sum(losses): dx [n,D] is overwritten,
-/// parameter gradients are written or added as `update` says, each rounded once.
+/// Also computes the gradient of scale * sum(losses). Overwrites dx [n,D]. Overwrites or adds to
+/// parameter gradients, as `update` selects. Each gradient is rounded once.
 template <class T>
 void head_forward_backward(const Context<T>& c, const HeadParams<const T>& p, Matrix<const T> x,
                            Vector<const Token> targets, float scale, const HeadSaved<T>& saved,

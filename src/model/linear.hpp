@@ -1,5 +1,5 @@
-// The linear layer y = x W + b, and its gradients, as GEMMs. W is stored [in,out] or, as its
-// transpose, [out,in], as the family's files have it.
+// The linear layer y = x W + b and its gradients as GEMMs. W is stored [in,out] or transposed,
+// [out,in], as in the family's files.
 #pragma once
 
 #include "kernels/row_sums.hpp"
@@ -11,7 +11,7 @@ inline tensor::Accumulate accumulate_of(kernels::Update update) {
   return update == kernels::Update::add ? tensor::Accumulate::yes : tensor::Accumulate::no;
 }
 
-/// A layer's parameters, or their gradients: W in the shape's layout, and b [out] or none.
+/// A layer's parameters or their gradients: W in the shape's layout, and b [out] or empty.
 template <class T>
 struct Linear {
   Matrix<T> weight;
@@ -30,7 +30,7 @@ void linear_forward(const Context<T>& c, Matrix<const T> x, const Linear<const T
                     Matrix<T> y, const T* addend = nullptr);
 
 /// Computes y = x W + b + addend with `in` split over the tensor group (Megatron-LM's row-parallel
-/// layer): y and addend have the local rows of the residual stream [n,out]. Collective over the
+/// layer). y and addend are the local rows of the residual stream [n,out]. Collective over the
 /// tensor group.
 template <class T>
 void row_parallel_forward(const Context<T>& c, Matrix<const T> x, const Linear<const T>& layer,
@@ -41,10 +41,10 @@ template <class T>
 void linear_backward_input(const Context<T>& c, Matrix<const T> dy, const Linear<const T>& layer,
                            Matrix<T> dx);
 
-/// Computes dhidden [N,in] = dy W^T * gelu'(hidden), for x = gelu(hidden [N,in]), and the gradient
-/// of the bias [in] that hidden has, if any: dbias (=|+=) the sum of dhidden's rows. dy W^T is
-/// rounded before the last multiplication unless the back end fuses it; the back end sums the rows
-/// as well where it fuses and nothing is added.
+/// Computes dhidden [N,in] = dy W^T * gelu'(hidden), for x = gelu(hidden [N,in]). If hidden has a
+/// bias [in], also computes dbias (=|+=) the sum of dhidden's rows. dy W^T is rounded before the
+/// last multiplication unless the back end fuses the two. A fusing back end also sums the rows if
+/// `update` is overwrite.
 template <class T>
 void linear_backward_gelu(const Context<T>& c, Matrix<const T> dy, const Linear<const T>& layer,
                           Matrix<const T> hidden, Matrix<T> dhidden, kernels::Update update,

@@ -6,8 +6,8 @@ namespace {
 
 using param::Init;
 
-/// Llama, Mistral, Qwen2, Qwen3: linear weights are [out, in]. What one GEMM multiplies lies side
-/// by side: q, k and v; their biases; gate and up.
+/// Llama, Mistral, Qwen2, Qwen3: linear weights are [out, in]. The parameters of one GEMM are
+/// adjacent: q, k and v, their biases, and gate and up.
 class LlamaSpecs : public UnitSpecs {
  public:
   using UnitSpecs::UnitSpecs;

@@ -7,15 +7,16 @@ namespace kzero::model {
 namespace {
 
 constexpr Index host_bytes = Index{16} << 20;  // target for a chunk of fp32 logits (C_B)
-constexpr Index least_host_rows = 256;         // rows below which GEMMs lose their speed
+constexpr Index least_host_rows = 256;         // GEMMs are slower with fewer rows
 
-// A device needs a team a row on all of its multiprocessors, and the weight's gradient is read and
-// written once a chunk: 2048 rows are about 15 for each of 132 multiprocessors.
+// A device runs one team per row and must occupy all multiprocessors. It reads and writes the
+// weight's gradient once per chunk. 2048 rows are about 15 for each of 132 multiprocessors.
 constexpr Index device_bytes = Index{512} << 20;
 constexpr Index most_device_rows = 4096, least_device_rows = 2048;
 
-/// Elements: 128 bytes of 16-bit gradients, so that every row begins with a line of a device's
-/// cache and GEMM libraries load 16 bytes at a time. An odd vocabulary leaves rows at 2 bytes.
+/// In elements: 128 bytes of 16-bit gradients. Every row then begins at a cache line of the device,
+/// and GEMM libraries load 16 bytes at a time. Without padding, an odd vocabulary aligns rows to
+/// only 2 bytes.
 constexpr Index device_stride = 64;
 
 Index host_rows(Index vocab) { return std::max(least_host_rows, host_bytes / (vocab * 4)); }
@@ -30,7 +31,7 @@ Index device_rows(Index vocab) {
 LogitsChunk logits_chunk(Index rows, const TransformerShape& s, bool on_device) {
   const Index vocab = ceil_div(s.vocab, s.tensor.size);
   const Index aim = on_device ? device_rows(vocab) : host_rows(vocab);
-  return {std::min(aim, ceil_div(rows, 2)),  // never the full batch unless it is a single row
+  return {std::min(aim, ceil_div(rows, 2)),  // never the full batch, except for a single row
           on_device ? round_up(s.own.vocab, device_stride) : s.own.vocab};
 }
 

@@ -1,6 +1,6 @@
-// The norm of a block or head, LayerNorm or RMSNorm as the shape says. Backward is behind a GEMM
-// whose input gradient is a sum over the tensor group, and in sequence parallelism the parameters'
-// gradients are sums over the group too.
+// The norm of a block or head: LayerNorm or RMSNorm, as the shape specifies. Backward follows a
+// GEMM whose input gradient is a sum over the tensor group. With sequence parallelism, parameter
+// gradients are also sums over the group.
 #pragma once
 
 #include "kernels/norm.hpp"
@@ -8,14 +8,13 @@
 
 namespace kzero::model {
 
-/// A norm's parameters [D], or their gradients, one behind the other in memory; RMSNorm has no
-/// bias.
+/// A norm's parameters [D] or their gradients, contiguous in memory. RMSNorm has no bias.
 template <class T>
 struct Norm {
   Vector<T> weight, bias;
 };
 
-/// The parameters of a norm that begin at `first`.
+/// Returns the parameters of the norm that begins at `first`.
 template <class T>
 Norm<T> norm_at(const TransformerShape& shape, T* first) {
   const auto d = static_cast<std::size_t>(shape.hidden);
@@ -23,7 +22,7 @@ Norm<T> norm_at(const TransformerShape& shape, T* first) {
           Vector<T>(first + d, static_cast<std::size_t>(shape.norm_elements()) - d)};
 }
 
-/// Statistics of rows [n] that backward needs beside forward's input; RMSNorm has no mean.
+/// Row statistics [n] that backward needs in addition to forward's input. RMSNorm has no mean.
 struct NormStatistics {
   Vector<float> mean, rstd;
 
@@ -31,13 +30,13 @@ struct NormStatistics {
   NormStatistics(memory::Arenas& arenas, const TransformerShape& shape, Index rows);
 };
 
-/// Computes y [n,D] from x [n,D], and the statistics.
+/// Computes y [n,D] and the statistics from x [n,D].
 template <class T>
 void norm_forward(const Context<T>& c, const Norm<const T>& p, Matrix<const T> x, Matrix<T> y,
                   const NormStatistics& statistics);
 
-/// The destinations of norm_backward: dx [n,D], written or added to as `dx_update` says, and the
-/// parameters' gradients as `update` says.
+/// The results of norm_backward: dx [n,D] and the parameter gradients. `dx_update` and `update`
+/// select whether they are overwritten or added to.
 template <class T>
 struct NormGradients {
   Matrix<T> dx;
@@ -46,8 +45,8 @@ struct NormGradients {
   kernels::Update update;
 };
 
-/// c.hidden_grad [N,D] holds this rank's partial sum of the gradient of the norm's output. x and dx
-/// [n,D] have the stream's rows. Collective over the tensor group.
+/// On entry c.hidden_grad [N,D] holds this rank's partial sum of the gradient of the norm's output.
+/// x and dx [n,D] have the local rows of the residual stream. Collective over the tensor group.
 template <class T>
 void norm_backward(const Context<T>& c, const Norm<const T>& p, Matrix<const T> x,
                    const NormStatistics& statistics, const NormGradients<T>& gradients);

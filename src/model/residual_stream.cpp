@@ -49,7 +49,7 @@ ResidualStream<T>::ResidualStream(memory::Arenas& arenas, const TransformerShape
               Matrix<T>(arenas.take<T>(Category::activations, rows * shape.hidden), rows,
                         shape.hidden)) {}
 
-/// This rank's rows of the buffer from which block i reads.
+/// Returns this rank's rows of the buffer from which block i reads.
 template <class T>
 Matrix<T> ResidualStream<T>::own_part(Index i) const {
   const Matrix<T>& all = at(i);
@@ -82,7 +82,7 @@ void ResidualStream<T>::keep(const Execution& exec, Index i) {
   if (!copies_) return;
   copies_->arriving = -1;
   copy(exec, i, on_host_[static_cast<std::size_t>(i)], own_part(i));
-  // The block writes where its predecessor's input lay; with one buffer, over its own.
+  // The block overwrites its predecessor's input, or its own if there is one buffer.
   ended(i + 1).wait(exec);
 }
 
@@ -91,7 +91,7 @@ void ResidualStream<T>::restore(const Execution& exec, Index i) {
   if (copies_) {
     if (copies_->arriving != i) fetch(exec, i);
     ended(i).wait(exec);
-    // The other buffer is free: the next block has finished with it.
+    // The other buffer is free because block i + 1, which ran before, no longer needs it.
     if (turns_ > 1 && i > 0) fetch(exec, i - 1);
   }
   if (!is_cut_) return;

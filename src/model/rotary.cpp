@@ -10,7 +10,7 @@ namespace kzero::model {
 
 namespace {
 
-/// Blends f and f / factor by the number of turns within the original sequence.
+/// Blends f and f / factor by the number of rotations within the original sequence.
 double llama3(const deck::Model& m, double f) {
   const double turns = static_cast<double>(m.rope_original_sequence) * f / (2 * std::numbers::pi);
   const double low = m.rope_low_freq_factor, high = m.rope_high_freq_factor;
@@ -18,18 +18,18 @@ double llama3(const deck::Model& m, double f) {
   return (1 - kept) * f / m.rope_factor + kept * f;
 }
 
-/// The pair, as a real number, that turns `turns` times within the original sequence.
+/// The pair, as a real number, that rotates `turns` times within the original sequence.
 double pair_of(const deck::Model& m, double head_dim, double turns) {
   const auto length = static_cast<double>(m.rope_original_sequence);
   return head_dim * std::log(length / (turns * 2 * std::numbers::pi)) /
          (2 * std::log(m.rope_theta));
 }
 
-/// Blends f and f / factor by a ramp over the pairs, whose ends are whole numbers.
+/// Blends f and f / factor with a ramp over the pairs. The ends of the ramp are integers.
 double yarn(const deck::Model& m, double head_dim, double pair, double f) {
   const double first = std::max(std::floor(pair_of(m, head_dim, m.rope_beta_fast)), 0.0);
   const double end = std::min(std::ceil(pair_of(m, head_dim, m.rope_beta_slow)), head_dim - 1);
-  const double length = end == first ? 0.001 : end - first;  // as transformers avoids 0 / 0
+  const double length = end == first ? 0.001 : end - first;  // avoids 0 / 0 as transformers does
   const double scaled = std::clamp((pair - first) / length, 0.0, 1.0);
   return scaled * f / m.rope_factor + (1 - scaled) * f;
 }

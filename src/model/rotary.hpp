@@ -1,5 +1,5 @@
-// The angles of rotary positions (Su et al., arXiv 2104.09864), and how they are scaled for
-// sequences longer than those that a model was trained on.
+// The angles of rotary positions (Su et al., arXiv 2104.09864) and their scaling for sequences
+// longer than the training sequences.
 #pragma once
 
 #include <vector>
@@ -8,13 +8,13 @@
 
 namespace kzero::model {
 
-/// The angles by which one position turns the pairs of a head [head_dim / 2]: theta^(-2 j /
-/// head_dim), scaled as model.rope_scaling says: linear (Chen et al., arXiv 2306.15595), llama3
-/// (Llama 3.1's by wavelength) or yarn (Peng et al., arXiv 2309.00071).
+/// The angles by which one position rotates the pairs of a head [head_dim / 2]: theta^(-2 j /
+/// head_dim), scaled by the method that model.rope_scaling names: linear (Chen et al., arXiv
+/// 2306.15595), llama3 (by wavelength, as in Llama 3.1) or yarn (Peng et al., arXiv 2309.00071).
 std::vector<double> rotary_frequencies(const deck::Model& model);
 
-/// Rows of [sequence, head_dim]: the cosines of a position's angles, then their sines, both times
-/// yarn's attention factor, rounded once.
+/// Rows of [sequence, head_dim]: the cosines of a position's angles, then their sines. Both are
+/// multiplied by yarn's attention factor and rounded once.
 std::vector<float> rotary_table(const deck::Model& model);
 
 }  // namespace kzero::model

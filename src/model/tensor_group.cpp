@@ -15,7 +15,7 @@ template <class T>
 TensorGroup<T>::TensorGroup(memory::Arenas& arenas, const TensorLink& link, Index rows, Index width)
     : link_(link) {
   if (size() == 1) return;
-  // At least one row of every rank, at most all rows of one.
+  // At least one row of every rank, at most all rows of each rank.
   const Index most = part_begin(rows, size(), 1) * width;
   const Index share = link.bucket / bytes_of(dtype_of<T>) / size();
   buffer_elements_ = std::clamp(share, width, std::max(most, width)) * size();
@@ -44,7 +44,7 @@ void TensorGroup<T>::all_reduce(const Execution& exec, const Matrix<T>& partial,
   gather(exec, own, out, comm::Operation::all_reduce, Purpose::activations);
 }
 
-// One chunk of every rank's rows at a time, as large as the buffer allows.
+// Sums one chunk of every rank's rows at a time, as large as the buffer allows.
 template <class T>
 void TensorGroup<T>::sum_own_rows(const Execution& exec, const Matrix<T>& partial, const T* bias,
                                   const T* addend, T* own, comm::Operation operation) const {

@@ -1,7 +1,6 @@
 // Collectives of a tensor-parallel group: reductions and gathers of rows of activations. A
-// reduce-scatter is an all-to-all of rows, then each rank adds the ranks' values of its own rows in
-// rank order in fp32: the same bits on every rank, whatever the MPI library, and the traffic of a
-// ring.
+// reduce-scatter is an all-to-all of rows, after which each rank sums its own rows in rank order in
+// fp32. All ranks and MPI libraries therefore give the same bits. The traffic is that of a ring.
 #pragma once
 
 #include "kernels/row_sums.hpp"
@@ -9,8 +8,8 @@
 
 namespace kzero::model {
 
-/// Elements that a rank of a group sends for a matrix [rows,width] in each of TensorGroup's
-/// collectives.
+/// The elements that a rank of a group sends for a matrix [rows,width] in each TensorGroup
+/// collective.
 struct RowTraffic {
   Index scattered = 0;  // reduce_scatter
   Index gathered = 0;   // all_gather
@@ -23,41 +22,43 @@ struct RowTraffic {
   Index all_reduced() const { return scattered + gathered; }
 };
 
-/// Rows [begin, end) of each matrix [n,w] belong to a rank as part_begin() splits them. Every
-/// function is collective over the group; with one rank none may be called.
+/// part_begin() assigns rows [begin, end) of each matrix [n,w] to a rank. Every function is
+/// collective over the group. Do not call any on a single rank.
 template <class T>
 class TensorGroup {
  public:
-  /// Takes a buffer for matrices of `rows` rows and `width` columns from the buckets category;
-  /// nothing for a single rank.
+  /// Allocates a buffer for matrices [rows,width] from the buckets category, or nothing for a
+  /// single rank.
   TensorGroup(memory::Arenas& arenas, const TensorLink& link, Index rows, Index width);
 
   Index size() const { return link_.rank.size; }
   Index rank() const { return link_.rank.rank; }
 
-  /// Reduce-scatters: own [n of this rank,w] = the ranks' sum of `partial` [n,w], this rank's rows,
-  /// + bias [w] + addend [n of this rank,w], either of which may be null. own may be those rows of
-  /// partial, or addend.
+  /// Reduce-scatters: own [n of this rank,w] = this rank's rows of the sum of `partial` [n,w] over
+  /// the ranks + bias [w] + addend [n of this rank,w]. bias and addend may be null. own may be
+  /// those rows of partial, or addend.
   void reduce_scatter(const Execution& exec, const Matrix<T>& partial, const T* bias,
                       const T* addend, T* own) const;
 
-  /// All-gathers the ranks' own rows to all [n,w], in rank order; `own` may be its part of all.
+  /// All-gathers the ranks' own rows into all [n,w] in rank order. `own` may be this rank's part of
+  /// all.
   void all_gather(const Execution& exec, const T* own, const Matrix<T>& all,
                   comm::Purpose purpose) const;
 
-  /// All-reduces: out [n,w] = the ranks' sum of partial + bias + addend [n,w] on every rank. out
-  /// may be partial or addend.
+  /// All-reduces: out [n,w] = sum of partial over the ranks + bias + addend [n,w], on every rank.
+  /// out may be partial or addend.
   void all_reduce(const Execution& exec, const Matrix<T>& partial, const T* bias, const T* addend,
                   const Matrix<T>& out) const;
 
-  /// Computes sum [elements] (=|+=) the sum of `partial` over the `copies` neighbouring ranks that
-  /// hold copies of the same parameters, in rank order. Their groups begin at multiples of
-  /// `copies`, which divides the number of ranks; 1: none but this rank. Sends copies - 1 times all
-  /// elements.
+  /// Computes sum [elements] (=|+=) the sum of `partial`, in rank order, over the `copies`
+  /// neighbouring ranks that hold the same parameters. Groups of copies begin at multiples of
+  /// `copies`, which divides the number of ranks. With copies = 1, only this rank counts. Sends
+  /// copies - 1 times all elements.
   void sum_of_copies(const Execution& exec, Index copies, const T* partial, Index elements,
                      kernels::Update update, T* sum) const;
 
-  /// All-gathers every rank's [count] to `all`, in rank order; the own one is there already.
+  /// All-gathers [count] elements of every rank into `all` in rank order. This rank's elements are
+  /// already there.
   void exchange_own(const Execution& exec, float* all, Index count) const;
 
  private:

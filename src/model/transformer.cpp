@@ -62,7 +62,7 @@ void Transformer<T>::embed(const T* unit, const Batch& batch) {
     kernels::embedding_forward<T>(*c.exec, batch.inputs, wte, wpe, shape_.sequence, x);
     return;
   }
-  // Each token's row comes from one rank and zeros from the others, so the sum is exact.
+  // One rank supplies a token's row and the others supply zeros, so the sum is exact.
   const Matrix<T>& own = c.is_split() ? c.hidden_grad : x;
   kernels::embedding_lookup<T>(*c.exec, batch.inputs, wte, shape_.own.first_token, own);
   if (c.is_split()) c.sum_to_stream(own, nullptr, nullptr, x);
@@ -78,8 +78,7 @@ void Transformer<T>::embed_backward(T* unit, const Batch& batch, kernels::Update
   Matrix<T> dwpe;
   if (shape_.positions == PositionKind::learned)
     dwpe = Matrix<T>(unit + dwte.size(), shape_.sequence, shape_.hidden);
-  // A tied head has written the table's gradient already; otherwise nothing has in this
-  // micro-batch.
+  // In this micro-batch only a tied head has already written the table's gradient.
   if (!shape_.tied_embeddings && update == kernels::Update::overwrite)
     kernels::fill<T>(*context_.exec, Vector<T>(unit, dwte.size()), 0);
   kernels::embedding_backward<T>(*context_.exec, batch.groups, context_.all_rows(dx_),
@@ -135,7 +134,7 @@ void Transformer<T>::backward(Index u, Units<const T> parameters, const Batch& b
     const Index i = u - 1;
     const BlockParams<const T> own(shape_, parameters[u]);
     stream_.restore(*context_.exec, i);
-    // The last block ran forward last: its activations still exist.
+    // The last block was the last to run forward, so its activations still exist.
     if (u + 1 < head()) block_recompute<T>(context_, recompute_, own, stream_.at(i), saved_[i]);
     block_backward<T>(context_, own, stream_.at(i), saved_[i], update,
                       BlockParams<T>(shape_, gradients[u]), dx_);

@@ -1,6 +1,6 @@
 // A decoder-only transformer as a Model: unit 0 is the embedding, units 1 to L are the blocks, unit
-// L + 1 is the head with its loss. It keeps activations or recomputes them; it knows its tensor
-// group, and nothing of ZeRO.
+// L + 1 is the head with the loss. It keeps or recomputes activations, and knows its tensor group
+// but not ZeRO.
 #pragma once
 
 #include <vector>
@@ -14,12 +14,11 @@ namespace kzero::model {
 template <class T>
 class Transformer : public Model<T> {
  public:
-  /// Takes activations, workspace and the tensor group's bucket from the arenas (measuring ones
-  /// too).
+  /// Allocates activations, workspace and the tensor group's bucket. Accepts measuring arenas.
   Transformer(memory::Arenas& arenas, const deck::Model& model, const deck::Recompute& recompute,
               const Resources& resources);
 
-  Transformer(const Transformer&) = delete;  // its parts refer to one another
+  Transformer(const Transformer&) = delete;  // its members refer to one another
   Transformer& operator=(const Transformer&) = delete;
 
   Index head() const { return shape_.layers + 1; }
@@ -47,7 +46,7 @@ class Transformer : public Model<T> {
   deck::RecomputeMode recompute_;
   Context<T> context_;
   ResidualStream<T> stream_;
-  std::vector<BlockActivations<T>> saved_;  // of each block; recomputed ones use one buffer in turn
+  std::vector<BlockActivations<T>> saved_;  // per block; recomputed blocks share a buffer
   HeadSaved<T> head_saved_;
   Matrix<T> dx_;  // [n,D]
 };

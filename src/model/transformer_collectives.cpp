@@ -8,11 +8,11 @@ namespace kzero::model {
 
 namespace {
 
-/// Counts how often a micro-batch sums and gathers the residual stream. Recomputation stops before
-/// a block's final GEMM, and the last block is not recomputed.
+/// Counts the sums and gathers of the residual stream in a micro-batch. Recomputation stops before
+/// a block's final GEMM. The last block is not recomputed.
 struct StreamCollectives {
   Index sums = 0;
-  Index gathers = 0;  // in sequence parallelism, where a sum is only a reduce-scatter
+  Index gathers = 0;  // with sequence parallelism, where a sum is only a reduce-scatter
 
   StreamCollectives(Index layers, deck::RecomputeMode mode) {
     const Index again = mode == deck::RecomputeMode::full ? layers - 1 : 0;
@@ -32,13 +32,13 @@ std::vector<TensorCollective> transformer_collectives(const deck::Model& m,
   const TransformerShape shape(m, tensor);
   const RowTraffic stream(tensor, rows, m.hidden);
   const StreamCollectives passes(m.layers, recompute.mode);
-  // What a rank knows of each row's softmax is fp32 in every precision.
+  // The ranks exchange their partial softmaxes in fp32 for every precision.
   const TensorCollective softmaxes{comm::Operation::all_gather, comm::Purpose::activations, 1,
                                    rows * kernels::partial_softmax_width * (tensor.size - 1),
                                    Dtype::fp32};
   std::vector<TensorCollective> all;
   if (m.sequence_parallel) {
-    const RowTraffic norm(tensor, shape.norm_elements(), 1);  // the parameters' gradients
+    const RowTraffic norm(tensor, shape.norm_elements(), 1);  // gradients of the parameters
     all = {{comm::Operation::reduce_scatter, comm::Purpose::activations, passes.sums,
             stream.scattered, precision},
            {comm::Operation::all_gather, comm::Purpose::activations, passes.gathers,

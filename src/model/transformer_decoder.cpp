@@ -87,7 +87,7 @@ TransformerDecoder<T>::TransformerDecoder(memory::Arenas& arenas, const deck::Mo
   deck::Model as_long = model;
   as_long.sequence = decoder_.positions;
   copy_to_device(*exec_, rotary_table(as_long), Vector<float>(b_.rotary.data(), b_.rotary.size()));
-  exec_->fence("kzero::model::decoder_ready");  // before the table goes
+  exec_->fence("kzero::model::decoder_ready");  // before the table is destroyed
 }
 
 template <class T>
@@ -130,7 +130,7 @@ void TransformerDecoder<T>::place(std::span<const PlacedToken> rows) {
   copy_to_device(*exec_, tokens, b_.tokens);
   copy_to_device(*exec_, sequences, b_.sequences);
   copy_to_device(*exec_, positions, b_.positions);
-  exec_->fence("kzero::model::tokens_placed");  // before the host's copies go
+  exec_->fence("kzero::model::tokens_placed");  // before the host's copies are destroyed
 }
 
 template <class T>
@@ -250,7 +250,7 @@ std::span<const float> TransformerDecoder<T>::logits(Units<const T> parameters, 
   return {host_logits_.data(), static_cast<std::size_t>(count)};
 }
 
-// Every rank's columns of all rows are contiguous; the host puts a row's columns side by side.
+// The gathered columns of each rank are contiguous for all rows. The host joins them row by row.
 template <class T>
 void TransformerDecoder<T>::gather_logits(Index outputs) {
   const Index vocab = shape_.vocab, ranks = group_.size();

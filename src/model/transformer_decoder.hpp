@@ -1,5 +1,5 @@
-// The transformer behind the seam of decoder.hpp. It runs the forward arithmetic of block.hpp and
-// head.hpp on rows of any sequences and positions; attention reads the cache.
+// The transformer's implementation of decoder.hpp. It runs the forward arithmetic of block.hpp and
+// head.hpp on rows of any sequences and positions. Attention reads the cache.
 #pragma once
 
 #include <optional>
@@ -11,18 +11,18 @@
 
 namespace kzero::model {
 
-/// The temporaries of a pass of at most R rows, with this tensor rank's d columns of q, e of k and
-/// of v, and f of the feed-forward layer (2 f with SwiGLU).
+/// The temporaries of a pass of at most R rows. This tensor rank has d columns of q, e columns each
+/// of k and v, and f feed-forward columns (2 f with SwiGLU).
 template <class T>
 struct DecoderBuffers {
   Vector<Token> tokens;                // [R]
   Vector<Index> sequences, positions;  // [R]
-  T *x, *middle, *normal;              // [R,D]: the residual stream before and in a block
-  T *qkv, *rotated, *attention;        // [R,d+2e] [R,d+e] or none, [R,d]
-  T *hidden, *activated, *share;       // [R,f or 2f] [R,f], [R,D] of a group or none
-  float* logits;                       // [S,V], a rank's columns behind those of the rank before
+  T *x, *middle, *normal;              // [R,D]: the residual stream before and within a block
+  T *qkv, *rotated, *attention;        // [R,d+2e] [R,d+e] or null, [R,d]
+  T *hidden, *activated, *share;       // [R,f or 2f] [R,f], [R,D] with a group, else null
+  float* logits;                       // [S,V], the ranks' columns in rank order
   Vector<float> mean, rstd;            // [R]
-  Matrix<float> rotary;                // [positions, head width] of Llama
+  Matrix<float> rotary;                // [positions, head width] for Llama
 
   DecoderBuffers(memory::Arenas& arenas, const TransformerShape& shape, const DecoderShape& decoder,
                  Index rows);
@@ -40,8 +40,8 @@ class TransformerDecoder : public Decoder<T> {
                               std::span<const PlacedToken> rows) override;
 
  private:
-  /// Who multiplies: the library, whose rounding depends on the number of rows, or the kernel for a
-  /// few of them.
+  /// Selects the GEMM implementation: the library, whose rounding depends on the number of rows, or
+  /// the kernel for few rows.
   enum class Products { library, few_rows };
 
   Matrix<T> rows_of(T* data, Index width) const { return Matrix<T>(data, rows_, width); }
@@ -67,11 +67,11 @@ class TransformerDecoder : public Decoder<T> {
   TensorGroup<T> group_;
   tensor::Gemm* gemm_;
   DecoderBuffers<T> b_;
-  std::vector<kernels::KeyValueCache<T>> cache_;  // of each block
-  std::optional<Execution> exec_;                 // none while measuring
-  std::vector<float> host_logits_, parts_;        // [S,V]; parts_ by tensor rank
+  std::vector<kernels::KeyValueCache<T>> cache_;  // per block
+  std::optional<Execution> exec_;                 // empty while measuring
+  std::vector<float> host_logits_, parts_;        // [S,V]; parts_ in order of tensor ranks
 
-  // Of the pass that runs.
+  // Of the current pass.
   Index rows_ = 0;
   Products products_ = Products::library;
 };

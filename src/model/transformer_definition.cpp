@@ -49,7 +49,7 @@ Benchmark TransformerDefinition::benchmark(Index most_width, Index sequence) con
   m.hidden = std::max<Index>(1, narrowed(m.hidden));
   m.sequence = sequence;
   m.layers = 1;
-  m.vocab = 0;  // no head is counted
+  m.vocab = 0;  // excludes the head from the count
   const double flops = flops_per_token_of(m);
   m.vocab = 1;
   return {std::make_shared<TransformerDefinition>(m, deck::Recompute{}), 1, flops};

@@ -1,4 +1,4 @@
-// A transformer, of GPT-2 or of the Llama family, behind the seam of definition.hpp and model.hpp.
+// Defines a transformer of the GPT-2 or the Llama family through definition.hpp and model.hpp.
 #pragma once
 
 #include "model/definition.hpp"
@@ -17,7 +17,7 @@ class TransformerDefinition : public Definition {
   Recomputed recomputed_per_token() const override;
   std::vector<TensorCollective> tensor_collectives(const TensorRank& tensor, Index sequences,
                                                    Dtype precision) const override;
-  /// A block between an embedding and a head of one token.
+  /// One block between an embedding and a head of one token.
   Benchmark benchmark(Index most_width, Index sequence) const override;
 
  private:

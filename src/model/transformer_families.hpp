@@ -1,5 +1,5 @@
-// The families of the deck whose models are the transformer of this folder. A family is one entry:
-// the parts of its blocks, and the table of its parameters.
+// The deck's families implemented by this folder's transformer. An entry has the parts of the
+// family's blocks and its parameter table.
 #pragma once
 
 #include "model/unit_specs.hpp"
@@ -12,7 +12,7 @@ std::unique_ptr<UnitSpecs> llama_specs(const TransformerShape& shape, const deck
 struct TransformerFamily {
   deck::ModelFamily family;
   TransformerParts parts;
-  /// Makes the parameter table's units with the names and shapes of the family's files.
+  /// Creates the units of the parameter table with the names and shapes of the family's files.
   std::unique_ptr<UnitSpecs> (*specs)(const TransformerShape& shape, const deck::Model& model);
 };
 
@@ -34,7 +34,7 @@ inline constexpr TransformerFamily transformer_families[] = {
 };
 
 /// Returns the family's entry. Throws Error(other) if the family is not a transformer, which is a
-/// programming mistake: families.cpp makes its definition.
+/// programming error because families.cpp selects the definition.
 const TransformerFamily& transformer_family(deck::ModelFamily family);
 
 }  // namespace kzero::model

@@ -6,7 +6,7 @@ namespace kzero::model {
 
 namespace {
 
-/// Parameters in a block's GEMMs, by GEMM.
+/// Parameters of each GEMM in a block.
 struct BlockGemms {
   double qkv, projection, up, down;
 
@@ -30,7 +30,7 @@ double flops_per_token_of(const deck::Model& model) {
   return 6 * (layers * BlockGemms(s).all() + head) + 6 * layers * attention;
 }
 
-// The last block is not recomputed; no block recomputes its final GEMM.
+// The last block is not recomputed. No block recomputes its final GEMM.
 Recomputed recomputed_per_token_of(const deck::Model& model, const deck::Recompute& recompute) {
   const TransformerShape s(model);
   const auto d = static_cast<double>(s.hidden), f = static_cast<double>(s.feed_forward);

@@ -5,10 +5,10 @@
 
 namespace kzero::model {
 
-/// Training arithmetic per token: 6 operations per parameter in a GEMM, and causal attention.
+/// Training operations per token: 6 per parameter in a GEMM, and causal attention.
 double flops_per_token_of(const deck::Model& model);
 
-/// The operations that `recompute` adds to that for one token.
+/// The work per token that `recompute` adds to that.
 Recomputed recomputed_per_token_of(const deck::Model& model, const deck::Recompute& recompute);
 
 }  // namespace kzero::model

@@ -1,5 +1,5 @@
-// The shapes of a decoder-only transformer, before any memory exists, and what its blocks are made
-// of. Code of the transformer asks the shape about a part; it never asks for the family.
+// The shapes of a decoder-only transformer before any memory exists, and the parts of its blocks.
+// The transformer's code queries the shape for parts and never for the family.
 #pragma once
 
 #include "model/definition.hpp"
@@ -7,14 +7,14 @@
 namespace kzero::model {
 
 /// The local shapes of one tensor rank (Megatron-LM, arXiv 1909.08053, section 3): complete heads,
-/// columns of the feed-forward layer, rows of the vocabulary. Where there are fewer heads of keys
-/// and values than ranks, neighbouring ranks have copies of one.
+/// feed-forward columns and vocabulary rows. If there are fewer KV heads than ranks, neighbouring
+/// ranks hold copies of the same head.
 struct LocalShape {
   Index heads = 0;
-  Index width = 0;  // of all its query heads
+  Index width = 0;  // of all query heads
   Index kv_heads = 0;
   Index kv_width = 0;
-  Index kv_copies = 1;  // ranks that hold the same heads of keys and values
+  Index kv_copies = 1;  // ranks that hold the same KV heads
   Index feed_forward = 0;
   Index vocab = 0;
   Index first_token = 0;
@@ -24,17 +24,16 @@ struct LocalShape {
 
 enum class NormKind { layer_norm, rms_norm };
 
-/// Learned positions are a parameter that the embedding adds; rotary positions turn queries and
+/// Learned positions are a parameter that the embedding adds. Rotary positions rotate queries and
 /// keys in each block.
 enum class PositionKind { learned, rotary };
 
 enum class ActivationKind { gelu, swiglu };
 
-/// The order of a linear layer's weight in memory and in files.
+/// The order of a linear layer's weight, in memory and in files.
 enum class WeightLayout { in_out, out_in };
 
-/// The parts of a transformer in which families differ. transformer_families.hpp lists those of
-/// each family.
+/// The parts in which families differ. transformer_families.hpp lists them for each family.
 struct TransformerParts {
   NormKind norm = NormKind::layer_norm;
   PositionKind positions = PositionKind::learned;
@@ -46,8 +45,8 @@ struct TransformerParts {
 struct TransformerShape : TransformerParts {
   Index layers = 0, hidden = 0, heads = 0, kv_heads = 0, head_dim = 0, sequence = 0, vocab = 0,
         feed_forward = 0;
-  bool qkv_bias = true;  // of queries, keys and values, which may have one without the others
-  bool qk_norm = false;  // only with rotary positions, whose kernels compute it
+  bool qkv_bias = true;  // of queries, keys and values; may be true without `biases`
+  bool qk_norm = false;  // requires rotary positions, whose kernels compute it
   bool tied_embeddings = true, sequence_parallel = false;
   float norm_eps = 1e-5F;
   TensorRank tensor;
@@ -57,21 +56,21 @@ struct TransformerShape : TransformerParts {
 
   Index width() const { return heads * head_dim; }
   Index kv_width() const { return kv_heads * head_dim; }
-  /// Parameters of a norm: a weight, and LayerNorm's bias.
+  /// Parameters of a norm: a weight and, for LayerNorm, a bias.
   Index norm_elements() const { return norm == NormKind::rms_norm ? hidden : 2 * hidden; }
   /// Local parameters of the projections to queries, keys and values.
   Index qkv_elements() const { return own.qkv_width() * (hidden + (qkv_bias ? 1 : 0)); }
-  /// Local columns of the feed-forward layer's first GEMM: with SwiGLU those of gate and up.
+  /// Local columns of the feed-forward layer's first GEMM. With SwiGLU: gate and up.
   Index hidden_columns() const {
     return activation == ActivationKind::swiglu ? 2 * own.feed_forward : own.feed_forward;
   }
 
-  /// Rows [begin, end) of the residual stream [N,D] that are local to a tensor rank in sequence
-  /// parallelism (Korthikanti et al., arXiv 2205.05198), or that it keeps of a checkpoint
-  /// partitioned by P_a.
+  /// Rows [begin, end) of the residual stream [N,D] that a tensor rank holds with sequence
+  /// parallelism (Korthikanti et al., arXiv 2205.05198), or keeps of a checkpoint partitioned by
+  /// P_a.
   Index first_row(Index rows, Index rank) const { return part_begin(rows, tensor.size, rank); }
   Index own_rows(Index rows) const { return part_size(rows, tensor.size, tensor.rank); }
-  /// The rows of the residual stream on which norms and sums work.
+  /// The rows of the residual stream that norms and sums process.
   Index stream_rows(Index rows) const { return sequence_parallel ? own_rows(rows) : rows; }
 };
 

@@ -21,12 +21,12 @@ Value activation(const std::string& name, Index version = 0) {
   return {ValueKind::activation, -1, name, version};
 }
 
-/// The residual stream that enters block i, or for i = L the head.
+/// The residual stream that enters block i, or the head for i = L.
 Value stream(Index i) { return activation(fmt::format("x{}", i)); }
 Value saved(Index block) { return activation(fmt::format("saved{}", block)); }
 
-/// The forward values that backward of unit u reads besides the input. Those of the last block
-/// still exist when backward begins.
+/// The forward values that the backward of unit u reads in addition to its input. Those of the last
+/// block still exist when backward begins.
 std::vector<Value> left_by(Index u, Index layers, deck::RecomputeMode mode) {
   if (mode == deck::RecomputeMode::full && u < layers) return {};
   return {saved(u - 1)};

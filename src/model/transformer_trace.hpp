@@ -1,4 +1,4 @@
-// Traces of the operations of a GPT, on shapes alone.
+// Traces of a transformer's operations, on shapes alone.
 #pragma once
 
 #include "deck/config.hpp"
@@ -6,13 +6,13 @@
 
 namespace kzero::model {
 
-/// The trace of a micro-batch of training: units forward, the head with its loss, the other units
-/// backward. The embedding's backward needs no parameters; a tied head reads the embedding's and
-/// writes the first version of its gradient. The backward of a recomputed block reads its input and
-/// its parameters, and no other forward value.
+/// The trace of a training micro-batch: units forward, the head with its loss, the other units
+/// backward. The embedding's backward needs no parameters. A tied head reads the embedding's
+/// parameters and writes the first version of their gradient. The only forward values that a
+/// recomputed block's backward reads are its input and its parameters.
 param::Trace transformer_trace(const deck::Model& model, deck::RecomputeMode recompute);
 
-/// The trace of a micro-batch of validation, without gradients.
+/// The trace of a validation micro-batch, without gradients.
 param::Trace transformer_validation_trace(const deck::Model& model);
 
 }  // namespace kzero::model

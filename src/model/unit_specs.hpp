@@ -1,4 +1,4 @@
-// Builds the entries of a family's parameter table: the local parameters of one tensor rank.
+// Builds the entries of a family's parameter table for the local parameters of one tensor rank.
 #pragma once
 
 #include <string>
@@ -7,7 +7,8 @@
 
 namespace kzero::model {
 
-/// A part of one extent of a parameter. `copy` counts the ranks before this one that hold the same.
+/// A part of one dimension of a parameter. `copy` is the number of lower ranks that hold the same
+/// part.
 struct Extent {
   Index total = 0;
   Index begin = 0;
@@ -15,7 +16,6 @@ struct Extent {
   Index copy = 0;
 };
 
-/// Makes the units of one family for one tensor rank.
 class UnitSpecs {
  public:
   UnitSpecs(const TransformerShape& shape, const deck::Model& model);
@@ -26,7 +26,7 @@ class UnitSpecs {
   virtual param::UnitSpec head() const = 0;
 
  protected:
-  /// Says that a parameter stores `matrices` hidden matrices side by side.
+  /// Marks a parameter as `matrices` adjacent hidden matrices.
   static param::ParamSpec hidden(param::ParamSpec p, Index matrices = 1);
   /// [rows, columns], replicated.
   static param::ParamSpec matrix(std::string name, Index rows, Index columns, double std);
@@ -35,10 +35,10 @@ class UnitSpecs {
                                  param::Init init = param::Init::zeros);
   /// [extent, columns], split by rows.
   static param::ParamSpec rows(std::string name, const Extent& e, Index columns, double std);
-  /// [rows, groups * extent]: the columns of every group are split alike.
+  /// [rows, groups * extent]: the columns of every group are split in the same way.
   static param::ParamSpec columns(std::string name, Index rows, Index groups, const Extent& e,
                                   double std);
-  /// [groups * extent]: the bias of such columns.
+  /// [groups * extent]: the bias of those columns.
   static param::ParamSpec part(std::string name, Index groups, const Extent& e);
 
   const TransformerShape& s_;

@@ -13,16 +13,16 @@ namespace kzero::optim {
 
 namespace {
 
-// Constants of the paper (sections 6, 7.2 and 8), which torch.optim.Adafactor has as defaults.
-constexpr double decay_exponent = -0.8;   // of 1 - beta2 over the number of updates
-constexpr double least_scale = 1e-3;      // of a parameter's root mean square: its epsilon 2
+// Constants of the paper (sections 6, 7.2 and 8), which are also torch.optim.Adafactor's defaults.
+constexpr double decay_exponent = -0.8;   // of the number of updates, gives 1 - beta2
+constexpr double least_scale = 1e-3;      // of a parameter's root mean square: epsilon 2
 constexpr double clipping_threshold = 1;  // of an update's root mean square
 
 using Host = Kokkos::DefaultHostExecutionSpace;
 using HostRange = Kokkos::RangePolicy<Host, Kokkos::IndexType<Index>>;
 using kernels::detail::host_for;
 
-/// The means of squares of a parameter's rows, none of a vector, and columns.
+/// The mean squares of a parameter's rows and columns. A vector has only columns.
 template <class Float>
 struct MeansOf {
   std::span<Float> rows, columns;
@@ -36,11 +36,11 @@ MeansOf<Float> means_of(const param::ParamSpec& parameter, Float* reduced) {
           {reduced + rows, static_cast<std::size_t>(columns)}};
 }
 
-/// What the update of one element takes, but its row and column.
+/// The factors of an element's update that do not depend on its row or column.
 struct Factors {
   float gradient_scale = 1;
   float least_root = 0;  // of the second moment
-  float of_rows = 0;     // 1 / mean of the rows' means; the second moment is row * this * column
+  float of_rows = 0;     // 1 / mean of the row means; second moment = row * of_rows * column
 
   Factors(const Update& update, double eps, const Means& means)
       : gradient_scale(static_cast<float>(update.gradient_scale)),
@@ -55,7 +55,8 @@ struct Factors {
     return means.rows.empty() ? 1.0F : means.rows[static_cast<std::size_t>(number)] * of_rows;
   }
 
-  /// g / sqrt(second moment); 0 where that is 0, since all gradients then were or counted as it.
+  /// Returns g / sqrt(second moment), or 0 if the second moment is 0. All gradients were then 0 or
+  /// counted as 0.
   float direction(float gradient, float row, float column) const {
     const float root = std::sqrt(row * column);
     const float u = gradient * gradient_scale / (root > least_root ? root : least_root);
@@ -63,7 +64,7 @@ struct Factors {
   }
 };
 
-/// One parameter's elements of a share, and what the passes know of it.
+/// One parameter's elements of a share, with the means that the passes use.
 template <class T>
 struct Elements {
   const param::ParamSpec& parameter;
@@ -80,9 +81,9 @@ Elements<T> elements_of(const ParameterPart<T>& part) {
           part.state[0], part.parameters, means_of(*part.spec, part.reduced)};
 }
 
-constexpr Index column_block = 256;  // columns whose sums stay in the first-level cache
+constexpr Index column_block = 256;  // columns whose sums fit in the L1 cache
 constexpr Index tile_rows = 128;
-constexpr Index update_block = 4096;  // elements that a thread takes at a time
+constexpr Index update_block = 4096;  // elements per thread at a time
 constexpr Index blocks_at_once = 64;  // of kernels::squares_block elements
 
 void add_atomically(std::uint64_t* sum, std::int64_t high, std::int64_t low) {
@@ -90,11 +91,11 @@ void add_atomically(std::uint64_t* sum, std::int64_t high, std::int64_t low) {
   Kokkos::atomic_add(sum + 1, static_cast<std::uint64_t>(low));
 }
 
-/// Sums of some columns, and how a segment of a row adds to them.
+/// The sums of some columns.
 struct ColumnSums {
   std::int64_t high[column_block] = {}, low[column_block] = {};
 
-  /// Returns the sum of the segment.
+  /// Adds the squares of a segment of a row. Returns the segment's sum.
   template <class T>
   FixedSums::Words add(const FixedSums& sums, const T* gradient, Index column, Index count) {
     std::int64_t row_high = 0, row_low = 0;
@@ -110,8 +111,8 @@ struct ColumnSums {
   }
 };
 
-/// Adds the squares of elements [begin, end) in columns [first, last) to the sums of rows and
-/// columns. Integers: the order in which threads add does not show.
+/// Adds the squares of elements [begin, end) in columns [first, last) to the row and column sums.
+/// Sums are integers, so the order of threads has no effect.
 template <class T>
 void add_tile(const Elements<T>& all, const FixedSums& sums, Index begin, Index end, Index first,
               Index last, std::uint64_t* words) {
@@ -145,7 +146,7 @@ void add_squares(const Elements<T>& all, const FixedSums& sums, std::uint64_t* w
   Host().fence("kzero::optim::add_squares");
 }
 
-/// The squares of the weights and of the update's direction.
+/// Returns the sums of squares of the weights and of the update's direction.
 template <class T>
 kernels::ExactSums<2> squares_of_update(const Elements<T>& all, const Factors& factors,
                                         Index first) {
@@ -183,7 +184,7 @@ kernels::ExactSums<2> squares_of_update(const Elements<T>& all, const Factors& f
   return result;
 }
 
-/// w = w kept - rate * direction
+/// Sets w = w kept - rate * direction.
 template <class T>
 void step_weights(const Elements<T>& all, const Factors& factors, float kept, float rate) {
   const Index count = all.end - all.begin;
@@ -236,7 +237,7 @@ class Adafactor : public ElementwiseOptimizer<Adafactor> {
                      : 2 * kernels::ExactSum::words_of_sum;
   }
 
-  /// Averages the means of rows and columns with those of the step.
+  /// Updates the running means of rows and columns with this step's means.
   void update_reduced(const Update& update, const param::ParamSpec& parameter,
                       const std::uint64_t* sums, float* reduced) const override {
     if (update.pass != 1) return;
@@ -281,7 +282,7 @@ class Adafactor : public ElementwiseOptimizer<Adafactor> {
   }
 
  private:
-  /// The step of a direction: relative to the weights, and smaller for large updates.
+  /// Returns the step size: relative to the weights, and reduced for large updates.
   template <class T>
   static float rate_of(const Update& update, const ParameterPart<T>& part) {
     const auto root_mean = [&](int sum) {

@@ -4,7 +4,7 @@ namespace kzero::optim {
 
 namespace {
 
-/// Copies meet where shards may, so that sums over blocks of a unit do not depend on them.
+/// Slots end only where shards may end, so a unit's block sums do not depend on the slot size.
 constexpr Index least_elements = param::shard_alignment;
 
 }  // namespace
@@ -28,8 +28,8 @@ void CpuOffloadOptimizer<T>::fetch(const Share<T>& share, Index at, Slot& slot) 
   slot.fetched.record(*stream_);
 }
 
-/// Calls work(part, slot) for parts of the share whose gradient and parameters are in a slot, and
-/// copies the slot's `result` to `target` on the device, unless that is null.
+/// Calls work(part, slot) for every part of the share, with its gradient and parameters in the
+/// slot. Copies the slot's `result` to `target` on the device unless `target` is null.
 template <class T>
 template <class Work>
 void CpuOffloadOptimizer<T>::pass(const tensor::Execution& exec, const Share<T>& share,

@@ -1,5 +1,6 @@
-// Sums of squares of a gradient's elements that neither order nor grouping changes, in 16 bytes:
-// fixed-point numbers below the square of the gradient's norm, which no such sum exceeds.
+// Sums of squares of a gradient's elements, independent of order and grouping. A sum is a 16-byte
+// fixed-point number. Its scale follows from the squared norm of the gradient, which no sum
+// exceeds.
 #pragma once
 
 #include <cmath>
@@ -9,19 +10,19 @@
 
 namespace kzero::optim {
 
-/// The scale of the sums of one step. The high word counts in units of 2^(E - 62), where 2^E is
-/// above the squared norm; the low word collects what is below a unit, cut off at 2^(E - 94), for
-/// up to 2^31 elements. A gradient below 2^-47 of the norm so counts as 0.
+/// The scale of one step's sums. The high word counts units of 2^(E - 62), where 2^E exceeds the
+/// squared norm. The low word sums the remainders of up to 2^31 elements, truncated at 2^(E - 94).
+/// A gradient element below 2^-47 of the norm therefore counts as 0.
 class FixedSums {
  public:
   static constexpr Index words = 2;
 
-  /// `norm` is that of the full gradient, as it lies in memory.
+  /// `norm` is the norm of the full gradient as stored.
   explicit FixedSums(double norm)
       : exponent_(norm > 0 ? std::ilogb(norm) * 2 + 3 : 0),
         scale_(std::ldexp(1.0, 62 - exponent_)) {}
 
-  /// The words of one square, to be added to those of others.
+  /// The words of one square or, added word by word, of a sum of squares.
   struct Words {
     std::int64_t high, low;
   };

@@ -11,14 +11,14 @@ namespace kzero::optim {
 
 namespace {
 
-/// What both passes compute with: AdamW's settings, whose decay is part of the direction here.
-/// State is weight, first and second moment.
+/// The settings of both passes: AdamW's, except that decay is part of the direction. The state
+/// arrays are weight, first and second moment.
 struct LambSettings {
   static constexpr int arrays = kernels::AdamWStep::arrays;
 
   kernels::AdamWStep adam;
 
-  /// The direction u of an element whose moments are updated.
+  /// Returns the direction u of an element whose moments are already updated.
   KOKKOS_INLINE_FUNCTION float direction(const float (&state)[arrays]) const {
     const float step =
         (state[1] / adam.correction1) / (Kokkos::sqrt(state[2] / adam.correction2) + adam.eps);
@@ -26,7 +26,7 @@ struct LambSettings {
   }
 };
 
-/// The first pass: m = b1 m + (1-b1) g; v = b2 v + (1-b2) g^2; the squares of w and of
+/// The first pass: m = b1 m + (1-b1) g; v = b2 v + (1-b2) g^2. It also sums the squares of w and of
 /// u = (m/c1) / (sqrt(v/c2) + eps) + decay w.
 struct LambMoments : LambSettings {
   static constexpr int sums = 2;

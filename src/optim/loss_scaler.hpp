@@ -1,6 +1,6 @@
-// Dynamic loss scaling for fp16 (Micikevicius et al., arXiv 1710.03740): the scale halves when
-// gradients overflow, and the step is skipped; it doubles after a window of good steps. Other
-// precisions keep scale 1 and still skip steps whose gradients are not finite.
+// Dynamic loss scaling for fp16 (Micikevicius et al., arXiv 1710.03740). If gradients overflow, the
+// scale is halved and the step is skipped. After a window of good steps the scale is doubled. Other
+// precisions keep scale 1 and also skip steps whose gradients are not finite.
 #pragma once
 
 #include "deck/config.hpp"
@@ -14,7 +14,7 @@ class LossScaler {
   double scale() const { return scale_; }
   Index good_steps() const { return good_steps_; }  // since the scale last changed
   Index skipped_in_a_row() const { return skipped_in_a_row_; }
-  Index skipped() const { return skipped_; }  // in all
+  Index skipped() const { return skipped_; }  // in total
 
   /// Records a step.
   void update(bool finite);
@@ -22,11 +22,11 @@ class LossScaler {
   /// Throws Error(diverged) after optimizer.max_skipped skipped steps in a row.
   void require_progress() const;
 
-  /// Throws Error(diverged) for a training that ends on skipped steps; in fp16 a skipped step may
-  /// be how the loss scale adapts.
+  /// Throws Error(diverged) if training ends on skipped steps. In fp16 a skipped step may be the
+  /// loss scale adapting.
   void require_good_end() const;
 
-  /// Restores a checkpoint's values; another precision than fp16 keeps scale 1.
+  /// Restores a checkpoint's values. Precisions other than fp16 keep scale 1.
   void restore(double scale, Index good_steps, Index skipped, Index skipped_in_a_row);
 
  private:

@@ -15,7 +15,7 @@ MatrixOwners::MatrixOwners(const std::vector<double>& costs, Index ranks)
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::ranges::stable_sort(order,
                            [&](std::size_t i, std::size_t j) { return costs[i] > costs[j]; });
-  // The rank that has least to do first, of those with as little the lowest.
+  // Ordered by load, then by rank.
   std::set<std::pair<double, Index>> waiting;
   for (Index rank = 0; rank < ranks; ++rank) waiting.insert({0, rank});
   for (const std::size_t task : order) {

@@ -12,7 +12,7 @@ namespace kzero::optim {
 
 namespace {
 
-constexpr double rms_of_adamw = 0.2;  // of an update's elements (arXiv 2502.16982, section 2.2)
+constexpr double rms_of_adamw = 0.2;  // RMS of an update's elements (arXiv 2502.16982, section 2.2)
 
 class Muon : public ElementwiseOptimizer<Muon>, public MatrixRule {
  public:
@@ -25,7 +25,7 @@ class Muon : public ElementwiseOptimizer<Muon>, public MatrixRule {
 
   std::string_view kind() const override { return "muon"; }
 
-  /// For AdamW's part the momentum is the first moment.
+  /// In AdamW's part, the momentum array is the first moment.
   const param::StateArrays& state() const override {
     static const param::StateArrays arrays{
         {param::master_weights}, {"momentum"}, {"second_moment", param::Extent::all_but_matrices}};
@@ -38,7 +38,7 @@ class Muon : public ElementwiseOptimizer<Muon>, public MatrixRule {
     return {update, adamw_step(deck_, update, true), adamw_step(deck_, update, false)};
   }
 
-  /// A matrix' gradient is X by now.
+  /// The gradient of a matrix has already been replaced by X.
   template <class T>
   void apply(const tensor::Execution& exec, const Step& step, const ParameterPart<T>& part) const {
     if (part.spec->is_matrix()) {
@@ -101,7 +101,8 @@ class Muon : public ElementwiseOptimizer<Muon>, public MatrixRule {
             .scale = static_cast<float>(update.loss_scale)};
   }
 
-  /// Calls work(at, momentum, count) for the hidden matrices of a share, which begin at `at` in it.
+  /// Calls work(at, momentum, count) for each hidden matrix of a share. `at` is its offset in the
+  /// share.
   template <class T, class Work>
   static void for_each_matrix(const Share<T>& share, const Work& work) {
     for (const param::Part& part :

@@ -46,7 +46,8 @@ NewtonSchulz<T>::NewtonSchulz(memory::Arenas& arenas, std::span<const MatrixShap
   factor_ = arenas.take<float>(memory::Category::workspace, 1);
 }
 
-/// Sets X = u / (|u| + 1e-7). Sums of 64 squares in fp32 are added without rounding.
+/// Sets X = u / (|u| + 1e-7). The squares are summed in fp32 in blocks of 64. The blocks' sums are
+/// added without rounding.
 template <class T>
 void NewtonSchulz<T>::normalize(const tensor::Execution& exec, const MatrixShape& shape,
                                 double scale) {
@@ -55,7 +56,7 @@ void NewtonSchulz<T>::normalize(const tensor::Execution& exec, const MatrixShape
   kernels::scale<T>(exec, factor_, flat(x_, shape.elements()));
 }
 
-/// Sets A = b A + c A A, where A is the smaller product of X with itself.
+/// Sets A = b A + c A A, where A is the smaller of X X^T and X^T X.
 template <class T>
 void NewtonSchulz<T>::polynomial(const tensor::Execution& exec, tensor::Gemm& gemm,
                                  const MatrixShape& shape, const Step& step) {
@@ -103,8 +104,8 @@ template <class T>
 const T* NewtonSchulz<T>::run(const tensor::Execution& exec, tensor::Gemm& gemm,
                               const MatrixShape& shape, double scale) {
   normalize(exec, shape, scale);
-  // In fp32 the two places change roles within a run, but every run begins alike: a library may
-  // choose its code by the alignment of operands.
+  // In fp32 the two buffers swap roles within a run. Every run begins with the same roles, because
+  // a library may select its code by operand alignment.
   Step step{x_, sum_};
   for (int i = 0; i < newton_schulz_steps; ++i) {
     polynomial(exec, gemm, shape, step);

@@ -1,8 +1,8 @@
 // The Newton-Schulz iteration of Muon (Jordan et al., "Muon: an optimizer for hidden layers",
-// github.com/KellerJordan/Muon): five steps that bring all singular values of a matrix near 1.
+// github.com/KellerJordan/Muon). Five steps bring all singular values of a matrix close to 1.
 //   X = u / (|u| + 1e-7); five times, with the smaller of the two products A = X X^T, A = X^T X:
 //   X = a X + (b A + c A A) X, or X (b A + c A A);  a, b, c = 3.4445, -4.7750, 2.0315
-// The two forms are the same for X and its transpose, so a matrix is never transposed.
+// Both forms give the same result for X and its transpose, so no matrix is transposed.
 #pragma once
 
 #include <span>
@@ -20,29 +20,29 @@ struct MatrixShape {
   Index shorter() const { return rows < columns ? rows : columns; }
 };
 
-/// Operations of the products of one iteration to its end, a multiplication and an addition each
-/// counted.
+/// Operations of the products of a complete iteration. A multiplication and an addition count as
+/// two.
 double newton_schulz_operations(const MatrixShape& shape);
 
-/// Work space for one matrix at a time. Matrices, products and the polynomial are in the run's
-/// precision; sums of products are fp32, and X is rounded once a step.
+/// Workspace for one matrix at a time. Matrices, products and the polynomial are in the run's
+/// precision. Sums of products are in fp32, and X is rounded once per step.
 template <class T>
 class NewtonSchulz {
  public:
-  /// Takes work space for the largest of the shapes from the workspace category.
+  /// Allocates workspace for the largest of the shapes from the workspace category.
   NewtonSchulz(memory::Arenas& arenas, std::span<const MatrixShape> shapes);
 
-  /// The place of u when run() begins: row-major, rows without gaps.
+  /// The buffer that holds u when run() begins: row-major, without gaps between rows.
   T* input() const { return x_; }
 
-  /// Runs the iteration on the matrix in input(), which it overwrites; returns the result, good
-  /// until the next call. `scale` is the factor that u has in memory, for types of small range: the
-  /// 1e-7 has it too. Enqueued on `exec`. The bits depend on the matrix and the shape alone.
+  /// Runs the iteration on the matrix in input() and overwrites it. Returns the result, valid until
+  /// the next call. For types of small range, u is stored multiplied by `scale`, which then also
+  /// multiplies the 1e-7. Enqueued on `exec`. The bits depend only on the matrix and the shape.
   const T* run(const tensor::Execution& exec, tensor::Gemm& gemm, const MatrixShape& shape,
                double scale = 1);
 
  private:
-  /// A matrix, and room for the sums of its next step.
+  /// A matrix, and a buffer for the sums of its next step.
   struct Step {
     T* x;
     float* sum;
@@ -54,10 +54,10 @@ class NewtonSchulz {
   void multiply(const tensor::Execution& exec, tensor::Gemm& gemm, const MatrixShape& shape,
                 Step& step);
 
-  T *x_, *a_;                   // [rows, columns], and the smaller product
-  float* sum_;                  // of a step, as X
-  float* square_;               // of A, as A
-  kernels::ExactSum* squares_;  // the sum of u's
+  T *x_, *a_;                   // [rows, columns]; [shorter, shorter]
+  float* sum_;                  // of a step, shaped like X
+  float* square_;               // of A, shaped like A
+  kernels::ExactSum* squares_;  // the sum of u's squares
   float* factor_;               // 1 / |u|
 };
 

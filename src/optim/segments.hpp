@@ -1,5 +1,5 @@
-// The elements of a rank's part of a matrix by rows and columns of the full matrix, whichever part
-// of it a tensor rank holds.
+// Maps the elements of a rank's part of a matrix to rows and columns of the full matrix, for any
+// split.
 #pragma once
 
 #include <algorithm>
@@ -8,14 +8,14 @@
 
 namespace kzero::optim {
 
-/// Neighbouring elements of one row.
+/// Adjacent elements of one row.
 struct Segment {
-  Index local = 0;  // the first one, counted from the beginning of the part
+  Index local = 0;  // offset of the first element in the part
   Index row = 0, column = 0;
   Index count = 0;
 };
 
-/// Calls f(segment) for elements [begin, end) of the rank's part of a parameter, in their order.
+/// Calls f(segment) for elements [begin, end) of the rank's part of a parameter, in order.
 template <class F>
 void for_each_segment(const param::ParamSpec& parameter, Index begin, Index end, const F& f) {
   const Index columns = param::columns_of(parameter.shape);

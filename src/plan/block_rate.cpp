@@ -16,13 +16,13 @@ namespace {
 using memory::Category;
 using Clock = std::chrono::steady_clock;
 
-constexpr Index most_width = 1024;       // wider blocks run at the same rate and only take longer
-constexpr Index first_tokens = 16;       // of the first try
-constexpr double enough_seconds = 0.05;  // of a run; shorter ones are followed by a larger try
+constexpr Index most_width = 1024;       // wider blocks only take longer; their rate is the same
+constexpr Index first_tokens = 16;       // for the first attempt
+constexpr double enough_seconds = 0.05;  // per run; shorter runs are followed by a larger attempt
 constexpr int least_runs = 2, most_runs = 6;
 constexpr double runs_seconds = 0.4;
 
-/// A small model with parameters, gradients and a micro-batch, of which one unit is timed.
+/// A small model with parameters, gradients and a micro-batch. One unit is timed.
 template <class T>
 class Bench {
  public:
@@ -42,7 +42,7 @@ class Bench {
     }
   }
 
-  /// Gives every input of the unit a value: the parameters, what enters it forward and backward.
+  /// Initializes all inputs of the unit: the parameters, and its forward and backward inputs.
   void prepare() {
     const auto& exec = model_->exec();
     kernels::fill<T>(exec, {parameters_, static_cast<std::size_t>(layout_.total())}, 0.01F);
@@ -55,7 +55,7 @@ class Bench {
     run();
   }
 
-  /// The unit forward and backward.
+  /// Runs the unit forward and backward.
   void run() {
     model_->forward(unit_, parameters_of_, batch_);
     backward(unit_);
@@ -74,11 +74,11 @@ class Bench {
   model::Batch batch_;
   double* loss_;
   std::unique_ptr<model::Model<T>> model_;
-  std::vector<const T*> parameters_of_;  // of each unit
+  std::vector<const T*> parameters_of_;  // per unit
   std::vector<T*> gradients_of_;
 };
 
-/// Seconds of one unit, the fastest of some runs after one that warms up.
+/// Returns the seconds for one unit: the fastest of several runs after a warm-up run.
 template <class T>
 double seconds_of(const model::Benchmark& benchmark, Index tokens, const model::BatchShape& shape,
                   tensor::Gemm& gemm) {
@@ -99,7 +99,7 @@ double seconds_of(const model::Benchmark& benchmark, Index tokens, const model::
   return best;
 }
 
-/// The full micro-batch is tried last, and not at all if a part of it takes long enough.
+/// The full micro-batch is measured last, and only if no part of it takes long enough.
 template <class T>
 double rate(const deck::Config& config, Index threads) {
   const auto gemm = tensor::make_gemm(config.run.gemm);

@@ -8,25 +8,25 @@ namespace kzero::plan {
 
 namespace {
 
-/// Plans variants of a deck against one budget.
+/// Plans variants of a deck for one budget.
 class Fitter {
  public:
   Fitter(Index ranks, Index threads, Index bytes)
       : ranks_(ranks), threads_(threads), bytes_(bytes) {}
 
-  /// Returns the plan of a deck if the rules allow it and it fits.
+  /// Returns the plan of a deck if the rules accept it and it fits.
   std::optional<Entry> attempt(deck::Config config) const {
     if (refusal(config)) return std::nullopt;
     try {
       Entry entry = plan(config, threads_);
       if (entry.device_bytes() <= bytes_) return entry;
-    } catch (const Error& error) {  // more memory than can be counted
+    } catch (const Error& error) {  // its memory overflows the counter
       if (error.code() != ExitCode::memory) throw;
     }
     return std::nullopt;
   }
 
-  /// Returns the rules' objections to a deck, which they complete otherwise.
+  /// Completes a deck by the rules, or returns their objections.
   std::optional<std::string> refusal(deck::Config& config) const {
     try {
       deck::resolve(config, {ranks_, deck::Purpose::plan});
@@ -59,7 +59,7 @@ class Fitter {
   Index ranks_, threads_, bytes_;
 };
 
-/// The modes of recomputation that are tried. P_a needs tensor ranks to partition a block's input.
+/// The recomputation modes to try. P_a needs tensor ranks to partition a block's input.
 std::vector<deck::Recompute> variants(const deck::Config& deck) {
   using Mode = deck::RecomputeMode;
   std::vector<deck::Recompute> all;

@@ -1,7 +1,6 @@
-// Searches what fits into a given memory of a rank: for each ZeRO stage, and each mode of
-// recomputation (with tensor ranks also partitioned), the largest micro-batch of the deck's model
-// and the deepest model of the deck's width. Whatever the rules of decks refuse is skipped, so a
-// stage is searched as soon as it may be set.
+// Searches for what fits into a rank's memory. For each ZeRO stage and recomputation mode (with
+// tensor ranks also partitioned), finds the largest micro-batch of the deck's model and the deepest
+// model of the deck's width. Skips variants that the deck rules refuse.
 #pragma once
 
 #include <utility>
@@ -13,19 +12,19 @@ namespace kzero::plan {
 
 enum class Search { micro_batch, layers };
 
-/// The value of a key of the deck.
+/// The value of a deck key.
 using Setting = std::variant<Index, bool, std::string>;
 
-/// An entry that fits, and the setting that was searched for it.
+/// An entry that fits, and the search that found it.
 struct Answer {
   Search search;
   Entry entry;
 
-  /// Keys of the deck, and the values that give this entry.
+  /// The deck keys and values that give this entry.
   std::vector<std::pair<std::string, Setting>> settings() const;
 };
 
-/// A stage that the rules refuse, and why.
+/// A stage that the rules refuse, and the reason.
 struct Refusal {
   Index stage = 0;
   std::string reason;
@@ -36,10 +35,9 @@ struct Fit {
   std::vector<Refusal> refusals;
 };
 
-/// Searches variants of `deck`, which is resolved for `ranks`; its stage and mode of recomputation,
-/// and then its micro-batch or its layers, are replaced.
-/// Micro-batches divide a rank's part of the global batch; layers are searched at the deck's own
-/// micro-batch.
+/// Searches variants of `deck`, which is resolved for `ranks`. Replaces its stage and recomputation
+/// mode, then its micro-batch or its layers. Micro-batches divide a rank's part of the global
+/// batch. Layers are searched at the deck's own micro-batch.
 Fit fit(const deck::Config& deck, Index ranks, Index threads, Index bytes);
 
 }  // namespace kzero::plan

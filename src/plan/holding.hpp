@@ -1,5 +1,4 @@
-// The bytes of a model that a rank holds on a grid, which every plan has, of a deck or of a nominal
-// size.
+// The model bytes that a rank holds on a grid. Plans of decks and of nominal sizes both have them.
 #pragma once
 
 #include <string>
@@ -10,8 +9,8 @@
 
 namespace kzero::plan {
 
-/// Ranks over which the model is partitioned; the paper's N is data_ranks, its model-parallel
-/// degree tensor_ranks.
+/// The ranks that partition the model. data_ranks is the paper's N, tensor_ranks its model-parallel
+/// degree.
 struct Launch {
   Index data_ranks = 1;
   Index tensor_ranks = 1;
@@ -30,7 +29,7 @@ struct Holding : Launch {
     return total;
   }
 
-  /// Bytes of the memory in which a rank computes: on devices without what lies on their host.
+  /// Bytes in the memory where a rank computes. On devices this excludes what is kept on the host.
   Index device_bytes() const {
     Index device = total_bytes();
     for (const metrics::CategoryBytes& category : memory)

@@ -12,7 +12,7 @@ Pattern pattern_of(const metrics::TrafficRow& row, const Entry& entry) {
   return reduces && sums_in_order ? Pattern::exchange : Pattern::ring;
 }
 
-/// Tensor ranks are innermost: neighbours are of one tensor group.
+/// Tensor ranks are innermost: adjacent ranks belong to the same tensor group.
 Groups groups_of(const metrics::TrafficRow& row, const Entry& entry) {
   if (row.group == "tensor") return {entry.ranks(), entry.tensor_ranks, 1};
   return {entry.ranks(), entry.data_ranks, entry.tensor_ranks};

@@ -14,7 +14,7 @@ namespace kzero::plan {
 
 namespace {
 
-constexpr Index most_ranks = 1'000'000;  // as grid.data
+constexpr Index most_ranks = 1'000'000;  // the limit of grid.data
 constexpr Index widest = 1'000'000;
 
 std::optional<double> number_of(const deck::Value& value) {

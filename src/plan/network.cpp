@@ -12,14 +12,14 @@ struct Node {
   bool holds(Index rank) const { return rank >= begin && rank < end; }
 };
 
-/// Returns how many of the members first, first + stride, ... the node holds.
+/// Returns how many of the members first, first + stride, ... are on the node.
 Index members_in(const Node& node, const Groups& groups, Index first) {
   const Index before = std::max<Index>(0, node.begin - first + groups.stride - 1) / groups.stride;
   const Index until = (node.end - 1 - first) / groups.stride + 1;
   return std::min(until, groups.size) - before;
 }
 
-/// Returns the share of a rank's bytes that leave its node.
+/// Returns the fraction of a rank's bytes that leave its node.
 double share_outside(const Node& node, const Groups& groups, Pattern pattern, Index rank) {
   const Index position = rank / groups.stride % groups.size;
   const Index first = rank - position * groups.stride;

@@ -1,30 +1,30 @@
-// The time of collectives on a machine of two levels: ranks within a node, and nodes. What leaves a
-// node is limited twice, by what one rank can send and by what the node's ranks share. The latency
-// of messages is left out, and so is what other groups' collectives do at the same time.
+// The time of collectives on a two-level machine: ranks within a node, and nodes. Traffic between
+// nodes is limited by each rank's rate and by the rate of the entire node. Message latency and
+// concurrent collectives of other groups are ignored.
 #pragma once
 
 #include "base/types.hpp"
 
 namespace kzero::plan {
 
-/// Bytes a second. Node n holds ranks n * node_ranks and on, the last one perhaps fewer.
+/// Bytes per second. Node n holds ranks from n * node_ranks. The last node may have fewer ranks.
 struct Network {
   Index node_ranks = 1;
-  double within_node = 0;   // of a rank to others of its node
+  double within_node = 0;   // of a rank to others on its node
   double rank_between = 0;  // of a rank to other nodes
   double node_between = 0;  // of all ranks of a node to other nodes
 };
 
-/// Groups of `size` ranks that together are all `ranks`; members of one lie `stride` apart.
+/// Groups of `size` ranks that together are all `ranks`. Members of a group are `stride` apart.
 struct Groups {
   Index ranks = 1, size = 1, stride = 1;
 };
 
-/// Says where a rank sends: to its successor in the group, or to each other rank alike.
+/// Where a rank sends: to its successor in the group, or equally to every other rank.
 enum class Pattern { ring, exchange };
 
-/// Returns the seconds for each byte that every rank sends, in all groups at the same time: those
-/// of the slowest rank or node.
+/// Returns the seconds per byte sent by every rank, with all groups active at the same time. The
+/// slowest rank or node determines the result.
 double seconds_per_byte(const Network& network, const Groups& groups, Pattern pattern);
 
 }  // namespace kzero::plan

@@ -9,19 +9,19 @@ namespace kzero::plan {
 
 namespace {
 
-/// Fills in the elements and bytes that a run is expected to count.
+/// Computes the elements and bytes that a run is expected to send.
 std::vector<metrics::TrafficRow> traffic_of(const deck::Config& config,
                                             const engine::Blueprint& blueprint) {
   auto rows = engine::expected_traffic(config, blueprint);
   for (metrics::TrafficRow& row : rows) {
-    row.elements_per_step = row.theory_elements_per_step;
-    row.bytes_per_step = row.theory_bytes_per_step;
+    row.elements_per_step = row.expected_elements_per_step;
+    row.bytes_per_step = row.expected_bytes_per_step;
   }
   return rows;
 }
 
-/// Norms, for one, are on every tensor rank; so are, in part, heads of keys and values that are
-/// fewer than the ranks.
+/// Norms, for example, are replicated on every tensor rank. If there are fewer KV heads than ranks,
+/// they are partly replicated.
 Index copied_parameters(const engine::Blueprint& blueprint) {
   const Index last = blueprint.tensor.size - 1;
   Index copied = 0;

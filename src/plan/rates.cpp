@@ -15,11 +15,12 @@ namespace kzero::plan {
 
 namespace {
 
-constexpr Index measured_bytes = Index{128} << 20;  // more than caches hold
-constexpr Index chunk_bytes = Index{1} << 20;       // the size of a message's chunks
+constexpr Index measured_bytes = Index{128} << 20;  // exceeds the caches
+constexpr Index chunk_bytes = Index{1} << 20;       // the chunk size of a message
 constexpr int repeats = 3;
 
-/// Returns the seconds of the fastest of some runs; the first one meets cold pages.
+/// Returns the seconds of the fastest of several runs. The first run is ignored because of page
+/// faults.
 template <class Run>
 double fastest(const Run& run) {
   double best = std::numeric_limits<double>::infinity();
@@ -34,7 +35,7 @@ double fastest(const Run& run) {
 
 std::vector<std::byte> buffer(Index bytes) { return std::vector<std::byte>(bytes); }
 
-/// Returns the bytes read plus written per second by a copy on all threads.
+/// Returns the bytes per second, read plus written, of a copy on all threads.
 double measure_memory(Index threads) {
   const auto from = buffer(measured_bytes);
   auto to = buffer(measured_bytes);
@@ -50,9 +51,8 @@ double measure_memory(Index threads) {
   return 2.0 * static_cast<double>(part * threads) / seconds;
 }
 
-/// Returns the bytes per second that one thread passes through a staging buffer, chunk by chunk: a
-/// message between ranks of one node is copied in by its sender and out by its receiver, and each
-/// rank is both.
+/// Returns the bytes per second that one thread copies through a staging buffer in chunks. Within a
+/// node, the sender copies a message in and the receiver copies it out. Each rank does both.
 double measure_messages() {
   const auto from = buffer(measured_bytes);
   auto staging = buffer(chunk_bytes), to = buffer(measured_bytes);

@@ -1,6 +1,5 @@
-// The rates of an estimate: given ones, and for the rest what this machine reaches, measured in a
-// fraction of a second. A measured rate assumes ranks that have their cores to themselves, all on
-// machines like this one.
+// The rates of an estimate: given, or measured on this machine in a fraction of a second. Measured
+// rates assume that ranks do not share cores and that all machines are like this one.
 #pragma once
 
 #include <optional>
@@ -10,23 +9,22 @@
 
 namespace kzero::plan {
 
-/// Rates that are given, per second.
+/// Given rates, per second.
 struct GivenRates {
   std::optional<double> operations, memory_bytes, sent_bytes;
 };
 
-/// Returns whether this build's arithmetic can be measured without its device: on hosts.
+/// Returns whether this build's arithmetic can be measured without a device. True for host builds.
 bool can_measure_blocks();
 
 class RateSource {
  public:
-  /// Measures the rates that are not given, with `threads` threads. Operations are measured on a
-  /// block like the deck's, for which Kokkos must be initialized with as many threads; the rest
-  /// needs none.
+  /// Measures the missing rates with `threads` threads. Operations are measured on a block like the
+  /// deck's, which requires Kokkos initialized with the same number of threads.
   RateSource(const GivenRates& given, const deck::Config& config, Index threads);
 
-  /// Returns the rates of a rank with this many threads: measured operations and memory scale with
-  /// them.
+  /// Returns the rates of a rank with `threads` threads. Measured operation and memory rates scale
+  /// with their number.
   Rates of_rank(Index threads) const;
 
  private:

@@ -33,7 +33,7 @@ std::string estimate_lines(const Estimate& e) {
       e.rates.sent_bytes / 1e9);
 }
 
-/// Only of machines that a file describes.
+/// Empty unless a file describes the machine.
 std::string attained_line(const Entry& entry) {
   if (entry.machine.empty()) return "";
   return fmt::format(
@@ -73,7 +73,7 @@ std::string full(const Entry& entry) {
   return text + (entry.estimate ? estimate_lines(*entry.estimate) : "") + attained_line(entry);
 }
 
-/// Sums the bytes of the first three categories, which are the model states, and those of the
+/// Returns the bytes of the first three categories, which are the model states, and those of the
 /// others.
 std::pair<Index, Index> split(const Entry& entry) {
   constexpr std::size_t states = 3;
@@ -87,7 +87,7 @@ std::string step_of(const Entry& entry) {
   return entry.estimate ? format_step(entry.estimate->seconds()) : "unknown";
 }
 
-/// Returns what the table does not show: stages that were skipped, and a deck that has to change.
+/// Returns remarks that do not fit in the table: skipped stages, and a deck that has to change.
 std::string remarks(const Fit& fit) {
   std::string text;
   for (const Refusal& refusal : fit.refusals)

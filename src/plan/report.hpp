@@ -1,4 +1,4 @@
-// Plans for people and for programs. A list of one is shown in full, a longer one with one line
+// Formats plans for people and for programs: a single plan in full, a longer list with one line
 // each.
 #pragma once
 
@@ -12,10 +12,10 @@ namespace kzero::plan {
 std::string table(const std::vector<Entry>& entries);
 std::string table(const std::vector<Fit>& fits);
 
-/// Formats model states of nominal sizes, in GB of 1e9 bytes as in the paper.
+/// Formats the model states of nominal sizes in GB of 1e9 bytes, as in the paper.
 std::string table(const std::vector<Holding>& holdings);
 
-/// Formats a JSON array with an object for each plan; docs/planning.md has the fields.
+/// Formats a JSON array with one object per plan. docs/planning.md lists the fields.
 std::string json(const std::vector<Entry>& entries);
 std::string json(const std::vector<Fit>& fits);
 std::string json(const std::vector<Holding>& holdings);

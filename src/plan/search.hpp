@@ -1,12 +1,12 @@
-// The search behind every "largest that fits".
+// The search used for every "largest that fits".
 #pragma once
 
 #include "base/types.hpp"
 
 namespace kzero::plan {
 
-/// Returns the largest n >= 1 for which fits(n) holds, 0 if there is none. fits holds for every n
-/// up to a bound, and for none above it.
+/// Returns the largest n >= 1 for which fits(n) is true, or 0 if there is none. fits must be true
+/// up to some bound and false above it.
 template <class Fits>
 Index largest(const Fits& fits) {
   if (!fits(Index{1})) return 0;

@@ -1,23 +1,22 @@
-// Estimates the time of a step from the work of a rank and its rates:
+// Estimates the time of a step from the work and the rates of a rank:
 //
-//   seconds = (operations + those recomputed + those of matrices) / their rate
-//             + (recomputed bytes + optimizer bytes) / rate of memory + bytes sent / rate of
-//             messages
+//   seconds = (model operations + recomputed operations + matrix operations) / operation rate
+//             + (recomputed bytes + optimizer bytes) / memory rate + bytes sent / message rate
 //
-// The parts add up, as a step does them one after the other. Left out: the latency of messages,
-// waiting for slower ranks, and oversubscribed cores. docs/planning.md compares the estimate with
-// measured steps.
+// The parts are summed because a step runs them one after another. Message latency, waiting for
+// slower ranks and oversubscribed cores are ignored. docs/results.md compares estimates with
+// measurements.
 #pragma once
 
 namespace kzero::plan {
 
-/// The work of one rank in one step.
+/// The work of one rank per step.
 struct Work {
-  double operations = 0;             // of the model, as MFU counts them
-  double recomputed_operations = 0;  // of recomputed blocks, which MFU does not count
-  double recomputed_bytes = 0;       // read and written if less than a block is recomputed
+  double operations = 0;             // of the model, as counted by MFU
+  double recomputed_operations = 0;  // of recomputed blocks, not counted by MFU
+  double recomputed_bytes = 0;       // read and written if recomputation covers less than a block
   double optimizer_bytes = 0;        // read and written by the update
-  double matrix_operations = 0;      // of the optimizer on whole matrices
+  double matrix_operations = 0;      // of the optimizer on full matrices
   double sent_bytes = 0;
 };
 

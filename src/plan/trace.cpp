@@ -56,7 +56,7 @@ std::string producers(const param::Trace& trace, std::size_t at) {
   return joined(found);
 }
 
-/// Returns the collectives that may be in flight while operation `at` computes.
+/// Returns the collectives that may be in flight while operation `at` runs.
 std::string beside(const zero::Schedule& schedule, std::size_t at, bool overlap) {
   Strings found;
   if (!overlap) return "-";
@@ -84,7 +84,7 @@ std::string line(const zero::Schedule& schedule, std::size_t at, bool overlap) {
                      beside(schedule, at, overlap));
 }
 
-/// Numbers and names of a few units: the first ones and the last.
+/// Lists the numbers and names of the first units and of the last.
 std::string legend(const param::Table& table) {
   constexpr std::size_t shown = 3;
   Strings names;
@@ -96,7 +96,7 @@ std::string legend(const param::Table& table) {
   return fmt::format("{}", fmt::join(names, ", "));
 }
 
-/// Describes the end of a step, after its micro-batches, in order.
+/// Describes the end of a step, after its micro-batches, in execution order.
 std::string end_of_step(const engine::Blueprint& b) {
   std::string text = "once a step, all ranks: sum of the losses; sum of the squared gradients; ";
   if (!b.matrices.empty())

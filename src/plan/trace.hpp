@@ -1,5 +1,5 @@
-// The schedule of a micro-batch for people: what each operation reads and writes, which collectives
-// may overlap with it, and where ranks wait for one another.
+// Formats the schedule of a micro-batch for people: what each operation reads and writes, which
+// collectives may overlap with it, and where ranks wait for each other.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace kzero::plan {
 
-/// Formats the schedule; `config` is resolved for its ranks.
+/// `config` must be resolved for its ranks.
 std::string trace(const deck::Config& config, const engine::Blueprint& blueprint);
 
 }  // namespace kzero::plan

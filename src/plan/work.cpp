@@ -6,9 +6,9 @@ namespace {
 
 double ratio(Index a, Index b) { return static_cast<double>(a) / static_cast<double>(b); }
 
-/// Bytes that an update moves for each byte in the optimizer category. An element's state arrays
-/// are read and written, its gradient is read, and in 16 bits its parameter is written: 28 bytes
-/// with AdamW. In fp32 the master weights are the parameters, which are another category.
+/// Bytes that an update moves per byte in the optimizer category. It reads and writes an element's
+/// state arrays, reads the gradient and, in 16 bits, writes the parameter: 28 bytes with AdamW. In
+/// fp32 the master weights are the parameters, which belong to another category.
 double update_traffic(const param::StateArrays& arrays, Dtype precision) {
   const bool fp32 = precision == Dtype::fp32;
   const Index width = bytes_of(precision);

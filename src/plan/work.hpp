@@ -1,4 +1,4 @@
-// What a rank does in a step, counted from a deck and its blueprint.
+// Counts a rank's work per step from a deck and its blueprint.
 #pragma once
 
 #include "engine/blueprint.hpp"
@@ -7,8 +7,8 @@
 
 namespace kzero::plan {
 
-/// Returns the work of a step of a resolved deck. `held` are the planned bytes of a rank, which say
-/// how much of the optimizer state is its own.
+/// Returns the work per step of a resolved deck. `held` is a rank's planned bytes, which determine
+/// its share of the optimizer state.
 Work work_of_step(const deck::Config& config, const engine::Blueprint& blueprint,
                   const memory::Bytes& held, Index sent_bytes);
 

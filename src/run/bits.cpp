@@ -85,11 +85,8 @@ std::vector<std::string> bit_changes(const checkpoint::Manifest& saved,
     if (has_effect(change, config)) found.push_back(change);
   }
   if (saved.data_digest != now.data_digest) found.emplace_back("the training data are others");
-  if (saved.arithmetic.empty()) {
-    found.emplace_back("the checkpoint does not say with which arithmetic it was made");
-  } else if (saved.arithmetic != now.arithmetic) {
+  if (saved.arithmetic != now.arithmetic)
     found.push_back(fmt::format("it computes with {}, was {}", now.arithmetic, saved.arithmetic));
-  }
   return found;
 }
 

@@ -96,7 +96,7 @@ Trainer::Trainer(const RunRequest& request, const runtime::Session& session)
       request_(request),
       session_(session),
       grid_(config_.grid.data, config_.grid.tensor),
-      watch_(grid_.world(), config_.run.watchdog, config_.run.heartbeat),
+      watch_(session, grid_.world(), config_.run.watchdog, config_.run.heartbeat),
       console_(std::cout, screen_of(config_.run.progress, session.rank()), config_.run.log_every),
       deadline_(deadline()),
       stop_(stop_rules()),

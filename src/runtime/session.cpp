@@ -105,9 +105,9 @@ void set_defaults_of_libraries() {
 
 }  // namespace
 
-Session::Session(const SessionOptions& options) {
-  const DepartureLimit limit(start_limit(launch_size().value_or(1)), code_of_a_late_start,
-                             give_up_start);
+Session::Session(const SessionOptions& options)
+    : start_limit_(std::make_unique<DepartureLimit>(start_limit(launch_size().value_or(1)),
+                                                    code_of_a_late_start, give_up_start)) {
   keep_freed_memory();
   set_defaults_of_libraries();
   int level = 0;
@@ -132,7 +132,10 @@ Session::Session(const SessionOptions& options) {
          problem.what());
   }
   move_handlers_to_alternate_stacks();
+  if (!options.has_heartbeat) end_start();
 }
+
+void Session::end_start() const { start_limit_.reset(); }
 
 Session::~Session() {
   Kokkos::finalize();

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 
 #include "base/types.hpp"
 
@@ -13,7 +14,12 @@ struct SessionOptions {
   /// Chooses `threads` after MPI and before Kokkos are initialized. Collective. Throws only errors
   /// that every rank throws alike.
   std::function<Index()> choose_threads{};
+  /// True for commands that start a heartbeat: start_limit() (departure.hpp) bounds the time until
+  /// end_start(). Otherwise it bounds the constructor alone.
+  bool has_heartbeat = false;
 };
+
+class DepartureLimit;
 
 class Session {
  public:
@@ -35,6 +41,9 @@ class Session {
   /// tell.
   Index node_cores() const { return node_cores_; }
 
+  /// Ends the time limit on the start. From now on a heartbeat detects lost nodes.
+  void end_start() const;
+
   /// Returns true on every rank if `mine` is true on any. Collective over all ranks.
   bool any_rank(bool mine) const;
 
@@ -47,6 +56,7 @@ class Session {
   int node_size_ = 1;
   Index threads_ = 1;
   Index node_cores_ = 0;
+  mutable std::unique_ptr<DepartureLimit> start_limit_;
 };
 
 }  // namespace kzero::runtime

@@ -1,5 +1,5 @@
-// No step allocates: every allocation of this program is counted, of Kokkos and of the C library,
-// by whom it is asked for.
+// Checks that no step allocates. Every allocation by Kokkos and by the C library in this program is
+// counted by its caller.
 #include <gtest/gtest.h>
 
 #include <Kokkos_Core.hpp>
@@ -12,7 +12,7 @@ namespace kzero::tests {
 namespace {
 
 int kokkos_allocations = 0;
-Kokkos::Tools::Experimental::EventSet tool;  // what was there before
+Kokkos::Tools::Experimental::EventSet tool;  // the callbacks before recording
 
 void note_kokkos(Kokkos::Tools::SpaceHandle space, const char* label, const void* data,
                  std::uint64_t bytes) {
@@ -31,8 +31,8 @@ void record(const F& f) {
   Kokkos::Tools::Experimental::set_allocate_data_callback(tool.allocate_data);
 }
 
-/// oneDNN's products of fp32 matrices pack into memory of their own, which they free before they
-/// return; there is no way to give them any. MPI keeps its own, too.
+/// oneDNN's products of fp32 matrices pack into internal memory, which they free before they
+/// return. A caller cannot provide this memory. MPI also uses internal memory.
 bool is_library_of_its_own(const std::string& name, int ranks) {
   if (name.starts_with("libdnnl")) return true;
   for (const char* start : {"libmpi", "libuc", "libfabric", "libpmi"}) {
@@ -49,7 +49,7 @@ void expect_none_in_a_step(deck::Config config) {
   Training training(config, group);
   training.engine->initialise({});
   training.run(0, 3);
-  record([&] { training.step(3); });  // what recording itself keeps is there from now on
+  record([&] { training.step(3); });  // allocates what recording itself needs
   record([&] {
     for (Index s = 4; s <= 7; ++s) training.step(s);
   });

@@ -1,4 +1,4 @@
-// A run on a blend of sources, and evaluations of any number of micro-batches, are the same bits on
+// Runs on a blend of sources, and evaluations of any number of micro-batches, give the same bits on
 // any number of data-parallel ranks and after a restart.
 #include <gtest/gtest.h>
 
@@ -23,7 +23,7 @@ std::string write_tokens(const std::filesystem::path& file, Index count, Index v
   return file;
 }
 
-/// Three sources, the smallest of which a run of five steps reads more than once.
+/// Three sources. A run of five steps reads the smallest more than once.
 deck::Config blended_deck(const std::filesystem::path& folder) {
   deck::Config config = small_deck();
   config.model.layers = 1;
@@ -44,8 +44,9 @@ struct BlendRun {
   FullState state;
 };
 
-/// Steps [begin, end) on the first ranks of the launch, from the checkpoint at `begin` if that is
-/// not 0, with one at the end; none on the other ranks. Evaluates 1, 5 and 11 micro-batches.
+/// Runs steps [begin, end) on the first ranks of the launch and saves a checkpoint at the end.
+/// Starts from the checkpoint at `begin` unless that is 0. Evaluates 1, 5 and 11 micro-batches.
+/// Returns nothing on the other ranks.
 std::optional<BlendRun> blend_run_on(const deck::Config& config, int ranks,
                                      const std::filesystem::path& folder, Index begin, Index end) {
   const grid::Group group = first_ranks(ranks);
@@ -67,7 +68,7 @@ std::optional<BlendRun> blend_run_on(const deck::Config& config, int ranks,
 
 void expect_same_run(const std::optional<BlendRun>& found, const std::optional<BlendRun>& expected,
                      const std::string& what) {
-  if (!found || !expected) return;  // the root is among the first of any number
+  if (!found || !expected) return;  // the root is always among the first ranks
   EXPECT_TRUE(same_bits(found->numbers, expected->numbers)) << what;
   EXPECT_TRUE(same_bits(found->state, expected->state)) << "state, " << what;
 }
@@ -76,7 +77,7 @@ TEST(Blend, NumberOfRanksAndRestartsDoNotShow) {
   const grid::Group world = first_ranks(launch_ranks());
   const SharedFolder files(world), straight(world);
   deck::Config config = blended_deck(files.path());
-  world.barrier();  // the tokens are written, by every rank alike
+  world.barrier();  // every rank writes the same tokens; waits until they are written
   const auto expected = blend_run_on(config, 1, straight.path(), 0, 5);
   for (int ranks = 2; ranks <= std::min(4, launch_ranks()); ++ranks) {
     config.zero.stage = ranks - 1;
@@ -86,7 +87,7 @@ TEST(Blend, NumberOfRanksAndRestartsDoNotShow) {
   }
   const SharedFolder moved(world);
   blend_run_on(config, std::min(2, launch_ranks()), moved.path(), 0, 3);
-  world.barrier();  // nobody looks for a checkpoint that is not there yet
+  world.barrier();  // waits until the checkpoint exists
   auto resumed = blend_run_on(config, std::min(3, launch_ranks()), moved.path(), 3, 5);
   if (!resumed || !expected) return;
   EXPECT_TRUE(same_bits(resumed->state, expected->state)) << "after a restart";
@@ -95,7 +96,7 @@ TEST(Blend, NumberOfRanksAndRestartsDoNotShow) {
   EXPECT_TRUE(same_bits(resumed->numbers, last)) << "after a restart";
 }
 
-// The mean of a few micro-batches is the mean of their own means.
+// The mean of several micro-batches is the mean of their means.
 TEST(Blend, AnEvaluationIsTheMeanOfItsMicroBatches) {
   const grid::Group world = first_ranks(launch_ranks());
   const SharedFolder files(world);

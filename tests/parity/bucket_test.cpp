@@ -1,4 +1,4 @@
-// Sizes of buffers and micro-batches are ways to compute, not what is computed.
+// The sizes of buffers and micro-batches do not change results.
 #include <gtest/gtest.h>
 
 #include "support/same_bits.hpp"
@@ -24,10 +24,10 @@ class Bucket : public testing::TestWithParam<Dtype> {};
 TEST_P(Bucket, AnySizeGivesTheSameBits) {
   const grid::Group group = first_ranks(launch_ranks());
   deck::Config config = small_deck(GetParam());
-  config.model.layers = 1, config.model.hidden = 9;  // few messages where each holds one element
+  config.model.layers = 1, config.model.hidden = 9;  // limits messages when each holds one element
   const BucketOutcome whole = train(config, group);
-  // One element a rank, a prime that divides nothing, one too small by an element for the largest
-  // unit (1089 = 12 D^2 + 13 D), and one that is never full.
+  // One element per rank, a prime, one element too few for the largest unit (1089 = 12 D^2 + 13 D),
+  // and a size that is never filled.
   const int element = static_cast<int>(bytes_of(GetParam()));
   for (const Index bytes : {1, 509, 1088 * element, 1 << 30}) {
     config.zero.bucket = bytes;

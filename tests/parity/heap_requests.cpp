@@ -35,7 +35,7 @@ std::atomic<std::ptrdiff_t> kept{0};
 Request recorded[most_recorded];
 thread_local bool inside = false;
 
-/// Notes who asks. Allocates nothing itself.
+/// Records the caller without allocating.
 void note(std::size_t bytes) {
   if (bytes < least_bytes || inside || !recording) return;
   inside = true;
@@ -67,7 +67,7 @@ std::string library_of(const Request& request) {
 
 void begin_recording() {
   void* first[1];
-  backtrace(first, 1);  // which loads a library when it is called first
+  backtrace(first, 1);  // loads a library on its first call
   requests = 0;
   kept = 0;
   recording = true;

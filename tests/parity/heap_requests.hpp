@@ -1,5 +1,6 @@
-// Who asks the C library for memory. heap_requests.cpp, which replaces its functions, sees none of
-// Kokkos' headers: nvcc takes malloc for a function that devices have as well.
+// Records the callers of the C library's allocation functions. heap_requests.cpp replaces these
+// functions and includes no Kokkos header, because nvcc treats malloc as a function that devices
+// also have.
 #pragma once
 
 #include <cstddef>
@@ -8,18 +9,18 @@
 
 namespace kzero::tests {
 
-/// Smaller requests are not noted.
+/// Smaller requests are not recorded.
 inline constexpr std::size_t least_bytes = 4096;
 
 void begin_recording();
 void end_recording();
 
-/// Noted requests since begin_recording(), by the first shared object on the stack that is neither
-/// this program nor the C or C++ library; "kzero" where there is none.
+/// The requests recorded since begin_recording(), by the first shared object on the stack other
+/// than this program and the C and C++ libraries, or "kzero" if there is none.
 std::map<std::string, int> requests_by_library();
 
-/// The bytes that were requested since begin_recording(), of any size, less those given back since.
-/// Exact, where the C library's own count takes what it keeps for the next request for used.
+/// The bytes allocated since begin_recording(), of any size, minus those freed since. The count is
+/// exact. The C library's own count treats memory kept for later requests as used.
 std::ptrdiff_t bytes_kept();
 
 }  // namespace kzero::tests

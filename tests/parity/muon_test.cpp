@@ -1,5 +1,5 @@
-// Muon on grids: what its matrices send and need is what was planned, work is divided in every
-// stage, and neither overlap nor offload shows in the bits.
+// Muon on grids: its matrices' traffic and memory match the plan, the work is divided in every
+// stage, and neither overlap nor offload changes the bits.
 #include <gtest/gtest.h>
 
 #include "engine/expected_traffic.hpp"
@@ -11,14 +11,14 @@ namespace {
 
 deck::Config muon_deck(Dtype precision = Dtype::fp32) {
   deck::Config config = small_deck(precision);
-  config.train.global_batch = 2 * launch_ranks();  // no rank is idle in a round
+  config.train.global_batch = 2 * launch_ranks();  // gives every rank work in every round
   config.model.layers = 2, config.model.hidden = 16, config.model.heads = 4;
   config.optimizer.kind = deck::OptimizerKind::muon;
   config.optimizer.momentum = 0.95, config.optimizer.nesterov = true;
   return config;
 }
 
-/// GPT-2, and Llama with fewer heads of keys and values than tensor ranks.
+/// GPT-2, and Llama with fewer KV heads than tensor ranks.
 std::vector<deck::Config> models(const deck::Config& config) {
   return {config, as_llama(config, 1), as_llama(config, 2)};
 }
@@ -47,9 +47,9 @@ void expect_planned_traffic(const deck::Config& config, const grid::Group& group
       engine::expected_traffic(training.config, blueprint, training.grid.data().rank()));
   double all = 0;
   for (const metrics::TrafficRow& row : rows) {
-    EXPECT_EQ(row.elements_per_step, row.theory_elements_per_step)
+    EXPECT_EQ(row.elements_per_step, row.expected_elements_per_step)
         << describe_run(config) << ": " << row.group << " " << row.operation << " " << row.purpose;
-    EXPECT_EQ(row.bytes_per_step, row.theory_bytes_per_step) << describe_run(config);
+    EXPECT_EQ(row.bytes_per_step, row.expected_bytes_per_step) << describe_run(config);
     if (row.purpose == "matrices") all += static_cast<double>(row.elements_per_step);
   }
   if (group.size() == 1) {
@@ -80,8 +80,8 @@ Index matrix_elements(const param::Table& table) {
   return sum;
 }
 
-// Each element goes to its owner but from the owner itself, and comes back the same way; where all
-// ranks hold all, it only comes back.
+// Each element is sent to its owner, unless the owner already has it, and is sent back the same
+// way. If all ranks hold all elements, it is only sent back.
 TEST(Muon, SendsEachElementAtMostTwice) {
   const Index ranks = 4;
   for (const Index stage : {0, 1, 2, 3}) {
@@ -153,8 +153,8 @@ TEST(Muon, KeepsNoSecondMomentOfHiddenMatrices) {
   }
 }
 
-// From a grid to another, the saved state is the loaded one, with arrays that not every parameter
-// has.
+// When state moves from one grid to another, loaded and saved state are equal, including arrays
+// that not every parameter has.
 TEST(Muon, ChecksItsStateOnAnyOtherGrid) {
   if (launch_ranks() < 2) GTEST_SKIP() << "needs 2 ranks";
   const grid::Group group = first_ranks(launch_ranks());

@@ -1,5 +1,5 @@
-// Every kind of optimizer that a deck can name: the same bits in every stage, on any number of
-// data-parallel ranks and after a restart, with the memory that was planned.
+// Every optimizer kind that a deck can name gives the same bits in every stage, on any number of
+// data-parallel ranks and after a restart. It uses the planned memory.
 #include <gtest/gtest.h>
 
 #include "deck/reader.hpp"
@@ -15,7 +15,7 @@ struct Variant {
   Dtype precision;
 };
 
-/// With the defaults of the kind, and clipping below the first norms.
+/// Uses the kind's defaults and a clipping threshold below the first norms.
 deck::Config deck_of(const Variant& variant) {
   deck::Config config = small_deck(variant.precision);
   config.optimizer =
@@ -63,7 +63,7 @@ TEST_P(OptimizerKinds, HoldWhatIsPlanned) {
   }
 }
 
-/// The losses and the whole state after four steps on the first ranks; nothing on the others.
+/// The losses and the full state after four steps on the first ranks. Empty on the other ranks.
 struct FourSteps {
   std::vector<double> numbers;
   FullState state;
@@ -84,7 +84,7 @@ void expect_any_number_of_ranks(deck::Config config) {
   const FourSteps expected = four_steps_on(config, tensor);
   for (const int data : {2, 3, 4}) {
     if (data * tensor > launch_ranks()) continue;
-    config.zero.stage = data;  // 4 is none: stage 0
+    config.zero.stage = data;  // 4 is not a stage: stage 0
     if (data == 4) config.zero.stage = 0;
     const FourSteps found = four_steps_on(config, data * tensor);
     if (found.numbers.empty() || expected.numbers.empty()) continue;

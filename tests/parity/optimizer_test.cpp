@@ -1,6 +1,6 @@
-// An optimizer that kzero does not know, with one array beside the master weights: it trains in
-// every stage with the same bits, its plan follows its declaration, and its checkpoints go from any
-// stage and number of ranks to any other.
+// An optimizer unknown to kzero, with one array in addition to the master weights. It trains in
+// every stage with the same bits, its plan follows its declaration, and its checkpoints move
+// between any stages and numbers of ranks.
 #include <gtest/gtest.h>
 
 #include "run/restart_rules.hpp"
@@ -16,7 +16,7 @@ class OtherOptimizer : public testing::TestWithParam<Dtype> {
  protected:
   deck::Config deck_of(Index stage) const {
     deck::Config config = small_deck(GetParam());
-    config.train.micro_batch = 0, config.train.global_batch = 12;  // of 1, 2, 3 and 4 ranks
+    config.train.micro_batch = 0, config.train.global_batch = 12;  // for 1, 2, 3 and 4 ranks
     config.optimizer.lr = 0.05;
     config.zero.stage = stage;
     return config;
@@ -46,7 +46,8 @@ TEST_P(OtherOptimizer, HoldsWhatItDeclares) {
   for (const Index stage : {0, 1, 2, 3}) {
     Training sgd = training_of(stage), adamw(deck_of(stage), group);
     EXPECT_EQ(sgd.engine->planned(), sgd.ledger.peaks());
-    // In fp32 the master weights are the parameters: one array against two, else two against three.
+    // In fp32 the master weights are the parameters: one array versus two, otherwise two versus
+    // three.
     const Index arrays = GetParam() == Dtype::fp32 ? 1 : 2;
     EXPECT_EQ(optimizer_bytes(sgd.engine->planned()) * (arrays + 1),
               optimizer_bytes(adamw.engine->planned()) * arrays);
@@ -98,7 +99,7 @@ TEST_P(OtherOptimizer, OnOtherRanksLoadsTheSavedBits) {
     }
     MPI_Barrier(MPI_COMM_WORLD);
     if (is_among_first(to)) {
-      // In stage 0 every rank holds the whole state, as it did when it was saved.
+      // In stage 0 every rank holds the full state, as it did when the state was saved.
       Training training = training_on(loading, 0);
       ASSERT_EQ(load(training, loading, path), 3);
       if (is_among_first(from)) {

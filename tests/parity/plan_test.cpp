@@ -1,4 +1,4 @@
-// What a run holds and sends is what was planned, to the byte and to the element.
+// A run's memory and traffic match the plan, to the byte and to the element.
 #include <gtest/gtest.h>
 
 #include "base/float16.hpp"
@@ -11,7 +11,7 @@
 namespace kzero::tests {
 namespace {
 
-/// Two models, with and without accumulation, in every precision and stage; recomputation in some.
+/// Two models, with and without accumulation, in every precision and stage. Some use recomputation.
 std::vector<deck::Config> decks() {
   std::vector<deck::Config> all;
   const auto every_stage = [&](deck::Config config) {
@@ -26,7 +26,7 @@ std::vector<deck::Config> decks() {
     config.optimizer.loss_scale = 1;  // no step is skipped
     config.train.global_batch = ranks;
     every_stage(config);
-    deck::Config on_nodes = config;  // "auto" then overlaps, which takes other buffers
+    deck::Config on_nodes = config;  // "auto" then overlaps, which uses other buffers
     on_nodes.placement.leaves_nodes = true;
     every_stage(on_nodes);
     config.model.tied_embeddings = false;
@@ -76,9 +76,9 @@ TEST(Plan, BytesOfEveryCategoryAreTheLedgersPeak) {
   }
 }
 
-// Model states of paper sections 3.1 and 5: of 2 + 2 + 12 bytes a parameter (4 + 4 + 8 in fp32)
-// the stage cuts its share by N. What a category holds beyond is named: padding of shards of
-// units, gathered units, unsharded gradient buffers, fp32 sums of micro-batches.
+// Model states of paper sections 3.1 and 5. Of 2 + 2 + 12 bytes per parameter (4 + 4 + 8 in fp32),
+// the stage divides its share by N. The test names the other contents of each category: padding of
+// unit shards, gathered units, unsharded gradient buffers, fp32 sums of micro-batches.
 TEST(Plan, ModelStatesAreThePapers) {
   const grid::Group group = first_ranks(launch_ranks());
   const Index ranks = group.size();
@@ -108,7 +108,7 @@ TEST(Plan, ModelStatesAreThePapers) {
   }
 }
 
-// Gathered units are few: the paper's 16 P / N does not hide a whole model.
+// Only few units are gathered at a time: the paper's 16 P / N does not hide a full model.
 TEST(Plan, GatheredUnitsAreAtMostPrefetchAndOne) {
   deck::Config config = small_deck();
   config.model.layers = 40;
@@ -122,7 +122,7 @@ TEST(Plan, GatheredUnitsAreAtMostPrefetchAndOne) {
     const Index embedding = blueprint.layout.unit(0).padded;
     const Index head = blueprint.layout.units().back().padded;
     EXPECT_GE(blueprint.training.gathered_elements(), (prefetch + 1) * block);
-    // The tied head reads two units, which never stand beside more than `prefetch` blocks.
+    // The tied head reads two units, while at most `prefetch` blocks are gathered.
     EXPECT_LE(blueprint.training.gathered_elements(), (prefetch + 1) * block + embedding + head);
   }
 }
@@ -145,7 +145,8 @@ TEST(Plan, TheLedgerIsEmptyAfterTheRun) {
   }
 }
 
-/// Elements of all units padded for `ranks`, and what one rank sends in their collectives.
+/// Elements of all units padded for `ranks`, and the elements that one rank sends in their
+/// collectives.
 Index exchanged(const param::Table& table, Index ranks) {
   Index padded = 0;
   const Index multiple = ranks * param::shard_alignment;
@@ -154,9 +155,9 @@ Index exchanged(const param::Table& table, Index ranks) {
   return padded / ranks * (ranks - 1);
 }
 
-// Paper section 7: 2 P (N - 1) / N elements a step in stages 0 to 2, at most 3 P (N - 1) / N in
-// stage 3; each unit's P is padded to equal, aligned shards here. Every further round of
-// micro-batches is reduced, and gathered in stage 3, again.
+// Paper section 7: 2 P (N - 1) / N elements per step in stages 0 to 2, at most 3 P (N - 1) / N in
+// stage 3. Here each unit's P is padded to equal, aligned shards. Every further round of
+// micro-batches adds a reduction and, in stage 3, the gathers.
 TEST(Plan, CountedTrafficIsTheory) {
   const grid::Group group = first_ranks(launch_ranks());
   const Index ranks = group.size();
@@ -173,8 +174,8 @@ TEST(Plan, CountedTrafficIsTheory) {
     if (ranks == 1) continue;
     const Index once = exchanged(blueprint.table, ranks), micro = blueprint.batches.rounds();
     for (const metrics::TrafficRow& row : rows) {
-      EXPECT_EQ(row.elements_per_step, row.theory_elements_per_step) << describe(config);
-      EXPECT_EQ(row.bytes_per_step, row.theory_bytes_per_step) << describe(config);
+      EXPECT_EQ(row.elements_per_step, row.expected_elements_per_step) << describe(config);
+      EXPECT_EQ(row.bytes_per_step, row.expected_bytes_per_step) << describe(config);
       EXPECT_EQ(row.bytes_per_step, row.elements_per_step * bytes_of(config.train.precision));
       EXPECT_EQ(row.group, "data");
     }
@@ -188,14 +189,14 @@ TEST(Plan, CountedTrafficIsTheory) {
       EXPECT_LE(rows[1].elements_per_step, 2 * micro * once) << describe(config);
       EXPECT_GE(rows[1].elements_per_step, micro * once) << describe(config);
     }
-    // Totals, not means that could round.
+    // Totals rather than means, which could round.
     for (const auto& [channel, volume] : training.traffic.in_steps())
       EXPECT_EQ(volume.elements % steps, 0) << describe(config);
   }
 }
 
-// What stage 3 gathers, written out: all units forward, the tied embedding again for the head, all
-// blocks but the last again backward.
+// The gathers of stage 3: all units forward, the tied embedding again for the head, all blocks
+// except the last again backward.
 TEST(Plan, Stage3GathersAreThoseOfTheSchedule) {
   const Index ranks = 4;
   deck::Config config = small_deck();
@@ -208,7 +209,7 @@ TEST(Plan, Stage3GathersAreThoseOfTheSchedule) {
             2 * padded(0) + padded(1) + padded(2) + padded(3) + padded(4));
 }
 
-// A block is run again with the parameters that were gathered for its backward.
+// A block is recomputed with the parameters that were gathered for its backward.
 TEST(Plan, RecomputationGathersNothingMore) {
   deck::Config config = small_deck();
   config.train.global_batch = 4, config.zero.stage = 3;

@@ -1,6 +1,6 @@
-// Promise 1 over the number of data-parallel ranks: losses, norms, validation and state are the
-// same bits on any number of them that has a micro-batch each, and so is a run that moves between
-// them.
+// Promise 1 for the number of data-parallel ranks: losses, norms, validation and state are bitwise
+// equal on any number of ranks that have at least one micro-batch each. The same is true of a run
+// that moves between them.
 #include <gtest/gtest.h>
 
 #include <optional>
@@ -18,8 +18,8 @@ struct Result {
   FullState state;
 };
 
-/// Of four steps and a validation of two batches on the first ranks of the launch; none on the
-/// others. Collective over the launch.
+/// Runs four steps and a validation of two batches on the first ranks of the launch. Empty on the
+/// other ranks. Collective over the launch.
 std::optional<Result> result_on(const deck::Config& config, int ranks) {
   const grid::Group group = first_ranks(ranks);
   if (!is_among_first(ranks)) return std::nullopt;
@@ -33,12 +33,12 @@ std::optional<Result> result_on(const deck::Config& config, int ranks) {
 
 void expect_same(const std::optional<Result>& found, const std::optional<Result>& expected,
                  const std::string& what) {
-  if (!found || !expected) return;  // the root is among the first of any number
+  if (!found || !expected) return;  // the root is always among the first ranks
   EXPECT_TRUE(same_bits(found->numbers, expected->numbers)) << what;
   EXPECT_TRUE(same_bits(found->state, expected->state)) << "state, " << what;
 }
 
-/// All numbers of data-parallel ranks that the launch has room for, in a different stage each.
+/// Tries all numbers of data-parallel ranks that the launch supports, each in a different stage.
 void expect_same_on_all_numbers(deck::Config config, Index first_stage = 0) {
   const auto tensor = static_cast<int>(config.grid.tensor);
   const Index most = config.train.global_batch / config.train.micro_batch;
@@ -106,7 +106,7 @@ TEST(RankCount, DoesNotShowInSkippedSteps) {
   expect_same_on_all_numbers(config);
 }
 
-// Gradients of a step are added before they are reduced: fewer messages, other bits.
+// Adding a step's gradients before they are reduced needs fewer messages and gives other bits.
 TEST(RankCount, ShowsWithLocalAccumulation) {
   if (launch_ranks() < 2) return;
   deck::Config config = small_deck();
@@ -145,7 +145,7 @@ TEST_P(RankCount, MayChangeFromJobToJob) {
     config.zero.stage = (step + 1) % 4;
     config.zero.bucket = 509 * (step + 1);
     last = leg(config, ranks[step], moved.path(), step, step + 1);
-    world.barrier();  // nobody looks for a checkpoint that is not there yet
+    world.barrier();  // waits until the checkpoint exists
   }
   if (!last || !expected) return;
   const std::size_t numbers = expected->numbers.size() / 5;

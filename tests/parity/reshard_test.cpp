@@ -1,5 +1,5 @@
-// What one grid saved, every other loads bit for bit: data and tensor ranks, stages and precisions
-// in any combination, more ranks than before and fewer.
+// A checkpoint saved on one grid is loaded bit for bit on any other: all combinations of data and
+// tensor ranks, stages and precisions, with more or fewer ranks.
 #include <gtest/gtest.h>
 
 #include "support/checkpoints.hpp"
@@ -15,7 +15,7 @@ struct Side {
   Dtype precision = Dtype::fp32;
   bool sequence_parallel = false;
   Index batch = 12;
-  Index kv_heads = 0;  // above 0: of Llama
+  Index kv_heads = 0;  // above 0: Llama
 };
 
 std::string describe(const Side& side) {
@@ -34,7 +34,7 @@ deck::Config deck_of(const Side& side) {
 
 class Reshard : public testing::Test {
  protected:
-  /// Saves after three steps, loads, and takes one step more on either side.
+  /// Saves after three steps, loads, and runs one more step on both sides.
   void expect_moves(const Side& from, const Side& to) {
     SCOPED_TRACE(describe(from) + " to " + describe(to));
     const grid::Group saving = first_ranks(from.ranks), loading = first_ranks(to.ranks);
@@ -92,7 +92,7 @@ TEST_F(Reshard, OnTheRanksOfTheLaunch) {
   expect_moves({2, 2, 0, Dtype::fp32, true}, {4, 2, 3});
 }
 
-// Four tensor ranks have copies of two heads of keys and values, which are stored once.
+// Four tensor ranks hold copies of two KV heads, which are stored once.
 TEST_F(Reshard, OfLlamaWithCopiesOfKeysAndValues) {
   const int all = launch_ranks();
   if (all != 4) GTEST_SKIP() << "these grids are of four ranks";

@@ -1,5 +1,4 @@
-// A run that stops and goes on from its checkpoint computes what it would have computed without
-// stopping.
+// A run that stops and resumes from its checkpoint gives the same results as a run without a stop.
 #include <gtest/gtest.h>
 
 #include "support/checkpoints.hpp"
@@ -10,8 +9,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// With fp16, a first loss scale that overflows for some steps, and a window in which it doubles
-/// again.
+/// In fp16 the initial loss scale overflows for some steps, and the window is short enough for the
+/// scale to double again.
 deck::Config deck_of(Dtype precision) {
   deck::Config config = small_deck(precision);
   config.train.steps = 12;
@@ -56,7 +55,8 @@ TEST_P(Restart, IsBitForBitWhereverTheRunStopped) {
   }
 }
 
-// A checkpoint knows no stage: a run goes on in another one as if it had never changed.
+// A checkpoint is independent of the stage. A run resumes in another stage as if it had always used
+// it.
 TEST_P(Restart, InAnotherStageIsBitForBit) {
   const grid::Group group = first_ranks(launch_ranks());
   deck::Config config = deck_of(GetParam());
@@ -96,7 +96,7 @@ TEST_P(Restart, SavingLeavesTheRunAsItWas) {
   EXPECT_TRUE(same_bits(saving.state(), plain.state()));
 }
 
-// What a thread writes must not change under it.
+// The data that a thread writes must not change while training continues.
 TEST_P(Restart, ASnapshotStaysWhileTrainingGoesOn) {
   const grid::Group group = first_ranks(launch_ranks());
   deck::Config config = deck_of(GetParam());
@@ -117,9 +117,9 @@ TEST_P(Restart, ASnapshotStaysWhileTrainingGoesOn) {
   EXPECT_FALSE(owned_state(training) == expected);
 }
 
-// On another number of ranks gradients are summed in another order, so only what is loaded is the
-// same bits. The first loss after it is that of the same weights on the same sequences, one
-// micro-batch each: only their fp64 sum differs in its order.
+// With another number of ranks, gradients are summed in another order, so only the loaded state has
+// the same bits. The first loss is that of the same weights on the same sequences, with one
+// micro-batch per sequence. Only the order of its fp64 sum differs.
 TEST_P(Restart, OnOtherRanksLoadsTheSavedBits) {
   const int all = launch_ranks();
   const grid::Group world = first_ranks(all);
@@ -147,7 +147,7 @@ TEST_P(Restart, OnOtherRanksLoadsTheSavedBits) {
     with_ranks(to, [&, saving = from](const grid::Group& group) {
       Training training(deck_of(GetParam()), group);
       const Index step = load(training, group, path);
-      // Ranks that were not there when it was saved compare with nothing.
+      // Ranks that did not take part in saving have nothing to compare with.
       if (!is_among_first(saving)) {
         training.step(step);
         return;

@@ -1,5 +1,5 @@
-// A model that is not GPT-2 trains in every stage with the same bits, in the bytes and messages
-// that its plan says: zero/, engine/, run/ and plan/ know a model by its definition alone.
+// A model other than GPT-2 trains in every stage with the same bits and with the planned bytes and
+// messages. zero/, engine/, run/ and plan/ depend only on a model's definition.
 #include <gtest/gtest.h>
 
 #include "engine/expected_traffic.hpp"
@@ -9,7 +9,7 @@
 namespace kzero::tests {
 namespace {
 
-/// Two micro-batches a rank; units that need padding on 2 ranks and more.
+/// Two micro-batches per rank, and units that need padding on 2 or more ranks.
 deck::Config toy_deck(Dtype precision) {
   deck::Config config = small_deck(precision);
   config.train.global_batch = 2 * launch_ranks();
@@ -71,13 +71,13 @@ TEST_P(SecondModel, HoldsAndSendsWhatIsPlanned) {
     EXPECT_EQ(rows.size(), group.size() == 1 ? 0U : 2U);
     for (const metrics::TrafficRow& row : rows) {
       EXPECT_GT(row.elements_per_step, 0) << described(zero);
-      EXPECT_EQ(row.elements_per_step, row.theory_elements_per_step) << described(zero);
-      EXPECT_EQ(row.bytes_per_step, row.theory_bytes_per_step) << described(zero);
+      EXPECT_EQ(row.elements_per_step, row.expected_elements_per_step) << described(zero);
+      EXPECT_EQ(row.bytes_per_step, row.expected_bytes_per_step) << described(zero);
     }
   }
 }
 
-// A linear model learns less of a larger batch, where one token is followed by several others.
+// A linear model learns less from a larger batch, in which different tokens follow the same token.
 TEST(SecondModelLoss, Falls) {
   const grid::Group group = first_ranks(launch_ranks());
   deck::Config config = toy_deck(Dtype::fp32);

@@ -1,6 +1,5 @@
-// Promise 1: stages 0 to 3 give the same bits, whatever the bucket, the prefetch depth and the
-// overlap, in every precision, with accumulation, clipping and skipped steps, and whatever is
-// recomputed or moved to the host.
+// Promise 1: stages 0 to 3 give the same bits for any bucket, prefetch depth and overlap, in every
+// precision, with accumulation, clipping and skipped steps, and with any recomputation or offload.
 #include <gtest/gtest.h>
 
 #include "support/outcome.hpp"
@@ -14,8 +13,8 @@ std::string describe(const deck::Zero& zero) {
          (zero.overlap == deck::Overlap::on ? ", overlap" : ", no overlap");
 }
 
-/// Buckets of sizes that divide nothing, and larger than any unit; depths from none to more than
-/// there are units. Two where cores are few.
+/// Bucket sizes that do not divide evenly or that exceed any unit. Prefetch depths from zero to
+/// more than the number of units. Only two variants if there are few cores.
 std::vector<deck::Zero> variants(Index stage) {
   if (has_few_cores()) {
     return {
@@ -26,7 +25,7 @@ std::vector<deck::Zero> variants(Index stage) {
   for (const auto overlap : {deck::Overlap::off, deck::Overlap::on}) {
     for (const auto& [bucket, prefetch] :
          {std::pair<Index, Index>{1 << 20, 1}, {509, 0}, {8191, 2}, {3001, 40}}) {
-      if (stage < 3 && prefetch == 40) continue;  // prefetch means nothing there
+      if (stage < 3 && prefetch == 40) continue;  // prefetch only affects stage 3
       all.push_back(
           {.stage = stage, .bucket = bucket, .prefetch_units = prefetch, .overlap = overlap});
     }
@@ -113,7 +112,7 @@ TEST_P(Stages, LocalAccumulationGivesStages0And1TheSameBits) {
   expect_same(train_outcome(config, group), expected, "stage 1, small bucket");
 }
 
-// fp16 with a scale that overflows: skipped steps leave every stage as it was.
+// In fp16 with an overflowing scale, skipped steps leave the state unchanged in every stage.
 TEST(SkippedSteps, AreSkippedInEveryStage) {
   const grid::Group group = first_ranks(launch_ranks());
   deck::Config config = small_deck(Dtype::fp16);
@@ -128,7 +127,7 @@ TEST(SkippedSteps, AreSkippedInEveryStage) {
   }
 }
 
-// Fewer elements in the small units than ranks, and shards that are all padding.
+// The small units have fewer elements than there are ranks, and some shards are only padding.
 TEST_P(Stages, OfAModelWithFewerElementsThanRanks) {
   deck::Config config = small_deck(GetParam());
   deck::Model& model = config.model;

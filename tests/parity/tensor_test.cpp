@@ -1,5 +1,5 @@
 // Tensor parallelism: the same model on every grid, the same bits in every stage and recompute mode
-// on one grid, memory and traffic as planned.
+// of one grid, and memory and traffic as planned.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -18,7 +18,7 @@ using deck::Offload;
 using deck::Recompute;
 using deck::RecomputeMode;
 
-/// Eight heads; the rest divides by nothing, so that ranks' shares differ.
+/// Eight heads. The other split sizes do not divide evenly, so the ranks' parts differ.
 deck::Config split_deck(Index tensor, Dtype precision = Dtype::fp32) {
   deck::Config config = small_deck(precision);
   config.model.heads = 8, config.model.hidden = 24, config.model.feed_forward = 53;
@@ -29,7 +29,7 @@ deck::Config split_deck(Index tensor, Dtype precision = Dtype::fp32) {
   return config;
 }
 
-/// Two heads of keys and values, of which four tensor ranks and more have copies.
+/// Two KV heads, copied if there are four or more tensor ranks.
 deck::Config split_llama(Index tensor, Dtype precision = Dtype::fp32) {
   return as_llama(split_deck(tensor, precision), 2);
 }
@@ -61,7 +61,8 @@ std::string describe_grid(const deck::Config& c) {
 
 class TensorParallel : public testing::TestWithParam<Dtype> {
  protected:
-  /// Stages, small buckets, overlap and recompute modes against one plain run of the same grid.
+  /// Compares stages, small buckets, overlap and recompute modes with one plain run of the same
+  /// grid.
   void expect_same_bits(deck::Config config) {
     const Outcome expected = train_outcome(config, group);
     for (const Index stage : {0, 1, 2, 3}) {
@@ -123,7 +124,8 @@ class Grid : public testing::Test {
   }
 };
 
-/// f(values of the shard, the same values of a run on one rank) for every shard of a grid's run.
+/// Calls f(values of the shard, the same values of a run on one rank) for every shard of a grid's
+/// run.
 template <class F>
 void compare_with_one_rank(Training& grid, Training& one, const F& f) {
   std::map<std::string, checkpoint::StateShard> whole;
@@ -141,7 +143,7 @@ void compare_with_one_rank(Training& grid, Training& one, const F& f) {
   }
 }
 
-// Every grid starts from the same model bit for bit, and stays beside it to rounding.
+// Every grid starts from bitwise the same model and stays close to it within rounding.
 TEST_F(Grid, TrainsTheModelOfOneRank) {
   for (const Index tensor : tensor_sizes()) {
     for (const int variant : {0, 1, 2, 3}) {
@@ -179,7 +181,7 @@ TEST_F(Grid, TrainsTheModelOfOneRank) {
   }
 }
 
-/// Decks that between them use every kind of buffer and message of a tensor group.
+/// Decks that together use every kind of buffer and message of a tensor group.
 std::vector<deck::Config> planned_decks() {
   std::vector<deck::Config> all;
   for (const Index tensor : tensor_sizes()) {
@@ -223,16 +225,16 @@ TEST_F(Grid, MemoryAndTrafficAreAsPlannedOnEveryRank) {
     for (const metrics::TrafficRow& row : rows) {
       const std::string what = row.operation + " of " + row.purpose + ", " + describe_grid(config);
       EXPECT_GT(row.elements_per_step, 0) << what;
-      EXPECT_EQ(row.elements_per_step, row.theory_elements_per_step) << what;
-      EXPECT_EQ(row.bytes_per_step, row.theory_bytes_per_step) << what;
+      EXPECT_EQ(row.elements_per_step, row.expected_elements_per_step) << what;
+      EXPECT_EQ(row.bytes_per_step, row.expected_bytes_per_step) << what;
     }
     for (const auto& [channel, volume] : training.traffic.in_steps())
       EXPECT_EQ(volume.elements % steps, 0) << describe_grid(config);
   }
 }
 
-// M_D: offsets are fixed before the first step, so nothing can fragment however long a run lasts
-// and whatever it alternates with: validation, checkpoints, skipped steps.
+// M_D: offsets are fixed before the first step. Memory therefore cannot fragment, however long a
+// run lasts and however it alternates validation, checkpoints and skipped steps.
 TEST_F(Grid, ALongRunNeverMovesTheHighWaterMark) {
   deck::Config config = split_deck(tensor_sizes().front(), Dtype::fp16);
   config.zero.stage = 3, config.zero.prefetch_units = 2;
@@ -258,7 +260,7 @@ memory::Bytes planned_bytes_of(const deck::Config& config, const model::TensorRa
   return engine::planned_bytes(config, engine::Blueprint(config, config.grid.data, tensor), 1);
 }
 
-// The plan's first rank holds no less than any other: what `kzero plan` prints is the largest.
+// The plan's first rank holds at least as much as any other, so `kzero plan` prints the largest.
 TEST_F(Grid, TheFirstTensorRankIsTheLargest) {
   for (const deck::Config& config : planned_decks()) {
     const deck::Config ready = resolved(config, launch_ranks());

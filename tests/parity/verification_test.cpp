@@ -1,5 +1,5 @@
-// run.verify_every: a run on healthy nodes keeps its bits, its plan and its traffic, and one with a
-// rank that computes wrongly stops and names it.
+// run.verify_every: a run on healthy nodes keeps its bits, plan and traffic. A run with a rank that
+// computes wrongly stops and names that rank.
 #include <gtest/gtest.h>
 
 #include "engine/expected_traffic.hpp"
@@ -12,7 +12,7 @@
 namespace kzero::tests {
 namespace {
 
-/// Two micro-batches a rank and one more.
+/// Two micro-batches per rank, plus one in total.
 deck::Config verified_deck(Dtype precision, Index tensor = 1) {
   deck::Config config = small_deck(precision);
   config.model.layers = 2;
@@ -62,7 +62,7 @@ TEST_P(VerificationIn, LeavesTheBitsOfARun) {
   expect_same_bits(verified_deck(GetParam()), stages());
 }
 
-// Gradients that are not finite are compared like others.
+// Non-finite gradients are compared like other gradients.
 TEST_P(VerificationIn, LeavesTheBitsOfSkippedSteps) {
   if (GetParam() != Dtype::fp16) return;  // has a loss scale
   deck::Config config = verified_deck(GetParam());
@@ -89,7 +89,7 @@ class Verification : public testing::Test {
  protected:
   Verification() { fault = {}, computed = 0; }
 
-  /// The message that steps up to `last` end with; empty if they end well.
+  /// The message with which the steps up to `last` end. Empty if they succeed.
   std::string message(const deck::Config& config, Index last) {
     computed = 0;
     Training training(config, group, deck::GemmBackend::automatic, {.family = define_faulty});
@@ -119,7 +119,7 @@ void expect_texts(const std::string& message, const std::vector<std::string>& te
     EXPECT_NE(message.find(text), std::string::npos) << text << " in: " << message;
 }
 
-// Steps are the plan's; the second computation gathers and sums beside them as often as the first.
+// The steps match the plan. The second computation adds as many gathers and sums as the first.
 TEST_F(Verification, HoldsAndSendsWhatIsPlanned) {
   constexpr Index steps = 4, verified = 2;
   for (const Index tensor : {1, 2}) {
@@ -138,7 +138,7 @@ TEST_F(Verification, HoldsAndSendsWhatIsPlanned) {
       const auto rows =
           engine::counted(training.traffic, engine::expected_traffic(training.config, blueprint));
       for (const metrics::TrafficRow& row : rows) {
-        EXPECT_EQ(row.elements_per_step, row.theory_elements_per_step) << words_of(zero);
+        EXPECT_EQ(row.elements_per_step, row.expected_elements_per_step) << words_of(zero);
         Index outside = 0;
         for (const auto& [at, volume] : training.traffic.outside()) {
           const bool same = at.group == row.group && name_of(at.operation) == row.operation &&
@@ -148,7 +148,7 @@ TEST_F(Verification, HoldsAndSendsWhatIsPlanned) {
         }
         const bool repeats = row.group == "tensor" ||
                              (zero.stage == 3 && row.purpose == name_of(comm::Purpose::parameters));
-        EXPECT_EQ(outside, repeats ? verified * row.theory_elements_per_step : 0)
+        EXPECT_EQ(outside, repeats ? verified * row.expected_elements_per_step : 0)
             << row.group << " " << row.operation << " " << row.purpose << ", " << words_of(zero);
       }
     }
@@ -169,13 +169,13 @@ TEST_F(Verification, TakesMemoryForTheHashesOnly) {
   EXPECT_LE(more, 2 * round_up(words * 8, 64)) << "on devices also pinned";
 }
 
-// Whoever computes a micro-batch wrongly now and then: the first, the last, in whatever stage.
+// The first and the last rank compute one micro-batch wrongly.
 TEST_F(Verification, NamesARankThatErredOnce) {
   const deck::Config config = verified_deck(Dtype::fp32);
   for (const int rank : {0, ranks - 1}) {
     fault = {.rank = rank, .unit = 1};
-    // The second micro-batch of the second step's second computation, which comes first. In the
-    // first step the rank has computed its own, and those of the rank before it.
+    // The second micro-batch of the second step's second computation, which runs before the first.
+    // In the first step the rank computed its own micro-batches and those of the rank before it.
     const Index own = 2 + (rank == 0 ? 1 : 0), others = 2 + (rank == 1 % ranks ? 1 : 0);
     const Index strike = own + others + 1;
     fault.strikes = [=](Index number) { return number == strike; };
@@ -188,7 +188,7 @@ TEST_F(Verification, NamesARankThatErredOnce) {
   }
 }
 
-// Its own micro-batches are wrong, and so are those that it computes for others.
+// The rank computes its own micro-batches wrongly, and also those of other ranks.
 TEST_F(Verification, NamesARankThatErrsAlways) {
   if (ranks == 1) return;  // repeats its error
   for (const deck::Zero& zero : stages()) {
@@ -215,7 +215,7 @@ TEST_F(Verification, NamesTheTensorRankWhoseGradientDiffers) {
                                     std::to_string(ranks - 1) + host + " computed wrongly"});
 }
 
-// What is wrong in forward is wrong on all tensor ranks after the next sum over them.
+// An error in forward reaches all tensor ranks with the next sum over them.
 TEST_F(Verification, NamesTheTensorGroupWhoseLossDiffers) {
   const Index tensor = ranks % 2 == 0 ? 2 : 1;
   const deck::Config config = verified_deck(Dtype::fp32, tensor);

@@ -36,7 +36,7 @@ def write_run(path, stage=1, precision="fp32", **changes):
     """A run of some steps with all that a record can have."""
     deck = DECK.format(stage=stage, precision=precision, metrics=path)
     traffic = {"group": "data", "operation": "all_gather", "purpose": "parameters", "elements_per_step": 100, "bytes_per_step": 400,
-               "theory_elements_per_step": 99}  # fmt: skip
+               "expected_elements_per_step": 99}  # fmt: skip
     lines = [
         {"event": "start", "first_step": 0, "deck": deck, "hosts": ["a", "a"], "grid": {"data": 2, "tensor": 1}, "stage": stage,
          "precision": precision, "parameters": 842496, "steps": 9, "threads": 1, "versions": {"kzero": "0.1.0", "git": "<i>"}},
@@ -98,6 +98,11 @@ class Report(scripts.Scripts):
                                 "throughput: run: 100 tokens/s, MFU 25.0 %, medians",
                                 "memory: run: rank 0, 80 B planned, 80 B at the peak, 8.79 KiB resident",
                                 "traffic: run: all_gather of parameters over data: 400 B a step, 396 B expected"])  # fmt: skip
+
+    def test_traffic_under_its_former_name_is_read(self):
+        path = write_run(self.folder / "run.jsonl")
+        path.write_text(path.read_text().replace("expected_elements_per_step", "theory_elements_per_step"))
+        self.assertIn("396 B expected", report.description_of("traffic", "traffic", records.read_all([path])))
 
     def test_texts_of_a_run_are_no_tags(self):
         page = self.page(write_run(self.folder / "metrics.jsonl"))

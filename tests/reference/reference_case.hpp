@@ -1,7 +1,7 @@
-// A training run in float64 by an independent program (PyTorch's autograd and AdamW): its settings
-// as a deck, and its numbers. NAME.h5 holds the settings as attributes and the datasets initial/,
-// gradient/ (of step 0, before clipping) and final/ with a parameter's name, logits of step 0,
-// loss, grad_norm and lr; NAME.safetensors and NAME.tokens.bin are its input.
+// A float64 training run by an independent program (PyTorch's autograd and AdamW): its settings as
+// a deck, and its numbers. NAME.h5 holds the settings as attributes, and the datasets initial/,
+// gradient/ (of step 0, before clipping) and final/ by parameter name, logits of step 0, loss,
+// grad_norm and lr. NAME.safetensors and NAME.tokens.bin are the run's input.
 #pragma once
 
 #include <cmath>
@@ -45,7 +45,7 @@ class ReferenceCase {
     return c;
   }
 
-  /// The table of tokens' vectors.
+  /// The name of the token embedding.
   const char* embedding() const { return is_llama() ? "model.embed_tokens.weight" : "wte.weight"; }
 
  private:
@@ -64,7 +64,7 @@ class ReferenceCase {
     if (kind == "muon") optimizer.momentum = 0.95, optimizer.nesterov = true;
   }
 
-  /// Everything else of the model comes from the config.json that transformers wrote.
+  /// The other model settings come from the config.json that transformers wrote.
   void set_llama(deck::Model& model) const {
     model.initial = reference_file(name_);
     for (const deck::ImpliedValue& implied : convert::read_architecture(model.initial))

@@ -1,5 +1,5 @@
-// Whole runs of the reference cases on any number of ranks that divides their batch: loss, gradient
-// norm and learning rate of every step, and the final weights.
+// Complete runs of the reference cases on any number of ranks that divides their batch. Compares
+// loss, gradient norm and learning rate of every step, and the final weights.
 #include <gtest/gtest.h>
 
 #include "convert/weights.hpp"
@@ -17,7 +17,7 @@ struct Tensor {
   bool sequence_parallel = false;
 };
 
-/// A case, its engine with the case's first weights, and the results of all its steps.
+/// A case, its engine with the case's initial weights, and the results of all steps.
 struct CaseRun {
   CaseRun(const std::string& name, Dtype precision, Micro micro, const Tensor& tensor = {})
       : reference(name), group(first_ranks(launch_ranks())) {
@@ -26,7 +26,7 @@ struct CaseRun {
     config.model.sequence_parallel = tensor.sequence_parallel;
     config.train.precision = precision;
     set_offload_if_needed(config);
-    config.zero.stage = 0;  // every rank then holds all that is compared; stages give the same bits
+    config.zero.stage = 0;  // every rank holds all state; the bits do not depend on the stage
     config.train.micro_batch = micro == Micro::one_sequence ? 1 : 0;
     training = std::make_unique<Training>(config, group);
     const convert::Weights weights(config.model.initial, config.model,
@@ -53,15 +53,16 @@ class ReferenceRun : public testing::TestWithParam<std::string> {
   }
 };
 
-/// How far final weights may be from float64 in fp32, relatively. AdamW makes a full step of any
-/// gradient, so one that is hardly more than its rounding moves a weight by that error. A gradient
-/// of step 0 that is off by 1e-6 of its tensor's root mean square can so move these tensors by
-/// 1.5e-3 and 6.2e-3 of their norms, others of the Llama cases by less than 3e-4: Qwen2's key
-/// biases, whose gradient only rotation keeps from being zero, and the feed-forward layer of
-/// Qwen3's first block. PyTorch in fp32 misses the same float64 runs by 2.7e-5 and 2.0e-5 there,
-/// elsewhere by less than 1e-5; kzero by up to 1.9e-4 (attention for devices) and 5.2e-5.
+/// The allowed relative distance of final fp32 weights from float64. AdamW takes a full step for
+/// any gradient. If a gradient is hardly larger than its rounding error, the step moves the weight
+/// by that error. A gradient of step 0 that is off by 1e-6 of its tensor's root mean square can
+/// move these tensors by 1.5e-3 and 6.2e-3 of their norms: Qwen2's key biases, whose gradient is
+/// non-zero only because of rotation, and the feed-forward layer of Qwen3's first block. Other
+/// tensors of the Llama cases move by less than 3e-4. PyTorch in fp32 misses the same float64 runs
+/// by 2.7e-5 and 2.0e-5 there, and by less than 1e-5 elsewhere. kzero misses them by up to 1.9e-4
+/// (attention for devices) and 5.2e-5.
 double weight_tolerance(const std::string& name, const std::string& parameter) {
-  // Signs flip where a sum is within rounding of zero.
+  // Signs flip if a sum is within rounding error of zero.
   if (name == "opt_lion") return 5e-3;
   if (name.starts_with("opt_") || name == "llama_muon") return 2e-5;
   if (name == "qwen2" && parameter.ends_with("k_proj.bias")) return 5e-4;
@@ -106,7 +107,7 @@ TEST_P(ReferenceRun, Fp32AccumulatingSingleSequencesAgreesWithFloat64) {
   expect_fp32_run(CaseRun(GetParam(), Dtype::fp32, Micro::one_sequence));
 }
 
-/// Tensor-parallel sizes that a case can have on the ranks of this launch.
+/// The tensor-parallel sizes that a case supports on the ranks of this launch.
 std::vector<Index> tensor_sizes(const std::string& name) {
   const deck::Config config = ReferenceCase(name).config();
   std::vector<Index> sizes;
@@ -120,7 +121,7 @@ std::vector<Index> tensor_sizes(const std::string& name) {
   return sizes;
 }
 
-/// Cases of other optimizers, of which the reference holds what fp32 is compared with alone.
+/// Cases of other optimizers. The reference holds only the values that the fp32 comparison needs.
 class OptimizerRun : public testing::TestWithParam<std::string> {};
 
 TEST_P(OptimizerRun, Fp32AgreesWithFloat64) {
@@ -163,30 +164,31 @@ TEST_P(TensorParallelRun, InSequenceParallelismFp32AgreesWithFloat64) {
   }
 }
 
-/// How far a 16-bit run may be from exact arithmetic, by the format's unit round-off u, the depth
-/// of the model and the reference's own gradients. Standard deviations, four of which are allowed.
+/// The allowed distance of a 16-bit run from exact arithmetic. It follows from the format's unit
+/// round-off u, the depth of the model and the reference's own gradients. The values are standard
+/// deviations, and four of them are allowed.
 ///
-/// A value that is stored in the format is off by a factor of at most 1 +- u, in the root mean
-/// square u / sqrt(3). On its way from tokens to logits a number is rounded 9 times a block (two
-/// LayerNorms, qkv, attention's probabilities and its result, the stream after attention, the
-/// hidden layer before and after GELU, the stream after it) and twice outside: A = 9 L + 2. A row's
-/// probabilities weigh its roundings, whose squares add up to one of a result at most, where one
-/// key has all the weight. Independent roundings add up as squares, and neither LayerNorm nor the
+/// A stored value is off by a factor of at most 1 +- u, in the root mean square by u / sqrt(3).
+/// From tokens to logits a number is rounded 9 times per block (two LayerNorms, qkv, attention's
+/// probabilities and its result, the stream after attention, the hidden layer before and after
+/// GELU, the stream after it) and twice outside: A = 9 L + 2. The roundings of a row are weighted
+/// by its probabilities. Their squares sum to at most one rounding of a result, which is reached if
+/// one key has all the weight. Independent roundings add as squares. Neither LayerNorm nor the
 /// residual sums amplify them in the norm, so the vector before the logits is off by sqrt(A / 3) u
-/// of its norm. That is sqrt(D) (LayerNorm with weights near 1), so a logit is off by sqrt(A / 3) u
-/// |w|, w its row of the output matrix, and a loss, as the difference of one logit and a mean of
-/// logits, by sqrt(2) times that; their mean over N tokens by 1 / sqrt(N) of it. Rounded weights
-/// change the loss by the sum of gradient * weight * rounding.
+/// of its norm. This norm is sqrt(D) (LayerNorm with weights near 1). A logit is therefore off by
+/// sqrt(A / 3) u |w|, where w is its row of the output matrix. A loss is the difference of one
+/// logit and a mean of logits, and is off by sqrt(2) times that. The mean over N tokens is off by 1
+/// / sqrt(N) of it. Rounded weights change the loss by the sum of gradient * weight * rounding.
 ///
-/// A gradient meets the A roundings forward, about twice as many backward and the 4 L + 2 of
-/// weights, each on both ways: it is off by e = sqrt(K / 3) u, K = 3 A + 2 (4 L + 2), and so is its
-/// norm at most. An AdamW update is lr times a number of size 1 whose error is at most twice the
-/// gradient's relative one; weighted with the gradient g it changes later losses by 2 lr e |g| a
-/// step.
+/// A gradient is affected by the A roundings forward, about twice as many backward, and the 4 L + 2
+/// roundings of weights in both directions. It is off by e = sqrt(K / 3) u, K = 3 A + 2 (4 L + 2),
+/// and its norm by at most that. An AdamW update is lr times a number of size 1, whose error is at
+/// most twice the gradient's relative error. Weighted with the gradient g, it changes later losses
+/// by 2 lr e |g| per step.
 struct Tolerance {
   double norm;
   double first_loss;
-  double loss_per_rate;  // for each unit of learning rate spent before the step
+  double loss_per_rate;  // per unit of learning rate applied before the step
 
   Tolerance(const ReferenceCase& reference, const param::Table& table, double u) {
     const deck::Config config = reference.config();

@@ -1,4 +1,4 @@
-// Reads tests/data/decks/bad_decks.txt, whose first lines describe its format.
+// Reads tests/data/decks/bad_decks.txt. The file's first lines describe its format.
 #pragma once
 
 #include <charconv>
@@ -15,11 +15,11 @@ namespace kzero::tests {
 struct BadDeck {
   std::string name;
   std::string text;     ///< The deck, with a newline at the end of each line.
-  std::string message;  ///< What kzero answers, with a newline at the end of each line.
+  std::string message;  ///< kzero's message, with a newline at the end of each line.
 };
 
-/// The line with each `\xNN` replaced by its byte. Throws std::runtime_error unless two hexadecimal
-/// digits follow each `\x`.
+/// Returns the line with each `\xNN` replaced by its byte. Throws std::runtime_error if a `\x` is
+/// not followed by two hexadecimal digits.
 inline std::string unescaped(std::string_view line) {
   std::string bytes;
   for (std::size_t at = 0; at < line.size();) {
@@ -38,8 +38,7 @@ inline std::string unescaped(std::string_view line) {
   return bytes;
 }
 
-/// The cases in the order of the input. Throws std::runtime_error where a line does not fit the
-/// format.
+/// Returns the cases in input order. Throws std::runtime_error if a line violates the format.
 inline std::vector<BadDeck> read_bad_decks(std::istream& input) {
   constexpr std::string_view name_mark = "=== ";
   constexpr std::string_view message_mark = "--- message";
@@ -70,7 +69,7 @@ inline std::vector<BadDeck> read_bad_decks(std::istream& input) {
   return decks;
 }
 
-/// The cases of bad_decks.txt in a folder of decks.
+/// Returns the cases of bad_decks.txt in a folder of decks.
 inline std::vector<BadDeck> bad_decks(const std::filesystem::path& folder) {
   std::ifstream file(folder / "bad_decks.txt", std::ios::binary);
   if (!file) throw std::runtime_error("cannot open " + (folder / "bad_decks.txt").string());

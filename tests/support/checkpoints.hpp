@@ -1,4 +1,4 @@
-// Checkpoints of test trainings, saved and loaded as a run does it.
+// Saves and loads checkpoints of test trainings as a run does.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -12,7 +12,7 @@
 
 namespace kzero::tests {
 
-/// A folder that all ranks know; the root removes it.
+/// A folder with the same path on all ranks. The root removes it.
 class SharedFolder {
  public:
   explicit SharedFolder(const grid::Group& world) : world_(world) {

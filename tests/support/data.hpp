@@ -4,7 +4,7 @@
 
 namespace kzero::tests {
 
-/// A file of the reference runs.
+/// The path of a file of the reference runs.
 inline std::string reference_file(const std::string& name) {
   return std::string(KZERO_TEST_DATA) + "/reference/" + name;
 }

@@ -1,4 +1,4 @@
-// What a test reads from and writes to memory that the host may not be able to touch.
+// Access for tests to memory that the host may be unable to read or write.
 #pragma once
 
 #include <type_traits>
@@ -8,7 +8,7 @@
 
 namespace kzero::tests {
 
-/// A copy of `count` elements of device memory, once all that is enqueued is done.
+/// Waits for all enqueued work, then returns a copy of `count` elements of device memory.
 template <class T>
 std::vector<std::remove_const_t<T>> from_device(T* data, Index count) {
   using Element = std::remove_const_t<T>;

@@ -1,4 +1,4 @@
-// What a call that has to fail says.
+// The message of a call that must fail.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -9,7 +9,8 @@
 
 namespace kzero::tests {
 
-/// The text of the Error that f throws; fails the test if it throws none or one of another code.
+/// Returns the text of the Error that f throws. Fails the test if f throws none or one with another
+/// code.
 template <class F>
 std::string error_of(ExitCode code, F&& f) {
   try {

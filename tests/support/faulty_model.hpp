@@ -1,5 +1,5 @@
-// The deck's model on a machine with a faulty rank: what a run has to notice, and whose node it has
-// to name.
+// The deck's model on a machine with a faulty rank. The run must detect the fault and name the
+// rank's node.
 #pragma once
 
 #include <functional>
@@ -9,21 +9,21 @@
 
 namespace kzero::tests {
 
-/// What goes wrong on one rank of the launch.
+/// The fault of one rank of the launch.
 struct Fault {
   enum class Place {
-    gradient,  // one bit of a unit's gradient, after backward has written it
+    gradient,  // one bit of a unit's gradient, flipped after backward has written it
     input,     // the first unit reads wrong tokens
   };
-  int rank = -1;  // none
+  int rank = -1;  // -1: no faulty rank
   Place place = Place::gradient;
   Index unit = 0;
-  /// Says for which of the micro-batches that the rank has computed so far, counted from 0.
+  /// Selects the faulty micro-batches by their number on the rank, counted from 0.
   std::function<bool(Index)> strikes = [](Index) { return true; };
 };
 
 inline Fault fault;
-inline Index computed = 0;  // micro-batches begun on this rank
+inline Index computed = 0;  // micro-batches started on this rank
 
 inline bool strikes(Fault::Place place, Index unit) {
   int rank = 0;

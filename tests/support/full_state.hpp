@@ -1,4 +1,4 @@
-// The state of a training as if one rank held it all, to compare runs on different grids.
+// The state of a training as if one rank held all of it. Used to compare runs on different grids.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -12,7 +12,7 @@
 
 namespace kzero::tests {
 
-/// Every element's bytes, by "PARAMETER/ARRAY", in the order of the parameter.
+/// The values by "PARAMETER/ARRAY", in the order of the parameter's elements.
 using FullState = std::map<std::string, std::vector<float>>;
 
 namespace detail {
@@ -29,7 +29,7 @@ inline std::string packed(const std::vector<checkpoint::StateShard>& shards) {
   std::ostringstream out;
   for (const checkpoint::StateShard& shard : HostShards(shards)) {
     for (const checkpoint::StateValues& array : shard.arrays) {
-      if (array.values.empty()) continue;  // the array does not extend to the parameter
+      if (array.values.empty()) continue;  // the array does not cover the parameter
       std::size_t at = 0;
       for (const checkpoint::Range& range : shard.ranges) {
         out << shard.parameter << '/' << array.name << ' ' << range.begin << ' ' << range.count
@@ -46,8 +46,8 @@ inline std::string packed(const std::vector<checkpoint::StateShard>& shards) {
 
 }  // namespace detail
 
-/// The state that the ranks of `group` own together, on each of them: what a rank has no part in it
-/// passes as {}. Collective over `group`.
+/// Returns, on every rank of `group`, the state that its ranks own together. A rank without a part
+/// passes {}. Collective over `group`.
 inline FullState full_state(const std::vector<checkpoint::StateShard>& owned,
                             const grid::Group& group) {
   std::string all;
@@ -68,7 +68,7 @@ inline FullState full_state(const std::vector<checkpoint::StateShard>& owned,
   return state;
 }
 
-/// Whether a rank's shard, which others may hold too, has the values of `state`.
+/// Returns whether a rank's shard, which other ranks may also hold, has the values of `state`.
 inline bool agrees(const checkpoint::StateShard& shard, const FullState& state) {
   for (const checkpoint::StateValues& array : shard.arrays) {
     if (array.values.empty()) continue;

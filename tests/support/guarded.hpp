@@ -1,5 +1,4 @@
-// A device buffer between guard values, so that a kernel that writes outside of its range fails the
-// test.
+// A device buffer between guard values. A kernel that writes out of its range fails the test.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -14,7 +13,8 @@ namespace kzero::tests {
 template <class T>
 class Guarded {
  public:
-  /// `count` elements that hold the guard pattern too: what a kernel leaves out reads as NaN.
+  /// `count` elements filled with the guard pattern. An element that a kernel does not write is
+  /// NaN.
   explicit Guarded(Index count)
       : count_(count),
         storage_(Kokkos::view_alloc(Kokkos::WithoutInitializing, "kzero::tests::guarded"),
@@ -57,8 +57,8 @@ class Guarded {
  private:
   static constexpr Index margin = 64;
 
-  // A signalling NaN as float and as bf16, a NaN with a payload as fp16: arithmetic that reads it
-  // changes its bits, so even a guard value added to itself shows.
+  // The pattern is a signalling NaN as float and as bf16, and a NaN with a payload as fp16.
+  // Arithmetic changes its bits, so even adding a guard value to itself is detected.
   static void fill_pattern(T* data, Index count) {
     const auto bytes = reinterpret_cast<unsigned char*>(data);
     for (std::size_t i = 0; i < count * sizeof(T); ++i) bytes[i] = i % 2 == 0 ? 0xA5 : 0x7F;

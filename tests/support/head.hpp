@@ -28,16 +28,16 @@ std::vector<T> draw(std::mt19937& random, Index count, float std) {
   return values;
 }
 
-/// What a head computes from fixed inputs.
+/// The results of a head on fixed inputs.
 template <class T>
 struct HeadResults {
   std::vector<float> losses;
   std::vector<T> doutput, dx;
 };
 
-/// A head on arenas of its own, but for the logits: they lie in guarded memory, with NaN between
-/// rows that are apart. The context is of two micro-batches' rows, so that one of them can be a
-/// single chunk.
+/// A head with its own arenas, except that the logits are in guarded memory with NaN between padded
+/// rows. The context has the rows of two micro-batches, so that one micro-batch can be a single
+/// chunk.
 template <class T>
 class Head {
  public:
@@ -61,7 +61,8 @@ class Head {
     if (chunk == head_rows) c.output_gradient = nullptr;
   }
 
-  /// Computes losses and gradients; that by the output projection of `before` where it is added.
+  /// Computes losses and gradients. `before` is the initial value of the output projection's
+  /// gradient, to which Update::add adds.
   HeadResults<T> run(kernels::Update update, const std::vector<T>& before) const {
     std::mt19937 random(5);
     const model::TransformerShape s(deck_);
@@ -89,7 +90,7 @@ class Head {
     return {from_device(losses.data(), head_rows), doutput.host(), dx.host()};
   }
 
-  /// What lies between the rows of the logits and, in 16 bits, of their gradient.
+  /// Returns the gaps between the rows of the logits and, in 16 bits, of their gradient.
   std::vector<float> between_rows() const {
     std::vector<float> gaps;
     append_gaps(logits_, gaps);

@@ -1,4 +1,4 @@
-// The values of a device's state for tests to look at.
+// Gives tests access to the values of a device's state.
 #pragma once
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 
 namespace kzero::tests {
 
-/// Copies of shards and of their values in the host's own memory.
+/// Copies of shards and of their values in host memory.
 class HostShards {
  public:
   explicit HostShards(const std::vector<checkpoint::StateShard>& shards) : shards_(shards) {

@@ -1,4 +1,4 @@
-// Runs the tests of one program on every rank: a test that fails on any rank fails the program.
+// Runs a program's tests on every rank. A test that fails on any rank fails the program.
 #include <gtest/gtest.h>
 
 #include "runtime/session.hpp"

@@ -1,5 +1,6 @@
-// SGD with momentum, the smallest optimizer that keeps something beside the master weights: what
-// shows that stages, plan and checkpoints follow an optimizer's declaration. No part of kzero.
+// SGD with momentum, the smallest optimizer with an array in addition to the master weights. It
+// shows that stages, plan and checkpoints follow an optimizer's declaration. It is not part of
+// kzero.
 //   m = momentum m + g; w = w (1 - lr decay) - lr m
 #pragma once
 
@@ -17,13 +18,13 @@ struct MomentumStep {
   float weight_decay = 0.1F;
 };
 
-/// Element i of a part: for both of Kokkos' and the host's loops. Which product of a sum of two is
-/// fused with the addition is said here: compilers may choose differently for the elements of a
-/// vector and those that remain, and where a part begins depends on stage and ranks.
+/// Updates element i of a part, in loops of Kokkos and of the host. fma() fixes which product is
+/// fused with an addition. Compilers may otherwise choose differently for elements in vectors and
+/// for the remaining ones, and the beginning of a part depends on stage and ranks.
 template <class T>
 struct MomentumUpdate {
   MomentumStep step;
-  float kept;  // of a weight after its decay
+  float kept;  // factor of a weight after decay
   const T* gradient;
   float *master, *momentum;
   T* parameters;

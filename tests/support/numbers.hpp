@@ -1,5 +1,5 @@
-// Inputs and error bounds for tests of numerics. A test's reference is a plain loop in double that
-// also adds up how far fp32 arithmetic may be from it; nothing here is measured or tuned.
+// Inputs and error bounds for numerical tests. A test's reference is a plain loop in double that
+// also sums the possible fp32 error. No bound is measured or tuned.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -25,24 +25,23 @@ inline constexpr double round_off<fp16> = 0x1p-11;
 
 inline constexpr double u = round_off<float>;
 
-/// Bound on the relative error of `count` fp32 roundings in a row (Higham's gamma): a sum of n
+/// Bound on the relative error of `count` fp32 roundings in a row (Higham's gamma). A sum of n
 /// terms in any order has an error of at most gamma(n - 1) times the sum of magnitudes.
 inline double gamma(Index count) {
   const double total = static_cast<double>(count) * u;
   return total / (1 - total);
 }
 
-/// Bound on the relative error that src/kernels/exponential.hpp states; its own test checks it.
+/// The bound on the relative error stated in src/kernels/exponential.hpp, which has its own test.
 inline constexpr double exponential_error = 2e-7;
 
-/// A value in double and how far the computed one may be from it.
+/// A value in double and the allowed error of the computed value.
 struct Bounded {
   double value = 0;
   double error = 0;
 };
 
-/// The bound grown by the rounding of an fp32 result to T: relative, or half the smallest
-/// subnormal.
+/// Adds the rounding of an fp32 result to T to the bound: relative, or half the smallest subnormal.
 template <class T>
 Bounded stored(double value, double error) {
   if constexpr (dtype_of<T> == Dtype::fp32) {
@@ -69,7 +68,7 @@ std::vector<T> numbers(Index count, std::uint64_t seed, double scale = 1) {
   return values;
 }
 
-/// Every element within its bound; NaN never is. Names the first that is not.
+/// Expects every element within its bound, which NaN never is. Names the first element that is not.
 template <class T>
 void expect_close(const std::vector<T>& actual, const std::vector<Bounded>& expected,
                   const std::string& what) {

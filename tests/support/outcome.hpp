@@ -1,4 +1,4 @@
-// All that a short training leaves behind, to be compared bit for bit with another's.
+// All results of a short training, for bitwise comparison with those of another.
 #pragma once
 
 #include <string>
@@ -12,10 +12,10 @@ namespace kzero::tests {
 struct Outcome {
   std::vector<double> numbers;
   double validation = 0;
-  std::string weights;  // and the rest of the state of this rank's shards
+  std::string weights;  // and the other state of this rank's shards
 };
 
-/// Of four steps. Collective over the group.
+/// Runs four steps. Collective over the group.
 inline Outcome train_outcome(const deck::Config& config, const grid::Group& group,
                              const Ingredients& given = {}) {
   Training training(config, group, deck::GemmBackend::automatic, given);

@@ -1,4 +1,4 @@
-// Products of every kind against a plain loop: what each backend of Gemm has to pass.
+// Checks GEMMs of every kind against a plain loop. Every Gemm back end must pass.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -21,7 +21,7 @@ using tensor::Gemm;
 using tensor::GemmProblem;
 using tensor::Transpose;
 
-constexpr float gap_value = -12345.0F;  // what rows of C leave between them
+constexpr float gap_value = -12345.0F;  // fills the gaps between rows of C
 
 struct Size {
   Index m, n, k;
@@ -58,8 +58,8 @@ inline bool has_gelu_gradient(Extra e) {
   return e == Extra::gelu_gradient || e == Extra::gelu_and_bias_gradient;
 }
 
-/// The gradient of GELU's tanh form. Libraries may take tanh from the hardware, whose relative
-/// error is at most 2^-11 (PTX, tanh.approx).
+/// The gradient of GELU's tanh form. Libraries may use the hardware's tanh, whose relative error is
+/// at most 2^-11 (PTX, tanh.approx).
 inline Bounded gelu_gradient(double x) {
   const double root_two_over_pi = std::sqrt(2 / std::numbers::pi), cubic = 0.044715;
   const double t = std::tanh(root_two_over_pi * (x + cubic * x * x * x));
@@ -68,7 +68,7 @@ inline Bounded gelu_gradient(double x) {
   return {0.5 * (1 + t) + 0.5 * x * (1 - t * t) * inner, error + gamma(16)};
 }
 
-/// op(A), op(B) and their product in double; `size` adds up magnitudes, for the error bound.
+/// op(A), op(B) and their product in double. `size` is the sum of magnitudes, for the error bound.
 template <class T>
 struct Problem {
   Size s;
@@ -96,7 +96,7 @@ struct Problem {
   }
 };
 
-/// A matrix as it lies in memory, with NaN in the gaps: a product that reads them shows.
+/// A matrix as stored in memory, with NaN in the gaps to detect products that read them.
 template <class T>
 std::vector<T> assign_offsets(const std::vector<T>& x, Index rows, Index columns,
                               Transpose transpose, Index gap) {
@@ -124,7 +124,7 @@ inline std::string name_of(const Size& s, const Variant& v) {
          std::to_string(static_cast<int>(v.extra)) + " gap " + std::to_string(v.gap);
 }
 
-/// An fp32 sum of k products, each rounded, and at most three more terms.
+/// The bound is that of an fp32 sum of k rounded products and at most three more terms.
 template <class T, class Out>
 void check(Gemm& gemm, const Problem<T>& problem, const Variant& v) {
   const auto [m, n, k] = problem.s;
@@ -178,7 +178,7 @@ void check(Gemm& gemm, const Problem<T>& problem, const Variant& v) {
       }
       values.push_back(result[i * c_stride + j]);
       expected.push_back(stored<Out>(value, error));
-      // The terms of a sum may be rounded or not, and each addition is, once at most for a term.
+      // Terms of the sum may be rounded. Every addition is rounded, at most once per term.
       column_sums[j].value += value;
       column_sums[j].error += expected.back().error + gamma(m) * (std::abs(value) + error);
     }
@@ -191,7 +191,7 @@ void check(Gemm& gemm, const Problem<T>& problem, const Variant& v) {
   expect_close(sums.host(), column_sums, name_of(problem.s, v) + " sums");
 }
 
-/// All that the backend does with this size.
+/// Checks every feature of the back end with this size.
 template <class T>
 void check_all(Gemm& gemm, const Problem<T>& problem) {
   for (const Transpose a : {Transpose::no, Transpose::yes}) {
@@ -211,8 +211,8 @@ void check_all(Gemm& gemm, const Problem<T>& problem) {
 
 constexpr Index gelu_count = 4096;
 
-/// A fused gradient is that of GELU's tanh form, not of the one with the error function, from which
-/// it differs by up to 9e-4: the squared distances to both are summed over [-4,4].
+/// A fused gradient must be that of GELU's tanh form. The error-function form differs from it by up
+/// to 9e-4. The test compares the sums of squared distances to both forms over [-4,4].
 template <class T>
 void check_gelu_form(Gemm& gemm) {
   constexpr Index count = gelu_count;

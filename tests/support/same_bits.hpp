@@ -5,7 +5,7 @@
 
 namespace kzero::tests {
 
-/// The same bits, NaNs included.
+/// Bitwise equality, including NaNs.
 template <class T>
 bool same_bits(const std::vector<T>& a, const std::vector<T>& b) {
   return a.size() == b.size() &&

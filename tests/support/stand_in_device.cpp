@@ -1,12 +1,12 @@
-// Makes a host build's device memory what a device's is: out of the host's reach. Preloaded into a
-// test and loaded by Kokkos as its tool. Memory that Kokkos hands out for the device cannot be
-// touched but while Kokkos runs a kernel or copies; whoever touches it at another time ends with a
-// message and a stack.
+// Makes a host build's device memory inaccessible to the host, as on a device. Preloaded into a
+// test and loaded by Kokkos as its tool. Memory that Kokkos allocates for the device is accessible
+// only while Kokkos runs a kernel or copies. Any other access ends the program with a message and a
+// stack trace.
 //
-// Where the processor has protection keys, a thread opens and closes all of that memory by writing
-// a register. Elsewhere, and where kernels begin with several threads, of which each has a register
-// of its own, page tables change around every kernel, which takes about as long as the tests
-// themselves.
+// If the processor has protection keys, a thread opens and closes all of this memory by writing a
+// register. Without them, page tables change around every kernel, which takes about as long as the
+// tests themselves. Page tables are also used if kernels begin with several threads, because each
+// thread has its own register.
 #include <execinfo.h>
 #include <omp.h>
 #include <sys/mman.h>
@@ -26,8 +26,8 @@
 
 namespace {
 
-constexpr std::size_t page = std::size_t{2} << 20;  // a huge one, which changes by a single entry
-constexpr std::size_t header = 128;                 // Kokkos' own, in front of the elements
+constexpr std::size_t page = std::size_t{2} << 20;  // a huge page, changed by a single entry
+constexpr std::size_t header = 128;                 // Kokkos' header in front of the elements
 
 struct Range {
   std::byte* begin;
@@ -36,14 +36,14 @@ struct Range {
 
 struct State {
   std::recursive_mutex mutex;
-  std::map<void*, Range> mapped;         // by what operator new returned
-  std::map<void*, std::string> devices;  // labels of those that are the device's
+  std::map<void*, Range> mapped;         // by the pointer that operator new returned
+  std::map<void*, std::string> devices;  // labels of the device's allocations
   bool has_chosen = false;
-  int key = -1;  // the protection key; negative: page tables
-  int open = 0;  // kernels and copies under way, without a key
+  int key = -1;  // protection key; negative: page tables are used
+  int open = 0;  // active kernels and copies, without a key
 };
 
-thread_local int open_here = 0;  // kernels and copies of this thread under way, with keys
+thread_local int open_here = 0;  // this thread's active kernels and copies, with keys
 
 State& state() {
   static auto* const state = new State;  // outlives every destructor
@@ -55,7 +55,7 @@ bool is_of_device(const std::string& label) {
          !label.ends_with("offloaded");
 }
 
-/// The pages of the elements alone.
+/// The pages of the elements, without the header.
 Range elements(const Range& range) { return {range.begin + page, range.bytes - page}; }
 
 void allow(const Range& range, int access) { mprotect(range.begin, range.bytes, access); }
@@ -83,7 +83,7 @@ void close() {
   for (const auto& [data, label] : s.devices) allow(elements(s.mapped.at(data)), PROT_NONE);
 }
 
-/// Memory of the device from now on.
+/// Makes memory inaccessible to the host.
 void withdraw(const Range& range) {
   State& s = state();
   if (!s.has_chosen && s.open == 0 && omp_get_max_threads() == 1)
@@ -110,7 +110,7 @@ void report(int signal, siginfo_t* info, void*) {
   std::raise(signal);
 }
 
-/// Elements begin on a page of their own, behind Kokkos' header.
+/// The elements begin on their own page, after Kokkos' header.
 void* map(std::size_t bytes) {
   const std::size_t whole = page + (bytes + page - 1) / page * page;
   void* const found =
@@ -137,7 +137,8 @@ void unmap(void* data) {
 
 }  // namespace
 
-// What Kokkos takes host memory with; kzero's own alignments are smaller than a header.
+// Kokkos allocates host memory with this operator. kzero's own alignments are smaller than a
+// header.
 void* operator new(std::size_t bytes, std::align_val_t, const std::nothrow_t&) noexcept {
   return map(bytes);
 }

@@ -1,4 +1,4 @@
-// A file that a test makes.
+// Writes files for tests.
 #pragma once
 
 #include <filesystem>
@@ -7,7 +7,7 @@
 
 namespace kzero::tests {
 
-/// Writes exactly these bytes, replacing a file that is there.
+/// Writes exactly these bytes and replaces an existing file.
 inline void store(const std::filesystem::path& path, const std::string& bytes) {
   std::ofstream(path, std::ios::binary) << bytes;
 }

@@ -1,4 +1,4 @@
-// A fresh folder under the system's temporary one, removed with all it holds.
+// A new folder in the system's temporary folder, removed with its contents.
 #pragma once
 
 #include <stdlib.h>

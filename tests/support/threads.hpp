@@ -1,4 +1,4 @@
-// Execution instances with a set number of threads, to check that results do not depend on it.
+// Execution instances with a fixed number of threads, to check that results do not depend on it.
 #pragma once
 
 #include <type_traits>
@@ -8,8 +8,9 @@
 
 namespace kzero::tests {
 
-/// Instances of 1, 2 and 3 threads where `Space` has host threads; elsewhere two equal ones, for
-/// repeatability. So too under ThreadSanitizer, which does not see how OpenMP's threads wait.
+/// Instances with 1, 2 and 3 threads if `Space` has host threads. Otherwise two equal instances, to
+/// check repeatability. ThreadSanitizer builds also use two because it does not see how OpenMP's
+/// threads wait.
 template <class Space = tensor::Execution>
 std::vector<Space> thread_counts() {
 #if defined(KOKKOS_ENABLE_OPENMP) && !defined(__SANITIZE_THREAD__)

@@ -1,6 +1,6 @@
-// A second model family, as small as one can be: two linear units and a squared error. Unit 0 takes
-// one-hot tokens to x = E[token], unit 1 takes x to y = x W + b and compares y with the one-hot
-// targets. Its kernels have a thread a result, so that no bit depends on who else computes.
+// A minimal second model family: two linear units and a squared error. Unit 0 maps one-hot tokens
+// to x = E[token]. Unit 1 computes y = x W + b and compares y with the one-hot targets. Its kernels
+// use one thread per result, so that no bit depends on the other results.
 #pragma once
 
 #include <optional>
@@ -24,7 +24,7 @@ KOKKOS_INLINE_FUNCTION void store(T& at, float value, Update update) {
   at = static_cast<T>(update == Update::add ? static_cast<float>(at) + value : value);
 }
 
-/// f(i, j) for all i < rows and j < columns, in any order.
+/// Calls f(i, j) for all i < rows and j < columns, in any order.
 template <class F>
 void for_each_pair(const Execution& exec, Index rows, Index columns, const F& f) {
   Kokkos::parallel_for(
@@ -176,7 +176,7 @@ class ToyModel : public model::Model<T> {
 
   ToyShape s_;
   Index rows_;
-  std::optional<Execution> exec_;  // none while measuring
+  std::optional<Execution> exec_;  // empty while measuring
   Matrix<T> x_, dx_;               // [N,D]
   Matrix<float> dy_;               // [N,V]
   Vector<float> losses_;           // [N]
@@ -244,7 +244,8 @@ class ToyDefinition : public model::Definition {
   ToyShape s_;
 };
 
-/// The family: vocabulary, width and sequence are the deck's, all else of [model] is ignored.
+/// Defines the family's model. Vocabulary, width and sequence come from the deck. The other [model]
+/// keys are ignored.
 inline std::shared_ptr<const model::Definition> define_toy(const deck::Config& config) {
   const deck::Model& m = config.model;
   return std::make_shared<ToyDefinition>(ToyShape{m.vocab, m.hidden, m.sequence});

@@ -1,5 +1,5 @@
-// An engine with all that a run gives it, driven by a test over some of the launch's ranks, and a
-// small deck whose sizes divide by nothing.
+// An engine with everything that a run provides, driven by a test on some of the launch's ranks,
+// and a small deck whose sizes do not divide evenly.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -18,28 +18,28 @@ namespace kzero::tests {
 
 int launch_ranks();
 
-/// Ranks [0, count) of the launch, on those; the other ranks get a group of their own. Collective
-/// over all ranks.
+/// Returns the group of ranks [0, count) of the launch on those ranks. The other ranks get a group
+/// of their own. Collective over all ranks.
 grid::Group first_ranks(int count);
 bool is_among_first(int count);
 
-/// Whether the launch has many ranks on few cores, and so should try less.
+/// Returns whether the launch has many ranks on few cores, so that tests should try fewer cases.
 bool has_few_cores();
 
-/// Three blocks of odd widths on the tokens of the reference case "odd"; every unit needs padding
-/// on 2 ranks and more.
+/// Three blocks of odd widths on the tokens of the reference case "odd". Every unit needs padding
+/// on 2 or more ranks.
 deck::Config small_deck(Dtype precision = Dtype::fp32);
 
-/// The deck with the block of the Llama family and all that it may have: fewer heads of keys and
-/// values, a head width of its own, biases, norms of heads, scaled angles.
+/// Returns the deck with the Llama family's block and all its options: fewer KV heads, an explicit
+/// head width, biases, head norms and scaled angles.
 deck::Config as_llama(deck::Config config, Index kv_heads);
 
 deck::Config resolved(deck::Config config, Index ranks);
 
-/// Offloads an optimizer that runs on the host's cores alone, in builds for devices.
+/// Enables offload in device builds for an optimizer that runs only on the host's cores.
 void set_offload_if_needed(deck::Config& config);
 
-/// A process grid over a group's ranks, and the machinery that a resolved deck chooses, with one
+/// A process grid over a group's ranks, and the components that a resolved deck selects, with one
 /// thread. Collective over the group.
 struct Ranks {
   Ranks(const deck::Config& config, const grid::Group& group);
@@ -48,7 +48,7 @@ struct Ranks {
   engine::Machinery machinery;
 };
 
-/// What replaces the model and the optimizer of a deck.
+/// Replacements for a deck's model and optimizer.
 struct Ingredients {
   model::Family family = model::define;
   std::shared_ptr<const optim::Optimizer> optimizer{};
@@ -56,7 +56,7 @@ struct Ingredients {
 
 class Training {
  public:
-  /// The model stays without values until initialise() or a checkpoint. Collective over `group`.
+  /// The model has no values until initialise() or a checkpoint. Collective over `group`.
   Training(const deck::Config& deck, const grid::Group& group,
            deck::GemmBackend backend = deck::GemmBackend::automatic,
            const Ingredients& ingredients = {});
@@ -65,7 +65,7 @@ class Training {
   engine::StepResult step(Index step) { return engine->step(step, *dataset.training); }
   std::vector<engine::StepResult> run(Index begin, Index end);
 
-  /// The state arrays of all that this rank needs, one behind the other.
+  /// Returns all state arrays that this rank needs, concatenated.
   std::vector<float> state();
 
   const deck::Config config;
@@ -77,13 +77,13 @@ class Training {
   std::unique_ptr<engine::Engine> engine;
 };
 
-/// A run with validation holds what was planned, in every category.
+/// Expects that a run with validation uses the planned bytes in every category.
 void expect_planned_bytes(const Training& training, const std::string& what);
 
-/// The bytes of the state arrays that this rank owns, whatever the stage.
+/// The bytes of the state arrays that this rank owns, in any stage.
 std::string owned_state(Training& training);
 
-/// Losses, norms, rates and loss scales as numbers whose bits can be compared.
+/// Losses, norms, rates and loss scales as numbers for bitwise comparison.
 std::vector<double> numbers_of(const std::vector<engine::StepResult>& results);
 
 }  // namespace kzero::tests

@@ -1,6 +1,6 @@
-/* Preloaded into the ranks of a test: Debian's MPICH 4.0.2 waits in UCX without ever giving up the core, so that with more
- * ranks than cores each message costs a slice of the scheduler. Here UCX's progress call yields when it has had nothing
- * to do for a while. Where ranks own their cores this is of no use. */
+/* Preloaded into the ranks of a test. Debian's MPICH 4.0.2 waits in UCX without yielding the core. With more ranks than
+ * cores, each message therefore costs a scheduler time slice. This progress call yields after several idle polls. It is
+ * useless if ranks own their cores. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <sched.h>

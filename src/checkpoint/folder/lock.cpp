@@ -24,7 +24,7 @@ using Clock = std::chrono::steady_clock;
 using Seconds = std::chrono::duration<double>;
 
 constexpr std::chrono::milliseconds pause{100};  // between polls of another owner's lock
-constexpr std::size_t most_bytes = 4096;         // of a lock
+constexpr std::size_t most_bytes = 4096;         // most bytes of a lock file
 constexpr const char* takeover_name = "lock.takeover";
 
 int open_again(const fs::path& path, int flags) {
@@ -32,8 +32,8 @@ int open_again(const fs::path& path, int flags) {
       [&] { return ::open(path.c_str(), flags | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0666); });
 }
 
-/// Writes and closes, after which a file server shows it to others. It need not survive a crash, as
-/// its owner does not.
+/// Writes and closes the file, after which a file server shows it to others. It need not survive a
+/// crash, because its owner does not.
 bool write_all(int file, const std::string& text) {
   std::size_t done = 0;
   bool good = true;
@@ -58,7 +58,6 @@ std::string read_some(int file) {
 
 }  // namespace
 
-/// The state of a lock at one time.
 struct FolderLock::Seen {
   std::string text;
   Owner owner;
@@ -103,7 +102,7 @@ FolderLock::~FolderLock() {
   }
 }
 
-/// Returns none if there is no such file.
+/// Returns nullopt if there is no such file.
 std::optional<FolderLock::Seen> FolderLock::look_at(const fs::path& path) {
   const int file = open_again(path, O_RDONLY);
   if (file < 0 && (errno == ENOENT || errno == ESTALE)) return std::nullopt;
@@ -120,7 +119,7 @@ std::optional<FolderLock::Seen> FolderLock::look_at(const fs::path& path) {
   return seen;
 }
 
-/// Creates the file and opens it for beat(), or returns false if it exists.
+/// Creates the file and opens it for beat(). Returns false if it exists.
 bool FolderLock::create(const fs::path& path) {
   const int file = open_again(path, O_WRONLY | O_CREAT | O_EXCL);
   if (file < 0 && errno == EEXIST) return false;
@@ -133,7 +132,7 @@ bool FolderLock::create(const fs::path& path) {
                 path.string(), reason);
   const std::lock_guard lock(mutex_);
   if (file_ >= 0) ::close(file_);
-  file_ = open_again(path, O_RDONLY);  // whatever has the name later, this file's time is changed
+  file_ = open_again(path, O_RDONLY);  // beat() touches this file, whichever has the name later
   return true;
 }
 
@@ -169,9 +168,9 @@ void FolderLock::acquire() {
   }
 }
 
-/// Makes the takeover exclusive: only one process can create the file that replaces the lock, and
-/// while it exists nobody else replaces a lock. It is a lock itself: if its owner dies, others
-/// detect it.
+/// Makes the takeover exclusive. Only one process can create the file that replaces the lock. While
+/// it exists no other process replaces a lock. The file is a lock itself: if its owner dies, others
+/// detect that.
 bool FolderLock::take_over(const Seen& seen) {
   const fs::path fresh = folder_ / takeover_name;
   if (!create(fresh)) {
@@ -201,8 +200,8 @@ void FolderLock::require_held() {
        folder_.string(), seen ? describe(seen->owner) : "it came just now");
 }
 
-/// The thread's work: updates the file's time, by the clock of the file server. A run that was
-/// given up shows no sign of life, even if this process does not manage to end.
+/// The thread's work: updates the file's time by the file server's clock. A run that was given up
+/// shows no sign of life, even if this process cannot end.
 void FolderLock::beat() {
   std::unique_lock lock(mutex_);
   while (!changed_.wait_for(lock, Seconds(times_.beat), [this] { return ending_; })) {

@@ -1,7 +1,8 @@
-// Lets one run at a time write into a folder of checkpoints: a file `lock` in it names the run. It
-// works on any file system on which a file can be created exclusively (NFS too), and does not
-// outlive its owner for long: others detect whether the owner lives, on the same machine by its
-// process, on another by the file's time of change, which the owner renews.
+// Lets one run at a time write into a folder of checkpoints. A file `lock` in the folder names the
+// run. This works on any file system that can create a file exclusively (NFS too). The lock does
+// not outlive its owner for long, because others detect whether the owner lives. On the same
+// machine they check its process. From another machine they watch the file's time of change, which
+// the owner renews.
 #pragma once
 
 #include <condition_variable>
@@ -27,25 +28,25 @@ struct LockTimes {
 };
 
 /// The right to write into a folder, from construction to destruction. One process of a job holds
-/// it for all. Nothing here is collective.
+/// it for all. No call is collective.
 class FolderLock {
  public:
   using Say = std::function<void(const std::string&)>;
 
-  /// Creates the folder if it is missing, locks it, and removes what interrupted writes have left
-  /// there (remove_stale). A dead owner's lock is taken over and reported to `say`; deciding
-  /// whether an owner on another machine is dead takes up to times.silence. Throws Error(files)
-  /// with the owner's name if it lives, or if the file cannot be written.
+  /// Creates the folder if it is missing, locks it, and removes the remains of interrupted writes
+  /// (remove_stale). A dead owner's lock is taken over and reported to `say`. Deciding whether an
+  /// owner on another machine is dead takes up to times.silence. Throws Error(files) with the
+  /// owner's name if it lives, or if the file cannot be written.
   FolderLock(std::filesystem::path folder, Say say, Owner owner = this_process(),
              LockTimes times = {});
 
-  /// Releases the folder, if the lock is still this owner's.
+  /// Releases the folder if the lock is still this owner's.
   ~FolderLock();
   FolderLock(const FolderLock&) = delete;
   FolderLock& operator=(const FolderLock&) = delete;
 
-  /// Checks the lock; call it before each write. A process that was suspended may have lost the
-  /// folder to another: Error(files). A removed lock file is created again.
+  /// Checks the lock. Call it before each write. A process that was suspended may have lost the
+  /// folder to another; then throws Error(files). Recreates a lock file that was removed.
   void require_held();
 
  private:
@@ -63,7 +64,7 @@ class FolderLock {
   const Owner owner_;
   const std::string text_;  // of the file
   const LockTimes times_;
-  std::mutex mutex_;  // of what the thread uses
+  std::mutex mutex_;  // guards what the thread uses
   int file_ = -1;
   bool ending_ = false;
   std::condition_variable changed_;

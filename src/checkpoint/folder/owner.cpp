@@ -44,19 +44,19 @@ std::string variable(const char* name, const std::string& otherwise) {
   return value == nullptr || *value == '\0' ? otherwise : value;
 }
 
-/// The number that a text begins with, else 0.
+/// The number at the start of a text, else 0.
 Index number(const std::string& text) {
   Index value = 0;
   std::from_chars(text.data(), text.data() + text.size(), value);
   return value;
 }
 
-/// Returns "state rest..." of a process; empty if there is none, or none visible.
+/// Returns "state rest..." of a process. Empty if there is no process, or no visible one.
 std::string stat_of(Index pid) {
   std::ifstream stream(fmt::format("/proc/{}/stat", pid));
   std::string line;
   std::getline(stream, line);
-  const auto name_end = line.rfind(')');  // a name may hold anything
+  const auto name_end = line.rfind(')');  // a name may contain anything
   return name_end == std::string::npos ? "" : line.substr(std::min(line.size(), name_end + 2));
 }
 
@@ -76,7 +76,7 @@ std::string this_machine() {
   return fmt::format("{} {}", boot, processes.string());
 }
 
-/// Returns whether a process lives: one that may not be inspected does, a zombie does not.
+/// Returns whether a process lives. One that may not be inspected does; a zombie does not.
 bool lives(const Owner& owner) {
   if (owner.pid > std::numeric_limits<pid_t>::max()) return false;  // no process has such a number
   if (::kill(static_cast<pid_t>(owner.pid), 0) != 0 && errno == ESRCH) return false;

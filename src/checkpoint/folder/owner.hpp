@@ -1,5 +1,5 @@
-// The owner of a folder of checkpoints: a process, described so that others, on this machine or
-// another, can tell whether it still lives. It knows nothing of the lock file.
+// The owner of a folder of checkpoints: a process, described so that others on any machine can tell
+// whether it still lives. Does not know the lock file.
 #pragma once
 
 #include <string>
@@ -21,13 +21,12 @@ struct Owner {
   std::string token;    // unique to this owner
 };
 
-/// Describes this process as a new owner.
 Owner this_process();
 
-/// Formats an owner as one line per field; equal only for the same owner.
+/// Formats an owner as one line per field. The text is equal only for the same owner.
 std::string pack(const Owner& owner);
 
-/// Parses pack()'s text. Missing fields stay empty; unprintable characters are escaped.
+/// Parses pack()'s text. Missing fields stay empty. Unprintable characters are escaped.
 Owner unpack_owner(const std::string& text);
 
 /// Describes an owner as "process 17 on node7, user ann, job 4711, since ...".
@@ -35,10 +34,10 @@ std::string describe(const Owner& owner);
 
 enum class Life { running, gone, unknown };
 
-/// Returns what `observer`, which is this process, can decide about another at once. A process of
+/// Returns what `observer`, which is this process, can tell about another at once. A process of
 /// another machine is gone if it belongs to an earlier start of the observer's job, or to an
-/// earlier launch within the job: the batch system, or the job script, has ended those. Otherwise
-/// it is unknown.
+/// earlier launch within the job. The batch system or the job script has ended those. Otherwise it
+/// is unknown.
 Life life_of(const Owner& owner, const Owner& observer);
 
 }  // namespace kzero::checkpoint

@@ -33,7 +33,7 @@ struct Entry {
   fs::path path;
 };
 
-/// Matches ".partial", or the same behind a writer's mark: ".1f2e3d4c.partial".
+/// Matches ".partial", or the same after a writer's mark: ".1f2e3d4c.partial".
 bool is_partial(std::string_view suffix) {
   if (!suffix.ends_with(partial_suffix)) return false;
   const auto mark = suffix.substr(0, suffix.size() - std::string_view(partial_suffix).size());
@@ -55,7 +55,7 @@ std::optional<Entry> parse(const fs::path& path) {
   return entry;
 }
 
-/// Orders by falling steps; for one step the complete checkpoint comes first.
+/// Sorts by descending step. For one step the complete checkpoint comes first.
 std::vector<Entry> entries_of(const fs::path& folder) {
   std::vector<Entry> entries;
   std::error_code error;
@@ -202,8 +202,8 @@ std::vector<std::string> retain(const fs::path& folder, Index newest, Index keep
     if (counts ? ++kept <= keep : kept < keep || entry.step == newest) continue;
     if (is_newest_sane) continue;
     try {
-      // Renamed first to a name that nobody reads: an interrupted removal leaves no damaged
-      // checkpoint.
+      // Renames the checkpoint first to a name that no run reads, so that an interrupted removal
+      // leaves no damaged checkpoint.
       const fs::path dying = partial_path(folder, entry.step);
       storage::rename_durably(entry.path, dying);
       remove_tree(dying);

@@ -39,7 +39,7 @@ std::vector<std::string> shared_candidates(const grid::Group& world, const fs::p
   return lines_of(world.broadcast(joined(paths)));
 }
 
-/// One rank reads the manifest's bytes, all parse them.
+/// One rank reads the manifest's bytes. All ranks parse them.
 Manifest shared_manifest(const grid::Group& world, const fs::path& path) {
   std::string bytes;
   grid::collectively(world, [&] {
@@ -56,7 +56,8 @@ Manifest shared_manifest(const grid::Group& world, const fs::path& path) {
 
 std::vector<std::string> shared_verification(const grid::Group& world, const fs::path& path,
                                              const Manifest& manifest, Targets& targets) {
-  // Many ranks verify few files in slices. A rank of the grid that wrote them gets its own shards.
+  // Many ranks verify few files in slices. On the grid that wrote them each rank gets its own
+  // shards.
   const auto shard_files = static_cast<Index>(manifest.shard_files.size());
   const Index parts = shard_files == 0 ? 1 : ceil_div(world.size(), shard_files);
   std::vector<std::string> mine;

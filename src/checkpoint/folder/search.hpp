@@ -1,4 +1,4 @@
-// Finds the checkpoint to start from: the newest one that is complete and undamaged.
+// Finds the checkpoint to start from: the newest that is complete and undamaged.
 #pragma once
 
 #include <filesystem>
@@ -16,20 +16,20 @@ namespace kzero::checkpoint {
 struct Found {
   std::filesystem::path path;
   Manifest manifest;
-  std::vector<Filled> filled{};  // the shards that this rank wanted: read() leaves them untouched
+  std::vector<Filled> filled{};  // shards that this rank wanted; read() leaves them untouched
 };
 
 /// Finds the newest complete checkpoint in `folder` (or `folder` itself, if it is one) whose files
-/// all have the sizes and checksums of its manifest; none if the folder does not exist or holds no
-/// good one. Each newer one that was skipped adds messages to `problems`, with file and dataset.
-/// The ranks divide the reading and get the same answer. `wanted` shards that are stored
-/// contiguously are filled during verification; without an answer, their values are undefined.
+/// all have the sizes and checksums of its manifest. Returns nullopt if the folder does not exist
+/// or holds no good one. Each newer one that was skipped adds messages to `problems`, with file and
+/// dataset. The ranks divide the reading and get the same result. `wanted` shards that are stored
+/// contiguously are filled during verification. If nothing is found, their values are undefined.
 /// Throws Error(files) if the folder cannot be listed. Collective over `world`.
 std::optional<Found> newest(const grid::Group& world, const std::filesystem::path& folder,
                             std::vector<std::string>& problems,
                             std::span<const StateShard> wanted = {});
 
-/// Finds the newest checkpoint, and throws Error(files) if there is none. Collective over `world`.
+/// Finds the newest checkpoint. Throws Error(files) if there is none. Collective over `world`.
 Found open(const grid::Group& world, const std::filesystem::path& path,
            std::vector<std::string>& problems);
 

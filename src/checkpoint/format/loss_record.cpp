@@ -11,7 +11,7 @@ namespace {
 
 constexpr const char* loss_group = "/loss";
 
-/// Calls f(attribute, value) for every value of a record: one list serves reading and writing.
+/// Calls f(attribute, value) for every value of a record. Reading and writing share this list.
 template <class Record, class F>
 void for_each_value(Record& record, F&& f) {
   f("last", record.last);

@@ -21,12 +21,12 @@ namespace {
 constexpr std::size_t header_bytes = 512;  // the smallest user block
 constexpr std::size_t run_words = 4;
 constexpr const char* state_type = "float32";
-// One value for each element of every parameter, or of those that store no hidden matrices.
+// One value per element of every parameter, or only of those that store no hidden matrices.
 constexpr const char* per_element = "element";
 constexpr const char* per_element_but_matrices = "element, not of hidden matrices";
 
-/// Calls f(object, attribute, value) for every single value of a manifest: one list serves reading
-/// and writing.
+/// Calls f(object, attribute, value) for every scalar of a manifest. Reading and writing share this
+/// list.
 template <class M, class F>
 void for_each_attribute(M& m, F&& f) {
   f("/", "kzero_version", m.kzero_version);
@@ -58,7 +58,7 @@ void put_parameters(storage::Hdf5File& file, const std::vector<Parameter>& param
   std::size_t dims = 1;
   for (const Parameter& p : parameters) dims = std::max(dims, p.shape.size());
   std::vector<std::string> names;
-  std::vector<Index> shapes;  // rows of equal length, zeros behind the last extent
+  std::vector<Index> shapes;  // rows of equal length, with zeros after the last extent
   for (const Parameter& p : parameters) {
     names.push_back(p.name);
     shapes.insert(shapes.end(), p.shape.begin(), p.shape.end());
@@ -85,23 +85,8 @@ std::vector<Parameter> get_parameters(const storage::Hdf5File& file,
   return parameters;
 }
 
-/// The datasets of the table of shards, by format version.
-struct ShardTableNames {
-  std::string shard_file, parameter, run_count, runs, checksum, offset;
-};
-
-ShardTableNames shard_table_names(Index format) {
-  const std::string group = format == 2 ? "/pieces/" : "/state_shards/";
-  return {group + (format == 2 ? "shard" : "shard_file"),
-          group + "parameter",
-          group + "run_count",
-          group + "runs",
-          group + "xxh3_64",
-          group + "offset"};
-}
-
-/// Stores one row per shard, in the order of the shard_files, and the runs of all shards
-/// concatenated.
+/// Stores one row per shard, in the order of the shard files, and the concatenated runs of all
+/// shards.
 struct ShardTable {
   std::vector<Index> shard_file, parameter, run_count, offset, runs;
   std::vector<std::uint64_t> checksum;
@@ -121,10 +106,8 @@ void put_state_arrays(storage::Hdf5File& file, const param::StateArrays& arrays)
   put(file, "/state_arrays/extent", extents);
 }
 
-/// Format 2 had AdamW's arrays without saying so.
-param::StateArrays get_state_arrays(const storage::Hdf5File& file, Index format,
+param::StateArrays get_state_arrays(const storage::Hdf5File& file,
                                     const std::filesystem::path& path) {
-  if (format == 2) return {{"master"}, {"first_moment"}, {"second_moment"}};
   const auto names = file.read<std::string>("/state_arrays/name"),
              types = file.read<std::string>("/state_arrays/type"),
              extents = file.read<std::string>("/state_arrays/extent");
@@ -151,7 +134,6 @@ param::StateArrays get_state_arrays(const storage::Hdf5File& file, Index format,
 
 constexpr const char* axis_names[] = {"row", "column"};  // by param::Axis
 
-/// Writes the arrays of rows and columns, if there are any.
 void put_reduced_state(storage::Hdf5File& file, const Manifest& m) {
   if (m.reduced_arrays.empty()) return;
   std::vector<std::string> names, axes;
@@ -207,14 +189,13 @@ void put_shards(storage::Hdf5File& file, const std::vector<ShardFile>& shard_fil
   put(file, "/shards/file", names);
   put(file, "/shards/bytes", bytes);
   put(file, "/shards/xxh3_64", structures);
-  const ShardTableNames name = shard_table_names(format_version);
   file.create_group("/state_shards");
-  put(file, name.shard_file, table.shard_file);
-  put(file, name.parameter, table.parameter);
-  put(file, name.run_count, table.run_count);
-  put(file, name.checksum, table.checksum, arrays);
-  put(file, name.offset, table.offset, arrays);
-  put(file, name.runs, table.runs, run_words);
+  put(file, "/state_shards/shard_file", table.shard_file);
+  put(file, "/state_shards/parameter", table.parameter);
+  put(file, "/state_shards/run_count", table.run_count);
+  put(file, "/state_shards/xxh3_64", table.checksum, arrays);
+  put(file, "/state_shards/offset", table.offset, arrays);
+  put(file, "/state_shards/runs", table.runs, run_words);
 }
 
 bool consistent(const ShardTable& table, std::size_t shard_files, std::size_t parameters,
@@ -245,14 +226,13 @@ std::vector<ShardFile> get_shards(const storage::Hdf5File& file, const Manifest&
   const auto names = file.read<std::string>("/shards/file");
   const auto bytes = file.read<Index>("/shards/bytes");
   const auto structures = file.read<std::uint64_t>("/shards/xxh3_64");
-  const ShardTableNames name = shard_table_names(manifest.format);
   const std::size_t arrays = manifest.state_arrays.size();
-  ShardTable table{.shard_file = file.read<Index>(name.shard_file),
-                   .parameter = file.read<Index>(name.parameter),
-                   .run_count = file.read<Index>(name.run_count),
-                   .offset = file.read<Index>(name.offset),
-                   .runs = file.read<Index>(name.runs),
-                   .checksum = file.read<std::uint64_t>(name.checksum)};
+  ShardTable table{.shard_file = file.read<Index>("/state_shards/shard_file"),
+                   .parameter = file.read<Index>("/state_shards/parameter"),
+                   .run_count = file.read<Index>("/state_shards/run_count"),
+                   .offset = file.read<Index>("/state_shards/offset"),
+                   .runs = file.read<Index>("/state_shards/runs"),
+                   .checksum = file.read<std::uint64_t>("/state_shards/xxh3_64")};
   KZERO_REQUIRE(bytes.size() == names.size() && structures.size() == names.size() &&
                     consistent(table, names.size(), manifest.parameters.size(), arrays),
                 ExitCode::files, "{}: its tables of shard files and shards do not fit together",
@@ -276,9 +256,9 @@ std::vector<ShardFile> get_shards(const storage::Hdf5File& file, const Manifest&
   return shard_files;
 }
 
-std::string header_of(Index format, std::uint64_t digest, std::size_t bytes) {
+std::string header_of(std::uint64_t digest, std::size_t bytes) {
   std::string header = fmt::format("kzero checkpoint manifest\nformat {}\nbytes {}\nxxh3_64 {}\n",
-                                   format, bytes, format_checksum(digest));
+                                   format_version, bytes, format_checksum(digest));
   header.resize(header_bytes, '\0');
   return header;
 }
@@ -287,8 +267,7 @@ std::uint64_t digest_behind_header(const std::string& bytes) {
   return checksum(std::as_bytes(std::span(bytes).subspan(header_bytes)));
 }
 
-/// The format version that an undamaged header names.
-Index checked_format(const std::string& bytes, const std::filesystem::path& path) {
+void require_good_header(const std::string& bytes, const std::filesystem::path& path) {
   Index version = 0;
   const std::string header = bytes.substr(0, header_bytes);
   const bool known =
@@ -296,13 +275,12 @@ Index checked_format(const std::string& bytes, const std::filesystem::path& path
       std::sscanf(header.c_str(), "kzero checkpoint manifest\nformat %" SCNd64, &version) == 1;
   KZERO_REQUIRE(known, ExitCode::files, "{}: is not the manifest of a checkpoint, or is damaged",
                 path.string());
-  KZERO_REQUIRE(version >= oldest_format_version && version <= format_version, ExitCode::files,
-                "{}: is of format version {}; this program reads versions {} to {}", path.string(),
-                version, oldest_format_version, format_version);
-  KZERO_REQUIRE(header == header_of(version, digest_behind_header(bytes), bytes.size()),
-                ExitCode::files, "{}: is damaged: its {} bytes do not fit their checksum",
-                path.string(), bytes.size());
-  return version;
+  KZERO_REQUIRE(version == format_version, ExitCode::files,
+                "{}: is of format version {}; this program reads version {}", path.string(),
+                version, format_version);
+  KZERO_REQUIRE(header == header_of(digest_behind_header(bytes), bytes.size()), ExitCode::files,
+                "{}: is damaged: its {} bytes do not fit their checksum", path.string(),
+                bytes.size());
 }
 
 }  // namespace
@@ -344,9 +322,9 @@ void write_manifest(const std::filesystem::path& folder, const Manifest& manifes
   storage::OutputFile file(path);
   structure.write_to(file);
 
-  // The header is written last: until then the file does not count as a manifest.
+  // The header is written last. Until then the file does not count as a manifest.
   const std::string bytes = load_file(path);
-  const std::string header = header_of(format_version, digest_behind_header(bytes), bytes.size());
+  const std::string header = header_of(digest_behind_header(bytes), bytes.size());
   file.write(0, std::as_bytes(std::span(header)));
   file.sync();
   file.close();
@@ -354,17 +332,15 @@ void write_manifest(const std::filesystem::path& folder, const Manifest& manifes
 }
 
 Manifest parse_manifest(const std::string& bytes, const std::filesystem::path& path) {
+  require_good_header(bytes, path);
   Manifest manifest;
-  manifest.format = checked_format(bytes, path);
   const storage::Hdf5File file = storage::Hdf5File::open_image(bytes, path);
   for_each_attribute(manifest, [&](const char* object, const char* name, auto& value) {
     value = file.attribute<std::remove_reference_t<decltype(value)>>(object, name);
   });
-  if (manifest.format > 2) manifest.arithmetic = file.attribute<std::string>("/", "arithmetic");
-  if (file.has_attribute("/", "optimizer")) {
-    manifest.optimizer = file.attribute<std::string>("/", "optimizer");
-    manifest.optimizer_start = file.attribute<Index>("/", "optimizer_start");
-  }
+  manifest.arithmetic = file.attribute<std::string>("/", "arithmetic");
+  manifest.optimizer = file.attribute<std::string>("/", "optimizer");
+  manifest.optimizer_start = file.attribute<Index>("/", "optimizer_start");
   const auto deck = file.read<std::string>("/deck");
   KZERO_REQUIRE(deck.size() == 1, ExitCode::files, "{}: holds {} decks, not one", path.string(),
                 deck.size());
@@ -372,7 +348,7 @@ Manifest parse_manifest(const std::string& bytes, const std::filesystem::path& p
   manifest.model = get_model(file, path);
   manifest.loss = get_loss(file, manifest.step, path);
   manifest.parameters = get_parameters(file, path);
-  manifest.state_arrays = get_state_arrays(file, manifest.format, path);
+  manifest.state_arrays = get_state_arrays(file, path);
   get_reduced_state(file, path, manifest);
   manifest.shard_files = get_shards(file, manifest, path);
   validate(manifest, path);

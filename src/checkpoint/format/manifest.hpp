@@ -1,7 +1,7 @@
 // The manifest of a checkpoint: what was saved, by which program and run, and which file holds
-// which ranges with which checksums. manifest.h5 carries its own checksum in front (the HDF5 user
-// block), so that damaged bytes never reach the HDF5 library. Its presence means that the
-// checkpoint is complete.
+// which ranges with which checksums. manifest.h5 starts with its own checksum (in the HDF5 user
+// block), so that damaged bytes never reach the HDF5 library. If the file exists, the checkpoint is
+// complete.
 #pragma once
 
 #include <cstdint>
@@ -19,8 +19,7 @@
 
 namespace kzero::checkpoint {
 
-inline constexpr Index format_version = 3;         // that is written
-inline constexpr Index oldest_format_version = 2;  // that is read
+inline constexpr Index format_version = 3;  // no other is read
 inline constexpr const char* manifest_name = "manifest.h5";
 
 struct Parameter {
@@ -37,31 +36,30 @@ struct Parameter {
 
 std::vector<Parameter> parameters_of(const param::Table& table);
 
-/// The offset of an array that does not extend to a parameter, which has no dataset of it.
+/// The offset for a parameter to which an array does not extend; it has no dataset for that array.
 inline constexpr Index no_offset = -1;
 
 /// One rank's part of a parameter: a part of a dataset `NAME/ARRAY` for each state array that
-/// extends to it. The parts of ranks that share a file follow one another in them.
+/// extends to it. The parts of ranks that share a file are consecutive in the datasets.
 struct StoredShard {
   Index parameter = 0;  // position in Manifest::parameters
   std::vector<Run> runs{};
-  std::vector<std::uint64_t> checksums{};  // one for each of Manifest::state_arrays
-  std::vector<Index> offsets{};  // likewise: of the part, in bytes from the start of the file
+  std::vector<std::uint64_t> checksums{};  // one per entry of Manifest::state_arrays
+  std::vector<Index> offsets{};            // likewise, of the part: bytes from the file's start
 };
 
 struct ShardFile {
   std::string file;  // name within the checkpoint's folder
   Index bytes = 0;
-  std::uint64_t structure = 0;  // checksum of the bytes that belong to no shard
+  std::uint64_t structure = 0;  // checksum of the bytes outside all shards
   std::vector<StoredShard> shards{};
 };
 
 struct Manifest {
-  Index format = format_version;  // of the file it was read from
-  std::string kzero_version;      // these two are filled in by write()
+  std::string kzero_version;  // write() fills in these two
   std::string git_hash;
   std::string deck;   // the resolved deck, as TOML
-  deck::Model model;  // its defining keys (deck/architecture.hpp); the others have their defaults
+  deck::Model model;  // its defining keys (deck/architecture.hpp); other keys have defaults
   Index data_ranks = 1;
   Index tensor_ranks = 1;
   Index stage = 0;
@@ -73,38 +71,36 @@ struct Manifest {
   Index scale_good_steps = 0;        // since the last overflow or change of the scale
   Index skipped_steps = 0;           // of all steps done
   Index skipped_in_row = 0;          // up to this step
-  std::optional<LossRecord> loss;    // files from before there was one have none
-  std::string arithmetic;            // of the run that saved it; empty in format 2
+  std::optional<LossRecord> loss;    // none before the first loss
+  std::string arithmetic;            // of the run that saved it
   std::uint64_t data_digest = 0;     // of everything that decides the order of the training data
   std::uint64_t parameter_hash = 0;  // of all state arrays; filled in by write()
-  std::string optimizer = "adamw";   // its kind; files from before there were others do not say
-  Index optimizer_start = 0;         // steps done, but for skipped ones, when its state began
-  param::StateArrays state_arrays;   // that are saved of every parameter
-  // What is kept of rows and columns is so little that the manifest holds it: parameter after
-  // parameter, one array's values after another's.
+  std::string optimizer = "adamw";   // its name
+  Index optimizer_start = 0;         // non-skipped steps done when its state was initialised
+  param::StateArrays state_arrays;   // saved of every parameter
+  // The state of rows and columns is small, so the manifest holds it: parameter by parameter, array
+  // by array.
   param::ReducedArrays reduced_arrays;
   std::vector<float> reduced_state;
   std::vector<Parameter> parameters;
   std::vector<ShardFile> shard_files;  // filled in by write()
 };
 
-/// A shard of a manifest, and the shard_file that holds it.
 struct LocatedShard {
   Index shard_file = 0;
   const StoredShard* shard = nullptr;
 };
 
-/// Returns the shards of each parameter, by its position, in the order of the shard_files.
+/// Returns the shards of each parameter, by its position, in the order of the shard files.
 std::vector<std::vector<LocatedShard>> shards_by_parameter(const Manifest& manifest);
 
 /// Writes and syncs manifest.h5 in `folder`, and reads it back.
 void write_manifest(const std::filesystem::path& folder, const Manifest& manifest);
 
-/// Parses the bytes of a manifest file; `path` is for messages. Throws Error(files) for bytes that
-/// are damaged, of another format version, hold impossible numbers, or no manifest at all.
+/// Parses the bytes of a manifest file; `path` is for messages. Throws Error(files) if the bytes
+/// are damaged, of another format version, contain impossible numbers, or are not a manifest.
 Manifest parse_manifest(const std::string& bytes, const std::filesystem::path& path);
 
-/// Reads and parses `folder`/manifest.h5.
 Manifest read_manifest(const std::filesystem::path& folder);
 
 }  // namespace kzero::checkpoint

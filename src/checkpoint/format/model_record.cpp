@@ -9,7 +9,7 @@ namespace kzero::checkpoint {
 
 namespace {
 
-/// The attribute of a key of [model]: its name, but for one that was named before RMSNorm came.
+/// The attribute of a key of [model]: its name, except for a key that predates RMSNorm.
 std::string attribute_of(const deck::Key& key) {
   return key.path == "model.norm_eps" ? "layernorm_eps" : key.name();
 }
@@ -56,7 +56,7 @@ deck::Model get_model(const storage::Hdf5File& file, const std::filesystem::path
     deck::set_model_value(key, value, model);
   };
   const deck::Key& family = *deck::find_key("model.family");
-  if (file.has_attribute("/model", family.name())) take(family);
+  take(family);
   for (const deck::Key* key : deck::defining_keys(model.family)) {
     if (key != &family) take(*key);
   }

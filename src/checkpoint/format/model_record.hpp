@@ -1,4 +1,4 @@
-// The model as a checkpoint's manifest records it: an attribute of /model for each defining key of
+// The model's record in a checkpoint's manifest: an attribute of /model for each defining key of
 // its family (deck/architecture.hpp).
 #pragma once
 
@@ -11,8 +11,8 @@ namespace kzero::checkpoint {
 
 void put_model(storage::Hdf5File& file, const deck::Model& model);
 
-/// Reads the defining keys; the others keep their defaults. A file without a family, from before
-/// there were any, is of GPT-2. Throws Error(files) with `path` for values that no deck may have.
+/// Reads the defining keys. The other keys keep their defaults. Throws Error(files) with `path` for
+/// values that no deck may have.
 deck::Model get_model(const storage::Hdf5File& file, const std::filesystem::path& path);
 
 }  // namespace kzero::checkpoint

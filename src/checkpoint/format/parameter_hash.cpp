@@ -8,15 +8,15 @@ namespace kzero::checkpoint {
 
 namespace {
 
-// Odd constants, so that multiplication is invertible: those of SplitMix64 (Steele, Lea, Flood
-// 2014).
+// Odd constants, so that multiplication is invertible. They are those of SplitMix64 (Steele, Lea,
+// Flood 2014).
 constexpr std::uint64_t step_of_place = 0x9E3779B97F4A7C15;
 constexpr std::uint64_t first_mixer = 0xBF58476D1CE4E5B9;
 constexpr std::uint64_t second_mixer = 0x94D049BB133111EB;
 
 std::uint64_t bits_of(float value) { return std::bit_cast<std::uint32_t>(value); }
 
-using Arrays = std::array<const float*, param::most_state_arrays>;  // null behind the last
+using Arrays = std::array<const float*, param::most_state_arrays>;  // null after the last
 
 /// The bits of element i in two neighbouring arrays of `count`.
 template <std::size_t count, std::size_t first>
@@ -27,8 +27,8 @@ std::uint64_t word_of(const Arrays& arrays, std::uint64_t i) {
   return word;
 }
 
-/// Every step can be undone, so for one place and all values but one, no two of that one mix to the
-/// same.
+/// Every step is invertible. If the place and all values except one are fixed, different values of
+/// that one therefore give different mixes.
 template <std::size_t count>
 std::uint64_t mix(std::uint64_t place, const Arrays& arrays, std::uint64_t i) {
   std::uint64_t x = (place ^ word_of<count, 0>(arrays, i)) * first_mixer;
@@ -45,7 +45,7 @@ std::uint64_t sum_of_mixes(const Arrays& arrays, std::uint64_t elements, std::ui
   return sum;
 }
 
-/// Hashes `count` elements of the block's arrays from its element `first` on, which are contiguous
+/// Hashes `count` elements of the block's arrays from its element `first` on. They are contiguous
 /// in the parameter from `place` on.
 std::uint64_t sum_of_mixes(const Block& block, Index first, Index count, std::uint64_t place) {
   Arrays arrays{};

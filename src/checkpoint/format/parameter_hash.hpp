@@ -1,5 +1,5 @@
-// One number for all state arrays of a checkpoint, whatever grid holds them: what was
-// loaded on another number of ranks is what was saved.
+// One number for all state arrays of a checkpoint, on any grid. It shows that the values loaded on
+// another number of ranks are the saved ones.
 #pragma once
 
 #include <cstdint>
@@ -17,14 +17,14 @@ namespace kzero::checkpoint {
 using Positions = std::unordered_map<std::string, Index>;
 Positions positions_of(const std::vector<Parameter>& parameters);
 
-/// The sum modulo 2^64, over a shard's elements, of a mix of parameter, place and the bits of the
-/// element in each state array, in the order of the shard's arrays.
-/// Sums over shards that hold each element once are the same for every split. A change of one
-/// element always changes it. Takes the elements in turn, as they become known.
+/// The sum modulo 2^64, over a shard's elements, of a mix of parameter, place and the element's
+/// bits in each state array, in the order of the shard's arrays. Sums over shards that hold each
+/// element once are the same for every split. A change of one element always changes the sum. The
+/// elements are added in order, as they become known.
 class StateShardHash {
  public:
-  /// All arrays that extend to the parameter, at most param::most_state_arrays, have room; `shard`
-  /// must outlive the object. `position` is the parameter's.
+  /// All arrays that extend to the parameter, at most param::most_state_arrays, must have room.
+  /// `shard` must outlive the object. `position` is the parameter's.
   StateShardHash(const StateShard& shard, Index position);
 
   /// Adds the next elements of all arrays.
@@ -35,7 +35,7 @@ class StateShardHash {
   const StateShard& shard_;
   std::uint64_t key_;
   std::size_t range_ = 0;  // the current range
-  Index in_range_ = 0;     // elements of it that were added
+  Index in_range_ = 0;     // its elements that were added
   std::uint64_t sum_ = 0;
 };
 

@@ -1,4 +1,4 @@
-// Serializes a shard_file's record as a message between ranks.
+// Serializes a shard file's record as a message between ranks.
 #pragma once
 
 #include <string>

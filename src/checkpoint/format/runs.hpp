@@ -1,5 +1,5 @@
-// Ranges as they are stored: a column of a matrix is thousands of short ranges, all of one length
-// and one distance, which is one entry here.
+// Ranges in stored form. A column of a matrix is thousands of short ranges of equal length and
+// distance. They are one entry here.
 #pragma once
 
 #include <vector>
@@ -8,7 +8,7 @@
 
 namespace kzero::checkpoint {
 
-/// `repeat` ranges of `count` elements each; each begins `stride` elements after the previous one.
+/// `repeat` ranges of `count` elements. Each begins `stride` elements after the previous one.
 struct Run {
   Index begin = 0;
   Index count = 0;
@@ -17,7 +17,7 @@ struct Run {
   bool operator==(const Run&) const = default;
 };
 
-/// Encodes the same elements in the same order.
+/// Both keep the elements and their order.
 std::vector<Run> compact(const std::vector<Range>& ranges);
 std::vector<Range> expand(const std::vector<Run>& runs);
 

@@ -23,8 +23,8 @@ void write_values(const storage::OutputFile& file, const StateShard& shard,
   }
 }
 
-/// Collects and writes shard by shard: the disk writes the last ones while this one's checksums are
-/// taken.
+/// Collects and writes shard by shard. The disk writes the previous shards while this one's
+/// checksums are computed.
 LocalPart collect_and_write(const storage::OutputFile& file, const fs::path& path,
                             const Manifest& manifest, std::span<const StateShard> mine) {
   LocalPart part{{.file = path.filename().string()}};

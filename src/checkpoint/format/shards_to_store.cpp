@@ -10,7 +10,7 @@ namespace kzero::checkpoint {
 
 namespace {
 
-/// Returns the offsets that are not known yet, and no_offset for arrays that the shard lacks.
+/// Returns 0 for offsets that are not known yet, and no_offset for arrays that the shard lacks.
 std::vector<Index> offsets_of(const StateShard& shard, const param::StateArrays& arrays) {
   const Index elements = elements_of(shard.ranges);
   std::vector<Index> offsets;

@@ -1,5 +1,5 @@
-// A shard on its way to a file: checked, hashed, and described by groups, datasets and attributes
-// of HDF5. Does not write values, and does not know the other writers.
+// Prepares a shard for a file: checks it, hashes it, and describes it by HDF5 groups, datasets and
+// attributes. Does not write values, and does not know the other writers.
 #pragma once
 
 #include <cstdint>
@@ -16,13 +16,13 @@ struct Prepared {
   std::uint64_t hash = 0;
 };
 
-/// Checks a shard that is not empty against the manifest's parameters and state arrays, and takes
-/// its checksums. Throws Error(other).
+/// Checks a non-empty shard against the manifest's parameters and state arrays, and computes its
+/// checksums. Throws Error(other).
 Prepared prepare(const StateShard& shard, const Positions& positions,
                  const param::StateArrays& arrays);
 
 /// Creates a parameter's group, datasets and attributes, and sets the offsets in the records of its
-/// parts: one for each rank that has a part, contiguous in each dataset.
+/// parts. There is one part per rank that has any; parts are contiguous in each dataset.
 void create_datasets(storage::Hdf5File& file, const Parameter& parameter,
                      const param::StateArrays& arrays, std::span<StoredShard* const> parts);
 

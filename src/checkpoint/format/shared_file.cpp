@@ -18,7 +18,7 @@ SharedFile::~SharedFile() {
 }
 
 void SharedFile::close() {
-  MPI_File file = std::exchange(file_, MPI_FILE_NULL);  // a failed closing leaves nothing to close
+  MPI_File file = std::exchange(file_, MPI_FILE_NULL);  // a failed close leaves nothing to close
   keep(MPI_File_close(&file), "cannot be closed");
   agree();
 }
@@ -37,7 +37,7 @@ void SharedFile::keep(int result, const char* what) {
   char reason[MPI_MAX_ERROR_STRING];
   int length = 0;
   MPI_Error_string(result, reason, &length);
-  // MPICH says most in the last of several lines.
+  // MPICH puts most information into the last of several lines.
   std::string text(reason, length);
   while (text.ends_with('\n')) text.pop_back();
   problem_ = fmt::format("{}: {} ({})", path_, what, text.substr(text.rfind('\n') + 1));

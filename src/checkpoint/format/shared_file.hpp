@@ -1,6 +1,6 @@
-// A file that several ranks write at once through MPI-IO, at offsets that are fixed beforehand.
-// HDF5's collective transfer (1.10) is not used: if one rank's write fails, it leaves the others
-// waiting for ever.
+// A file that several ranks write at once through MPI-IO, at offsets that are fixed in advance.
+// HDF5's collective transfer (1.10) is not used, because the other ranks wait for ever if one
+// rank's write fails.
 #pragma once
 
 #include <mpi.h>
@@ -24,11 +24,11 @@ class SharedFile {
   SharedFile(const SharedFile&) = delete;
   SharedFile& operator=(const SharedFile&) = delete;
 
-  /// Writes the values at an offset of the file, less than 2 GiB; none are allowed. Keeps errors
+  /// Writes the values, less than 2 GiB, at an offset of the file. There may be none. Keeps errors
   /// for close(), so that the other ranks' calls find their partner. Collective over the group.
   void write(Index offset, std::span<const float> values);
 
-  /// Throws the same Error(files) on every rank if a write or the closing failed on any. Collective
+  /// Throws the same Error(files) on every rank if a write or the close failed on any. Collective
   /// over the group.
   void close();
 
@@ -38,7 +38,7 @@ class SharedFile {
 
   const grid::Group& group_;
   std::string path_;
-  std::string problem_;  // the first
+  std::string problem_;  // the first problem
   MPI_File file_ = MPI_FILE_NULL;
 };
 

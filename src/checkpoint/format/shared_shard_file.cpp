@@ -17,17 +17,17 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// The values of one rank in one call: MPI libraries count in 32 bits.
+/// Most values of one rank in one call, because MPI libraries count in 32 bits.
 constexpr Index most_elements = Index{1} << 27;
 
-/// Returns the values of one call that every rank has the memory for. Collective over `group`.
+/// Returns the number of values per call for which every rank has memory. Collective over `group`.
 Index elements_of_a_call(const grid::Group& group, std::span<const StateShard> mine) {
   Index elements = most_elements;
   for (const StateShard& shard : mine) elements = block_elements(shard.staging, 1, elements);
   return group.min(elements);
 }
 
-/// Creates the complete file but for its values, and assigns every shard its offset.
+/// Creates the complete file without its values, and assigns every shard its offset.
 void create_file(const fs::path& path, const Manifest& manifest, std::vector<StoredShard>& shards) {
   std::map<Index, std::vector<StoredShard*>> parts;
   for (StoredShard& shard : shards) parts[shard.parameter].push_back(&shard);
@@ -35,12 +35,12 @@ void create_file(const fs::path& path, const Manifest& manifest, std::vector<Sto
   storage::Hdf5File structure = storage::Hdf5File::create(path, 0);
   for (const auto& [position, own] : parts)
     create_datasets(structure, manifest.parameters[position], manifest.state_arrays, own);
-  // No rank may find the disk full while others wait for it.
+  // Allocates in advance: no rank may find the disk full while others wait for it.
   file.allocate(structure.write_to(file));
   file.close();
 }
 
-/// The first rank's record of the file, with every rank's shards in rank order.
+/// Returns the first rank's record of the file, with every rank's shards in rank order.
 ShardFile agree_on_layout(const grid::Group& group, const fs::path& path, const Manifest& manifest,
                           const std::vector<StoredShard>& mine) {
   const std::string name = path.filename().string();
@@ -60,13 +60,13 @@ ShardFile agree_on_layout(const grid::Group& group, const fs::path& path, const 
 
 /// The shards of one parameter, and this rank's own if it has one.
 struct Parts {
-  Index rounds = 0;  // calls that the longest needs
+  Index rounds = 0;  // calls that the longest part needs
   const StoredShard* own = nullptr;
   const StateShard* shard = nullptr;
 };
 
-/// Groups the shards by parameter, so that the file is written from one end to the other. `first`
-/// is the position of this rank's first shard in the shard_file; a call writes `call` elements.
+/// Groups the shards by parameter, so that the file is written from start to end. `first` is the
+/// position of this rank's first shard in the shard file. A call writes `call` elements.
 std::map<Index, Parts> parts_of(const ShardFile& shard_file, std::size_t first,
                                 const std::vector<const StateShard*>& mine, Index call) {
   std::map<Index, Parts> all;
@@ -86,7 +86,7 @@ Index bytes_of(const Parts& parts, const param::StateArrays& arrays) {
   return elements * param::bytes_per_element(arrays);
 }
 
-/// Every rank makes the same calls, each of `call` elements or fewer. Collective over the file's
+/// Every rank makes the same calls, each of at most `call` elements. Collective over the file's
 /// group.
 void write_values(SharedFile& file, const Parts& parts, std::size_t arrays, Index call) {
   for (std::size_t a = 0; a < arrays; ++a) {
@@ -104,7 +104,7 @@ void write_values(SharedFile& file, const Parts& parts, std::size_t arrays, Inde
   }
 }
 
-/// Every rank's values, parameter by parameter. Collective over `group`.
+/// Writes every rank's values, parameter by parameter. Collective over `group`.
 void write_all(const grid::Group& group, const fs::path& path, const Manifest& manifest,
                const std::map<Index, Parts>& all, Index call) {
   SharedFile file(group, path);
@@ -119,7 +119,7 @@ void write_all(const grid::Group& group, const fs::path& path, const Manifest& m
   file.close();
 }
 
-/// Counts the shards that the ranks before this one have in the file. Collective over `group`.
+/// Counts the shards of the preceding ranks in the file. Collective over `group`.
 std::size_t shards_before(const grid::Group& group, std::size_t own) {
   std::size_t first = 0;
   const auto counts = group.all_gather(static_cast<double>(own));
@@ -134,7 +134,7 @@ LocalPart write_shared_shard_file(const grid::Group& group, const fs::path& fold
                                   std::span<const StateShard> mine) {
   const fs::path path = folder / name;
   LocalPart part;
-  std::vector<const StateShard*> shards;  // that are not empty, and their records
+  std::vector<const StateShard*> shards;  // non-empty ones, and their records
   std::vector<StoredShard> records;
   // a collect
   grid::collectively(group, [&] {

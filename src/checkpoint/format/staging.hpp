@@ -1,4 +1,4 @@
-// Host memory of constant size, through which state passes that the host cannot touch: on a device.
+// Host memory of constant size for copies of state on a device, which the host cannot access.
 #pragma once
 
 #include <cstddef>
@@ -6,18 +6,18 @@
 
 namespace kzero::checkpoint {
 
-/// Two slots: one is copied while the host uses the other. One reader or writer of blocks
-/// (state_blocks.hpp) at a time goes through it.
+/// Two slots: one is copied while the host uses the other. Only one reader or writer of blocks
+/// (state_blocks.hpp) may use it at a time.
 class Staging {
  public:
   static constexpr std::size_t slots = 2;
 
   virtual ~Staging() = default;
 
-  /// The host memory of a slot, of the same size for both.
+  /// The host memory of a slot. Both slots have the same size.
   virtual std::span<float> slot(std::size_t number) = 0;
 
-  /// Begins to copy values of the device to a part of the slot.
+  /// Begins to copy device values to a part of the slot.
   virtual void bring(std::size_t number, const float* from, std::span<float> to) = 0;
 
   /// Begins to copy a part of the slot to the device.

@@ -25,7 +25,7 @@ std::size_t Blocks::slot_of(Index begin) const {
   return static_cast<std::size_t>(begin / step_) % Staging::slots;
 }
 
-/// The block from `begin` on: in place, or in its slot, where each array has a part.
+/// The block from `begin` on: in place, or in its slot, in which each array has a part.
 Block Blocks::at(Index begin) const {
   Block block{.begin = begin, .count = std::min(step_, elements_ - begin)};
   const auto count = static_cast<std::size_t>(block.count);
@@ -57,7 +57,7 @@ void BlockReader::bring(Index begin) {
 std::optional<Block> BlockReader::next() {
   if (next_ >= elements_) return std::nullopt;
   const Block block = at(next_);
-  bring(next_ + block.count);  // to the slot whose block the caller is done with
+  bring(next_ + block.count);  // to the slot whose block the caller no longer uses
   if (staging_ != nullptr) staging_->wait(slot_of(next_));
   next_ += block.count;
   return block;

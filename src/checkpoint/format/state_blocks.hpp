@@ -1,5 +1,5 @@
-// The values of state arrays in host memory, block by block: where they are, or through a staging
-// of constant size (staging.hpp).
+// The values of state arrays in host memory, block by block: in place, or through a staging of
+// constant size (staging.hpp).
 #pragma once
 
 #include <array>
@@ -13,25 +13,26 @@
 
 namespace kzero::checkpoint {
 
-/// Elements [begin, begin + count) of several arrays, in their order; an array that has no values
-/// is empty here.
+/// Elements [begin, begin + count) of several arrays, in their order. An array without values is
+/// empty here.
 struct Block {
   Index begin = 0;
   Index count = 0;
   std::array<std::span<float>, param::most_state_arrays> arrays{};
 };
 
-/// The largest block, if nothing else limits it.
+/// The block limit if nothing else limits it.
 inline constexpr Index no_limit = std::numeric_limits<Index>::max();
 
-/// Returns the elements of a block of so many arrays: at most `most`, and what a slot of the
-/// staging has room for. Throws Error(other) if that is nothing.
+/// Returns the number of elements per block for so many arrays: at most `most`, and at most what
+/// fits into a slot of the staging. Throws Error(other) if that is none.
 Index block_elements(Staging* staging, std::size_t arrays, Index most);
 
-/// What readers and writers of blocks share: arrays of one length, or none, cut into blocks.
+/// The base of readers and writers of blocks: arrays of equal length, or empty, divided into
+/// blocks.
 class Blocks {
  protected:
-  /// `staging` is null where the host touches the values. `arrays` must outlive the object.
+  /// `staging` is null if the host can access the values. `arrays` must outlive the object.
   Blocks(Staging* staging, std::span<const StateValues> arrays, Index most);
 
   std::size_t slot_of(Index begin) const;
@@ -44,26 +45,26 @@ class Blocks {
   Index next_ = 0;      // where the next block begins
 };
 
-/// Brings values to the host; the next block is on its way while the caller has one.
+/// Copies values to the host. The next block is copied while the caller uses the current one.
 class BlockReader : Blocks {
  public:
-  /// The arrays' values must not change before the last block was returned.
+  /// The arrays' values must not change until the last block is returned.
   BlockReader(Staging* staging, std::span<const StateValues> arrays, Index most = no_limit);
 
-  /// Returns the next block, to be read, until the next call; none behind the last.
+  /// Returns the next block, which is valid until the next call; nullopt after the last.
   std::optional<Block> next();
 
  private:
   void bring(Index begin);
 };
 
-/// Takes values from the host; one block is on its way while the caller fills the next.
+/// Copies values from the host. One block is copied while the caller fills the next.
 class BlockWriter : Blocks {
  public:
   BlockWriter(Staging* staging, std::span<const StateValues> arrays, Index most = no_limit);
 
-  /// Returns the next block, to be filled completely before the next call; none behind the last:
-  /// then all values are in their place.
+  /// Returns the next block, which the caller must fill completely before the next call. Returns
+  /// nullopt after the last; then all values are in their place.
   std::optional<Block> next();
 
  private:

@@ -1,6 +1,6 @@
-// The shards that a rank gives to a checkpoint or wants from one: ranges of parameters with their
-// optimizer state. Ranges are of the parameter's global, unpadded, row-major elements, whatever
-// grid a run has.
+// The shards that a rank saves to or wants from a checkpoint: ranges of parameters with their
+// optimizer state. Ranges are of the parameter's global, unpadded, row-major elements, independent
+// of the run's grid.
 #pragma once
 
 #include <algorithm>
@@ -28,24 +28,24 @@ inline Index elements_of(const std::vector<Range>& ranges) {
   return sum;
 }
 
-/// Of one element of a state array, in memory and in files.
+/// Bytes of one element of a state array, in memory and in files.
 inline constexpr Index value_bytes = sizeof(float);
 
-/// One state array of a shard, under the name that the optimizer declared.
+/// One state array of a shard, with the name that the optimizer declared.
 struct StateValues {
   std::string name;
   std::span<float> values;
 };
 
 /// The ranges of one parameter that one rank holds, ascending and disjoint, and their state arrays
-/// in the order of the declaration. Each array is the ranges' concatenation.
+/// in the order of declaration. Each array is the ranges' concatenation.
 struct StateShard {
   std::string parameter;
   std::vector<Range> ranges;
   std::vector<StateValues> arrays{};
-  Staging* staging = nullptr;  // the way to values that the host cannot touch; null where it can
+  Staging* staging = nullptr;  // for values that the host cannot access; else null
 
-  /// The values of an array; empty without an array of that name.
+  /// The values of an array. Empty if there is no array of that name.
   std::span<float> values(std::string_view name) const {
     for (const StateValues& array : arrays) {
       if (array.name == name) return array.values;
@@ -54,7 +54,7 @@ struct StateShard {
   }
 };
 
-/// Returns whether the shard has exactly these arrays, in their order.
+/// Returns whether the shard has exactly these arrays in this order.
 inline bool has_arrays(const StateShard& shard, const param::StateArrays& wanted) {
   return std::ranges::equal(shard.arrays, wanted, {}, &StateValues::name, &param::StateArray::name);
 }

@@ -8,8 +8,8 @@ namespace kzero::checkpoint {
 
 namespace {
 
-/// Returns whether all arrays that are stored have room, and no others. An array that is not wanted
-/// has no hash; read() refuses one of another size.
+/// Returns whether exactly the stored arrays have room. An array that is not wanted has no hash.
+/// read() refuses an array of another size.
 bool wants_all(const StateShard& shard, const StoredShard& stored) {
   const Index elements = elements_of(shard.ranges);
   for (std::size_t a = 0; a < stored.offsets.size(); ++a) {

@@ -1,5 +1,6 @@
-// The shards that a rank wants from a checkpoint, offered to the verification of its files: a
-// wanted shard that is stored contiguously is filled while its checksum is taken, and read once.
+// The shards that a rank wants from a checkpoint, for use while its files are verified. A wanted
+// shard that is stored contiguously is filled while its checksum is computed, and so read only
+// once.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +13,7 @@
 
 namespace kzero::checkpoint {
 
-/// A wanted shard that has its values, and their hash_of().
+/// A wanted shard with its values, and their hash_of().
 struct Filled {
   StateShard shard;
   std::uint64_t hash = 0;
@@ -21,12 +22,12 @@ struct Filled {
 class Targets {
  public:
   Targets() = default;
-  /// Makes the targets of a checkpoint with this manifest. `wanted` must outlive the object.
+  /// Makes the targets for a checkpoint with this manifest. `wanted` must outlive the object.
   Targets(std::span<const StateShard> wanted, const Manifest& manifest);
 
-  /// The wanted shard of the stored one's elements in their order, for the caller to fill and
-  /// put(); each is given out once. None where it has to be put together from several, or does
-  /// not want all elements of all arrays.
+  /// Returns the wanted shard with the stored one's elements in their order, for the caller to fill
+  /// and put(). Each is returned once. Null if the wanted shard must be assembled from several, or
+  /// does not want all elements of all arrays.
   const StateShard* take(const StoredShard& stored);
   void put(const Filled& filled) { filled_.push_back(filled); }
 

@@ -13,8 +13,9 @@ namespace {
 constexpr Index element_bytes = sizeof(float);
 constexpr Index most_steps = 1000000000;  // limit of train.steps
 
-/// Computes the end of a run that begins at `least` or later; returns false if its numbers make no
-/// sense. Counts of at least one bound the work by the elements, which the file's size bounds.
+/// Computes the end of a run that begins at `least` or later. Returns false if its numbers are
+/// impossible. Counts of at least one bound the work by the number of elements, which the file's
+/// size bounds.
 bool find_end(const Run& run, Index least, Index& end) {
   if (run.begin < least || run.count < 1 || run.repeat < 1) return false;
   if (run.repeat > 1 && run.stride < run.count) return false;
@@ -24,8 +25,8 @@ bool find_end(const Run& run, Index least, Index& end) {
          !__builtin_add_overflow(last, run.count, &end);
 }
 
-/// Returns whether ranges are ascending and disjoint within a parameter of `elements`; then sums
-/// over them are in range too.
+/// Returns whether ranges are ascending and disjoint within a parameter of `elements`. If so, sums
+/// over them cannot overflow.
 bool are_sound(const std::vector<Run>& runs, Index elements) {
   Index end = 0;
   for (const Run& run : runs) {
@@ -70,7 +71,7 @@ void require_reduced_state(const Manifest& m, const std::filesystem::path& path)
 }
 
 bool is_plain_name(const std::string& file) {
-  constexpr std::size_t longest = 255;  // of a name in a folder
+  constexpr std::size_t longest = 255;  // longest name in a folder
   return !file.empty() && file.size() <= longest && file != "." && file != ".." &&
          file.find('/') == std::string::npos;
 }

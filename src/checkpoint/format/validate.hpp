@@ -1,5 +1,5 @@
-// Validates the numbers of a manifest: reading and verifying compute offsets, sizes and memory from
-// them. Its checksum finds damage only, not what another program wrote.
+// Validates the numbers of a manifest, from which reading and verifying compute offsets, sizes and
+// memory. The checksum only finds damage, not wrong numbers from another program.
 #pragma once
 
 #include <filesystem>
@@ -8,13 +8,13 @@
 
 namespace kzero::checkpoint {
 
-/// Throws Error(files) unless there are 1 to param::most_state_arrays arrays, with different names.
+/// Throws Error(files) unless there are 1 to param::most_state_arrays arrays with different names.
 /// `path` is for messages.
 void require_state_arrays(const param::StateArrays& arrays, const std::filesystem::path& path);
 
 /// Throws Error(files) with the first impossible number: more skipped steps than steps, a tensor
-/// too large to count, a file outside of the checkpoint's folder, ranges that overlap or leave
-/// their tensor, parts that leave their file. `path` is for messages.
+/// too large to count, a file outside the checkpoint's folder, ranges that overlap or exceed their
+/// tensor, parts that exceed their file. `path` is for messages.
 void validate(const Manifest& manifest, const std::filesystem::path& path);
 
 }  // namespace kzero::checkpoint

@@ -11,8 +11,8 @@ namespace kzero::checkpoint {
 
 namespace {
 
-/// Elements of one array that are taken at a time: all arrays of a shard stay in the second-level
-/// cache.
+/// Number of elements of one array per block, so that all arrays of a shard stay in the
+/// second-level cache.
 constexpr Index cached_elements = Index{1} << 16;
 
 Index bytes_of(const StoredShard& shard) { return elements_of(shard.runs) * value_bytes; }
@@ -27,7 +27,7 @@ std::vector<Region> regions_of(const ShardFile& shard_file) {
   return regions;
 }
 
-using Checksums = std::vector<std::uint64_t>;  // one for each state array
+using Checksums = std::vector<std::uint64_t>;  // one per state array
 
 Checksums checksums_of(const InputFile& file, const StoredShard& stored) {
   Checksums checksums;
@@ -45,8 +45,8 @@ void read_block(const InputFile& file, Index offset, Index begin, std::span<floa
   digest.update(bytes.first(file.read(offset + begin * value_bytes, bytes)));
 }
 
-/// Puts a shard where it is wanted, a block of all arrays at a time: the block's checksums
-/// and hash are taken while it is in cache and the kernel reads ahead.
+/// Fills a wanted shard, one block of all arrays at a time. The block's checksums and hash are
+/// computed while it is in cache and the kernel reads ahead.
 Checksums fill(const InputFile& file, const StoredShard& stored, const StateShard& target,
                Targets& targets) {
   std::vector<Digest> digests(stored.offsets.size());
@@ -65,7 +65,7 @@ Checksums fill(const InputFile& file, const StoredShard& stored, const StateShar
   return checksums;
 }
 
-/// Consecutive shards, so that a slice is read from one end to the other.
+/// The slice's shards. They are consecutive, so that a slice is read from start to end.
 std::span<const StoredShard> shards_of(const ShardFile& shard_file, Slice slice) {
   const std::span<const StoredShard> all(shard_file.shards);
   Index total = 0;

@@ -1,5 +1,5 @@
-// Compares the files of a checkpoint with its manifest, byte for byte, without the HDF5 library:
-// damaged bytes are named before anything parses them.
+// Compares the files of a checkpoint with its manifest, byte for byte, without the HDF5 library.
+// Damaged bytes are therefore reported before anything parses them.
 #pragma once
 
 #include <filesystem>
@@ -13,30 +13,27 @@
 
 namespace kzero::checkpoint {
 
-/// Returns the checksum of the bytes between the shards of a shard_file's file: HDF5's own
-/// structure.
+/// Returns the checksum of the bytes between the shards of a shard file: HDF5's own structure.
 std::uint64_t structure_of(const InputFile& file, const ShardFile& shard_file);
 
-/// Lists the shards' datasets in the file that are not what their checksums say; a message each,
-/// with the manifest's names. StateShards that `targets` wants as they are end up there, damaged or
-/// not.
+/// Lists the shards' datasets in the file that do not match their checksums, with one message each
+/// and the manifest's names. Fills the shards that `targets` wants in stored form, damaged or not.
 std::vector<std::string> damage_of(const InputFile& file, const std::filesystem::path& path,
                                    const Manifest& manifest, std::span<const StoredShard> shards,
                                    Targets& targets);
 
-/// Throws Error(files) for the first damage: the check of a file that was just written.
+/// Throws Error(files) for the first damage. Used to check a file that was just written.
 void require_undamaged(const InputFile& file, const std::filesystem::path& path,
                        const Manifest& manifest, std::span<const StoredShard> shards);
 
-/// One of `parts` about equal parts of a file's shards, for ranks that divide the reading.
+/// One of `parts` roughly equal parts of a file's shards, for ranks that divide the reading.
 struct Slice {
   Index part = 0;
   Index parts = 1;
 };
 
-/// Reads a slice of the shard_file's file in `folder` and returns what is wrong with it; one
-/// message per file or dataset. Size and structure belong to the first slice. `targets` as for
-/// damage_of().
+/// Reads a slice of the shard file in `folder` and returns its problems, with one message per file
+/// or dataset. Size and structure belong to the first slice. `targets` as for damage_of().
 std::vector<std::string> verify_shard(const std::filesystem::path& folder, const Manifest& manifest,
                                       const ShardFile& shard_file, Slice slice, Targets& targets);
 

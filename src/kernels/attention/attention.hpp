@@ -1,5 +1,5 @@
 // Causal multi-head attention: softmax(Q K^T / sqrt(d)) V per head. The T x T matrix of all heads
-// is never stored; backward recomputes the probabilities from the saved log-sum-exp (Dao et al.,
+// is never stored. Backward recomputes the probabilities from the saved log-sum-exp (Dao et al.,
 // arXiv 2205.14135). Groups of query heads may share a head of keys and values (Ainslie et al.,
 // arXiv 2305.13245). The back end is chosen at start, never inside a step.
 #pragma once
@@ -16,7 +16,7 @@ namespace kzero::kernels {
 
 using deck::AttentionKind;
 
-/// Heads side by side in rows [N,..]: head i of row r begins at data + r * stride + i * d.
+/// Adjacent heads in rows [N,..]: head i of row r begins at data + r * stride + i * d.
 template <class T>
 struct HeadColumns {
   T* data = nullptr;
@@ -43,28 +43,27 @@ class AttentionBackend {
  public:
   virtual ~AttentionBackend() = default;
 
-  /// What the bits depend on in addition to the problem and the device.
+  /// Names what the bits depend on in addition to the problem and the device.
   virtual std::string name() const { return "kzero's kernels"; }
 
-  /// Returns why the back end cannot compute the problem, by rules that need no device; empty if
-  /// it can.
+  /// Returns why the back end cannot compute the problem, by rules that need no device. Empty if it
+  /// can.
   virtual std::string refusal() const { return {}; }
 
-  /// Bytes of scratch that forward and backward need with this many concurrent threads. Needs no
-  /// device.
+  /// Bytes of scratch for forward and backward with this many concurrent threads. Needs no device.
   virtual Index scratch_bytes(Index threads) const = 0;
 
-  /// Prepares for calls on the current device with this scratch. Call it once, before any other
-  /// call that computes. Throws Error(other) with the reason if the back end cannot compute there.
+  /// Prepares for calls on the current device with this scratch. Call it once, before any call that
+  /// computes. Throws Error(other) with the reason if the back end cannot compute there.
   virtual void start(Vector<float> scratch) = 0;
 
-  /// Enqueues out [B*T,H*d] from the heads of `in` on `exec`; log_sum [B*H,T] is kept for backward.
+  /// Enqueues out [B*T,H*d] from the heads of `in` on `exec`. log_sum [B*H,T] is kept for backward.
   /// Overwrites out and log_sum.
   virtual void forward(const Execution& exec, const HeadOperands<const T>& in, Matrix<T> out,
                        Matrix<float> log_sum) const = 0;
 
-  /// Enqueues the gradients of `in` from dout [B*T,H*d] and from out and log_sum as forward left
-  /// them; those of k and v are sums over their query heads in ascending order. Overwrites the
+  /// Enqueues the gradients of `in` from dout [B*T,H*d] and from forward's out and log_sum. The
+  /// gradients of k and v are sums over their query heads in ascending order. Overwrites the
   /// gradients.
   virtual void backward(const Execution& exec, const HeadOperands<const T>& in, Matrix<const T> out,
                         Matrix<const float> log_sum, Matrix<const T> dout,
@@ -74,16 +73,16 @@ class AttentionBackend {
 /// The attention of one model.
 template <class T>
 struct ChosenAttention {
-  std::unique_ptr<AttentionBackend<T>> backend;  // none on measuring arenas
+  std::unique_ptr<AttentionBackend<T>> backend;  // null on measuring arenas
   std::string arithmetic;  // what the bits depend on; empty in builds with one back end
-  std::string refusal;     // why a later back end of the table computes; empty if the first does
+  std::string refusal;  // why an earlier back end of the table is not used; empty if the first is
 };
 
-/// Chooses the named back end of this build, or for `automatic` its first; one that cannot compute
-/// the problem gives way to the next in the table. Takes scratch for `threads` concurrent threads
-/// from the workspace category, as much as any of these back ends may need. Asks no device on
-/// measuring arenas. Throws Error(usage) if a named back end cannot compute the problem or is not
-/// in this build.
+/// Chooses the named back end of this build, or for `automatic` its first. If that cannot compute
+/// the problem, the next in the table is tried. Allocates scratch for `threads` concurrent threads
+/// in the workspace category, enough for any of these back ends. Uses no device on measuring
+/// arenas. Throws Error(usage) if a named back end cannot compute the problem or is not in this
+/// build.
 template <class T>
 ChosenAttention<T> choose_attention(memory::Arenas& arenas, const AttentionProblem& problem,
                                     AttentionKind kind, Index threads);

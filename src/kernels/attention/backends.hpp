@@ -1,6 +1,6 @@
-// kzero's own back ends of attention, and the table of a build's back ends. A back end is a class
-// derived from AttentionBackend, and its line in the tables of the builds that have it. Only
-// choose_attention and tests read either.
+// kzero's own attention back ends, and the table of a build's back ends. A back end is a class
+// derived from AttentionBackend, with a line in the table of each build that has it. Only
+// choose_attention and tests use them.
 #pragma once
 
 #include <memory>
@@ -17,13 +17,12 @@ struct AttentionEntry {
   std::unique_ptr<AttentionBackend<T>> (*make)(const AttentionProblem&);
 };
 
-/// The back ends of this build, its default first. kzero's kernels, which compute every problem,
-/// are last. backends_host.cpp, backends_device.cpp or backends_cudnn.cpp defines it: a build
-/// compiles one of them.
+/// The back ends of this build, the default first. kzero's kernels are last and compute every
+/// problem. Each build compiles one of backends_host.cpp, backends_device.cpp and
+/// backends_cudnn.cpp, which defines this function.
 template <class T>
 std::span<const AttentionEntry<T>> attention_backends();
 
-/// Makes a Backend, whose elements are of type T.
 template <class Backend, class T>
 std::unique_ptr<AttentionBackend<T>> make(const AttentionProblem& problem) {
   return std::make_unique<Backend>(problem);
@@ -31,12 +30,11 @@ std::unique_ptr<AttentionBackend<T>> make(const AttentionProblem& problem) {
 
 namespace host {
 
-/// Attention for hosts: one thread per head of a sequence, tiles of query rows and keys that stay
-/// in a core's caches.
+/// Attention for hosts. One thread per head of a sequence uses tiles of query rows and keys that
+/// stay in a core's caches.
 template <class T>
 class Attention : public AttentionBackend<T> {
  public:
-  /// How tiles are multiplied.
   using Products = ProductBackend<HostElement<T>>;
 
   explicit Attention(const AttentionProblem& problem,
@@ -61,7 +59,7 @@ class Attention : public AttentionBackend<T> {
 
 namespace device {
 
-/// Attention for devices, defined in device_tiles.hpp, with matrix products by Arithmetic.
+/// Attention for devices, with matrix products by Arithmetic. Defined in device_tiles.hpp.
 template <class Arithmetic, class T>
 class Attention : public AttentionBackend<T> {
  public:
@@ -84,7 +82,7 @@ class Attention : public AttentionBackend<T> {
 
 }  // namespace device
 
-/// The products that CMake selects: cuda.cpp has those of NVIDIA GPUs, device.cpp those of all
+/// The products that CMake selects. cuda.cpp has those of NVIDIA GPUs. device.cpp has those of all
 /// others, including hosts, where tests run them.
 struct DeviceArithmetic;
 

@@ -10,7 +10,7 @@ namespace {
 
 using CacheScratch = Kokkos::View<float*, Execution::scratch_memory_space, Kokkos::MemoryUnmanaged>;
 
-/// Where the keys and values of each head of each sequence begin.
+/// Where the keys and values of a sequence's heads begin.
 template <class T>
 struct CachedHeads {
   T *keys, *values;
@@ -28,7 +28,7 @@ struct CachedHeads {
   }
 };
 
-/// One head of one row, and the scratch of its team: the scores of a block, and the output's sums.
+/// One head of one row, and its team's scratch: a block's scores, and the output's sums.
 template <class T>
 struct Query {
   const T *q, *keys, *values;
@@ -60,7 +60,7 @@ KOKKOS_INLINE_FUNCTION void score_block(const Team& team, const Query<T>& a, con
   }
 }
 
-/// sums = factor * sums + the values of `count` keys by their probabilities.
+/// sums = factor * sums + the values of `count` keys, weighted by their probabilities.
 template <class T>
 KOKKOS_INLINE_FUNCTION void add_values(const Team& team, const Query<T>& a, const T* values,
                                        Index count, float factor) {
@@ -90,12 +90,12 @@ KOKKOS_INLINE_FUNCTION void attend(const Team& team, const Query<T>& a) {
   float largest = -Kokkos::Experimental::infinity_v<float>, total = 0;
   for (Index first = 0; first < a.seen; first += cache_block) {
     const Index count = Kokkos::min(Index{cache_block}, a.seen - first);
-    team.team_barrier();  // the block before has been read
+    team.team_barrier();  // the previous block has been read
     score_block(team, a, a.keys + first * a.width);
     team.team_barrier();
     const float most = Kokkos::fmax(largest, max(team, count, [=](Index j) { return scores[j]; }));
     const float factor = exponential(largest - most);  // 0 before the first block
-    // No barrier: who knows the maximum knows that all have read the scores.
+    // No barrier is needed: a thread that has the maximum knows that all have read the scores.
     for_each(team, count, [=](Index j) { scores[j] = exponential(scores[j] - most); });
     team.team_barrier();
     total = total * factor + sum(team, count, [=](Index j) { return scores[j]; });

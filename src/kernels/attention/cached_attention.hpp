@@ -1,48 +1,48 @@
-// Attention of single rows to the keys and values that a cache holds of their sequences, as when a
-// model generates: softmax(q K^T / sqrt(d)) V in fp32, keys taken block by block with a running
-// maximum (Milakov and Gimelshein, arXiv 1805.02867). A row's result does not depend on the other
-// rows, nor on the number of threads.
+// Attention of single rows to the cached keys and values of their sequences, as in generation:
+// softmax(q K^T / sqrt(d)) V in fp32. Keys are read block by block with a running maximum (Milakov
+// and Gimelshein, arXiv 1805.02867). A row's result does not depend on the other rows or on the
+// number of threads.
 #pragma once
 
 #include "kernels/attention/attention.hpp"
 
 namespace kzero::kernels {
 
-/// Keys of a cache that lie side by side: a block holds [d, cache_block] of one head.
+/// Adjacent keys of a cache: a block holds [d, cache_block] of one head.
 inline constexpr Index cache_block = 64;
 
 struct CacheShape {
   Index sequences = 0;   // S
-  Index capacity = 0;    // positions of a sequence
+  Index capacity = 0;    // positions per sequence
   Index heads = 0;       // H
   Index kv_heads = 0;    // K, a divisor of H
   Index head_width = 0;  // d
 
   Index blocks() const { return ceil_div(capacity, cache_block); }
-  /// Elements of the keys, and of the values.
+  /// Number of elements of the keys, and of the values.
   Index elements() const { return sequences * kv_heads * blocks() * cache_block * head_width; }
 };
 
-/// Keys [S, K, blocks, d, cache_block] and values [S, K, blocks * cache_block, d], which begin as
-/// zeros.
+/// Keys [S, K, blocks, d, cache_block] and values [S, K, blocks * cache_block, d]. Both must start
+/// as zeros.
 template <class T>
 struct KeyValueCache {
   T* keys = nullptr;
   T* values = nullptr;
 };
 
-/// The place of each row: its sequence in the cache, and its position there.
+/// The place of each row: its sequence in the cache and its position in that sequence.
 struct RowPlaces {
   Vector<const Index> sequence, position;
 };
 
-/// Writes the rows' heads of keys and values [n, K d] to their places. No two rows have one place.
+/// Writes the rows' heads of keys and values [n, K d] to their places. Places must be distinct.
 template <class T>
 void store_keys_values(const Execution& exec, const CacheShape& shape, const RowPlaces& rows,
                        const HeadColumns<const T>& k, const HeadColumns<const T>& v,
                        const KeyValueCache<T>& cache);
 
-/// Computes out [n, H d]: each row's heads of queries attend to the positions up to its own.
+/// Computes out [n, H d]. Each row's query heads attend to the positions up to its own.
 template <class T>
 void cached_attention(const Execution& exec, const CacheShape& shape, const RowPlaces& rows,
                       const HeadColumns<const T>& q, const KeyValueCache<T>& cache, Matrix<T> out);

@@ -61,7 +61,7 @@ void require_strides(const HeadOperands<T>& heads, Index q, Index k, Index v) {
                 "internal error: attention's operands have other strides than were planned");
 }
 
-/// Shows a call of the library to Kokkos' tools and to the time line.
+/// Shows a library call to Kokkos' tools and in the time line.
 template <class F>
 void profiled(const Execution& exec, const char* name, const AttentionShape& s, const F& call) {
   const runtime::ProfileRegion region(

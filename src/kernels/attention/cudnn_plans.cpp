@@ -19,7 +19,7 @@ using fe::graph::Graph;
 using Tensor = std::shared_ptr<fe::graph::Tensor_attributes>;
 using Pointers = std::unordered_map<std::int64_t, void*>;
 
-/// Numbers of the tensors in both graphs, by which calls name their pointers.
+/// Tensor numbers in both graphs. Calls use them to name their pointers.
 enum Uid : std::int64_t {
   q_uid = 1,
   k_uid,
@@ -32,7 +32,7 @@ enum Uid : std::int64_t {
   dv_uid
 };
 
-/// The first line of the library's explanation; the rest lists engines.
+/// Fails with the first line of the library's explanation. The other lines list engines.
 void require(fe::error_object error) {
   if (error.is_good()) return;
   const std::string text = error.get_message();
@@ -43,8 +43,8 @@ fe::DataType_t type_of(Dtype type) {
   return type == Dtype::bf16 ? fe::DataType_t::BFLOAT16 : fe::DataType_t::HALF;
 }
 
-/// Heads of rows in memory as [B,H,T,d]. The sequences of a call follow one another; the rows of
-/// heads that it leaves out lie between.
+/// Heads of rows in memory as [B,H,T,d]. A call's sequences are consecutive. Its rows are separated
+/// by the heads that it leaves out.
 struct Heads {
   Index heads, stride;
 
@@ -59,7 +59,7 @@ struct Heads {
   }
 };
 
-/// log_sum [all sequences * all heads,T], of which a call has those of its heads.
+/// log_sum [all sequences * all heads,T]. A call uses the part of its heads.
 void describe_log_sum(const Tensor& tensor, const AttentionShape& s, Index all_heads) {
   tensor->set_name("log_sum").set_uid(log_sum_uid).set_data_type(fe::DataType_t::FLOAT);
   tensor->set_dim({s.batch, s.heads, s.sequence, 1});
@@ -70,7 +70,7 @@ float scale_of(const AttentionShape& s) {
   return 1.0F / std::sqrt(static_cast<float>(s.head_width));
 }
 
-/// A graph without nodes: 16 bits outside, fp32 inside.
+/// A graph without nodes: 16 bits for inputs and outputs, fp32 inside.
 std::unique_ptr<Graph> empty_graph(Dtype type) {
   auto graph = std::make_unique<Graph>();
   graph->set_io_data_type(type_of(type));
@@ -94,7 +94,7 @@ std::unique_ptr<Graph> forward_graph(const AttentionProblem& p) {
   return graph;
 }
 
-/// For `call`, a part of the problem's heads.
+/// `call` is a part of the problem's heads.
 std::unique_ptr<Graph> backward_graph(const AttentionProblem& p, const AttentionShape& call) {
   auto graph = empty_graph(p.type);
   const Heads of_out{call.heads, p.shape.width()};
@@ -115,8 +115,8 @@ std::unique_ptr<Graph> backward_graph(const AttentionProblem& p, const Attention
   return graph;
 }
 
-/// Takes the first plan in the order of the library's heuristic that repeats its bits and keeps to
-/// the scratch: a choice by shape and device, not by time.
+/// Builds the first plan, in the order of the library's heuristic, that reproduces its bits and
+/// fits into the scratch. The choice depends on shape and device, not on time.
 void build(Graph& graph, cudnnHandle_t handle, Index scratch_bytes) {
   require(graph.validate());
   require(graph.build_operation_graph(handle));
@@ -140,7 +140,7 @@ void require(cudnnStatus_t status, const char* call) {
                 cudnnGetErrorString(status));
 }
 
-/// `data` + elements of 16 bits, for a map that wants it writable.
+/// `data` + 16-bit elements, without const, as the map requires.
 void* at(const void* data, Index elements) {
   return const_cast<std::byte*>(static_cast<const std::byte*>(data) + elements * 2);
 }
@@ -176,7 +176,7 @@ CudnnAttentionPlans::CudnnAttentionPlans(const AttentionProblem& problem)
     build(*graphs_->backward, made, calls.plan_bytes);
   } catch (const Error&) {
     throw;
-  } catch (const std::runtime_error& error) {  // cudnnException, and what the frontend throws plain
+  } catch (const std::runtime_error& error) {  // cudnnException, or the frontend's plain one
     fail(ExitCode::other, "cuDNN: {}", error.what());
   }
 }

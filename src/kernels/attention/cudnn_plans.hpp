@@ -1,5 +1,5 @@
-// cuDNN's fused attention for one problem, through the graphs of its frontend: forward with the
-// log-sum-exp of each row, and a backward that repeats its bits. For files of the CUDA build only.
+// cuDNN's fused attention for one problem, through its frontend's graphs: forward with each row's
+// log-sum-exp, and a backward that reproduces its bits. For files of the CUDA build only.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -13,27 +13,27 @@ namespace kzero::kernels {
 
 class CudnnAttentionPlans {
  public:
-  /// Makes the plans for the current device. Throws Error(other) with cuDNN's reason if it has
+  /// Makes the plans for the current device. Throws Error(other) with cuDNN's reason if there is
   /// none.
   explicit CudnnAttentionPlans(const AttentionProblem& problem);
   ~CudnnAttentionPlans();
 
-  /// "cuDNN 9.27.0".
+  /// For example "cuDNN 9.27.0".
   static std::string name();
 
-  /// Enqueue on `stream`; scratch has the scratch_bytes() of AttentionCalls.
+  /// Enqueue on `stream`. scratch has scratch_bytes() of AttentionCalls.
   void forward(cudaStream_t stream, const ForwardOperands& at, void* scratch) const;
   void backward(cudaStream_t stream, const BackwardOperands& at, void* scratch) const;
 
  private:
   struct Graphs;
 
-  /// Enqueues the heads of a call that begin with sequence `b` and head `k` of the keys.
+  /// Enqueues the call whose heads begin at sequence `b` and key head `k`.
   void backward_call(cudaStream_t stream, const BackwardOperands& at, Index b, Index k,
                      void* scratch) const;
 
   AttentionProblem problem_;
-  AttentionShape call_;  // of a call of backward
+  AttentionShape call_;  // of one backward call
   std::unique_ptr<Graphs> graphs_;
 };
 

@@ -1,5 +1,5 @@
-// Backward of device_tiles.hpp: dq by one team per block of queries, which walks over the
-// keys they see; dk and dv by one team per block of keys, which walks over the queries that see
+// Backward of device_tiles.hpp. One team per block of queries computes dq and walks over the keys
+// that they see. One team per block of keys computes dk and dv and walks over the queries that see
 // them. With P = exp(scale Q K^T - log_sum) and delta = rowsum(dO * O): dV = P^T dO, dS = P * (dO
 // V^T - delta), dQ = scale dS K, dK = scale dS^T Q.
 #pragma once
@@ -9,7 +9,7 @@
 
 namespace kzero::kernels {
 
-/// The arguments of both kernels; delta [B*H,T].
+/// The arguments of both kernels. delta [B*H,T].
 template <class T>
 struct BackwardArrays {
   AttentionShape shape;
@@ -19,7 +19,7 @@ struct BackwardArrays {
   Matrix<const float> log_sum, delta;
   HeadOperands<T> gradients;
 
-  /// Computes P and dS of one pair from their matrix products.
+  /// Computes P and dS of one query and key from their matrix products.
   KOKKOS_INLINE_FUNCTION Kokkos::pair<float, float> of_pair(Index head, Index query, Index key,
                                                             float score, float dscore) const {
     if (key > query || query >= shape.sequence) return {0.0F, 0.0F};
@@ -41,7 +41,7 @@ struct AttentionQueryGradient {
   KOKKOS_INLINE_FUNCTION void operator()(const Team& team) const {
     const AttentionShape& shape = x.shape;
     const BlockIndex at = block_index_of(team, shape, own, width);
-    // The last block of queries sees most keys, so it comes first.
+    // The last block of queries sees the most keys, so it comes first.
     const Index first = (blocks_of(shape, own) - 1 - at.block) * own;
     Scratch scratch(team, Work::bytes);
     float* between = scratch.take<float>(0);

@@ -1,4 +1,4 @@
-// The block of a head that a team of the device's attention kernels works on, and the operations
+// The block of a head that a team of the device's attention kernels processes, and the operations
 // that forward and backward share.
 #pragma once
 
@@ -6,17 +6,16 @@
 
 namespace kzero::kernels {
 
-// A warp is a thread in Kokkos' terms and its lanes are vector lanes, so that a row's maximum and
-// sum stay within one warp.
+// A warp is a Kokkos thread and its lanes are vector lanes, so that a row's maximum and sum stay
+// within one warp.
 inline constexpr int team_warps = team_size(4), warp_lanes = vector_length(32);
 inline constexpr int team_threads = team_warps * warp_lanes;
 
-// 128 registers per thread: four teams at once on the 65536 registers of a multiprocessor. Declared
-// as two teams of twice the size, since Kokkos refuses GPUs on which that many teams have no room
-// in scratch.
+// 128 registers per thread: four teams at once on a multiprocessor's 65536 registers. Declared as
+// two teams of twice the size, because Kokkos refuses GPUs whose scratch has no room for four.
 using BlockPolicy = BoundedPolicy<2 * team_threads, 2>;
 
-/// Rows of the block that a team owns, and of the blocks that it walks over.
+/// Rows of a team's own block, and of the blocks that it walks over.
 struct Blocks {
   int own, other;
 };
@@ -25,11 +24,10 @@ struct Blocks {
 struct Needs {
   int own_tiles, other_tiles;  // [own,width] and [other,width]
   int sums, rounded;           // [own,other] in fp32 and in T
-  int row_values;              // fp32 values of each own row
+  int row_values;              // fp32 values per own row
 };
 
-// Kokkos 4.7 gives a CUDA team the 48 KiB that a launch has without asking for more, less its own
-// use.
+// Kokkos 4.7 gives a CUDA team the default 48 KiB of a launch, less its own use.
 inline constexpr int scratch_limit = 40936;
 
 constexpr int scratch_bytes(const Needs& n, const Blocks& b, int width, int element) {
@@ -46,13 +44,13 @@ constexpr Blocks largest_blocks(const Needs& needs, int width, int element) {
   return {16, 16};
 }
 
-/// The head, block and part of the output's columns of a team.
+/// A team's head, block and part of the output's columns.
 struct BlockIndex {
   Index head, block;
   int part;
 };
 
-/// Heads wider than a tile are processed in parts, each by a team of its own.
+/// Heads wider than a tile are processed in parts, each by its own team.
 KOKKOS_INLINE_FUNCTION int parts_of(const AttentionShape& s, int width) {
   return static_cast<int>((s.head_width + width - 1) / width);
 }
@@ -88,7 +86,7 @@ struct TileWork {
   using Scores = typename Arithmetic::template GemmProblem<T, own, other>;
   using Output = typename Arithmetic::template GemmProblem<T, own, width>;
 
-  /// Computes scores [own,other] = A B^T over the full width of the heads; read them after the next
+  /// Computes scores [own,other] = A B^T over the full width of the heads. Read them after the next
   /// barrier.
   template <int left_rows, int right_rows>
   KOKKOS_INLINE_FUNCTION static void multiply(const Team& team, int thread, int parts,
@@ -105,14 +103,14 @@ struct TileWork {
     product.store(scores);
   }
 
-  /// Writes rows from `first` on = factor(row of the tile) * product, through `between`
-  /// [own,width].
+  /// Writes rows from `first` on = factor(row of the tile) * product. Uses `between` [own,width] as
+  /// a buffer.
   template <class F>
   KOKKOS_INLINE_FUNCTION static void write(const Team& team, Output& product, float* between,
                                            const HeadRows<T>& to, Index first, int part,
                                            const F& factor) {
     const Tile<float> tile{between, stride_of(width, 4)};
-    team.team_barrier();  // everyone has read the previous contents
+    team.team_barrier();  // all threads have read the previous contents
     product.store(tile);
     team.team_barrier();
     Kokkos::parallel_for(Kokkos::TeamVectorRange(team, own * width), [&](int n) {

@@ -1,5 +1,4 @@
-// Forward of device_tiles.hpp: a team has a block of queries and walks over the keys they
-// see.
+// Forward of device_tiles.hpp. A team has a block of queries and walks over the keys that they see.
 #pragma once
 
 #include "kernels/attention/device_blocks.hpp"
@@ -22,7 +21,7 @@ struct AttentionForward {
 
   KOKKOS_INLINE_FUNCTION void operator()(const Team& team) const {
     const BlockIndex at = block_index_of(team, shape, own, width);
-    // The last block of queries sees most keys, so it comes first.
+    // The last block of queries sees the most keys, so it comes first.
     const Index first = (blocks_of(shape, own) - 1 - at.block) * own;
     Scratch scratch(team, Work::bytes);
     float* largest = scratch.take<float>(own);
@@ -61,9 +60,9 @@ struct AttentionForward {
     });
   }
 
-  /// Turns one query's scores, of which it sees the keys up to number `last`, into unnormalised
-  /// probabilities; the factor by which a larger maximum shrinks the earlier sum replaces the first
-  /// score. Called by one warp.
+  /// Turns one query's scores into unnormalised probabilities. The query sees the keys up to number
+  /// `last`. The first score is replaced by the factor with which a larger maximum shrinks the
+  /// earlier sum. Called by one warp.
   KOKKOS_INLINE_FUNCTION void online_softmax(const Team& team, Index last, float* scores,
                                              float& largest, float& total, T* probabilities) const {
     float now = 0, sum = 0;

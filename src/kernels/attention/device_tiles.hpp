@@ -1,8 +1,8 @@
-// Attention for devices in tiles, without T x T scores (Dao et al., arXiv 2205.14135): a team has a
+// Attention for devices in tiles, without T x T scores (Dao et al., arXiv 2205.14135). A team has a
 // block of queries, or of keys, and walks over the blocks that it sees or that see it. Teams share
 // no data, so there are no atomics and every sum has one order. Arithmetic::GemmProblem<T, rows,
-// columns> is a class like the one of tile_product.hpp. With tensor cores warps.hpp takes
-// the heads that suit it.
+// columns> is a class like that of tile_product.hpp. With tensor cores, warps.hpp computes the
+// heads that suit it.
 #pragma once
 
 #include <cmath>
@@ -31,8 +31,8 @@ void launch_blocks(const char* label, const Execution& exec, const AttentionShap
   Kokkos::parallel_for(label, policy, kernel);
 }
 
-/// Calls f(a std::integral_constant) with the tile width for heads of this width. Where warps take
-/// most heads, one width is enough for the rest.
+/// Calls f(a std::integral_constant) with the tile width for these heads. Where warps compute most
+/// heads, one width is enough for the rest.
 template <class Arithmetic, class T, class F>
 void with_tile_width(const AttentionShape& s, const F& f) {
   if constexpr (has_warps<Arithmetic, T>) {
@@ -50,7 +50,7 @@ inline float scale_of(const AttentionShape& s) {
   return 1.0F / std::sqrt(static_cast<float>(s.head_width));
 }
 
-/// Computes delta [B*H,T] = rowsum(dout * out) of each head.
+/// Computes each head's delta [B*H,T] = rowsum(dout * out).
 template <class T>
 void sum_products(const Execution& exec, const AttentionShape& s, Matrix<const T> out,
                   Matrix<const T> dout, Matrix<float> delta) {

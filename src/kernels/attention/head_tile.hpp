@@ -9,7 +9,7 @@ namespace kzero::kernels {
 
 inline constexpr int scratch_alignment = 32;  // tensor cores require this of a tile's address
 
-/// Elements from row to row of a tile: 16 bytes more than its columns keep rows in different banks.
+/// Elements from row to row of a tile. 16 extra bytes put the rows into different banks.
 constexpr int stride_of(int columns, int element) { return columns + 16 / element; }
 
 /// Divides a team's scratch into buffers.
@@ -47,7 +47,6 @@ struct HeadRows {
     Index sequence, head;
   };
 
-  /// A head of a sequence.
   KOKKOS_INLINE_FUNCTION HeadRows(const HeadColumns<T>& of, const AttentionShape& s,
                                   const InSequence& at)
       : data(of.data + at.sequence * s.sequence * of.stride + at.head * s.head_width),
@@ -55,28 +54,28 @@ struct HeadRows {
         length(s.sequence),
         width(static_cast<int>(s.head_width)) {}
 
-  /// Head `head` of all sequences' heads, of which each sequence has `heads`.
+  /// Head `head` of all sequences' heads. Each sequence has `heads`.
   KOKKOS_INLINE_FUNCTION HeadRows(const HeadColumns<T>& of, const AttentionShape& s, Index head,
                                   Index heads)
       : HeadRows(of, s, InSequence{head / heads, head % heads}) {}
 };
 
-/// A tile [rows,width] of a head, zero beyond its rows and columns. Heads wider than `width` are
-/// processed in parts of that many columns.
+/// A tile [rows,width] of a head, zero beyond the head's rows and columns. Heads wider than `width`
+/// are processed in parts of that many columns.
 template <class T, int rows, int width>
 class HeadTile {
  public:
   KOKKOS_INLINE_FUNCTION HeadTile(const HeadRows<const T>& from, Scratch& scratch)
       : from_(from), tile_(scratch.take_tile<T, rows, width>()) {}
 
-  /// Turns to another head.
+  /// Switches to another head.
   KOKKOS_INLINE_FUNCTION void read(const HeadRows<const T>& from) {
     from_ = from;
     first_ = -1;
   }
 
-  /// Loads the rows from `first` on of part `part`; read them after the next barrier. Called by the
-  /// whole team.
+  /// Loads the rows from `first` on of part `part`. Read them after the next barrier. Called by all
+  /// threads of the team.
   KOKKOS_INLINE_FUNCTION void hold(const Team& team, Index first, int part) {
     if (first == first_ && part == part_) return;
     first_ = first;
@@ -92,7 +91,7 @@ class HeadTile {
 
   KOKKOS_INLINE_FUNCTION Tile<const T> tile() const { return {tile_.data, tile_.stride}; }
 
-  /// The columns that are not all zero, rounded up to a fragment.
+  /// Number of columns that are not all zero, rounded up to a fragment.
   KOKKOS_INLINE_FUNCTION int depth() const {
     return (Kokkos::min(from_.width - part_ * width, width) + 15) / 16 * 16;
   }

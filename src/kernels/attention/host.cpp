@@ -11,20 +11,20 @@ namespace kzero::kernels::host {
 
 namespace {
 
-/// What a thread has for its heads: scratch, and how it multiplies.
+/// A thread's scratch and its multiplication.
 template <class E>
 struct HeadThread : HeadScratch<E> {
   void (*multiply)(const HostProduct<E>&);
 };
 
-/// Sum and logarithm of one softmax.
+/// 1 / (sum relative to the largest score), and the log-sum-exp, of one softmax.
 struct RowSum {
   float inverse;
   float log;
 };
 
-/// The factor on scores. An fp32 query is multiplied by it when it is loaded; one of 16 bits is
-/// not, as the product would be rounded, so its scores are.
+/// The factor on scores. fp32 queries are multiplied by it when they are loaded. For 16-bit queries
+/// that product would be rounded, so their scores are multiplied instead.
 float scale_of(const AttentionShape& s) {
   return 1.0F / std::sqrt(static_cast<float>(s.head_width));
 }
@@ -33,10 +33,10 @@ float scale_of_scores(const AttentionShape& s) {
   return depth<E> == 1 ? 1.0F : scale_of(s);
 }
 
-/// Turns the first `seen` scores of a row into unnormalised probabilities and zeros the rest:
-/// dividing a row's output, d wide, is cheaper than dividing its probabilities.
+/// Turns the first `seen` scores of a row into unnormalised probabilities and zeros the rest.
+/// Dividing a row's output, d wide, is cheaper than dividing its probabilities.
 RowSum softmax_row(float* row, float scale, Index seen, Index columns) {
-  // Whole vectors: of keys that the mask hides, e to the minus infinity.
+  // Fills the last vector: keys that the mask hides get minus infinity.
   const Index whole = round_up(seen, detail::lanes);
   std::fill(row + seen, row + whole, -Kokkos::Experimental::infinity_v<float>);
   const float largest = scale * detail::host_max(whole, [=](Index j) { return row[j]; });
@@ -49,7 +49,7 @@ RowSum softmax_row(float* row, float scale, Index seen, Index columns) {
   return {1.0F / total, largest + std::log(total)};
 }
 
-/// The query rows that see a block of keys, within a block of them.
+/// The rows of a query block that see a block of keys.
 struct Seeing {
   Index begin, count;
 
@@ -104,7 +104,7 @@ void forward_rows(const AttentionShape& s, const HeadThread<E>& h, Index first, 
 }
 
 /// Turns row i of a tile of scores and of the probabilities' gradients into probabilities and the
-/// gradients of scores, by 1 / sqrt(d) too small.
+/// gradients of scores, without the factor 1 / sqrt(d).
 void score_gradients(float* p, float* dp, float scale, Index seen, float log_total, float delta) {
   const Index whole = round_up(seen, detail::lanes);
   for (Index j = 0; j < whole; j += host_lanes) {
@@ -116,7 +116,7 @@ void score_gradients(float* p, float* dp, float scale, Index seen, float log_tot
   std::fill(dp + seen, dp + key_block, 0.0F);
 }
 
-/// Rounds two rows of a tile, of which the second may be missing (-1), to their grouped forms.
+/// Rounds two rows of a tile to their grouped forms. The second may be missing (-1).
 void round_tile_rows(const HeadScratch<Bf16Pair>& h, Index first, Index second) {
   const auto round = [=](const float* rows, Bf16Pair* to) {
     round_rows(rows + first * key_block, second < 0 ? nullptr : rows + second * key_block,
@@ -126,7 +126,7 @@ void round_tile_rows(const HeadScratch<Bf16Pair>& h, Index first, Index second) 
   round(h.dscores, h.ds_grouped);
 }
 
-/// The same for all rows of a tile, and their operands' forms in 16 bits.
+/// Does the same for all rows of a tile, and rounds operands to their 16-bit forms.
 template <class E>
 void score_gradients(const AttentionShape& s, const HeadScratch<E>& h, const Seeing& seeing,
                      Index first, Index first_key, const float* log_sum) {
@@ -146,8 +146,8 @@ void score_gradients(const AttentionShape& s, const HeadScratch<E>& h, const See
   }
 }
 
-/// Adds what query rows [first, first + rows) and one block of keys give to the gradients: to dq in
-/// h.out, to dk and dv.
+/// Adds the contributions of query rows [first, first + rows) and one block of keys to the
+/// gradients: to dq in h.out, to dk and dv.
 template <class E>
 void backward_tile(const AttentionShape& s, const HeadThread<E>& h, Index first, Index rows,
                    Index key, const float* log_sum) {
@@ -191,15 +191,15 @@ void backward_tile(const AttentionShape& s, const HeadThread<E>& h, Index first,
   h.multiply(keys);
 }
 
-/// Runs work(head, is the thread's first, scratch) for `heads` heads; a thread has neighbouring
-/// ones, in ascending order.
+/// Runs work(head, is the thread's first, scratch) for `heads` heads. A thread has adjacent heads,
+/// in ascending order.
 template <class E, class F>
 void for_each_head(const Execution& exec, const AttentionShape& s, Index heads, const char* label,
                    Vector<float> scratch, const ProductBackend<E>& products, const F& work) {
   const Index per_thread = HeadScratch<E>::bytes(s) / static_cast<Index>(sizeof(float));
   const Index slots = static_cast<Index>(scratch.extent(0)) / per_thread;
   KZERO_REQUIRE(slots > 0, ExitCode::other, "internal error: no scratch was planned for attention");
-  // One slot per thread: work is distributed by slot, so that slots never exceed the planned
+  // One slot per thread. Work is distributed by slot, so that slots never exceed the planned
   // number.
   Kokkos::parallel_for(label, tensor::Range(exec, 0, slots), [=](Index slot) {
     const HeadThread<E> h{{s, scratch.data() + slot * per_thread}, products.multiply};
@@ -216,7 +216,6 @@ T* rows_of(const AttentionShape& s, const HeadColumns<T>& columns, Index head, I
   return columns.data + head / heads * s.sequence * columns.stride + head % heads * s.head_width;
 }
 
-/// Loads a head's queries.
 template <class T, class E>
 void load_queries(const AttentionShape& s, const HeadColumns<const T>& q, Index head, E* to) {
   load(s, rows_of(s, q, head, s.heads), q.stride, to);
@@ -267,7 +266,7 @@ void Attention<T>::forward(const Execution& exec, const HeadOperands<const T>& i
   const AttentionShape s = shape_;
   const auto work = [=](Index head, bool is_first, const HeadThread<E>& h) {
     load_queries(s, in.q, head, h.q);
-    if (is_first || head % s.group() == 0) {  // else the predecessor's keys and values serve
+    if (is_first || head % s.group() == 0) {  // else the previous head's keys and values are reused
       const Index kv_head = head / s.group();
       load(s, rows_of(s, in.k, kv_head, s.kv_heads), in.k.stride, h.k);
       load(s, rows_of(s, in.v, kv_head, s.kv_heads), in.v.stride, h.v);

@@ -1,6 +1,6 @@
-// One thread's scratch of attention on hosts, and how a head's rows get there and back. Operands of
-// products are held as elements E of depth<E> neighbouring terms of a sum (host/pairs.hpp): fp32
-// values, or pairs of bf16.
+// One thread's scratch for attention on hosts, and copies of a head's rows to and from it. Operands
+// of products are elements E of depth<E> neighbouring terms of a sum (host/pairs.hpp): fp32 values,
+// or pairs of bf16.
 #pragma once
 
 #include <algorithm>
@@ -12,22 +12,21 @@
 
 namespace kzero::kernels::host {
 
-// A block of query rows and a block of keys meet in one tile of scores: with a block each of q, k
-// and v, which products read again and again, it stays in a core's caches.
+// A block of query rows and a block of keys form one tile of scores. The tile stays in a core's
+// caches, together with a block each of q, k and v, which products read repeatedly.
 inline constexpr Index query_block = 96;
 inline constexpr Index key_block = 64;
 static_assert(query_block % 2 == 0 && key_block % (2 * host_lanes) == 0 &&
               key_block % detail::lanes == 0);
 
-/// Operands and results of a head's products. Rows are padded with zeros: T to whole blocks of
-/// keys, d to whole vectors. An operand has up to three forms, by the sums that its elements are
-/// terms of:
+/// Operands and results of a head's products. Rows are padded with zeros: T to full blocks of keys,
+/// d to full vectors. An operand has up to three forms, whose elements are terms of sums
 ///   rows [T, d / depth]: along d
 ///   transposed, by blocks of keys [d / depth, key_block] each: along d
 ///   grouped [T / depth, d]: along T, which for fp32 is the same as rows
 template <class E>
 struct HeadScratch {
-  E *q, *k, *v, *dout;             // rows; k and v on the way to their other forms
+  E *q, *k, *v, *dout;             // rows; k and v are then converted to other forms
   E *k_transposed, *v_transposed;  //
   E *q_grouped, *k_grouped, *v_grouped, *dout_grouped;
   E* probabilities;                // forward: rows of a block of queries
@@ -70,7 +69,7 @@ struct HeadScratch {
   }
 
  private:
-  /// Addresses are counted only if there is no memory.
+  /// Only counts addresses if there is no memory.
   template <class V>
   V* take(Index count) {
     auto* const address = base_ ? reinterpret_cast<V*>(base_ + end_) : nullptr;
@@ -82,7 +81,7 @@ struct HeadScratch {
   Index end_ = 0;
 };
 
-/// Fetches a row that will be read or written soon. Rows of a head lie further apart than the
+/// Prefetches a row that will be read or written soon. A head's rows are further apart than the
 /// processor's own prefetching reaches.
 template <int writes, class T>
 void prefetch_row(const T* row, Index width) {
@@ -100,7 +99,7 @@ void load_row(const T* from, Index count, float* to) {
   detail::host_for(count, [=](Index j) { to[j] = static_cast<float>(from[j]); });
 }
 
-/// Loads the head's rows and zeros what pads them.
+/// Loads the head's rows and zeros their padding.
 template <class T, class E>
 void load(const AttentionShape& s, const T* from, Index stride, E* to) {
   const Index d = s.head_width, width = HeadScratch<E>::width(s) / depth<E>;
@@ -120,11 +119,10 @@ void transpose_blocks(const AttentionShape& s, const E* from, E* to) {
     transpose(key_block, width, from + key * width, width, to + key * width, key_block);
 }
 
-/// Groups loaded rows. Those of fp32 are used as they are.
+/// Groups loaded rows. fp32 rows are used as they are.
 inline void group_rows(const AttentionShape& /*s*/, const float* /*rows*/, float* /*grouped*/) {}
 void group_rows(const AttentionShape& s, const Bf16Pair* rows, Bf16Pair* grouped);
 
-/// Stores rows of the head, times a factor.
 template <class T, class E>
 void store(const AttentionShape& s, const float* from, Index rows, float factor, T* to,
            Index stride) {
@@ -135,7 +133,7 @@ void store(const AttentionShape& s, const float* from, Index rows, float factor,
   }
 }
 
-/// Computes the sums of out * dout of every row.
+/// Computes every row's sum of out * dout.
 template <class T>
 void load_delta(const AttentionShape& s, const T* out, Index out_stride, const T* dout,
                 Index dout_stride, float* delta) {

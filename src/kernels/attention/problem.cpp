@@ -4,10 +4,9 @@ namespace kzero::kernels {
 
 namespace {
 
-constexpr Index query_rows = 64, key_rows = 128;  // to which the scores' gradients are rounded up
+constexpr Index query_rows = 64, key_rows = 128;  // the scores' gradients are rounded up to these
 
-/// Scratch of a call with this many sequences and heads of keys, with room for its parts'
-/// alignment.
+/// Scratch of a call with this many sequences and key heads, with room to align its parts.
 Index call_bytes(const AttentionProblem& p, Index sequences, Index kv_heads) {
   const AttentionShape& s = p.shape;
   const Index heads = sequences * kv_heads * s.group(), t = s.sequence;
@@ -19,7 +18,7 @@ Index call_bytes(const AttentionProblem& p, Index sequences, Index kv_heads) {
   return bytes;
 }
 
-/// The largest divisor of `count` for which the bytes fit; 0 if one does not fit either.
+/// The largest divisor of `count` for which the bytes fit, or 0 if 1 does not fit either.
 template <class F>
 Index largest_part(Index count, Index most_bytes, const F& bytes_of) {
   for (Index parts = 1; parts <= count; ++parts) {

@@ -1,6 +1,6 @@
-// Backward of warps.hpp: warps with rows of queries compute dq, warps with rows of keys
-// dk and dv. P and dS (device_backward.hpp has the equations) stay in registers, where
-// rows of keys have them transposed.
+// Backward of warps.hpp. Warps with rows of queries compute dq; warps with rows of keys compute dk
+// and dv. P and dS (equations in device_backward.hpp) stay in registers. Rows of keys have them
+// transposed.
 #pragma once
 
 #include "kernels/attention/device_backward.hpp"
@@ -17,9 +17,9 @@ struct WarpScores {
 
   Sums probabilities, gradients;
 
-  /// Turns scores into P and dO V^T into dS. log2_sum(place) and delta(place) are those of a pair's
-  /// queries, log2_sum in units of log 2; hidden(row, column) are scores whose key comes after the
-  /// query, if there may be any.
+  /// Turns scores into P and dO V^T into dS. log2_sum(place) and delta(place) return the values of
+  /// a pair's queries, log2_sum in units of log 2. hidden(row, column) is true if the score's key
+  /// comes after its query. may_hide is false if there are no such scores.
   template <class LogSum, class Delta, class Hidden>
   KOKKOS_INLINE_FUNCTION void resolve(int lane, float log2_scale, const LogSum& log2_sum,
                                       const Delta& delta, bool may_hide, const Hidden& hidden) {
@@ -111,7 +111,7 @@ struct WarpAttentionKeyGradient {
 
   BackwardArrays<T> x;
 
-  /// The queries of a group's heads: tile n holds some of the group's head n / blocks.
+  /// The queries of a group's heads. Tile n belongs to the group's head n / blocks.
   struct Queries {
     int sequence, head;  // of the group's first head
     int first, blocks;
@@ -147,7 +147,7 @@ struct WarpAttentionKeyGradient {
         },
         [&](int n, const T* pair) {
           const float* of_pair = values + n % 2 * 2 * Blocks::other;
-          // Rows by which the first query of the tile is ahead of the warp's first key.
+          // Number of rows by which the tile's first query is ahead of the warp's first key.
           const int ahead = n % from.blocks * Blocks::other - warp_row;
           const int skipped = ahead < 0 ? -ahead / queries * queries : 0;
 #pragma unroll 1
@@ -163,8 +163,8 @@ struct WarpAttentionKeyGradient {
                   factors);
   }
 
-  /// Begins to copy tile n of q and of dout, and of their rows' log_sum and delta. What is not
-  /// there is zero, and so is what it adds to dk and dv.
+  /// Begins to copy tile n of q and dout, and their rows' log_sum and delta. Missing rows are zero
+  /// and add zero to dk and dv.
   KOKKOS_INLINE_FUNCTION void copy(int thread, const Queries& from, int n, T* pair,
                                    float* values) const {
     const AttentionShape& shape = x.shape;
@@ -186,8 +186,8 @@ struct WarpAttentionKeyGradient {
     }
   }
 
-  /// Adds what 16 queries of a tile add to the warp's rows; the first query is `ahead` rows after
-  /// the first key.
+  /// Adds the contributions of 16 queries of a tile to the warp's rows. The first query is `ahead`
+  /// rows after the first key.
   KOKKOS_INLINE_FUNCTION void add_queries(const typename Blocks::Factor& k,
                                           const typename Blocks::Factor& v, const T* pair,
                                           const float* values, int query, int ahead, int lane,

@@ -1,5 +1,5 @@
-// What the attention kernels with scores in registers share (warps.hpp): which rows a
-// warp owns, and how tiles of the other rows pass through a team's scratch.
+// The common parts of the attention kernels with scores in registers (warps.hpp): which rows a warp
+// owns, and how tiles of the other rows pass through a team's scratch.
 #pragma once
 
 #include "kernels/attention/device_blocks.hpp"
@@ -7,7 +7,7 @@
 
 namespace kzero::kernels {
 
-/// Threads of a Kokkos team as these kernels see them.
+/// The threads of a Kokkos team, as these kernels see them.
 struct TeamThread {
   const Team& team;
   int thread;
@@ -15,8 +15,8 @@ struct TeamThread {
   KOKKOS_INLINE_FUNCTION explicit TeamThread(const Team& of) : team(of), thread(thread_of(of)) {}
 };
 
-/// The rows of a kernel; a warp has 16 `down`. With 32 it loads half as many fragments of the other
-/// rows as with 16, but only a narrow head's single sum leaves it the registers.
+/// The rows of a kernel. A warp has 16 * down rows. With 32 it loads half as many fragments of the
+/// other rows as with 16, but it has the registers for 32 only with a narrow head and a single sum.
 template <class Arithmetic, class T, int width, int down>
 struct WarpBlocks {
   using Fragments = typename Arithmetic::template Fragments<T>;
@@ -26,7 +26,7 @@ struct WarpBlocks {
   static constexpr int stride = stride_of(width, sizeof(T));
   static constexpr int tile = other * stride;  // elements
   static constexpr int threads = Arithmetic::warps * Arithmetic::lanes;
-  // Two pairs of tiles, one in use and one on its way, and two values of each row of both.
+  // Two pairs of tiles, one in use and one being copied, and two values for each row of both pairs.
   static constexpr int values = 4 * tile;  // where they begin, in elements
   static constexpr int bytes =
       values * static_cast<int>(sizeof(T)) + 4 * other * 4 + scratch_alignment;
@@ -42,8 +42,8 @@ struct WarpBlocks {
     return thread / Arithmetic::lanes * warp_rows;
   }
 
-  /// Begins to copy the rows of a head from `first` on to a tile [rows,width], zero beyond the
-  /// head. All threads of the team take part.
+  /// Begins to copy a head's rows from `first` on to a tile [rows,width], zero beyond the head.
+  /// Called by all threads of the team.
   template <int rows>
   KOKKOS_INLINE_FUNCTION static void copy(int thread, const Rows& from, Index first, T* to) {
     constexpr int whole = 16 / sizeof(T), packs = width / whole;
@@ -70,8 +70,8 @@ struct WarpBlocks {
     return {from + row * stride, stride};
   }
 
-  /// Calls use(n, T* pair) for n in [0,count), when the pair of tiles n has arrived that copy(n, T*
-  /// pair) began to copy; the next one is on its way meanwhile. Called by all threads of a team.
+  /// Calls use(n, T* pair) for n in [0,count), once the pair of tiles that copy(n, T* pair) began
+  /// to copy has arrived. Meanwhile the next pair is copied. Called by all threads of a team.
   template <class Thread, class Copy, class Use>
   KOKKOS_INLINE_FUNCTION static void for_tiles(const Thread& thread, int count, T* scratch,
                                                const Copy& copy, const Use& use) {
@@ -79,13 +79,13 @@ struct WarpBlocks {
     for (int n = 0; n < count; ++n) {
       T* pair = scratch + n % 2 * 2 * tile;
       Fragments::wait_for_copies();
-      thread.team.team_barrier();  // pair n is there, and nobody reads the one before any more
+      thread.team.team_barrier();  // pair n has arrived, and no thread reads the previous one
       if (n + 1 < count) copy(n + 1, scratch + (n + 1) % 2 * 2 * tile);
       use(n, pair);
     }
   }
 
-  /// Writes the warp's rows times `factors` to a head's from `first` on.
+  /// Writes the warp's rows times `factors` to a head's rows from `first` on.
   KOKKOS_INLINE_FUNCTION static void write(Sums& sums, const HeadRows<T>& to, Index first, int lane,
                                            const float (&factors)[Sums::rows]) {
     T* data[Sums::rows];
@@ -102,24 +102,24 @@ struct WarpBlocks {
   }
 };
 
-/// The queries of a thread of a team, and the keys that they see.
+/// The queries of a team's thread, and the keys that they see.
 template <class Blocks>
 struct WarpQueries {
-  Index head, first, row;  // the team's first row and the warp's
+  Index head, first, row;  // the first rows of the team and of the warp
   int lane, warp_row;      // row - first
 
   KOKKOS_INLINE_FUNCTION WarpQueries(const AttentionShape& shape, int rank, int thread)
       : lane(Blocks::lane(thread)), warp_row(Blocks::warp_row(thread)) {
     const int blocks = static_cast<int>(blocks_of(shape, Blocks::own));
     head = rank / blocks;
-    // The last block of queries sees most keys, so it comes first.
+    // The last block of queries sees the most keys, so it comes first.
     first = (blocks - 1 - rank % blocks) * Index{Blocks::own};
     row = first + warp_row;
   }
 
-  /// Calls use(keys, values, ahead) for every `step` rows of k and v, in order, until no query of
-  /// the warp sees them; the first query is `ahead` rows after the first key. Called by all threads
-  /// of a team.
+  /// Calls use(keys, values, ahead) for every `step` rows of k and v in order, as long as a query
+  /// of the warp sees them. The first query is `ahead` rows after the first key. Called by all
+  /// threads of a team.
   template <int step, class T, class Thread, class Use>
   KOKKOS_INLINE_FUNCTION void for_keys(const Thread& thread, const AttentionShape& shape,
                                        const HeadOperands<const T>& in, T* scratch,

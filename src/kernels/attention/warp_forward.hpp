@@ -1,4 +1,4 @@
-// Forward of warps.hpp: a warp has 16 or 32 queries and walks over the keys they see.
+// Forward of warps.hpp. A warp has 16 or 32 queries and walks over the keys that they see.
 #pragma once
 
 #include "kernels/attention/warp_blocks.hpp"
@@ -7,7 +7,7 @@ namespace kzero::kernels {
 
 inline constexpr float log2_of_e = 1.44269504F, log_of_two = 0.693147181F;
 
-/// Scores are kept in units of log 2: log2_scale is log2(e) / sqrt(d).
+/// Scores are in units of log 2: log2_scale is log2(e) / sqrt(d).
 template <class Arithmetic, class T, int width>
 struct WarpAttentionForward {
   static constexpr int down = width <= 64 ? 2 : 1;
@@ -23,7 +23,7 @@ struct WarpAttentionForward {
   HeadColumns<T> out;
   Matrix<float> log_sum;
 
-  /// The running maximum of each row that a lane has, and its own share of the sum.
+  /// The running maximum of each of a lane's rows, and the lane's share of the sum.
   struct State {
     float largest[rows], total[rows];
   };
@@ -55,7 +55,7 @@ struct WarpAttentionForward {
     write(sum, state, at.head, at.row, at.lane);
   }
 
-  /// Hides the keys that come after a query; the first query is `ahead` rows after the first key.
+  /// Hides the keys that come after a query. The first query is `ahead` rows after the first key.
   KOKKOS_INLINE_FUNCTION static void hide(Scores& scores, int lane, int ahead) {
     scores.for_pairs(lane, [&](const PairPlace& at, float* x) {
       for (int e = 0; e < 2; ++e) {
@@ -64,7 +64,7 @@ struct WarpAttentionForward {
     });
   }
 
-  /// Turns scores into unnormalised probabilities. Every row has seen a key by then: key 0 is in
+  /// Turns scores into unnormalised probabilities. Every row has seen a key, because key 0 is in
   /// the first tile.
   KOKKOS_INLINE_FUNCTION void online_softmax(Scores& scores, int lane, State& state,
                                              typename Blocks::Sums& sum) const {

@@ -1,8 +1,7 @@
-// Attention for devices with tensor cores, for heads of 16-bit elements that are no wider than 128
-// columns: a warp has 16 or 32 rows, whose scores, probabilities and sums stay in its registers, so
-// that a row's maximum and sum are taken over four lanes (Dao, arXiv 2307.08691). As in
-// device_tiles.hpp teams share no data. Arithmetic::Fragments<T> is a class like the one
-// of warp_fragments.hpp.
+// Attention for devices with tensor cores, for heads of 16-bit elements up to 128 columns wide. A
+// warp has 16 or 32 rows. Their scores, probabilities and sums stay in its registers, so that a
+// row's maximum and sum are reduced over four lanes (Dao, arXiv 2307.08691). Teams share no data,
+// as in device_tiles.hpp. Arithmetic::Fragments<T> is a class like that of warp_fragments.hpp.
 #pragma once
 
 #include <type_traits>
@@ -18,10 +17,10 @@ inline constexpr bool has_warps = sizeof(T) == 2 && requires {
   typename Arithmetic::template Fragments<T>;
 };
 
-// Two teams at once on the 65536 registers of a multiprocessor: 255 for each thread.
+// Two teams at once on a multiprocessor's 65536 registers: 255 per thread.
 using WarpPolicy = BoundedPolicy<2 * team_threads, 1>;
 
-/// A kernel's body run(thread, rank, scratch) as a functor for Kokkos' teams.
+/// Runs a kernel's body run(thread, rank, scratch) as a functor for Kokkos' teams.
 template <class T, class Kernel>
 struct OnTeams {
   Kernel kernel;
@@ -32,7 +31,6 @@ struct OnTeams {
   }
 };
 
-/// Launches a kernel on Kokkos' teams.
 template <class T>
 struct TeamLaunch {
   const Execution& exec;
@@ -45,13 +43,13 @@ struct TeamLaunch {
   }
 };
 
-/// True if rows of heads are packs of 16 bytes, side by side; pointers into arenas are aligned.
+/// True if rows of heads are contiguous packs of 16 bytes. Pointers into arenas are aligned.
 template <class T>
 bool suits_warps(const AttentionShape& shape) {
   return shape.head_width <= 128 && shape.head_width % (16 / sizeof(T)) == 0;
 }
 
-/// Calls f(a std::integral_constant) with the columns of a warp's tile.
+/// Calls f(a std::integral_constant) with the number of columns of a warp's tile.
 template <class F>
 void with_warp_width(const AttentionShape& shape, const F& f) {
   if (shape.head_width <= 64) {
@@ -61,7 +59,7 @@ void with_warp_width(const AttentionShape& shape, const F& f) {
   }
 }
 
-/// Computes out and log_sum. launch(label, teams, kernel) runs kernel.run for each rank of a team.
+/// Computes out and log_sum. launch(label, teams, kernel) runs kernel.run for each team's rank.
 template <class Arithmetic, class T, class Launch>
 void warp_attention_forward(const AttentionShape& s, float scale, const HeadOperands<const T>& in,
                             const HeadColumns<T>& out, Matrix<float> log_sum,
@@ -74,7 +72,7 @@ void warp_attention_forward(const AttentionShape& s, float scale, const HeadOper
   });
 }
 
-/// Computes the gradients, each with a kernel of its own.
+/// Computes the gradients, with one kernel for dq and one for dk and dv.
 template <class Arithmetic, class T, class Launch>
 void warp_attention_backward(const BackwardArrays<T>& x, const Launch& launch) {
   const AttentionShape& s = x.shape;

@@ -1,4 +1,4 @@
-// Cross-entropy with a team a row.
+// Cross-entropy with one team per row.
 #include "kernels/softmax_cross_entropy.hpp"
 
 #include "kernels/softmax_row.hpp"

@@ -1,6 +1,6 @@
 // tile_product.hpp on tensor cores, for 16-bit tiles: fragments of 16 x 16 with fp32 sums,
-// distributed over the warps of a team. Tiles begin at multiples of 32 bytes and their strides are
-// multiples of 8 elements in 16 bits, of 4 in fp32.
+// distributed over a team's warps. Tiles begin at multiples of 32 bytes. Their strides are
+// multiples of 8 elements in 16 bits and of 4 in fp32.
 #pragma once
 
 #include "kernels/device/tile_product.hpp"
@@ -8,8 +8,8 @@
 namespace kzero::kernels {
 
 /// A sum of matrix products [rows,columns], multiples of 16, over `warps` warps of `lanes` threads.
-/// `depth` is a multiple of 16 too; all threads of a warp call collectively. Fragments is a class
-/// like the one of warp_fragments.hpp.
+/// `depth` is also a multiple of 16. All threads of a warp call collectively. Fragments is a class
+/// like that of warp_fragments.hpp.
 template <class Fragments, class T, int rows, int columns, int warps, int lanes>
 class TensorCoreProduct {
  public:
@@ -49,7 +49,7 @@ class TensorCoreProduct {
   }
 
  private:
-  // A warp's fragments are neighbours in a row of fragments, or fill complete rows.
+  // A warp's fragments are adjacent in a row of fragments, or fill complete rows.
   static constexpr int across = columns / 16, total = rows / 16 * across;
   static constexpr int held = total < warps ? 1 : total / warps;
   static constexpr int in_row = held < across ? held : across;
@@ -59,8 +59,7 @@ class TensorCoreProduct {
   KOKKOS_INLINE_FUNCTION int row(int f) const { return (first_ + f) / across * 16; }
   KOKKOS_INLINE_FUNCTION int column(int f) const { return (first_ + f) % across * 16; }
 
-  /// Multiplies A by B, of which load(right, k, column) loads a fragment, 16 of the depth at a
-  /// time.
+  /// Multiplies A by B, 16 of the depth at a time. load(right, k, column) loads a fragment of B.
 #pragma nv_exec_check_disable
   template <class Load>
   KOKKOS_INLINE_FUNCTION void for_steps(const Tile<const T>& a, int depth, int used,

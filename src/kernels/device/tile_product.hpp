@@ -1,5 +1,5 @@
-// Matrix products of small tiles in a team's scratch, accumulated in registers in fp32: every
-// thread of the team holds its part of the sum. This is plain arithmetic for any backend;
+// Matrix products of small tiles in a team's scratch, accumulated in fp32 registers. Every thread
+// of the team holds its part of the sum. This is plain arithmetic for any back end.
 // tensor_core_product.hpp has the same interface on tensor cores.
 #pragma once
 
@@ -17,7 +17,7 @@ struct Tile {
 };
 
 /// A sum of matrix products [rows,columns], each a multiple of 16, over `threads` threads (1, or a
-/// multiple of 16). Nothing here synchronizes: barriers are the caller's.
+/// multiple of 16). The caller provides all barriers.
 template <class T, int rows, int columns, int threads>
 class PlainProduct {
  public:
@@ -32,7 +32,7 @@ class PlainProduct {
     }
   }
 
-  /// Adds A B; A [rows,depth], B [depth,columns]; columns from `used` on may be left out.
+  /// Adds A B; A [rows,depth], B [depth,columns]. Columns from `used` on may be left out.
   KOKKOS_INLINE_FUNCTION void add(const Tile<const T>& a, const Tile<const T>& b, int depth,
                                   [[maybe_unused]] int used) {
     for (int k = 0; k < depth; ++k) {
@@ -50,7 +50,7 @@ class PlainProduct {
   }
 
  private:
-  // Neighbouring threads have neighbouring columns; a thread's own columns are `across` apart.
+  // Neighbouring threads have neighbouring columns. A thread's own columns are `across` apart.
   static constexpr int across = threads < 16 ? threads : 16, down = threads / across;
   static constexpr int own_rows = rows / down, own_columns = columns / across;
   static_assert(own_rows * down == rows && own_columns * across == columns);

@@ -1,5 +1,6 @@
-// tile_product.hpp on the tensor cores of NVIDIA GPUs: the instructions behind warp_fragments.hpp,
-// which nvcuda::wmma reaches for fp16 alone; tiles of bf16 it loads element by element.
+// tile_product.hpp on the tensor cores of NVIDIA GPUs, with the instructions for
+// warp_fragments.hpp. nvcuda::wmma uses these instructions only for fp16; it loads bf16 tiles
+// element by element.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +12,8 @@
 
 namespace kzero::kernels {
 
-/// PTX's ldmatrix, mma.sync and what goes with them. A warp's lanes call collectively; lane l of a
-/// load names the row l % 8 of the matrix l / 8, 8 elements of 16 bits each, in shared memory.
+/// PTX's ldmatrix, mma.sync and related instructions. A warp's lanes call collectively. In a load,
+/// lane l names row l % 8 of matrix l / 8, which is 8 elements of 16 bits in shared memory.
 struct TensorCoreInstructions {
   __device__ static void load(std::uint32_t (&x)[4], const void* row) {
     asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
@@ -48,7 +49,7 @@ struct TensorCoreInstructions {
     }
   }
 
-  /// Rounds two values to T, the first one to the lower half.
+  /// Rounds two values to T. The first is in the lower half.
   template <class T>
   __device__ static std::uint32_t pack(float first, float second) {
     std::uint32_t pair;
@@ -65,14 +66,14 @@ struct TensorCoreInstructions {
     return __shfl_xor_sync(0xFFFFFFFFU, x, mask);
   }
 
-  /// Returns 2^x, in the hardware's approximation: two units in the last place, 0 below -126.
+  /// Returns 2^x as the hardware approximates it: two units in the last place, 0 below -126.
   __device__ static float power_of_two(float x) {
     float result;
     asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(result) : "f"(x));
     return result;
   }
 
-  /// Begins to copy from global to shared memory, or to clear the place.
+  /// Begins to copy from global to shared memory, or to clear the destination.
   template <int bytes>
   __device__ static void copy(void* to, const void* from, bool is_there) {
     const int size = is_there ? bytes : 0;
@@ -96,7 +97,7 @@ struct TensorCoreInstructions {
   }
 };
 
-/// Does plain arithmetic in fp32, which tensor cores would round to 11 bits.
+/// fp32 uses plain arithmetic, because tensor cores would round it to 11 bits.
 template <int warps_of_team, int lanes_of_warp>
 struct TensorCoreArithmetic {
   static constexpr int warps = warps_of_team, lanes = lanes_of_warp;

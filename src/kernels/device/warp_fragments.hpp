@@ -1,10 +1,10 @@
-// Fragments of 16 x 16 of a matrix product in 16 bits with fp32 sums, spread over the 32 lanes of a
-// warp as PTX documents it for ldmatrix and mma.m16n8k16 (PTX ISA, "Warp-level Matrix Fragments for
-// mma.m16n8k16"). With g = lane / 4 and c = lane % 4 a lane holds of the left factor [row,k] and of
-// the sum [row,column] the rows g and g + 8, of the right one [k,column] the columns g and g + 8,
-// and along the other dimension the pairs 2c, 2c + 1 and 2c + 8, 2c + 9. Known places let a lane
-// scale rows without loading their factors as a fragment, and turn a sum into the left factor of
-// another product, since both have the same places.
+// Fragments of 16 x 16 of a 16-bit matrix product with fp32 sums, distributed over a warp's 32
+// lanes as PTX documents for ldmatrix and mma.m16n8k16 (PTX ISA, "Warp-level Matrix Fragments for
+// mma.m16n8k16"). Let g = lane / 4 and c = lane % 4. Of the left factor [row,k] and of the sum
+// [row,column] a lane holds rows g and g + 8. Of the right factor [k,column] it holds columns g and
+// g + 8. Along the other dimension it holds the pairs 2c, 2c + 1 and 2c + 8, 2c + 9. Because these
+// places are known, a lane can scale rows without loading their factors as a fragment. It can also
+// turn a sum into the left factor of another product, because both have the same places.
 #pragma once
 
 #include <Kokkos_Macros.hpp>
@@ -15,13 +15,13 @@
 
 namespace kzero::kernels {
 
-/// The place of a pair of neighbours in a row of a sum: `slot` numbers the rows that a lane has.
+/// The place of a pair of neighbours in a row of a sum. `slot` numbers the lane's rows.
 struct PairPlace {
   int slot, row, column;
 };
 
-/// Instructions is a class like the one of tile_product_cuda.hpp. Tiles begin at multiples of 16
-/// bytes, as do their rows. All lanes of a warp call collectively.
+/// Instructions is a class like that of tile_product_cuda.hpp. Tiles and their rows begin at
+/// multiples of 16 bytes. All lanes of a warp call collectively.
 template <class T, class Instructions>
 struct WarpFragments {
   struct Left {
@@ -34,7 +34,7 @@ struct WarpFragments {
     float x[8];  // columns 0 to 7: (g, 2c), (g, 2c + 1), (g + 8, 2c), (g + 8, 2c + 1); then 8 to 15
   };
 
-  static constexpr int rows = 2, pairs = 4;  // that a lane has of a sum
+  static constexpr int rows = 2, pairs = 4;  // of a sum, per lane
 
   KOKKOS_INLINE_FUNCTION static int row(int lane, int slot) { return lane / 4 + slot * 8; }
   KOKKOS_INLINE_FUNCTION static PairPlace place(int lane, int pair) {
@@ -104,20 +104,20 @@ struct WarpFragments {
       left.x[i] = Instructions::template pack<T>(sum.x[2 * i], sum.x[2 * i + 1]);
   }
 
-  /// Stores a pair of neighbours; `to` is a multiple of 4 bytes.
+  /// Stores a pair of neighbours. `to` is aligned to 4 bytes.
 #pragma nv_exec_check_disable
   KOKKOS_INLINE_FUNCTION static void store_rounded(T* to, float first, float second) {
     *reinterpret_cast<std::uint32_t*>(to) = Instructions::template pack<T>(first, second);
   }
 
-  /// Returns the largest of the values that the lanes of one row have.
+  /// Returns the largest of the values of a row's lanes.
 #pragma nv_exec_check_disable
   KOKKOS_INLINE_FUNCTION static float largest_in_row(float x) {
     x = Kokkos::fmax(x, Instructions::exchange(x, 1));
     return Kokkos::fmax(x, Instructions::exchange(x, 2));
   }
 
-  /// Returns the sum of the values that the lanes of one row have.
+  /// Returns the sum of the values of a row's lanes.
 #pragma nv_exec_check_disable
   KOKKOS_INLINE_FUNCTION static float sum_in_row(float x) {
     x += Instructions::exchange(x, 1);
@@ -129,7 +129,7 @@ struct WarpFragments {
     return Instructions::power_of_two(x);
   }
 
-  /// Begins to copy `bytes` bytes, or to clear them if `is_there` is false. They have arrived after
+  /// Begins to copy `bytes` bytes, or to clear them if `is_there` is false. The data arrives after
   /// wait_for_copies() and a barrier.
 #pragma nv_exec_check_disable
   template <int bytes>

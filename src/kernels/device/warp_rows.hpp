@@ -1,6 +1,6 @@
-// Matrix products of the rows that a warp owns: their left factor and their sum stay in its
-// registers, as fragments of 16 x 16 (warp_fragments.hpp), and the right factor is a tile in
-// scratch. A sum may become the left factor of the next product without leaving the registers.
+// Matrix products of the rows that a warp owns. Their left factor and sum stay in its registers as
+// fragments of 16 x 16 (warp_fragments.hpp). The right factor is a tile in scratch. A sum can
+// become the left factor of the next product without leaving the registers.
 #pragma once
 
 #include "kernels/device/tile_product.hpp"
@@ -8,10 +8,10 @@
 
 namespace kzero::kernels {
 
-/// A sum of products [16 down,16 across], zero at first. All lanes of a warp call collectively.
+/// A sum of products [16 down,16 across], initially zero. All lanes of a warp call collectively.
 template <class Fragments, int down, int across>
 struct WarpSums {
-  static constexpr int rows = down * Fragments::rows;  // that a lane has
+  static constexpr int rows = down * Fragments::rows;  // per lane
   static constexpr int pairs = down * across * Fragments::pairs;
 
   typename Fragments::Sum fragments[down][across];
@@ -32,7 +32,7 @@ struct WarpSums {
                            number % Fragments::pairs);
   }
 
-  /// Calls f(slot, row) for each row that the lane has elements of.
+  /// Calls f(slot, row) for each row of which the lane has elements.
   template <class F>
   KOKKOS_INLINE_FUNCTION static void for_rows(int lane, const F& f) {
 #pragma unroll
@@ -40,7 +40,7 @@ struct WarpSums {
       f(slot, slot / Fragments::rows * 16 + Fragments::row(lane, slot % Fragments::rows));
   }
 
-  /// Calls f(place, x[2]) for each pair of neighbours in a row that the lane has.
+  /// Calls f(place, x[2]) for each of the lane's pairs of neighbours in a row.
   template <class F>
   KOKKOS_INLINE_FUNCTION void for_pairs(int lane, const F& f) {
 #pragma unroll
@@ -71,7 +71,6 @@ struct WarpFactor {
     }
   }
 
-  /// Rounds a sum.
   KOKKOS_INLINE_FUNCTION explicit WarpFactor(const WarpSums<Fragments, down, deep>& sums) {
 #pragma unroll
     for (int n = 0; n < down * deep; ++n)
@@ -81,7 +80,7 @@ struct WarpFactor {
 
 namespace detail {
 
-/// Adds left * right, of which load(fragment, k, column) loads a fragment.
+/// Adds left * right. load(fragment, k, column) loads a fragment of the right factor.
 template <class Fragments, int down, int deep, int across, class Load>
 KOKKOS_INLINE_FUNCTION void add_fragments(WarpSums<Fragments, down, across>& sums,
                                           const WarpFactor<Fragments, down, deep>& left,

@@ -1,6 +1,5 @@
-// Functions of each lane of a vector register, and element-wise kernels on hosts in whole vectors:
-// every element goes through the same instructions, wherever it lies, so its bits do not depend on
-// its place.
+// Functions of each lane of a vector register, and elementwise kernels on hosts in full vectors.
+// Every element is computed by the same instructions, so its bits do not depend on its position.
 #pragma once
 
 #include <algorithm>
@@ -41,7 +40,7 @@ struct Arithmetic<HostVector> {
 
 namespace detail {
 
-/// Loads the first `count` of a vector's elements, and zeros.
+/// Loads the first `count` elements of a vector, and zeros for the rest.
 template <class T>
 HostVector load_first(const T* from, std::ptrdiff_t count) {
   T values[host_lanes] = {};
@@ -57,7 +56,7 @@ void store_first(T* to, HostVector vector, std::ptrdiff_t count) {
   std::copy_n(values, count, to);
 }
 
-/// Calls vector(i) for vectors that begin at i, and rest(i, count) for fewer elements than one has.
+/// Calls vector(i) for full vectors that begin at i, and rest(i, count) for the remaining elements.
 template <class F, class Rest>
 void for_vectors(std::ptrdiff_t n, const F& vector, const Rest& rest) {
   std::ptrdiff_t i = 0;

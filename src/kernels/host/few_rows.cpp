@@ -6,17 +6,18 @@ namespace kzero::kernels::host {
 
 namespace {
 
-// Weights [K,N]: rows whose sums a thread keeps at once, and the columns of a tile of them, 16 KiB
-// of the first-level cache. A row of a tile is a run of memory long enough to be fetched ahead.
+// Weights [K,N]: the rows whose sums a thread keeps at once, and the columns of a tile of sums,
+// which fills 16 KiB of the first-level cache. A tile's row is a run of memory long enough for
+// prefetching.
 constexpr Index tile_rows = 8, least_columns = 64, most_columns = 512;
 
-// Weights [N,K]: outputs of a work item; and those of them, and the rows, whose sums stay in
-// registers: 16 of AVX-512's 32, or 8 of AVX2's 16.
+// Weights [N,K]: the outputs of a work item, and the outputs and rows whose sums stay in registers
+// at once: 16 of AVX-512's 32, or 8 of AVX2's 16.
 constexpr Index item_outputs = 16;
 constexpr int block_outputs = 4, block_rows = host_lanes == 16 ? 4 : 2;
 
 /// Adds the products of `terms` rows of the weight, `stride` apart, to the sums of columns [0,
-/// columns) of `rows` rows; x [rows, ..] with rows `x_stride` apart.
+/// columns) of `rows` rows. x is [rows, ..] with rows `x_stride` apart.
 template <int terms, class T>
 void add_weight_rows(const T* x, Index x_stride, Index rows, const T* w, Index stride,
                      Index columns, float (*sums)[most_columns]) {
@@ -59,7 +60,7 @@ void multiply_few(const FewRowsProduct<T, Out>& p, Index row, Index rows, Index 
   }
 }
 
-/// The sum of lanes, in one order.
+/// Sums the lanes in a fixed order.
 float sum_lanes(HostVector v) {
   float lanes[host_lanes];
   store_vector(lanes, v);
@@ -70,7 +71,7 @@ float sum_lanes(HostVector v) {
 }
 
 /// Computes outputs [output, output + outputs) of rows [row, row + rows). An element's sum has the
-/// same order in a block of any size: one vector along K, its lanes, then what is left of K.
+/// same order in a block of any size: one vector along K, its lanes, then the rest of K.
 template <int rows, int outputs, class T, class Out>
 void multiply_dots(const FewRowsProduct<T, Out>& p, Index row, Index output) {
   const T* x = p.x + row * p.in;

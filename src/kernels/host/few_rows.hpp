@@ -1,4 +1,4 @@
-// Products of a few rows for hosts: the weight streams through a core's vector registers once for
+// Products of a few rows on hosts. The weight streams through a core's vector registers once for
 // all rows.
 #pragma once
 
@@ -6,7 +6,7 @@
 
 namespace kzero::kernels {
 
-/// The operands as kernels take them; bias and addend may be null.
+/// The operands in the form that kernels use. bias and addend may be null.
 template <class T, class Out>
 struct FewRowsProduct {
   const T *x, *weight, *bias, *addend;

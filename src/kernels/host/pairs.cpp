@@ -12,7 +12,7 @@ HostVector every_second(HostVector a, HostVector b, std::index_sequence<lane...>
   return __builtin_shufflevector(a, b, (2 * lane + first)...);
 }
 
-/// The lanes of two vectors in turn, from lane `first` of each on.
+/// The lanes of two vectors alternately, from lane `first` of each on.
 template <std::size_t first, std::size_t... lane>
 HostWords alternate(HostWords a, HostWords b, std::index_sequence<lane...>) {
   return __builtin_shufflevector(a, b, (first + lane / 2 + lane % 2 * host_lanes)...);

@@ -1,5 +1,5 @@
-// Pairs of bf16 values: two neighbouring terms of a sum in one 32-bit lane, the form in which
-// processors with AVX-512 BF16 multiply them. Elsewhere the same products are computed in fp32.
+// Pairs of bf16 values: two neighbouring terms of a sum in one 32-bit lane. Processors with AVX-512
+// BF16 multiply them in this form. Elsewhere the same products are computed in fp32.
 #pragma once
 
 #include <cstdint>
@@ -15,18 +15,18 @@
 
 namespace kzero::kernels {
 
-/// Two terms; the first in the lower half.
+/// Two terms. The first is in the lower half.
 struct Bf16Pair {
   bf16 first, second;
 };
 static_assert(sizeof(Bf16Pair) == 4 && std::is_trivially_copyable_v<Bf16Pair>);
 
-/// An operand's element in products on hosts: attention's tiles of bf16 stay in 16 bits; fp16 has
-/// no products with fp32 sums, so its tiles are widened.
+/// The element type of operands in products on hosts. Attention's bf16 tiles stay in 16 bits. fp16
+/// has no products with fp32 sums, so its tiles are widened.
 template <class T>
 using HostElement = std::conditional_t<std::is_same_v<T, bf16>, Bf16Pair, float>;
 
-/// Terms of a sum that one element holds.
+/// Number of terms of a sum per element.
 template <class E>
 inline constexpr Index depth = std::is_same_v<E, Bf16Pair> ? 2 : 1;
 
@@ -49,7 +49,7 @@ inline void add_products(HostVector& sums, float factor, HostVector vector) {
   sums += factor * vector;
 }
 
-/// Adds both terms of every lane, the upper first.
+/// Adds both terms of every lane, the upper one first.
 inline void add_products(HostVector& sums, Bf16Pair factor, HostWords vector) {
 #if defined(__AVX512BF16__)
   const auto factors = _mm512_set1_epi32(std::bit_cast<std::int32_t>(factor));
@@ -62,11 +62,11 @@ inline void add_products(HostVector& sums, Bf16Pair factor, HostWords vector) {
 #endif
 }
 
-/// Rounds `count` values of a row, a multiple of 2 host_lanes, to neighbouring pairs.
+/// Rounds `count` values of a row, a multiple of 2 host_lanes, to pairs of neighbours.
 void round_row(const float* from, Index count, Bf16Pair* to);
 
-/// Rounds `count` values, a multiple of host_lanes, of two rows: pairs of one column each. The
-/// second row may be null, for zeros.
+/// Rounds `count` values, a multiple of host_lanes, of two rows to pairs of one column each. The
+/// second row may be null, which means zeros.
 void round_rows(const float* first, const float* second, Index count, Bf16Pair* to);
 
 /// Sets pair j to element j of two rows of `count` bf16 values, a multiple of 2 host_lanes.

@@ -6,8 +6,9 @@ namespace kzero::kernels {
 
 namespace {
 
-// A block of C stays in registers while k runs: 24 of AVX-512's 32, or 12 of AVX2's 16, leave room
-// for a row of B. Two FMA units of four cycles' latency need eight at least.
+// A block of C stays in registers for all k. It uses 24 of AVX-512's 32 registers, or 12 of AVX2's
+// 16, which leaves room for a row of B. Two FMA units with a latency of four cycles need at least
+// eight.
 constexpr int most_rows = 6;
 constexpr int most_vectors = host_lanes == 8 ? 2 : 4;
 
@@ -43,7 +44,7 @@ void multiply_columns(const HostProduct<E>& p, Index first_column,
   (blocks_of(std::integral_constant<int, rows>()), ...);
 }
 
-/// Rows of blocks in falling order: one row alone leaves its units waiting for each other's sums.
+/// Rows of blocks in descending order. With a single row the units wait for each other's sums.
 using RowCounts = std::integer_sequence<int, most_rows, 4, 2, 1>;
 
 template <class E, int... widths>

@@ -1,6 +1,6 @@
-// Products of small matrices that lie in a core's caches, in the registers of the calling thread:
-// for tiled kernels on hosts. The library's call costs more than such a product, and counts its
-// operands as if they came from memory.
+// Products of small matrices in a core's caches, computed in the calling thread's registers, for
+// tiled kernels on hosts. A library call costs more than such a product and counts its operands as
+// if they came from memory.
 #pragma once
 
 #include "base/types.hpp"
@@ -8,15 +8,15 @@
 
 namespace kzero::kernels {
 
-/// A matrix of which element (i, k) is at data[i * row + k * column].
+/// A matrix whose element (i, k) is at data[i * row + k * column].
 template <class E>
 struct Strided {
   const E* data = nullptr;
   Index row = 0, column = 1;
 };
 
-/// C[m,n] = A[m,k] B[k,n], or C += A B, with elements of one term (float) or two (Bf16Pair) of a
-/// sum along k. C is in fp32; B and C are row-major; n is a multiple of host_lanes.
+/// C[m,n] = A[m,k] B[k,n], or C += A B. An element holds one term (float) or two (Bf16Pair) of a
+/// sum along k. C is in fp32. B and C are row-major. n is a multiple of host_lanes.
 template <class E>
 struct HostProduct {
   Index m = 0, n = 0, k = 0;
@@ -28,14 +28,14 @@ struct HostProduct {
   bool adds = false;  // to C
 };
 
-/// Computes the product on the calling thread. An element's sum runs over k in order, whatever m
-/// and n are.
+/// Computes the product on the calling thread. An element's sum runs over k in order for any m and
+/// n.
 template <class E>
 void multiply(const HostProduct<E>& product);
 
-/// A way to compute products, in vectors unless it says otherwise. A thread calls begin() before
-/// its first product and end() after its last, and no library between them: both may have tile
-/// registers in use.
+/// A way to compute products, by default in vectors. A thread calls begin() before its first
+/// product and end() after its last. It must not call a library in between, because both may use
+/// tile registers.
 template <class E>
 struct ProductBackend {
   void (*begin)() = [] {};
@@ -43,8 +43,8 @@ struct ProductBackend {
   void (*end)() = [] {};
 };
 
-/// Returns the way of this process: for pairs the tiles of Intel AMX where amx_available()
-/// (base/processor.hpp), else vectors. The bits of both differ.
+/// Returns this process's way: for pairs the tiles of Intel AMX if amx_available()
+/// (base/processor.hpp), else vectors. The two give different bits.
 template <class E>
 ProductBackend<E> product_backend();
 template <>

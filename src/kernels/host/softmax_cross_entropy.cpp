@@ -1,5 +1,5 @@
-// Cross-entropy with a thread a row, which turns the logits into exp(logit - largest) on the way to
-// their gradient.
+// Cross-entropy with one thread per row. It replaces the logits by exp(logit - largest) and
+// computes their gradient from that.
 #include "kernels/softmax_cross_entropy.hpp"
 
 namespace kzero::kernels {

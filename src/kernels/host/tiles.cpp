@@ -4,7 +4,7 @@
 
 namespace kzero::kernels::detail {
 
-// Apart: in each place where a tile is loaded it would be 4 KiB of code.
+// Not inlined: each place that loads a tile would have 4 KiB of its code.
 [[gnu::noinline]] void pad_tile(const void* from, Index stride, Index rows, Index columns,
                                 TileCopy& to) {
   using Element [[gnu::may_alias]] = std::uint32_t;

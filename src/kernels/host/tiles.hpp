@@ -1,8 +1,8 @@
-// Products of pairs of bf16 in tile registers: eight of up to 16 rows of 64 bytes, which a thread
-// configures before it uses them (Intel 64 and IA-32 Architectures Software Developer's Manual,
-// volume 1, chapter "Programming with Intel AMX"). B's pairs lie as pairs.hpp groups them.
+// Products of bf16 pairs in tile registers. There are eight registers of up to 16 rows of 64 bytes,
+// which a thread configures before use (Intel 64 and IA-32 Architectures Software Developer's
+// Manual, volume 1, chapter "Programming with Intel AMX"). B's pairs are grouped as in pairs.hpp.
 //
-// The registers are a policy, Tiles: tiles_amx.cpp has the processor's, tests have others.
+// The registers are a policy, Tiles. tiles_amx.cpp has the processor's; tests have others.
 //   configure(TileConfig), release()
 //   zero<tile>(), load<tile>(from, bytes from row to row), store<tile>(to, bytes from row to row)
 //   add_products<sum, a, b>(): sum[i,j] += over pairs k and both their terms, a[i,k] * b[k,j]
@@ -17,10 +17,10 @@
 
 namespace kzero::kernels {
 
-/// Rows of a tile, and its 32-bit elements a row: floats of C, or pairs of A and B.
+/// Rows of a tile, and 32-bit elements per row: floats of C, or pairs of A and B.
 inline constexpr Index tile_side = 16;
 
-/// The shapes of all tiles as the instruction LDTILECFG reads them, for the only palette there is.
+/// The shapes of all tiles in the format of the instruction LDTILECFG, for the only palette.
 struct TileConfig {
   std::uint8_t palette = 1, start_row = 0, reserved[14] = {};
   std::uint16_t row_bytes[16] = {};
@@ -28,8 +28,8 @@ struct TileConfig {
 };
 static_assert(sizeof(TileConfig) == 64);
 
-/// Configures the thread's tiles. All are whole, always: parts of tiles are padded with zeros in
-/// memory, because loading a configuration takes as long as many products.
+/// Configures the thread's tiles. All tiles always have full size. Partial tiles are padded with
+/// zeros in memory, because loading a configuration takes as long as many products.
 template <class Tiles>
 void configure_tiles() {
   TileConfig config;
@@ -48,11 +48,11 @@ struct TileMemory {
   Index row_bytes;
 };
 
-/// Copies `rows` x `columns` elements of 32 bits, `stride` apart from row to row, and pads them
-/// with zeros to a whole tile. Either count may be more than a tile has.
+/// Copies `rows` x `columns` elements of 32 bits, with rows `stride` apart, and pads them with
+/// zeros to a full tile. Either count may exceed a tile's.
 void pad_tile(const void* from, Index stride, Index rows, Index columns, TileCopy& to);
 
-/// Returns where to load such a tile: in place if it is whole, else in `copy`.
+/// Returns where to load such a tile: in place if it is full, else in `copy`.
 inline TileMemory whole_tile(const void* from, Index stride, Index rows, Index columns,
                              TileCopy& copy) {
   if (rows >= tile_side && columns >= tile_side) return {from, stride * 4};
@@ -60,7 +60,7 @@ inline TileMemory whole_tile(const void* from, Index stride, Index rows, Index c
   return {copy, tile_side * 4};
 }
 
-/// Copies rows of A, whose pairs lie apart, to rows of neighbouring pairs.
+/// Copies rows of A whose pairs are not contiguous to rows of contiguous pairs.
 void gather_rows(const Strided<Bf16Pair>& a, Index rows, Index pairs, Bf16Pair* to,
                  Index to_stride);
 
@@ -73,8 +73,9 @@ void for_each_tile(const F& f) {
   (std::make_integer_sequence<int, count>());
 }
 
-/// A block of C of up to rows x columns tiles, which stays in registers while k runs. With two by
-/// two a tile of A or B is loaded for each product: half the time of the product (8 and 16 cycles).
+/// A block of C of up to rows x columns tiles, which stays in registers for all k. With two by two
+/// tiles, each product needs one load of a tile of A or B, which takes half the time of the product
+/// (8 and 16 cycles).
 template <class Tiles, int rows, int columns>
 class TileBlock {
  public:
@@ -89,7 +90,7 @@ class TileBlock {
   }
 
  private:
-  static constexpr int a_tile = 4, b_tile = 6;  // those of C come first
+  static constexpr int a_tile = 4, b_tile = 6;  // the tiles of C come first
   template <int tile>
   static constexpr int row = tile / columns;
   template <int tile>
@@ -155,7 +156,7 @@ class TileBlock {
   }
 };
 
-/// Multiplies rows of A, at most two tiles, whose pairs are neighbours.
+/// Multiplies rows of A with contiguous pairs, at most two tiles.
 template <class Tiles>
 void multiply_rows(HostProduct<Bf16Pair> p) {
   constexpr Index block = 2 * tile_side;
@@ -170,11 +171,12 @@ void multiply_rows(HostProduct<Bf16Pair> p) {
   }
 }
 
-/// Multiplies rows of A, at most two tiles, whose pairs lie apart: once gathered for all columns.
+/// Multiplies rows of A whose pairs are not contiguous, at most two tiles. Gathers them once for
+/// all columns.
 template <class Tiles>
 void multiply_gathered_rows(const HostProduct<Bf16Pair>& p) {
   constexpr Index most_pairs = 8 * tile_side;
-  // Bytes: pairs would be set to zero.
+  // Declared as bytes, because pairs would be set to zero.
   alignas(64) std::byte memory[2 * tile_side * most_pairs * sizeof(Bf16Pair)];
   auto* const gathered = reinterpret_cast<Bf16Pair*>(memory);
   for (Index k = 0; k == 0 || k < p.k; k += most_pairs) {
@@ -191,8 +193,8 @@ void multiply_gathered_rows(const HostProduct<Bf16Pair>& p) {
 
 }  // namespace detail
 
-/// Computes the product in the thread's tiles, which are configured. An element's sum runs over
-/// blocks of 16 pairs in order, whatever m and n are; within one, in the processor's order.
+/// Computes the product in the thread's tiles, which must be configured. An element's sum runs over
+/// blocks of 16 pairs in order for any m and n, and within a block in the processor's order.
 template <class Tiles>
 void multiply_in_tiles(const HostProduct<Bf16Pair>& p) {
   constexpr Index block = 2 * tile_side;

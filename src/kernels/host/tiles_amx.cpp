@@ -1,7 +1,7 @@
-// The tile registers of Intel AMX, from Sapphire Rapids on. Assembly and not the compilers'
-// intrinsics: those of GCC 12 take a register's number as text, so no template's parameter, do not
-// say that they read memory, which may then be written after them, and, with target attributes, are
-// not inlined where the attribute is missing.
+// The tile registers of Intel AMX, from Sapphire Rapids on. Assembly is used because GCC 12's
+// intrinsics have three faults. They accept a register's number only as text, not as a template
+// parameter. They do not declare that they read memory, which may then be written after them. With
+// target attributes they are not inlined where the attribute is missing.
 #include "base/processor.hpp"
 #include "kernels/host/tiles.hpp"
 

@@ -9,8 +9,8 @@ namespace {
 
 using AllLanes = std::make_index_sequence<host_lanes>;
 
-/// Exchanges the off-diagonal parts of two rows, `half` lanes wide: the rows' part of a transpose
-/// of blocks two by two.
+/// Exchanges the off-diagonal parts of two rows, `half` lanes wide. This is the rows' part of a
+/// transpose of two-by-two blocks.
 template <std::size_t half, std::size_t... lane>
 void exchange(HostVector& a, HostVector& b, std::index_sequence<lane...>) {
   constexpr std::size_t second = host_lanes;  // lanes of b follow those of a

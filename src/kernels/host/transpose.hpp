@@ -7,11 +7,11 @@
 namespace kzero::kernels {
 
 /// Sets to[j * to_stride + i] = from[i * from_stride + j] for i in [0, rows), j in [0, columns),
-/// both multiples of host_lanes. The arrays do not overlap.
+/// both multiples of host_lanes. The arrays must not overlap.
 void transpose(Index rows, Index columns, const float* from, Index from_stride, float* to,
                Index to_stride);
 
-/// Transposes pairs, which move as the 32-bit lanes that they are.
+/// Transposes pairs as 32-bit lanes.
 inline void transpose(Index rows, Index columns, const Bf16Pair* from, Index from_stride,
                       Bf16Pair* to, Index to_stride) {
   transpose(rows, columns, reinterpret_cast<const float*>(from), from_stride,

@@ -1,4 +1,4 @@
-// A vector register of floats, for host kernels whose loops compilers do not put into registers by
+// A vector register of floats, for host kernels whose loops compilers do not vectorize well by
 // themselves.
 #pragma once
 
@@ -12,7 +12,7 @@
 
 namespace kzero::kernels {
 
-/// Elements of a vector register.
+/// Number of elements in a vector register.
 #if defined(__AVX512F__)
 inline constexpr int host_lanes = 16;
 #elif defined(__AVX2__)
@@ -39,7 +39,7 @@ inline void store_vector(float* to, HostVector vector) {
   *reinterpret_cast<detail::UnalignedVector*>(to) = vector;
 }
 
-/// Loads elements of any type, as fp32.
+/// Loads elements of any type as fp32.
 inline HostVector load_widened(const float* from) { return load_vector(from); }
 
 inline HostVector load_widened(const bf16* from) {
@@ -49,7 +49,7 @@ inline HostVector load_widened(const bf16* from) {
   return reinterpret_cast<HostVector>(words << 16U);
 }
 
-// Of every lane: the form without a mask leaves compilers a value that nobody set.
+// Masks all lanes: the form without a mask leaves compilers an uninitialised value.
 inline HostVector load_widened(const fp16* from) {
 #if defined(__AVX512F__)
   const auto* bits = reinterpret_cast<const __m256i*>(from);
@@ -66,8 +66,8 @@ inline HostVector load_widened(const fp16* from) {
 
 using HostHalves [[gnu::vector_size(host_lanes * sizeof(std::uint16_t))]] = std::uint16_t;
 
-/// Rounds values to bf16: lanes of 16 bits, or the lower halves of lanes of 32. As bf16's
-/// constructor, but for subnormal results where the processor rounds: zeros.
+/// Rounds values to bf16: 16-bit lanes, or the lower halves of 32-bit lanes. The result is that of
+/// bf16's constructor, except that subnormal results are zero where the processor rounds.
 #if defined(__AVX512BF16__)
 inline HostHalves bf16_halves(HostVector values) {
   return reinterpret_cast<HostHalves>(_mm512_cvtneps_pbh(reinterpret_cast<__m512>(values)));

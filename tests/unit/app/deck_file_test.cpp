@@ -40,10 +40,13 @@ class DeckFile : public ::testing::Test {
   tests::TemporaryFolder folder_;
 };
 
-TEST_F(DeckFile, IsReadWhole) {
-  const std::string text(700'000, 'x');
+TEST_F(DeckFile, IsReadWholeUpToItsLimit) {
+  const std::string text(262'144, 'x');
   std::ofstream(path("deck")) << text;
   EXPECT_EQ(load(path("deck")).text, text);
+  std::ofstream(path("deck")) << text << 'x';
+  EXPECT_NE(problem(path("deck")).find("deck: the deck cannot be read: it has more than 262144"),
+            std::string::npos);
 }
 
 TEST_F(DeckFile, MayBeAPipeThatIsWrittenSlowly) {
@@ -70,7 +73,7 @@ TEST_F(DeckFile, WithoutEndIsAnError) {
     for (int i = 0; i < 10000 && out; ++i) out << std::string(1000, '#') << std::flush;
   });
   signal(SIGPIPE, SIG_IGN);
-  EXPECT_NE(problem(file).find("more than 1048576 bytes"), std::string::npos);
+  EXPECT_NE(problem(file).find("more than 262144 bytes"), std::string::npos);
   for (const char* device : {"/dev/full", "/dev/zero"})
     EXPECT_NE(problem(device).find("neither a file nor a pipe"), std::string::npos) << device;
 }

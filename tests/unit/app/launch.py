@@ -16,7 +16,7 @@ KZERO = os.environ["KZERO"]
 LAUNCHER = os.environ["KZERO_LAUNCHER"].split()
 FOR_DEVICES = os.environ.get("KZERO_FOR_DEVICES") == "1"
 USES_NCCL = os.environ.get("KZERO_USES_NCCL") == "1"
-PATIENCE = 120  # seconds, on a machine that is busy with other things
+PATIENCE = 120  # seconds, for a machine with other load
 
 DECK = """
 [model]

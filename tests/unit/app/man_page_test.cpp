@@ -7,7 +7,8 @@
 namespace kzero::app {
 namespace {
 
-/// A program with one of everything that a command may have, also what kzero has not.
+/// A program with one of everything that a command may have, including features that kzero does not
+/// use.
 struct Example {
   CLI::App cli{"Does things.", "kzero"};
   int count = 3;
@@ -39,7 +40,7 @@ TEST(CommandTable, HasWhatTheParserHas) {
   ASSERT_EQ(work.positionals.size(), 2U);
   EXPECT_TRUE(work.positionals[0].is_required && !work.positionals[0].is_repeated);
   EXPECT_TRUE(!work.positionals[1].is_required && work.positionals[1].is_repeated);
-  ASSERT_EQ(work.options.size(), 4U);  // --help too
+  ASSERT_EQ(work.options.size(), 4U);  // including --help
   const Argument& count = work.options[1];
   EXPECT_EQ(count.names, (std::vector<std::string>{"--count", "-n"}));
   EXPECT_EQ(count.fallback, "3");

@@ -12,7 +12,7 @@ from launch import FOR_DEVICES, PATIENCE, USES_NCCL, LaunchTest, arrays_of, reco
 
 CATEGORIES = {"parameters", "gradients", "optimizer", "activations", "recompute", "buckets", "workspace", "io"}
 if FOR_DEVICES:
-    CATEGORIES.add("offloaded")  # micro-batches on their way, copies of the state for checkpoints
+    CATEGORIES.add("offloaded")  # micro-batches in transit, copies of the state for checkpoints
 
 
 class Commands(LaunchTest):
@@ -95,6 +95,8 @@ class Plan(LaunchTest):
                 for key in ("parameters", "grid", "stage", "precision", "threads"):
                     self.assertEqual(planned[key], start[key], key)
                 self.assertEqual(planned["ranks"], ranks)
+                for row in planned["traffic"]:  # metrics files have the former name too
+                    row["theory_elements_per_step"] = row["expected_elements_per_step"]
                 self.assertEqual(planned["traffic"], end["traffic"])
                 self.assertEqual(set(planned["memory"]), CATEGORIES)
                 for name, planned_bytes in planned["memory"].items():
@@ -110,7 +112,7 @@ class Plan(LaunchTest):
 
         self.assertNotEqual(memory("zero.overlap=on"), memory("zero.overlap=off"))
         for nodes, overlap in (("1", "off"), ("2", "on"), ("4", "on")):
-            expected = "on" if USES_NCCL else overlap  # NCCL overlaps anywhere
+            expected = "on" if USES_NCCL else overlap  # NCCL always overlaps
             self.assertEqual(memory("--nodes", nodes), memory(f"zero.overlap={expected}"), nodes)
         self.assertEqual(memory(), memory("--nodes", "1"))
         self.assertEqual(memory("--nodes", "2", "zero.overlap=off"), memory("zero.overlap=off"))
@@ -125,7 +127,7 @@ class Plan(LaunchTest):
     @unittest.skipIf(USES_NCCL, "NCCL overlaps anywhere")
     def test_a_run_on_several_nodes_holds_what_was_planned_for_them(self):
         changes = ("zero.stage=2", "zero.bucket=1KiB", "checkpoint.folder=")
-        # MPICH then says that even and odd ranks are on a node each.
+        # MPICH then reports even ranks on one node and odd ranks on another.
         with mock.patch.dict(os.environ, {"MPIR_CVAR_NUM_CLIQUES": "2"}):
             self.expect(self.train(*changes, ranks=4), 0)
         (planned,) = self.plan("deck.toml", *changes, "--ranks", "4", "--nodes", "2", *self.RATES)
@@ -145,7 +147,7 @@ class Plan(LaunchTest):
     def test_the_estimate_is_the_documented_formula(self):
         for ranks in (1, 2):
             (planned,) = self.plan("deck.toml", "--ranks", ranks, *self.RATES)
-            # A token: 6 for each weight in a product (12 D^2 + V D), 6 T D for causal attention.
+            # Per token: 6 per weight in a product (12 D^2 + V D), and 6 T D for causal attention.
             operations = 6 * (12 * 12**2 + 256 * 12) + 6 * 11 * 12
             seconds = operations * 4 * 11 / ranks / 1e12
             seconds += planned["memory"]["optimizer"] * 28 / 8 / 1e10
@@ -155,7 +157,7 @@ class Plan(LaunchTest):
     def test_rates_are_measured_where_none_are_given(self):
         for precision in ("fp32", "bf16", "fp16"):
             (planned,) = self.plan("deck.toml", f"train.precision={precision}")
-            if FOR_DEVICES:  # whose rates a login node cannot measure
+            if FOR_DEVICES:  # a login node cannot measure their rates
                 self.assertIsNone(planned["step_seconds_estimate"])
                 continue
             self.assertGreater(planned["step_seconds_estimate"], 0)
@@ -309,7 +311,7 @@ class Runs(LaunchTest):
             {("data", "reduce_scatter", "gradients"), ("data", "all_gather", "parameters")},
         )
         for row in end["traffic"]:
-            self.assertEqual(row["elements_per_step"], row["theory_elements_per_step"])
+            self.assertEqual(row["elements_per_step"], row["expected_elements_per_step"])
             self.assertEqual(row["bytes_per_step"], 4 * row["elements_per_step"])
             self.assertGreaterEqual(2 * row["elements_per_step"], start["parameters"])
 
@@ -448,7 +450,7 @@ class Failures(LaunchTest):
         self.expect(self.train("train.steps=8", "train.global_batch=8", ranks=2), 2, "train.global_batch = 8")
 
     def test_divergence(self):
-        # Weights grow a millionfold a step until they overflow.
+        # Weights grow by a factor of a million per step until they overflow.
         for ranks in (None, 2):
             metrics = f"{ranks}.jsonl"
             self.expect(
@@ -471,7 +473,7 @@ class Failures(LaunchTest):
             (end,) = records(self.folder / metrics, "end")
             self.assertEqual((end["reason"], end["steps"]), ("diverged", len(skipped)))
             for row in end["traffic"]:
-                self.assertEqual(row["elements_per_step"], row["theory_elements_per_step"])
+                self.assertEqual(row["elements_per_step"], row["expected_elements_per_step"])
 
     def test_a_stop_without_a_checkpoint_is_no_reason_to_submit_again(self):
         launch = self.start("checkpoint.folder=")
@@ -483,14 +485,14 @@ class Failures(LaunchTest):
 
 class Stops(LaunchTest):
     def test_restarts_go_on_bit_for_bit(self):
-        # The first loss scale of fp16 overflows for some steps, and doubles again later.
+        # The initial fp16 loss scale overflows for some steps and doubles again later.
         fp16 = ["train.precision=fp16", "optimizer.loss_scale=16777216", "optimizer.loss_scale_window=3"]
         for settings in (["train.precision=fp32"], ["train.precision=bf16"], fp16):
             with self.subTest(settings):
                 a, b = f"{settings[0]}_a", f"{settings[0]}_b"
                 settings = [*settings, "train.steps=12"]
                 self.expect(self.train(*settings, f"checkpoint.folder={a}", f"run.metrics={a}.jsonl", ranks=2), 0)
-                for code, ranks, stage in ((75, 2, 2), (75, 3, 0), (0, 1, 3)):  # wherever there are free nodes
+                for code, ranks, stage in ((75, 2, 2), (75, 3, 0), (0, 1, 3)):  # on any free nodes
                     shown = self.expect(
                         self.train(
                             *settings,
@@ -510,7 +512,7 @@ class Stops(LaunchTest):
                 restarted = arrays_of(self.folder / b / "step_00000012")
                 self.assertEqual(whole.keys(), restarted.keys())
                 for name in whole:
-                    if not name.endswith("/runs"):  # of the ranks that wrote it
+                    if not name.endswith("/runs"):  # depends on the ranks that wrote it
                         self.assertEqual(whole[name].tobytes(), restarted[name].tobytes(), name)
         self.assertGreater(sum(r["skipped"] for r in records(self.folder / f"{a}.jsonl", "step")), 1)
 

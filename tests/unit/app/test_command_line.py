@@ -155,7 +155,7 @@ class Launches(LaunchTest):
     def test_a_batch_script_may_train_without_a_launcher(self):
         with mock.patch.dict(os.environ, SLURM_NTASKS="4", SLURM_PROCID="0", SLURM_JOB_ID="7"):
             self.expect(self.train(), 0)
-        with mock.patch.dict(os.environ, SLURM_STEP_NUM_TASKS="2"):  # as mpiexec's proxies have it, one a node
+        with mock.patch.dict(os.environ, SLURM_STEP_NUM_TASKS="2"):  # as for mpiexec's proxies, one per node
             self.expect(self.train(ranks=2), 0)
             self.expect(self.train(ranks=1), 0)
 
@@ -163,7 +163,7 @@ class Launches(LaunchTest):
         for value in ("100000", "many", "0"):
             for arguments in (("train", "deck.toml"), ("train", "deck.toml", "run.threads=1"), ("plan", "deck.toml")):
                 if FOR_DEVICES and arguments[0] == "plan":
-                    continue  # measures nothing there
+                    continue  # that build measures nothing
                 with self.subTest((value, *arguments)), mock.patch.dict(os.environ, OMP_NUM_THREADS=value):
                     self.expect(self.run_kzero(*arguments), 2, "OMP_NUM_THREADS must be a number of threads")
         with mock.patch.dict(os.environ, OMP_NUM_THREADS="1,4"):

@@ -96,7 +96,7 @@ class Indexes(LaunchTest):
         self.expect(self.train(), 0)
         (self.folder / "set.bin").write_bytes(raw(TOKENS))
         good = bytearray(index([1000, 0, 1999, 1]))
-        for place, pointer in ((2, 1998), (3, 5996), (2, 2002)):  # an overlap, one that falls back, a gap
+        for place, pointer in ((2, 1998), (3, 5996), (2, 2002)):  # an overlap, a step backwards, a gap
             bad = bytearray(good)
             struct.pack_into("<q", bad, 34 + 4 * 4 + 8 * place, pointer)
             (self.folder / "set.idx").write_bytes(bad)
@@ -191,7 +191,7 @@ class Blends(LaunchTest):
         self.assertEqual(steps_of(self.folder / "metrics.jsonl"), steps)
         self.assertEqual(self.evaluations(), evaluations)
         found = arrays_of(self.folder / "saved" / "step_00000006")
-        values = sorted(name for name in weights if not name.endswith("/runs"))  # those say which rank wrote what
+        values = sorted(name for name in weights if not name.endswith("/runs"))  # these depend on which rank wrote what
         self.assertEqual(values, sorted(name for name in found if not name.endswith("/runs")))
         for name in values:
             self.assertEqual(found[name].tobytes(), weights[name].tobytes(), name)

@@ -84,7 +84,7 @@ class Texts(Trained):
         validated = self.metrics("validation")[-1]
         (scored,) = self.results("saved", "val", ranks=2)
         self.assertEqual(scored["tokens"], validated["tokens"])
-        if FOR_DEVICES:  # whose sums have another order
+        if FOR_DEVICES:  # their sums have another order
             self.assertAlmostEqual(scored["loss"], validated["loss"], places=6)
         else:
             self.assertEqual(scored["loss"], validated["loss"])
@@ -102,7 +102,7 @@ class Texts(Trained):
         (self.folder / "short").write_bytes((self.folder / "val").read_bytes()[: 2 * LENGTH + 6])
         (whole,) = self.results("saved", "short", "--batch", "1")
         self.assertEqual(whole["tokens"], 2 * LENGTH + 5)
-        # In front of the last window, and that alone: a mean of means by tokens.
+        # Before the last window, and in it only: a mean of means weighted by tokens.
         (front,) = self.results("saved", "short", "--batch", "1", "--tokens", 2 * LENGTH)
         (self.folder / "rest").write_bytes((self.folder / "short").read_bytes()[2 * LENGTH :])
         (rest,) = self.results("saved", "rest", "--batch", "1")
@@ -128,7 +128,7 @@ class Texts(Trained):
         write_tokens(self.folder / "val.bin", tokens)
         plain, llmc = self.results("saved", "val", "val.bin")
         self.assertEqual((llmc["loss"], llmc["format"]), (plain["loss"], "llmc"))
-        self.assertIsNone(llmc["bits_per_byte"])  # nobody says what its tokens are
+        self.assertIsNone(llmc["bits_per_byte"])  # the meaning of its tokens is unknown
         (named,) = self.results("saved", "val.bin", "--format", "llmc")
         self.assertEqual(named, llmc)
         for width, letter in ((2, "H"), (4, "I")):
@@ -298,7 +298,7 @@ class Tokenizers(Trained):
     def test_bits_per_byte_count_the_bytes_of_tokens(self):
         write_tokens(self.folder / "text.bin", [97, 257, 256, 258, 98])
         (scored,) = self.results("saved", "text.bin", ranks=2)
-        self.assertEqual((scored["tokens"], scored["bytes"]), (4, 6))  # abc, ab, the end token, which is no text, b
+        self.assertEqual((scored["tokens"], scored["bytes"]), (4, 6))  # abc, ab, the end token, which is not text, b
         self.assertAlmostEqual(scored["bits_per_byte"], scored["loss"] / math.log(2) * 4 / 6, places=12)
         (self.folder / "data/tokenizer.json").rename(self.folder / "elsewhere.json")
         self.assertIsNone(self.results("saved", "text.bin")[0]["bits_per_byte"])

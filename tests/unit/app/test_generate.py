@@ -2,6 +2,8 @@
 
 import fcntl
 import json
+import os
+import re
 import shutil
 import subprocess
 import sys
@@ -109,6 +111,25 @@ class Texts(GenerateTest):
 
 
 class Inputs(GenerateTest):
+    def test_idle_threads_spin_for_a_short_time(self):
+        def spins(command, **variables):
+            kept = {k: v for k, v in os.environ.items() if k not in ("GOMP_SPINCOUNT", "OMP_WAIT_POLICY")}
+            shown = subprocess.run(  # libgomp prints its settings when it is loaded
+                self.command([command, "--help"], None),
+                env=kept | variables | {"OMP_DISPLAY_ENV": "verbose"},
+                capture_output=True,
+                text=True,
+                timeout=PATIENCE,
+            )
+            return re.findall("GOMP_SPINCOUNT = '(.*)'", self.expect(shown, 0).stderr)
+
+        usual = spins("evaluate")
+        self.assertEqual(spins("generate"), ["3000"])
+        self.assertEqual(spins("generate", GOMP_SPINCOUNT="7"), ["7"])
+        self.assertNotIn(spins("generate", OMP_WAIT_POLICY="active"), (["3000"], usual))
+        self.assertEqual(len(usual), 1)
+        self.assertNotEqual(usual, ["3000"])
+
     def test_standard_input_is_read_while_mpi_starts(self):
         """Rank 0 meets the others in MPI once they start: after more has been read than a pipe holds."""
         generate = [KZERO, "generate", "saved", "--prompts", "-", "--json", "--max-tokens", "1"]

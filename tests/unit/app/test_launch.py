@@ -64,7 +64,7 @@ class Alike(CheckLaunch):
                 self.assertGreater(figure, 0)
 
     def test_nodes_are_compared_and_their_links_measured(self):
-        # MPICH then says that even and odd ranks are on a node each.
+        # MPICH then reports even ranks on one node and odd ranks on another.
         with mock.patch.dict(os.environ, {"MPIR_CVAR_NUM_CLIQUES": "2"}):
             found = self.found(ranks=4)
             text = self.expect(self.check(ranks=4), 0).stdout

@@ -13,7 +13,7 @@ from pathlib import Path
 from launch import KZERO, PATIENCE, LaunchTest
 
 ROOT = Path(__file__).parents[3]
-HIDDEN = r"\[[0-9;?]*[a-zA-Z]"  # what a terminal does not show
+HIDDEN = r"\[[0-9;?]*[a-zA-Z]"  # invisible on a terminal
 
 
 def output(*command, **settings):

@@ -15,7 +15,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "postprocess"))
 import goodput  # noqa: E402
 import records as reader  # noqa: E402
 
-# Steps that compute for ten times as long as they send. Where loops take the place of a GEMM library, all steps do.
+# Steps whose computation takes ten times as long as their messages. Without a GEMM library, all steps are like this.
 LARGER = (
     ()
     if FOR_DEVICES and not USES_NCCL

@@ -16,12 +16,12 @@ DECKS = sorted((ROOT / "input/paper").glob("*.toml"))
 MEMORY = 32e9  # bytes of a V100
 ROOM = MEMORY
 if os.environ.get("KZERO_FOR_DEVICES") == "1":
-    # Workspace of the libraries, a larger chunk of logits, more groups in sums over rows: figure2_170b needs 185e6 bytes more with cuDNN.
-    # A V100 has room for them, as its 32 GB are 34.4e9 bytes.
+    # Library workspace, a larger chunk of logits, more groups in sums over rows. figure2_170b needs 185e6 bytes more with cuDNN.
+    # They fit on a V100, whose 32 GB are 34.4e9 bytes.
     ROOM += 190e6
 
-# Model states and checkpoints of a rank in GB, computed by hand from 2 + (2 + 12)/N bytes a parameter over the tensor ranks and one
-# fp16 input a block: the paper's own figures do not include what a block holds while it runs.
+# A rank's model states and checkpoints in GB, computed by hand from 2 + (2 + 12)/N bytes per parameter over the tensor ranks and one
+# fp16 input per block. The paper's own figures exclude the memory of a running block.
 STATES = {
     "figure2_1.5b": 6.9,
     "figure2_8b": 11.7,
@@ -89,10 +89,10 @@ class Paper(unittest.TestCase):
             held = sum(memory[name] for name in ("parameters", "gradients", "optimizer", "recompute")) / 1e9
             with self.subTest(deck):
                 self.assertGreaterEqual(held, 0.99 * expected)
-                self.assertLessEqual(held, 1.08 * expected)  # and gradients in passing
+                self.assertLessEqual(held, 1.08 * expected)  # includes temporary gradients
 
     def test_what_could_not_be_run_does_not_fit(self):
-        # Each configuration's largest model with the configuration before, and the ablations of section 10.5.
+        # Each configuration's largest model with the previous configuration, and the ablations of section 10.5.
         for deck, *overrides in (
             ["c2", "recompute.partition=false", "train.micro_batch=32", "train.global_batch=800"],
             ["c4", "zero.stage=1"],
@@ -111,11 +111,11 @@ class Paper(unittest.TestCase):
         whole, cut = plan("c4", "recompute.partition=false")["memory"], plan("c4")["memory"]
         self.assertEqual(whole["recompute"], 16 * cut["recompute"])
         host, device = plan("c5")["memory"], plan("c5", "recompute.offload=none")["memory"]
-        moved = host["offloaded"] - device.get("offloaded", 0)  # micro-batches on their way to a device are there in both
+        moved = host["offloaded"] - device.get("offloaded", 0)  # both include micro-batches in transit to a device
         self.assertEqual((host["recompute"], moved), (0, device["recompute"]))
 
     def test_partitioned_checkpoints_add_a_tenth_of_the_traffic(self):
-        # Section 8: 12 b s h elements a block, one all-gather of b s h more. kzero does not compute a block's last product again: 10.
+        # Section 8: 12 b s h elements per block, and one all-gather of b s h. kzero does not recompute a block's last product: 10.
         rows = {(r["operation"], r["purpose"]): r["elements_per_step"] for r in plan("c4")["traffic"] if r["group"] == "tensor"}
         b, s, h, layers, sent = 16, 1024, 8192, 175, 15 / 16
         self.assertAlmostEqual(rows["all_reduce", "activations"] / (b * s * h * layers * sent), 10, delta=0.05)
@@ -149,7 +149,7 @@ class Scaling(unittest.TestCase):
             with self.subTest(run.row()):
                 if run.tensor <= 16:
                     self.assertLessEqual(abs(self.error(run)), 0.15)
-                else:  # predicted too low: the page says why
+                else:  # predicted too low; the page explains why
                     self.assertLess(self.predicted[run], 6)
                     self.assertGreaterEqual(self.error(run), -0.51)
                     self.assertLessEqual(self.error(run), 0)

@@ -80,7 +80,7 @@ class Profile(LaunchTest):
         m, n, k = map(int, product["name"].split()[2:5])
         self.assertAlmostEqual(product["args"]["gflop"], 2e-9 * m * n * k, places=12)
         self.check_nesting(spans)
-        # Validation gathers too; it is not part of the traffic of steps.
+        # Validation also gathers, but is excluded from the traffic of steps.
         inside = [(e["ts"], e["ts"] + e["dur"]) for e in spans if e["pid"] == 0 and e["name"] == "kzero::engine::evaluate"]
         self.check_messages([e for e in spans if not any(a <= e["ts"] <= b for a, b in inside)], 3)
 

@@ -42,7 +42,7 @@ class Refusals(RestartTest):
         self.expect(self.train(), 0)
         for change, text in (
             ("model.heads=4", "model.heads is 4, was 3"),
-            ("model.layernorm_eps=1e-3", "model.norm_eps is 0.001, was 1e-05"),
+            ("model.norm_eps=1e-3", "model.norm_eps is 0.001, was 1e-05"),
             ("model.hidden=24", "model.hidden is 24, was 12"),
         ):
             result = self.expect(self.train("train.steps=8", change, ranks=2), 2, "is of another model", text)
@@ -161,7 +161,7 @@ class Locks(RestartTest):
             ]
             ends = [(self.finish(launch), launch.errors) for launch in launches]
             self.assertIn(0, [code for code, _ in ends], ends)
-            for code, errors in ends:  # the second, unless the first had ended before
+            for code, errors in ends:  # the second, unless the first had already ended
                 self.assertIn(code, (0, 4), errors)
                 self.assertEqual(errors.count("another run writes into this folder"), int(code == 4), errors)
             self.expect(self.run_kzero("inspect", "saved", "--verify"), 0)
@@ -264,7 +264,7 @@ class Divergence(RestartTest):
                 every = ("checkpoint.every=1", *overrides)
                 self.stop_at(20, *every, ranks=ranks)
                 broken = ("optimizer.lr=1000", "optimizer.warmup=0", "optimizer.clip=0", "optimizer.max_skipped=5", *every)
-                # Gradients stay finite for some steps, so that broken weights are saved.
+                # Gradients remain finite for some steps, so broken weights are saved.
                 stopped = self.stop_at(23, *broken, first=20, ranks=ranks)
                 self.assertIn("step_00000020", self.checkpoints())
                 self.assertIn("saved/step_00000020 is the newest checkpoint from before that", stopped.stdout)
@@ -274,7 +274,7 @@ class Divergence(RestartTest):
                     "not finite in 5 steps in a row",
                     "saved/step_00000020 is the newest checkpoint from before that",
                 )
-                self.assertIn("the loss left its range after step 20", result.stdout)  # where it was resumed
+                self.assertIn("the loss left its range after step 20", result.stdout)  # the step it resumed from
                 self.assertIn("the loss left its range after step 20", result.stderr)
                 self.assertIn("step_00000020", self.checkpoints())
                 command = result.stderr.split("to go back to it: ")[1].splitlines()[0]
@@ -297,12 +297,12 @@ class Divergence(RestartTest):
     def test_the_last_steps_were_skipped(self):
         self.stop_at(20)
         again = ("optimizer.max_skipped=35", *DIVERGING)
-        for _ in range(2):  # a checkpoint with the weights from before them does not make it success
+        for _ in range(2):  # a checkpoint with older weights does not make this a success
             result = self.expect(self.train("train.steps=40", *again, ranks=2), 5, "steps were skipped")
             self.assertIn("move later ones away", result.stderr)
         self.assertEqual([r["reason"] for r in self.metrics("end")], ["max_steps", "diverged", "diverged"])
         self.assertEqual(self.checkpoints(), ["step_00000020", "step_00000040"])
-        # Nothing since step 40 is worth another.
+        # Nothing since step 40 justifies another checkpoint.
         self.expect(self.train("train.steps=45", *again), 5, "steps were skipped")
         self.assertEqual(self.checkpoints(), ["step_00000020", "step_00000040"])
 

@@ -10,7 +10,7 @@ import unittest
 from launch import DECK, PATIENCE, LaunchTest, ranks_of, records, steps_of
 
 EVALUATE = '\n[[evaluate]]\nname = "other"\nfiles = ["text"]\nevery = 3\n'
-# Long enough that a signal which is sent when it begins arrives before its end.
+# Long enough that a signal sent at its beginning arrives before its end.
 VALIDATING = ("data.validation_fraction=0.2", "train.validation_batches=1500")
 VALIDATION = ("train.validate_every=3", *VALIDATING)
 COMMON = ("train.steps=5", "model.hidden=48", "model.layers=2")
@@ -100,7 +100,7 @@ class InEvaluations(EvaluationTest):
         last = (*COMMON, *VALIDATING, "train.validate_every=1000")
         self.expect(self.train(*last, "checkpoint.folder=whole", "run.metrics=whole.jsonl", ranks=2), 0)
         self.stop_in_evaluation(*last, ranks=2, rank=1, step=5)
-        # A signal may come again and again: the job is then submitted again each time.
+        # A signal may come repeatedly. The job is resubmitted each time.
         self.stop_in_evaluation(*last, ranks=2, rank=0, step=5)
         self.expect(self.train(*last, ranks=2), 0)
         self.assertEqual([r["reason"] for r in self.metrics("end")], ["signal", "signal", "completed"])
@@ -113,7 +113,7 @@ class InEvaluations(EvaluationTest):
         run = (*COMMON, *VALIDATION, "checkpoint.every=3")
         self.expect(self.train(*run, "checkpoint.folder=whole", "run.metrics=whole.jsonl", ranks=2), 0)
         launch = self.begin(*run, ranks=2)
-        self.wait_for_an_evaluation(launch, 3, 1)  # its steps are saved before
+        self.wait_for_an_evaluation(launch, 3, 1)  # its steps are saved first
         for pid in ranks_of(launch).values():
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)

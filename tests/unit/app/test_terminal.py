@@ -45,7 +45,7 @@ class Window:
             try:
                 self.text += os.read(self.screen, 65536)
             except OSError:
-                break  # the last program has closed its side
+                break  # the last program has closed its end
         return self
 
     def close(self):

@@ -43,7 +43,7 @@ class Replay(LaunchTest):
         end = json.loads((self.folder / "saved/end.json").read_text())
         self.assertEqual(end, {"reason": "replay", "signal": "", "exit_code": 1, "steps": 5})
         self.assertEqual(self.metrics("end")[-1]["reason"], "replay")
-        # The record of the second launch is a second voice.
+        # The second launch's record is independent evidence.
         result = self.expect(self.again(), 0)
         self.assertIn("step 5 agrees with an earlier launch; another one, on ", result.stdout)
 

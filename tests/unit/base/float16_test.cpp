@@ -12,7 +12,7 @@ namespace {
 
 float from_bits(std::uint32_t bits) { return std::bit_cast<float>(bits); }
 
-/// Floats of every exponent and sign, of which 4099, a prime, leaves about a million.
+/// Floats of every exponent and sign. A stride of 4099, a prime, gives about a million.
 template <class F>
 void for_each_sample(const F& f) {
   for (std::uint64_t bits = 0; bits <= 0xFFFFFFFFU; bits += 4099) {
@@ -20,7 +20,7 @@ void for_each_sample(const F& f) {
   }
 }
 
-/// Half-way points between neighbours of a type, and the floats next to them: the critical cases.
+/// The critical cases: midpoints between neighbours of a type, and the floats next to them.
 template <class T, class F>
 void for_each_midpoint(std::uint16_t infinity, const F& f) {
   for (int bits = 0; bits + 1 < infinity; ++bits) {
@@ -36,7 +36,7 @@ void for_each_midpoint(std::uint16_t infinity, const F& f) {
   }
 }
 
-/// Nearest of the two neighbours, the even one of a tie; past the largest, the next step is
+/// The nearest neighbour, or the even one on a tie. Beyond the largest value, the next step is
 /// infinity.
 std::uint16_t nearest_bf16(float value) {
   const auto bits = std::bit_cast<std::uint32_t>(value);
@@ -91,14 +91,14 @@ TEST(Fp16, AllBitPatternsComeBack) {
 }
 
 TEST(Fp16, LargeAndSmallValuesRoundToTheEnds) {
-  EXPECT_EQ(fp16(65520.0F).bits, 0x7C00);  // half-way past 65504: the even neighbour is infinity
+  EXPECT_EQ(fp16(65520.0F).bits, 0x7C00);  // tie after 65504: the even neighbour is infinity
   EXPECT_EQ(fp16(std::nextafter(65520.0F, 0.0F)).bits, 0x7BFF);
   EXPECT_EQ(fp16(-1e30F).bits, 0xFC00);
   EXPECT_EQ(fp16(0x1p-24F).bits, 0x0001);
   EXPECT_EQ(fp16(0x1p-25F).bits, 0x0000);  // half the smallest: ties to even
   EXPECT_EQ(fp16(std::nextafter(0x1p-25F, 1.0F)).bits, 0x0001);
   EXPECT_EQ(fp16(-0.0F).bits, 0x8000);
-  EXPECT_EQ(fp16(std::nextafter(0x1p-14F, 0.0F)).bits, 0x0400);  // rounds up to the least normal
+  EXPECT_EQ(fp16(std::nextafter(0x1p-14F, 0.0F)).bits, 0x0400);  // rounds up to the smallest normal
 }
 
 #ifdef __FLT16_MAX__

@@ -1,5 +1,5 @@
-// What is read of files, and what is refused. A pipe without a writer would block for ever if it
-// were opened or read as a file is.
+// Files that are read and files that are refused. A pipe without a writer would block forever if it
+// were opened or read like a file.
 #include "base/input_file.hpp"
 
 #include <sys/stat.h>
@@ -101,7 +101,7 @@ TEST_F(InputFiles, HaveFirstBytes) {
   EXPECT_EQ(first_bytes(empty, 4), "");
   for (const fs::path& path : {missing, folder, pipe, fs::path("/dev/zero")})
     EXPECT_EQ(first_bytes(path, 4), std::nullopt) << path;
-  // A regular file whose reading fails, even for root: nothing is mapped at its first byte.
+  // A regular file that cannot be read, even by root: its first byte is not mapped.
   EXPECT_EQ(first_bytes("/proc/self/mem", 4), std::nullopt);
 }
 

@@ -16,6 +16,13 @@ TEST(Json, IsReadToABoundedDepth) {
   EXPECT_TRUE(parse_json("[\"[[\\\"" + std::string(100, '[') + "\"]").is_array());
 }
 
+TEST(Json, OfMillionsOfBracketsIsDiscarded) {
+  constexpr std::size_t depth = 10'000'000;
+  EXPECT_TRUE(parse_json(std::string(depth, '[')).is_discarded());
+  EXPECT_TRUE(parse_json(std::string(depth, '[') + std::string(depth, ']')).is_discarded());
+  EXPECT_TRUE(parse_json(std::string(depth, ']') + std::string(depth, '[')).is_discarded());
+}
+
 TEST(Json, IsDiscardedIfItIsNone) {
   for (const char* text : {"", "{", "[1,]", "nul", "\"\xff\""}) {
     EXPECT_TRUE(parse_json(text).is_discarded()) << text;

@@ -16,8 +16,8 @@ Words words(std::uint64_t key, std::uint64_t low, std::uint64_t high) {
 }
 
 // The known answers that the authors publish with Random123 (kat_vectors, philox4x32 with 10
-// rounds). There counter and key are lists of 32-bit words; here the first word is the low half of
-// the first argument.
+// rounds). They list counter and key as 32-bit words. Here the first word is the low half of the
+// first argument.
 TEST(Philox, GivesThePublishedAnswers) {
   EXPECT_EQ(words(0, 0, 0), (Words{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}));
   EXPECT_EQ(words(~0ULL, ~0ULL, ~0ULL), (Words{0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd}));

@@ -1,4 +1,4 @@
-// What comes from outside cannot command the terminal that shows it.
+// External text cannot send commands to the terminal that displays it.
 #include "base/printable.hpp"
 
 #include <gtest/gtest.h>
@@ -28,8 +28,8 @@ TEST(Printable, TextOfAnyLanguageStays) {
 
 TEST(Printable, BytesThatAreNoTextAreSpelledOut) {
   EXPECT_EQ(printable("\x9b"), "\\x9b");           // a control character of 8-bit terminals
-  EXPECT_EQ(printable("\xe9\x87"), "\\xe9\\x87");  // cut off
-  EXPECT_EQ(printable("\xc3("), "\\xc3(");         // no continuation
+  EXPECT_EQ(printable("\xe9\x87"), "\\xe9\\x87");  // truncated
+  EXPECT_EQ(printable("\xc3("), "\\xc3(");         // not a continuation byte
   EXPECT_EQ(printable("\xc0\x9b"), "\\xc0\\x9b");  // overlong
   EXPECT_EQ(printable("\xe0\x82\x9b"), "\\xe0\\x82\\x9b");
   EXPECT_EQ(printable("\xed\xa0\x80"), "\\xed\\xa0\\x80");  // a surrogate

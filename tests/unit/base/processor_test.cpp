@@ -23,7 +23,7 @@ TEST(Processor, OneDnnsLimitHoldsForAmx) {
     EXPECT_FALSE(isa_limit_leaves_amx(excludes)) << excludes;
 }
 
-// Linux lists the processor's instructions that it supports.
+// Linux lists the processor features that it supports.
 TEST(Processor, AmxIsWhatLinuxSupports) {
   if (std::getenv("ONEDNN_MAX_CPU_ISA") || std::getenv("DNNL_MAX_CPU_ISA"))
     GTEST_SKIP() << "oneDNN is limited";

@@ -45,7 +45,7 @@ TEST(Timeline, records_nothing_unless_started) {
       named = true;
       return "before";
     });
-    start_timeline(room);  // in the middle of a span, whose end must close no other
+    start_timeline(room);  // within a span, whose end must not close another
     const TimelineSpan within(SpanKind::phase, unnamed);
     end_span();
     end_span();

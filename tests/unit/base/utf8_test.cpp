@@ -8,8 +8,8 @@
 namespace kzero {
 namespace {
 
-/// The bytes that the bit pattern of RFC 3629 (section 3) gives for a number, in so many bytes.
-/// They are UTF-8 only in the shortest form of a code point.
+/// The encoding of a number in `bytes` bytes by the bit pattern of RFC 3629 (section 3). It is
+/// UTF-8 only if it is the shortest form of a code point.
 std::string pattern(std::uint32_t code, int bytes) {
   if (bytes == 1) return {static_cast<char>(code)};
   std::string text(static_cast<std::size_t>(bytes), '\0');
@@ -82,7 +82,7 @@ TEST(Utf8, tells_where_a_text_ends_within_a_character) {
       EXPECT_EQ(cut.bytes, 0U) << code;
       EXPECT_EQ(cut.malformed_bytes, bytes) << code;
       EXPECT_TRUE(cut.is_cut) << code;
-      // Where another character follows, the same bytes are malformed, and not cut.
+      // If another character follows, the same bytes are malformed, not truncated.
       const Utf8Character followed = first_utf8_character(character.substr(0, bytes) + "z");
       EXPECT_EQ(followed.malformed_bytes, bytes) << code;
       EXPECT_FALSE(followed.is_cut) << code;
@@ -91,7 +91,7 @@ TEST(Utf8, tells_where_a_text_ends_within_a_character) {
 }
 
 TEST(Utf8, counts_the_malformed_bytes_that_are_replaced_together) {
-  // The examples of the Unicode standard, version 15, tables 3-8 to 3-11.
+  // Examples of the Unicode standard, version 15, tables 3-8 to 3-11.
   const auto replaced = [](std::string_view text) {
     std::vector<std::size_t> lengths;
     while (!text.empty()) {

@@ -16,7 +16,7 @@ namespace {
 
 void sleep_a_while() { std::this_thread::sleep_for(std::chrono::milliseconds(20)); }
 
-/// The seconds that f() adds, and those that pass meanwhile.
+/// The seconds that f() adds to the account, and the seconds that pass meanwhile.
 template <class F>
 std::pair<double, double> added_and_passed(const F& f) {
   const auto begin = std::chrono::steady_clock::now();
@@ -75,7 +75,7 @@ void spin(double seconds) {
   }
 }
 
-/// Calls f() while another thread wants the core of this one.
+/// Calls f() while another thread competes for this thread's core.
 template <class F>
 void on_a_shared_core(const F& f) {
   cpu_set_t before{}, one{};
@@ -83,7 +83,7 @@ void on_a_shared_core(const F& f) {
   CPU_SET(static_cast<std::size_t>(sched_getcpu()), &one);
   ASSERT_EQ(sched_setaffinity(0, sizeof one, &one), 0);
   std::atomic<bool> over = false;
-  std::thread other([&] {  // takes over the affinity
+  std::thread other([&] {  // inherits the affinity
     while (!over) {
     }
   });
@@ -133,7 +133,7 @@ TEST(CountedWait, TellsTheTimeThatAHelperHasNoCore) {
   on_a_shared_core([&] {
     std::atomic<const CoreDelay*> helper = nullptr;
     std::atomic<bool> over = false;
-    std::thread thread([&] {  // on the same core as another
+    std::thread thread([&] {  // on the same core as another thread
       const CoreDelay delay;
       helper = &delay;
       while (!over) {
@@ -152,8 +152,8 @@ TEST(CountedWait, TellsTheTimeThatAHelperHasNoCore) {
     thread.join();
   });
   EXPECT_GT(without, 0);
-  // A thread's time without a core counts when it has one again, so that some may be from before.
-  // The account counts nanoseconds, whose sums in seconds are rounded.
+  // A thread's time without a core is counted when the thread runs again, so some of it may be
+  // older. The account counts nanoseconds, whose sums in seconds are rounded.
   EXPECT_GE(added.without_core + 1e-9, std::min(without, added.all));
   EXPECT_LE(added.without_core, added.all);
 }

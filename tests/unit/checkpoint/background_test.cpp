@@ -1,4 +1,4 @@
-// Writing and removing beside the caller.
+// Checkpoints are written and removed in parallel with the caller.
 #include <fcntl.h>
 #include <stdio.h>
 
@@ -9,13 +9,13 @@
 
 namespace {
 
-/// Who renames this path waits until the gate is open.
+/// A rename of this path waits until the gate is open.
 std::string gated_path;
 std::shared_future<void> gate;
 
 }  // namespace
 
-/// In place of the C library's, for the whole program.
+/// Replaces the C library's function in the entire program.
 extern "C" int rename(const char* from, const char* to) {
   if (!gated_path.empty() && gated_path == from) gate.wait();
   return ::renameat(AT_FDCWD, from, AT_FDCWD, to);
@@ -27,7 +27,7 @@ namespace {
 
 class Background : public CheckpointTest {
  protected:
-  /// Begins a checkpoint of the small model's state at `step`.
+  /// Starts a checkpoint of the small model's state at `step`.
   BackgroundWrite begin(Index step, Index keep) {
     share = filled(flat_share(model, world.rank(), world.size()), model, step);
     return {world, folder, manifest_at(step, model), share.shards, keep};

@@ -1,4 +1,4 @@
-// Whatever happens to the files of the newest checkpoint, it is named and the one before is used.
+// Any damage to the files of the newest checkpoint is reported, and the previous one is used.
 #include <functional>
 
 #include "checkpoint/inspect.hpp"
@@ -16,7 +16,12 @@ class Damage : public CheckpointTest {
   }
   fs::path newer() const { return folder / "step_00000020"; }
 
-  /// Step 10 is found, and what is said names all the parts.
+  static void set_format(const fs::path& checkpoint, int version) {
+    std::fstream file(checkpoint / manifest_name, std::ios::in | std::ios::out | std::ios::binary);
+    file << fmt::format("kzero checkpoint manifest\nformat {}\n", version);
+  }
+
+  /// Expects that step 10 is found and that the message names all the parts.
   void expect_fallback(const std::vector<std::string>& parts) {
     world.barrier();
     const auto found = search();
@@ -89,11 +94,8 @@ TEST_F(Damage, TruncatedMissingAndForeignFilesAreNamed) {
        {"manifest.h5: is damaged: its 700 bytes"}},
       {[](const fs::path& p) { std::ofstream(p / "manifest.h5") << std::string(5000, 'x'); },
        {"manifest.h5: is not the manifest"}},
-      {[](const fs::path& p) {
-         std::fstream file(p / "manifest.h5", std::ios::in | std::ios::out | std::ios::binary);
-         file << "kzero checkpoint manifest\nformat 1\n";
-       },
-       {"manifest.h5: is of format version 1; this program reads versions 2 to 3"}}};
+      {[](const fs::path& p) { set_format(p, 2); },
+       {"manifest.h5: is of format version 2; this program reads version 3"}}};
   for (const Case& c : cases) {
     save_two();
     on_root([&] { c.harm(newer()); });
@@ -116,6 +118,24 @@ TEST_F(Damage, NothingGoodIsAnErrorWithEveryReason) {
   });
   EXPECT_TRUE(contains(text, "step_00000010/shard_00000.h5")) << text;
   EXPECT_TRUE(contains(text, "step_00000020/manifest.h5")) << text;
+}
+
+TEST_F(Damage, CheckpointsOfAnotherFormatAreRefused) {
+  constexpr const char* names[] = {"step_00000010", "step_00000020"};
+  for (const int other : {2, 4}) {
+    save_two();
+    on_root([&] {
+      for (const char* name : names) set_format(folder / name, other);
+    });
+    const std::string text = error_of(ExitCode::files, [&] {
+      std::vector<std::string> reasons;
+      open(world, folder, reasons);
+    });
+    const auto reason = fmt::format("is of format version {}; this program reads version 3", other);
+    for (const char* name : names)
+      EXPECT_TRUE(contains(text, fmt::format("{}/manifest.h5: {}", name, reason))) << text;
+    world.barrier();
+  }
 }
 
 TEST_F(Damage, AFolderThatDoesNotExistIsAFreshStart) {

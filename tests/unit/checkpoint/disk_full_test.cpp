@@ -1,5 +1,5 @@
-// A disk that takes no more: an Error on every rank, no half checkpoint, the earlier ones
-// untouched.
+// A full disk causes an Error on every rank and leaves no partial checkpoint. Earlier checkpoints
+// are unchanged.
 #include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -21,7 +21,7 @@ using DiskFull = CheckpointTest;
 
 constexpr off_t unlimited = std::numeric_limits<off_t>::max();
 
-/// Bytes from the start of a file beyond which HDF5's writes fail while a DiskLimit lives.
+/// While a DiskLimit exists, HDF5's writes beyond this offset in a file fail.
 off_t disk_limit = unlimited;
 
 class DiskLimit {
@@ -41,7 +41,7 @@ void expect_only(const fs::path& folder, std::vector<std::string> names) {
   EXPECT_EQ(found, names);
 }
 
-/// Step 20 does not fit on the disk of one rank, from its first byte to its last; step 10 stays.
+/// Step 20 does not fit on one rank's disk, from its first byte to its last. Step 10 remains.
 void expect_stops(const grid::Group& world, const fs::path& folder, int full, Index ranks_per_file,
                   int points) {
   save(world, folder, 10, 0, ranks_per_file);
@@ -49,7 +49,7 @@ void expect_stops(const grid::Group& world, const fs::path& folder, int full, In
   const auto shard_bytes = static_cast<off_t>(fs::file_size(folder / "step_00000010" / shard_file));
   const bool sets_up = full % ranks_per_file == 0;
   for (off_t bytes = 0; bytes < shard_bytes; bytes += shard_bytes / points + 1) {
-    // A rank that only writes its values may have its place before the limit.
+    // The values of a rank that only writes them may be located before the limit.
     if (!sets_up && bytes > shard_bytes / 4) break;
     world.barrier();
     const std::string text = error_of(ExitCode::files, [&] {
@@ -82,7 +82,7 @@ TEST_F(DiskFull, OnOneRankOfASharedFileStopsAll) {
 }
 
 TEST_F(DiskFull, OfTheManifestStopsAllAtAnyPoint) {
-  // One value a rank makes the manifest the larger file.
+  // With one value per rank, the manifest is the larger file.
   const std::vector<Parameter> model{{"tiny", {world.size()}}};
   const Share share = filled(flat_share(model, world.rank(), world.size()), model, 1);
   write(world, folder, manifest_at(10, model), share.shards, 0);
@@ -106,7 +106,7 @@ TEST_F(DiskFull, OfTheManifestStopsAllAtAnyPoint) {
   }
 }
 
-/// Unmounts what the root mounted, however the test ends.
+/// Unmounts the root's mount at the end of the test, including after failures.
 class Mounted {
  public:
   explicit Mounted(fs::path folder) : folder_(std::move(folder)) {}
@@ -140,7 +140,7 @@ TEST_F(DiskFull, OfASmallFileSystem) {
   world.barrier();
 }
 
-/// The largest file that this process may write, while it lives.
+/// Limits the size of the files that this process may write while the object exists.
 class FileSizeLimit {
  public:
   explicit FileSizeLimit(rlim_t bytes) {
@@ -175,8 +175,8 @@ TEST_F(DiskFull, AFolderThatCannotBeMadeIsNamed) {
 
 }  // namespace
 
-// These take the place of the C library's functions for the HDF5 library and for all of this
-// program. Files without a name, which are not on a disk, are spared.
+// These replace the C library's functions for the HDF5 library and for this entire program. They
+// ignore files without a name, which are not on a disk.
 
 bool refused(int file, off_t end) {
   struct stat status {};

@@ -1,5 +1,4 @@
-// Memory that the host cannot touch, and a staging as late and as strict as a device's streams
-// allow.
+// Memory that the host cannot access, and staging that copies as late as a device's streams allow.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -17,7 +16,7 @@
 
 namespace kzero::checkpoint {
 
-/// Addresses for a device's values: whoever uses one ends with a signal.
+/// Addresses for a device's values. Using one ends the program with a signal.
 class FarMemory {
  public:
   FarMemory()
@@ -29,14 +28,14 @@ class FarMemory {
   FarMemory(const FarMemory&) = delete;
   FarMemory& operator=(const FarMemory&) = delete;
 
-  /// An address for as many values, which are zero.
+  /// Returns an address for `count` values, which are zero.
   std::span<float> take(std::size_t count) {
     const std::size_t at = values_.size();
     values_.resize(at + count);
     return {static_cast<float*>(begin_) + at, count};
   }
 
-  /// The values at an address.
+  /// Returns the values at an address.
   float* values(const float* address) {
     return values_.data() + (address - static_cast<const float*>(begin_));
   }
@@ -47,8 +46,8 @@ class FarMemory {
   std::vector<float> values_;
 };
 
-/// Copies in the order of the calls, none before somebody waits for it. Until then a slot that
-/// receives values holds none that are numbers.
+/// Copies in the order of the calls, and only when somebody waits. Until then a slot that receives
+/// values holds NaN.
 class LateStaging : public Staging {
  public:
   LateStaging(FarMemory& far, std::size_t elements_of_a_slot)
@@ -77,7 +76,7 @@ class LateStaging : public Staging {
     }
   }
 
-  /// Copies that nobody has waited for.
+  /// The number of copies that nobody has waited for.
   std::size_t under_way() const { return copies_.size(); }
 
  private:
@@ -101,7 +100,7 @@ class LateStaging : public Staging {
   std::deque<Copy> copies_;
 };
 
-/// The shards with their values in far memory.
+/// Returns the shards with their values in far memory.
 inline std::vector<StateShard> moved_away(std::vector<StateShard> shards, FarMemory& far,
                                           Staging& staging) {
   for (StateShard& shard : shards) {
@@ -115,7 +114,7 @@ inline std::vector<StateShard> moved_away(std::vector<StateShard> shards, FarMem
   return shards;
 }
 
-/// Copies the values of such shards to these, which are like them.
+/// Copies the values of `away` to `shards`, which have the same structure.
 inline void bring_back(const std::vector<StateShard>& away, FarMemory& far,
                        const std::vector<StateShard>& shards) {
   for (std::size_t s = 0; s < shards.size(); ++s) {

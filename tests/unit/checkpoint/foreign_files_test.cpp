@@ -1,4 +1,4 @@
-// Nothing outside of a checkpoint's folder is read, written or waited for.
+// Nothing outside a checkpoint's folder is read, written or waited for.
 #include <sys/stat.h>
 
 #include <functional>
@@ -17,7 +17,7 @@ class ForeignFiles : public CheckpointTest {
  protected:
   ForeignFiles() : own(folder / std::to_string(world.rank())) { fs::create_directories(own); }
 
-  /// The message for an HDF5 file that `write` has filled, read as a manifest is.
+  /// The error message for an HDF5 file that `write` has filled, read as a manifest.
   std::string refusal(const std::function<void(hid_t)>& write) const {
     const fs::path path = own / "forged.h5";
     {
@@ -36,7 +36,7 @@ storage::Hdf5Handle four_values() {
   return {H5Screate_simple(1, &extent, nullptr), H5Sclose};
 }
 
-/// A dataset in a group, described by `creation`.
+/// Writes a dataset in a group, described by `creation`.
 void write_dataset(hid_t file, const storage::Hdf5Handle& creation) {
   const storage::Hdf5Handle group(
       H5Gcreate2(file, "state_shards", H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT), H5Gclose);

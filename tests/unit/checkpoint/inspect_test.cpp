@@ -1,4 +1,4 @@
-// What a person sees of a checkpoint is the checkpoint's, but it cannot command the terminal.
+// A person sees the checkpoint's contents, but they cannot send commands to the terminal.
 #include "checkpoint/inspect.hpp"
 
 #include "unit/checkpoint/support.hpp"
@@ -20,6 +20,7 @@ TEST_F(Inspect, NamesAndTextsAreShownWithoutControlCharacters) {
     shards.push_back(shard_of(manifest.parameters[0].name, {{0, 6}}, {values, values, values}));
   write(world, folder, manifest, shards, 0);
   const std::string text = describe(folder);
+  EXPECT_TRUE(contains(text, "format      3, written by kzero ")) << text;
   EXPECT_EQ(text.find('\x1b'), std::string::npos);
   EXPECT_NE(text.find("fp32\\x1b[31m"), std::string::npos) << text;
   EXPECT_NE(text.find("  a\\x1b[2J\\nshards 0 [2, 3]\n"), std::string::npos) << text;

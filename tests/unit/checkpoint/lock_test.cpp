@@ -1,4 +1,4 @@
-// One run at a time in a folder, and none kept out by the dead.
+// Only one run at a time uses a folder. A dead run does not block others.
 #include "checkpoint/folder/lock.hpp"
 
 #include <fcntl.h>
@@ -19,7 +19,7 @@ using std::chrono::milliseconds;
 
 constexpr LockTimes quick{.beat = 0.02, .silence = 0.6, .grace = 0.1};
 
-/// Each rank has a folder of its own: nothing here is collective.
+/// Each rank has its own folder. Nothing here is collective.
 class Lock : public CheckpointTest {
  protected:
   Lock() : own(folder / std::to_string(world.rank())), path(own / lock_name) {
@@ -35,7 +35,7 @@ class Lock : public CheckpointTest {
   }
   void write_lock(const Owner& owner) const { std::ofstream(path) << pack(owner); }
 
-  /// A process that ends at once, not yet waited for.
+  /// A process that has ended and has not been waited for.
   static Owner zombie() {
     Owner owner = this_process();
     const pid_t child = ::fork();
@@ -73,9 +73,9 @@ TEST_F(Lock, IsHeldByOneAndGivenBack) {
 
 TEST_F(Lock, OfADeadProcessIsTakenOverWithAWord) {
   const Owner dead = zombie();
-  Owner reused = this_process();  // its pid belongs to another process by now
+  Owner reused = this_process();  // its pid now belongs to another process
   reused.start = "1";
-  Owner forged = this_process();  // the kernel would cut this number to that of a living process
+  Owner forged = this_process();  // the kernel would truncate this number to a living process's pid
   forged.pid += Index{1} << 32;
   for (const Owner& owner : {dead, reused, forged}) {
     words.clear();
@@ -105,7 +105,7 @@ TEST_F(Lock, OfAnotherMachineIsWatched) {
 }
 
 TEST_F(Lock, ShowsSignsOfLife) {
-  const auto lock = take(elsewhere());  // as others on this machine see it
+  const auto lock = take(elsewhere());  // as other processes on this machine see it
   Owner other = this_process();
   std::this_thread::sleep_for(milliseconds(700));
   EXPECT_TRUE(contains(refusal(other), "on node7"));
@@ -141,7 +141,7 @@ TEST_F(Lock, OfAnEarlierLaunchOfTheSameJobIsTakenAtOnce) {
 }
 
 TEST_F(Lock, FallsSilentOnceItsRunIsGivenUp) {
-  const pid_t child = ::fork();  // a run is given up for the rest of a process's life
+  const pid_t child = ::fork();  // a run is given up for the rest of a process's lifetime
   if (child == 0) {
     const auto lock = take(elsewhere());
     abandon_run();

@@ -1,4 +1,4 @@
-// The hash of all parameters is part of the files' format.
+// The hash of all parameters is part of the file format.
 #include "checkpoint/format/parameter_hash.hpp"
 
 #include <gtest/gtest.h>
@@ -9,7 +9,7 @@ namespace kzero::checkpoint {
 
 namespace {
 
-/// Three ranges, the third parameter of a model.
+/// Three ranges of the third parameter of a model.
 struct Example {
   Example() {
     for (int i = 0; i < 9; ++i) {

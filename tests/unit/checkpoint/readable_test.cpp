@@ -1,4 +1,4 @@
-// Others read the files too: h5py, h5dump, and people through `kzero inspect`.
+// Other readers of the files: h5py, h5dump, and people with `kzero inspect`.
 #include <cstdlib>
 
 #include "checkpoint/inspect.hpp"
@@ -12,7 +12,7 @@ using Readable = CheckpointTest;
 
 int run(const std::string& command) { return std::system(command.c_str()); }
 
-/// A Python that has h5py, empty if none.
+/// A Python with h5py. Empty if there is none.
 std::string python_with_h5py() {
   for (const char* python : {"python3", "/usr/bin/python3"}) {
     if (run(std::string(python) + " -c 'import h5py' 2>/dev/null") == 0) return python;

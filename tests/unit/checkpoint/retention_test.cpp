@@ -1,4 +1,4 @@
-// Which checkpoints stay, and what interrupted writes leave behind.
+// The checkpoints that are kept, and the remains of interrupted writes.
 #include "checkpoint/folder/retention.hpp"
 
 #include <set>
@@ -13,7 +13,7 @@ using Names = std::set<std::string>;
 
 class Retention : public CheckpointTest {
  protected:
-  /// All names in the folder, seen by every rank before any goes on.
+  /// Returns all names in the folder. No rank continues until every rank has read them.
   Names names() const {
     world.barrier();
     Names found;
@@ -95,7 +95,7 @@ TEST_F(Retention, SkippedStepsPushOutNoGoodCheckpoint) {
   EXPECT_EQ(names(), (Names{"latest", "step_00000070", "step_00000080"}));
 }
 
-// As of a training whose loss was last within its range in step `sane_step`, from 0.
+// The record of a training whose loss was last within its range in step `sane_step`, from 0.
 LossRecord losses_until(Index sane_step) {
   return {.last = 7.5,
           .included = 3,
@@ -119,11 +119,12 @@ void save_with_losses(const grid::Group& world, const fs::path& folder, Index st
 TEST_F(Retention, LossesBeyondTheirRangePushOutNoSaneCheckpoint) {
   for (const Index step : {10, 20, 21}) save_with_losses(world, folder, step, 2, step - 1);
   EXPECT_EQ(names(), (Names{"latest", "step_00000020", "step_00000021"}));
-  // Step 21 shows that the update of step 20 broke the weights of 21.
+  // Step 21 shows that the update of step 20 broke the weights of checkpoint 21.
   for (const Index step : {22, 23, 24, 25}) save_with_losses(world, folder, step, 2, 20);
   EXPECT_EQ(names(), (Names{"latest", "step_00000020", "step_00000024", "step_00000025"}));
   EXPECT_EQ(newest_sane(folder, 25, 20), folder / "step_00000020");
-  // The loss comes back: a checkpoint of that counts once a later step has shown its own loss.
+  // The loss recovers. A checkpoint with a recovered loss counts once a later step has shown that
+  // loss.
   save_with_losses(world, folder, 30, 2, 29);
   EXPECT_EQ(names(), (Names{"latest", "step_00000020", "step_00000025", "step_00000030"}));
   save_with_losses(world, folder, 40, 2, 39);
@@ -136,7 +137,7 @@ TEST_F(Retention, LossesBeyondTheirRangePushOutNoSaneCheckpoint) {
 TEST_F(Retention, OneThatIsKeptIsNotTheOnlySaneOne) {
   for (const Index step : {10, 20, 30}) save_with_losses(world, folder, step, 1, step - 1);
   EXPECT_EQ(names(), (Names{"latest", "step_00000020", "step_00000030"}));
-  // What makes room before the next write: step 30 has been shown to be sane by now.
+  // Makes room before the next write. Step 30 has been confirmed by now.
   on_root([&] { EXPECT_TRUE(retain(folder, 39, 1, 39).empty()); });
   EXPECT_EQ(names(), (Names{"latest", "step_00000030"}));
 }
@@ -169,7 +170,7 @@ TEST_F(Retention, ANameIsThatOfTheManifest) {
 TEST_F(Retention, AReplacementCutShortLosesNothing) {
   save(world, folder, 10, 0);
   save(world, folder, 20, 0);
-  // The instant between the two renames of a replacement of step 20.
+  // The state between the two renames that replace step 20.
   on_root([&] { fs::rename(folder / "step_00000020", folder / "step_00000020.replaced"); });
   const auto found = search();
   ASSERT_TRUE(found);
@@ -178,7 +179,7 @@ TEST_F(Retention, AReplacementCutShortLosesNothing) {
   on_root([&] { remove_stale(folder); });
   save(world, folder, 30, 0);
   EXPECT_EQ(names(), (Names{"latest", "step_00000010", "step_00000020", "step_00000030"}));
-  // The instant after them.
+  // The state after both renames.
   on_root([&] { fs::copy(folder / "step_00000020", folder / "step_00000020.replaced"); });
   on_root([&] { remove_stale(folder); });
   save(world, folder, 40, 0);

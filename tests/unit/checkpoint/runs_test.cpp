@@ -1,4 +1,4 @@
-// Ranges as they are stored, and how little a column split takes.
+// Ranges as they are stored, and the small storage for a column split.
 #include "checkpoint/format/runs.hpp"
 
 #include <chrono>
@@ -26,11 +26,10 @@ TEST(Runs, HoldTheSameElementsInTheSameOrder) {
 }
 
 TEST(Runs, AColumnCutIsOneRun) {
-  std::vector<Range>
-      ranges;  // a third of each of q, k and v in every row of a [1000, 3 * 900] matrix
+  std::vector<Range> ranges;  // a third of q, k and v in each row of a [1000, 3 * 900] matrix
   for (Index third = 0; third < 3000; ++third) ranges.push_back({third * 900 + 300, 300});
   EXPECT_EQ(compact(ranges), (std::vector<checkpoint::Run>{{300, 300, 900, 3000}}));
-  // A flat shard of it for data parallelism begins and ends within a row.
+  // A flat data-parallel shard of it begins and ends within a row.
   ranges.front() = {350, 250};
   ranges.back().count = 17;
   EXPECT_EQ(compact(ranges).size(), 3U);
@@ -54,7 +53,7 @@ TEST_F(Cuts, OfManyShortRangesTakeLittleTimeAndASmallManifest) {
   read(*found, columns.shards);
   EXPECT_EQ(wrong_values(columns, model, 3), 0);
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
-  EXPECT_LT(seconds.count(), 20);  // some tenths alone; what is quadratic takes minutes
+  EXPECT_LT(seconds.count(), 20);  // takes tenths of a second; quadratic time takes minutes
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// State that the host cannot touch is saved and loaded through a staging of constant size: the same
-// files, the same values, whatever the sizes of the state and of the staging.
+// State that the host cannot access is saved and loaded through staging of constant size. Files and
+// values are the same for any size of state and staging.
 #include "checkpoint/format/parameter_hash.hpp"
 #include "checkpoint/format/state_blocks.hpp"
 #include "unit/checkpoint/far_memory.hpp"
@@ -14,10 +14,10 @@ std::string bytes_of(const fs::path& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-/// Slots that hold one element of three arrays, parts of rows, most of a matrix, everything.
+/// Slots for one element of three arrays, parts of rows, most of a matrix, and everything.
 constexpr std::size_t slot_sizes[] = {3, 61, 2000, 100000};
 
-/// An optimizer whose second array leaves out matrices.
+/// An optimizer whose second array omits matrices.
 param::StateArrays two_arrays() {
   return {{"master"}, {"second_moment", param::Extent::all_but_matrices}};
 }
@@ -115,7 +115,7 @@ TEST_F(StagingTest, FillsInTheSearchWhatIsStoredContiguously) {
   EXPECT_EQ(found->filled.size(), away.size());
 }
 
-// What the search filled is hashed where it is, not on its way.
+// The values filled by the search are hashed at their destination, not in transit.
 TEST_F(StagingTest, ValuesThatDidNotArriveAreRefused) {
   save(world, folder, 10, 0);
   FarMemory far;

@@ -1,5 +1,5 @@
-// A model state whose every value follows from its position, split over any number of ranks as
-// training cuts it.
+// A model state whose values follow from their positions, split over any number of ranks as in
+// training.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -30,7 +30,7 @@ inline grid::Group world_group() {
   return {copy, "world"};
 }
 
-/// A folder of its own for each test, the same on all ranks, removed with the object.
+/// Each test has its own folder, the same on all ranks, which is removed with the object.
 class CheckpointTest : public testing::Test {
  protected:
   CheckpointTest() : world(world_group()) {
@@ -46,7 +46,7 @@ class CheckpointTest : public testing::Test {
     world.barrier();
   }
 
-  /// Runs f on the root while the others wait.
+  /// Runs f on the root while the other ranks wait.
   template <class F>
   void on_root(F&& f) const {
     if (world.is_root()) f();
@@ -63,8 +63,7 @@ class CheckpointTest : public testing::Test {
   std::vector<std::string> problems;
 };
 
-/// Sizes are a scalar, primes and not multiples of anything; one tensor is larger than the read
-/// window.
+/// Sizes: a scalar, primes, and non-multiples. One tensor is larger than the read window.
 inline std::vector<Parameter> small_model() {
   return {{"wte.weight", {101, 48}},
           {"h.0.ln_1.weight", {7}},
@@ -73,13 +72,13 @@ inline std::vector<Parameter> small_model() {
           {"ln_f.bias", {48}}};
 }
 
-/// The arrays that the tests save of each parameter: AdamW's.
+/// The arrays that the tests save for each parameter: AdamW's.
 inline const param::StateArrays& three_arrays() {
   static const param::StateArrays arrays{{"master"}, {"first_moment"}, {"second_moment"}};
   return arrays;
 }
 
-/// A shard whose arrays are these, by their order; one without values is not wanted.
+/// A shard with these arrays in order. An array without values is not wanted.
 inline StateShard shard_of(std::string parameter, std::vector<Range> ranges,
                            const std::vector<std::span<float>>& values,
                            const param::StateArrays& arrays = three_arrays()) {
@@ -94,7 +93,7 @@ inline float value_of(std::size_t parameter, std::size_t state, Index element, I
          static_cast<float>(state) * 1e7F + static_cast<float>(step) / 1024.0F;
 }
 
-/// The shards of one rank with their memory.
+/// The shards of one rank and their memory.
 struct Share {
   std::vector<std::vector<float>> memory;
   std::vector<StateShard> shards;
@@ -106,7 +105,7 @@ inline void add_shard(Share& share, const Parameter& parameter, std::vector<Rang
   if (elements == 0) return;
   StateShard shard{parameter.name, std::move(ranges)};
   for (const param::StateArray& array : arrays) {
-    // The vectors' own memory does not move. Tensors of two dimensions stand for hidden matrices.
+    // The vectors' memory does not move. Two-dimensional tensors represent hidden matrices.
     const bool is_left_out =
         array.extent == param::Extent::all_but_matrices && parameter.shape.size() == 2;
     auto& values = share.memory.emplace_back(is_left_out ? 0 : elements, -1.0F);
@@ -115,7 +114,7 @@ inline void add_shard(Share& share, const Parameter& parameter, std::vector<Rang
   share.shards.push_back(std::move(shard));
 }
 
-/// The model as one flat array, cut into equal parts: what ZeRO gives rank `rank` of `ranks`.
+/// The model as one flat array in equal parts, as ZeRO assigns them to rank `rank` of `ranks`.
 inline Share flat_share(const std::vector<Parameter>& model, Index rank, Index ranks,
                         const param::StateArrays& arrays = three_arrays()) {
   Index total = 0;
@@ -132,8 +131,7 @@ inline Share flat_share(const std::vector<Parameter>& model, Index rank, Index r
   return share;
 }
 
-/// Columns of matrices and parts of vectors: many ranges a shard, as a tensor-parallel slice has
-/// them.
+/// Columns of matrices and parts of vectors: many ranges per shard, as in a tensor-parallel split.
 inline Share column_share(const std::vector<Parameter>& model, Index rank, Index ranks,
                           const param::StateArrays& arrays = three_arrays()) {
   Share share;

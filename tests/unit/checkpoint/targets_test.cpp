@@ -1,4 +1,4 @@
-// What the search for a checkpoint fills on its way is right, and is not read again.
+// The values that the checkpoint search fills are correct and are not read again.
 #include "checkpoint/format/targets.hpp"
 
 #include "checkpoint/format/parameter_hash.hpp"
@@ -150,7 +150,8 @@ TEST_F(TargetsTest, APieceWithAnEmptyArrayIsReadAfterTheSearchAndOneOfAnotherSiz
 }
 
 TEST_F(TargetsTest, ADamagedCheckpointThatWasReadLeavesNoTrace) {
-  // The older one is partitioned otherwise, so that its search fills nothing of the large matrices.
+  // The older checkpoint is partitioned differently, so its search fills nothing of the large
+  // matrices.
   const Share columns = filled(column_share(model, world.rank(), world.size()), model, 10);
   write(world, folder, manifest_at(10, model), columns.shards, 0);
   save(world, folder, 20, 0);

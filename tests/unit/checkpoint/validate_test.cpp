@@ -1,5 +1,5 @@
-// Files whose checksums are right and whose numbers are not: refused before anything computes with
-// them. tests/fuzz looks for more of them.
+// Files with correct checksums and wrong numbers are refused before anything uses them. tests/fuzz
+// searches for more of them.
 #include "checkpoint/format/validate.hpp"
 #include "base/input_file.hpp"
 
@@ -18,7 +18,7 @@ namespace {
 
 constexpr Index huge = std::numeric_limits<Index>::max();
 
-/// A matrix of [6, 4], its left half in one file.
+/// A [6, 4] matrix. Its left half is in one file.
 Manifest good_manifest() {
   Manifest manifest = manifest_at(1, {{"wte.weight", {6, 4}}});
   const StoredShard left{.parameter = 0,
@@ -122,7 +122,7 @@ const std::vector<Case>& bad_cases() {
 
 class ValidateTest : public CheckpointTest {
  protected:
-  /// A manifest of this rank alone, as a file with the right checksum.
+  /// The error message for a manifest of this rank only, as a file with the correct checksum.
   std::string refusal(const Manifest& manifest) const {
     return error_of(ExitCode::files, [&] { write_manifest(own_folder(), manifest); });
   }
@@ -143,7 +143,7 @@ TEST_F(ValidateTest, NumbersThatCannotBeTrueAreNamed) {
   }
 }
 
-/// The bytes of a manifest file with other text of the same length in it and the right checksum.
+/// Replaces text in a manifest file's bytes by text of the same length and corrects the checksum.
 std::string with_text(std::string bytes, const std::string& from, const std::string& to) {
   constexpr std::size_t header_bytes = 512;
   for (std::size_t at = 0; (at = bytes.find(from, at)) != std::string::npos; ++at)
@@ -155,7 +155,8 @@ std::string with_text(std::string bytes, const std::string& from, const std::str
   return bytes.replace(0, header_bytes, header);
 }
 
-// What a later program may save of an optimizer is not mistaken for fp32 values of each element.
+// State that a later program may save for an optimizer is not mistaken for fp32 values of each
+// element.
 TEST_F(ValidateTest, StateArraysOfAnUnknownKindAreRefused) {
   write_manifest(own_folder(), good_manifest());
   const std::string bytes = load_file(own_folder() / manifest_name);

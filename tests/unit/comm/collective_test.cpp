@@ -15,8 +15,8 @@ namespace {
 
 using tests::Guarded;
 
-/// Elements that rank `from` sends to rank `to`: none, one, primes, and more than one chunk of a
-/// message.
+/// The elements that rank `from` sends to rank `to`: none, one, primes, and more than one chunk of
+/// a message.
 Index count_of(int from, int to) {
   constexpr Index counts[] = {0, 1, 7, 4093, 0, 300007, 31};
   return counts[(from * 3 + to * 5) % 7];
@@ -28,13 +28,13 @@ float value_of(int from, int to, Index i) {
 
 enum class Staged { as_the_build, always };
 
-/// How messages move: overlapping or not, and if not, how their arrival is awaited.
+/// How messages move: with or without overlap, and without it, how their arrival is awaited.
 struct Movement {
   Overlap overlap;
   Waits waits;
 };
 
-/// Staged always: every chunk passes through what device memory needs where MPI does not reach it.
+/// Always staged: every chunk uses the path for device memory that MPI cannot access.
 class Collective : public testing::TestWithParam<std::tuple<Movement, Staged>> {
  protected:
   Collective()
@@ -86,7 +86,7 @@ TEST_P(Collective, AllToAllBringsEveryElementAndNothingElse) {
 
 TEST_P(Collective, AllGatherGivesEveryRankEveryChunk) {
   const int ranks = comm->size(), me = comm->rank();
-  for (const Index count : {0, 1, 13, 524287, 524288, 524289}) {  // around a chunk of bf16, too
+  for (const Index count : {0, 1, 13, 524287, 524288, 524289}) {  // around a chunk, also of bf16
     traffic.reset();
     const Guarded<bf16> mine(std::vector(count, static_cast<bf16>(static_cast<float>(me + 1))));
     std::deque<Guarded<bf16>> all;
@@ -108,7 +108,7 @@ TEST_P(Collective, AllGatherGivesEveryRankEveryChunk) {
   }
 }
 
-// Where a worker exchanges, the caller waits in wait() alone; else the exchange is its wait.
+// If a worker exchanges, the caller waits only in wait(). Otherwise the exchange is the wait.
 TEST_P(Collective, TheCallersWaitsAreCounted) {
   if (comm->size() == 1) GTEST_SKIP() << "nobody to wait for";
   const bool has_worker = std::get<Movement>(GetParam()).overlap == Overlap::yes;
@@ -133,7 +133,7 @@ TEST_P(Collective, TheCallersWaitsAreCounted) {
   EXPECT_EQ(in_wait > 0, has_worker);
 }
 
-// Several collectives in flight at once, and the caller busy between them.
+// Several collectives are in flight while the caller is busy between them.
 TEST_P(Collective, EndsInTheOrderInWhichItBegan) {
   const int ranks = comm->size(), me = comm->rank();
   constexpr int exchanges = 5;

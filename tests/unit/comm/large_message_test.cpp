@@ -1,5 +1,5 @@
-// One message of more than 2^31 bytes. It takes 4.4 GiB on the node, so a CTest entry of its own
-// runs it, alone.
+// One message of more than 2^31 bytes. It needs 4.4 GiB on the node, so its own CTest entry runs it
+// alone.
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -22,7 +22,7 @@ Index available_bytes() {
   return 0;
 }
 
-// 32-bit words, sent as fp32: nothing but a copy happens to them.
+// 32-bit words, sent as fp32. They are only copied.
 using Words = Kokkos::View<std::uint32_t*, runtime::Memory>;
 
 KOKKOS_INLINE_FUNCTION std::uint32_t value_of(Index i) {

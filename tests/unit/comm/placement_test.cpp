@@ -19,11 +19,11 @@ TEST(Placement, DataGroupsLeaveNodesIfAnyOfThemHasRanksOnSeveral) {
   EXPECT_FALSE(leaves({0, 0, 0, 0}, 1));
   EXPECT_TRUE(leaves({0, 0, 1, 1}, 1));
   EXPECT_TRUE(leaves({0, 1, 0, 1}, 1));
-  // A single data-parallel rank has no data group to speak of, wherever its tensor ranks are.
+  // A single data-parallel rank has no data group to leave a node, wherever its tensor ranks are.
   EXPECT_FALSE(leaves({0, 0, 1, 1}, 4));
   EXPECT_TRUE(leaves({0, 0, 1, 1}, 2));
-  // Ranks that are dealt to nodes in turns: one node has all first tensor ranks, the other all
-  // second ones.
+  // Ranks are dealt to nodes in turn: one node has all first tensor ranks, the other all second
+  // ones.
   EXPECT_FALSE(leaves({0, 1, 0, 1}, 2));
   EXPECT_TRUE(leaves({0, 0, 0, 1}, 2)) << "one data group of two";
 }
@@ -36,7 +36,7 @@ TEST(Placement, OfAPlanFillsNodesInOrder) {
   EXPECT_TRUE(data_groups_leave_nodes(8, 3, 4)) << "3, 3 and 2 ranks";
 }
 
-/// The tests' ranks are on one machine, with a thread each.
+/// The tests' ranks are on one machine, with one thread each.
 TEST(Placement, OfThisLaunchIsOneNode) {
   const grid::Group world = grid::world_group();
   const grid::Nodes nodes(world, runtime::host_name());

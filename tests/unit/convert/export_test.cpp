@@ -1,4 +1,4 @@
-// Exports: what they replace, what they refuse to touch, and what is left when they fail.
+// Exports: the files they replace, the files they refuse to touch, and the remains after a failure.
 #include "convert/export.hpp"
 
 #include <cmath>
@@ -41,7 +41,7 @@ class ExportTest : public FolderTest {
 TEST_F(ExportTest, AFolderIsMadeAndItsFilesAreNamed) {
   const fs::path to = folder / "a" / "b";
   write(to);
-  EXPECT_EQ(entries(to), 3U);  // with generation_config.json
+  EXPECT_EQ(entries(to), 3U);  // includes generation_config.json
   EXPECT_NO_THROW(weights_of(to, even_model()));
   EXPECT_EQ(export_target(to / "").weights, to / weights_name);
 }
@@ -213,7 +213,7 @@ TEST_F(ExportTest, ASecondModelInAFolderNeedsTheSameConfig) {
   EXPECT_NO_THROW(weights_of(to / "other.safetensors", even_model()));
 }
 
-/// A checkpoint of one tensor with this value at [1, 3].
+/// A checkpoint of one tensor with `value` at [1, 3].
 checkpoint::Found checkpoint_with(const grid::Group& self, const fs::path& to, float value) {
   checkpoint::Manifest manifest = manifest_for(even_model());
   manifest.parameters = {{"ln_f.weight", {8, 8}}};

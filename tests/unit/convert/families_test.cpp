@@ -1,4 +1,4 @@
-// The reference folders that transformers wrote, one of each class: read as they are, and written
+// The reference folders written by transformers, one per class. They are read unchanged and written
 // back with the same bytes.
 #include <nlohmann/json.hpp>
 
@@ -17,14 +17,14 @@ fs::path folder_of_case(const std::string& name) {
   return fs::path(KZERO_TEST_DATA) / "reference" / name;
 }
 
-/// The model that a deck with nothing but this model.config has.
+/// The model of a deck that contains only this model.config.
 deck::Model model_by_config(const fs::path& config) {
   return deck::read({"deck", "[data]\nformat = \"llmc\""}, {"model.config=" + config.string()}, {},
                     read_architecture)
       .model;
 }
 
-/// {name: (dtype, shape, bytes)} of the files of weights in a folder.
+/// Returns {name: (dtype, shape, bytes)} of the weight files in a folder.
 std::map<std::string, std::tuple<std::string, std::vector<Index>, std::string>> tensors_in(
     const fs::path& folder) {
   std::map<std::string, std::tuple<std::string, std::vector<Index>, std::string>> found;
@@ -41,7 +41,7 @@ std::map<std::string, std::tuple<std::string, std::vector<Index>, std::string>> 
   return found;
 }
 
-/// Every key of `config` that decides what is computed, as a deck has it.
+/// Every key of `config` that affects the computation, as in a deck.
 std::map<std::string, deck::Value> meaning_of(const fs::path& config) {
   std::map<std::string, deck::Value> found;
   for (const deck::ImpliedValue& one : read_architecture(config.string()))
@@ -89,7 +89,7 @@ TEST_P(Families, ThereAndBackIsTheSameModel) {
     const bool is_of_writer = key == "transformers_version" || key == "use_cache" ||
                               key == "pretraining_tp" || key == "max_window_layers" ||
                               key == "initializer_range" || key == "layer_types" ||
-                              key.ends_with("_token_id");  // without an origin they are null
+                              key.ends_with("_token_id");  // null if they have no origin
     if (is_of_writer) continue;
     EXPECT_EQ(config.value(key, nlohmann::json("missing")), value) << key;
   }

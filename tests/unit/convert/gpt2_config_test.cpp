@@ -1,4 +1,5 @@
-// config.json beside the weights: what makes another function of them is refused by name.
+// config.json next to the weights. Settings that change the function of the weights are refused by
+// name.
 #include "convert/config_export.hpp"
 
 #include <nlohmann/json.hpp>
@@ -24,7 +25,7 @@ class Gpt2Config : public FolderTest {
     return error_of(ExitCode::files, [&] { weights_of(folder / weights_name, model); });
   }
 
-  /// The differences that the error lists with this change to the file.
+  /// The differences that the error lists after this change to the file.
   std::string error_with(const std::string& key, const json& value) {
     const json before = config;
     config[key] = value;
@@ -93,8 +94,8 @@ TEST_F(Gpt2Config, WhatComputesTheSameIsAccepted) {
   for (const auto* name : {"gelu_new", "gelu_pytorch_tanh", "gelu_fast"})
     expect_good("activation_function", name);
   expect_good("n_inner", nullptr);
-  expect_good("reorder_and_upcast_attn", true);  // rounding only
-  expect_good("attn_pdrop", 0.1);                // of the training
+  expect_good("reorder_and_upcast_attn", true);  // affects only rounding
+  expect_good("attn_pdrop", 0.1);                // affects only training
   expect_good("architectures", nullptr);
   expect_good("architectures", json::array({"GPT2Model"}));
   expect_good("transformers_version", "4.0");
@@ -131,7 +132,7 @@ TEST_F(Gpt2Config, AMalformedFileIsOneError) {
     EXPECT_EQ(error_of(ExitCode::files, [&] { weights_of(folder, even_model()); }),
               (folder / config_name).string() + ": is not a JSON object");
   }
-  fs::resize_file(folder / config_name, std::uintmax_t{1} << 40);  // a hole
+  fs::resize_file(folder / config_name, std::uintmax_t{1} << 40);  // a sparse file
   EXPECT_TRUE(contains(error_of(ExitCode::files, [&] { weights_of(folder, even_model()); }),
                        "has 1.00 TiB; a file of its kind has 1.00 MiB at most"));
 }
@@ -140,7 +141,7 @@ TEST_F(Gpt2Config, WithoutOneANoteSaysWhatWasNotCompared) {
   const std::string note = weights_of(folder / weights_name, even_model()).note();
   EXPECT_TRUE(contains(note, "no config.json was found for " + (folder / weights_name).string()));
   EXPECT_TRUE(contains(note, "number of heads"));
-  expect_good("layer_norm_epsilon", 9.999999747378752e-06);  // the float32 of 1e-5, in full
+  expect_good("layer_norm_epsilon", 9.999999747378752e-06);  // the float32 nearest to 1e-5, in full
 }
 
 TEST(Gpt2ConfigText, TheEndOfTextOfGpt2sOwnVocabularyIsWritten) {

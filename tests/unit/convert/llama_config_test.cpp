@@ -1,5 +1,5 @@
 // config.json of Llama, Mistral, Qwen2 and Qwen3: what each class's keys and defaults imply, and
-// what is refused by name.
+// the settings that are refused by name.
 #include <nlohmann/json.hpp>
 
 #include "convert/architecture.hpp"
@@ -24,7 +24,7 @@ std::string refusal_of(const json& config) {
   return text;
 }
 
-/// The implied value of a key; fails unless there is exactly one.
+/// Returns the implied value of a key. Fails unless there is exactly one.
 deck::ImpliedValue value_of(const std::vector<deck::ImpliedValue>& all, const std::string& path) {
   std::vector<deck::ImpliedValue> found;
   for (const deck::ImpliedValue& one : all)

@@ -1,4 +1,4 @@
-// The reference models' weights, to be changed and written anew, and checkpoints of them.
+// The reference models' weights, to be changed and rewritten, and checkpoints of them.
 #pragma once
 
 #include <string>
@@ -25,7 +25,7 @@ inline std::vector<float> values_of(const SafetensorsFile& file, const std::stri
   return values;
 }
 
-/// Changes to make to a copy of the reference file's tensors before they are written anew.
+/// Changes to a copy of the reference file's tensors, made before they are rewritten.
 struct Tensors {
   SafetensorsWriter::Shapes shapes;
   std::vector<std::vector<float>> values;
@@ -67,7 +67,7 @@ inline Weights weights_of(const fs::path& path, const deck::Model& model) {
   return {path, model, model::parameter_table(model)};
 }
 
-/// The checkpoint that an import of these weights makes in `folder`.
+/// Returns the checkpoint that an import of these weights creates in `folder`.
 inline checkpoint::Found checkpoint_of(const grid::Group& self, const fs::path& path,
                                        const deck::Model& model, const fs::path& folder) {
   import_weights(self, path, model::parameter_table(model), folder, manifest_for(model));
@@ -75,7 +75,7 @@ inline checkpoint::Found checkpoint_of(const grid::Group& self, const fs::path& 
   return checkpoint::open(self, folder, problems);
 }
 
-/// The checkpoint that an import of the reference model "even" makes in `folder`.
+/// Returns the checkpoint that an import of the reference model "even" creates in `folder`.
 inline checkpoint::Found even_checkpoint(const grid::Group& self, const fs::path& folder) {
   return checkpoint_of(self, reference("even"), even_model(), folder);
 }

@@ -12,7 +12,7 @@ namespace {
 using nlohmann::json;
 using Implied = std::map<std::string, deck::Value>;
 
-/// The implied keys of rotary positions.
+/// The implied keys for rotary positions.
 Implied rope_of(json config) {
   config["model_type"] = "llama";
   Implied found;
@@ -77,7 +77,7 @@ TEST(RopeConfig, YarnHasItsDefaults) {
   EXPECT_EQ(rope_of({{"rope_scaling", yarn}}), expected);
   json full = with(with(with(yarn, "beta_fast", 16), "beta_slow", 2), "attention_factor", 1.25);
   full["truncate"] = true;
-  full["finetuned"] = true;  // of some files, read by nobody
+  full["finetuned"] = true;  // in some files; no reader uses it
   full["mscale"] = nullptr;
   expected["model.rope_beta_fast"] = 16.0;
   expected["model.rope_beta_slow"] = 2.0;
@@ -167,7 +167,7 @@ TEST(RopeConfig, WhatIsWrittenIsReadBackInEitherGeneration) {
     EXPECT_EQ(rope_of(both), rope_of(now));
     EXPECT_EQ(rope_of(both), rope_of(former));
     EXPECT_EQ(rope_of(both).at("model.rope_scaling"), deck::Value(std::string(name_of(scaling))));
-    // transformers warns of factors that are integers and of lengths that are floats.
+    // transformers warns about integer factors and about floating-point lengths.
     if (both.at("rope_scaling").is_null()) continue;
     EXPECT_TRUE(both["rope_scaling"]["factor"].is_number_float());
     EXPECT_EQ(

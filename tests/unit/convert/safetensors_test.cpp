@@ -1,5 +1,5 @@
-// Safetensors files: good ones are read and written exactly, bad ones are refused with the broken
-// rule.
+// Safetensors files: valid files are read and written exactly. Invalid files are refused with the
+// violated rule.
 #include "convert/safetensors.hpp"
 
 #include <gtest/gtest.h>
@@ -29,7 +29,7 @@ struct Bad {
   std::string reason;
 };
 
-/// A header for two tensors in 24 bytes of data, with the second one's entry to be chosen.
+/// A header for two tensors in 24 bytes of data. `entry` is the entry of the second tensor.
 std::string with_second(const std::string& entry, std::size_t data_bytes) {
   return file_of(R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},"b":)" + entry + "}",
                  data_bytes);

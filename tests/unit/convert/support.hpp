@@ -28,7 +28,7 @@ inline grid::Group own_group(MPI_Comm comm) {
   return {copy, "world"};
 }
 
-/// Each rank has a folder of its own, removed with the object.
+/// Each rank has its own folder, which is removed with the object.
 class FolderTest : public testing::Test {
  protected:
   FolderTest() {
@@ -44,7 +44,7 @@ class FolderTest : public testing::Test {
   fs::path folder;
 };
 
-/// A file with this header and so many bytes of zeros.
+/// A file with this header and `data_bytes` bytes of zeros.
 inline std::string file_of(const std::string& header, std::size_t data_bytes) {
   const std::uint64_t length = header.size();
   return std::string(reinterpret_cast<const char*>(&length), sizeof length) + header +

@@ -1,4 +1,4 @@
-// Which files hold the weights: folders and indices as Hugging Face lays them out.
+// The files that hold the weights: folders and indices in the Hugging Face layout.
 #include "convert/weight_files.hpp"
 
 #include <sys/stat.h>
@@ -18,7 +18,7 @@ constexpr const char* second = "model-00002-of-00002.safetensors";
 
 class WeightFileTest : public FolderTest {
  protected:
-  /// The reference model in two files with an index.
+  /// Writes the reference model as two files with an index.
   void write_set() {
     const Tensors whole(reference("even"));
     Tensors parts[2];

@@ -36,7 +36,7 @@ Shares random_shares(std::mt19937& random) {
   return shares;
 }
 
-// |n s_i - c_i P| (2m - 2) <= (2m - 3) P at every n: less than a whole sample for each source.
+// |n s_i - c_i P| (2m - 2) <= (2m - 3) P for every n: less than one sample for each source.
 TEST(BlendOrder, EveryPrefixIsWithinTijdemansBoundOfTheWeights) {
   std::mt19937 random(5);
   for (int trial = 0; trial < 300; ++trial) {

@@ -12,7 +12,7 @@ std::string error_text(F&& f) {
   return tests::error_of(ExitCode::files, f);
 }
 
-/// The 16-bit integers of an example, its bytes counted.
+/// The 16-bit integers of an example, including its byte count.
 std::vector<std::uint16_t> example_words(std::uint16_t label,
                                          const std::vector<std::vector<std::uint16_t>>& runs) {
   std::vector<std::uint16_t> words{65535, 0, 0, label, static_cast<std::uint16_t>(runs.size() - 1)};
@@ -36,7 +36,7 @@ class ChoiceFiles : public TokenFiles {
     return write_llmc("choices.bin", words, {20240522, version, examples});
   }
 
-  /// The message that refuses these words, without path and header bytes.
+  /// The error message for these words, without path and header bytes.
   std::string refusal(const std::vector<std::uint16_t>& words, std::int32_t examples = 1) const {
     const std::string file = write(words, examples);
     return error_text([&] { read_choices(file, 100); });

@@ -12,7 +12,7 @@ namespace {
 
 class Datasets : public TokenFiles {
  protected:
-  /// A source whose tokens say where they come from: `first`, first + 1, ... of 16 bits.
+  /// A source whose tokens identify it: `first`, first + 1, ..., in 16 bits.
   deck::BlendSource source(const std::string& name, Index first, Index tokens,
                            double weight) const {
     std::vector<std::uint16_t> stored(static_cast<std::size_t>(tokens));
@@ -24,7 +24,7 @@ class Datasets : public TokenFiles {
   deck::Data blend_of_two() const {
     deck::Data deck;
     deck.format = DataFormat::llmc;
-    deck.blend = {source("large", 0, 401, 3), source("small", 10000, 41, 1)};  // 100, 10 windows
+    deck.blend = {source("large", 0, 401, 3), source("small", 10000, 41, 1)};  // 100 and 10 windows
     return deck;
   }
 
@@ -48,7 +48,7 @@ TEST_F(Datasets, ABlendGoesThroughEachSourceInEpochsOfItsOwn) {
   for (Index sample = 0; sample < 400; ++sample) ++times[first_token(*data.training, sample)];
   EXPECT_EQ(times.size(), 110U);
   for (const auto& [token, count] : times)
-    EXPECT_EQ(count, token < 10000 ? 3 : 10) << token;  // 300 samples of 100, and 100 of 10
+    EXPECT_EQ(count, token < 10000 ? 3 : 10) << token;  // 300 samples of 100 windows, 100 of 10
   EXPECT_EQ(data.training->windows(), 110);
   EXPECT_EQ(data.training->share(0), 0.75);
   EXPECT_EQ(data.training->epochs(1, 400), 10);

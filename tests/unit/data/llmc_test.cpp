@@ -1,4 +1,4 @@
-// llm.c's token files of 16 and of 32 bits: both are read, refused and checked alike.
+// llm.c's token files of 16 and of 32 bits are read, refused and checked in the same way.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -12,12 +12,12 @@ namespace kzero::data {
 namespace {
 
 using Wide = std::uint32_t;
-constexpr Index most_vocab = 2147483647;  // of the deck's model.vocab
+constexpr Index most_vocab = 2147483647;  // limit of the deck's model.vocab
 
-/// The same tokens in files of either width.
+/// The same tokens in files of both widths.
 class LlmcFiles : public TokenFiles {
  protected:
-  /// f(stored, name of the width): `stored` has the type of a file's tokens.
+  /// Calls f(stored, name of the width). `stored` has the type of the file's tokens.
   template <class F>
   static void for_each_width(const F& f) {
     f(std::uint16_t{}, "16");
@@ -90,7 +90,7 @@ TEST_F(LlmcFiles, TheDigestTellsTheWidth) {
     return TokenStream({file}, DataFormat::llmc, 65536).digest();
   };
   const std::uint64_t narrow = digest(write_llmc("a", {1, 0, 2, 0}));
-  const std::uint64_t wide = digest(write_llmc<Wide>("a", {1, 2}));  // as many bytes
+  const std::uint64_t wide = digest(write_llmc<Wide>("a", {1, 2}));  // equal size in bytes
   EXPECT_NE(narrow, wide);
   EXPECT_EQ(wide, digest(write_llmc<Wide>("a", {1, 2})));
 }

@@ -1,4 +1,4 @@
-// Formats "megatron" and "raw". Index files are put together as the format is defined.
+// Formats "megatron" and "raw". The tests build index files according to the format's definition.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -17,7 +17,7 @@ std::string bytes_of(const std::vector<T>& values) {
   return {reinterpret_cast<const char*>(values.data()), sizeof(T) * values.size()};
 }
 
-/// An index's numbers; the defaults of the counts are those of the lists.
+/// The numbers in an index. By default, the counts match the lists.
 struct Description {
   std::uint8_t type = 8;
   std::vector<std::int32_t> lengths{};

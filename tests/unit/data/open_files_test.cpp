@@ -21,7 +21,7 @@ namespace fs = std::filesystem;
 
 class FewOpenFiles : public TokenFiles {
  protected:
-  /// Opens files that hold their number in four digits.
+  /// Opens files that contain their number in four digits.
   void open(int count) {
     for (int i = 0; i < count; ++i) {
       const std::string file = write_text(fmt::format("f{}", i), fmt::format("{:04}", i));
@@ -38,7 +38,7 @@ class FewOpenFiles : public TokenFiles {
     return text;
   }
 
-  /// How many of the folder's files this process has open.
+  /// The number of the folder's files that this process has open.
   int open_here() const {
     int count = 0;
     for (const auto& entry : fs::directory_iterator("/proc/self/fd")) {
@@ -65,10 +65,10 @@ TEST_F(FewOpenFiles, StayFewWhicheverIsRead) {
 }
 
 TEST_F(FewOpenFiles, AreThoseReadLast) {
-  open(4);  // the first is closed
+  open(4);  // closes the first
   text_of(1);
   text_of(0);
-  fs::remove(path("f2"));  // closed as well by now
+  fs::remove(path("f2"));  // already closed too
   fs::remove(path("f1"));
   EXPECT_EQ(text_of(1), "0001") << "it was still open";
   EXPECT_EQ(error_of([&] { text_of(2); }),
@@ -133,7 +133,7 @@ TEST_F(FewOpenFiles, LeaveTheLastDescriptorsToOthers) {
   rlimit before{};
   ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
   std::vector<int> taken{::open("/dev/null", O_RDONLY)};
-  const int most = taken.front() + 40;  // of which the rest of the program has more than half
+  const int most = taken.front() + 40;  // more than half is for the rest of the program
   while (taken.back() < most - 15) taken.push_back(::open("/dev/null", O_RDONLY));
   OpenFiles many(1000);
   std::vector<std::string> paths;

@@ -53,8 +53,8 @@ TEST(Permutation, ReachesElementsPast32Bits) {
 }
 
 // Chi-square of position against element over many epochs: (n-1)^2 degrees of freedom for the n x n
-// table. The bound is the mean plus six standard deviations, so chance alone fails it about once in
-// 1e8.
+// table. The bound is the mean plus six standard deviations. Chance alone exceeds it about once in
+// 1e8 cases.
 TEST(Permutation, PutsEachElementEquallyOftenAtEachPosition) {
   for (const Index n : {2, 3, 5, 8, 13}) {
     const Index epochs = 4000;

@@ -1,4 +1,4 @@
-// Token files of tests: written into a folder of their own, read back, refused.
+// Token files for tests: written into their own folder, read back, refused.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -28,7 +28,7 @@ class TokenFiles : public testing::Test {
     return path(name);
   }
 
-  /// Writes the first words of a header as they are given, and tokens of 16 or 32 bits.
+  /// Writes these first words of a header, and tokens of 16 or 32 bits.
   template <class Stored = std::uint16_t>
   std::string write_llmc(const std::string& name, const std::vector<Stored>& tokens,
                          std::array<std::int32_t, 3> head) const {

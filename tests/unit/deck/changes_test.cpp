@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include "deck/config.hpp"
-#include "deck/former_names.hpp"
 #include "deck/schema.hpp"
 #include "deck/writer.hpp"
 
@@ -27,7 +26,7 @@ TEST(Changes, NameKeyAndBothValuesInTheOrderOfDecks) {
                    "run.stop_file is \"stop me\", was \"\""}));
 }
 
-// Long lists take a line for each element, and only the last line differs here.
+// A long list has one line per element. Only the last line differs here.
 TEST(Changes, ReachTheEndOfLongLists) {
   Config config;
   for (int i = 0; i < 20; ++i)
@@ -40,12 +39,6 @@ TEST(Changes, ReachTheEndOfLongLists) {
   EXPECT_EQ(found[0].find('\n'), std::string::npos) << "a note is one line";
 }
 
-TEST(Changes, ARenamedValueIsNone) {
-  EXPECT_EQ(changes("[recompute]\nmode = \"block\"\n", "[recompute]\nmode = \"full\"\n"), Texts{});
-  EXPECT_EQ(changes("[recompute]\nmode = \"selective\"\n", "[recompute]\nmode = \"full\"\n"),
-            (Texts{"recompute.mode is \"full\", was \"layernorm_gelu\""}));
-}
-
 TEST(Changes, PassOverKeysOfOneDeckAloneAndDecksThatAreNone) {
   EXPECT_EQ(changes("[train]\ncharm = 3\nsteps = 7\n", "[train]\nsteps = 7\nseed = 2\n"), Texts{});
   EXPECT_EQ(changes("\x01 no deck", resolved({})), Texts{});
@@ -55,18 +48,7 @@ TEST(Changes, PassOverKeysOfOneDeckAloneAndDecksThatAreNone) {
 TEST(Settings, AreAllKeysOfADeckInItsOrder) {
   EXPECT_EQ(settings("[train]\ncharm = 3\nsteps = 7\n[zero]\nstage = 3\n"),
             (Texts{"zero.stage is 3", "train.steps is 7"}));
-  EXPECT_EQ(settings("[recompute]\nmode = \"block\"\n"), Texts{"recompute.mode is \"full\""});
   EXPECT_EQ(settings("\x01 no deck"), Texts{});
-}
-
-TEST(FormerNames, AreNoValuesOfTodayAndTheirSuccessorsAre) {
-  const Key& key = *find_key("recompute.mode");
-  for (const std::string name : {"selective", "block"}) {
-    EXPECT_FALSE(is_allowed(key, name)) << name;
-    EXPECT_TRUE(is_allowed(key, std::string(successor_of("recompute.mode", name)))) << name;
-  }
-  EXPECT_EQ(successor_of("recompute.mode", "full"), "");
-  EXPECT_EQ(successor_of("data.order", "block"), "");
 }
 
 }  // namespace

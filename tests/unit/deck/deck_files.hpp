@@ -1,5 +1,5 @@
-// The decks of tests/data/decks: a deck may begin with comment lines that say how to read it:
-// `# ranks = 4`, `# purpose = train`, `# override = train.steps=x`.
+// The decks of tests/data/decks. Comment lines at the beginning of a deck may specify how to read
+// it: `# ranks = 4`, `# purpose = train`, `# override = train.steps=x`.
 #pragma once
 
 #include <algorithm>
@@ -49,7 +49,7 @@ inline DeckFile read_deck_file(const std::filesystem::path& path) {
   return deck_file(path.filename().string(), text_of(path));
 }
 
-/// The names without extension, sorted, of the decks in tests/data/decks/good.
+/// The sorted names, without extension, of the decks in tests/data/decks/good.
 inline std::vector<std::string> good_deck_names() {
   std::vector<std::string> names;
   for (const auto& entry : std::filesystem::directory_iterator(decks() / "good")) {

@@ -135,7 +135,7 @@ TEST(Lists, HaveKeysThatAreFoundByTheirPaths) {
   }
 }
 
-// A key bound to its neighbour's field would change two values, or the wrong one.
+// A key bound to a neighbouring field would change two values, or the wrong one.
 TEST(Lists, SetExactlyTheirOwnField) {
   for (const TableList& list : table_lists()) {
     for (const Key& key : list.keys[2]) {

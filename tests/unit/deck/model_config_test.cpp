@@ -1,4 +1,5 @@
-// What the file named by model.config brings into a deck, and how it meets the deck's own keys.
+// The keys that the file named by model.config adds to a deck, and their interaction with the
+// deck's own keys.
 #include <gtest/gtest.h>
 
 #include "deck/architecture.hpp"
@@ -34,7 +35,7 @@ TEST(ModelConfig, BringsWhatTheDeckDoesNotSet) {
   EXPECT_EQ(model.layers, 3);
   EXPECT_EQ(model.heads, 5);
   EXPECT_EQ(model.sequence, 64);
-  EXPECT_EQ(model.head_dim, 8);  // by the rules, which follow
+  EXPECT_EQ(model.head_dim, 8);  // computed by the rules later
   EXPECT_EQ(model.config, "hf");
 }
 

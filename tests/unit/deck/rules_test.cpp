@@ -48,7 +48,7 @@ TEST(Resolve, changes_nothing_the_second_time) {
   EXPECT_EQ(config.grid.data, 2);
 }
 
-/// Calls check(config) with all kinds of batches, grids and modes that depend on the ranks.
+/// Calls check(config) with many batches, grids and modes that depend on the ranks.
 template <class F>
 void with_configs(const F& check) {
   for (const Index batch : {1, 4, 6, 16}) {

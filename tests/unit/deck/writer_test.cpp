@@ -27,7 +27,7 @@ TEST(Schema, names_every_key_once_and_its_default_is_allowed) {
   }
 }
 
-// A key bound to its neighbour's field would change two values, or the wrong one.
+// A key bound to a neighbouring field would change two values, or the wrong one.
 TEST(Schema, sets_exactly_its_own_field) {
   for (const Key& key : keys()) {
     Config config;

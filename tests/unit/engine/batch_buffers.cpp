@@ -1,5 +1,4 @@
-// The order in which the buffers of micro-batches are filled, copied to the device, and filled
-// again.
+// The order in which micro-batch buffers are filled, copied to the device and refilled.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -14,11 +13,11 @@ namespace {
 
 namespace tools = Kokkos::Tools::Experimental;
 
-tools::EventSet tool_before;  // what was there before
+tools::EventSet tool_before;  // the callbacks before recording
 std::vector<std::string> buffer_calls;
 std::map<const void*, std::string> short_names;
 
-/// A short name for each address, in the order of their first use: a0, a1, ...
+/// A short name for each address, in order of first use: a0, a1, ...
 const std::string& short_name(const void* address) {
   return short_names.try_emplace(address, "a" + std::to_string(short_names.size())).first->second;
 }
@@ -31,7 +30,7 @@ void note_copy_from(Kokkos::Tools::SpaceHandle to, const char* to_name, const vo
     tool_before.begin_deep_copy(to, to_name, to_data, from, from_name, from_data, bytes);
 }
 
-/// Samples of token 0; tells where they are to be.
+/// Samples of token 0. Records the addresses that they are written to.
 class ZeroSamples : public data::BatchSource {
  public:
   void batch(Index, Index count, Token* inputs, Token* targets) const override {
@@ -60,7 +59,7 @@ TEST(BatchBuffers, AreFilledAgainOnceTheDeviceHasThem) {
     for (const std::string& call : buffer_calls) EXPECT_NE(call.substr(0, 4), "copy");
     return;
   }
-  // Two buffers in turn, each with an event of its own.
+  // Two alternating buffers, each with its own event.
   const std::vector<std::string> twice{"wait for a0", "fill a1", "copy a1", "record a0",
                                        "wait for a2", "fill a3", "copy a3", "record a2"};
   std::vector<std::string> expected = twice;

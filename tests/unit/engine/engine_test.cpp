@@ -42,7 +42,7 @@ TEST(Engine, ValidationIsTheMeanLossAndLeavesTrainingAsItWas) {
           << name_of(precision);
     }
     EXPECT_TRUE(same_bits(checked.state(), plain.state()));
-    // One global batch from the samples' beginning is step 0's.
+    // Step 0 uses one global batch from the beginning of the samples.
     Training fresh(small_deck(precision), group);
     fresh.engine->initialise({});
     const double validated = fresh.engine->validate(1, *fresh.dataset.training);
@@ -99,8 +99,8 @@ TEST(Engine, MicroBatchesGiveTheSameResultsWithinRounding) {
   }
 }
 
-// A device's state passes through host memory on its way to and from checkpoints, as much for any
-// model. Where the host reaches the state itself there is none.
+// A device's state is copied through host memory to and from checkpoints. The amount is the same
+// for any model, and zero if the host can access the state itself.
 TEST(Engine, CheckpointsPassThroughMemoryThatIsPlanned) {
   const grid::Group group = first_ranks(launch_ranks());
   const auto offloaded = memory::position(memory::Category::offloaded);
@@ -119,7 +119,7 @@ TEST(Engine, CheckpointsPassThroughMemoryThatIsPlanned) {
     memory::Bytes expected = without;
     if (!runtime::on_host) expected[offloaded] += Index{16} << 20;
     EXPECT_EQ(planned, expected) << layers << " layers";
-    // All shards pass through one staging of that size, or are in place.
+    // All shards pass through one staging buffer of that size, or are accessed in place.
     for (const auto& shards : {training.engine->owned_shards(), training.engine->local_shards()}) {
       for (const checkpoint::StateShard& shard : shards) {
         EXPECT_EQ(shard.staging, shards.front().staging);
@@ -131,7 +131,7 @@ TEST(Engine, CheckpointsPassThroughMemoryThatIsPlanned) {
   }
 }
 
-// Padding takes part in exchanges and in no update; each element is written by one rank.
+// Padding takes part in exchanges but not in updates. Each element is written by one rank.
 TEST(Engine, OwnedShardsOfAllRanksCoverEveryParameterOnce) {
   const grid::Group group = first_ranks(launch_ranks());
   Training training(small_deck(), group);

@@ -32,7 +32,7 @@ TEST(Reports, CountedTrafficStandsBesideItsTheory) {
                                                            : 9;
     EXPECT_EQ(row.elements_per_step, elements) << row.operation;
     EXPECT_EQ(row.bytes_per_step, 4 * elements) << row.operation;
-    EXPECT_EQ(row.theory_elements_per_step, expected)
+    EXPECT_EQ(row.expected_elements_per_step, expected)
         << row.operation << ": what was planned and not sent shows";
   }
 }

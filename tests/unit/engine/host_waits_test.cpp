@@ -1,6 +1,6 @@
-// How often a step makes the host wait for the device. What Kokkos tells tools is counted: its
-// fences, those of its blocking copies among them, and copies from memory that is not pinned, for
-// which a device's driver waits as well.
+// How often a step makes the host wait for the device. The test counts two events that Kokkos
+// reports to tools: fences, including those of blocking copies, and copies from memory that is not
+// pinned, for which a device's driver also waits.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -16,12 +16,12 @@ namespace {
 namespace tools = Kokkos::Tools::Experimental;
 using Counts = std::map<std::string, Index>;
 
-tools::EventSet tool;  // what was there before
+tools::EventSet tool;  // the callbacks before recording
 Counts counts;
-std::map<const std::byte*, std::uint64_t> allocations;  // of Kokkos: device's and pinned memory
+std::map<const std::byte*, std::uint64_t> allocations;  // of Kokkos: device and pinned memory
 
 /// Fences that a device build does not have: before a tool is called, where hosts have no events,
-/// within the host's own copies and products, and around messages that MPI moves.
+/// within the host's own copies and products, and around MPI messages.
 bool is_of_hosts(const std::string& label) {
   for (const char* start :
        {"Kokkos::Tools::", "Kokkos::Impl::host", "kzero::runtime::event_recorded",
@@ -60,7 +60,7 @@ bool is_of_kokkos(const void* data) {
 void note_copy(Kokkos::Tools::SpaceHandle to, const char* to_name, const void* to_data,
                Kokkos::Tools::SpaceHandle from, const char* from_name, const void* from_data,
                std::uint64_t bytes) {
-  const bool fills = std::string_view(from_name) == "(none)";  // all elements with one value
+  const bool fills = std::string_view(from_name) == "(none)";  // fills all elements with one value
   if (!is_of_kokkos(to_data) || (!fills && !is_of_kokkos(from_data))) ++counts["copy, not pinned"];
   if (tool.begin_deep_copy)
     tool.begin_deep_copy(to, to_name, to_data, from, from_name, from_data, bytes);
@@ -90,7 +90,7 @@ class HostWaits : public testing::Test {
     return counts;
   }
 
-  /// The waits of a step that is not the first.
+  /// The waits of a step after the first.
   static Counts of_a_step(const deck::Config& config) {
     const grid::Group group = first_ranks(launch_ranks());
     Training training(config, group);

@@ -61,8 +61,8 @@ TEST(InitialWeights, FollowTheirLawAndMomentsAreZero) {
       squares += static_cast<double>(master[i]) * master[i];
     }
     if (p.init != param::Init::normal) continue;
-    // The sum of n squares of standard normal numbers has mean n and variance 2 n; six standard
-    // deviations.
+    // The sum of n squares of standard normal numbers has mean n and variance 2 n. The bound is six
+    // standard deviations.
     const auto n = static_cast<double>(p.elements());
     EXPECT_NEAR(squares / (p.std * p.std), n, 6 * std::sqrt(2 * n)) << p.name;
   }

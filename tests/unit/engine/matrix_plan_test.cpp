@@ -16,7 +16,7 @@ deck::Config muon_deck() {
   return config;
 }
 
-/// GPT-2, and Llama with as few heads of keys and values as there are.
+/// GPT-2, and Llama with the fewest KV heads.
 std::vector<deck::Config> models() {
   return {muon_deck(), as_llama(muon_deck(), 1), as_llama(muon_deck(), 2)};
 }
@@ -47,8 +47,8 @@ TEST(MatrixPlan, HasTheHiddenMatricesOfEveryBlock) {
   }
 }
 
-// The parts of the tensor ranks that give theirs make up each matrix, each element once, as the
-// table's splits say.
+// The parts of the tensor ranks that send theirs cover each matrix. Each element occurs once, at
+// the position that the table's splits give.
 TEST(MatrixPlan, PartsOfTheTensorRanksMakeUpEachMatrix) {
   for (const deck::Config& config : models()) {
     for (const Index tensor : {1, 2, 4}) {
@@ -60,7 +60,7 @@ TEST(MatrixPlan, PartsOfTheTensorRanksMakeUpEachMatrix) {
         for (Index t = 0; t < tensor; ++t) {
           EXPECT_LE(plan.source(p, t), t);
           if (plan.source(p, t) != t) continue;
-          // Where the split says that each local element is.
+          // The global position of each local element according to the split.
           std::vector<Index> place(static_cast<std::size_t>(plan.local_elements(p, t)));
           p.splits[static_cast<std::size_t>(t)].for_each_run(
               0, plan.local_elements(p, t), [&](Index local, Index in_parameter, Index count) {

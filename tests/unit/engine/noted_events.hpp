@@ -1,5 +1,4 @@
-// In place of the events of builds for hosts, with the same order: whoever asks is told what was
-// called.
+// Replaces the events of host builds and keeps their order. Reports every call.
 #pragma once
 
 #include <functional>
@@ -8,7 +7,7 @@ namespace kzero::tests {
 
 enum class EventCall { record, synchronize };
 
-/// Calls note(call, event) at every call from now on; nothing if it is empty.
+/// Calls note(call, event) on every event call from now on. An empty `note` disables this.
 void note_event_calls(std::function<void(EventCall, const void* event)> note);
 
 }  // namespace kzero::tests

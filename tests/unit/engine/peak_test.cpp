@@ -7,7 +7,7 @@
 namespace kzero::tests {
 namespace {
 
-// Devices of other builds, the stand-in among them, have no GEMM library.
+// Devices of other builds, including the stand-in, have no GEMM library.
 #ifdef KOKKOS_ENABLE_CUDA
 constexpr Index width = 4096;
 #else

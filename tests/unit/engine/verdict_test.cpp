@@ -9,7 +9,7 @@ namespace {
 
 using Ranks = std::vector<Index>;
 
-/// A computation whose two tensor ranks have a loss and two gradients each.
+/// A computation with two tensor ranks, each with a loss and two gradients.
 Computed result(Index data_rank, std::vector<std::uint64_t> first,
                 std::vector<std::uint64_t> second = {1, 2, 3}) {
   return {data_rank, {std::move(first), std::move(second)}};

@@ -8,7 +8,7 @@
 namespace kzero::grid {
 namespace {
 
-constexpr std::int64_t lead = 1'000'000'000'000;  // of each rank's clock before the one below
+constexpr std::int64_t lead = 1'000'000'000'000;  // of each rank's clock over the previous rank's
 
 std::int64_t now() {
   return std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1);
@@ -41,7 +41,7 @@ TEST(Clocks, are_one_on_a_node) {
   EXPECT_EQ(found.accuracy, 0);
 }
 
-/// Blocks are of 1 MiB: less than one, exactly two, and somewhat more than two.
+/// Blocks have 1 MiB: less than one, exactly two, and a little more than two.
 TEST(HandToRoot, brings_all_bytes_in_rank_order) {
   const Group group = all_ranks();
   const auto bytes_of = [](int rank) {

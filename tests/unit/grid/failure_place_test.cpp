@@ -1,5 +1,5 @@
-// The node that a failure on some ranks alone is said to be of. This program plays several nodes:
-// its function takes the place of MPI's.
+// The node named for a failure on some ranks only. This program simulates several nodes. Its
+// function replaces MPI's.
 #include <gtest/gtest.h>
 
 #include <cstdio>
@@ -32,7 +32,7 @@ class FailurePlace : public testing::Test {
  protected:
   ~FailurePlace() override { ranks_of_node = 1 << 20; }
 
-  /// The error of ranks from `first` on, as every rank sees it.
+  /// The error of ranks from `first`, as every rank reports it.
   std::string error_of_ranks_from(int first, ExitCode code) const {
     try {
       collectively(world, [&] {
@@ -76,7 +76,7 @@ TEST_F(FailurePlace, IsNotNamedForWhatIsWrongWithTheDeck) {
 TEST_F(FailurePlace, IsARankOfTheLaunchInAnyGroup) {
   if (world.size() < 4) GTEST_SKIP() << "too few ranks";
   ranks_of_node = 2;
-  const Group half = world.part(world.rank() % 2, "half");  // of ranks 0, 2, .. and 1, 3, ..
+  const Group half = world.part(world.rank() % 2, "half");  // ranks 0, 2, .. and 1, 3, ..
   try {
     collectively(half, [&] {
       if (half.rank() == 1) fail(ExitCode::files, "full");

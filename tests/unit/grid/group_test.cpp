@@ -16,7 +16,7 @@ Group make_world() {
   return {copy, "world"};
 }
 
-/// Values whose sum depends on the order: large ones cancel, small ones get lost between them.
+/// Values whose sum depends on the order: large ones cancel, and small ones are lost between them.
 double awkward(int rank) { return rank % 2 == 0 ? 1e16 + rank : -1e16 + 0.3 * rank; }
 
 TEST(Group, SumsInRankOrder) {

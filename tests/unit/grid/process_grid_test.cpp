@@ -66,8 +66,8 @@ TEST(ProcessGrid, SizesThatDoNotMatchTheLaunchAreErrors) {
   if (ranks > 1) expect_refused(1, 1);
 }
 
-// MPICH has 2048 communicators a process; this makes more of them in turn. Two ranks show all there
-// is to see, and more would mostly wait for each other where they outnumber the cores.
+// MPICH has 2048 communicators per process. This test creates more, one after another. Two ranks
+// are sufficient. More ranks than cores would mostly wait for each other.
 TEST(ProcessGrid, FreesItsCommunicators) {
   if (world_size() > 2) GTEST_SKIP() << "runs on one or two ranks";
   for (int i = 0; i < 400; ++i) {

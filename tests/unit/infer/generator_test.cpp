@@ -1,4 +1,5 @@
-// Continuations: the cache, the batch and the tensor ranks do not show, seeds do; how they end.
+// Continuations do not depend on the cache, the batch or the tensor ranks. They depend on seeds.
+// Also tests how they end.
 #include "infer/generator.hpp"
 
 #include <gtest/gtest.h>
@@ -21,7 +22,7 @@ deck::Model gpt2_model() {
   return m;
 }
 
-/// Two heads of keys and values, or a multiple of the ranks.
+/// Two KV heads, or a multiple of the ranks.
 deck::Model llama_model() {
   deck::Model m = gpt2_model();
   m.family = deck::ModelFamily::llama;
@@ -48,7 +49,7 @@ struct NamedModel {
   deck::Model (*model)();
 };
 
-/// Prompts of different lengths, one of them with room for three tokens alone.
+/// Prompts of different lengths. One of them leaves space for only three tokens.
 std::vector<infer::Prompt> some_prompts(Index max_tokens = 12) {
   std::vector<infer::Prompt> prompts;
   for (const Index length : {5, 1, 26, 11, 8}) {
@@ -60,7 +61,7 @@ std::vector<infer::Prompt> some_prompts(Index max_tokens = 12) {
   return prompts;
 }
 
-/// Token t is the character after the blank by t.
+/// Token t is the character with code ' ' + t.
 std::string_view bytes_of_token(Token token) {
   static const std::string all = [] {
     std::string text;
@@ -143,7 +144,8 @@ TEST_P(Continuations, DoNotShowTheTensorRanks) {
   for (const Options& o : {greedy, sampled}) {
     const auto split = tokens_of(continued(GetParam().model(), world, o));
     EXPECT_EQ(split, tokens_of(continued(GetParam().model(), alone(), o)));
-    // In 16 bits every rank's share is rounded, so other tokens may come; the ranks agree on them.
+    // In 16 bits every rank's part is rounded, so the tokens may differ from one rank's. All ranks
+    // agree on them.
     std::string mine;
     for (const auto& tokens : tokens_of(continued<bf16>(GetParam().model(), world, o))) {
       for (const Token token : tokens) mine += std::to_string(token) + " ";
@@ -168,7 +170,7 @@ TEST(Generator, ASeedDecidesTheText) {
   EXPECT_NE(tokens_of(continued(gpt2_model(), one, o)), first);
 }
 
-// A prompt's number is part of what a draw depends on: equal prompts have different continuations.
+// A draw also depends on the number of the prompt, so equal prompts have different continuations.
 TEST(Generator, EqualPromptsDiffer) {
   const auto all = tokens_of(
       continued(gpt2_model(), alone(), sampled, {{{1, 2, 3}, 12, 0}, {{1, 2, 3}, 12, 1}}));

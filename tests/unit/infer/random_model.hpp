@@ -1,4 +1,4 @@
-// A model of random weights that do not depend on the ranks it is split over, as a Decoding.
+// A model of random weights as a Decoding. The weights do not depend on the number of ranks.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -12,7 +12,7 @@
 namespace kzero::infer {
 namespace {
 
-/// Logarithms of probabilities 0.4, 0.3, 0.15, 0.1, 0.05, out of order.
+/// Logarithms of the probabilities 0.4, 0.3, 0.15, 0.1, 0.05, in another order.
 const std::vector<float> logits{std::log(0.1F), std::log(0.4F), std::log(0.05F), std::log(0.3F),
                                 std::log(0.15F)};
 
@@ -32,7 +32,7 @@ std::set<Token> kept(const Sampling& sampling) {
 using Tokens = std::set<Token>;
 
 TEST(Sampler, DrawsByProbability) {
-  // 4000 draws: a count is within five standard deviations, at most 5 sqrt(1000) = 158.
+  // 4000 draws. A count is within five standard deviations, at most 5 sqrt(1000) = 158.
   const auto times = drawn({});
   EXPECT_NEAR(times.at(1), 1600, 158);
   EXPECT_NEAR(times.at(3), 1200, 158);
@@ -53,7 +53,7 @@ TEST(Sampler, KeepsTheFewestThatHaveP) {
   EXPECT_EQ(kept({.top_p = 0.39}), Tokens{1});
   EXPECT_EQ(kept({.top_p = 0.41}), (Tokens{1, 3}));
   EXPECT_EQ(kept({.top_p = 0.86}), (Tokens{0, 1, 3, 4}));
-  // Of what top-k leaves: 0.4 of 0.7 is 0.57.
+  // Relative to the tokens left by top-k: 0.4 of 0.7 is 0.57.
   EXPECT_EQ(kept({.top_k = 2, .top_p = 0.55}), Tokens{1});
   EXPECT_EQ(kept({.top_k = 2, .top_p = 0.59}), (Tokens{1, 3}));
 }
@@ -95,7 +95,7 @@ TEST(Sampler, RefusesLogitsThatAreNoNumbers) {
     for (const double temperature : {0.0, 1.0})
       EXPECT_THROW(Sampler({.temperature = temperature}).choose(std::vector{1.0F, bad}, {}), Error);
   }
-  // What a mask has taken out is never drawn.
+  // A masked token is never drawn.
   Sampler sampler({});
   const std::vector<float> masked{-std::numeric_limits<float>::infinity(), 0, 0};
   for (Index i = 0; i < 100; ++i) EXPECT_NE(sampler.choose(masked, {0, i}), 0);

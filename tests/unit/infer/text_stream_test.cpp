@@ -7,7 +7,7 @@ namespace {
 
 using Texts = std::vector<std::string>;
 
-/// What each addition and the end hand out.
+/// The texts returned by each addition and by the end.
 Texts handed_out(const Texts& stops, const Texts& added) {
   TextStream stream(stops);
   Texts out;
@@ -27,7 +27,7 @@ TEST(TextStream, ReplacesWhatIsNoCharacter) {
   EXPECT_EQ(handed_out({}, {"a\xFFz"}), (Texts{"a" + bad + "z", ""}));
   EXPECT_EQ(handed_out({}, {"\xE2\x82", "x"}), (Texts{"", bad + "x", ""}));
   EXPECT_EQ(handed_out({}, {"\xE2\x82"}), (Texts{"", bad}));
-  // A surrogate, a form longer than needed, a number beyond U+10FFFF: as Python's errors="replace".
+  // A surrogate, an overlong form, and a number beyond U+10FFFF, as in Python's errors="replace".
   EXPECT_EQ(handed_out({}, {"\xED\xA0\x80"}), (Texts{bad + bad + bad, ""}));
   EXPECT_EQ(handed_out({}, {"\xC0\x80"}), (Texts{bad + bad, ""}));
   EXPECT_EQ(handed_out({}, {"\xE0\x80\x80"}), (Texts{bad + bad + bad, ""}));

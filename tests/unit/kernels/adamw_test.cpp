@@ -27,7 +27,7 @@ AdamWStep step_at(int t) {
           .gradient_scale = 0.7F};
 }
 
-/// One element in double, with the error that fp32 adds at each step and carries to the next.
+/// One element in double, with the fp32 error of each step, which carries over to the next step.
 struct Element {
   Bounded w, m, v;
 
@@ -43,7 +43,7 @@ struct Element {
     const double lr = as_double(s.lr), decayed = w.value * (1 - lr * as_double(s.decay));
     const double root = std::sqrt(v.value / as_double(s.correction2));
     const double below = root + as_double(s.eps), factor = lr / as_double(s.correction1) / below;
-    // The root halves the relative error of v; 7 roundings are between the moments and the step.
+    // The root halves the relative error of v. There are 7 roundings from the moments to the step.
     const double root_error = v.value > 0 ? root * 0.5 * v.error / (v.value - v.error) : 0;
     const double step = factor * m.value;
     const double step_error = factor * m.error + std::abs(step) * root_error / below +
@@ -68,7 +68,7 @@ TYPED_TEST(AdamW, FollowsThePlainLoopForTwentySteps) {
     for (Index i = 0; i < count; ++i) elements[i].w.value = as_double(w[i]);
     for (int t = 1; t <= steps; ++t) {
       auto g = numbers<T>(count, 100 + t);
-      g.back() = T(0.0F);  // an element that never had a gradient only decays
+      g.back() = T(0.0F);  // an element without any gradient only decays
       const Guarded<T> gradient(g);
       adamw<T>(Execution(), step_at(t),
                {gradient.data(), master.data(), first.data(), second.data(), parameters.data()},
@@ -104,7 +104,7 @@ TEST(AdamWInPlace, ParametersOfAnFp32RunAreTheMasterWeights) {
   EXPECT_TRUE(tests::same_bits(out.host(), apart.host()));
 }
 
-// On device builds within rounding; where the host is the device, bit for bit.
+// Within rounding on device builds, bit for bit if the host is the device.
 TYPED_TEST(AdamW, OnTheHostIsTheSameUpdate) {
   using T = TypeParam;
   for (const Index count : {1, 31, 4096, 10007}) {
@@ -141,7 +141,7 @@ void update_by_packs(const AdamWArrays<T>& arrays, Index count) {
       KOKKOS_LAMBDA(const Team& team) { detail::device_update(team, step, count, arrays); });
 }
 
-// Wherever the elements begin and end; those around them stay.
+// For any begin and end of the elements. The elements around them do not change.
 TYPED_TEST(AdamW, ByPacksIsTheSameUpdate) {
   using T = TypeParam;
   const Index size = 80;

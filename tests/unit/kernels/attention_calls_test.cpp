@@ -1,4 +1,4 @@
-// How a library's backward is cut into calls, and the scratch that is planned for it.
+// The division of a library's backward into calls, and the scratch planned for it.
 #include <gtest/gtest.h>
 
 #include "kernels/attention/problem.hpp"
@@ -11,10 +11,10 @@ AttentionProblem problem(Index batch, Index sequence, Index heads, Index kv_head
   return {{batch, sequence, heads, kv_heads, width}, Dtype::bf16};
 }
 
-/// The bytes that the plans of cuDNN 9.27.0 for backward ask for, as it says without a device.
+/// The bytes that cuDNN 9.27.0's plans for backward request. cuDNN reports them without a device.
 struct Asked {
   AttentionProblem problem;
-  Index ampere, hopper, blackwell;  // 0: no plan, or not asked
+  Index ampere, hopper, blackwell;  // 0: no plan, or not queried
 };
 
 TEST(AttentionCalls, HaveRoomForWhatCudnnAsks) {
@@ -37,7 +37,7 @@ TEST(AttentionCalls, HaveRoomForWhatCudnnAsks) {
     EXPECT_EQ(calls.kv_heads, asked.problem.shape.kv_heads);
     for (const Index bytes : {asked.ampere, asked.hopper, asked.blackwell})
       EXPECT_GE(calls.plan_bytes, bytes) << asked.problem.shape.sequence;
-    // Little more: twice dk and dv of the query heads, and rounding.
+    // Slightly more: twice dk and dv of the query heads, and rounding.
     const AttentionShape& s = asked.problem.shape;
     const Index of_heads = s.group() > 1 ? 4 * s.batch * s.heads * s.sequence * s.head_width : 0;
     EXPECT_LE(calls.plan_bytes, asked.hopper + of_heads + 8192) << s.sequence;
@@ -52,13 +52,13 @@ TEST(AttentionCalls, AreOfWholeSequencesThenOfHeads) {
     EXPECT_LE(calls.plan_bytes, p.most_scratch);
     EXPECT_GE(calls.scratch_bytes(), calls.plan_bytes + AttentionCalls::alignment);
   };
-  expect(problem(32, 1024, 12, 12, 64), 32, 12);  // 768 MiB of gradients of scores
+  expect(problem(32, 1024, 12, 12, 64), 32, 12);  // 768 MiB of score gradients
   expect(problem(64, 1024, 12, 12, 64), 32, 12);
   expect(problem(63, 1024, 12, 12, 64), 21, 12);  // a divisor
-  expect(problem(1, 8192, 12, 12, 64), 1, 6);     // 128 MiB a head
+  expect(problem(1, 8192, 12, 12, 64), 1, 6);     // 128 MiB per head
   expect(problem(4, 8192, 32, 8, 128), 1, 1);
   expect(problem(1, 16384, 16, 16, 128), 1, 1);
-  expect(problem(1, 32768, 16, 16, 128), 1, 0);  // 2 GiB a head
+  expect(problem(1, 32768, 16, 16, 128), 1, 0);  // 2 GiB per head
   AttentionProblem small = problem(6, 128, 4, 2, 64);
   small.most_scratch = AttentionCalls(problem(1, 128, 2, 1, 64)).plan_bytes;
   expect(small, 1, 1);
@@ -72,7 +72,7 @@ TEST(AttentionCalls, OfForwardAloneNeedLittle) {
   const AttentionCalls calls(p);
   EXPECT_EQ(calls.sequences, 4);
   EXPECT_EQ(calls.kv_heads, 8);
-  EXPECT_GE(calls.plan_bytes, 256);  // of its plans on Hopper
+  EXPECT_GE(calls.plan_bytes, 256);  // for its plans on Hopper
   EXPECT_LT(calls.plan_bytes, Index{8} << 20);
 }
 

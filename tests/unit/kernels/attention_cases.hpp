@@ -1,4 +1,4 @@
-// Attention against plain loops in double with a bound on the error.
+// Compares attention with plain loops in double, with a bound on the error.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -16,7 +16,7 @@ namespace kzero::kernels {
 using tests::as_double;
 using Doubles = std::vector<double>;
 
-/// [T,d] of one head, widened; `stride` elements from row to row.
+/// [T,d] of one head, widened to double. Rows are `stride` elements apart.
 template <class T>
 Doubles rows_of(const T* from, Index rows, Index width, Index stride) {
   Doubles out;
@@ -26,7 +26,7 @@ Doubles rows_of(const T* from, Index rows, Index width, Index stride) {
   return out;
 }
 
-/// q.k and the like, with the magnitudes of the terms.
+/// A dot product such as q.k, with the sum of its terms' magnitudes.
 struct Dot {
   double value = 0, size = 0;
 
@@ -44,7 +44,7 @@ struct Head {
   double scale;
   Doubles q, k, v;
 
-  /// Of head `head` of all sequences' query heads.
+  /// Head `head` of the query heads of all sequences.
   template <class T>
   Head(const AttentionShape& s, const std::vector<T>& qkv, Index head)
       : length(s.sequence), d(s.head_width), scale(1 / std::sqrt(static_cast<double>(d))) {
@@ -67,8 +67,8 @@ struct ForwardReference {
   std::vector<Bounded> out, log_sum;  // [T,d], [T]
 };
 
-/// What an implementation rounds on the way: the largest relative and absolute errors of a stored
-/// probability or its gradient, and how often a row's sums are rescaled at most.
+/// The intermediate rounding of an implementation: the largest relative and absolute errors of a
+/// stored probability or its gradient, and the maximum number of rescalings of a row's sums.
 struct Rounding {
   double relative = 0, absolute = 0;
   Index keys_a_rescaling = 1 << 30;
@@ -86,9 +86,9 @@ ForwardReference forward(const Head& h, const Rounding& rounding) {
     }
     for (const Bounded& s : scores) total += std::exp(s.value - largest);
     const double log_total = std::log(total), log_sum = largest + log_total;
-    // Relative error of a term before the division: of its score, of the difference, of the
-    // exponential; the last two again each time that the maximum grows, but the differences add up
-    // to one.
+    // Relative error of a term before the division: that of its score, of the difference and of the
+    // exponential. The last two occur again whenever the maximum grows, but the differences sum to
+    // one.
     const double rescalings = static_cast<double>(i / rounding.keys_a_rescaling);
     const auto term_error = [&](const Bounded& s) {
       return s.error + u * std::abs(s.value - largest) +
@@ -100,7 +100,8 @@ ForwardReference forward(const Head& h, const Rounding& rounding) {
     for (Index c = 0; c < h.d; ++c) {
       double value = 0, error = 0;
       for (Index j = 0; j <= i; ++j) {
-        // Normalised by a division or in the exponent, which rounds the log-sum and the difference.
+        // Normalised by a division, or in the exponent, which rounds the log-sum and the
+        // difference.
         const double p = std::exp(scores[j].value - log_sum), x = h.v[j * h.d + c];
         const double in_exponent = u * (std::abs(log_sum) + std::abs(scores[j].value - log_sum));
         const double relative =
@@ -123,9 +124,10 @@ inline void add(Bounded& to, double term, double error) {
   to.error += error;
 }
 
-/// Gradients from the log-sum-exp and the outputs that forward stored, not rounded; dk and dv are
-/// the share of one query head of `group` heads that are summed. The softmax's inner sum is that of
-/// p dp or, equally, of out dout; they differ by the rounding of `out`, which counts as error here.
+/// Gradients from the log-sum-exp and the outputs stored by forward, not rounded. dk and dv are the
+/// part of one of `group` query heads, whose parts are summed. The softmax's inner sum is that of p
+/// dp or, equivalently, of out dout. They differ by the rounding of `out`, which counts as error
+/// here.
 inline BackwardReference backward(const Head& h, Index group, const Rounding& rounding,
                                   const Doubles& log_sum, const Doubles& out, const Doubles& dout) {
   const Index n = h.length, d = h.d;
@@ -166,21 +168,21 @@ inline BackwardReference backward(const Head& h, Index group, const Rounding& ro
   return r;
 }
 
-/// What storing a probability or its gradient as T adds to its error.
+/// The error added by storing a probability or its gradient as T.
 template <class T>
 Rounding stored_probabilities() {
   const Bounded one = stored<T>(1, 0), none = stored<T>(0, 0);
   return {one.error - none.error, none.error};
 }
 
-/// The problem of q, k and v in one matrix.
+/// The problem with q, k and v in one matrix.
 template <class T>
 AttentionProblem problem_of(const AttentionShape& s) {
   const Index stride = s.qkv_width();
   return {s, dtype_of<T>, stride, stride, stride};
 }
 
-/// The device's way.
+/// The device's implementation.
 template <class Arithmetic>
 struct Tiled {
   template <class T>
@@ -195,8 +197,8 @@ struct Tiled {
   }
 };
 
-/// kzero's kernels in this build. On hosts, bf16's products have operands of 16 bits; those of
-/// other types are in fp32.
+/// kzero's kernels in this build. On hosts, bf16 products have 16-bit operands. Products of other
+/// types are in fp32.
 struct Own {
   template <class T>
   static Rounding rounding() {
@@ -248,7 +250,7 @@ void check_forward(const AttentionShape& s, Index slots = 1) {
   EXPECT_TRUE(tests::same_bits(input.host(), qkv));
 }
 
-/// out and log_sum as an exact forward would store them.
+/// Stores out and log_sum as an exact forward would.
 template <class T>
 void store_forward(const AttentionShape& s, const std::vector<T>& qkv, std::vector<T>& out,
                    std::vector<float>& log_sum) {
@@ -304,8 +306,8 @@ void check_backward(const AttentionShape& s, Index slots = 1) {
   expect_close(dqkv.host(), expected, name_of(s) + " dqkv");
 }
 
-/// Shapes around the tiles' blocks: less than one, one, one row more; heads narrower and wider than
-/// a tile, whose rows begin at multiples of 16 bytes or do not.
+/// Shapes around the blocks of the tiles: less than one block, one, and one row more. Head widths
+/// below and above a tile. Rows that are and are not aligned to 16 bytes.
 inline std::vector<AttentionShape> tiled_shapes() {
   std::vector<AttentionShape> shapes;
   for (const Index sequence : {1, 2, 17, 63, 64, 65, 130})

@@ -28,7 +28,7 @@ std::uint64_t hash_of(const std::vector<T>& values) {
   return hash_of(Execution(), values);
 }
 
-/// The plain loop over words of 8 bytes, zeros behind the last element.
+/// A plain loop over 8-byte words, with zeros after the last element.
 template <class T>
 std::uint64_t plain_hash(const std::vector<T>& values) {
   std::uint64_t sum = 0, place = 0;
@@ -84,7 +84,7 @@ TYPED_TEST(BitHash, ChangesWithPlacesAndSigns) {
   EXPECT_NE(hash_of(x), hash_of(std::vector<T>(99, T(0))));
 }
 
-// A sum of two NaNs is either of them.
+// The sum of two NaNs may be either NaN.
 TYPED_TEST(BitHash, TakesAllNansForOne) {
   using T = TypeParam;
   auto x = numbers<T>(100, 1), y = x;

@@ -17,7 +17,7 @@ template <class T>
 class CachedAttention : public testing::Test {};
 TYPED_TEST_SUITE(CachedAttention, Elements, );
 
-/// Whole sequences [S, T, ..] of queries, keys and values; every position is a row.
+/// Full sequences [S, T, ..] of queries, keys and values. Every position is a row.
 template <class T>
 struct CachedCase {
   CacheShape shape;
@@ -40,8 +40,8 @@ struct CachedCase {
   }
 };
 
-/// One head of one row. Scores have errors of their sums, and a probability then e^(twice the
-/// largest) more; every block before the last scales the sums once.
+/// One head of one row. Scores have the error of their sums. This multiplies a probability's error
+/// by e^(twice the largest score error). Every block except the last scales the sums once.
 template <class T>
 void plain_head(const CachedCase<T>& c, Index row, Index head, std::vector<Bounded>& expected) {
   const CacheShape& s = c.shape;
@@ -89,7 +89,7 @@ struct GuardedCache {
   KeyValueCache<T> view() const { return {keys.data(), values.data()}; }
 };
 
-/// Rows of the case by number, in one call: stores their keys and values, then attends.
+/// Stores the keys and values of the given rows of the case in one call, then attends.
 template <class T>
 std::vector<T> attend_rows(const CachedCase<T>& c, const GuardedCache<T>& cache,
                            const std::vector<Index>& numbers) {
@@ -124,7 +124,7 @@ void check_cached(const CacheShape& shape) {
   const GuardedCache<T> whole(shape), stepwise(shape);
   const auto at_once = attend_rows(c, whole, all);
   expect_close(at_once, expected, c.name());
-  // One position after another of all sequences, backwards: the same bits.
+  // One position of all sequences at a time, in reverse order of sequences, gives the same bits.
   for (Index t = 0; t < shape.capacity; ++t) {
     std::vector<Index> step;
     for (Index s = shape.sequences - 1; s >= 0; --s) step.push_back(s * shape.capacity + t);

@@ -1,5 +1,5 @@
-// What the kernel tests share: element types and sizes that are one, prime, or no multiple of any
-// block.
+// Shared by the kernel tests: element types, and sizes that are one, prime, or not a multiple of
+// any block.
 #pragma once
 
 #include <array>
@@ -24,7 +24,7 @@ using Elements = testing::Types<float, bf16, fp16>;
 inline constexpr std::array<Index, 4> row_counts{1, 7, 33, 65};
 inline constexpr std::array<Index, 7> widths{1, 3, 31, 33, 48, 64, 257};
 
-/// f(rows, width, name of the case) for all pairs.
+/// Calls f(rows, width, name of the case) for all pairs.
 template <class F>
 void for_each_shape(const F& f) {
   for (const Index rows : row_counts) {

@@ -18,15 +18,15 @@ struct Batch {
   Index sequences, sequence;
 };
 
-// Rows 1, 7, 33 and 65; the position table has more rows than a sequence uses.
+// Rows 1, 7, 33 and 65. The position table has more rows than a sequence uses.
 constexpr Batch batches[] = {{1, 1}, {1, 7}, {3, 11}, {5, 13}};
 constexpr Index table_rows = 101, spare_positions = 2;
-constexpr Index many_rows = 151936;  // a vocabulary whose tokens need more than 16 bits
+constexpr Index many_rows = 151936;  // the tokens of this vocabulary need more than 16 bits
 
 std::vector<Token> draw_tokens(Index rows, Index vocab = table_rows) {
   std::vector<Token> tokens(rows);
-  // Few distinct ones, so that sums have several terms; the first and last of the vocabulary among
-  // them.
+  // Few distinct tokens, so that sums have several terms. They include the first and the last of
+  // the vocabulary.
   for (Index i = 0; i < rows; ++i) tokens[i] = static_cast<Token>(i * i % 7 * (vocab - 1) / 6);
   tokens.back() = static_cast<Token>(vocab - 1);
   return tokens;
@@ -76,7 +76,7 @@ TYPED_TEST(Embedding, ForwardMatchesThePlainLoop) {
   check_forward<TypeParam>(33, 11, 3, "a large vocabulary", many_rows);
 }
 
-/// Sorts rows by token as TokenGroups wants it, with the unused tails filled with traps.
+/// Sorts rows by token as TokenGroups requires, and fills the unused tails with traps.
 struct Groups {
   std::vector<Index> order, begin;
   std::vector<Token> token;
@@ -97,7 +97,7 @@ struct Groups {
   }
 };
 
-/// A sum over the rows for which `uses` holds, on top of `before`: as many roundings as terms.
+/// The sum of `before` and the rows selected by `uses`. It has as many roundings as terms.
 template <class T, class F>
 Bounded sum_of_rows(const std::vector<T>& dx, Index rows, Index width, Index j, double before,
                     const F& uses) {
@@ -157,8 +157,8 @@ TYPED_TEST(Embedding, BackwardMatchesThePlainLoop) {
   check_backward<TypeParam>(33, 11, 3, Update::add, large + " of a part", 65537, 70001, many_rows);
 }
 
-// The sum over parts of the table is the whole lookup; with positions it is the whole embedding,
-// bit for bit.
+// The sum over parts of the table is the full lookup. With positions it is the full embedding, bit
+// for bit.
 template <class T>
 void check_lookup(Index rows, Index width, const std::string& name, Index vocab = table_rows) {
   const Index sequence = 5;
@@ -180,7 +180,7 @@ void check_lookup(Index rows, Index width, const std::string& name, Index vocab 
     for (std::size_t i = 0; i < sum.size(); ++i)
       sum[i] = static_cast<T>(static_cast<float>(sum[i]) + static_cast<float>(found[i]));
   }
-  const Index before = rows / 2;  // rows that another rank has
+  const Index before = rows / 2;  // rows on another rank
   const Guarded<T> x(std::vector<T>(sum.begin() + before * width, sum.end()));
   add_positions<T>(Execution(), positions.matrix(sequence, width), sequence, before,
                    x.matrix(rows - before, width));

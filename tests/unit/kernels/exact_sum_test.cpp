@@ -17,7 +17,7 @@ double exact_sum_of(const std::vector<float>& values) {
   return sum.value();
 }
 
-/// Values of every exponent of fp32, subnormal ones too.
+/// Values of every fp32 exponent, including subnormals.
 std::vector<float> values_of_all_sizes(std::size_t count) {
   std::mt19937 random(7);
   std::vector<float> values;
@@ -35,7 +35,7 @@ TEST(ExactSum, OfOneValueIsTheValue) {
 }
 
 TEST(ExactSum, RoundsNothingAway) {
-  // 2^60 + 2^-149 has no fp64, but its difference to 2^60 has.
+  // fp64 cannot represent 2^60 + 2^-149, but it can represent its difference from 2^60.
   ExactSum sum;
   sum.add(0x1p60F);
   for (int i = 0; i < 3; ++i) sum.add(0x1p-149F);

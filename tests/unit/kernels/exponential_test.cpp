@@ -13,7 +13,7 @@ namespace {
 
 constexpr float infinity = std::numeric_limits<float>::infinity();
 
-/// Floats from `low` to `high` in magnitude, of both signs, a prime number of steps apart.
+/// Floats with magnitudes from `low` to `high`, of both signs, in steps of a prime number.
 template <class F>
 void sweep(float low, float high, const F& f) {
   for (auto bits = std::bit_cast<std::uint32_t>(low); bits <= std::bit_cast<std::uint32_t>(high);

@@ -104,7 +104,7 @@ TYPED_TEST(FewRowsLayer, MatchesThePlainLoopAndARowAloneHasTheSameBits) {
   }
 }
 
-// As a residual stream is added to in place.
+// As in an in-place addition to the residual stream.
 TYPED_TEST(FewRowsLayer, AddsToItsOutputInPlace) {
   const LayerCase c{5, 33, 70, WeightOrder::in_out, Added::bias_and_addend};
   const LayerOperands<TypeParam> o(c);

@@ -14,8 +14,8 @@ namespace {
 constexpr double slope = 2 * 0.79788456080286535588;
 constexpr double cubic = 0.044715;
 
-/// The factor of x in the GELU, and how far e^-z may be off, relatively: z's two terms have one
-/// sign, so it carries 7 roundings (constants included) and no cancellation.
+/// The factor of x in the GELU, and the relative error of e^-z. The two terms of z have the same
+/// sign, so z has 7 roundings (including constants) and no cancellation.
 struct Sigmoid {
   double value, complement, error;
 
@@ -26,7 +26,7 @@ struct Sigmoid {
     error = std::abs(z) * gamma(7) + tests::exponential_error;
   }
 
-  /// Of the value: e^-z saturates at e^88, which leaves less than 2^-126.
+  /// The error of the value. e^-z saturates at e^88, which adds less than 2^-126.
   double value_error() const {
     return value * (complement * error + gamma(2)) + std::numeric_limits<float>::min();
   }
@@ -45,7 +45,7 @@ Bounded gelu_gradient(double x, double d) {
   const double inner = slope * (1 + 3 * cubic * x * x);
   const double second = std::abs(x * s.complement * inner);
   const double factor = 1 + x * s.complement * inner;
-  // The complement is e^-z times the value, whose error e^-z has too.
+  // The complement is e^-z times the value, and includes the error of e^-z again.
   const double factor_error = second * (2 * s.error + gamma(10)) + u;
   const double value = d * s.value * factor;
   return stored<T>(value, std::abs(d) * (s.value_error() * (1 + second) + s.value * factor_error) +
@@ -56,7 +56,7 @@ template <class T>
 class Gelu : public testing::Test {};
 TYPED_TEST_SUITE(Gelu, Elements, );
 
-/// Numbers in [-6,6) where the function bends, and a few far out.
+/// Numbers in [-6,6), where the function bends, and a few far outside.
 template <class T>
 std::vector<T> inputs(Index count) {
   auto x = numbers<T>(count, 1, 6);

@@ -13,7 +13,7 @@ namespace kzero::kernels {
 
 namespace {
 
-/// Values of every size and sign, and those that rounding and saturation treat apart.
+/// Values of every size and sign, and special cases of rounding and saturation.
 std::vector<float> values() {
   std::vector<float> all = tests::numbers<float>(64, 1);
   for (const float x :
@@ -52,7 +52,7 @@ TEST(HostArithmetic, GivesTheExponentialOfOneFloat) {
     const HostVector result = exponential(load_vector(from.data() + i));
     for (int lane = 0; lane < host_lanes; ++lane) {
       const float x = from[i + static_cast<std::size_t>(lane)], expected = exponential(x);
-      // The compiler may fuse other products of the two.
+      // The compiler may fuse different products in the two.
       if (std::isnan(x)) {
         EXPECT_TRUE(std::isnan(result[lane]));
       } else {

@@ -14,7 +14,7 @@ namespace {
 
 using tests::numbers;
 
-/// Values of all kinds: ordinary ones, ties, infinities, NaN, zeros of both signs.
+/// Values of all kinds: ordinary values, ties, infinities, NaN, zeros of both signs.
 std::vector<float> values(Index count, unsigned seed) {
   std::vector<float> all = numbers<float>(count, seed);
   const float infinity = std::numeric_limits<float>::infinity();

@@ -22,8 +22,8 @@ TYPED_TEST(HostProductOf, MatchesThePlainLoop) {
   }
 }
 
-// What a tile of rows computes does not depend on which rows it has beside: attention's tiles are
-// cut by the mask.
+// The result for a row must not depend on the other rows of its tile, because the mask cuts
+// attention's tiles.
 TYPED_TEST(HostProductOf, RowsDoNotDependOnTheirNumber) {
   using E = TypeParam;
   constexpr Index m = 13, n = 4 * host_lanes, k = 37;

@@ -21,14 +21,14 @@ std::vector<float> draw(std::uint64_t seed, std::uint64_t parameter, Index first
   return x.host();
 }
 
-// Box and Muller's formula in double, from the same words.
+// The Box-Muller formula in double, from the same words.
 TEST(DrawNormal, IsTheFormulasNumber) {
   const Index n = 200'003;
   const auto drawn = draw(42, 7, 0, n);
   double largest = 0;
   for (Index i = 0; i < n; ++i) {
     const Philox4 words = philox(42, static_cast<std::uint64_t>(i / 2), 7);
-    // Near 1 the uniform number's rounding moves the radius by up to 3e-4.
+    // Near 1 the rounding of the uniform number changes the radius by up to 3e-4.
     const double u = (static_cast<float>(words.word[0]) + 0.5F) * 0x1.0p-32F;
     const double angle = words.word[1] * 0x1.0p-31 * M_PI;
     const double radius = std::sqrt(-2 * std::log(u));
@@ -52,9 +52,9 @@ TEST(Logarithm, AgreesWithTheLibrarys) {
     ASSERT_NEAR(logarithm(x), std::log(double{x}), 3e-7 * std::abs(std::log(double{x}))) << x;
 }
 
-// For n independent standard normal numbers the mean has the deviation sqrt(1/n), the mean square
-// sqrt(2/n) and the mean fourth power, which is 3, sqrt(96/n). Six deviations come by chance once
-// in 5 * 10^8 draws of the seed, and the seed is fixed.
+// For n independent standard normal numbers the mean has the standard deviation sqrt(1/n), the mean
+// square sqrt(2/n), and the mean fourth power, which is 3, sqrt(96/n). Six standard deviations
+// occur by chance once in 5 * 10^8 seeds. The seed is fixed.
 TEST(DrawNormal, HasTheMomentsOfANormalLaw) {
   const Index n = 1'000'003;
   const double count = static_cast<double>(n);
@@ -117,7 +117,7 @@ TEST(DrawNormal, ScalesByTheDeviation) {
   const auto base = draw(1, 2, 0, 1000), scaled = draw(1, 2, 0, 1000, 0.02F);
   std::vector<Bounded> expected;
   for (const float x : base) {
-    // The product with the cosine was rounded in both, that with the deviation in one.
+    // Both round the product with the cosine. Only one rounds the product with the deviation.
     expected.push_back({0.02F * as_double(x), gamma(3) * std::abs(0.02F * as_double(x))});
   }
   expect_close(scaled, expected, "std 0.02");

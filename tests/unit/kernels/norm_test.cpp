@@ -14,10 +14,10 @@ using tests::as_double;
 
 constexpr float eps = 1e-5F;
 
-/// RMSNorm is LayerNorm of rows whose mean counts as 0, without a bias.
+/// RMSNorm equals LayerNorm with a mean of 0 and without a bias.
 enum class Norm { layer, rms };
 
-/// Statistics of one row and the error of fp32 sums over it.
+/// The statistics of one row, and the error of fp32 sums over it.
 struct Statistics {
   Bounded mean, rstd;
 };
@@ -42,7 +42,7 @@ Statistics statistics(Norm norm, const T* row, Index width) {
     const double d = std::abs(as_double(row[j]) - mean.value);
     const double off = mean.error + u * (d + mean.error);
     variance += d * d / count;
-    error += (2 * d * off + off * off) / count;  // of the square, from that of the difference
+    error += (2 * d * off + off * off) / count;  // the square's error from that of the difference
   }
   error += gamma(width + 2) * (variance + error);
   // d(v^-1/2) = -v^-3/2 / 2 dv, and three roundings.
@@ -51,7 +51,7 @@ Statistics statistics(Norm norm, const T* row, Index width) {
   return {mean, {rstd, rstd * relative}};
 }
 
-/// (x - mean) * rstd * w + b.
+/// Computes (x - mean) * rstd * w + b.
 template <class T>
 Bounded normalised(const Statistics& s, T x, T w, double b) {
   const double d = as_double(x) - s.mean.value, wj = as_double(w);
@@ -135,8 +135,8 @@ struct Gradients {
   std::vector<Bounded> dx, dweight, dbias;
 };
 
-/// RMSNorm has no `mean`. Each value of a row passes at most 9 roundings besides the row's sums; a
-/// column's sum has a term a row, in any grouping, and the one before.
+/// RMSNorm has no `mean`. Each value of a row has at most 9 roundings in addition to those of the
+/// row's sums. A column's sum has one term per row, in any grouping, and the previous value.
 template <class T>
 Gradients reference(Index rows, Index width, const std::vector<T>& x, const std::vector<T>& w,
                     const std::vector<float>& mean, const std::vector<float>& rstd,
@@ -193,7 +193,7 @@ void check_layernorm_backward(Index rows, Index width, Update dx_mode, Update mo
   }
   const Guarded<T> input(x), weight(w), gradient(dy);
   const Guarded<float> means(mean), rstds(rstd), partial(row_groups * 2 * width);
-  // What is overwritten starts as NaN, so that a kernel that adds instead shows.
+  // Results to be overwritten start as NaN, which exposes a kernel that adds.
   Guarded<T> dx(rows * width), dweight(width), dbias(width);
   if (dx_mode == Update::add) dx.set(dx0);
   if (mode == Update::add) dweight.set(dw0);
@@ -209,7 +209,7 @@ void check_layernorm_backward(Index rows, Index width, Update dx_mode, Update mo
   expect_close(dbias.host(), expected.dbias, name + " dbias");
 }
 
-/// As above. `partial` is wider than it must be.
+/// As above. `partial` is wider than necessary.
 template <class T>
 void check_rmsnorm_backward(Index rows, Index width, Update dx_mode, Update mode,
                             const std::string& name) {

@@ -1,4 +1,4 @@
-// Products of small matrices on hosts against plain loops in double.
+// Compares products of small host matrices with plain loops in double.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -38,14 +38,14 @@ inline std::vector<Bf16Pair> elements(std::type_identity<Bf16Pair>, Index count,
   return pairs;
 }
 
-/// The products of an element's terms.
+/// The terms of an element, as products of its factors.
 inline std::vector<double> terms(float a, float b) { return {as_double(a) * as_double(b)}; }
 inline std::vector<double> terms(Bf16Pair a, Bf16Pair b) {
   return {as_double(a.first) * as_double(b.first), as_double(a.second) * as_double(b.second)};
 }
 
-/// Checks a product, or C += A B, by multiply(HostProduct<E>). C's rows lie two elements apart, B's
-/// one, and nothing between them may change.
+/// Checks multiply(HostProduct<E>), for A B or C += A B. The rows of C have gaps of two elements,
+/// those of B gaps of one. No gap may change.
 template <class E, class Multiply>
 void check_product(const ProductCase& c, const Multiply& multiply) {
   const Index b_stride = c.n + 1, c_stride = c.n + 2;

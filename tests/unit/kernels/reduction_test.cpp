@@ -18,7 +18,8 @@ template <class T>
 class Reduction : public testing::Test {};
 TYPED_TEST_SUITE(Reduction, Elements, );
 
-/// The sum of a column of x [rows, stride] and of `before`: as many roundings as rows and one.
+/// The sum of a column of x [rows, stride] and of `before`. It has one rounding per row, and one
+/// more.
 template <class T, class X>
 Bounded column_sum(const std::vector<X>& x, Index rows, Index stride, Index column, double before) {
   double total = before, size = std::abs(before);
@@ -128,7 +129,8 @@ TYPED_TEST(Reduction, SumOfSquaresMatchesThePlainLoop) {
     const auto x = numbers<TypeParam>(count, 1);
     double expected = 0;
     for (const auto value : x) expected += as_double(value) * as_double(value);
-    // Terms are positive: the relative error of an fp32 block is its bound; the rest is in double.
+    // All terms are positive, so the bound is the relative error of an fp32 block. The rest is in
+    // double.
     EXPECT_NEAR(squares(x), expected, gamma(squares_block + 1) * expected) << count;
   }
 }
@@ -158,7 +160,7 @@ TYPED_TEST(Reduction, SumOfSquaresDoesNotDependOnHowAUnitIsDivided) {
       sum += part(begin, std::min(count, begin + shard));
     EXPECT_EQ(sum.value(), expected) << shard;
   }
-  // A parameter that begins and ends within blocks, and that shards divide.
+  // A parameter that begins and ends within blocks and is divided by shards.
   const Index begin = 13, middle = 5 * squares_block, end = 9 * squares_block + 31;
   const double whole = part(begin, end).value();
   ExactSum parts = part(begin, middle);
@@ -166,7 +168,8 @@ TYPED_TEST(Reduction, SumOfSquaresDoesNotDependOnHowAUnitIsDivided) {
   EXPECT_EQ(parts.value(), whole);
 }
 
-/// The ranks' values for element i, rank `own`'s from `mine`, added up as ordered_sum promises.
+/// The ranks' values for element i, with rank `own`'s from `mine`, summed as specified for
+/// ordered_sum.
 template <class T>
 float plain_sum(const std::vector<T>& sources, Index stride, const std::vector<T>& mine, int ranks,
                 int own, Index i, float total = 0) {
@@ -203,7 +206,7 @@ TYPED_TEST(Reduction, OrderedSumIsTheFp32LoopOverRanksBitForBit) {
         EXPECT_TRUE(tests::same_bits(self.host(), in_place)) << "onto its own values";
         EXPECT_TRUE(tests::same_bits(input.host(), sources));
       }
-      // A rank without values adds those of the others.
+      // A rank without its own values sums those of the others.
       const Guarded<T> input(sources), self(mine), out(count);
       std::vector<T> others;
       for (Index i = 0; i < count; ++i)

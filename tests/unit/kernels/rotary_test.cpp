@@ -16,8 +16,9 @@ constexpr float norm_eps = 1e-6F;
 
 enum class Normed { no, yes };
 
-/// One call: its shapes, inputs, and how they look in double. Angles are any numbers, not only
-/// cosines and sines, so that a mixed-up entry shows and the transpose is not the inverse.
+/// One call: its shapes and inputs, and their values in double. The angles are arbitrary numbers
+/// instead of cosines and sines. This exposes swapped entries, and the transpose is not the
+/// inverse.
 template <class T>
 struct RotaryCase {
   RotaryShape shape;
@@ -47,7 +48,7 @@ struct RotaryCase {
   }
 };
 
-/// A head in double, and how far fp32 may be from rstd, relatively.
+/// A head in double, and the relative fp32 error of rstd.
 struct Head {
   std::vector<double> x, w, cos, sin;
   double rstd, rstd_error;
@@ -66,7 +67,8 @@ Head head_of(const RotaryCase<T>& c, const std::vector<T>& qkv, Index i, Index h
     square += h.x[j] * h.x[j] / static_cast<double>(width);
   }
   if (c.normed()) {
-    // Of the mean, a rounding a term and two more; d(v^-1/2) = -v^-3/2 / 2 dv, and three roundings.
+    // For the mean: one rounding per term and two more. d(v^-1/2) = -v^-3/2 / 2 dv, and three
+    // roundings.
     const double added = static_cast<double>(norm_eps), error = gamma(width + 2) * square;
     h.rstd = 1 / std::sqrt(square + added);
     h.rstd_error = 0.5 * error / (square - error + added) + gamma(4);
@@ -74,8 +76,8 @@ Head head_of(const RotaryCase<T>& c, const std::vector<T>& qkv, Index i, Index h
   return h;
 }
 
-/// Element j of the head turned (direction 1) or turned back (-1), and the sum of its two terms'
-/// magnitudes.
+/// Element j of the head after rotation (direction 1) or inverse rotation (-1), and the sum of its
+/// two terms' magnitudes.
 struct Turned {
   double value, magnitude;
 };
@@ -87,7 +89,7 @@ Turned turned(const Head& h, const std::vector<double>& x, Index j, int directio
   return {along + across, std::abs(along) + std::abs(across)};
 }
 
-/// Forward: at most two roundings and rstd's error before those of rotation, which are two.
+/// Forward: at most two roundings and the error of rstd, then two roundings for the rotation.
 template <class T>
 std::vector<Bounded> rotated_head(const Head& h) {
   std::vector<double> normed;
@@ -100,13 +102,14 @@ std::vector<Bounded> rotated_head(const Head& h) {
   return out;
 }
 
-/// The gradients of a head whose result has the gradient d: of x, and a term of the weights'.
+/// The gradients of a head whose result has the gradient d: that of x, and a term of the weights'
+/// gradient.
 struct HeadGradients {
   std::vector<Bounded> dx, dweight;
 };
 
-/// Every factor of a term carries rstd's error once; the sum over the head has a rounding a term
-/// and at most 10 more, and the rest of an element at most 10.
+/// Every factor of a term includes the error of rstd once. The sum over the head has one rounding
+/// per term and at most 10 more. The rest of an element has at most 10.
 template <class T>
 HeadGradients head_gradients(const Head& h, const std::vector<double>& d, bool normed) {
   const auto width = static_cast<Index>(d.size());
@@ -134,9 +137,9 @@ HeadGradients head_gradients(const Head& h, const std::vector<double>& d, bool n
   return out;
 }
 
-/// f(case) for all small numbers of heads over every divisor; then for row counts that are one,
-/// prime, odd, and no multiple of the sequence, and widths with and without a remainder of any
-/// vector.
+/// Calls f(case) for all small numbers of heads with every divisor. Also for row counts that are
+/// one, prime, odd, and not a multiple of the sequence, and for widths with and without a vector
+/// remainder.
 template <class T, class F>
 void for_each_case(Normed normed, const F& f) {
   for (Index heads = 1; heads <= 5; ++heads) {
@@ -157,7 +160,7 @@ TYPED_TEST_SUITE(Rotary, Elements, );
 
 enum class Where { apart, apart_and_wider, in_place };
 
-/// Columns of the output that are not rotated keep what they had.
+/// Columns of the output that are not rotated do not change.
 template <class T>
 void check_forward(const RotaryCase<T>& c, Where where) {
   const Index width = where == Where::apart             ? c.shape.rotated_width()
@@ -200,7 +203,8 @@ TYPED_TEST(Rotary, ForwardWithNormsMatchesThePlainLoop) {
   });
 }
 
-/// Sums of the weights' gradients in any order: a rounding a term, the one before, the cast's.
+/// Sums of the weights' gradients in any order: one rounding per term, one for the previous value,
+/// one for the cast.
 template <class T>
 struct WeightSums {
   std::vector<double> value, size, error;
@@ -233,7 +237,7 @@ void check_backward(const RotaryCase<T>& c, Update update) {
              dk0 = numbers<T>(width, 7);
   const Guarded<float> table(c.table), partial(row_groups * (2 * width + 1));
   const Guarded<T> qkv(c.qkv), q_weight(c.q_weight), k_weight(c.k_weight), gradient(d);
-  Guarded<T> dq(width), dk(width);  // NaN where they are overwritten
+  Guarded<T> dq(width), dk(width);  // NaN if they are overwritten
   if (update == Update::add) dq.set(dq0);
   if (update == Update::add) dk.set(dk0);
   const auto angles = table.matrix(c.shape.sequence, width);
@@ -276,7 +280,7 @@ TYPED_TEST(Rotary, BackwardWithNormsMatchesThePlainLoop) {
   });
 }
 
-// More rows than a group has on any backend, and heads too wide for many threads' sums.
+// More rows than one group on any back end, and heads too wide for the sums of many threads.
 TYPED_TEST(Rotary, BackwardOfLargerShapesMatchesThePlainLoop) {
   check_backward(RotaryCase<TypeParam>({101, 3, 1, 6}, 3 * row_groups + 5, Normed::yes),
                  Update::overwrite);
@@ -284,8 +288,8 @@ TYPED_TEST(Rotary, BackwardOfLargerShapesMatchesThePlainLoop) {
 }
 
 TEST(RotaryReference, GradientsAreTheSlopes) {
-  // Central differences of sum(d y), y of order 10: an error of h^2 / 6 times a third derivative
-  // below 100, and of 2^-52 * 100 / h.
+  // Central differences of sum(d y), with y of order 10: an error of h^2 / 6 times a third
+  // derivative below 100, and of 2^-52 * 100 / h.
   const double h = 1e-5;
   for (const Normed normed : {Normed::no, Normed::yes}) {
     const RotaryCase<float> c({3, 2, 1, 6}, 2, normed);
@@ -322,7 +326,7 @@ TEST(RotaryReference, GradientsAreTheSlopes) {
   }
 }
 
-// Rows at any positions have the bits that rotary_forward gives a row at that place of a sequence.
+// A row at any position has the bits that rotary_forward gives for that position of a sequence.
 template <class T>
 void check_positions(Normed normed) {
   const RotaryCase<T> c({13, 3, 2, 10}, 13, normed);

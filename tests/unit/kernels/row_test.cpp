@@ -14,7 +14,8 @@ TYPED_TEST_SUITE(Row, Elements, );
 
 enum class Way { chosen, device };
 
-/// out = x y + 1 from `first` on, of an fp32 and a T array; what lies around stays.
+/// Computes out = x y + 1 from element `first` of an fp32 array and a T array. The elements around
+/// them must not change.
 template <class T>
 void check_map(Way way, Index first, Index count) {
   const Index size = 80;
@@ -54,7 +55,7 @@ TYPED_TEST(Row, MapMatchesThePlainLoop) {
   }
 }
 
-/// Swaps and doubles the first `count` elements of two arrays in place, as team or as one thread.
+/// Swaps and doubles the first `count` elements of two arrays in place, as a team or as one thread.
 template <class T, class Threads>
 KOKKOS_INLINE_FUNCTION void swap_doubled(Way way, const Threads& threads, Index count, T* a, T* b) {
   const auto f = [](auto x, auto y) { return Pair<decltype(x)>{2.0F * y, 2.0F * x}; };
@@ -138,7 +139,7 @@ TYPED_TEST(Row, SumMatchesThePlainLoop) {
   }
 }
 
-// A share's place in memory differs between the stages of ZeRO; its sums may not.
+// A share's location in memory differs between ZeRO stages, but its sums must not differ.
 TYPED_TEST(Row, SumHasTheSameBitsWhereverTheArraysLie) {
   for (const Index count : {1, 7, 8, 9, 31, 64, 1000}) {
     const auto x = numbers<float>(count, 1, 100);

@@ -18,12 +18,13 @@ namespace {
 
 using tests::as_double;
 
-constexpr float scale = 0.037F;  // no power of two
+constexpr float scale = 0.037F;  // not a power of two
 
-/// The kernels of devices, on whatever this build has; CrossEntropyRows are those that it takes.
+/// The device kernels on any build, in addition to CrossEntropyRows, which this build uses.
 using OfTeams = CrossEntropyBy<RowByTeam>;
 
-/// Rescalings of a term of a device's sum: one a pack of its lane at most, and as lanes are joined.
+/// The rescalings of a term of a device's sum: at most one per pack of its lane, and those for
+/// joining the lanes.
 Index device_rescalings(Index vocab) {
   const Index pack = detail::softmax_pack * softmax_lanes;
   return ceil_div(vocab, pack) + 1 + std::bit_width(static_cast<std::size_t>(softmax_lanes)) - 1;
@@ -34,7 +35,7 @@ Index rescalings(Index vocab) {
   return std::is_same_v<Kernels, OfTeams> ? device_rescalings(vocab) : 0;
 }
 
-/// A matrix whose rows lie apart, with NaN between them that has to stay.
+/// A matrix with gaps between its rows. The gaps contain NaN and must not change.
 template <class T>
 class Rows {
  public:
@@ -76,8 +77,8 @@ struct Expected {
   std::vector<Bounded> softmax;  // unscaled
 };
 
-/// Each rescaling of a term multiplies by a rounded exponential; their exponents add up to what a
-/// single one would have.
+/// Each rescaling multiplies a term by a rounded exponential. The exponents sum to that of a single
+/// rescaling.
 Expected reference(const float* row, Index vocab, Token target, Index rescalings) {
   double largest = -INFINITY;
   for (Index j = 0; j < vocab; ++j) largest = std::max(largest, as_double(row[j]));
@@ -85,7 +86,7 @@ Expected reference(const float* row, Index vocab, Token target, Index rescalings
   std::vector<Bounded> terms;
   for (Index j = 0; j < vocab; ++j) {
     const double below = as_double(row[j]) - largest, e = std::exp(below);
-    // The rounding of the difference acts on the exponent; below -87 the kernel's exponential is
+    // The rounding of the difference affects the exponent. Below -87 the kernel's exponential is
     // zero.
     const double error =
         e * (u * std::abs(below) + tests::exponential_error) + (below < -86 ? e : 0);
@@ -96,7 +97,7 @@ Expected reference(const float* row, Index vocab, Token target, Index rescalings
   total_error += gamma(vocab) * (total + total_error);
   const double relative = total_error / total, log_total = std::log(total);
   const double loss = largest + log_total - as_double(row[target]);
-  // log: its argument's relative error, and two units in the last place of its own.
+  // log: the relative error of its argument, and two units in the last place of its own.
   Expected out{{loss, relative + 4 * u * std::abs(log_total) + u * std::abs(largest + log_total) +
                           u * std::abs(loss) + u * relative},
                {}};
@@ -133,7 +134,7 @@ struct Case {
 
 std::vector<Index> vocabularies() {
   std::vector<Index> all{1, 101, 1000, 5003};
-#ifndef __SANITIZE_THREAD__  // which watches the plain loops as well, and would take minutes
+#ifndef __SANITIZE_THREAD__  // also checks the plain loops, which takes minutes
   all.push_back(151936);
 #endif
   return all;
@@ -143,7 +144,7 @@ std::vector<Case> cases() {
   std::vector<Case> all;
   for (const Index rows : {1, 7, 33}) {
     for (const Index vocab : vocabularies()) {
-      if (vocab > 1000 && rows != 7) continue;  // once is enough, and slow
+      if (vocab > 1000 && rows != 7) continue;  // slow, so tested once
       Case c{rows, vocab, numbers<float>(rows * vocab, 1, 5), {}, ""};
       for (Index i = 0; i < rows; ++i) c.targets.push_back(static_cast<Token>(i * 21737 % vocab));
       c.targets.back() = static_cast<Token>(vocab - 1);
@@ -160,8 +161,8 @@ std::vector<Case> cases() {
   return all;
 }
 
-/// f(kernels, case) for all cases: rows side by side, a device's with gaps that leave rows aligned
-/// and not.
+/// Calls f(kernels, case) for all cases: contiguous rows, and for devices also gaps that keep rows
+/// aligned or misalign them.
 template <class F>
 void for_each_way(const F& f) {
   for (Case c : cases()) {
@@ -176,8 +177,8 @@ void for_each_way(const F& f) {
   }
 }
 
-/// Losses and gradients of one case; T is float and the gradient in place of the logits if
-/// `dlogits` is null.
+/// The losses and gradients of one case. If `dlogits` is null, T is float and the gradient replaces
+/// the logits.
 template <class Kernels, class T>
 void check(const Case& c, const Rows<float>& logits, const Rows<T>& dlogits) {
   const Guarded<Token> targets(c.targets);
@@ -246,7 +247,7 @@ TEST(CrossEntropyForward, ANonFiniteLogitMakesTheLossNotFinite) {
   }
 }
 
-// A lane or a pack that has nothing else must not turn it into NaN.
+// A lane or pack that contains only minus infinity must not turn it into NaN.
 TEST(CrossEntropyForward, ALogitOfMinusInfinityCountsAsNothing) {
   std::vector<float> values(40, -INFINITY);
   for (const Index at : {3, 20, 39}) values[at] = 1.5F;
@@ -254,7 +255,7 @@ TEST(CrossEntropyForward, ALogitOfMinusInfinityCountsAsNothing) {
   EXPECT_NEAR(loss_of<OfTeams>(values), std::log(3.0F), 1e-6);
 }
 
-/// The maximum and the sum of a row, of one team of this shape.
+/// The maximum and the sum of a row, computed by one team of this shape.
 std::vector<float> softmax_of_row(const Policy& shape, const Vector<float>& row) {
   Policy policy = shape;
   policy.set_scratch_size(0, Kokkos::PerTeam(static_cast<int>(SoftmaxLanes::shmem_size())));
@@ -272,7 +273,7 @@ std::vector<float> softmax_of_row(const Policy& shape, const Vector<float>& row)
   return sums.host();
 }
 
-// A row's lanes are joined in one order, whoever computed them.
+// A row's lanes are joined in one order for any team.
 TEST(SoftmaxRow, HasTheSameBitsWhateverTheTeam) {
   const Guarded<float> row(numbers<float>(5003, 1, 9));
   std::vector<std::vector<float>> found;
@@ -291,8 +292,8 @@ TEST(SoftmaxRow, HasTheSameBitsWhateverTheTeam) {
 
 }  // namespace
 
-// Each rank has a part of the columns: the parts' softmaxes together give the losses of the whole,
-// and each rank's columns of the gradient are those of the whole.
+// Each rank has a part of the columns. Together, the parts' softmaxes give the losses of the full
+// rows. Each rank's gradient columns equal those of the full gradient.
 TYPED_TEST(CrossEntropy, OfColumnsCutOverRanksMatchesThePlainLoop) {
   using T = TypeParam;
   for_each_way([]<class Kernels>(Kernels, const Case& c) {

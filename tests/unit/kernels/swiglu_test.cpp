@@ -11,10 +11,10 @@ namespace kzero::kernels {
 
 namespace {
 
-/// sigmoid(g), its complement, and how far both may be off in fp32. The value carries the error of
-/// e^-g and two roundings, and e^-g saturates at e^88, which leaves less than 2^-126. The
-/// complement is e^-g times the value: its error twice, three roundings, and, as the value is
-/// subnormal where e^-g saturates, that rounding, of four units at most.
+/// sigmoid(g), its complement, and the fp32 errors of both. The value has the error of e^-g and two
+/// roundings. e^-g saturates at e^88, which adds less than 2^-126. The complement is e^-g times the
+/// value. It has the error of e^-g twice and three roundings. If e^-g saturates, the value is
+/// subnormal, and its rounding adds at most four units.
 struct Logistic {
   double value, complement, value_error, complement_error;
 
@@ -49,7 +49,7 @@ Bounded gate_gradient(double g, double up, double dy) {
                               gamma(4) * std::abs(value));
 }
 
-/// Rows of gate values in [-8,8), and some far out, before up values in [-1,1).
+/// Rows of gate values in [-8,8), and some far outside, then up values in [-1,1).
 template <class T>
 std::vector<T> gates_and_ups(Index rows, Index width) {
   auto x = numbers<T>(rows * 2 * width, 1);

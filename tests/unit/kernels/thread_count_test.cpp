@@ -1,4 +1,4 @@
-// Sums have a fixed order, so no kernel's bits may depend on the number of threads.
+// Sums have a fixed order, so the bits of a kernel must not depend on the number of threads.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -179,7 +179,7 @@ TEST(ThreadCount, CrossEntropyOfDevicesDoesNotDependOnIt) {
 
 TEST(ThreadCount, EmbeddingDoesNotDependOnIt) {
   const Index sequence = 13;
-  std::vector<Index> order, begin{0, 20, row_count};  // two tokens, of 20 and 45 rows
+  std::vector<Index> order, begin{0, 20, row_count};  // two tokens with 20 and 45 rows
   for (Index i = 0; i < row_count; ++i) order.push_back(i);
   const Guarded<Index> orders(order), begins(begin);
   const Guarded<Token> tokens(std::vector<Token>{0, 4});

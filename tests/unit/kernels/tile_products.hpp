@@ -1,4 +1,4 @@
-// Checks a class like kernels/device/tile_product.hpp's against plain loops.
+// Checks a class with the interface of kernels/device/tile_product.hpp against plain loops.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -12,7 +12,7 @@
 
 namespace kzero::kernels {
 
-/// A tile [rows,columns] of numbers at a place that is as aligned as a team's scratch.
+/// A tile [rows,columns] of numbers, aligned like a team's scratch memory.
 template <class T>
 class OwnTile {
  public:
@@ -34,13 +34,13 @@ class OwnTile {
   std::size_t first_;
 };
 
-/// Calls the parts of `threads` threads one after the other.
+/// Runs the parts of `threads` threads one after another.
 inline void run_threads(int threads, const std::function<void(int)>& part) {
   for (int thread = 0; thread < threads; ++thread) part(thread);
 }
 
-/// Runs the parts of one product: first A1 B1^T, rows scaled, then A2 B2 with the columns that are
-/// used; compares with plain loops.
+/// Runs the parts of one product: A1 B1^T, then the scaling of rows, then A2 B2 for the columns in
+/// use. Compares with plain loops.
 template <template <class, int, int, int> class GemmProblem, class T, int rows, int columns,
           int threads>
 void check_product(int depth, int used, decltype(run_threads)* run = run_threads) {

@@ -13,7 +13,7 @@ namespace {
 
 constexpr Index large = Index{3} << 20;  // spans huge pages
 
-/// What a model might take: odd sizes, several categories in turn. Returns the addresses.
+/// Allocates as a model might: odd sizes, alternating categories. Returns the addresses.
 std::vector<std::uintptr_t> take_ranges(Arenas& arenas) {
   std::vector<std::uintptr_t> ranges;
   const auto keep = [&](auto* range) { ranges.push_back(reinterpret_cast<std::uintptr_t>(range)); };
@@ -30,17 +30,17 @@ TEST(Arenas, MeasuringHandsOutNothingAndCounts) {
   Arenas arenas;
   EXPECT_TRUE(arenas.measuring());
   for (const auto range : take_ranges(arenas)) EXPECT_EQ(range, 0U);
-  // Each range rounded up to 64 bytes: 4, 68, 3 MiB and 64 bytes; 66 and 128 bytes.
+  // Each range is rounded up to 64 bytes: 4, 68, 3 MiB and 64 bytes; 66 and 128 bytes.
   EXPECT_EQ(arenas.bytes()[position(Category::parameters)], 64 + 128 + large + 64);
   EXPECT_EQ(arenas.bytes()[position(Category::gradients)], 128 + 128);
   EXPECT_EQ(arenas.bytes()[position(Category::optimizer)], 0);
 }
 
-// Sums of sizes of a huge deck left 64 bits, and the plan showed negative bytes.
+// The sizes of a huge deck once overflowed 64 bits, and the plan showed negative bytes.
 TEST(Arenas, MeasuringEndsBeforeCountsOverflow) {
   Arenas arenas;
   arenas.take<float>(Category::activations, Index{1} << 55);
-  arenas.take<float>(Category::workspace, Index{1} << 55);  // categories count by themselves
+  arenas.take<float>(Category::workspace, Index{1} << 55);  // each category has its own count
   arenas.take<float>(Category::activations, (Index{1} << 55) - 16);
   EXPECT_THROW(arenas.take<float>(Category::activations, 17), Error);
   EXPECT_THROW(arenas.take<float>(Category::workspace, Index{1} << 60), Error);
@@ -65,7 +65,8 @@ TEST(Arenas, AllocatedOnesRepeatTheMeasuredLayout) {
   }
 }
 
-/// A range, three layouts of the same memory, of which the second is longest, and a range behind.
+/// A range, then three layouts of the same memory, of which the second is the longest, then another
+/// range.
 std::vector<std::uintptr_t> take_shared(Arenas& arenas) {
   std::vector<std::uintptr_t> ranges;
   const auto take = [&](Category category, Index count) {
@@ -76,7 +77,7 @@ std::vector<std::uintptr_t> take_shared(Arenas& arenas) {
       Category::workspace, [&] { take(Category::workspace, 16); },
       [&] {
         take(Category::workspace, 17);
-        take(Category::io, 16);  // another category's are its own
+        take(Category::io, 16);  // another category is not shared
         take(Category::workspace, 16);
       },
       [&] { take(Category::workspace, 32); });
@@ -134,7 +135,7 @@ TEST(Arenas, GiveTheirBytesBackAndLeaveThePeak) {
 TEST(Arenas, MemoryThatIsNotToBeHadNamesItsCategory) {
   Arenas measured;
   measured.take<float>(Category::parameters, 1000);
-  measured.take<std::byte>(Category::optimizer, Index{1} << 58);  // beyond any address space
+  measured.take<std::byte>(Category::optimizer, Index{1} << 58);  // exceeds any address space
   Ledger ledger;
   try {
     const Arenas arenas(measured, ledger);

@@ -113,7 +113,7 @@ TEST(Console, LossAndRateAreMeansSinceTheLineBefore) {
     StepRecord record = step_record(step);
     record.loss = static_cast<double>(step);
     record.seconds = step < 2 ? 1.0 : 0.25 + 0.5 * static_cast<double>(step - 2);
-    record.tokens_per_second = 1e9;  // of one step alone
+    record.tokens_per_second = 1e9;  // of one step only
     out.str("");
     console.step(record);
     if (step % 2 == 0) continue;

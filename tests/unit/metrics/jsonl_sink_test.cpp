@@ -25,7 +25,7 @@ class JsonLines : public testing::Test {
     return result;
   }
 
-  /// The line without the time at which it was written.
+  /// The line without its timestamp.
   static std::string timeless(const std::string& line) {
     Json json = Json::parse(line);
     json.erase("time");
@@ -95,7 +95,7 @@ TEST_F(JsonLines, TheStartSaysWhatRuns) {
                                      .planned_traffic = {{.group = "data",
                                                           .operation = "all_gather",
                                                           .purpose = "parameters",
-                                                          .theory_elements_per_step = 9}}});
+                                                          .expected_elements_per_step = 9}}});
   const Json json = Json::parse(lines().at(0));
   EXPECT_EQ(json["event"], "start");
   EXPECT_EQ(json["versions"]["kokkos"], "4.7");
@@ -104,7 +104,8 @@ TEST_F(JsonLines, TheStartSaysWhatRuns) {
   EXPECT_EQ(json["deck"], "[model]\nlayers = 2\n");
   EXPECT_EQ(json["grid"], Json::parse(R"({"data":2,"tensor":3})"));
   EXPECT_EQ(json["plan"]["memory"], Json::parse(R"({"parameters":100,"io":5})"));
-  EXPECT_EQ(json["plan"]["traffic"][0]["theory_elements_per_step"], 9);
+  for (const char* key : {"expected_elements_per_step", "theory_elements_per_step"})
+    EXPECT_EQ(json["plan"]["traffic"][0][key], 9);
   EXPECT_EQ(json["data"], Json::parse(R"({"files":2,"tokens":1000,"sequences":90,"epochs":0.25,)"
                                       R"("validation_sequences":10})"));
   EXPECT_EQ(json["peak"], Json::parse(R"({"flops_per_second":2e11,"source":"measured",)"
@@ -162,7 +163,8 @@ TEST_F(JsonLines, TheEndHoldsMemoryAndTrafficAsAgreed) {
       R"({"rank":1,"resident_peak_bytes":8192,"resident_start_bytes":2048,"unplanned_peak_bytes":8185,"categories":{)"
       R"("parameters":{"planned_bytes":8,"peak_bytes":7}}}],)"
       R"("traffic":[{"group":"data","operation":"reduce_scatter","purpose":"gradients",)"
-      R"("elements_per_step":10,"bytes_per_step":40,"theory_elements_per_step":10}]})");
+      R"("elements_per_step":10,"bytes_per_step":40,"expected_elements_per_step":10,)"
+      R"("theory_elements_per_step":10}]})");
 }
 
 TEST_F(JsonLines, ValidationAndCheckpointAreEvents) {

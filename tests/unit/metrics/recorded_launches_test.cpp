@@ -22,7 +22,7 @@ class RecordedLaunches : public testing::Test {
 
   void append(const std::string& text) const { std::ofstream(path_, std::ios::app) << text; }
 
-  /// A launch of steps [first, end) whose losses are `loss` and more.
+  /// Records a launch of steps [first, end) with losses from `loss`.
   void record(Index first, Index end, double loss) const {
     JsonlSink sink(path_);
     sink.write(StartRecord{.hosts = {"node1", "node2"},
@@ -86,7 +86,7 @@ TEST_F(RecordedLaunches, AreReadDespiteLinesThatAreNoRecords) {
   append("{\"event\":\"start\",\"first_step\":{},\"hosts\":7,\"bits\":[]}\n");
   append(std::string(100, '[') + "\n");
   append("{\"event\":\"step\",\"step\":8,\"loss\":1.5,\"grad_norm\":2.5}\n");
-  append("{\"event\":\"step\",\"step\":9,\"loss\":3.5,\"grad");  // a crash
+  append("{\"event\":\"step\",\"step\":9,\"loss\":3.5,\"grad");  // truncated by a crash
   const auto launches = read(1);
   ASSERT_EQ(launches.size(), 2U);
   EXPECT_EQ(numbers(launches[0]), (std::vector<Index>{1, 2}));

@@ -11,7 +11,7 @@
 namespace kzero::metrics {
 namespace {
 
-/// A pair of which the program gets one end.
+/// A pseudoterminal pair. The program gets one end.
 struct Pseudoterminal {
   int screen = ::posix_openpt(O_RDWR | O_NOCTTY);
   int program = -1;

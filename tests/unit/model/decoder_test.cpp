@@ -1,5 +1,5 @@
-// A decoder's logits are those of the model that trains, for every family; where a row is computed
-// does not show.
+// A decoder's logits equal those of the training model for every family. They do not depend on
+// where a row is computed.
 #include "model/decoder.hpp"
 
 #include <gtest/gtest.h>
@@ -93,7 +93,7 @@ struct DecodedModel {
   }
 };
 
-/// Sequences of a file of bytes, as training reads them.
+/// Sequences of a byte file, as read by training.
 struct Sequences {
   TemporaryFolder folder;
   std::vector<Token> inputs = std::vector<Token>(text_batch * text_length), targets = inputs;
@@ -126,8 +126,8 @@ double loss_of(const float* logits, Token target) {
 
 class DecoderOf : public testing::TestWithParam<Family> {};
 
-/// Both ways round every activation of a block, of which there are ten, and differ by a rounding of
-/// each: of logits that are sums of `hidden` terms of about one.
+/// Both methods round each of a block's ten activations. They differ by one rounding of each, in
+/// logits that are sums of `hidden` terms of about one.
 template <class T>
 double logit_bound(const deck::Model& m) {
   return 10 * static_cast<double>(m.layers + 1) * round_off<T> *
@@ -164,7 +164,7 @@ void expect_near(const std::vector<float>& found, const std::vector<float>& expe
   for (std::size_t v = 0; v < found.size(); ++v) ASSERT_NEAR(found[v], expected[v], bound) << what;
 }
 
-// Prompts of every length, in passes of five rows, then one token more.
+// Reads prompts of every length in passes of five rows, then one more token.
 TEST_P(DecoderOf, StepsBehindAPromptAreAsIfItHadBeenReadWhole) {
   const Sequences text;
   const deck::Model m = GetParam().model();
@@ -177,7 +177,7 @@ TEST_P(DecoderOf, StepsBehindAPromptAreAsIfItHadBeenReadWhole) {
   }
 }
 
-// The cache's other sequences, and the rows beside a row, leave its bits as they are.
+// Neither the cache's other sequences nor the other rows of a pass change a row's bits.
 template <class T>
 void check_composition(const deck::Model& m, const Sequences& text) {
   DecodedModel<T> alone(m, {1, text_length, 5}), together(m, {text_batch, text_length, 5});

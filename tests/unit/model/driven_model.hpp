@@ -1,4 +1,5 @@
-// The model with arenas, parameters and gradients of its own, driven directly: no engine, no ranks.
+// The model with its own arenas, parameters and gradients, driven directly without an engine or
+// ranks.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -41,13 +42,14 @@ class DrivenModel {
     to_device(rounded, to.data());
   }
 
-  /// What is there before the first micro-batch must not matter.
+  /// The gradients before the first micro-batch must not affect the result.
   void spoil_gradients() {
     kernels::fill<T>({}, {parts_.gradients.data(), static_cast<std::size_t>(layout_.total())},
                      1e4F);
   }
 
-  /// The sum of losses of samples [first, first + batch), and the gradient of scale times it.
+  /// Returns the sum of losses of samples [first, first + batch). Computes the gradient of scale
+  /// times that sum.
   double loss_and_gradients(const data::BatchSource& samples, Index first, float scale,
                             kernels::Update update) {
     model::Transformer<T>& model = parts_.model;
@@ -71,7 +73,7 @@ class DrivenModel {
     return from_device(parts_.loss, 1)[0];
   }
 
-  /// The loss of each target of samples [first, first + batch).
+  /// Returns the loss of each target of samples [first, first + batch).
   std::vector<float> token_losses(const data::BatchSource& samples, Index first) {
     model::Transformer<T>& model = parts_.model;
     const model::Units<const T> parameters(read_only_);
@@ -82,7 +84,7 @@ class DrivenModel {
     return losses;
   }
 
-  /// The bytes that were taken of a category.
+  /// Returns the bytes allocated in a category.
   Index bytes(memory::Category category) const { return measured_.bytes()[position(category)]; }
 
   std::vector<double> gradient(const std::string& name) const {

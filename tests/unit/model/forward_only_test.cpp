@@ -1,5 +1,5 @@
-// A model that only runs forward: the same losses to the last bit, one by one or in their sum, and
-// less memory.
+// A forward-only model gives bitwise the same losses, individually and summed, and uses less
+// memory.
 #include <gtest/gtest.h>
 
 #include "driven_model.hpp"

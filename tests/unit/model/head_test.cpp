@@ -14,10 +14,10 @@ namespace {
 using kernels::Update;
 using model::Context;
 
-/// The largest difference of two sums, beyond what their fp32 additions may differ by, in steps
-/// between neighbouring numbers of T. A sum of a column has a term for each row and the number it
-/// is added to; a gradient by a logit is at most 1, a normalised element with bias at most sqrt(D)
-/// + 1.
+/// The largest difference of two sums, in steps between neighbouring numbers of T, minus the
+/// difference that their fp32 additions may cause. A column sum has one term per row, and the
+/// number that it is added to. A gradient with respect to a logit is at most 1, and a normalised
+/// element with bias at most sqrt(D) + 1.
 template <class T>
 double largest_distance(const std::vector<T>& a, const std::vector<T>& b) {
   const double largest_term = std::sqrt(static_cast<double>(small_model().hidden)) + 1;
@@ -38,8 +38,9 @@ class HeadGradient : public testing::Test {};
 using SixteenBits = testing::Types<bf16, fp16>;
 TYPED_TEST_SUITE(HeadGradient, SixteenBits, );
 
-// Sums of one chunk and of many differ in fp32 by their order, which moves a rounding to 16 bits by
-// one step at most. Rounding each chunk, as a context without the fp32 sum does, moves it further.
+// Sums of one chunk and of many chunks differ in fp32 by their order, which changes a 16-bit
+// rounding by at most one step. Rounding each chunk, as a context without the fp32 sum does,
+// changes it by more.
 TYPED_TEST(HeadGradient, IsRoundedOnceWhateverTheChunks) {
   using T = TypeParam;
   const Index count = small_model().vocab * small_model().hidden;
@@ -65,7 +66,7 @@ class HeadLogits : public testing::Test {};
 using AllTypes = testing::Types<float, bf16, fp16>;
 TYPED_TEST_SUITE(HeadLogits, AllTypes, );
 
-// A value read from between rows would be NaN, one written there a number.
+// A value read from between rows would be NaN. A value written there would be a number.
 TYPED_TEST(HeadLogits, GiveTheSameBitsWithRowsApart) {
   using T = TypeParam;
   const Index vocab = 53;
@@ -91,7 +92,7 @@ TEST(LogitsChunk, BeginsEveryRowAtAMultipleOf128BytesOnDevices) {
   EXPECT_EQ(chunk_of(50257, 32768, true).stride, 50304);
   EXPECT_EQ(chunk_of(50304, 32768, true).stride, 50304);
   EXPECT_EQ(chunk_of(50257, 32768, false).stride, 50257);
-  // 50257 = 4 * 12564 + 1: the first of four ranks has one row more.
+  // 50257 = 4 * 12564 + 1, so the first of four ranks has one more row.
   EXPECT_EQ(chunk_of(50257, 32768, true, {0, 4}).stride, 12608);
   EXPECT_EQ(chunk_of(50257, 32768, true, {3, 4}).stride, 12608);
   EXPECT_EQ(chunk_of(50257, 32768, false, {0, 4}).stride, 12565);
@@ -121,7 +122,7 @@ Index workspace(Index batch, Index sequence, Index vocab) {
 }
 
 TEST(HeadMemory, HasASumInFp32OnlyWhereChunksAreAddedIn16Bits) {
-  const Index more = Index{1} << 16;  // tokens: the head's scratch is larger than the blocks' then
+  const Index more = Index{1} << 16;  // makes the head's scratch larger than the blocks'
   const auto growth = [&]<class T>(T, Index rows) {
     return workspace<T>(1, rows, 2 * more) - workspace<T>(1, rows, more);
   };

@@ -1,4 +1,4 @@
-// What is known of published models of the Llama family: parameters, names, arithmetic.
+// Known properties of published Llama-family models: parameters, names and arithmetic.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -56,7 +56,7 @@ std::map<std::string, Index> held(const deck::Model& m, const TensorRank& tensor
 }
 
 TEST(Llama, TensorRanksShareOrCopyHeadsOfKeysAndValues) {
-  const deck::Model m = qwen3_06b();  // 8 heads of keys and values
+  const deck::Model m = qwen3_06b();  // 8 KV heads
   const std::string k = "model.layers.3.self_attn.k_proj.weight",
                     q = "model.layers.3.self_attn.q_proj.weight",
                     o = "model.layers.3.self_attn.o_proj.weight";

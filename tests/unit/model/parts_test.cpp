@@ -1,5 +1,5 @@
-// The parts of a transformer's blocks are independent of one another: a block of any combination
-// computes the gradients of its forward pass. The families of the deck use two combinations of 32.
+// The parts of a transformer's blocks are independent. A block of any combination of parts computes
+// the gradients of its forward pass. The deck's families use two of the 32 combinations.
 #include <gtest/gtest.h>
 
 #include <optional>
@@ -23,8 +23,8 @@ using model::WeightLayout;
 
 constexpr Index parts_batch = 2, parts_sequence = 5, parts_rows = parts_batch * parts_sequence;
 
-/// Takes the memory that the largest combination needs: an activation of 2 F = 10 columns is
-/// narrower than the 16 of queries, keys and values.
+/// Sized for the largest combination: an activation of 2 F = 10 columns is narrower than the 16
+/// columns of queries, keys and values.
 deck::Model largest_model() {
   deck::Model m;
   m.family = deck::ModelFamily::llama;
@@ -73,14 +73,14 @@ std::vector<Group> groups_of(const TransformerShape& s, float* unit) {
 }
 
 Index unit_elements(const TransformerShape& s) {
-  std::vector<float> room(1024);  // a view of no memory has no size
+  std::vector<float> room(1024);  // a view of empty memory has no size
   Index sum = 0;
   for (const Group& group : groups_of(s, room.data()))
     sum += static_cast<Index>(group.values.size());
   return sum + (s.qk_norm ? 2 * s.head_dim : 0);
 }
 
-/// A block under the loss sum(weights * out), with the gradient of its parameters and input.
+/// A block with the loss sum(weights * out), and the gradient of its parameters and input.
 class Block {
  public:
   explicit Block(const model::TransformerParts& parts)
@@ -104,7 +104,7 @@ class Block {
     return sum;
   }
 
-  /// Writes the gradients, or adds them, and returns that of the input.
+  /// Overwrites the parameter gradients or adds to them. Returns the gradient of the input.
   std::vector<float> backward(kernels::Update update) {
     forward();
     dx_.set(weights_);
@@ -159,9 +159,10 @@ std::vector<model::TransformerParts> combinations() {
   return all;
 }
 
-/// The derivative of the loss as `values` move by `direction`, by differences of fourth order. The
-/// loss is wrong by about 1e-6, the rounding of a hundred terms near 1, which the step of 2^-5
-/// makes 1e-4; the differences themselves are wrong by 1e-6 times the fifth derivative.
+/// The derivative of the loss as `values` moves along `direction`, by fourth-order differences. The
+/// loss has an error of about 1e-6 from rounding a hundred terms near 1. Dividing by the step of
+/// 2^-5 increases this error to 1e-4. The difference formula has an error of 1e-6 times the fifth
+/// derivative.
 double difference(Block& block, const tensor::Vector<float>& values,
                   const std::vector<float>& direction) {
   constexpr float h = 0x1p-5F;

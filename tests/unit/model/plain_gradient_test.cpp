@@ -1,5 +1,5 @@
-// Gradients of small models of every kind against central differences of a model of plain loops in
-// double.
+// Compares gradients of small models of every kind with central differences of a plain-loop model
+// in double.
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -26,7 +26,7 @@ class PlainGradient : public testing::TestWithParam<Case> {
     model.tied_embeddings = c.tied;
     const auto path = folder.path() / "tokens";
     std::string tokens;
-    // Few tokens of many, so that some rows of the table come up often and others never.
+    // Uses few of the tokens, so that some rows of the table occur often and others never.
     for (const double x : numbers<float>(c.batch * c.sequence + 1, 5)) {
       tokens += static_cast<char>(std::abs(x) * static_cast<double>(c.vocab));
     }
@@ -57,7 +57,7 @@ class PlainGradient : public testing::TestWithParam<Case> {
     return sum;
   }
 
-  /// Fourth order: an error of h^4 times the fifth derivative, and of 1e-16 / h by rounding, both
+  /// Fourth order. The errors are h^4 times the fifth derivative, and 1e-16 / h by rounding, both
   /// below 1e-12.
   std::vector<double> plain_gradient(const std::string& name) {
     constexpr double h = 1e-3;
@@ -98,7 +98,7 @@ TEST_P(PlainGradient, AgreesWithDifferences) {
       for (double& g : expected) g *= 0.25;
       double norm = 0;
       for (const double g : expected) norm += g * g;
-      if (norm < 1e-18) {  // one token sees itself alone: queries and keys have no gradient
+      if (norm < 1e-18) {  // with one token, queries and keys have no gradient
         for (const double g : whole.gradient(p.name)) EXPECT_NEAR(g, 0, 1e-6) << p.name;
         continue;
       }

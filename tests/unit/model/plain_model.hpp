@@ -1,5 +1,5 @@
-// GPT-2 as plain loops in double over named parameters: what the model's own kernels, products and
-// layout are compared with. Forward and loss alone; gradients come from differences.
+// GPT-2 as plain loops in double over named parameters, as a reference for the model's kernels,
+// products and layout. Forward and loss only. Gradients come from differences.
 #pragma once
 
 #include <cmath>

@@ -1,4 +1,4 @@
-// A fixture with eight windows of 13 tokens below 101, drawn at random.
+// A fixture with eight windows of 13 random tokens below 101.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-// Recomputed activations have the bits that forward gave them, and costs the memory that the
-// formulas here say.
+// Recomputed activations have the bits that forward gave them. Their memory follows the formulas in
+// this file.
 #include <gtest/gtest.h>
 
 #include "driven_model.hpp"
@@ -36,7 +36,7 @@ deck::Model odd_model(Index layers) {
 template <class T>
 class Recompute : public RandomSamples {
  protected:
-  /// Losses, and the gradient of two micro-batches with a validation between them.
+  /// Losses, and the gradient of two micro-batches with a validation in between.
   std::vector<std::vector<double>> results(Index layers, const deck::Recompute& recompute) {
     DrivenModel<T> model(odd_model(layers), 2, recompute);
     std::uint64_t seed = 10;
@@ -78,7 +78,7 @@ TYPED_TEST(Recompute, ChangesNoBit) {
   }
 }
 
-/// Bytes that a model takes for activations and all that takes their place.
+/// Bytes that a model uses for activations and for their replacements.
 struct Taken {
   Index activations, recompute, offloaded;
 
@@ -93,10 +93,10 @@ Taken taken(const deck::Model& model, Index batch, const deck::Recompute& recomp
   return {of(Category::activations), of(Category::recompute), of(Category::offloaded)};
 }
 
-// With N = B T rows, all sizes multiples of the arenas' alignment. A block without recomputation
-// keeps N (8 D + 2 F) elements, D of them its input, and N (4 + H) numbers in fp32.
-// "layernorm_gelu" leaves N (2 D + F) elements and 4 N numbers to one place for all blocks, "full"
-// all but the input.
+// N = B T rows, and all sizes are multiples of the arenas' alignment. A block without recomputation
+// keeps N (8 D + 2 F) elements, including N D of its input, and N (4 + H) fp32 numbers. With
+// "layernorm_gelu" all blocks share one copy of N (2 D + F) of these elements and 4 N of these
+// numbers. With "full" they share everything except the input.
 TYPED_TEST(Recompute, BytesDropByTheFormula) {
   deck::Model m;
   m.hidden = 48, m.heads = 3, m.sequence = 32, m.vocab = 101, m.feed_forward = 80;

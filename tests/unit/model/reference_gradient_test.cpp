@@ -1,4 +1,4 @@
-// Every gradient and every logit of step 0 of the reference cases.
+// Checks every gradient and logit of step 0 of the reference cases.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -16,8 +16,8 @@ namespace {
 
 constexpr const char* cases[] = {"even", "odd", "llama_even", "llama_scaled", "qwen2", "qwen3"};
 
-/// Twice the root mean square of a gradient's relative error in 16 bits, sqrt(K / 3) u with the K
-/// of tests/reference/run_test.cpp: norms of many elements lie close to it.
+/// Twice the root mean square of a gradient's relative error in 16 bits: sqrt(K / 3) u, with K from
+/// tests/reference/run_test.cpp. Norms of many elements are close to it.
 template <class T>
 double tolerance(Index layers) {
   if constexpr (dtype_of<T> == Dtype::fp32) {
@@ -41,7 +41,7 @@ TYPED_TEST(ReferenceGradient, OfEveryParameterAgreesWithFloat64) {
     const Index batch = config.train.global_batch;
     const auto dataset =
         data::open_dataset(config.data, config.model.sequence, config.model.vocab, 0);
-    // In micro-batches of every size, each on a model that held other gradients before.
+    // Micro-batches of every size, each on a model with old gradients in memory.
     for (const Index micro : {batch, batch / 2, Index{1}}) {
       DrivenModel<T> model(config.model, micro);
       for (const auto& unit : model.table) {
@@ -49,7 +49,7 @@ TYPED_TEST(ReferenceGradient, OfEveryParameterAgreesWithFloat64) {
       }
       model.spoil_gradients();
       const double tokens = static_cast<double>(batch * config.model.sequence);
-      // A power of two that lifts fp16 gradients out of its subnormal numbers.
+      // A power of two that raises fp16 gradients above the subnormal range.
       const double loss_scale = dtype_of<T> == Dtype::fp16 ? 1024 : 1;
       double loss = 0;
       for (Index first = 0; first < batch; first += micro) {
@@ -68,8 +68,8 @@ TYPED_TEST(ReferenceGradient, OfEveryParameterAgreesWithFloat64) {
               << name << ", micro-batch " << micro << ": " << p.name;
         }
       }
-      // A key's bias shifts all scores of a query alike: float64 leaves 1e-19 of it, here it is
-      // nothing at all. Rotary positions end that.
+      // A key's bias shifts all scores of a query equally. Its gradient is 1e-19 in float64 and
+      // exactly zero here. This does not hold with rotary positions.
       if (model::TransformerShape(config.model).positions != model::PositionKind::learned) continue;
       for (Index i = 0; i < config.model.layers; ++i) {
         const auto bias = model.gradient("h." + std::to_string(i) + ".attn.c_attn.bias");
@@ -80,8 +80,8 @@ TYPED_TEST(ReferenceGradient, OfEveryParameterAgreesWithFloat64) {
   }
 }
 
-/// The forward pass out of the model's own parts, so that the head's logits can be seen: those of
-/// its last chunk stay behind.
+/// The forward pass built from the model's own parts, which exposes the head's logits. Those of the
+/// last chunk remain available.
 struct Forward {
   model::Context<float> context;
   std::vector<model::BlockActivations<float>> saved;

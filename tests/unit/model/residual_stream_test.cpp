@@ -16,7 +16,7 @@ TransformerShape shape() {
   return TransformerShape(model, {});
 }
 
-/// A stream whose blocks' inputs go to the host, with room for `places` of them on the device.
+/// A stream with offloaded block inputs and `places` buffers on the device.
 struct Offloaded {
   explicit Offloaded(Index places)
       : arenas(measured(places), ledger),
@@ -60,7 +60,7 @@ TEST_P(ResidualStreamPlaces, BringBackEveryBlocksInput) {
       x.expect(i, value(i));
       x.write(i + 1, value(i + 1));
     }
-    if (micro_batch == 1) continue;  // as validation does: no backward
+    if (micro_batch == 1) continue;  // no backward, as in validation
     for (Index i = layers; i-- > 0;) {
       x.stream.restore(x.exec, i);
       x.expect(i, value(i));

@@ -25,7 +25,7 @@ void expect_frequencies(const deck::Model& model, const std::vector<double>& exp
     EXPECT_NEAR(found[i], expected[i], 1e-6 * expected[i]) << "pair " << i;
 }
 
-// The numbers of transformers 5's ROPE_INIT_FUNCTIONS, which computes them in fp32.
+// The numbers come from ROPE_INIT_FUNCTIONS of transformers 5, which computes them in fp32.
 TEST(RotaryFrequencies, AreThoseOfTransformers) {
   deck::Model linear = llama(RopeScaling::linear);
   linear.rope_factor = 4;
@@ -45,7 +45,7 @@ TEST(RotaryFrequencies, AreThoseOfTransformers) {
                             3.42810235e-05, 6.64786967e-06, 1.28917316e-06});
 }
 
-// Where the ramp has no length, transformers gives it 0.001.
+// If the ramp has length zero, transformers uses 0.001.
 TEST(RotaryFrequencies, AreFiniteWhateverTheRamp) {
   deck::Model yarn = llama(RopeScaling::yarn);
   yarn.rope_factor = 4;

@@ -60,7 +60,8 @@ TEST(ParameterTable, MatricesDecayAndStartNormalVectorsDoNeither) {
   }
 }
 
-// Maps between hidden vectors, whatever their shape: embeddings and the head are none.
+// Hidden matrices map between hidden vectors, whatever their shape. Embeddings and the head are not
+// hidden matrices.
 TEST(ParameterTable, SaysWhichParametersStoreHiddenMatrices) {
   deck::Model gpt2 = gpt2_124m(), llama = gpt2_124m();
   gpt2.tied_embeddings = false;
@@ -86,8 +87,8 @@ TEST(ParameterTable, SaysWhichParametersStoreHiddenMatrices) {
   }
 }
 
-// Kaplan et al., arXiv 2001.08361, table 1, forward and backward; causal attention needs half of
-// its full matrix.
+// Kaplan et al., arXiv 2001.08361, table 1, forward and backward. Causal attention needs half of
+// the full matrix.
 TEST(ParameterTable, FlopsAreSixAParameterInProductsAndCausalAttention) {
   const double blocks = 12.0 * 12 * 768 * 768, output = 768.0 * 50257,
                attention = 6.0 * 12 * 1024 * 768;

@@ -1,5 +1,5 @@
-// Adafactor's three passes against plain loops in fp64, on any division of a unit, of a parameter
-// between tensor ranks, and on hosts alone.
+// Compares Adafactor's three passes with plain loops in fp64, for any division of a unit and any
+// split of a parameter over tensor ranks, on hosts only.
 #include "optim/adafactor.hpp"
 
 #include <gtest/gtest.h>
@@ -43,7 +43,7 @@ TEST(FixedSums, AreExactWhateverTheOrder) {
 }
 
 TEST(Segments, AreTheRowsOfWhatATensorRankHolds) {
-  // The middle third of every row of 3 x 10, in two blocks a row.
+  // The middle third of every row of 3 x 10, in two blocks per row.
   param::ParamSpec split{"matrix", {3, 10}};
   split.split = {6, 5, 2, 2};
   std::vector<Index> found;
@@ -69,7 +69,7 @@ deck::Optimizer factored_settings() {
   return o;
 }
 
-/// A matrix, which decays, between two vectors: all of it, or the columns of a tensor rank.
+/// A matrix, which decays, between two vectors. Holds the full matrix or a tensor rank's columns.
 struct FactoredUnit {
   explicit FactoredUnit(Index rows, Index columns)
       : table{{"unit",
@@ -117,7 +117,7 @@ struct Factored {
             {master.data() + begin}};
   }
 
-  /// Pass 0 to 2 of an update in parts of `length` elements.
+  /// Runs passes 0 to 2 of an update in parts of `length` elements.
   void update(const Update& all, Index length) {
     std::vector<std::uint64_t> before, words;
     Update update = all;
@@ -154,7 +154,7 @@ struct Factored {
   std::vector<float> reduced;
 };
 
-/// torch.optim.Adafactor's step `number` of a matrix, or of a vector as one row, in fp64.
+/// Step `number` of torch.optim.Adafactor in fp64, for a matrix or for a vector as one row.
 struct PlainAdafactor {
   PlainAdafactor(const param::ParamSpec& p, const float* weights)
       : rows(std::max<Index>(1, param::rows_of(p.shape))),
@@ -201,7 +201,7 @@ struct PlainAdafactor {
   Index rows, columns;
   bool is_vector, decays;
   std::vector<double> w, row, column;
-  double largest = 0;  // direction so far
+  double largest = 0;  // largest direction so far
 };
 
 template <class T>
@@ -231,8 +231,8 @@ TYPED_TEST(Adafactor, IsItsFormula) {
         p.step(g, 0.02, number, factored_settings().weight_decay);
         for (std::size_t i = 0; i < p.w.size(); ++i) {
           const auto at = static_cast<std::size_t>(begin) + i;
-          // Twice, and in each of the steps, a direction's few roundings, and those of the weight;
-          // its norm is of sums over 64 elements.
+          // The bound is twice the roundings of a direction and of the weight in each step. The
+          // direction's norm is a sum over blocks of 64 elements.
           EXPECT_NEAR(one.master[at], p.w[i],
                       static_cast<double>(number) * (tests::gamma(4) * (std::abs(p.w[i]) + 1) +
                                                      0.02 * tests::gamma(80) * (p.largest + 1)))
@@ -259,7 +259,8 @@ TYPED_TEST(Adafactor, OfPartsIsThatOfTheWhole) {
   }
 }
 
-// Two tensor ranks that hold the columns of a matrix by halves: means of full rows and columns.
+// Two tensor ranks each hold half of a matrix's columns. The means are those of full rows and
+// columns.
 TEST(AdafactorMeans, AreOfTheFullMatrix) {
   const FactoredUnit full(6, 8);
   Factored<float> whole(full.table);
@@ -271,7 +272,7 @@ TEST(AdafactorMeans, AreOfTheFullMatrix) {
     table[0].params[0].split = {6, 8, rank * 4, 4};
     Factored<float> half(table);
     ASSERT_EQ(half.count, 24);
-    for (Index i = 0; i < 24; ++i)  // behind the vector of 5
+    for (Index i = 0; i < 24; ++i)  // after the vector of 5
       half.gradient[static_cast<std::size_t>(i)] =
           whole.gradient[static_cast<std::size_t>(5 + i / 4 * 8 + rank * 4 + i % 4)];
     Share<float> share = half.share(0, 24);
@@ -287,7 +288,7 @@ TEST(AdafactorMeans, AreOfTheFullMatrix) {
       reduced, std::vector<float>(whole.reduced.begin() + 5, whole.reduced.begin() + 5 + 14)));
 }
 
-// Rows that no token of a batch reads, as in an embedding: no step, rather than one by 0 / 0.
+// Rows that no token of a batch reads, as in an embedding, get no step instead of a step by 0 / 0.
 TEST(AdafactorMeans, OfZeroGradientsMakeNoStep) {
   Factored<float> one(FactoredUnit(3, 7).table);
   std::fill(one.gradient.begin(), one.gradient.begin() + 12, 0.0F);

@@ -1,4 +1,4 @@
-// LAMB's two passes against plain loops in fp64, and its sums, which no division of a unit changes.
+// Compares LAMB's two passes with plain loops in fp64. No division of a unit changes its sums.
 #include "optim/lamb.hpp"
 
 #include <gtest/gtest.h>
@@ -49,7 +49,7 @@ deck::Optimizer lamb_settings() {
 
 constexpr Update lamb_step{0.01, 3, 0.5};
 
-/// All state of the units of a test, from numbers.
+/// All state of a test's units, initialized from numbers().
 template <class T>
 struct LambUnit {
   explicit LambUnit(Index rows)
@@ -79,7 +79,7 @@ struct LambUnit {
   const Guarded<T> gradient, parameters;
 };
 
-/// One update in parts of `length` elements.
+/// Runs one update in parts of `length` elements.
 template <class T>
 std::vector<std::uint64_t> update_in_parts(const LambUnit<T>& unit, Index length) {
   const auto optimizer = make_lamb(lamb_settings());
@@ -137,8 +137,8 @@ TYPED_TEST(Lamb, IsItsFormula) {
         w2 += static_cast<double>(w[i]) * w[i];
         u2 += u.back() * u.back();
       }
-      // Squares are rounded, 64 of them added in fp32; u has a dozen roundings, and 1 - beta2^3 is
-      // a difference that keeps 2^-24 / 0.03 of its value.
+      // Squares are rounded, and 64 of them are added in fp32. u has a dozen roundings. 1 - beta2^3
+      // is a difference with a relative error of 2^-24 / 0.03.
       const double error_of_u = tests::gamma(12) + tests::u / 0.03;
       EXPECT_NEAR(value_of(sums, 2 * p), w2, tests::gamma(65) * w2);
       EXPECT_NEAR(value_of(sums, 2 * p + 1), u2, (tests::gamma(65) + 2 * error_of_u) * u2);
@@ -158,7 +158,7 @@ TYPED_TEST(Lamb, IsItsFormula) {
   }
 }
 
-// Where a shard or a copy may begin: at multiples of 64 elements of the unit.
+// Shards and copies may begin at multiples of 64 elements of the unit.
 TYPED_TEST(Lamb, OfPartsIsThatOfTheWhole) {
   using T = TypeParam;
   const LambUnit<T> whole(397);
@@ -174,7 +174,7 @@ TYPED_TEST(Lamb, OfPartsIsThatOfTheWhole) {
   }
 }
 
-// On device builds within rounding; where the host is the device, bit for bit.
+// Within rounding on device builds, bit for bit if the host is the device.
 TYPED_TEST(Lamb, OnTheHostIsTheSame) {
   using T = TypeParam;
   const LambUnit<T> unit(397);
@@ -210,7 +210,7 @@ TEST(LambSums, CountOnTheOwnerOfWhatSeveralTensorRanksHold) {
   std::vector<std::uint64_t> sums(words_of_test);
   Share<float> share = unit.share(0, unit.count);
   share.adds = sums.data();
-  share.tensor_rank = 1;  // the parameters are whole: rank 0 counts them
+  share.tensor_rank = 1;  // the parameters are replicated: rank 0 counts them
   optimizer->update({}, lamb_step, share);
   EXPECT_EQ(sums, std::vector<std::uint64_t>(words_of_test));
   EXPECT_FALSE(tests::same_bits(unit.first.host(), numbers<float>(unit.count, 2, 0.1)))

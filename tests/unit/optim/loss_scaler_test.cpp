@@ -57,7 +57,7 @@ TEST(LossScaler, EndsARunThatKeepsFailing) {
   for (const Dtype precision : {Dtype::fp32, Dtype::bf16, Dtype::fp16}) {
     LossScaler scaler(precision, scaler_settings());
     for (int i = 0; i < 3; ++i) scaler.update(false);
-    scaler.update(true);  // in a row means in a row
+    scaler.update(true);  // breaks the row of skipped steps
     for (int i = 0; i < 3; ++i) scaler.update(false);
     EXPECT_NO_THROW(scaler.require_progress());
     scaler.update(false);
@@ -76,7 +76,7 @@ TEST(LossScaler, ARunDoesNotEndWellOnSkippedSteps) {
   for (const Dtype precision : {Dtype::fp32, Dtype::bf16, Dtype::fp16}) {
     LossScaler scaler(precision, scaler_settings());
     EXPECT_NO_THROW(scaler.require_good_end());
-    // The dynamic scale of fp16 finds its place by a skipped step now and then.
+    // fp16's dynamic scale adapts by skipping a step now and then.
     const int most = precision == Dtype::fp16 ? 1 : 0;
     for (int i = 0; i < most; ++i) scaler.update(false);
     EXPECT_NO_THROW(scaler.require_good_end());

@@ -7,7 +7,7 @@
 namespace kzero::optim {
 namespace {
 
-/// Costs without order, some of them alike.
+/// Costs in no order, some of them equal.
 std::vector<double> costs(Index count) {
   std::vector<double> all;
   for (Index i = 0; i < count; ++i) all.push_back(static_cast<double>(1 + i * 37 % 11));
@@ -41,7 +41,7 @@ TEST(MatrixOwners, DivideTheWorkEvenly) {
     const MatrixOwners owners(all, ranks);
     double sum = 0;
     for (const double cost : all) sum += cost;
-    // The last task of the longest rank was given when no rank had more than the mean.
+    // When the last task of the most loaded rank was assigned, no rank had more than the mean.
     const double most = std::ranges::max(owners.load);
     EXPECT_LE(most, sum / static_cast<double>(ranks) + std::ranges::max(all));
     EXPECT_NEAR(most, sum / static_cast<double>(ranks), 1.0) << "small tasks fill the gaps";

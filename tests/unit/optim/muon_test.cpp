@@ -1,5 +1,5 @@
-// Both halves of Muon against plain loops in fp64: what it hands over to be orthogonalized, and
-// what it makes of the result.
+// Compares both halves of Muon with plain loops in fp64: the matrix to be orthogonalized, and the
+// update from the result.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -16,8 +16,8 @@ namespace {
 using tests::Guarded;
 using tests::numbers;
 
-/// A vector of 5, a matrix of rows x 7 elements that stores two, and one of rows x 3 that is no
-/// hidden one.
+/// A vector of 5, a parameter of rows x 7 elements that stores two matrices, and a matrix of rows x
+/// 3 that is not a hidden matrix.
 param::Table muon_table(Index rows) {
   param::Table table{{"unit",
                       {{"vector", {5}, param::Init::zeros, 0, false},
@@ -35,7 +35,7 @@ deck::Optimizer muon_settings(bool nesterov) {
   return o;
 }
 
-/// A share and its memory; the second moment has no room for the hidden matrices.
+/// A share and its memory. The second moment has no elements for the hidden matrices.
 template <class T>
 struct MuonUnit {
   explicit MuonUnit(Index rows)
@@ -146,7 +146,7 @@ TYPED_TEST(MuonRule, UpdatesWithTheScaleOfItsShapeAndAllElseAsAdamW) {
           0.01 * mi / (1 - std::pow(0.8, 3)) / (std::sqrt(vi / (1 - std::pow(0.9, 3))) + deck.eps);
       ASSERT_NEAR(momentum[i], mi, tests::gamma(12));
       ASSERT_NEAR(second[place], vi, tests::gamma(12));
-      // As in the test of AdamW; here 1 - beta^3 keeps more of its value.
+      // As in the test of AdamW, but 1 - beta^3 has a smaller relative error here.
       ASSERT_NEAR(master[i], w[i] * kept - step, 2 * tests::gamma(12) + 2e2 * tests::u * 0.01);
     }
   }
@@ -163,7 +163,7 @@ TEST(MuonIn16Bits, KeepsWhatWouldOverflowFinite) {
     EXPECT_EQ(tests::as_double(u[i]), -65504);
 }
 
-// State in host memory, gradient and parameters on the device; copies of a few elements at a time.
+// State in host memory, gradient and parameters on the device. Copies of a few elements at a time.
 TEST(MuonOffloaded, IsMuonOnTheDevice) {
   const MuonUnit<bf16> there(31), here(31);
   std::vector<float> w = here.master.host(), m = here.momentum.host(), v = here.second.host();

@@ -14,7 +14,7 @@ namespace {
 
 using tests::numbers;
 
-/// The iteration in fp64 on rows x columns numbers, as its sources write it: transposed if there
+/// The iteration in fp64 on rows x columns numbers, as written in its source: transposed if there
 /// are more rows than columns.
 std::vector<double> expected_of(std::vector<double> x, MatrixShape shape) {
   const auto transposed = [](const std::vector<double>& m, MatrixShape s) {
@@ -52,7 +52,7 @@ std::vector<double> expected_of(std::vector<double> x, MatrixShape shape) {
 template <class T>
 class NewtonSchulzOf : public testing::Test {
  protected:
-  /// The result for u, with work space for all shapes.
+  /// Returns the result for u, with workspace for all shapes.
   std::vector<T> result_of(const std::vector<T>& u, MatrixShape shape, double scale = 1) {
     const std::array<MatrixShape, 2> shapes{MatrixShape{97, 131}, MatrixShape{131, 97}};
     memory::Arenas measured;
@@ -62,7 +62,7 @@ class NewtonSchulzOf : public testing::Test {
     NewtonSchulz<T> iteration(arenas, shapes);
     const auto gemm = tensor::make_gemm(deck::GemmBackend::automatic);
     std::vector<T> result;
-    // Twice: where a run leaves its result must not matter to the next.
+    // Runs twice, because the location of one run's result must not affect the next run.
     for (int time = 0; time < 2; ++time) {
       tests::to_device(u, iteration.input());
       const T* x = iteration.run({}, *gemm, shape, scale);
@@ -83,10 +83,10 @@ constexpr std::array shapes{MatrixShape{1, 1},   MatrixShape{1, 13},   MatrixSha
                             MatrixShape{7, 7},   MatrixShape{31, 53},  MatrixShape{53, 31},
                             MatrixShape{64, 64}, MatrixShape{97, 131}, MatrixShape{131, 97}};
 
-/// How far a result may be, relative to its norm. A step multiplies an error by at most 3.4445 (the
-/// polynomial's largest slope, at 0) and adds the roundings of A, its combination and X, of which
-/// the coefficients make at most 3.4 + 2 4.8 + 4 2.0 = 21 round-offs of X; singular values that the
-/// iteration has brought near 1 are damped instead. Sums of k products are fp32.
+/// The allowed error of a result, relative to its norm. A step multiplies an error by at most
+/// 3.4445, the polynomial's largest slope, at 0. It adds the roundings of A, of A's combination and
+/// of X. With the coefficients these are at most 3.4 + 2 4.8 + 4 2.0 = 21 round-offs of X. Singular
+/// values already close to 1 are damped. Sums of k products are in fp32.
 template <class T>
 double tolerance(MatrixShape shape) {
   double growth = 0;

@@ -72,9 +72,8 @@ TEST(Update, IsAdamWWithDecayOnMatricesAlone) {
     const double decay = i >= 5 && i < 26 ? 1 - 0.01 * o.weight_decay : 1;
     const double step = 0.01 * mi / (1 - std::pow(o.beta1, 7)) /
                         (std::sqrt(vi / (1 - std::pow(o.beta2, 7))) + o.eps);
-    // A dozen fp32 roundings of numbers no larger than 1; beta and the corrections are rounded to
-    // fp32 as well, and 1 - beta2 and 1 - beta2^7 are differences that keep 2^-24 / 0.01 of their
-    // value.
+    // A dozen fp32 roundings of numbers up to 1. beta and the corrections are also rounded to fp32.
+    // 1 - beta2 and 1 - beta2^7 are differences with a relative error of 2^-24 / 0.01.
     const double error = tests::gamma(12) + 2e3 * tests::u * 0.01;
     EXPECT_NEAR(unit.first.host()[i], mi, error);
     EXPECT_NEAR(unit.second.host()[i], vi, error);
@@ -129,7 +128,7 @@ TEST(Declaration, OfAnOptimizerThatThereIsNotIsRefused) {
   EXPECT_THROW(make_optimizer(deck), Error);
 }
 
-// State in host memory, gradient and parameters on the device; copies of a few elements at a time.
+// State in host memory, gradient and parameters on the device. Copies of a few elements at a time.
 TEST(CpuOffloadOptimizer, IsTheUpdateOnTheDevice) {
   const Unit unit;
   const param::Table specs = table();

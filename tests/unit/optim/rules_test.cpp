@@ -1,4 +1,4 @@
-// The update of each kind of optimizer against a plain loop in fp64.
+// Compares the update of each optimizer kind with a plain loop in fp64.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -14,7 +14,7 @@ namespace {
 using tests::Guarded;
 using tests::numbers;
 
-/// A matrix, which decays, of rows x 7 elements, before a vector of 5 that does not.
+/// A matrix of rows x 7 elements, which decays, before a vector of 5, which does not.
 param::Table rule_table(Index rows) {
   return {{"unit",
            {{"matrix", {rows, 7}, param::Init::normal, 1, true},
@@ -84,8 +84,8 @@ class Rules : public testing::Test {};
 using RulePrecisions = testing::Types<float, bf16, fp16>;
 TYPED_TEST_SUITE(Rules, RulePrecisions, );
 
-// Rows that give 12, 768 and 7 * 997 + 5 elements: less than a vector register, several, and more
-// than one thread or team takes.
+// Rows that give 12, 768 and 7 * 997 + 5 elements: less than a vector register, several registers,
+// and more than one thread or team processes.
 TYPED_TEST(Rules, AreTheirFormulas) {
   using T = TypeParam;
   for (const RuleCase& one : rule_cases) {
@@ -142,7 +142,7 @@ TYPED_TEST(Rules, OfPartsAreThoseOfTheWhole) {
   }
 }
 
-// On device builds within rounding; where the host is the device, bit for bit.
+// Within rounding on device builds, bit for bit if the host is the device.
 TYPED_TEST(Rules, OnTheHostAreTheSame) {
   using T = TypeParam;
   const Index count = 7 * 997 + 5;

@@ -1,4 +1,4 @@
-// What the search calls the largest fits, and the next larger one does not.
+// The size that the search calls the largest fits. The next larger size does not.
 #include "plan/fit.hpp"
 
 #include <gtest/gtest.h>
@@ -42,8 +42,8 @@ TEST(Largest, IsTheLastThatFits) {
   }
 }
 
-/// Budgets from less than a layer to more than the whole batch at once; among them what some models
-/// take to the byte, and a byte less.
+/// Budgets from less than a layer to more than the full batch, including the exact bytes of some
+/// models and one byte less.
 std::vector<Index> budgets() {
   std::vector<Index> all;
   for (const Index layers : {1, 2, 7}) {
@@ -109,7 +109,7 @@ TEST(Fit, EveryStageIsAnsweredOrRefusedByTheRules) {
   }
 }
 
-// Recomputed activations need not fit, and the answer says so.
+// Recomputed activations do not have to fit, and the answer names the recomputation.
 TEST(Fit, RecomputationMakesRoom) {
   using deck::RecomputeMode;
   const auto largest_of = [](const Fit& found, Search search, RecomputeMode mode) {

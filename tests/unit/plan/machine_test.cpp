@@ -1,4 +1,4 @@
-// Machines from files: what is read, what is refused and where, and the rates of a plan.
+// Machine files: the accepted keys, the refused keys with their locations, and the rates of a plan.
 #include "plan/machine.hpp"
 
 #include <gtest/gtest.h>
@@ -109,8 +109,8 @@ TEST(MachineFile, NamesWhatIsMissingAndAllElseAtOnce) {
       "\"75GB\"");
 }
 
-// Eight ranks in two nodes. Reductions in rank order send 4/7 of their bytes out of the node, from
-// four ranks each; a ring leaves the node once.
+// Eight ranks on two nodes. Reductions in rank order send 4/7 of their bytes out of the node, from
+// four ranks each. A ring leaves the node once.
 TEST(MachineRates, FollowTheOrderOfReductions) {
   const Entry ring = entry_of(8, 1, deck::ReductionOrder::library);
   const Rates rates = machine().rates_of(ring);
@@ -118,7 +118,7 @@ TEST(MachineRates, FollowTheOrderOfReductions) {
   EXPECT_EQ(rates.memory_bytes, 800e9);
   EXPECT_DOUBLE_EQ(rates.sent_bytes, 10e9);
   const Entry ordered = entry_of(8, 1, deck::ReductionOrder::ranks);
-  // As many bytes in a reduce-scatter as in an all-gather: the mean of their times.
+  // A reduce-scatter and an all-gather of equal bytes: the mean of their times.
   const double exchange = 16.0 / 7 / 32e9;
   EXPECT_DOUBLE_EQ(machine().rates_of(ordered).sent_bytes, 2 / (exchange + 1 / 10e9));
 }

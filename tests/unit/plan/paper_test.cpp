@@ -1,6 +1,6 @@
-// The tables of arXiv 1910.02054v3 recounted. What is printed there is cited as it stands; where
-// the print is truncated, or a rounded number times another, the test holds the formula's value and
-// says how far the print may be from it.
+// The tables of arXiv 1910.02054v3, recomputed. Printed values are quoted unchanged. If a printed
+// value is truncated, or is a multiple of a rounded number, the test uses the formula's value and
+// states the allowed distance from the printed one.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -17,9 +17,10 @@ double gigabytes(const Holding& holding) {
   return static_cast<double>(holding.total_bytes()) / billion;
 }
 
-// Table 1: GB of model states a device, 54 cells. Printed to different digits, mostly rounded but
-// truncated in 128B at N = 1024 (513, 257) and 1T at N = 64 to 1024 (4187, 2218, 4046, 2054, 4011,
-// 2013): less than one unit of the last printed digit either way.
+// Table 1: GB of model states per device, 54 cells. The number of printed digits varies. Most
+// values are rounded. Values are truncated in 128B at N = 1024 (513, 257) and in 1T at N = 64 to
+// 1024 (4187, 2218, 4046, 2054, 4011, 2013). The error is always less than one unit of the last
+// printed digit.
 struct Cell {
   double printed;
   double unit;  // of the last printed digit
@@ -69,7 +70,7 @@ TEST(Table1, EveryCellIsPrintedAsComputed) {
   }
 }
 
-// Section 3.1 and figure 1: 2 + 2 + 12 bytes, and which of them each stage cuts.
+// Section 3.1 and figure 1: 2 + 2 + 12 bytes, and which of them each stage partitions.
 TEST(ModelStates, AreCutAsFigure1Says) {
   const Index p = 7'500'000'000;
   const auto bytes = [&](Index stage) {
@@ -88,13 +89,13 @@ TEST(ModelStates, RoundUpWhatDoesNotDivide) {
   for (const auto& state : nominal(1, {64, 2, 3}).memory) EXPECT_EQ(state.planned_bytes, 1);
 }
 
-// Table 2, theoretical columns: 32 GB a device, 64 data-parallel ranks in every row. The paper
-// prints MP = 1 rounded to 0.1 B, and in the other rows that times MP (115.2B for 115.38B), or in T
-// rounded to one digit.
+// Table 2, theoretical columns: 32 GB per device, 64 data-parallel ranks in every row. For MP = 1
+// the paper prints values rounded to 0.1 B. The other rows are that times MP (115.2B for 115.38B),
+// or in T rounded to one digit.
 TEST(Table2, TheoryColumnsAreTheLargestModelsThatFit) {
   constexpr Index bytes = 32'000'000'000;
   constexpr Index n = 64;
-  const double cost[] = {16, 4 + 12.0 / n, 2 + 14.0 / n, 16.0 / n};  // bytes a parameter
+  const double cost[] = {16, 4 + 12.0 / n, 2 + 14.0 / n, 16.0 / n};  // bytes per parameter
   struct Printed {
     Index tensor;
     double billions[4];
@@ -110,7 +111,7 @@ TEST(Table2, TheoryColumnsAreTheLargestModelsThatFit) {
       const Launch launch{n, row.tensor, stage};
       const Holding found = largest_nominal(bytes, launch);
       const double exact = static_cast<double>(bytes * row.tensor) / cost[stage];
-      // The rounding up of three states costs at most three bytes.
+      // Rounding up three states costs at most three bytes.
       EXPECT_LE(static_cast<double>(found.parameters), exact);
       EXPECT_GE(static_cast<double>(found.parameters),
                 exact - 1 - 3 * static_cast<double>(row.tensor) / cost[stage]);
@@ -133,12 +134,13 @@ TEST(LargestNominal, IsNothingWhereNotEvenOneParameterFits) {
 Index recount(Index layers, Index hidden) {
   deck::Model model;
   model.layers = layers, model.hidden = hidden, model.heads = 16;
-  model.vocab = 50257, model.sequence = 1024;  // GPT-2's; the paper names no vocabulary
+  model.vocab = 50257, model.sequence = 1024;  // GPT-2's; the paper gives no vocabulary
   return param::elements_of(model::parameter_table(model));
 }
 
-// Sizes by layers and width as the appendix lists them, against what they recount to. Table 4 of v3
-// prints a width of 4096 for 40B to 60B, its own table 5 has 6144: only 6144 recounts.
+// Sizes by layers and width as listed in the appendix, and the sizes recomputed from them. Table 4
+// of v3 prints a width of 4096 for 40B to 60B, while the paper's table 5 has 6144. Only 6144 gives
+// the listed sizes.
 struct Size {
   const char* label;
   Index layers, hidden;
@@ -167,22 +169,22 @@ TEST(ModelSizes, RecountFromTheTableOfParameters) {
   for (const Size& size : sizes) {
     const Index psi = recount(size.layers, size.hidden);
     EXPECT_NEAR(static_cast<double>(psi) / billion, size.billions, .005) << size.label;
-    // 12 L D^2 + 13 L D + (V + T) D, and the last LayerNorm's 2 D.
+    // 12 L D^2 + 13 L D + (V + T) D, and 2 D for the last LayerNorm.
     const Index l = size.layers, d = size.hidden;
     EXPECT_EQ(psi, 12 * l * d * d + 13 * l * d + (50257 + 1024 + 2) * d) << size.label;
   }
   EXPECT_NEAR(static_cast<double>(recount(88, 4096)) / billion, 17.9, .05);  // not 40B
 }
 
-// Figure 3's model, 75 layers of 8192 with MP 16, stage 2: GB of states a device derived from the
-// recount, by number of GPUs.
+// Figure 3's model, 75 layers of 8192 with MP 16, stage 2: GB of states per device derived from the
+// recomputed size, by number of GPUs.
 TEST(ModelSizes, StatesOfTheSuperLinearRunsFollow) {
   const std::pair<Index, double> runs[] = {{64, 20.91}, {128, 14.26}, {256, 10.93}, {400, 9.73}};
   for (const auto& [gpus, expected] : runs)
     EXPECT_NEAR(gigabytes(nominal(recount(75, 8192), {gpus / 16, 16, 2})), expected, .005) << gpus;
 }
 
-// Table 10 (figure 4): without MP on 128 GPUs, stage 2; GB of states a device.
+// Table 10 (figure 4): without MP on 128 GPUs, stage 2. GB of states per device.
 TEST(ModelSizes, StatesOfTheRunsWithoutModelParallelismFollow) {
   struct Run {
     Index layers, hidden;

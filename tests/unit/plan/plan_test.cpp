@@ -1,5 +1,5 @@
-// Plans of decks, in a process that starts neither MPI nor Kokkos. That they are the run's numbers
-// is for tests/unit/app to show, which runs both.
+// Plans of decks, in a process that starts neither MPI nor Kokkos. tests/unit/app checks that the
+// numbers equal the run's.
 #include <gtest/gtest.h>
 #include <mpi.h>
 
@@ -47,8 +47,8 @@ TEST(Plan, CountsEveryParameterOnce) {
   EXPECT_EQ(plan(config, 1).parameters, param::elements_of(model::parameter_table(config.model)));
 }
 
-// On the fourth tensor rank: the weights of 5 norms, the norms of heads, and the head of
-// keys and values that the third has too.
+// On the fourth tensor rank: the weights of 5 norms, the head norms, and the KV head that the third
+// rank also holds.
 TEST(Plan, SaysWhatTensorRanksHoldTwice) {
   deck::Config config = deck_for(4);
   EXPECT_EQ(plan(config, 1).copied_parameters, 0);
@@ -91,11 +91,11 @@ TEST(Plan, TrafficIsTheorysInTheRunsPrecision) {
     ASSERT_EQ(entry.traffic.size(), 2U);
     Index elements = 0;
     for (const metrics::TrafficRow& row : entry.traffic) {
-      EXPECT_EQ(row.elements_per_step, row.theory_elements_per_step);
+      EXPECT_EQ(row.elements_per_step, row.expected_elements_per_step);
       EXPECT_EQ(row.bytes_per_step, row.elements_per_step * bytes_of(precision));
       elements += row.elements_per_step;
     }
-    // 2 P (N - 1) / N, with each of the six units padded to shards of a multiple of 64.
+    // 2 P (N - 1) / N, where each of the six units is padded to shards of a multiple of 64.
     const double least = 2 * static_cast<double>(entry.parameters) * 3 / 4;
     EXPECT_GE(static_cast<double>(elements), least);
     EXPECT_LE(static_cast<double>(elements), least + 2 * 6 * 4 * 64);
@@ -120,14 +120,14 @@ TEST(Time, ARankDoesItsShareOfTheTokensAndUpdatesWhatItHolds) {
     const double tokens = 24.0 / 4 * static_cast<double>(config.model.sequence);
     EXPECT_DOUBLE_EQ(entry.work.operations, tokens * model::flops_per_token_of(config.model));
     EXPECT_DOUBLE_EQ(entry.work.sent_bytes, static_cast<double>(entry.sent_bytes()));
-    // 28 bytes a parameter in either precision; the units' alignment adds a little.
+    // 28 bytes per parameter in both precisions. The units' alignment adds a little.
     const double update = 28 * static_cast<double>(entry.parameters);
     EXPECT_GE(entry.work.optimizer_bytes, update);
     EXPECT_LE(entry.work.optimizer_bytes, update * 1.01);
   }
 }
 
-// Four of five blocks are recomputed, without their final GEMM; MFU's operations stay as they are.
+// Four of five blocks are recomputed, without their final GEMM. MFU's operations are unchanged.
 TEST(Time, CountsWhatIsComputedAgain) {
   deck::Config config = deck_for(4, Dtype::bf16);
   config.model.layers = 5;
@@ -207,7 +207,7 @@ TEST(Json, HoldsTheFieldsThatProgramsReadByName) {
                     {"purpose", row.purpose},
                     {"elements_per_step", row.elements_per_step},
                     {"bytes_per_step", row.bytes_per_step},
-                    {"theory_elements_per_step", row.theory_elements_per_step}}));
+                    {"expected_elements_per_step", row.expected_elements_per_step}}));
   }
 }
 

@@ -1,5 +1,5 @@
-// The bytes that each switch for activations saves are those of the formulas in
-// docs/architecture.md, to the byte: sizes here are multiples of what arenas align to.
+// Each switch for activations saves the bytes given by the formulas in docs/architecture.md, to the
+// byte. The sizes are multiples of the arenas' alignment.
 #include <gtest/gtest.h>
 
 #include "deck/rules.hpp"
@@ -36,11 +36,11 @@ Index bytes_of(const Switches& s, const std::string& category) {
   return 0;
 }
 
-/// A block's GEMMs and attention, on a rank of t; n rows of the stream.
+/// A block's GEMMs and attention on one of t ranks, with n rows of the stream.
 constexpr Index products(Index t, Index n) {
   return width * (N * (3 * D + D + F) / t + n * D) + 4 * N * H / t;
 }
-/// What passes over them make: two LayerNorms with two statistics each, GELU.
+/// The outputs of elementwise and row passes: two LayerNorms with two statistics each, and GELU.
 constexpr Index passes(Index t, Index n) { return width * (2 * n * D + N * F / t) + 4 * 4 * n; }
 /// The final LayerNorm.
 constexpr Index head(Index n) { return width * n * D + 2 * 4 * n; }
@@ -87,7 +87,7 @@ TEST(Switches, PartitioningDividesCheckpointsByTheTensorRanks) {
   }
 }
 
-// C_B: no buffer grows with the model's depth, and zero.bucket bounds those of messages.
+// C_B: no buffer grows with the model's depth, and zero.bucket limits the message buffers.
 TEST(Switches, BuffersDoNotGrowWithTheModel) {
   deck::Config config;
   config.model.layers = 2;

@@ -10,7 +10,7 @@
 namespace kzero::plan {
 namespace {
 
-/// The trace of a deck with one block, runs of blanks as one.
+/// The trace of a deck with one block. Runs of blanks are collapsed.
 std::string trace_of(deck::Zero zero, Index ranks) {
   deck::Config config;
   config.model.layers = 1, config.model.hidden = 8, config.model.heads = 2;

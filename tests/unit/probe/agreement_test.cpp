@@ -73,7 +73,7 @@ TEST(Compare, a_library_that_is_not_loaded_is_no_other_version) {
   EXPECT_TRUE(found.same.empty());
 }
 
-/// The last of the ranks has another value, as the only one of several.
+/// Only the last of several ranks has another value.
 TEST(Compare, all_ranks_of_a_launch) {
   const grid::Group world = grid::world_group();
   const grid::Nodes nodes = named_nodes(world);

@@ -1,4 +1,4 @@
-// Which places are odd, by made-up figures of the tests' ranks and nodes.
+// Finds odd places in made-up figures of the tests' ranks and nodes.
 #include "probe/figures.hpp"
 
 #include <gtest/gtest.h>
@@ -9,7 +9,7 @@
 namespace kzero::probe {
 namespace {
 
-/// Good figures of all ranks and links, which a test makes worse.
+/// Good figures of all ranks and links. Tests make them worse.
 struct Case {
   grid::Group world = grid::world_group();
   grid::Nodes nodes = named_nodes(world);
@@ -71,7 +71,7 @@ TEST(FindOdd, names_the_node_with_a_slow_rank) {
   EXPECT_EQ(describe_place(found[0], several.nodes), several.nodes.name(several.nodes.of(last)));
 }
 
-/// Each link has two ends: the slow one is that all of whose links are slow.
+/// Each link has two ends. The slow end is the node whose links are all slow.
 TEST(FindOdd, names_the_slow_end_of_links) {
   Case several;
   if (several.nodes.count() < 3) GTEST_SKIP() << "for nodes with several links";
@@ -87,13 +87,13 @@ TEST(FindOdd, names_the_slow_end_of_links) {
 TEST(FindOdd, names_a_slow_link_between_good_nodes) {
   Case several;
   if (several.nodes.count() < 3) GTEST_SKIP() << "for nodes with several links";
-  several.figures.between[1].link.bytes_per_second /= 5;  // of nodes 0 and 2
+  several.figures.between[1].link.bytes_per_second /= 5;  // between nodes 0 and 2
   const auto found = several.odd();
   ASSERT_EQ(found.size(), 1U);
   EXPECT_EQ(describe_place(found[0], several.nodes), "the link of host0 and host2");
 }
 
-/// A single link tells nothing of its two ends.
+/// A single link does not identify which of its ends is slow.
 TEST(FindOdd, names_neither_of_two_nodes_for_their_link) {
   Case two;
   if (two.nodes.count() != 2) GTEST_SKIP() << "for two nodes";

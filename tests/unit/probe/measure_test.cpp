@@ -1,5 +1,5 @@
-// What is measured of the tests' ranks, which are on one machine. No time is checked: it depends on
-// what else the machine does.
+// Measurements of the tests' ranks, which are on one machine. Times are not checked because they
+// depend on the machine's other load.
 #include <gtest/gtest.h>
 
 #include <cmath>

@@ -1,4 +1,5 @@
-// The nodes of the tests' ranks: one, or as many as MPICH was told to see (CMakeLists.txt).
+// The nodes of the tests' ranks: one, or the number that MPICH is configured to see
+// (CMakeLists.txt).
 #pragma once
 
 #include <fmt/format.h>
@@ -8,7 +9,7 @@
 
 namespace kzero::probe {
 
-/// A node is named after its first rank.
+/// A node has the name of its first rank.
 inline grid::Nodes named_nodes(const grid::Group& world) {
   return {world, fmt::format("host{}", world.rank())};
 }

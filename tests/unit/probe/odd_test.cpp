@@ -8,7 +8,7 @@
 namespace kzero::probe {
 namespace {
 
-/// Of logarithms and back: some units in the last place.
+/// Rounding of logarithms and their inverses: some units in the last place.
 constexpr double rounding = 1e-12;
 
 constexpr double missing = std::numeric_limits<double>::quiet_NaN();
@@ -37,16 +37,17 @@ TEST(OddOnes, several_are_found_while_most_are_not) {
   EXPECT_EQ(places({10, 1, 11, 10, 0.9, 10, 11}, Better::higher), (Places{1, 4}));
 }
 
-/// Below the factor nothing is odd, however equal the others are; beyond it, what the others differ
-/// by excuses it.
+/// Below the factor nothing is odd, even if the other values are all equal. Above it, a place is
+/// not odd if the others differ as much.
 TEST(OddOnes, are_not_named_for_small_or_common_differences) {
   EXPECT_EQ(places({10, 10, 10, 7}, Better::higher), Places{});
   EXPECT_EQ(places({10, 10, 10, 6.6}, Better::higher), Places{3});
   EXPECT_EQ(places({10, 20, 7, 16, 12, 6.5}, Better::higher), Places{});
 }
 
-/// Of four places the slow one, although another is faster than the rest: its own figure must not
-/// make the places look more different than they are. Figures that were measured of such a launch.
+/// Finds the slow one of four places although another is faster than the rest. A place's own figure
+/// must not increase the spread that it is compared with. The figures were measured in such a
+/// launch.
 TEST(OddOnes, do_not_excuse_themselves) {
   EXPECT_EQ(places({0.0328, 0.0172, 0.0308, 0.044}, Better::higher), Places{1});
 }

@@ -27,8 +27,8 @@ std::string replaced(std::string text, const std::string& from, const std::strin
   return at == std::string::npos ? text : text.replace(at, from.size(), to);
 }
 
-/// What rank 0 is told by a restart whose checkpoint was written with that `recompute.mode` in its
-/// deck, and whose own deck says "full".
+/// Rank 0's notes on a restart. The checkpoint's deck has that `recompute.mode`, and the run's own
+/// deck has "full".
 std::string notes_of_restart(const grid::Group& group, const std::string& mode_of_writer) {
   const SharedFolder folder(group);
   deck::Config config = small_deck();
@@ -59,7 +59,7 @@ std::string notes_of_restart(const grid::Group& group, const std::string& mode_o
   return shown.str();
 }
 
-/// The waits that this process had while f() ran, by the times at which they began.
+/// The waits of this process during f(), by their start times.
 template <class F>
 std::set<std::chrono::steady_clock::time_point> waits_during(F&& f) {
   std::set<std::chrono::steady_clock::time_point> begun;
@@ -95,21 +95,15 @@ TEST(TakeFolder, WaitsForADeadOwnerInManyShortWaits) {
   }
 }
 
-TEST(Checkpoints, OfARunWhoseDeckSpelledAModeOtherwiseRestartWithoutANote) {
-  const grid::Group group = first_ranks(launch_ranks());
-  const std::string notes = notes_of_restart(group, "block");
-  EXPECT_FALSE(contains(notes, "recompute.mode")) << notes;
-  EXPECT_EQ(contains(notes, "resumed from"), group.is_root()) << notes;
-}
-
 TEST(Checkpoints, OfARunWithAnotherDeckRestartWithANoteOfEachChange) {
   const grid::Group group = first_ranks(launch_ranks());
-  const std::string notes = notes_of_restart(group, "selective");
+  const std::string notes = notes_of_restart(group, "layernorm_gelu");
+  EXPECT_EQ(contains(notes, "resumed from"), group.is_root()) << notes;
   EXPECT_EQ(contains(notes, "recompute.mode is \"full\", was \"layernorm_gelu\""), group.is_root())
       << notes;
 }
 
-// On a device the one is copied as a whole, the other in blocks through the staging.
+// On a device the snapshot is copied at once, the other in blocks through the staging buffer.
 TEST(Checkpoints, OfMoreStateThanItsStagingAreThoseOfASnapshot) {
   const grid::Group group = first_ranks(launch_ranks());
   const SharedFolder folder(group);
@@ -133,8 +127,8 @@ TEST(Checkpoints, OfMoreStateThanItsStagingAreThoseOfASnapshot) {
   expect_planned_bytes(second, "after a load");
 }
 
-/// One job of a training: from the folder's newest checkpoint, if there is one, to step `end`,
-/// after which it saves. Another kind of optimizer may begin with the weights of the one before.
+/// One job of a training. Starts from the folder's newest checkpoint, if any, runs to step `end`
+/// and saves. Another kind of optimizer may start with the weights of the previous one.
 class Job {
  public:
   Job(const grid::Group& group, const std::filesystem::path& folder, deck::OptimizerKind kind,
@@ -205,7 +199,7 @@ TEST(ReducedState, RestartsBitForBit) {
   EXPECT_EQ(owned_state(again.training), owned_state(straight.training));
   EXPECT_TRUE(same_bits(means_of(again), means_of(straight)));
   group.barrier();
-  // Another kind has none, and one that begins anew has zeros.
+  // Another kind has no such state, and a new one starts from zeros.
   Job other(group, two.path(), sgd, 1);
   EXPECT_TRUE(other.training.engine->reduced_state().empty());
   other.run_to(6);
@@ -230,7 +224,7 @@ TEST(ResetOptimizer, GoesOnFromTheWeightsAndRestartsBitForBit) {
   const auto expected = straight.run_to(7);
 
   std::vector<double> numbers = Job(group, two.path(), adamw, 2).run_to(5);
-  Job again(group, two.path(), adamw, 3);  // requeued, with the same deck but for the stage
+  Job again(group, two.path(), adamw, 3);  // requeued with the same deck except for the stage
   EXPECT_FALSE(contains(again.shown(), "begins with the weights alone"));
   EXPECT_EQ(again.first(), 5);
   EXPECT_EQ(again.training.engine->optimizer_start(), 3);
@@ -239,7 +233,7 @@ TEST(ResetOptimizer, GoesOnFromTheWeightsAndRestartsBitForBit) {
   EXPECT_EQ(owned_state(again.training), owned_state(straight.training));
 }
 
-// The first update of AdamW's is lr times the gradient's sign, nearly, whatever the step.
+// AdamW's first update is almost lr times the gradient's sign, at any step.
 TEST(ResetOptimizer, CountsUpdatesAnew) {
   const grid::Group group = first_ranks(launch_ranks());
   const SharedFolder folder(group);
@@ -271,7 +265,7 @@ TEST(ResetOptimizer, IsNeededForAnotherKind) {
   const grid::Group group = first_ranks(launch_ranks());
   const SharedFolder folder(group);
   Job(group, folder.path(), sgd, 0).run_to(2);
-  // Lion keeps an array of the same name.
+  // Lion has an array of the same name.
   const std::string text = error_of(
       ExitCode::usage, [&] { Job(group, folder.path(), deck::OptimizerKind::lion, 0, false); });
   EXPECT_TRUE(contains(text, "(optimizer.kind is \"lion\", was \"sgd\")")) << text;

@@ -30,7 +30,7 @@ deck::Config deck_with_evaluations(const std::filesystem::path& folder) {
   return config;
 }
 
-/// The evaluations of a run with a validation and one table of [[evaluate]].
+/// The evaluations of a run with a validation and one [[evaluate]] table.
 class Evaluating {
  public:
   Evaluating(const grid::Group& group, const std::filesystem::path& folder)
@@ -41,12 +41,13 @@ class Evaluating {
     training_.engine->initialise({});
   }
 
-  /// The micro-batches before which this is asked, and at which of them it says yes.
+  /// Records the micro-batches before which the question is asked. Answers yes at micro-batch
+  /// `count`.
   engine::StopQuestion stops_at(Index count) {
     return [this, count] { return ++asked >= count; };
   }
 
-  /// Lines of the root with these words.
+  /// The number of the root's lines with these words.
   Index lines_with(const std::string& words) const {
     std::istringstream text(shown_.str());
     Index count = 0;
@@ -137,7 +138,7 @@ TEST(Evaluations, OfAnotherStepAreNotCompleted) {
   EXPECT_TRUE(restarted.evaluations.run_if_due(restarted.stops_at(1))) << "nothing is due";
 }
 
-// The signal reaches one rank, at a time of its own.
+// The signal reaches one rank at an arbitrary time.
 TEST(StopAgreement, ASignalToOneRankStopsAllAtTheSameMicroBatch) {
   const grid::Group group = first_ranks(launch_ranks());
   const SharedFolder folder(group);

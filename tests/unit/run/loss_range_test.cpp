@@ -11,7 +11,7 @@ namespace {
 
 using run::LossRange;
 
-/// Losses about `level` that alternate by 0.1.
+/// Losses around `level` that alternate by 0.1.
 double noisy(double level, Index step) { return level + (step % 2 == 0 ? 0.05 : -0.05); }
 
 LossRange after(Index steps, double level) {

@@ -19,7 +19,7 @@ namespace {
 using nlohmann::json;
 using run::NodeTimes;
 
-/// Reports of a run's nodes: what it prints and records on the root.
+/// Reports on a run's nodes: the lines printed and recorded on the root.
 class Nodes {
  public:
   explicit Nodes(const run::LeastInterval& least, double share = 0.2)
@@ -35,7 +35,7 @@ class Nodes {
 
   deck::Config config() const { return resolved(small_deck(), group.size()); }
 
-  /// A step in which rank 0 alone computes, while the others wait.
+  /// A step in which only rank 0 computes and the other ranks wait.
   void step_of_rank_0() {
     times->step([&] {
       std::optional<CountedWait> wait;
@@ -119,7 +119,7 @@ TEST(NodeTimes, WhatIsBetweenStepsDoesNotCount) {
   nodes.times->step([] { return 0; });
   const std::chrono::duration<double> step = std::chrono::steady_clock::now() - begin;
   const double longest = static_cast<double>(nodes.group.max(std::llround(1e9 * step.count())));
-  std::this_thread::sleep_for(std::chrono::milliseconds(50));  // an evaluation, a checkpoint
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));  // an evaluation or a checkpoint
   nodes.group.barrier();
   nodes.times->finish(1);
   if (nodes.group.is_root()) {

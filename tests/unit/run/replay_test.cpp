@@ -16,7 +16,7 @@ namespace {
 
 using engine::StepResult;
 
-constexpr Index first = 10;  // the steps done in the checkpoint
+constexpr Index first = 10;  // the steps done at the checkpoint
 constexpr std::uint64_t loaded = 0xabc;
 
 StepResult expected(Index step) {
@@ -46,15 +46,16 @@ class Replay : public testing::Test {
     }
   }
 
-  /// The launch that saved the checkpoint, and went on to step `end`.
+  /// Records the launch that saved the checkpoint and continued to step `end`.
   void record_saver(Index end, Index wrong = -1) const {
     record({.hosts = {"node1", "node2", "node1"}, .bits = "same"}, end, first, loaded, wrong);
   }
 
-  /// Runs [first, end) as expected(), but for what `change` does; returns what the run ends with.
+  /// Runs [first, end) as expected(), except for the effect of `change`. Returns the run's final
+  /// message.
   std::string problem(Index end, const std::vector<std::string>& bit_changes = {},
                       const std::function<void(Index, StepResult&)>& change = {}) {
-    group.barrier();  // the file is written
+    group.barrier();  // waits until the file is written
     std::ostringstream out;
     metrics::Console console(out, metrics::plain_screen(group.rank()), 1);
     std::string text;
@@ -138,7 +139,7 @@ TEST_F(Replay, TakesEverythingThatIsNotFiniteForTheSame) {
   EXPECT_TRUE(contains(problem(12), "grad_norm 0.3333333333333333, recorded nan"));
 }
 
-// The second launch was wrong in step 12, and the file has both results.
+// The second launch was wrong in step 12. The file contains both results.
 TEST_F(Replay, TakesAResultThatALaunchHadForRight) {
   record_saver(15);
   record(
@@ -167,7 +168,7 @@ TEST_F(Replay, LeavesOutWhatWasComputedFromSomethingElse) {
   EXPECT_TRUE(contains(problem(20, {}, added(11, 1)), "step 11 came out"));
 }
 
-// A checkpoint that a launch of the same line saved later is of the line as well.
+// A later checkpoint saved by a launch of the same line also belongs to the line.
 TEST_F(Replay, FollowsCheckpointsFromLaunchToLaunch) {
   record_saver(13);
   record({.first_step = first, .bits = "same", .state = format_checksum(loaded)}, 16, 14, 0x14e);

@@ -10,7 +10,7 @@ using run::RankTime;
 using run::SlowNodes;
 using Lines = std::vector<std::string>;
 
-/// Ranks whose steps take 20 s in all, and that computed for these seconds of them.
+/// Ranks with steps of 20 s in total, `seconds` of which they computed.
 std::vector<RankTime> computed(const std::vector<double>& seconds) {
   std::vector<RankTime> times;
   for (const double mine : seconds) times.push_back({20, 20 - mine});
@@ -26,7 +26,7 @@ class Judgement {
                     operations.empty() ? std::vector(hosts.size(), 1.0) : std::move(operations),
                     share) {}
 
-  /// The lines of an interval of 10 steps.
+  /// The lines for an interval of 10 steps.
   Lines operator()(const std::vector<double>& seconds) {
     return slow_nodes_.judge(computed(seconds), 10);
   }
@@ -126,7 +126,7 @@ TEST(SlowNodes, ANodeOfSeveralRanksIsNamedIfAllAreSlow) {
 }
 
 TEST(SlowNodes, ARankIsNamedIfItsNodesOthersWaitForItToo) {
-  Judgement judge({"n1", "n2", "n1", "n2"});  // ranks of a node need not follow one another
+  Judgement judge({"n1", "n2", "n1", "n2"});  // the ranks of a node need not be consecutive
   judge({3, 3, 3, 19});
   const Lines lines = judge({3, 3, 3, 19});
   ASSERT_EQ(lines.size(), 1U);
@@ -145,7 +145,7 @@ TEST(SlowNodes, OnOneNodeRanksAreNamed) {
             Lines{"rank 1 is no longer slow: it computes 0.30 s a step, the others 0.30 s"});
 }
 
-// 5 micro-batches on 4 ranks: one has two.
+// 5 micro-batches on 4 ranks: one rank has two.
 TEST(SlowNodes, ANodeThatTheDeckGivesMoreMayTakeLonger) {
   Judgement judge(four, {2, 1, 1, 1});
   for (int i = 0; i < 4; ++i) EXPECT_EQ(judge({12, 6, 6, 6}), none);
@@ -153,7 +153,7 @@ TEST(SlowNodes, ANodeThatTheDeckGivesMoreMayTakeLonger) {
   EXPECT_EQ(judge({18, 6, 6, 6}).size(), 1U) << "half as long again as it should take";
 }
 
-// 7 micro-batches on 4 ranks: one has one, and the optimizer takes as long everywhere.
+// 7 micro-batches on 4 ranks: one rank has one. The optimizer takes the same time on all ranks.
 TEST(SlowNodes, ANodeThatTheDeckGivesLessMayNotTakeLonger) {
   Judgement judge(four, {2, 2, 2, 1});
   for (int i = 0; i < 4; ++i) EXPECT_EQ(judge({8, 8, 8, 7}), none);
@@ -161,7 +161,7 @@ TEST(SlowNodes, ANodeThatTheDeckGivesLessMayNotTakeLonger) {
   EXPECT_EQ(judge({8, 8, 8, 14}).size(), 1U);
 }
 
-// A node at a tenth of a core: most of what it lacks it lacks within messages.
+// A node with a tenth of a core lacks most of its core time during messages.
 TEST(SlowNodes, ANodeThatLacksCoresIsSlowInItsWaitsToo) {
   Judgement judge(four);
   judge({1, 1, 2.5, 1}, {2, 2, 14, 2});
@@ -171,7 +171,7 @@ TEST(SlowNodes, ANodeThatLacksCoresIsSlowInItsWaitsToo) {
                   "waits, the others for 0.20 s)"});
 }
 
-// It spins for a message on a core that others have as well.
+// The node polls for a message on a core that other processes use too.
 TEST(SlowNodes, ANodeThatLacksCoresOnlyWhileItWaitsHoldsUpNobody) {
   Judgement judge(four);
   for (int i = 0; i < 3; ++i) EXPECT_EQ(judge({1, 1, 1.2, 1}, {2, 2, 14, 2}), none);

@@ -49,7 +49,7 @@ TEST(WayBack, NamesTheNewestSaneCheckpointAndACommandThatWorks) {
       EXPECT_TRUE(fs::exists(folder / "after_step_00000011" / "step_00000015"));
       if (i == 0) {
         EXPECT_TRUE(contains(run::way_back(folder, 15, losses), "the next run begins with it"));
-        // The training goes wrong again, at the same place.
+        // The training fails again at the same step.
         fs::rename(folder / "after_step_00000011", folder / "elsewhere");
         for (const auto& entry : fs::directory_iterator(folder / "elsewhere"))
           fs::rename(entry.path(), folder / entry.path().filename());

@@ -11,7 +11,7 @@ namespace {
 using Clock = AgreementPace::Clock;
 using std::chrono::microseconds;
 
-/// Rounds from one agreement to the next, for ranks whose rounds take so long each.
+/// Rounds between agreements, for ranks with the given times per round.
 std::vector<Index> intervals(const std::vector<Index>& round_microseconds, int agreements) {
   std::vector<AgreementPace> ranks(round_microseconds.size());
   std::vector<Clock::time_point> now(ranks.size(), Clock::now());

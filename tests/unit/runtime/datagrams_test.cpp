@@ -29,7 +29,7 @@ TEST(Datagrams, AreNotWaitedForLongerThanAsked) {
 
 TEST(Datagrams, GoThroughTheAddressesOfThisNode) {
   const DatagramSocket from, to;
-  for (const Endpoint& endpoint : to.endpoints()) {  // none on a machine without a network
+  for (const Endpoint& endpoint : to.endpoints()) {  // empty on a machine without a network
     from.send(endpoint, std::as_bytes(std::span("x", 1)));
     std::array<std::byte, 16> room{};
     EXPECT_TRUE(to.receive(room, std::chrono::seconds(30)));

@@ -18,7 +18,7 @@ using std::chrono::milliseconds;
 constexpr std::uint64_t launch = 4711;
 constexpr double silence_limit = 1.5;  // seconds
 
-/// One process of a launch, on a thread of this one.
+/// One process of a launch, simulated by a thread.
 class Process {
  public:
   explicit Process(std::uint32_t rank) : rank_(rank) {}
@@ -60,7 +60,7 @@ class Process {
   std::unique_ptr<Heartbeat> heartbeat_;
 };
 
-/// Shows signs of life for a while and then falls silent, as a node does that loses its power.
+/// Shows signs of life for a while and then stops, like a node that loses power.
 class DyingPeer {
  public:
   explicit DyingPeer(std::uint32_t rank) : rank_(rank) {}

@@ -10,7 +10,7 @@
 namespace kzero::runtime {
 namespace {
 
-/// A value of the environment, put back at the end.
+/// Sets an environment variable and restores it at the end.
 class Variable {
  public:
   Variable(const char* name, const std::string& value) : name_(name) {
@@ -38,7 +38,7 @@ TEST(Launch, IsThereWhileItsConnectionIs) {
   const Variable size("PMI_SIZE", "17");
   EXPECT_EQ(launch_size(), 17);
   EXPECT_FALSE(launcher_is_gone());
-  EXPECT_EQ(write(ends[1], "cmd=response\n", 13), 13);  // unread messages are no sign of an end
+  EXPECT_EQ(write(ends[1], "cmd=response\n", 13), 13);  // unread messages do not indicate an end
   EXPECT_FALSE(launcher_is_gone());
   close(ends[1]);
   EXPECT_TRUE(launcher_is_gone());
@@ -46,7 +46,7 @@ TEST(Launch, IsThereWhileItsConnectionIs) {
   EXPECT_FALSE(launcher_is_gone()) << "MPI_Finalize closes it on this side";
 }
 
-/// Asks `calls` times in a process of its own, which then ends with 0.
+/// Asks `calls` times in a child process, which then exits with 0.
 void ask(int calls, bool finalizing) {
   int ends[2];
   if (socketpair(AF_UNIX, SOCK_STREAM, 0, ends) != 0) std::_Exit(9);

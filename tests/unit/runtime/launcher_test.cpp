@@ -12,8 +12,8 @@ namespace {
 
 using Variables = std::map<std::string, std::string>;
 
-/// The environment without its own launcher's variables, put back afterwards: this test runs under
-/// mpiexec itself.
+/// Removes the test's own launcher variables from the environment and restores them afterwards. The
+/// test itself runs under mpiexec.
 class Launcher : public ::testing::Test {
  protected:
   Launcher() {
@@ -55,14 +55,14 @@ TEST_F(Launcher, OfAnotherMpiIsNamed) {
 TEST_F(Launcher, OfThisMpiIsFine) {
   EXPECT_EQ(problem({{"PMI_SIZE", "4"}, {"MPI_LOCALNRANKS", "4"}}, 4), "");
   EXPECT_EQ(problem({{"PMI_SIZE", "1"}, {"MPI_LOCALNRANKS", "1"}}), "");
-  // mpiexec -n 1 in a job of two nodes, whose proxies srun starts.
+  // mpiexec -n 1 in a job of two nodes, whose proxies are started by srun.
   EXPECT_EQ(problem({{"PMI_SIZE", "1"}, {"SLURM_STEP_NUM_TASKS", "2"}, {"SLURM_STEP_ID", "3"}}),
             "");
 }
 
 TEST_F(Launcher, MayBeMissing) {
   EXPECT_EQ(problem({}), "");
-  // As in a batch script of a job of two tasks, and in a shell that srun --pty or salloc starts.
+  // As in a batch script of a job with two tasks, and in a shell started by srun --pty or salloc.
   EXPECT_EQ(problem({{"SLURM_NTASKS", "2"}, {"SLURM_PROCID", "0"}}), "");
   EXPECT_EQ(problem({{"SLURM_NTASKS", "2"}, {"SLURM_STEP_NUM_TASKS", "1"}, {"SLURM_STEP_ID", "0"}}),
             "");

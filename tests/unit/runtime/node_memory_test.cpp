@@ -14,7 +14,7 @@ namespace {
 
 constexpr Index mebibyte = Index{1} << 20;
 
-/// A kernel's files in a folder of their own: a node with 1000 MiB available.
+/// A kernel's files in their own folder: a node with 1000 MiB available.
 class NodeMemory : public ::testing::Test {
  protected:
   NodeMemory() { write("proc/meminfo", "MemTotal: 4096000 kB\nMemAvailable: 1024000 kB\n"); }
@@ -91,7 +91,7 @@ TEST_F(NodeMemory, CountsFileCacheOfAGroupAsLeft) {
         "anon 1048576\nfile 419430400\nkernel_stack 7\ninactive_file 314572800\n"
         "active_file 104857600\nunevictable 0\n");
   EXPECT_EQ(left(), 420);
-  set("job", "memory.current", 700);  // a limit that was lowered
+  set("job", "memory.current", 700);  // above the limit, which was lowered
   write("cgroup/job/memory.stat", "inactive_file 0\n");
   EXPECT_EQ(left(), 0);
 }

@@ -58,7 +58,7 @@ void note_frame(int) {
 TEST(Signals, HandlersOfLibrariesRunOnAlternateStacks) {
   struct sigaction action {
   }, before{};
-  action.sa_handler = note_frame;  // as a profiler would, without asking for a stack of its own
+  action.sa_handler = note_frame;  // like a profiler that does not request its own stack
   sigaction(SIGFPE, &action, &before);
   move_handlers_to_alternate_stacks();
   const auto on_alternate_stack = [] {
@@ -72,7 +72,7 @@ TEST(Signals, HandlersOfLibrariesRunOnAlternateStacks) {
   sigaction(SIGFPE, &before, nullptr);
 }
 
-/// How a process ends that does this and then waits for its end.
+/// The exit status of a process that runs f and then waits for its end.
 template <class F>
 int status_of(F&& f) {
   const pid_t child = fork();

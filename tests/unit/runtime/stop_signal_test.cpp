@@ -18,7 +18,7 @@
 namespace kzero::runtime {
 namespace {
 
-/// The wish once the thread that takes signals has seen what was sent.
+/// Returns the stop request after the signal thread has handled all sent signals.
 std::optional<StopWish> wish_after_signal(const StopSignal& stop) {
   const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
   while (!stop.wish() && std::chrono::steady_clock::now() < end)

@@ -12,7 +12,7 @@
 namespace kzero::runtime {
 namespace {
 
-/// OMP_NUM_THREADS as the test wants it, and as it was afterwards.
+/// Sets OMP_NUM_THREADS and restores it afterwards.
 class ThreadsPerRank : public testing::Test {
  protected:
   ThreadsPerRank() {
@@ -51,7 +51,7 @@ TEST_F(ThreadsPerRank, RefuseAnEnvironmentThatIsNoNumberOfThreads) {
 }
 
 TEST_F(ThreadsPerRank, ShareTheCoresOtherwise) {
-  setenv("OMP_NUM_THREADS", "", 1);  // as good as none
+  setenv("OMP_NUM_THREADS", "", 1);  // counts as unset
   const Index cores = threads_per_rank(0, 1).count;
   cpu_set_t set;
   ASSERT_EQ(sched_getaffinity(0, sizeof set, &set), 0);

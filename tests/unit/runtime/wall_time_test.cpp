@@ -12,7 +12,7 @@
 namespace kzero::runtime {
 namespace {
 
-/// The environment of a job that ends so many seconds from now.
+/// The environment of a job that ends in the given number of seconds.
 class WallTime : public ::testing::Test {
  protected:
   WallTime() { unset(); }
@@ -39,7 +39,7 @@ class WallTime : public ::testing::Test {
   }
 };
 
-// The kernel's record counts 10 ms ticks; a test program is not older than ctest's limit for it.
+// The kernel's record counts ticks of 10 ms. A test program is not older than its ctest limit.
 TEST_F(WallTime, TheProcessAgesWithTheClock) {
   const double first = process_seconds();
   EXPECT_GT(first, -0.02);
@@ -48,8 +48,8 @@ TEST_F(WallTime, TheProcessAgesWithTheClock) {
   EXPECT_GE(process_seconds(), first + 0.05);
 }
 
-// Start at tick 123456 of 100 a second: 1234.56 s after boot. A container with an uptime of its own
-// (age -1134 s) made run.wall_limit void.
+// Start at tick 123456 with 100 ticks per second: 1234.56 s after boot. In a container with its own
+// uptime, an age of -1134 s disabled run.wall_limit.
 TEST_F(WallTime, AnAgeThatCannotBeIsNone) {
   const std::string stat =
       "4711 (a name) (of blanks) R 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 123456 20 21\n";
@@ -78,7 +78,7 @@ TEST_F(WallTime, AJobsEndCountsFromTheStartOfTheProcess) {
   const auto deadline = find_deadline(0);
   ASSERT_TRUE(deadline);
   EXPECT_EQ(deadline->source, "SLURM_JOB_END_TIME");
-  EXPECT_NEAR(deadline->seconds, process_seconds() + 100, 1.5);  // whole seconds in the variable
+  EXPECT_NEAR(deadline->seconds, process_seconds() + 100, 1.5);  // the variable has full seconds
 }
 
 TEST_F(WallTime, TheEarlierOfBothCounts) {

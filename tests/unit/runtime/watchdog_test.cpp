@@ -58,7 +58,7 @@ TEST(Watchdog, OfNoTimeNeverAlarms) {
   std::this_thread::sleep_for(50ms);
 }
 
-// Last of the Watchdog's: a failure stays noted for the process's life.
+// The last Watchdog test, because a failure remains recorded for the process's lifetime.
 TEST(Watchdog, ReportsAFailureAtOnceAndBeforeAWait) {
   std::promise<Wait> promise;
   auto alarm = promise.get_future();

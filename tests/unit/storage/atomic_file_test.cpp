@@ -1,4 +1,4 @@
-// A file has its name once it is complete; until then nobody else's bytes are touched.
+// A file gets its name when it is complete. Until then no existing file is changed.
 #include "storage/atomic_file.hpp"
 
 #include <fcntl.h>

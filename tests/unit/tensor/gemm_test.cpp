@@ -31,7 +31,8 @@ TYPED_TEST(GemmBackends, MatchThePlainLoop) {
   }
 }
 
-// One block of the backends that copy blocks exactly, and a bit more than one in each direction.
+// One block of the back ends that copy exact blocks, and a little more than one block in each
+// direction.
 TYPED_TEST(GemmBackends, MatchThePlainLoopAcrossBlocks) {
   using T = TypeParam;
   for (const Size size :
@@ -48,7 +49,7 @@ TYPED_TEST(GemmBackends, MatchThePlainLoopAcrossBlocks) {
   }
 }
 
-// Columns of A whose elements lie 4 KiB apart, which some backends copy.
+// Elements of A's columns are 4 KiB apart, which some back ends copy.
 TYPED_TEST(GemmBackends, MatchThePlainLoopForColumnsThatShareCacheLines) {
   using T = TypeParam;
   const Problem<T> problem({1024, 37, 515});
@@ -60,7 +61,7 @@ TYPED_TEST(GemmBackends, MatchThePlainLoopForColumnsThatShareCacheLines) {
   }
 }
 
-// C far larger than A and B, beyond what one block of a library holds.
+// C is far larger than A and B and exceeds one block of a library.
 TYPED_TEST(GemmBackends, MatchThePlainLoopForWideWeightGradients) {
   using T = TypeParam;
   const Problem<T> problem({1201, 1103, 5});

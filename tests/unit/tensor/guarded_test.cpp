@@ -1,4 +1,4 @@
-// The guards themselves: a kernel test is worth what they notice.
+// Tests of the guards, on whose detection the kernel tests depend.
 #include "support/guarded.hpp"
 
 #include <gtest/gtest-spi.h>
@@ -8,7 +8,7 @@ namespace kzero::tests {
 
 namespace {
 
-/// Adds 1 to the element `at`, inside or outside of a buffer of five.
+/// Adds 1 to element `at`, inside or outside a buffer of five.
 template <class T>
 void change(Index at) {
   const Guarded<T> buffer(std::vector<T>(5, T(2.0F)));
@@ -31,7 +31,7 @@ TYPED_TEST(Guards, NoticeWhatIsAddedOutside) {
   EXPECT_NONFATAL_FAILURE(change<TypeParam>(68), "past the buffer's 5");
 }
 
-// Run by a CTest entry of its own where a host stands in for a device: it has to end the program.
+// Run by its own CTest entry if a host stands in for a device. It must end the program.
 TEST(StandIn, DISABLED_EndsAHostThatTouchesTheDevicesMemory) {
   const Guarded<float> buffer(std::vector<float>(5, 2.0F));
   const volatile float* data = buffer.data();

@@ -10,7 +10,7 @@ namespace {
 
 using Entries = std::vector<AddedTokens::Entry>;
 
-/// The leftmost and longest match by looking at every entry; of equal ones the first.
+/// Finds the leftmost, longest match by comparing every entry. Of equal entries, returns the first.
 std::optional<AddedTokens::Match> plain_find(const Entries& entries, std::string_view text,
                                              std::size_t from) {
   for (; from < text.size(); ++from) {
@@ -51,7 +51,7 @@ TEST(AddedTokens, AreFoundAsByThePlainLoop) {
 }
 
 TEST(AddedTokens, MayBeManyInATextOfManyBeginnings) {
-  Entries entries;  // quadratic time would end in the limit of the test
+  Entries entries;  // quadratic time would exceed the test's limit
   for (Token id = 0; id < 300'000; ++id) entries.push_back({fmt::format("<|extra_{}|>", id), id});
   const AddedTokens added(entries);
   std::string text;

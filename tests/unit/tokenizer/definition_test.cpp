@@ -1,4 +1,4 @@
-// Files that are refused: each differs from a good one in one value.
+// Refused files. Each differs from a valid file in one value.
 #include "tokenizer/definition.hpp"
 
 #include <gtest/gtest.h>
@@ -22,7 +22,7 @@ Json good(const std::string& split = "gpt2") {
   return Json::parse(file);
 }
 
-/// What the reader says of the file after a patch (RFC 7396).
+/// The reader's message for the file after a patch (RFC 7396).
 std::string refusal(const std::string& patch, const std::string& split = "gpt2") {
   Json json = good(split);
   json.merge_patch(Json::parse(patch));

@@ -1,4 +1,4 @@
-// Merging against a plain loop over all neighbours, on words of a small alphabet.
+// Compares merging with a plain loop over all neighbours, on words of a small alphabet.
 #include "tokenizer/merges.hpp"
 
 #include <gtest/gtest.h>
@@ -10,7 +10,7 @@
 namespace kzero::tokenizer {
 namespace {
 
-/// The list's first merge that fits anywhere, and of its places the leftmost, again and again.
+/// Repeatedly applies the first merge in the list that matches anywhere, at its leftmost match.
 std::vector<Token> merged_plainly(const std::vector<Merge>& merges, std::vector<Token> word) {
   for (bool is_changed = true; is_changed;) {
     is_changed = false;
@@ -28,7 +28,7 @@ std::vector<Token> merged_plainly(const std::vector<Merge>& merges, std::vector<
 }
 
 TEST(Merges, EqualThePlainLoop) {
-  // Each pair becomes a token of its own, as after training, so that no two pairs become the same.
+  // Each pair becomes its own token, as after training. No two pairs become the same token.
   std::mt19937 draw(5);
   std::vector<Merge> merges;
   std::vector<std::pair<Token, Token>> seen;
@@ -60,7 +60,7 @@ TEST(Merges, OfNothingChangeNothing) {
 }
 
 TEST(Merges, TakeTheLastOfTwoEqualPairs) {
-  // (0, 1) comes after (1, 2) at its second place.
+  // (0, 1) counts at its second position in the list, after (1, 2).
   Merges::Scratch scratch;
   std::vector<Token> found;
   const std::vector<Merge> merges{{0, 1, 3}, {1, 2, 4}, {0, 1, 3}};

@@ -1,4 +1,4 @@
-// Where words end, by the three patterns; tests/tokenizer compares more of it with the library.
+// The ends of words for the three patterns. tests/tokenizer compares more cases with the library.
 #include "tokenizer/split.hpp"
 
 #include <gtest/gtest.h>

@@ -86,7 +86,7 @@ TEST(Tokenizer, RefusesTextThatIsNotUtf8) {
 
 TEST(Tokenizer, EncodesALongWord) {
   const Tokenizer one = tokenizer("gpt2");
-  const std::string text(1 << 20, 'a');  // minutes, were each merge a pass over the word
+  const std::string text(1 << 20, 'a');  // takes minutes if each merge passes over the word
   EXPECT_EQ(one.decode(one.encode(text)), text);
 }
 

@@ -18,7 +18,7 @@ bool overlap_in_memory(const Lifetime& a, const Lifetime& b) {
   return a.offset < b.offset + b.elements && b.offset < a.offset + a.elements;
 }
 
-/// The most elements that live at one time: nothing can need less.
+/// The largest number of elements that exist at one time, which is a lower bound.
 Index least_memory(const std::vector<Lifetime>& values) {
   Index most = 0;
   for (const Lifetime& at : values) {
@@ -43,7 +43,7 @@ TEST(Lifetimes, NoTwoValuesShareAnElementAtATime) {
     const Index total = assign_offsets(values);
     for (std::size_t i = 0; i < values.size(); ++i) {
       EXPECT_LE(values[i].offset + values[i].elements, total);
-      // Aligned as in a buffer of all units: GEMM libraries choose algorithms by alignments.
+      // Aligned as in a buffer of all units, because GEMM libraries choose algorithms by alignment.
       EXPECT_EQ(values[i].offset % param::shard_alignment, 0);
       for (std::size_t j = i + 1; j < values.size(); ++j) {
         EXPECT_FALSE(overlap_in_time(values[i], values[j]) &&
@@ -54,7 +54,7 @@ TEST(Lifetimes, NoTwoValuesShareAnElementAtATime) {
   }
 }
 
-// Equal blocks in a chain, beside a unit five times as large at either end, as a model's are.
+// Equal blocks in a chain, with a unit five times as large at each end, as in a model.
 TEST(Lifetimes, OfAChainOfBlocksNeedNoMoreThanLivesAtOnce) {
   for (const Index ahead : {0, 1, 2}) {
     for (const Index blocks : {2 * ahead + 1, 2 * ahead + 2, 4 * ahead + 20}) {

@@ -16,11 +16,11 @@ param::FlatLayout one_unit_layout(Index elements, Index ranks) {
 
 template <class T>
 std::vector<T> values_of(int rank, Index count) {
-  // Magnitudes that differ by rank: another order of the sum would show in the bits.
+  // Magnitudes differ by rank, so another order of the sum would change the bits.
   return tests::numbers<T>(count, 100 + rank, rank % 2 == 0 ? 1 : 300);
 }
 
-/// The rank-ordered fp32 sum of all ranks' values for a unit, padding included.
+/// The rank-ordered fp32 sum of all ranks' values for a unit, including padding.
 template <class T>
 std::vector<float> sums_of(int ranks, Index count) {
   std::vector<float> total(count, 0.0F);
@@ -38,7 +38,7 @@ std::vector<T> rounded(const std::vector<float>& values, Index begin, Index coun
   return result;
 }
 
-/// A reduction of one unit with its bucket, and what its owner's sum is made of.
+/// A reduction of one unit with its bucket, and the operands of its owner's sum.
 template <class T>
 struct Case {
   Case(const grid::Group& group, const param::FlatLayout& flat, Index bytes, comm::Overlap overlap)
@@ -55,7 +55,7 @@ struct Case {
     return measuring;
   }
 
-  /// Of the first `ranks` ranks' values.
+  /// Reduces the values of the first `ranks` ranks.
   void reduce(const OwnedSum<T>& sum, Result result, int ranks) {
     const tensor::Execution exec;
     ReductionStream stream;
@@ -76,13 +76,14 @@ struct Case {
 template <class T>
 class Reduction : public testing::Test {
  protected:
-  /// f(flat layout, bytes of the bucket, overlap) over sizes and buckets that divide by nothing.
+  /// Calls f(flat layout, bytes of the bucket, overlap) for sizes and buckets that do not divide
+  /// evenly.
   template <class F>
   void for_each_case(const F& f) {
     for (const Index elements : {1, 3, 31, 1000, 4099}) {
       const param::FlatLayout flat = one_unit_layout(elements, group.size());
       for (const Index bytes : {1, 254, 1 << 20}) {
-        if (elements / bytes > 100) continue;  // thousands of messages tell nothing new
+        if (elements / bytes > 100) continue;  // thousands of messages add no coverage
         for (const auto overlap : {comm::Overlap::no, comm::Overlap::yes}) f(flat, bytes, overlap);
       }
     }
@@ -127,8 +128,8 @@ TYPED_TEST(Reduction, ScatteredGoesToItsOwnerAlone) {
         for (Index i = 0; i < shard; ++i) expected[i] += static_cast<float>(values[me * shard + i]);
       }
     };
-    // As a step's rounds do it: the first one's sum, the next one's values on top, and a last round
-    // that only some ranks have, which is rounded.
+    // As in the rounds of a step: the first round's sum, the next round's values added to it, and a
+    // last round with values of some ranks only, which is rounded.
     add(ranks);
     c.reduce({nullptr, wide.data(), nullptr}, Result::reduce_scattered, ranks);
     EXPECT_TRUE(tests::same_bits(wide.host(), expected));

@@ -17,8 +17,8 @@ using param::ValueKind;
 Value parameters(Index unit) { return {ValueKind::parameters, unit, {}, 0}; }
 Value gradient(Index unit) { return {ValueKind::gradient, unit, {}, 1}; }
 
-/// Unit 0, `blocks` further ones and a last one that also uses unit 0; backward, unit 0 needs no
-/// parameters. Written down here so that the schedule is tested without any model.
+/// Unit 0, `blocks` more units, and a last unit that also uses unit 0. Backward, unit 0 needs no
+/// parameters. The trace is written here so that the schedule is tested without a model.
 param::Trace trace_of(Index blocks) {
   param::Trace trace;
   for (Index u = 0; u <= blocks; ++u) trace.push_back({Pass::forward, u, {parameters(u)}, {}});
@@ -46,7 +46,7 @@ class Stages : public testing::TestWithParam<std::tuple<Index, Index, bool>> {
   const param::FlatLayout layout = layout_of(blocks, 3);
   const Schedule schedule{trace_of(blocks), layout, {stage(3, 3), ahead, overlap}};
 
-  /// `place` lies within `elements`, apart from all units whose offsets are in `taken`.
+  /// `place` is within `elements` and does not overlap any unit whose offset is in `taken`.
   void expect_alone(const BufferOffset& place, const std::map<Index, Index>& taken,
                     Index elements) const {
     const Index end = place.offset + layout.unit(place.unit).padded;
@@ -58,7 +58,8 @@ class Stages : public testing::TestWithParam<std::tuple<Index, Index, bool>> {
   }
 };
 
-// Played through: what an operation reads is there, lies alone, and only so much is there at once.
+// Simulates the schedule. Every operation finds the units that it reads without overlap, and only a
+// limited number of units exist at a time.
 TEST_P(Stages, EveryReadFindsItsUnitGathered) {
   std::map<Index, Index> there;  // unit to offset
   for (std::size_t i = 0; i < schedule.trace().size(); ++i) {
@@ -100,8 +101,8 @@ TEST_P(Stages, GradientsHaveAPlaceUntilTheyAreReduced) {
   EXPECT_EQ(static_cast<Index>(complete.size()), blocks + 2);
 }
 
-// Paper section 7.2.2: at most a gather of all units forward and one backward; the first unit is
-// not needed backward, and what is still there is not gathered again.
+// Paper section 7.2.2: at most one gather of all units forward and one backward. The first unit is
+// not needed backward. A unit still in memory is not gathered again.
 TEST_P(Stages, GathersNoMoreThanTwice) {
   std::map<Index, Index> times;
   for (const ScheduleStep& step : schedule.steps()) {

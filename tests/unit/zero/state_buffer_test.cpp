@@ -7,7 +7,8 @@
 namespace kzero::zero {
 namespace {
 
-/// Vectors between hidden matrices, a unit without any, and one of them alone.
+/// Vectors between hidden matrices, a unit without hidden matrices, and a unit of one hidden matrix
+/// only.
 param::Table table_with_matrices() {
   param::Table table{
       {"block", {{"a", {70}}, {"m", {30, 40}}, {"b", {3}}, {"n", {11, 90}}, {"c", {200}}}},

@@ -1,5 +1,5 @@
-// Tile registers in plain C++, as strict as Intel's manual is about those of AMX, and about order:
-// a thread configures once, and releases what it configured.
+// Tile registers in plain C++. They enforce the rules that Intel's manual gives for AMX, and the
+// order of calls: a thread configures once and releases its configuration.
 #pragma once
 
 #include <cmath>
@@ -14,7 +14,7 @@ namespace kzero::kernels {
 
 class EmulatedTiles {
  public:
-  /// What is an error is #GP or #UD on processors, but for the order of calls.
+  /// On processors these errors are #GP or #UD, except for the order of calls.
   struct Fault : std::logic_error {
     using std::logic_error::logic_error;
   };
@@ -50,7 +50,7 @@ class EmulatedTiles {
     std::memset(thread().tiles[tile], 0, sizeof(Tile));
   }
 
-  /// Clears what lies beyond the tile's rows and bytes.
+  /// Clears everything beyond the tile's rows and bytes.
   template <int tile>
   static void load(const void* from, Index row_bytes) {
     zero<tile>();
@@ -69,9 +69,9 @@ class EmulatedTiles {
       std::memcpy(bytes + i * row_bytes, thread().tiles[tile][i], columns(tile) * 4);
   }
 
-  /// TDPBF16PS: sums of the first and of the second terms of the pairs, by fused multiply-adds from
-  /// zero, are added to each other and then to the element. Every operand and result that is
-  /// subnormal counts as zero; rounding is to nearest.
+  /// TDPBF16PS: sums the first terms and the second terms of the pairs separately, by fused
+  /// multiply-adds from zero. Adds the two sums, then adds the result to the element. Subnormal
+  /// operands and results count as zero. Rounds to nearest.
   template <int sum, int a, int b>
   static void add_products() {
     check_tile<sum>(), check_tile<a>(), check_tile<b>();
@@ -140,7 +140,7 @@ class EmulatedTiles {
 inline constexpr ProductBackend<Bf16Pair> emulated_products{
     &configure_tiles<EmulatedTiles>, &multiply_in_tiles<EmulatedTiles>, &EmulatedTiles::release};
 
-/// The thread's tiles are configured as long as this lives.
+/// Configures the thread's tiles during its lifetime.
 struct EmulatedScope {
   EmulatedScope() { emulated_products.begin(); }
   explicit EmulatedScope(const TileConfig& config) { EmulatedTiles::configure(config); }

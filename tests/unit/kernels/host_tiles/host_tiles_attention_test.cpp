@@ -1,4 +1,4 @@
-// Attention on hosts with its products of pairs in tiles.
+// Host attention with products of pairs in tiles.
 #include "unit/kernels/attention_cases.hpp"
 #include "unit/kernels/host_tiles/emulated_tiles.hpp"
 

@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::type_identity<Bf16Pair> pairs_type;
 
-/// In registers of its own, as attention has them.
+/// Uses its own registers, as attention does.
 std::vector<float> multiply_by(const ProductBackend<Bf16Pair>& backend, HostProduct<Bf16Pair> p,
                                std::vector<float> c) {
   p.c = c.data();
@@ -30,7 +30,7 @@ void check(const ProductCase& c) {
   });
 }
 
-// The bound is that of a sum in any order; subnormals, which tiles flush, are far below it.
+// The bound is that of a sum in any order. Tiles flush subnormals, which are far below the bound.
 TEST(HostTiles, MatchThePlainLoop) {
   for (const Index m : {1, 15, 16, 17, 32, 33, 96}) {
     for (const Index n : {1, 8, 16, 31, 32, 48, 64}) {
@@ -44,8 +44,8 @@ TEST(HostTiles, MatchThePlainLoop) {
 
 constexpr std::array<Index, 12> head_widths{1, 16, 17, 31, 32, 33, 64, 80, 127, 128, 129, 256};
 
-/// The products of attention's tiles of `count` query rows and 64 keys: f(product without C). A's
-/// transposed pairs lie 64 apart.
+/// Calls f(product without C) for the products of attention's tiles of `count` query rows and 64
+/// keys. The transposed pairs of A are 64 apart.
 template <class F>
 void for_each_product(Index count, Index head_width, const std::vector<Bf16Pair>& a,
                       const std::vector<Bf16Pair>& b, const F& f) {
@@ -60,7 +60,7 @@ void for_each_product(Index count, Index head_width, const std::vector<Bf16Pair>
   f(c({64, width, ceil_div(count, 2), {a.data(), 1, 64}, b.data(), width}, width, true));
 }
 
-/// Small integers: every sum is exact, in any order.
+/// Small integers, whose sums are exact in any order.
 std::vector<Bf16Pair> integers(Index count, unsigned seed) {
   const auto random = numbers<float>(2 * count, seed, 8);
   std::vector<Bf16Pair> pairs;
@@ -71,7 +71,7 @@ std::vector<Bf16Pair> integers(Index count, unsigned seed) {
   return pairs;
 }
 
-/// The bits of vectors, at all shapes that attention has.
+/// Expects the bits of the vector product for all shapes that attention uses.
 void expect_exact(const ProductBackend<Bf16Pair>& backend) {
   const auto a = integers(96 * 256, 1), b = integers(256 * 256, 2);
   const std::vector<float> before(96 * 256, 3);
@@ -104,7 +104,8 @@ TEST(HostTiles, OfThisProcessorHaveTheBitsOfTheManual) {
   }
 }
 
-// As of vectors: attention's tiles are cut by the mask, and the last rows' by the sequence's end.
+// As for vectors: the mask cuts attention's tiles, and the end of the sequence cuts those of the
+// last rows.
 TEST(HostTiles, ElementsDoNotDependOnTheirNumber) {
   constexpr Index m = 39, n = 72, k = 37;
   const auto a = elements(pairs_type, m * k, 1), b = elements(pairs_type, k * n, 2);
@@ -122,7 +123,7 @@ TEST(HostTiles, ElementsDoNotDependOnTheirNumber) {
   }
 }
 
-// A product takes twice the cycles of a load.
+// A product takes twice as many cycles as a load.
 TEST(HostTiles, LoadNoMoreThanATileForAProduct) {
   const auto a = integers(96 * 32, 1), b = integers(32 * 64, 2);
   std::vector<float> c(96 * 64);

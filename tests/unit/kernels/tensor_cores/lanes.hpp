@@ -1,5 +1,5 @@
-// The instructions of tile_product_cuda.hpp on hosts, as PTX documents them: 32 fibers play the
-// lanes of a warp and meet at a barrier in each.
+// The instructions of tile_product_cuda.hpp on hosts, as documented by PTX. 32 fibers simulate the
+// lanes of a warp and meet at a barrier in each instruction.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -17,8 +17,8 @@
 
 namespace kzero::kernels {
 
-/// What a lane shows the others of its warp, in an instruction and not in memory: ThreadSanitizer
-/// is not to look for its order, nor to learn one from it.
+/// A value that a lane passes to the other lanes of its warp by an instruction, not through memory.
+/// ThreadSanitizer must neither check its order nor derive an order from it.
 template <class T>
 class Shown {
  public:
@@ -32,7 +32,7 @@ class Shown {
   std::atomic<T> value_{};
 };
 
-/// What the lanes of one warp show one another.
+/// The values that the lanes of one warp exchange.
 struct Warp {
   LaneMeeting meeting{32};
   std::array<Shown<const std::uint16_t*>, 32> rows;
@@ -46,7 +46,7 @@ struct LaneInstructions {
   static Warp& warp() { return (*warps_of_team)[Fibers::number() / 32]; }
   static int lane() { return Fibers::number() % 32; }
 
-  /// ldmatrix.x4: lane l gets of each matrix row l / 4 the elements 2 (l % 4) and the next.
+  /// ldmatrix.x4: from row l / 4 of each matrix, lane l gets element 2 (l % 4) and the next.
   static void load(std::uint32_t (&x)[4], const void* row) {
     show(row);
     for (int m = 0; m < 4; ++m)
@@ -54,7 +54,7 @@ struct LaneInstructions {
     warp().meeting.arrive_and_wait();
   }
 
-  /// ldmatrix.x4.trans: the same of the transposed matrices.
+  /// ldmatrix.x4.trans: the same for the transposed matrices.
   static void load_transposed(std::uint32_t (&x)[4], const void* row) {
     show(row);
     for (int m = 0; m < 4; ++m) {
@@ -65,7 +65,7 @@ struct LaneInstructions {
     warp().meeting.arrive_and_wait();
   }
 
-  /// mma.m16n8k16: a [16,16], b [16,8], sum [16,8] in the fragments that PTX documents.
+  /// mma.m16n8k16: a [16,16], b [16,8], sum [16,8] in the fragments documented by PTX.
   template <class T>
   static void multiply_add(float* sum, const std::uint32_t (&a)[4], std::uint32_t b0,
                            std::uint32_t b1) {
@@ -119,7 +119,7 @@ struct LaneInstructions {
     return static_cast<float>(value);
   }
 
-  // Register i of four: rows from 8 (i % 2) on, k from 8 (i / 2) on.
+  // Register i of four: rows from 8 (i % 2), k from 8 (i / 2).
   template <class T>
   static float left(int row, int k) {
     const auto& owner = warp().factors[row % 8 * 4 + k % 8 / 2];
@@ -131,7 +131,7 @@ struct LaneInstructions {
   }
 };
 
-/// Runs the parts of the lanes of `warps` warps at once.
+/// Runs the lanes of `warps` warps at the same time.
 inline void run_warps(int warps, const std::function<void(int)>& part) {
   std::vector<Warp> shared(warps);
   warps_of_team = &shared;
@@ -139,7 +139,7 @@ inline void run_warps(int warps, const std::function<void(int)>& part) {
   warps_of_team = nullptr;
 }
 
-/// Runs the parts of `threads` lanes, 32 at once, one warp after the other.
+/// Runs `threads` lanes, 32 at a time, one warp after another.
 inline void run_lanes(int threads, const std::function<void(int)>& part) {
   for (int first = 0; first < threads; first += 32)
     run_warps(1, [&](int thread) { part(first + thread); });

@@ -1,5 +1,5 @@
-// A stand-in for cp.async: copies take place when the thread that began them waits for them, and
-// until then their place holds NaN.
+// A stand-in for cp.async. A copy takes place when the thread that started it waits for it. Until
+// then its destination holds NaN.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -13,7 +13,8 @@
 
 namespace kzero::kernels {
 
-/// Copies that a thread began and has not waited for: what a kernel reads too early is stale.
+/// The copies that a thread has started and not waited for. A kernel that reads too early gets
+/// stale values.
 struct PendingCopies {
   struct Copy {
     void* to;
@@ -26,7 +27,7 @@ struct PendingCopies {
     const auto at = [&](const void* p) { return reinterpret_cast<std::uintptr_t>(p) % copy.bytes; };
     EXPECT_EQ(at(copy.to), 0U) << "cp.async: an unaligned place";
     EXPECT_EQ(at(copy.from), 0U) << "cp.async: an unaligned source";
-    std::memset(copy.to, 0xFF, copy.bytes);  // a device may write from now on
+    std::memset(copy.to, 0xFF, copy.bytes);  // a device may write from here on
     of_thread().push_back(copy);
   }
   static void wait() {

@@ -10,8 +10,8 @@ namespace kzero::kernels {
 
 namespace {
 
-/// A thread has a warp's fragments. Where it has lanes, each has all of them: then no scores stay
-/// in registers.
+/// A thread holds the fragments of a warp. If a warp has lanes, each lane holds all of them, and no
+/// scores stay in registers.
 struct WholeWarpArithmetic {
   static constexpr int warps = team_warps, lanes = 1;
   template <class T>
@@ -31,7 +31,7 @@ struct FourWarps {
   static void run(const std::function<void(int)>& part) { Fibers::run(warps, part); }
 };
 
-/// Four warps of 32 lanes each: what runs on a GPU, with stand-ins for the instructions.
+/// Four warps of 32 lanes each: the GPU code, with stand-ins for the instructions.
 struct FourWarpsOfLanes {
   static constexpr int warps = 4, lanes = 32;
   template <class T>
@@ -46,7 +46,7 @@ struct OwnThread {
   int thread;
 };
 
-/// Runs one team after the other, in scratch that holds garbage.
+/// Runs the teams one after another, with garbage in their scratch memory.
 template <class Arithmetic, class T>
 struct InTurns {
   template <class Kernel>
@@ -116,7 +116,7 @@ TYPED_TEST(TensorCoreAttention, MatchesThePlainLoop) {
   for (const AttentionShape& shape : tiled_shapes()) check_attention<TensorCores, TypeParam>(shape);
 }
 
-// Blocks of 128 rows up to a width of 64, of 64 rows beyond; tiles of 64 and of 32 rows.
+// Blocks of 128 rows up to a width of 64, otherwise of 64 rows. Tiles of 64 and of 32 rows.
 TYPED_TEST(TensorCoreAttention, WarpsMatchThePlainLoop) {
   for (const Index sequence : {1, 17, 33, 64, 65, 127, 129, 193})
     check_attention<InWarps<FourWarps>, TypeParam>(make_shape(1, sequence, 1, 24));

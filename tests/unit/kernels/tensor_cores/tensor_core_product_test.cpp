@@ -20,7 +20,7 @@ class TensorCoreProducts : public testing::Test {};
 using SixteenBits = testing::Types<bf16, fp16>;
 TYPED_TEST_SUITE(TensorCoreProducts, SixteenBits, );
 
-// One warp has all fragments, a part of a row of them, a row, several rows, or none.
+// One warp has all fragments, a part of a row of fragments, a row, several rows, or none.
 TYPED_TEST(TensorCoreProducts, MatchLoops) {
   check_product<WholeWarps, TypeParam, 16, 16, 1>(16, 16);
   check_product<WholeWarps, TypeParam, 64, 128, 1>(32, 128);

@@ -1,5 +1,5 @@
-// Threads of a team that take turns on one thread of the system: each runs until it waits at a
-// barrier. The order is always the same, and 128 of them cost no more than the work they do.
+// Threads of a team that alternate on one system thread. Each runs until it waits at a barrier. The
+// order is deterministic, and 128 threads cost no more than their work.
 #pragma once
 
 #include <ucontext.h>
@@ -12,7 +12,7 @@ namespace kzero::kernels {
 
 class Fibers {
  public:
-  /// Runs part(number) for numbers in [0,count), until all have returned.
+  /// Runs part(number) for all numbers in [0,count) and returns when all have returned.
   static void run(int count, const std::function<void(int)>& part) {
     Fibers fibers(count, part);
     current = &fibers;
@@ -28,10 +28,10 @@ class Fibers {
     current = nullptr;
   }
 
-  /// The number of the part that runs; -1 outside.
+  /// The number of the running part, or -1 outside of run().
   static int number() { return current == nullptr ? -1 : current->number_; }
 
-  /// Lets the others run.
+  /// Switches to the other parts.
   static void yield() { swapcontext(&current->fibers_[number()].context, &current->main_); }
 
  private:
@@ -67,7 +67,7 @@ class Fibers {
   int number_ = 0;
 };
 
-/// Where the lanes of a warp meet in an instruction.
+/// The meeting point of a warp's lanes in an instruction.
 class LaneMeeting {
  public:
   explicit LaneMeeting(int lanes) : count_(lanes) {}

@@ -18,7 +18,7 @@ class WarpRows : public testing::Test {};
 using SixteenBits = testing::Types<bf16, fp16>;
 TYPED_TEST_SUITE(WarpRows, SixteenBits, );
 
-// (A B^T rounded) C, where the rounded product never leaves the registers.
+// (A B^T rounded) C. The rounded product stays in registers.
 TYPED_TEST(WarpRows, ASumBecomesTheFactorOfTheNextProduct) {
   using T = TypeParam;
   using Fragments = WarpFragments<T, LaneInstructions>;
@@ -58,7 +58,7 @@ TYPED_TEST(WarpRows, ASumBecomesTheFactorOfTheNextProduct) {
   }
 }
 
-// Each row's lanes agree on its largest value and its sum, and every row has one lane that leads.
+// The lanes of each row agree on its maximum and its sum. Every row has one leading lane.
 TYPED_TEST(WarpRows, ReduceOverTheLanesOfARow) {
   using Fragments = WarpFragments<TypeParam, LaneInstructions>;
   using Sums = WarpSums<Fragments, down, across>;

@@ -1,6 +1,6 @@
-// In place of kernels/device/warp_fragments.hpp where one thread plays a warp: it holds whole
-// fragments. If a warp has several, each does, and the first stores them. It checks what the real
-// ones demand without checking: the alignment of tiles and their strides.
+// Replaces kernels/device/warp_fragments.hpp if one thread simulates a warp and holds complete
+// fragments. If a warp has several threads, each holds them, and the first stores them. Checks the
+// unchecked requirements of the real fragments: the alignment and strides of tiles.
 #pragma once
 
 #include <gtest/gtest.h>
