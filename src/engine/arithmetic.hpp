@@ -9,9 +9,9 @@ class Gemm;
 
 namespace kzero::engine {
 
-/// Returns the arithmetic of this program on this machine: the compiler and instruction set of the
-/// kernels, the device or host, the GEMM library, and the model's part (`model`, may be empty).
-/// Runs with equal decks and different arithmetic agree to rounding.
+/// Returns the arithmetic of this program on this machine: compiler and instruction set of the
+/// kernels, device or host, GEMM library, and the model's part (`model`, may be empty). Equal decks
+/// with different arithmetic agree to rounding.
 std::string arithmetic_of(const tensor::Gemm& gemm, const std::string& model);
 
 }  // namespace kzero::engine

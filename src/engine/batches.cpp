@@ -8,7 +8,7 @@ namespace kzero::engine {
 
 namespace {
 
-/// Hands out the parts of a block of bytes with the alignment of arenas.
+/// Divides a block of bytes into parts aligned as in arenas.
 class Parts {
  public:
   explicit Parts(std::byte* begin) : begin_(begin) {}

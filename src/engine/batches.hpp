@@ -1,5 +1,5 @@
-// The tokens of one micro-batch on the device, refilled for every micro-batch. Rows are also
-// grouped by token, so that the embedding's backward sum needs no atomics.
+// One micro-batch's tokens on the device, refilled for every micro-batch. Rows are also grouped by
+// token, so that the embedding's backward sum needs no atomics.
 #pragma once
 
 #include <array>
@@ -18,9 +18,9 @@ class Batches {
   /// write there, also allocates two pinned buffers from the offloaded category.
   Batches(memory::Arenas& arenas, Index batch, Index sequence, Index vocab);
 
-  /// Reads samples [first_sample, first_sample + batch) and enqueues their copy to the device. The
-  /// device may still be computing the previous batch. Waits only for the copy of the batch before
-  /// that one, because its buffer is refilled.
+  /// Reads samples [first_sample, first_sample + batch) and enqueues their copy to the device,
+  /// which may still be computing the previous batch. Waits only for the copy of the batch before
+  /// that, whose buffer is reused.
   model::Batch load(const tensor::Execution& exec, const data::BatchSource& samples,
                     Index first_sample);
 

@@ -1,5 +1,5 @@
-// The blueprint of a run, computed from shapes before any memory is allocated: the units, their
-// layout and partitioning, and the schedules that memory, traffic and the run itself follow.
+// The blueprint of a run, computed from shapes before memory is allocated: units, layout,
+// partitioning, and the schedules that memory, traffic and the run itself follow.
 #pragma once
 
 #include <memory>
@@ -18,7 +18,7 @@ class Optimizer;
 
 namespace kzero::engine {
 
-/// A model as seen by one rank of the grid.
+/// A model on one rank of the grid.
 struct ModelBlueprint {
   model::TensorRank tensor;
   std::shared_ptr<const model::Definition> definition;
@@ -31,12 +31,12 @@ struct ModelBlueprint {
                  model::Family family = model::define);
 };
 
-/// A training run as seen by one rank of the grid.
+/// A training run on one rank of the grid.
 struct Blueprint : ModelBlueprint {
   data::BatchPlan batches;
   bool adds_reduced;  // see zero::GradientOptions
   std::shared_ptr<const optim::Optimizer> optimizer;
-  MatrixPlan matrices;  // matrices that the optimizer needs complete
+  MatrixPlan matrices;  // that the optimizer needs complete
   zero::Schedule training, validation;
 
   /// The deck must be resolved. `family` and `rule` replace the deck's model and optimizer.

@@ -1,5 +1,5 @@
-// All buffers of a rank during a run. Constructed on measuring arenas, they are the memory plan.
-// Constructed on allocated arenas, they are the run's memory.
+// All buffers of a rank during a run. On measuring arenas they are the memory plan, on allocated
+// arenas the run's memory.
 #pragma once
 
 #include <memory>
@@ -27,8 +27,8 @@ template <class T>
 struct Buffers {
   zero::ParameterStore<T> parameters;
   zero::GradientStore<T> gradients;
-  /// The optimizer's state arrays, as it declares them. In an fp32 run without offload the first
-  /// one is empty, because the parameters themselves are the master weights.
+  /// The optimizer's state arrays, as it declares them. In an fp32 run without offload the first is
+  /// empty: the parameters are the master weights.
   std::vector<zero::StateBuffer> state;
   ParameterSums sums;                                              // of a multi-pass optimizer
   std::optional<optim::CpuOffloadOptimizer<T>> offload_optimizer;  // for offload from a device
@@ -38,12 +38,11 @@ struct Buffers {
   StepSums step_sums;
   std::optional<GradientHashes> hashes;  // with run.verify_every
   /// Host memory for runs with checkpoints. Empty where the state itself serves.
-  std::span<float> staging;     // for the state on a device (state_staging.hpp)
+  std::span<float> staging;     // for state on a device (state_staging.hpp)
   std::span<float> snapshot;    // the copy that checkpoint.asynchronous writes
   std::span<SpanRecord> spans;  // host memory of the profile, with run.profile
 
-  /// `data_rank` is this rank's number in its data group. `gemm` and `tensor` are null while
-  /// measuring.
+  /// `data_rank` is the rank in the data group. `gemm` and `tensor` are null while measuring.
   Buffers(memory::Arenas& arenas, const deck::Config& config, const Blueprint& blueprint,
           Index data_rank, Index threads, tensor::Gemm* gemm, comm::Communicator* tensor);
 
@@ -59,8 +58,8 @@ struct Buffers {
   zero::Placement optimizer_;
 };
 
-/// Returns whether the optimizer's state is offloaded from the device. Without a device the state
-/// is always on the host.
+/// Returns whether the optimizer's state is offloaded from a device. In host builds, the state is
+/// always on the host.
 inline bool offloads(const deck::Config& config) {
   return config.zero.offload == deck::Offload::host && !tensor::on_host;
 }

@@ -1,6 +1,5 @@
-// Hashes of the gradients of this rank's micro-batches in a verified step. Each of the two
-// computations has one word for the loss and one word for every unit's gradient. The words stay on
-// the device until the end of the step.
+// Gradient hashes of this rank's micro-batches in a verified step. Each of two computations has a
+// word for the loss and one per unit. The words stay on the device until the end of the step.
 #pragma once
 
 #include <cstdint>
@@ -31,8 +30,8 @@ class GradientHashes {
   /// Enqueues the copy of all words to the host.
   void read(const tensor::Execution& exec) const;
 
-  /// Return the words read for a micro-batch: the bits of the loss and the hashes of the units.
-  /// Every NaN has the same bits here.
+  /// Return the words read for a micro-batch: the loss's bits, the same for every NaN, and the
+  /// units' hashes.
   std::uint64_t loss(Index computation, Index round) const;
   std::span<const std::uint64_t> gradients(Index computation, Index round) const;
 
@@ -43,7 +42,7 @@ class GradientHashes {
   Index words() const { return begin(computations, 0); }
 
   Index rounds_, units_;
-  std::uint64_t *device_, *host_;  // the same pointer in host builds
+  std::uint64_t *device_, *host_;  // equal in host builds
 };
 
 }  // namespace kzero::engine

@@ -1,4 +1,4 @@
-// The source of initial weights that are not drawn at random.
+// The source of initial weights that are not random.
 #pragma once
 
 #include <functional>

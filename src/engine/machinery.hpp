@@ -27,15 +27,13 @@ struct Machinery {
   Machinery(const deck::Config& config, Index thread_count, const grid::ProcessGrid& ranks);
 };
 
-/// Returns this rank's position in its tensor group.
 model::TensorRank tensor_rank(const grid::ProcessGrid& grid);
 
-/// Throws Error(memory) if the node's free memory cannot hold `bytes` for each of its `node_ranks`
-/// ranks. `smaller` lists choices that need less memory. Does not check a device's memory.
+/// Throws Error(memory) if this node's free memory cannot hold `bytes` for each of `node_ranks`
+/// ranks. `smaller` names what needs less. Does not check a device's memory.
 void require_memory(const memory::Bytes& bytes, Index node_ranks, const std::string& smaller);
 
-/// Returns the total and the categories in use, for example "12.5 MiB: parameters 8 MiB,
-/// activations 4.5 MiB".
+/// Returns the total and the categories in use: "12.5 MiB: parameters 8 MiB, activations 4.5 MiB".
 std::string memory_text(const memory::Bytes& bytes);
 
 }  // namespace kzero::engine
