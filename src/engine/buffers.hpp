@@ -40,7 +40,7 @@ struct Buffers {
   /// Host memory for runs with checkpoints. Empty where the state itself serves.
   std::span<float> staging;     // for state on a device (state_staging.hpp)
   std::span<float> snapshot;    // the copy that checkpoint.asynchronous writes
-  std::span<SpanRecord> spans;  // host memory of the profile, with run.profile
+  std::span<SpanRecord> spans;  // host memory of the time line, with run.profile
 
   /// `data_rank` is the rank in the data group. `gemm` and `tensor` are null while measuring.
   Buffers(memory::Arenas& arenas, const deck::Config& config, const Blueprint& blueprint,

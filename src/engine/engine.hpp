@@ -78,7 +78,7 @@ class Engine {
 
   virtual optim::LossScaler& scaler() = 0;
 
-  /// The memory of the run's profile. Empty without run.profile.
+  /// The memory of the run's time line. Empty without run.profile.
   virtual std::span<SpanRecord> spans() = 0;
 
   /// The model's arithmetic outside the GEMMs.

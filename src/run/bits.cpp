@@ -13,9 +13,9 @@ namespace kzero::run {
 
 namespace {
 
-/// Keys, and tables of keys, whose values do not show in the bits of the steps after a restart:
-/// what is kept where, how it travels, when it is saved, and what only the first step reads. A
-/// digest stands for the data, and the name of the arithmetic for run.gemm.
+/// Keys, and tables of keys, that do not affect the bits of steps after a restart. They choose
+/// where state is kept, how it travels and when it is saved, or only the first step reads them. The
+/// data digest covers the data, and the name of the arithmetic covers run.gemm.
 constexpr std::string_view without_effect[] = {"zero.stage",
                                                "zero.bucket",
                                                "zero.prefetch",
@@ -34,7 +34,7 @@ constexpr std::string_view without_effect[] = {"zero.stage",
                                                "optimizer.max_skip",
                                                "optimizer.loss_scale"};
 
-/// Returns whether a changed value of the key at the beginning of `change` changes bits.
+/// Returns whether changing the key at the start of `change` changes bits.
 bool has_effect(std::string_view change, const deck::Config& config) {
   const std::string_view key = change.substr(0, change.find(' '));
   if (key == "grid.data") return !rank_dependence(config).empty();

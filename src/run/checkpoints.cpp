@@ -34,7 +34,7 @@ void print_problems(const std::vector<std::string>& problems) {
     std::cerr << "kzero: " << printable_lines(problem) << '\n';
 }
 
-/// Clears all state arrays but the master weights; returns shards that want those alone.
+/// Clears all state arrays except the master weights. Returns shards for the master weights only.
 std::vector<checkpoint::StateShard> without_optimizer_state(
     std::span<const checkpoint::StateShard> wanted) {
   std::vector<checkpoint::StateShard> weights(wanted.begin(), wanted.end());
@@ -64,8 +64,8 @@ std::unique_ptr<checkpoint::FolderLock> take_folder(const deck::Checkpoint& deck
           checkpoint::this_process(), times);
     });
   }
-  // Whether an owner on another machine is dead takes two minutes to decide. The other ranks wait
-  // for it in many short agreements, as run.watchdog counts how long one lasts.
+  // Deciding whether an owner on another machine is dead takes two minutes. The ranks wait in many
+  // short agreements, because run.watchdog limits the duration of each.
   const auto is_open = [&] {
     return lock.valid() && lock.wait_for(time_of_a_look) != std::future_status::ready;
   };
@@ -97,7 +97,7 @@ void Checkpoints::require_held_folder() {
   });
 }
 
-/// Refuses to start from step 0 in a folder with checkpoints: the run would be taken for their
+/// Refuses to start from step 0 in a folder with checkpoints. The new run would look like their
 /// continuation.
 void Checkpoints::require_no_checkpoints() const {
   const std::string& folder = config_.checkpoint.folder;
@@ -138,8 +138,8 @@ std::optional<checkpoint::Found> Checkpoints::newest(
   return found;
 }
 
-/// Loads the state of the checkpoint's optimizer, or, for another, the master weights alone: what
-/// was verified is then the files, not the hash of all that they hold.
+/// Loads the state of the checkpoint's optimizer. If the deck has another optimizer, loads only the
+/// master weights; the files are then verified, but not the hash of their contents.
 void Checkpoints::load(const checkpoint::Found& found,
                        std::span<const checkpoint::StateShard> wanted) {
   const checkpoint::Manifest& m = found.manifest;
@@ -174,7 +174,7 @@ std::optional<Index> Checkpoints::resume() {
   });
   load(*found, wanted);
   engine_.scaler().restore(m.loss_scale, m.scale_good_steps, m.skipped_steps, m.skipped_in_row);
-  // The losses of other data have another range.
+  // Losses on other data have another range.
   losses_ = LossRange(m.data_digest == provenance_.data_digest ? m.loss : std::nullopt);
   console_.note("resumed from " + found->path.string());
   warn_if_beyond_range(m.step);
@@ -232,8 +232,8 @@ void Checkpoints::warn_if_beyond_range(Index steps_done) const {
   console_.note("warning     " + way_back(steps_done));
 }
 
-/// With checkpoint.keep = 1 the newest checkpoint and the newest sane one are kept, which are the
-/// same again once a later step has shown its loss. The older one then goes before the next is
+/// With checkpoint.keep = 1, the newest checkpoint and the newest sane one are kept. They coincide
+/// again once a later step has shown its loss. The older one is then removed before the next is
 /// written, so that the disk never holds three.
 void Checkpoints::make_room(Index steps_done) const {
   const deck::Checkpoint& deck = config_.checkpoint;

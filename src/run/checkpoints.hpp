@@ -1,5 +1,5 @@
-// The checkpoints of a run: the one from which it starts, those that it saves, and the writes in
-// flight between two steps.
+// The checkpoints of a run: the one that it resumes from, those that it saves, and the background
+// write between two steps.
 #pragma once
 
 #include <chrono>
@@ -23,70 +23,70 @@ class Engine;
 
 namespace kzero::run {
 
-/// Locks the deck's folder of checkpoints for this run; the lock is on the root, null elsewhere,
-/// and without a folder. Throws Error(files) if another run has it, Error(usage) if it is a
-/// checkpoint itself. Deciding whether an owner on another machine is dead takes times.silence; no
-/// single wait for another rank lasts that long. Collective over `world`.
+/// Locks the deck's checkpoint folder for this run. Returns the lock on the root, and null
+/// elsewhere or without a folder. Throws Error(files) if another run holds the lock, and
+/// Error(usage) if the folder is itself a checkpoint. Deciding whether an owner on another machine
+/// is dead takes times.silence, but no single wait for another rank lasts that long. Collective
+/// over `world`.
 std::unique_ptr<checkpoint::FolderLock> take_folder(const deck::Checkpoint& deck,
                                                     const grid::Group& world,
                                                     checkpoint::LockTimes times = {});
 
-/// The checkpoint from which a run goes on.
+/// The checkpoint from which a run resumes.
 struct Resumed {
   Index step = 0;                          // steps done
-  std::uint64_t state = 0;                 // the hash of its state
-  std::vector<std::string> bit_changes{};  // what keeps the run from going on bit for bit
+  std::uint64_t state = 0;                 // hash of its state
+  std::vector<std::string> bit_changes{};  // reasons why the run does not resume bit for bit
 };
 
 class Checkpoints {
  public:
-  /// `lock` is the result of take_folder(); `sink` is null if nothing is recorded. All arguments
+  /// `lock` is the result of take_folder(). `sink` is null if nothing is recorded. All arguments
   /// must outlive the object.
   Checkpoints(const RunRequest& request, const grid::ProcessGrid& grid,
               checkpoint::FolderLock* lock, const Provenance& provenance, engine::Engine& engine,
               metrics::Console& console, metrics::JsonlSink* sink);
 
-  /// Loads the newest good checkpoint, if there is one and the deck asks for it; returns the steps
-  /// done. Throws Error(usage) for one from which the deck's training cannot continue, and, with
-  /// checkpoint.resume = false, for any. Collective over all ranks, like all functions below.
+  /// Loads the newest good checkpoint, if there is one and the deck asks for it, and returns its
+  /// steps. Throws Error(usage) if the deck's training cannot continue from it, or if
+  /// checkpoint.resume = false and there is any. Collective over all ranks, as are all functions
+  /// below.
   std::optional<Index> resume();
 
   /// The checkpoint that resume() loaded, if any. Not collective.
   const std::optional<Resumed>& resumed() const { return resumed_; }
   double load_seconds() const { return load_seconds_; }
 
-  /// Takes note of the loss of a step, which has its number from 0. Not collective.
+  /// Records the loss of a step, numbered from 0. Not collective.
   void add_loss(Index step, double loss) { losses_.add(step, loss); }
 
   /// Returns way_back() on every rank.
   std::string way_back(Index steps_done) const;
 
-  /// Warns of a run that ends with a loss beyond its range.
+  /// Warns if the run ends with a loss beyond its range.
   void warn_if_beyond_range(Index steps_done) const;
 
-  /// Saves the state after this many steps, unless it is saved. With checkpoint.asynchronous the
-  /// state is copied, and writing and the removal of old checkpoints continue in the background; a
-  /// write still in flight is waited for first.
+  /// Saves the state after this many steps, unless it is already saved. First waits for a write in
+  /// flight. With checkpoint.asynchronous, copies the state, then writes it and removes old
+  /// checkpoints in the background.
   void save(Index steps_done);
 
   /// Saves if a checkpoint is due by checkpoint.every, or has been since the last save. A due
-  /// checkpoint waits for a step whose gradients are finite: a training that diverges must not
-  /// displace good checkpoints.
+  /// checkpoint waits for a step with finite gradients, because a diverging run must not displace
+  /// good checkpoints.
   void save_if_due(Index steps_done);
 
-  /// Saves the final state of a training, unless all its steps since the last checkpoint were
-  /// skipped.
+  /// Saves the final state, unless all steps since the last checkpoint were skipped.
   void save_result(Index steps_done);
 
-  /// Throws Error(other) unless a checkpoint newer than that was saved: a resubmitted job would run
-  /// for ever. Not collective.
+  /// Throws Error(other) unless a checkpoint newer than `first_step` was saved. Without one, a
+  /// resubmitted job would run forever. Not collective.
   void require_newer_than(Index first_step) const;
 
-  /// Completes the checkpoint that the background has written on all ranks by now. Call it once per
-  /// step.
+  /// Completes the background checkpoint if all ranks have written it. Call this once per step.
   void poll();
 
-  /// Waits for the write in flight, and completes it.
+  /// Waits for the write in flight and completes it.
   void finish();
 
  private:
@@ -113,13 +113,12 @@ class Checkpoints {
   LossRange losses_;
   double load_seconds_ = 0;
   std::optional<Resumed> resumed_;
-  Index saved_step_ = -1;      // of the newest checkpoint written, begun or loaded
+  Index saved_step_ = -1;      // of the newest checkpoint written, started or loaded
   bool is_due_ = false;        // a save waits for a step with finite gradients
   Clock::time_point begun_{};  // of the newest write
-  double stalled_ = 0;         // seconds that training waited for it
+  double stalled_ = 0;         // seconds that training waited for the newest write
   std::optional<checkpoint::BackgroundWrite> under_way_;  // of saved_step_
-  bool is_incomplete_ =
-      false;  // the write is in flight, rather than the removal of old checkpoints
+  bool is_incomplete_ = false;  // a write is in flight, not just the removal of old checkpoints
 };
 
 }  // namespace kzero::run

@@ -1,4 +1,4 @@
-// Reports of the data to the user before the first step.
+// Reports on the data before the first step.
 #pragma once
 
 #include <string>
@@ -13,9 +13,8 @@ namespace kzero::run {
 /// Summarizes a dataset without problems.
 metrics::DataSummary summary_of(const deck::Config& config, const data::Dataset& dataset);
 
-/// Returns a line for each setting that is allowed but probably unintended: validation that reads
-/// sequences more than once, or that is set aside and never done, and evaluations of the first
-/// kind.
+/// Returns a line for each setting that is allowed but probably unintended: validation or
+/// evaluation that reads sequences more than once, and validation data that is never used.
 std::vector<std::string> data_warnings(const deck::Config& config, const data::Dataset& dataset);
 
 }  // namespace kzero::run

@@ -1,4 +1,4 @@
-// Reports how a run ended, to people and to job scripts: launchers lose exit codes.
+// Reports how a run ended, to people and to job scripts. Launchers lose exit codes.
 #pragma once
 
 #include <filesystem>
@@ -9,17 +9,17 @@
 
 namespace kzero::run {
 
-/// Returns run.end_file, else end.json beside the checkpoints; empty if neither is set.
+/// Returns run.end_file, or end.json in the checkpoint folder. Empty if neither is set.
 std::filesystem::path end_file(const deck::Config& config);
 
-/// The last line of a run that stopped before its last step: the reason, and what to do.
+/// Returns the last line of a run that stopped before its last step: the reason and what to do.
 std::string stop_text(const metrics::EndRecord& record, const deck::Config& config);
 
-/// Replaces the end file by one line of JSON: reason, signal, exit_code, steps. Does nothing
-/// without an end file. Throws Error(files).
+/// Replaces the end file by one line of JSON: reason, signal, exit_code, steps. Does nothing if no
+/// end file is configured. Throws Error(files).
 void write_end_file(const metrics::EndRecord& record, const deck::Config& config);
 
-/// Removes the end file of an earlier run, which says nothing about this one. Throws Error(files).
+/// Removes the end file of an earlier run, which does not describe this one. Throws Error(files).
 void remove_end_file(const deck::Config& config);
 
 }  // namespace kzero::run

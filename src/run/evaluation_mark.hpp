@@ -1,5 +1,5 @@
-// Remembers in the folder of checkpoints that the evaluations of a step have begun, so that a
-// restart completes what a stop or a lost node interrupted. The file exists only in between.
+// A file in the checkpoint folder that marks the evaluations of a step as begun, so that a restart
+// completes them after a stop or a lost node. The file exists only until they are complete.
 #pragma once
 
 #include <filesystem>
@@ -15,25 +15,25 @@ inline constexpr const char* evaluation_mark_name = "unfinished_evaluation";
 
 /// The evaluations of a step, some of which may be complete.
 struct BegunEvaluations {
-  Index step = 0;                       // steps done before them
+  Index step = 0;                       // steps done when they began
   std::vector<std::string> complete{};  // names without line ends
 
   bool operator==(const BegunEvaluations&) const = default;
 };
 
-/// The functions are for the one process that holds the folder's lock.
+/// Only the process that holds the folder's lock may call the functions.
 class EvaluationMark {
  public:
-  /// An empty folder name stands for a run without checkpoints, which leaves no mark.
+  /// An empty folder name means a run without checkpoints, which writes no mark.
   explicit EvaluationMark(const std::string& folder);
 
-  /// Replaces the mark, durably. Throws Error(files).
+  /// Replaces the mark durably. Throws Error(files).
   void write(const BegunEvaluations& begun) const;
 
   /// Removes the mark. Throws Error(files).
   void remove() const;
 
-  /// Returns what the mark contains; none without one. A damaged mark counts as none.
+  /// Returns the contents of the mark, or nullopt if it is missing or damaged.
   std::optional<BegunEvaluations> read() const;
 
  private:

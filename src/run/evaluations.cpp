@@ -17,7 +17,7 @@ namespace {
 
 constexpr const char* validation_name = "validation";
 
-/// A name in the mark that no validation has.
+/// Returns a name for the mark that differs from the validation's.
 std::string name_of(const data::EvaluationSet& set) { return "evaluate " + set.name; }
 
 }  // namespace
@@ -70,8 +70,8 @@ bool Evaluations::complete(Index steps_done, const engine::StopQuestion& stops) 
   return run(stops);
 }
 
-/// Runs what is due and not complete, in the order of the deck. The mark stays until the last
-/// evaluation is reported.
+/// Runs the due and incomplete evaluations in the order of the deck. The mark remains until the
+/// last one is reported.
 bool Evaluations::run(const engine::StopQuestion& stops) {
   const auto add = [&](const std::string& name) {
     begun_.complete.push_back(name);
@@ -95,7 +95,7 @@ bool Evaluations::is_complete(const std::string& name) const {
   return std::ranges::find(begun_.complete, name) != begun_.complete.end();
 }
 
-/// A mark that cannot be written costs at most one evaluation, so that it ends no run.
+/// A mark that cannot be written costs at most one evaluation, so the run continues.
 void Evaluations::mark(bool is_begun) const {
   if (!world_.is_root()) return;
   try {

@@ -1,5 +1,5 @@
-// Losses on data that is not trained on, while a run trains: validation and the deck's
-// [[evaluate]]. A stop ends them between two micro-batches; a restart then completes them.
+// Losses on data outside the training data during a run: validation and the deck's [[evaluate]]. A
+// stop ends an evaluation between two micro-batches, and a restart completes it.
 #pragma once
 
 #include <string>
@@ -20,19 +20,19 @@ class Evaluations {
   Evaluations(const deck::Config& config, const grid::Group& world, const data::Dataset& dataset,
               engine::Engine& engine, metrics::Console& console, metrics::JsonlSink* sink);
 
-  /// Marks in the folder of checkpoints that evaluations are due after so many steps, if any are.
-  /// Call it before the checkpoint of the step gets its name: a restart from that checkpoint then
-  /// completes them. Not collective.
+  /// If evaluations are due after this many steps, marks them in the checkpoint folder. Call this
+  /// before the step's checkpoint gets its name, so that a restart from it completes them. Not
+  /// collective.
   void mark_if_due(Index steps_done);
 
-  /// Evaluates what mark_if_due() found due, which after the last step is all, and reports each
-  /// evaluation that is complete. Asks `stops` before each micro-batch; returns false once it says
-  /// yes, and reports nothing of the evaluation that it ended. Collective over all ranks.
+  /// Runs the evaluations that mark_if_due() found due, which is all of them after the last step.
+  /// Reports each complete evaluation. Calls `stops` before each micro-batch. If it returns true,
+  /// returns false without a report of the interrupted evaluation. Collective over all ranks.
   bool run_if_due(const engine::StopQuestion& stops);
 
-  /// Does the same for a run that begins from a checkpoint of that step, if an earlier job began
-  /// these evaluations and did not complete them. Evaluations that it completed are not repeated.
-  /// Collective over all ranks.
+  /// Does the same for a run that resumes from a checkpoint of that step, if an earlier job began
+  /// its evaluations and did not complete them. Completed evaluations are not repeated. Collective
+  /// over all ranks.
   bool complete(Index steps_done, const engine::StopQuestion& stops);
 
   /// The number of evaluations that this object has completed.

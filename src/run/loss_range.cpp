@@ -17,7 +17,7 @@ double moved(double mean, double value, Index count) {
   return mean + (value - mean) / static_cast<double>(std::min(count, window));
 }
 
-/// Takes a loss within the range into the means.
+/// Updates the means with a loss within the range.
 void include(double loss, LossRecord& record) {
   const Index count = ++record.counted;
   if (count == 1) {

@@ -1,4 +1,5 @@
-// The range of a training's losses: decides which checkpoints are from before the loss left it.
+// The range of a run's losses. It decides which checkpoints are from before the loss left the
+// range.
 #pragma once
 
 #include <optional>
@@ -7,24 +8,25 @@
 
 namespace kzero::run {
 
-/// A loss is within the range if it lies above the lowest running mean of the losses by at most
-/// five times the running mean of how far two losses in a row are apart. Both means are over about
-/// 16 steps and leave out losses beyond the range, so the range does not follow a loss that rises
-/// for good. Once a loss was beyond it, the next one within it is the first at or below the running
-/// mean: the losses of a model that has forgotten all may lie close above the range of a young
-/// training. The first 8 finite losses are within it. All ranks have the same losses, so all agree.
+/// A loss is within the range if it exceeds the lowest running mean of the losses by at most five
+/// times the running mean of the distance between consecutive losses. Both means are over about 16
+/// steps. They leave out losses beyond the range, so that the range does not follow a loss that
+/// rises for good. After a loss beyond the range, the next loss within it is the first one at or
+/// below the running mean. The reason is that a model that has forgotten everything may have losses
+/// just above the range of a young run. The first 8 finite losses are within the range. All ranks
+/// have the same losses and therefore agree.
 class LossRange {
  public:
-  /// Continues from the record of a checkpoint, or begins anew.
+  /// Continues from a checkpoint's record, or starts anew.
   explicit LossRange(const std::optional<checkpoint::LossRecord>& from = {});
 
-  /// Adds the loss of a step, which has its number from 0.
+  /// Adds the loss of a step, numbered from 0.
   void add(Index step, double loss);
 
-  /// The largest loss within the range now; infinite while there are too few.
+  /// The largest loss currently within the range. Infinite while there are too few losses.
   double limit() const;
 
-  /// What a checkpoint records now; none before the first loss.
+  /// The record for a checkpoint. Empty before the first loss.
   const std::optional<checkpoint::LossRecord>& record() const { return record_; }
 
  private:

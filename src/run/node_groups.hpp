@@ -1,5 +1,5 @@
-// Ranks grouped by node, and the times of ranks summed up by group. A run on a single node has a
-// group for each rank. Plain arithmetic on the root; it does not know where times come from.
+// Ranks grouped by node, and the times of ranks summed by group. On a single node, each rank is a
+// group. Plain arithmetic on the root, independent of the source of the times.
 #pragma once
 
 #include <span>
@@ -13,8 +13,8 @@ namespace kzero::run {
 /// The time of one rank in some steps.
 struct RankTime {
   double seconds = 0;  // of the steps
-  double waited = 0;   // of these, the rank stood still for messages of other ranks
-  double no_core = 0;  // of waited, the rank was ready to run but had no core
+  double waited = 0;   // time of these in which the rank waited for messages of other ranks
+  double no_core = 0;  // time of `waited` in which the rank was ready but had no core
 
   double computed() const { return seconds - waited; }
   RankTime& operator+=(const RankTime& other) {
@@ -39,8 +39,8 @@ class NodeGroups {
   bool by_rank() const { return by_rank_; }
   const std::vector<NodeGroup>& groups() const { return groups_; }
 
-  /// Sums up the times of all ranks, in rank order, over an interval of `steps` steps that ends
-  /// after `step` steps. `slow` has one entry per group.
+  /// Sums the times of all ranks, in rank order, over an interval of `steps` steps that ends after
+  /// `step` steps. `slow` has one entry per group.
   metrics::NodesRecord record(std::span<const RankTime> times, Index step, Index steps,
                               const std::vector<bool>& slow) const;
 
@@ -49,7 +49,7 @@ class NodeGroups {
   std::vector<NodeGroup> groups_;
 };
 
-/// Returns the rank of a group that computed longest, the lowest of several.
+/// Returns the rank of a group that computed longest. Of several, returns the lowest.
 Index busiest_rank(const NodeGroup& group, std::span<const RankTime> times);
 
 }  // namespace kzero::run

@@ -11,10 +11,10 @@ namespace kzero::run {
 
 namespace {
 
-// Records become rarer the longer a run takes: a week has about 800.
-constexpr double record_share = 0.01;  // of the time so far, from one record to the next
+// Records become rarer as a run gets longer. A week has about 800.
+constexpr double record_share = 0.01;  // of the elapsed time, between two records
 
-/// The operations that the deck gives this rank in a step.
+/// Returns this rank's operations per step according to the deck.
 double operations_of(const deck::Config& config, const engine::Blueprint& blueprint,
                      const grid::ProcessGrid& grid) {
   const data::BatchPlan& plan = blueprint.batches;
@@ -64,7 +64,7 @@ bool NodeTimes::is_due() const {
 
 Index NodeTimes::agree(Index mine) {
   const Point begin = now();
-  // Where a rank asks for something, the run ends, and so does the interval.
+  // If a rank makes a request, the run ends and so does the interval.
   const Index agreed = world_.max(2 * mine + (is_due() ? 1 : 0));
   add_since(begin);
   due_ = agreed % 2 == 1;

@@ -1,5 +1,5 @@
-// Measures how long this rank computes in steps and how long it waits for others, and reports that
-// of all ranks by node: in the metrics, as lines on slow nodes, and as a table at the end.
+// Measures how long this rank computes in steps and how long it waits for others. Reports the times
+// of all ranks by node: in the metrics, in lines about slow nodes, and in a final table.
 #pragma once
 
 #include <chrono>
@@ -15,9 +15,9 @@
 
 namespace kzero::run {
 
-/// An interval between reports has at least so much.
+/// The minimum length of an interval between reports.
 struct LeastInterval {
-  double seconds = 10;  // of steps: long enough for means that say something
+  double seconds = 10;  // of steps: long enough for meaningful means
   Index steps = 3;
 };
 
@@ -29,7 +29,7 @@ class NodeTimes {
             const engine::Blueprint& blueprint, metrics::Console& console, metrics::JsonlSink* sink,
             const LeastInterval& least = {});
 
-  /// Runs a step, whose time counts, and returns its result. Not collective by itself.
+  /// Runs and times a step, and returns its result. Not collective by itself.
   template <class F>
   auto step(const F& run) {
     ++interval_.steps;
@@ -40,15 +40,15 @@ class NodeTimes {
   }
 
   /// Returns the maximum of `mine` >= 0 over all ranks. The same message tells the ranks whether a
-  /// report is due, so that most steps have no collective for reports. Collective over all ranks,
+  /// report is due, so most steps need no collective for reports. Collective over all ranks,
   /// between steps.
   Index agree(Index mine);
 
-  /// Reports the steps since the last report, if the root found that due at the last agreement.
+  /// Reports the steps since the last report, if the root found a report due at the last agreement.
   /// Collective over all ranks.
   void report_if_due(Index steps_done);
 
-  /// Reports the remaining steps, and prints the table of all. Collective over all ranks.
+  /// Reports the remaining steps and prints the table of all steps. Collective over all ranks.
   void finish(Index steps_done);
 
  private:
@@ -79,12 +79,12 @@ class NodeTimes {
   metrics::JsonlSink* sink_;
   double share_;
   LeastInterval least_;
-  std::optional<NodeGroups> groups_;  // on the root, as are those below
+  std::optional<NodeGroups> groups_;  // on the root, like the members below
   std::optional<SlowNodes> slow_nodes_;
-  RankTime mine_;               // since the last gathering, of this rank
+  RankTime mine_;               // of this rank, since the last gathering
   Interval interval_;           // since the last gathering
   Interval unwritten_, total_;  // since the last record; since the start
-  double written_ = 0;          // seconds of steps before the last record
+  double written_ = 0;          // seconds of steps until the last record
   bool due_ = false;
 };
 

@@ -12,7 +12,7 @@ namespace kzero::run {
 
 namespace {
 
-/// What the root has to know of a rank beside its spans, as text.
+/// Returns, as text, what the root must know of a rank in addition to its spans.
 std::string packed(const Timeline& line, const grid::ClockOffset& offset) {
   std::ostringstream out;
   out << runtime::host_name() << '\n'
@@ -61,7 +61,7 @@ void Profile::before_step(Index step) {
   if (kernels_ || step < steps_.first || step > steps_.last) return;
   first_ = step;
   offset_ = grid::measure_offset(world_, &timeline_clock, grid::is_on_root_node(world_));
-  std::ranges::fill(room_, SpanRecord{});  // touches the pages before anything is timed
+  std::ranges::fill(room_, SpanRecord{});  // touches the pages before timing starts
   world_.barrier();
   kernels_.emplace();
   start_timeline(room_);

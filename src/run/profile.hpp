@@ -1,5 +1,5 @@
-// The time line of a run (run.profile): recorded on every rank during some steps, then written by
-// the root as one file.
+// The time line of a run (run.profile). Every rank records it during some steps, then the root
+// writes it to one file.
 #pragma once
 
 #include <optional>
@@ -16,19 +16,19 @@ namespace kzero::run {
 
 class Profile {
  public:
-  /// `room` is the memory of this rank's spans. All references must outlive the object.
+  /// `room` is the memory for this rank's spans. All references must outlive the object.
   Profile(const deck::Run& run, const grid::Group& world, std::span<SpanRecord> room,
           metrics::Console& console);
 
-  /// The line that the run prints of the time line at its start.
+  /// Returns the run's initial line about the time line.
   std::string announcement(Index first_step) const;
 
-  /// Starts recording before the first of its steps, and writes what was recorded after the last.
+  /// Starts recording before the first of its steps, and writes the recording after the last.
   /// Collective over all ranks.
   void before_step(Index step);
 
-  /// Writes the time line of a run that ends before the last of its steps, or after it. A file that
-  /// cannot be written is a warning: the training is worth more. Collective over all ranks.
+  /// Writes the time line of a run that ends early or after its last step. A file that cannot be
+  /// written causes only a warning, because the training is worth more. Collective over all ranks.
   void finish();
 
  private:
@@ -39,8 +39,8 @@ class Profile {
   const grid::Group& world_;
   const std::span<SpanRecord> room_;
   metrics::Console& console_;
-  Index first_ = -1;  // recorded step; -1: none yet
-  Index step_ = -1;   // that was begun last
+  Index first_ = -1;  // recorded step; -1: none
+  Index step_ = -1;   // the last step begun
   grid::ClockOffset offset_;
   std::optional<runtime::KernelSpans> kernels_;  // while recording
 };

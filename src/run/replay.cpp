@@ -20,7 +20,7 @@ namespace {
 using metrics::RecordedLaunch;
 using metrics::RecordedState;
 
-/// Each host once, in order, the first few by name.
+/// Lists each host once, in order, and only the first few by name.
 std::string hosts_in_words(const std::vector<std::string>& of_ranks) {
   constexpr std::size_t most_names = 8;
   std::vector<std::string> hosts;
@@ -35,7 +35,7 @@ std::string hosts_in_words(const std::vector<std::string>& of_ranks) {
                                    : text;
 }
 
-/// Numbers that are not finite are null in the file, whatever they were.
+/// The file contains null for every number that is not finite.
 bool is_same(double now, double recorded) {
   return std::isfinite(now) ? now == recorded : std::isnan(recorded);
 }
@@ -54,7 +54,7 @@ Replay::Replay(const deck::Config& config, const grid::Group& world,
                metrics::Console& console)
     : run_(config.run), world_(world), console_(console) {
   if (run_.replay == deck::Replay::off || run_.metrics.empty() || !resumed) return;
-  if (!resumed->bit_changes.empty()) {  // resume() has said what they are
+  if (!resumed->bit_changes.empty()) {  // resume() has printed them
     if (run_.replay == deck::Replay::check)
       console_.note("replay      is not checked, as the run does not go on bit for bit");
     return;
@@ -74,8 +74,8 @@ Replay::Replay(const deck::Config& config, const grid::Group& world,
         not_comparable_, not_comparable_ == 1 ? "" : "s", resumed->step));
 }
 
-/// A launch that began with a known state, or saved one, computed what this one computes, and so
-/// what it saved later is known, too.
+/// A launch that started from or saved a known state computed the same as this launch. Its later
+/// checkpoints are therefore known, too.
 void Replay::find_steps(const Resumed& resumed, const std::string& bits) {
   std::vector<RecordedState> known{{resumed.step, format_checksum(resumed.state)}};
   metrics::read_launches(run_.metrics, resumed.step, [&](RecordedLaunch&& launch) {
@@ -111,8 +111,8 @@ void Replay::compare(Index step, const engine::StepResult& result) {
   }
 }
 
-/// Returns what differs from all records of the step, on the root; empty if any is the same, or
-/// there is none.
+/// On the root, returns the differences if all records of the step differ. Returns an empty string
+/// if any record is equal or if there is none.
 std::string Replay::difference(Index step, const engine::StepResult& result) {
   const auto begin = std::ranges::lower_bound(steps_, step, {}, &Recorded::step);
   const auto end = std::ranges::upper_bound(steps_, step, {}, &Recorded::step);
@@ -133,7 +133,7 @@ std::string Replay::difference(Index step, const engine::StepResult& result) {
       hosts_of_[newest.launch]);
 }
 
-/// Says once that two launches agree and a third one does not.
+/// Reports once that two launches agree and a third does not.
 void Replay::note_others(Index step, const std::vector<Recorded>& differing) {
   if (noted_others_) return;
   noted_others_ = true;

@@ -1,5 +1,5 @@
-// Steps that a restart repeats (run.replay): the metrics file has their losses and norms
-// from the launch before, which must come out the same. A difference is a fault of a node then or
+// Compares steps that a restart repeats (run.replay). The metrics file has their losses and norms
+// from the previous launch, which must come out the same. A difference is a node's fault, then or
 // now.
 #pragma once
 
@@ -16,21 +16,21 @@ namespace kzero::run {
 
 class Replay {
  public:
-  /// Finds the recorded steps with which this launch's can be compared: those of launches with the
-  /// same `bits` (bits_digest(), as text) that had the state from which this one goes on, or a
-  /// state that one of these saved later. Call it before this launch's own start is recorded. Notes
-  /// on the console what is compared, and what is not and why. Throws Error(files). Collective over
-  /// `world`, which must outlive the object like the other arguments.
+  /// Finds the recorded steps that this launch can be compared with. Their launches must have the
+  /// same `bits` (bits_digest(), as text), and the state from which this launch resumes or a later
+  /// state of such a launch. Call this before this launch's own start is recorded. Notes on the
+  /// console what is compared, and what is not and why. Throws Error(files). Collective over
+  /// `world`. All arguments must outlive the object.
   Replay(const deck::Config& config, const grid::Group& world,
          const std::optional<Resumed>& resumed, const std::string& bits, metrics::Console& console);
 
-  /// Compares a step of this launch. A result that any of the launches had is taken for right. For
-  /// another, "note" prints a warning and compares no more, "check" throws Mismatch on every rank.
+  /// Compares a step of this launch. A result equal to any recorded one counts as right. Otherwise,
+  /// "note" prints a warning and ends the comparison, and "check" throws Mismatch on every rank.
   /// Collective over the world.
   void compare(Index step, const engine::StepResult& result);
 
  private:
-  /// A step of one of the launches before.
+  /// A step of an earlier launch.
   struct Recorded {
     Index step;
     double loss, grad_norm;
@@ -44,10 +44,10 @@ class Replay {
   const deck::Run& run_;
   const grid::Group& world_;
   metrics::Console& console_;
-  Index last_ = -1;  // the last step to compare
-  // On the root alone:
+  Index last_ = -1;  // last step to compare
+  // On the root only:
   std::vector<Recorded> steps_;        // in order
-  std::vector<std::string> hosts_of_;  // the hosts of each launch in words
+  std::vector<std::string> hosts_of_;  // hosts of each launch, as text
   std::string own_hosts_;
   Index not_comparable_ = 0;  // recorded steps
   bool noted_others_ = false;

@@ -15,7 +15,7 @@ namespace kzero::run {
 
 namespace {
 
-/// Explains how to take only the weights into another training.
+/// Explains how to use only the weights in another training run.
 std::string with_its_weights(const checkpoint::Found& found) {
   return fmt::format(
       "to start another training from its weights, run `kzero convert {} weights.safetensors` and "

@@ -6,7 +6,7 @@
 
 namespace kzero::run {
 
-/// Returns the display of the run on rank 0; every other rank is silent.
+/// Returns the display of the run on rank 0. Every other rank is silent.
 metrics::Screen screen_of(deck::ProgressStyle style, Index rank);
 
 }  // namespace kzero::run

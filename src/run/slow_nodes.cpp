@@ -11,17 +11,17 @@ namespace kzero::run {
 namespace {
 
 constexpr Index intervals_to_change = 2;
-constexpr std::size_t most_lines = 3;  // of one interval
+constexpr std::size_t most_lines = 3;  // per interval
 
-// A rank that lacks cores takes so much longer for what it computes.
+// A rank without enough cores takes at least this much longer to compute.
 constexpr double slower_without_core = 1.25;
 
 double at(const std::vector<double>& values, Index rank) {
   return values[static_cast<std::size_t>(rank)];
 }
 
-/// The median of ascending values without one of them, of two the larger: what fewer than half of
-/// the others exceed is not slow.
+/// Returns the median of ascending values, leaving out `without`. Of two middle values, returns the
+/// larger, so that fewer than half of the others exceed the reference.
 double median_of_others(const std::vector<double>& ascending, double without) {
   const std::size_t others = ascending.size() - 1, middle = others / 2;
   const auto own =
@@ -43,8 +43,8 @@ std::vector<bool> SlowNodes::slow() const {
   return slow;
 }
 
-/// The seconds of all groups, ascending, of those with fewer operations in proportion to
-/// `operations`.
+/// Returns the seconds of all groups in ascending order. Scales up groups with fewer operations
+/// than `operations`.
 std::vector<double> SlowNodes::seconds_scaled(const std::vector<Finding>& found,
                                               double operations) const {
   std::vector<double> seconds;
@@ -56,7 +56,7 @@ std::vector<double> SlowNodes::seconds_scaled(const std::vector<Finding>& found,
   return seconds;
 }
 
-/// Seconds without a core beyond those of others, if the rank also computes for longer.
+/// Seconds without a core in excess of the others', if the rank also computes longer.
 double SlowNodes::Finding::more_without_core() const {
   return seconds > slower_without_core * others ? std::max(0.0, no_core - others_no_core) : 0;
 }
@@ -71,14 +71,14 @@ std::vector<SlowNodes::Finding> SlowNodes::busiest(std::span<const RankTime> tim
   return found;
 }
 
-/// Fills in what the others compute, and how long they wait.
+/// Fills in how long the others compute and wait.
 void SlowNodes::compare(std::vector<Finding>& found, double mean_seconds) const {
   const std::vector<double> all = seconds_scaled(found, 0);
   std::vector<double> no_core;
   no_core.reserve(found.size());
   for (const Finding& finding : found) no_core.push_back(finding.no_core);
   std::ranges::sort(no_core);
-  std::map<double, std::vector<double>> by_operations;  // of the few that may be slow
+  std::map<double, std::vector<double>> by_operations;  // for the few that may be slow
   for (Finding& finding : found) {
     const auto compare_with = [&](const std::vector<double>& seconds) {
       finding.others = median_of_others(seconds, finding.seconds);

@@ -4,7 +4,7 @@ namespace kzero::run {
 
 namespace {
 
-/// The ending that the ranks agreed on; none: the run continues.
+/// Returns the ending that the ranks agreed on. None: the run continues.
 std::optional<Ending> ending_of(Index agreed) {
   const auto wish = runtime::decode_stop(agreed);
   if (!wish) return std::nullopt;

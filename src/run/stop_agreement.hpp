@@ -1,4 +1,4 @@
-// Decides, for all ranks alike, that a run makes no further step. A signal may reach one rank only.
+// Decides for all ranks at once that a run does no further step. A signal may reach only one rank.
 #pragma once
 
 #include <optional>
@@ -13,13 +13,13 @@
 
 namespace kzero::run {
 
-/// The reason why a run makes no further step.
+/// The reason why a run does no further step.
 struct Ending {
   std::string reason = "completed";   // as in the end record
-  int signal = 0;                     // the signal that asked for it; 0: none
+  int signal = 0;                     // the signal that requested it; 0: none
   std::optional<ExitCode> failure{};  // none: the exit code follows from the reason
 
-  /// Whether nothing is left to do.
+  /// Returns whether nothing is left to do.
   bool is_complete() const { return reason == "completed" || reason == "nothing_to_do"; }
 };
 
@@ -29,16 +29,16 @@ class StopAgreement {
   StopAgreement(const deck::Run& run, const grid::Group& world, const runtime::StopSignal& stop,
                 NodeTimes& times);
 
-  /// Agrees after a step, with the message that every step has. Collective over `world`.
+  /// Agrees after a step, in the message that every step has. Collective over `world`.
   std::optional<Ending> after_step(Index steps_of_this_job);
 
-  /// Counts a round of micro-batches of an evaluation that is about to begin; returns whether the
-  /// ranks agree before it, the same on all of them. Rounds of 50 ms and more all have an
-  /// agreement. Not collective by itself.
+  /// Counts a round of micro-batches of an evaluation that is about to start. Returns whether the
+  /// ranks agree before it, with the same answer on all ranks. They agree before each round of 50
+  /// ms or more. Not collective by itself.
   bool is_due_within_evaluation() { return pace_.is_due(); }
 
-  /// Agrees there, with one control message. All ranks of `world` therefore stop at the same
-  /// micro-batch. run.max_steps counts steps alone, so it stops no evaluation. Collective over
+  /// Agrees within an evaluation, with one control message. All ranks of `world` therefore stop at
+  /// the same micro-batch. run.max_steps counts only steps and stops no evaluation. Collective over
   /// `world`.
   std::optional<Ending> within_evaluation();
 
@@ -47,7 +47,7 @@ class StopAgreement {
   const grid::Group& world_;
   const runtime::StopSignal& stop_;
   NodeTimes& times_;
-  runtime::AgreementPace pace_;  // of evaluations
+  runtime::AgreementPace pace_;  // for evaluations
 };
 
 }  // namespace kzero::run

@@ -34,7 +34,6 @@ std::string as_json(std::string_view text) {
   return result + '"';
 }
 
-/// Creates the folder of the file, and opens the file.
 storage::OutputFile opened(const fs::path& path) {
   if (path.has_parent_path()) storage::create_folders_durably(path.parent_path());
   return storage::OutputFile(path);

@@ -1,5 +1,5 @@
-// The file of a time line: one JSON object in Chrome's trace event format, which chrome://tracing
-// and Perfetto open. A process of it is a rank, a thread is a thread of that rank.
+// The file of a time line: one JSON object in Chrome's trace event format, for chrome://tracing and
+// Perfetto. Its processes are ranks, and their threads are the threads of the rank.
 #pragma once
 
 #include <cstddef>
@@ -18,18 +18,18 @@ struct TracedRank {
   std::string host;
   std::vector<std::string> lanes;
   std::int64_t begin = 0, end = 0;
-  std::int64_t ahead = 0;           // of the rank's clock against the root's
+  std::int64_t ahead = 0;           // of the rank's clock relative to the root's
   std::int64_t clock_accuracy = 0;  // of `ahead`
   Index lost = 0;                   // spans that did not fit
 };
 
-/// Throws Error(files) if there is something other than an earlier time line under that name.
+/// Throws Error(files) if the path exists and is not an earlier time line.
 void require_trace_file(const std::filesystem::path& path);
 
-/// Writes PATH.partial, and gives it its name once it is complete.
+/// Writes PATH.partial, and renames it when it is complete.
 class TraceFile {
  public:
-  /// `steps` is what the file says of the recorded steps. Throws Error(files), as all functions do.
+  /// `steps` describes the recorded steps in the file. Throws Error(files), as do all functions.
   TraceFile(std::filesystem::path path, std::string steps, std::vector<TracedRank> ranks);
   ~TraceFile();
   TraceFile(const TraceFile&) = delete;
@@ -40,7 +40,7 @@ class TraceFile {
 
   void finish();
 
-  /// Says in a line or two what the file holds, and what is missing in it.
+  /// Describes in one or two lines what the file contains and lacks.
   std::string summary() const;
 
  private:
@@ -55,10 +55,10 @@ class TraceFile {
   std::string steps_;
   std::vector<TracedRank> ranks_;
   storage::OutputFile file_;
-  std::string text_;   // that is not yet in the file
+  std::string text_;   // not yet in the file
   Index written_ = 0;  // bytes
   Index spans_ = 0;
-  std::int64_t zero_ = 0;  // of the file's times, by the root's clock
+  std::int64_t zero_ = 0;  // origin of the file's times, on the root's clock
   bool finished_ = false;
 };
 

@@ -48,8 +48,8 @@ using Clock = std::chrono::steady_clock;
 class Trainer {
  public:
   Trainer(const RunRequest& request, const runtime::Session& session);
-  /// Runs the training. Call it once; an exception on this rank alone must not destroy the members,
-  /// whose destructors may need the other ranks.
+  /// Runs the training. Call this once. An exception on this rank alone must not destroy the
+  /// members, because their destructors may need the other ranks.
   ExitCode train();
 
  private:
@@ -80,7 +80,7 @@ class Trainer {
   const RunInputs inputs_;
   std::optional<engine::Machinery> machinery_;
   std::string arithmetic_, bits_;  // bits_digest(), as text
-  Index resident_at_start_ = 0;    // before the engine takes its memory
+  Index resident_at_start_ = 0;    // before the engine allocates its memory
   std::unique_ptr<engine::Engine> engine_;
   metrics::Peak peak_;
   metrics::Throughput throughput_;
@@ -146,8 +146,8 @@ std::optional<runtime::Deadline> Trainer::deadline() const {
   return found;
 }
 
-/// Stopping early only helps if a checkpoint can be written; without one the run goes as far as it
-/// can. One rank alone checks the file, to spare the file system.
+/// Stopping early only helps if a checkpoint can be written. Without one, the run continues as long
+/// as it can. Only one rank checks the file, to spare the file system.
 runtime::StopRules Trainer::stop_rules() const {
   runtime::StopRules rules;
   if (deadline_ && !config_.checkpoint.folder.empty())
@@ -238,9 +238,8 @@ void Trainer::report(Index step, const engine::StepResult& result, double second
   if (sink_) sink_->write(record);
 }
 
-/// Evaluates what is due after so many steps, or what an earlier job left of it. Returns why the
-/// run ends, if it is stopped within that. A checkpoint that the background writes is completed
-/// meanwhile.
+/// Runs the evaluations that are due after this many steps, or that an earlier job left incomplete.
+/// If they are stopped, returns why the run ends. Meanwhile completes a background checkpoint.
 std::optional<Ending> Trainer::evaluate(Index steps_done, bool is_restart) {
   std::optional<Ending> found;
   const auto stops = [&] {
@@ -254,8 +253,8 @@ std::optional<Ending> Trainer::evaluate(Index steps_done, bool is_restart) {
   return is_complete ? std::nullopt : found;
 }
 
-/// Writes the end file and the closing reports, and returns the exit code. The end file comes
-/// first, as a run that is told to stop may be killed while it prints.
+/// Writes the end file and the closing reports, and returns the exit code. The end file is written
+/// first, because a run that is told to stop may be killed while it prints.
 ExitCode Trainer::finish(const Ending& ending, Index steps_done) {
   const bool saves = !config_.checkpoint.folder.empty();
   const ExitCode code = ending.failure         ? *ending.failure
@@ -280,15 +279,15 @@ ExitCode Trainer::finish(const Ending& ending, Index steps_done) {
   console_.end(record);
   if (sink_) sink_->write(record);
   if (code == ExitCode::stopped) console_.note(stop_text(record, config_));
-  grid_.world().barrier();  // a rank that leaves early and is killed takes the others with it
+  grid_.world().barrier();  // a rank that leaves early and is killed would end the others
   if (code == ExitCode::other && !ending.failure)
     throw grid::AgreedError(code, stop_text(record, config_));
   return code;
 }
 
-/// Makes the steps from first_step on, counts them in `done`, and returns why it makes no more. A
-/// checkpoint that is due comes before the evaluations of its step, which may take longer than a
-/// job that is told to stop has left.
+/// Runs the steps from first_step on and counts them in `done`. Returns why it stops. A due
+/// checkpoint is saved before the evaluations of its step, because those may outlast the remaining
+/// time of a job that is told to stop.
 Ending Trainer::make_steps(Index first_step, Index& done, Replay& replay) {
   const Index steps = config_.train.steps;
   if (auto stopped = evaluate(done, true)) return *stopped;
@@ -317,8 +316,8 @@ Ending Trainer::make_steps(Index first_step, Index& done, Replay& replay) {
   }
 }
 
-/// Refuses to end as stopped where the same command would stop at the same place again. A signal
-/// may come at any moment, so that a run that it stops within its first evaluation is let pass.
+/// Refuses to end as stopped if the same command would stop at the same place again. A run that a
+/// signal stops within its first evaluation is accepted, because a signal may come at any moment.
 void Trainer::require_progress(const Ending& ending, Index first_step, Index done) const {
   if (ending.is_complete() || evaluations_->completed() > 0) return;
   if (done == first_step && ending.reason == "signal") return;

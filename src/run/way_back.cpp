@@ -21,7 +21,7 @@ std::string how_the_loss_went(const LossRange& losses, Index steps_done) {
       record->sane_step, steps_done - 1, record->last, losses.limit());
 }
 
-/// A name in the folder that nothing has yet.
+/// Returns an unused name in the folder.
 fs::path free_name(const fs::path& folder, const std::string& name) {
   std::error_code ignored;
   fs::path found = folder / name;
@@ -29,8 +29,8 @@ fs::path free_name(const fs::path& folder, const std::string& name) {
   return found;
 }
 
-/// Moves all checkpoints after this step away, whichever there are by then; empty if there are
-/// none.
+/// Returns a command that moves away all checkpoints after this step, including any written later.
+/// Empty if there are none.
 std::string command(const fs::path& folder, const fs::path& sane) {
   if (checkpoint::candidates(folder).front() == sane) return "";
   const std::string name = sane.filename().string();
