@@ -1,4 +1,4 @@
-// The name of the arithmetic that a training computes with.
+// Names the arithmetic of a training run.
 #pragma once
 
 #include <string>
@@ -9,9 +9,9 @@ class Gemm;
 
 namespace kzero::engine {
 
-/// Returns the arithmetic of this program on this machine: compiler and instructions of the
-/// kernels, device or host, the GEMM library, and what the model adds (`model`; may be empty). Runs
-/// of equal decks whose arithmetic differs agree to rounding.
+/// Returns the arithmetic of this program on this machine: compiler and instruction set of the
+/// kernels, device or host, GEMM library, and the model's part (`model`, may be empty). Equal decks
+/// with different arithmetic agree to rounding.
 std::string arithmetic_of(const tensor::Gemm& gemm, const std::string& model);
 
 }  // namespace kzero::engine

@@ -8,7 +8,7 @@ namespace kzero::engine {
 
 namespace {
 
-/// Hands out the parts of a block of bytes, each aligned as arenas align.
+/// Divides a block of bytes into parts aligned as in arenas.
 class Parts {
  public:
   explicit Parts(std::byte* begin) : begin_(begin) {}
@@ -54,7 +54,7 @@ Batches::Batches(memory::Arenas& arenas, Index batch, Index sequence, Index voca
 }
 
 void Batches::group_by_token(const Arrays& host) {
-  // A counting sort, stable: rows of equal tokens keep their order.
+  // A stable counting sort: rows with equal tokens keep their order.
   std::fill(count_.begin(), count_.end(), 0);
   for (Index row = 0; row < rows_; ++row) ++count_[host.inputs[row] + 1];
   distinct_ = 0;

@@ -1,5 +1,5 @@
 // One micro-batch's tokens on the device, refilled for every micro-batch. Rows are also grouped by
-// token, which makes the embedding's backward sum free of atomics.
+// token, so that the embedding's backward sum needs no atomics.
 #pragma once
 
 #include <array>
@@ -14,18 +14,18 @@ namespace kzero::engine {
 
 class Batches {
  public:
-  /// Takes memory for `batch` sequences of `sequence` tokens from the io category, and where the
-  /// host cannot write there two pinned buffers from the offloaded category.
+  /// Allocates `batch` sequences of `sequence` tokens from the io category. If the host cannot
+  /// write there, also allocates two pinned buffers from the offloaded category.
   Batches(memory::Arenas& arenas, Index batch, Index sequence, Index vocab);
 
   /// Reads samples [first_sample, first_sample + batch) and enqueues their copy to the device,
-  /// where the previous batch may still be computed. Waits only for the copy of the batch before
-  /// that one, whose buffer it fills.
+  /// which may still be computing the previous batch. Waits only for the copy of the batch before
+  /// that, whose buffer is reused.
   model::Batch load(const tensor::Execution& exec, const data::BatchSource& samples,
                     Index first_sample);
 
  private:
-  /// A micro-batch's arrays, one behind another, so that one copy moves them all.
+  /// The arrays of a micro-batch, contiguous so that one copy moves them all.
   struct Arrays {
     std::byte* data = nullptr;
     Index bytes = 0;
@@ -33,7 +33,7 @@ class Batches {
     Index *order = nullptr, *group_begin = nullptr;
   };
 
-  /// Arrays that the host fills, and the point when the device has their last values.
+  /// Arrays that the host fills, and the event after their last copy to the device.
   struct Staged {
     Arrays arrays;
     runtime::Event copied{};
@@ -44,8 +44,8 @@ class Batches {
 
   Index batch_, rows_;
   Arrays device_;
-  std::array<Staged, 2> staged_;  // filled in turn; on hosts both are device_
-  std::size_t next_ = 0;          // of staged_
+  std::array<Staged, 2> staged_;  // used in turn; in host builds both are device_
+  std::size_t next_ = 0;          // index into staged_
   std::vector<Index> count_;
   Index distinct_ = 0;
 };

@@ -1,5 +1,5 @@
-// The blueprint of a run, computed on shapes before any memory exists: units and their layout, what
-// is partitioned, and the schedules that memory, traffic and the run itself follow.
+// The blueprint of a run, computed from shapes before memory is allocated: units, layout,
+// partitioning, and the schedules that memory, traffic and the run itself follow.
 #pragma once
 
 #include <memory>
@@ -18,7 +18,7 @@ class Optimizer;
 
 namespace kzero::engine {
 
-/// What a model is on a rank of the grid.
+/// A model on one rank of the grid.
 struct ModelBlueprint {
   model::TensorRank tensor;
   std::shared_ptr<const model::Definition> definition;
@@ -26,25 +26,24 @@ struct ModelBlueprint {
   param::FlatLayout layout;
   zero::Stage stage;
 
-  /// The deck is resolved.
+  /// The deck must be resolved.
   ModelBlueprint(const deck::Config& config, Index data_ranks, const model::TensorRank& tensor,
                  model::Family family = model::define);
 };
 
-/// The same of a training.
+/// A training run on one rank of the grid.
 struct Blueprint : ModelBlueprint {
   data::BatchPlan batches;
   bool adds_reduced;  // see zero::GradientOptions
   std::shared_ptr<const optim::Optimizer> optimizer;
-  MatrixPlan matrices;  // that the optimizer needs whole
+  MatrixPlan matrices;  // that the optimizer needs complete
   zero::Schedule training, validation;
 
-  /// The deck is resolved. `family` and `rule` replace the model and the optimizer that it names.
+  /// The deck must be resolved. `family` and `rule` replace the deck's model and optimizer.
   Blueprint(const deck::Config& config, Index data_ranks, const model::TensorRank& tensor = {},
             model::Family family = model::define,
             std::shared_ptr<const optim::Optimizer> rule = nullptr);
 
-  /// The state that the optimizer keeps.
   const param::StateArrays& state_arrays() const;
 };
 

@@ -1,5 +1,5 @@
-// All buffers of a rank during a run: constructed on measuring arenas they are the memory plan,
-// constructed on allocated ones they are the run.
+// All buffers of a rank during a run. On measuring arenas they are the memory plan, on allocated
+// arenas the run's memory.
 #pragma once
 
 #include <memory>
@@ -28,21 +28,21 @@ struct Buffers {
   zero::ParameterStore<T> parameters;
   zero::GradientStore<T> gradients;
   /// The optimizer's state arrays, as it declares them. In an fp32 run without offload the first is
-  /// empty: the master weights are the parameters themselves.
+  /// empty: the parameters are the master weights.
   std::vector<zero::StateBuffer> state;
-  ParameterSums sums;  // of an optimizer of several passes
-  std::optional<optim::CpuOffloadOptimizer<T>> offload_optimizer;  // with offload from a device
+  ParameterSums sums;                                              // of a multi-pass optimizer
+  std::optional<optim::CpuOffloadOptimizer<T>> offload_optimizer;  // for offload from a device
   std::unique_ptr<model::Model<T>> model;
-  std::optional<MatrixExchange<T>> matrices;  // with an optimizer that needs whole ones
+  std::optional<MatrixExchange<T>> matrices;  // if the optimizer needs complete matrices
   Batches batches;
   StepSums step_sums;
   std::optional<GradientHashes> hashes;  // with run.verify_every
-  /// Host memory, for runs with checkpoints; empty where the state itself serves.
-  std::span<float> staging;     // on the way of a device's state (state_staging.hpp)
+  /// Host memory for runs with checkpoints. Empty where the state itself serves.
+  std::span<float> staging;     // for state on a device (state_staging.hpp)
   std::span<float> snapshot;    // the copy that checkpoint.asynchronous writes
   std::span<SpanRecord> spans;  // host memory of the time line, with run.profile
 
-  /// `data_rank` is this rank's in its data group; `gemm` and `tensor` are null while measuring.
+  /// `data_rank` is the rank in the data group. `gemm` and `tensor` are null while measuring.
   Buffers(memory::Arenas& arenas, const deck::Config& config, const Blueprint& blueprint,
           Index data_rank, Index threads, tensor::Gemm* gemm, comm::Communicator* tensor);
 
@@ -50,7 +50,7 @@ struct Buffers {
   static memory::Arenas measured(const deck::Config& config, const Blueprint& blueprint,
                                  Index data_rank, Index threads);
 
-  /// The parameters that this rank's optimizer updates, from the first of unit u, and their state.
+  /// Return the parameters of unit u that this rank's optimizer updates, and their state.
   T* updated(Index u) const;
   optim::State state_of(Index u) const;
 
@@ -58,13 +58,13 @@ struct Buffers {
   zero::Placement optimizer_;
 };
 
-/// Returns whether the optimizer's state is offloaded from the device; without a device it is on
-/// the host anyway.
+/// Returns whether the optimizer's state is offloaded from a device. In host builds, the state is
+/// always on the host.
 inline bool offloads(const deck::Config& config) {
   return config.zero.offload == deck::Offload::host && !tensor::on_host;
 }
 
-/// Returns whether checkpoints read and write the optimizer's state where it is.
+/// Returns whether checkpoints access the optimizer's state in place.
 inline bool host_reaches_state(const deck::Config& config) {
   return tensor::on_host || offloads(config);
 }

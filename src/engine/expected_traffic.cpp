@@ -11,7 +11,7 @@ namespace {
 
 using Rows = std::vector<metrics::TrafficRow>;
 
-/// Returns a * b, provided that sums of such products stay in range.
+/// Returns a * b. Throws if sums of such products could overflow.
 Index times(Index a, Index b) {
   constexpr Index most = Index{1} << 58;
   Index product = 0;
@@ -22,7 +22,7 @@ Index times(Index a, Index b) {
   return product;
 }
 
-/// The row of that channel, a new one at the end if there is none.
+/// Returns the channel's row, appending it if it is missing.
 metrics::TrafficRow& row_of(const std::string& group, comm::Operation operation,
                             comm::Purpose purpose, Rows& rows) {
   const auto same = [&](const metrics::TrafficRow& row) {
@@ -40,8 +40,8 @@ void expect(metrics::TrafficRow& row, Index elements, Index bytes) {
   row.expected_bytes_per_step = bytes;
 }
 
-// A reduce-scatter and an all-gather of all units, of gradients in stage 0 and of parameters in
-// stages 1 and 2; in stage 3 the gathers of the schedule.
+// Stages 0 to 2 reduce-scatter and all-gather all units: gradients in stage 0, parameters in stages
+// 1 and 2. Stage 3 gathers as scheduled.
 void add_data_group(const deck::Config& config, const Blueprint& blueprint, Rows& rows) {
   const Index ranks = blueprint.layout.ranks();
   if (ranks == 1) return;
@@ -62,7 +62,7 @@ void add_data_group(const deck::Config& config, const Blueprint& blueprint, Rows
        shards_state ? comm::Purpose::parameters : comm::Purpose::gradients, gathers);
 }
 
-/// The collectives that the model's definition lists for a micro-batch, times the micro-batches.
+/// Adds the model's collectives per micro-batch, times the micro-batches.
 void add_tensor_group(const deck::Config& config, const Blueprint& blueprint, Rows& rows) {
   const auto all = blueprint.definition->tensor_collectives(
       blueprint.tensor, config.train.micro_batch, config.train.precision);
@@ -79,7 +79,7 @@ void add_tensor_group(const deck::Config& config, const Blueprint& blueprint, Ro
   }
 }
 
-/// Matrices that the optimizer needs whole, to their owners and back.
+/// Adds the matrices that the optimizer needs complete, to their owners and back.
 void add_matrices(const deck::Config& config, const Blueprint& blueprint, Index data_rank,
                   Rows& rows) {
   const MatrixPlan& plan = blueprint.matrices;

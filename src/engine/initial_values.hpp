@@ -1,4 +1,4 @@
-// Where initial weights come from that are not drawn.
+// The source of initial weights that are not random.
 #pragma once
 
 #include <functional>

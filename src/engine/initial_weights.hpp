@@ -1,4 +1,4 @@
-// The initial master weights of a training.
+// The initial master weights of a training run.
 #pragma once
 
 #include "engine/initial_values.hpp"
@@ -7,9 +7,9 @@
 
 namespace kzero::engine {
 
-/// Sets this rank's master weights of `units`: from `values` if given, else from the seed. A value
-/// depends on seed, parameter and element alone, so every grid and stage starts from the same
-/// model. `units` are all of the model's, in order.
+/// Sets this rank's master weights of `units` from `values` if given, otherwise from the seed. A
+/// value depends only on seed, parameter and element, so every grid and stage starts from the same
+/// model. `units` are all units of the model, in order.
 void set_initial_weights(const tensor::Execution& exec, std::uint64_t seed,
                          const std::vector<UnitState>& units, const InitialValues& values);
 

@@ -1,4 +1,4 @@
-// What a model computes and communicates with on the ranks of a launch.
+// The back ends that a model uses to compute and communicate.
 #pragma once
 
 #include <memory>
@@ -19,22 +19,21 @@ struct Machinery {
   Index threads;  // of this rank
   std::unique_ptr<tensor::Gemm> gemm;
   comm::Traffic traffic;
-  std::unique_ptr<comm::Communicator> data, tensor;  // for messages that grow with the model
+  std::unique_ptr<comm::Communicator> data, tensor;  // for messages whose size grows with the model
   memory::Ledger ledger;
 
-  /// Makes the back ends that a resolved deck chooses. `grid` must outlive the object. Throws
-  /// AgreedError(usage) if this build lacks one of them. Collective over all ranks of the grid.
+  /// Makes the back ends of a resolved deck. `grid` must outlive the object. Throws
+  /// AgreedError(usage) if this build lacks a back end. Collective over all ranks of the grid.
   Machinery(const deck::Config& config, Index thread_count, const grid::ProcessGrid& ranks);
 };
 
-/// Returns this rank's place in its tensor group.
 model::TensorRank tensor_rank(const grid::ProcessGrid& grid);
 
-/// Throws Error(memory) if `node_ranks` ranks of this node that need these bytes each do not fit
-/// into its free memory. `smaller` lists what needs less. Does not check a device's memory.
+/// Throws Error(memory) if this node's free memory cannot hold `bytes` for each of `node_ranks`
+/// ranks. `smaller` names what needs less. Does not check a device's memory.
 void require_memory(const memory::Bytes& bytes, Index node_ranks, const std::string& smaller);
 
-/// Returns "12.5 MiB: parameters 8 MiB, activations 4.5 MiB": the total, and the categories in use.
+/// Returns the total and the categories in use: "12.5 MiB: parameters 8 MiB, activations 4.5 MiB".
 std::string memory_text(const memory::Bytes& bytes);
 
 }  // namespace kzero::engine

@@ -33,14 +33,15 @@ MatrixExchange<T>::MatrixExchange(memory::Arenas& arenas, const MatrixPlan& plan
   whole_ = arenas.take<T>(memory::Category::workspace, plan.whole_elements());
 }
 
-/// The first element that this rank holds of a parameter.
+/// Returns the first element of a parameter that this rank holds.
 template <class T>
 T* MatrixExchange<T>::own(const MatrixParameter& p) const {
   T* unit = units_[p.unit];
   return unit + plan_.first_held(p, rank_);
 }
 
-/// This tensor rank's local part of what tensor rank `tensor_rank` of this data rank computes.
+/// Returns this tensor rank's local part of the parameter that tensor rank `tensor_rank` of this
+/// data rank computes.
 template <class T>
 T* MatrixExchange<T>::local(Index round, Index tensor_rank) const {
   if (!plan_.gathers()) return own(*plan_.at(round, rank_, tensor_rank));
@@ -81,7 +82,8 @@ void MatrixExchange<T>::finish_gather(const tensor::Execution& exec, Machinery& 
   }
 }
 
-/// Sends results back to the data ranks. Where each holds whole local parts, all get them.
+/// Sends results back to the data ranks. If each data rank holds complete local parts, all of them
+/// receive the result.
 template <class T>
 void MatrixExchange<T>::begin_return(const tensor::Execution& exec, Machinery& m, Index round) {
   if (plan_.data_ranks() == 1) return;
@@ -133,7 +135,7 @@ void MatrixExchange<T>::collect(const tensor::Execution& exec, Machinery& m, Ind
                        comm::Purpose::matrices);
 }
 
-/// Sends the tensor group its local parts of this rank's result, copies too.
+/// Sends the tensor group its local parts of this rank's result, including copies.
 template <class T>
 void MatrixExchange<T>::spread(const tensor::Execution& exec, Machinery& m, Index round) {
   if (plan_.tensor_ranks() == 1) return;
@@ -155,7 +157,7 @@ void MatrixExchange<T>::spread(const tensor::Execution& exec, Machinery& m, Inde
                        comm::Purpose::matrices);
 }
 
-/// Orthogonalizes the matrices of this rank's parameter of a turn.
+/// Orthogonalizes the matrices of this rank's parameter in a round.
 template <class T>
 void MatrixExchange<T>::compute(const tensor::Execution& exec, tensor::Gemm& gemm, Index round,
                                 double scale) {

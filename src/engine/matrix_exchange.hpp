@@ -1,5 +1,6 @@
-// Newton-Schulz on whole matrices that ranks hold in parts: each matrix is gathered to its owner,
-// orthogonalized there and sent back, in turns that overlap with the products of others.
+// Newton-Schulz on complete matrices that ranks hold in parts. Each matrix is gathered to its
+// owner, orthogonalized there and sent back. Communication overlaps with the products of other
+// matrices.
 #pragma once
 
 #include <array>
@@ -14,17 +15,17 @@ namespace kzero::engine {
 template <class T>
 class MatrixExchange {
  public:
-  /// Takes its work space from the workspace category: that of the iteration, and places for
-  /// matrices of which the rank holds parts. The plan must outlive the object.
+  /// Allocates from the workspace category: the iteration's workspace, and buffers for matrices
+  /// that the rank holds in part. The plan must outlive the object.
   MatrixExchange(memory::Arenas& arenas, const MatrixPlan& plan, Index data_rank,
                  comm::Overlap overlap);
 
-  /// Replaces each hidden matrix u in `units`, this rank's elements of every unit, by its iterated
-  /// X; `scale` as in NewtonSchulz. Collective over the data and the tensor group.
+  /// Replaces each hidden matrix in `units` by its iterated X. `units` are this rank's elements of
+  /// every unit; `scale` is that of NewtonSchulz. Collective over the data and the tensor group.
   void run(const tensor::Execution& exec, Machinery& m, const std::vector<T*>& units, double scale);
 
  private:
-  static constexpr Index most_slots = 3;  // one arrives, one is computed, one leaves
+  static constexpr Index most_slots = 3;  // one arriving, one computed, one leaving
 
   T* own(const MatrixParameter& p) const;
   T* local(Index round, Index tensor_rank) const;

@@ -80,8 +80,8 @@ Index MatrixPlan::offset(const MatrixParameter& p, Index tensor_rank) const {
   return before;
 }
 
-/// A split of rows, or none, is one block: whole rows of all matrices. A split of columns has a
-/// block for each row of each matrix.
+/// A split of rows, or no split, is one block: complete rows of all matrices. A split of columns
+/// has one block for each row of each matrix.
 MatrixPart MatrixPlan::part(const MatrixParameter& p, Index tensor_rank, Index matrix) const {
   const param::Split& split = p.splits[tensor_rank];
   const Index columns = p.shape.columns, all_columns = p.matrices * columns;

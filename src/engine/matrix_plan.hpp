@@ -1,10 +1,10 @@
-// Who computes which hidden matrix, and what each rank sends for it, in an optimizer that needs
-// whole matrices. Pure integer arithmetic: the run, its memory plan and its expected traffic follow
-// it.
+// The plan of an optimizer that needs complete matrices: which rank computes each hidden matrix,
+// and what every rank sends for it. The plan is integer arithmetic that the run, its memory plan
+// and its expected traffic share.
 //
-// A parameter with its matrices belongs to one rank of the grid. In its turn the parts that data
-// ranks hold of a tensor rank's local part go to the owner's data rank, and the local parts that
-// the tensor ranks there hold go to the owner; results go back the same way.
+// One rank of the grid owns a parameter with all its matrices. In the parameter's round, data ranks
+// first send their parts of each local part to the owner's data rank. The tensor ranks there then
+// send the local parts to the owner. Results return the same way.
 #pragma once
 
 #include "optim/matrix_owners.hpp"
@@ -17,26 +17,25 @@ namespace kzero::engine {
 /// A parameter that stores hidden matrices.
 struct MatrixParameter {
   Index unit = 0;
-  Index in_unit = 0;  // its first element, of this tensor rank's part
+  Index in_unit = 0;  // first element of this tensor rank's part
   Index matrices = 1;
   optim::MatrixShape shape;          // of each matrix
   std::vector<param::Split> splits;  // of each tensor rank
 };
 
-/// A part of a matrix in a tensor rank's local part of a parameter.
+/// The part of a matrix that a tensor rank's local part of a parameter contains.
 struct MatrixPart {
-  Index row = 0, column = 0;  // of the matrix
+  Index row = 0, column = 0;  // in the matrix
   Index rows = 0, columns = 0;
   Index offset = 0, stride = 0;  // in the local part
 };
 
 class MatrixPlan {
  public:
-  /// No matrices.
   MatrixPlan() = default;
 
-  /// All hidden matrices of a model: `tables` are those of all tensor ranks, `layout` is that of
-  /// rank `tensor_rank`.
+  /// Plans all hidden matrices of a model. `tables` has a table for each tensor rank; `layout` is
+  /// that of `tensor_rank`.
   MatrixPlan(const std::vector<param::Table>& tables, const param::FlatLayout& layout,
              const zero::Stage& stage, Index tensor_rank);
 
@@ -46,21 +45,21 @@ class MatrixPlan {
   Index tensor_ranks() const { return tensor_ranks_; }
   Index tensor_rank() const { return tensor_rank_; }
 
-  /// Turns in which every rank computes at most one parameter's matrices.
+  /// The number of rounds. In a round, every rank computes at most one parameter's matrices.
   Index rounds() const { return owners_.rounds(); }
 
-  /// The parameter of a rank in a turn; null for none.
+  /// Returns a rank's parameter in a round, or null.
   const MatrixParameter* at(Index round, Index data_rank, Index tensor_rank) const;
 
-  /// True if data ranks hold parts of a local part, which have to be gathered; else each holds all
-  /// of it.
+  /// True if data ranks hold parts of a local part, which must be gathered. Otherwise each holds
+  /// all of it.
   bool gathers() const { return placement_ == zero::Placement::partitioned; }
 
-  /// The elements of this tensor rank's local part that a data rank holds.
+  /// Returns the range of this tensor rank's local part that a data rank holds.
   zero::Range held(const MatrixParameter& p, Index data_rank) const;
 
-  /// The first of them in a buffer of what the data rank holds of the unit; any place if it holds
-  /// none.
+  /// Returns the start of that range in a buffer of the data rank's part of the unit. The value has
+  /// no meaning for an empty range.
   Index first_held(const MatrixParameter& p, Index data_rank) const;
 
   /// The elements of a tensor rank's local part.
@@ -68,29 +67,30 @@ class MatrixPlan {
     return p.splits[tensor_rank].held();
   }
 
-  /// The tensor rank that gives the owner the local part that `tensor_rank` has, perhaps a copy.
+  /// Returns the tensor rank that sends the owner the local part of `tensor_rank`. Several ranks
+  /// may hold copies of that part.
   Index source(const MatrixParameter& p, Index tensor_rank) const;
 
-  /// The first element of that local part in a buffer of all different ones.
+  /// Returns where that local part begins in a buffer of all distinct parts.
   Index offset(const MatrixParameter& p, Index tensor_rank) const;
 
-  /// Returns where matrix number `matrix` lies in a tensor rank's local part.
+  /// Returns the position of matrix number `matrix` in a tensor rank's local part.
   MatrixPart part(const MatrixParameter& p, Index tensor_rank, Index matrix) const;
 
-  /// The shapes of all matrices.
   std::vector<optim::MatrixShape> shapes() const;
 
-  /// Elements of buffers that serve every turn: of this tensor rank's local parts of all that a
-  /// data rank gathers in a turn, of which that for tensor rank t begins at local_begin(round,
-  /// data, t); and of a full parameter, for tensor ranks that hold local parts.
+  /// Sizes, in elements, of the buffers that serve every round. gathered_elements() covers this
+  /// tensor rank's local parts of all that a data rank gathers in a round; the one for tensor rank
+  /// t begins at local_begin(round, data, t). whole_elements() covers a full parameter if there are
+  /// several tensor ranks, otherwise nothing.
   Index gathered_elements() const;
   Index local_begin(Index round, Index data_rank, Index tensor_rank) const;
   Index whole_elements() const;
 
-  /// Operations of the rank that has most to compute in a step.
+  /// The operations in a step of the rank with the most work.
   double most_operations() const;
 
-  /// Operations of one rank of the grid in a step; 0 without matrices.
+  /// The operations of one rank of the grid in a step; 0 without matrices.
   double operations(Index data_rank, Index tensor_rank) const;
 
  private:
@@ -101,10 +101,10 @@ class MatrixPlan {
   optim::MatrixOwners owners_{{}, 1};
 };
 
-/// Elements that a rank sends in a step for the matrices.
+/// The elements that a rank sends for matrices in a step.
 struct MatrixTraffic {
-  Index gathered = 0;                              // to owners, in its data group
-  Index returned = 0;                              // from it as an owner
+  Index gathered = 0;                              // to owners in its data group
+  Index returned = 0;                              // by the rank as an owner, to its data group
   Index gathered_tensor = 0, returned_tensor = 0;  // the same in its tensor group
 };
 

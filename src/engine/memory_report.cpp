@@ -9,7 +9,7 @@ namespace kzero::engine {
 
 namespace {
 
-/// Programs that read records know eight categories; the ninth appears only if it is in use.
+/// Readers of records expect eight categories, so the ninth appears only if it is in use.
 void drop_empty_offload(std::vector<metrics::CategoryBytes>& rows) {
   std::erase_if(rows, [](const metrics::CategoryBytes& row) {
     return row.name == name_of(memory::Category::offloaded) && row.planned_bytes == 0 &&

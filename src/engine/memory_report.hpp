@@ -7,12 +7,12 @@
 
 namespace kzero::engine {
 
-/// Returns a row for each category that is in use.
+/// Returns a row for each category in use.
 std::vector<metrics::CategoryBytes> categories(const memory::Bytes& planned,
                                                const memory::Bytes& peak);
 
-/// Returns one row per rank on the root, none elsewhere. `resident_at_start` is this process's peak
-/// before its slabs were taken. Collective over `world`.
+/// Returns one row per rank on the root, and none elsewhere. `resident_at_start` is this process's
+/// peak before its slabs were allocated. Collective over `world`.
 std::vector<metrics::MemoryRow> memory_rows(const grid::Group& world, const memory::Bytes& planned,
                                             const memory::Bytes& peak, Index resident_at_start);
 

@@ -1,4 +1,4 @@
-// The failure of a run whose machine computed the same thing twice with different results.
+// The failure of a run that computed the same thing twice with different results.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@ namespace kzero::engine {
 /// Ends a run in order, without a checkpoint of the step. Every rank throws it at the same point.
 class Mismatch : public grid::AgreedError {
  public:
-  /// `reason` is that of the end record: "verification" or "replay".
+  /// `reason` is the end record's reason: "verification" or "replay".
   Mismatch(std::string reason, const std::string& text)
       : AgreedError(ExitCode::other, text), reason_(std::move(reason)) {}
 

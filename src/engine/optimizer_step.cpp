@@ -29,8 +29,8 @@ void OptimizerStep<T>::add_squares() {
   }
 }
 
-/// Adds the squares of elements [begin, end) of a unit's gradient, of which this rank owns the
-/// shard around them.
+/// Adds the squares of elements [begin, end) of a unit's gradient. They must be in this rank's
+/// shard.
 template <class T>
 void OptimizerStep<T>::add_squares(Index unit, Index begin, Index end) {
   if (begin == end) return;
@@ -54,8 +54,8 @@ void OptimizerStep<T>::update(optim::Update update) {
   change_parameters(update);
 }
 
-/// Makes a pass, but the last, over all that this rank holds, and adds up what it owns of it: state
-/// that is replicated counts on one rank.
+/// Runs one non-final pass over this rank's state. Adds up the sums of the elements it owns, so
+/// that replicated state is counted once.
 template <class T>
 void OptimizerStep<T>::add_up(const optim::Update& update) {
   std::ranges::fill(buffers_.sums.words(update.pass), 0);
@@ -74,7 +74,7 @@ void OptimizerStep<T>::add_up(const optim::Update& update) {
   }
 }
 
-/// Makes the last pass: units' parameters are gathered while later ones are updated.
+/// Runs the last pass. A unit's parameters are gathered while later units are updated.
 template <class T>
 void OptimizerStep<T>::change_parameters(const optim::Update& update) {
   const tensor::Execution& exec = buffers_.model->exec();
@@ -88,7 +88,7 @@ void OptimizerStep<T>::change_parameters(const optim::Update& update) {
   machinery_.data->wait(exec, last);
 }
 
-/// A range of unit u, within what this rank holds of it.
+/// Returns a range of unit u, which this rank must hold.
 template <class T>
 optim::Share<T> OptimizerStep<T>::share_of(Index u, const optim::Update& update,
                                            const zero::Range& range) const {
@@ -119,7 +119,7 @@ void OptimizerStep<T>::apply(const optim::Update& update, const optim::Share<T>&
   }
 }
 
-/// Puts the orthogonalized matrices in the place of their gradients.
+/// Replaces the gradients of matrices by the orthogonalized matrices.
 template <class T>
 void OptimizerStep<T>::orthogonalize_matrices(const optim::Update& update) {
   const runtime::ProfileRegion region([] { return "kzero::engine::orthogonalize_matrices"; });

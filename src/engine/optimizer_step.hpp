@@ -1,5 +1,5 @@
-// What a step does once its gradients are complete: their norm, and the optimizer's passes over the
-// state that this rank holds.
+// The part of a step after its gradients are complete: the gradient norm, and the optimizer's
+// passes over this rank's state.
 #pragma once
 
 #include <vector>
@@ -14,18 +14,18 @@ namespace kzero::engine {
 template <class T>
 class OptimizerStep {
  public:
-  /// The arguments must outlive the object; `states` are of all units, in order.
+  /// The arguments must outlive the object. `states` are of all units, in order.
   OptimizerStep(const Blueprint& blueprint, Machinery& machinery, Buffers<T>& buffers,
                 const std::vector<UnitState>& states)
       : blueprint_(blueprint), machinery_(machinery), buffers_(buffers), states_(states) {}
 
-  /// Enqueues the addition of the gradient's squares to the sums of the step, each element's on the
-  /// rank that owns it; those that several tensor ranks hold count on the first of them. The sum
-  /// over all ranks has no rounding (kernels::ExactSum).
+  /// Enqueues the addition of the gradient's squares to the sums of the step. Each element counts
+  /// on the rank that owns it. If several tensor ranks hold an element, the first counts it. The
+  /// sum over all ranks has no rounding (kernels::ExactSum).
   void add_squares();
 
-  /// Updates state and parameters; parameters that other ranks update are gathered. Collective over
-  /// the world.
+  /// Updates state and parameters, then gathers the parameters that other ranks updated. Collective
+  /// over the world.
   void update(optim::Update update);
 
  private:

@@ -6,8 +6,8 @@ namespace kzero::engine {
 
 namespace {
 
-/// Where the values of each unit begin, and behind the last how many there are, if each parameter
-/// has count_of(parameter).
+/// Returns where each unit's values begin if each parameter has count_of(parameter) of them. The
+/// last entry is their total number.
 template <class CountOf>
 std::vector<Index> begins_of(const param::Table& table, const CountOf& count_of) {
   std::vector<Index> begins{0};

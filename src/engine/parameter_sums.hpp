@@ -1,6 +1,6 @@
-// What an optimizer of several passes has of full parameters (optim/optimizer.hpp): the words of
-// the sums that it needs between passes, which are integers, so that neither the number of ranks
-// nor the order in which elements are added shows in them; and what it keeps of rows and columns.
+// Full-parameter values of a multi-pass optimizer (optim/optimizer.hpp): the sums between passes,
+// and the state of rows and columns. The sums are integers, so they depend neither on the number of
+// ranks nor on the order of addition.
 #pragma once
 
 #include <cstdint>
@@ -15,24 +15,25 @@ namespace kzero::engine {
 
 class ParameterSums {
  public:
-  /// Takes host memory for the sums of all passes and the reduced arrays of all parameters, on
-  /// every rank; none for an optimizer of one pass.
+  /// Allocates host memory on every rank for the sums of all passes and the reduced arrays of all
+  /// parameters. A single-pass optimizer needs none.
   ParameterSums(memory::Arenas& arenas, const Blueprint& blueprint);
 
-  /// The words of the sums of a unit's parameters in a pass, but the last.
+  /// The words of the sums of a unit's parameters in a non-final pass.
   std::uint64_t* of(int pass, Index unit) const;
   /// All words of a pass, to be added to those of other ranks.
   std::span<std::uint64_t> words(int pass) const;
 
-  /// The reduced arrays of a unit's parameters, and those of all, in the order of the table.
+  /// The reduced arrays of a unit's parameters, and of all parameters in the order of the table.
   float* reduced(Index unit) const;
   std::span<float> reduced() const { return reduced_.all; }
 
-  /// Lets the optimizer update the reduced arrays before a pass, with the sums of the pass before.
+  /// Lets the optimizer update the reduced arrays before a pass, using the sums of the previous
+  /// pass.
   void update_reduced(const optim::Update& update) const;
 
  private:
-  /// Values of all parameters, one unit's after another's.
+  /// Values of all parameters, unit after unit.
   template <class T>
   struct Values {
     std::span<T> all;

@@ -12,7 +12,7 @@ namespace {
 
 struct MeasuredPeak {
   double flops_per_second = 0;
-  bool is_disturbed = false;  // repetitions differed: something else used the cores
+  bool is_disturbed = false;  // repetitions differed because something else used the cores
 };
 
 double seconds_of(const Product& product, const tensor::Execution& exec, tensor::Gemm& gemm) {
@@ -25,9 +25,9 @@ double seconds_of(const Product& product, const tensor::Execution& exec, tensor:
 MeasuredPeak measure_peak(const tensor::Execution& exec, tensor::Gemm& gemm, Dtype precision,
                           Index width) {
   constexpr int repeats = 6;
-  constexpr double longest_mean = 1.15;  // of the repetitions, in units of the shortest one
+  constexpr double longest_mean = 1.15;  // mean of the repetitions relative to the shortest
   const Product product(exec, {width, width, width}, precision);
-  seconds_of(product, exec, gemm);  // it prepares the others
+  seconds_of(product, exec, gemm);  // warm-up
   double best = std::numeric_limits<double>::infinity(), sum = 0;
   for (int i = 0; i < repeats; ++i) {
     const double seconds = seconds_of(product, exec, gemm);
@@ -45,7 +45,7 @@ Index choose_peak_width(const grid::Group& world, const tensor::Execution& exec,
   if (tensor::on_host) return small;
   constexpr double ratio = static_cast<double>(large) / small;
   const Product product(exec, {small, small, small}, precision);
-  seconds_of(product, exec, gemm);  // it prepares the next
+  seconds_of(product, exec, gemm);  // warm-up
   const bool is_slow = seconds_of(product, exec, gemm) * ratio * ratio * ratio > 1;
   return world.max(is_slow ? 1 : 0) == 1 ? small : large;
 }

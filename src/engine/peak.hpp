@@ -1,5 +1,5 @@
-// This rank's peak: the speed of a large square GEMM in the run's precision, with all ranks running
-// at once. The denominator of MFU.
+// This rank's peak: the speed of a large square GEMM in the run's precision while all ranks run. It
+// is the denominator of MFU.
 #pragma once
 
 #include "deck/config.hpp"
@@ -9,14 +9,14 @@
 
 namespace kzero::engine {
 
-/// Chooses the width of the product's matrices. On a device they are so wide that a kernel's launch
-/// does not count, unless one product would take a second, as without a GEMM library. The same on
-/// every rank. Collective over `world`.
+/// Chooses the width of the product's matrices. On a device, they are wide enough to make a
+/// kernel's launch negligible, unless one product would take a second, as without a GEMM library.
+/// The same on every rank. Collective over `world`.
 Index choose_peak_width(const grid::Group& world, const tensor::Execution& exec, tensor::Gemm& gemm,
                         Dtype precision);
 
-/// Returns the peak of all ranks: the deck's, or measured with a product of square matrices, which
-/// takes some tenths of a second. Collective over `world`, all ranks.
+/// Returns the peak of all ranks, from the deck or measured with a product of square matrices. The
+/// measurement takes some tenths of a second. Collective over `world`, which must be all ranks.
 metrics::Peak find_peak(const deck::Config& config, const grid::Group& world, tensor::Gemm& gemm);
 
 }  // namespace kzero::engine

@@ -1,4 +1,4 @@
-// The memory plan: the bytes of all buffers, from the same code that allocates them (buffers.hpp).
+// The memory plan: the bytes of all buffers, from the code that allocates them (buffers.hpp).
 #pragma once
 
 #include "engine/blueprint.hpp"
@@ -6,7 +6,7 @@
 
 namespace kzero::engine {
 
-/// Returns the planned bytes of a rank, by category; the deck is resolved. Nothing is allocated.
+/// Returns the planned bytes of a rank by category. Allocates nothing. The deck must be resolved.
 memory::Bytes planned_bytes(const deck::Config& config, const Blueprint& blueprint, Index threads);
 
 }  // namespace kzero::engine

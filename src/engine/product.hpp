@@ -1,4 +1,4 @@
-// A matrix product of drawn operands, for measuring a GEMM back end and comparing its bits.
+// A matrix product of random operands, used to measure a GEMM back end and to compare its bits.
 #pragma once
 
 #include <cstdint>
@@ -11,14 +11,13 @@ struct ProductShape {
   Index m = 1, n = 1, k = 1;
 };
 
-/// C[m,n] = A[m,k] B[k,n] in one precision. The operands are normal numbers that depend on the
-/// shape alone: of zeros few wires change, and a device multiplies them at a clock rate that it
-/// does not keep with others.
+/// C[m,n] = A[m,k] B[k,n] in one precision. The operands are normal numbers that depend only on the
+/// shape. Zeros would not do: they switch few wires, so a device multiplies them at a clock rate
+/// that it cannot sustain otherwise.
 class Product {
  public:
   Product(const tensor::Execution& exec, const ProductShape& shape, Dtype precision);
 
-  /// Enqueues the product.
   void run(tensor::Gemm& gemm) const;
 
   /// Returns a digest of C. Waits for the stream.

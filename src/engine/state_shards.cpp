@@ -10,7 +10,7 @@ using HostVector = Kokkos::View<float*, Kokkos::HostSpace, Kokkos::MemoryUnmanag
 
 HostVector host_vector(std::span<float> values) { return {values.data(), values.size()}; }
 
-/// The ranges of the full parameter that a part covers.
+/// Returns the ranges of the full parameter that a part covers.
 std::vector<checkpoint::Range> ranges_of(const param::Split& split, const param::Part& part) {
   std::vector<checkpoint::Range> ranges;
   split.for_each_run(part.in_param, part.count, [&](Index, Index begin, Index count) {

@@ -1,4 +1,4 @@
-// The optimizer's state as checkpoint shards: which ranges of which parameters a rank holds.
+// The optimizer's state as checkpoint shards: the ranges of parameters that a rank holds.
 #pragma once
 
 #include <optional>
@@ -15,27 +15,27 @@ namespace kzero::engine {
 struct UnitState {
   const param::UnitSpec* spec;
   const param::UnitLayout* layout;
-  zero::Range held;    // of the unit
+  zero::Range held;    // in the unit
   optim::State state;  // from held.begin
 };
 
-/// The parts of each unit: those that data rank `rank` holds under `placement`, no more than its
-/// state does.
+/// Selects parts of each unit: those that data rank `rank` holds under `placement`. They must be
+/// within the rank's state.
 struct ShardChoice {
   zero::Placement placement;
   Index rank;
-  std::optional<Index> owner{};  // only what this tensor rank owns of parameters that several hold
+  std::optional<Index> owner{};  // selects only what this tensor rank owns of shared parameters
 };
 
-/// Returns shards that are views of the state where it is. `staging` is the way to it on a device,
-/// null where the host touches it.
+/// Returns shards that view the state in place. `staging` gives access to state on a device, and is
+/// null if the host can access the state.
 std::vector<checkpoint::StateShard> state_shards(const std::vector<UnitState>& units,
                                                  const ShardChoice& choice,
                                                  const param::StateArrays& arrays,
                                                  checkpoint::Staging* staging);
 
-/// Copies the shards' states to contiguous pinned host memory and makes the shards views of the
-/// copies. What computes the states is done.
+/// Copies the shards' states to contiguous pinned host memory, and makes the shards views of the
+/// copies. The computation of the states must be complete.
 void copy_states(const tensor::Execution& exec, std::vector<checkpoint::StateShard>& shards,
                  std::span<float> to);
 

@@ -1,5 +1,4 @@
-// The pinned host memory through which the optimizer's state on a device goes to checkpoints and
-// comes from them.
+// Pinned host memory for copying the optimizer's state from a device to checkpoints and back.
 #pragma once
 
 #include <array>
@@ -11,16 +10,17 @@
 
 namespace kzero::engine {
 
-/// Copies on a stream of its own, which knows of no other stream: before a state is read the host
-/// must have waited for what computes it.
+/// Copies on its own stream, which is not ordered with other streams. Before a state is read, the
+/// host must have waited for its computation.
 class StateStaging : public checkpoint::Staging {
  public:
-  /// The elements of a run's staging, 16 MiB whatever the model: a copy of a slot takes longer than
-  /// its launch by far.
+  /// The elements of a run's staging: 16 MiB for every model, because copying a slot already takes
+  /// much longer than launching the copy.
   static constexpr Index elements = Index{4} << 20;
 
-  /// `room` is pinned host memory, half of which is a slot, and outlives the object. Without room
-  /// `elements` are allocated at the first use: runs with checkpoints give what their plan counts.
+  /// `room` is pinned host memory for the slots, half each, and must outlive the object. Runs with
+  /// checkpoints pass the memory that their plan counts. If `room` is empty, the first use
+  /// allocates `elements`.
   explicit StateStaging(std::span<float> room);
 
   std::span<float> slot(std::size_t number) override;

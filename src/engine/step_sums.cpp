@@ -7,7 +7,7 @@ namespace kzero::engine {
 
 namespace {
 
-/// Losses that there is room for at least, so that validations rarely wait.
+/// The least room for losses, chosen so that validations rarely wait.
 constexpr Index least_rounds = 64;
 
 }  // namespace

@@ -1,5 +1,5 @@
-// The sums of a step that stay on the device until its end, when the host reads them all at once:
-// the loss of each micro-batch and the squares of the gradients.
+// The sums of a step: the loss of each micro-batch and the squares of the gradients. They stay on
+// the device until the host reads them all at the end of the step.
 #pragma once
 
 #include <algorithm>
@@ -13,35 +13,34 @@ namespace kzero::engine {
 
 class StepSums {
  public:
-  /// Takes memory for the losses of `rounds` micro-batches, and more where a validation needs it:
-  /// from the io category, and where the host cannot read there from the offloaded one too.
+  /// Allocates room for the losses of `rounds` micro-batches, or more for validations, from the io
+  /// category. If the host cannot read there, also allocates from the offloaded category.
   StepSums(memory::Arenas& arenas, Index rounds);
 
-  /// The micro-batches whose losses there is room for.
+  /// The number of micro-batches whose losses fit.
   Index rounds() const { return rounds_; }
 
-  /// Enqueues: all sums are zero.
+  /// Enqueues the reset of all sums to zero.
   void clear(const tensor::Execution& exec) const;
 
   /// The sum of losses of micro-batch `round`, in device memory.
   double* loss(Index round) const { return losses_of(device_) + round; }
 
-  /// Enqueues the addition of the squares of a unit's elements from number `first` on.
+  /// Enqueues the addition of the squares of a unit's elements, starting at element `first`.
   template <class T>
   void add_squares(const tensor::Execution& exec, tensor::Vector<const T> x, Index first) const;
 
-  /// Copies the sums to the host and waits: the only wait of a step.
+  /// Copies the sums to the host and waits. This is the only wait of a step.
   void read(const tensor::Execution& exec) const;
 
-  /// What was read: the losses of the first `count` micro-batches, the sum of squares.
+  /// The values read: the losses of the first `count` micro-batches, and the sum of squares.
   std::span<const double> losses(Index count) const {
     return {losses_of(host_), static_cast<std::size_t>(count)};
   }
   kernels::ExactSum squares() const { return *sum_of(host_); }
 
  private:
-  // Words: the sum of squares, the losses, and on the device the part of the sum that is added
-  // next.
+  // Words: the sum of squares, then the losses.
   kernels::ExactSum* sum_of(std::uint64_t* words) const {
     return reinterpret_cast<kernels::ExactSum*>(words);
   }
@@ -51,7 +50,7 @@ class StepSums {
   Index words() const { return kernels::ExactSum::words_of_sum + rounds_; }
 
   Index rounds_;
-  std::uint64_t *device_, *host_;  // on hosts the same
+  std::uint64_t *device_, *host_;  // equal in host builds
   kernels::ExactSum* part_;
 };
 

@@ -29,7 +29,7 @@ tensor::Vector<T> vector(T* data, Index count) {
   return {data, static_cast<std::size_t>(count)};
 }
 
-/// The region of an operation of training on one unit.
+/// Returns the profile region of a training operation on one unit.
 SpanName region_name(const param::Operation& operation, const param::Table& table) {
   constexpr std::string_view labels[] = {
       "kzero::engine::forward_unit", "kzero::engine::compute_loss", "kzero::engine::backward_unit"};
@@ -63,14 +63,14 @@ TypedEngine<T>::TypedEngine(const deck::Config& config, Blueprint blueprint, Mac
                           blueprint_.state_arrays(), staging_ ? &*staging_ : nullptr)) {
   if (config.run.verify_every > 0)
     verification_.emplace(config.run.verify_every, blueprint_, grid_);
-  // Padding takes part in collectives, so it has to hold zeros from the start.
+  // Collectives include the padding, which must therefore be zero from the start.
   const tensor::Execution& exec = buffers_.model->exec();
   clear(exec, buffers_.parameters.held());
   clear(exec, buffers_.gradients.held());
   for (const zero::StateBuffer& array : buffers_.state) {
     if (array.elements() > 0) kernels::fill<float>(exec, vector(array.data(), array.elements()), 0);
   }
-  // Touched for the first time here, not while training waits for a copy.
+  // Touches the pages now, so that training need not wait for page faults at the first copy.
   const std::span<float> snapshot = buffers_.snapshot;
   if (tensor::on_host && !snapshot.empty())
     kernels::fill<float>(exec, vector(snapshot.data(), std::ssize(snapshot)), 0.0F);
@@ -143,7 +143,7 @@ StepResult TypedEngine<T>::step(Index step, const data::BatchSource& samples) {
   const runtime::ProfileRegion region([] { return "kzero::engine::step"; });
   set_step(step);
   const bool verifies = verification_ && verification_->is_due(step);
-  // Before the step's own computation, whose gradients take the place of these.
+  // Runs before the step's own computation, whose gradients overwrite these.
   if (verifies) run_rounds(step, samples, verification_->second(step));
   data_.traffic().begin_step();
   StepResult result;
@@ -158,7 +158,7 @@ StepResult TypedEngine<T>::step(Index step, const data::BatchSource& samples) {
   result.grad_norm = totals.gradient_norm / result.loss_scale;
   result.skipped = !std::isfinite(result.grad_norm);
   if (!result.skipped) {
-    // Skipped steps did not change the moments, so they do not count in their bias correction.
+    // Skipped steps do not change the moments, so bias correction does not count them.
     optimizer_step_.update({.lr = result.lr,
                             .number = step + 1 - scaler_.skipped() - optimizer_start_,
                             .gradient_scale = optim::gradient_scale(
@@ -172,7 +172,7 @@ StepResult TypedEngine<T>::step(Index step, const data::BatchSource& samples) {
   return result;
 }
 
-/// Compares the two computations of a step, before anything is updated; see Verification.
+/// Compares the two computations of a step before anything is updated (see Verification).
 template <class T>
 void TypedEngine<T>::verify(Index step, const data::BatchSource& samples) {
   verification_->require_agreement(step, *buffers_.hashes, [&](const Computation& by) {
@@ -183,8 +183,8 @@ void TypedEngine<T>::verify(Index step, const data::BatchSource& samples) {
   });
 }
 
-/// Loads the micro-batch of a round that is dealt to a rank; none if the round has fewer than there
-/// are ranks.
+/// Loads the micro-batch of a round that is dealt to a rank. Returns nullopt if the round has none
+/// for that rank.
 template <class T>
 std::optional<model::Batch> TypedEngine<T>::load(const data::BatchPlan& plan, Index step,
                                                  Index round, Index dealt_to,
@@ -195,9 +195,8 @@ std::optional<model::Batch> TypedEngine<T>::load(const data::BatchPlan& plan, In
                                plan.first_sample(step, dealt_to, round));
 }
 
-/// Returns the mean loss of a token over the global batch of a plan; `all` has the sum of every
-/// round's losses, one rank's after another's. They are added in the order of the micro-batches'
-/// numbers.
+/// Returns the mean loss per token over the global batch of a plan. `all` contains the losses of
+/// all rounds, rank after rank. They are added in the order of micro-batch numbers.
 template <class T>
 double TypedEngine<T>::mean_loss(const data::BatchPlan& plan, std::span<const double> all) const {
   const Index rounds = plan.rounds();
@@ -208,8 +207,8 @@ double TypedEngine<T>::mean_loss(const data::BatchPlan& plan, std::span<const do
   return sum / static_cast<double>(plan.global_batch * config_.model.sequence);
 }
 
-/// Waits for this rank's sums of a step and adds up those of all ranks, in one control message: of
-/// the losses' words each is set by one rank, and zero elsewhere.
+/// Waits for this rank's sums of a step and adds up those of all ranks in one control message. One
+/// rank sets the word of each loss; it is zero on the others.
 template <class T>
 typename TypedEngine<T>::Totals TypedEngine<T>::read_totals() {
   const runtime::ProfileRegion region([] { return "kzero::engine::read_totals"; });
@@ -249,8 +248,8 @@ void TypedEngine<T>::run_rounds(Index step, const data::BatchSource& samples,
     forward_backward(load(plan, step, round, dealt_to, samples), round, scale, by);
 }
 
-/// Runs one micro-batch forward and backward; the sum of its losses goes to the step's sums.
-/// Without one the rank only takes part in the collectives.
+/// Runs one micro-batch forward and backward, and adds its losses to the step's sums. Without a
+/// micro-batch, the rank only joins the collectives.
 template <class T>
 void TypedEngine<T>::forward_backward(const std::optional<model::Batch>& batch, Index round,
                                       float scale, const Computation& by) {
@@ -278,9 +277,9 @@ void TypedEngine<T>::forward_backward(const std::optional<model::Batch>& batch, 
   buffers_.gradients.finish(exec, data_);
 }
 
-/// Enqueues the hashes of the gradients that an operation has completed, before they are reduced.
-/// With zero.accumulate = "local" they are sums over this rank's micro-batches so far, which any
-/// rank adds in the same order.
+/// Enqueues the hashes of an operation's completed gradients before they are reduced. With
+/// zero.accumulate = "local", these are sums over this rank's micro-batches so far. Every rank adds
+/// them in the same order.
 template <class T>
 void TypedEngine<T>::hash(const zero::ScheduleStep& step, Index round, const Computation& by) {
   for (const Index u : step.complete) {
@@ -291,7 +290,7 @@ void TypedEngine<T>::hash(const zero::ScheduleStep& step, Index round, const Com
   }
 }
 
-/// Runs one operation of training; if it is the loss, the sum of losses goes to *loss.
+/// Runs one training operation. The loss operation writes the sum of losses to *loss.
 template <class T>
 void TypedEngine<T>::execute(const param::Operation& operation, const model::Batch& batch,
                              Accumulate accumulate, float scale, double* loss) {
@@ -333,8 +332,8 @@ std::optional<double> TypedEngine<T>::evaluate_until(const StopQuestion& stops, 
   return mean_loss(plan, grid_.data().all_gather(mine));
 }
 
-/// Runs one micro-batch forward; the sum of its losses goes to *loss. Without one the rank only
-/// takes part in the collectives.
+/// Runs one micro-batch forward and writes the sum of its losses to *loss. Without a micro-batch,
+/// the rank only joins the collectives.
 template <class T>
 void TypedEngine<T>::forward(const std::optional<model::Batch>& batch, double* loss) {
   const tensor::Execution& exec = buffers_.model->exec();

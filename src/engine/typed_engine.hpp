@@ -1,4 +1,4 @@
-// One training step: the one place where model, zero and optim meet.
+// One training step, the only place where model, zero and optim meet.
 #pragma once
 
 #include <optional>
@@ -40,8 +40,8 @@ class TypedEngine : public Engine {
  private:
   /// A step's sums over all ranks.
   struct Totals {
-    double loss;           // the mean of a token
-    double gradient_norm;  // with the loss scale in it
+    double loss;           // mean per token
+    double gradient_norm;  // includes the loss scale
   };
 
   std::optional<model::Batch> load(const data::BatchPlan& plan, Index step, Index round,
@@ -71,7 +71,7 @@ class TypedEngine : public Engine {
   optim::LossScaler scaler_;
   Index optimizer_start_ = 0;
   std::optional<Verification> verification_;  // with run.verify_every
-  std::optional<StateStaging> staging_;       // where the host does not touch the state
+  std::optional<StateStaging> staging_;       // if the host cannot access the state
   const std::vector<checkpoint::StateShard> owned_, local_;
 };
 

@@ -12,10 +12,10 @@ namespace kzero::engine {
 
 namespace {
 
-/// The ranks of a launch in words, by their rank in the world.
+/// Names the ranks of a launch by their rank in the world.
 class RankNames {
  public:
-  /// Collective over `world`. Names are known on the root.
+  /// The names are known on the root. Collective over `world`.
   explicit RankNames(const grid::ProcessGrid& grid)
       : grid_(grid), hosts_(grid.world().gather(runtime::host_name())) {}
 
@@ -25,14 +25,14 @@ class RankNames {
                        hosts_[rank]);
   }
 
-  /// One of the tensor ranks of a data-parallel rank, unless there is one only.
+  /// Names a data-parallel rank: "one of" its tensor ranks if there are several.
   std::string of(Index data_rank, std::span<const Index> tensor_ranks) const {
     std::vector<std::string> names;
     for (const Index t : tensor_ranks) names.push_back(of(data_rank, t));
     return names.size() == 1 ? names.front() : fmt::format("one of {}", fmt::join(names, ", "));
   }
 
-  /// Several data-parallel ranks, the last behind `word`.
+  /// Names several data-parallel ranks, with `word` before the last.
   std::string of(std::span<const Index> data_ranks, std::span<const Index> tensor_ranks,
                  std::string_view word) const {
     std::string text;
@@ -53,7 +53,7 @@ std::string sentence(std::string text) {
   return text;
 }
 
-/// Says who is wrong, and how that is known.
+/// Says which ranks are wrong and how that is known.
 std::string finding(const Verdict& verdict, const RankNames& names) {
   const auto& ranks = verdict.tensor_ranks;
   const std::string wrong = sentence(names.of(verdict.wrong, ranks, "and"));
@@ -88,8 +88,8 @@ Computation Verification::second(Index step) const {
   return {.shift = others == 0 ? 0 : step / every_ % others + 1, .hashes = 1, .reduces = false};
 }
 
-/// The computations that find who is wrong: a third rank's; of two ranks, which both repeat theirs.
-/// One rank alone has shown already that it does not.
+/// Returns the computations that find the faulty rank. With three or more ranks, a third rank
+/// computes. Two ranks both repeat theirs. A single rank has already shown two different results.
 std::vector<Computation> Verification::more(Index step) const {
   const auto with = [](Index shift) {
     return Computation{.shift = shift, .hashes = 0, .reduces = false};
@@ -99,7 +99,7 @@ std::vector<Computation> Verification::more(Index step) const {
   return {with(second(step).shift % (plan_.ranks - 1) + 1)};
 }
 
-/// One word for all that a computation left of a micro-batch.
+/// Returns one word for all results of a computation of a micro-batch.
 std::uint64_t Verification::digest(const GradientHashes& hashes, Index computation,
                                    Index round) const {
   const auto tensor_rank = static_cast<std::uint64_t>(grid_.tensor().rank());
@@ -108,7 +108,7 @@ std::uint64_t Verification::digest(const GradientHashes& hashes, Index computati
   return all;
 }
 
-/// A word for each micro-batch, not 0 if its computations differ.
+/// Returns a word for each micro-batch, which is not 0 if its computations differ.
 std::vector<std::uint64_t> Verification::differences(Index step,
                                                      const GradientHashes& hashes) const {
   std::vector<std::uint64_t> words(static_cast<std::size_t>(plan_.micro_batches()));
@@ -123,7 +123,7 @@ std::vector<std::uint64_t> Verification::differences(Index step,
   return words;
 }
 
-/// Brings the words of a micro-batch from the ranks that computed it to all.
+/// Sends the words of a micro-batch from the ranks that computed it to all ranks.
 Computed Verification::collect(const GradientHashes& hashes, const Computation& by,
                                Index micro_batch) const {
   const Index round = micro_batch / plan_.ranks, dealt_to = micro_batch % plan_.ranks;

@@ -1,8 +1,8 @@
-// Verifies the machine (run.verify_every): in every k-th step each micro-batch is computed a second
-// time on another data-parallel rank, and hashes of its gradients are compared. Gradients do not
-// depend on the rank that computes them, so a difference is a fault of a node. It covers forward
-// and backward, the parameters and the tokens that they read; not the sums over ranks and the
-// optimizer.
+// Verifies the machine (run.verify_every). In every k-th step, another data-parallel rank computes
+// each micro-batch a second time, and the hashes of the gradients are compared. Gradients do not
+// depend on the rank that computes them, so a difference is a node's fault. The check covers
+// forward and backward, and the parameters and tokens that they read. It does not cover the sums
+// over ranks and the optimizer.
 #pragma once
 
 #include <functional>
@@ -14,21 +14,20 @@
 
 namespace kzero::engine {
 
-/// A computation of a step's gradients. Rank r takes the micro-batches that are dealt to rank
-/// r - shift, so that with another shift each micro-batch is on another rank.
+/// A computation of a step's gradients. Rank r computes the micro-batches dealt to rank r - shift,
+/// so a different shift moves each micro-batch to another rank.
 struct Computation {
   Index shift = 0;
-  std::optional<Index> hashes{};  // the number under which GradientHashes keeps them
-  bool reduces = true;            // the gradients are for the optimizer; else nothing is kept
+  std::optional<Index> hashes{};  // the number under which GradientHashes stores them
+  bool reduces = true;            // the optimizer uses the gradients; otherwise they are dropped
 
-  /// The rank whose micro-batches this one takes.
+  /// The rank whose micro-batches `rank` computes.
   Index dealt_to(Index rank, Index ranks) const { return (rank - shift + ranks) % ranks; }
 };
 
 class Verification {
  public:
-  /// Runs a computation whose gradients nobody keeps, and waits for its hashes. Collective over the
-  /// world.
+  /// Runs a computation, drops its gradients, and waits for its hashes. Collective over the world.
   using Again = std::function<void(const Computation&)>;
 
   /// The arguments must outlive the object. `every` > 0.
@@ -36,13 +35,13 @@ class Verification {
 
   bool is_due(Index step) const { return (step + 1) % every_ == 0; }
 
-  /// The computation beside the step's own. Its shift changes from one verified step to the next,
-  /// so that in time every rank is compared with every other.
+  /// The second computation of a step. Its shift changes with each verified step, so that every
+  /// rank is eventually compared with every other.
   Computation second(Index step) const;
   static Computation first() { return {.hashes = 0}; }
 
-  /// Compares both computations of a step, whose hashes have been read. If they differ, computes
-  /// again to find the rank that is wrong, and throws Mismatch on every rank. Collective over the
+  /// Compares both computations of a step, whose hashes must have been read. If they differ,
+  /// computes again to find the faulty rank, and throws Mismatch on every rank. Collective over the
   /// world.
   void require_agreement(Index step, const GradientHashes& hashes, const Again& again);
 
