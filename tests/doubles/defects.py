@@ -147,8 +147,8 @@ DEFECTS = [
     (
         "failed launches are not read",
         EVENT,
-        "  check_launches();\n  check(cudaEventRecord",
-        "  check(cudaEventRecord",
+        "  check_launches();\n  require(cudaEventRecord",
+        "  require(cudaEventRecord",
         "event_cuda",
         1,
     ),
@@ -179,7 +179,7 @@ DEFECTS = [
         "event_cuda",
         1,
     ),
-    ("a chosen device is not set", EVENT, 'check(cudaSetDevice(device_number()), "cudaSetDevice");', "", "event_cuda", 1),
+    ("a chosen device is not set", EVENT, 'require(cudaSetDevice(device_number()), "cudaSetDevice");', "", "event_cuda", 1),
     (
         "forward sees later tokens",
         CUDNN,

@@ -2,6 +2,7 @@
 """Puts defects into the sources that call CUDA, NCCL and cuDNN, one at a time, and shows which tests of tests/doubles fail.
 
   python3 tests/doubles/seeded_defects.py [BUILD] [NUMBER...]
+  python3 tests/doubles/seeded_defects.py --check         only whether the sources still have each text once: a test
 
 BUILD is a configured build folder (build/release). The sources are changed where they lie and put back; nothing else may
 build meanwhile. Prints a table, and the defects' numbers in defects.py to stderr; the exit code says whether every defect was
@@ -47,7 +48,17 @@ def found_by(build, program, ranks):
     return ", ".join(names or endings or ["the program's end"])
 
 
+def texts_that_are_not_there_once():
+    """The defects that can no longer be put in."""
+    counts = ((what, name, (ROOT / name).read_text().count(text)) for what, name, text, *_ in DEFECTS)
+    return [f"{what}: its text is {count} times in {name}" for what, name, count in counts if count != 1]
+
+
 def main():
+    if sys.argv[1:] == ["--check"]:
+        problems = texts_that_are_not_there_once()
+        print(*problems, sep="\n", end="\n" if problems else "")
+        return 1 if problems else 0
     build = sys.argv[1] if len(sys.argv) > 1 else "build/release"
     chosen = [int(number) for number in sys.argv[2:]] or range(1, len(DEFECTS) + 1)
     missed = 0
