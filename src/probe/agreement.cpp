@@ -17,8 +17,8 @@ namespace kzero::probe {
 
 namespace {
 
-/// Libraries, and variables of the environment, are many: together they are one name in what all
-/// ranks share.
+/// Libraries and environment variables are numerous. If all ranks share a family, it is listed
+/// under one name.
 struct Family {
   std::string_view start;  // of the facts' names
   const char* name;
@@ -60,8 +60,8 @@ Digests digests_in(const std::string& text) {
   return digests;
 }
 
-/// The kinds to ask: first one for each set of required facts, so that no difference that matters
-/// is missed, then the largest.
+/// Selects the kinds to ask. One kind for each set of required facts comes first, so that no
+/// important difference is missed. The largest other kinds follow.
 std::vector<Kind> chosen(const std::map<Digests, std::vector<int>>& kinds) {
   std::vector<std::tuple<bool, std::size_t, std::vector<int>>> order;
   order.reserve(kinds.size());
@@ -115,7 +115,7 @@ Agreement compare(const std::vector<Kind>& kinds) {
   for (const Kind& kind : kinds) {
     for (const Fact& fact : kind.facts) names.emplace(fact.name, fact.weight);
   }
-  std::map<std::string, bool> agrees;  // by name, or that of its family
+  std::map<std::string, bool> agrees;  // by name of the fact or its family
   for (const auto& [name, weight] : names) {
     std::vector<Variant> variants = variants_of(kinds, name);
     const Family* family = family_of(name);
@@ -137,7 +137,7 @@ Agreement compare(const grid::Group& world, const Facts& mine) {
   for (const std::string& text : world.gather(text_of(digests_of(mine))))
     all[digests_in(text)].push_back(rank++);
   std::vector<Kind> kinds = chosen(all);
-  std::string asked;  // a bit for each rank
+  std::string asked;  // one character per rank
   if (world.is_root()) asked.assign(static_cast<std::size_t>(world.size()), '0');
   for (const Kind& kind : kinds) asked[static_cast<std::size_t>(kind.ranks.front())] = '1';
   asked = world.broadcast(asked);

@@ -1,5 +1,5 @@
-// Compares the facts of all ranks, whatever their number: ranks with equal facts are one kind, and
-// one rank of each kind is asked what its facts are.
+// Compares the facts of any number of ranks. Ranks with equal facts are one kind, and one rank of
+// each kind sends its facts.
 #pragma once
 
 #include <string>
@@ -16,7 +16,7 @@ struct Variant {
   std::vector<int> ranks;
 };
 
-/// A fact that ranks differ in; the variant of most ranks comes first.
+/// A fact in which ranks differ. The variant of most ranks comes first.
 struct Difference {
   std::string name;
   Weight weight = Weight::advisory;
@@ -24,42 +24,41 @@ struct Difference {
 };
 
 struct Agreement {
-  std::vector<std::string> same;  // names of facts that all ranks share; libraries are one, and
-                                  // so are variables
+  std::vector<std::string> same;  // names of shared facts; libraries are one, as are variables
   std::vector<Difference> differences;
   Index kinds = 1;     // of ranks, by their facts
   Index compared = 1;  // kinds that were asked, at most most_kinds
 
-  /// Returns whether the ranks can be one run that computes the same bits as any other.
+  /// Returns whether the ranks can be one run that computes the same bits on every rank.
   bool is_given() const;
 };
 
 inline constexpr std::size_t most_kinds = 64;
 
-/// Ranks whose facts are equal, and the facts.
+/// Ranks with equal facts, and the facts.
 struct Kind {
   std::vector<int> ranks;
   Facts facts;
 };
 
-/// Compares kinds. A fact that a kind lacks is a variant with an empty value, but not if it is a
-/// library: what a rank did not load it cannot have in another version.
+/// Compares kinds. A fact that a kind lacks is a variant with an empty value. Libraries are an
+/// exception, because a library that is not loaded cannot have a different version.
 Agreement compare(const std::vector<Kind>& kinds);
 
-/// Compares the facts of all ranks. The root gets the result, the others an empty one. Collective
-/// over `world`.
+/// Compares the facts of all ranks. The root gets the result, and the others get an empty one.
+/// Collective over `world`.
 Agreement compare(const grid::Group& world, const Facts& mine);
 
 /// Throws AgreedError(other), which names the nodes, if ranks run different programs or MPI
-/// libraries: such ranks may not understand each other's messages. To be called before all else.
-/// Collective over `world`, whose ranks `nodes` has.
+/// libraries. Such ranks may not understand each other's messages, so call this first. Collective
+/// over `world`, whose nodes are `nodes`.
 void require_one_program(const grid::Group& world, const grid::Nodes& nodes);
 
-/// Describes a difference in one line: "variable OMP_NUM_THREADS: 1 on
-/// 6 nodes, first node1; 2 on node3".
+/// Describes a difference in one line: "variable OMP_NUM_THREADS: 1 on 6 nodes, first node1; 2 on
+/// node3".
 std::string describe(const Difference& difference, const grid::Nodes& nodes);
 
-/// Describes where ranks are: "node3", "rank 5 on node3", "node3 and node4", "12 nodes, first
+/// Describes the location of ranks: "node3", "rank 5 on node3", "node3 and node4", "12 nodes, first
 /// node3".
 std::string describe(const std::vector<int>& ranks, const grid::Nodes& nodes);
 

@@ -19,16 +19,16 @@ namespace kzero::probe {
 
 namespace {
 
-/// Beginnings of the variables that change how kzero and its libraries work. Those that launchers
-/// and batch systems set for each rank are not among them.
+/// Prefixes of the variables that affect kzero and its libraries. Variables that launchers and
+/// batch systems set for each rank are excluded.
 constexpr std::string_view variables[] = {
     "OMP_",      "GOMP_",  "KMP_",       "KOKKOS_",         "ONEDNN_", "DNNL_",
     "OPENBLAS_", "MKL_",   "UCX_",       "MPICH_",          "MPIR_",   "FI_",
     "NCCL_",     "HDF5_",  "LD_PRELOAD", "LD_LIBRARY_PATH", "CUDNN_",  "CUBLAS",
     "MALLOC_",   "GLIBC_", "KZERO_",     "NVIDIA_TF32"};
 
-/// Variables by which launchers and wrappers of a launch give each rank its own cores, devices,
-/// network cards and address.
+/// Variables with which launchers and their wrappers give each rank its own cores, devices, network
+/// cards and address.
 constexpr std::string_view of_a_rank[] = {"OMP_PLACES",
                                           "GOMP_CPU_AFFINITY",
                                           "KMP_AFFINITY",
@@ -58,7 +58,7 @@ std::string system_name() {
   return fmt::format("{} {} {}", names.sysname, names.release, names.machine);
 }
 
-/// The first line: MPI libraries add pages of build options.
+/// Returns the first line only, because MPI libraries add pages of build options.
 std::string mpi_name() {
   char text[MPI_MAX_LIBRARY_VERSION_STRING] = {};
   int length = 0;
@@ -104,7 +104,7 @@ Facts all_facts(const Session& session) {
   facts.push_back({"threads of a rank", fmt::to_string(session.threads)});
   facts.push_back({"system", system_name()});
   for (const runtime::LoadedLibrary& library : runtime::loaded_libraries()) {
-    const bool is_of_kernel = library.name.starts_with("linux-");  // the system names its version
+    const bool is_of_kernel = library.name.starts_with("linux-");  // covered by "system"
     if (!library.name.empty() && !library.build.empty() && !is_of_kernel)
       facts.push_back({"library " + library.name, library.build});
   }
@@ -117,7 +117,7 @@ std::string encode(const Facts& facts) {
   nlohmann::json rows = nlohmann::json::array();
   for (const Fact& fact : facts)
     rows.push_back({fact.name, fact.value, fact.weight == Weight::required});
-  // Variables may hold any bytes.
+  // Variables may contain any bytes.
   return rows.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
 }
 

@@ -1,5 +1,5 @@
-// What must be alike on all ranks of a launch, or should be: the program and its libraries, the
-// arithmetic, the processor, the environment.
+// Facts that must or should be the same on all ranks of a launch: the program and its libraries,
+// the arithmetic, the processor and the environment.
 #pragma once
 
 #include <string>
@@ -10,15 +10,15 @@
 
 namespace kzero::probe {
 
-/// Says what a difference between ranks means.
+/// What a difference between ranks means.
 enum class Weight {
-  required,  // the ranks cannot run together, or do not compute the same bits
-  advisory,  // one of the nodes may be slow or set up by mistake
+  required,  // the ranks cannot run together, or their bits differ
+  advisory,  // a node may be slow or misconfigured
 };
 
 struct Fact {
-  std::string name;   // of a library or a variable of the environment with that word before it
-  std::string value;  // may have several lines; empty: this rank does not have it
+  std::string name;   // starts with "library " or "variable " for those
+  std::string value;  // may have several lines; empty: missing on this rank
   Weight weight = Weight::advisory;
 
   bool operator==(const Fact&) const = default;
@@ -26,11 +26,11 @@ struct Fact {
 
 using Facts = std::vector<Fact>;
 
-/// The facts that are known before MPI carries anything but text: the program, MPI.
+/// Facts available while MPI carries only text: the program and MPI.
 Facts program_facts();
 
-/// The facts of a session: `bits` digests what sample products give, `threads` are those of a rank
-/// and `cores` those of its node.
+/// The facts of a session. `bits` is a digest of sample products, `threads` are those of a rank and
+/// `cores` those of its node.
 struct Session {
   Index threads = 1;
   Index cores = 0;
@@ -38,10 +38,10 @@ struct Session {
   std::string bits{};
 };
 
-/// Returns all facts of this rank, those of the program included.
+/// Returns all facts of this rank, including those of the program.
 Facts all_facts(const Session& session);
 
-/// Facts as text of one rank to another, and back.
+/// Convert facts to text for another rank, and back.
 std::string encode(const Facts& facts);
 Facts decode(const std::string& text);
 

@@ -17,7 +17,7 @@ namespace {
 struct Quantity {
   const char* what;
   const char* unit;
-  double scale;  // of the figure in that unit
+  double scale;  // from the figure to that unit
   Better better;
   double least_factor;
 };
@@ -38,13 +38,13 @@ Weakness weakness_of(const Quantity& quantity, const Odd& odd) {
           odd.factor};
 }
 
-/// Collects what is found of each place.
+/// Collects the findings of each place.
 class Findings {
  public:
   explicit Findings(const grid::Nodes& nodes) : nodes_(nodes) {}
 
-  /// Compares ranks. Those of a node are one place, with its slowest rank, unless there is only
-  /// one node.
+  /// Compares ranks. The ranks of a node are one place, represented by the slowest. On a single
+  /// node, each rank is a place.
   void compare_ranks(const Quantity& quantity, const std::vector<double>& figures) {
     std::map<int, Odd> worst;  // by place
     for (const Odd& odd : odd_ones(figures, quantity.better, quantity.least_factor)) {
@@ -86,7 +86,7 @@ class Findings {
   std::map<int, Finding> places_;
 };
 
-/// One figure of each rank, node or link.
+/// Returns one figure of each rank, node or link.
 template <class All, class Get>
 std::vector<double> column(const All& all, const Get& get) {
   std::vector<double> figures;

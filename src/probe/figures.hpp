@@ -1,4 +1,4 @@
-// The figures of a launch's ranks, nodes and links, and which places are odd by them.
+// The figures of a launch's ranks, nodes and links, and the places that are odd by them.
 #pragma once
 
 #include <string>
@@ -11,15 +11,15 @@ namespace kzero::probe {
 
 /// A node's wall clock, in seconds.
 struct WallClock {
-  double ahead = unmeasured;     // of what it is compared with
-  double accuracy = unmeasured;  // by which `ahead` may be wrong
+  double ahead = unmeasured;     // of the reference clock
+  double accuracy = unmeasured;  // possible error of `ahead`
 };
 
 struct NodeFigures {
-  Speed slowest;                         // of its ranks, each figure by itself
-  Link within{unmeasured, unmeasured};   // median of its neighbours' links
-  Link between{unmeasured, unmeasured};  // best of its links to other nodes
-  WallClock clock;                       // against the median of all nodes
+  Speed slowest;                         // of its ranks, for each figure separately
+  Link within{unmeasured, unmeasured};   // median of the links of neighbours
+  Link between{unmeasured, unmeasured};  // best of the links to other nodes
+  WallClock clock;                       // relative to the median of all nodes
 };
 
 struct Figures {
@@ -28,8 +28,8 @@ struct Figures {
   std::vector<NodeFigures> nodes;
 };
 
-/// Fills in the figures of nodes: from those of ranks and links, and from their wall clocks, all
-/// compared with the same one.
+/// Fills in the nodes' figures from those of ranks and links and from the nodes' wall clocks. All
+/// `clocks` must have the same reference.
 void summarize(Figures& figures, const grid::Nodes& nodes, const std::vector<WallClock>& clocks);
 
 /// A figure by which a place is odd.
@@ -37,31 +37,31 @@ struct Weakness {
   std::string what;  // "products"
   std::string unit;  // of figure and typical
   double figure = 0, typical = 0;
-  double factor = 1;  // by which the figure is worse than the typical one; 0: not a ratio
+  double factor = 1;  // how much worse than typical; 0: not a ratio
 };
 
 /// A place that is the odd one out: a node, a rank of a single node, or the link of two nodes.
 struct Finding {
   std::vector<int> nodes;  // two for a link
-  int rank = -1;           // the slowest one, if ranks were compared
+  int rank = -1;           // the slowest, if ranks were compared
   std::vector<Weakness> weaknesses;
 };
 
-/// A place may be odd (odd.hpp) beyond these ratios to the typical figure. Latencies depend on the
-/// way through the network on healthy machines, too.
+/// A place may be odd (odd.hpp) beyond these ratios to the typical figure. The ratio for latencies
+/// is larger, because they also depend on the network path on healthy machines.
 inline constexpr double slow_factor = 1.5, late_factor = 3;
 
-/// Clocks that differ by more are wrong: the job's end and the times of files are read with them.
+/// In seconds. Clocks that differ by more are wrong. The job's end and file times depend on them.
 inline constexpr double largest_clock_difference = 1;
 
-/// Returns the odd nodes in order, on a single node its odd ranks, then slow links between nodes
-/// that are not odd themselves.
+/// Returns the odd nodes in order, or the odd ranks of a single node. Slow links between nodes that
+/// are not odd follow.
 std::vector<Finding> find_odd(const Figures& figures, const grid::Nodes& nodes);
 
-/// Describes where a finding is: "node3", "rank 2 on node1", "the link from node1 to node7".
+/// Describes the place of a finding: "node3", "rank 2 on node1", "the link of node1 and node7".
 std::string describe_place(const Finding& finding, const grid::Nodes& nodes);
 
-/// Describes why, in one line: "products 9.8 times slower (0.0046 Tflop/s, typical 0.045)".
+/// Describes the reasons in one line: "products 9.8 times slower (0.0046 Tflop/s, typical 0.045)".
 std::string describe_reasons(const Finding& finding);
 
 }  // namespace kzero::probe

@@ -11,7 +11,7 @@ namespace kzero::probe {
 
 namespace {
 
-/// Brings every rank's links to the root, in rank order.
+/// Gathers every rank's links on the root, in rank order.
 std::vector<MeasuredLink> gathered(const grid::Group& world,
                                    const std::vector<MeasuredLink>& mine) {
   const std::string text(reinterpret_cast<const char*>(mine.data()),

@@ -9,15 +9,15 @@ namespace kzero::probe {
 namespace {
 
 constexpr double largest_z_score = 3.5;
-constexpr double z_score_scale = 0.6745;  // of a normal distribution's MAD
+constexpr double z_score_scale = 0.6745;  // MAD of a normal distribution with unit deviation
 
-/// Of more places than this, a place's own figure hardly moves median and MAD: they are those of
-/// all.
+/// With more places than this, one figure hardly moves median and MAD, so those of all places are
+/// used.
 constexpr std::size_t few = 256;
 
 bool is_measured(double figure) { return std::isfinite(figure) && figure > 0; }
 
-/// What is typical of some places, on the logarithmic scale.
+/// The typical value of some places, on a logarithmic scale.
 struct Typical {
   double median = 0;
   double spread = 0;  // MAD
@@ -31,7 +31,7 @@ Typical typical_of(std::span<const double> values) {
   return {median, median_of(deviations)};
 }
 
-/// The same of all places but one.
+/// Returns the typical value of all places except one.
 Typical typical_without(std::vector<double> values, std::size_t place) {
   values.erase(values.begin() + static_cast<std::ptrdiff_t>(place));
   return typical_of(values);
@@ -50,7 +50,7 @@ double median_of(std::span<const double> figures) {
 }
 
 std::vector<Odd> odd_ones(std::span<const double> figures, Better better, double least_factor) {
-  // The logarithm of how bad each measured figure is: it grows as the figure gets worse.
+  // The logarithm of each measured figure, signed so that worse figures are larger.
   const double sign = better == Better::higher ? -1 : 1;
   std::vector<double> badness;
   std::vector<std::size_t> places;

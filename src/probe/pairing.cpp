@@ -6,7 +6,7 @@ namespace kzero::probe {
 
 namespace {
 
-/// Players with a resting one added where their number is odd.
+/// Adds a resting player if their number is odd.
 int even(int players) { return players + players % 2; }
 
 }  // namespace
@@ -23,8 +23,8 @@ std::vector<int> chosen_rounds(int players, int most) {
 }
 
 int partner_of(int player, int players, int round) {
-  // The numbers of partners add up to the round, modulo the number of rounds. The player that
-  // would meet itself meets the last one, which stands outside of the circle.
+  // The numbers of partners add up to the round, modulo the number of rounds. The player that would
+  // meet itself meets the last one, which is outside the circle.
   const int circle = all_rounds(players), last = circle;
   if (circle == 0) return -1;
   if (player == last) {

@@ -18,11 +18,11 @@ using Clock = std::chrono::steady_clock;
 constexpr int tag = 4;
 constexpr Index small_bytes = 8, first_bytes = Index{64} << 10, large_bytes = Index{4} << 20;
 constexpr int small_batch = 8;
-constexpr double slow_round_trip = 0.2;  // seconds, beyond which messages do not grow further
+constexpr double slow_round_trip = 0.2;  // seconds; messages do not grow beyond it
 constexpr double small_seconds = 0.2, large_seconds = 0.6;
 constexpr int most_batches = 32, most_large = 9;
 
-/// What the asking rank tells the other one to answer next; 0 messages: the figures follow.
+/// The next messages that the asking rank wants answered. 0 messages: the figures follow.
 struct Batch {
   Index bytes = 0;
   Index messages = 0;
@@ -53,7 +53,7 @@ class End {
     wait_yielding(request);
   }
 
-  /// Answers batches until the figures come.
+  /// Answers batches until the figures arrive.
   Link answer() {
     for (Batch batch;;) {
       receive(&batch, sizeof batch);
@@ -90,8 +90,8 @@ class End {
   }
 
  private:
-  /// Repeats a batch until it was done often enough or the time is over; returns the lowest median.
-  /// The best counts: what else a node does delays messages by more than links differ.
+  /// Repeats a batch `enough` times or until the time is over. Returns the lowest median, because
+  /// other work on a node delays messages by more than links differ.
   double best_median(const Batch& batch, int enough, double seconds) {
     const auto begin = Clock::now();
     double best = median_of(round_trips(batch));
@@ -107,7 +107,7 @@ class End {
     return best_median({small_bytes, small_batch}, most_batches, small_seconds) / 2;
   }
 
-  /// Messages grow until a round trip is slow: a link of 1 Mbit/s must not take minutes.
+  /// Messages grow until a round trip is slow, so that a link of 1 Mbit/s does not take minutes.
   double ask_bandwidth() {
     Index bytes = first_bytes;
     while (round_trips({bytes, 1}).front() < slow_round_trip && bytes < large_bytes)

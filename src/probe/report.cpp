@@ -18,7 +18,7 @@ namespace {
 struct Column {
   const char* group;
   const char* unit;
-  double scale;  // of the figure in that unit
+  double scale;  // from the figure to that unit
   Better better;
   std::function<double(const NodeFigures&)> figure;
 };
@@ -50,7 +50,7 @@ std::string line(const std::string& name, const std::string& ranks,
   return text + '\n';
 }
 
-/// A line of one figure a column, such as the median over nodes.
+/// Returns a line with one figure per column, such as the median over nodes.
 template <class Choose>
 std::string line_of(const std::string& name, const Figures& figures, const Choose& choose) {
   std::vector<std::string> cells;
@@ -100,7 +100,7 @@ std::string table(const Survey& survey, const grid::Nodes& nodes, int rows) {
   return text;
 }
 
-/// The places of all findings, a few by name.
+/// Lists the places of all findings, but only a few by name.
 std::string places(const Survey& survey, const grid::Nodes& nodes) {
   constexpr std::size_t most_named = 4;
   std::vector<std::string> names;

@@ -16,12 +16,12 @@ namespace {
 constexpr int rounds = 3;
 constexpr double round_seconds = 0.3;
 
-/// Returns how often per second `run` was done in the best of some rounds. Every rank does it at
-/// least once in a round. Collective over `world`.
+/// Returns the runs per second of the best of some rounds. Every rank runs `run` at least once in a
+/// round. Collective over `world`.
 template <class Run>
 double best_rate(const grid::Group& world, const Run& run) {
   using Clock = std::chrono::steady_clock;
-  run();  // the first time meets cold pages
+  run();  // the first run meets cold pages
   double best = 0;
   for (int round = 0; round < rounds; ++round) {
     wait_for_all(world);
@@ -56,7 +56,7 @@ void triad(const tensor::Execution& exec, const Array& a, const Array& b, const 
   exec.fence("kzero::probe::triad_done");
 }
 
-/// STREAM's triad (McCalpin, 1995), whose bytes are counted as there.
+/// STREAM's triad, with its way of counting bytes (McCalpin, 1995).
 double measure_memory(const grid::Group& world, const tensor::Execution& exec, Index threads) {
   constexpr Index least = Index{32} << 20, most = Index{512} << 20;
   const Index bytes = tensor::on_host ? std::clamp(threads << 23, least, most) : most;

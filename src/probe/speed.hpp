@@ -11,10 +11,10 @@ struct Speed {
   double memory_bytes = 0;  // read and written by a = b + s c, per second
 };
 
-/// Measures both on every rank at once, in rounds that begin together; of each the best round
-/// counts, so that a disturbance of a moment is not taken for a slow rank. `threads` are those of a
-/// rank: more threads get larger arrays, which caches must not hold. Takes about two seconds.
-/// Collective over `world`.
+/// Measures both on every rank at the same time, in rounds that begin together. The best round of
+/// each counts, so that a brief disturbance does not make a rank look slow. `threads` are those of
+/// a rank. More threads get larger arrays, so that caches cannot hold them. Takes about two
+/// seconds. Collective over `world`.
 Speed measure_speed(const grid::Group& world, const tensor::Execution& exec, tensor::Gemm& gemm,
                     Dtype precision, Index threads);
 

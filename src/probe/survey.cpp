@@ -13,7 +13,7 @@ namespace kzero::probe {
 
 namespace {
 
-/// A small value of every rank, in rank order on the root.
+/// Gathers a small value of every rank on the root, in rank order.
 template <class Value>
 std::vector<Value> gathered(const grid::Group& world, const Value& mine) {
   std::vector<Value> all;
@@ -26,8 +26,8 @@ std::int64_t wall_clock() {
   return std::chrono::system_clock::now().time_since_epoch() / std::chrono::nanoseconds(1);
 }
 
-/// Measures each node's wall clock against the first node's, by its leader. The root gets all, in
-/// the order of nodes.
+/// The leader of each node measures its wall clock against the first node's. The root gets all
+/// clocks, in the order of nodes.
 std::vector<WallClock> measure_clocks(const Launch& launch) {
   const grid::Nodes& nodes = launch.nodes;
   const int rank = launch.world.rank();

@@ -1,5 +1,5 @@
-// All that `kzero check --launch` finds out of a launch: whether its ranks agree, what they, their
-// nodes and their links attain, and which place is the odd one out.
+// Everything that `kzero check --launch` finds out about a launch: whether its ranks agree, what
+// ranks, nodes and links attain, and which place is the odd one out.
 #pragma once
 
 #include "deck/config.hpp"
@@ -10,7 +10,7 @@ namespace kzero::probe {
 
 struct Survey {
   Index ranks = 1, threads = 1;  // threads of a rank
-  double seconds = 0;            // that it took
+  double seconds = 0;            // duration of the survey
   Agreement agreement;
   Figures figures;
   std::vector<Finding> findings;
@@ -24,9 +24,9 @@ struct Launch {
   Index cores = 0;           // of this rank's node
 };
 
-/// Compares and measures with the deck's precision, widths and GEMM back end, within half a minute
-/// unless a link is nearly dead. The root gets everything, the others an empty survey. Throws
-/// AgreedError(usage) if this build does not have the back end. Collective over the launch's world.
+/// Compares and measures with the deck's precision, widths and GEMM back end. Takes less than half
+/// a minute unless a link is nearly dead. The root gets everything, and the others an empty survey.
+/// Throws AgreedError(usage) if this build lacks the back end. Collective over the launch's world.
 Survey survey(const Launch& launch, const deck::Config& config);
 
 }  // namespace kzero::probe
