@@ -60,8 +60,8 @@ Digests digests_in(const std::string& text) {
   return digests;
 }
 
-/// Selects the kinds to ask. One kind for each set of required facts comes first, so that no
-/// important difference is missed. The largest other kinds follow.
+/// Selects the kinds to ask: first one for each set of required facts, so that no important
+/// difference is missed, then the largest.
 std::vector<Kind> chosen(const std::map<Digests, std::vector<int>>& kinds) {
   std::vector<std::tuple<bool, std::size_t, std::vector<int>>> order;
   order.reserve(kinds.size());

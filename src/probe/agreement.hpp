@@ -41,8 +41,8 @@ struct Kind {
   Facts facts;
 };
 
-/// Compares kinds. A fact that a kind lacks is a variant with an empty value. Libraries are an
-/// exception, because a library that is not loaded cannot have a different version.
+/// Compares kinds. A fact that a kind lacks is a variant with an empty value, except for libraries:
+/// a library that is not loaded cannot have a different version.
 Agreement compare(const std::vector<Kind>& kinds);
 
 /// Compares the facts of all ranks. The root gets the result, and the others get an empty one.

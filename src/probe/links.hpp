@@ -17,9 +17,8 @@ struct MeasuredLink {
   Link link;
 };
 
-/// The leaders of all nodes measure in pairs, one rank per node, and all pairs of a round measure
-/// at the same time. Each node meets at most this many others, so the time does not grow with the
-/// number of nodes.
+/// The leaders of all nodes measure in pairs, one rank per node, all pairs of a round at the same
+/// time. Each node meets at most this many others, so the time does not grow with their number.
 inline constexpr int most_rounds = 6;
 
 /// Measures links between nodes. The root gets all links, with node numbers, and the others none.
@@ -30,8 +29,8 @@ std::vector<MeasuredLink> measure_between(const grid::Group& world, const grid::
 /// ones. The root gets all links, with rank numbers, and the others none. Collective over `world`.
 std::vector<MeasuredLink> measure_within(const grid::Group& world, const grid::Nodes& nodes);
 
-/// Returns the best figures among the links of a place, or unmeasured without a link. One bad end
-/// makes a link slow. A place with two or more links is therefore the bad end if its best is slow.
+/// Returns the best figures among a place's links, or unmeasured without a link. One bad end makes
+/// a link slow, so a place with two or more links is the bad end if its best is slow.
 Link best_of(const std::vector<MeasuredLink>& links, int place);
 
 }  // namespace kzero::probe

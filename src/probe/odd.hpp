@@ -4,8 +4,8 @@
 // Figures are compared by their ratio to the median of the others, on a logarithmic scale. A place
 // is odd if it is worse than the median by at least `least_factor`, and if its modified z-score,
 // 0.6745 |x - median| / MAD, exceeds 3.5 (Iglewicz and Hoaglin, How to Detect and Handle Outliers,
-// 1993). MAD is the median of the others' absolute deviations. Neither median nor MAD moves while
-// fewer than half of the places are odd. Of two places, the worse one may be odd.
+// 1993; MAD is the median of the others' absolute deviations). Neither moves while fewer than half
+// of the places are odd. Of two places, the worse one may be odd.
 #pragma once
 
 #include <cstddef>

@@ -35,7 +35,6 @@ void wait_yielding(MPI_Request request) {
   }
 }
 
-/// One end of a link.
 class End {
  public:
   End(const grid::Group& group, int partner)
@@ -68,7 +67,6 @@ class End {
     return link;
   }
 
-  /// Returns the seconds of each round trip of a batch.
   std::vector<double> round_trips(const Batch& batch) {
     send(&batch, sizeof batch);
     std::vector<double> seconds;
@@ -90,8 +88,8 @@ class End {
   }
 
  private:
-  /// Repeats a batch `enough` times or until the time is over. Returns the lowest median, because
-  /// other work on a node delays messages by more than links differ.
+  /// Repeats a batch `enough` times or until the time is over. Returns the lowest median, because a
+  /// node's other work delays messages by more than links differ.
   double best_median(const Batch& batch, int enough, double seconds) {
     const auto begin = Clock::now();
     double best = median_of(round_trips(batch));

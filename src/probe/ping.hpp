@@ -1,4 +1,4 @@
-// Round trips between two ranks: the latency of a small message, and the bandwidth of large ones.
+// Round trips between two ranks: the latency of small messages and the bandwidth of large ones.
 // Waiting threads yield, so that ranks that share cores let each other work.
 #pragma once
 
@@ -14,7 +14,7 @@ struct Link {
 
 /// Measures the link to `partner`, which must call this at the same time with this rank as its
 /// partner. Both get the same figures. Takes about a second, or longer if a few messages of 1 MiB
-/// take longer.
+/// do.
 Link measure_link(const grid::Group& group, int partner);
 
 /// Waits until every rank is here. The wait sleeps, so that it uses no core of ranks that are still

@@ -12,9 +12,9 @@ struct Speed {
 };
 
 /// Measures both on every rank at the same time, in rounds that begin together. The best round of
-/// each counts, so that a brief disturbance does not make a rank look slow. `threads` are those of
-/// a rank. More threads get larger arrays, so that caches cannot hold them. Takes about two
-/// seconds. Collective over `world`.
+/// each counts, so that a brief disturbance does not make a rank look slow. `threads` are this
+/// rank's; more threads get larger arrays, which caches must not hold. Takes about two seconds.
+/// Collective over `world`.
 Speed measure_speed(const grid::Group& world, const tensor::Execution& exec, tensor::Gemm& gemm,
                     Dtype precision, Index threads);
 

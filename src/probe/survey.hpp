@@ -1,5 +1,5 @@
-// Everything that `kzero check --launch` finds out about a launch: whether its ranks agree, what
-// ranks, nodes and links attain, and which place is the odd one out.
+// The results of `kzero check --launch`: whether the ranks of a launch agree, what ranks, nodes and
+// links attain, and which place is the odd one out.
 #pragma once
 
 #include "deck/config.hpp"
@@ -16,7 +16,6 @@ struct Survey {
   std::vector<Finding> findings;
 };
 
-/// The launch to survey.
 struct Launch {
   const grid::Group& world;
   const grid::Nodes& nodes;  // of the ranks of `world`

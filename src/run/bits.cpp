@@ -13,9 +13,9 @@ namespace kzero::run {
 
 namespace {
 
-/// Keys, and tables of keys, that do not affect the bits of steps after a restart. They choose
-/// where state is kept, how it travels and when it is saved, or only the first step reads them. The
-/// data digest covers the data, and the name of the arithmetic covers run.gemm.
+/// Keys, and tables of keys, that do not affect the bits after a restart. They choose where state
+/// is kept, how it travels and when it is saved, or only the first step reads them. The data digest
+/// covers the data, and the arithmetic's name covers run.gemm.
 constexpr std::string_view without_effect[] = {"zero.stage",
                                                "zero.bucket",
                                                "zero.prefetch",

@@ -30,9 +30,9 @@ std::vector<std::string> bit_changes(const checkpoint::Manifest& saved,
                                      std::span<const std::string> deck_changes,
                                      const deck::Config& config, const Provenance& now);
 
-/// Returns a digest of everything that the bits of a training run depend on, values included.
-/// Launches with equal digests and equal initial states compute the same. `deck` must be resolved;
-/// it is passed as TOML and as values.
+/// Returns a digest of everything that a training run's bits depend on, values included. Launches
+/// with equal digests and initial states compute the same. `deck` is the resolved deck as TOML, and
+/// `config` as values.
 std::uint64_t bits_digest(const std::string& deck, const deck::Config& config,
                           const Provenance& provenance);
 

@@ -64,8 +64,8 @@ std::unique_ptr<checkpoint::FolderLock> take_folder(const deck::Checkpoint& deck
           checkpoint::this_process(), times);
     });
   }
-  // Deciding whether an owner on another machine is dead takes two minutes. The ranks wait in many
-  // short agreements, because run.watchdog limits the duration of each.
+  // Deciding whether an owner on another machine is dead takes two minutes. The ranks wait in short
+  // agreements, because run.watchdog limits the duration of each.
   const auto is_open = [&] {
     return lock.valid() && lock.wait_for(time_of_a_look) != std::future_status::ready;
   };
@@ -138,8 +138,8 @@ std::optional<checkpoint::Found> Checkpoints::newest(
   return found;
 }
 
-/// Loads the state of the checkpoint's optimizer. If the deck has another optimizer, loads only the
-/// master weights; the files are then verified, but not the hash of their contents.
+/// Loads the state of the checkpoint's optimizer. For another optimizer, loads only the master
+/// weights. In that case the files are verified, but not the hash of all contents.
 void Checkpoints::load(const checkpoint::Found& found,
                        std::span<const checkpoint::StateShard> wanted) {
   const checkpoint::Manifest& m = found.manifest;
@@ -232,9 +232,9 @@ void Checkpoints::warn_if_beyond_range(Index steps_done) const {
   console_.note("warning     " + way_back(steps_done));
 }
 
-/// With checkpoint.keep = 1, the newest checkpoint and the newest sane one are kept. They coincide
-/// again once a later step has shown its loss. The older one is then removed before the next is
-/// written, so that the disk never holds three.
+/// With checkpoint.keep = 1, the newest and the newest sane checkpoint are kept. They coincide
+/// again once a later step has shown its loss. The older one is then removed before the next write,
+/// so that the disk never holds three.
 void Checkpoints::make_room(Index steps_done) const {
   const deck::Checkpoint& deck = config_.checkpoint;
   if (!losses_.record()) return;

@@ -26,8 +26,8 @@ namespace kzero::run {
 /// Locks the deck's checkpoint folder for this run. Returns the lock on the root, and null
 /// elsewhere or without a folder. Throws Error(files) if another run holds the lock, and
 /// Error(usage) if the folder is itself a checkpoint. Deciding whether an owner on another machine
-/// is dead takes times.silence, but no single wait for another rank lasts that long. Collective
-/// over `world`.
+/// is dead takes times.silence, but no single wait for a rank lasts that long. Collective over
+/// `world`.
 std::unique_ptr<checkpoint::FolderLock> take_folder(const deck::Checkpoint& deck,
                                                     const grid::Group& world,
                                                     checkpoint::LockTimes times = {});
@@ -48,8 +48,8 @@ class Checkpoints {
               metrics::Console& console, metrics::JsonlSink* sink);
 
   /// Loads the newest good checkpoint, if there is one and the deck asks for it, and returns its
-  /// steps. Throws Error(usage) if the deck's training cannot continue from it, or if
-  /// checkpoint.resume = false and there is any. Collective over all ranks, as are all functions
+  /// steps. Throws Error(usage) if the deck's training cannot continue from it, or, with
+  /// checkpoint.resume = false, if there is any. Collective over all ranks, like all functions
   /// below.
   std::optional<Index> resume();
 
@@ -66,14 +66,14 @@ class Checkpoints {
   /// Warns if the run ends with a loss beyond its range.
   void warn_if_beyond_range(Index steps_done) const;
 
-  /// Saves the state after this many steps, unless it is already saved. First waits for a write in
-  /// flight. With checkpoint.asynchronous, copies the state, then writes it and removes old
-  /// checkpoints in the background.
+  /// Saves the state after this many steps, unless it is saved. Waits for a write in flight first.
+  /// With checkpoint.asynchronous, copies the state, and writes it and removes old checkpoints in
+  /// the background.
   void save(Index steps_done);
 
   /// Saves if a checkpoint is due by checkpoint.every, or has been since the last save. A due
-  /// checkpoint waits for a step with finite gradients, because a diverging run must not displace
-  /// good checkpoints.
+  /// checkpoint waits for finite gradients, because a diverging run must not displace good
+  /// checkpoints.
   void save_if_due(Index steps_done);
 
   /// Saves the final state, unless all steps since the last checkpoint were skipped.

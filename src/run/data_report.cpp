@@ -35,7 +35,6 @@ std::string validation_warning(const deck::Config& config, const data::Blend& va
                                                there / train.global_batch));
 }
 
-/// Returns how many sequences one evaluation reads.
 Index sequences_of(const data::EvaluationSet& set, const deck::Config& config) {
   return set.micro_batches * std::max<Index>(1, config.train.micro_batch);
 }

@@ -1,5 +1,5 @@
-// A file in the checkpoint folder that marks the evaluations of a step as begun, so that a restart
-// completes them after a stop or a lost node. The file exists only until they are complete.
+// A file in the checkpoint folder that marks a step's evaluations as begun, so that a restart
+// completes them after a stop or a lost node. It exists only until they are complete.
 #pragma once
 
 #include <filesystem>

@@ -1,5 +1,5 @@
-// Losses on data outside the training data during a run: validation and the deck's [[evaluate]]. A
-// stop ends an evaluation between two micro-batches, and a restart completes it.
+// Losses on data that is not trained on: validation and the deck's [[evaluate]]. A stop ends an
+// evaluation between two micro-batches, and a restart completes it.
 #pragma once
 
 #include <string>
@@ -25,17 +25,16 @@ class Evaluations {
   /// collective.
   void mark_if_due(Index steps_done);
 
-  /// Runs the evaluations that mark_if_due() found due, which is all of them after the last step.
-  /// Reports each complete evaluation. Calls `stops` before each micro-batch. If it returns true,
-  /// returns false without a report of the interrupted evaluation. Collective over all ranks.
+  /// Runs the evaluations that mark_if_due() found due; after the last step, that is all. Reports
+  /// each complete evaluation. Calls `stops` before each micro-batch. Once it is true, returns
+  /// false and does not report the interrupted evaluation. Collective over all ranks.
   bool run_if_due(const engine::StopQuestion& stops);
 
-  /// Does the same for a run that resumes from a checkpoint of that step, if an earlier job began
-  /// its evaluations and did not complete them. Completed evaluations are not repeated. Collective
-  /// over all ranks.
+  /// Does the same when a run resumes from that step's checkpoint and an earlier job began its
+  /// evaluations without completing them. Completed evaluations are not repeated. Collective over
+  /// all ranks.
   bool complete(Index steps_done, const engine::StopQuestion& stops);
 
-  /// The number of evaluations that this object has completed.
   Index completed() const { return completed_; }
 
  private:

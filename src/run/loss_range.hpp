@@ -11,10 +11,10 @@ namespace kzero::run {
 /// A loss is within the range if it exceeds the lowest running mean of the losses by at most five
 /// times the running mean of the distance between consecutive losses. Both means are over about 16
 /// steps. They leave out losses beyond the range, so that the range does not follow a loss that
-/// rises for good. After a loss beyond the range, the next loss within it is the first one at or
-/// below the running mean. The reason is that a model that has forgotten everything may have losses
-/// just above the range of a young run. The first 8 finite losses are within the range. All ranks
-/// have the same losses and therefore agree.
+/// rises for good. After a loss beyond the range, the next one within it is the first at or below
+/// the running mean, because a model that has forgotten everything may have losses just above a
+/// young run's range. The first 8 finite losses are within the range. All ranks have the same
+/// losses and agree.
 class LossRange {
  public:
   /// Continues from a checkpoint's record, or starts anew.

@@ -1,5 +1,5 @@
-// Ranks grouped by node, and the times of ranks summed by group. On a single node, each rank is a
-// group. Plain arithmetic on the root, independent of the source of the times.
+// Ranks grouped by node, and times summed by group. On a single node, each rank is a group. Plain
+// arithmetic on the root, independent of the times' source.
 #pragma once
 
 #include <span>

@@ -28,7 +28,7 @@ class Profile {
   void before_step(Index step);
 
   /// Writes the time line of a run that ends early or after its last step. A file that cannot be
-  /// written causes only a warning, because the training is worth more. Collective over all ranks.
+  /// written is only a warning, because the training is worth more. Collective over all ranks.
   void finish();
 
  private:

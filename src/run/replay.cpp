@@ -111,8 +111,8 @@ void Replay::compare(Index step, const engine::StepResult& result) {
   }
 }
 
-/// On the root, returns the differences if all records of the step differ. Returns an empty string
-/// if any record is equal or if there is none.
+/// On the root, returns the differences if all records of the step differ. Empty if any is equal or
+/// there is none.
 std::string Replay::difference(Index step, const engine::StepResult& result) {
   const auto begin = std::ranges::lower_bound(steps_, step, {}, &Recorded::step);
   const auto end = std::ranges::upper_bound(steps_, step, {}, &Recorded::step);

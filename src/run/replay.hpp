@@ -1,5 +1,5 @@
-// Compares steps that a restart repeats (run.replay). The metrics file has their losses and norms
-// from the previous launch, which must come out the same. A difference is a node's fault, then or
+// Compares steps that a restart repeats (run.replay) with their losses and norms from the previous
+// launch in the metrics file. They must come out the same. A difference is a node's fault, then or
 // now.
 #pragma once
 
@@ -17,10 +17,10 @@ namespace kzero::run {
 class Replay {
  public:
   /// Finds the recorded steps that this launch can be compared with. Their launches must have the
-  /// same `bits` (bits_digest(), as text), and the state from which this launch resumes or a later
-  /// state of such a launch. Call this before this launch's own start is recorded. Notes on the
-  /// console what is compared, and what is not and why. Throws Error(files). Collective over
-  /// `world`. All arguments must outlive the object.
+  /// same `bits` (bits_digest(), as text). They must also have had the state from which this launch
+  /// resumes, or a state that such a launch saved later. Call this before this launch's own start
+  /// is recorded. Notes on the console what is compared, and what is not and why. Throws
+  /// Error(files). Collective over `world`. All arguments must outlive the object.
   Replay(const deck::Config& config, const grid::Group& world,
          const std::optional<Resumed>& resumed, const std::string& bits, metrics::Console& console);
 

@@ -1,10 +1,10 @@
-// Finds nodes for which the others wait. All ranks of a run need the same time for a step, so the
-// node that the others wait for is the one that computes longer. If everyone waits for the network,
-// all compute equally long and no node is slow.
+// Finds nodes for which the others wait. All ranks need the same time for a step, so the node that
+// the others wait for computes longer. If everyone waits for the network, all compute equally long
+// and no node is slow.
 //
-// A node that lacks cores is also late inside messages, where it seems to wait like the others. For
-// a rank that computes longer than the others, its time without a core during waits therefore
-// counts, too. It does not count for other ranks, because it delays nobody.
+// A node that lacks cores is also late inside messages, where it seems to wait like the others. If
+// a rank computes longer than the others, its time without a core during waits therefore counts,
+// too. It does not count for other ranks, because it delays nobody.
 #pragma once
 
 #include <span>
@@ -25,7 +25,7 @@ class SlowNodes {
   /// Judges the ranks' times in an interval of `steps` steps. Returns one line for each node that
   /// has become slow or is no longer slow. A node becomes slow when the others have waited for it
   /// by more than the share in two consecutive intervals. It stays slow until they have waited less
-  /// than half as long in two consecutive intervals.
+  /// than half as long in two.
   std::vector<std::string> judge(std::span<const RankTime> times, Index steps);
 
   /// One entry per group.

@@ -33,8 +33,8 @@ class StopAgreement {
   std::optional<Ending> after_step(Index steps_of_this_job);
 
   /// Counts a round of micro-batches of an evaluation that is about to start. Returns whether the
-  /// ranks agree before it, with the same answer on all ranks. They agree before each round of 50
-  /// ms or more. Not collective by itself.
+  /// ranks agree before it, the same on all. They agree before each round of 50 ms or more. Not
+  /// collective.
   bool is_due_within_evaluation() { return pace_.is_due(); }
 
   /// Agrees within an evaluation, with one control message. All ranks of `world` therefore stop at

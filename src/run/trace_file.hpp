@@ -1,5 +1,5 @@
 // The file of a time line: one JSON object in Chrome's trace event format, for chrome://tracing and
-// Perfetto. Its processes are ranks, and their threads are the threads of the rank.
+// Perfetto. Its processes are ranks, and their threads are the rank's threads.
 #pragma once
 
 #include <cstddef>

@@ -146,7 +146,7 @@ std::optional<runtime::Deadline> Trainer::deadline() const {
   return found;
 }
 
-/// Stopping early only helps if a checkpoint can be written. Without one, the run continues as long
+/// Stopping early only helps if a checkpoint can be written. Otherwise, the run continues as long
 /// as it can. Only one rank checks the file, to spare the file system.
 runtime::StopRules Trainer::stop_rules() const {
   runtime::StopRules rules;
@@ -239,7 +239,7 @@ void Trainer::report(Index step, const engine::StepResult& result, double second
 }
 
 /// Runs the evaluations that are due after this many steps, or that an earlier job left incomplete.
-/// If they are stopped, returns why the run ends. Meanwhile completes a background checkpoint.
+/// If they are stopped, returns why the run ends. Completes a background checkpoint meanwhile.
 std::optional<Ending> Trainer::evaluate(Index steps_done, bool is_restart) {
   std::optional<Ending> found;
   const auto stops = [&] {
@@ -253,8 +253,8 @@ std::optional<Ending> Trainer::evaluate(Index steps_done, bool is_restart) {
   return is_complete ? std::nullopt : found;
 }
 
-/// Writes the end file and the closing reports, and returns the exit code. The end file is written
-/// first, because a run that is told to stop may be killed while it prints.
+/// Writes the end file and the closing reports, and returns the exit code. The end file comes
+/// first, because a stopping run may be killed while it prints.
 ExitCode Trainer::finish(const Ending& ending, Index steps_done) {
   const bool saves = !config_.checkpoint.folder.empty();
   const ExitCode code = ending.failure         ? *ending.failure
@@ -285,9 +285,9 @@ ExitCode Trainer::finish(const Ending& ending, Index steps_done) {
   return code;
 }
 
-/// Runs the steps from first_step on and counts them in `done`. Returns why it stops. A due
-/// checkpoint is saved before the evaluations of its step, because those may outlast the remaining
-/// time of a job that is told to stop.
+/// Runs the steps from first_step on, counts them in `done`, and returns why it stops. A due
+/// checkpoint is saved before the step's evaluations, because those may outlast the remaining time
+/// of a job that is told to stop.
 Ending Trainer::make_steps(Index first_step, Index& done, Replay& replay) {
   const Index steps = config_.train.steps;
   if (auto stopped = evaluate(done, true)) return *stopped;
@@ -316,8 +316,8 @@ Ending Trainer::make_steps(Index first_step, Index& done, Replay& replay) {
   }
 }
 
-/// Refuses to end as stopped if the same command would stop at the same place again. A run that a
-/// signal stops within its first evaluation is accepted, because a signal may come at any moment.
+/// Refuses to end as stopped if the same command would stop at the same place again. A signal may
+/// come at any moment, so a run that it stops within its first evaluation is accepted.
 void Trainer::require_progress(const Ending& ending, Index first_step, Index done) const {
   if (ending.is_complete() || evaluations_->completed() > 0) return;
   if (done == first_step && ending.reason == "signal") return;

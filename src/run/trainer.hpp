@@ -12,7 +12,6 @@
 
 namespace kzero::run {
 
-/// The opened inputs of a run.
 struct RunInputs {
   data::Dataset dataset;
   engine::InitialValues
@@ -26,13 +25,13 @@ struct RunRequest {
   std::string deck_file;  // as the user named it
   /// Opens the inputs and rejects bad files, including those that the run will write. Called before
   /// memory is allocated, while stop signals are recorded and the watchdog is active. Collective
-  /// over the group, which is all ranks of the launch.
+  /// over the group, all ranks of the launch.
   std::function<RunInputs(const deck::Config&, const grid::Group&)> open_inputs;
 };
 
-/// Trains until the deck's last step, or until the ranks agree to stop, after a step or between two
-/// micro-batches of an evaluation. Returns done, or stopped after a checkpoint. Throws Error for
-/// everything else. Collective over all ranks of the session.
+/// Trains until the deck's last step or an agreed stop, after a step or between two micro-batches
+/// of an evaluation. Returns done, or stopped after a checkpoint. Throws Error for everything else.
+/// Collective over all ranks of the session.
 ExitCode train(const RunRequest& request, const runtime::Session& session);
 
 }  // namespace kzero::run

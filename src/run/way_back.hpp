@@ -12,9 +12,9 @@ namespace kzero::run {
 /// Returns whether the loss of the last of `steps_done` steps was beyond its range.
 bool has_left_range(const LossRange& losses, Index steps_done);
 
-/// Returns one line for a run that has done `steps_done` steps: where the loss left its range, if
-/// it did, the newest sane checkpoint, and the shell command that moves later checkpoints away.
-/// Empty if the folder's name is empty. Throws Error(files) if the folder cannot be listed.
+/// Returns one line for a run after `steps_done` steps: where the loss left its range, if it did,
+/// the newest sane checkpoint, and the shell command that moves later ones away. Empty if the
+/// folder's name is empty. Throws Error(files) if the folder cannot be listed.
 std::string way_back(const std::filesystem::path& folder, Index steps_done,
                      const LossRange& losses);
 

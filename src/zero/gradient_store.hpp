@@ -1,6 +1,6 @@
-// The gradients of a run: where the model writes them and how they are reduced. If they are
-// replicated (stages 0 and 1), each unit has its own buffer. If they are partitioned (stages 2 and
-// 3, the paper's P_g), a unit's gradient is in an unsharded buffer until it is reduced, and a rank
+// The gradients of a run: where the model writes them and how they are reduced. Replicated
+// gradients (stages 0 and 1) have one buffer per unit. With partitioned gradients (stages 2 and 3,
+// the paper's P_g), a unit's gradient is in an unsharded buffer until it is reduced, and a rank
 // keeps its shard of the sum.
 #pragma once
 

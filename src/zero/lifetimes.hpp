@@ -16,8 +16,8 @@ struct Lifetime {
   Index offset = 0;  // set by assign_offsets()
 };
 
-/// Assigns offsets so that no two values share an element at the same time. The largest value comes
-/// first, and each gets the lowest offset that is free throughout its life. Returns the total
+/// Assigns offsets so that no two values share an element at the same time. Starts with the largest
+/// value, and gives each the lowest offset that is free throughout its life. Returns the total
 /// number of elements.
 Index assign_offsets(std::vector<Lifetime>& values);
 

@@ -1,6 +1,6 @@
-// The parameters of a run as the model reads them. If they are replicated (stages 0 to 2), every
-// unit is always available. If they are partitioned (stage 3, the paper's P_p), a rank keeps its
-// shard of each unit. Units are then gathered before use and released, as scheduled.
+// The parameters of a run as the model reads them. Replicated units (stages 0 to 2) are always
+// available. With partitioned parameters (stage 3, the paper's P_p), a rank keeps its shard of each
+// unit, and units are gathered before use and released, as scheduled.
 #pragma once
 
 #include "comm/communicator.hpp"
@@ -39,7 +39,7 @@ class ParameterStore {
     }
   }
 
-  /// Starts the all-gather of unit u's updated parameters from their owners, which ends a step in
+  /// Starts the all-gather of unit u's updated parameters from their owners, the end of a step in
   /// stages 1 and 2. Wait for the request before reading units. Collective.
   comm::Request all_gather_updated(Index u, const tensor::Execution& exec,
                                    comm::Communicator& comm) const;

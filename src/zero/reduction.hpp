@@ -1,6 +1,6 @@
 // The deterministic reduce-scatter of one unit's gradients. After an all-to-all through the bucket,
-// each owner adds the ranks' values in fp32 and in rank order to the sum of the previous rounds. It
-// sends as much as a ring, and its bits do not depend on a library's algorithm. The library's own
+// each owner adds the ranks' values in rank order in fp32 to the sum of the previous rounds. It
+// sends as much as a ring, and its bits depend on no library's algorithm. The library's own
 // reduce-scatter can be selected by name.
 #pragma once
 
@@ -12,8 +12,8 @@
 
 namespace kzero::zero {
 
-/// The destination of the sum of a rank's own shard: unrounded in `fp32`, or rounded once in
-/// `cast`. `base` is added to the sum unless it is null.
+/// The destination of a rank's own shard of the sum: unrounded in `fp32`, or rounded once in
+/// `cast`. `base` is added unless it is null.
 template <class T>
 struct OwnedSum {
   const float* base = nullptr;
@@ -51,7 +51,7 @@ class Reduction {
 
   /// Finishes the all-to-all and the sums. Later work on `exec` sees the sums. With
   /// Result::all_reduced, the rounded shards, which are in the unit itself, are still being
-  /// gathered on return. The returned request completes when they have arrived.
+  /// gathered on return. The returned request tells when they have arrived.
   comm::Request finish();
 
  private:

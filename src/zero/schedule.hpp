@@ -1,6 +1,6 @@
 // The dynamic communication schedule (arXiv 1910.02054, section 7.2.2), computed from the model's
-// trace before the first step. It lists when each unit is gathered and released, and where
-// gradients are written and complete. The run, the memory plan and the expected traffic follow it.
+// trace before the first step: when each unit is gathered and released, and where gradients are
+// written and complete. The run, the memory plan and the expected traffic follow it.
 #pragma once
 
 #include <vector>

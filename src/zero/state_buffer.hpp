@@ -1,5 +1,5 @@
-// One of the optimizer's state arrays on a rank. It has elements for full units or for the rank's
-// shards, and only for parameters that the array covers.
+// One of the optimizer's state arrays on a rank: elements of full units or of the rank's shards,
+// for the parameters that the array covers.
 #pragma once
 
 #include <vector>
@@ -15,8 +15,8 @@ struct StatePlacement {
   Index rank = 0;
 };
 
-/// Returns the largest number of a unit's elements in an array that any rank holds under a
-/// placement. Each rank allocates that many, so that all need the same memory.
+/// Returns the most elements of a unit in an array that any rank holds under a placement. Each rank
+/// allocates that many, so that all need the same memory.
 Index most_held(const param::UnitSpec& spec, const param::UnitLayout& layout,
                 const param::StateArray& array, Placement placement);
 
