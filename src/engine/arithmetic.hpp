@@ -9,8 +9,8 @@ class Gemm;
 
 namespace kzero::engine {
 
-/// Returns the arithmetic of this program on this machine: compiler and instruction set of the
-/// kernels, device or host, GEMM library, and the model's part (`model`, may be empty). Equal decks
+/// Returns this program's arithmetic on this machine: the kernels' compiler and instruction set,
+/// the device or host, the GEMM library, and the model's part (`model`, may be empty). Equal decks
 /// with different arithmetic agree to rounding.
 std::string arithmetic_of(const tensor::Gemm& gemm, const std::string& model);
 

@@ -1,5 +1,5 @@
 // The blueprint of a run, computed from shapes before memory is allocated: units, layout,
-// partitioning, and the schedules that memory, traffic and the run itself follow.
+// partitioning, and the schedules that memory, traffic and the run follow.
 #pragma once
 
 #include <memory>

@@ -25,8 +25,8 @@ struct StepResult {
   bool skipped = false;  // the gradients were not finite and nothing was updated
 };
 
-/// Returns whether an evaluation stops before its next micro-batch, with the same answer on every
-/// rank. All ranks of the grid call it, and it may be collective over them.
+/// Returns whether an evaluation stops before its next micro-batch, the same on every rank. Called
+/// by all ranks of the grid, and may be collective over them.
 using StopQuestion = std::function<bool()>;
 
 class Engine {
@@ -59,10 +59,9 @@ class Engine {
   /// Mismatch on every rank and changes no state. Collective over all ranks of the grid.
   virtual StepResult step(Index step, const data::BatchSource& samples) = 0;
 
-  /// Returns the mean loss of the first `micro_batches` micro-batches of the samples, in nats per
-  /// token, bit-identical on any number of data-parallel ranks. Calls `stops` before each round of
-  /// micro-batches, and returns nullopt once it returns true. Collective over all ranks of the
-  /// grid.
+  /// Returns the mean loss of the first `micro_batches` micro-batches, in nats per token and
+  /// bit-identical on any number of data-parallel ranks. Calls `stops` before each round of
+  /// micro-batches, and returns nullopt once it is true. Collective over all ranks of the grid.
   virtual std::optional<double> evaluate_until(const StopQuestion& stops, Index micro_batches,
                                                const data::BatchSource& samples) = 0;
 

@@ -1,6 +1,5 @@
-// Newton-Schulz on complete matrices that ranks hold in parts. Each matrix is gathered to its
-// owner, orthogonalized there and sent back. Communication overlaps with the products of other
-// matrices.
+// Newton-Schulz on matrices that ranks hold in parts. Each matrix is gathered to its owner,
+// orthogonalized there and sent back. Communication overlaps with other matrices' products.
 #pragma once
 
 #include <array>

@@ -1,10 +1,10 @@
 // The plan of an optimizer that needs complete matrices: which rank computes each hidden matrix,
-// and what every rank sends for it. The plan is integer arithmetic that the run, its memory plan
-// and its expected traffic share.
+// and what every rank sends for it. The run, its memory plan and its expected traffic share this
+// integer arithmetic.
 //
 // One rank of the grid owns a parameter with all its matrices. In the parameter's round, data ranks
-// first send their parts of each local part to the owner's data rank. The tensor ranks there then
-// send the local parts to the owner. Results return the same way.
+// send their parts of each local part to the owner's data rank. Its tensor ranks then send the
+// local parts to the owner. Results return the same way.
 #pragma once
 
 #include "optim/matrix_owners.hpp"
@@ -58,8 +58,8 @@ class MatrixPlan {
   /// Returns the range of this tensor rank's local part that a data rank holds.
   zero::Range held(const MatrixParameter& p, Index data_rank) const;
 
-  /// Returns the start of that range in a buffer of the data rank's part of the unit. The value has
-  /// no meaning for an empty range.
+  /// Returns where that range begins in a buffer of the data rank's part of the unit. Undefined for
+  /// an empty range.
   Index first_held(const MatrixParameter& p, Index data_rank) const;
 
   /// The elements of a tensor rank's local part.
@@ -79,10 +79,10 @@ class MatrixPlan {
 
   std::vector<optim::MatrixShape> shapes() const;
 
-  /// Sizes, in elements, of the buffers that serve every round. gathered_elements() covers this
-  /// tensor rank's local parts of all that a data rank gathers in a round; the one for tensor rank
-  /// t begins at local_begin(round, data, t). whole_elements() covers a full parameter if there are
-  /// several tensor ranks, otherwise nothing.
+  /// Elements of the buffers that serve every round. gathered_elements() covers the local parts of
+  /// this tensor rank that a data rank gathers in a round. The part for tensor rank t begins at
+  /// local_begin(round, data, t). whole_elements() covers a full parameter, or nothing if there is
+  /// one tensor rank.
   Index gathered_elements() const;
   Index local_begin(Index round, Index data_rank, Index tensor_rank) const;
   Index whole_elements() const;

@@ -19,9 +19,9 @@ class OptimizerStep {
                 const std::vector<UnitState>& states)
       : blueprint_(blueprint), machinery_(machinery), buffers_(buffers), states_(states) {}
 
-  /// Enqueues the addition of the gradient's squares to the sums of the step. Each element counts
-  /// on the rank that owns it. If several tensor ranks hold an element, the first counts it. The
-  /// sum over all ranks has no rounding (kernels::ExactSum).
+  /// Enqueues the addition of the gradient's squares to the step's sums. Each element counts on the
+  /// rank that owns it, and on the first of several tensor ranks that hold it. The sum over all
+  /// ranks has no rounding (kernels::ExactSum).
   void add_squares();
 
   /// Updates state and parameters, then gathers the parameters that other ranks updated. Collective

@@ -1,6 +1,6 @@
 // Full-parameter values of a multi-pass optimizer (optim/optimizer.hpp): the sums between passes,
-// and the state of rows and columns. The sums are integers, so they depend neither on the number of
-// ranks nor on the order of addition.
+// and the state of rows and columns. The sums are integers, so neither the number of ranks nor the
+// order of addition affects them.
 #pragma once
 
 #include <cstdint>

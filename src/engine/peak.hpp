@@ -9,14 +9,14 @@
 
 namespace kzero::engine {
 
-/// Chooses the width of the product's matrices. On a device, they are wide enough to make a
-/// kernel's launch negligible, unless one product would take a second, as without a GEMM library.
-/// The same on every rank. Collective over `world`.
+/// Chooses the width of the product's matrices. On a device, they are wide enough to hide a
+/// kernel's launch, unless one product would take a second, as without a GEMM library. The same on
+/// every rank. Collective over `world`.
 Index choose_peak_width(const grid::Group& world, const tensor::Execution& exec, tensor::Gemm& gemm,
                         Dtype precision);
 
-/// Returns the peak of all ranks, from the deck or measured with a product of square matrices. The
-/// measurement takes some tenths of a second. Collective over `world`, which must be all ranks.
+/// Returns the peak of all ranks, from the deck or from a measured square product, which takes some
+/// tenths of a second. Collective over `world`, all ranks.
 metrics::Peak find_peak(const deck::Config& config, const grid::Group& world, tensor::Gemm& gemm);
 
 }  // namespace kzero::engine

@@ -12,8 +12,8 @@ struct ProductShape {
 };
 
 /// C[m,n] = A[m,k] B[k,n] in one precision. The operands are normal numbers that depend only on the
-/// shape. Zeros would not do: they switch few wires, so a device multiplies them at a clock rate
-/// that it cannot sustain otherwise.
+/// shape. Zeros switch few wires, so a device multiplies them at a clock rate that it cannot
+/// sustain otherwise.
 class Product {
  public:
   Product(const tensor::Execution& exec, const ProductShape& shape, Dtype precision);

@@ -11,7 +11,6 @@
 
 namespace kzero::engine {
 
-/// The optimizer's state of a unit on this rank.
 struct UnitState {
   const param::UnitSpec* spec;
   const param::UnitLayout* layout;
@@ -27,7 +26,7 @@ struct ShardChoice {
   std::optional<Index> owner{};  // selects only what this tensor rank owns of shared parameters
 };
 
-/// Returns shards that view the state in place. `staging` gives access to state on a device, and is
+/// Returns shards that view the state in place. `staging` gives access to state on a device. It is
 /// null if the host can access the state.
 std::vector<checkpoint::StateShard> state_shards(const std::vector<UnitState>& units,
                                                  const ShardChoice& choice,

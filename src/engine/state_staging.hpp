@@ -18,9 +18,8 @@ class StateStaging : public checkpoint::Staging {
   /// much longer than launching the copy.
   static constexpr Index elements = Index{4} << 20;
 
-  /// `room` is pinned host memory for the slots, half each, and must outlive the object. Runs with
-  /// checkpoints pass the memory that their plan counts. If `room` is empty, the first use
-  /// allocates `elements`.
+  /// `room` is pinned host memory for the two slots, and must outlive the object. Runs with
+  /// checkpoints pass planned memory. If `room` is empty, the first use allocates `elements`.
   explicit StateStaging(std::span<float> room);
 
   std::span<float> slot(std::size_t number) override;

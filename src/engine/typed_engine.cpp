@@ -195,8 +195,8 @@ std::optional<model::Batch> TypedEngine<T>::load(const data::BatchPlan& plan, In
                                plan.first_sample(step, dealt_to, round));
 }
 
-/// Returns the mean loss per token over the global batch of a plan. `all` contains the losses of
-/// all rounds, rank after rank. They are added in the order of micro-batch numbers.
+/// Returns the mean loss per token over a plan's global batch. `all` contains the losses of all
+/// rounds, rank after rank. They are added in micro-batch order.
 template <class T>
 double TypedEngine<T>::mean_loss(const data::BatchPlan& plan, std::span<const double> all) const {
   const Index rounds = plan.rounds();
@@ -207,8 +207,8 @@ double TypedEngine<T>::mean_loss(const data::BatchPlan& plan, std::span<const do
   return sum / static_cast<double>(plan.global_batch * config_.model.sequence);
 }
 
-/// Waits for this rank's sums of a step and adds up those of all ranks in one control message. One
-/// rank sets the word of each loss; it is zero on the others.
+/// Waits for this rank's sums of a step and adds up those of all ranks in one control message. Each
+/// loss's word is set on one rank and zero on the others.
 template <class T>
 typename TypedEngine<T>::Totals TypedEngine<T>::read_totals() {
   const runtime::ProfileRegion region([] { return "kzero::engine::read_totals"; });

@@ -11,7 +11,7 @@
 namespace kzero::engine {
 
 /// One computation of a micro-batch by a data-parallel rank. Each tensor rank has a word for the
-/// loss, then one for each unit's gradient in the order in which backward completes them.
+/// loss, then one per unit's gradient in the order in which backward completes them.
 struct Computed {
   Index data_rank = 0;
   std::vector<std::vector<std::uint64_t>> words{};  // of each tensor rank
@@ -31,9 +31,8 @@ struct Verdict {
   std::vector<Index> tensor_ranks{};  // the ranks whose words differ there
 };
 
-/// Judges two or more computations, at least two of which must differ. The next sum over tensor
-/// ranks spreads a difference from the faulty rank to all others, so the verdict names the tensor
-/// ranks whose words differ first.
+/// Judges two or more computations, at least two of which must differ. Names the tensor ranks whose
+/// words differ first, because the next sum over tensor ranks spreads a difference to all of them.
 Verdict judge(std::span<const Computed> all);
 
 }  // namespace kzero::engine

@@ -88,8 +88,8 @@ Computation Verification::second(Index step) const {
   return {.shift = others == 0 ? 0 : step / every_ % others + 1, .hashes = 1, .reduces = false};
 }
 
-/// Returns the computations that find the faulty rank. With three or more ranks, a third rank
-/// computes. Two ranks both repeat theirs. A single rank has already shown two different results.
+/// Returns the computations that find the faulty rank: a third rank's, or both ranks' repetitions
+/// if there are only two. A single rank has already shown two different results.
 std::vector<Computation> Verification::more(Index step) const {
   const auto with = [](Index shift) {
     return Computation{.shift = shift, .hashes = 0, .reduces = false};

@@ -1,8 +1,7 @@
 // Verifies the machine (run.verify_every). In every k-th step, another data-parallel rank computes
-// each micro-batch a second time, and the hashes of the gradients are compared. Gradients do not
-// depend on the rank that computes them, so a difference is a node's fault. The check covers
-// forward and backward, and the parameters and tokens that they read. It does not cover the sums
-// over ranks and the optimizer.
+// each micro-batch again, and the gradients' hashes are compared. Gradients do not depend on the
+// rank that computes them, so a difference is a node's fault. The check covers forward, backward,
+// and the parameters and tokens that they read, but not the sums over ranks and the optimizer.
 #pragma once
 
 #include <functional>
@@ -41,7 +40,7 @@ class Verification {
   static Computation first() { return {.hashes = 0}; }
 
   /// Compares both computations of a step, whose hashes must have been read. If they differ,
-  /// computes again to find the faulty rank, and throws Mismatch on every rank. Collective over the
+  /// computes again to find the faulty rank and throws Mismatch on every rank. Collective over the
   /// world.
   void require_agreement(Index step, const GradientHashes& hashes, const Again& again);
 

@@ -58,7 +58,7 @@ inline constexpr double largest_clock_difference = 1;
 /// nodes that are not odd themselves.
 std::vector<Finding> find_odd(const Figures& figures, const grid::Nodes& nodes);
 
-/// Describes where a finding is: "node3", "rank 2 on node1", "the link from node1 to node7".
+/// Describes where a finding is: "node3", "rank 2 on node1", "the link of node1 and node7".
 std::string describe_place(const Finding& finding, const grid::Nodes& nodes);
 
 /// Describes why, in one line: "products 9.8 times slower (0.0046 Tflop/s, typical 0.045)".

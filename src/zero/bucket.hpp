@@ -10,13 +10,13 @@ namespace kzero::zero {
 
 class Bucket {
  public:
-  /// Takes at most `bytes` (at least one element per rank and slot, and no more than the largest
-  /// unit fills) from the buckets category; nothing for a single rank. With overlap, if a unit does
-  /// not fit at once, the bucket has two slots: one is filled while the other is summed.
+  /// Allocates at most `bytes` from the buckets category, but at least one element per rank and
+  /// slot, and no more than the largest unit fills. Allocates nothing for a single rank. With
+  /// overlap, a unit that does not fit gets two slots: one is filled while the other is summed.
   Bucket(memory::Arenas& arenas, Index bytes, Dtype dtype, const param::FlatLayout& layout,
          comm::Overlap overlap);
 
-  /// Elements that a slot takes from each rank at a time.
+  /// The number of elements that a slot receives from each rank at a time.
   Index slice() const { return slice_; }
   Index slots() const { return slots_; }
 
@@ -32,7 +32,8 @@ class Bucket {
   void* data_ = nullptr;
 };
 
-/// Elements that one rank sends to reduce-scatter, or to all-gather, a buffer of `padded` elements.
+/// Returns how many elements one rank sends to reduce-scatter, or to all-gather, a buffer of
+/// `padded` elements.
 constexpr Index collective_elements(Index padded, Index ranks) {
   return padded / ranks * (ranks - 1);
 }

@@ -1,4 +1,4 @@
-// A buffer with a rank's elements of every unit: the full units, or the rank's shards.
+// A buffer for a rank's elements of every unit: full units or the rank's shards.
 #pragma once
 
 #include <vector>
@@ -31,8 +31,8 @@ class FlatBuffer {
   T* unit(Index u) const { return units_[u]; }
   const std::vector<T*>& units() const { return units_; }
 
-  /// The first element of the range that `rank`, the owner of this buffer, would hold of unit u
-  /// under placement `by`, which must not hold more than the buffer does.
+  /// Returns the first element of the range of unit u that `rank`, this buffer's owner, would hold
+  /// under placement `by`. The buffer must hold that range.
   T* share(Index u, Placement by, Index rank) const {
     const bool cut = placement_ == Placement::replicated && by == Placement::partitioned;
     return unit(u) + (cut ? rank * layout_->unit(u).shard : 0);

@@ -1,7 +1,7 @@
-// The gradients of a run: where the model writes them and how they are reduced. Replicated (stages
-// 0 and 1), each unit has a buffer of its own; partitioned (stages 2 and 3, the paper's P_g), a
-// unit's gradient lies in an unsharded gradient buffer until it is reduced, and a rank keeps its
-// shard of the sum.
+// The gradients of a run: where the model writes them and how they are reduced. Replicated
+// gradients (stages 0 and 1) have one buffer per unit. With partitioned gradients (stages 2 and 3,
+// the paper's P_g), a unit's gradient is in an unsharded buffer until it is reduced, and a rank
+// keeps its shard of the sum.
 #pragma once
 
 #include <optional>
@@ -15,53 +15,54 @@ namespace kzero::zero {
 
 struct GradientOptions {
   Stage stage;
-  bool adds_reduced = false;  // every round is reduced, onto the owned fp32 sums of those before
-  Index bucket = 0;           // bytes
+  bool adds_reduced = false;  // reduces every round and adds it to the owner's fp32 sums
+  Index bucket = 0;           // in bytes
   comm::Overlap overlap = comm::Overlap::no;
   Order order = Order::ranks;
 };
 
-/// A round of a step: every data-parallel rank computes a micro-batch, in the last round perhaps
-/// only the first ones.
+/// A round of a step, in which every data-parallel rank computes one micro-batch. In the last
+/// round, only the first ranks may have one.
 struct Round {
   bool first = true;
   bool last = true;
-  int ranks = 1;  // that have a micro-batch
+  int ranks = 1;  // ranks with a micro-batch
 };
 
 template <class T>
 class GradientStore {
  public:
-  /// Takes memory from gradients and buckets, with `targets` elements for unsharded gradient
-  /// buffers.
+  /// Allocates from the gradients and buckets categories, including `targets` elements for
+  /// unsharded gradient buffers.
   GradientStore(memory::Arenas& arenas, const param::FlatLayout& layout,
                 const GradientOptions& options, Index targets, Index rank);
 
-  /// The units by number, as the model writes them; null where nothing may be written now.
+  /// The units by number, as the model writes them. Null if a unit must not be written now.
   const std::vector<T*>& units() const { return units_; }
 
   /// The gradients of all units: full, or this rank's shards.
   const FlatBuffer<T>& held() const { return held_; }
 
-  /// The reduced gradient of this rank's shard of unit u, rounded to T; valid after finish().
+  /// The reduced gradient of this rank's shard of unit u, rounded to T. Valid after finish().
   T* owned(Index u) const { return held_.share(u, Placement::partitioned, rank_); }
 
-  /// All reduced gradients that finish() leaves here: full units in stage 0, shards otherwise.
+  /// The reduced gradient of unit u that finish() leaves on this rank: the full unit in stage 0,
+  /// otherwise the shard.
   T* result(Index u) const { return held_.share(u, options_.stage.optimizer, rank_); }
 
-  /// Returns whether the model adds to the gradients that earlier micro-batches left in its units.
+  /// Returns whether the model adds to the gradients of earlier micro-batches.
   bool adds_in_model(const Round& round) const { return !options_.adds_reduced && !round.first; }
 
-  /// Prepares an operation: makes room for the gradients that it is the first to write.
+  /// Prepares buffers for the gradients that an operation is the first to write.
   void before(const ScheduleStep& step, const tensor::Execution& exec);
 
-  /// Completes an operation: finishes the reduction in flight and begins that of complete units.
+  /// Finishes the reduction in flight and starts that of the units that the operation completed.
   /// Collective.
   void after(const ScheduleStep& step, const Round& round, const tensor::Execution& exec,
              comm::Communicator& comm);
 
-  /// Completes an operation of a computation whose gradients are not wanted: complete units are
-  /// dropped. Only while no reduction is in flight. Not collective.
+  /// Drops the units that an operation completed, if their gradients are not needed. No reduction
+  /// may be in flight. Not collective.
   void drop(const ScheduleStep& step);
 
   /// Finishes all reductions. Collective.
@@ -76,10 +77,10 @@ class GradientStore {
   Index rank_;
   FlatBuffer<T> held_;
   T* passing_ = nullptr;
-  FlatBuffer<float> sums_;  // of rounds; the local shards themselves if they are fp32
+  FlatBuffer<float> sums_;  // sums over rounds; the local shards themselves if they are fp32
   Bucket bucket_;
   std::vector<T*> units_;
-  std::optional<ReductionStream> stream_;  // none while measuring
+  std::optional<ReductionStream> stream_;  // empty while measuring
   std::vector<Reduction<T>> under_way_;
   comm::Request last_gather_ = 0;
 };

@@ -1,6 +1,6 @@
-// The parameters of a run as the model reads them. Replicated (stages 0 to 2), every unit is always
-// available; partitioned (stage 3, the paper's P_p), a rank keeps its shard of each unit, and units
-// are gathered ahead of use and released according to the schedule.
+// The parameters of a run as the model reads them. Replicated units (stages 0 to 2) are always
+// available. With partitioned parameters (stage 3, the paper's P_p), a rank keeps its shard of each
+// unit, and units are gathered before use and released, as scheduled.
 #pragma once
 
 #include "comm/communicator.hpp"
@@ -13,22 +13,21 @@ namespace kzero::zero {
 template <class T>
 class ParameterStore {
  public:
-  /// Takes the parameters' memory, of which `gathered` elements are for units that are gathered and
-  /// released.
+  /// Allocates the parameters, and `gathered` elements for units that are gathered and released.
   ParameterStore(memory::Arenas& arenas, const param::FlatLayout& layout, Placement placement,
                  Index gathered, Index rank);
 
-  /// The units by number, as the model reads them; null while a unit is not gathered.
+  /// The units by number, as the model reads them. Null while a unit is not gathered.
   const std::vector<const T*>& units() const { return units_; }
 
   /// This rank's elements of all units.
   const FlatBuffer<T>& held() const { return held_; }
 
-  /// The first element of the range that this rank would hold of unit u under a placement.
+  /// Returns the first element of the range of unit u that this rank would hold under a placement.
   T* share(Index u, Placement by) const { return held_.share(u, by, rank_); }
 
-  /// Calls `operate(operation, step)` for each operation of a schedule in order, while the units
-  /// that it needs are there. Collective.
+  /// Calls `operate(operation, step)` for each operation of a schedule in order. The units that it
+  /// needs are available during the call. Collective.
   template <class Operate>
   void run(const Schedule& schedule, const tensor::Execution& exec, comm::Communicator& comm,
            const Operate& operate) {
@@ -40,14 +39,13 @@ class ParameterStore {
     }
   }
 
-  /// Begins to all-gather the updated parameters of unit u from their owners: the end of a step in
-  /// stages 1 and 2. Wait for the request before units are read. Collective.
+  /// Starts the all-gather of unit u's updated parameters from their owners, the end of a step in
+  /// stages 1 and 2. Wait for the request before reading units. Collective.
   comm::Request all_gather_updated(Index u, const tensor::Execution& exec,
                                    comm::Communicator& comm) const;
 
  private:
-  /// Prepares an operation: begins the gathers that are due and waits for those it needs.
-  /// Collective.
+  /// Starts the gathers due before an operation and waits for those that it needs. Collective.
   void before(const ScheduleStep& step, const tensor::Execution& exec, comm::Communicator& comm);
 
   /// Releases the units that are no longer needed after an operation.

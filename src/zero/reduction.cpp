@@ -61,7 +61,7 @@ void Reduction<T>::begin(Index number) {
                                               comm::Purpose::gradients));
 }
 
-/// Libraries sum over all ranks: one without a gradient adds zeros.
+/// Libraries sum over all ranks, so a rank without a gradient adds zeros.
 template <class T>
 void Reduction<T>::begin_library_sum() {
   const auto all = static_cast<std::size_t>(layout_->padded);
@@ -74,7 +74,7 @@ void Reduction<T>::begin_library_sum() {
 
 template <class T>
 void Reduction<T>::add_up(Index number) const {
-  // The library leaves one sum in place of the own values.
+  // The library replaces the rank's own values by the sum.
   const bool alone = comm_->size() == 1 || terms_.order == Order::library;
   const auto [at, count] = slice(number);
   const T* own = unit_ + comm_->rank() * layout_->shard + at;

@@ -1,7 +1,7 @@
-// The deterministic reduce-scatter of one unit's gradients: an all-to-all through the bucket, then
-// each owner adds the ranks' values in rank order in fp32, one after another onto the sum of the
-// rounds before. It sends what a ring sends, and its bits depend on no library's algorithm. The
-// library's own reduce-scatter can be selected by name.
+// The deterministic reduce-scatter of one unit's gradients. After an all-to-all through the bucket,
+// each owner adds the ranks' values in rank order in fp32 to the sum of the previous rounds. It
+// sends as much as a ring, and its bits depend on no library's algorithm. The library's own
+// reduce-scatter can be selected by name.
 #pragma once
 
 #include "comm/gather.hpp"
@@ -12,8 +12,8 @@
 
 namespace kzero::zero {
 
-/// The destination of the own shard's sum: unrounded in `fp32`, or rounded once in `cast`; `base`
-/// is added to it unless null.
+/// The destination of a rank's own shard of the sum: unrounded in `fp32`, or rounded once in
+/// `cast`. `base` is added unless it is null.
 template <class T>
 struct OwnedSum {
   const float* base = nullptr;
@@ -21,20 +21,19 @@ struct OwnedSum {
   T* cast = nullptr;
 };
 
-/// Says whether the sum stays with its owner or is gathered to every rank.
+/// Whether the sum stays with its owner or is gathered to every rank.
 enum class Result { reduce_scattered, all_reduced };
 
-/// The order of summation: by rank, or whatever the library of collectives uses.
+/// The order of summation: by rank, or the order of the collectives library.
 using Order = deck::ReductionOrder;
 
-/// The terms of a sum: the gradients of the first `ranks` ranks. The others have none and send
-/// nothing.
+/// The terms of a sum: the gradients of the first `ranks` ranks. The other ranks send nothing.
 struct Terms {
   Order order = Order::ranks;
   int ranks = 1;
 };
 
-/// The stream on which collectives and sums run beside the model's kernels.
+/// The stream for collectives and sums, which run concurrently with the model's kernels.
 struct ReductionStream {
   tensor::Execution stream = runtime::make_stream();
   runtime::Event written, summed;
@@ -43,16 +42,16 @@ struct ReductionStream {
 template <class T>
 class Reduction {
  public:
-  /// Begins the reduction of `unit` [layout.padded], as `exec` will have written it. All referenced
-  /// objects must live until finish(); one reduction at a time is in flight on a stream. Collective
-  /// over the communicator's group.
+  /// Starts the reduction of `unit` [layout.padded] after the work enqueued on `exec`. All
+  /// referenced objects must live until finish(). A stream has at most one reduction in flight.
+  /// Collective over the communicator's group.
   Reduction(const tensor::Execution& exec, ReductionStream& stream, comm::Communicator& comm,
             const Bucket& bucket, const param::UnitLayout& layout, T* unit, const OwnedSum<T>& sum,
             Result result, const Terms& terms);
 
-  /// Finishes the all-to-all and sums; later work on `exec` sees the sums. With Result::all_reduced
-  /// the rounded shards, which lie in the unit itself, are being gathered on return: the returned
-  /// request tells when they have arrived.
+  /// Finishes the all-to-all and the sums. Later work on `exec` sees the sums. With
+  /// Result::all_reduced, the rounded shards, which are in the unit itself, are still being
+  /// gathered on return. The returned request tells when they have arrived.
   comm::Request finish();
 
  private:

@@ -10,18 +10,18 @@ namespace {
 using param::units_of;
 using param::ValueKind;
 
-/// The operations from one on to a number of reading ones behind it, moved along the trace, and how
-/// often they read each unit.
+/// A window that moves along the trace: one operation and a number of reading operations after it.
+/// It counts how often they read each unit.
 class Window {
  public:
-  /// `reads` has the units of every operation. Begins before the first operation.
+  /// `reads` lists the units of every operation. The window starts before the first operation.
   Window(const std::vector<std::vector<Index>>& reads, std::size_t units, Index ahead)
       : reads_(reads), uses_(units), ahead_(ahead) {}
 
-  /// Takes in what moving the front to operation `front` lets in; returns the units that are new,
-  /// nearest first. The operations before it stay until leave().
+  /// Moves the front to operation `front`. Returns the units that enter the window, nearest first.
+  /// Earlier operations stay until leave().
   std::vector<Index> reach(std::size_t front) {
-    if (end_ > front && !reads_[front].empty()) --behind_;  // from now on it is the front
+    if (end_ > front && !reads_[front].empty()) --behind_;  // it becomes the front
     std::vector<Index> entered;
     for (; end_ < reads_.size(); ++end_) {
       if (end_ > front && !reads_[end_].empty()) {
@@ -35,7 +35,7 @@ class Window {
     return entered;
   }
 
-  /// Drops operation `front`; returns the units that nothing in the window reads any more, in
+  /// Drops operation `front`. Returns the units that nothing in the window reads any more, in
   /// ascending order.
   std::vector<Index> leave(std::size_t front) {
     std::vector<Index> left;
@@ -48,8 +48,8 @@ class Window {
 
  private:
   const std::vector<std::vector<Index>>& reads_;
-  std::vector<Index> uses_;   // of each unit
-  Index ahead_, behind_ = 0;  // reading operations behind the front: at most, and now
+  std::vector<Index> uses_;   // by unit
+  Index ahead_, behind_ = 0;  // reading operations after the front: maximum and current
   std::size_t end_ = 0;
 };
 
@@ -63,8 +63,8 @@ Schedule::Schedule(const param::Trace& trace, const param::FlatLayout& layout,
   schedule_gradients(layout, options);
 }
 
-// A unit stays gathered as long as the window of upcoming reads contains it: between two uses that
-// are close together it is not gathered again.
+// A unit stays gathered while the window of upcoming reads contains it, so that it is not gathered
+// again between two nearby uses.
 void Schedule::schedule_gathers(const param::FlatLayout& layout, Index prefetch_units) {
   std::vector<std::vector<Index>> reads;
   for (std::size_t i = 0; i < trace_.size(); ++i) {
@@ -72,7 +72,7 @@ void Schedule::schedule_gathers(const param::FlatLayout& layout, Index prefetch_
     reads.push_back(steps_[i].needs);
   }
   std::vector<Lifetime> lives;
-  std::vector<std::size_t> live(layout.units().size());  // of each unit: position in lives
+  std::vector<std::size_t> live(layout.units().size());  // position in lives, by unit
   Window window(reads, live.size(), prefetch_units);
   const auto release_after = [&](std::size_t i) {
     steps_[i].releases = window.leave(i);
@@ -97,7 +97,7 @@ void Schedule::schedule_gathers(const param::FlatLayout& layout, Index prefetch_
 
 void Schedule::schedule_gradients(const param::FlatLayout& layout, const ScheduleOptions& options) {
   std::vector<Lifetime> lives;
-  std::map<Index, std::size_t> position;  // of each unit in lives
+  std::map<Index, std::size_t> position;  // position in lives, by unit
   for (std::size_t i = 0; i < trace_.size(); ++i) {
     const auto at = static_cast<Index>(i);
     for (const Index unit : units_of(trace_[i].writes, ValueKind::gradient)) {

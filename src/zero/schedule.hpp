@@ -1,7 +1,6 @@
-// The dynamic communication schedule (arXiv 1910.02054, section 7.2.2), computed before the first
-// step from the model's trace: which unit is gathered before which operation, when it is released,
-// where gradients are written and when they are complete. The run, the memory plan and the expected
-// traffic all follow it.
+// The dynamic communication schedule (arXiv 1910.02054, section 7.2.2), computed from the model's
+// trace before the first step: when each unit is gathered and released, and where gradients are
+// written and complete. The run, the memory plan and the expected traffic follow it.
 #pragma once
 
 #include <vector>
@@ -13,24 +12,24 @@
 
 namespace kzero::zero {
 
-/// A unit and its offset in the memory of gathered units (or of gradients being written).
+/// A unit and its offset in the memory of gathered units or of gradients being written.
 struct BufferOffset {
   Index unit = 0;
   Index offset = 0;  // elements
 };
 
-/// The communication around one operation of a micro-batch.
+/// The communication before and after one operation of a micro-batch.
 struct ScheduleStep {
-  std::vector<BufferOffset> gathers;  // begun before it: its own first, then prefetched ones
+  std::vector<BufferOffset> gathers;  // started before it: its own first, then prefetched ones
   std::vector<Index> needs;           // gathered units that must have arrived
-  std::vector<Index> releases;        // gathered units that are released after it
+  std::vector<Index> releases;        // gathered units to release after it
   std::vector<BufferOffset> targets;  // gradients that it is the first to write
   std::vector<Index> complete;        // gradients that it is the last to write
 };
 
 struct ScheduleOptions {
   Stage stage;
-  Index prefetch_units = 1;  // reading operations ahead of which gathers begin
+  Index prefetch_units = 1;  // by how many reading operations gathers start early
   bool overlap = true;       // reductions finish one operation later
 };
 
@@ -42,11 +41,11 @@ class Schedule {
   const param::Trace& trace() const { return trace_; }
   const std::vector<ScheduleStep>& steps() const { return steps_; }
 
-  /// Elements of memory for gathered units, and for gradients being written; 0 if replicated.
+  /// Elements of memory for gathered units and for gradients being written. 0 if replicated.
   Index gathered_elements() const { return gathered_elements_; }
   Index target_elements() const { return target_elements_; }
 
-  /// Elements, padding included, of all units gathered in a micro-batch.
+  /// Elements, including padding, of all units gathered in a micro-batch.
   Index gathers() const { return gathers_; }
 
  private:

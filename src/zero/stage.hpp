@@ -1,5 +1,5 @@
-// The table of ZeRO stages (arXiv 1910.02054, section 5): what each partitions over the
-// data-parallel ranks.
+// The ZeRO stages (arXiv 1910.02054, section 5): what each one partitions over the data-parallel
+// ranks.
 #pragma once
 
 #include "param/flat_layout.hpp"
@@ -13,15 +13,15 @@ struct Stage {
   Placement gradients = Placement::replicated;
   Placement optimizer = Placement::replicated;
 
-  /// Returns whether ranks keep parameters replicated that another rank updates, so that an update
-  /// ends with an all-gather.
+  /// Returns whether an update ends with an all-gather, because each rank keeps parameters that
+  /// another rank updates.
   constexpr bool gathers_updates() const {
     return optimizer == Placement::partitioned && parameters == Placement::replicated;
   }
 };
 
-/// Stage 0 is plain data parallelism; 1 is P_os, 2 adds P_g, 3 adds P_p. On a single rank nothing
-/// can be partitioned: every stage is stage 0.
+/// Stage 0 is plain data parallelism, 1 is P_os, 2 adds P_g, and 3 adds P_p. A single rank cannot
+/// partition anything, so every stage is stage 0.
 constexpr Stage stage(Index number, Index ranks) {
   const auto from = [=](Index first) {
     return number >= first && ranks > 1 ? Placement::partitioned : Placement::replicated;
@@ -35,7 +35,7 @@ struct Range {
   Index end = 0;
 };
 
-/// The range of a unit that a rank holds under a placement, without padding.
+/// Returns the range of a unit that a rank holds under a placement, without padding.
 inline Range held(Placement placement, const param::UnitLayout& unit, Index rank) {
   if (placement == Placement::replicated) return {0, unit.elements};
   const Index begin = rank * unit.shard < unit.elements ? rank * unit.shard : unit.elements;

@@ -1,5 +1,5 @@
-// One of the optimizer's state arrays on a rank: the elements of full units, or of the rank's
-// shards, as far as the array extends to their parameters.
+// One of the optimizer's state arrays on a rank: elements of full units or of the rank's shards,
+// for the parameters that the array covers.
 #pragma once
 
 #include <vector>
@@ -9,20 +9,20 @@
 
 namespace kzero::zero {
 
-/// A placement as one rank sees it.
+/// A placement from the view of one rank.
 struct StatePlacement {
   Placement placement = Placement::replicated;
   Index rank = 0;
 };
 
-/// Returns the most elements of an array that a rank holds of a unit under a placement: each rank
-/// has room for as many, so that all need the same memory.
+/// Returns the most elements of a unit in an array that any rank holds under a placement. Each rank
+/// allocates that many, so that all need the same memory.
 Index most_held(const param::UnitSpec& spec, const param::UnitLayout& layout,
                 const param::StateArray& array, Placement placement);
 
 class StateBuffer {
  public:
-  /// An array that lies elsewhere.
+  /// An array that is stored elsewhere.
   StateBuffer() = default;
   StateBuffer(memory::Arenas& arenas, memory::Category category, const param::Table& table,
               const param::FlatLayout& layout, const param::StateArray& array,
@@ -32,7 +32,8 @@ class StateBuffer {
   Index elements() const { return elements_; }
   bool is_elsewhere() const { return units_.empty(); }
 
-  /// The first local element of unit u, and where others lie; null if one follows another.
+  /// Return the first local element of unit u, and the positions of the others. The positions are
+  /// null if the elements are consecutive.
   float* unit(Index u) const { return units_[u]; }
   const param::CompactRange* range(Index u) const {
     return ranges_.empty() ? nullptr : &ranges_[u];
@@ -40,7 +41,7 @@ class StateBuffer {
 
  private:
   std::vector<float*> units_;
-  std::vector<param::CompactRange> ranges_;  // none for an array of all parameters
+  std::vector<param::CompactRange> ranges_;  // empty for an array of all parameters
   Index elements_ = 0;
   float* data_ = nullptr;
 };
