@@ -1,5 +1,5 @@
-// AdamW (Loshchilov and Hutter, arXiv 1711.05101): master weights and both moments in fp32,
-// whatever the precision of the model.
+// AdamW (Loshchilov and Hutter, arXiv 1711.05101). Master weights and both moments are in fp32 in
+// every precision of the model.
 #pragma once
 
 #include "kernels/adamw.hpp"
@@ -7,7 +7,7 @@
 
 namespace kzero::optim {
 
-/// Master weights, first and second moment: K = 12 bytes an element.
+/// Master weights, first and second moment: K = 12 bytes per element.
 const param::StateArrays& adamw_state();
 
 /// The kernel's rule for one update, with the deck's beta1, beta2, eps and weight_decay.

@@ -1,4 +1,4 @@
-// The update with the optimizer's state in host memory, by the host's cores (zero.offload =
+// Updates parameters on the host's cores, with the optimizer's state in host memory (zero.offload =
 // "host").
 #pragma once
 
@@ -12,22 +12,22 @@
 
 namespace kzero::optim {
 
-/// Gradients come to the host and parameters go back a constant number of bytes at a time, in two
-/// slots: one is copied while the other is computed with.
+/// Copies gradients to the host and parameters back in parts of constant size. There are two slots:
+/// one is copied while the other is updated.
 template <class T>
 class CpuOffloadOptimizer {
  public:
-  /// Takes about `bytes` of memory for copies from the offloaded category: whole multiples of
-  /// param::shard_alignment elements for each of four copies, at least one.
+  /// Allocates about `bytes` in the offloaded category for four copies. Each copy has a multiple of
+  /// param::shard_alignment elements, at least one such multiple.
   CpuOffloadOptimizer(memory::Arenas& arenas, Index bytes);
 
-  /// Updates a shard whose state is in host memory, gradient and parameters on the device. Later
-  /// work on `exec` sees the parameters.
+  /// Updates a shard. Its state is in host memory; its gradient and parameters are on the device.
+  /// Later work on `exec` sees the parameters.
   void apply(const tensor::Execution& exec, const Optimizer& optimizer, const Update& update,
              const Share<T>& share);
 
-  /// Does the same before hidden matrices are orthogonalized: later work on `exec` sees the
-  /// result of MatrixRule::prepare() in Share::prepared on the device.
+  /// Does the same for MatrixRule::prepare(). Later work on `exec` sees the result in
+  /// Share::prepared on the device.
   void prepare(const tensor::Execution& exec, const MatrixRule& rule, const Update& update,
                const Share<T>& share);
 

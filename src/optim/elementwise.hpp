@@ -1,6 +1,6 @@
-// Optimizers that update neighbouring elements of one parameter at a time, by their gradient and
-// state and, in later passes, sums over the parameter: a rule says what one pass does to them; this
-// goes through the parameters of a share.
+// Optimizers that update consecutive elements of one parameter at a time. The inputs are gradient
+// and state and, in later passes, sums over the parameter. A rule defines what one pass does to the
+// elements. This file iterates over the parameters of a share.
 #pragma once
 
 #include "kernels/element_update.hpp"
@@ -8,7 +8,7 @@
 
 namespace kzero::optim {
 
-/// Neighbouring elements [0, count) of one parameter.
+/// Consecutive elements [0, count) of one parameter.
 template <class T>
 struct ParameterPart {
   bool decays = false;  // whether weight decay applies to the parameter
@@ -18,13 +18,13 @@ struct ParameterPart {
   Index count = 0;
   Index first = 0;                         // number of element 0 within the unit
   Index in_param = 0;                      // and within the rank's part of the parameter
-  const param::ParamSpec* spec = nullptr;  // of the parameter, as are all below
+  const param::ParamSpec* spec = nullptr;  // of the parameter, as all members below
   const std::uint64_t* sums = nullptr;     // from the pass before
   std::uint64_t* adds = nullptr;           // in this pass; null: not added up
   const float* reduced = nullptr;
 };
 
-/// apply(part) for every parameter of a share.
+/// Calls apply(part) for every parameter of a share.
 template <class T, class Apply>
 void for_each_parameter(const Optimizer& optimizer, int pass, const Share<T>& share,
                         const Apply& apply) {
@@ -54,7 +54,7 @@ void for_each_parameter(const Optimizer& optimizer, int pass, const Share<T>& sh
 }
 
 /// Base of such an optimizer. `Rule`, which derives from it, has
-///   auto step_of(const Update&) const         what is computed once for a pass
+///   auto step_of(const Update&) const         the values that are computed once per pass
 ///   void apply(place, const STEP&, const ParameterPart<T>&) const
 /// for each alternative of Place and every T of a run's precision.
 template <class Rule>

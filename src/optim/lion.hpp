@@ -11,7 +11,7 @@ struct LionRule {
   static constexpr int arrays = 2;
 
   float lr = 0;
-  float kept = 1;  // of a weight: 1 - lr decay
+  float kept = 1;  // factor on a weight: 1 - lr decay
   float beta1 = 0, beta2 = 0;
   float one_minus_beta1 = 1, one_minus_beta2 = 1;  // subtracted in fp64
   float gradient_scale = 1;
@@ -25,7 +25,7 @@ struct LionRule {
   }
 };
 
-/// Lion with the deck's beta1, beta2 and weight_decay; K = 8 bytes an element.
+/// Lion with the deck's beta1, beta2 and weight_decay. K = 8 bytes per element.
 class Lion : public RuleOptimizer<Lion, LionRule> {
  public:
   explicit Lion(const deck::Optimizer& deck) : deck_(deck) {}

@@ -1,5 +1,6 @@
-// What an optimizer is to training: the state arrays that it declares, and the update of a shard.
-// An optimizer acts on the ranges it is given and does not know how they came to be this rank's.
+// The interface between training and an optimizer: the state arrays that an optimizer declares, and
+// the update of a shard. An optimizer updates the ranges that it is given. It does not know how
+// training partitions parameters.
 #pragma once
 
 #include <array>
@@ -18,9 +19,9 @@
 namespace kzero::optim {
 
 /// The addresses of the state of elements [0, n) of a unit, or of a rank's shard of it: one pointer
-/// for each declared array, in the order of the declaration. An array that extends to some
-/// parameters alone has no address (null) at an element that it lacks, and one that is good up to
-/// the end of the element's parameter elsewhere.
+/// per declared array, in the order of declaration. Some arrays exist only for some parameters. The
+/// address of such an array is null at an element that it lacks. At other elements it is valid up
+/// to the end of the element's parameter.
 class State {
  public:
   State() = default;
@@ -28,10 +29,10 @@ class State {
     for (float* array : arrays) add(array);
   }
 
-  /// Appends the next array; no more than param::most_state_arrays.
+  /// Appends the next array. There are at most param::most_state_arrays.
   void add(float* array) { arrays_[count_++] = {array, nullptr}; }
 
-  /// Appends an array that has the places of `range`, which must outlive the object.
+  /// Appends an array whose positions `range` gives. `range` must outlive the object.
   void add(float* array, const param::CompactRange& range) { arrays_[count_++] = {array, &range}; }
 
   std::size_t size() const { return count_; }
@@ -43,7 +44,7 @@ class State {
   }
   float* master() const { return (*this)[0]; }
 
-  /// The state from element n on.
+  /// Returns the state from element n on.
   State operator+(Index n) const {
     State later = *this;
     later.at_ += n;
@@ -53,7 +54,7 @@ class State {
  private:
   struct Array {
     float* data;
-    const param::CompactRange* range;  // null: an element after another
+    const param::CompactRange* range;  // null: elements are consecutive
   };
   std::array<Array, param::most_state_arrays> arrays_{};
   std::size_t count_ = 0;
@@ -69,20 +70,20 @@ struct Share {
   const T* gradient = nullptr;  // at begin
   T* parameters = nullptr;      // at begin; in fp32 they may be the master weights themselves
   State state;                  // at begin
-  // Of optimizers with several passes, in host memory: the words of the sums of the unit's
-  // parameters, each Optimizer::sum_words() of them, one parameter's after another's.
-  const std::uint64_t* sums = nullptr;  // over all ranks, of the pass before
-  std::uint64_t* adds = nullptr;        // of this pass; null if another rank adds these elements up
-  const float* reduced = nullptr;       // in host memory: the unit's reduced arrays, likewise
-  Index tensor_rank = 0;  // adds only what it owns of parameters that several tensor ranks hold
-  T* prepared = nullptr;  // at begin, of MatrixRule::prepare(); may be where the gradient is
+  // For optimizers with several passes, in host memory: the words of the sums of the unit's
+  // parameters, Optimizer::sum_words() of them per parameter, in the order of parameters.
+  const std::uint64_t* sums = nullptr;  // of the previous pass, over all ranks
+  std::uint64_t* adds = nullptr;        // of this pass; null if another rank sums these elements
+  const float* reduced = nullptr;  // in host memory: the unit's reduced arrays, in the same order
+  Index tensor_rank = 0;  // replicated parameters are summed only on the rank that owns them
+  T* prepared = nullptr;  // at begin: MatrixRule::prepare()'s result; may alias the gradient
 };
 
 /// A share in the run's precision.
 using AnyShare = std::variant<Share<float>, Share<bf16>, Share<fp16>>;
 
-/// Where a share's memory is, and who computes: a device, where work is enqueued, or the host's
-/// cores, where it is done on return.
+/// Where a share's memory is and where its update is computed. On a device, work is enqueued. On
+/// the host's cores, work is complete on return.
 using Place = std::variant<tensor::Execution, tensor::HostCores>;
 
 /// The factor on gradients in a step: unscaling by the loss scale, and clipping.
@@ -91,80 +92,80 @@ double gradient_scale(double norm, double clip, double loss_scale);
 /// One step of the optimizer.
 struct Update {
   double lr = 0;
-  Index number = 1;           // counted from 1, for the moments' bias correction
+  Index number = 1;           // counted from 1; for the bias correction of moments
   double gradient_scale = 1;  // see gradient_scale()
   int pass = 0;               // of Optimizer::passes()
   double gradient_norm = 0;   // over all parameters, before gradient_scale
   double loss_scale = 1;      // of the gradients, before gradient_scale
 };
 
-/// The factor that decoupled weight decay leaves of a weight: 1 - lr weight_decay, or 1.
+/// The factor of decoupled weight decay on a weight: 1 - lr weight_decay, or 1 without decay.
 float kept_after_decay(const deck::Optimizer& deck, const Update& update, bool decays);
 
-/// The first half of an update that needs whole hidden matrices: each rank prepares what it holds
-/// of them; the results are gathered to whole matrices and orthogonalized (newton_schulz.hpp), and
-/// Optimizer::update() finds X in the place of their gradients.
+/// The first half of an update that needs entire hidden matrices. Each rank prepares its part of
+/// them. The results are gathered to entire matrices and orthogonalized (newton_schulz.hpp), and
+/// Optimizer::update() gets X instead of their gradients.
 class MatrixRule {
  public:
   virtual ~MatrixRule() = default;
 
   /// Writes the hidden matrices to orthogonalize, times Update::loss_scale, to Share::prepared.
-  /// Other parameters' elements stay.
+  /// Elements of other parameters are not changed.
   virtual void prepare(const Place& place, const Update& update, const AnyShare& share) const = 0;
 };
 
-/// An update rule with its settings. Without state of its own: what it keeps lies in the arrays
-/// that it declares, so const calls for several units may be under way at once.
+/// An update rule with its settings. Its state is in the arrays that it declares, not in the
+/// object, so const calls for several units may run at the same time.
 class Optimizer {
  public:
   virtual ~Optimizer() = default;
 
-  /// Its name in decks and checkpoints. A checkpoint of one kind holds no state for another, even
-  /// where the arrays have the same names.
+  /// Its name in decks and checkpoints. The state of one kind cannot be used by another kind, even
+  /// if their arrays have the same names.
   virtual std::string_view kind() const = 0;
 
-  /// The arrays that the rule keeps, at most param::most_state_arrays; the first is
-  /// param::master_weights. They start from zeros, but for the master weights. The reference is
-  /// good as long as the object.
+  /// The state arrays of the rule, at most param::most_state_arrays. The first is
+  /// param::master_weights; all others start as zeros. The reference is valid as long as the
+  /// object.
   virtual const param::StateArrays& state() const = 0;
 
-  /// The rule for hidden matrices; null for an optimizer that needs no whole matrices.
+  /// The rule for hidden matrices; null if the optimizer does not need entire matrices.
   virtual const MatrixRule* matrix_rule() const { return nullptr; }
 
-  /// The passes over all shares that an update takes. After each but the last the sums that it
-  /// added up are summed over all ranks, for the next pass. Parameters change in the last alone.
+  /// The number of passes of an update over all shares. Each pass except the last one adds up sums,
+  /// which are then summed over all ranks for the next pass. Only the last pass changes parameters.
   virtual int passes() const { return 1; }
 
-  /// The 64-bit words of the sums over a parameter that a pass, but the last, adds up. Words of
-  /// ranks are added one by one, modulo 2^64; their number is the same on all ranks.
+  /// The number of 64-bit words in the sums over a parameter that a pass adds up; the last pass
+  /// adds up none. Words of ranks are added modulo 2^64. Their number is the same on all ranks.
   virtual Index sum_words([[maybe_unused]] int pass,
                           [[maybe_unused]] const param::ParamSpec& parameter) const {
     return 0;
   }
 
-  /// The arrays that the rule keeps of rows and columns; they start from zeros.
+  /// The state arrays over rows and columns. They start as zeros.
   virtual const param::ReducedArrays& reduced_state() const {
     static const param::ReducedArrays none;
     return none;
   }
 
-  /// Updates the reduced arrays of a parameter, one behind the other in the order of their
-  /// declaration, before a pass but the first, with the sums of the pass before. Every rank does so
-  /// for every parameter.
+  /// Updates the reduced arrays of a parameter with the sums of the previous pass. `reduced` holds
+  /// them one after another, in the order of declaration. Every rank calls this for every parameter
+  /// before each pass except the first.
   virtual void update_reduced([[maybe_unused]] const Update& update,
                               [[maybe_unused]] const param::ParamSpec& parameter,
                               [[maybe_unused]] const std::uint64_t* sums,
                               [[maybe_unused]] float* reduced) const {}
 
-  /// Returns whether update() needs arrays that the host reaches.
+  /// Returns whether update() can only run on arrays that the host can access.
   virtual bool runs_on_host_alone() const { return false; }
 
-  /// Makes a pass of an update: updates master weights, state and parameters of a share. The
-  /// parameters are the master weights rounded to the run's precision.
+  /// Runs one pass of an update of a share: its master weights, state and parameters. The
+  /// parameters become the master weights, rounded to the run's precision.
   virtual void update(const Place& place, const Update& update, const AnyShare& share) const = 0;
 };
 
-/// The optimizer that a deck names: the one place where optimizers are told apart.
+/// Returns the optimizer that a deck names. No other code distinguishes optimizers.
 std::unique_ptr<const Optimizer> make_optimizer(const deck::Optimizer& deck);
 
 }  // namespace kzero::optim

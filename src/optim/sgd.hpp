@@ -12,7 +12,7 @@ struct SgdRule {
   static constexpr int arrays = 2;
 
   float lr = 0;
-  float kept = 1;  // of a weight: 1 - lr decay
+  float kept = 1;  // factor on a weight: 1 - lr decay
   float momentum = 0;
   bool nesterov = false;
   float gradient_scale = 1;
@@ -26,7 +26,7 @@ struct SgdRule {
   }
 };
 
-/// SGD with the deck's momentum, nesterov and weight_decay; K = 8 bytes an element.
+/// SGD with the deck's momentum, nesterov and weight_decay. K = 8 bytes per element.
 class Sgd : public RuleOptimizer<Sgd, SgdRule> {
  public:
   explicit Sgd(const deck::Optimizer& deck) : deck_(deck) {}
