@@ -1,4 +1,4 @@
-// Names the arithmetic of a training run.
+// Describes the arithmetic of a training run.
 #pragma once
 
 #include <string>
@@ -9,9 +9,9 @@ class Gemm;
 
 namespace kzero::engine {
 
-/// Returns this program's arithmetic on this machine: the kernels' compiler and instruction set,
-/// the device or host, the GEMM library, and the model's part (`model`, may be empty). Equal decks
-/// with different arithmetic agree to rounding.
+/// Returns the arithmetic of this program on this machine: the compiler and instruction set of the
+/// kernels, the device or host, the GEMM library, and `model` (may be empty). Runs of equal decks
+/// with different arithmetic agree up to rounding errors.
 std::string arithmetic_of(const tensor::Gemm& gemm, const std::string& model);
 
 }  // namespace kzero::engine

@@ -8,7 +8,7 @@ namespace kzero::engine {
 
 namespace {
 
-/// Divides a block of bytes into parts aligned as in arenas.
+/// Divides a block of bytes into parts with the alignment of arenas.
 class Parts {
  public:
   explicit Parts(std::byte* begin) : begin_(begin) {}

@@ -1,5 +1,5 @@
 // One micro-batch's tokens on the device, refilled for every micro-batch. Rows are also grouped by
-// token, so that the embedding's backward sum needs no atomics.
+// token. The embedding's backward pass can then add gradients without atomics.
 #pragma once
 
 #include <array>
@@ -44,7 +44,7 @@ class Batches {
 
   Index batch_, rows_;
   Arrays device_;
-  std::array<Staged, 2> staged_;  // used in turn; in host builds both are device_
+  std::array<Staged, 2> staged_;  // used alternately (both are device_ in host builds)
   std::size_t next_ = 0;          // index into staged_
   std::vector<Index> count_;
   Index distinct_ = 0;

@@ -1,5 +1,6 @@
 // The blueprint of a run, computed from shapes before memory is allocated: units, layout,
-// partitioning, and the schedules that memory, traffic and the run follow.
+// partitioning and schedules. The memory plan, the expected traffic and the run follow the
+// schedules.
 #pragma once
 
 #include <memory>
@@ -36,7 +37,7 @@ struct Blueprint : ModelBlueprint {
   data::BatchPlan batches;
   bool adds_reduced;  // see zero::GradientOptions
   std::shared_ptr<const optim::Optimizer> optimizer;
-  MatrixPlan matrices;  // that the optimizer needs complete
+  MatrixPlan matrices;  // empty unless the optimizer needs complete matrices
   zero::Schedule training, validation;
 
   /// The deck must be resolved. `family` and `rule` replace the deck's model and optimizer.

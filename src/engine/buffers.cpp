@@ -59,7 +59,7 @@ std::span<float> take_staging(memory::Arenas& arenas, const deck::Config& config
   return take_on_host(arenas, StateStaging::elements);
 }
 
-/// Returns how many elements of an array are in this rank's shards of all units, without the gaps.
+/// Returns how many elements of an array are in this rank's shards of all units, excluding gaps.
 Index owned_elements(const Blueprint& b, const param::StateArray& array) {
   Index elements = 0;
   for (std::size_t u = 0; u < b.table.size(); ++u) {

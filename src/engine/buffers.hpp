@@ -1,5 +1,5 @@
-// All buffers of a rank during a run. On measuring arenas they are the memory plan, on allocated
-// arenas the run's memory.
+// All buffers of a rank during a run. Constructed on measuring arenas, they give the memory plan.
+// Constructed on allocated arenas, they are the run's memory.
 #pragma once
 
 #include <memory>
@@ -27,26 +27,26 @@ template <class T>
 struct Buffers {
   zero::ParameterStore<T> parameters;
   zero::GradientStore<T> gradients;
-  /// The optimizer's state arrays, as it declares them. In an fp32 run without offload the first is
-  /// empty: the parameters are the master weights.
+  /// The optimizer's state arrays in the order of their declaration. In an fp32 run without
+  /// offload, the first is empty because the parameters are the master weights.
   std::vector<zero::StateBuffer> state;
-  ParameterSums sums;                                              // of a multi-pass optimizer
+  ParameterSums sums;  // empty for a single-pass optimizer
   std::optional<optim::CpuOffloadOptimizer<T>> offload_optimizer;  // for offload from a device
   std::unique_ptr<model::Model<T>> model;
   std::optional<MatrixExchange<T>> matrices;  // if the optimizer needs complete matrices
   Batches batches;
   StepSums step_sums;
   std::optional<GradientHashes> hashes;  // with run.verify_every
-  /// Host memory for runs with checkpoints. Empty where the state itself serves.
+  /// Host memory for runs with checkpoints. Empty if checkpoints access the state in place.
   std::span<float> staging;     // for state on a device (state_staging.hpp)
   std::span<float> snapshot;    // the copy that checkpoint.asynchronous writes
-  std::span<SpanRecord> spans;  // host memory of the time line, with run.profile
+  std::span<SpanRecord> spans;  // host memory for the time line, with run.profile
 
   /// `data_rank` is the rank in the data group. `gemm` and `tensor` are null while measuring.
   Buffers(memory::Arenas& arenas, const deck::Config& config, const Blueprint& blueprint,
           Index data_rank, Index threads, tensor::Gemm* gemm, comm::Communicator* tensor);
 
-  /// Returns the measuring arenas of these buffers.
+  /// Returns measuring arenas that have counted these buffers.
   static memory::Arenas measured(const deck::Config& config, const Blueprint& blueprint,
                                  Index data_rank, Index threads);
 

@@ -1,5 +1,5 @@
-// A model in training on this rank: steps, validation and state. The interface hides the precision
-// from the run (trainer.hpp).
+// Trains a model on this rank: steps, validation and state. The interface hides the precision from
+// the run (trainer.hpp).
 #pragma once
 
 #include <functional>
@@ -25,8 +25,8 @@ struct StepResult {
   bool skipped = false;  // the gradients were not finite and nothing was updated
 };
 
-/// Returns whether an evaluation stops before its next micro-batch, the same on every rank. Called
-/// by all ranks of the grid, and may be collective over them.
+/// Returns whether an evaluation stops before its next micro-batch. The result is the same on every
+/// rank. All ranks of the grid call it, so it may be collective over them.
 using StopQuestion = std::function<bool()>;
 
 class Engine {
@@ -36,32 +36,35 @@ class Engine {
   virtual const Blueprint& blueprint() const = 0;
   virtual const memory::Bytes& planned() const = 0;
 
-  /// Sets parameters from the deck's seed, or from `values` if given, and the other state arrays to
-  /// zero. If `values` throws on one rank, all ranks throw. Collective over all ranks of the grid.
+  /// Sets the parameters from the deck's seed, or from `values` if given. The other state arrays
+  /// are zero from the start. If `values` throws on one rank, all ranks throw. Collective over all
+  /// ranks of the grid.
   virtual void initialise(const InitialValues& values) = 0;
 
-  /// Returns the parts of the optimizer's state arrays that this rank writes to a checkpoint. Each
-  /// element is on one rank of the grid. The shards view the state itself, on a device through
-  /// their staging.
+  /// Returns the parts of the optimizer's state arrays that this rank writes to a checkpoint.
+  /// Exactly one rank of the grid writes each element. The shards are views of the state itself.
+  /// State on a device is accessed through their staging.
   virtual std::vector<checkpoint::StateShard> owned_shards() = 0;
 
   /// Returns owned_shards() as a host copy that stays unchanged until the next call. For runs with
   /// checkpoint.asynchronous.
   virtual std::vector<checkpoint::StateShard> snapshot() = 0;
 
-  /// Returns shards of all state that this rank needs from a checkpoint. After they are filled,
-  /// call loaded() on every rank of the grid.
+  /// Returns views of all state that this rank loads from a checkpoint. After they are filled, call
+  /// loaded() on every rank of the grid.
   virtual std::vector<checkpoint::StateShard> local_shards() = 0;
   virtual void loaded() = 0;
 
-  /// Runs one optimizer step on the samples of global step `step`. Counts its traffic, but not that
-  /// of a second computation (run.verify_every). If that computation has other results, throws
-  /// Mismatch on every rank and changes no state. Collective over all ranks of the grid.
+  /// Runs one optimizer step on the samples of global step `step`. Counts the step's traffic,
+  /// except that of a second computation (run.verify_every). If the second computation has
+  /// different results, throws Mismatch on every rank and leaves the state unchanged. Collective
+  /// over all ranks of the grid.
   virtual StepResult step(Index step, const data::BatchSource& samples) = 0;
 
-  /// Returns the mean loss of the first `micro_batches` micro-batches, in nats per token and
-  /// bit-identical on any number of data-parallel ranks. Calls `stops` before each round of
-  /// micro-batches, and returns nullopt once it is true. Collective over all ranks of the grid.
+  /// Returns the mean loss of the first `micro_batches` micro-batches, in nats per token. The bits
+  /// do not depend on the number of data-parallel ranks. Calls `stops` before each round of
+  /// micro-batches, and returns nullopt as soon as `stops` returns true. Collective over all ranks
+  /// of the grid.
   virtual std::optional<double> evaluate_until(const StopQuestion& stops, Index micro_batches,
                                                const data::BatchSource& samples) = 0;
 
@@ -83,18 +86,18 @@ class Engine {
   /// The model's arithmetic outside the GEMMs.
   virtual model::Arithmetic model_arithmetic() const = 0;
 
-  /// The optimizer's arrays of rows and columns (param/reduced_array.hpp) of all parameters, in the
-  /// order of the table, array after array. The same on every rank.
+  /// The optimizer's row and column arrays (param/reduced_array.hpp) of all parameters,
+  /// concatenated in the order of the table. The same on every rank.
   virtual std::span<float> reduced_state() = 0;
 
   /// The number of non-skipped steps when the optimizer's state was initialised: 0 unless
-  /// checkpoint.reset_optimizer reset it. Updates are counted from there.
+  /// checkpoint.reset_optimizer reset it. Updates are counted from that step.
   virtual Index optimizer_start() const = 0;
   virtual void start_optimizer_at(Index good_steps) = 0;
 };
 
-/// Allocates the engine of a blueprint. `config`, which must be resolved, and `machinery` must
-/// outlive it. Throws Error(memory) if it does not fit. Not collective.
+/// Allocates the engine of a blueprint. `config` must be resolved. `config` and `machinery` must
+/// outlive the engine. Throws Error(memory) if the engine does not fit. Not collective.
 std::unique_ptr<Engine> make_engine(const deck::Config& config, Blueprint blueprint,
                                     Machinery& machinery);
 

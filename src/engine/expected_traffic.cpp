@@ -40,8 +40,8 @@ void expect(metrics::TrafficRow& row, Index elements, Index bytes) {
   row.expected_bytes_per_step = bytes;
 }
 
-// Stages 0 to 2 reduce-scatter and all-gather all units: gradients in stage 0, parameters in stages
-// 1 and 2. Stage 3 gathers as scheduled.
+// All stages reduce-scatter the gradients of all units. Stage 0 then all-gathers them. Stages 1 and
+// 2 all-gather all parameters. Stage 3 gathers parameters as scheduled.
 void add_data_group(const deck::Config& config, const Blueprint& blueprint, Rows& rows) {
   const Index ranks = blueprint.layout.ranks();
   if (ranks == 1) return;
@@ -62,7 +62,7 @@ void add_data_group(const deck::Config& config, const Blueprint& blueprint, Rows
        shards_state ? comm::Purpose::parameters : comm::Purpose::gradients, gathers);
 }
 
-/// Adds the model's collectives per micro-batch, times the micro-batches.
+/// Adds the model's collectives of one micro-batch, multiplied by the number of rounds.
 void add_tensor_group(const deck::Config& config, const Blueprint& blueprint, Rows& rows) {
   const auto all = blueprint.definition->tensor_collectives(
       blueprint.tensor, config.train.micro_batch, config.train.precision);
@@ -79,7 +79,7 @@ void add_tensor_group(const deck::Config& config, const Blueprint& blueprint, Ro
   }
 }
 
-/// Adds the matrices that the optimizer needs complete, to their owners and back.
+/// Adds the transfers of the optimizer's matrices to their owners and back.
 void add_matrices(const deck::Config& config, const Blueprint& blueprint, Index data_rank,
                   Rows& rows) {
   const MatrixPlan& plan = blueprint.matrices;

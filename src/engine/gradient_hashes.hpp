@@ -1,5 +1,6 @@
-// Gradient hashes of this rank's micro-batches in a verified step. Each of two computations has a
-// word for the loss and one per unit. The words stay on the device until the end of the step.
+// Gradient hashes of this rank's micro-batches in a verified step. For each of two computations, a
+// micro-batch has one word for the loss and one per unit. The words stay on the device until the
+// end of the step.
 #pragma once
 
 #include <cstdint>
@@ -30,8 +31,8 @@ class GradientHashes {
   /// Enqueues the copy of all words to the host.
   void read(const tensor::Execution& exec) const;
 
-  /// Return the words read for a micro-batch: the loss's bits, the same for every NaN, and the
-  /// units' hashes.
+  /// Return the words that read() copied for a micro-batch: the bits of the loss and the hashes of
+  /// the units. Every NaN loss has the same bits.
   std::uint64_t loss(Index computation, Index round) const;
   std::span<const std::uint64_t> gradients(Index computation, Index round) const;
 

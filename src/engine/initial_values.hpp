@@ -1,4 +1,4 @@
-// The source of initial weights that are not random.
+// The source of initial weights, if they are not random.
 #pragma once
 
 #include <functional>
@@ -9,7 +9,7 @@
 
 namespace kzero::engine {
 
-/// Fills [range] of a parameter's elements with its initial weights, in fp32.
+/// Writes the initial weights of elements `range` of a parameter to `values`, in fp32.
 using InitialValues = std::function<void(const param::ParamSpec& parameter,
                                          const checkpoint::Range& range, std::span<float> values)>;
 

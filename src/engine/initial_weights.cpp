@@ -26,7 +26,7 @@ void copy_from(const tensor::Execution& exec, const InitialValues& values,
 
 void set_initial_weights(const tensor::Execution& exec, std::uint64_t seed,
                          const std::vector<UnitState>& units, const InitialValues& values) {
-  Index first_id = 0;  // number of the unit's first parameter in the model, for random draws
+  Index first_id = 0;  // index of the unit's first parameter in the model, for random draws
   for (const UnitState& unit : units) {
     for (const param::Part& part :
          param::parts(*unit.spec, *unit.layout, unit.held.begin, unit.held.end)) {

@@ -8,8 +8,8 @@
 namespace kzero::engine {
 
 /// Sets this rank's master weights of `units` from `values` if given, otherwise from the seed. A
-/// value depends only on seed, parameter and element, so every grid and stage starts from the same
-/// model. `units` are all units of the model, in order.
+/// random value depends only on the seed, the parameter and the element. Every grid and stage
+/// therefore starts from the same model. `units` are all units of the model, in order.
 void set_initial_weights(const tensor::Execution& exec, std::uint64_t seed,
                          const std::vector<UnitState>& units, const InitialValues& values);
 

@@ -30,7 +30,7 @@ struct Machinery {
 model::TensorRank tensor_rank(const grid::ProcessGrid& grid);
 
 /// Throws Error(memory) if this node's free memory cannot hold `bytes` for each of `node_ranks`
-/// ranks. `smaller` names what needs less. Does not check a device's memory.
+/// ranks. `smaller` names changes that need less memory. Checks nothing in device builds.
 void require_memory(const memory::Bytes& bytes, Index node_ranks, const std::string& smaller);
 
 /// Returns the total and the categories in use: "12.5 MiB: parameters 8 MiB, activations 4.5 MiB".

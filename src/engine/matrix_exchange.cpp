@@ -41,7 +41,7 @@ T* MatrixExchange<T>::own(const MatrixParameter& p) const {
 }
 
 /// Returns this tensor rank's local part of the parameter that tensor rank `tensor_rank` of this
-/// data rank computes.
+/// data rank computes in `round`.
 template <class T>
 T* MatrixExchange<T>::local(Index round, Index tensor_rank) const {
   if (!plan_.gathers()) return own(*plan_.at(round, rank_, tensor_rank));
@@ -135,7 +135,7 @@ void MatrixExchange<T>::collect(const tensor::Execution& exec, Machinery& m, Ind
                        comm::Purpose::matrices);
 }
 
-/// Sends the tensor group its local parts of this rank's result, including copies.
+/// Sends each tensor rank its local part of this rank's result, including ranks that hold copies.
 template <class T>
 void MatrixExchange<T>::spread(const tensor::Execution& exec, Machinery& m, Index round) {
   if (plan_.tensor_ranks() == 1) return;

@@ -1,5 +1,5 @@
-// Newton-Schulz on matrices that ranks hold in parts. Each matrix is gathered to its owner,
-// orthogonalized there and sent back. Communication overlaps with other matrices' products.
+// Runs Newton-Schulz on matrices whose parts are on several ranks. Each matrix is gathered on its
+// owner, orthogonalized there and sent back. Communication overlaps with other matrices' products.
 #pragma once
 
 #include <array>
@@ -14,13 +14,14 @@ namespace kzero::engine {
 template <class T>
 class MatrixExchange {
  public:
-  /// Allocates from the workspace category: the iteration's workspace, and buffers for matrices
-  /// that the rank holds in part. The plan must outlive the object.
+  /// Allocates the iteration's workspace, and buffers for matrices that the rank holds only in
+  /// part, from the workspace category. The plan must outlive the object.
   MatrixExchange(memory::Arenas& arenas, const MatrixPlan& plan, Index data_rank,
                  comm::Overlap overlap);
 
-  /// Replaces each hidden matrix in `units` by its iterated X. `units` are this rank's elements of
-  /// every unit; `scale` is that of NewtonSchulz. Collective over the data and the tensor group.
+  /// Replaces each hidden matrix in `units` by the result of NewtonSchulz::run() with `scale`.
+  /// `units` points to this rank's elements of every unit. Collective over the data group and the
+  /// tensor group.
   void run(const tensor::Execution& exec, Machinery& m, const std::vector<T*>& units, double scale);
 
  private:

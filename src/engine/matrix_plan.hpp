@@ -1,10 +1,10 @@
 // The plan of an optimizer that needs complete matrices: which rank computes each hidden matrix,
-// and what every rank sends for it. The run, its memory plan and its expected traffic share this
-// integer arithmetic.
+// and which elements every rank sends for it. The run, the memory plan and the expected traffic
+// share this integer arithmetic.
 //
 // One rank of the grid owns a parameter with all its matrices. In the parameter's round, data ranks
-// send their parts of each local part to the owner's data rank. Its tensor ranks then send the
-// local parts to the owner. Results return the same way.
+// send their parts of each local part to the owner's data rank. The tensor ranks of that data rank
+// then send the local parts to the owner. Results return the same way.
 #pragma once
 
 #include "optim/matrix_owners.hpp"
@@ -17,7 +17,7 @@ namespace kzero::engine {
 /// A parameter that stores hidden matrices.
 struct MatrixParameter {
   Index unit = 0;
-  Index in_unit = 0;  // first element of this tensor rank's part
+  Index in_unit = 0;  // position in the unit of this tensor rank's part
   Index matrices = 1;
   optim::MatrixShape shape;          // of each matrix
   std::vector<param::Split> splits;  // of each tensor rank
@@ -34,8 +34,8 @@ class MatrixPlan {
  public:
   MatrixPlan() = default;
 
-  /// Plans all hidden matrices of a model. `tables` has a table for each tensor rank; `layout` is
-  /// that of `tensor_rank`.
+  /// Plans all hidden matrices of a model. `tables` contains one table per tensor rank. `layout` is
+  /// the layout of `tensor_rank`.
   MatrixPlan(const std::vector<param::Table>& tables, const param::FlatLayout& layout,
              const zero::Stage& stage, Index tensor_rank);
 
@@ -51,8 +51,8 @@ class MatrixPlan {
   /// Returns a rank's parameter in a round, or null.
   const MatrixParameter* at(Index round, Index data_rank, Index tensor_rank) const;
 
-  /// True if data ranks hold parts of a local part, which must be gathered. Otherwise each holds
-  /// all of it.
+  /// Returns whether local parts are partitioned over data ranks and must be gathered. Otherwise
+  /// each data rank holds its complete local part.
   bool gathers() const { return placement_ == zero::Placement::partitioned; }
 
   /// Returns the range of this tensor rank's local part that a data rank holds.
@@ -79,18 +79,18 @@ class MatrixPlan {
 
   std::vector<optim::MatrixShape> shapes() const;
 
-  /// Elements of the buffers that serve every round. gathered_elements() covers the local parts of
-  /// this tensor rank that a data rank gathers in a round. The part for tensor rank t begins at
-  /// local_begin(round, data, t). whole_elements() covers a full parameter, or nothing if there is
-  /// one tensor rank.
+  /// The sizes of buffers, in elements, that are large enough for every round. gathered_elements()
+  /// covers the local parts of this tensor rank that a data rank gathers in a round. The part for
+  /// tensor rank t begins at local_begin(round, data, t). whole_elements() covers a full parameter.
+  /// It is 0 if there is one tensor rank.
   Index gathered_elements() const;
   Index local_begin(Index round, Index data_rank, Index tensor_rank) const;
   Index whole_elements() const;
 
-  /// The operations in a step of the rank with the most work.
+  /// The number of operations per step on the rank with the most work.
   double most_operations() const;
 
-  /// The operations of one rank of the grid in a step; 0 without matrices.
+  /// The number of operations per step on one rank of the grid. 0 without matrices.
   double operations(Index data_rank, Index tensor_rank) const;
 
  private:
@@ -104,7 +104,7 @@ class MatrixPlan {
 /// The elements that a rank sends for matrices in a step.
 struct MatrixTraffic {
   Index gathered = 0;                              // to owners in its data group
-  Index returned = 0;                              // by the rank as an owner, to its data group
+  Index returned = 0;                              // from the rank as an owner to its data group
   Index gathered_tensor = 0, returned_tensor = 0;  // the same in its tensor group
 };
 

@@ -1,4 +1,4 @@
-// The planned and the measured memory of all ranks as plain records.
+// The planned and measured memory of all ranks, as records.
 #pragma once
 
 #include "grid/process_grid.hpp"
@@ -11,8 +11,8 @@ namespace kzero::engine {
 std::vector<metrics::CategoryBytes> categories(const memory::Bytes& planned,
                                                const memory::Bytes& peak);
 
-/// Returns one row per rank on the root, and none elsewhere. `resident_at_start` is this process's
-/// peak before its slabs were allocated. Collective over `world`.
+/// Returns one row per rank on the root, and no rows on other ranks. `resident_at_start` is this
+/// process's peak resident bytes before its slabs were allocated. Collective over `world`.
 std::vector<metrics::MemoryRow> memory_rows(const grid::Group& world, const memory::Bytes& planned,
                                             const memory::Bytes& peak, Index resident_at_start);
 

@@ -7,10 +7,10 @@
 
 namespace kzero::engine {
 
-/// Ends a run in order, without a checkpoint of the step. Every rank throws it at the same point.
+/// Ends a run cleanly, without a checkpoint of the step. Every rank throws it at the same point.
 class Mismatch : public grid::AgreedError {
  public:
-  /// `reason` is the end record's reason: "verification" or "replay".
+  /// `reason` is the reason in the end record: "verification" or "replay".
   Mismatch(std::string reason, const std::string& text)
       : AgreedError(ExitCode::other, text), reason_(std::move(reason)) {}
 

@@ -88,7 +88,7 @@ void OptimizerStep<T>::change_parameters(const optim::Update& update) {
   machinery_.data->wait(exec, last);
 }
 
-/// Returns a range of unit u, which this rank must hold.
+/// Returns the share of an update for a range of unit u. This rank must hold the range.
 template <class T>
 optim::Share<T> OptimizerStep<T>::share_of(Index u, const optim::Update& update,
                                            const zero::Range& range) const {

@@ -14,18 +14,18 @@ namespace kzero::engine {
 template <class T>
 class OptimizerStep {
  public:
-  /// The arguments must outlive the object. `states` are of all units, in order.
+  /// The arguments must outlive the object. `states` contains all units in order.
   OptimizerStep(const Blueprint& blueprint, Machinery& machinery, Buffers<T>& buffers,
                 const std::vector<UnitState>& states)
       : blueprint_(blueprint), machinery_(machinery), buffers_(buffers), states_(states) {}
 
-  /// Enqueues the addition of the gradient's squares to the step's sums. Each element counts on the
-  /// rank that owns it, and on the first of several tensor ranks that hold it. The sum over all
-  /// ranks has no rounding (kernels::ExactSum).
+  /// Enqueues the addition of the gradient's squares to the step's sums. Each element counts only
+  /// on the rank that owns it. If several tensor ranks hold copies, only the first one counts. The
+  /// sum over all ranks is exact (kernels::ExactSum).
   void add_squares();
 
-  /// Updates state and parameters, then gathers the parameters that other ranks updated. Collective
-  /// over the world.
+  /// Updates the state and the parameters, then gathers the parameters that other ranks updated.
+  /// Collective over the world.
   void update(optim::Update update);
 
  private:

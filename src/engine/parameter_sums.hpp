@@ -1,6 +1,6 @@
-// Full-parameter values of a multi-pass optimizer (optim/optimizer.hpp): the sums between passes,
-// and the state of rows and columns. The sums are integers, so neither the number of ranks nor the
-// order of addition affects them.
+// Values that a multi-pass optimizer (optim/optimizer.hpp) keeps for full parameters: the sums
+// between passes, and the state of rows and columns. The sums are integers, so they do not depend
+// on the number of ranks or the order of addition.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ class ParameterSums {
 
   /// The words of the sums of a unit's parameters in a non-final pass.
   std::uint64_t* of(int pass, Index unit) const;
-  /// All words of a pass, to be added to those of other ranks.
+  /// All words of a pass. The caller adds them over all ranks.
   std::span<std::uint64_t> words(int pass) const;
 
   /// The reduced arrays of a unit's parameters, and of all parameters in the order of the table.
@@ -33,7 +33,7 @@ class ParameterSums {
   void update_reduced(const optim::Update& update) const;
 
  private:
-  /// Values of all parameters, unit after unit.
+  /// Values of all parameters, in the order of units.
   template <class T>
   struct Values {
     std::span<T> all;

@@ -25,7 +25,7 @@ double seconds_of(const Product& product, const tensor::Execution& exec, tensor:
 MeasuredPeak measure_peak(const tensor::Execution& exec, tensor::Gemm& gemm, Dtype precision,
                           Index width) {
   constexpr int repeats = 6;
-  constexpr double longest_mean = 1.15;  // mean of the repetitions relative to the shortest
+  constexpr double longest_mean = 1.15;  // limit of mean / shortest repetition
   const Product product(exec, {width, width, width}, precision);
   seconds_of(product, exec, gemm);  // warm-up
   double best = std::numeric_limits<double>::infinity(), sum = 0;

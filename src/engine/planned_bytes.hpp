@@ -1,4 +1,5 @@
-// The memory plan: the bytes of all buffers, from the code that allocates them (buffers.hpp).
+// The memory plan: the bytes of all buffers, computed by the code that allocates them
+// (buffers.hpp).
 #pragma once
 
 #include "engine/blueprint.hpp"

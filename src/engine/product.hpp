@@ -11,9 +11,9 @@ struct ProductShape {
   Index m = 1, n = 1, k = 1;
 };
 
-/// C[m,n] = A[m,k] B[k,n] in one precision. The operands are normal numbers that depend only on the
-/// shape. Zeros switch few wires, so a device multiplies them at a clock rate that it cannot
-/// sustain otherwise.
+/// C[m,n] = A[m,k] B[k,n] in one precision. The operands are normally distributed and depend only
+/// on the shape and the precision. Zeros would switch few wires. A device would multiply them at a
+/// clock rate that it cannot sustain otherwise.
 class Product {
  public:
   Product(const tensor::Execution& exec, const ProductShape& shape, Dtype precision);

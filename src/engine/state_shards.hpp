@@ -18,12 +18,12 @@ struct UnitState {
   optim::State state;  // from held.begin
 };
 
-/// Selects parts of each unit: those that data rank `rank` holds under `placement`. They must be
-/// within the rank's state.
+/// Selects the parts of each unit that data rank `rank` holds under `placement`. The rank's state
+/// must contain them.
 struct ShardChoice {
   zero::Placement placement;
   Index rank;
-  std::optional<Index> owner{};  // selects only what this tensor rank owns of shared parameters
+  std::optional<Index> owner{};  // selects only parameters that this tensor rank owns
 };
 
 /// Returns shards that view the state in place. `staging` gives access to state on a device. It is
@@ -33,7 +33,7 @@ std::vector<checkpoint::StateShard> state_shards(const std::vector<UnitState>& u
                                                  const param::StateArrays& arrays,
                                                  checkpoint::Staging* staging);
 
-/// Copies the shards' states to contiguous pinned host memory, and makes the shards views of the
+/// Copies the shards' states to contiguous pinned host memory. The shards become views of the
 /// copies. The computation of the states must be complete.
 void copy_states(const tensor::Execution& exec, std::vector<checkpoint::StateShard>& shards,
                  std::span<float> to);

@@ -14,8 +14,8 @@ namespace kzero::engine {
 /// host must have waited for its computation.
 class StateStaging : public checkpoint::Staging {
  public:
-  /// The elements of a run's staging: 16 MiB for every model, because copying a slot already takes
-  /// much longer than launching the copy.
+  /// The number of elements of a run's staging (16 MiB). The size does not depend on the model,
+  /// because copying a slot already takes much longer than launching the copy.
   static constexpr Index elements = Index{4} << 20;
 
   /// `room` is pinned host memory for the two slots, and must outlive the object. Runs with

@@ -7,7 +7,7 @@ namespace kzero::engine {
 
 namespace {
 
-/// The least room for losses, chosen so that validations rarely wait.
+/// The minimum number of losses, chosen so that validations rarely wait.
 constexpr Index least_rounds = 64;
 
 }  // namespace

@@ -13,8 +13,9 @@ namespace kzero::engine {
 
 class StepSums {
  public:
-  /// Allocates room for the losses of `rounds` micro-batches, or more for validations, from the io
-  /// category. If the host cannot read there, also allocates from the offloaded category.
+  /// Allocates room for the losses of at least `rounds` micro-batches from the io category.
+  /// Validations use the additional room. If the host cannot read there, also allocates from the
+  /// offloaded category.
   StepSums(memory::Arenas& arenas, Index rounds);
 
   /// The number of micro-batches whose losses fit.
@@ -26,7 +27,7 @@ class StepSums {
   /// The sum of losses of micro-batch `round`, in device memory.
   double* loss(Index round) const { return losses_of(device_) + round; }
 
-  /// Enqueues the addition of the squares of a unit's elements, starting at element `first`.
+  /// Enqueues the addition of the squares of `x`, which begins at element `first` of a unit.
   template <class T>
   void add_squares(const tensor::Execution& exec, tensor::Vector<const T> x, Index first) const;
 

@@ -63,14 +63,14 @@ TypedEngine<T>::TypedEngine(const deck::Config& config, Blueprint blueprint, Mac
                           blueprint_.state_arrays(), staging_ ? &*staging_ : nullptr)) {
   if (config.run.verify_every > 0)
     verification_.emplace(config.run.verify_every, blueprint_, grid_);
-  // Collectives include the padding, which must therefore be zero from the start.
+  // Collectives include the padding. It must therefore be zero from the start.
   const tensor::Execution& exec = buffers_.model->exec();
   clear(exec, buffers_.parameters.held());
   clear(exec, buffers_.gradients.held());
   for (const zero::StateBuffer& array : buffers_.state) {
     if (array.elements() > 0) kernels::fill<float>(exec, vector(array.data(), array.elements()), 0);
   }
-  // Touches the pages now, so that training need not wait for page faults at the first copy.
+  // Touches the pages now, so that the first copy during training has no page faults.
   const std::span<float> snapshot = buffers_.snapshot;
   if (tensor::on_host && !snapshot.empty())
     kernels::fill<float>(exec, vector(snapshot.data(), std::ssize(snapshot)), 0.0F);
@@ -143,7 +143,7 @@ StepResult TypedEngine<T>::step(Index step, const data::BatchSource& samples) {
   const runtime::ProfileRegion region([] { return "kzero::engine::step"; });
   set_step(step);
   const bool verifies = verification_ && verification_->is_due(step);
-  // Runs before the step's own computation, whose gradients overwrite these.
+  // Runs before the step's own computation, which overwrites these gradients.
   if (verifies) run_rounds(step, samples, verification_->second(step));
   data_.traffic().begin_step();
   StepResult result;
@@ -183,8 +183,7 @@ void TypedEngine<T>::verify(Index step, const data::BatchSource& samples) {
   });
 }
 
-/// Loads the micro-batch of a round that is dealt to a rank. Returns nullopt if the round has none
-/// for that rank.
+/// Loads the micro-batch that a round deals to rank `dealt_to`. Returns nullopt if there is none.
 template <class T>
 std::optional<model::Batch> TypedEngine<T>::load(const data::BatchPlan& plan, Index step,
                                                  Index round, Index dealt_to,
@@ -207,8 +206,8 @@ double TypedEngine<T>::mean_loss(const data::BatchPlan& plan, std::span<const do
   return sum / static_cast<double>(plan.global_batch * config_.model.sequence);
 }
 
-/// Waits for this rank's sums of a step and adds up those of all ranks in one control message. Each
-/// loss's word is set on one rank and zero on the others.
+/// Waits for this rank's sums of a step, then adds the sums of all ranks in one control message. A
+/// loss's word is zero on all ranks except one.
 template <class T>
 typename TypedEngine<T>::Totals TypedEngine<T>::read_totals() {
   const runtime::ProfileRegion region([] { return "kzero::engine::read_totals"; });
@@ -277,9 +276,9 @@ void TypedEngine<T>::forward_backward(const std::optional<model::Batch>& batch, 
   buffers_.gradients.finish(exec, data_);
 }
 
-/// Enqueues the hashes of an operation's completed gradients before they are reduced. With
-/// zero.accumulate = "local", these are sums over this rank's micro-batches so far. Every rank adds
-/// them in the same order.
+/// Enqueues the hashes of the gradients that an operation completed, before they are reduced. With
+/// zero.accumulate = "local", the gradients are sums over this rank's micro-batches so far. Every
+/// rank adds in the same order.
 template <class T>
 void TypedEngine<T>::hash(const zero::ScheduleStep& step, Index round, const Computation& by) {
   for (const Index u : step.complete) {

@@ -1,4 +1,4 @@
-// One training step, the only place where model, zero and optim meet.
+// Runs training steps. Only this class combines model, zero and optim.
 #pragma once
 
 #include <optional>

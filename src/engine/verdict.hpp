@@ -1,5 +1,5 @@
-// Finds the ranks that computed a micro-batch wrongly from several computations of it. Independent
-// of the source of the results.
+// Compares several computations of a micro-batch to find the ranks that computed wrongly. Does not
+// depend on how the results were obtained.
 #pragma once
 
 #include <cstdint>
@@ -25,13 +25,13 @@ enum class Evidence {
 
 struct Verdict {
   Evidence evidence = Evidence::undecided;
-  std::vector<Index> wrong{};         // data-parallel ranks; all if undecided
+  std::vector<Index> wrong{};         // data-parallel ranks (all if undecided)
   std::vector<Index> right{};         // the ranks that outvoted them
   Index place = 0;                    // position of the first word that differs
   std::vector<Index> tensor_ranks{};  // the ranks whose words differ there
 };
 
-/// Judges two or more computations, at least two of which must differ. Names the tensor ranks whose
+/// Judges two or more computations. At least two of them must differ. Names the tensor ranks whose
 /// words differ first, because the next sum over tensor ranks spreads a difference to all of them.
 Verdict judge(std::span<const Computed> all);
 

@@ -15,7 +15,7 @@ namespace {
 /// Names the ranks of a launch by their rank in the world.
 class RankNames {
  public:
-  /// The names are known on the root. Collective over `world`.
+  /// Only the root can name ranks. Collective over `world`.
   explicit RankNames(const grid::ProcessGrid& grid)
       : grid_(grid), hosts_(grid.world().gather(runtime::host_name())) {}
 
@@ -53,7 +53,7 @@ std::string sentence(std::string text) {
   return text;
 }
 
-/// Says which ranks are wrong and how that is known.
+/// Describes which ranks are wrong and the evidence.
 std::string finding(const Verdict& verdict, const RankNames& names) {
   const auto& ranks = verdict.tensor_ranks;
   const std::string wrong = sentence(names.of(verdict.wrong, ranks, "and"));
@@ -88,8 +88,9 @@ Computation Verification::second(Index step) const {
   return {.shift = others == 0 ? 0 : step / every_ % others + 1, .hashes = 1, .reduces = false};
 }
 
-/// Returns the computations that find the faulty rank: a third rank's, or both ranks' repetitions
-/// if there are only two. A single rank has already shown two different results.
+/// Returns the additional computations that find the faulty rank: one by a third rank or, if there
+/// are only two ranks, a repetition by each. A single rank needs none, because its two results
+/// differ.
 std::vector<Computation> Verification::more(Index step) const {
   const auto with = [](Index shift) {
     return Computation{.shift = shift, .hashes = 0, .reduces = false};
@@ -99,7 +100,7 @@ std::vector<Computation> Verification::more(Index step) const {
   return {with(second(step).shift % (plan_.ranks - 1) + 1)};
 }
 
-/// Returns one word for all results of a computation of a micro-batch.
+/// Combines all results of a computation of a micro-batch into one word.
 std::uint64_t Verification::digest(const GradientHashes& hashes, Index computation,
                                    Index round) const {
   const auto tensor_rank = static_cast<std::uint64_t>(grid_.tensor().rank());
@@ -108,7 +109,7 @@ std::uint64_t Verification::digest(const GradientHashes& hashes, Index computati
   return all;
 }
 
-/// Returns a word for each micro-batch, which is not 0 if its computations differ.
+/// Returns a word for each micro-batch. The word is nonzero if the two computations differ.
 std::vector<std::uint64_t> Verification::differences(Index step,
                                                      const GradientHashes& hashes) const {
   std::vector<std::uint64_t> words(static_cast<std::size_t>(plan_.micro_batches()));

@@ -1,7 +1,8 @@
 // Verifies the machine (run.verify_every). In every k-th step, another data-parallel rank computes
 // each micro-batch again, and the gradients' hashes are compared. Gradients do not depend on the
-// rank that computes them, so a difference is a node's fault. The check covers forward, backward,
-// and the parameters and tokens that they read, but not the sums over ranks and the optimizer.
+// rank that computes them, so a difference means that a node is faulty. The check covers forward,
+// backward, and the parameters and tokens that they read, but not the sums over ranks and the
+// optimizer.
 #pragma once
 
 #include <functional>
@@ -13,12 +14,12 @@
 
 namespace kzero::engine {
 
-/// A computation of a step's gradients. Rank r computes the micro-batches dealt to rank r - shift,
-/// so a different shift moves each micro-batch to another rank.
+/// A computation of a step's gradients. Rank r computes the micro-batches dealt to rank r - shift
+/// (modulo the ranks). A different shift therefore moves each micro-batch to another rank.
 struct Computation {
   Index shift = 0;
-  std::optional<Index> hashes{};  // the number under which GradientHashes stores them
-  bool reduces = true;            // the optimizer uses the gradients; otherwise they are dropped
+  std::optional<Index> hashes{};  // their number in GradientHashes
+  bool reduces = true;            // if false, drops the gradients
 
   /// The rank whose micro-batches `rank` computes.
   Index dealt_to(Index rank, Index ranks) const { return (rank - shift + ranks) % ranks; }
@@ -39,9 +40,9 @@ class Verification {
   Computation second(Index step) const;
   static Computation first() { return {.hashes = 0}; }
 
-  /// Compares both computations of a step, whose hashes must have been read. If they differ,
-  /// computes again to find the faulty rank and throws Mismatch on every rank. Collective over the
-  /// world.
+  /// Compares both computations of a step. Their hashes must have been read. If the computations
+  /// differ, computes again to find the faulty rank, then throws Mismatch on every rank. Collective
+  /// over the world.
   void require_agreement(Index step, const GradientHashes& hashes, const Again& again);
 
  private:
@@ -55,7 +56,7 @@ class Verification {
   const data::BatchPlan& plan_;
   const param::Table& table_;
   const grid::ProcessGrid& grid_;
-  std::vector<Index> order_;  // of units, as backward completes their gradients
+  std::vector<Index> order_;  // the units in the order in which backward completes their gradients
   Index last_agreed_ = -1;    // step
 };
 
