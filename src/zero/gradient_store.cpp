@@ -42,7 +42,7 @@ void GradientStore<T>::before(const ScheduleStep& step, const tensor::Execution&
     const param::UnitLayout& layout = layout_->unit(place.unit);
     T* unit = passing_ + place.offset;
     units_[place.unit] = unit;
-    // The reduction includes the padding, which must not contain leftovers of an earlier unit.
+    // The reduction includes the padding. Values of an earlier unit must not remain there.
     const Index padding = layout.padded - layout.elements;
     if (padding == 0) continue;
     kernels::fill<T>(

@@ -15,14 +15,14 @@ namespace kzero::zero {
 
 struct GradientOptions {
   Stage stage;
-  bool adds_reduced = false;  // reduces every round and adds it to the owner's fp32 sums
+  bool adds_reduced = false;  // reduces in every round and adds to the owner's fp32 sums
   Index bucket = 0;           // in bytes
   comm::Overlap overlap = comm::Overlap::no;
   Order order = Order::ranks;
 };
 
 /// A round of a step, in which every data-parallel rank computes one micro-batch. In the last
-/// round, only the first ranks may have one.
+/// round, possibly only the first `ranks` ranks compute one.
 struct Round {
   bool first = true;
   bool last = true;
@@ -37,7 +37,7 @@ class GradientStore {
   GradientStore(memory::Arenas& arenas, const param::FlatLayout& layout,
                 const GradientOptions& options, Index targets, Index rank);
 
-  /// The units by number, as the model writes them. Null if a unit must not be written now.
+  /// The units that the model writes, by number. Null while a unit must not be written.
   const std::vector<T*>& units() const { return units_; }
 
   /// The gradients of all units: full, or this rank's shards.
@@ -56,13 +56,13 @@ class GradientStore {
   /// Prepares buffers for the gradients that an operation is the first to write.
   void before(const ScheduleStep& step, const tensor::Execution& exec);
 
-  /// Finishes the reduction in flight and starts that of the units that the operation completed.
+  /// Finishes the reduction in flight and starts to reduce the units that the operation completed.
   /// Collective.
   void after(const ScheduleStep& step, const Round& round, const tensor::Execution& exec,
              comm::Communicator& comm);
 
-  /// Drops the units that an operation completed, if their gradients are not needed. No reduction
-  /// may be in flight. Not collective.
+  /// Replaces after() for gradients that are not needed: drops the units that the operation
+  /// completed. No reduction may be in flight. Not collective.
   void drop(const ScheduleStep& step);
 
   /// Finishes all reductions. Collective.
@@ -77,7 +77,7 @@ class GradientStore {
   Index rank_;
   FlatBuffer<T> held_;
   T* passing_ = nullptr;
-  FlatBuffer<float> sums_;  // sums over rounds; the local shards themselves if they are fp32
+  FlatBuffer<float> sums_;  // sums over rounds (held_ itself if it has fp32 shards)
   Bucket bucket_;
   std::vector<T*> units_;
   std::optional<ReductionStream> stream_;  // empty while measuring

@@ -9,7 +9,7 @@ namespace kzero::zero {
 
 namespace {
 
-/// Returns the lowest offset at which `elements` fit between `taken`, which must be sorted by
+/// Returns the lowest offset at which `elements` fit between the values in `taken`, sorted by
 /// offset.
 Index lowest_place(const std::vector<Lifetime>& taken, Index elements) {
   Index offset = 0;
@@ -33,7 +33,7 @@ Index assign_offsets(std::vector<Lifetime>& values) {
   std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
     return values[a].elements > values[b].elements;
   });
-  // Most values live for few operations and are indexed by their first one.
+  // Most lifetimes are short. Values with short lifetimes are indexed by their first operation.
   constexpr Index short_life = 64;
   std::vector<std::vector<std::size_t>> placed(last + 1);
   std::vector<std::size_t> long_lived;

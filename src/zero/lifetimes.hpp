@@ -16,9 +16,9 @@ struct Lifetime {
   Index offset = 0;  // set by assign_offsets()
 };
 
-/// Assigns offsets so that no two values share an element at the same time. Starts with the largest
-/// value, and gives each the lowest offset that is free throughout its life. Returns the total
-/// number of elements.
+/// Assigns offsets so that no two values share an element at the same time. Places the largest
+/// value first. Each value gets the lowest offset that is free during its lifetime. Rounds
+/// `elements` up to param::shard_alignment. Returns the total number of elements.
 Index assign_offsets(std::vector<Lifetime>& values);
 
 }  // namespace kzero::zero

@@ -1,6 +1,6 @@
 // The parameters of a run as the model reads them. Replicated units (stages 0 to 2) are always
 // available. With partitioned parameters (stage 3, the paper's P_p), a rank keeps its shard of each
-// unit, and units are gathered before use and released, as scheduled.
+// unit. Units are gathered before use and released after it, as scheduled.
 #pragma once
 
 #include "comm/communicator.hpp"
@@ -17,7 +17,7 @@ class ParameterStore {
   ParameterStore(memory::Arenas& arenas, const param::FlatLayout& layout, Placement placement,
                  Index gathered, Index rank);
 
-  /// The units by number, as the model reads them. Null while a unit is not gathered.
+  /// The units that the model reads, by number. Null while a unit is not gathered.
   const std::vector<const T*>& units() const { return units_; }
 
   /// This rank's elements of all units.
@@ -26,8 +26,8 @@ class ParameterStore {
   /// Returns the first element of the range of unit u that this rank would hold under a placement.
   T* share(Index u, Placement by) const { return held_.share(u, by, rank_); }
 
-  /// Calls `operate(operation, step)` for each operation of a schedule in order. The units that it
-  /// needs are available during the call. Collective.
+  /// Calls `operate(operation, step)` for each operation of a schedule in order. The units that an
+  /// operation needs are available during its call. Collective.
   template <class Operate>
   void run(const Schedule& schedule, const tensor::Execution& exec, comm::Communicator& comm,
            const Operate& operate) {
@@ -39,13 +39,14 @@ class ParameterStore {
     }
   }
 
-  /// Starts the all-gather of unit u's updated parameters from their owners, the end of a step in
-  /// stages 1 and 2. Wait for the request before reading units. Collective.
+  /// Starts the all-gather of unit u's updated parameters from their owners. This all-gather ends a
+  /// step in stages 1 and 2. Wait for the request before reading units. Collective.
   comm::Request all_gather_updated(Index u, const tensor::Execution& exec,
                                    comm::Communicator& comm) const;
 
  private:
-  /// Starts the gathers due before an operation and waits for those that it needs. Collective.
+  /// Starts the gathers that are due before an operation and waits for the units that it needs.
+  /// Collective.
   void before(const ScheduleStep& step, const tensor::Execution& exec, comm::Communicator& comm);
 
   /// Releases the units that are no longer needed after an operation.

@@ -74,7 +74,7 @@ void Reduction<T>::begin_library_sum() {
 
 template <class T>
 void Reduction<T>::add_up(Index number) const {
-  // The library replaces the rank's own values by the sum.
+  // The library has already replaced the rank's own values by the sum.
   const bool alone = comm_->size() == 1 || terms_.order == Order::library;
   const auto [at, count] = slice(number);
   const T* own = unit_ + comm_->rank() * layout_->shard + at;

@@ -1,7 +1,7 @@
 // The deterministic reduce-scatter of one unit's gradients. After an all-to-all through the bucket,
-// each owner adds the ranks' values in rank order in fp32 to the sum of the previous rounds. It
-// sends as much as a ring, and its bits depend on no library's algorithm. The library's own
-// reduce-scatter can be selected by name.
+// each owner adds the ranks' values to the sum of the previous rounds, in rank order and in fp32.
+// The reduction sends as much as a ring. Its bits do not depend on a library's algorithm.
+// Order::library selects the library's reduce-scatter instead.
 #pragma once
 
 #include "comm/gather.hpp"
@@ -12,8 +12,8 @@
 
 namespace kzero::zero {
 
-/// The destination of a rank's own shard of the sum: unrounded in `fp32`, or rounded once in
-/// `cast`. `base` is added unless it is null.
+/// The destination of a rank's own shard of the sum: `fp32` for the unrounded sum, or `cast` for
+/// the sum rounded once. `base` is added unless it is null.
 template <class T>
 struct OwnedSum {
   const float* base = nullptr;
@@ -50,8 +50,8 @@ class Reduction {
             Result result, const Terms& terms);
 
   /// Finishes the all-to-all and the sums. Later work on `exec` sees the sums. With
-  /// Result::all_reduced, the rounded shards, which are in the unit itself, are still being
-  /// gathered on return. The returned request tells when they have arrived.
+  /// Result::all_reduced, the rounded shards are still being gathered into the unit on return. Wait
+  /// for the returned request before reading them.
   comm::Request finish();
 
  private:

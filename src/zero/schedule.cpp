@@ -10,8 +10,8 @@ namespace {
 using param::units_of;
 using param::ValueKind;
 
-/// A window that moves along the trace: one operation and a number of reading operations after it.
-/// It counts how often they read each unit.
+/// A window that moves along the trace. It contains one operation and at most `ahead` later
+/// operations that read units. It counts how often they read each unit.
 class Window {
  public:
   /// `reads` lists the units of every operation. The window starts before the first operation.
@@ -35,7 +35,7 @@ class Window {
     return entered;
   }
 
-  /// Drops operation `front`. Returns the units that nothing in the window reads any more, in
+  /// Drops operation `front`. Returns the units that no operation left in the window reads, in
   /// ascending order.
   std::vector<Index> leave(std::size_t front) {
     std::vector<Index> left;
@@ -63,8 +63,8 @@ Schedule::Schedule(const param::Trace& trace, const param::FlatLayout& layout,
   schedule_gradients(layout, options);
 }
 
-// A unit stays gathered while the window of upcoming reads contains it, so that it is not gathered
-// again between two nearby uses.
+// A unit stays gathered while the window of upcoming reads contains it. It is then gathered only
+// once for several nearby uses.
 void Schedule::schedule_gathers(const param::FlatLayout& layout, Index prefetch_units) {
   std::vector<std::vector<Index>> reads;
   for (std::size_t i = 0; i < trace_.size(); ++i) {

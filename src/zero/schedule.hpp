@@ -1,6 +1,7 @@
 // The dynamic communication schedule (arXiv 1910.02054, section 7.2.2), computed from the model's
-// trace before the first step: when each unit is gathered and released, and where gradients are
-// written and complete. The run, the memory plan and the expected traffic follow it.
+// trace before the first step. The schedule fixes when each unit is gathered and released, and
+// where gradients are written and complete. The run, the memory plan and the expected traffic
+// follow it.
 #pragma once
 
 #include <vector>
@@ -20,7 +21,7 @@ struct BufferOffset {
 
 /// The communication before and after one operation of a micro-batch.
 struct ScheduleStep {
-  std::vector<BufferOffset> gathers;  // started before it: its own first, then prefetched ones
+  std::vector<BufferOffset> gathers;  // started before it: first its own, then prefetched ones
   std::vector<Index> needs;           // gathered units that must have arrived
   std::vector<Index> releases;        // gathered units to release after it
   std::vector<BufferOffset> targets;  // gradients that it is the first to write
@@ -29,7 +30,7 @@ struct ScheduleStep {
 
 struct ScheduleOptions {
   Stage stage;
-  Index prefetch_units = 1;  // by how many reading operations gathers start early
+  Index prefetch_units = 1;  // gathers start this many reading operations early
   bool overlap = true;       // reductions finish one operation later
 };
 

@@ -20,8 +20,8 @@ struct Stage {
   }
 };
 
-/// Stage 0 is plain data parallelism, 1 is P_os, 2 adds P_g, and 3 adds P_p. A single rank cannot
-/// partition anything, so every stage is stage 0.
+/// Stage 0 is plain data parallelism, 1 is P_os, 2 adds P_g, and 3 adds P_p. With a single rank,
+/// every stage is stage 0.
 constexpr Stage stage(Index number, Index ranks) {
   const auto from = [=](Index first) {
     return number >= first && ranks > 1 ? Placement::partitioned : Placement::replicated;

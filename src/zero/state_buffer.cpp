@@ -10,7 +10,8 @@ Index most_held(const param::UnitSpec& spec, const param::UnitLayout& layout,
   Index most = 0;
   for (std::size_t i = 0; i < spec.params.size() && most < range; ++i) {
     if (!array.extends_to(spec.params[i]) || spec.params[i].held() == 0) continue;
-    // The ranks that hold a part of the parameter. Other ranks hold no more elements than these.
+    // The ranks that hold a part of the parameter. Ranks without a part of any covered parameter
+    // hold no elements.
     const Index first = layout.offsets[i] / range,
                 last = (layout.offsets[i] + spec.params[i].held() - 1) / range;
     for (Index rank = first; rank <= last && most < range; ++rank) {

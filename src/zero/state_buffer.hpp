@@ -9,20 +9,20 @@
 
 namespace kzero::zero {
 
-/// A placement from the view of one rank.
+/// A placement and a data rank.
 struct StatePlacement {
   Placement placement = Placement::replicated;
   Index rank = 0;
 };
 
-/// Returns the most elements of a unit in an array that any rank holds under a placement. Each rank
-/// allocates that many, so that all need the same memory.
+/// Returns the largest number of elements of a unit in an array that any rank holds under a
+/// placement. Every rank allocates this number, so that all ranks need the same memory.
 Index most_held(const param::UnitSpec& spec, const param::UnitLayout& layout,
                 const param::StateArray& array, Placement placement);
 
 class StateBuffer {
  public:
-  /// An array that is stored elsewhere.
+  /// Represents an array that is stored elsewhere.
   StateBuffer() = default;
   StateBuffer(memory::Arenas& arenas, memory::Category category, const param::Table& table,
               const param::FlatLayout& layout, const param::StateArray& array,
