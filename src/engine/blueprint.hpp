@@ -1,6 +1,5 @@
 // The blueprint of a run, computed from shapes before memory is allocated: units, layout,
-// partitioning and schedules. The memory plan, the expected traffic and the run follow the
-// schedules.
+// partitioning, and the schedules of the memory plan, the expected traffic and the run.
 #pragma once
 
 #include <memory>

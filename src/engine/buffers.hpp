@@ -1,5 +1,5 @@
-// All buffers of a rank during a run. Constructed on measuring arenas, they give the memory plan.
-// Constructed on allocated arenas, they are the run's memory.
+// All buffers of a rank during a run. Measuring arenas count them for the memory plan. Allocated
+// arenas provide them for the run.
 #pragma once
 
 #include <memory>

@@ -55,10 +55,9 @@ class Engine {
   virtual std::vector<checkpoint::StateShard> local_shards() = 0;
   virtual void loaded() = 0;
 
-  /// Runs one optimizer step on the samples of global step `step`. Counts the step's traffic,
-  /// except that of a second computation (run.verify_every). If the second computation has
-  /// different results, throws Mismatch on every rank and leaves the state unchanged. Collective
-  /// over all ranks of the grid.
+  /// Runs one optimizer step on the samples of global step `step`. Counts its traffic, except that
+  /// of a second computation (run.verify_every). If that computation has different results, throws
+  /// Mismatch on every rank and leaves the state unchanged. Collective over all ranks of the grid.
   virtual StepResult step(Index step, const data::BatchSource& samples) = 0;
 
   /// Returns the mean loss of the first `micro_batches` micro-batches, in nats per token. The bits
@@ -68,7 +67,6 @@ class Engine {
   virtual std::optional<double> evaluate_until(const StopQuestion& stops, Index micro_batches,
                                                const data::BatchSource& samples) = 0;
 
-  /// Evaluates without stopping.
   double evaluate(Index micro_batches, const data::BatchSource& samples) {
     return *evaluate_until([] { return false; }, micro_batches, samples);
   }

@@ -1,6 +1,6 @@
-// Gradient hashes of this rank's micro-batches in a verified step. For each of two computations, a
-// micro-batch has one word for the loss and one per unit. The words stay on the device until the
-// end of the step.
+// Gradient hashes of this rank's micro-batches in a verified step. Each of two computations has,
+// for every micro-batch, a word for the loss and one per unit. The words stay on the device until
+// the end of the step.
 #pragma once
 
 #include <cstdint>

@@ -20,8 +20,8 @@ class MatrixExchange {
                  comm::Overlap overlap);
 
   /// Replaces each hidden matrix in `units` by the result of NewtonSchulz::run() with `scale`.
-  /// `units` points to this rank's elements of every unit. Collective over the data group and the
-  /// tensor group.
+  /// `units` points to this rank's elements of every unit. Collective over the data and tensor
+  /// groups.
   void run(const tensor::Execution& exec, Machinery& m, const std::vector<T*>& units, double scale);
 
  private:

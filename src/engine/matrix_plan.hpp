@@ -79,18 +79,18 @@ class MatrixPlan {
 
   std::vector<optim::MatrixShape> shapes() const;
 
-  /// The sizes of buffers, in elements, that are large enough for every round. gathered_elements()
-  /// covers the local parts of this tensor rank that a data rank gathers in a round. The part for
-  /// tensor rank t begins at local_begin(round, data, t). whole_elements() covers a full parameter.
-  /// It is 0 if there is one tensor rank.
+  /// Elements of buffers that are large enough for every round. gathered_elements() covers the
+  /// local parts of this tensor rank that a data rank gathers in a round. The part for tensor rank
+  /// t begins at local_begin(round, data, t). whole_elements() covers a full parameter. It is 0 if
+  /// there is one tensor rank.
   Index gathered_elements() const;
   Index local_begin(Index round, Index data_rank, Index tensor_rank) const;
   Index whole_elements() const;
 
-  /// The number of operations per step on the rank with the most work.
+  /// The operations per step on the rank with the most work.
   double most_operations() const;
 
-  /// The number of operations per step on one rank of the grid. 0 without matrices.
+  /// The operations per step on one rank of the grid. 0 without matrices.
   double operations(Index data_rank, Index tensor_rank) const;
 
  private:

@@ -1,6 +1,6 @@
-// Values that a multi-pass optimizer (optim/optimizer.hpp) keeps for full parameters: the sums
-// between passes, and the state of rows and columns. The sums are integers, so they do not depend
-// on the number of ranks or the order of addition.
+// A multi-pass optimizer's values for full parameters (optim/optimizer.hpp): the sums between
+// passes, and the state of rows and columns. The sums are integers, so they do not depend on the
+// number of ranks or the order of addition.
 #pragma once
 
 #include <cstdint>

@@ -88,9 +88,8 @@ Computation Verification::second(Index step) const {
   return {.shift = others == 0 ? 0 : step / every_ % others + 1, .hashes = 1, .reduces = false};
 }
 
-/// Returns the additional computations that find the faulty rank: one by a third rank or, if there
-/// are only two ranks, a repetition by each. A single rank needs none, because its two results
-/// differ.
+/// Returns the computations that find the faulty rank: one by a third rank or, with two ranks, a
+/// repetition by each. A single rank needs none, because its two results differ.
 std::vector<Computation> Verification::more(Index step) const {
   const auto with = [](Index shift) {
     return Computation{.shift = shift, .hashes = 0, .reduces = false};

@@ -12,8 +12,7 @@ class Bucket {
  public:
   /// Allocates at most `bytes` from the buckets category, but at least one element per rank and
   /// slot. Never allocates more than the largest unit needs. Allocates nothing for a single rank.
-  /// With overlap, there are two slots if the largest unit does not fit: one is filled while the
-  /// other is summed.
+  /// With overlap, two slots serve units that do not fit: one is filled while the other is summed.
   Bucket(memory::Arenas& arenas, Index bytes, Dtype dtype, const param::FlatLayout& layout,
          comm::Overlap overlap);
 

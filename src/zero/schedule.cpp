@@ -63,8 +63,8 @@ Schedule::Schedule(const param::Trace& trace, const param::FlatLayout& layout,
   schedule_gradients(layout, options);
 }
 
-// A unit stays gathered while the window of upcoming reads contains it. It is then gathered only
-// once for several nearby uses.
+// A unit stays gathered while the window of upcoming reads contains it. Nearby uses then share one
+// gather.
 void Schedule::schedule_gathers(const param::FlatLayout& layout, Index prefetch_units) {
   std::vector<std::vector<Index>> reads;
   for (std::size_t i = 0; i < trace_.size(); ++i) {
