@@ -15,7 +15,7 @@ namespace kzero::checkpoint {
 std::string describe(const std::filesystem::path& path);
 
 /// Returns every problem of a checkpoint, or of all in a folder of checkpoints: one message per
-/// file or dataset. Reads every byte. Throws Error(files) if there is no checkpoint.
+/// file or dataset. Reads every byte. Throws Error(files) if `path` has none.
 std::vector<std::string> verify(const std::filesystem::path& path);
 
 }  // namespace kzero::checkpoint

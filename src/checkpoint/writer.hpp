@@ -9,7 +9,7 @@
 //   6 latest    names the new checkpoint
 //   7 retain    the oldest checkpoints are removed
 //
-// All ranks take part in steps 1 to 3. Only the root does the rest.
+// All ranks run steps 1 to 3. Only the root runs the later steps.
 #pragma once
 
 #include <filesystem>

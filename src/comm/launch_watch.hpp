@@ -14,8 +14,8 @@ namespace kzero::comm {
 class LaunchWatch {
  public:
   /// `longest_wait` is run.watchdog and `silence` run.heartbeat, in seconds; 0 turns either off.
-  /// There is no heartbeat on a single node, whose launcher notices a lost rank. Ends the
-  /// session's limit on the start. Collective over `world`, all ranks of the launch.
+  /// A launch on a single node runs without a heartbeat, because its launcher notices a lost rank.
+  /// Ends the session's limit on the start. Collective over `world`, all ranks of the launch.
   LaunchWatch(const runtime::Session& session, const grid::Group& world, double longest_wait,
               double silence);
 

@@ -39,7 +39,7 @@ void add_positions_at(const Execution& exec, Matrix<const T> wpe, Vector<const I
                       Matrix<T> x);
 
 /// Adds to dwte [v,D], which holds the tokens from `first_token` on; dx [N,D]. Overwrites or adds
-/// to dwpe [T,D] as `accumulate` selects; dwpe is empty if there are no learned positions.
+/// to dwpe [T,D] as `accumulate` selects; dwpe is empty for models without learned positions.
 template <class T>
 void embedding_backward(const Execution& exec, const TokenGroups& groups, Matrix<const T> dx,
                         Index sequence, Index first_token, Matrix<T> dwte, Accumulate accumulate,

@@ -18,8 +18,8 @@ struct RotaryShape {
   Index rotated_width() const { return (heads + kv_heads) * head_width; }
 };
 
-/// The weights [h] of the norms of q's and k's heads, shared by all heads. If both are empty, there
-/// is no norm.
+/// The weights [h] of the norms of q's and k's heads, shared by all heads. If both are empty, the
+/// heads are not normed.
 template <class T>
 struct HeadNorms {
   Vector<const T> q_weight, k_weight;

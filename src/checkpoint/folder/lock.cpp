@@ -102,7 +102,7 @@ FolderLock::~FolderLock() {
   }
 }
 
-/// Returns nullopt if there is no such file.
+/// Returns nullopt if the file does not exist.
 std::optional<FolderLock::Seen> FolderLock::look_at(const fs::path& path) {
   const int file = open_again(path, O_RDONLY);
   if (file < 0 && (errno == ENOENT || errno == ESTALE)) return std::nullopt;

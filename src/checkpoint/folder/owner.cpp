@@ -51,7 +51,7 @@ Index number(const std::string& text) {
   return value;
 }
 
-/// Returns "state rest..." of a process. Empty if there is no process, or no visible one.
+/// Returns "state rest..." of a process; empty if the process does not exist or is not visible.
 std::string stat_of(Index pid) {
   std::ifstream stream(fmt::format("/proc/{}/stat", pid));
   std::string line;

@@ -26,7 +26,7 @@ struct LossRecord {
   bool operator==(const LossRecord&) const = default;
 };
 
-/// Writes the record as attributes of the group "loss". Writes nothing if there is no record.
+/// Writes the record as attributes of the group "loss". Does nothing if `record` is empty.
 void put_loss(storage::Hdf5File& file, const std::optional<LossRecord>& record);
 
 /// Returns the record of a manifest, if it has one. Throws Error(files) for impossible numbers of a

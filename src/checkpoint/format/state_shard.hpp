@@ -45,7 +45,7 @@ struct StateShard {
   std::vector<StateValues> arrays{};
   Staging* staging = nullptr;  // for values that the host cannot access; else null
 
-  /// The values of an array. Empty if there is no array of that name.
+  /// Returns the values of the array `name`; empty if it does not exist.
   std::span<float> values(std::string_view name) const {
     for (const StateValues& array : arrays) {
       if (array.name == name) return array.values;

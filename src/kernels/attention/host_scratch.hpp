@@ -69,7 +69,7 @@ struct HeadScratch {
   }
 
  private:
-  /// Only counts addresses if there is no memory.
+  /// Returns memory for `count` values; null while only the size is counted.
   template <class V>
   V* take(Index count) {
     auto* const address = base_ ? reinterpret_cast<V*>(base_ + end_) : nullptr;

@@ -19,7 +19,7 @@ struct WarpScores {
 
   /// Turns scores into P and dO V^T into dS. log2_sum(place) and delta(place) return the values of
   /// a pair's queries, log2_sum in units of log 2. hidden(row, column) is true if the score's key
-  /// comes after its query. may_hide is false if there are no such scores.
+  /// comes after its query. If may_hide is false, no score is hidden.
   template <class LogSum, class Delta, class Hidden>
   KOKKOS_INLINE_FUNCTION void resolve(int lane, float log2_scale, const LogSum& log2_sum,
                                       const Delta& delta, bool may_hide, const Hidden& hidden) {

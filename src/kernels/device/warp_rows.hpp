@@ -32,7 +32,7 @@ struct WarpSums {
                            number % Fragments::pairs);
   }
 
-  /// Calls f(slot, row) for each row of which the lane has elements.
+  /// Calls f(slot, row) for each row in which the lane holds elements.
   template <class F>
   KOKKOS_INLINE_FUNCTION static void for_rows(int lane, const F& f) {
 #pragma unroll
