@@ -39,8 +39,7 @@ run::RunRequest request_of(const DeckArguments& arguments, const deck::Config& c
 /// Collective over all ranks of the session.
 deck::Placement placement_of(const deck::Config& config, const runtime::Session& session) {
   const grid::Group world = grid::world_group();
-  return comm::find_placement(world, grid::Nodes(world, runtime::host_name()), session,
-                              config.grid.tensor);
+  return comm::find_placement(world, grid::Nodes(world, runtime::host_name()), session, config);
 }
 
 }  // namespace

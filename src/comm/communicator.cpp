@@ -29,7 +29,8 @@ Request Communicator::begin_all_to_all(const Execution& stream, std::vector<Cons
   if (size() == 1) return 0;
   const Channel channel{group_.name(), operation, purpose};
   for (int r = 0; r < size(); ++r) {
-    if (r != rank()) traffic_.add(channel, send[r].elements, send[r].bytes());
+    if (r != rank())
+      traffic_.add(channel, send[r].elements, send[r].bytes(), group_.leaves_node(r));
   }
   const runtime::ProfileRegion region([&] { return region_name(channel); });
   return begin(stream, std::move(send), std::move(receive), channel);
@@ -49,16 +50,65 @@ Request Communicator::begin_all_gather(const Execution& stream, ConstSpan mine,
     fill_own(stream, mine, receive[0]);
     return 0;
   }
-  traffic_.add(channel, mine.elements * (size() - 1), mine.bytes() * (size() - 1));
+  count_gather(channel, mine);
   const runtime::ProfileRegion region([&] { return region_name(channel); });
   return gather(stream, mine, std::move(receive), channel);
+}
+
+/// Counts this rank's part of a gather in two levels, or of one in which every rank sends `mine` to
+/// every other.
+void Communicator::count_gather(const Channel& channel, const ConstSpan& mine) {
+  const auto [nodes, node_ranks] = group_.shape();
+  const bool in_two_levels = nodes > 1;
+  const auto add = [&](Index messages, bool leaves_node) {
+    traffic_.add(channel, messages * mine.elements, messages * mine.bytes(), leaves_node);
+  };
+  if (in_two_levels) {
+    add(nodes - 1, true);
+    add((node_ranks - 1) * nodes, false);
+    return;
+  }
+  for (int r = 0; r < size(); ++r) {
+    if (r != rank()) add(1, group_.leaves_node(r));
+  }
 }
 
 Request Communicator::gather(const Execution& stream, ConstSpan mine, std::vector<Span> receive,
                              const Channel& channel) {
   fill_own(stream, mine, receive[rank()]);
-  return begin(stream, std::vector<ConstSpan>(static_cast<std::size_t>(size()), mine),
-               std::move(receive), channel);
+  const Index nodes = group_.shape().nodes;
+  if (nodes <= 1 || group_.shape().node_ranks == 1) {
+    return begin(stream, std::vector<ConstSpan>(static_cast<std::size_t>(size()), mine),
+                 std::move(receive), channel);
+  }
+  return gather_by_node(stream, mine, receive, channel);
+}
+
+/// Gathers between the ranks with the same place on their nodes, then within each node. A value
+/// therefore enters a node once.
+Request Communicator::gather_by_node(const Execution& stream, ConstSpan mine,
+                                     const std::vector<Span>& receive, const Channel& channel) {
+  const auto [nodes, node_ranks] = group_.shape();
+  const Index place = rank() / nodes, node = rank() % nodes;
+  const auto ranks = static_cast<std::size_t>(size());
+  std::vector<ConstSpan> send(ranks);
+  std::vector<Span> arriving(ranks);
+  for (Index peer = place * nodes; peer < (place + 1) * nodes; ++peer) {
+    send[peer] = mine;
+    arriving[peer] = receive[peer];
+  }
+  Request last = begin(stream, std::move(send), std::move(arriving), channel);
+  for (Index n = 0; n < nodes; ++n) {
+    send.assign(ranks, {});
+    arriving.assign(ranks, {});
+    const Span& held = receive[place * nodes + n];
+    for (Index l = 0; l < node_ranks; ++l) {
+      send[l * nodes + node] = {held.data, held.elements, held.dtype};
+      arriving[l * nodes + node] = receive[l * nodes + n];
+    }
+    last = begin(stream, std::move(send), std::move(arriving), channel);
+  }
+  return last;
 }
 
 Request Communicator::begin_library_sum(const Execution& stream, ConstSpan all, Span own,
@@ -69,7 +119,7 @@ Request Communicator::begin_library_sum(const Execution& stream, ConstSpan all, 
     fill_own(stream, all, own);
     return 0;
   }
-  traffic_.add(channel, own.elements * (size() - 1), own.bytes() * (size() - 1));
+  count_gather(channel, {own.data, own.elements, own.dtype});
   const runtime::ProfileRegion region([&] { return region_name(channel); });
   return library_sum(stream, all, own, channel);
 }

@@ -131,6 +131,11 @@ class Communicator {
 
   const grid::Group& group_;
   Traffic& traffic_;
+
+ private:
+  void count_gather(const Channel& channel, const ConstSpan& mine);
+  Request gather_by_node(const Execution& stream, ConstSpan mine, const std::vector<Span>& receive,
+                         const Channel& channel);
 };
 
 }  // namespace kzero::comm

@@ -10,6 +10,7 @@
 #include "base/error.hpp"
 #include "base/wait.hpp"
 #include "base/waited.hpp"
+#include "grid/turn.hpp"
 
 namespace kzero::comm {
 
@@ -33,12 +34,9 @@ void check(int status, const char* what, const std::string& group) {
   fail(ExitCode::other, "{} over group '{}' failed: {}", what, group, std::string(text, length));
 }
 
-/// Serializes the MPI calls of this process's threads (MPI_THREAD_SERIALIZED).
-std::mutex turn;
-
 template <class F>
 void in_turn(const F& calls) {
-  const std::lock_guard lock(turn);
+  const std::lock_guard lock(grid::turn());
   calls();
 }
 
@@ -95,6 +93,7 @@ void MpiCommunicator::exchange(const std::vector<ConstSpan>& send, const std::ve
   for (int step = 1; step < ranks; ++step) {
     const int to = (me + step) % ranks, from = (me - step + ranks) % ranks;
     const Index bytes = std::max(send[to].bytes(), receive[from].bytes());
+    if (bytes == 0) continue;
     const Waiting waiting({what, channel.group, group_.launch_rank(from)});
     const TimelineSpan span(
         SpanKind::message, [&] { return message_name(channel); },

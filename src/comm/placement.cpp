@@ -2,28 +2,40 @@
 
 #include <fmt/format.h>
 
-#include <vector>
+#include <algorithm>
 
 #include "runtime/host_name.hpp"
 
 namespace kzero::comm {
 
-bool data_groups_leave_nodes(std::span<const int> node_of_rank, Index tensor_ranks) {
-  // Neighbours of a data group are tensor_ranks apart.
-  const auto stride = static_cast<std::size_t>(tensor_ranks);
-  for (std::size_t rank = stride; rank < node_of_rank.size(); ++rank) {
-    if (node_of_rank[rank] != node_of_rank[rank - stride]) return true;
-  }
-  return false;
+grid::NodeShape data_nodes(const deck::Config& config) {
+  const std::vector<int>& nodes = config.placement.node_of_rank;
+  if (nodes.empty()) return {1, std::max<Index>(1, config.grid.data)};
+  return grid::shape_of_data_groups(nodes, config.grid.tensor);
 }
 
-bool data_groups_leave_nodes(Index ranks, Index nodes, Index tensor_ranks) {
-  const Index node_ranks = ceil_div(ranks, nodes);
+std::vector<int> data_rank_nodes(const deck::Config& config, Index tensor_rank) {
+  const std::vector<int>& all = config.placement.node_of_rank;
+  if (all.empty()) return std::vector<int>(static_cast<std::size_t>(config.grid.data), 0);
+  std::vector<int> nodes = grid::nodes_of_data_group(all, config.grid.tensor, tensor_rank);
+  std::vector<int> ordered;
+  for (const int rank : grid::shard_order(nodes, data_nodes(config)))
+    ordered.push_back(nodes[rank]);
+  return ordered;
+}
+
+bool data_groups_leave_nodes(const deck::Config& config) { return data_nodes(config).nodes != 1; }
+
+std::vector<int> planned_nodes(Index ranks, Index nodes) {
+  return nodes_of(ranks, ceil_div(ranks, nodes));
+}
+
+std::vector<int> nodes_of(Index ranks, Index node_ranks) {
   std::vector<int> node_of_rank;
   node_of_rank.reserve(static_cast<std::size_t>(ranks));
   for (Index rank = 0; rank < ranks; ++rank)
     node_of_rank.push_back(static_cast<int>(rank / node_ranks));
-  return data_groups_leave_nodes(node_of_rank, tensor_ranks);
+  return node_of_rank;
 }
 
 std::string crowding(const runtime::Session& session) {
@@ -36,13 +48,14 @@ std::string crowding(const runtime::Session& session) {
 }
 
 deck::Placement find_placement(const grid::Group& world, const grid::Nodes& nodes,
-                               const runtime::Session& session, Index tensor_ranks) {
-  std::vector<int> node_of_rank;
-  node_of_rank.reserve(static_cast<std::size_t>(world.size()));
-  for (int rank = 0; rank < world.size(); ++rank) node_of_rank.push_back(nodes.of(rank));
+                               const runtime::Session& session, const deck::Config& config) {
+  deck::Placement placement;
+  if (config.grid.node > 0) placement.node_of_rank = nodes_of(world.size(), config.grid.node);
+  for (int rank = 0; config.grid.node == 0 && rank < world.size(); ++rank)
+    placement.node_of_rank.push_back(nodes.of(rank));
   const NodeLoad mine{session.node_size(), session.threads(), session.node_cores()};
-  return {.leaves_nodes = data_groups_leave_nodes(node_of_rank, tensor_ranks),
-          .shares_cores = session.any_rank(shares_cores(mine))};
+  placement.shares_cores = session.any_rank(shares_cores(mine));
+  return placement;
 }
 
 }  // namespace kzero::comm

@@ -1,23 +1,32 @@
 // Where the ranks of a launch are, and how they communicate for it.
 #pragma once
 
-#include <span>
 #include <string>
+#include <vector>
 
 #include "comm/backends.hpp"
 #include "deck/config.hpp"
+#include "grid/node_shape.hpp"
 #include "grid/nodes.hpp"
 #include "runtime/session.hpp"
 
 namespace kzero::comm {
 
-/// Returns whether any data group has ranks on several nodes. `node_of_rank` has the node's number
-/// of every rank of the launch; groups of `tensor_ranks` consecutive ranks are tensor groups.
-bool data_groups_leave_nodes(std::span<const int> node_of_rank, Index tensor_ranks);
+/// The nodes of the data groups of a launch.
+grid::NodeShape data_nodes(const deck::Config& config);
 
-/// Does the same for a launch that is only planned: its ranks fill `nodes` nodes in order, with as
-/// many on each but the last.
-bool data_groups_leave_nodes(Index ranks, Index nodes, Index tensor_ranks);
+/// The node of every rank of a data group, in the order of shards (grid/node_shape.hpp).
+std::vector<int> data_rank_nodes(const deck::Config& config, Index tensor_rank);
+
+/// Returns whether any data group has ranks on several nodes.
+bool data_groups_leave_nodes(const deck::Config& config);
+
+/// The nodes of a launch that is only planned: its ranks fill `nodes` nodes in order, with as many
+/// on each but the last.
+std::vector<int> planned_nodes(Index ranks, Index nodes);
+
+/// The same with `node_ranks` ranks on each (grid.node).
+std::vector<int> nodes_of(Index ranks, Index node_ranks);
 
 /// The ranks of one node, the threads of each, and the node's cores; 0 cores: unknown.
 struct NodeLoad {
@@ -33,17 +42,18 @@ inline bool shares_cores(const NodeLoad& load) {
 /// run slower by orders of magnitude. Empty if each thread has a core.
 std::string crowding(const runtime::Session& session);
 
-/// Finds the placement of this launch, the same on every rank. Collective over `world`, all ranks
-/// of the session.
+/// Finds the placement of this launch, the same on every rank. grid.node takes precedence over the
+/// nodes found. Collective over `world`, all ranks of the session.
 deck::Placement find_placement(const grid::Group& world, const grid::Nodes& nodes,
-                               const runtime::Session& session, Index tensor_ranks);
+                               const runtime::Session& session, const deck::Config& config);
 
 /// Resolves zero.overlap. "auto" is on where messages take no core from the rank, or leave a node:
 /// docs/decisions.md has the measurements.
 inline Overlap overlap_of(const deck::Config& config) {
-  const bool is_on = config.zero.overlap == deck::Overlap::automatic
-                         ? moves_by_itself(config.run.communicator) || config.placement.leaves_nodes
-                         : config.zero.overlap == deck::Overlap::on;
+  const bool is_on =
+      config.zero.overlap == deck::Overlap::automatic
+          ? moves_by_itself(config.run.communicator) || data_groups_leave_nodes(config)
+          : config.zero.overlap == deck::Overlap::on;
   return is_on ? Overlap::yes : Overlap::no;
 }
 

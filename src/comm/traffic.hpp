@@ -45,15 +45,17 @@ inline std::string describe(const Channel& channel) {
 struct Volume {
   Index elements = 0;
   Index bytes = 0;
+  Index bytes_between_nodes = 0;
   Index steps = 0;  // steps that used the channel
 };
 
 class Traffic {
  public:
-  void add(const Channel& channel, Index elements, Index bytes) {
+  void add(const Channel& channel, Index elements, Index bytes, bool leaves_node) {
     Volume& volume = in_step_ ? steps_[channel] : outside_[channel];
     volume.elements += elements;
     volume.bytes += bytes;
+    if (leaves_node) volume.bytes_between_nodes += bytes;
     if (in_step_ && last_step_[channel] != step_) {
       last_step_[channel] = step_;
       ++volume.steps;

@@ -15,24 +15,47 @@
 
 namespace kzero::data {
 
-/// Deals the micro-batches of a step to data-parallel ranks round-robin: rank m % ranks computes
-/// number m in round m / ranks. Its samples depend only on m, so results need not depend on the
-/// number of ranks.
+/// A place where a micro-batch is computed.
+struct Turn {
+  Index rank = 0;
+  Index round = 0;
+};
+
+/// Deals the micro-batches of a step to data-parallel ranks. Round k computes micro-batches
+/// [k * ranks, (k + 1) * ranks), dealt to one node after another; with `by_node`, each node
+/// computes consecutive micro-batches, again round by round. Samples depend only on the number of
+/// the micro-batch, so results need not depend on the number of ranks.
 struct BatchPlan {
-  Index global_batch;  // sequences per step over all ranks; a multiple of micro_batch
-  Index ranks;         // in training at most micro_batches()
-  Index micro_batch;   // sequences a rank computes at once
+  Index global_batch;    // sequences per step over all ranks; a multiple of micro_batch
+  Index ranks;           // in training at most micro_batches()
+  Index micro_batch;     // sequences a rank computes at once
+  Index nodes = 1;       // rank r is on node r % nodes (grid/node_shape.hpp)
+  bool by_node = false;  // only if the ranks divide the micro-batches
 
   Index micro_batches() const { return global_batch / micro_batch; }
   Index rounds() const { return ceil_div(micro_batches(), ranks); }
 
-  /// The number of ranks that have a micro-batch in a round, always the first ones: all ranks,
-  /// except in the last round.
+  /// The number of ranks that have a micro-batch in a round: all, except in the last round.
   Index ranks_in(Index round) const { return std::min(ranks, micro_batches() - round * ranks); }
+
+  /// The micro-batch of a rank in a round; at least micro_batches() if it has none.
+  Index number(Index rank, Index round) const {
+    const Index node = rank % nodes, place = rank / nodes, node_ranks = ranks / nodes;
+    if (by_node) return (node * rounds() + round) * node_ranks + place;
+    return round * ranks + node * node_ranks + place;
+  }
+  bool has(Index rank, Index round) const { return number(rank, round) < micro_batches(); }
+
+  /// Where a micro-batch is computed: the inverse of number().
+  Turn turn(Index number) const {
+    const Index node_ranks = ranks / nodes, row = number / node_ranks, place = number % node_ranks;
+    const Index node = by_node ? row / rounds() : row % nodes;
+    return {place * nodes + node, by_node ? row % rounds() : row / nodes};
+  }
 
   /// The first of the micro_batch global samples of a rank in a round of a step.
   Index first_sample(Index step, Index rank, Index round) const {
-    return step * global_batch + (round * ranks + rank) * micro_batch;
+    return step * global_batch + number(rank, round) * micro_batch;
   }
 };
 

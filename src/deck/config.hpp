@@ -126,15 +126,21 @@ struct Model {
 struct Grid {
   Index data = 0;  // 0: number of ranks / tensor
   Index tensor = 1;
+  Index node = 0;  // ranks that count as a node's; 0: as the ranks are placed
 };
+
+/// Where sums of gradients are kept between the micro-batches of a step: by the owner of each
+/// shard, or by each node. Automatic: nodes, if every rank has full gradients anyway.
+enum class KeepsSums { automatic, owners, nodes };
 
 struct Zero {
   Index stage = 2;
   Index bucket = Index{32} << 20;  // bytes (C_B)
   Index prefetch_units = 1;        // stage 3: units gathered ahead of the one in use
   Accumulate accumulate = Accumulate::automatic;
-  Offload offload = Offload::none;       // of the optimizer's state
-  Overlap overlap = Overlap::automatic;  // collectives move data while the rank computes
+  KeepsSums gradients = KeepsSums::automatic;  // between the micro-batches of a step
+  Offload offload = Offload::none;             // of the optimizer's state
+  Overlap overlap = Overlap::automatic;        // collectives move data while the rank computes
   ReductionOrder reduction = ReductionOrder::ranks;  // of the sums of gradients
 };
 
@@ -149,6 +155,7 @@ struct Train {
   Index steps = 100;
   Index global_batch = 8;  // sequences per step, over all ranks
   Index micro_batch = 0;   // sequences a rank computes at once; 0: global_batch / data ranks
+  Index sum_blocks = 4;    // blocks of micro-batches whose gradients are added first
   Dtype precision = Dtype::fp32;
   std::uint64_t seed = 1;
   Index validate_every = 0;      // steps; 0: never
@@ -269,8 +276,8 @@ std::optional<StepRange> profiled_steps(const Run& run);
 /// Where the ranks of a launch run, as far as this affects how they communicate. Not part of a
 /// deck: a launch detects it, and a plan is given it.
 struct Placement {
-  bool leaves_nodes = false;  // messages between data-parallel ranks go to other nodes
-  bool shares_cores = false;  // a node's ranks have more threads than cores
+  std::vector<int> node_of_rank{};  // of every rank of the launch; empty: they share a node
+  bool shares_cores = false;        // a node's ranks have more threads than cores
 };
 
 struct Config {

@@ -13,6 +13,10 @@ void add_grid(std::vector<Key>& table) {
       "grid.tensor", t, &Grid::tensor, from(1, 10000), "ranks",
       "Size of the tensor-parallel axis of the process grid. These ranks split each layer's heads, "
       "columns and vocabulary, and are neighbours in rank order. Must divide model.heads."));
+  table.push_back(integer("grid.node", t, &Grid::node, from(0, 1000000), "ranks",
+                          "Ranks that are treated as sharing a node, in rank order; 0: as they are "
+                          "placed. For plans and tests: it changes which messages are sent, and no "
+                          "bit."));
 }
 
 void add_zero(std::vector<Key>& table) {
@@ -35,6 +39,13 @@ void add_zero(std::vector<Key>& table) {
              "the gradients of each and accumulate in fp32, in an order that does not depend on "
              "the number of ranks. \"local\" adds before reducing (stages 0 and 1, or one "
              "data-parallel rank): fewer messages, but bits that depend on the number of ranks."));
+  table.push_back(choice(
+      "zero.gradients", t, &Zero::gradients,
+      {{"auto", KeepsSums::automatic}, {"rank", KeepsSums::owners}, {"node", KeepsSums::nodes}},
+      "Where sums of gradients are kept between the micro-batches of a step on several "
+      "nodes. \"rank\": the owner of each shard, which receives every micro-batch; "
+      "\"node\": each node keeps all sums, its ranks a part each, and sends them once a "
+      "step. \"auto\": \"node\" in stages 0 and 1, otherwise \"rank\". No bit changes."));
   table.push_back(choice("zero.offload", t, &Zero::offload,
                          {{"none", Offload::none}, {"host", Offload::host}},
                          "Offload of the optimizer state and its update. \"none\": with the model; "
@@ -78,6 +89,12 @@ void add_train(std::vector<Key>& table) {
   table.push_back(
       integer("train.micro_batch", t, &Train::micro_batch, from(0, 1000000), "sequences",
               "Sequences that a rank computes at once; 0: its entire part of train.global_batch."));
+  table.push_back(integer(
+      "train.sum_blocks", t, &Train::sum_blocks, from(1, 1000000), "blocks",
+      "The gradients of a step's micro-batches are added in this many blocks of consecutive ones, "
+      "and the blocks in pairs. A node that computes whole blocks sends their sum instead of every "
+      "gradient. More blocks suit more nodes and take more memory with several micro-batches a "
+      "rank. Bits depend on it."));
   table.push_back(choice("train.precision", t, &Train::precision,
                          {{"fp32", Dtype::fp32}, {"bf16", Dtype::bf16}, {"fp16", Dtype::fp16}},
                          "Storage of weights, activations and gradients; master weights and "

@@ -11,6 +11,18 @@ zero::ScheduleOptions schedule_options(const deck::Config& config, const zero::S
   return {stage, config.zero.prefetch_units, comm::overlap_of(config) == comm::Overlap::yes};
 }
 
+zero::SumPlan sum_plan(const deck::Config& config, Index data_ranks, bool adds_reduced) {
+  const grid::NodeShape nodes = comm::data_nodes(config);
+  const bool is_regular = nodes.nodes * nodes.node_ranks == data_ranks;
+  const Index micro_batches = config.train.global_batch / config.train.micro_batch;
+  return {{.ranks = data_ranks,
+           .nodes = is_regular ? nodes.nodes : 1,
+           .terms = adds_reduced ? micro_batches : data_ranks,
+           .blocks = config.train.sum_blocks},
+          config.zero.gradients == deck::KeepsSums::nodes ? zero::KeepsSums::nodes
+                                                          : zero::KeepsSums::owners};
+}
+
 MatrixPlan matrices_of(const Blueprint& b) {
   if (b.optimizer->matrix_rule() == nullptr) return {};
   std::vector<param::Table> tables;
@@ -32,8 +44,11 @@ ModelBlueprint::ModelBlueprint(const deck::Config& config, Index data_ranks,
 Blueprint::Blueprint(const deck::Config& config, Index data_ranks, const model::TensorRank& rank,
                      model::Family family, std::shared_ptr<const optim::Optimizer> rule)
     : ModelBlueprint(config, data_ranks, rank, family),
-      batches{config.train.global_batch, data_ranks, config.train.micro_batch},
-      adds_reduced(config.zero.accumulate == deck::Accumulate::reduced && batches.rounds() > 1),
+      adds_reduced(config.zero.accumulate == deck::Accumulate::reduced &&
+                   config.train.global_batch / config.train.micro_batch > data_ranks),
+      sums(sum_plan(config, data_ranks, adds_reduced)),
+      batches{config.train.global_batch, data_ranks, config.train.micro_batch, sums.nodes(),
+              sums.route() == zero::Route::step},
       optimizer(rule ? std::move(rule) : optim::make_optimizer(config.optimizer)),
       matrices(matrices_of(*this)),
       training(definition->training_trace(), layout, schedule_options(config, stage)),

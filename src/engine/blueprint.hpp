@@ -11,6 +11,7 @@
 #include "param/flat_layout.hpp"
 #include "param/state_array.hpp"
 #include "zero/schedule.hpp"
+#include "zero/sum_plan.hpp"
 
 namespace kzero::optim {
 class Optimizer;
@@ -33,8 +34,9 @@ struct ModelBlueprint {
 
 /// A training run on one rank of the grid.
 struct Blueprint : ModelBlueprint {
-  data::BatchPlan batches;
   bool adds_reduced;  // see zero::GradientOptions
+  zero::SumPlan sums;
+  data::BatchPlan batches;
   std::shared_ptr<const optim::Optimizer> optimizer;
   MatrixPlan matrices;  // empty unless the optimizer needs complete matrices
   zero::Schedule training, validation;

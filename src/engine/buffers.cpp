@@ -100,8 +100,12 @@ std::optional<GradientHashes> hashes_of(memory::Arenas& arenas, const deck::Conf
 }
 
 zero::GradientOptions gradient_options(const deck::Config& config, const Blueprint& blueprint) {
-  return {blueprint.stage, blueprint.adds_reduced, config.zero.bucket, comm::overlap_of(config),
-          config.zero.reduction};
+  return {.stage = blueprint.stage,
+          .adds_reduced = blueprint.adds_reduced,
+          .sums = blueprint.sums,
+          .bucket = config.zero.bucket,
+          .overlap = comm::overlap_of(config),
+          .order = config.zero.reduction};
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.hpp"
+#include "comm/placement.hpp"
 #include "zero/bucket.hpp"
 
 namespace kzero::engine {
@@ -35,31 +36,61 @@ metrics::TrafficRow& row_of(const std::string& group, comm::Operation operation,
       metrics::TrafficRow{group, std::string(name_of(operation)), std::string(name_of(purpose))});
 }
 
-void expect(metrics::TrafficRow& row, Index elements, Index bytes) {
+void expect(metrics::TrafficRow& row, Index elements, Index bytes, Index between_nodes = 0) {
   row.expected_elements_per_step = elements;
   row.expected_bytes_per_step = bytes;
+  row.expected_bytes_between_nodes_per_step = between_nodes;
+}
+
+/// What a rank sends of every element of its shards in a step: elements within its node and to
+/// others, of the run's precision and in fp32.
+struct Copies {
+  Index within = 0, between = 0, between_fp32 = 0;
+};
+
+/// The copies of a reduction of all rounds (zero/reduction.hpp) on a rank that has a micro-batch in
+/// each. `remote` ranks are on other nodes.
+Copies reduction_copies(const zero::SumPlan& sums, Index remote, bool is_ordered) {
+  const Index nodes = sums.nodes(), rounds = sums.rounds();
+  if (sums.route() == zero::Route::terms || !is_ordered)
+    return {rounds * (sums.ranks() - 1 - remote), rounds * remote, 0};
+  return {rounds * (sums.ranks() - nodes), 0,
+          (sums.route() == zero::Route::step ? 1 : rounds) * (nodes - 1)};
+}
+
+/// The copies of a gather of one shard from each rank. Regular nodes receive each shard once.
+Copies gather_copies(const zero::SumPlan& sums, Index remote) {
+  const Index between = sums.nodes() > 1 ? sums.nodes() - 1 : remote;
+  return {sums.ranks() - 1 - between, between, 0};
 }
 
 // All stages reduce-scatter the gradients of all units. Stage 0 then all-gathers them. Stages 1 and
 // 2 all-gather all parameters. Stage 3 gathers parameters as scheduled.
-void add_data_group(const deck::Config& config, const Blueprint& blueprint, Rows& rows) {
+void add_data_group(const deck::Config& config, const Blueprint& blueprint, Index remote,
+                    Rows& rows) {
   const Index ranks = blueprint.layout.ranks();
   if (ranks == 1) return;
   const bool shards_parameters = blueprint.stage.parameters == zero::Placement::partitioned;
   const bool shards_state = blueprint.stage.optimizer == zero::Placement::partitioned;
-  const Index all = zero::collective_elements(blueprint.layout.total(), ranks);
-  const Index reductions = blueprint.adds_reduced ? blueprint.batches.rounds() : 1;
-  const Index gathers = shards_parameters
-                            ? times(blueprint.batches.rounds(),
-                                    zero::collective_elements(blueprint.training.gathers(), ranks))
-                            : all;
   const Index width = bytes_of(config.train.precision);
-  const auto data = [&](comm::Operation operation, comm::Purpose purpose, Index elements) {
-    expect(row_of("data", operation, purpose, rows), elements, times(elements, width));
+  const auto add = [&](comm::Operation operation, comm::Purpose purpose, Index shard,
+                       const Copies& copies) {
+    const Index narrow = times(shard, copies.within + copies.between);
+    const Index wide = times(shard, copies.between_fp32);
+    const Index wide_bytes = times(wide, bytes_of(Dtype::fp32));
+    expect(row_of("data", operation, purpose, rows), narrow + wide,
+           times(narrow, width) + wide_bytes,
+           times(times(shard, copies.between), width) + wide_bytes);
   };
-  data(comm::Operation::reduce_scatter, comm::Purpose::gradients, times(reductions, all));
-  data(comm::Operation::all_gather,
-       shards_state ? comm::Purpose::parameters : comm::Purpose::gradients, gathers);
+  add(comm::Operation::reduce_scatter, comm::Purpose::gradients, blueprint.layout.owned_total(),
+      reduction_copies(blueprint.sums, remote,
+                       config.zero.reduction == deck::ReductionOrder::ranks));
+  const Index gathered =
+      shards_parameters ? times(blueprint.batches.rounds(), blueprint.training.gathers() / ranks)
+                        : blueprint.layout.owned_total();
+  add(comm::Operation::all_gather,
+      shards_state ? comm::Purpose::parameters : comm::Purpose::gradients, gathered,
+      gather_copies(blueprint.sums, remote));
 }
 
 /// Adds the model's collectives of one micro-batch, multiplied by the number of rounds.
@@ -81,18 +112,21 @@ void add_tensor_group(const deck::Config& config, const Blueprint& blueprint, Ro
 
 /// Adds the transfers of the optimizer's matrices to their owners and back.
 void add_matrices(const deck::Config& config, const Blueprint& blueprint, Index data_rank,
-                  Rows& rows) {
+                  std::span<const int> nodes, Rows& rows) {
   const MatrixPlan& plan = blueprint.matrices;
   if (plan.empty()) return;
-  const MatrixTraffic sent = traffic_of(plan, data_rank);
-  const auto add = [&](const char* group, comm::Operation operation, Index elements) {
+  const MatrixTraffic sent = traffic_of(plan, data_rank, nodes);
+  const Index width = bytes_of(config.train.precision);
+  const auto add = [&](const char* group, comm::Operation operation, Index elements,
+                       Index between_nodes = 0) {
     expect(row_of(group, operation, comm::Purpose::matrices, rows), elements,
-           times(elements, bytes_of(config.train.precision)));
+           times(elements, width), times(between_nodes, width));
   };
   if (plan.data_ranks() > 1) {
-    if (plan.gathers()) add("data", comm::Operation::gather, sent.gathered);
+    if (plan.gathers())
+      add("data", comm::Operation::gather, sent.gathered, sent.gathered_between_nodes);
     add("data", plan.gathers() ? comm::Operation::scatter : comm::Operation::broadcast,
-        sent.returned);
+        sent.returned, sent.returned_between_nodes);
   }
   if (plan.tensor_ranks() > 1) {
     add("tensor", comm::Operation::gather, sent.gathered_tensor);
@@ -104,9 +138,12 @@ void add_matrices(const deck::Config& config, const Blueprint& blueprint, Index 
 
 Rows expected_traffic(const deck::Config& config, const Blueprint& blueprint, Index data_rank) {
   Rows rows;
-  add_data_group(config, blueprint, rows);
+  const std::vector<int> nodes = comm::data_rank_nodes(config, blueprint.tensor.rank);
+  const Index remote =
+      std::ranges::count_if(nodes, [&](int node) { return node != nodes[data_rank]; });
+  add_data_group(config, blueprint, remote, rows);
   add_tensor_group(config, blueprint, rows);
-  add_matrices(config, blueprint, data_rank, rows);
+  add_matrices(config, blueprint, data_rank, nodes, rows);
   return rows;
 }
 
@@ -115,6 +152,7 @@ Rows counted(const comm::Traffic& traffic, Rows rows) {
     metrics::TrafficRow& row = row_of(channel.group, channel.operation, channel.purpose, rows);
     row.elements_per_step = volume.elements / volume.steps;
     row.bytes_per_step = volume.bytes / volume.steps;
+    row.bytes_between_nodes_per_step = volume.bytes_between_nodes / volume.steps;
   }
   return rows;
 }

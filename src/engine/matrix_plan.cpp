@@ -133,8 +133,9 @@ double MatrixPlan::operations(Index data_rank, Index tensor_rank) const {
   return owners_.load[data_rank * tensor_ranks_ + tensor_rank];
 }
 
-MatrixTraffic traffic_of(const MatrixPlan& plan, Index data_rank) {
+MatrixTraffic traffic_of(const MatrixPlan& plan, Index data_rank, std::span<const int> nodes) {
   MatrixTraffic sent;
+  const auto leaves_node = [&](Index rank) { return nodes[rank] != nodes[data_rank]; };
   const Index me = plan.tensor_rank();
   for (Index round = 0; round < plan.rounds(); ++round) {
     for (Index d = 0; d < plan.data_ranks(); ++d) {
@@ -143,12 +144,15 @@ MatrixTraffic traffic_of(const MatrixPlan& plan, Index data_rank) {
         if (p == nullptr) continue;
         const zero::Range held = plan.held(*p, data_rank);
         if (d != data_rank) {
-          if (plan.gathers()) sent.gathered += held.end - held.begin;
+          if (!plan.gathers()) continue;
+          sent.gathered += held.end - held.begin;
+          if (leaves_node(d)) sent.gathered_between_nodes += held.end - held.begin;
           continue;
         }
         for (Index r = 0; r < plan.data_ranks(); ++r) {
           const zero::Range back = plan.held(*p, r);
           if (r != data_rank) sent.returned += back.end - back.begin;
+          if (leaves_node(r)) sent.returned_between_nodes += back.end - back.begin;
         }
         if (t != me && plan.source(*p, me) == me)
           sent.gathered_tensor += plan.local_elements(*p, me);

@@ -103,11 +103,13 @@ class MatrixPlan {
 
 /// The elements that a rank sends for matrices in a step.
 struct MatrixTraffic {
-  Index gathered = 0;                              // to owners in its data group
-  Index returned = 0;                              // from the rank as an owner to its data group
-  Index gathered_tensor = 0, returned_tensor = 0;  // the same in its tensor group
+  Index gathered = 0;  // to owners in its data group
+  Index returned = 0;  // from the rank as an owner to its data group
+  Index gathered_between_nodes = 0, returned_between_nodes = 0;  // parts of these
+  Index gathered_tensor = 0, returned_tensor = 0;                // the same in its tensor group
 };
 
-MatrixTraffic traffic_of(const MatrixPlan& plan, Index data_rank);
+/// `nodes` has the node of every data rank.
+MatrixTraffic traffic_of(const MatrixPlan& plan, Index data_rank, std::span<const int> nodes);
 
 }  // namespace kzero::engine

@@ -74,18 +74,17 @@ void OptimizerStep<T>::add_up(const optim::Update& update) {
   }
 }
 
-/// Runs the last pass. A unit's parameters are gathered while later units are updated.
+/// Runs the last pass. A unit's parameters are gathered while later units are updated and while the
+/// next step computes.
 template <class T>
 void OptimizerStep<T>::change_parameters(const optim::Update& update) {
   const tensor::Execution& exec = buffers_.model->exec();
   if (buffers_.matrices) orthogonalize_matrices(update);
-  comm::Request last = 0;
   for (Index u = 0; u < std::ssize(states_); ++u) {
     apply(update, share_of(u, update, states_[u].held));
     if (blueprint_.stage.gathers_updates())
-      last = buffers_.parameters.all_gather_updated(u, exec, *machinery_.data);
+      buffers_.parameters.all_gather_updated(u, exec, *machinery_.data);
   }
-  machinery_.data->wait(exec, last);
 }
 
 /// Returns the share of an update for a range of unit u. This rank must hold the range.

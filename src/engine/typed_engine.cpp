@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <exception>
 #include <iterator>
 #include <utility>
 
@@ -77,6 +78,17 @@ TypedEngine<T>::TypedEngine(const deck::Config& config, Blueprint blueprint, Mac
 }
 
 template <class T>
+TypedEngine<T>::~TypedEngine() {
+  // After an error, other ranks may never send what this rank waits for.
+  if (std::uncaught_exceptions() > exceptions_) return;
+  try {
+    buffers_.parameters.finish(buffers_.model->exec(), data_);
+  } catch (const std::exception&) {
+    // A message failed, and the parameters that it carried are not needed anymore.
+  }
+}
+
+template <class T>
 std::vector<UnitState> TypedEngine<T>::states() const {
   std::vector<UnitState> states;
   for (std::size_t i = 0; i < blueprint_.table.size(); ++i) {
@@ -99,7 +111,6 @@ void TypedEngine<T>::initialise(const InitialValues& values) {
 template <class T>
 void TypedEngine<T>::parameters_from_master() {
   const tensor::Execution& exec = buffers_.model->exec();
-  comm::Request last = 0;
   Index u = 0;
   for (const UnitState& unit : states_) {
     const Index count = unit.held.end - unit.held.begin;
@@ -107,11 +118,9 @@ void TypedEngine<T>::parameters_from_master() {
       kernels::round_to<T>(exec, vector<const float>(unit.state.master(), count),
                            vector(buffers_.updated(u), count));
     }
-    if (blueprint_.stage.gathers_updates())
-      last = buffers_.parameters.all_gather_updated(u, exec, data_);
+    if (blueprint_.stage.gathers_updates()) buffers_.parameters.all_gather_updated(u, exec, data_);
     ++u;
   }
-  data_.wait(exec, last);
 }
 
 template <class T>
@@ -188,7 +197,7 @@ template <class T>
 std::optional<model::Batch> TypedEngine<T>::load(const data::BatchPlan& plan, Index step,
                                                  Index round, Index dealt_to,
                                                  const data::BatchSource& samples) {
-  if (dealt_to >= plan.ranks_in(round)) return std::nullopt;
+  if (!plan.has(dealt_to, round)) return std::nullopt;
   const runtime::ProfileRegion region([] { return "kzero::engine::load_batch"; });
   return buffers_.batches.load(buffers_.model->exec(), samples,
                                plan.first_sample(step, dealt_to, round));
@@ -200,8 +209,9 @@ template <class T>
 double TypedEngine<T>::mean_loss(const data::BatchPlan& plan, std::span<const double> all) const {
   const Index rounds = plan.rounds();
   double sum = 0;
-  for (Index round = 0; round < rounds; ++round) {
-    for (Index rank = 0; rank < plan.ranks_in(round); ++rank) sum += all[rank * rounds + round];
+  for (Index number = 0; number < plan.micro_batches(); ++number) {
+    const data::Turn turn = plan.turn(number);
+    sum += all[turn.rank * rounds + turn.round];
   }
   return sum / static_cast<double>(plan.global_batch * config_.model.sequence);
 }
@@ -221,7 +231,7 @@ typename TypedEngine<T>::Totals TypedEngine<T>::read_totals() {
   std::ranges::copy(squares.words(), words.begin());
   if (blueprint_.tensor.rank == 0) {  // the other tensor ranks have the same losses
     const auto mine = buffers_.step_sums.losses(rounds);
-    for (Index round = 0; round < rounds && rank < plan.ranks_in(round); ++round) {
+    for (Index round = 0; round < rounds && plan.has(rank, round); ++round) {
       words[of_squares + static_cast<std::size_t>(rank * rounds + round)] =
           std::bit_cast<std::uint64_t>(mine[round]);
     }
@@ -253,8 +263,7 @@ template <class T>
 void TypedEngine<T>::forward_backward(const std::optional<model::Batch>& batch, Index round,
                                       float scale, const Computation& by) {
   const data::BatchPlan& plan = blueprint_.batches;
-  const zero::Round place{round == 0, round + 1 == plan.rounds(),
-                          static_cast<int>(plan.ranks_in(round))};
+  const zero::Round place{round, round + 1 == plan.rounds()};
   const tensor::Execution& exec = buffers_.model->exec();
   const Accumulate accumulate =
       buffers_.gradients.adds_in_model(place) ? Accumulate::yes : Accumulate::no;
@@ -315,7 +324,8 @@ std::optional<double> TypedEngine<T>::evaluate_until(const StopQuestion& stops, 
                                                      const data::BatchSource& samples) {
   const runtime::ProfileRegion region([] { return "kzero::engine::evaluate"; });
   const data::BatchPlan& step = blueprint_.batches;
-  const data::BatchPlan plan{micro_batches * step.micro_batch, step.ranks, step.micro_batch};
+  const data::BatchPlan plan{micro_batches * step.micro_batch, step.ranks, step.micro_batch,
+                             step.nodes};
   const tensor::Execution& exec = buffers_.model->exec();
   const StepSums& sums = buffers_.step_sums;
   sums.clear(exec);

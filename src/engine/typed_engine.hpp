@@ -1,6 +1,7 @@
 // Runs training steps. Only this class combines model, zero and optim.
 #pragma once
 
+#include <exception>
 #include <optional>
 #include <span>
 #include <vector>
@@ -19,6 +20,8 @@ template <class T>
 class TypedEngine : public Engine {
  public:
   TypedEngine(const deck::Config& config, Blueprint blueprint, Machinery& machinery);
+  /// Waits for the parameters that are being gathered, unless an error unwinds the stack.
+  ~TypedEngine() override;
 
   const Blueprint& blueprint() const override { return blueprint_; }
   const memory::Bytes& planned() const override { return measured_.bytes(); }
@@ -59,6 +62,7 @@ class TypedEngine : public Engine {
   void parameters_from_master();
   std::vector<UnitState> states() const;
 
+  const int exceptions_ = std::uncaught_exceptions();
   const deck::Config& config_;
   comm::Communicator& data_;
   const grid::ProcessGrid& grid_;

@@ -20,7 +20,7 @@ class RankNames {
       : grid_(grid), hosts_(grid.world().gather(runtime::host_name())) {}
 
   std::string of(Index data_rank, Index tensor_rank) const {
-    const Index rank = data_rank * grid_.tensor().size() + tensor_rank;
+    const Index rank = grid_.world_rank(data_rank, tensor_rank);
     return fmt::format("rank {} on {}", grid_.world().launch_rank(static_cast<int>(rank)),
                        hosts_[rank]);
   }
@@ -114,8 +114,8 @@ std::vector<std::uint64_t> Verification::differences(Index step,
   std::vector<std::uint64_t> words(static_cast<std::size_t>(plan_.micro_batches()));
   const auto add = [&](const Computation& by, std::uint64_t sign) {
     const Index rank = by.dealt_to(grid_.data().rank(), plan_.ranks);
-    for (Index round = 0; round < plan_.rounds() && rank < plan_.ranks_in(round); ++round)
-      words[round * plan_.ranks + rank] += sign * digest(hashes, *by.hashes, round);
+    for (Index round = 0; round < plan_.rounds() && plan_.has(rank, round); ++round)
+      words[plan_.number(rank, round)] += sign * digest(hashes, *by.hashes, round);
   };
   add(first(), 1);
   add(second(step), ~std::uint64_t{0});  // minus 1
@@ -126,7 +126,7 @@ std::vector<std::uint64_t> Verification::differences(Index step,
 /// Sends the words of a micro-batch from the ranks that computed it to all ranks.
 Computed Verification::collect(const GradientHashes& hashes, const Computation& by,
                                Index micro_batch) const {
-  const Index round = micro_batch / plan_.ranks, dealt_to = micro_batch % plan_.ranks;
+  const auto [dealt_to, round] = plan_.turn(micro_batch);
   const std::size_t width = order_.size() + 1;
   const auto tensor_ranks = static_cast<std::size_t>(grid_.tensor().size());
   std::vector<std::uint64_t> words(tensor_ranks * width);
@@ -167,8 +167,8 @@ std::string Verification::describe(Index step, Index micro_batch, Index others,
                                    const Verdict& verdict) const {
   const RankNames names(grid_);
   if (!grid_.world().is_root()) return grid_.world().broadcast("");
-  const Index sample =
-      plan_.first_sample(step, micro_batch % plan_.ranks, micro_batch / plan_.ranks);
+  const data::Turn turn = plan_.turn(micro_batch);
+  const Index sample = plan_.first_sample(step, turn.rank, turn.round);
   std::string place = "its loss";
   if (verdict.place > 0) {
     const Index unit = order_[verdict.place - 1];

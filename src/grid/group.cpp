@@ -6,6 +6,7 @@
 #include "base/timeline.hpp"
 #include "base/wait.hpp"
 #include "base/waited.hpp"
+#include "grid/turn.hpp"
 
 namespace kzero::grid {
 
@@ -15,10 +16,12 @@ namespace {
 class ControlWait {
  public:
   ControlWait(const char* what, const std::string& group)
-      : waiting_({what, group}),
+      : lock_(turn()),
+        waiting_({what, group}),
         span_(SpanKind::wait, [&] { return SpanName("{} of group {}", what, group); }) {}
 
  private:
+  std::unique_lock<std::recursive_mutex> lock_;
   Waiting waiting_;
   CountedWait counted_;
   TimelineSpan span_;
@@ -33,12 +36,19 @@ std::string node_name() {
 
 }  // namespace
 
+std::recursive_mutex& turn() {
+  static std::recursive_mutex lock;
+  return lock;
+}
+
 Group::Group(MPI_Comm comm, std::string name) : comm_(comm), name_(std::move(name)) {
   MPI_Comm_rank(comm_, &rank_);
   MPI_Comm_size(comm_, &size_);
   MPI_Group members = MPI_GROUP_NULL, launch = MPI_GROUP_NULL;
   MPI_Comm_group(comm_, &members);
   MPI_Comm_group(MPI_COMM_WORLD, &launch);
+  node_of_.resize(size_);
+  shape_ = {1, size_};
   std::vector<int> ranks(size_);
   std::iota(ranks.begin(), ranks.end(), 0);
   launch_ranks_.resize(size_);
@@ -56,7 +66,9 @@ Group::Group(Group&& other) noexcept
       name_(std::move(other.name_)),
       rank_(other.rank_),
       size_(other.size_),
-      launch_ranks_(std::move(other.launch_ranks_)) {}
+      launch_ranks_(std::move(other.launch_ranks_)),
+      node_of_(std::move(other.node_of_)),
+      shape_(other.shape_) {}
 
 Group Group::part(Index color, std::string name) const {
   MPI_Comm part = MPI_COMM_NULL;

@@ -11,6 +11,7 @@
 
 #include "base/error.hpp"
 #include "base/types.hpp"
+#include "grid/node_shape.hpp"
 
 namespace kzero::grid {
 
@@ -39,6 +40,15 @@ class Group {
   MPI_Comm handle() const { return comm_; }
   /// Converts a rank of this group to its rank in the launch.
   int launch_rank(int rank) const { return launch_ranks_[rank]; }
+
+  /// Sets the node of every rank of the group. Without this call, all are on one node.
+  void set_nodes(std::vector<int> node_of, const NodeShape& shape) {
+    node_of_ = std::move(node_of);
+    shape_ = shape;
+  }
+  const NodeShape& shape() const { return shape_; }
+  /// Returns whether a message to a rank of the group leaves this rank's node.
+  bool leaves_node(int rank) const { return node_of_[rank] != node_of_[rank_]; }
 
   /// Splits the group into the ranks that pass the same `color`, in the same order.
   Group part(Index color, std::string name) const;
@@ -79,6 +89,8 @@ class Group {
   int rank_ = 0;
   int size_ = 1;
   std::vector<int> launch_ranks_;
+  std::vector<int> node_of_;  // [size]
+  NodeShape shape_;
 };
 
 }  // namespace kzero::grid

@@ -1,8 +1,11 @@
 // The process grid: data parallel x tensor parallel, with tensor ranks innermost so that a tensor
-// group stays on one node. Rank = data * tensor_size + tensor.
+// group stays on one node. The ranks of a data group are in the order of their shards
+// (grid/node_shape.hpp), which is that of the launch if no node has several of them.
 #pragma once
 
 #include <mpi.h>
+
+#include <span>
 
 #include "grid/group.hpp"
 
@@ -22,18 +25,28 @@ void abort_launch(int exit_code);
 class ProcessGrid {
  public:
   /// Collective over MPI_COMM_WORLD. data = 0 means number of ranks / tensor. Throws Error(usage)
-  /// unless data * tensor is the number of ranks.
-  ProcessGrid(Index data, Index tensor) : ProcessGrid(world_group(), data, tensor) {}
+  /// unless data * tensor is the number of ranks. `node_of_rank` has the node of every rank; empty:
+  /// they share one.
+  ProcessGrid(Index data, Index tensor, std::span<const int> node_of_rank = {})
+      : ProcessGrid(world_group(), data, tensor, node_of_rank) {}
 
   /// Builds the grid from the ranks of `world` only. Collective over them.
-  ProcessGrid(Group world, Index data, Index tensor);
+  ProcessGrid(Group world, Index data, Index tensor, std::span<const int> node_of_rank = {});
 
   const Group& world() const { return world_; }
   const Group& data() const { return data_; }
   const Group& tensor() const { return tensor_; }
 
+  /// The rank in world() of a place on the grid.
+  Index world_rank(Index data_rank, Index tensor_rank) const {
+    return order_[data_rank] * tensor_.size() + tensor_rank;
+  }
+
  private:
   Group world_;
+  std::vector<int> nodes_;  // of the data group, in the order of the launch
+  NodeShape shape_;
+  std::vector<int> order_;  // the data group's ranks in the order of the launch, by shard
   Group tensor_;
   Group data_;
 };

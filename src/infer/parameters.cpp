@@ -45,9 +45,8 @@ void Parameters<T>::load(const tensor::Execution& exec, const Values& values,
     for (Index u = 0; u < units; ++u) read_unit(u, exec, values, data.rank());
   });
   if (blueprint_->stage.parameters == zero::Placement::partitioned) return;
-  comm::Request last = 0;
-  for (Index u = 0; u < units; ++u) last = store_.all_gather_updated(u, exec, *machinery.data);
-  machinery.data->wait(exec, last);
+  for (Index u = 0; u < units; ++u) store_.all_gather_updated(u, exec, *machinery.data);
+  store_.finish(exec, *machinery.data);
 }
 
 /// Reads this data rank's share of a unit.

@@ -4,11 +4,6 @@ namespace kzero::kernels {
 
 namespace {
 
-/// Number of columns that one team sums. The sums stay in registers or the first-level cache. Code
-/// that passes it to min writes Index{column_block}, because a constant has no address in device
-/// code.
-constexpr Index column_block = 256;
-
 /// Sums with one team, which has the same number of threads on any device: their number fixes the
 /// order.
 void sum_in_turns(const Execution& exec, Vector<const float> x, double* sum) {
@@ -104,11 +99,6 @@ void add_exact_sum(const Execution& exec, const ExactSum* part, ExactSum* sum) {
 }
 
 namespace {
-
-template <class T>
-KOKKOS_INLINE_FUNCTION const T* values_of(const PerRank<T>& v, int rank) {
-  return rank == v.rank ? v.own : v.others + rank * v.stride;
-}
 
 /// Computes ordered_sum of elements [begin, begin + count). Adds rank by rank over a few elements,
 /// which stay in the first-level cache. Compilers vectorize these loops.

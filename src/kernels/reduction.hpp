@@ -35,6 +35,16 @@ struct PerRank {
   int rank = 0;   // this rank; if it is >= `ranks`, the own values are left out
 };
 
+template <class T>
+KOKKOS_INLINE_FUNCTION const T* values_of(const PerRank<T>& values, int rank) {
+  return rank == values.rank ? values.own : values.others + rank * values.stride;
+}
+
+/// Number of columns that one team sums over ranks. The sums stay in registers or the first-level
+/// cache. Code that passes it to min writes Index{column_block}, because a constant has no address
+/// in device code.
+inline constexpr Index column_block = 256;
+
 /// Computes out[i] = round(base[i] + the i-th value of rank 0 + that of rank 1 + ...) over the
 /// first `ranks`, one fp32 addition after another. base may be null. out may be the own values or
 /// base. Out is T or float.

@@ -112,14 +112,18 @@ std::string memory_table(const std::vector<MemoryRow>& rows) {
 std::string traffic_table(const std::vector<TrafficRow>& rows) {
   constexpr std::size_t names_columns =
       39;  // a row of all names has 79, unless the purpose is long
+  const bool leave_nodes = std::ranges::any_of(
+      rows, [](const TrafficRow& row) { return row.bytes_between_nodes_per_step > 0; });
   std::string text = fmt::format("{:<{}}{:>12}{:>14}{:>14}", "traffic a step and rank, sent",
                                  names_columns, "elements", "expected", "bytes");
+  if (leave_nodes) text += fmt::format("{:>16}", "leave the node");
   for (const TrafficRow& row : rows) {
     const std::string names = fmt::format("  {:<8}{:<16}{}", row.group, row.operation, row.purpose);
     const std::string elements = fmt::format("  {}", row.elements_per_step);
     const std::size_t before = std::max(names.size() + elements.size(), names_columns + 12);
     text += fmt::format("\n{}{:>{}}{:>14}{:>14}", names, elements, before - names.size(),
                         row.expected_elements_per_step, format_bytes(row.bytes_per_step));
+    if (leave_nodes) text += fmt::format("{:>16}", format_bytes(row.bytes_between_nodes_per_step));
   }
   return text;
 }

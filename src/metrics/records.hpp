@@ -44,6 +44,8 @@ struct TrafficRow {
   Index bytes_per_step = 0;
   Index expected_elements_per_step = 0;
   Index expected_bytes_per_step = 0;
+  Index bytes_between_nodes_per_step = 0;
+  Index expected_bytes_between_nodes_per_step = 0;
 };
 
 /// The time by which the job must end, and how long before that the run stops.

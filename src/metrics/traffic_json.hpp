@@ -13,7 +13,9 @@ inline nlohmann::ordered_json as_json(const TrafficRow& row) {
           {"purpose", row.purpose},
           {"elements_per_step", row.elements_per_step},
           {"bytes_per_step", row.bytes_per_step},
-          {"expected_elements_per_step", row.expected_elements_per_step}};
+          {"expected_elements_per_step", row.expected_elements_per_step},
+          {"bytes_between_nodes_per_step", row.bytes_between_nodes_per_step},
+          {"expected_bytes_between_nodes_per_step", row.expected_bytes_between_nodes_per_step}};
 }
 
 }  // namespace kzero::metrics

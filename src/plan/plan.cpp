@@ -16,6 +16,7 @@ std::vector<metrics::TrafficRow> traffic_of(const deck::Config& config,
   for (metrics::TrafficRow& row : rows) {
     row.elements_per_step = row.expected_elements_per_step;
     row.bytes_per_step = row.expected_bytes_per_step;
+    row.bytes_between_nodes_per_step = row.expected_bytes_between_nodes_per_step;
   }
   return rows;
 }

@@ -19,6 +19,8 @@ namespace {
 constexpr std::string_view without_effect[] = {"zero.stage",
                                                "zero.bucket",
                                                "zero.prefetch",
+                                               "zero.gradients",
+                                               "grid.node",
                                                "zero.offload",
                                                "zero.overlap",
                                                "recompute.",
@@ -63,7 +65,8 @@ std::vector<std::string> bits_depend_on(const deck::Config& config, const std::s
       "data",
       "seed",
       "optimizer",
-      fmt::format("micro-batches of {} of {}", config.train.micro_batch, config.train.global_batch),
+      fmt::format("micro-batches of {} of {}, added in {} blocks", config.train.micro_batch,
+                  config.train.global_batch, config.train.sum_blocks),
       fmt::format("grid.tensor {}", config.grid.tensor),
       std::string(name_of(config.train.precision))};
   for (std::string_view rest = arithmetic; !rest.empty();) {

@@ -20,7 +20,7 @@ double operations_of(const deck::Config& config, const engine::Blueprint& bluepr
   const data::BatchPlan& plan = blueprint.batches;
   Index sequences = 0;
   for (Index round = 0; round < plan.rounds(); ++round)
-    sequences += grid.data().rank() < plan.ranks_in(round) ? plan.micro_batch : 0;
+    sequences += plan.has(grid.data().rank(), round) ? plan.micro_batch : 0;
   return static_cast<double>(sequences * config.model.sequence) *
              blueprint.definition->flops_per_token() / grid.tensor().size() +
          blueprint.matrices.operations(grid.data().rank(), grid.tensor().rank());

@@ -95,7 +95,7 @@ Trainer::Trainer(const RunRequest& request, const runtime::Session& session)
     : config_(request.config),
       request_(request),
       session_(session),
-      grid_(config_.grid.data, config_.grid.tensor),
+      grid_(config_.grid.data, config_.grid.tensor, config_.placement.node_of_rank),
       watch_(session, grid_.world(), config_.run.watchdog, config_.run.heartbeat),
       console_(std::cout, screen_of(config_.run.progress, session.rank()), config_.run.log_every),
       deadline_(deadline()),

@@ -5,6 +5,7 @@
 #include "comm/communicator.hpp"
 #include "memory/arenas.hpp"
 #include "param/flat_layout.hpp"
+#include "zero/sum_plan.hpp"
 
 namespace kzero::zero {
 
@@ -14,22 +15,30 @@ class Bucket {
   /// slot. Never allocates more than the largest unit needs. Allocates nothing for a single rank.
   /// With overlap, two slots serve units that do not fit: one is filled while the other is summed.
   Bucket(memory::Arenas& arenas, Index bytes, Dtype dtype, const param::FlatLayout& layout,
-         comm::Overlap overlap);
+         comm::Overlap overlap, const SumPlan& sums);
 
-  /// The number of elements that a slot receives from each rank at a time.
+  /// The number of elements of each rank's shard that a slot serves at a time.
   Index slice() const { return slice_; }
   Index slots() const { return slots_; }
 
+  /// Gradients of other ranks [ranks, slice].
   template <class T>
-  T* slot(Index i) const {
-    return static_cast<T*>(data_) + i % slots_ * slice_ * ranks_;
+  T* gradients(Index slot) const {
+    return static_cast<T*>(gradients_) + slot % slots_ * slice_ * ranks_;
   }
+
+  /// This node's sums for the ranks with this rank's place on their nodes, and those of the other
+  /// nodes for this rank [nodes, slice]. Null for Route::terms.
+  float* node_sums(Index slot) const { return sums_ + slot % slots_ * 2 * nodes_ * slice_; }
+  float* arriving(Index slot) const { return node_sums(slot) + nodes_ * slice_; }
 
  private:
   Index ranks_;
+  Index nodes_ = 0;
   Index slice_ = 0;
   Index slots_ = 1;
-  void* data_ = nullptr;
+  float* sums_ = nullptr;
+  void* gradients_ = nullptr;
 };
 
 /// Returns how many elements one rank sends to reduce-scatter, or to all-gather, a buffer of

@@ -16,24 +16,45 @@ GradientStore<T>::GradientStore(memory::Arenas& arenas, const param::FlatLayout&
       rank_(rank),
       held_(arenas, Category::gradients, layout, options.stage.gradients),
       bucket_(arenas, options.order == Order::library ? 0 : options.bucket, dtype_of<T>, layout,
-              options.overlap),
+              options.overlap, options.sums),
       units_(layout.units().size()) {
   if (!arenas.measuring()) stream_.emplace();
-  const bool replicated = options.stage.gradients == Placement::replicated;
-  if (replicated) {
+  if (options.stage.gradients == Placement::replicated) {
     units_ = held_.units();
   } else {
     passing_ = arenas.take<T>(Category::gradients, targets);
   }
-  if (options.adds_reduced) {
+  take_open_sums(arenas);
+}
+
+/// Allocates the sums that are kept between rounds.
+template <class T>
+void GradientStore<T>::take_open_sums(memory::Arenas& arenas) {
+  const SumPlan& sums = options_.sums;
+  if (const int open = sums.owner_open(); open > 0) {
     if constexpr (dtype_of<T> == Dtype::fp32) {
-      sums_ = replicated
-                  ? FlatBuffer<float>(arenas, Category::gradients, layout, Placement::partitioned)
-                  : held_;
-    } else {
-      sums_ = FlatBuffer<float>(arenas, Category::gradients, layout, Placement::partitioned);
+      if (options_.stage.gradients == Placement::partitioned) oldest_ = held_;
     }
+    if (oldest_.units().empty()) {
+      oldest_ = FlatBuffer<float>(arenas, Category::gradients, *layout_, Placement::partitioned);
+    }
+    others_ = arenas.take<float>(Category::gradients, (open - 1) * layout_->owned_total());
   }
+  node_open_ = arenas.take<float>(Category::gradients,
+                                  sums.node_open() * sums.nodes() * layout_->owned_total());
+}
+
+template <class T>
+UnitSums<T> GradientStore<T>::sums_of(Index u) const {
+  UnitSums<T> sums{.out = owned(u), .owner = {}, .node = {}};
+  const Index stride = layout_->owned_total(), at = layout_->unit(u).owned;
+  if (!oldest_.units().empty()) sums.owner = {oldest_.unit(u), others_ + at, stride};
+  if (node_open_ != nullptr) {
+    const Index nodes = options_.sums.nodes();
+    float* const first = node_open_ + nodes * at;
+    sums.node = {first, first + nodes * stride, nodes * stride};
+  }
+  return sums;
 }
 
 template <class T>
@@ -59,9 +80,9 @@ void GradientStore<T>::after(const ScheduleStep& step, const Round& round,
   for (const Index u : step.complete) {
     T*& unit = units_[u];
     under_way_.emplace_back(
-        exec, *stream_, comm, bucket_, layout_->unit(u), unit, destination(u, round),
+        exec, *stream_, comm, bucket_, layout_->unit(u), unit, sums_of(u),
         wanted_everywhere && round.last ? Result::all_reduced : Result::reduce_scattered,
-        Terms{options_.order, options_.adds_reduced ? round.ranks : comm.size()});
+        options_.order, options_.sums, options_.adds_reduced ? round.number : 0);
     if (options_.stage.gradients == Placement::partitioned) unit = nullptr;
     // The bucket serves one unit at a time.
     if (options_.overlap == comm::Overlap::no || u != step.complete.back()) end_reductions();
@@ -72,15 +93,6 @@ template <class T>
 void GradientStore<T>::drop(const ScheduleStep& step) {
   if (options_.stage.gradients == Placement::replicated) return;
   for (const Index u : step.complete) units_[u] = nullptr;
-}
-
-template <class T>
-OwnedSum<T> GradientStore<T>::destination(Index u, const Round& round) const {
-  if (!options_.adds_reduced) return {nullptr, nullptr, owned(u)};
-  float* sum = sums_.unit(u);
-  const float* base = round.first ? nullptr : sum;
-  if (round.last) return {base, nullptr, owned(u)};
-  return {base, sum, nullptr};
 }
 
 template <class T>

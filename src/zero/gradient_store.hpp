@@ -15,18 +15,20 @@ namespace kzero::zero {
 
 struct GradientOptions {
   Stage stage;
-  bool adds_reduced = false;  // reduces in every round and adds to the owner's fp32 sums
-  Index bucket = 0;           // in bytes
+  bool adds_reduced = false;  // every round is reduced; otherwise the model adds up the rounds
+  SumPlan sums{};
+  Index bucket = 0;  // in bytes
   comm::Overlap overlap = comm::Overlap::no;
   Order order = Order::ranks;
 };
 
 /// A round of a step, in which every data-parallel rank computes one micro-batch. In the last
-/// round, possibly only the first `ranks` ranks compute one.
+/// round, some ranks may have none.
 struct Round {
-  bool first = true;
+  Index number = 0;
   bool last = true;
-  int ranks = 1;  // ranks with a micro-batch
+
+  bool first() const { return number == 0; }
 };
 
 template <class T>
@@ -51,7 +53,7 @@ class GradientStore {
   T* result(Index u) const { return held_.share(u, options_.stage.optimizer, rank_); }
 
   /// Returns whether the model adds to the gradients of earlier micro-batches.
-  bool adds_in_model(const Round& round) const { return !options_.adds_reduced && !round.first; }
+  bool adds_in_model(const Round& round) const { return !options_.adds_reduced && !round.first(); }
 
   /// Prepares buffers for the gradients that an operation is the first to write.
   void before(const ScheduleStep& step, const tensor::Execution& exec);
@@ -69,7 +71,8 @@ class GradientStore {
   void finish(const tensor::Execution& exec, comm::Communicator& comm);
 
  private:
-  OwnedSum<T> destination(Index u, const Round& round) const;
+  void take_open_sums(memory::Arenas& arenas);
+  UnitSums<T> sums_of(Index u) const;
   void end_reductions();
 
   const param::FlatLayout* layout_;
@@ -77,7 +80,9 @@ class GradientStore {
   Index rank_;
   FlatBuffer<T> held_;
   T* passing_ = nullptr;
-  FlatBuffer<float> sums_;  // sums over rounds (held_ itself if it has fp32 shards)
+  FlatBuffer<float> oldest_;    // an owner's first open sums; held_ if it has fp32 shards
+  float* others_ = nullptr;     // its other open sums
+  float* node_open_ = nullptr;  // a node's open sums
   Bucket bucket_;
   std::vector<T*> units_;
   std::optional<ReductionStream> stream_;  // empty while measuring

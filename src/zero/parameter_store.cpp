@@ -27,7 +27,19 @@ void ParameterStore<T>::before(const ScheduleStep& step, const tensor::Execution
     arrivals_[place.unit] = gather(place.unit, unit, exec, comm);
     units_[place.unit] = unit;
   }
-  for (const Index u : step.needs) comm.wait(exec, arrivals_[u]);
+  for (const Index u : step.needs) wait_for(u, exec, comm);
+}
+
+template <class T>
+void ParameterStore<T>::wait_for(Index u, const tensor::Execution& exec, comm::Communicator& comm) {
+  if (arrivals_[u] == 0) return;
+  comm.wait(exec, arrivals_[u]);
+  arrivals_[u] = 0;
+}
+
+template <class T>
+void ParameterStore<T>::finish(const tensor::Execution& exec, comm::Communicator& comm) {
+  for (Index u = 0; u < std::ssize(arrivals_); ++u) wait_for(u, exec, comm);
 }
 
 template <class T>
@@ -36,9 +48,9 @@ void ParameterStore<T>::after(const ScheduleStep& step) {
 }
 
 template <class T>
-comm::Request ParameterStore<T>::all_gather_updated(Index u, const tensor::Execution& exec,
-                                                    comm::Communicator& comm) const {
-  return gather(u, held_.unit(u), exec, comm);
+void ParameterStore<T>::all_gather_updated(Index u, const tensor::Execution& exec,
+                                           comm::Communicator& comm) {
+  arrivals_[u] = gather(u, held_.unit(u), exec, comm);
 }
 
 template <class T>

@@ -39,10 +39,13 @@ class ParameterStore {
     }
   }
 
-  /// Starts the all-gather of unit u's updated parameters from their owners. This all-gather ends a
-  /// step in stages 1 and 2. Wait for the request before reading units. Collective.
-  comm::Request all_gather_updated(Index u, const tensor::Execution& exec,
-                                   comm::Communicator& comm) const;
+  /// Starts the all-gather of unit u's updated parameters from their owners, which ends a step in
+  /// stages 1 and 2. run() waits for it before the first operation that reads the unit, so that it
+  /// overlaps with the next step. Collective.
+  void all_gather_updated(Index u, const tensor::Execution& exec, comm::Communicator& comm);
+
+  /// Waits for all gathers in flight.
+  void finish(const tensor::Execution& exec, comm::Communicator& comm);
 
  private:
   /// Starts the gathers that are due before an operation and waits for the units that it needs.
@@ -53,6 +56,7 @@ class ParameterStore {
   void after(const ScheduleStep& step);
 
   T* owned(Index u) const { return share(u, Placement::partitioned); }
+  void wait_for(Index u, const tensor::Execution& exec, comm::Communicator& comm);
   comm::Request gather(Index u, T* unit, const tensor::Execution& exec,
                        comm::Communicator& comm) const;
 
@@ -61,7 +65,7 @@ class ParameterStore {
   FlatBuffer<T> held_;
   T* gathered_ = nullptr;
   std::vector<const T*> units_;
-  std::vector<comm::Request> arrivals_;  // gathers in flight, by unit
+  std::vector<comm::Request> arrivals_;  // gathers in flight, by unit; 0: it has arrived
 };
 
 }  // namespace kzero::zero

@@ -3,31 +3,43 @@
 #include <algorithm>
 
 #include "kernels/initialize.hpp"
-#include "kernels/reduction.hpp"
 #include "runtime/profile.hpp"
 
 namespace kzero::zero {
 
 using comm::ConstSpan;
 using comm::Span;
+using kernels::OpenSums;
+using kernels::PerRank;
+
+namespace {
+
+/// The same sums from element `at` on.
+OpenSums from(const OpenSums& open, Index at) {
+  if (open.oldest == nullptr) return open;
+  return {open.oldest + at, open.others == nullptr ? nullptr : open.others + at, open.stride};
+}
+
+}  // namespace
 
 template <class T>
 Reduction<T>::Reduction(const tensor::Execution& exec, ReductionStream& stream,
                         comm::Communicator& comm, const Bucket& bucket,
-                        const param::UnitLayout& layout, T* unit, const OwnedSum<T>& sum,
-                        Result result, const Terms& terms)
+                        const param::UnitLayout& layout, T* unit, const UnitSums<T>& sums,
+                        Result result, Order order, const SumPlan& plan, Index round)
     : exec_(&exec),
       stream_(&stream),
       comm_(&comm),
       bucket_(&bucket),
       layout_(&layout),
       unit_(unit),
-      sum_(sum),
+      sums_(sums),
       result_(result),
-      terms_(terms) {
+      order_(order),
+      plan_(&plan),
+      round_(round) {
   const runtime::ProfileRegion region([] { return "kzero::zero::begin_reduction"; });
-  const bool whole = comm.size() == 1 || terms.order == Order::library;
-  slices_ = whole ? 1 : ceil_div(layout.shard, bucket.slice());
+  slices_ = is_alone() ? 1 : ceil_div(layout.shard, bucket.slice());
   stream.written.order(exec, stream.stream);
   for (Index i = 0; i < std::min(slices_, bucket.slots()); ++i) begin(i);
   if (comm.waits_on_device()) sum_all();
@@ -42,66 +54,147 @@ comm::Slice Reduction<T>::slice(Index number) const {
 
 template <class T>
 void Reduction<T>::begin(Index number) {
-  const int ranks = comm_->size();
-  if (ranks == 1) return;
-  if (terms_.order == Order::library) return begin_library_sum();
-  const auto [at, count] = slice(number);
-  T* slot = bucket_->template slot<T>(number);
-  std::vector<ConstSpan> send;
-  std::vector<Span> receive;
-  send.reserve(static_cast<std::size_t>(ranks));
-  receive.reserve(static_cast<std::size_t>(ranks));
-  for (int r = 0; r < ranks; ++r) {
-    const bool sends = comm_->rank() < terms_.ranks, receives = r < terms_.ranks;
-    send.push_back(ConstSpan::of(unit_ + r * layout_->shard + at, sends ? count : 0));
-    receive.push_back(Span::of(slot + r * count, receives ? count : 0));
+  if (comm_->size() == 1) return;
+  if (order_ == Order::library) return begin_library_sum();
+  if (plan_->route() == Route::terms) return begin_gradients(number);
+  if (plan_->node_count(node(), round_) > 0) {
+    collect_in_node(number);
+    add_in_node(number);
   }
-  requests_.push_back(comm_->begin_all_to_all(stream_->stream, std::move(send), std::move(receive),
-                                              comm::Operation::reduce_scatter,
-                                              comm::Purpose::gradients));
+  if (plan_->sends(round_)) begin_node_sums(number);
+}
+
+template <class T>
+comm::Request Reduction<T>::exchange(std::vector<ConstSpan> send, std::vector<Span> receive) const {
+  return comm_->begin_all_to_all(stream_->stream, std::move(send), std::move(receive),
+                                 comm::Operation::reduce_scatter, comm::Purpose::gradients);
 }
 
 /// Libraries sum over all ranks, so a rank without a gradient adds zeros.
 template <class T>
 void Reduction<T>::begin_library_sum() {
   const auto all = static_cast<std::size_t>(layout_->padded);
-  if (comm_->rank() >= terms_.ranks)
+  if (comm_->rank() >= plan_->owner_count(round_))
     kernels::fill<T>(stream_->stream, tensor::Vector<T>(unit_, all), 0);
   requests_.push_back(comm_->begin_library_sum(
       stream_->stream, ConstSpan::of(unit_, layout_->padded),
-      Span::of(unit_ + comm_->rank() * layout_->shard, layout_->shard), comm::Purpose::gradients));
+      Span::of(shard(comm_->rank()), layout_->shard), comm::Purpose::gradients));
+}
+
+/// Sends each owner its shard of this rank's gradient.
+template <class T>
+void Reduction<T>::begin_gradients(Index number) {
+  const auto [at, count] = slice(number);
+  T* slot = bucket_->template gradients<T>(number);
+  const Index nodes = plan_->nodes(), node_ranks = plan_->node_ranks();
+  // Rank r has micro-batch number position(r) of the round.
+  const auto position = [&](Index r) { return r % nodes * node_ranks + r / nodes; };
+  const Index terms = plan_->owner_count(round_);
+  const bool sends = position(comm_->rank()) < terms;
+  std::vector<ConstSpan> send;
+  std::vector<Span> receive;
+  for (Index r = 0; r < comm_->size(); ++r) {
+    const bool receives = position(r) < terms;
+    send.push_back(ConstSpan::of(shard(r) + at, sends ? count : 0));
+    receive.push_back(Span::of(slot + position(r) * count, receives ? count : 0));
+  }
+  requests_.push_back(exchange(std::move(send), std::move(receive)));
+}
+
+/// Sends the gradients of the shards of each place on a node to this node's rank of that place.
+template <class T>
+void Reduction<T>::collect_in_node(Index number) const {
+  const Index nodes = plan_->nodes(), node_ranks = plan_->node_ranks();
+  if (node_ranks == 1) return;
+  const auto [at, count] = slice(number);
+  T* slot = bucket_->template gradients<T>(number);
+  const Index terms = plan_->node_count(node(), round_);
+  comm::Request last = 0;
+  for (Index owner = 0; owner < nodes; ++owner) {
+    std::vector<ConstSpan> send(static_cast<std::size_t>(comm_->size()));
+    std::vector<Span> receive(send.size());
+    for (Index l = 0; l < node_ranks; ++l) {
+      const Index peer = l * nodes + node();
+      if (place() < terms) send[peer] = ConstSpan::of(shard(l * nodes + owner) + at, count);
+      if (l < terms) receive[peer] = Span::of(slot + (owner * node_ranks + l) * count, count);
+    }
+    last = exchange(std::move(send), std::move(receive));
+  }
+  comm_->wait(stream_->stream, last);
+}
+
+template <class T>
+void Reduction<T>::add_in_node(Index number) const {
+  const Index nodes = plan_->nodes(), node_ranks = plan_->node_ranks();
+  const auto [at, count] = slice(number);
+  const auto terms = static_cast<int>(plan_->node_count(node(), round_));
+  for (Index owner = 0; owner < nodes; ++owner) {
+    const T* others = node_ranks == 1
+                          ? nullptr
+                          : bucket_->template gradients<T>(number) + owner * node_ranks * count;
+    const PerRank<T> values{others, count, shard(place() * nodes + owner) + at, terms,
+                            static_cast<int>(place())};
+    kernels::add_terms<T, float>(stream_->stream, values, plan_->node_terms(round_),
+                                 from(sums_.node, owner * layout_->shard + at), count,
+                                 bucket_->node_sums(number) + owner * count);
+  }
+}
+
+/// Sends this node's sums to their owners.
+template <class T>
+void Reduction<T>::begin_node_sums(Index number) {
+  const Index nodes = plan_->nodes(), count = slice(number).count;
+  const bool sends = node() < plan_->owner_count(round_);
+  std::vector<ConstSpan> send(static_cast<std::size_t>(comm_->size()));
+  std::vector<Span> receive(send.size());
+  for (Index n = 0; n < nodes; ++n) {
+    const Index peer = place() * nodes + n;
+    const bool receives = n < plan_->owner_count(round_);
+    if (sends) send[peer] = ConstSpan::of(bucket_->node_sums(number) + n * count, count);
+    if (receives) receive[peer] = Span::of(bucket_->arriving(number) + n * count, count);
+  }
+  requests_.push_back(exchange(std::move(send), std::move(receive)));
 }
 
 template <class T>
 void Reduction<T>::add_up(Index number) const {
-  // The library has already replaced the rank's own values by the sum.
-  const bool alone = comm_->size() == 1 || terms_.order == Order::library;
   const auto [at, count] = slice(number);
-  const T* own = unit_ + comm_->rank() * layout_->shard + at;
-  const T* others = alone ? nullptr : bucket_->template slot<T>(number);
-  const kernels::PerRank<T> values{others, count, own, alone ? 1 : terms_.ranks,
-                                   alone ? 0 : comm_->rank()};
-  const float* base = sum_.base ? sum_.base + at : nullptr;
-  const auto extent = static_cast<std::size_t>(count);
-  if (sum_.fp32) {
-    kernels::ordered_sum<T, float>(stream_->stream, values, base, {sum_.fp32 + at, extent});
-  } else if (!alone || base || sum_.cast + at != own) {
-    kernels::ordered_sum<T, T>(stream_->stream, values, base, {sum_.cast + at, extent});
+  const tensor::Execution& stream = stream_->stream;
+  T* own = shard(comm_->rank()) + at;
+  T* out = sums_.out + at;
+  if (order_ == Order::library) {
+    // The library has already replaced the rank's own values by the sum.
+    if (out != own) kernels::add_terms<T, T>(stream, {.own = own}, {}, {}, count, out);
+    return;
   }
+  const kernels::Terms terms = plan_->owner_terms(round_);
+  const OpenSums open = from(sums_.owner, at);
+  const auto present = static_cast<int>(plan_->owner_count(round_));
+  if (plan_->route() != Route::terms) {
+    const PerRank<float> values{bucket_->arriving(number), count,
+                                bucket_->node_sums(number) + node() * count, present,
+                                static_cast<int>(node())};
+    return kernels::add_terms<float, T>(stream, values, terms, open, count, out);
+  }
+  if (comm_->size() == 1 && terms.first == 0 && terms.ends && out == own) return;
+  const Index position = node() * plan_->node_ranks() + place();
+  const T* others = comm_->size() == 1 ? nullptr : bucket_->template gradients<T>(number);
+  const PerRank<T> values{others, count, own, present, static_cast<int>(position)};
+  kernels::add_terms<T, T>(stream, values, terms, open, count, out);
 }
 
 template <class T>
 comm::Request Reduction<T>::gather(Index number) const {
-  const Index shard = layout_->shard;
-  return comm::begin_gather<T>(stream_->stream, *comm_, unit_, shard, slice(number),
-                               unit_ + comm_->rank() * shard, comm::Purpose::gradients);
+  return comm::begin_gather<T>(stream_->stream, *comm_, unit_, layout_->shard, slice(number),
+                               shard(comm_->rank()), comm::Purpose::gradients);
 }
 
 template <class T>
 void Reduction<T>::sum_all() {
+  const bool sends = plan_->sends(round_);
   for (Index i = 0; i < slices_; ++i) {
-    if (comm_->size() > 1) comm_->wait(stream_->stream, requests_[i]);
-    add_up(i);
+    if (sends && comm_->size() > 1) comm_->wait(stream_->stream, requests_[i]);
+    if (sends) add_up(i);
     if (i + bucket_->slots() < slices_) begin(i + bucket_->slots());
     if (result_ == Result::all_reduced && comm_->size() > 1) last_gather_ = gather(i);
   }

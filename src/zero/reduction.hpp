@@ -1,7 +1,7 @@
-// The deterministic reduce-scatter of one unit's gradients. After an all-to-all through the bucket,
-// each owner adds the ranks' values to the sum of the previous rounds, in rank order and in fp32.
-// The reduction sends as much as a ring. Its bits do not depend on a library's algorithm.
-// Order::library selects the library's reduce-scatter instead.
+// The deterministic reduce-scatter of one unit's gradients, in the order of a SumPlan. Owners, and
+// on the way to them nodes, add the gradients that they receive through the bucket. A reduction of
+// a round sends as much as a ring. Its bits do not depend on a library's algorithm. Order::library
+// selects the library's reduce-scatter instead.
 #pragma once
 
 #include "comm/gather.hpp"
@@ -9,29 +9,24 @@
 #include "runtime/event.hpp"
 #include "tensor/view.hpp"
 #include "zero/bucket.hpp"
+#include "zero/sum_plan.hpp"
 
 namespace kzero::zero {
 
-/// The destination of a rank's own shard of the sum: `fp32` for the unrounded sum, or `cast` for
-/// the sum rounded once. `base` is added unless it is null.
+/// Memory for the sums of a unit.
 template <class T>
-struct OwnedSum {
-  const float* base = nullptr;
-  float* fp32 = nullptr;
-  T* cast = nullptr;
+struct UnitSums {
+  T* out = nullptr;         // this rank's shard of the complete sum, rounded once
+  kernels::OpenSums owner;  // open sums of this rank's shard
+  /// Open sums of the shards of the ranks with this rank's place on their nodes [nodes * shard].
+  kernels::OpenSums node;
 };
 
 /// Whether the sum stays with its owner or is gathered to every rank.
 enum class Result { reduce_scattered, all_reduced };
 
-/// The order of summation: by rank, or the order of the collectives library.
+/// The order of summation: by micro-batch, or the order of the collectives library.
 using Order = deck::ReductionOrder;
-
-/// The terms of a sum: the gradients of the first `ranks` ranks. The other ranks send nothing.
-struct Terms {
-  Order order = Order::ranks;
-  int ranks = 1;
-};
 
 /// The stream for collectives and sums, which run concurrently with the model's kernels.
 struct ReductionStream {
@@ -46,20 +41,29 @@ class Reduction {
   /// referenced objects must live until finish(). A stream has at most one reduction in flight.
   /// Collective over the communicator's group.
   Reduction(const tensor::Execution& exec, ReductionStream& stream, comm::Communicator& comm,
-            const Bucket& bucket, const param::UnitLayout& layout, T* unit, const OwnedSum<T>& sum,
-            Result result, const Terms& terms);
+            const Bucket& bucket, const param::UnitLayout& layout, T* unit, const UnitSums<T>& sums,
+            Result result, Order order, const SumPlan& plan, Index round);
 
-  /// Finishes the all-to-all and the sums. Later work on `exec` sees the sums. With
+  /// Finishes the messages and the sums. Later work on `exec` sees the sums. With
   /// Result::all_reduced, the rounded shards are still being gathered into the unit on return. Wait
   /// for the returned request before reading them.
   comm::Request finish();
 
  private:
   comm::Slice slice(Index number) const;
+  T* shard(Index rank) const { return unit_ + rank * layout_->shard; }
+  bool is_alone() const { return comm_->size() == 1 || order_ == Order::library; }
+  Index place() const { return comm_->rank() / plan_->nodes(); }
+  Index node() const { return comm_->rank() % plan_->nodes(); }
   void sum_all();
   void begin(Index number);
   void begin_library_sum();
+  void begin_gradients(Index number);
+  void collect_in_node(Index number) const;
+  void add_in_node(Index number) const;
+  void begin_node_sums(Index number);
   void add_up(Index number) const;
+  comm::Request exchange(std::vector<comm::ConstSpan> send, std::vector<comm::Span> receive) const;
   comm::Request gather(Index number) const;
 
   const tensor::Execution* exec_;
@@ -68,13 +72,15 @@ class Reduction {
   const Bucket* bucket_;
   const param::UnitLayout* layout_;
   T* unit_;
-  OwnedSum<T> sum_;
+  UnitSums<T> sums_;
   Result result_;
-  Terms terms_;
+  Order order_;
+  const SumPlan* plan_;
+  Index round_;
   Index slices_ = 0;
   bool summed_ = false;
   comm::Request last_gather_ = 0;
-  std::vector<comm::Request> requests_;
+  std::vector<comm::Request> requests_;  // to wait for before a slice can be added up
 };
 
 }  // namespace kzero::zero

@@ -58,6 +58,8 @@ class Window {
 Schedule::Schedule(const param::Trace& trace, const param::FlatLayout& layout,
                    const ScheduleOptions& options)
     : trace_(trace), steps_(trace.size()) {
+  for (std::size_t i = 0; i < trace_.size(); ++i)
+    steps_[i].needs = units_of(trace_[i].reads, ValueKind::parameters);
   if (options.stage.parameters == Placement::partitioned)
     schedule_gathers(layout, options.prefetch_units);
   schedule_gradients(layout, options);
@@ -67,10 +69,7 @@ Schedule::Schedule(const param::Trace& trace, const param::FlatLayout& layout,
 // gather.
 void Schedule::schedule_gathers(const param::FlatLayout& layout, Index prefetch_units) {
   std::vector<std::vector<Index>> reads;
-  for (std::size_t i = 0; i < trace_.size(); ++i) {
-    steps_[i].needs = units_of(trace_[i].reads, ValueKind::parameters);
-    reads.push_back(steps_[i].needs);
-  }
+  for (const ScheduleStep& step : steps_) reads.push_back(step.needs);
   std::vector<Lifetime> lives;
   std::vector<std::size_t> live(layout.units().size());  // position in lives, by unit
   Window window(reads, live.size(), prefetch_units);

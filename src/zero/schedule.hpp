@@ -22,7 +22,7 @@ struct BufferOffset {
 /// The communication before and after one operation of a micro-batch.
 struct ScheduleStep {
   std::vector<BufferOffset> gathers;  // started before it: first its own, then prefetched ones
-  std::vector<Index> needs;           // gathered units that must have arrived
+  std::vector<Index> needs;           // units that it reads, which must have arrived
   std::vector<Index> releases;        // gathered units to release after it
   std::vector<BufferOffset> targets;  // gradients that it is the first to write
   std::vector<Index> complete;        // gradients that it is the last to write

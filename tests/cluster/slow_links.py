@@ -21,7 +21,7 @@ from statistics import mean, median
 from nodes.cluster import Cluster
 from nodes.requirements import why_not
 from training import KEEP, ROOT, Training
-from wire import crossing_share, table_bytes
+from wire import table_bytes
 
 CASES = ("4x1 zero.stage=2", "4x1 zero.stage=3", "2x2 zero.stage=2", "2x2 zero.stage=3")
 UNITS = {"kbit": 1e3, "mbit": 1e6, "gbit": 1e9}
@@ -90,7 +90,6 @@ def measure(cluster, arguments, case, rate):
         "tokens_per_second": median(step["tokens_per_second"] for step in steps),
         "sent_bytes": sent,
         "table_bytes": table_bytes(training) * ranks,
-        "crossing": crossing_share(nodes, ranks),
         "load": os.getloadavg()[0],
         "time": time.strftime("%F %T"),
     }
@@ -123,7 +122,7 @@ def line(row):
         f"{row['step_seconds']:.3f}",
         f"{row['tokens_per_second']:.0f}",
         f"{row['sent_bytes'] / 1e6:.2f}",
-        f"{row['table_bytes'] * row['crossing'] / 1e6:.2f}",
+        f"{row['table_bytes'] / 1e6:.2f}",
         f"{wire:.3f}" if wire else "-",
         f"{row['step_seconds'] / wire:.2f}" if wire else "-",
         f"{row['load']:.0f}",

@@ -9,16 +9,9 @@ class RunFailed(RuntimeError):
     """A run that did not complete, with its output."""
 
 
-def crossing_share(nodes, ranks):
-    """The share of a rank's messages that leaves its node where each rank exchanges the same with every other one.
-    ranks: of each node."""
-    count = nodes * ranks
-    return (count - ranks) / (count - 1)
-
-
 def table_bytes(training):
-    """Bytes that one rank sends in a step, by the traffic table of the run's end."""
-    return sum(row["bytes_per_step"] for row in training.records("end")[-1]["traffic"])
+    """Bytes that one rank sends to other nodes in a step, by the traffic table of the run's end."""
+    return sum(row["bytes_between_nodes_per_step"] for row in training.records("end")[-1]["traffic"])
 
 
 def run(training, hosts, ranks, steps):

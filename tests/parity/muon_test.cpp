@@ -90,9 +90,12 @@ TEST(Muon, SendsEachElementAtMostTwice) {
     const engine::Blueprint blueprint(resolved(config, ranks), ranks);
     Index gathered = 0, returned = 0;
     for (Index rank = 0; rank < ranks; ++rank) {
-      const engine::MatrixTraffic sent = engine::traffic_of(blueprint.matrices, rank);
+      const engine::MatrixTraffic sent =
+          engine::traffic_of(blueprint.matrices, rank, std::vector{0, 1, 0, 1});
       gathered += sent.gathered, returned += sent.returned;
       EXPECT_EQ(sent.gathered_tensor + sent.returned_tensor, 0);
+      EXPECT_LE(sent.gathered_between_nodes, sent.gathered);
+      EXPECT_LE(sent.returned_between_nodes, sent.returned);
     }
     const Index all = matrix_elements(blueprint.table);
     if (stage == 0) {

@@ -27,7 +27,7 @@ std::vector<deck::Config> decks() {
     config.train.global_batch = ranks;
     every_stage(config);
     deck::Config on_nodes = config;  // "auto" then overlaps, which uses other buffers
-    on_nodes.placement.leaves_nodes = true;
+    on_nodes.grid.node = 1;
     every_stage(on_nodes);
     config.model.tied_embeddings = false;
     config.model.feed_forward = 31;
@@ -176,7 +176,8 @@ TEST(Plan, CountedTrafficIsTheory) {
     for (const metrics::TrafficRow& row : rows) {
       EXPECT_EQ(row.elements_per_step, row.expected_elements_per_step) << describe(config);
       EXPECT_EQ(row.bytes_per_step, row.expected_bytes_per_step) << describe(config);
-      EXPECT_EQ(row.bytes_per_step, row.elements_per_step * bytes_of(config.train.precision));
+      EXPECT_EQ(row.bytes_between_nodes_per_step, row.expected_bytes_between_nodes_per_step)
+          << describe(config);
       EXPECT_EQ(row.group, "data");
     }
     EXPECT_EQ(rows[0].operation, "reduce_scatter");

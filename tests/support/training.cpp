@@ -78,6 +78,7 @@ deck::Config as_llama(deck::Config config, Index kv_heads) {
 deck::Config resolved(deck::Config config, Index ranks) {
   const auto violations = deck::apply_rules(config, {ranks, deck::Purpose::train});
   for (const deck::Violation& violation : violations) ADD_FAILURE() << violation.text;
+  if (config.grid.node > 0) config.placement.node_of_rank = comm::nodes_of(ranks, config.grid.node);
   return config;
 }
 
@@ -87,7 +88,8 @@ void set_offload_if_needed(deck::Config& config) {
 }
 
 Ranks::Ranks(const deck::Config& config, const grid::Group& group)
-    : grid(copy_of(group), 0, config.grid.tensor), machinery(config, 1, grid) {}
+    : grid(copy_of(group), 0, config.grid.tensor, config.placement.node_of_rank),
+      machinery(config, 1, grid) {}
 
 Training::Training(const deck::Config& deck, const grid::Group& group, deck::GemmBackend backend,
                    const Ingredients& ingredients)

@@ -34,6 +34,7 @@ deck::Config small_deck(Dtype precision = Dtype::fp32);
 /// head width, biases, head norms and scaled angles.
 deck::Config as_llama(deck::Config config, Index kv_heads);
 
+/// Resolves a deck. grid.node ranks share a node; 0: all.
 deck::Config resolved(deck::Config config, Index ranks);
 
 /// Enables offload in device builds for an optimizer that runs only on the host's cores.

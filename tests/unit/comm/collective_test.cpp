@@ -183,20 +183,22 @@ TEST(Traffic, OfStepsIsKeptApartAndKnowsHowManyStepsUsedIt) {
   const Channel a{"data", Operation::all_gather, Purpose::gradients};
   const Channel b{"data", Operation::all_gather, Purpose::parameters};
   Traffic counted;
-  counted.add(a, 100, 400);
+  counted.add(a, 100, 400, false);
   for (Index step = 0; step < 3; ++step) {
     counted.begin_step();
-    counted.add(a, 2, 8);
-    counted.add(a, 3, 12);
-    if (step == 1) counted.add(b, 7, 14);
+    counted.add(a, 2, 8, false);
+    counted.add(a, 3, 12, false);
+    if (step == 1) counted.add(b, 7, 14, true);
     counted.end_step();
-    counted.add(a, 100, 400);
+    counted.add(a, 100, 400, false);
   }
   EXPECT_EQ(counted.outside().at(a).elements, 400);
   EXPECT_EQ(counted.in_steps().at(a).elements, 15);
   EXPECT_EQ(counted.in_steps().at(a).bytes, 60);
   EXPECT_EQ(counted.in_steps().at(a).steps, 3);
   EXPECT_EQ(counted.in_steps().at(b).elements, 7);
+  EXPECT_EQ(counted.in_steps().at(b).bytes_between_nodes, 14);
+  EXPECT_EQ(counted.in_steps().at(a).bytes_between_nodes, 0);
   EXPECT_EQ(counted.in_steps().at(b).steps, 1);
 }
 
@@ -204,9 +206,9 @@ TEST(Traffic, AddsUpByChannel) {
   const Channel a{"data", Operation::all_gather, Purpose::gradients};
   const Channel b{"data", Operation::all_gather, Purpose::parameters};
   Traffic counted;
-  counted.add(a, 3, 12);
-  counted.add(b, 5, 10);
-  counted.add(a, 4, 16);
+  counted.add(a, 3, 12, false);
+  counted.add(b, 5, 10, false);
+  counted.add(a, 4, 16, false);
   ASSERT_EQ(counted.outside().size(), 2U);
   EXPECT_EQ(counted.outside().at(a).elements, 7);
   EXPECT_EQ(counted.outside().at(a).bytes, 28);

@@ -10,11 +10,19 @@
 namespace kzero::comm {
 namespace {
 
+deck::Config deck_on(std::vector<int> node_of_rank, Index tensor) {
+  deck::Config config;
+  config.grid = {.data = std::ssize(node_of_rank) / tensor, .tensor = tensor};
+  config.placement.node_of_rank = std::move(node_of_rank);
+  return config;
+}
+
 bool leaves(const std::vector<int>& node_of_rank, Index tensor) {
-  return data_groups_leave_nodes(node_of_rank, tensor);
+  return data_groups_leave_nodes(deck_on(node_of_rank, tensor));
 }
 
 TEST(Placement, DataGroupsLeaveNodesIfAnyOfThemHasRanksOnSeveral) {
+  EXPECT_FALSE(leaves({}, 1)) << "not known";
   EXPECT_FALSE(leaves({0}, 1));
   EXPECT_FALSE(leaves({0, 0, 0, 0}, 1));
   EXPECT_TRUE(leaves({0, 0, 1, 1}, 1));
@@ -29,11 +37,10 @@ TEST(Placement, DataGroupsLeaveNodesIfAnyOfThemHasRanksOnSeveral) {
 }
 
 TEST(Placement, OfAPlanFillsNodesInOrder) {
-  EXPECT_FALSE(data_groups_leave_nodes(8, 1, 1));
-  EXPECT_TRUE(data_groups_leave_nodes(8, 2, 1));
-  EXPECT_TRUE(data_groups_leave_nodes(8, 2, 4));
-  EXPECT_FALSE(data_groups_leave_nodes(8, 2, 8));
-  EXPECT_TRUE(data_groups_leave_nodes(8, 3, 4)) << "3, 3 and 2 ranks";
+  EXPECT_EQ(planned_nodes(8, 1), std::vector<int>(8, 0));
+  EXPECT_EQ(planned_nodes(8, 2), (std::vector{0, 0, 0, 0, 1, 1, 1, 1}));
+  EXPECT_EQ(planned_nodes(8, 3), (std::vector{0, 0, 0, 1, 1, 1, 2, 2}));
+  EXPECT_EQ(nodes_of(5, 2), (std::vector{0, 0, 1, 1, 2}));
 }
 
 /// The tests' ranks are on one machine, with one thread each.
@@ -59,7 +66,7 @@ TEST(Overlap, OverMpiIsOnWhereMessagesLeaveANode) {
   EXPECT_EQ(overlap_beside(config), Overlap::no);
   config.placement.shares_cores = true;
   EXPECT_EQ(overlap_of(config), Overlap::no) << "buffers on one node stay as they are";
-  config.placement.leaves_nodes = true;
+  config.placement.node_of_rank = {0, 1};
   EXPECT_EQ(overlap_of(config), Overlap::yes);
   EXPECT_EQ(overlap_beside(config), Overlap::beside);
   config.zero.overlap = deck::Overlap::off;

@@ -79,6 +79,7 @@ TEST(BatchPlan, CoversEachSampleOfAStepOnceInTurns) {
     Index next = 5 * 22;
     for (Index round = 0; round < plan.rounds(); ++round) {
       for (Index rank = 0; rank < plan.ranks_in(round); ++rank) {
+        EXPECT_TRUE(plan.has(rank, round));
         EXPECT_EQ(plan.first_sample(5, rank, round), next) << ranks;
         next += plan.micro_batch;
       }
@@ -88,6 +89,39 @@ TEST(BatchPlan, CoversEachSampleOfAStepOnceInTurns) {
     }
     EXPECT_EQ(next, 6 * 22) << ranks;
   }
+}
+
+TEST(BatchPlan, DealsEveryMicroBatchOnceOnAnyNodes) {
+  for (const Index nodes : {1, 2, 3, 6}) {
+    for (const bool by_node : {false, true}) {
+      for (const Index batches : {6, 7, 11, 12, 24}) {
+        if (by_node && batches % 6 != 0) continue;
+        const BatchPlan plan{batches, 6, 1, nodes, by_node};
+        std::vector<int> seen(static_cast<std::size_t>(batches));
+        for (Index round = 0; round < plan.rounds(); ++round) {
+          for (Index rank = 0; rank < 6; ++rank) {
+            if (!plan.has(rank, round)) continue;
+            const Index number = plan.number(rank, round);
+            ++seen[number];
+            EXPECT_EQ(plan.turn(number).rank, rank);
+            EXPECT_EQ(plan.turn(number).round, round);
+          }
+        }
+        EXPECT_EQ(seen, std::vector<int>(static_cast<std::size_t>(batches), 1));
+      }
+    }
+  }
+}
+
+TEST(BatchPlan, DealsNeighboursToANode) {
+  const BatchPlan in_turns{.global_batch = 8, .ranks = 4, .micro_batch = 1, .nodes = 2};
+  const BatchPlan by_node{8, 4, 1, 2, true};
+  // Ranks 0 and 2 are on the first node.
+  EXPECT_EQ(in_turns.number(2, 0), 1);
+  EXPECT_EQ(in_turns.number(0, 1), 4);
+  EXPECT_EQ(by_node.number(2, 0), 1);
+  EXPECT_EQ(by_node.number(0, 1), 2);
+  EXPECT_EQ(by_node.number(1, 0), 4);
 }
 
 class Samples : public testing::Test {

@@ -13,11 +13,12 @@ using comm::Purpose;
 
 TEST(Reports, CountedTrafficStandsBesideItsTheory) {
   comm::Traffic traffic;
-  traffic.add({"data", Operation::all_gather, Purpose::gradients}, 99, 396);  // before any step
+  traffic.add({"data", Operation::all_gather, Purpose::gradients}, 99, 396,
+              true);  // before any step
   for (Index step = 0; step < 2; ++step) {
     traffic.begin_step();
-    traffic.add({"data", Operation::all_gather, Purpose::gradients}, 15, 60);
-    if (step == 1) traffic.add({"data", Operation::all_reduce, Purpose::parameters}, 4, 16);
+    traffic.add({"data", Operation::all_gather, Purpose::gradients}, 15, 60, step == 1);
+    if (step == 1) traffic.add({"data", Operation::all_reduce, Purpose::parameters}, 4, 16, false);
     traffic.end_step();
   }
   const auto rows = engine::counted(traffic, {{"data", "reduce_scatter", "gradients", 0, 0, 9, 36},
@@ -32,6 +33,7 @@ TEST(Reports, CountedTrafficStandsBesideItsTheory) {
                                                            : 9;
     EXPECT_EQ(row.elements_per_step, elements) << row.operation;
     EXPECT_EQ(row.bytes_per_step, 4 * elements) << row.operation;
+    EXPECT_EQ(row.bytes_between_nodes_per_step, row.operation == "all_gather" ? 30 : 0);
     EXPECT_EQ(row.expected_elements_per_step, expected)
         << row.operation << ": what was planned and not sent shows";
   }

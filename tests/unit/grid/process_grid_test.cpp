@@ -36,6 +36,48 @@ TEST(ProcessGrid, TensorRanksAreInnermost) {
   }
 }
 
+// The data group's order is that of the shards: first the first ranks of all nodes.
+TEST(ProcessGrid, RanksOfOnePlaceOnTheirNodesAreNeighbours) {
+  const int ranks = world_size();
+  for (const int node_ranks : {1, 2, 4}) {
+    if (ranks % node_ranks != 0) continue;
+    std::vector<int> node_of_rank;
+    for (int rank = 0; rank < ranks; ++rank) node_of_rank.push_back(rank / node_ranks);
+    const ProcessGrid grid(0, 1, node_of_rank);
+    const int nodes = ranks / node_ranks, me = grid.world().rank();
+    EXPECT_EQ(grid.data().rank(), me % node_ranks * nodes + me / node_ranks);
+    EXPECT_EQ(grid.world_rank(grid.data().rank(), 0), me);
+    EXPECT_EQ(grid.data().shape().nodes, nodes);
+    EXPECT_EQ(grid.data().shape().node_ranks, node_ranks);
+    for (int r = 0; r < ranks; ++r) {
+      EXPECT_EQ(grid.data().launch_rank(r), grid.world_rank(r, 0));
+      EXPECT_EQ(grid.data().leaves_node(r), grid.world_rank(r, 0) / node_ranks != me / node_ranks);
+    }
+  }
+}
+
+TEST(NodeShape, IsRegularIfNodesHaveTheSameNumber) {
+  const auto shape = [](const std::vector<int>& nodes, Index tensor) {
+    const NodeShape found = shape_of_data_groups(nodes, tensor);
+    return std::pair{found.nodes, found.node_ranks};
+  };
+  using Pair = std::pair<Index, Index>;
+  EXPECT_EQ(shape({}, 1), Pair(1, 1));
+  EXPECT_EQ(shape({0, 0, 0}, 1), Pair(1, 3));
+  EXPECT_EQ(shape({0, 0, 1, 1}, 1), Pair(2, 2));
+  EXPECT_EQ(shape({0, 1, 0, 1}, 1), Pair(2, 2)) << "ranks dealt to nodes in turn";
+  EXPECT_EQ(shape({0, 1, 0, 1}, 2), Pair(1, 2)) << "each data group is on a node of its own";
+  EXPECT_EQ(shape({0, 0, 0, 0, 1, 1, 1, 1}, 2), Pair(2, 2));
+  EXPECT_EQ(shape({0, 0, 0, 1}, 1), Pair(0, 0));
+  EXPECT_EQ(shape({0, 0, 1, 1, 2}, 1), Pair(0, 0));
+}
+
+TEST(NodeShape, ShardsOfOnePlaceAreContiguous) {
+  EXPECT_EQ(shard_order(std::vector{0, 0, 0, 1, 1, 1}, {2, 3}), (std::vector{0, 3, 1, 4, 2, 5}));
+  EXPECT_EQ(shard_order(std::vector{0, 1, 0, 1}, {2, 2}), (std::vector{0, 1, 2, 3}));
+  EXPECT_EQ(shard_order(std::vector{0, 0, 1}, {0, 0}), (std::vector{0, 1, 2})) << "not regular";
+}
+
 TEST(ProcessGrid, NamesItsGroups) {
   const ProcessGrid grid(0, 1);
   EXPECT_EQ(grid.world().name(), "world");

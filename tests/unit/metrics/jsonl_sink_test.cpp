@@ -164,6 +164,7 @@ TEST_F(JsonLines, TheEndHoldsMemoryAndTrafficAsAgreed) {
       R"("parameters":{"planned_bytes":8,"peak_bytes":7}}}],)"
       R"("traffic":[{"group":"data","operation":"reduce_scatter","purpose":"gradients",)"
       R"("elements_per_step":10,"bytes_per_step":40,"expected_elements_per_step":10,)"
+      R"("bytes_between_nodes_per_step":0,"expected_bytes_between_nodes_per_step":0,)"
       R"("theory_elements_per_step":10}]})");
 }
 

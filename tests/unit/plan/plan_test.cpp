@@ -207,7 +207,9 @@ TEST(Json, HoldsTheFieldsThatProgramsReadByName) {
                     {"purpose", row.purpose},
                     {"elements_per_step", row.elements_per_step},
                     {"bytes_per_step", row.bytes_per_step},
-                    {"expected_elements_per_step", row.expected_elements_per_step}}));
+                    {"expected_elements_per_step", row.expected_elements_per_step},
+                    {"bytes_between_nodes_per_step", 0},
+                    {"expected_bytes_between_nodes_per_step", 0}}));
   }
 }
 

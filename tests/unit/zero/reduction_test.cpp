@@ -2,7 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <fmt/format.h>
+
+#include <bit>
+
 #include "comm/backends.hpp"
+#include "data/sampler.hpp"
 #include "grid/process_grid.hpp"
 #include "support/guarded.hpp"
 #include "support/numbers.hpp"
@@ -14,147 +19,247 @@ param::FlatLayout one_unit_layout(Index elements, Index ranks) {
   return {{{"unit", {{"values", {elements}}}}}, ranks};
 }
 
+/// A micro-batch's gradient.
 template <class T>
-std::vector<T> values_of(int rank, Index count) {
-  // Magnitudes differ by rank, so another order of the sum would change the bits.
-  return tests::numbers<T>(count, 100 + rank, rank % 2 == 0 ? 1 : 300);
+std::vector<T> values_of(Index number, Index count) {
+  // Magnitudes differ, so another order of the sum would change the bits.
+  return tests::numbers<T>(count, 100 + static_cast<unsigned>(number), number % 2 == 0 ? 1 : 300);
 }
 
-/// The rank-ordered fp32 sum of all ranks' values for a unit, including padding.
+/// The tree over blocks of micro-batches, as kernels/pairwise_sum.hpp specifies it.
 template <class T>
-std::vector<float> sums_of(int ranks, Index count) {
-  std::vector<float> total(count, 0.0F);
-  for (int r = 0; r < ranks; ++r) {
-    const auto values = values_of<T>(r, count);
+std::vector<float> tree(Index terms, Index block, Index begin, Index end, Index count) {
+  std::vector<float> total(static_cast<std::size_t>(count), 0.0F);
+  if (end - begin > 1) {
+    const auto half =
+        static_cast<Index>(std::bit_floor(static_cast<std::uint64_t>(end - begin - 1)));
+    total = tree<T>(terms, block, begin, begin + half, count);
+    const auto right = tree<T>(terms, block, begin + half, end, count);
+    for (Index i = 0; i < count; ++i) total[i] += right[i];
+    return total;
+  }
+  for (Index term = begin * block; term < std::min(terms, (begin + 1) * block); ++term) {
+    const auto values = values_of<T>(term, count);
     for (Index i = 0; i < count; ++i) total[i] += static_cast<float>(values[i]);
   }
   return total;
 }
 
 template <class T>
-std::vector<T> rounded(const std::vector<float>& values, Index begin, Index count) {
-  std::vector<T> result;
-  for (Index i = begin; i < begin + count; ++i) result.push_back(static_cast<T>(values[i]));
-  return result;
+std::vector<T> sum_of(Index terms, Index blocks, Index count) {
+  const Index block = ceil_div(terms, blocks);
+  std::vector<T> rounded;
+  for (const float value : tree<T>(terms, block, 0, ceil_div(terms, block), count))
+    rounded.push_back(static_cast<T>(value));
+  return rounded;
 }
 
-/// A reduction of one unit with its bucket, and the operands of its owner's sum.
+/// How a test adds gradients.
+struct Way {
+  Index node_ranks = 1;
+  Index terms = 1;
+  Index blocks = 1;
+  KeepsSums keeps = KeepsSums::owners;
+  Index bytes = 1 << 20;
+  comm::Overlap overlap = comm::Overlap::no;
+};
+
+/// A step's gradients of one unit, reduced round by round.
 template <class T>
 struct Case {
-  Case(const grid::Group& group, const param::FlatLayout& flat, Index bytes, comm::Overlap overlap)
-      : comm(comm::make_communicator(deck::CommunicatorKind::mpi, overlap, group, traffic)),
+  Case(Index elements, const Way& chosen)
+      : way(chosen),
+        grid(0, 1, nodes(chosen.node_ranks)),
+        group(grid.data()),
+        plan({group.size(), group.shape().nodes, way.terms, way.blocks}, way.keeps),
+        batches{way.terms, group.size(), 1, plan.nodes(), plan.route() == Route::step},
+        comm(comm::make_communicator(deck::CommunicatorKind::mpi, way.overlap, group, traffic)),
+        flat(one_unit_layout(elements, group.size())),
         layout(flat.unit(0)),
-        arenas(measured(bytes, flat, overlap), ledger),
-        bucket(arenas, bytes, dtype_of<T>, flat, overlap),
-        unit(values_of<T>(group.rank(), layout.padded)) {}
+        arenas(measured(), ledger),
+        bucket(arenas, way.bytes, dtype_of<T>, flat, way.overlap, plan),
+        owner_open((plan.owner_open() + 1) * layout.shard),
+        node_open((plan.node_open() + 1) * plan.nodes() * layout.shard),
+        unit(layout.padded),
+        out(layout.shard) {}
 
-  static memory::Arenas measured(Index bytes, const param::FlatLayout& flat,
-                                 comm::Overlap overlap) {
+  static std::vector<int> nodes(Index node_ranks) {
+    int ranks = 0;
+    MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+    std::vector<int> node_of_rank;
+    for (int rank = 0; rank < ranks; ++rank)
+      node_of_rank.push_back(rank / static_cast<int>(node_ranks));
+    return node_of_rank;
+  }
+
+  memory::Arenas measured() const {
     memory::Arenas measuring;
-    static_cast<void>(Bucket(measuring, bytes, dtype_of<T>, flat, overlap));
+    static_cast<void>(Bucket(measuring, way.bytes, dtype_of<T>, flat, way.overlap, plan));
     return measuring;
   }
 
-  /// Reduces the values of the first `ranks` ranks.
-  void reduce(const OwnedSum<T>& sum, Result result, int ranks) {
+  /// Runs all rounds. The sum is in `out` or, if all ranks want it, in `unit`.
+  void run(Result result) {
     const tensor::Execution exec;
-    ReductionStream stream;
-    zero::Reduction<T> reduction(exec, stream, *comm, bucket, layout, unit.data(), sum, result,
-                                 {Order::ranks, ranks});
-    comm->wait(exec, reduction.finish());
+    const Index shard = layout.shard, wide = plan.nodes() * shard;
+    for (Index round = 0; round < batches.rounds(); ++round) {
+      const bool is_last = round + 1 == batches.rounds();
+      if (batches.has(group.rank(), round))
+        unit.set(values_of<T>(batches.number(group.rank(), round), layout.padded));
+      UnitSums<T> sums{out.data(),
+                       {owner_open.data(), owner_open.data() + shard, shard},
+                       {node_open.data(), node_open.data() + wide, wide}};
+      if (result == Result::all_reduced) sums.out = unit.data() + group.rank() * shard;
+      ReductionStream stream;
+      zero::Reduction<T> reduction(exec, stream, *comm, bucket, layout, unit.data(), sums,
+                                   is_last ? result : Result::reduce_scattered, Order::ranks, plan,
+                                   round);
+      comm->wait(exec, reduction.finish());
+      exec.fence();
+    }
   }
 
+  Way way;
   comm::Traffic traffic;
+  grid::ProcessGrid grid;
+  const grid::Group& group;
+  SumPlan plan;
+  data::BatchPlan batches;
   std::unique_ptr<comm::Communicator> comm;
+  param::FlatLayout flat;
   const param::UnitLayout& layout;
   memory::Ledger ledger;
   memory::Arenas arenas;
   zero::Bucket bucket;
-  tests::Guarded<T> unit;
+  tests::Guarded<float> owner_open, node_open;
+  tests::Guarded<T> unit, out;
 };
+
+std::string name_of(const Way& way) {
+  return fmt::format("{} a node, {} terms, {} blocks, nodes keep sums {}, bucket {}",
+                     way.node_ranks, way.terms, way.blocks, way.keeps == KeepsSums::nodes,
+                     way.bytes);
+}
 
 template <class T>
 class Reduction : public testing::Test {
  protected:
-  /// Calls f(flat layout, bytes of the bucket, overlap) for sizes and buckets that do not divide
-  /// evenly.
+  /// Calls f(elements, way) for sizes, buckets and numbers that do not divide evenly.
   template <class F>
   void for_each_case(const F& f) {
-    for (const Index elements : {1, 3, 31, 1000, 4099}) {
-      const param::FlatLayout flat = one_unit_layout(elements, group.size());
-      for (const Index bytes : {1, 254, 1 << 20}) {
-        if (elements / bytes > 100) continue;  // thousands of messages add no coverage
-        for (const auto overlap : {comm::Overlap::no, comm::Overlap::yes}) f(flat, bytes, overlap);
+    for (const auto& [elements, bytes] : {std::pair{1, 1 << 20}, {700, 254}, {4099, 1 << 20}}) {
+      for (const Index node_ranks : {1, 2, 4}) {
+        if (ranks % node_ranks != 0) continue;
+        for (const Index terms : {ranks, ranks + 1, 4 * ranks}) {
+          for (const Index blocks : {Index{1}, Index{4}, terms}) {
+            for (const auto keeps : {KeepsSums::owners, KeepsSums::nodes}) {
+              const auto overlap =
+                  keeps == KeepsSums::owners ? comm::Overlap::no : comm::Overlap::yes;
+              f(elements, Way{node_ranks, terms, blocks, keeps, bytes, overlap});
+            }
+          }
+        }
       }
     }
   }
 
-  grid::Group group = grid::world_group();
+  const Index ranks = grid::world_group().size();
 };
-using Elements = testing::Types<float, bf16, fp16>;
+using Elements = testing::Types<float, bf16>;
 TYPED_TEST_SUITE(Reduction, Elements, );
 
-TYPED_TEST(Reduction, EverywhereIsTheRankOrderedFp32SumRoundedOnce) {
+TYPED_TEST(Reduction, IsTheTreeOverMicroBatchesRoundedOnceByAnyRoute) {
   using T = TypeParam;
-  const int ranks = this->group.size();
-  this->for_each_case([&](const param::FlatLayout& flat, Index bytes, comm::Overlap overlap) {
-    Case<T> c(this->group, flat, bytes, overlap);
-    c.reduce({nullptr, nullptr, c.unit.data() + this->group.rank() * c.layout.shard},
-             Result::all_reduced, ranks);
-    EXPECT_TRUE(tests::same_bits(
-        c.unit.host(), rounded<T>(sums_of<T>(ranks, c.layout.padded), 0, c.layout.padded)))
-        << c.layout.elements << " elements, bucket of " << bytes;
-    for (const auto& [channel, volume] : c.traffic.outside()) {
-      EXPECT_EQ(volume.elements, collective_elements(c.layout.padded, ranks))
-          << name_of(channel.operation);
-      EXPECT_EQ(volume.bytes, volume.elements * bytes_of(dtype_of<T>));
-    }
-    EXPECT_EQ(c.traffic.outside().size(), ranks == 1 ? 0U : 2U);
+  this->for_each_case([&](Index elements, const Way& way) {
+    Case<T> c(elements, way);
+    c.run(Result::reduce_scattered);
+    const auto all = sum_of<T>(way.terms, way.blocks, c.layout.padded);
+    const auto own = all.begin() + c.group.rank() * c.layout.shard;
+    EXPECT_TRUE(tests::same_bits(c.out.host(), std::vector<T>(own, own + c.layout.shard)))
+        << elements << " elements, " << name_of(way);
   });
 }
 
-TYPED_TEST(Reduction, ScatteredGoesToItsOwnerAlone) {
+TYPED_TEST(Reduction, EverywhereIsTheSameSum) {
   using T = TypeParam;
-  const int ranks = this->group.size(), me = this->group.rank();
-  this->for_each_case([&](const param::FlatLayout& flat, Index bytes, comm::Overlap overlap) {
-    Case<T> c(this->group, flat, bytes, overlap);
-    const Index shard = c.layout.shard;
-    const tests::Guarded<float> wide(tests::numbers<float>(shard, 7, 10));
-    const tests::Guarded<T> narrow(shard);
-    std::vector<float> expected(static_cast<std::size_t>(shard), 0.0F);
-    const auto add = [&](int count) {
-      for (int r = 0; r < count; ++r) {
-        const auto values = values_of<T>(r, c.layout.padded);
-        for (Index i = 0; i < shard; ++i) expected[i] += static_cast<float>(values[me * shard + i]);
-      }
-    };
-    // As in the rounds of a step: the first round's sum, the next round's values added to it, and a
-    // last round with values of some ranks only, which is rounded.
-    add(ranks);
-    c.reduce({nullptr, wide.data(), nullptr}, Result::reduce_scattered, ranks);
-    EXPECT_TRUE(tests::same_bits(wide.host(), expected));
-    add(ranks);
-    c.reduce({wide.data(), wide.data(), nullptr}, Result::reduce_scattered, ranks);
-    EXPECT_TRUE(tests::same_bits(wide.host(), expected));
-    const int some = std::max(1, ranks / 2);
-    add(some);
-    c.reduce({wide.data(), nullptr, narrow.data()}, Result::reduce_scattered, some);
-    EXPECT_TRUE(tests::same_bits(narrow.host(), rounded<T>(expected, 0, shard)));
-    for (const auto& [channel, volume] : c.traffic.outside()) {
-      const Index rounds = me < some ? 3 : 2;
-      EXPECT_EQ(volume.elements, rounds * collective_elements(c.layout.padded, ranks));
+  for (const Index node_ranks : {1, 2}) {
+    if (this->ranks % node_ranks != 0) continue;
+    for (const Index bytes : {254, 1 << 20}) {
+      const Way way{node_ranks, 2 * this->ranks, 4, KeepsSums::owners, bytes};
+      Case<T> c(1000, way);
+      c.run(Result::all_reduced);
+      EXPECT_TRUE(
+          tests::same_bits(c.unit.host(), sum_of<T>(way.terms, way.blocks, c.layout.padded)))
+          << name_of(way);
     }
-    EXPECT_TRUE(tests::same_bits(c.unit.host(), values_of<T>(me, c.layout.padded)))
-        << "what was sent is not touched";
-    EXPECT_EQ(c.traffic.outside().size(), ranks == 1 ? 0U : 1U);
-  });
+  }
+}
+
+TYPED_TEST(Reduction, LeavesWhatWasSentAlone) {
+  using T = TypeParam;
+  Case<T> c(1000, {.terms = this->ranks});
+  c.run(Result::reduce_scattered);
+  EXPECT_TRUE(tests::same_bits(c.unit.host(),
+                               values_of<T>(c.batches.number(c.group.rank(), 0), c.layout.padded)));
+}
+
+// A round sends as much as a ring, by any route. Sums of nodes leave a node once.
+TYPED_TEST(Reduction, SendsAsMuchAsARingAndLessBetweenNodes) {
+  using T = TypeParam;
+  for (const Index node_ranks : {1, 2, 4}) {
+    if (this->ranks % node_ranks != 0) continue;
+    Case<T> c(4099, {.node_ranks = node_ranks, .terms = this->ranks, .blocks = this->ranks});
+    c.run(Result::reduce_scattered);
+    const Index nodes = this->ranks / node_ranks;
+    for (const auto& [channel, volume] : c.traffic.outside()) {
+      EXPECT_EQ(volume.elements, collective_elements(c.layout.padded, this->ranks));
+      const Index width = c.plan.route() == Route::terms ? bytes_of(dtype_of<T>) : 4;
+      EXPECT_EQ(volume.bytes_between_nodes, (nodes - 1) * c.layout.shard * width) << node_ranks;
+    }
+    EXPECT_EQ(c.traffic.outside().size(), this->ranks == 1 ? 0U : 1U);
+  }
+}
+
+TEST(SumPlan, AddsInNodesWhatIsASubtree) {
+  const auto route = [](Index ranks, Index nodes, Index terms, Index blocks, KeepsSums keeps) {
+    return SumPlan({ranks, nodes, terms, blocks}, keeps).route();
+  };
+  using enum Route;
+  for (const auto keeps : {KeepsSums::owners, KeepsSums::nodes}) {
+    EXPECT_EQ(route(8, 1, 8, 4, keeps), terms) << "one node";
+    EXPECT_EQ(route(8, 8, 8, 4, keeps), terms) << "a rank a node";
+    EXPECT_EQ(route(8, 2, 8, 4, keeps), rounds);
+    EXPECT_EQ(route(8, 4, 8, 4, keeps), rounds);
+    EXPECT_EQ(route(8, 4, 8, 2, keeps), terms) << "a block spans two nodes";
+    EXPECT_EQ(route(6, 2, 6, 2, keeps), rounds);
+    EXPECT_EQ(route(6, 2, 6, 6, keeps), terms) << "three blocks a node";
+    EXPECT_EQ(route(8, 2, 9, 9, keeps), rounds) << "a last round of one";
+  }
+  EXPECT_EQ(route(8, 2, 32, 4, KeepsSums::owners), terms) << "a block is longer than a round";
+  EXPECT_EQ(route(8, 2, 32, 32, KeepsSums::owners), rounds);
+  EXPECT_EQ(route(8, 2, 32, 4, KeepsSums::nodes), step);
+  EXPECT_EQ(route(4, 4, 16, 4, KeepsSums::nodes), step);
+  EXPECT_EQ(route(8, 8, 32, 4, KeepsSums::nodes), terms) << "a block spans two nodes";
+  EXPECT_EQ(route(8, 2, 33, 33, KeepsSums::nodes), rounds) << "a round is not full";
+}
+
+TEST(SumPlan, KeepsAsManySumsAsAreOpenBetweenRounds) {
+  const SumPlan chain({2, 1, 16, 1}, KeepsSums::owners);
+  EXPECT_EQ(chain.owner_open(), 1);
+  const SumPlan single({8, 1, 8, 8}, KeepsSums::owners);
+  EXPECT_EQ(single.owner_open(), 0) << "one round";
+  const SumPlan tree({2, 1, 16, 8}, KeepsSums::owners);
+  EXPECT_EQ(tree.owner_open(), 3) << "after 7 blocks";
+  const SumPlan nodes({8, 2, 32, 4}, KeepsSums::nodes);
+  EXPECT_EQ(nodes.owner_open(), 0);
+  EXPECT_EQ(nodes.node_open(), 2) << "one block, and half of the next";
 }
 
 TEST(BucketMemory, IsWhatTheDeckAllowsAndNoMoreThanALargestUnitFills) {
   const auto bytes = [](Index size, Dtype dtype, Index ranks, comm::Overlap overlap) {
     memory::Arenas measuring;
     static_cast<void>(
-        zero::Bucket(measuring, size, dtype, one_unit_layout(1 << 20, ranks), overlap));
+        zero::Bucket(measuring, size, dtype, one_unit_layout(1 << 20, ranks), overlap, {}));
     return measuring.bytes()[position(memory::Category::buckets)];
   };
   for (const auto overlap : {comm::Overlap::no, comm::Overlap::yes}) {
@@ -166,6 +271,12 @@ TEST(BucketMemory, IsWhatTheDeckAllowsAndNoMoreThanALargestUnitFills) {
   }
   EXPECT_EQ(bytes(1, Dtype::fp32, 64, comm::Overlap::no), 64 * 4) << "an element a rank";
   EXPECT_EQ(bytes(1, Dtype::fp32, 64, comm::Overlap::yes), 2 * 64 * 4) << "and slot";
+  memory::Arenas measuring;
+  const SumPlan plan({8, 2, 8, 8}, KeepsSums::owners);
+  static_cast<void>(zero::Bucket(measuring, 1 << 20, Dtype::bf16, one_unit_layout(1 << 20, 8),
+                                 comm::Overlap::yes, plan));
+  EXPECT_EQ(plan.route(), Route::rounds);
+  EXPECT_EQ(measuring.bytes()[position(memory::Category::buckets)], 1 << 20) << "with node sums";
 }
 
 TEST(ExchangedElements, AreTheSharesOfTheOthers) {

@@ -1,0 +1,68 @@
+#include "zero/sum_plan.hpp"
+
+#include <algorithm>
+#include <bit>
+
+namespace kzero::zero {
+
+namespace {
+
+/// Returns whether aligned ranges of `terms` terms are subtrees of a sum with blocks of `block`.
+bool are_subtrees(Index terms, Index block) {
+  return terms % block == 0 && std::has_single_bit(static_cast<std::uint64_t>(terms / block));
+}
+
+/// The most sums that are open after one of the rounds but the last, with `each` terms in a round.
+int most_open(Index rounds, Index each, Index block) {
+  int most = 0;
+  for (Index round = 1; round < rounds; ++round)
+    most = std::max(most, kernels::open_sums(round * each, block));
+  return most;
+}
+
+}  // namespace
+
+SumPlan::SumPlan(const SumShape& shape, KeepsSums keeps)
+    : shape_(shape), block_(ceil_div(shape.terms, shape.blocks)) {
+  if (shape.nodes == 1) return;
+  const bool is_whole = shape.terms % shape.ranks == 0;
+  if (keeps == KeepsSums::nodes && rounds() > 1 && is_whole &&
+      are_subtrees(node_ranks() * rounds(), block_)) {
+    route_ = Route::step;
+  } else if (node_ranks() > 1 && are_subtrees(node_ranks(), block_)) {
+    route_ = Route::rounds;
+  }
+}
+
+kernels::Terms SumPlan::node_terms(Index round) const {
+  if (route_ == Route::rounds) return {0, block_, true};
+  return {round * node_ranks(), block_, round + 1 == rounds()};
+}
+
+Index SumPlan::node_count(Index node, Index round) const {
+  return std::clamp<Index>(terms_in(round) - node * node_ranks(), 0, node_ranks());
+}
+
+kernels::Terms SumPlan::owner_terms(Index round) const {
+  if (route_ == Route::step) return {};
+  const bool is_last = round + 1 == rounds();
+  if (route_ == Route::rounds) return {round * nodes(), 1, is_last};
+  return {round * ranks(), block_, is_last};
+}
+
+Index SumPlan::owner_count(Index round) const {
+  if (route_ == Route::terms) return terms_in(round);
+  return ceil_div(terms_in(round), node_ranks());
+}
+
+int SumPlan::node_open() const {
+  return route_ == Route::step ? most_open(rounds(), node_ranks(), block_) : 0;
+}
+
+int SumPlan::owner_open() const {
+  if (route_ == Route::step) return 0;
+  return route_ == Route::rounds ? most_open(rounds(), nodes(), 1)
+                                 : most_open(rounds(), ranks(), block_);
+}
+
+}  // namespace kzero::zero

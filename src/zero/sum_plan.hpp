@@ -1,0 +1,68 @@
+// How the gradients of a step's micro-batches are added, and where. The order of the additions
+// depends on the deck alone (kernels/pairwise_sum.hpp). The ranks and nodes only decide which of
+// them happen on the way to a sum's owner.
+#pragma once
+
+#include "kernels/pairwise_sum.hpp"
+
+namespace kzero::zero {
+
+/// What a rank sends to the owners of the sums.
+enum class Route {
+  terms,   // its gradient of each micro-batch
+  rounds,  // in each round, the sum of its node's gradients, in fp32
+  step     // once a step, the sum of its node's gradients of all rounds, in fp32
+};
+
+/// Which ranks exist, and how many micro-batches there are. Rank l * nodes + n is the l-th of node
+/// n (grid/node_shape.hpp).
+struct SumShape {
+  Index ranks = 1;
+  Index nodes = 1;
+  Index terms = 1;   // gradients to add: micro-batches, or ranks that each have one sum
+  Index blocks = 1;  // train.sum_blocks
+};
+
+/// Where gradients may be kept between rounds.
+enum class KeepsSums { owners, nodes };
+
+class SumPlan {
+ public:
+  SumPlan() = default;
+  /// Chooses the route. A node adds its gradients if they are a subtree of the sum: `rounds` needs
+  /// a node whose ranks compute whole blocks, a power of two of them; `step`, the same of all
+  /// micro-batches of a node. `step` also needs memory for the nodes' sums.
+  SumPlan(const SumShape& shape, KeepsSums keeps);
+
+  Route route() const { return route_; }
+  Index ranks() const { return shape_.ranks; }
+  Index nodes() const { return shape_.nodes; }
+  Index node_ranks() const { return shape_.ranks / shape_.nodes; }
+  Index rounds() const { return ceil_div(shape_.terms, shape_.ranks); }
+
+  /// Returns whether the owners receive something in a round.
+  bool sends(Index round) const { return route_ != Route::step || round + 1 == rounds(); }
+
+  /// The gradients that node `node` adds in a round, and the number of them.
+  kernels::Terms node_terms(Index round) const;
+  Index node_count(Index node, Index round) const;
+
+  /// What owners add in a round, and the number of it: from the first `owner_count` ranks or nodes.
+  kernels::Terms owner_terms(Index round) const;
+  Index owner_count(Index round) const;
+
+  /// The most sums that a node, or an owner, keeps from one round to the next.
+  int node_open() const;
+  int owner_open() const;
+
+ private:
+  Index terms_in(Index round) const {
+    return std::min(shape_.ranks, shape_.terms - round * shape_.ranks);
+  }
+
+  SumShape shape_;
+  Index block_ = 1;
+  Route route_ = Route::terms;
+};
+
+}  // namespace kzero::zero
