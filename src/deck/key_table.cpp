@@ -6,17 +6,14 @@ namespace {
 
 void add_grid(std::vector<Key>& table) {
   constexpr auto t = &Config::grid;
-  table.push_back(integer(
-      "grid.data", t, &Grid::data, from(0, 1000000), "ranks",
-      "Size of the data-parallel axis of the process grid; 0: number of ranks / grid.tensor."));
-  table.push_back(integer(
-      "grid.tensor", t, &Grid::tensor, from(1, 10000), "ranks",
-      "Size of the tensor-parallel axis of the process grid. These ranks split each layer's heads, "
-      "columns and vocabulary, and are neighbours in rank order. Must divide model.heads."));
+  table.push_back(integer("grid.data", t, &Grid::data, from(0, 1000000), "ranks",
+                          "Data-parallel ranks; 0: number of ranks / grid.tensor."));
+  table.push_back(integer("grid.tensor", t, &Grid::tensor, from(1, 10000), "ranks",
+                          "Tensor-parallel ranks, which split each layer and are neighbours in "
+                          "rank order. Must divide model.heads."));
   table.push_back(integer("grid.node", t, &Grid::node, from(0, 1000000), "ranks",
                           "Ranks that are treated as sharing a node, in rank order; 0: as they are "
-                          "placed. For plans and tests: it changes which messages are sent, and no "
-                          "bit."));
+                          "placed. For plans and tests. No bit changes."));
 }
 
 void add_zero(std::vector<Key>& table) {
@@ -24,21 +21,19 @@ void add_zero(std::vector<Key>& table) {
   table.push_back(integer("zero.stage", t, &Zero::stage, from(0, 3), "",
                           "State partitioned over the data-parallel ranks. 0: nothing; 1: the "
                           "optimizer state; 2: also gradients; 3: also parameters."));
-  table.push_back(
-      size("zero.bucket", t, &Zero::bucket, from(256, 0x1p40),
-           "Size of the communication buffer, through which gradients are reduced in chunks."));
+  table.push_back(size("zero.bucket", t, &Zero::bucket, from(256, 0x1p40),
+                       "Size of the buffer through which gradients are reduced in chunks."));
   table.push_back(
       integer("zero.prefetch_units", t, &Zero::prefetch_units, from(0, 10000), "units",
               "Stage 3: units (blocks) whose parameters are gathered ahead of the one in use."));
-  table.push_back(
-      choice("zero.accumulate", t, &Zero::accumulate,
-             {{"auto", Accumulate::automatic},
-              {"local", Accumulate::local},
-              {"reduced", Accumulate::reduced}},
-             "How gradients of several micro-batches are added. \"auto\" and \"reduced\" reduce "
-             "the gradients of each and accumulate in fp32, in an order that does not depend on "
-             "the number of ranks. \"local\" adds before reducing (stages 0 and 1, or one "
-             "data-parallel rank): fewer messages, but bits that depend on the number of ranks."));
+  table.push_back(choice(
+      "zero.accumulate", t, &Zero::accumulate,
+      {{"auto", Accumulate::automatic},
+       {"local", Accumulate::local},
+       {"reduced", Accumulate::reduced}},
+      "How gradients of several micro-batches are added. \"auto\" and \"reduced\" reduce those of "
+      "each and accumulate in fp32. \"local\" adds before reducing (stages 0 and 1, or one "
+      "data-parallel rank): fewer messages, but bits that depend on the number of ranks."));
   table.push_back(choice(
       "zero.gradients", t, &Zero::gradients,
       {{"auto", KeepsSums::automatic}, {"rank", KeepsSums::owners}, {"node", KeepsSums::nodes}},
@@ -52,15 +47,14 @@ void add_zero(std::vector<Key>& table) {
                          "\"host\": on the CPU. In builds without a device both are the same."));
   table.push_back(choice("zero.overlap", t, &Zero::overlap,
                          {{"auto", Overlap::automatic}, {"on", Overlap::on}, {"off", Overlap::off}},
-                         "Gathers and reductions move data while the rank computes. \"auto\" is on "
-                         "with NCCL, which uses no core of the rank, and if data-parallel ranks "
-                         "are on several nodes. It is off over MPI on one node."));
+                         "Gathers and reductions move data while the rank computes. \"auto\" is "
+                         "on with NCCL and if data-parallel ranks are on several nodes."));
   table.push_back(
       choice("zero.reduction", t, &Zero::reduction,
              {{"ordered", ReductionOrder::ranks}, {"library", ReductionOrder::library}},
-             "How gradients are summed over ranks. \"ordered\": in rank order and fp32, with the "
-             "same bits for every library. \"library\": as NCCL adds them, with rounding that "
-             "depends on the number of ranks and the machine."));
+             "How gradients are summed. \"ordered\": in fp32, in the order that train.sum_blocks "
+             "fixes. \"library\": as "
+             "NCCL adds them, with rounding that depends on the number of ranks and the machine."));
 }
 
 void add_recompute(std::vector<Key>& table) {
@@ -69,15 +63,13 @@ void add_recompute(std::vector<Key>& table) {
       choice("recompute.mode", t, &Recompute::mode, recompute_modes,
              "What backward recomputes instead of keeping it. \"layernorm_gelu\": the outputs of "
              "LayerNorm and GELU; \"full\": everything in a block except its input."));
-  table.push_back(
-      boolean("recompute.partition", t, &Recompute::partition,
-              "With recompute.mode = \"full\", each of the grid.tensor ranks keeps only its part "
-              "of a block's input and gathers the input before backward (P_a)."));
+  table.push_back(boolean("recompute.partition", t, &Recompute::partition,
+                          "With recompute.mode = \"full\", each of the grid.tensor ranks keeps "
+                          "only its part of a block's input (P_a)."));
   table.push_back(choice("recompute.offload", t, &Recompute::offload,
                          {{"none", Offload::none}, {"host", Offload::host}},
                          "Where the inputs of blocks are kept until backward, with recompute.mode "
-                         "= \"full\". \"none\": with the model; \"host\": in host memory. Builds "
-                         "without a device make the copy too."));
+                         "= \"full\". \"none\": with the model; \"host\": in host memory."));
 }
 
 void add_train(std::vector<Key>& table) {
@@ -91,10 +83,9 @@ void add_train(std::vector<Key>& table) {
               "Sequences that a rank computes at once; 0: its entire part of train.global_batch."));
   table.push_back(integer(
       "train.sum_blocks", t, &Train::sum_blocks, from(1, 1000000), "blocks",
-      "The gradients of a step's micro-batches are added in this many blocks of consecutive ones, "
-      "and the blocks in pairs. A node that computes whole blocks sends their sum instead of every "
-      "gradient. More blocks suit more nodes and take more memory with several micro-batches a "
-      "rank. Bits depend on it."));
+      "Blocks of consecutive micro-batches whose gradients are added first; sums of blocks are "
+      "added in pairs. A node that computes whole blocks sends their sum only, so use at least as "
+      "many blocks as nodes. More take more memory. Bits depend on the number."));
   table.push_back(choice("train.precision", t, &Train::precision,
                          {{"fp32", Dtype::fp32}, {"bf16", Dtype::bf16}, {"fp16", Dtype::fp16}},
                          "Storage of weights, activations and gradients; master weights and "
@@ -160,21 +151,21 @@ void add_optimizer(std::vector<Key>& table) {
                           "fp16: steps without overflow after which the loss scale doubles."));
   table.push_back(integer("optimizer.max_skipped", t, &Optimizer::max_skipped, from(1, most),
                           "steps",
-                          "Consecutive steps with gradients that are not finite after which the "
-                          "run ends as diverged."));
+                          "Steps in a row with gradients that are not finite, after which the run "
+                          "ends (exit code 5)."));
 }
 
 void add_data(std::vector<Key>& table) {
   constexpr auto t = &Config::data;
   table.push_back(texts("data.files", t, &Data::files,
-                        "Training data: paths of regular files, or patterns with the wildcards * "
-                        "and ?. For several sources with weights, use [[data.blend]]."));
+                        "Training data: paths, or patterns with * and ?. For several sources with "
+                        "weights, use [[data.blend]]."));
   table.push_back(choice(
       "data.format", t, &Data::format, data_formats,
       "\"bytes\": each byte is a token; any file except those of known token formats. \"llmc\": a "
-      "header of 256 int32, then 16-bit or 32-bit tokens, as the header declares; files of both "
-      "kinds may be mixed. \"megatron\": the .bin files of Megatron-LM's datasets, each with its "
-      ".idx in the same folder. \"raw\": tokens of data.token_bytes without a header."));
+      "header, then 16-bit or 32-bit tokens. \"megatron\": the .bin files of Megatron-LM's "
+      "datasets, each with its .idx in the same folder. \"raw\": tokens of data.token_bytes "
+      "without a header (docs/data.md)."));
   Key token_bytes = integer("data.token_bytes", t, &Data::token_bytes, from(2, 4), "bytes",
                             "Bytes of a token, 2 or 4, unsigned and little-endian.");
   token_bytes.depends_on = "data.format";
@@ -187,7 +178,7 @@ void add_data(std::vector<Key>& table) {
                         "Validation data: paths, or patterns with * and ?."));
   table.push_back(real("data.validation_fraction", t, &Data::validation_fraction, from(0, 0.5), "",
                        "Fraction of the tokens of data.files, or of each source of data.blend, "
-                       "that is kept for validation. It is taken from their end."));
+                       "that is kept for validation, from their end."));
 }
 
 void add_checkpoint(std::vector<Key>& table) {
@@ -210,30 +201,30 @@ void add_checkpoint(std::vector<Key>& table) {
   table.push_back(
       boolean("checkpoint.strict", t, &Checkpoint::strict,
               "Stop if the newest checkpoint is damaged, instead of using the one before it."));
-  table.push_back(boolean("checkpoint.allow_new_data", t, &Checkpoint::allow_new_data,
-                          "Resume from a checkpoint of a run with other training data, or with the "
-                          "same data in another order."));
+  table.push_back(
+      boolean("checkpoint.allow_new_data", t, &Checkpoint::allow_new_data,
+              "Resume from a checkpoint of other training data, or of another order of it."));
   table.push_back(boolean("checkpoint.reset_optimizer", t, &Checkpoint::reset_optimizer,
-                          "Resume from a checkpoint of another optimizer.kind: with its weights, "
-                          "step and sample, and with the rest of the optimizer state zero. A "
+                          "Resume from a checkpoint of another optimizer.kind, with its weights, "
+                          "step and sample; the rest of the optimizer state starts from zero. A "
                           "checkpoint of the same kind is resumed with its state."));
 }
 
 /// Keys on when and how a run ends, and on ranks that hold it up.
 void add_run_ends(std::vector<Key>& table) {
   constexpr auto t = &Config::run;
-  table.push_back(duration(
-      "run.wall_limit", t, &Run::wall_limit, from(0, year),
-      "Time limit of the job, from the start of the program; 0: no limit of its own. The job's end "
-      "(SLURM_JOB_END_TIME, KZERO_JOB_END_TIME) applies too; the earlier of the two counts."));
+  table.push_back(
+      duration("run.wall_limit", t, &Run::wall_limit, from(0, year),
+               "Time limit of the job, from the start of the program; 0: none. The job's end "
+               "(SLURM_JOB_END_TIME, KZERO_JOB_END_TIME) counts if it is earlier."));
   table.push_back(duration("run.stop_margin", t, &Run::stop_margin, from(0, year),
                            "Time before the limit at which to stop with a checkpoint."));
   table.push_back(duration("run.watchdog", t, &Run::watchdog, from(0, year),
                            "Longest time that a rank waits for others in one collective. Then the "
                            "run ends and names the ranks it waited for. 0: for ever."));
-  table.push_back(duration("run.heartbeat", t, &Run::heartbeat, from(0, year),
-                           "The run names a node and ends after this time without a sign of life "
-                           "from it; 0: never. Signs of life do not wait for the end of a step."));
+  table.push_back(duration(
+      "run.heartbeat", t, &Run::heartbeat, from(0, year),
+      "The run names a node and ends after this time without a sign of life from it; 0: never."));
   table.push_back(real("run.slow_node_share", t, &Run::slow_node_share, from(0, 1), "",
                        "The run names a node (on a single node, a rank) if the others wait for it "
                        "for more than this share of the steps' time. 0: off."));
@@ -250,14 +241,12 @@ void add_run(std::vector<Key>& table) {
   constexpr auto t = &Config::run;
   table.push_back(integer("run.log_every", t, &Run::log_every, from(1, most), "steps",
                           "Steps between lines of output."));
-  table.push_back(
-      choice("run.progress", t, &Run::progress,
-             {{"auto", ProgressStyle::automatic},
-              {"live", ProgressStyle::live},
-              {"plain", ProgressStyle::plain}},
-             "\"live\": one line below the others is redrawn in place; \"plain\": lines "
-             "only; \"auto\": \"live\" if rank 0 or its mpiexec prints to a "
-             "terminal."));
+  table.push_back(choice("run.progress", t, &Run::progress,
+                         {{"auto", ProgressStyle::automatic},
+                          {"live", ProgressStyle::live},
+                          {"plain", ProgressStyle::plain}},
+                         "\"live\": one line below the others is redrawn in place; \"plain\": "
+                         "lines only; \"auto\": \"live\" on a terminal."));
   table.push_back(choice("run.communicator", t, &Run::communicator, communicators,
                          "Library for collectives on arrays; \"auto\": \"nccl\" in device builds "
                          "that have it, otherwise \"mpi\"."));
@@ -269,8 +258,8 @@ void add_run(std::vector<Key>& table) {
   table.push_back(text("run.profile_steps", t, &Run::profile_steps,
                        "First and last step of the time line, numbered from 0 as in the metrics."));
   table.push_back(size("run.profile_buffer", t, &Run::profile_buffer, from(65536, 0x1p40),
-                       "Memory per rank for the time line, 128 bytes per span. Spans that do not "
-                       "fit are dropped, and the run reports how many."));
+                       "Memory per rank for the time line, 128 bytes per span. The run reports how "
+                       "many spans did not fit."));
   table.push_back(
       integer("run.threads", t, &Run::threads, from(0, 10000), "threads",
               "Threads per rank; 0: OMP_NUM_THREADS, else the node's cores divided by its ranks."));
@@ -293,11 +282,11 @@ void add_trust(std::vector<Key>& table) {
       "run.replay", t, &Run::replay,
       {{"off", Replay::off}, {"note", Replay::note}, {"check", Replay::check}},
       "A step that a restart repeats is compared with its loss and norm in run.metrics. \"note\" "
-      "prints the first difference; \"check\" stops the run there (docs/running.md)."));
-  table.push_back(
-      integer("run.verify_every", t, &Run::verify_every, from(0, most), "steps",
-              "Every so many steps, the micro-batches of one step are computed twice, on different "
-              "ranks. A difference stops the run and names the node (docs/running.md). 0: never."));
+      "prints the first difference; \"check\" stops the run there (docs/verifying.md)."));
+  table.push_back(integer(
+      "run.verify_every", t, &Run::verify_every, from(0, most), "steps",
+      "Every so many steps, the micro-batches of one step are computed twice, on different ranks. "
+      "A difference stops the run and names the node (docs/verifying.md). 0: never."));
 }
 
 }  // namespace
