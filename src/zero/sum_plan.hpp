@@ -34,6 +34,7 @@ class SumPlan {
   /// micro-batches of a node. `step` also needs memory for the nodes' sums.
   SumPlan(const SumShape& shape, KeepsSums keeps);
 
+  const SumShape& shape() const { return shape_; }
   Route route() const { return route_; }
   Index ranks() const { return shape_.ranks; }
   Index nodes() const { return shape_.nodes; }

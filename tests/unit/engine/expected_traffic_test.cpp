@@ -3,6 +3,7 @@
 
 #include "engine/expected_traffic.hpp"
 #include "engine/memory_report.hpp"
+#include "engine/node_sums.hpp"
 #include "support/training.hpp"
 
 namespace kzero::tests {
@@ -42,6 +43,29 @@ TEST(Reports, CountedTrafficStandsBesideItsTheory) {
 TEST(Reports, TheoryOfOneRankIsSilence) {
   const deck::Config config = resolved(small_deck(), 1);
   EXPECT_TRUE(engine::expected_traffic(config, engine::Blueprint(config, 1)).empty());
+}
+
+TEST(NodeSumsNote, NamesTheSettingThatSendsLess) {
+  const auto note = [](Index ranks, Index node, Index batch, Index stage) {
+    deck::Config config = small_deck();
+    config.zero.stage = stage, config.grid.node = node, config.train.global_batch = batch;
+    config = resolved(config, ranks);
+    return engine::node_sums_note(config, engine::Blueprint(config, ranks));
+  };
+  EXPECT_EQ(note(8, 8, 8, 2), "") << "one node";
+  EXPECT_EQ(note(8, 1, 8, 2), "") << "one gradient a node";
+  EXPECT_EQ(note(8, 4, 8, 2), "");
+  EXPECT_EQ(note(8, 4, 32, 1), "") << "stage 1 keeps sums in nodes";
+  EXPECT_EQ(note(8, 4, 32, 2),
+            "nodes send each gradient 16 times a step; zero.gradients = \"node\" (which takes "
+            "memory) would send it once");
+  EXPECT_EQ(note(16, 2, 16, 0),
+            "nodes send each gradient 2 times a step; train.sum_blocks = 8 (which changes bits) "
+            "would send it once");
+  EXPECT_EQ(note(8, 1, 32, 2),
+            "nodes send each gradient 4 times a step; train.sum_blocks = 8 (which changes bits) "
+            "and zero.gradients = \"node\" (which takes memory) would send it once");
+  EXPECT_EQ(note(6, 3, 7, 2), "") << "no setting helps";
 }
 
 TEST(Reports, MemoryRowsComeFromEveryRank) {
