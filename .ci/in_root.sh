@@ -53,7 +53,7 @@ if [[ -d .deps/source ]]; then
   cp -r .deps/source "$root/root/kzero/.deps/"
 fi
 mkdir -p "$cache" "$root/root/.cache/ccache"
-cp -L /etc/resolv.conf "$root/etc/resolv.conf"
+cp -L /etc/hosts /etc/resolv.conf "$root/etc/"
 # The certificates that this machine trusts in addition, for pip behind a proxy. They are copied, because the package
 # ca-certificates writes to /etc/ssl/certs of the system that it is installed in.
 if [[ -d /usr/local/share/ca-certificates ]]; then

@@ -7,6 +7,11 @@ endif()
 
 set(CMAKE_CUDA_ARCHITECTURES ${Kokkos_CUDA_ARCHITECTURES})
 enable_language(CUDA)
+# nvcc gives its own -O to the host compiler behind all -Xcompiler, where it would override those. Code for devices is optimized
+# without it.
+foreach(type IN ITEMS RELEASE RELWITHDEBINFO MINSIZEREL)
+  string(REGEX REPLACE "-O([0-3s])" "-Xcompiler=-O\\1" CMAKE_CUDA_FLAGS_${type} "${CMAKE_CUDA_FLAGS_${type}}")
+endforeach()
 if(NOT DEFINED CMAKE_CUDA20_STANDARD_COMPILE_OPTION)  # CMake 3.25 does not know that nvcc has C++20
   set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION -std=c++20)
 endif()

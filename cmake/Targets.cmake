@@ -20,11 +20,19 @@ endif()
 
 # Arithmetic: fused multiply-add allowed everywhere alike, no reassociation, so that one binary gives one answer.
 set(KZERO_ARITHMETIC -ffp-contract=fast -fno-math-errno -fno-trapping-math)
+include(CheckCXXCompilerFlag)
+# For AMD's processors gcc leaves multiply and add apart in chains of sums, or not: that depends on the shape of the loop. Then
+# a row among others would not have the bits that it has alone.
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  check_cxx_compiler_flag(--param=avoid-fma-max-bits=0 KZERO_HAS_FMA_CHAINS)
+  if(KZERO_HAS_FMA_CHAINS)
+    list(APPEND KZERO_ARITHMETIC --param=avoid-fma-max-bits=0)
+  endif()
+endif()
 if(KZERO_NATIVE)
   list(APPEND KZERO_ARITHMETIC -march=native)
   # gcc takes half of the vectors of Intel's servers from Skylake to Sapphire Rapids, for clock rates that the matrix
   # products beside these kernels set anyway.
-  include(CheckCXXCompilerFlag)
   check_cxx_compiler_flag(-mprefer-vector-width=512 KZERO_HAS_VECTOR_WIDTH)
   if(KZERO_HAS_VECTOR_WIDTH)
     list(APPEND KZERO_ARITHMETIC -mprefer-vector-width=512)

@@ -10,7 +10,7 @@ from nodes.shell import ClusterError, wait_until
 from training import ROOT
 
 sys.path.insert(0, str(ROOT / "tests/jobs"))
-from one_node_slurm import OneNodeSlurm, wait_for  # noqa: E402
+from one_node_slurm import OneNodeSlurm, cgroup_conf, wait_for  # noqa: E402
 
 PATIENCE = 100  # seconds, on a machine that is busy with other things
 CONF = """
@@ -58,7 +58,7 @@ class SlurmOverNodes(OneNodeSlurm):
             (self.folder / name).mkdir(parents=True)
         conf = CONF.format(folder=self.folder, timeout=timeout, count=len(cluster.nodes), cpus=cpus)
         (self.folder / "slurm.conf").write_text(conf)
-        (self.folder / "cgroup.conf").touch()
+        (self.folder / "cgroup.conf").write_text(cgroup_conf(os.environ["PATH"] + ":/usr/sbin"))
         key = self.folder / "munge.key"
         key.touch(0o600)
         key.write_bytes(os.urandom(128))

@@ -62,6 +62,14 @@ def wait_for(what, condition):
     return found
 
 
+def cgroup_conf(path):
+    """What cgroup.conf has to say. Nothing in these clusters uses control groups, but slurmd wants them since version 24.05
+    unless it is told, and does not start where none are mounted. Older versions do not know the word."""
+    version = subprocess.run([shutil.which("slurmd", path=path), "-V"], capture_output=True, text=True, check=True).stdout
+    year, month = re.search(r"(\d+)\.(\d+)", version).groups()
+    return "CgroupPlugin=disabled\n" if (int(year), int(month)) >= (24, 5) else ""
+
+
 def free_ports(count):
     sockets = [socket.socket() for _ in range(count)]
     for s in sockets:
@@ -110,6 +118,7 @@ class OneNodeSlurm:
                 folder=self.folder,
             )
         )
+        (self.folder / "cgroup.conf").write_text(cgroup_conf(path))
         for gpu in range(2):
             (self.folder / f"gpu{gpu}").touch()
         (self.folder / "gres.conf").write_text(f"Name=gpu File={self.folder}/gpu[0-1]\n")

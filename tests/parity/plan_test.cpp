@@ -65,17 +65,6 @@ std::string describe(const deck::Config& config) {
          std::string(name_of(config.recompute.mode));
 }
 
-TEST(Plan, BytesOfEveryCategoryAreTheLedgersPeak) {
-  const grid::Group group = first_ranks(launch_ranks());
-  for (const deck::Config& config : decks()) {
-    Training training(config, group);
-    training.engine->initialise({});
-    training.run(0, 2);
-    training.engine->validate(1, *training.dataset.training);
-    expect_planned_bytes(training, describe(config));
-  }
-}
-
 // Model states of paper sections 3.1 and 5. Of 2 + 2 + 12 bytes per parameter (4 + 4 + 8 in fp32),
 // the stage divides its share by N. The test names the other contents of each category: padding of
 // unit shards, gathered units, unsharded gradient buffers, fp32 sums of micro-batches.
@@ -158,41 +147,46 @@ Index exchanged(const param::Table& table, Index ranks) {
 // Paper section 7: 2 P (N - 1) / N elements per step in stages 0 to 2, at most 3 P (N - 1) / N in
 // stage 3. Here each unit's P is padded to equal, aligned shards. Every further round of
 // micro-batches adds a reduction and, in stage 3, the gathers.
-TEST(Plan, CountedTrafficIsTheory) {
+void expect_traffic_of_theory(const Training& training, Index ranks, Index steps) {
+  const deck::Config& config = training.config;
+  const engine::Blueprint& blueprint = training.engine->blueprint();
+  const auto rows = engine::counted(training.traffic, engine::expected_traffic(config, blueprint));
+  ASSERT_EQ(rows.size(), ranks == 1 ? 0U : 2U) << describe(config);
+  if (ranks == 1) return;
+  const Index once = exchanged(blueprint.table, ranks), micro = blueprint.batches.rounds();
+  for (const metrics::TrafficRow& row : rows) {
+    EXPECT_EQ(row.elements_per_step, row.expected_elements_per_step) << describe(config);
+    EXPECT_EQ(row.bytes_per_step, row.expected_bytes_per_step) << describe(config);
+    EXPECT_EQ(row.bytes_between_nodes_per_step, row.expected_bytes_between_nodes_per_step)
+        << describe(config);
+    EXPECT_EQ(row.group, "data");
+  }
+  EXPECT_EQ(rows[0].operation, "reduce_scatter");
+  EXPECT_EQ(rows[0].elements_per_step, blueprint.adds_reduced ? micro * once : once);
+  EXPECT_EQ(rows[1].operation, "all_gather");
+  EXPECT_EQ(rows[1].purpose, config.zero.stage == 0 ? "gradients" : "parameters");
+  if (config.zero.stage < 3) {
+    EXPECT_EQ(rows[1].elements_per_step, once) << describe(config);
+  } else {
+    EXPECT_LE(rows[1].elements_per_step, 2 * micro * once) << describe(config);
+    EXPECT_GE(rows[1].elements_per_step, micro * once) << describe(config);
+  }
+  // Totals rather than means, which could round.
+  for (const auto& [channel, volume] : training.traffic.in_steps())
+    EXPECT_EQ(volume.elements % steps, 0) << describe(config);
+}
+
+// One training shows both, as the trainings take almost all the time of this file.
+TEST(Plan, BytesAreTheLedgersPeakAndTrafficIsTheory) {
   const grid::Group group = first_ranks(launch_ranks());
-  const Index ranks = group.size();
   constexpr Index steps = 3;
   for (const deck::Config& config : decks()) {
     Training training(config, group);
     training.engine->initialise({});
     training.run(0, steps);
     training.engine->validate(1, *training.dataset.training);
-    const engine::Blueprint& blueprint = training.engine->blueprint();
-    const auto rows =
-        engine::counted(training.traffic, engine::expected_traffic(training.config, blueprint));
-    ASSERT_EQ(rows.size(), ranks == 1 ? 0U : 2U) << describe(config);
-    if (ranks == 1) continue;
-    const Index once = exchanged(blueprint.table, ranks), micro = blueprint.batches.rounds();
-    for (const metrics::TrafficRow& row : rows) {
-      EXPECT_EQ(row.elements_per_step, row.expected_elements_per_step) << describe(config);
-      EXPECT_EQ(row.bytes_per_step, row.expected_bytes_per_step) << describe(config);
-      EXPECT_EQ(row.bytes_between_nodes_per_step, row.expected_bytes_between_nodes_per_step)
-          << describe(config);
-      EXPECT_EQ(row.group, "data");
-    }
-    EXPECT_EQ(rows[0].operation, "reduce_scatter");
-    EXPECT_EQ(rows[0].elements_per_step, blueprint.adds_reduced ? micro * once : once);
-    EXPECT_EQ(rows[1].operation, "all_gather");
-    EXPECT_EQ(rows[1].purpose, config.zero.stage == 0 ? "gradients" : "parameters");
-    if (config.zero.stage < 3) {
-      EXPECT_EQ(rows[1].elements_per_step, once) << describe(config);
-    } else {
-      EXPECT_LE(rows[1].elements_per_step, 2 * micro * once) << describe(config);
-      EXPECT_GE(rows[1].elements_per_step, micro * once) << describe(config);
-    }
-    // Totals rather than means, which could round.
-    for (const auto& [channel, volume] : training.traffic.in_steps())
-      EXPECT_EQ(volume.elements % steps, 0) << describe(config);
+    expect_planned_bytes(training, describe(config));
+    expect_traffic_of_theory(training, group.size(), steps);
   }
 }
 

@@ -201,7 +201,7 @@ class Bash(Shell):
 
 class Fish(Shell):
     def offers(self, *words):
-        script = "source (\"$KZERO\" completion fish | psub); complete -C (string join ' ' -- kzero $argv)"
+        script = "\"$KZERO\" completion fish | source; complete -C (string join ' ' -- kzero $argv)"
         shown = output(
             "fish", "--no-config", "-c", script, *words, cwd=self.folder, env={**os.environ, "HOME": str(self.folder)}
         )
