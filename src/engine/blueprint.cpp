@@ -18,7 +18,8 @@ zero::SumPlan sum_plan(const deck::Config& config, Index data_ranks, bool adds_r
   return {{.ranks = data_ranks,
            .nodes = is_regular ? nodes.nodes : 1,
            .terms = adds_reduced ? micro_batches : data_ranks,
-           .blocks = config.train.sum_blocks},
+           .blocks = config.train.sum_blocks,
+           .by_library = config.zero.reduction == deck::ReductionOrder::library},
           config.zero.gradients == deck::KeepsSums::nodes ? zero::KeepsSums::nodes
                                                           : zero::KeepsSums::owners};
 }

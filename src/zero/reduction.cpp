@@ -162,13 +162,14 @@ void Reduction<T>::add_up(Index number) const {
   const tensor::Execution& stream = stream_->stream;
   T* own = shard(comm_->rank()) + at;
   T* out = sums_.out + at;
-  if (order_ == Order::library) {
-    // The library has already replaced the rank's own values by the sum.
-    if (out != own) kernels::add_terms<T, T>(stream, {.own = own}, {}, {}, count, out);
-    return;
-  }
   const kernels::Terms terms = plan_->owner_terms(round_);
   const OpenSums open = from(sums_.owner, at);
+  const bool is_complete = terms.first == 0 && terms.ends && out == own;
+  if (order_ == Order::library) {
+    // The library has already replaced the rank's own values by the sum.
+    if (!is_complete) kernels::add_terms<T, T>(stream, {.own = own}, terms, open, count, out);
+    return;
+  }
   const auto present = static_cast<int>(plan_->owner_count(round_));
   if (plan_->route() != Route::terms) {
     const PerRank<float> values{bucket_->arriving(number), count,
@@ -176,7 +177,7 @@ void Reduction<T>::add_up(Index number) const {
                                 static_cast<int>(node())};
     return kernels::add_terms<float, T>(stream, values, terms, open, count, out);
   }
-  if (comm_->size() == 1 && terms.first == 0 && terms.ends && out == own) return;
+  if (comm_->size() == 1 && is_complete) return;
   const Index position = node() * plan_->node_ranks() + place();
   const T* others = comm_->size() == 1 ? nullptr : bucket_->template gradients<T>(number);
   const PerRank<T> values{others, count, own, present, static_cast<int>(position)};

@@ -23,8 +23,8 @@ int most_open(Index rounds, Index each, Index block) {
 }  // namespace
 
 SumPlan::SumPlan(const SumShape& shape, KeepsSums keeps)
-    : shape_(shape), block_(ceil_div(shape.terms, shape.blocks)) {
-  if (shape.nodes == 1) return;
+    : shape_(shape), block_(ceil_div(shape.by_library ? rounds() : shape.terms, shape.blocks)) {
+  if (shape.nodes == 1 || shape.by_library) return;
   const bool is_whole = shape.terms % shape.ranks == 0;
   if (keeps == KeepsSums::nodes && rounds() > 1 && is_whole &&
       are_subtrees(node_ranks() * rounds(), block_)) {
@@ -47,7 +47,7 @@ kernels::Terms SumPlan::owner_terms(Index round) const {
   if (route_ == Route::step) return {};
   const bool is_last = round + 1 == rounds();
   if (route_ == Route::rounds) return {round * nodes(), 1, is_last};
-  return {round * ranks(), block_, is_last};
+  return {round * terms_of_round(), block_, is_last};
 }
 
 Index SumPlan::owner_count(Index round) const {
@@ -62,7 +62,7 @@ int SumPlan::node_open() const {
 int SumPlan::owner_open() const {
   if (route_ == Route::step) return 0;
   return route_ == Route::rounds ? most_open(rounds(), nodes(), 1)
-                                 : most_open(rounds(), ranks(), block_);
+                                 : most_open(rounds(), terms_of_round(), block_);
 }
 
 }  // namespace kzero::zero

@@ -19,8 +19,9 @@ enum class Route {
 struct SumShape {
   Index ranks = 1;
   Index nodes = 1;
-  Index terms = 1;   // gradients to add: micro-batches, or ranks that each have one sum
-  Index blocks = 1;  // train.sum_blocks
+  Index terms = 1;          // gradients to add: micro-batches, or ranks that each have one sum
+  Index blocks = 1;         // train.sum_blocks
+  bool by_library = false;  // the ranks' gradients of a round arrive as one term
 };
 
 /// Where gradients may be kept between rounds.
@@ -57,6 +58,8 @@ class SumPlan {
   int owner_open() const;
 
  private:
+  /// What an owner adds in a full round, with Route::terms.
+  Index terms_of_round() const { return shape_.by_library ? 1 : shape_.ranks; }
   Index terms_in(Index round) const {
     return std::min(shape_.ranks, shape_.terms - round * shape_.ranks);
   }

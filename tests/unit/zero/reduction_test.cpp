@@ -253,6 +253,10 @@ TEST(SumPlan, KeepsAsManySumsAsAreOpenBetweenRounds) {
   const SumPlan nodes({8, 2, 32, 4}, KeepsSums::nodes);
   EXPECT_EQ(nodes.owner_open(), 0);
   EXPECT_EQ(nodes.node_open(), 2) << "one block, and half of the next";
+  const SumPlan library({4, 2, 16, 2, true}, KeepsSums::nodes);
+  EXPECT_EQ(library.route(), Route::terms);
+  EXPECT_EQ(library.owner_open(), 2) << "four rounds of one term, in two blocks";
+  EXPECT_EQ(library.owner_terms(1).first, 1);
 }
 
 TEST(BucketMemory, IsWhatTheDeckAllowsAndNoMoreThanALargestUnitFills) {
