@@ -99,7 +99,8 @@ KOKKOS_INLINE_FUNCTION void add_columns(const Team& team, const PerRank<T>& v, c
 
 template <class T, class Out>
 void add_terms(const Execution& exec, const PerRank<T>& values, const Terms& terms,
-               const OpenSums& open, Index count, Out* out) {
+               const OpenSums& open, Vector<Out> out) {
+  const Index count = out.extent(0);
   if (count == 0) return;
   const int depth = open_sums(terms.first, terms.block);
   KZERO_EXPECT(values.ranks > 0 || depth > 0);
@@ -110,22 +111,22 @@ void add_terms(const Execution& exec, const PerRank<T>& values, const Terms& ter
       KOKKOS_LAMBDA(const Team& team) {
         const Index begin = team.league_rank() * column_block;
         const Index columns = Kokkos::min(Index{column_block}, count - begin);
-        add_columns(team, v, terms, open, depth, begin, columns, out);
+        add_columns(team, v, terms, open, depth, begin, columns, out.data());
       });
 }
 
 #define KZERO_INSTANTIATE(T)                                                       \
   template void add_terms<T, T>(const Execution&, const PerRank<T>&, const Terms&, \
-                                const OpenSums&, Index, T*);
+                                const OpenSums&, Vector<T>);
 KZERO_FOR_EACH_DTYPE(KZERO_INSTANTIATE)
 #undef KZERO_INSTANTIATE
 template void add_terms<bf16, float>(const Execution&, const PerRank<bf16>&, const Terms&,
-                                     const OpenSums&, Index, float*);
+                                     const OpenSums&, Vector<float>);
 template void add_terms<fp16, float>(const Execution&, const PerRank<fp16>&, const Terms&,
-                                     const OpenSums&, Index, float*);
+                                     const OpenSums&, Vector<float>);
 template void add_terms<float, bf16>(const Execution&, const PerRank<float>&, const Terms&,
-                                     const OpenSums&, Index, bf16*);
+                                     const OpenSums&, Vector<bf16>);
 template void add_terms<float, fp16>(const Execution&, const PerRank<float>&, const Terms&,
-                                     const OpenSums&, Index, fp16*);
+                                     const OpenSums&, Vector<fp16>);
 
 }  // namespace kzero::kernels

@@ -37,9 +37,9 @@ struct OpenSums {
 /// Adds the values of ranks 0, 1, ... as terms first, first + 1, ... in fp32 to the open sums of
 /// the terms before `first`. Stores the open sums again or, if the sum ends, rounds it to `out`.
 /// `open` is not used if the sum begins and ends with these terms. `out` may be the own values or
-/// an open sum. Elements [0, count) are summed; out is T or float.
+/// an open sum, and has as many elements as are summed. Out is T or float, or T is float.
 template <class T, class Out>
 void add_terms(const Execution& exec, const PerRank<T>& values, const Terms& terms,
-               const OpenSums& open, Index count, Out* out);
+               const OpenSums& open, Vector<Out> out);
 
 }  // namespace kzero::kernels

@@ -14,6 +14,11 @@ using kernels::PerRank;
 
 namespace {
 
+template <class T>
+tensor::Vector<T> vector(T* data, Index count) {
+  return {data, static_cast<std::size_t>(count)};
+}
+
 /// The same sums from element `at` on.
 OpenSums from(const OpenSums& open, Index at) {
   if (open.oldest == nullptr) return open;
@@ -135,8 +140,8 @@ void Reduction<T>::add_in_node(Index number) const {
     const PerRank<T> values{others, count, shard(place() * nodes + owner) + at, terms,
                             static_cast<int>(place())};
     kernels::add_terms<T, float>(stream_->stream, values, plan_->node_terms(round_),
-                                 from(sums_.node, owner * layout_->shard + at), count,
-                                 bucket_->node_sums(number) + owner * count);
+                                 from(sums_.node, owner * layout_->shard + at),
+                                 vector(bucket_->node_sums(number) + owner * count, count));
   }
 }
 
@@ -161,13 +166,13 @@ void Reduction<T>::add_up(Index number) const {
   const auto [at, count] = slice(number);
   const tensor::Execution& stream = stream_->stream;
   T* own = shard(comm_->rank()) + at;
-  T* out = sums_.out + at;
+  const tensor::Vector<T> out = vector(sums_.out + at, count);
   const kernels::Terms terms = plan_->owner_terms(round_);
   const OpenSums open = from(sums_.owner, at);
-  const bool is_complete = terms.first == 0 && terms.ends && out == own;
+  const bool is_complete = terms.first == 0 && terms.ends && out.data() == own;
   if (order_ == Order::library) {
     // The library has already replaced the rank's own values by the sum.
-    if (!is_complete) kernels::add_terms<T, T>(stream, {.own = own}, terms, open, count, out);
+    if (!is_complete) kernels::add_terms<T, T>(stream, {.own = own}, terms, open, out);
     return;
   }
   const auto present = static_cast<int>(plan_->owner_count(round_));
@@ -175,13 +180,13 @@ void Reduction<T>::add_up(Index number) const {
     const PerRank<float> values{bucket_->arriving(number), count,
                                 bucket_->node_sums(number) + node() * count, present,
                                 static_cast<int>(node())};
-    return kernels::add_terms<float, T>(stream, values, terms, open, count, out);
+    return kernels::add_terms<float, T>(stream, values, terms, open, out);
   }
   if (comm_->size() == 1 && is_complete) return;
   const Index position = node() * plan_->node_ranks() + place();
   const T* others = comm_->size() == 1 ? nullptr : bucket_->template gradients<T>(number);
   const PerRank<T> values{others, count, own, present, static_cast<int>(position)};
-  kernels::add_terms<T, T>(stream, values, terms, open, count, out);
+  kernels::add_terms<T, T>(stream, values, terms, open, out);
 }
 
 template <class T>

@@ -58,7 +58,7 @@ std::vector<T> in_rounds(const std::vector<std::vector<T>>& terms, int ranks, in
       std::copy_n(terms[first + r].begin(), count, sent.begin() + r * stride);
     const Guarded<T> received(sent), mine(own < present ? terms[first + own] : terms[first]);
     add_terms<T, T>(Execution(), {received.data(), stride, mine.data(), present, own},
-                    {first, block, first + ranks >= all}, open, count, out.data());
+                    {first, block, first + ranks >= all}, open, out.vector());
     Kokkos::fence();
   }
   return out.host();
