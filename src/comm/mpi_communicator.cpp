@@ -10,7 +10,6 @@
 #include "base/error.hpp"
 #include "base/wait.hpp"
 #include "base/waited.hpp"
-#include "grid/turn.hpp"
 
 namespace kzero::comm {
 
@@ -34,9 +33,12 @@ void check(int status, const char* what, const std::string& group) {
   fail(ExitCode::other, "{} over group '{}' failed: {}", what, group, std::string(text, length));
 }
 
+/// Serializes the MPI calls of this process's threads (MPI_THREAD_SERIALIZED).
+std::mutex turn;
+
 template <class F>
 void in_turn(const F& calls) {
-  const std::lock_guard lock(grid::turn());
+  const std::lock_guard lock(turn);
   calls();
 }
 

@@ -74,8 +74,8 @@ void OptimizerStep<T>::add_up(const optim::Update& update) {
   }
 }
 
-/// Runs the last pass. A unit's parameters are gathered while later units are updated and while the
-/// next step computes.
+/// Runs the last pass. A unit's parameters are gathered while later units are updated and, if the
+/// communicator needs no thread of the host, while the next step computes.
 template <class T>
 void OptimizerStep<T>::change_parameters(const optim::Update& update) {
   const tensor::Execution& exec = buffers_.model->exec();
@@ -85,6 +85,8 @@ void OptimizerStep<T>::change_parameters(const optim::Update& update) {
     if (blueprint_.stage.gathers_updates())
       buffers_.parameters.all_gather_updated(u, exec, *machinery_.data);
   }
+  // Control messages follow a step, and only one thread at a time may call MPI.
+  if (!machinery_.data->waits_on_device()) buffers_.parameters.finish(exec, *machinery_.data);
 }
 
 /// Returns the share of an update for a range of unit u. This rank must hold the range.

@@ -121,6 +121,7 @@ void TypedEngine<T>::parameters_from_master() {
     if (blueprint_.stage.gathers_updates()) buffers_.parameters.all_gather_updated(u, exec, data_);
     ++u;
   }
+  buffers_.parameters.finish(exec, data_);
 }
 
 template <class T>

@@ -4,7 +4,6 @@
 #include <limits>
 
 #include "base/wait.hpp"
-#include "grid/turn.hpp"
 
 namespace kzero::grid {
 
@@ -49,7 +48,6 @@ bool is_on_root_node(const Group& group) {
 
 ClockOffset measure_offset(const Group& group, std::int64_t (*clock)(), bool shares_clock) {
   const std::vector<double> sharing = group.all_gather(shares_clock ? 1 : 0);
-  const std::lock_guard lock(turn());
   const Waiting waiting({"measurement of clocks", group.name()});
   if (!group.is_root()) return shares_clock ? ClockOffset{} : ask_root(group, clock);
   for (int rank = 1; rank < group.size(); ++rank) {
@@ -60,7 +58,6 @@ ClockOffset measure_offset(const Group& group, std::int64_t (*clock)(), bool sha
 
 void hand_to_root(const Group& group, std::span<const std::byte> mine,
                   const std::function<void(int rank, std::span<const std::byte>)>& take) {
-  const std::lock_guard lock(turn());
   const Waiting waiting({"time lines", group.name()});
   if (!group.is_root()) {
     for (bool more = true; more;) {  // a block that is not full is the last one

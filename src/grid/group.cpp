@@ -6,7 +6,6 @@
 #include "base/timeline.hpp"
 #include "base/wait.hpp"
 #include "base/waited.hpp"
-#include "grid/turn.hpp"
 
 namespace kzero::grid {
 
@@ -16,12 +15,10 @@ namespace {
 class ControlWait {
  public:
   ControlWait(const char* what, const std::string& group)
-      : lock_(turn()),
-        waiting_({what, group}),
+      : waiting_({what, group}),
         span_(SpanKind::wait, [&] { return SpanName("{} of group {}", what, group); }) {}
 
  private:
-  std::unique_lock<std::recursive_mutex> lock_;
   Waiting waiting_;
   CountedWait counted_;
   TimelineSpan span_;
@@ -35,11 +32,6 @@ std::string node_name() {
 }
 
 }  // namespace
-
-std::recursive_mutex& turn() {
-  static std::recursive_mutex lock;
-  return lock;
-}
 
 Group::Group(MPI_Comm comm, std::string name) : comm_(comm), name_(std::move(name)) {
   MPI_Comm_rank(comm_, &rank_);

@@ -40,8 +40,7 @@ class ParameterStore {
   }
 
   /// Starts the all-gather of unit u's updated parameters from their owners, which ends a step in
-  /// stages 1 and 2. run() waits for it before the first operation that reads the unit, so that it
-  /// overlaps with the next step. Collective.
+  /// stages 1 and 2. run() waits for it before the first operation that reads the unit. Collective.
   void all_gather_updated(Index u, const tensor::Execution& exec, comm::Communicator& comm);
 
   /// Waits for all gathers in flight.

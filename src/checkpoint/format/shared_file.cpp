@@ -3,32 +3,27 @@
 #include <utility>
 
 #include "base/error.hpp"
-#include "grid/turn.hpp"
 
 namespace kzero::checkpoint {
 
 SharedFile::SharedFile(const grid::Group& group, const std::filesystem::path& path)
     : group_(group), path_(path.string()) {
-  const std::lock_guard lock(grid::turn());
   keep(MPI_File_open(group.handle(), path.c_str(), MPI_MODE_WRONLY, MPI_INFO_NULL, &file_),
        "cannot be opened by several ranks");
   agree();
 }
 
 SharedFile::~SharedFile() {
-  const std::lock_guard lock(grid::turn());
   if (file_ != MPI_FILE_NULL) MPI_File_close(&file_);
 }
 
 void SharedFile::close() {
   MPI_File file = std::exchange(file_, MPI_FILE_NULL);  // a failed close leaves nothing to close
-  const std::lock_guard lock(grid::turn());
   keep(MPI_File_close(&file), "cannot be closed");
   agree();
 }
 
 void SharedFile::write(Index offset, std::span<const float> values) {
-  const std::lock_guard lock(grid::turn());
   MPI_Status status;
   const int count = static_cast<int>(values.size());
   keep(MPI_File_write_at_all(file_, offset, values.data(), count, MPI_FLOAT, &status),
