@@ -68,10 +68,9 @@ std::vector<Launch> launches(const PlanArguments& arguments, const GivenMachine&
     for (const Index ranks : all) {
       deck::Config config = read(ranks);
       const Index nodes = nodes_of(arguments, machine, ranks);
-      config.placement.node_of_rank = config.grid.node > 0 ? comm::nodes_of(ranks, config.grid.node)
-                                                           : comm::planned_nodes(ranks, nodes);
-      const Index asked = arguments.threads > 0 ? arguments.threads : config.run.threads;
       const Index node_ranks = ceil_div(ranks, nodes);
+      config.placement = comm::placement_on(comm::filled_nodes(ranks, node_ranks), config, ranks);
+      const Index asked = arguments.threads > 0 ? arguments.threads : config.run.threads;
       found.push_back({ranks, nodes, config, runtime::threads_per_rank(asked, node_ranks)});
     }
   };

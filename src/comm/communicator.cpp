@@ -59,11 +59,10 @@ Request Communicator::begin_all_gather(const Execution& stream, ConstSpan mine,
 /// every other.
 void Communicator::count_gather(const Channel& channel, const ConstSpan& mine) {
   const auto [nodes, node_ranks] = group_.shape();
-  const bool in_two_levels = nodes > 1;
   const auto add = [&](Index messages, bool leaves_node) {
     traffic_.add(channel, messages * mine.elements, messages * mine.bytes(), leaves_node);
   };
-  if (in_two_levels) {
+  if (nodes > 1) {
     add(nodes - 1, true);
     add((node_ranks - 1) * nodes, false);
     return;
@@ -76,8 +75,8 @@ void Communicator::count_gather(const Channel& channel, const ConstSpan& mine) {
 Request Communicator::gather(const Execution& stream, ConstSpan mine, std::vector<Span> receive,
                              const Channel& channel) {
   fill_own(stream, mine, receive[rank()]);
-  const Index nodes = group_.shape().nodes;
-  if (nodes <= 1 || group_.shape().node_ranks == 1) {
+  const auto [nodes, node_ranks] = group_.shape();
+  if (nodes <= 1 || node_ranks == 1) {
     return begin(stream, std::vector<ConstSpan>(static_cast<std::size_t>(size()), mine),
                  std::move(receive), channel);
   }
@@ -88,23 +87,25 @@ Request Communicator::gather(const Execution& stream, ConstSpan mine, std::vecto
 /// therefore enters a node once.
 Request Communicator::gather_by_node(const Execution& stream, ConstSpan mine,
                                      const std::vector<Span>& receive, const Channel& channel) {
-  const auto [nodes, node_ranks] = group_.shape();
-  const Index place = rank() / nodes, node = rank() % nodes;
+  const NodeShape& shape = group_.shape();
+  const Index place = shape.place_of(rank()), node = shape.node_of(rank());
   const auto ranks = static_cast<std::size_t>(size());
   std::vector<ConstSpan> send(ranks);
   std::vector<Span> arriving(ranks);
-  for (Index peer = place * nodes; peer < (place + 1) * nodes; ++peer) {
+  for (Index n = 0; n < shape.nodes; ++n) {
+    const Index peer = shape.rank_at(place, n);
     send[peer] = mine;
     arriving[peer] = receive[peer];
   }
   Request last = begin(stream, std::move(send), std::move(arriving), channel);
-  for (Index n = 0; n < nodes; ++n) {
+  for (Index n = 0; n < shape.nodes; ++n) {
     send.assign(ranks, {});
     arriving.assign(ranks, {});
-    const Span& held = receive[place * nodes + n];
-    for (Index l = 0; l < node_ranks; ++l) {
-      send[l * nodes + node] = {held.data, held.elements, held.dtype};
-      arriving[l * nodes + node] = receive[l * nodes + n];
+    const Span& held = receive[shape.rank_at(place, n)];
+    for (Index l = 0; l < shape.node_ranks; ++l) {
+      const Index peer = shape.rank_at(l, node);
+      send[peer] = {held.data, held.elements, held.dtype};
+      arriving[peer] = receive[shape.rank_at(l, n)];
     }
     last = begin(stream, std::move(send), std::move(arriving), channel);
   }

@@ -2,35 +2,29 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
+#include <utility>
 
 #include "runtime/host_name.hpp"
 
 namespace kzero::comm {
 
-grid::NodeShape data_nodes(const deck::Config& config) {
-  const std::vector<int>& nodes = config.placement.node_of_rank;
-  if (nodes.empty()) return {1, std::max<Index>(1, config.grid.data)};
-  return grid::shape_of_data_groups(nodes, config.grid.tensor);
+deck::Placement placement_on(std::vector<int> node_of_rank, const deck::Config& config,
+                             Index ranks) {
+  if (config.grid.node > 0) node_of_rank = filled_nodes(ranks, config.grid.node);
+  const Index nodes = grid::shape_of_data_groups(node_of_rank, config.grid.tensor).nodes;
+  return {.node_of_rank = std::move(node_of_rank), .data_nodes = nodes};
 }
 
 std::vector<int> data_rank_nodes(const deck::Config& config, Index tensor_rank) {
-  const std::vector<int>& all = config.placement.node_of_rank;
+  const auto& [all, data_nodes, shares] = config.placement;
   if (all.empty()) return std::vector<int>(static_cast<std::size_t>(config.grid.data), 0);
-  std::vector<int> nodes = grid::nodes_of_data_group(all, config.grid.tensor, tensor_rank);
+  const std::vector<int> nodes = grid::nodes_of_data_group(all, config.grid.tensor, tensor_rank);
   std::vector<int> ordered;
-  for (const int rank : grid::shard_order(nodes, data_nodes(config)))
-    ordered.push_back(nodes[rank]);
+  for (const int rank : grid::shard_order(nodes, data_nodes)) ordered.push_back(nodes[rank]);
   return ordered;
 }
 
-bool data_groups_leave_nodes(const deck::Config& config) { return data_nodes(config).nodes != 1; }
-
-std::vector<int> planned_nodes(Index ranks, Index nodes) {
-  return nodes_of(ranks, ceil_div(ranks, nodes));
-}
-
-std::vector<int> nodes_of(Index ranks, Index node_ranks) {
+std::vector<int> filled_nodes(Index ranks, Index node_ranks) {
   std::vector<int> node_of_rank;
   node_of_rank.reserve(static_cast<std::size_t>(ranks));
   for (Index rank = 0; rank < ranks; ++rank)
@@ -49,10 +43,9 @@ std::string crowding(const runtime::Session& session) {
 
 deck::Placement find_placement(const grid::Group& world, const grid::Nodes& nodes,
                                const runtime::Session& session, const deck::Config& config) {
-  deck::Placement placement;
-  if (config.grid.node > 0) placement.node_of_rank = nodes_of(world.size(), config.grid.node);
-  for (int rank = 0; config.grid.node == 0 && rank < world.size(); ++rank)
-    placement.node_of_rank.push_back(nodes.of(rank));
+  std::vector<int> found;
+  for (int rank = 0; rank < world.size(); ++rank) found.push_back(nodes.of(rank));
+  deck::Placement placement = placement_on(std::move(found), config, world.size());
   const NodeLoad mine{session.node_size(), session.threads(), session.node_cores()};
   placement.shares_cores = session.any_rank(shares_cores(mine));
   return placement;

@@ -12,21 +12,15 @@
 
 namespace kzero::comm {
 
-/// The nodes of the data groups of a launch.
-grid::NodeShape data_nodes(const deck::Config& config);
+/// Places a deck's ranks: by grid.node, or else as `node_of_rank` says.
+deck::Placement placement_on(std::vector<int> node_of_rank, const deck::Config& config,
+                             Index ranks);
 
 /// The node of every rank of a data group, in the order of shards (grid/node_shape.hpp).
 std::vector<int> data_rank_nodes(const deck::Config& config, Index tensor_rank);
 
-/// Returns whether any data group has ranks on several nodes.
-bool data_groups_leave_nodes(const deck::Config& config);
-
-/// The nodes of a launch that is only planned: its ranks fill `nodes` nodes in order, with as many
-/// on each but the last.
-std::vector<int> planned_nodes(Index ranks, Index nodes);
-
-/// The same with `node_ranks` ranks on each (grid.node).
-std::vector<int> nodes_of(Index ranks, Index node_ranks);
+/// The nodes of ranks that fill nodes in order, `node_ranks` on each.
+std::vector<int> filled_nodes(Index ranks, Index node_ranks);
 
 /// The ranks of one node, the threads of each, and the node's cores; 0 cores: unknown.
 struct NodeLoad {
@@ -42,8 +36,8 @@ inline bool shares_cores(const NodeLoad& load) {
 /// run slower by orders of magnitude. Empty if each thread has a core.
 std::string crowding(const runtime::Session& session);
 
-/// Finds the placement of this launch, the same on every rank. grid.node takes precedence over the
-/// nodes found. Collective over `world`, all ranks of the session.
+/// Finds the placement of this launch, the same on every rank. Collective over `world`, all ranks
+/// of the session.
 deck::Placement find_placement(const grid::Group& world, const grid::Nodes& nodes,
                                const runtime::Session& session, const deck::Config& config);
 
@@ -52,7 +46,7 @@ deck::Placement find_placement(const grid::Group& world, const grid::Nodes& node
 inline Overlap overlap_of(const deck::Config& config) {
   const bool is_on =
       config.zero.overlap == deck::Overlap::automatic
-          ? moves_by_itself(config.run.communicator) || data_groups_leave_nodes(config)
+          ? moves_by_itself(config.run.communicator) || config.placement.data_nodes != 1
           : config.zero.overlap == deck::Overlap::on;
   return is_on ? Overlap::yes : Overlap::no;
 }

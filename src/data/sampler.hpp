@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <memory>
 
+#include "base/node_shape.hpp"
 #include "base/types.hpp"
 #include "data/batch_source.hpp"
 #include "data/token_stream.hpp"
@@ -26,12 +27,13 @@ struct Turn {
 /// computes consecutive micro-batches, again round by round. Samples depend only on the number of
 /// the micro-batch, so results need not depend on the number of ranks.
 struct BatchPlan {
-  Index global_batch;    // sequences per step over all ranks; a multiple of micro_batch
-  Index ranks;           // in training at most micro_batches()
-  Index micro_batch;     // sequences a rank computes at once
-  Index nodes = 1;       // rank r is on node r % nodes (grid/node_shape.hpp)
+  Index global_batch;  // sequences per step over all ranks; a multiple of micro_batch
+  Index ranks;         // in training at most micro_batches()
+  Index micro_batch;   // sequences a rank computes at once
+  Index nodes = 1;
   bool by_node = false;  // only if the ranks divide the micro-batches
 
+  NodeShape on_nodes() const { return {nodes, ranks / nodes}; }
   Index micro_batches() const { return global_batch / micro_batch; }
   Index rounds() const { return ceil_div(micro_batches(), ranks); }
 
@@ -40,17 +42,18 @@ struct BatchPlan {
 
   /// The micro-batch of a rank in a round; at least micro_batches() if it has none.
   Index number(Index rank, Index round) const {
-    const Index node = rank % nodes, place = rank / nodes, node_ranks = ranks / nodes;
-    if (by_node) return (node * rounds() + round) * node_ranks + place;
-    return round * ranks + node * node_ranks + place;
+    const NodeShape shape = on_nodes();
+    if (!by_node) return round * ranks + shape.position_of(rank);
+    return (shape.node_of(rank) * rounds() + round) * shape.node_ranks + shape.place_of(rank);
   }
   bool has(Index rank, Index round) const { return number(rank, round) < micro_batches(); }
 
   /// Where a micro-batch is computed: the inverse of number().
   Turn turn(Index number) const {
-    const Index node_ranks = ranks / nodes, row = number / node_ranks, place = number % node_ranks;
+    const NodeShape shape = on_nodes();
+    const Index row = number / shape.node_ranks, place = number % shape.node_ranks;
     const Index node = by_node ? row / rounds() : row % nodes;
-    return {place * nodes + node, by_node ? row % rounds() : row / nodes};
+    return {shape.rank_at(place, node), by_node ? row % rounds() : row / nodes};
   }
 
   /// The first of the micro_batch global samples of a rank in a round of a step.

@@ -277,6 +277,7 @@ std::optional<StepRange> profiled_steps(const Run& run);
 /// deck: a launch detects it, and a plan is given it.
 struct Placement {
   std::vector<int> node_of_rank{};  // of every rank of the launch; empty: they share a node
+  Index data_nodes = 1;             // nodes of each data group; 0: with different numbers of ranks
   bool shares_cores = false;        // a node's ranks have more threads than cores
 };
 

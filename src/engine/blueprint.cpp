@@ -1,5 +1,7 @@
 #include "engine/blueprint.hpp"
 
+#include <algorithm>
+
 #include "comm/placement.hpp"
 #include "optim/optimizer.hpp"
 
@@ -11,17 +13,17 @@ zero::ScheduleOptions schedule_options(const deck::Config& config, const zero::S
   return {stage, config.zero.prefetch_units, comm::overlap_of(config) == comm::Overlap::yes};
 }
 
+Index micro_batches(const deck::Config& config) {
+  return config.train.global_batch / config.train.micro_batch;
+}
+
 zero::SumPlan sum_plan(const deck::Config& config, Index data_ranks, bool adds_reduced) {
-  const grid::NodeShape nodes = comm::data_nodes(config);
-  const bool is_regular = nodes.nodes * nodes.node_ranks == data_ranks;
-  const Index micro_batches = config.train.global_batch / config.train.micro_batch;
   return {{.ranks = data_ranks,
-           .nodes = is_regular ? nodes.nodes : 1,
-           .terms = adds_reduced ? micro_batches : data_ranks,
+           .nodes = std::max<Index>(1, config.placement.data_nodes),
+           .terms = adds_reduced ? micro_batches(config) : data_ranks,
            .blocks = config.train.sum_blocks,
            .by_library = config.zero.reduction == deck::ReductionOrder::library},
-          config.zero.gradients == deck::KeepsSums::nodes ? zero::KeepsSums::nodes
-                                                          : zero::KeepsSums::owners};
+          config.zero.gradients};
 }
 
 MatrixPlan matrices_of(const Blueprint& b) {
@@ -46,7 +48,7 @@ Blueprint::Blueprint(const deck::Config& config, Index data_ranks, const model::
                      model::Family family, std::shared_ptr<const optim::Optimizer> rule)
     : ModelBlueprint(config, data_ranks, rank, family),
       adds_reduced(config.zero.accumulate == deck::Accumulate::reduced &&
-                   config.train.global_batch / config.train.micro_batch > data_ranks),
+                   micro_batches(config) > data_ranks),
       sums(sum_plan(config, data_ranks, adds_reduced)),
       batches{config.train.global_batch, data_ranks, config.train.micro_batch, sums.nodes(),
               sums.route() == zero::Route::step},

@@ -33,14 +33,15 @@ NodeShape shape_of_data_groups(std::span<const int> node_of_rank, Index tensor) 
   return is_regular ? NodeShape{nodes, ranks / nodes} : NodeShape{0, 0};
 }
 
-std::vector<int> shard_order(std::span<const int> nodes_of_group, const NodeShape& shape) {
+std::vector<int> shard_order(std::span<const int> nodes_of_group, Index nodes) {
   std::vector<int> order(nodes_of_group.size());
   std::iota(order.begin(), order.end(), 0);
-  if (!shape.is_regular()) return order;
-  std::vector<Index> seen(static_cast<std::size_t>(shape.nodes));
+  if (nodes == 0) return order;
+  const NodeShape shape{nodes, std::ssize(order) / nodes};
+  std::vector<Index> seen(static_cast<std::size_t>(nodes));
   for (int rank = 0; rank < static_cast<int>(order.size()); ++rank) {
     const int node = nodes_of_group[rank];
-    order[seen[node]++ * shape.nodes + node] = rank;
+    order[shape.rank_at(seen[node]++, node)] = rank;
   }
   return order;
 }

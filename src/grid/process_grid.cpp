@@ -15,23 +15,28 @@ MPI_Comm split(const Group& world, Index color, Index key) {
   return part;
 }
 
-std::vector<int> nodes_of(const Group& world, Index tensor, std::span<const int> node_of_rank) {
-  if (!node_of_rank.empty())
-    return nodes_of_data_group(node_of_rank, tensor, world.rank() % tensor);
-  return std::vector<int>(static_cast<std::size_t>(world.size() / tensor), 0);
-}
-
-/// The data group's ranks in the order of their shards.
-Group data_group(const Group& world, Index tensor, const std::vector<int>& nodes,
-                 const NodeShape& shape, const std::vector<int>& order) {
+/// The data group's ranks in the order of their shards. `order` has their numbers in the launch.
+Group data_group(const Group& world, Index tensor, std::span<const int> node_of_rank,
+                 const std::vector<int>& order) {
   const auto me = static_cast<int>(world.rank() / tensor);
   const auto key = std::ranges::find(order, me) - order.begin();
-  std::vector<int> nodes_in_order;
-  nodes_in_order.reserve(order.size());
-  for (const int rank : order) nodes_in_order.push_back(nodes[rank]);
   Group group(split(world, world.rank() % tensor, key), "data");
-  group.set_nodes(std::move(nodes_in_order), shape);
+  if (node_of_rank.empty()) return group;
+  const auto nodes = nodes_of_data_group(node_of_rank, tensor, world.rank() % tensor);
+  std::vector<int> in_order;
+  in_order.reserve(order.size());
+  for (const int rank : order) in_order.push_back(nodes[rank]);
+  group.set_nodes(std::move(in_order), shape_of_data_groups(node_of_rank, tensor));
   return group;
+}
+
+std::vector<int> order_of(const Group& world, Index tensor, std::span<const int> node_of_rank) {
+  if (node_of_rank.empty()) {
+    const std::vector<int> one_node(static_cast<std::size_t>(world.size() / tensor), 0);
+    return shard_order(one_node, 1);
+  }
+  return shard_order(nodes_of_data_group(node_of_rank, tensor, world.rank() % tensor),
+                     shape_of_data_groups(node_of_rank, tensor).nodes);
 }
 
 Index checked_tensor(const Group& world, Index data, Index tensor) {
@@ -63,11 +68,8 @@ void abort_launch(int exit_code) {
 
 ProcessGrid::ProcessGrid(Group world, Index data, Index tensor, std::span<const int> node_of_rank)
     : world_(std::move(world)),
-      nodes_(nodes_of(world_, checked_tensor(world_, data, tensor), node_of_rank)),
-      shape_(node_of_rank.empty() ? NodeShape{1, std::ssize(nodes_)}
-                                  : shape_of_data_groups(node_of_rank, tensor)),
-      order_(shard_order(nodes_, shape_)),
+      order_(order_of(world_, checked_tensor(world_, data, tensor), node_of_rank)),
       tensor_(split(world_, world_.rank() / tensor, world_.rank()), "tensor"),
-      data_(data_group(world_, tensor, nodes_, shape_, order_)) {}
+      data_(data_group(world_, tensor, node_of_rank, order_)) {}
 
 }  // namespace kzero::grid

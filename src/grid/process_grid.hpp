@@ -44,8 +44,6 @@ class ProcessGrid {
 
  private:
   Group world_;
-  std::vector<int> nodes_;  // of the data group, in the order of the launch
-  NodeShape shape_;
   std::vector<int> order_;  // the data group's ranks in the order of the launch, by shard
   Group tensor_;
   Group data_;

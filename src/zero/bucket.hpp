@@ -41,10 +41,4 @@ class Bucket {
   void* gradients_ = nullptr;
 };
 
-/// Returns how many elements one rank sends to reduce-scatter, or to all-gather, a buffer of
-/// `padded` elements.
-constexpr Index collective_elements(Index padded, Index ranks) {
-  return padded / ranks * (ranks - 1);
-}
-
 }  // namespace kzero::zero

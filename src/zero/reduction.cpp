@@ -79,7 +79,7 @@ comm::Request Reduction<T>::exchange(std::vector<ConstSpan> send, std::vector<Sp
 template <class T>
 void Reduction<T>::begin_library_sum() {
   const auto all = static_cast<std::size_t>(layout_->padded);
-  if (comm_->rank() >= plan_->owner_count(round_))
+  if (!plan_->has(comm_->rank(), round_))
     kernels::fill<T>(stream_->stream, tensor::Vector<T>(unit_, all), 0);
   requests_.push_back(comm_->begin_library_sum(
       stream_->stream, ConstSpan::of(unit_, layout_->padded),
@@ -91,17 +91,15 @@ template <class T>
 void Reduction<T>::begin_gradients(Index number) {
   const auto [at, count] = slice(number);
   T* slot = bucket_->template gradients<T>(number);
-  const Index nodes = plan_->nodes(), node_ranks = plan_->node_ranks();
-  // Rank r has micro-batch number position(r) of the round.
-  const auto position = [&](Index r) { return r % nodes * node_ranks + r / nodes; };
-  const Index terms = plan_->owner_count(round_);
-  const bool sends = position(comm_->rank()) < terms;
+  const bool sends = plan_->has(comm_->rank(), round_);
   std::vector<ConstSpan> send;
   std::vector<Span> receive;
+  send.reserve(static_cast<std::size_t>(comm_->size()));
+  receive.reserve(send.capacity());
   for (Index r = 0; r < comm_->size(); ++r) {
-    const bool receives = position(r) < terms;
+    T* const arrival = slot + plan_->on_nodes().position_of(r) * count;
     send.push_back(ConstSpan::of(shard(r) + at, sends ? count : 0));
-    receive.push_back(Span::of(slot + position(r) * count, receives ? count : 0));
+    receive.push_back(Span::of(arrival, plan_->has(r, round_) ? count : 0));
   }
   requests_.push_back(exchange(std::move(send), std::move(receive)));
 }
@@ -109,19 +107,20 @@ void Reduction<T>::begin_gradients(Index number) {
 /// Sends the gradients of the shards of each place on a node to this node's rank of that place.
 template <class T>
 void Reduction<T>::collect_in_node(Index number) const {
-  const Index nodes = plan_->nodes(), node_ranks = plan_->node_ranks();
-  if (node_ranks == 1) return;
+  const NodeShape shape = plan_->on_nodes();
+  if (shape.node_ranks == 1) return;
   const auto [at, count] = slice(number);
   T* slot = bucket_->template gradients<T>(number);
   const Index terms = plan_->node_count(node(), round_);
   comm::Request last = 0;
-  for (Index owner = 0; owner < nodes; ++owner) {
+  for (Index owner = 0; owner < shape.nodes; ++owner) {
     std::vector<ConstSpan> send(static_cast<std::size_t>(comm_->size()));
     std::vector<Span> receive(send.size());
-    for (Index l = 0; l < node_ranks; ++l) {
-      const Index peer = l * nodes + node();
-      if (place() < terms) send[peer] = ConstSpan::of(shard(l * nodes + owner) + at, count);
-      if (l < terms) receive[peer] = Span::of(slot + (owner * node_ranks + l) * count, count);
+    T* const arrivals = slot + owner * shape.node_ranks * count;
+    for (Index l = 0; l < shape.node_ranks; ++l) {
+      const Index peer = shape.rank_at(l, node());
+      if (place() < terms) send[peer] = ConstSpan::of(shard(shape.rank_at(l, owner)) + at, count);
+      if (l < terms) receive[peer] = Span::of(arrivals + l * count, count);
     }
     last = exchange(std::move(send), std::move(receive));
   }
@@ -130,14 +129,14 @@ void Reduction<T>::collect_in_node(Index number) const {
 
 template <class T>
 void Reduction<T>::add_in_node(Index number) const {
-  const Index nodes = plan_->nodes(), node_ranks = plan_->node_ranks();
+  const NodeShape shape = plan_->on_nodes();
   const auto [at, count] = slice(number);
   const auto terms = static_cast<int>(plan_->node_count(node(), round_));
-  for (Index owner = 0; owner < nodes; ++owner) {
-    const T* others = node_ranks == 1
-                          ? nullptr
-                          : bucket_->template gradients<T>(number) + owner * node_ranks * count;
-    const PerRank<T> values{others, count, shard(place() * nodes + owner) + at, terms,
+  for (Index owner = 0; owner < shape.nodes; ++owner) {
+    const T* others = shape.node_ranks == 1 ? nullptr
+                                            : bucket_->template gradients<T>(number) +
+                                                  owner * shape.node_ranks * count;
+    const PerRank<T> values{others, count, shard(shape.rank_at(place(), owner)) + at, terms,
                             static_cast<int>(place())};
     kernels::add_terms<T, float>(stream_->stream, values, plan_->node_terms(round_),
                                  from(sums_.node, owner * layout_->shard + at),
@@ -148,12 +147,12 @@ void Reduction<T>::add_in_node(Index number) const {
 /// Sends this node's sums to their owners.
 template <class T>
 void Reduction<T>::begin_node_sums(Index number) {
-  const Index nodes = plan_->nodes(), count = slice(number).count;
+  const Index count = slice(number).count;
   const bool sends = node() < plan_->owner_count(round_);
   std::vector<ConstSpan> send(static_cast<std::size_t>(comm_->size()));
   std::vector<Span> receive(send.size());
-  for (Index n = 0; n < nodes; ++n) {
-    const Index peer = place() * nodes + n;
+  for (Index n = 0; n < plan_->nodes(); ++n) {
+    const Index peer = plan_->on_nodes().rank_at(place(), n);
     const bool receives = n < plan_->owner_count(round_);
     if (sends) send[peer] = ConstSpan::of(bucket_->node_sums(number) + n * count, count);
     if (receives) receive[peer] = Span::of(bucket_->arriving(number) + n * count, count);
@@ -183,7 +182,7 @@ void Reduction<T>::add_up(Index number) const {
     return kernels::add_terms<float, T>(stream, values, terms, open, out);
   }
   if (comm_->size() == 1 && is_complete) return;
-  const Index position = node() * plan_->node_ranks() + place();
+  const Index position = plan_->on_nodes().position_of(comm_->rank());
   const T* others = comm_->size() == 1 ? nullptr : bucket_->template gradients<T>(number);
   const PerRank<T> values{others, count, own, present, static_cast<int>(position)};
   kernels::add_terms<T, T>(stream, values, terms, open, out);

@@ -53,8 +53,8 @@ class Reduction {
   comm::Slice slice(Index number) const;
   T* shard(Index rank) const { return unit_ + rank * layout_->shard; }
   bool is_alone() const { return comm_->size() == 1 || order_ == Order::library; }
-  Index place() const { return comm_->rank() / plan_->nodes(); }
-  Index node() const { return comm_->rank() % plan_->nodes(); }
+  Index place() const { return plan_->on_nodes().place_of(comm_->rank()); }
+  Index node() const { return plan_->on_nodes().node_of(comm_->rank()); }
   void sum_all();
   void begin(Index number);
   void begin_library_sum();

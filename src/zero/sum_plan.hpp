@@ -3,6 +3,8 @@
 // them happen on the way to a sum's owner.
 #pragma once
 
+#include "base/node_shape.hpp"
+#include "deck/config.hpp"
 #include "kernels/pairwise_sum.hpp"
 
 namespace kzero::zero {
@@ -14,8 +16,7 @@ enum class Route {
   step     // once a step, the sum of its node's gradients of all rounds, in fp32
 };
 
-/// Which ranks exist, and how many micro-batches there are. Rank l * nodes + n is the l-th of node
-/// n (grid/node_shape.hpp).
+/// Which ranks exist, and how many micro-batches.
 struct SumShape {
   Index ranks = 1;
   Index nodes = 1;
@@ -24,8 +25,8 @@ struct SumShape {
   bool by_library = false;  // the ranks' gradients of a round arrive as one term
 };
 
-/// Where gradients may be kept between rounds.
-enum class KeepsSums { owners, nodes };
+/// Where sums are kept between rounds.
+using KeepsSums = deck::KeepsSums;
 
 class SumPlan {
  public:
@@ -40,6 +41,7 @@ class SumPlan {
   Index ranks() const { return shape_.ranks; }
   Index nodes() const { return shape_.nodes; }
   Index node_ranks() const { return shape_.ranks / shape_.nodes; }
+  NodeShape on_nodes() const { return {nodes(), node_ranks()}; }
   Index rounds() const { return ceil_div(shape_.terms, shape_.ranks); }
 
   /// Returns whether the owners receive something in a round.
@@ -52,6 +54,9 @@ class SumPlan {
   /// What owners add in a round, and the number of it: from the first `owner_count` ranks or nodes.
   kernels::Terms owner_terms(Index round) const;
   Index owner_count(Index round) const;
+
+  /// Returns whether a rank has a micro-batch in a round.
+  bool has(Index rank, Index round) const { return on_nodes().position_of(rank) < terms_in(round); }
 
   /// The most sums that a node, or an owner, keeps from one round to the next.
   int node_open() const;

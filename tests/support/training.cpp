@@ -78,7 +78,7 @@ deck::Config as_llama(deck::Config config, Index kv_heads) {
 deck::Config resolved(deck::Config config, Index ranks) {
   const auto violations = deck::apply_rules(config, {ranks, deck::Purpose::train});
   for (const deck::Violation& violation : violations) ADD_FAILURE() << violation.text;
-  if (config.grid.node > 0) config.placement.node_of_rank = comm::nodes_of(ranks, config.grid.node);
+  config.placement = comm::placement_on({}, config, ranks);
   return config;
 }
 

@@ -10,15 +10,10 @@
 namespace kzero::comm {
 namespace {
 
-deck::Config deck_on(std::vector<int> node_of_rank, Index tensor) {
-  deck::Config config;
-  config.grid = {.data = std::ssize(node_of_rank) / tensor, .tensor = tensor};
-  config.placement.node_of_rank = std::move(node_of_rank);
-  return config;
-}
-
 bool leaves(const std::vector<int>& node_of_rank, Index tensor) {
-  return data_groups_leave_nodes(deck_on(node_of_rank, tensor));
+  deck::Config config;
+  config.grid.tensor = tensor;
+  return placement_on(node_of_rank, config, std::ssize(node_of_rank)).data_nodes != 1;
 }
 
 TEST(Placement, DataGroupsLeaveNodesIfAnyOfThemHasRanksOnSeveral) {
@@ -37,10 +32,18 @@ TEST(Placement, DataGroupsLeaveNodesIfAnyOfThemHasRanksOnSeveral) {
 }
 
 TEST(Placement, OfAPlanFillsNodesInOrder) {
-  EXPECT_EQ(planned_nodes(8, 1), std::vector<int>(8, 0));
-  EXPECT_EQ(planned_nodes(8, 2), (std::vector{0, 0, 0, 0, 1, 1, 1, 1}));
-  EXPECT_EQ(planned_nodes(8, 3), (std::vector{0, 0, 0, 1, 1, 1, 2, 2}));
-  EXPECT_EQ(nodes_of(5, 2), (std::vector{0, 0, 1, 1, 2}));
+  EXPECT_EQ(filled_nodes(8, 8), std::vector<int>(8, 0));
+  EXPECT_EQ(filled_nodes(8, 4), (std::vector{0, 0, 0, 0, 1, 1, 1, 1}));
+  EXPECT_EQ(filled_nodes(8, 3), (std::vector{0, 0, 0, 1, 1, 1, 2, 2}));
+  EXPECT_EQ(filled_nodes(5, 2), (std::vector{0, 0, 1, 1, 2}));
+}
+
+TEST(Placement, FollowsGridNodeRatherThanWhatWasFound) {
+  deck::Config config;
+  config.grid.node = 2;
+  const deck::Placement placed = placement_on({0, 0, 0, 0}, config, 4);
+  EXPECT_EQ(placed.node_of_rank, (std::vector{0, 0, 1, 1}));
+  EXPECT_EQ(placed.data_nodes, 2);
 }
 
 /// The tests' ranks are on one machine, with one thread each.
@@ -66,7 +69,8 @@ TEST(Overlap, OverMpiIsOnWhereMessagesLeaveANode) {
   EXPECT_EQ(overlap_beside(config), Overlap::no);
   config.placement.shares_cores = true;
   EXPECT_EQ(overlap_of(config), Overlap::no) << "buffers on one node stay as they are";
-  config.placement.node_of_rank = {0, 1};
+  config.placement = placement_on({0, 1}, config, 2);
+  config.placement.shares_cores = true;
   EXPECT_EQ(overlap_of(config), Overlap::yes);
   EXPECT_EQ(overlap_beside(config), Overlap::beside);
   config.zero.overlap = deck::Overlap::off;

@@ -73,9 +73,9 @@ TEST(NodeShape, IsRegularIfNodesHaveTheSameNumber) {
 }
 
 TEST(NodeShape, ShardsOfOnePlaceAreContiguous) {
-  EXPECT_EQ(shard_order(std::vector{0, 0, 0, 1, 1, 1}, {2, 3}), (std::vector{0, 3, 1, 4, 2, 5}));
-  EXPECT_EQ(shard_order(std::vector{0, 1, 0, 1}, {2, 2}), (std::vector{0, 1, 2, 3}));
-  EXPECT_EQ(shard_order(std::vector{0, 0, 1}, {0, 0}), (std::vector{0, 1, 2})) << "not regular";
+  EXPECT_EQ(shard_order(std::vector{0, 0, 0, 1, 1, 1}, 2), (std::vector{0, 3, 1, 4, 2, 5}));
+  EXPECT_EQ(shard_order(std::vector{0, 1, 0, 1}, 2), (std::vector{0, 1, 2, 3}));
+  EXPECT_EQ(shard_order(std::vector{0, 0, 1}, 0), (std::vector{0, 1, 2})) << "not regular";
 }
 
 TEST(ProcessGrid, NamesItsGroups) {

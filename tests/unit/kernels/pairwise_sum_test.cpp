@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "support/tree_sum.hpp"
 #include "unit/kernels/cases.hpp"
 
 namespace kzero::kernels {
@@ -10,24 +11,6 @@ namespace {
 template <class T>
 class PairwiseSum : public testing::Test {};
 TYPED_TEST_SUITE(PairwiseSum, Elements, );
-
-/// The sum of blocks [begin, end) of `terms`, as specified: the largest power of two of blocks that
-/// is smaller, plus the others.
-float tree(const std::vector<float>& terms, Index block, Index begin, Index end) {
-  if (end - begin > 1) {
-    const auto half =
-        static_cast<Index>(std::bit_floor(static_cast<std::uint64_t>(end - begin - 1)));
-    return tree(terms, block, begin, begin + half) + tree(terms, block, begin + half, end);
-  }
-  float total = terms[begin * block];
-  const Index last = std::min(std::ssize(terms), (begin + 1) * block);
-  for (Index i = begin * block + 1; i < last; ++i) total += terms[i];
-  return total;
-}
-
-float tree(const std::vector<float>& terms, Index block) {
-  return tree(terms, block, 0, ceil_div(std::ssize(terms), block));
-}
 
 TEST(OpenSums, AreABlockThatIsNotFullAndSubtreesOfDifferentSizes) {
   EXPECT_EQ(open_sums(0, 1), 0);
@@ -39,7 +22,7 @@ TEST(OpenSums, AreABlockThatIsNotFullAndSubtreesOfDifferentSizes) {
   EXPECT_EQ(open_sums(28, 4), 3);
 }
 
-/// Adds terms in rounds of `ranks`, the last of which may have fewer.
+/// Adds terms in rounds of `ranks` terms. The last round may have fewer terms.
 template <class T>
 std::vector<T> in_rounds(const std::vector<std::vector<T>>& terms, int ranks, int own, Index block,
                          Index count) {
@@ -72,11 +55,8 @@ TYPED_TEST(PairwiseSum, IsTheTreeOverBlocksBitForBitInAnyRounds) {
       for (int t = 0; t < all; ++t) terms.push_back(numbers<T>(count, t, t % 3 == 0 ? 100 : 0.01));
       for (const Index block : {1, 2, 3, 16}) {
         std::vector<T> expected;
-        for (Index i = 0; i < count; ++i) {
-          std::vector<float> column;
-          for (const auto& term : terms) column.push_back(static_cast<float>(term[i]));
-          expected.push_back(static_cast<T>(tree(column, block)));
-        }
+        for (const float sum : tests::tree_sum(all, block, [&](Index i) { return terms[i]; }))
+          expected.push_back(static_cast<T>(sum));
         for (const int ranks : {1, 2, 3, all})
           EXPECT_TRUE(tests::same_bits(in_rounds(terms, ranks, ranks / 2, block, count), expected))
               << all << " terms, " << ranks << " a round, blocks of " << block;

@@ -4,13 +4,13 @@
 
 #include <fmt/format.h>
 
-#include <bit>
-
 #include "comm/backends.hpp"
+#include "comm/placement.hpp"
 #include "data/sampler.hpp"
 #include "grid/process_grid.hpp"
 #include "support/guarded.hpp"
 #include "support/numbers.hpp"
+#include "support/tree_sum.hpp"
 
 namespace kzero::zero {
 namespace {
@@ -26,30 +26,11 @@ std::vector<T> values_of(Index number, Index count) {
   return tests::numbers<T>(count, 100 + static_cast<unsigned>(number), number % 2 == 0 ? 1 : 300);
 }
 
-/// The tree over blocks of micro-batches, as kernels/pairwise_sum.hpp specifies it.
-template <class T>
-std::vector<float> tree(Index terms, Index block, Index begin, Index end, Index count) {
-  std::vector<float> total(static_cast<std::size_t>(count), 0.0F);
-  if (end - begin > 1) {
-    const auto half =
-        static_cast<Index>(std::bit_floor(static_cast<std::uint64_t>(end - begin - 1)));
-    total = tree<T>(terms, block, begin, begin + half, count);
-    const auto right = tree<T>(terms, block, begin + half, end, count);
-    for (Index i = 0; i < count; ++i) total[i] += right[i];
-    return total;
-  }
-  for (Index term = begin * block; term < std::min(terms, (begin + 1) * block); ++term) {
-    const auto values = values_of<T>(term, count);
-    for (Index i = 0; i < count; ++i) total[i] += static_cast<float>(values[i]);
-  }
-  return total;
-}
-
 template <class T>
 std::vector<T> sum_of(Index terms, Index blocks, Index count) {
-  const Index block = ceil_div(terms, blocks);
+  const auto values = [&](Index number) { return values_of<T>(number, count); };
   std::vector<T> rounded;
-  for (const float value : tree<T>(terms, block, 0, ceil_div(terms, block), count))
+  for (const float value : tests::tree_sum(terms, ceil_div(terms, blocks), values))
     rounded.push_back(static_cast<T>(value));
   return rounded;
 }
@@ -69,7 +50,7 @@ template <class T>
 struct Case {
   Case(Index elements, const Way& chosen)
       : way(chosen),
-        grid(0, 1, nodes(chosen.node_ranks)),
+        grid(0, 1, comm::filled_nodes(grid::world_group().size(), chosen.node_ranks)),
         group(grid.data()),
         plan({group.size(), group.shape().nodes, way.terms, way.blocks}, way.keeps),
         batches{way.terms, group.size(), 1, plan.nodes(), plan.route() == Route::step},
@@ -82,15 +63,6 @@ struct Case {
         node_open((plan.node_open() + 1) * plan.nodes() * layout.shard),
         unit(layout.padded),
         out(layout.shard) {}
-
-  static std::vector<int> nodes(Index node_ranks) {
-    int ranks = 0;
-    MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-    std::vector<int> node_of_rank;
-    for (int rank = 0; rank < ranks; ++rank)
-      node_of_rank.push_back(rank / static_cast<int>(node_ranks));
-    return node_of_rank;
-  }
 
   memory::Arenas measured() const {
     memory::Arenas measuring;
@@ -147,7 +119,8 @@ class Reduction : public testing::Test {
   /// Calls f(elements, way) for sizes, buckets and numbers that do not divide evenly.
   template <class F>
   void for_each_case(const F& f) {
-    for (const auto& [elements, bytes] : {std::pair{1, 1 << 20}, {700, 254}, {4099, 1 << 20}}) {
+    for (const auto& [elements, bytes] :
+         {std::pair{1, 1 << 20}, {3, 1}, {31, 1}, {700, 254}, {4099, 1 << 20}}) {
       for (const Index node_ranks : {1, 2, 4}) {
         if (ranks % node_ranks != 0) continue;
         for (const Index terms : {ranks, ranks + 1, 4 * ranks}) {
@@ -165,7 +138,7 @@ class Reduction : public testing::Test {
 
   const Index ranks = grid::world_group().size();
 };
-using Elements = testing::Types<float, bf16>;
+using Elements = testing::Types<float, bf16, fp16>;
 TYPED_TEST_SUITE(Reduction, Elements, );
 
 TYPED_TEST(Reduction, IsTheTreeOverMicroBatchesRoundedOnceByAnyRoute) {
@@ -191,6 +164,7 @@ TYPED_TEST(Reduction, EverywhereIsTheSameSum) {
       EXPECT_TRUE(
           tests::same_bits(c.unit.host(), sum_of<T>(way.terms, way.blocks, c.layout.padded)))
           << name_of(way);
+      EXPECT_EQ(c.traffic.outside().size(), this->ranks == 1 ? 0U : 2U);
     }
   }
 }
@@ -212,8 +186,11 @@ TYPED_TEST(Reduction, SendsAsMuchAsARingAndLessBetweenNodes) {
     c.run(Result::reduce_scattered);
     const Index nodes = this->ranks / node_ranks;
     for (const auto& [channel, volume] : c.traffic.outside()) {
-      EXPECT_EQ(volume.elements, collective_elements(c.layout.padded, this->ranks));
+      EXPECT_EQ(volume.elements, c.layout.padded / this->ranks * (this->ranks - 1));
       const Index width = c.plan.route() == Route::terms ? bytes_of(dtype_of<T>) : 4;
+      if (c.plan.route() == Route::terms) {
+        EXPECT_EQ(volume.bytes, volume.elements * bytes_of(dtype_of<T>));
+      }
       EXPECT_EQ(volume.bytes_between_nodes, (nodes - 1) * c.layout.shard * width) << node_ranks;
     }
     EXPECT_EQ(c.traffic.outside().size(), this->ranks == 1 ? 0U : 1U);
@@ -281,11 +258,6 @@ TEST(BucketMemory, IsWhatTheDeckAllowsAndNoMoreThanALargestUnitFills) {
                                  comm::Overlap::yes, plan));
   EXPECT_EQ(plan.route(), Route::rounds);
   EXPECT_EQ(measuring.bytes()[position(memory::Category::buckets)], 1 << 20) << "with node sums";
-}
-
-TEST(ExchangedElements, AreTheSharesOfTheOthers) {
-  EXPECT_EQ(collective_elements(12, 1), 0);
-  EXPECT_EQ(collective_elements(12, 4), 9);
 }
 
 }  // namespace
