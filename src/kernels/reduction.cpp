@@ -98,61 +98,6 @@ void add_exact_sum(const Execution& exec, const ExactSum* part, ExactSum* sum) {
       KOKKOS_LAMBDA(Index i) { sum->word[i] += part->word[i]; });
 }
 
-namespace {
-
-/// Computes ordered_sum of elements [begin, begin + count). Adds rank by rank over a few elements,
-/// which stay in the first-level cache. Compilers vectorize these loops.
-template <class T, class Out>
-void host_ordered_sum(const PerRank<T>& v, const float* base, Index begin, Index count, Out* out) {
-  float total[column_block] = {};
-  if (base != nullptr) detail::host_for(count, [&](Index i) { total[i] = base[begin + i]; });
-  for (int r = 0; r < v.ranks; ++r) {
-    const T* from = values_of(v, r) + begin;
-    detail::host_for(count, [&](Index i) { total[i] += static_cast<float>(from[i]); });
-  }
-  detail::host_for(count, [&](Index i) { out[begin + i] = static_cast<Out>(total[i]); });
-}
-
-template <class T, class Out>
-KOKKOS_INLINE_FUNCTION void device_ordered_sum(const Team& team, const PerRank<T>& v,
-                                               const float* base, Index begin, Index count,
-                                               Out* out) {
-  Kokkos::parallel_for(Kokkos::TeamVectorRange(team, count), [=](Index column) {
-    const Index i = begin + column;
-    float total = base == nullptr ? 0.0F : base[i];
-    for (int r = 0; r < v.ranks; ++r) total += static_cast<float>(values_of(v, r)[i]);
-    out[i] = static_cast<Out>(total);
-  });
-}
-
-template <class T, class Out>
-KOKKOS_INLINE_FUNCTION void team_ordered_sum(const Team& team, const PerRank<T>& v,
-                                             const float* base, Index begin, Index count,
-                                             Out* out) {
-  if constexpr (tensor::on_host) {
-    host_ordered_sum(v, base, begin, count, out);
-  } else {
-    device_ordered_sum(team, v, base, begin, count, out);
-  }
-}
-
-}  // namespace
-
-template <class T, class Out>
-void ordered_sum(const Execution& exec, const PerRank<T>& values, const float* base,
-                 Vector<Out> out) {
-  const Index count = out.extent(0);
-  const PerRank<T> v = values;
-  Kokkos::parallel_for(
-      "kzero::kernels::ordered_sum",
-      Policy(exec, static_cast<int>(ceil_div(count, column_block)), Kokkos::AUTO),
-      KOKKOS_LAMBDA(const Team& team) {
-        const Index begin = team.league_rank() * column_block;
-        const Index columns = Kokkos::min(Index{column_block}, count - begin);
-        team_ordered_sum(team, v, base, begin, columns, out.data());
-      });
-}
-
 template <class T>
 void sum_partial_rows(const Execution& exec, const PerRank<T>& values, const T* bias,
                       const T* addend, Matrix<T> out) {
@@ -175,16 +120,10 @@ void sum_partial_rows(const Execution& exec, const PerRank<T>& values, const T* 
       });
 }
 
-#define KZERO_INSTANTIATE(T)                                                                     \
-  template void sum_of_squares<T>(const Execution&, Vector<const T>, Index, ExactSum*);          \
-  template void ordered_sum<T, T>(const Execution&, const PerRank<T>&, const float*, Vector<T>); \
-  template void sum_partial_rows<T>(const Execution&, const PerRank<T>&, const T*, const T*,     \
+#define KZERO_INSTANTIATE(T)                                                                 \
+  template void sum_of_squares<T>(const Execution&, Vector<const T>, Index, ExactSum*);      \
+  template void sum_partial_rows<T>(const Execution&, const PerRank<T>&, const T*, const T*, \
                                     Matrix<T>);
 KZERO_FOR_EACH_DTYPE(KZERO_INSTANTIATE)
 #undef KZERO_INSTANTIATE
-template void ordered_sum<bf16, float>(const Execution&, const PerRank<bf16>&, const float*,
-                                       Vector<float>);
-template void ordered_sum<fp16, float>(const Execution&, const PerRank<fp16>&, const float*,
-                                       Vector<float>);
-
 }  // namespace kzero::kernels

@@ -45,13 +45,6 @@ KOKKOS_INLINE_FUNCTION const T* values_of(const PerRank<T>& values, int rank) {
 /// in device code.
 inline constexpr Index column_block = 256;
 
-/// Computes out[i] = round(base[i] + the i-th value of rank 0 + that of rank 1 + ...) over the
-/// first `ranks`, one fp32 addition after another. base may be null. out may be the own values or
-/// base. Out is T or float.
-template <class T, class Out>
-void ordered_sum(const Execution& exec, const PerRank<T>& values, const float* base,
-                 Vector<Out> out);
-
 /// Computes out(i, j) = round(sum over ranks in rank order of their values + bias[j] + addend(i,
 /// j)) in fp32. bias [D] and addend [n,D] may be null. Values and out are [n,D]. out may be the own
 /// values or the addend.

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "kernels/initialize.hpp"
-#include "kernels/reduction.hpp"
+#include "kernels/pairwise_sum.hpp"
 #include "kernels/softmax_cross_entropy.hpp"
 #include "model/linear.hpp"
 
@@ -73,7 +73,8 @@ void add_sum_of_chunks(const Context<T>& c, tensor::Accumulate accumulate, Matri
   if (accumulate == tensor::Accumulate::no) {
     kernels::round_to<T>(*c.exec, Vector<const float>(c.output_gradient, out.size()), out);
   } else {
-    kernels::ordered_sum<T, T>(*c.exec, {.own = out.data()}, c.output_gradient, out);
+    kernels::add_terms<T, T>(*c.exec, {.own = out.data()}, {.first = 1, .block = 2},
+                             {.oldest = c.output_gradient}, out);
   }
 }
 

@@ -1,4 +1,5 @@
 #include "kernels/reduction.hpp"
+#include "kernels/pairwise_sum.hpp"
 #include "kernels/row_sums.hpp"
 
 #include <gtest/gtest.h>
@@ -169,7 +170,7 @@ TYPED_TEST(Reduction, SumOfSquaresDoesNotDependOnHowAUnitIsDivided) {
 }
 
 /// The ranks' values for element i, with rank `own`'s from `mine`, summed as specified for
-/// ordered_sum.
+/// add_terms with a single block.
 template <class T>
 float plain_sum(const std::vector<T>& sources, Index stride, const std::vector<T>& mine, int ranks,
                 int own, Index i, float total = 0) {
@@ -198,11 +199,13 @@ TYPED_TEST(Reduction, OrderedSumIsTheFp32LoopOverRanksBitForBit) {
         const Guarded<T> input(sources), self(mine), out(count);
         const Guarded<float> wide(before);
         const PerRank<T> values{input.data(), stride, self.data(), ranks, own};
-        ordered_sum<T, T>(Execution(), values, wide.data(), out.vector());
+        // The base is the open sum of a block that began before these terms.
+        const Terms onto{.first = 1, .block = ranks + 1}, from_first{.block = ranks};
+        add_terms<T, T>(Execution(), values, onto, {.oldest = wide.data()}, out.vector());
         EXPECT_TRUE(tests::same_bits(out.host(), added)) << count << " of " << own << "/" << ranks;
-        ordered_sum<T, float>(Execution(), values, wide.data(), wide.vector());
+        add_terms<T, float>(Execution(), values, onto, {.oldest = wide.data()}, wide.vector());
         EXPECT_TRUE(tests::same_bits(wide.host(), unrounded)) << "onto its own base";
-        ordered_sum<T, T>(Execution(), values, nullptr, self.vector());
+        add_terms<T, T>(Execution(), values, from_first, {}, self.vector());
         EXPECT_TRUE(tests::same_bits(self.host(), in_place)) << "onto its own values";
         EXPECT_TRUE(tests::same_bits(input.host(), sources));
       }
@@ -211,8 +214,8 @@ TYPED_TEST(Reduction, OrderedSumIsTheFp32LoopOverRanksBitForBit) {
       std::vector<T> others;
       for (Index i = 0; i < count; ++i)
         others.push_back(static_cast<T>(plain_sum(sources, stride, mine, ranks, ranks, i)));
-      ordered_sum<T, T>(Execution(), {input.data(), stride, self.data(), ranks, ranks}, nullptr,
-                        out.vector());
+      add_terms<T, T>(Execution(), {input.data(), stride, self.data(), ranks, ranks},
+                      {.block = ranks}, {}, out.vector());
       EXPECT_TRUE(tests::same_bits(out.host(), others)) << count << " of none/" << ranks;
     }
   }
