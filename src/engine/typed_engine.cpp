@@ -83,6 +83,7 @@ TypedEngine<T>::~TypedEngine() {
   if (std::uncaught_exceptions() > exceptions_) return;
   try {
     buffers_.parameters.finish(buffers_.model->exec(), data_);
+    buffers_.model->exec().fence("kzero::engine::parameters_arrived");
   } catch (const std::exception&) {
     // A message failed, and the parameters that it carried are not needed anymore.
   }

@@ -7,17 +7,11 @@
 #include <optional>
 
 #include "engine/expected_traffic.hpp"
-#include "support/full_state.hpp"
-#include "support/same_bits.hpp"
+#include "support/full_result.hpp"
 #include "support/training.hpp"
 
 namespace kzero::tests {
 namespace {
-
-struct PlacedResult {
-  std::vector<double> numbers;
-  FullState state;
-};
 
 std::string describe(const deck::Config& config, int ranks) {
   return fmt::format("{} ranks, {} a node, stage {}, {} micro-batches", ranks, config.grid.node,
@@ -38,14 +32,11 @@ void expect_planned_traffic(const Training& training, const std::string& what) {
 
 /// Runs three steps and a validation on the first ranks of the launch. Empty on the other ranks.
 /// Collective over the launch.
-std::optional<PlacedResult> placed_result(const deck::Config& config, int ranks) {
+std::optional<FullResult> placed_result(const deck::Config& config, int ranks) {
   const grid::Group group = first_ranks(ranks);
   if (!is_among_first(ranks)) return std::nullopt;
   Training training(config, group);
-  training.engine->initialise({});
-  PlacedResult result{numbers_of(training.run(0, 3)), {}};
-  result.numbers.push_back(training.engine->validate(2, *training.dataset.training));
-  result.state = full_state(training.engine->owned_shards(), group);
+  FullResult result = full_result(training, group, 3);
   expect_planned_bytes(training, describe(config, ranks));
   if (config.train.global_batch % (ranks / config.grid.tensor) == 0)
     expect_planned_traffic(training, describe(config, ranks));
@@ -67,11 +58,8 @@ void expect_same_on_all_nodes(deck::Config config, const std::vector<Index>& bat
         config.zero.stage = stage++ % 4;
         config.zero.gradients = repeat % 2 == 0 ? deck::KeepsSums::nodes : deck::KeepsSums::owners;
         config.zero.bucket = repeat < 2 ? 1 << 20 : 3001;
-        const auto found = placed_result(config, launch_ranks());
-        if (!found || !expected) continue;  // the root is always among the first ranks
-        const std::string what = describe(config, launch_ranks());
-        EXPECT_TRUE(same_bits(found->numbers, expected->numbers)) << what;
-        EXPECT_TRUE(same_bits(found->state, expected->state)) << "state, " << what;
+        expect_same(placed_result(config, launch_ranks()), expected,
+                    describe(config, launch_ranks()));
       }
     }
   }

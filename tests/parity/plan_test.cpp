@@ -159,6 +159,7 @@ void expect_traffic_of_theory(const Training& training, Index ranks, Index steps
   for (const metrics::TrafficRow& row : rows) {
     EXPECT_EQ(row.elements_per_step, row.expected_elements_per_step) << describe(config);
     EXPECT_EQ(row.bytes_per_step, row.expected_bytes_per_step) << describe(config);
+    EXPECT_EQ(row.bytes_per_step, row.elements_per_step * bytes_of(config.train.precision));
     EXPECT_EQ(row.bytes_between_nodes_per_step, row.expected_bytes_between_nodes_per_step)
         << describe(config);
     EXPECT_EQ(row.group, "data");

@@ -6,36 +6,20 @@
 #include <optional>
 
 #include "support/checkpoints.hpp"
-#include "support/full_state.hpp"
+#include "support/full_result.hpp"
 #include "support/outcome.hpp"
 #include "support/same_bits.hpp"
 
 namespace kzero::tests {
 namespace {
 
-struct Result {
-  std::vector<double> numbers;
-  FullState state;
-};
-
 /// Runs four steps and a validation of two batches on the first ranks of the launch. Empty on the
 /// other ranks. Collective over the launch.
-std::optional<Result> result_on(const deck::Config& config, int ranks) {
+std::optional<FullResult> result_on(const deck::Config& config, int ranks) {
   const grid::Group group = first_ranks(ranks);
   if (!is_among_first(ranks)) return std::nullopt;
   Training training(config, group);
-  training.engine->initialise({});
-  Result result{numbers_of(training.run(0, 4)), {}};
-  result.numbers.push_back(training.engine->validate(2, *training.dataset.training));
-  result.state = full_state(training.engine->owned_shards(), group);
-  return result;
-}
-
-void expect_same(const std::optional<Result>& found, const std::optional<Result>& expected,
-                 const std::string& what) {
-  if (!found || !expected) return;  // the root is always among the first ranks
-  EXPECT_TRUE(same_bits(found->numbers, expected->numbers)) << what;
-  EXPECT_TRUE(same_bits(found->state, expected->state)) << "state, " << what;
+  return full_result(training, group, 4);
 }
 
 /// Tries all numbers of data-parallel ranks that the launch supports, each in a different stage.
@@ -117,8 +101,8 @@ TEST(RankCount, ShowsWithLocalAccumulation) {
 }
 
 /// Runs steps [begin, end) on the first ranks from the folder's checkpoint, and saves another.
-std::optional<Result> leg(const deck::Config& config, int ranks,
-                          const std::filesystem::path& folder, Index begin, Index end) {
+std::optional<FullResult> leg(const deck::Config& config, int ranks,
+                              const std::filesystem::path& folder, Index begin, Index end) {
   const grid::Group group = first_ranks(ranks);
   if (!is_among_first(ranks)) return std::nullopt;
   Training training(config, group);
@@ -127,8 +111,8 @@ std::optional<Result> leg(const deck::Config& config, int ranks,
   } else {
     EXPECT_EQ(load(training, group, folder / ("step_0000000" + std::to_string(begin))), begin);
   }
-  Result result{numbers_of(training.run(begin, end)),
-                full_state(training.engine->owned_shards(), group)};
+  FullResult result{numbers_of(training.run(begin, end)),
+                    full_state(training.engine->owned_shards(), group)};
   save(training, group, folder, end);
   return result;
 }
@@ -139,7 +123,7 @@ TEST_P(RankCount, MayChangeFromJobToJob) {
   const grid::Group world = first_ranks(launch_ranks());
   const SharedFolder straight(world), moved(world);
   const auto expected = leg(config, 1, straight.path(), 0, 5);
-  std::optional<Result> last;
+  std::optional<FullResult> last;
   const int ranks[] = {1, std::min(most, 4), std::min(most, 3), std::min(most, 2), 1};
   for (Index step = 0; step < 5; ++step) {
     config.zero.stage = (step + 1) % 4;

@@ -1,0 +1,34 @@
+// All results of a training on some ranks, for bitwise comparison with one on others.
+#pragma once
+
+#include <optional>
+
+#include "support/full_state.hpp"
+#include "support/same_bits.hpp"
+
+namespace kzero::tests {
+
+struct FullResult {
+  std::vector<double> numbers;
+  FullState state;
+};
+
+/// Runs steps from the initial weights, and a validation of two batches. Collective over `group`,
+/// the training's ranks.
+inline FullResult full_result(Training& training, const grid::Group& group, Index steps) {
+  training.engine->initialise({});
+  FullResult result{numbers_of(training.run(0, steps)), {}};
+  result.numbers.push_back(training.engine->validate(2, *training.dataset.training));
+  result.state = full_state(training.engine->owned_shards(), group);
+  return result;
+}
+
+/// Only the root has the full state. The results of other ranks are empty.
+inline void expect_same(const std::optional<FullResult>& found,
+                        const std::optional<FullResult>& expected, const std::string& what) {
+  if (!found || !expected) return;  // the root is always among the first ranks
+  EXPECT_TRUE(same_bits(found->numbers, expected->numbers)) << what;
+  EXPECT_TRUE(same_bits(found->state, expected->state)) << "state, " << what;
+}
+
+}  // namespace kzero::tests
