@@ -44,6 +44,7 @@ std::string crowding(const runtime::Session& session) {
 deck::Placement find_placement(const grid::Group& world, const grid::Nodes& nodes,
                                const runtime::Session& session, const deck::Config& config) {
   std::vector<int> found;
+  found.reserve(static_cast<std::size_t>(world.size()));
   for (int rank = 0; rank < world.size(); ++rank) found.push_back(nodes.of(rank));
   deck::Placement placement = placement_on(std::move(found), config, world.size());
   const NodeLoad mine{session.node_size(), session.threads(), session.node_cores()};
