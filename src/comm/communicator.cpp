@@ -89,27 +89,68 @@ Request Communicator::gather_by_node(const Execution& stream, ConstSpan mine,
                                      const std::vector<Span>& receive, const Channel& channel) {
   const NodeShape& shape = group_.shape();
   const Index place = shape.place_of(rank()), node = shape.node_of(rank());
+  const auto in_node = [&](Index p) { return shape.rank_at(p, node); };
+  const auto across_nodes = [&](Index n) { return shape.rank_at(place, n); };
+  std::vector<Span> arriving;
+  for (Index n = 0; n < shape.nodes; ++n) arriving.push_back(receive[across_nodes(n)]);
+  Request last = gather_from(stream, mine, arriving, channel, across_nodes);
+  for (Index n = 0; n < shape.nodes; ++n) {
+    const Span& held = receive[across_nodes(n)];
+    arriving.clear();
+    for (Index p = 0; p < shape.node_ranks; ++p) arriving.push_back(receive[shape.rank_at(p, n)]);
+    last = gather_from(stream, {held.data, held.elements, held.dtype}, arriving, channel, in_node);
+  }
+  return last;
+}
+
+Request Communicator::begin_gather_in_node(const Execution& stream, ConstSpan mine,
+                                           std::vector<Span> receive, Purpose purpose) {
+  const NodeShape& shape = group_.shape();
+  KZERO_EXPECT(shape.is_regular() && std::ssize(receive) == shape.node_ranks);
+  return gather_part(
+      stream, mine, receive, purpose, false,
+      [&, node = shape.node_of(rank())](Index place) { return shape.rank_at(place, node); });
+}
+
+Request Communicator::begin_gather_across_nodes(const Execution& stream, ConstSpan mine,
+                                                std::vector<Span> receive, Purpose purpose) {
+  const NodeShape& shape = group_.shape();
+  KZERO_EXPECT(shape.is_regular() && std::ssize(receive) == shape.nodes);
+  return gather_part(
+      stream, mine, receive, purpose, true,
+      [&, place = shape.place_of(rank())](Index node) { return shape.rank_at(place, node); });
+}
+
+/// Counts and begins a gather among some ranks, this one included, as gather_from() does.
+template <class PeerAt>
+Request Communicator::gather_part(const Execution& stream, const ConstSpan& mine,
+                                  const std::vector<Span>& receive, Purpose purpose,
+                                  bool leaves_node, const PeerAt& peer_at) {
+  for (Index i = 0; i < std::ssize(receive); ++i) {
+    if (peer_at(i) == rank()) fill_own(stream, mine, receive[i]);
+  }
+  const Index messages = std::ssize(receive) - 1;
+  if (messages == 0) return 0;
+  const Channel channel{group_.name(), Operation::all_gather, purpose};
+  traffic_.add(channel, messages * mine.elements, messages * mine.bytes(), leaves_node);
+  const runtime::ProfileRegion region([&] { return region_name(channel); });
+  return gather_from(stream, mine, receive, channel, peer_at);
+}
+
+/// Begins to send `mine` to some ranks. Receives receive[i] from rank peer_at(i).
+template <class PeerAt>
+Request Communicator::gather_from(const Execution& stream, const ConstSpan& mine,
+                                  const std::vector<Span>& receive, const Channel& channel,
+                                  const PeerAt& peer_at) {
   const auto ranks = static_cast<std::size_t>(size());
   std::vector<ConstSpan> send(ranks);
   std::vector<Span> arriving(ranks);
-  for (Index n = 0; n < shape.nodes; ++n) {
-    const Index peer = shape.rank_at(place, n);
+  for (Index i = 0; i < std::ssize(receive); ++i) {
+    const Index peer = peer_at(i);
     send[peer] = mine;
-    arriving[peer] = receive[peer];
+    arriving[peer] = receive[i];
   }
-  Request last = begin(stream, std::move(send), std::move(arriving), channel);
-  for (Index n = 0; n < shape.nodes; ++n) {
-    send.assign(ranks, {});
-    arriving.assign(ranks, {});
-    const Span& held = receive[shape.rank_at(place, n)];
-    for (Index l = 0; l < shape.node_ranks; ++l) {
-      const Index peer = shape.rank_at(l, node);
-      send[peer] = {held.data, held.elements, held.dtype};
-      arriving[peer] = receive[shape.rank_at(l, n)];
-    }
-    last = begin(stream, std::move(send), std::move(arriving), channel);
-  }
-  return last;
+  return begin(stream, std::move(send), std::move(arriving), channel);
 }
 
 Request Communicator::begin_library_sum(const Execution& stream, ConstSpan all, Span own,

@@ -77,6 +77,16 @@ class Communicator {
   Request begin_all_gather(const Execution& stream, ConstSpan mine, std::vector<Span> receive,
                            Purpose purpose, Operation operation = Operation::all_gather);
 
+  /// Sends `mine` to every rank of this rank's node, and receives receive[p] from the one with
+  /// place p. The rank's own entry is filled too. Nodes have equally many ranks of the group.
+  Request begin_gather_in_node(const Execution& stream, ConstSpan mine, std::vector<Span> receive,
+                               Purpose purpose);
+
+  /// Sends `mine` to the ranks with the same place on all nodes, and receives receive[n] from the
+  /// one on node n. Otherwise as begin_gather_in_node().
+  Request begin_gather_across_nodes(const Execution& stream, ConstSpan mine,
+                                    std::vector<Span> receive, Purpose purpose);
+
   /// Reduce-scatters `all` [size() * own] into this rank's `own`, in the library's order and
   /// precision of summation. `own` may be this rank's part of `all`. Throws Error(usage) if the
   /// back end has no reduction of its own.
@@ -136,6 +146,14 @@ class Communicator {
   void count_gather(const Channel& channel, const ConstSpan& mine);
   Request gather_by_node(const Execution& stream, ConstSpan mine, const std::vector<Span>& receive,
                          const Channel& channel);
+  template <class PeerAt>
+  Request gather_part(const Execution& stream, const ConstSpan& mine,
+                      const std::vector<Span>& receive, Purpose purpose, bool leaves_node,
+                      const PeerAt& peer_at);
+  template <class PeerAt>
+  Request gather_from(const Execution& stream, const ConstSpan& mine,
+                      const std::vector<Span>& receive, const Channel& channel,
+                      const PeerAt& peer_at);
 };
 
 }  // namespace kzero::comm

@@ -133,10 +133,14 @@ struct Grid {
 /// shard, or by each node. Automatic: nodes, if every rank has full gradients anyway.
 enum class KeepsSums { automatic, owners, nodes };
 
+/// What shares one copy of partitioned parameters: all data-parallel ranks, or those of a node.
+enum class SharesParameters { ranks, node };
+
 struct Zero {
   Index stage = 2;
   Index bucket = Index{32} << 20;  // bytes (C_B)
   Index prefetch_units = 1;        // stage 3: units gathered ahead of the one in use
+  SharesParameters parameters = SharesParameters::ranks;
   Accumulate accumulate = Accumulate::automatic;
   KeepsSums gradients = KeepsSums::automatic;  // between the micro-batches of a step
   Offload offload = Offload::none;             // of the optimizer's state

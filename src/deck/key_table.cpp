@@ -27,6 +27,13 @@ void add_zero(std::vector<Key>& table) {
       integer("zero.prefetch_units", t, &Zero::prefetch_units, from(0, 10000), "units",
               "Stage 3: units (blocks) whose parameters are gathered ahead of the one in use."));
   table.push_back(choice(
+      "zero.parameters", t, &Zero::parameters,
+      {{"rank", SharesParameters::ranks}, {"node", SharesParameters::node}},
+      "Stage 3 on several nodes: what a rank keeps of each unit. \"rank\": its shard; \"node\": "
+      "its "
+      "part of a copy that the node's ranks share. Units are then gathered within nodes, and "
+      "nodes send updated shards once a step. No bit changes."));
+  table.push_back(choice(
       "zero.accumulate", t, &Zero::accumulate,
       {{"auto", Accumulate::automatic},
        {"local", Accumulate::local},

@@ -152,6 +152,11 @@ class Rules {
 
   void check_zero() {
     Zero& zero = config_.zero;
+    refuse_if(zero.parameters == SharesParameters::node && zero.stage < 3,
+              {"zero.parameters", "zero.stage"},
+              fmt::format("zero.parameters = \"node\" needs zero.stage = 3, found {}: other stages "
+                          "keep all parameters on every rank",
+                          zero.stage));
     const Index data = config_.grid.data;
     if (data == 0) return;
     refuse_if(zero.accumulate == Accumulate::local && zero.stage >= 2 && data > 1,

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/error.hpp"
 #include "comm/placement.hpp"
 #include "optim/optimizer.hpp"
 
@@ -11,6 +12,17 @@ namespace {
 
 zero::ScheduleOptions schedule_options(const deck::Config& config, const zero::Stage& stage) {
   return {stage, config.zero.prefetch_units, comm::overlap_of(config) == comm::Overlap::yes};
+}
+
+/// Returns the number of copies of partitioned parameters.
+Index copies_of(const deck::Config& config) {
+  if (config.zero.parameters != deck::SharesParameters::node) return 1;
+  const Index nodes = config.placement.data_nodes;
+  KZERO_REQUIRE(
+      nodes > 0, ExitCode::usage,
+      "zero.parameters = \"node\" needs nodes with equally many data-parallel ranks; start "
+      "as many ranks on each node, or use \"rank\"");
+  return nodes;
 }
 
 Index micro_batches(const deck::Config& config) {
@@ -42,7 +54,7 @@ ModelBlueprint::ModelBlueprint(const deck::Config& config, Index data_ranks,
       definition(family(config)),
       table(definition->table(rank)),
       layout(table, data_ranks),
-      stage(zero::stage(config.zero.stage, data_ranks)) {}
+      stage(zero::stage(config.zero.stage, data_ranks, copies_of(config))) {}
 
 Blueprint::Blueprint(const deck::Config& config, Index data_ranks, const model::TensorRank& rank,
                      model::Family family, std::shared_ptr<const optim::Optimizer> rule)

@@ -113,7 +113,7 @@ zero::GradientOptions gradient_options(const deck::Config& config, const Bluepri
 template <class T>
 Buffers<T>::Buffers(memory::Arenas& arenas, const deck::Config& config, const Blueprint& b,
                     Index rank, Index threads, tensor::Gemm* gemm, comm::Communicator* tensor)
-    : parameters(arenas, b.layout, b.stage.parameters,
+    : parameters(arenas, b.layout, b.stage,
                  std::max(b.training.gathered_elements(), b.validation.gathered_elements()), rank),
       gradients(arenas, b.layout, gradient_options(config, b), b.training.target_elements(), rank),
       state(state_buffers<T>(arenas, config, b, rank)),

@@ -65,7 +65,8 @@ Copies gather_copies(const zero::SumPlan& sums, Index remote) {
 }
 
 // All stages reduce-scatter the gradients of all units. Stage 0 then all-gathers them. Stages 1 and
-// 2 all-gather all parameters. Stage 3 gathers parameters as scheduled.
+// 2 all-gather all parameters. Stage 3 gathers parameters as scheduled; with a copy per node, it
+// does so within nodes, and all-gathers the shards between nodes.
 void add_data_group(const deck::Config& config, const Blueprint& blueprint, Index remote,
                     Rows& rows) {
   const Index ranks = blueprint.layout.ranks();
@@ -78,19 +79,27 @@ void add_data_group(const deck::Config& config, const Blueprint& blueprint, Inde
     const Index narrow = times(shard, copies.within + copies.between);
     const Index wide = times(shard, copies.between_fp32);
     const Index wide_bytes = times(wide, bytes_of(Dtype::fp32));
-    expect(row_of("data", operation, purpose, rows), narrow + wide,
-           times(narrow, width) + wide_bytes,
-           times(times(shard, copies.between), width) + wide_bytes);
+    metrics::TrafficRow& row = row_of("data", operation, purpose, rows);
+    expect(row, row.expected_elements_per_step + narrow + wide,
+           row.expected_bytes_per_step + times(narrow, width) + wide_bytes,
+           row.expected_bytes_between_nodes_per_step + times(times(shard, copies.between), width) +
+               wide_bytes);
   };
-  add(comm::Operation::reduce_scatter, comm::Purpose::gradients, blueprint.layout.owned_total(),
+  const Index owned = blueprint.layout.owned_total();
+  add(comm::Operation::reduce_scatter, comm::Purpose::gradients, owned,
       reduction_copies(blueprint.sums, remote,
                        config.zero.reduction == deck::ReductionOrder::ranks));
-  const Index gathered =
-      shards_parameters ? times(blueprint.batches.rounds(), blueprint.training.gathers() / ranks)
-                        : blueprint.layout.owned_total();
-  add(comm::Operation::all_gather,
-      shards_state ? comm::Purpose::parameters : comm::Purpose::gradients, gathered,
-      gather_copies(blueprint.sums, remote));
+  const Copies gather = gather_copies(blueprint.sums, remote);
+  constexpr auto all_gather = comm::Operation::all_gather;
+  if (!shards_parameters) {
+    return add(all_gather, shards_state ? comm::Purpose::parameters : comm::Purpose::gradients,
+               owned, gather);
+  }
+  const Index gathered = times(blueprint.batches.rounds(), blueprint.training.gathers() / ranks);
+  const Index copies = blueprint.stage.copies;
+  if (copies == 1) return add(all_gather, comm::Purpose::parameters, gathered, gather);
+  add(all_gather, comm::Purpose::parameters, times(gathered, copies), {ranks / copies - 1, 0, 0});
+  add(all_gather, comm::Purpose::parameters, owned, {0, copies - 1, 0});
 }
 
 /// Adds the model's collectives of one micro-batch, multiplied by the number of rounds.

@@ -104,7 +104,7 @@ std::string end_of_step(const engine::Blueprint& b) {
         fmt::format("hidden matrices to their owners and back, in {} turns; ", b.matrices.rounds());
   const bool whole_update = b.stage.optimizer == zero::Placement::replicated;
   text += whole_update ? "every rank updates all parameters" : "each rank updates its shards";
-  if (!whole_update && b.stage.parameters == zero::Placement::replicated)
+  if (b.stage.gathers_updates())
     text += ", and each unit's updated parameters are gathered while the next is updated";
   return text + "; agreement on whether to stop\n";
 }

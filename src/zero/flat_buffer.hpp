@@ -1,4 +1,4 @@
-// A buffer for a rank's elements of every unit: full units or the rank's shards.
+// A buffer for a rank's elements of every unit: full units or consecutive shards of each.
 #pragma once
 
 #include <vector>
@@ -12,14 +12,18 @@ template <class T>
 class FlatBuffer {
  public:
   FlatBuffer() = default;
+  /// A rank that holds `shards` shards of a unit holds its own and those of its neighbours: a
+  /// multiple of `shards` is the first.
   FlatBuffer(memory::Arenas& arenas, memory::Category category, const param::FlatLayout& layout,
-             Placement placement)
+             Placement placement, Index shards = 1)
       : layout_(&layout),
         placement_(placement),
-        elements_(placement == Placement::replicated ? layout.total() : layout.owned_total()),
+        shards_(shards),
+        elements_(placement == Placement::replicated ? layout.total()
+                                                     : shards * layout.owned_total()),
         data_(arenas.take<T>(category, elements_)) {
     for (const param::UnitLayout& unit : layout.units()) {
-      const Index begin = placement == Placement::replicated ? unit.begin : unit.owned;
+      const Index begin = placement == Placement::replicated ? unit.begin : shards * unit.owned;
       units_.push_back(data_ ? data_ + begin : nullptr);
     }
   }
@@ -34,13 +38,15 @@ class FlatBuffer {
   /// Returns the first element of the range of unit u that `rank`, this buffer's owner, would hold
   /// under placement `by`. The buffer must hold that range.
   T* share(Index u, Placement by, Index rank) const {
-    const bool cut = placement_ == Placement::replicated && by == Placement::partitioned;
-    return unit(u) + (cut ? rank * layout_->unit(u).shard : 0);
+    if (by == Placement::replicated) return unit(u);
+    const Index before = placement_ == Placement::replicated ? rank : rank % shards_;
+    return unit(u) + before * layout_->unit(u).shard;
   }
 
  private:
   const param::FlatLayout* layout_ = nullptr;
   Placement placement_ = Placement::replicated;
+  Index shards_ = 1;
   Index elements_ = 0;
   T* data_ = nullptr;
   std::vector<T*> units_;

@@ -6,13 +6,16 @@ namespace kzero::zero {
 
 template <class T>
 ParameterStore<T>::ParameterStore(memory::Arenas& arenas, const param::FlatLayout& layout,
-                                  Placement placement, Index gathered, Index rank)
+                                  const Stage& stage, Index gathered, Index rank)
     : layout_(&layout),
+      copies_(stage.parameters == Placement::partitioned
+                  ? NodeShape{stage.copies, layout.ranks() / stage.copies}
+                  : NodeShape{1, layout.ranks()}),
       rank_(rank),
-      held_(arenas, memory::Category::parameters, layout, placement),
+      held_(arenas, memory::Category::parameters, layout, stage.parameters, stage.copies),
       units_(layout.units().size()),
       arrivals_(layout.units().size()) {
-  if (placement == Placement::replicated) {
+  if (stage.parameters == Placement::replicated) {
     units_.assign(held_.units().begin(), held_.units().end());
   } else {
     gathered_ = arenas.take<T>(memory::Category::parameters, gathered);
@@ -24,6 +27,7 @@ void ParameterStore<T>::before(const ScheduleStep& step, const tensor::Execution
                                comm::Communicator& comm) {
   for (const BufferOffset& place : step.gathers) {
     T* unit = gathered_ + place.offset;
+    wait_for(place.unit, exec, comm);  // for updates of what is sent
     arrivals_[place.unit] = gather(place.unit, unit, exec, comm);
     units_[place.unit] = unit;
   }
@@ -50,15 +54,25 @@ void ParameterStore<T>::after(const ScheduleStep& step) {
 template <class T>
 void ParameterStore<T>::all_gather_updated(Index u, const tensor::Execution& exec,
                                            comm::Communicator& comm) {
-  arrivals_[u] = gather(u, held_.unit(u), exec, comm);
+  const Index shard = layout_->unit(u).shard;
+  T* const held = held_.unit(u);
+  arrivals_[u] = copies_.nodes == 1 ? gather(u, held, exec, comm)
+                                    : comm.begin_gather_across_nodes(
+                                          exec, comm::ConstSpan::of(owned(u), shard),
+                                          comm::spans(held, copies_.nodes, shard, {0, shard}),
+                                          comm::Purpose::parameters);
 }
 
 template <class T>
 comm::Request ParameterStore<T>::gather(Index u, T* unit, const tensor::Execution& exec,
                                         comm::Communicator& comm) const {
+  constexpr auto purpose = comm::Purpose::parameters;
   const Index shard = layout_->unit(u).shard;
-  return comm::begin_gather<T>(exec, comm, unit, shard, {0, shard}, owned(u),
-                               comm::Purpose::parameters);
+  if (copies_.nodes == 1)
+    return comm::begin_gather<T>(exec, comm, unit, shard, {0, shard}, owned(u), purpose);
+  const Index part = copies_.nodes * shard;
+  return comm.begin_gather_in_node(exec, comm::ConstSpan::of(held_.unit(u), part),
+                                   comm::spans(unit, copies_.node_ranks, part, {0, part}), purpose);
 }
 
 #define KZERO_INSTANTIATE(T) template class ParameterStore<T>;

@@ -1,8 +1,11 @@
 // The parameters of a run as the model reads them. Replicated units (stages 0 to 2) are always
 // available. With partitioned parameters (stage 3, the paper's P_p), a rank keeps its shard of each
-// unit. Units are gathered before use and released after it, as scheduled.
+// unit. Units are gathered before use and released after it, as scheduled. With a copy per node, a
+// rank also keeps the shards of the ranks with the same place on other nodes, and units are
+// gathered within the node.
 #pragma once
 
+#include "base/node_shape.hpp"
 #include "comm/communicator.hpp"
 #include "tensor/view.hpp"
 #include "zero/flat_buffer.hpp"
@@ -14,7 +17,7 @@ template <class T>
 class ParameterStore {
  public:
   /// Allocates the parameters, and `gathered` elements for units that are gathered and released.
-  ParameterStore(memory::Arenas& arenas, const param::FlatLayout& layout, Placement placement,
+  ParameterStore(memory::Arenas& arenas, const param::FlatLayout& layout, const Stage& stage,
                  Index gathered, Index rank);
 
   /// The units that the model reads, by number. Null while a unit is not gathered.
@@ -40,7 +43,8 @@ class ParameterStore {
   }
 
   /// Starts the all-gather of unit u's updated parameters from their owners, which ends a step in
-  /// stages 1 and 2. run() waits for it before the first operation that reads the unit. Collective.
+  /// stages 1 and 2, and in stage 3 with a copy per node. run() waits for it before the first
+  /// operation that needs the unit. Collective.
   void all_gather_updated(Index u, const tensor::Execution& exec, comm::Communicator& comm);
 
   /// Waits for all gathers in flight.
@@ -60,6 +64,7 @@ class ParameterStore {
                        comm::Communicator& comm) const;
 
   const param::FlatLayout* layout_;
+  NodeShape copies_;  // of partitioned parameters, one per node; otherwise one over all ranks
   Index rank_;
   FlatBuffer<T> held_;
   T* gathered_ = nullptr;

@@ -12,21 +12,24 @@ struct Stage {
   Placement parameters = Placement::replicated;
   Placement gradients = Placement::replicated;
   Placement optimizer = Placement::replicated;
+  Index copies = 1;  // of partitioned parameters: one, or one per node
 
   /// Returns whether an update ends with an all-gather, because each rank keeps parameters that
   /// another rank updates.
   constexpr bool gathers_updates() const {
-    return optimizer == Placement::partitioned && parameters == Placement::replicated;
+    return optimizer == Placement::partitioned &&
+           (parameters == Placement::replicated || copies > 1);
   }
 };
 
 /// Stage 0 is plain data parallelism, 1 is P_os, 2 adds P_g, and 3 adds P_p. With a single rank,
-/// every stage is stage 0.
-constexpr Stage stage(Index number, Index ranks) {
-  const auto from = [=](Index first) {
-    return number >= first && ranks > 1 ? Placement::partitioned : Placement::replicated;
+/// every stage is stage 0. With several copies of the parameters, each is partitioned over
+/// ranks / copies ranks.
+constexpr Stage stage(Index number, Index ranks, Index copies = 1) {
+  const auto from = [=](Index first, Index parts) {
+    return number >= first && parts > 1 ? Placement::partitioned : Placement::replicated;
   };
-  return {from(3), from(2), from(1)};
+  return {from(3, ranks / copies), from(2, ranks), from(1, ranks), copies};
 }
 
 /// Elements [begin, end) of a unit.

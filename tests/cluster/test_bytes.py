@@ -28,6 +28,10 @@ class Bytes(ClusterTest):
     def test_stage_3_with_2_micro_batches_on_2_nodes_of_2_ranks(self):
         self.check("stage3", 2, 2, 2, "zero.stage=3")
 
+    # Each parameter and each sum of gradients leaves a node once a step.
+    def test_parameters_that_nodes_share_with_4_micro_batches(self):
+        self.check("shared", 2, 2, 4, "zero.stage=3", "zero.gradients=node", "zero.parameters=node")
+
 
 if __name__ == "__main__":
     main()

@@ -28,7 +28,7 @@ fuzz() {  # TARGET
 }
 
 for target in "${targets[@]}"; do
-  while (($(jobs -rp | wc -l) >= $(nproc))); do wait -n; done
+  while (($(jobs -rp | wc -l) >= $(nproc))); do wait -n || true; done
   fuzz "$target" &
 done
 wait

@@ -14,8 +14,10 @@ namespace kzero::tests {
 namespace {
 
 std::string describe(const deck::Config& config, int ranks) {
-  return fmt::format("{} ranks, {} a node, stage {}, {} micro-batches", ranks, config.grid.node,
-                     config.zero.stage, config.train.global_batch);
+  return fmt::format(
+      "{} ranks, {} a node, stage {}, {} micro-batches{}", ranks, config.grid.node,
+      config.zero.stage, config.train.global_batch,
+      config.zero.parameters == deck::SharesParameters::node ? ", nodes share parameters" : "");
 }
 
 void expect_planned_traffic(const Training& training, const std::string& what) {
@@ -58,8 +60,15 @@ void expect_same_on_all_nodes(deck::Config config, const std::vector<Index>& bat
         config.zero.stage = stage++ % 4;
         config.zero.gradients = repeat % 2 == 0 ? deck::KeepsSums::nodes : deck::KeepsSums::owners;
         config.zero.bucket = repeat < 2 ? 1 << 20 : 3001;
-        expect_same(placed_result(config, launch_ranks()), expected,
-                    describe(config, launch_ranks()));
+        const auto check = [&] {
+          expect_same(placed_result(config, launch_ranks()), expected,
+                      describe(config, launch_ranks()));
+        };
+        check();
+        if (config.zero.stage < 3 || launch_ranks() % node != 0) continue;
+        config.zero.parameters = deck::SharesParameters::node;
+        check();
+        config.zero.parameters = deck::SharesParameters::ranks;
       }
     }
   }
@@ -93,6 +102,24 @@ TEST(Nodes, DoNotShowWithMuonAndOverlap) {
   config.zero.overlap = deck::Overlap::on;
   set_offload_if_needed(config);
   expect_same_on_all_nodes(config, {16});
+}
+
+// A copy of the parameters needs the same ranks of every node.
+TEST(Nodes, OfDifferentSizesShareNoParameters) {
+  const int ranks = launch_ranks();
+  if (ranks < 3) GTEST_SKIP() << "two nodes of different sizes have three ranks";
+  deck::Config config = small_deck();
+  config.train.global_batch = ranks;
+  config.zero.stage = 3, config.zero.parameters = deck::SharesParameters::node;
+  config.grid.node = ranks - 1;
+  try {
+    placed_result(config, ranks);
+    ADD_FAILURE() << "accepted";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::usage);
+    EXPECT_NE(std::string(error.what()).find("equally many data-parallel ranks"), std::string::npos)
+        << error.what();
+  }
 }
 
 // The number of blocks is part of the sum's definition.

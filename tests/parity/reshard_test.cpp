@@ -16,11 +16,13 @@ struct Side {
   bool sequence_parallel = false;
   Index batch = 12;
   Index kv_heads = 0;  // above 0: Llama
+  Index node = 0;      // above 0: ranks of a node, which share a copy of the parameters
 };
 
 std::string describe(const Side& side) {
   return std::to_string(side.ranks / side.tensor) + " x " + std::to_string(side.tensor) +
-         " stage " + std::to_string(side.stage) + " " + std::string(name_of(side.precision));
+         " stage " + std::to_string(side.stage) + " " + std::string(name_of(side.precision)) +
+         (side.node > 0 ? ", " + std::to_string(side.node) + " ranks a node" : "");
 }
 
 deck::Config deck_of(const Side& side) {
@@ -29,6 +31,8 @@ deck::Config deck_of(const Side& side) {
   config.model.layers = 2, config.model.sequence_parallel = side.sequence_parallel;
   config.train.global_batch = side.batch, config.train.micro_batch = 0;
   config.grid.tensor = side.tensor, config.zero.stage = side.stage;
+  config.grid.node = side.node;
+  if (side.node > 0) config.zero.parameters = deck::SharesParameters::node;
   return side.kv_heads > 0 ? as_llama(config, side.kv_heads) : config;
 }
 
@@ -90,6 +94,15 @@ TEST_F(Reshard, OnTheRanksOfTheLaunch) {
   expect_moves({2, 1, 0}, {2, 2, 3});
   expect_moves({4, 1, 3}, {3, 1, 1, Dtype::bf16});
   expect_moves({2, 2, 0, Dtype::fp32, true}, {4, 2, 3});
+}
+
+TEST_F(Reshard, OfParametersThatNodesShare) {
+  const int all = launch_ranks();
+  if (all != 4) GTEST_SKIP() << "these grids are of four ranks";
+  const Side shared{.ranks = 4, .tensor = 1, .stage = 3, .node = 2};
+  expect_moves(shared, {4, 2, 3});
+  expect_moves({3, 1, 2}, shared);
+  expect_moves({.ranks = 4, .tensor = 1, .stage = 3, .precision = Dtype::bf16, .node = 1}, shared);
 }
 
 // Four tensor ranks hold copies of two KV heads, which are stored once.

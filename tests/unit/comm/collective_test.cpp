@@ -108,6 +108,55 @@ TEST_P(Collective, AllGatherGivesEveryRankEveryChunk) {
   }
 }
 
+/// Gathers `count` elements from each of `ranks` peers. Every rank sends its own number, so element
+/// i of the result has the number peer_at(i).
+template <class Gather, class PeerAt>
+void expect_gathered(Index ranks, Index count, int me, const Gather& gather,
+                     const PeerAt& peer_at) {
+  const Guarded<float> mine(std::vector(static_cast<std::size_t>(count), static_cast<float>(me)));
+  std::deque<Guarded<float>> all;
+  std::vector<Span> receive;
+  for (Index i = 0; i < ranks; ++i)
+    receive.push_back(Span::of(all.emplace_back(count).data(), count));
+  gather(ConstSpan::of(mine.data(), count), receive);
+  for (Index i = 0; i < ranks; ++i) {
+    for (const float value : all[i].host()) ASSERT_EQ(value, static_cast<float>(peer_at(i)));
+  }
+}
+
+TEST_P(Collective, GathersInAndAcrossNodesKeepToTheirRanks) {
+  const Index ranks = comm->size(), me = comm->rank(), count = 300007;
+  for (Index nodes = 1; nodes <= ranks; ++nodes) {
+    if (ranks % nodes != 0) continue;
+    const NodeShape shape{nodes, ranks / nodes};
+    std::vector<int> node_of;
+    for (Index r = 0; r < ranks; ++r) node_of.push_back(static_cast<int>(shape.node_of(r)));
+    group.set_nodes(node_of, shape);
+    const Index node = shape.node_of(me), place = shape.place_of(me);
+    const auto in_node = [&](Index p) { return shape.rank_at(p, node); };
+    const auto across_nodes = [&](Index n) { return shape.rank_at(place, n); };
+    traffic.reset();
+    expect_gathered(
+        shape.node_ranks, count, comm->rank(),
+        [&](const ConstSpan& mine, const std::vector<Span>& receive) {
+          comm->wait(stream,
+                     comm->begin_gather_in_node(stream, mine, receive, Purpose::parameters));
+        },
+        in_node);
+    expect_gathered(
+        nodes, count, comm->rank(),
+        [&](const ConstSpan& mine, const std::vector<Span>& receive) {
+          comm->wait(stream,
+                     comm->begin_gather_across_nodes(stream, mine, receive, Purpose::parameters));
+        },
+        across_nodes);
+    if (ranks == 1) continue;
+    const Volume sent = traffic.outside().begin()->second;
+    EXPECT_EQ(sent.elements, count * (shape.node_ranks - 1 + nodes - 1));
+    EXPECT_EQ(sent.bytes_between_nodes, 4 * count * (nodes - 1));
+  }
+}
+
 // If a worker exchanges, the caller waits only in wait(). Otherwise the exchange is the wait.
 TEST_P(Collective, TheCallersWaitsAreCounted) {
   if (comm->size() == 1) GTEST_SKIP() << "nobody to wait for";

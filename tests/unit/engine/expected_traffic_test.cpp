@@ -45,6 +45,25 @@ TEST(Reports, TheoryOfOneRankIsSilence) {
   EXPECT_TRUE(engine::expected_traffic(config, engine::Blueprint(config, 1)).empty());
 }
 
+// Two nodes of four ranks, two rounds. Each unit is gathered from the node's other ranks, and each
+// updated shard and each node's sum goes to the other node once.
+TEST(Reports, TrafficOfParametersThatNodesShare) {
+  deck::Config config = small_deck(Dtype::bf16);
+  config.zero.stage = 3, config.zero.parameters = deck::SharesParameters::node;
+  config.zero.gradients = deck::KeepsSums::nodes;
+  config.grid.node = 4, config.train.global_batch = 16;
+  config = resolved(config, 8);
+  const engine::Blueprint blueprint(config, 8);
+  const Index owned = blueprint.layout.owned_total();
+  for (const metrics::TrafficRow& row : engine::expected_traffic(config, blueprint)) {
+    const bool gathers = row.operation == "all_gather";
+    const Index within = gathers ? 2 * blueprint.training.gathers() / 4 * 3 : 2 * 6 * owned;
+    EXPECT_EQ(row.expected_elements_per_step, within + owned) << row.operation;
+    EXPECT_EQ(row.expected_bytes_between_nodes_per_step, (gathers ? 2 : 4) * owned)
+        << row.operation;
+  }
+}
+
 TEST(NodeSumsNote, NamesTheSettingThatSendsLess) {
   const auto note = [](Index ranks, Index node, Index batch, Index stage) {
     deck::Config config = small_deck();

@@ -26,6 +26,15 @@ TEST(Stage, UpdatesAreGatheredWhereAnotherRankMakesThem) {
   for (const Index number : {0, 1, 2, 3}) EXPECT_FALSE(stage(number, 1).gathers_updates());
 }
 
+TEST(Stage, OneCopyPerNodeIsPartitionedOverItsRanks) {
+  EXPECT_EQ(stage(3, 8, 2).parameters, partitioned);
+  EXPECT_EQ(stage(3, 8, 2).optimizer, partitioned);
+  EXPECT_TRUE(stage(3, 8, 2).gathers_updates()) << "from the other node";
+  EXPECT_FALSE(stage(3, 8, 1).gathers_updates());
+  EXPECT_EQ(stage(3, 8, 8).parameters, replicated) << "one rank a node holds all";
+  EXPECT_TRUE(stage(3, 8, 8).gathers_updates());
+}
+
 TEST(Stage, OfOneRankSharesNothing) {
   for (int number = 0; number < 4; ++number) {
     const Stage alone = stage(number, 1);
