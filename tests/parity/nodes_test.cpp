@@ -67,6 +67,7 @@ void expect_same_on_all_nodes(deck::Config config, const std::vector<Index>& bat
         check();
         if (config.zero.stage < 3 || launch_ranks() % node != 0) continue;
         config.zero.parameters = deck::SharesParameters::node;
+        config.zero.gradients = deck::KeepsSums::nodes;
         check();
         config.zero.parameters = deck::SharesParameters::ranks;
       }
