@@ -13,6 +13,10 @@ using deck::CommunicatorKind;
 
 class Communicator;
 
+/// The most bytes of one message over MPI: large enough for full bandwidth, small enough for
+/// messages to stay in a shared cache in transit, and far below MPI's limit of 2^31 - 1.
+inline constexpr Index chunk_bytes = Index{1} << 20;
+
 /// Whether collectives move data while the caller computes (`yes`), or inside begin (`no`). At most
 /// one communicator of a rank is `yes`. While its collectives are in flight, the rank may make MPI
 /// calls only through communicators that are `beside`. These take turns with it.

@@ -19,6 +19,7 @@ std::unique_ptr<Communicator> make_communicator(CommunicatorKind kind, Overlap o
   return std::make_unique<MpiCommunicator>(overlap, group, traffic, mpi_reach(), waits);
 }
 
-bool moves_by_itself(CommunicatorKind) { return false; }
+// A login node's build plans decks for GPUs, too.
+bool moves_by_itself(CommunicatorKind kind) { return kind == CommunicatorKind::nccl; }
 
 }  // namespace kzero::comm

@@ -15,9 +15,6 @@ namespace kzero::comm {
 
 namespace {
 
-// Message size in bytes: large enough for full bandwidth, small enough for messages to stay in a
-// shared cache in transit, and far below MPI's limit of 2^31 - 1.
-constexpr Index chunk_bytes = Index{1} << 20;
 constexpr int tag = 1;
 
 // A waiting thread must not take a core from computing threads: it yields after every poll, and

@@ -8,6 +8,7 @@
 #include <thread>
 #include <vector>
 
+#include "comm/backends.hpp"
 #include "plan/block_rate.hpp"
 #include "tensor/view.hpp"
 
@@ -15,8 +16,9 @@ namespace kzero::plan {
 
 namespace {
 
+using comm::chunk_bytes;
+
 constexpr Index measured_bytes = Index{128} << 20;  // exceeds the caches
-constexpr Index chunk_bytes = Index{1} << 20;       // the chunk size of a message
 constexpr int repeats = 3;
 
 /// Returns the seconds of the fastest of several runs. The first run is ignored because of page
