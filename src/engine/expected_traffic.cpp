@@ -42,26 +42,14 @@ void expect(metrics::TrafficRow& row, Index elements, Index bytes, Index between
   row.expected_bytes_between_nodes_per_step = between_nodes;
 }
 
-/// What a rank sends of every element of its shards in a step: elements within its node and to
-/// others, of the run's precision and in fp32.
-struct Copies {
-  Index within = 0, between = 0, between_fp32 = 0;
-};
-
-/// The copies of a reduction of all rounds (zero/reduction.hpp) on a rank that has a micro-batch in
-/// each. `remote` ranks are on other nodes.
-Copies reduction_copies(const zero::SumPlan& sums, Index remote, bool is_ordered) {
-  const Index nodes = sums.nodes(), rounds = sums.rounds();
-  if (sums.route() == zero::Route::terms || !is_ordered)
-    return {rounds * (sums.ranks() - 1 - remote), rounds * remote, 0};
-  return {rounds * (sums.ranks() - nodes), 0,
-          (sums.route() == zero::Route::step ? 1 : rounds) * (nodes - 1)};
-}
-
-/// The copies of a gather of one shard from each rank. Regular nodes receive each shard once.
-Copies gather_copies(const zero::SumPlan& sums, Index remote) {
-  const Index between = sums.nodes() > 1 ? sums.nodes() - 1 : remote;
-  return {sums.ranks() - 1 - between, between, 0};
+/// The copies of a reduction of all rounds.
+Copies reduction_copies(const zero::SumPlan& sums, Index remote) {
+  const Copies last = sum_copies(sums, sums.rounds() - 1, remote);
+  const Copies each = sums.rounds() == 1 ? Copies{} : sum_copies(sums, 0, remote);
+  const auto all = [&](Index Copies::*part) {
+    return (sums.rounds() - 1) * each.*part + last.*part;
+  };
+  return {all(&Copies::within), all(&Copies::between), all(&Copies::between_fp32)};
 }
 
 // All stages reduce-scatter the gradients of all units. Stage 0 then all-gathers them. Stages 1 and
@@ -87,8 +75,7 @@ void add_data_group(const deck::Config& config, const Blueprint& blueprint, Inde
   };
   const Index owned = blueprint.layout.owned_total();
   add(comm::Operation::reduce_scatter, comm::Purpose::gradients, owned,
-      reduction_copies(blueprint.sums, remote,
-                       config.zero.reduction == deck::ReductionOrder::ranks));
+      reduction_copies(blueprint.sums, remote));
   const Copies gather = gather_copies(blueprint.sums, remote);
   constexpr auto all_gather = comm::Operation::all_gather;
   if (!shards_parameters) {
@@ -144,6 +131,17 @@ void add_matrices(const deck::Config& config, const Blueprint& blueprint, Index 
 }
 
 }  // namespace
+
+Copies sum_copies(const zero::SumPlan& sums, Index round, Index remote) {
+  if (sums.shape().by_library) return gather_copies(sums, remote);  // as it is counted
+  if (sums.route() == zero::Route::terms) return {sums.ranks() - 1 - remote, remote, 0};
+  return {sums.ranks() - sums.nodes(), 0, sums.sends(round) ? sums.nodes() - 1 : 0};
+}
+
+Copies gather_copies(const zero::SumPlan& sums, Index remote) {
+  const Index between = sums.nodes() > 1 ? sums.nodes() - 1 : remote;
+  return {sums.ranks() - 1 - between, between, 0};
+}
 
 Rows expected_traffic(const deck::Config& config, const Blueprint& blueprint, Index data_rank) {
   Rows rows;

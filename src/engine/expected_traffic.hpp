@@ -7,6 +7,19 @@
 
 namespace kzero::engine {
 
+/// What a rank sends of each element of its shards in one collective of the data group: copies
+/// within its node and to others, in the run's precision and in fp32.
+struct Copies {
+  Index within = 0, between = 0, between_fp32 = 0;
+};
+
+/// The copies of a round's sum of gradients (zero/reduction.hpp) on a rank that has a micro-batch
+/// in it. `remote` ranks of its group are on other nodes.
+Copies sum_copies(const zero::SumPlan& sums, Index round, Index remote);
+
+/// The copies of a gather of one shard from each rank. Regular nodes receive each shard once.
+Copies gather_copies(const zero::SumPlan& sums, Index remote);
+
 /// Returns the expected traffic of the blueprint's rank per step, including padding. The data group
 /// follows arXiv 1910.02054, section 7. The tensor group follows section 8 and, for sequence
 /// parallelism, arXiv 2205.05198. elements_per_step and bytes_per_step stay 0. The deck must be
