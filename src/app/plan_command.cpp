@@ -15,6 +15,7 @@
 #include "plan/machine.hpp"
 #include "plan/nominal.hpp"
 #include "plan/report.hpp"
+#include "plan/step_time.hpp"
 #include "plan/trace.hpp"
 #include "runtime/threads.hpp"
 
@@ -112,9 +113,12 @@ class Estimator {
   }
 
   void add_to(plan::Entry& entry) const {
-    if (source_) entry.estimate = plan::estimate(entry.work, source_->of_rank(entry.threads));
+    if (source_) {
+      const plan::Rates rates = source_->of_rank(entry.threads);
+      entry.estimate = plan::estimate(entry, rates, plan::uniform_network(rates.sent_bytes));
+    }
     if (!machine_) return;
-    entry.estimate = plan::estimate(entry.work, machine_->rates_of(entry));
+    entry.estimate = machine_->estimate_of(entry);
     entry.machine = machine_->name;
   }
 

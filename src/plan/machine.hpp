@@ -20,9 +20,8 @@ struct Machine {
   /// Returns the fraction at a width: linear between the given widths, constant outside.
   double attained_at(Index width) const;
 
-  /// Returns the rates of a plan's ranks. The message rate is the mean over the bytes of a step.
-  /// Groups use rings, or exchanges among all ranks if gradients are summed in rank order.
-  Rates rates_of(const Entry& entry) const;
+  /// Estimates a plan's step. The message rate is the mean over the bytes of a step.
+  Estimate estimate_of(const Entry& entry) const;
 };
 
 /// Reads a machine from TOML. docs/planning.md lists the keys. Throws Error(usage) with one line

@@ -41,16 +41,25 @@ std::optional<double> count_of(const deck::Value& value) {
              : std::nullopt;
 }
 
+/// A latency in microseconds, converted to seconds.
+std::optional<double> latency_of(const deck::Value& value) {
+  constexpr double most = 1e6;
+  const auto number = number_of(value);
+  return number && *number >= 0 && *number <= most ? std::optional(1e-6 * *number) : std::nullopt;
+}
+
 struct Key {
   std::string path;
   std::string allowed;
   std::function<std::optional<double>(const deck::Value&)> parse;
   std::function<void(Machine&, double)> set;
+  bool has_default = false;
 };
 
 const std::vector<Key>& keys() {
   constexpr double tera = 1e12, most_tflops = 1e6;
   const std::string size = "bytes a second such as \"75GB\"";
+  const std::string latency = "microseconds, a number from 0 to 1e6";
   static const std::vector<Key> all{
       {"rank.tflops", "a number above 0, at most 1e6",
        [](const deck::Value& value) { return above_zero(value, most_tflops); },
@@ -64,7 +73,11 @@ const std::vector<Key>& keys() {
       {"network.rank_bandwidth", size, bytes_of_text,
        [](Machine& m, double value) { m.network.rank_between = value; }},
       {"network.node_bandwidth", size, bytes_of_text,
-       [](Machine& m, double value) { m.network.node_between = value; }}};
+       [](Machine& m, double value) { m.network.node_between = value; }},
+      {"node.latency", latency, latency_of,
+       [](Machine& m, double value) { m.network.within_latency = value; }, true},
+      {"network.latency", latency, latency_of,
+       [](Machine& m, double value) { m.network.between_latency = value; }, true}};
   return all;
 }
 
@@ -92,7 +105,7 @@ class Reader {
       }
     }
     for (const Key& key : keys()) {
-      if (is_toml && !found_.contains(key.path)) {
+      if (is_toml && !key.has_default && !found_.contains(key.path)) {
         problems_.push_back(
             {{.text = source_.name},
              fmt::format("key '{}' is missing; it must be {}", key.path, key.allowed)});

@@ -29,23 +29,57 @@ double share_outside(const Node& node, const Groups& groups, Pattern pattern, In
          static_cast<double>(groups.size - 1);
 }
 
+/// Returns the rate of a rank to other nodes while `senders` ranks of its node send there.
+double rate_between(const Network& network, Index senders) {
+  return std::min(network.rank_between,
+                  network.node_between / static_cast<double>(std::max<Index>(1, senders)));
+}
+
 }  // namespace
+
+Network uniform_network(double bytes_per_second) {
+  return {.within_node = bytes_per_second,
+          .rank_between = bytes_per_second,
+          .node_between = std::numeric_limits<double>::infinity(),
+          .within_latency = 0,
+          .between_latency = 0,
+          .rank_sends = bytes_per_second};
+}
 
 double seconds_per_byte(const Network& network, const Groups& groups, Pattern pattern) {
   if (groups.size == 1) return 0;
-  double slowest = 0;
+  double slowest = 1 / network.rank_sends;
   for (Index begin = 0; begin < groups.ranks; begin += network.node_ranks) {
     const Node node{begin, std::min(begin + network.node_ranks, groups.ranks)};
-    double leaves_node = 0;
+    double leaves_node = 0, most_outside = 0;
+    Index senders = 0;
     for (Index rank = node.begin; rank < node.end; ++rank) {
       const double outside = share_outside(node, groups, pattern, rank);
       slowest =
           std::max({slowest, (1 - outside) / network.within_node, outside / network.rank_between});
       leaves_node += outside;
+      most_outside = std::max(most_outside, outside);
+      senders += outside > 0 ? 1 : 0;
     }
     slowest = std::max(slowest, leaves_node / network.node_between);
+    if (pattern != Pattern::swaps) continue;
+    slowest = std::max(slowest, (1 - most_outside) / network.within_node +
+                                    most_outside / rate_between(network, senders));
   }
   return slowest;
+}
+
+double seconds_of(const Network& network, const Groups& groups, Index sharing,
+                  const Collective& collective) {
+  const auto& [pattern, within, between, within_messages, between_messages] = collective;
+  const double latency =
+      within_messages * network.within_latency + between_messages * network.between_latency;
+  if (pattern == Pattern::ring)
+    return latency + (within + between) * seconds_per_byte(network, groups, pattern);
+  const double inside = within / network.within_node;
+  const double outside = between / rate_between(network, sharing);
+  if (pattern == Pattern::swaps) return latency + inside + outside;
+  return latency + std::max({inside, outside, (within + between) / network.rank_sends});
 }
 
 }  // namespace kzero::plan

@@ -1,30 +1,55 @@
 // The time of collectives on a two-level machine: ranks within a node, and nodes. Traffic between
-// nodes is limited by each rank's rate and by the rate of the entire node. Message latency and
-// concurrent collectives of other groups are ignored.
+// nodes is limited by each rank's rate and by the rate of the entire node. All groups are active at
+// the same time, and the slowest rank or node determines the result.
 #pragma once
+
+#include <limits>
 
 #include "base/types.hpp"
 
 namespace kzero::plan {
 
-/// Bytes per second. Node n holds ranks from n * node_ranks. The last node may have fewer ranks.
+/// Bytes per second, and seconds per message. Node n holds ranks from n * node_ranks. The last node
+/// may have fewer ranks.
 struct Network {
   Index node_ranks = 1;
   double within_node = 0;   // of a rank to others on its node
   double rank_between = 0;  // of a rank to other nodes
   double node_between = 0;  // of all ranks of a node to other nodes
+  double within_latency = 1e-6;
+  double between_latency = 5e-6;
+  double rank_sends = std::numeric_limits<double>::infinity();  // of a rank to all others together
 };
+
+/// A machine whose ranks send to all others at one rate, without latency.
+Network uniform_network(double bytes_per_second);
 
 /// Groups of `size` ranks that together are all `ranks`. Members of a group are `stride` apart.
 struct Groups {
   Index ranks = 1, size = 1, stride = 1;
 };
 
-/// Where a rank sends: to its successor in the group, or equally to every other rank.
-enum class Pattern { ring, exchange };
+/// How a rank sends: to its successor in the group, as NCCL's gathers and sums do; to all other
+/// ranks at the same time, as groups of ncclSend do; or to one rank after another, as over MPI.
+enum class Pattern { ring, exchange, swaps };
 
-/// Returns the seconds per byte sent by every rank, with all groups active at the same time. The
-/// slowest rank or node determines the result.
+/// Returns the seconds per byte that every rank sends, without latency. A ring sends to the
+/// successor, the other patterns equally to every other rank.
 double seconds_per_byte(const Network& network, const Groups& groups, Pattern pattern);
+
+/// A collective of the data group as one rank sends it: bytes within its node and to others, and
+/// the messages whose latencies add up.
+struct Collective {
+  Pattern pattern = Pattern::swaps;
+  double within = 0, between = 0;
+  double within_messages = 0, between_messages = 0;
+
+  double bytes() const { return within + between; }
+};
+
+/// Returns the seconds of a collective of `groups`. `sharing` ranks, all of which send the same,
+/// are on the rank's node.
+double seconds_of(const Network& network, const Groups& groups, Index sharing,
+                  const Collective& collective);
 
 }  // namespace kzero::plan

@@ -64,9 +64,9 @@ Entry plan(const deck::Config& config, Index threads, model::Family family) {
   entry.recompute = config.recompute;
   entry.precision = config.train.precision;
   entry.width = config.model.hidden;
-  entry.reduction = config.zero.reduction;
   entry.traffic = traffic_of(config, blueprint);
   entry.work = work_of_step(config, blueprint, held, entry.sent_bytes());
+  entry.outlines = outlines(config, blueprint);
   return entry;
 }
 

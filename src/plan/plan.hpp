@@ -10,6 +10,7 @@
 #include "deck/config.hpp"
 #include "engine/blueprint.hpp"
 #include "plan/holding.hpp"
+#include "plan/outline.hpp"
 #include "plan/time.hpp"
 
 namespace kzero::plan {
@@ -21,10 +22,10 @@ struct Entry : Holding {
   Index copied_parameters = 0;  // parameters of the last tensor rank that a lower rank owns
   deck::Recompute recompute;
   Dtype precision = Dtype::fp32;
-  Index width = 0;  // of the model
-  deck::ReductionOrder reduction = deck::ReductionOrder::ranks;
+  Index width = 0;                             // of the model
   std::vector<metrics::TrafficRow> traffic{};  // of one rank per step
   Work work{};
+  std::vector<Outline> outlines{};     // of the step, on ranks that may be the slowest
   std::optional<Estimate> estimate{};  // empty if no rates are known
   std::string machine{};               // the file that describes it; empty if none
 

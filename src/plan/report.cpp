@@ -25,12 +25,13 @@ std::string format_parameters(Index parameters) {
 
 std::string estimate_lines(const Estimate& e) {
   return fmt::format(
-      "step        {}, estimated: model {}{}, optimizer {}, messages {}\n"
+      "step        {}, estimated: model {}{}, optimizer {}, messages {}{}\n"
       "rates       {:.4g} Tflop/s, {:.1f} GB/s of memory, {:.2f} GB/s sent, each a rank\n",
       format_step(e.seconds()), format_step(e.model),
       e.recompute > 0 ? ", recompute " + format_step(e.recompute) : "", format_step(e.optimizer),
-      format_step(e.messages), e.rates.operations / 1e12, e.rates.memory_bytes / 1e9,
-      e.rates.sent_bytes / 1e9);
+      format_step(e.messages),
+      e.overlapped > 0 ? fmt::format(", {} of them overlapped", format_step(e.overlapped)) : "",
+      e.rates.operations / 1e12, e.rates.memory_bytes / 1e9, e.rates.sent_bytes / 1e9);
 }
 
 /// Empty unless a file describes the machine.

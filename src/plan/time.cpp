@@ -9,6 +9,7 @@ Estimate estimate(const Work& work, const Rates& rates) {
                        work.recomputed_bytes / rates.memory_bytes,
           .optimizer =
               work.optimizer_bytes / rates.memory_bytes + work.matrix_operations / rates.operations,
+          .matrices = work.matrix_operations / rates.operations,
           .messages = work.sent_bytes / rates.sent_bytes};
 }
 

@@ -3,9 +3,8 @@
 //   seconds = (model operations + recomputed operations + matrix operations) / operation rate
 //             + (recomputed bytes + optimizer bytes) / memory rate + bytes sent / message rate
 //
-// The parts are summed because a step runs them one after another. Message latency, waiting for
-// slower ranks and oversubscribed cores are ignored. docs/results.md compares estimates with
-// measurements.
+// step_time.hpp subtracts the messages that overlap. Waiting for slower ranks and oversubscribed
+// cores are ignored. docs/results.md compares estimates with measurements.
 #pragma once
 
 namespace kzero::plan {
@@ -27,11 +26,15 @@ struct Rates {
   double sent_bytes = 0;
 };
 
+/// The seconds of a step.
 struct Estimate {
   Rates rates;
-  double model = 0, recompute = 0, optimizer = 0, messages = 0;  // seconds
+  double model = 0, recompute = 0, optimizer = 0;
+  double matrices = 0;    // of the optimizer's seconds
+  double messages = 0;    // as if nothing overlapped
+  double overlapped = 0;  // of the messages' seconds, in which the rank computes
 
-  double seconds() const { return model + recompute + optimizer + messages; }
+  double seconds() const { return model + recompute + optimizer + messages - overlapped; }
 };
 
 Estimate estimate(const Work& work, const Rates& rates);

@@ -56,23 +56,31 @@ std::string producers(const param::Trace& trace, std::size_t at) {
   return joined(found);
 }
 
-/// Returns the collectives that may be in flight while operation `at` runs.
-std::string beside(const zero::Schedule& schedule, std::size_t at, bool overlap) {
+/// Which collectives may be in flight while the rank computes. Over NCCL gathers always may.
+struct InFlight {
+  bool gathers, reductions;
+
+  explicit InFlight(const deck::Config& config)
+      : gathers(comm::overlap_of(config) == comm::Overlap::yes ||
+                comm::moves_by_itself(config.run.communicator)),
+        reductions(comm::overlap_of(config) == comm::Overlap::yes) {}
+};
+
+/// Returns the collectives that may be in flight while operation `at` runs. Of several units that
+/// an operation completes, all but the last are reduced at once.
+std::string beside(const zero::Schedule& schedule, std::size_t at, const InFlight& in_flight) {
   Strings found;
-  if (!overlap) return "-";
   const zero::ScheduleStep& step = schedule.steps()[at];
   for (const zero::BufferOffset& place : step.gathers) {
-    if (std::ranges::find(step.needs, place.unit) == step.needs.end())
+    if (in_flight.gathers && std::ranges::find(step.needs, place.unit) == step.needs.end())
       found.push_back(fmt::format("gather P{}", place.unit));
   }
-  if (at > 0) {
-    for (const Index unit : schedule.steps()[at - 1].complete)
-      found.push_back(fmt::format("reduce G{}", unit));
-  }
+  if (in_flight.reductions && at > 0 && !schedule.steps()[at - 1].complete.empty())
+    found.push_back(fmt::format("reduce G{}", schedule.steps()[at - 1].complete.back()));
   return joined(found);
 }
 
-std::string line(const zero::Schedule& schedule, std::size_t at, bool overlap) {
+std::string line(const zero::Schedule& schedule, std::size_t at, const InFlight& in_flight) {
   const Operation& operation = schedule.trace()[at];
   const zero::ScheduleStep& step = schedule.steps()[at];
   std::vector<Index> gathered;
@@ -81,7 +89,7 @@ std::string line(const zero::Schedule& schedule, std::size_t at, bool overlap) {
                      name_of(operation.pass), operation.unit, names_of(operation.reads),
                      names_of(operation.writes), producers(schedule.trace(), at),
                      units("P", gathered), units("P", step.releases), units("G", step.complete),
-                     beside(schedule, at, overlap));
+                     beside(schedule, at, in_flight));
 }
 
 /// Lists the numbers and names of the first units and of the last.
@@ -97,15 +105,20 @@ std::string legend(const param::Table& table) {
 }
 
 /// Describes the end of a step, after its micro-batches, in execution order.
-std::string end_of_step(const engine::Blueprint& b) {
+std::string end_of_step(const deck::Config& config, const engine::Blueprint& b) {
   std::string text = "once a step, all ranks: sum of the losses; sum of the squared gradients; ";
   if (!b.matrices.empty())
     text +=
         fmt::format("hidden matrices to their owners and back, in {} turns; ", b.matrices.rounds());
   const bool whole_update = b.stage.optimizer == zero::Placement::replicated;
   text += whole_update ? "every rank updates all parameters" : "each rank updates its shards";
-  if (b.stage.gathers_updates())
-    text += ", and each unit's updated parameters are gathered while the next is updated";
+  if (b.stage.gathers_updates()) {
+    text += ", and each unit's updated parameters are gathered ";
+    text += comm::moves_by_itself(config.run.communicator)
+                ? "while the next is updated and the next step begins"
+            : InFlight(config).gathers ? "while the next is updated"
+                                       : "before the next is updated";
+  }
   return text + "; agreement on whether to stop\n";
 }
 
@@ -122,7 +135,8 @@ std::string trace(const deck::Config& config, const engine::Blueprint& b) {
   text += fmt::format("{:>4}  {:<8} {:>4}  {:<24} {:<18} {:<12} {:<12} {:<12} {:<10} {}\n", "op",
                       "pass", "unit", "reads", "writes", "after", "gathers", "releases", "reduces",
                       "may overlap");
-  for (std::size_t i = 0; i < b.training.trace().size(); ++i) text += line(b.training, i, overlap);
+  for (std::size_t i = 0; i < b.training.trace().size(); ++i)
+    text += line(b.training, i, InFlight(config));
   text += b.layout.ranks() == 1
               ? "one data-parallel rank: nothing is gathered or reduced\n"
               : "ranks meet: in every gather before its operation needs it, and in every "
@@ -133,7 +147,7 @@ std::string trace(const deck::Config& config, const engine::Blueprint& b) {
         "of rows of activations\n",
         b.tensor.size);
   }
-  return text + end_of_step(b);
+  return text + end_of_step(config, b);
 }
 
 }  // namespace kzero::plan

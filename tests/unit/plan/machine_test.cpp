@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.hpp"
+#include "comm/placement.hpp"
 #include "deck/rules.hpp"
 #include "plan/report.hpp"
 
@@ -50,6 +51,8 @@ Entry entry_of(Index data, Index tensor, deck::ReductionOrder reduction) {
   config.train.global_batch = data, config.zero.stage = 2;
   config.zero.reduction = reduction;
   deck::resolve(config, {.ranks = data * tensor});
+  const Index ranks = data * tensor;
+  config.placement = comm::placement_on(comm::filled_nodes(ranks, 4), config, ranks);
   return plan(config, 1);
 }
 
@@ -62,6 +65,14 @@ TEST(MachineFile, IsReadInItsUnits) {
   EXPECT_EQ(m.network.within_node, 100e9);
   EXPECT_EQ(m.network.rank_between, 10e9);
   EXPECT_EQ(m.network.node_between, 32e9);
+  EXPECT_EQ(m.network.within_latency, 1e-6) << "the default";
+  EXPECT_EQ(m.network.between_latency, 5e-6) << "the default";
+  const Network slow = read_machine({"m.toml", good + "latency = 40\n"}).network;
+  EXPECT_DOUBLE_EQ(slow.between_latency, 40e-6);
+  EXPECT_EQ(slow.within_latency, 1e-6);
+  EXPECT_EQ(read_machine({"m.toml", replaced("ranks = 4", "ranks = 4\nlatency = 0.0")})
+                .network.within_latency,
+            0);
 }
 
 TEST(MachineFile, SharesAreStraightLinesBetweenWidths) {
@@ -95,6 +106,9 @@ TEST(MachineFile, SaysWhereItIsWrong) {
       {"x = 1\n" + good, "m.toml:1:1: key 'x' is not known (value 1); the keys are rank.tflops, "},
       {replaced("[node]", "[[node]]"),
        "m.toml:7:1: [node] is one table, found [[node]], a list of tables"},
+      {good + "latency = -1\n",
+       "m.toml:13:11: key 'network.latency' must be microseconds, a number from 0 to 1e6, found "
+       "-1"},
       {replaced("125", "fast"), "m.toml:2:10: not valid TOML: fast is not a value"}};
   for (const auto& [text, expected] : cases)
     EXPECT_EQ(message_of(text).substr(0, expected.size()), expected);
@@ -109,18 +123,28 @@ TEST(MachineFile, NamesWhatIsMissingAndAllElseAtOnce) {
       "\"75GB\"");
 }
 
-// Eight ranks on two nodes. Reductions in rank order send 4/7 of their bytes out of the node, from
-// four ranks each. A ring leaves the node once.
-TEST(MachineRates, FollowTheOrderOfReductions) {
-  const Entry ring = entry_of(8, 1, deck::ReductionOrder::library);
-  const Rates rates = machine().rates_of(ring);
+/// Sums by a library are NCCL's, and so is everything else then. Latencies are left out.
+Rates rates_of(const Entry& entry) {
+  Machine m = machine();
+  m.network.within_latency = m.network.between_latency = 0;
+  return m.estimate_of(entry).rates;
+}
+
+// Eight ranks on two nodes. A ring leaves the node once.
+TEST(MachineRates, OfRingsAreTheirSlowestHops) {
+  const Rates rates = rates_of(entry_of(8, 1, deck::ReductionOrder::library));
   EXPECT_DOUBLE_EQ(rates.operations, 0.4 * 125e12) << "at a width of 2000";
   EXPECT_EQ(rates.memory_bytes, 800e9);
   EXPECT_DOUBLE_EQ(rates.sent_bytes, 10e9);
-  const Entry ordered = entry_of(8, 1, deck::ReductionOrder::ranks);
-  // A reduce-scatter and an all-gather of equal bytes: the mean of their times.
-  const double exchange = 16.0 / 7 / 32e9;
-  EXPECT_DOUBLE_EQ(machine().rates_of(ordered).sent_bytes, 2 / (exchange + 1 / 10e9));
+}
+
+// Over MPI, nodes add gradients: each rank sends 6 parts within the node, one after another, then 1
+// to the other node, where the four ranks of a node share 32 GB. A gather sends 1 to the other
+// node, then 6 within.
+TEST(MachineRates, OfOrderedSumsAreThoseOfMessagesInTurns) {
+  const Rates rates = rates_of(entry_of(8, 1, deck::ReductionOrder::ranks));
+  const double seconds = 2 * (6 / 100e9 + 1 / (32e9 / 4));
+  EXPECT_NEAR(rates.sent_bytes, 14 / seconds, 1e-6 * rates.sent_bytes);
 }
 
 TEST(MachineRates, KeepTensorGroupsInTheirNode) {
@@ -131,11 +155,11 @@ TEST(MachineRates, KeepTensorGroupsInTheirNode) {
   ASSERT_GT(data, 0);
   ASSERT_GT(tensor, 0);
   const double seconds = tensor / 100e9 + data / (32e9 / 4);
-  EXPECT_DOUBLE_EQ(machine().rates_of(entry).sent_bytes, (data + tensor) / seconds);
+  EXPECT_DOUBLE_EQ(rates_of(entry).sent_bytes, (data + tensor) / seconds);
 }
 
 TEST(MachineRates, OfOneRankAreThoseOfItsNode) {
-  EXPECT_EQ(machine().rates_of(entry_of(1, 1, deck::ReductionOrder::library)).sent_bytes, 100e9);
+  EXPECT_EQ(rates_of(entry_of(1, 1, deck::ReductionOrder::library)).sent_bytes, 100e9);
 }
 
 TEST(MachineReport, ShowsWhatIsAttained) {
@@ -144,13 +168,15 @@ TEST(MachineReport, ShowsWhatIsAttained) {
   EXPECT_EQ(without.find("attained"), std::string::npos) << without;
   EXPECT_TRUE(nlohmann::json::parse(json(std::vector{entry}))[0].at("tflops_per_rank").is_null());
   entry.work.operations = 3e12, entry.work.recomputed_operations = 1e12;
-  entry.estimate = Estimate{.rates = {}, .model = 1.5, .messages = 0.5};
+  entry.estimate = Estimate{.rates = {}, .model = 1.5, .messages = 0.75, .overlapped = 0.25};
   entry.machine = "m.toml";
   const std::string with = table(std::vector{entry});
   EXPECT_NE(
       with.find("attained    2.0 Tflop/s a rank, 1.5 without what is recomputed, at the rates "
                 "of m.toml\n"),
       std::string::npos)
+      << with;
+  EXPECT_NE(with.find("messages 750.0 ms, 250.0 ms of them overlapped\n"), std::string::npos)
       << with;
   const auto found = nlohmann::json::parse(json(std::vector{entry}))[0];
   EXPECT_DOUBLE_EQ(found.at("tflops_per_rank").get<double>(), 2);

@@ -76,5 +76,39 @@ TEST(Exchange, OfALastNodeThatIsNotFull) {
   EXPECT_DOUBLE_EQ(exchange(6, 6, 1), 0.8 / 10);
 }
 
+// With 8 ranks on two nodes, 3/7 stay within the node. The rest follows at 32 / 4 a rank.
+TEST(Swaps, AreOneAfterAnother) {
+  const auto swaps = [](Index ranks, Index size, Index stride) {
+    return seconds_per_byte(nodes_of_4, {ranks, size, stride}, Pattern::swaps);
+  };
+  EXPECT_DOUBLE_EQ(swaps(4, 4, 1), 1.0 / 100);
+  EXPECT_DOUBLE_EQ(swaps(8, 8, 1), 3.0 / 7 / 100 + 4.0 / 7 / 8);
+  EXPECT_DOUBLE_EQ(swaps(64, 16, 4), 1.0 / 8) << "all leave the node";
+  EXPECT_EQ(swaps(4, 1, 4), 0);
+}
+
+/// 300 bytes within a node in 3 messages, and 80 to other nodes in 2.
+Collective collective(Pattern pattern) { return {pattern, 300, 80, 3, 2}; }
+
+TEST(Seconds, AddLatenciesToEachPattern) {
+  Network network = nodes_of_4;
+  network.within_latency = 0.5, network.between_latency = 2;
+  const Groups groups{8, 8, 1};
+  const auto seconds = [&](Pattern pattern, Index sharing) {
+    return seconds_of(network, groups, sharing, collective(pattern));
+  };
+  const double latency = 3 * 0.5 + 2 * 2;
+  EXPECT_DOUBLE_EQ(seconds(Pattern::swaps, 4), latency + 300.0 / 100 + 80 / (32.0 / 4));
+  EXPECT_DOUBLE_EQ(seconds(Pattern::swaps, 2), latency + 3 + 80.0 / 10) << "a rank's own limit";
+  EXPECT_DOUBLE_EQ(seconds(Pattern::exchange, 4), latency + 80 / (32.0 / 4)) << "at once";
+  EXPECT_DOUBLE_EQ(seconds(Pattern::ring, 4), latency + 380.0 / 10) << "the slowest hop";
+}
+
+TEST(Seconds, OfOneRateAreBytesOverIt) {
+  const Network network = uniform_network(20);
+  for (const Pattern pattern : {Pattern::ring, Pattern::exchange, Pattern::swaps})
+    EXPECT_DOUBLE_EQ(seconds_of(network, {8, 8, 1}, 4, collective(pattern)), 380.0 / 20);
+}
+
 }  // namespace
 }  // namespace kzero::plan

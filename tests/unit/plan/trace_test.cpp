@@ -53,8 +53,13 @@ TEST(Trace, NamesTheFirstUnitsAndTheLast) {
 TEST(Trace, OfOtherStagesGathersAfterTheUpdateOrNotAtAll) {
   const std::string first = trace_of({.stage = 1, .overlap = deck::Overlap::off}, 4);
   EXPECT_NE(first.find("0 forward 0 P0 x0 - - - - -"), std::string::npos) << first;
-  EXPECT_NE(first.find("updated parameters are gathered while the next is updated"),
-            std::string::npos);
+  EXPECT_NE(first.find("updated parameters are gathered before the next is updated;"),
+            std::string::npos)
+      << first;
+  const std::string overlaps = trace_of({.stage = 1, .overlap = deck::Overlap::on}, 4);
+  EXPECT_NE(overlaps.find("updated parameters are gathered while the next is updated;"),
+            std::string::npos)
+      << overlaps;
   const std::string none = trace_of({.stage = 0}, 4);
   EXPECT_NE(none.find("every rank updates all parameters"), std::string::npos) << none;
   const std::string alone = trace_of({.stage = 3}, 1);

@@ -1,0 +1,288 @@
+#include "plan/outline.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+#include "comm/placement.hpp"
+#include "engine/expected_traffic.hpp"
+#include "zero/bucket.hpp"
+
+namespace kzero::plan {
+
+namespace {
+
+using engine::Copies;
+
+double number(Index n) { return static_cast<double>(n); }
+
+/// Returns whether collectives are NCCL's. Its sums are the only ones that a library makes.
+bool uses_nccl(const deck::Config& config) {
+  return config.zero.reduction == deck::ReductionOrder::library ||
+         comm::moves_by_itself(config.run.communicator);
+}
+
+/// The messages in which MPI sends this many bytes.
+Index chunks(Index bytes) { return ceil_div(bytes, comm::chunk_bytes); }
+
+/// Builds the collectives of a data group from the copies that expected_traffic counts.
+class DataGroup {
+ public:
+  DataGroup(const deck::Config& config, const engine::Blueprint& blueprint, Index remote)
+      : b_(blueprint),
+        remote_(remote),
+        width_(bytes_of(config.train.precision)),
+        has_rings_(uses_nccl(config)),
+        overlap_(comm::overlap_of(config)),
+        slice_(bucket_of(config).slice()),
+        slots_(bucket_of(config).slots()) {}
+
+  Index slots() const { return b_.sums.shape().by_library ? 1 : slots_; }
+
+  Collective gather(Index shard) const {
+    return has_rings_ ? ring(shard) : gather_in_parts(shard, 1);
+  }
+
+  UnitSum sum(Index unit, Index round, bool gathers) const {
+    const Index shard = b_.layout.unit(unit).shard;
+    if (b_.sums.shape().by_library)
+      return {.slices = 1, .exchange = ring(shard), .gather = gathers ? ring(shard) : Collective{}};
+    const Copies copies = engine::sum_copies(b_.sums, round, remote_);
+    UnitSum sum{.slices = ceil_div(shard, slice_)};
+    if (b_.sums.route() == zero::Route::terms) {
+      sum.exchange = exchange(shard, sum.slices, copies.within, copies.between, width_, 1);
+    } else {
+      sum.collect = exchange(shard, sum.slices, copies.within, 0, width_, b_.sums.nodes());
+      sum.exchange = exchange(shard, sum.slices, 0, copies.between_fp32, bytes_of(Dtype::fp32), 1);
+    }
+    if (gathers && has_rings_ && sum.slices == 1) {
+      sum.gather = ring(shard);
+    } else if (gathers) {
+      sum.gather = gather_in_parts(shard, sum.slices);
+    }
+    return sum;
+  }
+
+  /// Elements sent to owners of matrices or back, `messages` of them.
+  Collective matrices(Index elements, Index between, Index messages) const {
+    const Index peers = std::max<Index>(1, b_.layout.ranks() - 1);
+    Collective all{.pattern = has_rings_ ? Pattern::exchange : Pattern::swaps,
+                   .within = number((elements - between) * width_),
+                   .between = number(between * width_)};
+    const double count =
+        has_rings_ ? number(messages)
+                   : number(messages * peers * chunks(elements * width_ / peers / messages));
+    (b_.sums.nodes() != 1 || remote_ > 0 ? all.between_messages : all.within_messages) = count;
+    return all;
+  }
+
+ private:
+  zero::Bucket bucket_of(const deck::Config& config) const {
+    memory::Arenas measured;
+    return {measured, config.zero.bucket, config.train.precision, b_.layout, overlap_, b_.sums};
+  }
+
+  /// Returns the messages in which MPI sends one peer all slices of a shard.
+  Index messages(Index shard, Index slices, Index width) const {
+    const Index each = slices == 1 ? shard : slice_;
+    return (slices - 1) * chunks(each * width) + chunks((shard - (slices - 1) * each) * width);
+  }
+
+  /// One slice of a shard for each of this many ranks, in `calls` collectives over NCCL.
+  Collective exchange(Index shard, Index slices, Index within, Index between, Index width,
+                      Index calls) const {
+    const double bytes = number(shard * width) / number(slices);
+    Collective one{.pattern = has_rings_ ? Pattern::exchange : Pattern::swaps,
+                   .within = number(within) * bytes,
+                   .between = number(between) * bytes};
+    if (has_rings_) {
+      if (within + between > 0)
+        (between > 0 ? one.between_messages : one.within_messages) = number(calls);
+      return one;
+    }
+    const double each = number(messages(shard, slices, width)) / number(slices);
+    one.within_messages = number(within) * each;
+    one.between_messages = number(between) * each;
+    return one;
+  }
+
+  /// A gather of slices by pairwise messages, between nodes and then within them.
+  Collective gather_in_parts(Index shard, Index slices) const {
+    const Copies copies = engine::gather_copies(b_.sums, remote_);
+    Collective one = exchange(shard, slices, copies.within, copies.between, width_, 1);
+    if (has_rings_ && b_.sums.nodes() > 1 && b_.sums.node_ranks() > 1) {
+      one.pattern = Pattern::swaps;
+      one.within_messages = number(b_.sums.nodes());
+    }
+    return one;
+  }
+
+  /// A value passes size - 1 hops. A ring enters each node once.
+  Collective ring(Index shard) const {
+    const Copies copies = engine::gather_copies(b_.sums, remote_);
+    const Index hops = copies.within + copies.between;
+    const bool leaves = copies.between > 0;
+    const double between = leaves ? number(std::min(hops, std::max<Index>(2, b_.sums.nodes()))) : 0;
+    return {.pattern = Pattern::ring,
+            .within = number(copies.within * shard * width_),
+            .between = number(copies.between * shard * width_),
+            .within_messages = number(hops) - between,
+            .between_messages = between};
+  }
+
+  const engine::Blueprint& b_;
+  Index remote_, width_;
+  bool has_rings_;
+  comm::Overlap overlap_;
+  Index slice_, slots_;
+};
+
+/// Returns each operation's share of a micro-batch's arithmetic, by the parameters that it
+/// multiplies: once in forward and twice in backward. The first unit only looks up embeddings,
+/// unless the loss multiplies by them, too.
+std::vector<OutlinedOperation> outlined(const engine::Blueprint& b) {
+  const zero::Schedule& schedule = b.training;
+  const auto last = std::ssize(b.table) - 1;
+  std::vector<OutlinedOperation> all;
+  double work = 0, recomputed = 0;
+  for (std::size_t i = 0; i < schedule.steps().size(); ++i) {
+    const param::Operation& operation = schedule.trace()[i];
+    const zero::ScheduleStep& step = schedule.steps()[i];
+    OutlinedOperation next{.needs = step.needs, .complete = step.complete};
+    for (const zero::BufferOffset& place : step.gathers) next.gathers.push_back(place.unit);
+    const auto elements = [&](Index unit) { return number(b.layout.unit(unit).elements); };
+    if (operation.pass == param::Pass::loss) {
+      for (const Index unit : step.needs) next.work += 3 * elements(unit);
+    } else if (operation.unit > 0) {
+      const bool is_backward = operation.pass == param::Pass::backward;
+      next.work = (is_backward ? 2 : 1) * elements(operation.unit);
+      // The last block is not computed again.
+      if (is_backward && operation.unit + 1 < last) next.recomputed = elements(operation.unit);
+    }
+    work += next.work;
+    recomputed += next.recomputed;
+    all.push_back(std::move(next));
+  }
+  for (OutlinedOperation& operation : all) {
+    operation.work /= work > 0 ? work : 1;
+    operation.recomputed = recomputed > 0 ? operation.recomputed / recomputed : operation.work;
+  }
+  return all;
+}
+
+/// Sums are exchanges, and an all-reduce is a sum and a gather of as many bytes.
+TensorTraffic tensor_traffic(const deck::Config& config, const engine::Blueprint& b) {
+  TensorTraffic sum;
+  const Index peers = b.tensor.size - 1;
+  const bool nccl = uses_nccl(config);
+  for (const model::TensorCollective& one : b.definition->tensor_collectives(
+           b.tensor, config.train.micro_batch, config.train.precision)) {
+    const Index width = bytes_of(one.dtype);
+    const double gathered = one.operation == comm::Operation::all_gather   ? 1
+                            : one.operation == comm::Operation::all_reduce ? 0.5
+                                                                           : 0;
+    const auto bytes = number(one.count) * number(one.elements * width);
+    sum.gathered += gathered * bytes;
+    sum.exchanged += (1 - gathered) * bytes;
+    const double phases = gathered == 0.5 ? 0.5 : 1;
+    const double in_chunks =
+        number(peers * chunks(static_cast<Index>(phases * number(one.elements * width / peers))));
+    if (gathered > 0) sum.hops += number(one.count) * (nccl ? number(peers) : in_chunks);
+    if (gathered < 1) sum.exchanges += number(one.count) * (nccl ? 1 : in_chunks);
+  }
+  return sum;
+}
+
+MatrixTurns matrix_turns(const engine::Blueprint& b, const DataGroup& group, Index data_rank,
+                         std::span<const int> nodes, Index width) {
+  const engine::MatrixPlan& plan = b.matrices;
+  if (plan.empty()) return {};
+  const engine::MatrixTraffic sent = engine::traffic_of(plan, data_rank, nodes);
+  MatrixTurns turns{.rounds = plan.rounds()};
+  const auto of_round = [&](Collective all) {
+    for (double* part : {&all.within, &all.between, &all.within_messages, &all.between_messages})
+      *part /= number(turns.rounds);
+    return all;
+  };
+  const Index calls = turns.rounds * plan.tensor_ranks();
+  if (plan.data_ranks() > 1) {
+    if (plan.gathers())
+      turns.gather = of_round(group.matrices(sent.gathered, sent.gathered_between_nodes, calls));
+    turns.back = of_round(group.matrices(sent.returned, sent.returned_between_nodes, calls));
+  }
+  if (plan.tensor_ranks() > 1) {
+    turns.tensor = {.exchanged = number((sent.gathered_tensor + sent.returned_tensor) * width),
+                    .exchanges = 2 * number(turns.rounds * (plan.tensor_ranks() - 1))};
+  }
+  return turns;
+}
+
+std::vector<double> update_shares(const engine::Blueprint& b) {
+  std::vector<double> shares;
+  for (const param::UnitLayout& unit : b.layout.units()) shares.push_back(number(unit.elements));
+  const double all = std::accumulate(shares.begin(), shares.end(), 0.0);
+  for (double& share : shares) share /= all;
+  return shares;
+}
+
+/// The nodes of a launch's ranks and of the data group.
+struct Nodes {
+  std::vector<int> of_rank, of_data_rank;
+
+  Index others(std::size_t data_rank) const {
+    return std::ranges::count_if(of_data_rank,
+                                 [&](int node) { return node != of_data_rank[data_rank]; });
+  }
+  /// The ranks on the node of a data rank. Data groups number their nodes from 0 as launches do.
+  Index sharing(std::size_t data_rank) const {
+    if (of_rank.empty()) return std::ssize(of_data_rank);
+    return std::ranges::count(of_rank, of_data_rank[data_rank]);
+  }
+};
+
+Outline outline(const deck::Config& config, const engine::Blueprint& b, const Nodes& nodes,
+                std::size_t data_rank) {
+  const Index ranks = config.grid.data * config.grid.tensor;
+  Outline o;
+  o.data = {ranks, config.grid.data, config.grid.tensor};
+  o.tensor = {ranks, config.grid.tensor, 1};
+  o.node_ranks = nodes.of_rank.empty() ? ranks : std::ranges::count(nodes.of_rank, 0);
+  o.sharing = nodes.of_rank.empty() ? ranks : nodes.sharing(data_rank);
+  o.rounds = b.batches.rounds();
+  const DataGroup group(config, b, nodes.others(data_rank));
+  o.has_rings = uses_nccl(config);
+  o.reductions_overlap = comm::overlap_of(config) == comm::Overlap::yes;
+  o.in_flight = o.has_rings || o.reductions_overlap;
+  o.device_sums = o.has_rings;
+  o.slots = group.slots();
+  o.operations = outlined(b);
+  o.updates = update_shares(b);
+  o.gathers_updates = b.stage.gathers_updates();
+  o.tensor_per_micro_batch = tensor_traffic(config, b);
+  o.matrices = matrix_turns(b, group, static_cast<Index>(data_rank), nodes.of_data_rank,
+                            bytes_of(config.train.precision));
+  if (b.layout.ranks() == 1) return o;
+  const bool gathers_sums = b.stage.optimizer == zero::Placement::replicated;
+  for (Index u = 0; u < std::ssize(b.layout.units()); ++u) {
+    o.gathers.push_back(group.gather(b.layout.unit(u).shard));
+    o.last_sums.push_back(group.sum(u, b.sums.rounds() - 1, gathers_sums));
+    if (b.adds_reduced) o.sums.push_back(group.sum(u, 0, false));
+  }
+  return o;
+}
+
+}  // namespace
+
+std::vector<Outline> outlines(const deck::Config& config, const engine::Blueprint& blueprint) {
+  const Nodes nodes{config.placement.node_of_rank,
+                    comm::data_rank_nodes(config, blueprint.tensor.rank)};
+  std::vector<Outline> all{outline(config, blueprint, nodes, 0)};
+  if (config.placement.node_of_rank.empty() || config.placement.data_nodes > 0) return all;
+  const std::vector<int>& of = nodes.of_data_rank;
+  const auto ranks_on = [&](int node) { return std::ranges::count(of, node); };
+  const auto loneliest = std::ranges::min_element(of, {}, ranks_on);
+  all.push_back(
+      outline(config, blueprint, nodes, static_cast<std::size_t>(loneliest - of.begin())));
+  return all;
+}
+
+}  // namespace kzero::plan

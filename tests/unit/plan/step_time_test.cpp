@@ -1,0 +1,139 @@
+// Replays of steps, compared with times computed by hand. Every byte takes a second.
+#include "plan/step_time.hpp"
+
+#include <gtest/gtest.h>
+
+namespace kzero::plan {
+namespace {
+
+constexpr Network network{.within_node = 1,
+                          .rank_between = 1,
+                          .node_between = 1e9,
+                          .within_latency = 0,
+                          .between_latency = 0};
+
+Collective seconds(double n) { return {.within = n}; }
+
+/// Two operations, forward and backward of one unit, of 10 seconds each, and an update of 4.
+Outline two_operations() {
+  Outline o;
+  o.data = {2, 2, 1};
+  o.tensor = {2, 1, 1};
+  o.node_ranks = o.sharing = 2;
+  o.operations = {{.work = 0.5, .needs = {0}}, {.work = 0.5, .needs = {0}, .complete = {0}}};
+  o.gathers = {seconds(3)};
+  o.last_sums = {{.slices = 1, .exchange = seconds(6)}};
+  o.updates = {1};
+  return o;
+}
+
+double step_of(const Outline& o, Estimate parts = {.rates = {}, .model = 20, .optimizer = 4}) {
+  return step_seconds(o, network, parts);
+}
+
+TEST(StepTime, OfMessagesThatBlockIsTheSum) {
+  Outline o = two_operations();
+  EXPECT_DOUBLE_EQ(step_of(o), 20 + 6 + 4);
+  o.gathers_updates = true;
+  EXPECT_DOUBLE_EQ(step_of(o), 20 + 6 + 4 + 3);
+  EXPECT_DOUBLE_EQ(message_seconds(o, network), 6 + 3);
+}
+
+// Three operations: the second one's reduction overlaps the third.
+TEST(StepTime, AReductionOverlapsTheNextOperation) {
+  Outline o = two_operations();
+  o.operations.push_back({.work = 0.25, .complete = {}});
+  o.in_flight = o.reductions_overlap = true;
+  EXPECT_DOUBLE_EQ(step_of(o), 20 + 5 + 1 + 4) << "6 seconds, 5 of them during the third";
+  o.in_flight = o.reductions_overlap = false;
+  EXPECT_DOUBLE_EQ(step_of(o), 20 + 6 + 5 + 4);
+}
+
+// Only the slices that fit in the slots are in flight during the next operation. A device adds up
+// all of them meanwhile.
+TEST(StepTime, OnHostsOnlyTheFirstSlicesOverlap) {
+  Outline o = two_operations();
+  o.operations.push_back({.work = 0.25, .complete = {}});
+  o.in_flight = o.reductions_overlap = true;
+  o.slots = 2;
+  o.last_sums = {{.slices = 5, .exchange = seconds(1)}};
+  EXPECT_DOUBLE_EQ(step_of(o), 20 + 5 + 3 + 4);
+  o.device_sums = true;
+  EXPECT_DOUBLE_EQ(step_of(o), 20 + 5 + 4);
+}
+
+TEST(StepTime, OnHostsTheCollectionWithinTheNodeBlocks) {
+  Outline o = two_operations();
+  o.operations.push_back({.work = 0.25, .complete = {}});
+  o.in_flight = o.reductions_overlap = true;
+  o.last_sums = {{.slices = 1, .collect = seconds(2), .exchange = seconds(4)}};
+  EXPECT_DOUBLE_EQ(step_of(o), 20 + 2 + 5 + 4);
+  o.device_sums = true;
+  EXPECT_DOUBLE_EQ(step_of(o), 20 + 6 + 4) << "6 seconds outlast the third operation's 5";
+}
+
+// Stage 3 gathers units ahead of the operations that need them.
+TEST(StepTime, GathersOverlapTheOperationsBeforeTheirUse) {
+  Outline o = two_operations();
+  o.updates = {0.5, 0.5};
+  o.gathers = {seconds(3), seconds(7)};
+  o.last_sums = {{}, {}};
+  o.operations = {{.work = 0.5, .gathers = {0, 1}, .needs = {0}}, {.work = 0.5, .needs = {1}}};
+  EXPECT_DOUBLE_EQ(step_of(o), 3 + 7 + 20 + 4);
+  o.in_flight = true;
+  EXPECT_DOUBLE_EQ(step_of(o), 3 + 20 + 4) << "7 seconds are less than an operation's 10";
+}
+
+// Over MPI a step ends when the updated parameters have arrived. Over NCCL the next step's
+// operations wait for the units that they need.
+TEST(StepTime, UpdatedParametersArriveInTheNextStepOverNccl) {
+  Outline o = two_operations();
+  o.updates = {0.5, 0.5};
+  o.gathers = {seconds(3), seconds(8)};
+  o.last_sums = {{}, {}};
+  o.operations = {{.work = 0.5, .needs = {0}}, {.work = 0.5, .needs = {1}}};
+  o.gathers_updates = true;
+  EXPECT_DOUBLE_EQ(step_of(o), 20 + 4 + 11);
+  o.in_flight = true;
+  EXPECT_DOUBLE_EQ(step_of(o), 20 + 2 + 11) << "the first gather begins before the second update";
+  o.device_sums = true;
+  EXPECT_DOUBLE_EQ(step_of(o), 20 + 4 + 1) << "the first gather ends a second after the updates";
+}
+
+TEST(StepTime, RepeatsRounds) {
+  Outline o = two_operations();
+  o.sums = o.last_sums;
+  for (const Index rounds : {1, 2, 3, 4, 5, 100}) {
+    o.rounds = rounds;
+    const auto n = static_cast<double>(rounds);
+    EXPECT_NEAR(step_of(o), 20 + 6 * n + 4, 1e-9) << rounds;
+    EXPECT_DOUBLE_EQ(message_seconds(o, network), 6 * n);
+  }
+  o.sums.clear();
+  EXPECT_NEAR(step_of(o), 20 + 6 + 4, 1e-9) << "the last round alone reduces";
+}
+
+TEST(StepTime, TensorGroupsDelayTheirOperations) {
+  Outline o = two_operations();
+  o.data = {4, 2, 2};
+  o.tensor = {4, 2, 1};
+  o.node_ranks = o.sharing = 4;
+  o.in_flight = o.reductions_overlap = true;
+  o.tensor_per_micro_batch = {.exchanged = 5, .gathered = 2};
+  EXPECT_DOUBLE_EQ(step_of(o), 20 + 7 + 6 + 4);
+}
+
+TEST(StepTime, MatricesAreGatheredARoundAhead) {
+  Outline o = two_operations();
+  o.last_sums = {{}};
+  o.matrices = {.rounds = 3, .gather = seconds(2), .back = seconds(1)};
+  const Estimate parts{.rates = {}, .model = 20, .optimizer = 16, .matrices = 12};
+  EXPECT_DOUBLE_EQ(step_of(o, parts), 20 + 16 + 3 * (2 + 1));
+  o.in_flight = o.reductions_overlap = true;
+  EXPECT_DOUBLE_EQ(step_of(o, parts), 20 + 16 + 2 + 1 + 1)
+      << "the first gather, the last return, and the first one, whose buffer the third gather "
+         "needs";
+}
+
+}  // namespace
+}  // namespace kzero::plan
