@@ -69,13 +69,12 @@ double seconds_per_byte(const Network& network, const Groups& groups, Pattern pa
   return slowest;
 }
 
-double seconds_of(const Network& network, const Groups& groups, Index sharing,
+double seconds_of(const Network& network, Index sharing, double ring_byte,
                   const Collective& collective) {
   const auto& [pattern, within, between, within_messages, between_messages] = collective;
   const double latency =
       within_messages * network.within_latency + between_messages * network.between_latency;
-  if (pattern == Pattern::ring)
-    return latency + (within + between) * seconds_per_byte(network, groups, pattern);
+  if (pattern == Pattern::ring) return latency + (within + between) * ring_byte;
   const double inside = within / network.within_node;
   const double outside = between / rate_between(network, sharing);
   if (pattern == Pattern::swaps) return latency + inside + outside;

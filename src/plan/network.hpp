@@ -47,9 +47,9 @@ struct Collective {
   double bytes() const { return within + between; }
 };
 
-/// Returns the seconds of a collective of `groups`. `sharing` ranks, all of which send the same,
-/// are on the rank's node.
-double seconds_of(const Network& network, const Groups& groups, Index sharing,
+/// Returns the seconds of a collective. `sharing` ranks, all of which send the same, are on the
+/// rank's node. A byte of a ring takes `ring_byte` seconds.
+double seconds_of(const Network& network, Index sharing, double ring_byte,
                   const Collective& collective);
 
 }  // namespace kzero::plan

@@ -12,10 +12,11 @@ class Prices {
  public:
   Prices(const Outline& outline, const Network& network) : o_(outline), network_(network) {
     network_.node_ranks = outline.node_ranks;
+    if (o_.has_rings) ring_byte_ = seconds_per_byte(network_, o_.data, Pattern::ring);
   }
 
   double of(const Collective& collective) const {
-    return collective.bytes() == 0 ? 0 : seconds_of(network_, o_.data, o_.sharing, collective);
+    return collective.bytes() == 0 ? 0 : seconds_of(network_, o_.sharing, ring_byte_, collective);
   }
 
   double of(const TensorTraffic& traffic) const {
@@ -35,6 +36,7 @@ class Prices {
  private:
   const Outline& o_;
   Network network_;
+  double ring_byte_ = 0;
 };
 
 /// A rank with its link: the time on each.

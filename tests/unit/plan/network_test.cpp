@@ -93,9 +93,9 @@ Collective collective(Pattern pattern) { return {pattern, 300, 80, 3, 2}; }
 TEST(Seconds, AddLatenciesToEachPattern) {
   Network network = nodes_of_4;
   network.within_latency = 0.5, network.between_latency = 2;
-  const Groups groups{8, 8, 1};
+  const double ring_byte = seconds_per_byte(network, {8, 8, 1}, Pattern::ring);
   const auto seconds = [&](Pattern pattern, Index sharing) {
-    return seconds_of(network, groups, sharing, collective(pattern));
+    return seconds_of(network, sharing, ring_byte, collective(pattern));
   };
   const double latency = 3 * 0.5 + 2 * 2;
   EXPECT_DOUBLE_EQ(seconds(Pattern::swaps, 4), latency + 300.0 / 100 + 80 / (32.0 / 4));
@@ -107,7 +107,7 @@ TEST(Seconds, AddLatenciesToEachPattern) {
 TEST(Seconds, OfOneRateAreBytesOverIt) {
   const Network network = uniform_network(20);
   for (const Pattern pattern : {Pattern::ring, Pattern::exchange, Pattern::swaps})
-    EXPECT_DOUBLE_EQ(seconds_of(network, {8, 8, 1}, 4, collective(pattern)), 380.0 / 20);
+    EXPECT_DOUBLE_EQ(seconds_of(network, 4, 1.0 / 20, collective(pattern)), 380.0 / 20);
 }
 
 }  // namespace
