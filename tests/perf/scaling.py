@@ -50,6 +50,7 @@ class Run:
             "train.global_batch": self.batch * self.gpus // self.tensor,
             "train.micro_batch": self.batch,
             "zero.reduction": "library",
+            "zero.overlap": "off",
         }
         if not self.zero:
             overrides |= {"zero.stage": 0, "recompute.partition": "false"}
