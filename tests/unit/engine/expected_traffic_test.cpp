@@ -62,6 +62,26 @@ TEST(Reports, TrafficOfParametersThatNodesShare) {
     EXPECT_EQ(row.expected_bytes_between_nodes_per_step, (gathers ? 2 : 4) * owned)
         << row.operation;
   }
+
+/// The copies that 8 ranks on two nodes of 4 send in a round. 4 ranks are on the other node.
+std::vector<Index> copies(const zero::SumShape& shape, zero::KeepsSums keeps, Index round) {
+  const engine::Copies sent = engine::sum_copies({shape, keeps}, round, 4);
+  return {sent.within, sent.between, sent.between_fp32};
+}
+
+TEST(Reports, CountCopiesOfEachRouteOfSums) {
+  using Copies = std::vector<Index>;
+  using enum deck::KeepsSums;
+  const zero::SumShape shape{.ranks = 8, .nodes = 2, .terms = 8, .blocks = 4};
+  EXPECT_EQ(copies(shape, owners, 0), (Copies{6, 0, 1})) << "a node's sum, in fp32";
+  zero::SumShape four = shape;
+  four.terms = 32;
+  EXPECT_EQ(copies(four, nodes, 0), (Copies{6, 0, 0})) << "nodes keep their sums";
+  EXPECT_EQ(copies(four, nodes, 3), (Copies{6, 0, 1})) << "and send them in the last round";
+  EXPECT_EQ(copies(four, owners, 3), (Copies{3, 4, 0})) << "a round is no block";
+  zero::SumShape library = shape;
+  library.by_library = true;
+  EXPECT_EQ(copies(library, owners, 0), (Copies{6, 1, 0})) << "as a gather";
 }
 
 TEST(NodeSumsNote, NamesTheSettingThatSendsLess) {
