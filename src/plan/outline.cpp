@@ -24,12 +24,35 @@ bool uses_nccl(const deck::Config& config) {
 /// The messages in which MPI sends this many bytes.
 Index chunks(Index bytes) { return ceil_div(bytes, comm::chunk_bytes); }
 
+/// The nodes of a launch's ranks and of the data group.
+struct Nodes {
+  std::vector<int> of_rank, of_data_rank;
+
+  /// The ranks of the data group on each node.
+  std::vector<Index> members() const {
+    std::vector<Index> counts(static_cast<std::size_t>(std::ranges::max(of_data_rank) + 1));
+    for (const int node : of_data_rank) ++counts[node];
+    return counts;
+  }
+  Index others(std::size_t data_rank) const {
+    return std::ranges::count_if(of_data_rank,
+                                 [&](int node) { return node != of_data_rank[data_rank]; });
+  }
+  /// The ranks on the node of a data rank. Data groups number their nodes from 0 as launches do.
+  Index sharing(std::size_t data_rank) const {
+    if (of_rank.empty()) return std::ssize(of_data_rank);
+    return std::ranges::count(of_rank, of_data_rank[data_rank]);
+  }
+};
+
 /// Builds the collectives of a data group from the copies that expected_traffic counts.
 class DataGroup {
  public:
-  DataGroup(const deck::Config& config, const engine::Blueprint& blueprint, Index remote)
+  DataGroup(const deck::Config& config, const engine::Blueprint& blueprint, const Nodes& nodes,
+            std::size_t data_rank)
       : b_(blueprint),
-        remote_(remote),
+        nodes_(std::ssize(nodes.members())),
+        remote_(nodes.others(data_rank)),
         width_(bytes_of(config.train.precision)),
         has_rings_(uses_nccl(config)),
         overlap_(comm::overlap_of(config)),
@@ -71,7 +94,7 @@ class DataGroup {
     const double count =
         has_rings_ ? number(messages)
                    : number(messages * peers * chunks(elements * width_ / peers / messages));
-    (b_.sums.nodes() != 1 || remote_ > 0 ? all.between_messages : all.within_messages) = count;
+    (nodes_ > 1 ? all.between_messages : all.within_messages) = count;
     return all;
   }
 
@@ -120,8 +143,7 @@ class DataGroup {
   Collective ring(Index shard) const {
     const Copies copies = engine::gather_copies(b_.sums, remote_);
     const Index hops = copies.within + copies.between;
-    const bool leaves = copies.between > 0;
-    const double between = leaves ? number(std::min(hops, std::max<Index>(2, b_.sums.nodes()))) : 0;
+    const double between = nodes_ > 1 ? number(std::min(hops, nodes_)) : 0;
     return {.pattern = Pattern::ring,
             .within = number(copies.within * shard * width_),
             .between = number(copies.between * shard * width_),
@@ -130,6 +152,7 @@ class DataGroup {
   }
 
   const engine::Blueprint& b_;
+  Index nodes_;  // of the group
   Index remote_, width_;
   bool has_rings_;
   comm::Overlap overlap_;
@@ -224,21 +247,6 @@ std::vector<double> update_shares(const engine::Blueprint& b) {
   return shares;
 }
 
-/// The nodes of a launch's ranks and of the data group.
-struct Nodes {
-  std::vector<int> of_rank, of_data_rank;
-
-  Index others(std::size_t data_rank) const {
-    return std::ranges::count_if(of_data_rank,
-                                 [&](int node) { return node != of_data_rank[data_rank]; });
-  }
-  /// The ranks on the node of a data rank. Data groups number their nodes from 0 as launches do.
-  Index sharing(std::size_t data_rank) const {
-    if (of_rank.empty()) return std::ssize(of_data_rank);
-    return std::ranges::count(of_rank, of_data_rank[data_rank]);
-  }
-};
-
 Outline outline(const deck::Config& config, const engine::Blueprint& b, const Nodes& nodes,
                 std::size_t data_rank) {
   const Index ranks = config.grid.data * config.grid.tensor;
@@ -248,7 +256,7 @@ Outline outline(const deck::Config& config, const engine::Blueprint& b, const No
   o.node_ranks = nodes.of_rank.empty() ? ranks : std::ranges::count(nodes.of_rank, 0);
   o.sharing = nodes.of_rank.empty() ? ranks : nodes.sharing(data_rank);
   o.rounds = b.batches.rounds();
-  const DataGroup group(config, b, nodes.others(data_rank));
+  const DataGroup group(config, b, nodes, data_rank);
   o.has_rings = uses_nccl(config);
   o.reductions_overlap = comm::overlap_of(config) == comm::Overlap::yes;
   o.in_flight = o.has_rings || o.reductions_overlap;
@@ -277,11 +285,12 @@ std::vector<Outline> outlines(const deck::Config& config, const engine::Blueprin
                     comm::data_rank_nodes(config, blueprint.tensor.rank)};
   std::vector<Outline> all{outline(config, blueprint, nodes, 0)};
   if (config.placement.node_of_rank.empty() || config.placement.data_nodes > 0) return all;
-  const std::vector<int>& of = nodes.of_data_rank;
-  const auto ranks_on = [&](int node) { return std::ranges::count(of, node); };
-  const auto loneliest = std::ranges::min_element(of, {}, ranks_on);
-  all.push_back(
-      outline(config, blueprint, nodes, static_cast<std::size_t>(loneliest - of.begin())));
+  const std::vector<Index> members = nodes.members();
+  const Index smallest = std::ranges::min(members);
+  const auto on_smallest = [&](int node) { return members[node] == smallest; };
+  const auto loneliest = std::ranges::find_if(nodes.of_data_rank, on_smallest);
+  all.push_back(outline(config, blueprint, nodes,
+                        static_cast<std::size_t>(loneliest - nodes.of_data_rank.begin())));
   return all;
 }
 

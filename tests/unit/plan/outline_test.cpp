@@ -169,6 +169,7 @@ TEST(Outline, CountsTheHopsOfNcclsRings) {
   EXPECT_EQ(nodes.last_sums[1].exchange.pattern, Pattern::exchange);
   EXPECT_EQ(nodes.last_sums[1].exchange.between_messages, 1) << "all peers at once";
   EXPECT_EQ(nodes.last_sums[1].collect.within_messages, 2) << "once for each node";
+  EXPECT_EQ(outline_of(config, {7, 3}).gathers[1].between_messages, 3) << "irregular nodes";
   const Outline node = outline_of(config, {8, 8});
   EXPECT_EQ(node.gathers[1].between_messages, 0);
   EXPECT_EQ(node.gathers[1].within_messages, 7);
