@@ -65,6 +65,15 @@ class DataGroup {
     return has_rings_ ? ring(shard) : gather_in_parts(shard, 1);
   }
 
+  /// A gather within the node from a copy of the parameters, which holds `copies` shards a rank.
+  Collective gather_in_node(Index shard, Index copies) const {
+    return exchange(shard * copies, 1, b_.layout.ranks() / copies - 1, 0, width_, 1);
+  }
+  /// An all-gather of updated shards between `copies` nodes.
+  Collective update_gather(Index shard, Index copies) const {
+    return exchange(shard, 1, 0, copies - 1, width_, 1);
+  }
+
   UnitSum sum(Index unit, Index round, bool gathers) const {
     const Index shard = b_.layout.unit(unit).shard;
     if (b_.sums.shape().by_library)
@@ -264,14 +273,18 @@ Outline outline(const deck::Config& config, const engine::Blueprint& b, const No
   o.slots = group.slots();
   o.operations = outlined(b);
   o.updates = update_shares(b);
-  o.gathers_updates = b.stage.gathers_updates();
   o.tensor_per_micro_batch = tensor_traffic(config, b);
   o.matrices = matrix_turns(b, group, static_cast<Index>(data_rank), nodes.of_data_rank,
                             bytes_of(config.train.precision));
   if (b.layout.ranks() == 1) return o;
   const bool gathers_sums = b.stage.optimizer == zero::Placement::replicated;
   for (Index u = 0; u < std::ssize(b.layout.units()); ++u) {
-    o.gathers.push_back(group.gather(b.layout.unit(u).shard));
+    const Index shard = b.layout.unit(u).shard, copies = b.stage.copies;
+    const bool has_copies = b.stage.parameters == zero::Placement::partitioned && copies > 1;
+    o.gathers.push_back(has_copies ? group.gather_in_node(shard, copies) : group.gather(shard));
+    if (b.stage.gathers_updates())
+      o.update_gathers.push_back(has_copies ? group.update_gather(shard, copies)
+                                            : o.gathers.back());
     o.last_sums.push_back(group.sum(u, b.sums.rounds() - 1, gathers_sums));
     if (b.adds_reduced) o.sums.push_back(group.sum(u, 0, false));
   }

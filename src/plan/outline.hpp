@@ -53,10 +53,10 @@ struct Outline {
   Index slots = 1;                  // slices in flight
 
   std::vector<OutlinedOperation> operations;
-  std::vector<Collective> gathers;       // of parameters, by unit
-  std::vector<UnitSum> sums, last_sums;  // by unit, of a round and of the last one
-  std::vector<double> updates;           // shares of the optimizer's bytes, by unit
-  bool gathers_updates = false;          // after each unit's update
+  std::vector<Collective> gathers;         // of parameters before operations, by unit
+  std::vector<Collective> update_gathers;  // of updated parameters, by unit; empty: they stay
+  std::vector<UnitSum> sums, last_sums;    // by unit, of a round and of the last one
+  std::vector<double> updates;             // shares of the optimizer's bytes, by unit
   TensorTraffic tensor_per_micro_batch;
   MatrixTurns matrices;
 };

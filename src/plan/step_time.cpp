@@ -119,6 +119,8 @@ class Replay {
         rank_(outline.in_flight),
         arrivals_(outline.updates.size()) {
     for (const Collective& gather : outline.gathers) gathers_.push_back(prices_.of(gather));
+    for (const Collective& gather : outline.update_gathers)
+      update_gathers_.push_back(prices_.of(gather));
     gathers_.resize(outline.updates.size());
   }
 
@@ -129,7 +131,7 @@ class Replay {
     const double matrices = exchange_matrices();
     for (std::size_t u = 0; u < o_.updates.size(); ++u) {
       rank_.work((parts_.optimizer - matrices) * o_.updates[u]);
-      if (o_.gathers_updates) arrivals_[u] = rank_.begin(gathers_[u]);
+      if (!update_gathers_.empty()) arrivals_[u] = rank_.begin(update_gathers_[u]);
     }
     if (o_.device_sums) return;  // the next step waits for each unit
     for (double& arrival : arrivals_) arrive(arrival);
@@ -208,7 +210,7 @@ class Replay {
   Prices prices_;
   Estimate parts_;
   LinkedRank rank_;
-  std::vector<double> gathers_, arrivals_;  // by unit
+  std::vector<double> gathers_, update_gathers_, arrivals_;  // by unit
 };
 
 }  // namespace
@@ -221,8 +223,7 @@ double message_seconds(const Outline& outline, const Network& network) {
   for (const UnitSum& unit : outline.last_sums) sum += prices.of(unit);
   for (const OutlinedOperation& operation : outline.operations)
     for (const Index u : operation.gathers) sum += rounds * prices.of(outline.gathers[u]);
-  if (outline.gathers_updates)
-    for (const Collective& gather : outline.gathers) sum += prices.of(gather);
+  for (const Collective& gather : outline.update_gathers) sum += prices.of(gather);
   const MatrixTurns& turns = outline.matrices;
   return sum +
          static_cast<double>(turns.rounds) * (prices.of(turns.gather) + prices.of(turns.back)) +

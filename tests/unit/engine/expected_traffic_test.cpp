@@ -62,6 +62,7 @@ TEST(Reports, TrafficOfParametersThatNodesShare) {
     EXPECT_EQ(row.expected_bytes_between_nodes_per_step, (gathers ? 2 : 4) * owned)
         << row.operation;
   }
+}
 
 /// The copies that 8 ranks on two nodes of 4 send in a round. 4 ranks are on the other node.
 std::vector<Index> copies(const zero::SumShape& shape, zero::KeepsSums keeps, Index round) {

@@ -34,8 +34,13 @@ deck::Config small(Index stage, Index batch) {
 }
 
 /// The decks whose traffic is compared: all stages, one and several rounds, all routes of sums.
-std::vector<deck::Config> decks(Index ranks) {
+std::vector<deck::Config> decks(const Shape& shape) {
+  const Index ranks = shape.ranks;
   std::vector<deck::Config> all;
+  if (ranks % shape.node == 0) {
+    all.push_back(small(3, 8 * ranks));
+    all.back().zero.parameters = deck::SharesParameters::node;
+  }
   for (const Index stage : {0, 1, 2, 3}) {
     all.push_back(small(stage, ranks));
     all.push_back(small(stage, 8 * ranks));
@@ -81,7 +86,7 @@ std::string describe(const Shape& shape, const deck::Config& config) {
 TEST(Outline, OfOneRateTakesTheBytesOfTheTableOverIt) {
   constexpr double rate = 1e6;
   for (const Shape& shape : shapes) {
-    for (const deck::Config& deck : decks(shape.ranks)) {
+    for (const deck::Config& deck : decks(shape)) {
       const Entry entry = plan(placed(deck, shape), 1);
       const auto sent = static_cast<double>(entry.sent_bytes());
       for (const Network& network : {uniform_network(rate), network_of(rate, rate)}) {
@@ -96,7 +101,7 @@ TEST(Outline, OfOneRateTakesTheBytesOfTheTableOverIt) {
 // At two rates, over MPI. Tensor groups and irregular nodes, whose ranks differ, are left out.
 TEST(Outline, OfTwoRatesTakesTheBytesWithinAndBetweenNodes) {
   for (const Shape& shape : shapes) {
-    for (const deck::Config& deck : decks(shape.ranks)) {
+    for (const deck::Config& deck : decks(shape)) {
       const Entry entry = plan(placed(deck, shape), 1);
       if (entry.outlines[0].has_rings || entry.tensor_ranks > 1) continue;
       double within = 0, between = 0;

@@ -34,7 +34,7 @@ double step_of(const Outline& o, Estimate parts = {.rates = {}, .model = 20, .op
 TEST(StepTime, OfMessagesThatBlockIsTheSum) {
   Outline o = two_operations();
   EXPECT_DOUBLE_EQ(step_of(o), 20 + 6 + 4);
-  o.gathers_updates = true;
+  o.update_gathers = o.gathers;
   EXPECT_DOUBLE_EQ(step_of(o), 20 + 6 + 4 + 3);
   EXPECT_DOUBLE_EQ(message_seconds(o, network), 6 + 3);
 }
@@ -92,7 +92,7 @@ TEST(StepTime, UpdatedParametersArriveInTheNextStepOverNccl) {
   o.gathers = {seconds(3), seconds(8)};
   o.last_sums = {{}, {}};
   o.operations = {{.work = 0.5, .needs = {0}}, {.work = 0.5, .needs = {1}}};
-  o.gathers_updates = true;
+  o.update_gathers = o.gathers;
   EXPECT_DOUBLE_EQ(step_of(o), 20 + 4 + 11);
   o.in_flight = true;
   EXPECT_DOUBLE_EQ(step_of(o), 20 + 2 + 11) << "the first gather begins before the second update";
