@@ -8,91 +8,86 @@ void add_grid(std::vector<Key>& table) {
   constexpr auto t = &Config::grid;
   table.push_back(integer("grid.data", t, &Grid::data, from(0, 1000000), "ranks",
                           "Data-parallel ranks; 0: number of ranks / grid.tensor."));
-  table.push_back(integer("grid.tensor", t, &Grid::tensor, from(1, 10000), "ranks",
-                          "Tensor-parallel ranks, which split each layer and are neighbours in "
-                          "rank order. Must divide model.heads."));
+  table.push_back(integer(
+      "grid.tensor", t, &Grid::tensor, from(1, 10000), "ranks",
+      "Tensor-parallel ranks, which are neighbours in rank order. Must divide model.heads."));
   table.push_back(integer("grid.node", t, &Grid::node, from(0, 1000000), "ranks",
-                          "Ranks that are treated as sharing a node, in rank order; 0: as they are "
-                          "placed. For plans and tests. No bit changes."));
+                          "Ranks per node to assume, for plans and tests; 0: as the ranks are "
+                          "placed. No bit changes."));
 }
 
 void add_zero(std::vector<Key>& table) {
   constexpr auto t = &Config::zero;
   table.push_back(integer("zero.stage", t, &Zero::stage, from(0, 3), "",
-                          "State partitioned over the data-parallel ranks. 0: nothing; 1: the "
-                          "optimizer state; 2: also gradients; 3: also parameters."));
+                          "State that data-parallel ranks partition. 0: nothing; 1: optimizer "
+                          "state; 2: also gradients; 3: also parameters."));
   table.push_back(size("zero.bucket", t, &Zero::bucket, from(256, 0x1p40),
-                       "Size of the buffer through which gradients are reduced in chunks."));
+                       "Buffer through which gradients are reduced in chunks."));
+  table.push_back(integer("zero.prefetch_units", t, &Zero::prefetch_units, from(0, 10000), "units",
+                          "Stage 3: units (blocks) to gather ahead of the one in use."));
   table.push_back(
-      integer("zero.prefetch_units", t, &Zero::prefetch_units, from(0, 10000), "units",
-              "Stage 3: units (blocks) whose parameters are gathered ahead of the one in use."));
-  table.push_back(choice(
-      "zero.parameters", t, &Zero::parameters,
-      {{"rank", SharesParameters::ranks}, {"node", SharesParameters::node}},
-      "Stage 3 on several nodes: what a rank keeps of each unit. \"rank\": its shard; \"node\": "
-      "its "
-      "part of a copy that the node's ranks share. Units are then gathered within nodes, and "
-      "nodes send updated shards once a step. No bit changes."));
-  table.push_back(choice(
-      "zero.accumulate", t, &Zero::accumulate,
-      {{"auto", Accumulate::automatic},
-       {"local", Accumulate::local},
-       {"reduced", Accumulate::reduced}},
-      "How gradients of several micro-batches are added. \"auto\" and \"reduced\" reduce those of "
-      "each and accumulate in fp32. \"local\" adds before reducing (stages 0 and 1, or one "
-      "data-parallel rank): fewer messages, but bits that depend on the number of ranks."));
+      choice("zero.parameters", t, &Zero::parameters,
+             {{"rank", SharesParameters::ranks}, {"node", SharesParameters::node}},
+             "Stage 3: what holds the parameters if a step runs on several nodes. \"rank\": all "
+             "ranks, a shard each; \"node\": each node, its ranks a part each. Units are then "
+             "gathered within nodes, which send updated shards once a step. No bit changes."));
+  table.push_back(
+      choice("zero.accumulate", t, &Zero::accumulate,
+             {{"auto", Accumulate::automatic},
+              {"local", Accumulate::local},
+              {"reduced", Accumulate::reduced}},
+             "\"auto\" and \"reduced\" reduce the gradients of each micro-batch and accumulate in "
+             "fp32. \"local\" accumulates first and reduces once (stages 0 and 1, or one "
+             "data-parallel rank). It sends less, but its bits depend on the number of ranks."));
   table.push_back(choice(
       "zero.gradients", t, &Zero::gradients,
       {{"auto", KeepsSums::automatic}, {"rank", KeepsSums::owners}, {"node", KeepsSums::nodes}},
-      "Where sums of gradients are kept between the micro-batches of a step on several "
-      "nodes. \"rank\": the owner of each shard, which receives every micro-batch; "
-      "\"node\": each node keeps all sums, its ranks a part each, and sends them once a "
-      "step. \"auto\": \"node\" in stages 0 and 1, otherwise \"rank\". No bit changes."));
+      "Who accumulates gradients if a step runs on several nodes. \"rank\": the owner of each "
+      "shard, which receives every micro-batch; \"node\": each node, which sends its sums once a "
+      "step; \"auto\": \"node\" in stages 0 and 1, otherwise \"rank\". No bit changes."));
   table.push_back(choice("zero.offload", t, &Zero::offload,
                          {{"none", Offload::none}, {"host", Offload::host}},
-                         "Offload of the optimizer state and its update. \"none\": with the model; "
-                         "\"host\": on the CPU. In builds without a device both are the same."));
+                         "Place of the optimizer state and its update. \"none\": with the model; "
+                         "\"host\": the CPU. Equal in builds without a device."));
   table.push_back(choice("zero.overlap", t, &Zero::overlap,
                          {{"auto", Overlap::automatic}, {"on", Overlap::on}, {"off", Overlap::off}},
-                         "Gathers and reductions move data while the rank computes. \"auto\" is "
-                         "on with NCCL and if data-parallel ranks are on several nodes."));
-  table.push_back(
-      choice("zero.reduction", t, &Zero::reduction,
-             {{"ordered", ReductionOrder::ranks}, {"library", ReductionOrder::library}},
-             "How gradients are summed. \"ordered\": in fp32, in the order that train.sum_blocks "
-             "fixes. \"library\": as "
-             "NCCL adds them, with rounding that depends on the number of ranks and the machine."));
+                         "Communicate while the rank computes. \"auto\": on with NCCL, or if "
+                         "data-parallel ranks are on several nodes."));
+  table.push_back(choice(
+      "zero.reduction", t, &Zero::reduction,
+      {{"ordered", ReductionOrder::ranks}, {"library", ReductionOrder::library}},
+      "\"ordered\": gradients are added in fp32, in the order that train.sum_blocks fixes. "
+      "\"library\": NCCL adds them, and rounding depends on the number of ranks and the machine."));
 }
 
 void add_recompute(std::vector<Key>& table) {
   constexpr auto t = &Config::recompute;
-  table.push_back(
-      choice("recompute.mode", t, &Recompute::mode, recompute_modes,
-             "What backward recomputes instead of keeping it. \"layernorm_gelu\": the outputs of "
-             "LayerNorm and GELU; \"full\": everything in a block except its input."));
+  table.push_back(choice("recompute.mode", t, &Recompute::mode, recompute_modes,
+                         "What the backward pass recomputes. \"layernorm_gelu\": outputs of "
+                         "LayerNorm and GELU; \"full\": a block, from its input."));
   table.push_back(boolean("recompute.partition", t, &Recompute::partition,
-                          "With recompute.mode = \"full\", each of the grid.tensor ranks keeps "
-                          "only its part of a block's input (P_a)."));
+                          "With recompute.mode = \"full\": each tensor rank keeps only its part of "
+                          "a block's input (P_a)."));
   table.push_back(choice("recompute.offload", t, &Recompute::offload,
                          {{"none", Offload::none}, {"host", Offload::host}},
-                         "Where the inputs of blocks are kept until backward, with recompute.mode "
-                         "= \"full\". \"none\": with the model; \"host\": in host memory."));
+                         "With recompute.mode = \"full\": place of the kept inputs. \"none\": with "
+                         "the model; \"host\": host memory."));
 }
 
 void add_train(std::vector<Key>& table) {
   constexpr auto t = &Config::train;
   table.push_back(integer("train.steps", t, &Train::steps, from(1, most), "steps",
-                          "Optimizer steps of the whole training, over all its jobs."));
+                          "Optimizer steps of the entire training, over all its jobs."));
   table.push_back(integer("train.global_batch", t, &Train::global_batch, from(1, 1000000),
                           "sequences", "Sequences of one step, over all ranks."));
-  table.push_back(
-      integer("train.micro_batch", t, &Train::micro_batch, from(0, 1000000), "sequences",
-              "Sequences that a rank computes at once; 0: its entire part of train.global_batch."));
   table.push_back(integer(
-      "train.sum_blocks", t, &Train::sum_blocks, from(1, 1000000), "blocks",
-      "Blocks of consecutive micro-batches whose gradients are added first; sums of blocks are "
-      "added in pairs. A node that computes whole blocks sends their sum only, so use at least as "
-      "many blocks as nodes. More take more memory. Bits depend on the number."));
+      "train.micro_batch", t, &Train::micro_batch, from(0, 1000000), "sequences",
+      "Sequences that a rank computes at once; 0: its entire share of train.global_batch."));
+  table.push_back(integer("train.sum_blocks", t, &Train::sum_blocks, from(1, 1000000), "blocks",
+                          "Blocks of consecutive micro-batches. Gradients are added within blocks "
+                          "first, then over blocks in pairs. Use at least as many blocks as nodes: "
+                          "a node sends one sum for the complete blocks that it computes. More "
+                          "blocks need more memory. Bits depend on the number."));
   table.push_back(choice("train.precision", t, &Train::precision,
                          {{"fp32", Dtype::fp32}, {"bf16", Dtype::bf16}, {"fp16", Dtype::fp16}},
                          "Storage of weights, activations and gradients; master weights and "
@@ -156,10 +151,9 @@ void add_optimizer(std::vector<Key>& table) {
   table.push_back(integer("optimizer.loss_scale_window", t, &Optimizer::loss_scale_window,
                           from(1, most), "steps",
                           "fp16: steps without overflow after which the loss scale doubles."));
-  table.push_back(integer("optimizer.max_skipped", t, &Optimizer::max_skipped, from(1, most),
-                          "steps",
-                          "Steps in a row with gradients that are not finite, after which the run "
-                          "ends (exit code 5)."));
+  table.push_back(integer(
+      "optimizer.max_skipped", t, &Optimizer::max_skipped, from(1, most), "steps",
+      "Consecutive steps with non-finite gradients after which the run ends (exit code 5)."));
 }
 
 void add_data(std::vector<Key>& table) {
@@ -184,8 +178,8 @@ void add_data(std::vector<Key>& table) {
   table.push_back(texts("data.validation_files", t, &Data::validation_files,
                         "Validation data: paths, or patterns with * and ?."));
   table.push_back(real("data.validation_fraction", t, &Data::validation_fraction, from(0, 0.5), "",
-                       "Fraction of the tokens of data.files, or of each source of data.blend, "
-                       "that is kept for validation, from their end."));
+                       "Fraction of data.files, or of each source of data.blend, that is kept for "
+                       "validation, taken from the end."));
 }
 
 void add_checkpoint(std::vector<Key>& table) {
@@ -210,11 +204,11 @@ void add_checkpoint(std::vector<Key>& table) {
               "Stop if the newest checkpoint is damaged, instead of using the one before it."));
   table.push_back(
       boolean("checkpoint.allow_new_data", t, &Checkpoint::allow_new_data,
-              "Resume from a checkpoint of other training data, or of another order of it."));
-  table.push_back(boolean("checkpoint.reset_optimizer", t, &Checkpoint::reset_optimizer,
-                          "Resume from a checkpoint of another optimizer.kind, with its weights, "
-                          "step and sample; the rest of the optimizer state starts from zero. A "
-                          "checkpoint of the same kind is resumed with its state."));
+              "Resume from a checkpoint that was trained on other data, or in another order."));
+  table.push_back(boolean(
+      "checkpoint.reset_optimizer", t, &Checkpoint::reset_optimizer,
+      "Resume from a checkpoint of another optimizer.kind: weights, step and "
+      "sample are kept, the optimizer state starts from zero. The same kind keeps its state."));
 }
 
 /// Keys on when and how a run ends, and on ranks that hold it up.
@@ -227,19 +221,19 @@ void add_run_ends(std::vector<Key>& table) {
   table.push_back(duration("run.stop_margin", t, &Run::stop_margin, from(0, year),
                            "Time before the limit at which to stop with a checkpoint."));
   table.push_back(duration("run.watchdog", t, &Run::watchdog, from(0, year),
-                           "Longest time that a rank waits for others in one collective. Then the "
-                           "run ends and names the ranks it waited for. 0: for ever."));
-  table.push_back(duration(
-      "run.heartbeat", t, &Run::heartbeat, from(0, year),
-      "The run names a node and ends after this time without a sign of life from it; 0: never."));
+                           "Longest wait of a rank in one collective. Then the run ends and names "
+                           "the missing ranks. 0: for ever."));
+  table.push_back(duration("run.heartbeat", t, &Run::heartbeat, from(0, year),
+                           "The run ends, and names the node, after this time without a sign of "
+                           "life from a node; 0: never."));
   table.push_back(real("run.slow_node_share", t, &Run::slow_node_share, from(0, 1), "",
-                       "The run names a node (on a single node, a rank) if the others wait for it "
-                       "for more than this share of the steps' time. 0: off."));
+                       "The run reports a node (on a single node, a rank) for which the others "
+                       "wait longer than this share of the time; 0: off."));
   table.push_back(text("run.stop_file", t, &Run::stop_file,
                        "The run stops with a checkpoint once this file exists; empty: none."));
   table.push_back(text("run.end_file", t, &Run::end_file,
-                       "File with one line of JSON that tells job scripts how the run ended; "
-                       "empty: end.json in checkpoint.folder."));
+                       "File that tells job scripts how the run ended, in one line of JSON; empty: "
+                       "end.json in checkpoint.folder."));
   table.push_back(integer("run.max_steps", t, &Run::max_steps, from(0, most), "steps",
                           "Steps after which this job stops with a checkpoint; 0: no limit."));
 }
@@ -264,9 +258,9 @@ void add_run(std::vector<Key>& table) {
                        "kernels, products, messages and waits of run.profile_steps; empty: none."));
   table.push_back(text("run.profile_steps", t, &Run::profile_steps,
                        "First and last step of the time line, numbered from 0 as in the metrics."));
-  table.push_back(size("run.profile_buffer", t, &Run::profile_buffer, from(65536, 0x1p40),
-                       "Memory per rank for the time line, 128 bytes per span. The run reports how "
-                       "many spans did not fit."));
+  table.push_back(size(
+      "run.profile_buffer", t, &Run::profile_buffer, from(65536, 0x1p40),
+      "Memory per rank for the time line, 128 bytes per span. Spans that do not fit are counted."));
   table.push_back(
       integer("run.threads", t, &Run::threads, from(0, 10000), "threads",
               "Threads per rank; 0: OMP_NUM_THREADS, else the node's cores divided by its ranks."));
@@ -288,12 +282,12 @@ void add_trust(std::vector<Key>& table) {
   table.push_back(choice(
       "run.replay", t, &Run::replay,
       {{"off", Replay::off}, {"note", Replay::note}, {"check", Replay::check}},
-      "A step that a restart repeats is compared with its loss and norm in run.metrics. \"note\" "
+      "Compare a step that a restart repeats with its loss and norm in run.metrics. \"note\" "
       "prints the first difference; \"check\" stops the run there (docs/verifying.md)."));
   table.push_back(integer(
       "run.verify_every", t, &Run::verify_every, from(0, most), "steps",
-      "Every so many steps, the micro-batches of one step are computed twice, on different ranks. "
-      "A difference stops the run and names the node (docs/verifying.md). 0: never."));
+      "Steps from one verified step to the next; 0: never. Its micro-batches are computed twice, "
+      "on different ranks. A difference stops the run and names the node (docs/verifying.md)."));
 }
 
 }  // namespace

@@ -87,8 +87,8 @@ std::vector<Key> blend_keys(const std::string& path, Index number) {
               &BlendSource::files),
           bound<BlendTables, double>(
               described(path + ".weight", Kind::real, "", above(0, 1e15),
-                        "The source's share of the training samples is this weight over the sum of "
-                        "all weights. The share must be at least a millionth."),
+                        "The source's share of the training samples is its weight / the sum of all "
+                        "weights, at least a millionth."),
               number, &BlendSource::weight)};
 }
 
@@ -114,11 +114,9 @@ std::vector<Key> evaluation_keys(const std::string& path, Index number) {
       whole("token_bytes", "bytes", 4, &Evaluation::token_bytes,
             "Bytes of a token in format \"raw\", 2 or 4; 0: data.token_bytes."),
       whole("every", "steps", most, &Evaluation::every,
-            "Steps from one evaluation to the next; 0: only at the end. There is always one at the "
-            "end."),
+            "Steps from one evaluation to the next, and once at the end; 0: only at the end."),
       whole("batches", "batches", most, &Evaluation::batches,
-            "Global batches that one evaluation reads; 0: all micro-batches that the files "
-            "fill.")};
+            "Global batches of one evaluation; 0: all micro-batches that the files fill.")};
 }
 
 template <class Tables>
@@ -138,14 +136,13 @@ TableList list_of(std::string path, std::string doc,
 
 const std::vector<TableList>& table_lists() {
   static const std::vector<TableList> all{
-      list_of<BlendTables>(
-          "data.blend",
-          "Training data from several sources, instead of data.files: one table for each "
-          "(docs/data.md).",
-          blend_keys),
+      list_of<BlendTables>("data.blend",
+                           "Training data from several sources, instead of data.files: one table "
+                           "each (docs/data.md).",
+                           blend_keys),
       list_of<EvaluationTables>("evaluate",
-                                "Data whose loss the run computes, in addition to validation: "
-                                "one table for each (docs/data.md).",
+                                "Data whose loss the run computes, in addition to validation: one "
+                                "table each (docs/data.md).",
                                 evaluation_keys)};
   return all;
 }

@@ -23,23 +23,22 @@ constexpr auto t = &Config::model;
 std::vector<Key> architecture() {
   return {
       choice("model.family", t, &Model::family, families,
-             "Architecture: \"gpt2\" has LayerNorm, learned positions and GELU; \"llama\" (Llama, "
-             "Mistral, Qwen2, Qwen3) has RMSNorm, rotary positions and SwiGLU."),
+             "\"gpt2\": LayerNorm, learned positions, GELU; \"llama\" (Llama, Mistral, Qwen2, "
+             "Qwen3): RMSNorm, rotary positions, SwiGLU."),
       integer("model.layers", t, &Model::layers, from(1, 10000), "", "Transformer blocks."),
       integer("model.hidden", t, &Model::hidden, from(1, 100000), "",
-              "Width of the model; a multiple of model.heads unless model.head_dim is set."),
-      integer("model.heads", t, &Model::heads, from(1, 10000), "", "Attention heads of a block."),
+              "Width; a multiple of model.heads unless model.head_dim is set."),
+      integer("model.heads", t, &Model::heads, from(1, 10000), "", "Attention heads."),
       llama(integer("model.kv_heads", t, &Model::kv_heads, from(0, 10000), "",
-                    "Key and value heads; each serves model.heads / model.kv_heads query heads. 0: "
-                    "model.heads.")),
+                    "Key and value heads, a divisor of model.heads; 0: model.heads.")),
       llama(integer("model.head_dim", t, &Model::head_dim, from(0, 100000), "",
                     "Width of a head, an even number; 0: model.hidden / model.heads.")),
       integer("model.sequence", t, &Model::sequence, from(1, 1000000), "tokens",
-              "Length of a sequence; in \"gpt2\" also the number of learned positions."),
+              "Sequence length; in \"gpt2\" also the number of learned positions."),
       integer("model.vocab", t, &Model::vocab, from(1, 2147483647), "tokens",
-              "Size of the vocabulary; at least 256 for data.format = \"bytes\"."),
+              "Vocabulary size; at least 256 for data.format = \"bytes\"."),
       integer("model.feed_forward", t, &Model::feed_forward, from(0, 1000000), "",
-              "Width inside the feed-forward part; 0: 4 * model.hidden, in \"llama\" 8/3 * "
+              "Width of the feed-forward part; 0: 4 * model.hidden, in \"llama\" 8/3 * "
               "model.hidden rounded up to a multiple of 256."),
       llama(boolean("model.qkv_bias", t, &Model::qkv_bias,
                     "Queries, keys and values have biases, as in Qwen2.")),
@@ -48,17 +47,16 @@ std::vector<Key> architecture() {
       boolean("model.tied_embeddings", t, &Model::tied_embeddings,
               "The output projection uses the weights of the token embedding."),
       real("model.norm_eps", t, &Model::norm_eps, above(0, 1), "",
-           "Added to the variance, or mean square, in every normalization."),
+           "Added to the variance, or mean square, in norms."),
   };
 }
 
 std::vector<Key> rotary() {
   return {
       real("model.rope_theta", t, &Model::rope_theta, above(0, 1e12), "",
-           "Base of the rotary positions' wavelengths."),
-      choice(
-          "model.rope_scaling", t, &Model::rope_scaling, rope_scalings,
-          "How rotary angles are scaled for sequences longer than model.rope_original_sequence."),
+           "Base of the rotary wavelengths."),
+      choice("model.rope_scaling", t, &Model::rope_scaling, rope_scalings,
+             "Scaling of rotary angles for sequences longer than model.rope_original_sequence."),
       real("model.rope_factor", t, &Model::rope_factor, from(1, 1e6), "",
            "Factor by which model.rope_scaling lengthens wavelengths."),
       integer("model.rope_original_sequence", t, &Model::rope_original_sequence, from(0, 1e9),
@@ -83,20 +81,18 @@ std::vector<Key> rotary() {
 std::vector<Key> the_rest() {
   return {
       text("model.config", t, &Model::config,
-           "config.json of a GPT-2, Llama, Mistral, Qwen2 or Qwen3 model, or its folder; sets the "
-           "keys of the architecture. Empty: none."),
+           "A config.json, or its folder, that sets the keys of the architecture; empty: none."),
       boolean("model.sequence_parallel", t, &Model::sequence_parallel,
-              "The grid.tensor ranks also split norms and the residual stream by rows. This needs "
-              "fewer activations and more gathers; results are equal up to rounding."),
+              "The grid.tensor ranks also split norms and the residual stream by rows: fewer "
+              "activations, more gathers, the same results up to rounding."),
       choice("model.init", t, &Model::init, initializations,
-             "Initial weights. \"normal\" draws all matrices with model.init_std; \"scaled\" "
-             "multiplies the deviation of those that write to the residual stream by 1 / sqrt(2 "
-             "model.layers)."),
+             "\"normal\" draws all initial matrices with model.init_std; \"scaled\" multiplies the "
+             "deviation of those that write to the residual stream by 1 / sqrt(2 model.layers)."),
       real("model.init_std", t, &Model::init_std, from(0, 10), "",
            "Standard deviation of the initial weights."),
       text("model.initial", t, &Model::initial,
-           "Weights to start from: a safetensors file, the index of a set of them, or a Hugging "
-           "Face folder; empty: weights drawn from train.seed."),
+           "Weights to start from: a safetensors file, an index of several, or a Hugging Face "
+           "folder; empty: random, from train.seed."),
   };
 }
 

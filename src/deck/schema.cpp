@@ -197,6 +197,29 @@ std::string allowed(const Key& key) {
   return alternatives(quoted);
 }
 
+std::string allowed_briefly(const Key& key) {
+  switch (key.kind) {
+    case Kind::integer:
+    case Kind::size:
+    case Kind::real:
+    case Kind::duration:
+      break;
+    case Kind::text:
+      return "text";
+    case Kind::texts:
+      return "list of texts";
+    case Kind::boolean:
+      return "boolean";
+    case Kind::choice:
+      return allowed(key);
+  }
+  constexpr std::string_view from = "from ";
+  std::string phrase = range_phrase(key);
+  if (phrase.starts_with(from)) phrase.erase(0, from.size());
+  const bool bounds_have_units = key.kind == Kind::size || key.kind == Kind::duration;
+  return key.unit.empty() || bounds_have_units ? phrase : phrase + " " + key.unit;
+}
+
 std::string alternatives(const std::vector<std::string>& texts) {
   std::string phrase;
   for (std::size_t i = 0; i < texts.size(); ++i) {

@@ -105,6 +105,9 @@ const Use* use_in(const Key& key, const Config& config);
 /// The allowed values as a phrase: "an integer from 1 to 64".
 std::string allowed(const Key& key);
 
+/// The same next to a default, which shows the type: "1 to 64 ranks".
+std::string allowed_briefly(const Key& key);
+
 /// Joins texts for a sentence: "a, b or c".
 std::string alternatives(const std::vector<std::string>& texts);
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <map>
 #include <utility>
 
 #include "deck/schema.hpp"
@@ -71,21 +72,49 @@ std::string annotated_lists() {
 
 constexpr const char* page_head = R"(# The input deck
 
-A deck is a TOML file. Every key has a default; a key that is not in this page is an error, and so
-is a value outside its range. All errors of a deck are shown at once, each with file, line and
-column.
+A deck is a TOML file. Every key has a default. An unknown key or a value that is not allowed is an
+error.
 
-- `kzero check DECK` reads a deck and reports what is wrong; `kzero defaults` prints a deck with
-  every key.
-- On the command line `key=value` overrides the deck: `train.steps=100 train.precision=bf16`,
-  `data.files=a.txt,b.txt`. `[[data.blend]]` and `[[evaluate]]` are lists of tables: an override
-  names one by its number, `data.blend[0].weight=2`, and `data.blend=` removes them all.
-- Sizes are texts with a unit, binary (`"64KiB"`, `"32MiB"`, `"1GiB"`) or decimal (`"32MB"`), or
-  integers in bytes.
-- Times are texts with units (`"45s"`, `"90min"`, `"1h30min"`, `"2d"`) or numbers in seconds.
+- `kzero check DECK` checks a deck. `kzero defaults` prints a deck with every key.
+- `key=value` on the command line overrides the deck: `train.steps=100`, `data.files=a.txt,b.txt`.
+- `[[data.blend]]` and `[[evaluate]]` are lists of tables. An override gives the number of a table:
+  `data.blend[0].weight=2`. `data.blend=` removes all of them.
+- A size is a text with a binary unit (`"64KiB"`, `"32MiB"`, `"1GiB"`) or a decimal one (`"32MB"`),
+  or an integer in bytes.
+- A time is a text with units (`"45s"`, `"90min"`, `"1h30min"`, `"2d"`) or a number in seconds.
+- A key has the type of its default. Texts must not contain control characters.
 
-This page is made from the key table; `kzero defaults --reference` prints it.
+`kzero defaults --reference` prints this page.
 )";
+
+constexpr const char* columns = "| key | default | allowed | meaning |\n|---|---|---|---|\n";
+
+/// The use that at least three keys of a table share; empty if there is none. The page mentions it
+/// once and marks these keys.
+std::string shared_use(const std::string& table) {
+  std::map<std::string, int> counts;
+  for (const Key& key : keys()) {
+    if (key.table() == table && !key.depends_on.empty()) ++counts[uses_of(key)];
+  }
+  for (const auto& [uses, count] : counts) {
+    if (count >= 3) return uses;
+  }
+  return "";
+}
+
+std::string reference_head(const std::string& table) {
+  std::string uses = shared_use(table);
+  if (!uses.empty()) uses = "The keys marked * are used o" + uses.substr(1) + "\n\n";
+  return fmt::format("\n## [{}]\n\n{}{}", table, uses, columns);
+}
+
+std::string reference_row(const Key& key) {
+  const std::string uses = uses_of(key);
+  const bool is_marked = !uses.empty() && uses == shared_use(key.table());
+  return fmt::format("| `{}`{} | `{}` | {} | {}{} |\n", key.name(), is_marked ? " *" : "",
+                     as_toml(key, key.get(Config{})), allowed_briefly(key), key.doc,
+                     uses.empty() || is_marked ? "" : " " + uses);
+}
 
 }  // namespace
 
@@ -117,26 +146,10 @@ std::string annotated_defaults() {
 }
 
 std::string reference_markdown() {
-  const auto head = [](const std::string& table) {
-    return fmt::format(
-        "\n## [{}]\n\n| key | default | unit | allowed | meaning |\n"
-        "|---|---|---|---|---|\n",
-        table);
-  };
-  const Config defaults;
-  const auto row = [&](const Key& key) {
-    const std::string uses = uses_of(key);
-    return fmt::format("| `{}` | `{}` | {} | {} | {}{}{} |\n", key.name(),
-                       as_toml(key, key.get(defaults)), key.unit, allowed(key), key.doc,
-                       uses.empty() ? "" : " ", uses);
-  };
-  std::string text = page_head + table_by_table(head, row);
+  std::string text = page_head + table_by_table(reference_head, reference_row);
   for (const TableList& list : table_lists()) {
-    text += fmt::format(
-        "\n## [[{}]]\n\n{}\n\n| key | default | unit | allowed | meaning |\n"
-        "|---|---|---|---|---|\n",
-        list.path, list.doc);
-    for (const Key& key : list.keys.front()) text += row(key);
+    text += fmt::format("\n## [[{}]]\n\n{}\n\n{}", list.path, list.doc, columns);
+    for (const Key& key : list.keys.front()) text += reference_row(key);
   }
   return text;
 }
