@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # From a bare Debian 12 or Debian 13 (as root) to a trained model: installs what is missing, builds, trains
-# input/quickstart.toml on two ranks, stops half-way, goes on from the checkpoint and draws the loss to runs/quickstart/loss.png.
+# input/quickstart.toml on two ranks, stops half-way, resumes from the checkpoint and draws the loss to runs/quickstart/loss.png.
 #
 #   bash input/quickstart.sh [-DKZERO_WERROR=ON ...]
 #
@@ -38,7 +38,7 @@ if ((code != stopped)); then
 fi
 echo "exit code $code: stopped with a checkpoint, to be run again"
 
-section "The same command without the limit goes on from the checkpoint"
+section "The same command without the limit resumes from the checkpoint"
 mpiexec -n 2 "$kzero" train "$deck"
 
 section "The newest checkpoint, every checksum compared"

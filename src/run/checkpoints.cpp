@@ -107,7 +107,7 @@ void Checkpoints::require_no_checkpoints() const {
     KZERO_REQUIRE(found.empty(), ExitCode::usage,
                   "checkpoint.resume = false starts afresh, but {} is there, perhaps of another "
                   "run; choose another checkpoint.folder or move what {} holds away; with "
-                  "checkpoint.resume = true the run goes on from it",
+                  "checkpoint.resume = true the run resumes from it",
                   found.front().string(), folder);
   });
 }
@@ -132,7 +132,7 @@ std::optional<checkpoint::Found> Checkpoints::newest(
         "choose another checkpoint.folder",
         deck.folder);
     KZERO_REQUIRE(!deck.strict || problems.empty(), ExitCode::files,
-                  "{}\n(checkpoint.strict = false would go on from {})", fmt::join(problems, "\n"),
+                  "{}\n(checkpoint.strict = false would resume from {})", fmt::join(problems, "\n"),
                   found->path.string());
   });
   return found;
@@ -182,8 +182,8 @@ std::optional<Index> Checkpoints::resume() {
   for (const std::string& change : changes) console_.note(change);
   const auto reasons = bit_changes(m, changes, config_, provenance_);
   console_.note(reasons.empty()
-                    ? "goes on bit for bit"
-                    : fmt::format("does not go on bit for bit: {}", fmt::join(reasons, "; ")));
+                    ? "resumes bit for bit"
+                    : fmt::format("does not resume bit for bit: {}", fmt::join(reasons, "; ")));
   resumed_ = {m.step, m.parameter_hash, reasons};
   saved_step_ = m.step;
   load_seconds_ = seconds_since(begin);

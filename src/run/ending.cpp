@@ -29,7 +29,7 @@ std::string stop_text(const metrics::EndRecord& record, const deck::Config& conf
   const bool saved = !config.checkpoint.folder.empty();
   return fmt::format("stopped {} after step {} of {} {}", cause(record, config.run), record.steps,
                      config.train.steps,
-                     saved ? "with a checkpoint; the same command goes on"
+                     saved ? "with a checkpoint; the same command resumes"
                            : "without a checkpoint, as checkpoint.folder is empty");
 }
 

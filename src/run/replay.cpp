@@ -56,7 +56,7 @@ Replay::Replay(const deck::Config& config, const grid::Group& world,
   if (run_.replay == deck::Replay::off || run_.metrics.empty() || !resumed) return;
   if (!resumed->bit_changes.empty()) {  // resume() has printed them
     if (run_.replay == deck::Replay::check)
-      console_.note("replay      is not checked, as the run does not go on bit for bit");
+      console_.note("replay      is not checked, as the run does not resume bit for bit");
     return;
   }
   grid::collectively(world_, [&] {
@@ -101,7 +101,7 @@ void Replay::compare(Index step, const engine::StepResult& result) {
       throw engine::Mismatch("replay",
                              problem +
                                  ". Start the run again: a third result shows which of the two "
-                                 "was wrong. run.replay = \"note\" goes on with this one");
+                                 "was wrong. run.replay = \"note\" continues with this one");
   }
   if (!problem.empty()) {
     console_.note("warning     " + problem);

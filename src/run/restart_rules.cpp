@@ -37,13 +37,13 @@ void require_same_state(const checkpoint::Found& found, const RunRequest& reques
                         const engine::Blueprint& blueprint) {
   if (is_of_same_optimizer(found, blueprint) || request.config.checkpoint.reset_optimizer) return;
   const checkpoint::Manifest& m = found.manifest;
-  fail(
-      ExitCode::usage,
-      "{}: is of another optimizer: it holds {}, the deck's optimizer keeps {} (optimizer.kind is "
-      "\"{}\", was \"{}\"); restore [optimizer], or set checkpoint.reset_optimizer = true to go on "
-      "with its weights and begin the optimizer's other state from zero, or {}",
-      found.path.string(), names_of(m.state_arrays), names_of(blueprint.state_arrays()),
-      blueprint.optimizer->kind(), m.optimizer, with_its_weights(found));
+  fail(ExitCode::usage,
+       "{}: is of another optimizer: it holds {}, the deck's optimizer keeps {} (optimizer.kind is "
+       "\"{}\", was \"{}\"); restore [optimizer], or set checkpoint.reset_optimizer = true to "
+       "resume "
+       "with its weights and begin the optimizer's other state from zero, or {}",
+       found.path.string(), names_of(m.state_arrays), names_of(blueprint.state_arrays()),
+       blueprint.optimizer->kind(), m.optimizer, with_its_weights(found));
 }
 
 void require_same_data(const checkpoint::Found& found, const RunRequest& request,
@@ -66,7 +66,7 @@ void require_same_data(const checkpoint::Found& found, const RunRequest& request
                                   config.data.blend.empty() ? "data.files" : "data.blend"));
   fail(ExitCode::usage,
        "{}: was written by a run with other training data, or the same in another order ({}); "
-       "restore them, or set checkpoint.allow_new_data = true to go on with these, or {}",
+       "restore them, or set checkpoint.allow_new_data = true to resume with these, or {}",
        found.path.string(), fmt::join(changes, "; "), with_its_weights(found));
 }
 

@@ -42,7 +42,7 @@ MOMENTS = {  # what the run is doing most of the time, by overrides
     "start-up": (),
 }
 PRODUCTS = ("onednn", "blas")
-STOP_LINE = r"stopped by SIG(TERM|INT|USR1) after step \d+ of \d+ with a checkpoint; the same command goes on"
+STOP_LINE = r"stopped by SIG(TERM|INT|USR1) after step \d+ of \d+ with a checkpoint; the same command resumes"
 
 
 def is_in_mask(pid, mask, number):

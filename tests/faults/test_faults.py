@@ -217,7 +217,7 @@ class Damage(FaultTest):
         shard.write_bytes(shard.read_bytes()[:-1])
         result = self.run_to(6, "checkpoint.strict=true", first=4, code=4)
         self.assertIn("step_00000004/shard_00001.h5", result.stderr)
-        self.assertIn("would go on from saved/step_00000002", result.stderr)
+        self.assertIn("would resume from saved/step_00000002", result.stderr)
         self.assertFalse(records(self.folder / "run.jsonl", "start"))
         shutil.rmtree(newest)
         self.run_to(4, "checkpoint.strict=true", first=2)

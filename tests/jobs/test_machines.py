@@ -283,7 +283,7 @@ exit 1
         self.set_hosts("one", "three")
         _, code, said = batch_stand_ins.run_next(PATIENCE)
         self.assertEqual(code, 0, said)
-        self.assertIn("goes on bit for bit", said)
+        self.assertIn("resumes bit for bit", said)
 
 
 class Pbs(StandInTest):

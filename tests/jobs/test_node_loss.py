@@ -141,7 +141,7 @@ class SubmittedAgain(NodeLossTest):
         self.wait_end(job, "COMPLETED")
         self.assertIn("2 of 4 ranks, as in the job's first launch", self.output(job))
         self.assertEqual(self.grids(), [2, 2])
-        self.assertIn("goes on bit for bit", self.output(job))
+        self.assertIn("resumes bit for bit", self.output(job))
 
     def test_a_chain_goes_on_without_the_node(self):
         job = self.submit_two(options=[*TWO, "--no-requeue"], KZERO_MAX_RELAUNCH="0", KZERO_CHAIN="kzero-chain")

@@ -142,7 +142,7 @@ class Bits(HostsTest):
         """The training has a checkpoint every ten steps. The first of the hosts has rank 0."""
         self.assertEqual(self.train(DIE="0 1", LOSE="one three"), 0, self.shown)
         self.assertEqual([start["grid"]["data"] for start in records(self.folder / "metrics.jsonl", "start")], [3, 2, 1])
-        self.assertEqual(self.shown.count("goes on bit for bit"), 2)
+        self.assertEqual(self.shown.count("resumes bit for bit"), 2)
         done = subprocess.run(
             [*LAUNCHER, "3", KZERO, "train", "deck.toml", "run.metrics=whole.jsonl", "checkpoint.folder=whole"],
             cwd=self.folder,

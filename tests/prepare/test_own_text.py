@@ -58,7 +58,7 @@ class OwnText(unittest.TestCase):
             )
             deck = ROOT / "input/own_text.toml"
             self.launch("train", deck, *SMALLER, "run.max_steps=12", code=75)
-            self.assertIn("goes on bit for bit", self.launch("train", deck, *SMALLER))
+            self.assertIn("resumes bit for bit", self.launch("train", deck, *SMALLER))
 
             scores = json.loads(self.launch("evaluate", "runs/own_text/checkpoints", "data/text_val_000000.bin", "--json"))
             score = scores["results"][0]

@@ -341,7 +341,7 @@ class Runs(LaunchTest):
         shown = self.expect(self.train("zero.accumulate=local", "zero.stage=1", "train.steps=7", ranks=2), 0).stdout
         self.assertIn("because of zero.accumulate", shown)
         self.assertIn(
-            "does not go on bit for bit: zero.accumulate is \"local\", was \"reduced\"; train.steps is 7, was 6", shown
+            "does not resume bit for bit: zero.accumulate is \"local\", was \"reduced\"; train.steps is 7, was 6", shown
         )
 
     def test_threads_do_not_change_a_bit(self):
@@ -504,7 +504,7 @@ class Stops(LaunchTest):
                         ),
                         code,
                     ).stdout
-                    self.assertEqual("goes on bit for bit" in shown, ranks != 2)
+                    self.assertEqual("resumes bit for bit" in shown, ranks != 2)
                 self.assertEqual(steps_of(self.folder / f"{b}.jsonl"), steps_of(self.folder / f"{a}.jsonl"))
                 reasons = [(r["reason"], r["steps"]) for r in records(self.folder / f"{b}.jsonl", "end")]
                 self.assertEqual(reasons, [("max_steps", 5), ("max_steps", 10), ("completed", 12)])

@@ -55,7 +55,7 @@ class Replay(LaunchTest):
     def test_bits_that_may_differ(self):
         self.record_another_loss(3)
         result = self.expect(self.again("train.precision=bf16"), 0)
-        self.assertIn("replay      is not checked, as the run does not go on bit for bit\n", result.stdout)
+        self.assertIn("replay      is not checked, as the run does not resume bit for bit\n", result.stdout)
         result = self.expect(self.train("run.replay=check", "run.metrics="), 2)
         self.assertIn('run.replay = "check" needs run.metrics', result.stderr)
 

@@ -180,7 +180,7 @@ TEST_F(Replay, FollowsCheckpointsFromLaunchToLaunch) {
 TEST_F(Replay, IsNotCheckedIfTheBitsMayDiffer) {
   record_saver(15);
   EXPECT_EQ(problem(20, {"grid.tensor is 2, was 1"}, added(12, 1)), "");
-  EXPECT_TRUE(contains(notes, "is not checked, as the run does not go on bit for bit")) << notes;
+  EXPECT_TRUE(contains(notes, "is not checked, as the run does not resume bit for bit")) << notes;
 }
 
 TEST_F(Replay, OfNothingIsNothing) {
