@@ -9,6 +9,7 @@
 #include "base/error.hpp"
 #include "base/input_file.hpp"
 #include "base/version.hpp"
+#include "storage/files.hpp"
 
 namespace kzero::run {
 
@@ -34,10 +35,10 @@ std::string as_json(std::string_view text) {
   return result + '"';
 }
 
-/// Creates the file's folder and opens the file.
-storage::OutputFile opened(const fs::path& path) {
+/// Creates the file's folder.
+const fs::path& with_folder(const fs::path& path) {
   if (path.has_parent_path()) storage::create_folders_durably(path.parent_path());
-  return storage::OutputFile(path);
+  return path;
 }
 
 std::string arguments_of(const SpanWork& work, double seconds) {
@@ -69,10 +70,9 @@ void require_trace_file(const fs::path& path) {
 
 TraceFile::TraceFile(fs::path path, std::string steps, std::vector<TracedRank> ranks)
     : path_(std::move(path)),
-      partial_(path_.string() + ".partial"),
       steps_(std::move(steps)),
       ranks_(std::move(ranks)),
-      file_(opened(partial_)) {
+      file_(with_folder(path_)) {
   zero_ = ranks_.front().begin - ranks_.front().ahead;
   for (const TracedRank& rank : ranks_) zero_ = std::min(zero_, rank.begin - rank.ahead);
   text_ =
@@ -82,12 +82,6 @@ TraceFile::TraceFile(fs::path path, std::string steps, std::vector<TracedRank> r
     text_ += fmt::format("{}{}", r == 0 ? "" : ",", ranks_[r].lost);
   text_ += "]},\"displayTimeUnit\":\"ms\",\"traceEvents\":[";
   write_names();
-}
-
-TraceFile::~TraceFile() {
-  if (finished_) return;
-  std::error_code ignored;
-  fs::remove(partial_, ignored);
 }
 
 void TraceFile::write_names() {
@@ -139,18 +133,14 @@ void TraceFile::put(const std::string& event) {
 }
 
 void TraceFile::flush() {
-  file_.write(written_, std::as_bytes(std::span(text_)));
-  written_ += std::ssize(text_);
+  file_.append(std::as_bytes(std::span(text_)));
   text_.clear();
 }
 
 void TraceFile::finish() {
   text_ += "\n]}\n";
   flush();
-  file_.sync();
-  file_.close();
-  storage::rename_durably(partial_, path_);
-  finished_ = true;
+  file_.finish();
 }
 
 double TraceFile::microseconds(const TracedRank& rank, std::int64_t time) const {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/timeline.hpp"
-#include "storage/files.hpp"
+#include "storage/atomic_file.hpp"
 
 namespace kzero::run {
 
@@ -26,15 +26,12 @@ struct TracedRank {
 /// Throws Error(files) if `path` exists and is neither empty nor an earlier time line.
 void require_trace_file(const std::filesystem::path& path);
 
-/// Writes PATH.partial and renames it to PATH once it is complete.
+/// Writes a time line. The file gets its name once it is complete.
 class TraceFile {
  public:
   /// `steps` describes the recorded steps in the file. Throws Error(files), as append() and
   /// finish() do.
   TraceFile(std::filesystem::path path, std::string steps, std::vector<TracedRank> ranks);
-  ~TraceFile();
-  TraceFile(const TraceFile&) = delete;
-  TraceFile& operator=(const TraceFile&) = delete;
 
   /// Appends spans of a rank. `records` are the bytes of complete SpanRecords.
   void append(int rank, std::span<const std::byte> records);
@@ -52,15 +49,13 @@ class TraceFile {
   double microseconds(const TracedRank& rank, std::int64_t time) const;
   double accuracy() const;
 
-  std::filesystem::path path_, partial_;
+  std::filesystem::path path_;
   std::string steps_;
   std::vector<TracedRank> ranks_;
-  storage::OutputFile file_;
-  std::string text_;   // not yet written to the file
-  Index written_ = 0;  // bytes
+  storage::AtomicFile file_;
+  std::string text_;  // not yet written to the file
   Index spans_ = 0;
   std::int64_t zero_ = 0;  // origin of the file's times, on the root's clock
-  bool finished_ = false;
 };
 
 }  // namespace kzero::run
