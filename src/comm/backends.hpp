@@ -13,9 +13,15 @@ using deck::CommunicatorKind;
 
 class Communicator;
 
-/// The most bytes of one message over MPI: large enough for full bandwidth, small enough for
-/// messages to stay in a shared cache in transit, and far below MPI's limit of 2^31 - 1.
-inline constexpr Index chunk_bytes = Index{1} << 20;
+/// The most bytes of one message over MPI within a node: large enough for full bandwidth, small
+/// enough for messages to stay in a shared cache in transit, and far below MPI's limit of 2^31 - 1.
+inline constexpr Index chunk_within_node = Index{1} << 20;
+/// Between nodes. Over TCP, the control messages of a rendezvous wait behind the data that is on
+/// its way on the same connection, so little of it should be. Measured: docs/results.md.
+inline constexpr Index chunk_between_nodes = Index{64} << 10;
+
+/// The most messages over MPI in flight in each direction.
+inline constexpr Index most_in_flight = 2;
 
 /// Whether collectives move data while the caller computes (`yes`), or inside begin (`no`). At most
 /// one communicator of a rank is `yes`. While its collectives are in flight, the rank may make MPI

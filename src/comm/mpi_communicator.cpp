@@ -3,6 +3,7 @@
 #include <mpi.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <mutex>
 #include <thread>
@@ -10,6 +11,7 @@
 #include "base/error.hpp"
 #include "base/wait.hpp"
 #include "base/waited.hpp"
+#include "comm/flow.hpp"
 
 namespace kzero::comm {
 
@@ -39,14 +41,61 @@ void in_turn(const F& calls) {
   calls();
 }
 
-Span chunk_of(const Span& span, Index at) {
-  const Index bytes = std::clamp<Index>(span.bytes() - at, 0, chunk_bytes);
-  return {static_cast<std::byte*>(span.data) + at, bytes / bytes_of(span.dtype), span.dtype};
-}
+/// Tells the watchdog and the time line of an exchange. A span for each rank that is sent to lasts
+/// while its message is the oldest to send. The last lasts to the end of the exchange.
+class ExchangeReport {
+ public:
+  ExchangeReport(const grid::Group& group, std::span<const ConstSpan> send, const Channel& channel)
+      : group_(group), send_(send), channel_(channel), what_(describe(channel)) {}
+  ~ExchangeReport() { end(); }
+  ExchangeReport(const ExchangeReport&) = delete;
+  ExchangeReport& operator=(const ExchangeReport&) = delete;
 
-ConstSpan chunk_of(const ConstSpan& span, Index at) {
-  const Index bytes = std::clamp<Index>(span.bytes() - at, 0, chunk_bytes);
-  return {static_cast<const std::byte*>(span.data) + at, bytes / bytes_of(span.dtype), span.dtype};
+  void waits_for(int rank) {
+    if (rank == awaited_) return;
+    awaited_ = rank;
+    waiting_.reset();
+    waiting_.emplace(Wait{what_, channel_.group, group_.launch_rank(rank)});
+  }
+
+  /// To be called for every rank that is sent to, in their order. -1: nothing is in flight to send.
+  void sends_to(int rank) {
+    if (has_begun_ && (rank == to_ || rank < 0)) return;
+    has_begun_ = true;
+    to_ = rank;
+    end();
+    is_open_ = timeline_is_recording();
+    if (is_open_) begin_span(SpanKind::message, message_name(channel_), work_of(rank));
+  }
+
+ private:
+  SpanWork work_of(int to) const {
+    if (to < 0) return {};
+    return {
+        .elements = send_[to].elements, .bytes = send_[to].bytes(), .rank = group_.launch_rank(to)};
+  }
+
+  void end() {
+    if (is_open_) end_span();
+    is_open_ = false;
+  }
+
+  const grid::Group& group_;
+  std::span<const ConstSpan> send_;
+  const Channel& channel_;
+  const std::string what_;
+  int awaited_ = -1, to_ = -1;
+  std::optional<Waiting> waiting_;
+  bool has_begun_ = false, is_open_ = false;
+};
+
+/// The number of chunks in flight in each direction. Within a node, a second one would leave the
+/// shared cache.
+Index window_of(const grid::Group& group) {
+  for (int rank = 0; rank < group.size(); ++rank) {
+    if (group.leaves_node(rank)) return most_in_flight;
+  }
+  return 1;
 }
 
 }  // namespace
@@ -54,9 +103,10 @@ ConstSpan chunk_of(const ConstSpan& span, Index at) {
 MpiCommunicator::MpiCommunicator(Overlap overlap, const grid::Group& group, Traffic& traffic,
                                  Reach reach, Waits waits)
     : Communicator(group, traffic),
-      polls_((overlap != Overlap::no || waits == Waits::yield) && group.size() > 1) {
+      polls_((overlap != Overlap::no || waits == Waits::yield) && group.size() > 1),
+      window_(reach == Reach::host ? 1 : window_of(group)) {
   if (group.size() == 1) return;
-  if (reach == Reach::host) staging_.emplace(chunk_bytes);
+  if (reach == Reach::host) staging_.emplace(std::max(chunk_within_node, chunk_between_nodes));
   if (overlap == Overlap::yes) worker_.emplace("messages of group " + group.name());
 }
 
@@ -87,50 +137,62 @@ void MpiCommunicator::complete(const Execution&, Request request) {
 
 void MpiCommunicator::exchange(const std::vector<ConstSpan>& send, const std::vector<Span>& receive,
                                const Channel& channel) {
-  const int ranks = size(), me = rank();
-  const std::string what = describe(channel);
-  for (int step = 1; step < ranks; ++step) {
-    const int to = (me + step) % ranks, from = (me - step + ranks) % ranks;
-    const Index bytes = std::max(send[to].bytes(), receive[from].bytes());
-    if (bytes == 0) continue;
-    const Waiting waiting({what, channel.group, group_.launch_rank(from)});
-    const TimelineSpan span(
-        SpanKind::message, [&] { return message_name(channel); },
-        {.elements = send[to].elements, .bytes = send[to].bytes(), .rank = group_.launch_rank(to)});
-    for (Index at = 0; at < bytes; at += chunk_bytes)
-      swap_chunk(chunk_of(send[to], at), to, chunk_of(receive[from], at), from);
+  std::array<MPI_Request, 2 * most_in_flight> requests;
+  requests.fill(MPI_REQUEST_NULL);
+  const auto used = std::span(requests).first(2 * window_);
+  Flow<Span> in(receive, Direction::in, group_, used.first(window_));
+  Flow<ConstSpan> out(send, Direction::out, group_, used.last(window_));
+  ExchangeReport report(group_, send, channel);
+  while (!abandoned_) {
+    in.fill(
+        [&](const auto& chunk, MPI_Request& request) { post(chunk.data, chunk.rank, request); });
+    out.fill(
+        [&](const auto& chunk, MPI_Request& request) { post(chunk.data, chunk.rank, request); });
+    if (in.oldest() < 0 && out.oldest() < 0) return;
+    report.waits_for(in.oldest() < 0 ? out.oldest() : in.oldest());
+    report.sends_to(out.oldest());
+    wait_for_some(used);
+    out.retire([&](const auto& chunk) { report.sends_to(chunk.rank); });
+    in.retire([&](const auto& chunk) {
+      if (staging_) staging_->take(chunk.data);
+    });
   }
 }
 
-void MpiCommunicator::swap_chunk(ConstSpan send, int to, Span receive, int from) {
-  if (!staging_) return swap_reachable(send, to, receive, from);
-  swap_reachable(staging_->bring(send), to, staging_->room(receive), from);
-  staging_->take(receive);
+void MpiCommunicator::post(Span chunk, int from, MPI_Request& request) {
+  if (staging_) chunk = staging_->room(chunk);
+  in_turn([&] {
+    check(MPI_Irecv(chunk.data, static_cast<int>(chunk.bytes()), MPI_BYTE, from, tag,
+                    group_.handle(), &request),
+          "receive", group_.name());
+  });
 }
 
-void MpiCommunicator::swap_reachable(ConstSpan send, int to, Span receive, int from) {
-  MPI_Request requests[2];
-  const auto start = [&] {
-    check(
-        MPI_Irecv(receive.data, static_cast<int>(receive.bytes()), MPI_BYTE,
-                  receive.elements > 0 ? from : MPI_PROC_NULL, tag, group_.handle(), &requests[0]),
-        "receive", group_.name());
-    check(MPI_Isend(send.data, static_cast<int>(send.bytes()), MPI_BYTE,
-                    send.elements > 0 ? to : MPI_PROC_NULL, tag, group_.handle(), &requests[1]),
+void MpiCommunicator::post(ConstSpan chunk, int to, MPI_Request& request) {
+  if (staging_) chunk = staging_->bring(chunk);
+  in_turn([&] {
+    check(MPI_Isend(chunk.data, static_cast<int>(chunk.bytes()), MPI_BYTE, to, tag, group_.handle(),
+                    &request),
           "send", group_.name());
-  };
+  });
+}
+
+/// Returns when at least one message has ended; its request is then MPI_REQUEST_NULL.
+void MpiCommunicator::wait_for_some(std::span<MPI_Request> requests) const {
+  std::array<int, 2 * most_in_flight> which;
+  const auto count = static_cast<int>(requests.size());
+  int ended = 0;
   if (!polls_) {
-    start();
-    check(MPI_Waitall(2, requests, MPI_STATUSES_IGNORE), "message", group_.name());
+    check(MPI_Waitsome(count, requests.data(), &ended, which.data(), MPI_STATUSES_IGNORE),
+          "message", group_.name());
     return;
   }
-  in_turn(start);
-  int done = 0;
   for (int looks = 1; !abandoned_; ++looks) {
     in_turn([&] {
-      check(MPI_Testall(2, requests, &done, MPI_STATUSES_IGNORE), "message", group_.name());
+      check(MPI_Testsome(count, requests.data(), &ended, which.data(), MPI_STATUSES_IGNORE),
+            "message", group_.name());
     });
-    if (done) return;
+    if (ended > 0) return;
     if (looks < looks_before_sleep) {
       std::this_thread::yield();
     } else {

@@ -1,10 +1,13 @@
-// Collectives as pairwise exchanges over MPI, in chunks. Messages may have any size, the library
-// needs no temporaries, and the order of messages does not depend on the library's choice of
-// algorithm. Device data that MPI cannot read passes through pinned host memory.
+// Collectives as point-to-point messages over MPI, in chunks. Messages may have any size, the
+// library needs no temporaries, and the order of messages does not depend on the library's choice
+// of algorithm. Device data that MPI cannot read passes through pinned host memory.
 #pragma once
+
+#include <mpi.h>
 
 #include <atomic>
 #include <optional>
+#include <span>
 
 #include "comm/backends.hpp"
 #include "comm/communicator.hpp"
@@ -26,10 +29,12 @@ class MpiCommunicator : public Communicator {
                 const Channel& channel) override;
   void exchange(const std::vector<ConstSpan>& send, const std::vector<Span>& receive,
                 const Channel& channel);
-  void swap_chunk(ConstSpan send, int to, Span receive, int from);
-  void swap_reachable(ConstSpan send, int to, Span receive, int from);
+  void post(Span chunk, int from, MPI_Request& request);
+  void post(ConstSpan chunk, int to, MPI_Request& request);
+  void wait_for_some(std::span<MPI_Request> requests) const;
 
-  const bool polls_;  // yields between polls; required where threads take turns
+  const bool polls_;    // yields between polls; required where threads take turns
+  const Index window_;  // chunks in flight in each direction; 1 with staging, which has one buffer
   std::atomic<bool> abandoned_ = false;
   std::optional<Staging> staging_;
   std::optional<Worker> worker_;

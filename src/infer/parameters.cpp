@@ -28,8 +28,8 @@ template <class T>
 Parameters<T>::Parameters(memory::Arenas& arenas, const ForwardBlueprint& blueprint,
                           Index data_rank)
     : blueprint_(&blueprint),
-      store_(arenas, blueprint.layout, blueprint.stage,
-             blueprint.schedule.gathered_elements(), data_rank),
+      store_(arenas, blueprint.layout, blueprint.stage, blueprint.schedule.gathered_elements(),
+             data_rank),
       chunk_(std::min(most_staged, largest_share(blueprint.layout))),
       staging_(arenas.take<float>(memory::Category::io, chunk_)) {}
 

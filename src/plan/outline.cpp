@@ -21,8 +21,12 @@ bool uses_nccl(const deck::Config& config) {
          comm::moves_by_itself(config.run.communicator);
 }
 
-/// The messages in which MPI sends this many bytes.
-Index chunks(Index bytes) { return ceil_div(bytes, comm::chunk_bytes); }
+/// The messages over MPI whose latencies add up for this many bytes. Those of messages to other
+/// nodes that are in flight at the same time overlap.
+Index chunks(Index bytes, bool leaves_node) {
+  return leaves_node ? ceil_div(bytes, comm::most_in_flight * comm::chunk_between_nodes)
+                     : ceil_div(bytes, comm::chunk_within_node);
+}
 
 /// The nodes of a launch's ranks and of the data group.
 struct Nodes {
@@ -100,10 +104,12 @@ class DataGroup {
     Collective all{.pattern = has_rings_ ? Pattern::exchange : Pattern::swaps,
                    .within = number((elements - between) * width_),
                    .between = number(between * width_)};
+    const bool leaves = nodes_ > 1;
     const double count =
-        has_rings_ ? number(messages)
-                   : number(messages * peers * chunks(elements * width_ / peers / messages));
-    (nodes_ > 1 ? all.between_messages : all.within_messages) = count;
+        has_rings_
+            ? number(messages)
+            : number(messages * peers * chunks(elements * width_ / peers / messages, leaves));
+    (leaves ? all.between_messages : all.within_messages) = count;
     return all;
   }
 
@@ -114,9 +120,10 @@ class DataGroup {
   }
 
   /// Returns the messages in which MPI sends one peer all slices of a shard.
-  Index messages(Index shard, Index slices, Index width) const {
+  Index messages(Index shard, Index slices, Index width, bool leaves_node) const {
     const Index each = slices == 1 ? shard : slice_;
-    return (slices - 1) * chunks(each * width) + chunks((shard - (slices - 1) * each) * width);
+    return (slices - 1) * chunks(each * width, leaves_node) +
+           chunks((shard - (slices - 1) * each) * width, leaves_node);
   }
 
   /// One slice of a shard for each of this many ranks, in `calls` collectives over NCCL.
@@ -131,9 +138,11 @@ class DataGroup {
         (between > 0 ? one.between_messages : one.within_messages) = number(calls);
       return one;
     }
-    const double each = number(messages(shard, slices, width)) / number(slices);
-    one.within_messages = number(within) * each;
-    one.between_messages = number(between) * each;
+    const auto each = [&](bool leaves_node) {
+      return number(messages(shard, slices, width, leaves_node)) / number(slices);
+    };
+    one.within_messages = number(within) * each(false);
+    one.between_messages = number(between) * each(true);
     return one;
   }
 
@@ -216,8 +225,8 @@ TensorTraffic tensor_traffic(const deck::Config& config, const engine::Blueprint
     sum.gathered += gathered * bytes;
     sum.exchanged += (1 - gathered) * bytes;
     const double phases = gathered == 0.5 ? 0.5 : 1;
-    const double in_chunks =
-        number(peers * chunks(static_cast<Index>(phases * number(one.elements * width / peers))));
+    const double in_chunks = number(
+        peers * chunks(static_cast<Index>(phases * number(one.elements * width / peers)), false));
     if (gathered > 0) sum.hops += number(one.count) * (nccl ? number(peers) : in_chunks);
     if (gathered < 1) sum.exchanges += number(one.count) * (nccl ? 1 : in_chunks);
   }

@@ -16,7 +16,7 @@ namespace kzero::plan {
 
 namespace {
 
-using comm::chunk_bytes;
+using comm::chunk_within_node;
 
 constexpr Index measured_bytes = Index{128} << 20;  // exceeds the caches
 constexpr int repeats = 3;
@@ -57,11 +57,11 @@ double measure_memory(Index threads) {
 /// node, the sender copies a message in and the receiver copies it out. Each rank does both.
 double measure_messages() {
   const auto from = buffer(measured_bytes);
-  auto staging = buffer(chunk_bytes), to = buffer(measured_bytes);
+  auto staging = buffer(chunk_within_node), to = buffer(measured_bytes);
   const double seconds = fastest([&] {
-    for (Index at = 0; at < measured_bytes; at += chunk_bytes) {
-      std::memcpy(staging.data(), from.data() + at, chunk_bytes);
-      std::memcpy(to.data() + at, staging.data(), chunk_bytes);
+    for (Index at = 0; at < measured_bytes; at += chunk_within_node) {
+      std::memcpy(staging.data(), from.data() + at, chunk_within_node);
+      std::memcpy(to.data() + at, staging.data(), chunk_within_node);
     }
   });
   return static_cast<double>(measured_bytes) / seconds;

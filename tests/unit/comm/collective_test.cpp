@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include <deque>
+#include <numeric>
 #include <vector>
 
 #include "base/error.hpp"
@@ -28,17 +29,29 @@ float value_of(int from, int to, Index i) {
 
 enum class Staged { as_the_build, always };
 
-/// How messages move: with or without overlap, and without it, how their arrival is awaited.
+enum class Nodes { one, several };
+
+/// How messages move: with or without overlap, and without it, how their arrival is awaited. On
+/// several nodes, each rank is on a node of its own.
 struct Movement {
   Overlap overlap;
   Waits waits;
+  Nodes nodes = Nodes::one;
 };
+
+grid::Group group_on(Nodes nodes) {
+  grid::Group group = grid::world_group();
+  std::vector<int> node_of(group.size());
+  std::iota(node_of.begin(), node_of.end(), 0);
+  if (nodes == Nodes::several) group.set_nodes(node_of, {group.size(), 1});
+  return group;
+}
 
 /// Always staged: every chunk uses the path for device memory that MPI cannot access.
 class Collective : public testing::TestWithParam<std::tuple<Movement, Staged>> {
  protected:
   Collective()
-      : group(grid::world_group()),
+      : group(group_on(std::get<Movement>(GetParam()).nodes)),
         comm(std::make_unique<MpiCommunicator>(
             std::get<Movement>(GetParam()).overlap, group, traffic,
             std::get<Staged>(GetParam()) == Staged::always ? Reach::host : mpi_reach(),
@@ -157,6 +170,31 @@ TEST_P(Collective, GathersInAndAcrossNodesKeepToTheirRanks) {
   }
 }
 
+// Messages that end at the same time have a span each.
+TEST_P(Collective, SpansOfMessagesHaveTheBytesOfTheTraffic) {
+  const int ranks = comm->size(), me = comm->rank();
+  const Index count = 5;
+  const Guarded<float> mine(std::vector(count, 1.0F));
+  std::deque<Guarded<float>> all;
+  std::vector<Span> receive;
+  for (int r = 0; r < ranks; ++r)
+    receive.push_back(Span::of(all.emplace_back(Index{count}).data(), count));
+  std::vector<SpanRecord> memory(1000);
+  start_timeline(memory);
+  comm->all_gather(stream, ConstSpan::of(mine.data(), count), receive, Purpose::parameters);
+  const Timeline recorded = stop_timeline();
+  std::vector<std::int32_t> reached;
+  for (const SpanRecord& span : recorded.spans) {
+    if (span.kind != SpanKind::message) continue;
+    EXPECT_EQ(span.work.bytes, 4 * count);
+    EXPECT_GT(span.end, 0) << "it is closed";
+    reached.push_back(span.work.rank);
+  }
+  std::vector<std::int32_t> expected;
+  for (int step = 1; step < ranks; ++step) expected.push_back((me + step) % ranks);
+  EXPECT_EQ(reached, expected);
+}
+
 // If a worker exchanges, the caller waits only in wait(). Otherwise the exchange is the wait.
 TEST_P(Collective, TheCallersWaitsAreCounted) {
   if (comm->size() == 1) GTEST_SKIP() << "nobody to wait for";
@@ -215,18 +253,22 @@ TEST_P(Collective, EndsInTheOrderInWhichItBegan) {
 }
 
 std::string name_of_way(const testing::TestParamInfo<std::tuple<Movement, Staged>>& test) {
-  const auto [overlap, waits] = std::get<Movement>(test.param);
+  const auto [overlap, waits, nodes] = std::get<Movement>(test.param);
   return std::string(overlap == Overlap::yes ? "overlapped" : "inside") +
          (waits == Waits::yield ? "_yielding" : "") +
+         (nodes == Nodes::several ? "_between_nodes" : "") +
          (std::get<Staged>(test.param) == Staged::always ? "_staged" : "");
 }
 
-INSTANTIATE_TEST_SUITE_P(Ways, Collective,
-                         testing::Combine(testing::Values(Movement{Overlap::no, Waits::spin},
-                                                          Movement{Overlap::no, Waits::yield},
-                                                          Movement{Overlap::yes, Waits::spin}),
-                                          testing::Values(Staged::as_the_build, Staged::always)),
-                         name_of_way);
+INSTANTIATE_TEST_SUITE_P(
+    Ways, Collective,
+    testing::Combine(testing::Values(Movement{Overlap::no, Waits::spin},
+                                     Movement{Overlap::no, Waits::yield},
+                                     Movement{Overlap::yes, Waits::spin},
+                                     Movement{Overlap::no, Waits::spin, Nodes::several},
+                                     Movement{Overlap::yes, Waits::spin, Nodes::several}),
+                     testing::Values(Staged::as_the_build, Staged::always)),
+    name_of_way);
 
 TEST(Traffic, OfStepsIsKeptApartAndKnowsHowManyStepsUsedIt) {
   const Channel a{"data", Operation::all_gather, Purpose::gradients};
