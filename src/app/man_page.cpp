@@ -181,7 +181,7 @@ std::string closing() {
 
 std::vector<std::pair<ExitCode, std::string>> exit_code_meanings() {
   return {{ExitCode::done, "done"},
-          {ExitCode::other, "anything not below"},
+          {ExitCode::other, "any other failure"},
           {ExitCode::usage, "command line or deck"},
           {ExitCode::memory, "does not fit memory"},
           {ExitCode::files, "files: missing, damaged, unwritable, in use by another run"},
