@@ -14,7 +14,7 @@
 #include "engine/expected_traffic.hpp"
 #include "engine/memory_report.hpp"
 #include "engine/mismatch.hpp"
-#include "engine/node_sums.hpp"
+#include "engine/node_notes.hpp"
 #include "engine/peak.hpp"
 #include "engine/planned_bytes.hpp"
 #include "grid/agreement.hpp"
@@ -211,7 +211,7 @@ void Trainer::announce(Index first_step) {
   if (const std::string note = engine_->model_arithmetic().note; !note.empty())
     console_.note("attention   kzero's kernels: " + note);
   if (profile_) console_.note(profile_->announcement(first_step));
-  if (const std::string note = engine::node_sums_note(config_, engine_->blueprint()); !note.empty())
+  for (const std::string& note : engine::node_notes(config_, engine_->blueprint()))
     console_.note("note        " + note);
   if (!inputs_.initial_note.empty() && first_step == 0)
     console_.note("note        " + inputs_.initial_note);

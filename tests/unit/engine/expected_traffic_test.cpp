@@ -1,9 +1,10 @@
 
+#include <fmt/ranges.h>
 #include <gtest/gtest.h>
 
 #include "engine/expected_traffic.hpp"
 #include "engine/memory_report.hpp"
-#include "engine/node_sums.hpp"
+#include "engine/node_notes.hpp"
 #include "support/training.hpp"
 
 namespace kzero::tests {
@@ -85,12 +86,13 @@ TEST(Reports, CountCopiesOfEachRouteOfSums) {
   EXPECT_EQ(copies(library, owners, 0), (Copies{6, 1, 0})) << "as a gather";
 }
 
-TEST(NodeSumsNote, NamesTheSettingThatSendsLess) {
+TEST(NodeNotes, NameTheSettingsThatSendLess) {
   const auto note = [](Index ranks, Index node, Index batch, Index stage) {
     deck::Config config = small_deck();
     config.zero.stage = stage, config.grid.node = node, config.train.global_batch = batch;
     config = resolved(config, ranks);
-    return engine::node_sums_note(config, engine::Blueprint(config, ranks));
+    return fmt::format(
+        "{}", fmt::join(engine::node_notes(config, engine::Blueprint(config, ranks)), "\n"));
   };
   EXPECT_EQ(note(8, 8, 8, 2), "") << "one node";
   EXPECT_EQ(note(8, 1, 8, 2), "") << "one gradient a node";
@@ -106,6 +108,10 @@ TEST(NodeSumsNote, NamesTheSettingThatSendsLess) {
             "nodes send each gradient 4 times a step; train.sum_blocks = 8 (which changes bits) "
             "and zero.gradients = \"node\" (which takes memory) would send it once");
   EXPECT_EQ(note(6, 3, 7, 2), "") << "no setting helps";
+  EXPECT_EQ(note(8, 8, 8, 3), "") << "one node";
+  EXPECT_EQ(note(8, 4, 8, 3),
+            "nodes send each parameter 1.7 times a step; zero.parameters = \"node\" (which takes "
+            "memory) would send it once");
 }
 
 TEST(Reports, MemoryRowsComeFromEveryRank) {

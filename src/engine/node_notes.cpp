@@ -1,4 +1,4 @@
-#include "engine/node_sums.hpp"
+#include "engine/node_notes.hpp"
 
 #include <fmt/format.h>
 
@@ -12,9 +12,7 @@ Index times_sent(const zero::SumPlan& sums) {
   return sums.rounds() * (sums.route() == zero::Route::terms ? sums.node_ranks() : 1);
 }
 
-}  // namespace
-
-std::string node_sums_note(const deck::Config& config, const Blueprint& blueprint) {
+std::string note_on_sums(const deck::Config& config, const Blueprint& blueprint) {
   const zero::SumPlan& sums = blueprint.sums;
   if (sums.nodes() == 1 || times_sent(sums) == 1) return "";
   for (const Index blocks : {config.train.sum_blocks, sums.nodes()}) {
@@ -35,6 +33,28 @@ std::string node_sums_note(const deck::Config& config, const Blueprint& blueprin
     }
   }
   return "";
+}
+
+/// In stage 3, units are gathered from all nodes for forward and again for backward.
+std::string note_on_parameters(const Blueprint& b) {
+  if (b.sums.nodes() == 1 || b.stage.parameters == zero::Placement::replicated ||
+      b.stage.copies > 1)
+    return "";
+  const double gathered = static_cast<double>(b.batches.rounds() * b.training.gathers()) /
+                          static_cast<double>(b.layout.total());
+  if (gathered <= 1) return "";
+  return fmt::format(
+      "nodes send each parameter {:.1f} times a step; zero.parameters = \"node\" (which takes "
+      "memory) would send it once",
+      gathered);
+}
+
+}  // namespace
+
+std::vector<std::string> node_notes(const deck::Config& config, const Blueprint& blueprint) {
+  std::vector<std::string> notes{note_on_sums(config, blueprint), note_on_parameters(blueprint)};
+  std::erase(notes, "");
+  return notes;
 }
 
 }  // namespace kzero::engine
