@@ -104,7 +104,7 @@ Request Communicator::gather_by_node(const Execution& stream, ConstSpan mine,
 }
 
 Request Communicator::begin_gather_in_node(const Execution& stream, ConstSpan mine,
-                                           std::vector<Span> receive, Purpose purpose) {
+                                           const std::vector<Span>& receive, Purpose purpose) {
   const NodeShape& shape = group_.shape();
   KZERO_EXPECT(shape.is_regular() && std::ssize(receive) == shape.node_ranks);
   return gather_part(
@@ -113,7 +113,7 @@ Request Communicator::begin_gather_in_node(const Execution& stream, ConstSpan mi
 }
 
 Request Communicator::begin_gather_across_nodes(const Execution& stream, ConstSpan mine,
-                                                std::vector<Span> receive, Purpose purpose) {
+                                                const std::vector<Span>& receive, Purpose purpose) {
   const NodeShape& shape = group_.shape();
   KZERO_EXPECT(shape.is_regular() && std::ssize(receive) == shape.nodes);
   return gather_part(

@@ -79,13 +79,13 @@ class Communicator {
 
   /// Sends `mine` to every rank of this rank's node, and receives receive[p] from the one with
   /// place p. The rank's own entry is filled too. Nodes have equally many ranks of the group.
-  Request begin_gather_in_node(const Execution& stream, ConstSpan mine, std::vector<Span> receive,
-                               Purpose purpose);
+  Request begin_gather_in_node(const Execution& stream, ConstSpan mine,
+                               const std::vector<Span>& receive, Purpose purpose);
 
   /// Sends `mine` to the ranks with the same place on all nodes, and receives receive[n] from the
   /// one on node n. Otherwise as begin_gather_in_node().
   Request begin_gather_across_nodes(const Execution& stream, ConstSpan mine,
-                                    std::vector<Span> receive, Purpose purpose);
+                                    const std::vector<Span>& receive, Purpose purpose);
 
   /// Reduce-scatters `all` [size() * own] into this rank's `own`, in the library's order and
   /// precision of summation. `own` may be this rank's part of `all`. Throws Error(usage) if the
