@@ -29,9 +29,9 @@ std::vector<float> tree_sum(Index count, Index block, const Term& term) {
   // The largest power of two of blocks that is smaller, plus the others.
   const std::function<std::vector<float>(Index, Index)> tree = [&](Index begin, Index end) {
     if (end - begin == 1) return sum_of_block(begin);
-    const auto half =
+    const auto middle =
         static_cast<Index>(std::bit_floor(static_cast<std::uint64_t>(end - begin - 1)));
-    return add(tree(begin, begin + half), tree(begin + half, end));
+    return add(tree(begin, begin + middle), tree(begin + middle, end));
   };
   return tree(0, ceil_div(count, block));
 }
