@@ -50,6 +50,9 @@ Entry entry_of(Index data, Index tensor, deck::ReductionOrder reduction) {
   config.grid = {.data = data, .tensor = tensor};
   config.train.global_batch = data, config.zero.stage = 2;
   config.zero.reduction = reduction;
+  config.run.communicator = reduction == deck::ReductionOrder::library
+                                ? deck::CommunicatorKind::nccl
+                                : deck::CommunicatorKind::mpi;
   deck::resolve(config, {.ranks = data * tensor});
   const Index ranks = data * tensor;
   config.placement = comm::placement_on(comm::filled_nodes(ranks, 4), config, ranks);

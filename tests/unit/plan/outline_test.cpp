@@ -30,6 +30,7 @@ deck::Config small(Index stage, Index batch) {
   config.train.precision = Dtype::bf16;
   config.train.global_batch = batch, config.train.micro_batch = 1;
   config.zero.stage = stage, config.zero.bucket = 3001;
+  config.run.communicator = deck::CommunicatorKind::mpi;
   return config;
 }
 
@@ -55,6 +56,7 @@ std::vector<deck::Config> decks(const Shape& shape) {
   }
   all.push_back(small(2, ranks));
   all.back().zero.reduction = deck::ReductionOrder::library;
+  all.back().run.communicator = deck::CommunicatorKind::nccl;
   all.push_back(small(2, ranks));
   all.back().run.communicator = deck::CommunicatorKind::nccl;
   all.push_back(small(2, ranks));

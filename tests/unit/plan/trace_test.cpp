@@ -16,6 +16,7 @@ std::string trace_of(deck::Zero zero, Index ranks) {
   config.model.layers = 1, config.model.hidden = 8, config.model.heads = 2;
   config.train.global_batch = ranks;
   config.zero = zero;
+  config.run.communicator = deck::CommunicatorKind::mpi;
   deck::resolve(config, {.ranks = ranks, .purpose = deck::Purpose::plan});
   std::string text = trace(config, engine::Blueprint(config, ranks));
   const auto both_blank = [](char a, char b) { return a == ' ' && b == ' '; };
