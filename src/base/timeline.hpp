@@ -87,7 +87,7 @@ inline bool timeline_is_recording() {
 }
 
 /// begin_span opens a span on the calling thread; end_span closes the one opened last. Spans nest.
-/// Closing without an open span does nothing. For spans that no scope has; else TimelineSpan.
+/// Closing without an open span does nothing. For callbacks; other code uses TimelineSpan.
 void begin_span(SpanKind kind, std::string_view name, const SpanWork& work = {});
 void end_span();
 

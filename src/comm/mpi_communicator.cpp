@@ -47,9 +47,6 @@ class ExchangeReport {
  public:
   ExchangeReport(const grid::Group& group, std::span<const ConstSpan> send, const Channel& channel)
       : group_(group), send_(send), channel_(channel), what_(describe(channel)) {}
-  ~ExchangeReport() { end(); }
-  ExchangeReport(const ExchangeReport&) = delete;
-  ExchangeReport& operator=(const ExchangeReport&) = delete;
 
   void waits_for(int rank) {
     if (rank == awaited_) return;
@@ -60,12 +57,11 @@ class ExchangeReport {
 
   /// To be called for every rank that is sent to, in their order. -1: nothing is in flight to send.
   void sends_to(int rank) {
-    if (has_begun_ && (rank == to_ || rank < 0)) return;
-    has_begun_ = true;
+    if (span_ && (rank == to_ || rank < 0)) return;
     to_ = rank;
-    end();
-    is_open_ = timeline_is_recording();
-    if (is_open_) begin_span(SpanKind::message, message_name(channel_), work_of(rank));
+    span_.reset();
+    span_.emplace(
+        SpanKind::message, [&] { return message_name(channel_); }, work_of(rank));
   }
 
  private:
@@ -75,18 +71,13 @@ class ExchangeReport {
         .elements = send_[to].elements, .bytes = send_[to].bytes(), .rank = group_.launch_rank(to)};
   }
 
-  void end() {
-    if (is_open_) end_span();
-    is_open_ = false;
-  }
-
   const grid::Group& group_;
   std::span<const ConstSpan> send_;
   const Channel& channel_;
   const std::string what_;
   int awaited_ = -1, to_ = -1;
   std::optional<Waiting> waiting_;
-  bool has_begun_ = false, is_open_ = false;
+  std::optional<TimelineSpan> span_;
 };
 
 /// The number of chunks in flight in each direction. Within a node, a second one would leave the
