@@ -59,8 +59,7 @@ void add_data_group(const deck::Config& config, const Blueprint& blueprint, Inde
                     Rows& rows) {
   const Index ranks = blueprint.layout.ranks();
   if (ranks == 1) return;
-  const bool shards_parameters = blueprint.stage.parameters == zero::Placement::partitioned;
-  const bool shards_state = blueprint.stage.optimizer == zero::Placement::partitioned;
+  const zero::Stage& stage = blueprint.stage;
   const Index width = bytes_of(config.train.precision);
   const auto add = [&](comm::Operation operation, comm::Purpose purpose, Index shard,
                        const Copies& copies) {
@@ -76,17 +75,16 @@ void add_data_group(const deck::Config& config, const Blueprint& blueprint, Inde
   const Index owned = blueprint.layout.owned_total();
   add(comm::Operation::reduce_scatter, comm::Purpose::gradients, owned,
       reduction_copies(blueprint.sums, remote));
-  const Copies gather = gather_copies(blueprint.sums, remote);
   constexpr auto all_gather = comm::Operation::all_gather;
-  if (!shards_parameters) {
-    return add(all_gather, shards_state ? comm::Purpose::parameters : comm::Purpose::gradients,
-               owned, gather);
+  if (stage.optimizer == zero::Placement::replicated)
+    add(all_gather, comm::Purpose::gradients, owned, gather_copies(blueprint.sums, remote));
+  if (stage.gathers_updates())
+    add(all_gather, comm::Purpose::parameters, owned, update_copies(blueprint, remote));
+  if (stage.parameters == zero::Placement::partitioned) {
+    const Index gathered = times(blueprint.batches.rounds(), blueprint.training.gathers() / ranks);
+    add(all_gather, comm::Purpose::parameters, times(gathered, stage.copies),
+        parameter_copies(blueprint, remote));
   }
-  const Index gathered = times(blueprint.batches.rounds(), blueprint.training.gathers() / ranks);
-  const Index copies = blueprint.stage.copies;
-  if (copies == 1) return add(all_gather, comm::Purpose::parameters, gathered, gather);
-  add(all_gather, comm::Purpose::parameters, times(gathered, copies), {ranks / copies - 1, 0, 0});
-  add(all_gather, comm::Purpose::parameters, owned, {0, copies - 1, 0});
 }
 
 /// Adds the model's collectives of one micro-batch, multiplied by the number of rounds.
@@ -141,6 +139,16 @@ Copies sum_copies(const zero::SumPlan& sums, Index round, Index remote) {
 Copies gather_copies(const zero::SumPlan& sums, Index remote) {
   const Index between = sums.nodes() > 1 ? sums.nodes() - 1 : remote;
   return {sums.ranks() - 1 - between, between, 0};
+}
+
+Copies parameter_copies(const Blueprint& b, Index remote) {
+  if (b.stage.copies == 1) return gather_copies(b.sums, remote);
+  return {.within = b.layout.ranks() / b.stage.copies - 1};
+}
+
+Copies update_copies(const Blueprint& b, Index remote) {
+  if (b.stage.copies == 1) return gather_copies(b.sums, remote);
+  return {.between = b.stage.copies - 1};
 }
 
 Rows expected_traffic(const deck::Config& config, const Blueprint& blueprint, Index data_rank) {

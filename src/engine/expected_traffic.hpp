@@ -20,6 +20,12 @@ Copies sum_copies(const zero::SumPlan& sums, Index round, Index remote);
 /// The copies of a gather of one shard from each rank. Regular nodes receive each shard once.
 Copies gather_copies(const zero::SumPlan& sums, Index remote);
 
+/// The copies of a scheduled gather of parameters, of each element that a rank holds, and of an
+/// all-gather of updated ones. With a copy per node the first stays in the node and the second only
+/// leaves it.
+Copies parameter_copies(const Blueprint& blueprint, Index remote);
+Copies update_copies(const Blueprint& blueprint, Index remote);
+
 /// Returns the expected traffic of the blueprint's rank per step, including padding. The data group
 /// follows arXiv 1910.02054, section 7. The tensor group follows section 8 and, for sequence
 /// parallelism, arXiv 2205.05198. elements_per_step and bytes_per_step stay 0. The deck must be

@@ -47,8 +47,8 @@ struct Collective {
   double bytes() const { return within + between; }
 };
 
-/// Returns the seconds of a collective. `sharing` ranks, all of which send the same, are on the
-/// rank's node. A byte of a ring takes `ring_byte` seconds.
+/// Returns the seconds of a collective. The rank's node has `sharing` ranks, and each sends as
+/// much. A byte of a ring takes `ring_byte` seconds.
 double seconds_of(const Network& network, Index sharing, double ring_byte,
                   const Collective& collective);
 

@@ -65,17 +65,12 @@ class DataGroup {
 
   Index slots() const { return b_.sums.shape().by_library ? 1 : slots_; }
 
+  /// A gather of a unit's parameters before an operation, and of the updated ones.
   Collective gather(Index shard) const {
-    return has_rings_ ? ring(shard) : gather_in_parts(shard, 1);
+    return part_or_all(shard * b_.stage.copies, engine::parameter_copies(b_, remote_));
   }
-
-  /// A gather within the node from a copy of the parameters, which holds `copies` shards a rank.
-  Collective gather_in_node(Index shard, Index copies) const {
-    return exchange(shard * copies, 1, b_.layout.ranks() / copies - 1, 0, width_, 1);
-  }
-  /// An all-gather of updated shards between `copies` nodes.
-  Collective update_gather(Index shard, Index copies) const {
-    return exchange(shard, 1, 0, copies - 1, width_, 1);
+  Collective update_gather(Index shard) const {
+    return part_or_all(shard, engine::update_copies(b_, remote_));
   }
 
   UnitSum sum(Index unit, Index round, bool gathers) const {
@@ -144,6 +139,12 @@ class DataGroup {
     one.within_messages = number(within) * each(false);
     one.between_messages = number(between) * each(true);
     return one;
+  }
+
+  /// A gather among all ranks or, with a copy of the parameters per node, among some.
+  Collective part_or_all(Index elements, const Copies& copies) const {
+    if (b_.stage.copies > 1) return exchange(elements, 1, copies.within, copies.between, width_, 1);
+    return has_rings_ ? ring(elements) : gather_in_parts(elements, 1);
   }
 
   /// A gather of slices by pairwise messages, between nodes and then within them.
@@ -288,12 +289,9 @@ Outline outline(const deck::Config& config, const engine::Blueprint& b, const No
   if (b.layout.ranks() == 1) return o;
   const bool gathers_sums = b.stage.optimizer == zero::Placement::replicated;
   for (Index u = 0; u < std::ssize(b.layout.units()); ++u) {
-    const Index shard = b.layout.unit(u).shard, copies = b.stage.copies;
-    const bool has_copies = b.stage.parameters == zero::Placement::partitioned && copies > 1;
-    o.gathers.push_back(has_copies ? group.gather_in_node(shard, copies) : group.gather(shard));
-    if (b.stage.gathers_updates())
-      o.update_gathers.push_back(has_copies ? group.update_gather(shard, copies)
-                                            : o.gathers.back());
+    const Index shard = b.layout.unit(u).shard;
+    o.gathers.push_back(group.gather(shard));
+    if (b.stage.gathers_updates()) o.update_gathers.push_back(group.update_gather(shard));
     o.last_sums.push_back(group.sum(u, b.sums.rounds() - 1, gathers_sums));
     if (b.adds_reduced) o.sums.push_back(group.sum(u, 0, false));
   }

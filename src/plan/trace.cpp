@@ -105,7 +105,8 @@ std::string legend(const param::Table& table) {
 }
 
 /// Describes the end of a step, after its micro-batches, in execution order.
-std::string end_of_step(const deck::Config& config, const engine::Blueprint& b) {
+std::string end_of_step(const deck::Config& config, const engine::Blueprint& b,
+                        const InFlight& in_flight) {
   std::string text = "once a step, all ranks: sum of the losses; sum of the squared gradients; ";
   if (!b.matrices.empty())
     text +=
@@ -116,8 +117,8 @@ std::string end_of_step(const deck::Config& config, const engine::Blueprint& b) 
     text += ", and each unit's updated parameters are gathered ";
     text += comm::moves_by_itself(config.run.communicator)
                 ? "while the next is updated and the next step begins"
-            : InFlight(config).gathers ? "while the next is updated"
-                                       : "before the next is updated";
+            : in_flight.gathers ? "while the next is updated"
+                                : "before the next is updated";
   }
   return text + "; agreement on whether to stop\n";
 }
@@ -125,18 +126,18 @@ std::string end_of_step(const deck::Config& config, const engine::Blueprint& b) 
 }  // namespace
 
 std::string trace(const deck::Config& config, const engine::Blueprint& b) {
-  const bool overlap = comm::overlap_of(config) == comm::Overlap::yes;
+  const InFlight in_flight(config);
   std::string text = fmt::format(
       "schedule of a micro-batch ({} a step, in turns), {} data-parallel ranks, ZeRO stage {}, "
       "prefetch_units {}, overlap {}\n"
       "P, G: parameters and gradient of a unit ({}); other names: activations; .n: version\n",
       b.batches.micro_batches(), b.layout.ranks(), config.zero.stage, config.zero.prefetch_units,
-      overlap ? "on" : "off", legend(b.table));
+      in_flight.reductions ? "on" : "off", legend(b.table));
   text += fmt::format("{:>4}  {:<8} {:>4}  {:<24} {:<18} {:<12} {:<12} {:<12} {:<10} {}\n", "op",
                       "pass", "unit", "reads", "writes", "after", "gathers", "releases", "reduces",
                       "may overlap");
   for (std::size_t i = 0; i < b.training.trace().size(); ++i)
-    text += line(b.training, i, InFlight(config));
+    text += line(b.training, i, in_flight);
   text += b.layout.ranks() == 1
               ? "one data-parallel rank: nothing is gathered or reduced\n"
               : "ranks meet: in every gather before its operation needs it, and in every "
@@ -147,7 +148,7 @@ std::string trace(const deck::Config& config, const engine::Blueprint& b) {
         "of rows of activations\n",
         b.tensor.size);
   }
-  return text + end_of_step(config, b);
+  return text + end_of_step(config, b, in_flight);
 }
 
 }  // namespace kzero::plan

@@ -8,9 +8,7 @@ template <class T>
 ParameterStore<T>::ParameterStore(memory::Arenas& arenas, const param::FlatLayout& layout,
                                   const Stage& stage, Index gathered, Index rank)
     : layout_(&layout),
-      copies_(stage.parameters == Placement::partitioned
-                  ? NodeShape{stage.copies, layout.ranks() / stage.copies}
-                  : NodeShape{1, layout.ranks()}),
+      copies_{stage.copies, layout.ranks() / stage.copies},
       rank_(rank),
       held_(arenas, memory::Category::parameters, layout, stage.parameters, stage.copies),
       units_(layout.units().size()),

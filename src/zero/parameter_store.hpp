@@ -64,7 +64,7 @@ class ParameterStore {
                        comm::Communicator& comm) const;
 
   const param::FlatLayout* layout_;
-  NodeShape copies_;  // of partitioned parameters, one per node; otherwise one over all ranks
+  NodeShape copies_;  // its nodes are the copies of the parameters
   Index rank_;
   FlatBuffer<T> held_;
   T* gathered_ = nullptr;

@@ -29,7 +29,9 @@ constexpr Stage stage(Index number, Index ranks, Index copies = 1) {
   const auto from = [=](Index first, Index parts) {
     return number >= first && parts > 1 ? Placement::partitioned : Placement::replicated;
   };
-  return {from(3, ranks / copies), from(2, ranks), from(1, ranks), copies};
+  const Placement parameters = from(3, ranks / copies);
+  return {parameters, from(2, ranks), from(1, ranks),
+          parameters == Placement::partitioned ? copies : 1};
 }
 
 /// Elements [begin, end) of a unit.

@@ -80,7 +80,8 @@ TEST(Reports, CountCopiesOfEachRouteOfSums) {
   four.terms = 32;
   EXPECT_EQ(copies(four, nodes, 0), (Copies{6, 0, 0})) << "nodes keep their sums";
   EXPECT_EQ(copies(four, nodes, 3), (Copies{6, 0, 1})) << "and send them in the last round";
-  EXPECT_EQ(copies(four, owners, 3), (Copies{3, 4, 0})) << "a round is no block";
+  EXPECT_EQ(copies(four, owners, 3), (Copies{3, 4, 0}))
+      << "a node computes less than a block in a round";
   zero::SumShape library = shape;
   library.by_library = true;
   EXPECT_EQ(copies(library, owners, 0), (Copies{6, 1, 0})) << "as a gather";
