@@ -40,8 +40,7 @@ void require_same_state(const checkpoint::Found& found, const RunRequest& reques
   fail(ExitCode::usage,
        "{}: is of another optimizer: it holds {}, the deck's optimizer keeps {} (optimizer.kind is "
        "\"{}\", was \"{}\"); restore [optimizer], or set checkpoint.reset_optimizer = true to "
-       "resume "
-       "with its weights and begin the optimizer's other state from zero, or {}",
+       "resume with its weights and begin the optimizer's other state from zero, or {}",
        found.path.string(), names_of(m.state_arrays), names_of(blueprint.state_arrays()),
        blueprint.optimizer->kind(), m.optimizer, with_its_weights(found));
 }
