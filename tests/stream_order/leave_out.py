@@ -49,7 +49,7 @@ def calls_of(program, ranks):
 
 build, ranks = sys.argv[1], sys.argv[2] if len(sys.argv) > 2 else "2"
 tests = sys.argv[3] if len(sys.argv) > 3 else "*IsWhatATrainingNeeds*"
-program, preloaded = f"{build}/test_stream_order", f"{build}/tests/libucx_yield.so"
+program, preloaded = f"{build}/test_stream_order", f"{build}/tests/libucx_sleep.so"
 code, calls = calls_of(program, ranks)
 print(f"Nothing left out: exit code {code}, {len(calls)} calls\n\n| left out | | reported |\n|---|---|---|", flush=True)
 for (place, call), names in sorted(calls.items()):
