@@ -14,7 +14,7 @@
 
 namespace kzero::deck {
 
-enum class Schedule { cosine, linear, constant };
+enum class Schedule { cosine, linear, wsd, constant };
 enum class DataFormat { bytes, llmc, megatron, raw, automatic };
 enum class DataOrder { shuffled, sequential };
 enum class Accumulate { automatic, local, reduced };
@@ -193,6 +193,7 @@ struct Optimizer {
   double min_lr = 3e-5;
   Index warmup = 0;  // steps
   Schedule schedule = Schedule::cosine;
+  Index decay = 0;  // wsd: the last steps, in which the rate falls
   double beta1 = 0.9;
   double beta2 = 0.95;
   double eps = 1e-8;

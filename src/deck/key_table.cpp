@@ -127,8 +127,15 @@ void add_optimizer(std::vector<Key>& table) {
   table.push_back(choice("optimizer.schedule", t, &Optimizer::schedule,
                          {{"cosine", Schedule::cosine},
                           {"linear", Schedule::linear},
+                          {"wsd", Schedule::wsd},
                           {"constant", Schedule::constant}},
-                         "How the learning rate falls after the warm-up, until train.steps."));
+                         "How the learning rate falls after the warm-up, until train.steps. "
+                         "\"wsd\": it stays, then falls on a line (warm-up, stable, decay)."));
+  Key decay = integer("optimizer.decay", t, &Optimizer::decay, from(0, most), "steps",
+                      "The last steps of the run, over which the learning rate falls.");
+  decay.depends_on = "optimizer.schedule";
+  decay.uses.push_back({"wsd"});
+  table.push_back(std::move(decay));
   table.push_back(real(
       "optimizer.beta1", t, &Optimizer::beta1, below(0, 1), "",
       "Decay of the first moment; \"lion\": of the momentum that sets an update's direction."));

@@ -199,6 +199,13 @@ class Rules {
     refuse_if(optimizer.warmup > config_.train.steps, {"optimizer.warmup", "train.steps"},
               fmt::format("optimizer.warmup must be at most train.steps = {}, found {}",
                           config_.train.steps, optimizer.warmup));
+    const Index most_decay = std::max<Index>(1, config_.train.steps - optimizer.warmup);
+    refuse_if(optimizer.schedule == Schedule::wsd &&
+                  (optimizer.decay < 1 || optimizer.decay > most_decay),
+              {"optimizer.decay", "optimizer.schedule", "train.steps", "optimizer.warmup"},
+              fmt::format("optimizer.schedule = \"wsd\" needs optimizer.decay from 1 to {} "
+                          "(train.steps - optimizer.warmup), found {}",
+                          most_decay, optimizer.decay));
     int exponent = 0;
     const double fraction = std::frexp(optimizer.loss_scale, &exponent);
     refuse_if(

@@ -13,6 +13,12 @@ double learning_rate(const deck::Optimizer& o, Index step, Index steps) {
   switch (o.schedule) {
     case deck::Schedule::constant:
       return o.lr;
+    case deck::Schedule::wsd: {
+      const Index left = steps - step;
+      if (left >= o.decay) return o.lr;
+      return o.min_lr +
+             (o.lr - o.min_lr) * static_cast<double>(left) / static_cast<double>(o.decay);
+    }
     case deck::Schedule::linear:
       return o.lr + (o.min_lr - o.lr) * done;
     default:

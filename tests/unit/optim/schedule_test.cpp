@@ -17,9 +17,10 @@ deck::Optimizer settings(deck::Schedule schedule, Index warmup) {
 }
 
 TEST(Schedule, WarmsUpInEqualStepsToTheFullRate) {
-  for (const auto schedule :
-       {deck::Schedule::cosine, deck::Schedule::linear, deck::Schedule::constant}) {
-    const deck::Optimizer o = settings(schedule, 4);
+  for (const auto schedule : {deck::Schedule::cosine, deck::Schedule::linear, deck::Schedule::wsd,
+                              deck::Schedule::constant}) {
+    deck::Optimizer o = settings(schedule, 4);
+    o.decay = 16;
     for (Index s = 0; s < 4; ++s) {
       EXPECT_NEAR(learning_rate(o, s, 20), 2e-3 * static_cast<double>(s + 1) / 4, 2e-3 * exact);
     }
@@ -47,6 +48,16 @@ TEST(Schedule, LinearFallsEvenly) {
 TEST(Schedule, ConstantStays) {
   const deck::Optimizer o = settings(deck::Schedule::constant, 0);
   for (const Index s : {0, 1, 9}) EXPECT_EQ(learning_rate(o, s, 10), 2e-3);
+}
+
+TEST(Schedule, WsdStaysAndThenFallsOnALine) {
+  deck::Optimizer o = settings(deck::Schedule::wsd, 4);
+  o.decay = 5;
+  for (Index s = 4; s <= 15; ++s) EXPECT_EQ(learning_rate(o, s, 20), 2e-3) << s;
+  for (Index s = 16; s < 20; ++s) {
+    const double left = static_cast<double>(20 - s) / 5;
+    EXPECT_NEAR(learning_rate(o, s, 20), 5e-4 + 1.5e-3 * left, 2e-3 * exact) << s;
+  }
 }
 
 TEST(Schedule, WarmUpMayTakeTheWholeRun) {
