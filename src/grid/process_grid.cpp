@@ -30,6 +30,12 @@ Group data_group(const Group& world, Index tensor, std::span<const int> node_of_
   return group;
 }
 
+Group node_group(const Group& data) {
+  int first = 0;
+  while (data.leaves_node(first)) ++first;
+  return data.part(first, "node");
+}
+
 std::vector<int> order_of(const Group& world, Index tensor, std::span<const int> node_of_rank) {
   if (node_of_rank.empty()) {
     const std::vector<int> one_node(static_cast<std::size_t>(world.size() / tensor), 0);
@@ -70,6 +76,7 @@ ProcessGrid::ProcessGrid(Group world, Index data, Index tensor, std::span<const 
     : world_(std::move(world)),
       order_(order_of(world_, checked_tensor(world_, data, tensor), node_of_rank)),
       tensor_(split(world_, world_.rank() / tensor, world_.rank()), "tensor"),
-      data_(data_group(world_, tensor, node_of_rank, order_)) {}
+      data_(data_group(world_, tensor, node_of_rank, order_)),
+      node_(node_group(data_)) {}
 
 }  // namespace kzero::grid

@@ -36,6 +36,8 @@ class ProcessGrid {
   const Group& world() const { return world_; }
   const Group& data() const { return data_; }
   const Group& tensor() const { return tensor_; }
+  /// The ranks of data() on this rank's node, in the same order.
+  const Group& node() const { return node_; }
 
   /// The rank in world() of a place on the grid.
   Index world_rank(Index data_rank, Index tensor_rank) const {
@@ -47,6 +49,7 @@ class ProcessGrid {
   std::vector<int> order_;  // the data group's ranks in the order of the launch, by shard
   Group tensor_;
   Group data_;
+  Group node_;
 };
 
 }  // namespace kzero::grid

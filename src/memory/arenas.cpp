@@ -44,40 +44,67 @@ std::byte* allocate(Category category, Index bytes) {
 }  // namespace
 
 void Arenas::Free::operator()(std::byte* data) const {
+  ledger->remove(category, bytes);
+  if (is_shared) return;
   if (category == Category::offloaded) {
     Kokkos::kokkos_free<HostMemory>(data);
   } else {
     Kokkos::kokkos_free<Memory>(data);
   }
-  ledger->remove(category, bytes);
 }
 
-Arenas::Arenas(const Arenas& measured, Ledger& ledger)
-    : ledger_(&ledger), capacity_(measured.taken_) {
+Arenas::Arenas(const Arenas& measured, Ledger& ledger, const SharedMemory* shared)
+    : ledger_(&ledger), shared_(shared), share_capacity_(measured.shares_) {
+  KZERO_REQUIRE((shared_ != nullptr) == (measured.shared_bytes_ > 0), ExitCode::other,
+                "internal error: {} of shared memory were planned",
+                format_bytes(measured.shared_bytes_));
   for (std::size_t i = 0; i < category_count; ++i) {
-    if (capacity_[i] == 0) continue;
     const auto category = static_cast<Category>(i);
-    std::byte* data = allocate(category, capacity_[i]);
-    ledger.add(category, capacity_[i]);
-    slabs_[i] = {data, Free{&ledger, category, capacity_[i]}};
+    const auto enter = [&](std::byte* data, Index bytes, bool is_shared) {
+      ledger.add(category, bytes);
+      return Slab(data, Free{&ledger, category, bytes, is_shared});
+    };
+    const Index share = share_capacity_[i], own = measured.taken_[i] - share;
+    capacity_[i] = own;
+    if (share > 0) share_entries_[i] = enter(shared_->data(), share, true);
+    if (own > 0) slabs_[i] = enter(allocate(category, own), own, false);
   }
 }
 
-void* Arenas::take_bytes(Category category, Index bytes) {
+/// Counts `bytes` in a category, rounded up, and returns them.
+Index Arenas::count(Category category, Index bytes) {
   Index& taken = taken_[position(category)];
-  const Index begin = taken;
   KZERO_REQUIRE(
       bytes <= most_bytes - taken, ExitCode::memory,
       "a rank would need more than {} of memory for {}, beyond what can be planned; fewer "
       "layers, a smaller train.micro_batch or model.sequence, or more ranks need less",
       format_bytes(most_bytes), name_of(category));
-  taken += round_up(bytes, alignment);
-  if (measuring()) return nullptr;
-  KZERO_REQUIRE(taken <= capacity_[position(category)], ExitCode::other,
-                "internal error: {} were planned for {}, but {} are used",
-                format_bytes(capacity_[position(category)]), name_of(category),
-                format_bytes(taken));
-  return slabs_[position(category)].get() + begin;
+  const Index rounded = round_up(bytes, alignment);
+  taken += rounded;
+  return rounded;
+}
+
+void Arenas::require_planned(Category category, Index used, Index planned) const {
+  KZERO_REQUIRE(measuring() || used <= planned, ExitCode::other,
+                "internal error: {} were planned for {}, but {} are used", format_bytes(planned),
+                name_of(category), format_bytes(used));
+}
+
+void* Arenas::take_bytes(Category category, Index bytes) {
+  const std::size_t i = position(category);
+  const Index begin = taken_[i] - shares_[i];
+  const Index end = begin + count(category, bytes);
+  require_planned(category, end, capacity_[i]);
+  return measuring() ? nullptr : slabs_[i].get() + begin;
+}
+
+void* Arenas::take_shared_bytes(Category category, Index bytes, Index ranks) {
+  const std::size_t i = position(category);
+  const Index begin = shared_bytes_, share = count(category, bytes);
+  shares_[i] += share;
+  shared_bytes_ += ranks * share;
+  require_planned(category, shares_[i], share_capacity_[i]);
+  return measuring() ? nullptr : shared_->data() + begin;
 }
 
 }  // namespace kzero::memory

@@ -53,6 +53,9 @@ TEST(ProcessGrid, RanksOfOnePlaceOnTheirNodesAreNeighbours) {
       EXPECT_EQ(grid.data().launch_rank(r), grid.world_rank(r, 0));
       EXPECT_EQ(grid.data().leaves_node(r), grid.world_rank(r, 0) / node_ranks != me / node_ranks);
     }
+    EXPECT_EQ(grid.node().size(), node_ranks);
+    EXPECT_EQ(grid.node().rank(), me % node_ranks);
+    EXPECT_EQ(grid.node().launch_rank(0), me / node_ranks * node_ranks);
   }
 }
 

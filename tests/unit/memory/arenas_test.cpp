@@ -102,6 +102,47 @@ TEST(Arenas, LayoutsThatShareMemoryCountOnceByTheLongest) {
   EXPECT_EQ(ranges[6], shared + 128 + 64);
 }
 
+/// Memory that could be shared.
+class OneProcess : public SharedMemory {
+ public:
+  explicit OneProcess(Index bytes) : bytes_(static_cast<std::size_t>(bytes)) {}
+  std::byte* data() const override { return const_cast<std::byte*>(bytes_.data()); }
+  void meet() const override {}
+
+ private:
+  std::vector<std::byte> bytes_;
+};
+
+/// A range of a slab, two that three ranks share, and another one of the slab.
+std::vector<std::byte*> take_both_kinds(Arenas& arenas) {
+  constexpr auto category = Category::parameters;
+  return {arenas.take<std::byte>(category, 64), arenas.take_shared<std::byte>(category, 128, 3),
+          arenas.take_shared<std::byte>(category, 64, 3), arenas.take<std::byte>(category, 64)};
+}
+
+TEST(Arenas, CountARanksShareOfSharedMemory) {
+  Arenas measured;
+  take_both_kinds(measured);
+  EXPECT_EQ(measured.bytes()[position(Category::parameters)], 2 * 64 + 128 + 64);
+  EXPECT_EQ(measured.shared_bytes(), 3 * (128 + 64));
+  EXPECT_EQ(measured.shared(), nullptr);
+  const OneProcess memory(measured.shared_bytes());
+  Ledger ledger;
+  {
+    Arenas arenas(measured, ledger, &memory);
+    const auto ranges = take_both_kinds(arenas);
+    EXPECT_EQ(arenas.bytes(), measured.bytes());
+    EXPECT_EQ(ledger.now(Category::parameters), 2 * 64 + 128 + 64);
+    EXPECT_EQ(ranges[1], memory.data());
+    EXPECT_EQ(ranges[2], memory.data() + 3 * 128);
+    EXPECT_EQ(ranges[3], ranges[0] + 64) << "slabs have no shared ranges";
+    EXPECT_THROW(arenas.take_shared<std::byte>(Category::parameters, 64, 3), Error);
+    EXPECT_THROW(arenas.take<std::byte>(Category::parameters, 64), Error);
+  }
+  EXPECT_EQ(ledger.now(Category::parameters), 0);
+  EXPECT_THROW(Arenas(measured, ledger), Error) << "the shared memory is missing";
+}
+
 TEST(Arenas, TakingMoreThanWasMeasuredFails) {
   Arenas measured;
   measured.take<float>(Category::workspace, 16);
