@@ -13,7 +13,7 @@ void add_grid(std::vector<Key>& table) {
       "Tensor-parallel ranks, which are neighbours in rank order. Must divide model.heads."));
   table.push_back(integer("grid.node", t, &Grid::node, from(0, 1000000), "ranks",
                           "Ranks per node to assume, for plans and tests; 0: as the ranks are "
-                          "placed. No bit changes."));
+                          "placed; 1: ranks share no memory. No bit changes."));
 }
 
 void add_zero(std::vector<Key>& table) {
@@ -30,7 +30,8 @@ void add_zero(std::vector<Key>& table) {
              {{"rank", SharesParameters::ranks}, {"node", SharesParameters::node}},
              "Stage 3: what holds the parameters if a step runs on several nodes. \"rank\": all "
              "ranks, a shard each; \"node\": each node, its ranks a part each. Units are then "
-             "gathered within nodes, which send updated shards once a step. No bit changes."));
+             "gathered or shared in memory within nodes, which send updated shards once a step. No "
+             "bit changes."));
   table.push_back(
       choice("zero.accumulate", t, &Zero::accumulate,
              {{"auto", Accumulate::automatic},

@@ -5,6 +5,7 @@
 #include "base/error.hpp"
 #include "comm/placement.hpp"
 #include "optim/optimizer.hpp"
+#include "tensor/view.hpp"
 
 namespace kzero::engine {
 
@@ -29,6 +30,14 @@ Index micro_batches(const deck::Config& config) {
   return config.train.global_batch / config.train.micro_batch;
 }
 
+/// The ranks of a node share the parameters in memory if they are those that hold one copy.
+zero::Stage stage_of(const deck::Config& config, Index data_ranks) {
+  const Index copies = copies_of(config);
+  const bool shared = tensor::on_host && !comm::moves_by_itself(config.run.communicator) &&
+                      copies == config.placement.data_nodes;
+  return zero::stage(config.zero.stage, data_ranks, copies, shared);
+}
+
 zero::SumPlan sum_plan(const deck::Config& config, Index data_ranks, bool adds_reduced) {
   return {{.ranks = data_ranks,
            .nodes = std::max<Index>(1, config.placement.data_nodes),
@@ -49,16 +58,17 @@ MatrixPlan matrices_of(const Blueprint& b) {
 }  // namespace
 
 ModelBlueprint::ModelBlueprint(const deck::Config& config, Index data_ranks,
-                               const model::TensorRank& rank, model::Family family)
+                               const model::TensorRank& rank, const zero::Stage& partition,
+                               model::Family family)
     : tensor(rank),
       definition(family(config)),
       table(definition->table(rank)),
       layout(table, data_ranks),
-      stage(zero::stage(config.zero.stage, data_ranks, copies_of(config))) {}
+      stage(partition) {}
 
 Blueprint::Blueprint(const deck::Config& config, Index data_ranks, const model::TensorRank& rank,
                      model::Family family, std::shared_ptr<const optim::Optimizer> rule)
-    : ModelBlueprint(config, data_ranks, rank, family),
+    : ModelBlueprint(config, data_ranks, rank, stage_of(config, data_ranks), family),
       adds_reduced(config.zero.accumulate == deck::Accumulate::reduced &&
                    micro_batches(config) > data_ranks),
       sums(sum_plan(config, data_ranks, adds_reduced)),

@@ -29,7 +29,7 @@ struct ModelBlueprint {
 
   /// The deck must be resolved.
   ModelBlueprint(const deck::Config& config, Index data_ranks, const model::TensorRank& tensor,
-                 model::Family family = model::define);
+                 const zero::Stage& partition, model::Family family = model::define);
 };
 
 /// A training run on one rank of the grid.

@@ -53,8 +53,8 @@ Copies reduction_copies(const zero::SumPlan& sums, Index remote) {
 }
 
 // All stages reduce-scatter the gradients of all units. Stage 0 then all-gathers them. Stages 1 and
-// 2 all-gather all parameters. Stage 3 gathers parameters as scheduled; with a copy per node, it
-// does so within nodes, and all-gathers the shards between nodes.
+// 2 all-gather all parameters. Stage 3 gathers parameters as scheduled, unless nodes share them in
+// memory; with a copy per node, it does so within nodes, and all-gathers the shards between nodes.
 void add_data_group(const deck::Config& config, const Blueprint& blueprint, Index remote,
                     Rows& rows) {
   const Index ranks = blueprint.layout.ranks();
@@ -80,7 +80,7 @@ void add_data_group(const deck::Config& config, const Blueprint& blueprint, Inde
     add(all_gather, comm::Purpose::gradients, owned, gather_copies(blueprint.sums, remote));
   if (stage.gathers_updates())
     add(all_gather, comm::Purpose::parameters, owned, update_copies(blueprint, remote));
-  if (stage.parameters == zero::Placement::partitioned) {
+  if (stage.gathers_parameters()) {
     const Index gathered = times(blueprint.batches.rounds(), blueprint.training.gathers() / ranks);
     add(all_gather, comm::Purpose::parameters, times(gathered, stage.copies),
         parameter_copies(blueprint, remote));

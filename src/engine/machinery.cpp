@@ -4,6 +4,7 @@
 
 #include "base/bytes.hpp"
 #include "base/error.hpp"
+#include "comm/node_window.hpp"
 #include "comm/placement.hpp"
 #include "grid/agreement.hpp"
 #include "runtime/node_memory.hpp"
@@ -22,6 +23,11 @@ Machinery::Machinery(const deck::Config& config, Index thread_count, const grid:
   };
   data = link(comm::overlap_of(config), grid.data());
   tensor = link(comm::overlap_beside(config), grid.tensor());
+}
+
+std::unique_ptr<memory::SharedMemory> Machinery::share(Index bytes) const {
+  if (bytes == 0) return nullptr;
+  return std::make_unique<comm::NodeWindow>(grid.node(), bytes);
 }
 
 model::TensorRank tensor_rank(const grid::ProcessGrid& grid) {

@@ -9,6 +9,7 @@
 #include "deck/config.hpp"
 #include "grid/process_grid.hpp"
 #include "memory/ledger.hpp"
+#include "memory/shared_memory.hpp"
 #include "model/definition.hpp"
 #include "tensor/gemm.hpp"
 
@@ -25,6 +26,10 @@ struct Machinery {
   /// Makes the back ends of a resolved deck. `grid` must outlive the object. Throws
   /// AgreedError(usage) if this build lacks a back end. Collective over all ranks of the grid.
   Machinery(const deck::Config& config, Index thread_count, const grid::ProcessGrid& ranks);
+
+  /// Allocates memory that the data group's ranks on this node share; null for 0 bytes. Throws
+  /// AgreedError if the system refuses. Collective over those ranks.
+  std::unique_ptr<memory::SharedMemory> share(Index bytes) const;
 };
 
 model::TensorRank tensor_rank(const grid::ProcessGrid& grid);

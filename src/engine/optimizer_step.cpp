@@ -87,6 +87,7 @@ void OptimizerStep<T>::change_parameters(const optim::Update& update) {
   }
   // Control messages follow a step, and only one thread at a time may call MPI.
   if (!machinery_.data->waits_on_device()) buffers_.parameters.finish(exec, *machinery_.data);
+  buffers_.parameters.finish_update(exec, *machinery_.data);
 }
 
 /// Returns the share of an update for a range of unit u. This rank must hold the range.

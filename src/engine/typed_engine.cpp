@@ -51,7 +51,8 @@ TypedEngine<T>::TypedEngine(const deck::Config& config, Blueprint blueprint, Mac
       grid_(m.grid),
       blueprint_(std::move(blueprint)),
       measured_(Buffers<T>::measured(config, blueprint_, data_.rank(), m.threads)),
-      arenas_(measured_, m.ledger),
+      shared_(m.share(measured_.shared_bytes())),
+      arenas_(measured_, m.ledger, shared_.get()),
       buffers_(arenas_, config, blueprint_, data_.rank(), m.threads, m.gemm.get(), m.tensor.get()),
       states_(states()),
       optimizer_step_(blueprint_, m, buffers_, states_),
@@ -66,7 +67,7 @@ TypedEngine<T>::TypedEngine(const deck::Config& config, Blueprint blueprint, Mac
     verification_.emplace(config.run.verify_every, blueprint_, grid_);
   // Collectives include the padding. It must therefore be zero from the start.
   const tensor::Execution& exec = buffers_.model->exec();
-  clear(exec, buffers_.parameters.held());
+  buffers_.parameters.clear(exec);
   clear(exec, buffers_.gradients.held());
   for (const zero::StateBuffer& array : buffers_.state) {
     if (array.elements() > 0) kernels::fill<float>(exec, vector(array.data(), array.elements()), 0);
@@ -123,6 +124,7 @@ void TypedEngine<T>::parameters_from_master() {
     ++u;
   }
   buffers_.parameters.finish(exec, data_);
+  buffers_.parameters.finish_update(exec, data_);
 }
 
 template <class T>
@@ -219,7 +221,8 @@ double TypedEngine<T>::mean_loss(const data::BatchPlan& plan, std::span<const do
 }
 
 /// Waits for this rank's sums of a step, then adds the sums of all ranks in one control message. A
-/// loss's word is zero on all ranks except one.
+/// loss's word is zero on all ranks except one. After it no rank reads parameters until the update
+/// is finished, so ranks that share them may write.
 template <class T>
 typename TypedEngine<T>::Totals TypedEngine<T>::read_totals() {
   const runtime::ProfileRegion region([] { return "kzero::engine::read_totals"; });

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <exception>
+#include <memory>
 #include <optional>
 #include <span>
 #include <vector>
@@ -68,6 +69,7 @@ class TypedEngine : public Engine {
   const grid::ProcessGrid& grid_;
   Blueprint blueprint_;
   memory::Arenas measured_;
+  std::unique_ptr<memory::SharedMemory> shared_;  // null unless ranks share memory
   memory::Arenas arenas_;
   Buffers<T> buffers_;
   const std::vector<UnitState> states_;  // of all units, in order

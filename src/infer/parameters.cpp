@@ -21,7 +21,7 @@ Index largest_share(const param::FlatLayout& layout) {
 
 ForwardBlueprint::ForwardBlueprint(const deck::Config& config, Index data_ranks,
                                    const model::TensorRank& rank)
-    : ModelBlueprint(config, data_ranks, rank),
+    : ModelBlueprint(config, data_ranks, rank, zero::stage(config.zero.stage, data_ranks)),
       schedule(definition->validation_trace(), layout, {.stage = stage}) {}
 
 template <class T>
@@ -37,9 +37,7 @@ template <class T>
 void Parameters<T>::load(const tensor::Execution& exec, const Values& values,
                          engine::Machinery& machinery) {
   const comm::Communicator& data = *machinery.data;
-  const auto& held = store_.held();
-  // Padding takes part in collectives.
-  kernels::fill<T>(exec, {held.data(), static_cast<std::size_t>(held.elements())}, 0);
+  store_.clear(exec);  // padding takes part in collectives
   const auto units = static_cast<Index>(blueprint_->table.size());
   grid::collectively(machinery.grid.world(), [&] {
     for (Index u = 0; u < units; ++u) read_unit(u, exec, values, data.rank());

@@ -120,6 +120,8 @@ std::string end_of_step(const deck::Config& config, const engine::Blueprint& b,
             : in_flight.gathers ? "while the next is updated"
                                 : "before the next is updated";
   }
+  if (b.stage.shared)
+    text += "; the ranks of a node wait until all their shared parameters are new";
   return text + "; agreement on whether to stop\n";
 }
 

@@ -28,6 +28,19 @@ class FlatBuffer {
     }
   }
 
+  /// Returns full units in memory that ranks / copies ranks share. Each rank counts its shards.
+  static FlatBuffer shared(memory::Arenas& arenas, memory::Category category,
+                           const param::FlatLayout& layout, Index copies) {
+    FlatBuffer buffer;
+    buffer.layout_ = &layout;
+    buffer.elements_ = layout.total();
+    buffer.data_ =
+        arenas.take_shared<T>(category, copies * layout.owned_total(), layout.ranks() / copies);
+    for (const param::UnitLayout& unit : layout.units())
+      buffer.units_.push_back(buffer.data_ ? buffer.data_ + unit.begin : nullptr);
+    return buffer;
+  }
+
   T* data() const { return data_; }
   Index elements() const { return elements_; }
 

@@ -1,8 +1,26 @@
 #include "zero/parameter_store.hpp"
 
 #include "comm/gather.hpp"
+#include "kernels/initialize.hpp"
 
 namespace kzero::zero {
+
+namespace {
+
+constexpr auto category = memory::Category::parameters;
+
+template <class T>
+FlatBuffer<T> held_of(memory::Arenas& arenas, const param::FlatLayout& layout, const Stage& stage) {
+  if (stage.shared) return FlatBuffer<T>::shared(arenas, category, layout, stage.copies);
+  return {arenas, category, layout, stage.parameters, stage.copies};
+}
+
+template <class T>
+void zero(const tensor::Execution& exec, T* data, Index count) {
+  if (count > 0) kernels::fill<T>(exec, {data, static_cast<std::size_t>(count)}, 0);
+}
+
+}  // namespace
 
 template <class T>
 ParameterStore<T>::ParameterStore(memory::Arenas& arenas, const param::FlatLayout& layout,
@@ -10,14 +28,25 @@ ParameterStore<T>::ParameterStore(memory::Arenas& arenas, const param::FlatLayou
     : layout_(&layout),
       copies_{stage.copies, layout.ranks() / stage.copies},
       rank_(rank),
-      held_(arenas, memory::Category::parameters, layout, stage.parameters, stage.copies),
+      memory_(stage.shared ? arenas.shared() : nullptr),
+      held_(held_of<T>(arenas, layout, stage)),
       units_(layout.units().size()),
       arrivals_(layout.units().size()) {
-  if (stage.parameters == Placement::replicated) {
-    units_.assign(held_.units().begin(), held_.units().end());
+  if (stage.gathers_parameters()) {
+    gathered_ = arenas.take<T>(category, gathered);
   } else {
-    gathered_ = arenas.take<T>(memory::Category::parameters, gathered);
+    units_.assign(held_.units().begin(), held_.units().end());
   }
+}
+
+template <class T>
+void ParameterStore<T>::clear(const tensor::Execution& exec) {
+  if (memory_ == nullptr) {
+    zero(exec, held_.data(), held_.elements());
+    return;
+  }
+  for (Index u = 0; u < std::ssize(units_); ++u)
+    zero(exec, part(u), copies_.nodes * layout_->unit(u).shard);
 }
 
 template <class T>
@@ -45,6 +74,20 @@ void ParameterStore<T>::finish(const tensor::Execution& exec, comm::Communicator
 }
 
 template <class T>
+void ParameterStore<T>::finish_update(const tensor::Execution& exec, comm::Communicator& comm) {
+  if (memory_ == nullptr) return;
+  finish(exec, comm);
+  exec.fence("kzero::zero::parameters_written");
+  memory_->meet();
+}
+
+template <class T>
+T* ParameterStore<T>::part(Index u) const {
+  const Index before = memory_ != nullptr ? copies_.place_of(rank_) * copies_.nodes : 0;
+  return held_.unit(u) + before * layout_->unit(u).shard;
+}
+
+template <class T>
 void ParameterStore<T>::after(const ScheduleStep& step) {
   for (const Index u : step.releases) units_[u] = nullptr;
 }
@@ -53,11 +96,10 @@ template <class T>
 void ParameterStore<T>::all_gather_updated(Index u, const tensor::Execution& exec,
                                            comm::Communicator& comm) {
   const Index shard = layout_->unit(u).shard;
-  T* const held = held_.unit(u);
-  arrivals_[u] = copies_.nodes == 1 ? gather(u, held, exec, comm)
+  arrivals_[u] = copies_.nodes == 1 ? gather(u, held_.unit(u), exec, comm)
                                     : comm.begin_gather_across_nodes(
                                           exec, comm::ConstSpan::of(owned(u), shard),
-                                          comm::spans(held, copies_.nodes, shard, {0, shard}),
+                                          comm::spans(part(u), copies_.nodes, shard, {0, shard}),
                                           comm::Purpose::parameters);
 }
 
@@ -68,9 +110,9 @@ comm::Request ParameterStore<T>::gather(Index u, T* unit, const tensor::Executio
   const Index shard = layout_->unit(u).shard;
   if (copies_.nodes == 1)
     return comm::begin_gather<T>(exec, comm, unit, shard, {0, shard}, owned(u), purpose);
-  const Index part = copies_.nodes * shard;
-  return comm.begin_gather_in_node(exec, comm::ConstSpan::of(held_.unit(u), part),
-                                   comm::spans(unit, copies_.node_ranks, part, {0, part}), purpose);
+  const Index held = copies_.nodes * shard;
+  return comm.begin_gather_in_node(exec, comm::ConstSpan::of(part(u), held),
+                                   comm::spans(unit, copies_.node_ranks, held, {0, held}), purpose);
 }
 
 #define KZERO_INSTANTIATE(T) template class ParameterStore<T>;

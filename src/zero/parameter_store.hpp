@@ -2,7 +2,9 @@
 // available. With partitioned parameters (stage 3, the paper's P_p), a rank keeps its shard of each
 // unit. Units are gathered before use and released after it, as scheduled. With a copy per node, a
 // rank also keeps the shards of the ranks with the same place on other nodes, and units are
-// gathered within the node.
+// gathered within the node. If the ranks of a copy share memory, all units are always available and
+// each rank writes its own shards: reading ends with a message of all these ranks before any of
+// them writes, and writing ends with finish_update() before any of them reads.
 #pragma once
 
 #include "base/node_shape.hpp"
@@ -23,8 +25,8 @@ class ParameterStore {
   /// The units that the model reads, by number. Null while a unit is not gathered.
   const std::vector<const T*>& units() const { return units_; }
 
-  /// This rank's elements of all units.
-  const FlatBuffer<T>& held() const { return held_; }
+  /// Sets the elements that this rank holds to zero, with padding. Other ranks may not read yet.
+  void clear(const tensor::Execution& exec);
 
   /// Returns the first element of the range of unit u that this rank would hold under a placement.
   T* share(Index u, Placement by) const { return held_.share(u, by, rank_); }
@@ -50,6 +52,10 @@ class ParameterStore {
   /// Waits for all gathers in flight.
   void finish(const tensor::Execution& exec, comm::Communicator& comm);
 
+  /// Ends an update: call it after the last change of a parameter. Ranks that share memory wait for
+  /// each other, after gathers in flight. Collective over them.
+  void finish_update(const tensor::Execution& exec, comm::Communicator& comm);
+
  private:
   /// Starts the gathers that are due before an operation and waits for the units that it needs.
   /// Collective.
@@ -58,6 +64,8 @@ class ParameterStore {
   /// Releases the units that are no longer needed after an operation.
   void after(const ScheduleStep& step);
 
+  /// Returns the first of the shards of unit u that this rank holds of a partitioned copy.
+  T* part(Index u) const;
   T* owned(Index u) const { return share(u, Placement::partitioned); }
   void wait_for(Index u, const tensor::Execution& exec, comm::Communicator& comm);
   comm::Request gather(Index u, T* unit, const tensor::Execution& exec,
@@ -66,7 +74,8 @@ class ParameterStore {
   const param::FlatLayout* layout_;
   NodeShape copies_;  // its nodes are the copies of the parameters
   Index rank_;
-  FlatBuffer<T> held_;
+  const memory::SharedMemory* memory_;  // null unless ranks share the parameters, or measuring
+  FlatBuffer<T> held_;                  // of this rank, or of all that share memory
   T* gathered_ = nullptr;
   std::vector<const T*> units_;
   std::vector<comm::Request> arrivals_;  // gathers in flight, by unit; 0: it has arrived

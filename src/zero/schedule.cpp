@@ -60,8 +60,7 @@ Schedule::Schedule(const param::Trace& trace, const param::FlatLayout& layout,
     : trace_(trace), steps_(trace.size()) {
   for (std::size_t i = 0; i < trace_.size(); ++i)
     steps_[i].needs = units_of(trace_[i].reads, ValueKind::parameters);
-  if (options.stage.parameters == Placement::partitioned)
-    schedule_gathers(layout, options.prefetch_units);
+  if (options.stage.gathers_parameters()) schedule_gathers(layout, options.prefetch_units);
   schedule_gradients(layout, options);
 }
 

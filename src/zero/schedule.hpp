@@ -42,7 +42,8 @@ class Schedule {
   const param::Trace& trace() const { return trace_; }
   const std::vector<ScheduleStep>& steps() const { return steps_; }
 
-  /// Elements of memory for gathered units and for gradients being written. 0 if replicated.
+  /// Elements of memory for gathered units and for gradients being written. 0 if nothing is
+  /// gathered, and if gradients are replicated.
   Index gathered_elements() const { return gathered_elements_; }
   Index target_elements() const { return target_elements_; }
 

@@ -12,7 +12,13 @@ struct Stage {
   Placement parameters = Placement::replicated;
   Placement gradients = Placement::replicated;
   Placement optimizer = Placement::replicated;
-  Index copies = 1;  // of partitioned parameters: one, or one per node
+  Index copies = 1;     // of partitioned parameters: one, or one per node
+  bool shared = false;  // the ranks of a copy are those of a node, which hold it in shared memory
+
+  /// Returns whether units of parameters are gathered before they are used.
+  constexpr bool gathers_parameters() const {
+    return parameters == Placement::partitioned && !shared;
+  }
 
   /// Returns whether an update ends with an all-gather, because each rank keeps parameters that
   /// another rank updates.
@@ -24,14 +30,14 @@ struct Stage {
 
 /// Stage 0 is plain data parallelism, 1 is P_os, 2 adds P_g, and 3 adds P_p. With a single rank,
 /// every stage is stage 0. With several copies of the parameters, each is partitioned over
-/// ranks / copies ranks.
-constexpr Stage stage(Index number, Index ranks, Index copies = 1) {
+/// ranks / copies ranks, which may share its memory.
+constexpr Stage stage(Index number, Index ranks, Index copies = 1, bool shared = false) {
   const auto from = [=](Index first, Index parts) {
     return number >= first && parts > 1 ? Placement::partitioned : Placement::replicated;
   };
   const Placement parameters = from(3, ranks / copies);
-  return {parameters, from(2, ranks), from(1, ranks),
-          parameters == Placement::partitioned ? copies : 1};
+  const bool is_cut = parameters == Placement::partitioned;
+  return {parameters, from(2, ranks), from(1, ranks), is_cut ? copies : 1, is_cut && shared};
 }
 
 /// Elements [begin, end) of a unit.

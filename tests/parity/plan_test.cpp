@@ -61,8 +61,8 @@ std::string describe(const deck::Config& config) {
   return std::string(name_of(config.model.family)) + ' ' +
          std::string(name_of(config.train.precision)) +
          (config.model.tied_embeddings ? ", tied" : ", untied") + ", stage " +
-         std::to_string(config.zero.stage) + ", recompute " +
-         std::string(name_of(config.recompute.mode));
+         std::to_string(config.zero.stage) + ", nodes of " + std::to_string(config.grid.node) +
+         ", recompute " + std::string(name_of(config.recompute.mode));
 }
 
 // Model states of paper sections 3.1 and 5. Of 2 + 2 + 12 bytes per parameter (4 + 4 + 8 in fp32),
@@ -105,6 +105,7 @@ TEST(Plan, GatheredUnitsAreAtMostPrefetchAndOne) {
   config.model.layers = 40;
   config.model.hidden = 48, config.model.vocab = 101;
   config.zero.stage = 3;
+  config.grid.node = 1;  // ranks of a node would share all units
   config.train.micro_batch = 1, config.train.global_batch = 8;
   for (const Index prefetch : {0, 1, 3}) {
     config.zero.prefetch_units = prefetch;
@@ -148,12 +149,14 @@ Index exchanged(const param::Table& table, Index ranks) {
 
 // Paper section 7: 2 P (N - 1) / N elements per step in stages 0 to 2, at most 3 P (N - 1) / N in
 // stage 3. Here each unit's P is padded to equal, aligned shards. Every further round of
-// micro-batches adds a reduction and, in stage 3, the gathers.
+// micro-batches adds a reduction and, in stage 3, the gathers. Stage 3 gathers nothing if its ranks
+// share the parameters in memory.
 void expect_traffic_of_theory(const Training& training, Index ranks, Index steps) {
   const deck::Config& config = training.config;
   const engine::Blueprint& blueprint = training.engine->blueprint();
   const auto rows = engine::counted(training.traffic, engine::expected_traffic(config, blueprint));
-  ASSERT_EQ(rows.size(), ranks == 1 ? 0U : 2U) << describe(config);
+  const bool gathers = config.zero.stage < 3 || blueprint.stage.gathers_parameters();
+  ASSERT_EQ(rows.size(), ranks == 1 ? 0U : gathers ? 2U : 1U) << describe(config);
   if (ranks == 1) return;
   const Index once = exchanged(blueprint.table, ranks), micro = blueprint.batches.rounds();
   for (const metrics::TrafficRow& row : rows) {
@@ -166,13 +169,15 @@ void expect_traffic_of_theory(const Training& training, Index ranks, Index steps
   }
   EXPECT_EQ(rows[0].operation, "reduce_scatter");
   EXPECT_EQ(rows[0].elements_per_step, blueprint.adds_reduced ? micro * once : once);
-  EXPECT_EQ(rows[1].operation, "all_gather");
-  EXPECT_EQ(rows[1].purpose, config.zero.stage == 0 ? "gradients" : "parameters");
-  if (config.zero.stage < 3) {
-    EXPECT_EQ(rows[1].elements_per_step, once) << describe(config);
-  } else {
-    EXPECT_LE(rows[1].elements_per_step, 2 * micro * once) << describe(config);
-    EXPECT_GE(rows[1].elements_per_step, micro * once) << describe(config);
+  for (std::size_t i = 1; i < rows.size(); ++i) {
+    EXPECT_EQ(rows[i].operation, "all_gather");
+    EXPECT_EQ(rows[i].purpose, config.zero.stage == 0 ? "gradients" : "parameters");
+    if (config.zero.stage < 3) {
+      EXPECT_EQ(rows[i].elements_per_step, once) << describe(config);
+    } else {
+      EXPECT_LE(rows[i].elements_per_step, 2 * micro * once) << describe(config);
+      EXPECT_GE(rows[i].elements_per_step, micro * once) << describe(config);
+    }
   }
   // Totals rather than means, which could round.
   for (const auto& [channel, volume] : training.traffic.in_steps())
@@ -198,7 +203,7 @@ TEST(Plan, BytesAreTheLedgersPeakAndTrafficIsTheory) {
 TEST(Plan, Stage3GathersAreThoseOfTheSchedule) {
   const Index ranks = 4;
   deck::Config config = small_deck();
-  config.train.global_batch = ranks, config.zero.stage = 3;
+  config.train.global_batch = ranks, config.zero.stage = 3, config.grid.node = 1;
   const engine::Blueprint blueprint(resolved(config, ranks), ranks);
   const auto padded = [&](Index u) { return blueprint.layout.unit(u).padded; };
   EXPECT_EQ(blueprint.training.gathers(),
@@ -207,10 +212,30 @@ TEST(Plan, Stage3GathersAreThoseOfTheSchedule) {
             2 * padded(0) + padded(1) + padded(2) + padded(3) + padded(4));
 }
 
+// Ranks of one node hold the parameters once, and a rank counts its part.
+TEST(Plan, Stage3OnOneNodeHoldsNothingTwice) {
+  if (!tensor::on_host) GTEST_SKIP() << "devices do not share memory";
+  const Index ranks = 4;
+  deck::Config config = small_deck(Dtype::bf16);
+  config.train.global_batch = ranks, config.zero.stage = 3;
+  const auto parameters = [&](Index node_ranks, deck::SharesParameters copies) {
+    config.grid.node = node_ranks, config.zero.parameters = copies;
+    const deck::Config ready = resolved(config, ranks);
+    const engine::Blueprint blueprint(ready, ranks);
+    return engine::planned_bytes(ready, blueprint, 1)[position(memory::Category::parameters)];
+  };
+  constexpr auto node = deck::SharesParameters::node, rank = deck::SharesParameters::ranks;
+  const Index all = engine::Blueprint(resolved(config, ranks), ranks).layout.total() * 2;
+  EXPECT_EQ(parameters(4, rank), all / 4);
+  EXPECT_EQ(parameters(4, node), all / 4);
+  EXPECT_EQ(parameters(2, node), all / 2);
+  EXPECT_GT(parameters(2, rank), all / 4) << "gathers between nodes";
+}
+
 // A block is recomputed with the parameters that were gathered for its backward.
 TEST(Plan, RecomputationGathersNothingMore) {
   deck::Config config = small_deck();
-  config.train.global_batch = 4, config.zero.stage = 3;
+  config.train.global_batch = 4, config.zero.stage = 3, config.grid.node = 1;
   const engine::Blueprint plain(resolved(config, 4), 4);
   for (const auto mode : {deck::RecomputeMode::layernorm_gelu, deck::RecomputeMode::full}) {
     config.recompute.mode = mode;

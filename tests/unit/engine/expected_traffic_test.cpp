@@ -46,8 +46,9 @@ TEST(Reports, TheoryOfOneRankIsSilence) {
   EXPECT_TRUE(engine::expected_traffic(config, engine::Blueprint(config, 1)).empty());
 }
 
-// Two nodes of four ranks, two rounds. Each unit is gathered from the node's other ranks, and each
-// updated shard and each node's sum goes to the other node once.
+// Two nodes of four ranks, two rounds. On hosts nothing is gathered, because a node's ranks share
+// memory; otherwise each unit is gathered from the node's other ranks. Each updated shard and each
+// node's sum goes to the other node once.
 TEST(Reports, TrafficOfParametersThatNodesShare) {
   deck::Config config = small_deck(Dtype::bf16);
   config.zero.stage = 3, config.zero.parameters = deck::SharesParameters::node;
@@ -59,9 +60,23 @@ TEST(Reports, TrafficOfParametersThatNodesShare) {
   for (const metrics::TrafficRow& row : engine::expected_traffic(config, blueprint)) {
     const bool gathers = row.operation == "all_gather";
     const Index within = gathers ? 2 * blueprint.training.gathers() / 4 * 3 : 2 * 6 * owned;
+    EXPECT_EQ(blueprint.training.gathers() == 0, tensor::on_host);
     EXPECT_EQ(row.expected_elements_per_step, within + owned) << row.operation;
     EXPECT_EQ(row.expected_bytes_between_nodes_per_step, (gathers ? 2 : 4) * owned)
         << row.operation;
+  }
+}
+
+TEST(Reports, TrafficOfSharedParametersOnOneNodeIsThatOfGradients) {
+  if (!tensor::on_host) GTEST_SKIP() << "devices do not share memory";
+  deck::Config config = small_deck(Dtype::bf16);
+  config.zero.stage = 3, config.train.global_batch = 16;
+  for (const bool is_for_gpus : {false, true}) {
+    if (is_for_gpus) config.run.communicator = deck::CommunicatorKind::nccl;
+    const deck::Config ready = resolved(config, 8);
+    const auto rows = engine::expected_traffic(ready, engine::Blueprint(ready, 8));
+    ASSERT_EQ(rows.size(), is_for_gpus ? 2U : 1U) << "GPUs gather";
+    EXPECT_EQ(rows[0].purpose, "gradients");
   }
 }
 

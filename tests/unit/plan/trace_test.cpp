@@ -5,19 +5,24 @@
 #include <algorithm>
 #include <sstream>
 
+#include "comm/placement.hpp"
 #include "deck/rules.hpp"
+#include "tensor/view.hpp"
 
 namespace kzero::plan {
 namespace {
 
-/// The trace of a deck with one block. Runs of blanks are collapsed.
-std::string trace_of(deck::Zero zero, Index ranks) {
+/// The trace of a deck with one block on nodes of `node` ranks, or on one. Runs of blanks are
+/// collapsed.
+std::string trace_of(deck::Zero zero, Index ranks, Index node = 0) {
   deck::Config config;
   config.model.layers = 1, config.model.hidden = 8, config.model.heads = 2;
   config.train.global_batch = ranks;
   config.zero = zero;
   config.run.communicator = deck::CommunicatorKind::mpi;
+  config.grid.node = node;
   deck::resolve(config, {.ranks = ranks, .purpose = deck::Purpose::plan});
+  config.placement = comm::placement_on({}, config, ranks);
   std::string text = trace(config, engine::Blueprint(config, ranks));
   const auto both_blank = [](char a, char b) { return a == ' ' && b == ' '; };
   text.erase(std::unique(text.begin(), text.end(), both_blank), text.end());
@@ -25,7 +30,7 @@ std::string trace_of(deck::Zero zero, Index ranks) {
 }
 
 TEST(Trace, OfStage3SaysWhatIsGatheredAndWhatMovesBesideIt) {
-  EXPECT_EQ(trace_of({.stage = 3, .prefetch_units = 1, .overlap = deck::Overlap::on}, 2),
+  EXPECT_EQ(trace_of({.stage = 3, .prefetch_units = 1, .overlap = deck::Overlap::on}, 2, 1),
             "schedule of a micro-batch (2 a step, in turns), 2 data-parallel ranks, ZeRO stage 3, "
             "prefetch_units 1, overlap on\n"
             "P, G: parameters and gradient of a unit (0 embedding, 1 block 0, 2 head); other "
@@ -39,6 +44,21 @@ TEST(Trace, OfStage3SaysWhatIsGatheredAndWhatMovesBesideIt) {
             "ranks meet: in every gather before its operation needs it, and in every reduction\n"
             "once a step, all ranks: sum of the losses; sum of the squared gradients; each rank "
             "updates its shards; agreement on whether to stop\n");
+}
+
+TEST(Trace, OfSharedParametersGathersNothing) {
+  if (!tensor::on_host) GTEST_SKIP() << "devices do not share memory";
+  const std::string one_node = trace_of({.stage = 3, .prefetch_units = 1}, 2);
+  EXPECT_NE(one_node.find("0 forward 0 P0 x0 - - - - -"), std::string::npos) << one_node;
+  EXPECT_NE(one_node.find("each rank updates its shards; the ranks of a node wait until all their "
+                          "shared parameters are new; agreement"),
+            std::string::npos)
+      << one_node;
+  const std::string two_nodes =
+      trace_of({.stage = 3, .parameters = deck::SharesParameters::node}, 4, 2);
+  EXPECT_EQ(two_nodes.find("P0 P1"), std::string::npos) << two_nodes;
+  EXPECT_NE(two_nodes.find("updated parameters are gathered"), std::string::npos) << two_nodes;
+  EXPECT_NE(two_nodes.find("the ranks of a node wait"), std::string::npos) << two_nodes;
 }
 
 TEST(Trace, NamesTheFirstUnitsAndTheLast) {

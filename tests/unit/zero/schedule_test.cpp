@@ -140,5 +140,16 @@ TEST(Schedule, OfReplicatedStagesGathersNothing) {
   }
 }
 
+// Gradients are partitioned as in stage 3, but no unit has to arrive.
+TEST(Schedule, OfSharedParametersGathersNothing) {
+  const param::FlatLayout layout = layout_of(3, 4);
+  const Schedule schedule(trace_of(3), layout, {stage(3, 4, 1, true), 1, true});
+  EXPECT_EQ(schedule.gathered_elements(), 0);
+  EXPECT_EQ(schedule.gathers(), 0);
+  EXPECT_GT(schedule.target_elements(), 0);
+  for (const ScheduleStep& step : schedule.steps())
+    EXPECT_TRUE(step.gathers.empty() && step.releases.empty());
+}
+
 }  // namespace
 }  // namespace kzero::zero

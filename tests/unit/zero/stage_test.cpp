@@ -35,6 +35,18 @@ TEST(Stage, OneCopyPerNodeIsPartitionedOverItsRanks) {
   EXPECT_TRUE(stage(3, 8, 8).gathers_updates());
 }
 
+TEST(Stage, OnlyPartitionedParametersAreShared) {
+  EXPECT_TRUE(stage(3, 8, 1, true).shared);
+  EXPECT_TRUE(stage(3, 8, 2, true).shared);
+  EXPECT_FALSE(stage(3, 8, 1, true).gathers_parameters());
+  EXPECT_FALSE(stage(3, 8, 1, true).gathers_updates());
+  EXPECT_TRUE(stage(3, 8, 2, true).gathers_updates()) << "from the other node";
+  EXPECT_TRUE(stage(3, 8, 1, false).gathers_parameters());
+  EXPECT_FALSE(stage(3, 8, 8, true).shared) << "one rank a node holds all";
+  for (const Index number : {0, 1, 2}) EXPECT_FALSE(stage(number, 8, 1, true).shared);
+  EXPECT_FALSE(stage(3, 1, 1, true).shared);
+}
+
 TEST(Stage, OfOneRankSharesNothing) {
   for (int number = 0; number < 4; ++number) {
     const Stage alone = stage(number, 1);
