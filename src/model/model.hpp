@@ -6,6 +6,7 @@
 #include <span>
 
 #include "comm/communicator.hpp"
+#include "kernels/documents.hpp"
 #include "kernels/embedding.hpp"
 #include "memory/arenas.hpp"
 #include "model/definition.hpp"
@@ -34,6 +35,7 @@ struct BatchShape {
   Index threads = 1;  // attention heads that may run at a time
   Passes passes = Passes::all;
   deck::AttentionKind attention = deck::AttentionKind::automatic;
+  bool documents = false;  // whether batches may hold several documents a sequence
 };
 
 /// The resources of a model in addition to its own memory. `gemm` is null while measuring.
@@ -43,10 +45,15 @@ struct Resources {
   TensorLink link{};
 };
 
-/// One micro-batch on the device: inputs and targets [N], and the inputs grouped by token.
+/// The target of a row that has none: its loss and its gradient are 0.
+inline constexpr Token no_target = -1;
+
+/// One micro-batch on the device: inputs and targets [N], the inputs grouped by token, and the
+/// documents of the rows.
 struct Batch {
   Vector<const Token> inputs, targets;
   kernels::TokenGroups groups;
+  kernels::Documents documents{};
 };
 
 /// Flat units by number. An entry is null while its unit is not in memory.

@@ -1,0 +1,21 @@
+// Sequences that hold several documents, each computed as if it were alone: attention never crosses
+// a document, and positions restart at 0 in each.
+#pragma once
+
+#include <cstdint>
+
+#include "tensor/view.hpp"
+
+namespace kzero::kernels {
+
+using tensor::Vector;
+
+/// The document of each row of a batch [N], as positions [begin, end) in the row's sequence. Both
+/// are empty if each sequence is one document.
+struct Documents {
+  Vector<const std::int32_t> begin, end;
+
+  bool empty() const { return begin.size() == 0; }
+};
+
+}  // namespace kzero::kernels
