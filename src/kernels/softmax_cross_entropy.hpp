@@ -1,6 +1,7 @@
 // Softmax cross-entropy and its gradient over a chunk of logits, so that the head never needs the
 // logits of the entire batch. There may be gaps between the rows of logits and of their gradient.
-// The gaps are neither read nor written.
+// The gaps are neither read nor written. A row with a negative target has none: its loss and its
+// gradient are 0.
 #pragma once
 
 #include <type_traits>
@@ -14,7 +15,7 @@ using tensor::StridedMatrix;
 
 /// One rank's part of the softmax of a row of logits whose columns are split over tensor ranks.
 /// Three floats per row: the largest of its logits, the sum of exp(logit - largest), and the
-/// target's logit, or 0 if another rank has it.
+/// target's logit, or 0 if another rank has it. All are 0 in a row without a target.
 inline constexpr Index partial_softmax_width = 3;
 
 /// The partial softmaxes [C,3] of all tensor ranks, in rank order: values [ranks * C,3].
@@ -72,7 +73,7 @@ using CrossEntropyRows =
 
 /// Computes the losses [C] from every rank's partial softmaxes.
 void cross_entropy_of_partials(const Execution& exec, const PartialSoftmaxes& partials,
-                               Vector<float> losses);
+                               Vector<const Token> targets, Vector<float> losses);
 
 /// A row's softmax over all ranks: exp(logit) / total, with logits relative to `largest`.
 struct WholeRow {

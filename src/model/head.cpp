@@ -108,7 +108,8 @@ kernels::PartialSoftmaxes softmaxes_of_all(const Context<T>& c, const Chunk<T>& 
 template <class T>
 void cross_entropy(const Context<T>& c, const Chunk<T>& chunk) {
   if (c.is_split()) {
-    kernels::cross_entropy_of_partials(*c.exec, softmaxes_of_all(c, chunk), chunk.losses);
+    kernels::cross_entropy_of_partials(*c.exec, softmaxes_of_all(c, chunk), chunk.targets,
+                                       chunk.losses);
   } else {
     kernels::CrossEntropyRows::forward(*c.exec, chunk.logits, chunk.targets, chunk.losses);
   }

@@ -71,11 +71,13 @@ class Model {
   /// Runs unit u, which is not the last.
   virtual void forward(Index u, Units<const T> parameters, const Batch& batch) = 0;
 
-  /// Runs the last unit. Sets *sum, in device memory, to the sum of the micro-batch's N losses.
+  /// Runs the last unit. Sets *sum, in device memory, to the sum of the losses of the micro-batch's
+  /// targets.
   virtual void loss(Units<const T> parameters, const Batch& batch, double* sum) = 0;
 
-  /// Runs the last unit. Copies the losses of the micro-batch's N targets to `losses` [N] on the
-  /// host and waits for them. On hosts, their fp64 sum in order equals the sum of loss().
+  /// Runs the last unit. Copies the losses of the micro-batch's N rows to `losses` [N] on the host
+  /// and waits for them. Rows without a target have 0. On hosts, their fp64 sum in order equals the
+  /// sum of loss().
   virtual void token_losses(Units<const T> parameters, const Batch& batch,
                             std::span<float> losses) = 0;
 

@@ -5,6 +5,18 @@
 
 namespace kzero::kernels {
 
+namespace {
+
+/// The loss and the gradient [n] of a row without a target.
+template <class T>
+KOKKOS_INLINE_FUNCTION void clear_row(const Team& team, float& loss, Index n, T* out) {
+  for_each(team, n, [=](Index j) { out[j] = static_cast<T>(0.0F); });
+  float* of_row = &loss;
+  Kokkos::single(Kokkos::PerTeam(team), [=]() { *of_row = 0; });
+}
+
+}  // namespace
+
 template <>
 void CrossEntropyBy<RowByTeam>::forward(const Execution& exec, StridedMatrix<const float> logits,
                                         Vector<const Token> targets, Vector<float> losses) {
@@ -13,6 +25,10 @@ void CrossEntropyBy<RowByTeam>::forward(const Execution& exec, StridedMatrix<con
       "kzero::kernels::cross_entropy_forward", softmax_rows(exec, logits.extent(0)),
       KOKKOS_LAMBDA(const Team& team) {
         const Index i = team.league_rank();
+        if (targets(i) < 0) {
+          Kokkos::single(Kokkos::PerTeam(team), [=]() { losses(i) = 0; });
+          return;
+        }
         const float* row = &logits(i, 0);
         const SoftmaxSum softmax = row_softmax(team, vocab, row);
         Kokkos::single(Kokkos::PerTeam(team), [=]() {
@@ -34,6 +50,10 @@ void CrossEntropyBy<RowByTeam>::with_gradient(const Execution& exec, StridedMatr
         const float* row = &logits(i, 0);
         T* out = &dlogits(i, 0);
         const Index target = targets(i);
+        if (target < 0) {
+          clear_row(team, losses(i), vocab, out);
+          return;
+        }
         const float at_target = row[target];  // before the row changes: row_softmax has barriers
         const SoftmaxSum softmax = row_softmax(team, vocab, row);
         const float largest = softmax.largest, factor = scale / softmax.total;
@@ -56,6 +76,10 @@ void CrossEntropyBy<RowByTeam>::partial_softmax(const Execution& exec, StridedMa
       "kzero::kernels::partial_softmax", softmax_rows(exec, logits.extent(0)),
       KOKKOS_LAMBDA(const Team& team) {
         const Index i = team.league_rank(), target = targets(i) - first_token;
+        if (targets(i) < 0) {
+          for_each(team, partial_softmax_width, [=](Index j) { partial(i, j) = 0; });
+          return;
+        }
         const float* row = &logits(i, 0);
         const SoftmaxSum softmax = row_softmax(team, held, row);
         Kokkos::single(Kokkos::PerTeam(team), [=]() {
@@ -79,6 +103,10 @@ void CrossEntropyBy<RowByTeam>::of_partials_with_gradient(
         const Index i = team.league_rank(), target = targets(i) - logits.first_token;
         const float* row = &logits.values(i, 0);
         T* out = &dlogits(i, 0);
+        if (targets(i) < 0) {
+          clear_row(team, losses(i), held, out);
+          return;
+        }
         const WholeRow whole(partials, i);
         const float largest = whole.largest, factor = scale / whole.total;
         const bool mine = target >= 0 && target < held;

@@ -2,6 +2,8 @@
 // computes their gradient from that.
 #include "kernels/softmax_cross_entropy.hpp"
 
+#include <algorithm>
+
 namespace kzero::kernels {
 
 namespace {
@@ -27,6 +29,10 @@ void CrossEntropyBy<RowByThread>::forward(const Execution& exec, StridedMatrix<c
   Kokkos::parallel_for(
       "kzero::kernels::cross_entropy_forward", tensor::Range(exec, 0, logits.extent(0)),
       KOKKOS_LAMBDA(Index i) {
+        if (targets(i) < 0) {
+          losses(i) = 0;
+          return;
+        }
         const float* row = &logits(i, 0);
         const float largest = detail::host_max(vocab, [=](Index j) { return row[j]; });
         const float total =
@@ -47,6 +53,11 @@ void CrossEntropyBy<RowByThread>::with_gradient(const Execution& exec, StridedMa
         float* row = &logits(i, 0);
         T* out = &dlogits(i, 0);
         const Index target = targets(i);
+        if (target < 0) {
+          losses(i) = 0;
+          std::fill_n(out, vocab, static_cast<T>(0.0F));
+          return;
+        }
         const float at_target = row[target];
         const HostSoftmax softmax = take_exponentials(vocab, row);
         const float factor = scale / softmax.total, probability = row[target];
@@ -67,6 +78,10 @@ void CrossEntropyBy<RowByThread>::partial_softmax(const Execution& exec,
       "kzero::kernels::partial_softmax", tensor::Range(exec, 0, logits.extent(0)),
       KOKKOS_LAMBDA(Index i) {
         const Index target = targets(i) - first_token;
+        if (targets(i) < 0) {
+          for (Index j = 0; j < partial_softmax_width; ++j) partial(i, j) = 0;
+          return;
+        }
         float* row = &logits(i, 0);
         partial(i, 2) = target >= 0 && target < held ? row[target] : 0.0F;
         const HostSoftmax softmax = take_exponentials(held, row);
@@ -87,6 +102,11 @@ void CrossEntropyBy<RowByThread>::of_partials_with_gradient(
         const Index target = targets(i) - logits.first_token;
         const float* row = &logits.values(i, 0);
         T* out = &dlogits(i, 0);
+        if (targets(i) < 0) {
+          losses(i) = 0;
+          std::fill_n(out, held, static_cast<T>(0.0F));
+          return;
+        }
         const WholeRow whole(partials, i);
         const float largest = partials.values(partials.rank * rows + i, 0);
         const float factor = scale * Kokkos::exp(largest - whole.largest) / whole.total;
