@@ -18,4 +18,17 @@ struct Documents {
   bool empty() const { return begin.size() == 0; }
 };
 
+/// The position of each row of a batch within its document.
+struct RowPositions {
+  const std::int32_t* begin;  // of the rows' documents; null if each sequence is one document
+  Index sequence;             // T
+
+  RowPositions(const Documents& documents, Index length)
+      : begin(documents.empty() ? nullptr : documents.begin.data()), sequence(length) {}
+
+  KOKKOS_INLINE_FUNCTION Index operator()(Index row) const {
+    return row % sequence - (begin == nullptr ? 0 : begin[row]);
+  }
+};
+
 }  // namespace kzero::kernels

@@ -4,14 +4,16 @@ namespace kzero::kernels {
 
 template <class T>
 void embedding_forward(const Execution& exec, Vector<const Token> tokens, Matrix<const T> wte,
-                       Matrix<const T> wpe, Index sequence, Matrix<T> x) {
+                       Matrix<const T> wpe, Index sequence, const Documents& documents,
+                       Matrix<T> x) {
   const Index width = x.extent(1);
+  const RowPositions position_of(documents, sequence);
   Kokkos::parallel_for(
       "kzero::kernels::embedding_forward",
       Policy(exec, static_cast<int>(x.extent(0)), Kokkos::AUTO), KOKKOS_LAMBDA(const Team& team) {
         const Index i = team.league_rank();
         const T* token = &wte(tokens(i), 0);
-        const T* position = &wpe(i % sequence, 0);
+        const T* position = &wpe(position_of(i), 0);
         T* out = &x(i, 0);
         for_each(team, width, [=](Index j) {
           out[j] = static_cast<T>(static_cast<float>(token[j]) + static_cast<float>(position[j]));
@@ -58,11 +60,12 @@ void add_rows_of(const Execution& exec, const char* label, Matrix<const T> wpe, 
 }  // namespace
 
 template <class T>
-void add_positions(const Execution& exec, Matrix<const T> wpe, Index sequence, Index first_row,
-                   Matrix<T> x) {
+void add_positions(const Execution& exec, Matrix<const T> wpe, Index sequence,
+                   const Documents& documents, Index first_row, Matrix<T> x) {
+  const RowPositions position_of(documents, sequence);
   add_rows_of<T>(
       exec, "kzero::kernels::add_positions", wpe, x,
-      KOKKOS_LAMBDA(Index i) { return (first_row + i) % sequence; });
+      KOKKOS_LAMBDA(Index i) { return position_of(first_row + i); });
 }
 
 template <class T>
@@ -73,11 +76,65 @@ void add_positions_at(const Execution& exec, Matrix<const T> wpe, Vector<const I
       KOKKOS_LAMBDA(Index i) { return positions(i); });
 }
 
+namespace {
+
+template <class T>
+void sum_positions(const Execution& exec, Matrix<const T> dx, Index sequence, Accumulate accumulate,
+                   Matrix<T> dwpe) {
+  const Index rows = dx.extent(0), width = dx.extent(1);
+  const bool keep = accumulate == Accumulate::yes;
+  Kokkos::parallel_for(
+      "kzero::kernels::position_embedding_backward",
+      Policy(exec, static_cast<int>(sequence), Kokkos::AUTO), KOKKOS_LAMBDA(const Team& team) {
+        const Index t = team.league_rank();
+        T* out = &dwpe(t, 0);
+        for_each(team, width, [=](Index j) {
+          float total = keep ? static_cast<float>(out[j]) : 0.0F;
+          for (Index i = t; i < rows; i += sequence) total += static_cast<float>(dx(i, j));
+          out[j] = static_cast<T>(total);
+        });
+      });
+}
+
+// The columns that one visit of all documents sums. A device's thread has one.
+constexpr int columns_at_once = tensor::on_host ? 64 : 1;
+
+/// Walks from document to document, and adds row t of each that has one.
+template <class T>
+void sum_positions_of_documents(const Execution& exec, Matrix<const T> dx, Index sequence,
+                                const Documents& documents, Accumulate accumulate, Matrix<T> dwpe) {
+  const Index rows = dx.extent(0), width = dx.extent(1), blocks = ceil_div(width, columns_at_once);
+  const bool keep = accumulate == Accumulate::yes;
+  const std::int32_t* end = documents.end.data();
+  Kokkos::parallel_for(
+      "kzero::kernels::position_embedding_backward_of_documents",
+      Policy(exec, static_cast<int>(sequence), Kokkos::AUTO), KOKKOS_LAMBDA(const Team& team) {
+        const Index t = team.league_rank();
+        Kokkos::parallel_for(Kokkos::TeamVectorRange(team, blocks), [=](Index block) {
+          const Index first = block * columns_at_once;
+          const Index count = tensor::on_host ? Kokkos::min(Index{columns_at_once}, width - first)
+                                              : Index{columns_at_once};
+          T* out = &dwpe(t, first);
+          float totals[columns_at_once];
+          for (Index j = 0; j < count; ++j) totals[j] = keep ? static_cast<float>(out[j]) : 0.0F;
+          for (Index row = 0, next = 0; row < rows; row = next) {
+            next = row / sequence * sequence + end[row];
+            if (t >= next - row) continue;
+            const T* of_row = &dx(row + t, first);
+            for (Index j = 0; j < count; ++j) totals[j] += static_cast<float>(of_row[j]);
+          }
+          for (Index j = 0; j < count; ++j) out[j] = static_cast<T>(totals[j]);
+        });
+      });
+}
+
+}  // namespace
+
 template <class T>
 void embedding_backward(const Execution& exec, const TokenGroups& groups, Matrix<const T> dx,
-                        Index sequence, Index first_token, Matrix<T> dwte, Accumulate accumulate,
-                        Matrix<T> dwpe) {
-  const Index rows = dx.extent(0), width = dx.extent(1), held = dwte.extent(0);
+                        Index sequence, const Documents& documents, Index first_token,
+                        Matrix<T> dwte, Accumulate accumulate, Matrix<T> dwpe) {
+  const Index width = dx.extent(1), held = dwte.extent(0);
   const TokenGroups g = groups;
   Kokkos::parallel_for(
       "kzero::kernels::token_embedding_backward",
@@ -93,30 +150,25 @@ void embedding_backward(const Execution& exec, const TokenGroups& groups, Matrix
         });
       });
   if (dwpe.size() == 0) return;
-  const bool keep = accumulate == Accumulate::yes;
-  Kokkos::parallel_for(
-      "kzero::kernels::position_embedding_backward",
-      Policy(exec, static_cast<int>(sequence), Kokkos::AUTO), KOKKOS_LAMBDA(const Team& team) {
-        const Index t = team.league_rank();
-        T* out = &dwpe(t, 0);
-        for_each(team, width, [=](Index j) {
-          float total = keep ? static_cast<float>(out[j]) : 0.0F;
-          for (Index i = t; i < rows; i += sequence) total += static_cast<float>(dx(i, j));
-          out[j] = static_cast<T>(total);
-        });
-      });
+  if (documents.empty()) {
+    sum_positions<T>(exec, dx, sequence, accumulate, dwpe);
+  } else {
+    sum_positions_of_documents<T>(exec, dx, sequence, documents, accumulate, dwpe);
+  }
 }
 
 #define KZERO_INSTANTIATE(T)                                                                       \
   template void embedding_forward<T>(const Execution&, Vector<const Token>, Matrix<const T>,       \
-                                     Matrix<const T>, Index, Matrix<T>);                           \
+                                     Matrix<const T>, Index, const Documents&, Matrix<T>);         \
   template void embedding_lookup<T>(const Execution&, Vector<const Token>, Matrix<const T>, Index, \
                                     Matrix<T>);                                                    \
-  template void add_positions<T>(const Execution&, Matrix<const T>, Index, Index, Matrix<T>);      \
+  template void add_positions<T>(const Execution&, Matrix<const T>, Index, const Documents&,       \
+                                 Index, Matrix<T>);                                                \
   template void add_positions_at<T>(const Execution&, Matrix<const T>, Vector<const Index>,        \
                                     Matrix<T>);                                                    \
   template void embedding_backward<T>(const Execution&, const TokenGroups&, Matrix<const T>,       \
-                                      Index, Index, Matrix<T>, Accumulate, Matrix<T>);
+                                      Index, const Documents&, Index, Matrix<T>, Accumulate,       \
+                                      Matrix<T>);
 KZERO_FOR_EACH_DTYPE(KZERO_INSTANTIATE)
 #undef KZERO_INSTANTIATE
 

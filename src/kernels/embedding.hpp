@@ -1,8 +1,9 @@
-// Token and position embedding: x = wte[token] + wpe[position]. Backward sums equal tokens in fp32
-// in the order of the batch, with one team per distinct token. It uses no atomics, so every run
-// gives the same bits.
+// Token and position embedding: x = wte[token] + wpe[position]. Positions are those of rows in
+// their documents. Backward sums equal tokens in fp32 in the order of the batch, with one team per
+// distinct token. It uses no atomics, so every run gives the same bits.
 #pragma once
 
+#include "kernels/documents.hpp"
 #include "kernels/row_sums.hpp"
 
 namespace kzero::kernels {
@@ -17,10 +18,11 @@ struct TokenGroups {
   Index distinct = 0;
 };
 
-/// Computes x [N,D]; row i has position i mod T. tokens [N], wte [V,D], wpe [>=T,D]. Overwrites x.
+/// Computes x [N,D]. tokens [N], wte [V,D], wpe [>=T,D]. Overwrites x.
 template <class T>
 void embedding_forward(const Execution& exec, Vector<const Token> tokens, Matrix<const T> wte,
-                       Matrix<const T> wpe, Index sequence, Matrix<T> x);
+                       Matrix<const T> wpe, Index sequence, const Documents& documents,
+                       Matrix<T> x);
 
 /// Looks up rows of a tensor rank's part of the table: wte [v,D] holds the tokens from
 /// `first_token` on. x [N,D] is wte[token], or zero if another rank has the token. Overwrites x.
@@ -30,8 +32,8 @@ void embedding_lookup(const Execution& exec, Vector<const Token> tokens, Matrix<
 
 /// Adds wpe[position] to x [n,D]; row i of x is row first_row + i of the batch.
 template <class T>
-void add_positions(const Execution& exec, Matrix<const T> wpe, Index sequence, Index first_row,
-                   Matrix<T> x);
+void add_positions(const Execution& exec, Matrix<const T> wpe, Index sequence,
+                   const Documents& documents, Index first_row, Matrix<T> x);
 
 /// Adds wpe[positions[i]] to row i of x [n,D].
 template <class T>
@@ -39,10 +41,11 @@ void add_positions_at(const Execution& exec, Matrix<const T> wpe, Vector<const I
                       Matrix<T> x);
 
 /// Adds to dwte [v,D], which holds the tokens from `first_token` on; dx [N,D]. Overwrites or adds
-/// to dwpe [T,D] as `accumulate` selects; dwpe is empty for models without learned positions.
+/// to dwpe [T,D] as `accumulate` selects; dwpe is empty for models without learned positions. The
+/// rows of a position are added in fp32 in the order of the batch.
 template <class T>
 void embedding_backward(const Execution& exec, const TokenGroups& groups, Matrix<const T> dx,
-                        Index sequence, Index first_token, Matrix<T> dwte, Accumulate accumulate,
-                        Matrix<T> dwpe);
+                        Index sequence, const Documents& documents, Index first_token,
+                        Matrix<T> dwte, Accumulate accumulate, Matrix<T> dwpe);
 
 }  // namespace kzero::kernels

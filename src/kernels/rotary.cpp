@@ -76,19 +76,18 @@ KOKKOS_INLINE_FUNCTION void rotate_head(const Lanes& thread, Index half, const f
   }
 }
 
-/// Row i has position positions[i], or i mod the sequence if `positions` is null.
-template <class T>
+/// Row i has position position_of(i).
+template <class T, class Positions>
 void rotate_rows(const Execution& exec, const char* label, const RotaryShape& shape,
-                 Matrix<const float> table, float direction, const RowNorms<T>& norms,
-                 Matrix<const T> in, Matrix<T> out, const Index* positions = nullptr) {
+                 const Positions& position_of, Matrix<const float> table, float direction,
+                 const RowNorms<T>& norms, Matrix<const T> in, Matrix<T> out) {
   const Index heads = shape.heads + shape.kv_heads, width = shape.head_width;
-  const Index sequence = shape.sequence;
   Kokkos::parallel_for(
       label,
       Policy(exec, static_cast<int>(in.extent(0)), threads_for(heads), vector_length(head_lanes)),
       KOKKOS_LAMBDA(const Team& team) {
         const Index i = team.league_rank();
-        const float* angles = &table(positions == nullptr ? i % sequence : positions[i], 0);
+        const float* angles = &table(position_of(i), 0);
         Kokkos::parallel_for(Kokkos::TeamThreadRange(team, heads), [&](Index head) {
           rotate_head<T>(Lanes{team}, width / 2, angles, direction, norms.of(head),
                          &in(i, head * width), &out(i, head * width));
@@ -133,6 +132,7 @@ KOKKOS_INLINE_FUNCTION void head_backward(const Lanes& thread, Index half, const
 template <class T>
 struct RotaryRows {
   RotaryShape shape;
+  RowPositions position_of;
   RowNorms<T> norms;
   const float* table;
   const T* x;
@@ -153,7 +153,7 @@ KOKKOS_INLINE_FUNCTION void group_backward(const Team& team, const RotaryRows<T>
   for_each(team, threads * 2 * width, [=](Index j) { sums[j] = 0; });
   team.team_barrier();
   for (Index i = begin; i < end; ++i) {
-    const float* angles = rows.table + i % rows.shape.sequence * width;
+    const float* angles = rows.table + rows.position_of(i) * width;
     Kokkos::parallel_for(Kokkos::TeamThreadRange(team, heads), [&](Index head) {
       float* own = sums + team.team_rank() * 2 * width;
       head_backward<T>(Lanes{team}, width / 2, angles, rows.norms.of(head),
@@ -195,9 +195,11 @@ void rows_backward(const Execution& exec, const RotaryRows<T>& rows, Index count
 }  // namespace
 
 template <class T>
-void rotary_forward(const Execution& exec, const RotaryShape& shape, Matrix<const float> table,
-                    const HeadNorms<T>& norms, Matrix<const T> qkv, Matrix<T> rotated) {
-  rotate_rows<T>(exec, "kzero::kernels::rotary_forward", shape, table, 1.0F, {shape, norms}, qkv,
+void rotary_forward(const Execution& exec, const RotaryShape& shape, const Documents& documents,
+                    Matrix<const float> table, const HeadNorms<T>& norms, Matrix<const T> qkv,
+                    Matrix<T> rotated) {
+  rotate_rows<T>(exec, "kzero::kernels::rotary_forward", shape,
+                 RowPositions(documents, shape.sequence), table, 1.0F, {shape, norms}, qkv,
                  rotated);
 }
 
@@ -205,37 +207,40 @@ template <class T>
 void rotary_at(const Execution& exec, const RotaryShape& shape, Matrix<const float> table,
                Vector<const Index> positions, const HeadNorms<T>& norms, Matrix<const T> qkv,
                Matrix<T> rotated) {
-  rotate_rows<T>(exec, "kzero::kernels::rotary_at", shape, table, 1.0F, {shape, norms}, qkv,
-                 rotated, positions.data());
+  rotate_rows<T>(exec, "kzero::kernels::rotary_at", shape, positions, table, 1.0F, {shape, norms},
+                 qkv, rotated);
 }
 
 template <class T>
-void rotary_backward(const Execution& exec, const RotaryShape& shape, Matrix<const float> table,
-                     const HeadNorms<T>& norms, Matrix<const T> qkv, Matrix<T> dqkv,
-                     const HeadNormGradients<T>& gradients, Matrix<float> partial) {
+void rotary_backward(const Execution& exec, const RotaryShape& shape, const Documents& documents,
+                     Matrix<const float> table, const HeadNorms<T>& norms, Matrix<const T> qkv,
+                     Matrix<T> dqkv, const HeadNormGradients<T>& gradients, Matrix<float> partial) {
+  const RowPositions position_of(documents, shape.sequence);
   const RowNorms<T> row_norms(shape, norms);
   if (row_norms.q_weight == nullptr) {
-    rotate_rows<T>(exec, "kzero::kernels::rotary_backward", shape, table, -1.0F, row_norms, dqkv,
-                   dqkv);
+    rotate_rows<T>(exec, "kzero::kernels::rotary_backward", shape, position_of, table, -1.0F,
+                   row_norms, dqkv, dqkv);
     return;
   }
   const Index x_stride = qkv.extent(1), d_stride = dqkv.extent(1);
-  rows_backward<T>(exec,
-                   {shape, row_norms, table.data(), qkv.data(), dqkv.data(), x_stride, d_stride},
-                   dqkv.extent(0), partial);
+  rows_backward<T>(
+      exec,
+      {shape, position_of, row_norms, table.data(), qkv.data(), dqkv.data(), x_stride, d_stride},
+      dqkv.extent(0), partial);
   sum_groups<T>(exec, partial, 0, gradients.accumulate, gradients.dq_weight);
   sum_groups<T>(exec, partial, shape.head_width, gradients.accumulate, gradients.dk_weight);
 }
 
 #define KZERO_INSTANTIATE(T)                                                                  \
-  template void rotary_forward<T>(const Execution&, const RotaryShape&, Matrix<const float>,  \
-                                  const HeadNorms<T>&, Matrix<const T>, Matrix<T>);           \
+  template void rotary_forward<T>(const Execution&, const RotaryShape&, const Documents&,     \
+                                  Matrix<const float>, const HeadNorms<T>&, Matrix<const T>,  \
+                                  Matrix<T>);                                                 \
   template void rotary_at<T>(const Execution&, const RotaryShape&, Matrix<const float>,       \
                              Vector<const Index>, const HeadNorms<T>&, Matrix<const T>,       \
                              Matrix<T>);                                                      \
-  template void rotary_backward<T>(const Execution&, const RotaryShape&, Matrix<const float>, \
-                                   const HeadNorms<T>&, Matrix<const T>, Matrix<T>,           \
-                                   const HeadNormGradients<T>&, Matrix<float>);
+  template void rotary_backward<T>(const Execution&, const RotaryShape&, const Documents&,    \
+                                   Matrix<const float>, const HeadNorms<T>&, Matrix<const T>, \
+                                   Matrix<T>, const HeadNormGradients<T>&, Matrix<float>);
 KZERO_FOR_EACH_DTYPE(KZERO_INSTANTIATE)
 #undef KZERO_INSTANTIATE
 

@@ -3,12 +3,13 @@
 // applies the RMSNorm of each head, as in Qwen3 (arXiv 2505.09388).
 #pragma once
 
+#include "kernels/documents.hpp"
 #include "kernels/row_sums.hpp"
 
 namespace kzero::kernels {
 
-/// Rows of qkv hold `heads` heads of q, then `kv_heads` heads of k, then `kv_heads` heads of v. Row
-/// i of a batch has position i mod `sequence`.
+/// Rows of qkv hold `heads` heads of q, then `kv_heads` heads of k, then `kv_heads` heads of v.
+/// Rows have their positions in their documents.
 struct RotaryShape {
   Index sequence = 0;    // T
   Index heads = 0;       // H
@@ -39,8 +40,9 @@ struct HeadNormGradients {
 /// holds the cosines of a position's h/2 angles, then their sines, both times any attention factor.
 /// Rounds once at the end. `rotated` may be qkv itself if there is no norm.
 template <class T>
-void rotary_forward(const Execution& exec, const RotaryShape& shape, Matrix<const float> table,
-                    const HeadNorms<T>& norms, Matrix<const T> qkv, Matrix<T> rotated);
+void rotary_forward(const Execution& exec, const RotaryShape& shape, const Documents& documents,
+                    Matrix<const float> table, const HeadNorms<T>& norms, Matrix<const T> qkv,
+                    Matrix<T> rotated);
 
 /// Does the same with positions[i], a row of `table`, as the position of row i. Does not use
 /// shape.sequence.
@@ -53,8 +55,8 @@ void rotary_at(const Execution& exec, const RotaryShape& shape, Matrix<const flo
 /// columns of dqkv [N, >= (H+K)h]. With norms, qkv is forward's input and partial [row_groups, >=
 /// 2h] is scratch. Without norms, qkv, gradients and partial are not used and may be empty.
 template <class T>
-void rotary_backward(const Execution& exec, const RotaryShape& shape, Matrix<const float> table,
-                     const HeadNorms<T>& norms, Matrix<const T> qkv, Matrix<T> dqkv,
-                     const HeadNormGradients<T>& gradients, Matrix<float> partial);
+void rotary_backward(const Execution& exec, const RotaryShape& shape, const Documents& documents,
+                     Matrix<const float> table, const HeadNorms<T>& norms, Matrix<const T> qkv,
+                     Matrix<T> dqkv, const HeadNormGradients<T>& gradients, Matrix<float> partial);
 
 }  // namespace kzero::kernels

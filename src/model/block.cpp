@@ -24,10 +24,11 @@ void activate(const Context<T>& c, const BlockActivations<T>& saved) {
 
 /// Runs forward except for the final GEMM, the only one whose result backward does not read.
 template <class T>
-void fill_saved(const Context<T>& c, const BlockParams<const T>& p, Matrix<const T> x,
+void fill_saved(const Context<T>& c, const BlockParams<const T>& p,
+                const kernels::Documents& documents, Matrix<const T> x,
                 const BlockActivations<T>& saved) {
   norm_forward<T>(c, p.norm1, x, saved.norm1, saved.statistics1);
-  attention_half_forward<T>(c, p, saved);
+  attention_half_forward<T>(c, p, documents, saved);
   row_parallel_forward<T>(c, saved.attention, p.projection, x.data(), saved.middle);
   norm_forward<T>(c, p.norm2, saved.middle, saved.norm2, saved.statistics2);
   linear_forward<T>(c, c.all_rows(saved.norm2), p.up, saved.hidden);
@@ -75,33 +76,36 @@ RecomputableActivations<T>::RecomputableActivations(memory::Arenas& arenas,
 }
 
 template <class T>
-void block_forward(const Context<T>& c, const BlockParams<const T>& p, Matrix<const T> x,
+void block_forward(const Context<T>& c, const BlockParams<const T>& p,
+                   const kernels::Documents& documents, Matrix<const T> x,
                    const BlockActivations<T>& saved, Matrix<T> out) {
-  fill_saved(c, p, x, saved);
+  fill_saved(c, p, documents, x, saved);
   row_parallel_forward<T>(c, saved.activated, p.down, saved.middle.data(), out);
 }
 
 // Recomputation runs forward's own kernels unchanged because other kernels might round differently.
 template <class T>
 void block_recompute(const Context<T>& c, deck::RecomputeMode mode, const BlockParams<const T>& p,
-                     Matrix<const T> x, const BlockActivations<T>& saved) {
+                     const kernels::Documents& documents, Matrix<const T> x,
+                     const BlockActivations<T>& saved) {
   switch (mode) {
     case deck::RecomputeMode::none:
       return;
     case deck::RecomputeMode::layernorm_gelu:
       norm_forward<T>(c, p.norm1, x, saved.norm1, saved.statistics1);
-      restore_rotated<T>(c, p, saved);
+      restore_rotated<T>(c, p, documents, saved);
       norm_forward<T>(c, p.norm2, saved.middle, saved.norm2, saved.statistics2);
       activate(c, saved);
       return;
     case deck::RecomputeMode::full:
-      fill_saved(c, p, x, saved);
+      fill_saved(c, p, documents, x, saved);
       return;
   }
 }
 
 template <class T>
-void block_backward(const Context<T>& c, const BlockParams<const T>& p, Matrix<const T> x,
+void block_backward(const Context<T>& c, const BlockParams<const T>& p,
+                    const kernels::Documents& documents, Matrix<const T> x,
                     const BlockActivations<T>& saved, tensor::Accumulate accumulate,
                     const BlockParams<T>& g, Matrix<T> dx) {
   const Matrix<T> dhidden = c.qkv_or_ffn_grad_view(c.shape.hidden_columns());
@@ -117,22 +121,23 @@ void block_backward(const Context<T>& c, const BlockParams<const T>& p, Matrix<c
   linear_backward_weight<T>(c, saved.attention, dmiddle, accumulate, g.projection);
   const Matrix<T> dattention(c.hidden_grad.data(), c.rows, c.shape.own.width);
   linear_backward_input<T>(c, dmiddle, p.projection, dattention);
-  attention_half_backward<T>(c, p, saved, accumulate, g);
+  attention_half_backward<T>(c, p, documents, saved, accumulate, g);
   norm_backward<T>(c, p.norm1, x, saved.statistics1,
                    {dx, tensor::Accumulate::yes, g.norm1, accumulate});
 }
 
-#define KZERO_INSTANTIATE(T)                                                                       \
-  template struct SavedActivations<T>;                                                             \
-  template struct RecomputableActivations<T>;                                                      \
-  template void block_forward<T>(const Context<T>&, const BlockParams<const T>&, Matrix<const T>,  \
-                                 const BlockActivations<T>&, Matrix<T>);                           \
-  template void block_recompute<T>(const Context<T>&, deck::RecomputeMode,                         \
-                                   const BlockParams<const T>&, Matrix<const T>,                   \
-                                   const BlockActivations<T>&);                                    \
-  template void block_backward<T>(const Context<T>&, const BlockParams<const T>&, Matrix<const T>, \
-                                  const BlockActivations<T>&, tensor::Accumulate,                  \
-                                  const BlockParams<T>&, Matrix<T>);
+#define KZERO_INSTANTIATE(T)                                                                      \
+  template struct SavedActivations<T>;                                                            \
+  template struct RecomputableActivations<T>;                                                     \
+  template void block_forward<T>(const Context<T>&, const BlockParams<const T>&,                  \
+                                 const kernels::Documents&, Matrix<const T>,                      \
+                                 const BlockActivations<T>&, Matrix<T>);                          \
+  template void block_recompute<T>(const Context<T>&, deck::RecomputeMode,                        \
+                                   const BlockParams<const T>&, const kernels::Documents&,        \
+                                   Matrix<const T>, const BlockActivations<T>&);                  \
+  template void block_backward<T>(                                                                \
+      const Context<T>&, const BlockParams<const T>&, const kernels::Documents&, Matrix<const T>, \
+      const BlockActivations<T>&, tensor::Accumulate, const BlockParams<T>&, Matrix<T>);
 KZERO_FOR_EACH_DTYPE(KZERO_INSTANTIATE)
 #undef KZERO_INSTANTIATE
 

@@ -39,21 +39,25 @@ struct RecomputableActivations {
 template <class T>
 struct BlockActivations : SavedActivations<T>, RecomputableActivations<T> {};
 
-/// Computes out [n,D] from x [n,D] and fills `saved`. out may be x's memory.
+/// Computes out [n,D] from x [n,D] and fills `saved`. out may be x's memory. All three functions
+/// take the micro-batch's documents.
 template <class T>
-void block_forward(const Context<T>& c, const BlockParams<const T>& p, Matrix<const T> x,
+void block_forward(const Context<T>& c, const BlockParams<const T>& p,
+                   const kernels::Documents& documents, Matrix<const T> x,
                    const BlockActivations<T>& saved, Matrix<T> out);
 
 /// Recomputes the activations of `saved` that `mode` does not keep. The results are bitwise equal
 /// to forward's.
 template <class T>
 void block_recompute(const Context<T>& c, deck::RecomputeMode mode, const BlockParams<const T>& p,
-                     Matrix<const T> x, const BlockActivations<T>& saved);
+                     const kernels::Documents& documents, Matrix<const T> x,
+                     const BlockActivations<T>& saved);
 
 /// Runs backward. dx holds the gradient of the block's output on entry, and that of its input on
 /// return. Parameter gradients are overwritten or added to, as `accumulate` selects.
 template <class T>
-void block_backward(const Context<T>& c, const BlockParams<const T>& p, Matrix<const T> x,
+void block_backward(const Context<T>& c, const BlockParams<const T>& p,
+                    const kernels::Documents& documents, Matrix<const T> x,
                     const BlockActivations<T>& saved, tensor::Accumulate accumulate,
                     const BlockParams<T>& gradients, Matrix<T> dx);
 

@@ -31,16 +31,17 @@ kernels::HeadOperands<const T> operands(const Context<T>& c, const BlockActivati
 }
 
 template <class T>
-void rotate(const Context<T>& c, const BlockParams<const T>& p, const BlockActivations<T>& saved) {
-  kernels::rotary_forward<T>(*c.exec, rotary_shape(c), c.rotary, head_norms(c, p), saved.qkv,
-                             c.shape.qk_norm ? saved.rotated : saved.qkv);
+void rotate(const Context<T>& c, const BlockParams<const T>& p, const kernels::Documents& documents,
+            const BlockActivations<T>& saved) {
+  kernels::rotary_forward<T>(*c.exec, rotary_shape(c), documents, c.rotary, head_norms(c, p),
+                             saved.qkv, c.shape.qk_norm ? saved.rotated : saved.qkv);
 }
 
 /// Converts dqkv's gradients of rotated q and k to those of the projections.
 template <class T>
 void rotate_backward(const Context<T>& c, const BlockParams<const T>& p,
-                     const BlockActivations<T>& saved, Matrix<T> dqkv,
-                     tensor::Accumulate accumulate, const BlockParams<T>& g) {
+                     const kernels::Documents& documents, const BlockActivations<T>& saved,
+                     Matrix<T> dqkv, tensor::Accumulate accumulate, const BlockParams<T>& g) {
   kernels::HeadNormGradients<T> gradients{g.q_norm, g.k_norm, accumulate};
   const bool is_sum = c.shape.qk_norm && c.is_split();  // every rank has its own heads
   if (is_sum) {
@@ -48,8 +49,8 @@ void rotate_backward(const Context<T>& c, const BlockParams<const T>& p,
     const auto d = static_cast<std::size_t>(c.shape.head_dim);
     gradients = {Vector<T>(scratch, d), Vector<T>(scratch + d, d), tensor::Accumulate::no};
   }
-  kernels::rotary_backward<T>(*c.exec, rotary_shape(c), c.rotary, head_norms(c, p), saved.qkv, dqkv,
-                              gradients, c.partial);
+  kernels::rotary_backward<T>(*c.exec, rotary_shape(c), documents, c.rotary, head_norms(c, p),
+                              saved.qkv, dqkv, gradients, c.partial);
   if (is_sum) c.sum_partial_gradient(2 * c.shape.head_dim, accumulate, g.q_norm.data());
 }
 
@@ -81,28 +82,30 @@ void qkv_backward_weight(const Context<T>& c, Matrix<const T> x, Matrix<const T>
 
 template <class T>
 void attention_half_forward(const Context<T>& c, const BlockParams<const T>& p,
-                            const BlockActivations<T>& saved) {
+                            const kernels::Documents& documents, const BlockActivations<T>& saved) {
   linear_forward<T>(c, c.all_rows(saved.norm1), p.qkv, saved.qkv);
-  if (c.shape.positions == PositionKind::rotary) rotate<T>(c, p, saved);
-  c.attention.backend->forward(*c.exec, operands(c, saved), saved.attention, saved.log_sum);
+  if (c.shape.positions == PositionKind::rotary) rotate<T>(c, p, documents, saved);
+  c.attention.backend->forward(*c.exec, operands(c, saved), documents, saved.attention,
+                               saved.log_sum);
 }
 
 template <class T>
 void restore_rotated(const Context<T>& c, const BlockParams<const T>& p,
-                     const BlockActivations<T>& saved) {
-  if (c.shape.qk_norm) rotate<T>(c, p, saved);
+                     const kernels::Documents& documents, const BlockActivations<T>& saved) {
+  if (c.shape.qk_norm) rotate<T>(c, p, documents, saved);
 }
 
 template <class T>
 void attention_half_backward(const Context<T>& c, const BlockParams<const T>& p,
-                             const BlockActivations<T>& saved, tensor::Accumulate accumulate,
-                             const BlockParams<T>& g) {
+                             const kernels::Documents& documents, const BlockActivations<T>& saved,
+                             tensor::Accumulate accumulate, const BlockParams<T>& g) {
   const Matrix<const T> dattention(c.hidden_grad.data(), c.rows, c.shape.own.width);
   const Matrix<T> dqkv = c.qkv_or_ffn_grad_view(c.shape.own.qkv_width());
-  c.attention.backend->backward(*c.exec, operands(c, saved), saved.attention, saved.log_sum,
-                                dattention, kernels::operands_in<T>(dqkv, c.attention_shape()));
+  c.attention.backend->backward(*c.exec, operands(c, saved), documents, saved.attention,
+                                saved.log_sum, dattention,
+                                kernels::operands_in<T>(dqkv, c.attention_shape()));
   if (c.shape.positions == PositionKind::rotary)
-    rotate_backward<T>(c, p, saved, dqkv, accumulate, g);
+    rotate_backward<T>(c, p, documents, saved, dqkv, accumulate, g);
   qkv_backward_weight<T>(c, c.all_rows(saved.norm1), dqkv, accumulate, g.qkv);
   // Without rotation, a key bias adds the same number to all scores of a query. Softmax ignores
   // this number, so the gradient is exactly zero. The computed sum has rounding noise, which AdamW
@@ -115,14 +118,14 @@ void attention_half_backward(const Context<T>& c, const BlockParams<const T>& p,
   linear_backward_input<T>(c, dqkv, p.qkv, c.hidden_grad);
 }
 
-#define KZERO_INSTANTIATE(T)                                                               \
-  template void attention_half_forward<T>(const Context<T>&, const BlockParams<const T>&,  \
-                                          const BlockActivations<T>&);                     \
-  template void restore_rotated<T>(const Context<T>&, const BlockParams<const T>&,         \
-                                   const BlockActivations<T>&);                            \
-  template void attention_half_backward<T>(const Context<T>&, const BlockParams<const T>&, \
-                                           const BlockActivations<T>&, tensor::Accumulate, \
-                                           const BlockParams<T>&);
+#define KZERO_INSTANTIATE(T)                                                                      \
+  template void attention_half_forward<T>(const Context<T>&, const BlockParams<const T>&,         \
+                                          const kernels::Documents&, const BlockActivations<T>&); \
+  template void restore_rotated<T>(const Context<T>&, const BlockParams<const T>&,                \
+                                   const kernels::Documents&, const BlockActivations<T>&);        \
+  template void attention_half_backward<T>(const Context<T>&, const BlockParams<const T>&,        \
+                                           const kernels::Documents&, const BlockActivations<T>&, \
+                                           tensor::Accumulate, const BlockParams<T>&);
 KZERO_FOR_EACH_DTYPE(KZERO_INSTANTIATE)
 #undef KZERO_INSTANTIATE
 

@@ -8,19 +8,19 @@ namespace kzero::model {
 /// Computes saved.qkv from saved.norm1, then saved.attention from saved.qkv.
 template <class T>
 void attention_half_forward(const Context<T>& c, const BlockParams<const T>& p,
-                            const BlockActivations<T>& saved);
+                            const kernels::Documents& documents, const BlockActivations<T>& saved);
 
 /// Restores saved.rotated from saved.qkv if the block has it.
 template <class T>
 void restore_rotated(const Context<T>& c, const BlockParams<const T>& p,
-                     const BlockActivations<T>& saved);
+                     const kernels::Documents& documents, const BlockActivations<T>& saved);
 
 /// Computes the gradients of the projections to q, k and v and of their norms. c.hidden_grad holds
 /// the gradient of saved.attention [N,d] on entry, and this rank's part of the gradient of
 /// saved.norm1 on return. Collective over the tensor group.
 template <class T>
 void attention_half_backward(const Context<T>& c, const BlockParams<const T>& p,
-                             const BlockActivations<T>& saved, tensor::Accumulate accumulate,
-                             const BlockParams<T>& gradients);
+                             const kernels::Documents& documents, const BlockActivations<T>& saved,
+                             tensor::Accumulate accumulate, const BlockParams<T>& gradients);
 
 }  // namespace kzero::model

@@ -49,8 +49,7 @@ Context<T>::Context(memory::Arenas& arenas, tensor::Gemm* products, const deck::
   const bool has_backward = b.passes == Passes::all;
   const auto take_of_blocks = [&] {
     qkv_or_ffn_grad = take(T{}, rows * columns);
-    attention =
-        kernels::choose_attention<T>(arenas, attention_problem(b.passes), b.attention, b.threads);
+    attention = kernels::choose_attention<T>(arenas, attention_problem(b), b.attention, b.threads);
   };
   const auto take_of_head = [&] {
     const Index logit_elements = chunk.rows * chunk.stride;
@@ -87,10 +86,16 @@ Context<T>::Context(memory::Arenas& arenas, tensor::Gemm* products, const deck::
 }
 
 template <class T>
-kernels::AttentionProblem Context<T>::attention_problem(Passes passes) const {
+kernels::AttentionProblem Context<T>::attention_problem(const BatchShape& b) const {
   const Index width = shape.own.qkv_width();
   const Index qk_width = shape.qk_norm ? shape.own.width + shape.own.kv_width : width;
-  return {attention_shape(), dtype_of<T>, qk_width, qk_width, width, passes == Passes::all};
+  return {.shape = attention_shape(),
+          .type = dtype_of<T>,
+          .q_stride = qk_width,
+          .k_stride = qk_width,
+          .v_stride = width,
+          .has_backward = b.passes == Passes::all,
+          .documents = b.documents};
 }
 
 template <class T>

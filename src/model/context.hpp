@@ -74,7 +74,7 @@ struct Context {
  private:
   /// The problem for which attention is planned, with the strides of operands() in
   /// block_attention.cpp.
-  kernels::AttentionProblem attention_problem(Passes passes) const;
+  kernels::AttentionProblem attention_problem(const BatchShape& batch) const;
   void fill_rotary(const deck::Model& model);
 };
 

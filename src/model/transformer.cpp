@@ -59,7 +59,8 @@ void Transformer<T>::embed(const T* unit, const Batch& batch) {
   const bool is_learned = shape_.positions == PositionKind::learned;
   if (!c.is_split() && is_learned) {
     const Matrix<const T> wpe(unit + wte.size(), shape_.sequence, shape_.hidden);
-    kernels::embedding_forward<T>(*c.exec, batch.inputs, wte, wpe, shape_.sequence, x);
+    kernels::embedding_forward<T>(*c.exec, batch.inputs, wte, wpe, shape_.sequence, batch.documents,
+                                  x);
     return;
   }
   // One rank supplies a token's row and the others supply zeros, so the sum is exact.
@@ -69,7 +70,7 @@ void Transformer<T>::embed(const T* unit, const Batch& batch) {
   if (!is_learned) return;
   const Matrix<const T> wpe(unit + wte.size(), shape_.sequence, shape_.hidden);
   const Index first_row = c.splits_stream() ? shape_.first_row(c.rows, shape_.tensor.rank) : 0;
-  kernels::add_positions<T>(*c.exec, wpe, shape_.sequence, first_row, x);
+  kernels::add_positions<T>(*c.exec, wpe, shape_.sequence, batch.documents, first_row, x);
 }
 
 template <class T>
@@ -82,7 +83,8 @@ void Transformer<T>::embed_backward(T* unit, const Batch& batch, tensor::Accumul
   if (!shape_.tied_embeddings && accumulate == tensor::Accumulate::no)
     kernels::fill<T>(*context_.exec, Vector<T>(unit, dwte.size()), 0);
   kernels::embedding_backward<T>(*context_.exec, batch.groups, context_.all_rows(dx_),
-                                 shape_.sequence, shape_.own.first_token, dwte, accumulate, dwpe);
+                                 shape_.sequence, batch.documents, shape_.own.first_token, dwte,
+                                 accumulate, dwpe);
 }
 
 template <class T>
@@ -92,8 +94,8 @@ void Transformer<T>::forward(Index u, Units<const T> parameters, const Batch& ba
   } else {
     const Index i = u - 1;
     stream_.keep(*context_.exec, i);
-    block_forward<T>(context_, BlockParams<const T>(shape_, parameters[u]), stream_.at(i),
-                     saved_[i], stream_.at(i + 1));
+    block_forward<T>(context_, BlockParams<const T>(shape_, parameters[u]), batch.documents,
+                     stream_.at(i), saved_[i], stream_.at(i + 1));
   }
 }
 
@@ -136,8 +138,9 @@ void Transformer<T>::backward(Index u, Units<const T> parameters, const Batch& b
     const BlockParams<const T> own(shape_, parameters[u]);
     stream_.restore(*context_.exec, i);
     // The last block was the last to run forward, so its activations still exist.
-    if (u + 1 < head()) block_recompute<T>(context_, recompute_, own, stream_.at(i), saved_[i]);
-    block_backward<T>(context_, own, stream_.at(i), saved_[i], accumulate,
+    if (u + 1 < head())
+      block_recompute<T>(context_, recompute_, own, batch.documents, stream_.at(i), saved_[i]);
+    block_backward<T>(context_, own, batch.documents, stream_.at(i), saved_[i], accumulate,
                       BlockParams<T>(shape_, gradients[u]), dx_);
   }
 }

@@ -146,8 +146,8 @@ Results<T> run(const AttentionProblem& p, const T* q, const T* k, const T* v) {
   const HeadOperands<const T> in{{q, p.q_stride}, {k, p.k_stride}, {v, p.v_stride}};
   const auto o = out.matrix(rows, s.width());
   const auto log_sum = logs.matrix(s.batch * s.heads, s.sequence);
-  library->forward({}, in, o, log_sum);
-  library->backward({}, in, o, log_sum, dout.matrix(rows, s.width()),
+  library->forward({}, in, {}, o, log_sum);
+  library->backward({}, in, {}, o, log_sum, dout.matrix(rows, s.width()),
                     operands_in(gradients.matrix(rows, s.qkv_width()), s));
   return {out.host(), gradients.host(), logs.host()};
 }
@@ -199,7 +199,7 @@ struct Backend {
     const Guarded<T> qkv(tests::numbers<T>(rows * s.qkv_width(), 1)), result(rows * s.width());
     const Guarded<float> logs(s.batch * s.heads * s.sequence);
     const Matrix<const T> in = qkv.matrix(rows, s.qkv_width());
-    attention.backend->forward({}, operands_in(in, s), result.matrix(rows, s.width()),
+    attention.backend->forward({}, operands_in(in, s), {}, result.matrix(rows, s.width()),
                                logs.matrix(s.batch * s.heads, s.sequence));
     return result.host();
   }
@@ -258,6 +258,24 @@ std::string failure_of(const AttentionShape& s) {
     return error.what();
   }
   return "none";
+}
+
+TYPED_TEST(CudnnAttention, LeavesDocumentsToOwnKernels) {
+  AttentionProblem problem = problem_of<TypeParam>(make_shape(1, 8, 2, 16));
+  problem.documents = true;
+  memory::Arenas measured;
+  const auto chosen = choose_attention<TypeParam>(measured, problem, AttentionKind::automatic, 1);
+  EXPECT_EQ(chosen.refusal, "cuDNN's attention is for sequences of one document");
+  memory::Arenas again;
+  try {
+    static_cast<void>(choose_attention<TypeParam>(again, problem, AttentionKind::cudnn, 1));
+    ADD_FAILURE() << "no error";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::usage);
+    EXPECT_STREQ(error.what(),
+                 "run.attention = \"cudnn\": cuDNN's attention is for sequences of one document; "
+                 "\"auto\" takes kzero's kernels then");
+  }
 }
 
 TYPED_TEST(CudnnAttention, IsAnErrorWhereItIsDemandedAndCannot) {

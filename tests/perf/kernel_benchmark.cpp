@@ -1,13 +1,15 @@
 // The kernels beside the matrix products, one by one: attention's rate by the operations that its
 // mask leaves, the others' bytes a second beside a copy's. The fastest of several counts.
 //
-//   kernel_benchmark [repeats]      OMP_NUM_THREADS is 1 unless set
+//   kernel_benchmark [repeats]              OMP_NUM_THREADS is 1 unless set
+//   kernel_benchmark [repeats] documents    attention alone, by the length of packed documents
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <limits>
+#include <string_view>
 
 #include "kernels/attention/backends.hpp"
 #include "kernels/gelu.hpp"
@@ -115,8 +117,37 @@ void measure_rows(const Clock& clock, double copy_rate) {
   });
 }
 
+/// Documents of equal length in every sequence, the last as long as there is room.
+class EqualDocuments {
+ public:
+  EqualDocuments(const kernels::AttentionShape& s, Index length)
+      : begin_("kzero::tests::begin", s.batch * s.sequence),
+        end_("kzero::tests::end", s.batch * s.sequence) {
+    const auto begin = Kokkos::create_mirror_view(begin_), end = Kokkos::create_mirror_view(end_);
+    for (Index i = 0; i < s.batch * s.sequence; ++i) {
+      const Index first = i % s.sequence / length * length;
+      begin(i) = static_cast<std::int32_t>(first);
+      end(i) = static_cast<std::int32_t>(std::min(first + length, s.sequence));
+    }
+    Kokkos::deep_copy(begin_, begin);
+    Kokkos::deep_copy(end_, end);
+  }
+
+  kernels::Documents view() const {
+    return {{begin_.data(), begin_.extent(0)}, {end_.data(), end_.extent(0)}};
+  }
+
+ private:
+  Kokkos::View<std::int32_t*> begin_, end_;
+};
+
+struct AttentionSeconds {
+  double forward, backward;
+};
+
 template <class T>
-void measure_attention(const Clock& clock, const kernels::AttentionShape& s) {
+AttentionSeconds attention_seconds(const Clock& clock, const kernels::AttentionShape& s,
+                                   const kernels::Documents& documents) {
   const Index rows = s.batch * s.sequence;
   const tensor::Execution exec;
   const Numbers<T> qkv(rows, s.qkv_width()), out(rows, s.width()), dout(rows, s.width()),
@@ -129,19 +160,56 @@ void measure_attention(const Clock& clock, const kernels::AttentionShape& s) {
   const Numbers<float> scratch(1, bytes / static_cast<Index>(sizeof(float)));
   attention->start(scratch.row(0));
   const auto in = kernels::operands_in(Matrix<const T>(qkv.matrix()), s);
-  const double forward =
-      clock.fastest([&] { attention->forward(exec, in, out.matrix(), log_sum.matrix()); });
+  const double forward = clock.fastest(
+      [&] { attention->forward(exec, in, documents, out.matrix(), log_sum.matrix()); });
   const double backward = clock.fastest([&] {
-    attention->backward(exec, in, out.matrix(), log_sum.matrix(), dout.matrix(),
+    attention->backward(exec, in, documents, out.matrix(), log_sum.matrix(), dout.matrix(),
                         kernels::operands_in(gradient.matrix(), s));
   });
+  return {forward, backward};
+}
+
+template <class T>
+void measure_attention(const Clock& clock, const kernels::AttentionShape& s) {
+  const auto [forward, backward] = attention_seconds<T>(clock, s, {});
   // Two products forward and five backward, half of which the mask leaves.
-  const double product = static_cast<double>(rows * s.heads * s.sequence * s.head_width);
+  const double product =
+      static_cast<double>(s.batch * s.sequence * s.heads * s.sequence * s.head_width);
   fmt::print(
       "  attention, width {:>3}, T {:>4}   forward {:>7.3f} ms {:>6.1f} GFLOP/s   backward "
       "{:>7.3f} ms {:>6.1f} GFLOP/s\n",
       s.head_width, s.sequence, forward * 1e3, 2 * product / forward * 1e-9, backward * 1e3,
       5 * product / backward * 1e-9);
+}
+
+/// The share of the causal mask's tiles, of 96 queries and 64 keys as on hosts, that documents of
+/// equal length leave out.
+double skipped_tiles(Index sequence, Index length) {
+  constexpr Index queries = 96, keys = 64;
+  Index all = 0, kept = 0;
+  for (Index first = 0; first < sequence; first += queries) {
+    const Index last = std::min(first + queries, sequence) - 1;
+    all += last / keys + 1;
+    kept += last / keys + 1 - first / length * length / keys;
+  }
+  return 1 - static_cast<double>(kept) / static_cast<double>(all);
+}
+
+template <class T>
+void measure_documents(const char* precision, int repeats, const kernels::AttentionShape& s) {
+  const Clock clock(repeats);
+  const AttentionSeconds plain = attention_seconds<T>(clock, s, {});
+  fmt::print(
+      "{}, width {}, T {}: plain forward {:.3f} ms, backward {:.3f} ms\n"
+      "  documents of   tiles skipped   forward of plain   backward of plain\n",
+      precision, s.head_width, s.sequence, plain.forward * 1e3, plain.backward * 1e3);
+  for (Index length = s.sequence; length >= 16; length /= 2) {
+    const EqualDocuments documents(s, length);
+    const auto [forward, backward] = attention_seconds<T>(clock, s, documents.view());
+    fmt::print("  {:>12}   {:>13.3f}   {:>16.3f}   {:>17.3f}\n", length,
+               skipped_tiles(s.sequence, length), forward / plain.forward,
+               backward / plain.backward);
+  }
 }
 
 template <class T>
@@ -166,6 +234,12 @@ int main(int argc, char** argv) {
   setenv("OMP_NUM_THREADS", "1", 0);
   const kzero::runtime::Session session({.threads = 0});
   const int repeats = argc > 1 ? std::max(1, std::atoi(argv[1])) : 15;
+  if (argc > 2 && std::string_view(argv[2]) == "documents") {
+    const kernels::AttentionShape shape{1, 2048, 8, 8, 64};
+    measure_documents<float>("fp32", repeats, shape);
+    measure_documents<kzero::bf16>("bf16", repeats, shape);
+    return 0;
+  }
   const double copy_rate = copy_bytes_per_second();
   fmt::print("copy {:.1f} GB/s\n", copy_rate * 1e-9);
   measure<float>("fp32", repeats, copy_rate);

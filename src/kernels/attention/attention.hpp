@@ -9,6 +9,7 @@
 
 #include "deck/config.hpp"
 #include "kernels/attention/problem.hpp"
+#include "kernels/documents.hpp"
 #include "kernels/row.hpp"
 #include "memory/arenas.hpp"
 
@@ -58,14 +59,16 @@ class AttentionBackend {
   virtual void start(Vector<float> scratch) = 0;
 
   /// Enqueues out [B*T,H*d] from the heads of `in` on `exec`. log_sum [B*H,T] is kept for backward.
-  /// Overwrites out and log_sum.
-  virtual void forward(const Execution& exec, const HeadOperands<const T>& in, Matrix<T> out,
-                       Matrix<float> log_sum) const = 0;
+  /// Overwrites out and log_sum. A row sees rows of its document only. Documents are empty unless
+  /// the problem may have them.
+  virtual void forward(const Execution& exec, const HeadOperands<const T>& in,
+                       const Documents& documents, Matrix<T> out, Matrix<float> log_sum) const = 0;
 
-  /// Enqueues the gradients of `in` from dout [B*T,H*d] and from forward's out and log_sum. The
-  /// gradients of k and v are sums over their query heads in ascending order. Overwrites the
-  /// gradients.
-  virtual void backward(const Execution& exec, const HeadOperands<const T>& in, Matrix<const T> out,
+  /// Enqueues the gradients of `in` from dout [B*T,H*d] and from forward's documents, out and
+  /// log_sum. The gradients of k and v are sums over their query heads in ascending order.
+  /// Overwrites the gradients.
+  virtual void backward(const Execution& exec, const HeadOperands<const T>& in,
+                        const Documents& documents, Matrix<const T> out,
                         Matrix<const float> log_sum, Matrix<const T> dout,
                         const HeadOperands<T>& gradients) const = 0;
 };

@@ -43,13 +43,21 @@ class Attention : public AttentionBackend<T> {
 
   Index scratch_bytes(Index threads) const override;
   void start(Vector<float> scratch) override { scratch_ = scratch; }
-  void forward(const Execution& exec, const HeadOperands<const T>& in, Matrix<T> out,
-               Matrix<float> log_sum) const override;
-  void backward(const Execution& exec, const HeadOperands<const T>& in, Matrix<const T> out,
-                Matrix<const float> log_sum, Matrix<const T> dout,
+  void forward(const Execution& exec, const HeadOperands<const T>& in, const Documents& documents,
+               Matrix<T> out, Matrix<float> log_sum) const override;
+  void backward(const Execution& exec, const HeadOperands<const T>& in, const Documents& documents,
+                Matrix<const T> out, Matrix<const float> log_sum, Matrix<const T> dout,
                 const HeadOperands<T>& gradients) const override;
 
  private:
+  template <class Mask>
+  void forward_with(const Execution& exec, const HeadOperands<const T>& in, const Mask& all,
+                    Matrix<T> out, Matrix<float> log_sum) const;
+  template <class Mask>
+  void backward_with(const Execution& exec, const HeadOperands<const T>& in, const Mask& all,
+                     Matrix<const T> out, Matrix<const float> log_sum, Matrix<const T> dout,
+                     const HeadOperands<T>& gradients) const;
+
   AttentionShape shape_;
   Products products_;
   Vector<float> scratch_;
@@ -69,10 +77,10 @@ class Attention : public AttentionBackend<T> {
     return shape_.batch * shape_.heads * shape_.sequence * static_cast<Index>(sizeof(float));
   }
   void start(Vector<float> scratch) override { scratch_ = scratch; }
-  void forward(const Execution& exec, const HeadOperands<const T>& in, Matrix<T> out,
-               Matrix<float> log_sum) const override;
-  void backward(const Execution& exec, const HeadOperands<const T>& in, Matrix<const T> out,
-                Matrix<const float> log_sum, Matrix<const T> dout,
+  void forward(const Execution& exec, const HeadOperands<const T>& in, const Documents& documents,
+               Matrix<T> out, Matrix<float> log_sum) const override;
+  void backward(const Execution& exec, const HeadOperands<const T>& in, const Documents& documents,
+                Matrix<const T> out, Matrix<const float> log_sum, Matrix<const T> dout,
                 const HeadOperands<T>& gradients) const override;
 
  private:

@@ -26,10 +26,10 @@ class CudnnAttention : public AttentionBackend<T> {
     scratch_ = scratch;
     plans_.emplace(problem_);
   }
-  void forward(const Execution& exec, const HeadOperands<const T>& in, Matrix<T> out,
-               Matrix<float> log_sum) const override;
-  void backward(const Execution& exec, const HeadOperands<const T>& in, Matrix<const T> out,
-                Matrix<const float> log_sum, Matrix<const T> dout,
+  void forward(const Execution& exec, const HeadOperands<const T>& in, const Documents& documents,
+               Matrix<T> out, Matrix<float> log_sum) const override;
+  void backward(const Execution& exec, const HeadOperands<const T>& in, const Documents& documents,
+                Matrix<const T> out, Matrix<const float> log_sum, Matrix<const T> dout,
                 const HeadOperands<T>& gradients) const override;
 
  private:
@@ -46,6 +46,7 @@ std::string CudnnAttention<T>::refusal() const {
     return fmt::format("cuDNN's attention is for heads up to {} wide and a multiple of {}, not {}",
                        most_head_width, head_step, s.head_width);
   }
+  if (problem_.documents) return "cuDNN's attention is for sequences of one document";
   if (s.sequence == 1) return "cuDNN's attention is for sequences of two tokens and more";
   if (AttentionCalls(problem_).kv_heads == 0) {
     return fmt::format(
@@ -61,6 +62,11 @@ void require_strides(const HeadOperands<T>& heads, Index q, Index k, Index v) {
                 "internal error: attention's operands have other strides than were planned");
 }
 
+void require_no_documents(const Documents& documents) {
+  KZERO_REQUIRE(documents.empty(), ExitCode::other,
+                "internal error: attention was planned for sequences of one document");
+}
+
 /// Shows a library call to Kokkos' tools and in the time line.
 template <class F>
 void profiled(const Execution& exec, const char* name, const AttentionShape& s, const F& call) {
@@ -73,8 +79,10 @@ void profiled(const Execution& exec, const char* name, const AttentionShape& s, 
 
 template <class T>
 void CudnnAttention<T>::forward(const Execution& exec, const HeadOperands<const T>& in,
-                                Matrix<T> out, Matrix<float> log_sum) const {
+                                const Documents& documents, Matrix<T> out,
+                                Matrix<float> log_sum) const {
   const AttentionProblem& p = problem_;
+  require_no_documents(documents);
   require_strides(in, p.q_stride, p.k_stride, p.v_stride);
   const ForwardOperands at{in.q.data, in.k.data, in.v.data, out.data(), log_sum.data()};
   profiled(exec, "kzero::kernels::attention_forward", p.shape,
@@ -83,9 +91,11 @@ void CudnnAttention<T>::forward(const Execution& exec, const HeadOperands<const 
 
 template <class T>
 void CudnnAttention<T>::backward(const Execution& exec, const HeadOperands<const T>& in,
-                                 Matrix<const T> out, Matrix<const float> log_sum,
-                                 Matrix<const T> dout, const HeadOperands<T>& gradients) const {
+                                 const Documents& documents, Matrix<const T> out,
+                                 Matrix<const float> log_sum, Matrix<const T> dout,
+                                 const HeadOperands<T>& gradients) const {
   const AttentionProblem& p = problem_;
+  require_no_documents(documents);
   const Index stride = p.gradient_stride();
   require_strides(in, p.q_stride, p.k_stride, p.v_stride);
   require_strides(gradients, stride, stride, stride);

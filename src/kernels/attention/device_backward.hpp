@@ -5,12 +5,13 @@
 #pragma once
 
 #include "kernels/attention/device_blocks.hpp"
+#include "kernels/attention/mask.hpp"
 #include "kernels/exponential.hpp"
 
 namespace kzero::kernels {
 
 /// The arguments of both kernels. delta [B*H,T].
-template <class T>
+template <class T, class Mask>
 struct BackwardArrays {
   AttentionShape shape;
   float scale;
@@ -18,11 +19,14 @@ struct BackwardArrays {
   HeadColumns<const T> dout;
   Matrix<const float> log_sum, delta;
   HeadOperands<T> gradients;
+  Mask mask;
 
   /// Computes P and dS of one query and key from their matrix products.
-  KOKKOS_INLINE_FUNCTION Kokkos::pair<float, float> of_pair(Index head, Index query, Index key,
-                                                            float score, float dscore) const {
+  KOKKOS_INLINE_FUNCTION Kokkos::pair<float, float> of_pair(const Mask& seen, Index head,
+                                                            Index query, Index key, float score,
+                                                            float dscore) const {
     if (key > query || query >= shape.sequence) return {0.0F, 0.0F};
+    if (Mask::has_documents && key < seen.first_key(query)) return {0.0F, 0.0F};
     const float p = exponential(scale * score - log_sum(head, query));
     return {p, p * (dscore - delta(head, query))};
   }
@@ -31,12 +35,12 @@ struct BackwardArrays {
 inline constexpr Needs backward_needs{
     .own_tiles = 2, .other_tiles = 2, .sums = 2, .rounded = 2, .row_values = 0};
 
-template <class Arithmetic, class T, int width>
+template <class Arithmetic, class T, int width, class Mask>
 struct AttentionQueryGradient {
   using Work = TileWork<Arithmetic, T, width, backward_needs>;
   static constexpr int own = Work::own, other = Work::other;
 
-  BackwardArrays<T> x;
+  BackwardArrays<T, Mask> x;
 
   KOKKOS_INLINE_FUNCTION void operator()(const Team& team) const {
     const AttentionShape& shape = x.shape;
@@ -53,9 +57,11 @@ struct AttentionQueryGradient {
     const Tile<float> scores = scratch.take_tile<float, own, other>();
     const Tile<float> dprobabilities = scratch.take_tile<float, own, other>();
     const Tile<T> dscores = scratch.take_tile<T, own, other>();
+    const Mask seen = x.mask.of_sequence(at.head / shape.heads);
     const int thread = thread_of(team), parts = parts_of(shape, width);
     typename Work::Output dq(thread);
-    for (Index key = 0; key < first + own && key < shape.sequence; key += other) {
+    for (Index key = seen.first_key(first) / other * other;
+         key < first + own && key < shape.sequence; key += other) {
       Work::multiply(team, thread, parts, q, first, k, key, scores);
       Work::multiply(team, thread, parts, dout, first, v, key, dprobabilities);
       k.hold(team, key, at.part);
@@ -63,7 +69,8 @@ struct AttentionQueryGradient {
       Kokkos::parallel_for(Kokkos::TeamVectorRange(team, own * other), [&](int n) {
         const int i = n / other, j = n % other;
         dscores(i, j) = static_cast<T>(
-            x.of_pair(at.head, first + i, key + j, scores(i, j), dprobabilities(i, j)).second);
+            x.of_pair(seen, at.head, first + i, key + j, scores(i, j), dprobabilities(i, j))
+                .second);
       });
       team.team_barrier();
       dq.add({dscores.data, dscores.stride}, k.tile(), other, k.depth());
@@ -73,12 +80,12 @@ struct AttentionQueryGradient {
   }
 };
 
-template <class Arithmetic, class T, int width>
+template <class Arithmetic, class T, int width, class Mask>
 struct AttentionKeyGradient {
   using Work = TileWork<Arithmetic, T, width, backward_needs>;
   static constexpr int own = Work::own, other = Work::other;
 
-  BackwardArrays<T> x;
+  BackwardArrays<T, Mask> x;
 
   KOKKOS_INLINE_FUNCTION void operator()(const Team& team) const {
     const AttentionShape& shape = x.shape;
@@ -96,12 +103,14 @@ struct AttentionKeyGradient {
     const Tile<float> dprobabilities = scratch.take_tile<float, own, other>();
     const Tile<T> probabilities = scratch.take_tile<T, own, other>();
     const Tile<T> dscores = scratch.take_tile<T, own, other>();
+    const Mask seen = x.mask.of_sequence(at.head / shape.kv_heads);
+    const Index end = seen.end_of_queries(first + own - 1);
     const int thread = thread_of(team), parts = parts_of(shape, width);
     typename Work::Output dk(thread), dv(thread);
     for (Index head = first_head; head < first_head + shape.group(); ++head) {
       q.read({x.in.q, shape, head, shape.heads});
       dout.read({x.dout, shape, head, shape.heads});
-      for (Index query = first; query < shape.sequence; query += other) {
+      for (Index query = first; query < end; query += other) {
         Work::multiply(team, thread, parts, k, first, q, query, scores);
         Work::multiply(team, thread, parts, v, first, dout, query, dprobabilities);
         q.hold(team, query, at.part);
@@ -110,7 +119,7 @@ struct AttentionKeyGradient {
         Kokkos::parallel_for(Kokkos::TeamVectorRange(team, own * other), [&](int n) {
           const int i = n / other, j = n % other;
           const auto pair =
-              x.of_pair(head, query + j, first + i, scores(i, j), dprobabilities(i, j));
+              x.of_pair(seen, head, query + j, first + i, scores(i, j), dprobabilities(i, j));
           probabilities(i, j) = static_cast<T>(pair.first);
           dscores(i, j) = static_cast<T>(pair.second);
         });

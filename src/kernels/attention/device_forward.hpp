@@ -2,11 +2,12 @@
 #pragma once
 
 #include "kernels/attention/device_blocks.hpp"
+#include "kernels/attention/mask.hpp"
 #include "kernels/exponential.hpp"
 
 namespace kzero::kernels {
 
-template <class Arithmetic, class T, int width>
+template <class Arithmetic, class T, int width, class Mask>
 struct AttentionForward {
   static constexpr Needs needs{
       .own_tiles = 1, .other_tiles = 2, .sums = 1, .rounded = 1, .row_values = 2};
@@ -18,6 +19,7 @@ struct AttentionForward {
   HeadOperands<const T> in;
   HeadColumns<T> out;
   Matrix<float> log_sum;
+  Mask mask;
 
   KOKKOS_INLINE_FUNCTION void operator()(const Team& team) const {
     const BlockIndex at = block_index_of(team, shape, own, width);
@@ -33,19 +35,21 @@ struct AttentionForward {
     HeadTile<T, other, width> v({in.v, shape, kv_head, shape.kv_heads}, scratch);
     const Tile<float> scores = scratch.take_tile<float, own, other>();
     const Tile<T> probabilities = scratch.take_tile<T, own, other>();
+    const Mask seen = mask.of_sequence(at.head / shape.heads);
     const int thread = thread_of(team), parts = parts_of(shape, width);
     typename Work::Output sum(thread);
     Kokkos::parallel_for(Kokkos::TeamVectorRange(team, int{own}), [&](int i) {
-      largest[i] = -Kokkos::Experimental::infinity_v<float>;
+      largest[i] = Mask::least_score;
       total[i] = 0;
     });
-    for (Index key = 0; key < first + own && key < shape.sequence; key += other) {
+    for (Index key = seen.first_key(first) / other * other;
+         key < first + own && key < shape.sequence; key += other) {
       v.hold(team, key, at.part);
       Work::multiply(team, thread, parts, q, first, k, key, scores);
       team.team_barrier();
       Kokkos::parallel_for(Kokkos::TeamThreadRange(team, own), [&](int i) {
-        online_softmax(team, first + i - key, &scores(i, 0), largest[i], total[i],
-                       &probabilities(i, 0));
+        online_softmax(team, {seen.first_key(first + i) - key, first + i - key}, &scores(i, 0),
+                       largest[i], total[i], &probabilities(i, 0));
       });
       team.team_barrier();
       sum.scale_rows({scores.data, scores.stride});
@@ -60,24 +64,36 @@ struct AttentionForward {
     });
   }
 
-  /// Turns one query's scores into unnormalised probabilities. The query sees the keys up to number
-  /// `last`. The first score is replaced by the factor with which a larger maximum shrinks the
-  /// earlier sum. Called by one warp.
-  KOKKOS_INLINE_FUNCTION void online_softmax(const Team& team, Index last, float* scores,
+  /// The keys that a query sees, as positions in a tile.
+  struct Seen {
+    Index first, last;
+
+    KOKKOS_INLINE_FUNCTION bool has(Index j) const {
+      if constexpr (Mask::has_documents) {
+        return first <= j && j <= last;
+      } else {
+        return j <= last;
+      }
+    }
+  };
+
+  /// Turns one query's scores into unnormalised probabilities. The first score is replaced by the
+  /// factor with which a larger maximum shrinks the earlier sum. Called by one warp.
+  KOKKOS_INLINE_FUNCTION void online_softmax(const Team& team, const Seen& seen, float* scores,
                                              float& largest, float& total, T* probabilities) const {
     float now = 0, sum = 0;
     const float before = largest;
     Kokkos::parallel_reduce(
         Kokkos::ThreadVectorRange(team, other),
         [&](int j, float& most) {
-          if (j <= last) most = Kokkos::fmax(most, scale * scores[j]);
+          if (seen.has(j)) most = Kokkos::fmax(most, scale * scores[j]);
         },
         Kokkos::Max<float>(now));
     now = Kokkos::fmax(before, now);
     Kokkos::parallel_reduce(
         Kokkos::ThreadVectorRange(team, other),
         [&](int j, float& partial) {
-          const float p = j <= last ? exponential(scale * scores[j] - now) : 0.0F;
+          const float p = seen.has(j) ? exponential(scale * scores[j] - now) : 0.0F;
           probabilities[j] = static_cast<T>(p);
           partial += p;
         },

@@ -80,50 +80,60 @@ void sum_products(const Execution& exec, const AttentionShape& s, Matrix<const T
 
 template <class Arithmetic, class T>
 void device::Attention<Arithmetic, T>::forward(const Execution& exec,
-                                               const HeadOperands<const T>& in, Matrix<T> out,
+                                               const HeadOperands<const T>& in,
+                                               const Documents& documents, Matrix<T> out,
                                                Matrix<float> log_sum) const {
   const AttentionShape& s = shape_;
+  const float scale = detail::scale_of(s);
   const HeadColumns<T> columns{out.data(), s.width()};
-  if constexpr (has_warps<Arithmetic, T>) {
-    if (suits_warps<T>(s)) {
-      warp_attention_forward<Arithmetic>(s, detail::scale_of(s), in, columns, log_sum,
-                                         TeamLaunch<T>{exec});
-      return;
+  with_mask(documents, s.sequence, [&](const auto& mask) {
+    using Mask = std::decay_t<decltype(mask)>;
+    if constexpr (has_warps<Arithmetic, T>) {
+      if (suits_warps<T>(s)) {
+        warp_attention_forward<Arithmetic>(s, scale, in, mask, columns, log_sum,
+                                           TeamLaunch<T>{exec});
+        return;
+      }
     }
-  }
-  using TeamPolicy = detail::TilePolicy<Arithmetic, T>;
-  detail::with_tile_width<Arithmetic, T>(s, [&](auto width) {
-    const AttentionForward<Arithmetic, T, width> kernel{s, detail::scale_of(s), in, columns,
-                                                        log_sum};
-    detail::launch_blocks<TeamPolicy>("kzero::kernels::attention_forward", exec, s, s.heads, width,
-                                      kernel);
+    using TeamPolicy = detail::TilePolicy<Arithmetic, T>;
+    detail::with_tile_width<Arithmetic, T>(s, [&](auto width) {
+      const AttentionForward<Arithmetic, T, width, Mask> kernel{s,       scale,   in,
+                                                                columns, log_sum, mask};
+      detail::launch_blocks<TeamPolicy>("kzero::kernels::attention_forward", exec, s, s.heads,
+                                        width, kernel);
+    });
   });
 }
 
 template <class Arithmetic, class T>
 void device::Attention<Arithmetic, T>::backward(const Execution& exec,
                                                 const HeadOperands<const T>& in,
-                                                Matrix<const T> out, Matrix<const float> log_sum,
-                                                Matrix<const T> dout,
+                                                const Documents& documents, Matrix<const T> out,
+                                                Matrix<const float> log_sum, Matrix<const T> dout,
                                                 const HeadOperands<T>& gradients) const {
   const AttentionShape& s = shape_;
   const Matrix<float> delta(scratch_.data(), s.batch * s.heads, s.sequence);
   detail::sum_products<T>(exec, s, out, dout, delta);
-  const BackwardArrays<T> arrays{
-      s,       detail::scale_of(s),        in,       {dout.data(), s.width()},
-      log_sum, Matrix<const float>(delta), gradients};
-  if constexpr (has_warps<Arithmetic, T>) {
-    if (suits_warps<T>(s)) {
-      warp_attention_backward<Arithmetic>(arrays, TeamLaunch<T>{exec});
-      return;
+  with_mask(documents, s.sequence, [&](const auto& mask) {
+    using Mask = std::decay_t<decltype(mask)>;
+    const BackwardArrays<T, Mask> arrays{
+        s,       detail::scale_of(s),        in,        {dout.data(), s.width()},
+        log_sum, Matrix<const float>(delta), gradients, mask};
+    if constexpr (has_warps<Arithmetic, T>) {
+      if (suits_warps<T>(s)) {
+        warp_attention_backward<Arithmetic>(arrays, TeamLaunch<T>{exec});
+        return;
+      }
     }
-  }
-  using TeamPolicy = detail::TilePolicy<Arithmetic, T>;
-  detail::with_tile_width<Arithmetic, T>(s, [&](auto width) {
-    detail::launch_blocks<TeamPolicy>("kzero::kernels::attention_query_gradient", exec, s, s.heads,
-                                      width, AttentionQueryGradient<Arithmetic, T, width>{arrays});
-    detail::launch_blocks<TeamPolicy>("kzero::kernels::attention_key_gradient", exec, s, s.kv_heads,
-                                      width, AttentionKeyGradient<Arithmetic, T, width>{arrays});
+    using TeamPolicy = detail::TilePolicy<Arithmetic, T>;
+    detail::with_tile_width<Arithmetic, T>(s, [&](auto width) {
+      detail::launch_blocks<TeamPolicy>("kzero::kernels::attention_query_gradient", exec, s,
+                                        s.heads, width,
+                                        AttentionQueryGradient<Arithmetic, T, width, Mask>{arrays});
+      detail::launch_blocks<TeamPolicy>("kzero::kernels::attention_key_gradient", exec, s,
+                                        s.kv_heads, width,
+                                        AttentionKeyGradient<Arithmetic, T, width, Mask>{arrays});
+    });
   });
 }
 

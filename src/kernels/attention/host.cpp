@@ -4,6 +4,7 @@
 #include "base/error.hpp"
 #include "kernels/attention/backends.hpp"
 #include "kernels/attention/host_scratch.hpp"
+#include "kernels/attention/mask.hpp"
 #include "kernels/host/arithmetic.hpp"
 #include "kernels/host/product.hpp"
 
@@ -33,68 +34,97 @@ float scale_of_scores(const AttentionShape& s) {
   return depth<E> == 1 ? 1.0F : scale_of(s);
 }
 
-/// Turns the first `seen` scores of a row into unnormalised probabilities and zeros the rest.
+/// Turns the scores [hidden, seen) of a row into unnormalised probabilities and zeros the others.
 /// Dividing a row's output, d wide, is cheaper than dividing its probabilities.
-RowSum softmax_row(float* row, float scale, Index seen, Index columns) {
-  // Fills the last vector: keys that the mask hides get minus infinity.
-  const Index whole = round_up(seen, detail::lanes);
-  std::fill(row + seen, row + whole, -Kokkos::Experimental::infinity_v<float>);
-  const float largest = scale * detail::host_max(whole, [=](Index j) { return row[j]; });
-  const float total = detail::sum_vectors(whole, [=](Index j) {
+RowSum softmax_row(float* scores, float scale, Index hidden, Index seen, Index columns) {
+  // Fills the first and the last vector: keys that the mask hides get minus infinity.
+  const Index begin = hidden / detail::lanes * detail::lanes;
+  const Index end = begin + round_up(seen - begin, detail::lanes);
+  std::fill(scores, scores + begin, 0.0F);
+  std::fill(scores + begin, scores + hidden, -Kokkos::Experimental::infinity_v<float>);
+  std::fill(scores + seen, scores + end, -Kokkos::Experimental::infinity_v<float>);
+  float* row = scores + begin;
+  const float largest = scale * detail::host_max(end - begin, [=](Index j) { return row[j]; });
+  const float total = detail::sum_vectors(end - begin, [=](Index j) {
     const HostVector e = exponential(scale * load_vector(row + j) - largest);
     store_vector(row + j, e);
     return e;
   });
-  std::fill(row + whole, row + columns, 0.0F);
+  std::fill(scores + end, scores + columns, 0.0F);
   return {1.0F / total, largest + std::log(total)};
 }
+
+/// A block of query rows of one sequence, and its mask.
+template <class Mask>
+struct QueryBlock {
+  Index first, rows;
+  Mask mask;
+
+  Index end() const { return first + rows; }
+  /// The first block of keys that a row sees.
+  Index first_key() const { return mask.first_key(first) / key_block * key_block; }
+};
 
 /// The rows of a query block that see a block of keys.
 struct Seeing {
   Index begin, count;
 
-  Seeing(Index first, Index rows, Index first_key)
-      : begin(std::max<Index>(0, first_key - first)), count(rows - begin) {}
+  template <class Mask>
+  Seeing(const QueryBlock<Mask>& block, Index first_key)
+      : begin(std::max<Index>(0, first_key - block.first)),
+        count(std::min(block.rows,
+                       block.mask.end_of_queries(first_key + key_block - 1) - block.first) -
+              begin) {}
 };
 
-/// Computes query rows [first, first + rows) of the head's output, and their log-sums.
-template <class E>
-void forward_rows(const AttentionShape& s, const HeadThread<E>& h, Index first, Index rows,
+/// Without documents, all rows of a block see its first block of keys, whose product overwrites
+/// sums. With documents they begin as zeros.
+template <class Mask>
+void begin_sums(float* sums, Index count) {
+  if constexpr (Mask::has_documents) std::fill_n(sums, count, 0.0F);
+}
+
+/// Computes a block of query rows of the head's output, and their log-sums.
+template <class E, class Mask>
+void forward_rows(const AttentionShape& s, const HeadThread<E>& h, const QueryBlock<Mask>& block,
                   float* log_sum) {
   const Index width = HeadScratch<E>::width(s), row_elements = width / depth<E>;
-  const Index end = first + rows, columns = round_up(end, key_block);
-  for (Index key = 0; key < end; key += key_block) {
-    const Seeing seeing(first, rows, key);
+  const Index first = block.first, rows = block.rows, end = block.end();
+  const Index first_key = block.first_key(), columns = round_up(end, key_block) - first_key;
+  for (Index key = first_key; key < end; key += key_block) {
+    const Seeing seeing(block, key);
     h.multiply({.m = seeing.count,
                 .n = key_block,
                 .k = ceil_div(s.head_width, depth<E>),
                 .a = {h.q + (first + seeing.begin) * row_elements, row_elements},
                 .b = h.k_transposed + key * row_elements,
                 .b_stride = key_block,
-                .c = h.scores + seeing.begin * columns + key,
+                .c = h.scores + seeing.begin * columns + key - first_key,
                 .c_stride = columns});
   }
   const float scale = scale_of_scores<E>(s);
   float inverse[query_block];
   for (Index i = 0; i < rows; ++i) {
     float* scores = h.scores + i * columns;
-    const RowSum sum = softmax_row(scores, scale, first + i + 1, columns);
+    const RowSum sum = softmax_row(scores, scale, block.mask.first_key(first + i) - first_key,
+                                   first + i + 1 - first_key, columns);
     if constexpr (depth<E> == 2) round_row(scores, columns, h.probabilities + i * columns / 2);
     log_sum[first + i] = sum.log;
     inverse[i] = sum.inverse;
   }
-  for (Index key = 0; key < end; key += key_block) {
-    const Seeing seeing(first, rows, key);
-    h.multiply(
-        {.m = seeing.count,
-         .n = width,
-         .k = key_block / depth<E>,
-         .a = {h.probabilities + (seeing.begin * columns + key) / depth<E>, columns / depth<E>},
-         .b = h.v_grouped + key * row_elements,
-         .b_stride = width,
-         .c = h.out + seeing.begin * width,
-         .c_stride = width,
-         .adds = key > 0});
+  begin_sums<Mask>(h.out, rows * width);
+  for (Index key = first_key; key < end; key += key_block) {
+    const Seeing seeing(block, key);
+    h.multiply({.m = seeing.count,
+                .n = width,
+                .k = key_block / depth<E>,
+                .a = {h.probabilities + (seeing.begin * columns + key - first_key) / depth<E>,
+                      columns / depth<E>},
+                .b = h.v_grouped + key * row_elements,
+                .b_stride = width,
+                .c = h.out + seeing.begin * width,
+                .c_stride = width,
+                .adds = Mask::has_documents || key > 0});
   }
   for (Index i = 0; i < rows; ++i) {
     float* row = h.out + i * width;
@@ -127,15 +157,21 @@ void round_tile_rows(const HeadScratch<Bf16Pair>& h, Index first, Index second) 
 }
 
 /// Does the same for all rows of a tile, and rounds operands to their 16-bit forms.
-template <class E>
-void score_gradients(const AttentionShape& s, const HeadScratch<E>& h, const Seeing& seeing,
-                     Index first, Index first_key, const float* log_sum) {
+template <class E, class Mask>
+void score_gradients(const AttentionShape& s, const HeadScratch<E>& h,
+                     const QueryBlock<Mask>& block, const Seeing& seeing, Index first_key,
+                     const float* log_sum) {
   const float scale = scale_of_scores<E>(s);
-  const Index end = seeing.begin + seeing.count;
+  const Index first = block.first, end = seeing.begin + seeing.count;
   for (Index i = seeing.begin; i < end; ++i) {
     float *p = h.scores + i * key_block, *dp = h.dscores + i * key_block;
     const Index seen = std::min(first + i + 1 - first_key, key_block);
     score_gradients(p, dp, scale, seen, log_sum[first + i], h.delta[first + i]);
+    if constexpr (Mask::has_documents) {
+      const Index hidden = std::max<Index>(0, block.mask.first_key(first + i) - first_key);
+      std::fill_n(p, hidden, 0.0F);
+      std::fill_n(dp, hidden, 0.0F);
+    }
     if constexpr (depth<E> == 2) {
       round_row(dp, key_block, h.ds + i * key_block / 2);
       if (i % 2 == 1) round_tile_rows(h, i - 1, i);
@@ -146,14 +182,14 @@ void score_gradients(const AttentionShape& s, const HeadScratch<E>& h, const See
   }
 }
 
-/// Adds the contributions of query rows [first, first + rows) and one block of keys to the
-/// gradients: to dq in h.out, to dk and dv.
-template <class E>
-void backward_tile(const AttentionShape& s, const HeadThread<E>& h, Index first, Index rows,
+/// Adds the contributions of a block of query rows and one block of keys to the gradients: to dq in
+/// h.out, to dk and dv.
+template <class E, class Mask>
+void backward_tile(const AttentionShape& s, const HeadThread<E>& h, const QueryBlock<Mask>& block,
                    Index key, const float* log_sum) {
   const Index width = HeadScratch<E>::width(s), row_elements = width / depth<E>;
-  const Seeing seeing(first, rows, key);
-  const Index row = first + seeing.begin, in_tile = seeing.begin * key_block;
+  const Seeing seeing(block, key);
+  const Index row = block.first + seeing.begin, in_tile = seeing.begin * key_block;
   HostProduct<E> tile{.m = seeing.count,
                       .n = key_block,
                       .k = ceil_div(s.head_width, depth<E>),
@@ -166,7 +202,7 @@ void backward_tile(const AttentionShape& s, const HeadThread<E>& h, Index first,
   tile.a.data = h.dout + row * row_elements, tile.b = h.v_transposed + key * row_elements;
   tile.c = h.dscores + in_tile;
   h.multiply(tile);
-  score_gradients(s, h, seeing, first, key, log_sum);
+  score_gradients(s, h, block, seeing, key, log_sum);
   h.multiply({.m = seeing.count,
               .n = width,
               .k = key_block / depth<E>,
@@ -175,7 +211,7 @@ void backward_tile(const AttentionShape& s, const HeadThread<E>& h, Index first,
               .b_stride = width,
               .c = h.out + seeing.begin * width,
               .c_stride = width,
-              .adds = key > 0});
+              .adds = Mask::has_documents || key > 0});
   HostProduct<E> keys{.m = key_block,
                       .n = width,
                       .k = ceil_div(seeing.count, depth<E>),
@@ -226,8 +262,8 @@ void load_queries(const AttentionShape& s, const HeadColumns<const T>& q, Index 
 }
 
 /// Computes dq of one query head and adds its share to dk and dv.
-template <class T, class E>
-void backward_head(const AttentionShape& s, const HeadThread<E>& h, Index head,
+template <class T, class E, class Mask>
+void backward_head(const AttentionShape& s, const HeadThread<E>& h, const Mask& mask, Index head,
                    const HeadColumns<const T>& q, const HeadColumns<const T>& out,
                    const HeadColumns<const T>& dout, const HeadColumns<T>& dq,
                    const float* log_sum) {
@@ -239,10 +275,11 @@ void backward_head(const AttentionShape& s, const HeadThread<E>& h, Index head,
   load_delta(s, rows_of(s, out, head, s.heads), out.stride, dout_rows, dout.stride, h.delta);
   T* gradient = rows_of(s, dq, head, s.heads);
   for (Index first = 0; first < s.sequence; first += query_block) {
-    const Index rows = std::min(query_block, s.sequence - first);
-    for (Index key = 0; key < first + rows; key += key_block)
-      backward_tile(s, h, first, rows, key, log_sum);
-    store<T, E>(s, h.out, rows, scale_of(s), gradient + first * dq.stride, dq.stride);
+    const QueryBlock<Mask> block{first, std::min(query_block, s.sequence - first), mask};
+    begin_sums<Mask>(h.out, block.rows * HeadScratch<E>::width(s));
+    for (Index key = block.first_key(); key < block.end(); key += key_block)
+      backward_tile(s, h, block, key, log_sum);
+    store<T, E>(s, h.out, block.rows, scale_of(s), gradient + first * dq.stride, dq.stride);
   }
 }
 
@@ -260,11 +297,20 @@ Index Attention<T>::scratch_bytes(Index threads) const {
 }
 
 template <class T>
-void Attention<T>::forward(const Execution& exec, const HeadOperands<const T>& in, Matrix<T> out,
-                           Matrix<float> log_sum) const {
+void Attention<T>::forward(const Execution& exec, const HeadOperands<const T>& in,
+                           const Documents& documents, Matrix<T> out, Matrix<float> log_sum) const {
+  with_mask(documents, shape_.sequence,
+            [&](const auto& mask) { forward_with(exec, in, mask, out, log_sum); });
+}
+
+template <class T>
+template <class Mask>
+void Attention<T>::forward_with(const Execution& exec, const HeadOperands<const T>& in,
+                                const Mask& all, Matrix<T> out, Matrix<float> log_sum) const {
   using E = HostElement<T>;
   const AttentionShape s = shape_;
   const auto work = [=](Index head, bool is_first, const HeadThread<E>& h) {
+    const Mask mask = all.of_sequence(head / s.heads);
     load_queries(s, in.q, head, h.q);
     if (is_first || head % s.group() == 0) {  // else the previous head's keys and values are reused
       const Index kv_head = head / s.group();
@@ -276,9 +322,9 @@ void Attention<T>::forward(const Execution& exec, const HeadOperands<const T>& i
     const Index stride = out.extent(1);
     T* result = rows_of(s, HeadColumns<T>{out.data(), stride}, head, s.heads);
     for (Index first = 0; first < s.sequence; first += query_block) {
-      const Index rows = std::min(query_block, s.sequence - first);
-      forward_rows(s, h, first, rows, &log_sum(head, 0));
-      store<T, E>(s, h.out, rows, 1, result + first * stride, stride);
+      const QueryBlock<Mask> block{first, std::min(query_block, s.sequence - first), mask};
+      forward_rows(s, h, block, &log_sum(head, 0));
+      store<T, E>(s, h.out, block.rows, 1, result + first * stride, stride);
     }
   };
   for_each_head<E>(exec, s, s.batch * s.heads, "kzero::kernels::attention_forward", scratch_,
@@ -287,12 +333,24 @@ void Attention<T>::forward(const Execution& exec, const HeadOperands<const T>& i
 
 template <class T>
 void Attention<T>::backward(const Execution& exec, const HeadOperands<const T>& in,
-                            Matrix<const T> out, Matrix<const float> log_sum, Matrix<const T> dout,
+                            const Documents& documents, Matrix<const T> out,
+                            Matrix<const float> log_sum, Matrix<const T> dout,
                             const HeadOperands<T>& gradients) const {
+  with_mask(documents, shape_.sequence, [&](const auto& mask) {
+    backward_with(exec, in, mask, out, log_sum, dout, gradients);
+  });
+}
+
+template <class T>
+template <class Mask>
+void Attention<T>::backward_with(const Execution& exec, const HeadOperands<const T>& in,
+                                 const Mask& all, Matrix<const T> out, Matrix<const float> log_sum,
+                                 Matrix<const T> dout, const HeadOperands<T>& gradients) const {
   using E = HostElement<T>;
   const AttentionShape s = shape_;
   const Index width = s.width();
   const auto work = [=](Index kv_head, bool /*is_first*/, const HeadThread<E>& h) {
+    const Mask mask = all.of_sequence(kv_head / s.kv_heads);
     load(s, rows_of(s, in.k, kv_head, s.kv_heads), in.k.stride, h.k);
     load(s, rows_of(s, in.v, kv_head, s.kv_heads), in.v.stride, h.v);
     transpose_blocks(s, h.k, h.k_transposed);
@@ -302,8 +360,8 @@ void Attention<T>::backward(const Execution& exec, const HeadOperands<const T>& 
     std::fill_n(h.dv, HeadScratch<E>::rows(s) * HeadScratch<E>::width(s), 0.0F);
     for (Index i = 0; i < s.group(); ++i) {
       const Index head = kv_head * s.group() + i;
-      backward_head<T>(s, h, head, in.q, {out.data(), width}, {dout.data(), width}, gradients.q,
-                       &log_sum(head, 0));
+      backward_head<T>(s, h, mask, head, in.q, {out.data(), width}, {dout.data(), width},
+                       gradients.q, &log_sum(head, 0));
     }
     const auto store_sum = [&](const float* sum, float factor, const HeadColumns<T>& to) {
       store<T, E>(s, sum, s.sequence, factor, rows_of(s, to, kv_head, s.kv_heads), to.stride);

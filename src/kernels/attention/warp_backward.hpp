@@ -18,8 +18,8 @@ struct WarpScores {
   Sums probabilities, gradients;
 
   /// Turns scores into P and dO V^T into dS. log2_sum(place) and delta(place) return the values of
-  /// a pair's queries, log2_sum in units of log 2. hidden(row, column) is true if the score's key
-  /// comes after its query. If may_hide is false, no score is hidden.
+  /// a pair's queries, log2_sum in units of log 2. hidden(place, column) is true if the mask
+  /// hides the score. If may_hide is false, no score is hidden.
   template <class LogSum, class Delta, class Hidden>
   KOKKOS_INLINE_FUNCTION void resolve(int lane, float log2_scale, const LogSum& log2_sum,
                                       const Delta& delta, bool may_hide, const Hidden& hidden) {
@@ -31,7 +31,7 @@ struct WarpScores {
     if (may_hide) {
       probabilities.for_pairs(lane, [&](const PairPlace& at, float* p) {
         for (int e = 0; e < 2; ++e) {
-          if (hidden(at.row, at.column + e)) p[e] = 0;
+          if (hidden(at, at.column + e)) p[e] = 0;
         }
       });
     }
@@ -45,7 +45,7 @@ struct WarpScores {
   }
 };
 
-template <class Arithmetic, class T, int width>
+template <class Arithmetic, class T, int width, class Mask>
 struct WarpAttentionQueryGradient {
   static constexpr int down = width <= 64 ? 2 : 1;
   using Blocks = WarpBlocks<Arithmetic, T, width, down>;
@@ -53,12 +53,12 @@ struct WarpAttentionQueryGradient {
   using Scores = WarpScores<Fragments, down>;
   static constexpr int keys = Scores::others, rows = Blocks::Sums::rows;
 
-  BackwardArrays<T> x;
+  BackwardArrays<T, Mask> x;
 
   template <class Thread>
   KOKKOS_INLINE_FUNCTION void run(const Thread& thread, int rank, T* scratch) const {
     const AttentionShape& shape = x.shape;
-    const WarpQueries<Blocks> at(shape, rank, thread.thread);
+    const WarpQueries<Blocks, Mask> at(shape, x.mask, rank, thread.thread);
     T* gradient_tile = scratch + Blocks::own * Blocks::stride;
     Blocks::template copy<Blocks::own>(thread.thread, {x.in.q, shape, at.head, shape.heads},
                                        at.first, scratch);
@@ -72,6 +72,7 @@ struct WarpAttentionQueryGradient {
 
     float log2_sum[rows], delta[rows];
     load_values(at.head, at.row, at.lane, log2_sum, delta);
+    const WarpFirstKeys<Blocks, Mask> first_keys(at);
     typename Blocks::Sums dq;
     const auto add_keys = [&](const Tile<const T>& k, const Tile<const T>& v, int ahead) {
       Scores s;
@@ -82,8 +83,11 @@ struct WarpAttentionQueryGradient {
           return Pack<float, 2>{{of_rows[pair.slot], of_rows[pair.slot]}};
         };
       };
-      s.resolve(at.lane, x.scale * log2_of_e, value(log2_sum), value(delta), ahead < keys - 1,
-                [&](int row, int column) { return column > ahead + row; });
+      s.resolve(at.lane, x.scale * log2_of_e, value(log2_sum), value(delta),
+                ahead < keys - 1 || first_keys.may_hide(ahead),
+                [&](const PairPlace& place, int column) {
+                  return column > ahead + place.row || first_keys.hides(place.slot, column, ahead);
+                });
       add(dq, typename Scores::Factor(s.gradients), k, at.lane);
     };
     at.template for_keys<keys>(thread, shape, x.in, scratch, add_keys);
@@ -102,14 +106,14 @@ struct WarpAttentionQueryGradient {
   }
 };
 
-template <class Arithmetic, class T, int width>
+template <class Arithmetic, class T, int width, class Mask>
 struct WarpAttentionKeyGradient {
   using Blocks = WarpBlocks<Arithmetic, T, width, 1>;
   using Fragments = typename Blocks::Fragments;
   using Scores = WarpScores<Fragments, 1>;
   static constexpr int queries = Scores::others, rows = Blocks::Sums::rows;
 
-  BackwardArrays<T> x;
+  BackwardArrays<T, Mask> x;
 
   /// The queries of a group's heads. Tile n belongs to the group's head n / blocks.
   struct Queries {
@@ -134,10 +138,13 @@ struct WarpAttentionKeyGradient {
     const typename Blocks::Factor v(Blocks::rows_from(value_tile, warp_row), lane);
     thread.team.team_barrier();
 
-    const int length = static_cast<int>(shape.sequence), group = static_cast<int>(shape.group());
+    const int group = static_cast<int>(shape.group());
     const int kv_heads = static_cast<int>(shape.kv_heads);
+    const Mask seen = x.mask.of_sequence(kv_head / kv_heads);
+    const int end = static_cast<int>(seen.end_of_queries(first + Blocks::own - 1));
     const Queries from{kv_head / kv_heads, kv_head % kv_heads * group, first,
-                       (length - first + Blocks::other - 1) / Blocks::other};
+                       (end - first + Blocks::other - 1) / Blocks::other};
+    const WarpQueryEnds<Blocks, Mask> ends(seen, first + warp_row, lane);
     auto* values = reinterpret_cast<float*>(scratch + Blocks::values);
     typename Blocks::Sums dk, dv;
     Blocks::for_tiles(
@@ -151,8 +158,9 @@ struct WarpAttentionKeyGradient {
           const int ahead = n % from.blocks * Blocks::other - warp_row;
           const int skipped = ahead < 0 ? -ahead / queries * queries : 0;
 #pragma unroll 1
-          for (int query = skipped; query < Blocks::other; query += queries)
-            add_queries(k, v, pair, of_pair, query, ahead + query, lane, dk, dv);
+          for (int query = skipped; query < Blocks::other && ends.may_see(ahead + query);
+               query += queries)
+            add_queries(k, v, pair, of_pair, query, ahead + query, lane, ends, dk, dv);
         });
     float factors[rows];
     for (float& factor : factors) factor = x.scale;
@@ -191,6 +199,7 @@ struct WarpAttentionKeyGradient {
   KOKKOS_INLINE_FUNCTION void add_queries(const typename Blocks::Factor& k,
                                           const typename Blocks::Factor& v, const T* pair,
                                           const float* values, int query, int ahead, int lane,
+                                          const WarpQueryEnds<Blocks, Mask>& ends,
                                           typename Blocks::Sums& dk,
                                           typename Blocks::Sums& dv) const {
     const Tile<const T> q = Blocks::rows_from(pair, query);
@@ -206,8 +215,11 @@ struct WarpAttentionKeyGradient {
     const auto delta = [&](const PairPlace& at) {
       return Pack<float, 2>::at(values + Blocks::other + query + at.column);
     };
-    s.resolve(lane, x.scale * log2_of_e, log2_sum, delta, ahead < Blocks::warp_rows - 1,
-              [&](int row, int column) { return row > ahead + column; });
+    s.resolve(lane, x.scale * log2_of_e, log2_sum, delta,
+              ahead < Blocks::warp_rows - 1 || ends.may_hide(ahead + queries),
+              [&](const PairPlace& place, int column) {
+                return place.row > ahead + column || ends.hides(place.slot, ahead + column);
+              });
     add(dv, typename Scores::Factor(s.probabilities), dout, lane);
     add(dk, typename Scores::Factor(s.gradients), q, lane);
   }

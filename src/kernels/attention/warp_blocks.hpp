@@ -3,6 +3,7 @@
 #pragma once
 
 #include "kernels/attention/device_blocks.hpp"
+#include "kernels/attention/mask.hpp"
 #include "kernels/device/warp_rows.hpp"
 
 namespace kzero::kernels {
@@ -103,18 +104,21 @@ struct WarpBlocks {
 };
 
 /// The queries of a team's thread, and the keys that they see.
-template <class Blocks>
+template <class Blocks, class Mask>
 struct WarpQueries {
   Index head, first, row;  // the first rows of the team and of the warp
   int lane, warp_row;      // row - first
+  Mask seen;               // that of the head's sequence
 
-  KOKKOS_INLINE_FUNCTION WarpQueries(const AttentionShape& shape, int rank, int thread)
-      : lane(Blocks::lane(thread)), warp_row(Blocks::warp_row(thread)) {
+  KOKKOS_INLINE_FUNCTION WarpQueries(const AttentionShape& shape, const Mask& mask, int rank,
+                                     int thread)
+      : lane(Blocks::lane(thread)), warp_row(Blocks::warp_row(thread)), seen(mask) {
     const int blocks = static_cast<int>(blocks_of(shape, Blocks::own));
     head = rank / blocks;
     // The last block of queries sees the most keys, so it comes first.
     first = (blocks - 1 - rank % blocks) * Index{Blocks::own};
     row = first + warp_row;
+    seen = mask.of_sequence(head / shape.heads);
   }
 
   /// Calls use(keys, values, ahead) for every `step` rows of k and v in order, as long as a query
@@ -129,17 +133,24 @@ struct WarpQueries {
     const HeadRows<const T> v(in.v, shape, kv_head, shape.kv_heads);
     const Index end = Kokkos::min(first + Blocks::own, shape.sequence);
     const int tiles = static_cast<int>((end + Blocks::other - 1) / Blocks::other);
+    const int skipped = static_cast<int>(seen.first_key(first) / Blocks::other);
     Blocks::for_tiles(
-        thread, tiles, scratch,
+        thread, tiles - skipped, scratch,
         [&](int n, T* pair) {
-          const Index key = n * Index{Blocks::other};
+          const Index key = (n + skipped) * Index{Blocks::other};
           Blocks::template copy<Blocks::other>(thread.thread, k, key, pair);
           Blocks::template copy<Blocks::other>(thread.thread, v, key, pair + Blocks::tile);
         },
         [&](int n, const T* pair) {
-          const int ahead = static_cast<int>(row - n * Index{Blocks::other});
+          const Index tile = (n + skipped) * Index{Blocks::other};
+          const int ahead = static_cast<int>(row - tile);
+          int key = 0;
+          if constexpr (Mask::has_documents) {
+            const int hidden = static_cast<int>(seen.first_key(row) - tile);
+            key = Kokkos::max(0, hidden / step * step);
+          }
 #pragma unroll 1
-          for (int key = 0; key < Blocks::other && key < ahead + Blocks::warp_rows; key += step)
+          for (; key < Blocks::other && key < ahead + Blocks::warp_rows; key += step)
             use(Blocks::rows_from(pair, key), Blocks::rows_from(pair + Blocks::tile, key),
                 ahead - key);
         });

@@ -1,14 +1,14 @@
 // Forward of warps.hpp. A warp has 16 or 32 queries and walks over the keys that they see.
 #pragma once
 
-#include "kernels/attention/warp_blocks.hpp"
+#include "kernels/attention/warp_documents.hpp"
 
 namespace kzero::kernels {
 
 inline constexpr float log2_of_e = 1.44269504F, log_of_two = 0.693147181F;
 
 /// Scores are in units of log 2: log2_scale is log2(e) / sqrt(d).
-template <class Arithmetic, class T, int width>
+template <class Arithmetic, class T, int width, class Mask>
 struct WarpAttentionForward {
   static constexpr int down = width <= 64 ? 2 : 1;
   using Blocks = WarpBlocks<Arithmetic, T, width, down>;
@@ -22,6 +22,7 @@ struct WarpAttentionForward {
   HeadOperands<const T> in;
   HeadColumns<T> out;
   Matrix<float> log_sum;
+  Mask mask;
 
   /// The running maximum of each of a lane's rows, and the lane's share of the sum.
   struct State {
@@ -30,7 +31,7 @@ struct WarpAttentionForward {
 
   template <class Thread>
   KOKKOS_INLINE_FUNCTION void run(const Thread& thread, int rank, T* scratch) const {
-    const WarpQueries<Blocks> at(shape, rank, thread.thread);
+    const WarpQueries<Blocks, Mask> at(shape, mask, rank, thread.thread);
     Blocks::template copy<Blocks::own>(thread.thread, {in.q, shape, at.head, shape.heads}, at.first,
                                        scratch);
     Fragments::wait_for_copies();
@@ -41,13 +42,14 @@ struct WarpAttentionForward {
     typename Blocks::Sums sum;
     State state;
     for (int slot = 0; slot < rows; ++slot) {
-      state.largest[slot] = -Kokkos::Experimental::infinity_v<float>;
+      state.largest[slot] = Mask::least_score;
       state.total[slot] = 0;
     }
+    const WarpFirstKeys<Blocks, Mask> first_keys(at);
     const auto add_keys = [&](const Tile<const T>& k, const Tile<const T>& v, int ahead) {
       Scores scores;
       add_transposed(scores, queries, k, at.lane);
-      if (ahead < keys - 1) hide(scores, at.lane, ahead);
+      if (ahead < keys - 1 || first_keys.may_hide(ahead)) hide(scores, at.lane, ahead, first_keys);
       online_softmax(scores, at.lane, state, sum);
       add(sum, WarpFactor<Fragments, down, keys / 16>(scores), v, at.lane);
     };
@@ -55,17 +57,20 @@ struct WarpAttentionForward {
     write(sum, state, at.head, at.row, at.lane);
   }
 
-  /// Hides the keys that come after a query. The first query is `ahead` rows after the first key.
-  KOKKOS_INLINE_FUNCTION static void hide(Scores& scores, int lane, int ahead) {
+  /// Hides the keys that come after a query or before its document. The first query is `ahead` rows
+  /// after the first key.
+  KOKKOS_INLINE_FUNCTION static void hide(Scores& scores, int lane, int ahead,
+                                          const WarpFirstKeys<Blocks, Mask>& first_keys) {
     scores.for_pairs(lane, [&](const PairPlace& at, float* x) {
       for (int e = 0; e < 2; ++e) {
-        if (at.column + e > ahead + at.row) x[e] = -Kokkos::Experimental::infinity_v<float>;
+        if (at.column + e > ahead + at.row || first_keys.hides(at.slot, at.column + e, ahead))
+          x[e] = -Kokkos::Experimental::infinity_v<float>;
       }
     });
   }
 
-  /// Turns scores into unnormalised probabilities. Every row has seen a key, because key 0 is in
-  /// the first tile.
+  /// Turns scores into unnormalised probabilities. Without documents every row has seen a key,
+  /// because key 0 is in the first tile.
   KOKKOS_INLINE_FUNCTION void online_softmax(Scores& scores, int lane, State& state,
                                              typename Blocks::Sums& sum) const {
     float now[rows], factors[rows];

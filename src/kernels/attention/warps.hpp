@@ -60,25 +60,25 @@ void with_warp_width(const AttentionShape& shape, const F& f) {
 }
 
 /// Computes out and log_sum. launch(label, teams, kernel) runs kernel.run for each team's rank.
-template <class Arithmetic, class T, class Launch>
+template <class Arithmetic, class T, class Mask, class Launch>
 void warp_attention_forward(const AttentionShape& s, float scale, const HeadOperands<const T>& in,
-                            const HeadColumns<T>& out, Matrix<float> log_sum,
+                            const Mask& mask, const HeadColumns<T>& out, Matrix<float> log_sum,
                             const Launch& launch) {
   with_warp_width(s, [&](auto width) {
-    using Kernel = WarpAttentionForward<Arithmetic, T, width>;
+    using Kernel = WarpAttentionForward<Arithmetic, T, width, Mask>;
     launch("kzero::kernels::attention_forward",
            s.batch * s.heads * blocks_of(s, Kernel::Blocks::own),
-           Kernel{s, scale * log2_of_e, in, out, log_sum});
+           Kernel{s, scale * log2_of_e, in, out, log_sum, mask});
   });
 }
 
 /// Computes the gradients, with one kernel for dq and one for dk and dv.
-template <class Arithmetic, class T, class Launch>
-void warp_attention_backward(const BackwardArrays<T>& x, const Launch& launch) {
+template <class Arithmetic, class T, class Mask, class Launch>
+void warp_attention_backward(const BackwardArrays<T, Mask>& x, const Launch& launch) {
   const AttentionShape& s = x.shape;
   with_warp_width(s, [&](auto width) {
-    using Queries = WarpAttentionQueryGradient<Arithmetic, T, width>;
-    using Keys = WarpAttentionKeyGradient<Arithmetic, T, width>;
+    using Queries = WarpAttentionQueryGradient<Arithmetic, T, width, Mask>;
+    using Keys = WarpAttentionKeyGradient<Arithmetic, T, width, Mask>;
     launch("kzero::kernels::attention_query_gradient",
            s.batch * s.heads * blocks_of(s, Queries::Blocks::own), Queries{x});
     launch("kzero::kernels::attention_key_gradient",

@@ -5,11 +5,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <string>
 #include <vector>
 
 #include "kernels/attention/backends.hpp"
 #include "unit/kernels/cases.hpp"
+#include "unit/kernels/document_cases.hpp"
 
 namespace kzero::kernels {
 
@@ -43,11 +45,18 @@ struct Head {
   Index length, d;
   double scale;
   Doubles q, k, v;
+  std::vector<Index> first_key;  // that each query sees
 
   /// Head `head` of the query heads of all sequences.
   template <class T>
-  Head(const AttentionShape& s, const std::vector<T>& qkv, Index head)
-      : length(s.sequence), d(s.head_width), scale(1 / std::sqrt(static_cast<double>(d))) {
+  Head(const AttentionShape& s, const std::vector<T>& qkv, Index head,
+       const DocumentRows& documents = {})
+      : length(s.sequence),
+        d(s.head_width),
+        scale(1 / std::sqrt(static_cast<double>(d))),
+        first_key(length) {
+    if (!documents.begin.empty())
+      std::copy_n(documents.begin.begin() + head / s.heads * length, length, first_key.begin());
     const Index stride = s.qkv_width(), group = s.heads / s.kv_heads;
     const T* row = &qkv[head / s.heads * length * stride];
     const T* key = row + s.width() + head % s.heads / group * d;
@@ -79,10 +88,11 @@ ForwardReference forward(const Head& h, const Rounding& rounding) {
   ForwardReference result;
   for (Index i = 0; i < h.length; ++i) {
     std::vector<Bounded> scores;
+    const Index from = h.first_key[i];
     double largest = -INFINITY, total = 0, mean_error = 0;
-    for (Index j = 0; j <= i; ++j) {
+    for (Index j = from; j <= i; ++j) {
       scores.push_back(h.score(i, j));
-      largest = std::max(largest, scores[j].value);
+      largest = std::max(largest, scores.back().value);
     }
     for (const Bounded& s : scores) total += std::exp(s.value - largest);
     const double log_total = std::log(total), log_sum = largest + log_total;
@@ -99,13 +109,13 @@ ForwardReference forward(const Head& h, const Rounding& rounding) {
     result.log_sum.push_back({log_sum, sum_error + 2 * u * std::abs(log_sum)});
     for (Index c = 0; c < h.d; ++c) {
       double value = 0, error = 0;
-      for (Index j = 0; j <= i; ++j) {
+      for (Index j = from; j <= i; ++j) {
+        const Bounded& score = scores[j - from];
         // Normalised by a division, or in the exponent, which rounds the log-sum and the
         // difference.
-        const double p = std::exp(scores[j].value - log_sum), x = h.v[j * h.d + c];
-        const double in_exponent = u * (std::abs(log_sum) + std::abs(scores[j].value - log_sum));
-        const double relative =
-            2 * term_error(scores[j]) + sum_error + 2 * in_exponent + gamma(i + 6);
+        const double p = std::exp(score.value - log_sum), x = h.v[j * h.d + c];
+        const double in_exponent = u * (std::abs(log_sum) + std::abs(score.value - log_sum));
+        const double relative = 2 * term_error(score) + sum_error + 2 * in_exponent + gamma(i + 6);
         value += p * x;
         error += p * std::abs(x) * (relative + rounding.relative) + rounding.absolute * std::abs(x);
       }
@@ -135,21 +145,22 @@ inline BackwardReference backward(const Head& h, Index group, const Rounding& ro
   BackwardReference r{std::vector<Bounded>(n * d), std::vector<Bounded>(n * d),
                       std::vector<Bounded>(n * d)};
   for (Index i = 0; i < n; ++i) {
-    std::vector<Bounded> p, dp;
+    std::vector<Bounded> p(n), dp(n);
+    const Index from = h.first_key[i];
     double inner = 0, inner_error = 0;
-    for (Index j = 0; j <= i; ++j) {
+    for (Index j = from; j <= i; ++j) {
       const Bounded s = h.score(i, j);
       const double below = s.value - log_sum[i], value = std::exp(below);
-      p.push_back({value, s.error + u * std::abs(below) + tests::exponential_error});  // relative
+      p[j] = {value, s.error + u * std::abs(below) + tests::exponential_error};  // relative
       const Dot dot(&dout[i * d], &h.v[j * d], d);
-      dp.push_back({dot.value, gamma(d) * dot.size});
+      dp[j] = {dot.value, gamma(d) * dot.size};
       inner += value * dot.value;
       inner_error +=
           value * (p[j].error + gamma(i + 2)) * std::abs(dot.value) + value * dp[j].error;
     }
     const Dot other(&out[i * d], &dout[i * d], d);
     inner_error += std::abs(other.value - inner) + gamma(d) * other.size;
-    for (Index j = 0; j <= i; ++j) {
+    for (Index j = from; j <= i; ++j) {
       const double difference = dp[j].value - inner, ds = h.scale * p[j].value * difference;
       const double ds_error = h.scale * p[j].value * (dp[j].error + inner_error) +
                               std::abs(ds) * (p[j].error + gamma(6)) +
@@ -227,18 +238,21 @@ inline AttentionShape make_shape(Index batch, Index sequence, Index heads, Index
 }
 
 template <class Implementation, class T>
-void check_forward(const AttentionShape& s, Index slots = 1) {
+void check_forward(const AttentionShape& s, Index slots = 1,
+                   const DocumentRows& rows_of_documents = {}) {
   const Index rows = s.batch * s.sequence, heads = s.batch * s.heads, d = s.head_width;
   const auto qkv = numbers<T>(rows * s.qkv_width(), 1, 2);
   const Guarded<T> input(qkv), output(rows * s.width());
   const auto backend = Implementation::template make<T>(problem_of<T>(s));
   const Guarded<float> logs(heads * s.sequence), scratch(backend->scratch_bytes(slots) / 4);
   backend->start(scratch.vector());
-  backend->forward({}, operands_in<const T>(input.matrix(rows, s.qkv_width()), s),
+  const DeviceDocuments documents(rows_of_documents);
+  backend->forward({}, operands_in<const T>(input.matrix(rows, s.qkv_width()), s), documents.view(),
                    output.matrix(rows, s.width()), logs.matrix(heads, s.sequence));
   std::vector<Bounded> out(rows * s.width()), log_sum;
   for (Index head = 0; head < heads; ++head) {
-    const auto expected = forward<T>(Head(s, qkv, head), Implementation::template rounding<T>());
+    const auto expected =
+        forward<T>(Head(s, qkv, head, rows_of_documents), Implementation::template rounding<T>());
     log_sum.insert(log_sum.end(), expected.log_sum.begin(), expected.log_sum.end());
     for (Index i = 0; i < s.sequence; ++i) {
       std::copy_n(&expected.out[i * d], d,
@@ -252,11 +266,12 @@ void check_forward(const AttentionShape& s, Index slots = 1) {
 
 /// Stores out and log_sum as an exact forward would.
 template <class T>
-void store_forward(const AttentionShape& s, const std::vector<T>& qkv, std::vector<T>& out,
+void store_forward(const AttentionShape& s, const std::vector<T>& qkv,
+                   const DocumentRows& documents, std::vector<T>& out,
                    std::vector<float>& log_sum) {
   const Index d = s.head_width;
   for (Index head = 0; head < s.batch * s.heads; ++head) {
-    const auto exact = forward<T>(Head(s, qkv, head), Rounding{});
+    const auto exact = forward<T>(Head(s, qkv, head, documents), Rounding{});
     for (Index i = 0; i < s.sequence; ++i) {
       log_sum[head * s.sequence + i] = static_cast<float>(exact.log_sum[i].value);
       for (Index c = 0; c < d; ++c) {
@@ -268,20 +283,22 @@ void store_forward(const AttentionShape& s, const std::vector<T>& qkv, std::vect
 }
 
 template <class Implementation, class T>
-void check_backward(const AttentionShape& s, Index slots = 1) {
+void check_backward(const AttentionShape& s, Index slots = 1,
+                    const DocumentRows& rows_of_documents = {}) {
   const Index rows = s.batch * s.sequence, heads = s.batch * s.heads, d = s.head_width,
               n = s.sequence;
   const auto qkv = numbers<T>(rows * s.qkv_width(), 1, 2), dout = numbers<T>(rows * s.width(), 2);
   std::vector<T> out(rows * s.width());
   std::vector<float> log_sum(heads * n);
-  store_forward(s, qkv, out, log_sum);
+  store_forward(s, qkv, rows_of_documents, out, log_sum);
+  const DeviceDocuments documents(rows_of_documents);
   const Guarded<T> input(qkv), output(out), gradient(dout), dqkv(rows * s.qkv_width());
   const auto backend = Implementation::template make<T>(problem_of<T>(s));
   const Guarded<float> logs(log_sum), scratch(backend->scratch_bytes(slots) / 4);
   const auto in = input.matrix(rows, s.qkv_width()), result = dqkv.matrix(rows, s.qkv_width());
   const auto o = output.matrix(rows, s.width()), g = gradient.matrix(rows, s.width());
   backend->start(scratch.vector());
-  backend->backward({}, operands_in<const T>(in, s), o, logs.matrix(heads, n), g,
+  backend->backward({}, operands_in<const T>(in, s), documents.view(), o, logs.matrix(heads, n), g,
                     operands_in(result, s));
   std::vector<Bounded> expected(rows * s.qkv_width());
   const Index group = s.heads / s.kv_heads;
@@ -289,9 +306,9 @@ void check_backward(const AttentionShape& s, Index slots = 1) {
     const Index of_sequence = head % s.heads, first_row = head / s.heads * n;
     const Index first = first_row * s.width() + of_sequence * d;
     const auto r =
-        backward(Head(s, qkv, head), group, Implementation::template rounding<T>(),
-                 rows_of(&log_sum[head * n], n, 1, 1), rows_of(&out[first], n, d, s.width()),
-                 rows_of(&dout[first], n, d, s.width()));
+        backward(Head(s, qkv, head, rows_of_documents), group,
+                 Implementation::template rounding<T>(), rows_of(&log_sum[head * n], n, 1, 1),
+                 rows_of(&out[first], n, d, s.width()), rows_of(&dout[first], n, d, s.width()));
     for (Index i = 0; i < n; ++i) {
       Bounded* row = &expected[(first_row + i) * s.qkv_width()];
       Bounded* key = row + s.width() + of_sequence / group * d;
@@ -318,6 +335,49 @@ inline std::vector<AttentionShape> tiled_shapes() {
   shapes.push_back(make_shape(2, 65, 2, 20, 3));
   shapes.push_back(make_shape(1, 63, 1, 136, 4));
   return shapes;
+}
+
+/// Checks several documents a sequence: of one token, of the length of the sequence, and padding.
+template <class Implementation, class T>
+void check_documents(const AttentionShape& s, Index slots = 1) {
+  for (const DocumentRows& documents : document_cases(s.batch, s.sequence)) {
+    check_forward<Implementation, T>(s, slots, documents);
+    check_backward<Implementation, T>(s, slots, documents);
+  }
+}
+
+/// Checks that tiles of other documents are not read: after 384 tokens, a multiple of every block,
+/// nothing of them affects the next document. A hidden NaN in a tile that is read would.
+template <class Implementation, class T>
+void check_skipping(Index head_width) {
+  const AttentionShape s = make_shape(1, 3 * 384, 1, head_width);
+  const Index rows = s.sequence, d = head_width, width = s.qkv_width();
+  const DocumentRows all(1, rows, {384, 384, 384});
+  const DeviceDocuments documents(all);
+  const auto backend = Implementation::template make<T>(problem_of<T>(s));
+  const Guarded<float> scratch(backend->scratch_bytes(1) / 4);
+  backend->start(scratch.vector());
+  const auto run = [&](std::vector<T> qkv, std::vector<T> dout) {
+    const Guarded<T> in(qkv), g(dout), out(rows * d), gradient(rows * width);
+    const Guarded<float> logs(rows);
+    const auto operands = operands_in<const T>(in.matrix(rows, width), s);
+    backend->forward({}, operands, documents.view(), out.matrix(rows, d), logs.matrix(1, rows));
+    backend->backward({}, operands, documents.view(), out.matrix(rows, d), logs.matrix(1, rows),
+                      g.matrix(rows, d), operands_in(gradient.matrix(rows, width), s));
+    std::vector<T> found = out.host(), gradients = gradient.host();
+    found.erase(found.begin() + 2 * 384 * d, found.end());
+    found.erase(found.begin(), found.begin() + 384 * d);
+    found.insert(found.end(), gradients.begin() + 384 * width, gradients.begin() + 768 * width);
+    return found;
+  };
+  auto qkv = numbers<T>(rows * width, 1, 2), dout = numbers<T>(rows * d, 2);
+  const auto expected = run(qkv, dout);
+  const T bad = static_cast<T>(std::numeric_limits<float>::quiet_NaN());
+  for (const Index begin : {0, 768}) {
+    std::fill_n(qkv.begin() + begin * width, 384 * width, bad);
+    std::fill_n(dout.begin() + begin * d, 384 * d, bad);
+  }
+  EXPECT_TRUE(tests::same_bits(run(qkv, dout), expected)) << "width " << head_width;
 }
 
 template <class Implementation, class T>

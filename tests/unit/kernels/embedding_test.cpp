@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "unit/kernels/cases.hpp"
+#include "unit/kernels/document_cases.hpp"
 
 namespace kzero::kernels {
 
@@ -49,20 +50,22 @@ TYPED_TEST_SUITE(Embedding, Elements, );
 
 template <class T>
 void check_forward(Index rows, Index sequence, Index width, const std::string& name,
-                   Index vocab = table_rows) {
+                   Index vocab = table_rows, const DocumentRows& rows_of_documents = {}) {
   const auto wte = numbers<T>(vocab * width, 1);
   const auto wpe = numbers<T>((sequence + spare_positions) * width, 2);
   const auto tokens = draw_tokens(rows, vocab);
   const Guarded<T> token_table(wte), position_table(wpe), x(rows * width);
   const Guarded<Token> ids(tokens);
-  embedding_forward<T>(Execution(), ids.vector(), token_table.matrix(vocab, width),
-                       position_table.matrix(sequence + spare_positions, width), sequence,
-                       x.matrix(rows, width));
+  const DeviceDocuments documents(rows_of_documents);
+  const auto positions = position_table.matrix(sequence + spare_positions, width);
+  embedding_forward<T>(Execution(), ids.vector(), token_table.matrix(vocab, width), positions,
+                       sequence, documents.view(), x.matrix(rows, width));
   std::vector<Bounded> expected;
   for (Index i = 0; i < rows; ++i) {
     for (Index j = 0; j < width; ++j) {
+      const Index position = rows_of_documents.position(i, sequence);
       const double sum =
-          as_double(wte[tokens[i] * width + j]) + as_double(wpe[i % sequence * width + j]);
+          as_double(wte[tokens[i] * width + j]) + as_double(wpe[position * width + j]);
       expected.push_back(stored<T>(sum, u * std::abs(sum)));
     }
   }
@@ -115,7 +118,7 @@ Bounded sum_of_rows(const std::vector<T>& dx, Index rows, Index width, Index j, 
 template <class T>
 void check_backward(Index rows, Index sequence, Index width, Accumulate mode,
                     const std::string& name, Index first_token = 0, Index held = table_rows,
-                    Index vocab = table_rows) {
+                    Index vocab = table_rows, const DocumentRows& rows_of_documents = {}) {
   const auto dx = numbers<T>(rows * width, 1), dwte = numbers<T>(held * width, 2);
   const auto dwpe = numbers<T>(sequence * width, 3);
   const auto tokens = draw_tokens(rows, vocab);
@@ -125,10 +128,11 @@ void check_backward(Index rows, Index sequence, Index width, Accumulate mode,
   const Guarded<T> gradient(dx), token_gradient(dwte);
   Guarded<T> position_gradient(sequence * width);
   if (mode == Accumulate::yes) position_gradient.set(dwpe);
+  const DeviceDocuments documents(rows_of_documents);
   embedding_backward<T>(
       Execution(), {order.vector(), begin.vector(), token.vector(), groups.distinct},
-      gradient.matrix(rows, width), sequence, first_token, token_gradient.matrix(held, width), mode,
-      position_gradient.matrix(sequence, width));
+      gradient.matrix(rows, width), sequence, documents.view(), first_token,
+      token_gradient.matrix(held, width), mode, position_gradient.matrix(sequence, width));
   std::vector<Bounded> by_token, by_position;
   for (Index v = 0; v < held; ++v) {
     for (Index j = 0; j < width; ++j) {
@@ -139,8 +143,9 @@ void check_backward(Index rows, Index sequence, Index width, Accumulate mode,
   for (Index t = 0; t < sequence; ++t) {
     for (Index j = 0; j < width; ++j) {
       const double before = mode == Accumulate::yes ? as_double(dwpe[t * width + j]) : 0;
-      by_position.push_back(
-          sum_of_rows(dx, rows, width, j, before, [&](Index i) { return i % sequence == t; }));
+      by_position.push_back(sum_of_rows(dx, rows, width, j, before, [&](Index i) {
+        return rows_of_documents.position(i, sequence) == t;
+      }));
     }
   }
   expect_close(token_gradient.host(), by_token, name + " dwte");
@@ -168,7 +173,8 @@ void check_lookup(Index rows, Index width, const std::string& name, Index vocab 
   const Guarded<Token> ids(draw_tokens(rows, vocab));
   const Guarded<T> table(wte), positions(wpe), expected(rows * width);
   embedding_forward<T>(Execution(), ids.vector(), table.matrix(vocab, width),
-                       positions.matrix(sequence, width), sequence, expected.matrix(rows, width));
+                       positions.matrix(sequence, width), sequence, {},
+                       expected.matrix(rows, width));
   std::vector<T> sum(rows * width, T(0.0F));
   const Index second = vocab / 6, third = vocab * 4 / 7;
   for (const auto& [first, held] :
@@ -184,10 +190,31 @@ void check_lookup(Index rows, Index width, const std::string& name, Index vocab 
   }
   const Index before = rows / 2;  // rows on another rank
   const Guarded<T> x(std::vector<T>(sum.begin() + before * width, sum.end()));
-  add_positions<T>(Execution(), positions.matrix(sequence, width), sequence, before,
+  add_positions<T>(Execution(), positions.matrix(sequence, width), sequence, {}, before,
                    x.matrix(rows - before, width));
   const auto all = expected.host();
   EXPECT_TRUE(tests::same_bits(x.host(), {all.begin() + before * width, all.end()})) << name;
+}
+
+/// Positions added to the rows that begin at the second sequence have embedding_forward's bits.
+template <class T>
+void check_added_positions(Index rows, Index sequence, Index width,
+                           const DocumentRows& rows_of_documents) {
+  const std::vector<T> wpe = numbers<T>(sequence * width, 2);
+  const Guarded<T> wte(numbers<T>(table_rows * width, 1)), positions(wpe), all(rows * width);
+  const Guarded<Token> ids(draw_tokens(rows));
+  const DeviceDocuments documents(rows_of_documents);
+  embedding_forward<T>(Execution(), ids.vector(), wte.matrix(table_rows, width),
+                       positions.matrix(sequence, width), sequence, documents.view(),
+                       all.matrix(rows, width));
+  const Index before = rows / 3, after = rows - before;
+  const Guarded<T> x(after * width);
+  const Vector<const Token> later(ids.data() + before, static_cast<std::size_t>(after));
+  embedding_lookup<T>(Execution(), later, wte.matrix(table_rows, width), 0, x.matrix(after, width));
+  add_positions<T>(Execution(), positions.matrix(sequence, width), sequence, documents.view(),
+                   before, x.matrix(after, width));
+  const std::vector<T> expected = all.host();
+  EXPECT_TRUE(tests::same_bits(x.host(), {expected.begin() + before * width, expected.end()}));
 }
 
 TYPED_TEST(Embedding, LookupInPartsAndPositionsAreTheWhole) {
@@ -195,6 +222,23 @@ TYPED_TEST(Embedding, LookupInPartsAndPositionsAreTheWhole) {
     check_lookup<TypeParam>(rows, width, name);
   });
   check_lookup<TypeParam>(33, 3, "a large vocabulary", many_rows);
+}
+
+TYPED_TEST(Embedding, PositionsRestartInDocuments) {
+  for (const Index sequence : {1, 13, 70}) {
+    for (const Index width : {1, 33, 64, 257}) {
+      for (const DocumentRows& documents : document_cases(3, sequence)) {
+        const std::string name = std::to_string(sequence) + " x " + std::to_string(width);
+        const Index rows = 3 * sequence;
+        check_forward<TypeParam>(rows, sequence, width, name, table_rows, documents);
+        for (const Accumulate mode : {Accumulate::no, Accumulate::yes}) {
+          check_backward<TypeParam>(rows, sequence, width, mode, name, 0, table_rows, table_rows,
+                                    documents);
+        }
+        check_added_positions<TypeParam>(rows, sequence, width, documents);
+      }
+    }
+  }
 }
 
 TYPED_TEST(Embedding, PositionsOfRowsAreAdded) {

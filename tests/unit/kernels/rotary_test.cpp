@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "unit/kernels/cases.hpp"
+#include "unit/kernels/document_cases.hpp"
 
 namespace kzero::kernels {
 
@@ -25,6 +26,7 @@ struct RotaryCase {
   Index rows;
   std::vector<float> table;
   std::vector<T> qkv, q_weight, k_weight;
+  DocumentRows documents{};
 
   RotaryCase(const RotaryShape& s, Index row_count, Normed normed)
       : shape(s),
@@ -62,7 +64,7 @@ Head head_of(const RotaryCase<T>& c, const std::vector<T>& qkv, Index i, Index h
   for (Index j = 0; j < width; ++j) {
     h.x.push_back(as_double(qkv[i * c.qkv_width() + head * width + j]));
     h.w.push_back(c.normed() ? c.weight(head, j) : 1);
-    const double angle = as_double(c.table[i % c.shape.sequence * width + j]);
+    const double angle = as_double(c.table[c.documents.position(i, c.shape.sequence) * width + j]);
     (j < half ? h.cos : h.sin).push_back(angle);
     square += h.x[j] * h.x[j] / static_cast<double>(width);
   }
@@ -173,8 +175,9 @@ void check_forward(const RotaryCase<T>& c, Where where) {
   const auto in = where == Where::in_place ? out : qkv.matrix(c.rows, c.qkv_width());
   HeadNorms<T> norms;
   if (c.normed()) norms = {q_weight.vector(), k_weight.vector(), norm_eps};
-  rotary_forward<T>(Execution(), c.shape, table.matrix(c.shape.sequence, c.shape.head_width), norms,
-                    in, out);
+  const DeviceDocuments documents(c.documents);
+  rotary_forward<T>(Execution(), c.shape, documents.view(),
+                    table.matrix(c.shape.sequence, c.shape.head_width), norms, in, out);
   std::vector<Bounded> expected;
   for (const T value : before) expected.push_back({as_double(value), 0});
   for (Index i = 0; i < c.rows; ++i) {
@@ -243,13 +246,14 @@ void check_backward(const RotaryCase<T>& c, Accumulate accumulate) {
   if (accumulate == Accumulate::yes) dk.set(dk0);
   const auto angles = table.matrix(c.shape.sequence, width);
   const auto dqkv = gradient.matrix(c.rows, c.qkv_width());
+  const DeviceDocuments documents(c.documents);
   if (c.normed()) {
     rotary_backward<T>(
-        Execution(), c.shape, angles, {q_weight.vector(), k_weight.vector(), norm_eps},
-        qkv.matrix(c.rows, c.qkv_width()), dqkv, {dq.vector(), dk.vector(), accumulate},
-        partial.matrix(row_groups, 2 * width + 1));
+        Execution(), c.shape, documents.view(), angles,
+        {q_weight.vector(), k_weight.vector(), norm_eps}, qkv.matrix(c.rows, c.qkv_width()), dqkv,
+        {dq.vector(), dk.vector(), accumulate}, partial.matrix(row_groups, 2 * width + 1));
   } else {
-    rotary_backward<T>(Execution(), c.shape, angles, {}, {}, dqkv, {}, {});
+    rotary_backward<T>(Execution(), c.shape, documents.view(), angles, {}, {}, dqkv, {}, {});
   }
   std::vector<Bounded> expected;
   for (const T value : d) expected.push_back({as_double(value), 0});
@@ -287,6 +291,19 @@ TYPED_TEST(Rotary, BackwardOfLargerShapesMatchesThePlainLoop) {
   check_backward(RotaryCase<TypeParam>({101, 3, 1, 6}, 3 * row_groups + 5, Normed::yes),
                  Accumulate::no);
   check_backward(RotaryCase<TypeParam>({5, 20, 4, 1030}, 3, Normed::yes), Accumulate::no);
+}
+
+TYPED_TEST(Rotary, PositionsRestartInDocuments) {
+  for (const Normed normed : {Normed::no, Normed::yes}) {
+    for (const Index sequence : {1, 13, 70}) {
+      RotaryCase<TypeParam> c({sequence, 2, 1, 20}, 3 * sequence, normed);
+      for (const DocumentRows& documents : document_cases(3, sequence)) {
+        c.documents = documents;
+        check_forward(c, Where::apart);
+        check_backward(c, Accumulate::no);
+      }
+    }
+  }
 }
 
 TEST(RotaryReference, GradientsAreTheSlopes) {
@@ -339,7 +356,7 @@ void check_positions(Normed normed) {
   const auto view = [&](const Guarded<T>& all, Index rows) {
     return tensor::Matrix<T>(all.data(), rows, all.vector().size() / rows);
   };
-  rotary_forward<T>(Execution(), c.shape, table.matrix(13, 10), norms, view(qkv, 13),
+  rotary_forward<T>(Execution(), c.shape, {}, table.matrix(13, 10), norms, view(qkv, 13),
                     view(expected, 13));
   const std::vector<Index> positions{12, 0, 5, 5, 11};
   std::vector<T> rows, wanted;

@@ -126,8 +126,8 @@ TEST(ThreadCount, RotaryDoesNotDependOnIt) {
     const Guarded<float> y(numbers<float>(row_count * columns, 4)),
         d(numbers<float>(row_count * columns, 5)), dq(20), dk(20), partial(row_groups * 40);
     const auto dqkv = d.matrix(row_count, columns);
-    rotary_forward<float>(exec, shape, angles, norms, in, y.matrix(row_count, columns));
-    rotary_backward<float>(exec, shape, angles, norms, in, dqkv,
+    rotary_forward<float>(exec, shape, {}, angles, norms, in, y.matrix(row_count, columns));
+    rotary_backward<float>(exec, shape, {}, angles, norms, in, dqkv,
                            {dq.vector(), dk.vector(), Accumulate::no},
                            partial.matrix(row_groups, 40));
     return joined({&y, &d, &dq, &dk});
@@ -186,7 +186,7 @@ TEST(ThreadCount, EmbeddingDoesNotDependOnIt) {
   expect_same_bits([&](const Execution& exec) {
     const Guarded<float> dwte(std::vector<float>(5 * width)), dwpe(sequence * width);
     embedding_backward<float>(exec, {orders.vector(), begins.vector(), tokens.vector(), 2},
-                              dx.matrix(row_count, width), sequence, 0, dwte.matrix(5, width),
+                              dx.matrix(row_count, width), sequence, {}, 0, dwte.matrix(5, width),
                               Accumulate::no, dwpe.matrix(sequence, width));
     return joined({&dwte, &dwpe});
   });
@@ -225,8 +225,8 @@ TEST(ThreadCount, AttentionDoesNotDependOnItNorOnTheSlots) {
       const Guarded<float> scratch(attention->scratch_bytes(slots) / 4);
       attention->start(scratch.vector());
       const auto o = out.matrix(n, s.width()), l = logs.matrix(heads, s.sequence);
-      attention->forward(exec, operands_in<const float>(in, s), o, l);
-      attention->backward(exec, operands_in<const float>(in, s), o, l, g,
+      attention->forward(exec, operands_in<const float>(in, s), {}, o, l);
+      attention->backward(exec, operands_in<const float>(in, s), {}, o, l, g,
                           operands_in(d.matrix(n, s.qkv_width()), s));
       const auto all = joined({&out, &logs, &d});
       if (first.empty()) first = all;

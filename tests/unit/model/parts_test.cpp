@@ -108,8 +108,8 @@ class Block {
   std::vector<float> backward(tensor::Accumulate accumulate) {
     forward();
     dx_.set(weights_);
-    model::block_backward<float>(parts_.context, read_only(), input(), *parts_.saved, accumulate,
-                                 model::BlockParams<float>(shape(), gradient.data()),
+    model::block_backward<float>(parts_.context, read_only(), {}, input(), *parts_.saved,
+                                 accumulate, model::BlockParams<float>(shape(), gradient.data()),
                                  dx_.matrix(parts_rows, shape().hidden));
     Kokkos::fence("kzero::tests::gradients_ready");
     return dx_.host();
@@ -126,7 +126,7 @@ class Block {
   tensor::Matrix<const float> input() const { return x.matrix(parts_rows, shape().hidden); }
 
   void forward() {
-    model::block_forward<float>(parts_.context, read_only(), input(), *parts_.saved,
+    model::block_forward<float>(parts_.context, read_only(), {}, input(), *parts_.saved,
                                 out_.matrix(parts_rows, shape().hidden));
     Kokkos::fence("kzero::tests::block_done");
   }

@@ -138,11 +138,12 @@ TEST(ReferenceLogits, AndLossesOfEveryTokenAgreeWithFloat64) {
     kernels::embedding_lookup<float>({}, tokens.inputs, rows_of(embedding, s.vocab), 0, f.x);
     if (s.positions == model::PositionKind::learned) {
       const auto positions = rows_of(embedding + s.vocab * s.hidden, s.sequence);
-      kernels::add_positions<float>({}, positions, s.sequence, 0, f.x);
+      kernels::add_positions<float>({}, positions, s.sequence, {}, 0, f.x);
     }
     for (Index i = 0; i < s.layers; ++i) {
-      model::block_forward<float>(
-          f.context, model::BlockParams<const float>(s, units[i + 1].data()), f.x, f.saved[i], f.y);
+      model::block_forward<float>(f.context,
+                                  model::BlockParams<const float>(s, units[i + 1].data()), {}, f.x,
+                                  f.saved[i], f.y);
       std::swap(f.x, f.y);
     }
     const float* own = units.back().data();

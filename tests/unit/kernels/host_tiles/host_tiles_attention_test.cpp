@@ -25,6 +25,12 @@ TEST(HostTilesAttention, MatchesThePlainLoop) {
   check_attention<InTiles, bf16>(make_shape(2, 97, 2, 6, 3), 4);
 }
 
+TEST(HostTilesAttention, StaysWithinDocuments) {
+  for (const Index sequence : {17, 97, 130})
+    check_documents<InTiles, bf16>(make_shape(2, sequence, 2, 16), 2);
+  check_skipping<InTiles, bf16>(16);
+}
+
 TEST(HostTilesAttention, LeavesNoTilesConfigured) {
   check_attention<InTiles, bf16>(make_shape(1, 33, 3, 16), 2);
   EXPECT_GT(EmulatedTiles::counts().products, 0);  // on this thread

@@ -72,26 +72,32 @@ class AttentionInTurns : public AttentionBackend<T> {
     return shape_.batch * shape_.heads * shape_.sequence * 4;
   }
   void start(Vector<float> scratch) override { scratch_ = scratch; }
-  void forward(const Execution&, const HeadOperands<const T>& in, Matrix<T> out,
-               Matrix<float> log_sum) const override {
-    warp_attention_forward<Arithmetic, T>(shape_, detail::scale_of(shape_), in,
-                                          {out.data(), shape_.width()}, log_sum,
-                                          InTurns<Arithmetic, T>());
+  void forward(const Execution&, const HeadOperands<const T>& in, const Documents& documents,
+               Matrix<T> out, Matrix<float> log_sum) const override {
+    with_mask(documents, shape_.sequence, [&](const auto& mask) {
+      warp_attention_forward<Arithmetic, T>(shape_, detail::scale_of(shape_), in, mask,
+                                            {out.data(), shape_.width()}, log_sum,
+                                            InTurns<Arithmetic, T>());
+    });
   }
-  void backward(const Execution& exec, const HeadOperands<const T>& in, Matrix<const T> out,
-                Matrix<const float> log_sum, Matrix<const T> dout,
+  void backward(const Execution& exec, const HeadOperands<const T>& in, const Documents& documents,
+                Matrix<const T> out, Matrix<const float> log_sum, Matrix<const T> dout,
                 const HeadOperands<T>& gradients) const override {
     const AttentionShape& s = shape_;
     const Matrix<float> delta(scratch_.data(), s.batch * s.heads, s.sequence);
     detail::sum_products<T>(exec, s, out, dout, delta);
-    warp_attention_backward<Arithmetic, T>({s,
-                                            detail::scale_of(s),
-                                            in,
-                                            {dout.data(), s.width()},
-                                            log_sum,
-                                            Matrix<const float>(delta),
-                                            gradients},
-                                           InTurns<Arithmetic, T>());
+    with_mask(documents, s.sequence, [&](const auto& mask) {
+      warp_attention_backward<Arithmetic, T>(
+          BackwardArrays<T, std::decay_t<decltype(mask)>>{s,
+                                                          detail::scale_of(s),
+                                                          in,
+                                                          {dout.data(), s.width()},
+                                                          log_sum,
+                                                          Matrix<const float>(delta),
+                                                          gradients,
+                                                          mask},
+          InTurns<Arithmetic, T>());
+    });
   }
 
  private:
@@ -129,6 +135,17 @@ TYPED_TEST(TensorCoreAttention, WarpsMatchThePlainLoop) {
 TYPED_TEST(TensorCoreAttention, QueryHeadsShareKeysAndValuesInWarps) {
   check_attention<InWarps<FourWarps>, TypeParam>(make_shape(2, 67, 2, 16, 3));
   check_attention<InWarps<FourWarps>, TypeParam>(make_shape(1, 67, 1, 128, 5));
+}
+
+TYPED_TEST(TensorCoreAttention, StaysWithinDocuments) {
+  for (const AttentionShape& shape : {make_shape(2, 130, 1, 20), make_shape(1, 65, 1, 136, 3)})
+    check_documents<TensorCores, TypeParam>(shape);
+  for (const Index sequence : {2, 65, 129, 193})
+    check_documents<InWarps<FourWarps>, TypeParam>(make_shape(2, sequence, 1, 24));
+  check_documents<InWarps<FourWarps>, TypeParam>(make_shape(2, 131, 1, 72, 2));
+  check_documents<InWarps<FourWarpsOfLanes>, TypeParam>(make_shape(1, 131, 1, 24, 2));
+  check_skipping<InWarps<FourWarps>, TypeParam>(24);
+  check_skipping<InWarps<FourWarps>, TypeParam>(72);
 }
 
 TYPED_TEST(TensorCoreAttention, LanesMatchThePlainLoop) {
