@@ -23,14 +23,16 @@ namespace kzero::tests {
 template <class T>
 class DrivenModel {
  public:
+  /// Batches may have documents if `has_documents`.
   DrivenModel(const deck::Model& model, Index batch, const deck::Recompute& recompute = {},
-              model::Passes passes = model::Passes::all)
+              model::Passes passes = model::Passes::all, bool has_documents = false)
       : table(model::parameter_table(model)),
         layout_(table, 1),
         gemm_(tensor::make_gemm(deck::GemmBackend::automatic)),
-        measured_(measure(model, {batch, 1, passes}, recompute)),
+        measured_(measure(model, shape_of(batch, passes, has_documents), recompute)),
         arenas_(measured_, ledger_),
-        parts_(arenas_, model, {batch, 1, passes}, recompute, layout_, gemm_.get()),
+        parts_(arenas_, model, shape_of(batch, passes, has_documents), recompute, layout_,
+               gemm_.get()),
         read_only_(parts_.parameters.units().begin(), parts_.parameters.units().end()) {}
 
   template <class Values>
@@ -55,7 +57,7 @@ class DrivenModel {
     model::Transformer<T>& model = parts_.model;
     const model::Units<const T> parameters(read_only_);
     const model::Units<T> gradients(parts_.gradients.units());
-    const model::Batch batch = parts_.batches.load(model.exec(), samples, first);
+    const model::Batch batch = load(samples, first);
     for (Index unit = 0; unit < model.head(); ++unit) model.forward(unit, parameters, batch);
     model.loss_and_gradient(parameters, batch, scale, accumulate, gradients, parts_.loss);
     for (Index unit = model.head() - 1; unit >= 0; --unit)
@@ -67,7 +69,7 @@ class DrivenModel {
   double loss(const data::BatchSource& samples, Index first) {
     model::Transformer<T>& model = parts_.model;
     const model::Units<const T> parameters(read_only_);
-    const model::Batch batch = parts_.batches.load(model.exec(), samples, first);
+    const model::Batch batch = load(samples, first);
     for (Index unit = 0; unit < model.head(); ++unit) model.forward(unit, parameters, batch);
     model.loss(parameters, batch, parts_.loss);
     return from_device(parts_.loss, 1)[0];
@@ -77,7 +79,7 @@ class DrivenModel {
   std::vector<float> token_losses(const data::BatchSource& samples, Index first) {
     model::Transformer<T>& model = parts_.model;
     const model::Units<const T> parameters(read_only_);
-    const model::Batch batch = parts_.batches.load(model.exec(), samples, first);
+    const model::Batch batch = load(samples, first);
     for (Index unit = 0; unit < model.head(); ++unit) model.forward(unit, parameters, batch);
     std::vector<float> losses(batch.targets.size());
     model.token_losses(parameters, batch, losses);
@@ -98,12 +100,28 @@ class DrivenModel {
   model::Units<const T> parameters() const { return read_only_; }
 
   const param::Table table;
+  kernels::Documents documents{};  // of all samples, from sample 0 on
 
  private:
+  static model::BatchShape shape_of(Index batch, model::Passes passes, bool has_documents) {
+    return {.batch = batch, .threads = 1, .passes = passes, .documents = has_documents};
+  }
+
+  model::Batch load(const data::BatchSource& samples, Index first) {
+    model::Batch batch = parts_.batches.load(parts_.model.exec(), samples, first);
+    if (documents.empty()) return batch;
+    const std::size_t rows = batch.inputs.size();
+    const Index begin = first * parts_.sequence;
+    batch.documents = {{documents.begin.data() + begin, rows},
+                       {documents.end.data() + begin, rows}};
+    return batch;
+  }
+
   struct Parts {
     zero::FlatBuffer<T> parameters, gradients;
     model::Transformer<T> model;
     engine::Batches batches;
+    Index sequence;
     double* loss;
 
     Parts(memory::Arenas& arenas, const deck::Model& m, const model::BatchShape& shape,
@@ -112,6 +130,7 @@ class DrivenModel {
           gradients(arenas, memory::Category::gradients, layout, zero::Placement::replicated),
           model(arenas, m, recompute, {shape, gemm}),
           batches(arenas, shape.batch, m.sequence, m.vocab),
+          sequence(m.sequence),
           loss(arenas.take<double>(memory::Category::io, 1)) {}
   };
 
