@@ -86,7 +86,8 @@ struct WholeRow {
       largest = Kokkos::fmax(largest, all.values(r * rows + i, 0));
     for (Index r = 0; r < all.ranks; ++r) {
       const Index at = r * rows + i;
-      total += all.values(at, 1) * Kokkos::exp(all.values(at, 0) - largest);
+      // Several kernels compute this sum. If compilers chose, they might fuse it in some only.
+      total = Kokkos::fma(all.values(at, 1), Kokkos::exp(all.values(at, 0) - largest), total);
       at_target += all.values(at, 2);
     }
   }
