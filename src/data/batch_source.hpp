@@ -1,9 +1,16 @@
 // The source of a step's samples: all that training and validation see of the data.
 #pragma once
 
+#include <cstdint>
+#include <optional>
+#include <span>
+
 #include "base/types.hpp"
 
 namespace kzero::data {
+
+/// The target of a position that predicts nothing.
+inline constexpr Token no_target = -1;
 
 /// Returns samples by their global numbers. The same number gives the same tokens on any rank of
 /// any grid.
@@ -17,8 +24,54 @@ class BatchSource {
   virtual ~BatchSource() = default;
 
   /// Reads the tokens of samples [first_sample, first_sample + count): inputs [count, T] and
-  /// targets [count, T]. Allocates nothing. Throws Error(files).
+  /// targets [count, T]. Allocates nothing, except for documents at the beginning of an epoch.
+  /// Throws Error(files).
   virtual void batch(Index first_sample, Index count, Token* inputs, Token* targets) const = 0;
+
+  /// Returns whether samples hold documents. Otherwise each sample is one, and every position has a
+  /// target.
+  virtual bool has_documents() const { return false; }
+
+  /// Writes the document of each position, [begin, end) in its sample: begin [count, T] and end
+  /// [count, T]. Reads no file. Only with documents.
+  virtual void documents(Index first_sample, Index count, std::int32_t* begin,
+                         std::int32_t* end) const;
+
+  /// Returns the number of targets of samples [first_sample, first_sample + count), or nullopt if
+  /// every position has one. Reads no file.
+  virtual std::optional<Index> targets(Index first_sample, Index count) const;
+};
+
+inline void BatchSource::documents(Index /*first_sample*/, Index /*count*/, std::int32_t* /*begin*/,
+                                   std::int32_t* /*end*/) const {}
+
+inline std::optional<Index> BatchSource::targets(Index /*first_sample*/, Index /*count*/) const {
+  return std::nullopt;
+}
+
+/// How full of documents the samples of an epoch are.
+struct Fullness {
+  Index documents = 0;
+  Index positions = 0;  // of all samples
+  Index tokens = 0;     // positions with a document
+  Index targets = 0;
+};
+
+/// Samples that are read again and again, in epochs.
+class EpochSource : public BatchSource {
+ public:
+  virtual Index windows() const = 0;   // samples in the first epoch
+  virtual Index sequence() const = 0;  // tokens of a sample
+
+  /// The numbers of a sample's documents in the source's files, in order; empty without documents.
+  /// Valid until the next call.
+  virtual std::span<const std::uint32_t> documents_of(Index /*sample*/) const { return {}; }
+
+  /// Of the first epoch; empty without documents.
+  virtual Fullness fullness() const { return {}; }
+
+  /// A digest of everything that determines which part of the files a sample reads.
+  virtual std::uint64_t digest() const = 0;
 };
 
 }  // namespace kzero::data

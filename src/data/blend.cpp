@@ -8,16 +8,16 @@
 
 namespace kzero::data {
 
-Blend::Blend(std::vector<Sampler> samplers, std::vector<Index> shares)
-    : samplers_(std::move(samplers)),
+Blend::Blend(Sources sources, std::vector<Index> shares)
+    : sources_(std::move(sources)),
       order_(std::move(shares)),
-      sequence_(samplers_.front().sequence()) {
-  KZERO_EXPECT(samplers_.size() == order_.shares().size());
+      sequence_(sources_.front()->sequence()) {
+  KZERO_EXPECT(sources_.size() == order_.shares().size());
 }
 
 Index Blend::windows() const {
   Index sum = 0;
-  for (const Sampler& sampler : samplers_) sum += sampler.windows();
+  for (const auto& source : sources_) sum += source->windows();
   return sum;
 }
 
@@ -43,8 +43,26 @@ void Blend::batch(Index first_sample, Index count, Token* inputs, Token* targets
   }
 }
 
+void Blend::documents(Index first_sample, Index count, std::int32_t* begin,
+                      std::int32_t* end) const {
+  for (Index i = 0; i < count; ++i) {
+    const BlendOrder::Place place = order_(first_sample + i);
+    source(place.source).documents(place.sample, 1, begin + i * sequence_, end + i * sequence_);
+  }
+}
+
+std::optional<Index> Blend::targets(Index first_sample, Index count) const {
+  if (!has_documents()) return std::nullopt;
+  Index sum = 0;
+  for (Index i = 0; i < count; ++i) {
+    const BlendOrder::Place place = order_(first_sample + i);
+    sum += *source(place.source).targets(place.sample, 1);
+  }
+  return sum;
+}
+
 std::uint64_t Blend::digest() const {
-  if (samplers_.size() == 1) return samplers_.front().digest();
+  if (sources_.size() == 1) return source(0).digest();
   std::vector<std::uint64_t> parts;
   for (Index i = 0; i < source_count(); ++i) {
     parts.push_back(source(i).digest());

@@ -2,24 +2,26 @@
 // a small source may be repeated before a large one has been read once.
 #pragma once
 
+#include <memory>
 #include <vector>
 
 #include "data/batch_source.hpp"
 #include "data/blend_order.hpp"
-#include "data/sampler.hpp"
 
 namespace kzero::data {
 
 class Blend : public BatchSource {
  public:
-  /// Takes one sampler and one share (shares_of) per source. With one source the samples are that
-  /// sampler's.
-  Blend(std::vector<Sampler> samplers, std::vector<Index> shares);
+  using Sources = std::vector<std::unique_ptr<const EpochSource>>;
 
-  Index source_count() const { return static_cast<Index>(samplers_.size()); }
-  const Sampler& source(Index i) const { return samplers_[i]; }
+  /// Takes one source of samples and one share (shares_of) per source. With one source the samples
+  /// are that source's. All sources have documents, or none.
+  Blend(Sources sources, std::vector<Index> shares);
 
-  /// The sequences of all sources, each counted once.
+  Index source_count() const { return static_cast<Index>(sources_.size()); }
+  const EpochSource& source(Index i) const { return *sources_[i]; }
+
+  /// The sequences of all sources, each counted once; of documents, those of the first epochs.
   Index windows() const;
 
   /// The fraction of the samples that come from a source, 0 to 1.
@@ -32,12 +34,19 @@ class Blend : public BatchSource {
   bool repeats(Index samples) const;
 
   void batch(Index first_sample, Index count, Token* inputs, Token* targets) const override;
+  bool has_documents() const override { return source(0).has_documents(); }
+  void documents(Index first_sample, Index count, std::int32_t* begin,
+                 std::int32_t* end) const override;
+  std::optional<Index> targets(Index first_sample, Index count) const override;
 
-  /// A digest of everything that determines which window of which source a sample reads.
+  /// The source of a sample, and its number there.
+  BlendOrder::Place place(Index sample) const { return order_(sample); }
+
+  /// A digest of everything that determines which part of which source a sample reads.
   std::uint64_t digest() const;
 
  private:
-  std::vector<Sampler> samplers_;
+  Sources sources_;
   BlendOrder order_;
   Index sequence_;
 };

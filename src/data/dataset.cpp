@@ -4,47 +4,41 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <span>
 
 #include "base/checksum.hpp"
 #include "base/error.hpp"
+#include "data/source_files.hpp"
 
 namespace kzero::data {
 
 namespace {
 
-Index require_windows(const TokenStream& stream, Index sequence, const std::string& key) {
-  const Index windows = count_windows(stream, sequence);
-  KZERO_REQUIRE(windows > 0, ExitCode::files,
-                "{}: the files hold {} tokens, but one sample of model.sequence = {} needs {}; "
-                "give more data or a shorter sequence",
-                key, stream.size(), sequence, sequence + 1);
-  return windows;
-}
-
-/// The number of windows at the end of `files` that are used for validation: at least one window
-/// remains for training and one for validation.
-Index validation_windows(Index windows, double fraction, const std::string& files) {
-  KZERO_REQUIRE(
-      windows >= 2, ExitCode::files,
-      "data.validation_fraction = {}: {} hold only {} sample of model.sequence + 1 tokens, "
-      "which cannot be divided; give more data or set validation_files",
-      fraction, files, windows);
-  const auto share = static_cast<Index>(std::llround(static_cast<double>(windows) * fraction));
-  return std::clamp<Index>(share, 1, windows - 1);
+/// The number of windows or documents at the end of a source that are used for validation: at least
+/// one remains for training and one for validation.
+Index validation_parts(const SourceFiles& files, double fraction, const std::string& name) {
+  const Index parts = files.parts();
+  KZERO_REQUIRE(parts >= 2, ExitCode::files,
+                "data.validation_fraction = {}: {} hold only {} {}, "
+                "which cannot be divided; give more data or set validation_files",
+                fraction, name, parts,
+                files.has_documents() ? "document" : "sample of model.sequence + 1 tokens");
+  const auto share = static_cast<Index>(std::llround(static_cast<double>(parts) * fraction));
+  return std::clamp<Index>(share, 1, parts - 1);
 }
 
 /// One source as described by the deck.
-struct SourceFiles {
+struct SourceTable {
   std::string key;  // the key that names them
   std::string name;
   std::vector<std::string> files;
   double weight = 1;
 };
 
-std::vector<SourceFiles> sources_of(const deck::Data& deck) {
+std::vector<SourceTable> sources_of(const deck::Data& deck) {
   if (deck.blend.empty()) return {{"data.files", "", deck.files}};
-  std::vector<SourceFiles> sources;
+  std::vector<SourceTable> sources;
   for (std::size_t i = 0; i < deck.blend.size(); ++i) {
     const deck::BlendSource& source = deck.blend[i];
     sources.push_back(
@@ -53,23 +47,27 @@ std::vector<SourceFiles> sources_of(const deck::Data& deck) {
   return sources;
 }
 
-/// Divides streams into windows for training and for validation.
+/// Divides sources into parts for training and for validation.
 class Division {
  public:
-  Division(const deck::Data& deck, Index sequence, std::uint64_t seed)
-      : deck_(deck), sequence_(sequence), seed_(seed) {}
+  Division(const deck::Data& deck, std::uint64_t seed) : deck_(deck), seed_(seed) {}
 
-  void add(const SourceFiles& source, const std::shared_ptr<const TokenStream>& stream) {
-    Index training = require_windows(*stream, sequence_, source.key);
+  void add(const SourceTable& table, const SourceFiles& source) {
+    source.require_samples(table.key);
+    Index training = source.parts();
     if (deck_.validation_fraction > 0 && deck_.validation_files.empty()) {
-      const std::string files = deck_.blend.empty() ? "the files" : source.key;
-      const Index count = validation_windows(training, deck_.validation_fraction, files);
+      const std::string name = deck_.blend.empty() ? "the files" : table.key;
+      const Index count = validation_parts(source, deck_.validation_fraction, name);
       training -= count;
-      validation_.emplace_back(stream, sequence_, training, count, deck::DataOrder::sequential,
-                               seed_);
+      validation_.push_back(source.samples(training, count, deck::DataOrder::sequential, seed_));
     }
-    training_.emplace_back(stream, sequence_, 0, training, deck_.order, seed_);
-    weights_.push_back(source.weight);
+    training_.push_back(source.samples(0, training, deck_.order, seed_));
+    KZERO_REQUIRE(training_.back()->targets(0, training_.back()->windows()).value_or(1) > 0,
+                  ExitCode::files,
+                  "{}: without the {} documents for validation, no document has a target; set a "
+                  "smaller data.validation_fraction",
+                  table.key, source.parts() - training);
+    weights_.push_back(table.weight);
   }
 
   void finish(Dataset& dataset) {
@@ -81,37 +79,48 @@ class Division {
 
  private:
   const deck::Data& deck_;
-  Index sequence_;
   std::uint64_t seed_;
-  std::vector<Sampler> training_, validation_;
+  Blend::Sources training_, validation_;
   std::vector<double> weights_;
 };
 
 /// The micro-batches that an evaluation reads. If the deck gives no number of batches: all full
 /// ones that there are.
 Index micro_batches_of(const deck::Evaluation& table, const std::string& key,
-                       const deck::Train& train, Index windows) {
+                       const deck::Train& train, const EpochSource& samples) {
   const Index micro = std::max<Index>(1, train.micro_batch);  // not known without the ranks
   if (table.batches > 0) return table.batches * (train.global_batch / micro);
+  const Index windows = samples.windows();
   KZERO_REQUIRE(windows >= micro, ExitCode::files,
-                "{}: the files hold {} sequence{} of model.sequence + 1 tokens, fewer than "
+                "{}: the files hold {} sequence{} of {}, fewer than "
                 "train.micro_batch = {}; give more data",
-                key, windows, windows == 1 ? "" : "s", micro);
+                key, windows, windows == 1 ? "" : "s",
+                samples.has_documents() ? "documents" : "model.sequence + 1 tokens", micro);
   return windows / micro;
+}
+
+/// An evaluation's mean loss is over the targets that it reads, so it needs one.
+void require_targets(const std::string& key, const BatchSource& samples, Index count) {
+  KZERO_REQUIRE(samples.targets(0, count).value_or(1) > 0, ExitCode::files,
+                "{}: the first {} sequences, which an evaluation reads, have no target; give other "
+                "data or more batches",
+                key, count);
 }
 
 void open_evaluation(const deck::Evaluation& table, const std::string& key,
                      const deck::Config& config, ProblemList& problems, Dataset& dataset) {
   const deck::Model& model = config.model;
-  const auto stream = std::make_shared<TokenStream>(
-      table.files, TokenEncoding(table.format, table.token_bytes), model.vocab, problems);
+  const SourceFiles source(table.files, TokenEncoding(table.format, table.token_bytes),
+                           model.sequence, model.vocab, problems);
   if (!problems.empty()) return;  // the tokens of bad files cannot be counted
   problems.collect(key, [&] {
-    const Index windows = require_windows(*stream, model.sequence, key);
+    source.require_samples(key);
+    auto samples =
+        source.samples(0, source.parts(), deck::DataOrder::sequential, config.train.seed);
+    const Index micro_batches = micro_batches_of(table, key, config.train, *samples);
+    require_targets(key, *samples, micro_batches * std::max<Index>(1, config.train.micro_batch));
     dataset.evaluations.push_back(
-        {table.name, table.every, micro_batches_of(table, key, config.train, windows), stream,
-         std::make_unique<Sampler>(stream, model.sequence, 0, windows, deck::DataOrder::sequential,
-                                   config.train.seed)});
+        {table.name, table.every, micro_batches, source.files(), std::move(samples)});
   });
 }
 
@@ -119,44 +128,49 @@ void open_evaluation(const deck::Evaluation& table, const std::string& key,
 
 std::uint64_t Dataset::training_digest() const {
   std::vector<std::uint64_t> parts;
-  for (const TrainingSource& source : sources) parts.push_back(source.stream->digest());
+  for (const TrainingSource& source : sources) parts.push_back(source.files->digest());
   parts.push_back(training->digest());
   return checksum(std::as_bytes(std::span(parts)));
 }
 
 void Dataset::check_tokens(Index part, Index parts, ProblemList& problems) const {
-  for (const TrainingSource& source : sources) source.stream->check_tokens(part, parts, problems);
-  if (validation_stream) validation_stream->check_tokens(part, parts, problems);
-  for (const EvaluationSet& set : evaluations) set.stream->check_tokens(part, parts, problems);
+  for (const TrainingSource& source : sources) source.files->check_tokens(part, parts, problems);
+  if (validation_files) validation_files->check_tokens(part, parts, problems);
+  for (const EvaluationSet& set : evaluations) set.files->check_tokens(part, parts, problems);
 }
 
 Dataset open_dataset(const deck::Data& deck, Index sequence, Index vocab, std::uint64_t seed,
                      ProblemList& problems) {
   Dataset result;
   const auto open = [&](const std::vector<std::string>& patterns) {
-    return std::make_shared<TokenStream>(patterns, TokenEncoding(deck.format, deck.token_bytes),
-                                         vocab, problems);
+    return SourceFiles(patterns, TokenEncoding(deck.format, deck.token_bytes), sequence, vocab,
+                       problems);
   };
-  const std::vector<SourceFiles> sources = sources_of(deck);
-  for (const SourceFiles& source : sources)
-    result.sources.push_back({source.name, open(source.files)});
-  if (!deck.validation_files.empty()) result.validation_stream = open(deck.validation_files);
+  const std::vector<SourceTable> tables = sources_of(deck);
+  std::vector<SourceFiles> sources;
+  for (const SourceTable& table : tables) {
+    sources.push_back(open(table.files));
+    result.sources.push_back({table.name, sources.back().files()});
+  }
+  std::optional<SourceFiles> validation;
+  if (!deck.validation_files.empty()) {
+    validation = open(deck.validation_files);
+    result.validation_files = validation->files();
+  }
   if (!problems.empty()) return result;  // the tokens of bad files cannot be counted
 
-  Division division(deck, sequence, seed);
-  for (std::size_t i = 0; i < sources.size(); ++i) {
-    problems.collect(sources[i].key, [&] { division.add(sources[i], result.sources[i].stream); });
-  }
-  Index validation = 0;
+  Division division(deck, seed);
+  for (std::size_t i = 0; i < tables.size(); ++i)
+    problems.collect(tables[i].key, [&] { division.add(tables[i], sources[i]); });
   problems.collect("data.validation_files", [&] {
-    if (result.validation_stream)
-      validation = require_windows(*result.validation_stream, sequence, "data.validation_files");
+    if (validation) validation->require_samples("data.validation_files");
   });
   if (!problems.empty()) return result;
   division.finish(result);
-  if (result.validation_stream) {
-    std::vector<Sampler> samples{
-        {result.validation_stream, sequence, 0, validation, deck::DataOrder::sequential, seed}};
+  if (validation) {
+    Blend::Sources samples;
+    samples.push_back(
+        validation->samples(0, validation->parts(), deck::DataOrder::sequential, seed));
     result.validation = std::make_unique<Blend>(std::move(samples), std::vector<Index>{1});
   }
   return result;
@@ -172,6 +186,12 @@ Dataset open_dataset(const deck::Data& deck, Index sequence, Index vocab, std::u
 Dataset open_dataset(const deck::Config& config, ProblemList& problems) {
   Dataset dataset = open_dataset(config.data, config.model.sequence, config.model.vocab,
                                  config.train.seed, problems);
+  if (dataset.validation && config.train.validate_every > 0) {
+    problems.collect("validation", [&] {
+      require_targets("validation", *dataset.validation,
+                      config.train.validation_batches * config.train.global_batch);
+    });
+  }
   for (std::size_t i = 0; i < config.evaluate.size(); ++i) {
     open_evaluation(config.evaluate[i], fmt::format("evaluate[{}].files", i), config, problems,
                     dataset);

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "base/input_file.hpp"
+#include "data/document_header.hpp"
 #include "data/llmc_header.hpp"
 #include "data/megatron_index.hpp"
 
@@ -37,6 +38,7 @@ std::string foreign_format(const std::filesystem::path& path, std::span<const st
                            deck::DataFormat format) {
   const bool is_megatron = format == deck::DataFormat::megatron;
   if (llmc_kind(head) != nullptr) return "a token file of llm.c; set data.format = \"llmc\"";
+  if (is_document_file(head)) return "a file of documents; set data.format = \"documents\"";
   if (starts_with(head, numpy_array)) return fmt::format("a numpy array, {}", rewrite);
   if (is_megatron_index(head)) {
     return fmt::format("the index of a Megatron-LM dataset; name its .bin instead{}",

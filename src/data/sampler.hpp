@@ -66,17 +66,17 @@ struct BatchPlan {
 Index count_windows(const TokenStream& stream, Index sequence);
 
 /// Consecutive windows of a stream, in sequential or shuffled order, repeated without end.
-class Sampler : public BatchSource {
+class Sampler : public EpochSource {
  public:
   Sampler(std::shared_ptr<const TokenStream> stream, Index sequence, Index first_window,
           Index windows, deck::DataOrder order, std::uint64_t seed);
 
-  Index windows() const { return windows_; }    // samples in an epoch
-  Index sequence() const { return sequence_; }  // tokens of a sample
+  Index windows() const override { return windows_; }
+  Index sequence() const override { return sequence_; }
   Index epoch(Index sample) const { return sample / windows_; }
 
   /// A digest of everything that determines which window a sample reads.
-  std::uint64_t digest() const;
+  std::uint64_t digest() const override;
 
   /// Returns the stream's window that a global sample reads. Shuffled epochs have different orders.
   Index window(Index sample) const;

@@ -6,13 +6,13 @@
 #include <array>
 #include <bit>
 #include <cerrno>
-#include <cstring>
 #include <filesystem>
 #include <limits>
 #include <vector>
 
 #include "base/checksum.hpp"
 #include "base/error.hpp"
+#include "data/file_faults.hpp"
 #include "data/foreign_format.hpp"
 #include "data/llmc_header.hpp"
 #include "data/megatron_index.hpp"
@@ -49,36 +49,13 @@ void with_stored(Index width, const F& f) {
   f(std::uint32_t{});
 }
 
-const char* kind_of(mode_t mode) {
-  if (S_ISDIR(mode)) return "folder";
-  return S_ISFIFO(mode) ? "FIFO" : "device";
-}
-
-std::string reason_of(int problem, const std::string& path) {
-  std::string text = std::strerror(problem);
-  if (problem == ENOENT && std::filesystem::path(path).is_relative())
-    text += fmt::format(" (looked for in {})", std::filesystem::current_path().string());
-  if (problem == EMFILE) text += "; raise the limit (ulimit -n), or join files";
-  return text;
-}
-
-/// Advice for a file whose largest token is `most`, beyond the vocabulary.
-std::string way_out(Index most) {
-  if (most < 0 || most >= std::numeric_limits<Token>::max())
-    return fmt::format("no vocabulary has token {}: write the file again", most);
-  return fmt::format("raise model.vocab to at least {} or use other data", most + 1);
-}
-
 }  // namespace
 
 TokenFile::TokenFile(const std::string& path, TokenEncoding encoding)
     : file_(path), encoding_(encoding) {
   struct stat status {};
   if (!file_.open(status)) refuse_to_open(errno);
-  KZERO_REQUIRE(S_ISREG(status.st_mode), ExitCode::files,
-                "{}: is a {}, but data must be in regular files, which are read at any offset and "
-                "more than once",
-                path, kind_of(status.st_mode));
+  require_regular(path, status.st_mode);
   bytes_ = status.st_size;
   read_head();
 }
@@ -196,7 +173,7 @@ void TokenFile::check_as(Index begin, Index count, Index vocab) const {
   }
   KZERO_REQUIRE(first < 0, ExitCode::files,
                 "{}: token {} (counted from 0) is {}, but model.vocab = {} allows 0 to {}; {}",
-                path(), first, shown(value), vocab, vocab - 1, way_out(shown(most)));
+                path(), first, shown(value), vocab, vocab - 1, vocabulary_advice(shown(most)));
 }
 
 void TokenFile::read(Index begin, Index count, Index vocab, Token* out) const {

@@ -9,13 +9,14 @@
 
 #include "base/problem_list.hpp"
 #include "base/types.hpp"
+#include "data/data_files.hpp"
 #include "data/token_file.hpp"
 #include "deck/config.hpp"
 
 namespace kzero::data {
 
 /// A read-only stream of tokens below `vocab` over one or more files. Reading is thread-safe.
-class TokenStream {
+class TokenStream : public DataFiles {
  public:
   /// Opens the files named by `patterns` (see expand_files); relative ones start from the working
   /// directory. Throws Error(files) with everything that is wrong with them.
@@ -26,8 +27,8 @@ class TokenStream {
   TokenStream(const std::vector<std::string>& patterns, TokenEncoding encoding, Index vocab,
               ProblemList& problems);
 
-  Index size() const { return starts_.back(); }  // tokens
-  Index file_count() const { return static_cast<Index>(files_.size()); }
+  Index size() const override { return starts_.back(); }  // tokens
+  Index file_count() const override { return static_cast<Index>(files_.size()); }
 
   /// Copies tokens [begin, begin + count) to out. Allocates nothing. Throws Error(files) naming
   /// file and position if a file was truncated, or overwritten with tokens of `vocab` or more.
@@ -36,11 +37,11 @@ class TokenStream {
   /// A digest of the files' names without folders, sizes and headers, in order. It tells whether a
   /// restart reads the same data as the first run, even if the files have moved, without reading
   /// their contents.
-  std::uint64_t digest() const;
+  std::uint64_t digest() const override;
 
   /// Reads one of `parts` equal parts of each file once. Adds files that have a token of `vocab` or
   /// more in that part to `problems`, with the position and value of the first.
-  void check_tokens(Index part, Index parts, ProblemList& problems) const;
+  void check_tokens(Index part, Index parts, ProblemList& problems) const override;
 
  private:
   void open(const std::vector<std::string>& patterns, TokenEncoding encoding,

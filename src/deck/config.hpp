@@ -15,7 +15,7 @@
 namespace kzero::deck {
 
 enum class Schedule { cosine, linear, wsd, constant };
-enum class DataFormat { bytes, llmc, megatron, raw, automatic };
+enum class DataFormat { bytes, llmc, megatron, raw, documents, automatic };
 enum class DataOrder { shuffled, sequential };
 enum class Accumulate { automatic, local, reduced };
 enum class Offload { none, host };
@@ -59,7 +59,8 @@ inline constexpr Choice<AttentionKind> attention_kinds[] = {{"auto", AttentionKi
 inline constexpr Choice<DataFormat> data_formats[] = {{"bytes", DataFormat::bytes},
                                                       {"llmc", DataFormat::llmc},
                                                       {"megatron", DataFormat::megatron},
-                                                      {"raw", DataFormat::raw}};
+                                                      {"raw", DataFormat::raw},
+                                                      {"documents", DataFormat::documents}};
 inline constexpr Choice<OptimizerKind> optimizers[] = {
     {"adamw", OptimizerKind::adamw},         {"sgd", OptimizerKind::sgd},
     {"lion", OptimizerKind::lion},           {"lamb", OptimizerKind::lamb},
@@ -222,6 +223,9 @@ struct Data {
   std::vector<std::string> validation_files;  // paths or globs; empty: validation_fraction of files
   double validation_fraction = 0.0;           // the last part of the training tokens
 };
+
+/// Returns whether a run's sequences hold several documents, with or without targets.
+constexpr bool has_documents(const Data& data) { return data.format == DataFormat::documents; }
 
 /// A table of [[evaluate]]: data on which the loss is computed in addition to validation.
 struct Evaluation {

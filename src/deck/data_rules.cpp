@@ -129,6 +129,11 @@ class DataRules {
       check_table(path, table.files, table.name);
       if (table.format == DataFormat::automatic) table.format = data_.format;
       check_vocab(path + ".format", table.format);
+      refuse_if(table.format == DataFormat::documents && !has_documents(data_),
+                {path + ".format", path, "data.format"},
+                fmt::format("{}.format = \"documents\" needs data.format = \"documents\", found "
+                            "\"{}\"",
+                            path, name_of(data_.format)));
       if (table.format == DataFormat::raw) {
         if (table.token_bytes == 0) table.token_bytes = data_.token_bytes;
         check_token_bytes(path + ".token_bytes", table.token_bytes);

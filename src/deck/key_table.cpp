@@ -174,7 +174,8 @@ void add_data(std::vector<Key>& table) {
       "\"bytes\": each byte is a token; any file except those of known token formats. \"llmc\": a "
       "header, then 16-bit or 32-bit tokens. \"megatron\": the .bin files of Megatron-LM's "
       "datasets, each with its .idx in the same folder. \"raw\": tokens of data.token_bytes "
-      "without a header (docs/data.md)."));
+      "without a header. \"documents\": tokens marked as targets, in documents that are packed "
+      "into sequences (docs/data.md)."));
   Key token_bytes = integer("data.token_bytes", t, &Data::token_bytes, from(2, 4), "bytes",
                             "Bytes of a token, 2 or 4, unsigned and little-endian.");
   token_bytes.depends_on = "data.format";
@@ -182,7 +183,7 @@ void add_data(std::vector<Key>& table) {
   table.push_back(std::move(token_bytes));
   table.push_back(choice("data.order", t, &Data::order,
                          {{"shuffled", DataOrder::shuffled}, {"sequential", DataOrder::sequential}},
-                         "Order in which an epoch visits the sequences."));
+                         "Order in which an epoch visits the sequences, or packs the documents."));
   table.push_back(texts("data.validation_files", t, &Data::validation_files,
                         "Validation data: paths, or patterns with * and ?."));
   table.push_back(real("data.validation_fraction", t, &Data::validation_fraction, from(0, 0.5), "",

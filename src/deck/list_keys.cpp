@@ -51,11 +51,10 @@ Key described(std::string path, Kind kind, std::string unit, Range range, std::s
   return {std::move(path), kind, std::move(unit), range, {}, std::move(doc), {}, {}};
 }
 
-constexpr Choice<DataFormat> evaluation_formats[] = {{"auto", DataFormat::automatic},
-                                                     {"bytes", DataFormat::bytes},
-                                                     {"llmc", DataFormat::llmc},
-                                                     {"megatron", DataFormat::megatron},
-                                                     {"raw", DataFormat::raw}};
+constexpr Choice<DataFormat> evaluation_formats[] = {
+    {"auto", DataFormat::automatic}, {"bytes", DataFormat::bytes},
+    {"llmc", DataFormat::llmc},      {"megatron", DataFormat::megatron},
+    {"raw", DataFormat::raw},        {"documents", DataFormat::documents}};
 
 Key format_key(std::string path, Index number) {
   Key key = described(std::move(path), Kind::choice, "", {},

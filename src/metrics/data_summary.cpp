@@ -13,6 +13,16 @@ std::string data_lines(const DataSummary& data) {
                        part.files == 1 ? "" : "s", count(part.sequences));
   };
   std::string text = fmt::format("data        {}, {:.3g} epochs", files_of(data), data.epochs);
+  if (const auto& packing = data.packing) {
+    const auto percent = [&](Index part) {
+      return 100 * static_cast<double>(part) / static_cast<double>(packing->positions);
+    };
+    text += fmt::format(
+        "\n            packs {} documents into {} sequences, {:.0f} % full, {:.0f} % of the "
+        "positions are targets",
+        count(packing->documents), count(data.sequences), percent(packing->tokens),
+        percent(packing->targets));
+  }
   for (const SourceSummary& source : data.sources) {
     text += fmt::format("\n            {:.4g} % {}: {}, {:.3g} epochs", 100 * source.share,
                         source.name, files_of(source), source.epochs);

@@ -32,13 +32,19 @@ Json memory_json(const std::vector<CategoryBytes>& categories) {
   return result;
 }
 
-/// Blends and evaluations appear only if the deck has them.
+/// Packing, blends and evaluations appear only if the deck has them.
 Json data_json(const DataSummary& data) {
   Json json = {{"files", data.files},
                {"tokens", data.tokens},
                {"sequences", data.sequences},
                {"epochs", data.epochs},
                {"validation_sequences", data.validation_sequences}};
+  if (const auto& packing = data.packing) {
+    json["packing"] = {{"documents", packing->documents},
+                       {"positions", packing->positions},
+                       {"tokens", packing->tokens},
+                       {"targets", packing->targets}};
+  }
   for (const SourceSummary& source : data.sources) {
     json["sources"].push_back({{"name", source.name},
                                {"share", source.share},
@@ -130,17 +136,14 @@ void JsonlSink::write(const StartRecord& record) {
 }
 
 void JsonlSink::write(const StepRecord& record) {
-  file_.write_line(dump({{"event", "step"},
-                         {"step", record.step},
-                         {"loss", record.loss},
-                         {"grad_norm", record.grad_norm},
-                         {"lr", record.lr},
-                         {"tokens", record.tokens},
-                         {"seconds", record.seconds},
-                         {"tokens_per_second", record.tokens_per_second},
-                         {"mfu", record.mfu},
-                         {"loss_scale", record.loss_scale},
-                         {"skipped", record.skipped}}));
+  Json json = {{"event", "step"},           {"step", record.step},
+               {"loss", record.loss},       {"grad_norm", record.grad_norm},
+               {"lr", record.lr},           {"tokens", record.tokens},
+               {"seconds", record.seconds}, {"tokens_per_second", record.tokens_per_second},
+               {"mfu", record.mfu},         {"loss_scale", record.loss_scale},
+               {"skipped", record.skipped}};
+  if (record.targets) json["targets"] = *record.targets;
+  file_.write_line(dump(std::move(json)));
 }
 
 void JsonlSink::write(const ValidationRecord& record) {

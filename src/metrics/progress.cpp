@@ -49,10 +49,13 @@ std::string norm_of(double norm) {
 }
 
 std::vector<Field> values_of(const Progress& progress) {
-  return {{fmt::format("loss {:.4f}", progress.loss), 1},
-          {norm_of(progress.last.grad_norm), 5},
-          {"lr " + short_exponent(progress.last.lr), 4},
-          {format_count(progress.tokens_per_second) + " tok/s", 3}};
+  std::vector<Field> fields{{fmt::format("loss {:.4f}", progress.loss), 1},
+                            {norm_of(progress.last.grad_norm), 5},
+                            {"lr " + short_exponent(progress.last.lr), 4},
+                            {format_count(progress.tokens_per_second) + " tok/s", 3}};
+  if (const auto targets = progress.last.targets)
+    fields.push_back({format_count(static_cast<double>(*targets)) + " targets", 7});
+  return fields;
 }
 
 Field left_field(const Progress& progress) {
@@ -65,6 +68,7 @@ std::string step_line(const Progress& progress, Index columns) {
   const Index done = progress.last.step + 1;
   const Field where{fmt::format("step {:>{}}/{}", done, fmt::formatted_size("{}", progress.steps),
                                 progress.steps)};
+  if (progress.last.targets == 0) return fit({where, {"skipped: no targets", 1}}, columns);
   if (progress.last.skipped) {
     return fit({where,
                 {"skipped: gradients not finite", 1},

@@ -91,7 +91,7 @@ struct StartRecord {
 
 struct StepRecord {
   Index step = 0;        // from 0
-  double loss = 0;       // mean over the global batch, natural log
+  double loss = 0;       // mean over the targets of the global batch, natural log
   double grad_norm = 0;  // global, before clipping
   double lr = 0;
   Index tokens = 0;    // of this step, over all ranks
@@ -99,13 +99,14 @@ struct StepRecord {
   double tokens_per_second = 0;
   double mfu = 0;  // fraction of the peak, 0 to 1
   double loss_scale = 1;
-  bool skipped = false;  // gradients were not finite: no update
+  bool skipped = false;  // no update: the gradients were not finite, or there was no target
+  std::optional<Index> targets{};  // of this step; nullopt: every position has one
 };
 
 struct ValidationRecord {
   Index step = 0;  // steps done before it
   double loss = 0;
-  Index tokens = 0;
+  Index tokens = 0;  // that were predicted
   double seconds = 0;
 };
 
@@ -114,7 +115,7 @@ struct EvaluationRecord {
   std::string name{};
   Index step = 0;  // steps done before it
   double loss = 0;
-  Index tokens = 0;
+  Index tokens = 0;  // that were predicted
   double seconds = 0;
 };
 

@@ -40,6 +40,20 @@ Index sequences_of(const data::EvaluationSet& set, const deck::Config& config) {
   return set.micro_batches * std::max<Index>(1, config.train.micro_batch);
 }
 
+/// Adds up how full the sequences of all sources are.
+std::optional<metrics::PackingSummary> packing_of(const data::Blend& training) {
+  if (!training.has_documents()) return std::nullopt;
+  metrics::PackingSummary sum;
+  for (Index i = 0; i < training.source_count(); ++i) {
+    const data::Fullness part = training.source(i).fullness();
+    sum.documents += part.documents;
+    sum.positions += part.positions;
+    sum.tokens += part.tokens;
+    sum.targets += part.targets;
+  }
+  return sum;
+}
+
 }  // namespace
 
 metrics::DataSummary summary_of(const deck::Config& config, const data::Dataset& dataset) {
@@ -48,23 +62,24 @@ metrics::DataSummary summary_of(const deck::Config& config, const data::Dataset&
   metrics::DataSummary summary{
       .sequences = training.windows(),
       .epochs = static_cast<double>(samples) / static_cast<double>(training.windows()),
-      .validation_sequences = dataset.validation ? dataset.validation->windows() : 0};
+      .validation_sequences = dataset.validation ? dataset.validation->windows() : 0,
+      .packing = packing_of(training)};
   for (Index i = 0; i < training.source_count(); ++i) {
     const data::TrainingSource& source = dataset.sources[i];
-    summary.files += source.stream->file_count();
-    summary.tokens += source.stream->size();
+    summary.files += source.files->file_count();
+    summary.tokens += source.files->size();
     if (source.name.empty()) continue;  // no blend
     summary.sources.push_back({.name = source.name,
                                .share = training.share(i),
-                               .files = source.stream->file_count(),
-                               .tokens = source.stream->size(),
+                               .files = source.files->file_count(),
+                               .tokens = source.files->size(),
                                .sequences = training.source(i).windows(),
                                .epochs = training.epochs(i, samples)});
   }
   for (const data::EvaluationSet& set : dataset.evaluations) {
     summary.evaluations.push_back({.name = set.name,
-                                   .files = set.stream->file_count(),
-                                   .tokens = set.stream->size(),
+                                   .files = set.files->file_count(),
+                                   .tokens = set.files->size(),
                                    .sequences = sequences_of(set, config)});
   }
   return summary;

@@ -1,4 +1,4 @@
-// Token files in all formats, of all widths: opened, hashed, checked and read to the end. Of a
+// Token files and documents in all formats, of all widths: opened, hashed, checked and read. Of a
 // Megatron-LM dataset the index is hostile, beside tokens that are not.
 #include <algorithm>
 #include <filesystem>
@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "data/document_files.hpp"
 #include "data/token_stream.hpp"
 #include "fuzz.hpp"
 
@@ -24,6 +25,21 @@ void read_all(const std::string& path, data::TokenEncoding encoding, Index vocab
   if (!is_read) return;
   for (const Token token : tokens) {
     fuzz::require(0 <= token && token < vocab, "tokens that were read are in the vocabulary");
+  }
+}
+
+void read_documents(const std::string& path, Index vocab) {
+  constexpr Index sequence = 512;
+  ProblemList problems;
+  const data::DocumentFiles files({path}, sequence, vocab, problems);
+  files.digest();
+  std::vector<Token> inputs(sequence), targets(sequence);
+  for (Index document = 0; document < files.documents(); ++document) {
+    files.read(document, inputs.data(), targets.data());
+    for (Index i = 0; i < files.length(document); ++i) {
+      fuzz::require(0 <= inputs[i] && inputs[i] < vocab && targets[i] < vocab,
+                    "tokens that were read are in the vocabulary");
+    }
   }
 }
 
@@ -58,6 +74,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     fuzz::accepts([&] { read_all(memory.path(), deck::DataFormat::llmc, vocab); });
   for (const Index width : {2, 4})
     fuzz::accepts([&] { read_all(memory.path(), {deck::DataFormat::raw, width}, 50257); });
+  fuzz::accepts([&] { read_documents(memory.path(), 200); });
   static const Dataset dataset(memory.path());
   fuzz::accepts([&] { read_all(dataset.tokens(), deck::DataFormat::megatron, 200); });
   return 0;

@@ -11,6 +11,7 @@
 
 #include "base/error.hpp"
 #include "data/permutation.hpp"
+#include "data/sampler.hpp"
 #include "support/temporary_folder.hpp"
 
 namespace kzero::data {
@@ -140,7 +141,8 @@ class Samples : public testing::Test {
     return result;
   }
 
-  static std::vector<Index> epoch_of(const Sampler& sampler, Index epoch) {
+  static std::vector<Index> epoch_of(const EpochSource& source, Index epoch) {
+    const auto& sampler = dynamic_cast<const Sampler&>(source);
     std::vector<Index> windows;
     for (Index i = 0; i < sampler.windows(); ++i) {
       windows.push_back(sampler.window(epoch * sampler.windows() + i));

@@ -70,6 +70,23 @@ TEST_F(JsonLines, AStepHasTheAgreedFieldsAndReadsBackExactly) {
   EXPECT_EQ(json["skipped"], false);
 }
 
+TEST_F(JsonLines, DocumentsAddTargetsAndHowFullSequencesAre) {
+  StartRecord start;
+  start.data.packing = {.documents = 30, .positions = 800, .tokens = 760, .targets = 300};
+  JsonlSink sink(path_);
+  sink.write(start);
+  sink.write(StepRecord{.step = 1, .targets = 17});
+  const Json packing = Json::parse(lines().at(0))["data"]["packing"];
+  EXPECT_EQ(packing.dump(), R"({"documents":30,"positions":800,"tokens":760,"targets":300})");
+  EXPECT_EQ(Json::parse(lines().at(1))["targets"], 17);
+  start.data.sequences = 20;
+  EXPECT_NE(data_lines(start.data)
+                .find("packs 30 documents into 20 sequences, 95 % full, 38 % of the positions are "
+                      "targets"),
+            std::string::npos)
+      << data_lines(start.data);
+}
+
 TEST_F(JsonLines, NumbersThatAreNotFiniteAreNullAndTheStepSaysItWasSkipped) {
   JsonlSink(path_).write(StepRecord{.loss = std::numeric_limits<double>::quiet_NaN(),
                                     .grad_norm = std::numeric_limits<double>::infinity(),

@@ -15,6 +15,15 @@ TEST(Progress, AStepLineHoldsAllValuesIn80Columns) {
             "step  500/1000  loss 3.0134  norm 1.00  lr 3.0e-3  38.5 k tok/s  left 25s");
 }
 
+TEST(Progress, OfDocumentsTheTargetsAreCounted) {
+  Progress documents = progress();
+  documents.last.targets = 1234;
+  EXPECT_EQ(step_line(documents, 90),
+            "step  500/1000  loss 3.0134  norm 1.00  lr 3.0e-3  38.5 k tok/s  1234 targets  "
+            "left 25s");
+  EXPECT_EQ(step_line(documents, 80), step_line(progress(), 80)) << "they are left out first";
+}
+
 TEST(Progress, ValuesAreLeftOutOneByOneWhereTheWidthIsSmall) {
   EXPECT_EQ(step_line(progress(), 70),
             "step  500/1000  loss 3.0134  lr 3.0e-3  38.5 k tok/s  left 25s");
@@ -30,6 +39,8 @@ TEST(Progress, ASkippedStepSaysWhy) {
   skipped.last.skipped = true;
   EXPECT_EQ(step_line(skipped, 80),
             "step  500/1000  skipped: gradients not finite  loss scale 32768");
+  skipped.last.targets = 0;
+  EXPECT_EQ(step_line(skipped, 80), "step  500/1000  skipped: no targets");
 }
 
 TEST(Progress, TheLiveLineHasABarWhereThereIsRoom) {

@@ -9,6 +9,7 @@
 #include <sstream>
 #include <thread>
 
+#include "data/sampler.hpp"
 #include "metrics/jsonl_sink.hpp"
 #include "run/stop_agreement.hpp"
 #include "support/checkpoints.hpp"
@@ -69,7 +70,8 @@ class Evaluating {
 
  private:
   void add_set() {
-    const auto stream = training_.dataset.sources.front().stream;
+    const auto stream =
+        std::dynamic_pointer_cast<const data::TokenStream>(training_.dataset.sources.front().files);
     const Index sequence = training_.config.model.sequence;
     data::EvaluationSet set{"other", 3, 5, stream, nullptr};
     set.samples = std::make_unique<data::Sampler>(

@@ -1,0 +1,58 @@
+// One file of documents: its header, its documents, and reading from it. As with token files, the
+// file is read, never mapped. It is independent of packing and ranks.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/types.hpp"
+#include "data/document_header.hpp"
+#include "data/open_files.hpp"
+
+namespace kzero::data {
+
+/// The documents of a file: where each begins, in tokens, then the end; and the number of targets
+/// of each.
+struct DocumentTable {
+  std::vector<Index> starts;
+  std::vector<std::uint32_t> targets;
+};
+
+/// A file of documents, opened whenever it is read (see DataFile). All errors are Error(files) and
+/// name the path. Reading is thread-safe.
+class DocumentFile {
+ public:
+  /// Throws if the path is not a regular file, cannot be opened, or has no header of this format.
+  explicit DocumentFile(const std::string& path);
+
+  const std::string& path() const { return file_.path(); }
+
+  /// Reads the file once. Throws, naming file and document, if documents are not in order, one has
+  /// more than `sequence` tokens, a token is `vocab` or more, or a first token is a target.
+  DocumentTable scan(Index sequence, Index vocab) const;
+
+  /// Reads the document that begins at token `begin` and has `count` tokens: inputs [count] and the
+  /// target of each, no_target where there is none. Allocates nothing. Throws if the file changed
+  /// since it was opened: it is shorter, has a token of `vocab` or more, or other than `expected`
+  /// targets.
+  void read(Index begin, Index count, Index vocab, Index expected, Token* inputs,
+            Token* targets) const;
+
+  /// A digest of the name without folders, the size and the header.
+  std::uint64_t digest() const;
+
+ private:
+  std::vector<Index> read_starts() const;
+  void check_lengths(std::span<const Index> starts, Index sequence) const;
+  template <class Stored>
+  void load(std::span<Stored> values, Index offset) const;
+
+  DataFile file_;
+  Index bytes_ = 0;
+  DocumentCounts counts_;
+  std::uint64_t header_digest_ = 0;
+};
+
+}  // namespace kzero::data

@@ -1,0 +1,56 @@
+// Files of documents as one list of documents, in the order of the files. It is independent of
+// packing and ranks.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/problem_list.hpp"
+#include "base/types.hpp"
+#include "data/data_files.hpp"
+#include "data/document_file.hpp"
+
+namespace kzero::data {
+
+/// Documents of at most `sequence` tokens below `vocab`. Keeps 12 bytes for each. Reading is
+/// thread-safe.
+class DocumentFiles : public DataFiles {
+ public:
+  /// Opens the files named by `patterns` (see expand_files) and reads each once, on every rank, to
+  /// check it and to count the targets. Adds faults to `problems`; bad files are left out.
+  DocumentFiles(const std::vector<std::string>& patterns, Index sequence, Index vocab,
+                ProblemList& problems);
+
+  Index size() const override { return starts_.back(); }
+  Index file_count() const override { return static_cast<Index>(files_.size()); }
+  std::uint64_t digest() const override;
+  void check_tokens(Index /*part*/, Index /*parts*/, ProblemList& /*problems*/) const override {}
+
+  Index documents() const { return static_cast<Index>(targets_.size()); }
+  Index length(Index document) const { return starts_[document + 1] - starts_[document]; }
+  Index targets(Index document) const { return targets_[document]; }
+
+  Index longest() const;       // tokens
+  Index target_count() const;  // of all documents
+
+  /// Where each document begins in the tokens of all files, and the end [documents + 1].
+  std::span<const Index> starts() const { return starts_; }
+
+  /// Copies a document: inputs [length] and targets [length], no_target where there is none.
+  /// Allocates nothing. Throws Error(files) if the file changed while it was in use.
+  void read(Index document, Token* inputs, Token* targets) const;
+
+ private:
+  void add(const std::string& path, Index sequence);
+
+  Index vocab_;
+  std::vector<std::unique_ptr<DocumentFile>> files_;
+  std::vector<Index> first_{0};  // document of each file, and the end
+  std::vector<Index> starts_{0};
+  std::vector<std::uint32_t> targets_;
+};
+
+}  // namespace kzero::data

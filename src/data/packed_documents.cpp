@@ -1,0 +1,124 @@
+#include "data/packed_documents.hpp"
+
+#include <algorithm>
+#include <numeric>
+#include <span>
+
+#include "base/checksum.hpp"
+#include "base/error.hpp"
+
+namespace kzero::data {
+
+PackedDocuments::PackedDocuments(std::shared_ptr<const DocumentFiles> files, Index sequence,
+                                 Index first, Index count, deck::DataOrder order,
+                                 std::uint64_t seed)
+    : files_(std::move(files)),
+      sequence_(sequence),
+      first_(first),
+      count_(count),
+      order_(order),
+      seed_(seed) {
+  KZERO_EXPECT(count > 0 && first >= 0 && first + count <= files_->documents());
+  first_row_.push_back(epoch(0).packing.rows());
+}
+
+void PackedDocuments::pack(Index number, Epoch& epoch) const {
+  const auto starts = files_->starts().subspan(static_cast<std::size_t>(first_),
+                                               static_cast<std::size_t>(count_ + 1));
+  epoch.packing = order_ == deck::DataOrder::sequential
+                      ? pack_in_order(starts, sequence_)
+                      : pack_shuffled(starts, sequence_, seed_, static_cast<std::uint64_t>(number));
+  for (std::uint32_t& document : epoch.packing.documents)
+    document += static_cast<std::uint32_t>(first_);
+  epoch.targets.resize(static_cast<std::size_t>(epoch.packing.rows()));
+  for (Index row = 0; row < epoch.packing.rows(); ++row) {
+    Index targets = 0;
+    for (const std::uint32_t document : epoch.packing.row(row))
+      targets += files_->targets(document);
+    epoch.targets[row] = static_cast<std::uint32_t>(targets);
+  }
+  epoch.number = number;
+}
+
+const PackedDocuments::Epoch& PackedDocuments::epoch(Index number) const {
+  Epoch& kept = kept_[number % std::ssize(kept_)];
+  if (kept.number != number) pack(number, kept);
+  return kept;
+}
+
+/// Sequential epochs are all alike. Of shuffled ones, the first row is known once those before it
+/// were packed.
+PackedDocuments::Place PackedDocuments::place(Index sample) const {
+  if (order_ == deck::DataOrder::sequential) return {epoch(0), sample % windows()};
+  while (first_row_.back() <= sample) {
+    const Index next = std::ssize(first_row_) - 1;
+    first_row_.push_back(first_row_.back() + epoch(next).packing.rows());
+  }
+  const auto after = std::ranges::upper_bound(first_row_, sample);
+  const Index number = after - first_row_.begin() - 1;
+  return {epoch(number), sample - first_row_[number]};
+}
+
+std::span<const std::uint32_t> PackedDocuments::documents_of(Index sample) const {
+  const Place at = place(sample);
+  return at.epoch.packing.row(at.row);
+}
+
+void PackedDocuments::batch(Index first_sample, Index count, Token* inputs, Token* targets) const {
+  for (Index i = 0; i < count; ++i, inputs += sequence_, targets += sequence_) {
+    Index at = 0;
+    for (const std::uint32_t document : documents_of(first_sample + i)) {
+      files_->read(document, inputs + at, targets + at);
+      at += files_->length(document);
+    }
+    std::fill(inputs + at, inputs + sequence_, Token{0});
+    std::fill(targets + at, targets + sequence_, no_target);
+  }
+}
+
+void PackedDocuments::documents(Index first_sample, Index count, std::int32_t* begin,
+                                std::int32_t* end) const {
+  for (Index i = 0; i < count; ++i, begin += sequence_, end += sequence_) {
+    std::int32_t at = 0;
+    for (const std::uint32_t document : documents_of(first_sample + i)) {
+      const auto after = at + static_cast<std::int32_t>(files_->length(document));
+      std::fill(begin + at, begin + after, at);
+      std::fill(end + at, end + after, after);
+      at = after;
+    }
+    std::iota(begin + at, begin + sequence_, at);
+    std::iota(end + at, end + sequence_, at + 1);
+  }
+}
+
+std::optional<Index> PackedDocuments::targets(Index first_sample, Index count) const {
+  Index sum = 0;
+  for (Index i = 0; i < count; ++i) {
+    const Place at = place(first_sample + i);
+    sum += at.epoch.targets[at.row];
+  }
+  return sum;
+}
+
+Fullness PackedDocuments::fullness() const {
+  Fullness found{.documents = count_, .positions = windows() * sequence_};
+  found.tokens = files_->starts()[first_ + count_] - files_->starts()[first_];
+  for (Index document = first_; document < first_ + count_; ++document)
+    found.targets += files_->targets(document);
+  return found;
+}
+
+/// The first part names the way of packing: a change of it must change the digest.
+std::uint64_t PackedDocuments::digest() const {
+  constexpr std::uint64_t way_of_packing = 1;
+  const bool shuffled = order_ == deck::DataOrder::shuffled;
+  const std::array<std::uint64_t, 6> parts{way_of_packing,
+                                           static_cast<std::uint64_t>(sequence_),
+                                           static_cast<std::uint64_t>(first_),
+                                           static_cast<std::uint64_t>(count_),
+                                           shuffled ? 1U : 0U,
+                                           shuffled ? seed_ : 0};
+  return checksum(std::as_bytes(std::span(parts)));
+}
+
+}  // namespace kzero::data

@@ -1,0 +1,48 @@
+#include "data/source_files.hpp"
+
+#include "base/error.hpp"
+
+namespace kzero::data {
+
+SourceFiles::SourceFiles(const std::vector<std::string>& patterns, TokenEncoding encoding,
+                         Index sequence, Index vocab, ProblemList& problems)
+    : sequence_(sequence) {
+  if (encoding.format == deck::DataFormat::documents) {
+    documents_ = std::make_shared<DocumentFiles>(patterns, sequence, vocab, problems);
+  } else {
+    stream_ = std::make_shared<TokenStream>(patterns, encoding, vocab, problems);
+  }
+}
+
+std::shared_ptr<const DataFiles> SourceFiles::files() const {
+  if (documents_) return documents_;
+  return stream_;
+}
+
+Index SourceFiles::parts() const {
+  return documents_ ? documents_->documents() : count_windows(*stream_, sequence_);
+}
+
+std::unique_ptr<const EpochSource> SourceFiles::samples(Index first, Index count,
+                                                        deck::DataOrder order,
+                                                        std::uint64_t seed) const {
+  if (documents_)
+    return std::make_unique<PackedDocuments>(documents_, sequence_, first, count, order, seed);
+  return std::make_unique<Sampler>(stream_, sequence_, first, count, order, seed);
+}
+
+void SourceFiles::require_samples(const std::string& key) const {
+  if (!documents_) {
+    KZERO_REQUIRE(parts() > 0, ExitCode::files,
+                  "{}: the files hold {} tokens, but one sample of model.sequence = {} needs {}; "
+                  "give more data or a shorter sequence",
+                  key, stream_->size(), sequence_, sequence_ + 1);
+    return;
+  }
+  KZERO_REQUIRE(documents_->target_count() > 0, ExitCode::files,
+                "{}: none of the {} documents has a target, so there is nothing to predict; write "
+                "the files again with targets",
+                key, parts());
+}
+
+}  // namespace kzero::data

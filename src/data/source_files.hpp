@@ -1,0 +1,42 @@
+// The opened files of a source in any format, and the samples of parts of them. Training and
+// validation divide the windows of a stream, or the documents of files of documents.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/problem_list.hpp"
+#include "data/document_files.hpp"
+#include "data/packed_documents.hpp"
+#include "data/sampler.hpp"
+#include "data/token_stream.hpp"
+
+namespace kzero::data {
+
+class SourceFiles {
+ public:
+  /// Opens the files for sequences of `sequence` tokens below `vocab`. Adds faults to `problems`.
+  SourceFiles(const std::vector<std::string>& patterns, TokenEncoding encoding, Index sequence,
+              Index vocab, ProblemList& problems);
+
+  std::shared_ptr<const DataFiles> files() const;
+  bool has_documents() const { return documents_ != nullptr; }
+
+  /// The number of windows, or of documents.
+  Index parts() const;
+
+  /// Returns the samples of parts [first, first + count), count > 0.
+  std::unique_ptr<const EpochSource> samples(Index first, Index count, deck::DataOrder order,
+                                             std::uint64_t seed) const;
+
+  /// Throws Error(files), naming `key`, unless there is a sample and, of documents, a target.
+  void require_samples(const std::string& key) const;
+
+ private:
+  Index sequence_;
+  std::shared_ptr<const TokenStream> stream_;  // null for documents
+  std::shared_ptr<const DocumentFiles> documents_;
+};
+
+}  // namespace kzero::data
