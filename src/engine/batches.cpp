@@ -2,9 +2,12 @@
 
 #include <algorithm>
 
+#include "base/error.hpp"
 #include "runtime/pinned_copy.hpp"
 
 namespace kzero::engine {
+
+static_assert(data::no_target == model::no_target);
 
 namespace {
 
@@ -30,7 +33,8 @@ class Parts {
 
 }  // namespace
 
-Batches::Arrays Batches::take(memory::Arenas& arenas, memory::Category category, Index rows) {
+Batches::Arrays Batches::take(memory::Arenas& arenas, memory::Category category, Index rows,
+                              bool documents) {
   const auto arrays_at = [&](std::byte* begin) {
     Parts parts(begin);
     Arrays a;
@@ -40,16 +44,24 @@ Batches::Arrays Batches::take(memory::Arenas& arenas, memory::Category category,
     a.token = parts.take<Token>(rows);
     a.order = parts.take<Index>(rows);
     a.group_begin = parts.take<Index>(rows + 1);
+    if (documents) {
+      a.document_begin = parts.take<std::int32_t>(rows);
+      a.document_end = parts.take<std::int32_t>(rows);
+    }
     a.bytes = parts.bytes();
     return a;
   };
   return arrays_at(arenas.take<std::byte>(category, arrays_at(nullptr).bytes));
 }
 
-Batches::Batches(memory::Arenas& arenas, Index batch, Index sequence, Index vocab)
-    : batch_(batch), rows_(batch * sequence), device_(take(arenas, memory::Category::io, rows_)) {
-  for (Staged& staged : staged_)
-    staged.arrays = tensor::on_host ? device_ : take(arenas, memory::Category::offloaded, rows_);
+Batches::Batches(memory::Arenas& arenas, Index batch, Index sequence, Index vocab, bool documents)
+    : batch_(batch),
+      rows_(batch * sequence),
+      device_(take(arenas, memory::Category::io, rows_, documents)) {
+  for (Staged& staged : staged_) {
+    staged.arrays =
+        tensor::on_host ? device_ : take(arenas, memory::Category::offloaded, rows_, documents);
+  }
   if (!arenas.measuring()) count_.resize(vocab + 1);
 }
 
@@ -76,16 +88,23 @@ model::Batch Batches::load(const tensor::Execution& exec, const data::BatchSourc
   const Arrays& host = staged.arrays;
   staged.copied.synchronize();
   samples.batch(first_sample, batch_, host.inputs, host.targets);
+  if (samples.has_documents()) {
+    KZERO_EXPECT(host.document_begin != nullptr || rows_ == 0);
+    samples.documents(first_sample, batch_, host.document_begin, host.document_end);
+  }
   group_by_token(host);
   if (host.data != device_.data) {
     runtime::copy_to_device(exec, host.data, device_.data, host.bytes);
     staged.copied.record(exec);
   }
   const auto rows = static_cast<std::size_t>(rows_);
-  return {
+  model::Batch batch{
       {device_.inputs, rows},
       {device_.targets, rows},
       {{device_.order, rows}, {device_.group_begin, rows + 1}, {device_.token, rows}, distinct_}};
+  if (samples.has_documents())
+    batch.documents = {{device_.document_begin, rows}, {device_.document_end, rows}};
+  return batch;
 }
 
 }  // namespace kzero::engine

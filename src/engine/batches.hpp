@@ -14,11 +14,13 @@ namespace kzero::engine {
 
 class Batches {
  public:
-  /// Allocates `batch` sequences of `sequence` tokens from the io category. If the host cannot
-  /// write there, also allocates two pinned buffers from the offloaded category.
-  Batches(memory::Arenas& arenas, Index batch, Index sequence, Index vocab);
+  /// Allocates `batch` sequences of `sequence` tokens from the io category, with room for the
+  /// documents of each position if `documents`. If the host cannot write there, also allocates two
+  /// pinned buffers from the offloaded category.
+  Batches(memory::Arenas& arenas, Index batch, Index sequence, Index vocab, bool documents = false);
 
-  /// Reads samples [first_sample, first_sample + batch) and enqueues their copy to the device,
+  /// Reads samples [first_sample, first_sample + batch), which may have documents only if there is
+  /// room for them, and enqueues their copy to the device,
   /// which may still be computing the previous batch. Waits only for the copy of the batch before
   /// that, whose buffer is reused.
   model::Batch load(const tensor::Execution& exec, const data::BatchSource& samples,
@@ -31,6 +33,7 @@ class Batches {
     Index bytes = 0;
     Token *inputs = nullptr, *targets = nullptr, *token = nullptr;
     Index *order = nullptr, *group_begin = nullptr;
+    std::int32_t *document_begin = nullptr, *document_end = nullptr;  // null: no room
   };
 
   /// Arrays that the host fills, and the event after their last copy to the device.
@@ -39,7 +42,7 @@ class Batches {
     runtime::Event copied{};
   };
 
-  static Arrays take(memory::Arenas& arenas, memory::Category category, Index rows);
+  static Arrays take(memory::Arenas& arenas, memory::Category category, Index rows, bool documents);
   void group_by_token(const Arrays& host);
 
   Index batch_, rows_;

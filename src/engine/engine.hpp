@@ -18,11 +18,15 @@
 namespace kzero::engine {
 
 struct StepResult {
-  double loss = 0;       // mean over the global batch, in nats
+  double loss = 0;       // mean over the targets of the global batch, in nats
   double grad_norm = 0;  // global L2 norm before clipping, without the loss scale
   double lr = 0;
   double loss_scale = 1;
-  bool skipped = false;  // the gradients were not finite and nothing was updated
+  bool skipped = false;  // nothing was updated: the gradients were not finite, or no targets
+  std::optional<Index> targets{};  // of the global batch; nullopt: every position has one
+
+  /// Returns whether the step had nothing to predict. Its loss is NaN and its norm 0.
+  bool is_empty() const { return targets == 0; }
 };
 
 /// Returns whether an evaluation stops before its next micro-batch. The result is the same on every
@@ -55,12 +59,14 @@ class Engine {
   virtual std::vector<checkpoint::StateShard> local_shards() = 0;
   virtual void loaded() = 0;
 
-  /// Runs one optimizer step on the samples of global step `step`. Counts its traffic, except that
-  /// of a second computation (run.verify_every). If that computation has different results, throws
-  /// Mismatch on every rank and leaves the state unchanged. Collective over all ranks of the grid.
+  /// Runs one optimizer step on the samples of global step `step`. The gradient is that of the mean
+  /// loss over all targets of the step. A step without targets computes and sends nothing. Counts
+  /// the traffic, except that of a second computation (run.verify_every). If that computation has
+  /// different results, throws Mismatch on every rank and leaves the state unchanged. Collective
+  /// over all ranks of the grid.
   virtual StepResult step(Index step, const data::BatchSource& samples) = 0;
 
-  /// Returns the mean loss of the first `micro_batches` micro-batches, in nats per token. The bits
+  /// Returns the mean loss of the first `micro_batches` micro-batches, in nats per target. The bits
   /// do not depend on the number of data-parallel ranks. Calls `stops` before each round of
   /// micro-batches, and returns nullopt as soon as `stops` returns true. Collective over all ranks
   /// of the grid.

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <exception>
 #include <iterator>
+#include <limits>
 #include <utility>
 
 #include "base/wait.hpp"
@@ -155,19 +156,23 @@ template <class T>
 StepResult TypedEngine<T>::step(Index step, const data::BatchSource& samples) {
   const runtime::ProfileRegion region([] { return "kzero::engine::step"; });
   set_step(step);
+  StepResult result;
+  result.lr = optim::learning_rate(config_.optimizer, step, config_.train.steps);
+  result.loss_scale = scaler_.scale();
+  const Index global_batch = blueprint_.batches.global_batch;
+  result.targets = samples.targets(step * global_batch, global_batch);
+  if (result.is_empty()) return empty_step(result);
   const bool verifies = verification_ && verification_->is_due(step);
   // Runs before the step's own computation, which overwrites these gradients.
   if (verifies) run_rounds(step, samples, verification_->second(step));
   data_.traffic().begin_step();
-  StepResult result;
-  result.lr = optim::learning_rate(config_.optimizer, step, config_.train.steps);
-  result.loss_scale = scaler_.scale();
   run_rounds(step, samples, verifies ? Verification::first() : Computation{});
   optimizer_step_.add_squares();
   if (verifies) buffers_.hashes->read(buffers_.model->exec());
   const Totals totals = read_totals();
   if (verifies) verify(step, samples);
-  result.loss = totals.loss;
+  result.loss =
+      totals.loss / static_cast<double>(targets(step * global_batch, global_batch, samples));
   result.grad_norm = totals.gradient_norm / result.loss_scale;
   result.skipped = !std::isfinite(result.grad_norm);
   if (!result.skipped) {
@@ -183,6 +188,24 @@ StepResult TypedEngine<T>::step(Index step, const data::BatchSource& samples) {
   data_.traffic().end_step();
   set_step(-1);
   return result;
+}
+
+/// Ends a step without targets. All ranks know from the samples' numbers alone that it is one, so
+/// none computes or sends anything. As other skipped steps, it does not count in bias correction.
+template <class T>
+StepResult TypedEngine<T>::empty_step(StepResult result) {
+  result.loss = std::numeric_limits<double>::quiet_NaN();
+  result.skipped = true;
+  scaler_.leave_out();
+  set_step(-1);
+  return result;
+}
+
+/// Returns the number of targets of some samples.
+template <class T>
+Index TypedEngine<T>::targets(Index first_sample, Index count,
+                              const data::BatchSource& samples) const {
+  return samples.targets(first_sample, count).value_or(count * config_.model.sequence);
 }
 
 /// Compares the two computations of a step before anything is updated (see Verification).
@@ -207,17 +230,17 @@ std::optional<model::Batch> TypedEngine<T>::load(const data::BatchPlan& plan, In
                                plan.first_sample(step, dealt_to, round));
 }
 
-/// Returns the mean loss per token over a plan's global batch. `all` contains the losses of all
-/// rounds, rank after rank. They are added in micro-batch order.
+/// Returns the sum of a plan's losses. `all` contains the losses of all rounds, rank after rank.
+/// They are added in micro-batch order.
 template <class T>
-double TypedEngine<T>::mean_loss(const data::BatchPlan& plan, std::span<const double> all) const {
+double TypedEngine<T>::sum_of_losses(const data::BatchPlan& plan, std::span<const double> all) {
   const Index rounds = plan.rounds();
   double sum = 0;
   for (Index number = 0; number < plan.micro_batches(); ++number) {
     const data::Turn turn = plan.turn(number);
     sum += all[turn.rank * rounds + turn.round];
   }
-  return sum / static_cast<double>(plan.global_batch * config_.model.sequence);
+  return sum;
 }
 
 /// Waits for this rank's sums of a step, then adds the sums of all ranks in one control message. A
@@ -246,16 +269,18 @@ typename TypedEngine<T>::Totals TypedEngine<T>::read_totals() {
   losses.reserve(words.size() - of_squares);
   for (const std::uint64_t word : std::span(words).subspan(of_squares))
     losses.push_back(std::bit_cast<double>(word));
-  return {mean_loss(plan, losses), std::sqrt(kernels::ExactSum::of_words(words.data(), 0).value())};
+  return {sum_of_losses(plan, losses),
+          std::sqrt(kernels::ExactSum::of_words(words.data(), 0).value())};
 }
 
 /// Enqueues the computation of a step's losses and gradients.
 template <class T>
 void TypedEngine<T>::run_rounds(Index step, const data::BatchSource& samples,
                                 const Computation& by) {
-  const auto tokens = static_cast<double>(config_.train.global_batch * config_.model.sequence);
-  const auto scale = static_cast<float>(scaler_.scale() / tokens);
   const data::BatchPlan& plan = blueprint_.batches;
+  const auto count =
+      static_cast<double>(targets(step * plan.global_batch, plan.global_batch, samples));
+  const auto scale = static_cast<float>(scaler_.scale() / count);
   const Index dealt_to = by.dealt_to(data_.rank(), plan.ranks);
   buffers_.step_sums.clear(buffers_.model->exec());
   for (Index round = 0; round < plan.rounds(); ++round)
@@ -343,7 +368,8 @@ std::optional<double> TypedEngine<T>::evaluate_until(const StopQuestion& stops, 
     sums.read(exec);
     std::ranges::copy(sums.losses(slot + 1), std::back_inserter(mine));
   }
-  return mean_loss(plan, grid_.data().all_gather(mine));
+  return sum_of_losses(plan, grid_.data().all_gather(mine)) /
+         static_cast<double>(targets(0, plan.global_batch, samples));
 }
 
 /// Runs one micro-batch forward and writes the sum of its losses to *loss. Without a micro-batch,

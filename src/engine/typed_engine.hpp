@@ -44,13 +44,15 @@ class TypedEngine : public Engine {
  private:
   /// A step's sums over all ranks.
   struct Totals {
-    double loss;           // mean per token
+    double loss;           // sum over all targets
     double gradient_norm;  // includes the loss scale
   };
 
   std::optional<model::Batch> load(const data::BatchPlan& plan, Index step, Index round,
                                    Index dealt_to, const data::BatchSource& samples);
-  double mean_loss(const data::BatchPlan& plan, std::span<const double> all) const;
+  static double sum_of_losses(const data::BatchPlan& plan, std::span<const double> all);
+  Index targets(Index first_sample, Index count, const data::BatchSource& samples) const;
+  StepResult empty_step(StepResult result);
   Totals read_totals();
   void run_rounds(Index step, const data::BatchSource& samples, const Computation& by);
   void verify(Index step, const data::BatchSource& samples);

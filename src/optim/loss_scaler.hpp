@@ -19,6 +19,10 @@ class LossScaler {
   /// Records a step.
   void update(bool finite);
 
+  /// Records a step that was skipped because it had nothing to compute. It counts in skipped(), but
+  /// is no sign of divergence.
+  void leave_out() { ++skipped_; }
+
   /// Throws Error(diverged) after optimizer.max_skipped skipped steps in a row.
   void require_progress() const;
 

@@ -10,6 +10,7 @@
 #include "checkpoint/folder/lock.hpp"
 #include "checkpoint/folder/search.hpp"
 #include "checkpoint/writer.hpp"
+#include "engine/engine.hpp"
 #include "grid/process_grid.hpp"
 #include "metrics/console.hpp"
 #include "metrics/jsonl_sink.hpp"
@@ -58,7 +59,13 @@ class Checkpoints {
   double load_seconds() const { return load_seconds_; }
 
   /// Records the loss of a step. Steps are numbered from 0. Not collective.
-  void add_loss(Index step, double loss) { losses_.add(step, loss); }
+  void add_loss(Index step, const engine::StepResult& result) {
+    if (result.is_empty()) {
+      losses_.add_without_loss(step);
+    } else {
+      losses_.add(step, result.loss);
+    }
+  }
 
   /// Returns the text of run::way_back() on every rank.
   std::string way_back(Index steps_done) const;

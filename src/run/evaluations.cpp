@@ -114,6 +114,11 @@ void Evaluations::note_stopped(const std::string& what) {
                             config_.checkpoint.folder.empty() ? "" : "; a restart completes it"));
 }
 
+/// Returns the number of tokens that the first `count` samples predict.
+Index Evaluations::tokens_of(const data::BatchSource& samples, Index count) const {
+  return samples.targets(0, count).value_or(count * config_.model.sequence);
+}
+
 bool Evaluations::validate(const engine::StopQuestion& stops) {
   const auto begin = Clock::now();
   const Index batches = config_.train.validation_batches;
@@ -126,7 +131,7 @@ bool Evaluations::validate(const engine::StopQuestion& stops) {
   metrics::ValidationRecord record;
   record.step = begun_.step;
   record.loss = *loss;
-  record.tokens = batches * config_.train.global_batch * config_.model.sequence;
+  record.tokens = tokens_of(*dataset_.validation, batches * config_.train.global_batch);
   record.seconds = seconds_since(begin);
   console_.validation(record);
   if (sink_ != nullptr) sink_->write(record);
@@ -144,7 +149,7 @@ bool Evaluations::evaluate(const data::EvaluationSet& set, const engine::StopQue
   record.name = set.name;
   record.step = begun_.step;
   record.loss = *loss;
-  record.tokens = set.micro_batches * config_.train.micro_batch * config_.model.sequence;
+  record.tokens = tokens_of(*set.samples, set.micro_batches * config_.train.micro_batch);
   record.seconds = seconds_since(begin);
   console_.evaluation(record);
   if (sink_ != nullptr) sink_->write(record);

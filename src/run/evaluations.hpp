@@ -43,6 +43,7 @@ class Evaluations {
   bool run(const engine::StopQuestion& stops);
   bool validate(const engine::StopQuestion& stops);
   bool evaluate(const data::EvaluationSet& set, const engine::StopQuestion& stops);
+  Index tokens_of(const data::BatchSource& samples, Index count) const;
   bool is_due(Index every) const;
   bool is_validation_due() const;
   bool is_complete(const std::string& name) const;

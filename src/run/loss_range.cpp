@@ -50,4 +50,10 @@ void LossRange::add(Index step, double loss) {
   record_->sane_step = step;
 }
 
+void LossRange::add_without_loss(Index step) {
+  const bool is_within = !record_ || record_->sane_step == step - 1;
+  if (!record_) record_ = LossRecord{};
+  if (is_within) record_->sane_step = step;
+}
+
 }  // namespace kzero::run

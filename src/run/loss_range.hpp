@@ -23,6 +23,9 @@ class LossRange {
   /// Adds the loss of a step. Steps are numbered from 0.
   void add(Index step, double loss);
 
+  /// Adds a step without a loss. If the step before was within the range, so is this one.
+  void add_without_loss(Index step);
+
   /// Returns the largest loss within the range now; infinite while there are too few losses.
   double limit() const;
 

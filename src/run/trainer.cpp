@@ -236,6 +236,7 @@ void Trainer::report(Index step, const engine::StepResult& result, double second
   record.seconds = seconds;
   record.loss_scale = result.loss_scale;
   record.skipped = result.skipped;
+  record.targets = result.targets;
   throughput_.fill(record);
   console_.step(record);
   if (sink_) sink_->write(record);
@@ -302,7 +303,7 @@ Ending Trainer::make_steps(Index first_step, Index& done, Replay& replay) {
     const engine::StepResult result =
         node_times_->step([&] { return engine_->step(done, *inputs_.dataset.training); });
     report(done, result, seconds_since(begin));
-    checkpoints_->add_loss(done, result.loss);
+    checkpoints_->add_loss(done, result);
     replay.compare(done, result);
     ++done;
     checkpoints_->poll();

@@ -5,6 +5,8 @@
 #include <map>
 
 #include "support/device_memory.hpp"
+#include "support/document_file.hpp"
+#include "support/temporary_folder.hpp"
 #include "support/training.hpp"
 
 namespace kzero::tests {
@@ -42,6 +44,39 @@ TEST(Batches, HoldTheSamplersTokensGroupedInTheOrderOfTheBatch) {
       EXPECT_EQ(groups, expected);
     }
   }
+}
+
+TEST(Batches, HoldDocumentsIfThereIsRoom) {
+  const TemporaryFolder folder;
+  deck::Config config = small_deck();
+  config.data.files = {DocumentNumbers(numbered_documents({5, 4, 13, 1, 9, 2, 7}, 101))
+                           .write(folder.path() / "some.docs")};
+  config.data.format = deck::DataFormat::documents;
+  const data::Dataset dataset = data::open_dataset(config.data, 13, 101, config.train.seed);
+  const auto rows = static_cast<std::size_t>(3 * 13);
+  const auto measured = [&](bool documents) {
+    memory::Arenas measuring;
+    engine::Batches(measuring, 3, 13, 101, documents);
+    return measuring;
+  };
+  memory::Arenas measuring = measured(true);
+  constexpr auto io = static_cast<std::size_t>(memory::Category::io);
+  EXPECT_EQ(measuring.bytes()[io] - measured(false).bytes()[io], 2 * round_up(3 * 13 * 4, 64));
+  memory::Ledger ledger;
+  memory::Arenas arenas(measuring, ledger);
+  engine::Batches batches(arenas, 3, 13, 101, true);
+  const model::Batch loaded = batches.load({}, *dataset.training, 1);
+  std::vector<std::int32_t> begin(rows), end(rows);
+  std::vector<Token> inputs(rows), targets(rows);
+  dataset.training->batch(1, 3, inputs.data(), targets.data());
+  dataset.training->documents(1, 3, begin.data(), end.data());
+  const auto is_equal = [](const auto& found, const auto& expected) {
+    for (std::size_t i = 0; i < expected.size(); ++i) EXPECT_EQ(found[i], expected[i]) << i;
+  };
+  is_equal(from_device(loaded.inputs), inputs);
+  is_equal(from_device(loaded.targets), targets);
+  is_equal(from_device(loaded.documents.begin), begin);
+  is_equal(from_device(loaded.documents.end), end);
 }
 
 }  // namespace

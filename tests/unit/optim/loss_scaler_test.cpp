@@ -33,6 +33,17 @@ TEST(LossScaler, HalvesAtEveryOverflowAndDoublesAfterAWindowOfGoodSteps) {
   EXPECT_EQ(scaler.skipped(), 3);
 }
 
+TEST(LossScaler, AStepThatIsLeftOutIsNoOverflow) {
+  LossScaler scaler(Dtype::fp16, scaler_settings());
+  scaler.update(true);
+  for (int i = 0; i < 9; ++i) scaler.leave_out();
+  EXPECT_EQ(scaler.skipped(), 9);
+  EXPECT_EQ(scaler.skipped_in_a_row(), 0);
+  EXPECT_EQ(scaler.scale(), 1024);
+  EXPECT_EQ(scaler.good_steps(), 1);
+  EXPECT_NO_THROW(scaler.require_progress());
+}
+
 TEST(LossScaler, StaysBetweenItsLimits) {
   deck::Optimizer o = scaler_settings();
   o.loss_scale_window = 1, o.max_skipped = 1000;

@@ -35,6 +35,23 @@ TEST(LossRange, TheFirstFiniteLossesAreWithin) {
   EXPECT_EQ(infinite.record()->counted, 0);
 }
 
+TEST(LossRange, AStepWithoutALossIsAsTheOneBefore) {
+  LossRange first;
+  first.add_without_loss(0);
+  EXPECT_EQ(first.record()->sane_step, 0);
+  EXPECT_EQ(first.record()->counted, 0);
+  LossRange range = after(20, 3);
+  const double limit = range.limit();
+  range.add_without_loss(20);
+  EXPECT_EQ(range.record()->sane_step, 20);
+  EXPECT_EQ(range.limit(), limit);
+  range.add(21, 3.05);
+  EXPECT_EQ(range.record()->sane_step, 21) << "it need not come back";
+  range.add(22, 100);
+  range.add_without_loss(23);
+  EXPECT_EQ(range.record()->sane_step, 21);
+}
+
 TEST(LossRange, EndsFiveMeanChangesAboveTheLowestMean) {
   const LossRange range = after(100, 3);
   EXPECT_NEAR(range.record()->change, 0.1, 1e-9);
