@@ -101,8 +101,18 @@ class Evaluation {
       if (arguments_.sequence > 0) return arguments_.sequence;
       return source_.is_checkpoint ? most : std::min(most, most_usual_sequence);
     }
-    const Index needed = data::longest_row(file.choices) - 1;
     const Index there = arguments_.sequence > 0 ? arguments_.sequence : most;
+    if (file.documents) {
+      KZERO_REQUIRE(arguments_.tokens == 0, ExitCode::usage,
+                    "{}: --tokens limits texts, but these are documents, which are scored whole",
+                    printable(file.name));
+      KZERO_REQUIRE(file.documents->longest() <= there, ExitCode::usage,
+                    "{}: its longest document has {} tokens, but {} = {}", printable(file.name),
+                    file.documents->longest(),
+                    arguments_.sequence > 0 ? "--sequence" : "the model's sequence", there);
+      return arguments_.sequence > 0 ? there : file.documents->longest();
+    }
+    const Index needed = data::longest_row(file.choices) - 1;
     KZERO_REQUIRE(needed <= there, ExitCode::usage,
                   "{}: its longest context with an ending has {} tokens, but {} = {} makes room "
                   "for {}",
@@ -172,6 +182,10 @@ class Evaluation {
       const std::vector<Index> ones(file.is_bytes ? config().model.vocab : 0, 1);
       score.text = infer::score_text(model, data, *file.tokens, arguments_.tokens,
                                      ones.empty() ? byte_lengths_ : ones, before_round);
+    } else if (file.documents) {
+      score.format = file.format;
+      score.text =
+          infer::score_documents(model, data, *file.documents, byte_lengths_, before_round);
     } else {
       score.choice = infer::score_choices(model, data, file.choices, before_round);
     }
@@ -212,7 +226,8 @@ CLI::App* add_evaluate(CLI::App& cli, EvaluateArguments& arguments) {
   command
       ->add_option(
           "files", arguments.files,
-          "files or patterns of tokens or plain text, and llm.c's choice files; each gets a score")
+          "files or patterns of tokens, documents or plain text, and llm.c's choice files; each "
+          "gets a score")
       ->required();
   command
       ->add_option("--format", arguments.format,

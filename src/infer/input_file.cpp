@@ -3,12 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <memory>
 #include <utility>
 
 #include "base/error.hpp"
 #include "base/input_file.hpp"
 #include "base/printable.hpp"
+#include "data/document_header.hpp"
 #include "data/file_list.hpp"
 #include "data/llmc_header.hpp"
 #include "grid/agreement.hpp"
@@ -26,10 +28,11 @@ FileFormat recognised(const std::string& name, std::optional<data::TokenEncoding
   ProblemList problems;
   const std::vector<std::string> files = data::expand_files({name}, problems);
   problems.throw_if_any(ExitCode::files);
-  const auto head = first_bytes(files.front(), sizeof(std::int32_t));
+  const auto head = first_bytes(files.front(), data::document_header_bytes);
   const auto magic = std::as_bytes(head ? std::span<const char>(*head) : std::span<const char>());
   if (data::is_choice_file(magic)) return {.is_choices = true};
   if (data::llmc_kind(magic) != nullptr) return {deck::DataFormat::llmc};
+  if (data::is_document_file(magic)) return {deck::DataFormat::documents};
   const bool is_bytes = usual && usual->format == deck::DataFormat::bytes;
   if (files.front().ends_with(".txt") && !is_bytes) return {.is_text = true};
   KZERO_REQUIRE(usual || !head, ExitCode::usage,
@@ -85,6 +88,18 @@ TokenReader reader_of(const std::shared_ptr<const data::TokenStream>& stream) {
           [stream](Index begin, Index count, Token* out) { stream->read(begin, count, out); }};
 }
 
+/// Opens documents of any length.
+std::shared_ptr<const data::DocumentFiles> documents_of(const std::string& name, Index vocab) {
+  ProblemList problems;
+  auto files = std::make_shared<data::DocumentFiles>(
+      std::vector{name}, std::numeric_limits<Index>::max(), vocab, problems);
+  problems.throw_if_any(ExitCode::files);
+  KZERO_REQUIRE(files->target_count() > 0, ExitCode::files,
+                "{}: none of its {} documents has a target, so there is nothing to score",
+                printable(name), files->documents());
+  return files;
+}
+
 }  // namespace
 
 std::vector<std::string> file_format_names() {
@@ -111,6 +126,11 @@ InputFile open_input(const grid::Group& world, const std::string& name, const Fi
     const FileFormat format = asked.is_given() ? asked : recognised(name, usual);
     if (format.is_choices) {
       file.choices = data::read_choices(name, vocab);
+      return;
+    }
+    if (!format.is_text && format.tokens->format == deck::DataFormat::documents) {
+      file.format = name_of(format.tokens->format);
+      file.documents = documents_of(name, vocab);
       return;
     }
     if (format.is_text) {

@@ -5,6 +5,7 @@
 #include <numbers>
 
 #include "base/error.hpp"
+#include "data/batch_source.hpp"
 
 namespace kzero::infer {
 
@@ -49,6 +50,19 @@ double sum_of(std::span<const float> losses) {
 
 Index first_least(std::span<const double> values) {
   return std::ranges::min_element(values) - values.begin();
+}
+
+/// Adds up each batch's sum of losses and number of bytes.
+TextScore text_score(std::span<const double> numbers, Index tokens, bool has_bytes) {
+  double sum = 0, bytes = 0;
+  for (std::size_t i = 0; i < numbers.size(); i += 2) {
+    sum += numbers[i];
+    bytes += numbers[i + 1];
+  }
+  require_finite(sum, "loss");
+  TextScore result{.loss = sum / static_cast<double>(tokens), .tokens = tokens};
+  if (has_bytes) result.bytes = static_cast<Index>(bytes);
+  return result;
 }
 
 }  // namespace
@@ -122,16 +136,30 @@ TextScore score_text(ForwardModel& model, const grid::Group& data, const TokenRe
     for (const Token token : targets.first(count)) bytes += byte_lengths[token];
     numbers[1] = static_cast<double>(bytes);
   };
-  const std::vector<double> numbers = score(model, data, rows, 2, fold, before_round);
-  double sum = 0, bytes = 0;
-  for (std::size_t i = 0; i < numbers.size(); i += 2) {
-    sum += numbers[i];
-    bytes += numbers[i + 1];
-  }
-  require_finite(sum, "loss");
-  TextScore result{.loss = sum / static_cast<double>(tokens), .tokens = tokens};
-  if (!byte_lengths.empty()) result.bytes = static_cast<Index>(bytes);
-  return result;
+  return text_score(score(model, data, rows, 2, fold, before_round), tokens, !byte_lengths.empty());
+}
+
+TextScore score_documents(ForwardModel& model, const grid::Group& data,
+                          const data::DocumentFiles& documents, std::span<const Index> byte_lengths,
+                          const BeforeRound& before_round) {
+  const auto length = static_cast<std::size_t>(model.shape().sequence);
+  const Index batch = model.shape().batch;
+  const Rows rows{documents.documents(),
+                  [&](Index row, std::span<Token> inputs, std::span<Token> targets) {
+                    std::ranges::fill(targets, kzero::data::no_target);
+                    documents.read(row, inputs.data(), targets.data());
+                  }};
+  const auto fold = [&](Index first, std::span<const Token> targets, std::span<const float> losses,
+                        std::span<double> numbers) {
+    const auto there = static_cast<std::size_t>(std::min(batch, rows.count - first)) * length;
+    for (std::size_t i = 0; i < there; ++i) {
+      if (targets[i] == kzero::data::no_target) continue;
+      numbers[0] += static_cast<double>(losses[i]);
+      if (!byte_lengths.empty()) numbers[1] += static_cast<double>(byte_lengths[targets[i]]);
+    }
+  };
+  return text_score(score(model, data, rows, 2, fold, before_round), documents.target_count(),
+                    !byte_lengths.empty());
 }
 
 double ChoiceScore::accuracy() const {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "data/choice_file.hpp"
+#include "data/document_files.hpp"
 #include "infer/loaded_model.hpp"
 
 namespace kzero::infer {
@@ -59,6 +60,13 @@ struct TextScore {
 TextScore score_text(ForwardModel& model, const grid::Group& data, const TokenReader& text,
                      Index most, std::span<const Index> byte_lengths,
                      const BeforeRound& before_round);
+
+/// Scores the targets of each document, which is alone in its row. No document may be longer than
+/// the model's sequence. `byte_lengths` and errors are as of score_text. Collective over all ranks
+/// of the grid.
+TextScore score_documents(ForwardModel& model, const grid::Group& data,
+                          const data::DocumentFiles& documents, std::span<const Index> byte_lengths,
+                          const BeforeRound& before_round);
 
 struct ChoiceScore {
   std::vector<Index> sums;   // for each example, the ending with the smallest sum of -log p
