@@ -80,6 +80,36 @@ CLI::App* add_check(CLI::App& cli, DeckArguments& deck, CheckArguments& argument
   return command;
 }
 
+struct InspectArguments {
+  std::string path;
+  bool verify = false;
+  Index sample = -1;  // negative: a checkpoint
+};
+
+CLI::App* add_inspect(CLI::App& cli, InspectArguments& arguments) {
+  CLI::App* command = cli.add_subcommand(
+      "inspect", "show what a checkpoint holds, or a sequence of packed documents");
+  command
+      ->add_option("checkpoint", arguments.path,
+                   "a checkpoint, or a folder of checkpoints; with --sample, an input deck")
+      ->required();
+  auto* verify =
+      command->add_flag("--verify", arguments.verify, "read everything and compare every checksum");
+  command
+      ->add_option("--sample", arguments.sample,
+                   "show this sequence of the deck's training data, numbered from 0, with its "
+                   "documents, targets and tokens")
+      ->check(CLI::NonNegativeNumber)
+      ->transform(whole_number())
+      ->excludes(verify);
+  return command;
+}
+
+ExitCode inspect(const InspectArguments& arguments) {
+  if (arguments.sample >= 0) return inspect_sample(arguments.path, arguments.sample);
+  return inspect(arguments.path, arguments.verify ? InspectMode::verify : InspectMode::describe);
+}
+
 ExitCode check(const DeckArguments& deck, const CheckArguments& arguments) {
   return arguments.launch ? survey_launch(deck, arguments.output) : check(deck, arguments.options);
 }
@@ -134,17 +164,8 @@ ExitCode main(int argc, char** argv) {
   DefaultsArguments listed;
   add_defaults(cli, listed)->callback([&] { chosen = [&] { return defaults(listed); }; });
 
-  std::string inspected;
-  bool verify = false;
-  CLI::App* inspecting = cli.add_subcommand("inspect", "show what a checkpoint holds");
-  inspecting->add_option("checkpoint", inspected, "a checkpoint, or a folder of checkpoints")
-      ->required();
-  inspecting->add_flag("--verify", verify, "read everything and compare every checksum");
-  inspecting->callback([&] {
-    chosen = [&] {
-      return inspect(inspected, verify ? InspectMode::verify : InspectMode::describe);
-    };
-  });
+  InspectArguments inspected;
+  add_inspect(cli, inspected)->callback([&] { chosen = [&] { return inspect(inspected); }; });
 
   ConvertArguments converted;
   add_convert(cli, converted)->callback([&] { chosen = [&] { return convert(converted); }; });

@@ -5,6 +5,7 @@
 #include "app/deck_file.hpp"
 #include "app/file_check.hpp"
 #include "app/launch.hpp"
+#include "app/sample_text.hpp"
 #include "base/printable.hpp"
 #include "checkpoint/inspect.hpp"
 #include "comm/failure.hpp"
@@ -90,6 +91,16 @@ ExitCode inspect(const std::string& path, InspectMode mode) {
   for (const std::string& problem : problems) std::cerr << printable_lines(problem) << '\n';
   if (problems.empty()) std::cout << "every checksum agrees\n";
   return problems.empty() ? ExitCode::done : ExitCode::files;
+}
+
+ExitCode inspect_sample(const std::string& deck_file, Index sample) {
+  const deck::Config config =
+      deck::read(load(deck_file), {}, {0, deck::Purpose::train}, convert::read_architecture);
+  ProblemList problems;
+  const data::Dataset dataset = data::open_dataset(config, problems);
+  problems.throw_if_any(ExitCode::files);
+  std::cout << sample_text(config, dataset, sample);
+  return ExitCode::done;
 }
 
 }  // namespace kzero::app

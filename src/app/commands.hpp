@@ -26,6 +26,9 @@ ExitCode check(const DeckArguments& arguments, const CheckOptions& options);
 enum class InspectMode { describe, verify };
 ExitCode inspect(const std::string& checkpoint, InspectMode mode);
 
+/// Prints a sequence of a deck's training data, numbered from 0 (see sample_text).
+ExitCode inspect_sample(const std::string& deck_file, Index sample);
+
 /// Prints a line that begins with "note"; prints nothing for an empty text.
 void print_note(const std::string& note);
 

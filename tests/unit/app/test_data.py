@@ -1,12 +1,13 @@
 """Formats of token files, blends and evaluations, as a user of the program meets them. Arguments: names of test classes;
 none: all."""
 
+import json
 import os
 import struct
 import subprocess
 import unittest
 
-from launch import DECK, PATIENCE, LaunchTest, arrays_of, steps_of
+from launch import DECK, PATIENCE, LaunchTest, arrays_of, records, steps_of
 
 TOKENS = [i * i % 251 for i in range(3000)]
 BLEND = (
@@ -215,6 +216,73 @@ class Blends(LaunchTest):
         )
         shown = self.expect(self.run_kzero("check", "--files", "deck.toml", "evaluate[0].files=absent.txt"), 4, *wrong)
         self.assertEqual(len(shown.stderr.splitlines()), 3, shown.stderr)
+
+
+def documents(count=30, length=lambda d: 2 + d * 7 % 10):
+    """A file of documents, as docs/data.md describes it. Every fourth has no target."""
+    starts, words = [0], []
+    for d in range(count):
+        for i in range(length(d)):
+            words.append((d * 5 + i) % 251 | (int(i > 0 and d % 4 != 3 and (d + i) % 3 > 0) << 31))
+        starts.append(len(words))
+    head = b"KZERODOC" + struct.pack("<IIQQ", 1, 0, len(words), count)
+    return head.ljust(256, b"\0") + struct.pack(f"<{count + 1}Q{len(words)}I", *starts, *words)
+
+
+class Documents(LaunchTest):
+    def setUp(self):
+        super().setUp()
+        (self.folder / "chat.docs").write_bytes(documents())
+        (self.folder / "held_out.docs").write_bytes(documents(8))
+        deck = DECK.replace('files = ["text"]', 'files = ["chat.docs"]\nformat = "documents"')
+        deck += '[[evaluate]]\nfiles = ["held_out.docs"]\n'
+        (self.folder / "deck.toml").write_text(deck)
+
+    def test_a_run_says_how_full_sequences_are_and_counts_targets(self):
+        shown = self.expect(self.run_kzero("check", "deck.toml", "--files"), 0).stdout
+        self.assertRegex(shown, r"packs 30 documents into \d+ sequences, \d+ % full, \d+ % of the positions are targets")
+        self.assertIn("evaluation  held_out.docs", shown)
+        shown = self.expect(self.train(ranks=2), 0).stdout
+        self.assertRegex(shown, "packs 30 documents into")
+        steps = records(self.folder / "metrics.jsonl", "step")
+        self.assertEqual(len(steps), 6)
+        self.assertTrue(all(step["targets"] > 0 for step in steps), steps)
+        start = records(self.folder / "metrics.jsonl", "start")[0]
+        self.assertEqual(start["data"]["packing"]["documents"], 30)
+        in_run = records(self.folder / "metrics.jsonl", "evaluation")[-1]
+        scored = json.loads(self.expect(self.run_kzero("evaluate", "saved", "held_out.docs", "--json"), 0).stdout)
+        file = scored["results"][0]
+        self.assertEqual(in_run["tokens"], file["tokens"])
+        self.assertAlmostEqual(in_run["loss"], file["loss"], 5, "packed, and each document alone")
+        alone = json.loads(
+            self.expect(self.run_kzero("evaluate", "saved", "held_out.docs", "--json", "--batch", "1"), 0).stdout
+        )
+        self.assertAlmostEqual(file["loss"], alone["results"][0]["loss"], 6)
+
+    def test_a_restart_continues_and_refuses_other_documents(self):
+        self.expect(self.train("run.max_steps=3", ranks=2), 75)
+        self.expect(self.train(ranks=1), 0)
+        stopped = steps_of(self.folder / "metrics.jsonl")
+        self.expect(self.train("checkpoint.folder=", ranks=1), 0)
+        self.assertEqual(stopped, steps_of(self.folder / "metrics.jsonl"))
+        (self.folder / "chat.docs").write_bytes(documents(29))
+        self.expect(self.train("train.steps=8", ranks=1), 2, "with other training data")
+
+    def test_inspect_shows_a_sequence(self):
+        shown = self.expect(self.run_kzero("inspect", "deck.toml", "--sample", "3"), 0).stdout
+        self.assertRegex(shown, r"^sample 3: step 0, documents: \d+, targets: \d+\n")
+        self.assertRegex(shown, r"document \d+: positions 0 to \d+\n  \d+")
+        targets = int(shown.split()[7])
+        self.assertEqual(shown.count("["), targets)
+        self.expect(self.run_kzero("inspect", "deck.toml", "--sample", "-1"), 2)
+
+    def test_bad_documents_are_refused(self):
+        too_long = "chat.docs: 6 of 30 documents have more than model.sequence = 9 tokens"
+        self.expect(self.run_kzero("check", "deck.toml", "--files", "model.sequence=9"), 4, too_long)
+        other = 'chat.docs: data.format = "bytes", but it looks like a file of documents; set data.format = "documents"'
+        self.expect(self.train("data.format=bytes", ranks=1), 4, other)
+        (self.folder / "chat.docs").write_bytes(documents()[:-4])
+        self.expect(self.train(ranks=2), 4, "chat.docs: its header counts")
 
 
 if __name__ == "__main__":
