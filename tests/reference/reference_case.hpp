@@ -1,7 +1,8 @@
 // A float64 training run by an independent program (PyTorch's autograd and AdamW): its settings as
 // a deck, and its numbers. NAME.h5 holds the settings as attributes, and the datasets initial/,
 // gradient/ (of step 0, before clipping) and final/ by parameter name, logits of step 0, loss,
-// grad_norm and lr. NAME.safetensors and NAME.tokens.bin are the run's input.
+// grad_norm and lr. NAME.safetensors and NAME.tokens.bin are the run's input. Cases of packed
+// documents have NAME.docs instead of tokens, and the number of targets of each step.
 #pragma once
 
 #include <cmath>
@@ -39,8 +40,9 @@ class ReferenceCase {
     c.optimizer.eps = real("eps"), c.optimizer.weight_decay = real("weight_decay");
     c.optimizer.clip = real("clip");
     if (file_.has_attribute("/", "kind")) set_optimizer(c.optimizer);
-    c.data.files = {reference_file(name_ + ".tokens.bin")};
-    c.data.format = deck::DataFormat::llmc;
+    const bool is_packed = name_.starts_with("packed_");
+    c.data.files = {reference_file(name_ + (is_packed ? ".docs" : ".tokens.bin"))};
+    c.data.format = is_packed ? deck::DataFormat::documents : deck::DataFormat::llmc;
     c.data.order = deck::DataOrder::sequential;
     return c;
   }

@@ -1,0 +1,153 @@
+// Promise 1 for documents: training on packed documents gives the same bits on any number of ranks
+// and in any stage, although ranks hold different numbers of targets. Steps without targets change
+// nothing.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <optional>
+
+#include "support/checkpoints.hpp"
+#include "support/document_file.hpp"
+#include "support/full_result.hpp"
+
+namespace kzero::tests {
+namespace {
+
+constexpr Index row_tokens = 13;  // tokens; the sequence of small_deck()
+
+std::vector<Document> training_documents() {
+  std::vector<Index> lengths;
+  for (Index i = 0; i < 160; ++i) lengths.push_back(1 + (i * 29 + i * i) % row_tokens);
+  return numbered_documents(lengths, 101);
+}
+
+Document without_targets(Index length) {
+  Document document;
+  for (Index i = 0; i < length; ++i) document.tokens.push_back(static_cast<Token>(7 * i % 101));
+  document.targets.resize(static_cast<std::size_t>(length), 0);
+  return document;
+}
+
+deck::Config documents_deck(const std::filesystem::path& folder, Dtype precision = Dtype::fp32) {
+  deck::Config config = small_deck(precision);
+  config.model.layers = 2;
+  config.data.files = {DocumentNumbers(training_documents()).write(folder / "training.docs")};
+  config.data.format = deck::DataFormat::documents;
+  return config;
+}
+
+std::optional<FullResult> documents_result_on(const deck::Config& config, int ranks,
+                                              Index steps = 4) {
+  const grid::Group group = first_ranks(ranks);
+  if (!is_among_first(ranks)) return std::nullopt;
+  Training training(config, group);
+  FullResult result = full_result(training, group, steps);
+  expect_planned_bytes(training, "documents");
+  return result;
+}
+
+class Documents : public testing::TestWithParam<Dtype> {};
+
+TEST_P(Documents, DoNotShowTheNumberOfRanks) {
+  const grid::Group world = first_ranks(launch_ranks());
+  const SharedFolder files(world);
+  deck::Config config = documents_deck(files.path(), GetParam());
+  world.barrier();
+  for (deck::Config tried : {config, as_llama(config, 1)}) {
+    tried.train.global_batch = 12;
+    for (const Index micro_batch : {1, 2}) {
+      tried.train.micro_batch = micro_batch;
+      tried.zero.stage = 0;
+      const auto expected = documents_result_on(tried, 1);
+      Index stage = micro_batch;
+      for (const int data : {2, 3, 4, 8}) {
+        if (data > launch_ranks() || data > 12 / micro_batch) continue;
+        tried.zero.stage = ++stage % 4;
+        expect_same(documents_result_on(tried, data), expected,
+                    std::to_string(data) + " ranks, stage " + std::to_string(tried.zero.stage));
+      }
+      if (launch_ranks() > 1) continue;
+      for (const Index alone : {1, 2, 3}) {
+        tried.zero.stage = alone;
+        expect_same(documents_result_on(tried, 1), expected, "stage " + std::to_string(alone));
+      }
+    }
+  }
+}
+
+TEST(Documents, RanksHaveDifferentNumbersOfTargets) {
+  const grid::Group world = first_ranks(launch_ranks());
+  const SharedFolder files(world);
+  const deck::Config config = documents_deck(files.path());
+  world.barrier();
+  const data::Dataset dataset = data::open_dataset(config.data, 13, 101, config.train.seed);
+  EXPECT_NE(dataset.training->targets(0, 4), dataset.training->targets(4, 4));
+}
+
+/// In file order, a step's rows come first, then `empty_steps` times as many without a target.
+deck::Config deck_with_empty_steps(const std::filesystem::path& folder, Index empty_steps) {
+  deck::Config config = documents_deck(folder);
+  config.data.order = deck::DataOrder::sequential;
+  config.optimizer.schedule = deck::Schedule::constant, config.optimizer.warmup = 0;
+  auto documents = training_documents();
+  Index rows = 1, at = 0;
+  for (Index d = 0; d < 20; at += documents[d++].size()) {
+    if (at + documents[d].size() > row_tokens) ++rows, at = 0;
+  }
+  std::vector<Document> between(static_cast<std::size_t>(empty_steps * rows),
+                                without_targets(row_tokens));
+  if (at < row_tokens) between.insert(between.begin(), without_targets(row_tokens - at));
+  documents.insert(documents.begin() + 20, between.begin(), between.end());
+  config.train.global_batch = rows;
+  config.data.files = {
+      DocumentNumbers(documents).write(folder / (std::to_string(empty_steps) + ".docs"))};
+  return config;
+}
+
+TEST(Documents, AStepWithoutTargetsChangesNothing) {
+  const grid::Group world = first_ranks(launch_ranks());
+  const SharedFolder files(world);
+  deck::Config with = deck_with_empty_steps(files.path(), 2);
+  deck::Config without = deck_with_empty_steps(files.path(), 0);
+  world.barrier();
+  with.zero.stage = 3, without.zero.stage = 1;
+  with.optimizer.max_skipped = 1;
+  Training training(with, world), expected(without, world);
+  training.engine->initialise({});
+  expected.engine->initialise({});
+  const auto results = training.run(0, 5), other = expected.run(0, 3);
+  for (const Index empty : {1, 2}) {
+    EXPECT_TRUE(results[empty].is_empty());
+    EXPECT_TRUE(results[empty].skipped);
+    EXPECT_TRUE(std::isnan(results[empty].loss));
+    EXPECT_EQ(results[empty].grad_norm, 0);
+  }
+  EXPECT_EQ(training.engine->scaler().skipped(), 2);
+  training.engine->scaler().require_progress();
+  const auto numbers = numbers_of({results[0], results[3], results[4]});
+  EXPECT_TRUE(same_bits(numbers, numbers_of(other)));
+  for (const auto& result : {results[0], results[3], results[4]}) EXPECT_FALSE(result.skipped);
+  EXPECT_TRUE(same_bits(full_state(training.engine->owned_shards(), world),
+                        full_state(expected.engine->owned_shards(), world)));
+}
+
+TEST(Documents, ARestartContinuesInAnyEpoch) {
+  const grid::Group world = first_ranks(launch_ranks());
+  const SharedFolder files(world);
+  deck::Config config = documents_deck(files.path());
+  world.barrier();
+  config.train.global_batch = 40;  // an epoch has 100 to 110 rows
+  Training straight(config, world);
+  straight.engine->initialise({});
+  const auto results = straight.run(0, 5);
+  save(straight, world, files.path(), 5);
+  Training again(config, world);
+  EXPECT_EQ(load(again, world, files.path() / "step_00000005"), 5);
+  EXPECT_TRUE(same_bits(numbers_of(again.run(5, 8)), numbers_of(straight.run(5, 8))));
+}
+
+INSTANTIATE_TEST_SUITE_P(Precisions, Documents, testing::Values(Dtype::fp32, Dtype::bf16),
+                         [](const auto& test) { return std::string(name_of(test.param)); });
+
+}  // namespace
+}  // namespace kzero::tests
