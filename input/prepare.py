@@ -4,15 +4,18 @@
     python3 input/prepare.py corpus/ -o DATA --vocab 32000 --validation 0.005
     python3 input/prepare.py more.jsonl.gz -o DATA --name more --tokenizer DATA
     python3 input/prepare.py hellaswag_val.jsonl -o DATA --choices           # a task with several endings, for kzero evaluate
+    python3 input/prepare.py chats.jsonl -o DATA --chat --tokenizer MODEL    # chats, to tune the model of a Hugging Face folder
 
 Writes NAME_train_000000.bin and following, NAME_val_000000.bin and following, tokenizer.json and tokenizer_config.json. Prints the
 lines for the deck. Reads text, JSON lines and parquet. A folder means all such files in it, program sources included; skipped files
 are counted. The end token comes before each document, as in llm.c. The text of a special token within a document stays text.
-The files do not depend on the number of processes. See docs/data.md.
+The files do not depend on the number of processes. With --chat, writes NAME_train.docs and NAME_val.docs: documents in which what
+the assistant writes is marked as target. See docs/data.md.
 """
 
 import argparse
 import codecs
+import datetime
 import json
 import os
 import sys
@@ -22,40 +25,13 @@ from pathlib import Path
 import prepare_choices
 import prepare_documents
 import prepare_files
-import prepare_rules
 import tokenizers_python
-from prepare_documents import EncodingError, InputError, MissingModule
-from prepare_encoding import BATCH, allows_cuts, divided, encoded
+from prepare_documents import InputError, MissingModule
+from prepare_encoding import BATCH, Encoder, allows_cuts, batches, divided, encoded
 from prepare_files import printable
+from prepare_report import Problems, Progress
 from prepare_shards import Output, Shards
-
-TRAINING = 1 << 30  # most characters for training a tokenizer, taken evenly from all files
-MOST_PROBLEMS = 20  # most problems that are shown
-END_TOKENS = ("<|endoftext|>", "<|end_of_text|>", "<|im_end|>", "</s>")
-
-
-class Progress:
-    """A line on a terminal that shows the progress."""
-
-    def __init__(self, what, total=0):
-        self.what, self.total, self.done, self.tokens = what, total, 0, 0
-        self.begin = self.shown = time.monotonic()
-
-    def add(self, characters, tokens=0):
-        self.done, self.tokens = self.done + characters, self.tokens + tokens
-        now = time.monotonic()
-        if now - self.shown > 0.5 and sys.stderr.isatty():
-            self.shown = now
-            rate = self.done / (now - self.begin)
-            text = f"{self.done / 1e6:.0f} M characters, {rate / 1e6:.1f} M/s"
-            if self.total:
-                left = int((self.total - self.done) / rate)
-                text = f"{100 * self.done // self.total} %, {text}, {left // 3600}:{left // 60 % 60:02}:{left % 60:02} left"
-            print(f"\r{self.what}: {text}\x1b[K", end="", file=sys.stderr, flush=True)
-
-    def end(self):
-        if sys.stderr.isatty():
-            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+from prepare_tokenizer import choose_end_token, configuration, highest_id, take_tokenizer, tokenizer_file, train_tokenizer
 
 
 def whole_number(text):
@@ -133,19 +109,54 @@ def parse_arguments():
         metavar="NAME",
         help="encoding of text files, such as latin-1 (default utf-8)",
     )
-    add("--skip-bad", action="store_true", help="leave out files that cannot be read, and name them")
+    add("--skip-bad", action="store_true", help="leave out files, of chats the lines, that cannot be used, and name them")
     add("--choices", action="store_true", help='JSON lines are a task, {"ctx": text, "endings": [text, ...], "label": n}')
     add("--force", action="store_true", help="replace what an earlier run wrote")
+    add_chat_options(parser)
     arguments = parser.parse_args()
     if arguments.shard_tokens >= 2**31:
         parser.error("--shard-tokens has to be below 2^31: a file's header counts its tokens in 32 bits")
     if arguments.choices and (arguments.skip_bad or arguments.encoding != "utf-8"):
         parser.error("--skip-bad and --encoding are for text, not for --choices")
+    check_chat_options(parser, arguments)
     if arguments.training_only and not arguments.tokenizer:
         parser.error("--training-only is for a tokenizer that --tokenizer names")
     if "/" in arguments.name or not arguments.name:
         parser.error("--name is the beginning of a file's name, without a folder")
     return arguments
+
+
+def add_chat_options(parser):
+    add = parser.add_argument_group("chats", "JSON lines with messages, or with prompt and completion").add_argument
+    add("--chat", action="store_true", help="the files are chats")
+    add("--template", metavar="T", help="a chat template: a file, or a name if the tokenizer's folder has several")
+    add(
+        "--each-turn",
+        action="store_true",
+        help="make a document of each turn of the assistant, with the conversation before it, in which only this turn is a target",
+    )
+    add("--sequence", type=whole_number, metavar="N", help="most tokens of a document: the deck's model.sequence")
+    add(
+        "--long",
+        choices=("refuse", "cut", "drop"),
+        default="refuse",
+        help="longer documents are errors (default), are cut to their first N tokens, or are dropped",
+    )
+    add("--date", type=datetime.date.fromisoformat, metavar="Y-M-D", help="date for templates that write it (default today)")
+
+
+def check_chat_options(parser, arguments):
+    mine = ("each_turn", "sequence", "long", "template", "date")
+    given = [name for name in mine if getattr(arguments, name) != parser.get_default(name)]
+    if given and not arguments.chat:
+        parser.error(f"--{given[0].replace('_', '-')} is for --chat")
+    others = ("choices", "encoding", "vocab", "text_key", "shard_tokens")
+    unfit = [name for name in others if getattr(arguments, name) != parser.get_default(name)]
+    if arguments.chat and unfit:
+        parser.error(f"--{unfit[0].replace('_', '-')} is not for --chat")
+    if arguments.long != "refuse" and not arguments.sequence:
+        parser.error(f"--long {arguments.long} needs --sequence")
+    arguments.date = arguments.date or datetime.date.today()
 
 
 def parts_of(path, arguments, can_cut):
@@ -155,7 +166,7 @@ def parts_of(path, arguments, can_cut):
 def measure(files, arguments):
     """(files that can be read, characters, documents, characters before the last document, parts) of all files."""
     progress = Progress("reading")
-    good, problems = [], []
+    good, problems = [], Problems("files")
     total, documents, last, parts = 0, 0, 0, 0
     for path in files:
         before = total, documents, last, parts
@@ -169,125 +180,27 @@ def measure(files, arguments):
         except MissingModule:
             raise
         except InputError as error:
-            problems.append(error)
+            problems.add(error)
             total, documents, last, parts = before
     progress.end()
-    report_bad(problems, arguments)
+    problems.report(arguments.skip_bad)
     if total == 0:
         raise InputError(f"{', '.join(map(str, files[:3]))}{' ...' if len(files) > 3 else ''}: there is no text")
     return good, total, documents, last, parts
 
 
-def report_bad(problems, arguments):
-    """Raises InputError with the problem of each bad file and what to do, or prints which files are left out."""
-    lines = [error.args[0] for error in problems[:MOST_PROBLEMS]]
-    if len(problems) > MOST_PROBLEMS:
-        lines.append(f"and {len(problems) - MOST_PROBLEMS} more files")
-    if problems and not arguments.skip_bad:
-        way_out = "--skip-bad leaves out such files"
-        if any(isinstance(error, EncodingError) for error in problems):
-            way_out += ", --encoding NAME reads another encoding"
-        lines[-1] += f" ({way_out})"
-        raise InputError(*lines)
-    for line in lines:
-        print(f"left out: {printable(line)}", flush=True)
-
-
-def train_tokenizer(arguments, files, total, count):
-    """A byte-level BPE with the words of GPT-2, as a tokenizers.Tokenizer. The text has `total` characters in `count` parts."""
-    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
-
-    if arguments.vocab < 257:
-        raise InputError(f"--vocab {arguments.vocab}: a byte-level BPE has at least 257 tokens: the bytes and the end token")
-    tokenizer = Tokenizer(models.BPE())
-    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    tokenizer.decoder = decoders.ByteLevel()
-    trainer = trainers.BpeTrainer(
-        vocab_size=arguments.vocab,
-        special_tokens=[arguments.end_token or END_TOKENS[0]],
-        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
-        show_progress=sys.stderr.isatty(),
-    )
-    every = -(-total // TRAINING)
-    parts = (text for path in files for text, _ in parts_of(path, arguments, True))
-    some = (text for number, text in enumerate(parts) if number % every == 0)
-    print(
-        f"training a tokenizer of {arguments.vocab} tokens" + (f" on one part of the text in {every}" if every > 1 else ""),
-        flush=True,
-    )
-    tokenizer.train_from_iterator(some, trainer, -(-count // every))
-    return tokenizer
-
-
-def tokenizer_file(path):
-    return Path(path) / "tokenizer.json" if Path(path).is_dir() else Path(path)
-
-
-def take_tokenizer(path, training_only):
-    """(the tokenizer, its files by name) of a tokenizer.json or a folder."""
-    from tokenizers import Tokenizer
-
-    file = tokenizer_file(path)
-    if not file.is_file():
-        raise InputError(f"{file}: there is no such file (--tokenizer)")
-    try:
-        tokenizer = Tokenizer.from_file(str(file))
-    except Exception as error:  # the library raises nothing more exact
-        raise InputError(f"{file}: {error}") from error
-    try:
-        if not training_only:
-            prepare_rules.check(json.loads(file.read_bytes()))
-    except InputError as error:
-        raise InputError(
-            f"{file}: kzero generate would refuse it: {error} (--training-only takes it without a copy)"
-        ) from error
-    beside = [file.parent / name for name in ("tokenizer_config.json", "special_tokens_map.json")]
-    return tokenizer, {"tokenizer.json": file.read_bytes(), **{one.name: one.read_bytes() for one in beside if one.is_file()}}
-
-
-def choose_end_token(tokenizer, kept, wanted):
-    """The text of the end token: the given one, that of tokenizer_config.json, or a common one."""
-    configured = json.loads(kept.get("tokenizer_config.json", b"{}")).get("eos_token")
-    if isinstance(configured, dict):
-        configured = configured.get("content")
-    for text in [wanted] if wanted else [configured, *END_TOKENS]:
-        if text and tokenizer.token_to_id(text) is not None:
-            return text
-    raise InputError(
-        f"the tokenizer has no token {wanted!r}"
-        if wanted
-        else f"the tokenizer has none of {', '.join(END_TOKENS)}: name the token between documents with --end-token"
-    )
-
-
-def configuration(end_token):
-    """A tokenizer_config.json by which transformers opens the tokenizer."""
-    return (
-        json.dumps(
-            {
-                "tokenizer_class": "PreTrainedTokenizerFast",
-                "bos_token": end_token,
-                "eos_token": end_token,
-                "clean_up_tokenization_spaces": False,
-                "model_max_length": 10**30,
-            },
-            indent=2,
-        ).encode()
-        + b"\n"
-    )
-
-
 def check_output(arguments, kept):
     """The files of an earlier run that this one replaces. `kept` is empty if the tokenizer is trained here."""
     folder, name = Path(arguments.output), arguments.name
-    own = sorted(
-        [*folder.glob(f"{name}_choices.bin")]
-        if arguments.choices
-        else [*folder.glob(f"{name}_train_[0-9]*.bin"), *folder.glob(f"{name}_val_[0-9]*.bin")]
-    )
+    own_names = ["_train_[0-9]*.bin", "_val_[0-9]*.bin"]
+    if arguments.choices:
+        own_names = ["_choices.bin"]
+    if arguments.chat:
+        own_names = ["_train.docs", "_val.docs"]
+    own = sorted(path for own_name in own_names for path in folder.glob(name + own_name))
     there = folder / "tokenizer.json"
     is_other = there.exists() and (not kept or there.read_bytes() != kept["tokenizer.json"])
-    if is_other and (strangers := sorted(set(folder.glob("*.bin")) - set(own))):
+    if is_other and (strangers := sorted({*folder.glob("*.bin"), *folder.glob("*.docs")} - set(own))):
         raise InputError(f"{there}: {strangers[0].name} was made with it: use --tokenizer {folder}, or another folder")
     if not arguments.force and (found := own or ([there] if is_other else [])):
         raise InputError(f"{found[0]}: is there already: --force replaces it, and --name gives the files other names")
@@ -303,7 +216,7 @@ def write_shards(arguments, output, files, tokenizer, end, total, limits):
     progress, text_bytes = Progress("encoding", total), 0
     parts = (part for path in files for part in parts_of(path, arguments, can_cut))
     processes = min(arguments.processes, -(-total // BATCH))
-    results = encoded(divided(parts, *limits), processes, str(rules), end, width)
+    results = encoded(batches(divided(parts, *limits)), processes, Encoder, str(rules), end, width)
     for is_validation, tokens, size, characters in results:
         shards[is_validation].write(tokens)
         text_bytes += size
@@ -312,10 +225,6 @@ def write_shards(arguments, output, files, tokenizer, end, total, limits):
         part.finish()
     progress.end()
     return shards, text_bytes
-
-
-def highest_id(tokenizer):
-    return max(tokenizer.get_vocab().values())
 
 
 def keep(arguments, output, kept):
@@ -333,7 +242,8 @@ def prepare_text(arguments, files, output):
     files, total, documents, last, parts = measure(files, arguments)
     print(f"{len(files)} files, {documents} documents, {total / 1e6:.2f} million characters", flush=True)
     if tokenizer is None:
-        tokenizer = train_tokenizer(arguments, files, total, parts)
+        text = (part for path in files for part, _ in parts_of(path, arguments, True))
+        tokenizer = train_tokenizer(arguments.vocab, arguments.end_token, text, total, parts)
         kept = {"tokenizer.json": tokenizer.to_str().encode()}
     end = choose_end_token(tokenizer, kept, arguments.end_token)
     kept.setdefault("tokenizer_config.json", configuration(end))
@@ -366,12 +276,31 @@ def prepare_choices_files(arguments, files, output):
     print(f"{count} examples in {printable(str(output.folder / arguments.name))}_choices.bin")
 
 
+def prepare_chat_files(arguments, files, output):
+    import prepare_chat  # needs jinja2, which the other kinds of input do not
+
+    tokenizer, kept = take_tokenizer(arguments.tokenizer or output.folder, arguments.training_only)
+    replaced = check_output(arguments, kept)
+    keep(arguments, output, kept)
+    end = tokenizer.token_to_id(choose_end_token(tokenizer, kept, arguments.end_token))
+    lines, written = prepare_chat.write_chats(arguments, files, output, kept, end)
+    output.commit(replaced)
+    print(*lines, sep="\n")
+    for file, documents, tokens in written:
+        print(f"  {printable(str(output.folder / file))}: {documents} documents, {tokens} tokens")
+    folder = json.dumps(output.folder.as_posix(), ensure_ascii=False)[1:-1]
+    keys = zip(("files", "validation_files"), written)
+    print(f"for the deck:\n[model]\nvocab = {highest_id(tokenizer) + 1}\n[data]\nformat = \"documents\"")
+    print(*(f'{key} = ["{folder}/{file}"]' for key, (file, _, _) in keys), sep="\n")
+
+
 def main():
     arguments = parse_arguments()
-    tokenizers_python.find()
+    tokenizers_python.find(*(["jinja2"] if arguments.chat else []))
     output = None
     try:
-        wanted = frozenset().union(*arguments.suffix) if arguments.suffix else prepare_files.USUAL
+        usual = frozenset((".jsonl",)) if arguments.chat else prepare_files.USUAL
+        wanted = frozenset().union(*arguments.suffix) if arguments.suffix else usual
         files, skipped = prepare_files.find_files(arguments.files, wanted)
         print(
             printable(prepare_files.skipped_text(skipped, "skipped ")) + "; --suffix names what to take\n" if skipped else "",
@@ -379,7 +308,8 @@ def main():
             flush=True,
         )
         output = Output(arguments.output)
-        (prepare_choices_files if arguments.choices else prepare_text)(arguments, files, output)
+        prepare = prepare_choices_files if arguments.choices else prepare_chat_files if arguments.chat else prepare_text
+        prepare(arguments, files, output)
     except InputError as error:
         for line in error.args:
             print(f"prepare.py: {printable(line)}", file=sys.stderr)

@@ -5,6 +5,7 @@ that changes no token. In the other kinds of files, each line or row is one docu
 """
 
 import codecs
+import contextlib
 import gzip
 import io
 import json
@@ -88,11 +89,18 @@ def parts(path, key, can_cut, encoding="utf-8"):
     files. Raises InputError."""
     readers = {".parquet": parquet_rows, **dict.fromkeys(LINES, json_lines)}
     reader = readers.get(kind_of(path))
-    try:
+    with reading(path):
         if reader is None:
             yield from text_parts(path, can_cut, encoding)
         else:
             yield from ((text, True) for text in reader(path, key) if text)
+
+
+@contextlib.contextmanager
+def reading(path):
+    """Raises InputError, with the path, for the errors of reading and unpacking a file."""
+    try:
+        yield
     except (OSError, EOFError, zlib.error) as error:
         raise InputError(f"{path}: {getattr(error, 'strerror', None) or error}") from error
     except Exception as error:  # zstandard's and pyarrow's errors have no other common base, and the modules may be missing
@@ -168,32 +176,49 @@ def json_lines(path, key):
         yield text
 
 
-def check_unicode(text, where):
+def surrogate_problem(text):
+    """What is wrong with a text that UTF-8 cannot represent; empty for all others."""
     try:
         text.encode()
     except UnicodeEncodeError as error:
-        raise InputError(
-            f"{where}: its text has half a surrogate pair, \\u{ord(text[error.start]):04x}, which UTF-8 cannot represent"
-        ) from error
+        return f"its text has half a surrogate pair, \\u{ord(text[error.start]):04x}, which UTF-8 cannot represent"
+    return ""
+
+
+def check_unicode(text, where):
+    if problem := surrogate_problem(text):
+        raise InputError(f"{where}: {problem}")
+
+
+def numbered_lines(path):
+    """The line number and the bytes of each line that is not blank."""
+    with open_binary(path) as file:
+        yield from ((number, line) for number, line in enumerate(file, 1) if line.strip())
+
+
+def read_object(line):
+    """The JSON object of a line. The InputError that it raises does not name the line."""
+    try:
+        value = json.loads(line)
+    except UnicodeDecodeError as error:
+        raise InputError(f"is not UTF-8 at byte {error.start} of the line") from error
+    except ValueError as error:
+        raise InputError(f"is not JSON: {error}") from error
+    except RecursionError as error:
+        raise InputError("nests too deep") from error
+    if not isinstance(value, dict):
+        raise InputError(f"is not a JSON object but {json.dumps(value)[:60]}")
+    return value
 
 
 def numbered_objects(path):
     """The line number and the object of each line that is not blank."""
-    with open_binary(path) as file:
-        for number, line in enumerate(file, 1):
-            if not line.strip():
-                continue
-            try:
-                value = json.loads(line)
-            except UnicodeDecodeError as error:
-                raise InputError(f"{path}:{number}: is not UTF-8 at byte {error.start} of the line") from error
-            except ValueError as error:
-                raise InputError(f"{path}:{number}: is not JSON: {error}") from error
-            except RecursionError as error:
-                raise InputError(f"{path}:{number}: nests too deep") from error
-            if not isinstance(value, dict):
-                raise InputError(f"{path}:{number}: is not a JSON object but {json.dumps(value)[:60]}")
-            yield number, value
+    for number, line in numbered_lines(path):
+        try:
+            value = read_object(line)
+        except InputError as error:
+            raise InputError(f"{path}:{number}: {error}") from error
+        yield number, value
 
 
 def parquet_rows(path, key):

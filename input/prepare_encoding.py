@@ -84,22 +84,24 @@ class Encoder:
         return batch[0][2], little_endian(tokens), sum(len(text.encode()) for text in texts), sum(map(len, texts))
 
 
-def start_process(*start):
+def start_process(encoder, *start):
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the first process ends the others
-    Encoder.start(*start)
+    encoder.start(*start)
 
 
-def encoded(parts, processes, *start):
-    """The results of all batches in order; at most two batches per process wait. `start` is Encoder.start's."""
+def encoded(batches, processes, encoder, *start):
+    """encoder.encode() of all batches, in order; at most two batches per process wait. `encoder`: a class, such as Encoder.
+    `start`: what its start() needs in each process."""
     if processes == 1:
-        Encoder.start(*start)
-        yield from map(Encoder.encode, batches(parts))
+        encoder.start(*start)
+        yield from map(encoder.encode, batches)
         return
+    start = encoder, *start
     with concurrent.futures.ProcessPoolExecutor(processes, multiprocessing.get_context("spawn"), start_process, start) as pool:
         waiting = collections.deque()
         try:
-            for batch in batches(parts):
-                waiting.append(pool.submit(Encoder.encode, batch))
+            for batch in batches:
+                waiting.append(pool.submit(encoder.encode, batch))
                 if len(waiting) > 2 * processes:
                     yield waiting.popleft().result()
             while waiting:

@@ -1,0 +1,151 @@
+"""Makes document files of chats for prepare.py: reads lines, encodes them in several processes, cuts, and writes."""
+
+import collections
+
+from prepare_chat_encoding import ChatEncoder, without_post_processor
+from prepare_conversation import Example, needs_template, read_example
+from prepare_document_file import Documents, count_targets, write_documents
+from prepare_documents import InputError, kind_of, numbered_lines, read_object, reading
+from prepare_encoding import encoded
+from prepare_files import printable
+from prepare_report import Problems, Progress
+from prepare_template import Template, find_source
+from prepare_tokenizer import configuration_of, tokenizer_file
+from prepare_turns import Turns, check_template, special_pattern
+
+BATCH = 1 << 17  # characters that a process encodes at a time
+PER_PROCESS = 1 << 20  # bytes of files for which another process is worth its start
+
+
+def objects(path):
+    """(where, the object of a line, or the InputError of a bad one) of a file. Raises InputError if it cannot be read."""
+    if kind_of(path) not in (".jsonl", ".json"):
+        raise InputError(f"{path}: chats are read from JSON lines, in a file that ends in .jsonl, .jsonl.gz or .jsonl.zst")
+    with reading(path):
+        for number, line in numbered_lines(path):
+            try:
+                value = read_object(line)
+            except InputError as error:
+                value = error
+            yield f"{path}:{number}", value
+
+
+class Chats:
+    """The chats of all files, encoded, as documents."""
+
+    def __init__(self, arguments, kept, end):
+        """`kept`: the files of the tokenizer, by name. `end`: the id of the token after a completion."""
+        self.arguments, self.kept, self.end = arguments, kept, end
+        self.tokenizer = without_post_processor(kept["tokenizer.json"])
+        self.special = special_pattern(self.tokenizer)
+        self.problems, self.ignored = Problems("lines"), collections.Counter()
+        self.documents, self.firsts = Documents(), []  # firsts: the first document of each conversation
+        self.straddling, self.cut, self.dropped = 0, 0, 0
+        self.template = None
+
+    def read(self, files):
+        processes = min(self.arguments.processes, 1 + sum(path.stat().st_size for path in files) // PER_PROCESS)
+        start = self.kept["tokenizer.json"], self.end, self.checked_source(files), self.arguments.each_turn
+        progress = Progress("encoding")
+        for results in encoded(self.batches(files, progress), processes, ChatEncoder, *start):
+            for result in results:
+                self.add(*result)
+        progress.end()
+        self.problems.report(self.arguments.skip_bad)
+        if not len(self.documents):
+            raise InputError(f"{', '.join(map(str, files[:3]))}{' ...' if len(files) > 3 else ''}: no document is left")
+
+    def checked_source(self, files):
+        """The Source of the chat template if a line needs one, otherwise None. Raises InputError if targets cannot be found."""
+        values = (value for path in files for _, value in objects(path))
+        if not any(needs_template(value) for value in values if isinstance(value, dict)):
+            return None
+        folder = tokenizer_file(self.arguments.tokenizer or self.arguments.output).parent
+        source = find_source(folder, configuration_of(self.kept), self.arguments.template, self.arguments.date)
+        self.template = Template(source)
+        turns = Turns(self.template, self.special, self.arguments.each_turn)
+        check_template(turns, lambda text: self.tokenizer.encode(text, add_special_tokens=False).ids)
+        return source
+
+    def batches(self, files, progress):
+        batch, characters = [], 0
+        for path in files:
+            for where, value in objects(path):
+                example = self.example_of(where, value)
+                batch.append((where, example))
+                characters += example.characters() if isinstance(example, Example) else 0
+                if characters >= BATCH:
+                    yield batch
+                    progress.add(characters)
+                    batch, characters = [], 0
+        if batch:
+            yield batch
+
+    def example_of(self, where, value):
+        """The Example of a line's object, or the problem, a text, of a bad one."""
+        try:
+            if isinstance(value, InputError):
+                raise value
+            return read_example(value, self.special, self.ignored)
+        except InputError as error:
+            return error.args[0]
+
+    def add(self, where, documents, straddling, problem):
+        """Appends the documents of a conversation, by the rule for long ones."""
+        longest, rule = self.arguments.sequence or float("inf"), self.arguments.long
+        if problem is None and rule == "refuse" and max(map(len, documents)) > longest:
+            problem = f"has {max(map(len, documents))} tokens, more than --sequence {longest} (--long cut or drop)"
+        if problem is not None:
+            self.problems.add(InputError(f"{where}: {problem}"))
+            return
+        self.straddling += straddling
+        self.firsts.append(len(self.documents))
+        for tokens in documents:
+            if len(tokens) > longest:
+                tokens = tokens[:longest] if rule == "cut" else []
+                if not count_targets(tokens):
+                    self.dropped += 1
+                    continue
+                self.cut += 1
+            self.documents.append(tokens)
+
+    def write(self, output, name, validation):
+        """Writes NAME_train.docs, and NAME_val.docs with the last conversations. Returns [(file, documents, tokens)]."""
+        firsts = [first for first, after in zip(self.firsts, [*self.firsts[1:], len(self.documents)]) if first < after]
+        kept_back = int(len(firsts) * validation)
+        limit = firsts[-kept_back] if kept_back else len(self.documents)
+        parts = ((f"{name}_train.docs", 0, limit), (f"{name}_val.docs", limit, len(self.documents)))
+        return [
+            (file, end - begin, write_documents(output, file, self.documents, begin, end))
+            for file, begin, end in parts
+            if begin < end
+        ]
+
+    def summary(self):
+        """Lines for people."""
+        tokens, targets = len(self.documents.tokens), count_targets(self.documents.tokens)
+        yield (
+            f"{len(self.firsts)} conversations, {len(self.documents)} documents, {tokens} tokens, {100 * targets / tokens:.1f} % of "
+            f"them targets, longest {max(self.documents.lengths())}"
+        )
+        if self.template:
+            yield f"targets by {'generation blocks' if self.template.has_generation else 'renderings up to each turn'}, template: {self.template.where}"
+        if self.template and self.template.can_write_date:
+            yield f"the chat template can write the date: {self.arguments.date} (--date)"
+        if self.arguments.sequence and self.arguments.long != "refuse":
+            yield f"longer than {self.arguments.sequence} tokens: {self.cut} cut, {self.dropped} dropped"
+        if self.straddling:
+            yield f"{self.straddling} tokens are only partly in a turn of the assistant, and are no targets"
+        if self.ignored:
+            keys = ", ".join(f"{key} ({count})" for key, count in sorted(self.ignored.items())[:8])
+            yield f"keys of lines that are not used: {keys}"
+        if self.problems.count:
+            yield f"{self.problems.count} lines are left out"
+
+
+def write_chats(arguments, files, output, kept, end):
+    """Writes the document files, without their names; returns (lines for people, the files as Chats.write gives them)."""
+    chats = Chats(arguments, kept, end)
+    chats.read(files)
+    written = chats.write(output, arguments.name, arguments.validation)
+    return [printable(line) for line in chats.summary()], written

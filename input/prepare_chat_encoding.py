@@ -1,0 +1,78 @@
+"""Renders and encodes chats for prepare.py in one process."""
+
+import json
+import os
+from array import array
+
+from prepare_document_file import TARGET, count_targets
+from prepare_documents import InputError
+from prepare_template import Template
+from prepare_turns import Turns, special_pattern
+
+
+def without_post_processor(rules):
+    """A tokenizer of these rules, the bytes of a tokenizer.json, that adds no token. Its offsets include the spaces of tokens,
+    which a ByteLevel post-processor removes."""
+    from tokenizers import Tokenizer
+
+    tokenizer = Tokenizer.from_str(json.dumps({**json.loads(rules), "post_processor": None}))
+    tokenizer.no_truncation()
+    tokenizer.no_padding()
+    return tokenizer
+
+
+def mark(encoding, ranges):
+    """(tokens, with the bit TARGET where a token is within a range, number of tokens that are partly in one). The first token is
+    no target."""
+    tokens, straddling = array("I", encoding.ids), 0
+    offsets, at = encoding.offsets, 0
+    for begin, end in sorted(ranges):
+        while at < len(tokens) and offsets[at][1] <= begin:
+            at += 1
+        while at < len(tokens) and offsets[at][0] < end:
+            if begin <= offsets[at][0] and offsets[at][1] <= end:
+                if at > 0:
+                    tokens[at] |= TARGET
+            else:
+                straddling += 1
+            at += 1
+    return tokens, straddling
+
+
+class ChatEncoder:
+    tokenizer = end = turns = None
+
+    @classmethod
+    def start(cls, rules, end, source, each_turn):
+        """`rules`: a tokenizer.json's bytes. `end`: the token after a completion. `source`: of the template, or None."""
+        os.environ["TOKENIZERS_PARALLELISM"] = "false"
+        cls.tokenizer, cls.end = without_post_processor(rules), end
+        cls.turns = source and Turns(Template(source), special_pattern(cls.tokenizer), each_turn)
+
+    @classmethod
+    def encode(cls, batch):
+        """For each (where, Example or the problem of a bad line): (where, its documents as arrays, tokens that are partly in a
+        turn, the problem or None)."""
+        results = []
+        for where, example in batch:
+            try:
+                if isinstance(example, str):
+                    raise InputError(example)
+                results.append((where, *cls.documents(example), None))
+            except InputError as error:
+                results.append((where, [], 0, error.args[0]))
+        return results
+
+    @classmethod
+    def documents(cls, example):
+        if example.messages is None:
+            texts = [(example.prompt + example.completion, [(len(example.prompt), len(example.prompt + example.completion))])]
+        else:
+            texts = cls.turns.documents(example)
+        marked = [mark(cls.tokenizer.encode(text, add_special_tokens=False), ranges) for text, ranges in texts]
+        for tokens, _ in marked:
+            if example.messages is None:
+                tokens.append(cls.end | TARGET)
+            if not count_targets(tokens):
+                raise InputError("no token is a target: the assistant's turns have no text of their own")
+        return [tokens for tokens, _ in marked], sum(straddling for _, straddling in marked)

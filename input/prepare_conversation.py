@@ -1,0 +1,125 @@
+"""Reads chat JSON lines for prepare.py: {"messages": [{"role": .., "content": ..}, ...]}, or a prompt and its completion."""
+
+import dataclasses
+import json
+
+from prepare_documents import InputError, surrogate_problem
+
+ROLES = ("system", "developer", "user", "assistant", "tool")
+KEYS = ("role", "content", "name", "reasoning_content", "tool_calls", "tool_call_id")
+
+
+@dataclasses.dataclass(frozen=True)
+class Example:
+    """A line: a conversation, or a prompt and a completion as they are. Only turns of the assistant from `first` on are targets."""
+
+    messages: list | None
+    first: int = 0
+    tools: list | None = None
+    prompt: str = ""
+    completion: str = ""
+
+    def turns(self):
+        """The numbers of the messages that the model learns to write."""
+        return [i for i, one in enumerate(self.messages) if i >= self.first and one["role"] == "assistant"]
+
+    def characters(self):
+        """About the length of its text."""
+        return sum(len(one["content"]) for one in self.messages or []) + len(self.prompt) + len(self.completion)
+
+
+def needs_template(value):
+    """Whether the object of a line is a chat that a template renders."""
+    return "messages" in value or isinstance(value.get("prompt"), list)
+
+
+def shown(value):
+    try:
+        return json.dumps(value)[:60]
+    except RecursionError:
+        return "nested too deep"
+
+
+def check_texts(value, special):
+    """Refuses texts, at any depth, that UTF-8 cannot represent or that contain a special token. `special`: their pattern."""
+    waiting = [value]
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, str):
+            if problem := surrogate_problem(one):
+                raise InputError(problem)
+            if found := special.search(one):
+                raise InputError(f"its text contains the special token {found.group()}, which only the chat template may write")
+        elif isinstance(one, dict):
+            waiting += [*one.keys(), *one.values()]
+        elif isinstance(one, list):
+            waiting += one
+
+
+def read_message(value, key):
+    """The message without keys that are null. `key` is its place in the line, such as messages[0]."""
+    if not isinstance(value, dict):
+        raise InputError(f'{key} is {shown(value)}, but an object {{"role": .., "content": ..}} is needed there')
+    message = {name: one for name, one in value.items() if one is not None}
+    if unknown := [name for name in message if name not in KEYS]:
+        raise InputError(f"{key} has the unknown key {shown(unknown[0])}; known are {', '.join(KEYS)}")
+    role, content = message.get("role"), message.get("content")
+    if role not in ROLES:
+        raise InputError(f"{key}.role is {shown(role)}; known are {', '.join(ROLES)}")
+    for name in ("name", "reasoning_content", "tool_call_id"):
+        if not isinstance(message.get(name, ""), str):
+            raise InputError(f"{key}.{name} is {shown(message[name])}, but a text is needed there")
+    calls = message.get("tool_calls")
+    if calls is not None and (role != "assistant" or not isinstance(calls, list) or not calls):
+        raise InputError(f"{key}.tool_calls is {shown(calls)}, but it has to be a list, of the assistant, that is not empty")
+    if content is None and calls:
+        return {**message, "content": ""}
+    if not isinstance(content, str):
+        raise InputError(f"{key}.content is {shown(content)}, but a text is needed there")
+    if role == "assistant" and not content and not calls:
+        raise InputError(f"{key}.content is empty: there is nothing that the assistant says")
+    return message
+
+
+def read_messages(value, key):
+    if not isinstance(value, list):
+        raise InputError(f"{key} is {shown(value)}, but a list of messages is needed there")
+    if not value:
+        raise InputError(f"{key} is empty: there is no message")
+    return [read_message(one, f"{key}[{i}]") for i, one in enumerate(value)]
+
+
+def read_pair(value, tools):
+    """A line with prompt and completion, both texts or both messages."""
+    prompt, completion = value["prompt"], value["completion"]
+    if isinstance(prompt, list) and isinstance(completion, list):
+        before = read_messages(prompt, "prompt")
+        return Example(before + read_messages(completion, "completion"), len(before), tools)
+    for key, text in (("prompt", prompt), ("completion", completion)):
+        if not isinstance(text, str) or not text:
+            raise InputError(
+                f"{key} is {shown(text)}, but prompt and completion have to be two texts, or two lists of messages"
+            )
+    return Example(None, prompt=prompt, completion=completion)
+
+
+def read_example(value, special, ignored):
+    """The Example of a line's object. Counts its keys that say nothing about the conversation in `ignored`, a Counter."""
+    has_pair = "prompt" in value and "completion" in value
+    if "messages" in value and "completion" in value:
+        raise InputError("has messages and a completion, but one of them is needed")
+    if "messages" not in value and not has_pair:
+        raise InputError(f"has neither messages nor prompt and completion, only {shown(list(value))}")
+    tools = value.get("tools")
+    if tools is not None and (not isinstance(tools, list) or not all(isinstance(tool, dict) for tool in tools)):
+        raise InputError(f"tools is {shown(tools)}, but a list of objects is needed there")
+    if has_pair:
+        example = read_pair(value, tools or None)
+    else:
+        example = Example(read_messages(value["messages"], "messages"), 0, tools or None)
+    if example.messages is not None and not example.turns():
+        raise InputError("no turn of the assistant" + (" in completion" if has_pair else "") + ": nothing can be learned")
+    check_texts([example.messages, example.tools, example.prompt, example.completion], special)
+    used = ("messages", "tools") if example.messages is not None and not has_pair else ("prompt", "completion", "tools")
+    ignored.update(key for key in value if key not in used)
+    return example

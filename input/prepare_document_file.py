@@ -1,0 +1,48 @@
+"""Writes documents with targets, in the format of docs/data.md, "Document files".
+
+A file is a header of 256 bytes (the text KZERODOC, uint32 version 1, uint32 0, uint64 number of tokens n, uint64 number of
+documents d, zeros), d + 1 uint64, the first token of each document and n, and n uint32: the token in bits 0 to 30, and bit 31 set
+where the token is a target. Little-endian.
+"""
+
+import struct
+from array import array
+
+from prepare_shards import little_endian
+
+MAGIC, VERSION, HEADER_BYTES = b"KZERODOC", 1, 256
+TARGET = 1 << 31
+
+
+class Documents:
+    """Documents in memory: 4 bytes a token."""
+
+    def __init__(self):
+        self.starts, self.tokens = array("Q", [0]), array("I")
+
+    def __len__(self):
+        return len(self.starts) - 1
+
+    def append(self, tokens):
+        """Appends a document of at least one token, an array of uint32 with the bit TARGET set where a token is a target."""
+        self.tokens.extend(tokens)
+        self.starts.append(len(self.tokens))
+
+    def lengths(self):
+        return [end - begin for begin, end in zip(self.starts, self.starts[1:])]
+
+
+def count_targets(tokens):
+    return sum(token >> 31 for token in tokens)
+
+
+def write_documents(output, name, documents, begin, end):
+    """Writes documents [begin, end) of `documents`; returns their tokens."""
+    first, last = documents.starts[begin], documents.starts[end]
+    starts = array("Q", (start - first for start in documents.starts[begin : end + 1]))
+    with open(output.partial(name), "wb") as file:
+        head = struct.pack("<8sIIQQ", MAGIC, VERSION, 0, last - first, end - begin)
+        file.write(head.ljust(HEADER_BYTES, b"\0"))
+        file.write(little_endian(starts))
+        output.close(file, little_endian(documents.tokens[first:last]))
+    return last - first

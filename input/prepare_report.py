@@ -1,0 +1,60 @@
+"""Shows the progress of prepare.py, and the files or lines that it cannot use."""
+
+import sys
+import time
+
+from prepare_documents import EncodingError, InputError
+from prepare_files import printable
+
+MOST_PROBLEMS = 20  # most problems that are shown
+
+
+class Progress:
+    """A line on a terminal that shows the progress."""
+
+    def __init__(self, what, total=0):
+        self.what, self.total, self.done = what, total, 0
+        self.begin = self.shown = time.monotonic()
+
+    def add(self, characters):
+        self.done += characters
+        now = time.monotonic()
+        if now - self.shown > 0.5 and sys.stderr.isatty():
+            self.shown = now
+            rate = self.done / (now - self.begin)
+            text = f"{self.done / 1e6:.0f} M characters, {rate / 1e6:.1f} M/s"
+            if self.total:
+                left = int((self.total - self.done) / rate)
+                text = f"{100 * self.done // self.total} %, {text}, {left // 3600}:{left // 60 % 60:02}:{left % 60:02} left"
+            print(f"\r{self.what}: {text}\x1b[K", end="", file=sys.stderr, flush=True)
+
+    def end(self):
+        if sys.stderr.isatty():
+            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+
+
+class Problems:
+    """The problems of bad files or lines, `kind`. The first MOST_PROBLEMS are kept, and the others are counted."""
+
+    def __init__(self, kind):
+        self.kind, self.lines, self.count, self.has_encoding = kind, [], 0, False
+
+    def add(self, error):
+        self.count += 1
+        self.has_encoding = self.has_encoding or isinstance(error, EncodingError)
+        if self.count <= MOST_PROBLEMS:
+            self.lines.append(error.args[0])
+
+    def report(self, skips):
+        """Raises InputError with the problems and what to do, or prints what is left out."""
+        lines = list(self.lines)
+        if self.count > MOST_PROBLEMS:
+            lines.append(f"and {self.count - MOST_PROBLEMS} more {self.kind}")
+        if lines and not skips:
+            way_out = f"--skip-bad leaves out such {self.kind}"
+            if self.has_encoding:
+                way_out += ", --encoding NAME reads another encoding"
+            lines[-1] += f" ({way_out})"
+            raise InputError(*lines)
+        for line in lines:
+            print(f"left out: {printable(line)}", flush=True)

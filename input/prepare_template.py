@@ -1,0 +1,154 @@
+"""The chat template of a model: finds it, and renders conversations with it as transformers does (apply_chat_template).
+
+A template is a Jinja program of the model's publisher. It runs in Jinja's sandbox, with what transformers offers it: the filter
+tojson, the functions raise_exception and strftime_now, {% break %} and {% continue %}, and {% generation %} around what the
+assistant writes.
+"""
+
+import dataclasses
+import datetime
+import json
+import re
+from pathlib import Path
+
+import jinja2
+import jinja2.ext
+import jinja2.nodes
+import jinja2.sandbox
+from prepare_documents import InputError
+from prepare_tokenizer import text_of_token
+
+BEGIN, END = "\ufdd0", "\ufdd1"  # around generation blocks; Unicode keeps these two for the inner use of programs
+TOKENS = ("bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token")
+
+
+@dataclasses.dataclass(frozen=True)
+class Source:
+    """What a Template is made of, for other processes: its text, where that is from, the variables of special tokens, the date."""
+
+    text: str
+    where: str
+    tokens: dict
+    date: datetime.date
+
+
+def read_text(path):
+    try:
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path}: is not UTF-8: byte {error.start} is 0x{error.object[error.start]:02x}") from error
+
+
+def named_templates(folder, configuration):
+    """{name: (text, where it is from)} of a model folder. Files take precedence over tokenizer_config.json, as in transformers."""
+    where = f"{folder / 'tokenizer_config.json'}: chat_template"
+    value = configuration.get("chat_template")
+    if isinstance(value, list):  # of {"name": .., "template": ..}
+        value = {one.get("name"): one.get("template") for one in value if isinstance(one, dict)}
+    named = {"default": value} if isinstance(value, str) else value or {}
+    if not isinstance(named, dict) or not all(isinstance(text, str) for pair in named.items() for text in pair):
+        raise InputError(f"{where} is neither a text nor a list of templates with names")
+    found = {name: (text, where) for name, text in named.items()}
+    files = [("default", folder / "chat_template.jinja")]
+    files += [(path.stem, path) for path in sorted(folder.glob("additional_chat_templates/*.jinja"))]
+    return {**found, **{name: (read_text(path), str(path)) for name, path in files if path.is_file()}}
+
+
+def find_source(folder, configuration, wanted, date):
+    """The Source of a model folder with the given tokenizer_config.json. `wanted` is the name of a template, or a file with one."""
+    if wanted and Path(wanted).is_file():
+        text, where = read_text(Path(wanted)), wanted
+    else:
+        found = named_templates(folder, configuration)
+        if (wanted or "default") not in found:
+            names = f"only {', '.join(sorted(found))}" if found else "no chat template"
+            raise InputError(f"{folder}: has {names}; --template names one of several, or a file with one")
+        text, where = found[wanted or "default"]
+    tokens = {key: text_of_token(configuration.get(key)) for key in TOKENS}
+    return Source(text, where, {key: token for key, token in tokens.items() if token is not None}, date)
+
+
+class Generation(jinja2.ext.Extension):
+    """The tag {% generation %} ... {% endgeneration %}: its text is what the assistant writes."""
+
+    tags = {"generation"}
+
+    def __init__(self, environment):
+        super().__init__(environment)
+        environment.extend(has_generation=False, marks_generation=False)
+
+    def parse(self, parser):
+        line = next(parser.stream).lineno
+        body = parser.parse_statements(["name:endgeneration"], drop_needle=True)
+        self.environment.has_generation = True
+        return jinja2.nodes.CallBlock(self.call_method("marked"), [], [], body).set_lineno(line)
+
+    def marked(self, caller):
+        return f"{BEGIN}{caller()}{END}" if self.environment.marks_generation else caller()
+
+
+def to_json(value, ensure_ascii=False, indent=None, separators=None, sort_keys=False):
+    """Unlike Jinja's own filter tojson, does not escape HTML."""
+    return json.dumps(value, ensure_ascii=ensure_ascii, indent=indent, separators=separators, sort_keys=sort_keys)
+
+
+def raise_exception(message):
+    raise jinja2.TemplateError(message)
+
+
+class Template:
+    """A compiled chat template. Its functions raise InputError if it fails."""
+
+    def __init__(self, source):
+        self.where, self.tokens = source.where, source.tokens
+        self.can_write_date = "strftime_now" in source.text
+        self.environment = jinja2.sandbox.ImmutableSandboxedEnvironment(
+            trim_blocks=True, lstrip_blocks=True, extensions=[Generation, jinja2.ext.loopcontrols]
+        )
+        self.environment.filters["tojson"] = to_json
+        self.environment.globals.update(raise_exception=raise_exception, strftime_now=self.strftime_now)
+        self.moment = datetime.datetime.combine(source.date, datetime.time())
+        try:
+            self.compiled = self.environment.from_string(source.text)
+        except jinja2.TemplateSyntaxError as error:
+            raise InputError(f"{self.where}: line {error.lineno} of the template: {error.message}") from error
+        except Exception as error:  # of Jinja's compiler, such as a RecursionError
+            raise InputError(f"{self.where}: is not a template: {error}") from error
+
+    @property
+    def has_generation(self):
+        return self.environment.has_generation
+
+    def strftime_now(self, format):
+        return self.moment.strftime(format)
+
+    def render(self, messages, tools=None, asks=False):
+        """The text of a conversation. With `asks` it ends with the beginning of the assistant's turn."""
+        try:
+            return self.compiled.render(
+                **{**self.tokens, "messages": messages, "tools": tools, "documents": None, "add_generation_prompt": asks}
+            )
+        except Exception as error:  # a template may raise anything
+            text = str(error).strip().splitlines() or [type(error).__name__]
+            raise InputError(f"the chat template fails: {text[0]}") from error
+
+    def render_marked(self, messages, tools=None):
+        """(text, ranges of characters that are in generation blocks) of a conversation."""
+        text = self.render(messages, tools)
+        if BEGIN in text or END in text:
+            raise InputError("has the character U+FDD0 or U+FDD1, which prepare.py needs to mark generation blocks")
+        self.environment.marks_generation = True
+        try:
+            marked = self.render(messages, tools)
+        finally:
+            self.environment.marks_generation = False
+        ranges, open_blocks = [], []
+        for removed, mark in enumerate(re.finditer(f"[{BEGIN}{END}]", marked)):
+            at = mark.start() - removed
+            if mark.group() == BEGIN:
+                open_blocks.append(at)
+            elif open_blocks and (begin := open_blocks.pop()) < at and not open_blocks:
+                ranges.append((begin, at))
+        if open_blocks or marked.replace(BEGIN, "").replace(END, "") != text:
+            raise InputError("the chat template changes the text of its generation blocks after they end")
+        return text, ranges
