@@ -9,6 +9,18 @@ CHATML = """
 {%- endif %}
 """
 
+# The same, in a style that relies on the line ends that Jinja removes after blocks, and on the spaces before them.
+CHATML_IN_LINES = """{% for message in messages %}
+    {% if true %}
+<|im_start|>{{ message.role }}
+{{ message.content }}<|im_end|>
+    {% endif %}
+{% endfor %}
+{% if add_generation_prompt %}
+<|im_start|>assistant
+{% endif %}
+"""
+
 # The template writes the text of the BOS token, strips contents, and writes the date, like that of Llama 3.
 LLAMA3 = """
 {{- bos_token }}
@@ -57,6 +69,16 @@ GENERATION = """
 {%- if add_generation_prompt %}
     {{- '<|im_start|>assistant\\n' }}
 {%- endif %}
+"""
+
+WITHOUT_HEADERS = """
+{%- for message in messages %}
+    {%- if message.role == 'assistant' %}
+        {%- generation %}{{ message.content + '<|im_end|>' }}{% endgeneration %}
+    {%- else %}
+        {{- message.content + '<|im_end|>' }}
+    {%- endif %}
+{%- endfor %}
 """
 
 # The last answer has its reasoning, and earlier ones lose it, like those of Qwen 3.

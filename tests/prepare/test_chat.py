@@ -44,6 +44,19 @@ class Targets(ChatCase):
         self.documents(chat(*FOUR), chat("hello", "\u4e2d\u6587 \U0001f600 e\u0301"))
         self.assertEqual(expected, (self.out / "text_train.docs").read_bytes())
 
+    def test_line_ends_and_spaces_around_blocks_are_removed(self):
+        self.template(templates.CHATML)
+        self.documents(chat(*FOUR))
+        expected = (self.out / "text_train.docs").read_bytes()
+        self.template(templates.CHATML_IN_LINES)
+        self.documents(chat(*FOUR))
+        self.assertEqual(expected, (self.out / "text_train.docs").read_bytes())
+
+    def test_the_first_token_is_no_target(self):
+        self.template(templates.WITHOUT_HEADERS)
+        ((text, targets),) = self.documents({"messages": [turn("assistant", "hello there"), turn("user", "a")]})
+        self.assertEqual((text, targets), ("hello there<|im_end|>a<|im_end|>", [" there<|im_end|>"]))
+
     def test_a_template_that_writes_the_first_token_and_the_date(self):
         self.template(templates.LLAMA3)
         ((text, targets),) = self.documents(chat("  hello ", " A rank\n"), options=("--date", "2026-02-03"))
@@ -88,6 +101,9 @@ class Targets(ChatCase):
         self.assertEqual(len(self.tokenizer.encode(" hello").ids), 1)
         ((text, targets),) = self.documents({"prompt": "there, hel", "completion": "lo there"})
         self.assertEqual((text, targets), ("there, hello there<|endoftext|>", [" there<|endoftext|>"]))
+        self.assertEqual(
+            self.documents({"prompt": "there, ", "completion": "hello"}), [("there, hello<|endoftext|>", ["<|endoftext|>"])]
+        )
         said = self.run_it(self.lines({"prompt": "there, hel", "completion": "lo there"}))
         self.assertIn("\n1 tokens are only partly in a turn of the assistant, and are no targets\n", said)
 
