@@ -1,6 +1,7 @@
 """Makes document files of chats for prepare.py: reads lines, encodes them in several processes, cuts, and writes."""
 
 import collections
+import json
 
 from prepare_chat_encoding import ChatEncoder, without_post_processor
 from prepare_conversation import Example, needs_template, read_example
@@ -41,7 +42,7 @@ class Chats:
         self.problems, self.ignored = Problems("lines"), collections.Counter()
         self.documents, self.firsts = Documents(), []  # firsts: the first document of each conversation
         self.straddling, self.cut, self.dropped = 0, 0, 0
-        self.template = None
+        self.template, self.ending = None, ""
 
     def read(self, files):
         processes = min(self.arguments.processes, 1 + sum(path.stat().st_size for path in files) // PER_PROCESS)
@@ -64,7 +65,7 @@ class Chats:
         source = find_source(folder, configuration_of(self.kept), self.arguments.template, self.arguments.date)
         self.template = Template(source)
         turns = Turns(self.template, self.special, self.arguments.each_turn)
-        check_template(turns, lambda text: self.tokenizer.encode(text, add_special_tokens=False).ids)
+        self.ending = check_template(turns, lambda text: self.tokenizer.encode(text, add_special_tokens=False).ids)
         return source
 
     def batches(self, files, progress):
@@ -129,9 +130,7 @@ class Chats:
             f"them targets, longest {max(self.documents.lengths())}"
         )
         if self.template:
-            yield f"targets by {'generation blocks' if self.template.has_generation else 'renderings up to each turn'}, template: {self.template.where}"
-        if self.template and self.template.can_write_date:
-            yield f"the chat template can write the date: {self.arguments.date} (--date)"
+            yield from self.template_summary()
         if self.arguments.sequence and self.arguments.long != "refuse":
             yield f"longer than {self.arguments.sequence} tokens: {self.cut} cut, {self.dropped} dropped"
         if self.straddling:
@@ -141,6 +140,17 @@ class Chats:
             yield f"keys of lines that are not used: {keys}"
         if self.problems.count:
             yield f"{self.problems.count} lines are left out"
+
+    def template_summary(self):
+        kind = "generation blocks" if self.template.has_generation else "renderings up to each turn"
+        yield f"targets by {kind}, template: {self.template.where}"
+        if self.special.search(self.ending):
+            yield f"an answer ends with {json.dumps(self.ending, ensure_ascii=False)}"
+        else:
+            found = json.dumps(self.ending, ensure_ascii=False) if self.ending else "nothing"
+            yield f"an answer ends with {found}, not with a special token of the tokenizer: is this template made for it?"
+        if self.template.can_write_date:
+            yield f"the chat template can write the date: {self.arguments.date} (--date)"
 
 
 def write_chats(arguments, files, output, kept, end):

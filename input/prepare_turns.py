@@ -78,7 +78,8 @@ class Turns:
 
 def check_template(turns, encode):
     """Renders a test conversation and raises InputError, with the check that failed, if targets cannot be told from the rest.
-    `encode`: text to tokens. A template need not accept a message of the system."""
+    `encode`: text to tokens. A template need not accept a message of the system. Returns the text of targets after an answer,
+    which tells that it is over, such as <|im_end|>."""
     template = turns.template
     if template.has_generation and turns.each_turn:
         raise InputError(
@@ -94,6 +95,8 @@ def check_template(turns, encode):
         check_targets(example, documents)
         if not template.has_generation:
             check_beginnings(turns, example, documents, encode)
+        text, ranges = documents[-1]
+        return text[slice(*ranges[-1])].rpartition(example.messages[-1]["content"])[2]
     except InputError as error:
         raise InputError(f"{template.where}: fails on a test conversation: {error}") from error
 

@@ -216,6 +216,22 @@ class Templates(ChatCase):
         (self.folder / "mine.jinja").write_text(templates.INST)
         self.assertIn("mine.jinja\n", self.run_it(line, "--template", self.folder / "mine.jinja"))
 
+    def test_what_ends_an_answer_is_shown(self):
+        line = self.lines(chat("hello", "hello"))
+        for template, said in (
+            (templates.CHATML, 'an answer ends with "<|im_end|>"\n'),
+            (templates.GENERATION, 'an answer ends with "<|im_end|>"\n'),
+            (templates.CHATML.replace("im_end", "end"), 'ends with "<|end|>\\n", not with a special token of the tokenizer'),
+            (
+                templates.GENERATION.replace(
+                    "message.content + '<|im_end|>' }}\n        {%- end", "message.content }}\n        {%- end"
+                ),
+                "ends with nothing, not",
+            ),
+        ):
+            self.template(template)
+            self.assertIn(said, self.run_it(line))
+
     def test_configurations_that_are_not_understood(self):
         line = self.lines(chat("hello", "hello"))
         for value in (5, [{"name": "default"}], {"default": None}, [["default", "x"]]):
