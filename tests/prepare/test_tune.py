@@ -1,0 +1,86 @@
+"""From a model to a tuned model, as docs/tutorial.md says it, on input/tune.toml made smaller: questions become documents, a model
+that kzero trained and exported is tuned on them, and the job is stopped once on the way.
+
+Usage:
+
+    KZERO=build/release/kzero KZERO_LAUNCHER="mpiexec -n" TOKENIZERS_PYTHON=.deps/venv/bin/python3 python3 test_tune.py
+"""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+KZERO = str(Path(os.environ["KZERO"]).resolve())
+LAUNCHER = os.environ["KZERO_LAUNCHER"].split()
+ROOT = Path(__file__).resolve().parents[2]
+WITH_TOKENIZERS = os.environ["TOKENIZERS_PYTHON"]
+BASE = "Qwen3-0.6B"
+TEMPLATE = """{% for message in messages %}<|im_start|>{{ message.role }}
+{{ message.content }}<|im_end|>
+{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant
+{% endif %}"""
+MAKE_TOKENIZER = "import sys; sys.path.insert(0, sys.argv[1]); import chat_case; chat_case.make_tokenizer(sys.argv[2])"
+SHAPE = ["model.family=llama", "model.qk_norm=true", "model.layers=2", "model.hidden=48", "model.heads=4", "model.vocab=384"]
+SHORT = ["train.steps=24", "train.precision=fp32", "optimizer.lr=2e-3", "model.sequence=512", "train.validate_every=12"]
+
+
+class Tune(unittest.TestCase):
+    def run_in(self, *command, code=0):
+        environment = {**os.environ, "PREPARE": str(ROOT / "input/prepare.py")}
+        done = subprocess.run(
+            list(map(str, command)), cwd=self.folder, env=environment, capture_output=True, text=True, timeout=240
+        )
+        self.assertEqual(done.returncode, code, done.stdout + done.stderr)
+        return done.stdout
+
+    def launch(self, *arguments, code=0):
+        return self.run_in(*LAUNCHER, 2, KZERO, *arguments, code=code)
+
+    def make_base(self):
+        """A model folder: weights of a run of one step, a tokenizer, and a chat template."""
+        tokenizer = self.folder / "tokenizer.json"
+        self.run_in(WITH_TOKENIZERS, "-B", "-c", MAKE_TOKENIZER, ROOT / "tests/prepare", tokenizer)
+        text = f'data.files=["{ROOT}/README.md"]'
+        run = ["train.steps=1", "optimizer.warmup=1", "train.validate_every=0", "train.global_batch=2", "train.micro_batch=1", "checkpoint.folder=base_run"]
+        self.launch("train", ROOT / "input/quickstart.toml", *SHAPE, "model.sequence=64", *run, text)
+        self.run_in(KZERO, "convert", "base_run", BASE, "--tokenizer", tokenizer)
+        (self.folder / BASE / "chat_template.jinja").write_text(TEMPLATE)
+
+    def test_every_step_of_the_way(self):
+        with tempfile.TemporaryDirectory() as name:
+            self.folder = Path(name)
+            self.make_base()
+            questions = [ROOT / "input/questions.jsonl", "-o", "data/questions", "--chat", "--tokenizer", BASE]
+            self.run_in(WITH_TOKENIZERS, "-B", ROOT / "input/prepare.py", *questions, "--each-turn", "--sequence", 512)
+            deck = ROOT / "input/tune.toml"
+            shown = self.run_in(KZERO, "inspect", deck, "--sample", 0)
+            self.assertIn("<|im_start|>assistant", shown)
+            self.assertRegex(shown, r"\[[A-Z][^\]]*<\|im_end\|>\]")  # an answer and its end are targets
+
+            self.assertIn("packs 198 documents", self.launch("train", deck, *SHORT, "run.max_steps=12", code=75))
+            self.assertIn("resumes bit for bit", self.launch("train", deck, *SHORT))
+            records = [json.loads(line) for line in (self.folder / "runs/tune/metrics.jsonl").read_text().splitlines()]
+            losses = [record["loss"] for record in records if record["event"] == "step"]
+            self.assertEqual(len(losses), 24)
+            self.assertLess(losses[-1], losses[0] - 1)
+            validation = [record["loss"] for record in records if record["event"] == "validation"]
+            score = json.loads(self.launch("evaluate", "runs/tune/checkpoints", "data/questions/text_val.docs", "--json"))
+            self.assertAlmostEqual(score["results"][0]["loss"], validation[-1], delta=1e-4)
+
+            self.run_in(KZERO, "convert", "runs/tune/checkpoints", "tuned")
+            self.assertTrue((self.folder / "tuned/tokenizer.json").exists())
+            shutil.rmtree(self.folder / BASE)  # the tuned model does not need the one that it began from
+            prompt = "<|im_start|>user\nWhat is kzero?<|im_end|>\n<|im_start|>assistant\n"
+            self.run_in(KZERO, "generate", "tuned", "--prompt", prompt, "--max-tokens", 8, "--seed", 3)
+
+
+if __name__ == "__main__":
+    if subprocess.run([WITH_TOKENIZERS, "-c", "import tokenizers, jinja2"], capture_output=True).returncode != 0:
+        print("the libraries tokenizers and jinja2 are not installed")
+        sys.exit(77)
+    unittest.main()
