@@ -100,6 +100,10 @@ void* Arenas::take_bytes(Category category, Index bytes) {
 
 void* Arenas::take_shared_bytes(Category category, Index bytes, Index ranks) {
   const std::size_t i = position(category);
+  KZERO_REQUIRE(bytes <= (most_bytes - shared_bytes_) / ranks, ExitCode::memory,
+                "{} ranks of a node would share more than {} of memory for {}, beyond what can be "
+                "planned; a smaller model needs less",
+                ranks, format_bytes(most_bytes), name_of(category));
   const Index begin = shared_bytes_, share = count(category, bytes);
   shares_[i] += share;
   shared_bytes_ += ranks * share;

@@ -39,7 +39,8 @@ class Arenas {
   }
 
   /// Returns the range of `ranks * count` elements that `ranks` ranks share, the same memory on
-  /// each of them; null while measuring. This rank counts `count` elements.
+  /// each of them; null while measuring. This rank counts `count` elements. Throws as take() does,
+  /// also if the range of all ranks exceeds 256 PiB.
   template <class T>
   T* take_shared(Category category, Index count, Index ranks) {
     return static_cast<T*>(

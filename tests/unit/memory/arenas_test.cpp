@@ -45,6 +45,8 @@ TEST(Arenas, MeasuringEndsBeforeCountsOverflow) {
   EXPECT_THROW(arenas.take<float>(Category::activations, 17), Error);
   EXPECT_THROW(arenas.take<float>(Category::workspace, Index{1} << 60), Error);
   EXPECT_NO_THROW(arenas.take<float>(Category::activations, 1));
+  EXPECT_THROW(arenas.take_shared<float>(Category::io, Index{1} << 40, 1 << 20), Error);
+  EXPECT_NO_THROW(arenas.take_shared<float>(Category::io, Index{1} << 40, 1 << 10));
 }
 
 TEST(Arenas, AllocatedOnesRepeatTheMeasuredLayout) {
