@@ -34,24 +34,28 @@ float scale_of_scores(const AttentionShape& s) {
   return depth<E> == 1 ? 1.0F : scale_of(s);
 }
 
-/// Turns the scores [hidden, seen) of a row into unnormalised probabilities and zeros the others.
+/// Turns the first `seen` scores of a row into unnormalised probabilities and zeros the rest.
 /// Dividing a row's output, d wide, is cheaper than dividing its probabilities.
-RowSum softmax_row(float* scores, float scale, Index hidden, Index seen, Index columns) {
-  // Fills the first and the last vector: keys that the mask hides get minus infinity.
-  const Index begin = hidden / detail::lanes * detail::lanes;
-  const Index end = begin + round_up(seen - begin, detail::lanes);
-  std::fill(scores, scores + begin, 0.0F);
-  std::fill(scores + begin, scores + hidden, -Kokkos::Experimental::infinity_v<float>);
-  std::fill(scores + seen, scores + end, -Kokkos::Experimental::infinity_v<float>);
-  float* row = scores + begin;
-  const float largest = scale * detail::host_max(end - begin, [=](Index j) { return row[j]; });
-  const float total = detail::sum_vectors(end - begin, [=](Index j) {
+RowSum softmax_row(float* row, float scale, Index seen, Index columns) {
+  // Fills the last vector: keys that the mask hides get minus infinity.
+  const Index whole = round_up(seen, detail::lanes);
+  std::fill(row + seen, row + whole, -Kokkos::Experimental::infinity_v<float>);
+  const float largest = scale * detail::host_max(whole, [=](Index j) { return row[j]; });
+  const float total = detail::sum_vectors(whole, [=](Index j) {
     const HostVector e = exponential(scale * load_vector(row + j) - largest);
     store_vector(row + j, e);
     return e;
   });
-  std::fill(scores + end, scores + columns, 0.0F);
+  std::fill(row + whole, row + columns, 0.0F);
   return {1.0F / total, largest + std::log(total)};
+}
+
+/// Does the same for the scores [hidden, seen) and zeros the others.
+RowSum softmax_row(float* row, float scale, Index hidden, Index seen, Index columns) {
+  const Index begin = hidden / detail::lanes * detail::lanes;
+  std::fill(row, row + begin, 0.0F);
+  std::fill(row + begin, row + hidden, -Kokkos::Experimental::infinity_v<float>);
+  return softmax_row(row + begin, scale, seen - begin, columns - begin);
 }
 
 /// A block of query rows of one sequence, and its mask.
@@ -106,8 +110,14 @@ void forward_rows(const AttentionShape& s, const HeadThread<E>& h, const QueryBl
   float inverse[query_block];
   for (Index i = 0; i < rows; ++i) {
     float* scores = h.scores + i * columns;
-    const RowSum sum = softmax_row(scores, scale, block.mask.first_key(first + i) - first_key,
-                                   first + i + 1 - first_key, columns);
+    const Index seen = first + i + 1 - first_key;
+    RowSum sum{};
+    if constexpr (Mask::has_documents) {
+      const Index hidden = block.mask.first_key(first + i) - first_key;
+      sum = softmax_row(scores, scale, hidden, seen, columns);
+    } else {
+      sum = softmax_row(scores, scale, seen, columns);
+    }
     if constexpr (depth<E> == 2) round_row(scores, columns, h.probabilities + i * columns / 2);
     log_sum[first + i] = sum.log;
     inverse[i] = sum.inverse;
