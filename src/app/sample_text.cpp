@@ -29,7 +29,7 @@ struct SampleArrays {
   }
 
   /// Returns whether the token at a position is a target: the position before predicts it.
-  bool is_target(Index at) const { return at > begin[at] && targets[at - 1] != data::no_target; }
+  bool is_target(Index at) const { return at > begin[at] && targets[at - 1] != no_target; }
 
   std::vector<Token> inputs, targets;
   std::vector<std::int32_t> begin, end;

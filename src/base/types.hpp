@@ -12,6 +12,9 @@ using Index = std::int64_t;
 /// Token ids as the kernels read them.
 using Token = std::int32_t;
 
+/// The target of a position that predicts nothing: its loss and its gradient are 0.
+inline constexpr Token no_target = -1;
+
 enum class Dtype { fp32, bf16, fp16 };
 
 constexpr Index bytes_of(Dtype dtype) { return dtype == Dtype::fp32 ? 4 : 2; }

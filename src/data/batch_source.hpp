@@ -9,9 +9,6 @@
 
 namespace kzero::data {
 
-/// The target of a position that predicts nothing.
-inline constexpr Token no_target = -1;
-
 /// Returns samples by their global numbers. The same number gives the same tokens on any rank of
 /// any grid.
 class BatchSource {

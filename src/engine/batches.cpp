@@ -7,8 +7,6 @@
 
 namespace kzero::engine {
 
-static_assert(data::no_target == model::no_target);
-
 namespace {
 
 /// Divides a block of bytes into parts with the alignment of arenas.

@@ -146,14 +146,14 @@ TextScore score_documents(ForwardModel& model, const grid::Group& data,
   const Index batch = model.shape().batch;
   const Rows rows{documents.documents(),
                   [&](Index row, std::span<Token> inputs, std::span<Token> targets) {
-                    std::ranges::fill(targets, kzero::data::no_target);
+                    std::ranges::fill(targets, no_target);
                     documents.read(row, inputs.data(), targets.data());
                   }};
   const auto fold = [&](Index first, std::span<const Token> targets, std::span<const float> losses,
                         std::span<double> numbers) {
     const auto there = static_cast<std::size_t>(std::min(batch, rows.count - first)) * length;
     for (std::size_t i = 0; i < there; ++i) {
-      if (targets[i] == kzero::data::no_target) continue;
+      if (targets[i] == no_target) continue;
       numbers[0] += static_cast<double>(losses[i]);
       if (!byte_lengths.empty()) numbers[1] += static_cast<double>(byte_lengths[targets[i]]);
     }

@@ -45,9 +45,6 @@ struct Resources {
   TensorLink link{};
 };
 
-/// The target of a row that has none: its loss and its gradient are 0.
-inline constexpr Token no_target = -1;
-
 /// One micro-batch on the device: inputs and targets [N], the inputs grouped by token, and the
 /// documents of the rows.
 struct Batch {

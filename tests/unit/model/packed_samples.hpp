@@ -24,7 +24,7 @@ class PackedSamples : public data::BatchSource {
                 Token padding = 0)
       : sequence_(sequence),
         inputs_(rows * sequence, padding),
-        targets_(rows * sequence, model::no_target),
+        targets_(rows * sequence, no_target),
         begin_(rows * sequence),
         end_(rows * sequence) {
     for (Index i = 0; i < rows * sequence; ++i) {
