@@ -46,7 +46,14 @@ class Tune(unittest.TestCase):
         tokenizer = self.folder / "tokenizer.json"
         self.run_in(WITH_TOKENIZERS, "-B", "-c", MAKE_TOKENIZER, ROOT / "tests/prepare", tokenizer)
         text = f'data.files=["{ROOT}/README.md"]'
-        run = ["train.steps=1", "optimizer.warmup=1", "train.validate_every=0", "train.global_batch=2", "train.micro_batch=1", "checkpoint.folder=base_run"]
+        run = [
+            "train.steps=1",
+            "optimizer.warmup=1",
+            "train.validate_every=0",
+            "train.global_batch=2",
+            "train.micro_batch=1",
+            "checkpoint.folder=base_run",
+        ]
         self.launch("train", ROOT / "input/quickstart.toml", *SHAPE, "model.sequence=64", *run, text)
         self.run_in(KZERO, "convert", "base_run", BASE, "--tokenizer", tokenizer)
         (self.folder / BASE / "chat_template.jinja").write_text(TEMPLATE)
@@ -55,7 +62,7 @@ class Tune(unittest.TestCase):
         with tempfile.TemporaryDirectory() as name:
             self.folder = Path(name)
             self.make_base()
-            questions = [ROOT / "input/questions.jsonl", "-o", "data/questions", "--chat", "--tokenizer", BASE]
+            questions = [ROOT / "input/questions.jsonl", "-o", "questions", "--chat", "--tokenizer", BASE]
             self.run_in(WITH_TOKENIZERS, "-B", ROOT / "input/prepare.py", *questions, "--each-turn", "--sequence", 512)
             deck = ROOT / "input/tune.toml"
             shown = self.run_in(KZERO, "inspect", deck, "--sample", 0)
@@ -69,7 +76,7 @@ class Tune(unittest.TestCase):
             self.assertEqual(len(losses), 24)
             self.assertLess(losses[-1], losses[0] - 1)
             validation = [record["loss"] for record in records if record["event"] == "validation"]
-            score = json.loads(self.launch("evaluate", "runs/tune/checkpoints", "data/questions/text_val.docs", "--json"))
+            score = json.loads(self.launch("evaluate", "runs/tune/checkpoints", "questions/text_val.docs", "--json"))
             self.assertAlmostEqual(score["results"][0]["loss"], validation[-1], delta=1e-4)
 
             self.run_in(KZERO, "convert", "runs/tune/checkpoints", "tuned")
