@@ -9,6 +9,7 @@
 #include "support/checkpoints.hpp"
 #include "support/document_file.hpp"
 #include "support/full_result.hpp"
+#include "support/outcome.hpp"
 
 namespace kzero::tests {
 namespace {
@@ -71,6 +72,29 @@ TEST_P(Documents, DoNotShowTheNumberOfRanks) {
         tried.zero.stage = alone;
         expect_same(documents_result_on(tried, 1), expected, "stage " + std::to_string(alone));
       }
+    }
+  }
+}
+
+TEST_P(Documents, DoNotShowRecomputationInATensorGroup) {
+  const grid::Group world = first_ranks(launch_ranks());
+  const SharedFolder files(world);
+  deck::Config config = documents_deck(files.path(), GetParam());
+  world.barrier();
+  config.model.heads = 8, config.model.hidden = 24, config.model.feed_forward = 53;
+  config.grid.tensor = launch_ranks() % 2 == 0 ? 2 : 1;
+  for (deck::Config tried : {config, as_llama(config, 2)}) {
+    for (const bool sequence_parallel : {false, true}) {
+      tried.model.sequence_parallel = sequence_parallel && tried.grid.tensor > 1;
+      tried.recompute = {};
+      tried.zero.stage = 0;
+      const Outcome expected = train_outcome(tried, world);
+      tried.zero.stage = 3;
+      tried.recompute.mode = deck::RecomputeMode::layernorm_gelu;
+      expect_same(train_outcome(tried, world), expected, "layernorm_gelu");
+      tried.recompute.mode = deck::RecomputeMode::full;
+      tried.recompute.partition = !tried.model.sequence_parallel;
+      expect_same(train_outcome(tried, world), expected, "full");
     }
   }
 }
