@@ -6,7 +6,6 @@
 #include <array>
 #include <bit>
 #include <cerrno>
-#include <filesystem>
 
 #include "base/checksum.hpp"
 #include "base/error.hpp"
@@ -69,7 +68,7 @@ class DocumentScan {
   }
 
  private:
-  /// Adds words of the current document, the first of which is its token number `place`.
+  /// Adds words of the current document. The first is its token number `place`.
   void add_part(std::span<const std::uint32_t> words, Index place) {
     KZERO_REQUIRE(place > 0 || target_of(words.front()) == 0, ExitCode::files,
                   "{}: document {} (counted from 0) begins with a target, but a first token has no "
@@ -200,13 +199,6 @@ void DocumentFile::read(Index begin, Index count, Index vocab, Index expected, T
       "targets below model.vocab = {}; the file was overwritten while the run was using "
       "it: restore it and start again",
       path(), begin, begin + count - 1, sums.targets, sums.largest, expected, vocab);
-}
-
-std::uint64_t DocumentFile::digest() const {
-  const std::string name = std::filesystem::path(path()).filename();
-  const std::array<std::uint64_t, 3> parts{checksum(std::as_bytes(std::span(name))),
-                                           static_cast<std::uint64_t>(bytes_), header_digest_};
-  return checksum(std::as_bytes(std::span(parts)));
 }
 
 }  // namespace kzero::data

@@ -41,7 +41,7 @@ class DocumentFile {
             Token* targets) const;
 
   /// A digest of the name without folders, the size and the header.
-  std::uint64_t digest() const;
+  std::uint64_t digest() const { return file_.digest(header_digest_); }
 
  private:
   std::vector<Index> read_starts() const;

@@ -6,9 +6,12 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 
+#include "base/checksum.hpp"
 #include "base/error.hpp"
 #include "base/uninterrupted.hpp"
 
@@ -161,6 +164,13 @@ Index DataFile::read(std::span<std::byte> bytes, Index offset) const {
     }
     return static_cast<Index>(done);
   });
+}
+
+std::uint64_t DataFile::digest(std::uint64_t header_digest) const {
+  const std::string name = std::filesystem::path(path_).filename();
+  const std::array<std::uint64_t, 3> parts{checksum(std::as_bytes(std::span(name))),
+                                           static_cast<std::uint64_t>(size_), header_digest};
+  return checksum(std::as_bytes(std::span(parts)));
 }
 
 Index DataFile::size_now() const {

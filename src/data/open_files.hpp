@@ -75,6 +75,10 @@ class DataFile {
   /// The present size. Throws as read() does.
   Index size_now() const;
 
+  /// A digest of the name without folders, the size when the file was first opened, and
+  /// `header_digest`, of its header.
+  std::uint64_t digest(std::uint64_t header_digest) const;
+
  private:
   friend class OpenFiles;
 

@@ -187,11 +187,4 @@ void TokenFile::check(Index begin, Index count, Index vocab) const {
   with_stored(layout_.width, [&](auto stored) { check_as<decltype(stored)>(begin, count, vocab); });
 }
 
-std::uint64_t TokenFile::digest() const {
-  const std::string name = std::filesystem::path(path()).filename();
-  const std::array<std::uint64_t, 3> parts{checksum(std::as_bytes(std::span(name))),
-                                           static_cast<std::uint64_t>(bytes_), header_digest_};
-  return checksum(std::as_bytes(std::span(parts)));
-}
-
 }  // namespace kzero::data

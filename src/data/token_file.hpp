@@ -35,7 +35,7 @@ class TokenFile {
   void check(Index begin, Index count, Index vocab) const;
 
   /// A digest of the name without folders, the size and the header.
-  std::uint64_t digest() const;
+  std::uint64_t digest() const { return file_.digest(header_digest_); }
 
  private:
   void read_head();
