@@ -79,15 +79,7 @@ struct Packed {
 
 template <class T>
 void fill(DrivenModel<T>& model) {
-  std::uint64_t seed = 10;
-  for (const auto& unit : model.table) {
-    for (const auto& p : unit.params) {
-      auto values = numbers<float>(p.elements(), ++seed, 0.5);
-      if (p.init == param::Init::ones)
-        for (auto& value : values) value += 1;
-      model.set(p.name, values);
-    }
-  }
+  model.set_numbers();
   model.spoil_gradients();
 }
 

@@ -44,6 +44,19 @@ class DrivenModel {
     to_device(rounded, to.data());
   }
 
+  /// Gives each parameter numbers of its own, around 1 where it begins as 1.
+  void set_numbers() {
+    std::uint64_t seed = 10;
+    for (const auto& unit : table) {
+      for (const auto& p : unit.params) {
+        auto values = numbers<float>(p.elements(), ++seed, 0.5);
+        if (p.init == param::Init::ones)
+          for (auto& value : values) value += 1;
+        set(p.name, values);
+      }
+    }
+  }
+
   /// The gradients before the first micro-batch must not affect the result.
   void spoil_gradients() {
     kernels::fill<T>({}, {parts_.gradients.data(), static_cast<std::size_t>(layout_.total())},

@@ -26,20 +26,7 @@ deck::Model three_llama_blocks() {
 }
 
 template <class T>
-class ForwardOnly : public RandomSamples {
- protected:
-  static void fill(DrivenModel<T>& model) {
-    std::uint64_t seed = 10;
-    for (const auto& unit : model.table) {
-      for (const auto& p : unit.params) {
-        auto values = numbers<float>(p.elements(), ++seed, 0.5);
-        if (p.init == param::Init::ones)
-          for (auto& value : values) value += 1;
-        model.set(p.name, values);
-      }
-    }
-  }
-};
+class ForwardOnly : public RandomSamples {};
 
 using Precisions = testing::Types<float, bf16, fp16>;
 TYPED_TEST_SUITE(ForwardOnly, Precisions);
@@ -49,8 +36,8 @@ TYPED_TEST(ForwardOnly, HasTheLossesOfTraining) {
     for (const Index batch : {1, 3}) {
       DrivenModel<TypeParam> training(shape, batch);
       DrivenModel<TypeParam> forward(shape, batch, {}, Passes::forward);
-      this->fill(training);
-      this->fill(forward);
+      training.set_numbers();
+      forward.set_numbers();
       for (const Index first : {0, 2}) {
         const double sum = training.loss(*this->sampler, first);
         const std::vector<float> each = forward.token_losses(*this->sampler, first);
