@@ -6,17 +6,12 @@ Usage:
 """
 
 import json
-import os
-import subprocess
 import sys
 import tempfile
-import unittest
 from pathlib import Path
 
-KZERO = str(Path(os.environ["KZERO"]).resolve())
-LAUNCHER = os.environ["KZERO_LAUNCHER"].split()
-ROOT = Path(__file__).resolve().parents[2]
-WITH_TOKENIZERS = os.environ["TOKENIZERS_PYTHON"]
+from journey import KZERO, ROOT, WITH_TOKENIZERS, Journey, main
+
 SMALLER = [
     "model.vocab=600",
     "model.hidden=48",
@@ -32,15 +27,7 @@ SMALLER = [
 ]
 
 
-class OwnText(unittest.TestCase):
-    def run_in(self, *command, code=0):
-        done = subprocess.run(list(map(str, command)), cwd=self.folder, capture_output=True, text=True, timeout=240)
-        self.assertEqual(done.returncode, code, done.stdout + done.stderr)
-        return done.stdout
-
-    def launch(self, *arguments, code=0):
-        return self.run_in(*LAUNCHER, 2, KZERO, *arguments, code=code)
-
+class OwnText(Journey):
     def test_every_step_of_the_way(self):
         with tempfile.TemporaryDirectory() as name:
             self.folder = Path(name)
@@ -80,7 +67,4 @@ class OwnText(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    if subprocess.run([WITH_TOKENIZERS, "-c", "import tokenizers"], capture_output=True).returncode != 0:
-        print("the library tokenizers is not installed")
-        sys.exit(77)
-    unittest.main()
+    main("tokenizers")

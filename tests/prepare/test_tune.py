@@ -7,18 +7,12 @@ Usage:
 """
 
 import json
-import os
 import shutil
-import subprocess
-import sys
 import tempfile
-import unittest
 from pathlib import Path
 
-KZERO = str(Path(os.environ["KZERO"]).resolve())
-LAUNCHER = os.environ["KZERO_LAUNCHER"].split()
-ROOT = Path(__file__).resolve().parents[2]
-WITH_TOKENIZERS = os.environ["TOKENIZERS_PYTHON"]
+from journey import KZERO, ROOT, WITH_TOKENIZERS, Journey, main
+
 BASE = "Qwen3-0.6B"
 TEMPLATE = """{% for message in messages %}<|im_start|>{{ message.role }}
 {{ message.content }}<|im_end|>
@@ -29,18 +23,7 @@ SHAPE = ["model.family=llama", "model.qk_norm=true", "model.layers=2", "model.hi
 SHORT = ["train.steps=24", "train.precision=fp32", "optimizer.lr=2e-3", "model.sequence=512", "train.validate_every=12"]
 
 
-class Tune(unittest.TestCase):
-    def run_in(self, *command, code=0):
-        environment = {**os.environ, "PREPARE": str(ROOT / "input/prepare.py")}
-        done = subprocess.run(
-            list(map(str, command)), cwd=self.folder, env=environment, capture_output=True, text=True, timeout=240
-        )
-        self.assertEqual(done.returncode, code, done.stdout + done.stderr)
-        return done.stdout
-
-    def launch(self, *arguments, code=0):
-        return self.run_in(*LAUNCHER, 2, KZERO, *arguments, code=code)
-
+class Tune(Journey):
     def make_base(self):
         """A model folder: weights of a run of one step, a tokenizer, and a chat template."""
         tokenizer = self.folder / "tokenizer.json"
@@ -87,7 +70,4 @@ class Tune(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    if subprocess.run([WITH_TOKENIZERS, "-c", "import tokenizers, jinja2"], capture_output=True).returncode != 0:
-        print("the libraries tokenizers and jinja2 are not installed")
-        sys.exit(77)
-    unittest.main()
+    main("tokenizers", "jinja2")
