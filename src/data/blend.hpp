@@ -42,7 +42,7 @@ class Blend : public BatchSource {
   /// The source of a sample, and its number there.
   BlendOrder::Place place(Index sample) const { return order_(sample); }
 
-  /// A digest of everything that determines which part of which source a sample reads.
+  /// A digest of everything that determines the source of a sample, and the part that it reads.
   std::uint64_t digest() const;
 
  private:

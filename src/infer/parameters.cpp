@@ -37,7 +37,7 @@ template <class T>
 void Parameters<T>::load(const tensor::Execution& exec, const Values& values,
                          engine::Machinery& machinery) {
   const comm::Communicator& data = *machinery.data;
-  store_.clear(exec);  // padding takes part in collectives
+  store_.clear(exec);  // collectives send padding, too
   const auto units = static_cast<Index>(blueprint_->table.size());
   grid::collectively(machinery.grid.world(), [&] {
     for (Index u = 0; u < units; ++u) read_unit(u, exec, values, data.rank());

@@ -20,7 +20,7 @@ class LossScaler {
   void update(bool finite);
 
   /// Records a step that was skipped because it had nothing to compute. It counts in skipped(), but
-  /// is no sign of divergence.
+  /// not towards optimizer.max_skipped.
   void leave_out() { ++skipped_; }
 
   /// Throws Error(diverged) after optimizer.max_skipped skipped steps in a row.

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""input/prepare.py --chat beside transformers: the same texts, tokens and targets of conversations.
+"""Compares input/prepare.py --chat with transformers: texts, tokens and targets of conversations.
 
     VENV/bin/python compare_chat.py [TEMPLATE.jinja ...]
 
