@@ -46,6 +46,9 @@ train() {
     saved=$(newest_checkpoint)
     KZERO_LAUNCH=$launched KZERO_STARTED_BY=$started_by launch "$ranks" "$kzero" train "${words[@]}"
     code=$?
+    if ((code == 0)) && [[ -z $(told_code) ]]; then
+      code=1  # MPICH 4.1 to 4.2.1: two ranks ended badly at once (github.com/pmodels/mpich/issues/7057)
+    fi
     if is_final "$code" || ! prepare_launch "$code"; then
       break
     fi

@@ -55,6 +55,7 @@ while (($(grep -c "^$KZERO_LAUNCH " ranks) < PMI_SIZE)); do sleep 0.02; done
 checkpoint=${CHECKPOINTS-saved}/step_0000000$((KZERO_LAUNCH + 1))
 [[ -z ${CHECKPOINTS-saved} ]] || { mkdir -p "$checkpoint"; touch "$checkpoint/manifest.h5"; }
 dies && die $$
+((${END_WITH:-0} != 0)) || : "${TELL=0}"  # what ends well says so
 [[ -z ${TELL-} ]] || echo "{\\"exit_code\\":$TELL}" >"kzero-$KZERO_JOB.end"
 exit "${END_WITH:-0}"
 """
@@ -241,6 +242,11 @@ class NotLaunchedAgain(HostsTest):
 
     def test_a_failure_that_repeats(self):
         self.expect_none(self.train(DIE="0", CHECKPOINTS=""), "the nodes of the launch answer, and it wrote no checkpoint")
+
+    def test_a_launcher_that_lost_the_exit_code(self):
+        self.assertEqual(self.train(TELL=""), 1, self.shown)
+        self.assertEqual(self.launches(), [1, 2, 3])
+        self.assertIn("launch 0 ended with code 1, and the program did not write how", self.shown)
 
     def test_after_the_given_number_of_launches(self):
         for most, launched in (("0", []), ("2", [1, 2])):
