@@ -17,7 +17,7 @@ options=(
   -DKokkos_ENABLE_OPENMP=ON -DKokkos_ENABLE_SERIAL=ON
 )
 case $variant in
-  host) ;;
+  host) options+=(-DCMAKE_UNITY_BUILD=ON -DCMAKE_UNITY_BUILD_BATCH_SIZE=100) ;;  # a third of the time
   cuda)
     header=$here/kokkos47_cuda13.hpp
     options+=(
