@@ -45,22 +45,22 @@ std::byte* map(int file, Index bytes) {
 
 /// Runs a part of the allocation on this rank. Collective over the group.
 template <class F>
-void together(const grid::Group& group, Index bytes, const F& part) {
+void together(const grid::Group& group, Index bytes, const std::string& instead, const F& part) {
   grid::collectively(group, [&] {
     try {
       part();
     } catch (const Error& error) {
       fail(ExitCode::memory,
-           "the {} ranks of node {} cannot share {} of memory for parameters ({}); grid.node = 1 "
-           "sends the parameters in messages instead",
-           group.size(), runtime::host_name(), format_bytes(bytes), error.what());
+           "the {} ranks of node {} cannot share {} of memory for parameters ({}); {}",
+           group.size(), runtime::host_name(), format_bytes(bytes), error.what(), instead);
     }
   });
 }
 
 }  // namespace
 
-NodeWindow::NodeWindow(const grid::Group& group, Index bytes) : group_(group), bytes_(bytes) {
+NodeWindow::NodeWindow(const grid::Group& group, Index bytes, const std::string& instead)
+    : group_(group), bytes_(bytes) {
   const grid::Nodes nodes(group, runtime::host_name());
   if (nodes.count() > 1) {
     throw grid::AgreedError(
@@ -71,13 +71,13 @@ NodeWindow::NodeWindow(const grid::Group& group, Index bytes) : group_(group), b
   }
   std::optional<Descriptor> file;
   std::optional<runtime::DescriptorSender> sender;
-  together(group, bytes, [&] {
+  together(group, bytes, instead, [&] {
     if (!group.is_root()) return;
     file.emplace(create_file(bytes));
     sender.emplace();
   });
   const std::string name = group.broadcast(sender ? sender->name() : "");
-  together(group, bytes, [&] {
+  together(group, bytes, instead, [&] {
     if (sender) {
       sender->send(file->number(), group.size() - 1, patience);
     } else {

@@ -3,6 +3,8 @@
 // process, even if that is killed. MPI_Win_allocate_shared promises neither.
 #pragma once
 
+#include <string>
+
 #include "grid/group.hpp"
 #include "memory/shared_memory.hpp"
 
@@ -11,9 +13,10 @@ namespace kzero::comm {
 class NodeWindow : public memory::SharedMemory {
  public:
   /// Allocates `bytes` that all ranks of `group` share. Pages are placed where they are first
-  /// written. Throws AgreedError(memory) if the system refuses, and AgreedError(usage) if the ranks
-  /// are on several nodes. `group` must outlive the object. Collective over it.
-  NodeWindow(const grid::Group& group, Index bytes);
+  /// written. Throws AgreedError(memory) if the system refuses, with advice what to do `instead`,
+  /// and AgreedError(usage) if the ranks are on several nodes. `group` must outlive the object.
+  /// Collective over it.
+  NodeWindow(const grid::Group& group, Index bytes, const std::string& instead);
   /// Not collective: other ranks keep the memory.
   ~NodeWindow() override;
   NodeWindow(const NodeWindow&) = delete;

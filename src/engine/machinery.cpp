@@ -25,9 +25,10 @@ Machinery::Machinery(const deck::Config& config, Index thread_count, const grid:
   tensor = link(comm::overlap_beside(config), grid.tensor());
 }
 
-std::unique_ptr<memory::SharedMemory> Machinery::share(Index bytes) const {
+std::unique_ptr<memory::SharedMemory> Machinery::share(Index bytes,
+                                                       const std::string& instead) const {
   if (bytes == 0) return nullptr;
-  return std::make_unique<comm::NodeWindow>(grid.node(), bytes);
+  return std::make_unique<comm::NodeWindow>(grid.node(), bytes, instead);
 }
 
 model::TensorRank tensor_rank(const grid::ProcessGrid& grid) {

@@ -28,8 +28,9 @@ struct Machinery {
   Machinery(const deck::Config& config, Index thread_count, const grid::ProcessGrid& ranks);
 
   /// Allocates memory that the data group's ranks on this node share; null for 0 bytes. Throws
-  /// AgreedError if the system refuses. Collective over those ranks.
-  std::unique_ptr<memory::SharedMemory> share(Index bytes) const;
+  /// AgreedError if the system refuses, with advice what to do `instead`. Collective over those
+  /// ranks.
+  std::unique_ptr<memory::SharedMemory> share(Index bytes, const std::string& instead) const;
 };
 
 model::TensorRank tensor_rank(const grid::ProcessGrid& grid);

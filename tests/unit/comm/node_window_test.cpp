@@ -21,7 +21,7 @@ std::span<Index> numbers(const NodeWindow& window, const grid::Group& group) {
 
 TEST(NodeWindow, ShowsEachRankWhatTheOthersWrote) {
   const grid::Group group = grid::world_group();
-  const NodeWindow window(group, group.size() * static_cast<Index>(sizeof(Index)));
+  const NodeWindow window(group, group.size() * static_cast<Index>(sizeof(Index)), "");
   const auto all = numbers(window, group);
   EXPECT_TRUE(std::ranges::all_of(all, [](Index number) { return number == 0; }));
   window.meet();
@@ -36,7 +36,7 @@ TEST(NodeWindow, ShowsEachRankWhatTheOthersWrote) {
 TEST(NodeWindow, OfOneGroupIsNotThatOfAnother) {
   const grid::Group world = grid::world_group();
   const grid::Group half = world.part(world.rank() % 2, "half");
-  const NodeWindow first(half, 8 * world.size()), second(half, 8 * world.size());
+  const NodeWindow first(half, 8 * world.size(), ""), second(half, 8 * world.size(), "");
   numbers(first, half)[half.rank()] = world.rank() + 1;
   first.meet();
   for (Index r = 0; r < half.size(); ++r) {
@@ -48,7 +48,7 @@ TEST(NodeWindow, OfOneGroupIsNotThatOfAnother) {
 // A window of one rank may end while others use theirs.
 TEST(NodeWindow, EndsOnEachRankAlone) {
   const grid::Group group = grid::world_group();
-  auto window = std::make_unique<NodeWindow>(group, 8 * group.size());
+  auto window = std::make_unique<NodeWindow>(group, 8 * group.size(), "");
   numbers(*window, group)[group.rank()] = 7;
   window->meet();
   if (group.is_root()) window.reset();
@@ -64,21 +64,21 @@ TEST(NodeWindow, LeavesNoFileAndNoDescriptor) {
     return std::distance(std::filesystem::directory_iterator("/proc/self/fd"), {});
   };
   const auto before = descriptors();
-  const NodeWindow window(group, 1 << 20);
+  const NodeWindow window(group, 1 << 20, "");
   EXPECT_EQ(descriptors(), before);
 }
 
 TEST(NodeWindow, ThatCannotBeHadNamesItsSize) {
   const grid::Group group = grid::world_group();
   try {
-    const NodeWindow window(group, Index{1} << 60);
+    const NodeWindow window(group, Index{1} << 60, "share less");
     ADD_FAILURE() << "an exbibyte";
   } catch (const grid::AgreedError& error) {
     EXPECT_EQ(error.code(), ExitCode::memory);
     const std::string text = error.what();
     EXPECT_NE(text.find("cannot share 1024.00 PiB of memory for parameters"), std::string::npos)
         << text;
-    EXPECT_NE(text.find("grid.node = 1"), std::string::npos) << text;
+    EXPECT_NE(text.find("; share less"), std::string::npos) << text;
   }
 }
 

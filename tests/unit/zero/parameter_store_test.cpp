@@ -43,7 +43,7 @@ class Shared {
         stage(zero::stage(3, layout.ranks(), grid.data().shape().nodes, true)),
         measured(memory::measured(
             [&](memory::Arenas& all) { ParameterStore<float>(all, layout, stage, 0, 0); })),
-        window(grid.node(), measured.shared_bytes()),
+        window(grid.node(), measured.shared_bytes(), ""),
         arenas(measured, ledger, &window),
         store(arenas, layout, stage, 0, grid.data().rank()) {
     store.clear(exec);
