@@ -153,6 +153,29 @@ Request Communicator::gather_from(const Execution& stream, const ConstSpan& mine
   return begin(stream, std::move(send), std::move(arriving), channel);
 }
 
+Request Communicator::begin_gather_for_node(const Execution& stream, ConstSpan mine,
+                                            const std::vector<Span>& receive, Purpose purpose) {
+  const NodeShape& shape = group_.shape();
+  KZERO_EXPECT(shape.nodes > 1 && std::ssize(receive) == shape.nodes);
+  const Channel channel{group_.name(), Operation::all_gather, purpose};
+  const Index messages = shape.nodes - 1, node = shape.node_of(rank());
+  traffic_.add(channel, messages * mine.elements, messages * mine.bytes(), true);
+  const runtime::ProfileRegion region([&] { return region_name(channel); });
+  std::vector<ConstSpan> send(static_cast<std::size_t>(size()));
+  std::vector<Span> arriving(static_cast<std::size_t>(size()));
+  for (Index other = 0; other < shape.nodes; ++other) {
+    const Index peer = shape.rank_at(shape.place_of(rank()), other);
+    send[peer] = mine;
+    arriving[peer] = receive[other];
+  }
+  return begin_for_node(stream, mine, receive[node], std::move(send), std::move(arriving), channel);
+}
+
+Request Communicator::begin_for_node(const Execution&, ConstSpan, Span, std::vector<ConstSpan>,
+                                     std::vector<Span>, const Channel&) {
+  fail(ExitCode::other, "internal error: this communicator shares no memory between ranks");
+}
+
 Request Communicator::begin_library_sum(const Execution& stream, ConstSpan all, Span own,
                                         Purpose purpose) {
   KZERO_EXPECT(all.elements == own.elements * size());

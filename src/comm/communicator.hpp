@@ -87,6 +87,14 @@ class Communicator {
   Request begin_gather_across_nodes(const Execution& stream, ConstSpan mine,
                                     const std::vector<Span>& receive, Purpose purpose);
 
+  /// As begin_gather_across_nodes(), into memory that the ranks of a node share: receive[n] is in
+  /// it, and each of the node's ranks receives a part of the result. Nothing is written before all
+  /// of the node's ranks have begun the gather, and wait() returns when all their parts are
+  /// complete. Reading must therefore end before the next gather into the same place begins. Throws
+  /// Error(other) if the back end shares no memory.
+  Request begin_gather_for_node(const Execution& stream, ConstSpan mine,
+                                const std::vector<Span>& receive, Purpose purpose);
+
   /// Reduce-scatters `all` [size() * own] into this rank's `own`, in the library's order and
   /// precision of summation. `own` may be this rank's part of `all`. Throws Error(usage) if the
   /// back end has no reduction of its own.
@@ -127,6 +135,12 @@ class Communicator {
   /// only for groups of two or more ranks.
   virtual Request begin(const Execution& stream, std::vector<ConstSpan> send,
                         std::vector<Span> receive, const Channel& channel) = 0;
+
+  /// Begins what begin_gather_for_node() describes: copies `mine` to `place`, sends and receives.
+  /// The default, for backends without shared memory, throws.
+  virtual Request begin_for_node(const Execution& stream, ConstSpan mine, Span place,
+                                 std::vector<ConstSpan> send, std::vector<Span> receive,
+                                 const Channel& channel);
 
   /// Implements wait(). Request 0 needs no wait.
   virtual void complete(const Execution& stream, Request request) = 0;

@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <chrono>
+#include <cstring>
 #include <mutex>
 #include <thread>
 
@@ -89,13 +91,22 @@ Index window_of(const grid::Group& group) {
   return 1;
 }
 
+/// The ranks of this rank's node, for waits in gathers that they make together. A copy of their
+/// group, because such waits may overlap with its other messages. Collective over `group`.
+std::optional<grid::Group> node_of(const grid::Group& group) {
+  const NodeShape& shape = group.shape();
+  if (shape.nodes <= 1 || shape.node_ranks == 1) return std::nullopt;
+  return group.part(shape.node_of(group.rank()), "node");
+}
+
 }  // namespace
 
 MpiCommunicator::MpiCommunicator(Overlap overlap, const grid::Group& group, Traffic& traffic,
                                  Reach reach, Waits waits)
     : Communicator(group, traffic),
       polls_((overlap != Overlap::no || waits == Waits::yield) && group.size() > 1),
-      window_(reach == Reach::host ? 1 : window_of(group)) {
+      window_(reach == Reach::host ? 1 : window_of(group)),
+      node_(node_of(group)) {
   if (group.size() == 1) return;
   if (reach == Reach::host) staging_.emplace(std::max(chunk_within_node, chunk_between_nodes));
   if (overlap == Overlap::yes) worker_.emplace("messages of group " + group.name());
@@ -109,15 +120,35 @@ MpiCommunicator::~MpiCommunicator() {
 
 Request MpiCommunicator::begin(const Execution& stream, std::vector<ConstSpan> send,
                                std::vector<Span> receive, const Channel& channel) {
-  stream.fence("kzero::comm::operands_ready");
-  if (!worker_) {
-    const CountedWait counted;
-    exchange(send, receive, channel);
-    return 0;
-  }
-  return worker_->submit([this, send = std::move(send), receive = std::move(receive), channel] {
+  return start(stream, [this, send = std::move(send), receive = std::move(receive), channel] {
     exchange(send, receive, channel);
   });
+}
+
+/// A rank of the node that has begun this gather has finished with what was in its place, and the
+/// second meeting completes the node's parts. Polls for the meetings also advance messages, which
+/// other nodes may need to come here.
+Request MpiCommunicator::begin_for_node(const Execution& stream, ConstSpan mine, Span place,
+                                        std::vector<ConstSpan> send, std::vector<Span> receive,
+                                        const Channel& channel) {
+  KZERO_EXPECT(node_ && !staging_);
+  return start(stream, [=, this, send = std::move(send), receive = std::move(receive)] {
+    meet_in_node(channel);
+    if (abandoned_) return;
+    std::memcpy(place.data, mine.data, static_cast<std::size_t>(mine.bytes()));
+    exchange(send, receive, channel);
+    meet_in_node(channel);
+  });
+}
+
+/// Runs a collective's task once the work on `stream` has ended: here, or on the worker.
+template <class Task>
+Request MpiCommunicator::start(const Execution& stream, Task task) {
+  stream.fence("kzero::comm::operands_ready");
+  if (worker_) return worker_->submit(std::move(task));
+  const CountedWait counted;
+  task();
+  return 0;
 }
 
 void MpiCommunicator::complete(const Execution&, Request request) {
@@ -166,6 +197,18 @@ void MpiCommunicator::post(ConstSpan chunk, int to, MPI_Request& request) {
                     &request),
           "send", group_.name());
   });
+}
+
+/// Returns when all ranks of the node have called. Each then sees what the others wrote before.
+void MpiCommunicator::meet_in_node(const Channel& channel) const {
+  const Waiting waiting({describe(channel), node_->name()});
+  const TimelineSpan span(SpanKind::wait, [] { return SpanName("kzero::comm::meet_in_node"); });
+  // MPI orders its own messages. The fences order the processor's other accesses around them.
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  std::array<MPI_Request, 1> request{MPI_REQUEST_NULL};
+  in_turn([&] { check(MPI_Ibarrier(node_->handle(), request.data()), "barrier", node_->name()); });
+  wait_for_some(request);
+  std::atomic_thread_fence(std::memory_order_seq_cst);
 }
 
 /// Returns when at least one message has ended; its request is then MPI_REQUEST_NULL.

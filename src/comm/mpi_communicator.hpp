@@ -27,15 +27,22 @@ class MpiCommunicator : public Communicator {
   void complete(const Execution& stream, Request request) override;
   Request begin(const Execution& stream, std::vector<ConstSpan> send, std::vector<Span> receive,
                 const Channel& channel) override;
+  Request begin_for_node(const Execution& stream, ConstSpan mine, Span place,
+                         std::vector<ConstSpan> send, std::vector<Span> receive,
+                         const Channel& channel) override;
+  template <class Task>
+  Request start(const Execution& stream, Task task);
   void exchange(const std::vector<ConstSpan>& send, const std::vector<Span>& receive,
                 const Channel& channel);
   void post(Span chunk, int from, MPI_Request& request);
   void post(ConstSpan chunk, int to, MPI_Request& request);
+  void meet_in_node(const Channel& channel) const;
   void wait_for_some(std::span<MPI_Request> requests) const;
 
   const bool polls_;    // yields between polls; required where threads take turns
   const Index window_;  // chunks in flight in each direction; 1 with staging, which has one buffer
   std::atomic<bool> abandoned_ = false;
+  std::optional<grid::Group> node_;  // the ranks of this rank's node, if they may share memory
   std::optional<Staging> staging_;
   std::optional<Worker> worker_;
 };

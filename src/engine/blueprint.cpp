@@ -30,14 +30,6 @@ Index micro_batches(const deck::Config& config) {
   return config.train.global_batch / config.train.micro_batch;
 }
 
-/// The ranks of a node share the parameters in memory if they are those that hold one copy.
-zero::Stage stage_of(const deck::Config& config, Index data_ranks) {
-  const Index copies = copies_of(config);
-  const bool shared = tensor::on_host && !comm::moves_by_itself(config.run.communicator) &&
-                      copies == config.placement.data_nodes;
-  return zero::stage(config.zero.stage, data_ranks, copies, shared);
-}
-
 zero::SumPlan sum_plan(const deck::Config& config, Index data_ranks, bool adds_reduced) {
   return {{.ranks = data_ranks,
            .nodes = std::max<Index>(1, config.placement.data_nodes),
@@ -56,6 +48,13 @@ MatrixPlan matrices_of(const Blueprint& b) {
 }
 
 }  // namespace
+
+zero::Stage stage_of(const deck::Config& config, Index data_ranks) {
+  const Index copies = copies_of(config), nodes = config.placement.data_nodes;
+  const bool shares = tensor::on_host && !comm::moves_by_itself(config.run.communicator);
+  return zero::stage(config.zero.stage, data_ranks, copies, shares && copies == nodes,
+                     shares && nodes > 1 ? data_ranks / nodes : 1);
+}
 
 ModelBlueprint::ModelBlueprint(const deck::Config& config, Index data_ranks,
                                const model::TensorRank& rank, const zero::Stage& partition,

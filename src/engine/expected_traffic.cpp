@@ -54,7 +54,8 @@ Copies reduction_copies(const zero::SumPlan& sums, Index remote) {
 
 // All stages reduce-scatter the gradients of all units. Stage 0 then all-gathers them. Stages 1 and
 // 2 all-gather all parameters. Stage 3 gathers parameters as scheduled, unless nodes share them in
-// memory; with a copy per node, it does so within nodes, and all-gathers the shards between nodes.
+// memory, and only between nodes if nodes share gathered units. With a copy per node, it does so
+// within nodes, and all-gathers the shards between nodes.
 void add_data_group(const deck::Config& config, const Blueprint& blueprint, Index remote,
                     Rows& rows) {
   const Index ranks = blueprint.layout.ranks();
@@ -142,6 +143,7 @@ Copies gather_copies(const zero::SumPlan& sums, Index remote) {
 }
 
 Copies parameter_copies(const Blueprint& b, Index remote) {
+  if (b.stage.unit_ranks > 1) return {.between = b.sums.nodes() - 1};
   if (b.stage.copies == 1) return gather_copies(b.sums, remote);
   return {.within = b.layout.ranks() / b.stage.copies - 1};
 }

@@ -22,7 +22,7 @@ Copies gather_copies(const zero::SumPlan& sums, Index remote);
 
 /// The copies of a scheduled gather of parameters, of each element that a rank holds, and of an
 /// all-gather of updated ones. With a copy per node the first stays in the node and the second only
-/// leaves it.
+/// leaves it. If nodes share gathered units, the first only leaves it.
 Copies parameter_copies(const Blueprint& blueprint, Index remote);
 Copies update_copies(const Blueprint& blueprint, Index remote);
 

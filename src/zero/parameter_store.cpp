@@ -27,12 +27,15 @@ ParameterStore<T>::ParameterStore(memory::Arenas& arenas, const param::FlatLayou
                                   const Stage& stage, Index gathered, Index rank)
     : layout_(&layout),
       copies_{stage.copies, layout.ranks() / stage.copies},
+      nodes_{layout.ranks() / stage.unit_ranks, stage.unit_ranks},
       rank_(rank),
       memory_(stage.shared ? arenas.shared() : nullptr),
       held_(held_of<T>(arenas, layout, stage)),
       units_(layout.units().size()),
       arrivals_(layout.units().size()) {
-  if (stage.gathers_parameters()) {
+  if (stage.unit_ranks > 1) {
+    gathered_ = arenas.take_shared<T>(category, gathered / stage.unit_ranks, stage.unit_ranks);
+  } else if (stage.gathers_parameters()) {
     gathered_ = arenas.take<T>(category, gathered);
   } else {
     units_.assign(held_.units().begin(), held_.units().end());
@@ -108,6 +111,11 @@ comm::Request ParameterStore<T>::gather(Index u, T* unit, const tensor::Executio
                                         comm::Communicator& comm) const {
   constexpr auto purpose = comm::Purpose::parameters;
   const Index shard = layout_->unit(u).shard;
+  if (nodes_.node_ranks > 1) {
+    T* const mine = unit + nodes_.rank_at(nodes_.place_of(rank_), 0) * shard;
+    return comm.begin_gather_for_node(exec, comm::ConstSpan::of(owned(u), shard),
+                                      comm::spans(mine, nodes_.nodes, shard, {0, shard}), purpose);
+  }
   if (copies_.nodes == 1)
     return comm::begin_gather<T>(exec, comm, unit, shard, {0, shard}, owned(u), purpose);
   const Index held = copies_.nodes * shard;

@@ -4,7 +4,8 @@
 // rank also keeps the shards of the ranks with the same place on other nodes, and units are
 // gathered within the node. If the ranks of a copy share memory, all units are always available and
 // each rank writes its own shards: reading ends with a message of all these ranks before any of
-// them writes, and writing ends with finish_update() before any of them reads.
+// them writes, and writing ends with finish_update() before any of them reads. With one copy on
+// several nodes, a node's ranks may share the units that they gather.
 #pragma once
 
 #include "base/node_shape.hpp"
@@ -19,6 +20,7 @@ template <class T>
 class ParameterStore {
  public:
   /// Allocates the parameters, and `gathered` elements for units that are gathered and released.
+  /// The ranks of a node that share these elements count equal parts of them.
   ParameterStore(memory::Arenas& arenas, const param::FlatLayout& layout, const Stage& stage,
                  Index gathered, Index rank);
 
@@ -73,6 +75,7 @@ class ParameterStore {
 
   const param::FlatLayout* layout_;
   NodeShape copies_;  // its nodes are the copies of the parameters
+  NodeShape nodes_;   // of ranks that share gathered units; a rank is a node if none do
   Index rank_;
   const memory::SharedMemory* memory_;  // null unless ranks share the parameters, or measuring
   FlatBuffer<T> held_;                  // of this rank, or of all that share memory

@@ -12,8 +12,9 @@ struct Stage {
   Placement parameters = Placement::replicated;
   Placement gradients = Placement::replicated;
   Placement optimizer = Placement::replicated;
-  Index copies = 1;     // of partitioned parameters: one, or one per node
-  bool shared = false;  // the ranks of a copy are those of a node, which hold it in shared memory
+  Index copies = 1;      // of partitioned parameters: one, or one per node
+  bool shared = false;   // the ranks of a copy are those of a node, which hold it in shared memory
+  Index unit_ranks = 1;  // as many ranks of a node gather a unit once, into memory that they share
 
   /// Returns whether units of parameters are gathered before they are used.
   constexpr bool gathers_parameters() const {
@@ -30,14 +31,17 @@ struct Stage {
 
 /// Stage 0 is plain data parallelism, 1 is P_os, 2 adds P_g, and 3 adds P_p. With a single rank,
 /// every stage is stage 0. With several copies of the parameters, each is partitioned over
-/// ranks / copies ranks, which may share its memory.
-constexpr Stage stage(Index number, Index ranks, Index copies = 1, bool shared = false) {
+/// ranks / copies ranks, which may share its memory. If they do not, `unit_ranks` ranks of a node
+/// may share the units that they gather.
+constexpr Stage stage(Index number, Index ranks, Index copies = 1, bool shared = false,
+                      Index unit_ranks = 1) {
   const auto from = [=](Index first, Index parts) {
     return number >= first && parts > 1 ? Placement::partitioned : Placement::replicated;
   };
   const Placement parameters = from(3, ranks / copies);
   const bool is_cut = parameters == Placement::partitioned;
-  return {parameters, from(2, ranks), from(1, ranks), is_cut ? copies : 1, is_cut && shared};
+  return {parameters,          from(2, ranks),   from(1, ranks),
+          is_cut ? copies : 1, is_cut && shared, is_cut && !shared ? unit_ranks : 1};
 }
 
 /// Elements [begin, end) of a unit.

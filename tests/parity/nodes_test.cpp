@@ -6,7 +6,6 @@
 
 #include <optional>
 
-#include "engine/expected_traffic.hpp"
 #include "support/full_result.hpp"
 #include "support/training.hpp"
 
@@ -18,18 +17,6 @@ std::string describe(const deck::Config& config, int ranks) {
       "{} ranks, {} a node, stage {}, {} micro-batches{}", ranks, config.grid.node,
       config.zero.stage, config.train.global_batch,
       config.zero.parameters == deck::SharesParameters::node ? ", nodes share parameters" : "");
-}
-
-void expect_planned_traffic(const Training& training, const std::string& what) {
-  const auto rows = engine::counted(
-      training.traffic, engine::expected_traffic(training.config, training.engine->blueprint(),
-                                                 training.grid.data().rank()));
-  for (const metrics::TrafficRow& row : rows) {
-    const std::string name = row.operation + " of " + row.purpose + ", " + what;
-    EXPECT_EQ(row.elements_per_step, row.expected_elements_per_step) << name;
-    EXPECT_EQ(row.bytes_per_step, row.expected_bytes_per_step) << name;
-    EXPECT_EQ(row.bytes_between_nodes_per_step, row.expected_bytes_between_nodes_per_step) << name;
-  }
 }
 
 /// Runs three steps and a validation on the first ranks of the launch. Empty on the other ranks.

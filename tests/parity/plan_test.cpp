@@ -230,6 +230,8 @@ TEST(Plan, Stage3OnOneNodeHoldsNothingTwice) {
   EXPECT_EQ(parameters(4, node), all / 4);
   EXPECT_EQ(parameters(2, node), all / 2);
   EXPECT_GT(parameters(2, rank), all / 4) << "gathers between nodes";
+  const Index gathered = parameters(1, rank) - all / 4;
+  EXPECT_EQ(parameters(2, rank), all / 4 + gathered / 2) << "into memory that two ranks share";
 }
 
 // A block is recomputed with the parameters that were gathered for its backward.

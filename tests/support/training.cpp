@@ -7,6 +7,7 @@
 #include "comm/communicator.hpp"
 #include "comm/placement.hpp"
 #include "deck/rules.hpp"
+#include "engine/expected_traffic.hpp"
 #include "engine/planned_bytes.hpp"
 #include "optim/optimizer.hpp"
 #include "support/host_shards.hpp"
@@ -125,6 +126,18 @@ void expect_planned_bytes(const Training& training, const std::string& what) {
       engine::planned_bytes(training.config, training.engine->blueprint(), 1);
   EXPECT_EQ(planned, training.engine->planned()) << what;
   EXPECT_EQ(planned, training.ledger.peaks()) << what;
+}
+
+void expect_planned_traffic(const Training& training, const std::string& what) {
+  const auto rows = engine::counted(
+      training.traffic, engine::expected_traffic(training.config, training.engine->blueprint(),
+                                                 training.grid.data().rank()));
+  for (const metrics::TrafficRow& row : rows) {
+    const std::string name = row.operation + " of " + row.purpose + ", " + what;
+    EXPECT_EQ(row.elements_per_step, row.expected_elements_per_step) << name;
+    EXPECT_EQ(row.bytes_per_step, row.expected_bytes_per_step) << name;
+    EXPECT_EQ(row.bytes_between_nodes_per_step, row.expected_bytes_between_nodes_per_step) << name;
+  }
 }
 
 std::string owned_state(Training& training) {

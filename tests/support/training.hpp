@@ -81,6 +81,9 @@ class Training {
 /// Expects that a run with validation uses the planned bytes in every category.
 void expect_planned_bytes(const Training& training, const std::string& what);
 
+/// Expects that steps in which each rank had as many micro-batches sent the expected traffic.
+void expect_planned_traffic(const Training& training, const std::string& what);
+
 /// The bytes of the state arrays that this rank owns, in any stage.
 std::string owned_state(Training& training);
 

@@ -80,6 +80,21 @@ TEST(Reports, TrafficOfSharedParametersOnOneNodeIsThatOfGradients) {
   }
 }
 
+// Two nodes of four ranks, two rounds. On hosts a rank receives one shard from the other node, and
+// its node's ranks read it where it arrived.
+TEST(Reports, TrafficOfGatheredUnitsThatNodesShareLeavesTheNode) {
+  deck::Config config = small_deck(Dtype::bf16);
+  config.zero.stage = 3, config.grid.node = 4, config.train.global_batch = 16;
+  config = resolved(config, 8);
+  const engine::Blueprint blueprint(config, 8);
+  const auto rows = engine::expected_traffic(config, blueprint);
+  ASSERT_EQ(rows.size(), 2U);
+  EXPECT_EQ(rows[1].purpose, "parameters");
+  const Index shards = 2 * blueprint.training.gathers() / 8;
+  EXPECT_EQ(rows[1].expected_elements_per_step, (tensor::on_host ? 1 : 7) * shards);
+  EXPECT_EQ(rows[1].expected_bytes_between_nodes_per_step, 2 * shards);
+}
+
 /// The copies that 8 ranks on two nodes of 4 send in a round. 4 ranks are on the other node.
 std::vector<Index> copies(const zero::SumShape& shape, zero::KeepsSums keeps, Index round) {
   const engine::Copies sent = engine::sum_copies({shape, keeps}, round, 4);

@@ -47,6 +47,13 @@ TEST(Stage, OnlyPartitionedParametersAreShared) {
   EXPECT_FALSE(stage(3, 1, 1, true).shared);
 }
 
+TEST(Stage, UnitsAreSharedWhereParametersAreNot) {
+  EXPECT_EQ(stage(3, 8, 1, false, 4).unit_ranks, 4);
+  EXPECT_TRUE(stage(3, 8, 1, false, 4).gathers_parameters());
+  EXPECT_EQ(stage(3, 8, 2, true, 4).unit_ranks, 1) << "nothing is gathered";
+  for (const Index number : {0, 1, 2}) EXPECT_EQ(stage(number, 8, 1, false, 4).unit_ranks, 1);
+}
+
 TEST(Stage, OfOneRankSharesNothing) {
   for (int number = 0; number < 4; ++number) {
     const Stage alone = stage(number, 1);
