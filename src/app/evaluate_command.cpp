@@ -8,12 +8,15 @@
 #include "app/inference_command.hpp"
 #include "app/mistakes.hpp"
 #include "base/printable.hpp"
+#include "comm/placement.hpp"
 #include "convert/tokenizer_files.hpp"
 #include "grid/agreement.hpp"
+#include "grid/nodes.hpp"
 #include "infer/evaluation.hpp"
 #include "infer/input_file.hpp"
 #include "infer/token_bytes.hpp"
 #include "runtime/agreement_pace.hpp"
+#include "runtime/host_name.hpp"
 #include "runtime/signals.hpp"
 #include "runtime/stop_signal.hpp"
 #include "runtime/wall_time.hpp"
@@ -34,9 +37,11 @@ class Evaluation {
       : arguments_(arguments),
         session_(session),
         world_(grid::world_group()),
-        source_(infer::open(world_, arguments.source,
-                            {arguments.tensor, arguments.precision, arguments.is_partitioned})),
-        grid_(source_.config.grid.data, source_.config.grid.tensor),
+        source_(
+            placed(infer::open(world_, arguments.source,
+                               {arguments.tensor, arguments.precision, arguments.is_partitioned}))),
+        grid_(source_.config.grid.data, source_.config.grid.tensor,
+              source_.config.placement.node_of_rank),
         machinery_(source_.config, session.threads(), grid_) {}
 
   ExitCode run() {
@@ -64,6 +69,13 @@ class Evaluation {
     infer::InputFile file;
     Index sequence = 0;  // tokens of a row
   };
+
+  /// Collective over the launch.
+  infer::Source placed(infer::Source source) const {
+    const grid::Nodes nodes(world_, runtime::host_name());
+    source.config.placement = comm::find_placement(world_, nodes, session_, source.config);
+    return source;
+  }
 
   bool is_root() const { return world_.is_root(); }
   const deck::Config& config() const { return source_.config; }

@@ -79,7 +79,8 @@ class LoadedModel : public ForwardModel {
         measured_(memory::measured([&](memory::Arenas& arenas) {
           ForwardBuffers<T>(arenas, blueprint_, shape, source.config.run.attention, machinery);
         })),
-        arenas_(allocated(node_ranks)),
+        shared_(allocated(node_ranks)),
+        arenas_(measured_, machinery.ledger, shared_.get()),
         buffers_(arenas_, blueprint_, shape, source.config.run.attention, machinery) {}
 
   void read(const Source& source) {
@@ -115,12 +116,16 @@ class LoadedModel : public ForwardModel {
   }
 
  private:
-  memory::Arenas allocated(Index node_ranks) {
-    engine::require_memory(
-        measured_.bytes(), node_ranks,
-        "a smaller --batch or --sequence, --partition over more ranks, or a 16-bit "
-        "--precision");
-    return {measured_, machinery_.ledger};
+  /// Allocates what the ranks of a node share, on all of them or on none.
+  std::unique_ptr<memory::SharedMemory> allocated(Index node_ranks) const {
+    grid::collectively(machinery_.grid.world(), [&] {
+      engine::require_memory(
+          measured_.bytes(), node_ranks,
+          "a smaller --batch or --sequence, --partition over more ranks, or a 16-bit "
+          "--precision");
+    });
+    return machinery_.share(measured_.shared_bytes(),
+                            "without --partition each rank holds all parameters itself");
   }
 
   /// The previous batch has been read, because its losses were waited for.
@@ -135,7 +140,9 @@ class LoadedModel : public ForwardModel {
   ForwardShape shape_;
   engine::Machinery& machinery_;
   ForwardBlueprint blueprint_;
-  memory::Arenas measured_, arenas_;
+  memory::Arenas measured_;
+  std::unique_ptr<memory::SharedMemory> shared_;  // null unless ranks share memory
+  memory::Arenas arenas_;
   ForwardBuffers<T> buffers_;
 };
 

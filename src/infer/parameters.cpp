@@ -21,7 +21,7 @@ Index largest_share(const param::FlatLayout& layout) {
 
 ForwardBlueprint::ForwardBlueprint(const deck::Config& config, Index data_ranks,
                                    const model::TensorRank& rank)
-    : ModelBlueprint(config, data_ranks, rank, zero::stage(config.zero.stage, data_ranks)),
+    : ModelBlueprint(config, data_ranks, rank, engine::stage_of(config, data_ranks)),
       schedule(definition->validation_trace(), layout, {.stage = stage}) {}
 
 template <class T>
@@ -42,6 +42,7 @@ void Parameters<T>::load(const tensor::Execution& exec, const Values& values,
   grid::collectively(machinery.grid.world(), [&] {
     for (Index u = 0; u < units; ++u) read_unit(u, exec, values, data.rank());
   });
+  store_.finish_update(exec, *machinery.data);
   if (blueprint_->stage.parameters == zero::Placement::partitioned) return;
   for (Index u = 0; u < units; ++u) store_.all_gather_updated(u, exec, *machinery.data);
   store_.finish(exec, *machinery.data);

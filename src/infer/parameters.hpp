@@ -1,5 +1,5 @@
 // The parameters of a model that is only run forward. They are replicated on every data rank, or
-// partitioned and gathered unit by unit as in ZeRO's stage 3, by messages within nodes, too.
+// partitioned as in ZeRO's stage 3: gathered unit by unit, or shared in memory.
 #pragma once
 
 #include "engine/blueprint.hpp"
