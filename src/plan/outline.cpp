@@ -141,9 +141,11 @@ class DataGroup {
     return one;
   }
 
-  /// A gather among all ranks or, with a copy of the parameters per node, among some.
+  /// A gather among all ranks, or among some: with a copy of the parameters per node, and if nodes
+  /// share gathered units.
   Collective part_or_all(Index elements, const Copies& copies) const {
-    if (b_.stage.copies > 1) return exchange(elements, 1, copies.within, copies.between, width_, 1);
+    if (b_.stage.copies > 1 || b_.stage.unit_ranks > 1)
+      return exchange(elements, 1, copies.within, copies.between, width_, 1);
     return has_rings_ ? ring(elements) : gather_in_parts(elements, 1);
   }
 
