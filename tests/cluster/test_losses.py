@@ -1,11 +1,12 @@
 """A node or its link is lost: the launch ends, no process and no checkpoint is lost, and the nodes left continue bit for bit."""
 
+import os
 import signal
 import time
 
 from testing import ClusterTest, main
 from training import KZERO, Training
-from trials import SETTINGS, run_trial, train_reference
+from trials import EVERY, SETTINGS, run_trial, train_reference, wait_for_none
 
 
 class LossTest(ClusterTest):
@@ -36,6 +37,22 @@ class Kills(LossTest):
 
     def test_a_node_killed_in_a_step(self):
         self.check_loss("in_a_step", "kill")
+
+    def test_a_rank_killed_whose_node_shares_gathered_parameters(self):
+        hosts = self.nodes[:2]
+        training = Training(self.cluster, "sharing", *SETTINGS, "zero.stage=3")
+        launch = training.launch(hosts, ranks=2)
+        self.addCleanup(launch.kill)
+        self.assertTrue(launch.wait_for(rf"^step +{EVERY + 2}/"))
+        ranks = [pid for pid, words in hosts[1].processes() if words.startswith(str(KZERO))]
+        self.assertEqual(len(ranks), 2)
+        os.kill(ranks[1], signal.SIGKILL)
+        outcome = launch.wait(60)
+        self.assertNotIn(outcome.code, (None, 0, 75))
+        self.assertEqual(wait_for_none(launch, 10, hosts[1]), [], "processes were left")
+        again = training.launch(hosts, ranks=2).wait(120)
+        self.assertEqual(training.exit_code(again), 0, again.output)
+        self.assertEqual(training.verify(), self.reference)
 
 
 class IdleConnections(ClusterTest):

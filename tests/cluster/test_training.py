@@ -1,7 +1,10 @@
 """A training over nodes: the same bits as on one node, stops and restarts on fewer nodes, and launches that end."""
 
+import json
+
+from nodes.launch import Launch
 from testing import ClusterTest, main
-from training import Training
+from training import KZERO, ROOT, Training, rank_environment
 
 STEPS = ("train.steps=8", "checkpoint.every=4")
 
@@ -27,6 +30,22 @@ class Restarts(ClusterTest):
         )
         self.assertEqual(over.verify(), alone.verify())
         self.assertEqual(alone.verify().step, 8)
+
+
+class Evaluations(ClusterTest):
+    def scores(self, training, hosts, *options, ranks):
+        command = [KZERO, "evaluate", training.saved, ROOT / "docs/glossary.md", "--json", *options]
+        outcome = Launch(self.cluster, command, hosts, ranks=ranks, environment=rank_environment()).wait(60)
+        self.assertEqual(outcome.code, 0, outcome.output)
+        return [{**result, "seconds": 0} for result in json.loads(outcome.output)["results"]]
+
+    def test_partitioned_parameters_give_the_same_bits_on_two_nodes(self):
+        training = Training(self.cluster, "trained", "train.steps=2")
+        outcome = training.launch(self.names[:1]).wait()
+        self.assertEqual(training.exit_code(outcome), 0, outcome.output)
+        self.assertEqual(
+            self.scores(training, self.names[:2], "--partition", ranks=2), self.scores(training, self.names[:1], ranks=1)
+        )
 
 
 class Endings(ClusterTest):
