@@ -124,6 +124,17 @@ struct Model {
   bool operator==(const Model&) const = default;
 };
 
+/// Low-rank adapters (LoRA, Hu et al., arXiv 2106.09685): the model's own parameters are frozen.
+struct Lora {
+  Index rank = 0;                      // r; 0: no adapters, all parameters train
+  double alpha = 16;                   // an adapter's product is scaled by alpha / rank
+  std::vector<std::string> targets{};  // the last parts of the names of linear layers
+  std::string initial{};               // PEFT folder to start from; empty: train.seed
+};
+
+/// Returns whether a run trains adapters alone.
+constexpr bool trains_adapters(const Lora& lora) { return lora.rank > 0; }
+
 struct Grid {
   Index data = 0;  // 0: number of ranks / tensor
   Index tensor = 1;
@@ -292,6 +303,7 @@ struct Placement {
 
 struct Config {
   Model model;
+  Lora lora;
   Grid grid;
   Zero zero;
   Recompute recompute;

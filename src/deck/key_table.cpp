@@ -4,6 +4,23 @@ namespace kzero::deck {
 
 namespace {
 
+void add_lora(std::vector<Key>& table) {
+  constexpr auto t = &Config::lora;
+  table.push_back(integer("lora.rank", t, &Lora::rank, from(0, 1000000), "",
+                          "Rank of the adapters (LoRA). The model's own weights, from "
+                          "model.initial, are then frozen; 0: no adapters, all weights train."));
+  table.push_back(real("lora.alpha", t, &Lora::alpha, above(0, 1e6), "",
+                       "Adapters are scaled by lora.alpha / lora.rank."));
+  table.push_back(
+      texts("lora.targets", t, &Lora::targets,
+            "Layers that get an adapter, by the last part of their Hugging Face names. llama: "
+            "q_proj, k_proj, v_proj, o_proj, gate_proj, up_proj, down_proj; gpt2: c_attn, c_proj, "
+            "c_fc; \"all-linear\": all of the family."));
+  table.push_back(text("lora.initial", t, &Lora::initial,
+                       "PEFT folder with the adapters to start from; empty: A is random, from "
+                       "train.seed, and B is zero."));
+}
+
 void add_grid(std::vector<Key>& table) {
   constexpr auto t = &Config::grid;
   table.push_back(integer("grid.data", t, &Grid::data, from(0, 1000000), "ranks",
@@ -305,6 +322,7 @@ const std::vector<Key>& keys() {
   static const std::vector<Key> all = [] {
     std::vector<Key> table;
     add_model_keys(table);
+    add_lora(table);
     add_grid(table);
     add_zero(table);
     add_recompute(table);

@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "deck/data_rules.hpp"
+#include "deck/lora_rules.hpp"
 #include "deck/model_rules.hpp"
 #include "deck/problem.hpp"
 #include "deck/quantity.hpp"
@@ -24,6 +25,7 @@ class Rules {
     check_numbers();
     refuse_foreign_keys();
     check_model();
+    check_lora();
     check_grid();
     check_batch();
     check_zero();
@@ -76,6 +78,11 @@ class Rules {
 
   void check_model() {
     for (Violation& violation : apply_model_rules(config_.model))
+      violations_.push_back(std::move(violation));
+  }
+
+  void check_lora() {
+    for (Violation& violation : apply_lora_rules(config_, target_.purpose))
       violations_.push_back(std::move(violation));
   }
 

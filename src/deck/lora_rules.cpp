@@ -1,0 +1,77 @@
+#include "deck/lora_rules.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "deck/schema.hpp"
+
+namespace kzero::deck {
+
+namespace {
+
+constexpr std::string_view of_gpt2[] = {"c_attn", "c_proj", "c_fc"};
+constexpr std::string_view of_llama[] = {"q_proj",    "k_proj",  "v_proj",   "o_proj",
+                                         "gate_proj", "up_proj", "down_proj"};
+constexpr std::string_view all_linear = "all-linear";
+
+/// Keys that have no effect without adapters.
+std::vector<Violation> without_rank(const Config& config) {
+  std::vector<Violation> violations;
+  const Config defaults;
+  for (const char* path : {"lora.targets", "lora.alpha", "lora.initial"}) {
+    const Key& key = *find_key(path);
+    const Value value = key.get(config);
+    if (value == key.get(defaults)) continue;
+    violations.push_back({{path, "lora.rank"},
+                          fmt::format("{} = {} needs a lora.rank of at least 1, found 0", path,
+                                      as_toml(key, value))});
+  }
+  return violations;
+}
+
+/// Returns the layers that the targets mean, in the family's order. Unknown targets mean none.
+std::vector<std::string> meant_by(const std::vector<std::string>& targets, ModelFamily family) {
+  const bool all = std::ranges::find(targets, all_linear) != targets.end();
+  std::vector<std::string> meant;
+  for (const std::string_view layer : linear_layers(family)) {
+    if (all || std::ranges::find(targets, layer) != targets.end()) meant.emplace_back(layer);
+  }
+  return meant;
+}
+
+}  // namespace
+
+std::span<const std::string_view> linear_layers(ModelFamily family) {
+  if (family == ModelFamily::gpt2) return of_gpt2;
+  return of_llama;
+}
+
+std::vector<Violation> apply_lora_rules(Config& config, Purpose purpose) {
+  Lora& lora = config.lora;
+  if (!trains_adapters(lora)) return without_rank(config);
+  std::vector<Violation> violations;
+  const ModelFamily family = config.model.family;
+  const auto layers = linear_layers(family);
+  const std::string known = fmt::format("model.family = \"{}\" has {}, or \"{}\" for all of them",
+                                        name_of(family), fmt::join(layers, ", "), all_linear);
+  if (lora.targets.empty())
+    violations.push_back({{"lora.targets", "lora.rank"},
+                          fmt::format("lora.rank = {} needs lora.targets; {}", lora.rank, known)});
+  for (const std::string& target : lora.targets) {
+    if (target == all_linear || std::ranges::find(layers, target) != layers.end()) continue;
+    violations.push_back({{"lora.targets", "model.family"},
+                          fmt::format("lora.targets: \"{}\" is not a linear layer of the model; {}",
+                                      target, known)});
+  }
+  if (violations.empty()) lora.targets = meant_by(lora.targets, family);
+  if (purpose == Purpose::train && config.model.initial.empty())
+    violations.push_back(
+        {{"model.initial", "lora.rank"},
+         fmt::format("lora.rank = {} needs model.initial, the weights that are frozen",
+                     lora.rank)});
+  return violations;
+}
+
+}  // namespace kzero::deck
