@@ -43,8 +43,8 @@ MatrixPlan matrices_of(const Blueprint& b) {
   if (b.optimizer->matrix_rule() == nullptr) return {};
   std::vector<param::Table> tables;
   for (Index rank = 0; rank < b.tensor.size; ++rank)
-    tables.push_back(b.definition->table({rank, b.tensor.size}));
-  return {tables, b.layout, b.stage, b.tensor.rank};
+    tables.push_back(param::trained_of(b.definition->table({rank, b.tensor.size})));
+  return {tables, b.trained_layout, b.stage, b.tensor.rank};
 }
 
 }  // namespace
@@ -68,6 +68,8 @@ ModelBlueprint::ModelBlueprint(const deck::Config& config, Index data_ranks,
 Blueprint::Blueprint(const deck::Config& config, Index data_ranks, const model::TensorRank& rank,
                      model::Family family, std::shared_ptr<const optim::Optimizer> rule)
     : ModelBlueprint(config, data_ranks, rank, stage_of(config, data_ranks), family),
+      trained(param::trained_of(table)),
+      trained_layout(trained, data_ranks),
       adds_reduced(config.zero.accumulate == deck::Accumulate::reduced &&
                    micro_batches(config) > data_ranks),
       sums(sum_plan(config, data_ranks, adds_reduced)),

@@ -39,6 +39,9 @@ struct ModelBlueprint {
 
 /// A training run on one rank of the grid.
 struct Blueprint : ModelBlueprint {
+  /// `table` and `layout`, in which frozen units are empty: of everything except parameters.
+  param::Table trained;
+  param::FlatLayout trained_layout;
   bool adds_reduced;  // see zero::GradientOptions
   zero::SumPlan sums;
   data::BatchPlan batches;

@@ -29,7 +29,7 @@ std::vector<zero::StateBuffer> state_buffers(memory::Arenas& arenas, const deck:
       continue;
     }
     const auto category = offloads(config) ? Category::offloaded : Category::optimizer;
-    buffers.emplace_back(arenas, category, b.table, b.layout, array,
+    buffers.emplace_back(arenas, category, b.trained, b.trained_layout, array,
                          zero::StatePlacement{b.stage.optimizer, rank});
   }
   return buffers;
@@ -42,7 +42,7 @@ std::optional<optim::CpuOffloadOptimizer<T>> offload_optimizer_of(memory::Arenas
   if (!offloads(config)) return std::nullopt;
   const bool whole = b.stage.optimizer == zero::Placement::replicated;
   Index largest = 1;
-  for (const param::UnitLayout& unit : b.layout.units())
+  for (const param::UnitLayout& unit : b.trained_layout.units())
     largest = std::max(largest, whole ? unit.padded : unit.shard);
   // Gradients and parameters are copied in chunks of at most a bucket.
   const auto width = static_cast<Index>(sizeof(T));
@@ -62,11 +62,11 @@ std::span<float> take_staging(memory::Arenas& arenas, const deck::Config& config
 /// Returns how many elements of an array are in this rank's shards of all units, excluding gaps.
 Index owned_elements(const Blueprint& b, const param::StateArray& array) {
   Index elements = 0;
-  for (std::size_t u = 0; u < b.table.size(); ++u) {
-    const param::UnitLayout& unit = b.layout.units()[u];
+  for (std::size_t u = 0; u < b.trained.size(); ++u) {
+    const param::UnitLayout& unit = b.trained_layout.units()[u];
     elements += array.extent == param::Extent::all
                     ? unit.shard
-                    : zero::most_held(b.table[u], unit, array, zero::Placement::partitioned);
+                    : zero::most_held(b.trained[u], unit, array, zero::Placement::partitioned);
   }
   return elements;
 }
@@ -115,7 +115,8 @@ Buffers<T>::Buffers(memory::Arenas& arenas, const deck::Config& config, const Bl
                     Index rank, Index threads, tensor::Gemm* gemm, comm::Communicator* tensor)
     : parameters(arenas, b.layout, b.stage,
                  std::max(b.training.gathered_elements(), b.validation.gathered_elements()), rank),
-      gradients(arenas, b.layout, gradient_options(config, b), b.training.target_elements(), rank),
+      gradients(arenas, b.trained_layout, gradient_options(config, b), b.training.target_elements(),
+                rank),
       state(state_buffers<T>(arenas, config, b, rank)),
       sums(arenas, b),
       offload_optimizer(offload_optimizer_of<T>(arenas, config, b)),

@@ -2,6 +2,7 @@
 // the run (trainer.hpp).
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -43,7 +44,13 @@ class Engine {
   /// Sets the parameters from the deck's seed, or from `values` if given. The other state arrays
   /// are zero from the start. If `values` throws on one rank, all ranks throw. Collective over all
   /// ranks of the grid.
-  virtual void initialise(const InitialValues& values) = 0;
+  /// With frozen parameters, `values` are theirs, and `adapters` those of the others.
+  virtual void initialise(const InitialValues& values, const InitialValues& adapters) = 0;
+  void initialise(const InitialValues& values) { initialise(values, {}); }
+
+  /// A hash of the frozen parameters that initialise() set, in fp32, which no grid, stage or
+  /// precision changes; 0 if none are frozen.
+  virtual std::uint64_t base_hash() const = 0;
 
   /// Returns the parts of the optimizer's state arrays that this rank writes to a checkpoint.
   /// Exactly one rank of the grid writes each element. The shards are views of the state itself.

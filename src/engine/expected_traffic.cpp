@@ -73,7 +73,7 @@ void add_data_group(const deck::Config& config, const Blueprint& blueprint, Inde
            row.expected_bytes_between_nodes_per_step + times(times(shard, copies.between), width) +
                wide_bytes);
   };
-  const Index owned = blueprint.layout.owned_total();
+  const Index owned = blueprint.trained_layout.owned_total();
   add(comm::Operation::reduce_scatter, comm::Purpose::gradients, owned,
       reduction_copies(blueprint.sums, remote));
   constexpr auto all_gather = comm::Operation::all_gather;

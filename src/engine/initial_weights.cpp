@@ -1,5 +1,7 @@
 #include "engine/initial_weights.hpp"
 
+#include <iterator>
+
 #include "kernels/initialize.hpp"
 
 namespace kzero::engine {
@@ -24,10 +26,29 @@ void copy_from(const tensor::Execution& exec, const InitialValues& values,
 
 }  // namespace
 
+void draw_initial(const tensor::Execution& exec, std::uint64_t seed, Index number,
+                  const param::ParamSpec& p, Index first, tensor::Vector<float> values) {
+  const kernels::DrawnElements elements{first, p.split.stride, p.split.begin, p.split.length};
+  const auto id = static_cast<std::uint64_t>(number);
+  const auto width = static_cast<float>(p.std);
+  switch (p.init) {
+    case param::Init::zeros:
+      return kernels::fill<float>(exec, values, 0.0F);
+    case param::Init::ones:
+      return kernels::fill<float>(exec, values, 1.0F);
+    case param::Init::normal:
+      return kernels::draw_normal(exec, seed, id, elements, width, values);
+    case param::Init::uniform:
+      return kernels::draw_uniform(exec, seed, id, elements, width, values);
+  }
+}
+
 void set_initial_weights(const tensor::Execution& exec, std::uint64_t seed,
-                         const std::vector<UnitState>& units, const InitialValues& values) {
+                         const param::Table& table, const std::vector<UnitState>& units,
+                         const InitialValues& values) {
   Index first_id = 0;  // index of the unit's first parameter in the model, for random draws
-  for (const UnitState& unit : units) {
+  for (std::size_t u = 0; u < units.size(); ++u) {
+    const UnitState& unit = units[u];
     for (const param::Part& part :
          param::parts(*unit.spec, *unit.layout, unit.held.begin, unit.held.end)) {
       const param::ParamSpec& p = unit.spec->params[part.param];
@@ -35,15 +56,11 @@ void set_initial_weights(const tensor::Execution& exec, std::uint64_t seed,
                           static_cast<std::size_t>(part.count));
       if (values) {
         copy_from(exec, values, p, part, master);
-      } else if (p.init == param::Init::normal) {
-        kernels::draw_normal(exec, seed, static_cast<std::uint64_t>(first_id + part.param),
-                             {part.in_param, p.split.stride, p.split.begin, p.split.length},
-                             static_cast<float>(p.std), master);
       } else {
-        kernels::fill<float>(exec, master, p.init == param::Init::ones ? 1.0F : 0.0F);
+        draw_initial(exec, seed, first_id + part.param, p, part.in_param, master);
       }
     }
-    first_id += static_cast<Index>(unit.spec->params.size());
+    first_id += std::ssize(table[u].params);
   }
 }
 

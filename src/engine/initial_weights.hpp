@@ -9,8 +9,15 @@ namespace kzero::engine {
 
 /// Sets this rank's master weights of `units` from `values` if given, otherwise from the seed. A
 /// random value depends only on the seed, the parameter and the element. Every grid and stage
-/// therefore starts from the same model. `units` are all units of the model, in order.
+/// therefore starts from the same model. `units` are all units of `table`, in order, of which
+/// frozen ones have no state.
 void set_initial_weights(const tensor::Execution& exec, std::uint64_t seed,
-                         const std::vector<UnitState>& units, const InitialValues& values);
+                         const param::Table& table, const std::vector<UnitState>& units,
+                         const InitialValues& values);
+
+/// Draws or sets the values of a part of a parameter of its kind of initial values. `number` is the
+/// parameter's in the model.
+void draw_initial(const tensor::Execution& exec, std::uint64_t seed, Index number,
+                  const param::ParamSpec& parameter, Index first, tensor::Vector<float> values);
 
 }  // namespace kzero::engine

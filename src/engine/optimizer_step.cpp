@@ -12,16 +12,16 @@ void OptimizerStep<T>::add_squares() {
   const runtime::ProfileRegion region([] { return "kzero::engine::sum_squares"; });
   static_assert(param::shard_alignment % kernels::squares_block == 0);
   const Index rank = blueprint_.tensor.rank;
-  for (std::size_t i = 0; i < blueprint_.table.size(); ++i) {
+  for (std::size_t i = 0; i < blueprint_.trained.size(); ++i) {
     const auto u = static_cast<Index>(i);
-    const param::UnitLayout& layout = blueprint_.layout.unit(u);
+    const param::UnitLayout& layout = blueprint_.trained_layout.unit(u);
     const zero::Range own =
         zero::held(zero::Placement::partitioned, layout, machinery_.data->rank());
     if (rank == 0) {
       add_squares(u, own.begin, own.end);
       continue;
     }
-    const param::UnitSpec& spec = blueprint_.table[i];
+    const param::UnitSpec& spec = blueprint_.trained[i];
     for (const auto& part : param::parts(spec, layout, own.begin, own.end)) {
       if (spec.params[part.param].split.is_owned_by(rank))
         add_squares(u, part.in_unit, part.in_unit + part.count);
@@ -35,7 +35,7 @@ template <class T>
 void OptimizerStep<T>::add_squares(Index unit, Index begin, Index end) {
   if (begin == end) return;
   const T* shard = buffers_.gradients.owned(unit);
-  const Index first = machinery_.data->rank() * blueprint_.layout.unit(unit).shard;
+  const Index first = machinery_.data->rank() * blueprint_.trained_layout.unit(unit).shard;
   buffers_.step_sums.template add_squares<T>(
       buffers_.model->exec(),
       tensor::Vector<const T>(shard + begin - first, static_cast<std::size_t>(end - begin)), begin);
@@ -81,6 +81,7 @@ void OptimizerStep<T>::change_parameters(const optim::Update& update) {
   const tensor::Execution& exec = buffers_.model->exec();
   if (buffers_.matrices) orthogonalize_matrices(update);
   for (Index u = 0; u < std::ssize(states_); ++u) {
+    if (!blueprint_.trained[u].trains) continue;
     apply(update, share_of(u, update, states_[u].held));
     if (blueprint_.stage.gathers_updates())
       buffers_.parameters.all_gather_updated(u, exec, *machinery_.data);

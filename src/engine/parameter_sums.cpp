@@ -31,7 +31,7 @@ std::span<T> take(memory::Arenas& arenas, Index count) {
 }  // namespace
 
 ParameterSums::ParameterSums(memory::Arenas& arenas, const Blueprint& blueprint)
-    : table_(blueprint.table), optimizer_(*blueprint.optimizer) {
+    : table_(blueprint.trained), optimizer_(*blueprint.optimizer) {
   for (int pass = 0; pass + 1 < optimizer_.passes(); ++pass) {
     Values<std::uint64_t>& words = passes_.emplace_back();
     words.begin = begins_of(table_, [&](const param::ParamSpec& parameter) {

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/wait.hpp"
+#include "engine/frozen_weights.hpp"
 #include "engine/initial_weights.hpp"
 #include "grid/agreement.hpp"
 #include "kernels/initialize.hpp"
@@ -38,11 +39,6 @@ SpanName region_name(const param::Operation& operation, const param::Table& tabl
   return SpanName("{} {}", labels[static_cast<int>(operation.pass)], table[operation.unit].name);
 }
 
-template <class T>
-void clear(const tensor::Execution& exec, const zero::FlatBuffer<T>& buffer) {
-  if (buffer.elements() > 0) kernels::fill<T>(exec, vector(buffer.data(), buffer.elements()), 0);
-}
-
 }  // namespace
 
 template <class T>
@@ -70,7 +66,9 @@ TypedEngine<T>::TypedEngine(const deck::Config& config, Blueprint blueprint, Mac
   // Collectives include the padding. It must therefore be zero from the start.
   const tensor::Execution& exec = buffers_.model->exec();
   buffers_.parameters.clear(exec);
-  clear(exec, buffers_.gradients.held());
+  const zero::FlatBuffer<T>& gradients = buffers_.gradients.held();
+  if (gradients.elements() > 0)
+    kernels::fill<T>(exec, vector(gradients.data(), gradients.elements()), 0);
   for (const zero::StateBuffer& array : buffers_.state) {
     if (array.elements() > 0) kernels::fill<float>(exec, vector(array.data(), array.elements()), 0);
   }
@@ -95,19 +93,23 @@ TypedEngine<T>::~TypedEngine() {
 template <class T>
 std::vector<UnitState> TypedEngine<T>::states() const {
   std::vector<UnitState> states;
-  for (std::size_t i = 0; i < blueprint_.table.size(); ++i) {
+  for (std::size_t i = 0; i < blueprint_.trained.size(); ++i) {
     const auto u = static_cast<Index>(i);
-    const param::UnitLayout& layout = blueprint_.layout.unit(u);
+    const param::UnitLayout& layout = blueprint_.trained_layout.unit(u);
     const zero::Range held = zero::held(blueprint_.stage.optimizer, layout, data_.rank());
-    states.push_back({&blueprint_.table[i], &layout, held, buffers_.state_of(u)});
+    states.push_back({&blueprint_.trained[i], &layout, held, buffers_.state_of(u)});
   }
   return states;
 }
 
 template <class T>
-void TypedEngine<T>::initialise(const InitialValues& values) {
+void TypedEngine<T>::initialise(const InitialValues& values, const InitialValues& adapters) {
+  const tensor::Execution& exec = buffers_.model->exec();
+  const FrozenWeights<T> frozen(blueprint_, grid_, config_.train.seed);
+  base_hash_ = frozen.initialise(exec, buffers_.parameters, data_, values);
   grid::collectively(grid_.world(), [&] {
-    set_initial_weights(buffers_.model->exec(), config_.train.seed, states_, values);
+    set_initial_weights(exec, config_.train.seed, blueprint_.table, states_,
+                        frozen.empty() ? values : adapters);
   });
   parameters_from_master();
 }
@@ -115,15 +117,15 @@ void TypedEngine<T>::initialise(const InitialValues& values) {
 template <class T>
 void TypedEngine<T>::parameters_from_master() {
   const tensor::Execution& exec = buffers_.model->exec();
-  Index u = 0;
-  for (const UnitState& unit : states_) {
+  for (Index u = 0; u < std::ssize(states_); ++u) {
+    const UnitState& unit = states_[u];
+    if (!unit.spec->trains) continue;
     const Index count = unit.held.end - unit.held.begin;
     if (buffers_.state.front().elements() > 0) {
       kernels::round_to<T>(exec, vector<const float>(unit.state.master(), count),
                            vector(buffers_.updated(u), count));
     }
     if (blueprint_.stage.gathers_updates()) buffers_.parameters.all_gather_updated(u, exec, data_);
-    ++u;
   }
   buffers_.parameters.finish(exec, data_);
   buffers_.parameters.finish_update(exec, data_);

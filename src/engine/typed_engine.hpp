@@ -26,7 +26,8 @@ class TypedEngine : public Engine {
 
   const Blueprint& blueprint() const override { return blueprint_; }
   const memory::Bytes& planned() const override { return measured_.bytes(); }
-  void initialise(const InitialValues& values) override;
+  void initialise(const InitialValues& values, const InitialValues& adapters) override;
+  std::uint64_t base_hash() const override { return base_hash_; }
   std::vector<checkpoint::StateShard> owned_shards() override;
   std::vector<checkpoint::StateShard> snapshot() override;
   std::vector<checkpoint::StateShard> local_shards() override;
@@ -78,6 +79,7 @@ class TypedEngine : public Engine {
   OptimizerStep<T> optimizer_step_;
   optim::LossScaler scaler_;
   Index optimizer_start_ = 0;
+  std::uint64_t base_hash_ = 0;
   std::optional<Verification> verification_;  // with run.verify_every
   std::optional<StateStaging> staging_;       // if the host cannot access the state
   const std::vector<checkpoint::StateShard> owned_, local_;

@@ -82,6 +82,19 @@ void draw_normal(const Execution& exec, std::uint64_t seed, std::uint64_t parame
                        Draws{seed, parameter, e, std, first_block, groups, x});
 }
 
+void draw_uniform(const Execution& exec, std::uint64_t seed, std::uint64_t parameter,
+                  const DrawnElements& elements, float bound, Vector<float> x) {
+  Kokkos::parallel_for(
+      "kzero::kernels::draw_uniform", tensor::Range(exec, 0, x.extent(0)), KOKKOS_LAMBDA(Index i) {
+        const Index held = elements.first + i;
+        const auto element = static_cast<std::uint64_t>(held / elements.length * elements.stride +
+                                                        elements.begin + held % elements.length);
+        const Philox4 words = philox(seed, element / 4, parameter);
+        const auto drawn = static_cast<float>(words.word[element % 4] >> 8);  // below 2^24
+        x(i) = bound * (drawn * 0x1p-23F - 1.0F);
+      });
+}
+
 template <class T>
 void round_to(const Execution& exec, Vector<const float> from, Vector<T> to) {
   Kokkos::parallel_for(

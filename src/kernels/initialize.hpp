@@ -1,4 +1,4 @@
-// Initial weights and conversions. A normal draw is a pure function of (seed, parameter, element),
+// Initial weights and conversions. A random draw is a pure function of (seed, parameter, element),
 // so every grid starts from the same model.
 #pragma once
 
@@ -26,6 +26,11 @@ struct DrawnElements {
 /// on Philox words.
 void draw_normal(const Execution& exec, std::uint64_t seed, std::uint64_t parameter,
                  const DrawnElements& elements, float std, Vector<float> x);
+
+/// Sets x[i] = bound * the number in [-1, 1) of (seed, parameter, its element), a multiple of
+/// 2^-23.
+void draw_uniform(const Execution& exec, std::uint64_t seed, std::uint64_t parameter,
+                  const DrawnElements& elements, float bound, Vector<float> x);
 
 /// Sets to[i] = from[i] rounded to T.
 template <class T>

@@ -3,6 +3,7 @@
 // parameters.
 #pragma once
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -10,7 +11,7 @@
 
 namespace kzero::param {
 
-enum class Init { zeros, ones, normal };
+enum class Init { zeros, ones, normal, uniform };
 
 /// The part of a parameter that is local to one tensor-parallel rank. The parameter's elements, in
 /// row-major order, form blocks of `stride`. The rank holds `length` elements of each block,
@@ -47,7 +48,7 @@ struct ParamSpec {
   std::string name;          // as in Hugging Face's files; GPT-2's without "transformer."
   std::vector<Index> shape;  // of the full parameter, row-major
   Init init = Init::zeros;
-  double std = 0;       // of Init::normal
+  double std = 0;       // of Init::normal; of Init::uniform, the bound of its values
   bool decays = false;  // weight decay applies: tensors of two or more dimensions
   Split split = full(shape);
   /// The number of hidden matrices (maps between hidden vectors of the model) that a parameter of
@@ -75,6 +76,8 @@ struct ParamSpec {
 struct UnitSpec {
   std::string name;
   std::vector<ParamSpec> params;
+  /// False if the parameters are frozen: they have no gradients and no optimizer state.
+  bool trains = true;
 
   Index elements() const {
     Index sum = 0;
@@ -91,6 +94,21 @@ inline Index elements_of(const Table& table) {
   Index sum = 0;
   for (const UnitSpec& unit : table) sum += unit.elements();
   return sum;
+}
+
+/// The same units, in which the frozen ones have no parameters.
+inline Table trained_of(Table table) {
+  for (UnitSpec& unit : table) {
+    if (!unit.trains) unit.params.clear();
+  }
+  return table;
+}
+
+/// The units of the model itself: those that are frozen, or all if none are.
+inline Table base_of(Table table) {
+  const auto trains = [](const UnitSpec& unit) { return unit.trains; };
+  if (!std::ranges::all_of(table, trains)) std::erase_if(table, trains);
+  return table;
 }
 
 }  // namespace kzero::param

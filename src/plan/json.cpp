@@ -32,6 +32,8 @@ Json as_json(const Entry& entry) {
   json["precision"] = std::string(name_of(entry.precision));
   json["micro_batch"] = entry.micro_batch;
   json["layers"] = entry.layers;
+  json["trained_parameters"] = entry.trained_parameters;
+  json["frozen_bytes"] = entry.frozen_bytes;
   json["copied_parameters"] = entry.copied_parameters;
   json["recompute"] = std::string(name_of(entry.recompute.mode));
   json["partition"] = entry.recompute.partition;

@@ -74,7 +74,8 @@ class DataGroup {
   }
 
   UnitSum sum(Index unit, Index round, bool gathers) const {
-    const Index shard = b_.layout.unit(unit).shard;
+    const Index shard = b_.trained_layout.unit(unit).shard;
+    if (shard == 0) return {};
     if (b_.sums.shape().by_library)
       return {.slices = 1, .exchange = ring(shard), .gather = gathers ? ring(shard) : Collective{}};
     const Copies copies = engine::sum_copies(b_.sums, round, remote_);
@@ -111,7 +112,8 @@ class DataGroup {
  private:
   zero::Bucket bucket_of(const deck::Config& config) const {
     memory::Arenas measured;
-    return {measured, config.zero.bucket, config.train.precision, b_.layout, overlap_, b_.sums};
+    return {measured,          config.zero.bucket, config.train.precision,
+            b_.trained_layout, overlap_,           b_.sums};
   }
 
   /// Returns the messages in which MPI sends one peer all slices of a shard.
@@ -181,12 +183,12 @@ class DataGroup {
 };
 
 /// Returns each operation's share of a micro-batch's arithmetic, by the parameters that it
-/// multiplies: once in forward and twice in backward. The first unit only looks up embeddings,
-/// unless the loss multiplies by them, too.
+/// multiplies: once in forward and twice in backward, or once if they are frozen. The first unit
+/// only looks up embeddings, unless the loss multiplies by them, too.
 std::vector<OutlinedOperation> outlined(const engine::Blueprint& b) {
   const zero::Schedule& schedule = b.training;
-  const auto last = std::ssize(b.table) - 1;
   std::vector<OutlinedOperation> all;
+  Index head = 0;
   double work = 0, recomputed = 0;
   for (std::size_t i = 0; i < schedule.steps().size(); ++i) {
     const param::Operation& operation = schedule.trace()[i];
@@ -194,13 +196,15 @@ std::vector<OutlinedOperation> outlined(const engine::Blueprint& b) {
     OutlinedOperation next{.needs = step.needs, .complete = step.complete};
     for (const zero::BufferOffset& place : step.gathers) next.gathers.push_back(place.unit);
     const auto elements = [&](Index unit) { return number(b.layout.unit(unit).elements); };
+    const auto backward = [&](Index unit) { return b.table[unit].trains ? 2 : 1; };
     if (operation.pass == param::Pass::loss) {
-      for (const Index unit : step.needs) next.work += 3 * elements(unit);
+      head = operation.unit;
+      for (const Index unit : step.needs) next.work += (1 + backward(unit)) * elements(unit);
     } else if (operation.unit > 0) {
       const bool is_backward = operation.pass == param::Pass::backward;
-      next.work = (is_backward ? 2 : 1) * elements(operation.unit);
+      next.work = (is_backward ? backward(operation.unit) : 1) * elements(operation.unit);
       // The last block is not computed again.
-      if (is_backward && operation.unit + 1 < last) next.recomputed = elements(operation.unit);
+      if (is_backward && operation.unit + 1 < head) next.recomputed = elements(operation.unit);
     }
     work += next.work;
     recomputed += next.recomputed;
@@ -262,7 +266,8 @@ MatrixTurns matrix_turns(const engine::Blueprint& b, const DataGroup& group, Ind
 
 std::vector<double> update_shares(const engine::Blueprint& b) {
   std::vector<double> shares;
-  for (const param::UnitLayout& unit : b.layout.units()) shares.push_back(number(unit.elements));
+  for (const param::UnitLayout& unit : b.trained_layout.units())
+    shares.push_back(number(unit.elements));
   const double all = std::accumulate(shares.begin(), shares.end(), 0.0);
   for (double& share : shares) share /= all;
   return shares;
@@ -293,7 +298,8 @@ Outline outline(const deck::Config& config, const engine::Blueprint& b, const No
   for (Index u = 0; u < std::ssize(b.layout.units()); ++u) {
     const Index shard = b.layout.unit(u).shard;
     o.gathers.push_back(group.gather(shard));
-    if (b.stage.gathers_updates()) o.update_gathers.push_back(group.update_gather(shard));
+    if (b.stage.gathers_updates())
+      o.update_gathers.push_back(b.table[u].trains ? group.update_gather(shard) : Collective{});
     o.last_sums.push_back(group.sum(u, b.sums.rounds() - 1, gathers_sums));
     if (b.adds_reduced) o.sums.push_back(group.sum(u, 0, false));
   }

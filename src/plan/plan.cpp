@@ -34,6 +34,17 @@ Index copied_parameters(const engine::Blueprint& blueprint) {
   return copied;
 }
 
+Index frozen_bytes(const deck::Config& config, const engine::Blueprint& b) {
+  Index elements = 0;
+  for (std::size_t u = 0; u < b.table.size(); ++u) {
+    const param::UnitLayout& unit = b.layout.units()[u];
+    if (b.table[u].trains) continue;
+    elements += b.stage.parameters == zero::Placement::replicated ? unit.padded
+                                                                  : b.stage.copies * unit.shard;
+  }
+  return elements * bytes_of(config.train.precision);
+}
+
 }  // namespace
 
 Index Entry::sent_bytes() const {
@@ -56,6 +67,8 @@ Entry plan(const deck::Config& config, Index threads, model::Family family) {
   entry.tensor_ranks = config.grid.tensor;
   entry.stage = config.zero.stage;
   entry.parameters = param::elements_of(blueprint.table);
+  entry.trained_parameters = param::elements_of(blueprint.trained);
+  entry.frozen_bytes = frozen_bytes(config, blueprint);
   entry.memory = engine::categories(held, {});
   entry.threads = threads;
   entry.layers = config.model.layers;

@@ -19,7 +19,9 @@ struct Entry : Holding {
   Index threads = 1;  // per rank
   Index layers = 0;
   Index micro_batch = 0;
-  Index copied_parameters = 0;  // parameters of the last tensor rank that a lower rank owns
+  Index trained_parameters = 0;  // of the full model: all, or those of adapters
+  Index frozen_bytes = 0;        // of the parameters that a rank holds and that do not train
+  Index copied_parameters = 0;   // parameters of the last tensor rank that a lower rank owns
   deck::Recompute recompute;
   Dtype precision = Dtype::fp32;
   Index width = 0;                             // of the model

@@ -49,10 +49,18 @@ std::string copies_line(const Entry& entry) {
                      format_parameters(entry.copied_parameters));
 }
 
+std::string adapters_line(const Entry& entry) {
+  if (entry.trained_parameters == entry.parameters) return "";
+  return fmt::format("adapters    {} parameters train; {} are frozen, {} of a rank's parameters\n",
+                     format_parameters(entry.trained_parameters),
+                     format_parameters(entry.parameters - entry.trained_parameters),
+                     format_bytes(entry.frozen_bytes));
+}
+
 std::string full(const Entry& entry) {
   std::string text = fmt::format(
       "grid        {} data x {} tensor ranks\n"
-      "model       {} parameters, {}, ZeRO stage {}, micro-batch {}{}\n{}"
+      "model       {} parameters, {}, ZeRO stage {}, micro-batch {}{}\n{}{}"
       "memory of a rank       planned\n",
       entry.data_ranks, entry.tensor_ranks, format_parameters(entry.parameters),
       name_of(entry.precision), entry.stage, entry.micro_batch,
@@ -61,7 +69,7 @@ std::string full(const Entry& entry) {
           : fmt::format(", recompute {}{}{}", name_of(entry.recompute.mode),
                         entry.recompute.partition ? " partitioned" : "",
                         entry.recompute.offload == deck::Offload::host ? " on the host" : ""),
-      copies_line(entry));
+      adapters_line(entry), copies_line(entry));
   const auto line = [&](const std::string& name, Index bytes) {
     text += fmt::format("  {:<14}{:>14}\n", name, format_bytes(bytes));
   };

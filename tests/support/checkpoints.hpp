@@ -52,7 +52,7 @@ inline checkpoint::Written save(Training& training, const grid::Group& group,
   m.reduced_arrays = training.engine->blueprint().optimizer->reduced_state();
   m.reduced_state.assign(training.engine->reduced_state().begin(),
                          training.engine->reduced_state().end());
-  m.parameters = checkpoint::parameters_of(training.engine->blueprint().table);
+  m.parameters = checkpoint::parameters_of(training.engine->blueprint().trained);
   return checkpoint::write(group, folder, std::move(m), shards, 0);
 }
 

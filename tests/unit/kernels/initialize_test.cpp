@@ -52,6 +52,30 @@ TEST(Logarithm, AgreesWithTheLibrarys) {
     ASSERT_NEAR(logarithm(x), std::log(double{x}), 3e-7 * std::abs(std::log(double{x}))) << x;
 }
 
+TEST(DrawUniform, IsTheWordsNumberInBoundsForEveryPart) {
+  constexpr Index n = 10'007;
+  constexpr float bound = 0.25F;
+  const Guarded<float> all(n);
+  draw_uniform(Execution(), 42, 7, {0, n, 0, n}, bound, all.vector());
+  const auto drawn = all.host();
+  double sum = 0, squares = 0;
+  for (Index i = 0; i < n; ++i) {
+    const Philox4 words = philox(42, static_cast<std::uint64_t>(i / 4), 7);
+    const double expected = bound * (std::floor(words.word[i % 4] / 256.0) * 0x1p-23 - 1);
+    ASSERT_EQ(drawn[i], static_cast<float>(expected)) << i;
+    ASSERT_TRUE(drawn[i] >= -bound && drawn[i] < bound) << i;
+    sum += drawn[i] / bound, squares += drawn[i] / bound * (drawn[i] / bound);
+  }
+  EXPECT_NEAR(sum / n, 0, 6 / std::sqrt(3.0 * n));
+  EXPECT_NEAR(squares / n, 1.0 / 3, 6 * std::sqrt(4.0 / 45 / n));
+  // Columns 3 to 4 of rows of 7, from the second element of row 1 on.
+  const Guarded<float> part(9);
+  draw_uniform(Execution(), 42, 7, {3, 7, 3, 2}, bound, part.vector());
+  const auto of_columns = part.host();
+  for (Index i = 0; i < 9; ++i)
+    EXPECT_EQ(of_columns[i], drawn[(3 + i) / 2 * 7 + 3 + (3 + i) % 2]) << i;
+}
+
 // For n independent standard normal numbers the mean has the standard deviation sqrt(1/n), the mean
 // square sqrt(2/n), and the mean fourth power, which is 3, sqrt(96/n). Six standard deviations
 // occur by chance once in 5 * 10^8 seeds. The seed is fixed.
