@@ -6,6 +6,7 @@
 #include "app/writable.hpp"
 #include "base/bytes.hpp"
 #include "checkpoint/folder/retention.hpp"
+#include "convert/adapter.hpp"
 #include "convert/tokenizer_files.hpp"
 #include "convert/weights.hpp"
 #include "grid/agreement.hpp"
@@ -24,7 +25,7 @@ namespace {
 /// rank.
 Index checkpoint_bytes(const deck::Config& config) {
   constexpr Index bytes_of_range = 2048, ranges_of_rank = 4;
-  const param::Table table = model::define(config)->table({});
+  const param::Table table = param::trained_of(model::define(config)->table({}));
   const Index tensor = config.grid.tensor, ranks = std::max<Index>(1, config.grid.data) * tensor;
   Index parameters = 0;
   for (const param::UnitSpec& unit : table) parameters += static_cast<Index>(unit.params.size());
@@ -56,10 +57,20 @@ run::RunInputs check_files(const deck::Config& config, const Inspection& inspect
   if (!config.model.initial.empty()) {
     problems.collect("model.initial", [&] {
       const auto weights = std::make_shared<const convert::Weights>(
-          config.model.initial, config.model, model::define(config)->table({}));
+          config.model.initial, config.model, param::base_of(model::define(config)->table({})));
       inputs.initial_note = weights->note();
       inputs.initial = [weights](const param::ParamSpec& p, const checkpoint::Range& range,
                                  std::span<float> values) {
+        weights->load_range(p.name, range, values);
+      };
+    });
+  }
+  if (!config.lora.initial.empty()) {
+    problems.collect("lora.initial", [&] {
+      const auto weights = std::make_shared<const convert::AdapterWeights>(
+          config.lora.initial, config.lora, config.model.family, model::define(config)->table({}));
+      inputs.adapters = [weights](const param::ParamSpec& p, const checkpoint::Range& range,
+                                  std::span<float> values) {
         weights->load_range(p.name, range, values);
       };
     });

@@ -264,6 +264,7 @@ void layernorm_backward(const Execution& exec, const LayerNormInput<T>& input, M
                         const LayerNormGradients<T>& gradients, Matrix<float> partial) {
   const auto rows = backward_rows<T>(input, input.mean.data(), dy, gradients);
   backward<NormKind::layer>(exec, "kzero::kernels::layernorm_backward", rows, partial);
+  if (gradients.dweight.size() == 0) return;
   sum_groups<T>(exec, partial, 0, gradients.accumulate, gradients.dweight);
   sum_groups<T>(exec, partial, rows.width, gradients.accumulate, gradients.dbias);
 }
@@ -273,6 +274,7 @@ void rmsnorm_backward(const Execution& exec, const RmsNormInput<T>& input, Matri
                       const RmsNormGradients<T>& gradients, Matrix<float> partial) {
   const auto rows = backward_rows<T>(input, nullptr, dy, gradients);
   backward<NormKind::rms>(exec, "kzero::kernels::rmsnorm_backward", rows, partial);
+  if (gradients.dweight.size() == 0) return;
   sum_groups<T>(exec, partial, 0, gradients.accumulate, gradients.dweight);
 }
 

@@ -25,9 +25,9 @@ struct LayerNormInput {
   Vector<const float> mean, rstd;
 };
 
-/// The destinations of backward's gradients: dx [N,D], dweight and dbias [D]. `dx_accumulate`
-/// selects whether dx is written or added to, because it may hold a residual branch's gradient.
-/// `accumulate` does so for the other two.
+/// The destinations of backward's gradients: dx [N,D], dweight and dbias [D], which are empty if
+/// the parameters are frozen. `dx_accumulate` selects whether dx is written or added to, because it
+/// may hold a residual branch's gradient. `accumulate` does so for the other two.
 template <class T>
 struct LayerNormGradients {
   Matrix<T> dx;

@@ -27,8 +27,8 @@ struct HeadNorms {
   float eps = 0;
 };
 
-/// The destinations of the weights' gradients [h]. `accumulate` selects whether they are written or
-/// added to.
+/// The destinations of the weights' gradients [h], or empty if the weights are frozen. `accumulate`
+/// selects whether they are written or added to.
 template <class T>
 struct HeadNormGradients {
   Vector<T> dq_weight, dk_weight;

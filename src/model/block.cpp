@@ -2,6 +2,7 @@
 
 #include "kernels/gelu.hpp"
 #include "kernels/swiglu.hpp"
+#include "model/adapters.hpp"
 #include "model/block_attention.hpp"
 
 namespace kzero::model {
@@ -29,25 +30,63 @@ void fill_saved(const Context<T>& c, const BlockParams<const T>& p,
                 const BlockActivations<T>& saved) {
   norm_forward<T>(c, p.norm1, x, saved.norm1, saved.statistics1);
   attention_half_forward<T>(c, p, documents, saved);
-  row_parallel_forward<T>(c, saved.attention, p.projection, x.data(), saved.middle);
+  adapted_row_parallel_forward<T>(c, Site::projection, p, saved.attention, x.data(), saved.middle);
   norm_forward<T>(c, p.norm2, saved.middle, saved.norm2, saved.statistics2);
-  linear_forward<T>(c, c.all_rows(saved.norm2), p.up, saved.hidden);
+  const Matrix<const T> normal = c.all_rows(saved.norm2);
+  linear_forward<T>(c, normal, p.up, saved.hidden);
+  adapters_forward<T>(c, Site::up, p.adapters, normal, saved.hidden);
   activate(c, saved);
 }
 
-/// Computes the gradients of saved.hidden [N,f or 2f] and of its bias, if any, from the gradient of
-/// the feed-forward layer's output.
+/// Computes the gradients of saved.hidden [N,f or 2f], of its bias, if any, and of the adapters of
+/// the second layer from the gradient of the feed-forward layer's output.
 template <class T>
 void activate_backward(const Context<T>& c, const BlockParams<const T>& p,
                        const BlockActivations<T>& saved, Matrix<const T> dout, Matrix<T> dhidden,
-                       tensor::Accumulate accumulate, Vector<T> dbias) {
-  if (c.shape.activation == ActivationKind::swiglu) {
-    linear_backward_input<T>(c, dout, p.down, dhidden);  // into the first f of 2f columns
-    kernels::swiglu_backward<T>(*c.exec, saved.hidden, dhidden);
-    if (dbias.size() > 0) kernels::sum_rows<T>(*c.exec, dhidden, accumulate, dbias, c.partial);
-  } else {
-    linear_backward_gelu<T>(c, dout, p.down, saved.hidden, dhidden, accumulate, dbias);
+                       tensor::Accumulate accumulate, const BlockParams<T>& g) {
+  const bool is_swiglu = c.shape.activation == ActivationKind::swiglu;
+  const bool has_adapters = c.shape.adapters.has(Site::down);
+  if (!is_swiglu && !has_adapters) {
+    linear_backward_gelu<T>(c, dout, p.down, saved.hidden, dhidden, accumulate, g.up.bias);
+    return;
   }
+  linear_backward_input<T>(c, dout, p.down, dhidden);  // with SwiGLU, the first f of 2f columns
+  adapters_backward<T>(c, Site::down, {saved.activated, dout, p.adapters, g.adapters, accumulate},
+                       dhidden);
+  if (is_swiglu) {
+    kernels::swiglu_backward<T>(*c.exec, saved.hidden, dhidden);
+  } else {
+    kernels::gelu_backward<T>(*c.exec, saved.hidden, dhidden);
+  }
+  if (g.up.bias.size() > 0)
+    kernels::sum_rows<T>(*c.exec, dhidden, accumulate, g.up.bias, c.partial);
+}
+
+/// Runs backward from the block's output to the output of its first norm_2. Returns false if it
+/// ends there, because nothing below trains.
+template <class T>
+bool feed_forward_backward(const Context<T>& c, const BlockParams<const T>& p,
+                           const BlockActivations<T>& saved, tensor::Accumulate accumulate,
+                           const BlockParams<T>& g, Matrix<const T> dout, bool needs_input) {
+  const Adapters& adapters = c.shape.adapters;
+  if (!needs_input && adapters.first() == Site::down) {
+    adapters_backward<T>(c, Site::down, {saved.activated, dout, p.adapters, g.adapters, accumulate},
+                         {});
+    return false;
+  }
+  const Matrix<T> dhidden = c.qkv_or_ffn_grad_view(c.shape.hidden_columns());
+  linear_backward_weight<T>(c, saved.activated, dout, accumulate, g.down);
+  activate_backward<T>(c, p, saved, dout, dhidden, accumulate, g);
+  const bool ends = !needs_input && adapters.first() == Site::up;
+  const bool has_adapters = adapters.has(Site::up);
+  Matrix<const T> x;
+  if (!c.shape.is_frozen() || has_adapters) x = c.all_rows(saved.norm2);
+  linear_backward_weight<T>(c, x, dhidden, accumulate, {g.up.weight, {}});
+  if (!ends) linear_backward_input<T>(c, dhidden, p.up, c.hidden_grad);
+  if (has_adapters)
+    adapters_backward<T>(c, Site::up, {x, dhidden, p.adapters, g.adapters, accumulate},
+                         ends ? Matrix<T>() : c.hidden_grad);
+  return !ends;
 }
 
 }  // namespace
@@ -80,7 +119,7 @@ void block_forward(const Context<T>& c, const BlockParams<const T>& p,
                    const kernels::Documents& documents, Matrix<const T> x,
                    const BlockActivations<T>& saved, Matrix<T> out) {
   fill_saved(c, p, documents, x, saved);
-  row_parallel_forward<T>(c, saved.activated, p.down, saved.middle.data(), out);
+  adapted_row_parallel_forward<T>(c, Site::down, p, saved.activated, saved.middle.data(), out);
 }
 
 // Recomputation runs forward's own kernels unchanged because other kernels might round differently.
@@ -107,21 +146,22 @@ template <class T>
 void block_backward(const Context<T>& c, const BlockParams<const T>& p,
                     const kernels::Documents& documents, Matrix<const T> x,
                     const BlockActivations<T>& saved, tensor::Accumulate accumulate,
-                    const BlockParams<T>& g, Matrix<T> dx) {
-  const Matrix<T> dhidden = c.qkv_or_ffn_grad_view(c.shape.hidden_columns());
-  const Matrix<const T> dout = c.all_rows(dx);
-  linear_backward_weight<T>(c, saved.activated, dout, accumulate, g.down);
-  activate_backward<T>(c, p, saved, dout, dhidden, accumulate, g.up.bias);
-  linear_backward_weight<T>(c, c.all_rows(saved.norm2), dhidden, accumulate, {g.up.weight, {}});
-  linear_backward_input<T>(c, dhidden, p.up, c.hidden_grad);
+                    const BlockParams<T>& g, Matrix<T> dx, bool needs_input) {
+  if (!feed_forward_backward<T>(c, p, saved, accumulate, g, c.all_rows(dx), needs_input)) return;
   norm_backward<T>(c, p.norm2, saved.middle, saved.statistics2,
                    {dx, tensor::Accumulate::yes, g.norm2, accumulate});
 
   const Matrix<const T> dmiddle = c.all_rows(dx);
   linear_backward_weight<T>(c, saved.attention, dmiddle, accumulate, g.projection);
+  const bool ends = !needs_input && c.shape.adapters.first() == Site::projection;
   const Matrix<T> dattention(c.hidden_grad.data(), c.rows, c.shape.own.width);
-  linear_backward_input<T>(c, dmiddle, p.projection, dattention);
-  attention_half_backward<T>(c, p, documents, saved, accumulate, g);
+  if (!ends) linear_backward_input<T>(c, dmiddle, p.projection, dattention);
+  adapters_backward<T>(c, Site::projection,
+                       {saved.attention, dmiddle, p.adapters, g.adapters, accumulate},
+                       ends ? Matrix<T>() : dattention);
+  if (ends) return;
+  attention_half_backward<T>(c, p, documents, saved, accumulate, g, needs_input);
+  if (!needs_input) return;
   norm_backward<T>(c, p.norm1, x, saved.statistics1,
                    {dx, tensor::Accumulate::yes, g.norm1, accumulate});
 }
@@ -137,7 +177,7 @@ void block_backward(const Context<T>& c, const BlockParams<const T>& p,
                                    Matrix<const T>, const BlockActivations<T>&);                  \
   template void block_backward<T>(                                                                \
       const Context<T>&, const BlockParams<const T>&, const kernels::Documents&, Matrix<const T>, \
-      const BlockActivations<T>&, tensor::Accumulate, const BlockParams<T>&, Matrix<T>);
+      const BlockActivations<T>&, tensor::Accumulate, const BlockParams<T>&, Matrix<T>, bool);
 KZERO_FOR_EACH_DTYPE(KZERO_INSTANTIATE)
 #undef KZERO_INSTANTIATE
 

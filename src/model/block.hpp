@@ -54,11 +54,13 @@ void block_recompute(const Context<T>& c, deck::RecomputeMode mode, const BlockP
                      const BlockActivations<T>& saved);
 
 /// Runs backward. dx holds the gradient of the block's output on entry, and that of its input on
-/// return. Parameter gradients are overwritten or added to, as `accumulate` selects.
+/// return. Parameter gradients are overwritten or added to, as `accumulate` selects. Without
+/// `needs_input`, for a frozen block below which nothing trains, backward ends at its first adapter
+/// and dx has no meaning on return.
 template <class T>
 void block_backward(const Context<T>& c, const BlockParams<const T>& p,
                     const kernels::Documents& documents, Matrix<const T> x,
                     const BlockActivations<T>& saved, tensor::Accumulate accumulate,
-                    const BlockParams<T>& gradients, Matrix<T> dx);
+                    const BlockParams<T>& gradients, Matrix<T> dx, bool needs_input = true);
 
 }  // namespace kzero::model

@@ -2,6 +2,7 @@
 
 #include "kernels/initialize.hpp"
 #include "kernels/rotary.hpp"
+#include "model/adapters.hpp"
 
 namespace kzero::model {
 
@@ -43,7 +44,8 @@ void rotate_backward(const Context<T>& c, const BlockParams<const T>& p,
                      const kernels::Documents& documents, const BlockActivations<T>& saved,
                      Matrix<T> dqkv, tensor::Accumulate accumulate, const BlockParams<T>& g) {
   kernels::HeadNormGradients<T> gradients{g.q_norm, g.k_norm, accumulate};
-  const bool is_sum = c.shape.qk_norm && c.is_split();  // every rank has its own heads
+  // Every rank has its own heads.
+  const bool is_sum = c.shape.qk_norm && c.is_split() && g.q_norm.size() > 0;
   if (is_sum) {
     T* scratch = c.partial_gradient.data();
     const auto d = static_cast<std::size_t>(c.shape.head_dim);
@@ -60,6 +62,7 @@ template <class T>
 void qkv_backward_weight(const Context<T>& c, Matrix<const T> x, Matrix<const T> dqkv,
                          tensor::Accumulate accumulate, const Linear<T>& g) {
   const Index copies = c.shape.own.kv_copies;
+  if (g.weight.size() == 0) return;
   if (copies == 1) {
     linear_backward_weight<T>(c, x, dqkv, accumulate, g);
     return;
@@ -83,7 +86,9 @@ void qkv_backward_weight(const Context<T>& c, Matrix<const T> x, Matrix<const T>
 template <class T>
 void attention_half_forward(const Context<T>& c, const BlockParams<const T>& p,
                             const kernels::Documents& documents, const BlockActivations<T>& saved) {
-  linear_forward<T>(c, c.all_rows(saved.norm1), p.qkv, saved.qkv);
+  const Matrix<const T> x = c.all_rows(saved.norm1);
+  linear_forward<T>(c, x, p.qkv, saved.qkv);
+  adapters_forward<T>(c, Site::qkv, p.adapters, x, saved.qkv);
   if (c.shape.positions == PositionKind::rotary) rotate<T>(c, p, documents, saved);
   c.attention.backend->forward(*c.exec, operands(c, saved), documents, saved.attention,
                                saved.log_sum);
@@ -98,7 +103,8 @@ void restore_rotated(const Context<T>& c, const BlockParams<const T>& p,
 template <class T>
 void attention_half_backward(const Context<T>& c, const BlockParams<const T>& p,
                              const kernels::Documents& documents, const BlockActivations<T>& saved,
-                             tensor::Accumulate accumulate, const BlockParams<T>& g) {
+                             tensor::Accumulate accumulate, const BlockParams<T>& g,
+                             bool needs_input) {
   const Matrix<const T> dattention(c.hidden_grad.data(), c.rows, c.shape.own.width);
   const Matrix<T> dqkv = c.qkv_or_ffn_grad_view(c.shape.own.qkv_width());
   c.attention.backend->backward(*c.exec, operands(c, saved), documents, saved.attention,
@@ -106,16 +112,22 @@ void attention_half_backward(const Context<T>& c, const BlockParams<const T>& p,
                                 kernels::operands_in<T>(dqkv, c.attention_shape()));
   if (c.shape.positions == PositionKind::rotary)
     rotate_backward<T>(c, p, documents, saved, dqkv, accumulate, g);
-  qkv_backward_weight<T>(c, c.all_rows(saved.norm1), dqkv, accumulate, g.qkv);
+  const bool has_adapters = c.shape.adapters.has(Site::qkv);
+  Matrix<const T> x;
+  if (!c.shape.is_frozen() || has_adapters) x = c.all_rows(saved.norm1);
+  qkv_backward_weight<T>(c, x, dqkv, accumulate, g.qkv);
   // Without rotation, a key bias adds the same number to all scores of a query. Softmax ignores
   // this number, so the gradient is exactly zero. The computed sum has rounding noise, which AdamW
   // would turn into full-size steps.
   const LocalShape& own = c.shape.own;
-  if (c.shape.positions == PositionKind::learned && c.shape.qkv_bias) {
+  if (c.shape.positions == PositionKind::learned && g.qkv.bias.size() > 0) {
     const auto count = static_cast<std::size_t>(own.kv_width);
     kernels::fill<T>(*c.exec, Vector<T>(g.qkv.bias.data() + own.width, count), 0);
   }
-  linear_backward_input<T>(c, dqkv, p.qkv, c.hidden_grad);
+  if (needs_input) linear_backward_input<T>(c, dqkv, p.qkv, c.hidden_grad);
+  if (has_adapters)
+    adapters_backward<T>(c, Site::qkv, {x, dqkv, p.adapters, g.adapters, accumulate},
+                         needs_input ? c.hidden_grad : Matrix<T>());
 }
 
 #define KZERO_INSTANTIATE(T)                                                                      \
@@ -125,7 +137,7 @@ void attention_half_backward(const Context<T>& c, const BlockParams<const T>& p,
                                    const kernels::Documents&, const BlockActivations<T>&);        \
   template void attention_half_backward<T>(const Context<T>&, const BlockParams<const T>&,        \
                                            const kernels::Documents&, const BlockActivations<T>&, \
-                                           tensor::Accumulate, const BlockParams<T>&);
+                                           tensor::Accumulate, const BlockParams<T>&, bool);
 KZERO_FOR_EACH_DTYPE(KZERO_INSTANTIATE)
 #undef KZERO_INSTANTIATE
 

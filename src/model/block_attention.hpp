@@ -16,11 +16,12 @@ void restore_rotated(const Context<T>& c, const BlockParams<const T>& p,
                      const kernels::Documents& documents, const BlockActivations<T>& saved);
 
 /// Computes the gradients of the projections to q, k and v and of their norms. c.hidden_grad holds
-/// the gradient of saved.attention [N,d] on entry, and this rank's part of the gradient of
-/// saved.norm1 on return. Collective over the tensor group.
+/// the gradient of saved.attention [N,d] on entry and, if `needs_input`, this rank's part of the
+/// gradient of saved.norm1 on return. Collective over the tensor group.
 template <class T>
 void attention_half_backward(const Context<T>& c, const BlockParams<const T>& p,
                              const kernels::Documents& documents, const BlockActivations<T>& saved,
-                             tensor::Accumulate accumulate, const BlockParams<T>& gradients);
+                             tensor::Accumulate accumulate, const BlockParams<T>& gradients,
+                             bool needs_input);
 
 }  // namespace kzero::model

@@ -38,7 +38,8 @@ class Cursor {
 }  // namespace
 
 template <class T>
-BlockParams<T>::BlockParams(const TransformerShape& s, T* unit) {
+BlockParams<T>::BlockParams(const TransformerShape& s, T* unit, T* adapters_unit)
+    : adapters(adapters_unit) {
   Cursor<T> next(s, unit);
   norm1 = next.norm();
   qkv = next.linear(s.hidden, s.own.qkv_width(), s.qkv_bias);

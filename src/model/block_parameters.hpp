@@ -15,10 +15,14 @@ struct BlockParams {
   Vector<T> q_norm, k_norm;  // [head width] each, or empty
   Linear<T> projection;      // d to D
   Norm<T> norm2;
-  Linear<T> up;    // D to f, this rank's feed-forward columns, or to 2 f: gate and up
-  Linear<T> down;  // f to D
+  Linear<T> up;           // D to f, this rank's feed-forward columns, or to 2 f: gate and up
+  Linear<T> down;         // f to D
+  T* adapters = nullptr;  // the block's unit of adapters, if it has them
 
-  BlockParams(const TransformerShape& shape, T* unit);
+  BlockParams(const TransformerShape& shape, T* unit, T* adapters_unit = nullptr);
+
+  /// The gradients of a frozen block: those of its adapters. All others are empty.
+  explicit BlockParams(T* adapters_unit) : adapters(adapters_unit) {}
 };
 
 }  // namespace kzero::model

@@ -20,9 +20,20 @@ Index summed_columns(const TransformerShape& s) {
   return most;
 }
 
+/// The same of adapters: A of column-parallel layers, B of row-parallel ones and of copied heads.
+Index adapter_gradients(const TransformerShape& s) {
+  Index most = 0;
+  for (const AdapterShape& a : s.adapters.layers) {
+    if (a.is_row_parallel() || a.copies > 1) most = std::max(most, s.adapters.rank * a.out);
+    if (!a.is_row_parallel()) most = std::max(most, s.adapters.rank * a.in);
+  }
+  return most;
+}
+
 /// The largest number of elements of gradients that a tensor group sums in one call.
 Index partial_gradients(const TransformerShape& s) {
   if (s.tensor.size == 1) return 0;
+  if (s.is_frozen()) return adapter_gradients(s);
   Index most = s.sequence_parallel ? s.norm_elements() : 0;
   if (s.qk_norm) most = std::max(most, 2 * s.head_dim);
   if (s.own.kv_copies > 1) most = std::max(most, s.qkv_elements());
@@ -33,9 +44,9 @@ Index partial_gradients(const TransformerShape& s) {
 
 template <class T>
 Context<T>::Context(memory::Arenas& arenas, tensor::Gemm* products, const deck::Model& model,
-                    const BatchShape& b, const TensorLink& link)
+                    const BatchShape& b, const TensorLink& link, const deck::Lora& lora)
     : gemm(products),
-      shape(model, link.rank),
+      shape(model, link.rank, lora),
       batch(b.batch),
       rows(b.batch * shape.sequence),
       stream_rows(shape.stream_rows(rows)),
@@ -58,7 +69,7 @@ Context<T>::Context(memory::Arenas& arenas, tensor::Gemm* products, const deck::
       dlogits = logits;
     } else {
       dlogits = take(T{}, logit_elements);
-      if (has_backward && chunk.rows < rows)
+      if (has_backward && !s.is_frozen() && chunk.rows < rows)
         output_gradient = take(float{}, s.own.vocab * s.hidden);
     }
     if (is_split())
@@ -69,6 +80,10 @@ Context<T>::Context(memory::Arenas& arenas, tensor::Gemm* products, const deck::
     hidden_grad = Matrix<T>(take(T{}, rows * std::max(s.hidden, s.own.width)), rows, s.hidden);
   if (splits_stream()) {
     gathered = Matrix<T>(take(T{}, rows * s.hidden), rows, s.hidden);
+  }
+  if (const Index rank = s.adapters.rank; rank > 0) {
+    adapter_hidden = Matrix<T>(take(T{}, rows * rank), rows, rank);
+    if (has_backward) adapter_grad = Matrix<T>(take(T{}, rows * rank), rows, rank);
   }
   if (const Index most = partial_gradients(s); has_backward && most > 0)
     partial_gradient = Vector<T>(take(T{}, most), most);

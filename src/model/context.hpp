@@ -34,17 +34,18 @@ struct Context {
   float* output_gradient = nullptr;
   float* softmaxes = nullptr;  // [ranks * chunk, 3] of a tensor group's ranks, else null
   // Blocks and head:
-  Matrix<T> hidden_grad;       // [N, D], with capacity for [N, H d]
-  Matrix<T> gathered;          // [N, D] with sequence parallelism, else empty
-  Vector<T> partial_gradient;  // gradients that are summed over ranks, else empty
-  Matrix<float> partial;       // [row_groups, ..]: partial sums over rows
-  Matrix<float> rotary;        // [T, head width]: rotary_table, if positions are rotary
-  Vector<float> losses;        // [N]
+  Matrix<T> hidden_grad;                   // [N, D], with capacity for [N, H d]
+  Matrix<T> gathered;                      // [N, D] with sequence parallelism, else empty
+  Matrix<T> adapter_hidden, adapter_grad;  // [N, r] of adapters and of their gradients, else empty
+  Vector<T> partial_gradient;              // gradients that are summed over ranks, else empty
+  Matrix<float> partial;                   // [row_groups, ..]: partial sums over rows
+  Matrix<float> rotary;                    // [T, head width]: rotary_table, if positions are rotary
+  Vector<float> losses;                    // [N]
 
   /// Allocates the scratch memory, including the GEMM back end's, from the workspace category.
   /// Accepts measuring arenas without a GEMM library.
   Context(memory::Arenas& arenas, tensor::Gemm* gemm, const deck::Model& model,
-          const BatchShape& batch, const TensorLink& link = {});
+          const BatchShape& batch, const TensorLink& link = {}, const deck::Lora& lora = {});
 
   bool is_split() const { return group.size() > 1; }
   bool splits_stream() const { return is_split() && shape.sequence_parallel; }

@@ -65,7 +65,8 @@ class Definition {
  public:
   virtual ~Definition() = default;
 
-  /// All units as held by this tensor rank, in forward order. The last one computes the loss.
+  /// All units as held by this tensor rank, in forward order. The last one computes the loss,
+  /// except that units of adapters come after it.
   virtual param::Table table(const TensorRank& tensor) const = 0;
 
   /// The traces of a micro-batch of training, and of validation, which has no gradients.

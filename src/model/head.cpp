@@ -53,6 +53,7 @@ template <class T>
 void project_backward_weight(const Context<T>& c, Matrix<const T> normal,
                              StridedMatrix<const T> dlogits, tensor::Accumulate accumulate,
                              Matrix<T> doutput) {
+  if (doutput.size() == 0) return;
   const bool is_fp32 = c.output_gradient != nullptr;
   tensor::GemmProblem weight;
   weight.m = doutput.extent(0), weight.n = doutput.extent(1), weight.k = normal.extent(0);

@@ -27,7 +27,8 @@ void head_forward(const Context<T>& c, const HeadParams<const T>& p, Matrix<cons
                   Vector<const Token> targets, const HeadSaved<T>& saved);
 
 /// Also computes the gradient of scale * sum(losses). Overwrites dx [n,D]. Overwrites or adds to
-/// parameter gradients, as `accumulate` selects. Each gradient is rounded once.
+/// parameter gradients, as `accumulate` selects. Each gradient is rounded once. Those of a frozen
+/// head are empty.
 template <class T>
 void head_forward_backward(const Context<T>& c, const HeadParams<const T>& p, Matrix<const T> x,
                            Vector<const Token> targets, float scale, const HeadSaved<T>& saved,

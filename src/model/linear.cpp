@@ -87,6 +87,7 @@ void linear_backward_weight(const Context<T>& c, Matrix<const T> x, Matrix<const
                             tensor::Accumulate accumulate, const Linear<T>& gradients) {
   tensor::GemmProblem p;
   const Matrix<T>& dweight = gradients.weight;
+  if (dweight.size() == 0) return;
   p.m = dweight.extent(0), p.n = dweight.extent(1), p.k = x.extent(0);
   const bool is_in_out = c.shape.weight_layout == WeightLayout::in_out;
   p.a = operand(is_in_out ? x : dy, Transpose::yes), p.b = operand(is_in_out ? dy : x);

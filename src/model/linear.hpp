@@ -46,7 +46,8 @@ void linear_backward_gelu(const Context<T>& c, Matrix<const T> dy, const Linear<
                           Matrix<const T> hidden, Matrix<T> dhidden, tensor::Accumulate accumulate,
                           Vector<T> dbias);
 
-/// Computes dW (=|+=) x^T dy and db (=|+=) the sum of dy's rows, if there is a bias.
+/// Computes dW (=|+=) x^T dy and db (=|+=) the sum of dy's rows, if there is a bias. Frozen layers
+/// have empty gradients; nothing is computed for them.
 template <class T>
 void linear_backward_weight(const Context<T>& c, Matrix<const T> x, Matrix<const T> dy,
                             tensor::Accumulate accumulate, const Linear<T>& gradients);

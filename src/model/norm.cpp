@@ -45,7 +45,7 @@ template <class T>
 void norm_backward(const Context<T>& c, const Norm<const T>& p, Matrix<const T> x,
                    const NormStatistics& statistics, const NormGradients<T>& gradients) {
   const Matrix<T> dy = c.stream_sum(c.hidden_grad);
-  if (!c.splits_stream()) {
+  if (!c.splits_stream() || gradients.parameters.weight.size() == 0) {
     local_backward<T>(c, p, x, statistics, dy, gradients);
     return;
   }

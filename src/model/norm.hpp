@@ -35,7 +35,8 @@ template <class T>
 void norm_forward(const Context<T>& c, const Norm<const T>& p, Matrix<const T> x, Matrix<T> y,
                   const NormStatistics& statistics);
 
-/// The results of norm_backward: dx [n,D] and the parameter gradients. `dx_accumulate` and
+/// The results of norm_backward: dx [n,D] and the parameter gradients, empty if the parameters are
+/// frozen. `dx_accumulate` and
 /// `accumulate` select whether they are overwritten or added to.
 template <class T>
 struct NormGradients {

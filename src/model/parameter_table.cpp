@@ -54,12 +54,61 @@ ParamSpec UnitSpecs::part(std::string name, Index groups, const Extent& e) {
           false,           {groups, e.total, e.begin, e.length, e.copy}};
 }
 
-param::Table parameter_table(const deck::Model& model, const TensorRank& tensor) {
-  const TransformerShape shape(model, tensor);
-  const auto units = transformer_family(model.family).specs(shape, model);
+UnitSpecs::Outputs UnitSpecs::outputs_of(const LinearLayer& layer) const {
+  switch (layer.part) {
+    case SitePart::q:
+      return {1, width_};
+    case SitePart::k:
+    case SitePart::v:
+      return {1, kv_width_};
+    case SitePart::gate:
+    case SitePart::up:
+      return {1, feed_forward_};
+    case SitePart::all:
+      break;
+  }
+  if (layer.site == Site::qkv) return {3, width_};
+  if (layer.site == Site::up) return {1, feed_forward_};
+  return {1, {s_.hidden, 0, s_.hidden}};
+}
+
+param::UnitSpec UnitSpecs::adapters(Index i, const std::string& block) const {
+  param::UnitSpec unit{"adapters " + std::to_string(i), {}};
+  const Index rank = s_.adapters.rank;
+  for (const AdapterShape& adapter : s_.adapters.layers) {
+    const LinearLayer& layer = adapter.layer;
+    const std::string name = block + std::string(layer.path);
+    const Extent all{s_.hidden, 0, s_.hidden};
+    const Extent in = layer.site == Site::projection ? width_
+                      : layer.site == Site::down     ? feed_forward_
+                                                     : all;
+    const double bound = 1 / std::sqrt(static_cast<double>(in.total));
+    ParamSpec a = columns(name + ".lora_A.weight", rank, 1, in, bound);
+    if (in.length == in.total) a.split = ParamSpec::full(a.shape);
+    a.init = Init::uniform;
+    unit.params.push_back(std::move(a));
+    const auto [groups, out] = outputs_of(layer);
+    ParamSpec b = matrix(name + ".lora_B.weight", groups * out.total, rank, 0);
+    b.init = Init::zeros;
+    if (out.length < out.total)
+      b.split = {groups, out.total * rank, out.begin * rank, out.length * rank, out.copy};
+    unit.params.push_back(std::move(b));
+  }
+  return unit;
+}
+
+param::Table parameter_table(const deck::Model& model, const TensorRank& tensor,
+                             const deck::Lora& lora) {
+  const TransformerShape shape(model, tensor, lora);
+  const TransformerFamily& family = transformer_family(model.family);
+  const auto units = family.specs(shape, model);
   param::Table table{units->embedding()};
   for (Index i = 0; i < shape.layers; ++i) table.push_back(units->block(i));
   table.push_back(units->head());
+  if (!shape.is_frozen()) return table;
+  for (param::UnitSpec& unit : table) unit.trains = false;
+  for (Index i = 0; i < shape.layers; ++i)
+    table.push_back(units->adapters(i, std::string(family.blocks) + std::to_string(i) + "."));
   return table;
 }
 

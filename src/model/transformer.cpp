@@ -26,11 +26,12 @@ std::vector<BlockActivations<T>> take_saved(memory::Arenas& arenas, const Transf
 
 template <class T>
 Transformer<T>::Transformer(memory::Arenas& arenas, const deck::Model& model,
-                            const deck::Recompute& recompute, const Resources& resources)
-    : shape_(model, resources.link.rank),
+                            const deck::Recompute& recompute, const Resources& resources,
+                            const deck::Lora& lora)
+    : shape_(model, resources.link.rank, lora),
       recompute_(resources.batch.passes == Passes::forward ? deck::RecomputeMode::full
                                                            : recompute.mode),
-      context_(arenas, resources.gemm, model, resources.batch, resources.link),
+      context_(arenas, resources.gemm, model, resources.batch, resources.link, lora),
       stream_(
           resources.batch.passes == Passes::forward
               ? ResidualStream<T>(arenas, shape_, context_.stream_rows, context_.group)
@@ -48,6 +49,23 @@ HeadParams<U> Transformer<T>::head_params(std::span<U* const> units) const {
   U* own = units[head()];
   U* output = shape_.tied_embeddings ? units[0] : own + shape_.norm_elements();
   return {norm_at(shape_, own), Matrix<U>(output, shape_.own.vocab, shape_.hidden)};
+}
+
+template <class T>
+HeadParams<T> Transformer<T>::head_gradients(Units<T> units) const {
+  return shape_.is_frozen() ? HeadParams<T>{} : head_params<T>(units);
+}
+
+template <class T>
+BlockParams<const T> Transformer<T>::block_params(Index i, Units<const T> units) const {
+  const T* adapters = shape_.is_frozen() ? units[shape_.adapter_unit(i)] : nullptr;
+  return {shape_, units[i + 1], adapters};
+}
+
+template <class T>
+BlockParams<T> Transformer<T>::block_gradients(Index i, Units<T> units) const {
+  if (shape_.is_frozen()) return BlockParams<T>(units[shape_.adapter_unit(i)]);
+  return {shape_, units[i + 1]};
 }
 
 template <class T>
@@ -94,8 +112,8 @@ void Transformer<T>::forward(Index u, Units<const T> parameters, const Batch& ba
   } else {
     const Index i = u - 1;
     stream_.keep(*context_.exec, i);
-    block_forward<T>(context_, BlockParams<const T>(shape_, parameters[u]), batch.documents,
-                     stream_.at(i), saved_[i], stream_.at(i + 1));
+    block_forward<T>(context_, block_params(i, parameters), batch.documents, stream_.at(i),
+                     saved_[i], stream_.at(i + 1));
   }
 }
 
@@ -123,7 +141,7 @@ void Transformer<T>::loss_and_gradient(Units<const T> parameters, const Batch& b
                                        tensor::Accumulate accumulate, Units<T> gradients,
                                        double* sum) {
   head_forward_backward<T>(context_, head_params<const T>(parameters), stream_.at(shape_.layers),
-                           batch.targets, scale, head_saved_, accumulate, head_params<T>(gradients),
+                           batch.targets, scale, head_saved_, accumulate, head_gradients(gradients),
                            dx_);
   kernels::sum_in_order(*context_.exec, context_.losses, sum);
 }
@@ -135,13 +153,13 @@ void Transformer<T>::backward(Index u, Units<const T> parameters, const Batch& b
     embed_backward(gradients[0], batch, accumulate);
   } else {
     const Index i = u - 1;
-    const BlockParams<const T> own(shape_, parameters[u]);
+    const BlockParams<const T> own = block_params(i, parameters);
     stream_.restore(*context_.exec, i);
     // The last block was the last to run forward, so its activations still exist.
     if (u + 1 < head())
       block_recompute<T>(context_, recompute_, own, batch.documents, stream_.at(i), saved_[i]);
     block_backward<T>(context_, own, batch.documents, stream_.at(i), saved_[i], accumulate,
-                      BlockParams<T>(shape_, gradients[u]), dx_);
+                      block_gradients(i, gradients), dx_, i > 0 || !shape_.is_frozen());
   }
 }
 

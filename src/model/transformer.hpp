@@ -1,6 +1,7 @@
 // A decoder-only transformer as a Model: unit 0 is the embedding, units 1 to L are the blocks, unit
-// L + 1 is the head with the loss. It keeps or recomputes activations, and knows its tensor group
-// but not ZeRO.
+// L + 1 is the head with the loss. With adapters, these are frozen, and a further unit per block
+// has its adapters, which it runs with the block. It keeps or recomputes activations, and knows its
+// tensor group but not ZeRO.
 #pragma once
 
 #include <vector>
@@ -16,7 +17,7 @@ class Transformer : public Model<T> {
  public:
   /// Allocates activations, workspace and the tensor group's bucket. Accepts measuring arenas.
   Transformer(memory::Arenas& arenas, const deck::Model& model, const deck::Recompute& recompute,
-              const Resources& resources);
+              const Resources& resources, const deck::Lora& lora = {});
 
   Transformer(const Transformer&) = delete;  // its members refer to one another
   Transformer& operator=(const Transformer&) = delete;
@@ -41,6 +42,9 @@ class Transformer : public Model<T> {
   void embed_backward(T* unit, const Batch& batch, tensor::Accumulate accumulate);
   template <class U>
   HeadParams<U> head_params(std::span<U* const> units) const;
+  HeadParams<T> head_gradients(Units<T> units) const;
+  BlockParams<const T> block_params(Index i, Units<const T> units) const;
+  BlockParams<T> block_gradients(Index i, Units<T> units) const;
 
   TransformerShape shape_;
   deck::RecomputeMode recompute_;

@@ -1,5 +1,5 @@
 // The tensor-group collectives of a transformer's micro-batch, counted on shapes alone. linear.cpp,
-// norm.cpp, head.cpp and residual_stream.cpp run them.
+// adapters.cpp, norm.cpp, head.cpp and residual_stream.cpp run them.
 #pragma once
 
 #include "model/definition.hpp"
@@ -11,6 +11,6 @@ namespace kzero::model {
 std::vector<TensorCollective> transformer_collectives(const deck::Model& model,
                                                       const deck::Recompute& recompute,
                                                       const TensorRank& tensor, Index sequences,
-                                                      Dtype precision);
+                                                      Dtype precision, const deck::Lora& lora = {});
 
 }  // namespace kzero::model

@@ -12,27 +12,27 @@
 namespace kzero::model {
 
 param::Table TransformerDefinition::table(const TensorRank& tensor) const {
-  return parameter_table(model_, tensor);
+  return parameter_table(model_, tensor, lora_);
 }
 
 param::Trace TransformerDefinition::training_trace() const {
-  return transformer_trace(model_, recompute_.mode);
+  return transformer_trace(model_, recompute_.mode, lora_);
 }
 
 param::Trace TransformerDefinition::validation_trace() const {
-  return transformer_validation_trace(model_);
+  return transformer_validation_trace(model_, lora_);
 }
 
-double TransformerDefinition::flops_per_token() const { return flops_per_token_of(model_); }
+double TransformerDefinition::flops_per_token() const { return flops_per_token_of(model_, lora_); }
 
 Recomputed TransformerDefinition::recomputed_per_token() const {
-  return recomputed_per_token_of(model_, recompute_);
+  return recomputed_per_token_of(model_, recompute_, lora_);
 }
 
 std::vector<TensorCollective> TransformerDefinition::tensor_collectives(const TensorRank& tensor,
                                                                         Index sequences,
                                                                         Dtype precision) const {
-  return transformer_collectives(model_, recompute_, tensor, sequences, precision);
+  return transformer_collectives(model_, recompute_, tensor, sequences, precision, lora_);
 }
 
 Benchmark TransformerDefinition::benchmark(Index most_width, Index sequence) const {
@@ -57,21 +57,21 @@ Benchmark TransformerDefinition::benchmark(Index most_width, Index sequence) con
 
 std::unique_ptr<Model<float>> TransformerDefinition::make_as(float /*type*/, memory::Arenas& arenas,
                                                              const Resources& resources) const {
-  return std::make_unique<Transformer<float>>(arenas, model_, recompute_, resources);
+  return std::make_unique<Transformer<float>>(arenas, model_, recompute_, resources, lora_);
 }
 
 std::unique_ptr<Model<bf16>> TransformerDefinition::make_as(bf16 /*type*/, memory::Arenas& arenas,
                                                             const Resources& resources) const {
-  return std::make_unique<Transformer<bf16>>(arenas, model_, recompute_, resources);
+  return std::make_unique<Transformer<bf16>>(arenas, model_, recompute_, resources, lora_);
 }
 
 std::unique_ptr<Model<fp16>> TransformerDefinition::make_as(fp16 /*type*/, memory::Arenas& arenas,
                                                             const Resources& resources) const {
-  return std::make_unique<Transformer<fp16>>(arenas, model_, recompute_, resources);
+  return std::make_unique<Transformer<fp16>>(arenas, model_, recompute_, resources, lora_);
 }
 
 std::shared_ptr<const Definition> define_transformer(const deck::Config& config) {
-  return std::make_shared<TransformerDefinition>(config.model, config.recompute);
+  return std::make_shared<TransformerDefinition>(config.model, config.recompute, config.lora);
 }
 
 }  // namespace kzero::model

@@ -1,14 +1,17 @@
 // Defines a transformer of the GPT-2 or the Llama family through definition.hpp and model.hpp.
 #pragma once
 
+#include <utility>
+
 #include "model/definition.hpp"
 
 namespace kzero::model {
 
 class TransformerDefinition : public Definition {
  public:
-  TransformerDefinition(const deck::Model& model, const deck::Recompute& recompute)
-      : model_(model), recompute_(recompute) {}
+  TransformerDefinition(const deck::Model& model, const deck::Recompute& recompute,
+                        deck::Lora lora = {})
+      : model_(model), recompute_(recompute), lora_(std::move(lora)) {}
 
   param::Table table(const TensorRank& tensor) const override;
   param::Trace training_trace() const override;
@@ -30,6 +33,7 @@ class TransformerDefinition : public Definition {
 
   deck::Model model_;
   deck::Recompute recompute_;
+  deck::Lora lora_;
 };
 
 /// The family's entry in families.cpp.

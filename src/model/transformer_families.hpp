@@ -2,6 +2,8 @@
 // family's blocks and its parameter table.
 #pragma once
 
+#include <span>
+
 #include "model/unit_specs.hpp"
 
 namespace kzero::model {
@@ -9,9 +11,24 @@ namespace kzero::model {
 std::unique_ptr<UnitSpecs> gpt2_specs(const TransformerShape& shape, const deck::Model& model);
 std::unique_ptr<UnitSpecs> llama_specs(const TransformerShape& shape, const deck::Model& model);
 
+inline constexpr LinearLayer gpt2_layers[] = {{"attn.c_attn", Site::qkv},
+                                              {"attn.c_proj", Site::projection},
+                                              {"mlp.c_fc", Site::up},
+                                              {"mlp.c_proj", Site::down}};
+
+inline constexpr LinearLayer llama_layers[] = {{"self_attn.q_proj", Site::qkv, SitePart::q},
+                                               {"self_attn.k_proj", Site::qkv, SitePart::k},
+                                               {"self_attn.v_proj", Site::qkv, SitePart::v},
+                                               {"self_attn.o_proj", Site::projection},
+                                               {"mlp.gate_proj", Site::up, SitePart::gate},
+                                               {"mlp.up_proj", Site::up, SitePart::up},
+                                               {"mlp.down_proj", Site::down}};
+
 struct TransformerFamily {
   deck::ModelFamily family;
   TransformerParts parts;
+  std::string_view blocks;              // the names of block i's parameters begin with it and i
+  std::span<const LinearLayer> layers;  // of a block, in forward order
   /// Creates the units of the parameter table with the names and shapes of the family's files.
   std::unique_ptr<UnitSpecs> (*specs)(const TransformerShape& shape, const deck::Model& model);
 };
@@ -23,6 +40,8 @@ inline constexpr TransformerFamily transformer_families[] = {
       .activation = ActivationKind::gelu,
       .biases = true,
       .weight_layout = WeightLayout::in_out},
+     "h.",
+     gpt2_layers,
      gpt2_specs},
     {deck::ModelFamily::llama,
      {.norm = NormKind::rms_norm,
@@ -30,6 +49,8 @@ inline constexpr TransformerFamily transformer_families[] = {
       .activation = ActivationKind::swiglu,
       .biases = false,
       .weight_layout = WeightLayout::out_in},
+     "model.layers.",
+     llama_layers,
      llama_specs},
 };
 

@@ -20,19 +20,63 @@ struct BlockGemms {
   double all() const { return qkv + projection + up + down; }
 };
 
+/// Parameters of a block's A, and of its A and B.
+struct AdapterGemms {
+  double inner = 0, all = 0;
+
+  explicit AdapterGemms(const Adapters& adapters) {
+    for (const AdapterShape& adapter : adapters.layers) {
+      inner += static_cast<double>(adapters.rank * adapter.in);
+      all += static_cast<double>(adapters.rank * (adapter.in + adapter.out));
+    }
+  }
+};
+
+/// Parameters of the adapters that full recomputation multiplies again: all but those of the final
+/// GEMM.
+double forward_again(const Adapters& adapters) {
+  double sum = 0;
+  for (const AdapterShape& adapter : adapters.layers) {
+    if (adapter.layer.site != Site::down)
+      sum += static_cast<double>(adapters.rank * (adapter.in + adapter.out));
+  }
+  return sum;
+}
+
+/// Forward, and the gradients of activations, which end at the first adapter.
+double frozen_flops_per_token(const TransformerShape& s, double head, double attention) {
+  const BlockGemms gemms(s);
+  const AdapterGemms adapters(s.adapters);
+  const auto layers = static_cast<double>(s.layers);
+  // What the first block's backward does not reach, in multiples of 2 operations.
+  const Site first = s.adapters.first();
+  double unreached = gemms.qkv;
+  if (first > Site::qkv) unreached += gemms.projection + 2 * attention;
+  if (first > Site::projection) unreached += gemms.up;
+  if (first > Site::up) unreached += gemms.down;
+  double below = 0;  // the gradient of the input of the first adapters
+  for (const AdapterShape& adapter : s.adapters.layers) {
+    if (adapter.layer.site == first) below += static_cast<double>(s.adapters.rank * adapter.in);
+  }
+  return 4 * (layers * gemms.all() + head) + 6 * layers * (attention + adapters.all) -
+         2 * (unreached + below);
+}
+
 }  // namespace
 
-double flops_per_token_of(const deck::Model& model) {
-  const TransformerShape s(model);
+double flops_per_token_of(const deck::Model& model, const deck::Lora& lora) {
+  const TransformerShape s(model, {}, lora);
   const auto layers = static_cast<double>(s.layers);
   const double head = static_cast<double>(s.hidden) * static_cast<double>(s.vocab);
   const double attention = static_cast<double>(s.sequence) * static_cast<double>(s.width());
+  if (s.is_frozen()) return frozen_flops_per_token(s, head, attention);
   return 6 * (layers * BlockGemms(s).all() + head) + 6 * layers * attention;
 }
 
 // The last block is not recomputed. No block recomputes its final GEMM.
-Recomputed recomputed_per_token_of(const deck::Model& model, const deck::Recompute& recompute) {
-  const TransformerShape s(model);
+Recomputed recomputed_per_token_of(const deck::Model& model, const deck::Recompute& recompute,
+                                   const deck::Lora& lora) {
+  const TransformerShape s(model, {}, lora);
   const auto d = static_cast<double>(s.hidden), f = static_cast<double>(s.feed_forward);
   const auto again = static_cast<double>(s.layers - 1);
   const BlockGemms gemms(s);
@@ -41,6 +85,10 @@ Recomputed recomputed_per_token_of(const deck::Model& model, const deck::Recompu
     const double attention = static_cast<double>(s.sequence) * static_cast<double>(s.width());
     sum.operations = again * 2 * (gemms.all() - gemms.down + attention);
   }
+  const AdapterGemms adapters(s.adapters);
+  sum.operations += static_cast<double>(s.layers) * 2 * adapters.inner;
+  if (recompute.mode == deck::RecomputeMode::full)
+    sum.operations += again * 2 * forward_again(s.adapters);
   if (recompute.mode == deck::RecomputeMode::layernorm_gelu) {
     const double rotated = s.qk_norm ? 2 * static_cast<double>(s.width() + s.kv_width()) : 0;
     sum.elements = again * (4 * d + static_cast<double>(s.hidden_columns()) + f + rotated);

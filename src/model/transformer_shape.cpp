@@ -1,5 +1,7 @@
 #include "model/transformer_shape.hpp"
 
+#include <algorithm>
+
 #include "model/transformer_families.hpp"
 
 namespace kzero::model {
@@ -19,9 +21,57 @@ LocalShape local_shape(const TransformerShape& s, const TensorRank& t) {
   return own;
 }
 
+/// The columns [begin, begin + length) of a GEMM's local output that belong to a part of it.
+struct Columns {
+  Index begin, length;
+};
+
+Columns columns_of(const TransformerShape& s, const LinearLayer& layer) {
+  const LocalShape& own = s.own;
+  switch (layer.part) {
+    case SitePart::q:
+      return {0, own.width};
+    case SitePart::k:
+      return {own.width, own.kv_width};
+    case SitePart::v:
+      return {own.width + own.kv_width, own.kv_width};
+    case SitePart::gate:
+      return {0, own.feed_forward};
+    case SitePart::up:
+      return {own.feed_forward, own.feed_forward};
+    case SitePart::all:
+      break;
+  }
+  if (layer.site == Site::qkv) return {0, own.qkv_width()};
+  return {0, layer.site == Site::up ? own.feed_forward : s.hidden};
+}
+
+Index inputs_of(const TransformerShape& s, Site site) {
+  if (site == Site::projection) return s.own.width;
+  return site == Site::down ? s.own.feed_forward : s.hidden;
+}
+
+Adapters adapters_of(const TransformerShape& s, deck::ModelFamily family, const deck::Lora& lora) {
+  Adapters all;
+  if (!trains_adapters(lora)) return all;
+  all.rank = lora.rank;
+  all.scale = static_cast<float>(lora.alpha / static_cast<double>(lora.rank));
+  Index begin = 0;
+  for (const LinearLayer& layer : transformer_family(family).layers) {
+    if (std::ranges::find(lora.targets, layer.name()) == lora.targets.end()) continue;
+    const Columns columns = columns_of(s, layer);
+    const bool is_copied = layer.part == SitePart::k || layer.part == SitePart::v;
+    all.layers.push_back({layer, inputs_of(s, layer.site), columns.length, columns.begin, begin,
+                          is_copied ? s.own.kv_copies : 1});
+    begin += lora.rank * (all.layers.back().in + all.layers.back().out);
+  }
+  return all;
+}
+
 }  // namespace
 
-TransformerShape::TransformerShape(const deck::Model& m, const TensorRank& t)
+TransformerShape::TransformerShape(const deck::Model& m, const TensorRank& t,
+                                   const deck::Lora& lora)
     : TransformerParts(transformer_family(m.family).parts),
       layers(m.layers),
       hidden(m.hidden),
@@ -37,6 +87,7 @@ TransformerShape::TransformerShape(const deck::Model& m, const TensorRank& t)
       sequence_parallel(m.sequence_parallel),
       norm_eps(static_cast<float>(m.norm_eps)),
       tensor(t),
-      own(local_shape(*this, t)) {}
+      own(local_shape(*this, t)),
+      adapters(adapters_of(*this, m.family, lora)) {}
 
 }  // namespace kzero::model

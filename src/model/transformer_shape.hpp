@@ -2,6 +2,7 @@
 // The transformer's code queries the shape for parts and never for the family.
 #pragma once
 
+#include "model/adapter_shape.hpp"
 #include "model/definition.hpp"
 
 namespace kzero::model {
@@ -51,8 +52,15 @@ struct TransformerShape : TransformerParts {
   float norm_eps = 1e-5F;
   TensorRank tensor;
   LocalShape own;
+  Adapters adapters;
 
-  explicit TransformerShape(const deck::Model& model, const TensorRank& tensor = {});
+  explicit TransformerShape(const deck::Model& model, const TensorRank& tensor = {},
+                            const deck::Lora& lora = {});
+
+  /// Returns whether only the adapters train.
+  bool is_frozen() const { return adapters.rank > 0; }
+  /// The unit of the adapters of block i.
+  Index adapter_unit(Index i) const { return layers + 2 + i; }
 
   Index width() const { return heads * head_dim; }
   Index kv_width() const { return kv_heads * head_dim; }

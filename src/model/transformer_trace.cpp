@@ -32,11 +32,20 @@ std::vector<Value> left_by(Index u, Index layers, deck::RecomputeMode mode) {
   return {saved(u - 1)};
 }
 
-std::vector<Operation> forward_operations(Index layers, deck::RecomputeMode mode) {
+/// The units of block u's parameters: its own, and that of its adapters, if it has them.
+std::vector<Value> block_reads(Index u, Index layers, const deck::Lora& lora) {
+  std::vector<Value> reads{parameters(u)};
+  if (trains_adapters(lora)) reads.push_back(parameters(layers + 1 + u));
+  return reads;
+}
+
+std::vector<Operation> forward_operations(Index layers, deck::RecomputeMode mode,
+                                          const deck::Lora& lora) {
   std::vector<Operation> trace{{Pass::forward, 0, {parameters(0)}, {stream(0)}}};
   for (Index u = 1; u <= layers; ++u) {
-    Operation& block = trace.emplace_back(
-        Operation{Pass::forward, u, {parameters(u), stream(u - 1)}, {stream(u)}});
+    Operation& block =
+        trace.emplace_back(Operation{Pass::forward, u, block_reads(u, layers, lora), {stream(u)}});
+    block.reads.push_back(stream(u - 1));
     std::ranges::copy(left_by(u, layers, mode), std::back_inserter(block.writes));
   }
   return trace;
@@ -52,21 +61,27 @@ std::vector<Value> head_reads(const deck::Model& model) {
 
 }  // namespace
 
-param::Trace transformer_trace(const deck::Model& model, deck::RecomputeMode mode) {
+param::Trace transformer_trace(const deck::Model& model, deck::RecomputeMode mode,
+                               const deck::Lora& lora) {
   const Index layers = model.layers, head = layers + 1;
+  const bool is_frozen = trains_adapters(lora);
   const auto dx = [](Index version) { return activation("dx", version); };
-  param::Trace trace = forward_operations(layers, mode);
+  param::Trace trace = forward_operations(layers, mode, lora);
   Operation loss{Pass::loss, head, head_reads(model), {activation("loss"), dx(0)}};
-  if (model.tied_embeddings) loss.writes.push_back(gradient(0, 1));
-  loss.writes.push_back(gradient(head, 1));
+  if (model.tied_embeddings && !is_frozen) loss.writes.push_back(gradient(0, 1));
+  if (!is_frozen) loss.writes.push_back(gradient(head, 1));
   trace.push_back(std::move(loss));
   for (Index u = layers; u >= 1; --u) {
     const Index version = layers - u;
-    Operation& block = trace.emplace_back(Operation{
-        Pass::backward, u, {parameters(u), stream(u - 1)}, {dx(version + 1), gradient(u, 1)}});
+    Operation& block =
+        trace.emplace_back(Operation{Pass::backward, u, block_reads(u, layers, lora), {}});
+    block.reads.push_back(stream(u - 1));
+    if (u > 1 || !is_frozen) block.writes.push_back(dx(version + 1));
+    block.writes.push_back(gradient(is_frozen ? layers + 1 + u : u, 1));
     std::ranges::copy(left_by(u, layers, mode), std::back_inserter(block.reads));
     block.reads.push_back(dx(version));
   }
+  if (is_frozen) return trace;
   Operation embedding{Pass::backward, 0, {dx(layers)}, {}};
   if (model.tied_embeddings) embedding.reads.push_back(gradient(0, 1));
   embedding.writes.push_back(gradient(0, model.tied_embeddings ? 2 : 1));
@@ -74,8 +89,8 @@ param::Trace transformer_trace(const deck::Model& model, deck::RecomputeMode mod
   return trace;
 }
 
-param::Trace transformer_validation_trace(const deck::Model& model) {
-  param::Trace trace = forward_operations(model.layers, deck::RecomputeMode::none);
+param::Trace transformer_validation_trace(const deck::Model& model, const deck::Lora& lora) {
+  param::Trace trace = forward_operations(model.layers, deck::RecomputeMode::none, lora);
   trace.push_back({Pass::loss, model.layers + 1, head_reads(model), {activation("loss")}});
   return trace;
 }

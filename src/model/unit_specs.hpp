@@ -25,6 +25,10 @@ class UnitSpecs {
   virtual param::UnitSpec block(Index i) const = 0;
   virtual param::UnitSpec head() const = 0;
 
+  /// The adapters of block i, whose parameters' names begin with `block`: A, then B of each. A is
+  /// drawn uniformly from +- 1 / sqrt(in), as in PEFT, and B is zero.
+  param::UnitSpec adapters(Index i, const std::string& block) const;
+
  protected:
   /// Marks a parameter as `matrices` adjacent hidden matrices.
   static param::ParamSpec hidden(param::ParamSpec p, Index matrices = 1);
@@ -40,6 +44,13 @@ class UnitSpecs {
                                   double std);
   /// [groups * extent]: the bias of those columns.
   static param::ParamSpec part(std::string name, Index groups, const Extent& e);
+
+  /// The outputs of a layer as `groups` equal parts, each split over the tensor ranks as `extent`.
+  struct Outputs {
+    Index groups;
+    Extent extent;
+  };
+  Outputs outputs_of(const LinearLayer& layer) const;
 
   const TransformerShape& s_;
   double std_, residual_std_;  // of weights, and of those that write to the residual stream

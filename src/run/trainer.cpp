@@ -45,6 +45,12 @@ namespace {
 using runtime::seconds_since;
 using Clock = std::chrono::steady_clock;
 
+std::string adapters_note(const engine::Blueprint& blueprint) {
+  const Index trained = param::elements_of(blueprint.trained);
+  return fmt::format("adapters    {} parameters train, {} are frozen", trained,
+                     param::elements_of(blueprint.table) - trained);
+}
+
 /// The parts of a run, in the order of their construction.
 class Trainer {
  public:
@@ -164,8 +170,11 @@ void Trainer::require_no_stop_file() const {
 }
 
 Index Trainer::begin() {
+  // A checkpoint of adapters has no frozen weights.
+  const bool has_base = deck::trains_adapters(config_.lora);
+  if (has_base) engine_->initialise(inputs_.initial, inputs_.adapters);
   if (const auto step = checkpoints_->resume()) return *step;
-  engine_->initialise(inputs_.initial);
+  if (!has_base) engine_->initialise(inputs_.initial);
   return 0;
 }
 
@@ -210,6 +219,7 @@ void Trainer::announce(Index first_step) {
   for (const std::string& text : data_warnings(config_, inputs_.dataset)) console_.note(text);
   if (const std::string note = engine_->model_arithmetic().note; !note.empty())
     console_.note("attention   kzero's kernels: " + note);
+  if (deck::trains_adapters(config_.lora)) console_.note(adapters_note(engine_->blueprint()));
   if (profile_) console_.note(profile_->announcement(first_step));
   for (const std::string& note : engine::node_notes(config_, engine_->blueprint()))
     console_.note("note        " + note);

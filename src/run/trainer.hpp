@@ -15,8 +15,9 @@ namespace kzero::run {
 /// The opened inputs of a run.
 struct RunInputs {
   data::Dataset dataset;
-  engine::InitialValues initial{};  // from a file; empty: drawn from the seed
-  std::string initial_note{};       // what could not be checked in that file, for people
+  engine::InitialValues initial{};   // from a file; empty: drawn from the seed
+  engine::InitialValues adapters{};  // likewise, from lora.initial
+  std::string initial_note{};        // what could not be checked in that file, for people
 };
 
 struct RunRequest {

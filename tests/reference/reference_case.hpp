@@ -2,10 +2,13 @@
 // a deck, and its numbers. NAME.h5 holds the settings as attributes, and the datasets initial/,
 // gradient/ (of step 0, before clipping) and final/ by parameter name, logits of step 0, loss,
 // grad_norm and lr. NAME.safetensors and NAME.tokens.bin are the run's input. Cases of packed
-// documents have NAME.docs instead of tokens, and the number of targets of each step.
+// documents have NAME.docs instead of tokens, and the number of targets of each step. Cases of LoRA
+// are packed too; they have NAME.adapter, a PEFT folder to start from, and final/ has adapters
+// alone.
 #pragma once
 
 #include <cmath>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -40,7 +43,8 @@ class ReferenceCase {
     c.optimizer.eps = real("eps"), c.optimizer.weight_decay = real("weight_decay");
     c.optimizer.clip = real("clip");
     if (file_.has_attribute("/", "kind")) set_optimizer(c.optimizer);
-    const bool is_packed = name_.starts_with("packed_");
+    const bool is_packed = name_.starts_with("packed_") || name_.starts_with("lora_");
+    if (name_.starts_with("lora_")) set_lora(c.lora);
     c.data.files = {reference_file(name_ + (is_packed ? ".docs" : ".tokens.bin"))};
     c.data.format = is_packed ? deck::DataFormat::documents : deck::DataFormat::llmc;
     c.data.order = deck::DataOrder::sequential;
@@ -64,6 +68,14 @@ class ReferenceCase {
     EXPECT_EQ(name_of(optimizer.kind), kind);
     if (kind == "sgd") optimizer.momentum = optimizer.beta1;
     if (kind == "muon") optimizer.momentum = 0.95, optimizer.nesterov = true;
+  }
+
+  void set_lora(deck::Lora& lora) const {
+    lora.rank = integer("rank");
+    lora.alpha = real("alpha");
+    lora.initial = reference_file(name_ + ".adapter");
+    std::istringstream modules(file_.attribute<std::string>("/", "modules"));
+    for (std::string module; std::getline(modules, module, ',');) lora.targets.push_back(module);
   }
 
   /// The other model settings come from the config.json that transformers wrote.

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include "convert/adapter.hpp"
 #include "convert/weights.hpp"
 #include "reference/reference_case.hpp"
 #include "support/host_shards.hpp"
@@ -31,11 +32,17 @@ struct CaseRun {
     config.zero.stage = tensor.stage;
     config.train.micro_batch = micro == Micro::one_sequence ? 1 : 0;
     training = std::make_unique<Training>(config, group);
-    const convert::Weights weights(config.model.initial, config.model,
-                                   training->engine->blueprint().table);
+    const param::Table& table = training->engine->blueprint().table;
+    const convert::Weights weights(config.model.initial, config.model, param::base_of(table));
+    std::optional<convert::AdapterWeights> adapters;
+    if (deck::trains_adapters(config.lora))
+      adapters.emplace(config.lora.initial, config.lora, config.model.family, table);
     training->engine->initialise(
         [&](const param::ParamSpec& p, const checkpoint::Range& range, std::span<float> values) {
           weights.load_range(p.name, range, values);
+        },
+        [&](const param::ParamSpec& p, const checkpoint::Range& range, std::span<float> values) {
+          adapters->load_range(p.name, range, values);
         });
     results = training->run(0, config.train.steps);
   }
@@ -64,7 +71,7 @@ class ReferenceRun : public testing::TestWithParam<std::string> {
 /// by 2.7e-5 and 2.0e-5 there, and by less than 1e-5 elsewhere. kzero misses them by up to 1.9e-4
 /// (attention for devices) and 5.2e-5.
 double weight_tolerance(const std::string& name, const std::string& parameter) {
-  if (name.starts_with("packed_")) return 5e-5;
+  if (name.starts_with("packed_") || name.starts_with("lora_")) return 5e-5;
   // Signs flip if a sum is within rounding error of zero.
   if (name == "opt_lion") return 5e-3;
   if (name.starts_with("opt_") || name == "llama_muon") return 2e-5;
@@ -73,10 +80,18 @@ double weight_tolerance(const std::string& name, const std::string& parameter) {
   return 1e-5;
 }
 
+/// Adapters have PEFT's names in the reference.
+std::string reference_name(const CaseRun& run, const std::string& parameter) {
+  const deck::Config& config = run.training->config;
+  return deck::trains_adapters(config.lora) ? convert::peft_name(config.model.family, parameter)
+                                            : parameter;
+}
+
 void expect_fp32_run(const CaseRun& run) {
   const auto loss = run.reference.numbers("loss"), norm = run.reference.numbers("grad_norm"),
              lr = run.reference.numbers("lr");
-  const double bound = run.reference.name().starts_with("packed_") ? 2e-5 : 1e-5;
+  const std::string& name = run.reference.name();
+  const double bound = name.starts_with("packed_") || name.starts_with("lora_") ? 2e-5 : 1e-5;
   ASSERT_EQ(run.results.size(), loss.size());
   for (std::size_t s = 0; s < loss.size(); ++s) {
     EXPECT_NEAR(run.results[s].loss, loss[s], bound * loss[s]) << "step " << s;
@@ -86,7 +101,7 @@ void expect_fp32_run(const CaseRun& run) {
   }
   Index parameters = 0;
   for (const checkpoint::StateShard& shard : HostShards(run.training->engine->local_shards())) {
-    const auto whole = run.reference.numbers("final/" + shard.parameter);
+    const auto whole = run.reference.numbers("final/" + reference_name(run, shard.parameter));
     std::vector<double> expected;
     for (const checkpoint::Range& range : shard.ranges) {
       const auto from = whole.begin() + range.begin;
@@ -100,7 +115,7 @@ void expect_fp32_run(const CaseRun& run) {
   }
   const deck::Config& config = run.training->config;
   if (config.grid.tensor == 1 && (config.zero.stage == 0 || config.grid.data == 1)) {
-    EXPECT_EQ(parameters, param::elements_of(run.training->engine->blueprint().table));
+    EXPECT_EQ(parameters, param::elements_of(run.training->engine->blueprint().trained));
   }
 }
 
@@ -170,7 +185,8 @@ TEST_P(PackedRun, Fp32AgreesWithFloat64) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Documents, PackedRun, testing::Values("packed_gpt2", "packed_qwen3"),
+INSTANTIATE_TEST_SUITE_P(Documents, PackedRun,
+                         testing::Values("packed_gpt2", "packed_qwen3", "lora_llama"),
                          [](const auto& test) { return test.param; });
 
 class TensorParallelRun : public testing::TestWithParam<std::string> {

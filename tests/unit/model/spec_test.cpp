@@ -95,5 +95,42 @@ TEST(ParameterTable, FlopsAreSixAParameterInProductsAndCausalAttention) {
   EXPECT_DOUBLE_EQ(flops_per_token_of(gpt2_124m()), 6 * (blocks + output) + attention);
 }
 
+// Frozen: 4 a parameter, and 6 a parameter of the adapters. Backward ends at the first block's
+// first adapter, whose input's gradient is not computed.
+TEST(ParameterTable, FlopsOfAdaptersAreThoseThatAreComputed) {
+  const deck::Model m = gpt2_124m();
+  const double block = 12.0 * 768 * 768, output = 768.0 * 50257, attention = 1024.0 * 768;
+  const auto flops = [&](const std::string& target) {
+    return flops_per_token_of(m, {.rank = 8, .alpha = 16, .targets = {target}});
+  };
+  const double all = 4 * (12 * block + output) + 6 * 12 * attention;
+  const double qkv = 3.0 * 768 * 768;
+  EXPECT_DOUBLE_EQ(flops("c_attn"), all + 6 * 12 * 8 * (768.0 + 2304) - 2 * (qkv + 8 * 768));
+  const double above = qkv + block / 12 + 2 * attention + block / 3;
+  EXPECT_DOUBLE_EQ(flops("c_fc"), all + 6 * 12 * 8 * (768.0 + 3072) - 2 * (above + 8 * 768));
+}
+
+TEST(ParameterTable, AdaptersAreUnitsThatTrainAfterTheFrozenOnes) {
+  const param::Table plain = parameter_table(gpt2_124m());
+  const param::Table table =
+      parameter_table(gpt2_124m(), {}, {.rank = 8, .alpha = 16, .targets = {"c_proj"}});
+  ASSERT_EQ(plain.size(), 14U);
+  ASSERT_EQ(table.size(), 26U);
+  for (std::size_t u = 0; u < table.size(); ++u) {
+    EXPECT_EQ(table[u].trains, u >= 14);
+    if (u >= 14) continue;
+    EXPECT_EQ(table[u].elements(), plain[u].elements());
+  }
+  const param::UnitSpec& last = table.back();
+  ASSERT_EQ(last.params.size(), 4U);
+  EXPECT_EQ(last.params[0].name, "h.11.attn.c_proj.lora_A.weight");
+  EXPECT_EQ(last.params[0].shape, (std::vector<Index>{8, 768}));
+  EXPECT_EQ(last.params[0].init, param::Init::uniform);
+  EXPECT_DOUBLE_EQ(last.params[0].std, 1 / std::sqrt(768.0));
+  EXPECT_EQ(last.params[3].name, "h.11.mlp.c_proj.lora_B.weight");
+  EXPECT_EQ(last.params[3].shape, (std::vector<Index>{768, 8}));
+  EXPECT_EQ(last.params[3].init, param::Init::zeros);
+}
+
 }  // namespace
 }  // namespace kzero::model

@@ -47,6 +47,23 @@ TEST(Plan, CountsEveryParameterOnce) {
   EXPECT_EQ(plan(config, 1).parameters, param::elements_of(model::parameter_table(config.model)));
 }
 
+// Rank 4 on c_attn of 4 blocks of width 60: 4 (60 + 180) parameters each.
+TEST(Plan, SaysWhatAdaptersTrainAndWhatIsFrozen) {
+  deck::Config config = deck_for(4, Dtype::bf16);
+  const Entry plain = plan(config, 1);
+  EXPECT_EQ(plain.trained_parameters, plain.parameters);
+  EXPECT_EQ(plain.frozen_bytes, 0);
+  config.lora = {.rank = 4, .alpha = 8, .targets = {"c_attn"}};
+  const Entry entry = plan(config, 1);
+  EXPECT_EQ(entry.trained_parameters, 4 * 4 * (60 + 180));
+  EXPECT_EQ(entry.parameters, plain.parameters + entry.trained_parameters);
+  EXPECT_GE(entry.frozen_bytes, 2 * plain.parameters);
+  EXPECT_LE(entry.frozen_bytes, 2 * (plain.parameters + 6 * 4 * 64));
+  EXPECT_NE(table({entry}).find("adapters    3.84 K parameters train; "), std::string::npos)
+      << table({entry});
+  EXPECT_EQ(Json::parse(json({entry}))[0]["trained_parameters"], 3840);
+}
+
 // On the fourth tensor rank: the weights of 5 norms, the head norms, and the KV head that the third
 // rank also holds.
 TEST(Plan, SaysWhatTensorRanksHoldTwice) {
