@@ -57,6 +57,13 @@ std::string describe_manifest(const fs::path& path, const Manifest& m) {
       m.step - m.skipped_steps - m.optimizer_start, elements, m.parameters.size(),
       printable(names_of(m.state_arrays)), reduced, format_checksum(m.parameter_hash),
       m.shard_files.size(), format_bytes(bytes));
+  if (m.adapters)
+    text += fmt::format(
+        "adapters    rank {}, alpha {}, of {}; the weights that they change, of hash {}, are not "
+        "in the checkpoint\n",
+        m.adapters->lora.rank, m.adapters->lora.alpha,
+        printable(fmt::format("{}", fmt::join(m.adapters->lora.targets, ", "))),
+        format_checksum(m.adapters->base_hash));
   if (m.loss)
     text += fmt::format("loss        {} in its last step, {}\n", m.loss->last,
                         m.loss->sane_step == m.step - 1

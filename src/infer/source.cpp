@@ -89,6 +89,10 @@ Source open_checkpoint(const grid::Group& world, const std::string& path,
   source.path = found->path.string();
   grid::collectively(world, [&] {
     const checkpoint::Manifest& manifest = found->manifest;
+    KZERO_REQUIRE(!manifest.adapters, ExitCode::usage,
+                  "{}: holds adapters alone, without the weights that they change; run `kzero "
+                  "convert --merge {} FOLDER` and give FOLDER",
+                  source.path, source.path);
     source.config = deck::read({source.path + "'s deck", manifest.deck}, {});
     source.config.model = manifest.model;
     source.config = adapted(source.config, options, world.size());

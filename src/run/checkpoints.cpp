@@ -170,7 +170,8 @@ std::optional<Index> Checkpoints::resume() {
   if (!found) return std::nullopt;
   const checkpoint::Manifest& m = found->manifest;
   grid::collectively(grid_.world(), [&] {
-    require_same_training(*found, request_, engine_.blueprint(), provenance_.data_digest);
+    require_same_training(*found, request_, engine_.blueprint(),
+                          {provenance_.data_digest, engine_.base_hash()});
   });
   load(*found, wanted);
   engine_.scaler().restore(m.loss_scale, m.scale_good_steps, m.skipped_steps, m.skipped_in_row);
@@ -195,6 +196,7 @@ checkpoint::Manifest Checkpoints::manifest_after(Index steps_done) const {
   checkpoint::Manifest m;
   m.deck = request_.deck;
   m.model = config_.model;
+  if (deck::trains_adapters(config_.lora)) m.adapters = {config_.lora, engine_.base_hash()};
   m.data_ranks = grid_.data().size();
   m.tensor_ranks = grid_.tensor().size();
   m.stage = config_.zero.stage;
@@ -214,7 +216,7 @@ checkpoint::Manifest Checkpoints::manifest_after(Index steps_done) const {
   m.state_arrays = engine_.blueprint().state_arrays();
   m.reduced_arrays = engine_.blueprint().optimizer->reduced_state();
   m.reduced_state.assign(engine_.reduced_state().begin(), engine_.reduced_state().end());
-  m.parameters = checkpoint::parameters_of(engine_.blueprint().table);
+  m.parameters = checkpoint::parameters_of(engine_.blueprint().trained);
   return m;
 }
 

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "base/checksum.hpp"
 #include "base/error.hpp"
 #include "checkpoint/reader.hpp"
 #include "deck/architecture.hpp"
@@ -31,6 +32,38 @@ void require_same_model(const checkpoint::Found& found, const RunRequest& reques
                 "[model] as it was saved, or choose another checkpoint.folder to start afresh",
                 found.path.string(), fmt::join(changes, "; "));
   checkpoint::require_same_parameters(found, table);
+}
+
+/// Adapters compute what they learned with their own rank, scale and frozen weights alone.
+void require_same_adapters(const checkpoint::Found& found, const RunRequest& request,
+                           std::uint64_t base_hash) {
+  const auto& saved = found.manifest.adapters;
+  const deck::Lora& lora = request.config.lora;
+  const std::string path = found.path.string();
+  KZERO_REQUIRE(!saved || trains_adapters(lora), ExitCode::usage,
+                "{}: holds adapters of rank {} alone, but the deck trains all weights; restore "
+                "[lora], or choose another checkpoint.folder to start afresh",
+                path, saved->lora.rank);
+  if (!trains_adapters(lora)) return;
+  KZERO_REQUIRE(saved, ExitCode::usage,
+                "{}: holds all weights, but lora.rank = {} trains adapters alone; run `kzero "
+                "convert {} FOLDER`, set model.initial = \"FOLDER\" and choose another "
+                "checkpoint.folder",
+                path, lora.rank, path);
+  KZERO_REQUIRE(
+      saved->lora.rank == lora.rank && saved->lora.alpha == lora.alpha &&
+          saved->lora.targets == lora.targets,
+      ExitCode::usage,
+      "{}: its adapters have lora.rank = {}, lora.alpha = {} and lora.targets {}, the deck has {}, "
+      "{} and {}; set [lora] as it was saved, or choose another checkpoint.folder to start afresh",
+      path, saved->lora.rank, saved->lora.alpha, fmt::join(saved->lora.targets, ", "), lora.rank,
+      lora.alpha, fmt::join(lora.targets, ", "));
+  KZERO_REQUIRE(saved->base_hash == base_hash, ExitCode::usage,
+                "{}: its adapters were trained on frozen weights of hash {}, but those of "
+                "model.initial = \"{}\" have hash {}; set model.initial to the weights that they "
+                "were trained on, or choose another checkpoint.folder to start afresh",
+                path, format_checksum(saved->base_hash), request.config.model.initial,
+                format_checksum(base_hash));
 }
 
 void require_same_state(const checkpoint::Found& found, const RunRequest& request,
@@ -78,10 +111,11 @@ bool is_of_same_optimizer(const checkpoint::Found& found, const engine::Blueprin
 }
 
 void require_same_training(const checkpoint::Found& found, const RunRequest& request,
-                           const engine::Blueprint& blueprint, std::uint64_t data_digest) {
-  require_same_model(found, request, blueprint.table);
+                           const engine::Blueprint& blueprint, const Sources& sources) {
+  require_same_adapters(found, request, sources.base_hash);
+  require_same_model(found, request, blueprint.trained);
   require_same_state(found, request, blueprint);
-  require_same_data(found, request, data_digest);
+  require_same_data(found, request, sources.data_digest);
 }
 
 }  // namespace kzero::run

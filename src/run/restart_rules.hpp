@@ -14,14 +14,22 @@ namespace kzero::run {
 /// Returns whether the checkpoint holds the state of the blueprint's optimizer.
 bool is_of_same_optimizer(const checkpoint::Found& found, const engine::Blueprint& blueprint);
 
+/// What a run reads apart from its deck.
+struct Sources {
+  std::uint64_t data_digest = 0;  // of the training data
+  std::uint64_t base_hash = 0;    // of the frozen weights
+};
+
 /// Throws Error(usage) unless all of these hold:
+/// - The checkpoint has the deck's adapters, trained on the same frozen weights, or neither has
+/// any.
 /// - The checkpoint has the deck's model. Every key that the model's output depends on is compared,
 ///   including keys that do not affect shapes.
 /// - It contains the state of the deck's optimizer, or checkpoint.reset_optimizer is set.
 /// - The run would continue with the next sample of the same data, or checkpoint.allow_new_data
 ///   permits other data.
-/// `blueprint` is the run's. `data_digest` is of its training data.
+/// `blueprint` and `sources` are the run's.
 void require_same_training(const checkpoint::Found& found, const RunRequest& request,
-                           const engine::Blueprint& blueprint, std::uint64_t data_digest);
+                           const engine::Blueprint& blueprint, const Sources& sources);
 
 }  // namespace kzero::run

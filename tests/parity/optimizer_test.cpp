@@ -126,7 +126,7 @@ TEST_P(OtherOptimizer, DoesNotGoOnFromAdamWsState) {
   run::RunRequest request;
   request.config = sgd.config;
   const auto check = [&](const Training& training) {
-    run::require_same_training(found, request, training.engine->blueprint(), 0);
+    run::require_same_training(found, request, training.engine->blueprint(), {});
   };
   const std::string refusal = error_of(ExitCode::usage, [&] { check(sgd); });
   EXPECT_TRUE(contains(refusal,

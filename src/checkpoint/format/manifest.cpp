@@ -132,6 +132,30 @@ param::StateArrays get_state_arrays(const storage::Hdf5File& file,
   return arrays;
 }
 
+void put_adapters(storage::Hdf5File& file, const std::optional<AdapterRecord>& adapters) {
+  if (!adapters) return;
+  file.set_attribute("/", "adapter_rank", adapters->lora.rank);
+  file.create_group("/adapters");
+  file.set_attribute("/adapters", "alpha", adapters->lora.alpha);
+  file.set_attribute("/adapters", "base_hash", adapters->base_hash);
+  put(file, "/adapters/targets", adapters->lora.targets);
+}
+
+std::optional<AdapterRecord> get_adapters(const storage::Hdf5File& file,
+                                          const std::filesystem::path& path) {
+  if (!file.has_attribute("/", "adapter_rank")) return std::nullopt;
+  AdapterRecord record;
+  record.lora.rank = file.attribute<Index>("/", "adapter_rank");
+  record.lora.alpha = file.attribute<double>("/adapters", "alpha");
+  record.base_hash = file.attribute<std::uint64_t>("/adapters", "base_hash");
+  record.lora.targets = file.read<std::string>("/adapters/targets");
+  KZERO_REQUIRE(record.lora.rank > 0 && record.lora.alpha > 0 && !record.lora.targets.empty(),
+                ExitCode::files,
+                "{}: its adapters of rank {} with alpha {} for {} kinds of layers are impossible",
+                path.string(), record.lora.rank, record.lora.alpha, record.lora.targets.size());
+  return record;
+}
+
 constexpr const char* axis_names[] = {"row", "column"};  // by param::Axis
 
 void put_reduced_state(storage::Hdf5File& file, const Manifest& m) {
@@ -309,6 +333,7 @@ void write_manifest(const std::filesystem::path& folder, const Manifest& manifes
     structure.set_attribute(object, name, value);
   });
   put_model(structure, manifest.model);
+  put_adapters(structure, manifest.adapters);
   put_loss(structure, manifest.loss);
   structure.set_attribute("/", "format_version", format_version);
   structure.set_attribute("/", "arithmetic", manifest.arithmetic);
@@ -346,6 +371,7 @@ Manifest parse_manifest(const std::string& bytes, const std::filesystem::path& p
                 deck.size());
   manifest.deck = deck.front();
   manifest.model = get_model(file, path);
+  manifest.adapters = get_adapters(file, path);
   manifest.loss = get_loss(file, manifest.step, path);
   manifest.parameters = get_parameters(file, path);
   manifest.state_arrays = get_state_arrays(file, path);

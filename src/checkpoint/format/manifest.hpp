@@ -55,10 +55,17 @@ struct ShardFile {
   std::vector<StoredShard> shards{};
 };
 
+/// Of a run that trained adapters: the checkpoint holds these alone.
+struct AdapterRecord {
+  deck::Lora lora;              // its rank, alpha and targets
+  std::uint64_t base_hash = 0;  // of the frozen weights (engine::Engine::base_hash)
+};
+
 struct Manifest {
   std::string kzero_version;  // write() fills in these two
   std::string git_hash;
-  std::string deck;   // the resolved deck, as TOML
+  std::string deck;                       // the resolved deck, as TOML
+  std::optional<AdapterRecord> adapters;  // none if all parameters trained
   deck::Model model;  // its defining keys (deck/architecture.hpp); other keys have defaults
   Index data_ranks = 1;
   Index tensor_ranks = 1;

@@ -274,5 +274,82 @@ TEST(ResetOptimizer, IsNeededForAnotherKind) {
   EXPECT_EQ(same.first(), 2);
 }
 
+deck::Config adapters_deck(const std::filesystem::path& folder) {
+  deck::Config config = small_deck();
+  config.model.initial = "not opened";  // the frozen weights are drawn from train.seed
+  config.lora = {.rank = 3, .alpha = 6, .targets = {"c_attn"}};
+  config.checkpoint.folder = folder.string();
+  return config;
+}
+
+/// Runs f() with the Checkpoints of an initialised training of `config`.
+template <class F>
+void with_checkpoints(const deck::Config& config, const grid::Group& group, const F& f) {
+  std::ostringstream shown;
+  metrics::Console console(shown, metrics::plain_screen(group.rank()), 1);
+  const run::RunRequest request{config, deck::resolved(config), "deck.toml", {}};
+  Training training(config, group);
+  training.engine->initialise({});
+  run::Checkpoints checkpoints(request, training.grid, nullptr, {.data_digest = 7},
+                               *training.engine, console, nullptr);
+  f(training, checkpoints);
+}
+
+TEST(Adapters, ResumeOnTheirOwnFrozenWeightsAlone) {
+  const grid::Group group = first_ranks(launch_ranks());
+  const SharedFolder folder(group);
+  const deck::Config config = adapters_deck(folder.path());
+  with_checkpoints(config, group, [](Training& training, run::Checkpoints& checkpoints) {
+    training.run(0, 1);
+    checkpoints.save(1);
+  });
+  with_checkpoints(config, group, [](Training&, run::Checkpoints& checkpoints) {
+    EXPECT_EQ(checkpoints.resume(), 1);
+  });
+  const auto refused = [&](const deck::Config& other) {
+    std::string text;
+    with_checkpoints(other, group, [&](Training&, run::Checkpoints& checkpoints) {
+      text = error_of(ExitCode::usage, [&] { checkpoints.resume(); });
+    });
+    return text;
+  };
+  deck::Config other = config;
+  other.train.seed += 1;
+  std::string text = refused(other);
+  EXPECT_TRUE(contains(text, "its adapters were trained on frozen weights of hash")) << text;
+  other = config;
+  other.lora.alpha = 12;
+  text = refused(other);
+  EXPECT_TRUE(contains(text,
+                       "its adapters have lora.rank = 3, lora.alpha = 6 and lora.targets "
+                       "c_attn, the deck has 3, 12 and c_attn"))
+      << text;
+  other = config;
+  other.lora = {};
+  text = refused(other);
+  EXPECT_TRUE(contains(text, "holds adapters of rank 3 alone, but the deck trains all weights"))
+      << text;
+  const std::string shown = checkpoint::describe(folder.path());
+  EXPECT_TRUE(contains(shown, "adapters    rank 3, alpha 6, of c_attn; the weights that they"))
+      << shown;
+}
+
+TEST(Adapters, DoNotResumeFromACheckpointOfAllWeights) {
+  const grid::Group group = first_ranks(launch_ranks());
+  const SharedFolder folder(group);
+  const deck::Config adapters = adapters_deck(folder.path());
+  deck::Config all = adapters;
+  all.lora = {};
+  with_checkpoints(all, group, [](Training& training, run::Checkpoints& checkpoints) {
+    training.run(0, 1);
+    checkpoints.save(1);
+  });
+  with_checkpoints(adapters, group, [](Training&, run::Checkpoints& checkpoints) {
+    const std::string text = error_of(ExitCode::usage, [&] { checkpoints.resume(); });
+    EXPECT_TRUE(contains(text, "holds all weights, but lora.rank = 3 trains adapters alone"))
+        << text;
+  });
+}
+
 }  // namespace
 }  // namespace kzero::tests
