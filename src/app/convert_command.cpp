@@ -9,10 +9,12 @@
 #include "app/commands.hpp"
 #include "app/launch.hpp"
 #include "base/printable.hpp"
+#include "convert/adapter_export.hpp"
 #include "convert/config_export.hpp"
 #include "convert/export.hpp"
 #include "convert/import.hpp"
 #include "deck/quantity.hpp"
+#include "deck/reader.hpp"
 #include "deck/writer.hpp"
 #include "grid/agreement.hpp"
 #include "grid/process_grid.hpp"
@@ -23,6 +25,39 @@
 namespace kzero::app {
 
 namespace {
+
+void print_written(const std::vector<std::string>& files, const std::string& folder) {
+  std::cout << printable(fmt::format("wrote {} to {}", fmt::join(files, ", "), folder)) << '\n';
+}
+
+/// The path of the weights on which a checkpoint's adapters were trained.
+std::string base_of(const checkpoint::Found& found) {
+  return deck::read({"the checkpoint's deck", found.manifest.deck}, {}).model.initial;
+}
+
+void export_adapter(const checkpoint::Found& found, const ConvertArguments& arguments) {
+  KZERO_REQUIRE(!arguments.shard_bytes && arguments.tokenizer.empty(), ExitCode::usage,
+                "{}: holds adapters alone, which become one file without a tokenizer; --shard-size "
+                "and --tokenizer need --merge",
+                found.path.string());
+  KZERO_REQUIRE(!arguments.to.ends_with(".safetensors"), ExitCode::usage,
+                "{}: adapters become a folder with two files; name a folder", arguments.to);
+  print_written(convert::export_adapter(found, arguments.to, base_of(found), arguments.dtype),
+                arguments.to);
+}
+
+std::vector<std::string> export_merged(const checkpoint::Found& found,
+                                       const convert::ExportTarget& target,
+                                       const convert::ExportOptions& options) {
+  deck::Config config;
+  config.model = found.manifest.model;
+  const param::Table table = model::define(config)->table({});
+  const std::string path = base_of(found);
+  const convert::Weights base(path, config.model, table);
+  print_note(base.note());
+  return convert::export_weights(found, convert::merged_weights(found, base, path, table), target,
+                                 options);
+}
 
 void export_checkpoint(const grid::Group& world, const ConvertArguments& arguments) {
   const std::string& from = arguments.from;
@@ -37,18 +72,21 @@ void export_checkpoint(const grid::Group& world, const ConvertArguments& argumen
   const checkpoint::Found found = checkpoint::open(world, from, problems);
   for (const std::string& problem : problems)
     std::cerr << "kzero: passed over: " << printable_lines(problem) << '\n';
+  if (found.manifest.adapters && !arguments.merge) return export_adapter(found, arguments);
+  KZERO_REQUIRE(found.manifest.adapters || !arguments.merge, ExitCode::usage,
+                "--merge is for checkpoints of adapters; {} holds all weights",
+                found.path.string());
   convert::ExportOptions options{
       .dtype = arguments.dtype,
       .shard_bytes = arguments.shard_bytes.value_or(convert::usual_shard_bytes),
       .origin = convert::find_origin(found.manifest.deck)};
   if (target.is_folder)
     convert::add_tokenizer(options.origin, found.manifest.deck, arguments.tokenizer);
-  const auto files = convert::export_weights(found, target, options);
+  const auto files = arguments.merge ? export_merged(found, target, options)
+                                     : convert::export_weights(found, target, options);
   print_note(options.origin.note);
   const auto folder = target.weights.parent_path();
-  std::cout << printable(fmt::format("wrote {} to {}", fmt::join(files, ", "),
-                                     folder.empty() ? "." : folder.string()))
-            << '\n';
+  print_written(files, folder.empty() ? "." : folder.string());
 }
 
 void import_weights(const grid::Group& world, const ConvertArguments& arguments) {
@@ -58,8 +96,9 @@ void import_weights(const grid::Group& world, const ConvertArguments& arguments)
   manifest.model = config.model;
   manifest.precision = name_of(config.train.precision);
   manifest.state_arrays = optim::make_optimizer(config.optimizer)->state();
-  print_note(convert::import_weights(world, arguments.from, model::define(config)->table({}),
-                                     arguments.to, manifest));
+  print_note(convert::import_weights(world, arguments.from,
+                                     param::base_of(model::define(config)->table({})), arguments.to,
+                                     manifest));
   std::cout << "wrote " << printable(arguments.to) << '\n';
 }
 
@@ -74,6 +113,11 @@ void add_export_options(CLI::App& command, ConvertArguments& arguments, CLI::Opt
           "--dtype", [&arguments](const std::string& name) { set_dtype(name, arguments.dtype); },
           "type of exported weights: float32 (default), bfloat16 or float16")
       ->check(CLI::IsMember({"float32", "bfloat16", "float16"}))
+      ->excludes(deck);
+  command
+      .add_flag("--merge", arguments.merge,
+                "add the checkpoint's adapters to the weights that they were trained on, and "
+                "export these; default: the adapters alone, as a PEFT folder")
       ->excludes(deck);
   command
       .add_option_function<std::string>(

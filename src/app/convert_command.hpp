@@ -16,6 +16,7 @@ struct ConvertArguments {
   DeckArguments deck;                // file empty: a checkpoint is converted
   Dtype dtype = Dtype::fp32;         // of exported weights
   std::optional<Index> shard_bytes;  // limit of a file of exported weights; none: the default
+  bool merge = false;                // adapters into the weights that they change
   std::string tokenizer;             // to export with them; empty: search for one
 };
 

@@ -25,12 +25,13 @@ using Writers = std::vector<std::unique_ptr<SafetensorsWriter>>;
 
 constexpr Index write_elements = Index{1} << 20;
 
-SafetensorsWriter::Shapes shapes_of(const checkpoint::Manifest& manifest) {
-  const TensorNames& names = names_of(manifest.model.family);
-  const bool untied = std::ranges::find(manifest.parameters, head_name, &Parameter::name) !=
-                      manifest.parameters.end();
+SafetensorsWriter::Shapes shapes_of(deck::ModelFamily family,
+                                    const std::vector<Parameter>& parameters) {
+  const TensorNames& names = names_of(family);
+  const bool untied =
+      std::ranges::find(parameters, head_name, &Parameter::name) != parameters.end();
   SafetensorsWriter::Shapes shapes;
-  for (const Parameter& parameter : manifest.parameters) {
+  for (const Parameter& parameter : parameters) {
     const bool is_plain = names.plain(parameter.name) == parameter.name;
     const bool prefixed = untied && is_plain && parameter.name != head_name;
     shapes.emplace_back((prefixed ? std::string(names.prefix) : "") + parameter.name,
@@ -39,31 +40,31 @@ SafetensorsWriter::Shapes shapes_of(const checkpoint::Manifest& manifest) {
   return shapes;
 }
 
-void append_weights(const checkpoint::Found& found, const Parameter& parameter, Dtype dtype,
-                    SafetensorsWriter& writer) {
+void append_weights(const std::string& path, const ExportSource& source, const Parameter& parameter,
+                    Dtype dtype, SafetensorsWriter& writer) {
   std::vector<float> chunk;
   for (Index at = 0; at < parameter.elements(); at += write_elements) {
     const Range range{at, std::min(write_elements, parameter.elements() - at)};
     chunk.resize(range.count);
-    const StateShard shard{parameter.name, {range}, {{param::master_weights, chunk}}};
-    checkpoint::read(found, std::span(&shard, 1));
-    require_finite(found.path.string(), parameter, range, chunk);
-    require_in_range(found.path.string(), parameter, range, chunk, dtype);
+    source.read(parameter, range, chunk);
+    require_finite(path, parameter, range, chunk);
+    require_in_range(path, parameter, range, chunk, dtype);
     writer.append(chunk);
   }
 }
 
 /// Writes all weights under temporary names.
-Writers write_weights(const checkpoint::Found& found, const fs::path& folder,
+Writers write_weights(const std::string& path, const ExportSource& source, const fs::path& folder,
                       const std::vector<WeightShard>& shards, Dtype dtype) {
   Writers writers;
-  auto parameter = found.manifest.parameters.begin();
+  auto parameter = source.parameters.begin();
   for (const WeightShard& shard : shards) {
     writers.push_back(
         std::make_unique<SafetensorsWriter>(folder / shard.name, shard.tensors, dtype));
     for (std::size_t i = 0; i < shard.tensors.size(); ++i, ++parameter)
-      append_weights(found, *parameter, dtype, *writers.back());
+      append_weights(path, source, *parameter, dtype, *writers.back());
   }
+  source.finish();
   return writers;
 }
 
@@ -80,13 +81,26 @@ ExportTarget export_target(const fs::path& to) {
   return {weights, weights.parent_path() / config_name, !is_file};
 }
 
+ExportSource checkpoint_weights(const checkpoint::Found& found) {
+  const auto read = [&found](const Parameter& parameter, Range range, std::span<float> values) {
+    const StateShard shard{parameter.name, {range}, {{param::master_weights, values}}};
+    checkpoint::read(found, std::span(&shard, 1));
+  };
+  return {found.manifest.parameters, read};
+}
+
 std::vector<std::string> export_weights(const checkpoint::Found& found, const ExportTarget& target,
                                         const ExportOptions& options) {
+  return export_weights(found, checkpoint_weights(found), target, options);
+}
+
+std::vector<std::string> export_weights(const checkpoint::Found& found, const ExportSource& source,
+                                        const ExportTarget& target, const ExportOptions& options) {
   const checkpoint::Manifest& manifest = found.manifest;
   const Index limit = target.is_folder ? options.shard_bytes : std::numeric_limits<Index>::max();
   ExportFiles files{
-      .shards =
-          divide(shapes_of(manifest), options.dtype, limit, target.weights.filename().string()),
+      .shards = divide(shapes_of(manifest.model.family, source.parameters), options.dtype, limit,
+                       target.weights.filename().string()),
       .index = {},
       .config = config_text(manifest.model, options.dtype, options.origin, found.path.string()),
       .generation = {}};
@@ -98,7 +112,8 @@ std::vector<std::string> export_weights(const checkpoint::Found& found, const Ex
   require_free(target, files);
   make_folder(folder_of(target.weights));
   put_in_place(target, files,
-               write_weights(found, folder_of(target.weights), files.shards, options.dtype));
+               write_weights(found.path.string(), source, folder_of(target.weights), files.shards,
+                             options.dtype));
   return files.names();
 }
 

@@ -3,6 +3,8 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -30,18 +32,34 @@ struct ExportOptions {
 /// Any other name is a folder. Throws Error(usage) if it names another existing file.
 ExportTarget export_target(const std::filesystem::path& to);
 
-/// Writes the checkpoint's master weights, rounded to nearest, and config.json. A few MiB of memory
-/// suffice for a model of any size. A folder also gets generation_config.json and the origin's
-/// tokenizer; weights above `shard_bytes` become several files with an index. Names of tensors have
-/// no prefix, with one exception: in a GPT-2 whose output projection is not tied they start with
-/// "transformer.", because that tensor would not be understood otherwise. A missing folder is
-/// created. Returns the names of the files for people (ExportFiles::names).
+/// The values of an export: where they are from, and a check after all of them were read.
+struct ExportSource {
+  std::vector<checkpoint::Parameter> parameters;
+  std::function<void(const checkpoint::Parameter&, checkpoint::Range, std::span<float>)> read;
+  std::function<void()> finish = [] {};  // throws Error(files) if the values must not be used
+};
+
+/// The checkpoint's master weights. `found` must outlive the source.
+ExportSource checkpoint_weights(const checkpoint::Found& found);
+
+/// Writes the source's values under the model of the checkpoint, rounded to nearest, and
+/// config.json. A few MiB of memory suffice for a model of any size. A folder also gets
+/// generation_config.json and the origin's tokenizer; weights above `shard_bytes` become several
+/// files with an index. Names of tensors have no prefix, with one exception: in a GPT-2 whose
+/// output projection is not tied they start with "transformer.", because that tensor would not be
+/// understood otherwise. A missing folder is created. Returns the names of the files for people
+/// (ExportFiles::names).
 ///
 /// Replaces only files that an earlier kzero export wrote. At each moment config.json is missing or
 /// belongs to the weights in its folder, and a name refers to an old file or a complete new one.
 /// Throws Error(files) if other files are in the way, for a model that no class of transformers
 /// computes, for weights that are not finite or do not fit the type, and if the disk is full. Not
 /// collective.
+std::vector<std::string> export_weights(const checkpoint::Found& found, const ExportSource& source,
+                                        const ExportTarget& target,
+                                        const ExportOptions& options = {});
+
+/// The same of the checkpoint's master weights.
 std::vector<std::string> export_weights(const checkpoint::Found& found, const ExportTarget& target,
                                         const ExportOptions& options = {});
 

@@ -1,0 +1,200 @@
+// PEFT's adapter folders: read, written, and merged into the weights.
+#include "convert/adapter.hpp"
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "base/float16.hpp"
+#include "checkpoint/format/parameter_hash.hpp"
+#include "checkpoint/writer.hpp"
+#include "convert/adapter_export.hpp"
+#include "convert/architecture.hpp"
+#include "convert/weight_files.hpp"
+#include "deck/architecture.hpp"
+#include "unit/convert/models.hpp"
+
+namespace kzero::convert {
+
+namespace {
+
+fs::path reference_folder(const std::string& name) {
+  return fs::path(KZERO_TEST_DATA) / "reference" / name;
+}
+
+nlohmann::json json_of(const fs::path& path) {
+  std::ifstream file(path);
+  return nlohmann::json::parse(file);
+}
+
+/// The reference case lora_llama, whose adapter and settings PEFT's names and files have.
+class AdapterTest : public FolderTest {
+ protected:
+  AdapterTest() {
+    for (const deck::ImpliedValue& implied : read_architecture(base))
+      deck::set_model_value(*deck::find_key(implied.path), implied.value, model);
+    table = model::parameter_table(model, {}, lora);
+  }
+
+  /// A checkpoint with the reference's adapters.
+  checkpoint::Found adapter_checkpoint() {
+    const AdapterWeights weights(adapter, lora, model.family, table);
+    checkpoint::Manifest manifest = manifest_for(model);
+    manifest.state_arrays = {{"master"}};
+    manifest.parameters = checkpoint::parameters_of(param::trained_of(table));
+    manifest.adapters = {lora, base_hash()};
+    std::vector<std::vector<float>> values;
+    for (const checkpoint::Parameter& p : manifest.parameters) {
+      values.emplace_back(static_cast<std::size_t>(p.elements()));
+      weights.load_range(p.name, {0, p.elements()}, values.back());
+    }
+    std::vector<checkpoint::StateShard> shards;
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      const checkpoint::Parameter& p = manifest.parameters[i];
+      shards.push_back({p.name, {{0, p.elements()}}, {{"master", values[i]}}});
+    }
+    checkpoint::write(self, folder / "run", manifest, shards, 0);
+    std::vector<std::string> problems;
+    return checkpoint::open(self, folder / "run", problems);
+  }
+
+  std::uint64_t base_hash() const {
+    const Weights weights(base, model, param::base_of(table));
+    std::uint64_t hash = 0;
+    Index number = 0;
+    for (const checkpoint::Parameter& p : checkpoint::parameters_of(param::base_of(table))) {
+      std::vector<float> values(static_cast<std::size_t>(p.elements()));
+      weights.load_range(p.name, {0, p.elements()}, values);
+      hash += checkpoint::hash_of({p.name, {{0, p.elements()}}, {{"master", values}}}, number++);
+    }
+    return hash;
+  }
+
+  std::string error(const deck::Lora& asked) const {
+    return error_of(ExitCode::files, [&] {
+      AdapterWeights(adapter, asked, model.family, model::parameter_table(model, {}, asked));
+    });
+  }
+
+  const fs::path base = reference_folder("lora_llama"),
+                 adapter = reference_folder("lora_llama.adapter");
+  const deck::Lora lora{.rank = 4, .alpha = 8, .targets = {"q_proj", "v_proj", "down_proj"}};
+  deck::Model model;
+  param::Table table;
+  grid::Group self = own_group(MPI_COMM_SELF);
+};
+
+TEST_F(AdapterTest, AnExportHasPeftsNamesShapesAndValues) {
+  const checkpoint::Found found = adapter_checkpoint();
+  export_adapter(found, folder / "out", base.string(), Dtype::fp32);
+  const SafetensorsFile written(folder / "out" / adapter_weights_name),
+      expected(adapter / adapter_weights_name);
+  ASSERT_EQ(written.tensors().size(), 12U);
+  ASSERT_EQ(written.tensors().size(), expected.tensors().size());
+  for (const Tensor& tensor : expected.tensors()) {
+    ASSERT_NE(written.find(tensor.name), nullptr) << tensor.name;
+    EXPECT_EQ(written.find(tensor.name)->shape, tensor.shape) << tensor.name;
+    EXPECT_EQ(values_of(written, tensor.name), values_of(expected, tensor.name)) << tensor.name;
+  }
+  const nlohmann::json config = json_of(folder / "out" / adapter_config_name),
+                       peft = json_of(adapter / adapter_config_name);
+  for (const auto& [key, value] : peft.items()) EXPECT_EQ(config.at(key), value) << key;
+  EXPECT_EQ(config.at("base_model_name_or_path"), base.string());
+  EXPECT_NO_THROW(AdapterWeights(folder / "out", lora, model.family, table));
+}
+
+TEST_F(AdapterTest, AnExportReplacesOnlyWhatKzeroWrote) {
+  const checkpoint::Found found = adapter_checkpoint();
+  export_adapter(found, folder / "out", "base", Dtype::fp32);
+  EXPECT_NO_THROW(export_adapter(found, folder / "out", "base", Dtype::bf16));
+  fs::create_directory(folder / "others");
+  fs::copy(adapter, folder / "others");
+  const std::string text = error_of(
+      ExitCode::files, [&] { export_adapter(found, folder / "others", "base", Dtype::fp32); });
+  EXPECT_TRUE(contains(text, "adapter_model.safetensors: exists and was not written by kzero"))
+      << text;
+}
+
+TEST_F(AdapterTest, AMergeAddsTheProductAndRoundsOnce) {
+  const checkpoint::Found found = adapter_checkpoint();
+  const param::Table base_table = param::base_of(table);
+  const Weights weights(base, model, base_table);
+  const SafetensorsFile before(base / weights_name), parts(adapter / adapter_weights_name);
+  for (const Dtype dtype : {Dtype::fp32, Dtype::bf16}) {
+    const fs::path to = folder / std::string(name_of(dtype));
+    export_weights(found, merged_weights(found, weights, base.string(), base_table),
+                   export_target(to), {.dtype = dtype});
+    const SafetensorsFile after(to / weights_name);
+    ASSERT_EQ(after.tensors().size(), before.tensors().size());
+    for (const Tensor& tensor : before.tensors()) {
+      std::vector<float> expected = values_of(before, tensor.name);
+      const std::string layer = tensor.name.substr(0, tensor.name.rfind('.'));
+      const auto a = values_of(parts, "base_model.model." + layer + ".lora_A.weight"),
+                 b = values_of(parts, "base_model.model." + layer + ".lora_B.weight");
+      for (std::size_t i = 0; i < expected.size() && !a.empty(); ++i) {
+        const auto in = static_cast<std::size_t>(tensor.shape[1]);
+        float product = 0;
+        for (std::size_t r = 0; r < 4; ++r) product += b[i / in * 4 + r] * a[r * in + i % in];
+        expected[i] += 2 * product;
+      }
+      const auto found_values = values_of(after, tensor.name);
+      ASSERT_EQ(found_values.size(), expected.size()) << tensor.name;
+      for (std::size_t i = 0; i < expected.size(); ++i) {
+        const float rounded =
+            dtype == Dtype::bf16 ? static_cast<float>(bf16(expected[i])) : expected[i];
+        // The compiler may fuse a multiplication and an addition in one of the two programs.
+        const float allowed = dtype == Dtype::bf16 ? 0x1p-8F : 4e-7F;
+        ASSERT_NEAR(found_values[i], rounded, allowed * std::abs(rounded) + 1e-9F)
+            << tensor.name << ' ' << i;
+      }
+    }
+  }
+}
+
+TEST_F(AdapterTest, AMergeIntoOtherWeightsIsRefused) {
+  checkpoint::Found found = adapter_checkpoint();
+  found.manifest.adapters->base_hash += 1;
+  const param::Table base_table = param::base_of(table);
+  const Weights weights(base, model, base_table);
+  const std::string text = error_of(ExitCode::files, [&] {
+    export_weights(found, merged_weights(found, weights, "the base", base_table),
+                   export_target(folder / "out"));
+  });
+  EXPECT_TRUE(contains(text, "its adapters were trained on weights of hash")) << text;
+  EXPECT_TRUE(contains(text, "but those of the base have hash")) << text;
+  EXPECT_FALSE(fs::exists(folder / "out" / weights_name));
+}
+
+TEST_F(AdapterTest, AnAdapterForAnotherModelOrDeckIsOneError) {
+  deck::Lora other = lora;
+  other.rank = 8, other.targets = {"q_proj"};
+  std::string text = error(other);
+  EXPECT_TRUE(contains(text, "lora_llama.adapter: is not an adapter for this model and deck:\n"))
+      << text;
+  EXPECT_TRUE(contains(text, "r is 4, but lora.rank is 8")) << text;
+  EXPECT_TRUE(contains(text,
+                       "target_modules are down_proj, q_proj, v_proj, but lora.targets are "
+                       "q_proj"))
+      << text;
+  model.hidden = 32;
+  text = error(lora);
+  EXPECT_TRUE(contains(text,
+                       "base_model.model.model.layers.0.self_attn.q_proj.lora_A.weight has "
+                       "shape [4, 64], the model's is [4, 32]"))
+      << text;
+}
+
+TEST_F(AdapterTest, WhatKzeroDoesNotComputeIsRefused) {
+  fs::create_directory(folder / "changed");
+  fs::copy(adapter, folder / "changed");
+  nlohmann::json config = json_of(adapter / adapter_config_name);
+  config["use_dora"] = true;
+  fs::remove(folder / "changed" / adapter_config_name);
+  store(folder / "changed" / adapter_config_name, config.dump());
+  const std::string text = error_of(
+      ExitCode::files, [&] { AdapterWeights(folder / "changed", lora, model.family, table); });
+  EXPECT_TRUE(contains(text, "use_dora is true, which kzero does not compute")) << text;
+}
+
+}  // namespace
+
+}  // namespace kzero::convert
