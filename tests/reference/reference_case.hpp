@@ -2,9 +2,9 @@
 // a deck, and its numbers. NAME.h5 holds the settings as attributes, and the datasets initial/,
 // gradient/ (of step 0, before clipping) and final/ by parameter name, logits of step 0, loss,
 // grad_norm and lr. NAME.safetensors and NAME.tokens.bin are the run's input. Cases of packed
-// documents have NAME.docs instead of tokens, and the number of targets of each step. Cases of LoRA
-// are packed too; they have NAME.adapter, a PEFT folder to start from, and final/ has adapters
-// alone.
+// documents have NAME.docs instead of tokens, the number of targets of each step, and the row and
+// offset of each document; make_packed.py made two of them. Cases of LoRA are packed too; they have
+// NAME.adapter, a PEFT folder to start from, and final/ has adapters alone.
 #pragma once
 
 #include <cmath>

@@ -186,7 +186,8 @@ TEST_P(PackedRun, Fp32AgreesWithFloat64) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Documents, PackedRun,
-                         testing::Values("packed_gpt2", "packed_qwen3", "lora_llama"),
+                         testing::Values("packed_gpt2", "packed_llama", "packed_qwen2",
+                                         "packed_qwen3", "lora_llama"),
                          [](const auto& test) { return test.param; });
 
 class TensorParallelRun : public testing::TestWithParam<std::string> {

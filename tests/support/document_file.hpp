@@ -53,6 +53,28 @@ struct DocumentNumbers {
   }
 };
 
+/// Reads a sound file of documents.
+inline std::vector<Document> read_documents(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  const auto read = [&](auto& values) {
+    file.read(reinterpret_cast<char*>(values.data()),
+              static_cast<std::streamsize>(values.size() * sizeof(values[0])));
+  };
+  std::array<std::uint64_t, 2> counts{};  // tokens, documents
+  file.seekg(16), read(counts), file.seekg(256);
+  std::vector<std::uint64_t> starts(counts[1] + 1);
+  std::vector<std::uint32_t> words(counts[0]);
+  read(starts), read(words);
+  std::vector<Document> documents(counts[1]);
+  for (std::size_t d = 0; d < documents.size(); ++d) {
+    for (std::uint64_t i = starts[d]; i < starts[d + 1]; ++i) {
+      documents[d].tokens.push_back(static_cast<Token>(words[i] & 0x7FFFFFFFU));
+      documents[d].targets.push_back(static_cast<int>(words[i] >> 31U));
+    }
+  }
+  return documents;
+}
+
 /// Documents with tokens that tell document and place, and targets that differ from one to the
 /// next. Some have no target.
 inline std::vector<Document> numbered_documents(const std::vector<Index>& lengths, Token vocab) {

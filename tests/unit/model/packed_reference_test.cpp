@@ -2,26 +2,22 @@
 // a time in float64.
 #include <gtest/gtest.h>
 
-#include <fstream>
-#include <nlohmann/json.hpp>
-
 #include "convert/weights.hpp"
 #include "driven_model.hpp"
 #include "packed_samples.hpp"
 #include "reference/reference_case.hpp"
+#include "support/document_file.hpp"
 
 namespace kzero::tests::packed {
 namespace {
 
 std::vector<PlacedDocument> documents_of(const ReferenceCase& reference, Index rows) {
   const auto row = reference.numbers("row"), offset = reference.numbers("offset");
-  std::ifstream file(reference_file(reference.name() + ".docs.jsonl"));
   std::vector<PlacedDocument> documents;
-  std::string line;
-  for (std::size_t i = 0; std::getline(file, line) && row[i] < static_cast<double>(rows); ++i) {
-    const auto object = nlohmann::json::parse(line);
-    documents.push_back({object["tokens"].get<std::vector<Token>>(),
-                         object["targets"].get<std::vector<int>>(), static_cast<Index>(row[i]),
+  for (const Document& document : read_documents(reference_file(reference.name() + ".docs"))) {
+    const std::size_t i = documents.size();
+    if (row[i] >= static_cast<double>(rows)) break;
+    documents.push_back({document.tokens, document.targets, static_cast<Index>(row[i]),
                          static_cast<Index>(offset[i])});
   }
   return documents;
@@ -40,7 +36,7 @@ void load(const deck::Model& shape, DrivenModel<float>& model) {
 }
 
 TEST(PackedReference, LossAndNormOfTheFirstStepAgreeWithFloat64) {
-  for (const char* name : {"packed_gpt2", "packed_qwen3"}) {
+  for (const char* name : {"packed_gpt2", "packed_llama", "packed_qwen2", "packed_qwen3"}) {
     const ReferenceCase reference(name);
     const deck::Config config = reference.config();
     const Index rows = config.train.global_batch;
