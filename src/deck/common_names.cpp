@@ -49,6 +49,7 @@ constexpr Names common_names[] = {
      "batch_size micro_batch_size per_device_train_batch_size train_micro_batch_size_per_gpu"},
     {"train.global_batch", "global_batch_size train_batch_size gradient_accumulation_steps"},
     {"train.precision", "dtype bf16 fp16 mixed_precision torch_dtype"},
+    {"train.z_loss", "z_loss_multiplier z_loss_weight z_loss_coefficient softmax_auxiliary_loss"},
     {"train.seed", "random_seed"},
     {"train.validate_every", "eval_interval eval_steps val_interval"},
     {"train.validation_batches", "eval_iters"},

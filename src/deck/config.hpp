@@ -173,6 +173,7 @@ struct Train {
   Index micro_batch = 0;   // sequences a rank computes at once; 0: global_batch / data ranks
   Index sum_blocks = 4;    // blocks of micro-batches whose gradients are added first
   Dtype precision = Dtype::fp32;
+  double z_loss = 0;  // factor on log(Z)^2 of each target in the gradient's loss
   std::uint64_t seed = 1;
   Index validate_every = 0;      // steps; 0: never
   Index validation_batches = 8;  // global batches per validation

@@ -32,6 +32,20 @@ struct SplitLogits {
   Index first_token = 0;
 };
 
+/// The loss of which a gradient is computed: scale times the sum over targets of cross-entropy +
+/// z_loss * log(Z)^2. Z is the sum of exp(logits) of a row. The second term keeps log(Z) near 0
+/// (Chowdhery et al., "PaLM", arXiv 2204.02311, section 5).
+struct LossTerms {
+  float scale = 1;
+  float z_loss = 0;
+
+  /// The factor on a row's softmax in the gradient: d log(Z)^2 / d logits = 2 log(Z) softmax.
+  /// Equals scale without the second term.
+  KOKKOS_INLINE_FUNCTION float of_softmax(float log_z) const {
+    return scale * (1 + 2 * z_loss * log_z);
+  }
+};
+
 // The ways to compute a row. RowByThread: a host thread uses its core's vectors. RowByTeam: a
 // device's team reads the logits once for the softmax (softmax_row.hpp) and once for the gradient.
 // Hosts also have RowByTeam, for tests.
@@ -45,12 +59,13 @@ struct CrossEntropyBy {
   static void forward(const Execution& exec, StridedMatrix<const float> logits,
                       Vector<const Token> targets, Vector<float> losses);
 
-  /// Computes the losses as above, and dlogits [C,V] = scale * (softmax(logits) - onehot(target)).
-  /// dlogits may be logits itself if T is float. Otherwise the logits may be overwritten.
+  /// Computes the losses as above, which never contain the z-loss, and the gradient dlogits [C,V]
+  /// of the loss that `terms` describe. dlogits may be logits itself if T is float. Otherwise the
+  /// logits may be overwritten.
   template <class T>
   static void with_gradient(const Execution& exec, StridedMatrix<float> logits,
-                            Vector<const Token> targets, float scale, Vector<float> losses,
-                            StridedMatrix<T> dlogits);
+                            Vector<const Token> targets, const LossTerms& terms,
+                            Vector<float> losses, StridedMatrix<T> dlogits);
 
   /// Computes partial [C,3] of logits [C,v] for tokens from `first_token` on. Leaves the logits in
   /// the form that of_partials_with_gradient expects. 1 <= v.
@@ -58,12 +73,11 @@ struct CrossEntropyBy {
                               Vector<const Token> targets, Matrix<float> partial);
 
   /// Computes the losses [C] from every rank's partial softmaxes, and this rank's columns of
-  /// dlogits [C,v] = scale * (softmax(logits) - onehot(target)). dlogits may be the logits
-  /// themselves if T is float.
+  /// dlogits [C,v], as with_gradient does. dlogits may be the logits themselves if T is float.
   template <class T>
   static void of_partials_with_gradient(const Execution& exec, const PartialSoftmaxes& partials,
                                         const SplitLogits& logits, Vector<const Token> targets,
-                                        float scale, Vector<float> losses,
+                                        const LossTerms& terms, Vector<float> losses,
                                         StridedMatrix<T> dlogits);
 };
 
@@ -91,7 +105,8 @@ struct WholeRow {
       at_target += all.values(at, 2);
     }
   }
-  KOKKOS_INLINE_FUNCTION float loss() const { return largest + Kokkos::log(total) - at_target; }
+  KOKKOS_INLINE_FUNCTION float log_z() const { return largest + Kokkos::log(total); }
+  KOKKOS_INLINE_FUNCTION float loss() const { return log_z() - at_target; }
 };
 
 }  // namespace kzero::kernels

@@ -119,16 +119,16 @@ void cross_entropy(const Context<T>& c, const Chunk<T>& chunk) {
 /// Computes the gradient of the logits into c.dlogits.
 template <class T>
 StridedMatrix<T> cross_entropy_with_gradient(const Context<T>& c, const Chunk<T>& chunk,
-                                             float scale) {
+                                             const kernels::LossTerms& terms) {
   const auto dlogits = tensor::strided_matrix(c.dlogits, chunk.logits.extent(0),
                                               chunk.logits.extent(1), c.chunk.stride);
   if (c.is_split()) {
     const auto all = softmaxes_of_all(c, chunk);
     kernels::CrossEntropyRows::of_partials_with_gradient<T>(
-        *c.exec, all, {chunk.logits, c.shape.own.first_token}, chunk.targets, scale, chunk.losses,
+        *c.exec, all, {chunk.logits, c.shape.own.first_token}, chunk.targets, terms, chunk.losses,
         dlogits);
   } else {
-    kernels::CrossEntropyRows::with_gradient<T>(*c.exec, chunk.logits, chunk.targets, scale,
+    kernels::CrossEntropyRows::with_gradient<T>(*c.exec, chunk.logits, chunk.targets, terms,
                                                 chunk.losses, dlogits);
   }
   return dlogits;
@@ -165,9 +165,9 @@ void head_forward(const Context<T>& c, const HeadParams<const T>& p, Matrix<cons
 
 template <class T>
 void head_forward_backward(const Context<T>& c, const HeadParams<const T>& p, Matrix<const T> x,
-                           Vector<const Token> targets, float scale, const HeadSaved<T>& saved,
-                           tensor::Accumulate accumulate, const HeadParams<T>& gradients,
-                           Matrix<T> dx) {
+                           Vector<const Token> targets, const kernels::LossTerms& terms,
+                           const HeadSaved<T>& saved, tensor::Accumulate accumulate,
+                           const HeadParams<T>& gradients, Matrix<T> dx) {
   const Matrix<const T> normal = normalise(c, p, x, saved);
   auto chunk_accumulate = c.output_gradient == nullptr ? accumulate : tensor::Accumulate::no;
   for (Index first = 0; first < c.rows; first += c.chunk.rows) {
@@ -175,7 +175,7 @@ void head_forward_backward(const Context<T>& c, const HeadParams<const T>& p, Ma
     const Matrix<const T> rows = rows_of<const T>(normal, first, count);
     const StridedMatrix<float> logits = project<T>(c, p.output, rows);
     const StridedMatrix<T> dlogits =
-        cross_entropy_with_gradient(c, Chunk<T>(c, logits, targets, first), scale);
+        cross_entropy_with_gradient(c, Chunk<T>(c, logits, targets, first), terms);
     project_backward_input<T>(c, p.output, dlogits, rows_of<T>(c.hidden_grad, first, count));
     project_backward_weight<T>(c, rows, dlogits, chunk_accumulate, gradients.output);
     chunk_accumulate = tensor::Accumulate::yes;
@@ -185,13 +185,14 @@ void head_forward_backward(const Context<T>& c, const HeadParams<const T>& p, Ma
                    {dx, tensor::Accumulate::no, gradients.norm, accumulate});
 }
 
-#define KZERO_INSTANTIATE(T)                                                                      \
-  template struct HeadSaved<T>;                                                                   \
-  template void head_forward<T>(const Context<T>&, const HeadParams<const T>&, Matrix<const T>,   \
-                                Vector<const Token>, const HeadSaved<T>&);                        \
-  template void head_forward_backward<T>(                                                         \
-      const Context<T>&, const HeadParams<const T>&, Matrix<const T>, Vector<const Token>, float, \
-      const HeadSaved<T>&, tensor::Accumulate, const HeadParams<T>&, Matrix<T>);
+#define KZERO_INSTANTIATE(T)                                                                    \
+  template struct HeadSaved<T>;                                                                 \
+  template void head_forward<T>(const Context<T>&, const HeadParams<const T>&, Matrix<const T>, \
+                                Vector<const Token>, const HeadSaved<T>&);                      \
+  template void head_forward_backward<T>(const Context<T>&, const HeadParams<const T>&,         \
+                                         Matrix<const T>, Vector<const Token>,                  \
+                                         const kernels::LossTerms&, const HeadSaved<T>&,        \
+                                         tensor::Accumulate, const HeadParams<T>&, Matrix<T>);
 KZERO_FOR_EACH_DTYPE(KZERO_INSTANTIATE)
 #undef KZERO_INSTANTIATE
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "kernels/row_sums.hpp"
+#include "kernels/softmax_cross_entropy.hpp"
 #include "model/norm.hpp"
 
 namespace kzero::model {
@@ -26,13 +27,13 @@ template <class T>
 void head_forward(const Context<T>& c, const HeadParams<const T>& p, Matrix<const T> x,
                   Vector<const Token> targets, const HeadSaved<T>& saved);
 
-/// Also computes the gradient of scale * sum(losses). Overwrites dx [n,D]. Overwrites or adds to
-/// parameter gradients, as `accumulate` selects. Each gradient is rounded once. Those of a frozen
-/// head are empty.
+/// Also computes the gradient of the loss that `terms` describe. Overwrites dx [n,D]. Overwrites or
+/// adds to parameter gradients, as `accumulate` selects. Each gradient is rounded once. Those of a
+/// frozen head are empty.
 template <class T>
 void head_forward_backward(const Context<T>& c, const HeadParams<const T>& p, Matrix<const T> x,
-                           Vector<const Token> targets, float scale, const HeadSaved<T>& saved,
-                           tensor::Accumulate accumulate, const HeadParams<T>& gradients,
-                           Matrix<T> dx);
+                           Vector<const Token> targets, const kernels::LossTerms& terms,
+                           const HeadSaved<T>& saved, tensor::Accumulate accumulate,
+                           const HeadParams<T>& gradients, Matrix<T> dx);
 
 }  // namespace kzero::model

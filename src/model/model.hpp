@@ -78,8 +78,9 @@ class Model {
   virtual void token_losses(Units<const T> parameters, const Batch& batch,
                             std::span<float> losses) = 0;
 
-  /// Runs the last unit forward and backward for scale * sum of losses. Sets *sum, in device
-  /// memory, to the sum of losses. Gradients are overwritten or added to, as `accumulate` selects.
+  /// Runs the last unit forward and backward for scale * sum of losses, to which the definition may
+  /// add terms that only training has. Sets *sum, in device memory, to the sum of losses without
+  /// these terms. Gradients are overwritten or added to, as `accumulate` selects.
   virtual void loss_and_gradient(Units<const T> parameters, const Batch& batch, float scale,
                                  tensor::Accumulate accumulate, Units<T> gradients,
                                  double* sum) = 0;

@@ -27,10 +27,11 @@ std::vector<BlockActivations<T>> take_saved(memory::Arenas& arenas, const Transf
 template <class T>
 Transformer<T>::Transformer(memory::Arenas& arenas, const deck::Model& model,
                             const deck::Recompute& recompute, const Resources& resources,
-                            const deck::Lora& lora)
+                            const deck::Train& train, const deck::Lora& lora)
     : shape_(model, resources.link.rank, lora),
       recompute_(resources.batch.passes == Passes::forward ? deck::RecomputeMode::full
                                                            : recompute.mode),
+      z_loss_(static_cast<float>(train.z_loss)),
       context_(arenas, resources.gemm, model, resources.batch, resources.link, lora),
       stream_(
           resources.batch.passes == Passes::forward
@@ -141,8 +142,8 @@ void Transformer<T>::loss_and_gradient(Units<const T> parameters, const Batch& b
                                        tensor::Accumulate accumulate, Units<T> gradients,
                                        double* sum) {
   head_forward_backward<T>(context_, head_params<const T>(parameters), stream_.at(shape_.layers),
-                           batch.targets, scale, head_saved_, accumulate, head_gradients(gradients),
-                           dx_);
+                           batch.targets, {scale, z_loss_}, head_saved_, accumulate,
+                           head_gradients(gradients), dx_);
   kernels::sum_in_order(*context_.exec, context_.losses, sum);
 }
 

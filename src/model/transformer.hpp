@@ -15,9 +15,11 @@ namespace kzero::model {
 template <class T>
 class Transformer : public Model<T> {
  public:
-  /// Allocates activations, workspace and the tensor group's bucket. Accepts measuring arenas.
+  /// Allocates activations, workspace and the tensor group's bucket. Accepts measuring arenas. Of
+  /// `train` only the z-loss counts.
   Transformer(memory::Arenas& arenas, const deck::Model& model, const deck::Recompute& recompute,
-              const Resources& resources, const deck::Lora& lora = {});
+              const Resources& resources, const deck::Train& train = {},
+              const deck::Lora& lora = {});
 
   Transformer(const Transformer&) = delete;  // its members refer to one another
   Transformer& operator=(const Transformer&) = delete;
@@ -48,6 +50,7 @@ class Transformer : public Model<T> {
 
   TransformerShape shape_;
   deck::RecomputeMode recompute_;
+  float z_loss_;
   Context<T> context_;
   ResidualStream<T> stream_;
   std::vector<BlockActivations<T>> saved_;  // per block; recomputed blocks share a buffer

@@ -57,21 +57,22 @@ Benchmark TransformerDefinition::benchmark(Index most_width, Index sequence) con
 
 std::unique_ptr<Model<float>> TransformerDefinition::make_as(float /*type*/, memory::Arenas& arenas,
                                                              const Resources& resources) const {
-  return std::make_unique<Transformer<float>>(arenas, model_, recompute_, resources, lora_);
+  return std::make_unique<Transformer<float>>(arenas, model_, recompute_, resources, train_, lora_);
 }
 
 std::unique_ptr<Model<bf16>> TransformerDefinition::make_as(bf16 /*type*/, memory::Arenas& arenas,
                                                             const Resources& resources) const {
-  return std::make_unique<Transformer<bf16>>(arenas, model_, recompute_, resources, lora_);
+  return std::make_unique<Transformer<bf16>>(arenas, model_, recompute_, resources, train_, lora_);
 }
 
 std::unique_ptr<Model<fp16>> TransformerDefinition::make_as(fp16 /*type*/, memory::Arenas& arenas,
                                                             const Resources& resources) const {
-  return std::make_unique<Transformer<fp16>>(arenas, model_, recompute_, resources, lora_);
+  return std::make_unique<Transformer<fp16>>(arenas, model_, recompute_, resources, train_, lora_);
 }
 
 std::shared_ptr<const Definition> define_transformer(const deck::Config& config) {
-  return std::make_shared<TransformerDefinition>(config.model, config.recompute, config.lora);
+  return std::make_shared<TransformerDefinition>(config.model, config.recompute, config.train,
+                                                 config.lora);
 }
 
 }  // namespace kzero::model

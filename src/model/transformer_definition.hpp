@@ -10,8 +10,8 @@ namespace kzero::model {
 class TransformerDefinition : public Definition {
  public:
   TransformerDefinition(const deck::Model& model, const deck::Recompute& recompute,
-                        deck::Lora lora = {})
-      : model_(model), recompute_(recompute), lora_(std::move(lora)) {}
+                        const deck::Train& train = {}, deck::Lora lora = {})
+      : model_(model), recompute_(recompute), train_(train), lora_(std::move(lora)) {}
 
   param::Table table(const TensorRank& tensor) const override;
   param::Trace training_trace() const override;
@@ -33,6 +33,7 @@ class TransformerDefinition : public Definition {
 
   deck::Model model_;
   deck::Recompute recompute_;
+  deck::Train train_;
   deck::Lora lora_;
 };
 

@@ -56,7 +56,7 @@ std::string describe_grid(const deck::Config& c) {
          (c.recompute.partition ? ", cut" : "") +
          (c.recompute.offload == Offload::host ? ", host" : "") +
          (c.model.sequence_parallel ? ", sequence parallel" : "") + ", " +
-         std::string(name_of(c.model.family));
+         std::string(name_of(c.model.family)) + (c.train.z_loss > 0 ? ", z-loss" : "");
 }
 
 class TensorParallel : public testing::TestWithParam<Dtype> {
@@ -104,6 +104,15 @@ TEST_P(TensorParallel, SoTheyDoWithSharedKeysAndValues) {
   }
 }
 
+TEST_P(TensorParallel, SoTheyDoWithZLoss) {
+  for (const Index tensor : tensor_sizes()) {
+    deck::Config config = split_deck(tensor, GetParam());
+    config.train.z_loss = 1e-3;
+    config.model.sequence_parallel = tensor == 4;
+    expect_same_bits(config);
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Precisions, TensorParallel,
                          testing::Values(Dtype::fp32, Dtype::bf16, Dtype::fp16),
                          [](const auto& test) { return std::string(name_of(test.param)); });
@@ -146,9 +155,10 @@ void compare_with_one_rank(Training& grid, Training& one, const F& f) {
 // Every grid starts from bitwise the same model and stays close to it within rounding.
 TEST_F(Grid, TrainsTheModelOfOneRank) {
   for (const Index tensor : tensor_sizes()) {
-    for (const int variant : {0, 1, 2, 3}) {
+    for (const int variant : {0, 1, 2, 3, 4, 5}) {
       const bool sequence_parallel = variant % 2 == 1;
-      deck::Config config = variant < 2 ? split_deck(tensor) : split_llama(tensor);
+      deck::Config config = variant < 2 || variant == 4 ? split_deck(tensor) : split_llama(tensor);
+      if (variant >= 4) config.train.z_loss = 1e-3;
       config.zero.stage = 3;
       config.model.sequence_parallel = sequence_parallel;
       deck::Config alone = config;

@@ -113,7 +113,7 @@ void measure_rows(const Clock& clock, double copy_rate) {
   });
   row("cross_entropy_with_gradient", chunk * vocab, 4 + sizeof(T), [&] {
     kernels::CrossEntropyRows::with_gradient<T>(exec, logits.matrix(), {targets.data(), chunk},
-                                                1.0F, losses.row(0), dlogits.matrix());
+                                                {1.0F}, losses.row(0), dlogits.matrix());
   });
 }
 

@@ -40,9 +40,10 @@ void CrossEntropyBy<RowByTeam>::forward(const Execution& exec, StridedMatrix<con
 template <>
 template <class T>
 void CrossEntropyBy<RowByTeam>::with_gradient(const Execution& exec, StridedMatrix<float> logits,
-                                              Vector<const Token> targets, float scale,
+                                              Vector<const Token> targets, const LossTerms& terms,
                                               Vector<float> losses, StridedMatrix<T> dlogits) {
   const Index vocab = logits.extent(1);
+  const LossTerms of = terms;
   Kokkos::parallel_for(
       "kzero::kernels::cross_entropy_with_gradient", softmax_rows(exec, logits.extent(0)),
       KOKKOS_LAMBDA(const Team& team) {
@@ -56,13 +57,14 @@ void CrossEntropyBy<RowByTeam>::with_gradient(const Execution& exec, StridedMatr
         }
         const float at_target = row[target];  // before the row changes: row_softmax has barriers
         const SoftmaxSum softmax = row_softmax(team, vocab, row);
-        const float largest = softmax.largest, factor = scale / softmax.total;
+        const float largest = softmax.largest, log_z = largest + Kokkos::log(softmax.total);
+        const float factor = of.of_softmax(log_z) / softmax.total;
         const auto scaled = [=](auto x) { return exponential(x - largest) * factor; };
         map(team, vocab, out, scaled, row);
         team.team_barrier();
         Kokkos::single(Kokkos::PerTeam(team), [=]() {
-          losses(i) = largest + Kokkos::log(softmax.total) - at_target;
-          out[target] = static_cast<T>(scaled(at_target) - scale);
+          losses(i) = log_z - at_target;
+          out[target] = static_cast<T>(scaled(at_target) - of.scale);
         });
       });
 }
@@ -94,8 +96,10 @@ template <>
 template <class T>
 void CrossEntropyBy<RowByTeam>::of_partials_with_gradient(
     const Execution& exec, const PartialSoftmaxes& partials, const SplitLogits& logits,
-    Vector<const Token> targets, float scale, Vector<float> losses, StridedMatrix<T> dlogits) {
+    Vector<const Token> targets, const LossTerms& terms, Vector<float> losses,
+    StridedMatrix<T> dlogits) {
   const Index held = logits.values.extent(1);
+  const LossTerms of = terms;
   Kokkos::parallel_for(
       "kzero::kernels::cross_entropy_of_partials_with_gradient",
       Policy(exec, static_cast<int>(logits.values.extent(0)), team_size(softmax_lanes), 1),
@@ -108,25 +112,25 @@ void CrossEntropyBy<RowByTeam>::of_partials_with_gradient(
           return;
         }
         const WholeRow whole(partials, i);
-        const float largest = whole.largest, factor = scale / whole.total;
+        const float largest = whole.largest, factor = of.of_softmax(whole.log_z()) / whole.total;
         const bool mine = target >= 0 && target < held;
         const auto scaled = [=](auto x) { return exponential(x - largest) * factor; };
         map(team, held, out, scaled, row);
         team.team_barrier();
         Kokkos::single(Kokkos::PerTeam(team), [=]() {
           losses(i) = whole.loss();
-          if (mine) out[target] = static_cast<T>(scaled(whole.at_target) - scale);
+          if (mine) out[target] = static_cast<T>(scaled(whole.at_target) - of.scale);
         });
       });
 }
 
-#define KZERO_INSTANTIATE(T)                                                                     \
-  template void CrossEntropyBy<RowByTeam>::with_gradient<T>(                                     \
-      const Execution&, StridedMatrix<float>, Vector<const Token>, float, Vector<float>,         \
-      StridedMatrix<T>);                                                                         \
-  template void CrossEntropyBy<RowByTeam>::of_partials_with_gradient<T>(                         \
-      const Execution&, const PartialSoftmaxes&, const SplitLogits&, Vector<const Token>, float, \
-      Vector<float>, StridedMatrix<T>);
+#define KZERO_INSTANTIATE(T)                                                              \
+  template void CrossEntropyBy<RowByTeam>::with_gradient<T>(                              \
+      const Execution&, StridedMatrix<float>, Vector<const Token>, const LossTerms&,      \
+      Vector<float>, StridedMatrix<T>);                                                   \
+  template void CrossEntropyBy<RowByTeam>::of_partials_with_gradient<T>(                  \
+      const Execution&, const PartialSoftmaxes&, const SplitLogits&, Vector<const Token>, \
+      const LossTerms&, Vector<float>, StridedMatrix<T>);
 KZERO_FOR_EACH_DTYPE(KZERO_INSTANTIATE)
 #undef KZERO_INSTANTIATE
 

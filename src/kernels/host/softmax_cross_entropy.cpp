@@ -44,9 +44,10 @@ void CrossEntropyBy<RowByThread>::forward(const Execution& exec, StridedMatrix<c
 template <>
 template <class T>
 void CrossEntropyBy<RowByThread>::with_gradient(const Execution& exec, StridedMatrix<float> logits,
-                                                Vector<const Token> targets, float scale,
+                                                Vector<const Token> targets, const LossTerms& terms,
                                                 Vector<float> losses, StridedMatrix<T> dlogits) {
   const Index vocab = logits.extent(1);
+  const LossTerms of = terms;
   Kokkos::parallel_for(
       "kzero::kernels::cross_entropy_with_gradient", tensor::Range(exec, 0, logits.extent(0)),
       KOKKOS_LAMBDA(Index i) {
@@ -60,11 +61,12 @@ void CrossEntropyBy<RowByThread>::with_gradient(const Execution& exec, StridedMa
         }
         const float at_target = row[target];
         const HostSoftmax softmax = take_exponentials(vocab, row);
-        const float factor = scale / softmax.total, probability = row[target];
+        const float log_z = softmax.largest + Kokkos::log(softmax.total);
+        const float factor = of.of_softmax(log_z) / softmax.total, probability = row[target];
         detail::map_vectors(
             vocab, out, [=](auto x) { return x * factor; }, row);
-        losses(i) = softmax.largest + Kokkos::log(softmax.total) - at_target;
-        out[target] = static_cast<T>(probability * factor - scale);
+        losses(i) = log_z - at_target;
+        out[target] = static_cast<T>(probability * factor - of.scale);
       });
 }
 
@@ -94,7 +96,9 @@ template <>
 template <class T>
 void CrossEntropyBy<RowByThread>::of_partials_with_gradient(
     const Execution& exec, const PartialSoftmaxes& partials, const SplitLogits& logits,
-    Vector<const Token> targets, float scale, Vector<float> losses, StridedMatrix<T> dlogits) {
+    Vector<const Token> targets, const LossTerms& terms, Vector<float> losses,
+    StridedMatrix<T> dlogits) {
+  const LossTerms of = terms;
   const Index held = logits.values.extent(1), rows = logits.values.extent(0);
   Kokkos::parallel_for(
       "kzero::kernels::cross_entropy_of_partials_with_gradient", tensor::Range(exec, 0, rows),
@@ -109,23 +113,24 @@ void CrossEntropyBy<RowByThread>::of_partials_with_gradient(
         }
         const WholeRow whole(partials, i);
         const float largest = partials.values(partials.rank * rows + i, 0);
-        const float factor = scale * Kokkos::exp(largest - whole.largest) / whole.total;
+        const float factor =
+            of.of_softmax(whole.log_z()) * Kokkos::exp(largest - whole.largest) / whole.total;
         const bool mine = target >= 0 && target < held;
         const float probability = mine ? row[target] : 0.0F;
         detail::map_vectors(
             held, out, [=](auto x) { return x * factor; }, row);
         losses(i) = whole.loss();
-        if (mine) out[target] = static_cast<T>(probability * factor - scale);
+        if (mine) out[target] = static_cast<T>(probability * factor - of.scale);
       });
 }
 
-#define KZERO_INSTANTIATE(T)                                                                     \
-  template void CrossEntropyBy<RowByThread>::with_gradient<T>(                                   \
-      const Execution&, StridedMatrix<float>, Vector<const Token>, float, Vector<float>,         \
-      StridedMatrix<T>);                                                                         \
-  template void CrossEntropyBy<RowByThread>::of_partials_with_gradient<T>(                       \
-      const Execution&, const PartialSoftmaxes&, const SplitLogits&, Vector<const Token>, float, \
-      Vector<float>, StridedMatrix<T>);
+#define KZERO_INSTANTIATE(T)                                                              \
+  template void CrossEntropyBy<RowByThread>::with_gradient<T>(                            \
+      const Execution&, StridedMatrix<float>, Vector<const Token>, const LossTerms&,      \
+      Vector<float>, StridedMatrix<T>);                                                   \
+  template void CrossEntropyBy<RowByThread>::of_partials_with_gradient<T>(                \
+      const Execution&, const PartialSoftmaxes&, const SplitLogits&, Vector<const Token>, \
+      const LossTerms&, Vector<float>, StridedMatrix<T>);
 KZERO_FOR_EACH_DTYPE(KZERO_INSTANTIATE)
 #undef KZERO_INSTANTIATE
 

@@ -73,7 +73,7 @@ class Rows {
 };
 
 struct Expected {
-  Bounded loss;
+  Bounded loss, log_z;
   std::vector<Bounded> softmax;  // unscaled
 };
 
@@ -81,7 +81,7 @@ struct Expected {
 /// rescaling.
 Expected reference(const float* row, Index vocab, Token target, Index rescalings) {
   double largest = -INFINITY;
-  if (target < 0) return {{0, 0}, std::vector<Bounded>(vocab)};
+  if (target < 0) return {{0, 0}, {0, 0}, std::vector<Bounded>(vocab)};
   for (Index j = 0; j < vocab; ++j) largest = std::max(largest, as_double(row[j]));
   double total = 0, total_error = 0;
   std::vector<Bounded> terms;
@@ -99,9 +99,9 @@ Expected reference(const float* row, Index vocab, Token target, Index rescalings
   const double relative = total_error / total, log_total = std::log(total);
   const double loss = largest + log_total - as_double(row[target]);
   // log: the relative error of its argument, and two units in the last place of its own.
-  Expected out{{loss, relative + 4 * u * std::abs(log_total) + u * std::abs(largest + log_total) +
-                          u * std::abs(loss) + u * relative},
-               {}};
+  const double log_z = largest + log_total;
+  const double log_z_error = relative + 4 * u * std::abs(log_total) + u * std::abs(log_z);
+  Expected out{{loss, log_z_error + u * std::abs(loss) + u * relative}, {log_z, log_z_error}, {}};
   for (const auto& [e, error] : terms) {
     out.softmax.push_back({e / total, error / total + e / total * (relative + gamma(4))});
   }
@@ -109,14 +109,19 @@ Expected reference(const float* row, Index vocab, Token target, Index rescalings
 }
 
 template <class T>
-std::vector<Bounded> gradient(const Expected& expected, Token target) {
+std::vector<Bounded> gradient(const Expected& expected, Token target, float z_loss) {
   std::vector<Bounded> out;
   if (target < 0) return std::vector<Bounded>(expected.softmax.size());  // exactly 0
+  // The z-loss multiplies the softmax by 1 + 2 k log(Z), which takes three roundings.
+  const double z = 2 * as_double(z_loss), weight = 1 + z * expected.log_z.value;
+  const double weight_error =
+      z == 0 ? 0 : z * expected.log_z.error + gamma(3) * (1 + std::abs(z * expected.log_z.value));
   for (std::size_t j = 0; j < expected.softmax.size(); ++j) {
     const auto [p, error] = expected.softmax[j];
     const double s = as_double(scale), hot = j == static_cast<std::size_t>(target) ? 1 : 0;
-    const double value = s * (p - hot);
-    out.push_back(stored<T>(value, s * error + u * std::abs(value)));
+    const double value = s * (weight * p - hot);
+    const double of_softmax = std::abs(weight) * error + weight_error * (p + error);
+    out.push_back(stored<T>(value, s * of_softmax + u * std::abs(value)));
   }
   return out;
 }
@@ -127,7 +132,9 @@ struct Case {
   std::vector<Token> targets;
   std::string name;
   Index gap = 0;  // elements between rows
+  float z_loss = 0;
 
+  LossTerms terms() const { return {scale, z_loss}; }
   template <class Kernels>
   Expected reference(Index i) const {
     return kernels::reference(&logits[i * vocab], vocab, targets[i], rescalings<Kernels>(vocab));
@@ -179,6 +186,11 @@ void for_each_way(const F& f) {
       f(CrossEntropyRows{}, c);
       f(OfTeams{}, c);
     }
+    for (const float z_loss : {1e-4F, 0.02F}) {
+      c.z_loss = z_loss;
+      f(CrossEntropyRows{}, c);
+      f(OfTeams{}, c);
+    }
   }
 }
 
@@ -188,13 +200,13 @@ template <class Kernels, class T>
 void check(const Case& c, const Rows<float>& logits, const Rows<T>& dlogits) {
   const Guarded<Token> targets(c.targets);
   const Guarded<float> losses(c.rows);
-  Kernels::template with_gradient<T>(Execution(), logits.view(), targets.vector(), scale,
+  Kernels::template with_gradient<T>(Execution(), logits.view(), targets.vector(), c.terms(),
                                      losses.vector(), dlogits.view());
   std::vector<Bounded> loss, d;
   for (Index i = 0; i < c.rows; ++i) {
     const Expected e = c.reference<Kernels>(i);
     loss.push_back(e.loss);
-    for (const Bounded b : gradient<T>(e, c.targets[i])) d.push_back(b);
+    for (const Bounded b : gradient<T>(e, c.targets[i], c.z_loss)) d.push_back(b);
   }
   expect_close(losses.host(), loss, c.name + " loss");
   expect_close(dlogits.host(), d, c.name + " dlogits");
@@ -307,7 +319,7 @@ TYPED_TEST(CrossEntropy, OfColumnsCutOverRanksMatchesThePlainLoop) {
     for (Index i = 0; i < c.rows; ++i) {
       const Expected e = c.reference<Kernels>(i);
       loss.push_back(e.loss);
-      rows.push_back(gradient<T>(e, c.targets[i]));
+      rows.push_back(gradient<T>(e, c.targets[i], c.z_loss));
     }
     for (const Index ranks : {2, 3, 7}) {
       if (c.vocab < ranks) continue;
@@ -337,7 +349,7 @@ TYPED_TEST(CrossEntropy, OfColumnsCutOverRanksMatchesThePlainLoop) {
         const Guarded<float> again(c.rows);
         Kernels::template of_partials_with_gradient<T>(
             Execution(), PartialSoftmaxes{all, ranks, r}, SplitLogits{parts[r].view(), first(r)},
-            targets.vector(), scale, again.vector(), dlogits.view());
+            targets.vector(), c.terms(), again.vector(), dlogits.view());
         EXPECT_EQ(again.host(), losses.host());
         std::vector<Bounded> d;
         for (const std::vector<Bounded>& row : rows)
@@ -346,7 +358,7 @@ TYPED_TEST(CrossEntropy, OfColumnsCutOverRanksMatchesThePlainLoop) {
         if constexpr (std::is_same_v<T, float>) {  // in place
           Kernels::template of_partials_with_gradient<float>(
               Execution(), PartialSoftmaxes{all, ranks, r}, SplitLogits{parts[r].view(), first(r)},
-              targets.vector(), scale, again.vector(), parts[r].view());
+              targets.vector(), c.terms(), again.vector(), parts[r].view());
           EXPECT_TRUE(tests::same_bits(parts[r].host(), dlogits.host())) << name;
         }
       }

@@ -158,8 +158,9 @@ TEST(ThreadCount, CrossEntropyDoesNotDependOnIt) {
   expect_same_bits([&](const Execution& exec) {
     const Guarded<float> logits(numbers<float>(row_count * 1000, 1, 9)), losses(row_count),
         d(row_count * 1000);
-    CrossEntropyRows::with_gradient<float>(exec, logits.matrix(row_count, 1000), ids.vector(), 0.1F,
-                                           losses.vector(), d.matrix(row_count, 1000));
+    CrossEntropyRows::with_gradient<float>(exec, logits.matrix(row_count, 1000), ids.vector(),
+                                           {0.1F, 0.01F}, losses.vector(),
+                                           d.matrix(row_count, 1000));
     return joined({&losses, &d});
   });
 }
@@ -170,7 +171,7 @@ TEST(ThreadCount, CrossEntropyOfDevicesDoesNotDependOnIt) {
     const Guarded<float> logits(numbers<float>(row_count * 1000, 1, 9)), losses(row_count),
         d(row_count * 1000);
     CrossEntropyBy<RowByTeam>::with_gradient<float>(exec, logits.matrix(row_count, 1000),
-                                                    ids.vector(), 0.1F, losses.vector(),
+                                                    ids.vector(), {0.1F, 0.01F}, losses.vector(),
                                                     d.matrix(row_count, 1000));
     return joined({&losses, &d});
   });

@@ -25,14 +25,15 @@ class DrivenModel {
  public:
   /// Batches may have documents if `has_documents`.
   DrivenModel(const deck::Model& model, Index batch, const deck::Recompute& recompute = {},
-              model::Passes passes = model::Passes::all, bool has_documents = false)
+              model::Passes passes = model::Passes::all, bool has_documents = false,
+              const deck::Train& train = {})
       : table(model::parameter_table(model)),
         layout_(table, 1),
         gemm_(tensor::make_gemm(deck::GemmBackend::automatic)),
-        measured_(measure(model, shape_of(batch, passes, has_documents), recompute)),
+        measured_(measure(model, shape_of(batch, passes, has_documents), recompute, train)),
         arenas_(measured_, ledger_),
         parts_(arenas_, model, shape_of(batch, passes, has_documents), recompute, layout_,
-               gemm_.get()),
+               gemm_.get(), train),
         read_only_(parts_.parameters.units().begin(), parts_.parameters.units().end()) {}
 
   template <class Values>
@@ -64,7 +65,7 @@ class DrivenModel {
   }
 
   /// Returns the sum of losses of samples [first, first + batch). Computes the gradient of scale
-  /// times that sum.
+  /// times that sum and the z-loss.
   double loss_and_gradients(const data::BatchSource& samples, Index first, float scale,
                             tensor::Accumulate accumulate) {
     model::Transformer<T>& model = parts_.model;
@@ -138,19 +139,20 @@ class DrivenModel {
     double* loss;
 
     Parts(memory::Arenas& arenas, const deck::Model& m, const model::BatchShape& shape,
-          const deck::Recompute& recompute, const param::FlatLayout& layout, tensor::Gemm* gemm)
+          const deck::Recompute& recompute, const param::FlatLayout& layout, tensor::Gemm* gemm,
+          const deck::Train& train)
         : parameters(arenas, memory::Category::parameters, layout, zero::Placement::replicated),
           gradients(arenas, memory::Category::gradients, layout, zero::Placement::replicated),
-          model(arenas, m, recompute, {shape, gemm}),
+          model(arenas, m, recompute, {shape, gemm}, train),
           batches(arenas, shape.batch, m.sequence, m.vocab),
           sequence(m.sequence),
           loss(arenas.take<double>(memory::Category::io, 1)) {}
   };
 
   memory::Arenas measure(const deck::Model& model, const model::BatchShape& shape,
-                         const deck::Recompute& recompute) const {
+                         const deck::Recompute& recompute, const deck::Train& train) const {
     memory::Arenas arenas;
-    Parts(arenas, model, shape, recompute, layout_, nullptr);
+    Parts(arenas, model, shape, recompute, layout_, nullptr, train);
     return arenas;
   }
 

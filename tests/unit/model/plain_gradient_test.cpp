@@ -46,30 +46,34 @@ class PlainGradient : public testing::TestWithParam<Case> {
     }
   }
 
-  double plain_loss() const {
+  /// The sum of losses and z-losses.
+  double plain_loss(double z_loss = 0) const {
     const PlainModel plain(model);
     std::vector<Token> inputs(c.batch * c.sequence), targets(inputs);
     sampler->batch(0, c.batch, inputs.data(), targets.data());
     double sum = 0;
     for (Index b = 0; b < c.batch; ++b) {
-      sum += plain.loss(weights, inputs.data() + b * c.sequence, targets.data() + b * c.sequence);
+      sum += plain.loss(weights, inputs.data() + b * c.sequence, targets.data() + b * c.sequence,
+                        z_loss);
     }
     return sum;
   }
 
   /// Fourth order. The errors are h^4 times the fifth derivative, and 1e-16 / h by rounding, both
   /// below 1e-12.
-  std::vector<double> plain_gradient(const std::string& name) {
+  std::vector<double> plain_gradient(const std::string& name, const deck::Train& train) {
     constexpr double h = 1e-3;
     std::vector<double> gradient;
     for (double& w : weights.at(name)) {
       const double at = w;
-      const auto moved = [&](double by) { return w = at + by, plain_loss(); };
+      const auto moved = [&](double by) { return w = at + by, plain_loss(train.z_loss); };
       gradient.push_back((8 * (moved(h) - moved(-h)) - (moved(2 * h) - moved(-2 * h))) / (12 * h));
       w = at;
     }
     return gradient;
   }
+
+  void compare(const deck::Train& train);
 
   Case c;
   deck::Model model;
@@ -78,8 +82,10 @@ class PlainGradient : public testing::TestWithParam<Case> {
   Weights weights;
 };
 
-TEST_P(PlainGradient, AgreesWithDifferences) {
-  DrivenModel<float> whole(model, c.batch), accumulated(model, 1);
+/// Compares a model with the plain loops. The accumulated one has a sequence per micro-batch.
+void PlainGradient::compare(const deck::Train& train) {
+  DrivenModel<float> whole(model, c.batch, {}, model::Passes::all, false, train),
+      accumulated(model, 1, {}, model::Passes::all, false, train);
   for (auto* m : {&whole, &accumulated}) {
     for (const auto& [name, values] : weights) m->set(name, values);
     m->spoil_gradients();
@@ -94,7 +100,7 @@ TEST_P(PlainGradient, AgreesWithDifferences) {
   }
   for (const auto& unit : whole.table) {
     for (const auto& p : unit.params) {
-      std::vector<double> expected = plain_gradient(p.name);
+      std::vector<double> expected = plain_gradient(p.name, train);
       for (double& g : expected) g *= 0.25;
       double norm = 0;
       for (const double g : expected) norm += g * g;
@@ -106,6 +112,14 @@ TEST_P(PlainGradient, AgreesWithDifferences) {
       EXPECT_LE(relative_distance(accumulated.gradient(p.name), expected), 1e-5) << p.name;
     }
   }
+}
+
+TEST_P(PlainGradient, AgreesWithDifferences) { compare({}); }
+
+TEST_P(PlainGradient, AgreesWithDifferencesWithZLoss) {
+  deck::Train train;
+  train.z_loss = 0.1;
+  compare(train);
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, PlainGradient,

@@ -19,8 +19,9 @@ class PlainModel {
  public:
   explicit PlainModel(const deck::Model& model) : m_(model) {}
 
-  /// The sum of the losses of one sequence.
-  double loss(const Weights& w, const Token* inputs, const Token* targets) const {
+  /// The sum over one sequence of the losses and of z_loss log(Z)^2.
+  double loss(const Weights& w, const Token* inputs, const Token* targets,
+              double z_loss = 0) const {
     Rows x;
     for (Index t = 0; t < m_.sequence; ++t) {
       std::vector<double> row;
@@ -51,7 +52,7 @@ class PlainModel {
         total += std::exp(logit);
         if (v == targets[t]) at_target = logit;
       }
-      sum += std::log(total) - at_target;
+      sum += std::log(total) - at_target + z_loss * std::pow(std::log(total), 2);
     }
     return sum;
   }

@@ -60,6 +60,16 @@ TEST(Bits, DependOnWhatDecidesASum) {
   EXPECT_EQ(changes(before, before, "fast loops"), "it computes with fast loops, was loops");
 }
 
+TEST(Bits, DependOnTermsThatOnlyTrainingHas) {
+  const deck::Config before = config_of(2);
+  const auto changed = [&](auto change) {
+    deck::Config now = before;
+    change(now);
+    return changes(before, now);
+  };
+  EXPECT_EQ(changed([](auto& c) { c.train.z_loss = 0.5; }), "train.z_loss is 0.5, was 0.0");
+}
+
 TEST(Bits, DependOnTheNumberOfRanksWhereTheDeckAsksForIt) {
   deck::Config before = config_of(1), now = config_of(2);
   before.zero.accumulate = now.zero.accumulate = deck::Accumulate::local;
